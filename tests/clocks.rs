@@ -91,7 +91,7 @@ fn recorded(uuids: [u128; 2], clock: impl Fn(Ns) -> Ns + 'static, replies: bool)
 
 const TWO: [u128; 2] = [0x11, 0x22];
 
-fn laid(pair: &Pair, threads: usize) -> (Vec<Source>, Vec<HostClock>, Notices) {
+fn fitted(pair: &Pair, threads: usize) -> (Vec<Source>, Vec<HostClock>, Notices) {
     let arguments: Vec<Argument> = pair.paths.iter().map(|p| Argument { label: None, path: p.clone() }).collect();
     let Opened::Traces(mut sources) = open(&arguments, &Ctx::new(2)).unwrap() else { panic!("no CTF") };
     let mut notices = Notices::default();
@@ -109,9 +109,9 @@ fn path(recording: &Timeline, i: Ns) -> Vec<(i32, SegmentKind, Ns)> {
     let client = recording.find_thread(HostId::at(0), CLIENT, START).unwrap();
     let [sent, .., back] = course(i);
     let path = walk(recording, client, Span::new(sent - 1_000, back + 6_000));
-    let told =
+    let found =
         |s: &whyslow::analysis::path::PathSegment| (recording.thread(s.thread).unwrap().tid, s.kind, s.span.len());
-    path.iter().filter(|s| !s.span.is_empty()).map(told).collect()
+    path.iter().filter(|s| !s.span.is_empty()).map(found).collect()
 }
 
 /// The path goes over to the server: its own wait for the request, its work, the way back. `off` is how far the
@@ -143,7 +143,7 @@ fn crosses(recording: &Timeline, off: Ns) {
 fn offset_and_drift_are_corrected_and_paths_cross_hosts() {
     for (ahead, ppm) in [(-3 * SECOND, 0), (250_000_000, 35), (0, -80), (86_400 * SECOND, 120)] {
         let clock = move |t: Ns| t + ahead + (t - START) * ppm / 1_000_000;
-        let (sources, clocks, notices) = laid(&recorded(TWO, clock, true), 2);
+        let (sources, clocks, notices) = fitted(&recorded(TWO, clock, true), 2);
         assert_eq!((clocks[0].shift.offset, clocks[0].error), (0, Some(0)));
         let error = clocks[1].error.unwrap();
         assert!(error < 150_000, "{ahead} {ppm}: {error}");
@@ -161,7 +161,7 @@ fn offset_and_drift_are_corrected_and_paths_cross_hosts() {
 
 #[test]
 fn one_way_traffic_bounds_the_clocks() {
-    let (sources, clocks, notices) = laid(&recorded(TWO, |t| t - 5_000_000, false), 1);
+    let (sources, clocks, notices) = fitted(&recorded(TWO, |t| t - 5_000_000, false), 1);
     assert_eq!((clocks[1].error, clocks[1].packets), (None, REQUESTS as u64));
     // The fastest took no time.
     let fastest = (0..REQUESTS).map(way).min().unwrap();
@@ -172,7 +172,7 @@ fn one_way_traffic_bounds_the_clocks() {
 
 #[test]
 fn one_clock_needs_no_fit() {
-    let (sources, clocks, notices) = laid(&recorded([TWO[0]; 2], |t| t, true), 2);
+    let (sources, clocks, notices) = fitted(&recorded([TWO[0]; 2], |t| t, true), 2);
     assert_eq!(clocks.len(), 1);
     assert_eq!(clocks[0].traces, [0, 1]);
     assert!(notices.is_empty());
@@ -192,9 +192,9 @@ fn unrelated_hosts_keep_their_clocks() {
     arguments.insert(0, Argument { label: None, path: other.path().to_owned() });
     let Opened::Traces(mut sources) = open(&arguments, &Ctx::new(2)).unwrap() else { panic!("no CTF") };
     let clocks = clocks::lay(&mut sources, &mut Notices::default(), &Ctx::new(1)).unwrap();
-    let told: Vec<_> = clocks.iter().map(|c| (c.host.as_str(), c.error.is_some(), c.packets > 0)).collect();
-    // The two that talk lie on one line, whose place on the first one's nobody knows.
-    assert_eq!(told, [("gamma", true, false), ("alpha", false, false), ("beta", false, true)]);
+    let found: Vec<_> = clocks.iter().map(|c| (c.host.as_str(), c.error.is_some(), c.packets > 0)).collect();
+    // The two that exchange packets share a time line; its offset to the first host's is not known.
+    assert_eq!(found, [("gamma", true, false), ("alpha", false, false), ("beta", false, true)]);
     assert!((clocks[2].shift.offset + SECOND).abs() < 100_000);
 }
 

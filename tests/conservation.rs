@@ -151,7 +151,7 @@ fn have_causes(all: Vec<PathBuf>) {
         assert!(unknown * 20 <= off, "{name}: {unknown} of {off} ns: {:?}", found.unknown.reasons);
         all_off += off;
         assert!(found.tasks.values().all(|t| t.unknown.reasons.keys().all(|reason| !reason.is_empty())));
-        // System calls are told of as well.
+        // System calls are listed as well.
         let calls: i64 = found.tasks.iter().filter(|(n, _)| !n.contains(':')).map(|(_, t)| t.unknown.off_cpu_ns).sum();
         assert!(calls > 0, "{name}");
     }

@@ -12,7 +12,7 @@ struct Expected {
     traces: &'static [&'static str],
     task: &'static str,
     kind: &'static str,
-    /// Process or thread at whom it is laid.
+    /// Process or thread to which it is attributed.
     by: &'static str,
     /// One of these is in the path, or is the function.
     functions: &'static [&'static str],
@@ -64,7 +64,7 @@ fn holds(expected: &Expected) {
         assert!(by.iter().any(|b| **b == expected.by), "{first:#}");
         let mut words: Vec<&str> = first["path"].as_array().unwrap().iter().map(|p| p.as_str().unwrap()).collect();
         words.extend(first["by"]["function"].as_str());
-        // The servers of the disk lie at fixed addresses: an exec tells neither build id nor size, so their names are marked.
+        // The disk's servers are loaded at fixed addresses: an exec records neither build id nor size, so their names are marked.
         words.iter_mut().for_each(|w| *w = w.trim_end_matches('?'));
         assert!(expected.functions.iter().any(|f| words.contains(f)), "{first:#}");
         assert_eq!(answer["verdict"]["confident"], true, "{:#}", answer["verdict"]);

@@ -1,7 +1,7 @@
 //! What other tracers write in CTF is read as LTTng's own: perf's, as `perf data convert --to-ctf --all` writes it (6.1).
 //!
-//! The traces are written here, with the events, fields and order of a recording that was converted: what perf tells of threads
-//! (`perf_comm`, `perf_fork`, `perf_exit`) lies in the stream of CPU 0 whoever ran there, partly at time 0.
+//! The traces are written here, with the events, fields and order of a recording that was converted: perf's records of threads
+//! (`perf_comm`, `perf_fork`, `perf_exit`) are in the stream of CPU 0 whichever thread ran there, partly at time 0.
 
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 
@@ -28,7 +28,7 @@ fn event(time: Ns, cpu: u32, name: &'static str, fields: Vec<(&'static str, Valu
 }
 
 /// One of perf's own records.
-fn told(time: Ns, name: &'static str, (pid, tid): (i32, i32), more: Vec<(&'static str, Value)>) -> Event {
+fn own_record(time: Ns, name: &'static str, (pid, tid): (i32, i32), more: Vec<(&'static str, Value)>) -> Event {
     let mut fields = vec![("pid", Value::U32(pid as u32)), ("tid", Value::U32(tid as u32))];
     fields.extend(more);
     event(time, 0, name, fields)
@@ -70,16 +70,16 @@ fn events() -> Vec<Event> {
     ];
     let on = (LEADER, WORKER);
     vec![
-        told(0, "perf_comm", (LEADER, LEADER), comm("perf-exec")),
-        told(START + 10, "perf_comm", (LEADER, LEADER), comm("server")),
+        own_record(0, "perf_comm", (LEADER, LEADER), comm("perf-exec")),
+        own_record(START + 10, "perf_comm", (LEADER, LEADER), comm("server")),
         sample(START + 20, 1, "raw_syscalls:sys_enter", (LEADER, LEADER), call(56)),
-        told(START + 30, "perf_fork", on, family(LEADER, LEADER, START + 30)),
+        own_record(START + 30, "perf_fork", on, family(LEADER, LEADER, START + 30)),
         sample(START + 35, 1, "sched:sched_process_fork", (LEADER, LEADER), forked),
         switch(START + 50, 1, LEADER, (LEADER, 0), WORKER),
-        told(START + 60, "perf_comm", on, comm("worker-x")),
+        own_record(START + 60, "perf_comm", on, comm("worker-x")),
         sample(START + 70, 1, "raw_syscalls:sys_enter", on, call(98)),
         sample(START + 90, 1, "raw_syscalls:sys_exit", on, done(98, 0)),
-        told(START + 110, "perf_exit", on, family(LEADER, LEADER, START + 110)),
+        own_record(START + 110, "perf_exit", on, family(LEADER, LEADER, START + 110)),
         switch(START + 120, 1, LEADER, (WORKER, 0x10), LEADER),
         sample(START + 150, 1, "raw_syscalls:sys_exit", (LEADER, LEADER), done(56, 101)),
         switch(START + 200, 1, LEADER, (LEADER, 1), 0),
@@ -125,7 +125,7 @@ fn comm_records_name_threads_and_processes() {
     assert_eq!(recording.names.get(recording.hosts[0].name), "machine-7");
     assert_eq!(recording.hosts[0].kernel_release.as_deref(), Some("6.1.0"));
     let of = |tid: i32| recording.threads.iter().filter(|t| t.tid == tid && !t.idle).collect::<Vec<_>>();
-    // One fork, told twice.
+    // One fork, recorded twice.
     let [worker] = of(WORKER)[..] else { panic!("{:?}", of(WORKER)) };
     assert_eq!((worker.pid, worker.life.start, worker.life.end), (LEADER, START + 30, START + 120));
     let name = |t: Ns| recording.names.get(worker.name_at(t).unwrap());
@@ -135,7 +135,7 @@ fn comm_records_name_threads_and_processes() {
     // What perf made up when it began, with time 0, is no part of the recording.
     assert_eq!((recording.span.start, leader.life.start), (START + 20, START + 20));
     assert_eq!(recording.check(), None);
-    // CPU 0 was never seen to run anybody.
+    // No thread was seen to run on CPU 0.
     assert!(recording.runs(HostId::at(0), 0).is_empty());
     assert!(
         worker.segments.iter().any(|e| e.kind == SegmentKind::Running && e.span.len() == 70),

@@ -167,8 +167,8 @@ fn a_trace() -> impl Strategy<Value = Vec<Vec<Packet>>> {
     let stream = prop::collection::vec(packet, 1..10).prop_map(|mut packets: Vec<Packet>| {
         let mut now = 0u8;
         for (i, (begin, events)) in packets.iter_mut().enumerate() {
-            let lies = *begin > 33;
-            if !lies {
+            let contradicts = *begin > 33;
+            if !contradicts {
                 *begin = now;
             }
             for (time, _) in events.iter_mut() {
@@ -194,7 +194,7 @@ proptest! {
     }
 }
 
-/// Takes some bytes, then nobody reads any more.
+/// Takes some bytes, then the pipe is closed.
 struct Closed<'c> {
     left: usize,
     writes: &'c AtomicUsize,

@@ -1,4 +1,4 @@
-//! Whatever stands where a file should: nothing that cannot be opened makes the program wait or takes the rest with it.
+//! Pipes, devices and links in place of files: none makes the program wait, and none takes the rest with it.
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 
 #[path = "support/ask.rs"]
@@ -12,9 +12,9 @@ use std::path::Path;
 use std::process::{Command, Output};
 
 /// Makes something that is no regular file.
-type Odd = (&'static str, fn(&Path));
+type SpecialFile = (&'static str, fn(&Path));
 
-const ODD: [Odd; 4] = [
+const SPECIAL_FILES: [SpecialFile; 4] = [
     ("a pipe", ask::pipe),
     ("a link to a pipe", |path| {
         let pipe = path.with_file_name(".pipe");
@@ -25,10 +25,10 @@ const ODD: [Odd; 4] = [
     ("a link to itself", |path| symlink(path.file_name().unwrap(), path).unwrap()),
 ];
 
-/// Put something odd in place of a file.
-fn replace(path: &Path, odd: &Odd) {
+/// Put a special file in place of a file.
+fn replace(path: &Path, special: &SpecialFile) {
     std::fs::remove_file(path).unwrap();
-    odd.1(path);
+    special.1(path);
 }
 
 /// The events that are counted, and the notices, as `stats count` has them.
@@ -42,49 +42,49 @@ fn count(trace: &Path) -> (u64, String) {
 #[test]
 fn special_files_are_notices_and_do_not_block() {
     let folder = tempfile::tempdir().unwrap();
-    for (i, odd) in ODD.iter().enumerate() {
+    for (i, special) in SPECIAL_FILES.iter().enumerate() {
         let trace = folder.path().join(i.to_string());
         copy(&fixture("lost-events"), &trace);
         let (all, _) = count(&trace);
-        replace(&trace.join("kernel/index/k_0.idx"), odd);
+        replace(&trace.join("kernel/index/k_0.idx"), special);
         let (events, notices) = count(&trace);
-        assert!(events == all && notices.contains("no packet index"), "{} for an index: {notices}", odd.0);
-        assert!(notices.contains("k_0.idx: "), "{} for an index: no reason in {notices}", odd.0);
-        replace(&trace.join("kernel/k_0"), odd);
+        assert!(events == all && notices.contains("no packet index"), "{} for an index: {notices}", special.0);
+        assert!(notices.contains("k_0.idx: "), "{} for an index: no reason in {notices}", special.0);
+        replace(&trace.join("kernel/k_0"), special);
         let (events, notices) = count(&trace);
         assert!(
             0 < events && events < all && notices.contains("could not be read"),
             "{} for a stream: {notices}",
-            odd.0
+            special.0
         );
-        replace(&trace.join("kernel/metadata"), odd);
+        replace(&trace.join("kernel/metadata"), special);
         let (events, notices) = count(&trace);
-        assert!(0 < events && notices.contains("could not be"), "{} for metadata: {notices}", odd.0);
+        assert!(0 < events && notices.contains("could not be"), "{} for metadata: {notices}", special.0);
         // By itself it is what is wrong, in one line.
         let path = folder.path().join(format!("alone-{i}"));
-        (odd.1)(&path);
+        (special.1)(&path);
         let out = run(whyslow(["info"]).arg(&path));
-        assert_eq!((out.status.code(), said(&out).lines().count()), (Some(1), 1), "{}: {}", odd.0, said(&out));
+        assert_eq!((out.status.code(), said(&out).lines().count()), (Some(1), 1), "{}: {}", special.0, said(&out));
     }
 }
 
 #[test]
 fn special_files_as_symbols_and_databases_are_refused() {
     let folder = tempfile::tempdir().unwrap();
-    for (i, odd) in ODD.iter().enumerate() {
+    for (i, special) in SPECIAL_FILES.iter().enumerate() {
         let bin = folder.path().join(format!("bin-{i}"));
         std::fs::create_dir(&bin).unwrap();
-        (odd.1)(&bin.join("ledgerd"));
+        (special.1)(&bin.join("ledgerd"));
         let out = run(whyslow(["explain", "--json", "--symbols"]).arg(&bin).arg(fixture("lock-contention")));
-        assert!(out.status.success(), "{}: {}", odd.0, said(&out));
+        assert!(out.status.success(), "{}: {}", special.0, said(&out));
         let list = folder.path().join(format!("kallsyms-{i}"));
-        (odd.1)(&list);
+        (special.1)(&list);
         let out = run(whyslow(["explain", "--json", "--kallsyms"]).arg(&list).arg(fixture("lock-contention")));
-        assert!(out.status.code().is_some_and(|code| code <= 2), "{}: {}", odd.0, said(&out));
+        assert!(out.status.code().is_some_and(|code| code <= 2), "{}: {}", special.0, said(&out));
         let database = folder.path().join(format!("{i}.whyslow"));
-        (odd.1)(&database);
+        (special.1)(&database);
         let out = run(whyslow(["explain"]).arg(&database));
-        assert_eq!((out.status.code(), said(&out).lines().count()), (Some(1), 1), "{}: {}", odd.0, said(&out));
+        assert_eq!((out.status.code(), said(&out).lines().count()), (Some(1), 1), "{}: {}", special.0, said(&out));
     }
 }
 
@@ -92,26 +92,26 @@ fn special_files_as_symbols_and_databases_are_refused() {
 fn special_files_in_an_archive_are_notices() {
     let recorded = Path::new(env!("CARGO_MANIFEST_DIR")).join("fixtures/archives/late_sender/trace");
     let folder = tempfile::tempdir().unwrap();
-    for (i, odd) in ODD.iter().enumerate() {
+    for (i, special) in SPECIAL_FILES.iter().enumerate() {
         for name in ["0.evt", "0.def", "traces.def", "traces.otf2"] {
             let archive = folder.path().join(format!("{i}-{name}"));
             copy(&recorded, &archive);
             let files = ask::files(&archive);
             let file = files.iter().find(|f| f.ends_with(name));
-            replace(file.unwrap_or_else(|| panic!("no {name} in {files:?}")), odd);
+            replace(file.unwrap_or_else(|| panic!("no {name} in {files:?}")), special);
             let out = run(whyslow(["anomalies", "--json"]).arg(&archive));
-            // What stands for one rank leaves the others, with a warning; without definitions nothing is left.
+            // A special file for one rank leaves the others, with a warning; without definitions nothing is left.
             let whole = String::from_utf8_lossy(&out.stdout).contains("\"warnings\": []");
             match (name, out.status.code()) {
-                ("0.evt" | "0.def", Some(0)) => assert!(!whole, "{} for {name}: no warning", odd.0),
-                (_, Some(1)) => assert_eq!(said(&out).lines().count(), 1, "{} for {name}: {}", odd.0, said(&out)),
-                _ => panic!("{} for {name}: {:?}: {}", odd.0, out.status, said(&out)),
+                ("0.evt" | "0.def", Some(0)) => assert!(!whole, "{} for {name}: no warning", special.0),
+                (_, Some(1)) => assert_eq!(said(&out).lines().count(), 1, "{} for {name}: {}", special.0, said(&out)),
+                _ => panic!("{} for {name}: {:?}: {}", special.0, out.status, said(&out)),
             }
         }
     }
 }
 
-/// As somebody whom permissions bind: root reads everything.
+/// As a user with restricted permissions: root reads everything.
 fn as_nobody(command: &mut Command, mine: &Path) -> Output {
     const NOBODY: u32 = 65534;
     if std::fs::metadata(mine).unwrap().uid() == 0 {
@@ -257,7 +257,7 @@ fn a_full_stdout_is_named_and_a_full_stderr_changes_nothing() {
         let mut child =
             whyslow(words).stdout(std::process::Stdio::piped()).stderr(std::process::Stdio::piped()).spawn().unwrap();
         drop(child.stderr.take());
-        assert_eq!(child.wait().unwrap().code(), Some(status), "{words:?} with nobody who reads stderr");
+        assert_eq!(child.wait().unwrap().code(), Some(status), "{words:?} with a closed stderr");
         let mut closed = Command::new("sh");
         closed.args(["-c", "exec \"$@\" 2>&-", "sh", env!("CARGO_BIN_EXE_whyslow")]).args(words);
         assert_eq!(run(&mut closed).status.code(), Some(status), "{words:?} with stderr closed");
@@ -289,8 +289,8 @@ fn paths_need_not_be_text() {
     copy(&fixture("lost-events"), &trace);
     let kernel = ask::files(&trace).into_iter().find(|f| f.extension().is_some_and(|e| e == "idx")).unwrap();
     let stream = kernel.parent().unwrap().parent().unwrap().join(kernel.file_stem().unwrap());
-    let odd = std::ffi::OsStr::from_bytes(b"str\xffam");
-    std::fs::rename(&stream, stream.with_file_name(odd)).unwrap();
+    let name = std::ffi::OsStr::from_bytes(b"str\xffam");
+    std::fs::rename(&stream, stream.with_file_name(name)).unwrap();
     std::fs::rename(&kernel, kernel.with_file_name(std::ffi::OsStr::from_bytes(b"str\xffam.idx"))).unwrap();
     let (events, notices) = count(&trace);
     assert!(events > 0 && !notices.contains("no packet index"), "{notices}");

@@ -251,7 +251,7 @@ fn tasks_take_time_and_memory_in_proportion() {
     assert!(out.status.code() == Some(1) && out.stderr.len() < 1000, "{} bytes: {}", out.stderr.len(), said(&out));
 }
 
-/// The same recording, its tasks declared in a file that lies in a folder of its own: the trace would count it as a stream.
+/// The same recording, its tasks declared in a file in a folder of its own: the trace would count it as a stream.
 #[test]
 fn declared_tasks_take_time_and_memory_in_proportion() {
     let (folder, declared) = (tempfile::tempdir().unwrap(), "declared.toml");

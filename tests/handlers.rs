@@ -1,4 +1,4 @@
-//! What a wait means that ends in an interrupt handler of a name that nobody knows: the user's own table says.
+//! A wait that ends in an interrupt handler of unknown name is classified by the user's own table.
 
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 

@@ -117,7 +117,7 @@ fn damaged_recordings_are_answered() {
     }
 }
 
-/// Every stream is cut at some places, the index with its stream left as it was: it lies now.
+/// Every stream is cut at some places, the stream's index is left as it was, so that it contradicts the stream.
 #[test]
 fn prefixes_are_answered() {
     let folder = tempfile::tempdir().unwrap();
@@ -213,7 +213,7 @@ fn claimed_sizes_allocate_nothing() {
     }
 }
 
-/// Somebody writes over a trace while it is read: damage, never a crash.
+/// Another program overwrites a trace while it is read: damage, never a crash.
 #[test]
 fn trace_overwritten_while_read_is_answered() {
     use std::os::unix::fs::FileExt;

@@ -1,5 +1,5 @@
 //! What other tools write reads like its original: traces by barectf's tracer, traces rewritten by babeltrace2, a recording
-//! converted by perf. `fixtures/interop/README.md` tells how each was made; no tool is needed here.
+//! converted by perf. `fixtures/interop/README.md` says how each was made; no tool is needed here.
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 
 #[path = "support/ask.rs"]
@@ -52,7 +52,7 @@ fn metadata_without_its_signature_is_a_note() {
     assert!(answer(&["stats", "count"], &copied).contains("does not begin with"));
 }
 
-/// Its clock stands in the metadata twice, which is a note and no malformation.
+/// Its clock is declared twice in the metadata, which is a note and no malformation.
 #[test]
 fn babeltrace_copies_read_like_their_originals() {
     let twice = written("babeltrace2/barectf");
@@ -126,7 +126,7 @@ fn perf_conversions_read_like_the_recording() {
         threads
     };
     let (converted, recorded) = (busy("perf/ctf"), busy("perf/perf.data"));
-    // Of who ran when the recording began, perf.data tells more: what the thread's own records say of it before the first sample.
+    // perf.data knows more of the thread that ran when the recording began: its own records come before the first sample.
     let alike = converted.iter().filter(|thread| recorded.contains(thread)).count();
     assert!(alike > 5 && alike + 2 >= converted.len(), "{converted:?} for {recorded:?}");
 }

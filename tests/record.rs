@@ -1,6 +1,6 @@
 //! `record`: what is planned for which machine, and that whatever happens a recording ends whole and leaves nothing behind.
 //!
-//! The recorders of these tests are small scripts that behave as the real ones do: what they are told is held against the real
+//! The recorders of these tests are small scripts that behave as the real ones do: their options are compared with those of the real
 //! ones' own parsers by the ignored tests, which need perf, trace-cmd, LTTng and root.
 
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
@@ -137,7 +137,7 @@ fn options_are_obeyed_or_refused_with_a_reason() {
     );
 }
 
-/// A folder with a `perf` that notes what it is told, records "data" while its command runs, and needs a moment to end.
+/// A folder with a `perf` that notes its options, records "data" while its command runs, and needs a moment to end.
 fn fake_perf(folder: &Path, records: &str) -> Capabilities {
     let file = folder.join("perf");
     let notes = folder.join("notes");
@@ -161,14 +161,17 @@ fn run(
     request: &RecordingRequest,
     folder: &Path,
 ) -> (Result<record::RecordingEnd, String>, Vec<RecordingProgress>) {
-    let mut told = Vec::new();
+    let mut reported = Vec::new();
     let plan = plan(host, request, folder, 7, false).unwrap();
-    let ended = record::run(&plan, request, &mut |progress| told.push(progress));
-    (ended.map_err(|e| e.to_string()), told)
+    let ended = record::run(&plan, request, &mut |progress| reported.push(progress));
+    (ended.map_err(|e| e.to_string()), reported)
 }
 
-fn endings(told: &[RecordingProgress]) -> Vec<&str> {
-    told.iter().filter_map(|p| if let RecordingProgress::Ending(why) = p { Some(why.as_str()) } else { None }).collect()
+fn endings(reported: &[RecordingProgress]) -> Vec<&str> {
+    reported
+        .iter()
+        .filter_map(|p| if let RecordingProgress::Ending(why) = p { Some(why.as_str()) } else { None })
+        .collect()
 }
 
 #[test]
@@ -211,10 +214,10 @@ fn a_recording_ends_with_time_command_file_or_slow_call() {
     ];
     for (name, request, why) in cases {
         let out = folder.path().join(name);
-        let (ended, told) = run(&host, &request, &out);
+        let (ended, reported) = run(&host, &request, &out);
         let ended = ended.unwrap();
-        assert_eq!(endings(&told), [why.as_str()], "{name}");
-        assert_eq!(told[0], RecordingProgress::Recording, "{name}");
+        assert_eq!(endings(&reported), [why.as_str()], "{name}");
+        assert_eq!(reported[0], RecordingProgress::Recording, "{name}");
         assert_eq!(std::fs::read_to_string(out.join("perf.data")).unwrap(), "data\n", "{name}: cut off");
         assert_eq!(ended.command.and_then(|status| status.code()), (name == "command").then_some(3), "{name}");
     }

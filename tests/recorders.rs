@@ -298,7 +298,7 @@ fn unreadable_recordings_name_the_reason() {
 fn page_after_a_loss_counts_lost_events() {
     let mut bytes = std::fs::read(fixture("v6.dat")).unwrap();
     let page = 4096;
-    // The second page of the first CPU: the upper bits of the length are all ones then, and the number stands behind the data.
+    // The second page of the first CPU: the upper bits of the length are all ones then, and the number follows the data.
     let table = bytes.windows(10).position(|w| w == b"flyrecord\0").unwrap() + 10;
     let first = u64::from_le_bytes(bytes[table..table + 8].try_into().unwrap()) as usize;
     let at = first + page;

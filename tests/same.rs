@@ -1,5 +1,5 @@
 //! The same command gives the same bytes: in two processes, whose hash tables differ, and on any number of workers; also where
-//! many things happen at once, so that only an order of our own can tell them apart.
+//! many things happen at once, so that only an order of our own makes the answers equal.
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 
 #[path = "support/ask.rs"]

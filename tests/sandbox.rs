@@ -1,4 +1,4 @@
-//! The process gives up what it does not need: it reads only what was named and what that needs, writes only where it was told
+//! The process gives up what it does not need: it reads only the named files and what these need, writes only where it was asked
 //! to, opens no socket and runs no program; and it answers as it does without all this.
 #![cfg(all(target_os = "linux", target_arch = "x86_64"))]
 #![allow(unsafe_code, clippy::unwrap_used, clippy::expect_used, clippy::panic)]
@@ -59,7 +59,7 @@ fn answers_are_the_same() {
     }
 }
 
-/// A trace that somebody else made leads to a file that the user never named.
+/// A trace of unknown origin refers to a file that the user never named.
 #[test]
 fn files_not_named_are_not_read() {
     let folder = tempfile::tempdir().unwrap();

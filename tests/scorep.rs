@@ -90,7 +90,7 @@ fn waits_without_a_source_stand_beside_the_paths() {
     for row in lone {
         assert!(row["label"].as_str().unwrap().starts_with("rank "), "{row}");
         assert!(row["waits"].as_u64().unwrap() >= row["sent_in_time"].as_u64().unwrap(), "{row}");
-        assert_ne!(row["what"], "MPI_Init", "starting up is nobody's delay");
+        assert_ne!(row["what"], "MPI_Init", "starting up is no delay");
         // None of them is a step of a path at that place and time.
         let step =
             |s: &Value| (&s["label"], &s["what"], &s["start_ns"]) == (&row["label"], &row["what"], &row["first_ns"]);

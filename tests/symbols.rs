@@ -23,8 +23,8 @@ const ID: &[u8] = b"a build id of twenty";
 const OTHER: &[u8] = b"of another build: no";
 /// Where images are mapped, each at its own multiple.
 const BASE: u64 = 0x7f00_0000_0000;
-/// When images are told to be mapped: in the year 2100, so that files which a test writes are older.
-const TOLD: i64 = 4_102_444_800_000_000_000;
+/// The time at which images are mapped: in the year 2100, so that files which a test writes are older.
+const MAPPED: i64 = 4_102_444_800_000_000_000;
 
 /// A process with mapped files, and its stacks.
 #[derive(Default)]
@@ -36,7 +36,7 @@ struct Process {
 impl Process {
     /// Map a file; gives its base.
     fn map(&mut self, pid: i32, path: &str, id: Option<&[u8]>, link: Option<(&str, u32)>) -> u64 {
-        self.map_of(TEXT + SIZE, TOLD, pid, path, id, link)
+        self.map_of(TEXT + SIZE, MAPPED, pid, path, id, link)
     }
 
     /// Map so many bytes of a file at a time.
@@ -61,7 +61,7 @@ impl Process {
         base
     }
 
-    /// The functions of a stack given innermost first, outermost first; and what was odd.
+    /// The functions of a stack given innermost first, outermost first; and the notices.
     fn names(&mut self, pid: i32, stack: &[u64], places: &Places) -> (Vec<String>, Notices) {
         self.names_with(&SymbolCache::default(), pid, stack, places)
     }
@@ -71,7 +71,7 @@ impl Process {
         let stack = self.recording.stacks.intern(stack);
         let spaces = Spaces::new(&self.recording.images);
         let placed =
-            Placed { host: HOST, pid, space: spaces.at(HOST, pid, TOLD), stack, addresses: AddressKind::Sampled };
+            Placed { host: HOST, pid, space: spaces.at(HOST, pid, MAPPED), stack, addresses: AddressKind::Sampled };
         let (mut names, mut notices) = (Names::default(), Notices::default());
         let resolver = Resolver::new(&self.recording, &spaces, places, cache);
         let found = resolver.resolve(&[placed], &mut names, &mut notices, &Ctx::new(1)).unwrap();
@@ -132,7 +132,7 @@ fn a_debug_link_leads_to_the_names_wherever_debug_files_lie() {
         ("store.debug", true),
     ] {
         let folder = tempfile::tempdir().unwrap();
-        // The link stands in the file, or, where it was stripped of that too, in the recording.
+        // The link is in the file, or, where it was stripped of that too, in the recording.
         let link = Some(("store.debug".to_owned(), crc));
         let main = Elf { debug_link: link.filter(|_| !recorded), build_id: None, ..stripped() };
         write(&folder.path().join("opt/lib/libstore.so"), &main);
@@ -149,7 +149,7 @@ fn debug_file_of_another_build_is_rejected() {
     let other = Elf { debug: true, ..library() }.id(OTHER);
     let crc = checksum(&other.bytes());
     let folder = tempfile::tempdir().unwrap();
-    // By checksum it fits, by build id not; and one lies under the right build id's name.
+    // By checksum it fits, by build id not; and one is filed under the right build id.
     write(&folder.path().join("libstore.so"), &Elf { debug_link: Some(("store.debug".into(), crc)), ..stripped() });
     write(&folder.path().join("store.debug"), &other);
     let hex: String = ID[1..].iter().map(|b| format!("{b:02x}")).collect();
@@ -185,7 +185,7 @@ fn other_build_gives_a_notice_and_no_names() {
     assert!(notices.is_empty());
 }
 
-/// Without a build id, size and time tell whether a file is the one that was traced; where they don't, its names are marked, and
+/// Without a build id, size and time decide whether a file is the one that was traced; where they don't, its names are marked, and
 /// where it has another size it has no names.
 #[test]
 fn without_a_build_id_size_and_time_decide() {
@@ -195,16 +195,16 @@ fn without_a_build_id_size_and_time_decide() {
         let mut process = Process::default();
         let base = process.map_of(size, time, 7, "/srv/server", None, link);
         let (names, notices) = process.names(7, &stack(base), &places(folder.path()));
-        let odd = [Notice::SymbolFileUnproved, Notice::SymbolFileMismatch].map(|n| notices.count(n));
-        (names.join(" "), odd)
+        let counts = [Notice::SymbolFileUnproved, Notice::SymbolFileMismatch].map(|n| notices.count(n));
+        (names.join(" "), counts)
     };
     let (same, marked, none) = ("flush append", "flush? append?", "server+0x112f server+0x1240");
-    assert_eq!(asked(TEXT + SIZE, TOLD, None), (same.to_owned(), [0, 0]));
-    // It was changed since, or nobody knows: the recording's clock has no date, or no size was recorded.
-    for (size, time) in [(TEXT + SIZE, 1_500_000_000_000_000_000), (TEXT + SIZE, 77_000_000_000), (0, TOLD)] {
+    assert_eq!(asked(TEXT + SIZE, MAPPED, None), (same.to_owned(), [0, 0]));
+    // It was changed since, or that is not known: the recording's clock has no date, or no size was recorded.
+    for (size, time) in [(TEXT + SIZE, 1_500_000_000_000_000_000), (TEXT + SIZE, 77_000_000_000), (0, MAPPED)] {
         assert_eq!(asked(size, time, None), (marked.to_owned(), [1, 0]), "{size:#x} at {time}");
     }
-    assert_eq!(asked(TEXT + SIZE + 8, TOLD, None), (none.to_owned(), [0, 1]));
+    assert_eq!(asked(TEXT + SIZE + 8, MAPPED, None), (none.to_owned(), [0, 1]));
     // The checksum of its debug file proves it as a build id does.
     write(&folder.path().join("server"), &Elf { debug_link: Some(("server.debug".into(), 77)), ..library() });
     assert_eq!(asked(TEXT + SIZE, 77, Some(("server.debug", 77))), (same.to_owned(), [0, 0]));

@@ -86,7 +86,7 @@ fn fixture(name: &str) -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("fixtures/traces").join(name)
 }
 
-/// The outline of a trace, from its indexes, tells what all its packet headers tell without an index.
+/// The outline of a trace from its indexes equals the one from all packet headers without an index.
 #[test]
 fn index_equals_the_packets() {
     for name in ["lost-events", "rotated", "split-files", "disk-contention"] {
@@ -113,7 +113,7 @@ fn remove_indexes(folder: &Path) {
     }
 }
 
-/// An index that fits its file but lies about what is in a packet is found out before events are read.
+/// An index that fits its file but contradicts a packet is rejected before events are read.
 #[test]
 fn inconsistent_index_is_rebuilt() {
     let folder = tempfile::tempdir().unwrap();

@@ -8,7 +8,7 @@ use std::io::{Read, Write};
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
-/// Tells this program that it runs in the terminal that the test below made.
+/// Set where this program runs in the terminal that the test below made.
 const INSIDE: &str = "WHYSLOW_PRINT_KEYS";
 
 /// The program of the reproduction: it prints each key that it is given. By itself it is no test.

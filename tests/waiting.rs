@@ -118,7 +118,7 @@ fn collectives_wait_for_the_ranks_they_need() {
     assert_eq!(late(CollectiveKind::TeamBarrier), [("thread_barrier", 8 * MS)].into());
     assert_eq!(late(CollectiveKind::FromOne(Some(1))), [("late_broadcast", 2 * MS)].into());
     assert_eq!(late(CollectiveKind::ToOne(Some(1))), [("early_reduce", 3 * MS)].into());
-    assert_eq!(late(CollectiveKind::Prefix), BTreeMap::new(), "who comes later has waited for nobody");
+    assert_eq!(late(CollectiveKind::Prefix), BTreeMap::new(), "a rank that comes later has waited for none");
 }
 
 #[test]

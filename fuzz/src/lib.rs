@@ -57,7 +57,7 @@ pub const TARGETS: [(&str, Ask); 13] = [
     ("interface", ask_interface),
 ];
 
-/// What stands before the metadata that a target makes up, so that it is taken for such.
+/// The signature before made-up metadata, so that it is taken for metadata.
 pub const TEXT_BEGINS: &[u8] = b"/* CTF 1.8 */\n";
 /// The same of CTF 2.
 pub const JSON_BEGINS: &[u8] = b"\x1e{\"type\": \"preamble\", \"version\": 2}\n";
@@ -112,7 +112,7 @@ pub fn ask_file(name: &str, bytes: &[u8]) {
     let work = Ctx::new(1);
     let opened = input::open(&[Argument { label: None, path }], &work);
     let Ok(Opened::Traces(sources)) = opened else { return };
-    let (counts, _) = count::count(&sources, &work).expect("nobody cancels");
+    let (counts, _) = count::count(&sources, &work).expect("it is not cancelled");
     let mut listing = Listing::default();
     if dump::write(&sources, Form::Canonical, &Sizes::default(), &work, &mut listing).is_ok() {
         assert_eq!(listing.lines, counts.events);
@@ -135,7 +135,7 @@ pub fn ask_packet(bytes: &[u8]) {
     ask(if choice & 1 == 0 { seeds::EVERY_FIELD } else { seeds::EVERY_FIELD_JSON }, Some(stream));
 }
 
-/// What stands before the first zero is metadata, the rest the stream.
+/// The bytes before the first zero are metadata, the rest the stream.
 pub fn ask_schema_and_packet(bytes: &[u8]) {
     let cut = bytes.iter().position(|b| *b == 0).unwrap_or(bytes.len());
     ask(&bytes[..cut], Some(bytes.get(cut + 1..).unwrap_or(&[])));
@@ -173,7 +173,7 @@ pub fn ask(metadata: &[u8], stream: Option<&[u8]>) {
     let pieces = Sizes { sample: 3, chunk: 7, window: 64 };
     assert_eq!(list(2, &pieces).map(|(again, _)| again).as_ref(), Some(&listing), "two readings of one trace differ");
     sources.iter().for_each(|s| notices.merge(&s.trace.notices()));
-    let (counts, _) = count::count(&sources, &work).expect("nobody cancels");
+    let (counts, _) = count::count(&sources, &work).expect("it is not cancelled");
     if !notices.has_fault() {
         assert_eq!(counts.events, listing.lines, "counting and decoding disagree");
     }
@@ -312,7 +312,7 @@ pub fn ask_interface(bytes: &[u8]) {
             TerminalEvent::Background(background) => UiMessage::Background(background),
             TerminalEvent::Resized | TerminalEvent::Closed => continue,
         });
-        // Whoever clicks has seen what is there.
+        // A click refers to what was drawn.
         if drawn {
             session.draw();
         }

@@ -69,7 +69,7 @@ fn late_receiver_of_a_nonblocking_send() {
 #[test]
 fn collectives() {
     let came = [2 * MS, 4 * MS, 7 * MS];
-    // OTF2's number, root, who leaves only after whom, and what that is called.
+    // OTF2's number, the root, the ranks that leave late and the ranks that they wait for, and the wait state.
     let late = |name, number, root: Option<u32>, waits: [u64; 3]| {
         let mut run = Recording::new(3);
         for (rank, at) in came.into_iter().enumerate() {

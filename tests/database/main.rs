@@ -121,7 +121,7 @@ fn questions_about_events_are_refused_and_info_lists_the_contents() {
     let info: serde_json::Value = serde_json::from_slice(&answer(&["info", "--json", &file])).unwrap();
     let of_trace: serde_json::Value = serde_json::from_slice(&answer(&["info", "--full", "--json", LOCK])).unwrap();
     assert_eq!((&info["traces"], &info["lost"]), (&of_trace["traces"], &of_trace["lost"]));
-    // Which waits have no cause, and why, is told of traces alone.
+    // Only traces have the waits without a cause and their reasons.
     let figures = |document: &serde_json::Value| {
         let task = document["tasks"].as_array().unwrap().iter().find(|t| t["name"] == "client:call").unwrap();
         ["executions", "p50_ns", "p95_ns", "p99_ns", "max_ns"].map(|key| task[key].as_i64().unwrap())

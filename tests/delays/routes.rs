@@ -119,7 +119,7 @@ fn turns_of_a_loop_are_held_against_each_other_where_nothing_delimits_executions
     {
         let (world, count) = server(detour);
         let name = format!("turns-{detour:?}");
-        // Without the scheduler nobody knows what executions waited for.
+        // Without scheduler events it is not known what executions waited for.
         let manner = Manner { missing: vec![Missing::Switches, Missing::Wakeups], ..Manner::default() };
         let answer = anomalies(&world, &manner, &name, &[]);
         assert!(answer["summary"]["executions"].is_null());

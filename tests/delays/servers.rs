@@ -112,7 +112,7 @@ struct Parts {
 const RARE: usize = 25;
 
 impl Parts {
-    /// Whoever is not asked by anybody.
+    /// A server without clients.
     fn disturb(self, m: &mut Machine) {
         let Parts { delay, disk, .. } = self;
         match self.plant {
@@ -188,7 +188,7 @@ impl Parts {
         }
     }
 
-    /// Whom a worker asks on its way, and how.
+    /// The server that a worker asks, and how.
     fn helper_of_worker(self, m: &mut Machine) -> Option<Pair> {
         let Parts { plant, delay, deep_lock, server, .. } = self;
         match plant {

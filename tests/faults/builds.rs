@@ -44,7 +44,7 @@ impl Shelf {
         })
     }
 
-    /// What stands there is whole; whether it is the new one.
+    /// The file there is whole; true where it is the new one.
     fn is_whole(&self, replaced: bool, when: &str) -> bool {
         match std::fs::read(self.path()) {
             Ok(bytes) if bytes == self.new => true,
@@ -142,10 +142,10 @@ fn build_whose_calls_fail_leaves_a_whole_database() {
                     break;
                 }
                 let when = format!("{} {n}", kind.name);
-                // Whoever could not read all says so, and the database does as well.
+                // A build that could not read all says so, and the database does as well.
                 let new = said(&out).contains("note: ") || shelf.is_whole(replaces, &when);
                 match out.status.code() {
-                    // A build that says nothing has written all, or has told in the database what is missing.
+                    // A build that says nothing has written all, or has recorded in the database what is missing.
                     Some(0) => {
                         assert!(new || said(&out).contains("note: "), "{when}: another database, and not a word")
                     }

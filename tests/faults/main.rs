@@ -79,7 +79,7 @@ fn unsound(out: &Output, plain: &Output) -> Option<String> {
         Some(0) if names_more(&out.stdout, &plain.stdout) || said.contains("note: ") => None,
         Some(0) => Some(format!("another answer, and no warning: {}", difference(&out.stdout, &plain.stdout))),
         Some(1) if whyslows == 1 && said.lines().count() == 1 => None,
-        // Whoever cannot write to stderr cannot say why.
+        // A program that cannot write to stderr cannot say why.
         Some(1) if said.is_empty() && out.stderr.len() < plain.stderr.len() + 1 && plain.status.code() == Some(1) => {
             None
         }

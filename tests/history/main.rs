@@ -293,7 +293,7 @@ fn a_cancelled_search_reads_no_more_nodes() {
     }
 }
 
-/// Cancel each long stage in its middle, again and again, and tell the longest time that it took to end.
+/// Cancel each long stage in its middle, again and again, and print the longest time that it took to end.
 #[test]
 #[ignore = "measures time; by hand, on a quiet machine, in release"]
 fn every_stage_ends_within_a_tenth_of_a_second_of_a_cancel() {

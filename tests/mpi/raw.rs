@@ -51,7 +51,7 @@ pub fn definitions(style: Style) -> Vec<u8> {
         let record = new().record(kind, &payload, kind == 18);
         file.push(record);
     };
-    // Communicators and groups before what they refer to; the group id 0 twice; a type that nobody knows.
+    // Communicators and groups before what they refer to; the group id 0 twice; an unknown type.
     add(22, new().packs(&[0, 20, 0]).undefined());
     add(22, new().packs(&[9, 20, 7]).undefined());
     add(18, new().packs(&[0, 20]).u8(4).packed(RANKS).packs(&NUMBERS).u8(4).u8(4).packed(0));
@@ -102,7 +102,7 @@ pub fn local_definitions(style: Style, rank: u64) -> Vec<u8> {
 }
 
 /// A ring: each turn post two receives from the left (tags 1 and 1), send two to the right, complete the second request
-/// first. Then a barrier every tenth turn, and a receive from nobody at the end.
+/// first. Then a barrier every tenth turn, and a receive from an unknown rank at the end.
 pub fn events(style: Style, rank: u64) -> Vec<u8> {
     let mut file = File::new(style);
     let new = || Bytes::new(style.order);
@@ -140,7 +140,7 @@ pub fn events(style: Style, rank: u64) -> Vec<u8> {
         }
         for n in 0..2 {
             let at = t + 25 + 7 * n;
-            // With an attribute list, which stands between time stamp and record.
+            // With an attribute list, which comes between time stamp and record.
             let mut body = new().record(6, &new().packed(1).packed(1).u8(8).full(7, 8), turn % 3 == 0);
             body.data.extend(enter(2).data);
             record(at, body);

@@ -32,7 +32,7 @@ fn archive_is_read_in_both_byte_orders_and_any_chunks() {
         let ranks: Vec<_> = archive.definitions.locations.iter().map(|l| (l.name.as_str(), l.rank)).collect();
         assert_eq!(ranks, [("P#0T#0", Some(0)), ("P#1T#0", Some(1)), ("P#2T#0", Some(2))]);
         let counts = run.counts();
-        assert_eq!((counts.sends, counts.receives, counts.matched), (240, 243, 240), "three receives are from nobody");
+        assert_eq!((counts.sends, counts.receives, counts.matched), (240, 243, 240), "three receives have no sender");
         assert_eq!(counts.per_name["MpiIsend"], 240);
         assert_eq!(counts.per_name["type 250"], 120);
         assert_eq!(counts.streams, 3);
@@ -77,7 +77,7 @@ fn operations_have_standard_names_and_do_not_nest() {
         assert_eq!(sequence.operations[0].span().len(), 20);
     }
     assert_eq!(operations.messages.len(), 240);
-    // The first send of each turn completes in the wait of its turn; of the second nobody saw it.
+    // The first send of each turn completes in the wait of its turn; the completion of the second is not recorded.
     assert_eq!(operations.send_completions.len(), 120);
     let call = |place| operations.names.get(operations.get(place).unwrap().symbol);
     for h in &operations.send_completions {

@@ -25,8 +25,16 @@ fn functions_nest_and_outer_exits_close_lost_ones() {
     // The fast variant's exit does not say which.
     s.at(7, 0, Kind::Function { enters: false, address: 0 }).at(8, 0, function(false, 'Q'));
     s.at(9, 0, Kind::Exec { tid: 1, old_tid: 1, path: TextId::NONE }).at(10, 0, function(false, 'A'));
-    let told = |t, stack: &str| (t, stack.to_owned());
-    let wanted = [told(2, "A"), told(3, "AB"), told(4, "ABC"), told(5, "A"), told(6, "AD"), told(7, "A"), told(9, "")];
+    let stack_at = |t, stack: &str| (t, stack.to_owned());
+    let wanted = [
+        stack_at(2, "A"),
+        stack_at(3, "AB"),
+        stack_at(4, "ABC"),
+        stack_at(5, "A"),
+        stack_at(6, "AD"),
+        stack_at(7, "A"),
+        stack_at(9, ""),
+    ];
     assert_eq!(functions(&mut s), wanted);
 }
 

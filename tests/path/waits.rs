@@ -110,7 +110,7 @@ fn duplicate_switch_with_a_stack_changes_no_state() {
     let recording = s.recording();
     assert_eq!((recording.quality[0].gaps, recording.quality[0].contradictions), (0, 0));
     let one = recording.find_thread(HostId::at(0), 1, 0).unwrap();
-    // Told late: it was taken when the thread left.
+    // The record comes late: the stack was taken when the thread left.
     assert_eq!(recording.thread(one).unwrap().samples[0].time, 10);
     let want = ["1 Running 0..10", "2 Running 10..20", "1 Preempted 20..30", "1 Running 30..40"];
     assert_eq!(shown(&recording, &walk(&recording, one, Span::new(0, 40))), want);

@@ -74,7 +74,7 @@ fn planted_delays_are_the_sources() {
 }
 
 /// A call that takes a microsecond takes milliseconds once; a receive goes on waiting for what was sent in time; and
-/// somebody computes too long: two are the system's noise, one is not.
+/// a rank computes too long: two are the system's noise, one is not.
 #[test]
 fn noise_is_labelled_by_its_kind() {
     let mut run = OperationsBuilder::new(2);

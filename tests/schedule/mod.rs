@@ -99,7 +99,7 @@ impl World {
         let task = &mut self.tasks[woken];
         task.blocked = false;
         for instant in task.truth.iter_mut().rev().take_while(|i| i.0 == SegmentKind::Blocked && i.1.is_none()) {
-            // Unresolved waits are marked by a waker of their own, which stands out from labelled ones.
+            // Unresolved waits are marked by a waker of their own, which is unlike labelled ones.
             *instant = (label.0, label.1.or(Some(-1)));
         }
         let queue = dice.below(CPUS);
@@ -160,7 +160,7 @@ pub fn simulate(seed: u64, steps: usize) -> World {
     run(World::default(), seed, steps)
 }
 
-/// Contexts nest as in the kernel: of such a world the events tell the truth.
+/// A schedule whose contexts nest as in the kernel, so that the events determine all states.
 #[allow(dead_code)]
 pub fn simulate_kernel(seed: u64, steps: usize) -> World {
     run(World { as_kernels_nest: true, ..World::default() }, seed, steps)

@@ -1,4 +1,4 @@
-//! Runs the built program as a user does, with a limit on its time: whoever hangs is killed and the test fails.
+//! Runs the built program as a user does, with a limit on its time: a program that hangs is killed and the test fails.
 #![allow(dead_code, clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 
 use std::ffi::OsStr;

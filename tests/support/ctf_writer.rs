@@ -1,4 +1,4 @@
-//! A CTF 1.8 trace from a list of events, laid out as LTTng lays out its own: field names with an underscore, names of
+//! A CTF 1.8 trace from a list of events, in the form of LTTng's own: field names with an underscore, names of
 //! threads in 16 bytes, IP and TCP headers in network byte order, one stream file for each channel and CPU.
 //!
 //! In: [`Channel`]s of [`Event`]s in any order. Out: a directory that babeltrace2, Trace Compass and whyslow read.

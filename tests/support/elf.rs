@@ -1,7 +1,7 @@
 //! Small ELF files that tests write: a text section, and as asked a build id, symbols and a debug link.
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, dead_code)]
 
-/// Where the text lies in the file's own addresses.
+/// The address of the text in the file's own addresses.
 pub const TEXT: u64 = 0x1000;
 /// Its size.
 pub const SIZE: u64 = 0x1000;

@@ -1,4 +1,4 @@
-//! Stands before libc's allocator (`LD_PRELOAD`): the call that `FAIL_ALLOCATION` numbers, counted from 1, finds no memory. What the
+//! Replaces libc's allocator (`LD_PRELOAD`): the call that `FAIL_ALLOCATION` numbers, counted from 1, finds no memory. What the
 //! loader, libc and the runtime do before `main` is not counted (glibc 2.36 crashes in `pthread_getattr_np` there): counting begins
 //! with the first call of the program's own, which takes SIGXFSZ over. When the process exits it writes the number of calls into the file that `COUNT_ALLOCATIONS` names.
 //!
@@ -26,7 +26,7 @@ static FAILING: AtomicU64 = AtomicU64::new(0);
 static CALLS: AtomicU64 = AtomicU64::new(0);
 static BEGUN: AtomicBool = AtomicBool::new(false);
 const SIGXFSZ: c_int = 25;
-/// Opened at the start: later the sandbox lets nobody write there.
+/// Opened at the start: later the sandbox forbids writing there.
 static COUNT: AtomicI32 = AtomicI32::new(-1);
 
 #[used]

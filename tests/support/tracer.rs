@@ -28,7 +28,7 @@ pub struct Call {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Verdict {
     Go,
-    /// It is not made; the program is told this error.
+    /// It is not made; the program gets this error.
     Fail(i32),
     /// The process is killed instead.
     Kill,
@@ -36,7 +36,7 @@ pub enum Verdict {
     Signal(i32),
 }
 
-/// Who is traced dies with the tracer; calls are told apart from other stops; threads are traced too.
+/// The traced process dies with the tracer; stops for calls are marked; threads are traced too.
 const OPTIONS: i64 =
     libc::PTRACE_O_TRACESYSGOOD as i64 | libc::PTRACE_O_EXITKILL as i64 | libc::PTRACE_O_TRACECLONE as i64;
 const CALL_STOP: i32 = libc::SIGTRAP | 0x80;
@@ -72,7 +72,7 @@ pub fn watch(command: &mut Command, judge: &mut dyn FnMut(&Call) -> Verdict) -> 
     let guard = std::thread::spawn(move || {
         let late = waits.recv_timeout(PATIENCE) == Err(mpsc::RecvTimeoutError::Timeout);
         if late {
-            // SAFETY: a plain system call; the child was not reaped yet, since nobody has said that it ended.
+            // SAFETY: a plain system call; the child was not reaped yet, since its end was not reported yet.
             unsafe { libc::kill(pid, libc::SIGKILL) };
         }
         late

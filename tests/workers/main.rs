@@ -196,7 +196,7 @@ fn results_do_not_depend_on_how_generated_recordings_are_read() {
     }
 }
 
-/// Times that a clock cannot hold are the last one that it can; whatever lies there is read once.
+/// Times that a clock cannot hold are the last one that it can; events at that time are read once.
 #[test]
 fn results_do_not_depend_on_how_the_end_of_time_is_read() {
     let folder = schedule::ctf::write(&place("end-of-time"), 7, 900, false);
@@ -245,11 +245,11 @@ fn opened(paths: &[PathBuf], workers: usize) -> String {
         Ok(Opened::Otf2(_)) => panic!("an archive"),
         Err(e) => return e.to_string(),
     };
-    let told = |s: &Source| {
+    let outline = |s: &Source| {
         let (trace, said) = (&s.trace, s.trace.notices().sentences());
         format!("{} {} {:?} {:?} {:?} {said:?}\n", s.label, s.name, trace.uuid(), trace.classes(), trace.streams())
     };
-    sources.iter().map(told).collect()
+    sources.iter().map(outline).collect()
 }
 
 #[test]

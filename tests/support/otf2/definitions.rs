@@ -190,7 +190,7 @@ impl ArchiveWriter {
         teams.iter().map(team).collect()
     }
 
-    /// A metric class of one member that is recorded as it stands (`accumulated`: since the beginning).
+    /// A metric class of one member that is recorded as it is (`accumulated`: since the beginning).
     pub fn metric(&mut self, name: &str, unit: &str, accumulated: bool, is_double: bool) -> u32 {
         let (id, name, unit) = (self.metrics, self.string(name), self.string(unit));
         self.metrics += 1;

@@ -273,7 +273,7 @@ impl Events {
         });
     }
 
-    /// Post, start, complete or wait with a group: who is in it tells the group's definition.
+    /// Post, start, complete or wait with a group; the group's definition lists its members.
     pub fn rma_group_sync(&mut self, time: u64, window: u32, group: u32) {
         self.numbers(time, 39, &[3, u64::from(window), u64::from(group)]);
     }

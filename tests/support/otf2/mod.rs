@@ -1,4 +1,4 @@
-//! Writes OTF2 archives laid out as Score-P lays out its own (docs/OTF2-FACTS.md): an anchor, global definitions, and for each
+//! Writes OTF2 archives in the form of Score-P's own (docs/OTF2-FACTS.md): an anchor, global definitions, and for each
 //! location its clock and its events. otf2-print, Vampir and whyslow read them.
 //!
 //! Regions, processes, threads, accelerator queues and communicators are defined by calls of an [`ArchiveWriter`], each of which gives an id; a
