@@ -249,13 +249,13 @@ pub fn functions(
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::analysis::story::Story;
+    use crate::analysis::timeline_builder::TimelineBuilder;
     use crate::base::time::Span;
     use crate::state::timeline::Segment;
 
     /// A thread that waits in `call` and works between: `n` turns, every twentieth ten times as long.
-    fn looping(name: &str, n: usize, spread: bool) -> Story {
-        let mut story = Story::new(1);
+    fn looping(name: &str, n: usize, spread: bool) -> TimelineBuilder {
+        let mut story = TimelineBuilder::new(1);
         let id = story.0.names.intern(name);
         story.0.threads[0].names = vec![(0, id)];
         let mut at = 0;
@@ -275,7 +275,7 @@ mod tests {
         story
     }
 
-    fn found(story: &Story) -> (Vec<String>, Vec<String>) {
+    fn found(story: &TimelineBuilder) -> (Vec<String>, Vec<String>) {
         let activity = Activity::new(&story.0);
         let (loops, places) = loops(&story.0, &activity, &Places::default(), &Ctx::new(1)).unwrap();
         let names = |all: Vec<Candidate>| all.iter().map(|c| c.task.to_string()).collect();
@@ -314,7 +314,7 @@ mod tests {
 
     #[test]
     fn calls_of_the_busiest_with_the_most_in_their_tails_come_first() {
-        let mut story = Story::new(2);
+        let mut story = TimelineBuilder::new(2);
         let (busy, idle) = (story.0.names.intern("busy"), story.0.names.intern("quiet"));
         for (at, (name, until)) in [(busy, 950), (idle, 20)].into_iter().enumerate() {
             story.0.threads[at].names = vec![(0, name)];

@@ -41,12 +41,12 @@ fn grown_over(recording: &Timeline, counter: &Counter, segment: &PathSegment) ->
 mod tests {
     use super::*;
     use crate::analysis::path::walk;
-    use crate::analysis::story::{HOST, Story, thread};
+    use crate::analysis::timeline_builder::{HOST, TimelineBuilder, thread};
     use crate::base::time::Span;
 
     #[test]
     fn running_segments_count_and_absent_is_absent() {
-        let mut story = Story::new(3);
+        let mut story = TimelineBuilder::new(3);
         story.edge(1, 0, 10, SegmentKind::Running, 0).edge(1, 10, 30, SegmentKind::Blocked, 2);
         story.edge(1, 30, 40, SegmentKind::Running, 0).edge(2, 0, 40, SegmentKind::Running, 0);
         story.edge(3, 0, 40, SegmentKind::Running, 0);
@@ -54,7 +54,7 @@ mod tests {
         let thread_values = vec![of(1, 0, 100), of(1, 10, 150), of(1, 40, 175), of(2, 12, 1000), of(2, 30, 1007)];
         let cpu = |t, value| (CounterOwner::Cpu(HOST, 0), t, value);
         let cpu_values = vec![cpu(0, 5), cpu(10, 25), cpu(30, 45), cpu(40, 90)];
-        let name = |story: &mut Story, text| story.0.names.intern(text);
+        let name = |story: &mut TimelineBuilder, text| story.0.names.intern(text);
         let (a, b) = (name(&mut story, "perf_thread_instructions"), name(&mut story, "perf_cpu_cycles"));
         story.0.counters = vec![Counter { name: a, values: thread_values }, Counter { name: b, values: cpu_values }];
         let along = |n, from, to| along(&story.0, &walk(&story.0, thread(n), Span::new(from, to)));

@@ -206,11 +206,11 @@ fn mark_lives(recording: &mut Timeline, task: u32, mut lives: Lives, name: &str)
 mod tests {
     use super::*;
     use crate::analysis::executions::{Rule, pair};
-    use crate::analysis::story::{HOST, Story};
+    use crate::analysis::timeline_builder::{HOST, TimelineBuilder};
     use crate::base::notice::Notices;
     use crate::state::timeline::{ImageEvent, SegmentKind};
 
-    fn found(story: &mut Story, derived: Derived) -> Option<Vec<(Ns, Ns, u32)>> {
+    fn found(story: &mut TimelineBuilder, derived: Derived) -> Option<Vec<(Ns, Ns, u32)>> {
         story.0.marks.clear();
         let known = mark(&mut story.0, 0, &derived, &Places::default(), &Ctx::new(1)).unwrap();
         let mut notices = Notices::default();
@@ -225,7 +225,7 @@ mod tests {
 
     #[test]
     fn calls_of_tracers_are_left_out_unless_asked_for() {
-        let mut story = Story::new(2);
+        let mut story = TimelineBuilder::new(2);
         story.silent_call(1, 5, 9).silent_call(2, 6, 8).silent_call(2, 20, 30);
         story.0.threads[1].calls[1].ret = None;
         assert_eq!(found(&mut story, named("call")), Some(vec![(5, 9, 1), (6, 8, 2)]));
@@ -238,7 +238,7 @@ mod tests {
 
     #[test]
     fn a_process_runs_from_its_exec_to_its_exit_under_its_last_name() {
-        let mut story = Story::new(3);
+        let mut story = TimelineBuilder::new(3);
         let (shell, dd) = (story.0.names.intern("sh"), story.0.names.intern("dd"));
         let path = story.0.names.intern("/bin/dd");
         for (at, thread) in story.0.threads.iter_mut().enumerate() {
@@ -262,7 +262,7 @@ mod tests {
 
     #[test]
     fn threads_by_name_with_digits_folded() {
-        let mut story = Story::new(2);
+        let mut story = TimelineBuilder::new(2);
         for (at, thread) in story.0.threads.iter_mut().enumerate() {
             thread.life = Span::new(10, 500);
             thread.parent = (at == 0).then_some(ThreadId::at(1));

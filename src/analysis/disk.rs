@@ -221,7 +221,7 @@ fn ring_owners(recording: &Timeline) -> HashMap<(HostId, i32), ThreadId> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::analysis::story::{Story, thread};
+    use crate::analysis::timeline_builder::{TimelineBuilder, thread};
 
     fn queue(items: &[(Ns, Ns, u64, u32)]) -> Queue {
         let mut queue = Queue::default();
@@ -254,7 +254,7 @@ mod tests {
 
     #[test]
     fn requests_of_workers_belong_to_whom_they_work_for() {
-        let mut story = Story::new(4);
+        let mut story = TimelineBuilder::new(4);
         let (ring, kworker) = (story.0.names.intern("iou-wrk-1"), story.0.names.intern("kworker/1:2"));
         story.0.threads[1].names = vec![(0, ring)];
         story.0.threads[2].names = vec![(0, kworker)];

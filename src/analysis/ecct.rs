@@ -333,8 +333,8 @@ impl<'a> Walk<'a> {
 mod tests {
     use super::*;
     use crate::analysis::path;
-    use crate::analysis::story::{Story, thread};
     use crate::analysis::symbols::images::Spaces;
+    use crate::analysis::timeline_builder::{TimelineBuilder, thread};
     use crate::base::ctx::Ctx;
     use crate::base::names::Names;
     use crate::base::notice::Notices;
@@ -342,7 +342,7 @@ mod tests {
     use std::collections::BTreeMap;
 
     /// Nanoseconds by path, steps as words.
-    fn tree(story: &Story, n: usize, start: Ns, end: Ns) -> BTreeMap<String, u64> {
+    fn tree(story: &TimelineBuilder, n: usize, start: Ns, end: Ns) -> BTreeMap<String, u64> {
         let spaces = Spaces::default();
         let timelines = Timelines::new(&story.0, &spaces, false, &Ctx::new(1)).unwrap();
         let mut shown = Names::default();
@@ -382,8 +382,8 @@ mod tests {
     }
 
     /// ALGORITHMS.md 5.5, after Fig. 4.2 of the thesis.
-    fn figure() -> Story {
-        let mut story = Story::new(3);
+    fn figure() -> TimelineBuilder {
+        let mut story = TimelineBuilder::new(3);
         story.edge(1, 1, 3, SegmentKind::Running, 0);
         story.edge(1, 3, 7, SegmentKind::Blocked, 2);
         story.edge(1, 7, 11, SegmentKind::Running, 0);
@@ -411,7 +411,7 @@ mod tests {
     #[test]
     fn a_sample_of_a_call_counts_however_late_it_comes() {
         let sampled = |at: Ns| {
-            let mut story = Story::new(1);
+            let mut story = TimelineBuilder::new(1);
             story.0.threads[0].life = Span::new(0, 2_000_000);
             story.edge(1, 0, 100_000, SegmentKind::Running, 0).edge(1, 100_000, 400_000, SegmentKind::Timer, 0);
             story.edge(1, 400_000, 2_000_000, SegmentKind::Running, 0).silent_call(1, 100_000, 400_000);
@@ -435,7 +435,7 @@ mod tests {
 
     #[test]
     fn preemption_shows_who_had_the_cpu_and_idle_time_stays() {
-        let mut story = Story::new(9);
+        let mut story = TimelineBuilder::new(9);
         story.edge(1, 8, 10, SegmentKind::Running, 0).edge(1, 10, 14, SegmentKind::Preempted, 0);
         story.call(1, 8, 20, "M").call(9, 0, 20, "MS");
         story.runs(&[(8, 9, 1), (9, 13, 9), (13, 14, 2)]).0.threads[1].idle = true;
@@ -444,7 +444,7 @@ mod tests {
 
     #[test]
     fn a_thread_of_the_kernel_leads_on_to_whom_it_works_for() {
-        let mut story = Story::new(9);
+        let mut story = TimelineBuilder::new(9);
         story.edge(1, 0, 10, SegmentKind::Blocked, 2).edge(1, 10, 14, SegmentKind::Preempted, 0);
         story.edge(2, 0, 3, SegmentKind::Running, 0).edge(2, 3, 5, SegmentKind::Timer, 0).edge(
             2,
@@ -474,7 +474,7 @@ mod tests {
 
     #[test]
     fn who_waits_in_the_same_place_is_passed() {
-        let mut story = Story::new(3);
+        let mut story = TimelineBuilder::new(3);
         // 1 and 2 wait for a lock that 3 holds; 3 wakes 2, which holds it for a while and wakes 1.
         story.edge(1, 0, 10, SegmentKind::Blocked, 2).edge(1, 10, 12, SegmentKind::Running, 0);
         story.edge(2, 0, 7, SegmentKind::Blocked, 3).edge(2, 7, 8, SegmentKind::Preempted, 0);

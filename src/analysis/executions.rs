@@ -225,7 +225,7 @@ fn place(recording: &Timeline, mark: &Mark) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::analysis::story::Story;
+    use crate::analysis::timeline_builder::TimelineBuilder;
     use crate::base::time::Ns;
     use crate::state::timeline::Call;
 
@@ -233,7 +233,7 @@ mod tests {
 
     /// Executions as (start, end, thread), and how many restarted, had no begin, had no end.
     fn pairs(marks: Marks<'_>, nest: bool) -> (Vec<(Ns, Ns, u32)>, [u64; 3]) {
-        let mut story = Story::new(2);
+        let mut story = TimelineBuilder::new(2);
         for (time, begins, thread, key) in marks {
             story.mark(*time, *begins, *thread, *key);
         }
@@ -252,7 +252,7 @@ mod tests {
 
     #[test]
     fn descriptors_pair_within_their_process() {
-        let mut story = Story::new(2);
+        let mut story = TimelineBuilder::new(2);
         for thread in &mut story.0.threads {
             thread.pid = thread.tid;
         }
@@ -269,7 +269,7 @@ mod tests {
     #[test]
     fn an_execution_over_a_lost_end_and_begin_is_none() {
         let found = |name: &str, ret: Option<i64>, each: bool| {
-            let mut story = Story::new(1);
+            let mut story = TimelineBuilder::new(1);
             let mut call = |name: &str, start: Ns, end: Ns, ret: Option<i64>| {
                 let name = story.0.names.intern(name);
                 story.0.threads[0].calls.push(Call { span: Span::new(start, end), name, ret });
@@ -291,7 +291,7 @@ mod tests {
 
     #[test]
     fn executions_outside_the_kernel_trace_are_left_out_unless_all_are() {
-        let mut story = Story::new(1);
+        let mut story = TimelineBuilder::new(1);
         story.mark(1, true, 1, None).mark(4, false, 1, None).mark(6, true, 1, None).mark(9, false, 1, None);
         let mut notices = Notices::default();
         let all = pair(&story.0, 0, &Rule { nest: true, ..Rule::default() }, &mut notices);

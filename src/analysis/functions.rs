@@ -135,11 +135,11 @@ impl Functions {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::analysis::story::Story;
+    use crate::analysis::timeline_builder::TimelineBuilder;
 
     #[test]
     fn calls_nest_and_jumps_leave_the_inner_ones_open() {
-        let mut story = Story::new(2);
+        let mut story = TimelineBuilder::new(2);
         // f { g { } g { <jumped out of> } } on the first thread, an exit alone on the second.
         for (time, begins, thread, address) in [
             (1, true, 1, Some(10)),

@@ -91,14 +91,14 @@ fn beyond<'a>(turns: impl Iterator<Item = &'a Span>, most: Ns) -> Option<Span> {
 mod tests {
     use super::*;
     use crate::analysis::executions::{Rule, pair};
-    use crate::analysis::story::Story;
+    use crate::analysis::timeline_builder::TimelineBuilder;
     use crate::base::notice::Notices;
     use crate::model::facts::Quality;
     use crate::state::timeline::Host;
 
     /// Thread 1 runs from 1,000 to 4,000 in turns of 200 with thread 2, whose executions take `other` each turn; before that both are short.
-    fn story(other: Ns, interrupts: u64) -> Story {
-        let mut story = Story::new(2);
+    fn story(other: Ns, interrupts: u64) -> TimelineBuilder {
+        let mut story = TimelineBuilder::new(2);
         let name = story.0.names.intern("host");
         story.0.hosts.push(Host { name, kernel_release: None });
         story.0.quality.push(Quality { switches: 99, interrupts, ..Quality::default() });
@@ -139,7 +139,7 @@ mod tests {
 
     #[test]
     fn nobody_is_asked_where_interrupts_were_recorded_or_nobody_took_turns() {
-        let found = |story: &Story| {
+        let found = |story: &TimelineBuilder| {
             let executions = pair(&story.0, 0, &Rule::default(), &mut Notices::default());
             interleaved(&story.0, &executions)
         };

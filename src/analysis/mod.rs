@@ -27,11 +27,11 @@ pub mod path;
 pub mod patterns;
 pub mod pauses;
 pub mod stacks;
-#[cfg(test)]
-mod story;
 pub mod survey;
 pub mod symbols;
 pub mod thread_names;
+#[cfg(test)]
+mod timeline_builder;
 pub mod turns;
 pub mod usage;
 pub mod wakers;

@@ -108,12 +108,12 @@ fn rate(thread: &Thread) -> f64 {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::analysis::story::Story;
+    use crate::analysis::timeline_builder::TimelineBuilder;
     use crate::state::timeline::Host;
 
     /// Three threads that make a call every 50 us; all of them stop from 40 to 48 ms, or the first alone.
-    fn story(all: bool) -> Story {
-        let mut story = Story::new(3);
+    fn story(all: bool) -> TimelineBuilder {
+        let mut story = TimelineBuilder::new(3);
         let name = story.0.names.intern("host");
         story.0.hosts.push(Host { name, kernel_release: None });
         story.0.span = Span::new(0, 100_000_000);
@@ -134,7 +134,7 @@ mod tests {
 
     #[test]
     fn a_machine_pauses_where_nobody_goes_on() {
-        let found = |story: &Story| {
+        let found = |story: &TimelineBuilder| {
             let all = pauses(&story.0);
             all.into_iter().flatten().collect::<Vec<_>>()
         };

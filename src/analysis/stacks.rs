@@ -490,11 +490,11 @@ fn on_cpu(kind: SegmentKind) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::analysis::story::{HOST, PID, Story, thread};
+    use crate::analysis::timeline_builder::{HOST, PID, TimelineBuilder, thread};
     use crate::state::timeline::{ImageChange, ImageEvent};
 
     /// The pieces of thread 1 up to `end`: (from, stack, in a call). A hole shows what is around it.
-    fn pieces(story: &Story, end: Ns) -> Vec<(Ns, String, bool)> {
+    fn pieces(story: &TimelineBuilder, end: Ns) -> Vec<(Ns, String, bool)> {
         let spaces = Spaces::new(&story.0.images);
         let lines = Timelines::new(&story.0, &spaces, false, &Ctx::new(1)).unwrap();
         let text = |s: Stack| {
@@ -517,7 +517,7 @@ mod tests {
 
     #[test]
     fn entry_stacks_hold_through_their_call_whichever_channel_comes_first() {
-        let mut story = Story::new(1);
+        let mut story = TimelineBuilder::new(1);
         story.silent_call(1, 10, 20).silent_call(1, 30, 40).silent_call(1, 50, 60);
         story.sample(1, 9, StackOrigin::CallEntry, "AB").sample(1, 21, StackOrigin::CallExit, "AB");
         story.sample(1, 31, StackOrigin::CallEntry, "AC").sample(1, 39, StackOrigin::CallExit, "AC");
@@ -536,7 +536,7 @@ mod tests {
 
     #[test]
     fn samples_meet_midway_and_a_time_off_the_cpu_is_not_cut() {
-        let mut story = Story::new(1);
+        let mut story = TimelineBuilder::new(1);
         story.edge(1, 0, 20, SegmentKind::Running, 0).edge(1, 20, 60, SegmentKind::Preempted, 0);
         story.edge(1, 60, 100, SegmentKind::Running, 0);
         story.sample(1, 4, StackOrigin::Tick, "AB").sample(1, 16, StackOrigin::Tick, "AC");
@@ -547,7 +547,7 @@ mod tests {
 
     #[test]
     fn a_sample_holds_for_ten_periods_of_running_time() {
-        let mut story = Story::new(1);
+        let mut story = TimelineBuilder::new(1);
         story.edge(1, 0, 30, SegmentKind::Running, 0).edge(1, 30, 500, SegmentKind::Preempted, 0);
         story.edge(1, 500, 1000, SegmentKind::Running, 0);
         // Two ticks 4 apart: the period; the second holds for 40, of which 14 lie before the preemption.
@@ -557,7 +557,7 @@ mod tests {
 
     #[test]
     fn no_stack_survives_an_exec() {
-        let mut story = Story::new(1);
+        let mut story = TimelineBuilder::new(1);
         let exec = ImageChange::Exec { path: story.0.names.intern("server") };
         story.edge(1, 0, 900, SegmentKind::Running, 0);
         story.0.images.push(ImageEvent { time: 0, host: HOST, pid: PID, change: exec.clone() });
@@ -571,12 +571,12 @@ mod tests {
     fn a_sample_after_a_long_call_tells_of_it() {
         // The 2 first calls are long, the third is short; two samples come late: the last one for the last long call
         // of which nothing is told, which is the first where the second has told its own stack.
-        let mut story = Story::new(1);
+        let mut story = TimelineBuilder::new(1);
         story.0.threads[0].life = Span::new(0, 2_000_000);
         let (a, b) = ((100_000, 300_000), (400_000, 600_000));
         story.silent_call(1, a.0, a.1).silent_call(1, b.0, b.1).silent_call(1, 700_000, 700_500);
         story.sample(1, 300_100, StackOrigin::AfterCall, "AB").sample(1, 800_000, StackOrigin::AfterCall, "AC");
-        let calls = |story: &Story| -> Vec<String> {
+        let calls = |story: &TimelineBuilder| -> Vec<String> {
             pieces(story, 900_000).into_iter().filter(|p| p.2).map(|p| p.1).collect()
         };
         assert_eq!(calls(&story), ["AB", "AC", "?"]);
@@ -591,7 +591,7 @@ mod tests {
 
     #[test]
     fn open_functions_are_believed_before_samples() {
-        let mut story = Story::new(1);
+        let mut story = TimelineBuilder::new(1);
         story.edge(1, 0, 1000, SegmentKind::Running, 0);
         story.sample(1, 10, StackOrigin::Tick, "AB").sample(1, 20, StackOrigin::Function, "F");
         story.sample(1, 30, StackOrigin::Function, "FG").call(1, 40, 60, "AC");
@@ -611,7 +611,7 @@ mod tests {
 
     #[test]
     fn a_hole_and_a_lost_chain_keep_what_is_around_them() {
-        let mut story = Story::new(1);
+        let mut story = TimelineBuilder::new(1);
         let exec = ImageChange::Exec { path: story.0.names.intern("server") };
         story.0.images.push(ImageEvent { time: 0, host: HOST, pid: PID, change: exec.clone() });
         story.0.images.push(ImageEvent { time: 65, host: HOST, pid: PID, change: exec });

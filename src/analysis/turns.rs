@@ -193,10 +193,10 @@ impl Sites {
 mod tests {
     use super::*;
     use crate::analysis::executions::{Rule, pair};
-    use crate::analysis::story::Story;
+    use crate::analysis::timeline_builder::TimelineBuilder;
     use crate::state::timeline::StackOrigin;
 
-    fn turns(story: &mut Story, call: &str, thread: Option<&str>) -> Vec<(Ns, Ns)> {
+    fn turns(story: &mut TimelineBuilder, call: &str, thread: Option<&str>) -> Vec<(Ns, Ns)> {
         let turn = Turn { call: call.to_owned(), thread: thread.map(str::to_owned) };
         let (mut notices, places) = (Notices::default(), Places::default());
         story.0.marks.clear();
@@ -207,8 +207,8 @@ mod tests {
     }
 
     /// Running, but for the waits; each wait is followed by two nanoseconds in a queue.
-    fn looping(waits: &[(Ns, Ns)]) -> Story {
-        let mut story = Story::new(1);
+    fn looping(waits: &[(Ns, Ns)]) -> TimelineBuilder {
+        let mut story = TimelineBuilder::new(1);
         let mut at = 0;
         for (from, to) in waits {
             story.edge(1, at, *from, SegmentKind::Running, 0).edge(1, *from, *to - 2, SegmentKind::Network, 0);

@@ -3,7 +3,7 @@
 use super::*;
 
 /// The stacks that function events leave on thread 1: when, and the functions as letters, outermost first.
-fn functions(s: &mut Scene) -> Vec<(Ns, String)> {
+fn functions(s: &mut KernelEvents) -> Vec<(Ns, String)> {
     let recording = s.recording();
     let thread = recording.find_thread(HostId::at(0), 1, 0).unwrap();
     let text = |stack: Option<_>| -> String {
@@ -17,7 +17,7 @@ fn functions(s: &mut Scene) -> Vec<(Ns, String)> {
 
 #[test]
 fn functions_nest_and_outer_exits_close_lost_ones() {
-    let mut s = scene();
+    let mut s = kernel_events();
     s.switch(0, 0, 0, READY, 1);
     let function = |enters, letter: char| Kind::Function { enters, address: letter as u64 };
     s.at(1, 0, function(false, 'Z')).at(2, 0, function(true, 'A')).at(3, 0, function(true, 'B'));
@@ -40,7 +40,7 @@ fn functions_nest_and_outer_exits_close_lost_ones() {
 
 #[test]
 fn endless_recursion_is_bounded() {
-    let mut s = scene();
+    let mut s = kernel_events();
     s.switch(0, 0, 0, READY, 1);
     for t in 0..1000 {
         s.at(1 + t, 0, Kind::Function { enters: true, address: 65 });
@@ -54,7 +54,7 @@ fn endless_recursion_is_bounded() {
 
 #[test]
 fn latency_events_give_calls_that_were_not_recorded() {
-    let mut s = scene();
+    let mut s = kernel_events();
     s.switch(0, 0, 0, READY, 1).at(300, 0, Kind::Latency { ns: 200 }).at(350, 0, Kind::Latency { ns: 120 });
     let recording = s.recording();
     let thread = recording.find_thread(HostId::at(0), 1, 0).unwrap();
@@ -64,7 +64,7 @@ fn latency_events_give_calls_that_were_not_recorded() {
 
 #[test]
 fn calls_do_not_span_lost_events() {
-    let mut s = scene();
+    let mut s = kernel_events();
     s.switch(10, 0, 0, READY, 1);
     called(&mut s, 20, 1, "read", None);
     s.at(30, 0, Kind::Lost { source: LossSource::Reported, until: 30, resumes: 30 });

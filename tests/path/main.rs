@@ -30,7 +30,7 @@ const PREEMPTED: u16 = 0x100;
 const DEAD: u16 = 0x10;
 
 /// A recording in the making: kernel traces of two hosts and a user-space trace. Each (trace, CPU) is a stream.
-struct Scene {
+struct KernelEvents {
     batch: Batch,
     streams: std::collections::BTreeMap<(u16, u16), Vec<Event>>,
     kernel: Generation,
@@ -38,8 +38,8 @@ struct Scene {
     host: u16,
 }
 
-fn scene() -> Scene {
-    Scene {
+fn kernel_events() -> KernelEvents {
+    KernelEvents {
         batch: Batch::default(),
         streams: Default::default(),
         kernel: Generation::New,
@@ -48,7 +48,7 @@ fn scene() -> Scene {
     }
 }
 
-impl Scene {
+impl KernelEvents {
     fn at(&mut self, t: Ns, cpu: u16, kind: Kind) -> &mut Self {
         self.by(t, cpu, WhoId::NOBODY, kind)
     }
@@ -156,11 +156,11 @@ fn check(recording: &Timeline, thread: ThreadId, span: Span) {
 const USER_TRACE: u16 = 2;
 
 /// The context of an event on a thread.
-fn on(s: &mut Scene, tid: i32) -> WhoId {
+fn on(s: &mut KernelEvents, tid: i32) -> WhoId {
     s.batch.who(ThreadContext { tid: Some(tid), ..ThreadContext::default() })
 }
 
-fn called(s: &mut Scene, t: Ns, tid: i32, call: &str, ret: Option<i64>) {
+fn called(s: &mut KernelEvents, t: Ns, tid: i32, call: &str, ret: Option<i64>) {
     let (who, name) = (on(s, tid), s.text(call));
     s.by(t, 0, who, ret.map_or(Kind::CallEntry { name }, |ret| Kind::CallExit { name, ret }));
 }

@@ -4,7 +4,7 @@ use super::*;
 
 #[test]
 fn reused_tid_is_another_thread() {
-    let mut s = scene();
+    let mut s = kernel_events();
     s.switch(0, 0, 0, READY, 1).fork(1, 0, 1, 7).wake_new(1, 0, 7).switch(2, 0, 1, SLEEP, 7);
     s.at(5, 0, Kind::Exit { tid: 7 }).wake(6, 0, 1).switch(6, 0, 7, DEAD, 1);
     s.fork(8, 0, 1, 7).wake_new(8, 0, 7).at(9, 0, Kind::Free { tid: 7 }).switch(10, 0, 1, SLEEP, 7);
@@ -16,7 +16,7 @@ fn reused_tid_is_another_thread() {
 
 #[test]
 fn lost_exit_ends_at_the_next_fork_of_its_tid() {
-    let mut s = scene();
+    let mut s = kernel_events();
     s.switch(0, 0, 0, READY, 1).fork(1, 0, 1, 7).wake_new(1, 0, 7).fork(5, 0, 1, 7).wake_new(5, 0, 7);
     s.switch(6, 0, 1, SLEEP, 7).switch(9, 0, 7, DEAD, 0);
     let recording = s.recording();
@@ -26,7 +26,7 @@ fn lost_exit_ends_at_the_next_fork_of_its_tid() {
 
 #[test]
 fn exec_by_another_thread_takes_over_the_leaders_tid() {
-    let mut s = scene();
+    let mut s = kernel_events();
     let path = s.text("./other");
     s.switch(0, 0, 0, READY, 10).fork(1, 0, 10, 11).wake_new(1, 0, 11).switch(2, 0, 10, SLEEP, 11);
     s.at(5, 0, Kind::Exec { tid: 10, old_tid: 11, path }).switch(9, 0, 10, SLEEP, 0);
@@ -39,7 +39,7 @@ fn exec_by_another_thread_takes_over_the_leaders_tid() {
 }
 
 /// A user-space event of thread `vtid` of process `vpid`, in a trace of its own on the same host.
-fn user_mark(s: &mut Scene, t: Ns, vtid: i32, vpid: i32) {
+fn user_mark(s: &mut KernelEvents, t: Ns, vtid: i32, vpid: i32) {
     let body = MarkBody { task: 0, begins: true, key: None, kind: None, fields: Vec::new() };
     let mark = s.batch.mark(body);
     let who = s.batch.who(ThreadContext { vtid: Some(vtid), vpid: Some(vpid), ..ThreadContext::default() });
@@ -48,14 +48,14 @@ fn user_mark(s: &mut Scene, t: Ns, vtid: i32, vpid: i32) {
 }
 
 /// Tids of the threads that the marks were attached to.
-fn attached(s: &mut Scene) -> Vec<Option<i32>> {
+fn attached(s: &mut KernelEvents) -> Vec<Option<i32>> {
     let recording = s.recording();
     recording.marks.iter().map(|m| m.thread.and_then(|t| recording.thread(t)).map(|t| t.tid)).collect()
 }
 
 #[test]
 fn user_space_events_belong_to_the_thread_of_the_same_id() {
-    let mut s = scene();
+    let mut s = kernel_events();
     s.switch(0, 0, 0, READY, 7).switch(20, 0, 7, SLEEP, 0);
     user_mark(&mut s, 5, 7, 7);
     assert_eq!(attached(&mut s), [Some(7)]);
@@ -64,7 +64,7 @@ fn user_space_events_belong_to_the_thread_of_the_same_id() {
 #[test]
 fn container_ids_are_mapped_by_the_state_dump() {
     // Thread 5007 is number 7 in its container; the host has a thread 7 of its own.
-    let mut s = scene();
+    let mut s = kernel_events();
     s.at(0, 0, Kind::Namespace { tid: 5007, vtid: 5007, vpid: 5007, level: 0 });
     s.at(0, 0, Kind::Namespace { tid: 5007, vtid: 7, vpid: 7, level: 1 });
     s.switch(1, 0, 0, READY, 7).switch(2, 0, 7, SLEEP, 5007).switch(20, 0, 5007, SLEEP, 0);
@@ -78,7 +78,7 @@ fn container_ids_are_mapped_by_the_state_dump() {
 #[test]
 fn ambiguous_user_space_event_belongs_to_no_thread() {
     // Two containers with a thread 7 of a process 7 each.
-    let mut s = scene();
+    let mut s = kernel_events();
     for tid in [5007, 6007] {
         s.at(0, 0, Kind::Namespace { tid, vtid: 7, vpid: 7, level: 1 });
     }
@@ -89,7 +89,7 @@ fn ambiguous_user_space_event_belongs_to_no_thread() {
 
 #[test]
 fn small_container_tid_is_no_kernel_thread() {
-    let mut s = scene();
+    let mut s = kernel_events();
     let name = s.text("kworker/0:1");
     let kworker = DumpedThread { tid: 5, pid: 5, ppid: 2, status: 5, cpu: Some(0), name };
     let id = s.batch.process(kworker);
@@ -106,7 +106,7 @@ fn small_container_tid_is_no_kernel_thread() {
 
 #[test]
 fn exec_renames_at_once() {
-    let mut s = scene();
+    let mut s = kernel_events();
     s.named(1, 0, 7, "bash");
     let path = s.text("/usr/bin/a-rather-long-program-name");
     s.at(10, 0, Kind::Exec { tid: 7, old_tid: 7, path });

@@ -4,7 +4,7 @@ use super::*;
 
 #[test]
 fn migrated_thread_waits_for_its_new_cpu() {
-    let mut s = scene();
+    let mut s = kernel_events();
     s.switch(0, 0, 0, READY, 1).switch(5, 0, 1, PREEMPTED, 2).at(8, 1, Kind::Migrate { tid: 1, cpu: 1 });
     s.switch(12, 1, 3, SLEEP, 1).switch(15, 1, 1, SLEEP, 0);
     let recording = s.recording();
@@ -22,7 +22,7 @@ fn migrated_thread_waits_for_its_new_cpu() {
 
 #[test]
 fn wait_ended_by_a_journal_thread_is_for_the_disk() {
-    let mut s = scene();
+    let mut s = kernel_events();
     s.named(0, 1, 9, "jbd2/vda1-8").switch(0, 0, 0, READY, 1).switch(4, 0, 1, DISK_SLEEP, 0);
     s.wake_onto(9, 1, 1, 0).switch(10, 0, 0, READY, 1).switch(12, 0, 1, SLEEP, 0);
     let recording = s.recording();
@@ -37,7 +37,7 @@ fn wait_ended_by_a_journal_thread_is_for_the_disk() {
 #[test]
 fn circular_waits_terminate() {
     // Damage: each seems to be woken by the other at the end of overlapping waits.
-    let mut s = scene();
+    let mut s = kernel_events();
     s.switch(0, 0, 0, READY, 1).switch(0, 1, 0, READY, 2).switch(2, 0, 1, SLEEP, 0).switch(2, 1, 2, SLEEP, 0);
     let recording = {
         let mut recording = s.recording();
@@ -62,7 +62,7 @@ fn circular_waits_terminate() {
 
 #[test]
 fn disk_request_belongs_to_its_submitter() {
-    let mut s = scene();
+    let mut s = kernel_events();
     let request = BlockRequest { device: 8, sector: 64, bytes: 4096, write: true, tid: Some(5) };
     let id = s.batch.request(request);
     let done = s.batch.request(BlockRequest { tid: None, bytes: 0, ..request });
@@ -77,7 +77,7 @@ fn disk_request_belongs_to_its_submitter() {
 
 #[test]
 fn disk_request_of_a_work_item_names_the_thread_that_queued_it() {
-    let mut s = scene();
+    let mut s = kernel_events();
     let request = BlockRequest { device: 8, sector: 64, bytes: 4096, write: false, tid: Some(7) };
     let id = s.batch.request(request);
     let issue = Kind::Block { step: RequestStep::Issue, request: id };
@@ -91,7 +91,7 @@ fn disk_request_of_a_work_item_names_the_thread_that_queued_it() {
 
 #[test]
 fn handlers_of_the_users_table_classify_waits() {
-    let mut s = scene();
+    let mut s = kernel_events();
     s.handlers = Handlers::with_own("disk = [\"fastcard*\"]").unwrap();
     s.switch(0, 0, 0, READY, 1).switch(5, 0, 1, DISK_SLEEP, 0).irq(30, 0, 31, "fastcard0").wake(31, 0, 1);
     s.leave(32, 0, Context::Irq(31)).switch(33, 0, 0, READY, 1);
@@ -100,7 +100,7 @@ fn handlers_of_the_users_table_classify_waits() {
 
 #[test]
 fn duplicate_switch_with_a_stack_changes_no_state() {
-    let mut s = scene();
+    let mut s = kernel_events();
     let stack = s.batch.stacks.intern(&[1, 2]);
     s.switch(0, 0, 0, READY, 1).switch(10, 0, 1, SLEEP, 2);
     let who = on(&mut s, 1);
@@ -119,7 +119,7 @@ fn duplicate_switch_with_a_stack_changes_no_state() {
 #[test]
 fn timed_out_call_waited_for_its_timer() {
     for (call, ret, kind) in [("futex", -110, "Timer"), ("poll", 0, "Timer"), ("nanosleep", 0, "Timer")] {
-        let mut s = scene();
+        let mut s = kernel_events();
         s.switch(0, 0, 0, READY, 1);
         called(&mut s, 5, 1, call, None);
         // Thread 2 only runs there when the interrupt comes, which is not recorded.
@@ -132,7 +132,7 @@ fn timed_out_call_waited_for_its_timer() {
 
 #[test]
 fn thread_outside_calls_is_no_waker() {
-    let mut s = scene();
+    let mut s = kernel_events();
     s.switch(0, 1, 0, READY, 1).switch(0, 0, 0, READY, 2);
     called(&mut s, 3, 2, "read", None);
     called(&mut s, 4, 2, "read", Some(0));
@@ -142,9 +142,9 @@ fn thread_outside_calls_is_no_waker() {
 
 #[test]
 fn wait_after_a_completed_request_was_for_the_disk() {
-    let mut s = scene();
+    let mut s = kernel_events();
     let who = on(&mut s, 1);
-    let request = |s: &mut Scene, t, step| {
+    let request = |s: &mut KernelEvents, t, step| {
         let request = s.batch.request(BlockRequest { sector: 8, bytes: 4096, tid: Some(1), ..BlockRequest::default() });
         s.by(t, 0, if step == RequestStep::Complete { WhoId::NOBODY } else { who }, Kind::Block { step, request });
     };
@@ -158,7 +158,7 @@ fn wait_after_a_completed_request_was_for_the_disk() {
 
 #[test]
 fn woken_thread_queues_on_the_cpu_of_its_next_switch() {
-    let mut s = scene();
+    let mut s = kernel_events();
     s.switch(0, 0, 0, READY, 1).switch(0, 1, 0, READY, 2).switch(5, 0, 1, SLEEP, 3);
     // The waker names CPU 0, where it ran last; it comes up on CPU 1.
     s.wake_onto(10, 1, 1, 0).switch(20, 1, 2, SLEEP, 1).switch(30, 1, 1, SLEEP, 0);
@@ -171,7 +171,7 @@ fn woken_thread_queues_on_the_cpu_of_its_next_switch() {
 #[test]
 fn untraced_switches_leave_unknown_time() {
     // CPU 0 seems idle from 10 on; at 40 thread 1, woken at 20, turns out to run there.
-    let mut s = scene();
+    let mut s = kernel_events();
     let (idle, one) = (on(&mut s, 0), on(&mut s, 1));
     let call = Kind::CallExit { name: s.text("read"), ret: 1 };
     s.switch(0, 0, 0, READY, 1).switch(10, 0, 1, SLEEP, 0);
@@ -182,7 +182,7 @@ fn untraced_switches_leave_unknown_time() {
 
 #[test]
 fn without_switches_only_observed_time_is_running() {
-    let mut s = scene();
+    let mut s = kernel_events();
     let one = on(&mut s, 1);
     s.by(0, 0, one, Kind::PageFault);
     called(&mut s, 10, 1, "read", None);
@@ -197,7 +197,7 @@ fn without_switches_only_observed_time_is_running() {
 
 #[test]
 fn threads_on_a_cpu_without_stream_are_unknown() {
-    let mut s = scene();
+    let mut s = kernel_events();
     s.switch(0, 0, 0, READY, 1).switch(5, 0, 1, SLEEP, 2).wake_onto(10, 0, 1, 7);
     s.switch(20, 0, 2, SLEEP, 1).switch(30, 0, 1, SLEEP, 0);
     let streams: Vec<Vec<Event>> = std::mem::take(&mut s.streams).into_values().collect();
@@ -218,7 +218,7 @@ fn threads_on_a_cpu_without_stream_are_unknown() {
 fn untraced_idle_switches_are_no_contradictions() {
     // From the idle task of CPU 0 to 1 no switch is recorded; from that of CPU 1 one is.
     let story = |leaves: bool| {
-        let mut s = scene();
+        let mut s = kernel_events();
         s.switch(1, 1, 3, SLEEP, 0).switch(2, 1, 0, READY, 3);
         for i in 0..20 {
             let t = i * 100;
@@ -242,7 +242,7 @@ fn untraced_idle_switches_are_no_contradictions() {
 
 #[test]
 fn services_last_from_the_wake_up_until_the_kernel_thread_sleeps() {
-    let mut s = scene();
+    let mut s = kernel_events();
     let waits_for_disk = DISK_SLEEP;
     s.named(0, 0, 1, "db").named(0, 0, 2, "logger").named(0, 0, 7, "jbd2/vda-8").named(0, 0, 8, "rcu_sched");
     s.switch(1, 0, 0, READY, 7).switch(2, 0, 7, SLEEP, 8).switch(3, 0, 8, SLEEP, 1);

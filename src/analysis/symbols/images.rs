@@ -278,7 +278,7 @@ impl Spaces {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::analysis::story::Story;
+    use crate::analysis::timeline_builder::TimelineBuilder;
 
     const HOST: HostId = HostId::at(0);
 
@@ -318,7 +318,7 @@ mod tests {
 
     #[test]
     fn build_ids_told_by_path_come_to_where_the_file_is_mapped() {
-        let mut story = Story::new(1);
+        let mut story = TimelineBuilder::new(1);
         story.0.traces = vec![(HOST, true)];
         let [server, libc] = ["/srv/server", "/lib/libc.so"].map(|path| story.0.names.intern(path).raw());
         story.0.images = vec![load(0, 7, 0x4000, server), load(0, 7, 0x9000, libc)];

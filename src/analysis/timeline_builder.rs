@@ -9,14 +9,14 @@ use crate::state::timeline::{
 pub(crate) const HOST: HostId = HostId::at(0);
 pub(crate) const PID: i32 = 100;
 
-pub(crate) struct Story(pub Timeline);
+pub(crate) struct TimelineBuilder(pub Timeline);
 
 /// Thread number `n`.
 pub(crate) fn thread(n: usize) -> ThreadId {
     ThreadId::at(n - 1)
 }
 
-impl Story {
+impl TimelineBuilder {
     /// `threads` threads, named by their number, that live over `[0, 1000)`.
     pub fn new(threads: usize) -> Self {
         let mut recording = Timeline { span: Span::new(0, 1000), ..Timeline::default() };
@@ -38,7 +38,7 @@ impl Story {
                 samples: Vec::new(),
             });
         }
-        Story(recording)
+        TimelineBuilder(recording)
     }
 
     /// What a thread did; `waker` 0 for nobody.
