@@ -58,6 +58,10 @@
 //!
 //! Start reading at `session`: it is the whole way from a path to an answer.
 
+// The parts of tests/support that unit tests use as well name the crate from outside.
+#[cfg(test)]
+extern crate self as whyslow;
+
 #[cfg_attr(doc, doc(hidden))]
 pub mod analysis;
 #[cfg_attr(doc, doc(hidden))]

@@ -2,10 +2,14 @@
 
 use crate::base::ctx::Ctx;
 use crate::base::statistics::Random;
-use crate::model::context::{ContextId, Frame, FrameKind};
+use crate::model::context::ContextId;
 use crate::model::metric::{Column, Metric};
-use crate::model::wait_kind::WaitKind;
-use crate::model::{Model, ThreadInfo, ThreadInfoId, TraceId, TraceInfo};
+use crate::model::{Model, TraceId, TraceInfo};
+
+#[path = "../../tests/support/model_parts.rs"]
+mod model_parts;
+
+const HOST: &str = "h";
 
 /// A model under construction.
 pub struct ModelBuilder {
@@ -24,64 +28,11 @@ impl ModelBuilder {
         ModelBuilder { model, random: Random::new(seed), types: Vec::new(), at: 0 }
     }
 
-    fn who(&mut self, process: &str, thread: &str, tid: i32) -> ThreadInfoId {
-        let names = &mut self.model.names;
-        let (host, process, thread) = (names.intern("h"), names.intern(process), names.intern(thread));
-        let who = ThreadInfo { host, process, pid: tid, tid, thread };
-        let at = self.model.who.iter().position(|w| *w == who).unwrap_or_else(|| {
-            self.model.who.push(who);
-            self.model.who.len() - 1
-        });
-        ThreadInfoId::at(at)
-    }
-
-    /// The context of a path such as `ledgerd;main;[futex];thread journal@ledgerd;flush`. `{disk}` is a wait, `?` no
-    /// stack, `net NAME@PROCESS` a thread waited for over the network.
-    fn context(&mut self, path: &str, ns: u64) -> ContextId {
-        let mut at: Option<ContextId> = None;
-        for part in path.split(';') {
-            let inner = |from: usize| &part[from..part.len() - 1];
-            let thread = part.strip_prefix("thread ").map(|t| (t, WaitKind::Thread));
-            let thread = thread.or_else(|| part.strip_prefix("net ").map(|t| (t, WaitKind::Network)));
-            let (kind, name) = if at.is_none() {
-                (FrameKind::Process, part)
-            } else if part.starts_with('[') {
-                (FrameKind::Call, inner(1))
-            } else if part.starts_with('{') {
-                let spent = match inner(1) {
-                    "disk" => WaitKind::Disk,
-                    "timer" => WaitKind::Timer,
-                    "preempted" => WaitKind::Preempted,
-                    "network" => WaitKind::Network,
-                    _ => WaitKind::UnknownWait,
-                };
-                (FrameKind::Wait(spent), inner(1))
-            } else if part == "?" {
-                (FrameKind::NoStack, part)
-            } else if let Some((name, spent)) = thread {
-                let above = at.map(|a| self.model.contexts.frame(a).kind);
-                let spent = if let Some(FrameKind::Wait(w)) = above { w } else { spent };
-                (FrameKind::Thread(spent), name.split('@').next().unwrap())
-            } else {
-                (FrameKind::Function, part)
-            };
-            let frame = Frame { kind, name: self.model.names.intern(name) };
-            let id = self.model.contexts.child(at, frame);
-            if let Some((name, _)) = thread {
-                let (thread, process) = name.split_once('@').unwrap();
-                let tid = 300 + process.len() as i32 + thread.len() as i32;
-                let who = self.who(process, thread, tid);
-                *self.model.contexts.who.entry((id, who)).or_insert(0) += ns;
-            }
-            at = Some(id);
-        }
-        at.unwrap()
-    }
-
     /// One execution of a type on a thread, as its parts.
     pub fn run(&mut self, kind: &str, process: &str, thread: &str, tid: i32, parts: &[(&str, u64)]) {
-        let own: Vec<(ContextId, u64)> = parts.iter().map(|(path, ns)| (self.context(path, *ns), *ns)).collect();
-        let who = self.who(process, thread, tid);
+        let own: Vec<(ContextId, u64)> =
+            parts.iter().map(|(path, ns)| (model_parts::context(&mut self.model, HOST, path, *ns), *ns)).collect();
+        let who = model_parts::thread(&mut self.model, HOST, (process, tid), (thread, tid));
         let kind = self.model.names.intern(kind);
         self.types.push(i64::from(kind.raw()));
         let e = &mut self.model.executions;

@@ -4,6 +4,8 @@
 //! screens can be compared. Only the terminal, the loop and the threads are missing.
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 
+#[path = "../model_parts.rs"]
+mod model_parts;
 mod ring;
 mod server;
 

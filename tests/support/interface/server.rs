@@ -1,14 +1,17 @@
 //! A made-up server whose requests wait for a lock: the same numbers on every machine, so that drawn screens can be
 //! compared.
 
-use super::Random;
+use super::{Random, model_parts};
 use whyslow::base::ctx::Ctx;
 use whyslow::base::notice::Notice;
 use whyslow::base::time::Span;
-use whyslow::model::context::{ContextId, Frame, FrameKind};
+use whyslow::model::context::ContextId;
 use whyslow::model::metric::{Column, Metric};
 use whyslow::model::wait_kind::WaitKind;
-use whyslow::model::{Model, ThreadInfo, ThreadInfoId, TraceId, TraceInfo};
+use whyslow::model::{Model, ThreadInfoId, TraceId, TraceInfo};
+
+/// The name of the made-up host.
+const HOST: &str = "db3";
 
 const MS: u64 = 1_000_000;
 /// The first event.
@@ -36,40 +39,12 @@ struct Builder {
 }
 
 impl Builder {
-    /// The context of a path like `ledgerd;worker;[futex];thread journal;flush`; `{disk}` is a wait.
     fn context(&mut self, path: &str) -> ContextId {
-        let mut at: Option<ContextId> = None;
-        for part in path.split(';') {
-            let inner = part.get(1..part.len() - 1).unwrap_or_default();
-            let (kind, name) = match part.chars().next() {
-                _ if at.is_none() => (FrameKind::Process, part),
-                Some('[') => (FrameKind::Call, inner),
-                Some('{') => (FrameKind::Wait(if inner == "timer" { WaitKind::Timer } else { WaitKind::Disk }), inner),
-                _ => match part.strip_prefix("thread ") {
-                    Some(thread) => (FrameKind::Thread(WaitKind::Thread), thread),
-                    None => (FrameKind::Function, part),
-                },
-            };
-            let name = self.model.names.intern(name);
-            at = Some(self.model.contexts.child(at, Frame { kind, name }));
-        }
-        at.unwrap()
+        model_parts::context(&mut self.model, HOST, path, 0)
     }
 
     fn who(&mut self, process: &str, pid: i32, thread: &str, tid: i32) -> ThreadInfoId {
-        let names = &mut self.model.names;
-        let who = ThreadInfo {
-            host: names.intern("db3"),
-            process: names.intern(process),
-            pid,
-            tid,
-            thread: names.intern(thread),
-        };
-        let at = self.model.who.iter().position(|w| *w == who).unwrap_or_else(|| {
-            self.model.who.push(who);
-            self.model.who.len() - 1
-        });
-        ThreadInfoId::at(at)
+        model_parts::thread(&mut self.model, HOST, (process, pid), (thread, tid))
     }
 }
 
