@@ -183,6 +183,6 @@ mod tests {
         assert_eq!(holds("mean>+60%", &slower), None);
         assert_eq!(holds("extra>5ms", &slower), None);
         assert_eq!(holds("extra>0ns", &versions(0, 400)), None, "noise fails no build");
-        assert_eq!(holds("p95>+1%", &versions(20, 4)), None, "too few to tell");
+        assert_eq!(holds("p95>+1%", &versions(20, 4)), None, "too few to distinguish");
     }
 }

@@ -44,7 +44,7 @@ pub(super) struct TimeOrigin {
     pub site: ContextId,
     /// The thread frame of the thread to blame, if any.
     pub culprit: Option<ContextId>,
-    /// The first frame of the own thread that stands for an unknown stack.
+    /// The first frame of the own thread that is an unknown stack.
     pub unknown: Option<ContextId>,
     state: PathState,
 }

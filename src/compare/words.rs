@@ -50,7 +50,7 @@ pub(super) fn phrase(kind: WaitKind, site: &str, by: &Culprit, blames: Blame) ->
         (WaitKind::Ipi, _) => format!("waiting{within} for another CPU"),
         (WaitKind::User, _) => format!("waiting for user input{within}"),
         (WaitKind::UnknownWait, _) => format!("waiting{within} for something that the recording does not show"),
-        (WaitKind::UnknownState, _) => format!("running or waiting{within} (the recording cannot tell)"),
+        (WaitKind::UnknownState, _) => format!("running or waiting{within} (the recording does not show which)"),
     }
 }
 
