@@ -12,7 +12,7 @@
 //! a few bytes per interval.
 
 use super::attributes::AttributeId;
-use super::history::interval::{Interval, Value};
+use super::history::interval::{Interval, StateValue};
 use super::history::search::{When, Which};
 use super::history::tree::Tree;
 use crate::base::ctx::{Cancel, Cancelled, Ctx};
@@ -119,8 +119,8 @@ fn clip(span: Span, window: Span) -> u64 {
 
 fn code(interval: &Interval) -> Option<(Span, u16)> {
     match interval.value {
-        Value::Code(code) => Some((interval.span, code)),
-        Value::Int(_) | Value::Text(_) => None,
+        StateValue::Code(code) => Some((interval.span, code)),
+        StateValue::Int(_) | StateValue::Text(_) => None,
     }
 }
 

@@ -6,7 +6,7 @@
 //!
 //! - An id names its latest instance until that one ends. An id that was never seen names a thread that is older than the
 //!   recording; the id of an ended instance names another one, whose fork was lost ([`Holder`]).
-//! - Id 0 names the idle task of the event's CPU ([`ThreadKey::on_cpu`]).
+//! - Id 0 names the idle task of the event's CPU ([`HostTid::on_cpu`]).
 //! - On a CPU the id of the running thread names that thread, even after its exit: it ends when it is switched out.
 //! - A fork makes a new instance. The one that still has the id ends there: its exit was lost ([`ThreadTable::fork`]).
 //! - A thread that runs another program, and is not the first of its process, takes over the id of the first, which ends; its
@@ -20,22 +20,22 @@ use std::ops::{Index, IndexMut};
 
 /// How events name a thread.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub struct ThreadKey {
+pub struct HostTid {
     host: HostId,
     tid: i32,
     /// The CPU of an idle task; all of them have id 0.
     idle_on: Option<u32>,
 }
 
-impl ThreadKey {
+impl HostTid {
     /// The thread that an id names wherever it runs.
-    pub fn new(host: HostId, tid: i32) -> ThreadKey {
-        ThreadKey { host, tid, idle_on: None }
+    pub fn new(host: HostId, tid: i32) -> HostTid {
+        HostTid { host, tid, idle_on: None }
     }
 
     /// The thread that an event of a CPU means by an id.
-    pub fn on_cpu(host: HostId, cpu: u32, tid: i32) -> ThreadKey {
-        ThreadKey { host, tid, idle_on: (tid == 0).then_some(cpu) }
+    pub fn on_cpu(host: HostId, cpu: u32, tid: i32) -> HostTid {
+        HostTid { host, tid, idle_on: (tid == 0).then_some(cpu) }
     }
 
     /// The host.
@@ -85,7 +85,7 @@ pub trait ThreadInstance {
 pub struct ThreadTable<T> {
     all: Vec<T>,
     /// The latest instance of each id that was seen; `None` where it gave the id up.
-    latest: HashMap<ThreadKey, Option<ThreadId>>,
+    latest: HashMap<HostTid, Option<ThreadId>>,
 }
 
 impl<T> Default for ThreadTable<T> {
@@ -96,7 +96,7 @@ impl<T> Default for ThreadTable<T> {
 
 impl<T: ThreadInstance> ThreadTable<T> {
     /// What is known of an id.
-    pub fn holder(&self, key: ThreadKey) -> Holder {
+    pub fn holder(&self, key: HostTid) -> Holder {
         match self.latest.get(&key) {
             None => Holder::Unseen,
             Some(Some(thread)) if self[*thread].is_alive() => Holder::Alive(*thread),
@@ -105,17 +105,17 @@ impl<T: ThreadInstance> ThreadTable<T> {
     }
 
     /// The instance that has an id.
-    pub fn alive(&self, key: ThreadKey) -> Option<ThreadId> {
+    pub fn alive(&self, key: HostTid) -> Option<ThreadId> {
         self.latest(key).filter(|thread| self[*thread].is_alive())
     }
 
     /// The instance that had an id last, ended or not.
-    pub fn latest(&self, key: ThreadKey) -> Option<ThreadId> {
+    pub fn latest(&self, key: HostTid) -> Option<ThreadId> {
         self.latest.get(&key).copied().flatten()
     }
 
     /// What an event of a CPU means by an id, when `running` runs there.
-    pub fn holder_on(&self, key: ThreadKey, running: Option<ThreadId>) -> Holder {
+    pub fn holder_on(&self, key: HostTid, running: Option<ThreadId>) -> Holder {
         match running.filter(|running| !key.is_idle() && self[*running].tid() == key.tid) {
             Some(running) => Holder::Alive(running),
             None => self.holder(key),
@@ -123,7 +123,7 @@ impl<T: ThreadInstance> ThreadTable<T> {
     }
 
     /// A new instance, which its id names from now on.
-    pub fn open(&mut self, key: ThreadKey, instance: T) -> ThreadId {
+    pub fn open(&mut self, key: HostTid, instance: T) -> ThreadId {
         let thread = ThreadId::at(self.all.len());
         self.all.push(instance);
         self.latest.insert(key, Some(thread));
@@ -131,7 +131,7 @@ impl<T: ThreadInstance> ThreadTable<T> {
     }
 
     /// A new instance that a fork made. `end` ends the one that still had its id.
-    pub fn fork(&mut self, key: ThreadKey, child: T, end: impl FnOnce(&mut T)) -> ThreadId {
+    pub fn fork(&mut self, key: HostTid, child: T, end: impl FnOnce(&mut T)) -> ThreadId {
         if let Some(old) = self.alive(key) {
             end(&mut self[old]);
         }
@@ -140,7 +140,7 @@ impl<T: ThreadInstance> ThreadTable<T> {
 
     /// `thread`, which has the id `own`, runs another program and takes over the id `first` of the first thread of its process.
     /// `end` ends that one. Nothing changes where both are the same id.
-    pub fn take_over(&mut self, thread: ThreadId, own: ThreadKey, first: ThreadKey, end: impl FnOnce(&mut T)) {
+    pub fn take_over(&mut self, thread: ThreadId, own: HostTid, first: HostTid, end: impl FnOnce(&mut T)) {
         if own == first {
             return;
         }
@@ -168,12 +168,12 @@ impl<T: ThreadInstance> ThreadTable<T> {
     }
 
     /// Which instance each id that was seen names, and the instances.
-    pub fn into_parts(self) -> (Vec<T>, impl Iterator<Item = (ThreadKey, Option<ThreadId>)>) {
+    pub fn into_parts(self) -> (Vec<T>, impl Iterator<Item = (HostTid, Option<ThreadId>)>) {
         (self.all, self.latest.into_iter())
     }
 
     /// An id names this instance from now on, or none.
-    pub fn rename(&mut self, key: ThreadKey, thread: Option<ThreadId>) {
+    pub fn rename(&mut self, key: HostTid, thread: Option<ThreadId>) {
         self.latest.insert(key, thread);
     }
 }
@@ -251,8 +251,8 @@ mod tests {
         }
     }
 
-    fn key(tid: i32) -> ThreadKey {
-        ThreadKey::new(HOST, tid)
+    fn key(tid: i32) -> HostTid {
+        HostTid::new(HOST, tid)
     }
 
     #[test]
@@ -285,9 +285,9 @@ mod tests {
     #[test]
     fn on_cpu_parts_idle_tasks_by_their_cpu() {
         let mut table = ThreadTable::default();
-        let idle = table.open(ThreadKey::on_cpu(HOST, 1, 0), Named(0, true));
-        assert_eq!(table.holder_on(ThreadKey::on_cpu(HOST, 2, 0), Some(idle)), Holder::Unseen);
-        assert_eq!(ThreadKey::on_cpu(HOST, 1, 7), key(7));
+        let idle = table.open(HostTid::on_cpu(HOST, 1, 0), Named(0, true));
+        assert_eq!(table.holder_on(HostTid::on_cpu(HOST, 2, 0), Some(idle)), Holder::Unseen);
+        assert_eq!(HostTid::on_cpu(HOST, 1, 7), key(7));
     }
 
     #[test]

@@ -2,7 +2,7 @@
 
 use super::*;
 use whyslow::state::history::builder::HistoryBuilder;
-use whyslow::state::history::lines::{Line, Time};
+use whyslow::state::history::lines::{HistoryLine, Time};
 use whyslow::state::history::{History, Shown};
 
 const STATES: &[&str] = &["running", "blocked"];
@@ -14,8 +14,8 @@ fn chunk(said: &[(&str, Ns, Ns, Result<u16, &str>)]) -> HistoryBuilder {
     for (path, start, end, value) in said {
         let attribute = chunk.attributes.path(path);
         let value = match value {
-            Ok(code) => Value::Code(*code),
-            Err(text) => Value::Text(chunk.texts.intern(text)),
+            Ok(code) => StateValue::Code(*code),
+            Err(text) => StateValue::Text(chunk.texts.intern(text)),
         };
         run.push(attribute, Span::new(*start, *end), value);
     }
@@ -43,7 +43,7 @@ fn second() -> HistoryBuilder {
     chunk(&[("cpus/0/thread", 0, 50, Ok(1)), ("threads/12/state", 35, 40, Ok(1)), ("threads/7/state", 60, 70, Ok(0))])
 }
 
-fn show(history: &History, lines: &[Line]) -> Vec<String> {
+fn show(history: &History, lines: &[HistoryLine]) -> Vec<String> {
     let held = |held: &whyslow::state::history::lines::Held| {
         let value = held.value.map_or("?".to_owned(), |value| match history.show(value) {
             Shown::Text(text) => text.to_owned(),
@@ -51,7 +51,7 @@ fn show(history: &History, lines: &[Line]) -> Vec<String> {
         });
         format!("{}..{} {value}", held.span.start, held.span.end)
     };
-    let line = |line: &Line| {
+    let line = |line: &HistoryLine| {
         let held: Vec<_> = line.held.iter().map(held).collect();
         format!("{}: {}", history.attributes.path_of(line.attribute), held.join(", "))
     };

@@ -19,21 +19,21 @@ use whyslow::base::time::{Ns, Span};
 use whyslow::state::attributes::AttributeId;
 use whyslow::state::history::bulk::build;
 use whyslow::state::history::growing::Growing;
-use whyslow::state::history::interval::{Interval, Run, Value};
+use whyslow::state::history::interval::{Interval, Run, StateValue};
 use whyslow::state::history::search::{When, Which};
 use whyslow::state::history::tree::{Depth, Shape, Tree};
 
-fn value() -> impl Strategy<Value = Value> {
+fn value() -> impl Strategy<Value = StateValue> {
     prop_oneof![
-        4 => (0..5u16).prop_map(Value::Code),
-        1 => any::<i64>().prop_map(Value::Int),
-        1 => (-3..3i64).prop_map(Value::Int),
-        1 => (0..9u32).prop_map(|id| Value::Text(NameId::from_raw(id))),
+        4 => (0..5u16).prop_map(StateValue::Code),
+        1 => any::<i64>().prop_map(StateValue::Int),
+        1 => (-3..3i64).prop_map(StateValue::Int),
+        1 => (0..9u32).prop_map(|id| StateValue::Text(NameId::from_raw(id))),
     ]
 }
 
 /// One attribute's life: steps of (gap before, length, value). Most gaps are none, some intervals are very long.
-fn line() -> impl Strategy<Value = Vec<(Ns, Ns, Value)>> {
+fn line() -> impl Strategy<Value = Vec<(Ns, Ns, StateValue)>> {
     let gap = prop_oneof![4 => Just(0), 1 => 0..20i64];
     let length = prop_oneof![6 => 1..9i64, 2 => 1..80i64, 1 => 1..3000i64];
     prop::collection::vec((gap, length, value()), 0..14)
@@ -207,7 +207,7 @@ fn many_intervals_that_end_at_once_are_cut_exactly() {
         .map(|i| Interval {
             attribute: AttributeId::from_raw(i),
             span: Span::new(i64::from(i % 7), 10),
-            value: Value::Code(1),
+            value: StateValue::Code(1),
         })
         .collect();
     for shape in [Shape::default(), Shape { node: 100, fanout: 4, depth: Depth::Fixed(0) }] {
@@ -226,7 +226,7 @@ fn the_worked_example_has_two_r_trees_under_one_root() {
             [(0, cut), (cut, 10)].map(|(start, end)| Interval {
                 attribute: AttributeId::from_raw(k),
                 span: Span::new(start, end),
-                value: Value::Code(0),
+                value: StateValue::Code(0),
             })
         })
         .collect();
@@ -255,7 +255,7 @@ fn extreme_times_are_stored() {
     let interval = |attribute, start, end| Interval {
         attribute: AttributeId::from_raw(attribute),
         span: Span::new(start, end),
-        value: Value::Int(i64::MIN),
+        value: StateValue::Int(i64::MIN),
     };
     let all = [interval(0, Ns::MIN, Ns::MAX), interval(1, Ns::MIN, Ns::MIN + 1), interval(1, Ns::MAX - 1, Ns::MAX)];
     let instants = [Ns::MIN, Ns::MIN + 1, 0, Ns::MAX - 1, Ns::MAX];
@@ -305,7 +305,7 @@ fn every_stage_ends_within_a_tenth_of_a_second_of_a_cancel() {
         .map(|i| Interval {
             attribute: AttributeId::from_raw(i),
             span: Span::new(i64::from(i % 7), 10),
-            value: Value::Code(1),
+            value: StateValue::Code(1),
         })
         .collect();
     let stage = |name: &str, run: &(dyn Fn(&Ctx) + Sync), workers: usize| {

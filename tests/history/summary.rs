@@ -7,7 +7,7 @@ fn summed(all: &[Interval], attribute: AttributeId, window: Span) -> Times {
     let mut times = Times::new();
     for i in all.iter().filter(|i| i.attribute == attribute) {
         let both = i.span.clip(window);
-        if let (Value::Code(code), false) = (i.value, both.is_empty()) {
+        if let (StateValue::Code(code), false) = (i.value, both.is_empty()) {
             *times.entry(code).or_default() += both.len() as u64;
         }
     }

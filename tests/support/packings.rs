@@ -88,7 +88,7 @@ fn node(packing: &mut Packing, open: Open) -> u32 {
 /// of different attributes are shifted evenly, attributes are shuffled.
 pub fn model(attributes: u32, each: u32) -> impl Iterator<Item = Interval> {
     use whyslow::state::attributes::AttributeId;
-    use whyslow::state::history::interval::Value;
+    use whyslow::state::history::interval::StateValue;
     const STEP: Ns = 1000;
     let shuffled = shuffled(attributes);
     let period = Ns::from(attributes) * STEP;
@@ -99,7 +99,7 @@ pub fn model(attributes: u32, each: u32) -> impl Iterator<Item = Interval> {
             let end = Ns::from(i) * period + slot as Ns * STEP;
             let span = Span::new((end - period).max(0), end.min(last));
             let attribute = AttributeId::from_raw(shuffled[slot]);
-            let value = Value::Code(((attribute.raw() + i) % 5) as u16);
+            let value = StateValue::Code(((attribute.raw() + i) % 5) as u16);
             (!span.is_empty()).then_some(Interval { attribute, span, value })
         })
     })

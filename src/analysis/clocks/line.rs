@@ -48,7 +48,7 @@ impl Points {
 
 /// The line of one clock to another.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Line {
+pub struct ClockTransform {
     /// The line.
     pub shift: Shift,
     /// How far it may be off; `None` where packets went one way only.
@@ -115,13 +115,17 @@ fn last(from: i128, to: i128, holds: impl Fn(i128) -> bool) -> i128 {
 }
 
 /// Fit a line that serves over `life` (own time); `None` without points.
-pub fn fit(points: Points, life: Span) -> Option<Line> {
+pub fn fit(points: Points, life: Span) -> Option<ClockTransform> {
     let origin = life.start;
     let (above, below) = (hull(&points.above, origin, 1), hull(&points.below, origin, -1));
     let packets = (points.above.len() + points.below.len()) as u64;
     let line = |offset: i128, drift: i128, error: Option<i128>| {
         let ns = |n: i128| n.clamp(Ns::MIN.into(), Ns::MAX.into()) as Ns;
-        Line { shift: Shift { origin, offset: ns(offset), drift: drift as i64 }, error: error.map(ns), packets }
+        ClockTransform {
+            shift: Shift { origin, offset: ns(offset), drift: drift as i64 },
+            error: error.map(ns),
+            packets,
+        }
     };
     let least = above.iter().map(|p| p.1).min();
     let most = below.iter().map(|p| p.1).max();

@@ -14,7 +14,7 @@ mod line;
 mod users;
 
 use crate::model::clock::HostClock;
-pub use line::{Line, Points, fit};
+pub use line::{ClockTransform, Points, fit};
 
 use crate::base::ctx::{Cancelled, Ctx};
 use crate::base::notice::{Notice, Notices};
@@ -93,7 +93,7 @@ fn tie_users(
     clocks: &mut [HostClock],
     notices: &mut Notices,
     ctx: &Ctx,
-) -> Result<BTreeMap<(usize, usize), Line>, Cancelled> {
+) -> Result<BTreeMap<(usize, usize), ClockTransform>, Cancelled> {
     let traces = |clock: &HostClock, kernel: bool| -> Vec<&crate::input::Trace> {
         let all = clock.traces.iter().filter_map(|at| sources.get(*at)).map(|source| &source.trace);
         all.filter(|trace| is_kernel(trace) == kernel).collect()
@@ -121,7 +121,7 @@ fn tie_users(
             Some(fitted) => {
                 let line = |offset| {
                     let shift = Shift { origin: 0, offset, drift: 0 };
-                    Line { shift, error: Some(fitted.error), packets: 0 }
+                    ClockTransform { shift, error: Some(fitted.error), packets: 0 }
                 };
                 errors[own] = Some(fitted.error);
                 tied.insert((own, kernel), line(fitted.offset));
@@ -137,14 +137,14 @@ fn tie_users(
 }
 
 /// A spanning tree over the clocks that packets tie to each other: from each first one, best pairs first.
-fn join(clocks: &mut [HostClock], lives: &[Span], flights: &[Flight], tied: &BTreeMap<(usize, usize), Line>) {
+fn join(clocks: &mut [HostClock], lives: &[Span], flights: &[Flight], tied: &BTreeMap<(usize, usize), ClockTransform>) {
     let mut pairs: BTreeMap<(usize, usize), Points> = BTreeMap::new();
     for f in flights {
         let (from, to) = (usize::from(f.from), usize::from(f.to));
         pairs.entry((to, from)).or_default().not_before(f.received, f.sent);
         pairs.entry((from, to)).or_default().not_after(f.sent, f.received);
     }
-    let fits: BTreeMap<(usize, usize), Line> = pairs
+    let fits: BTreeMap<(usize, usize), ClockTransform> = pairs
         .into_iter()
         .filter_map(|((own, other), points)| Some(((own, other), fit(points, *lives.get(own)?)?)))
         .chain(tied.iter().map(|(pair, line)| (*pair, *line)))

@@ -100,7 +100,7 @@ pub fn fixed_span(path: &Path) -> Option<(u64, u64)> {
 
 /// A part of a file that is loaded.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Segment {
+pub struct LoadSegment {
     /// Where in the file it begins.
     pub offset: u64,
     /// Bytes in the file.
@@ -109,14 +109,14 @@ pub struct Segment {
     pub address: u64,
 }
 
-pub(super) fn segment<'a>(segment: impl ObjectSegment<'a>) -> Segment {
+pub(super) fn segment<'a>(segment: impl ObjectSegment<'a>) -> LoadSegment {
     let (offset, size) = segment.file_range();
-    Segment { offset, size, address: segment.address() }
+    LoadSegment { offset, size, address: segment.address() }
 }
 
 /// The file's own address of what lies at a place in it.
-pub fn own_address(segments: &[Segment], offset: u64) -> u64 {
-    let holds = |s: &&Segment| (s.offset..s.offset.saturating_add(s.size)).contains(&offset);
+pub fn own_address(segments: &[LoadSegment], offset: u64) -> u64 {
+    let holds = |s: &&LoadSegment| (s.offset..s.offset.saturating_add(s.size)).contains(&offset);
     segments.iter().find(holds).map_or(offset, |s| s.address.wrapping_add(offset - s.offset))
 }
 
@@ -182,7 +182,7 @@ fn found(main: Cache, debug: Option<Cache>, count: Count, addresses: &[u64]) -> 
         Count::Code => code(&elf).unwrap_or(0),
         Count::Own | Count::Offset => 0,
     };
-    let segments: Vec<Segment> = elf.segments().map(segment).collect();
+    let segments: Vec<LoadSegment> = elf.segments().map(segment).collect();
     let shift_of = |address: u64| match count {
         Count::Own | Count::Loaded | Count::Code => first,
         Count::Offset => own_address(&segments, address).wrapping_sub(address),

@@ -6,7 +6,7 @@
 //! stack ends where its copy does, and where a file or its table is not found: what lies farther out is not known. Each file is opened once, packets are unwound side by side. Cost: some
 //! hundred nanoseconds for each frame.
 
-use super::elf::{Segment, own_address};
+use super::elf::{LoadSegment, own_address};
 use super::files::{self, Found, Places, Wanted};
 use super::images::{Image, Spaces};
 use super::proof::Mapping;
@@ -88,7 +88,7 @@ impl Processor for Arm {
 /// The unwind table of a file, and how its addresses come from places in it.
 struct Table<U> {
     unwinder: U,
-    segments: Vec<Segment>,
+    segments: Vec<LoadSegment>,
 }
 
 /// A file as the recording knows it: path and build id.

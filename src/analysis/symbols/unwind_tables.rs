@@ -3,7 +3,7 @@
 //! In: a file. Out: its unwind tables (`.eh_frame` with its index, `.debug_frame`) and which of its parts are loaded where. Nothing of
 //! them is interpreted here ([`super::unwind`]). Cost: the sections are read whole. LSB Core, "Exception Frames"; DWARF 5, section 6.4.
 
-use super::elf::{Cache, Segment, Told, segment, unpacked};
+use super::elf::{Cache, LoadSegment, Told, segment, unpacked};
 use object::{Object, ObjectSection, ObjectSegment};
 use std::io;
 use std::path::Path;
@@ -19,7 +19,7 @@ pub struct UnwindTables {
     /// Lowest address.
     pub base: u64,
     /// The parts that are loaded.
-    pub segments: Vec<Segment>,
+    pub segments: Vec<LoadSegment>,
     /// The table, and its index.
     pub eh_frame: Section,
     /// See [`Self::eh_frame`].

@@ -19,7 +19,7 @@ use crate::event::host::{HostId, TraceOrigin};
 use crate::event::kind::{Event, Kind, TextId};
 use crate::event::prev_state::Leaves;
 use crate::reading::batch::{Batch, BatchNames};
-use crate::state::threads::{Holder, ThreadKey, ThreadTable};
+use crate::state::threads::{Holder, HostTid, ThreadTable};
 use crate::state::timeline::ThreadId;
 use foldhash::HashMap;
 
@@ -136,7 +136,7 @@ impl UsageMachine {
 
     /// A thread ran on a CPU just before the first event of the chunk.
     pub fn seed(&mut self, at: HostCpu, tid: i32, t: Timestamp) {
-        let thread = self.thread(ThreadKey::on_cpu(at.host, at.cpu.into(), tid));
+        let thread = self.thread(HostTid::on_cpu(at.host, at.cpu.into(), tid));
         let cpu = self.cpu(at, t);
         (cpu.runs, cpu.seed) = (Runs::Thread(thread), Some(thread));
     }
@@ -148,13 +148,13 @@ impl UsageMachine {
     }
 
     /// The thread that an id names, of an event that may be of any CPU.
-    fn thread(&mut self, key: ThreadKey) -> ThreadId {
+    fn thread(&mut self, key: HostTid) -> ThreadId {
         self.instance(key, self.threads.holder(key))
     }
 
     /// The thread that an event of a CPU means by an id.
     fn thread_on(&mut self, at: HostCpu, tid: i32) -> ThreadId {
-        let key = ThreadKey::on_cpu(at.host, at.cpu.into(), tid);
+        let key = HostTid::on_cpu(at.host, at.cpu.into(), tid);
         let running = match self.cpus.get(&at).map(|cpu| cpu.runs) {
             Some(Runs::Thread(running)) => Some(running),
             _ => None,
@@ -162,7 +162,7 @@ impl UsageMachine {
         self.instance(key, self.threads.holder_on(key, running))
     }
 
-    fn instance(&mut self, key: ThreadKey, holder: Holder) -> ThreadId {
+    fn instance(&mut self, key: HostTid, holder: Holder) -> ThreadId {
         match holder {
             Holder::Alive(thread) => thread,
             Holder::Ended => self.threads.open(key, UsageThread::new(key, false)),
@@ -233,7 +233,7 @@ impl UsageMachine {
 
     /// What events say of threads by their ids, wherever these run.
     fn thread_event(&mut self, host: HostId, kind: Kind, texts: &mut Texts<'_>) {
-        let key = |tid| ThreadKey::new(host, tid);
+        let key = |tid| HostTid::new(host, tid);
         match kind {
             Kind::Fork { child, child_pid, name, .. } => {
                 let new = UsageThread::new(key(child), false);

@@ -5,7 +5,7 @@ use crate::base::names::NameId;
 use crate::base::time::{Ns, Span, Timestamp};
 use crate::event::host::HostId;
 use crate::state::slot::{Change, Slot};
-use crate::state::threads::{Observed, ThreadInstance, ThreadKey};
+use crate::state::threads::{HostTid, Observed, ThreadInstance};
 use foldhash::HashMap;
 
 /// A CPU of a host.
@@ -19,7 +19,7 @@ pub(super) struct HostCpu {
 #[derive(Clone, Debug)]
 pub(super) struct UsageThread {
     /// By which events named it first.
-    pub key: ThreadKey,
+    pub key: HostTid,
     /// Its id now.
     tid: i32,
     /// In a chunk: it may be a thread of the carried-in state, found by its id.
@@ -51,7 +51,7 @@ impl ThreadInstance for UsageThread {
 
 impl UsageThread {
     /// A thread that runs nowhere, or one that may be carried in, of which nothing is known.
-    pub fn new(key: ThreadKey, carried_in: bool) -> UsageThread {
+    pub fn new(key: HostTid, carried_in: bool) -> UsageThread {
         UsageThread {
             key,
             tid: key.tid(),

@@ -56,7 +56,7 @@ pub struct HistoryBuilder {
 }
 
 impl HistoryBuilder {
-    /// A history of nothing. `states` are the names of [`super::interval::Value::Code`]s.
+    /// A history of nothing. `states` are the names of [`super::interval::StateValue::Code`]s.
     pub fn new(states: &'static [&'static str]) -> Self {
         HistoryBuilder { states, ..Self::default() }
     }

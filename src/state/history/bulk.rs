@@ -21,7 +21,7 @@
 
 use super::columns::{Bounds, Columns};
 use super::cuts::{Bucketed, Parts, Splitters, arrange, split};
-use super::interval::{Packed, Run, Value};
+use super::interval::{Packed, Run, StateValue};
 use super::tree::{Packing, Shape, Tree};
 use crate::base::ctx::{Cancel, Cancelled, Ctx};
 use crate::base::parallel::in_order;
@@ -159,7 +159,7 @@ fn pack(
     pieces: &[&[Packed]],
     slab: usize,
     node: usize,
-    aside: &[Value],
+    aside: &[StateValue],
     cancel: &Cancel,
 ) -> Vec<Vec<(Bounds, Columns)>> {
     let count = pieces.iter().map(|piece| piece.len()).sum();
@@ -173,7 +173,12 @@ fn pack(
 }
 
 /// The leaves of one slab, which is given in pieces. Some are missing after a cancel.
-pub(super) fn leaves(pieces: &[&[Packed]], node: usize, aside: &[Value], cancel: &Cancel) -> Vec<(Bounds, Columns)> {
+pub(super) fn leaves(
+    pieces: &[&[Packed]],
+    node: usize,
+    aside: &[StateValue],
+    cancel: &Cancel,
+) -> Vec<(Bounds, Columns)> {
     let sorted = by_attribute(pieces, aside);
     let leaves = sorted.chunks(node.max(1)).take_while(|_| !cancel.is_cancelled());
     leaves.map(|leaf| Columns::encode(leaf, aside)).collect()
@@ -181,7 +186,7 @@ pub(super) fn leaves(pieces: &[&[Packed]], node: usize, aside: &[Value], cancel:
 
 /// In order of attribute and start. Attributes are dense, so counting them is the fastest sort; where a slab has few
 /// intervals of many attributes it would count mostly zeros.
-fn by_attribute(pieces: &[&[Packed]], aside: &[Value]) -> Vec<Packed> {
+fn by_attribute(pieces: &[&[Packed]], aside: &[StateValue]) -> Vec<Packed> {
     let (mut low, mut high, mut count) = (u32::MAX, 0, 0);
     for piece in pieces {
         count += piece.len();

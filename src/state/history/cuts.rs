@@ -11,7 +11,7 @@
 //! the same instant share a bucket, however many splitters there are: selecting is linear.
 
 use super::bulk::map;
-use super::interval::{Packed, Run, Value};
+use super::interval::{Packed, Run, StateValue};
 use crate::base::ctx::{Cancelled, Ctx};
 use crate::base::parallel::in_order;
 use crate::base::time::Ns;
@@ -196,7 +196,7 @@ impl Parts {
     }
 
     /// The intervals of one bucket, split at its cuts.
-    fn tear(&self, bucket: usize, cuts: &[usize], aside: &[Value]) -> Vec<Packed> {
+    fn tear(&self, bucket: usize, cuts: &[usize], aside: &[StateValue]) -> Vec<Packed> {
         let pieces: Vec<&[Packed]> = self.runs.iter().map(|run| run.buckets(bucket, bucket + 1)).collect();
         let mut items = pieces.concat();
         split(&mut items, 0, cuts, aside);
@@ -211,7 +211,7 @@ impl Parts {
 }
 
 /// Put the intervals of each part together; `of` are the parts of each band.
-pub(super) fn arrange(of: &mut [Parts], aside: &[Value], ctx: &Ctx) -> Result<(), Cancelled> {
+pub(super) fn arrange(of: &mut [Parts], aside: &[StateValue], ctx: &Ctx) -> Result<(), Cancelled> {
     let groups: Vec<Vec<u16>> = of.iter().map(Parts::groups).collect();
     let runs =
         of.iter_mut().zip(&groups).flat_map(|(parts, groups)| parts.runs.iter_mut().map(move |run| (run, groups)));
@@ -235,7 +235,7 @@ pub(super) fn arrange(of: &mut [Parts], aside: &[Value], ctx: &Ctx) -> Result<()
 
 /// Bring `items`, the first of which stands at `base`, into an order in which nothing before a cut belongs after it. By
 /// halves, so that it costs the logarithm of the number of cuts per interval.
-pub(super) fn split(items: &mut [Packed], base: usize, cuts: &[usize], aside: &[Value]) {
+pub(super) fn split(items: &mut [Packed], base: usize, cuts: &[usize], aside: &[StateValue]) {
     let middle = cuts.len() / 2;
     let Some(cut) = cuts.get(middle) else { return };
     let at = cut - base;
@@ -262,7 +262,7 @@ mod tests {
             let mut run = Run::default();
             for (attribute, end, length) in items {
                 let span = Span::new(end - length, end);
-                run.push(AttributeId::from_raw(attribute), span, Value::Int(length << 40));
+                run.push(AttributeId::from_raw(attribute), span, StateValue::Int(length << 40));
             }
             run
         });

@@ -11,7 +11,7 @@
 //! span much time and are read by every query in it. With bands they lie in R-trees of their own.
 
 use super::bulk::{BANDS, Bands, BuildError, leaves, mean_span};
-use super::interval::{Run, Value};
+use super::interval::{Run, StateValue};
 use super::tree::{Packing, Shape, Tree};
 use crate::base::ctx::{Cancel, Ctx};
 use crate::base::time::{Ns, Span};
@@ -51,7 +51,7 @@ impl Growing {
     }
 
     /// Take in that `attribute` was `value` during `span`, which ends no earlier than those before.
-    pub fn push(&mut self, attribute: AttributeId, span: Span, value: Value) {
+    pub fn push(&mut self, attribute: AttributeId, span: Span, value: StateValue) {
         if span.is_empty() {
             return;
         }

@@ -15,7 +15,7 @@ use std::cmp::Ordering;
 
 /// What an attribute was. (What is not known has no interval, so there is no variant for it.)
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub enum Value {
+pub enum StateValue {
     /// A state from the history's list of state names.
     Code(u16),
     /// A number.
@@ -32,7 +32,7 @@ pub struct Interval {
     /// From, to; never empty.
     pub span: Span,
     /// What held.
-    pub value: Value,
+    pub value: StateValue,
 }
 
 /// An interval in 24 bytes.
@@ -56,24 +56,24 @@ impl Packed {
     }
 
     /// Its value; `aside` is the side list that it was packed with.
-    pub fn value(&self, aside: &[Value]) -> Value {
+    pub fn value(&self, aside: &[StateValue]) -> StateValue {
         match self.value & 3 {
-            CODE => Value::Code((self.value >> 2) as u16),
-            SMALL => Value::Int(i64::from(self.value as i32 >> 2)),
-            TEXT => Value::Text(NameId::from_raw(self.value >> 2)),
-            _ => aside.get((self.value >> 2) as usize).copied().unwrap_or(Value::Int(0)),
+            CODE => StateValue::Code((self.value >> 2) as u16),
+            SMALL => StateValue::Int(i64::from(self.value as i32 >> 2)),
+            TEXT => StateValue::Text(NameId::from_raw(self.value >> 2)),
+            _ => aside.get((self.value >> 2) as usize).copied().unwrap_or(StateValue::Int(0)),
         }
     }
 
     /// The total order of time: end, attribute, start, value. Nothing may depend on how equal intervals stand.
-    pub fn by_end(&self, other: &Packed, aside: &[Value]) -> Ordering {
+    pub fn by_end(&self, other: &Packed, aside: &[StateValue]) -> Ordering {
         (self.end, self.attribute, self.start)
             .cmp(&(other.end, other.attribute, other.start))
             .then_with(|| self.value(aside).cmp(&other.value(aside)))
     }
 
     /// The total order within one attribute: start, end, value.
-    pub fn by_start(&self, other: &Packed, aside: &[Value]) -> Ordering {
+    pub fn by_start(&self, other: &Packed, aside: &[StateValue]) -> Ordering {
         (self.start, self.end).cmp(&(other.start, other.end)).then_with(|| self.value(aside).cmp(&other.value(aside)))
     }
 }
@@ -82,7 +82,7 @@ impl Packed {
 #[derive(Clone, Debug)]
 pub struct Run {
     pub(super) items: Vec<Packed>,
-    pub(super) aside: Vec<Value>,
+    pub(super) aside: Vec<StateValue>,
     /// First start, last end; empty when there are no intervals.
     pub(super) span: Span,
     /// One more than the highest attribute.
@@ -105,14 +105,14 @@ impl Run {
     }
 
     /// Take in that `attribute` was `value` during `span`. An empty span says nothing and is not kept.
-    pub fn push(&mut self, attribute: AttributeId, span: Span, value: Value) {
+    pub fn push(&mut self, attribute: AttributeId, span: Span, value: StateValue) {
         if span.is_empty() {
             return;
         }
         let value = match value {
-            Value::Code(code) => u32::from(code) << 2 | CODE,
-            Value::Int(n) if (-(1 << 29)..1 << 29).contains(&n) => (n as u32) << 2 | SMALL,
-            Value::Text(id) if id.raw() < 1 << 30 => id.raw() << 2 | TEXT,
+            StateValue::Code(code) => u32::from(code) << 2 | CODE,
+            StateValue::Int(n) if (-(1 << 29)..1 << 29).contains(&n) => (n as u32) << 2 | SMALL,
+            StateValue::Text(id) if id.raw() < 1 << 30 => id.raw() << 2 | TEXT,
             _ => self.set_aside(value),
         };
         self.span = Span::new(self.span.start.min(span.start), self.span.end.max(span.end));
@@ -139,7 +139,7 @@ impl Run {
         })
     }
 
-    fn set_aside(&mut self, value: Value) -> u32 {
+    fn set_aside(&mut self, value: StateValue) -> u32 {
         self.aside.push(value);
         ((self.aside.len() - 1) as u32) << 2 | ASIDE
     }
@@ -157,7 +157,7 @@ impl Run {
             }
         }
         for value in &mut self.aside {
-            if let Value::Text(id) = value {
+            if let StateValue::Text(id) = value {
                 *id = NameId::from_raw(text(id.raw()));
             }
         }
@@ -188,16 +188,16 @@ mod tests {
     #[test]
     fn every_value_comes_back() {
         let values = [
-            Value::Code(0),
-            Value::Code(u16::MAX),
-            Value::Int(0),
-            Value::Int(-1),
-            Value::Int((1 << 29) - 1),
-            Value::Int(1 << 29),
-            Value::Int(-(1 << 29)),
-            Value::Int(i64::MIN),
-            Value::Text(NameId::at(7)),
-            Value::Text(NameId::from_raw(u32::MAX)),
+            StateValue::Code(0),
+            StateValue::Code(u16::MAX),
+            StateValue::Int(0),
+            StateValue::Int(-1),
+            StateValue::Int((1 << 29) - 1),
+            StateValue::Int(1 << 29),
+            StateValue::Int(-(1 << 29)),
+            StateValue::Int(i64::MIN),
+            StateValue::Text(NameId::at(7)),
+            StateValue::Text(NameId::from_raw(u32::MAX)),
         ];
         let mut run = Run::default();
         for (at, value) in values.iter().enumerate() {
@@ -210,15 +210,15 @@ mod tests {
     #[test]
     fn an_empty_span_is_not_kept() {
         let mut run = Run::default();
-        run.push(AttributeId::at(0), Span::new(5, 5), Value::Code(1));
-        run.push(AttributeId::at(0), Span::new(5, 4), Value::Code(1));
+        run.push(AttributeId::at(0), Span::new(5, 5), StateValue::Code(1));
+        run.push(AttributeId::at(0), Span::new(5, 4), StateValue::Code(1));
         assert!(run.is_empty());
     }
 
     #[test]
     fn lengths_are_exact_over_all_of_time() {
         let mut run = Run::default();
-        run.push(AttributeId::at(0), Span::new(Ns::MIN, Ns::MAX), Value::Code(1));
+        run.push(AttributeId::at(0), Span::new(Ns::MIN, Ns::MAX), StateValue::Code(1));
         assert_eq!(run.items[0].length(), u64::MAX);
     }
 }

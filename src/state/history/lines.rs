@@ -1,6 +1,6 @@
 //! Lines for people: what one attribute, or every attribute that a pattern means, was at, when or over.
 //!
-//! In: a pattern (`threads/*/state`) and a [`Time`]. Out: one [`Line`] per attribute, its spans in order of time. Unlike a
+//! In: a pattern (`threads/*/state`) and a [`Time`]. Out: one [`HistoryLine`] per attribute, its spans in order of time. Unlike a
 //! search of the tree, a line also says where nothing is known, and from when to when. All attributes of a pattern
 //! are found by one search, which reads each node once; the gaps cost two small searches each. Points of a span are
 //! cells: of states, the one that held longest in the cell, by the history's summary, at a cost that does not grow with the
@@ -8,7 +8,7 @@
 //! them than are asked for.
 
 use super::History;
-use super::interval::{Interval, Value};
+use super::interval::{Interval, StateValue};
 use super::search::{When, Which};
 use crate::base::ctx::{Cancel, Cancelled, Ctx};
 use crate::base::spans::{Direction, SpanOrder, SpanStore, StoredSpan};
@@ -22,12 +22,12 @@ pub struct Held {
     /// From, to.
     pub span: Span,
     /// `None` where it is unknown.
-    pub value: Option<Value>,
+    pub value: Option<StateValue>,
 }
 
 /// What one attribute was.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Line {
+pub struct HistoryLine {
     /// The attribute.
     pub attribute: AttributeId,
     /// In order of time, disjoint.
@@ -59,7 +59,7 @@ impl History {
 
     /// The lines of all attributes that `pattern` means, in order of their paths. An attribute of which nothing is
     /// known at all (`threads`, say, that only has others below it) has no line, unless the pattern names it.
-    pub fn lines(&self, pattern: &str, time: &Time, cancel: &Cancel) -> Result<Vec<Line>, Cancelled> {
+    pub fn lines(&self, pattern: &str, time: &Time, cancel: &Cancel) -> Result<Vec<HistoryLine>, Cancelled> {
         let mut attributes = self.attributes.matching(pattern);
         if attributes.len() > 1 {
             attributes.retain(|attribute| self.tree.life(*attribute).is_some());
@@ -96,7 +96,7 @@ impl History {
             cancel.check()?;
             let (own, rest) = found.split_at(found.partition_point(|i| i.attribute == attribute));
             found = rest;
-            let mut line = Line { attribute, held: Vec::with_capacity(own.len()) };
+            let mut line = HistoryLine { attribute, held: Vec::with_capacity(own.len()) };
             match time {
                 Time::Range(span) if span.is_empty() => {}
                 Time::Range(span) => self.fill_range(&mut line, own, *span),
@@ -112,7 +112,7 @@ impl History {
     /// True for attributes whose values are states.
     fn is_state(&self, attribute: AttributeId) -> bool {
         let first = self.tree.life(attribute).and_then(|life| self.tree.at(attribute, life.start));
-        first.is_some_and(|interval| matches!(interval.value, Value::Code(_)))
+        first.is_some_and(|interval| matches!(interval.value, StateValue::Code(_)))
     }
 
     /// What held longest in each of the cells of `span` that begin at `starts`.
@@ -122,15 +122,15 @@ impl History {
         span: Span,
         starts: &[Ns],
         cancel: &Cancel,
-    ) -> Result<Line, Cancelled> {
+    ) -> Result<HistoryLine, Cancelled> {
         let ctx = Ctx { cancel: cancel.clone(), ..Ctx::new(1) };
         let summary = self.summary(&ctx)?;
         let ends = starts.iter().skip(1).copied().chain([span.end]);
         let cell = |(start, end): (&Ns, Ns)| {
             let span = Span::new(*start, end);
-            Held { span, value: most(&summary.times(&self.tree, attribute, span)).map(Value::Code) }
+            Held { span, value: most(&summary.times(&self.tree, attribute, span)).map(StateValue::Code) }
         };
-        Ok(Line { attribute, held: starts.iter().zip(ends).map(cell).collect() })
+        Ok(HistoryLine { attribute, held: starts.iter().zip(ends).map(cell).collect() })
     }
 
     /// The longest intervals of some attributes that meet `span`.
@@ -140,7 +140,7 @@ impl History {
         span: Span,
         count: usize,
         cancel: &Cancel,
-    ) -> Result<Vec<Line>, Cancelled> {
+    ) -> Result<Vec<HistoryLine>, Cancelled> {
         let found: Vec<Interval> = self.tree.search(Which::these(attributes), When::within(span), cancel).collect();
         cancel.check()?;
         let segment = |(item, interval): (usize, &Interval)| StoredSpan { span: interval.span, item: item as u32 };
@@ -148,13 +148,13 @@ impl History {
         let line = |segment: StoredSpan| {
             let interval = found.get(segment.item as usize)?;
             let held = vec![Held { span: interval.span, value: Some(interval.value) }];
-            Some(Line { attribute: interval.attribute, held })
+            Some(HistoryLine { attribute: interval.attribute, held })
         };
         Ok(segments.iter(SpanOrder::Duration, Direction::Down, span).take(count).filter_map(line).collect())
     }
 
     /// Put `own`, all that is known within `span`, and the gaps between into `line`.
-    fn fill_range(&self, line: &mut Line, own: &[Interval], span: Span) {
+    fn fill_range(&self, line: &mut HistoryLine, own: &[Interval], span: Span) {
         let mut known_to = span.start;
         for interval in own {
             if known_to < interval.span.start {
@@ -169,7 +169,7 @@ impl History {
     }
 
     /// Put into `line` what held at `instants`, ascending; `own` is all that is known at one of them.
-    fn fill_instants(&self, line: &mut Line, own: &[Interval], instants: &[Ns]) {
+    fn fill_instants(&self, line: &mut HistoryLine, own: &[Interval], instants: &[Ns]) {
         let mut own = own.iter().peekable();
         let mut told_to = None;
         for t in instants {

@@ -38,7 +38,7 @@ use crate::base::names::Names;
 use crate::base::time::Span;
 use crate::state::attributes::Attributes;
 use crate::state::summary::Summary;
-use interval::Value;
+use interval::StateValue;
 use std::sync::OnceLock;
 use tree::Tree;
 
@@ -86,11 +86,11 @@ impl History {
     }
 
     /// A value as people and JSON show it.
-    pub fn show(&self, value: Value) -> Shown<'_> {
+    pub fn show(&self, value: StateValue) -> Shown<'_> {
         match value {
-            Value::Code(code) => Shown::Text(self.states.get(usize::from(code)).copied().unwrap_or("?")),
-            Value::Int(n) => Shown::Number(n),
-            Value::Text(id) => Shown::Text(self.texts.get(id)),
+            StateValue::Code(code) => Shown::Text(self.states.get(usize::from(code)).copied().unwrap_or("?")),
+            StateValue::Int(n) => Shown::Number(n),
+            StateValue::Text(id) => Shown::Text(self.texts.get(id)),
         }
     }
 }

@@ -18,7 +18,7 @@
 use super::History;
 use super::builder::{HistoryBuilder, canonical};
 use super::bulk::BuildError;
-use super::interval::{Run, Value};
+use super::interval::{Run, StateValue};
 use super::tree::Shape;
 use crate::base::ctx::Ctx;
 use crate::base::names::NameId;
@@ -34,7 +34,7 @@ pub const STATES: &[&str] =
     &["running", "interrupted", "preempted", "blocked", "timer", "disk", "network", "user input", "ipi", "device"];
 
 /// The state of a segment; `None` where it is unknown.
-fn state(kind: SegmentKind) -> Option<Value> {
+fn state(kind: SegmentKind) -> Option<StateValue> {
     let code = match kind {
         SegmentKind::Running => 0,
         SegmentKind::Interrupted => 1,
@@ -48,7 +48,7 @@ fn state(kind: SegmentKind) -> Option<Value> {
         SegmentKind::Device => 9,
         SegmentKind::Unknown => return None,
     };
-    Some(Value::Code(code))
+    Some(StateValue::Code(code))
 }
 
 /// The attributes of the threads of one tid, and those threads.
@@ -182,7 +182,7 @@ impl Source<'_> {
             Source::Tid(lines) => lines.write(texts, run),
             Source::Cpu(attribute, runs) => {
                 let tid = |id| recording.thread(id).map_or(0, |thread| i64::from(thread.tid));
-                hold(run, *attribute, runs.iter().map(|run| (run.span, Some(Value::Int(tid(run.thread))))));
+                hold(run, *attribute, runs.iter().map(|run| (run.span, Some(StateValue::Int(tid(run.thread))))));
             }
         }
     }
@@ -190,7 +190,7 @@ impl Source<'_> {
 
 impl Lines<'_> {
     fn write(&self, texts: &[NameId], run: &mut Run) {
-        let text = |name: NameId| Some(Value::Text(texts.get(name.index()).copied().unwrap_or(name)));
+        let text = |name: NameId| Some(StateValue::Text(texts.get(name.index()).copied().unwrap_or(name)));
         let segments = || self.threads.iter().flat_map(|thread| &thread.segments);
         let calls = self.threads.iter().flat_map(|thread| &thread.calls);
         let lives = || self.threads.iter().map(|thread| (thread, thread.life));
@@ -198,9 +198,9 @@ impl Lines<'_> {
             let ends = thread.names.iter().skip(1).map(|(from, _)| *from).chain([thread.life.end]);
             thread.names.iter().zip(ends).map(|((from, name), end)| (Span::new(*from, end), text(*name)))
         });
-        let known = |id: i32| (id != 0).then_some(Value::Int(id.into()));
+        let known = |id: i32| (id != 0).then_some(StateValue::Int(id.into()));
         hold(run, self.state, segments().map(|segment| (segment.span, state(segment.kind))));
-        hold(run, self.cpu, segments().map(|segment| (segment.span, Some(Value::Int(segment.cpu.into())))));
+        hold(run, self.cpu, segments().map(|segment| (segment.span, Some(StateValue::Int(segment.cpu.into())))));
         hold(run, self.syscall, calls.map(|call| (call.span, text(call.name))));
         hold(run, self.name, names);
         hold(run, self.pid, lives().map(|(thread, life)| (life, known(thread.pid))));
@@ -209,22 +209,22 @@ impl Lines<'_> {
 }
 
 /// Write one line. Of two that overlap the later cuts the earlier off; neighbours of equal value become one.
-fn hold(run: &mut Run, attribute: AttributeId, said: impl Iterator<Item = (Span, Option<Value>)> + Clone) {
+fn hold(run: &mut Run, attribute: AttributeId, said: impl Iterator<Item = (Span, Option<StateValue>)> + Clone) {
     let said = said.filter(|(span, _)| !span.is_empty());
     // One thread tells its story in order. Only several of one tid, or a recording that contradicts itself, need sorting.
     if said.clone().is_sorted_by_key(|(span, _)| span.start) {
         join(run, attribute, said);
     } else {
-        let mut said: Vec<(Span, Option<Value>)> = said.collect();
+        let mut said: Vec<(Span, Option<StateValue>)> = said.collect();
         said.sort_by_key(|(span, _)| span.start);
         join(run, attribute, said.into_iter());
     }
 }
 
 /// Write what is said in order of start.
-fn join(run: &mut Run, attribute: AttributeId, said: impl Iterator<Item = (Span, Option<Value>)>) {
-    let mut open: Option<(Span, Option<Value>)> = None;
-    let mut write = |(span, value): (Span, Option<Value>), until: Ns| {
+fn join(run: &mut Run, attribute: AttributeId, said: impl Iterator<Item = (Span, Option<StateValue>)>) {
+    let mut open: Option<(Span, Option<StateValue>)> = None;
+    let mut write = |(span, value): (Span, Option<StateValue>), until: Ns| {
         if let Some(value) = value {
             run.push(attribute, Span::new(span.start, span.end.min(until)), value);
         }
@@ -251,18 +251,18 @@ mod tests {
     #[test]
     fn a_line_has_no_overlap_and_no_two_neighbours_alike() {
         let said = [
-            (Span::new(0, 10), Some(Value::Int(1))),
-            (Span::new(10, 20), Some(Value::Int(1))),
-            (Span::new(15, 30), Some(Value::Int(2))),
-            (Span::new(30, 30), Some(Value::Int(9))),
+            (Span::new(0, 10), Some(StateValue::Int(1))),
+            (Span::new(10, 20), Some(StateValue::Int(1))),
+            (Span::new(15, 30), Some(StateValue::Int(2))),
+            (Span::new(30, 30), Some(StateValue::Int(9))),
             (Span::new(30, 40), None),
-            (Span::new(35, 50), Some(Value::Int(2))),
-            (Span::new(60, 70), Some(Value::Int(2))),
+            (Span::new(35, 50), Some(StateValue::Int(2))),
+            (Span::new(60, 70), Some(StateValue::Int(2))),
         ];
         let mut run = Run::default();
         hold(&mut run, AttributeId::at(0), said.into_iter());
         let written: Vec<_> = run.iter().map(|i| (i.span.start, i.span.end, i.value)).collect();
-        let two = Value::Int(2);
-        assert_eq!(written, [(0, 15, Value::Int(1)), (15, 30, two), (35, 50, two), (60, 70, two)]);
+        let two = StateValue::Int(2);
+        assert_eq!(written, [(0, 15, StateValue::Int(1)), (15, 30, two), (35, 50, two), (60, 70, two)]);
     }
 }

@@ -6,7 +6,7 @@
 use super::functions::Functions;
 use crate::base::names::NameId;
 use crate::base::time::{Ns, Span};
-use crate::state::threads::{Observed, ThreadInstance, ThreadKey};
+use crate::state::threads::{HostTid, Observed, ThreadInstance};
 use crate::state::timeline::{Call, Segment, SegmentKind, Thread, ThreadId};
 
 /// The scheduler's slot of a thread (ALGORITHMS.md 3.1).
@@ -106,7 +106,7 @@ pub(super) struct Life {
 
 impl Life {
     /// A thread that lives from `start` on, the instance of its id after `previous`.
-    pub fn new(key: ThreadKey, start: Ns, sched: Sched, previous: Option<ThreadId>) -> Life {
+    pub fn new(key: HostTid, start: Ns, sched: Sched, previous: Option<ThreadId>) -> Life {
         let (tid, mut pid) = (key.tid(), Observed::default());
         pid.observe(key.idle_on().map(|_| tid));
         let thread = Thread {

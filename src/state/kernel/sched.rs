@@ -7,7 +7,7 @@ use crate::base::notice::Notice;
 use crate::base::time::Ns;
 use crate::event::kind::WakeSource;
 use crate::event::prev_state::Leaves;
-use crate::state::threads::{ThreadInstance, ThreadKey};
+use crate::state::threads::{HostTid, ThreadInstance};
 use crate::state::timeline::{HostId, SegmentKind, ThreadId};
 
 /// A thread can be woken in the moment between deciding to wait and being switched out. An older wake-up was for
@@ -191,7 +191,7 @@ impl Machine {
             let life = &self.threads[parent];
             (life.thread.host, life.call, life.cpu, life.thread.pid, life.thread.virtual_ids)
         };
-        let key = ThreadKey::new(host, child);
+        let key = HostTid::new(host, child);
         let new = Life::new(key, t, Sched::New, self.threads.latest(key));
         let mut lost = false;
         let thread = self.threads.fork(key, new, |old| {
@@ -219,7 +219,7 @@ impl Machine {
     /// A thread runs another program, with the id `tid` from now on.
     pub(super) fn exec(&mut self, t: Ns, host: HostId, tid: i32, old_tid: i32) -> ThreadId {
         let thread = self.thread(host, old_tid, t);
-        let [own, first] = [old_tid, tid].map(|tid| ThreadKey::new(host, tid));
+        let [own, first] = [old_tid, tid].map(|tid| HostTid::new(host, tid));
         self.threads.take_over(thread, own, first, |leader| leader.die(t, &self.reasons));
         thread
     }
@@ -227,7 +227,7 @@ impl Machine {
     /// An id is given back, late: perhaps after its next thread was forked. It ends the oldest incarnation that has
     /// exited and was not freed.
     pub(super) fn free(&mut self, t: Ns, host: HostId, tid: i32) {
-        let mut at = self.threads.latest(ThreadKey::new(host, tid));
+        let mut at = self.threads.latest(HostTid::new(host, tid));
         let mut oldest = None;
         // Frees are late by one incarnation or two; only damage makes long chains.
         for _ in 0..LATEST_FREE {

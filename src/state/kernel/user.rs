@@ -10,7 +10,7 @@ use super::life::{Doubt, Sched};
 use super::machine::{Machine, Renumber};
 use crate::base::time::Ns;
 use crate::event::kind::Event;
-use crate::state::threads::{ThreadInstance, ThreadKey};
+use crate::state::threads::{HostTid, ThreadInstance};
 use crate::state::timeline::{HostId, ThreadId};
 
 /// Events that tell for good whose ids they carry.
@@ -57,7 +57,7 @@ impl Machine {
             (known, Some(here)) => self.guess(host, (vtid, vpid), known, here)?,
             // A kernel that has not spoken of this id yet may do so under its real one.
             (None, None) if self.kernel_traced.get(host.index()) == Some(&true) => {
-                if self.threads.latest(ThreadKey::new(host, vtid)).is_some() {
+                if self.threads.latest(HostTid::new(host, vtid)).is_some() {
                     return None;
                 }
                 self.thread(host, vtid, event.time)
@@ -105,7 +105,7 @@ impl Machine {
             all.next().filter(|first| all.all(|other| other == *first))
         });
         let several = learnt.is_none() && inside().next().is_some();
-        let outside = self.threads.latest(ThreadKey::new(host, vtid)).filter(|thread| {
+        let outside = self.threads.latest(HostTid::new(host, vtid)).filter(|thread| {
             let life = &self.threads[*thread];
             let pid = if life.is_pid_known() { life.thread.pid } else { 0 };
             let own = life.thread.virtual_ids.is_none_or(|(tid, _)| tid == vtid);

@@ -9,20 +9,20 @@ use crate::base::names::NameId;
 use crate::base::time::Ns;
 use crate::event::kind::{Event, TextId};
 use crate::reading::batch::{DumpedThread, ThreadContext};
-use crate::state::threads::{Holder, ThreadInstance, ThreadKey};
+use crate::state::threads::{Holder, HostTid, ThreadInstance};
 use crate::state::timeline::{HostId, ThreadId};
 
 impl Machine {
     /// The instance that `tid` names now, of an event that may be of any CPU.
     pub(super) fn thread(&mut self, host: HostId, tid: i32, t: Ns) -> ThreadId {
-        let key = ThreadKey::new(host, tid);
+        let key = HostTid::new(host, tid);
         self.instance(key, self.threads.holder(key), t)
     }
 
     /// The same for an event of CPU `c`, where 0 is the CPU's own idle task.
     pub(super) fn thread_on(&mut self, c: usize, tid: i32, t: Ns) -> ThreadId {
         let cpu = &self.cpus[c];
-        let key = ThreadKey::on_cpu(cpu.host, cpu.number, tid);
+        let key = HostTid::on_cpu(cpu.host, cpu.number, tid);
         if let Some(idle) = cpu.idle.filter(|_| key.is_idle()) {
             return idle;
         }
@@ -34,7 +34,7 @@ impl Machine {
     }
 
     /// The instance that has an id, else a new one: since the recording began where no event has named the id, else since `t`.
-    fn instance(&mut self, key: ThreadKey, holder: Holder, t: Ns) -> ThreadId {
+    fn instance(&mut self, key: HostTid, holder: Holder, t: Ns) -> ThreadId {
         let start = match holder {
             Holder::Alive(thread) => return thread,
             Holder::Ended => t,
