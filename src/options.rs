@@ -126,7 +126,7 @@ fn has_two_labels(input: &InputOptions) -> bool {
 /// Sources of function names.
 #[derive(Args, Clone, Debug, Default)]
 pub struct SymbolOptions {
-    /// Where to look for the traced ELF files; repeatable (default: the recorded paths)
+    /// Folder of the traced ELF files; repeatable (default: the recorded paths)
     #[arg(long = "symbols", value_name = "DIR")]
     pub folders: Vec<PathBuf>,
     /// Kernel symbols (kallsyms, System.map, module symbols) for kernel stacks; repeatable
@@ -149,7 +149,7 @@ pub enum ColorChoice {
 /// Appearance of the interface.
 #[derive(Args, Clone, Debug, Default)]
 pub struct AppearanceOptions {
-    /// When to use colours
+    /// Use of colours
     #[arg(long, value_name = "WHEN", default_value = "auto")]
     pub color: ColorChoice,
     /// A built-in theme or a theme file

@@ -40,7 +40,7 @@ use console::Console;
 pub enum Command {
     /// The ranked causes of the slow group's extra time, one sentence each
     Explain(explain::ExplainOptions),
-    /// What the interface exports: groups, histograms, differential tree, causes
+    /// The data that the interface exports: groups, histograms, differential tree, causes
     Diff(diff::DiffOptions),
     /// Frequent patterns of each rank or thread, their abnormal occurrences, propagation paths
     Anomalies(anomalies::AnomaliesOptions),

@@ -37,7 +37,7 @@ pub(super) struct RankedCauses {
     pub place: CausePlace,
 }
 
-/// Where the time of a cause was spent, and why the recording does not say more about it.
+/// The place of a cause's time, and the reason if the recording does not say more about it.
 #[derive(Clone, Debug, Default)]
 pub(super) struct CausePlace {
     /// The function or call; empty if unknown.
@@ -203,7 +203,7 @@ fn affected(
     Ok(Affected { slow: share(slow), fast: share(fast) })
 }
 
-/// Why the recording does not say more about a part's time: the reason that most of it has.
+/// The reason why the recording does not say more about a part's time: the one that most of it has.
 fn reason(input: &PartitionInput<'_>, part: &DifferencePart) -> Option<String> {
     if !matches!(part.kind, WaitKind::UnknownWait | WaitKind::UnknownState) {
         return None;

@@ -92,7 +92,7 @@ pub struct Culprit {
 pub struct Cause {
     /// From 1; `None` for the last entry, which joins the small ones.
     pub rank: Option<u32>,
-    /// How the execution's own thread spent that time.
+    /// Kind of the time of the execution's own thread.
     pub kind: Option<WaitKind>,
     /// Extra nanoseconds per execution. Those of all causes add up to [`Comparison::extra_ns`].
     pub extra_ns: i64,
@@ -155,7 +155,7 @@ pub struct Dimension {
     pub slow_share: f64,
     /// Share of the fast group that has it.
     pub fast_share: f64,
-    /// How well it separates the groups: the probability that a slow one exceeds a fast one, or the difference of the
+    /// Separation of the groups: the probability that a slow one exceeds a fast one, or the difference of the
     /// shares.
     pub effect: f64,
 }

@@ -29,7 +29,7 @@ const DISK_USER: i128 = 10;
 /// Percent of the time that a property of threads must cover to be a property of the culprit.
 const AGREES: u128 = 90;
 
-/// What a part is called.
+/// The names of a part.
 pub(super) struct PartName {
     /// The context that represents the part in the tree.
     pub context: ContextId,
@@ -37,7 +37,7 @@ pub(super) struct PartName {
     pub by: Culprit,
     /// Function or call in which the execution's own thread ran or waited; empty if unknown.
     pub site: String,
-    /// How many threads are to blame.
+    /// The number of threads to blame.
     pub blame: Blame,
     /// The kernel thread through which the culprit delayed the execution, by its purpose.
     pub through: Option<String>,
@@ -194,7 +194,7 @@ impl<'a> Leaves<'a> {
         is_share(there, 50, self.total()).then_some(call)
     }
 
-    /// Where the own thread waited: in a call of the message passing library, else in the common function, else in the
+    /// The site of a wait of the own thread: a call of the message passing library, else the common function, else the
     /// system call of the heaviest leaf.
     fn site(&self, function: Option<CommonFunction>) -> String {
         let names = &self.input.model.names;

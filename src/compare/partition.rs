@@ -120,7 +120,7 @@ pub(super) fn main_threads(model: &Model) -> BTreeMap<ContextId, ThreadInfoId> {
 /// A part of the difference.
 #[derive(Clone, Debug)]
 pub(super) struct DifferencePart {
-    /// How the execution's own thread spent it.
+    /// Kind of the time of the execution's own thread.
     pub kind: WaitKind,
     /// Contexts whose own time belongs to it, ascending.
     pub contexts: Vec<ContextId>,

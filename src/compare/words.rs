@@ -54,7 +54,7 @@ pub(super) fn phrase(kind: WaitKind, site: &str, by: &Culprit, blames: Blame) ->
     }
 }
 
-/// How many threads are to blame for a wait.
+/// The number of threads to blame for a wait.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Blame {
     /// One thread.

@@ -1,7 +1,7 @@
 //! Plan of a recording: the command lines of one recorder, from the capabilities of a machine and the user's request.
 //!
-//! Nothing is run here. [`plan`] takes the first recorder without an [`obstacle`]; a request that it cannot fulfil is an
-//! error with a remedy, a question that the recording will not answer is a note.
+//! Nothing is run here. [`plan`] takes the first recorder without an [`obstacle`]; a request that it cannot fulfil is
+//! an error with a remedy, a question that the recording will not answer is a note.
 
 use super::capabilities::Capabilities;
 use super::shell::{ShellCommand, quoted};
