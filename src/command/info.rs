@@ -108,7 +108,7 @@ impl InfoOptions {
     fn of_databases(&self, databases: &Databases, console: &mut Console<'_>) -> anyhow::Result<Notices> {
         let ((recorded, durations), notices) = (databases.survey()?, databases.notices());
         console.stage("survey");
-        let tasks = durations.iter().map(|(task, sorted)| (task.as_str(), Some(sorted.as_slice())));
+        let tasks = durations.iter().map(|task| (task.name.as_str(), Some(task.sorted.as_slice())));
         let facts = info::InfoDocument::new(&recorded, tasks, None, &notices);
         console.answer(self.json, || &facts, |_| facts.text())?;
         Ok(notices)

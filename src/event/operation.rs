@@ -7,7 +7,7 @@
 
 pub use super::call_path::{CallPaths, CallSite, NO_PATH};
 use crate::base::names::{NameId, Names};
-use crate::base::time::{Ns, Span};
+use crate::base::time::{Ns, Span, Timestamp};
 use crate::model::carrier::Carrier;
 use crate::model::event_kind::EventKind;
 use crate::model::thread::ThreadIdentity;
@@ -49,9 +49,9 @@ pub struct Operation {
     /// What it can wait for.
     pub kind: OperationKind,
     /// From, to, on the stream's own clock.
-    pub start: Ns,
+    pub start: Timestamp,
     /// See `start`.
-    pub end: Ns,
+    pub end: Timestamp,
 }
 
 impl Operation {
@@ -127,9 +127,9 @@ pub struct Message {
     /// The receiving one: it cannot end before this was sent.
     pub to: OperationPlace,
     /// When, on the sender's clock.
-    pub sent: Ns,
+    pub sent: Timestamp,
     /// When it was there, on the receiver's clock.
-    pub received: Ns,
+    pub received: Timestamp,
 }
 
 /// The completion of a send: the operation that the sender could leave then, and the one that posted the receive.

@@ -10,12 +10,14 @@ use crate::analysis::patterns::blame::Blamed;
 use crate::analysis::patterns::table::{PatternId, PatternShape, PatternTable};
 use crate::analysis::patterns::{Lateness, Mined, Treatment};
 use crate::base::ctx::{Cancelled, Ctx};
-use crate::base::time::{Ns, Span};
+use crate::base::time::{Ns, Span, Timestamp};
 use crate::event::operation::{OperationPlace, Operations, Sequence};
 use crate::explain::idle::IdleWaits;
 use crate::explain::routes;
 use crate::model::Model;
-use crate::model::anomalies::{Anomalies, Anomaly, AnomalySummary, Examined, Pattern, Responsible, StreamInfo};
+use crate::model::anomalies::{
+    Anomalies, Anomaly, AnomalySummary, Examined, ExaminedExecutions, Pattern, Responsible, StreamInfo,
+};
 use crate::model::settings::{PatternVerdict, Settings};
 use std::cmp::Reverse;
 
@@ -96,7 +98,10 @@ pub(super) fn find(
 }
 
 fn examined(operations: &Operations, executions: Option<&Model>) -> Examined {
-    let task = |m: &Model| (m.tasks.get(m.task).cloned().unwrap_or_default(), m.executions.len() as u64);
+    let task = |m: &Model| ExaminedExecutions {
+        task: m.tasks.get(m.task).cloned().unwrap_or_default(),
+        count: m.executions.len() as u64,
+    };
     let durations = |m: &Model| (0..m.executions.len()).map(|i| m.executions.duration(i)).sum();
     Examined {
         streams: operations.sequences.len() as u64,
@@ -150,7 +155,7 @@ fn streams(mined: &Mined, served: Option<&MinedExecutions>) -> Vec<StreamInfo> {
     streams.chain(served.iter().flat_map(|s| s.beyond.iter().cloned())).collect()
 }
 
-fn origin(mined: &Mined) -> Ns {
+fn origin(mined: &Mined) -> Timestamp {
     let first = |(sequence, clock): (&Sequence, &Clock)| Some(clock.common(sequence.operations.first()?.start));
     mined.operations.sequences.iter().zip(&mined.clocks).filter_map(first).min().unwrap_or(0)
 }

@@ -8,7 +8,7 @@
 use crate::analysis::counts::Counts;
 use crate::analysis::executions::Execution;
 use crate::base::names::{NameId, Names};
-use crate::base::time::Ns;
+use crate::base::time::Timestamp;
 use crate::model::metric::{ABSENT, Column, Metric};
 use crate::model::wait_kind::WaitKind;
 use crate::state::timeline::{Counter, Mark, Timeline};
@@ -17,7 +17,7 @@ use std::collections::BTreeMap;
 /// Collects the metrics of executions, one after the other, in order.
 #[derive(Debug)]
 pub struct MetricColumns {
-    origin: Ns,
+    origin: Timestamp,
     executions: usize,
     fixed: Vec<Column>,
     kinds: Vec<i64>,

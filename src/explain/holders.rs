@@ -11,7 +11,7 @@ use crate::analysis::leaders::Leaders;
 use crate::analysis::operations::place;
 use crate::analysis::outline::OutlineId;
 use crate::analysis::thread_names::ThreadNames;
-use crate::base::time::{Ns, Span};
+use crate::base::time::{Ns, Span, Timestamp};
 use crate::model::context::ContextId;
 use crate::model::thread::ThreadIdentity;
 use crate::state::timeline::{SegmentKind, ThreadId, Timeline};
@@ -28,7 +28,7 @@ pub(super) struct HeldContext {
 }
 
 /// Add up a path that began at `start`; `spent_by` names the hop of each entry.
-pub(super) fn add_up(start: Ns, own: &Own, spent_by: &[HopId]) -> Vec<HeldContext> {
+pub(super) fn add_up(start: Timestamp, own: &Own, spent_by: &[HopId]) -> Vec<HeldContext> {
     let mut positions: HashMap<(OutlineId, HopId), usize> = HashMap::default();
     let mut all: Vec<HeldContext> = Vec::new();
     let mut at = start;

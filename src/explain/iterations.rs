@@ -20,7 +20,7 @@ use crate::analysis::patterns::{Iterations, Mined};
 use crate::base::ctx::{Cancelled, Ctx};
 use crate::base::names::{NameId, Names};
 use crate::base::notice::Notices;
-use crate::base::time::{Ns, Span};
+use crate::base::time::{Ns, Span, Timestamp};
 use crate::event::operation::{NO_PATH, OperationKind, OperationPlace, Operations, Sequence};
 use crate::model::context::{ContextId, Contexts, Frame, FrameKind};
 use crate::model::metric::{ABSENT, Column, Metric};
@@ -343,7 +343,14 @@ struct Columns {
 }
 
 impl Columns {
-    fn push(&mut self, contexts: &Contexts, own: &[(ContextId, u64)], start: Ns, length: Ns, fields: [Option<i64>; 2]) {
+    fn push(
+        &mut self,
+        contexts: &Contexts,
+        own: &[(ContextId, u64)],
+        start: Timestamp,
+        length: Ns,
+        fields: [Option<i64>; 2],
+    ) {
         let mut spent = [0; 4];
         let mut ranks = BTreeSet::new();
         for (context, ns) in own {

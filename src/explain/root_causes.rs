@@ -8,8 +8,7 @@ use crate::model::anomalies::Anomalies;
 use crate::model::carrier::Carrier;
 use crate::model::event_kind::EventKind;
 use crate::model::propagation::{PropagationPath, PropagationStep};
-use crate::model::root_cause::CausedDelay;
-use crate::model::root_cause::RootCause;
+use crate::model::root_cause::{CausedDelay, RootCause, Victim};
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -24,7 +23,7 @@ struct Key {
     kind: EventKind,
     function: Option<String>,
     carriers: Vec<Carrier>,
-    victim: Option<(String, Option<String>)>,
+    victim: Option<Victim>,
     noise: bool,
 }
 
@@ -89,7 +88,7 @@ fn of_paths(found: &Anomalies, paths: &[PropagationPath], first: u32) -> Option<
     let victim = (path.steps.len() > 1 && !is_rank && (last.stream != source.stream || is_interrupt)).then(|| {
         // The function in which a thread loses its CPU is not the reason.
         let function = last.function.clone().filter(|_| last.kind != EventKind::Runnable && !is_interrupt);
-        (found.named(last.stream).0, function)
+        Victim { name: found.named(last.stream).0, function }
     });
     let key = Key {
         idle: false,

@@ -12,7 +12,7 @@ use crate::analysis::patterns::routes::{Difference, RouteOccurrence};
 use crate::analysis::patterns::{Mined, routes};
 use crate::base::ctx::Cancel;
 use crate::base::names::NameId;
-use crate::base::time::{Ns, Span};
+use crate::base::time::{Ns, Span, Timestamp};
 use crate::event::operation::{Operation, OperationPlace, Operations};
 use crate::model::anomalies::{Anomaly, Responsible};
 use crate::model::event_kind::EventKind;
@@ -57,7 +57,7 @@ pub(super) fn of_executions(
         let all = stream.and_then(|s| operations.sequences.get(s as usize)).map(|s| &s.operations);
         let (Some(stream), Some(all), false) = (stream, all, is_lossy) else { continue };
         let (Some(start), Some(end)) = (executions.start.get(i), executions.end.get(i)) else { continue };
-        let position = |t: Ns| all.partition_point(|o| o.start < t) as u32;
+        let position = |t: Timestamp| all.partition_point(|o| o.start < t) as u32;
         let operations = position(*start)..position(*end).max(position(*start));
         turns.push(RouteOccurrence { population: *population, stream, operations });
         numbers.push((at, *population));

@@ -28,7 +28,7 @@ pub(super) fn named(found: &mpi::WaitAnalysis, operations: &Operations) -> Waiti
     let row = |r: &mpi::WaitRow| WaitPlace {
         at: name.call(r.stream, r.call, r.path, r.ns),
         waits: r.waits,
-        causes: r.causes.iter().map(|(s, region, ns)| name.doer(*s, *region, NO_PATH, *ns)).collect(),
+        causes: r.causes.iter().map(|c| name.region(c.stream, c.region, NO_PATH, c.ns)).collect(),
     };
     let state = |s: &mpi::WaitStateRows| WaitStateTotal {
         kind: s.kind,
@@ -38,13 +38,13 @@ pub(super) fn named(found: &mpi::WaitAnalysis, operations: &Operations) -> Waiti
         rows: s.rows.iter().map(row).collect(),
     };
     let imbalance = |i: &mpi::SteadyImbalance| Imbalance {
-        at: name.doer(i.stream, Some(i.region), NO_PATH, i.ns),
+        at: name.region(i.stream, Some(i.region), NO_PATH, i.ns),
         mean_ns: i.mean_ns,
         cost_ns: i.cost_ns,
         share: i.cost_ns as f64 / waited.max(1) as f64,
     };
-    let cost = |c: &mpi::Cost| name.doer(c.stream, Some(c.region), c.path, c.ns);
-    let path = |(stream, region, ns): &(u32, Region, Ns)| name.doer(*stream, Some(*region), NO_PATH, *ns);
+    let cost = |c: &mpi::Cost| name.region(c.stream, Some(c.region), c.path, c.ns);
+    let path = |s: &efficiency::RegionShare| name.region(s.stream, Some(s.region), NO_PATH, s.ns);
     Waiting {
         window: found.window,
         whole_ns: found.whole_ns,
@@ -78,7 +78,7 @@ impl Namer<'_> {
         RankTime { function, call_path: self.path(path), ns, ..self.at(stream) }
     }
 
-    fn doer(&self, stream: u32, region: Option<Region>, path: u32, ns: Ns) -> RankTime {
+    fn region(&self, stream: u32, region: Option<Region>, path: u32, ns: Ns) -> RankTime {
         let function = region.map_or_else(String::new, |r| r.words(self.operations));
         RankTime { function, call_path: self.path(path), ns, ..self.at(stream) }
     }

@@ -2,8 +2,8 @@
 //!
 //! Times are on the common time line; `local` ones on the stream's own clock.
 
-use crate::base::time::Ns;
 use crate::base::time::Span;
+use crate::base::time::{Ns, Timestamp};
 use crate::model::event_kind::EventKind;
 use crate::model::propagation::PropagationPath;
 use crate::model::propagation::PropagationStep;
@@ -150,7 +150,7 @@ pub struct Anomalies {
     /// How limits were found.
     pub limit: ThresholdRule,
     /// The first operation, on the common time line: people count from there.
-    pub origin: Ns,
+    pub origin: Timestamp,
     /// Figures.
     pub summary: AnomalySummary,
     /// Streams and clocks.
@@ -175,6 +175,15 @@ pub struct Anomalies {
     pub examined: Examined,
 }
 
+/// Executions that were examined.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct ExaminedExecutions {
+    /// Their task.
+    pub task: String,
+    /// How many.
+    pub count: u64,
+}
+
 /// Extent of the analysis: reported where nothing was found.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Examined {
@@ -183,7 +192,7 @@ pub struct Examined {
     /// Their operations.
     pub operations: u64,
     /// Executions, and of which task, in kernel recordings that have some.
-    pub executions: Option<(String, u64)>,
+    pub executions: Option<ExaminedExecutions>,
     /// How long all of these took together.
     pub executions_ns: Ns,
     /// MPI ranks, not threads of a kernel recording.

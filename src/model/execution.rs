@@ -6,7 +6,7 @@ use super::{ThreadInfoId, TraceId};
 use crate::base::ctx::{Cancelled, Ctx};
 use crate::base::parallel::in_order;
 use crate::base::spans::{Direction, SpanOrder, SpanStore, StoredSpan};
-use crate::base::time::{Ns, Span};
+use crate::base::time::{Ns, Span, Timestamp};
 use std::sync::OnceLock;
 
 /// Executions that a worker takes at once.
@@ -131,9 +131,9 @@ impl Above<'_> {
 #[derive(Clone, Debug, Default)]
 pub struct Executions {
     /// First event.
-    pub start: Vec<Ns>,
+    pub start: Vec<Timestamp>,
     /// Last event.
-    pub end: Vec<Ns>,
+    pub end: Vec<Timestamp>,
     /// The thread of the end event (the one whose path is walked).
     pub who: Vec<ThreadInfoId>,
     /// Which trace.

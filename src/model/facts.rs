@@ -11,9 +11,9 @@ pub struct TraceFacts {
     /// Format and version.
     pub format: String,
     /// Begin of the first packet.
-    pub begin: Option<Ns>,
+    pub begin: Option<Timestamp>,
     /// End of the last one.
-    pub end: Option<Ns>,
+    pub end: Option<Timestamp>,
     /// Streams.
     pub streams: u64,
     /// Packets.

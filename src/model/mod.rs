@@ -32,7 +32,7 @@ pub mod waiting;
 
 use crate::base::names::{NameId, Names};
 use crate::base::notice::Notices;
-use crate::base::time::{Ns, Span};
+use crate::base::time::{Span, Timestamp};
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
@@ -108,5 +108,5 @@ pub struct Model {
     /// Losses, unknowns, caveats.
     pub notices: Notices,
     /// Time to subtract so that the first event of the recording is at zero, for people.
-    pub origin: Ns,
+    pub origin: Timestamp,
 }

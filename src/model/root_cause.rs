@@ -37,6 +37,15 @@ impl CausedDelay {
     }
 }
 
+/// The last thread that waited for a root cause.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub struct Victim {
+    /// Name of the thread.
+    pub name: String,
+    /// Its function, where stacks were recorded.
+    pub function: Option<String>,
+}
+
 /// A row: the same thread, function, carriers and victim's function; under MPI the same rank and phase.
 #[derive(Clone, Debug, PartialEq)]
 pub struct RootCause {
@@ -55,8 +64,8 @@ pub struct RootCause {
     pub function: Option<String>,
     /// Carriers of the delay, from the source to the last victim.
     pub carriers: Vec<Carrier>,
-    /// Name of the last victim and its function, where it is another.
-    pub victim: Option<(String, Option<String>)>,
+    /// The last victim, where it is another thread.
+    pub victim: Option<Victim>,
     /// Noise of the system.
     pub noise: Option<Noise>,
     /// The difference between the calls of its executions (or iterations) and the others'; of all its occurrences.

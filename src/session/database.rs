@@ -9,14 +9,11 @@ use crate::base::time::Ns;
 use crate::input::Argument;
 use crate::model::Model;
 use crate::model::database::{self, Database};
-use crate::model::facts::Facts;
+use crate::model::facts::{Facts, TaskDurations};
 use crate::model::join::{self, Renamed};
 use foldhash::HashSet;
 use std::collections::BTreeMap;
 use std::sync::Arc;
-
-/// A task, and how long each of its executions took, ascending.
-pub type Lengths = (String, Vec<Ns>);
 
 /// The databases of a command line.
 pub struct Databases {
@@ -107,7 +104,7 @@ impl Databases {
     }
 
     /// Facts about the recordings, and how long the executions of each task took, ascending.
-    pub fn survey(&self) -> anyhow::Result<(Facts, Vec<Lengths>)> {
+    pub fn survey(&self) -> anyhow::Result<(Facts, Vec<TaskDurations>)> {
         let mut facts = Facts::default();
         let mut durations: BTreeMap<&str, Vec<Ns>> = BTreeMap::new();
         for (_, database) in &self.opened {
@@ -119,7 +116,7 @@ impl Databases {
         }
         durations.values_mut().for_each(|d| d.sort_unstable());
         let tasks = self.tasks();
-        let of = |t: String| durations.remove(t.as_str()).map(|d| (t.clone(), d));
+        let of = |t: String| durations.remove(t.as_str()).map(|sorted| TaskDurations { name: t.clone(), sorted });
         Ok((facts, tasks.into_iter().filter_map(of).collect()))
     }
 }

@@ -38,8 +38,8 @@ fn disagreement(model: &Model, comparison: &Comparison, found: &Anomalies) -> Op
     let top = found.sources.first().filter(|s| !s.idle && s.affected_ns > 0)?;
     let cause = comparison.causes.first().filter(|c| c.rank.is_some() && comparison.verdict.basis == Basis::Cause)?;
     let task = model.tasks.get(model.task);
-    if let Some((of, _)) = found.examined.executions.as_ref().filter(|(of, _)| Some(of) != task) {
-        return Some(format!("Different executions: pattern analysis shows delays of {}.", clean::text(of)));
+    if let Some(other) = found.examined.executions.as_ref().filter(|e| Some(&e.task) != task) {
+        return Some(format!("Different executions: pattern analysis shows delays of {}.", clean::text(&other.task)));
     }
     if same(cause, top) {
         return None;

@@ -11,7 +11,7 @@ use super::profile::{Region, RegionSum, RegionSums, Streams};
 use super::wait_states::RankWait;
 use crate::base::ctx::{Cancelled, Ctx};
 use crate::base::parallel::in_order;
-use crate::base::time::{Ns, Span};
+use crate::base::time::{Ns, Span, Timestamp};
 use crate::model::wait_state::WaitState;
 use foldhash::HashMap;
 use std::cmp::Reverse;
@@ -110,7 +110,7 @@ impl Passing<'_> {
     }
 
     /// The last long wait of a stream before one of its waits.
-    fn before(&self, first: usize, stream: u32, until: Ns, long: Ns) -> Option<usize> {
+    fn before(&self, first: usize, stream: u32, until: Timestamp, long: Ns) -> Option<usize> {
         let of_stream = self.waits[..first].iter().enumerate().rev().take_while(|(_, w)| w.place.stream == stream);
         let is_long = |w: &RankWait| w.kind != WaitState::Completion && w.len() >= long && w.until <= until;
         of_stream.take(LOOKED_AT).find(|(_, w)| is_long(w)).map(|(at, _)| at)

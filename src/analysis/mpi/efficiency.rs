@@ -36,6 +36,17 @@ pub struct RegionProfile {
     pub visits: u64,
 }
 
+/// Time of one region of one stream.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct RegionShare {
+    /// Position of the stream.
+    pub stream: u32,
+    /// The region.
+    pub region: Region,
+    /// How long.
+    pub ns: Ns,
+}
+
 /// Result of [`measure`].
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Measured {
@@ -46,7 +57,7 @@ pub struct Measured {
     /// Useful regions, by time.
     pub regions: Vec<RegionProfile>,
     /// Useful time on the critical path by stream and region, longest first.
-    pub critical_path: Vec<(u32, Region, Ns)>,
+    pub critical_path: Vec<RegionShare>,
     /// Useful time by stream and cell of the window.
     pub computed: Vec<Vec<Ns>>,
 }
@@ -114,7 +125,7 @@ pub fn measure(streams: &Streams<'_>, waits: &[RankWait], ctx: &Ctx) -> Result<M
     let whole = |r: &RegionProfile| r.by_stream.iter().map(|(_, ns)| ns).sum::<Ns>();
     measured.regions.sort_by_key(|r| (std::cmp::Reverse(whole(r)), r.region));
     measured.critical_path = critical_path(streams, waits, window, &ctx.cancel);
-    let on_path: Ns = measured.critical_path.iter().map(|(.., ns)| ns).sum();
+    let on_path: Ns = measured.critical_path.iter().map(|share| share.ns).sum();
     let ratio = |a: Ns, b: Ns| if b > 0 { (a as f64 / b as f64).min(1.0) } else { 0.0 };
     if n > 0 && most > 0 {
         let load_balance = ratio(useful / n, most);
@@ -140,7 +151,7 @@ fn own_regions(streams: &Streams<'_>, stream: u32, window: Span) -> (Ns, Vec<(Re
 }
 
 /// Useful time along the critical path of a window.
-fn critical_path(streams: &Streams<'_>, waits: &[RankWait], window: Span, cancel: &Cancel) -> Vec<(u32, Region, Ns)> {
+fn critical_path(streams: &Streams<'_>, waits: &[RankWait], window: Span, cancel: &Cancel) -> Vec<RegionShare> {
     let end = |(s, q): (u32, &Sequence)| {
         let last = q.operations.partition_point(|o| streams.common(s, o.start) < window.end).checked_sub(1)?;
         Some((streams.common(s, q.operations.get(last)?.end), std::cmp::Reverse(s)))
@@ -168,7 +179,8 @@ fn critical_path(streams: &Streams<'_>, waits: &[RankWait], window: Span, cancel
         }
         break;
     }
-    let mut path: Vec<_> = by_region.into_iter().map(|((stream, region), ns)| (stream, region, ns)).collect();
-    path.sort_by_key(|(stream, region, ns)| (std::cmp::Reverse(*ns), *stream, *region));
+    let mut path: Vec<_> =
+        by_region.into_iter().map(|((stream, region), ns)| RegionShare { stream, region, ns }).collect();
+    path.sort_by_key(|s: &RegionShare| (std::cmp::Reverse(s.ns), s.stream, s.region));
     path
 }

@@ -21,12 +21,23 @@ use crate::event::operation::{NO_PATH, Operations};
 use crate::model::wait_state::WaitState;
 use crate::model::waiting::Efficiency;
 use delays::Costs;
-use efficiency::{Measured, RegionProfile};
+use efficiency::{Measured, RegionProfile, RegionShare};
 use foldhash::HashMap;
 use profile::{Region, Streams};
 use std::cmp::Reverse;
 use strip::Strip;
 use wait_states::RankWait;
+
+/// A late rank, and its activity where that is known.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct WaitCause {
+    /// Position of its stream.
+    pub stream: u32,
+    /// The activity.
+    pub region: Option<Region>,
+    /// Waiting that it caused.
+    pub ns: Ns,
+}
 
 /// Waits of one kind in one place.
 #[derive(Clone, Debug, PartialEq)]
@@ -42,7 +53,7 @@ pub struct WaitRow {
     /// How long together.
     pub ns: Ns,
     /// The late ranks and their activities, largest first.
-    pub causes: Vec<(u32, Option<Region>, Ns)>,
+    pub causes: Vec<WaitCause>,
 }
 
 /// All waits of one kind.
@@ -104,7 +115,7 @@ pub struct WaitAnalysis {
     /// Useful regions by time.
     pub regions: Vec<RegionProfile>,
     /// Useful time on the critical path, longest first.
-    pub critical_path: Vec<(u32, Region, Ns)>,
+    pub critical_path: Vec<RegionShare>,
     /// Computing and waiting over time.
     pub strip: Strip,
 }
@@ -184,8 +195,9 @@ fn states(operations: &Operations, waits: &[RankWait], costs: &Costs) -> Vec<Wai
         let state = by_kind.entry(kind).or_insert(WaitStateRows { kind, waits: 0, ns: 0, rows: Vec::new() });
         state.waits += waits;
         state.ns += ns;
-        let mut causes: Vec<_> = causes.into_iter().map(|((stream, region), ns)| (stream, region, ns)).collect();
-        causes.sort_by_key(|(stream, region, ns)| (Reverse(*ns), *stream, *region));
+        let mut causes: Vec<_> =
+            causes.into_iter().map(|((stream, region), ns)| WaitCause { stream, region, ns }).collect();
+        causes.sort_by_key(|c: &WaitCause| (Reverse(c.ns), c.stream, c.region));
         causes.truncate(CAUSES);
         state.rows.push(WaitRow { stream, call, path, waits, ns, causes });
     }

@@ -6,7 +6,7 @@
 
 use crate::analysis::offsets::Clock;
 use crate::base::names::NameId;
-use crate::base::time::{Ns, Span};
+use crate::base::time::{Ns, Span, Timestamp};
 use crate::event::call_path::CallSite;
 use crate::event::operation::{NO_PATH, Operation, OperationPlace, Operations};
 use crate::model::event_kind::EventKind;
@@ -65,12 +65,12 @@ impl<'a> Streams<'a> {
     }
 
     /// A time of a stream on the common line.
-    pub fn common(&self, stream: u32, local: Ns) -> Ns {
+    pub fn common(&self, stream: u32, local: Timestamp) -> Timestamp {
         self.clocks.get(stream as usize).map_or(local, |c| c.common(local))
     }
 
     /// When an operation began, on the common time line.
-    pub fn start(&self, place: OperationPlace) -> Ns {
+    pub fn start(&self, place: OperationPlace) -> Timestamp {
         self.operations.get(place).map_or(0, |o| self.common(place.stream, o.start))
     }
 

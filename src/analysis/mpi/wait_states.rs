@@ -10,7 +10,7 @@
 use crate::analysis::offsets::Clock;
 use crate::base::ctx::{Cancelled, Ctx};
 use crate::base::parallel::in_order;
-use crate::base::time::Ns;
+use crate::base::time::{Ns, Timestamp};
 use crate::event::operation::{CollectiveKind, Message, OperationPlace, Operations};
 use crate::model::carrier::Carrier;
 use crate::model::wait_state::WaitState;
@@ -23,9 +23,9 @@ pub struct RankWait {
     /// Why.
     pub kind: WaitState,
     /// From.
-    pub start: Ns,
+    pub start: Timestamp,
     /// Until this it could not go on.
-    pub until: Ns,
+    pub until: Timestamp,
     /// The late operation that it waited for. Itself if no rank is late (completion).
     pub cause: OperationPlace,
     /// Link between the two: the position of a collective; none for messages.
@@ -92,15 +92,15 @@ struct Finder<'a> {
 }
 
 impl Finder<'_> {
-    fn common(&self, stream: u32, local: Ns) -> Ns {
+    fn common(&self, stream: u32, local: Timestamp) -> Timestamp {
         self.clocks.get(stream as usize).map_or(local, |c| c.common(local))
     }
 
-    fn start(&self, place: OperationPlace) -> Option<Ns> {
+    fn start(&self, place: OperationPlace) -> Option<Timestamp> {
         Some(self.common(place.stream, self.operations.get(place)?.start))
     }
 
-    fn end(&self, place: OperationPlace) -> Option<Ns> {
+    fn end(&self, place: OperationPlace) -> Option<Timestamp> {
         Some(self.common(place.stream, self.operations.get(place)?.end))
     }
 
@@ -109,7 +109,7 @@ impl Finder<'_> {
         &self,
         place: OperationPlace,
         kind: WaitState,
-        until: Ns,
+        until: Timestamp,
         cause: OperationPlace,
         collective: Option<u32>,
     ) -> Option<RankWait> {

@@ -4,7 +4,7 @@
 //! send: with the receive that was posted), or with the last member to enter. Cost: a binary search per wait.
 
 use crate::analysis::offsets::Clock;
-use crate::base::time::{Ns, Span};
+use crate::base::time::{Span, Timestamp};
 use crate::event::operation::{Operation, OperationPlace, Operations};
 use crate::model::carrier::Carrier;
 
@@ -14,7 +14,7 @@ pub struct Trigger {
     /// The operation that sent, or came.
     pub from: OperationPlace,
     /// When, on the common time line.
-    pub sent: Ns,
+    pub sent: Timestamp,
     /// The carrier.
     pub carrier: Carrier,
 }
@@ -50,7 +50,7 @@ impl<'a> Triggers<'a> {
     }
 
     /// The trigger that ended the wait of an operation left at `end`.
-    pub fn of(&self, place: OperationPlace, end: Ns) -> Option<Trigger> {
+    pub fn of(&self, place: OperationPlace, end: Timestamp) -> Option<Trigger> {
         let messages = &self.operations.messages;
         let first = messages.partition_point(|m| m.to < place);
         let received = messages[first..].iter().take_while(|m| m.to == place).map(|m| {

@@ -9,7 +9,7 @@ use crate::base::cursor::Bytes;
 use crate::base::mapped::Mapped;
 use crate::base::names::{NameId, Names};
 use crate::base::notice::{Notice, Notices};
-use crate::base::time::{Ns, Span};
+use crate::base::time::{Ns, Span, Timestamp};
 use crate::model::context::{ContextId, Contexts, Frame, FrameKind};
 use crate::model::execution::{Executions, Sparse};
 use crate::model::facts::{Facts, HostQuality, Lost, Quality, TraceFacts};
@@ -312,7 +312,13 @@ fn read_held(count: usize, contexts: usize, who: usize, unpack: &mut Unpack<'_>)
     Some(held)
 }
 
-fn read_executions(count: usize, origin: Ns, who: usize, traces: usize, unpack: &mut Unpack<'_>) -> Option<Executions> {
+fn read_executions(
+    count: usize,
+    origin: Timestamp,
+    who: usize,
+    traces: usize,
+    unpack: &mut Unpack<'_>,
+) -> Option<Executions> {
     let mut all = Executions {
         start: Vec::with_capacity(count),
         end: Vec::with_capacity(count),

@@ -249,8 +249,8 @@ pub fn json(found: &Anomalies, notices: &Notices, compared: Option<Agreement>) -
             idle: found.anomalies.iter().filter(|a| a.idle).count() as u64,
             operations: found.examined.operations,
             streams: found.examined.streams,
-            task: found.examined.executions.as_ref().map(|(task, _)| cleaned(task)),
-            executions: found.examined.executions.as_ref().map(|(_, n)| *n),
+            task: found.examined.executions.as_ref().map(|e| cleaned(&e.task)),
+            executions: found.examined.executions.as_ref().map(|e| e.count),
         },
         examined: examined(found, notices),
         clocks: clocks(&found.streams),
@@ -410,7 +410,7 @@ fn source(found: &Anomalies, source: &RootCause) -> SourceJson {
         victim: source
             .victim
             .as_ref()
-            .map(|(name, function)| VictimJson { name: cleaned(name), function: function.as_deref().map(cleaned) }),
+            .map(|v| VictimJson { name: cleaned(&v.name), function: v.function.as_deref().map(cleaned) }),
         noise: source.noise.map(Noise::name),
         route: source.route.map(RouteChange::name),
         idle: source.idle,

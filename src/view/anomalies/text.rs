@@ -4,10 +4,10 @@ use super::cleaned;
 use super::paths::{self, sentence};
 use crate::base::notice::{Notices, Severity};
 use crate::base::{clean, figure};
-use crate::model::anomalies::{Anomalies, StreamInfo};
+use crate::model::anomalies::{Anomalies, ExaminedExecutions, StreamInfo};
 use crate::model::event_kind::EventKind;
 use crate::model::propagation::{PropagationStep, RouteChange};
-use crate::model::root_cause::RootCause;
+use crate::model::root_cause::{RootCause, Victim};
 use crate::model::settings::{FEWEST_EXECUTIONS, PatternVerdict, ThresholdRule};
 use crate::view::agreement::Agreement;
 use crate::view::waiting;
@@ -189,10 +189,12 @@ impl Words {
         };
         let carriers: Vec<&str> = source.carriers.iter().map(|carrier| carrier.name()).collect();
         let to = match &source.victim {
-            Some((victim, Some(function))) => {
+            Some(Victim { name: victim, function: Some(function) }) => {
                 format!("carried by {} to {} in {}", carriers.join(", "), clean::text(victim), clean::text(function))
             }
-            Some((victim, None)) => format!("carried by {} to {}", carriers.join(", "), clean::text(victim)),
+            Some(Victim { name: victim, function: None }) => {
+                format!("carried by {} to {}", carriers.join(", "), clean::text(victim))
+            }
             None => String::new(),
         };
         Words { who, did: did + noise, to }
@@ -210,7 +212,9 @@ pub fn examined(found: &Anomalies, notices: &Notices) -> String {
         figure::plural(e.operations, "operation")
     );
     let executions = match &e.executions {
-        Some((task, n)) => format!(", {} of {}", figure::plural(*n, "execution"), clean::text(task)),
+        Some(ExaminedExecutions { task, count }) => {
+            format!(", {} of {}", figure::plural(*count, "execution"), clean::text(task))
+        }
         None => String::new(),
     };
     let why = match () {
@@ -241,8 +245,8 @@ pub fn examined(found: &Anomalies, notices: &Notices) -> String {
 
 /// The root cause that cost most, in one sentence; waits that nothing explains come last.
 pub fn verdict(found: &Anomalies) -> String {
-    if let Some((task, executions)) = &found.examined.executions {
-        return of_executions(found, task, *executions);
+    if let Some(ExaminedExecutions { task, count }) = &found.examined.executions {
+        return of_executions(found, task, *count);
     }
     let mut sources = found.paths.iter().filter_map(|p| Some((p, p.steps.first()?)));
     let own = sources.clone().find(|(_, first)| !first.kind.waits());
@@ -402,7 +406,10 @@ mod tests {
             assert_eq!(text(examined, patterns, notices), format!("Examined {sentence}"));
         }
         let few = Anomalies {
-            examined: Examined { executions: Some(("app:request".into(), 9)), ..some() },
+            examined: Examined {
+                executions: Some(ExaminedExecutions { task: "app:request".into(), count: 9 }),
+                ..some()
+            },
             patterns: vec![pattern(PatternVerdict::TooFew)],
             ..Anomalies::default()
         };

@@ -41,7 +41,7 @@ fn take(app: &mut App, done: Done) -> Vec<UiEffect> {
             // Patterns are about the executions of one task, too.
             let task = model.tasks.get(model.task);
             let examined = |p: &PatternState| p.found.as_ref().and_then(|f| f.anomalies.examined.executions.clone());
-            if examined(&app.patterns).is_some_and(|(of, _)| Some(&of) != task) {
+            if examined(&app.patterns).is_some_and(|e| Some(&e.task) != task) {
                 app.patterns = PatternState { settings: app.patterns.settings, ..PatternState::default() };
             }
             app.model = Some(model);
