@@ -1,8 +1,9 @@
 //! whyslow: why are these executions slow, when those were fast?
 //!
-//! The program `whyslow` is the product (`README.md`, `docs/PRODUCT.md`); this library is what it is made of. A few types
-//! lead from a recording to the answer: a [`Session`] opens what [`Argument`]s name, finds the executions of a task and
-//! explains them as a [`Model`]; [`compare_groups`] finds what the slow ones do that the fast ones don't, as a [`Comparison`].
+//! The program `whyslow` is the product (`README.md`, `docs/PRODUCT.md`); this library is what it is made of. A few
+//! types lead from a recording to the answer: a [`Session`] opens what [`Argument`]s name, finds the executions of
+//! a task and explains them as a [`Model`]; [`compare_groups`] finds what the slow ones do that the fast ones
+//! don't, as a [`Comparison`].
 //!
 //! ```
 //! use whyslow::{Argument, OpenOptions, ComparisonRequest, Session, SymbolPaths, Ctx, compare_groups};
@@ -29,19 +30,21 @@
 //! # }
 //! ```
 //!
-//! `examples/explain.rs` is this as a program, `examples/count_events.rs` counts the events of a recording. All text
-//! that comes from a recording is untrusted: clean it of control characters before a terminal shows it.
+//! `examples/explain.rs` is this as a program, `examples/count_events.rs` counts the events of a recording. All
+//! text that comes from a recording is untrusted: clean it of control characters before a terminal shows it.
 //!
 //! # Modules
 //!
-//! The modules are public for the program and the tests, not for others: they are left out here and change without notice.
+//! The modules are public for the program and the tests, not for others: they are left out here and change without
+//! notice.
 //!
 //! ```text
 //!  bytes      records     events       states      findings       model values    differences   screens, JSON
 //!  input/ ->  input/  ->  reading/ ->  state/  ->  analysis/  ->  explain/   ->   compare/  ->  view/
 //! ```
-//! `base/` and the types of `model/` are under all of them; `session` joins them; `options`, `confinement`, `command`, `cli` and
-//! `main` sit on top, in this order. A module uses modules to its left, `base` and `model` (`tests/layers.rs`).
+//! `base/` and the types of `model/` are under all of them; `session` joins them; `options`, `confinement`,
+//! `command`, `cli` and `main` sit on top, in this order. A module uses modules to its left, `base` and `model`
+//! (`tests/layers.rs`).
 //!
 //! - `base`: time, names, notices, progress and cancel, ordered parallel work, small statistics
 //! - `model`: plain data that outlives the trace: executions, metrics, contexts, anomalies; the database file
