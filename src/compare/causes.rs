@@ -129,7 +129,7 @@ fn sums(groups: &GroupPair<'_>, values: impl Iterator<Item = Option<u64>>) -> Gr
     let mut sums = GroupSums::new(groups);
     for (member, ns) in values.enumerate() {
         if let Some(ns) = ns {
-            sums.put(member < groups.slow.len(), ns);
+            sums.put(groups.side(member), ns);
         }
     }
     sums

@@ -10,7 +10,7 @@
 //! out of the mixture if enough is known. Cost: linear in the executions' sparse lists. ALGORITHMS.md 7.7.
 
 use super::causes::RankedCauses;
-use super::tree::GroupPair;
+use super::tree::{GroupPair, GroupSide};
 use crate::base::statistics::{nearest_rank, upper_normal};
 use crate::model::Model;
 use crate::model::context::{ContextId, FrameKind};
@@ -48,7 +48,8 @@ pub(super) fn is_usual(groups: &GroupPair<'_>, ranked: &RankedCauses) -> bool {
 fn is_mixture(groups: &GroupPair<'_>, ranked: &RankedCauses, usual: &[usize]) -> bool {
     let model = groups.model;
     let known: Vec<ContextId> = ranked.first.iter().copied().filter(|c| !has_unknown_stack(model, *c)).collect();
-    let extra = |contexts: &[ContextId]| mean(groups, contexts, true) - mean(groups, contexts, false);
+    let extra =
+        |contexts: &[ContextId]| mean(groups, contexts, GroupSide::Slow) - mean(groups, contexts, GroupSide::Fast);
     let whole = extra(&ranked.first);
     let contexts = if extra(&known) * 5.0 >= whole { &known } else { &ranked.first };
     let duration = |i: usize| model.executions.duration(i) as f64;
@@ -68,7 +69,7 @@ fn is_own_tail(groups: &GroupPair<'_>, ranked: &RankedCauses, others: &[usize]) 
     let n = times.len().max(1) as f64;
     let usual = times.iter().sum::<f64>() / n;
     let deviation = (times.iter().map(|t| (t - usual).powi(2)).sum::<f64>() / n).sqrt();
-    mean(groups, &ranked.first, true) - usual <= SKEWED * deviation
+    mean(groups, &ranked.first, GroupSide::Slow) - usual <= SKEWED * deviation
 }
 
 fn mean_duration(model: &Model, of: &[ExecutionId]) -> f64 {
@@ -97,8 +98,8 @@ pub(super) fn time_in(model: &Model, execution: usize, contexts: &[ContextId]) -
     model.executions.own.row(execution).filter(inside).map(|(_, ns)| ns as f64).sum()
 }
 
-fn mean(groups: &GroupPair<'_>, contexts: &[ContextId], slow: bool) -> f64 {
-    let members = if slow { groups.slow } else { groups.fast };
+fn mean(groups: &GroupPair<'_>, contexts: &[ContextId], side: GroupSide) -> f64 {
+    let members = if side == GroupSide::Slow { groups.slow } else { groups.fast };
     let sum: f64 = members.iter().map(|e| time_in(groups.model, e.index(), contexts)).sum();
     sum / members.len().max(1) as f64
 }

@@ -41,6 +41,13 @@ fn frame_name(model: &Model, context: ContextId) -> String {
     }
 }
 
+/// One of the two groups.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum GroupSide {
+    Slow,
+    Fast,
+}
+
 /// Time of both groups in one place.
 #[derive(Clone, Debug)]
 pub(super) struct GroupSums {
@@ -58,9 +65,12 @@ impl GroupSums {
         GroupSums { slow: Sums::zeros(slow), fast: Sums::zeros(fast), slow_having: 0, fast_having: 0 }
     }
 
-    pub fn put(&mut self, slow: bool, ns: u64) {
-        let (sums, having) =
-            if slow { (&mut self.slow, &mut self.slow_having) } else { (&mut self.fast, &mut self.fast_having) };
+    /// Add the time of an execution that has it.
+    pub fn put(&mut self, side: GroupSide, ns: u64) {
+        let (sums, having) = match side {
+            GroupSide::Slow => (&mut self.slow, &mut self.slow_having),
+            GroupSide::Fast => (&mut self.fast, &mut self.fast_having),
+        };
         sums.put(ns);
         *having += 1;
     }
@@ -112,9 +122,14 @@ impl<'a> GroupPair<'a> {
     }
 
     /// Executions of the slow group, then those of the fast one.
-    pub fn members(&self) -> impl Iterator<Item = (bool, ExecutionId)> + '_ {
-        let slow = self.slow.iter().map(|e| (true, *e));
-        slow.chain(self.fast.iter().map(|e| (false, *e)))
+    pub fn members(&self) -> impl Iterator<Item = (GroupSide, ExecutionId)> + '_ {
+        let slow = self.slow.iter().map(|e| (GroupSide::Slow, *e));
+        slow.chain(self.fast.iter().map(|e| (GroupSide::Fast, *e)))
+    }
+
+    /// The group of a member, by its position in [`members`](Self::members).
+    pub fn side(&self, member: usize) -> GroupSide {
+        if member < self.slow.len() { GroupSide::Slow } else { GroupSide::Fast }
     }
 
     /// True if the time in either group is large enough for a test.
@@ -153,13 +168,14 @@ pub(super) fn build(groups: &GroupPair<'_>) -> Result<BuiltTree, Cancelled> {
     let mut own = vec![0_i128; n];
     // Without a fast group the difference is the slow one's own time.
     let (n_slow, n_fast) = (groups.slow.len().max(1) as i128, groups.fast.len().max(1) as i128);
-    for (slow, e) in groups.members() {
+    for (side, e) in groups.members() {
+        let weight = if side == GroupSide::Slow { n_fast } else { -n_slow };
         groups.cancel.check()?;
         for (context, ns) in model.executions.inclusive.row(e.index()) {
-            pairs[context.index()].put(slow, ns);
+            pairs[context.index()].put(side, ns);
         }
         for (context, ns) in model.executions.own.row(e.index()) {
-            own[context.index()] += i128::from(ns) * if slow { n_fast } else { -n_slow };
+            own[context.index()] += i128::from(ns) * weight;
         }
     }
     let raw = raw_p_values(groups, &pairs)?;

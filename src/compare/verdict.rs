@@ -10,7 +10,7 @@ use super::caveats::by_duration;
 use super::chance::{TimedExecution, control, is_shifted_as_far};
 use super::dimension::{SeparatingDimension, expected, explained};
 use super::doubt::{MAY_REACH, ROUNDS, SIGNIFICANT, doubt, is_place};
-use super::tree::{GroupPair, GroupSums};
+use super::tree::{GroupPair, GroupSide, GroupSums};
 use super::words::{TotalDifference, figures, missing_fact, sentence_case};
 use super::{Basis, Cause, Group, GroupsOrigin, Verdict, windows};
 use crate::base::figure;
@@ -168,7 +168,7 @@ fn is_no_chance(e: &Evidence<'_>, d: &SeparatingDimension) -> bool {
 fn is_reached_in_time(e: &Evidence<'_>, d: &SeparatingDimension, observed: f64) -> bool {
     let executions = &e.groups.model.executions;
     let mut sides = vec![None; executions.len()];
-    e.groups.members().for_each(|(slow, x)| sides[x.index()] = Some(slow));
+    e.groups.members().for_each(|(side, x)| sides[x.index()] = Some(side == GroupSide::Slow));
     let mut order: Vec<usize> = (0..executions.len()).collect();
     order.sort_by_key(|i| (executions.start.get(*i).copied(), *i));
     let mut numbers = std::collections::BTreeMap::new();
@@ -192,11 +192,11 @@ fn separates(e: &Evidence<'_>, d: &SeparatingDimension) -> bool {
     let Some((most, _)) = counts.into_iter().max_by_key(|(_, n)| *n) else { return false };
     let mut pair = GroupSums::new(e.groups);
     let mut values = Vec::new();
-    for (slow, x) in e.groups.members() {
+    for (side, x) in e.groups.members() {
         let has = u64::from(d.classes[x.index()] == most);
         values.push(has);
         if has == 1 {
-            pair.put(slow, 1);
+            pair.put(side, 1);
         }
     }
     e.groups.p_value(&pair, || values).is_some_and(|p| p < SIGNIFICANT)
