@@ -149,7 +149,7 @@ fn every_screen_shows_its_essentials_at_other_sizes() {
 }
 
 #[test]
-fn poorer_terminals() {
+fn fewer_colours_equal_their_snapshots() {
     for (name, depth, ascii) in [
         ("indexed", ColourDepth::Indexed, false),
         ("ansi", ColourDepth::Ansi, false),
@@ -229,7 +229,7 @@ fn the_table_of_sources_and_the_path_follow_each_other() {
     session.keys("3 { { { {");
     let source_of_path = |s: &Session| {
         let found = s.app.patterns.found.clone().unwrap();
-        found.rows.get(s.app.patterns.path.path).copied().flatten().map(|(source, _)| source)
+        found.beginnings.get(s.app.patterns.path.path).copied().flatten().map(|beginning| beginning.root_cause)
     };
     let here = |s: &Session| s.app.patterns.list.here().unwrap();
     let rows = session.app.patterns.list.visible.len();
@@ -319,7 +319,7 @@ fn every_size_is_drawn_and_every_key_taken() {
 }
 
 #[test]
-fn ascii_means_ascii() {
+fn ascii_option_draws_ascii_alone() {
     let mut session = Session::new(200, 60, ColourDepth::Mono);
     session.app.options.ascii = true;
     session.ready();
@@ -330,7 +330,7 @@ fn ascii_means_ascii() {
 }
 
 #[test]
-fn the_verdict_is_never_cut_in_silence() {
+fn header_marks_a_verdict_that_is_cut() {
     let mut session = Session::new(80, 24, ColourDepth::True);
     session.ready();
     let sentence = session.app.comparison.as_ref().unwrap().verdict.sentence.clone();
@@ -362,7 +362,7 @@ fn bytes_per_key(columns: u16, lines: u16, keys: &str) -> Vec<(String, usize)> {
 }
 
 #[test]
-fn moving_is_cheap_over_a_slow_line() {
+fn moving_writes_few_bytes() {
     let keys = "Enter Down Right Down Down Right Down Down Down Down Up Up Up Up Up Up Up Up Up Left Home End Up \
                 PgUp PgDn 1 Right Right Right Right Left Down Down Down Down Down Down Up End Home Tab Down";
     for (columns, lines, limit) in [(80, 24, 1024), (200, 60, 4096)] {
@@ -400,7 +400,7 @@ fn groups_follow_the_selection_and_come_back_with_undo() {
 }
 
 #[test]
-fn exporting_never_replaces_a_file_in_silence() {
+fn export_asks_before_it_replaces_a_file() {
     let mut session = Session::new(80, 24, ColourDepth::True);
     session.ready();
     session.keys("e Enter");
@@ -412,7 +412,7 @@ fn exporting_never_replaces_a_file_in_silence() {
 }
 
 #[test]
-fn what_the_cursor_is_on_is_copied() {
+fn copy_takes_the_item_under_the_cursor() {
     let mut session = Session::new(80, 24, ColourDepth::True);
     session.ready();
     session.keys("y Enter y 1 Right > y");

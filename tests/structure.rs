@@ -18,7 +18,6 @@ const LEFT: &[&str] = &[
     "columns src/input",
     "columns src/reading",
     "columns src/state",
-    "columns src/view",
     "file src/analysis/ecct.rs",
     "file src/analysis/stacks.rs",
     "file src/input/ctf/compile.rs",

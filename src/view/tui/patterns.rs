@@ -67,7 +67,7 @@ impl PatternState {
         let path = self.list.here().and_then(|row| row.occurrence(found)).and_then(|o| o.path);
         // Waits for work are on no path.
         let path = path.map_or(usize::MAX, |p| p as usize);
-        let row = |path: usize| found.rows.get(path).copied().flatten();
+        let row = |path: usize| found.beginnings.get(path).copied().flatten();
         // Of an occurrence with several paths any may be shown.
         if path == usize::MAX || row(path) != row(self.path.path) {
             self.path = PathPane { path, ..PathPane::default() };
@@ -76,13 +76,12 @@ impl PatternState {
 
     /// The row of the path that is shown is under the cursor of the list.
     pub fn follow_path(&mut self) {
-        let Some((source, occurrence)) =
-            self.found.as_ref().and_then(|f| f.rows.get(self.path.path).copied().flatten())
+        let Some(beginning) = self.found.as_ref().and_then(|f| f.beginnings.get(self.path.path).copied().flatten())
         else {
             return;
         };
-        if !self.list.go_to(RootCauseRow::Occurrence(source, occurrence)) {
-            self.list.go_to(RootCauseRow::Source(source));
+        if !self.list.go_to(RootCauseRow::Occurrence(beginning.root_cause, beginning.occurrence)) {
+            self.list.go_to(RootCauseRow::Source(beginning.root_cause));
         }
     }
 

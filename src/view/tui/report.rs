@@ -29,6 +29,24 @@ pub enum AnomalyRole {
     Idle,
 }
 
+/// A step of a path.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct StepPosition {
+    /// Position of the path.
+    pub path: usize,
+    /// Position of the step on it.
+    pub step: usize,
+}
+
+/// An occurrence of a root cause.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct OccurrencePosition {
+    /// Position of the root cause.
+    pub root_cause: u32,
+    /// Position of the occurrence among its own.
+    pub occurrence: u32,
+}
+
 /// The result of mining under some settings.
 #[derive(Clone, Debug, Default)]
 pub struct AnomalyReport {
@@ -38,10 +56,10 @@ pub struct AnomalyReport {
     pub notices: Notices,
     /// The role, by anomaly.
     pub roles: Vec<AnomalyRole>,
-    /// By anomaly: the first path that it is on, and its step there.
-    pub places: Vec<Option<(usize, usize)>>,
-    /// By path: the row of its root cause and the occurrence there.
-    pub rows: Vec<Option<(u32, u32)>>,
+    /// By anomaly: its step on the first path that it is on.
+    pub places: Vec<Option<StepPosition>>,
+    /// By path: the occurrence of the root cause with which it begins.
+    pub beginnings: Vec<Option<OccurrencePosition>>,
     /// From the first to the last time shown.
     pub span: Span,
     /// Width of the longest name of a root cause.
@@ -63,7 +81,7 @@ impl AnomalyReport {
             for (path, at) in paths.iter().zip(first..) {
                 for (step, s) in path.steps.iter().enumerate() {
                     if let Some(place) = places.get_mut(s.anomaly as usize) {
-                        place.get_or_insert((at, step));
+                        place.get_or_insert(StepPosition { path: at, step });
                     }
                     victims.extend(Some(s.anomaly).filter(|a| Some(*a) != source));
                 }
@@ -82,23 +100,23 @@ impl AnomalyReport {
         for (role, (anomaly, place)) in roles.iter_mut().zip(anomalies.anomalies.iter().zip(&places)) {
             *role = match (anomaly.idle, anomaly.execution, place) {
                 (true, ..) => AnomalyRole::Idle,
-                (false, Some(_), Some((path, _))) => AnomalyRole::Delayed(*path),
+                (false, Some(_), Some(first)) => AnomalyRole::Delayed(first.path),
                 _ => *role,
             };
         }
-        let mut rows = vec![None; anomalies.paths.len()];
-        for (row, source) in (0_u32..).zip(&anomalies.sources) {
+        let mut beginnings = vec![None; anomalies.paths.len()];
+        for (root_cause, source) in (0_u32..).zip(&anomalies.sources) {
             for (at, occurrence) in (0_u32..).zip(&source.occurrences) {
                 let first = occurrence.path.map_or(0, |p| p as usize);
-                let paths = rows.iter_mut().skip(first).take(occurrence.paths as usize);
-                paths.for_each(|path| *path = Some((row, at)));
+                let paths = beginnings.iter_mut().skip(first).take(occurrence.paths as usize);
+                paths.for_each(|path| *path = Some(OccurrencePosition { root_cause, occurrence: at }));
             }
         }
         let spans = || anomalies.sources.iter().map(RootCause::span);
         let end = spans().map(|s| s.end).max().unwrap_or(anomalies.origin);
         let start = spans().map(|s| s.start).min().unwrap_or(end).min(anomalies.origin);
         let widest = anomalies.sources.iter().map(|s| width(&Words::of(s).who)).max().unwrap_or(0);
-        AnomalyReport { span: Span::new(start, end), anomalies, notices, roles, places, rows, widest }
+        AnomalyReport { span: Span::new(start, end), anomalies, notices, roles, places, beginnings, widest }
     }
 
     /// An anomaly.
@@ -148,7 +166,7 @@ impl AnomalyReport {
     /// An anomaly is the first step of a path and noise of the system.
     fn is_noise(&self, at: u32) -> bool {
         let place = self.places.get(at as usize).copied().flatten();
-        place.and_then(|(path, _)| self.step(path, 0)).is_some_and(|s| s.anomaly == at && s.noise.is_some())
+        place.and_then(|first| self.step(first.path, 0)).is_some_and(|s| s.anomaly == at && s.noise.is_some())
     }
 
     /// A step of a path.

@@ -248,8 +248,8 @@ impl Theme {
                 let text = file.palette.get(text).unwrap_or(text);
                 parse_colour(text).map(|c| depth.fit(c)).ok_or_else(|| {
                     wrong(format!(
-                        "scope {name}: {text:?} is not a colour; write #rrggbb, a name of [palette], or one of default, \
-                         black, red, ... light-cyan, white"
+                        "scope {name}: {text:?} is not a colour; write #rrggbb, a name of [palette], or one of \
+                         default, black, red, ... light-cyan, white"
                     ))
                 })
             };

@@ -21,9 +21,24 @@ use crate::view::tui::search::MatchStep;
 use crate::view::tui::sources::RootCauseRow;
 use std::sync::Arc;
 
-/// Steps of q and s, and how far they go.
-const Q: (f64, f64, f64) = (0.05, 0.05, 1.0);
-const S: (f64, f64, f64) = (0.25, 1.25, 20.0);
+/// The values that a setting can take by keys.
+struct Steps {
+    by: f64,
+    least: f64,
+    most: f64,
+}
+
+const Q: Steps = Steps { by: 0.05, least: 0.05, most: 1.0 };
+const S: Steps = Steps { by: 0.25, least: 1.25, most: 20.0 };
+
+impl Steps {
+    /// The next value in a direction: 1 is up, -1 down.
+    fn next(&self, value: f64, direction: f64) -> f64 {
+        // In steps from the round value, so that ten up and ten down end where they began.
+        let steps = (value / self.by).round() + direction;
+        ((steps * self.by).clamp(self.least, self.most) * 100.0).round() / 100.0
+    }
+}
 
 /// Go to a pane and start the job that it needs, unless it was started before.
 pub(super) fn show(app: &mut App, pane: Pane) -> Vec<UiEffect> {
@@ -47,19 +62,12 @@ pub(super) fn tune(app: &mut App, action: Action) -> Vec<UiEffect> {
         app.say("patterns not mined yet; press 3");
         return Vec::new();
     }
-    let step = |value: f64, (by, least, most): (f64, f64, f64), up: bool| {
-        // In steps from the round value, so that ten up and ten down end where they began.
-        let steps = (value / by).round() + if up { 1.0 } else { -1.0 };
-        ((steps * by).clamp(least, most) * 100.0).round() / 100.0
-    };
     let now = app.patterns.settings;
     let next = match action {
-        Action::QuotientDown | Action::QuotientUp => {
-            Settings { q: step(now.q, Q, action == Action::QuotientUp), ..now }
-        }
-        Action::ThresholdDown | Action::ThresholdUp => {
-            Settings { s: step(now.s, S, action == Action::ThresholdUp), ..now }
-        }
+        Action::QuotientDown => Settings { q: Q.next(now.q, -1.0), ..now },
+        Action::QuotientUp => Settings { q: Q.next(now.q, 1.0), ..now },
+        Action::ThresholdDown => Settings { s: S.next(now.s, -1.0), ..now },
+        Action::ThresholdUp => Settings { s: S.next(now.s, 1.0), ..now },
         _ => {
             let limit =
                 if now.limit == ThresholdRule::Robust { ThresholdRule::Quotient } else { ThresholdRule::Robust };
