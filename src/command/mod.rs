@@ -216,7 +216,7 @@ fn confine(question: &dyn Question) {
     if let Err(why) = confined
         && (question.is_interface() || input.timings)
     {
-        say(&format!("note: no sandbox: {why}"));
+        say(&format!("note: without a sandbox: {why}"));
     }
 }
 

@@ -34,8 +34,8 @@ pub(super) fn caveats(model: &Model, slow: &Group, fast: &Group, origin: GroupsO
     }
     if by_duration(slow, fast) {
         caveats.push(
-            "the groups were chosen by duration, so they differ by construction: the p-values rank the places \
-             of the extra time, they do not prove a difference"
+            "the groups were chosen by duration, so they differ by construction: the p-values rank where the \
+             time went, they do not prove a difference"
                 .into(),
         );
     }
