@@ -17,7 +17,7 @@ const DELAYS: [(u64, u64, u64); 5] =
     [(100, 150, 8_000_000), (317, 330, 6_000_000), (511, 500, 9_000_000), (700, 680, 7_000_000), (930, 850, 5_000_000)];
 /// Steps between two collective operations.
 const MEET: u64 = 10;
-/// What a rank computes in a step, and how long a message takes.
+/// The time of a rank's computation in a step, and of a message.
 const COMPUTE: u64 = 400_000;
 const FLIGHT: u64 = 4_000;
 
@@ -103,7 +103,7 @@ fn events(rank: u64, side: u64, times: &[Times], r: &Regions, world: u32) -> Eve
         for k in 0..4 {
             let at = t.computed + 5_000 + 1_000 * k;
             e.enter(at + 100, r.isend);
-            // What goes to the right comes from the left.
+            // A message to the right neighbour arrives there from the left.
             e.isend(at + 300, around[k as usize] as u32, world, k as u32, 8_192, request(4 + k));
             e.leave(at + 600, r.isend);
         }

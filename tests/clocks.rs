@@ -42,7 +42,7 @@ fn work(i: Ns) -> Ns {
     if i % 40 == 7 { 9_000_000 } else { 1_000_000 }
 }
 
-/// What happened in request `i`, by the true time: sent, arrived, answered, arrived.
+/// The times of request `i`, by the true time: sent, arrived, answered, arrived.
 fn course(i: Ns) -> [Ns; 4] {
     let sent = START + i * PERIOD + 1_000;
     let arrived = sent + way(i);

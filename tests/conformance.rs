@@ -111,7 +111,7 @@ fn check(recording: &Timeline, thread: ThreadId, path: &[PathSegment], span: Spa
     assert_eq!(plain(parts), plain(path.to_vec()), "cut at {cut}");
 }
 
-/// What differs in a case; empty where it passes.
+/// The differences in a case; empty where it passes.
 fn differences(case: &Case, folder: &Path) -> String {
     let recording = recording(case, folder);
     let mut text = String::new();

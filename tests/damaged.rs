@@ -1,4 +1,4 @@
-//! What a damaged packet takes from what is known: from its last record that can be read to its end, who ran on its CPU is unknown.
+//! A damaged packet: from its last readable record to its end the thread on its CPU is unknown.
 
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 
@@ -53,7 +53,7 @@ fn write(folder: &Path) -> PathBuf {
     path
 }
 
-/// What follows a text in its stream cannot be read.
+/// Records after a text in its stream cannot be read.
 fn damage(trace: &Path) {
     for entry in std::fs::read_dir(trace).unwrap() {
         let file = entry.unwrap().path();

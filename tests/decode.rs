@@ -37,7 +37,7 @@ fn bytes(text: &str) -> Vec<u8> {
     digits.chunks(2).map(|pair| u8::from_str_radix(&String::from_iter(pair), 16).unwrap()).collect()
 }
 
-/// What whyslow says of a case: its listing, and `error: ...` where something is wrong.
+/// The output about a case: its listing, and `error: ...` where something is wrong.
 fn listing(folder: &Path) -> String {
     let argument = Argument { label: None, path: folder.to_owned() };
     let sources = match input::open(&[argument], &Ctx::new(2)) {
@@ -60,7 +60,7 @@ fn listing(folder: &Path) -> String {
     text
 }
 
-/// Whatever is cut how for how many workers: the same bytes, the same notices.
+/// Any chunks on any number of workers: the same bytes, the same notices.
 fn dumps_alike(sources: &[Source]) {
     let dump = |form, sizes: &Sizes, workers| {
         let mut text = Vec::new();

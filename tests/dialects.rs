@@ -1,4 +1,4 @@
-//! What other tracers write in CTF is read as LTTng's own: perf's, as `perf data convert --to-ctf --all` writes it (6.1).
+//! CTF of other tracers is read as LTTng's own: perf's, as `perf data convert --to-ctf --all` writes it (6.1).
 //!
 //! The traces are written here, with the events, fields and order of a recording that was converted: perf's records of threads
 //! (`perf_comm`, `perf_fork`, `perf_exit`) are in the stream of CPU 0 whichever thread ran there, partly at time 0.
@@ -132,7 +132,7 @@ fn comm_records_name_threads_and_processes() {
     assert_eq!(name(START + 100), "worker-x");
     let leader = of(LEADER)[0];
     assert_eq!(recording.names.get(leader.name_at(START + 15).unwrap()), "server");
-    // What perf made up when it began, with time 0, is no part of the recording.
+    // Records that perf synthesised when it began, with time 0, are no part of the recording.
     assert_eq!((recording.span.start, leader.life.start), (START + 20, START + 20));
     assert_eq!(recording.check(), None);
     // No thread was seen to run on CPU 0.

@@ -131,7 +131,7 @@ fn written(folder: &Path, streams: &[Vec<Packet>], clock: bool) {
     }
 }
 
-/// What the canonical text must be: of the next events of all streams always the least by (time, stream).
+/// The expected canonical text: of the next events of all streams always the least by (time, stream).
 fn expected(streams: &[Vec<Packet>], clock: bool) -> String {
     let mut n = 0u8;
     let mut left: Vec<Vec<(Option<u64>, u8)>> = Vec::new();

@@ -208,7 +208,7 @@ fn a_build_that_is_killed_leaves_nothing_behind() {
         child.wait().unwrap();
         assert_eq!(std::fs::read(&database).unwrap(), whole, "half a database after step {step}");
     }
-    // What the moment between two names left, the next one removes.
+    // The next build removes the file that was left between two names.
     std::fs::write(folder.path().join(".whyslow-1-0"), "left by another").unwrap();
     assert!(run(&mut build()).status.success());
     assert_eq!(listed(folder.path()), ["a.whyslow"]);

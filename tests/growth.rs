@@ -154,7 +154,7 @@ fn cost(words: &[&str], trace: &Path) -> (f64, f64) {
 /// Below a few clock ticks there is nothing to measure: what is quadratic is beyond that at these sizes.
 const LEAST: f64 = 0.05;
 
-/// What a small and a large input (`write` gets the number and a new folder) cost, if the large one costs too much.
+/// The costs of a small and a large input, if the large one costs too much; `write` gets the number and a new folder.
 fn outgrows(what: &str, n: usize, words: &[&str], write: &dyn Fn(usize, &Path)) -> Option<String> {
     let folder = tempfile::tempdir().unwrap();
     let sizes = [n / 8, n / 2].map(|n| {
@@ -243,7 +243,7 @@ fn tasks_take_time_and_memory_in_proportion() {
         wrong.extend(outgrows("tasks", 8_000, words, &tasks));
     }
     assert!(wrong.is_empty(), "{wrong}");
-    // What cannot be answered is no long line either.
+    // An error is no long line either.
     let folder = tempfile::tempdir().unwrap();
     tasks(2_000, folder.path());
     std::fs::write(folder.path().join("stream"), []).unwrap();

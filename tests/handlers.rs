@@ -56,7 +56,7 @@ fn handlers_come_from_the_option_or_the_configuration() {
     std::fs::write(&own, "device = [\"fastcard*\"]\n").unwrap();
     assert_eq!(kind(&explain(&trace, &empty, &[])), "blocked.device");
     assert_eq!(kind(&explain(&trace, &kept, &[])), "blocked.disk");
-    // What is typed goes before what is kept.
+    // The option goes before the configuration.
     assert_eq!(kind(&explain(&trace, &kept, &["--handlers", own.to_str().unwrap()])), "blocked.device");
 }
 

@@ -181,7 +181,7 @@ fn stream_that_shrinks_while_read_is_a_notice() {
     assert!(notices.has_fault() && 0 < after.events && after.events < before.events);
 }
 
-/// What a file claims is no reason to allocate, to recurse or to wait.
+/// Claims of a file are no reason to allocate, to recurse or to wait.
 #[test]
 fn claimed_sizes_allocate_nothing() {
     let head = "/* CTF 1.8 */\ntrace { major = 1; minor = 8; byte_order = le; };\n";

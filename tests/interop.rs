@@ -1,4 +1,4 @@
-//! What other tools write reads like its original: traces by barectf's tracer, traces rewritten by babeltrace2, a recording
+//! Files of other tools read like their originals: traces by barectf's tracer, traces rewritten by babeltrace2, a recording
 //! converted by perf. `fixtures/interop/README.md` says how each was made; no tool is needed here.
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 
@@ -12,7 +12,7 @@ fn written(name: &str) -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("fixtures/interop").join(name)
 }
 
-/// What a command prints about a trace; nothing in it is malformed.
+/// A command's output about a trace without malformations.
 fn answer(words: &[&str], trace: &Path) -> String {
     let out = run(whyslow(words).arg("--strict").arg(trace));
     assert!(out.status.success(), "{words:?} of {}: {}", trace.display(), said(&out));
@@ -112,7 +112,7 @@ fn perf_conversions_read_like_the_recording() {
         let fields = sample[5].trim_matches(['{', '}']);
         assert!(event[5].ends_with(&format!(",{fields}}}")), "{event:?} for {sample:?}");
     }
-    // Who ran is known of both.
+    // The running thread is known in both.
     let busy = |trace: &str| {
         let answer: serde_json::Value =
             serde_json::from_str(&answer(&["stats", "cpu", "--json"], &written(trace))).unwrap();

@@ -1,4 +1,4 @@
-//! What is counted along a path besides time: hardware counters, page faults, fields; absent is absent.
+//! Metrics of a path besides time: hardware counters, page faults, fields; absent is absent.
 
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 

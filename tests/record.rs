@@ -51,7 +51,7 @@ fn server() -> Capabilities {
     }
 }
 
-/// What would be run by hand, with why and the notes.
+/// The commands to run by hand, with reasons and notes.
 fn planned(host: &Capabilities, request: &RecordingRequest) -> String {
     match plan(host, request, Path::new("out"), 7, true) {
         Ok(plan) => {
@@ -291,7 +291,7 @@ fn a_signal_or_a_kill_leaves_a_whole_recording_and_nothing_else() {
 fn real_recorders_accept_the_plans() {
     let folder = tempfile::tempdir().unwrap();
     let here = Capabilities::look(Path::new("/"), &std::env::var_os("PATH").unwrap());
-    // What a parser says of an option or event that it does not know.
+    // A parser's words for an option or event that it does not know.
     let unknown = [
         "event syntax error",
         "unknown option",
@@ -317,7 +317,7 @@ fn real_recorders_accept_the_plans() {
             assert!(unknown.iter().all(|said| !log.contains(said)), "{log}");
             match recorder {
                 Recorder::Perf => assert!(ended.is_ok(), "{ended:?}\n{log}"),
-                // Where the machine refuses, it does so behind the parser.
+                // A machine that refuses does so after parsing.
                 _ => eprintln!("{}: {:?}", recorder.name(), ended.err()),
             }
             // After a line that is refused the others are not tried: each by itself.

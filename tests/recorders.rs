@@ -202,7 +202,7 @@ fn overwrite_mode_is_read_in_order() {
     for (event, n) in [("sched:sched_switch", 78), ("sched:sched_waking", 37), ("sched:sched_process_exit", 1)] {
         assert_eq!(found.get(event), Some(&n), "{event}");
     }
-    // Who leaves a CPU is who got it last: read backward this would hold nowhere.
+    // The thread that leaves a CPU is the one that got it last: read backward this would hold nowhere.
     let all = text(&fixture("overwrite.data"), 1, Form::Readable, &Sizes::default());
     let field = |line: &str, name: &str| -> i64 {
         line.split_once(name).and_then(|(_, rest)| rest.split([',', '}']).next()?.parse().ok()).unwrap()
@@ -312,7 +312,7 @@ fn page_after_a_loss_counts_lost_events() {
     assert_eq!((found.discarded_events, notices.count(Notice::DiscardedEvents)), (77, 77));
 }
 
-/// Whatever the bytes are: an answer, in time.
+/// Any bytes have an answer, in time.
 fn survives(path: &Path, what: &str) {
     let began = Instant::now();
     if let Ok(sources) = open(path) {

@@ -1,6 +1,7 @@
-//! What the fuzzers ask (`fuzz/src/lib.rs`), of seeds, of the corpora that they left (`fuzz/kept/TARGET/`), of what they once found
-//! (`fuzz/found/TARGET/`) and of mutations of all these, with a stable compiler: no panic, and each target's own promises.
-//! `WHYSLOW_INPUTS` says of how many mutations for each target, `WHYSLOW_TARGET` of which target, `WHYSLOW_SEED` of which mutations.
+//! The properties of the fuzz targets (`fuzz/src/lib.rs`) on seeds, on the corpora that they left
+//! (`fuzz/kept/TARGET/`), on inputs that they once found (`fuzz/found/TARGET/`) and on mutations of all these, with a
+//! stable compiler: no panic, and each target's own promises. `WHYSLOW_INPUTS` is the number of mutations for each
+//! target, `WHYSLOW_TARGET` the only target, `WHYSLOW_SEED` the seed of the mutations.
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, unused_qualifications)]
 
 #[path = "support/random.rs"]
@@ -47,7 +48,7 @@ fn mutated(seeds: &[Vec<u8>], dice: &mut Random) -> Vec<u8> {
     bytes
 }
 
-/// Where the input is kept that is being asked about, should it end the process.
+/// The file that keeps the current input, should it end the process.
 fn last() -> PathBuf {
     Path::new(env!("CARGO_TARGET_TMPDIR")).join("replay-last")
 }

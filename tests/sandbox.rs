@@ -204,7 +204,7 @@ fn the_interface_writes_into_the_current_folder_and_refuses_others_by_name() {
     let export = |shell: &mut PtyShell, path: &str, answer: &str| {
         shell.send("e");
         shell.wait("export");
-        // What is proposed goes away.
+        // The proposed name is deleted.
         shell.send("\x15");
         shell.send(&"\x7f".repeat(60));
         shell.send(&format!("{path}\r"));

@@ -58,7 +58,7 @@ fn document(words: &[&str], recording: &Path) -> Option<Value> {
     }
 }
 
-/// What every command prints about a recording.
+/// The documents that all commands print about a recording.
 fn documents(recording: &Path) -> Vec<Value> {
     let commands: [&[&str]; 9] = [
         &["explain"],

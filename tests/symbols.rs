@@ -21,7 +21,7 @@ use whyslow::state::timeline::{HostId, ImageChange, ImageEvent, Timeline};
 const HOST: HostId = HostId::at(0);
 const ID: &[u8] = b"a build id of twenty";
 const OTHER: &[u8] = b"of another build: no";
-/// Where images are mapped, each at its own multiple.
+/// The base of image mappings; each image is mapped at its own multiple.
 const BASE: u64 = 0x7f00_0000_0000;
 /// The time at which images are mapped: in the year 2100, so that files which a test writes are older.
 const MAPPED: i64 = 4_102_444_800_000_000_000;

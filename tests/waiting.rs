@@ -25,7 +25,7 @@ use whyslow::model::anomalies::Anomalies;
 use whyslow::model::carrier::Carrier;
 use whyslow::model::settings::Settings;
 
-/// What its ranks waited for.
+/// The waits of its ranks.
 fn waiting(run: OperationsBuilder) -> (Operations, WaitAnalysis) {
     let operations = run.finish();
     let clocks = whyslow::analysis::offsets::fit(&operations);
@@ -150,7 +150,7 @@ fn delay_costs_are_charged_to_the_first_late_rank() {
 
 // ---- generated runs ------------------------------------------------------------------------------------------------
 
-/// What is wrong with a run.
+/// The problem of a run.
 #[derive(Clone, Copy, PartialEq)]
 enum Trouble {
     Nothing,

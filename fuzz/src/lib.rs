@@ -1,4 +1,4 @@
-//! What every fuzz target asks of a trace, and what must hold of the answer whatever the bytes are.
+//! The questions of the fuzz targets, and the properties that every answer must have for any bytes.
 //!
 //! In: the bytes of `metadata` and of one stream file. They go through real files, as a user's do, so that opening,
 //! indexing and mapping are covered too; the folder is in memory where `/dev/shm` is there. Must hold: no panic; an
@@ -37,7 +37,7 @@ use whyslow::view::tui::message::UiMessage;
 use whyslow::view::tui::theme::{ColourDepth, Theme, ThemeSource};
 use whyslow::{cli, dump};
 
-/// What is asked of an input.
+/// The questions about an input.
 pub type Ask = fn(&[u8]);
 
 /// All targets by name; each has a file in `fuzz_targets/`.
@@ -259,7 +259,7 @@ pub fn ask_command_line(bytes: &[u8]) {
         assert!(!line.contains(['\n', '\u{1b}']), "{line:?}");
     }
     for word in words.iter().filter_map(|w| w.to_str()) {
-        // What was understood can be written, and is understood again.
+        // A filter that was understood can be written, and is understood again.
         if let Ok(filter) = word.parse::<Filter>() {
             let again = filter.to_string();
             assert_eq!(again.parse::<Filter>().map(|f| f.to_string()).ok(), Some(again));

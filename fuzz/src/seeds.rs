@@ -137,7 +137,7 @@ pub fn seeds(target: &str) -> Vec<Vec<u8>> {
     }
 }
 
-/// What `kept/` or `found/` holds of a target.
+/// The inputs in `kept/` or `found/` of a target.
 pub fn stored(folder: &str, target: &str) -> Vec<Vec<u8>> {
     let entries = fs::read_dir(root().join("fuzz").join(folder).join(target));
     let mut files: Vec<PathBuf> = entries.into_iter().flatten().flatten().map(|e| e.path()).collect();

@@ -67,11 +67,11 @@ pub const FIRST_HOST: &str = "host0";
 pub struct Case {
     /// Its file below the folder of cases, without the ending: `locks/hand-over`.
     pub name: String,
-    /// What it shows.
+    /// What the case shows, in a few words.
     pub title: String,
     /// Why the path is this one.
     pub why: String,
-    /// Whose knowledge that is.
+    /// The source of the expected path.
     pub source: String,
     /// Release of the kernel that recorded.
     pub kernel: String,

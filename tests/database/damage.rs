@@ -26,7 +26,7 @@ fn seal(bytes: &mut [u8]) {
     put(bytes, 28, sum);
 }
 
-/// Whatever comes of it must be sound, or one line.
+/// The result must be sound, or one line.
 fn survives(bytes: &[u8]) -> bool {
     let one_line = |e: &DatabaseError| {
         let said = e.to_string();

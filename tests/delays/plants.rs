@@ -1,6 +1,6 @@
 //! Generated servers with one planted delay each: by every carrier that the kernel has, and through chains of up to four of them.
 //!
-//! What is planted is known from the programs (`servers.rs`), and that it is the largest delay is asked of the simulated schedule.
+//! The programs (`servers.rs`) determine the planted delay; the simulated schedule shows that it is the largest.
 
 use super::servers::server;
 use super::simulator::World;
@@ -8,14 +8,14 @@ use super::simulator::truth::{Blame, End, Schedule};
 use std::collections::BTreeMap;
 use whyslow::base::time::Ns;
 
-/// What an execution does without delays.
+/// The time of an execution without delays.
 pub const WORK: Ns = 500_000;
 /// By how much that varies: it takes 80 to 160 % of its work.
 pub const NOISE: Ns = WORK * 8 / 10;
 /// A recording lasts so long.
 pub const LENGTH: Ns = 400_000_000;
 
-/// What is planted.
+/// The planted delay.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Plant {
     Nothing,
@@ -98,7 +98,7 @@ impl Plant {
         }
     }
 
-    /// Who is to blame.
+    /// The culprit.
     pub fn source(self) -> Source {
         let (name, function, via): (_, _, &'static [&'static str]) = match self {
             Nothing => ("", "", &[]),
@@ -139,7 +139,7 @@ impl Plant {
     }
 }
 
-/// What such a server did. Where the delay is over 3 times the noise, one in which the plant delayed executions less than twice as
+/// The run of such a server. Where the delay is over 3 times the noise, one in which the plant delayed executions less than twice as
 /// much as anything else did, by the schedule, is drawn again: its delay is not the first to be named.
 pub fn world(seed: u64, workers: usize, plant: Plant, delay: Ns) -> World {
     for attempt in 0..20 {
@@ -173,7 +173,7 @@ fn is_largest(schedule: &Schedule, plant: Plant) -> bool {
             held.entry(by).or_insert_with(|| vec![0; executions.len()])[at] += length / SAMPLES;
         }
     }
-    // What every execution waits for delays none.
+    // A wait that every execution has delays none.
     let delay = |mut held: Vec<Ns>| {
         held.sort_unstable();
         let usual = held[held.len() / 2];

@@ -95,7 +95,7 @@ fn journal_every(
     m.thread(process, "journal", flushes);
 }
 
-/// What the parts of the server share.
+/// The state that the parts of the server share.
 #[derive(Clone, Copy)]
 struct Parts {
     plant: Plant,

@@ -66,7 +66,7 @@ fn any_call_may_fail_over_a_database() {
     }
 }
 
-/// Whatever is asked about a name, it may stand for something else when it is opened: a pipe takes the place of a stream, its
+/// A file may be replaced between the look at its name and its opening: a pipe takes the place of a stream, its
 /// index or the metadata right before each opening of a file, and the program does not wait for a writer.
 #[test]
 fn file_that_becomes_a_pipe_is_a_notice() {

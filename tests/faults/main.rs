@@ -1,4 +1,4 @@
-//! Whatever call to the system fails, whatever allocation, at whatever moment the program is killed: it does not crash, does not
+//! Any system call and any allocation may fail, and the program may be killed at any moment: it does not crash, does not
 //! hang, leaves no half file, and says nothing with confidence that it would not have said.
 //!
 //! Each command runs as often as it makes calls of a kind, and the n-th of them fails in the n-th run; then it is counted as
@@ -107,7 +107,7 @@ fn difference(answer: &[u8], plain: &[u8]) -> String {
     line.map_or_else(|| format!("{} bytes for {}", answer.len(), plain.len()), |(a, b)| format!("`{a}` for `{b}`"))
 }
 
-/// What is asked, with one worker so that calls have the same order in each run.
+/// A question, with one worker so that calls have the same order in each run.
 struct Question(Vec<OsString>);
 
 impl Question {
@@ -117,7 +117,7 @@ impl Question {
     }
 
     fn command(&self) -> Command {
-        // Whatever the user keeps is not part of the question.
+        // The user's own configuration is not part of the question.
         let mut command = whyslow(&self.0);
         for name in ["XDG_CONFIG_HOME", "XDG_STATE_HOME", "HOME"] {
             command.env(name, "/nonexistent");

@@ -287,7 +287,7 @@ fn a_cancelled_search_reads_no_more_nodes() {
         assert_eq!(search.by_ref().take(100).count(), 100);
         let read = search.nodes_read();
         cancel.cancel();
-        // What was read is still given.
+        // Intervals that were read are still given.
         assert!(search.by_ref().count() <= 16);
         assert_eq!(search.nodes_read(), read);
     }

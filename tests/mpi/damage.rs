@@ -1,4 +1,4 @@
-//! What is no archive, and archives that are damaged or inconsistent: an error, a notice, never harm.
+//! Files that are no archive, and archives that are damaged or inconsistent: an error, a notice, never harm.
 
 use super::otf2::encoding::Bytes;
 use super::random::Random;

@@ -1,4 +1,4 @@
-//! What is read of an archive: records, messages, clocks, iterations, `info`, `stats` and `dump`.
+//! The contents of an archive: records, messages, clocks, iterations, `info`, `stats` and `dump`.
 
 use super::otf2::encoding::ByteOrder::{Big, Little};
 use super::raw::{PLAIN, RingArchive, Style};

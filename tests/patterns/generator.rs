@@ -9,9 +9,9 @@ use std::collections::BTreeMap;
 use whyslow::base::time::{Ns, Timestamp};
 use whyslow::event::operation::{CollectiveInstance, CollectiveKind, OperationKind, OperationPlace};
 
-/// What a message takes.
+/// The time of a message.
 pub const LATENCY: Ns = 2_000;
-/// What a call takes that waits for nothing.
+/// The time of a call that does not wait.
 pub const CALL: Ns = 1_000;
 
 /// How ranks depend on each other.

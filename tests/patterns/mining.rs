@@ -25,7 +25,7 @@ fn reference_mines_the_examples_of_the_handbook() {
     assert_eq!(mined.sequence, [twice(3), letter('c'), twice(2)]);
 }
 
-/// What a grammar's item derives.
+/// The symbols that a grammar's item derives.
 fn derive(grammar: &Grammar, item: GrammarSymbol) -> Vec<u32> {
     match item {
         GrammarSymbol::Symbol(s) => vec![s],

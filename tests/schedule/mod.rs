@@ -17,7 +17,7 @@ use whyslow::state::timeline::SegmentKind;
 /// CPUs of the simulated machine.
 pub const CPUS: usize = 3;
 
-/// What one thread did at one nanosecond; for waits, the tid of who ended it.
+/// The state of one thread at one nanosecond; for waits, the tid of the waker.
 pub type Instant = (SegmentKind, Option<i32>);
 
 /// A thread and its truth.

@@ -49,7 +49,7 @@ pub fn finish(mut child: Child, what: &str) -> Output {
     Output { status, stdout: out.join().unwrap(), stderr: said.join().unwrap() }
 }
 
-/// What it said on stderr.
+/// Its stderr.
 pub fn said(out: &Output) -> String {
     String::from_utf8_lossy(&out.stderr).into_owned()
 }

@@ -34,7 +34,7 @@ pub struct Schemas {
     files: BTreeMap<String, Value>,
 }
 
-/// Where a schema is: its file, and the JSON pointer within it.
+/// The place of a schema: its file, and the JSON pointer within it.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Place {
     pub file: String,

@@ -21,7 +21,7 @@ const HEADER: [&str; 7] = [
     "transport_header.tcp.ack_seq",
 ];
 
-/// What to make of the fields of a class, in the order of its projection behind the contexts.
+/// The values to make of the fields of a class, in the order of its projection behind the contexts.
 struct Face {
     name: &'static str,
     fields: Vec<&'static str>,

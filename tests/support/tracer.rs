@@ -1,7 +1,7 @@
 //! Runs the program under `ptrace(2)`: each of its system calls is judged before the kernel sees it. It may go on, fail with an
 //! error number, or be the last thing that the process ever does.
 //!
-//! What the dynamic loader and the runtime do before `main` is not judged: the first call of our own, which takes SIGXFSZ over, is
+//! Calls of the dynamic loader and the runtime before `main` are not judged: the first call of our own, which takes SIGXFSZ over, is
 //! the mark. Linux on x86-64 only, where the register of the call's number is known.
 #![allow(dead_code, unsafe_code, clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 
@@ -24,7 +24,7 @@ pub struct Call {
     pub arguments: [u64; 6],
 }
 
-/// What becomes of it.
+/// The decision about a call.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Verdict {
     Go,
@@ -153,7 +153,7 @@ enum Stop {
     Exit,
 }
 
-/// Where a thread has stopped.
+/// The place at which a thread has stopped.
 fn stop(thread: i32) -> Option<Stop> {
     // SAFETY: zeros are valid for the kernel's plain record.
     let mut about: libc::ptrace_syscall_info = unsafe { std::mem::zeroed() };

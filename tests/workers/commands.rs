@@ -2,7 +2,7 @@
 
 use super::*;
 
-/// What a command prints, and how it ends.
+/// A command's output and exit status.
 fn printed(words: &[&str], trace: &Path, more: &[&str]) -> (Option<i32>, Vec<u8>, Vec<u8>) {
     let mut command = std::process::Command::new(env!("CARGO_BIN_EXE_whyslow"));
     let out = command.args(words).arg(trace).args(more).output().unwrap();

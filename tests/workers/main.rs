@@ -99,7 +99,7 @@ fn text(recording: &Timeline, notices: &[String]) -> String {
     )
 }
 
-/// What every analysis makes of some traces.
+/// The results of all analyses of some traces.
 struct Results {
     texts: Vec<(&'static str, String)>,
     tree: Tree,
@@ -230,14 +230,14 @@ fn results_do_not_depend_on_how_mutated_recordings_are_read() {
         let _ = std::fs::remove_dir_all(&folder);
         mutated(&folder, seed * 1013 + 1);
         let argument = Argument { label: None, path: folder };
-        // What cannot be opened at all is another test's.
+        // Traces that cannot be opened at all are another test's.
         if let Ok(Opened::Traces(sources)) = open(&[argument], &Ctx::new(2)) {
             check(&format!("mutated {seed}"), &sources, 19);
         }
     }
 }
 
-/// What opening says of some paths: all that later steps read, or why not.
+/// The result of opening some paths: all that later steps read, or the error.
 fn opened(paths: &[PathBuf], workers: usize) -> String {
     let arguments: Vec<Argument> = paths.iter().map(|p| Argument { label: None, path: p.clone() }).collect();
     let sources = match open(&arguments, &Ctx::new(workers)) {
@@ -303,7 +303,7 @@ fn usage_is_what_the_kernel_machine_finds() {
         let traces: Vec<&Trace> = sources.iter().map(|s| &s.trace).collect();
         let work = Ctx::new(2);
         let (recording, _) = record(&traces, &[], &Options::default(), &work).unwrap();
-        // Where events were lost, or the CPUs' buffers end unevenly, the machine guesses more than sums should.
+        // With lost events, or buffers that end unevenly, the machine guesses more than sums should.
         let even = recording.covered.iter().all(|(_, span)| span.end >= recording.span.end);
         if !recording.lossy.is_empty() || !even {
             continue;

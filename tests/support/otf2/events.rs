@@ -10,7 +10,7 @@ pub(super) const EVENT_CHUNK: usize = 1 << 20;
 /// Bytes of a definition chunk.
 pub(super) const DEFINITION_CHUNK: usize = 4 << 20;
 
-/// What a region belongs to; OTF2's numbers.
+/// The paradigm of a region; OTF2's numbers.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum Paradigm {
     User = 1,
@@ -22,7 +22,7 @@ pub enum Paradigm {
     Pthread = 7,
 }
 
-/// What a region is for; OTF2's numbers.
+/// The role of a region; OTF2's numbers.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum Role {
     Function = 1,
