@@ -112,8 +112,8 @@ fn groups_of_imports_are_understood() {
     );
 }
 
-/// Where bytes are checked to be text that are the program's own: read from the keyboard or the command line, read (not mapped)
-/// from symbol files, or a copy already.
+/// Files that check bytes of the program's own to be text: read from the keyboard or the command line, read (not mapped) from
+/// symbol files, or copied already.
 const OWN_BYTES: [&str; 8] = [
     "base/text.rs",
     "analysis/symbols/elf.rs",
@@ -125,7 +125,7 @@ const OWN_BYTES: [&str; 8] = [
     "view/tui/keyboard/sequence.rs",
 ];
 
-/// Another process may change a mapped file: whoever checks that its bytes are UTF-8 checks a copy, made by `base/text.rs`.
+/// Another process may change a mapped file: its bytes are checked to be UTF-8 in a copy, made by `base/text.rs`.
 #[test]
 fn mapped_text_is_copied_before_it_is_checked() {
     let src = Path::new(env!("CARGO_MANIFEST_DIR")).join("src");
@@ -134,7 +134,7 @@ fn mapped_text_is_copied_before_it_is_checked() {
     let mut wrong = Vec::new();
     for file in files {
         let inside = file.strip_prefix(&src).unwrap().to_string_lossy().into_owned();
-        // What recorders say comes through pipes; labels come from the command line.
+        // Output of recorders comes through pipes; labels come from the command line.
         let is_own = inside.starts_with("record/") || inside.starts_with("command") || OWN_BYTES.contains(&&*inside);
         let text = std::fs::read_to_string(&file).unwrap();
         let code = text.split("#[cfg(test)]").next().unwrap();

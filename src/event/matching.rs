@@ -41,7 +41,7 @@ pub(super) struct Matched {
     pub(super) messages: Vec<Message>,
     /// Of those whose sender may have had to wait.
     pub(super) send_completions: Vec<SendCompletion>,
-    /// Receives from somebody without a send.
+    /// Receives from a known rank without a matching send.
     pub(super) unmatched: u64,
 }
 

@@ -74,7 +74,7 @@ pub struct Responsible {
 }
 
 impl Responsible {
-    /// A step of a path as what was too long in its anomaly.
+    /// The responsible event of an anomaly, from the step of a path.
     pub fn of(step: &PropagationStep) -> Responsible {
         Responsible {
             what: step.what.clone(),
@@ -165,7 +165,7 @@ pub struct Anomalies {
     pub paths_left_out: u64,
     /// Waiting in totals, of an MPI run.
     pub waiting: Option<Waiting>,
-    /// The sources of all paths, what one did again and again in one row, and waits for work behind them.
+    /// The root causes of all paths, repeated ones in one row; waits for work come last.
     pub sources: Vec<RootCause>,
     /// The ranks around each of the first sources over time, in an MPI run; by number of the source.
     pub around: Vec<RankTimeline>,

@@ -1,6 +1,6 @@
-//! Carriers: what carried a delay from one thread or rank to the next.
+//! Carriers of delays from one thread or rank to the next.
 
-/// What carried something from one operation to another.
+/// The carrier of a delay from one operation to another.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Carrier {
     /// A message.
@@ -29,7 +29,7 @@ pub enum Carrier {
     Complete,
     /// A lock that was given back; a futex: a lock, or a condition that was signalled.
     Lock,
-    /// A CPU that another thread had.
+    /// A CPU on which another thread ran.
     Cpu,
     /// A disk that served the requests of another thread.
     Disk,

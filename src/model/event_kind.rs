@@ -1,9 +1,9 @@
-//! What an event of a pattern or of a propagation path is: an operation, a kind of wait, a gap.
+//! The kind of an event of a pattern or of a propagation path: an operation, a wait, a gap.
 
-/// What an event of an occurrence is.
+/// The kind of an event of an occurrence.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum EventKind {
-    /// An operation that waits for nobody.
+    /// An operation that waits for no other thread.
     #[default]
     Operation,
     /// A wait for a timer, a disk, a device.
@@ -40,7 +40,7 @@ impl EventKind {
         }
     }
 
-    /// It can be long because somebody else was late.
+    /// It can be long because another thread or rank was late.
     pub fn waits(self) -> bool {
         matches!(self, EventKind::Receive | EventKind::Collective | EventKind::Send)
     }

@@ -44,14 +44,14 @@ pub struct Quality {
     pub switches: u64,
     /// Of these, how many say that another thread left the CPU than the one that was known to run there.
     pub contradictions: u64,
-    /// Times at which another event showed that switches are missing, where the tracer told of no loss.
+    /// Times at which another event showed that switches are missing although the tracer reported no loss.
     pub gaps: u64,
-    /// Losses that the tracer told, on streams whose switches are followed.
+    /// Losses that the tracer reported, on streams whose switches are followed.
     pub losses: u64,
     /// Handlers of interrupts and soft interrupts whose begin was recorded.
     pub interrupts: u64,
-    /// How far the clock of its user-space events may be off, in nanoseconds, where that is another one than the
-    /// kernel's; all that fits where nothing bounds it.
+    /// How far the clock of its user-space events may be off, in nanoseconds, if it is not the kernel's; the largest
+    /// value if nothing bounds it.
     pub clock_error: u64,
 }
 

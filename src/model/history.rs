@@ -11,7 +11,7 @@ pub struct HistoryRow {
     pub intervals: Vec<HistoryInterval>,
 }
 
-/// What an attribute was, and how long.
+/// A value of an attribute, and how long it held.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct HistoryInterval {
     /// From, to.
@@ -20,7 +20,7 @@ pub struct HistoryInterval {
     pub value: Option<HistoryValue>,
 }
 
-/// What an attribute was.
+/// A value of an attribute.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum HistoryValue {
     /// A number.

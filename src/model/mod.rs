@@ -69,16 +69,16 @@ pub struct TraceInfo {
     pub span: Span,
 }
 
-/// Why a task was chosen where the user named none.
+/// The reason for choosing a task where the user named none.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct TaskChoice {
     /// The task and the reason for choosing it, as the end of a sentence.
     pub why: String,
     /// Other tasks worth a look, at most two.
     pub others: Vec<String>,
-    /// It answers by where its time went, not by what sets slow executions apart: it has too few.
+    /// The answer is where its time went, not what slow executions do differently: it has too few.
     pub profile: bool,
-    /// Two labelled traces hold it: their executions are what is compared.
+    /// Two labelled traces hold it: their executions are compared.
     pub by_trace: bool,
 }
 

@@ -8,7 +8,7 @@ use crate::model::event_kind::EventKind;
 /// A source that is system noise and not the program's work, as far as the recording shows.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Noise {
-    /// It took far longer where the program has nothing to do: interrupted or preempted there.
+    /// It took far longer at a point where the program does no work: interrupted or preempted there.
     Interrupted,
     /// It waited on although what it waited for had been sent in time: slow to arrive, or to run again.
     Delivery,
@@ -60,7 +60,7 @@ pub struct PropagationStep {
 /// sender; a source with several last victims has as many paths.
 #[derive(Clone, Debug, PartialEq)]
 pub struct PropagationPath {
-    /// Paths with one number have one source: what a thread did at one time.
+    /// Paths with one number have one source: one activity of a thread.
     pub source: u32,
     /// The execution that was delayed, where executions are judged.
     pub execution: Option<u32>,

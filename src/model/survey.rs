@@ -3,7 +3,7 @@
 use crate::base::time::{Ns, Span};
 use std::collections::BTreeMap;
 
-/// Off-CPU time on critical paths that nobody can explain, and all of it.
+/// Off-CPU time on critical paths without a known cause, and all off-CPU time there.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct UnknownTime {
     /// Reason: how many waits, how long together.

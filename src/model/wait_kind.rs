@@ -21,9 +21,9 @@ pub enum WaitKind {
     Device,
     /// Woken by an inter-processor interrupt.
     Ipi,
-    /// Waited for a person.
+    /// Waited for user input.
     User,
-    /// Waited, nobody knows for what.
+    /// Waited; the recording does not show for what.
     UnknownWait,
     /// Ran or waited: the recording does not say which.
     UnknownState,

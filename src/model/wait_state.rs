@@ -45,7 +45,7 @@ pub enum WaitState {
 
 impl WaitState {
     /// No rank is late: there is nothing to do, or all have arrived.
-    pub fn is_nobodys(self) -> bool {
+    pub fn has_no_late_rank(self) -> bool {
         matches!(self, WaitState::IdleThreads | WaitState::IdleAccelerator | WaitState::Completion)
     }
 

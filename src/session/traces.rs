@@ -116,7 +116,7 @@ impl Traces {
     }
 
     /// The tasks that `--task` names; without it those that a file declares, else those whose executions are worth a
-    /// look unasked: all but system calls and interrupts, which every recording has.
+    /// look by themselves: all but system calls and interrupts, which every recording has.
     pub fn candidates(&self, typed: &[&str]) -> anyhow::Result<Vec<TaskDefinition>> {
         if !typed.is_empty() {
             let task = |t: &&str| {
@@ -272,7 +272,8 @@ impl Traces {
         Ok(model)
     }
 
-    /// A database of the executions of the tasks that are named; without names of all that are worth a look unasked.
+    /// A database of the executions of the tasks that are named; without names, of all that are worth a look by
+    /// themselves.
     pub fn build(&mut self, typed: &[&str], places: &Places, ctx: &Ctx) -> anyhow::Result<Writer> {
         self.fit_clocks(ctx)?;
         let pass = self.ask(typed, places, ctx)?;
@@ -298,7 +299,7 @@ impl Traces {
         Ok(writer)
     }
 
-    /// The kernel pass for the tasks that are named, or are worth a look unasked.
+    /// The kernel pass for the tasks that are named, or are worth a look by themselves.
     fn ask(&self, typed: &[&str], places: &Places, ctx: &Ctx) -> anyhow::Result<KernelPass> {
         let tasks = self.candidates(typed)?;
         if tasks.is_empty() {

@@ -92,7 +92,7 @@ fn warnings(notices: &Notices) -> Vec<String> {
     notices.sentences().iter().map(|s| clean::line(s)).collect()
 }
 
-/// The warnings; where a table is empty, why it is comes first.
+/// The warnings; the reason for an empty table comes first.
 fn reasoned(is_empty: bool, why: &str, notices: &Notices) -> Vec<String> {
     is_empty.then(|| why.to_owned()).into_iter().chain(warnings(notices)).collect()
 }
@@ -142,7 +142,7 @@ impl StatsTable {
         })
     }
 
-    /// From what the CPUs did.
+    /// From CPU times.
     pub fn cpu(cpus: &[CpuUse], threads: Vec<ThreadUse>, notices: &Notices) -> StatsTable {
         let known: i64 = cpus.iter().map(|c| c.total_ns).fold(0, i64::saturating_add);
         let cpu = |c: &CpuUse| {
@@ -163,7 +163,7 @@ impl StatsTable {
         })
     }
 
-    /// From what system calls moved.
+    /// From bytes that system calls read and wrote.
     pub fn io(processes: Vec<IoUse>, notices: &Notices) -> StatsTable {
         let line = |p: IoUse| IoLine {
             pid: p.pid,
@@ -181,7 +181,7 @@ impl StatsTable {
         StatsTable::Io(IoDocument { schema: "whyslow.stats.io/1", processes, warnings })
     }
 
-    /// From what each process of an MPI run moved to and from files.
+    /// From bytes that each process of an MPI run read from and wrote to files.
     pub fn transfers(by_process: &[(String, FileTransfers)], notices: &Notices) -> StatsTable {
         let line = |(at, (name, t)): (i32, &(String, FileTransfers))| IoLine {
             pid: at,

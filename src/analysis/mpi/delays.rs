@@ -79,7 +79,7 @@ struct Passing<'a> {
 impl Passing<'_> {
     fn new(waits: &[RankWait]) -> Passing<'_> {
         // Idle threads and accelerators cause no delay; the activity behind them is passed on.
-        let amount = |w: &RankWait| if w.kind.is_nobodys() { 0 } else { w.len() };
+        let amount = |w: &RankWait| if w.kind.has_no_late_rank() { 0 } else { w.len() };
         let amounts: Vec<Ns> = waits.iter().map(amount).collect();
         // Costs of a millionth of all together are no cause of anything.
         let least = (amounts.iter().sum::<Ns>() / 1_000_000).max(SHORTEST);

@@ -152,7 +152,7 @@ impl WaitAnalysis {
 
     /// Waiting of all kinds for late ranks: idle threads and completion apart.
     pub fn waited_ns(&self) -> Ns {
-        self.states.iter().filter(|s| !s.kind.is_nobodys()).map(|s| s.ns).sum()
+        self.states.iter().filter(|s| !s.kind.has_no_late_rank()).map(|s| s.ns).sum()
     }
 }
 

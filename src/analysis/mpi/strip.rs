@@ -85,7 +85,7 @@ impl Cells {
 fn waiting(waits: &[RankWait], stream: u32, window: Span) -> Cells {
     let mut waiting = Cells::new(window);
     let first = waits.partition_point(|w| w.place.stream < stream);
-    for wait in waits[first..].iter().take_while(|w| w.place.stream == stream).filter(|w| !w.kind.is_nobodys()) {
+    for wait in waits[first..].iter().take_while(|w| w.place.stream == stream).filter(|w| !w.kind.has_no_late_rank()) {
         waiting.add(Span::new(wait.start, wait.until));
     }
     waiting

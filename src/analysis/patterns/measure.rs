@@ -118,7 +118,7 @@ fn robust_limit(sorted: &[Ns]) -> Ns {
     median + (5.0 * 1.4826 * *deviation as f64).ceil() as Ns
 }
 
-/// A pattern under some settings, by population: first iterations of loops are held against first iterations only, and
+/// A pattern under some settings, by population: first iterations of loops are compared with first iterations only, and
 /// not judged where there are too few of them.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct PatternLimits {
@@ -129,7 +129,7 @@ pub struct PatternLimits {
 }
 
 impl PatternLimits {
-    /// The one that an occurrence is held against.
+    /// The limits that an occurrence is compared with.
     pub fn of(&self, occurrence: Occurrence) -> &DurationLimits {
         if occurrence.opens { &self.opening } else { &self.usual }
     }

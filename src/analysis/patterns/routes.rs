@@ -30,7 +30,7 @@ const FARTHEST: usize = 64;
 /// One occurrence: operations of a stream that follow each other.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct RouteOccurrence {
-    /// It is held against the others of its population.
+    /// It is compared with the others of its population.
     pub population: u32,
     /// Position of the stream.
     pub stream: u32,

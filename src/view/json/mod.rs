@@ -1,6 +1,6 @@
 //! JSON of a comparison: `whyslow.explain/1` and `whyslow.diff/1` (PRODUCT.md).
 //!
-//! In: a model and what [`crate::compare`] made of it. Out: one document, the same bytes for any number of workers:
+//! In: a model and its comparison ([`crate::compare`]). Out: one document, the same bytes for any number of workers:
 //! every list has a fixed order, and no map is iterated. Texts from traces are cleaned of control characters.
 //!
 //! - `comparison`: groups, verdict, causes: the parts that both documents share
