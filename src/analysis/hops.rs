@@ -8,7 +8,7 @@ use crate::model::carrier::Carrier;
 use crate::state::timeline::ThreadId;
 use foldhash::HashMap;
 
-crate::handle! {
+crate::base::names::handle! {
 /// A [`Hop`] of [`Hops`].
 HopId, }
 

@@ -10,7 +10,7 @@ use crate::model::wait_kind::WaitKind;
 use crate::state::timeline::ThreadId;
 use foldhash::HashMap;
 
-crate::handle! {
+crate::base::names::handle! {
 /// A node of an [`Outline`].
 OutlineId, }
 

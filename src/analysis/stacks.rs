@@ -23,7 +23,7 @@ use crate::base::time::{Ns, Span};
 use crate::state::timeline::{Call, RawStackId, SegmentKind, StackOrigin, Thread, ThreadId, Timeline};
 use foldhash::HashMap;
 
-crate::handle! {
+crate::base::names::handle! {
     /// A stack of [`Timelines`].
     StackId,
 }

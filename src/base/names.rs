@@ -17,7 +17,6 @@ const UNPROVEN: &str = "?";
 ///
 /// The field is private, so a number becomes a handle only where the code says so: `at` in the table that makes it,
 /// `from_raw` where a handle is read back from a packed column or a file.
-#[macro_export]
 macro_rules! handle {
     ($($(#[$doc:meta])* $name:ident),+ $(,)?) => {$(
         $(#[$doc])*
@@ -43,6 +42,7 @@ macro_rules! handle {
         }
     )+};
 }
+pub(crate) use handle;
 
 handle! {
     /// A text in a [`Names`] table.

@@ -2,7 +2,7 @@
 
 use super::prev_state::Generation;
 
-crate::handle! {
+crate::base::names::handle! {
     /// A host (one kernel). All traces with equal host name and clock uuid share one.
     HostId,
 }

@@ -7,7 +7,7 @@
 use super::stack::{RawStackId, StackOrigin};
 use crate::base::time::Timestamp;
 
-crate::handle! {
+crate::base::names::handle! {
     /// A text of a batch. [`TextId::NONE`] where there is none.
     TextId,
     /// A `ThreadContext` of a batch. [`WhoId::NOBODY`] where the record has no such context.

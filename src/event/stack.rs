@@ -5,7 +5,7 @@
 
 use crate::base::names::NameId;
 
-crate::handle! {
+crate::base::names::handle! {
     /// A raw stack: addresses, innermost first, interned by content.
     RawStackId,
 }

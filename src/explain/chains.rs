@@ -16,7 +16,7 @@ use crate::model::metric::{ABSENT, Metric};
 use crate::model::wait_kind::WaitKind;
 use foldhash::HashMap;
 
-crate::handle! {
+crate::base::names::handle! {
     /// A [`WaitChain`].
     ChainId,
 }

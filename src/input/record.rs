@@ -5,7 +5,7 @@
 
 use crate::base::time::Ns;
 
-crate::handle! {
+crate::base::names::handle! {
     /// A record class of one trace (dense; CTF: over all its stream classes).
     ClassId,
     /// A stream of one trace, in the order of ALGORITHMS.md section 1 (path, class, instance, file name).

@@ -10,7 +10,7 @@ use crate::base::names::NameId;
 use foldhash::HashMap;
 use std::collections::BTreeMap;
 
-crate::handle! {
+crate::base::names::handle! {
     /// A node of the tree.
     ContextId,
 }

@@ -12,7 +12,7 @@ use std::sync::OnceLock;
 /// Executions that a worker takes at once.
 const CHUNK: usize = 4096;
 
-crate::handle! {
+crate::base::names::handle! {
 /// An execution of the model's task, numbered by (start, end, thread).
 ExecutionId, }
 

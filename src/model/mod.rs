@@ -36,7 +36,7 @@ use crate::base::time::{Span, Timestamp};
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-crate::handle! {
+crate::base::names::handle! {
     /// A thread of the model.
     ThreadInfoId,
     /// A trace given on the command line.

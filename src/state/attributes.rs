@@ -15,7 +15,7 @@ use crate::base::names::{NameId, Names};
 use foldhash::HashMap;
 use std::cmp::Ordering;
 
-crate::handle! {
+crate::base::names::handle! {
     /// An attribute: a line of the history, its position in [`Attributes`].
     AttributeId,
 }

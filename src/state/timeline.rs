@@ -12,7 +12,7 @@ use crate::event::kernel_thread::{self, KTHREADD};
 pub use crate::event::stack::{RawStackId, RawStacks, StackOrigin};
 use crate::model::facts::Quality;
 
-crate::handle! {
+crate::base::names::handle! {
     /// One incarnation of a kernel task: `(host, tid, generation)`; an idle task is `(host, 0, cpu)`.
     ThreadId,
 }

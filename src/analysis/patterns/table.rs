@@ -14,7 +14,7 @@ use super::grammar::{Grammar, GrammarRule, GrammarSymbol};
 use crate::base::names::{NameId, Names};
 use foldhash::HashMap;
 
-crate::handle! {
+crate::base::names::handle! {
     /// A pattern of a [`PatternTable`].
     PatternId,
 }

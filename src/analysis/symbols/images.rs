@@ -16,7 +16,7 @@ use crate::event::image::CODE;
 use crate::state::timeline::{HostId, ImageChange, ImageEvent, Timeline};
 use foldhash::HashMap;
 
-crate::handle! {
+crate::base::names::handle! {
     /// The images of one process over one stretch of time.
     SpaceId,
 }

@@ -8,9 +8,10 @@
 
 use super::real::Real;
 use super::schema::{Slot, Unit};
-use super::steps::{BIG, ElementKind, INSIDE, NONE, Program, REVERSED, SIGNED, Step, Times};
+use super::steps::{BitOrder, ElementKind, NodeIx, Program, SlotIx, Step, Times};
 use crate::base::cursor::bits;
 use crate::input::record::IntegerArray;
+use std::num::NonZeroU8;
 use std::ops::Range;
 
 /// Elements without size that an event may have. A tracer has no reason to write any; a length that lies may ask for 2^64.
@@ -177,40 +178,52 @@ impl<'a> Decoder<'a> {
         }
     }
 
-    /// The end of a number that begins at `start`, where it fits the content and its byte order may stand there.
+    /// The end of a number of `size` bits that begins at `start`, if it fits the content and its byte order may begin
+    /// there.
     #[inline(always)]
-    fn room(&mut self, start: u64, size: u64, big: bool, flags: u8) -> Result<u64, DecodeError> {
+    fn end_of_number(&mut self, start: u64, size: u64, order: BitOrder) -> Result<u64, DecodeError> {
         let end = start + size;
         if end > self.limit {
             return Err(self.beyond());
         }
-        if flags & INSIDE != 0 {
-            if start & 7 != 0 && big != self.last_big {
+        if order.inside_byte {
+            if start & 7 != 0 && order.big_endian != self.last_big {
                 return Err(DecodeError { at: start, kind: DecodeErrorKind::OrderInsideByte });
             }
-            self.last_big = big;
+            self.last_big = order.big_endian;
         }
         Ok(end)
     }
 
     #[inline(always)]
-    fn number(&mut self, lead: u32, size: u8, flags: u8) -> Result<u64, DecodeError> {
+    fn number(&mut self, lead: u32, size: u8, order: BitOrder) -> Result<u64, DecodeError> {
         let start = self.at + u64::from(lead);
-        let big = flags & BIG != 0;
-        let end = self.room(start, u64::from(size), big, flags)?;
-        let Some(mut value) = bits(self.data, start, u32::from(size), big) else { return Err(self.beyond()) };
-        if flags & REVERSED != 0 {
+        let end = self.end_of_number(start, u64::from(size), order)?;
+        let Some(mut value) = bits(self.data, start, u32::from(size), order.big_endian) else {
+            return Err(self.beyond());
+        };
+        if order.reversed {
             value = value.reverse_bits() >> (64 - u32::from(size));
         }
         self.at = end;
         Ok(value)
     }
 
-    fn real(&mut self, lead: u32, size: u16, flags: u8) -> Result<Real<'a>, DecodeError> {
+    fn real(&mut self, lead: u32, size: u16, order: BitOrder) -> Result<Real<'a>, DecodeError> {
         let start = self.at + u64::from(lead);
-        let big = flags & BIG != 0;
-        self.at = self.room(start, u64::from(size), big, flags)?;
-        Ok(Real::new(self.data, start, size, big, flags & REVERSED != 0))
+        self.at = self.end_of_number(start, u64::from(size), order)?;
+        Ok(Real::new(self.data, start, size, order.big_endian, order.reversed))
+    }
+
+    /// Hands a number that was read to its slot and to the sink.
+    #[inline(always)]
+    fn put<S: Sink<'a>>(&mut self, value: u64, signed: bool, save: Option<SlotIx>, node: Option<NodeIx>, sink: &mut S) {
+        if let Some(slot) = save {
+            self.save(slot.get(), value);
+        }
+        if let Some(node) = node {
+            if signed { sink.signed(node.get(), value as i64) } else { sink.unsigned(node.get(), value) }
+        }
     }
 
     /// `n` bytes from here; the position is on a whole byte.
@@ -226,7 +239,7 @@ impl<'a> Decoder<'a> {
     fn times(&self, times: Times) -> u64 {
         match times {
             Times::Fixed(n) => u64::from(n),
-            Times::Held(slot) => self.slot(slot),
+            Times::Slot(slot) => self.slot(slot),
         }
     }
 
@@ -247,75 +260,59 @@ impl<'a> Decoder<'a> {
                     Some(at) if at <= self.limit => self.at = at,
                     _ => return Err(self.beyond()),
                 },
-                Step::Bits { lead, node, save, size, flags } => {
-                    let mut value = self.number(lead, size, flags)?;
-                    self.last = value;
-                    let signed = flags & SIGNED != 0;
-                    if signed {
-                        let shift = 64 - u32::from(size);
-                        value = ((value << shift) as i64 >> shift) as u64;
-                    }
-                    if save != NONE {
-                        self.save(save, value);
-                    }
-                    if node != NONE {
-                        if signed { sink.signed(node, value as i64) } else { sink.unsigned(node, value) }
-                    }
+                Step::Bits { lead, node, save, size, signed, order } => {
+                    self.last = self.number(lead, size, order)?;
+                    let value = if signed { sign_extended(self.last, size) } else { self.last };
+                    self.put(value, signed, save, node, sink);
                 }
                 Step::Save(slot) => self.save(slot, self.last),
                 Step::Clock(size) => {
-                    let size = if size == 0 { self.last_size } else { size };
+                    let size = size.map_or(self.last_size, NonZeroU8::get);
                     self.clock = extend(self.clock, self.last, size);
                 }
                 Step::Variable { node, save, signed } => {
-                    let value = self.variable(signed)?;
-                    self.last = value;
-                    if save != NONE {
-                        self.save(save, value);
-                    }
-                    if node != NONE {
-                        if signed { sink.signed(node, value as i64) } else { sink.unsigned(node, value) }
-                    }
+                    self.last = self.variable(signed)?;
+                    self.put(self.last, signed, save, node, sink);
                 }
-                Step::Real { lead, node, size, flags } => {
-                    let number = self.real(lead, size, flags)?;
-                    sink.real(node, number);
-                }
+                Step::Real { lead, node, size, order } => sink.real(node.get(), self.real(lead, size, order)?),
                 Step::Text { node, unit } => {
                     let text = self.text(unit)?;
-                    if node != NONE {
-                        sink.text(node, text, unit.bytes(), unit.big_endian());
+                    if let Some(node) = node {
+                        sink.text(node.get(), text, unit.bytes(), unit.big_endian());
                     }
                 }
                 Step::Run { node, times, width, elements } => {
-                    let n = self.times(times).saturating_mul(u64::from(width));
-                    let bytes = self.bytes(n)?;
+                    let bytes = self.bytes(self.times(times).saturating_mul(u64::from(width)))?;
                     match elements {
-                        ElementKind::Words(big_endian) => sink.words(node, IntegerArray { bytes, width, big_endian }),
-                        ElementKind::Text(unit) => sink.text(node, bytes, unit.bytes(), unit.big_endian()),
-                        ElementKind::Blob => sink.blob(node, bytes),
-                        ElementKind::Uuid => sink.uuid(bytes),
+                        ElementKind::Words { big_endian } => {
+                            sink.words(node.get(), IntegerArray { bytes, width, big_endian });
+                        }
+                        ElementKind::Text(unit) => sink.text(node.get(), bytes, unit.bytes(), unit.big_endian()),
+                        ElementKind::Blob => sink.blob(node.get(), bytes),
                     }
+                }
+                Step::Uuid { times, width } => {
+                    sink.uuid(self.bytes(self.times(times).saturating_mul(u64::from(width)))?);
                 }
                 Step::SkipRun { times, bits } => self.skip(self.times(times).saturating_mul(bits))?,
                 Step::Loop { node, times, end } => {
-                    self.repeat(program, next..end, self.times(times), node, sink)?;
-                    next = end;
+                    self.repeat(program, next..end.get(), self.times(times), node, sink)?;
+                    next = end.get();
                 }
                 Step::Select { slot, first, count, signed, otherwise } => {
                     let raw = self.slot(slot);
                     let value = if signed { raw ^ (1 << 63) } else { raw };
                     let cases = program.cases.get(first as usize..(first + count) as usize).unwrap_or(&[]);
-                    next = match cases.iter().find(|c| c.first <= value && value <= c.last) {
-                        Some(case) => case.target,
-                        None if otherwise != NONE => otherwise,
-                        None => return Err(DecodeError { at: self.at, kind: DecodeErrorKind::NoOption(raw as i64) }),
+                    let case = cases.iter().find(|c| c.first <= value && value <= c.last);
+                    let Some(target) = case.map(|case| case.target).or(otherwise) else {
+                        return Err(DecodeError { at: self.at, kind: DecodeErrorKind::NoOption(raw as i64) });
                     };
+                    next = target.get();
                 }
-                Step::Jump(target) => next = target,
-                Step::Open(node) => sink.open(node),
-                Step::Close(node) => sink.close(node),
-                Step::Missing(node) => sink.missing(node),
+                Step::Jump(target) => next = target.get(),
+                Step::Open(node) => sink.open(node.get()),
+                Step::Close(node) => sink.close(node.get()),
+                Step::Missing(node) => sink.missing(node.get()),
             }
         }
         Ok(())
@@ -326,26 +323,26 @@ impl<'a> Decoder<'a> {
         program: &Program,
         body: Range<u32>,
         times: u64,
-        node: u32,
+        node: Option<NodeIx>,
         sink: &mut S,
     ) -> Result<(), DecodeError> {
-        if node != NONE {
-            sink.open(node);
+        if let Some(node) = node {
+            sink.open(node.get());
         }
-        for turn in 0..times {
+        for i in 0..times {
             let (before, empty) = (self.at, self.empty);
-            if node != NONE {
-                sink.element(turn == 0);
+            if node.is_some() {
+                sink.element(i == 0);
             }
             self.run(program, body.clone(), sink)?;
             if self.at == before {
-                // What read nothing reads nothing again: the others are known before they are turned to.
+                // An element that read nothing reads nothing again, so the rest are counted without being read.
                 let each = self.empty - empty + 1;
-                let all = each.saturating_mul(times - turn);
+                let all = each.saturating_mul(times - i);
                 if all > MOST_EMPTY - empty {
                     return Err(DecodeError { at: self.at, kind: DecodeErrorKind::Endless(times) });
                 }
-                if node == NONE {
+                if node.is_none() {
                     self.empty = empty + all;
                     break;
                 }
@@ -396,6 +393,13 @@ impl<'a> Decoder<'a> {
             None => Err(self.beyond()),
         }
     }
+}
+
+/// The low `size` bits (1 to 64) as a number in two's complement.
+#[inline(always)]
+fn sign_extended(value: u64, size: u8) -> u64 {
+    let unused = 64 - u32::from(size);
+    ((value << unused) as i64 >> unused) as u64
 }
 
 /// The clock after a time stamp of `size` bits: it never goes back, so smaller low bits mean that they wrapped once.

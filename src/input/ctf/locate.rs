@@ -167,11 +167,11 @@ impl<'r> Search<'r, '_> {
             Ok::<(), MetadataError>(())
         };
         match &field.kind {
-            Kind::SizedText(_, Count::Held(source)) | Kind::Blob { count: Count::Held(source), .. } => {
+            Kind::SizedText(_, Count::Recorded(source)) | Kind::Blob { count: Count::Recorded(source), .. } => {
                 reference(source, way)
             }
             Kind::Array { count, element, .. } => {
-                if let Count::Held(source) = count {
+                if let Count::Recorded(source) = count {
                     reference(source, way)?;
                 }
                 way.push(0);
@@ -353,12 +353,12 @@ fn apply(roots: &mut Roots<'_>, slots: &mut Slots, binding: &Binding) -> Result<
             saves.push(slot);
         }
         kinds.push(match show {
-            Show::Boolean => Held::Boolean,
-            Show::Flags(_) => Held::Bits,
-            Show::Number | Show::Labels(_) => Held::Integer,
+            Show::Boolean => TargetKind::Boolean,
+            Show::Flags(_) => TargetKind::Bits,
+            Show::Number | Show::Labels(_) => TargetKind::Integer,
         });
         if *signed.get_or_insert(is_signed) != is_signed {
-            kinds.push(Held::Bits);
+            kinds.push(TargetKind::Bits);
         }
         labels = labels.and(if let Show::Labels(found) = show { Some(found.clone()) } else { None });
     }
@@ -393,7 +393,7 @@ impl Labels {
 
 /// What a length or selector is held by.
 #[derive(Clone, Copy, PartialEq)]
-enum Held {
+enum TargetKind {
     Integer,
     Boolean,
     /// Something that is neither, or sometimes signed and sometimes not.
@@ -405,10 +405,10 @@ fn set_source(
     field: &mut Field,
     slot: Slot,
     is_signed: bool,
-    kinds: &[Held],
+    kinds: &[TargetKind],
     labels: &Labels,
 ) -> Result<(), MetadataError> {
-    let integers = kinds.iter().all(|k| *k == Held::Integer);
+    let integers = kinds.iter().all(|k| *k == TargetKind::Integer);
     let refuse = |source: &Source, fits: bool, what: &str| match source {
         Source::At(location) if !fits => Err(MetadataError::at(location.at, what)),
         _ => Ok(()),
@@ -416,9 +416,9 @@ fn set_source(
     let unsigned_only =
         |source: &Source| refuse(source, integers && !is_signed, "a length is held by unsigned integers");
     match &mut field.kind {
-        Kind::SizedText(_, Count::Held(source))
-        | Kind::Blob { count: Count::Held(source), .. }
-        | Kind::Array { count: Count::Held(source), .. } => {
+        Kind::SizedText(_, Count::Recorded(source))
+        | Kind::Blob { count: Count::Recorded(source), .. }
+        | Kind::Array { count: Count::Recorded(source), .. } => {
             unsigned_only(source)?;
             *source = Source::Slot(slot);
         }
@@ -430,7 +430,7 @@ fn set_source(
             (*by, *signed) = (Source::Slot(slot), is_signed);
         }
         Kind::Optional { by, signed, ranges, .. } => {
-            let booleans = kinds.iter().all(|k| *k == Held::Boolean);
+            let booleans = kinds.iter().all(|k| *k == TargetKind::Boolean);
             let fits = if ranges.is_some() { integers } else { booleans };
             refuse(by, fits, "the selector of an optional is a boolean, or an integer where there are ranges")?;
             (*by, *signed) = (Source::Slot(slot), is_signed);

@@ -22,6 +22,7 @@ mod locate;
 mod metadata;
 mod open;
 mod packet;
+mod phase;
 mod plan;
 mod reader;
 mod real;
@@ -32,6 +33,7 @@ mod streams;
 mod stride;
 mod trace;
 mod tsdl;
+mod want;
 
 pub use decode::{DecodeError, DecodeErrorKind, Sink};
 pub use directory::Directory;

@@ -8,7 +8,7 @@ use super::compile::Compiler;
 use super::decode::{DecodeError, DecodeErrorKind, Decoder, Sink, extend};
 use super::real::Real;
 use super::roles::{roles_of, size_of_role};
-use super::schema::{Kind, Role, Schema, StreamClass};
+use super::schema::{ByteOrders, Kind, Role, Schema, StreamClass};
 use super::steps::Program;
 use crate::base::cursor::Bytes;
 use crate::input::record::IntegerArray;
@@ -103,7 +103,7 @@ impl<'a> Sink<'a> for UuidSeen<'a> {
 
 impl PacketHeaderReader {
     pub(super) fn new(schema: &Schema) -> Self {
-        let mut compiler = Compiler::new(true);
+        let mut compiler = Compiler::new(ByteOrders::Mixed);
         let header = compiler.packet_header(schema);
         let context = |stream: &StreamClass| Context {
             id: stream.id,

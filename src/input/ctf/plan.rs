@@ -5,9 +5,10 @@
 //! the steps that any event can be read by, a plan keeps for each event id a [`HeaderTemplate`]: the shape of the event's header and, where nothing of the
 //! body is wanted, the way over it.
 
-use super::compile::{Compiler, Known};
+use super::compile::{Compiler, TimeStamps};
 use super::ids::EventIds;
-use super::schema::{Field, Schema, StreamClass};
+use super::phase::Phase;
+use super::schema::{ByteOrders, Field, Schema, StreamClass};
 use super::steps::{Body, FieldNode, Program};
 use super::stride::{EventSkip, HeaderTemplate, IdLocator};
 use super::trace::CtfTrace;
@@ -25,8 +26,7 @@ pub struct CtfPlan {
     /// By class.
     bodies: Vec<OnceLock<Body>>,
     nodes: Vec<FieldNode>,
-    /// Numbers that nobody wants are read where the byte order could change inside a byte.
-    watch_order: bool,
+    orders: ByteOrders,
 }
 
 /// How the events of a stream class begin.
@@ -34,7 +34,8 @@ pub struct CtfPlan {
 pub(super) struct Header {
     /// Reads any header.
     pub(super) program: Program,
-    known: Known,
+    /// What is known of the position behind the header.
+    phase: Phase,
     /// The first record class of the stream class.
     first: usize,
     /// Where the id is, if headers with small ids can be read in one go.
@@ -58,10 +59,11 @@ impl CtfTrace {
 impl CtfPlan {
     /// Some fields of some classes.
     pub(super) fn new(trace: &CtfTrace, projection: &Projection) -> CtfPlan {
-        let time = projection.wanted.iter().any(Option::is_some);
+        let wanted = projection.wanted.iter().any(Option::is_some);
+        let stamps = if wanted { TimeStamps::Followed } else { TimeStamps::Ignored };
         let mut plan = CtfPlan::bare(trace, Some(projection.clone()));
-        let mut compiler = Compiler::new(plan.watch_order);
-        plan.headers = headers(trace, |stream| compiler.event_header(stream, time), time, plan.watch_order);
+        let mut compiler = Compiler::new(plan.orders);
+        plan.headers = headers(trace, |stream| compiler.event_header(stream, stamps), stamps, plan.orders);
         plan.bodies = trace.classes.iter().map(|_| OnceLock::new()).collect();
         plan
     }
@@ -69,11 +71,12 @@ impl CtfPlan {
     /// All fields of all classes.
     pub(super) fn whole(trace: &CtfTrace) -> CtfPlan {
         let mut plan = CtfPlan::bare(trace, None);
-        let mut compiler = Compiler::new(true);
-        plan.headers = headers(trace, |stream| compiler.event_header(stream, true), true, true);
+        let stamps = TimeStamps::Followed;
+        let mut compiler = Compiler::new(ByteOrders::Mixed);
+        plan.headers = headers(trace, |stream| compiler.event_header(stream, stamps), stamps, ByteOrders::Mixed);
         for (stream, header) in trace.schema.streams.iter().zip(&plan.headers) {
             for place in 0..stream.events.len() {
-                let body = compiler.whole_body(roots(stream, place), header.known);
+                let body = compiler.whole_body(roots(stream, place), header.phase);
                 plan.bodies.push(OnceLock::from(body));
             }
         }
@@ -83,8 +86,8 @@ impl CtfPlan {
 
     fn bare(trace: &CtfTrace, projection: Option<Projection>) -> CtfPlan {
         let schema = trace.schema.clone();
-        let watch_order = schema.changes_order();
-        CtfPlan { schema, projection, headers: Vec::new(), bodies: Vec::new(), nodes: Vec::new(), watch_order }
+        let orders = schema.byte_orders();
+        CtfPlan { schema, projection, headers: Vec::new(), bodies: Vec::new(), nodes: Vec::new(), orders }
     }
 
     /// What each node of a plan that shows everything is.
@@ -121,7 +124,7 @@ impl CtfPlan {
         };
         let place = class.index().saturating_sub(header.first);
         let paths = self.wanted(class).unwrap_or(&[]);
-        Compiler::new(self.watch_order).body(roots(stream, place), header.known, paths)
+        Compiler::new(self.orders).body(roots(stream, place), header.phase, paths)
     }
 
     /// The template of an event id, found out when it is met for the first time.
@@ -151,16 +154,16 @@ impl CtfPlan {
 
 fn headers(
     trace: &CtfTrace,
-    mut compile: impl FnMut(&StreamClass) -> (Program, Known),
-    time: bool,
-    watch_order: bool,
+    mut compile: impl FnMut(&StreamClass) -> (Program, Phase),
+    stamps: TimeStamps,
+    orders: ByteOrders,
 ) -> Vec<Header> {
     let mut first = 0;
     let header = |(stream, ids): (&StreamClass, &EventIds)| {
-        let (program, known) = compile(stream);
-        let locator = IdLocator::new(stream, time, watch_order);
+        let (program, phase) = compile(stream);
+        let locator = IdLocator::new(stream, stamps, orders);
         let templates = (0..if locator.is_some() { ids.small() } else { 0 }).map(|_| OnceLock::new()).collect();
-        let header = Header { program, known, first, locator, templates };
+        let header = Header { program, phase, first, locator, templates };
         first += stream.events.len();
         header
     };

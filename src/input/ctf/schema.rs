@@ -200,8 +200,8 @@ impl Unit {
 pub(super) enum Count {
     /// Known from the metadata.
     Fixed(u64),
-    /// Read before.
-    Held(Source),
+    /// Recorded in an earlier field.
+    Recorded(Source),
 }
 
 /// An integer that was read before.
@@ -379,16 +379,25 @@ pub(super) struct Schema {
     pub(super) behind: Option<String>,
 }
 
+/// The byte orders of numbers that may begin or end inside a byte. Within one byte the order must not change.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum ByteOrders {
+    /// One order, or none.
+    Uniform,
+    /// Both: the order must be checked.
+    Mixed,
+}
+
 impl Schema {
-    /// True where numbers that may begin or end inside a byte are of both byte orders.
-    pub(super) fn changes_order(&self) -> bool {
+    /// The byte orders of numbers that may begin or end inside a byte.
+    pub(super) fn byte_orders(&self) -> ByteOrders {
         let streams = self.streams.iter().flat_map(|s| [&s.packet_context, &s.event_header, &s.common_context]);
         let events = self.streams.iter().flat_map(|s| &s.events).flat_map(|e| [&e.specific_context, &e.payload]);
         let mut orders = [false; 2];
         for field in [&self.packet_header].into_iter().chain(streams).chain(events).flatten() {
             orders_inside(field, &mut orders);
         }
-        orders == [true; 2]
+        if orders == [true; 2] { ByteOrders::Mixed } else { ByteOrders::Uniform }
     }
 }
 

@@ -1,14 +1,43 @@
-//! What a compiled class is: flat decode steps, and what a writer must know of the fields that they show.
+//! Compiled classes: flat decode steps, and the description of the fields that they show.
 //!
-//! Positions are in bits. Invariants: the steps of one class are contiguous; jumps lead forward; a loop's body lies right behind it.
+//! Positions are in bits. Invariants: the steps of one class are contiguous; jumps lead forward; the body of a loop
+//! follows it directly. A step has at most 24 bytes, so indexes that may be missing leave one value for `None`.
 
 use super::schema::{Label, Show, Slot, Unit};
 use crate::input::record::Scope;
+use std::num::{NonZeroU8, NonZeroU32};
 use std::ops::Range;
 use std::sync::Arc;
 
-/// Stands for "no slot" and "no node".
-pub(super) const NONE: u32 = u32::MAX;
+macro_rules! index {
+    ($($(#[$doc:meta])* $name:ident,)+) => {$(
+        $(#[$doc])*
+        #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+        pub(super) struct $name(NonZeroU32);
+
+        impl $name {
+            /// The index of a table's entry; tables have fewer than `u32::MAX` entries.
+            pub(super) const fn new(index: u32) -> Self {
+                $name(NonZeroU32::MIN.saturating_add(index))
+            }
+
+            /// Position in the table.
+            #[inline(always)]
+            pub(super) const fn get(self) -> u32 {
+                self.0.get() - 1
+            }
+        }
+    )+};
+}
+
+index! {
+    /// A node of a plan that shows everything; the position of a value in a projection.
+    NodeIx,
+    /// A slot that a number is saved into.
+    SlotIx,
+    /// A step of a program.
+    StepIx,
+}
 
 /// One step of decoding. Positions are in bits.
 #[derive(Clone, Copy, Debug)]
@@ -18,86 +47,91 @@ pub(super) enum Step {
     /// Forward to a multiple of `mask + 1`.
     Align(u64),
     /// Forward by `lead`, then read a number.
-    Bits { lead: u32, node: u32, save: Slot, size: u8, flags: u8 },
-    /// Keep the last number in another slot too.
+    Bits { lead: u32, node: Option<NodeIx>, save: Option<SlotIx>, size: u8, signed: bool, order: BitOrder },
+    /// Save the last number in another slot too.
     Save(Slot),
-    /// The last number updates the clock; it has so many bits (0: the last number was of variable length).
-    Clock(u8),
+    /// The last number, of so many bits, updates the clock. `None`: as many as the number of variable length had.
+    Clock(Option<NonZeroU8>),
     /// Read a number of variable length.
-    Variable { node: u32, save: Slot, signed: bool },
+    Variable { node: Option<NodeIx>, save: Option<SlotIx>, signed: bool },
     /// Forward by `lead`, then read an IEEE number.
-    Real { lead: u32, node: u32, size: u16, flags: u8 },
+    Real { lead: u32, node: NodeIx, size: u16, order: BitOrder },
     /// Read text up to a NUL unit.
-    Text { node: u32, unit: Unit },
-    /// Read elements that lie side by side on whole bytes, without looking at each.
-    Run { node: u32, times: Times, width: u8, elements: ElementKind },
+    Text { node: Option<NodeIx>, unit: Unit },
+    /// Read contiguous elements of whole bytes without decoding each.
+    Run { node: NodeIx, times: Times, width: u8, elements: ElementKind },
+    /// Check the trace's uuid.
+    Uuid { times: Times, width: u8 },
     /// Forward by so many elements of a fixed size.
     SkipRun { times: Times, bits: u64 },
-    /// Do the steps from the next one to before `end` as often as said.
-    Loop { node: u32, times: Times, end: u32 },
-    /// Go on at the case that holds the slot's value, after adding `bias` to make signed order unsigned.
-    Select { slot: Slot, first: u32, count: u32, signed: bool, otherwise: u32 },
+    /// Repeat the steps from the next one to before `end`.
+    Loop { node: Option<NodeIx>, times: Times, end: StepIx },
+    /// Go on at the case that holds the slot's value, else at `otherwise`, else the event is damaged.
+    Select { slot: Slot, first: u32, count: u32, signed: bool, otherwise: Option<StepIx> },
     /// Go on elsewhere.
-    Jump(u32),
+    Jump(StepIx),
     /// A compound begins.
-    Open(u32),
+    Open(NodeIx),
     /// A compound ends.
-    Close(u32),
+    Close(NodeIx),
     /// An optional is empty, or a structure is missing.
-    Missing(u32),
+    Missing(NodeIx),
 }
 
-/// Flag of [`Step::Bits`]: most significant byte first.
-pub(super) const BIG: u8 = 1;
-/// Flag of [`Step::Bits`]: two's complement.
-pub(super) const SIGNED: u8 = 2;
-/// Flag of [`Step::Bits`]: bits in the opposite order.
-pub(super) const REVERSED: u8 = 8;
-/// Flag of [`Step::Bits`]: may begin or end inside a byte, where the byte order must not change.
-pub(super) const INSIDE: u8 = 4;
+/// The order of the bits of a number.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct BitOrder {
+    /// Most significant byte first.
+    pub(super) big_endian: bool,
+    /// The bits in the order opposite to that of the bytes (CTF 2).
+    pub(super) reversed: bool,
+    /// The number may begin or end inside a byte, where the byte order must not change.
+    pub(super) inside_byte: bool,
+}
 
-/// How often: a fixed number, or what a slot holds.
+/// Number of repetitions or elements.
 #[derive(Clone, Copy, Debug)]
 pub(super) enum Times {
-    /// Known beforehand; more does not fit a packet.
+    /// Known from the metadata; a larger number does not fit a packet.
     Fixed(u32),
     /// Read before.
-    Held(Slot),
+    Slot(Slot),
 }
 
-/// What a run of elements is.
+/// The elements of a [`Step::Run`].
 #[derive(Clone, Copy, Debug)]
 pub(super) enum ElementKind {
-    /// Integers; `true`: most significant byte first.
-    Words(bool),
+    /// Integers.
+    Words {
+        /// Most significant byte first.
+        big_endian: bool,
+    },
     /// Text.
     Text(Unit),
     /// Bytes.
     Blob,
-    /// The trace's uuid.
-    Uuid,
 }
 
-/// A case of a [`Step::Select`].
+/// A case of a [`Step::Select`]: the values from `first` to `last`, in unsigned order.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Case {
     pub(super) first: u64,
     pub(super) last: u64,
-    pub(super) target: u32,
+    pub(super) target: StepIx,
 }
 
-/// A field of a plan that shows everything: what a writer must know of it.
+/// A field of a plan that shows everything, as a writer needs it.
 #[derive(Clone, Debug)]
 pub struct FieldNode {
-    /// Its name, where it is a member of a structure.
+    /// Name, for a member of a structure.
     pub name: Option<String>,
     /// Position among the members of its structure.
     pub position: usize,
-    /// What it is.
+    /// Shape.
     pub shape: FieldShape,
 }
 
-/// What a shown field is.
+/// The shape of a shown field.
 #[derive(Clone, Debug)]
 pub enum FieldShape {
     /// One of the three structures of an event.
@@ -170,7 +204,7 @@ impl Show {
     }
 }
 
-/// The way through a class's three structures.
+/// The steps through a class's three structures.
 #[derive(Clone, Debug)]
 pub(super) enum Body {
     /// One addition.
@@ -180,13 +214,14 @@ pub(super) enum Body {
 }
 
 impl Body {
-    /// True where it reads a slot that an event's own structures may not have filled.
+    /// True where a length or selector in the body reads the slot.
     pub(super) fn needs(&self, slot: Slot) -> bool {
         let Body::Steps(program) = self else { return false };
         program.steps.iter().any(|step| match step {
-            Step::Run { times: Times::Held(held), .. }
-            | Step::SkipRun { times: Times::Held(held), .. }
-            | Step::Loop { times: Times::Held(held), .. }
+            Step::Run { times: Times::Slot(held), .. }
+            | Step::SkipRun { times: Times::Slot(held), .. }
+            | Step::Loop { times: Times::Slot(held), .. }
+            | Step::Uuid { times: Times::Slot(held), .. }
             | Step::Select { slot: held, .. } => *held == slot,
             _ => false,
         })

@@ -7,8 +7,9 @@
 //!
 //! Nothing here reports damage: whatever does not fit makes the caller take the long way, which tells what is wrong and where.
 
-use super::schema::{Field, Kind, Range, Role, Slot, Source, StreamClass, Unit};
-use super::steps::{BIG, Body, INSIDE, NONE, Program, REVERSED, Step, Times};
+use super::compile::TimeStamps;
+use super::schema::{ByteOrders, Field, Kind, Range, Role, Slot, Source, StreamClass, Unit};
+use super::steps::{Body, Program, Step, Times};
 use crate::base::cursor::bits;
 use crate::input::record::ClassId;
 use smallvec::SmallVec;
@@ -115,11 +116,11 @@ struct Walk {
 struct End;
 
 impl IdLocator {
-    /// How headers of a stream class are read, if they are of the right kind. `watch_order`: what follows must know the byte order of the header's
-    /// last number.
-    pub(super) fn new(stream: &StreamClass, time: bool, watch_order: bool) -> Option<IdLocator> {
+    /// The locator for the headers of a stream class, if they begin with a small id. With mixed byte orders the fields
+    /// behind the header depend on the byte order of its last number.
+    pub(super) fn new(stream: &StreamClass, stamps: TimeStamps, orders: ByteOrders) -> Option<IdLocator> {
         let header = stream.event_header.as_ref()?;
-        let clock = if time { stream.clock } else { None };
+        let clock = stream.clock.filter(|_| stamps == TimeStamps::Followed);
         let mut walk = Walk::new(header, None, clock);
         let ended = walk.field(header).is_err();
         // Either the walk stopped at the id, or it went through a header without id.
@@ -128,7 +129,7 @@ impl IdLocator {
         }
         let mask = header.align.checked_sub(1)?;
         let mut locator = IdLocator { mask, id: walk.found, clock, order: None };
-        if watch_order {
+        if orders == ByteOrders::Mixed {
             let mut whole = Walk::new(header, None, clock);
             whole.orders_of(header);
             match whole.orders {
@@ -258,38 +259,51 @@ impl EventSkip {
     }
 }
 
-/// The steps of a body without their values, if they are plain enough.
+/// The steps of a body without their values; `None` if one of them is not simple enough.
 fn field_skips(program: &Program) -> Option<Box<[FieldSkip]>> {
-    let mut lengths: SmallVec<[Slot; LENGTHS]> = SmallVec::new();
-    let skip = |step: &Step| {
+    let mut lengths = Lengths::default();
+    program.steps.iter().map(|step| lengths.skip(step)).collect()
+}
+
+/// The slots of the lengths that a body reads.
+#[derive(Default)]
+struct Lengths(SmallVec<[Slot; LENGTHS]>);
+
+impl Lengths {
+    fn skip(&mut self, step: &Step) -> Option<FieldSkip> {
         Some(match *step {
             Step::Skip(bits) => FieldSkip::Forward(bits),
             Step::Align(mask) => FieldSkip::Align(mask),
-            Step::Bits { lead, save, size, flags, .. } if flags & (REVERSED | INSIDE) == 0 => {
-                if save == NONE {
-                    return Some(FieldSkip::Forward(u64::from(lead) + u64::from(size)));
+            Step::Bits { lead, save, size, order, .. } if !order.reversed && !order.inside_byte => match save {
+                None => FieldSkip::Forward(u64::from(lead) + u64::from(size)),
+                Some(slot) => {
+                    let into = self.add(slot.get())?;
+                    FieldSkip::Length { lead, size, big_endian: order.big_endian, into }
                 }
-                let into = lengths.iter().position(|slot| *slot == save).unwrap_or(lengths.len());
-                if into == LENGTHS {
-                    return None;
-                }
-                if into == lengths.len() {
-                    lengths.push(save);
-                }
-                FieldSkip::Length { lead, size, big_endian: flags & BIG != 0, into: into as u8 }
-            }
-            Step::SkipRun { times: Times::Held(slot), bits } => {
-                FieldSkip::Elements { from: lengths.iter().position(|known| *known == slot)? as u8, bits }
-            }
-            Step::Run { times: Times::Held(slot), width, .. } => {
-                let bits = u64::from(width) * 8;
-                FieldSkip::Elements { from: lengths.iter().position(|known| *known == slot)? as u8, bits }
+            },
+            Step::SkipRun { times: Times::Slot(slot), bits } => FieldSkip::Elements { from: self.find(slot)?, bits },
+            Step::Run { times: Times::Slot(slot), width, .. } => {
+                FieldSkip::Elements { from: self.find(slot)?, bits: u64::from(width) * 8 }
             }
             Step::Text { unit: Unit::Byte, .. } => FieldSkip::Text,
             _ => return None,
         })
-    };
-    program.steps.iter().map(skip).collect()
+    }
+
+    fn find(&self, slot: Slot) -> Option<u8> {
+        self.0.iter().position(|known| *known == slot).map(|at| at as u8)
+    }
+
+    fn add(&mut self, slot: Slot) -> Option<u8> {
+        if let Some(at) = self.find(slot) {
+            return Some(at);
+        }
+        let at = self.0.len();
+        (at < LENGTHS).then(|| {
+            self.0.push(slot);
+            at as u8
+        })
+    }
 }
 
 #[inline]

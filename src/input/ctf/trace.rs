@@ -237,7 +237,7 @@ fn has_path(field: &Field, dotted: Option<&str>) -> bool {
             options.iter().any(|o| o.name() == first && has_path(&o.field, rest))
         }
         (Kind::Struct(_) | Kind::Variant { .. }, None) | (_, Some(_)) => false,
-        (Kind::Array { element, count: Count::Fixed(_) | Count::Held(_), .. }, None) => {
+        (Kind::Array { element, count: Count::Fixed(_) | Count::Recorded(_), .. }, None) => {
             matches!(element.kind, Kind::Bits(_))
         }
         (_, None) => true,

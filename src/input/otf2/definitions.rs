@@ -25,7 +25,7 @@ const COMM_LOCATIONS: u8 = 4;
 const COMM_GROUP: u8 = 5;
 const PARADIGM_MPI: u8 = 4;
 
-crate::handle! {
+crate::base::names::handle! {
     /// A location of one archive, in the order of their definitions.
     LocationId,
 }

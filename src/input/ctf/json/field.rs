@@ -130,14 +130,14 @@ impl<'n, 't> Aliases<'n, 't> {
             }
             "dynamic-length-string" => {
                 object.only(&["type", "encoding", "length-field-location"])?;
-                let count = Count::Held(location(object.need("length-field-location")?)?);
+                let count = Count::Recorded(location(object.need("length-field-location")?)?);
                 Ok(Field { align: 8, kind: Kind::SizedText(encoding(object)?, count) })
             }
             "static-length-blob" => static_blob(object, usage),
             "dynamic-length-blob" => {
                 object.only(&["type", "media-type", "length-field-location"])?;
                 object.get("media-type").map(Node::text).transpose()?;
-                let count = Count::Held(location(object.need("length-field-location")?)?);
+                let count = Count::Recorded(location(object.need("length-field-location")?)?);
                 Ok(Field { align: 8, kind: Kind::Blob { count, uuid: false } })
             }
             "structure" => self.structure(object, usage),
@@ -148,7 +148,7 @@ impl<'n, 't> Aliases<'n, 't> {
             }
             "dynamic-length-array" => {
                 object.only(&["type", "element-field-class", "minimum-alignment", "length-field-location"])?;
-                let count = Count::Held(location(object.need("length-field-location")?)?);
+                let count = Count::Recorded(location(object.need("length-field-location")?)?);
                 self.array(object, count, usage)
             }
             "optional" => {

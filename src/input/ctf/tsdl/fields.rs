@@ -237,9 +237,9 @@ impl<'t> Resolver<'t> {
         for count in counts.iter().rev() {
             let count = match count {
                 WrittenCount::Fixed(n) => Count::Fixed(*n),
-                WrittenCount::Held(reference) => match names(reference.text).next() {
+                WrittenCount::Reference(reference) => match names(reference.text).next() {
                     Some("env") if names(reference.text).nth(1).is_some() => self.fixed_by(reference)?,
-                    _ => Count::Held(self.location(reference)),
+                    _ => Count::Recorded(self.location(reference)),
                 },
             };
             field = Field { align: field.align, kind: Kind::Array { count, element: Box::new(field), uuid: false } };

@@ -346,7 +346,7 @@ impl<'t> Parser<'t> {
                 Ok(n) => Count::Fixed(n),
                 Err(_) => return Err(MetadataError::at(at, "the number of elements is not negative")),
             },
-            _ => Count::Held(self.reference("the number of elements, or the field that holds it")?),
+            _ => Count::Reference(self.reference("the number of elements, or the field that holds it")?),
         };
         self.close(open)?;
         Ok(count)

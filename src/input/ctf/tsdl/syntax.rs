@@ -100,7 +100,7 @@ pub(super) struct Label<'t> {
 pub(super) enum Count<'t> {
     Fixed(u64),
     /// A reference, words joined by dots.
-    Held(Word<'t>),
+    Reference(Word<'t>),
 }
 
 /// What is declared: a name and the array dimensions after it.
