@@ -120,7 +120,7 @@ const OWN_BYTES: [&str; 8] = [
     "analysis/symbols/kernel.rs",
     "analysis/symbols/perf_map.rs",
     "input/ctf/metadata.rs",
-    "input/ctf/tsdl/resolve.rs",
+    "input/ctf/tsdl/attributes.rs",
     "view/tui/keyboard/decoder.rs",
     "view/tui/keyboard/sequence.rs",
 ];

@@ -177,38 +177,7 @@ impl<'a> Resolver<'a> {
                 self.aim(stack, address);
             }
         }
-        let mut found: Vec<HashMap<u64, Vec<UserFrame>>> = Vec::with_capacity(self.files.len());
-        let files = &self.files;
-        in_order(
-            ctx,
-            files.len(),
-            |i| files[i].known(self.places, self.cache),
-            |i, known| {
-                let file = &files[i];
-                let path = self.recording.names.get(file.key.path);
-                let mut proven = true;
-                match &known.found {
-                    Found::File { main, proved, .. } => {
-                        proven = *proved;
-                        if !proven && known.places.values().any(|place| matches!(place, Place::Functions(_))) {
-                            notices.add(Notice::SymbolFileUnproved, 1, || main.display().to_string());
-                        }
-                        known.unread.iter().for_each(|why| notices.add(Notice::SymbolFileMissing, 1, || why.clone()))
-                    }
-                    Found::Missing if is_virtual(path) => {}
-                    Found::Missing => notices.add(Notice::SymbolFileMissing, 1, || path.to_owned()),
-                    Found::Mismatch(other) => {
-                        notices.add(Notice::SymbolFileMismatch, 1, || other.display().to_string())
-                    }
-                }
-                let place = |a: &u64| {
-                    let known = Resolved { place: known.places.get(a)?, proven, entered: file.entries.contains(a) };
-                    Some((*a, known.frames(path, *a, names)))
-                };
-                found.push(file.addresses.iter().filter_map(place).collect());
-                self.cache.put(file.key, known);
-            },
-        )?;
+        let found = self.look_up(names, notices, ctx)?;
         let mut maps: HashMap<i32, PerfMap> = HashMap::default();
         let unknown = names.intern("unknown");
         let resolve = |stack: &Placed| {
@@ -248,6 +217,48 @@ impl<'a> Resolver<'a> {
             all
         };
         Ok(stacks.iter().map(resolve).collect())
+    }
+
+    /// The functions at the addresses of each file; the notices about files that are missing or not proven.
+    fn look_up(
+        &self,
+        names: &mut Names,
+        notices: &mut Notices,
+        ctx: &Ctx,
+    ) -> Result<Vec<HashMap<u64, Vec<UserFrame>>>, Cancelled> {
+        let mut found: Vec<HashMap<u64, Vec<UserFrame>>> = Vec::with_capacity(self.files.len());
+        let files = &self.files;
+        in_order(
+            ctx,
+            files.len(),
+            |i| files[i].known(self.places, self.cache),
+            |i, known| {
+                let file = &files[i];
+                let path = self.recording.names.get(file.key.path);
+                let mut proven = true;
+                match &known.found {
+                    Found::File { main, proved, .. } => {
+                        proven = *proved;
+                        if !proven && known.places.values().any(|place| matches!(place, Place::Functions(_))) {
+                            notices.add(Notice::SymbolFileUnproved, 1, || main.display().to_string());
+                        }
+                        known.unread.iter().for_each(|why| notices.add(Notice::SymbolFileMissing, 1, || why.clone()))
+                    }
+                    Found::Missing if is_virtual(path) => {}
+                    Found::Missing => notices.add(Notice::SymbolFileMissing, 1, || path.to_owned()),
+                    Found::Mismatch(other) => {
+                        notices.add(Notice::SymbolFileMismatch, 1, || other.display().to_string())
+                    }
+                }
+                let place = |a: &u64| {
+                    let known = Resolved { place: known.places.get(a)?, proven, entered: file.entries.contains(a) };
+                    Some((*a, known.frames(path, *a, names)))
+                };
+                found.push(file.addresses.iter().filter_map(place).collect());
+                self.cache.put(file.key, known);
+            },
+        )?;
+        Ok(found)
     }
 
     /// Addresses to look up, innermost first. All but the innermost are return addresses: one less lies inside the

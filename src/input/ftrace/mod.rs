@@ -14,7 +14,9 @@ mod unpack;
 use super::OpenError;
 use super::record::ClassId;
 use super::tracepoint::threads::Threads;
-use super::tracepoint::{self, ClassSchema, ClockLoss, CpuStream, RecorderClock, TraceParts, Walk, WalkStep};
+use super::tracepoint::{
+    self, ClassSchema, ClockLoss, CpuPacket, CpuStream, RecorderClock, TraceParts, Walk, WalkStep,
+};
 use crate::base::cursor::bits;
 use crate::base::mapped::Mapped;
 use crate::base::notice::{Notice, Notices};
@@ -283,16 +285,16 @@ impl FtraceStorage {
                 }
                 previous = Some(at);
             }
-            let begin = begin.unwrap_or_else(|| cpu_stream.packets.last().map_or(0, |p: &(u64, u64, u64)| p.1));
+            let begin = begin.unwrap_or_else(|| cpu_stream.packets.last().map_or(0, |packet: &CpuPacket| packet.end));
             if let Some(last) = cpu_stream.packets.last_mut() {
-                last.1 = begin;
+                last.end = begin;
             }
-            cpu_stream.packets.push((begin, begin, (to - from) as u64));
+            cpu_stream.packets.push(CpuPacket { begin, end: begin, bytes: (to - from) as u64 });
         }
         let end = previous.and_then(|page| self.last(stream, page));
-        let begin = cpu_stream.packets.first().map_or(0, |p| p.0);
+        let begin = cpu_stream.packets.first().map_or(0, |packet| packet.begin);
         if let (Some(last), Some(end)) = (cpu_stream.packets.last_mut(), end) {
-            last.1 = end.max(last.0);
+            last.end = end.max(last.begin);
         }
         // Counted by the CPU and told by no page: overwritten before the first.
         let counted =

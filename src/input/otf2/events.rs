@@ -1,4 +1,4 @@
-//! EventRecord records of one location: bytes in, typed records with their times out.
+//! The event records of one location: bytes in, typed records with their times out.
 //!
 //! OTF2-FACTS section 7. A time stamp is a record of its own and holds until the next; attribute lists are stepped
 //! over; ten types carry one packed number and no length; everything else says its length, so unknown types are
@@ -7,229 +7,13 @@
 use super::bytes::{Bytes, Chunks, Next};
 use super::classes::class_name;
 use super::local::LocalDefinitions;
+use super::records::{Envelope, EventRecord, ParameterValue, RmaLock, TaskKey, ThreadKey, TimedRecord};
 use crate::base::notice::{Notice, Notices};
 
 const TIMESTAMP: u8 = 5;
 const ATTRIBUTE_LIST: u8 = 6;
 /// OTF2's number of the type of doubles.
 const FLOAT64: u8 = 10;
-
-/// The part of a send or receive that matching needs. Ids are global.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Envelope {
-    /// The other side's rank in the communicator.
-    pub peer: u32,
-    /// Communicator.
-    pub communicator: u32,
-    /// Tag.
-    pub tag: u32,
-    /// Bytes of the message.
-    pub bytes: u64,
-}
-
-/// A task: the thread of its team that made it, and its number among those.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
-pub struct TaskKey {
-    /// Communicator of the team; 0 where tasks are numbered over the whole process.
-    pub team: u32,
-    /// Who made it.
-    pub creator: u32,
-    /// 0 for what a thread does as part of its team.
-    pub number: u64,
-}
-
-/// A thread that another made: by contingent and order.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
-pub struct ThreadKey {
-    /// Communicator of all threads made that way.
-    pub contingent: u32,
-    /// The how-manieth.
-    pub sequence: u64,
-}
-
-/// A parameter's value.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum ParameterValue {
-    /// By the id of the text.
-    Text(u32),
-    /// A number.
-    Number(i128),
-}
-
-/// What happens to a window's lock.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum RmaLock {
-    /// It is asked for.
-    Request,
-    /// It is had.
-    Acquire,
-    /// It is given back.
-    Release,
-}
-
-/// What a record says. RegionDefinition and communicator ids are global; requests mean something only inside the location.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum EventRecord {
-    /// A region begins.
-    Enter(u32),
-    /// A region ends.
-    Leave(u32),
-    /// A message leaves; `request` for a non-blocking send.
-    Send {
-        /// To whom.
-        to: Envelope,
-        /// Completed later under this number.
-        request: Option<u64>,
-    },
-    /// A non-blocking send completed.
-    SendComplete(u64),
-    /// A non-blocking receive was posted.
-    ReceiveRequest(u64),
-    /// A message has arrived; `request` for a non-blocking receive.
-    Receive {
-        /// From whom.
-        from: Envelope,
-        /// Posted earlier under this number.
-        request: Option<u64>,
-    },
-    /// A non-blocking operation was cancelled.
-    RequestCancelled(u64),
-    /// A collective operation begins.
-    CollectiveBegin,
-    /// A collective operation ends.
-    CollectiveEnd {
-        /// Which; OTF2's number.
-        operation: u8,
-        /// Communicator.
-        communicator: u32,
-        /// Rank of the root in the communicator; all ones where there is none.
-        root: u32,
-    },
-    /// A collective operation that a request stood for is done.
-    CollectiveComplete {
-        /// Which; OTF2's number.
-        operation: u8,
-        /// Communicator.
-        communicator: u32,
-        /// Rank of the root in the communicator; all ones where there is none.
-        root: u32,
-    },
-    /// The thread begins a parallel region, and has its team do it.
-    Fork,
-    /// The parallel region is over.
-    Join,
-    /// The thread begins to work in a team, by the team's communicator.
-    TeamBegin(u32),
-    /// It has done so.
-    TeamEnd(u32),
-    /// A task is made that some thread of the team will run.
-    TaskCreate(TaskKey),
-    /// The thread goes on with this task; the one numbered 0 is what it does as part of its team.
-    TaskSwitch(TaskKey),
-    /// The task is done.
-    TaskComplete(TaskKey),
-    /// The thread waits for another to end.
-    ThreadWait(ThreadKey),
-    /// The thread ends.
-    ThreadEnd(ThreadKey),
-    /// The thread has a lock now.
-    Acquire {
-        /// Which.
-        lock: u32,
-        /// The how-manieth time that it is taken.
-        order: u32,
-    },
-    /// It gave the lock back.
-    Release {
-        /// Which.
-        lock: u32,
-        /// As it was taken.
-        order: u32,
-    },
-    /// A calling context begins, or is found by a sample: the thread is there from now on.
-    Context(u32),
-    /// A calling context ends.
-    ContextLeave(u32),
-    /// The tracer wrote out its buffer until then, in ticks of the location's own clock: the program stood still.
-    Flush {
-        /// When it went on.
-        until: u64,
-    },
-    /// Values of a metric class or instance: [`EventReader::values`] has them.
-    Metric(u32),
-    /// A parameter of the innermost region.
-    Parameter {
-        /// Which.
-        parameter: u32,
-        /// Its value.
-        value: ParameterValue,
-    },
-    /// A window of memory is there from now on, or no longer.
-    RmaWindow(u32),
-    /// A collective operation on a window ends.
-    RmaCollectiveEnd {
-        /// Which; OTF2's number.
-        operation: u8,
-        /// The window.
-        window: u32,
-    },
-    /// A synchronisation with the ranks of a group.
-    RmaGroupSync {
-        /// The window.
-        window: u32,
-        /// The group.
-        group: u32,
-    },
-    /// The lock of a rank's part of a window is asked for, had, or given back.
-    RmaLock {
-        /// What of it.
-        what: RmaLock,
-        /// The window.
-        window: u32,
-        /// Rank whose memory it is.
-        remote: u32,
-    },
-    /// A put, a get, or an atomic operation.
-    RmaTransfer {
-        /// The window.
-        window: u32,
-        /// Rank whose memory it is.
-        remote: u32,
-        /// Size.
-        bytes: u64,
-    },
-    /// An operation on a file begins.
-    IoBegin {
-        /// Of the file.
-        handle: u32,
-        /// Reads, writes, or neither; OTF2's number.
-        mode: u8,
-        /// Its number in the location.
-        matching: u64,
-    },
-    /// It is done.
-    IoComplete {
-        /// Of the file.
-        handle: u32,
-        /// Bytes that it moved.
-        bytes: u64,
-        /// Its number in the location.
-        matching: u64,
-    },
-    /// Anything else.
-    Other,
-}
-
-/// One event record.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct TimedRecord {
-    /// Time as recorded, in ticks of the location's own clock.
-    pub ticks: u64,
-    /// TimedRecord type.
-    pub class: u8,
-    /// What it says.
-    pub event: EventRecord,
-}
 
 /// Reads the event records of one location.
 #[derive(Debug)]
@@ -294,39 +78,42 @@ impl<'a> EventReader<'a> {
 
     #[inline]
     fn event(&mut self, class: u8) -> Option<EventRecord> {
-        let bytes = &mut self.chunks.bytes;
-        // Types with one packed number and no length.
         match class {
-            12 => return Some(EventRecord::Enter(self.local.regions.global(bytes.packed_u32()?))),
-            13 => return Some(EventRecord::Leave(self.local.regions.global(bytes.packed_u32()?))),
-            16 => return bytes.packed_u64().map(EventRecord::SendComplete),
-            17 => return bytes.packed_u64().map(EventRecord::ReceiveRequest),
-            21 => return bytes.packed_u64().map(EventRecord::RequestCancelled),
-            24 => return bytes.packed_u64().map(|_| EventRecord::Fork),
-            28 => {
-                return bytes
-                    .packed_u64()
-                    .map(|number| EventRecord::TaskCreate(TaskKey { team: 0, creator: 0, number }));
+            12 | 13 | 16 | 17 | 20 | 21 | 24 | 28..=30 => self.short(class),
+            _ => {
+                let mut payload = self.chunks.bytes.payload()?;
+                self.long(class, &mut payload)
             }
-            29 => {
-                return bytes
-                    .packed_u64()
-                    .map(|number| EventRecord::TaskSwitch(TaskKey { team: 0, creator: 0, number }));
-            }
-            30 => {
-                return bytes
-                    .packed_u64()
-                    .map(|number| EventRecord::TaskComplete(TaskKey { team: 0, creator: 0, number }));
-            }
-            20 => return bytes.packed_u64().map(|_| EventRecord::Other),
-            _ => {}
         }
-        let mut p = bytes.payload()?;
+    }
+
+    /// Types with one packed number and no length.
+    #[inline]
+    fn short(&mut self, class: u8) -> Option<EventRecord> {
+        let bytes = &mut self.chunks.bytes;
+        let in_process = |number| TaskKey { team: 0, creator: 0, number };
+        match class {
+            12 => Some(EventRecord::Enter(self.local.regions.global(bytes.packed_u32()?))),
+            13 => Some(EventRecord::Leave(self.local.regions.global(bytes.packed_u32()?))),
+            16 => bytes.packed_u64().map(EventRecord::SendComplete),
+            17 => bytes.packed_u64().map(EventRecord::ReceiveRequest),
+            21 => bytes.packed_u64().map(EventRecord::RequestCancelled),
+            24 => bytes.packed_u64().map(|_| EventRecord::Fork),
+            28 => bytes.packed_u64().map(|number| EventRecord::TaskCreate(in_process(number))),
+            29 => bytes.packed_u64().map(|number| EventRecord::TaskSwitch(in_process(number))),
+            30 => bytes.packed_u64().map(|number| EventRecord::TaskComplete(in_process(number))),
+            _ => bytes.packed_u64().map(|_| EventRecord::Other),
+        }
+    }
+
+    /// Types whose records give the length of their payload `p`.
+    #[inline]
+    fn long(&mut self, class: u8, p: &mut Bytes<'_>) -> Option<EventRecord> {
         Some(match class {
-            14 => EventRecord::Send { to: self.envelope(&mut p)?, request: None },
-            15 => EventRecord::Send { to: self.envelope(&mut p)?, request: Some(p.packed_u64()?) },
-            18 => EventRecord::Receive { from: self.envelope(&mut p)?, request: None },
-            19 => EventRecord::Receive { from: self.envelope(&mut p)?, request: Some(p.packed_u64()?) },
+            14 => EventRecord::Send { to: self.envelope(p)?, request: None },
+            15 => EventRecord::Send { to: self.envelope(p)?, request: Some(p.packed_u64()?) },
+            18 => EventRecord::Receive { from: self.envelope(p)?, request: None },
+            19 => EventRecord::Receive { from: self.envelope(p)?, request: Some(p.packed_u64()?) },
             22 => EventRecord::CollectiveBegin,
             23 => {
                 let (operation, communicator) = (p.u8()?, self.local.communicators.global(p.packed_u32()?));
@@ -337,6 +124,50 @@ impl<'a> EventReader<'a> {
                 EventRecord::CollectiveComplete { operation, communicator, root: p.packed_u32()? }
             }
             10 => EventRecord::Flush { until: p.full_u64()? },
+            31 => {
+                let metric = self.local.metrics.global(p.packed_u32()?);
+                self.metric(p)?;
+                EventRecord::Metric(metric)
+            }
+            32..=34 => {
+                let parameter = self.local.parameters.global(p.packed_u32()?);
+                let value = match class {
+                    32 => ParameterValue::Text(self.local.strings.global(p.packed_u32()?)),
+                    33 => ParameterValue::Number(i128::from(p.packed_u64()? as i64)),
+                    _ => ParameterValue::Number(i128::from(p.packed_u64()?)),
+                };
+                EventRecord::Parameter { parameter, value }
+            }
+            25..=27 | 53..=61 | 64 | 65 => self.threading(class, p)?,
+            35 | 36 | 38..=43 | 46..=48 => self.one_sided(class, p)?,
+            66 | 68 => EventRecord::Context(self.local.calling_contexts.global(p.packed_u32()?)),
+            67 => EventRecord::ContextLeave(self.local.calling_contexts.global(p.packed_u32()?)),
+            75 => {
+                let handle = self.local.handles.global(p.packed_u32()?);
+                let mode = p.u8()?;
+                p.packed_u32()?;
+                p.packed_u64()?;
+                EventRecord::IoBegin { handle, mode, matching: p.packed_u64()? }
+            }
+            78 => {
+                let handle = self.local.handles.global(p.packed_u32()?);
+                EventRecord::IoComplete { handle, bytes: p.packed_u64()?, matching: p.packed_u64()? }
+            }
+            _ => self.other(class),
+        })
+    }
+
+    fn other(&mut self, class: u8) -> EventRecord {
+        if class_name(class).is_none() {
+            let place = self.place;
+            self.notices.add(Notice::UnknownRecords, 1, || format!("type {class} in {place}"));
+        }
+        EventRecord::Other
+    }
+
+    /// Threads, their teams, locks and tasks.
+    fn threading(&mut self, class: u8, p: &mut Bytes<'_>) -> Option<EventRecord> {
+        Some(match class {
             53 => EventRecord::Fork,
             25 | 54 => EventRecord::Join,
             55 => EventRecord::TeamBegin(self.local.communicators.global(p.packed_u32()?)),
@@ -351,46 +182,12 @@ impl<'a> EventReader<'a> {
                 p.u8()?;
                 EventRecord::Release { lock: p.packed_u32()?, order: p.packed_u32()? }
             }
-            59 => EventRecord::TaskCreate(self.task(&mut p)?),
-            60 => EventRecord::TaskSwitch(self.task(&mut p)?),
-            61 => EventRecord::TaskComplete(self.task(&mut p)?),
-            64 => EventRecord::ThreadWait(self.thread(&mut p)?),
-            65 => EventRecord::ThreadEnd(self.thread(&mut p)?),
-            66 | 68 => EventRecord::Context(self.local.calling_contexts.global(p.packed_u32()?)),
-            67 => EventRecord::ContextLeave(self.local.calling_contexts.global(p.packed_u32()?)),
-            75 => {
-                let handle = self.local.handles.global(p.packed_u32()?);
-                let mode = p.u8()?;
-                p.packed_u32()?;
-                p.packed_u64()?;
-                EventRecord::IoBegin { handle, mode, matching: p.packed_u64()? }
-            }
-            78 => {
-                let handle = self.local.handles.global(p.packed_u32()?);
-                EventRecord::IoComplete { handle, bytes: p.packed_u64()?, matching: p.packed_u64()? }
-            }
-            31 => {
-                let metric = self.local.metrics.global(p.packed_u32()?);
-                self.metric(&mut p)?;
-                EventRecord::Metric(metric)
-            }
-            32..=34 => {
-                let parameter = self.local.parameters.global(p.packed_u32()?);
-                let value = match class {
-                    32 => ParameterValue::Text(self.local.strings.global(p.packed_u32()?)),
-                    33 => ParameterValue::Number(i128::from(p.packed_u64()? as i64)),
-                    _ => ParameterValue::Number(i128::from(p.packed_u64()?)),
-                };
-                EventRecord::Parameter { parameter, value }
-            }
-            35 | 36 | 38..=43 | 46..=48 => self.one_sided(class, &mut p)?,
-            _ => {
-                if class_name(class).is_none() {
-                    let place = self.place;
-                    self.notices.add(Notice::UnknownRecords, 1, || format!("type {class} in {place}"));
-                }
-                EventRecord::Other
-            }
+            59 => EventRecord::TaskCreate(self.task(p)?),
+            60 => EventRecord::TaskSwitch(self.task(p)?),
+            61 => EventRecord::TaskComplete(self.task(p)?),
+            64 => EventRecord::ThreadWait(self.thread(p)?),
+            65 => EventRecord::ThreadEnd(self.thread(p)?),
+            _ => self.other(class),
         })
     }
 

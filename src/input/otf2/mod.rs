@@ -15,13 +15,15 @@ mod definitions;
 mod events;
 mod local;
 mod named;
+mod records;
 
 pub use anchor::{Anchor, find};
 pub use classes::class_name;
 pub use clock::LocalClock;
 pub use definitions::{Definitions, Location, LocationId, LocationKind, RegionDefinition};
-pub use events::{Envelope, EventReader, EventRecord, ParameterValue, RmaLock, TaskKey, ThreadKey, TimedRecord};
+pub use events::EventReader;
 pub use named::{MetricMember, MetricMode, NameTables};
+pub use records::{Envelope, EventRecord, ParameterValue, RmaLock, TaskKey, ThreadKey, TimedRecord};
 
 use super::OpenError;
 use crate::base::mapped::Mapped;

@@ -10,7 +10,7 @@ use super::walk::{COMM, FORK, LOST, SAMPLE, SideClass, USER, WalkRules};
 use crate::base::cursor::bits;
 use crate::base::notice::{Notice, Notices};
 use crate::input::tracepoint::threads::Threads;
-use crate::input::tracepoint::{ClockLoss, CpuStream};
+use crate::input::tracepoint::{ClockLoss, CpuPacket, CpuStream};
 use foldhash::HashMap;
 use std::collections::BTreeMap;
 use std::ops::Range;
@@ -201,7 +201,8 @@ impl Index {
             // Stable: runs of equal times stay as they were written.
             cpu.runs.sort_by_key(|run| run.begin);
             let runs: Vec<RecordRun> = before.drain(..).chain(cpu.runs).collect();
-            let packets = runs.iter().map(|run| (run.begin, run.end, run.bytes as u64)).collect();
+            let packets =
+                runs.iter().map(|run| CpuPacket { begin: run.begin, end: run.end, bytes: run.bytes as u64 }).collect();
             let cpu_stream =
                 CpuStream { name: format!("cpu {number}"), cpu: Some(number), packets, losses: cpu.losses };
             (runs, cpu_stream)

@@ -6,6 +6,8 @@
 //! stacks), the clock, and a [`TracepointReader`] that takes fields out of records by fixed offsets ([`plan`]). Values borrow from the
 //! mapped file; nothing is allocated for a record.
 
+pub mod class;
+pub mod clock;
 pub mod format;
 pub mod head;
 pub mod plan;
@@ -13,9 +15,11 @@ pub mod reader;
 pub mod threads;
 
 use super::record::{ClassId, IntegerArray, Projection, Scope, StreamId};
-use super::stream::{Class, Loss, Packet, Stream};
+use super::stream::{Class, Stream};
 use crate::base::notice::Notices;
 use crate::base::time::{Ns, Shift};
+pub use class::{ClassSchema, ContextField};
+pub use clock::{ClockLoss, CpuPacket, CpuStream, RecorderClock};
 use format::{Field, FieldType, Format};
 use plan::TracepointPlan;
 use reader::TracepointReader;
@@ -84,118 +88,6 @@ pub trait Storage: Debug + Send + Sync {
     fn kernel_symbols(&self) -> Option<&[u8]>;
 }
 
-/// What a context of a record is.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum ContextField {
-    /// Id of the thread that ran.
-    Thread,
-    /// Its process.
-    Process,
-    /// Its name.
-    Name,
-    /// Call stack in the kernel.
-    KernelStack,
-    /// Call stack in user space.
-    UserStack,
-}
-
-impl ContextField {
-    const ALL: [ContextField; 5] = [
-        ContextField::Thread,
-        ContextField::Process,
-        ContextField::Name,
-        ContextField::KernelStack,
-        ContextField::UserStack,
-    ];
-
-    /// As the LTTng kernel tracer names it.
-    fn name(self) -> &'static str {
-        match self {
-            ContextField::Thread => "tid",
-            ContextField::Process => "pid",
-            ContextField::Name => "procname",
-            ContextField::KernelStack => "callstack_kernel",
-            ContextField::UserStack => "callstack_user",
-        }
-    }
-}
-
-/// What is known of a record class.
-#[derive(Clone, Debug, Default)]
-pub struct ClassSchema {
-    /// Name of the event as its recorder shows it.
-    pub name: String,
-    /// What all records of the kernel begin with.
-    pub common: Vec<Field>,
-    /// Its own fields.
-    pub fields: Vec<Field>,
-    /// It says which thread ran.
-    pub threads: bool,
-    /// It comes with call stacks.
-    pub stacks: bool,
-    /// See [`Class::known_as`].
-    pub known_as: Option<Cow<'static, str>>,
-}
-
-impl ClassSchema {
-    fn contexts(&self) -> impl Iterator<Item = ContextField> {
-        let stack = |c: &ContextField| matches!(c, ContextField::KernelStack | ContextField::UserStack);
-        ContextField::ALL.into_iter().filter(move |c| if stack(c) { self.stacks } else { self.threads })
-    }
-}
-
-/// A stream on the recorder's clock.
-#[derive(Clone, Debug, Default)]
-pub struct CpuStream {
-    /// Its name.
-    pub name: String,
-    /// Its CPU.
-    pub cpu: Option<u32>,
-    /// First and last time of each packet, and its bytes.
-    pub packets: Vec<(u64, u64, u64)>,
-    /// Losses: from, to, number of events where it is known.
-    pub losses: Vec<ClockLoss>,
-}
-
-/// Events that the recorder lost, in times of its clock.
-#[derive(Clone, Copy, Debug)]
-pub struct ClockLoss {
-    /// Between this time ...
-    pub from: u64,
-    /// ... and this one.
-    pub to: u64,
-    /// Number of events, where it is known.
-    pub events: Option<u64>,
-}
-
-impl ClockLoss {
-    fn on(self, clock: &RecorderClock) -> Loss {
-        Loss { from: clock.ns(self.from), to: clock.ns(self.to), events: self.events }
-    }
-}
-
-/// The recorder's clock.
-#[derive(Clone, Debug, Default)]
-pub struct RecorderClock {
-    /// Its name (`mono`, `local` ...).
-    pub name: String,
-    /// Known once it is laid on that of another trace.
-    pub uuid: Option<String>,
-    /// Ns from the origin to its zero.
-    pub base: i128,
-    /// To the common time line, where that is another.
-    pub shift: Option<Shift>,
-}
-
-impl RecorderClock {
-    /// A time on the common line; where it does not fit, the end of the line on that side.
-    #[inline(always)]
-    pub fn ns(&self, clock: u64) -> Ns {
-        let own = (self.base + i128::from(clock)).clamp(i128::from(Ns::MIN), i128::from(Ns::MAX)) as Ns;
-        self.shift.map_or(own, |shift| shift.apply(own))
-    }
-}
-
 /// An opened recording.
 #[derive(Debug)]
 pub struct TracepointTrace<S> {
@@ -241,26 +133,18 @@ impl<S: Storage> TracepointTrace<S> {
         let streams = Vec::new();
         let mut trace =
             TracepointTrace { storage, format, classes, schemas, cpu_streams, streams, environment, clock, notices };
-        trace.tell_streams();
+        trace.time_streams();
         trace
     }
 
-    /// Streams on the common time line.
-    fn tell_streams(&mut self) {
+    /// Set the times of the streams, on the common time line as it is now.
+    fn time_streams(&mut self) {
         let clock = &self.clock;
         let stream = |cpu_stream: &CpuStream| Stream {
             name: cpu_stream.name.clone(),
             stream_class: 0,
             cpu: cpu_stream.cpu,
-            packets: cpu_stream
-                .packets
-                .iter()
-                .map(|(begin, end, bytes)| Packet {
-                    begin: Some(clock.ns(*begin)),
-                    end: Some(clock.ns(*end)),
-                    bytes: *bytes,
-                })
-                .collect(),
+            packets: cpu_stream.packets.iter().map(|packet| packet.on(clock)).collect(),
             losses: cpu_stream.losses.iter().map(|loss| loss.on(clock)).collect(),
             lost_packets: 0,
         };
@@ -388,7 +272,7 @@ impl<S: Storage> TracepointTrace<S> {
     pub fn join_clock(&mut self, uuid: &str, base: i128) {
         self.clock.uuid = Some(uuid.to_owned());
         self.clock.base = base;
-        self.tell_streams();
+        self.time_streams();
     }
 
     /// Move the clock onto the offset that its uuid has in another trace, if it has one.
@@ -402,7 +286,7 @@ impl<S: Storage> TracepointTrace<S> {
     /// Lay the clock on another time line, which becomes the common one.
     pub fn shift_clocks(&mut self, shift: Shift) {
         self.clock.shift = Some(shift);
-        self.tell_streams();
+        self.time_streams();
     }
 
     /// The uuid of the clock with its offset, once it is known.

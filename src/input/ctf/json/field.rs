@@ -98,25 +98,7 @@ impl<'n, 't> Aliases<'n, 't> {
                 }
                 Ok(field)
             }
-            "fixed-length-floating-point-number" => {
-                object.only(&FIXED)?;
-                let length = object.need("length")?;
-                let size = match length.unsigned()? {
-                    bits if !real::is_format(bits) => {
-                        let what =
-                            "a floating point number has 16, 32, 64, 128 bits, or a multiple of 32 from there on";
-                        return Err(MetadataError::at(length.at, what));
-                    }
-                    bits if bits > real::MOST_BITS.into() => {
-                        let what =
-                            format!("a floating point number of {bits} bits; at most {} are read", real::MOST_BITS);
-                        return Err(MetadataError::at(length.at, what));
-                    }
-                    bits => bits as u16,
-                };
-                let (big_endian, reversed) = orders(object)?;
-                Ok(Field { align: alignment(object, "alignment")?, kind: Kind::Real { size, big_endian, reversed } })
-            }
+            "fixed-length-floating-point-number" => real_number(object),
             "variable-length-unsigned-integer" => variable(object, false, usage),
             "variable-length-signed-integer" => variable(object, true, usage),
             "null-terminated-string" => {
@@ -408,4 +390,23 @@ fn location(node: &Node<'_>) -> Read<Source> {
         return Err(MetadataError::at(steps.at, "a path ends with the name of a member"));
     }
     Ok(Source::At(Box::new(Location { scope, path, climbs: false, at: node.at })))
+}
+
+/// A number of an IEEE 754 interchange format.
+fn real_number(object: Object<'_, '_>) -> Read<Field> {
+    object.only(&FIXED)?;
+    let length = object.need("length")?;
+    let size = match length.unsigned()? {
+        bits if !real::is_format(bits) => {
+            let what = "a floating point number has 16, 32, 64, 128 bits, or a multiple of 32 from there on";
+            return Err(MetadataError::at(length.at, what));
+        }
+        bits if bits > real::MOST_BITS.into() => {
+            let what = format!("a floating point number of {bits} bits; at most {} are read", real::MOST_BITS);
+            return Err(MetadataError::at(length.at, what));
+        }
+        bits => bits as u16,
+    };
+    let (big_endian, reversed) = orders(object)?;
+    Ok(Field { align: alignment(object, "alignment")?, kind: Kind::Real { size, big_endian, reversed } })
 }

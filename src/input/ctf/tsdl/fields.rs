@@ -4,9 +4,9 @@
 //! where it is used, because the lengths and selectors inside it are bound per use. How many fields all the clones together
 //! have is bounded (`extent`).
 
+use super::attributes::{Resolved, alignment, byte_order, encoding_is_text, once};
 use super::known::Declared;
-use super::parse::{alignment, byte_order, encoding_is_text};
-use super::resolve::{Resolved, Resolver, once};
+use super::resolve::Resolver;
 use super::syntax::{Attribute, Count as WrittenCount, Declarator, Integer, Item, Label, Spec, Typed, Value, Word};
 use super::token::names;
 use crate::input::ctf::error::MetadataError;

@@ -4,6 +4,7 @@
 //! and selectors stay locations until `locate` binds them, for CTF 2 alike. Errors carry the byte offset and the chain
 //! of what was being read. CTF 1.8.3, section 7 and appendix C.
 
+mod attributes;
 mod fields;
 mod known;
 mod meaning;

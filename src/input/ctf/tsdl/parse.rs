@@ -414,38 +414,3 @@ impl<'t> Parser<'t> {
         Ok(Some(Item::Known { at, event }))
     }
 }
-
-/// A power of two.
-pub(super) fn alignment(align: i128, at: usize) -> Parsed<u64> {
-    match u64::try_from(align) {
-        Ok(align) if align.is_power_of_two() => Ok(align),
-        _ => Err(MetadataError::at(at, format!("an alignment is a power of two, not {align}"))),
-    }
-}
-
-/// The word or text that an attribute has; nothing where it is a number.
-fn word<'a>(attribute: &'a Attribute<'_>) -> &'a str {
-    match &attribute.value {
-        Value::Word(word) | Value::Text(word) => word,
-        Value::Number(_) => "",
-    }
-}
-
-/// `le`, `be`, `network`; `native` is `None`.
-pub(super) fn byte_order(attribute: &Attribute<'_>) -> Parsed<Option<bool>> {
-    match word(attribute) {
-        "le" => Ok(Some(false)),
-        "be" | "network" => Ok(Some(true)),
-        "native" => Ok(None),
-        _ => Err(MetadataError::at(attribute.value_at, "a byte order is `le`, `be`, `network` or `native`")),
-    }
-}
-
-/// True for `UTF8` and `ASCII`, false for `none`.
-pub(super) fn encoding_is_text(attribute: &Attribute<'_>) -> Parsed<bool> {
-    match word(attribute) {
-        "none" | "NONE" => Ok(false),
-        "UTF8" | "utf8" | "UTF-8" | "utf-8" | "ASCII" | "ascii" => Ok(true),
-        _ => Err(MetadataError::at(attribute.value_at, "an encoding is `none`, `UTF8` or `ASCII`")),
-    }
-}

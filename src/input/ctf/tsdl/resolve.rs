@@ -3,9 +3,10 @@
 //! Types become fields in `fields`, members get their meaning in `meaning` once all is known. The byte
 //! order and the clocks are read first, because types before their blocks use them too.
 
+use super::attributes::{Resolved, attributes, byte_order, normal_offset, once, parse_uuid};
 use super::known::{Block, Blocks, Context, Declared};
 use super::meaning::assign_meaning;
-use super::parse::{byte_order, is_keyword};
+use super::parse::is_keyword;
 use super::syntax::{Attribute, Item, Typed, Value};
 use crate::input::ctf::error::{MetadataError, MetadataWarning};
 use crate::input::ctf::extent::{Extent, check_depth, size};
@@ -13,8 +14,6 @@ use crate::input::ctf::schema::{Clock, EventClass, Field, Kind, Schema, StreamCl
 use foldhash::{HashMap, HashMapExt, HashSet};
 use std::borrow::Cow;
 use std::sync::Arc;
-
-pub(super) type Resolved<T> = Result<T, MetadataError>;
 
 pub(super) struct Resolver<'t> {
     pub(super) scopes: Vec<HashMap<Cow<'t, str>, Declared>>,
@@ -157,53 +156,6 @@ fn native_order(items: &[Item<'_>]) -> Resolved<bool> {
         }
     }
     order.ok_or_else(|| MetadataError::at(0, "there is no trace block"))
-}
-
-impl Attribute<'_> {
-    pub(super) fn number(&self) -> Resolved<u64> {
-        match &self.value {
-            Value::Number(n) => u64::try_from(*n).map_err(|_| self.refuse("an unsigned integer of 64 bits")),
-            _ => Err(self.refuse("an unsigned integer")),
-        }
-    }
-
-    pub(super) fn text(&self) -> Resolved<&str> {
-        match &self.value {
-            // A name ends at a NUL wherever it is handed on, so one that holds a NUL says two things.
-            Value::Text(text) if text.contains('\0') => Err(MetadataError::at(self.value_at, "a string holds no NUL")),
-            Value::Text(text) => Ok(text),
-            _ => Err(self.refuse("a string")),
-        }
-    }
-
-    pub(super) fn refuse(&self, expected: &str) -> MetadataError {
-        MetadataError::at(self.value_at, format!("`{}` is {expected}", self.name))
-    }
-
-    pub(super) fn unknown(&self, of: &str) -> MetadataWarning {
-        MetadataWarning { at: self.at, what: format!("{of} has no attribute `{}`", self.name) }
-    }
-}
-
-/// Puts a value where there was none.
-pub(super) fn once<T>(place: &mut Option<T>, value: T, name: &str, at: usize) -> Resolved<()> {
-    if place.replace(value).is_some() {
-        return Err(MetadataError::at(at, format!("`{name}` is given twice")));
-    }
-    Ok(())
-}
-
-/// The attributes of a block that may say nothing else.
-fn attributes<'a, 't>(body: &'a [Item<'t>]) -> impl Iterator<Item = Resolved<&'a Attribute<'t>>> {
-    body.iter().map(|item| match item {
-        Item::Attribute(attribute) => Ok(attribute),
-        Item::Assigned { at, .. } | Item::Block { at, .. } | Item::Known { at, .. } => {
-            Err(MetadataError::at(*at, "only attributes have a place here"))
-        }
-        Item::Declaration(typed, _) | Item::Typedef(typed, _) | Item::Typealias(typed, ..) => {
-            Err(MetadataError::at(typed.at, "only attributes have a place here"))
-        }
-    })
 }
 
 impl<'t> Resolver<'t> {
@@ -441,33 +393,6 @@ impl<'t> Resolver<'t> {
 
 fn unknown_type(name: &str, at: usize, of: &str) -> MetadataWarning {
     MetadataWarning { at, what: format!("{of} has no type `{name}`") }
-}
-
-/// A uuid as text (lower case) and bytes.
-fn parse_uuid(a: &Attribute<'_>) -> Resolved<(String, [u8; 16])> {
-    let wrong = || a.refuse("a uuid (32 hexadecimal digits in groups of 8, 4, 4, 4 and 12)");
-    let text = a.text()?;
-    let groups: Vec<usize> = text.split('-').map(str::len).collect();
-    let digits: Vec<u8> = text.bytes().filter(|b| *b != b'-').collect();
-    if groups != [8, 4, 4, 4, 12] || !digits.iter().all(u8::is_ascii_hexdigit) {
-        return Err(wrong());
-    }
-    let mut bytes = [0; 16];
-    for (byte, pair) in bytes.iter_mut().zip(digits.chunks(2)) {
-        let pair = std::str::from_utf8(pair).map_err(|_| wrong())?;
-        *byte = u8::from_str_radix(pair, 16).map_err(|_| wrong())?;
-    }
-    Ok((text.to_ascii_lowercase(), bytes))
-}
-
-/// Whole seconds leave the offset in cycles, so that it is below one second and not negative.
-fn normal_offset(seconds: i64, cycles: i128, frequency: u64) -> Option<(i64, u64)> {
-    if (0..i128::from(frequency)).contains(&cycles) {
-        return Some((seconds, cycles as u64));
-    }
-    let frequency = i128::from(frequency);
-    let whole = i64::try_from(cycles.div_euclid(frequency)).ok()?;
-    Some((seconds.checked_add(whole)?, u64::try_from(cycles.rem_euclid(frequency)).ok()?))
 }
 
 /// Event classes to their stream classes; those that other texts may take over.

@@ -4,7 +4,8 @@
 //! text before they are read: equal text at a token border has equal tokens, hence the same meaning (what names a place in the text,
 //! a clock or an unknown attribute, is read each time).
 
-use super::parse::{Parsed, Parser, alignment, byte_order, encoding_is_text, is_keyword};
+use super::attributes::{alignment, byte_order, encoding_is_text};
+use super::parse::{Parsed, Parser, is_keyword};
 use super::syntax::{Integer, Label, Spec, Typed, Value};
 use super::token::{Token, unescape};
 use crate::input::ctf::error::{MetadataError, MetadataWarning};

@@ -1,4 +1,4 @@
-//! The call stack of every thread at every time, as far as samples tell.
+//! The call stack of every thread at every time, as far as samples show it.
 //!
 //! In: a thread's system calls, its stack samples, its edges. Out: a *timeline*, half-open pieces that each have one
 //! interned [`Stack`]; functions get their names later, and only those that an execution needs.
@@ -13,6 +13,8 @@
 //!   keep no frame pointer), the stacks before and after are kept: they may have callers in common.
 //!
 //! Cost: linear in calls plus samples per thread, threads side by side. ALGORITHMS.md section 5.1.
+
+mod reach;
 
 use super::symbols::images::Spaces;
 use super::symbols::{AddressKind, Placed};
@@ -293,32 +295,6 @@ impl Builder<'_> {
         self.hole(Span::new(from, span.end), full);
     }
 
-    /// Where no system calls were recorded, what a thread leaves the CPU with to wait is the stack of a call: it holds
-    /// as long as the wait, and says nothing of what runs before and after.
-    fn around_waits(&self, span: Span, samples: &[Sample]) -> Vec<(Span, Sample)> {
-        let mut parts = Vec::with_capacity(samples.len());
-        let (mut from, mut first) = (span.start, 0);
-        for (i, sample) in samples.iter().enumerate() {
-            let Some(wait) = self.wait_from(sample).map(|end| Span::new(sample.time, end).clip(span)) else { continue };
-            parts.extend(self.spread(Span::new(from, wait.start), &samples[first..i]));
-            parts.push((wait, *sample));
-            (from, first) = (wait.end.max(from), i + 1);
-        }
-        parts.extend(self.spread(Span::new(from, span.end), &samples[first..]));
-        parts
-    }
-
-    /// The end of the time off the CPU that begins with a sample, where the thread waited in it.
-    fn wait_from(&self, sample: &Sample) -> Option<Ns> {
-        if sample.origin != StackOrigin::SwitchOut {
-            return None;
-        }
-        let off = self.thread.segments.get(self.thread.first_segment_after(sample.time)..)?;
-        let off: Vec<_> = off.iter().take_while(|e| !on_cpu(e.kind)).collect();
-        let waits = off.iter().any(|e| e.kind != SegmentKind::Preempted);
-        off.last().filter(|_| waits).map(|last| last.span.end)
-    }
-
     fn hole(&mut self, span: Span, full: &[Sample]) {
         if !span.is_empty() {
             let around = self.around(span, full);
@@ -342,86 +318,6 @@ impl Builder<'_> {
 
     fn program(&self, stack: Placed) -> Option<u32> {
         self.spaces.get(stack.space?).map(|s| s.program)
-    }
-
-    /// How far each of `samples` (all inside `span`) holds.
-    fn spread(&self, span: Span, samples: &[Sample]) -> Vec<(Span, Sample)> {
-        let mut parts = Vec::with_capacity(samples.len());
-        let mut from = span.start;
-        for (i, sample) in samples.iter().enumerate() {
-            let to = samples.get(i + 1).map_or(span.end, |next| self.meeting(sample, next));
-            let held = Span::new(self.backward(sample.time, from), self.forward(sample.time, to));
-            let held = held.clip(self.program_life(sample.time));
-            if !held.is_empty() {
-                parts.push((held, *sample));
-            }
-            from = to;
-        }
-        parts
-    }
-
-    /// Where two neighbouring samples of one stretch meet.
-    fn meeting(&self, a: &Sample, b: &Sample) -> Ns {
-        if let (Some(before), Some(after)) = (a.user, b.user)
-            && self.program(before) != self.program(after)
-        {
-            let began = after.space.and_then(|s| self.spaces.get(s)).map_or(b.time, |s| s.from);
-            return began.clamp(a.time, b.time);
-        }
-        let middle = a.time + (b.time - a.time) / 2;
-        match self.thread.segments.get(self.thread.first_segment_after(middle)) {
-            Some(e) if !on_cpu(e.kind) && e.span.contains(middle) && a.time <= e.span.start && e.span.end <= b.time => {
-                if e.span.start - a.time <= b.time - e.span.end {
-                    e.span.end
-                } else {
-                    e.span.start
-                }
-            }
-            _ => middle,
-        }
-    }
-
-    /// The time after `t` when the thread has run for the reach of a sample, at most `end`.
-    fn forward(&self, t: Ns, end: Ns) -> Ns {
-        let mut left = self.reach;
-        if end.saturating_sub(t) <= left {
-            return end;
-        }
-        for e in &self.thread.segments[self.thread.first_segment_after(t)..] {
-            if e.span.start >= end {
-                break;
-            }
-            let part = e.span.clip(Span::new(t, end));
-            if on_cpu(e.kind) {
-                if part.len() > left {
-                    return part.start + left;
-                }
-                left -= part.len();
-            }
-        }
-        end
-    }
-
-    /// The same backward, at least `start`.
-    fn backward(&self, t: Ns, start: Ns) -> Ns {
-        let mut left = self.reach;
-        if t.saturating_sub(start) <= left {
-            return start;
-        }
-        let before = self.thread.segments.partition_point(|e| e.span.start < t);
-        for e in self.thread.segments[..before].iter().rev() {
-            if e.span.end <= start {
-                break;
-            }
-            let part = e.span.clip(Span::new(start, t));
-            if on_cpu(e.kind) {
-                if part.len() > left {
-                    return part.end - left;
-                }
-                left -= part.len();
-            }
-        }
-        start
     }
 
     /// Put the open functions over what samples tell.
@@ -488,145 +384,4 @@ fn on_cpu(kind: SegmentKind) -> bool {
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-    use crate::analysis::timeline_builder::{HOST, PID, TimelineBuilder, thread};
-    use crate::state::timeline::{ImageChange, ImageEvent};
-
-    /// The pieces of thread 1 up to `end`: (from, stack, in a call). A hole shows what is around it.
-    fn pieces(story: &TimelineBuilder, end: Ns) -> Vec<(Ns, String, bool)> {
-        let spaces = Spaces::new(&story.0.images);
-        let lines = Timelines::new(&story.0, &spaces, false, &Ctx::new(1)).unwrap();
-        let text = |s: Stack| {
-            let user = s.user.map_or("?".to_owned(), |u| story.letters(u.stack));
-            let around = s.around.map(|(a, b)| format!("({}|{})", story.letters(a.stack), story.letters(b.stack)));
-            around.unwrap_or_default() + &user
-        };
-        let over = lines.over(thread(1), Span::new(0, end));
-        let all: Vec<_> =
-            over.map(|(span, id)| (span.start, text(lines.get(id)), lines.get(id).call.is_some())).collect();
-        for (from, stack, _) in &all {
-            assert_eq!(*stack, text(lines.get(lines.at(thread(1), *from))));
-        }
-        all
-    }
-
-    fn piece(from: Ns, stack: &str, call: bool) -> (Ns, String, bool) {
-        (from, stack.to_owned(), call)
-    }
-
-    #[test]
-    fn entry_stacks_hold_through_their_call_whichever_channel_comes_first() {
-        let mut story = TimelineBuilder::new(1);
-        story.silent_call(1, 10, 20).silent_call(1, 30, 40).silent_call(1, 50, 60);
-        story.sample(1, 9, StackOrigin::CallEntry, "AB").sample(1, 21, StackOrigin::CallExit, "AB");
-        story.sample(1, 31, StackOrigin::CallEntry, "AC").sample(1, 39, StackOrigin::CallExit, "AC");
-        story.sample(1, 61, StackOrigin::CallExit, "AD");
-        let wanted = [
-            piece(0, "?", false),
-            piece(10, "AB", true),
-            piece(20, "(AB|AC)?", false),
-            piece(30, "AC", true),
-            piece(40, "(AC|AD)?", false),
-            piece(50, "AD", true),
-            piece(60, "?", false),
-        ];
-        assert_eq!(pieces(&story, 70), wanted);
-    }
-
-    #[test]
-    fn samples_meet_midway_and_a_time_off_the_cpu_is_not_cut() {
-        let mut story = TimelineBuilder::new(1);
-        story.edge(1, 0, 20, SegmentKind::Running, 0).edge(1, 20, 60, SegmentKind::Preempted, 0);
-        story.edge(1, 60, 100, SegmentKind::Running, 0);
-        story.sample(1, 4, StackOrigin::Tick, "AB").sample(1, 16, StackOrigin::Tick, "AC");
-        story.sample(1, 70, StackOrigin::Tick, "AD");
-        story.silent_call(1, 80, 90);
-        assert_eq!(pieces(&story, 80), [piece(0, "AB", false), piece(10, "AC", false), piece(60, "AD", false)]);
-    }
-
-    #[test]
-    fn a_sample_holds_for_ten_periods_of_running_time() {
-        let mut story = TimelineBuilder::new(1);
-        story.edge(1, 0, 30, SegmentKind::Running, 0).edge(1, 30, 500, SegmentKind::Preempted, 0);
-        story.edge(1, 500, 1000, SegmentKind::Running, 0);
-        // Two ticks 4 apart: the period; the second holds for 40, of which 14 lie before the preemption.
-        story.sample(1, 12, StackOrigin::Tick, "AB").sample(1, 16, StackOrigin::Tick, "AC");
-        assert_eq!(pieces(&story, 900), [piece(0, "AB", false), piece(14, "AC", false), piece(526, "?", false)]);
-    }
-
-    #[test]
-    fn no_stack_survives_an_exec() {
-        let mut story = TimelineBuilder::new(1);
-        let exec = ImageChange::Exec { path: story.0.names.intern("server") };
-        story.edge(1, 0, 900, SegmentKind::Running, 0);
-        story.0.images.push(ImageEvent { time: 0, host: HOST, pid: PID, change: exec.clone() });
-        story.0.images.push(ImageEvent { time: 50, host: HOST, pid: PID, change: exec });
-        story.sample(1, 10, StackOrigin::Tick, "AB").call(1, 40, 60, "AC").sample(1, 61, StackOrigin::CallExit, "X");
-        let wanted = [piece(0, "AB", false), piece(40, "AC", true), piece(50, "?", true), piece(60, "?", false)];
-        assert_eq!(pieces(&story, 100), wanted);
-    }
-
-    #[test]
-    fn a_sample_after_a_long_call_tells_of_it() {
-        // The 2 first calls are long, the third is short; two samples come late: the last one for the last long call
-        // of which nothing is told, which is the first where the second has told its own stack.
-        let mut story = TimelineBuilder::new(1);
-        story.0.threads[0].life = Span::new(0, 2_000_000);
-        let (a, b) = ((100_000, 300_000), (400_000, 600_000));
-        story.silent_call(1, a.0, a.1).silent_call(1, b.0, b.1).silent_call(1, 700_000, 700_500);
-        story.sample(1, 300_100, StackOrigin::AfterCall, "AB").sample(1, 800_000, StackOrigin::AfterCall, "AC");
-        let calls = |story: &TimelineBuilder| -> Vec<String> {
-            pieces(story, 900_000).into_iter().filter(|p| p.2).map(|p| p.1).collect()
-        };
-        assert_eq!(calls(&story), ["AB", "AC", "?"]);
-        // However late the second comes, it is the same.
-        story.0.threads[0].samples[1].time = 1_900_000;
-        assert_eq!(calls(&story), ["AB", "AC", "?"]);
-        // An entry stack is believed first.
-        story.sample(1, b.0, StackOrigin::CallEntry, "AD");
-        story.0.threads[0].samples.sort_by_key(|s| s.time);
-        assert_eq!(calls(&story), ["AB", "AD", "?"]);
-    }
-
-    #[test]
-    fn open_functions_are_believed_before_samples() {
-        let mut story = TimelineBuilder::new(1);
-        story.edge(1, 0, 1000, SegmentKind::Running, 0);
-        story.sample(1, 10, StackOrigin::Tick, "AB").sample(1, 20, StackOrigin::Function, "F");
-        story.sample(1, 30, StackOrigin::Function, "FG").call(1, 40, 60, "AC");
-        story.sample(1, 50, StackOrigin::Function, "F").sample(1, 70, StackOrigin::Function, "");
-        story.0.threads[0].samples.sort_by_key(|s| s.time);
-        let wanted = [
-            piece(0, "AB", false),
-            piece(20, "F", false),
-            piece(30, "FG", false),
-            piece(40, "FG", true),
-            piece(50, "F", true),
-            piece(60, "F", false),
-            piece(70, "?", false),
-        ];
-        assert_eq!(pieces(&story, 100), wanted);
-    }
-
-    #[test]
-    fn a_hole_and_a_lost_chain_keep_what_is_around_them() {
-        let mut story = TimelineBuilder::new(1);
-        let exec = ImageChange::Exec { path: story.0.names.intern("server") };
-        story.0.images.push(ImageEvent { time: 0, host: HOST, pid: PID, change: exec.clone() });
-        story.0.images.push(ImageEvent { time: 65, host: HOST, pid: PID, change: exec });
-        story.call(1, 10, 20, "AB").call(1, 30, 40, "R").call(1, 50, 60, "AC").call(1, 70, 80, "AD");
-        let wanted = [
-            piece(0, "?", false),
-            piece(10, "AB", true),
-            piece(20, "(AB|AC)?", false),
-            piece(30, "(AB|AC)R", true),
-            piece(40, "(AB|AC)?", false),
-            piece(50, "AC", true),
-            // Another program: nothing is in common.
-            piece(60, "?", false),
-            piece(70, "AD", true),
-        ];
-        assert_eq!(pieces(&story, 80), wanted);
-    }
-}
+mod tests;

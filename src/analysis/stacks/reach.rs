@@ -1,0 +1,114 @@
+//! How far a sample holds: to the middle between it and its neighbours, over waits, within its program, and no longer
+//! than a number of sampling periods of running time.
+
+use super::{Builder, Sample, on_cpu};
+use crate::base::time::{Ns, Span};
+use crate::state::timeline::{SegmentKind, StackOrigin};
+
+impl Builder<'_> {
+    /// Where no system calls were recorded, what a thread leaves the CPU with to wait is the stack of a call: it holds as long as the
+    /// wait, and says nothing of what runs before and after.
+    pub(super) fn around_waits(&self, span: Span, samples: &[Sample]) -> Vec<(Span, Sample)> {
+        let mut parts = Vec::with_capacity(samples.len());
+        let (mut from, mut first) = (span.start, 0);
+        for (i, sample) in samples.iter().enumerate() {
+            let Some(wait) = self.wait_from(sample).map(|end| Span::new(sample.time, end).clip(span)) else { continue };
+            parts.extend(self.spread(Span::new(from, wait.start), &samples[first..i]));
+            parts.push((wait, *sample));
+            (from, first) = (wait.end.max(from), i + 1);
+        }
+        parts.extend(self.spread(Span::new(from, span.end), &samples[first..]));
+        parts
+    }
+
+    /// The end of the time off the CPU that begins with a sample, where the thread waited in it.
+    fn wait_from(&self, sample: &Sample) -> Option<Ns> {
+        if sample.origin != StackOrigin::SwitchOut {
+            return None;
+        }
+        let off = self.thread.segments.get(self.thread.first_segment_after(sample.time)..)?;
+        let off: Vec<_> = off.iter().take_while(|e| !on_cpu(e.kind)).collect();
+        let waits = off.iter().any(|e| e.kind != SegmentKind::Preempted);
+        off.last().filter(|_| waits).map(|last| last.span.end)
+    }
+
+    /// How far each of `samples` (all inside `span`) holds.
+    pub(super) fn spread(&self, span: Span, samples: &[Sample]) -> Vec<(Span, Sample)> {
+        let mut parts = Vec::with_capacity(samples.len());
+        let mut from = span.start;
+        for (i, sample) in samples.iter().enumerate() {
+            let to = samples.get(i + 1).map_or(span.end, |next| self.meeting(sample, next));
+            let held = Span::new(self.backward(sample.time, from), self.forward(sample.time, to));
+            let held = held.clip(self.program_life(sample.time));
+            if !held.is_empty() {
+                parts.push((held, *sample));
+            }
+            from = to;
+        }
+        parts
+    }
+
+    /// Where two neighbouring samples of one stretch meet.
+    fn meeting(&self, a: &Sample, b: &Sample) -> Ns {
+        if let (Some(before), Some(after)) = (a.user, b.user)
+            && self.program(before) != self.program(after)
+        {
+            let began = after.space.and_then(|s| self.spaces.get(s)).map_or(b.time, |s| s.from);
+            return began.clamp(a.time, b.time);
+        }
+        let middle = a.time + (b.time - a.time) / 2;
+        match self.thread.segments.get(self.thread.first_segment_after(middle)) {
+            Some(e) if !on_cpu(e.kind) && e.span.contains(middle) && a.time <= e.span.start && e.span.end <= b.time => {
+                if e.span.start - a.time <= b.time - e.span.end {
+                    e.span.end
+                } else {
+                    e.span.start
+                }
+            }
+            _ => middle,
+        }
+    }
+
+    /// The time after `t` when the thread has run for the reach of a sample, at most `end`.
+    fn forward(&self, t: Ns, end: Ns) -> Ns {
+        let mut left = self.reach;
+        if end.saturating_sub(t) <= left {
+            return end;
+        }
+        for e in &self.thread.segments[self.thread.first_segment_after(t)..] {
+            if e.span.start >= end {
+                break;
+            }
+            let part = e.span.clip(Span::new(t, end));
+            if on_cpu(e.kind) {
+                if part.len() > left {
+                    return part.start + left;
+                }
+                left -= part.len();
+            }
+        }
+        end
+    }
+
+    /// The same backward, at least `start`.
+    fn backward(&self, t: Ns, start: Ns) -> Ns {
+        let mut left = self.reach;
+        if t.saturating_sub(start) <= left {
+            return start;
+        }
+        let before = self.thread.segments.partition_point(|e| e.span.start < t);
+        for e in self.thread.segments[..before].iter().rev() {
+            if e.span.end <= start {
+                break;
+            }
+            let part = e.span.clip(Span::new(start, t));
+            if on_cpu(e.kind) {
+                if part.len() > left {
+                    return part.end - left;
+                }
+                left -= part.len();
+            }
+        }
+        start
+    }
+}

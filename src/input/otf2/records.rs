@@ -1,0 +1,218 @@
+//! Event records of an OTF2 location: OTF2-FACTS section 7. Ids are global; requests are local to the location.
+
+/// The part of a send or receive that matching needs. Ids are global.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Envelope {
+    /// The other side's rank in the communicator.
+    pub peer: u32,
+    /// Communicator.
+    pub communicator: u32,
+    /// Tag.
+    pub tag: u32,
+    /// Bytes of the message.
+    pub bytes: u64,
+}
+
+/// A task: the thread of its team that made it, and its number among those.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub struct TaskKey {
+    /// Communicator of the team; 0 where tasks are numbered over the whole process.
+    pub team: u32,
+    /// Thread that made it.
+    pub creator: u32,
+    /// 0 for the implicit task of a team's thread.
+    pub number: u64,
+}
+
+/// A thread that another made: by contingent and order.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub struct ThreadKey {
+    /// Communicator of all threads made that way.
+    pub contingent: u32,
+    /// Its number among them.
+    pub sequence: u64,
+}
+
+/// A parameter's value.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum ParameterValue {
+    /// By the id of the text.
+    Text(u32),
+    /// A number.
+    Number(i128),
+}
+
+/// What happens to a window's lock.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum RmaLock {
+    /// It is asked for.
+    Request,
+    /// It is had.
+    Acquire,
+    /// It is given back.
+    Release,
+}
+
+/// What a record says. RegionDefinition and communicator ids are global; requests mean something only inside the location.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum EventRecord {
+    /// A region begins.
+    Enter(u32),
+    /// A region ends.
+    Leave(u32),
+    /// A message leaves; `request` for a non-blocking send.
+    Send {
+        /// To whom.
+        to: Envelope,
+        /// Completed later under this number.
+        request: Option<u64>,
+    },
+    /// A non-blocking send completed.
+    SendComplete(u64),
+    /// A non-blocking receive was posted.
+    ReceiveRequest(u64),
+    /// A message has arrived; `request` for a non-blocking receive.
+    Receive {
+        /// From whom.
+        from: Envelope,
+        /// Posted earlier under this number.
+        request: Option<u64>,
+    },
+    /// A non-blocking operation was cancelled.
+    RequestCancelled(u64),
+    /// A collective operation begins.
+    CollectiveBegin,
+    /// A collective operation ends.
+    CollectiveEnd {
+        /// Which; OTF2's number.
+        operation: u8,
+        /// Communicator.
+        communicator: u32,
+        /// Rank of the root in the communicator; all ones where there is none.
+        root: u32,
+    },
+    /// A collective operation that a request stood for is done.
+    CollectiveComplete {
+        /// Which; OTF2's number.
+        operation: u8,
+        /// Communicator.
+        communicator: u32,
+        /// Rank of the root in the communicator; all ones where there is none.
+        root: u32,
+    },
+    /// The thread begins a parallel region, and has its team do it.
+    Fork,
+    /// The parallel region is over.
+    Join,
+    /// The thread begins to work in a team, by the team's communicator.
+    TeamBegin(u32),
+    /// It has done so.
+    TeamEnd(u32),
+    /// A task is made that some thread of the team will run.
+    TaskCreate(TaskKey),
+    /// The thread goes on with this task; the one numbered 0 is what it does as part of its team.
+    TaskSwitch(TaskKey),
+    /// The task is done.
+    TaskComplete(TaskKey),
+    /// The thread waits for another to end.
+    ThreadWait(ThreadKey),
+    /// The thread ends.
+    ThreadEnd(ThreadKey),
+    /// The thread has a lock now.
+    Acquire {
+        /// Which.
+        lock: u32,
+        /// The how-manieth time that it is taken.
+        order: u32,
+    },
+    /// It gave the lock back.
+    Release {
+        /// Which.
+        lock: u32,
+        /// As it was taken.
+        order: u32,
+    },
+    /// A calling context begins, or is found by a sample: the thread is there from now on.
+    Context(u32),
+    /// A calling context ends.
+    ContextLeave(u32),
+    /// The tracer wrote out its buffer until then, in ticks of the location's own clock: the program stood still.
+    Flush {
+        /// When it went on.
+        until: u64,
+    },
+    /// Values of a metric class or instance: [`EventReader::values`] has them.
+    Metric(u32),
+    /// A parameter of the innermost region.
+    Parameter {
+        /// Which.
+        parameter: u32,
+        /// Its value.
+        value: ParameterValue,
+    },
+    /// A window of memory is there from now on, or no longer.
+    RmaWindow(u32),
+    /// A collective operation on a window ends.
+    RmaCollectiveEnd {
+        /// Which; OTF2's number.
+        operation: u8,
+        /// The window.
+        window: u32,
+    },
+    /// A synchronisation with the ranks of a group.
+    RmaGroupSync {
+        /// The window.
+        window: u32,
+        /// The group.
+        group: u32,
+    },
+    /// The lock of a rank's part of a window is asked for, had, or given back.
+    RmaLock {
+        /// What of it.
+        what: RmaLock,
+        /// The window.
+        window: u32,
+        /// Rank whose memory it is.
+        remote: u32,
+    },
+    /// A put, a get, or an atomic operation.
+    RmaTransfer {
+        /// The window.
+        window: u32,
+        /// Rank whose memory it is.
+        remote: u32,
+        /// Size.
+        bytes: u64,
+    },
+    /// An operation on a file begins.
+    IoBegin {
+        /// Of the file.
+        handle: u32,
+        /// Reads, writes, or neither; OTF2's number.
+        mode: u8,
+        /// Its number in the location.
+        matching: u64,
+    },
+    /// It is done.
+    IoComplete {
+        /// Of the file.
+        handle: u32,
+        /// Bytes that it moved.
+        bytes: u64,
+        /// Its number in the location.
+        matching: u64,
+    },
+    /// Anything else.
+    Other,
+}
+
+/// One event record.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct TimedRecord {
+    /// Time as recorded, in ticks of the location's own clock.
+    pub ticks: u64,
+    /// TimedRecord type.
+    pub class: u8,
+    /// What it says.
+    pub event: EventRecord,
+}

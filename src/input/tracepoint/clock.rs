@@ -1,0 +1,74 @@
+//! The recorder's clock, and the packets and losses of each CPU in times of it.
+
+use crate::base::time::{Shift, Timestamp};
+use crate::input::stream::{Loss, Packet};
+
+/// The stream of one CPU, in times of the recorder's clock.
+#[derive(Clone, Debug, Default)]
+pub struct CpuStream {
+    /// Its name.
+    pub name: String,
+    /// Its CPU.
+    pub cpu: Option<u32>,
+    /// Packets in order.
+    pub packets: Vec<CpuPacket>,
+    /// Losses: from, to, number of events where it is known.
+    pub losses: Vec<ClockLoss>,
+}
+
+/// Events that the recorder lost, in times of its clock.
+#[derive(Clone, Copy, Debug)]
+pub struct ClockLoss {
+    /// Between this time ...
+    pub from: u64,
+    /// ... and this one.
+    pub to: u64,
+    /// Number of events, where it is known.
+    pub events: Option<u64>,
+}
+
+impl ClockLoss {
+    pub(super) fn on(self, clock: &RecorderClock) -> Loss {
+        Loss { from: clock.ns(self.from), to: clock.ns(self.to), events: self.events }
+    }
+}
+
+/// The recorder's clock.
+#[derive(Clone, Debug, Default)]
+pub struct RecorderClock {
+    /// Its name (`mono`, `local` ...).
+    pub name: String,
+    /// Known once the clock is aligned with that of another trace.
+    pub uuid: Option<String>,
+    /// Ns from the origin to its zero.
+    pub base: i128,
+    /// To the common time line, where that is another.
+    pub shift: Option<Shift>,
+}
+
+impl RecorderClock {
+    /// A time on the common time line, clamped to its ends.
+    #[inline(always)]
+    pub fn ns(&self, clock: u64) -> Timestamp {
+        let own =
+            (self.base + i128::from(clock)).clamp(i128::from(Timestamp::MIN), i128::from(Timestamp::MAX)) as Timestamp;
+        self.shift.map_or(own, |shift| shift.apply(own))
+    }
+}
+
+/// A packet of a CPU.
+#[derive(Clone, Copy, Debug)]
+pub struct CpuPacket {
+    /// First time stamp.
+    pub begin: u64,
+    /// Last time stamp.
+    pub end: u64,
+    /// Size.
+    pub bytes: u64,
+}
+
+impl CpuPacket {
+    pub(super) fn on(self, clock: &RecorderClock) -> Packet {
+        Packet { begin: Some(clock.ns(self.begin)), end: Some(clock.ns(self.end)), bytes: self.bytes }
+    }
+}
