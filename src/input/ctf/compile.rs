@@ -5,25 +5,20 @@
 //! addition before the next field that is wanted or that a later field needs. The steps that remain read wanted values,
 //! lengths and selectors, and fields whose size the data decides.
 //!
-//! Cost: compiling is linear in the schema, running linear in the steps. Invariant: every step is pushed by `emit`,
-//! which writes the pending addition first and returns the step's index; forward jumps are patched at that index.
+//! Cost: compiling is linear in the schema, running linear in the steps.
 
+use super::emit::{Emitter, UNKNOWN_TARGET};
 use super::phase::{Phase, contiguous_integers, element_size};
 use super::schema::{
     Bits, ByteOrders, Choice, Count, Field, Kind, Range as Values, Role, Schema, Slot, Source, StreamClass, Unit,
 };
-use super::steps::{
-    BitOrder, Body, Case, ElementKind, FieldNode, FieldShape, NodeIx, Program, SlotIx, Step, StepIx, Times,
-};
+use super::steps::{BitOrder, Body, Case, ElementKind, FieldNode, FieldShape, NodeIx, Program, SlotIx, Step, Times};
 use super::want::{Want, WantedPath};
 use crate::input::record::{FieldPath, Scope};
 use std::num::NonZeroU8;
 use std::ops::Range;
 
 const SCOPES: [Scope; 3] = [Scope::CommonContext, Scope::SpecificContext, Scope::Payload];
-
-/// Replaced by [`Compiler::patch`] when the target is known.
-const UNKNOWN_TARGET: StepIx = StepIx::new(0);
 
 /// Whether the time stamps of event headers are decoded.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -36,12 +31,9 @@ pub(super) enum TimeStamps {
 
 /// Writes the steps of a program.
 pub(super) struct Compiler {
-    pub(super) program: Program,
     /// Shown fields of all classes.
     pub(super) nodes: Vec<FieldNode>,
-    phase: Phase,
-    /// Bits to step over before the next step.
-    pending: u64,
+    out: Emitter,
     /// The clock whose time stamps are followed.
     clock: Option<usize>,
     /// Where byte orders are mixed, numbers that end inside a byte are read even if unwanted, to check the order.
@@ -75,83 +67,77 @@ enum Fallback {
 
 impl Compiler {
     pub(super) fn new(orders: ByteOrders) -> Self {
-        let (program, nodes) = (Program::default(), Vec::new());
-        Compiler { program, nodes, phase: Phase::UNKNOWN, pending: 0, clock: None, orders }
+        Compiler { nodes: Vec::new(), out: Emitter::default(), clock: None, orders }
     }
 
-    fn here(&self) -> u32 {
-        self.program.steps.len() as u32
+    /// All steps written so far, for programs in several ranges.
+    pub(super) fn finish(mut self) -> Program {
+        self.out.take()
     }
 
     /// Steps of the packet header, from the beginning of a packet.
     pub(super) fn packet_header(&mut self, schema: &Schema) -> Range<u32> {
-        let start = self.here();
-        self.phase = Phase::PACKET;
+        let start = self.out.here();
+        self.out.phase = Phase::PACKET;
         self.clock = None;
         if let Some(header) = &schema.packet_header {
             self.field(header, &Want::Nothing, MemberOf::NONE);
         }
-        self.flush();
-        start..self.here()
+        self.out.flush();
+        start..self.out.here()
     }
 
     /// Steps of the packet context, from the unknown position where the header ended.
     pub(super) fn packet_context(&mut self, stream: &StreamClass) -> Range<u32> {
-        let start = self.here();
-        self.phase = Phase::UNKNOWN;
+        let start = self.out.here();
+        self.out.phase = Phase::UNKNOWN;
         self.clock = stream.clock;
         if let Some(context) = &stream.packet_context {
             self.field(context, &Want::Nothing, MemberOf::NONE);
         }
-        self.flush();
-        start..self.here()
+        self.out.flush();
+        start..self.out.here()
     }
 
     /// Steps of the event header, and the phase behind it, where `body` begins.
     pub(super) fn event_header(&mut self, stream: &StreamClass, stamps: TimeStamps) -> (Program, Phase) {
-        self.phase = Phase::UNKNOWN;
+        self.out.phase = Phase::UNKNOWN;
         self.clock = stream.clock.filter(|_| stamps == TimeStamps::Followed);
         if let Some(header) = &stream.event_header {
             self.field(header, &Want::Nothing, MemberOf::NONE);
         }
         self.clock = None;
-        (self.take(), self.phase)
+        (self.out.take(), self.out.phase)
     }
 
     /// Steps through an event's contexts and payload, for the fields at `paths`.
     pub(super) fn body(&mut self, roots: [Option<&Field>; 3], phase: Phase, paths: &[FieldPath]) -> Body {
-        self.phase = phase;
+        self.out.phase = phase;
         for (scope, root) in SCOPES.into_iter().zip(roots) {
             let Some(root) = root else { continue };
             let wanted = (0..).zip(paths).filter(|(_, path)| path.scope == scope);
             let wanted = wanted.map(|(i, path)| WantedPath { path: &path.path, value: NodeIx::new(i) });
             self.field(root, &Want::paths(wanted.collect()), MemberOf::NONE);
         }
-        if self.program.steps.is_empty() {
-            return Body::Fixed(std::mem::take(&mut self.pending));
+        if self.out.is_empty() {
+            return Body::Fixed(self.out.take_pending());
         }
-        Body::Steps(self.take())
+        Body::Steps(self.out.take())
     }
 
     /// Steps that show all of an event's contexts and payload.
     pub(super) fn whole_body(&mut self, roots: [Option<&Field>; 3], phase: Phase) -> Body {
-        self.phase = phase;
+        self.out.phase = phase;
         for (position, (scope, root)) in SCOPES.into_iter().zip(roots).enumerate() {
             let node = self.node(MemberOf { name: None, position }, FieldShape::Scope(scope));
             match root {
                 Some(root) => self.members(root, &Want::All, Some(node)),
                 None => {
-                    self.emit(Step::Missing(node));
+                    self.out.emit(Step::Missing(node));
                 }
             }
         }
-        Body::Steps(self.take())
-    }
-
-    /// The steps written so far; the next ones belong to another program.
-    fn take(&mut self) -> Program {
-        self.flush();
-        std::mem::take(&mut self.program)
+        Body::Steps(self.out.take())
     }
 
     fn node(&mut self, member: MemberOf<'_>, shape: FieldShape) -> NodeIx {
@@ -173,66 +159,8 @@ impl Compiler {
         matches!(want, Want::All).then(|| self.node(member, shape))
     }
 
-    /// Adds a step behind the pending addition; returns its index.
-    fn emit(&mut self, step: Step) -> StepIx {
-        self.flush();
-        let index = StepIx::new(self.here());
-        self.program.steps.push(step);
-        index
-    }
-
-    fn flush(&mut self) {
-        if self.pending > 0 {
-            self.program.steps.push(Step::Skip(std::mem::take(&mut self.pending)));
-        }
-    }
-
-    /// The index of the next step.
-    fn next(&mut self) -> StepIx {
-        self.flush();
-        StepIx::new(self.here())
-    }
-
-    /// Sets the target of a loop or jump.
-    fn patch(&mut self, index: StepIx, target: StepIx) {
-        match self.program.steps.get_mut(index.get() as usize) {
-            Some(Step::Loop { end, .. }) => *end = target,
-            Some(Step::Jump(to)) => *to = target,
-            _ => debug_assert!(false, "step {index:?} has no target"),
-        }
-    }
-
-    /// The pending bits, where they fit into a step.
-    fn lead(&mut self) -> u32 {
-        match u32::try_from(self.pending) {
-            Ok(lead) => {
-                self.pending = 0;
-                lead
-            }
-            Err(_) => {
-                self.flush();
-                0
-            }
-        }
-    }
-
-    fn skip(&mut self, bits: u64) {
-        self.pending = self.pending.saturating_add(bits);
-        self.phase = self.phase.advance(bits);
-    }
-
-    fn align(&mut self, align: u64) {
-        match self.phase.padding(align) {
-            Some(padding) => self.skip(padding),
-            None => {
-                self.emit(Step::Align(align - 1));
-                self.phase = Phase::aligned(align);
-            }
-        }
-    }
-
     fn field(&mut self, field: &Field, want: &Want<'_>, member: MemberOf<'_>) {
-        self.align(field.align);
+        self.out.align(field.align);
         match &field.kind {
             Kind::Bits(bits) => {
                 let node = self.target(want, member, || FieldShape::Number(bits.show.format()));
@@ -241,24 +169,24 @@ impl Compiler {
             Kind::Variable { signed, show, saves, clock } => {
                 let node = self.target(want, member, || FieldShape::Number(show.format()));
                 let save = saves.first().copied().map(SlotIx::new);
-                self.emit(Step::Variable { node, save, signed: *signed });
+                self.out.emit(Step::Variable { node, save, signed: *signed });
                 self.after_number(saves, *clock, None);
-                self.phase = Phase::BYTE;
+                self.out.phase = Phase::BYTE;
             }
             Kind::Real { size, big_endian, reversed } => match self.target(want, member, || FieldShape::Real) {
-                None => self.skip(u64::from(*size)),
+                None => self.out.skip(u64::from(*size)),
                 Some(node) => {
                     let inside_byte = self.orders == ByteOrders::Mixed && !field.align.is_multiple_of(8);
                     let order = BitOrder { big_endian: *big_endian, reversed: *reversed, inside_byte };
-                    let lead = self.lead();
-                    self.emit(Step::Real { lead, node, size: *size, order });
-                    self.phase = self.phase.advance(u64::from(*size));
+                    let lead = self.out.lead();
+                    self.out.emit(Step::Real { lead, node, size: *size, order });
+                    self.out.phase = self.out.phase.advance(u64::from(*size));
                 }
             },
             Kind::Text(unit) => {
                 let node = self.target(want, member, || FieldShape::Text);
-                self.emit(Step::Text { node, unit: *unit });
-                self.phase = Phase::BYTE;
+                self.out.emit(Step::Text { node, unit: *unit });
+                self.out.phase = Phase::BYTE;
             }
             Kind::SizedText(unit, count) => {
                 let node = self.target(want, member, || FieldShape::Text);
@@ -296,17 +224,17 @@ impl Compiler {
     }
 
     fn members(&mut self, field: &Field, want: &Want<'_>, node: Option<NodeIx>) {
-        self.align(field.align);
+        self.out.align(field.align);
         let Kind::Struct(members) = &field.kind else { return };
         if let Some(node) = node {
-            self.emit(Step::Open(node));
+            self.out.emit(Step::Open(node));
         }
         for (position, member) in members.iter().enumerate() {
             let want = want.member(member.name());
             self.field(&member.field, &want, MemberOf { name: Some(member.name()), position });
         }
         if let Some(node) = node {
-            self.emit(Step::Close(node));
+            self.out.emit(Step::Close(node));
         }
     }
 
@@ -316,24 +244,24 @@ impl Compiler {
         let partial = !align.is_multiple_of(8) || !size.is_multiple_of(8);
         let inside_byte = self.orders == ByteOrders::Mixed && partial;
         if node.is_none() && bits.saves.is_empty() && !follows && !inside_byte {
-            return self.skip(size);
+            return self.out.skip(size);
         }
         let order = BitOrder { big_endian: bits.big_endian, reversed: bits.reversed, inside_byte };
         let save = bits.saves.first().copied().map(SlotIx::new);
-        let lead = self.lead();
-        self.emit(Step::Bits { lead, node, save, size: bits.size, signed: bits.signed, order });
-        self.phase = self.phase.advance(size);
+        let lead = self.out.lead();
+        self.out.emit(Step::Bits { lead, node, save, size: bits.size, signed: bits.signed, order });
+        self.out.phase = self.out.phase.advance(size);
         self.after_number(&bits.saves, bits.clock, NonZeroU8::new(bits.size));
     }
 
     /// Saves the last number into its other slots; updates the clock if the number is a time stamp of it.
     fn after_number(&mut self, saves: &[Slot], clock: Option<usize>, size: Option<NonZeroU8>) {
         for slot in saves.iter().skip(1) {
-            self.emit(Step::Save(*slot));
+            self.out.emit(Step::Save(*slot));
         }
         let clock = followed(clock, saves);
         if clock.is_some() && clock == self.clock {
-            self.emit(Step::Clock(size));
+            self.out.emit(Step::Clock(size));
         }
     }
 
@@ -341,31 +269,31 @@ impl Compiler {
     fn run(&mut self, count: &Count, align: u64, width: u8, wanted: Option<(NodeIx, ElementKind)>) {
         let bits = u64::from(width) * 8;
         match (count, wanted) {
-            (Count::Fixed(n), None) => return self.skip(n.saturating_mul(bits)),
+            (Count::Fixed(n), None) => return self.out.skip(n.saturating_mul(bits)),
             (_, Some((node, elements))) => {
-                self.emit(Step::Run { node, times: times(count), width, elements });
+                self.out.emit(Step::Run { node, times: times(count), width, elements });
             }
             (Count::Recorded(_), None) => {
-                self.emit(Step::SkipRun { times: times(count), bits });
+                self.out.emit(Step::SkipRun { times: times(count), bits });
             }
         }
         self.after_run(count, align, bits);
     }
 
     fn uuid(&mut self, count: &Count, align: u64, width: u8) {
-        self.emit(Step::Uuid { times: times(count), width });
+        self.out.emit(Step::Uuid { times: times(count), width });
         self.after_run(count, align, u64::from(width) * 8);
     }
 
     fn after_run(&mut self, count: &Count, align: u64, bits: u64) {
-        self.phase = match count {
-            Count::Fixed(n) => self.phase.advance(n.wrapping_mul(bits)),
+        self.out.phase = match count {
+            Count::Fixed(n) => self.out.phase.advance(n.wrapping_mul(bits)),
             Count::Recorded(_) => Phase::aligned(align.min(bits)),
         };
     }
 
     fn array(&mut self, count: &Count, element: &Field, uuid: bool, want: &Want<'_>, member: MemberOf<'_>) {
-        if let Some((bits, width)) = contiguous_integers(element, self.phase) {
+        if let Some((bits, width)) = contiguous_integers(element, self.out.phase) {
             let node = self.target(want, member, || match bits.character {
                 true => FieldShape::Text,
                 false => FieldShape::Array { element: Some((bits.show.format(), bits.signed)) },
@@ -382,10 +310,10 @@ impl Compiler {
         let node = self.compound(want, member, FieldShape::Array { element: None });
         let fixed = element_size(element);
         match (fixed, node, count) {
-            (Some(size), None, Count::Fixed(n)) => self.skip(n.saturating_mul(size)),
+            (Some(size), None, Count::Fixed(n)) => self.out.skip(n.saturating_mul(size)),
             (Some(bits), None, Count::Recorded(_)) => {
-                self.emit(Step::SkipRun { times: times(count), bits });
-                self.phase = Phase::aligned(element.align);
+                self.out.emit(Step::SkipRun { times: times(count), bits });
+                self.out.phase = Phase::aligned(element.align);
             }
             _ => {
                 let phase = if fixed.is_some() { Phase::aligned(element.align) } else { Phase::UNKNOWN };
@@ -396,70 +324,52 @@ impl Compiler {
 
     /// A loop over elements; `phase` holds at the beginning of each and behind the last.
     fn elements(&mut self, count: &Count, element: &Field, phase: Phase, node: Option<NodeIx>) {
-        let repeat = self.emit(Step::Loop { node, times: times(count), end: UNKNOWN_TARGET });
-        self.phase = phase;
+        let repeat = self.out.emit(Step::Loop { node, times: times(count), end: UNKNOWN_TARGET });
+        self.out.phase = phase;
         let want = if node.is_some() { Want::All } else { Want::Nothing };
         self.field(element, &want, MemberOf::NONE);
-        let end = self.next();
-        self.patch(repeat, end);
-        self.phase = phase;
+        let end = self.out.next();
+        self.out.patch(repeat, end);
+        self.out.phase = phase;
         if let Some(node) = node {
-            self.emit(Step::Close(node));
+            self.out.emit(Step::Close(node));
         }
     }
 
     fn select(&mut self, branches: &Branches<'_, '_>, node: Option<NodeIx>) {
         if let Some(node) = node {
-            self.emit(Step::Open(node));
+            self.out.emit(Step::Open(node));
         }
         let (slot, signed) = (slot_of(branches.by), branches.signed);
-        let select = self.emit(Step::Select { slot, first: 0, count: 0, signed, otherwise: None });
-        let before = self.phase;
+        let select = self.out.emit(Step::Select { slot, first: 0, count: 0, signed, otherwise: None });
+        let before = self.out.phase;
         let mut after: Option<Phase> = None;
         let (mut targets, mut jumps) = (Vec::new(), Vec::new());
         for (want, field) in &branches.fields {
-            targets.push(self.next());
-            self.phase = before;
+            targets.push(self.out.next());
+            self.out.phase = before;
             self.field(field, want, MemberOf::NONE);
-            jumps.push(self.emit(Step::Jump(UNKNOWN_TARGET)));
-            after = Some(after.map_or(self.phase, |p| p.join(self.phase)));
+            jumps.push(self.out.emit(Step::Jump(UNKNOWN_TARGET)));
+            after = Some(after.map_or(self.out.phase, |p| p.join(self.out.phase)));
         }
         let mut otherwise = None;
         if branches.fallback == Fallback::Missing {
-            otherwise = Some(self.next());
+            otherwise = Some(self.out.next());
             if let Some(node) = node {
-                self.emit(Step::Missing(node));
+                self.out.emit(Step::Missing(node));
             }
             after = Some(after.map_or(before, |p| p.join(before)));
         }
-        let end = self.next();
-        jumps.into_iter().for_each(|jump| self.patch(jump, end));
-        let cases = self.cases(branches, &targets);
-        if let Some(step) = self.program.steps.get_mut(select.get() as usize) {
-            let count = cases.end - cases.start;
-            *step = Step::Select { slot, first: cases.start, count, signed, otherwise };
-        }
-        self.phase = after.unwrap_or(before);
+        let end = self.out.next();
+        jumps.into_iter().for_each(|jump| self.out.patch(jump, end));
+        let cases = in_order(branches).filter_map(|(first, last, branch)| {
+            targets.get(branch).map(|target| Case { first, last, target: *target })
+        });
+        self.out.patch_select(select, cases, otherwise);
+        self.out.phase = after.unwrap_or(before);
         if let Some(node) = node {
-            self.emit(Step::Close(node));
+            self.out.emit(Step::Close(node));
         }
-    }
-
-    /// Adds the cases of a selection; values that the selector cannot have are left out.
-    fn cases(&mut self, branches: &Branches<'_, '_>, targets: &[StepIx]) -> Range<u32> {
-        let first = self.program.cases.len() as u32;
-        let (least, most) = match branches.signed {
-            true => (i64::MIN.into(), i64::MAX.into()),
-            false => (0, i128::from(u64::MAX)),
-        };
-        for ((low, high), branch) in &branches.cases {
-            let (low, high) = ((*low).max(least), (*high).min(most));
-            if let (true, Some(target)) = (low <= high, targets.get(*branch)) {
-                let in_order = |v: i128| if branches.signed { (v as i64 as u64) ^ (1 << 63) } else { v as u64 };
-                self.program.cases.push(Case { first: in_order(low), last: in_order(high), target: *target });
-            }
-        }
-        first..self.program.cases.len() as u32
     }
 }
 
@@ -485,4 +395,18 @@ fn slot_of(source: &Source) -> Slot {
 /// The clock that a number updates: the time stamp at the end of a packet updates none.
 fn followed(clock: Option<usize>, saves: &[Slot]) -> Option<usize> {
     clock.filter(|_| !saves.contains(&Role::End.slot()))
+}
+
+/// The values of each branch in the unsigned order of a [`Case`], without values that the selector cannot have.
+fn in_order(branches: &Branches<'_, '_>) -> impl Iterator<Item = (u64, u64, usize)> {
+    let signed = branches.signed;
+    let (least, most) = match signed {
+        true => (i64::MIN.into(), i64::MAX.into()),
+        false => (0, i128::from(u64::MAX)),
+    };
+    let unsigned = move |v: i128| if signed { (v as i64 as u64) ^ (1 << 63) } else { v as u64 };
+    branches.cases.iter().filter_map(move |((low, high), branch)| {
+        let (low, high) = ((*low).max(least), (*high).min(most));
+        (low <= high).then(|| (unsigned(low), unsigned(high), *branch))
+    })
 }

@@ -10,51 +10,11 @@
 //! explicit steps up.
 
 use super::error::MetadataError;
-use super::schema::{
-    Bits, Choice, Count, EventClass, Field, Kind, Location, Member, Range, Root, Schema, Show, Slot, Source,
-    StreamClass,
-};
-use super::schema::{Label, Role};
+use super::schema::{Count, EventClass, Field, Kind, Location, Member, Role, Root, Schema, Slot, Source, StreamClass};
+use super::slots::{Binding, ORDER, Roots, Slots, Way, apply};
 use foldhash::{HashMap, HashMapExt};
 use std::cell::RefCell;
 use std::sync::Arc;
-
-/// A way from a root to a field: positions of members and options; elements of arrays count as position 0.
-type Way = Vec<u32>;
-
-/// The structures that a reference may lead into, in reading order.
-struct Roots<'s> {
-    all: [Option<&'s mut Field>; 6],
-    /// Changes when a structure is another than before under the same root.
-    owners: [usize; 6],
-}
-
-/// Slots given so far.
-struct Slots {
-    next: Slot,
-    by_targets: HashMap<Targets, Slot>,
-    /// Those of one event: with targets in its own structures.
-    of_event: HashMap<Targets, Slot>,
-}
-
-/// Fields that hold one number: root, whose it is, and the way to it.
-type Targets = Vec<(Root, usize, Way)>;
-
-/// A reference that was found, and where it leads.
-struct Binding {
-    root: Root,
-    way: Way,
-    targets: Vec<(Root, Way)>,
-}
-
-const ORDER: [Root; 6] = [
-    Root::PacketHeader,
-    Root::PacketContext,
-    Root::EventHeader,
-    Root::CommonContext,
-    Root::SpecificContext,
-    Root::Payload,
-];
 
 /// Binds all references of a schema. Event classes that another schema holds too are bound there, in slots below
 /// `schema.slots`.
@@ -273,17 +233,6 @@ fn child(field: &Field, i: u32) -> Option<&Field> {
     }
 }
 
-fn child_mut(field: &mut Field, i: u32) -> Option<&mut Field> {
-    let i = i as usize;
-    match &mut field.kind {
-        Kind::Struct(members) => members.get_mut(i).map(|m| &mut m.field),
-        Kind::Variant { options, .. } => options.get_mut(i).map(|o| &mut o.field),
-        Kind::Array { element, .. } => Some(element),
-        Kind::Optional { field, .. } => Some(field),
-        _ => None,
-    }
-}
-
 /// Walks down `path` from `field` at `way`, and calls `reach` with the way to each integer at its end that is read
 /// before the field at `before`. True where the path leads to an integer whatever the data selects: in each option of
 /// a variant. An array holds no single value, so it is entered only on the way to the referring field.
@@ -322,145 +271,4 @@ fn follow<'r>(
         }
         _ => false,
     }
-}
-
-fn apply(roots: &mut Roots<'_>, slots: &mut Slots, binding: &Binding) -> Result<(), MetadataError> {
-    let place = |root: Root| ORDER.iter().position(|r| *r == root).unwrap_or(0);
-    let key: Targets = binding
-        .targets
-        .iter()
-        .map(|(root, way)| (*root, roots.owners.get(place(*root)).copied().unwrap_or(0), way.clone()))
-        .collect();
-    let fresh = slots.next;
-    let known = match key.iter().any(|(root, ..)| *root >= Root::SpecificContext) {
-        true => &mut slots.of_event,
-        false => &mut slots.by_targets,
-    };
-    let slot = *known.entry(key).or_insert(fresh);
-    let mut signed: Option<bool> = None;
-    let mut kinds = Vec::with_capacity(binding.targets.len());
-    let mut labels = Labels::Unknown;
-    for (root, way) in &binding.targets {
-        let Some(target) = roots.all.get_mut(place(*root)).and_then(|f| f.as_deref_mut()) else { continue };
-        let Some(field) = way.iter().try_fold(target, |field, i| child_mut(field, *i)) else { continue };
-        let (saves, is_signed, show) = match &mut field.kind {
-            Kind::Bits(Bits { saves, signed, show, .. }) | Kind::Variable { saves, signed, show, .. } => {
-                (saves, *signed, show)
-            }
-            _ => continue,
-        };
-        if slot == fresh {
-            saves.push(slot);
-        }
-        kinds.push(match show {
-            Show::Boolean => TargetKind::Boolean,
-            Show::Flags(_) => TargetKind::Bits,
-            Show::Number | Show::Labels(_) => TargetKind::Integer,
-        });
-        if *signed.get_or_insert(is_signed) != is_signed {
-            kinds.push(TargetKind::Bits);
-        }
-        labels = labels.and(if let Show::Labels(found) = show { Some(found.clone()) } else { None });
-    }
-    if slot == fresh {
-        slots.next = fresh.checked_add(1).ok_or_else(|| MetadataError::at(0, "too many lengths and selectors"))?;
-    }
-    let Some(top) = roots.all.get_mut(place(binding.root)).and_then(|f| f.as_deref_mut()) else { return Ok(()) };
-    let Some(field) = binding.way.iter().try_fold(top, |field, i| child_mut(field, *i)) else { return Ok(()) };
-    set_source(field, slot, signed.unwrap_or(false), &kinds, &labels)
-}
-
-/// The labels of all fields that may hold a selector.
-enum Labels {
-    /// No field was looked at.
-    Unknown,
-    /// All have these, or none has any.
-    Same(Option<Arc<[Label]>>),
-    /// They differ: the same value means one option here and another there.
-    Differ,
-}
-
-impl Labels {
-    /// With those of one more field.
-    fn and(self, found: Option<Arc<[Label]>>) -> Labels {
-        match self {
-            Labels::Unknown => Labels::Same(found),
-            Labels::Same(known) if known == found => Labels::Same(known),
-            Labels::Same(_) | Labels::Differ => Labels::Differ,
-        }
-    }
-}
-
-/// What a length or selector is held by.
-#[derive(Clone, Copy, PartialEq)]
-enum TargetKind {
-    Integer,
-    Boolean,
-    /// Something that is neither, or sometimes signed and sometimes not.
-    Bits,
-}
-
-/// Puts the slot into the referring field; checks that the target can serve it.
-fn set_source(
-    field: &mut Field,
-    slot: Slot,
-    is_signed: bool,
-    kinds: &[TargetKind],
-    labels: &Labels,
-) -> Result<(), MetadataError> {
-    let integers = kinds.iter().all(|k| *k == TargetKind::Integer);
-    let refuse = |source: &Source, fits: bool, what: &str| match source {
-        Source::At(location) if !fits => Err(MetadataError::at(location.at, what)),
-        _ => Ok(()),
-    };
-    let unsigned_only =
-        |source: &Source| refuse(source, integers && !is_signed, "a length is held by unsigned integers");
-    match &mut field.kind {
-        Kind::SizedText(_, Count::Recorded(source))
-        | Kind::Blob { count: Count::Recorded(source), .. }
-        | Kind::Array { count: Count::Recorded(source), .. } => {
-            unsigned_only(source)?;
-            *source = Source::Slot(slot);
-        }
-        Kind::Variant { by, signed, options } => {
-            refuse(by, integers, "a selector is held by integers, all signed or all unsigned")?;
-            if let Source::At(location) = by {
-                select_by_labels(options, labels, location)?;
-            }
-            (*by, *signed) = (Source::Slot(slot), is_signed);
-        }
-        Kind::Optional { by, signed, ranges, .. } => {
-            let booleans = kinds.iter().all(|k| *k == TargetKind::Boolean);
-            let fits = if ranges.is_some() { integers } else { booleans };
-            refuse(by, fits, "the selector of an optional is a boolean, or an integer where there are ranges")?;
-            (*by, *signed) = (Source::Slot(slot), is_signed);
-        }
-        _ => {}
-    }
-    Ok(())
-}
-
-/// CTF 1.8: an option is selected by the values of the label that has its name. Options that have ranges keep them.
-fn select_by_labels(options: &mut [Choice], labels: &Labels, location: &Location) -> Result<(), MetadataError> {
-    if options.iter().all(|o| !o.escaped) {
-        return Ok(());
-    }
-    let labels = match labels {
-        Labels::Same(Some(labels)) => labels,
-        Labels::Same(None) | Labels::Unknown => {
-            return Err(MetadataError::at(location.at, "the selector of a variant must be an enumeration"));
-        }
-        Labels::Differ => {
-            let what = "the selector lies in options of a variant that have different enumerations";
-            return Err(MetadataError::at(location.at, what));
-        }
-    };
-    let places: HashMap<&str, usize> = labels.iter().enumerate().rev().map(|(i, l)| (&*l.name, i)).collect();
-    for option in options {
-        let by_name = |name: &str| places.get(name).and_then(|i| labels.get(*i)).map(|l| l.ranges.clone());
-        // LTTng writes `_name` for an option whose label it left as `name`.
-        let ranges: Option<Vec<Range>> = by_name(&option.written).or_else(|| by_name(option.name()));
-        option.ranges = ranges.unwrap_or_default();
-    }
-    Ok(())
 }

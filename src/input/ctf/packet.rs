@@ -114,7 +114,7 @@ impl PacketHeaderReader {
         let streams = schema.streams.iter().map(context).collect();
         let header_roles = roles_of(schema.packet_header.as_ref());
         let magic = magic_of(schema);
-        PacketHeaderReader { program: compiler.program, header, header_roles, uuid: schema.uuid_bytes, magic, streams }
+        PacketHeaderReader { program: compiler.finish(), header, header_roles, uuid: schema.uuid_bytes, magic, streams }
     }
 
     /// Read the header and context of the packet that the decoder has entered.

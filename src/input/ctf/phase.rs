@@ -9,6 +9,12 @@ pub(super) struct Phase {
     residue: u64,
 }
 
+impl Default for Phase {
+    fn default() -> Self {
+        Phase::UNKNOWN
+    }
+}
+
 impl Phase {
     /// Nothing is known.
     pub(super) const UNKNOWN: Phase = Phase { modulus: 1, residue: 0 };
