@@ -1,10 +1,10 @@
-//! What happens when there is no memory: one line and exit status 1, with the terminal as it was, instead of SIGABRT.
+//! Running out of memory: one line and exit status 1, with the terminal as it was, instead of SIGABRT.
 //!
-//! The second file with `unsafe` (an allocator has no other interface). It hands everything to the system's allocator and
-//! looks at what comes back. Nothing on the way out may allocate: the line is put together on the stack and written to the
-//! descriptor. Those who can do with less ask through [`try_reserve`] and are told; threads begin where there is
-//! [room for them](room_for_threads). A limit of the address space (`ulimit -v`)
-//! ends here; a cgroup's ends in a kill that nobody can catch. Cost: a comparison per allocation.
+//! The second file with `unsafe` (an allocator has no other interface). It hands everything to the system's allocator
+//! and looks at what comes back. Nothing on the way out may allocate: the line is put together on the stack and written
+//! to the descriptor. Code that can do with less asks through [`try_reserve`] and gets an error; threads start only
+//! where there is [room for them](room_for_threads). A limit of the address space (`ulimit -v`) ends here; a cgroup's
+//! ends in a kill that no process can catch. Cost: a comparison per allocation.
 
 use std::alloc::{GlobalAlloc, Layout, System};
 use std::cell::Cell;
@@ -20,10 +20,10 @@ thread_local! {
     static TRIES: Cell<bool> = const { Cell::new(false) };
 }
 
-/// Somebody is on the way out.
+/// A thread is ending the process.
 static ENDING: AtomicBool = AtomicBool::new(false);
 
-/// What to do on the way out.
+/// Called before the process exits.
 static FAREWELL: Mutex<Option<fn()>> = Mutex::new(None);
 
 /// Run `farewell`, which may not allocate, before the process ends for want of memory.
@@ -42,8 +42,8 @@ pub fn try_reserve<T>(list: &mut Vec<T>, more: usize) -> Result<(), TryReserveEr
 /// Address space that a thread takes to begin: its stack, and what the C library and the runtime keep for it.
 const THREAD: usize = (2 << 20) + (256 << 10);
 
-/// `Err` where there is no memory for so many threads to begin: the C library aborts the process when a thread that has begun
-/// finds none for what it keeps of it, before anybody could say so.
+/// `Err` where there is no memory for so many threads to begin: the C library aborts the process when a thread that has
+/// begun finds none for what it keeps of it, before any code could report it.
 pub fn room_for_threads(number: usize) -> Result<(), TryReserveError> {
     try_reserve(&mut Vec::<u8>::new(), number.saturating_mul(THREAD))
 }
@@ -82,7 +82,7 @@ fn exhausted(size: usize) -> *mut u8 {
     if TRIES.get() {
         return std::ptr::null_mut();
     }
-    // Whoever comes second waits for the first to end the process.
+    // A second thread waits for the first to end the process.
     if ENDING.swap(true, Ordering::SeqCst) {
         loop {
             std::thread::park();
@@ -124,7 +124,7 @@ fn decimal(mut number: usize, digits: &mut [u8; 20]) -> &[u8] {
 /// Leave without running what others left to be done at the end: it might allocate, or wait for this thread.
 fn exit_now() -> ! {
     #[allow(unsafe_code)]
-    // SAFETY: `_exit` takes any status and returns to nobody.
+    // SAFETY: `_exit` takes any status and does not return.
     unsafe {
         libc::_exit(1)
     }

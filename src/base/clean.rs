@@ -1,12 +1,12 @@
 //! Text from a trace is untrusted: nothing in it may steer a terminal or deceive a reader.
 //!
-//! Control characters (C0, DEL, C1), line and paragraph separators, and all that Unicode knows as invisible or as steering
-//! the direction of text are written as escapes. All that is drawn, printed or put in JSON goes through here.
+//! Control characters (C0, DEL, C1), line and paragraph separators, and all that Unicode knows as invisible or as
+//! steering the direction of text are written as escapes. All that is drawn, printed or put in JSON goes through here.
 
 use std::borrow::Cow;
 
-/// Characters that are not seen, or change how others are: General_Category Cf, Default_Ignorable_Code_Point and Bidi_Control
-/// (Unicode 16), with the separators of lines and paragraphs. First and last of each run, ascending.
+/// Characters that are not seen, or change how others are: General_Category Cf, Default_Ignorable_Code_Point and
+/// Bidi_Control (Unicode 16), with the separators of lines and paragraphs. First and last of each run, ascending.
 const INVISIBLE: [(char, char); 25] = [
     ('\u{ad}', '\u{ad}'),
     ('\u{34f}', '\u{34f}'),

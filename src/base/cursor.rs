@@ -111,7 +111,7 @@ fn bits_slowly(data: &[u8], start: usize, shift: u32, size: u32, big: bool) -> O
 mod tests {
     use super::*;
 
-    /// Bit by bit, as the specification tells it.
+    /// Bit by bit, as the specification describes it.
     fn obvious(data: &[u8], at: u64, size: u32, big: bool) -> Option<u64> {
         let mut value = 0u64;
         for i in 0..u64::from(size) {
@@ -129,7 +129,8 @@ mod tests {
     #[test]
     fn any_size_at_any_offset_in_both_orders() {
         let data: Vec<u8> = (0..19u32).map(|i| (i * 151 + 43) as u8 ^ (i as u8) << 3).collect();
-        // Bit by bit is slow under Miri: there a part of all offsets, with every size that begins or ends in another byte.
+        // Bit by bit is slow under Miri: there a part of all offsets, with every size that begins or ends in another
+        // byte.
         let step = if cfg!(miri) { 13 } else { 1 };
         for at in (0..160).step_by(step) {
             for size in (1..=64).step_by(step / 2 + 1) {

@@ -1,7 +1,7 @@
 //! Numbers as people read them: three significant digits and a unit, never wider than nine columns.
 //!
 //! In: nanoseconds, bytes, counts, shares, deviations. Out: short text of known greatest width, so that columns line
-//! up without measuring. A sign stands before every difference: colour alone never tells the direction.
+//! up without measuring. Every difference has a sign: colour alone never shows the direction.
 
 use super::time::Ns;
 

@@ -1,10 +1,11 @@
 //! Writing a file: it appears whole or not at all, and leaves nothing behind when that is broken off.
 //!
-//! A file without a name is filled and flushed to the disk (`O_TMPFILE`); then it gets its name, at once. Only to take another
-//! file's place does it need a second, hidden name for a moment, because a link cannot replace. Where the file system has no
-//! files without a name, it has the hidden name from the start. Whoever is killed in that time leaves the hidden name:
-//! the writer holds a lock on the file, so that the next one can tell leftovers from work in progress, and removes them.
-//! Last the folder is flushed, or a crash of the machine could take the name back. Cost: the bytes, two flushes, and the entries of the folder.
+//! A file without a name is filled and flushed to the disk (`O_TMPFILE`); then it gets its name, at once. Only to take
+//! another file's place does it need a second, hidden name for a moment, because a link cannot replace. Where the file
+//! system has no files without a name, it has the hidden name from the start. A process that is killed in that time
+//! leaves the hidden name: the writer holds a lock on the file, so that the next one can distinguish leftovers from
+//! work in progress, and removes them. Last the folder is flushed, or a crash of the machine could take the name back.
+//! Cost: the bytes, two flushes, and the entries of the folder.
 
 use super::allocator::room_for_threads;
 use rustix::fs::{AtFlags, CWD, FlockOperation};
@@ -19,11 +20,11 @@ use std::sync::{Mutex, PoisonError};
 /// How hidden names begin.
 const HIDDEN: &str = ".whyslow-";
 
-/// Hidden names that exist now, for those who end the process. Whoever makes one holds the lock until it is there; whoever ends the
-/// process keeps it, so that none is made after they were removed.
+/// Hidden names that exist now, for the code that ends the process. A writer holds the lock until the name exists; the
+/// code that ends the process keeps it, so that none is made after they were removed.
 static UNFINISHED: Mutex<Vec<PathBuf>> = Mutex::new(Vec::new());
 
-/// What to do with a file that has the name already.
+/// The treatment of an existing file of that name.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Existing {
     /// Leave it: the error is [`ErrorKind::AlreadyExists`].
@@ -32,7 +33,7 @@ pub enum Existing {
     Replace,
 }
 
-/// Write `bytes` to a file. A link to a file means that file; one to nothing is refused, since nobody can have meant it.
+/// Write `bytes` to a file. A link to a file means that file; a dangling link is refused, since it cannot be intended.
 pub fn write(path: &Path, bytes: &[u8], existing: Existing) -> io::Result<()> {
     let target = target(path)?;
     let folder = target.parent().filter(|p| !p.as_os_str().is_empty()).unwrap_or(Path::new("."));
@@ -53,7 +54,7 @@ pub fn write(path: &Path, bytes: &[u8], existing: Existing) -> io::Result<()> {
     File::open(folder)?.sync_all().or_else(|e| if e.kind() == ErrorKind::InvalidInput { Ok(()) } else { Err(e) })
 }
 
-/// Remove what a signal would leave behind, and let nobody make more: it is called on the way out. Waits for somebody who is just
+/// Remove what a signal would leave behind, and allow no more: called on the way out. Waits for a writer that is just
 /// making a name, but not for long.
 pub fn remove_unfinished() {
     const TRIES: u32 = 200;
@@ -112,7 +113,7 @@ fn nameless(folder: &Path) -> Option<File> {
 }
 
 fn fill(file: &mut File, bytes: &[u8]) -> io::Result<()> {
-    // Not every file system has locks; without one the file is taken for a leftover by nobody, or by all.
+    // Not every file system has locks; without one either no process takes the file for a leftover, or all do.
     let _ = rustix::fs::flock(&*file, FlockOperation::LockExclusive);
     file.write_all(bytes)?;
     file.sync_all()
@@ -167,14 +168,14 @@ fn place(hidden: &Hidden, target: &Path, existing: Existing) -> io::Result<()> {
     match existing {
         Existing::Replace => std::fs::rename(&hidden.0, target),
         Existing::Keep => match std::fs::hard_link(&hidden.0, target) {
-            // A file system without links: nobody else may come between the two steps.
+            // A file system without links: no other process may come between the two steps.
             Err(e) if e.kind() != ErrorKind::AlreadyExists && !target.exists() => std::fs::rename(&hidden.0, target),
             other => other,
         },
     }
 }
 
-/// Remove hidden files that nobody writes any more.
+/// Remove hidden files without a writer.
 fn remove_leftovers(folder: &Path) {
     for entry in std::fs::read_dir(folder).into_iter().flatten().flatten() {
         let is_ours = entry.file_name().as_encoded_bytes().starts_with(HIDDEN.as_bytes());

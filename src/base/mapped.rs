@@ -1,11 +1,11 @@
 //! The bytes of a file: a read-only mapping of a regular file, or its contents read into memory.
 //!
-//! One of two files with `unsafe` (the other is `base/allocator.rs`). The contract of a mapping (nobody changes the file) cannot be enforced: another
-//! process may write to it, which changes values that we read and no more, since nothing here trusts two reads
-//! to agree on anything but length; or truncate it, which turns an access behind the new end into SIGBUS. A handler
-//! puts zeros in place of the pages that went away, so the reader goes on and meets damage, and the mapping tells
-//! that it was [lost](Mapped::lost). Rejected: reading everything into memory (three times slower, and as much memory
-//! as the trace has bytes), and a lock on the file, which nobody else would obey.
+//! One of two files with `unsafe` (the other is `base/allocator.rs`). The contract of a mapping (no process changes the
+//! file) cannot be enforced: another process may write to it, which changes values that we read and no more, since
+//! nothing here trusts two reads to agree on anything but length; or truncate it, which turns an access behind the new
+//! end into SIGBUS. A handler puts zeros in place of the pages that went away, so the reader goes on and meets damage,
+//! and the mapping reports that it was [lost](Mapped::lost). Rejected: reading everything into memory (three times
+//! slower, and as much memory as the trace has bytes), and a lock on the file, which no other process would obey.
 //!
 //! The handler may neither lock nor allocate: it walks a list of guards that only grows; the guard of a mapping that
 //! is gone is used again. A fault elsewhere goes to the handler that was there before ours.
@@ -21,9 +21,9 @@ use std::sync::{Mutex, OnceLock};
 
 /// Open a file for reading if it is a regular one, without ever waiting for it.
 ///
-/// What a name stands for is only known once it is open: a pipe would wait for its writer, a terminal may become the
-/// controlling one, and whatever was asked about the name before may have been replaced since. So the file is opened without
-/// waiting, then the descriptor is asked.
+/// The kind of a file is only known once it is open: a pipe would wait for its writer, a terminal may become the
+/// controlling one, and whatever was asked about the name before may have been replaced since. So the file is opened
+/// without waiting, then the descriptor is asked.
 pub fn open_regular(path: &Path) -> io::Result<File> {
     let file = OpenOptions::new().read(true).custom_flags(libc::O_NONBLOCK | libc::O_NOCTTY).open(path)?;
     if !file.metadata()?.is_file() {
@@ -105,7 +105,7 @@ impl Guarded {
         Some(Guarded { bytes, guard, path: path.to_owned(), inode: about.ino() })
     }
 
-    /// The handler saw it, or the rest of the last page went away, which no signal tells.
+    /// The handler saw it, or the rest of the last page went away, which raises no signal.
     fn lost(&self) -> bool {
         let shorter = |now: Metadata| now.ino() == self.inode && now.len() < self.bytes.len() as u64;
         self.guard.lost.load(Ordering::Acquire) || std::fs::metadata(&self.path).is_ok_and(shorter)
@@ -114,12 +114,12 @@ impl Guarded {
 
 impl Drop for Guarded {
     fn drop(&mut self) {
-        // Before the addresses are given back: nobody else's fault may be taken for ours.
+        // Before the addresses are given back: a fault of other memory must not be taken for ours.
         self.guard.start.store(FREE, Ordering::SeqCst);
     }
 }
 
-/// What the handler knows of a mapping.
+/// A mapping, as the handler sees it.
 #[derive(Debug)]
 struct Guard {
     /// First address, or [`FREE`].

@@ -1,10 +1,11 @@
 //! Obeying a memory limit: work that would need more is ended, with one line, before the system ends it with none.
 //!
-//! The limit is the user's (`--memory`), else that of the control group in which the process runs (a container's, a service's),
-//! whose end is a kill that nobody can catch: it is read beforehand. A watcher looks at what the process holds every few
-//! milliseconds (the pages of its own; mapped files are the system's, which takes them back when it needs to) and cancels the
-//! work once that is more than the limit. So the limit may be passed by what is allocated between two looks and until the
-//! work sees its cancel flag; of a group's limit an eighth is left for that, and for what the kernel holds for the process.
+//! The limit is the user's (`--memory`), else that of the control group in which the process runs (a container's, a
+//! service's), whose end is a kill that no process can catch: it is read beforehand. A watcher looks at what the
+//! process holds every few milliseconds (the pages of its own; mapped files are the system's, which takes them back
+//! when it needs to) and cancels the work once that is more than the limit. So the limit may be passed by what is
+//! allocated between two looks and until the work sees its cancel flag; of a group's limit an eighth is left for that,
+//! and for what the kernel holds for the process.
 
 use super::allocator::room_for_threads;
 use super::ctx::Cancel;
@@ -17,7 +18,7 @@ use std::time::Duration;
 /// Between two looks.
 const PAUSE: Duration = Duration::from_millis(5);
 
-/// Where control groups are.
+/// The mount point of control groups.
 const GROUPS: &str = "/sys/fs/cgroup";
 
 /// How much may be held.
@@ -56,8 +57,8 @@ pub enum MemoryError {
     /// The group's end was near.
     #[error("out of memory: the control group may hold {}, and more is needed; raise its limit, use fewer --threads, or ask of a shorter trace", size(*.0))]
     Group(u64),
-    /// Nobody says how much is held.
-    #[error("--memory: this system does not tell how much memory a process holds; leave the option out")]
+    /// The system does not report how much is held.
+    #[error("--memory: this system does not report how much memory a process holds; leave the option out")]
     Unknown,
     /// There is no thread to look.
     #[error("out of memory: the system gives no thread to watch the limit; raise its limits, or use fewer --threads")]
@@ -101,7 +102,7 @@ pub fn within<T>(limit: Option<Limit>, cancel: &Cancel, job: impl FnOnce() -> T)
         room_for_threads(1).map_err(|_| MemoryError::Unwatched)?;
         let thread = std::thread::Builder::new().name("memory".into()).spawn_scoped(scope, watch);
         thread.map_err(|_| MemoryError::Unwatched)?;
-        // Told on the way out of a panic as well.
+        // Sent on the way out of a panic as well.
         let ends = OnDrop(|| watched.enter(Stage::Ended));
         watched.until_begun();
         let result = job();
@@ -119,7 +120,7 @@ enum Stage {
     Ended,
 }
 
-/// What a job and the thread that watches it tell each other. Neither telling nor waiting takes memory.
+/// The messages between a job and the thread that watches it. Neither sending nor waiting takes memory.
 #[derive(Debug, Default)]
 struct Watched {
     stage: Mutex<Stage>,
@@ -176,9 +177,9 @@ fn kib(text: &str, name: &str) -> Option<u64> {
     kib.trim().parse::<u64>().ok()?.checked_mul(1024)
 }
 
-/// The smallest limit of the groups that a process belongs to, by its `/proc/PID/cgroup`, and of those around them; of version 2
-/// (`0::/path`, `memory.max`) and 1 (`4:memory:/path`, `memory.limit_in_bytes`). In a container the path may lead nowhere: then
-/// the root is the container's own group.
+/// The smallest limit of the groups that a process belongs to, by its `/proc/PID/cgroup`, and of those around them; of
+/// version 2 (`0::/path`, `memory.max`) and 1 (`4:memory:/path`, `memory.limit_in_bytes`). In a container the path may
+/// lead nowhere: then the root is the container's own group.
 fn group(root: &Path, of: &str) -> Option<u64> {
     let memberships = of.lines().filter_map(|line| {
         let mut parts = line.splitn(3, ':').skip(1);
@@ -246,7 +247,7 @@ mod tests {
         assert_eq!(of("0::/elsewhere\n"), None);
         file("memory.max", "500\n");
         assert_eq!(of("0::/elsewhere\n"), Some(500));
-        assert_eq!(of("odd\n"), None);
+        assert_eq!(of("other\n"), None);
         assert!(Limit::new(Some(1)) == Some(Limit::Asked(1)) && Limit::Group(800).bytes() == 700);
         assert!(MemoryError::from(Limit::Group(1 << 30)).to_string().contains("1GiB"));
     }

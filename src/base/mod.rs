@@ -1,4 +1,5 @@
-//! The foundation of all other modules: time, ids and names, notices, file bytes, ordered parallel work, small statistics.
+//! The foundation of all other modules: time, ids and names, notices, file bytes, ordered parallel work, small
+//! statistics.
 
 pub mod allocator;
 pub mod clean;

@@ -1,16 +1,16 @@
 //! Small handles and interned names.
 //!
 //! A handle is a `u32` newtype made only by its table (ARCHITECTURE.md rule 3). [`Names`] stores each distinct
-//! text once; ids are given in order of first appearance, so equal input order gives equal ids. A table of function names
-//! also holds which of them no file proves. That is no part of the name: `flush` of a proven file and `flush` of an
-//! unproven one are one function, which people are shown as `flush?`.
+//! text once; ids are given in order of first appearance, so equal input order gives equal ids. A table of function
+//! names also holds which of them no file proves. That is no part of the name: `flush` of a proven file and `flush` of
+//! an unproven one are one function, which people are shown as `flush?`.
 
 use super::text::with_copy;
 use foldhash::HashMap;
 use std::borrow::Cow;
 use std::collections::BTreeSet;
 
-/// What people see behind the name of a function that comes from a file of which nothing shows that it is the one that was traced.
+/// Shown behind the name of a function from a file that is not proven to be the traced one.
 const UNPROVEN: &str = "?";
 
 /// Declares handles: `u32` newtypes, `Copy` and ordered, that number the entries of one table from 0.

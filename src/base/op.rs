@@ -50,7 +50,7 @@ impl Op {
         }
     }
 
-    /// True where a left side that stands so to the right side satisfies it.
+    /// True where an ordering of left and right side satisfies it.
     pub fn holds(self, order: Ordering) -> bool {
         match self {
             Op::Less => order.is_lt(),

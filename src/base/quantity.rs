@@ -1,14 +1,14 @@
 //! Quantities as people type them: a decimal number and a unit, read exactly.
 //!
-//! In: text (`1.5ms`, `64KiB`, `12`). Out: a whole number of the smallest unit (nanoseconds, bytes), or nothing where the
-//! text is no such quantity or is finer than that unit. [`exact`] writes the shortest text that reads back as the same
-//! number. All arithmetic is on integers, so a nanosecond survives at any distance from zero.
+//! In: text (`1.5ms`, `64KiB`, `12`). Out: a whole number of the smallest unit (nanoseconds, bytes), or nothing where
+//! the text is no such quantity or is finer than that unit. [`exact`] writes the shortest text that reads back as the
+//! same number. All arithmetic is on integers, so a nanosecond survives at any distance from zero.
 
 use super::time::{Ns, Span};
 use std::str::FromStr;
 use std::time::Duration;
 
-/// Units of one dimension: suffix and size in the smallest unit. A suffix stands before every suffix that ends it.
+/// Units of one dimension: suffix and size in the smallest unit. A suffix comes before every suffix that ends it.
 pub type Units = [(&'static str, i64)];
 
 /// Durations, in nanoseconds.

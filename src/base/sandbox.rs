@@ -1,15 +1,16 @@
 //! Giving up what the process does not need, where the kernel offers that (Landlock, Linux 5.13 and newer).
 //!
-//! In: which folders and files may be read, and in which may be written. From then on the kernel refuses all else to this
-//! thread and those that it starts, also to code that a hostile file might have brought in: other files, running a program,
-//! TCP, abstract sockets, signals to other processes; and nothing that is executed could gain privileges. What was opened
-//! before stays open. It cannot be taken back. Cost: one rule, two system calls, for each folder.
+//! In: which folders and files may be read, and in which may be written. From then on the kernel refuses all else to
+//! this thread and those that it starts, also to code that a hostile file might have brought in: other files, running a
+//! program, TCP, abstract sockets, signals to other processes; and nothing that is executed could gain privileges. What
+//! was opened before stays open. It cannot be taken back. Cost: one rule, two system calls, for each folder.
 
 use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::OnceLock;
 
-/// What the process goes on needing. Paths that do not exist, or cannot be opened, are of no use and are passed over.
+/// The paths and ports that the process still needs. Paths that do not exist, or cannot be opened, are of no use and
+/// are passed over.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Rules {
     /// Files, and folders with all below them, that are listed and read.
@@ -22,10 +23,11 @@ pub struct Rules {
     pub terminals: Vec<PathBuf>,
 }
 
-/// Where the sandbox that is in force lets be written.
+/// The folders in which the sandbox in force allows writing.
 static WRITABLE: OnceLock<Vec<PathBuf>> = OnceLock::new();
 
-/// Confine this thread, and those that it starts, to `rules`. The error says why that is not possible here: nothing is confined then.
+/// Confine this thread, and those that it starts, to `rules`. The error says why that is not possible here: nothing is
+/// confined then.
 #[cfg(target_os = "linux")]
 pub fn confine(rules: &Rules) -> Result<(), String> {
     use landlock::{
@@ -33,7 +35,7 @@ pub fn confine(rules: &Rules) -> Result<(), String> {
         RulesetCreatedAttr, RulesetStatus, Scope,
     };
     use std::os::unix::fs::FileTypeExt;
-    /// What is asked for; an older kernel grants less.
+    /// The requested rights; an older kernel grants fewer.
     const NEWEST: ABI = ABI::V6;
     let failed = |e: &dyn std::fmt::Display| format!("the kernel refuses it: {e}");
     let listed = AccessFs::ReadFile | AccessFs::ReadDir;

@@ -150,7 +150,7 @@ impl InOrder<'_> {
         if self.direction == Direction::Up { rank } else { !rank }
     }
 
-    /// Where the best of a node can stand.
+    /// Positions for the best of a node.
     fn bound(&self, extent: &Extent) -> u64 {
         let (least, most) = match self.order {
             SpanOrder::Start => (rank(extent.starts.0), rank(extent.starts.1)),

@@ -89,7 +89,7 @@ pub fn welch(a: &Sums, b: &Sums) -> Option<Welch> {
     Some(Welch { t, df, p: student_two_sided(t, df) })
 }
 
-/// Probability that Student's t with `df` degrees of freedom lies further from zero than `t`.
+/// Probability that Student's t with `df` degrees of freedom is further from zero than `t`.
 fn student_two_sided(t: f64, df: f64) -> f64 {
     let x = df / (df + t * t);
     if !x.is_finite() || x <= 0.0 {
@@ -160,7 +160,7 @@ fn exact_two_sided(n: usize, m: usize, u: usize) -> f64 {
 }
 
 /// Corrects p-values for their number (Benjamini and Hochberg): the share of false alarms among all values at most
-/// this small. The result stands in the order of the input.
+/// this small. The result is in the order of the input.
 pub fn benjamini_hochberg(p: &[f64]) -> Vec<f64> {
     let mut order: Vec<usize> = (0..p.len()).collect();
     order.sort_by(|a, b| p[*b].total_cmp(&p[*a]).then(b.cmp(a)));
@@ -174,7 +174,7 @@ pub fn benjamini_hochberg(p: &[f64]) -> Vec<f64> {
     corrected
 }
 
-/// The number of standard deviations above the mean beyond which `share` of a normal distribution lies.
+/// The number of standard deviations above the mean beyond which `share` of a normal distribution is.
 pub fn upper_normal(share: f64) -> f64 {
     std::f64::consts::SQRT_2 * erfc_inv((2.0 * share).clamp(1e-12, 2.0 - 1e-12))
 }

@@ -1,7 +1,8 @@
 //! Text out of bytes that another process may change while they are looked at: those of a mapped file.
 //!
-//! A `&str` promises UTF-8 for as long as it lives, and nobody can promise that of a mapping. So bytes are copied first, and the
-//! copy is checked. What is not UTF-8 is replaced. `tests/layers.rs` holds that nobody else checks bytes of an input.
+//! A `&str` promises UTF-8 for as long as it lives, and a mapping cannot promise that. So bytes are copied first, and
+//! the copy is checked. What is not UTF-8 is replaced. `tests/layers.rs` checks that no other module validates bytes of
+//! an input.
 
 /// The longest text that is copied without an allocation; names of threads, functions and most files are shorter.
 const SHORT: usize = 128;

@@ -1,13 +1,14 @@
 //! Time: integer nanoseconds on one line, and the two ways from clock cycles to them.
 //!
-//! Moments are [`Timestamp`]s, durations [`Ns`], all intervals half-open. There are two conversions on purpose: [`exact_ns`] is what
-//! whyslow computes with (128-bit integers, rounded down); [`canonical_ns`] repeats babeltrace2's arithmetic in
-//! double precision and serves `dump --canonical` alone (docs/CANONICAL.md).
+//! Moments are [`Timestamp`]s, durations [`Ns`], all intervals half-open. There are two conversions on purpose:
+//! [`exact_ns`] is what whyslow computes with (128-bit integers, rounded down); [`canonical_ns`] repeats babeltrace2's
+//! arithmetic in double precision and serves `dump --canonical` alone (docs/CANONICAL.md).
 
 /// A duration in nanoseconds.
 pub type Ns = i64;
 
-/// A moment: nanoseconds since the origin of the clock that the value is on, which is the common time line unless its name says `local`.
+/// A moment: nanoseconds since the origin of the clock that the value is on, which is the common time line unless its
+/// name says `local`.
 pub type Timestamp = i64;
 
 /// A half-open interval `[start, end)` of time.
@@ -25,22 +26,22 @@ impl Span {
         Span { start, end }
     }
 
-    /// Its length; zero when the end lies before the start.
+    /// Its length; zero when the end is before the start.
     pub fn len(self) -> Ns {
         self.end.saturating_sub(self.start).max(0)
     }
 
-    /// True when nothing lies inside.
+    /// True when nothing is inside.
     pub fn is_empty(self) -> bool {
         self.end <= self.start
     }
 
-    /// True when `t` lies inside.
+    /// True when `t` is inside.
     pub fn contains(self, t: Timestamp) -> bool {
         self.start <= t && t < self.end
     }
 
-    /// The part that lies in both.
+    /// The part that is in both.
     pub fn clip(self, other: Span) -> Span {
         Span { start: self.start.max(other.start), end: self.end.min(other.end) }
     }
@@ -50,7 +51,7 @@ impl Span {
 /// is exact to the nanosecond on every machine; it never turns the order of two times around.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Shift {
-    /// Where `offset` holds.
+    /// The moment at which `offset` holds.
     pub origin: Timestamp,
     /// To add there.
     pub offset: Ns,
@@ -88,7 +89,7 @@ pub fn exact_ns(cycles: i128, frequency: u64) -> Option<Ns> {
 }
 
 /// Cycles to nanoseconds the way babeltrace2 does it: through a double unless the clock runs at 1 GHz.
-/// `None` stands for its `overflow`.
+/// `None` means its `overflow`.
 pub fn canonical_ns(cycles: u64, frequency: u64) -> Option<i128> {
     if frequency == 1_000_000_000 {
         return Some(i128::from(cycles));

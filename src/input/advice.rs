@@ -1,7 +1,7 @@
-//! What to name instead of a path that is no recording: one line with the thing, the place and the remedy.
+//! Advice for a path that is no recording: one line with the thing, the place and the remedy.
 //!
-//! In: a path that no reader takes. Out: the reason, from the file's first bytes or from the recordings that lie below a
-//! folder. Cost: at most 10,000 directory entries.
+//! In: a path that no reader takes. Out: the reason, from the file's first bytes or from the recordings that lie below
+//! a folder. Cost: at most 10,000 directory entries.
 
 use super::{otf2, perf};
 use crate::base::mapped;
@@ -59,7 +59,8 @@ pub(super) fn for_folder(path: &Path) -> String {
     found.sort_unstable();
     if found.is_empty() {
         return format!(
-            "{shown}: no recording in this folder; a CTF trace is a directory with a file `metadata`, others are *.otf2, perf.data and trace.dat"
+            "{shown}: no recording in this folder; a CTF trace is a directory with a file `metadata`, \
+             others are *.otf2, perf.data and trace.dat"
         );
     }
     let names: Vec<String> = found.iter().take(SHOWN).map(|p| p.display().to_string()).collect();

@@ -26,7 +26,7 @@ struct Piece {
 
 /// Count the events of some traces.
 pub fn count(sources: &[Source], ctx: &Ctx) -> Result<(RecordCounts, Notices), Cancelled> {
-    // Compiled by whoever needs one first.
+    // Compiled by the first worker that needs one.
     let plans: Vec<OnceLock<Plan>> = sources.iter().map(|_| OnceLock::new()).collect();
     let pieces = cut(sources);
     ctx.progress.enter("counting", pieces.len() as u64);

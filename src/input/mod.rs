@@ -1,4 +1,4 @@
-//! Bytes to records: which formats there are, and what a record is before anybody knows what it means.
+//! Bytes to records: the formats, and records whose meaning is not known yet.
 //!
 //! [`record`] is the face that `event/` sees; each format has a folder. [`open`] finds the traces under the
 //! paths that a user names and lays them on one time line: a CTF trace is a directory with `metadata`, a session holds
@@ -27,7 +27,7 @@ use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 pub use trace::Trace;
 
-/// What a user names: a path, perhaps with a label (`LABEL=PATH`).
+/// A path that the user gave, with an optional label (`LABEL=PATH`).
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Argument {
     /// The label, where one was given.
@@ -72,7 +72,7 @@ pub struct Source {
     pub trace: Trace,
 }
 
-/// What a command line names.
+/// The inputs of a command line, opened.
 #[derive(Debug)]
 pub enum Opened {
     /// Traces in a stable order, on one time line.
@@ -83,14 +83,14 @@ pub enum Opened {
 
 /// Open the traces under what the user named, ready to read their events.
 ///
-/// A trace of several whose metadata cannot be understood is left out, and the others say so in their notices. Errors: a path that
-/// is not there, a folder without a trace or without one that can be read, a file of a known format that is not read
-/// yet; each in one line that says what to do.
+/// A trace of several whose metadata cannot be understood is left out, and the others say so in their notices. Errors:
+/// a path that is not there, a folder without a trace or without one that can be read, a file of a known format that is
+/// not read yet; each in one line that says what to do.
 pub fn open(arguments: &[Argument], ctx: &Ctx) -> Result<Opened, OpenError> {
     open_how(arguments, ctf::How::Headers, ctx)
 }
 
-/// The same for those who read no events: metadata and packet indexes tell what is there.
+/// The same for commands that read no events: metadata and packet indexes are enough.
 pub fn outline(arguments: &[Argument], ctx: &Ctx) -> Result<Opened, OpenError> {
     open_how(arguments, ctf::How::Outline, ctx)
 }
@@ -158,7 +158,7 @@ fn nothing_left(traces: &[ctf::CtfTrace], left_out: &[LeftOut]) -> Option<String
     }
 }
 
-/// What a path leads to.
+/// The format of the input at a path.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Kind {
     /// CTF traces, or nothing that is known.
@@ -225,7 +225,7 @@ fn traces_of(
     left_out: &mut Vec<LeftOut>,
 ) -> Result<Vec<Half>, OpenError> {
     let mut traces: Vec<Vec<ctf::Directory>> = Vec::new();
-    // The trace that a uuid stands for: sessions of many processes have thousands.
+    // The trace of a uuid: sessions of many processes have thousands.
     let mut of_uuid: HashMap<String, usize> = HashMap::default();
     for directory in directories {
         let directory = match directory {
@@ -288,8 +288,9 @@ fn find_traces(path: &Path, depth: usize, found: &mut Vec<PathBuf>, left_out: &m
     }
 }
 
-/// One clock offset for all traces whose clock uuid is equal: that of the first one. A recording of tracepoints on the monotonic
-/// clock that is opened beside a CTF trace of the same host on the same clock counts from the same moment: the machine started.
+/// One clock offset for all traces whose clock uuid is equal: that of the first one. A recording of tracepoints on the
+/// monotonic clock that is opened beside a CTF trace of the same host on the same clock counts from the same moment:
+/// the machine started.
 fn share_clocks(sources: &mut [Source]) {
     let monotonic = |trace: &Trace| matches!(trace.clock_name(), Some("mono" | "monotonic"));
     let ctf = sources.iter().filter(|s| matches!(s.trace, Trace::Ctf(_)) && monotonic(&s.trace));

@@ -1,9 +1,9 @@
-//! A decoded record: its class, its time, and the values of the fields that somebody asked for.
+//! A decoded record: its class, its time, and the values of the wanted fields.
 //!
 //! Values borrow from the mapped file; nothing is allocated per record. Which fields are decoded is said before,
 //! by a [`Projection`]: for each record class the paths wanted, in the order in which the values come back.
 
-use crate::base::time::Ns;
+use crate::base::time::Timestamp;
 
 crate::base::names::handle! {
     /// A record class of one trace (dense; CTF: over all its stream classes).
@@ -12,7 +12,7 @@ crate::base::names::handle! {
     StreamId,
 }
 
-/// Where in an event a field lies.
+/// The structure of an event that a field is in.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Scope {
     /// The context all events of the stream class have.
@@ -97,7 +97,7 @@ impl<'a> Value<'a> {
     }
 }
 
-/// An array of byte-aligned integers of 8, 16, 32 or 64 bits, read where it lies.
+/// An array of byte-aligned integers of 8, 16, 32 or 64 bits, read in place.
 #[derive(Clone, Copy, Debug)]
 pub struct IntegerArray<'a> {
     /// The bytes of the array.
@@ -125,7 +125,7 @@ pub struct Record<'r, 'a> {
     /// Its class.
     pub class: ClassId,
     /// Its time on the common time line (`exact_ns`; one offset for equal clock uuids).
-    pub time: Ns,
+    pub time: Timestamp,
     /// The CPU of its packet; 0 where the packet names none.
     pub cpu: u32,
     /// One value for each path of the projection, in its order.

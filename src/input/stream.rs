@@ -1,7 +1,7 @@
-//! What every trace is made of: record classes, and streams of packets.
+//! The parts of every trace: record classes, and streams of packets.
 //!
-//! A stream is written in order, a packet is what can be read by itself; the formats say what each of them is (in CTF the
-//! packets of a stream file, in perf.data a run of records of one CPU, in trace.dat some pages of one CPU).
+//! A stream is written in order, a packet is what can be read by itself; the formats say what each of them is (in CTF
+//! the packets of a stream file, in perf.data a run of records of one CPU, in trace.dat some pages of one CPU).
 
 use super::record::ClassId;
 use crate::base::time::Timestamp;
@@ -14,12 +14,12 @@ pub struct Class {
     pub name: String,
     /// The stream class it belongs to (dense number within the trace).
     pub stream_class: u32,
-    /// What `event/` knows it as, where its recorder calls it otherwise.
+    /// The name by which `event/` knows it, if its recorder uses another name.
     pub known_as: Option<Cow<'static, str>>,
 }
 
 impl Class {
-    /// Of a class that means nothing, whatever its name: another one tells the same.
+    /// For a class without meaning, whatever its name: another class carries the same information.
     pub const UNKNOWN: Cow<'static, str> = Cow::Borrowed("");
 
     /// The name that says what it means: that of the LTTng kernel tracer where it has the like, else its own.
@@ -28,7 +28,7 @@ impl Class {
     }
 }
 
-/// What is known of a packet before its events are read.
+/// A packet, as far as it is known before its events are read.
 #[derive(Clone, Debug)]
 pub struct Packet {
     /// First and last time stamp on the common time line; `None` where not recorded.
@@ -83,7 +83,7 @@ impl Position {
     pub(super) const BEGIN: Position = Position { at: 0, clock: 0, last_big: false };
 }
 
-/// What a reader met of the classes of interest while it found a time.
+/// The events of wanted classes that a reader passed while it searched for a time.
 #[derive(Clone, Copy, Debug)]
 pub struct SeekResult {
     /// Time of the last event.

@@ -1,13 +1,14 @@
 //! A trace of any format whose records lie in streams, as the pipeline sees it.
 //!
-//! One enum for each of the trace, the compiled projection and the reader. Which format it is, is asked once for a run of
-//! packets ([`Records`] is a generic argument there, not a pointer), so that the loop over records is that of one format.
+//! One enum for each of the trace, the compiled projection and the reader. Which format it is, is asked once for a run
+//! of packets ([`Records`] is a generic argument there, not a pointer), so that the loop over records is that of one
+//! format.
 
 use super::record::{ClassId, Projection, Record, Scope, StreamId};
 use super::stream::{Class, Position, SeekResult, Stream};
 use super::{OpenError, ctf, ftrace, perf, tracepoint};
 use crate::base::notice::Notices;
-use crate::base::time::{Ns, Shift};
+use crate::base::time::{Shift, Timestamp};
 use ctf::{FieldNode, Sink};
 use foldhash::HashMap;
 use std::ops::Range;
@@ -46,20 +47,20 @@ pub enum Reader<'a> {
     Nothing,
 }
 
-/// What the readers of all formats can do.
+/// The interface of the readers of all formats.
 pub trait Records<'a> {
     /// The next record of a class of interest; `None` at the end. Damaged packets are left with a notice.
     fn next(&mut self) -> Option<Record<'_, 'a>>;
     /// Step over the events of the next packet that lie before `from`, without looking at their values. Of the last one
     /// whose class is a `landmark`, the position is kept.
-    fn seek(&mut self, from: Ns, landmark: impl Fn(ClassId) -> bool) -> SeekResult;
+    fn seek(&mut self, from: Timestamp, landmark: impl Fn(ClassId) -> bool) -> SeekResult;
     /// Step over the next event: the full value of the clock.
     fn step(&mut self) -> Option<u64>;
     /// The next event into `sink`, all of its fields: its class and the full value of the clock.
     fn show<S: Sink<'a>>(&mut self, sink: &mut S) -> Option<(ClassId, u64)>;
     /// Counts the events of each class into `counts`, without looking at their values.
     fn count(&mut self, counts: &mut [u64]);
-    /// Where it stands in its packet.
+    /// Position in the packet.
     fn position(&self) -> Position;
     /// Go to a position in the same packet.
     fn go(&mut self, position: Position);
@@ -69,7 +70,7 @@ pub trait Records<'a> {
     fn began(&self) -> Position;
     /// Number of the packet that the last record was in.
     fn packet(&self) -> usize;
-    /// What was wrong in the packets read so far.
+    /// Damage found in the packets read so far.
     fn notices(&self) -> Notices;
 }
 
@@ -166,7 +167,7 @@ impl Trace {
         }
     }
 
-    /// Build ids of files by their paths, where the recording tells them apart from where the files were mapped.
+    /// Build ids of files by their paths, where the recording gives them apart from the mappings.
     pub fn build_ids(&self) -> Option<&HashMap<Vec<u8>, Vec<u8>>> {
         match self {
             Trace::Perf(t) => Some(t.build_ids()).filter(|ids| !ids.is_empty()),
@@ -174,8 +175,8 @@ impl Trace {
         }
     }
 
-    /// Lay the clock on that of another trace: both count from the same moment. Only recordings without a clock of their
-    /// own name are laid.
+    /// Align the clock with that of another trace: both count from the same moment. For recordings without a clock of
+    /// their own name.
     pub fn join_clock(&mut self, uuid: &str, base: i128) {
         match self {
             Trace::Ctf(_) => {}
@@ -184,7 +185,7 @@ impl Trace {
         }
     }
 
-    /// What was odd when the trace was opened, and what was cut off under our hands since: ask when all is read.
+    /// Irregularities found when the trace was opened, and files truncated since: ask after reading everything.
     pub fn notices(&self) -> Notices {
         each!(Trace, self, t => t.notices())
     }
@@ -217,14 +218,14 @@ impl Trace {
         }
     }
 
-    /// The time of a clock value in a packet as `dump --canonical` tells it. `None`: the stream class has no clock;
+    /// The time of a clock value in a packet as `dump --canonical` prints it. `None`: the stream class has no clock;
     /// `Some(None)`: overflow.
     pub fn canonical_time(&self, stream: StreamId, packet: usize, cycles: u64) -> Option<Option<i64>> {
         each!(Trace, self, t => t.canonical_time(stream, packet, cycles))
     }
 
     /// The time of a clock value in a packet, on the common time line. `None`: the stream class has no clock.
-    pub fn exact_time(&self, stream: StreamId, packet: usize, cycles: u64) -> Option<Ns> {
+    pub fn exact_time(&self, stream: StreamId, packet: usize, cycles: u64) -> Option<Timestamp> {
         each!(Trace, self, t => t.exact_time(stream, packet, cycles))
     }
 
@@ -250,7 +251,7 @@ impl Trace {
 }
 
 impl Plan {
-    /// What each node of a plan that shows everything is.
+    /// The nodes of a plan that shows everything.
     pub fn nodes(&self) -> &[FieldNode] {
         match self {
             Plan::Ctf(plan) => plan.nodes(),

@@ -5,7 +5,7 @@
 //!
 //! - Entry and exit events of functions are exact and believed before all else, wherever they say that one is open.
 //! - Inside a system call the user stack cannot change: the sample at its entry holds until its exit (else the one at
-//!   its exit, else any taken meanwhile, else the profiler's sample that came after a long call and tells of it).
+//!   its exit, else any taken meanwhile, else the profiler's sample that follows a long call and belongs to it).
 //! - Between two calls a sample holds backward and forward to the next sample's, meeting it midway; a time
 //!   off the CPU is not cut, it has the stack it began with. No sample reaches further than ten sampling periods of
 //!   running time, and none beyond an exec.
@@ -21,7 +21,7 @@ use super::symbols::{AddressKind, Placed};
 use crate::base::ctx::{Cancelled, Ctx};
 use crate::base::names::NameId;
 use crate::base::parallel::in_order;
-use crate::base::time::{Ns, Span};
+use crate::base::time::{Ns, Span, Timestamp};
 use crate::state::timeline::{Call, RawStackId, SegmentKind, StackOrigin, Thread, ThreadId, Timeline};
 use foldhash::HashMap;
 
@@ -41,12 +41,12 @@ const LONG_CALL: Ns = 100_000;
 /// How many calls such a sample may come late.
 const LATEST: usize = 20;
 
-/// What is known of a stack.
+/// A stack of a thread, as far as it is known.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub struct Stack {
     /// The user stack.
     pub user: Option<Placed>,
-    /// Where it is unknown or cut short: the full stacks before and after it, in the same program.
+    /// If the user stack is unknown or cut short: the full stacks before and after it, in the same program.
     pub around: Option<(Placed, Placed)>,
     /// The system call under way.
     pub call: Option<NameId>,
@@ -57,7 +57,7 @@ pub struct Stack {
 /// Timelines of all threads.
 #[derive(Clone, Debug, Default)]
 pub struct Timelines {
-    threads: Vec<Vec<(Ns, StackId)>>,
+    threads: Vec<Vec<(Timestamp, StackId)>>,
     stacks: Table,
 }
 
@@ -96,7 +96,8 @@ impl Timelines {
         };
         in_order(ctx, chunks, make, |_, (lines, stacks)| {
             let ids: Vec<StackId> = stacks.into_iter().map(|s| all.stacks.intern(s)).collect();
-            let renumber = |line: Vec<(Ns, StackId)>| line.into_iter().map(|(t, s)| (t, ids[s.index()])).collect();
+            let renumber =
+                |line: Vec<(Timestamp, StackId)>| line.into_iter().map(|(t, s)| (t, ids[s.index()])).collect();
             all.threads.extend(lines.into_iter().map(renumber));
         })?;
         Ok(all)
@@ -108,7 +109,7 @@ impl Timelines {
     }
 
     /// The stack of a thread at `t`.
-    pub fn at(&self, thread: ThreadId, t: Ns) -> StackId {
+    pub fn at(&self, thread: ThreadId, t: Timestamp) -> StackId {
         let line = self.line(thread);
         let after = line.partition_point(|(from, _)| *from <= t);
         after.checked_sub(1).and_then(|i| line.get(i)).map_or(StackId::at(0), |(_, s)| *s)
@@ -132,7 +133,7 @@ impl Timelines {
         })
     }
 
-    fn line(&self, thread: ThreadId) -> &[(Ns, StackId)] {
+    fn line(&self, thread: ThreadId) -> &[(Timestamp, StackId)] {
         self.threads.get(thread.index()).map_or(&[], |line| line)
     }
 }
@@ -151,7 +152,7 @@ fn period(recording: &Timeline) -> Ns {
 /// A sample that can stand on the timeline.
 #[derive(Clone, Copy)]
 struct Sample {
-    time: Ns,
+    time: Timestamp,
     origin: StackOrigin,
     user: Option<Placed>,
     kernel: Option<RawStackId>,
@@ -160,7 +161,7 @@ struct Sample {
 }
 
 impl Sample {
-    /// Of the samples that belong to one call the first in this order tells its user stack; all should agree.
+    /// Of the samples that belong to one call the first in this order gives its user stack; all should agree.
     fn rank(&self) -> u8 {
         match self.origin {
             StackOrigin::CallEntry => 0,
@@ -170,7 +171,7 @@ impl Sample {
         }
     }
 
-    /// It tells the stack of the moment at which it was taken, not of a call's entry.
+    /// It shows the stack of the moment at which it was taken, not of a call's entry.
     fn momentary(&self) -> bool {
         self.rank() == 2
     }
@@ -180,18 +181,18 @@ struct Builder<'a> {
     recording: &'a Timeline,
     spaces: &'a Spaces,
     /// When its process began other programs.
-    programs: Vec<Ns>,
+    programs: Vec<Timestamp>,
     thread: &'a Thread,
     kernel: bool,
     reach: Ns,
     /// Of any thread.
     calls_recorded: bool,
     table: &'a mut Table,
-    pieces: Vec<(Ns, StackId)>,
+    pieces: Vec<(Timestamp, StackId)>,
 }
 
 impl Builder<'_> {
-    fn build(mut self) -> Vec<(Ns, StackId)> {
+    fn build(mut self) -> Vec<(Timestamp, StackId)> {
         if self.thread.idle {
             return Vec::new();
         }
@@ -199,16 +200,17 @@ impl Builder<'_> {
         let full: Vec<Sample> = samples.iter().filter(|s| s.full && s.user.is_some()).copied().collect();
         let calls = &self.thread.calls;
         let window = |i: usize| {
-            let from = i.checked_sub(1).and_then(|before| calls.get(before)).map_or(Ns::MIN, |call| call.span.end);
-            Span::new(from, calls.get(i + 1).map_or(Ns::MAX, |next| next.span.start))
+            let from =
+                i.checked_sub(1).and_then(|before| calls.get(before)).map_or(Timestamp::MIN, |call| call.span.end);
+            Span::new(from, calls.get(i + 1).map_or(Timestamp::MAX, |next| next.span.start))
         };
-        let told: Vec<Option<Sample>> =
-            calls.iter().enumerate().map(|(i, call)| self.told(call, window(i), &samples)).collect();
-        let told = after_calls(calls, told, &late);
+        let owned: Vec<Option<Sample>> =
+            calls.iter().enumerate().map(|(i, call)| self.sample_of(call, window(i), &samples)).collect();
+        let owned = after_calls(calls, owned, &late);
         let mut from = self.thread.life.start;
-        for (call, told) in calls.iter().zip(told) {
+        for (call, own) in calls.iter().zip(owned) {
             self.between_calls(Span::new(from, call.span.start), &samples, &full);
-            self.call(call, told, &samples, &full);
+            self.call(call, own, &samples, &full);
             from = call.span.end.max(from);
         }
         self.between_calls(Span::new(from, self.thread.life.end), &samples, &full);
@@ -243,10 +245,10 @@ impl Builder<'_> {
         (all, late, functions)
     }
 
-    /// The sample that tells the user stack of a call, of those in the time in which samples of it can lie. Entry and
+    /// The sample that gives the user stack of a call, among those in the window in which its samples can be. Entry and
     /// exit are recorded in several channels, some microseconds apart in either order, but all records of one come
     /// before all of the next. What a call that runs another program ends with is not what it began with.
-    fn told(&self, call: &Call, window: Span, samples: &[Sample]) -> Option<Sample> {
+    fn sample_of(&self, call: &Call, window: Span, samples: &[Sample]) -> Option<Sample> {
         let program = self.program_life(call.span.start);
         let first = samples.partition_point(|s| s.time < window.start);
         let near = samples[first..].iter().take_while(|s| s.time <= window.end);
@@ -260,9 +262,9 @@ impl Builder<'_> {
         known.filter(belongs).min_by_key(|s| (s.rank(), distance(s))).copied()
     }
 
-    fn call(&mut self, call: &Call, told: Option<Sample>, samples: &[Sample], full: &[Sample]) {
-        let user = told.and_then(|s| s.user);
-        let around = if told.is_some_and(|s| s.full) { None } else { self.around(call.span, full) };
+    fn call(&mut self, call: &Call, own: Option<Sample>, samples: &[Sample], full: &[Sample]) {
+        let user = own.and_then(|s| s.user);
+        let around = if own.is_some_and(|s| s.full) { None } else { self.around(call.span, full) };
         let stack = Stack { user, around, call: Some(call.name), kernel: None };
         self.put(call.span.start, stack);
         let program = self.program_life(call.span.start);
@@ -310,17 +312,17 @@ impl Builder<'_> {
     }
 
     /// The time over which the process runs the program that it runs at `t`.
-    fn program_life(&self, t: Ns) -> Span {
+    fn program_life(&self, t: Timestamp) -> Span {
         let next = self.programs.partition_point(|from| *from <= t);
-        let start = next.checked_sub(1).and_then(|i| self.programs.get(i)).copied().unwrap_or(Ns::MIN);
-        Span::new(start, self.programs.get(next).copied().unwrap_or(Ns::MAX))
+        let start = next.checked_sub(1).and_then(|i| self.programs.get(i)).copied().unwrap_or(Timestamp::MIN);
+        Span::new(start, self.programs.get(next).copied().unwrap_or(Timestamp::MAX))
     }
 
     fn program(&self, stack: Placed) -> Option<u32> {
         self.spaces.get(stack.space?).map(|s| s.program)
     }
 
-    /// Put the open functions over what samples tell.
+    /// Put the open functions over the sampled stacks.
     fn overlay(&mut self, functions: &[Sample]) {
         if functions.is_empty() {
             return;
@@ -348,7 +350,7 @@ impl Builder<'_> {
         }
     }
 
-    fn put(&mut self, from: Ns, stack: Stack) {
+    fn put(&mut self, from: Timestamp, stack: Stack) {
         let id = self.table.intern(stack);
         while self.pieces.last().is_some_and(|(last, _)| *last >= from) {
             self.pieces.pop();
@@ -359,18 +361,18 @@ impl Builder<'_> {
     }
 }
 
-/// Lay each sample that came after its call at the latest long call before it of which nothing is told yet.
-fn after_calls(calls: &[Call], mut told: Vec<Option<Sample>>, late: &[Sample]) -> Vec<Option<Sample>> {
+/// Give each sample that came after its call to the latest long call before it without a sample.
+fn after_calls(calls: &[Call], mut owned: Vec<Option<Sample>>, late: &[Sample]) -> Vec<Option<Sample>> {
     for sample in late {
         let ended = calls.partition_point(|c| c.span.end <= sample.time);
         let before = (0..ended).rev().take(LATEST);
-        let open = |i: &usize| told.get(*i).is_some_and(Option::is_none);
+        let open = |i: &usize| owned.get(*i).is_some_and(Option::is_none);
         let long = |i: &usize| calls.get(*i).is_some_and(|c| c.span.len() >= LONG_CALL);
-        if let Some(slot) = before.filter(long).find(open).and_then(|i| told.get_mut(i)) {
+        if let Some(slot) = before.filter(long).find(open).and_then(|i| owned.get_mut(i)) {
             *slot = Some(*sample);
         }
     }
-    told
+    owned
 }
 
 fn within(samples: &[Sample], span: Span) -> &[Sample] {

@@ -2,12 +2,12 @@
 //! than a number of sampling periods of running time.
 
 use super::{Builder, Sample, on_cpu};
-use crate::base::time::{Ns, Span};
+use crate::base::time::{Span, Timestamp};
 use crate::state::timeline::{SegmentKind, StackOrigin};
 
 impl Builder<'_> {
-    /// Where no system calls were recorded, what a thread leaves the CPU with to wait is the stack of a call: it holds as long as the
-    /// wait, and says nothing of what runs before and after.
+    /// Without recorded system calls, the stack with which a thread leaves the CPU to wait is the stack of a call: it
+    /// holds for the wait and says nothing about the code before and after it.
     pub(super) fn around_waits(&self, span: Span, samples: &[Sample]) -> Vec<(Span, Sample)> {
         let mut parts = Vec::with_capacity(samples.len());
         let (mut from, mut first) = (span.start, 0);
@@ -22,7 +22,7 @@ impl Builder<'_> {
     }
 
     /// The end of the time off the CPU that begins with a sample, where the thread waited in it.
-    fn wait_from(&self, sample: &Sample) -> Option<Ns> {
+    fn wait_from(&self, sample: &Sample) -> Option<Timestamp> {
         if sample.origin != StackOrigin::SwitchOut {
             return None;
         }
@@ -48,8 +48,8 @@ impl Builder<'_> {
         parts
     }
 
-    /// Where two neighbouring samples of one stretch meet.
-    fn meeting(&self, a: &Sample, b: &Sample) -> Ns {
+    /// The moment at which one sample gives way to the next.
+    fn meeting(&self, a: &Sample, b: &Sample) -> Timestamp {
         if let (Some(before), Some(after)) = (a.user, b.user)
             && self.program(before) != self.program(after)
         {
@@ -70,7 +70,7 @@ impl Builder<'_> {
     }
 
     /// The time after `t` when the thread has run for the reach of a sample, at most `end`.
-    fn forward(&self, t: Ns, end: Ns) -> Ns {
+    fn forward(&self, t: Timestamp, end: Timestamp) -> Timestamp {
         let mut left = self.reach;
         if end.saturating_sub(t) <= left {
             return end;
@@ -91,7 +91,7 @@ impl Builder<'_> {
     }
 
     /// The same backward, at least `start`.
-    fn backward(&self, t: Ns, start: Ns) -> Ns {
+    fn backward(&self, t: Timestamp, start: Timestamp) -> Timestamp {
         let mut left = self.reach;
         if t.saturating_sub(start) <= left {
             return start;

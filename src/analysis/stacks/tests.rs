@@ -5,7 +5,7 @@ use crate::analysis::timeline_builder::{HOST, PID, TimelineBuilder, thread};
 use crate::state::timeline::{ImageChange, ImageEvent};
 
 /// The pieces of thread 1 up to `end`: (from, stack, in a call). A hole shows what is around it.
-fn pieces(story: &TimelineBuilder, end: Ns) -> Vec<(Ns, String, bool)> {
+fn pieces(story: &TimelineBuilder, end: Timestamp) -> Vec<(Timestamp, String, bool)> {
     let spaces = Spaces::new(&story.0.images);
     let lines = Timelines::new(&story.0, &spaces, false, &Ctx::new(1)).unwrap();
     let text = |s: Stack| {
@@ -21,7 +21,7 @@ fn pieces(story: &TimelineBuilder, end: Ns) -> Vec<(Ns, String, bool)> {
     all
 }
 
-fn piece(from: Ns, stack: &str, call: bool) -> (Ns, String, bool) {
+fn piece(from: Timestamp, stack: &str, call: bool) -> (Timestamp, String, bool) {
     (from, stack.to_owned(), call)
 }
 
@@ -80,14 +80,15 @@ fn no_stack_survives_an_exec() {
 #[test]
 fn a_sample_after_a_long_call_tells_of_it() {
     // The 2 first calls are long, the third is short; two samples come late: the last one for the last long call
-    // of which nothing is told, which is the first where the second has told its own stack.
+    // without a stack, which is the first call if the second has a sample of its own.
     let mut story = TimelineBuilder::new(1);
     story.0.threads[0].life = Span::new(0, 2_000_000);
     let (a, b) = ((100_000, 300_000), (400_000, 600_000));
     story.silent_call(1, a.0, a.1).silent_call(1, b.0, b.1).silent_call(1, 700_000, 700_500);
     story.sample(1, 300_100, StackOrigin::AfterCall, "AB").sample(1, 800_000, StackOrigin::AfterCall, "AC");
-    let calls =
-        |story: &TimelineBuilder| -> Vec<String> { pieces(story, 900_000).into_iter().filter(|p| p.2).map(|p| p.1).collect() };
+    let calls = |story: &TimelineBuilder| -> Vec<String> {
+        pieces(story, 900_000).into_iter().filter(|p| p.2).map(|p| p.1).collect()
+    };
     assert_eq!(calls(&story), ["AB", "AC", "?"]);
     // However late the second comes, it is the same.
     story.0.threads[0].samples[1].time = 1_900_000;

@@ -1,12 +1,13 @@
-//! What files told of addresses, kept for the next question about the same recording.
+//! Symbols found in files, kept for the next question about the same recording.
 //!
-//! To open a file with debug information costs more than all else that is done with a stack: sections are unpacked and units
-//! parsed. A recording's stacks are resolved for its operations and again for each task that is explained, and the later
-//! questions ask of the same addresses. In: a file, as the trace knows it, and addresses. Out: what stands there. Each file is opened
-//! again only for addresses that nobody asked for before. A cache belongs to one recording: its keys are that one's names.
+//! To open a file with debug information costs more than all else that is done with a stack: sections are unpacked and
+//! units parsed. A recording's stacks are resolved for its operations and again for each task that is explained, and
+//! the later questions ask of the same addresses. In: a file, as the trace knows it, and addresses. Out: the symbols
+//! there. Each file is opened again only for addresses that were not asked for before. A cache belongs to one
+//! recording: its keys are that one's names.
 
 use super::FileKey;
-use super::elf::{Count, Place};
+use super::elf::{AddressBase, Place};
 use super::files::Found;
 use super::proof::Extent;
 use crate::base::names::NameId;
@@ -14,16 +15,16 @@ use foldhash::HashMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 /// A [`FileKey`] that outlives the resolver.
-type Key = (NameId, Option<Box<[u8]>>, Option<Extent>, Count);
+type Key = (NameId, Option<Box<[u8]>>, Option<Extent>, AddressBase);
 
 fn key(file: FileKey<'_>) -> Key {
     (file.path, file.build_id.map(Into::into), file.extent, file.count)
 }
 
-/// What is known of a file.
+/// A file and its symbols.
 #[derive(Clone, Debug)]
 pub(super) struct Known {
-    /// Where it is.
+    /// The file that was found.
     pub found: Found,
     /// Why it could not be read.
     pub unread: Option<String>,
@@ -31,7 +32,7 @@ pub(super) struct Known {
     pub places: HashMap<u64, Place>,
 }
 
-/// What is known so far.
+/// The files looked up so far.
 #[derive(Debug, Default)]
 pub struct SymbolCache {
     files: Mutex<HashMap<Key, Arc<Known>>>,
@@ -39,7 +40,7 @@ pub struct SymbolCache {
 }
 
 impl SymbolCache {
-    /// What is known of a file.
+    /// A file and its symbols.
     pub(super) fn get(&self, file: FileKey<'_>) -> Option<Arc<Known>> {
         locked(&self.files).get(&key(file)).cloned()
     }
@@ -49,13 +50,13 @@ impl SymbolCache {
         locked(&self.files).insert(key(file), known);
     }
 
-    /// Where an executable lies, if at fixed addresses; found out by `find` once.
+    /// The fixed address of an executable, if it has one; computed by `find` once.
     pub(super) fn fixed(&self, path: NameId, find: impl FnOnce() -> Option<(u64, u64)>) -> Option<(u64, u64)> {
         *locked(&self.fixed).entry(path).or_insert_with(find)
     }
 }
 
-/// What a panicking thread left is whole: entries are put in one by one.
+/// The cache stays whole after a panic: entries are added one by one.
 fn locked<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }

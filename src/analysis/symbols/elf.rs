@@ -22,27 +22,27 @@ use std::path::Path;
 use std::rc::Rc;
 
 type Reader<'a> = EndianSlice<'a, RunTimeEndian>;
-pub(super) type Cache = ReadCache<Told>;
+pub(super) type Cache = ReadCache<CheckedFile>;
 
-/// A file that remembers whether reading it failed: whoever parses what it holds takes that for a part that is not there.
-pub(super) struct Told {
+/// A file that remembers whether reading it failed: a parser takes an unreadable part for a missing one.
+pub(super) struct CheckedFile {
     file: File,
     pub failed: Rc<Cell<bool>>,
 }
 
-impl Told {
-    pub fn open(path: &Path) -> io::Result<Told> {
-        Ok(Told { file: open_regular(path)?, failed: Rc::default() })
+impl CheckedFile {
+    pub fn open(path: &Path) -> io::Result<CheckedFile> {
+        Ok(CheckedFile { file: open_regular(path)?, failed: Rc::default() })
     }
 }
 
-impl Read for Told {
+impl Read for CheckedFile {
     fn read(&mut self, to: &mut [u8]) -> io::Result<usize> {
         self.file.read(to).inspect_err(|_| self.failed.set(true))
     }
 }
 
-impl Seek for Told {
+impl Seek for CheckedFile {
     fn seek(&mut self, to: SeekFrom) -> io::Result<u64> {
         self.file.seek(to).inspect_err(|_| self.failed.set(true))
     }
@@ -53,7 +53,7 @@ const UNPACKED: u64 = 64;
 /// Symbols that are looked at behind the nearest one, to find a longer one around it.
 const AROUND: usize = 16;
 
-/// What tells one build of a file from another.
+/// The properties that distinguish builds of a file.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Identity {
     /// Its build id.
@@ -72,7 +72,7 @@ pub struct Identity {
 
 /// The identity of a file; `None` if it is no readable ELF file.
 pub fn identity(path: &Path) -> Option<Identity> {
-    let cache = Cache::new(Told::open(path).ok()?);
+    let cache = Cache::new(CheckedFile::open(path).ok()?);
     let elf = object::File::parse(&cache).ok()?;
     let debug_link = elf.gnu_debuglink().ok().flatten();
     let first = elf.segments().map(|s| s.address()).min();
@@ -87,9 +87,9 @@ pub fn identity(path: &Path) -> Option<Identity> {
     })
 }
 
-/// Where an executable that is not position independent lies; `None` for others.
+/// The address of an executable that is not position independent; `None` for others.
 pub fn fixed_span(path: &Path) -> Option<(u64, u64)> {
-    let cache = Cache::new(Told::open(path).ok()?);
+    let cache = Cache::new(CheckedFile::open(path).ok()?);
     let elf = object::File::parse(&cache).ok()?;
     if elf.kind() != object::ObjectKind::Executable {
         return None;
@@ -101,7 +101,7 @@ pub fn fixed_span(path: &Path) -> Option<(u64, u64)> {
 /// A part of a file that is loaded.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct LoadSegment {
-    /// Where in the file it begins.
+    /// Its offset in the file.
     pub offset: u64,
     /// Bytes in the file.
     pub size: u64,
@@ -114,7 +114,7 @@ pub(super) fn segment<'a>(segment: impl ObjectSegment<'a>) -> LoadSegment {
     LoadSegment { offset, size, address: segment.address() }
 }
 
-/// The file's own address of what lies at a place in it.
+/// The file's own address of a place in it.
 pub fn own_address(segments: &[LoadSegment], offset: u64) -> u64 {
     let holds = |s: &&LoadSegment| (s.offset..s.offset.saturating_add(s.size)).contains(&offset);
     segments.iter().find(holds).map_or(offset, |s| s.address.wrapping_add(offset - s.offset))
@@ -127,7 +127,7 @@ pub(super) fn unpacked<'a>(section: &impl ObjectSection<'a>) -> Option<Cow<'a, [
     if packed.uncompressed_size <= held { packed.decompress().ok() } else { None }
 }
 
-/// What stands at an address.
+/// The symbols at an address.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Place {
     /// Functions, outermost first: the one in the symbol table, then those inlined into it.
@@ -142,7 +142,7 @@ pub enum Place {
 
 /// From where addresses are counted.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub enum Count {
+pub enum AddressBase {
     /// As the file counts them.
     Own,
     /// From the first loaded byte.
@@ -162,10 +162,10 @@ fn code<'d>(elf: &object::File<'d, &'d Cache>) -> Option<u64> {
     mapped.or_else(text).map(|address| address & !(PAGE - 1))
 }
 
-/// What stands at each of `addresses`; the error is that of opening or reading a file.
-pub fn places(main: &Path, debug: Option<&Path>, count: Count, addresses: &[u64]) -> io::Result<Vec<Place>> {
-    let main = Told::open(main)?;
-    let debug = debug.map(Told::open).transpose()?;
+/// The symbols at each of `addresses`; the error is that of opening or reading a file.
+pub fn places(main: &Path, debug: Option<&Path>, count: AddressBase, addresses: &[u64]) -> io::Result<Vec<Place>> {
+    let main = CheckedFile::open(main)?;
+    let debug = debug.map(CheckedFile::open).transpose()?;
     let all = [Some(Rc::clone(&main.failed)), debug.as_ref().map(|d| Rc::clone(&d.failed))];
     let found = found(Cache::new(main), debug.map(Cache::new), count, addresses);
     match all.into_iter().flatten().any(|failed| failed.get()) {
@@ -174,18 +174,18 @@ pub fn places(main: &Path, debug: Option<&Path>, count: Count, addresses: &[u64]
     }
 }
 
-fn found(main: Cache, debug: Option<Cache>, count: Count, addresses: &[u64]) -> Vec<Place> {
+fn found(main: Cache, debug: Option<Cache>, count: AddressBase, addresses: &[u64]) -> Vec<Place> {
     let Ok(elf) = object::File::parse(&main) else { return vec![Place::Unknown; addresses.len()] };
     let debug_elf = debug.as_ref().and_then(|cache| object::File::parse(cache).ok());
     let first = match count {
-        Count::Loaded => elf.segments().map(|s| s.address()).min().unwrap_or(0),
-        Count::Code => code(&elf).unwrap_or(0),
-        Count::Own | Count::Offset => 0,
+        AddressBase::Loaded => elf.segments().map(|s| s.address()).min().unwrap_or(0),
+        AddressBase::Code => code(&elf).unwrap_or(0),
+        AddressBase::Own | AddressBase::Offset => 0,
     };
     let segments: Vec<LoadSegment> = elf.segments().map(segment).collect();
     let shift_of = |address: u64| match count {
-        Count::Own | Count::Loaded | Count::Code => first,
-        Count::Offset => own_address(&segments, address).wrapping_sub(address),
+        AddressBase::Own | AddressBase::Loaded | AddressBase::Code => first,
+        AddressBase::Offset => own_address(&segments, address).wrapping_sub(address),
     };
     let symbols = Symbols::of([Some(&elf), debug_elf.as_ref()]);
     let named = debug_elf.as_ref().unwrap_or(&elf);
@@ -393,7 +393,7 @@ mod tests {
         let data = std::fs::read(&path).unwrap();
         let elf = object::File::parse(&*data).unwrap();
         let symbol = elf.symbols().find(|s| s.name().is_ok_and(|n| n.contains("finds_a_function_of_this"))).unwrap();
-        let found = places(&path, None, Count::Own, &[symbol.address(), u64::MAX]).unwrap();
+        let found = places(&path, None, AddressBase::Own, &[symbol.address(), u64::MAX]).unwrap();
         let Place::Functions(names) = &found[0] else { panic!("{found:?}") };
         assert!(names[0].contains("elf::tests::finds_a_function_of_this"), "{names:?}");
         assert_eq!(found[1], Place::Unknown);
@@ -407,7 +407,7 @@ mod tests {
         let elf = object::File::parse(&*data).unwrap();
         let text = elf.section_by_name(".text").unwrap();
         let addresses: Vec<u64> = (0..500).map(|i| text.address() + text.size() / 500 * i).collect();
-        let found = places(&path, None, Count::Own, &addresses).unwrap();
+        let found = places(&path, None, AddressBase::Own, &addresses).unwrap();
         let several = |p: &&Place| matches!(p, Place::Functions(names) if names.len() > 1);
         assert!(found.iter().filter(several).count() > 50);
     }
@@ -419,7 +419,7 @@ mod tests {
         let mut data = std::fs::read(std::env::current_exe().unwrap()).unwrap();
         data.truncate(4096);
         std::fs::write(&path, data).unwrap();
-        assert_eq!(places(&path, None, Count::Own, &[0x1000]).unwrap(), [Place::Unknown]);
-        assert!(places(folder.path(), None, Count::Own, &[1]).is_err());
+        assert_eq!(places(&path, None, AddressBase::Own, &[0x1000]).unwrap(), [Place::Unknown]);
+        assert!(places(folder.path(), None, AddressBase::Own, &[1]).is_err());
     }
 }

@@ -4,7 +4,8 @@
 //! look in. Out: the file, its separate debug file, or why there is none. Under each folder the longest suffix of the
 //! recorded path is tried first, down to the bare file name; then the folder's build-id index
 //! (`.build-id/ab/cdef.debug`). Where several files fit the build id decides; a file with another build id is never
-//! used. Where none was recorded [`proof`](super::proof) says what speaks for a file. Only regular files are opened, and nothing is ever fetched.
+//! used. Where none was recorded [`proof`](super::proof) says what speaks for a file. Only regular files are opened,
+//! and nothing is ever fetched.
 
 use super::elf;
 use super::proof::{Mapping, Proof, by_size_and_time};
@@ -16,7 +17,7 @@ use std::sync::Arc;
 /// Folders of separate debug files that systems install.
 const SYSTEM_DEBUG: &str = "/usr/lib/debug";
 
-/// Where symbols may be found.
+/// The folders to search for symbols.
 #[derive(Clone, Debug, Default)]
 pub struct Places {
     /// Folders that hold the traced files; where empty the recorded paths themselves are used.
@@ -29,7 +30,7 @@ pub struct Places {
     pub beside: Vec<PathBuf>,
 }
 
-/// What is known of a traced file.
+/// A traced file, as recorded.
 #[derive(Clone, Copy, Debug)]
 pub struct Wanted<'a> {
     /// Path inside the traced machine.
@@ -38,7 +39,7 @@ pub struct Wanted<'a> {
     pub build_id: Option<&'a [u8]>,
     /// Name and checksum of its separate debug file, where recorded.
     pub debug_link: Option<(&'a str, u32)>,
-    /// What else is known of it.
+    /// Its other recorded properties.
     pub mapping: Mapping,
 }
 
@@ -54,7 +55,8 @@ pub enum Found {
         /// It is known to be the one that was traced.
         proved: bool,
     },
-    /// A file of that name with another build id, or another size where none was recorded, was found where the user said to look.
+    /// A file of that name with another build id, or another size where none was recorded, was found where the user
+    /// said to look.
     Mismatch(PathBuf),
     /// None.
     Missing,
@@ -177,7 +179,7 @@ mod tests {
         let folder = tempfile::tempdir().unwrap();
         let deep = folder.path().join("opt/app");
         std::fs::create_dir_all(&deep).unwrap();
-        // A file without names or build id lies on the longer suffix, the right one under its bare name.
+        // A file without names or build id is on the longer suffix, the right one under its bare name.
         std::fs::write(deep.join("server"), b"no ELF file").unwrap();
         std::fs::copy(&this, folder.path().join("server")).unwrap();
         let places = Places { folders: vec![folder.path().into()], ..Places::default() };

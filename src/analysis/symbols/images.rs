@@ -5,13 +5,13 @@
 //! space to the image that holds it.
 //!
 //! A tracer enumerates the images of a process some time after the process began, and again later. So an image counts
-//! for the whole space, also before the moment it was told: only exec, fork, and a mapping over the addresses of an
-//! unmapped one begin a new space. Addresses that a space does not know are asked of the later spaces of the same
-//! program, of the earlier ones, and then of the process it was forked from. Cost: a binary search per look-up.
-//! ALGORITHMS.md section 5.2.
+//! for the whole space, also before the moment at which it was reported: only exec, fork, and a mapping over the
+//! addresses of an unmapped one begin a new space. Addresses that a space does not know are asked of the later spaces
+//! of the same program, of the earlier ones, and then of the process it was forked from. Cost: a binary search per
+//! look-up. ALGORITHMS.md section 5.2.
 
 use crate::base::names::NameId;
-use crate::base::time::Ns;
+use crate::base::time::Timestamp;
 use crate::event::image::CODE;
 use crate::state::timeline::{HostId, ImageChange, ImageEvent, Timeline};
 use foldhash::HashMap;
@@ -26,7 +26,7 @@ const UNSIZED: u64 = 0x2000;
 /// Longest chain of forks that is followed to find an image.
 const FORK_DEPTH: usize = 32;
 
-/// Put the build ids that a trace tells of files, by their paths, to where the processes of its host have mapped them.
+/// Add the build ids that a trace gives for files, by their paths, to the mappings of the processes of its host.
 pub fn identify(recording: &mut Timeline, trace: u32, ids: &HashMap<Vec<u8>, Vec<u8>>) {
     let mut identified = Vec::with_capacity(recording.images.len());
     for event in std::mem::take(&mut recording.images) {
@@ -55,7 +55,7 @@ pub struct Image {
     pub path: NameId,
     /// Addresses in the file are relative to `base`.
     pub position_independent: bool,
-    /// Where in the file `base` lies, where the parts of a file were told by themselves.
+    /// File offset of `base`, if the parts of a file were recorded separately.
     pub offset: Option<u64>,
     /// Recorded build id.
     pub build_id: Option<Box<[u8]>>,
@@ -65,7 +65,7 @@ pub struct Image {
 }
 
 impl Image {
-    /// Of code of which only the begin was told: where another image begins at the latest.
+    /// For code of which only the beginning was reported: the next image begins here at the latest.
     fn end(&self) -> u64 {
         self.base.saturating_add(if self.size == 0 { UNSIZED } else { self.size })
     }
@@ -84,7 +84,7 @@ pub struct Space {
     /// Process id.
     pub pid: i32,
     /// When it began.
-    pub from: Ns,
+    pub from: Timestamp,
     /// The executable as given to exec, in this process or in the one it was forked from.
     pub executable: Option<NameId>,
     forked_from: Option<SpaceId>,
@@ -103,9 +103,9 @@ impl Space {
 #[derive(Clone, Debug, Default)]
 pub struct Spaces {
     spaces: Vec<Space>,
-    of_process: HashMap<(HostId, i32), Vec<(Ns, SpaceId)>>,
-    /// When each file was first told to be mapped.
-    told: HashMap<NameId, Ns>,
+    of_process: HashMap<(HostId, i32), Vec<(Timestamp, SpaceId)>>,
+    /// When each file was first reported to be mapped.
+    reported: HashMap<NameId, Timestamp>,
 }
 
 impl Spaces {
@@ -120,21 +120,21 @@ impl Spaces {
     }
 
     /// The space of a process at `t`; its first one for times before it.
-    pub fn at(&self, host: HostId, pid: i32, t: Ns) -> Option<SpaceId> {
+    pub fn at(&self, host: HostId, pid: i32, t: Timestamp) -> Option<SpaceId> {
         let history = self.of_process.get(&(host, pid))?;
         let after = history.partition_point(|(from, _)| *from <= t);
         history.get(after.saturating_sub(1)).map(|(_, s)| *s)
     }
 
-    /// When a file was first told to be mapped, by any process; 0 where it never was.
-    pub fn told(&self, path: NameId) -> Ns {
-        self.told.get(&path).copied().unwrap_or(0)
+    /// When a file was first reported to be mapped, by any process; 0 where it never was.
+    pub fn first_reported(&self, path: NameId) -> Timestamp {
+        self.reported.get(&path).copied().unwrap_or(0)
     }
 
     /// When a process begins to run another program, in order.
-    pub fn programs(&self, host: HostId, pid: i32) -> Vec<Ns> {
+    pub fn programs(&self, host: HostId, pid: i32) -> Vec<Timestamp> {
         let history = self.of_process.get(&(host, pid)).map_or(&[][..], |h| h);
-        let program = |(_, id): &(Ns, SpaceId)| self.get(*id).map(|s| s.program);
+        let program = |(_, id): &(Timestamp, SpaceId)| self.get(*id).map(|s| s.program);
         let changes = history.windows(2).filter(|w| program(&w[0]) != program(&w[1]));
         changes.map(|w| w[1].0).collect()
     }
@@ -154,7 +154,7 @@ impl Spaces {
                 return Some(image);
             }
             let kin = self.of_process.get(&(host, space.pid)).map_or(&[][..], |h| h);
-            let same = |s: &&(Ns, SpaceId)| self.get(s.1).is_some_and(|s| s.program == space.program);
+            let same = |s: &&(Timestamp, SpaceId)| self.get(s.1).is_some_and(|s| s.program == space.program);
             let later = kin.iter().filter(same).filter(|s| s.1 > id);
             let earlier = kin.iter().rev().filter(same).filter(|s| s.1 < id);
             if let Some(image) = later.chain(earlier).find_map(|s| self.get(s.1)?.image(address)) {
@@ -198,8 +198,8 @@ impl Spaces {
             // A new enumeration repeats what is mapped; what it contradicts begins a new space by itself.
             ImageChange::Fork { .. } | ImageChange::Restart => {}
             ImageChange::Load { base, size, path, position_independent, offset } => {
-                let told = self.told.entry(*path).or_insert(event.time);
-                *told = event.time.min(*told);
+                let first = self.reported.entry(*path).or_insert(event.time);
+                *first = event.time.min(*first);
                 let image = Image {
                     base: *base,
                     size: *size,
@@ -282,11 +282,11 @@ mod tests {
 
     const HOST: HostId = HostId::at(0);
 
-    fn event(time: Ns, pid: i32, change: ImageChange) -> ImageEvent {
+    fn event(time: Timestamp, pid: i32, change: ImageChange) -> ImageEvent {
         ImageEvent { time, host: HOST, pid, change }
     }
 
-    fn load(time: Ns, pid: i32, base: u64, path: u32) -> ImageEvent {
+    fn load(time: Timestamp, pid: i32, base: u64, path: u32) -> ImageEvent {
         let change = ImageChange::Load {
             base,
             size: 0x1000,
@@ -297,7 +297,7 @@ mod tests {
         event(time, pid, change)
     }
 
-    fn path(spaces: &Spaces, pid: i32, t: Ns, address: u64) -> Option<u32> {
+    fn path(spaces: &Spaces, pid: i32, t: Timestamp, address: u64) -> Option<u32> {
         let space = spaces.at(HOST, pid, t)?;
         spaces.image(space, HOST, address).map(|i| i.path.raw())
     }
@@ -343,7 +343,7 @@ mod tests {
         assert_eq!(path(&spaces, 7, 11, 0x4800), Some(1));
         assert_eq!(path(&spaces, 7, 12, 0x4800), Some(2));
         assert_eq!(path(&spaces, 7, 12, 0x9000), Some(9));
-        // Told later, by another space of the same program.
+        // Reported later, by another space of the same program.
         assert_eq!(path(&spaces, 7, 1, 0x7000), Some(3));
         assert_eq!(path(&spaces, 7, 12, 0x4100), Some(1));
     }

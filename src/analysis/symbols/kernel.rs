@@ -2,8 +2,9 @@
 //!
 //! Lines are `address type name [module]`; only text symbols count. The files carry no sizes: a symbol ends where the
 //! next one begins, and after a mebibyte at most. What an interrupt, the system call entry and the tracer's own
-//! modules put on a stack says nothing about the thread, and is cut off. So are the scheduler's own functions where a thread
-//! stopped: they lie in a section of their own, between `__sched_text_start` and `__sched_text_end`, as `/proc/PID/wchan` has it.
+//! modules put on a stack says nothing about the thread, and is cut off. So are the scheduler's own functions where a
+//! thread stopped: they lie in a section of their own, between `__sched_text_start` and `__sched_text_end`, as
+//! `/proc/PID/wchan` has it.
 
 use crate::base::mapped::open_regular;
 use std::io::{self, BufRead, BufReader};
@@ -14,7 +15,7 @@ use std::sync::Arc;
 /// How the functions begin by which system calls are entered, on the architectures and kernels in use.
 const ENTRIES: [&str; 8] =
     ["__x64_sys_", "__ia32_sys_", "__arm64_sys_", "__riscv_sys_", "__s390x_sys_", "__se_sys_", "SyS_", "ksys_"];
-/// Where the section of the scheduler's own functions begins and ends.
+/// Symbols at the beginning and end of the section of the scheduler's own functions.
 const SCHEDULER: (&str, &str) = ("__sched_text_start", "__sched_text_end");
 /// Longest function believed.
 const LONGEST: u64 = 1 << 20;
@@ -80,9 +81,10 @@ impl KernelSymbols {
         ENTRIES.iter().find_map(|entry| entered.name.strip_prefix(entry))
     }
 
-    /// Names of all functions on a stack that are known, innermost first, those of interrupts and of the tracer included.
+    /// Names of all functions on a stack that are known, innermost first, those of interrupts and of the tracer
+    /// included.
     pub fn all_functions<'s>(&'s self, stack: &'s [u64]) -> impl Iterator<Item = &'s str> {
-        // All but the innermost are return addresses: one less lies inside the calling instruction.
+        // All but the innermost are return addresses: one less is inside the calling instruction.
         let known = stack.iter().enumerate().filter_map(|(depth, a)| self.at(a.wrapping_sub(u64::from(depth > 0))));
         known.map(|symbol| &*symbol.name)
     }
@@ -90,14 +92,14 @@ impl KernelSymbols {
     /// Names of the thread's own kernel functions, outermost first, for addresses given innermost first.
     pub fn functions(&self, stack: &[u64]) -> Vec<&str> {
         let name = |(depth, address): (usize, &u64)| {
-            // All but the innermost are return addresses: one less lies inside the calling instruction.
+            // All but the innermost are return addresses: one less is inside the calling instruction.
             self.at(if depth == 0 { *address } else { address.wrapping_sub(1) })
         };
         let known: Vec<&Symbol> = stack.iter().enumerate().filter_map(name).collect();
         let own = known.iter().rposition(|s| is_interrupt_entry(&s.name)).map_or(0, |i| i + 1);
         let tracer = |s: &Symbol| s.module.as_deref().is_some_and(|m| m.starts_with("lttng")) || is_tracer(&s.name);
-        let tells = |s: &&&Symbol| !is_entry(&s.name) && !tracer(s);
-        let own = known[own..].iter().filter(tells).skip_while(|s| self.scheduler.contains(&s.address));
+        let names_code = |s: &&&Symbol| !is_entry(&s.name) && !tracer(s);
+        let own = known[own..].iter().filter(names_code).skip_while(|s| self.scheduler.contains(&s.address));
         let mut own: Vec<&str> = own.map(|s| &*s.name).collect();
         own.reverse();
         own
@@ -137,7 +139,7 @@ fn is_tracer(name: &str) -> bool {
     .any(|begin| name.starts_with(begin))
 }
 
-/// What lies further in than these belongs to an interrupt that hit the thread.
+/// Frames inside these belong to an interrupt that hit the thread.
 pub fn is_interrupt_entry(name: &str) -> bool {
     name.starts_with("asm_sysvec_")
         || matches!(
@@ -153,7 +155,7 @@ pub fn is_interrupt_entry(name: &str) -> bool {
         || name.starts_with("el0t_64_irq")
 }
 
-/// The way from user mode into the kernel, which the system call's own frame already tells.
+/// The way from user mode into the kernel, which the system call's own frame already shows.
 fn is_entry(name: &str) -> bool {
     name.starts_with("entry_SYSCALL")
         || name.starts_with("do_syscall_")

@@ -2,15 +2,16 @@
 //!
 //! In: raw user stacks, each with the process it was taken in and that process's images at the time. Out: for each the
 //! functions, outermost first. The steps: every address finds its image ([`images`]) or the executable that exec named;
-//! every image finds its file on this machine, proved by build id ([`files`]) or by size and time ([`proof`]); each file is opened once and names all
-//! of its addresses ([`elf`]), files side by side; code that a runtime compiled is looked up in its own map
-//! ([`perf_map`]); kernel addresses have a list of their own ([`kernel`]). So each (image, address) is resolved once,
-//! whatever the number of stacks that hold it.
+//! every image finds its file on this machine, proved by build id ([`files`]) or by size and time ([`proof`]); each
+//! file is opened once and names all of its addresses ([`elf`]), files side by side; code that a runtime compiled is
+//! looked up in its own map ([`perf_map`]); kernel addresses have a list of their own ([`kernel`]). So each (image,
+//! address) is resolved once, whatever the number of stacks that hold it.
 //!
-//! What has no name keeps one per file for shared libraries (`[libc.so.6]`: which of its inner functions ran seldom
-//! matters, and one cause must not be scattered over many contexts), and one per function for the program itself
-//! (`server+0x1240`). Recorded entries of functions are exact, so each of these has a name of its own wherever it lies: its
-//! offset in its file (`libjournal.so+0x1240`), its address (`0x403760`) where no file is known. ALGORITHMS.md section 5.2.
+//! A function without a name keeps one name per file for shared libraries (`[libc.so.6]`: which of its inner functions
+//! ran seldom matters, and one cause must not be scattered over many contexts), and one per function for the program
+//! itself (`server+0x1240`). Recorded entries of functions are exact, so each of these has a name of its own wherever
+//! it is: its offset in its file (`libjournal.so+0x1240`), its address (`0x403760`) where no file is known.
+//! ALGORITHMS.md section 5.2.
 
 pub mod cache;
 pub mod elf;
@@ -30,7 +31,7 @@ use crate::event::image::CODE;
 use crate::event::stack::name_of;
 use crate::state::timeline::{HostId, RawStackId, Timeline};
 use cache::{Known, SymbolCache};
-use elf::{Count, Place};
+use elf::{AddressBase, Place};
 use files::{Found, Places, Wanted};
 use foldhash::HashMap;
 use images::{SpaceId, Spaces};
@@ -42,15 +43,15 @@ use std::sync::Arc;
 
 /// Libraries of the tracer and its profiler: at the innermost end of a stack they are how it was taken.
 const TRACERS: [&str; 2] = ["liblttng-profile", "liblttng-ust"];
-/// Where a signal's handler returns to.
+/// The function that a signal's handler returns to.
 const SIGNAL_RETURN: &str = "__restore_rt";
 
 /// Which addresses a raw stack holds.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum AddressKind {
-    /// Where the thread was in the function, and where each caller goes on: as a sample has them.
+    /// The address in the innermost function, and the return address in each caller: sampled stacks.
     Sampled,
-    /// Where each function begins, by recorded entries.
+    /// The first address of each function: recorded function entries.
     FunctionEntry,
 }
 
@@ -74,11 +75,11 @@ pub struct Placed {
 pub struct UserFrame {
     /// Its name.
     pub name: NameId,
-    /// It stands for a whole file, or for no known file: no single function was found.
+    /// The frame means a whole file, or no known file: no single function was found.
     pub folded: bool,
     /// The compiler put it into its caller; the machine knows only that one.
     pub inlined: bool,
-    /// Where in it the thread was: at the call of the next function, or, innermost, where it stood.
+    /// The address in it: of the call of the next function, or, innermost, of the thread.
     pub address: u64,
 }
 
@@ -87,12 +88,12 @@ pub struct UserFrame {
 struct FileKey<'a> {
     path: NameId,
     build_id: Option<&'a [u8]>,
-    /// Where there is no build id.
+    /// Used without a build id.
     extent: Option<Extent>,
-    count: Count,
+    count: AddressBase,
 }
 
-/// Where an address leads.
+/// The target of an address.
 #[derive(Clone, Copy)]
 enum Target {
     /// To an address in a file.
@@ -112,7 +113,7 @@ struct TracedFile<'a> {
 }
 
 impl TracedFile<'_> {
-    /// What stands at its addresses. The file is opened for those that `cache` does not know.
+    /// The symbols at its addresses. The file is opened for those that `cache` does not know.
     fn known(&self, places: &Places, cache: &SymbolCache) -> Arc<Known> {
         let before = cache.get(self.key);
         let is_new = |address: &u64| before.as_ref().is_none_or(|known| !known.places.contains_key(address));
@@ -125,15 +126,15 @@ impl TracedFile<'_> {
                 Known { found, unread: None, places: HashMap::default() }
             }
         };
-        let told = match &known.found {
+        let symbols = match &known.found {
             Found::File { main, debug, .. } => {
-                let told = elf::places(main, debug.as_deref(), self.key.count, &addresses);
-                told.map_err(|e| known.unread = Some(format!("{}: {e}", main.display()))).ok()
+                let symbols = elf::places(main, debug.as_deref(), self.key.count, &addresses);
+                symbols.map_err(|e| known.unread = Some(format!("{}: {e}", main.display()))).ok()
             }
             Found::Mismatch(_) | Found::Missing => None,
         };
-        let told = told.unwrap_or_else(|| vec![Place::Unknown; addresses.len()]);
-        known.places.extend(addresses.into_iter().zip(told));
+        let symbols = symbols.unwrap_or_else(|| vec![Place::Unknown; addresses.len()]);
+        known.places.extend(addresses.into_iter().zip(symbols));
         Arc::new(known)
     }
 }
@@ -163,8 +164,8 @@ impl<'a> Resolver<'a> {
         }
     }
 
-    /// The functions of each stack, outermost first; in `names`, those that nothing proves are marked. Equal input gives
-    /// equal output for any number of workers.
+    /// The functions of each stack, outermost first; in `names`, those that nothing proves are marked. Equal input
+    /// gives equal output for any number of workers.
     pub fn resolve(
         mut self,
         stacks: &[Placed],
@@ -261,7 +262,7 @@ impl<'a> Resolver<'a> {
         Ok(found)
     }
 
-    /// Addresses to look up, innermost first. All but the innermost are return addresses: one less lies inside the
+    /// Addresses to look up, innermost first. All but the innermost are return addresses: one less is inside the
     /// calling instruction. Zeros and all-ones pad or end what the tracer recorded.
     fn addresses(&self, stack: &Placed) -> impl Iterator<Item = u64> + use<'a> {
         let raw = self.recording.stacks.get(stack.stack).iter().filter(|a| **a != 0 && **a != u64::MAX);
@@ -305,15 +306,15 @@ impl<'a> Resolver<'a> {
             let virtually = is_virtual(names.get(image.path));
             let (count, address) = match image.offset {
                 // A place in the file: which address of its own that is, its program headers say.
-                Some(offset) if !virtually => (Count::Offset, address - image.base + offset),
-                _ if image.size == CODE && !virtually => (Count::Code, address - image.base),
-                _ if image.position_independent || image.size == 0 => (Count::Loaded, address - image.base),
-                _ => (Count::Own, address),
+                Some(offset) if !virtually => (AddressBase::Offset, address - image.base + offset),
+                _ if image.size == CODE && !virtually => (AddressBase::Code, address - image.base),
+                _ if image.position_independent || image.size == 0 => (AddressBase::Loaded, address - image.base),
+                _ => (AddressBase::Own, address),
             };
             let position_independent = image.position_independent;
             let extent = match image.offset {
                 Some(offset) => Extent::Part { offset, bytes: image.size },
-                // Where code is mapped, and not how much of it.
+                // The mapping's address is known, its length is not.
                 None if image.size == CODE => Extent::Loaded { bytes: 0, position_independent },
                 None => Extent::Loaded { bytes: image.size, position_independent },
             };
@@ -321,7 +322,7 @@ impl<'a> Resolver<'a> {
                 path: names.get(image.path),
                 build_id: image.build_id.as_deref(),
                 debug_link: image.debug_link.map(|(name, crc)| (names.get(name), crc)),
-                mapping: Mapping { extent: Some(extent), told: self.spaces.told(image.path) },
+                mapping: Mapping { extent: Some(extent), reported: self.spaces.first_reported(image.path) },
             };
             return Target::File(self.file(image.path, wanted, count), address);
         }
@@ -335,13 +336,13 @@ impl<'a> Resolver<'a> {
         });
         match span {
             Some((from, to)) if (from..to).contains(&address) => {
-                Target::File(self.file(path, wanted, Count::Own), address)
+                Target::File(self.file(path, wanted, AddressBase::Own), address)
             }
             _ => Target::Elsewhere,
         }
     }
 
-    fn file(&mut self, path: NameId, wanted: Wanted<'a>, count: Count) -> usize {
+    fn file(&mut self, path: NameId, wanted: Wanted<'a>, count: AddressBase) -> usize {
         let extent = wanted.mapping.extent.filter(|_| wanted.build_id.is_none());
         let key = FileKey { path, build_id: wanted.build_id, extent, count };
         *self.file_ids.entry(key).or_insert_with(|| {
@@ -356,7 +357,7 @@ fn is_virtual(path: &str) -> bool {
     path.starts_with('[')
 }
 
-/// What is known of an address in a file.
+/// The symbols of an address in a file.
 struct Resolved<'a> {
     place: &'a Place,
     /// The file is the one that was traced.
@@ -366,7 +367,7 @@ struct Resolved<'a> {
 }
 
 impl Resolved<'_> {
-    /// The frames that the address stands for.
+    /// The frames at the address.
     fn frames(&self, path: &str, address: u64, names: &mut Names) -> Vec<UserFrame> {
         let file = path.rsplit('/').next().unwrap_or(path);
         let is_library = is_virtual(path) || file.contains(".so") || file.starts_with("ld-");

@@ -1,31 +1,31 @@
 //! Whether a file on this machine is the one that was traced.
 //!
-//! In: what the recording tells of a mapped file, and the file. A build id decides where one was recorded, and so does the
-//! checksum in a debug link. Where neither was, two things can speak against a file: another size, and a change after it
-//! had been mapped. The sizes that recorders tell: LTTng's `bin_info` and `dlopen` how many bytes lie between the first and
-//! the last that are loaded (`memsz`), and whether the file is position independent; perf's `mmap` which part of the file was
-//! mapped, in whole pages; an exec nothing but the path. A file of the right size that has not changed since is taken for
-//! the one that was traced. A file of another size in memory is another file. Of all others nobody knows: names from them are
-//! [marked](crate::base::names::Names::mark_unproven).
+//! In: the recorded properties of a mapped file, and the file. A build id decides where one was recorded, and so does
+//! the checksum in a debug link. Where neither was, two things can speak against a file: another size, and a change
+//! after it had been mapped. The sizes that recorders give: LTTng's `bin_info` and `dlopen` the number of bytes between
+//! the first and the last that are loaded (`memsz`), and whether the file is position independent; perf's `mmap` which
+//! part of the file was mapped, in whole pages; an exec nothing but the path. A file of the right size that has not
+//! changed since is taken for the one that was traced. A file of another size in memory is another file. For all others
+//! this is unknown: names from them are [marked](crate::base::names::Names::mark_unproven).
 
 use super::elf::Identity;
-use crate::base::time::Ns;
+use crate::base::time::Timestamp;
 use std::path::Path;
 use std::time::{Duration, UNIX_EPOCH};
 
 /// Clocks that count from the boot of the machine say less than this, those that count from the Epoch more: 30 years.
-const SINCE_EPOCH: Ns = 30 * 365 * 86_400 * 1_000_000_000;
+const SINCE_EPOCH: Timestamp = 30 * 365 * 86_400 * 1_000_000_000;
 
 /// The unit in which files are mapped.
 const PAGE: u64 = 4096;
 
-/// What a recording tells of a mapped file besides its path and its build id.
+/// The recorded properties of a mapped file besides its path and its build id.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub struct Mapping {
     /// Its size.
     pub extent: Option<Extent>,
-    /// When it was first told to be mapped, on the time line of the recording.
-    pub told: Ns,
+    /// When it was first reported to be mapped, on the time line of the recording.
+    pub reported: Timestamp,
 }
 
 /// The size of what was mapped.
@@ -40,14 +40,14 @@ pub enum Extent {
     },
     /// A part of the file.
     Part {
-        /// Where in the file it begins.
+        /// Its offset in the file.
         offset: u64,
         /// Bytes, in whole pages.
         bytes: u64,
     },
 }
 
-/// What speaks for a file.
+/// The evidence for a file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Proof {
     /// It is the one that was traced.
@@ -61,7 +61,7 @@ pub enum Proof {
 /// Hold a file against what was recorded where there is no build id.
 pub fn by_size_and_time(path: &Path, built: &Identity, mapping: Mapping) -> Proof {
     match mapping.extent.and_then(|extent| fits(built, extent)) {
-        Some(true) if is_older(path, mapping.told) => Proof::Same,
+        Some(true) if is_older(path, mapping.reported) => Proof::Same,
         Some(false) => Proof::Other,
         _ => Proof::Unknown,
     }
@@ -74,7 +74,7 @@ fn fits(built: &Identity, extent: Extent) -> Option<bool> {
             let loaded = built.loaded.filter(|_| bytes > 0)?;
             Some(loaded == bytes && built.position_independent == position_independent)
         }
-        // Neighbouring parts may have been told as one, so only a part that is there says something.
+        // Neighbouring parts may have been reported as one, so only a part that is there says something.
         Extent::Part { offset, bytes } => {
             let page = |n: u64| n / PAGE * PAGE;
             let is_it = |(from, size): &(u64, u64)| {
@@ -87,10 +87,10 @@ fn fits(built: &Identity, extent: Extent) -> Option<bool> {
 }
 
 /// The file has not changed since.
-fn is_older(path: &Path, told: Ns) -> bool {
+fn is_older(path: &Path, reported: Timestamp) -> bool {
     let changed = std::fs::metadata(path).and_then(|about| about.modified()).ok();
     let since = changed.and_then(|time| time.duration_since(UNIX_EPOCH).ok());
-    told > SINCE_EPOCH && since.is_some_and(|since| since <= Duration::from_nanos(told.unsigned_abs()))
+    reported > SINCE_EPOCH && since.is_some_and(|since| since <= Duration::from_nanos(reported.unsigned_abs()))
 }
 
 #[cfg(test)]
@@ -104,7 +104,7 @@ mod tests {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("server");
         std::fs::write(&path, "").unwrap();
-        let since = |time: SystemTime| time.duration_since(UNIX_EPOCH).unwrap().as_nanos() as Ns;
+        let since = |time: SystemTime| time.duration_since(UNIX_EPOCH).unwrap().as_nanos() as Timestamp;
         let changed = since(std::fs::metadata(&path).unwrap().modified().unwrap());
         let built = Identity {
             loaded: Some(0x6420),
@@ -115,7 +115,7 @@ mod tests {
         let loaded = |bytes| Some(Extent::Loaded { bytes, position_independent: true });
         let part = |offset, bytes| Some(Extent::Part { offset, bytes });
         let later = changed + 1;
-        for (extent, told, expected) in [
+        for (extent, reported, expected) in [
             (loaded(0x6420), later, Proof::Same),
             (loaded(0x6420), changed, Proof::Same),
             // Changed after it was mapped, or on a clock that has no date.
@@ -130,10 +130,14 @@ mod tests {
             (part(0x2000, 0x2000), changed - 1, Proof::Unknown),
             (None, later, Proof::Unknown),
         ] {
-            assert_eq!(by_size_and_time(&path, &built, Mapping { extent, told }), expected, "{extent:?} at {told}");
+            assert_eq!(
+                by_size_and_time(&path, &built, Mapping { extent, reported }),
+                expected,
+                "{extent:?} at {reported}"
+            );
         }
         assert_eq!(
-            by_size_and_time(&folder.path().join("gone"), &built, Mapping { extent: loaded(0x6420), told: later }),
+            by_size_and_time(&folder.path().join("gone"), &built, Mapping { extent: loaded(0x6420), reported: later }),
             Proof::Unknown
         );
     }

@@ -1,9 +1,10 @@
 //! Stacks of user space out of copies of them (`perf record --call-graph dwarf`).
 //!
-//! In: registers and some KiB of stack for each sample, and which files a process had mapped when. Out: the addresses of its functions,
-//! as a recorded call chain has them. For each address its image and file are found as for names; the file's table (`.eh_frame`, else
-//! `.debug_frame`) says where the caller's registers are; in code that no file holds (made at run time) frame pointers are followed. A
-//! stack ends where its copy does, and where a file or its table is not found: what lies farther out is not known. Each file is opened once, packets are unwound side by side. Cost: some
+//! In: registers and some KiB of stack for each sample, and which files a process had mapped when. Out: the addresses
+//! of its functions, as a recorded call chain has them. For each address its image and file are found as for names; the
+//! file's table (`.eh_frame`, else `.debug_frame`) says where the caller's registers are; in code that no file holds
+//! (made at run time) frame pointers are followed. A stack ends where its copy does, and where a file or its table is
+//! not found: frames farther out are unknown. Each file is opened once, packets are unwound side by side. Cost: some
 //! hundred nanoseconds for each frame.
 
 use super::elf::{LoadSegment, own_address};
@@ -39,7 +40,7 @@ pub fn unwind(trace: &Trace, places: &Places, ctx: &Ctx) -> Result<(), Cancelled
     }
 }
 
-/// What differs between processors.
+/// The differences between processors.
 trait Processor {
     type Unwinder: Unwinder<Module = Module<Arc<[u8]>>> + Default + Send + Sync;
     fn registers(from: &Registers) -> <Self::Unwinder as Unwinder>::UnwindRegs;
@@ -175,7 +176,7 @@ impl<P: Processor> Unwinding<'_, P> {
         while stack.len() < DEEPEST {
             let first = stack.len() == 1;
             let Some(here) = stack.last().copied() else { break };
-            // A return address lies behind the call.
+            // A return address is behind the call.
             let behind = u64::from(!first);
             let image = space.and_then(|space| self.spaces.image(space, HOST, here.wrapping_sub(behind)));
             let table = image.and_then(|image| Some((image, self.table(image)?)));
@@ -210,7 +211,8 @@ impl<P: Processor> Unwinding<'_, P> {
     }
 
     fn open(&self, path: &str, build_id: Option<&[u8]>) -> Option<Table<P::Unwinder>> {
-        // Parts of files, which perf tells, disprove none; whether it is the right one the marks of its names say.
+        // The parts of files that perf records disprove no file; the marks of its names say whether it is the right
+        // one.
         let wanted = Wanted { path, build_id, debug_link: None, mapping: Mapping::default() };
         let Found::File { main, .. } = files::find(wanted, self.places) else { return None };
         let read = UnwindTables::read(&main).ok()?;

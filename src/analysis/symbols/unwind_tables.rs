@@ -1,9 +1,10 @@
-//! What an executable says of how to get from a function to its caller.
+//! The unwind tables of an executable: from a function to its caller.
 //!
-//! In: a file. Out: its unwind tables (`.eh_frame` with its index, `.debug_frame`) and which of its parts are loaded where. Nothing of
-//! them is interpreted here ([`super::unwind`]). Cost: the sections are read whole. LSB Core, "Exception Frames"; DWARF 5, section 6.4.
+//! In: a file. Out: its unwind tables (`.eh_frame` with its index, `.debug_frame`) and which of its parts are loaded
+//! where. Nothing of them is interpreted here ([`super::unwind`]). Cost: the sections are read whole. LSB Core,
+//! "Exception Frames"; DWARF 5, section 6.4.
 
-use super::elf::{Cache, LoadSegment, Told, segment, unpacked};
+use super::elf::{Cache, CheckedFile, LoadSegment, segment, unpacked};
 use object::{Object, ObjectSection, ObjectSegment};
 use std::io;
 use std::path::Path;
@@ -13,7 +14,7 @@ use std::sync::Arc;
 /// A section: its address and its bytes.
 pub type Section = Option<(u64, Arc<[u8]>)>;
 
-/// What says of each place in a file's code where the caller's registers are.
+/// The table that gives, for each place in a file's code, the caller's registers.
 #[derive(Clone, Debug, Default)]
 pub struct UnwindTables {
     /// Lowest address.
@@ -31,9 +32,9 @@ pub struct UnwindTables {
 impl UnwindTables {
     /// Of a file; the error is that of opening or reading it.
     pub fn read(path: &Path) -> io::Result<UnwindTables> {
-        let told = Told::open(path)?;
-        let failed = Rc::clone(&told.failed);
-        let cache = Cache::new(told);
+        let file = CheckedFile::open(path)?;
+        let failed = Rc::clone(&file.failed);
+        let cache = Cache::new(file);
         let elf = object::File::parse(&cache).map_err(io::Error::other)?;
         let section = |name: &str| {
             let section = elf.section_by_name(name)?;

@@ -12,7 +12,7 @@ use crate::base::notice::Notice;
 use crate::base::time::{Ns, Span};
 use crate::event::call_path::CallSite;
 use crate::event::operation::{NO_PATH, Operation, OperationKind};
-use crate::input::otf2::{Archive, Envelope, EventRecord, LocationId, LocationKind, TaskKey, ThreadKey};
+use crate::input::otf2::{Archive, CreatedThread, Envelope, EventRecord, LocationId, LocationKind, TaskKey};
 use foldhash::HashMap;
 
 /// Records between two looks at the cancel flag.
@@ -138,7 +138,7 @@ pub(super) struct LocationReader<'a> {
     pub(super) task: Option<TaskKey>,
     pub(super) resumed: Ns,
     /// The thread that a call waits for.
-    pub(super) joining: Option<ThreadKey>,
+    pub(super) joining: Option<CreatedThread>,
     /// By receive: position of the record that posted it.
     postings: Vec<u32>,
 }

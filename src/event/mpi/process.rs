@@ -10,7 +10,7 @@ use super::NOWHERE;
 use super::recorded::{LocationRun, Part, Released, Tasks};
 use crate::base::time::Ns;
 use crate::event::operation::{CollectiveInstance, CollectiveKind, Message, OperationPlace};
-use crate::input::otf2::{Archive, LocationKind, TaskKey, ThreadKey};
+use crate::input::otf2::{Archive, CreatedThread, LocationKind, TaskKey};
 use crate::model::carrier::Carrier;
 use foldhash::HashMap;
 use std::collections::BTreeMap;
@@ -135,7 +135,7 @@ fn tasks(process: &impl Fn(u32) -> u32, locations: &[LocationRun], messages: &mu
 
 /// Who waits for a thread to end waits for the last of what that did.
 fn joins(process: &impl Fn(u32) -> u32, locations: &[LocationRun], messages: &mut Vec<Message>) {
-    let mut ended: HashMap<(u32, ThreadKey), (OperationPlace, Ns)> = HashMap::default();
+    let mut ended: HashMap<(u32, CreatedThread), (OperationPlace, Ns)> = HashMap::default();
     for (stream, location) in (0_u32..).zip(locations) {
         if let Some((thread, operation, time)) = location.ended {
             ended.insert((process(stream), thread), (OperationPlace { stream, operation }, time));

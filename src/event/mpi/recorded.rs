@@ -5,7 +5,7 @@ use crate::base::notice::Notices;
 use crate::base::time::{Ns, Span};
 use crate::event::call_path::CallSite;
 use crate::event::operation::{CallPaths, Operation};
-use crate::input::otf2::{LocalClock, LocationId, ParameterValue, TaskKey, ThreadKey};
+use crate::input::otf2::{CreatedThread, LocalClock, LocationId, ParameterValue, TaskKey};
 use crate::model::usage::FileTransfers;
 use std::collections::BTreeMap;
 
@@ -167,9 +167,9 @@ pub struct LocationRun {
     /// Position of the operation that follows, parameter, value.
     pub(super) parameters: Vec<(u32, u32, ParameterValue)>,
     /// Operations that wait for a thread to end.
-    pub(super) joins: Vec<(u32, ThreadKey)>,
+    pub(super) joins: Vec<(u32, CreatedThread)>,
     /// It ended, behind this operation.
-    pub(super) ended: Option<(ThreadKey, u32, Ns)>,
+    pub(super) ended: Option<(CreatedThread, u32, Ns)>,
     /// Operations that stand for the time in which a queue of an accelerator had nothing to do.
     pub(super) idle: Vec<u32>,
     /// Operations that hand work to an accelerator.

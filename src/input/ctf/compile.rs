@@ -36,7 +36,7 @@ pub(super) struct Compiler {
     out: Emitter,
     /// The clock whose time stamps are followed.
     clock: Option<usize>,
-    /// Where byte orders are mixed, numbers that end inside a byte are read even if unwanted, to check the order.
+    /// With mixed byte orders, numbers that end inside a byte are read even if unwanted, to check the order.
     orders: ByteOrders,
 }
 
@@ -56,7 +56,7 @@ struct Branches<'f, 'w> {
     fallback: Fallback,
 }
 
-/// What a selector means that no case holds.
+/// The effect of a selector value without a case.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Fallback {
     /// The event is damaged.

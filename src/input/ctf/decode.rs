@@ -1,7 +1,7 @@
 //! The decoder that runs decode steps over the bytes of a packet.
 //!
-//! It knows bits, lengths and selectors; what a value is for, only the sink knows. Every read is checked against the end of the
-//! packet's content, so hostile data ends in [`DecodeError`]. A run of steps allocates nothing.
+//! It knows bits, lengths and selectors; what a value is for, only the sink knows. Every read is checked against the
+//! end of the packet's content, so hostile data ends in [`DecodeError`]. A run of steps allocates nothing.
 //!
 //! Time is bounded by the data: each step moves forward or is one of a class's finite list, and elements without size
 //! may be no more than a constant in an event, whatever the data says.
@@ -14,7 +14,8 @@ use crate::input::record::IntegerArray;
 use std::num::NonZeroU8;
 use std::ops::Range;
 
-/// Elements without size that an event may have. A tracer has no reason to write any; a length that lies may ask for 2^64.
+/// Elements without size that an event may have. A tracer has no reason to write any; a corrupt length may ask for
+/// 2^64.
 const MOST_EMPTY: u64 = 1 << 16;
 
 /// Why a packet cannot be read on, and where in it.
@@ -22,7 +23,7 @@ const MOST_EMPTY: u64 = 1 << 16;
 pub struct DecodeError {
     /// Bits from the beginning of the packet.
     pub at: u64,
-    /// What was expected, and what was found.
+    /// Expected and found values.
     pub kind: DecodeErrorKind,
 }
 
@@ -104,7 +105,7 @@ pub trait Sink<'a> {
 pub(super) struct Decoder<'a> {
     /// The packet's bytes.
     pub(super) data: &'a [u8],
-    /// Where the next field is looked for, in bits.
+    /// Position of the next field, in bits.
     pub(super) at: u64,
     /// End of the content, in bits.
     pub(super) limit: u64,
@@ -138,7 +139,7 @@ impl<'a> Decoder<'a> {
         self.empty = 0;
     }
 
-    /// What a slot holds.
+    /// The value of a slot.
     pub(super) fn slot(&self, slot: Slot) -> u64 {
         self.slots.get(slot as usize).copied().unwrap_or(0)
     }

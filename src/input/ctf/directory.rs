@@ -19,8 +19,9 @@ pub struct Directory {
 }
 
 impl Directory {
-    /// Read the metadata of some directories. Equal bytes are read once; what equal event blocks say is taken over from the
-    /// first text that has some. Texts are put together while the first is being parsed, and the others parsed side by side.
+    /// Read the metadata of some directories. Equal bytes are read once; what equal event blocks say is taken over from
+    /// the first text that has some. Texts are put together while the first is being parsed, and the others parsed side
+    /// by side.
     pub fn read_all(paths: Vec<PathBuf>, ctx: &Ctx) -> Result<Vec<Result<Directory, OpenError>>, Cancelled> {
         let files: Vec<_> = paths.iter().map(|path| Mapped::open(&path.join("metadata"))).collect();
         let mut first: HashMap<&[u8], usize> = HashMap::default();
@@ -51,7 +52,7 @@ impl Directory {
         let done = schemas.len();
         let rest = |i: usize| text(done + i).map(|text| text.schema(known.as_ref()).0);
         in_order(ctx, files.len() - done, rest, |_, schema| schemas.extend(schema))?;
-        // What is equal to a text before it, which is none of these.
+        // Texts that are equal to an earlier text take its schema.
         for (i, first) in firsts.iter().enumerate().filter(|(i, first)| *first < i) {
             let same = schemas.get(*first).cloned();
             schemas.get_mut(i).into_iter().zip(same).for_each(|(schema, same)| *schema = same);
@@ -63,7 +64,7 @@ impl Directory {
         Ok(paths.into_iter().zip(schemas).map(directory).collect())
     }
 
-    /// Where it is.
+    /// Its path.
     pub fn path(&self) -> &Path {
         &self.path
     }
@@ -79,7 +80,7 @@ enum Read {
     Text(metadata::Text),
     /// Equal to that of a place before it in the list.
     Same,
-    /// What is wrong with it.
+    /// The error.
     Wrong(String),
 }
 

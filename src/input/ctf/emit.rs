@@ -13,7 +13,7 @@ pub(super) const UNKNOWN_TARGET: StepIx = StepIx::new(0);
 #[derive(Default)]
 pub(super) struct Emitter {
     program: Program,
-    /// What is known of the position.
+    /// The known properties of the position.
     pub(super) phase: Phase,
     /// Bits to step over before the next step.
     pending: u64,

@@ -1,8 +1,9 @@
 //! How much the types of a metadata text may amount to.
 //!
-//! A named type is a copy wherever it is used, so a few lines of types within types could ask for more fields, or deeper ones,
-//! than a machine can hold. What people write grows with what they write it in: fields are therefore bounded by the
-//! length of the text, and counted before they are copied. LTTng's metadata has one field for 30 bytes of it, or fewer.
+//! A named type is a copy wherever it is used, so a few lines of types within types could ask for more fields, or
+//! deeper ones, than a machine can hold. What people write grows with what they write it in: fields are therefore
+//! bounded by the length of the text, and counted before they are copied. LTTng's metadata has one field for 30 bytes
+//! of it, or fewer.
 
 use super::error::MetadataError;
 use super::schema::{Field, Kind};
@@ -29,7 +30,7 @@ impl Extent {
         Extent { fields: 0, most: text.saturating_mul(PER_BYTE).saturating_add(FEW) }
     }
 
-    /// There are going to be `fields` more, by what stands at byte `at`.
+    /// Adds the `fields` of the construct at byte `at`.
     pub(super) fn add(&mut self, fields: usize, at: usize) -> Result<(), MetadataError> {
         self.fields = self.fields.saturating_add(fields);
         if self.fields > self.most {
@@ -70,7 +71,7 @@ mod tests {
 
     const TRACE: &str = "trace { major = 1; minor = 8; byte_order = le; };\nstream { };\n";
 
-    /// What a text is refused for, if it is.
+    /// The error that a text is refused with.
     fn refused(text: &str) -> Option<String> {
         let read = if text.starts_with('\x1e') { json::read(text).map(drop) } else { tsdl::read(text, None).map(drop) };
         read.err().map(|error| format!("{error:?}"))
@@ -85,8 +86,8 @@ mod tests {
 
     #[test]
     fn fields_are_counted_before_they_are_made() {
-        // A type of n levels has 2^(n+1) - 1 fields. It is copied twice into the next, which adds up to twice as many; so levels
-        // up to 13 pass, and those that are refused are refused at the first type that does not fit.
+        // A type of n levels has 2^(n+1) - 1 fields. It is copied twice into the next, which adds up to twice as many;
+        // so levels up to 13 pass, and those that are refused are refused at the first type that does not fit.
         assert_eq!(refused(&doubling(13)), None);
         for levels in [16, 20, 24] {
             let text = doubling(levels);

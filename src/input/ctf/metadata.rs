@@ -1,8 +1,8 @@
 //! The file `metadata` to a schema: packets to text, text to the reader of its version, lengths and selectors bound.
 //!
 //! Metadata is plain text, or packets of 37 bytes of header and a body each (CTF 1.8.3, section 7.1; CTF 2.0,
-//! section 5); the magic number tells. Errors in the text are told by line and column with the chain of what was being
-//! read, innermost last; errors in the packets by byte.
+//! section 5); the magic number decides. Errors in the text have a line and column and the chain of
+//! constructs around them; errors in the packets have a byte offset.
 
 use super::error::{LineTable, MetadataError, MetadataWarning};
 use super::locate;
@@ -15,12 +15,12 @@ use tsdl::Known;
 const MAGIC: u32 = 0x75d1_1d57;
 const HEADER_BYTES: usize = 37;
 
-/// The text of a metadata file, put together from its packets where it has some. Always a copy: another process may write to
-/// the file, and what was found to be UTF-8 must stay so.
+/// The text of a metadata file, put together from its packets where it has some. Always a copy: another process may
+/// write to the file, and what was found to be UTF-8 must stay so.
 #[derive(Debug)]
 pub(super) struct Text {
     text: String,
-    /// It stood there as it is, in no packets.
+    /// The file holds plain text, without packets.
     plain: bool,
     /// Bytes behind the last packet, and where they begin.
     behind: Option<(usize, usize)>,
@@ -65,7 +65,7 @@ pub(super) fn read<'t>(
 }
 
 /// Plain text should say what it is (7.1); packets say it in their headers. Text that does not is read as 1.8, as other
-/// readers do, and that is told.
+/// readers do, and a notice says so.
 fn check_version(text: &str) -> Result<Option<MetadataWarning>, MetadataError> {
     let version = || {
         let rest = text.strip_prefix("/*")?.trim_start().strip_prefix("CTF")?.trim_start();

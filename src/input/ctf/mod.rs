@@ -4,8 +4,9 @@
 //! metadata -> tsdl / json -> schema -> locate -> plan -> decode -> reader -> records
 //! stream files, index files -> packet -> table of packets --------^
 //! ```
-//! [`CtfTrace::open`] reads metadata, packet indexes and packet headers. [`CtfTrace::compile`] turns a projection into a
-//! decode plan; [`CtfTrace::reader`] runs the plan over a run of packets of one stream. DecodeError ends a packet, never a trace.
+//! [`CtfTrace::open`] reads metadata, packet indexes and packet headers. [`CtfTrace::compile`] turns a projection into
+//! a decode plan; [`CtfTrace::reader`] runs the plan over a run of packets of one stream. DecodeError ends a packet,
+//! never a trace.
 //!
 //! A trace may be recorded in several directories (the chunks of a rotated session): their schemas are joined, and
 //! streams go on from one to the next.

@@ -34,7 +34,7 @@ pub struct Opening {
     files: Vec<Candidate>,
 }
 
-/// A file that lies where stream files lie.
+/// A file in the place of stream files.
 #[derive(Debug)]
 struct Candidate {
     /// Position of the directory.
@@ -46,13 +46,13 @@ struct Candidate {
     indexed: bool,
 }
 
-/// What a candidate turned out to be.
+/// A candidate after its packets were scanned.
 struct Looked {
     mapped: Mapped,
     table: PacketTable,
-    /// What the index file says, if there is one: is it what the packets say?
+    /// Whether the index file agrees with the packets; `None` without an index.
     agrees: Option<bool>,
-    /// Why there is no index, where a file of its name stands.
+    /// The error, if a file with the name of the index is none.
     unindexed: Option<String>,
 }
 
@@ -72,7 +72,7 @@ impl Opening {
         opening.ok_or_else(|| OpenError("no trace was named".to_owned()))
     }
 
-    /// The files of the directory that was joined last; what cannot be listed is told.
+    /// The files of the directory that was joined last; a folder that cannot be listed raises a notice.
     fn list(&mut self, folder: &Path) {
         let chunk = self.trace.chunks.len() - 1;
         let mut names = Vec::new();

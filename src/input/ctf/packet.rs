@@ -1,8 +1,9 @@
-//! Where the packets of a stream file are: from its index file, or by hopping from packet header to packet header.
+//! The table of a stream file's packets: from its index file, or by scanning from packet header to packet header.
 //!
-//! Both ways end in the same table of [`PacketRange`]s. Who only wants to know what is there believes an index that covers the file without
-//! gap ([`outline`]); before events are read, each header is looked at and the index must agree with it, else the table is made by hopping. A header
-//! that cannot be read ends a packet's chain: the next magic number begins a new one.
+//! Both ways end in the same table of [`PacketRange`]s. Who only wants to know what is there believes an index that
+//! covers the file without gap ([`outline`]); before events are read, each header is looked at and the index must agree
+//! with it, else the table is made by hopping. A header that cannot be read ends a packet's chain: the next magic
+//! number begins a new one.
 
 use super::compile::Compiler;
 use super::decode::{DecodeError, DecodeErrorKind, Decoder, Sink, extend};
@@ -37,7 +38,7 @@ pub(super) struct PacketRange {
     pub(super) cpu: Option<u32>,
 }
 
-/// What a packet header and context say.
+/// The values of a packet header and context.
 #[derive(Clone, Debug)]
 pub(super) struct PacketHeader {
     /// Position of the stream class.
@@ -61,7 +62,7 @@ pub(super) struct PacketHeaderReader {
     header: Range<u32>,
     header_roles: u32,
     uuid: Option<[u8; 16]>,
-    /// What a packet begins with.
+    /// Magic bytes at the beginning of a packet.
     magic: Option<[u8; 4]>,
     streams: Vec<Context>,
 }
@@ -74,7 +75,7 @@ struct Context {
     end_size: u8,
 }
 
-/// The magic number as it lies in a file, where packets begin with one.
+/// The bytes of the magic number, if packets begin with one.
 fn magic_of(schema: &Schema) -> Option<[u8; 4]> {
     let Kind::Struct(members) = &schema.packet_header.as_ref()?.kind else { return None };
     match &members.first()?.field.kind {
@@ -148,7 +149,7 @@ impl PacketHeaderReader {
         Ok(PacketHeader { stream, values, foreign })
     }
 
-    /// Where the next magic number is, from byte `from` on.
+    /// Offset of the next magic number, from byte `from` on.
     fn next_magic(&self, file: &[u8], from: u64) -> Option<u64> {
         let magic = self.magic.as_ref()?;
         let rest = file.get(usize::try_from(from).ok()?..)?;
@@ -194,9 +195,9 @@ impl PacketHeaderReader {
 /// The packets of a file, and what is wrong with it.
 pub(super) struct PacketTable {
     pub(super) packets: Vec<PacketRange>,
-    /// What the first packet says.
+    /// Header of the first packet.
     pub(super) first: Option<PacketHeader>,
-    /// Where a header could not be read, the first time, and why.
+    /// The first unreadable header: its offset and error.
     pub(super) error: Option<(u64, DecodeError)>,
     /// How often that happened.
     pub(super) breaks: u64,
@@ -210,7 +211,7 @@ impl PacketTable {
 }
 
 /// Hop from packet to packet. Behind a header that cannot be read the next magic number is looked for, where
-/// packets have one; else what lies there is lost.
+/// packets have one; else the rest of the file is lost.
 pub(super) fn scan_packets(headers: &PacketHeaderReader, slots: usize, file: &[u8]) -> PacketTable {
     let mut decoder = Decoder::new(slots);
     let mut table = PacketTable { packets: Vec::new(), first: None, error: None, breaks: 0 };
@@ -296,7 +297,7 @@ pub(super) fn read_index(bytes: &[u8]) -> Option<Vec<Entry>> {
 }
 
 impl Entry {
-    /// True where it tells of the same packet as the packet itself.
+    /// True where the entry agrees with the packet itself.
     fn agrees(&self, place: &PacketRange) -> bool {
         self.offset == place.offset
             && self.packet == place.bytes * 8
@@ -307,12 +308,12 @@ impl Entry {
     }
 }
 
-/// True where an index tells of the same packets as the packets themselves.
+/// True where an index agrees with the packets.
 pub(super) fn agrees(entries: &[Entry], places: &[PacketRange]) -> bool {
     entries.len() == places.len() && entries.iter().zip(places).all(|(entry, place)| entry.agrees(place))
 }
 
-/// The packets of a file as its index tells them, where that can be believed without looking at more than the first
+/// The packets of a file from its index, if it can be trusted after reading no more than the first
 /// packet: the packets lie side by side from the beginning of the file to its end, their times ascend, and the
 /// index knows all that packets of this class say.
 pub(super) fn outline(

@@ -2,7 +2,7 @@
 
 use super::schema::{Bits, Count, Field, Kind};
 
-/// What is known of a position: `residue` modulo `modulus`, a power of two.
+/// The known properties of a position: `residue` modulo `modulus`, a power of two.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(super) struct Phase {
     modulus: u64,
@@ -43,7 +43,7 @@ impl Phase {
         self.modulus >= 8 && self.residue.is_multiple_of(8)
     }
 
-    /// What holds for both positions.
+    /// The properties that both positions have.
     pub(super) fn join(self, other: Phase) -> Phase {
         let mut modulus = self.modulus.min(other.modulus);
         while (self.residue ^ other.residue) & (modulus - 1) != 0 {

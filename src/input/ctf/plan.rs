@@ -1,9 +1,9 @@
-//! What is to be decoded of each event, compiled when the first event of its class is met.
+//! The fields to decode of each event, compiled when the first event of its class is met.
 //!
 //! A [`CtfPlan`] belongs to one projection, or shows everything (for writers). A kernel tracer declares more than a
-//! thousand classes of which a recording holds a few dozen, so bodies are compiled on first use and then shared by all readers. Besides
-//! the steps that any event can be read by, a plan keeps for each event id a [`HeaderTemplate`]: the shape of the event's header and, where nothing of the
-//! body is wanted, the way over it.
+//! thousand classes of which a recording holds a few dozen, so bodies are compiled on first use and then shared by all
+//! readers. Besides the steps that any event can be read by, a plan keeps for each event id a [`HeaderTemplate`]: the
+//! shape of the event's header and, where nothing of the body is wanted, the way over it.
 
 use super::compile::{Compiler, TimeStamps};
 use super::ids::EventIds;
@@ -34,11 +34,11 @@ pub struct CtfPlan {
 pub(super) struct Header {
     /// Reads any header.
     pub(super) program: Program,
-    /// What is known of the position behind the header.
+    /// The known properties of the position behind the header.
     phase: Phase,
     /// The first record class of the stream class.
     first: usize,
-    /// Where the id is, if headers with small ids can be read in one go.
+    /// The place of the id, if headers with small ids can be read at once.
     pub(super) locator: Option<IdLocator>,
     /// By event id; `None` inside: headers with this id are read by the program.
     pub(super) templates: Vec<OnceLock<Option<HeaderTemplate>>>,
@@ -90,7 +90,7 @@ impl CtfPlan {
         CtfPlan { schema, projection, headers: Vec::new(), bodies: Vec::new(), nodes: Vec::new(), orders }
     }
 
-    /// What each node of a plan that shows everything is.
+    /// The nodes of a plan that shows everything.
     pub fn nodes(&self) -> &[FieldNode] {
         &self.nodes
     }

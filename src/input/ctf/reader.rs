@@ -1,7 +1,7 @@
 //! Records out of packets: the loop over packets, events, headers and bodies.
 //!
-//! A [`CtfPlan`] holds the steps of each class for one projection (or of everything, for writers); a [`CtfReader`] runs them
-//! over a run of packets of one stream. DecodeError ends the packet it is in; the next packet goes on.
+//! A [`CtfPlan`] holds the steps of each class for one projection (or of everything, for writers); a [`CtfReader`] runs
+//! them over a run of packets of one stream. DecodeError ends the packet it is in; the next packet goes on.
 
 use super::clock::ClockTransform;
 use super::decode::{DecodeError, DecodeErrorKind, Decoder, Sink, extend};
@@ -13,7 +13,7 @@ use super::steps::Body;
 use super::stride::EventSkip;
 use super::trace::CtfTrace;
 use crate::base::notice::{Notice, Notices};
-use crate::base::time::Ns;
+use crate::base::time::Timestamp;
 use crate::input::record::{ClassId, IntegerArray, Record, StreamId, Value};
 use crate::input::stream::{Position, SeekResult};
 use crate::input::trace::Records;
@@ -72,7 +72,7 @@ pub struct CtfReader<'a> {
     notices: Notices,
 }
 
-/// What is fixed within a packet.
+/// Properties of the current packet.
 #[derive(Clone, Copy, Debug, Default)]
 struct Current {
     number: usize,
@@ -84,7 +84,7 @@ struct Current {
 /// An event whose header was read; its body is next.
 struct Head<'a> {
     class: ClassId,
-    /// Where the header begins.
+    /// Position of the header.
     at: u64,
     /// The way to the end of the event, if that was seen at once.
     skip: Option<&'a EventSkip>,
@@ -131,7 +131,7 @@ impl<'a> Records<'a> for CtfReader<'a> {
         }
     }
 
-    fn seek(&mut self, from: Ns, landmark: impl Fn(ClassId) -> bool) -> SeekResult {
+    fn seek(&mut self, from: Timestamp, landmark: impl Fn(ClassId) -> bool) -> SeekResult {
         let mut found = SeekResult::NOTHING;
         if !self.enter() {
             return found;
@@ -231,7 +231,7 @@ impl<'a> CtfReader<'a> {
 
     /// The time of the event whose header was read last.
     #[inline(always)]
-    fn time(&self) -> Ns {
+    fn time(&self) -> Timestamp {
         self.packet.line.map_or(0, |line| line.ns(self.decoder.clock))
     }
 

@@ -1,9 +1,10 @@
-//! Floating point numbers of any size: where one lies, and the double that is nearest to it.
+//! Floating point numbers of any size: the bytes of one, and the nearest double.
 //!
 //! IEEE 754-2019 section 3.6 defines the binary interchange formats of 16, 32, 64, 128 and any multiple of 32 bits
 //! from there on: a sign, `w` bits of exponent, and `t` bits of fraction. Those of 32 and 64 bits are what the machine
-//! has; of the others the leading 62 bits of the fraction and whether anything follows them decide the double, so the cost is that of
-//! reading the bits. Rounding is to nearest, ties to even: too large becomes infinite, NaN stays NaN (its payload is not kept).
+//! has; of the others the leading 62 bits of the fraction and whether anything follows them decide the double, so the
+//! cost is that of reading the bits. Rounding is to nearest, ties to even: too large becomes infinite, NaN stays NaN
+//! (its payload is not kept).
 
 use crate::base::cursor;
 
@@ -13,7 +14,7 @@ pub(super) const MOST_BITS: u16 = 16_384;
 /// Bits of the fraction that are looked at one by one; whether one is set behind them is all that matters of the rest.
 const HEAD: u32 = 62;
 
-/// A floating point number where it lies in a packet.
+/// A floating point number in a packet.
 #[derive(Clone, Copy, Debug)]
 pub struct Real<'a> {
     data: &'a [u8],
@@ -57,7 +58,7 @@ impl<'a> Real<'a> {
         let size = u32::from(self.size);
         let (low, high) = if self.reversed { (size - from - n, size - from) } else { (from, from + n) };
         let at = self.at + u64::from(if self.big_endian { size - high } else { low });
-        // Whoever made it has seen that it lies within the data.
+        // The constructor's caller has checked that it is within the data.
         let bits = cursor::bits(self.data, at, n, self.big_endian).unwrap_or(0);
         if self.reversed { bits.reverse_bits() >> (64 - n) } else { bits }
     }

@@ -16,7 +16,7 @@ pub(super) type Slot = u32;
 
 macro_rules! roles {
     ($($name:ident $doc:literal,)+) => {
-        /// What the value of a field means to the reader; its discriminant is its slot.
+        /// The meaning of a field's value to the reader; the discriminant is its slot.
         #[derive(Clone, Copy, Debug, PartialEq, Eq)]
         #[repr(u32)]
         pub(super) enum Role { $(#[doc = $doc] $name,)+ }
@@ -49,11 +49,11 @@ roles! {
 pub(super) struct Field {
     /// Alignment in bits, counted from the beginning of the packet: a power of two.
     pub(super) align: u64,
-    /// What it is.
+    /// Kind.
     pub(super) kind: Kind,
 }
 
-/// What a field is.
+/// The kind of a field.
 #[derive(Clone, Debug, PartialEq)]
 pub(super) enum Kind {
     /// A number of 1 to 64 bits.
@@ -95,7 +95,7 @@ pub(super) enum Kind {
     Array {
         /// How many.
         count: Count,
-        /// What each is.
+        /// Each of them.
         element: Box<Field>,
         /// The trace's uuid is recorded here.
         uuid: bool,
@@ -117,7 +117,7 @@ pub(super) enum Kind {
         signed: bool,
         /// There for these values; `None`: for any but zero (a boolean).
         ranges: Option<Vec<Range>>,
-        /// What is there.
+        /// The field.
         field: Box<Field>,
     },
 }
@@ -137,7 +137,7 @@ pub(super) struct Bits {
     pub(super) show: Show,
     /// An array of these is text (CTF 1.8: 8 bits with an encoding).
     pub(super) character: bool,
-    /// Where its value is kept.
+    /// The slots that its value is saved into.
     pub(super) saves: Vec<Slot>,
     /// The clock that it is a time stamp of, in [`Schema::clocks`].
     pub(super) clock: Option<usize>,
@@ -207,20 +207,20 @@ pub(super) enum Count {
 /// An integer that was read before.
 #[derive(Clone, Debug, PartialEq)]
 pub(super) enum Source {
-    /// Where the metadata says that it is; gone after `locate`.
+    /// The location that the metadata gives; `locate` replaces it.
     At(Box<Location>),
-    /// Where the decoder keeps it.
+    /// The slot in which the decoder keeps it.
     Slot(Slot),
 }
 
-/// Where the metadata says that a length or selector is.
+/// The location of a length or selector, as the metadata gives it.
 #[derive(Clone, Debug)]
 pub(super) struct Location {
     /// The structure it is looked for in; `None`: the ones around the referring field, innermost first.
     pub(super) scope: Option<Root>,
-    /// Names of members; `None` stands for "one structure up" (CTF 2).
+    /// Names of members; `None` means "one structure up" (CTF 2).
     pub(super) path: Vec<Option<Box<str>>>,
-    /// Where the innermost structure does not have it, the ones around are asked too (CTF 1.8).
+    /// If the innermost structure does not have it, the enclosing ones are searched too (CTF 1.8).
     pub(super) climbs: bool,
     /// Byte offset in the metadata of the referring field.
     pub(super) at: usize,
@@ -244,7 +244,7 @@ pub(super) enum Root {
 }
 
 impl PartialEq for Location {
-    /// The same field is meant, wherever the reference to it stands.
+    /// True where both mean the same field; the place of the reference does not matter.
     fn eq(&self, other: &Location) -> bool {
         (self.scope, &self.path, self.climbs) == (other.scope, &other.path, other.climbs)
     }
@@ -307,7 +307,7 @@ pub(super) struct Clock {
     pub(super) offset_cycles: u64,
 }
 
-/// What the streams of a class have in common.
+/// A stream class.
 #[derive(Clone, Debug, PartialEq)]
 pub(super) struct StreamClass {
     /// Its id in packet headers.
@@ -324,7 +324,7 @@ pub(super) struct StreamClass {
     pub(super) events: Vec<Arc<EventClass>>,
 }
 
-/// What the events of a class have in common.
+/// An event class.
 #[derive(Clone, Debug, PartialEq)]
 pub(super) struct EventClass {
     /// Its id in event headers.
@@ -340,8 +340,8 @@ pub(super) struct EventClass {
 }
 
 impl EventClass {
-    /// The first versions of LTTng 2.0 recorded system calls by number only, in two events whose names look like the entries of the calls
-    /// `enter` and `exit`. Their fields tell.
+    /// The first versions of LTTng 2.0 recorded system calls by number only, in two events whose names look like the
+    /// entries of the calls `enter` and `exit`. Their fields decide.
     pub(super) fn known_as(&self) -> Option<Cow<'static, str>> {
         let (known, fields): (_, &[&str]) = match self.name.as_deref()? {
             "sys_enter" => ("raw_syscalls:sys_enter", &["id"]),
@@ -373,9 +373,9 @@ pub(super) struct Schema {
     pub(super) streams: Vec<StreamClass>,
     /// Slots that decoding needs.
     pub(super) slots: usize,
-    /// What was tolerated.
+    /// Irregularities that were tolerated.
     pub(super) warnings: Vec<MetadataWarning>,
-    /// What stands behind the last packet of metadata, in words.
+    /// Bytes behind the last packet of metadata, in words.
     pub(super) behind: Option<String>,
 }
 

@@ -134,7 +134,7 @@ impl Labels {
     }
 }
 
-/// What a length or selector is held by.
+/// The kind of the field that holds a length or selector.
 #[derive(Clone, Copy, PartialEq)]
 enum TargetKind {
     Integer,
@@ -194,7 +194,7 @@ fn select_by_labels(options: &mut [Choice], labels: &Labels, location: &Location
             return Err(MetadataError::at(location.at, "the selector of a variant must be an enumeration"));
         }
         Labels::Differ => {
-            let what = "the selector lies in options of a variant that have different enumerations";
+            let what = "the selector is in options of a variant that have different enumerations";
             return Err(MetadataError::at(location.at, what));
         }
     };

@@ -22,7 +22,7 @@ impl CtfTrace {
     pub(super) fn group(&mut self, found: Vec<FilePackets>) {
         let name = |f: &FilePackets| self.files.get(f.file as usize).map_or("", |file| file.name.as_str());
         let mut groups: Vec<Vec<FilePackets>> = Vec::new();
-        // Where packets say which stream they are of, its name may change from file to file.
+        // If packets name their stream instance, the file name may change from file to file.
         let mut known: HashMap<(usize, Option<u64>, Option<&str>), usize> = HashMap::default();
         for file in found {
             let key = (file.class, file.instance, file.instance.is_none().then(|| name(&file)));
@@ -114,7 +114,7 @@ impl CtfTrace {
         lines.filter_map(|line| Some((line.clock.uuid.as_deref()?, line.common.base)))
     }
 
-    /// Where packets do not record the clock at their beginning, follow the clock from packet to packet.
+    /// If packets do not record the clock at their beginning, follow the clock from packet to packet.
     pub(super) fn follow_clocks(&mut self) {
         for stream in 0..self.packets.len() {
             let class = self.streams.get(stream).map_or(0, |s| s.stream_class as usize);

@@ -1,11 +1,13 @@
 //! From one event to the next with as few reads as possible.
 //!
-//! Most headers begin with a small integer, the event id, and once it is known all that follows in the header is at a fixed
-//! place: LTTng's compact and large headers, their extended forms apart, and every header that is a plain structure. So
-//! the header is evaluated once for each id that occurs ([`IdLocator::shape`]): its size, the event's class, where the time stamp is. An
-//! event whose body nobody wants is left by one addition, or by a few [`FieldSkip`]s over text and sequences.
+//! Most headers begin with a small integer, the event id, and once it is known all that follows in the header is at a
+//! fixed place: LTTng's compact and large headers, their extended forms apart, and every header that is a plain
+//! structure. So the header is evaluated once for each id that occurs ([`IdLocator::shape`]): its size, the event's
+//! class, where the time stamp is. An event whose body is unwanted is skipped by one addition, or by a few
+//! [`FieldSkip`]s over text and sequences.
 //!
-//! Nothing here reports damage: whatever does not fit makes the caller take the long way, which tells what is wrong and where.
+//! Nothing here reports damage: if anything does not fit, the caller runs the decode steps, which report the error and
+//! its place.
 
 use super::compile::TimeStamps;
 use super::schema::{ByteOrders, Field, Kind, Range, Role, Slot, Source, StreamClass, Unit};
@@ -51,7 +53,7 @@ pub(super) struct HeaderLayout {
     pub(super) keeps: SmallVec<[Slot; 4]>,
 }
 
-/// What an event id means.
+/// The header and body of the events with one id.
 #[derive(Debug)]
 pub(super) struct HeaderTemplate {
     pub(super) class: ClassId,
@@ -140,7 +142,7 @@ impl IdLocator {
         Some(locator)
     }
 
-    /// Where the header behind `at` begins, and the event id in it; `None` where that is not before `limit`.
+    /// The position of the header behind `at` and the event id in it; `None` if they do not end before `limit`.
     #[inline(always)]
     pub(super) fn enter(&self, data: &[u8], at: u64, limit: u64) -> Option<(u64, u64)> {
         let start = at.checked_add(at.wrapping_neg() & self.mask)?;
@@ -247,8 +249,8 @@ impl EventSkip {
         }
     }
 
-    /// The end of the event whose header begins at `start` and ends at `at`; `None` where it is not before `limit`, or the way is
-    /// not known.
+    /// The end of the event whose header begins at `start` and ends at `at`; `None` where it is not before `limit`, or
+    /// the way is not known.
     #[inline(always)]
     pub(super) fn end(&self, data: &[u8], start: u64, at: u64, limit: u64) -> Option<u64> {
         match self {

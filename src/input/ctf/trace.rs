@@ -44,7 +44,7 @@ pub(super) struct StreamFile {
 pub(super) struct StreamPacket {
     /// Position of its file in [`CtfTrace::files`].
     pub(super) file: u32,
-    /// Where in the file it is, and what its header says.
+    /// Its place in the file, and the values of its header.
     pub(super) range: PacketRange,
 }
 
@@ -144,7 +144,7 @@ impl CtfTrace {
         self.chunks.first().map_or(Path::new(""), |c| &c.path)
     }
 
-    /// What was odd when the trace was opened, and what was cut off under our hands since: ask when all is read.
+    /// Irregularities found when the trace was opened, and files truncated since: ask after reading everything.
     pub fn notices(&self) -> Notices {
         let mut notices = self.notices.clone();
         for file in self.files.iter().filter(|file| file.mapped.lost()) {
@@ -163,7 +163,7 @@ impl CtfTrace {
         self.unopened.as_deref().filter(|_| self.files.is_empty())
     }
 
-    /// The time of a clock value in a packet as `dump --canonical` tells it: with the offset that the packet's own
+    /// The time of a clock value in a packet as `dump --canonical` prints it: with the offset that the packet's own
     /// metadata gives, in double precision. `None`: the stream class has no clock; `Some(None)`: overflow.
     pub fn canonical_time(&self, stream: StreamId, packet: usize, cycles: u64) -> Option<Option<i64>> {
         let (file, _) = self.packet(stream, packet)?;

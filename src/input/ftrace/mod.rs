@@ -4,8 +4,9 @@
 //! head, sections, options -> formats -> classes
 //! pages of each CPU, unpacked where they are compressed -> packets -> walk -> records of tracepoint::TracepointReader
 //! ```
-//! A stream is one CPU of one buffer; a packet is some of its pages. What a page says was lost before it lies between the last
-//! record of the page before and its first; what only the counters of the CPU tell was overwritten before the first page.
+//! A stream is one CPU of one buffer; a packet is some of its pages. The loss that a page reports is between the last
+//! record of the page before and its first record; events that only the counters of the CPU report were overwritten
+//! before the first page.
 
 mod pages;
 mod sections;
@@ -41,7 +42,7 @@ struct CpuPages {
     page: usize,
 }
 
-/// Where the records lie.
+/// The records of the recording.
 #[derive(Debug)]
 pub struct FtraceStorage {
     file: Mapped,
@@ -62,7 +63,7 @@ impl FtraceStorage {
         self.plain.as_ref().unwrap_or(&self.file).bytes()
     }
 
-    /// Names as switches and the like tell them, with the saved ones for threads of which nothing else does.
+    /// Names from switches and similar records, and the saved names of all other threads.
     fn learn(&self) -> Threads {
         let mut threads = Threads::default();
         let big = self.ways.big;
@@ -268,7 +269,7 @@ impl FtraceStorage {
         let mut cpu_stream =
             CpuStream { name: format!("{name}cpu {}", cpu.cpu), cpu: Some(cpu.cpu), ..CpuStream::default() };
         let packet = pages.page * PAGES;
-        let (mut told, mut previous) = (0u64, None);
+        let (mut reported, mut previous) = (0u64, None);
         for from in (0..there).step_by(packet) {
             let mut begin = None;
             let to = (from + packet).min(there);
@@ -281,7 +282,7 @@ impl FtraceStorage {
                     // The last record of the page before.
                     let before = previous.and_then(|page| self.last(stream, page)).unwrap_or(time);
                     cpu_stream.losses.push(ClockLoss { from: before.min(time), to: time, events: n });
-                    told = told.saturating_add(n.unwrap_or(0));
+                    reported = reported.saturating_add(n.unwrap_or(0));
                 }
                 previous = Some(at);
             }
@@ -296,11 +297,11 @@ impl FtraceStorage {
         if let (Some(last), Some(end)) = (cpu_stream.packets.last_mut(), end) {
             last.end = end.max(last.begin);
         }
-        // Counted by the CPU and told by no page: overwritten before the first.
+        // Counted by the CPU and reported by no page: overwritten before the first.
         let counted =
             sections.lost.iter().filter(|(c, _)| *c == cpu.cpu && buffer.name.is_empty()).map(|(_, n)| n).sum::<u64>();
-        if counted > told {
-            cpu_stream.losses.insert(0, ClockLoss { from: begin, to: begin, events: Some(counted - told) });
+        if counted > reported {
+            cpu_stream.losses.insert(0, ClockLoss { from: begin, to: begin, events: Some(counted - reported) });
         }
         cpu_stream
     }

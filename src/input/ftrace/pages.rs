@@ -1,9 +1,9 @@
 //! From record to record through the pages of one CPU.
 //!
-//! A page is a time stamp, a word that says how many bytes of data follow and whether events were lost before them, and records:
-//! 5 bits of type or length, 27 bits of time since the record before (`kernel/trace/ring_buffer.c`). Times ascend within a CPU.
-//! The stack events that the tracer writes behind an event belong to it: they are looked for behind the record, by the same
-//! thread, over what interrupts may have written between.
+//! A page is a time stamp, a word that says how many bytes of data follow and whether events were lost before them, and
+//! records: 5 bits of type or length, 27 bits of time since the record before (`kernel/trace/ring_buffer.c`). Times
+//! ascend within a CPU. The stack events that the tracer writes behind an event belong to it: they are looked for
+//! behind the record, by the same thread, over what interrupts may have written between.
 
 use crate::base::cursor::bits;
 use crate::input::record::{ClassId, IntegerArray};
@@ -17,21 +17,21 @@ const ABSOLUTE: u32 = 31;
 const COMMIT: u64 = (1 << 27) - 1;
 /// Events were lost before the page.
 const MISSED: u64 = 1 << 31;
-/// Their number stands behind the data.
+/// Their number follows the data.
 const COUNTED: u64 = 1 << 30;
 /// An absolute time lacks these bits.
 const ABOVE_ABSOLUTE: u64 = !((1 << 59) - 1);
 /// Records behind an event among which its stack is looked for.
 const NEAR: usize = 16;
 
-/// What all walks through a file share.
+/// The properties that all walks through a file share.
 #[derive(Debug)]
 pub struct PageRules {
     /// Most significant byte first.
     pub big: bool,
     /// Bytes of a kernel's `long`.
     pub long: usize,
-    /// Where in a page its data begins.
+    /// Offset of the data in a page.
     pub data: usize,
     /// By number of the format.
     pub classes: Vec<Option<ClassId>>,
@@ -54,7 +54,7 @@ impl PageRules {
         }
     }
 
-    /// Time stamp, end of the data, and the loss before a page: `Some(None)` where its size is not told.
+    /// Time stamp, end of the data, and the loss before a page: `Some(None)` where its size is not recorded.
     pub fn page(&self, page: &[u8]) -> Option<(u64, usize, Option<Option<u64>>)> {
         let word = |at: usize, size: usize| bits(page, at as u64 * 8, size as u32 * 8, self.big);
         let (time, commit) = (word(0, 8)?, word(8, self.long)?);
@@ -74,7 +74,7 @@ pub struct PageWalk<'a> {
     bytes: usize,
     size: usize,
     at: usize,
-    /// End of the data of the page that `at` lies in; 0 before the first.
+    /// End of the data of the page that contains `at`; 0 before the first.
     end: usize,
     time: u64,
 }
@@ -191,7 +191,7 @@ impl<'a> Walk<'a> for PageWalk<'a> {
     fn go(&mut self, at: u64, clock: u64) {
         let at = at as usize;
         let inside = at % self.size >= self.ways.data;
-        // Where no page is begun, the next step does it.
+        // If no page was entered, the next step enters one.
         if inside && self.open(at / self.size * self.size).is_ok() {
             (self.at, self.time) = (at, clock);
         } else if at > 0 {
@@ -231,7 +231,8 @@ impl<'a> Walk<'a> for PageWalk<'a> {
     }
 }
 
-/// In the kernel a count at 8 and so many addresses from 16 on, whatever the format says; in user space eight of them, with zeros behind.
+/// In the kernel a count at 8 and so many addresses from 16 on, whatever the format says; in user space eight of them,
+/// with zeros behind.
 fn addresses(data: &[u8], user: bool, long: usize, big: bool) -> Option<IntegerArray<'_>> {
     let all = data.get(8 + if user || long == 8 { 8 } else { 4 }..)?;
     let words = |bytes| IntegerArray { bytes, width: long as u8, big_endian: big };

@@ -1,9 +1,9 @@
 //! The parts of a trace.dat of version 6 or 7: what describes the recording, and where the pages of each CPU lie.
 //!
-//! Version 6 is the head, its parts one after the other, options and a table of the CPUs' data. In version 7 all parts are
-//! sections, perhaps compressed, which chained lists of options point at. trace-cmd's `Documentation/trace-cmd/trace-cmd.dat.v*.txt`,
-//! but for section sizes (64 bits) and the page size in a buffer's option, which no text has. Sizes are held against the file;
-//! a chain of options that comes back to where it was ends.
+//! Version 6 is the head, its parts one after the other, options and a table of the CPUs' data. In version 7 all parts
+//! are sections, perhaps compressed, which chained lists of options point at. trace-cmd's
+//! `Documentation/trace-cmd/trace-cmd.dat.v*.txt`, but for section sizes (64 bits) and the page size in a buffer's
+//! option, which no text has. Sizes are held against the file; a chain of options that comes back to where it was ends.
 
 use super::unpack::{self, Compression};
 use crate::base::cursor::Bytes;
@@ -34,7 +34,7 @@ mod id {
 pub struct CpuData {
     /// Number of the CPU.
     pub cpu: u32,
-    /// Where they lie.
+    /// Their place in the file.
     pub at: usize,
     /// Bytes, in version 7 without the number of chunks.
     pub bytes: usize,
@@ -45,7 +45,7 @@ pub struct CpuData {
 pub struct Buffer {
     /// Its name; empty for the top.
     pub name: String,
-    /// Its clock, where its option tells.
+    /// Its clock, if its option gives one.
     pub clock: String,
     /// Bytes of a page.
     pub page: usize,
@@ -60,7 +60,7 @@ pub struct Sections {
     pub head: Head,
     /// How buffers are compressed.
     pub compression: Compression,
-    /// Where in a page its data begins.
+    /// Offset of the data in a page.
     pub page_data: usize,
     /// Formats of all events.
     pub formats: Vec<Format>,
@@ -74,7 +74,7 @@ pub struct Sections {
     pub clock: String,
     /// `Linux HOST RELEASE ARCH`.
     pub uname: Vec<String>,
-    /// Ns to add to reach wall time.
+    /// Nanoseconds to add to reach wall time.
     pub offset: i64,
     /// `ticks * mult >> shift + offset` are ns.
     pub ticks: Option<(u32, u32, u64)>,
@@ -156,7 +156,7 @@ impl Sections {
                     break;
                 }
                 let content = bytes.counted(false, head.big)?;
-                // An option that cannot be understood tells nothing.
+                // An option that cannot be understood is ignored.
                 let _ = self.option_6(file, option, content);
             }
             next = bytes.take(10)?;
@@ -203,7 +203,7 @@ impl Sections {
         Some(())
     }
 
-    /// What versions 6 and 7 have alike.
+    /// The parts that versions 6 and 7 share.
     fn option(&mut self, option: u16, content: &[u8]) -> Option<()> {
         let big = self.head.big;
         let text = || copied(content.get(..memchr::memchr(0, content).unwrap_or(content.len())).unwrap_or(&[]));
@@ -258,7 +258,7 @@ impl Sections {
                     let section = self.section(file, at)?;
                     self.content(option, &section)?;
                 }
-                // An option that cannot be understood tells nothing.
+                // An option that cannot be understood is ignored.
                 _ => drop(self.option(option, content)),
             }
         }

@@ -1,8 +1,8 @@
 //! Compressed parts of a trace.dat: whole zstd or zlib frames, of sections and of chunks of pages.
 //!
-//! The pages of a CPU come in chunks, each with its plain length before it. All are unpacked into one temporary file before
-//! reading, so that pages lie side by side as in a file that is not compressed. A chunk longer than [`LONGEST`] is refused,
-//! and so is a file that unpacks to far more than it takes.
+//! The pages of a CPU come in chunks, each with its plain length before it. All are unpacked into one temporary file
+//! before reading, so that pages lie side by side as in a file that is not compressed. A chunk longer than [`LONGEST`]
+//! is refused, and so is a file that unpacks to far more than it takes.
 
 use crate::base::cursor::Bytes;
 use std::io::{self, Read, Write};

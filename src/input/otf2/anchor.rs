@@ -15,7 +15,7 @@ const UNCOMPRESSED: u8 = 1;
 /// Substrate byte of archives that are plain files.
 const POSIX: u8 = 1;
 
-/// What the anchor says.
+/// The contents of the anchor.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Anchor {
     /// Version of OTF2 that wrote it.
@@ -28,7 +28,7 @@ pub struct Anchor {
     pub locations: u64,
     /// Machine name; often empty.
     pub machine: String,
-    /// Who wrote it; often empty.
+    /// The writing program; often empty.
     pub creator: String,
     /// Free text; often empty.
     pub description: String,

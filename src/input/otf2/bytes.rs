@@ -67,7 +67,7 @@ impl<'a> Bytes<'a> {
         Some(if self.big_endian { u64::from_be_bytes(*bytes) } else { u64::from_le_bytes(*bytes) })
     }
 
-    /// A packed 32-bit number; all ones stands for "undefined".
+    /// A packed 32-bit number; all ones means "undefined".
     pub(super) fn packed_u32(&mut self) -> Option<u32> {
         match self.u8()? {
             0xff => Some(u32::MAX),
@@ -76,7 +76,7 @@ impl<'a> Bytes<'a> {
         }
     }
 
-    /// A packed 64-bit number; all ones stands for "undefined".
+    /// A packed 64-bit number; all ones means "undefined".
     pub(super) fn packed_u64(&mut self) -> Option<u64> {
         match self.u8()? {
             0xff => Some(u64::MAX),
@@ -103,7 +103,7 @@ impl<'a> Bytes<'a> {
     }
 }
 
-/// What stands at the current place of a chunked file.
+/// The item at the current place of a chunked file.
 pub(super) enum Next {
     /// A record (or a time stamp, or an attribute list) of this type.
     Type(u8),
@@ -120,7 +120,7 @@ pub(super) enum Next {
 pub(super) struct Chunks<'a> {
     data: &'a [u8],
     chunk_size: usize,
-    /// Where the chunk after the current one begins.
+    /// Offset of the chunk after the current one.
     next: usize,
     /// The current chunk.
     pub(super) bytes: Bytes<'a>,

@@ -30,7 +30,7 @@ crate::base::names::handle! {
     LocationId,
 }
 
-/// What a location is.
+/// The kind of a location.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum LocationKind {
     /// A thread.
@@ -47,9 +47,9 @@ pub enum LocationKind {
 pub struct RegionDefinition {
     /// Its name.
     pub name: NameId,
-    /// What it is for; OTF2's number.
+    /// Role; OTF2's number.
     pub role: u8,
-    /// What it belongs to; OTF2's number.
+    /// Paradigm; OTF2's number.
     pub paradigm: u8,
 }
 
@@ -69,14 +69,14 @@ pub struct Location {
     pub member: u32,
     /// MPI rank of its process, where it has one.
     pub rank: Option<u32>,
-    /// What it is.
+    /// Kind.
     pub kind: LocationKind,
     /// Name of the node of the machine on which it ran; empty where not said.
     pub node: String,
 }
 
 impl Location {
-    /// What people call it: `rank 2` for a process with one location and for its master, else `rank 2 thread 1`.
+    /// Display name: `rank 2` for a process with one location and for its master, else `rank 2 thread 1`.
     pub fn label(&self) -> String {
         let process = self.rank.map_or_else(|| self.process.clone(), |rank| format!("rank {rank}"));
         match (self.kind, self.member, process.is_empty()) {
@@ -279,10 +279,10 @@ impl Written {
         same.or(self.rank_lists.first()).map_or(&[], |(_, g)| &g.members)
     }
 
-    /// The process that stands behind a location group: those of accelerators are made by one.
+    /// The process of a location group: groups of accelerators have a creator.
     fn process(&self, group: u32) -> u32 {
         let made_by = |g: &u32| self.location_groups.get(g).and_then(|p| p.creator);
-        // A chain of creators is short; what lies goes round in a circle.
+        // A chain of creators is short; a corrupt one may be a circle.
         std::iter::successors(Some(group), made_by).take(self.location_groups.len() + 1).last().unwrap_or(group)
     }
 
@@ -311,7 +311,7 @@ impl Written {
         let mut processes: HashMap<u32, (u32, u32)> = HashMap::default();
         let mut locations = Vec::new();
         for written in &self.locations {
-            // A location defined twice has one file: the first definition stands.
+            // A location defined twice has one file: the first definition counts.
             by_number.entry(written.number).or_insert_with(|| {
                 let group = self.process(written.group);
                 let process = self.location_groups.get(&group);

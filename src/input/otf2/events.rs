@@ -7,7 +7,7 @@
 use super::bytes::{Bytes, Chunks, Next};
 use super::classes::class_name;
 use super::local::LocalDefinitions;
-use super::records::{Envelope, EventRecord, ParameterValue, RmaLock, TaskKey, ThreadKey, TimedRecord};
+use super::records::{CreatedThread, Envelope, EventRecord, ParameterValue, RmaLock, TaskKey, TimedRecord};
 use crate::base::notice::{Notice, Notices};
 
 const TIMESTAMP: u8 = 5;
@@ -71,7 +71,7 @@ impl<'a> EventReader<'a> {
         &self.values
     }
 
-    /// What was wrong in what has been read so far.
+    /// Damage found so far.
     pub fn notices(&self) -> &Notices {
         &self.notices
     }
@@ -239,9 +239,9 @@ impl<'a> EventReader<'a> {
         Some(TaskKey { team, creator: p.packed_u32()?, number: u64::from(p.packed_u32()?) })
     }
 
-    fn thread(&self, p: &mut Bytes<'_>) -> Option<ThreadKey> {
+    fn thread(&self, p: &mut Bytes<'_>) -> Option<CreatedThread> {
         let contingent = self.local.communicators.global(p.packed_u32()?);
-        Some(ThreadKey { contingent, sequence: p.packed_u64()? })
+        Some(CreatedThread { contingent, sequence: p.packed_u64()? })
     }
 
     fn envelope(&self, p: &mut Bytes<'_>) -> Option<Envelope> {

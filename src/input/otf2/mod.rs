@@ -23,28 +23,28 @@ pub use clock::LocalClock;
 pub use definitions::{Definitions, Location, LocationId, LocationKind, RegionDefinition};
 pub use events::EventReader;
 pub use named::{MetricMember, MetricMode, NameTables};
-pub use records::{Envelope, EventRecord, ParameterValue, RmaLock, TaskKey, ThreadKey, TimedRecord};
+pub use records::{CreatedThread, Envelope, EventRecord, ParameterValue, RmaLock, TaskKey, TimedRecord};
 
 use super::OpenError;
 use crate::base::mapped::Mapped;
 use crate::base::notice::{Notice, Notices};
-use crate::base::time::{Ns, exact_ns};
+use crate::base::time::{Timestamp, exact_ns};
 use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
 
 /// Times are kept below this, so that differences of two never overflow (73 years in ns).
-const LATEST: Ns = 1 << 61;
+const LATEST: Timestamp = 1 << 61;
 
 /// An opened archive.
 #[derive(Debug)]
 pub struct Archive {
     /// The anchor file.
     pub path: PathBuf,
-    /// What it says.
+    /// Contents.
     pub anchor: Anchor,
     /// Global definitions.
     pub definitions: Definitions,
-    /// What was wrong with the definitions.
+    /// Irregularities in the definitions.
     pub notices: Notices,
     folder: PathBuf,
 }
@@ -100,7 +100,7 @@ impl Archive {
     }
 
     /// Ticks to nanoseconds; `None` beyond what whyslow can hold.
-    pub fn ns(&self, ticks: i128) -> Option<Ns> {
+    pub fn ns(&self, ticks: i128) -> Option<Timestamp> {
         exact_ns(ticks, self.definitions.ticks_per_second).filter(|t| t.abs() < LATEST)
     }
 }
@@ -136,7 +136,7 @@ impl LocationFiles {
         self.data().len() as u64
     }
 
-    /// What was wrong with opening them, and whether they were cut off since: ask when all is read.
+    /// Files that could not be opened, or were truncated since: ask after reading everything.
     pub fn notices(&self) -> Notices {
         let mut notices = self.notices.clone();
         if self.data.as_ref().is_some_and(Mapped::lost) {

@@ -1,4 +1,5 @@
-//! Global definitions that only give names to what events speak of: metrics, parameters, windows of memory, handles of files.
+//! Global definitions that only give names to what events speak of: metrics, parameters, windows of memory, handles of
+//! files.
 //!
 //! OTF2-FACTS section 5. Metric classes and their instances share their ids. Cost: linear in the file.
 
@@ -17,7 +18,7 @@ const IO_HANDLE: u8 = 40;
 pub enum MetricMode {
     /// Counted since the beginning.
     Accumulated,
-    /// As it stands.
+    /// Absolute value.
     Absolute,
     /// Since the value before.
     Relative,
@@ -28,7 +29,7 @@ pub enum MetricMode {
 pub struct MetricMember {
     /// Its name.
     pub name: String,
-    /// What its values mean.
+    /// Meaning of its values.
     pub mode: MetricMode,
 }
 

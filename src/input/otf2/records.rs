@@ -26,7 +26,7 @@ pub struct TaskKey {
 
 /// A thread that another made: by contingent and order.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
-pub struct ThreadKey {
+pub struct CreatedThread {
     /// Communicator of all threads made that way.
     pub contingent: u32,
     /// Its number among them.
@@ -42,7 +42,7 @@ pub enum ParameterValue {
     Number(i128),
 }
 
-/// What happens to a window's lock.
+/// An operation on a window's lock.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum RmaLock {
     /// It is asked for.
@@ -53,7 +53,7 @@ pub enum RmaLock {
     Release,
 }
 
-/// What a record says. RegionDefinition and communicator ids are global; requests mean something only inside the location.
+/// The contents of a record. Region and communicator ids are global; requests are local to the location.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum EventRecord {
     /// A region begins.
@@ -62,7 +62,7 @@ pub enum EventRecord {
     Leave(u32),
     /// A message leaves; `request` for a non-blocking send.
     Send {
-        /// To whom.
+        /// Receiver.
         to: Envelope,
         /// Completed later under this number.
         request: Option<u64>,
@@ -73,7 +73,7 @@ pub enum EventRecord {
     ReceiveRequest(u64),
     /// A message has arrived; `request` for a non-blocking receive.
     Receive {
-        /// From whom.
+        /// Sender.
         from: Envelope,
         /// Posted earlier under this number.
         request: Option<u64>,
@@ -91,7 +91,7 @@ pub enum EventRecord {
         /// Rank of the root in the communicator; all ones where there is none.
         root: u32,
     },
-    /// A collective operation that a request stood for is done.
+    /// A collective operation of a request is complete.
     CollectiveComplete {
         /// Which; OTF2's number.
         operation: u8,
@@ -115,9 +115,9 @@ pub enum EventRecord {
     /// The task is done.
     TaskComplete(TaskKey),
     /// The thread waits for another to end.
-    ThreadWait(ThreadKey),
+    ThreadWait(CreatedThread),
     /// The thread ends.
-    ThreadEnd(ThreadKey),
+    ThreadEnd(CreatedThread),
     /// The thread has a lock now.
     Acquire {
         /// Which.
@@ -136,7 +136,7 @@ pub enum EventRecord {
     Context(u32),
     /// A calling context ends.
     ContextLeave(u32),
-    /// The tracer wrote out its buffer until then, in ticks of the location's own clock: the program stood still.
+    /// The tracer wrote out its buffer until then, in ticks of the location's own clock: the program was stopped.
     Flush {
         /// When it went on.
         until: u64,
@@ -168,7 +168,7 @@ pub enum EventRecord {
     },
     /// The lock of a rank's part of a window is asked for, had, or given back.
     RmaLock {
-        /// What of it.
+        /// The operation.
         what: RmaLock,
         /// The window.
         window: u32,
@@ -213,6 +213,6 @@ pub struct TimedRecord {
     pub ticks: u64,
     /// TimedRecord type.
     pub class: u8,
-    /// What it says.
+    /// Contents.
     pub event: EventRecord,
 }

@@ -1,7 +1,7 @@
-//! What perf was asked to record: `perf_event_attr`, and the places of the parts of a sample that follow from it.
+//! The events that perf recorded: `perf_event_attr`, and the places of the parts of a sample that follow from it.
 //!
-//! `include/uapi/linux/perf_event.h`. A sample is its parts one after the other, in the order of that file; those up to the
-//! period have 8 bytes each, so their places are fixed. Records that are no samples end in some of the same parts
+//! `include/uapi/linux/perf_event.h`. A sample is its parts one after the other, in the order of that file; those up to
+//! the period have 8 bytes each, so their places are fixed. Records that are no samples end in some of the same parts
 //! (`sample_id`), found from their end.
 
 use crate::base::cursor::{Bytes, bits};
@@ -62,7 +62,7 @@ pub struct Attr {
     big: bool,
     /// The clock that was asked for.
     clockid: Option<i32>,
-    /// What its samples carry to tell it from others.
+    /// The id in its samples that identifies the event.
     pub ids: Vec<u64>,
     /// As perf names it.
     pub name: Option<String>,
@@ -108,9 +108,11 @@ impl Attr {
         }
     }
 
-    /// It interrupts whoever runs, at even distances of time or of cycles: its samples show where threads spend their time.
+    /// It interrupts the running thread at regular intervals of time or cycles: its samples show where threads spend
+    /// their time.
     pub fn is_clock(&self) -> bool {
-        // Hardware: cycles, ref-cycles, bus-cycles; software: cpu-clock, task-clock. Other kinds are those of the machine.
+        // Hardware: cycles, ref-cycles, bus-cycles; software: cpu-clock, task-clock. Other kinds are those of the
+        // machine.
         match self.kind {
             0 => matches!(self.config & 0xffff_ffff, 0 | 6 | 9),
             1 => matches!(self.config, 0 | 1),
@@ -134,7 +136,7 @@ impl Attr {
     }
 }
 
-/// Where the parts of a sample lie, in bytes from the end of its header.
+/// Offsets of the parts of a sample, in bytes from the end of its header.
 #[derive(Clone, Copy, Debug)]
 pub struct SampleLayout {
     tid: Option<usize>,
@@ -318,7 +320,7 @@ impl SampleLayout {
 pub struct Attrs {
     /// By attr.
     pub layouts: Vec<SampleLayout>,
-    /// Where in a sample its id lies, and in how many bytes from its end in another record.
+    /// Offset of the id in a sample, and its distance from the end of any other record.
     id: Option<(usize, Option<usize>)>,
     by_id: HashMap<u64, u16>,
     big: bool,

@@ -1,8 +1,8 @@
-//! Recordings of the past (`perf record --overwrite`): the kernel fills such a ring from its end to its begin, so that perf finds
-//! the newest record first, and writes the records of each CPU in that order.
+//! Recordings of the past (`perf record --overwrite`): the kernel fills such a ring from its end to its begin, so that
+//! perf finds the newest record first, and writes the records of each CPU in that order.
 //!
-//! They are written the right way round into a temporary file, which is then read as the data. Cost: one look at each record's
-//! header and CPU, and eight bytes for each record of the longest run of one CPU.
+//! They are written the right way round into a temporary file, which is then read as the data. Cost: one look at each
+//! record's header and CPU, and eight bytes for each record of the longest run of one CPU.
 
 use super::header::{outside, record};
 use super::walk::{SAMPLE, USER, WalkRules};
@@ -15,7 +15,7 @@ pub fn turned(ways: &WalkRules, bytes: &[u8], data: Range<usize>) -> io::Result<
     let mut file = tempfile::NamedTempFile::new()?;
     let mut out = BufWriter::new(file.as_file_mut());
     let data = bytes.get(data).unwrap_or(&[]);
-    // Where the records of the CPU begin that is being read, and where the last one ends.
+    // The first and the end of the last record of the CPU that is being read.
     let (mut run, mut of, mut at): (Vec<usize>, Option<u32>, usize) = (Vec::new(), None, 0);
     loop {
         let rest = data.get(at..).unwrap_or(&[]);

@@ -1,9 +1,10 @@
-//! Call stacks of user space that do not stand in their samples: those that the kernel wrote later, when the thread went back to user
-//! space (`--call-graph fp,defer`, Linux 6.19), and those that were unwound from copies of the stack ([`super::copies`]).
+//! Call stacks of user space that do not stand in their samples: those that the kernel wrote later, when the thread
+//! went back to user space (`--call-graph fp,defer`, Linux 6.19), and those that were unwound from copies of the stack
+//! ([`super::copies`]).
 //!
-//! In: addresses by the place of their sample. Out: the addresses of a sample. A sample whose stack is deferred ends its chain with a
-//! marker and a cookie; `PERF_RECORD_CALLCHAIN_DEFERRED` of the same thread has the same cookie. Cost: a binary search in the samples of
-//! a packet for each look-up.
+//! In: addresses by the place of their sample. Out: the addresses of a sample. A sample whose stack is deferred ends
+//! its chain with a marker and a cookie; `PERF_RECORD_CALLCHAIN_DEFERRED` of the same thread has the same cookie. Cost:
+//! a binary search in the samples of a packet for each look-up.
 
 use super::attr::Attrs;
 use super::header::{outside, record};
@@ -20,7 +21,7 @@ const DEFERRED: u64 = -640i64 as u64;
 /// The addresses of one sample, among those of all.
 #[derive(Clone, Copy, Debug)]
 struct Chain {
-    /// Where its record begins in the packet.
+    /// Offset of its record in the packet.
     at: usize,
     from: usize,
     to: usize,
@@ -77,7 +78,7 @@ impl<'a> OfPacket<'a> {
     }
 }
 
-/// A thread's deferred stacks are told apart by their cookies.
+/// Cookies distinguish a thread's deferred stacks.
 type Cookie = (i32, u64);
 
 /// The stacks that were written behind their samples.
@@ -90,7 +91,7 @@ impl Deferred {
         let mut at = data.start;
         let data = bytes.get(..data.end).unwrap_or(bytes);
         while let Some(rest) = data.get(at..).filter(|rest| !rest.is_empty()) {
-            // Damage has been told by the index.
+            // The index has reported the damage.
             let Some((kind, _, size)) = record(rest, ways.big) else { return };
             let Some(body) = rest.get(8..size) else { return };
             let Some(more) = outside(kind, body, ways.big) else { return };

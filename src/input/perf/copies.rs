@@ -1,8 +1,8 @@
 //! Copies of the stack in user space (`perf record --call-graph dwarf`): what is needed to unwind them.
 //!
-//! Each sample holds registers and some KiB of the stack from its pointer on. The addresses come out of these by the unwind tables of
-//! the files that were mapped then, which lie outside of the recording: whoever knows them unwinds (`analysis/symbols/unwind.rs`) and
-//! hands the chains in. Until then such samples have no stack of user space.
+//! Each sample holds registers and some KiB of the stack from its pointer on. The addresses come out of these by the
+//! unwind tables of the files that were mapped then, which are outside the recording: the code that knows them unwinds
+//! (`analysis/symbols/unwind.rs`) and hands the chains in. Until then such samples have no stack of user space.
 
 use super::chains::StackStore;
 use super::walk::SideClass;
@@ -11,16 +11,16 @@ use crate::base::cursor::bits;
 use crate::base::text::copied;
 use crate::input::tracepoint::{self, Raw, Walk as _, WalkStep};
 
-/// What a recording says of the files that processes have mapped.
+/// The files that processes have mapped, as recorded.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum MapChange {
-    /// A part of a file lies here from now on.
+    /// A part of a file is mapped here from now on.
     Map {
         /// First address.
         base: u64,
         /// Bytes.
         size: u64,
-        /// Where in the file it begins.
+        /// Its offset in the file.
         offset: u64,
         /// The file.
         path: String,
@@ -43,7 +43,7 @@ pub struct MapEvent {
     pub clock: u64,
     /// The process.
     pub pid: i32,
-    /// What changed.
+    /// The change.
     pub change: MapChange,
 }
 
@@ -72,7 +72,7 @@ pub struct Registers {
 /// One copy of a stack.
 #[derive(Clone, Copy, Debug)]
 pub struct StackCopy<'a> {
-    /// Where its record begins in the packet.
+    /// Offset of its record in the packet.
     pub at: usize,
     /// The recorder's clock.
     pub clock: u64,
@@ -154,7 +154,7 @@ impl PerfTrace {
 
     /// Hand in the stacks that were unwound; once.
     pub fn unwound(&self, chains: StackStore) {
-        // Whoever was first has unwound the same.
+        // Another worker has unwound the same.
         drop(self.storage().unwound.set(chains));
     }
 

@@ -1,8 +1,8 @@
 //! The header of a perf.data: what was recorded, how, and where.
 //!
-//! In a file a header of 104 bytes points at the attrs and at the data; behind the data stands a table of sections, one for
-//! each feature bit. In pipe mode (a header of 16 bytes) the same comes as records between the others. Both are read into one
-//! [`Header`]. perf's `Documentation/perf.data-file-format.txt`. Sizes are held against the file.
+//! In a file a header of 104 bytes points at the attrs and at the data; behind the data follows a table of sections,
+//! one for each feature bit. In pipe mode (a header of 16 bytes) the same comes as records between the others. Both are
+//! read into one [`Header`]. perf's `Documentation/perf.data-file-format.txt`. Sizes are held against the file.
 
 use super::attr::Attr;
 use crate::base::cursor::{Bytes, bits};
@@ -32,16 +32,16 @@ const BUILD_ID: u32 = 67;
 const FEATURE: u32 = 80;
 const AUXTRACE: u32 = 71;
 
-/// What stands before and behind the records.
+/// The sections before and behind the records.
 #[derive(Clone, Debug, Default)]
 pub struct Header {
     /// Most significant byte first.
     pub big: bool,
     /// It came through a pipe.
     pub pipe: bool,
-    /// Where the records lie.
+    /// The records of the recording.
     pub data: Range<usize>,
-    /// What was recorded.
+    /// The recorded events.
     pub attrs: Vec<Attr>,
     /// Formats of tracepoints.
     pub formats: Vec<Format>,
@@ -128,7 +128,7 @@ impl Header {
         Some(())
     }
 
-    /// The table of sections stands behind the data.
+    /// Reads the table of sections behind the data.
     fn read_features(&mut self, file: &[u8], table: usize) {
         let mut table = Bytes::new(file.get(table..).unwrap_or(&[]));
         for bit in 0..256u64 {
@@ -143,7 +143,7 @@ impl Header {
                 file.get(at..at.checked_add(usize::try_from(size).ok()?)?)
             });
             if let Some(section) = section {
-                // A section that cannot be understood tells nothing.
+                // A section that cannot be understood is ignored.
                 let _ = self.feature(bit, section);
             }
         }

@@ -1,9 +1,10 @@
 //! Runs of records of one CPU: where each begins and ends, found by one walk over record headers.
 //!
-//! perf empties the ring of one CPU after the other, so the data are a sequence of runs of one CPU each; in a CPU's runs, one
-//! after the other, times ascend. A run is a packet; a long one is cut where a record ends. Records that perf made up at the
-//! start (names, processes and maps of what was there before) have time 0: their runs come first, at the begin of the
-//! recording. Of threads the names and processes are kept. Cost: one look at the header, the time and the CPU of each record.
+//! perf empties the ring of one CPU after the other, so the data are a sequence of runs of one CPU each; in a CPU's
+//! runs, one after the other, times ascend. A run is a packet; a long one is cut where a record ends. Records that perf
+//! made up at the start (names, processes and maps of what was there before) have time 0: their runs come first, at the
+//! begin of the recording. Of threads the names and processes are kept. Cost: one look at the header, the time and the
+//! CPU of each record.
 
 use super::header::{outside, record};
 use super::walk::{COMM, FORK, LOST, SAMPLE, SideClass, USER, WalkRules};
@@ -23,7 +24,7 @@ const LONG: usize = 256 << 10;
 pub struct RecordRun {
     /// Position of its file.
     pub file: u32,
-    /// Where it begins in the file.
+    /// Its offset in the file.
     pub at: usize,
     /// Bytes.
     pub bytes: usize,
@@ -33,15 +34,15 @@ pub struct RecordRun {
     pub end: u64,
 }
 
-/// What is found on the way.
+/// State of the scan.
 #[derive(Debug, Default)]
 pub struct Index {
     cpus: BTreeMap<u32, Cpu>,
-    /// What perf made up at the start.
+    /// Records that perf synthesised at the start.
     before: Vec<RecordRun>,
     /// Names and parents, each with its time and its place in the file.
-    told: Vec<(u64, usize, Told)>,
-    /// What was odd.
+    threads_seen: Vec<(u64, usize, ThreadRecord)>,
+    /// Irregularities found on the way.
     pub notices: Notices,
 }
 
@@ -53,7 +54,7 @@ struct Cpu {
 }
 
 #[derive(Debug)]
-enum Told {
+enum ThreadRecord {
     Name { tid: i32, name: Box<[u8]> },
     Parent { tid: i32, pid: i32, parent: i32 },
 }
@@ -155,27 +156,27 @@ impl Index {
             COMM => {
                 let name = body.get(8..).unwrap_or(&[]);
                 let name = name.get(..memchr::memchr(0, name).unwrap_or(name.len())).unwrap_or(name);
-                self.told.push((time, at, Told::Name { tid: id(4), name: name.into() }));
+                self.threads_seen.push((time, at, ThreadRecord::Name { tid: id(4), name: name.into() }));
             }
-            FORK => self.told.push((time, at, Told::Parent { tid: id(8), pid: id(0), parent: id(12) })),
+            FORK => self.threads_seen.push((time, at, ThreadRecord::Parent { tid: id(8), pid: id(0), parent: id(12) })),
             _ => {}
         }
     }
 
     /// Names and processes of threads, each thread with its parent's name until it has its own.
     pub fn threads(&mut self) -> Threads {
-        self.told.sort_by_key(|(time, at, _)| (*time, *at));
+        self.threads_seen.sort_by_key(|(time, at, _)| (*time, *at));
         let mut threads = Threads::default();
         let mut names: HashMap<i32, Box<[u8]>> = HashMap::default();
-        for (time, _, told) in self.told.drain(..) {
-            match told {
-                Told::Name { tid, name } => {
+        for (time, _, seen) in self.threads_seen.drain(..) {
+            match seen {
+                ThreadRecord::Name { tid, name } => {
                     threads.named(tid, time, &name);
                     names.insert(tid, name);
                 }
-                Told::Parent { tid, pid, parent } => {
+                ThreadRecord::Parent { tid, pid, parent } => {
                     threads.belongs(tid, time, pid);
-                    // What was there before has a name of its own.
+                    // Earlier records of the thread keep its earlier name.
                     if let Some(name) = names.get(&parent).filter(|_| time > 0).cloned() {
                         threads.named(tid, time, &name);
                         names.insert(tid, name);

@@ -5,8 +5,9 @@
 //! records -> index: one stream per CPU, runs as packets -> walk -> records of tracepoint::TracepointReader
 //! ```
 //! A file, the output of a pipe, or a directory with one data file per thread of perf; compressed records are unpacked
-//! before all else (`unpack.rs`). Samples of tracepoints have the fields of the kernel's format; samples of clocks and counters
-//! have their call chain. perf's `tools/perf/Documentation/perf.data-file-format.txt` and `include/uapi/linux/perf_event.h`.
+//! before all else (`unpack.rs`). Samples of tracepoints have the fields of the kernel's format; samples of clocks and
+//! counters have their call chain. perf's `tools/perf/Documentation/perf.data-file-format.txt` and
+//! `include/uapi/linux/perf_event.h`.
 
 pub mod attr;
 mod backward;
@@ -35,7 +36,7 @@ use walk::{RunWalk, SideClass, WalkRules};
 /// An opened perf.data.
 pub type PerfTrace = tracepoint::TracepointTrace<PerfStorage>;
 
-/// Where the records lie.
+/// The records of the recording.
 #[derive(Debug)]
 pub struct PerfStorage {
     files: Vec<(Mapped, String)>,
@@ -61,7 +62,7 @@ impl PerfStorage {
 }
 
 impl PerfTrace {
-    /// What the header says of files by their paths; perf lists those that samples hit.
+    /// Files in the header by their paths; perf lists those that samples hit.
     pub fn build_ids(&self) -> &HashMap<Vec<u8>, Vec<u8>> {
         &self.storage().build_ids
     }
@@ -257,8 +258,8 @@ fn clock(attrs: &[Attr], header: &Header) -> RecorderClock {
 /// One class for each attr, then those of the other records.
 fn schemas(attrs: &[Attr], header: &Header) -> Vec<ClassSchema> {
     let told_by_records = attrs.iter().any(|a| a.flag(TASK));
-    // The tracepoint comes when the new program is mapped already, the record before: of the two it is the one after which
-    // what is mapped is the new program's.
+    // The tracepoint comes when the new program is mapped already, the record before: of the two it is the one after
+    // which what is mapped is the new program's.
     let execs_told = attrs.iter().any(|a| a.flag(COMM) && a.flag(COMM_EXEC));
     let mut schemas: Vec<ClassSchema> = Vec::with_capacity(attrs.len() + SideClass::ALL.len());
     for attr in attrs {
@@ -275,7 +276,7 @@ fn schemas(attrs: &[Attr], header: &Header) -> Vec<ClassSchema> {
             None => ClassSchema { name: attr.name.clone().unwrap_or_else(|| unnamed(attr)), ..ClassSchema::default() },
         };
         if format.is_some_and(|f| f.name == "sched_process_fork") && told_by_records {
-            // PERF_RECORD_FORK tells the same, and the process.
+            // PERF_RECORD_FORK says the same, and gives the process.
             schema.known_as = Some(stream::Class::UNKNOWN);
         }
         if format.is_some_and(|f| f.name == "sched_process_exec") && execs_told {

@@ -1,8 +1,8 @@
 //! Compressed records: pieces of one zstd stream that never ends (`perf record -z`).
 //!
-//! Records straddle the pieces, so all pieces of a file together are unpacked into a temporary file, which is then read as
-//! another data file. The stream has no last block; an empty one is put behind it. What unpacks to far more than
-//! it takes is refused.
+//! Records straddle the pieces, so all pieces of a file together are unpacked into a temporary file, which is then read
+//! as another data file. The stream has no last block; an empty one is put behind it. What unpacks to far more than it
+//! takes is refused.
 
 use super::header::{Header, outside, record};
 use crate::base::cursor::bits;

@@ -1,7 +1,8 @@
 //! From record to record through a run of a perf.data.
 //!
-//! A packet is a run of records of one CPU's ring. Samples are of the class of their attr; of the other records those that tell of
-//! threads and of what they map have classes of their own ([`SideClass`]); the rest is stepped over by its size.
+//! A packet is a run of records of one CPU's ring. Samples are of the class of their attr; of the other records those
+//! that report threads and of what they map have classes of their own ([`SideClass`]); the rest is stepped over by its
+//! size.
 
 use super::attr::Attrs;
 use super::chains::OfPacket;
@@ -77,7 +78,7 @@ impl SideClass {
         SideClass::SwitchPreempted,
     ];
 
-    /// What a record of a type is; `None` for those that nobody asks for.
+    /// The class of a record type; `None` for types that no analysis uses.
     pub fn of(kind: u32, misc: u16, before: bool) -> Option<SideClass> {
         Some(match kind {
             COMM if before => SideClass::CommBefore,
@@ -106,7 +107,8 @@ impl SideClass {
         let range =
             || vec![signed("pid", 0), signed("tid", 4), word("addr", 8, 8), word("len", 16, 8), word("pgoff", 24, 8)];
         let tail = || [word("prot", 56, 4), word("flags", 60, 4), text("filename", 64)];
-        // The thread that leaves stands in what all records end with, first. It waits (1), for what is not said, or could go on (0).
+        // The thread that leaves is the first part of the trailer of all records. It waits (1), with no reason given,
+        // or could continue (0).
         let switch = |state| {
             let state = Field::new("prev_state", 0, 0, FieldType::Given(state));
             vec![signed("prev_tid", 12), state, signed("next_tid", 4)]
@@ -140,7 +142,7 @@ impl SideClass {
     }
 }
 
-/// What all walks through a file share.
+/// The properties that all walks through a file share.
 #[derive(Debug)]
 pub struct WalkRules {
     /// Layouts of samples.
@@ -167,7 +169,7 @@ pub struct RunWalk<'a> {
     clock: u64,
     /// The time of records that have none.
     begin: u64,
-    /// Where the record begins that was met last.
+    /// Offset of the last record.
     begun: usize,
     /// Stacks of user space that do not stand in their samples.
     chains: [OfPacket<'a>; 2],
@@ -179,12 +181,12 @@ impl<'a> RunWalk<'a> {
         RunWalk { ways, run, at: 0, clock: begin, begin, begun: 0, chains }
     }
 
-    /// Where the record begins that was met last.
+    /// Offset of the last record.
     pub fn begun(&self) -> usize {
         self.begun
     }
 
-    /// What a class that is no sample's stands for.
+    /// The meaning of a class without samples.
     pub fn side(&self, class: ClassId) -> Option<SideClass> {
         SideClass::ALL.get(class.index().checked_sub(self.ways.tracepoints.len())?).copied()
     }

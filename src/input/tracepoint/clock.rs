@@ -40,7 +40,7 @@ pub struct RecorderClock {
     pub name: String,
     /// Known once the clock is aligned with that of another trace.
     pub uuid: Option<String>,
-    /// Ns from the origin to its zero.
+    /// Nanoseconds from the origin to its zero.
     pub base: i128,
     /// To the common time line, where that is another.
     pub shift: Option<Shift>,

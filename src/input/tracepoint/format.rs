@@ -1,10 +1,10 @@
 //! The kernel's description of a tracepoint's record: its `format` text to fields with offsets.
 //!
-//! In: the text that tracefs has for each event, and recorders copy. Out: where each field lies and what it is. Offsets and sizes
-//! are believed, names of types only as far as they tell text from numbers: `pid_t` has eight bytes in system calls, and whether a
-//! `char` is signed changed with Linux 6.2. Lines that are no field are left.
+//! In: the text that tracefs has for each event, and recorders copy. Out: offset and type of each field. Offsets and
+//! sizes are trusted, names of types only to distinguish text from numbers: `pid_t` has eight bytes in system calls,
+//! and whether a `char` is signed changed with Linux 6.2. Lines that are no field are left.
 
-/// What a field is.
+/// The kind of a field.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum FieldType {
     /// An integer of 1, 2, 4 or 8 bytes.
@@ -31,7 +31,7 @@ pub enum FieldType {
         /// Bytes of each integer; `None`: text.
         width: Option<u8>,
     },
-    /// An integer that the kind of the record says; nothing of it lies in the record.
+    /// An integer given by the kind of the record, with no bytes in the record.
     Given(u64),
 }
 
@@ -44,7 +44,7 @@ pub struct Field {
     pub at: usize,
     /// Bytes.
     pub size: usize,
-    /// What it is.
+    /// Kind.
     pub field_type: FieldType,
 }
 
@@ -73,7 +73,7 @@ pub struct Format {
     pub name: String,
     /// The number that its records begin with.
     pub id: u64,
-    /// What all records of the kernel begin with (`common_pid` ...).
+    /// The fields that all records of the kernel begin with (`common_pid` ...).
     pub common: Vec<Field>,
     /// Its own fields.
     pub fields: Vec<Field>,
@@ -104,7 +104,7 @@ fn field(line: &str, long: u8) -> Option<Field> {
         }
     }
     let (at, size): (usize, usize) = (at?, size?);
-    // The length of an array stands behind the name, or, of `__data_loc` ones, behind the type.
+    // The length of an array follows the name, or, for `__data_loc`, the type.
     let (head, count) = match declared.strip_suffix(']').and_then(|d| d.rsplit_once('[')) {
         Some((head, count)) => (head.trim_end(), Some(count)),
         None => (declared, None),
@@ -138,7 +138,7 @@ fn field(line: &str, long: u8) -> Option<Field> {
     Some(Field::new(name, at, size, field_type))
 }
 
-/// Bytes of an element of an array whose length its text does not tell.
+/// Bytes of an element of an array whose length the text does not give.
 fn element(kind: &str, long: u8) -> u8 {
     let has = |names: &[&str]| kind.split([' ', '\t', '[', ']']).any(|word| names.contains(&word));
     if kind.contains('*') || has(&["long", "cpumask_t", "size_t", "uintptr_t"]) {

@@ -1,14 +1,14 @@
-//! What describes the kernel's events: the head of a trace.dat, which perf.data holds a copy of.
+//! The description of the kernel's events: the head of a trace.dat, of which perf.data holds a copy.
 //!
 //! Magic, version, byte order, size of a `long` and of a page; then, in version 6 and in perf.data, the parts one after
-//! the other, in version 7 each in a section of its own, with the same content. Sizes are held against what is there; nothing
-//! is copied but the formats.
+//! the other, in version 7 each in a section of its own, with the same content. Sizes are held against what is there;
+//! nothing is copied but the formats.
 
 use super::format::Format;
 use crate::base::cursor::Bytes;
 use crate::base::text::{copied, copied_exactly};
 
-/// What the head begins with.
+/// The magic bytes of the head.
 pub const MAGIC: &[u8] = b"\x17\x08\x44tracing";
 
 /// The first lines of the head.
@@ -25,7 +25,7 @@ pub struct Head {
 }
 
 impl Head {
-    /// The head that a cursor stands on.
+    /// The head at a cursor.
     pub fn read(bytes: &mut Bytes<'_>) -> Option<Head> {
         if bytes.take(MAGIC.len())? != MAGIC {
             return None;
@@ -38,7 +38,8 @@ impl Head {
     }
 }
 
-/// `header_page` and `header_event`: where the data of a page begins. Copied before it is checked: others may write to the file.
+/// `header_page` and `header_event`: where the data of a page begins. Copied before it is checked: others may write to
+/// the file.
 pub fn page_header(bytes: &mut Bytes<'_>, big: bool) -> Option<String> {
     let mut named = |name: &str| {
         let found = bytes.text()? == name.as_bytes();
@@ -74,8 +75,8 @@ fn texts(bytes: &mut Bytes<'_>, n: u32, system: &str, head: &Head, formats: &mut
     Some(())
 }
 
-/// All parts behind the head, one after the other. Returns the page header's text, and kernel symbols and saved names of
-/// threads where there are any. `None` where something passes the end.
+/// All parts behind the head, one after the other. Returns the page header's text, and kernel symbols and saved names
+/// of threads where there are any. `None` where something passes the end.
 pub fn metadata<'a>(bytes: &mut Bytes<'a>, head: &Head, formats: &mut Vec<Format>) -> Option<RecorderMetadata<'a>> {
     let page = page_header(bytes, head.big)?;
     ftrace_formats(bytes, head, formats)?;

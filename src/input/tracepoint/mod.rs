@@ -1,10 +1,10 @@
 //! Recordings of the kernel's own tracepoints by perf or ftrace: what both formats share.
 //!
-//! Both carry, CPU by CPU, the kernel's records as the kernel laid them out, and the text that describes them (`format.rs`, `head.rs`).
-//! What differs is how one gets from record to record: a [`Storage`] knows the packets of its streams and walks through
-//! them ([`Walk`]). The rest is here: classes, contexts that are computed, not recorded (process and name of a thread, call
-//! stacks), the clock, and a [`TracepointReader`] that takes fields out of records by fixed offsets ([`plan`]). Values borrow from the
-//! mapped file; nothing is allocated for a record.
+//! Both carry, CPU by CPU, the kernel's records in the kernel's layout, and the text that describes them (`format.rs`,
+//! `head.rs`). What differs is how one gets from record to record: a [`Storage`] knows the packets of its streams and
+//! walks through them ([`Walk`]). The rest is here: classes, contexts that are computed, not recorded (process and name
+//! of a thread, call stacks), the clock, and a [`TracepointReader`] that takes fields out of records by fixed offsets
+//! ([`plan`]). Values borrow from the mapped file; nothing is allocated for a record.
 
 pub mod class;
 pub mod clock;
@@ -17,7 +17,7 @@ pub mod threads;
 use super::record::{ClassId, IntegerArray, Projection, Scope, StreamId};
 use super::stream::{Class, Stream};
 use crate::base::notice::Notices;
-use crate::base::time::{Ns, Shift};
+use crate::base::time::{Shift, Timestamp};
 pub use class::{ClassSchema, ContextField};
 pub use clock::{ClockLoss, CpuPacket, CpuStream, RecorderClock};
 use format::{Field, FieldType, Format};
@@ -28,20 +28,20 @@ use std::fmt::Debug;
 use std::ops::Range;
 use threads::Threads;
 
-/// A record where it lies.
+/// A record in the recording.
 #[derive(Clone, Copy, Debug)]
 pub struct Raw<'a> {
     /// Its class.
     pub class: ClassId,
     /// Its time on the recorder's clock, in ns.
     pub clock: u64,
-    /// What the fields of its class lie in.
+    /// The bytes that hold the fields of its class.
     pub body: &'a [u8],
     /// perf: the whole sample. ftrace: what follows in the packet.
     pub around: &'a [u8],
 }
 
-/// What a step through a packet meets.
+/// The result of one step through a packet.
 #[derive(Clone, Copy, Debug)]
 pub enum WalkStep<'a> {
     /// A record.
@@ -58,7 +58,7 @@ pub trait Walk<'a>: Debug {
     fn next(&mut self) -> WalkStep<'a>;
     /// Bytes from the beginning of the packet, and the clock there.
     fn position(&self) -> (u64, u64);
-    /// Go to a position that [`Walk::position`] told.
+    /// Go to a position that [`Walk::position`] returned.
     fn go(&mut self, at: u64, clock: u64);
     /// The thread that ran: its id in the initial namespace, where the record says.
     fn thread(&self, raw: &Raw<'a>) -> Option<i32>;
@@ -68,7 +68,7 @@ pub trait Walk<'a>: Debug {
     fn stack(&self, raw: &Raw<'a>, user: bool) -> Option<IntegerArray<'a>>;
 }
 
-/// Where the records of a recording lie.
+/// The records of a recording.
 pub trait Storage: Debug + Send + Sync {
     /// How it is walked through.
     type Walk<'a>: Walk<'a>
@@ -80,7 +80,7 @@ pub trait Storage: Debug + Send + Sync {
     fn threads(&self) -> &Threads;
     /// The file of a packet, and where it begins there.
     fn place(&self, stream: usize, packet: usize) -> (&str, u64);
-    /// What was odd since it was opened: files that were cut off under our hands, stacks that could not be unwound.
+    /// Irregularities found since it was opened: truncated files, stacks that could not be unwound.
     fn notices(&self) -> Notices;
     /// Most significant byte first.
     fn big_endian(&self) -> bool;
@@ -102,10 +102,10 @@ pub struct TracepointTrace<S> {
     notices: Notices,
 }
 
-/// What a recording is made of.
+/// The parts of a recording.
 #[derive(Debug)]
 pub struct TraceParts<S> {
-    /// Where its records lie.
+    /// Its records.
     pub storage: S,
     /// Format and version.
     pub format: String,
@@ -117,7 +117,7 @@ pub struct TraceParts<S> {
     pub environment: Vec<(&'static str, String)>,
     /// Its clock.
     pub clock: RecorderClock,
-    /// What was odd.
+    /// Irregularities found on the way.
     pub notices: Notices,
 }
 
@@ -151,7 +151,7 @@ impl<S: Storage> TracepointTrace<S> {
         self.streams = self.cpu_streams.iter().map(stream).collect();
     }
 
-    /// Where the records lie.
+    /// The records of the recording.
     pub fn storage(&self) -> &S {
         &self.storage
     }
@@ -226,7 +226,7 @@ impl<S: Storage> TracepointTrace<S> {
         self.storage.kernel_symbols()
     }
 
-    /// What was odd when it was opened, and what was cut off under our hands since.
+    /// Irregularities found when it was opened, and files truncated since.
     pub fn notices(&self) -> Notices {
         let mut notices = self.notices.clone();
         notices.merge(&self.storage.notices());
@@ -253,13 +253,13 @@ impl<S: Storage> TracepointTrace<S> {
         TracepointReader::new(self, plan, stream, packets)
     }
 
-    /// The time of a clock value as `dump --canonical` tells it: on the recorder's own line.
+    /// The time of a clock value as `dump --canonical` prints it: on the recorder's own clock.
     pub fn canonical_time(&self, _stream: StreamId, _packet: usize, clock: u64) -> Option<Option<i64>> {
         Some(i64::try_from(self.clock.base + i128::from(clock)).ok())
     }
 
     /// The time of a clock value on the common time line.
-    pub fn exact_time(&self, _stream: StreamId, _packet: usize, clock: u64) -> Option<Ns> {
+    pub fn exact_time(&self, _stream: StreamId, _packet: usize, clock: u64) -> Option<Timestamp> {
         Some(self.clock.ns(clock))
     }
 
@@ -303,11 +303,11 @@ pub fn is_of_interest(common: &str) -> bool {
 /// Fields that the kernel gives to events of probes (`Documentation/trace/uprobetracer.rst`, `kprobetrace.rst`).
 pub const PROBED: [&str; 2] = ["__probe_ip", "__probe_func"];
 
-/// What a tracepoint is called by the LTTng kernel tracer, where that is not the tracepoint's own name. A `sched_process_fork` is told
-/// apart: its `child_pid` is a thread's id there.
+/// The LTTng kernel tracer's name of a tracepoint, if it differs from the tracepoint's own. A `sched_process_fork` is
+/// distinguished apart: its `child_pid` is a thread's id there.
 pub fn known_as(format: &Format) -> Option<Cow<'static, str>> {
     let Format { system, name, .. } = format;
-    // A probe of a function was named by whoever placed it, and means nothing to the kernel, whatever its name.
+    // The user who places a probe names it, so its name has no meaning to the kernel.
     if format.fields.iter().any(|field| PROBED.contains(&field.name.as_str())) {
         return None;
     }

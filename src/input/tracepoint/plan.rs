@@ -1,6 +1,6 @@
 //! Which fields of which classes are taken out of records, and how.
 //!
-//! A field is a fixed place in the record, or something that the walk tells of it. A plan that shows everything has, for
+//! A field is a fixed place in the record, or a value that the walk gives for it. A plan that shows everything has, for
 //! writers, a node for each field as the plans of CTF traces have.
 
 use super::format::{Field, FieldType};
@@ -84,7 +84,7 @@ impl TracepointPlan {
         (self.nodes.len() - 1) as u32
     }
 
-    /// What each node of a plan that shows everything is.
+    /// The nodes of a plan that shows everything.
     pub fn nodes(&self) -> &[FieldNode] {
         &self.nodes
     }

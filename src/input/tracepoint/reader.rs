@@ -5,7 +5,7 @@
 use super::plan::TracepointPlan;
 use super::{Raw, Storage, TracepointTrace, Walk, WalkStep};
 use crate::base::notice::{Notice, Notices};
-use crate::base::time::Ns;
+use crate::base::time::Timestamp;
 use crate::input::ctf::Sink;
 use crate::input::record::{ClassId, Record, StreamId, Value};
 use crate::input::stream::{Position, SeekResult};
@@ -102,7 +102,7 @@ impl<'a, S: Storage> Records<'a> for TracepointReader<'a, S> {
         }
     }
 
-    fn seek(&mut self, from: Ns, landmark: impl Fn(ClassId) -> bool) -> SeekResult {
+    fn seek(&mut self, from: Timestamp, landmark: impl Fn(ClassId) -> bool) -> SeekResult {
         let mut found = SeekResult::NOTHING;
         if !self.enter() {
             return found;

@@ -1,8 +1,8 @@
 //! Names and processes of threads, where records hold the thread's id alone.
 //!
-//! In: what a recorder says of threads, each with its time on the recorder's clock. Out: the name and the process of a thread at a
-//! time: what was said last before it, else what was said first. Cost: a binary search for each look-up; the order in which
-//! observations are added does not matter.
+//! In: what a recorder says of threads, each with its time on the recorder's clock. Out: the name and the process of a
+//! thread at a time: what was said last before it, else what was said first. Cost: a binary search for each look-up;
+//! the order in which observations are added does not matter.
 
 use foldhash::HashMap;
 

@@ -1,7 +1,8 @@
 //! CTF 2 field classes to fields (CTF 2.0, section 5.3).
 //!
-//! An alias stands for its JSON, not for a field: what a role means depends on the structure in which the field is used,
-//! so an alias is read anew at each use. The number of fields read and their depth are bounded, because aliases of aliases multiply (`extent`).
+//! An alias means its JSON, not a field: the meaning of a role depends on the structure in which the field is used,
+//! so an alias is read anew at each use. The number of fields read and their depth are bounded, because aliases of
+//! aliases multiply (`extent`).
 
 use super::value::{Json, Node, Object};
 use crate::input::ctf::error::MetadataError;
@@ -23,7 +24,7 @@ pub(super) struct Aliases<'n, 't> {
     depth: usize,
 }
 
-/// Where a field class is used: it decides what its roles mean.
+/// The structure in which a field class is used; it decides the meaning of roles.
 #[derive(Clone, Copy)]
 pub(super) struct Use {
     pub(super) root: Option<Root>,
@@ -37,7 +38,7 @@ impl<'n, 't> Aliases<'n, 't> {
         Aliases { known: HashMap::default(), extent: Extent::new(text), depth: 0 }
     }
 
-    /// Declare an alias. Its field class is read once, so that an error is told where it stands.
+    /// Declare an alias. Its field class is read once, so that an error is reported at its place.
     pub(super) fn declare(&mut self, name: &str, node: &'n Node<'t>) -> Read<()> {
         self.field(node, Use { root: None, clock: None })?;
         if self.known.insert(name.to_owned(), node).is_some() {
@@ -263,7 +264,7 @@ fn static_blob(object: Object<'_, '_>, usage: Use) -> Read<Field> {
     Ok(Field { align: 8, kind: Kind::Blob { count: Count::Fixed(count), uuid } })
 }
 
-/// What the roles of an unsigned integer mean where it is used.
+/// The slots for the roles of an unsigned integer in the structure in which it is used.
 fn roles(object: Object<'_, '_>, usage: Use) -> Read<(Vec<Slot>, Option<usize>)> {
     let (mut saves, mut clock) = (Vec::new(), None);
     for node in object.get("roles").map_or(Ok(&[][..]), Node::array)? {

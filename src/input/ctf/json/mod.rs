@@ -1,6 +1,6 @@
 //! CTF 2 metadata: a sequence of JSON fragments, each behind a byte 0x1E, to the schema (CTF 2.0, section 5).
 //!
-//! A fragment may only refer to what stands before it, so one pass builds everything.
+//! A fragment may only refer to earlier fragments, so one pass builds everything.
 
 mod field;
 mod value;
@@ -279,7 +279,7 @@ fn check_magic(header: &Field, at: usize) -> Read<()> {
     Ok(())
 }
 
-/// Several classes need an id to tell them apart.
+/// Several classes need an id that distinguishes them.
 fn check_ids(schema: &Schema) -> Read<()> {
     use super::roles::has_role;
     if schema.streams.len() > 1 && !has_role(schema.packet_header.as_ref(), Role::StreamClass) {

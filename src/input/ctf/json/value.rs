@@ -1,4 +1,4 @@
-//! JSON that remembers where each value stands, so that an error in metadata can be told by line and column.
+//! JSON whose values keep their offsets, so that an error in metadata is reported by line and column.
 //!
 //! A recursive descent over RFC 8259, with a limit on depth; text is borrowed unless it holds escapes.
 

@@ -1,8 +1,8 @@
 //! Types to fields: names looked up by scope, attributes given their meaning, lengths and selectors kept as locations.
 //!
 //! Scopes are a stack of tables; a name means the innermost declaration before its use (7.3.1). A named type is cloned
-//! where it is used, because the lengths and selectors inside it are bound per use. How many fields all the clones together
-//! have is bounded (`extent`).
+//! where it is used, because the lengths and selectors inside it are bound per use. How many fields all the clones
+//! together have is bounded (`extent`).
 
 use super::attributes::{Resolved, alignment, byte_order, encoding_is_text, once};
 use super::known::Declared;
@@ -40,7 +40,7 @@ impl<'t> Resolver<'t> {
         Ok(())
     }
 
-    /// What declares types and no members.
+    /// Declares the types of an item that declares no members.
     pub(super) fn declare_types(&mut self, item: &Item<'t>) -> Resolved<()> {
         match item {
             Item::Typedef(typed, declarators) => self.each_declared(typed, declarators, |resolver, name, field| {
@@ -85,7 +85,7 @@ impl<'t> Resolver<'t> {
 
     fn look_up(&mut self, name: &str, at: usize) -> Resolved<Field> {
         let find = |name: &str| self.scopes.iter().rev().find_map(|scope| scope.get(name));
-        // A constant is laid out like a variable; a type may be declared for constants apart.
+        // A constant has the layout of a variable; a type may be declared for constants apart.
         let plain = || name.split(' ').filter(|word| *word != "const").collect::<Vec<_>>().join(" ");
         let found = find(name).or_else(|| if name.contains("const") { find(&plain()) } else { None });
         let found = found.ok_or_else(|| MetadataError::at(at, format!("no type `{name}` is declared before this")))?;
@@ -299,7 +299,7 @@ impl<'t> Resolver<'t> {
         declarators: &[Declarator<'t>],
         mut take: impl FnMut(&mut Self, &Word<'t>, Field) -> Resolved<()>,
     ) -> Resolved<()> {
-        // What a pointer points to need not be known, unless it is declared here.
+        // The target type of a pointer may be unknown, unless it is declared here.
         let only_pointed = declarators.iter().all(|d| d.pointers.is_some()) && matches!(typed.spec, Spec::Named(_));
         let mut base = if only_pointed { None } else { Some(self.field(typed)?) };
         for (i, declarator) in declarators.iter().enumerate() {

@@ -1,9 +1,10 @@
 //! Event blocks that several metadata texts have in common.
 //!
-//! Recordings of one kernel, chunks of a session, processes that run one program: their metadata differ in a few lines and declare the
-//! same thousand events. Once one text has been read, a block of another that is equal to the letter is taken over as it was
-//! resolved and bound. That is sound where all that a block may refer to is equal as well ([`Context`]), and only for
-//! blocks that refer to nothing else (no number of the environment, no length in a stream's own structures) and were read without a complaint.
+//! Recordings of one kernel, chunks of a session, processes that run one program: their metadata differ in a few lines
+//! and declare the same thousand events. Once one text has been read, a block of another that is equal to the letter is
+//! taken over as it was resolved and bound. That is sound where all that a block may refer to is equal as well
+//! ([`Context`]), and only for blocks that refer to nothing else (no number of the environment, no length in a stream's
+//! own structures) and were read without a complaint.
 
 use crate::input::ctf::schema::{EventClass, Field, Schema, StreamClass};
 use foldhash::HashMap;
@@ -18,7 +19,7 @@ pub(super) struct Declared {
     pub(super) fields: usize,
 }
 
-/// What an event block's types may refer to.
+/// The declarations that an event block's types may refer to.
 #[derive(Debug, PartialEq)]
 pub(super) struct Context<'t> {
     pub(super) big_endian: bool,
@@ -50,7 +51,7 @@ pub(super) struct Block<'t> {
     pub(super) place: (usize, usize),
 }
 
-/// What reading a text found out about its event blocks.
+/// The event blocks of a text, and their context.
 #[derive(Debug)]
 pub(in crate::input::ctf) struct Blocks<'t> {
     pub(super) context: Context<'t>,
@@ -67,7 +68,7 @@ pub(in crate::input::ctf) struct Known<'t> {
 }
 
 impl<'t> Known<'t> {
-    /// What can be taken over from a text, whose lengths and selectors have been bound: all of its blocks or none, so
+    /// The reusable blocks of a text whose lengths and selectors have been bound: all of its blocks or none, so
     /// that classes of one text that other texts read by themselves never differ in their slots.
     pub(in crate::input::ctf) fn new(found: Blocks<'t>, schema: &Schema) -> Option<Known<'t>> {
         let known = |block: Block<'t>| {

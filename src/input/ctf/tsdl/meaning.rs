@@ -1,4 +1,4 @@
-//! What members mean by their names: roles, clocks of time stamps, and the default clock of each stream class.
+//! The meaning of members by their names: roles, clocks of time stamps, and the default clock of each stream class.
 
 use crate::input::ctf::error::MetadataError;
 use crate::input::ctf::schema::{Bits, Clock, Count, Field, Kind, Role, Schema};
@@ -24,7 +24,7 @@ pub(super) fn assign_meaning(schema: &mut Schema) -> Result<(), MetadataError> {
             return Err(MetadataError::at(0, "several stream classes, but packet headers have no `stream_id`"));
         }
     } else if several {
-        return Err(MetadataError::at(0, "several stream classes, but packets have no header to tell them apart"));
+        return Err(MetadataError::at(0, "several stream classes, but packets have no header that distinguishes them"));
     }
     for stream in &mut schema.streams {
         let mut clocks = Vec::new();
@@ -69,7 +69,8 @@ fn mark_members(root: &mut Field, roles: &[(&str, Role)], place: &str) -> Result
     Ok(())
 }
 
-/// `cpu_id` is the tracers' word and none of CTF's, so whoever writes a trace again escapes it like any name (babeltrace's sink).
+/// `cpu_id` is a name of the tracers, not of CTF, so a tool that rewrites a trace escapes it like any name
+/// (babeltrace's sink does).
 fn mark_escaped_cpu(context: &mut Field) {
     let Kind::Struct(members) = &mut context.kind else { return };
     if members.iter().any(|m| &*m.written == "cpu_id") {

@@ -1,6 +1,6 @@
 //! Tokens to the syntax tree, by recursive descent: blocks, attributes, declarations. What a type may look like is in
-//! `types`. One token of lookahead, two where a declaration and an attribute begin alike. The tree borrows the text; what is
-//! allocated is the tree's own lists. CTF 1.8.3, appendix C.
+//! `types`. One token of lookahead, two where a declaration and an attribute begin alike. The tree borrows the text;
+//! what is allocated is the tree's own lists. CTF 1.8.3, appendix C.
 
 use super::known::Known;
 use super::syntax::{Attribute, Count, Declarator, Declarators, Integer, Item, Spec, Value, Word};
@@ -49,7 +49,7 @@ pub(super) type Parsed<T> = Result<T, MetadataError>;
 pub(super) struct Parser<'t> {
     pub(super) tokens: Tokens<'t>,
     pub(super) token: Token<'t>,
-    /// Where the token begins.
+    /// Offset of the token.
     pub(super) at: usize,
     /// The token behind it, where it was looked at.
     pub(super) ahead: Option<(usize, Token<'t>)>,
@@ -217,7 +217,8 @@ impl<'t> Parser<'t> {
         Ok(Cow::Owned(names(written.text).collect::<Vec<_>>().join(".")))
     }
 
-    /// `a.b.c`, keywords allowed (`stream.event.context.len`), as one borrowed text; true where nothing but words and dots is in it.
+    /// `a.b.c`, keywords allowed (`stream.event.context.len`), as one borrowed text; true where nothing but words and
+    /// dots is in it.
     fn joined(&mut self, what: &str) -> Parsed<(Word<'t>, bool)> {
         let start = self.at;
         let Token::Word(first) = self.token else { return self.unexpected(what) };
@@ -232,7 +233,7 @@ impl<'t> Parser<'t> {
         Ok((Word { text: self.tokens.slice(start, end), at: start }, end - start == length))
     }
 
-    /// `a.b.c` as written ([`names`] tells its parts), or the same in parentheses.
+    /// `a.b.c` as written ([`names`] gives its parts), or the same in parentheses.
     pub(super) fn reference(&mut self, what: &str) -> Parsed<Word<'t>> {
         let open = self.parentheses()?;
         let written = self.joined(what)?.0;

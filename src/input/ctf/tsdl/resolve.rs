@@ -122,7 +122,7 @@ pub(super) fn resolve<'t>(
     Ok((schema, Blocks { context, blocks }))
 }
 
-/// "in event `sched_switch`": names tell more than line numbers.
+/// "in event `sched_switch`": names say more than line numbers.
 fn block_title(kind: &str, body: &[Item<'_>]) -> String {
     let name = body.iter().find_map(|item| match item {
         Item::Attribute(Attribute { name, value: Value::Text(text), .. }) if name == "name" => Some(text),
@@ -374,8 +374,8 @@ impl<'t> Resolver<'t> {
         }
         let title = Some(title.ok_or_else(|| MetadataError::at(at, "an event needs a `name`"))?);
         let class = EventClass { id: id.unwrap_or(0), name: title, specific_context, payload, alone: true };
-        let odd = self.warnings.iter().any(|warning| (at..at + text.len()).contains(&warning.at));
-        let text = (!odd && self.lookups == lookups).then_some(text);
+        let irregular = self.warnings.iter().any(|warning| (at..at + text.len()).contains(&warning.at));
+        let text = (!irregular && self.lookups == lookups).then_some(text);
         events.push(PendingEvent { at, stream, class: Arc::new(class), text });
         Ok(())
     }

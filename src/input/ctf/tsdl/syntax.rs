@@ -1,10 +1,10 @@
-//! What TSDL text says, before names mean anything: the syntax tree, borrowed from the text.
+//! The syntax tree of TSDL, before names are resolved; it borrows the text.
 
 use super::known::KnownEvent;
 use smallvec::SmallVec;
 use std::borrow::Cow;
 
-/// A word and where it stands (byte offset in the text).
+/// A word and its byte offset in the text.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Word<'t> {
     pub(super) text: &'t str,
@@ -68,7 +68,7 @@ impl Spec<'_> {
     }
 }
 
-/// A type and where it stands.
+/// A type and its byte offset.
 #[derive(Clone, Debug)]
 pub(super) struct Typed<'t> {
     pub(super) spec: Spec<'t>,
@@ -103,7 +103,7 @@ pub(super) enum Count<'t> {
     Reference(Word<'t>),
 }
 
-/// What is declared: a name and the array dimensions after it.
+/// A declared name and the array dimensions after it.
 #[derive(Clone, Debug)]
 pub(super) struct Declarator<'t> {
     pub(super) name: Word<'t>,
@@ -115,7 +115,7 @@ pub(super) struct Declarator<'t> {
 /// Mostly one.
 pub(super) type Declarators<'t> = SmallVec<[Declarator<'t>; 1]>;
 
-/// What may stand in a structure, a block, or the text itself.
+/// An item of a structure, a block, or the text itself.
 #[derive(Clone, Debug)]
 pub(super) enum Item<'t> {
     /// `type a, b[3];`

@@ -1,8 +1,8 @@
 //! TSDL text to tokens, on demand: the parser asks for one at a time and may look one ahead.
 //!
 //! Tokens borrow the text and are copied freely: no token owns memory. Numbers keep their sign apart (the parser puts
-//! `-` and `+` before them); strings keep their escapes until somebody wants the text ([`unescape`]). One table of 256 entries
-//! tells what a byte begins, so that the cost is a few instructions a byte. CTF 1.8.3 section 7.3.
+//! `-` and `+` before them); strings keep their escapes until the text is wanted ([`unescape`]). A table of 256 entries
+//! maps a byte to the kind of token that it begins, so the cost is a few instructions a byte. CTF 1.8.3 section 7.3.
 
 use crate::input::ctf::error::MetadataError;
 use std::borrow::Cow;
@@ -14,9 +14,9 @@ pub(super) enum Token<'t> {
     Word(&'t str),
     /// An integer without sign.
     Number(u64),
-    /// A number with a fraction or an exponent (only to be refused where it stands).
+    /// A number with a fraction or an exponent (kept so that the error names its place).
     Fraction,
-    /// What stands between double quotes, escapes as written (they are known to be good).
+    /// Text between double quotes, with its escapes as written (they are valid).
     Quoted(&'t str),
     /// One of `{}[]()<>;:,.=*+-`.
     Mark(u8),
@@ -47,7 +47,7 @@ impl Token<'_> {
     }
 }
 
-/// What a byte begins.
+/// The kind of token that a byte begins.
 #[derive(Clone, Copy, PartialEq)]
 enum Begins {
     Nothing,
@@ -83,7 +83,7 @@ const BEGINS: [Begins; 256] = {
 #[derive(Clone, Copy)]
 pub(super) struct Tokens<'t> {
     text: &'t str,
-    /// Where the next token, or the space before it, begins.
+    /// Offset of the next token, or of the space before it.
     at: usize,
 }
 
@@ -103,7 +103,7 @@ impl<'t> Tokens<'t> {
         self.text.get(start..start + end + 1)
     }
 
-    /// Where the braces that open at `start` are closed, if no comment or string has one; else anywhere.
+    /// The end of the braces that open at `start`, if no comment or string contains a brace; else any offset.
     pub(super) fn closing(&self, start: usize) -> usize {
         let rest = self.text.as_bytes().get(start..).unwrap_or(&[]);
         let mut open = 0u32;
@@ -246,7 +246,8 @@ impl<'t> Tokens<'t> {
     }
 }
 
-/// Bytes of the character that a word names by its code (`\u00e9`, `\U000000e9`), which begins here; it stays as it is written.
+/// Bytes of the character that a word names by its code (`\u00e9`, `\U000000e9`), which begins here; it stays as it is
+/// written.
 #[inline]
 fn universal(rest: &[u8]) -> Option<usize> {
     let digits = match rest {

@@ -1,8 +1,8 @@
-//! What a type may look like: integers, floating point numbers, strings, enumerations, structures, variants, names.
+//! The grammar of types: integers, floating point numbers, strings, enumerations, structures, variants, names.
 //!
-//! Metadata of a kernel tracer writes the same dozen integers thousands of times. An integer's braces are therefore looked up by their
-//! text before they are read: equal text at a token border has equal tokens, hence the same meaning (what names a place in the text,
-//! a clock or an unknown attribute, is read each time).
+//! Metadata of a kernel tracer writes the same dozen integers thousands of times. An integer's braces are therefore
+//! looked up by their text before they are read: equal text at a token border has equal tokens, hence the same meaning
+//! (what names a place in the text, a clock or an unknown attribute, is read each time).
 
 use super::attributes::{alignment, byte_order, encoding_is_text};
 use super::parse::{Parsed, Parser, is_keyword};
@@ -95,7 +95,7 @@ impl<'t> Parser<'t> {
         Ok(Typed { spec, at })
     }
 
-    /// Step over `const`; true where it stands here.
+    /// Step over `const`; true if it was there.
     fn constant(&mut self) -> Parsed<bool> {
         let found = self.is_word("const");
         while self.is_word("const") {
@@ -137,7 +137,7 @@ impl<'t> Parser<'t> {
         Ok(self.pointers(|| alias.to_string())?.map_or(alias, Cow::Owned))
     }
 
-    /// `unsigned long` ... as one name with single spaces; `const` between the words is told apart.
+    /// `unsigned long` ... as one name with single spaces; `const` between the words is reported apart.
     fn c_type(&mut self, is_const: &mut bool) -> Parsed<Cow<'t, str>> {
         let mut name = Cow::Borrowed("");
         while let Token::Word(word) = self.token {
@@ -177,7 +177,7 @@ impl<'t> Parser<'t> {
     fn integer(&mut self) -> Parsed<(Integer<'t>, usize)> {
         let mut integer = Integer::default();
         let mut seen: Vec<Cow<'t, str>> = Vec::with_capacity(8);
-        // Of attributes that nobody knows there may be many.
+        // There may be many unknown attributes.
         let mut unknown: HashSet<Cow<'t, str>> = HashSet::default();
         self.expect(b'{')?;
         while !self.is(b'}') {
