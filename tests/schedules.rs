@@ -10,7 +10,7 @@ use schedule::{CPUS, Instant, World, simulate, simulate_kernel};
 use whyslow::analysis::path::{label, walk};
 use whyslow::base::time::{Ns, Span};
 use whyslow::event::host::TraceOrigin;
-use whyslow::event::kind::{Context, Event, Kind, LossSource, TextId, WakeSource, WhoId};
+use whyslow::event::kind::{Context, Event, Kind, LossSource, SoftIrq, TextId, WakeSource, WhoId};
 use whyslow::event::prev_state::Generation;
 use whyslow::reading::batch::Batch;
 use whyslow::reading::sources::HostName;
@@ -52,7 +52,7 @@ fn nonsense() -> impl Strategy<Value = Vec<Event>> {
     let what = (0..16_u8, -1..6_i32, -1..6_i32, any::<u16>());
     let event = (time, cpu, what).prop_map(|(time, cpu, (which, a, b, c))| {
         let name = TextId::NONE;
-        let context = [Context::Timer, Context::Irq(a), Context::SoftIrq(b as u32)][usize::from(c % 3)];
+        let context = [Context::Timer, Context::Irq(a), Context::SoftIrq(SoftIrq::of(b as u32))][usize::from(c % 3)];
         let source = [WakeSource::Waking, WakeSource::Wakeup, WakeSource::New][usize::from(c % 3)];
         let kind = match which {
             0..4 => Kind::Switch { prev: a, next: b, prev_state: c & 0x1ff, prev_name: name, next_name: name },
@@ -64,7 +64,7 @@ fn nonsense() -> impl Strategy<Value = Vec<Event>> {
             10 => Kind::Migrate { tid: a, cpu: c },
             11 => Kind::Enter { context, name },
             12 => Kind::Leave { context },
-            13 => Kind::Raise { vector: b as u32 },
+            13 => Kind::Raise { soft_irq: SoftIrq::of(b as u32) },
             14 => Kind::CallExit { name, ret: -1 },
             _ => Kind::Lost { source: LossSource::Reported, until: time, resumes: time },
         };

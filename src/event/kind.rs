@@ -84,14 +84,75 @@ impl WakeSource {
 pub enum Context {
     /// Handler of a hard interrupt line.
     Irq(i32),
-    /// Soft interrupt, by vector.
-    SoftIrq(u32),
+    /// Soft interrupt.
+    SoftIrq(SoftIrq),
     /// Expiry of a high-resolution timer.
     Timer,
     /// An interrupt vector of the processor itself.
     Vector(Vector),
     /// A packet on its way from the driver to its socket, in whatever context.
     Reception,
+}
+
+/// Soft interrupts, in the order of their vectors.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum SoftIrq {
+    /// Tasklets of high priority.
+    Hi,
+    /// Timers.
+    Timer,
+    /// Packets that were sent.
+    NetTx,
+    /// Packets that arrived.
+    NetRx,
+    /// Completed block requests.
+    Block,
+    /// The same, by polling.
+    IrqPoll,
+    /// Tasklets.
+    Tasklet,
+    /// Balancing of run queues.
+    Sched,
+    /// High-resolution timers.
+    HrTimer,
+    /// Read-copy-update callbacks.
+    Rcu,
+    /// A vector that the kernel does not have today.
+    Other(u32),
+}
+
+impl SoftIrq {
+    /// All that have names.
+    const ALL: [SoftIrq; 10] = [
+        SoftIrq::Hi,
+        SoftIrq::Timer,
+        SoftIrq::NetTx,
+        SoftIrq::NetRx,
+        SoftIrq::Block,
+        SoftIrq::IrqPoll,
+        SoftIrq::Tasklet,
+        SoftIrq::Sched,
+        SoftIrq::HrTimer,
+        SoftIrq::Rcu,
+    ];
+
+    /// The one of a vector.
+    pub fn of(vector: u32) -> SoftIrq {
+        SoftIrq::ALL.get(vector as usize).copied().unwrap_or(SoftIrq::Other(vector))
+    }
+
+    /// Its vector.
+    pub fn vector(self) -> u32 {
+        match self {
+            SoftIrq::Other(vector) => vector,
+            known => SoftIrq::ALL.iter().position(|irq| *irq == known).unwrap_or(0) as u32,
+        }
+    }
+
+    /// Its name in the kernel, where it has one.
+    pub fn name(self) -> Option<&'static str> {
+        SOFT_IRQS.get(self.vector() as usize).copied()
+    }
 }
 
 /// Names of soft interrupt vectors, by number.
@@ -220,7 +281,7 @@ pub enum Kind {
     /// A soft interrupt is asked for.
     Raise {
         /// Which.
-        vector: u32,
+        soft_irq: SoftIrq,
     },
     /// The CPU enters an interrupt context.
     Enter {

@@ -89,7 +89,7 @@ pub struct BlockRequest {
     pub tid: Option<i32>,
 }
 
-/// A thread as the tracer's enumeration of the initial state tells of it.
+/// A thread as the state dump names it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct DumpedThread {
     /// Thread id.
@@ -98,13 +98,38 @@ pub struct DumpedThread {
     pub pid: i32,
     /// Parent process id.
     pub ppid: i32,
-    /// 0 unnamed, 1 not run since its fork (in practice: any runnable), 2 runnable, 3 exiting, 4 zombie, 5 waiting,
-    /// 6 running, 7 dead.
-    pub status: i32,
+    /// What it did then.
+    pub status: DumpStatus,
     /// Its run queue, where recorded.
     pub cpu: Option<u16>,
     /// Name.
     pub name: TextId,
+}
+
+/// What a thread did when the state dump named it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum DumpStatus {
+    /// Runnable, or not run since its fork, which tracers say of any runnable thread.
+    Runnable,
+    /// Waiting.
+    Waiting,
+    /// A zombie, or dead.
+    Ended,
+    /// Running, exiting or unnamed.
+    Other,
+}
+
+impl DumpStatus {
+    /// From `status` of `lttng_statedump_process_state`: 0 unnamed, 1 not run since its fork, 2 runnable, 3 exiting, 4 zombie,
+    /// 5 waiting, 6 running, 7 dead.
+    pub fn of(status: i32) -> DumpStatus {
+        match status {
+            1 | 2 => DumpStatus::Runnable,
+            5 => DumpStatus::Waiting,
+            4 | 7 => DumpStatus::Ended,
+            _ => DumpStatus::Other,
+        }
+    }
 }
 
 /// Value of a key field.

@@ -14,7 +14,7 @@ use whyslow::base::time::{Ns, Span};
 use whyslow::event::host::TraceOrigin;
 use whyslow::event::kind::{Context, Event, Kind, LossSource, RequestStep, TextId, WakeSource, WhoId, WorkStep};
 use whyslow::event::prev_state::Generation;
-use whyslow::reading::batch::{Batch, BlockRequest, DumpedThread, MarkBody, ThreadContext};
+use whyslow::reading::batch::{Batch, BlockRequest, DumpStatus, DumpedThread, MarkBody, ThreadContext};
 use whyslow::reading::sources::HostName;
 use whyslow::state::kernel::{Handlers, Machine};
 use whyslow::state::timeline::{HostId, SegmentKind, ThreadId, Timeline};

@@ -91,7 +91,7 @@ fn ambiguous_user_space_event_belongs_to_no_thread() {
 fn small_container_tid_is_no_kernel_thread() {
     let mut s = kernel_events();
     let name = s.text("kworker/0:1");
-    let kworker = DumpedThread { tid: 5, pid: 5, ppid: 2, status: 5, cpu: Some(0), name };
+    let kworker = DumpedThread { tid: 5, pid: 5, ppid: 2, status: DumpStatus::Waiting, cpu: Some(0), name };
     let id = s.batch.process(kworker);
     s.at(0, 0, Kind::Process(id)).switch(1, 0, 0, READY, 900);
     let who = s.batch.who(ThreadContext { vtid: Some(5), vpid: Some(5), ..ThreadContext::default() });

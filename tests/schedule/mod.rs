@@ -11,7 +11,7 @@ pub mod random;
 use random::Random;
 use std::collections::VecDeque;
 use whyslow::base::time::Ns;
-use whyslow::event::kind::{Context, Event, Kind, TextId, WakeSource, WhoId};
+use whyslow::event::kind::{Context, Event, Kind, SoftIrq, TextId, WakeSource, WhoId};
 use whyslow::state::timeline::SegmentKind;
 
 /// CPUs of the simulated machine.
@@ -93,7 +93,7 @@ impl World {
             // An interrupt of which nothing was recorded.
             (None, None) => (SegmentKind::Blocked, None),
             (Some(Context::Timer), _) => (SegmentKind::Timer, None),
-            (Some(Context::SoftIrq(4)), _) => (SegmentKind::Disk, None),
+            (Some(Context::SoftIrq(SoftIrq::Block)), _) => (SegmentKind::Disk, None),
             (Some(_), _) => (SegmentKind::Network, None),
         };
         let task = &mut self.tasks[woken];
@@ -127,7 +127,7 @@ impl World {
     /// One thing happens on one CPU.
     fn step(&mut self, dice: &mut Random) {
         let cpu = dice.below(CPUS);
-        let contexts = [Context::Timer, Context::SoftIrq(4), Context::SoftIrq(3)];
+        let contexts = [Context::Timer, Context::SoftIrq(SoftIrq::Block), Context::SoftIrq(SoftIrq::NetRx)];
         let inside = !self.contexts[cpu].is_empty();
         match dice.below(10) {
             0 | 1 if self.may_interrupt(cpu) => {

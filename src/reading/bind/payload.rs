@@ -7,9 +7,9 @@ use super::read::{Values, stack};
 use super::recent::Recent;
 use super::{Bound, NOWHERE, Slot};
 use crate::event::image::{CODE, ImageChange};
-use crate::event::kind::{Context, Kind, PacketId, RequestId, SOFT_IRQS, TextId, WakeSource};
+use crate::event::kind::{Context, Kind, PacketId, RequestId, SoftIrq, TextId, WakeSource};
 use crate::input::record::Value;
-use crate::reading::batch::{Batch, BlockRequest, DumpedThread, Flow, NetworkPacket, TcpSegment};
+use crate::reading::batch::{Batch, BlockRequest, DumpStatus, DumpedThread, Flow, NetworkPacket, TcpSegment};
 use crate::reading::classes::Shape;
 use crate::reading::syscalls;
 
@@ -106,8 +106,14 @@ impl Payload<'_, '_> {
             Shape::Process => {
                 let cpu = self.values.at(self.slot(4)).as_i64().and_then(|cpu| u16::try_from(cpu).ok());
                 let name = self.name(5);
-                let process =
-                    DumpedThread { tid: self.id(0), pid: self.id(1), ppid: self.id(2), status: self.id(3), cpu, name };
+                let process = DumpedThread {
+                    tid: self.id(0),
+                    pid: self.id(1),
+                    ppid: self.id(2),
+                    status: DumpStatus::of(self.id(3)),
+                    cpu,
+                    name,
+                };
                 Kind::Process(self.batch.process(process))
             }
             Shape::Name => {
@@ -139,13 +145,13 @@ impl Payload<'_, '_> {
         Some(match self.bound.shape {
             Shape::IrqEnter => Kind::Enter { context: Context::Irq(self.id(0)), name: self.name(1) },
             Shape::IrqLeave => Kind::Leave { context: Context::Irq(self.id(0)) },
-            Shape::SoftIrqRaise => Kind::Raise { vector: self.id(0) as u32 },
+            Shape::SoftIrqRaise => Kind::Raise { soft_irq: SoftIrq::of(self.id(0) as u32) },
             Shape::SoftIrqEnter => {
-                let vector = self.id(0) as u32;
-                let name = SOFT_IRQS.get(vector as usize).map_or(TextId::NONE, |n| self.batch.text(n.as_bytes()));
-                Kind::Enter { context: Context::SoftIrq(vector), name }
+                let soft_irq = SoftIrq::of(self.id(0) as u32);
+                let name = soft_irq.name().map_or(TextId::NONE, |n| self.batch.text(n.as_bytes()));
+                Kind::Enter { context: Context::SoftIrq(soft_irq), name }
             }
-            Shape::SoftIrqLeave => Kind::Leave { context: Context::SoftIrq(self.id(0) as u32) },
+            Shape::SoftIrqLeave => Kind::Leave { context: Context::SoftIrq(SoftIrq::of(self.id(0) as u32)) },
             Shape::TimerEnter => Kind::Enter { context: Context::Timer, name: self.text },
             Shape::TimerLeave => Kind::Leave { context: Context::Timer },
             Shape::VectorEnter(vector) => Kind::Enter { context: Context::Vector(vector), name: self.text },

@@ -11,7 +11,7 @@
 
 use crate::base::names::NameId;
 use crate::base::time::{Ns, Span};
-use crate::event::kind::Context;
+use crate::event::kind::{Context, SoftIrq};
 use crate::reading::batch::NetworkPacket;
 use crate::state::timeline::{CpuRun, HostId, ThreadId};
 
@@ -124,9 +124,9 @@ impl Cpu {
     }
 
     /// A soft interrupt is to run soon.
-    pub fn raise(&mut self, vector: u32) {
+    pub fn raise(&mut self, soft_irq: SoftIrq) {
         if !self.is_interrupted() {
-            self.raised |= 1u32.checked_shl(vector).unwrap_or(0);
+            self.raised |= bit(soft_irq);
         }
     }
 
@@ -135,7 +135,7 @@ impl Cpu {
         let over = self.contexts.iter().position(|level| !may_nest(level.context, context));
         let ended = over.and_then(|at| self.close_from(at));
         let interrupted = self.is_interrupted();
-        let bit = if let Context::SoftIrq(vector) = context { 1u32.checked_shl(vector).unwrap_or(0) } else { 0 };
+        let bit = if let Context::SoftIrq(soft_irq) = context { bit(soft_irq) } else { 0 };
         let own = self.raised & bit != 0 && !interrupted;
         self.raised &= !bit;
         if self.contexts.len() < MOST_NESTED {
@@ -201,6 +201,11 @@ impl Cpu {
     }
 }
 
+/// Its bit among those that were raised; none for a vector beyond them.
+fn bit(soft_irq: SoftIrq) -> u32 {
+    1u32.checked_shl(soft_irq.vector()).unwrap_or(0)
+}
+
 /// True where one context can begin while another lasts. Handlers of interrupts run with interrupts off (since Linux
 /// 2.6.35): only that of an interrupt controller calls those of other lines. Soft interrupts run one after the other, on the way
 /// out of a hard one or outside.
@@ -238,19 +243,19 @@ mod tests {
     #[test]
     fn what_a_thread_raises_itself_interrupts_nobody() {
         let mut cpu = cpu();
-        cpu.raise(3);
-        assert!(!enter(&mut cpu, Context::SoftIrq(3)));
-        assert_eq!((cpu.context(), cpu.is_own()), (Some((Context::SoftIrq(3), None)), true));
+        cpu.raise(SoftIrq::NetRx);
+        assert!(!enter(&mut cpu, Context::SoftIrq(SoftIrq::NetRx)));
+        assert_eq!((cpu.context(), cpu.is_own()), (Some((Context::SoftIrq(SoftIrq::NetRx), None)), true));
         // An interrupt on top of it does, and what it raises is not the thread's.
         assert!(enter(&mut cpu, Context::Irq(5)));
         assert!(!cpu.is_own());
-        cpu.raise(1);
+        cpu.raise(SoftIrq::Timer);
         assert!(leave(&mut cpu, Context::Irq(5)));
-        assert!(!leave(&mut cpu, Context::SoftIrq(3)));
-        assert!(enter(&mut cpu, Context::SoftIrq(1)));
-        assert!(leave(&mut cpu, Context::SoftIrq(1)));
+        assert!(!leave(&mut cpu, Context::SoftIrq(SoftIrq::NetRx)));
+        assert!(enter(&mut cpu, Context::SoftIrq(SoftIrq::Timer)));
+        assert!(leave(&mut cpu, Context::SoftIrq(SoftIrq::Timer)));
         // One raise, one run.
-        assert!(enter(&mut cpu, Context::SoftIrq(3)));
+        assert!(enter(&mut cpu, Context::SoftIrq(SoftIrq::NetRx)));
     }
 
     #[test]
@@ -259,7 +264,7 @@ mod tests {
         assert!(enter(&mut cpu, Context::Irq(5)));
         assert!(!enter(&mut cpu, Context::Irq(6)));
         assert!(!enter(&mut cpu, Context::Timer));
-        assert!(!leave(&mut cpu, Context::SoftIrq(1)));
+        assert!(!leave(&mut cpu, Context::SoftIrq(SoftIrq::Timer)));
         assert!(!leave(&mut cpu, Context::Irq(6)));
         assert_eq!(cpu.context(), Some((Context::Irq(5), None)));
         assert!(leave(&mut cpu, Context::Irq(5)));
@@ -276,17 +281,17 @@ mod tests {
         // The next tick cannot come inside the one before.
         assert_eq!(cpu.enter(4_000, timer, None), (Some(14), true));
         // Nor a soft interrupt inside a hard one.
-        assert_eq!(cpu.enter(4_005, Context::SoftIrq(1), None), (Some(4_000), true));
+        assert_eq!(cpu.enter(4_005, Context::SoftIrq(SoftIrq::Timer), None), (Some(4_000), true));
         cpu.see(4_008);
         assert_eq!(cpu.go_on(), Some(4_008));
         assert_eq!((cpu.go_on(), cpu.context()), (None, None));
         // What a soft interrupt is in stays open where a hard one inside it is over.
-        cpu.enter(5_000, Context::SoftIrq(3), None);
+        cpu.enter(5_000, Context::SoftIrq(SoftIrq::NetRx), None);
         cpu.enter(5_001, timer, None);
         assert_eq!(cpu.enter(5_002, timer, None), (None, false));
-        assert!(!cpu.leave(5_003, timer) && cpu.leave(5_004, Context::SoftIrq(3)));
+        assert!(!cpu.leave(5_003, timer) && cpu.leave(5_004, Context::SoftIrq(SoftIrq::NetRx)));
         // That hard ones come says nothing of the soft one before.
-        cpu.enter(6_000, Context::SoftIrq(3), None);
+        cpu.enter(6_000, Context::SoftIrq(SoftIrq::NetRx), None);
         cpu.enter(9_000, timer, None);
         cpu.leave(9_002, timer);
         assert_eq!(cpu.go_on(), Some(6_000));
@@ -295,12 +300,12 @@ mod tests {
     #[test]
     fn a_delivery_ends_with_its_own_context_only() {
         let mut cpu = cpu();
-        enter(&mut cpu, Context::SoftIrq(3));
+        enter(&mut cpu, Context::SoftIrq(SoftIrq::NetRx));
         cpu.deliver(NetworkPacket::default(), Some((ThreadId::at(1), 7)));
         enter(&mut cpu, Context::Timer);
         leave(&mut cpu, Context::Timer);
         assert!(cpu.delivery().is_some());
-        leave(&mut cpu, Context::SoftIrq(3));
+        leave(&mut cpu, Context::SoftIrq(SoftIrq::NetRx));
         assert!(cpu.delivery().is_none());
     }
 

@@ -5,7 +5,7 @@ use super::machine::Machine;
 use crate::base::names::NameId;
 use crate::base::notice::Notice;
 use crate::base::time::Ns;
-use crate::event::kind::{Context, Vector, WakeSource};
+use crate::event::kind::{Context, SoftIrq, Vector, WakeSource};
 use crate::reading::batch::NetworkPacket;
 use crate::state::timeline::{SegmentKind, ThreadId};
 
@@ -34,12 +34,14 @@ impl Machine {
             Context::Vector(Vector::Ipi | Vector::Work) => labelled(SegmentKind::Ipi, None),
             Context::Vector(Vector::Other) => labelled(SegmentKind::Device, None),
             Context::Reception => labelled(SegmentKind::Network, sender),
-            Context::SoftIrq(vector) => match vector {
-                1 | 8 => labelled(SegmentKind::Timer, None),
-                2 | 3 => labelled(SegmentKind::Network, sender),
-                4 | 5 => labelled(SegmentKind::Disk, None),
-                7 => labelled(SegmentKind::Interrupted, None),
-                _ => labelled(SegmentKind::Device, None),
+            Context::SoftIrq(soft_irq) => match soft_irq {
+                SoftIrq::Timer | SoftIrq::HrTimer => labelled(SegmentKind::Timer, None),
+                SoftIrq::NetTx | SoftIrq::NetRx => labelled(SegmentKind::Network, sender),
+                SoftIrq::Block | SoftIrq::IrqPoll => labelled(SegmentKind::Disk, None),
+                SoftIrq::Sched => labelled(SegmentKind::Interrupted, None),
+                SoftIrq::Hi | SoftIrq::Tasklet | SoftIrq::Rcu | SoftIrq::Other(_) => {
+                    labelled(SegmentKind::Device, None)
+                }
             },
             Context::Irq(_) => {
                 let kind = self.handler_kind(name);

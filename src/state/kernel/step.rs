@@ -66,7 +66,7 @@ impl Machine {
             Kind::Wake { .. } => self.woke(c, event, host, ids),
             Kind::Migrate { tid, cpu } => self.migrate(t, host, tid, u32::from(cpu)),
             Kind::Enter { context, name } => self.enter(c, t, context, name, ids),
-            Kind::Raise { vector } => self.cpus[c].raise(vector),
+            Kind::Raise { soft_irq } => self.cpus[c].raise(soft_irq),
             Kind::Leave { context } => {
                 if self.cpus[c].leave(t, context) {
                     self.interrupt(c, t, None);

@@ -36,7 +36,7 @@ impl Machine {
             Kind::Free { tid } => self.free(t, host, tid),
             Kind::Process(id) => {
                 if let Some(process) = ids.batch.process_of(id) {
-                    self.enumerate(t, host, process, ids);
+                    self.apply_state_dump(t, host, process, ids);
                 }
             }
             Kind::Namespace { tid, vtid, vpid, level } => {

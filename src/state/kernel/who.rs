@@ -8,7 +8,7 @@ use super::machine::{Machine, Renumber};
 use crate::base::names::NameId;
 use crate::base::time::Ns;
 use crate::event::kind::{Event, TextId};
-use crate::reading::batch::{DumpedThread, ThreadContext};
+use crate::reading::batch::{DumpStatus, DumpedThread, ThreadContext};
 use crate::state::threads::{Holder, HostTid, ThreadInstance};
 use crate::state::timeline::{HostId, ThreadId};
 
@@ -143,8 +143,8 @@ impl Machine {
         }
     }
 
-    /// The tracer's enumeration: fills what is not known, never overwrites.
-    pub(super) fn enumerate(&mut self, t: Ns, host: HostId, process: &DumpedThread, ids: &mut Renumber<'_>) {
+    /// The state dump names a thread: that fills what is unknown and replaces nothing.
+    pub(super) fn apply_state_dump(&mut self, t: Ns, host: HostId, process: &DumpedThread, ids: &mut Renumber<'_>) {
         if process.tid == 0 {
             return;
         }
@@ -156,13 +156,13 @@ impl Machine {
         }
         if life.sched == Sched::Unseen {
             let sched = match process.status {
-                1 | 2 => Sched::Ready,
-                5 => Sched::Blocked,
-                _ => Sched::Unseen,
+                DumpStatus::Runnable => Sched::Ready,
+                DumpStatus::Waiting => Sched::Blocked,
+                DumpStatus::Ended | DumpStatus::Other => Sched::Unseen,
             };
             life.cpu = process.cpu.map_or(life.cpu, u32::from);
             life.change(t, sched, &self.reasons);
-            if matches!(process.status, 4 | 7) {
+            if process.status == DumpStatus::Ended {
                 life.die(t, &self.reasons);
             }
         }
