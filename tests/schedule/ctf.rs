@@ -52,7 +52,9 @@ fn recorded(time: Timestamp, cpu: usize, kind: &Kind) -> Option<Event> {
         Kind::Migrate { tid, cpu } => {
             ("sched_migrate_task", vec![("tid", Value::I32(*tid)), ("dest_cpu", Value::I32(i32::from(*cpu)))])
         }
-        Kind::Enter { context: Context::SoftIrq(vec), .. } => ("irq_softirq_entry", vec![("vec", Value::U32(vec.vector()))]),
+        Kind::Enter { context: Context::SoftIrq(vec), .. } => {
+            ("irq_softirq_entry", vec![("vec", Value::U32(vec.vector()))])
+        }
         Kind::Leave { context: Context::SoftIrq(vec) } => ("irq_softirq_exit", vec![("vec", Value::U32(vec.vector()))]),
         Kind::Enter { .. } => ("timer_hrtimer_expire_entry", vec![("hrtimer", Value::U64(7))]),
         Kind::Leave { .. } => ("timer_hrtimer_expire_exit", vec![("hrtimer", Value::U64(7))]),

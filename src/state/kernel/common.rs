@@ -9,7 +9,7 @@ use crate::base::names::NameId;
 use crate::base::notice::Notice;
 use crate::base::time::Ns;
 use crate::event::host::TraceOrigin;
-use crate::event::kind::{Event, Kind, TextId};
+use crate::event::kind::{Event, Kind, MarkId, TextId};
 use crate::reading::batch::MarkKey;
 use crate::state::timeline::{Mark, StackSample, ThreadId};
 
@@ -69,32 +69,42 @@ impl Machine {
                     self.user_image(origin.host, event, change, thread, ids);
                 }
             }
-            Kind::Mark(id) => {
-                let Some(body) = ids.batch.mark_of(id) else { return };
-                let mut name = |id: TextId| ids.name(&mut self.out, id).unwrap_or(NameId::from_raw(u32::MAX));
-                let mark = Mark {
-                    time: t,
-                    task: body.task,
-                    begins: body.begins,
-                    thread,
-                    trace: u32::from(event.trace),
-                    cpu: event.cpu,
-                    key: body.key.map(|key| match key {
-                        MarkKey::Number(n) => n,
-                        MarkKey::Text(text) => i64::from(name(text).raw()),
-                    }),
-                    kind: body.kind.map(&mut name),
-                    fields: body.fields.iter().map(|(field, value)| (name(*field), *value)).collect(),
-                };
-                if self.pair(origin.host, thread, &mark) {
-                    return;
-                }
-                if thread.is_none() {
-                    self.notices.add(Notice::UnattachedUser, 1, || format!("at {t} ns"));
-                }
-                self.out.marks.push(mark);
-            }
+            Kind::Mark(id) => self.mark(event, id, origin, thread, ids),
             _ => {}
         }
+    }
+
+    /// A delimiter of a task.
+    fn mark(
+        &mut self,
+        event: &Event,
+        id: MarkId,
+        origin: TraceOrigin,
+        thread: Option<ThreadId>,
+        ids: &mut Renumber<'_>,
+    ) {
+        let Some(body) = ids.batch.mark_of(id) else { return };
+        let mut name = |id: TextId| ids.name(&mut self.out, id).unwrap_or(NameId::from_raw(u32::MAX));
+        let mark = Mark {
+            time: event.time,
+            task: body.task,
+            begins: body.begins,
+            thread,
+            trace: u32::from(event.trace),
+            cpu: event.cpu,
+            key: body.key.map(|key| match key {
+                MarkKey::Number(n) => n,
+                MarkKey::Text(text) => i64::from(name(text).raw()),
+            }),
+            kind: body.kind.map(&mut name),
+            fields: body.fields.iter().map(|(field, value)| (name(*field), *value)).collect(),
+        };
+        if self.pair(origin.host, thread, &mark) {
+            return;
+        }
+        if thread.is_none() {
+            self.notices.add(Notice::UnattachedUser, 1, || format!("at {} ns", event.time));
+        }
+        self.out.marks.push(mark);
     }
 }

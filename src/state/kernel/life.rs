@@ -39,6 +39,13 @@ pub(super) enum Doubt {
     Elsewhere,
 }
 
+/// An interrupt context runs on the CPU of the running thread.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Interruption {
+    /// Name of the handler, where it is known.
+    pub by: Option<NameId>,
+}
+
 /// How a segment is labelled.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Label {
@@ -62,8 +69,8 @@ pub(super) struct Life {
     since: Ns,
     /// CPU it runs on, or whose run queue it stands in.
     pub cpu: u32,
-    /// While running: the interrupt context that the CPU is in, and its name.
-    pub interrupted: Option<Option<NameId>>,
+    /// While running: the interruption by the interrupt context that the CPU is in.
+    pub interrupted: Option<Interruption>,
     /// Woken while it seemed to run: it was about to wait, or its switch-out is missing. Then it had waited for this.
     pub early_wake: Option<(Ns, Label)>,
     /// The system call that it is in.
@@ -177,7 +184,9 @@ impl Life {
         let qualified = |kind, name| Label { qualifier: Some(name), ..Label::of(kind) };
         match (self.sched, self.interrupted) {
             (Sched::Running(_), None) => Label::of(SegmentKind::Running),
-            (Sched::Running(_), Some(by)) => Label { qualifier: by, ..Label::of(SegmentKind::Interrupted) },
+            (Sched::Running(_), Some(Interruption { by })) => {
+                Label { qualifier: by, ..Label::of(SegmentKind::Interrupted) }
+            }
             (Sched::Ready | Sched::New, _) => Label::of(SegmentKind::Preempted),
             (Sched::Blocked, _) => qualified(SegmentKind::Blocked, reasons.unresolved),
             (Sched::Unseen | Sched::Dead, _) => qualified(SegmentKind::Unknown, reasons.unseen),

@@ -4,11 +4,10 @@
 //! scheduler's transitions stand in `sched`, those of interrupt contexts in `cpu`, the rest in the modules that hold the slots. Cost: O(1) for
 //! each event.
 
-use super::life::Sched;
+use super::life::{Interruption, Sched};
 use super::machine::{Machine, Renumber};
 use super::requests::Submitter;
 use super::works::Work;
-use crate::base::names::NameId;
 use crate::base::time::Ns;
 use crate::event::host::TraceOrigin;
 use crate::event::kind::{Context, Event, Kind, RequestStep, TextId, WhoId, WorkStep};
@@ -167,7 +166,7 @@ impl Machine {
             self.interrupt(c, ended, None);
         }
         if begins {
-            self.interrupt(c, t, Some(name));
+            self.interrupt(c, t, Some(Interruption { by: name }));
         }
     }
 
@@ -204,8 +203,8 @@ impl Machine {
         }
     }
 
-    /// The outermost interrupt context of a CPU begins (with its name) or ends.
-    fn interrupt(&mut self, c: usize, t: Ns, by: Option<Option<NameId>>) {
+    /// The outermost interrupt context of a CPU begins or ends, and with it the interruption of its thread.
+    fn interrupt(&mut self, c: usize, t: Ns, by: Option<Interruption>) {
         let Some(thread) = self.cpus[c].thread else { return };
         let life = &mut self.threads[thread];
         if life.sched == Sched::Running(c) && !life.runs_softirqs {
