@@ -2,7 +2,7 @@
 //!
 //! An execution has hundreds of segments and each stack some ten functions, but the distinct chains of *stacks* are
 //! few. So executions are folded into this coarse tree first; then only the stacks that stand in it are resolved, and
-//! each of its nodes is spelled out once (`model/build/contexts.rs`). Interning a child is one look-up; parents precede children.
+//! each of its nodes is named once (`explain/contexts.rs`). Interning a child is one look-up; parents precede children.
 
 use super::stacks::StackId;
 use crate::base::names::NameId;

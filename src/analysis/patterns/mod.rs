@@ -4,8 +4,8 @@
 //! operations -> rendezvous -> grammar (per stream) -> table (all streams) -> measure -> blame -> follow -> spread
 //! ```
 //! [`Mined::new`] does what depends on the recording alone; [`Mined::lateness`] what depends on q and s, so that the
-//! interface can change them at once; `model::pattern` words it. Nothing here knows what the operations are: MPI calls,
-//! system calls, functions. Source: the COMPAS 2015 paper, ALGORITHMS.md section 9.
+//! interface can change them at once; `explain::anomalies` names the results. Nothing here knows what the operations
+//! are: MPI calls, system calls, functions. Source: the COMPAS 2015 paper, ALGORITHMS.md section 9.
 
 pub mod blame;
 mod follow;
