@@ -151,7 +151,7 @@ fn calls_are_executions_by_name_and_by_address() {
         let task = |at: usize| (info["tasks"][at]["name"].clone(), info["tasks"][at]["executions"].clone());
         assert_eq!(task(0), ("expensive_flush".into(), 20.into()));
         assert_eq!((task(1), info["tasks"].as_array().unwrap().len()), (("journal_tick".into(), 20.into()), 2));
-        // Without the scheduler's events nobody knows whether a call ran or waited.
+        // Without the scheduler's events it is unknown whether a call ran or waited.
         let waits = |at: &serde_json::Value| at["unknown_waits"].clone();
         let unscheduled = |waits: &serde_json::Value| waits["unscheduled_ns"].as_i64().unwrap();
         let both = unscheduled(&waits(&info["tasks"][0])) + unscheduled(&waits(&info["tasks"][1]));

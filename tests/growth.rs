@@ -2,7 +2,7 @@
 //! and peak memory of the program.
 //!
 //! The input is doubled twice, and both doublings together may take 2.6 times 2.6 as much: what is linear takes 4, what is
-//! quadratic 16, and the measure of a busy machine cannot confuse these. Where the first measure says too much, others follow,
+//! quadratic 16, and the measure of a busy machine cannot confuse these. If the first measure exceeds the limit, others follow,
 //! and the least of each counts.
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 
@@ -154,7 +154,7 @@ fn cost(words: &[&str], trace: &Path) -> (f64, f64) {
 /// Below a few clock ticks there is nothing to measure: what is quadratic is beyond that at these sizes.
 const LEAST: f64 = 0.05;
 
-/// The costs of a small and a large input, if the large one costs too much; `write` gets the number and a new folder.
+/// The costs of a small and a large input, if the large one exceeds the limit; `write` gets the number and a new folder.
 fn outgrows(what: &str, n: usize, words: &[&str], write: &dyn Fn(usize, &Path)) -> Option<String> {
     let folder = tempfile::tempdir().unwrap();
     let sizes = [n / 8, n / 2].map(|n| {

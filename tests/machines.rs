@@ -54,7 +54,7 @@ fn two_sessions_of_one_kernel_are_one() {
     assert_eq!(one["verdict"], two["verdict"]);
 }
 
-/// perf's own records in CTF tell where a process's code begins, and no more: functions have their names.
+/// perf's own records in CTF show where a process's code begins, and no more: functions have their names.
 #[test]
 fn mmap_records_name_functions() {
     let world = sleeper(7);
@@ -85,7 +85,7 @@ fn mmap_records_name_functions() {
     let answer: Value = serde_json::from_slice(&out.stdout).unwrap();
     let first = &answer["causes"][0];
     assert_eq!(first["kind"], "blocked.timer", "{first:#}");
-    // Marked: the record tells neither a build id nor how much of the file was mapped.
+    // Marked: the record holds neither a build id nor how much of the file was mapped.
     assert!(first["path"].as_array().unwrap().iter().any(|f| f == "retry_backoff?"), "{first:#}");
 }
 

@@ -21,7 +21,7 @@ use whyslow::model::settings::Settings;
 use whyslow::session::{OpenOptions, Session};
 use whyslow::view::anomalies;
 
-/// Described properties that no recording in `fixtures` shows: a kernel recording with waits without a source.
+/// Described properties that no recording in `fixtures` shows: a kernel recording with waits without a known cause.
 const NOT_IN_FIXTURES: [&str; 4] = ["pid", "tid", "thread", "process"];
 
 fn repository() -> &'static Path {

@@ -59,7 +59,7 @@ const SCREENS: [Screen; 17] = [
     screen("ranks", "3 v", "Ranks over time"),
 ];
 
-/// The screen as text: symbols, then style letters (`.` is ordinary text), then what each letter stands for.
+/// The screen as text: symbols, then style letters (`.` is ordinary text), then the meaning of each letter.
 fn text(buffer: &Buffer) -> String {
     let columns = usize::from(buffer.area.width);
     let mut letters: BTreeMap<String, char> = BTreeMap::new();

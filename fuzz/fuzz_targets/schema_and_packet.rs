@@ -1,4 +1,4 @@
-//! Metadata and a stream together: what stands before the first zero byte is metadata, the rest the stream.
+//! Metadata and a stream together: the bytes before the first zero byte are metadata, the rest is the stream.
 #![no_main]
 
 use libfuzzer_sys::fuzz_target;

@@ -70,7 +70,7 @@ const KINDS: [Kind; 7] = [
     },
 ];
 
-/// How an answer is wrong, if it is: held against the one that was given undisturbed.
+/// How an answer is wrong, if it is: compared with the undisturbed answer.
 fn unsound(out: &Output, plain: &Output) -> Option<String> {
     let said = said(out);
     let whyslows = said.lines().filter(|l| l.starts_with("whyslow: ")).count();

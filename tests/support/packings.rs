@@ -1,4 +1,4 @@
-//! The trees that the R-SHT is held against: the classic state history tree and the eSHT, packed as [002] describes.
+//! The trees that the R-SHT is compared with: the classic state history tree and the eSHT, packed as [002] describes.
 //!
 //! In: intervals by increasing end. Out: a [`Tree`] with the same nodes, bounds and searches as the R-SHT's, so that
 //! differences come from the packing alone. One branch is open from the root to a leaf; an interval goes to the deepest
