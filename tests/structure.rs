@@ -15,11 +15,9 @@ const LEFT: &[&str] = &[
     "columns src/analysis",
     "columns src/base",
     "columns src/event",
-    "columns src/input",
     "columns src/reading",
     "columns src/state",
     "file src/analysis/ecct.rs",
-    "file src/input/tracepoint/mod.rs",
     "function src/state/kernel/common.rs common",
     "function tests/simulator/calls.rs take_apart",
 ];
