@@ -186,7 +186,7 @@ impl Traces {
             };
             for (rank, candidate) in often.into_iter().take(TRIED).enumerate() {
                 let why = match (what, rank) {
-                    ("the loop", _) => "the turns of a loop that threads of one name go through unevenly".to_owned(),
+                    ("the loop", _) => "a loop whose iterations differ widely in duration".to_owned(),
                     (_, 0) => format!("{what} {}", most(&candidate)),
                     _ => format!("{what} that answers first, of those {}", most(&candidate)),
                 };

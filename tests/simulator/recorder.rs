@@ -11,6 +11,7 @@ use super::program::Step;
 use super::random::Random;
 use std::borrow::Cow;
 use std::cell::RefCell;
+use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::rc::Rc;
 use whyslow::base::time::Ns;
@@ -170,6 +171,9 @@ pub struct Manner {
     pub dialect: Dialect,
     /// The user-space trace is on another clock, ahead by this.
     pub user_clock_ahead: Option<Ns>,
+    /// The tracer of each process writes a trace of its own, on a clock of its own with one of these frequencies in turn; none: one
+    /// trace for all, in nanoseconds.
+    pub user_clock_frequencies: Vec<u64>,
     /// User-space events are recorded.
     pub user: bool,
     pub seed: u64,
@@ -188,6 +192,7 @@ impl Default for Manner {
             losses: Losses::None,
             dialect: Dialect::Lttng,
             user_clock_ahead: None,
+            user_clock_frequencies: Vec::new(),
             user: true,
             seed: 1,
         }
@@ -269,11 +274,31 @@ pub fn write(events: Events, manner: &Manner, folder: &Path) -> Vec<PathBuf> {
         second.write(&folder.join("ust2"));
         traces.push(folder.join("ust2"));
     }
-    if manner.user && !user_events.is_empty() {
+    if manner.user && !manner.user_clock_frequencies.is_empty() {
+        traces.extend(user_by_process(user_events, span, manner, folder));
+    } else if manner.user && !user_events.is_empty() {
         user(user_events, span, manner).write(&folder.join("ust"));
         traces.push(folder.join("ust"));
     }
     traces
+}
+
+/// A trace per process, each on a clock of its own.
+fn user_by_process(events: Vec<Event>, span: (Ns, Ns), manner: &Manner, folder: &Path) -> Vec<PathBuf> {
+    let mut processes: BTreeMap<i32, Vec<Event>> = BTreeMap::new();
+    events.into_iter().for_each(|event| processes.entry(event.on.pid).or_default().push(event));
+    let frequencies = manner.user_clock_frequencies.iter().cycle();
+    let write = |((pid, events), frequency): ((i32, Vec<Event>), &u64)| {
+        let mut trace = user(events, span, manner);
+        trace.uuid ^= pid as u128;
+        trace.clock_uuid = Some(CLOCK ^ 0x7777 ^ pid as u128);
+        trace.clock_frequency = *frequency;
+        trace.environment.push(("vpid".to_owned(), pid.to_string()));
+        let path = folder.join(format!("ust-{pid}"));
+        trace.write(&path);
+        path
+    };
+    processes.into_iter().zip(frequencies).map(write).collect()
 }
 
 fn user(events: Vec<Event>, span: (Ns, Ns), manner: &Manner) -> TraceWriter {

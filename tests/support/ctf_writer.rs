@@ -262,12 +262,16 @@ pub struct TraceWriter {
     pub clock_uuid: Option<u128>,
     /// Added by readers to the times of events, which are written without it.
     pub clock_offset: Ns,
+    /// Ticks of the clock per second, in which times and the offset are written.
+    pub clock_frequency: u64,
     /// From when to when the tracer ran.
     pub span: (Ns, Ns),
     pub packets: Packets,
     /// The names of fields and contexts get an underscore, as LTTng's do.
     pub channels: Vec<Channel>,
 }
+
+const NS_PER_SECOND: u64 = 1_000_000_000;
 
 fn uuid_text(uuid: u128) -> String {
     let hex = format!("{uuid:032x}");
@@ -291,10 +295,16 @@ impl TraceWriter {
             uuid,
             clock_uuid,
             clock_offset: 0,
+            clock_frequency: NS_PER_SECOND,
             span: (0, 0),
             packets: Packets::Full,
             channels: Vec::new(),
         }
+    }
+
+    /// A time in ticks of the clock: the last one before it.
+    fn ticks(&self, time: Ns) -> i64 {
+        (i128::from(time) * i128::from(self.clock_frequency)).div_euclid(NS_PER_SECOND.into()) as i64
     }
 
     /// Write the directory.
@@ -316,7 +326,7 @@ impl TraceWriter {
                     .entry(event.name.to_string())
                     .or_insert_with(|| (next, payload().map(|(name, value)| value.declare(name)).collect()));
                 let mut bytes = (*id as u32).to_le_bytes().to_vec();
-                bytes.extend((event.time as u64).to_le_bytes());
+                bytes.extend((self.ticks(event.time) as u64).to_le_bytes());
                 for context in &channel.contexts {
                     context.value(event).1.put(&mut bytes);
                 }
@@ -370,9 +380,10 @@ impl TraceWriter {
         let uuid = self.clock_uuid.map(|uuid| format!(" uuid = \"{}\";", uuid_text(uuid))).unwrap_or_default();
         write!(
             text,
-            "clock {{ name = \"monotonic\";{uuid} description = \"Monotonic Clock\"; freq = 1000000000; offset = {}; }};\n\
+            "clock {{ name = \"monotonic\";{uuid} description = \"Monotonic Clock\"; freq = {}; offset = {}; }};\n\
              typealias integer {{ size = 64; align = 8; signed = false; map = clock.monotonic.value; }} := uint64_clock_t;\n",
-            self.clock_offset
+            self.clock_frequency,
+            self.ticks(self.clock_offset)
         )
         .unwrap();
         text
@@ -395,7 +406,8 @@ impl TraceWriter {
             file.extend(0xc1fc_1fc1u32.to_le_bytes());
             file.extend(self.uuid.to_be_bytes());
             file.extend(stream.to_le_bytes());
-            for word in [begin as u64, end as u64, bits, bits, packet.number, packet.discarded] {
+            let (begin, end) = (self.ticks(begin) as u64, self.ticks(end) as u64);
+            for word in [begin, end, bits, bits, packet.number, packet.discarded] {
                 file.extend(word.to_le_bytes());
             }
             file.extend(cpu.to_le_bytes());
