@@ -25,7 +25,7 @@ use super::outline::{Outline, OutlineId, Step};
 use super::path::{Entered, PathSegment};
 use super::stacks::Timelines;
 use super::thread_names::ThreadNames;
-use crate::base::time::{Ns, Span};
+use crate::base::time::{Ns, Span, Timestamp};
 use crate::model::carrier::Carrier;
 use crate::model::wait_kind::WaitKind;
 use crate::state::timeline::{SegmentKind, Service, ThreadId, Timeline};
@@ -89,15 +89,18 @@ struct Walk<'a> {
     spent_by: Vec<HopId>,
     /// The thread step of whom a thread of the kernel works for in what is added.
     client: Option<(OutlineId, ThreadId)>,
+    /// When the process is called what the execution is shown under: at its last moment, because threads are named after they began.
+    named_at: Timestamp,
 }
 
 impl<'a> Walk<'a> {
     fn new(sources: &'a Sources<'a>, outline: &'a mut Outline, hops: Option<&'a mut Hops>) -> Self {
         let (passed, own, spent_by) = (Vec::new(), Own::new(), Vec::new());
-        Walk { sources, outline, passed, own, hops, hop: HopId::at(0), spent_by, client: None }
+        Walk { sources, outline, passed, own, hops, hop: HopId::at(0), spent_by, client: None, named_at: 0 }
     }
 
     fn through(mut self, path: &[PathSegment]) -> (Own, Vec<HopId>) {
+        self.named_at = path.last().map_or(0, |segment| segment.span.last_moment());
         path.iter().for_each(|segment| self.step(segment));
         (self.own, self.spent_by)
     }
@@ -157,8 +160,8 @@ impl<'a> Walk<'a> {
         let start = segment.span.start;
         let (root, below, hop) = match self.passed.len().checked_sub(1) {
             None => {
-                let leader = thread.map(|t| self.sources.leaders.of(self.sources.recording, t, start));
-                let name = leader.and_then(|l| self.sources.names.at(l, start));
+                let leader = thread.map(|t| self.sources.leaders.of(self.sources.recording, t, self.named_at));
+                let name = leader.and_then(|l| self.sources.names.at(l, self.named_at));
                 let hop = self.hold(None, segment.thread, |_| Carrier::Wakeup);
                 (self.outline.child(None, Step::Process(name)), None, hop)
             }

@@ -8,7 +8,7 @@
 
 use super::functions::{self, Called};
 use crate::base::notice::{Notice, Notices};
-use crate::base::time::Span;
+use crate::base::time::{Span, Timestamp};
 use crate::event::task::{self, TaskDefinition};
 use crate::state::timeline::{HostId, Mark, ThreadId, Timeline};
 use foldhash::HashMap;
@@ -25,6 +25,13 @@ pub struct Execution<'a> {
     pub begin: &'a Mark,
     /// The mark that ended it.
     pub end: &'a Mark,
+}
+
+impl Execution<'_> {
+    /// The last moment inside: what ends it may be an exec, from which on its thread has another name.
+    pub fn last_moment(&self) -> Timestamp {
+        self.span.last_moment()
+    }
 }
 
 /// How begins find their ends.

@@ -31,6 +31,11 @@ impl Span {
         self.end.saturating_sub(self.start).max(0)
     }
 
+    /// The last nanosecond inside; the start where nothing is inside.
+    pub fn last_moment(self) -> Timestamp {
+        self.end.saturating_sub(1).max(self.start)
+    }
+
     /// True when nothing is inside.
     pub fn is_empty(self) -> bool {
         self.end <= self.start

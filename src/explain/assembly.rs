@@ -62,7 +62,7 @@ impl Assembly<'_> {
         let first = || format!("execution at {} ns", execution.span.start.saturating_sub(self.recording.span.start));
         model.notices.add(Notice::UnresolvedWaits, unresolved, first);
         model.notices.add(Notice::UntiledPaths, u64::from(!tiled), first);
-        let thread = self.threads.id(execution.thread, execution.span.end, &mut model.who, &mut model.names);
+        let thread = self.threads.id(execution.thread, execution.last_moment(), &mut model.who, &mut model.names);
         let executions = &mut model.executions;
         executions.start.push(execution.span.start);
         executions.end.push(execution.span.end);

@@ -67,7 +67,7 @@ impl Contributions {
             hops,
             threads,
             own: executions.iter().map(|e| e.thread).collect(),
-            names: executions.iter().map(|e| names.at(recording.thread(e.thread)?, e.span.end)).collect(),
+            names: executions.iter().map(|e| names.at(recording.thread(e.thread)?, e.last_moment())).collect(),
             lossy: executions.iter().map(|e| recording.is_lossy(e.span)).collect(),
             rows: Vec::with_capacity(executions.len()),
             scheduler_noise_ns: scheduler_noise(recording),

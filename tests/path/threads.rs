@@ -115,3 +115,18 @@ fn exec_renames_at_once() {
     let name = |t| recording.names.get(thread.name_at(t).unwrap());
     assert_eq!((name(9), name(10)), ("bash", "a-rather-long-p"));
 }
+
+#[test]
+fn exec_dates_a_name_that_a_switch_told_before_its_event() {
+    let mut s = scene();
+    let path = s.text("/bin/ls");
+    s.named(1, 0, 7, "taskset").named(8, 0, 7, "ls");
+    for t in [10, 20] {
+        s.at(t, 0, Kind::Exec { tid: 7, old_tid: 7, path });
+    }
+    let recording = s.recording();
+    let thread = recording.thread(recording.find_thread(HostId::at(0), 7, 1).unwrap()).unwrap();
+    let name = |t| recording.names.get(thread.name_at(t).unwrap());
+    // The second one runs the same program again.
+    assert_eq!([9, 10, 19, 20].map(name), ["taskset", "ls", "ls", "ls"]);
+}

@@ -107,6 +107,8 @@ pub(super) struct Life {
     pub namespace_level: i32,
     /// Runs soft interrupts as its own work.
     pub runs_softirqs: bool,
+    /// Its last name came with an exec.
+    pub named_by_exec: bool,
     /// Where their events were recorded: the functions that it is in.
     pub functions: Functions,
 }
@@ -155,6 +157,7 @@ impl Life {
             confirmed: false,
             namespace_level: 0,
             runs_softirqs: false,
+            named_by_exec: false,
             functions: Functions::default(),
         }
     }

@@ -97,6 +97,7 @@ impl Machine {
         let life = &mut self.threads[thread];
         if life.thread.names.last().map(|(_, n)| *n) != Some(name) {
             life.thread.names.push((t, name));
+            life.named_by_exec = false;
             life.runs_softirqs = self.out.names.get(name).starts_with("ksoftirqd/");
         }
     }
@@ -137,9 +138,13 @@ impl Machine {
         }
         let name = name.to_owned();
         let name = self.out.names.intern(&name);
-        let names = &mut self.threads[thread].thread.names;
-        if names.last().map(|(_, last)| *last) != Some(name) {
-            names.push((t, name));
+        let life = &mut self.threads[thread];
+        let was_named_by_exec = std::mem::replace(&mut life.named_by_exec, true);
+        match life.thread.names.as_mut_slice() {
+            // The kernel names the thread a little before it emits the event: a switch between the two has the new name.
+            [_, .., (from, last)] if *last == name && !was_named_by_exec => *from = t,
+            [.., (_, last)] if *last == name => {}
+            _ => life.thread.names.push((t, name)),
         }
     }
 
