@@ -3,6 +3,7 @@
 use super::ctf_writer::{Event, Value};
 use super::program::{Carrier, Op, Program, Reason, Step};
 use super::scheduler::{DEAD, DISK_SLEEP, SLEEP};
+use super::system_calls::{call, descriptor, system_call};
 use super::truth::What;
 use super::{Action, Channel, Disk, Machine, Mutex, State, interrupts::Interrupt};
 use std::rc::Rc;
@@ -172,15 +173,8 @@ impl Machine {
         Outcome::Done
     }
 
+    /// The steps of an operation.
     fn take_apart(&mut self, thread: usize, op: &Op) -> Vec<Step> {
-        let fd = |n: usize| vec![("fd", Value::U32(5 + n as u32))];
-        let call = |name: &'static str, fields: Vec<(&'static str, Value)>, inside: Vec<Step>, ret: i64| {
-            let mut steps = vec![Step::Entry(name, fields), Step::Spend(700)];
-            steps.extend(inside);
-            steps.extend([Step::Spend(600), Step::Exit(name, ret), Step::Spend(300)]);
-            steps
-        };
-        let futex = |op: i32| vec![("uaddr", Value::U64(0x7f00_0000)), ("op", Value::I32(op)), ("val", Value::U32(2))];
         match op {
             Op::Call(function, ops) => {
                 let mut steps = vec![Step::Push(function)];
@@ -189,64 +183,15 @@ impl Machine {
                 steps
             }
             Op::Run(ns) => vec![Step::Spend((*ns).max(1))],
-            Op::Lock(mutex) => match self.mutexes[mutex.0].owner {
-                None => vec![Step::Acquire(*mutex), Step::Spend(50)],
-                Some(_) => call("futex", futex(128), vec![Step::Acquire(*mutex)], 0),
-            },
+            Op::Lock(mutex) if self.mutexes[mutex.0].owner.is_none() => vec![Step::Acquire(*mutex), Step::Spend(50)],
             Op::Unlock(mutex) if self.mutexes[mutex.0].waiters.is_empty() => {
                 vec![Step::Release(*mutex), Step::Spend(50)]
             }
-            Op::Unlock(mutex) => call("futex", futex(129), vec![Step::Release(*mutex)], 1),
-            Op::ReadDisk(disk, bytes) => {
-                let fields = vec![("fd", Value::I32(9)), ("count", Value::U64(u64::from(*bytes)))];
-                call("pread64", fields, vec![Step::Submit(*disk, *bytes, false)], i64::from(*bytes))
-            }
-            Op::SyncDisk(disk, bytes) => call("fsync", fd(4), vec![Step::Submit(*disk, *bytes, true)], 0),
-            Op::Sleep(ns) => {
-                let fields = vec![("which_clock", Value::I32(1)), ("flags", Value::I32(0))];
-                call("clock_nanosleep", fields, vec![Step::Nap(*ns)], 0)
-            }
-            Op::Send(channel, message) => {
-                call("sendto", fd(channel.0), vec![Step::Spend(2_500), Step::Transmit(*channel, *message)], 100)
-            }
-            Op::Receive(channel) => call("recvfrom", fd(channel.0), vec![Step::Take(*channel, Carrier::Network)], 100),
-            Op::Write(channel, token) => call("write", fd(channel.0), vec![Step::Give(*channel, *token)], 8),
-            Op::Read(channel) => call("read", fd(channel.0), vec![Step::Take(*channel, Carrier::Pipe)], 8),
-            Op::SendLocal(channel, token) => call("sendmsg", fd(channel.0), vec![Step::Give(*channel, *token)], 8),
-            Op::ReceiveLocal(channel) => call("recvmsg", fd(channel.0), vec![Step::Take(*channel, Carrier::Socket)], 8),
             Op::Post(channel) if self.channels[channel.0].waiters.is_empty() => vec![Step::Give(*channel, 1)],
-            Op::Post(channel) => call("futex", futex(129), vec![Step::Give(*channel, 1)], 1),
             Op::Await(channel) if !self.channels[channel.0].tokens.is_empty() => {
                 vec![Step::Take(*channel, Carrier::Condition)]
             }
-            Op::Await(channel) => call("futex", futex(128), vec![Step::Take(*channel, Carrier::Condition)], 0),
-            Op::Kill(channel) => {
-                let fields = vec![("tgid", Value::I32(1)), ("pid", Value::I32(1)), ("sig", Value::I32(10))];
-                call("tgkill", fields, vec![Step::Give(*channel, 10)], 0)
-            }
-            Op::TakeSignal(channel) => {
-                call("rt_sigtimedwait", Vec::new(), vec![Step::Take(*channel, Carrier::Signal)], 10)
-            }
-            Op::Fork(name, program, ended) | Op::Spawn(name, program, ended) => {
-                let within = matches!(op, Op::Spawn(..));
-                let create = Step::Clone(name, Rc::clone(program), *ended, within);
-                call("clone", Vec::new(), vec![Step::Spend(20_000), create], 1)
-            }
-            Op::WaitChild(channel) => {
-                call("wait4", vec![("upid", Value::I32(-1))], vec![Step::Take(*channel, Carrier::Child)], 1)
-            }
-            Op::FlushWork(ns) => {
-                let done = self.channel();
-                let worker = self.worker.unwrap();
-                let message = (done.0 as u64) << 40 | (*ns as u64).min((1 << 40) - 1);
-                let queue = vec![("work", Value::U64(work_address(message))), ("req_cpu", Value::U32(64))];
-                let inside = vec![
-                    Step::Emit("workqueue_queue_work", queue),
-                    Step::Give(worker, message),
-                    Step::Take(done, Carrier::Work),
-                ];
-                call("fsync", fd(4), inside, 0)
-            }
+            Op::FlushWork(ns) => self.flush_work(*ns),
             Op::Mark(name, fields) => {
                 let fields = fields.iter().map(|(name, value)| (*name, Value::I64(*value))).collect();
                 vec![Step::Spend(200), Step::Mark((*name).into(), fields), Step::Spend(400)]
@@ -260,7 +205,27 @@ impl Machine {
                 let ns = (self.threads[thread].message & ((1 << 40) - 1)) as Ns;
                 vec![Step::BeginWork, Step::Spend(ns.max(1)), Step::EndWork]
             }
+            Op::Fork(name, program, ended) | Op::Spawn(name, program, ended) => {
+                let within = matches!(op, Op::Spawn(..));
+                let create = Step::Clone(name, Rc::clone(program), *ended, within);
+                call("clone", Vec::new(), vec![Step::Spend(20_000), create], 1)
+            }
+            _ => system_call(op),
         }
+    }
+
+    /// A call that hands work to the kernel's worker and waits for it.
+    fn flush_work(&mut self, ns: Ns) -> Vec<Step> {
+        let done = self.channel();
+        let worker = self.worker.unwrap();
+        let message = (done.0 as u64) << 40 | (ns as u64).min((1 << 40) - 1);
+        let queue = vec![("work", Value::U64(work_address(message))), ("req_cpu", Value::U32(64))];
+        let inside = vec![
+            Step::Emit("workqueue_queue_work", queue),
+            Step::Give(worker, message),
+            Step::Take(done, Carrier::Work),
+        ];
+        call("fsync", descriptor(4), inside, 0)
     }
 
     /// A kernel worker, which waits for work.

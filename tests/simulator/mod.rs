@@ -31,6 +31,7 @@ pub mod elf;
 #[path = "../support/random.rs"]
 pub mod random;
 
+mod agenda;
 mod calls;
 mod interrupts;
 mod perf;
@@ -38,8 +39,11 @@ pub mod plants;
 pub mod program;
 pub mod recorder;
 mod scheduler;
+mod state_dump;
+mod system_calls;
 pub mod truth;
 
+use agenda::{Action, Agendum};
 use ctf_writer::{Event, Task, Value};
 use program::{Program, Step};
 use std::cmp::Reverse;
@@ -62,37 +66,6 @@ macro_rules! handles {
     )* };
 }
 handles! { Process, Thread, Mutex, Disk, Channel }
-
-/// Something that happens later.
-enum Action {
-    /// The running thread has spent its time, unless the CPU did something else since (`epoch`).
-    Spent(usize, u64),
-    Interrupt(usize, interrupts::Interrupt),
-    /// The interrupt that the CPU handles goes on.
-    Handle(usize),
-    /// The CPU looks at its run queue.
-    Reschedule(usize),
-    Tick(usize),
-}
-
-struct Agendum(Ns, u64, Action);
-
-impl PartialEq for Agendum {
-    fn eq(&self, other: &Self) -> bool {
-        (self.0, self.1) == (other.0, other.1)
-    }
-}
-impl Eq for Agendum {}
-impl PartialOrd for Agendum {
-    fn partial_cmp(&self, other: &Self) -> Option<std::cmp::Ordering> {
-        Some(self.cmp(other))
-    }
-}
-impl Ord for Agendum {
-    fn cmp(&self, other: &Self) -> std::cmp::Ordering {
-        (self.0, self.1).cmp(&(other.0, other.1))
-    }
-}
 
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 enum State {

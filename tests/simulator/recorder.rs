@@ -4,16 +4,16 @@
 //! The manner changes what is written, never what happened.
 
 use super::World;
-use super::ctf_writer::{Channel, Context, Event, Task, TraceWriter, Value};
+use super::ctf_writer::{Channel, Context, Event, TraceWriter, Value};
 use super::elf::{self, Elf};
 use super::perf::as_perf;
 use super::program::Step;
 use super::random::Random;
+use super::state_dump::state_dump;
 use std::borrow::Cow;
 use std::cell::RefCell;
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
-use std::rc::Rc;
 use whyslow::base::time::Ns;
 
 /// Where the program lies in every process.
@@ -225,7 +225,7 @@ pub struct Events {
 impl Events {
     /// Everything of a world.
     pub fn of(world: &World) -> Events {
-        let mut kernel = enumerate(world);
+        let mut kernel = state_dump(world);
         kernel.extend(world.kernel.iter().cloned());
         let stacks = world.kernel.iter().filter(|e| with_stack(e)).cloned().collect();
         Events { kernel, stacks, user: world.user.clone(), span: world.schedule.span, cpus: world.cpus }
@@ -373,64 +373,6 @@ fn switches(events: &[Event], delay: Ns) -> Vec<Event> {
     let mut twins: Vec<Event> = events.iter().filter(|e| e.name == "sched_switch").cloned().collect();
     twins.iter_mut().for_each(|e| e.time += delay);
     twins
-}
-
-/// The tracer's enumeration of threads and interrupt lines, when it begins.
-fn enumerate(world: &World) -> Vec<Event> {
-    let start = world.schedule.span.0;
-    let on =
-        Rc::new(Task { tid: 900, pid: 900, vtid: 900, vpid: 900, comm: "lttng-sessiond".into(), ..Task::default() });
-    let event = |at: usize, name: &'static str, fields| Event {
-        time: start + at as Ns,
-        cpu: 0,
-        name: Cow::Borrowed(name),
-        fields,
-        on: Rc::clone(&on),
-        stack: None,
-    };
-    let mut events = vec![event(0, "lttng_statedump_start", Vec::new())];
-    for task in &world.initial {
-        let fields = vec![
-            ("tid", Value::I32(task.tid)),
-            ("pid", Value::I32(task.pid)),
-            ("ppid", Value::I32(task.ppid)),
-            ("name", Value::Comm(Rc::clone(&task.comm))),
-            ("type", Value::I32(0)),
-            ("mode", Value::I32(5)),
-            ("submode", Value::I32(0)),
-            ("status", Value::I32(5)),
-            ("cpu", Value::U32(0)),
-        ];
-        events.push(event(events.len(), "lttng_statedump_process_state", fields));
-        let levels = if task.vtid == task.tid {
-            vec![(task.tid, task.pid, 0)]
-        } else {
-            vec![(task.tid, task.pid, 0), (task.vtid, task.vpid, 1)]
-        };
-        for (vtid, vpid, level) in levels {
-            let fields = vec![
-                ("tid", Value::I32(task.tid)),
-                ("vtid", Value::I32(vtid)),
-                ("vpid", Value::I32(vpid)),
-                ("vppid", Value::I32(1)),
-                ("ns_level", Value::I32(level)),
-                ("ns_inum", Value::U32(4_026_531_836 + level as u32)),
-            ];
-            events.push(event(events.len(), "lttng_statedump_process_pid_ns", fields));
-        }
-    }
-    events.push(event(events.len(), "lttng_statedump_end", Vec::new()));
-    let fields = vec![
-        ("prev_comm", Value::Comm(Rc::clone(&on.comm))),
-        ("prev_tid", Value::I32(on.tid)),
-        ("prev_prio", Value::I32(120)),
-        ("prev_state", Value::I64(1)),
-        ("next_comm", Value::Comm("swapper/0".into())),
-        ("next_tid", Value::I32(0)),
-        ("next_prio", Value::I32(120)),
-    ];
-    events.push(event(events.len(), "sched_switch", fields));
-    events
 }
 
 /// Windows of 4 % of the recording's length, one or two on each CPU.

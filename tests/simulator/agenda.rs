@@ -1,0 +1,36 @@
+//! What the machine will do later, in order of time.
+
+use super::interrupts::Interrupt;
+use whyslow::base::time::Ns;
+
+/// Something that happens later.
+pub(super) enum Action {
+    /// The running thread has spent its time, unless the CPU did something else since (`epoch`).
+    Spent(usize, u64),
+    Interrupt(usize, Interrupt),
+    /// The interrupt that the CPU handles goes on.
+    Handle(usize),
+    /// The CPU looks at its run queue.
+    Reschedule(usize),
+    Tick(usize),
+}
+
+/// An entry of the agenda: when, a number that orders entries of one time, and what.
+pub(super) struct Agendum(pub Ns, pub u64, pub Action);
+
+impl PartialEq for Agendum {
+    fn eq(&self, other: &Self) -> bool {
+        (self.0, self.1) == (other.0, other.1)
+    }
+}
+impl Eq for Agendum {}
+impl PartialOrd for Agendum {
+    fn partial_cmp(&self, other: &Self) -> Option<std::cmp::Ordering> {
+        Some(self.cmp(other))
+    }
+}
+impl Ord for Agendum {
+    fn cmp(&self, other: &Self) -> std::cmp::Ordering {
+        (self.0, self.1).cmp(&(other.0, other.1))
+    }
+}
