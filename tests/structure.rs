@@ -14,12 +14,9 @@ const COLUMNS: usize = 120;
 const LEFT: &[&str] = &[
     "columns src/analysis",
     "columns src/base",
-    "columns src/event",
     "columns src/reading",
     "columns src/state",
-    "file src/analysis/ecct.rs",
     "function src/state/kernel/common.rs common",
-    "function tests/simulator/calls.rs take_apart",
 ];
 
 fn root() -> &'static Path {

@@ -1,0 +1,159 @@
+//! Trees of paths that are written by hand.
+
+use super::*;
+use crate::analysis::path;
+use crate::analysis::symbols::images::Spaces;
+use crate::analysis::timeline_builder::{TimelineBuilder, thread};
+use crate::base::ctx::Ctx;
+use crate::base::names::Names;
+use crate::base::notice::Notices;
+use crate::state::timeline::StackOrigin;
+use std::collections::BTreeMap;
+
+/// Nanoseconds by path, steps as words.
+fn tree(story: &TimelineBuilder, n: usize, start: Ns, end: Ns) -> BTreeMap<String, u64> {
+    let spaces = Spaces::default();
+    let timelines = Timelines::new(&story.0, &spaces, false, &Ctx::new(1)).unwrap();
+    let mut shown = Names::default();
+    let names = ThreadNames::new(&story.0, &mut shown, &mut Notices::default());
+    let disk = DiskUse::new(&story.0);
+    let leaders = Leaders::new(&story.0);
+    let sources = Sources { recording: &story.0, timelines: &timelines, names: &names, disk: &disk, leaders: &leaders };
+    let path = path::walk(&story.0, thread(n), Span::new(start, end));
+    let mut outline = Outline::default();
+    let own = fold(&sources, &path, &mut outline);
+    let mut paths: Vec<String> = Vec::new();
+    for (parent, step) in outline.nodes() {
+        let above = parent.map_or(String::new(), |p| paths[p.index()].clone());
+        let word = match step {
+            Step::Process(_) => String::new(),
+            Step::Stack(id) => {
+                let letters = timelines.get(id).user.map_or(String::new(), |u| story.letters(u.stack));
+                letters.chars().map(|c| format!(";{c}")).collect()
+            }
+            Step::Wait(spent, _) => format!(";[{}]", spent.name()),
+            Step::Thread(_, name) => format!(";thread {}", shown.get(name.unwrap())),
+        };
+        paths.push(above + &word);
+    }
+    let mut tree = BTreeMap::new();
+    for (node, ns) in own {
+        *tree.entry(paths[node.index()].trim_start_matches(';').to_owned()).or_insert(0) += ns;
+    }
+    assert_eq!(tree.values().sum::<u64>() as Ns, end - start);
+    tree
+}
+
+fn expect(tree: BTreeMap<String, u64>, wanted: &[(&str, u64)]) {
+    let wanted = wanted.iter().map(|(path, ns)| ((*path).to_owned(), *ns)).collect();
+    assert_eq!(tree, wanted);
+}
+
+/// ALGORITHMS.md 5.5, after Fig. 4.2 of the thesis.
+fn figure() -> TimelineBuilder {
+    let mut story = TimelineBuilder::new(3);
+    story.edge(1, 1, 3, SegmentKind::Running, 0);
+    story.edge(1, 3, 7, SegmentKind::Blocked, 2);
+    story.edge(1, 7, 11, SegmentKind::Running, 0);
+    story.call(1, 1, 2, "A").call(1, 2, 8, "AB").call(1, 8, 9, "A").call(1, 9, 10, "AX").call(1, 10, 11, "A");
+    story.edge(2, 1, 6, SegmentKind::Running, 0);
+    story.edge(2, 6, 7, SegmentKind::Disk, 0);
+    story.edge(2, 7, 11, SegmentKind::Running, 0);
+    story.call(2, 0, 4, "X").call(2, 4, 5, "").call(2, 5, 8, "X");
+    story
+}
+
+#[test]
+fn the_worked_example() {
+    let wanted = [
+        ("A", 3),
+        ("A;B", 2),
+        ("A;B;thread 2", 1),
+        ("A;B;thread 2;X", 2),
+        ("A;B;thread 2;X;[blocked.disk]", 1),
+        ("A;X", 1),
+    ];
+    expect(tree(&figure(), 1, 1, 11), &wanted);
+}
+
+#[test]
+fn a_sample_of_a_call_counts_however_late_it_comes() {
+    let sampled = |at: Ns| {
+        let mut story = TimelineBuilder::new(1);
+        story.0.threads[0].life = Span::new(0, 2_000_000);
+        story.edge(1, 0, 100_000, SegmentKind::Running, 0).edge(1, 100_000, 400_000, SegmentKind::Timer, 0);
+        story.edge(1, 400_000, 2_000_000, SegmentKind::Running, 0).silent_call(1, 100_000, 400_000);
+        story.sample(1, at, StackOrigin::AfterCall, "AB");
+        tree(&story, 1, 50_000, 450_000)
+    };
+    // Before the execution ends, and long after.
+    let in_time = sampled(400_100);
+    assert_eq!(in_time.get("A;B;[blocked.timer]"), Some(&300_000));
+    assert_eq!(sampled(1_900_000), in_time);
+}
+
+#[test]
+fn a_disk_wait_is_shared_with_others_who_wait() {
+    let mut story = figure();
+    story.edge(3, 5, 7, SegmentKind::Disk, 0).call(3, 5, 7, "F");
+    let tree = tree(&story, 1, 1, 11);
+    assert_eq!(tree.get("A;B;thread 2;X;[blocked.disk];thread 3;F"), Some(&1));
+    assert_eq!(tree.get("A;B;thread 2;X;[blocked.disk]"), None);
+}
+
+#[test]
+fn preemption_shows_who_had_the_cpu_and_idle_time_stays() {
+    let mut story = TimelineBuilder::new(9);
+    story.edge(1, 8, 10, SegmentKind::Running, 0).edge(1, 10, 14, SegmentKind::Preempted, 0);
+    story.call(1, 8, 20, "M").call(9, 0, 20, "MS");
+    story.runs(&[(8, 9, 1), (9, 13, 9), (13, 14, 2)]).0.threads[1].idle = true;
+    expect(tree(&story, 1, 10, 14), &[("M;[preempted];thread 9;M;S", 3), ("M;[preempted]", 1)]);
+}
+
+#[test]
+fn a_thread_of_the_kernel_leads_on_to_whom_it_works_for() {
+    let mut story = TimelineBuilder::new(9);
+    story.edge(1, 0, 10, SegmentKind::Blocked, 2).edge(1, 10, 14, SegmentKind::Preempted, 0);
+    story.edge(2, 0, 3, SegmentKind::Running, 0).edge(2, 3, 5, SegmentKind::Timer, 0).edge(
+        2,
+        5,
+        14,
+        SegmentKind::Running,
+        0,
+    );
+    story.call(1, 0, 13, "AF").call(2, 0, 14, "K").call(9, 0, 14, "JQ").runs(&[(0, 9, 9), (9, 14, 2)]);
+    let service =
+        |from, to, client| Service { thread: thread(2), span: Span::new(from, to), client: thread(client), since: 0 };
+    // For the one who waits it works in its own name.
+    story.0.services = vec![service(0, 6, 9), service(6, 8, 1), service(11, 13, 9)];
+    let wanted = [
+        ("A;F;thread 2;K;thread 9;J;Q", 3 + 1),
+        ("A;F;thread 2;K;thread 9;J;Q;[blocked.timer]", 2),
+        ("A;F;thread 2;K", 4),
+        ("A;F;[preempted];thread 2;K", 2),
+        ("A;F;[preempted];thread 2;K;thread 9;J;Q", 2),
+    ];
+    expect(tree(&story, 1, 0, 14), &wanted);
+}
+
+#[test]
+fn who_waits_in_the_same_place_is_passed() {
+    let mut story = TimelineBuilder::new(3);
+    // 1 and 2 wait for a lock that 3 holds; 3 wakes 2, which holds it for a while and wakes 1.
+    story.edge(1, 0, 10, SegmentKind::Blocked, 2).edge(1, 10, 12, SegmentKind::Running, 0);
+    story.edge(2, 0, 7, SegmentKind::Blocked, 3).edge(2, 7, 8, SegmentKind::Preempted, 0);
+    story.edge(2, 8, 12, SegmentKind::Running, 0).edge(3, 0, 12, SegmentKind::Running, 0);
+    story.call(1, 0, 11, "AL").call(2, 0, 9, "AL").call(2, 9, 12, "A").call(3, 0, 12, "J");
+    let wanted = [
+        ("A;L;thread 3;J", 7),
+        ("A;L;thread 2;A;L;[preempted]", 1),
+        ("A;L;thread 2;A;L", 1),
+        ("A;L;thread 2;A", 1),
+        ("A;L", 1),
+        ("", 1),
+    ];
+    expect(tree(&story, 1, 0, 12), &wanted);
+    // Where it waits in another place the thread on the way is shown.
+    story.0.threads[1].calls[0].name = story.0.names.intern("other");
+    assert_eq!(tree(&story, 1, 0, 12).get("A;L;thread 2;A;L;thread 3;J"), Some(&7));
+}
