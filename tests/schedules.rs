@@ -10,7 +10,7 @@ use schedule::{CPUS, Instant, World, simulate, simulate_kernel};
 use whyslow::analysis::path::{label, walk};
 use whyslow::base::time::{Ns, Span};
 use whyslow::event::host::TraceOrigin;
-use whyslow::event::kind::{Context, Event, Kind, LossSource, SoftIrq, TextId, WakeSource, WhoId};
+use whyslow::event::kind::{Context, Event, Kind, LossSource, SoftIrq, TextId, WakeSource, ThreadContextId};
 use whyslow::event::prev_state::Generation;
 use whyslow::reading::batch::Batch;
 use whyslow::reading::sources::HostName;
@@ -68,7 +68,7 @@ fn nonsense() -> impl Strategy<Value = Vec<Event>> {
             14 => Kind::CallExit { name, ret: -1 },
             _ => Kind::Lost { source: LossSource::Reported, until: time, resumes: time },
         };
-        Event { time, who: WhoId::NOBODY, trace: 0, cpu, kind }
+        Event { time, who: ThreadContextId::ABSENT, trace: 0, cpu, kind }
     });
     prop::collection::vec(event, 0..120).prop_map(|mut events| {
         events.sort_by_key(|e| e.time);

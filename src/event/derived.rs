@@ -1,7 +1,7 @@
 //! Tasks that no event delimits: what threads do between waits, system calls, whole processes and threads.
 //!
-//! Definitions and how they are typed; they are delimited in `analysis/`, once the recording is known. PRODUCT.md, "Turns
-//! between waits" and "Tasks found by themselves"; ALGORITHMS.md 6.1.
+//! Definitions and how users write them; `analysis/` delimits the executions once the recording is known. PRODUCT.md,
+//! "Tasks found by themselves" and the section before it; ALGORITHMS.md 6.1.
 
 /// What a thread does between two waits at one place: one turn of its loop.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]

@@ -3,7 +3,7 @@
 
 use crate::base::names::NameId;
 
-/// Size of a mapping of which only the begin was told: that of a file's code.
+/// Size of a mapping of a file's code of which only the begin was recorded.
 pub const CODE: u64 = u64::MAX;
 
 /// Something that changes which files a process has mapped.
@@ -25,13 +25,13 @@ pub enum ImageChange<N = NameId> {
     Load {
         /// First address.
         base: u64,
-        /// Bytes; 0 for the vdso, [`CODE`] where only the begin of a file's code was told.
+        /// Bytes; 0 for the vdso, [`CODE`] where only the begin of a file's code was recorded.
         size: u64,
         /// Path inside the traced machine.
         path: N,
         /// Addresses in the file are relative to `base`.
         position_independent: bool,
-        /// Where in the file the mapping begins, where it is told of each part of the file by itself.
+        /// Where in the file the mapping begins, where each part of the file is mapped by an event of its own.
         offset: Option<u64>,
     },
     /// Build id of the file at `base`.

@@ -1,14 +1,15 @@
-//! Threads of the kernel itself, by their names: what each is for, and whether whoever wakes it hands it work.
+//! Threads of the kernel itself, by their names: the purpose of each, and whether its waker hands it work.
 //!
-//! In: a thread's name as the kernel gives it. Out: what it does in words, for a sentence. Most only serve: the journal writes what
-//! others changed, a worker does what others put off. All of them are children of `kthreadd`; the name speaks where a
-//! recording does not tell the parent. Names are those of mainline Linux (`kthread_create` and its callers).
+//! In: a thread's name as the kernel gives it. Out: what it does in words, for a sentence. Most only serve: the journal
+//! writes what others changed, a worker does what others put off. All of them are children of `kthreadd`; the name
+//! decides where a recording does not show the parent. Names are those of mainline Linux (`kthread_create` and its
+//! callers).
 
 /// The parent of the kernel's own threads; it has this id on every host.
 pub const KTHREADD: i32 = 2;
 
-/// How a name begins, what such a thread is (`{}`: what stands behind that in the name), and whether waking one hands it work. Who
-/// wakes a thread of RCU or of the soft interrupts asks it for nothing of its own.
+/// How a name begins, what such a thread is (`{}`: the rest of the name), and whether a waker hands it work. The waker
+/// of a thread of RCU or of the soft interrupts asks it for nothing of its own.
 const KNOWN: [(&str, &str, bool); 19] = [
     ("kworker/", "a kernel worker", true),
     ("jbd2/", "the journal of {}", true),
@@ -35,7 +36,7 @@ fn known(name: &str) -> Option<(&'static str, bool, &str)> {
     KNOWN.iter().find_map(|(begin, does, handed)| Some((*does, *handed, name.strip_prefix(begin)?)))
 }
 
-/// True for the name of a kernel thread that stands in the table.
+/// True for the name of a kernel thread that is in the table.
 pub fn is_name(name: &str) -> bool {
     known(name).is_some()
 }
@@ -66,7 +67,7 @@ pub fn role(name: &str) -> Option<String> {
     } else {
         rest
     };
-    // What a worker does at the moment stands behind its number.
+    // Behind the number of a worker is what it does at the moment.
     let queue = rest.split_once(['-', '+']).filter(|_| is_worker(name));
     Some(queue.map_or_else(|| does.replace("{}", of), |(_, queue)| format!("{does} ({queue})")))
 }

@@ -1,8 +1,8 @@
 //! The typed events: what happened, in 40 bytes, `Copy`.
 //!
 //! Everything long (text, contexts, stacks, packets, marks) is an id into the tables of the `Batch` (reading/batch.rs)
-//! that holds the event. Ids mean nothing outside their batch; whoever merges batches renumbers what it keeps, in
-//! the order of the events, so that results do not depend on how a trace was cut.
+//! that holds the event. Ids mean nothing outside their batch; a machine that merges batches renumbers what it keeps,
+//! in the order of the events, so that results do not depend on how a trace was cut.
 
 use super::stack::{RawStackId, StackOrigin};
 use crate::base::time::Timestamp;
@@ -10,8 +10,8 @@ use crate::base::time::Timestamp;
 crate::base::names::handle! {
     /// A text of a batch. [`TextId::NONE`] where there is none.
     TextId,
-    /// A `ThreadContext` of a batch. [`WhoId::NOBODY`] where the record has no such context.
-    WhoId,
+    /// A `ThreadContext` of a batch. [`ThreadContextId::ABSENT`] where the record has no such context.
+    ThreadContextId,
     /// A `NetworkPacket` of a batch.
     PacketId,
     /// A `BlockRequest` of a batch.
@@ -29,9 +29,9 @@ impl TextId {
     pub const NONE: TextId = TextId::from_raw(u32::MAX);
 }
 
-impl WhoId {
+impl ThreadContextId {
     /// No context.
-    pub const NOBODY: WhoId = WhoId::from_raw(u32::MAX);
+    pub const ABSENT: ThreadContextId = ThreadContextId::from_raw(u32::MAX);
 }
 
 /// One event.
@@ -40,7 +40,7 @@ pub struct Event {
     /// When, on the common time line.
     pub time: Timestamp,
     /// The context of the record: the thread that ran (also in an interrupt), not the one that the event is about.
-    pub who: WhoId,
+    pub who: ThreadContextId,
     /// Position of its trace in the list that the pass was given.
     pub trace: u16,
     /// The CPU of its packet.
@@ -49,19 +49,20 @@ pub struct Event {
     pub kind: Kind,
 }
 
-/// Which event told of a wake-up.
+/// The event that reported a wake-up.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum WakeSource {
     /// `sched_waking`: in the context of the waker.
     Waking,
     /// `sched_wakeup`, `sched_ttwu`: perhaps on the CPU of the woken.
     Wakeup,
-    /// The same where `sched_waking` is recorded too: it only says in whose run queue the woken stands.
+    /// The same where `sched_waking` is recorded too: it only says in which run queue the woken thread is.
     Queued,
-    /// `sched_waking` or `sched_wakeup` that says itself that it comes from a hard interrupt: whoever runs has no part in it.
-    /// `true`: `sched_waking`.
+    /// `sched_waking` (`true`) or `sched_wakeup` that says itself that it comes from a hard interrupt: the running
+    /// thread has no part in it.
     HardInterrupt(bool),
-    /// The same of a soft interrupt, which may be part of what the running thread does (sending over the loopback device).
+    /// The same of a soft interrupt, which may be part of what the running thread does (sending over the loopback
+    /// device).
     SoftInterrupt(bool),
     /// `sched_wakeup_new`: the start of a forked thread.
     New,
@@ -79,7 +80,7 @@ impl WakeSource {
     }
 }
 
-/// What a CPU does on behalf of nobody, or of the thread it interrupts.
+/// Work of a CPU on behalf of no thread, or of the thread it interrupts.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Context {
     /// Handler of a hard interrupt line.
@@ -315,7 +316,8 @@ pub enum Kind {
         user: Option<RawStackId>,
         /// Kernel addresses.
         kernel: Option<RawStackId>,
-        /// Its thread runs there now. Of an event that is followed elsewhere, and of a switch, the moment may be another.
+        /// Its thread runs there now. Of an event that is followed elsewhere, and of a switch, the moment may be
+        /// another.
         witness: bool,
     },
     /// A packet is handed to a network device.

@@ -1,7 +1,7 @@
 //! The one vocabulary that analysis knows: typed kernel, user-space and MPI events, tasks and operations.
 //!
-//! [`kind`] is the vocabulary of the kernel and of user space; `reading/` binds record classes to it. [`operation`] is the
-//! neutral form that pattern mining reads; [`mpi`] makes it of OTF2 archives.
+//! [`kind`] is the vocabulary of the kernel and of user space; `reading/` binds record classes to it. [`operation`] is
+//! the neutral form that pattern mining reads; [`mpi`] makes it of OTF2 archives.
 
 pub mod call_path;
 pub mod derived;

@@ -1,13 +1,13 @@
 //! What `prev_state` of a switch means: its bits changed with Linux 4.14 (ALGORITHMS.md 3.3).
 
-/// Where a thread goes that leaves the CPU.
+/// What becomes of a thread that leaves the CPU.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Leaves {
     /// It could go on: preempted, or it yielded.
     Ready,
     /// It waits.
     Blocked,
-    /// It is stopped, traced or parked: nobody's wait.
+    /// It is stopped, traced or parked: no wait of its own.
     Stopped,
     /// It ends.
     Dead,

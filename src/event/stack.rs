@@ -13,12 +13,12 @@ crate::base::names::handle! {
 /// Marks addresses that are none: no machine has code with this bit alone in front.
 const NAMED: u64 = 1 << 63;
 
-/// What stands on a stack for a thing that has a name and no address.
+/// The address that represents a thing with a name and no address on a stack.
 pub fn named(name: NameId) -> u64 {
     NAMED | u64::from(name.raw())
 }
 
-/// The name that an address stands for.
+/// The name that an address represents.
 pub fn name_of(address: u64) -> Option<NameId> {
     u32::try_from(address ^ NAMED).ok().map(NameId::from_raw)
 }
@@ -34,7 +34,7 @@ pub enum StackOrigin {
     Tick,
     /// The thread was switched out: holds until it is switched in.
     SwitchOut,
-    /// A profiler's sample, taken when a long system call had returned: it tells of that call.
+    /// A profiler's sample, taken when a long system call had returned: it shows the stack of that call.
     AfterCall,
     /// The thread entered or left a function: exact, holds until the next of its kind.
     Function,

@@ -1,5 +1,6 @@
-//! Tasks: what delimits executions. Definitions only: `reading/tasks.rs` finds them among the record classes of a trace and
-//! parses `--task`, `reading/declared.rs` reads files of them, `analysis/executions.rs` pairs their events. ALGORITHMS.md 6.1.
+//! Tasks: what delimits executions. Definitions only: `reading/tasks.rs` finds them among the record classes of a trace
+//! and parses `--task`, `reading/declared.rs` reads files of them, `analysis/executions.rs` pairs their events.
+//! ALGORITHMS.md 6.1.
 
 use super::derived::Derived;
 use crate::base::op::Op;

@@ -7,7 +7,7 @@
 use crate::base::names::{NameId, Names};
 use crate::base::time::Ns;
 use crate::event::image::ImageChange;
-use crate::event::kind::{Event, ImageId, MarkId, PacketId, ProcessId, RequestId, TextId, WhoId};
+use crate::event::kind::{Event, ImageId, MarkId, PacketId, ProcessId, RequestId, TextId, ThreadContextId};
 use crate::event::stack::RawStacks;
 use foldhash::HashMap;
 use std::collections::BinaryHeap;
@@ -163,7 +163,7 @@ pub struct Batch {
     pub events: Vec<Event>,
     texts: Names,
     identities: Vec<ThreadContext>,
-    identity_ids: HashMap<ThreadContext, WhoId>,
+    identity_ids: HashMap<ThreadContext, ThreadContextId>,
     /// Stacks of `Kind::Stack`.
     pub stacks: RawStacks,
     packets: Vec<NetworkPacket>,
@@ -196,8 +196,8 @@ impl Batch {
     }
 
     /// The id of a context.
-    pub fn who(&mut self, identity: ThreadContext) -> WhoId {
-        let next = WhoId::at(self.identities.len());
+    pub fn who(&mut self, identity: ThreadContext) -> ThreadContextId {
+        let next = ThreadContextId::at(self.identities.len());
         let id = *self.identity_ids.entry(identity).or_insert(next);
         if id == next {
             self.identities.push(identity);
@@ -205,8 +205,8 @@ impl Batch {
         id
     }
 
-    /// The context of an id; `None` for [`WhoId::NOBODY`].
-    pub fn identity(&self, id: WhoId) -> Option<&ThreadContext> {
+    /// The context of an id; `None` for [`ThreadContextId::ABSENT`].
+    pub fn identity(&self, id: ThreadContextId) -> Option<&ThreadContext> {
         self.identities.get(id.index())
     }
 
@@ -335,7 +335,7 @@ mod tests {
     use crate::event::kind::{Context, Kind};
 
     fn at(time: Ns, kind: Kind) -> Event {
-        Event { time, who: WhoId::NOBODY, trace: 0, cpu: 0, kind }
+        Event { time, who: ThreadContextId::ABSENT, trace: 0, cpu: 0, kind }
     }
 
     #[test]

@@ -9,7 +9,7 @@ use crate::base::notice::Notices;
 use crate::base::parallel::in_order;
 use crate::base::time::{Span, Timestamp};
 use crate::event::host::{HostId, TraceOrigin};
-use crate::event::kind::{Event, Kind, LossSource, WhoId};
+use crate::event::kind::{Event, Kind, LossSource, ThreadContextId};
 use crate::event::prev_state::Generation;
 use crate::input::record::Record;
 use crate::input::stream::{Loss, Stream};
@@ -154,7 +154,7 @@ impl BoundTrace {
         let cpu = stream.cpu.and_then(|cpu| u16::try_from(cpu).ok()).unwrap_or(u16::MAX);
         let lost = |source, span: Span, resumes| Event {
             time: span.start,
-            who: WhoId::NOBODY,
+            who: ThreadContextId::ABSENT,
             trace: range.trace as u16,
             cpu,
             kind: Kind::Lost { source, until: span.end, resumes },

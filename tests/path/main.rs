@@ -12,7 +12,9 @@ mod waits;
 use whyslow::analysis::path::{PathSegment, label, walk};
 use whyslow::base::time::{Ns, Span};
 use whyslow::event::host::TraceOrigin;
-use whyslow::event::kind::{Context, Event, Kind, LossSource, RequestStep, TextId, WakeSource, WhoId, WorkStep};
+use whyslow::event::kind::{
+    Context, Event, Kind, LossSource, RequestStep, TextId, ThreadContextId, WakeSource, WorkStep,
+};
 use whyslow::event::prev_state::Generation;
 use whyslow::reading::batch::{Batch, BlockRequest, DumpStatus, DumpedThread, MarkBody, ThreadContext};
 use whyslow::reading::sources::HostName;
@@ -50,10 +52,10 @@ fn kernel_events() -> KernelEvents {
 
 impl KernelEvents {
     fn at(&mut self, t: Ns, cpu: u16, kind: Kind) -> &mut Self {
-        self.by(t, cpu, WhoId::NOBODY, kind)
+        self.by(t, cpu, ThreadContextId::ABSENT, kind)
     }
 
-    fn by(&mut self, t: Ns, cpu: u16, who: WhoId, kind: Kind) -> &mut Self {
+    fn by(&mut self, t: Ns, cpu: u16, who: ThreadContextId, kind: Kind) -> &mut Self {
         let event = Event { time: t, who, trace: self.host, cpu, kind };
         self.streams.entry((self.host, cpu)).or_default().push(event);
         self
@@ -156,7 +158,7 @@ fn check(recording: &Timeline, thread: ThreadId, span: Span) {
 const USER_TRACE: u16 = 2;
 
 /// The context of an event on a thread.
-fn on(s: &mut KernelEvents, tid: i32) -> WhoId {
+fn on(s: &mut KernelEvents, tid: i32) -> ThreadContextId {
     s.batch.who(ThreadContext { tid: Some(tid), ..ThreadContext::default() })
 }
 

@@ -146,7 +146,12 @@ fn wait_after_a_completed_request_was_for_the_disk() {
     let who = on(&mut s, 1);
     let request = |s: &mut KernelEvents, t, step| {
         let request = s.batch.request(BlockRequest { sector: 8, bytes: 4096, tid: Some(1), ..BlockRequest::default() });
-        s.by(t, 0, if step == RequestStep::Complete { WhoId::NOBODY } else { who }, Kind::Block { step, request });
+        s.by(
+            t,
+            0,
+            if step == RequestStep::Complete { ThreadContextId::ABSENT } else { who },
+            Kind::Block { step, request },
+        );
     };
     s.switch(0, 0, 0, READY, 1);
     request(&mut s, 5, RequestStep::Issue);

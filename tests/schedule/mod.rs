@@ -11,7 +11,7 @@ pub mod random;
 use random::Random;
 use std::collections::VecDeque;
 use whyslow::base::time::Ns;
-use whyslow::event::kind::{Context, Event, Kind, SoftIrq, TextId, WakeSource, WhoId};
+use whyslow::event::kind::{Context, Event, Kind, SoftIrq, TextId, WakeSource, ThreadContextId};
 use whyslow::state::timeline::SegmentKind;
 
 /// CPUs of the simulated machine.
@@ -46,7 +46,7 @@ pub struct World {
 
 impl World {
     fn emit(&mut self, cpu: usize, kind: Kind) {
-        self.events.push(Event { time: self.now, who: WhoId::NOBODY, trace: 0, cpu: cpu as u16, kind });
+        self.events.push(Event { time: self.now, who: ThreadContextId::ABSENT, trace: 0, cpu: cpu as u16, kind });
     }
 
     /// Let a nanosecond pass.

@@ -389,5 +389,5 @@ impl LocationReader<'_> {
     }
 }
 
-/// Deeper call stacks are cut: what lies in a definition may go round in a circle.
+/// Deeper call stacks are cut: definitions may form a circle.
 const DEEPEST: usize = 1024;

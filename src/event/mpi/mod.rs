@@ -51,15 +51,15 @@ pub struct MpiRun {
 pub fn read(archive: &Archive, ctx: &Ctx) -> Result<MpiRun, Cancelled> {
     let mut run = locations(archive, ctx)?;
     run.pairs = matching::pairs(&run.locations, ctx)?;
-    // Sends without a receive are no loss: EZTrace does not record the receives of C programs. Nor are receives from
-    // nobody (MPI_PROC_NULL).
+    // Sends without a receive are no loss: EZTrace does not record the receives of C programs. Nor are receives
+    // without a peer (MPI_PROC_NULL).
     let received: usize = run.locations.iter().map(|l| l.receives.iter().filter(|r| r.peer().is_some()).count()).sum();
     run.notices.add(Notice::UnmatchedMessages, (received - run.pairs.len()) as u64, String::new);
     Ok(run)
 }
 
-/// Read a whole archive in the neutral form, for clocks, mining and propagation, and tell what was wrong. It takes less
-/// memory than [`read`], which keeps what was recorded as it was.
+/// Read a whole archive in the neutral form, for clocks, mining and propagation, with notices of what was wrong. It
+/// takes less memory than [`read`], which keeps what was recorded as it was.
 pub fn operations(archive: &Archive, ctx: &Ctx) -> Result<(Operations, Notices), Cancelled> {
     locations(archive, ctx)?.assemble(archive, ctx)
 }
@@ -132,7 +132,7 @@ impl MpiRun {
 
     /// The neutral form, for clocks, mining and propagation.
     pub fn into_operations(self, archive: &Archive) -> Operations {
-        // Nobody can cancel this.
+        // Nothing can cancel this.
         self.assemble(archive, &Ctx::new(1)).map(|(operations, _)| operations).unwrap_or_default()
     }
 
@@ -250,7 +250,7 @@ fn parameters(archive: &Archive, names: &mut Names, all: &[(u32, u32, ParameterV
     all.iter().map(|(operation, parameter, value)| (*operation, text(*parameter, *value))).collect()
 }
 
-/// Who waits for whom in a collective, by OTF2's number of it.
+/// How the members of a collective wait for each other, by OTF2's number of it.
 fn shape(collective: u8, root: Option<u32>) -> CollectiveKind {
     match collective {
         0 => CollectiveKind::Barrier,

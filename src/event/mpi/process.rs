@@ -1,5 +1,5 @@
 //! What the threads and accelerators of one process wait for: the thread that has a team do something, the slowest of a
-//! team, whoever has a lock, an accelerator that is not done.
+//! team, the owner of a lock, an accelerator that is not done.
 //!
 //! In: what each location recorded of teams, locks and synchronisations. Out: messages and collective operations
 //! between its operations, all within one process. Parts of a team's threads belong together by their order in the

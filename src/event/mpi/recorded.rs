@@ -9,7 +9,7 @@ use crate::input::otf2::{CreatedThread, LocalClock, LocationId, ParameterValue, 
 use crate::model::usage::FileTransfers;
 use std::collections::BTreeMap;
 
-/// Stands for "in no operation".
+/// The number for "in no operation".
 pub(in crate::event) const NOWHERE: u32 = u32::MAX;
 
 /// One half of a message, as one location recorded it.
@@ -17,7 +17,7 @@ pub(in crate::event) const NOWHERE: u32 = u32::MAX;
 pub struct Half {
     /// When, on the location's own clock (with the archive's own corrections, as all OTF2 tools show it).
     pub time: Ns,
-    /// The other location; all ones where the peer could not be resolved (nobody, or no definition).
+    /// The other location; all ones where the peer could not be resolved (none, or no definition).
     pub(in crate::event) other_location: u32,
     /// Tag.
     pub tag: u32,
@@ -56,7 +56,7 @@ pub(super) struct Part {
     pub(super) time: Ns,
     /// Of the thread that has the team do it: when it forked, and the position of its next operation.
     pub(super) fork: Option<(Ns, u32)>,
-    /// Of the others: position of the operation that stands for what they did before, which was nothing.
+    /// Of the others: position of the operation that represents their idle time before.
     pub(super) idle: u32,
 }
 

@@ -51,9 +51,9 @@ pub(super) struct Symbols {
     /// The same for small ids, which Score-P's are.
     dense: Vec<Option<Symbol>>,
     nameless: Symbol,
-    /// Stands for the time in which a thread of a team has nothing to do.
+    /// Name of the time in which a thread of a team has nothing to do.
     pub(super) idle: NameId,
-    /// Stands for the time in which the tracer wrote out its buffer.
+    /// Name of the time in which the tracer wrote out its buffer.
     pub(super) flush: NameId,
 }
 
@@ -151,7 +151,7 @@ fn class(region: &RegionDefinition, name: &str) -> Class {
     }
 }
 
-/// What a call of this region waits for, where its records do not tell.
+/// What a call of this region waits for, where its records do not say.
 fn kind(class: Class, name: &str) -> OperationKind {
     match class {
         Class::Barrier => OperationKind::Collective,

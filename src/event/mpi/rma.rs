@@ -1,4 +1,4 @@
-//! One-sided communication: who waits for whom at the synchronisations of a window.
+//! One-sided communication: how ranks wait for each other at the synchronisations of a window.
 //!
 //! In: posts, starts, completes and waits of each location with the ranks that they are about, and locks of windows.
 //! Out: messages between operations. The n-th start of an origin for a target goes on when the target has posted for
@@ -70,7 +70,7 @@ fn access(archive: &Archive, locations: &[LocationRun], messages: &mut Vec<Messa
 }
 
 fn locks(locations: &[LocationRun], messages: &mut Vec<Message>) {
-    // By window and the rank whose memory it is: when it was given back, and by whom.
+    // By window and the rank whose memory it is: when which rank gave it back.
     let mut released: HashMap<(u32, u32), Vec<(Ns, OperationPlace)>> = HashMap::default();
     for (stream, location) in (0_u32..).zip(locations) {
         for lock in location.window_locks.iter().filter(|l| l.release) {

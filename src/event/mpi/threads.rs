@@ -1,8 +1,9 @@
 //! What a location recorded of teams, tasks, locks and accelerators: the ends of waits that are within one process.
 //!
-//! A thread of a team has nothing to do between two parts in one; a queue of an accelerator has nothing to do between two
-//! operations. A task is run in the middle of a call that waits (a barrier, a `taskwait`): what is left of that call behind its last
-//! task is the wait. A task that goes on on another thread (untied) is there an operation from when it was taken up.
+//! A thread of a team has nothing to do between two parts in one; a queue of an accelerator has nothing to do between
+//! two operations. A task is run in the middle of a call that waits (a barrier, a `taskwait`): what is left of that call
+//! behind its last task is the wait. A task that goes on on another thread (untied) is there an operation from when it
+//! was taken up.
 
 use super::location::{Frame, LocationReader};
 use super::recorded::{Acquired, NOWHERE, Part};
@@ -65,7 +66,7 @@ impl LocationReader<'_> {
         self.run.acquired.push(Acquired { lock, order, operation, time });
     }
 
-    /// Keep what an operation waits for by its class, beside what its records tell.
+    /// Keep what an operation waits for by its class, beside what its records say.
     pub(super) fn list(&mut self, class: Class, operation: u32) {
         let part = self.parts.last().copied();
         match class {
@@ -108,8 +109,8 @@ impl LocationReader<'_> {
         }
     }
 
-    /// The tracer wrote out its buffer: that is an operation of its own and nothing of what the program did around it. Inside a call
-    /// that communicates it stays a part of that.
+    /// The tracer wrote out its buffer: that is an operation of its own and nothing of what the program did around it.
+    /// Inside a call that communicates it stays a part of that.
     pub(super) fn flush(&mut self, span: Span) {
         self.run.flushes.push(span);
         let leaf = self.frames.last().filter(|f| !f.encloses);

@@ -17,7 +17,7 @@ impl LocationReader<'_> {
         }
     }
 
-    /// The innermost call tells what of the group is waited for, or given to it.
+    /// The innermost call decides what of the group is waited for, or given to it.
     pub(super) fn synchronise(&mut self, window: u32, group: u32) {
         let operation = self.operation();
         let Some(frame) = self.frames.last().filter(|_| operation != NOWHERE) else { return };

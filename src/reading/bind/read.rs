@@ -8,7 +8,7 @@ use super::payload::Payload;
 use super::recent::Recent;
 use super::{Binding, Slot};
 use crate::base::time::Span;
-use crate::event::kind::{Event, Kind, TextId, WhoId};
+use crate::event::kind::{Event, Kind, TextId, ThreadContextId};
 use crate::event::stack::RawStackId;
 use crate::input::record::{Record, Value};
 use crate::reading::batch::Batch;
@@ -59,7 +59,7 @@ impl<'b> Binder<'b> {
         let binding = self.binding;
         let Some(Some(bound)) = binding.classes.get(record.class.index()) else { return };
         let values = Values(record.values);
-        let who = bound.context.map_or(WhoId::NOBODY, |slots| self.who(values, slots, batch));
+        let who = bound.context.map_or(ThreadContextId::ABSENT, |slots| self.who(values, slots, batch));
         let cpu = values.at(bound.cpu).as_u64().unwrap_or_else(|| record.cpu.into());
         let cpu = u16::try_from(cpu).unwrap_or(u16::MAX);
         let event = |kind| Event { time: record.time, who, trace: self.trace, cpu, kind };
@@ -103,7 +103,7 @@ impl<'b> Binder<'b> {
         }
     }
 
-    fn who(&mut self, values: Values<'_, '_>, slots: [Slot; 6], batch: &mut Batch) -> WhoId {
+    fn who(&mut self, values: Values<'_, '_>, slots: [Slot; 6], batch: &mut Batch) -> ThreadContextId {
         let ids = std::array::from_fn(|i| values.at(slots[i]).as_i64());
         self.recent.context(ids, values.at(slots[5]).as_text().unwrap_or(b""), batch)
     }

@@ -5,7 +5,7 @@
 //! equal, so the result is that of the tables. A switch names two threads that a context names too: without this, three
 //! of four look-ups find what the last one found. Cost: one comparison, of 16 bytes as a rule.
 
-use crate::event::kind::{TextId, WhoId};
+use crate::event::kind::{TextId, ThreadContextId};
 use crate::reading::batch::{Batch, ThreadContext};
 use smallvec::SmallVec;
 
@@ -20,7 +20,7 @@ type Name = SmallVec<[u8; 16]>;
 struct Context {
     ids: [Option<i64>; 5],
     name: Name,
-    who: WhoId,
+    who: ThreadContextId,
 }
 
 /// See the module. Of one stream and one batch.
@@ -49,7 +49,7 @@ impl Recent {
     }
 
     /// The id of a context.
-    pub fn context(&mut self, ids: [Option<i64>; 5], name: &[u8], batch: &mut Batch) -> WhoId {
+    pub fn context(&mut self, ids: [Option<i64>; 5], name: &[u8], batch: &mut Batch) -> ThreadContextId {
         let at = entry(ids[0].unwrap_or(0));
         if let Some(known) = &self.contexts[at]
             && known.ids == ids
@@ -61,7 +61,7 @@ impl Recent {
         let id = |i: usize| ids[i].and_then(|v| i32::try_from(v).ok()).filter(|v| *v >= 0);
         let text = (!name.is_empty()).then(|| self.name(id(0).unwrap_or(0), name, batch));
         let identity = ThreadContext { tid: id(0), pid: id(1), ppid: id(2), vtid: id(3), vpid: id(4), name: text };
-        let who = if identity == ThreadContext::default() { WhoId::NOBODY } else { batch.who(identity) };
+        let who = if identity == ThreadContext::default() { ThreadContextId::ABSENT } else { batch.who(identity) };
         self.contexts[at] = Some(Context { ids, name: Name::from_slice(name), who });
         who
     }
@@ -84,6 +84,6 @@ mod tests {
             assert_eq!(recent.name(tid as i32, name.as_bytes(), &mut batch), found.name.unwrap());
         }
         assert_eq!((batch.identities(), batch.texts()), (4, 2));
-        assert_eq!(recent.context([None; 5], b"", &mut batch), WhoId::NOBODY);
+        assert_eq!(recent.context([None; 5], b"", &mut batch), ThreadContextId::ABSENT);
     }
 }

@@ -133,14 +133,14 @@ impl Machine {
 mod tests {
     use super::*;
     use crate::event::kind::LossSource;
-    use crate::event::kind::WhoId;
+    use crate::event::kind::ThreadContextId;
 
     /// Letters are events of one thread, small ones of the first session, large ones of the second; gives those that are followed.
     fn followed(story: &str, exact: bool, apart: Ns) -> String {
         let mut copies = Copies::default();
         let event = |at: usize, letter: char| Event {
             time: at as Ns * apart,
-            who: WhoId::NOBODY,
+            who: ThreadContextId::ABSENT,
             trace: u16::from(letter.is_uppercase()),
             cpu: 0,
             kind: Kind::Lost { source: LossSource::Reported, until: 0, resumes: 0 },

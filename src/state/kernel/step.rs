@@ -10,7 +10,7 @@ use super::requests::Submitter;
 use super::works::Work;
 use crate::base::time::Ns;
 use crate::event::host::TraceOrigin;
-use crate::event::kind::{Context, Event, Kind, RequestStep, TextId, WhoId, WorkStep};
+use crate::event::kind::{Context, Event, Kind, RequestStep, TextId, ThreadContextId, WorkStep};
 use crate::event::prev_state::Leaves;
 use crate::reading::batch::BlockRequest;
 use crate::state::timeline::{HostId, ThreadId};
@@ -27,7 +27,7 @@ impl Machine {
         let t = event.time;
         self.end = self.end.max(t);
         // What tells of threads alone may have been made up when the recording began, with no time and on no CPU.
-        if event.who == WhoId::NOBODY && self.told(t, origin.host, event.kind, ids) {
+        if event.who == ThreadContextId::ABSENT && self.told(t, origin.host, event.kind, ids) {
             return;
         }
         self.start.get_or_insert(t);
