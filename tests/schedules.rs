@@ -10,7 +10,7 @@ use schedule::{CPUS, Instant, World, simulate, simulate_kernel};
 use whyslow::analysis::path::{label, walk};
 use whyslow::base::time::{Ns, Span};
 use whyslow::event::host::TraceOrigin;
-use whyslow::event::kind::{Context, Event, Kind, LossSource, SoftIrq, TextId, WakeSource, ThreadContextId};
+use whyslow::event::kind::{Context, Event, Kind, LossSource, SoftIrq, TextId, ThreadContextId, WakeSource};
 use whyslow::event::prev_state::Generation;
 use whyslow::reading::batch::Batch;
 use whyslow::reading::sources::HostName;

@@ -118,7 +118,7 @@ fn exec_renames_at_once() {
 
 #[test]
 fn exec_dates_a_name_that_a_switch_told_before_its_event() {
-    let mut s = scene();
+    let mut s = kernel_events();
     let path = s.text("/bin/ls");
     s.named(1, 0, 7, "taskset").named(8, 0, 7, "ls");
     for t in [10, 20] {

@@ -11,7 +11,7 @@ pub mod random;
 use random::Random;
 use std::collections::VecDeque;
 use whyslow::base::time::Ns;
-use whyslow::event::kind::{Context, Event, Kind, SoftIrq, TextId, WakeSource, ThreadContextId};
+use whyslow::event::kind::{Context, Event, Kind, SoftIrq, TextId, ThreadContextId, WakeSource};
 use whyslow::state::timeline::SegmentKind;
 
 /// CPUs of the simulated machine.

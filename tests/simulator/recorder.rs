@@ -171,8 +171,8 @@ pub struct Manner {
     pub dialect: Dialect,
     /// The user-space trace is on another clock, ahead by this.
     pub user_clock_ahead: Option<Ns>,
-    /// The tracer of each process writes a trace of its own, on a clock of its own with one of these frequencies in turn; none: one
-    /// trace for all, in nanoseconds.
+    /// The tracer of each process writes a trace of its own, on a clock of its own with one of these frequencies in
+    /// turn; none: one trace for all, in nanoseconds.
     pub user_clock_frequencies: Vec<u64>,
     /// User-space events are recorded.
     pub user: bool,

@@ -1,7 +1,7 @@
 //! What a location recorded of teams, tasks, locks and accelerators: the ends of waits that are within one process.
 //!
 //! A thread of a team has nothing to do between two parts in one; a queue of an accelerator has nothing to do between
-//! two operations. A task is run in the middle of a call that waits (a barrier, a `taskwait`): what is left of that call
+//! two operations. A task is run in the middle of a call that waits (a barrier, a `taskwait`): the rest of that call
 //! behind its last task is the wait. A task that goes on on another thread (untied) is there an operation from when it
 //! was taken up.
 
