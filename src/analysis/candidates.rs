@@ -71,26 +71,31 @@ impl Activity {
             let asked = is_asked && !left_out.contains(&ThreadId::at(at));
             let name = thread.name_at(thread.life.end).filter(|_| asked);
             let name = name.map(|name| fold_digits(recording.names.get(name)));
-            let running =
-                thread.segments.iter().filter(|e| e.kind == SegmentKind::Running).map(|e| e.span.len()).sum::<Ns>();
+            let running = thread
+                .segments
+                .iter()
+                .filter(|e| e.kind == SegmentKind::Running)
+                .map(|e| e.span.len())
+                .fold(0, Ns::saturating_add);
             if let Some(name) = name.clone() {
                 let entry = busy.entry(name).or_default();
-                entry.0 += running;
+                entry.0 = entry.0.saturating_add(running);
                 if commands.contains(&ThreadId::at(at)) {
                     entry.1 = Standing::Command;
                 }
             }
             names.push(name);
         }
-        let total: Ns = busy.values().map(|(ns, _)| ns).sum();
+        // Damaged times can be any: in 128 bits no sum of them overflows.
+        let total: i128 = busy.values().map(|(ns, _)| i128::from(*ns)).sum();
         let mut order: Vec<(Ns, String)> = busy.iter().map(|(name, (ns, _))| (*ns, name.clone())).collect();
         order.sort_by(|a, b| b.0.cmp(&a.0).then_with(|| a.1.cmp(&b.1)));
-        let mut before = 0;
+        let mut before = 0_i128;
         for (ns, name) in order {
             if let Some((_, standing)) = busy.get_mut(&name).filter(|_| before * 10 < total * 9) {
                 *standing = (*standing).max(Standing::DidMost);
             }
-            before += ns;
+            before += i128::from(ns);
         }
         Activity { names, busy }
     }

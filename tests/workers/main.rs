@@ -205,10 +205,10 @@ fn results_do_not_depend_on_how_the_end_of_time_is_read() {
     let word = |bytes: &[u8], at: usize| u64::from_le_bytes(bytes[at..at + 8].try_into().unwrap());
     let (mut at, mut packets) = (0, 0);
     while at < bytes.len() {
-        // Begin, end, content and size follow the magic number and the id of the stream.
-        let size = word(&bytes, at + 32) as usize / 8;
+        // Begin, end, content and size follow the packet header: magic number, UUID and id of the stream.
+        let size = word(&bytes, at + 48) as usize / 8;
         if packets >= 4 {
-            bytes[at + 8..at + 24].fill(0xff);
+            bytes[at + 24..at + 40].fill(0xff);
         }
         (at, packets) = (at + size, packets + 1);
     }
@@ -386,8 +386,8 @@ fn damage_in_one_chunk_does_not_take_the_others() {
     let whole = count::count(&load(&folder), &Ctx::new(2)).unwrap().0.events;
     let stream = folder.join("channel_1");
     let mut bytes = std::fs::read(&stream).unwrap();
-    // The id of the first event.
-    bytes[60..62].copy_from_slice(&u16::MAX.to_le_bytes());
+    // The id of the first event, behind packet header and packet context.
+    bytes[76..78].copy_from_slice(&u16::MAX.to_le_bytes());
     std::fs::write(&stream, bytes).unwrap();
     let sources = load(&folder);
     let traces: Vec<_> = sources.iter().map(|s| &s.trace).collect();
