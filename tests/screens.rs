@@ -141,7 +141,9 @@ fn every_screen_shows_its_essentials_at_other_sizes() {
                 assert!(shown[..4].iter().any(|line| line.starts_with(answer)), "{place}");
                 let pane = session.app.frame.inside(session.app.pane);
                 let body = &shown[usize::from(pane.top())..usize::from(pane.bottom())];
-                assert_eq!(body.iter().filter(|line| line.starts_with('▌')).count(), 1, "{place}");
+                // A propagation path also marks the lane of the thread that the cursor is on.
+                let marked = body.iter().filter(|line| line.starts_with('▌')).count();
+                assert!((1..=2).contains(&marked), "{marked} lines marked on {place}");
                 assert!(!shown[shown.len() - 1].trim().is_empty(), "{place}");
             }
         }

@@ -16,7 +16,6 @@ const LEFT: &[&str] = &[
     "columns src/base",
     "columns src/reading",
     "columns src/state",
-    "function src/state/kernel/common.rs common",
 ];
 
 fn root() -> &'static Path {

@@ -78,14 +78,14 @@ fn a_kernel_recording_alone_gets_an_answer() {
 
 #[test]
 fn a_few_executions_tell_where_their_time_went() {
-    let all = json(&["explain", "--json", LOCK, "--task", "process=ledgerd"]);
+    let all = json(&["explain", "--json", LOCK, "--task", "process=sleep"]);
     assert_eq!(all["verdict"]["basis"], "profile");
     assert_eq!((&all["verdict"]["confident"], &all["verdict"]["groups"]), (&Value::from(false), &Value::from("all")));
     assert_eq!(all["fast"], serde_json::json!({"count": 0, "mean_ns": null, "filters": []}));
     assert_eq!(all["extra_ns"], all["slow"]["mean_ns"]);
     let causes: i64 = all["causes"].as_array().unwrap().iter().map(|c| c["extra_ns"].as_i64().unwrap()).sum();
     assert_eq!(causes, all["extra_ns"].as_i64().unwrap());
-    let text = String::from_utf8(whyslow(&["explain", LOCK, "--task", "process=ledgerd"]).stdout).unwrap();
+    let text = String::from_utf8(whyslow(&["explain", LOCK, "--task", "process=sleep"]).stdout).unwrap();
     assert!(text.contains("2 executions take ") && text.contains("without a group to compare with"), "{text}");
 }
 
