@@ -162,7 +162,7 @@ enum Trouble {
 /// A run of a ring or of collectives alone, and who is to be named for what.
 fn generate(trouble: Trouble, seed: u64) -> (OperationsBuilder, u32, &'static str, usize) {
     let mut random = Random::new(seed);
-    let ranks = 4 + random.below(6) as usize;
+    let ranks = 4 + random.below(6);
     let mut run = OperationsBuilder::on_one_clock(ranks as u32);
     let (culprit, ring) = (random.below(ranks), random.below(2) == 0);
     let region = match trouble {

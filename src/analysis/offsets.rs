@@ -6,8 +6,8 @@
 //! Streams of one process have one clock. Where the archive says how all clocks run (Score-P) its times are common and
 //! stay, and so do recorded times that contradict no message.
 //!
-//! Else: a message from clock i at time s (i's clock), there at r on j's, says: the offset between the two is at most r
-//! - s. The tightest of all messages of each ordered pair is an edge of weight min(r - s); the shortest path from the
+//! Otherwise a message that leaves at time s on clock i and arrives at time r on clock j bounds the offset between the
+//! two: at most `r - s`. The tightest of all messages of each ordered pair is an edge of weight min(r - s); the shortest path from the
 //! first clock bounds an offset on one side, the shortest path back on the other. The truth lies between, and where it
 //! lies is shared out by the number of edges on each side, as every edge hides one message's way (two ranks that
 //! exchange messages both ways: the middle). Half the distance between the bounds is the error. This needs no pair that

@@ -141,7 +141,7 @@ pub enum EventRecord {
         /// When it went on.
         until: u64,
     },
-    /// Values of a metric class or instance: [`EventReader::values`] has them.
+    /// Values of a metric class or instance: [`EventReader::values`](super::events::EventReader::values) has them.
     Metric(u32),
     /// A parameter of the innermost region.
     Parameter {

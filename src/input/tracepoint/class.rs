@@ -52,7 +52,7 @@ pub struct ClassSchema {
     pub threads: bool,
     /// It comes with call stacks.
     pub stacks: bool,
-    /// See [`Class::known_as`].
+    /// See [`known_as`](super::known_as).
     pub known_as: Option<Cow<'static, str>>,
 }
 

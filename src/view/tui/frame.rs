@@ -1,7 +1,7 @@
 //! The frame of one screen: its rectangles, the number of lines and columns of each part of a pane, and the wrapped
 //! text of the header and of the page on top.
 //!
-//! Plain data. [`layout`](super::layout) computes it once after each message; the update reads it (a page is as long as
+//! Plain data. `layout` computes it once after each message; the update reads it (a page is as long as
 //! its pane is high) and drawing reads the same, so that both agree, no text is wrapped twice, and drawing changes no
 //! state.
 

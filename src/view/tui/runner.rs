@@ -1,6 +1,6 @@
 //! The job runner: runs one job on the backend and sends its results.
 //!
-//! [`jobs`](super::jobs) calls it on the background thread; tests call it directly, so that they see the results of a
+//! `jobs` calls it on the background thread; tests call it directly, so that they see the results of a
 //! job in the order in which the interface does. It keeps the histogram counter from one comparison to the next. Errors
 //! and panics of the backend become results.
 

@@ -1,5 +1,4 @@
 //! How OTF2 writes numbers, texts, records and chunks, in either byte order (docs/OTF2-FACTS.md, sections 2 to 4).
-#![allow(dead_code)]
 
 /// OTF2's mark of an undefined reference.
 pub const UNDEFINED: u32 = u32::MAX;

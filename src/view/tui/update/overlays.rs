@@ -113,7 +113,7 @@ pub(super) fn take_theme(app: &mut App, at: usize) {
             app.say(format!("theme {theme}"));
             app.theme = theme;
         }
-        Err(error) => app.report_failure(&error.to_string()),
+        Err(error) => app.report_failure(error.to_string()),
     }
 }
 
