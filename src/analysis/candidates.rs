@@ -1,10 +1,11 @@
 //! What is worth asking about where nobody named a task: loops, system calls and functions.
 //!
 //! In: a recording. Out: tasks, the most promising first. A loop is a place where threads of one name wait again and
-//! again: of the calls in which they wait (for the disk they wait while they work, that is no place) the one with the most
-//! waits. System calls and functions count by the time that their slowest twentieth takes beyond the median. Those of the
-//! command that the recording was made around come first, then those of the processes that did most: the ones that together had
-//! nine tenths of the CPU time. The tracer's own threads take no part, nor do calls in which a loop waits for its next turn. Cost: linear in edges and calls. ALGORITHMS.md 6.1.
+//! again: of the calls in which they wait (for the disk they wait while they work, that is no place) the one with the
+//! most waits. System calls and functions count by the time that their slowest twentieth takes beyond the median. Those
+//! of the command that the recording was made around come first, then those of the processes that did most: the ones
+//! that together had nine tenths of the CPU time. The tracer's own threads take no part, nor do calls in which a loop
+//! waits for its next turn. Cost: linear in edges and calls. ALGORITHMS.md 6.1.
 
 use super::derived::{commands, tracers};
 use super::executions::Execution;
@@ -60,7 +61,8 @@ impl Activity {
     /// Of a recording. Cost: linear in edges.
     pub fn new(recording: &Timeline) -> Activity {
         let left_out = tracers(recording);
-        // Threads of the kernel itself serve, nobody asks about them. Where programs' threads are seen in their programs, they are told by that too.
+        // Threads of the kernel itself serve, nobody asks about them. Where programs' threads are seen in their
+        // programs, they are told by that too.
         let is_programs = |t: &Thread| !t.calls.is_empty() || t.samples.iter().any(|s| s.user.is_some());
         let told_apart = recording.threads.iter().any(is_programs);
         let commands = commands(recording);

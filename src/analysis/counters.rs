@@ -1,11 +1,10 @@
 //! Hardware counters along a path: how much each grew while the path's threads ran.
 //!
-//! In: a path. Out: for each counter of the recording the sum over the path's running segments (a thread's counter: also
-//! those in which it is unknown whether it ran) of its value at the end minus that at the start; `None` where no segment
-//! has both. A value holds until the next event that names the thread (or, for a CPU's counter, until the next on the
-//! CPU): a thread's counter stands still while it does not run, so the value at its last switch-out is the one it comes
-//! back with. Cost: two binary searches per segment and counter.
-//! ALGORITHMS.md section 6.2.
+//! In: a path. Out: for each counter of the recording the sum over the path's running segments (a thread's counter:
+//! also those in which it is unknown whether it ran) of its value at the end minus that at the start; `None` where no
+//! segment has both. A value holds until the next event that names the thread (or, for a CPU's counter, until the next
+//! on the CPU): a thread's counter stands still while it does not run, so the value at its last switch-out is the one
+//! it comes back with. Cost: two binary searches per segment and counter. ALGORITHMS.md section 6.2.
 
 use super::path::PathSegment;
 use crate::base::time::Ns;

@@ -31,7 +31,8 @@ pub struct Counts {
     pub interleaved: Option<i64>,
 }
 
-/// Counts along the paths of one timeline. Made once for all of its tasks: it costs a look at each name and each thread.
+/// Counts along the paths of one timeline. Made once for all of its tasks: it costs a look at each name and each
+/// thread.
 #[derive(Debug)]
 pub struct PathCounter {
     /// By name of a system call, where it moves bytes.

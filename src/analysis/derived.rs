@@ -1,10 +1,10 @@
 //! Begins and ends of tasks that no event delimits, found in what threads did.
 //!
 //! In: a recording and a definition. Out: marks in the recording, so that everything after works as for tasks that
-//! events delimit. Turns between waits stand in [`turns`]; here are system calls, whole processes and threads. A process
-//! runs from its exec to its exit or next exec, under the name that it has in between; a thread from its birth to its end.
-//! Where no whole life of the name was recorded, what is known of the lives counts. Cost: linear in threads and calls.
-//! ALGORITHMS.md 6.1.
+//! events delimit. Turns between waits stand in [`turns`]; here are system calls, whole processes and threads. A
+//! process runs from its exec to its exit or next exec, under the name that it has in between; a thread from its birth
+//! to its end. Where no whole life of the name was recorded, what is known of the lives counts. Cost: linear in threads
+//! and calls. ALGORITHMS.md 6.1.
 
 use super::symbols::files::Places;
 use super::turns::{self, boundary};
@@ -18,8 +18,8 @@ use std::collections::{BTreeMap, BTreeSet};
 /// How the programs are called that record: what they do is no trouble of the machine's.
 const TRACERS: [&str; 6] = ["lttng", "perf", "trace-cmd", "bpftrace", "strace", "babeltrace2"];
 
-/// True for the name of a program that records, and of its threads: inside of traced programs LTTng has some that are called
-/// after these.
+/// True for the name of a program that records, and of its threads: inside of traced programs LTTng has some that are
+/// called after these.
 fn is_tracers(name: &str) -> bool {
     name.starts_with("lttng-") || name.ends_with("-ust") || TRACERS.contains(&name)
 }
@@ -41,8 +41,8 @@ pub fn tracers(recording: &Timeline) -> BTreeSet<ThreadId> {
     all.filter(|(_, t)| named(t) || processes.contains(&(t.host, t.pid))).map(|(at, _)| ThreadId::at(at)).collect()
 }
 
-/// The threads of the command that a tracer was told to record, and of all that it made: a process that had the tracer's name
-/// before its own. None where the tracer ran no command.
+/// The threads of the command that a tracer was told to record, and of all that it made: a process that had the
+/// tracer's name before its own. None where the tracer ran no command.
 pub fn commands(recording: &Timeline) -> BTreeSet<ThreadId> {
     let was_tracers = |thread: &Thread| {
         let name = |name| recording.names.get(name);
@@ -148,8 +148,8 @@ pub fn processes(recording: &Timeline) -> Lives {
     lives
 }
 
-/// The commands that ran from exec to exit, and the threads that lived from birth to end beside the first of their process, as
-/// tasks: how long each took, ascending. The tracer's own are left out.
+/// The commands that ran from exec to exit, and the threads that lived from birth to end beside the first of their
+/// process, as tasks: how long each took, ascending. The tracer's own are left out.
 pub fn whole_lives(recording: &Timeline) -> BTreeMap<String, Vec<Ns>> {
     let left_out = tracers(recording);
     let is_users = |life: &&Life| life.whole && !left_out.contains(&life.thread);

@@ -8,10 +8,10 @@
 //!
 //! Requests that a kernel thread submitted (write-back, journal) belong to the thread that was in a call like `fsync`
 //! at that time, if there was exactly one; they are why it called. Else to the thread that had queued the work which
-//! submitted them, where that is recorded; those of an io_uring worker (`iou-wrk-TID`, `iou-sqp-TID`) to the thread that
-//! it is named after. Where no requests were recorded, threads that
-//! waited for a disk at the same time share equally. Cost: a binary search and a sweep over the requests in the wait.
-//! ALGORITHMS.md section 5.4, `share`, with weights.
+//! submitted them, where that is recorded; those of an io_uring worker (`iou-wrk-TID`, `iou-sqp-TID`) to the thread
+//! that it is named after. Where no requests were recorded, threads that waited for a disk at the same time share
+//! equally. Cost: a binary search and a sweep over the requests in the wait. ALGORITHMS.md section 5.4, `share`, with
+//! weights.
 
 use crate::base::time::{Ns, Span};
 use crate::state::timeline::{DiskRequest, HostId, SegmentKind, Thread, ThreadId, Timeline};

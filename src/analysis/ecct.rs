@@ -89,7 +89,8 @@ struct Walk<'a> {
     spent_by: Vec<HopId>,
     /// The thread step of whom a thread of the kernel works for in what is added.
     client: Option<(OutlineId, ThreadId)>,
-    /// When the process is called what the execution is shown under: at its last moment, because threads are named after they began.
+    /// When the process is called what the execution is shown under: at its last moment, because threads are named
+    /// after they began.
     named_at: Timestamp,
 }
 

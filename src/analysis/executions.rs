@@ -126,8 +126,8 @@ impl MarksByTask {
     }
 }
 
-/// Pair the marks of one task. Marks that belong to no known thread take no part; the pass has counted them. Ends without
-/// begin are told, but not of descriptors: most that are closed were never accepted.
+/// Pair the marks of one task. Marks that belong to no known thread take no part; the pass has counted them. Ends
+/// without begin are told, but not of descriptors: most that are closed were never accepted.
 pub fn pair<'a>(recording: &'a Timeline, task: u32, rule: &Rule, notices: &mut Notices) -> Vec<Execution<'a>> {
     if let Some(wanted) = &rule.called {
         let is_wanted = |e: &Execution<'_>| functions::called(recording, e.begin).is_some_and(|f| wanted.contains(&f));
@@ -186,9 +186,9 @@ pub fn pair_marks<'a>(
     executions
 }
 
-/// True where an end and the next begin in between were not recorded: it is two executions, or more. Of those that the exit of a call begins, or
-/// the entry of one ends: another call of that name on the thread, whose exit or entry was not seen. It would have ended one, and begun one if it
-/// succeeded.
+/// True where an end and the next begin in between were not recorded: it is two executions, or more. Of those that the
+/// exit of a call begins, or the entry of one ends: another call of that name on the thread, whose exit or entry was
+/// not seen. It would have ended one, and begun one if it succeeded.
 fn spans_lost(recording: &Timeline, execution: &Execution<'_>) -> bool {
     let Some(thread) = recording.thread(execution.thread).filter(|_| execution.begin.thread == execution.end.thread)
     else {

@@ -1,10 +1,10 @@
 //! Functions whose entry and exit were recorded, as tasks: each call is an execution.
 //!
 //! In: a recording with marks for all entries (their key is the function's address) and exits. Out: the calls, and the
-//! name of each function. Calls nest on their thread. An exit that names its function ends the innermost call of it, and
-//! those within are left open (they were jumped out of); one that names none ends the innermost call. The functions' names come
-//! from the images of their processes, each address resolved once; where no file names it, the address is the name.
-//! Cost: linear in the marks.
+//! name of each function. Calls nest on their thread. An exit that names its function ends the innermost call of it,
+//! and those within are left open (they were jumped out of); one that names none ends the innermost call. The
+//! functions' names come from the images of their processes, each address resolved once; where no file names it, the
+//! address is the name. Cost: linear in the marks.
 
 use super::executions::Execution;
 use super::symbols::cache::SymbolCache;

@@ -1,10 +1,11 @@
 //! How other executions fared that took turns on a CPU with a long one.
 //!
-//! Where interrupts were not recorded, their time seems to be that of whoever ran. They stretch all that runs on a CPU; what an
-//! execution does itself stretches it alone. So the executions that ran on a CPU between the turns of a long one tell the two apart: under
-//! interrupts they take as many times longer as it does. In: a recording and the executions of a task. Out: for each long one, the mean running
-//! time of those. One counts where all its running lies between two turns of the long one that each last longer than an execution usually runs:
-//! then what made it long was there before and after. Cost: linear in the executions' edges, and at most `MOST` others for each long one.
+//! Where interrupts were not recorded, their time seems to be that of whoever ran. They stretch all that runs on a CPU;
+//! what an execution does itself stretches it alone. So the executions that ran on a CPU between the turns of a long
+//! one tell the two apart: under interrupts they take as many times longer as it does. In: a recording and the
+//! executions of a task. Out: for each long one, the mean running time of those. One counts where all its running lies
+//! between two turns of the long one that each last longer than an execution usually runs: then what made it long was
+//! there before and after. Cost: linear in the executions' edges, and at most `MOST` others for each long one.
 //! ALGORITHMS.md 7.7.
 
 use super::executions::Execution;
@@ -25,8 +26,9 @@ fn turns(thread: &Thread, span: Span) -> impl Iterator<Item = (u32, Span)> + '_ 
     running.map(move |edge| (edge.cpu, edge.span.clip(span))).filter(|(_, turn)| !turn.is_empty())
 }
 
-/// For each execution, which are in order of their starts: the mean running time of those that took turns with it. `None` where it is not a long
-/// one, where none did, and on hosts whose interrupts were recorded or whose scheduler was not.
+/// For each execution, which are in order of their starts: the mean running time of those that took turns with it.
+/// `None` where it is not a long one, where none did, and on hosts whose interrupts were recorded or whose scheduler
+/// was not.
 pub fn interleaved(recording: &Timeline, executions: &[Execution<'_>]) -> Vec<Option<i64>> {
     let asked = |host: HostId| {
         let interrupts = recording.quality.get(host.index()).map_or(0, |quality| quality.interrupts);
@@ -96,7 +98,8 @@ mod tests {
     use crate::model::facts::Quality;
     use crate::state::timeline::Host;
 
-    /// Thread 1 runs from 1,000 to 4,000 in turns of 200 with thread 2, whose executions take `other` each turn; before that both are short.
+    /// Thread 1 runs from 1,000 to 4,000 in turns of 200 with thread 2, whose executions take `other` each turn; before
+    /// that both are short.
     fn story(other: Ns, interrupts: u64) -> TimelineBuilder {
         let mut story = TimelineBuilder::new(2);
         let name = story.0.names.intern("host");

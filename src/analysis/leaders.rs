@@ -1,6 +1,7 @@
 //! The first threads of processes: a process is called as its first thread is.
 //!
-//! In: a recording. Out: for a thread and a time the first thread of its process. Cost: linear in threads; a look-up for each question.
+//! In: a recording. Out: for a thread and a time the first thread of its process. Cost: linear in threads; a look-up
+//! for each question.
 
 use crate::base::time::Ns;
 use crate::state::timeline::{HostId, Thread, ThreadId, Timeline};

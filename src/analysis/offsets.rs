@@ -7,11 +7,11 @@
 //! stay, and so do recorded times that contradict no message.
 //!
 //! Otherwise a message that leaves at time s on clock i and arrives at time r on clock j bounds the offset between the
-//! two: at most `r - s`. The tightest of all messages of each ordered pair is an edge of weight min(r - s); the shortest path from the
-//! first clock bounds an offset on one side, the shortest path back on the other. The truth lies between, and where it
-//! lies is shared out by the number of edges on each side, as every edge hides one message's way (two ranks that
-//! exchange messages both ways: the middle). Half the distance between the bounds is the error. This needs no pair that
-//! talks both ways: a ring is enough.
+//! two: at most `r - s`. The tightest of all messages of each ordered pair is an edge of weight min(r - s); the
+//! shortest path from the first clock bounds an offset on one side, the shortest path back on the other. The truth lies
+//! between, and where it lies is shared out by the number of edges on each side, as every edge hides one message's way
+//! (two ranks that exchange messages both ways: the middle). Half the distance between the bounds is the error. This
+//! needs no pair that talks both ways: a ring is enough.
 //!
 //! Where no contradiction is larger than what the bounds leave open, clocks are common but for small errors of reading
 //! them: then each is moved back by the least that satisfies all bounds, and not into the middle of them.

@@ -1,8 +1,8 @@
 //! Which functions the threads of a recording ran, laid beside their operations: a late step is told with its function.
 //!
-//! In: a [`Timeline`] with call stacks, and its [`Operations`]. Out: each sequence's stacks over time, with names. Every
-//! distinct stack is resolved once; cost: linear in the intervals of the stack timelines. Threads without stacks get
-//! none, and a recording without stacks costs nothing.
+//! In: a [`Timeline`] with call stacks, and its [`Operations`]. Out: each sequence's stacks over time, with names.
+//! Every distinct stack is resolved once; cost: linear in the intervals of the stack timelines. Threads without stacks
+//! get none, and a recording without stacks costs nothing.
 
 use super::operations::streams;
 use super::stacks::Timelines;

@@ -1,12 +1,13 @@
-//! When the whole machine stood still: stretches in which several threads had a CPU and not one of them did anything that was
-//! recorded.
+//! When the whole machine stood still: stretches in which several threads had a CPU and not one of them did anything
+//! that was recorded.
 //!
-//! A virtual machine whose host takes its CPUs away, a machine that is suspended, firmware that keeps all CPUs busy: all threads stop at
-//! once, and go on later. Whatever ran then took longer, for no reason of its own. In: a recording. Out: such stretches by host.
-//! Time is cut into slots. In a slot nothing happened where no thread's state, call or stack changed; how much should have happened in
-//! a run of such slots follows from how often the threads that had a CPU throughout do something while they run (the busiest of
-//! them left out: it may be computing). Where ten should have, chance is no explanation. Threads that compute for long without an event are
-//! expected to do little, so that they pause nothing. Cost: linear in edges, calls and samples. ALGORITHMS.md 7.7.
+//! A virtual machine whose host takes its CPUs away, a machine that is suspended, firmware that keeps all CPUs busy:
+//! all threads stop at once, and go on later. Whatever ran then took longer, for no reason of its own. In: a recording.
+//! Out: such stretches by host. Time is cut into slots. In a slot nothing happened where no thread's state, call or
+//! stack changed; how much should have happened in a run of such slots follows from how often the threads that had a
+//! CPU throughout do something while they run (the busiest of them left out: it may be computing). Where ten should
+//! have, chance is no explanation. Threads that compute for long without an event are expected to do little, so that
+//! they pause nothing. Cost: linear in edges, calls and samples. ALGORITHMS.md 7.7.
 
 use crate::base::time::{Ns, Span};
 use crate::state::timeline::{HostId, SegmentKind, Thread, Timeline};
@@ -54,7 +55,8 @@ impl Slots {
 
 fn of_host(recording: &Timeline, host: HostId) -> Vec<Span> {
     let slots = Slots::new(recording.span);
-    // By slot: something happened; threads that have a CPU throughout, and what they do a slot, as changes to the slot before.
+    // By slot: something happened; threads that have a CPU throughout, and what they do a slot, as changes to the slot
+    // before.
     let mut happened = vec![false; slots.count];
     let mut running: Vec<(usize, usize, f64)> = Vec::new();
     for thread in recording.threads.iter().filter(|t| t.host == host && !t.idle) {

@@ -1,11 +1,12 @@
 //! What ended a wait, by what the waking CPU was doing.
 //!
-//! In: a recording whose wake-ups came with kernel call chains (perf, or ftrace with stacks), and the kernel's symbols. Out: the
-//! labels of waits that no event of an interrupt explained. `sched_wakeup` is written where the woken will run, often in an
-//! interrupt by which another CPU asked for it: then the running thread has no part in it, and the chain says so
-//! (`sched_ttwu_pending`). Else the chain names the timer, the disk or the network; a chain without any interrupt is the
-//! thread's own doing and leaves its label. A wait in `io_schedule` is one for a disk by the kernel's own word, whoever ended it.
-//! Cost: a search for each wake-up with a chain; each distinct chain is named once. ALGORITHMS.md section 4.4.
+//! In: a recording whose wake-ups came with kernel call chains (perf, or ftrace with stacks), and the kernel's symbols.
+//! Out: the labels of waits that no event of an interrupt explained. `sched_wakeup` is written where the woken will
+//! run, often in an interrupt by which another CPU asked for it: then the running thread has no part in it, and the
+//! chain says so (`sched_ttwu_pending`). Else the chain names the timer, the disk or the network; a chain without any
+//! interrupt is the thread's own doing and leaves its label. A wait in `io_schedule` is one for a disk by the kernel's
+//! own word, whoever ended it. Cost: a search for each wake-up with a chain; each distinct chain is named once.
+//! ALGORITHMS.md section 4.4.
 
 use super::symbols::kernel::{KernelSymbols, is_interrupt_entry};
 use crate::base::time::Ns;

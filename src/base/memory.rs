@@ -55,7 +55,11 @@ pub enum MemoryError {
     #[error("--memory {}: more is needed; raise the limit, use fewer --threads, or ask of a shorter trace", size(*.0))]
     Exceeded(u64),
     /// The group's end was near.
-    #[error("out of memory: the control group may hold {}, and more is needed; raise its limit, use fewer --threads, or ask of a shorter trace", size(*.0))]
+    #[error(
+        "out of memory: the control group may hold {}, and more is needed; raise its limit, use fewer --threads, \
+         or ask of a shorter trace",
+        size(*.0)
+    )]
     Group(u64),
     /// The system does not report how much is held.
     #[error("--memory: this system does not report how much memory a process holds; leave the option out")]

@@ -120,8 +120,8 @@ pub enum DumpStatus {
 }
 
 impl DumpStatus {
-    /// From `status` of `lttng_statedump_process_state`: 0 unnamed, 1 not run since its fork, 2 runnable, 3 exiting, 4 zombie,
-    /// 5 waiting, 6 running, 7 dead.
+    /// From `status` of `lttng_statedump_process_state`: 0 unnamed, 1 not run since its fork, 2 runnable, 3 exiting, 4
+    /// zombie, 5 waiting, 6 running, 7 dead.
     pub fn of(status: i32) -> DumpStatus {
         match status {
             1 | 2 => DumpStatus::Runnable,
@@ -305,8 +305,8 @@ pub fn straighten(events: &mut [Event]) {
     }
 }
 
-/// The texts of a batch as names of a longer-lived table, interned when they are first asked for: in the order of the events, so
-/// that ids do not depend on how the events were cut into batches.
+/// The texts of a batch as names of a longer-lived table, interned when they are first asked for: in the order of the
+/// events, so that ids do not depend on how the events were cut into batches.
 pub struct BatchNames<'b> {
     /// The batch.
     pub batch: &'b Batch,

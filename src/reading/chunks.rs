@@ -1,11 +1,12 @@
 //! Chunks: spans of the time line over all streams, and the records of each.
 //!
-//! In: the packet indexes of traces. Out: chunks balanced by bytes. Each packet weighs in at its begin, and where the weight since
-//! the last cut reaches the target, the next chunk begins. A packet that meets several chunks (at most one per stream and cut) is
-//! read for each of them: its records before the chunk are skipped by their headers, those behind it are not read.
+//! In: the packet indexes of traces. Out: chunks balanced by bytes. Each packet weighs in at its begin, and where the
+//! weight since the last cut reaches the target, the next chunk begins. A packet that meets several chunks (at most one
+//! per stream and cut) is read for each of them: its records before the chunk are skipped by their headers, those
+//! behind it are not read.
 //!
-//! A record belongs to the chunk that holds its time, so records of equal times are never separated. Errors in a packet are
-//! reported by the chunk in which the packet ends. No result may depend on where the cuts are. ALGORITHMS.md 10.1.
+//! A record belongs to the chunk that holds its time, so records of equal times are never separated. Errors in a packet
+//! are reported by the chunk in which the packet ends. No result may depend on where the cuts are. ALGORITHMS.md 10.1.
 
 use crate::base::ctx::Cancel;
 use crate::base::notice::{Notice, Notices};
@@ -77,8 +78,8 @@ impl Bounds {
     }
 }
 
-/// Where to cut: the begins of packets at which the weight of the packets since the last cut reaches the target. Traces with
-/// packets that do not name their times are not cut.
+/// Where to cut: the begins of packets at which the weight of the packets since the last cut reaches the target. Traces
+/// with packets that do not name their times are not cut.
 fn cuts(traces: &[&Trace], target: ChunkTarget, workers: usize) -> Vec<Timestamp> {
     let mut begins: Vec<(Timestamp, u64)> = Vec::new();
     for trace in traces {
@@ -94,7 +95,8 @@ fn cuts(traces: &[&Trace], target: ChunkTarget, workers: usize) -> Vec<Timestamp
     let size = |left: u64| match target {
         ChunkTarget::Packet => Some(0),
         ChunkTarget::Bytes(bytes) => Some(bytes),
-        // Ever smaller, so that all workers end at about the same time. Bounded, because the chunks in flight are in memory.
+        // Ever smaller, so that all workers end at about the same time. Bounded, because the chunks in flight are in
+        // memory.
         ChunkTarget::Balanced => Some((left / (CHUNKS_PER_SHARE * workers.max(1) as u64)).clamp(1 << 20, 32 << 20)),
         ChunkTarget::Whole => None,
     };
@@ -127,8 +129,8 @@ pub fn cut(traces: &[&Trace], target: ChunkTarget, workers: usize) -> Vec<Chunk>
     chunks
 }
 
-/// Give each chunk the packets of one stream that may hold its records: from the first to the last such packet, with those
-/// between them that are out of order.
+/// Give each chunk the packets of one stream that may hold its records: from the first to the last such packet, with
+/// those between them that are out of order.
 fn distribute(chunks: &mut [Chunk], number: usize, trace: &Trace, stream: usize) {
     let count = trace.streams()[stream].packets.len();
     let bounds: Vec<Bounds> =
@@ -181,13 +183,13 @@ pub enum ChunkSide {
 }
 
 impl PacketRange {
-    /// Give the records of the packets that are in the chunk to `take`, packet by packet. Records before the chunk are skipped; of
-    /// each packet the last one there whose class is a `checkpoint` is given first.
+    /// Give the records of the packets that are in the chunk to `take`, packet by packet. Records before the chunk are
+    /// skipped; of each packet the last one there whose class is a `checkpoint` is given first.
     ///
-    /// A record's time is clamped to its packet's bounds, else it could belong to a chunk that does not read its packet, and to no
-    /// earlier than the records written before it, so that a packet can be left at the first record behind the chunk. Errors in
-    /// a packet are reported by the chunk in which it ends. The spans returned are those of damaged packets: from their last
-    /// readable record, where the chunk holds it, to their end.
+    /// A record's time is clamped to its packet's bounds, else it could belong to a chunk that does not read its
+    /// packet, and to no earlier than the records written before it, so that a packet can be left at the first record
+    /// behind the chunk. Errors in a packet are reported by the chunk in which it ends. The spans returned are those of
+    /// damaged packets: from their last readable record, where the chunk holds it, to their end.
     pub fn read<'a>(
         &self,
         trace: &'a Trace,

@@ -1,7 +1,7 @@
 //! Events that several traces of a host recorded: sessions that ran at once.
 //!
-//! In: bound traces. Out: bindings that follow each event of a kernel in one trace, and the user-space traces that may hold the
-//! same events twice. Cost: a look at each record class.
+//! In: bound traces. Out: bindings that follow each event of a kernel in one trace, and the user-space traces that may
+//! hold the same events twice. Cost: a look at each record class.
 
 use super::sources::BoundTraces;
 use crate::base::time::{Span, Timestamp};
@@ -43,8 +43,8 @@ fn covered<'t>(streams: impl Iterator<Item = &'t Stream> + Clone) -> Option<Span
 }
 
 impl BoundTraces {
-    /// Follow each event of a kernel in one of the traces that recorded it, over the time that this trace covers: in one that lost
-    /// nothing before others, then in the one that recorded most kinds of events.
+    /// Follow each event of a kernel in one of the traces that recorded it, over the time that this trace covers: in
+    /// one that lost nothing before others, then in the one that recorded most kinds of events.
     pub(super) fn follow_each_event_once(&mut self, traces: &[&Trace]) {
         let kernels: Vec<usize> = (0..self.all.len()).filter(|i| self.origins[*i].kernel).collect();
         if kernels.len() < 2 {
@@ -84,8 +84,8 @@ impl BoundTraces {
         }
     }
 
-    /// User-space traces of one host that overlap in time and have kinds of events in common: sessions at once may have recorded the
-    /// same events of the same processes. Traces of one process each can do so where it is the same one.
+    /// User-space traces of one host that overlap in time and have kinds of events in common: sessions at once may have
+    /// recorded the same events of the same processes. Traces of one process each can do so where it is the same one.
     pub fn may_hold_copies(&self, traces: &[&Trace]) -> Vec<usize> {
         let users: Vec<usize> = (0..self.all.len()).filter(|i| !self.origins[*i].kernel).collect();
         if users.len() < 2 {

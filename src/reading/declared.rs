@@ -1,8 +1,8 @@
 //! Tasks declared in a file (`--tasks FILE.toml`): any events, with conditions on their fields, paired by any keys.
 //!
 //! In: the text of a TOML file and the record classes of the traces. Out: definitions in the order of the file, every
-//! event and field of them known to exist, or one line that names the line of the file and what to do. The format stands in
-//! PRODUCT.md ("Tasks declared in a file"); ALGORITHMS.md section 6.1.
+//! event and field of them known to exist, or one line that names the line of the file and what to do. The format
+//! stands in PRODUCT.md ("Tasks declared in a file"); ALGORITHMS.md section 6.1.
 
 use super::tasks::ClassFace;
 use crate::base::op::Op;
@@ -79,7 +79,8 @@ pub fn tasks(text: &str, classes: &[ClassFace]) -> Result<Vec<TaskDefinition>, D
     };
     let file: File = toml::from_str(text).map_err(|e| {
         let what = e.message().replace('\n', " ");
-        let remedy = "a task is [[task]] with name, begin, end, and perhaps key, type, nest; or with name, wait, and perhaps thread";
+        let remedy = "a task is [[task]] with name, begin, end, and perhaps key, type, nest; \
+            or with name, wait, and perhaps thread";
         wrong(e.span().map_or(0, |s| s.start), format!("{what}; {remedy}"))
     })?;
     let mut by_name: Classes<'_> = HashMap::default();
@@ -298,7 +299,8 @@ end = "db:commit"
             (task("begin = \"db:begin\"\nend = \"db:commit\"\ntype = \"color\"\n"), 6, "`color` to tell types by"),
             (
                 task(
-                    "begin = \"db:begin\"\nend = \"db:commit\"\n[[task]]\nname = \"t\"\nbegin = \"db:begin\"\nend = \"db:commit\"\n",
+                    "begin = \"db:begin\"\nend = \"db:commit\"\n\
+                     [[task]]\nname = \"t\"\nbegin = \"db:begin\"\nend = \"db:commit\"\n",
                 ),
                 7,
                 "no name for a task",

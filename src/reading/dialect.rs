@@ -1,14 +1,14 @@
 //! Dialects: what other tracers call the events, contexts and call stacks that LTTng's kernel tracer records.
 //!
 //! In: a name as a trace declares it. Out: the name of the same thing in LTTng's words, which `classes.rs` knows. All
-//! differences stand in the tables below; a new dialect is new rows. What no row and no meaning matches, but looks like a
-//! scheduler event all the same, is told ([`is_like_a_switch`]). ALGORITHMS.md section 2.3.
+//! differences stand in the tables below; a new dialect is new rows. What no row and no meaning matches, but looks like
+//! a scheduler event all the same, is told ([`is_like_a_switch`]). ALGORITHMS.md section 2.3.
 
 use crate::input::Trace;
 use std::borrow::Cow;
 
-/// Beginnings of event names, and what they are in LTTng's words; the first row that fits counts. perf's names (also in the
-/// CTF of `perf data convert --to-ctf`) are `SUBSYSTEM:EVENT`.
+/// Beginnings of event names, and what they are in LTTng's words; the first row that fits counts. perf's names (also in
+/// the CTF of `perf data convert --to-ctf`) are `SUBSYSTEM:EVENT`.
 const EVENTS: [(&str, &str); 24] = [
     ("raw_syscalls:sys_enter", "syscall_entry_unknown"),
     ("raw_syscalls:sys_exit", "syscall_exit_unknown"),

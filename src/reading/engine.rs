@@ -1,11 +1,11 @@
-//! The parallel engine: workers read the chunks of a recording, and what they found is joined in the order of the chunks while
-//! later ones are still being read.
+//! The parallel engine: workers read the chunks of a recording, and what they found is joined in the order of the
+//! chunks while later ones are still being read.
 //!
-//! ALGORITHMS.md 10.1 and 10.2. [`super::chunks`] cuts the time line. An [`Analysis`] computes a partial result from a chunk
-//! without its carried-in state, and joins it to the result so far. Where that cannot be exact (recordings that contradict
-//! themselves), it refuses the partial result, and the chunk is run again from the state before it: slower, counted, and right.
-//! [`EngineOptions`] holds all that results must not depend on. Counting headers needs neither state nor order: it takes
-//! runs of packets of one stream (`input/count.rs`).
+//! ALGORITHMS.md 10.1 and 10.2. [`super::chunks`] cuts the time line. An [`Analysis`] computes a partial result from a
+//! chunk without its carried-in state, and joins it to the result so far. Where that cannot be exact (recordings that
+//! contradict themselves), it refuses the partial result, and the chunk is run again from the state before it: slower,
+//! counted, and right. [`EngineOptions`] holds all that results must not depend on. Counting headers needs neither
+//! state nor order: it takes runs of packets of one stream (`input/count.rs`).
 
 use super::chunks::{Chunk, ChunkTarget, cut};
 use crate::base::ctx::{Cancel, Cancelled, Ctx};

@@ -3,13 +3,13 @@
 //! ```text
 //!  traces -> BoundTraces: a Binding and a decode plan each
 //!                |
-//!  engine: chunks of time -> a worker reads a chunk -> Batch of typed events -> joined in the order of chunks by an Analysis
-//!                            (Binder: record -> event)  (all streams, sorted)
+//!  engine: chunks of time -> a worker reads a chunk -> Batch of typed events -> an Analysis joins them
+//!                            (Binder: record -> event)  (all streams, sorted)     in the order of chunks
 //! ```
-//! [`sources`] prepares traces and reads a chunk of them (`copies`: what several of them recorded); [`chunks`] cuts the time line, [`engine`]
-//! drives the workers. [`bind`] binds each
-//! record class once, by the names and fields of `classes` in the words of a tracer ([`dialect`]); after that, reading a record is a jump and
-//! some copies. [`tasks`] and [`declared`] find in the same classes what delimits executions.
+//! [`sources`] prepares traces and reads a chunk of them (`copies`: what several of them recorded); [`chunks`] cuts the
+//! time line, [`engine`] drives the workers. [`bind`] binds each record class once, by the names and fields of
+//! `classes` in the words of a tracer ([`dialect`]); after that, reading a record is a jump and some copies. [`tasks`]
+//! and [`declared`] find in the same classes what delimits executions.
 
 pub mod batch;
 pub mod bind;

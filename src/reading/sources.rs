@@ -1,8 +1,8 @@
 //! Traces, ready to be read as typed events.
 //!
-//! In: traces on one time line. Out: for each a binding, a compiled plan, its host, and where it lost events; and, chunk by
-//! chunk, a [`Batch`] of typed events in their total order. All passes over the events of a recording share it; the
-//! [`Binding`]s that a pass makes choose what is decoded. Cost: that of decoding.
+//! In: traces on one time line. Out: for each a binding, a compiled plan, its host, and where it lost events; and,
+//! chunk by chunk, a [`Batch`] of typed events in their total order. All passes over the events of a recording share
+//! it; the [`Binding`]s that a pass makes choose what is decoded. Cost: that of decoding.
 
 use crate::base::ctx::{Cancel, Cancelled, Ctx};
 use crate::base::notice::Notices;
@@ -34,8 +34,9 @@ pub struct BoundTrace {
 pub(super) struct CpuLoss {
     /// Over which events may be missing.
     pub span: Span,
-    /// When the next packet of the stream begins, at the latest the end of `span`. Tracers discard events while no packet
-    /// is free, so nothing was recorded up to here; the counter of that next packet is read at its end, where `span` ends.
+    /// When the next packet of the stream begins, at the latest the end of `span`. Tracers discard events while no
+    /// packet is free, so nothing was recorded up to here; the counter of that next packet is read at its end, where
+    /// `span` ends.
     resumes: Timestamp,
 }
 
@@ -92,8 +93,9 @@ impl BoundTraces {
         Ok(bound)
     }
 
-    /// The typed events of a chunk. `seen` is called with every record, stream by stream: of classes that the binding does not decode,
-    /// only the time is known. `before` is called with the last switch before the chunk in each packet that reaches into it.
+    /// The typed events of a chunk. `seen` is called with every record, stream by stream: of classes that the binding
+    /// does not decode, only the time is known. `before` is called with the last switch before the chunk in each packet
+    /// that reaches into it.
     pub fn read(
         &self,
         traces: &[&Trace],
@@ -180,8 +182,8 @@ pub struct HostName {
 /// Label, name and clock uuid: traces with all three in common are of one host.
 type HostKey<'t> = (Option<&'t str>, &'t str, Option<&'t str>);
 
-/// The host of each trace: equal label, name and clock uuid are one kernel. A user-space trace belongs to the only kernel
-/// trace of its host name, by whatever clock it was recorded.
+/// The host of each trace: equal label, name and clock uuid are one kernel. A user-space trace belongs to the only
+/// kernel trace of its host name, by whatever clock it was recorded.
 fn hosts(traces: &[&Trace], labels: &[Option<String>]) -> (Vec<HostName>, Vec<HostId>) {
     let label = |i: usize| labels.get(i).and_then(|l| l.as_deref());
     let own: Vec<HostKey<'_>> =

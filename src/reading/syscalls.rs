@@ -1,7 +1,7 @@
 //! Numbers of system calls to their names, for tracers that record the number alone (`raw_syscalls`).
 //!
-//! Each architecture has its own numbers (the kernel's `arch/*/entry/syscalls/*.tbl` and `asm-generic/unistd.h`); from 424 on all
-//! count alike. A number that is not here, or of an architecture that is not, is shown as it is.
+//! Each architecture has its own numbers (the kernel's `arch/*/entry/syscalls/*.tbl` and `asm-generic/unistd.h`); from
+//! 424 on all count alike. A number that is not here, or of an architecture that is not, is shown as it is.
 
 /// On 64-bit x86, from 0.
 #[rustfmt::skip]
@@ -50,7 +50,8 @@ const X86_64: [&str; 337] = [
     "io_pgetevents", "rseq", "uretprobe", "uprobe",
 ];
 
-/// On the architectures that share the kernel's generic table (`include/uapi/asm-generic/unistd.h`), from 0; empty: not used.
+/// On the architectures that share the kernel's generic table (`include/uapi/asm-generic/unistd.h`), from 0; empty: not
+/// used.
 #[rustfmt::skip]
 const GENERIC: [&str; 295] = [
     "io_setup", "io_destroy", "io_submit", "io_cancel", "io_getevents", "setxattr", "lsetxattr", "fsetxattr",

@@ -35,7 +35,8 @@ pub const CONTEXTS: [&str; 8] = ["tid", "pid", "ppid", "vtid", "vpid", "procname
 /// Who records entries and exits of functions; the second writes no address at exits.
 const PROVIDERS: [&str; 2] = ["lttng_ust_cyg_profile", "lttng_ust_cyg_profile_fast"];
 
-/// Endings that make a pair: (begin, end). perf names a probe of a function like the function, that of its return with more.
+/// Endings that make a pair: (begin, end). perf names a probe of a function like the function, that of its return with
+/// more.
 const PAIRS: [(&str, &str); 6] =
     [("begin", "end"), ("start", "end"), ("start", "stop"), ("enter", "leave"), ("entry", "exit"), ("", "__return")];
 
@@ -167,8 +168,9 @@ pub fn is_system_call(task: &TaskDefinition) -> bool {
     task.pairing == Pairing::Thread && task.begins.iter().any(named)
 }
 
-/// The task of a function, by name or address, where entries and exits of functions were recorded (`-finstrument-functions`).
-/// Its delimiters are those of all functions: which one an address belongs to is known once the images are.
+/// The task of a function, by name or address, where entries and exits of functions were recorded
+/// (`-finstrument-functions`). Its delimiters are those of all functions: which one an address belongs to is known once
+/// the images are.
 pub fn function(name: &str, classes: &[ClassFace]) -> Option<TaskDefinition> {
     let named = |what: &str| {
         let of = |c: &&ClassFace| c.name.strip_suffix(what).is_some_and(|provider| PROVIDERS.contains(&provider));
@@ -216,7 +218,8 @@ pub fn parse(typed: &str, found: &[TaskDefinition], classes: &[ClassFace]) -> Re
             Some(("type", v)) => kind = Some(v.to_owned()),
             _ => {
                 return Err(wrong(format!(
-                    "`{part}` is not understood; write begin=EVENT,end=EVENT[,key=FIELD][,type=FIELD] or wait=CALL[,thread=NAME]"
+                    "`{part}` is not understood; write begin=EVENT,end=EVENT[,key=FIELD][,type=FIELD] \
+                     or wait=CALL[,thread=NAME]"
                 )));
             }
         }

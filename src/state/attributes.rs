@@ -6,8 +6,8 @@
 //! a parent always precedes its children.
 //!
 //! Ids depend on the order of making. Where a result depends on them, [`Attributes::sorted`] numbers them anew: depth
-//! first, siblings by name, numbers by value (`2` before `10`). That order is a function of the set of paths alone, and it
-//! puts what belongs together (`threads/7/...`) side by side, which is what the tree packs by.
+//! first, siblings by name, numbers by value (`2` before `10`). That order is a function of the set of paths alone, and
+//! it puts what belongs together (`threads/7/...`) side by side, which is what the tree packs by.
 //!
 //! A `/` in a name makes a level: there is no way to write a path that means two things.
 

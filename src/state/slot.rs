@@ -1,8 +1,8 @@
 //! The slot algebra: what the events of a chunk do to one slot of a state machine, without knowing its value before.
 //!
-//! In: changes of one slot in order of time, each a function of the value before: [`Change::Set`] or [`Change::If`]. Out:
-//! the intervals in which it held each value, given to a `sink` as soon as both ends are decided. ALGORITHMS.md 10.3, after
-//! the enumerative execution of Mytkowicz, limited to a short prefix.
+//! In: changes of one slot in order of time, each a function of the value before: [`Change::Set`] or [`Change::If`].
+//! Out: the intervals in which it held each value, given to a `sink` as soon as both ends are decided. ALGORITHMS.md
+//! 10.3, after the enumerative execution of Mytkowicz, limited to a short prefix.
 //!
 //! A slot that begins in the dark keeps its changes until one sets it whatever it was (the *prefix*); from there on
 //! it runs as if nothing were unknown, except that nobody knows yet since when it holds its first value: the prefix may

@@ -1,10 +1,11 @@
 //! How long an attribute was in which state during a window: exact, at a cost that does not grow with the window.
 //!
 //! In: a sealed tree whose values are state codes. Out: the time per state of any attribute in any window. For each
-//! attribute the time line is cut into cells, four of one level under one of the next; a cell holds the time per state in
-//! it, in whole nanoseconds. A window is put together from the cells inside it, of the level whose cells are at most half as
-//! wide, and from the intervals of the tree for its ragged ends and for the cells that are not stored. So drawing a
-//! time line costs pixels times lines, whatever the number of intervals (ALGORITHMS.md 8.9; what \[002\] left for later).
+//! attribute the time line is cut into cells, four of one level under one of the next; a cell holds the time per state
+//! in it, in whole nanoseconds. A window is put together from the cells inside it, of the level whose cells are at most
+//! half as wide, and from the intervals of the tree for its ragged ends and for the cells that are not stored. So
+//! drawing a time line costs pixels times lines, whatever the number of intervals (ALGORITHMS.md 8.9; what \[002\] left
+//! for later).
 //!
 //! A cell is stored where it stands for at least `WORTH` intervals; the tree answers for the others as fast. (The
 //! handbook stored cells of two; but every border between two intervals makes such a cell on every level, however
@@ -163,7 +164,8 @@ impl Summary {
         Ok(Summary { origin: span.start, levels })
     }
 
-    /// Time per state of `attribute` in `window`: exactly what its intervals in `tree`, the tree this was built of, add up to.
+    /// Time per state of `attribute` in `window`: exactly what its intervals in `tree`, the tree this was built of, add
+    /// up to.
     pub fn times(&self, tree: &Tree, attribute: AttributeId, window: Span) -> Times {
         let mut times = Times::new();
         let window = window.clip(tree.life(attribute).unwrap_or_default());

@@ -1,16 +1,16 @@
 //! Which thread an id names: the rules of thread ids, once for all machines that follow threads.
 //!
-//! In: ids as events name them, in the order of the events. Out: thread instances, numbered from 0. An instance is one life of
-//! an id; `T` is what the machine keeps of it. Cost: a hash look-up, none for the thread that runs on the CPU of the event.
-//! ALGORITHMS.md section 3.5. The rules:
+//! In: ids as events name them, in the order of the events. Out: thread instances, numbered from 0. An instance is one
+//! life of an id; `T` is what the machine keeps of it. Cost: a hash look-up, none for the thread that runs on the CPU
+//! of the event. ALGORITHMS.md section 3.5. The rules:
 //!
-//! - An id names its latest instance until that one ends. An id that was never seen names a thread that is older than the
-//!   recording; the id of an ended instance names another one, whose fork was lost ([`Holder`]).
+//! - An id names its latest instance until that one ends. An id that was never seen names a thread that is older than
+//!   the recording; the id of an ended instance names another one, whose fork was lost ([`Holder`]).
 //! - Id 0 names the idle task of the event's CPU ([`HostTid::on_cpu`]).
 //! - On a CPU the id of the running thread names that thread, even after its exit: it ends when it is switched out.
 //! - A fork makes a new instance. The one that still has the id ends there: its exit was lost ([`ThreadTable::fork`]).
-//! - A thread that runs another program, and is not the first of its process, takes over the id of the first, which ends; its
-//!   own id is free ([`ThreadTable::take_over`]).
+//! - A thread that runs another program, and is not the first of its process, takes over the id of the first, which
+//!   ends; its own id is free ([`ThreadTable::take_over`]).
 //! - The state dump fills what is unknown and replaces nothing ([`Observed`]).
 
 use crate::event::host::HostId;
@@ -138,8 +138,8 @@ impl<T: ThreadInstance> ThreadTable<T> {
         self.open(key, child)
     }
 
-    /// `thread`, which has the id `own`, runs another program and takes over the id `first` of the first thread of its process.
-    /// `end` ends that one. Nothing changes where both are the same id.
+    /// `thread`, which has the id `own`, runs another program and takes over the id `first` of the first thread of its
+    /// process. `end` ends that one. Nothing changes where both are the same id.
     pub fn take_over(&mut self, thread: ThreadId, own: HostTid, first: HostTid, end: impl FnOnce(&mut T)) {
         if own == first {
             return;

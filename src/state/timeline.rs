@@ -97,8 +97,8 @@ impl Thread {
         self.names.get(i.saturating_sub(1)).map(|(_, n)| *n)
     }
 
-    /// A thread of the kernel itself, which works for others and has no program: the idle tasks, `kthreadd` and its children. Where the
-    /// parent was not recorded its name tells, unless it did what only a program's threads do.
+    /// A thread of the kernel itself, which works for others and has no program: the idle tasks, `kthreadd` and its
+    /// children. Where the parent was not recorded its name tells, unless it did what only a program's threads do.
     pub fn is_kernel(&self, names: &Names) -> bool {
         let name = self.names.last().map(|(_, name)| names.get(*name));
         match self.ppid {
@@ -295,8 +295,8 @@ pub struct Timeline {
 }
 
 impl Timeline {
-    /// The first invariant that does not hold (`--check`): a thread's segments tile its known life without empty ones, its
-    /// calls and names are in order, and a CPU has one thread at a time.
+    /// The first invariant that does not hold (`--check`): a thread's segments tile its known life without empty ones,
+    /// its calls and names are in order, and a CPU has one thread at a time.
     pub fn check(&self) -> Option<String> {
         for (at, thread) in self.threads.iter().enumerate().filter(|(_, thread)| !thread.idle) {
             let segments = &thread.segments;

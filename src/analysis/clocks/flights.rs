@@ -1,9 +1,9 @@
 //! Packets that left one host and arrived on another.
 //!
 //! In: the network's events of all traces. Out: flights, each by the clock it left and the one it reached. A packet is
-//! known by its whole TCP header: connection, sequence number, acknowledgement, flags, length. On one host it may be seen
-//! several times (bridges, containers); what is seen again later than [`PASSAGE`] is another packet with the same header
-//! (a retransmission, a sign of life), whose own passage may not have been recorded: such headers say nothing.
+//! known by its whole TCP header: connection, sequence number, acknowledgement, flags, length. On one host it may be
+//! seen several times (bridges, containers); what is seen again later than [`PASSAGE`] is another packet with the same
+//! header (a retransmission, a sign of life), whose own passage may not have been recorded: such headers say nothing.
 //!
 //! Streams are read in pieces side by side, in no order; tables of pieces are joined by minimum and maximum, so that
 //! nothing depends on the pieces. A table that grows over [`MOST`] headers keeps those whose hash ends in one more

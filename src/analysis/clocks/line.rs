@@ -7,14 +7,14 @@
 //!
 //! For a slope, the room between the highest line above and the lowest line below is a concave function of the slope,
 //! so the slopes that are possible are found by bisection, each step a look at the hulls. Taken is the middle of them,
-//! and of the room there; where the packets do not tell the slope (it reaches [`LARGEST`]) it is the possible one that is
-//! nearest to no drift. The error is the farthest that another possible line lies away anywhere in the recording.
+//! and of the room there; where the packets do not tell the slope (it reaches [`LARGEST`]) it is the possible one that
+//! is nearest to no drift. The error is the farthest that another possible line lies away anywhere in the recording.
 //! Where no straight line is possible (a clock was stepped), it is the one that contradicts the packets least. Packets
 //! one way only: no drift, and the fastest took no time.
 //!
 //! Cost: O(n log n) for n points, O(hull) a step. Exact in 128-bit integers, which limits times to 2^60 ns from the
-//! start of the recording (and 2^62 between the clocks). After Jabbarifar's incremental convex hulls (ALGORITHMS.md 4.5); rejected: least squares,
-//! which waiting times pull.
+//! start of the recording (and 2^62 between the clocks). After Jabbarifar's incremental convex hulls (ALGORITHMS.md
+//! 4.5); rejected: least squares, which waiting times pull.
 
 use crate::base::time::{Ns, Shift, Span};
 

@@ -1,12 +1,12 @@
 //! Clocks of hosts: which straight line leads from each one's time to the first one's.
 //!
-//! In: traces of several hosts, each on its own time. Out: for each clock a [`Shift`] with the bound of its error, found
-//! from the packets between the hosts. A pass of its own over the network's events (`flights`) finds which packet
+//! In: traces of several hosts, each on its own time. Out: for each clock a [`Shift`] with the bound of its error,
+//! found from the packets between the hosts. A pass of its own over the network's events (`flights`) finds which packet
 //! left where and arrived where; [`line`] fits two clocks; here the pairs are joined: a spanning tree from the first
-//! trace's clock, best pairs first, along which lines are composed and errors add up. Traces of one clock uuid share
-//! a clock and need no fit; a clock that shares no packet with the others is left as recorded, with an unknown error.
-//! A user-space trace on another clock than the only kernel trace of its host is tied to that by where its events ran (`users`).
-//! Loopback packets say nothing. Cost: one reading of the traces that hold network events, and only where
+//! trace's clock, best pairs first, along which lines are composed and errors add up. Traces of one clock uuid share a
+//! clock and need no fit; a clock that shares no packet with the others is left as recorded, with an unknown error. A
+//! user-space trace on another clock than the only kernel trace of its host is tied to that by where its events ran
+//! (`users`). Loopback packets say nothing. Cost: one reading of the traces that hold network events, and only where
 //! there are two clocks whose hosts may have talked. ALGORITHMS.md section 4.5.
 
 mod flights;

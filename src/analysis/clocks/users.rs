@@ -1,11 +1,12 @@
 //! The clock of a user-space trace on that of its host's kernel, by where its events ran.
 //!
-//! In: a user-space trace that shares no clock with the one kernel trace of its host, and what that kernel says of who ran where.
-//! Out: the offset, with its bound. A user-space event of a thread can only have happened while that thread had the event's
-//! CPU, outside its system calls. So every event allows some offsets and forbids the others. Those that most events allow, or nearly
-//! as many, may all be the truth: often stretches of time a few microseconds apart, because a thread makes calls in between. One in
-//! the middle of them is taken, and how far the others reach from it is the bound: small where threads run irregularly, periods long
-//! where they run like a clock. Where fewer than [`AGREE`] in a hundred of the events allow any, nothing is fitted.
+//! In: a user-space trace that shares no clock with the one kernel trace of its host, and what that kernel says of who
+//! ran where. Out: the offset, with its bound. A user-space event of a thread can only have happened while that thread
+//! had the event's CPU, outside its system calls. So every event allows some offsets and forbids the others. Those that
+//! most events allow, or nearly as many, may all be the truth: often stretches of time a few microseconds apart,
+//! because a thread makes calls in between. One in the middle of them is taken, and how far the others reach from it is
+//! the bound: small where threads run irregularly, periods long where they run like a clock. Where fewer than [`AGREE`]
+//! in a hundred of the events allow any, nothing is fitted.
 //!
 //! The two clocks count on one machine: no drift is looked for. Cost: a kernel pass of its own over the host's kernel
 //! trace, and a sort of at most [`MOST`] stretches. ALGORITHMS.md section 4.5.
@@ -119,8 +120,8 @@ fn sample(trace: &Trace) -> Vec<(Ns, u16, i32)> {
     found
 }
 
-/// By event the offsets that it allows, half-open and apart. One that most events allow, amid all that nearly as many do; `None` where
-/// they are too few or do not agree.
+/// By event the offsets that it allows, half-open and apart. One that most events allow, amid all that nearly as many
+/// do; `None` where they are too few or do not agree.
 fn most_allowed(events: &[Vec<(Ns, Ns)>]) -> Option<Fitted> {
     let mut changes: Vec<(Ns, i32)> = Vec::new();
     events.iter().flatten().for_each(|(from, to)| changes.extend([(*from, 1), (*to, -1)]));

@@ -1,8 +1,9 @@
-//! Joining the machine of the next chunk: the threads of its carried-in state are found by their ids, the first changes of their
-//! slots are applied to the values at hand, and what was deferred goes to the threads that ran.
+//! Joining the machine of the next chunk: the threads of its carried-in state are found by their ids, the first changes
+//! of their slots are applied to the values at hand, and what was deferred goes to the threads that ran.
 //!
-//! Where a contradiction at the cut takes the order of changes away, [`UsageMachine::fits`] is false, and the engine runs the
-//! chunk again from the machine before it. Cost: the threads and CPUs that the chunk met. ALGORITHMS.md 10.3 and 10.4.
+//! Where a contradiction at the cut takes the order of changes away, [`UsageMachine::fits`] is false, and the engine
+//! runs the chunk again from the machine before it. Cost: the threads and CPUs that the chunk met. ALGORITHMS.md 10.3
+//! and 10.4.
 
 use super::machine::{Deferred, Runs, Seen, UsageCpu, UsageMachine};
 use super::thread::{HostCpu, UsageThread};
@@ -45,7 +46,8 @@ impl CarriedIn {
 }
 
 impl UsageMachine {
-    /// True when [`UsageMachine::append`] gives exactly what stepping through the events of the next chunk from here would.
+    /// True when [`UsageMachine::append`] gives exactly what stepping through the events of the next chunk from here
+    /// would.
     pub fn fits(&self, next: &UsageMachine) -> bool {
         let carried_in = CarriedIn::find(&self.threads, &next.threads);
         self.changes_each_once(next, &carried_in)

@@ -1,15 +1,16 @@
-//! The machine of `stats cpu` and `stats io`: which thread runs on each CPU, and what the system calls of each thread move.
+//! The machine of `stats cpu` and `stats io`: which thread runs on each CPU, and what the system calls of each thread
+//! move.
 //!
-//! In: the typed events of a chunk (switches, forks, system calls ...). Out: a [`UsageMachine`]. Which thread an id names is
-//! decided by the rules of `state/threads.rs`, as in the kernel machine. The same steps run in two ways: from the beginning of
-//! the recording, or from the beginning of a chunk whose carried-in state is unknown. In a chunk:
+//! In: the typed events of a chunk (switches, forks, system calls ...). Out: a [`UsageMachine`]. Which thread an id
+//! names is decided by the rules of `state/threads.rs`, as in the kernel machine. The same steps run in two ways: from
+//! the beginning of the recording, or from the beginning of a chunk whose carried-in state is unknown. In a chunk:
 //!
 //! - a thread that is met by its id may be one of the carried-in state ([`UsageThread::carried_in`]);
 //! - where it runs is a slot whose first changes depend on the carried-in value (`state/slot.rs`);
 //! - what happens to the running thread of a CPU, while none is known to run there, is kept in [`UsageCpu::deferred`].
 //!
-//! `join` appends the machine of the next chunk. Contradictions (a switch away from a thread that did not run there) are
-//! believed and counted, as by the kernel machine. ALGORITHMS.md 10.3 and 10.4.
+//! `join` appends the machine of the next chunk. Contradictions (a switch away from a thread that did not run there)
+//! are believed and counted, as by the kernel machine. ALGORITHMS.md 10.3 and 10.4.
 
 use super::calls::{CallKind, CallStep};
 use super::thread::{HostCpu, UsageThread};

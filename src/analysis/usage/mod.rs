@@ -1,8 +1,8 @@
 //! Who used the CPUs, and who read and wrote how much: `stats cpu` and `stats io`.
 //!
 //! In: traces. Out: sums per CPU, thread and process. An [`Analysis`] of its own beside the kernel pass: it decodes the
-//! switches, or the system calls that move bytes, and steps through them on the workers (`machine`); what is left for the
-//! merge are the threads and CPUs that a chunk met. Linear; integers only; the parts add up to the whole (a CPU's
+//! switches, or the system calls that move bytes, and steps through them on the workers (`machine`); what is left for
+//! the merge are the threads and CPUs that a chunk met. Linear; integers only; the parts add up to the whole (a CPU's
 //! active time is the sum of its threads' runs on it). ALGORITHMS.md 10.4.
 
 mod calls;
@@ -244,8 +244,8 @@ impl Usage {
         list
     }
 
-    /// The first thing that does not add up (`--check`): no CPU is used for longer than the recording lasts, and what the
-    /// threads used is what the CPUs gave.
+    /// The first thing that does not add up (`--check`): no CPU is used for longer than the recording lasts, and what
+    /// the threads used is what the CPUs gave.
     pub fn check(&self) -> Option<String> {
         let cpus = self.cpus();
         let lasts = self.0.duration();

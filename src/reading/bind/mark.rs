@@ -1,7 +1,7 @@
 //! Marks: what an event says as a begin or an end of executions.
 //!
-//! In: the delimiters of tasks that a class is one of, and the values of its records. Out: a [`MarkBody`] per record that
-//! meets the delimiter's conditions, with its key, its type and all numbers of its payload.
+//! In: the delimiters of tasks that a class is one of, and the values of its records. Out: a [`MarkBody`] per record
+//! that meets the delimiter's conditions, with its key, its type and all numbers of its payload.
 
 use super::read::Values;
 use super::{NOWHERE, Paths, Slot};

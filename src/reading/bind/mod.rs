@@ -5,9 +5,9 @@
 //! jump, some copies, and the interning of what is long; nothing is looked up by name. Rules:
 //!
 //! - `sched_waking` is believed, `sched_wakeup` only in traces that do not declare the former (ALGORITHMS.md 2.3).
-//! - An event that is recorded in several channels of a host's traces is followed in one: a channel that lost nothing goes before
-//!   one that did, then the one that declares most of what we ask for (`follow`). Its twin gives its call stacks, if it has
-//!   them and the followed one has not; of who runs it says nothing.
+//! - An event that is recorded in several channels of a host's traces is followed in one: a channel that lost nothing
+//!   goes before one that did, then the one that declares most of what we ask for (`follow`). Its twin gives its call
+//!   stacks, if it has them and the followed one has not; of who runs it says nothing.
 //! - The thread of a switch is the one that leaves: its stack is that thread's.
 //! - The context of an interrupt's own events is not decoded: it names whoever was interrupted, which the switches
 //!   tell already, and such events are half of a recording.
@@ -331,8 +331,8 @@ impl Binding {
     }
 }
 
-/// For each event name its stream class that is followed: one that lost nothing before one that did, then the one that declares
-/// most of what we ask for.
+/// For each event name its stream class that is followed: one that lost nothing before one that did, then the one that
+/// declares most of what we ask for.
 fn follow<'t>(trace: &'t Trace, meaning: &impl Fn(&str) -> Option<Meaning>) -> HashMap<&'t str, u32> {
     let mut declares: HashMap<u32, usize> = HashMap::default();
     let wanted = || trace.classes().iter().filter(|c| meaning(c.known()).is_some());

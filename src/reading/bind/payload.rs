@@ -1,7 +1,7 @@
 //! What a record says happened, from the fields of its class.
 //!
-//! In: the values of a record, by the positions that `classes.rs` gives the fields of each shape. Out: a [`Kind`], its texts and bodies in
-//! the batch. A field that is absent is 0, or its event is none.
+//! In: the values of a record, by the positions that `classes.rs` gives the fields of each shape. Out: a [`Kind`], its
+//! texts and bodies in the batch. A field that is absent is 0, or its event is none.
 
 use super::read::{Values, stack};
 use super::recent::Recent;

@@ -1,8 +1,8 @@
 //! Records to events, as their class is bound.
 //!
 //! In: the values of a record. Out: its events, in their batch: stacks, counters and marks first, then what happened
-//! (`payload`). A field that the class does not have is an absent value. Cost: the fields of the event; a context is interned
-//! where it changes.
+//! (`payload`). A field that the class does not have is an absent value. Cost: the fields of the event; a context is
+//! interned where it changes.
 
 use super::payload::Payload;
 use super::recent::Recent;

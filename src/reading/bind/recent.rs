@@ -1,9 +1,9 @@
 //! What the records of a stream repeat: names and contexts of the few threads that take turns on a CPU.
 //!
 //! In: a name or a context with the id of its thread. Out: its id in the batch, without a look-up in the batch's tables
-//! where the same was seen a moment ago. The thread's id chooses the entry; what stands there counts only where all of it is
-//! equal, so the result is that of the tables. A switch names two threads that a context names too: without this, three
-//! of four look-ups find what the last one found. Cost: one comparison, of 16 bytes as a rule.
+//! where the same was seen a moment ago. The thread's id chooses the entry; what stands there counts only where all of
+//! it is equal, so the result is that of the tables. A switch names two threads that a context names too: without this,
+//! three of four look-ups find what the last one found. Cost: one comparison, of 16 bytes as a rule.
 
 use crate::event::kind::{TextId, ThreadContextId};
 use crate::reading::batch::{Batch, ThreadContext};

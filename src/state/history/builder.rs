@@ -2,8 +2,8 @@
 //!
 //! In: attributes, texts and runs of one chunk after another. Each chunk has a builder of its own, with its own ids;
 //! [`HistoryBuilder::append`] joins a later chunk's to it. Out: a [`History`] that depends on what was said of which
-//! path, and not on the order in which paths, texts or intervals appeared: [`HistoryBuilder::seal`] numbers attributes by
-//! path and texts by content.
+//! path, and not on the order in which paths, texts or intervals appeared: [`HistoryBuilder::seal`] numbers attributes
+//! by path and texts by content.
 //!
 //! Joining costs the names of the later chunk, not its intervals: a run keeps a note of how its ids are to be
 //! read, and is rewritten once, in parallel, when the history is sealed.

@@ -1,15 +1,16 @@
-//! The bulk build: unsorted runs of intervals into an R-SHT, on all workers, the same tree whatever the order of the runs.
+//! The bulk build: unsorted runs of intervals into an R-SHT, on all workers, the same tree whatever the order of the
+//! runs.
 //!
 //! The parallel analysis gives intervals chunk by chunk, sorted by nothing; the tree of the thesis wants them by end.
 //! This is what lies between (ALGORITHMS.md 8.6): a sort-tile packing in two dimensions, time first, attribute second.
 //!
 //! 1. *Bands.* Intervals are put apart by duration: band *b* begins at `D * 4^b`, where `D` is the mean time span of an
 //!    R-tree. A long interval never widens the bounds of a leaf of short ones.
-//! 2. *Slabs.* Each band, in order of end, is cut into slabs of `Shape::slab` intervals. The cuts are exact positions in
-//!    the total order (end, attribute, start, value) over all runs, found by counting (`cuts.rs`): nothing is
-//!    sorted or merged, and only what ends near a cut is compared.
-//! 3. *Leaves.* Each slab is sorted by attribute and start and cut into leaves of [`Shape::node`]; these are the leaves of one
-//!    R-tree. Workers take parts of about `PART` intervals, whole slabs each.
+//! 2. *Slabs.* Each band, in order of end, is cut into slabs of `Shape::slab` intervals. The cuts are exact
+//!    positions in the total order (end, attribute, start, value) over all runs, found by counting (`cuts.rs`): nothing
+//!    is sorted or merged, and only what ends near a cut is compared.
+//! 3. *Leaves.* Each slab is sorted by attribute and start and cut into leaves of [`Shape::node`]; these are the
+//!    leaves of one R-tree. Workers take parts of about `PART` intervals, whole slabs each.
 //! 4. *Roof.* The roots of the R-trees stand in order of band and start and are grouped up to the root. (Band first: an
 //!    R-tree of long intervals among those of short ones would widen each group that it falls into.)
 //!
@@ -39,8 +40,8 @@ pub enum BuildError {
     TooMany(usize),
 }
 
-/// Intervals one worker takes at a time, unless a slab has more: small enough to stay in its cache, large enough that the
-/// cuts between them cost nothing.
+/// Intervals one worker takes at a time, unless a slab has more: small enough to stay in its cache, large enough that
+/// the cuts between them cost nothing.
 const PART: usize = 1 << 13;
 
 /// Intervals that are worth waking another worker for.

@@ -1,14 +1,14 @@
 //! Cutting intervals into parts that follow each other in time, without sorting them.
 //!
-//! In: unsorted runs of intervals of one band. Out: parts of exactly `size` intervals in the total order (end, attribute,
-//! start, value) over all runs. Ends of a sample of the intervals, the splitters, divide time into *buckets* that hold
-//! about as many each. The sums over all runs tell in which bucket a cut falls: only such a bucket is looked at interval by
-//! interval, and only as far as selecting needs. All other buckets go whole to one part, as a stretch of each run, in
-//! which the intervals stand as they stood. What the parts are does not depend on where the splitters lie.
+//! In: unsorted runs of intervals of one band. Out: parts of exactly `size` intervals in the total order (end,
+//! attribute, start, value) over all runs. Ends of a sample of the intervals, the splitters, divide time into *buckets*
+//! that hold about as many each. The sums over all runs tell in which bucket a cut falls: only such a bucket is looked
+//! at interval by interval, and only as far as selecting needs. All other buckets go whole to one part, as a stretch of
+//! each run, in which the intervals stand as they stood. What the parts are does not depend on where the splitters lie.
 //!
-//! Cost: the logarithm of the number of buckets per interval, one comparison per interval where a run is in order of end
-//! already; selecting costs a small part of that, for there are [`PER_PART`] buckets in a part. Many intervals that end at
-//! the same instant share a bucket, however many splitters there are: selecting is linear.
+//! Cost: the logarithm of the number of buckets per interval, one comparison per interval where a run is in order of
+//! end already; selecting costs a small part of that, for there are [`PER_PART`] buckets in a part. Many intervals that
+//! end at the same instant share a bucket, however many splitters there are: selecting is linear.
 
 use super::bulk::map;
 use super::interval::{Packed, Run, StateValue};
@@ -26,8 +26,8 @@ const MOST: usize = 1 << 14;
 /// Ends looked at for each bucket.
 const SAMPLES: usize = 4;
 
-/// Ends, ascending, that divide all ends into buckets of about the same size: bucket *k* holds what ends before splitter
-/// *k*, but not before splitter *k* - 1.
+/// Ends, ascending, that divide all ends into buckets of about the same size: bucket *k* holds what ends before
+/// splitter *k*, but not before splitter *k* - 1.
 pub(super) struct Splitters(Vec<Ns>);
 
 impl Splitters {
@@ -298,7 +298,10 @@ mod tests {
         }
 
         #[test]
-        fn splitting_puts_the_smaller_before_each_cut(mut runs in runs(), cuts in prop::collection::vec(0..300usize, 0..9)) {
+        fn splitting_puts_the_smaller_before_each_cut(
+            mut runs in runs(),
+            cuts in prop::collection::vec(0..300usize, 0..9),
+        ) {
             let Run { mut items, aside, .. } = runs.remove(0);
             let mut cuts: Vec<usize> = cuts.into_iter().filter(|cut| *cut <= items.len()).collect();
             cuts.sort_unstable();

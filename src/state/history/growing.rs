@@ -1,14 +1,14 @@
 //! The incremental build: an R-SHT of a trace that is still growing.
 //!
-//! In: intervals as they close, by increasing end (another order costs tightness, nothing else). Out: a [`Tree`] of all so
-//! far, whenever one is wanted. Each band of duration collects intervals until they fill an R-tree; it is
-//! packed as the bulk build packs a slab and not touched again. A snapshot shares the packed columns with the
-//! growing tree: it costs the number of nodes and the packing of what is still being collected.
+//! In: intervals as they close, by increasing end (another order costs tightness, nothing else). Out: a [`Tree`] of all
+//! so far, whenever one is wanted. Each band of duration collects intervals until they fill an R-tree; it is packed as
+//! the bulk build packs a slab and not touched again. A snapshot shares the packed columns with the growing tree: it
+//! costs the number of nodes and the packing of what is still being collected.
 //!
-//! Neither the number of attributes nor the mean time span of an R-tree is known before the end. Both are
-//! estimated anew from what has come whenever an R-tree is finished; R-trees never get smaller (ALGORITHMS.md 8.4, 8.5).
-//! \[002\] keeps one open branch instead and lifts long intervals into its inner nodes; those nodes then
-//! span much time and are read by every query in it. With bands they lie in R-trees of their own.
+//! Neither the number of attributes nor the mean time span of an R-tree is known before the end. Both are estimated
+//! anew from what has come whenever an R-tree is finished; R-trees never get smaller (ALGORITHMS.md 8.4, 8.5). \[002\]
+//! keeps one open branch instead and lifts long intervals into its inner nodes; those nodes then span much time and are
+//! read by every query in it. With bands they lie in R-trees of their own.
 
 use super::bulk::{BANDS, Bands, BuildError, leaves, mean_span};
 use super::interval::{Run, StateValue};

@@ -1,11 +1,11 @@
 //! Lines for people: what one attribute, or every attribute that a pattern means, was at, when or over.
 //!
-//! In: a pattern (`threads/*/state`) and a [`Time`]. Out: one [`HistoryLine`] per attribute, its spans in order of time. Unlike a
-//! search of the tree, a line also says where nothing is known, and from when to when. All attributes of a pattern
-//! are found by one search, which reads each node once; the gaps cost two small searches each. Points of a span are
-//! cells: of states, the one that held longest in the cell, by the history's summary, at a cost that does not grow with the
-//! intervals; of other values, what held at its start. The longest come out of a segment store, which sorts no more of
-//! them than are asked for.
+//! In: a pattern (`threads/*/state`) and a [`Time`]. Out: one [`HistoryLine`] per attribute, its spans in order of
+//! time. Unlike a search of the tree, a line also says where nothing is known, and from when to when. All attributes of
+//! a pattern are found by one search, which reads each node once; the gaps cost two small searches each. Points of a
+//! span are cells: of states, the one that held longest in the cell, by the history's summary, at a cost that does not
+//! grow with the intervals; of other values, what held at its start. The longest come out of a segment store, which
+//! sorts no more of them than are asked for.
 
 use super::History;
 use super::interval::{Interval, StateValue};

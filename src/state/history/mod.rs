@@ -5,11 +5,11 @@
 //!  Run, Run, Run ...       ->      HistoryBuilder::seal    ->    History: attributes + texts + Tree
 //!  (unsorted intervals)            (bulk build, parallel)        (single, full, 2D queries; lines for people)
 //! ```
-//! The thesis of L. Prieur-Drevon (\[002\] in ALGORITHMS.md) found that histories with many attributes need a tree that is
-//! packed by time above and by attribute below, the R-SHT, and built it serially, from intervals sorted by end, into a
-//! file. The thesis of F. Reumont-Locke (\[004\]) got intervals from chunks in parallel, and had no tree for them.
-//! This is both: the R-SHT in memory, built on all workers from unsorted runs, the same bytes for any number of
-//! workers and any order of the runs.
+//! The thesis of L. Prieur-Drevon (\[002\] in ALGORITHMS.md) found that histories with many attributes need a tree that
+//! is packed by time above and by attribute below, the R-SHT, and built it serially, from intervals sorted by end, into
+//! a file. The thesis of F. Reumont-Locke (\[004\]) got intervals from chunks in parallel, and had no tree for them.
+//! This is both: the R-SHT in memory, built on all workers from unsorted runs, the same bytes for any number of workers
+//! and any order of the runs.
 //!
 //! - [`interval`]: intervals, values, and the runs that the machines write
 //! - [`columns`]: the intervals of one node in 12 to 14 bytes each

@@ -1,6 +1,7 @@
 //! The history of a kernel recording: every thread and CPU as lines that can be asked for.
 //!
-//! In: a sealed [`Timeline`]. Out: a [`History`] with these attributes (below `hosts/NAME/` where there are several hosts):
+//! In: a sealed [`Timeline`]. Out: a [`History`] with these attributes (below `hosts/NAME/` where there are several
+//! hosts):
 //!
 //! | path | value |
 //! |---|---|
@@ -12,8 +13,9 @@
 //!
 //! Threads that had the same tid one after the other share their lines. Traces contradict themselves: where two things
 //! are said of one instant, what began later holds, so lines never overlap. Neighbours of equal value become one
-//! interval. Cost: linear in segments, calls and switches, in parallel by stretches of lines of about equal weight. Attributes
-//! and texts are numbered at once in the order in which the sealed history has them, so that nothing is numbered anew.
+//! interval. Cost: linear in segments, calls and switches, in parallel by stretches of lines of about equal weight.
+//! Attributes and texts are numbered at once in the order in which the sealed history has them, so that nothing is
+//! numbered anew.
 
 use super::History;
 use super::builder::{HistoryBuilder, canonical};
@@ -211,7 +213,8 @@ impl Lines<'_> {
 /// Write one line. Of two that overlap the later cuts the earlier off; neighbours of equal value become one.
 fn hold(run: &mut Run, attribute: AttributeId, said: impl Iterator<Item = (Span, Option<StateValue>)> + Clone) {
     let said = said.filter(|(span, _)| !span.is_empty());
-    // One thread tells its story in order. Only several of one tid, or a recording that contradicts itself, need sorting.
+    // One thread tells its story in order. Only several of one tid, or a recording that contradicts itself, need
+    // sorting.
     if said.clone().is_sorted_by_key(|(span, _)| span.start) {
         join(run, attribute, said);
     } else {

@@ -6,8 +6,8 @@
 //! iterator (or cancelling it) ends the work. Intervals come node by node: in no order of time.
 //!
 //! Cost: single, about two nodes per level and band; all attributes, the nodes that the instant lies in; a search over
-//! *k* attributes and *t* instants, at most every node once and at most *k t* single queries. ALGORITHMS.md 8.7; \[002\]
-//! 4.6.4 returned a map of everything and 6.1 regretted it.
+//! *k* attributes and *t* instants, at most every node once and at most *k t* single queries. ALGORITHMS.md 8.7;
+//! \[002\] 4.6.4 returned a map of everything and 6.1 regretted it.
 
 use super::columns::Bounds;
 use super::interval::Interval;

@@ -190,8 +190,8 @@ impl Packing {
         packing.seal(root, shape, ctx)
     }
 
-    /// Nodes above `nodes`, `fanout` under each, up to one. `None` above nothing. Low nodes side by side are joined until
-    /// they are as high as the others, so that a few small R-trees do not make the whole tree higher.
+    /// Nodes above `nodes`, `fanout` under each, up to one. `None` above nothing. Low nodes side by side are joined
+    /// until they are as high as the others, so that a few small R-trees do not make the whole tree higher.
     pub fn above(&mut self, nodes: Vec<u32>, fanout: usize) -> Option<u32> {
         let level = |id: u32| self.drafts.get(id as usize).map_or(0, |draft| draft.level);
         let mut nodes: Vec<(u32, u32)> = nodes.into_iter().map(|id| (level(id), id)).collect();

@@ -1,11 +1,11 @@
 //! System calls: from entry to exit, and what a call's result tells of the waits inside it.
 //!
-//! Exits and entries get lost: a call whose exit is missing ends where events were lost at the latest, one whose entry is
-//! missing begins there at the earliest (`losses`). Where no loss is told, one whose entry is missing began where the thread
-//! first waited since its last call.
+//! Exits and entries get lost: a call whose exit is missing ends where events were lost at the latest, one whose entry
+//! is missing begins there at the earliest (`losses`). Where no loss is told, one whose entry is missing began where
+//! the thread first waited since its last call.
 //!
-//! A call that returned a time-out knows what ended its last wait, whoever ran on the CPU when the timer's interrupt came,
-//! and whether that interrupt was recorded or not ([`timed_out`]). ALGORITHMS.md sections 3.4 and 4.4.
+//! A call that returned a time-out knows what ended its last wait, whoever ran on the CPU when the timer's interrupt
+//! came, and whether that interrupt was recorded or not ([`timed_out`]). ALGORITHMS.md sections 3.4 and 4.4.
 
 use super::life::Life;
 use super::machine::Machine;
@@ -71,8 +71,8 @@ impl Machine {
         life.called = true;
     }
 
-    /// The exit of the call before was not recorded, or it is one that never returns here (`rt_sigreturn`): it lasted until
-    /// now, or until events were lost.
+    /// The exit of the call before was not recorded, or it is one that never returns here (`rt_sigreturn`): it lasted
+    /// until now, or until events were lost.
     fn end_unseen(&mut self, thread: ThreadId, t: Ns) {
         let life = &mut self.threads[thread];
         if let Some((start, _)) = life.call {
@@ -111,8 +111,8 @@ impl Machine {
         life.called = true;
     }
 
-    /// A thread is in a call whose entry was not recorded, since `start` where that can be said. Whom it woke since its last call, it
-    /// woke in this one.
+    /// A thread is in a call whose entry was not recorded, since `start` where that can be said. Whom it woke since its
+    /// last call, it woke in this one.
     fn begin_unseen(&mut self, thread: ThreadId, start: Option<Ns>, name: NameId) {
         let life = &mut self.threads[thread];
         life.call = start.map(|start| (start, name));
@@ -128,8 +128,8 @@ impl Machine {
         }
     }
 
-    /// The open call of a thread returns: where that was because its time was over, its last wait was for a timer. A call that
-    /// does nothing but sleep slept even where the switches are missing.
+    /// The open call of a thread returns: where that was because its time was over, its last wait was for a timer. A
+    /// call that does nothing but sleep slept even where the switches are missing.
     fn blame_timer(&mut self, thread: ThreadId, ret: i64) {
         let life = &mut self.threads[thread];
         let Some((start, name)) = life.call else { return };

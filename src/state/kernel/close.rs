@@ -61,12 +61,13 @@ impl Machine {
         (out, self.notices)
     }
 
-    /// How far the switches of each host agree. What follows a switch to a thread that the recording never follows contradicts nothing:
-    /// a tracker left that thread's events out, and all of its switches. Where that is what most gaps come from, nobody saw such a
-    /// thread get a CPU either.
+    /// How far the switches of each host agree. What follows a switch to a thread that the recording never follows
+    /// contradicts nothing: a tracker left that thread's events out, and all of its switches. Where that is what most
+    /// gaps come from, nobody saw such a thread get a CPU either.
     ///
-    /// On some virtual machines one CPU's idle task is never traced leaving it, others are: then what follows contradicts nothing either.
-    /// Switches are missing there, each from the idle task to a thread of which it is unknown since when it ran.
+    /// On some virtual machines one CPU's idle task is never traced leaving it, others are: then what follows
+    /// contradicts nothing either. Switches are missing there, each from the idle task to a thread of which it is
+    /// unknown since when it ran.
     fn judge(&mut self) {
         let leave: BTreeSet<HostId> = self.cpus.iter().filter(|cpu| cpu.idle_leaves).map(|cpu| cpu.host).collect();
         for cpu in &self.cpus {
@@ -110,8 +111,9 @@ impl Machine {
         }
     }
 
-    /// Hosts of which no switch was recorded: what ran and what waited there is not known, but where the thread of every event
-    /// on a CPU was the same one and outside system calls: it did not wait there, and nobody else was seen to have the CPU.
+    /// Hosts of which no switch was recorded: what ran and what waited there is not known, but where the thread of
+    /// every event on a CPU was the same one and outside system calls: it did not wait there, and nobody else was seen
+    /// to have the CPU.
     fn unschedule(&mut self, end: Ns) {
         let hosts = self.out.quality.iter().map(|quality| quality.switches > 0);
         let scheduled: Vec<bool> = hosts.collect();
@@ -140,8 +142,8 @@ impl Machine {
     }
 }
 
-/// The segments of a thread of which only events say that it ran: running outside calls where it was the only one seen, else unknown. Of an
-/// interrupt they say whom it interrupted, whatever that was doing.
+/// The segments of a thread of which only events say that it ran: running outside calls where it was the only one seen,
+/// else unknown. Of an interrupt they say whom it interrupted, whatever that was doing.
 fn witnessed(thread: &Thread, reason: NameId) -> Vec<Segment> {
     let mut segments: Vec<Segment> = Vec::new();
     let mut put = |start: Ns, end: Ns, runs: Option<Segment>| {

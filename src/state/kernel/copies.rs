@@ -1,14 +1,15 @@
 //! The same user-space events, delivered by two sessions at once.
 //!
-//! A tracepoint calls the probes of all sessions one after the other, on the thread that came by: each writes the event with a
-//! time of its own. So the events of a thread alternate between the sessions' traces, and of what is equal in content each trace
-//! delivers one. An event is a copy where another trace delivered an equal one of the same thread before, which this trace has
-//! not delivered yet; of several the last one, because what one session lost or was not asked for the other may have. Whatever the
-//! session that comes first, each event is followed once. Without the kernel's events two threads in two containers may have the same ids: there
-//! a copy must also come from the same CPU at nearly the same time.
+//! A tracepoint calls the probes of all sessions one after the other, on the thread that came by: each writes the event
+//! with a time of its own. So the events of a thread alternate between the sessions' traces, and of what is equal in
+//! content each trace delivers one. An event is a copy where another trace delivered an equal one of the same thread
+//! before, which this trace has not delivered yet; of several the last one, because what one session lost or was not
+//! asked for the other may have. Whatever the session that comes first, each event is followed once. Without the
+//! kernel's events two threads in two containers may have the same ids: there a copy must also come from the same CPU
+//! at nearly the same time.
 //!
-//! Only traces that can hold copies are looked at (same host, overlapping in time, with kinds of events in common). Cost: a hash of the
-//! event's content, and a search among the last [`KEPT`] events of its thread.
+//! Only traces that can hold copies are looked at (same host, overlapping in time, with kinds of events in common).
+//! Cost: a hash of the event's content, and a search among the last [`KEPT`] events of its thread.
 
 use super::machine::{Machine, Renumber};
 use crate::base::notice::Notice;
@@ -135,7 +136,8 @@ mod tests {
     use crate::event::kind::LossSource;
     use crate::event::kind::ThreadContextId;
 
-    /// Letters are events of one thread, small ones of the first session, large ones of the second; gives those that are followed.
+    /// Letters are events of one thread, small ones of the first session, large ones of the second; gives those that
+    /// are followed.
     fn followed(story: &str, exact: bool, apart: Ns) -> String {
         let mut copies = Copies::default();
         let event = |at: usize, letter: char| Event {

@@ -5,9 +5,10 @@
 //! nest in it ([`may_nest`]), or where the thread goes on; it lasted until the last event that was recorded in it. The
 //! depth is bounded, because damaged recordings may only ever enter.
 //!
-//! A soft interrupt that the running thread raised itself, outside any interrupt, runs inline, as part of its own system
-//! call (sending over the loopback device delivers the packet there and then): it is a context, so that wake-ups in it
-//! are told right, but it interrupts nobody. Recordings without `irq_softirq_raise` cannot tell: there all interrupt.
+//! A soft interrupt that the running thread raised itself, outside any interrupt, runs inline, as part of its own
+//! system call (sending over the loopback device delivers the packet there and then): it is a context, so that wake-ups
+//! in it are told right, but it interrupts nobody. Recordings without `irq_softirq_raise` cannot tell: there all
+//! interrupt.
 
 use crate::base::names::NameId;
 use crate::base::time::{Ns, Span};
@@ -174,7 +175,8 @@ impl Cpu {
         seen
     }
 
-    /// The thread itself goes on: whatever context was open is over. When its interruption ended whose end was not recorded.
+    /// The thread itself goes on: whatever context was open is over. When its interruption ended whose end was not
+    /// recorded.
     pub fn go_on(&mut self) -> Option<Ns> {
         if self.contexts.is_empty() {
             return None;
@@ -207,8 +209,8 @@ fn bit(soft_irq: SoftIrq) -> u32 {
 }
 
 /// True where one context can begin while another lasts. Handlers of interrupts run with interrupts off (since Linux
-/// 2.6.35): only that of an interrupt controller calls those of other lines. Soft interrupts run one after the other, on the way
-/// out of a hard one or outside.
+/// 2.6.35): only that of an interrupt controller calls those of other lines. Soft interrupts run one after the other,
+/// on the way out of a hard one or outside.
 fn may_nest(outer: Context, inner: Context) -> bool {
     use Context::{Irq, SoftIrq, Timer, Vector};
     match (outer, inner) {

@@ -5,8 +5,9 @@
 //! function of its address and all inside it (their exits were lost); one of no open function began before the
 //! recording. Cost: an entry hashes the stack. Depth and the addresses of all stacks together are bounded.
 //!
-//! Without a kernel trace, pairs of a program's own events (`app:parse_begin`, `app:parse_end`) tell it too: they are entries and exits of what
-//! is called like the pair. A pair with a key that ends on another thread is left on the one where it began. ALGORITHMS.md section 5.1.
+//! Without a kernel trace, pairs of a program's own events (`app:parse_begin`, `app:parse_end`) tell it too: they are
+//! entries and exits of what is called like the pair. A pair with a key that ends on another thread is left on the one
+//! where it began. ALGORITHMS.md section 5.1.
 
 use super::machine::Machine;
 use crate::base::names::NameId;

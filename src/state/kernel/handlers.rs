@@ -1,4 +1,5 @@
-//! The tables of interrupt handlers and kernel workers, read once: the user's own before the built-in (`handlers.toml`).
+//! The tables of interrupt handlers and kernel workers, read once: the user's own before the built-in
+//! (`handlers.toml`).
 
 use crate::state::timeline::SegmentKind;
 use serde::Deserialize;

@@ -16,7 +16,8 @@ impl Machine {
     /// The label of a wait that ends by a wake-up at `t` on CPU `c`.
     pub(super) fn label(&mut self, c: usize, t: Ns, woken: ThreadId, source: WakeSource) -> Label {
         let cpu = &self.cpus[c];
-        // What a thread that sends raises itself delivers what it sends over the loopback device, packets recorded or not.
+        // What a thread that sends raises itself delivers what it sends over the loopback device, packets recorded or
+        // not.
         let own = || cpu.thread.filter(|_| cpu.is_own() && cpu.delivery().is_none() && self.sends(c)).map(|by| (by, t));
         let sender = cpu.delivery().and_then(|d| d.sender).or_else(own);
         let Some((context, name)) = cpu.context() else {
@@ -62,7 +63,8 @@ impl Machine {
         kind
     }
 
-    /// A wait of `woken` was ended at `t` by a packet: where its sender is not known, it may turn up, with several hosts.
+    /// A wait of `woken` was ended at `t` by a packet: where its sender is not known, it may turn up, with several
+    /// hosts.
     pub(super) fn expect_sender(&mut self, c: usize, t: Ns, woken: ThreadId) {
         let cpu = &self.cpus[c];
         let segments = &self.threads[woken].thread.segments;
@@ -87,8 +89,9 @@ impl Machine {
     }
 
     /// Outside any recorded interrupt: whoever runs is the waker, if it can be. A thread wakes others in system calls
-    /// only, an idle CPU nobody; else it was an interrupt that was not recorded, which says nothing but that a request to the
-    /// disk completed in it. Where only the end of a wake-up is recorded, a thread on another CPU may have begun it.
+    /// only, an idle CPU nobody; else it was an interrupt that was not recorded, which says nothing but that a request
+    /// to the disk completed in it. Where only the end of a wake-up is recorded, a thread on another CPU may have begun
+    /// it.
     fn woken_by(&self, c: usize, t: Ns, woken: ThreadId, source: WakeSource) -> Label {
         let cpu = &self.cpus[c];
         let unknown = |reason| Label { qualifier: Some(reason), ..Label::of(SegmentKind::Blocked) };

@@ -221,8 +221,8 @@ impl Life {
         self.cut(t, self.own_label(reasons));
     }
 
-    /// It gets a CPU back, and no wake-up was recorded: if it waited as threads wait for a disk, and a request of its own was done
-    /// meanwhile, that is what it had waited for.
+    /// It gets a CPU back, and no wake-up was recorded: if it waited as threads wait for a disk, and a request of its
+    /// own was done meanwhile, that is what it had waited for.
     pub fn wait_for_own_request(&mut self) {
         if self.sched == Sched::Blocked && self.uninterruptible && self.request_done > self.since {
             self.cut(self.request_done, Label::of(SegmentKind::Disk));

@@ -1,9 +1,9 @@
 //! What losses leave of what was known: from where on nobody knows any more.
 //!
-//! A loss takes from one CPU all that happened there meanwhile: who ran, which calls were entered and left, who was woken.
-//! So whatever was open when it began (a call, a wait, a request) is known up to there at most, and what is found open
-//! afterwards began there at the earliest. Losses arrive in order of time; a question looks only at those that can
-//! reach behind the time that it asks for.
+//! A loss takes from one CPU all that happened there meanwhile: who ran, which calls were entered and left, who was
+//! woken. So whatever was open when it began (a call, a wait, a request) is known up to there at most, and what is
+//! found open afterwards began there at the earliest. Losses arrive in order of time; a question looks only at those
+//! that can reach behind the time that it asks for.
 
 use super::life::{Doubt, Label, Sched};
 use super::machine::Machine;
@@ -36,8 +36,8 @@ impl Losses {
         of_host.all.push((Span::new(t, end), cpu));
     }
 
-    /// From when on nobody knows what was known at `since`: the start of the first loss between `since` and `t`, on one CPU
-    /// or on any of the host.
+    /// From when on nobody knows what was known at `since`: the start of the first loss between `since` and `t`, on one
+    /// CPU or on any of the host.
     pub fn first(&self, host: HostId, cpu: Option<u32>, since: Ns, t: Ns) -> Option<Ns> {
         let OfHost { all, longest } = self.hosts.get(host.index())?;
         let begun = &all[..all.partition_point(|(span, _)| span.start < t)];
@@ -48,7 +48,8 @@ impl Losses {
 }
 
 impl Machine {
-    /// Events of CPU `c` were lost from `t` until `resumes`: which thread runs there, and in which call and context, is not known.
+    /// Events of CPU `c` were lost from `t` until `resumes`: which thread runs there, and in which call and context, is
+    /// not known.
     pub(super) fn lose(&mut self, c: usize, t: Timestamp, source: LossSource, resumes: Timestamp) {
         if source == LossSource::Damaged {
             self.out.lossy.push(Span::new(t, resumes.max(t)));
@@ -75,8 +76,8 @@ impl Machine {
         self.cpus[c].give_to(None, t);
     }
 
-    /// Until `t` a thread seems to have waited, or to have stood in a run queue. Where events were lost meanwhile it may have
-    /// run as well: from there on its state is not known.
+    /// Until `t` a thread seems to have waited, or to have stood in a run queue. Where events were lost meanwhile it
+    /// may have run as well: from there on its state is not known.
     pub(super) fn doubt(&mut self, thread: ThreadId, t: Ns) {
         let life = &self.threads[thread];
         let where_lost = match life.sched {
@@ -90,8 +91,8 @@ impl Machine {
         }
     }
 
-    /// A thread that stood in a run queue is found on CPU `number`, of which who ran there is known until `agreed`: from then on
-    /// nobody knows since when. From another CPU's queue it may have come at any time.
+    /// A thread that stood in a run queue is found on CPU `number`, of which who ran there is known until `agreed`:
+    /// from then on nobody knows since when. From another CPU's queue it may have come at any time.
     pub(super) fn doubt_queued(&mut self, thread: ThreadId, number: u32, agreed: Ns) {
         let life = &mut self.threads[thread];
         if matches!(life.sched, Sched::Ready | Sched::New) {

@@ -6,8 +6,8 @@
 //! the events, so the result does not depend on how the events were cut into batches.
 //!
 //! Contradictions (lost events, damage) never stop it: the event is believed, the slot is set from it, and one
-//! inconsistency is counted. The parts: `step` (which event concerns which slots), `sched` (switch, wake, fork ...), `who`
-//! (thread ids to incarnations), `label` (what a wake-up means).
+//! inconsistency is counted. The parts: `step` (which event concerns which slots), `sched` (switch, wake, fork ...),
+//! `who` (thread ids to incarnations), `label` (what a wake-up means).
 
 use super::copies::Copies;
 use super::cpu::Cpu;

@@ -1,8 +1,8 @@
 //! Which files a process has mapped, told by its own user-space tracer.
 //!
-//! A process in a container names itself by its ids there. Where nothing has yet told whose these are, as in the enumeration
-//! with which such a recording begins, its images are kept under the ids that it gave, and become the process's once a
-//! thread with these ids is known. Cost: constant per image.
+//! A process in a container names itself by its ids there. Where nothing has yet told whose these are, as in the
+//! enumeration with which such a recording begins, its images are kept under the ids that it gave, and become the
+//! process's once a thread with these ids is known. Cost: constant per image.
 
 use super::machine::{Machine, Renumber};
 use crate::base::names::NameId;
@@ -33,7 +33,8 @@ impl Machine {
         self.image(event.time, host, pid, change);
     }
 
-    /// `thread` goes by the process id `vpid` in its container: what was told under that id, and by nobody known, is its process's.
+    /// `thread` goes by the process id `vpid` in its container: what was told under that id, and by nobody known, is
+    /// its process's.
     pub(super) fn claim_images(&mut self, thread: ThreadId, vpid: i32) {
         let Some(life) = self.threads.get(thread) else { return };
         let (host, pid) = (life.thread.host, life.thread.pid);

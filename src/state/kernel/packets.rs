@@ -2,9 +2,9 @@
 //!
 //! Sends wait in a list for each connection and direction. A receive takes the first with equal sequence number,
 //! acknowledgement and flags; else the first whose bytes its own bytes are part of (segmentation splits, receive
-//! offload joins). Without a TCP header the address of the buffer is the key, which serves on one host; buffers are used
-//! again, so what was sent in one before events were lost is no sender of what arrives in it later. The lists are bounded in
-//! number and age; cost: the length of a connection's list, which is short where packets arrive.
+//! offload joins). Without a TCP header the address of the buffer is the key, which serves on one host; buffers are
+//! used again, so what was sent in one before events were lost is no sender of what arrives in it later. The lists are
+//! bounded in number and age; cost: the length of a connection's list, which is short where packets arrive.
 
 use crate::base::time::Ns;
 use crate::reading::batch::{Flow, NetworkPacket, TcpSegment};
@@ -17,8 +17,8 @@ const OLDEST: Ns = 60_000_000_000;
 /// Sends waiting over all connections.
 const MOST: usize = 1 << 16;
 
-/// Between hosts, clocks that were fitted may still be off by more than a packet's way takes: a send is looked for among
-/// what arrived so long before it.
+/// Between hosts, clocks that were fitted may still be off by more than a packet's way takes: a send is looked for
+/// among what arrived so long before it.
 const EARLY: Ns = 1_000_000;
 
 /// Loopback addresses mean another machine on each host.

@@ -23,9 +23,9 @@ pub(super) struct Requests {
 }
 
 impl Requests {
-    /// A request moves on. A completion whose beginning was not recorded is left. `lost` says from when on events were lost
-    /// since a time: a request that begins again after that has ended there at the latest. Gives who had submitted what
-    /// completes.
+    /// A request moves on. A completion whose beginning was not recorded is left. `lost` says from when on events were
+    /// lost since a time: a request that begins again after that has ended there at the latest. Gives who had submitted
+    /// what completes.
     pub fn step(
         &mut self,
         t: Ns,

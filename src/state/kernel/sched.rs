@@ -22,8 +22,8 @@ impl Machine {
     ///
     /// Expected: nothing was known of the CPU; then it ran since the CPU's first event, unless events were lost.
     /// Tolerated: another thread was believed to run here, or this one elsewhere: switches are missing. Then what only
-    /// switches said is not known any more from the last event that agreed with them: who had the CPU, and whether this thread
-    /// still queued for it.
+    /// switches said is not known any more from the last event that agreed with them: who had the CPU, and whether this
+    /// thread still queued for it.
     pub(super) fn runs(&mut self, c: usize, thread: ThreadId, t: Ns) {
         let (agreed, number) = (self.cpus[c].agreed, self.cpus[c].number);
         self.early(thread);
@@ -135,8 +135,8 @@ impl Machine {
     /// Somebody on CPU `c` wakes `thread`, into the run queue of CPU `queue`.
     ///
     /// Expected: it waits, or was forked and never ran, or was not seen before (then it waited since the recording
-    /// began). Tolerated: it is runnable (a second wake-up: ignored, but that it may tell the run queue better), it runs
-    /// (see [`JUST_NOW`]), it ended (late).
+    /// began). Tolerated: it is runnable (a second wake-up: ignored, but that it may tell the run queue better), it
+    /// runs (see [`JUST_NOW`]), it ended (late).
     pub(super) fn wake(&mut self, c: usize, t: Ns, thread: ThreadId, queue: u32, source: WakeSource) {
         let sched = self.threads[thread].sched;
         match sched {

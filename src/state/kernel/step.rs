@@ -1,8 +1,8 @@
 //! One event, and the slots that it concerns.
 //!
-//! In: an event in its place in the total order. Out: the machine after it. Whose event it is comes first (`who`, `user`), then what happened: the
-//! scheduler's transitions stand in `sched`, those of interrupt contexts in `cpu`, the rest in the modules that hold the slots. Cost: O(1) for
-//! each event.
+//! In: an event in its place in the total order. Out: the machine after it. Whose event it is comes first (`who`,
+//! `user`), then what happened: the scheduler's transitions stand in `sched`, those of interrupt contexts in `cpu`, the
+//! rest in the modules that hold the slots. Cost: O(1) for each event.
 
 use super::life::{Interruption, Sched};
 use super::machine::{Machine, Renumber};

@@ -1,6 +1,8 @@
-//! What a tracer tells of threads by their ids, whoever runs: that they are made and end, their names, processes and images.
+//! What a tracer tells of threads by their ids, whoever runs: that they are made and end, their names, processes and
+//! images.
 //!
-//! In: events with ids of the initial namespace. Out: lives of threads and changes of images. Cost: O(1) for each event.
+//! In: events with ids of the initial namespace. Out: lives of threads and changes of images. Cost: O(1) for each
+//! event.
 
 use super::machine::{Machine, Renumber};
 use crate::base::names::NameId;

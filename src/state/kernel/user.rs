@@ -1,10 +1,10 @@
 //! The thread of a user-space event.
 //!
 //! Its contexts name thread and process as the namespace of the process does: in a container by small numbers that are
-//! those of other threads outside. A user-space event happened on the thread that had its CPU, and kernel threads emit none.
-//! So the ids are believed where one thread answers to them; where several do, or the one that does is elsewhere,
-//! whoever has the CPU is asked. What was learnt once, by a fork, the tracer's enumeration, a context, or because [`LEARNT`]
-//! events in a row happened on one thread, holds for the life of that thread. ALGORITHMS.md section 2.3.
+//! those of other threads outside. A user-space event happened on the thread that had its CPU, and kernel threads emit
+//! none. So the ids are believed where one thread answers to them; where several do, or the one that does is elsewhere,
+//! whoever has the CPU is asked. What was learnt once, by a fork, the tracer's enumeration, a context, or because
+//! [`LEARNT`] events in a row happened on one thread, holds for the life of that thread. ALGORITHMS.md section 2.3.
 
 use super::life::{Doubt, Sched};
 use super::machine::{Machine, Renumber};
@@ -114,8 +114,8 @@ impl Machine {
         Answer { learnt, several, outside }
     }
 
-    /// The CPU is `here`'s, and the ids are nobody's, or `known`'s, outside of containers. Where `known` can have emitted the event
-    /// (times of two tracers are not that exact) it did, until others were seen often enough.
+    /// The CPU is `here`'s, and the ids are nobody's, or `known`'s, outside of containers. Where `known` can have
+    /// emitted the event (times of two tracers are not that exact) it did, until others were seen often enough.
     fn guess(
         &mut self,
         host: HostId,

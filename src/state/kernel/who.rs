@@ -1,7 +1,7 @@
 //! From ids in events to incarnations of threads (ALGORITHMS.md 1, 2.3, 3.5).
 //!
-//! A thread is `(host, tid, generation)`; an idle task `(host, 0, cpu)`. Kernel contexts name the thread that runs; what
-//! user-space contexts name stands in `user`.
+//! A thread is `(host, tid, generation)`; an idle task `(host, 0, cpu)`. Kernel contexts name the thread that runs;
+//! what user-space contexts name stands in `user`.
 
 use super::life::{Life, Sched};
 use super::machine::{Machine, Renumber};
@@ -33,7 +33,8 @@ impl Machine {
         thread
     }
 
-    /// The instance that has an id, else a new one: since the recording began where no event has named the id, else since `t`.
+    /// The instance that has an id, else a new one: since the recording began where no event has named the id, else
+    /// since `t`.
     fn instance(&mut self, key: HostTid, holder: Holder, t: Ns) -> ThreadId {
         let start = match holder {
             Holder::Alive(thread) => return thread,
@@ -141,7 +142,8 @@ impl Machine {
         let life = &mut self.threads[thread];
         let was_named_by_exec = std::mem::replace(&mut life.named_by_exec, true);
         match life.thread.names.as_mut_slice() {
-            // The kernel names the thread a little before it emits the event: a switch between the two has the new name.
+            // The kernel names the thread a little before it emits the event: a switch between the two has the new
+            // name.
             [_, .., (from, last)] if *last == name && !was_named_by_exec => *from = t,
             [.., (_, last)] if *last == name => {}
             _ => life.thread.names.push((t, name)),

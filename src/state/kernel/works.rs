@@ -1,10 +1,11 @@
 //! For whom threads of the kernel work.
 //!
-//! Two things tell. A *piece of work* of a kernel worker is known by its address from its queueing to its end: the worker works for whoever
-//! queued it, or for nobody known where that happened in an interrupt or before a loss. And *who wakes* a resting thread of the
-//! kernel hands it work, where it is one of those that are woken for that: it works for that thread until it rests again. A thread rests
-//! where it sleeps as idle ones do (interruptible, or as no load); it is at work where it waits for a disk or a lock meanwhile. A worker that wakes
-//! another only makes room for it. Tables are bounded: work whose start was not recorded is forgotten when there is too much.
+//! Two things tell. A *piece of work* of a kernel worker is known by its address from its queueing to its end: the
+//! worker works for whoever queued it, or for nobody known where that happened in an interrupt or before a loss. And
+//! *who wakes* a resting thread of the kernel hands it work, where it is one of those that are woken for that: it works
+//! for that thread until it rests again. A thread rests where it sleeps as idle ones do (interruptible, or as no load);
+//! it is at work where it waits for a disk or a lock meanwhile. A worker that wakes another only makes room for it.
+//! Tables are bounded: work whose start was not recorded is forgotten when there is too much.
 
 use super::machine::Machine;
 use crate::base::time::{Ns, Span};

@@ -1,7 +1,7 @@
 //! Finding intervals in a node by attribute and time.
 //!
-//! By binary search: over the attributes first, then over the starts, for the intervals of one attribute are disjoint and so
-//! sorted by start *and* end.
+//! By binary search: over the attributes first, then over the starts, for the intervals of one attribute are disjoint
+//! and so sorted by start *and* end.
 
 use super::Columns;
 use crate::base::time::{Span, Timestamp};
@@ -28,8 +28,8 @@ impl Columns {
         (above * (self.len() as u64).saturating_sub(1) / all) as usize
     }
 
-    /// Read where the intervals of some attributes probably are, before they are searched one by one, so that cache misses
-    /// overlap.
+    /// Read where the intervals of some attributes probably are, before they are searched one by one, so that cache
+    /// misses overlap.
     pub fn touch(&self, attributes: impl Iterator<Item = u32>) {
         let touched = attributes.fold(0, |all, attribute| {
             let at = self.guess(attribute.min(self.high));
@@ -38,8 +38,9 @@ impl Columns {
         std::hint::black_box(touched);
     }
 
-    /// First position from `from` on whose attribute is `attribute` or later. Attributes are spread about evenly over a node, so the
-    /// search begins at the position that even spread gives: it mostly touches one cache line instead of one for each halving.
+    /// First position from `from` on whose attribute is `attribute` or later. Attributes are spread about evenly over a
+    /// node, so the search begins at the position that even spread gives: it mostly touches one cache line instead of
+    /// one for each halving.
     fn first_from(&self, attribute: u32, from: usize) -> usize {
         let before = |at: usize| self.attribute(at) < attribute;
         if attribute > self.high || from >= self.len() {

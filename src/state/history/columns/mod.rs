@@ -91,8 +91,8 @@ impl Column {
         if self.width == 0 { 0 } else { u64::MAX >> (64 - 8 * u32::from(self.width)) }
     }
 
-    /// Write one element per item, each as eight bytes: the next element, or the next column, overwrites the bytes beyond
-    /// its width.
+    /// Write one element per item, each as eight bytes: the next element, or the next column, overwrites the bytes
+    /// beyond its width.
     fn write(self, bytes: &mut [u8], items: &[Packed], get: impl Fn(&Packed) -> u64) {
         if self.width == 0 {
             return;

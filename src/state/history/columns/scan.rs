@@ -74,8 +74,8 @@ impl Columns {
         }
     }
 
-    /// [`BLOCK`] elements of a column of at most four bytes, from `at` on. Written out by width, so that the compiler makes
-    /// vector instructions of it.
+    /// [`BLOCK`] elements of a column of at most four bytes, from `at` on. Written out by width, so that the compiler
+    /// makes vector instructions of it.
     fn block(&self, column: Column, at: usize) -> [u32; BLOCK] {
         let mut block = [0; BLOCK];
         let width = usize::from(column.width);
@@ -94,8 +94,8 @@ impl Columns {
 
 /// Call `hit` with each position that is one and not zero.
 fn for_each_set(set: &[u8; BLOCK], mut hit: impl FnMut(usize)) {
-    // One word for the whole block: a loop over bytes, or over eight at a time, ends with a branch misprediction that costs
-    // more than its work. The multiplication gathers the lowest bits of eight bytes in the highest byte.
+    // One word for the whole block: a loop over bytes, or over eight at a time, ends with a branch misprediction that
+    // costs more than its work. The multiplication gathers the lowest bits of eight bytes in the highest byte.
     let gather = |eight: &[u8; 8]| u64::from_le_bytes(*eight).wrapping_mul(0x0102_0408_1020_4080) >> 56;
     let mut left = set.as_chunks::<8>().0.iter().rev().fold(0, |word, eight| word << 8 | gather(eight));
     while left != 0 {
