@@ -14,7 +14,7 @@
 //! let recording = [Argument::parse("fixtures/traces/lock-contention")];
 //! let mut session = Session::open(&recording, &OpenOptions::default(), &ctx)?;
 //!
-//! // Executables that lie elsewhere than where they were recorded.
+//! // Folders of executables that are no longer at the paths in the recording.
 //! let symbols = SymbolPaths { folders: vec!["fixtures/traces/lock-contention/bin".into()], ..SymbolPaths::default() };
 //! // No task is named: the session chooses the one that `whyslow explain` chooses.
 //! let model = session.model(None, &symbols, &[], &ctx)?;

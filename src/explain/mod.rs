@@ -98,7 +98,7 @@ pub fn with_stacks(
     made(recording, stacks, request, notices, Holders::Omitted, ctx).map(|(model, _)| model)
 }
 
-/// Data computed once per recording, for all questions about it: above all its call stacks.
+/// Tables computed once per recording, for all of its tasks: above all its call stacks.
 #[derive(Debug)]
 pub struct Stacks {
     /// Images of processes.

@@ -1,9 +1,8 @@
-//! What the records of a stream repeat: names and contexts of the few threads that take turns on a CPU.
+//! The names and contexts that the records of a stream repeat, because few threads take turns on a CPU.
 //!
 //! In: a name or a context with the id of its thread. Out: its id in the batch, without a look-up in the batch's tables
-//! where the same was seen a moment ago. The thread's id chooses the entry; what stands there counts only where all of
-//! it is equal, so the result is that of the tables. A switch names two threads that a context names too: without this,
-//! three of four look-ups find what the last one found. Cost: one comparison, of 16 bytes as a rule.
+//! if a recent record had the same one. The thread's id chooses the entry; an entry counts only if all of it is equal,
+//! so the result is that of the tables. Cost: one comparison, of 16 bytes as a rule.
 
 use crate::event::kind::{TextId, ThreadContextId};
 use crate::reading::batch::{Batch, ThreadContext};
@@ -23,7 +22,7 @@ struct Context {
     who: ThreadContextId,
 }
 
-/// See the module. Of one stream and one batch.
+/// The recent names and contexts of one stream, with their ids in one batch.
 #[derive(Debug, Default)]
 pub(super) struct Recent {
     names: [Option<(Name, TextId)>; ENTRIES],

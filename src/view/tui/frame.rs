@@ -1,9 +1,8 @@
 //! The frame of one screen: its rectangles, the number of lines and columns of each part of a pane, and the wrapped
 //! text of the header and of the page on top.
 //!
-//! Plain data. `layout` computes it once after each message; the update reads it (a page is as long as
-//! its pane is high) and drawing reads the same, so that both agree, no text is wrapped twice, and drawing changes no
-//! state.
+//! Plain data. `layout` computes it once after each message. The update reads it (a page is as long as its pane is
+//! high) and drawing reads the same, so that both agree, no text is wrapped twice, and drawing changes no state.
 
 use super::pane::Pane;
 use super::widget::page::StyledLine;
