@@ -13,7 +13,7 @@
 //! Changes of one time are one change (the last one's value counts), so no interval is empty and setting what already
 //! holds is no change. What is appended must begin later than what is there ends.
 
-use crate::base::time::{Ns, Span};
+use crate::base::time::{Span, Timestamp};
 
 /// What an event does to a slot.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -43,15 +43,15 @@ impl<V: Copy + PartialEq> Change<V> {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Slot<V> {
     /// Changes up to and with the time of the first [`Change::Set`]; none in a known slot.
-    prefix: Vec<(Ns, Change<V>)>,
+    prefix: Vec<(Timestamp, Change<V>)>,
     /// What holds after the prefix; `None` as long as that depends on the left.
     value: Option<V>,
     /// Since when; `None` as long as that depends on the left.
-    since: Option<Ns>,
+    since: Option<Timestamp>,
     /// When the value that the prefix left ended: the end of an interval that begins on the left.
-    held: Option<Ns>,
+    held: Option<Timestamp>,
     /// Changes of the last time, composed: time, value afterwards.
-    pending: Option<(Ns, V)>,
+    pending: Option<(Timestamp, V)>,
 }
 
 impl<V> Default for Slot<V> {
@@ -62,7 +62,7 @@ impl<V> Default for Slot<V> {
 
 impl<V: Copy + PartialEq> Slot<V> {
     /// A slot that holds `value` from `since` on.
-    pub fn known(value: V, since: Ns) -> Slot<V> {
+    pub fn known(value: V, since: Timestamp) -> Slot<V> {
         Slot { value: Some(value), since: Some(since), ..Slot::default() }
     }
 
@@ -72,24 +72,24 @@ impl<V: Copy + PartialEq> Slot<V> {
     }
 
     /// Time of the last change so far that set it, or was kept.
-    pub fn last(&self) -> Option<Ns> {
+    pub fn last(&self) -> Option<Timestamp> {
         let prefix = self.prefix.last().map(|(t, _)| *t);
         self.pending.map(|(t, _)| t).or(self.since).or(prefix)
     }
 
     /// Time of the first change, where the left is not known.
-    pub fn begins(&self) -> Option<Ns> {
+    pub fn begins(&self) -> Option<Timestamp> {
         self.prefix.first().map(|(t, _)| *t)
     }
 
     /// From when on it does not depend on the left.
-    pub fn decided(&self) -> Option<Ns> {
+    pub fn decided(&self) -> Option<Timestamp> {
         self.value?;
         self.prefix.last().map(|(t, _)| *t)
     }
 
     /// Change it at `t`, which is no earlier than the changes before.
-    pub fn change(&mut self, t: Ns, change: Change<V>, sink: &mut impl FnMut(V, Span)) {
+    pub fn change(&mut self, t: Timestamp, change: Change<V>, sink: &mut impl FnMut(V, Span)) {
         let in_prefix = self.pending.is_none() && self.since.is_none();
         if in_prefix && (self.value.is_none() || self.prefix.last().is_some_and(|(last, _)| *last >= t)) {
             self.prefix.push((t, change));
@@ -118,7 +118,7 @@ impl<V: Copy + PartialEq> Slot<V> {
     }
 
     /// What it holds ends at `at`.
-    fn end(&mut self, at: Ns, sink: &mut impl FnMut(V, Span)) {
+    fn end(&mut self, at: Timestamp, sink: &mut impl FnMut(V, Span)) {
         match (self.value, self.since) {
             (Some(value), Some(since)) if since < at => sink(value, Span::new(since, at)),
             (Some(_), None) => self.held = Some(at),
@@ -144,7 +144,7 @@ impl<V: Copy + PartialEq> Slot<V> {
     }
 
     /// Everything ends at `end`; what it holds, if it began no earlier, is not told.
-    pub fn close(mut self, end: Ns, sink: &mut impl FnMut(V, Span)) {
+    pub fn close(mut self, end: Timestamp, sink: &mut impl FnMut(V, Span)) {
         self.settle(sink);
         if let (Some(value), Some(since)) = (self.value, self.since)
             && since < end
@@ -159,23 +159,23 @@ mod tests {
     use super::*;
     use proptest::prelude::*;
 
-    type Changes = Vec<(Ns, Change<u8>)>;
-    const END: Ns = 130;
+    type Changes = Vec<(Timestamp, Change<u8>)>;
+    const END: Timestamp = 130;
 
-    fn slot(changes: &[(Ns, Change<u8>)], found: &mut Vec<(Ns, Ns, u8)>) -> Slot<u8> {
+    fn slot(changes: &[(Timestamp, Change<u8>)], found: &mut Vec<(Timestamp, Timestamp, u8)>) -> Slot<u8> {
         let mut slot = Slot::default();
         changes.iter().for_each(|(t, change)| slot.change(*t, *change, &mut into(found)));
         slot
     }
 
-    fn into(found: &mut Vec<(Ns, Ns, u8)>) -> impl FnMut(u8, Span) {
+    fn into(found: &mut Vec<(Timestamp, Timestamp, u8)>) -> impl FnMut(u8, Span) {
         |value, span| found.push((span.start, span.end, value))
     }
 
     /// The obvious way: the value of every instant, changes of one instant one after the other.
-    fn serial(changes: &Changes, initial: u8) -> Vec<(Ns, Ns, u8)> {
+    fn serial(changes: &Changes, initial: u8) -> Vec<(Timestamp, Timestamp, u8)> {
         let (mut value, mut left) = (initial, changes.iter().peekable());
-        let mut intervals: Vec<(Ns, Ns, u8)> = Vec::new();
+        let mut intervals: Vec<(Timestamp, Timestamp, u8)> = Vec::new();
         for t in -1..END {
             while let Some((_, change)) = left.next_if(|(at, _)| *at == t) {
                 value = change.on(value);
@@ -202,7 +202,7 @@ mod tests {
     }
 
     /// Join parts in the order that `pick` chooses, then begin with `initial`.
-    fn joined(parts: &[Changes], initial: u8, mut pick: impl FnMut(usize) -> usize) -> Vec<(Ns, Ns, u8)> {
+    fn joined(parts: &[Changes], initial: u8, mut pick: impl FnMut(usize) -> usize) -> Vec<(Timestamp, Timestamp, u8)> {
         let mut found = Vec::new();
         let mut slots: Vec<Slot<u8>> = vec![Slot::known(initial, -1)];
         slots.extend(parts.iter().map(|part| slot(part, &mut found)));

@@ -18,7 +18,7 @@ use super::history::search::{When, Which};
 use super::history::tree::Tree;
 use crate::base::ctx::{Cancel, Cancelled, Ctx};
 use crate::base::parallel::in_order;
-use crate::base::time::{Ns, Span};
+use crate::base::time::{Span, Timestamp};
 use std::collections::BTreeMap;
 
 /// Intervals that make a cell worth storing.
@@ -57,7 +57,7 @@ struct Level {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Summary {
     /// Where the first cell of each level begins.
-    origin: Ns,
+    origin: Timestamp,
     /// The finest first.
     levels: Vec<Level>,
 }
@@ -76,9 +76,9 @@ impl Level {
     }
 
     /// Add the cells of one attribute; `intervals` are its own, by start.
-    fn fill(&mut self, intervals: &[(Span, u16)], origin: Ns) {
+    fn fill(&mut self, intervals: &[(Span, u16)], origin: Timestamp) {
         let width = self.width;
-        let number = |t: Ns| ((t as u64).wrapping_sub(origin as u64) >> width) as u32;
+        let number = |t: Timestamp| ((t as u64).wrapping_sub(origin as u64) >> width) as u32;
         let mut open = (0, 0, Times::new());
         for (span, code) in intervals {
             let (first, last) = (number(span.start), number(span.end - 1));
@@ -106,9 +106,9 @@ impl Level {
     }
 }
 
-fn cell_span(number: u32, origin: Ns, width: u32) -> Span {
+fn cell_span(number: u32, origin: Timestamp, width: u32) -> Span {
     let at = |number: u64| i128::from(origin) + (i128::from(number) << width);
-    let clamp = |time: i128| Ns::try_from(time).unwrap_or(Ns::MAX);
+    let clamp = |time: i128| Timestamp::try_from(time).unwrap_or(Timestamp::MAX);
     Span::new(clamp(at(number.into())), clamp(at(u64::from(number) + 1)))
 }
 
@@ -195,7 +195,7 @@ impl Summary {
         let stored = self.levels.iter().rev().find(|level| length >> level.width >= 2).map(|level| {
             let end = |at: Option<usize>| at.and_then(|at| level.ends.get(at)).map_or(0, |end| *end as usize);
             let own = end(attribute.index().checked_sub(1))..end(Some(attribute.index()));
-            let since = |t: Ns| (t as u64).wrapping_sub(self.origin as u64);
+            let since = |t: Timestamp| (t as u64).wrapping_sub(self.origin as u64);
             let first = since(window.start).div_ceil(1 << level.width);
             let past = since(window.end) >> level.width;
             let cells = level.cells.get(own.clone()).unwrap_or(&[]);

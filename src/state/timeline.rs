@@ -5,7 +5,7 @@
 //! system calls and stack samples. ALGORITHMS.md sections 3 and 4.2.
 
 use crate::base::names::{NameId, Names};
-use crate::base::time::{Ns, Span};
+use crate::base::time::{Span, Timestamp};
 pub use crate::event::host::HostId;
 pub use crate::event::image::ImageChange;
 use crate::event::kernel_thread::{self, KTHREADD};
@@ -52,7 +52,7 @@ pub struct Segment {
     /// State.
     pub kind: SegmentKind,
     /// Who ended the wait and when (Blocked: at the wake-up; Network: the sender, at the send).
-    pub waker: Option<(ThreadId, Ns)>,
+    pub waker: Option<(ThreadId, Timestamp)>,
     /// Device, interrupt or soft irq name; reason of an unknown wait.
     pub qualifier: Option<NameId>,
     /// The CPU it ran on, or whose run queue it stood in.
@@ -73,7 +73,7 @@ pub struct Thread {
     /// Ids inside the innermost container, where they differ: (vtid, vpid).
     pub virtual_ids: Option<(i32, i32)>,
     /// Names over time: from the given time on. Never empty; the first is back-filled to the start of life.
-    pub names: Vec<(Ns, NameId)>,
+    pub names: Vec<(Timestamp, NameId)>,
     /// Known life; the trace's bounds where its beginning or end was not seen.
     pub life: Span,
     /// Forked inside the trace by this thread.
@@ -92,7 +92,7 @@ pub struct Thread {
 
 impl Thread {
     /// The name at time `t`.
-    pub fn name_at(&self, t: Ns) -> Option<NameId> {
+    pub fn name_at(&self, t: Timestamp) -> Option<NameId> {
         let i = self.names.partition_point(|(from, _)| *from <= t);
         self.names.get(i.saturating_sub(1)).map(|(_, n)| *n)
     }
@@ -117,7 +117,7 @@ impl Thread {
     }
 
     /// Index of the first segment that ends after `t`.
-    pub fn first_segment_after(&self, t: Ns) -> usize {
+    pub fn first_segment_after(&self, t: Timestamp) -> usize {
         self.segments.partition_point(|e| e.span.end <= t)
     }
 }
@@ -137,7 +137,7 @@ pub struct Call {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct StackSample {
     /// When.
-    pub time: Ns,
+    pub time: Timestamp,
     /// Why.
     pub origin: StackOrigin,
     /// User-space addresses.
@@ -150,7 +150,7 @@ pub struct StackSample {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ImageEvent {
     /// When.
-    pub time: Ns,
+    pub time: Timestamp,
     /// Host.
     pub host: HostId,
     /// Process (in the initial namespace).
@@ -179,7 +179,7 @@ pub struct DiskRequest {
     /// Entered the queue (equals `issued` where not recorded) and left the device (end of trace if not seen).
     pub span: Span,
     /// Handed to the device.
-    pub issued: Ns,
+    pub issued: Timestamp,
 }
 
 /// What a thread of the kernel did for somebody.
@@ -192,7 +192,7 @@ pub struct Service {
     /// The thread for which it worked.
     pub client: ThreadId,
     /// When that had handed in the work.
-    pub since: Ns,
+    pub since: Timestamp,
 }
 
 /// A host.
@@ -217,7 +217,7 @@ pub struct CpuRun {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Mark {
     /// When.
-    pub time: Ns,
+    pub time: Timestamp,
     /// Position of the task in the list that the pass was given.
     pub task: u32,
     /// It begins an execution (else it ends one).
@@ -251,7 +251,7 @@ pub struct Counter {
     /// Name of its context (`perf_thread_instructions`).
     pub name: NameId,
     /// Its values, sorted by owner and time.
-    pub values: Vec<(CounterOwner, Ns, u64)>,
+    pub values: Vec<(CounterOwner, Timestamp, u64)>,
 }
 
 /// All of it.
@@ -278,7 +278,7 @@ pub struct Timeline {
     /// Delimiting events of the tasks asked for.
     pub marks: Vec<Mark>,
     /// Page faults: thread and time, sorted by thread; `None` when the recording has no such events.
-    pub page_faults: Option<Vec<(ThreadId, Ns)>>,
+    pub page_faults: Option<Vec<(ThreadId, Timestamp)>>,
     /// Hardware counters, sorted by name.
     pub counters: Vec<Counter>,
     /// By host: how far its scheduler's events agree.
@@ -291,7 +291,7 @@ pub struct Timeline {
     /// First and last event.
     pub span: Span,
     /// Kernel call chains of wake-ups: the woken, when, and what the waking CPU was doing. In order of time.
-    pub wake_stacks: Vec<(ThreadId, Ns, RawStackId)>,
+    pub wake_stacks: Vec<(ThreadId, Timestamp, RawStackId)>,
 }
 
 impl Timeline {
@@ -358,7 +358,7 @@ impl Timeline {
     }
 
     /// The incarnation of `tid` that lived at `t` (the last one begun before, else the first).
-    pub fn find_thread(&self, host: HostId, tid: i32, t: Ns) -> Option<ThreadId> {
+    pub fn find_thread(&self, host: HostId, tid: i32, t: Timestamp) -> Option<ThreadId> {
         let mut best: Option<(usize, &Thread)> = None;
         for (i, th) in self.threads.iter().enumerate() {
             if th.host == host && th.tid == tid && !th.idle {

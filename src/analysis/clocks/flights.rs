@@ -13,7 +13,7 @@
 
 use crate::base::ctx::{Cancelled, Ctx};
 use crate::base::parallel::in_order;
-use crate::base::time::{Ns, Span};
+use crate::base::time::{Ns, Span, Timestamp};
 use crate::event::kind::Kind;
 use crate::input::Source;
 use crate::input::record::StreamId;
@@ -39,8 +39,8 @@ const PIECE: u64 = 4 << 20;
 pub(super) struct Flight {
     pub from: u16,
     pub to: u16,
-    pub sent: Ns,
-    pub received: Ns,
+    pub sent: Timestamp,
+    pub received: Timestamp,
 }
 
 /// A header seen by one clock, on its way out or in.
@@ -48,8 +48,8 @@ pub(super) struct Flight {
 struct Seen {
     clock: u16,
     sent: bool,
-    first: Ns,
-    last: Ns,
+    first: Timestamp,
+    last: Timestamp,
 }
 
 #[derive(Debug)]
@@ -215,7 +215,7 @@ impl Reading<'_> {
         stream: StreamId,
         packets: Range<usize>,
         records: usize,
-        mut take: impl FnMut(&TcpSegment, bool, Ns),
+        mut take: impl FnMut(&TcpSegment, bool, Timestamp),
     ) {
         let mut binder = Binder::new(&self.binding, 0);
         let mut reader = self.source.trace.reader(&self.plan, stream, packets);
@@ -262,7 +262,7 @@ mod tests {
         TcpSegment { flow, seq, ack: 9, flags: 0x18, len: 100 }
     }
 
-    fn seen(clock: u16, sent: bool, t: Ns) -> Seen {
+    fn seen(clock: u16, sent: bool, t: Timestamp) -> Seen {
         Seen { clock, sent, first: t, last: t }
     }
 

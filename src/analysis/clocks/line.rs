@@ -16,7 +16,7 @@
 //! start of the recording (and 2^62 between the clocks). After Jabbarifar's incremental convex hulls (ALGORITHMS.md
 //! 4.5); rejected: least squares, which waiting times pull.
 
-use crate::base::time::{Ns, Shift, Span};
+use crate::base::time::{Ns, Shift, Span, Timestamp};
 
 /// Larger drifts are no clock's: 500 parts in a million, what NTP may slew at most.
 const LARGEST: i128 = (1 << Shift::SCALE) / 2000;
@@ -29,19 +29,19 @@ const LARGEST_LEAD: i128 = 1 << 62;
 #[derive(Clone, Debug, Default)]
 pub struct Points {
     /// The line passes at or below these.
-    above: Vec<(Ns, Ns)>,
+    above: Vec<(Timestamp, Timestamp)>,
     /// The line passes at or above these.
-    below: Vec<(Ns, Ns)>,
+    below: Vec<(Timestamp, Timestamp)>,
 }
 
 impl Points {
     /// At `own` the other clock stands at most at `other`.
-    pub fn not_after(&mut self, own: Ns, other: Ns) {
+    pub fn not_after(&mut self, own: Timestamp, other: Timestamp) {
         self.above.push((own, other));
     }
 
     /// At `own` the other clock stands at least at `other`.
-    pub fn not_before(&mut self, own: Ns, other: Ns) {
+    pub fn not_before(&mut self, own: Timestamp, other: Timestamp) {
         self.below.push((own, other));
     }
 }
@@ -61,8 +61,10 @@ pub struct ClockTransform {
 type Point = (i128, i128);
 
 /// The convex hull of points on their lower (`sign` 1) or upper (-1) side, left to right.
-fn hull(points: &[(Ns, Ns)], origin: Ns, sign: i128) -> Vec<Point> {
-    let lead = |(own, other): &(Ns, Ns)| (i128::from(*own) - i128::from(origin), i128::from(*other) - i128::from(*own));
+fn hull(points: &[(Timestamp, Timestamp)], origin: Timestamp, sign: i128) -> Vec<Point> {
+    let lead = |(own, other): &(Timestamp, Timestamp)| {
+        (i128::from(*own) - i128::from(origin), i128::from(*other) - i128::from(*own))
+    };
     let near = |(x, y): &Point| x.abs() < FARTHEST && y.abs() < LARGEST_LEAD;
     let mut points: Vec<Point> = points.iter().map(lead).filter(near).collect();
     points.sort_unstable_by_key(|(x, y)| (*x, sign * *y));
@@ -175,7 +177,7 @@ mod tests {
 
     /// Packets both ways over ten seconds; the other clock leads by `lead` and gains `ppm`.
     fn both_ways(lead: Ns, ppm: Ns, way: impl Fn(Ns) -> Ns) -> Points {
-        let other = |t: Ns| t + lead + t / 1_000_000 * ppm;
+        let other = |t: Timestamp| t + lead + t / 1_000_000 * ppm;
         let mut points = Points::default();
         for t in (0..10 * SECOND).step_by(7_000_000) {
             points.not_after(t, other(t + way(t)));
@@ -236,8 +238,8 @@ mod tests {
     #[test]
     fn absurd_times_are_no_clocks() {
         let mut points = Points::default();
-        points.not_after(Ns::MIN, Ns::MAX);
-        points.not_before(Ns::MAX, Ns::MIN);
+        points.not_after(Timestamp::MIN, Timestamp::MAX);
+        points.not_before(Timestamp::MAX, Timestamp::MIN);
         assert_eq!(fit(points, Span::new(0, 10)), None);
     }
 
@@ -249,7 +251,7 @@ mod tests {
             ppm in -400..400_i64,
             ways in proptest::collection::vec((0..10 * SECOND, 2..2_000_000_i64, any::<bool>()), 2..60),
         ) {
-            let other = |t: Ns| t + lead + (i128::from(t) * i128::from(ppm) / 1_000_000) as Ns;
+            let other = |t: Timestamp| t + lead + (i128::from(t) * i128::from(ppm) / 1_000_000) as Timestamp;
             let mut points = Points::default();
             for (t, way, here) in &ways {
                 if *here { points.not_after(*t, other(t + way)) } else { points.not_before(t + way, other(*t)) }

@@ -12,7 +12,7 @@
 //! trace, and a sort of at most [`MOST`] stretches. ALGORITHMS.md section 4.5.
 
 use crate::base::ctx::{Cancelled, Ctx};
-use crate::base::time::{Ns, Span};
+use crate::base::time::{Ns, Span, Timestamp};
 use crate::event::task::{Delimiter, Pairing, TaskDefinition};
 use crate::input::Trace;
 use crate::input::record::StreamId;
@@ -67,7 +67,7 @@ impl Ran {
 
     /// The offset that most events of `user` allow.
     pub fn fit(&self, user: &[&Trace]) -> Option<Fitted> {
-        let mut events: Vec<(Ns, &Vec<Span>)> = Vec::new();
+        let mut events: Vec<(Timestamp, &Vec<Span>)> = Vec::new();
         for trace in user {
             events.extend(sample(trace).into_iter().filter_map(|(t, cpu, tid)| Some((t, self.0.get(&(cpu, tid))?))));
         }
@@ -81,7 +81,7 @@ impl Ran {
             });
             stretches = events.iter().map(|(_, spans)| spans.len()).sum();
         }
-        let spans = |(t, spans): &(Ns, &Vec<Span>)| {
+        let spans = |(t, spans): &(Timestamp, &Vec<Span>)| {
             let t = *t;
             spans.iter().map(move |s| (s.start.saturating_sub(t), s.end.saturating_sub(t))).collect::<Vec<_>>()
         };
@@ -91,7 +91,7 @@ impl Ran {
 }
 
 /// Some events of a user-space trace, spread over it: time, CPU and thread id.
-fn sample(trace: &Trace) -> Vec<(Ns, u16, i32)> {
+fn sample(trace: &Trace) -> Vec<(Timestamp, u16, i32)> {
     let delimiter = |event: String| Delimiter { event, key: Vec::new(), conditions: Vec::new() };
     let any = TaskDefinition {
         name: String::new(),
@@ -161,7 +161,7 @@ mod tests {
     fn the_offset_that_most_events_allow_with_its_bound() {
         // A thread runs for 10 in every 100, or a little more; events in the first half of each run; ahead by 1,000.
         let runs: Vec<Span> = (0..40).map(|i| Span::new(i * 100 + i * i, i * 100 + i * i + 10)).collect();
-        let allowed = |t: Ns| runs.iter().map(|s| (s.start - t, s.end - t)).collect::<Vec<_>>();
+        let allowed = |t: Timestamp| runs.iter().map(|s| (s.start - t, s.end - t)).collect::<Vec<_>>();
         let mut events: Vec<_> = (0..40).map(|i| allowed(i * 100 + i * i + i % 5 + 1_000)).collect();
         assert_eq!(most_allowed(&events), Some(Fitted { offset: -997, error: 3 }));
         // One that says something else does no harm; few say nothing.
@@ -169,12 +169,13 @@ mod tests {
         assert_eq!(most_allowed(&events).map(|f| f.offset), Some(-997));
         assert_eq!(most_allowed(&events[..5]), None);
         // Those that a call keeps apart are near each other: what lies between them is the bound.
-        let call =
-            |t: Ns| runs.iter().flat_map(move |s| [(s.start - t, s.start + 4 - t), (s.start + 7 - t, s.end - t)]);
+        let call = |t: Timestamp| {
+            runs.iter().flat_map(move |s| [(s.start - t, s.start + 4 - t), (s.start + 7 - t, s.end - t)])
+        };
         let events: Vec<_> = (0..40).map(|i| call(i * 100 + i * i + i % 2 + 1_000).collect()).collect();
         assert_eq!(most_allowed(&events), Some(Fitted { offset: -998, error: 7 }));
         // Regular runs allow offsets that are periods apart: so is the bound.
-        let regular = |t: Ns| (0..40).map(|i| (i * 100 - t, i * 100 + 10 - t)).collect::<Vec<_>>();
+        let regular = |t: Timestamp| (0..40).map(|i| (i * 100 - t, i * 100 + 10 - t)).collect::<Vec<_>>();
         let events: Vec<_> = (10..30).map(|i| regular(i * 100 + 1)).collect();
         let fitted = most_allowed(&events).unwrap();
         assert!(fitted.error >= 1_000, "{fitted:?}");

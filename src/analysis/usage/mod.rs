@@ -12,7 +12,7 @@ mod thread;
 
 use crate::base::ctx::{Cancel, Cancelled, Ctx};
 use crate::base::notice::{Notice, Notices};
-use crate::base::time::Ns;
+use crate::base::time::{Ns, Timestamp};
 use crate::event::host::TraceOrigin;
 use crate::event::kind::{Event, Kind};
 use crate::input::Trace;
@@ -53,9 +53,9 @@ impl UsagePass<'_> {
         cancel: &Cancel,
     ) {
         // By trace and CPU: the first and the last event of any kind. Most records are of the CPU of the one before.
-        let mut bounds: BTreeMap<(usize, u16), (Ns, Ns)> = BTreeMap::default();
+        let mut bounds: BTreeMap<(usize, u16), (Timestamp, Timestamp)> = BTreeMap::default();
         let mut latest = None;
-        let mut seen = |trace: usize, cpu: u32, t: Ns| {
+        let mut seen = |trace: usize, cpu: u32, t: Timestamp| {
             let key = (trace, u16::try_from(cpu).unwrap_or(u16::MAX));
             match &mut latest {
                 Some((last, (from, to))) if *last == key => (*from, *to) = (t.min(*from), t.max(*to)),
@@ -66,7 +66,7 @@ impl UsagePass<'_> {
                 }
             }
         };
-        let mut ran: HashMap<HostCpu, (Ns, i32)> = HashMap::default();
+        let mut ran: HashMap<HostCpu, (Timestamp, i32)> = HashMap::default();
         let mut before = |event: &Event| {
             if let (Kind::Switch { next, .. }, Some(Some(kernel))) =
                 (event.kind, self.traces.get(usize::from(event.trace)))
@@ -101,7 +101,7 @@ impl UsagePass<'_> {
             }
         }
         // In the order of CPUs: it numbers the threads.
-        let mut ran: Vec<(HostCpu, (Ns, i32))> = ran.into_iter().collect();
+        let mut ran: Vec<(HostCpu, (Timestamp, i32))> = ran.into_iter().collect();
         ran.sort_unstable();
         for (place, (t, tid)) in ran {
             machine.seed(place, tid, t);
@@ -137,14 +137,14 @@ impl Analysis for UsagePass<'_> {
 }
 
 /// Something happened from the first to the second of `span`.
-fn widen(bounds: &mut BTreeMap<(usize, u16), (Ns, Ns)>, key: (usize, u16), span: (Ns, Ns)) {
+fn widen(bounds: &mut BTreeMap<(usize, u16), (Timestamp, Timestamp)>, key: (usize, u16), span: (Timestamp, Timestamp)) {
     let all = bounds.entry(key).or_insert(span);
     *all = (span.0.min(all.0), span.1.max(all.1));
 }
 
 /// To when each CPU was recorded: one whose buffers were cut off earlier than others' is not taken to go on as it was.
-fn recorded_to(traces: &[&Trace], sources: &BoundTraces) -> HashMap<HostCpu, Ns> {
-    let mut ends: HashMap<HostCpu, Ns> = HashMap::default();
+fn recorded_to(traces: &[&Trace], sources: &BoundTraces) -> HashMap<HostCpu, Timestamp> {
+    let mut ends: HashMap<HostCpu, Timestamp> = HashMap::default();
     for ((trace, source), origin) in traces.iter().zip(&sources.all).zip(&sources.origins) {
         for stream in trace.streams().iter().filter(|s| source.binding.switches.contains(&s.stream_class)) {
             let cpu = stream.cpu.and_then(|cpu| u16::try_from(cpu).ok());

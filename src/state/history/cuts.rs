@@ -14,7 +14,7 @@ use super::bulk::map;
 use super::interval::{Packed, Run, StateValue};
 use crate::base::ctx::{Cancelled, Ctx};
 use crate::base::parallel::in_order;
-use crate::base::time::Ns;
+use crate::base::time::Timestamp;
 use std::collections::BTreeMap;
 
 /// Buckets for each part that is wanted; a cut looks at one.
@@ -28,7 +28,7 @@ const SAMPLES: usize = 4;
 
 /// Ends, ascending, that divide all ends into buckets of about the same size: bucket *k* holds what ends before
 /// splitter *k*, but not before splitter *k* - 1.
-pub(super) struct Splitters(Vec<Ns>);
+pub(super) struct Splitters(Vec<Timestamp>);
 
 impl Splitters {
     /// For cutting `runs` into so many parts.
@@ -46,12 +46,12 @@ impl Splitters {
             next -= run.len();
         }
         ends.sort_unstable();
-        let mut splitters: Vec<Ns> = ends.into_iter().skip(SAMPLES).step_by(SAMPLES).collect();
+        let mut splitters: Vec<Timestamp> = ends.into_iter().skip(SAMPLES).step_by(SAMPLES).collect();
         splitters.dedup();
         Splitters(splitters)
     }
 
-    fn bucket(&self, end: Ns) -> usize {
+    fn bucket(&self, end: Timestamp) -> usize {
         self.0.partition_point(|splitter| *splitter <= end)
     }
 }

@@ -14,7 +14,7 @@ use super::bulk::{BANDS, Bands, BuildError, leaves, mean_span};
 use super::interval::{Run, StateValue};
 use super::tree::{Packing, Shape, Tree};
 use crate::base::ctx::{Cancel, Ctx};
-use crate::base::time::{Ns, Span};
+use crate::base::time::{Span, Timestamp};
 use crate::state::attributes::AttributeId;
 
 /// A tree that grows.
@@ -46,7 +46,7 @@ impl Growing {
             roots: Vec::new(),
             attributes: 0,
             total: 0,
-            span: Span::new(Ns::MAX, Ns::MIN),
+            span: Span::new(Timestamp::MAX, Timestamp::MIN),
         }
     }
 

@@ -9,7 +9,7 @@
 //! between, and it is what every question about an instant without an interval is answered with.
 
 use crate::base::names::NameId;
-use crate::base::time::{Ns, Span};
+use crate::base::time::{Span, Timestamp};
 use crate::state::attributes::AttributeId;
 use std::cmp::Ordering;
 
@@ -38,8 +38,8 @@ pub struct Interval {
 /// An interval in 24 bytes.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Packed {
-    pub start: Ns,
-    pub end: Ns,
+    pub start: Timestamp,
+    pub end: Timestamp,
     pub attribute: u32,
     value: u32,
 }
@@ -91,7 +91,7 @@ pub struct Run {
 
 impl Default for Run {
     fn default() -> Self {
-        Run { items: Vec::new(), aside: Vec::new(), span: Span::new(Ns::MAX, Ns::MIN), attributes: 0 }
+        Run { items: Vec::new(), aside: Vec::new(), span: Span::new(Timestamp::MAX, Timestamp::MIN), attributes: 0 }
     }
 }
 
@@ -218,7 +218,7 @@ mod tests {
     #[test]
     fn lengths_are_exact_over_all_of_time() {
         let mut run = Run::default();
-        run.push(AttributeId::at(0), Span::new(Ns::MIN, Ns::MAX), StateValue::Code(1));
+        run.push(AttributeId::at(0), Span::new(Timestamp::MIN, Timestamp::MAX), StateValue::Code(1));
         assert_eq!(run.items[0].length(), u64::MAX);
     }
 }

@@ -12,7 +12,7 @@ use super::interval::{Interval, StateValue};
 use super::search::{When, Which};
 use crate::base::ctx::{Cancel, Cancelled, Ctx};
 use crate::base::spans::{Direction, SpanOrder, SpanStore, StoredSpan};
-use crate::base::time::{Ns, Span};
+use crate::base::time::{Span, Timestamp};
 use crate::state::attributes::AttributeId;
 use crate::state::summary::most;
 
@@ -38,7 +38,7 @@ pub struct HistoryLine {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Time {
     /// What held at these instants, in any order.
-    Instants(Vec<Ns>),
+    Instants(Vec<Timestamp>),
     /// All that held within a span; the first and last may reach beyond it.
     Range(Span),
     /// Of a span cut into so many cells (2^20 at most) of equal width: the state that held longest in each, the lower
@@ -50,7 +50,7 @@ pub enum Time {
 
 impl History {
     /// What `attribute` was at `t`, known or not.
-    pub fn held(&self, attribute: AttributeId, t: Ns) -> Held {
+    pub fn held(&self, attribute: AttributeId, t: Timestamp) -> Held {
         match self.tree.at(attribute, t) {
             Some(interval) => Held { span: interval.span, value: Some(interval.value) },
             None => Held { span: self.gap(attribute, t), value: None },
@@ -120,13 +120,13 @@ impl History {
         &self,
         attribute: AttributeId,
         span: Span,
-        starts: &[Ns],
+        starts: &[Timestamp],
         cancel: &Cancel,
     ) -> Result<HistoryLine, Cancelled> {
         let ctx = Ctx { cancel: cancel.clone(), ..Ctx::new(1) };
         let summary = self.summary(&ctx)?;
         let ends = starts.iter().skip(1).copied().chain([span.end]);
-        let cell = |(start, end): (&Ns, Ns)| {
+        let cell = |(start, end): (&Timestamp, Timestamp)| {
             let span = Span::new(*start, end);
             Held { span, value: most(&summary.times(&self.tree, attribute, span)).map(StateValue::Code) }
         };
@@ -169,7 +169,7 @@ impl History {
     }
 
     /// Put into `line` what held at `instants`, ascending; `own` is all that is known at one of them.
-    fn fill_instants(&self, line: &mut HistoryLine, own: &[Interval], instants: &[Ns]) {
+    fn fill_instants(&self, line: &mut HistoryLine, own: &[Interval], instants: &[Timestamp]) {
         let mut own = own.iter().peekable();
         let mut told_to = None;
         for t in instants {
@@ -187,7 +187,7 @@ impl History {
 
     /// The span around `t`, at which `attribute` is unknown, in which it is unknown; within the trace where nothing
     /// is known before or after.
-    fn gap(&self, attribute: AttributeId, t: Ns) -> Span {
+    fn gap(&self, attribute: AttributeId, t: Timestamp) -> Span {
         let window = Span::new(self.window.start.min(t), self.window.end.max(t.saturating_add(1)));
         let Some(life) = self.tree.life(attribute) else { return window };
         if t < life.start {
@@ -206,7 +206,7 @@ impl History {
         while before.is_none() || after.is_none() {
             before = before.or_else(|| search(Span::new(t.saturating_sub(reach), t)).map(|s| s.end).max());
             after = after.or_else(|| search(Span::new(t, t.saturating_add(reach))).map(|s| s.start).min());
-            if reach == Ns::MAX {
+            if reach == Timestamp::MAX {
                 break;
             }
             reach = reach.saturating_mul(8);
@@ -219,7 +219,7 @@ impl History {
 const MOST_POINTS: usize = 1 << 20;
 
 /// So many instants of `span` in equal distance, the first at its start; fewer where it has fewer nanoseconds.
-fn points_of(span: Span, points: usize) -> Vec<Ns> {
+fn points_of(span: Span, points: usize) -> Vec<Timestamp> {
     let length = u128::from((span.end as u64).wrapping_sub(span.start as u64));
     if span.is_empty() || points == 0 {
         return Vec::new();

@@ -25,7 +25,7 @@ use super::tree::Shape;
 use crate::base::ctx::Ctx;
 use crate::base::names::NameId;
 use crate::base::parallel::in_order;
-use crate::base::time::{Ns, Span};
+use crate::base::time::{Span, Timestamp};
 use crate::state::attributes::{AttributeId, Attributes};
 use crate::state::timeline::{CpuRun, HostId, SegmentKind, Thread, Timeline};
 use std::fmt::Write;
@@ -227,7 +227,7 @@ fn hold(run: &mut Run, attribute: AttributeId, said: impl Iterator<Item = (Span,
 /// Write what is said in order of start.
 fn join(run: &mut Run, attribute: AttributeId, said: impl Iterator<Item = (Span, Option<StateValue>)>) {
     let mut open: Option<(Span, Option<StateValue>)> = None;
-    let mut write = |(span, value): (Span, Option<StateValue>), until: Ns| {
+    let mut write = |(span, value): (Span, Option<StateValue>), until: Timestamp| {
         if let Some(value) = value {
             run.push(attribute, Span::new(span.start, span.end.min(until)), value);
         }
@@ -243,7 +243,7 @@ fn join(run: &mut Run, attribute: AttributeId, said: impl Iterator<Item = (Span,
         }
     }
     if let Some(last) = open {
-        write(last, Ns::MAX);
+        write(last, Timestamp::MAX);
     }
 }
 

@@ -13,7 +13,7 @@ use super::columns::Bounds;
 use super::interval::Interval;
 use super::tree::Tree;
 use crate::base::ctx::Cancel;
-use crate::base::time::{Ns, Span};
+use crate::base::time::{Span, Timestamp};
 use crate::state::attributes::AttributeId;
 use std::ops::Range;
 
@@ -56,12 +56,12 @@ enum Times {
     /// What meets this span.
     Within(Span),
     /// What holds at one of these, ascending, each once.
-    Instants(Vec<Ns>),
+    Instants(Vec<Timestamp>),
 }
 
 impl When {
     /// What holds at `t`.
-    pub fn at(t: Ns) -> Self {
+    pub fn at(t: Timestamp) -> Self {
         // The last nanosecond of time is the end of no interval that holds in it: no interval does.
         When(Times::Within(Span::new(t, t.saturating_add(1))))
     }
@@ -72,8 +72,8 @@ impl When {
     }
 
     /// What holds at one of `instants`, in any order.
-    pub fn instants(instants: impl IntoIterator<Item = Ns>) -> Self {
-        let mut list: Vec<Ns> = instants.into_iter().collect();
+    pub fn instants(instants: impl IntoIterator<Item = Timestamp>) -> Self {
+        let mut list: Vec<Timestamp> = instants.into_iter().collect();
         list.sort_unstable();
         list.dedup();
         When(Times::Instants(list))
@@ -84,7 +84,7 @@ impl When {
     }
 
     /// Whatever the time.
-    pub const ALWAYS: When = When(Times::Within(Span { start: Ns::MIN, end: Ns::MAX }));
+    pub const ALWAYS: When = When(Times::Within(Span { start: Timestamp::MIN, end: Timestamp::MAX }));
 }
 
 /// With one attribute in more intervals than so many, each lies in memory of its own.
@@ -113,7 +113,7 @@ pub struct Search<'a> {
 
 impl Tree {
     /// The interval of `attribute` that holds at `t`; `None` where it is unknown.
-    pub fn at(&self, attribute: AttributeId, t: Ns) -> Option<Interval> {
+    pub fn at(&self, attribute: AttributeId, t: Timestamp) -> Option<Interval> {
         if !self.life(attribute)?.contains(t) {
             return None;
         }

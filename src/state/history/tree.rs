@@ -14,7 +14,7 @@
 use super::columns::{Bounds, Columns};
 use crate::base::ctx::{Cancelled, Ctx};
 use crate::base::parallel::in_order;
-use crate::base::time::{Ns, Span};
+use crate::base::time::{Span, Timestamp};
 use crate::state::attributes::AttributeId;
 
 /// How a tree is cut.
@@ -96,7 +96,7 @@ pub struct Tree {
 }
 
 /// A life of nothing.
-const NEVER: Span = Span { start: Ns::MAX, end: Ns::MIN };
+const NEVER: Span = Span { start: Timestamp::MAX, end: Timestamp::MIN };
 
 impl Tree {
     /// Number of intervals.

@@ -10,7 +10,7 @@
 use super::life::Life;
 use super::machine::Machine;
 use crate::base::names::NameId;
-use crate::base::time::Ns;
+use crate::base::time::Timestamp;
 use crate::state::timeline::{Segment, SegmentKind, ThreadId};
 
 /// Segments that a call's last wait may lie back.
@@ -64,7 +64,7 @@ pub(super) fn timed_out(call: &str, ret: i64) -> bool {
 }
 
 impl Machine {
-    pub(super) fn enter_call(&mut self, thread: ThreadId, t: Ns, name: NameId) {
+    pub(super) fn enter_call(&mut self, thread: ThreadId, t: Timestamp, name: NameId) {
         self.end_unseen(thread, t);
         let life = &mut self.threads[thread];
         life.call = Some((t, name));
@@ -73,7 +73,7 @@ impl Machine {
 
     /// The exit of the call before was not recorded, or it is one that never returns here (`rt_sigreturn`): it lasted
     /// until now, or until events were lost.
-    fn end_unseen(&mut self, thread: ThreadId, t: Ns) {
+    fn end_unseen(&mut self, thread: ThreadId, t: Timestamp) {
         let life = &mut self.threads[thread];
         if let Some((start, _)) = life.call {
             let lost = self.losses.first(life.thread.host, None, start, t);
@@ -81,7 +81,7 @@ impl Machine {
         }
     }
 
-    pub(super) fn leave_call(&mut self, thread: ThreadId, t: Ns, name: Option<NameId>, ret: i64) {
+    pub(super) fn leave_call(&mut self, thread: ThreadId, t: Timestamp, name: Option<NameId>, ret: i64) {
         let life = &self.threads[thread];
         match (life.call, name) {
             (Some((since, entered)), Some(left)) if entered != left && life.called => {
@@ -113,10 +113,10 @@ impl Machine {
 
     /// A thread is in a call whose entry was not recorded, since `start` where that can be said. Whom it woke since its
     /// last call, it woke in this one.
-    fn begin_unseen(&mut self, thread: ThreadId, start: Option<Ns>, name: NameId) {
+    fn begin_unseen(&mut self, thread: ThreadId, start: Option<Timestamp>, name: NameId) {
         let life = &mut self.threads[thread];
         life.call = start.map(|start| (start, name));
-        let before = life.thread.calls.last().map_or(Ns::MIN, |call| call.span.end);
+        let before = life.thread.calls.last().map_or(Timestamp::MIN, |call| call.span.end);
         let Some((woken, segment, at)) = life.woke_outside.take().filter(|(.., at)| *at >= before) else { return };
         if let Some(segment) = self.threads[woken]
             .thread
@@ -156,7 +156,7 @@ fn is_wait(kind: SegmentKind) -> bool {
 }
 
 /// Where a thread first waited, or may have, since `before`: threads wait in calls.
-fn first_wait(life: &Life, before: Ns) -> Option<Ns> {
+fn first_wait(life: &Life, before: Timestamp) -> Option<Timestamp> {
     let since = life.thread.segments.iter().rev().take(NEAR).take_while(|segment| segment.span.start >= before);
     since
         .filter(|segment| is_wait(segment.kind) || segment.kind == SegmentKind::Unknown)

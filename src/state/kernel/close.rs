@@ -4,7 +4,7 @@ use super::life::{Doubt, Sched};
 use super::machine::Machine;
 use crate::base::names::NameId;
 use crate::base::notice::{Notice, Notices};
-use crate::base::time::{Ns, Span};
+use crate::base::time::{Span, Timestamp};
 use crate::state::threads::ThreadInstance;
 use crate::state::timeline::{HostId, Segment, SegmentKind, Thread, Timeline};
 use foldhash::HashMap;
@@ -80,7 +80,7 @@ impl Machine {
                 idle.followed = true;
             }
         }
-        let (mut gaps, mut first, mut left_out) = (0, Ns::MAX, 0);
+        let (mut gaps, mut first, mut left_out) = (0, Timestamp::MAX, 0);
         let mut tracked = vec![(0, 0); self.out.hosts.len()];
         for life in self.threads.iter() {
             let (times, since) = life.gaps;
@@ -114,7 +114,7 @@ impl Machine {
     /// Hosts of which no switch was recorded: what ran and what waited there is not known, but where the thread of
     /// every event on a CPU was the same one and outside system calls: it did not wait there, and nobody else was seen
     /// to have the CPU.
-    fn unschedule(&mut self, end: Ns) {
+    fn unschedule(&mut self, end: Timestamp) {
         let hosts = self.out.quality.iter().map(|quality| quality.switches > 0);
         let scheduled: Vec<bool> = hosts.collect();
         let reason = self.reasons.unscheduled;
@@ -146,7 +146,7 @@ impl Machine {
 /// else unknown. Of an interrupt they say whom it interrupted, whatever that was doing.
 fn witnessed(thread: &Thread, reason: NameId) -> Vec<Segment> {
     let mut segments: Vec<Segment> = Vec::new();
-    let mut put = |start: Ns, end: Ns, runs: Option<Segment>| {
+    let mut put = |start: Timestamp, end: Timestamp, runs: Option<Segment>| {
         let unknown = Segment {
             span: Span::new(start, end),
             kind: SegmentKind::Unknown,

@@ -7,7 +7,7 @@ use super::life::Sched;
 use super::machine::{Machine, Renumber};
 use crate::base::names::NameId;
 use crate::base::notice::Notice;
-use crate::base::time::Ns;
+use crate::base::time::Timestamp;
 use crate::event::host::TraceOrigin;
 use crate::event::kind::{Event, Kind, MarkId, TextId};
 use crate::reading::batch::MarkKey;
@@ -41,7 +41,7 @@ impl Machine {
                     let user = ids.stack(&mut self.out.stacks, user);
                     let kernel = ids.stack(&mut self.out.stacks, kernel);
                     let life = &mut self.threads[thread];
-                    let before = life.thread.samples.last().map_or(Ns::MIN, |sample| sample.time);
+                    let before = life.thread.samples.last().map_or(Timestamp::MIN, |sample| sample.time);
                     // Told late by another channel: it was taken when the thread left the CPU.
                     let running = matches!(life.sched, Sched::Running(_));
                     let time = if running { t } else { life.start_of_segment().clamp(before.min(t), t) };

@@ -13,7 +13,7 @@
 
 use super::machine::{Machine, Renumber};
 use crate::base::notice::Notice;
-use crate::base::time::Ns;
+use crate::base::time::{Ns, Timestamp};
 use crate::event::host::TraceOrigin;
 use crate::event::kind::{Event, Kind};
 use crate::reading::batch::{Batch, MarkKey};
@@ -32,7 +32,7 @@ const TOGETHER: Ns = 100_000;
 #[derive(Clone, Debug)]
 struct Followed {
     content: u64,
-    time: Ns,
+    time: Timestamp,
     cpu: u16,
     /// The traces that have delivered it.
     traces: SmallVec<[u16; 2]>,

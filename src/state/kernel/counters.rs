@@ -5,12 +5,12 @@
 
 use super::machine::Machine;
 use crate::base::names::NameId;
-use crate::base::time::Ns;
+use crate::base::time::Timestamp;
 use crate::state::timeline::{Counter, CounterOwner, ThreadId};
 
 impl Machine {
     /// A counter stood at `value` when `thread` ran on CPU `c`.
-    pub(super) fn count(&mut self, c: usize, thread: Option<ThreadId>, t: Ns, name: NameId, value: u64) {
+    pub(super) fn count(&mut self, c: usize, thread: Option<ThreadId>, t: Timestamp, name: NameId, value: u64) {
         let cpu = &self.cpus[c];
         let owner = match thread {
             _ if self.out.names.get(name).starts_with("perf_cpu_") => CounterOwner::Cpu(cpu.host, cpu.number),

@@ -11,7 +11,7 @@
 //! interrupt.
 
 use crate::base::names::NameId;
-use crate::base::time::{Ns, Span};
+use crate::base::time::{Span, Timestamp};
 use crate::event::kind::{Context, SoftIrq};
 use crate::reading::batch::NetworkPacket;
 use crate::state::timeline::{CpuRun, HostId, ThreadId};
@@ -27,7 +27,7 @@ pub(super) struct Delivery {
     /// The packet.
     pub packet: NetworkPacket,
     /// Who sent it, and when, where that is known.
-    pub sender: Option<(ThreadId, Ns)>,
+    pub sender: Option<(ThreadId, Timestamp)>,
 }
 
 #[derive(Clone, Copy, Debug)]
@@ -37,7 +37,7 @@ struct Level {
     /// The running thread's own work.
     own: bool,
     /// The last event in it.
-    seen: Ns,
+    seen: Timestamp,
 }
 
 impl Level {
@@ -55,13 +55,13 @@ pub(super) struct Cpu {
     /// Who runs.
     pub thread: Option<ThreadId>,
     /// Since when.
-    since: Ns,
+    since: Timestamp,
     /// The last time an event agreed that this thread runs.
-    pub agreed: Ns,
+    pub agreed: Timestamp,
     /// The last block request that completed here: when, and who had submitted it.
-    pub completed: Option<(Ns, ThreadId)>,
+    pub completed: Option<(Timestamp, ThreadId)>,
     /// Its first event, as long as no switch and no loss forbids to assume that the first thread ran from then on.
-    pub first: Option<Ns>,
+    pub first: Option<Timestamp>,
     contexts: Vec<Level>,
     /// Soft interrupts, a bit each, that the running thread raised as part of its own work.
     raised: u32,
@@ -74,7 +74,7 @@ pub(super) struct Cpu {
 }
 
 impl Cpu {
-    pub fn new(host: HostId, number: u32, first: Ns) -> Cpu {
+    pub fn new(host: HostId, number: u32, first: Timestamp) -> Cpu {
         Cpu {
             host,
             number,
@@ -93,7 +93,7 @@ impl Cpu {
     }
 
     /// From `t` on another thread runs, or nobody knows who.
-    pub fn give_to(&mut self, thread: Option<ThreadId>, t: Ns) {
+    pub fn give_to(&mut self, thread: Option<ThreadId>, t: Timestamp) {
         let t = t.max(self.since);
         if let Some(thread) = self.thread
             && t > self.since
@@ -132,7 +132,7 @@ impl Cpu {
     }
 
     /// Enter a context: when an interruption of the thread ended whose end was not recorded, and true where one begins.
-    pub fn enter(&mut self, t: Ns, context: Context, name: Option<NameId>) -> (Option<Ns>, bool) {
+    pub fn enter(&mut self, t: Timestamp, context: Context, name: Option<NameId>) -> (Option<Timestamp>, bool) {
         let over = self.contexts.iter().position(|level| !may_nest(level.context, context));
         let ended = over.and_then(|at| self.close_from(at));
         let interrupted = self.is_interrupted();
@@ -147,14 +147,14 @@ impl Cpu {
     }
 
     /// Leave a context. True when none is left of those that interrupted the thread.
-    pub fn leave(&mut self, t: Ns, context: Context) -> bool {
+    pub fn leave(&mut self, t: Timestamp, context: Context) -> bool {
         let Some(at) = self.contexts.iter().rposition(|level| level.context == context) else { return false };
         self.see(t);
         self.close_from(at).is_some()
     }
 
     /// Something happens in the present context.
-    pub fn see(&mut self, t: Ns) {
+    pub fn see(&mut self, t: Timestamp) {
         for level in self.contexts.iter_mut().rev() {
             level.seen = t;
             if level.is_hard() {
@@ -164,7 +164,7 @@ impl Cpu {
     }
 
     /// The contexts from the one at `at` on are over. When the thread's interruption ended by that, if it did.
-    fn close_from(&mut self, at: usize) -> Option<Ns> {
+    fn close_from(&mut self, at: usize) -> Option<Timestamp> {
         let outermost = self.contexts.iter().position(|level| !level.own);
         let seen = outermost.filter(|outermost| *outermost >= at).and_then(|outermost| self.contexts.get(outermost));
         let seen = seen.map(|level| level.seen);
@@ -177,7 +177,7 @@ impl Cpu {
 
     /// The thread itself goes on: whatever context was open is over. When its interruption ended whose end was not
     /// recorded.
-    pub fn go_on(&mut self) -> Option<Ns> {
+    pub fn go_on(&mut self) -> Option<Timestamp> {
         if self.contexts.is_empty() {
             return None;
         }
@@ -193,7 +193,7 @@ impl Cpu {
     }
 
     /// A packet arrives in the present context.
-    pub fn deliver(&mut self, packet: NetworkPacket, sender: Option<(ThreadId, Ns)>) {
+    pub fn deliver(&mut self, packet: NetworkPacket, sender: Option<(ThreadId, Timestamp)>) {
         self.delivery = Some(Delivery { depth: self.contexts.len(), packet, sender });
     }
 

@@ -12,7 +12,7 @@
 use super::machine::Machine;
 use crate::base::names::NameId;
 use crate::base::notice::Notice;
-use crate::base::time::{Ns, Span};
+use crate::base::time::{Span, Timestamp};
 use crate::event::stack::{RawStackId, StackOrigin, named};
 use crate::state::timeline::{Call, HostId, Mark, StackSample, ThreadId};
 use foldhash::HashMap;
@@ -95,7 +95,7 @@ impl Machine {
     }
 
     /// A thread enters or leaves a function.
-    pub(super) fn function(&mut self, thread: ThreadId, t: Ns, enters: bool, address: u64) {
+    pub(super) fn function(&mut self, thread: ThreadId, t: Timestamp, enters: bool, address: u64) {
         let functions = &mut self.threads[thread].functions;
         if enters {
             if functions.open.len() >= DEEPEST {
@@ -115,7 +115,7 @@ impl Machine {
     }
 
     /// Another program begins: nothing of the stack is left.
-    pub(super) fn forget_functions(&mut self, thread: ThreadId, t: Ns) {
+    pub(super) fn forget_functions(&mut self, thread: ThreadId, t: Timestamp) {
         let functions = &mut self.threads[thread].functions;
         if !functions.open.is_empty() {
             *functions = Functions::default();
@@ -123,14 +123,14 @@ impl Machine {
         }
     }
 
-    fn tell_functions(&mut self, thread: ThreadId, time: Ns) {
+    fn tell_functions(&mut self, thread: ThreadId, time: Timestamp) {
         let life = &mut self.threads[thread];
         let user = life.functions.open.last().map(|(_, stack)| *stack);
         life.thread.samples.push(StackSample { time, origin: StackOrigin::Function, user, kernel: None });
     }
 
     /// A system call ends that took `ns`: told only where calls are not recorded themselves.
-    pub(super) fn latency(&mut self, thread: ThreadId, t: Ns, ns: i64) {
+    pub(super) fn latency(&mut self, thread: ThreadId, t: Timestamp, ns: i64) {
         let name = self.out.names.intern("syscall");
         let life = &mut self.threads[thread];
         let before = life.thread.calls.last().map_or(life.thread.life.start, |c| c.span.end);

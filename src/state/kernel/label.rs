@@ -4,7 +4,7 @@ use super::life::Label;
 use super::machine::Machine;
 use crate::base::names::NameId;
 use crate::base::notice::Notice;
-use crate::base::time::Ns;
+use crate::base::time::{Ns, Timestamp};
 use crate::event::kind::{Context, SoftIrq, Vector, WakeSource};
 use crate::reading::batch::NetworkPacket;
 use crate::state::timeline::{SegmentKind, ThreadId};
@@ -14,7 +14,7 @@ const COMPLETED: Ns = 100_000;
 
 impl Machine {
     /// The label of a wait that ends by a wake-up at `t` on CPU `c`.
-    pub(super) fn label(&mut self, c: usize, t: Ns, woken: ThreadId, source: WakeSource) -> Label {
+    pub(super) fn label(&mut self, c: usize, t: Timestamp, woken: ThreadId, source: WakeSource) -> Label {
         let cpu = &self.cpus[c];
         // What a thread that sends raises itself delivers what it sends over the loopback device, packets recorded or
         // not.
@@ -65,7 +65,7 @@ impl Machine {
 
     /// A wait of `woken` was ended at `t` by a packet: where its sender is not known, it may turn up, with several
     /// hosts.
-    pub(super) fn expect_sender(&mut self, c: usize, t: Ns, woken: ThreadId) {
+    pub(super) fn expect_sender(&mut self, c: usize, t: Timestamp, woken: ThreadId) {
         let cpu = &self.cpus[c];
         let segments = &self.threads[woken].thread.segments;
         if self.out.hosts.len() < 2
@@ -79,7 +79,7 @@ impl Machine {
     }
 
     /// A packet is sent that has ended waits before, by clocks that are a little off: it took no time.
-    pub(super) fn came_early(&mut self, ended: Vec<(ThreadId, usize)>, by: ThreadId, at: Ns) {
+    pub(super) fn came_early(&mut self, ended: Vec<(ThreadId, usize)>, by: ThreadId, at: Timestamp) {
         self.notices.add(Notice::ClampedPackets, ended.len() as u64, || format!("at {at} ns"));
         for (woken, segment) in ended {
             if let Some(segment) = self.threads[woken].thread.segments.get_mut(segment) {
@@ -92,7 +92,7 @@ impl Machine {
     /// only, an idle CPU nobody; else it was an interrupt that was not recorded, which says nothing but that a request
     /// to the disk completed in it. Where only the end of a wake-up is recorded, a thread on another CPU may have begun
     /// it.
-    fn woken_by(&self, c: usize, t: Ns, woken: ThreadId, source: WakeSource) -> Label {
+    fn woken_by(&self, c: usize, t: Timestamp, woken: ThreadId, source: WakeSource) -> Label {
         let cpu = &self.cpus[c];
         let unknown = |reason| Label { qualifier: Some(reason), ..Label::of(SegmentKind::Blocked) };
         if cpu.completed.is_some_and(|(at, by)| by == woken && t.saturating_sub(at) <= COMPLETED) {
@@ -122,7 +122,7 @@ impl Machine {
     /// The thread on CPU `c` is in a call that sends, or it is not known in which call it is.
     fn sends(&self, c: usize) -> bool {
         let Some(life) = self.cpus[c].thread.map(|thread| &self.threads[thread]) else { return false };
-        let sending = |(_, name): (Ns, NameId)| {
+        let sending = |(_, name): (Timestamp, NameId)| {
             let name = self.out.names.get(name);
             ["send", "write", "splice", "connect", "shutdown", "close"].iter().any(|call| name.contains(call))
         };
@@ -131,7 +131,7 @@ impl Machine {
 
     /// Who sends a packet from CPU `c`: the running thread; in an interrupt, whoever sent the packet that is being
     /// forwarded; else nobody (acknowledgements, retransmissions).
-    pub(super) fn sender(&self, c: usize, t: Ns, packet: &NetworkPacket) -> Option<(ThreadId, Ns)> {
+    pub(super) fn sender(&self, c: usize, t: Timestamp, packet: &NetworkPacket) -> Option<(ThreadId, Timestamp)> {
         let cpu = &self.cpus[c];
         if cpu.context().is_some() {
             let delivery = cpu.delivery()?;

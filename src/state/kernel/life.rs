@@ -5,7 +5,7 @@
 
 use super::functions::Functions;
 use crate::base::names::NameId;
-use crate::base::time::{Ns, Span};
+use crate::base::time::{Span, Timestamp};
 use crate::state::threads::{HostTid, Observed, ThreadInstance};
 use crate::state::timeline::{Call, Segment, SegmentKind, Thread, ThreadId};
 
@@ -50,7 +50,7 @@ pub(super) struct Interruption {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Label {
     pub kind: SegmentKind,
-    pub waker: Option<(ThreadId, Ns)>,
+    pub waker: Option<(ThreadId, Timestamp)>,
     pub qualifier: Option<NameId>,
 }
 
@@ -66,29 +66,29 @@ pub(super) struct Life {
     pub thread: Thread,
     pub sched: Sched,
     /// Start of the segment that is being made.
-    since: Ns,
+    since: Timestamp,
     /// CPU it runs on, or whose run queue it stands in.
     pub cpu: u32,
     /// While running: the interruption by the interrupt context that the CPU is in.
     pub interrupted: Option<Interruption>,
     /// Woken while it seemed to run: it was about to wait, or its switch-out is missing. Then it had waited for this.
-    pub early_wake: Option<(Ns, Label)>,
+    pub early_wake: Option<(Timestamp, Label)>,
     /// The system call that it is in.
-    pub call: Option<(Ns, NameId)>,
+    pub call: Option<(Timestamp, NameId)>,
     /// A system call of it was seen since events of its CPU were lost.
     pub called: bool,
     /// When they were lost.
-    pub floor: Ns,
+    pub floor: Timestamp,
     /// Whom it woke last while it seemed to be in no call, and which segment of that one ends so.
-    pub woke_outside: Option<(ThreadId, usize, Ns)>,
+    pub woke_outside: Option<(ThreadId, usize, Timestamp)>,
     /// It left its CPU for a wait that no signal ends, as those for a disk are.
     pub uninterruptible: bool,
     /// When the last block request that it had handed in was done.
-    pub request_done: Ns,
+    pub request_done: Timestamp,
     /// An event happened on it, or a switch told that it left: the recording follows it.
     pub followed: bool,
     /// How often the recording shows that switches are missing since it got a CPU, and when first.
-    pub gaps: (u64, Ns),
+    pub gaps: (u64, Timestamp),
     /// Of the switches after it got a CPU, those that another thread leaves.
     pub contradictions: u64,
     /// Only the one who woke it told of the run queue in which it stands.
@@ -115,7 +115,7 @@ pub(super) struct Life {
 
 impl Life {
     /// A thread that lives from `start` on, the instance of its id after `previous`.
-    pub fn new(key: HostTid, start: Ns, sched: Sched, previous: Option<ThreadId>) -> Life {
+    pub fn new(key: HostTid, start: Timestamp, sched: Sched, previous: Option<ThreadId>) -> Life {
         let (tid, mut pid) = (key.tid(), Observed::default());
         pid.observe(key.idle_on().map(|_| tid));
         let thread = Thread {
@@ -125,7 +125,7 @@ impl Life {
             ppid: 0,
             virtual_ids: None,
             names: Vec::new(),
-            life: Span::new(start, Ns::MAX),
+            life: Span::new(start, Timestamp::MAX),
             parent: None,
             idle: key.is_idle(),
             disk_worker: false,
@@ -142,12 +142,12 @@ impl Life {
             early_wake: None,
             call: None,
             called: false,
-            floor: Ns::MIN,
+            floor: Timestamp::MIN,
             woke_outside: None,
             uninterruptible: false,
-            request_done: Ns::MIN,
+            request_done: Timestamp::MIN,
             followed: false,
-            gaps: (0, Ns::MAX),
+            gaps: (0, Timestamp::MAX),
             contradictions: 0,
             placed_by_waker: false,
             exited: false,
@@ -163,7 +163,7 @@ impl Life {
     }
 
     /// End the segment that is being made at `t`.
-    pub fn cut(&mut self, t: Ns, label: Label) {
+    pub fn cut(&mut self, t: Timestamp, label: Label) {
         if t <= self.since || self.thread.idle {
             self.since = self.since.max(t);
             return;
@@ -200,7 +200,7 @@ impl Life {
     }
 
     /// Leave the current state for another, with the label that the old one has by itself.
-    pub fn change(&mut self, t: Ns, sched: Sched, reasons: &Reasons) {
+    pub fn change(&mut self, t: Timestamp, sched: Sched, reasons: &Reasons) {
         let label = self.own_label(reasons);
         self.cut(t, label);
         self.sched = sched;
@@ -210,7 +210,7 @@ impl Life {
     }
 
     /// It has left its CPU some time after `agreed`, no switch says when. Woken since, it had waited until then.
-    pub fn left_unseen(&mut self, agreed: Ns, t: Ns, reasons: &Reasons) {
+    pub fn left_unseen(&mut self, agreed: Timestamp, t: Timestamp, reasons: &Reasons) {
         self.change(agreed, Sched::Unknown(Doubt::Gap), reasons);
         if let Some((woken, label)) = self.early_wake.take().filter(|(woken, _)| (agreed..=t).contains(woken)) {
             self.cut(woken, label);
@@ -231,12 +231,12 @@ impl Life {
     }
 
     /// Nothing is known of it before `t`, which its current segment may reach back to.
-    pub fn start_of_segment(&self) -> Ns {
+    pub fn start_of_segment(&self) -> Timestamp {
         self.since
     }
 
     /// It was told of before the recording began.
-    pub fn begin_with(&mut self, begin: Ns) {
+    pub fn begin_with(&mut self, begin: Timestamp) {
         let thread = &mut self.thread;
         if thread.life.start >= begin {
             return;
@@ -255,14 +255,14 @@ impl Life {
     }
 
     /// The open system call ends.
-    pub fn end_call(&mut self, t: Ns, ret: Option<i64>) {
+    pub fn end_call(&mut self, t: Timestamp, ret: Option<i64>) {
         if let Some((start, name)) = self.call.take() {
             self.thread.calls.push(Call { span: Span::new(start, t), name, ret });
         }
     }
 
     /// The thread ends.
-    pub fn die(&mut self, t: Ns, reasons: &Reasons) {
+    pub fn die(&mut self, t: Timestamp, reasons: &Reasons) {
         self.change(t, Sched::Dead, reasons);
         self.end_call(t, None);
         self.exited = true;

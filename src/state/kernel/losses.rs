@@ -38,7 +38,7 @@ impl Losses {
 
     /// From when on nobody knows what was known at `since`: the start of the first loss between `since` and `t`, on one
     /// CPU or on any of the host.
-    pub fn first(&self, host: HostId, cpu: Option<u32>, since: Ns, t: Ns) -> Option<Ns> {
+    pub fn first(&self, host: HostId, cpu: Option<u32>, since: Timestamp, t: Timestamp) -> Option<Timestamp> {
         let OfHost { all, longest } = self.hosts.get(host.index())?;
         let begun = &all[..all.partition_point(|(span, _)| span.start < t)];
         let near = begun.iter().rev().take_while(|(span, _)| span.start.saturating_add(*longest) > since);
@@ -78,7 +78,7 @@ impl Machine {
 
     /// Until `t` a thread seems to have waited, or to have stood in a run queue. Where events were lost meanwhile it
     /// may have run as well: from there on its state is not known.
-    pub(super) fn doubt(&mut self, thread: ThreadId, t: Ns) {
+    pub(super) fn doubt(&mut self, thread: ThreadId, t: Timestamp) {
         let life = &self.threads[thread];
         let where_lost = match life.sched {
             // Whoever is in a queue is fetched from there; a wait can be ended from anywhere.
@@ -93,7 +93,7 @@ impl Machine {
 
     /// A thread that stood in a run queue is found on CPU `number`, of which who ran there is known until `agreed`:
     /// from then on nobody knows since when. From another CPU's queue it may have come at any time.
-    pub(super) fn doubt_queued(&mut self, thread: ThreadId, number: u32, agreed: Ns) {
+    pub(super) fn doubt_queued(&mut self, thread: ThreadId, number: u32, agreed: Timestamp) {
         let life = &mut self.threads[thread];
         if matches!(life.sched, Sched::Ready | Sched::New) {
             let known = if life.cpu == number { agreed } else { life.start_of_segment() };

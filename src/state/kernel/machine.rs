@@ -21,7 +21,7 @@ use super::user::Guess;
 use super::works::Works;
 use crate::base::names::NameId;
 use crate::base::notice::{Notice, Notices};
-use crate::base::time::Ns;
+use crate::base::time::Timestamp;
 use crate::event::host::TraceOrigin;
 use crate::event::kind::TextId;
 use crate::event::stack::RawStackId;
@@ -64,13 +64,13 @@ pub struct Machine {
     pub(super) reasons: Reasons,
     pub(super) losses: Losses,
     /// The kernel's part of the call chain that came last: its CPU and time, and its id in the batch.
-    pub(super) chain: Option<(usize, Ns, RawStackId)>,
+    pub(super) chain: Option<(usize, Timestamp, RawStackId)>,
     /// By host: the CPUs that were recorded; none where that is not told.
     recorded: Vec<BTreeSet<u32>>,
     /// CPUs that events speak of and that were not recorded.
     pub(super) unrecorded: BTreeSet<(HostId, u32)>,
-    pub(super) start: Option<Ns>,
-    pub(super) end: Ns,
+    pub(super) start: Option<Timestamp>,
+    pub(super) end: Timestamp,
     pub(super) notices: Notices,
 }
 
@@ -141,7 +141,7 @@ impl Machine {
             reasons,
             chain: None,
             start: None,
-            end: Ns::MIN,
+            end: Timestamp::MIN,
             notices: Notices::default(),
         }
     }
@@ -175,16 +175,16 @@ impl Machine {
     }
 
     /// Time of the first event so far.
-    pub(super) fn start(&self) -> Ns {
+    pub(super) fn start(&self) -> Timestamp {
         self.start.unwrap_or(0)
     }
 
-    pub(super) fn inconsistent(&mut self, t: Ns) {
+    pub(super) fn inconsistent(&mut self, t: Timestamp) {
         self.notices.add(Notice::Inconsistent, 1, || format!("at {t} ns"));
     }
 
     /// Position of a CPU in `cpus`, made on first sight.
-    pub(super) fn cpu(&mut self, host: HostId, number: u16, t: Ns) -> Option<usize> {
+    pub(super) fn cpu(&mut self, host: HostId, number: u16, t: Timestamp) -> Option<usize> {
         let known = self.cpu_of.get_mut(host.index())?;
         let at = usize::from(number);
         if known.len() <= at {

@@ -6,7 +6,7 @@
 
 use super::machine::{Machine, Renumber};
 use crate::base::names::NameId;
-use crate::base::time::Ns;
+use crate::base::time::Timestamp;
 use crate::event::image::ImageChange;
 use crate::event::kind::{Event, TextId};
 use crate::state::timeline::{HostId, ImageEvent, ThreadId};
@@ -45,7 +45,7 @@ impl Machine {
         }
     }
 
-    pub(super) fn image(&mut self, time: Ns, host: HostId, pid: i32, change: ImageChange) {
+    pub(super) fn image(&mut self, time: Timestamp, host: HostId, pid: i32, change: ImageChange) {
         self.out.images.push(ImageEvent { time, host, pid, change });
     }
 }

@@ -6,7 +6,7 @@
 //! used again, so what was sent in one before events were lost is no sender of what arrives in it later. The lists are
 //! bounded in number and age; cost: the length of a connection's list, which is short where packets arrive.
 
-use crate::base::time::Ns;
+use crate::base::time::{Ns, Timestamp};
 use crate::reading::batch::{Flow, NetworkPacket, TcpSegment};
 use crate::state::timeline::{HostId, ThreadId};
 use foldhash::HashMap;
@@ -32,7 +32,7 @@ enum Route {
 struct Sent {
     segment: TcpSegment,
     by: ThreadId,
-    at: Ns,
+    at: Timestamp,
 }
 
 /// A wait that a packet ended whose send had not come: the thread, and which of its segments.
@@ -43,11 +43,11 @@ type Ended = (ThreadId, usize);
 pub(super) struct Packets {
     waiting: HashMap<Route, VecDeque<Sent>>,
     /// The same in order of time, to forget the oldest first.
-    order: VecDeque<(Ns, Route)>,
+    order: VecDeque<(Timestamp, Route)>,
     /// What came before its send, in order of time.
-    early: VecDeque<(Ns, HostId, TcpSegment, Ended)>,
+    early: VecDeque<(Timestamp, HostId, TcpSegment, Ended)>,
     /// When events of a host were lost last.
-    lost: HashMap<HostId, Ns>,
+    lost: HashMap<HostId, Timestamp>,
 }
 
 fn route(host: HostId, packet: &NetworkPacket) -> Route {
@@ -60,7 +60,7 @@ fn route(host: HostId, packet: &NetworkPacket) -> Route {
 impl Packets {
     /// A wait was ended at `at` on `host` by a packet of which no send is known. Only what comes from another host can
     /// be too early.
-    pub fn ended(&mut self, host: HostId, packet: &NetworkPacket, wait: Ended, at: Ns) {
+    pub fn ended(&mut self, host: HostId, packet: &NetworkPacket, wait: Ended, at: Timestamp) {
         if let Some(segment) = packet.tcp.filter(|s| !s.flow.is_loopback()) {
             self.early.push_back((at, host, segment, wait));
             if self.early.len() > MOST {
@@ -70,7 +70,7 @@ impl Packets {
     }
 
     /// The waits that a packet has ended before it is sent.
-    fn early(&mut self, host: HostId, packet: &NetworkPacket, at: Ns) -> Vec<Ended> {
+    fn early(&mut self, host: HostId, packet: &NetworkPacket, at: Timestamp) -> Vec<Ended> {
         while self.early.front().is_some_and(|(t, ..)| at.saturating_sub(*t) > EARLY) {
             self.early.pop_front();
         }
@@ -80,7 +80,7 @@ impl Packets {
     }
 
     /// A thread sends. Gives the waits that the packet has ended already, by clocks that are a little off.
-    pub fn send(&mut self, host: HostId, packet: &NetworkPacket, by: ThreadId, at: Ns) -> Vec<Ended> {
+    pub fn send(&mut self, host: HostId, packet: &NetworkPacket, by: ThreadId, at: Timestamp) -> Vec<Ended> {
         let ended = self.early(host, packet, at);
         if !ended.is_empty() {
             return ended;
@@ -112,12 +112,12 @@ impl Packets {
     }
 
     /// Events of a host are lost from `t` on.
-    pub fn lose(&mut self, host: HostId, t: Ns) {
+    pub fn lose(&mut self, host: HostId, t: Timestamp) {
         self.lost.insert(host, t);
     }
 
     /// A packet arrives: who sent it, and when.
-    pub fn receive(&mut self, host: HostId, packet: &NetworkPacket) -> Option<(ThreadId, Ns)> {
+    pub fn receive(&mut self, host: HostId, packet: &NetworkPacket) -> Option<(ThreadId, Timestamp)> {
         let route = route(host, packet);
         let waiting = self.waiting.get_mut(&route)?;
         if let (Route::Buffer(..), Some(lost)) = (route, self.lost.get(&host)) {
@@ -201,10 +201,10 @@ mod tests {
     fn the_lists_are_bounded() {
         let mut packets = Packets::default();
         for i in 0..2 * MOST as u32 {
-            packets.send(HOST, &NetworkPacket { buffer: u64::from(i), tcp: None }, ThreadId::at(1), Ns::from(i));
+            packets.send(HOST, &NetworkPacket { buffer: u64::from(i), tcp: None }, ThreadId::at(1), Timestamp::from(i));
         }
         assert!(packets.order.len() <= MOST && packets.waiting.len() <= MOST);
-        packets.send(HOST, &tcp(1, 1, 0), ThreadId::at(1), OLDEST + Ns::from(2 * MOST as u32));
+        packets.send(HOST, &tcp(1, 1, 0), ThreadId::at(1), OLDEST + Timestamp::from(2 * MOST as u32));
         assert_eq!(packets.waiting.len(), 1);
     }
 }

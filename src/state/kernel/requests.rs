@@ -1,6 +1,6 @@
 //! Block requests from insertion to completion, matched by device and first sector.
 
-use crate::base::time::{Ns, Span};
+use crate::base::time::{Span, Timestamp};
 use crate::event::kind::RequestStep;
 use crate::reading::batch::BlockRequest;
 use crate::state::timeline::{DiskRequest, HostId, ThreadId};
@@ -28,12 +28,12 @@ impl Requests {
     /// what completes.
     pub fn step(
         &mut self,
-        t: Ns,
+        t: Timestamp,
         host: HostId,
         step: RequestStep,
         request: &BlockRequest,
         by: Submitter,
-        lost: impl Fn(Ns) -> Option<Ns>,
+        lost: impl Fn(Timestamp) -> Option<Timestamp>,
     ) -> Option<ThreadId> {
         let key = (host, request.device, request.sector);
         if step == RequestStep::Complete {
@@ -66,7 +66,7 @@ impl Requests {
                     write: request.write,
                     submitter: by.thread,
                     queued_by: by.for_whom,
-                    span: Span::new(t, Ns::MAX),
+                    span: Span::new(t, Timestamp::MAX),
                     issued: t,
                 });
             }
@@ -75,7 +75,7 @@ impl Requests {
     }
 
     /// All requests by start; those still open end with the recording, or where events were lost.
-    pub fn close(mut self, end: Ns, lost: impl Fn(HostId, Ns) -> Option<Ns>) -> Vec<DiskRequest> {
+    pub fn close(mut self, end: Timestamp, lost: impl Fn(HostId, Timestamp) -> Option<Timestamp>) -> Vec<DiskRequest> {
         for (at, _) in self.open.values() {
             let request = &mut self.all[*at];
             request.span.end = lost(request.host, request.span.start).unwrap_or(end).min(end);

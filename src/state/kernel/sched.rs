@@ -4,7 +4,7 @@
 use super::life::{Doubt, Label, Life, Sched};
 use super::machine::Machine;
 use crate::base::notice::Notice;
-use crate::base::time::Ns;
+use crate::base::time::{Ns, Timestamp};
 use crate::event::kind::WakeSource;
 use crate::event::prev_state::Leaves;
 use crate::state::threads::{HostTid, ThreadInstance};
@@ -24,7 +24,7 @@ impl Machine {
     /// Tolerated: another thread was believed to run here, or this one elsewhere: switches are missing. Then what only
     /// switches said is not known any more from the last event that agreed with them: who had the CPU, and whether this
     /// thread still queued for it.
-    pub(super) fn runs(&mut self, c: usize, thread: ThreadId, t: Ns) {
+    pub(super) fn runs(&mut self, c: usize, thread: ThreadId, t: Timestamp) {
         let (agreed, number) = (self.cpus[c].agreed, self.cpus[c].number);
         self.early(thread);
         self.doubt(thread, t);
@@ -49,7 +49,7 @@ impl Machine {
     }
 
     /// A thread runs on one CPU at a time.
-    fn leave_elsewhere(&mut self, c: usize, thread: ThreadId, t: Ns) {
+    fn leave_elsewhere(&mut self, c: usize, thread: ThreadId, t: Timestamp) {
         if let Sched::Running(other) = self.threads[thread].sched
             && other != c
         {
@@ -63,7 +63,7 @@ impl Machine {
     }
 
     /// Switches are missing since `believed` got a CPU, and no loss tells of them.
-    pub(super) fn gap(&mut self, believed: ThreadId, t: Ns) {
+    pub(super) fn gap(&mut self, believed: ThreadId, t: Timestamp) {
         let (times, first) = &mut self.threads[believed].gaps;
         *times += 1;
         *first = t.min(*first);
@@ -72,7 +72,7 @@ impl Machine {
     /// Who was woken while it still ran, about to wait, did not wait: it could go on at once.
     fn early(&mut self, thread: ThreadId) {
         let life = &mut self.threads[thread];
-        let early = |(woken, _): (Ns, Label)| life.start_of_segment().saturating_sub(woken) <= JUST_NOW;
+        let early = |(woken, _): (Timestamp, Label)| life.start_of_segment().saturating_sub(woken) <= JUST_NOW;
         if life.sched == Sched::Blocked && life.early_wake.is_some_and(early) {
             life.sched = Sched::Ready;
         }
@@ -82,7 +82,7 @@ impl Machine {
     ///
     /// Tolerated: `prev` is not who ran there (believed and counted); the CPU is in an interrupt context (its exit
     /// was lost, or threads handle interrupts: forgotten); `next` was not woken.
-    pub(super) fn switch(&mut self, c: usize, t: Ns, prev: ThreadId, leaves: Leaves, next: ThreadId) {
+    pub(super) fn switch(&mut self, c: usize, t: Timestamp, prev: ThreadId, leaves: Leaves, next: ThreadId) {
         let (runs, host) = (self.cpus[c].thread, self.cpus[c].host);
         if let Some(quality) = self.out.quality.get_mut(host.index()) {
             quality.switches += 1;
@@ -137,7 +137,7 @@ impl Machine {
     /// Expected: it waits, or was forked and never ran, or was not seen before (then it waited since the recording
     /// began). Tolerated: it is runnable (a second wake-up: ignored, but that it may tell the run queue better), it
     /// runs (see [`JUST_NOW`]), it ended (late).
-    pub(super) fn wake(&mut self, c: usize, t: Ns, thread: ThreadId, queue: u32, source: WakeSource) {
+    pub(super) fn wake(&mut self, c: usize, t: Timestamp, thread: ThreadId, queue: u32, source: WakeSource) {
         let sched = self.threads[thread].sched;
         match sched {
             Sched::Running(_) => {
@@ -172,7 +172,7 @@ impl Machine {
     }
 
     /// Who is runnable stands in the run queue of CPU `number`. Of one that was not recorded nobody knows when it runs.
-    fn queue(&mut self, thread: ThreadId, t: Ns, number: u32) {
+    fn queue(&mut self, thread: ThreadId, t: Timestamp, number: u32) {
         let host = self.threads[thread].thread.host;
         let recorded = self.is_recorded(host, number);
         let life = &mut self.threads[thread];
@@ -186,7 +186,14 @@ impl Machine {
     }
 
     /// `parent` makes a thread. Tolerated: the id is in use (the exit of that thread was lost; it ends here).
-    pub(super) fn fork(&mut self, t: Ns, parent: ThreadId, child: i32, child_pid: i32, child_vtid: i32) -> ThreadId {
+    pub(super) fn fork(
+        &mut self,
+        t: Timestamp,
+        parent: ThreadId,
+        child: i32,
+        child_pid: i32,
+        child_vtid: i32,
+    ) -> ThreadId {
         let (host, call, cpu, pid, inside) = {
             let life = &self.threads[parent];
             (life.thread.host, life.call, life.cpu, life.thread.pid, life.thread.virtual_ids)
@@ -217,7 +224,7 @@ impl Machine {
     }
 
     /// A thread runs another program, with the id `tid` from now on.
-    pub(super) fn exec(&mut self, t: Ns, host: HostId, tid: i32, old_tid: i32) -> ThreadId {
+    pub(super) fn exec(&mut self, t: Timestamp, host: HostId, tid: i32, old_tid: i32) -> ThreadId {
         let thread = self.thread(host, old_tid, t);
         let [own, first] = [old_tid, tid].map(|tid| HostTid::new(host, tid));
         self.threads.take_over(thread, own, first, |leader| leader.die(t, &self.reasons));
@@ -226,7 +233,7 @@ impl Machine {
 
     /// An id is given back, late: perhaps after its next thread was forked. It ends the oldest incarnation that has
     /// exited and was not freed.
-    pub(super) fn free(&mut self, t: Ns, host: HostId, tid: i32) {
+    pub(super) fn free(&mut self, t: Timestamp, host: HostId, tid: i32) {
         let mut at = self.threads.latest(HostTid::new(host, tid));
         let mut oldest = None;
         // Frees are late by one incarnation or two; only damage makes long chains.
@@ -251,7 +258,7 @@ impl Machine {
     }
 
     /// A thread is put into another run queue. If it waits for a CPU, from here on it waits for that one.
-    pub(super) fn migrate(&mut self, t: Ns, host: HostId, tid: i32, cpu: u32) {
+    pub(super) fn migrate(&mut self, t: Timestamp, host: HostId, tid: i32, cpu: u32) {
         if tid == 0 {
             return;
         }

@@ -8,7 +8,7 @@ use super::life::{Interruption, Sched};
 use super::machine::{Machine, Renumber};
 use super::requests::Submitter;
 use super::works::Work;
-use crate::base::time::Ns;
+use crate::base::time::Timestamp;
 use crate::event::host::TraceOrigin;
 use crate::event::kind::{Context, Event, Kind, RequestStep, TextId, ThreadContextId, WorkStep};
 use crate::event::prev_state::Leaves;
@@ -150,7 +150,7 @@ impl Machine {
     }
 
     /// The CPU enters an interrupt context.
-    fn enter(&mut self, c: usize, t: Ns, context: Context, name: TextId, ids: &mut Renumber<'_>) {
+    fn enter(&mut self, c: usize, t: Timestamp, context: Context, name: TextId, ids: &mut Renumber<'_>) {
         let host = self.cpus[c].host;
         let mut name = ids.name(&mut self.out, name);
         if let (None, Context::Irq(irq)) = (name, context) {
@@ -171,7 +171,7 @@ impl Machine {
     }
 
     /// A block request moves on.
-    fn block(&mut self, c: usize, t: Ns, step: RequestStep, request: &BlockRequest, running: Option<ThreadId>) {
+    fn block(&mut self, c: usize, t: Timestamp, step: RequestStep, request: &BlockRequest, running: Option<ThreadId>) {
         let host = self.cpus[c].host;
         let named = request.tid.filter(|_| step != RequestStep::Complete);
         let thread = named.map_or(running, |tid| Some(self.thread_on(c, tid, t)));
@@ -185,7 +185,7 @@ impl Machine {
     }
 
     /// A piece of work moves on; one that is queued in an interrupt is nobody's.
-    fn work(&mut self, c: usize, t: Ns, step: WorkStep, address: u64, thread: Option<ThreadId>) {
+    fn work(&mut self, c: usize, t: Timestamp, step: WorkStep, address: u64, thread: Option<ThreadId>) {
         let alone = self.cpus[c].context().is_none();
         let work = match (step, thread) {
             (WorkStep::Queue, by) => Work::Queued(by.filter(|by| alone && !self.threads[*by].thread.idle)),
@@ -204,7 +204,7 @@ impl Machine {
     }
 
     /// The outermost interrupt context of a CPU begins or ends, and with it the interruption of its thread.
-    fn interrupt(&mut self, c: usize, t: Ns, by: Option<Interruption>) {
+    fn interrupt(&mut self, c: usize, t: Timestamp, by: Option<Interruption>) {
         let Some(thread) = self.cpus[c].thread else { return };
         let life = &mut self.threads[thread];
         if life.sched == Sched::Running(c) && !life.runs_softirqs {

@@ -6,13 +6,13 @@
 
 use super::machine::{Machine, Renumber};
 use crate::base::names::NameId;
-use crate::base::time::Ns;
+use crate::base::time::Timestamp;
 use crate::event::kind::{Kind, TextId};
 use crate::state::timeline::{HostId, ImageChange};
 
 impl Machine {
     /// Believe what an event tells of threads. False for events of another kind.
-    pub(super) fn told(&mut self, t: Ns, host: HostId, kind: Kind, ids: &mut Renumber<'_>) -> bool {
+    pub(super) fn told(&mut self, t: Timestamp, host: HostId, kind: Kind, ids: &mut Renumber<'_>) -> bool {
         match kind {
             Kind::Fork { parent, child, child_pid, child_vtid, name } => {
                 let parent = self.thread(host, parent, t);
@@ -61,7 +61,7 @@ impl Machine {
     }
 
     /// From `t` on the thread is called so.
-    fn called(&mut self, t: Ns, host: HostId, (tid, pid): (i32, i32), name: TextId, ids: &mut Renumber<'_>) {
+    fn called(&mut self, t: Timestamp, host: HostId, (tid, pid): (i32, i32), name: TextId, ids: &mut Renumber<'_>) {
         if tid <= 0 {
             return;
         }

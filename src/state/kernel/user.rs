@@ -8,7 +8,7 @@
 
 use super::life::{Doubt, Sched};
 use super::machine::{Machine, Renumber};
-use crate::base::time::Ns;
+use crate::base::time::Timestamp;
 use crate::event::kind::Event;
 use crate::state::threads::{HostTid, ThreadInstance};
 use crate::state::timeline::{HostId, ThreadId};
@@ -154,7 +154,7 @@ impl Machine {
     /// A user-space event says that its thread runs on a CPU of which the kernel's trace has no stream.
     fn seen_elsewhere(&mut self, thread: ThreadId, host: HostId, event: &Event) {
         let sched = self.threads[thread].sched;
-        let t: Ns = event.time;
+        let t: Timestamp = event.time;
         if matches!(sched, Sched::Ready | Sched::Blocked) && !self.is_recorded(host, event.cpu.into()) {
             self.threads[thread].change(t, Sched::Unknown(Doubt::Elsewhere), &self.reasons);
         }

@@ -6,7 +6,7 @@
 use super::life::{Life, Sched};
 use super::machine::{Machine, Renumber};
 use crate::base::names::NameId;
-use crate::base::time::Ns;
+use crate::base::time::Timestamp;
 use crate::event::kind::{Event, TextId};
 use crate::reading::batch::{DumpStatus, DumpedThread, ThreadContext};
 use crate::state::threads::{Holder, HostTid, ThreadInstance};
@@ -14,13 +14,13 @@ use crate::state::timeline::{HostId, ThreadId};
 
 impl Machine {
     /// The instance that `tid` names now, of an event that may be of any CPU.
-    pub(super) fn thread(&mut self, host: HostId, tid: i32, t: Ns) -> ThreadId {
+    pub(super) fn thread(&mut self, host: HostId, tid: i32, t: Timestamp) -> ThreadId {
         let key = HostTid::new(host, tid);
         self.instance(key, self.threads.holder(key), t)
     }
 
     /// The same for an event of CPU `c`, where 0 is the CPU's own idle task.
-    pub(super) fn thread_on(&mut self, c: usize, tid: i32, t: Ns) -> ThreadId {
+    pub(super) fn thread_on(&mut self, c: usize, tid: i32, t: Timestamp) -> ThreadId {
         let cpu = &self.cpus[c];
         let key = HostTid::on_cpu(cpu.host, cpu.number, tid);
         if let Some(idle) = cpu.idle.filter(|_| key.is_idle()) {
@@ -35,7 +35,7 @@ impl Machine {
 
     /// The instance that has an id, else a new one: since the recording began where no event has named the id, else
     /// since `t`.
-    fn instance(&mut self, key: HostTid, holder: Holder, t: Ns) -> ThreadId {
+    fn instance(&mut self, key: HostTid, holder: Holder, t: Timestamp) -> ThreadId {
         let start = match holder {
             Holder::Alive(thread) => return thread,
             Holder::Ended => t,
@@ -75,7 +75,7 @@ impl Machine {
     }
 
     /// Believe what a context tells of its thread.
-    fn describe(&mut self, thread: ThreadId, t: Ns, identity: &ThreadContext, ids: &mut Renumber<'_>) {
+    fn describe(&mut self, thread: ThreadId, t: Timestamp, identity: &ThreadContext, ids: &mut Renumber<'_>) {
         let life = &mut self.threads[thread];
         life.observe_pid(identity.pid);
         if let Some(ppid) = identity.ppid {
@@ -93,7 +93,7 @@ impl Machine {
     }
 
     /// From `t` on the thread is called so.
-    pub(super) fn name(&mut self, thread: ThreadId, t: Ns, name: TextId, ids: &mut Renumber<'_>) {
+    pub(super) fn name(&mut self, thread: ThreadId, t: Timestamp, name: TextId, ids: &mut Renumber<'_>) {
         let Some(name) = ids.name(&mut self.out, name) else { return };
         let life = &mut self.threads[thread];
         if life.thread.names.last().map(|(_, n)| *n) != Some(name) {
@@ -126,7 +126,7 @@ impl Machine {
     }
 
     /// An exec names its thread after the file, as the kernel does: the last part of the path, cut to 15 bytes.
-    pub(super) fn rename(&mut self, thread: ThreadId, t: Ns, path: NameId) {
+    pub(super) fn rename(&mut self, thread: ThreadId, t: Timestamp, path: NameId) {
         const LONGEST: usize = 15;
         let path = self.out.names.get(path);
         let mut name = path.rsplit('/').next().unwrap_or(path);
@@ -151,7 +151,13 @@ impl Machine {
     }
 
     /// The state dump names a thread: that fills what is unknown and replaces nothing.
-    pub(super) fn apply_state_dump(&mut self, t: Ns, host: HostId, process: &DumpedThread, ids: &mut Renumber<'_>) {
+    pub(super) fn apply_state_dump(
+        &mut self,
+        t: Timestamp,
+        host: HostId,
+        process: &DumpedThread,
+        ids: &mut Renumber<'_>,
+    ) {
         if process.tid == 0 {
             return;
         }

@@ -8,7 +8,7 @@
 //! Tables are bounded: work whose start was not recorded is forgotten when there is too much.
 
 use super::machine::Machine;
-use crate::base::time::{Ns, Span};
+use crate::base::time::{Span, Timestamp};
 use crate::event::kernel_thread::{is_handed_work, is_worker};
 use crate::state::timeline::{HostId, Service, Thread, ThreadId};
 use foldhash::HashMap;
@@ -17,7 +17,7 @@ use foldhash::HashMap;
 const MOST: usize = 1 << 14;
 
 /// A thread and when it handed in its work.
-pub(super) type Client = (ThreadId, Ns);
+pub(super) type Client = (ThreadId, Timestamp);
 
 /// What happens to a piece of work.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -33,7 +33,7 @@ pub(super) enum Work {
 /// What a thread of the kernel is at.
 #[derive(Clone, Copy, Debug)]
 struct Running {
-    since: Ns,
+    since: Timestamp,
     client: Option<Client>,
     /// A piece of work that was recorded; it lasts until its end.
     is_piece: bool,
@@ -51,7 +51,7 @@ pub(super) struct Works {
 
 impl Works {
     /// The work item at `address` moves on.
-    pub fn step(&mut self, t: Ns, host: HostId, address: u64, work: Work) {
+    pub fn step(&mut self, t: Timestamp, host: HostId, address: u64, work: Work) {
         match work {
             Work::Queued(by) => {
                 self.queued.remove(&(host, address));
@@ -74,19 +74,19 @@ impl Works {
     }
 
     /// A resting thread is woken by one that hands it work. One that is at work already goes on with that.
-    fn hand(&mut self, thread: ThreadId, t: Ns, client: ThreadId) {
+    fn hand(&mut self, thread: ThreadId, t: Timestamp, client: ThreadId) {
         let client = self.of(client).unwrap_or((client, t));
         self.running.entry(thread).or_insert(Running { since: t, client: Some(client), is_piece: false });
     }
 
     /// A thread rests: what it was woken for is done.
-    pub fn rest(&mut self, thread: ThreadId, t: Ns) {
+    pub fn rest(&mut self, thread: ThreadId, t: Timestamp) {
         if self.running.get(&thread).is_some_and(|running| !running.is_piece) {
             self.end(thread, t);
         }
     }
 
-    fn end(&mut self, thread: ThreadId, t: Ns) {
+    fn end(&mut self, thread: ThreadId, t: Timestamp) {
         let Some(Running { since: start, client, .. }) = self.running.remove(&thread) else { return };
         if let Some((client, since)) = client.filter(|_| start < t) {
             self.done.push(Service { thread, span: Span::new(start, t), client, since });
@@ -94,7 +94,7 @@ impl Works {
     }
 
     /// Events of a host were lost, on the CPU where `thread` ran.
-    pub fn lose(&mut self, t: Ns, host: HostId, thread: Option<ThreadId>) {
+    pub fn lose(&mut self, t: Timestamp, host: HostId, thread: Option<ThreadId>) {
         *self.losses.entry(host).or_default() += 1;
         if let Some(thread) = thread {
             self.end(thread, t);
@@ -107,7 +107,7 @@ impl Works {
     }
 
     /// All that was done until `end`, by thread and time.
-    pub fn close(mut self, end: Ns) -> Vec<Service> {
+    pub fn close(mut self, end: Timestamp) -> Vec<Service> {
         let at_work: Vec<ThreadId> = self.running.keys().copied().collect();
         at_work.into_iter().for_each(|thread| self.end(thread, end));
         self.done.sort_unstable();
@@ -117,7 +117,7 @@ impl Works {
 
 impl Machine {
     /// `waker` woke `thread` at `t`: one of the kernel's own may have been handed work.
-    pub(super) fn hand_work(&mut self, thread: ThreadId, t: Ns, waker: ThreadId) {
+    pub(super) fn hand_work(&mut self, thread: ThreadId, t: Timestamp, waker: ThreadId) {
         let names = &self.out.names;
         let [own, wakers] = [thread, waker].map(|id| &self.threads[id].thread);
         let name = |thread: &Thread| thread.names.last().map_or("", |(_, name)| names.get(*name));
