@@ -7,7 +7,7 @@
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Instant;
-use whyslow::analysis::symbols::files::Places;
+use whyslow::analysis::symbols::files::SymbolPaths;
 use whyslow::base::ctx::Ctx;
 use whyslow::compare::ComparisonRequest;
 use whyslow::input::Argument;
@@ -114,7 +114,7 @@ fn press(app: &mut App, key: &str) -> anyhow::Result<f64> {
 fn interface(traces: &[PathBuf], programs: Option<PathBuf>, s: f64) -> anyhow::Result<App> {
     let traces: Vec<Argument> = traces.iter().map(Argument::parse).collect();
     let ctx = Ctx::new(0);
-    let places = Places { folders: programs.into_iter().collect(), ..Places::default() };
+    let places = SymbolPaths { folders: programs.into_iter().collect(), ..SymbolPaths::default() };
     let mut session = Session::open(&traces, &OpenOptions::default(), &ctx)?;
     let depth = ColourDepth::True;
     let options = UiOptions { theme: None, suits: depth.suits(|_| None), depth, ascii: false, mouse: false };

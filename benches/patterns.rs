@@ -5,7 +5,7 @@
 
 use std::path::PathBuf;
 use std::time::{Duration, Instant};
-use whyslow::analysis::patterns::{Mined, grammar};
+use whyslow::analysis::patterns::{PatternAnalysis, grammar};
 use whyslow::base::ctx::{Cancel, Ctx};
 use whyslow::event::mpi;
 use whyslow::event::operation::Operations;
@@ -36,7 +36,7 @@ fn fastest<T>(mut run: impl FnMut() -> T) -> Duration {
     (0..5).map(once).min().unwrap_or_default()
 }
 
-/// Mining as in `Mined::new`, symbols taken from operations included, on one thread.
+/// Mining as in `PatternAnalysis::new`, symbols taken from operations included, on one thread.
 fn detect(operations: &Operations) -> usize {
     let symbols =
         |s: &whyslow::event::operation::Sequence| s.operations.iter().map(|o| o.symbol.raw()).collect::<Vec<_>>();
@@ -88,10 +88,10 @@ fn main() {
 }
 
 /// Everything that `whyslow anomalies` does but the writing.
-fn analyse(archive: &Archive, ctx: &Ctx) -> Option<(u64, Mined, Anomalies)> {
+fn analyse(archive: &Archive, ctx: &Ctx) -> Option<(u64, PatternAnalysis, Anomalies)> {
     let run = mpi::read(archive, ctx).ok()?;
     let records = run.counts().events;
-    let mined = Mined::new(run.into_operations(archive), ctx).ok()?;
+    let mined = PatternAnalysis::new(run.into_operations(archive), ctx).ok()?;
     let found = anomalies::of_patterns(&mined, &Settings::default(), ctx).ok()?;
     Some((records, mined, found))
 }

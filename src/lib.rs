@@ -102,7 +102,7 @@ pub mod view;
 
 // Inlined, for the modules that hold these are hidden.
 #[doc(inline)]
-pub use crate::analysis::symbols::files::Places as SymbolPaths;
+pub use crate::analysis::symbols::files::SymbolPaths;
 #[doc(inline)]
 pub use crate::base::ctx::Ctx;
 #[doc(inline)]

@@ -9,7 +9,7 @@ mod corpus;
 
 use corpus::corpus;
 use std::path::{Path, PathBuf};
-use whyslow::analysis::executions::{self, Rule};
+use whyslow::analysis::executions::{self, PairingRule};
 use whyslow::analysis::path::{tiles, walk};
 use whyslow::analysis::survey::survey;
 use whyslow::base::ctx::Ctx;
@@ -65,7 +65,7 @@ fn paths_tile(recording: &Timeline, tasks: &[TaskDefinition], name: &str) -> usi
         seen += 1;
     };
     for (number, task) in tasks.iter().enumerate() {
-        for execution in executions::pair(recording, number as u32, &Rule::of(task), &mut Notices::default()) {
+        for execution in executions::pair(recording, number as u32, &PairingRule::of(task), &mut Notices::default()) {
             check(execution.thread, execution.span);
         }
     }
@@ -88,7 +88,7 @@ fn trees_add_up(recording: &Timeline, tasks: &[TaskDefinition], name: &str, work
         let request = explain::TaskRequest {
             tasks: vec![task.name.clone()].into(),
             marks: number as u32,
-            rule: Rule::of(task),
+            rule: PairingRule::of(task),
             ..Default::default()
         };
         let model = explain::build(recording, &request, &Notices::default(), work).unwrap();

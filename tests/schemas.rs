@@ -14,7 +14,7 @@ use json_schema::{Report, Schemas};
 use rayon::prelude::*;
 use serde_json::{Value, json};
 use std::path::{Path, PathBuf};
-use whyslow::analysis::symbols::files::Places;
+use whyslow::analysis::symbols::files::SymbolPaths;
 use whyslow::base::ctx::Ctx;
 use whyslow::input::Argument;
 use whyslow::model::settings::Settings;
@@ -109,7 +109,7 @@ fn exported(schemas: &Schemas, report: &mut Report) {
     let ctx = Ctx::new(0);
     let trace = Argument::parse(repository().join("fixtures/traces/lock-contention"));
     let mut session = Session::open(&[trace], &OpenOptions::default(), &ctx).unwrap();
-    let mining = session.mine(None, &Places::default(), &ctx).unwrap();
+    let mining = session.mine(None, &SymbolPaths::default(), &ctx).unwrap();
     let found = mining.anomalies(&Settings::default(), &ctx).unwrap();
     assert!(!found.paths.is_empty());
     let model = mining.executions().unwrap();

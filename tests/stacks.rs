@@ -13,9 +13,9 @@ use corpus::corpus;
 use std::collections::BTreeMap;
 use std::path::Path;
 use whyslow::analysis::symbols::cache::SymbolCache;
-use whyslow::analysis::symbols::files::Places;
+use whyslow::analysis::symbols::files::SymbolPaths;
 use whyslow::analysis::symbols::images::Spaces;
-use whyslow::analysis::symbols::{AddressKind, Placed, Resolver, UserFrame};
+use whyslow::analysis::symbols::{AddressKind, ProcessStack, StackResolver, UserFrame};
 use whyslow::base::ctx::Ctx;
 use whyslow::base::names::Names;
 use whyslow::base::notice::Notices;
@@ -57,11 +57,11 @@ fn resolved(scenario: &Path) -> Counts {
     let (recording, _) = kernel::record(&traces, &[], &kernel::Options::default(), &work).unwrap();
     let spaces = Spaces::new(&recording.images);
     let samples = samples(&recording, &spaces);
-    let places = Places { folders: vec![scenario.join("bin")], ..Places::default() };
+    let places = SymbolPaths { folders: vec![scenario.join("bin")], ..SymbolPaths::default() };
     let mut names = Names::default();
-    let stacks: Vec<Placed> = samples.iter().map(|(_, placed)| *placed).collect();
+    let stacks: Vec<ProcessStack> = samples.iter().map(|(_, placed)| *placed).collect();
     let cache = SymbolCache::default();
-    let resolver = Resolver::new(&recording, &spaces, &places, &cache);
+    let resolver = StackResolver::new(&recording, &spaces, &places, &cache);
     let found = resolver.resolve(&stacks, &mut names, &mut Notices::default(), &work).unwrap();
     let mut counts = Counts::new();
     for ((made, _), frames) in samples.iter().zip(found) {
@@ -71,7 +71,7 @@ fn resolved(scenario: &Path) -> Counts {
     counts
 }
 
-fn samples(recording: &Timeline, spaces: &Spaces) -> Vec<(&'static str, Placed)> {
+fn samples(recording: &Timeline, spaces: &Spaces) -> Vec<(&'static str, ProcessStack)> {
     let mut all = Vec::new();
     for thread in recording.threads.iter().filter(|t| !t.idle) {
         for sample in &thread.samples {
@@ -82,7 +82,10 @@ fn samples(recording: &Timeline, spaces: &Spaces) -> Vec<(&'static str, Placed)>
             };
             let space = spaces.at(thread.host, thread.pid, sample.time);
             all.extend(sample.user.map(|stack| {
-                (made, Placed { host: thread.host, pid: thread.pid, space, stack, addresses: AddressKind::Sampled })
+                (
+                    made,
+                    ProcessStack { host: thread.host, pid: thread.pid, space, stack, addresses: AddressKind::Sampled },
+                )
             }));
         }
     }

@@ -10,9 +10,9 @@ use elf::{Elf, SIZE, TEXT, checksum};
 use std::path::Path;
 use std::time::{Duration, Instant};
 use whyslow::analysis::symbols::cache::SymbolCache;
-use whyslow::analysis::symbols::files::Places;
+use whyslow::analysis::symbols::files::SymbolPaths;
 use whyslow::analysis::symbols::images::Spaces;
-use whyslow::analysis::symbols::{AddressKind, Placed, Resolver};
+use whyslow::analysis::symbols::{AddressKind, ProcessStack, StackResolver};
 use whyslow::base::ctx::Ctx;
 use whyslow::base::names::Names;
 use whyslow::base::notice::{Notice, Notices};
@@ -62,25 +62,36 @@ impl Process {
     }
 
     /// The functions of a stack given innermost first, outermost first; and the notices.
-    fn names(&mut self, pid: i32, stack: &[u64], places: &Places) -> (Vec<String>, Notices) {
+    fn names(&mut self, pid: i32, stack: &[u64], places: &SymbolPaths) -> (Vec<String>, Notices) {
         self.names_with(&SymbolCache::default(), pid, stack, places)
     }
 
     /// The same, knowing what was found before.
-    fn names_with(&mut self, cache: &SymbolCache, pid: i32, stack: &[u64], places: &Places) -> (Vec<String>, Notices) {
+    fn names_with(
+        &mut self,
+        cache: &SymbolCache,
+        pid: i32,
+        stack: &[u64],
+        places: &SymbolPaths,
+    ) -> (Vec<String>, Notices) {
         let stack = self.recording.stacks.intern(stack);
         let spaces = Spaces::new(&self.recording.images);
-        let placed =
-            Placed { host: HOST, pid, space: spaces.at(HOST, pid, MAPPED), stack, addresses: AddressKind::Sampled };
+        let placed = ProcessStack {
+            host: HOST,
+            pid,
+            space: spaces.at(HOST, pid, MAPPED),
+            stack,
+            addresses: AddressKind::Sampled,
+        };
         let (mut names, mut notices) = (Names::default(), Notices::default());
-        let resolver = Resolver::new(&self.recording, &spaces, places, cache);
+        let resolver = StackResolver::new(&self.recording, &spaces, places, cache);
         let found = resolver.resolve(&[placed], &mut names, &mut notices, &Ctx::new(1)).unwrap();
         (found[0].iter().map(|f| names.function(f.name).into_owned()).collect(), notices)
     }
 }
 
-fn places(folder: &Path) -> Places {
-    Places { folders: vec![folder.to_owned()], ..Places::default() }
+fn places(folder: &Path) -> SymbolPaths {
+    SymbolPaths { folders: vec![folder.to_owned()], ..SymbolPaths::default() }
 }
 
 fn write(path: &Path, elf: &Elf) -> Vec<u8> {
@@ -216,7 +227,7 @@ fn code_of_a_runtime_is_named_by_its_own_process_map() {
     let folder = tempfile::tempdir().unwrap();
     std::fs::write(folder.path().join("perf-7.map"), "40000 100 render\n40100 20 parse\n").unwrap();
     std::fs::write(folder.path().join("perf-8.map"), "40000 100 sweep\n").unwrap();
-    let beside = Places { beside: vec![folder.path().to_owned()], ..Places::default() };
+    let beside = SymbolPaths { beside: vec![folder.path().to_owned()], ..SymbolPaths::default() };
     let mut process = Process::default();
     assert_eq!(process.names(7, &[0x40110, 0x40010], &beside).0, ["render", "parse"]);
     assert_eq!(process.names(8, &[0x40110, 0x40010], &beside).0, ["sweep", "unknown"]);
@@ -285,14 +296,14 @@ fn time(count: u64) -> Duration {
     let stacks: Vec<_> = addresses.iter().map(|a| process.recording.stacks.intern(&[base + a])).collect();
     let spaces = Spaces::new(&process.recording.images);
     let space = spaces.at(HOST, 7, 0);
-    let placed: Vec<Placed> = stacks
+    let placed: Vec<ProcessStack> = stacks
         .iter()
-        .map(|s| Placed { host: HOST, pid: 7, space, stack: *s, addresses: AddressKind::Sampled })
+        .map(|s| ProcessStack { host: HOST, pid: 7, space, stack: *s, addresses: AddressKind::Sampled })
         .collect();
-    let (places, mut names, mut notices) = (Places::default(), Names::default(), Notices::default());
+    let (places, mut names, mut notices) = (SymbolPaths::default(), Names::default(), Notices::default());
     let begun = Instant::now();
     let cache = SymbolCache::default();
-    let resolver = Resolver::new(&process.recording, &spaces, &places, &cache);
+    let resolver = StackResolver::new(&process.recording, &spaces, &places, &cache);
     let found = resolver.resolve(&placed, &mut names, &mut notices, &Ctx::new(1)).unwrap();
     let taken = begun.elapsed();
     let named = found.iter().filter(|f| f.first().is_some_and(|f| !f.folded)).count();

@@ -14,7 +14,7 @@ use operations::{MS, OperationsBuilder, US};
 use random::Random;
 use std::collections::BTreeMap;
 use whyslow::analysis::mpi::WaitAnalysis;
-use whyslow::analysis::patterns::Mined;
+use whyslow::analysis::patterns::PatternAnalysis;
 use whyslow::base::ctx::Ctx;
 use whyslow::base::time::Ns;
 use whyslow::event::mpi;
@@ -40,7 +40,7 @@ fn recorded(run: OperationsBuilder) -> Anomalies {
     let ctx = Ctx::new(1);
     let run = mpi::read(&archive, &ctx).unwrap();
     assert!(run.notices.is_empty(), "{:?}", run.notices.sentences());
-    let mined = Mined::new(run.into_operations(&archive), &ctx).unwrap();
+    let mined = PatternAnalysis::new(run.into_operations(&archive), &ctx).unwrap();
     anomalies::of_patterns(&mined, &Settings::default(), &ctx).unwrap()
 }
 

@@ -238,7 +238,7 @@ pub fn ask_executable(bytes: &[u8]) {
     let _ = (elf::identity(&path), elf::fixed_span(&path));
     let addresses: Vec<u64> = (0..64).map(|i| i * 0x133).chain([u64::MAX, 1 << 47]).collect();
     for count in [elf::AddressBase::Own, elf::AddressBase::Loaded, elf::AddressBase::Offset] {
-        let _ = elf::places(&path, Some(&path), count, &addresses);
+        let _ = elf::symbols_at(&path, Some(&path), count, &addresses);
     }
 }
 

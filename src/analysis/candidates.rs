@@ -9,9 +9,9 @@
 
 use super::derived::{commands, tracers};
 use super::executions::Execution;
-use super::functions::{Functions, called};
-use super::symbols::files::Places;
-use super::turns::{Sites, Wait, waits};
+use super::functions::{FunctionNames, called};
+use super::symbols::files::SymbolPaths;
+use super::turns::{ThreadWait, WaitSites, waits};
 use crate::base::ctx::{Cancelled, Ctx};
 use crate::base::names::{NameId, fold_digits};
 use crate::base::statistics::nearest_rank;
@@ -34,12 +34,12 @@ pub struct Candidate {
     /// What the slowest twentieth takes beyond the median.
     pub tail_ns: Ns,
     /// Whose it is.
-    pub standing: Standing,
+    pub standing: Priority,
 }
 
 /// Who is asked about first; the last comes first.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
-pub enum Standing {
+pub enum Priority {
     #[default]
     /// Of others.
     Other,
@@ -50,23 +50,23 @@ pub enum Standing {
 }
 
 /// Who did how much.
-pub struct Activity {
+pub struct ThreadActivity {
     /// By thread: its name with digits folded; `None` for idle tasks, the kernel's own threads and the tracer's.
     names: Vec<Option<String>>,
     /// CPU time by name, and whose it is.
-    busy: BTreeMap<String, (Ns, Standing)>,
+    busy: BTreeMap<String, (Ns, Priority)>,
 }
 
-impl Activity {
+impl ThreadActivity {
     /// Of a recording. Cost: linear in edges.
-    pub fn new(recording: &Timeline) -> Activity {
+    pub fn new(recording: &Timeline) -> ThreadActivity {
         let left_out = tracers(recording);
         // Threads of the kernel itself serve, nobody asks about them. Where programs' threads are seen in their
         // programs, they are told by that too.
         let is_programs = |t: &Thread| !t.calls.is_empty() || t.samples.iter().any(|s| s.user.is_some());
         let told_apart = recording.threads.iter().any(is_programs);
         let commands = commands(recording);
-        let mut busy: BTreeMap<String, (Ns, Standing)> = BTreeMap::new();
+        let mut busy: BTreeMap<String, (Ns, Priority)> = BTreeMap::new();
         let mut names = Vec::with_capacity(recording.threads.len());
         for (at, thread) in recording.threads.iter().enumerate() {
             let is_asked = !thread.is_kernel(&recording.names) && (!told_apart || is_programs(thread));
@@ -83,7 +83,7 @@ impl Activity {
                 let entry = busy.entry(name).or_default();
                 entry.0 = entry.0.saturating_add(running);
                 if commands.contains(&ThreadId::at(at)) {
-                    entry.1 = Standing::Command;
+                    entry.1 = Priority::Command;
                 }
             }
             names.push(name);
@@ -95,19 +95,19 @@ impl Activity {
         let mut before = 0_i128;
         for (ns, name) in order {
             if let Some((_, standing)) = busy.get_mut(&name).filter(|_| before * 10 < total * 9) {
-                *standing = (*standing).max(Standing::DidMost);
+                *standing = (*standing).max(Priority::DidMost);
             }
             before += i128::from(ns);
         }
-        Activity { names, busy }
+        ThreadActivity { names, busy }
     }
 
     fn name(&self, thread: ThreadId) -> Option<&str> {
         self.names.get(thread.index())?.as_deref()
     }
 
-    fn standing(&self, name: &str) -> Standing {
-        self.busy.get(name).map_or(Standing::Other, |(_, standing)| *standing)
+    fn standing(&self, name: &str) -> Priority {
+        self.busy.get(name).map_or(Priority::Other, |(_, standing)| *standing)
     }
 }
 
@@ -123,12 +123,12 @@ fn tail(durations: &mut [Ns]) -> (Ns, usize, Ns) {
 }
 
 /// The most promising first: by whose they are, then by what their tails take.
-fn ranked(activity: &Activity, tasks: BTreeMap<Derived, Durations>) -> Vec<Candidate> {
+fn ranked(activity: &ThreadActivity, tasks: BTreeMap<Derived, Durations>) -> Vec<Candidate> {
     let mut all: Vec<Candidate> = Vec::new();
     for (task, mut by_name) in tasks {
-        let tails: Vec<(Ns, Standing)> =
+        let tails: Vec<(Ns, Priority)> =
             by_name.iter_mut().map(|(name, durations)| (tail(durations).0, activity.standing(name))).collect();
-        let standing = tails.iter().max().map_or(Standing::Other, |(_, standing)| *standing);
+        let standing = tails.iter().max().map_or(Priority::Other, |(_, standing)| *standing);
         let mut durations: Vec<Ns> = by_name.into_values().flatten().collect();
         let (tail_ns, ..) = tail(&mut durations);
         all.push(Candidate { task, executions: durations.len(), tail_ns, standing });
@@ -156,18 +156,18 @@ pub type LoopPlaces = BTreeSet<(String, String)>;
 /// Loops of threads, and the places of all loops, also of those that are not worth asking about.
 pub fn loops(
     recording: &Timeline,
-    activity: &Activity,
-    places: &Places,
+    activity: &ThreadActivity,
+    places: &SymbolPaths,
     work: &Ctx,
 ) -> Result<(Vec<Candidate>, LoopPlaces), Cancelled> {
     let threads = (0..recording.threads.len()).map(ThreadId::at);
     let of = |id: ThreadId| Some((id, waits(recording, recording.thread(id).filter(|_| activity.name(id).is_some())?)));
-    let all: Vec<(ThreadId, Vec<Wait>)> = threads.filter_map(of).filter(|(_, waits)| waits.len() > 1).collect();
+    let all: Vec<(ThreadId, Vec<ThreadWait>)> = threads.filter_map(of).filter(|(_, waits)| waits.len() > 1).collect();
     work.cancel.check()?;
     // Where no system calls were recorded, the stacks at switches tell them.
     let called = recording.threads.iter().any(|t| !t.calls.is_empty());
     let sampled = recording.threads.iter().any(|t| !t.samples.is_empty());
-    let sites = if !called && sampled { Some(Sites::new(recording, &all, places, work)?) } else { None };
+    let sites = if !called && sampled { Some(WaitSites::new(recording, &all, places, work)?) } else { None };
     let mut found: WaitPlaces = BTreeMap::new();
     for (id, waits) in &all {
         let (Some(thread), Some(name)) = (recording.thread(*id), activity.name(*id)) else { continue };
@@ -211,7 +211,7 @@ pub fn loops(
 }
 
 /// System calls, but those in which a loop waits for its next turn.
-pub fn calls(recording: &Timeline, activity: &Activity, loops: &LoopPlaces) -> Vec<Candidate> {
+pub fn calls(recording: &Timeline, activity: &ThreadActivity, loops: &LoopPlaces) -> Vec<Candidate> {
     let waited: BTreeSet<(&str, &str)> = loops.iter().map(|(name, call)| (name.as_str(), call.as_str())).collect();
     let mut tasks: BTreeMap<Derived, Durations> = BTreeMap::new();
     let mut idle: BTreeMap<Derived, Durations> = BTreeMap::new();
@@ -239,9 +239,9 @@ pub fn calls(recording: &Timeline, activity: &Activity, loops: &LoopPlaces) -> V
 /// Functions whose calls were recorded.
 pub fn functions(
     recording: &Timeline,
-    activity: &Activity,
+    activity: &ThreadActivity,
     executions: &[Execution<'_>],
-    functions: &Functions,
+    functions: &FunctionNames,
 ) -> Vec<Candidate> {
     let mut tasks: BTreeMap<Derived, Durations> = BTreeMap::new();
     for execution in executions {
@@ -283,8 +283,8 @@ mod tests {
     }
 
     fn found(story: &TimelineBuilder) -> (Vec<String>, Vec<String>) {
-        let activity = Activity::new(&story.0);
-        let (loops, places) = loops(&story.0, &activity, &Places::default(), &Ctx::new(1)).unwrap();
+        let activity = ThreadActivity::new(&story.0);
+        let (loops, places) = loops(&story.0, &activity, &SymbolPaths::default(), &Ctx::new(1)).unwrap();
         let names = |all: Vec<Candidate>| all.iter().map(|c| c.task.to_string()).collect();
         (names(loops), names(calls(&story.0, &activity, &places)))
     }

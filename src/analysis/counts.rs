@@ -14,7 +14,7 @@ use std::collections::BTreeSet;
 
 /// What is counted along a path.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Counts {
+pub struct PathCounts {
     /// System calls begun; `None` where the recording has none at all.
     pub syscalls: Option<i64>,
     /// Page faults; `None` where they were not recorded.
@@ -51,7 +51,7 @@ impl PathCounter {
     }
 
     /// Count what the threads on a path did while they were on it.
-    pub fn count(&self, recording: &Timeline, path: &[PathSegment]) -> Counts {
+    pub fn count(&self, recording: &Timeline, path: &[PathSegment]) -> PathCounts {
         let (mut syscalls, mut read, mut written, mut page_faults) = (0, 0i64, 0i64, 0);
         let mut threads = BTreeSet::new();
         for segment in path.iter().filter(|s| !s.span.is_empty()) {
@@ -71,7 +71,7 @@ impl PathCounter {
             page_faults += faults(recording, segment);
         }
         let of_calls = |n: i64| self.calls_recorded.then_some(n);
-        Counts {
+        PathCounts {
             syscalls: of_calls(syscalls),
             page_faults: recording.page_faults.is_some().then_some(page_faults),
             read: of_calls(read),

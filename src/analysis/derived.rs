@@ -6,7 +6,7 @@
 //! to its end. Where no whole life of the name was recorded, what is known of the lives counts. Cost: linear in threads
 //! and calls. ALGORITHMS.md 6.1.
 
-use super::symbols::files::Places;
+use super::symbols::files::SymbolPaths;
 use super::turns::{self, boundary};
 use crate::base::ctx::{Cancelled, Ctx};
 use crate::base::names::fold_digits;
@@ -73,7 +73,7 @@ pub fn mark(
     recording: &mut Timeline,
     task: u32,
     derived: &Derived,
-    places: &Places,
+    places: &SymbolPaths,
     ctx: &Ctx,
 ) -> Result<bool, Cancelled> {
     let known = match derived {
@@ -110,7 +110,7 @@ fn calls(recording: &mut Timeline, task: u32, name: &str, left_out: &BTreeSet<Th
 
 /// A stretch of a thread's life under one name.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Life {
+pub struct ThreadLife {
     /// The thread; of a process the first.
     pub thread: ThreadId,
     /// When.
@@ -120,7 +120,7 @@ pub struct Life {
 }
 
 /// Lives by name: the whole ones, and for names that have none what is known of the others.
-pub type Lives = BTreeMap<String, Vec<Life>>;
+pub type Lives = BTreeMap<String, Vec<ThreadLife>>;
 
 /// From exec to exit of each process, by the name that it ends with.
 pub fn processes(recording: &Timeline) -> Lives {
@@ -141,7 +141,13 @@ pub fn processes(recording: &Timeline) -> Lives {
             let next = bounds.get(i + 1).map(|(t, _)| *t);
             let span = Span::new(*from, next.unwrap_or(thread.life.end));
             let ended = next.is_some() || thread.life.end < recording.span.end;
-            add(&mut lives, recording, thread, Life { thread: ThreadId::at(at), span, whole: *seen && ended }, false);
+            add(
+                &mut lives,
+                recording,
+                thread,
+                ThreadLife { thread: ThreadId::at(at), span, whole: *seen && ended },
+                false,
+            );
         }
     }
     lives.values_mut().for_each(prefer_whole);
@@ -152,9 +158,9 @@ pub fn processes(recording: &Timeline) -> Lives {
 /// process, as tasks: how long each took, ascending. The tracer's own are left out.
 pub fn whole_lives(recording: &Timeline) -> BTreeMap<String, Vec<Ns>> {
     let left_out = tracers(recording);
-    let is_users = |life: &&Life| life.whole && !left_out.contains(&life.thread);
-    let is_first = |life: &Life| recording.thread(life.thread).is_none_or(|t| t.tid == t.pid);
-    let durations = |lives: Vec<Life>, first: bool| {
+    let is_users = |life: &&ThreadLife| life.whole && !left_out.contains(&life.thread);
+    let is_first = |life: &ThreadLife| recording.thread(life.thread).is_none_or(|t| t.tid == t.pid);
+    let durations = |lives: Vec<ThreadLife>, first: bool| {
         let of_tasks = lives.iter().filter(is_users).filter(|life| first || !is_first(life));
         let mut durations: Vec<Ns> = of_tasks.map(|life| life.span.len()).collect();
         durations.sort_unstable();
@@ -172,13 +178,13 @@ pub fn threads(recording: &Timeline) -> Lives {
     let mut lives = Lives::new();
     for (at, thread) in recording.threads.iter().enumerate().filter(|(_, t)| !t.idle) {
         let whole = thread.parent.is_some() && thread.life.end < recording.span.end;
-        add(&mut lives, recording, thread, Life { thread: ThreadId::at(at), span: thread.life, whole }, true);
+        add(&mut lives, recording, thread, ThreadLife { thread: ThreadId::at(at), span: thread.life, whole }, true);
     }
     lives.values_mut().for_each(prefer_whole);
     lives
 }
 
-fn add(lives: &mut Lives, recording: &Timeline, thread: &Thread, mut life: Life, folded: bool) {
+fn add(lives: &mut Lives, recording: &Timeline, thread: &Thread, mut life: ThreadLife, folded: bool) {
     life.span = life.span.clip(recording.span);
     let last = life.span.end.saturating_sub(1).max(life.span.start);
     let Some(name) = thread.name_at(last).filter(|_| !life.span.is_empty()) else { return };
@@ -186,7 +192,7 @@ fn add(lives: &mut Lives, recording: &Timeline, thread: &Thread, mut life: Life,
     lives.entry(if folded { fold_digits(name) } else { name.to_owned() }).or_default().push(life);
 }
 
-fn prefer_whole(lives: &mut Vec<Life>) {
+fn prefer_whole(lives: &mut Vec<ThreadLife>) {
     if lives.iter().any(|life| life.whole) {
         lives.retain(|life| life.whole);
     }
@@ -205,16 +211,16 @@ fn mark_lives(recording: &mut Timeline, task: u32, mut lives: Lives, name: &str)
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::analysis::executions::{Rule, pair};
+    use crate::analysis::executions::{PairingRule, pair};
     use crate::analysis::timeline_builder::{HOST, TimelineBuilder};
     use crate::base::notice::Notices;
     use crate::state::timeline::{ImageEvent, SegmentKind};
 
     fn found(story: &mut TimelineBuilder, derived: Derived) -> Option<Vec<(Ns, Ns, u32)>> {
         story.0.marks.clear();
-        let known = mark(&mut story.0, 0, &derived, &Places::default(), &Ctx::new(1)).unwrap();
+        let known = mark(&mut story.0, 0, &derived, &SymbolPaths::default(), &Ctx::new(1)).unwrap();
         let mut notices = Notices::default();
-        let all = pair(&story.0, 0, &Rule::default(), &mut notices);
+        let all = pair(&story.0, 0, &PairingRule::default(), &mut notices);
         assert!(notices.is_empty());
         known.then(|| all.iter().map(|e| (e.span.start, e.span.end, e.thread.raw() + 1)).collect())
     }

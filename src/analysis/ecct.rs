@@ -21,9 +21,9 @@ use super::carriers;
 use super::disk::DiskUse;
 use super::hops::{HopId, Hops};
 use super::leaders::Leaders;
-use super::outline::{Outline, OutlineId, Step};
+use super::outline::{Outline, OutlineId, OutlineStep};
 use super::path::{Entered, PathSegment};
-use super::stacks::Timelines;
+use super::stacks::StackTimelines;
 use super::thread_names::ThreadNames;
 use crate::base::time::{Ns, Span, Timestamp};
 use crate::model::carrier::Carrier;
@@ -32,11 +32,11 @@ use crate::state::timeline::{SegmentKind, Service, ThreadId, Timeline};
 
 /// What trees are made from.
 #[derive(Debug)]
-pub struct Sources<'a> {
+pub struct EcctInputs<'a> {
     /// The recording.
     pub recording: &'a Timeline,
     /// Its stacks.
-    pub timelines: &'a Timelines,
+    pub timelines: &'a StackTimelines,
     /// Its threads' shown names.
     pub names: &'a ThreadNames,
     /// Its disk requests.
@@ -46,10 +46,10 @@ pub struct Sources<'a> {
 }
 
 /// Nanoseconds per node of one execution, without descendants; a node may occur more than once.
-pub type Own = Vec<(OutlineId, u64)>;
+pub type ContextTimes = Vec<(OutlineId, u64)>;
 
 /// A thread on the way that the path took.
-struct Passed {
+struct PathThread {
     thread: ThreadId,
     /// Who held whom down to it; the first where nobody asks.
     hop: HopId,
@@ -62,26 +62,26 @@ struct Passed {
 }
 
 /// Fold one path into the outline.
-pub fn fold(sources: &Sources<'_>, path: &[PathSegment], outline: &mut Outline) -> Own {
+pub fn accumulate(sources: &EcctInputs<'_>, path: &[PathSegment], outline: &mut Outline) -> ContextTimes {
     Walk::new(sources, outline, None).through(path).0
 }
 
 /// The same, and for each entry who held whom down to the thread that spent it. The entries stand in order of time and
 /// tile the path; those of a shared disk stand one after the other over their wait.
-pub fn fold_with_hops(
-    sources: &Sources<'_>,
+pub fn accumulate_with_hops(
+    sources: &EcctInputs<'_>,
     path: &[PathSegment],
     outline: &mut Outline,
     hops: &mut Hops,
-) -> (Own, Vec<HopId>) {
+) -> (ContextTimes, Vec<HopId>) {
     Walk::new(sources, outline, Some(hops)).through(path)
 }
 
 struct Walk<'a> {
-    sources: &'a Sources<'a>,
+    sources: &'a EcctInputs<'a>,
     outline: &'a mut Outline,
-    passed: Vec<Passed>,
-    own: Own,
+    passed: Vec<PathThread>,
+    own: ContextTimes,
     hops: Option<&'a mut Hops>,
     /// Who spends what is added.
     hop: HopId,
@@ -95,12 +95,12 @@ struct Walk<'a> {
 }
 
 impl<'a> Walk<'a> {
-    fn new(sources: &'a Sources<'a>, outline: &'a mut Outline, hops: Option<&'a mut Hops>) -> Self {
-        let (passed, own, spent_by) = (Vec::new(), Own::new(), Vec::new());
+    fn new(sources: &'a EcctInputs<'a>, outline: &'a mut Outline, hops: Option<&'a mut Hops>) -> Self {
+        let (passed, own, spent_by) = (Vec::new(), ContextTimes::new(), Vec::new());
         Walk { sources, outline, passed, own, hops, hop: HopId::at(0), spent_by, client: None, named_at: 0 }
     }
 
-    fn through(mut self, path: &[PathSegment]) -> (Own, Vec<HopId>) {
+    fn through(mut self, path: &[PathSegment]) -> (ContextTimes, Vec<HopId>) {
         self.named_at = path.last().map_or(0, |segment| segment.span.last_moment());
         path.iter().for_each(|segment| self.step(segment));
         (self.own, self.spent_by)
@@ -164,7 +164,7 @@ impl<'a> Walk<'a> {
                 let leader = thread.map(|t| self.sources.leaders.of(self.sources.recording, t, self.named_at));
                 let name = leader.and_then(|l| self.sources.names.at(l, self.named_at));
                 let hop = self.hold(None, segment.thread, |_| Carrier::Wakeup);
-                (self.outline.child(None, Step::Process(name)), None, hop)
+                (self.outline.child(None, OutlineStep::Process(name)), None, hop)
             }
             Some(above) => {
                 let waiter = self.passed[above].thread;
@@ -176,12 +176,12 @@ impl<'a> Walk<'a> {
                     Entered::Disk => WaitKind::Disk,
                     Entered::Start | Entered::Blocked | Entered::Fork => WaitKind::Thread,
                 };
-                let step = Step::Thread(spent, thread.and_then(|t| self.sources.names.at(t, start)));
+                let step = OutlineStep::Thread(spent, thread.and_then(|t| self.sources.names.at(t, start)));
                 (self.outline.child(Some(self.passed[above].node), step), Some(above), hop)
             }
         };
         let node = self.stack(root, segment.thread, start);
-        self.passed.push(Passed { thread: segment.thread, hop, root, node, below });
+        self.passed.push(PathThread { thread: segment.thread, hop, root, node, below });
     }
 
     /// The first of the threads above that wait in the same place, one for the next.
@@ -197,7 +197,7 @@ impl<'a> Walk<'a> {
     }
 
     fn stack(&mut self, root: OutlineId, thread: ThreadId, t: Ns) -> OutlineId {
-        self.outline.child(Some(root), Step::Stack(self.sources.timelines.at(thread, t)))
+        self.outline.child(Some(root), OutlineStep::Stack(self.sources.timelines.at(thread, t)))
     }
 
     fn add(&mut self, node: OutlineId, ns: u64) {
@@ -214,11 +214,11 @@ impl<'a> Walk<'a> {
 
     /// A wait that nothing more is known of than perhaps the name of a device, an interrupt or a reason.
     fn add_wait(&mut self, node: OutlineId, spent: WaitKind, segment: &PathSegment) {
-        let mut wait = self.outline.child(Some(node), Step::Wait(spent, None));
+        let mut wait = self.outline.child(Some(node), OutlineStep::Wait(spent, None));
         if matches!(spent, WaitKind::Interrupted | WaitKind::Device | WaitKind::UnknownWait)
             && segment.qualifier.is_some()
         {
-            wait = self.outline.child(Some(wait), Step::Wait(spent, segment.qualifier));
+            wait = self.outline.child(Some(wait), OutlineStep::Wait(spent, segment.qualifier));
         }
         self.add(wait, segment.span.len() as u64);
     }
@@ -226,10 +226,11 @@ impl<'a> Walk<'a> {
     /// Nobody knows whether the thread ran or waited; its calls and samples say where.
     fn add_unknown(&mut self, root: OutlineId, segment: &PathSegment) {
         for (part, stack) in self.sources.timelines.over(segment.thread, segment.span) {
-            let node = self.outline.child(Some(root), Step::Stack(stack));
-            let mut unknown = self.outline.child(Some(node), Step::Wait(WaitKind::UnknownState, None));
+            let node = self.outline.child(Some(root), OutlineStep::Stack(stack));
+            let mut unknown = self.outline.child(Some(node), OutlineStep::Wait(WaitKind::UnknownState, None));
             if segment.qualifier.is_some() {
-                unknown = self.outline.child(Some(unknown), Step::Wait(WaitKind::UnknownState, segment.qualifier));
+                unknown =
+                    self.outline.child(Some(unknown), OutlineStep::Wait(WaitKind::UnknownState, segment.qualifier));
             }
             self.add(unknown, part.len() as u64);
         }
@@ -239,7 +240,7 @@ impl<'a> Walk<'a> {
     fn add_stacks(&mut self, root: OutlineId, thread: ThreadId, span: Span, service: Option<Service>) {
         let (hop, client) = (self.hop, self.client);
         for (part, stack) in self.sources.timelines.over(thread, span) {
-            let node = self.outline.child(Some(root), Step::Stack(stack));
+            let node = self.outline.child(Some(root), OutlineStep::Stack(stack));
             let node = self.hand_on(node, service);
             self.add(node, part.len() as u64);
             (self.hop, self.client) = (hop, client);
@@ -264,7 +265,7 @@ impl<'a> Walk<'a> {
         let others = |s: &Service| self.passed.iter().all(|passed| passed.thread != s.client);
         let Some(service) = service.filter(others) else { return node };
         let Some(client) = self.sources.recording.thread(service.client) else { return node };
-        let step = Step::Thread(WaitKind::Thread, self.sources.names.at(client, service.since));
+        let step = OutlineStep::Thread(WaitKind::Thread, self.sources.names.at(client, service.since));
         let root = self.outline.child(Some(node), step);
         self.hop = self.hold(Some(self.hop), service.client, |_| Carrier::Workqueue);
         self.client = Some((root, service.client));
@@ -273,7 +274,7 @@ impl<'a> Walk<'a> {
 
     /// Who had the CPU in whose queue the thread stood.
     fn add_preempted(&mut self, node: OutlineId, segment: &PathSegment) {
-        let wait = self.outline.child(Some(node), Step::Wait(WaitKind::Preempted, None));
+        let wait = self.outline.child(Some(node), OutlineStep::Wait(WaitKind::Preempted, None));
         let recording = self.sources.recording;
         let host = recording.thread(segment.thread).map(|t| t.host);
         let runs = host.map_or(&[][..], |host| recording.runs(host, segment.cpu));
@@ -287,7 +288,7 @@ impl<'a> Walk<'a> {
                 continue;
             };
             self.add(wait, Span::new(at, part.start).len() as u64);
-            let step = Step::Thread(WaitKind::Preempted, self.sources.names.at(other, part.start));
+            let step = OutlineStep::Thread(WaitKind::Preempted, self.sources.names.at(other, part.start));
             let root = self.outline.child(Some(wait), step);
             let waiting = self.hop;
             self.hop = self.hold(Some(waiting), run.thread, |_| Carrier::Cpu);
@@ -301,14 +302,14 @@ impl<'a> Walk<'a> {
 
     /// Who else used the disk.
     fn add_disk(&mut self, node: OutlineId, segment: &PathSegment) {
-        let wait = self.outline.child(Some(node), Step::Wait(WaitKind::Disk, None));
+        let wait = self.outline.child(Some(node), OutlineStep::Wait(WaitKind::Disk, None));
         let recording = self.sources.recording;
         let host = recording.thread(segment.thread).map(|t| t.host);
         let shares = host.map(|host| self.sources.disk.shares(host, segment.thread, segment.span));
         let mut left = segment.span.len() as u64;
         for share in shares.unwrap_or_default() {
             let Some((id, other)) = share.thread.and_then(|id| Some((id, recording.thread(id)?))) else { continue };
-            let step = Step::Thread(WaitKind::Disk, self.sources.names.at(other, share.since));
+            let step = OutlineStep::Thread(WaitKind::Disk, self.sources.names.at(other, share.since));
             let root = self.outline.child(Some(wait), step);
             let node = self.stack(root, id, share.since);
             let waiting = self.hop;

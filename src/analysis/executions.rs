@@ -6,7 +6,7 @@
 //! outer one where it does not. What finds no partner is counted. Cost: one table look-up per mark.
 //! ALGORITHMS.md section 6.1.
 
-use super::functions::{self, Called};
+use super::functions::{self, CalledFunction};
 use crate::base::notice::{Notice, Notices};
 use crate::base::time::{Span, Timestamp};
 use crate::event::task::{self, TaskDefinition};
@@ -36,7 +36,7 @@ impl Execution<'_> {
 
 /// How begins find their ends.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Rule {
+pub struct PairingRule {
     /// A key means something within its process only (descriptors).
     pub within_process: bool,
     /// A second begin opens an inner execution; else it restarts the outer.
@@ -44,15 +44,15 @@ pub struct Rule {
     /// They pair on their thread, without a key, and every event that could end one does.
     pub each: bool,
     /// The marks are entries and exits of functions: only calls of these count.
-    pub called: Option<BTreeSet<Called>>,
+    pub called: Option<BTreeSet<CalledFunction>>,
 }
 
-impl Rule {
+impl PairingRule {
     /// The rule of a task.
-    pub fn of(task: &TaskDefinition) -> Rule {
+    pub fn of(task: &TaskDefinition) -> PairingRule {
         let unkeyed = task.begins.iter().chain(&task.ends).all(|d| d.key.is_empty());
         let each = unkeyed && task.ends.iter().all(|d| d.conditions.is_empty());
-        Rule {
+        PairingRule {
             within_process: task.pairing == task::Pairing::ProcessKey,
             nest: task.nest,
             each: each && task.pairing == task::Pairing::Thread && !task.nest,
@@ -112,7 +112,7 @@ impl MarksByTask {
         &self,
         recording: &'a Timeline,
         task: u32,
-        rule: &Rule,
+        rule: &PairingRule,
         notices: &mut Notices,
     ) -> Vec<Execution<'a>> {
         let known = self.positions.get(task as usize).filter(|_| self.marks == recording.marks.len());
@@ -128,7 +128,7 @@ impl MarksByTask {
 
 /// Pair the marks of one task. Marks that belong to no known thread take no part; the pass has counted them. Ends
 /// without begin are told, but not of descriptors: most that are closed were never accepted.
-pub fn pair<'a>(recording: &'a Timeline, task: u32, rule: &Rule, notices: &mut Notices) -> Vec<Execution<'a>> {
+pub fn pair<'a>(recording: &'a Timeline, task: u32, rule: &PairingRule, notices: &mut Notices) -> Vec<Execution<'a>> {
     if let Some(wanted) = &rule.called {
         let is_wanted = |e: &Execution<'_>| functions::called(recording, e.begin).is_some_and(|f| wanted.contains(&f));
         let mut calls = functions::pair(recording, task, notices);
@@ -142,7 +142,7 @@ pub fn pair<'a>(recording: &'a Timeline, task: u32, rule: &Rule, notices: &mut N
 pub fn pair_marks<'a>(
     recording: &'a Timeline,
     marks: impl Iterator<Item = &'a Mark>,
-    rule: &Rule,
+    rule: &PairingRule,
     notices: &mut Notices,
 ) -> Vec<Execution<'a>> {
     let mut open: HashMap<Pairing, Vec<&Mark>> = HashMap::default();
@@ -245,7 +245,7 @@ mod tests {
             story.mark(*time, *begins, *thread, *key);
         }
         let mut notices = Notices::default();
-        let found = pair(&story.0, 0, &Rule { nest, ..Rule::default() }, &mut notices);
+        let found = pair(&story.0, 0, &PairingRule { nest, ..PairingRule::default() }, &mut notices);
         let counts = [Notice::Restarted, Notice::EndWithoutBegin, Notice::Unfinished].map(|n| notices.count(n));
         (found.iter().map(|e| (e.span.start, e.span.end, e.thread.raw() + 1)).collect(), counts)
     }
@@ -266,7 +266,7 @@ mod tests {
         story.mark(1, true, 1, Some(5)).mark(2, true, 2, Some(5)).mark(3, false, 1, Some(5)).mark(6, false, 2, Some(5));
         story.mark(7, false, 2, Some(9));
         let mut notices = Notices::default();
-        let rule = Rule { within_process: true, ..Rule::default() };
+        let rule = PairingRule { within_process: true, ..PairingRule::default() };
         let found = pair(&story.0, 0, &rule, &mut notices);
         assert_eq!(found.iter().map(|e| (e.span.start, e.span.end)).collect::<Vec<_>>(), [(1, 3), (2, 6)]);
         assert!(notices.is_empty());
@@ -286,7 +286,7 @@ mod tests {
             call("shutdown", 90, 95, Some(0));
             story.mark(10, true, 1, None).mark(90, false, 1, None);
             let mut notices = Notices::default();
-            let found = pair(&story.0, 0, &Rule { each, ..Rule::default() }, &mut notices).len() as u64;
+            let found = pair(&story.0, 0, &PairingRule { each, ..PairingRule::default() }, &mut notices).len() as u64;
             assert_eq!(found + notices.count(Notice::DelimitersLost), 1);
             found == 1
         };
@@ -301,7 +301,7 @@ mod tests {
         let mut story = TimelineBuilder::new(1);
         story.mark(1, true, 1, None).mark(4, false, 1, None).mark(6, true, 1, None).mark(9, false, 1, None);
         let mut notices = Notices::default();
-        let all = pair(&story.0, 0, &Rule { nest: true, ..Rule::default() }, &mut notices);
+        let all = pair(&story.0, 0, &PairingRule { nest: true, ..PairingRule::default() }, &mut notices);
         for (until, left, said) in [(9, 2, 0), (8, 1, 1), (3, 2, 0)] {
             let mut recording = story.0.clone();
             recording.covered = vec![(HostId::at(0), Span::new(0, until))];

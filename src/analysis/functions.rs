@@ -8,9 +8,9 @@
 
 use super::executions::Execution;
 use super::symbols::cache::SymbolCache;
-use super::symbols::files::Places;
+use super::symbols::files::SymbolPaths;
 use super::symbols::images::Spaces;
-use super::symbols::{AddressKind, Placed, Resolver};
+use super::symbols::{AddressKind, ProcessStack, StackResolver};
 use crate::base::ctx::{Cancelled, Ctx};
 use crate::base::names::Names;
 use crate::base::notice::{Notice, Notices};
@@ -20,7 +20,7 @@ use foldhash::HashMap;
 use std::collections::{BTreeMap, BTreeSet};
 
 /// A function in a process: host, process, address.
-pub type Called = (HostId, i32, i64);
+pub type CalledFunction = (HostId, i32, i64);
 
 /// All calls of a recording, with the position of their task among the marks; ordered as executions are.
 pub fn pair<'a>(recording: &'a Timeline, task: u32, notices: &mut Notices) -> Vec<Execution<'a>> {
@@ -59,66 +59,66 @@ pub fn pair<'a>(recording: &'a Timeline, task: u32, notices: &mut Notices) -> Ve
 }
 
 /// The function that a call is of.
-pub fn called(recording: &Timeline, begin: &Mark) -> Option<Called> {
+pub fn called(recording: &Timeline, begin: &Mark) -> Option<CalledFunction> {
     let thread = recording.thread(begin.thread?)?;
     Some((thread.host, thread.pid, begin.key?))
 }
 
 /// Names of functions.
 #[derive(Clone, Debug, Default)]
-pub struct Functions(BTreeMap<Called, String>);
+pub struct FunctionNames(BTreeMap<CalledFunction, String>);
 
-impl Functions {
+impl FunctionNames {
     /// Of all functions that were entered. The recording gets a stack of one address for each.
     pub fn new(
         recording: &mut Timeline,
         task: u32,
-        places: &Places,
+        places: &SymbolPaths,
         notices: &mut Notices,
         ctx: &Ctx,
-    ) -> Result<Functions, Cancelled> {
+    ) -> Result<FunctionNames, Cancelled> {
         let spaces = Spaces::new(&recording.images);
         let begins = recording.marks.iter().filter(|m| m.task == task && m.begins);
-        let mut first: BTreeMap<Called, i64> = BTreeMap::new();
+        let mut first: BTreeMap<CalledFunction, i64> = BTreeMap::new();
         for mark in begins {
             if let Some(function) = called(recording, mark) {
                 first.entry(function).or_insert(mark.time);
             }
         }
-        let placed: Vec<(Called, Placed)> = first
+        let placed: Vec<(CalledFunction, ProcessStack)> = first
             .into_iter()
             .map(|(function, time)| {
                 let (host, pid, address) = function;
                 let stack = recording.stacks.intern(&[address as u64]);
                 let addresses = AddressKind::FunctionEntry;
-                (function, Placed { host, pid, space: spaces.at(host, pid, time), stack, addresses })
+                (function, ProcessStack { host, pid, space: spaces.at(host, pid, time), stack, addresses })
             })
             .collect();
-        let stacks: Vec<Placed> = placed.iter().map(|(_, p)| *p).collect();
+        let stacks: Vec<ProcessStack> = placed.iter().map(|(_, p)| *p).collect();
         let mut names = Names::default();
         let cache = SymbolCache::default();
-        let resolver = Resolver::new(recording, &spaces, places, &cache);
+        let resolver = StackResolver::new(recording, &spaces, places, &cache);
         let frames = resolver.resolve(&stacks, &mut names, notices, ctx)?;
-        let name = |((function, _), frames): (&(Called, Placed), &Vec<_>)| {
+        let name = |((function, _), frames): (&(CalledFunction, ProcessStack), &Vec<_>)| {
             let frame: Option<&super::symbols::UserFrame> = frames.first();
             let known = frame.filter(|f| !f.folded).map(|f| names.get(f.name).to_owned());
             (*function, known.unwrap_or_else(|| format!("{:#x}", function.2)))
         };
-        Ok(Functions(placed.iter().zip(&frames).map(name).collect()))
+        Ok(FunctionNames(placed.iter().zip(&frames).map(name).collect()))
     }
 
     /// The name of a function.
-    pub fn name(&self, function: Called) -> &str {
+    pub fn name(&self, function: CalledFunction) -> &str {
         self.0.get(&function).map_or("", |name| name)
     }
 
     /// The functions that a user means: by name, with or without its parameters, or by address.
-    pub fn meant(&self, typed: &str) -> BTreeSet<Called> {
+    pub fn matching(&self, typed: &str) -> BTreeSet<CalledFunction> {
         let address = match typed.strip_prefix("0x") {
             Some(hex) => u64::from_str_radix(hex, 16).ok(),
             None => typed.parse().ok(),
         };
-        let is_meant = |function: &Called, name: &str| {
+        let is_meant = |function: &CalledFunction, name: &str| {
             name == typed || name.split('(').next() == Some(typed) || address == Some(function.2 as u64)
         };
         self.0.iter().filter(|(function, name)| is_meant(function, name)).map(|(function, _)| *function).collect()
@@ -166,8 +166,8 @@ mod tests {
     fn functions_are_meant_by_name_or_address() {
         let function = |pid, address| (HostId::at(0), pid, address);
         let names = [(function(1, 0x40), "flush(int)"), (function(2, 0x40), "main"), (function(1, 0x80), "0x80")];
-        let functions = Functions(names.map(|(f, n)| (f, n.to_owned())).into());
-        let meant = |typed: &str| functions.meant(typed).into_iter().collect::<Vec<_>>();
+        let functions = FunctionNames(names.map(|(f, n)| (f, n.to_owned())).into());
+        let meant = |typed: &str| functions.matching(typed).into_iter().collect::<Vec<_>>();
         assert_eq!(meant("flush"), [function(1, 0x40)]);
         assert_eq!(meant("0x40"), [function(1, 0x40), function(2, 0x40)]);
         assert_eq!((meant("0x80"), meant("128")), (vec![function(1, 0x80)], vec![function(1, 0x80)]));

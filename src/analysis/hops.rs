@@ -51,7 +51,7 @@ impl Hops {
     }
 
     /// From the execution's own thread to this one.
-    pub fn way(&self, id: HopId) -> Vec<HopId> {
+    pub fn path_to(&self, id: HopId) -> Vec<HopId> {
         let above = |id: &HopId| self.get(*id).and_then(|hop| hop.above);
         let mut way: Vec<HopId> = std::iter::successors(Some(id), above).collect();
         way.reverse();
@@ -88,7 +88,7 @@ mod tests {
         );
         let ids = one.merge(&other);
         assert_eq!(ids[lock_again.index()], lock);
-        let way: Vec<_> = one.way(ids[disk.index()]).iter().map(|id| one.get(*id).unwrap().carrier).collect();
+        let way: Vec<_> = one.path_to(ids[disk.index()]).iter().map(|id| one.get(*id).unwrap().carrier).collect();
         assert_eq!(way, [Carrier::Wakeup, Carrier::Disk]);
         assert_eq!(one.iter().len(), 4);
     }

@@ -92,7 +92,7 @@ fn beyond<'a>(turns: impl Iterator<Item = &'a Span>, most: Ns) -> Option<Span> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::analysis::executions::{Rule, pair};
+    use crate::analysis::executions::{PairingRule, pair};
     use crate::analysis::timeline_builder::TimelineBuilder;
     use crate::base::notice::Notices;
     use crate::model::facts::Quality;
@@ -132,7 +132,7 @@ mod tests {
     fn those_that_take_turns_with_a_long_one_are_told() {
         for (other, expected) in [(40, Some(40)), (190, Some(190))] {
             let story = story(other, 0);
-            let executions = pair(&story.0, 0, &Rule::default(), &mut Notices::default());
+            let executions = pair(&story.0, 0, &PairingRule::default(), &mut Notices::default());
             let found = interleaved(&story.0, &executions);
             let long = executions.iter().position(|e| e.span.len() > 1_000).unwrap();
             assert_eq!(found[long], expected);
@@ -143,7 +143,7 @@ mod tests {
     #[test]
     fn nobody_is_asked_where_interrupts_were_recorded_or_nobody_took_turns() {
         let found = |story: &TimelineBuilder| {
-            let executions = pair(&story.0, 0, &Rule::default(), &mut Notices::default());
+            let executions = pair(&story.0, 0, &PairingRule::default(), &mut Notices::default());
             interleaved(&story.0, &executions)
         };
         assert!(found(&story(40, 7)).iter().all(Option::is_none));

@@ -1,6 +1,6 @@
 //! Clocks: what to add to each stream's own time to put all on the first stream's.
 //!
-//! In: messages and collective operations, which arrive no earlier than they were sent. Out: one [`Clock`] per stream,
+//! In: messages and collective operations, which arrive no earlier than they were sent. Out: one [`StreamClock`] per stream,
 //! with the bound of its error.
 //!
 //! Streams of one process have one clock. Where the archive says how all clocks run (Score-P) its times are common and
@@ -29,7 +29,7 @@ use foldhash::HashMap;
 
 /// From a stream's own time to the common one.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
-pub struct Clock {
+pub struct StreamClock {
     /// Own time at which `offset` holds.
     pub origin: Ns,
     /// To add there.
@@ -40,7 +40,7 @@ pub struct Clock {
     pub error: Option<Ns>,
 }
 
-impl Clock {
+impl StreamClock {
     /// A time of the stream on the common line.
     pub fn common(&self, local: Ns) -> Ns {
         local + self.offset + self.drifted(local)
@@ -53,7 +53,7 @@ impl Clock {
 
 /// Sent by `from` at its time `sent`, there on `to` at its time `received`.
 #[derive(Clone, Copy)]
-struct Flight {
+struct TimedMessage {
     from: u32,
     to: u32,
     sent: Ns,
@@ -66,19 +66,19 @@ const SMALLEST_DRIFT: Ns = 200;
 const LARGEST_DRIFT: f64 = 1e-3;
 
 /// Fit all clocks. The first stream's is the identity; so are all where the streams share one clock.
-pub fn fit(operations: &Operations) -> Vec<Clock> {
+pub fn fit(operations: &Operations) -> Vec<StreamClock> {
     let sequences = &operations.sequences;
     let life = |stream: u32| {
         let all = sequences.get(stream as usize).map_or(&[][..], |s| &s.operations);
         (all.first().map_or(0, |o| o.start), all.last().map_or(0, |o| o.end))
     };
     let lives: Vec<(Ns, Ns)> = (0..sequences.len() as u32).map(life).collect();
-    let same = |common: Clock| lives.iter().map(|l| Clock { origin: l.0, ..common }).collect();
+    let same = |common: StreamClock| lives.iter().map(|l| StreamClock { origin: l.0, ..common }).collect();
     if sequences.len() < 2 || operations.one_clock {
-        return same(Clock { error: Some(0), ..Clock::default() });
+        return same(StreamClock { error: Some(0), ..StreamClock::default() });
     }
-    let fit = Fit::new(operations, &lives);
-    let mut clocks = vec![Clock::default(); fit.clocks];
+    let fit = ClockFit::new(operations, &lives);
+    let mut clocks = vec![StreamClock::default(); fit.clocks];
     let edges = fit.smallest(&clocks, |_| true);
     if edges.iter().all(|(_, _, least)| *least >= 0) {
         let bounds = fit.bounds(&clocks, |_| true);
@@ -128,7 +128,7 @@ fn least_moves(clocks: usize, edges: &[(u32, u32, Ns)]) -> Vec<Ns> {
 }
 
 /// The streams, by clock.
-struct Fit<'a> {
+struct ClockFit<'a> {
     operations: &'a Operations,
     /// By stream: position of its clock.
     clock_of: Vec<u32>,
@@ -137,10 +137,10 @@ struct Fit<'a> {
     lives: Vec<(Ns, Ns)>,
 }
 
-impl<'a> Fit<'a> {
+impl<'a> ClockFit<'a> {
     fn new(operations: &'a Operations, lives: &[(Ns, Ns)]) -> Self {
         let mut known: HashMap<u32, u32> = HashMap::default();
-        let mut fit = Fit { operations, clock_of: Vec::new(), clocks: 0, lives: Vec::new() };
+        let mut fit = ClockFit { operations, clock_of: Vec::new(), clocks: 0, lives: Vec::new() };
         for (sequence, life) in operations.sequences.iter().zip(lives) {
             let new = fit.clocks as u32;
             let clock = sequence.process.map_or(new, |process| *known.entry(process).or_insert(new));
@@ -159,22 +159,22 @@ impl<'a> Fit<'a> {
     }
 
     /// From clocks to streams.
-    fn streams(&self, clocks: &[Clock], lives: &[(Ns, Ns)], error: Vec<Option<Ns>>) -> Vec<Clock> {
+    fn streams(&self, clocks: &[StreamClock], lives: &[(Ns, Ns)], error: Vec<Option<Ns>>) -> Vec<StreamClock> {
         let stream = |(clock, life): (&u32, &(Ns, Ns))| {
             let fitted = clocks.get(*clock as usize).copied().unwrap_or_default();
             let error = error.get(*clock as usize).copied().flatten();
             let offset = fitted.offset + fitted.drifted(life.0);
-            Clock { origin: life.0, offset, error: if *clock == 0 { Some(0) } else { error }, ..fitted }
+            StreamClock { origin: life.0, offset, error: if *clock == 0 { Some(0) } else { error }, ..fitted }
         };
         self.clock_of.iter().zip(lives).map(stream).collect()
     }
 
     /// Set the drift of those clocks whose offset is another at the end than at the beginning.
-    fn drifts(&self, clocks: &mut [Clock]) {
+    fn drifts(&self, clocks: &mut [StreamClock]) {
         for (clock, life) in clocks.iter_mut().zip(&self.lives) {
             clock.origin = life.0;
         }
-        let third = |f: &Flight| {
+        let third = |f: &TimedMessage| {
             let (start, end) = self.lives[f.from as usize];
             let length = (end - start).max(1);
             if f.sent - start < length / 3 {
@@ -186,7 +186,7 @@ impl<'a> Fit<'a> {
             }
         };
         // Where the offset drifts inside a third, its bounds cross; their middle is that of the third all the same.
-        let fit_third = |which: i32, clocks: &[Clock]| self.bounds(clocks, |f| third(f) == which);
+        let fit_third = |which: i32, clocks: &[StreamClock]| self.bounds(clocks, |f| third(f) == which);
         let (early, late) = (fit_third(0, clocks), fit_third(2, clocks));
         for (at, clock) in clocks.iter_mut().enumerate().skip(1) {
             if let (Some((before, Some(e0))), Some((after, Some(e1)))) = (early[at], late[at]) {
@@ -200,10 +200,10 @@ impl<'a> Fit<'a> {
     }
 
     /// By ordered pair of clocks: the smallest received minus sent, drift taken off.
-    fn smallest(&self, clocks: &[Clock], keep: impl Fn(&Flight) -> bool) -> Vec<(u32, u32, Ns)> {
+    fn smallest(&self, clocks: &[StreamClock], keep: impl Fn(&TimedMessage) -> bool) -> Vec<(u32, u32, Ns)> {
         let operations = self.operations;
         let mut least: HashMap<(u32, u32), Ns> = HashMap::default();
-        let mut add = |mut flight: Flight| {
+        let mut add = |mut flight: TimedMessage| {
             let of = |stream: u32| self.clock_of.get(stream as usize).copied();
             let (Some(from), Some(to)) = (of(flight.from), of(flight.to)) else { return };
             (flight.from, flight.to) = (from, to);
@@ -215,15 +215,15 @@ impl<'a> Fit<'a> {
             }
         };
         for m in &operations.messages {
-            add(Flight { from: m.from.stream, to: m.to.stream, sent: m.sent, received: m.received });
+            add(TimedMessage { from: m.from.stream, to: m.to.stream, sent: m.sent, received: m.received });
         }
         // Nobody leaves before all have come: as if the first member sent to and received from each of the others.
         for collective in operations.collectives.iter().filter(|m| m.exchange.all_wait()) {
             let mut members = collective.members.iter().filter_map(|p| Some((p.stream, operations.get(*p)?)));
             let Some((hub, at_hub)) = members.next() else { continue };
             for (member, there) in members {
-                add(Flight { from: hub, to: member, sent: at_hub.start, received: there.end });
-                add(Flight { from: member, to: hub, sent: there.start, received: at_hub.end });
+                add(TimedMessage { from: hub, to: member, sent: at_hub.start, received: there.end });
+                add(TimedMessage { from: member, to: hub, sent: there.start, received: at_hub.end });
             }
         }
         let mut edges: Vec<_> = least.into_iter().map(|((from, to), least)| (from, to, least)).collect();
@@ -233,7 +233,7 @@ impl<'a> Fit<'a> {
 
     /// By clock: what to add to its time, and how far that may be off, which nobody knows where messages only went one
     /// way: then the fastest took no time. `None` for clocks that nothing ties to the first.
-    fn bounds(&self, clocks: &[Clock], keep: impl Fn(&Flight) -> bool) -> Vec<Option<(Ns, Option<Ns>)>> {
+    fn bounds(&self, clocks: &[StreamClock], keep: impl Fn(&TimedMessage) -> bool) -> Vec<Option<(Ns, Option<Ns>)>> {
         let edges = self.smallest(clocks, keep);
         let forth = shortest(clocks.len(), edges.iter().copied());
         let back = shortest(clocks.len(), edges.iter().map(|(from, to, least)| (*to, *from, *least)));

@@ -5,11 +5,11 @@
 //! get none, and a recording without stacks costs nothing.
 
 use super::operations::streams;
-use super::stacks::Timelines;
+use super::stacks::StackTimelines;
 use super::symbols::cache::SymbolCache;
-use super::symbols::files::Places;
+use super::symbols::files::SymbolPaths;
 use super::symbols::images::Spaces;
-use super::symbols::{Placed, Resolver};
+use super::symbols::{ProcessStack, StackResolver};
 use crate::base::ctx::{Cancelled, Ctx};
 use crate::base::notice::Notices;
 use crate::event::operation::Operations;
@@ -17,19 +17,19 @@ use crate::state::timeline::Timeline;
 use foldhash::HashMap;
 
 /// Fill in [`Sequence::stacks`](crate::event::operation::Sequence::stacks) and [`Operations::stacks`].
-pub fn lay(
+pub fn attach(
     recording: &Timeline,
-    (spaces, timelines, cache): (&Spaces, &Timelines, &SymbolCache),
+    (spaces, timelines, cache): (&Spaces, &StackTimelines, &SymbolCache),
     operations: &mut Operations,
-    places: &Places,
+    places: &SymbolPaths,
     notices: &mut Notices,
     ctx: &Ctx,
 ) -> Result<(), Cancelled> {
     if recording.threads.iter().all(|t| t.samples.is_empty()) {
         return Ok(());
     }
-    let mut numbers: HashMap<Placed, u32> = HashMap::default();
-    let mut stacks: Vec<Placed> = Vec::new();
+    let mut numbers: HashMap<ProcessStack, u32> = HashMap::default();
+    let mut stacks: Vec<ProcessStack> = Vec::new();
     for (thread, sequence) in streams(recording).zip(&mut operations.sequences) {
         let Some(life) = recording.thread(thread).map(|t| t.life) else { continue };
         let known = timelines.over(thread, life).filter_map(|(span, id)| Some((span, timelines.get(id).user?)));
@@ -43,7 +43,7 @@ pub fn lay(
             })
             .collect();
     }
-    let resolver = Resolver::new(recording, spaces, places, cache);
+    let resolver = StackResolver::new(recording, spaces, places, cache);
     let frames = resolver.resolve(&stacks, &mut operations.names, notices, ctx)?;
     let named = |frames: Vec<_>| {
         let known = frames.into_iter().filter(|f: &super::symbols::UserFrame| !f.folded);

@@ -160,7 +160,7 @@ fn place_at(operations: &Operations, stream: u32, time: Ns) -> Option<OperationP
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::analysis::patterns::Mined;
+    use crate::analysis::patterns::PatternAnalysis;
     use crate::base::ctx::Ctx;
     use crate::model::settings::Settings;
     use crate::state::timeline::Call;
@@ -215,7 +215,7 @@ mod tests {
         let operations = of_recording(&recording(), |_| None);
         assert_eq!(operations.messages.len(), 50);
         let ctx = Ctx::new(1);
-        let mined = Mined::new(operations, &ctx).unwrap();
+        let mined = PatternAnalysis::new(operations, &ctx).unwrap();
         assert!(mined.clocks.iter().all(|c| c.offset == 0 && c.error == Some(0)), "one clock for all");
         let lateness = mined.lateness(&Settings::default(), &ctx).unwrap();
         let edges: Vec<_> = lateness

@@ -16,7 +16,7 @@ OutlineId, }
 
 /// One step down.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub enum Step {
+pub enum OutlineStep {
     /// The process of the execution's own thread, by shown name.
     Process(Option<NameId>),
     /// The functions and the system call of a stack.
@@ -30,7 +30,7 @@ pub enum Step {
 #[derive(Clone, Copy, Debug)]
 struct Node {
     parent: Option<OutlineId>,
-    step: Step,
+    step: OutlineStep,
     spent: WaitKind,
     waits: bool,
 }
@@ -39,19 +39,19 @@ struct Node {
 #[derive(Clone, Debug, Default)]
 pub struct Outline {
     nodes: Vec<Node>,
-    ids: HashMap<(Option<OutlineId>, Step), OutlineId>,
+    ids: HashMap<(Option<OutlineId>, OutlineStep), OutlineId>,
     /// For thread steps: nanoseconds by the thread that it was.
     who: HashMap<(OutlineId, ThreadId), u64>,
 }
 
 impl Outline {
     /// The child of `parent` by `step`, made on first sight.
-    pub fn child(&mut self, parent: Option<OutlineId>, step: Step) -> OutlineId {
+    pub fn child(&mut self, parent: Option<OutlineId>, step: OutlineStep) -> OutlineId {
         *self.ids.entry((parent, step)).or_insert_with(|| {
             let above = parent.map(|p| self.nodes[p.index()]);
             let (spent, waits) = match (above, step) {
                 (Some(above), _) if above.waits => (above.spent, true),
-                (_, Step::Wait(spent, _) | Step::Thread(spent, _)) => (spent, true),
+                (_, OutlineStep::Wait(spent, _) | OutlineStep::Thread(spent, _)) => (spent, true),
                 _ => (WaitKind::Cpu, false),
             };
             self.nodes.push(Node { parent, step, spent, waits });
@@ -70,12 +70,12 @@ impl Outline {
     }
 
     /// The last step of a node.
-    pub fn step(&self, id: OutlineId) -> Option<Step> {
+    pub fn step(&self, id: OutlineId) -> Option<OutlineStep> {
         self.nodes.get(id.index()).map(|node| node.step)
     }
 
     /// Nodes in order: parent and step.
-    pub fn nodes(&self) -> impl Iterator<Item = (Option<OutlineId>, Step)> + '_ {
+    pub fn nodes(&self) -> impl Iterator<Item = (Option<OutlineId>, OutlineStep)> + '_ {
         self.nodes.iter().map(|n| (n.parent, n.step))
     }
 

@@ -5,7 +5,7 @@
 //! scheduler was not recorded nobody knows what ran and what waited: that time is told as such, and as no wait. Cost: a
 //! walk per execution and per system call.
 
-use super::executions::{self, Rule};
+use super::executions::{self, PairingRule};
 use super::path;
 use crate::base::notice::{Notice, Notices};
 use crate::base::time::{Ns, Span};
@@ -36,7 +36,7 @@ impl Survey {
 pub fn survey(recording: &Timeline, tasks: &[TaskDefinition], notices: &mut Notices) -> Survey {
     let mut found = Survey { span: recording.span, ..Survey::default() };
     for (task, marks) in tasks.iter().zip(executions::by_task(recording, tasks.len())) {
-        let executions = executions::pair_marks(recording, marks.into_iter(), &Rule::of(task), notices);
+        let executions = executions::pair_marks(recording, marks.into_iter(), &PairingRule::of(task), notices);
         let executions = executions::covered(recording, executions, notices);
         let surveyed = found.tasks.entry(task.name.clone()).or_default();
         for execution in &executions {

@@ -6,11 +6,11 @@
 //! wait elsewhere. What lies before the first wait and after the last belongs to no turn. Several waits in one system
 //! call are one. Cost: linear in edges; stacks, where they are asked, are resolved once each. ALGORITHMS.md 6.1.
 
-use super::stacks::{StackId, Timelines};
+use super::stacks::{StackId, StackTimelines};
 use super::symbols::cache::SymbolCache;
-use super::symbols::files::Places;
+use super::symbols::files::SymbolPaths;
 use super::symbols::images::Spaces;
-use super::symbols::{Placed, Resolver, kernel_symbols};
+use super::symbols::{ProcessStack, StackResolver, kernel_symbols};
 use crate::base::ctx::{Cancelled, Ctx};
 use crate::base::names::{NameId, Names, fold_digits};
 use crate::base::notice::Notices;
@@ -22,7 +22,7 @@ use std::collections::BTreeSet;
 
 /// A time in which a thread did not run because it waited.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Wait {
+pub struct ThreadWait {
     /// Position among the thread's system calls of the one in which it waited.
     pub call: Option<usize>,
     /// From where it stopped running to where it went on: the exit of the call, else where it ran again.
@@ -33,10 +33,10 @@ pub struct Wait {
 
 /// The waits of a thread, in order. Time of which nobody knows whether the thread waited is none. One that had not
 /// ended when the thread or the recording did is left out.
-pub fn waits(recording: &Timeline, thread: &Thread) -> Vec<Wait> {
-    let mut waits: Vec<Wait> = Vec::new();
+pub fn waits(recording: &Timeline, thread: &Thread) -> Vec<ThreadWait> {
+    let mut waits: Vec<ThreadWait> = Vec::new();
     // What has not run since: its begin so far.
-    let mut open: Option<Wait> = None;
+    let mut open: Option<ThreadWait> = None;
     for edge in &thread.segments {
         if matches!(edge.kind, SegmentKind::Running | SegmentKind::Interrupted) {
             let Some(mut wait) = open.take() else { continue };
@@ -48,7 +48,7 @@ pub fn waits(recording: &Timeline, thread: &Thread) -> Vec<Wait> {
             }
         } else if open.is_none() && is_wait(edge.kind) {
             let (call, for_disk) = (call_at(thread, edge.span.start), recording.is_disk_wait(edge));
-            open = Some(Wait { call, span: edge.span, for_disk });
+            open = Some(ThreadWait { call, span: edge.span, for_disk });
         }
     }
     waits
@@ -66,35 +66,41 @@ fn call_at(thread: &Thread, t: Ns) -> Option<usize> {
 }
 
 /// Mark the turns of one task in a recording.
-pub fn mark(recording: &mut Timeline, task: u32, turn: &Turn, places: &Places, ctx: &Ctx) -> Result<(), Cancelled> {
+pub fn mark(
+    recording: &mut Timeline,
+    task: u32,
+    turn: &Turn,
+    places: &SymbolPaths,
+    ctx: &Ctx,
+) -> Result<(), Cancelled> {
     let wanted = turn.thread.as_deref().map(fold_digits);
     let is_meant = |thread: &Thread, t: Ns| {
         let name = || thread.name_at(t).map_or(String::new(), |name| fold_digits(recording.names.get(name)));
         wanted.as_ref().is_none_or(|wanted| *wanted == name())
     };
     let threads = recording.threads.iter().enumerate().filter(|(_, thread)| !thread.idle);
-    let all: Vec<(ThreadId, Vec<Wait>)> = threads
+    let all: Vec<(ThreadId, Vec<ThreadWait>)> = threads
         .map(|(at, thread)| {
             let waits = waits(recording, thread);
             (ThreadId::at(at), waits.into_iter().filter(|w| is_meant(thread, w.span.start)).collect())
         })
-        .filter(|(_, waits): &(_, Vec<Wait>)| !waits.is_empty())
+        .filter(|(_, waits): &(_, Vec<ThreadWait>)| !waits.is_empty())
         .collect();
     ctx.cancel.check()?;
     let call = recording.names.find(&turn.call);
-    let is_call = |thread: &Thread, wait: &Wait| {
+    let is_call = |thread: &Thread, wait: &ThreadWait| {
         wait.call.and_then(|at| thread.calls.get(at)).is_some_and(|c| Some(c.name) == call)
     };
     let recorded = recording.threads.iter().any(|thread| thread.calls.iter().any(|c| Some(c.name) == call));
-    let places = if recorded { None } else { Some(Sites::new(recording, &all, places, ctx)?) };
+    let places = if recorded { None } else { Some(WaitSites::new(recording, &all, places, ctx)?) };
     let mut marks = Vec::new();
     for (id, waits) in &all {
         let Some(thread) = recording.thread(*id) else { continue };
-        let here = |wait: &&Wait| match &places {
+        let here = |wait: &&ThreadWait| match &places {
             None => is_call(thread, wait),
             Some(places) => places.names(*id, wait.span.start).any(|name| is_named(name, &turn.call)),
         };
-        let here: Vec<&Wait> = waits.iter().filter(here).collect();
+        let here: Vec<&ThreadWait> = waits.iter().filter(here).collect();
         for pair in here.windows(2) {
             let (from, to) = (pair[0].span.end, pair[1].span.start);
             let ret = pair[0].call.and_then(|at| thread.calls.get(at)).and_then(|call| call.ret);
@@ -133,35 +139,35 @@ fn is_named(function: &str, name: &str) -> bool {
 }
 
 /// The functions in which threads waited, by their stacks.
-pub struct Sites {
-    timelines: Timelines,
+pub struct WaitSites {
+    timelines: StackTimelines,
     /// Names on a stack, outermost first; last the system call that its kernel part tells.
     names: HashMap<StackId, Vec<NameId>>,
     texts: Names,
 }
 
-impl Sites {
+impl WaitSites {
     /// The stacks at which waits begin, resolved.
     pub fn new(
         recording: &Timeline,
-        waits: &[(ThreadId, Vec<Wait>)],
-        places: &Places,
+        waits: &[(ThreadId, Vec<ThreadWait>)],
+        places: &SymbolPaths,
         ctx: &Ctx,
-    ) -> Result<Sites, Cancelled> {
+    ) -> Result<WaitSites, Cancelled> {
         // What is missing is told where the executions are explained.
         let mut unsaid = Notices::default();
         let kernel = kernel_symbols(places, &mut unsaid);
         let spaces = Spaces::new(&recording.images);
-        let timelines = Timelines::new(recording, &spaces, kernel.is_some(), ctx)?;
+        let timelines = StackTimelines::new(recording, &spaces, kernel.is_some(), ctx)?;
         let begins = waits.iter().flat_map(|(id, waits)| waits.iter().map(|w| timelines.at(*id, w.span.start)));
         let stacks: BTreeSet<StackId> = begins.collect();
-        let placed: BTreeSet<Placed> = stacks.iter().filter_map(|id| timelines.get(*id).user).collect();
-        let placed: Vec<Placed> = placed.into_iter().collect();
+        let placed: BTreeSet<ProcessStack> = stacks.iter().filter_map(|id| timelines.get(*id).user).collect();
+        let placed: Vec<ProcessStack> = placed.into_iter().collect();
         let mut texts = Names::default();
         let cache = SymbolCache::default();
-        let resolver = Resolver::new(recording, &spaces, places, &cache);
+        let resolver = StackResolver::new(recording, &spaces, places, &cache);
         let frames = resolver.resolve(&placed, &mut texts, &mut unsaid, ctx)?;
-        let user: HashMap<Placed, Vec<NameId>> = placed
+        let user: HashMap<ProcessStack, Vec<NameId>> = placed
             .into_iter()
             .zip(frames)
             .map(|(placed, frames)| (placed, frames.iter().filter(|f| !f.folded).map(|f| f.name).collect()))
@@ -179,7 +185,7 @@ impl Sites {
             on_it.extend(stack.call.map(|call| texts.intern(recording.names.get(call))));
             names.insert(id, on_it);
         }
-        Ok(Sites { timelines, names, texts })
+        Ok(WaitSites { timelines, names, texts })
     }
 
     /// The functions in which a thread is at `t`, outermost first, and the system call.
@@ -192,16 +198,16 @@ impl Sites {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::analysis::executions::{Rule, pair};
+    use crate::analysis::executions::{PairingRule, pair};
     use crate::analysis::timeline_builder::TimelineBuilder;
     use crate::state::timeline::StackOrigin;
 
     fn turns(story: &mut TimelineBuilder, call: &str, thread: Option<&str>) -> Vec<(Ns, Ns)> {
         let turn = Turn { call: call.to_owned(), thread: thread.map(str::to_owned) };
-        let (mut notices, places) = (Notices::default(), Places::default());
+        let (mut notices, places) = (Notices::default(), SymbolPaths::default());
         story.0.marks.clear();
         mark(&mut story.0, 0, &turn, &places, &Ctx::new(1)).unwrap();
-        let found = pair(&story.0, 0, &Rule::default(), &mut notices);
+        let found = pair(&story.0, 0, &PairingRule::default(), &mut notices);
         assert!(notices.is_empty());
         found.iter().map(|e| (e.span.start, e.span.end)).collect()
     }

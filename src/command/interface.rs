@@ -2,7 +2,7 @@
 
 use super::console::{Console, shows_ascii_only};
 use super::{Outcome, Question, places};
-use crate::analysis::symbols::files::Places;
+use crate::analysis::symbols::files::SymbolPaths;
 use crate::base::ctx::Ctx;
 use crate::base::memory::{self, Limit};
 use crate::base::notice::Notices;
@@ -101,7 +101,7 @@ pub(super) fn needs_plain_text() -> bool {
 struct Analyst {
     session: Session,
     task: Option<String>,
-    places: Places,
+    places: SymbolPaths,
     renamed: Renamed,
     /// The patterns, once they are mined for the task.
     mined: Option<Arc<Mining>>,

@@ -18,7 +18,7 @@ mod stats;
 
 pub use console::STDOUT;
 
-use crate::analysis::symbols::files::Places;
+use crate::analysis::symbols::files::SymbolPaths;
 use crate::base::clean;
 use crate::base::ctx::Ctx;
 use crate::base::memory::{self, Limit};
@@ -231,8 +231,8 @@ fn workers(asked: usize) -> usize {
 }
 
 /// The sources of function names: the options, and files beside the traces.
-fn places(traces: &[Argument], symbols: &SymbolOptions) -> Places {
-    Places {
+fn places(traces: &[Argument], symbols: &SymbolOptions) -> SymbolPaths {
+    SymbolPaths {
         folders: symbols.folders.clone(),
         kernel: symbols.kernel.clone(),
         recorded: Vec::new(),

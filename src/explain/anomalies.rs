@@ -5,10 +5,10 @@
 
 use super::mining::MinedExecutions;
 use super::{propagation, root_causes, timelines, unexplained, waiting};
-use crate::analysis::offsets::Clock;
-use crate::analysis::patterns::blame::Blamed;
+use crate::analysis::offsets::StreamClock;
+use crate::analysis::patterns::blame::ResponsibleEvent;
 use crate::analysis::patterns::table::{PatternId, PatternShape, PatternTable};
-use crate::analysis::patterns::{Lateness, Mined, Treatment};
+use crate::analysis::patterns::{Lateness, PatternAnalysis, Treatment};
 use crate::base::ctx::{Cancelled, Ctx};
 use crate::base::time::{Ns, Span, Timestamp};
 use crate::event::operation::{OperationPlace, Operations, Sequence};
@@ -22,21 +22,21 @@ use crate::model::settings::{PatternVerdict, Settings};
 use std::cmp::Reverse;
 
 /// The anomalies of mined patterns under these settings. Fast enough to be called at each change of q or s.
-pub fn of_patterns(mined: &Mined, settings: &Settings, ctx: &Ctx) -> Result<Anomalies, Cancelled> {
+pub fn of_patterns(mined: &PatternAnalysis, settings: &Settings, ctx: &Ctx) -> Result<Anomalies, Cancelled> {
     find(mined, None, false, settings, ctx)
 }
 
 /// The same. Delayed executions come first, if there are executions; delays that they did not wait for follow. `lossy`:
 /// events were lost.
 pub(super) fn find(
-    mined: &Mined,
+    mined: &PatternAnalysis,
     served: Option<&MinedExecutions>,
     lossy: bool,
     settings: &Settings,
     ctx: &Ctx,
 ) -> Result<Anomalies, Cancelled> {
     let idle = if served.is_none() { Some(IdleWaits::new(mined)) } else { None };
-    let treat = |stream: u32, blamed: &Blamed| {
+    let treat = |stream: u32, blamed: &ResponsibleEvent| {
         let kind = mined.operations.kind_of(stream, blamed.event);
         match (served, &idle) {
             (Some(served), _) => served.treat(stream, kind, blamed.local),
@@ -115,7 +115,7 @@ fn examined(operations: &Operations, executions: Option<&Model>) -> Examined {
 
 /// Repeated sequences of each stream: the patterns, their abnormal occurrences, and the propagation of delays.
 fn repeated(
-    mined: &Mined,
+    mined: &PatternAnalysis,
     lateness: &Lateness,
     ctx: &Ctx,
 ) -> Result<(Vec<Pattern>, Vec<Anomaly>, propagation::Found), Cancelled> {
@@ -142,7 +142,7 @@ fn repeated(
 }
 
 /// The streams of the operations, then those of threads of executions that made no calls.
-fn streams(mined: &Mined, served: Option<&MinedExecutions>) -> Vec<StreamInfo> {
+fn streams(mined: &PatternAnalysis, served: Option<&MinedExecutions>) -> Vec<StreamInfo> {
     let streams = mined.operations.sequences.iter().zip(&mined.clocks).map(|(sequence, clock)| StreamInfo {
         name: sequence.stream.clone(),
         label: sequence.label.clone(),
@@ -155,31 +155,31 @@ fn streams(mined: &Mined, served: Option<&MinedExecutions>) -> Vec<StreamInfo> {
     streams.chain(served.iter().flat_map(|s| s.beyond.iter().cloned())).collect()
 }
 
-fn origin(mined: &Mined) -> Timestamp {
-    let first = |(sequence, clock): (&Sequence, &Clock)| Some(clock.common(sequence.operations.first()?.start));
+fn origin(mined: &PatternAnalysis) -> Timestamp {
+    let first = |(sequence, clock): (&Sequence, &StreamClock)| Some(clock.common(sequence.operations.first()?.start));
     mined.operations.sequences.iter().zip(&mined.clocks).filter_map(first).min().unwrap_or(0)
 }
 
 fn pattern(table: &PatternTable, operations: &Operations, lateness: &Lateness, id: PatternId) -> Pattern {
-    let characters = &lateness.characters[id.index()];
-    let usual = &characters.usual;
+    let limits = &lateness.limits[id.index()];
+    let usual = &limits.usual;
     Pattern {
         name: table.name(id, &operations.names),
         symbols: table.symbols(id, &operations.names),
         is_loop: matches!(table.patterns[id.index()].shape, PatternShape::Loop { .. }),
         occurrences: table.occurrences[id.index()].len() as u64,
-        verdict: characters.verdict(),
+        verdict: limits.verdict(),
         max_ref_ns: usual.max_ref,
         limit_ns: usual.limit,
-        longest_ns: usual.longest.max(characters.opening.longest),
+        longest_ns: usual.longest.max(limits.opening.longest),
     }
 }
 
-fn anomaly(mined: &Mined, lateness: &Lateness, measured: &[PatternId], at: usize) -> Anomaly {
+fn anomaly(mined: &PatternAnalysis, lateness: &Lateness, measured: &[PatternId], at: usize) -> Anomaly {
     let late = &lateness.late[at];
     let stream = late.occurrence.stream;
     let clock = mined.clocks[stream as usize];
-    let character = late.pattern.and_then(|pattern| lateness.characters.get(pattern.index()));
+    let character = late.pattern.and_then(|pattern| lateness.limits.get(pattern.index()));
     let max_ref = match character {
         Some(character) => character.of(late.occurrence).max_ref,
         None => late.blamed.iter().map(|b| b.reference).sum(),

@@ -8,9 +8,9 @@ use super::columns::{MetricColumns, NewExecution};
 use super::contribution::Contributions;
 use super::paths::Explained;
 use super::threads::ThreadTable;
-use crate::analysis::counts::Counts;
+use crate::analysis::counts::PathCounts;
 use crate::analysis::executions::Execution;
-use crate::analysis::outline::{Outline, Step};
+use crate::analysis::outline::{Outline, OutlineStep};
 use crate::analysis::thread_names::ThreadNames;
 use crate::base::ctx::{Cancelled, Ctx};
 use crate::base::names::NameId;
@@ -56,7 +56,7 @@ impl Assembly<'_> {
         let trace = TraceId::from_raw(execution.end.trace);
         let label = self.request.traces.get(trace.index()).map_or("", |t| t.label.as_str());
         let label = model.names.intern(label);
-        let counts = Counts { interleaved, ..counts };
+        let counts = PathCounts { interleaved, ..counts };
         self.columns.push(execution, counts, &counters, NewExecution { spent: &spent, kind, trace: label });
         let lossy = self.recording.is_lossy(execution.span);
         let first = || format!("execution at {} ns", execution.span.start.saturating_sub(self.recording.span.start));
@@ -84,7 +84,7 @@ impl Assembly<'_> {
             let end = self.recording.thread(thread).map_or(0, |t| t.life.end);
             // Named as on the path: a thread that runs another program later had another name then.
             let shown: Option<NameId> = match self.outline.step(node) {
-                Some(Step::Thread(_, shown)) => shown,
+                Some(OutlineStep::Thread(_, shown)) => shown,
                 _ => None,
             };
             let named_until = shown.and_then(|shown| self.names.last_time(self.recording.thread(thread)?, shown));

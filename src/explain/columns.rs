@@ -5,7 +5,7 @@
 //! duration and agrees with the causes. A metric that was not recorded is absent, not zero.
 //! PRODUCT.md, `FILTER`; ALGORITHMS.md section 6.2.
 
-use crate::analysis::counts::Counts;
+use crate::analysis::counts::PathCounts;
 use crate::analysis::executions::Execution;
 use crate::base::names::{NameId, Names};
 use crate::base::time::Timestamp;
@@ -74,7 +74,13 @@ impl MetricColumns {
     }
 
     /// The next execution. `counters` are those of the recording.
-    pub fn push(&mut self, execution: &Execution<'_>, counts: Counts, counters: &[Option<i64>], new: NewExecution<'_>) {
+    pub fn push(
+        &mut self,
+        execution: &Execution<'_>,
+        counts: PathCounts,
+        counters: &[Option<i64>],
+        new: NewExecution<'_>,
+    ) {
         let NewExecution { spent, kind, trace } = new;
         let of = |s: WaitKind| WaitKind::ALL.iter().zip(spent).find(|(k, _)| **k == s).map_or(0, |(_, ns)| *ns as i64);
         let other = WaitKind::ALL.into_iter().filter(|s| !KINDS.contains(s)).map(of).sum();

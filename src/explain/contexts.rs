@@ -11,13 +11,13 @@
 //!
 //! Cost: linear in the nodes of the outline and the frames of its stacks. ALGORITHMS.md sections 5.1 to 5.3.
 
-use crate::analysis::outline::{Outline, Step};
-use crate::analysis::stacks::{Stack, StackId, Timelines};
+use crate::analysis::outline::{Outline, OutlineStep};
+use crate::analysis::stacks::{Stack, StackId, StackTimelines};
 use crate::analysis::symbols::cache::SymbolCache;
-use crate::analysis::symbols::files::Places;
+use crate::analysis::symbols::files::SymbolPaths;
 use crate::analysis::symbols::images::Spaces;
 use crate::analysis::symbols::kernel::KernelSymbols;
-use crate::analysis::symbols::{Placed, Resolver, UserFrame};
+use crate::analysis::symbols::{ProcessStack, StackResolver, UserFrame};
 use crate::base::ctx::{Cancelled, Ctx};
 use crate::base::names::{NameId, Names};
 use crate::base::notice::Notices;
@@ -45,11 +45,11 @@ pub struct Dictionary<'a> {
     /// The recording.
     pub recording: &'a Timeline,
     /// Its stacks.
-    pub timelines: &'a Timelines,
+    pub timelines: &'a StackTimelines,
     /// Its processes' images.
     pub spaces: &'a Spaces,
     /// Folders with symbol files.
-    pub places: &'a Places,
+    pub places: &'a SymbolPaths,
     /// Symbols that are known already.
     pub symbols: &'a SymbolCache,
     /// Kernel symbols, where given.
@@ -91,10 +91,10 @@ fn resolve(
     names: &mut Names,
     notices: &mut Notices,
     ctx: &Ctx,
-) -> Result<HashMap<Placed, Vec<UserFrame>>, Cancelled> {
-    let mut wanted: Vec<Placed> = Vec::new();
+) -> Result<HashMap<ProcessStack, Vec<UserFrame>>, Cancelled> {
+    let mut wanted: Vec<ProcessStack> = Vec::new();
     for (_, step) in outline.nodes() {
-        if let Step::Stack(id) = step {
+        if let OutlineStep::Stack(id) = step {
             let stack = dictionary.timelines.get(id);
             wanted.extend(stack.user);
             wanted.extend(stack.around.into_iter().flat_map(|(before, after)| [before, after]));
@@ -102,30 +102,30 @@ fn resolve(
     }
     wanted.sort_unstable();
     wanted.dedup();
-    let resolver = Resolver::new(dictionary.recording, dictionary.spaces, dictionary.places, dictionary.symbols);
+    let resolver = StackResolver::new(dictionary.recording, dictionary.spaces, dictionary.places, dictionary.symbols);
     let frames = resolver.resolve(&wanted, names, notices, ctx)?;
     Ok(wanted.into_iter().zip(frames).collect())
 }
 
 struct ContextNames<'a> {
     dictionary: &'a Dictionary<'a>,
-    resolved: HashMap<Placed, Vec<UserFrame>>,
+    resolved: HashMap<ProcessStack, Vec<UserFrame>>,
     starts: Vec<NameId>,
     names: &'a mut Names,
     stacks: HashMap<StackId, Vec<Frame>>,
 }
 
 impl ContextNames<'_> {
-    fn frames(&mut self, step: Step) -> Vec<Frame> {
+    fn frames(&mut self, step: OutlineStep) -> Vec<Frame> {
         let mut shown = |name: Option<NameId>| name.unwrap_or_else(|| self.names.intern("unknown"));
         match step {
-            Step::Process(name) => vec![Frame { kind: FrameKind::Process, name: shown(name) }],
-            Step::Thread(spent, name) => vec![Frame { kind: FrameKind::Thread(spent), name: shown(name) }],
-            Step::Wait(spent, what) => {
+            OutlineStep::Process(name) => vec![Frame { kind: FrameKind::Process, name: shown(name) }],
+            OutlineStep::Thread(spent, name) => vec![Frame { kind: FrameKind::Thread(spent), name: shown(name) }],
+            OutlineStep::Wait(spent, what) => {
                 let text = what.map_or(wait_name(spent), |what| self.dictionary.recording.names.get(what));
                 vec![Frame { kind: FrameKind::Wait(spent), name: self.names.intern(text) }]
             }
-            Step::Stack(id) => {
+            OutlineStep::Stack(id) => {
                 if let Some(known) = self.stacks.get(&id) {
                     return known.clone();
                 }
@@ -168,7 +168,7 @@ impl ContextNames<'_> {
     }
 
     /// The functions of a stack, outermost first, without those that start threads.
-    fn functions(&self, stack: Placed) -> Vec<UserFrame> {
+    fn functions(&self, stack: ProcessStack) -> Vec<UserFrame> {
         let all = self.resolved.get(&stack).map_or(&[][..], |f| f);
         let start = |f: &&UserFrame| f.folded || self.starts.contains(&f.name);
         let starts = all.iter().take_while(start).count().min(all.len().saturating_sub(1));

@@ -174,13 +174,14 @@ impl Delayed<'_> {
         };
         let mut call_sites: BTreeMap<Vec<HopId>, u64> = BTreeMap::new();
         for c in row.iter().filter(is_inside) {
-            let mut way = self.contributions.hops.way(c.hop);
+            let mut way = self.contributions.hops.path_to(c.hop);
             way.truncate(threads);
             *call_sites.entry(way).or_default() += c.ns;
         }
         let (way, _) = call_sites.into_iter().max_by_key(|(way, ns)| (*ns, Reverse(way.clone())))?;
-        let on_way =
-            |c: &&Contribution, length: usize| self.contributions.hops.way(c.hop).get(..length) == way.get(..length);
+        let on_way = |c: &&Contribution, length: usize| {
+            self.contributions.hops.path_to(c.hop).get(..length) == way.get(..length)
+        };
         let held: Vec<&Contribution> = row.iter().filter(is_inside).filter(|c| on_way(c, threads)).collect();
 
         let (mut steps, named) = self.source_steps(delay, &way, &held)?;

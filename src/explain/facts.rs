@@ -1,7 +1,7 @@
 //! Facts about opened traces, from metadata, index and packet headers.
 
 use super::iterations::{self, ITERATION};
-use crate::analysis::patterns::Mined;
+use crate::analysis::patterns::PatternAnalysis;
 use crate::base::time::Ns;
 use crate::input::Source;
 use crate::input::count::lost;
@@ -63,7 +63,7 @@ pub fn archive_facts(archive: &Archive) -> ArchiveFacts {
 }
 
 /// Iterations by pattern, over all streams.
-pub fn iteration_durations(mined: &Mined) -> Vec<TaskDurations> {
+pub fn iteration_durations(mined: &PatternAnalysis) -> Vec<TaskDurations> {
     let mut by_task: BTreeMap<String, Vec<Ns>> = BTreeMap::new();
     for one in mined.iterations() {
         let durations = || one.spans.iter().map(|s| s.len());

@@ -4,7 +4,7 @@
 //! Cost: linear in the entries. The result is a few dozen entries per execution, however often threads alternated.
 
 use super::contribution::{Contribution, Contributions};
-use crate::analysis::ecct::Own;
+use crate::analysis::ecct::ContextTimes;
 use crate::analysis::executions::Execution;
 use crate::analysis::hops::{HopId, Hops};
 use crate::analysis::leaders::Leaders;
@@ -28,7 +28,7 @@ pub(super) struct HeldContext {
 }
 
 /// Add up a path that began at `start`; `spent_by` names the hop of each entry.
-pub(super) fn add_up(start: Timestamp, own: &Own, spent_by: &[HopId]) -> Vec<HeldContext> {
+pub(super) fn add_up(start: Timestamp, own: &ContextTimes, spent_by: &[HopId]) -> Vec<HeldContext> {
     let mut positions: HashMap<(OutlineId, HopId), usize> = HashMap::default();
     let mut all: Vec<HeldContext> = Vec::new();
     let mut at = start;

@@ -7,7 +7,7 @@
 //! by the call after it. MPI ranks have none: they receive no requests. Cost: linear in the operations of threads with
 //! loops.
 
-use crate::analysis::patterns::{Iterations, Mined, Treatment};
+use crate::analysis::patterns::{Iterations, PatternAnalysis, Treatment};
 use crate::base::names::NameId;
 use crate::base::time::Ns;
 use crate::event::operation::{Operation, OperationKind};
@@ -21,7 +21,7 @@ pub(super) struct IdleWaits(Vec<Vec<u32>>);
 
 impl IdleWaits {
     /// Find them.
-    pub(super) fn new(mined: &Mined) -> IdleWaits {
+    pub(super) fn new(mined: &PatternAnalysis) -> IdleWaits {
         let sequences = &mined.operations.sequences;
         let mut waits = vec![Vec::new(); sequences.len()];
         if sequences.iter().all(|s| s.thread.is_none()) {
@@ -105,7 +105,7 @@ mod tests {
             now += long + 100;
         }
         operations.sequences.push(sequence);
-        let mined = Mined::new(operations, &Ctx::new(1)).unwrap();
+        let mined = PatternAnalysis::new(operations, &Ctx::new(1)).unwrap();
         IdleWaits::new(&mined).of(0).to_vec()
     }
 

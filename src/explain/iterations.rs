@@ -16,7 +16,7 @@
 
 use super::measured::Measured;
 use crate::analysis::patterns::triggers::Triggers;
-use crate::analysis::patterns::{Iterations, Mined};
+use crate::analysis::patterns::{Iterations, PatternAnalysis};
 use crate::base::ctx::{Cancelled, Ctx};
 use crate::base::names::{NameId, Names};
 use crate::base::notice::Notices;
@@ -37,7 +37,7 @@ pub const ITERATION: &str = "iteration";
 const FARTHEST: usize = 16;
 
 /// Names of the tasks that a run has: all iterations together, and each pattern that is some rank's iteration.
-pub fn tasks(mined: &Mined) -> Vec<String> {
+pub fn tasks(mined: &PatternAnalysis) -> Vec<String> {
     let mut patterns: Vec<_> = mined.iterations().into_iter().map(|one| one.pattern).collect();
     patterns.sort_unstable();
     patterns.dedup();
@@ -47,7 +47,7 @@ pub fn tasks(mined: &Mined) -> Vec<String> {
 
 /// The iterations of the task at this position of [`tasks`], explained. `label` names the run, `host` its machine.
 pub fn iterations(
-    mined: &Mined,
+    mined: &PatternAnalysis,
     task: usize,
     label: &str,
     host: &str,
@@ -120,7 +120,7 @@ pub fn iterations(
 }
 
 /// A rank is a process; its first thread is called like it. The rank's number is its pid and tid.
-fn people(mined: &Mined, host: &str, names: &mut Names) -> Vec<ThreadInfo> {
+fn people(mined: &PatternAnalysis, host: &str, names: &mut Names) -> Vec<ThreadInfo> {
     let host = names.intern(host);
     let one = |sequence: &Sequence| {
         let thread = names.intern(sequence.label());

@@ -6,7 +6,7 @@ use super::anomalies;
 use super::contribution::{Contributions, overlap};
 use super::delayed::Delayed;
 use super::delays::Reference;
-use crate::analysis::patterns::{Mined, Treatment};
+use crate::analysis::patterns::{PatternAnalysis, Treatment};
 use crate::base::ctx::{Cancelled, Ctx};
 use crate::base::notice::{Notice, Notices};
 use crate::base::time::{Ns, Span};
@@ -31,7 +31,7 @@ const LOSSES: [Notice; 5] = [
 #[derive(Debug, Default)]
 pub struct Mining {
     /// Operations and patterns.
-    pub mined: Mined,
+    pub mined: PatternAnalysis,
     /// Executions, in kernel recordings that have some.
     pub served: Option<MinedExecutions>,
     /// Notices about the events.
@@ -44,7 +44,7 @@ pub struct Mining {
 
 impl Mining {
     /// Patterns alone: of a run's archive.
-    pub fn of_patterns(mined: Mined, notices: Notices) -> Mining {
+    pub fn of_patterns(mined: PatternAnalysis, notices: Notices) -> Mining {
         Mining { mined, served: None, notices, declares_calls: false, is_run: true }
     }
 

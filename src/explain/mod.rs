@@ -36,13 +36,13 @@ mod waiting;
 
 use crate::analysis::counts::PathCounter;
 use crate::analysis::disk::DiskUse;
-use crate::analysis::ecct::Sources;
-use crate::analysis::executions::{self, MarksByTask, Rule};
+use crate::analysis::ecct::EcctInputs;
+use crate::analysis::executions::{self, MarksByTask, PairingRule};
 use crate::analysis::interleaved::interleaved;
 use crate::analysis::leaders::Leaders;
-use crate::analysis::stacks::Timelines;
+use crate::analysis::stacks::StackTimelines;
 use crate::analysis::symbols::cache::SymbolCache;
-use crate::analysis::symbols::files::Places;
+use crate::analysis::symbols::files::SymbolPaths;
 use crate::analysis::symbols::images::Spaces;
 use crate::analysis::symbols::kernel::KernelSymbols;
 use crate::analysis::symbols::kernel_symbols;
@@ -71,11 +71,11 @@ pub struct TaskRequest {
     /// Position of that task in the list that the pass was given (`Mark::task`).
     pub marks: u32,
     /// How its begin and end events pair.
-    pub rule: Rule,
+    pub rule: PairingRule,
     /// The traces, in the order given to the pass.
     pub traces: Vec<TraceInfo>,
     /// Folders of symbol files.
-    pub places: Places,
+    pub places: SymbolPaths,
     /// Executions whose moments are wanted in order of time.
     pub moments: Vec<ExecutionId>,
 }
@@ -104,7 +104,7 @@ pub struct Stacks {
     /// Images of processes.
     pub spaces: Spaces,
     /// Stacks over time, by thread.
-    pub timelines: Timelines,
+    pub timelines: StackTimelines,
     /// Symbols of the files whose functions are on them.
     pub symbols: SymbolCache,
     kernel: Option<KernelSymbols>,
@@ -116,11 +116,16 @@ pub struct Stacks {
 
 impl Stacks {
     /// Place the stacks of all threads.
-    pub fn new(recording: &Timeline, places: &Places, notices: &mut Notices, ctx: &Ctx) -> Result<Stacks, Cancelled> {
+    pub fn new(
+        recording: &Timeline,
+        places: &SymbolPaths,
+        notices: &mut Notices,
+        ctx: &Ctx,
+    ) -> Result<Stacks, Cancelled> {
         ctx.progress.enter("stacks", 0);
         let kernel = kernel_symbols(places, notices);
         let spaces = Spaces::new(&recording.images);
-        let timelines = Timelines::new(recording, &spaces, kernel.is_some(), ctx)?;
+        let timelines = StackTimelines::new(recording, &spaces, kernel.is_some(), ctx)?;
         let (disk, leaders, counter) = (DiskUse::new(recording), Leaders::new(recording), PathCounter::new(recording));
         let (symbols, marks) = (SymbolCache::default(), MarksByTask::new(recording));
         Ok(Stacks { spaces, timelines, symbols, kernel, disk, leaders, counter, marks })
@@ -160,7 +165,7 @@ fn made(
     let found = marks.pair(recording, request.marks, &request.rule, &mut model.notices);
     let found = executions::covered(recording, found, &mut model.notices);
     let interleaved = interleaved(recording, &found);
-    let sources = Sources { recording, timelines, names: &names, disk, leaders };
+    let sources = EcctInputs { recording, timelines, names: &names, disk, leaders };
     let explained = paths::explain(&found, &sources, counter, holders, ctx)?;
 
     ctx.progress.enter("symbols", 0);

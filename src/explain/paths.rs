@@ -5,8 +5,8 @@
 
 use super::holders::{self, HeldContext};
 use crate::analysis::counters;
-use crate::analysis::counts::{Counts, PathCounter};
-use crate::analysis::ecct::{self, Own, Sources};
+use crate::analysis::counts::{PathCounter, PathCounts};
+use crate::analysis::ecct::{self, ContextTimes, EcctInputs};
 use crate::analysis::executions::Execution;
 use crate::analysis::hops::Hops;
 use crate::analysis::outline::Outline;
@@ -39,8 +39,8 @@ pub(super) struct ExplainedExecutions {
 
 /// One execution.
 pub(super) struct Explained {
-    pub(super) own: Own,
-    pub(super) counts: Counts,
+    pub(super) own: ContextTimes,
+    pub(super) counts: PathCounts,
     pub(super) counters: Vec<Option<i64>>,
     /// Waits without a cause.
     pub(super) unresolved: u64,
@@ -53,7 +53,7 @@ pub(super) struct Explained {
 /// Walk and accumulate the paths of all executions.
 pub(super) fn explain(
     found: &[Execution<'_>],
-    sources: &Sources<'_>,
+    sources: &EcctInputs<'_>,
     counter: &PathCounter,
     holders: Holders,
     ctx: &Ctx,
@@ -68,7 +68,7 @@ pub(super) fn explain(
     in_order(
         ctx,
         chunks.len(),
-        |i| fold(chunks[i], sources, counter, holders),
+        |i| accumulate(chunks[i], sources, counter, holders),
         |i, chunk| {
             all.append(chunk);
             ctx.progress.step(chunks[i].len() as u64);
@@ -91,9 +91,9 @@ impl ExplainedExecutions {
     }
 }
 
-fn fold(
+fn accumulate(
     chunk: &[Execution<'_>],
-    sources: &Sources<'_>,
+    sources: &EcctInputs<'_>,
     counter: &PathCounter,
     holders: Holders,
 ) -> ExplainedExecutions {
@@ -101,11 +101,11 @@ fn fold(
     let one = |execution: &Execution<'_>| {
         let path = path::walk(sources.recording, execution.thread, execution.span);
         let (own, contributions) = if holders == Holders::Wanted {
-            let (own, spent_by) = ecct::fold_with_hops(sources, &path, &mut outline, &mut hops);
+            let (own, spent_by) = ecct::accumulate_with_hops(sources, &path, &mut outline, &mut hops);
             let contributions = holders::add_up(execution.span.start, &own, &spent_by);
             (own, contributions)
         } else {
-            (ecct::fold(sources, &path, &mut outline), Vec::new())
+            (ecct::accumulate(sources, &path, &mut outline), Vec::new())
         };
         let unresolved = path.iter().filter(|s| is_unresolved(s)).count() as u64;
         let tiled = path::tiles(&path, execution.span);

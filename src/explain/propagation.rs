@@ -1,10 +1,10 @@
 //! Propagation paths: from the event that caused a delay to the last event that waited for it.
 
 use super::anomalies::what;
-use crate::analysis::patterns::blame::Blamed;
+use crate::analysis::patterns::blame::ResponsibleEvent;
 use crate::analysis::patterns::spread::DelayNode;
 use crate::analysis::patterns::triggers::Triggers;
-use crate::analysis::patterns::{Lateness, Mined};
+use crate::analysis::patterns::{Lateness, PatternAnalysis};
 use crate::base::time::{Ns, Span};
 use crate::event::operation::OperationPlace;
 use crate::model::carrier::Carrier;
@@ -60,7 +60,7 @@ struct Source {
 ///
 /// Every source with victims is a path for each of its last victims. A source without victims is a path of one step,
 /// unless it is a wait: a wait without a known cause is no root cause (EZTrace loses receives in C programs).
-pub(super) fn paths(mined: &Mined, lateness: &Lateness, numbers: &[u32]) -> Found {
+pub(super) fn paths(mined: &PatternAnalysis, lateness: &Lateness, numbers: &[u32]) -> Found {
     let spread = &lateness.spread;
     let n = spread.nodes.len();
     // A node with a cause comes after it unless that is a source.
@@ -145,9 +145,9 @@ const LONGEST_NOISE: Ns = 100_000_000;
 /// Whether a source is system noise. MPI archives have no scheduler events, so lengths decide.
 /// A function of the program that took long, and a step unlike all others, are the program's own and no noise.
 pub(super) fn noise(
-    mined: &Mined,
+    mined: &PatternAnalysis,
     node: &DelayNode,
-    blamed: &Blamed,
+    blamed: &ResponsibleEvent,
     patternless: bool,
     triggers: &Triggers<'_>,
 ) -> Option<Noise> {
@@ -178,7 +178,13 @@ pub(super) fn noise(
     }
 }
 
-fn step(mined: &Mined, lateness: &Lateness, numbers: &[u32], triggers: &Triggers<'_>, at: usize) -> PropagationStep {
+fn step(
+    mined: &PatternAnalysis,
+    lateness: &Lateness,
+    numbers: &[u32],
+    triggers: &Triggers<'_>,
+    at: usize,
+) -> PropagationStep {
     let node = &lateness.spread.nodes[at];
     let late = &lateness.late[node.late as usize];
     let blamed = late.blamed[node.blamed as usize];

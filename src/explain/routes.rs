@@ -9,7 +9,7 @@
 use super::idle::IdleWaits;
 use super::mining::MinedExecutions;
 use crate::analysis::patterns::routes::{Difference, RouteOccurrence};
-use crate::analysis::patterns::{Mined, routes};
+use crate::analysis::patterns::{PatternAnalysis, routes};
 use crate::base::ctx::Cancel;
 use crate::base::names::NameId;
 use crate::base::time::{Ns, Span, Timestamp};
@@ -42,7 +42,7 @@ pub(super) struct RouteDelay {
 
 /// Those of executions, on their own threads. If events were lost during an execution its route is unknown.
 pub(super) fn of_executions(
-    mined: &Mined,
+    mined: &PatternAnalysis,
     served: &MinedExecutions,
     settings: &Settings,
     cancel: &Cancel,
@@ -83,7 +83,12 @@ pub(super) fn of_executions(
 /// Those of iterations of outermost loops, in kernel recordings without executions. An iteration begins behind the wait
 /// for work or, where no wait is known, behind an operation that each iteration makes once. Iterations of threads of
 /// one name and process are compared with each other.
-pub(super) fn of_turns(mined: &Mined, idle: &IdleWaits, settings: &Settings, cancel: &Cancel) -> Vec<RouteDelay> {
+pub(super) fn of_turns(
+    mined: &PatternAnalysis,
+    idle: &IdleWaits,
+    settings: &Settings,
+    cancel: &Cancel,
+) -> Vec<RouteDelay> {
     let operations = &mined.operations;
     let mut populations: HashMap<(&str, &str, NameId), u32> = HashMap::default();
     let mut turns: Vec<RouteOccurrence> = Vec::new();

@@ -5,7 +5,7 @@
 
 use crate::analysis::mpi::profile::Streams;
 use crate::analysis::mpi::strip::{self, Strip};
-use crate::analysis::patterns::Mined;
+use crate::analysis::patterns::PatternAnalysis;
 use crate::base::time::Span;
 use crate::event::operation::Operations;
 use crate::model::propagation::PropagationPath;
@@ -28,7 +28,7 @@ pub fn whole(strip: &Strip, operations: &Operations) -> RankTimeline {
 }
 
 /// Around each of the first sources of ranks and threads that wait for each other, by number of the source.
-pub fn around(mined: &Mined, paths: &[PropagationPath]) -> Vec<RankTimeline> {
+pub fn around(mined: &PatternAnalysis, paths: &[PropagationPath]) -> Vec<RankTimeline> {
     if mined.waiting.is_none() {
         return Vec::new();
     }

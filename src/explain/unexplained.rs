@@ -5,7 +5,7 @@
 
 use super::propagation::noise;
 use crate::analysis::patterns::triggers::Triggers;
-use crate::analysis::patterns::{Lateness, Mined};
+use crate::analysis::patterns::{Lateness, PatternAnalysis};
 use crate::base::names::NameId;
 use crate::base::time::Span;
 use crate::event::operation::OperationPlace;
@@ -15,7 +15,7 @@ use std::cmp::Reverse;
 use std::collections::BTreeMap;
 
 /// All rows.
-pub(super) fn of(mined: &Mined, lateness: &Lateness) -> Vec<UnexplainedWait> {
+pub(super) fn of(mined: &PatternAnalysis, lateness: &Lateness) -> Vec<UnexplainedWait> {
     let spread = &lateness.spread;
     let mut has_victims = vec![false; spread.nodes.len()];
     for cause in spread.causes.iter().flatten() {

@@ -8,9 +8,9 @@
 
 use super::pass::KernelPass;
 use super::traces::Traces;
-use crate::analysis::candidates::{self, Activity, Candidate, ENOUGH, Standing};
-use crate::analysis::executions::{MarksByTask, Rule};
-use crate::analysis::symbols::files::Places;
+use crate::analysis::candidates::{self, Candidate, ENOUGH, Priority, ThreadActivity};
+use crate::analysis::executions::{MarksByTask, PairingRule};
+use crate::analysis::symbols::files::SymbolPaths;
 use crate::analysis::{derived, functions};
 use crate::base::ctx::Ctx;
 use crate::base::notice::Notices;
@@ -30,7 +30,7 @@ const TRIED: usize = 6;
 type Made<T> = (Model, T);
 
 /// Makes a model of the task at a position.
-type Maker<'a, T> = dyn Fn(&KernelPass, usize, Rule) -> anyhow::Result<Made<T>> + 'a;
+type Maker<'a, T> = dyn Fn(&KernelPass, usize, PairingRule) -> anyhow::Result<Made<T>> + 'a;
 
 /// The best results so far.
 struct Best<T> {
@@ -55,26 +55,26 @@ impl<T> Best<T> {
 /// Paths of symbol files, and the workers.
 #[derive(Clone, Copy)]
 struct SymbolsAndCtx<'a> {
-    places: &'a Places,
+    places: &'a SymbolPaths,
     ctx: &'a Ctx,
 }
 
 /// A candidate: the position of its task, how its events pair, and the reason for trying it.
 struct Trial {
     task: usize,
-    rule: Rule,
+    rule: PairingRule,
     why: Option<String>,
     name: String,
 }
 
 impl Traces {
     /// The executions of the task that answers, explained.
-    pub(super) fn choose(&self, places: &Places, moments: &[ExecutionId], ctx: &Ctx) -> anyhow::Result<Model> {
+    pub(super) fn choose(&self, places: &SymbolPaths, moments: &[ExecutionId], ctx: &Ctx) -> anyhow::Result<Model> {
         let pairs = self.candidates(&[])?;
         let called = tasks::function("", &self.tasks().classes);
         let mut pass = self.pass(pairs.iter().cloned().chain(called).collect(), places, ctx)?;
         let placed = self.lay(&pass, places, ctx)?;
-        let make = |pass: &KernelPass, task: usize, rule: Rule| {
+        let make = |pass: &KernelPass, task: usize, rule: PairingRule| {
             Ok((self.explain((pass, &placed), task, rule, places, moments, ctx)?, ()))
         };
         match self.choose_in(&mut pass, pairs.len(), places, &make, ctx)? {
@@ -89,7 +89,7 @@ impl Traces {
         &self,
         pass: &mut KernelPass,
         pairs: usize,
-        places: &Places,
+        places: &SymbolPaths,
         make: &Maker<'_, T>,
         ctx: &Ctx,
     ) -> anyhow::Result<Option<Made<T>>> {
@@ -97,7 +97,7 @@ impl Traces {
         let begun: Vec<usize> = pass.begun().filter(|at| *at < pairs).collect();
         let own = |at: usize| {
             let task = &pass.tasks[at];
-            Trial { task: at, rule: Rule::of(task), why: None, name: task.name.clone() }
+            Trial { task: at, rule: PairingRule::of(task), why: None, name: task.name.clone() }
         };
         let own: Vec<Trial> = begun.into_iter().map(own).collect();
         let mut best = Best { answer: None, enough: None, some: None };
@@ -140,10 +140,10 @@ impl Traces {
     pub(super) fn loops(
         &self,
         pass: &mut KernelPass,
-        places: &Places,
+        places: &SymbolPaths,
         ctx: &Ctx,
     ) -> anyhow::Result<Vec<(usize, String)>> {
-        let activity = Activity::new(&pass.recording);
+        let activity = ThreadActivity::new(&pass.recording);
         let (loops, _) = candidates::loops(&pass.recording, &activity, places, ctx)?;
         let mut marked = Vec::new();
         for candidate in loops {
@@ -161,7 +161,7 @@ impl Traces {
         with: SymbolsAndCtx<'_>,
     ) -> anyhow::Result<(Vec<Trial>, Vec<Trial>)> {
         let SymbolsAndCtx { places, ctx } = with;
-        let activity = Activity::new(&pass.recording);
+        let activity = ThreadActivity::new(&pass.recording);
         let (loops, waited) = candidates::loops(&pass.recording, &activity, places, ctx)?;
         let calls = candidates::calls(&pass.recording, &activity, &waited);
         let functions = match pass.functions.get(pairs) {
@@ -178,9 +178,9 @@ impl Traces {
                 all.into_iter().partition(|c| c.executions >= ENOUGH);
             let most = |candidate: &Candidate| {
                 let whose = match candidate.standing {
-                    Standing::Command => ", of the command that was recorded",
-                    Standing::DidMost => ", of the processes that did most",
-                    Standing::Other => "",
+                    Priority::Command => ", of the command that was recorded",
+                    Priority::DidMost => ", of the processes that did most",
+                    Priority::Other => "",
                 };
                 format!("with the most extra time in its slowest executions{whose}")
             };
@@ -199,13 +199,14 @@ impl Traces {
         }
         if enough.is_empty() && few.is_empty() {
             let lives = derived::processes(&pass.recording);
-            let run = |(name, lives): (&String, &Vec<derived::Life>)| {
+            let run = |(name, lives): (&String, &Vec<derived::ThreadLife>)| {
                 let ns: i64 = lives.iter().map(|life| life.span.len()).sum();
                 (std::cmp::Reverse(ns), name.clone())
             };
             let left_out = derived::tracers(&pass.recording);
-            let users =
-                |lives: &Vec<derived::Life>| lives.iter().any(|life| life.whole && !left_out.contains(&life.thread));
+            let users = |lives: &Vec<derived::ThreadLife>| {
+                lives.iter().any(|life| life.whole && !left_out.contains(&life.thread))
+            };
             if let Some((_, name)) = lives.iter().filter(|(_, lives)| users(lives)).map(run).min() {
                 let why = "the command that ran longest from its start to its end".to_owned();
                 few.extend(self.trial(pass, pairs, &Derived::Process(name), why, with)?);
@@ -222,11 +223,11 @@ impl Traces {
         }
         let recording = &pass.recording;
         let left_out = derived::tracers(recording);
-        let label = |life: &derived::Life| {
+        let label = |life: &derived::ThreadLife| {
             let trace = recording.trace_of(recording.thread(life.thread)?.host)?;
             self.sources.get(trace as usize).map(|s| s.label.as_str())
         };
-        let both = |(name, lives): (String, Vec<derived::Life>)| {
+        let both = |(name, lives): (String, Vec<derived::ThreadLife>)| {
             let whole = || lives.iter().filter(|life| life.whole && !left_out.contains(&life.thread));
             let of: BTreeSet<&str> = whole().filter_map(label).collect();
             (of == labels).then(|| (whole().map(|life| life.span.len()).sum::<i64>(), std::cmp::Reverse(name)))
@@ -250,13 +251,13 @@ impl Traces {
         let name = task.to_string();
         // Functions are marked already, all under one task; each gets the name of its own.
         if let Derived::Named(function) = task {
-            let Some(meant) = pass.functions.get(pairs).map(|f| f.meant(function)) else { return Ok(None) };
+            let Some(meant) = pass.functions.get(pairs).map(|f| f.matching(function)) else { return Ok(None) };
             let Some(all) = pass.tasks.get(pairs).filter(|t| t.pairing == Pairing::Function) else { return Ok(None) };
-            let rule = Rule { called: Some(meant), ..Rule::of(all) };
+            let rule = PairingRule { called: Some(meant), ..PairingRule::of(all) };
             return Ok(Some(Trial { task: pairs, rule, why: Some(why), name }));
         }
         let at = pass.add(task, with.places, with.ctx)?;
-        let rule = Rule::of(&pass.tasks[at]);
+        let rule = PairingRule::of(&pass.tasks[at]);
         Ok(Some(Trial { task: at, rule, why: Some(why), name }))
     }
 

@@ -3,9 +3,9 @@
 
 use super::pass::KernelPass;
 use super::traces::Traces;
-use crate::analysis::executions::Rule;
-use crate::analysis::patterns::Mined;
-use crate::analysis::symbols::files::Places;
+use crate::analysis::executions::PairingRule;
+use crate::analysis::patterns::PatternAnalysis;
+use crate::analysis::symbols::files::SymbolPaths;
 use crate::analysis::{operation_stacks, operations};
 use crate::base::ctx::Ctx;
 use crate::explain;
@@ -18,7 +18,7 @@ impl Traces {
     /// Patterns of each thread's system calls and user-space events, and the executions of a task with who held them
     /// up: without `typed` those of the task that `explain` chooses. Where call stacks were recorded, the operations
     /// know their functions.
-    pub fn mine(&mut self, typed: Option<&str>, places: &Places, ctx: &Ctx) -> anyhow::Result<Mining> {
+    pub fn mine(&mut self, typed: Option<&str>, places: &SymbolPaths, ctx: &Ctx) -> anyhow::Result<Mining> {
         self.fit_clocks(ctx)?;
         let mut tasks = self.candidates(typed.as_slice())?;
         let candidates = tasks.len();
@@ -30,9 +30,9 @@ impl Traces {
         let mut operations = operations::of_recording(&pass.recording, named);
         let stacks = Stacks::new(&pass.recording, places, &mut pass.notices, ctx)?;
         let placed = (&stacks.spaces, &stacks.timelines, &stacks.symbols);
-        operation_stacks::lay(&pass.recording, placed, &mut operations, places, &mut pass.notices, ctx)?;
+        operation_stacks::attach(&pass.recording, placed, &mut operations, places, &mut pass.notices, ctx)?;
         let served = self.served(&mut pass, &stacks, candidates, typed, places, ctx)?;
-        let mined = Mined::new(operations, ctx)?;
+        let mined = PatternAnalysis::new(operations, ctx)?;
         let declares_calls = self.found().iter().any(tasks::is_system_call);
         Ok(Mining { mined, served, notices: pass.notices, declares_calls, is_run: false })
     }
@@ -44,14 +44,14 @@ impl Traces {
         stacks: &Stacks,
         candidates: usize,
         typed: Option<&str>,
-        places: &Places,
+        places: &SymbolPaths,
         ctx: &Ctx,
     ) -> anyhow::Result<Option<MinedExecutions>> {
         let hosts = pass.recording.hosts.len();
         if !(0..hosts).any(|host| pass.recording.is_scheduled(HostId::at(host))) {
             return Ok(None);
         }
-        let with_contributions = |pass: &KernelPass, chosen: usize, rule: Rule| {
+        let with_contributions = |pass: &KernelPass, chosen: usize, rule: PairingRule| {
             let request = self.request(pass, chosen, rule, places, &[]);
             Ok(explain::with_contributions(&pass.recording, stacks, &request, &pass.notices, ctx)?)
         };

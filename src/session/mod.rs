@@ -16,7 +16,7 @@ pub use database::Databases;
 pub use run::MpiRuns;
 pub use traces::Traces;
 
-use crate::analysis::symbols::files::Places;
+use crate::analysis::symbols::files::SymbolPaths;
 use crate::base::ctx::Ctx;
 use crate::base::notice::Notices;
 use crate::compare::moments::{self, Alignment};
@@ -105,7 +105,7 @@ impl Session {
     pub fn model(
         &mut self,
         task: Option<&str>,
-        places: &Places,
+        places: &SymbolPaths,
         moments: &[ExecutionId],
         ctx: &Ctx,
     ) -> anyhow::Result<Model> {
@@ -134,7 +134,7 @@ impl Session {
 
     /// Repeated sequences of each thread or rank; in kernel recordings also the executions of a task, and the threads
     /// that delayed them.
-    pub fn mine(&mut self, task: Option<&str>, places: &Places, ctx: &Ctx) -> anyhow::Result<Arc<Mining>> {
+    pub fn mine(&mut self, task: Option<&str>, places: &SymbolPaths, ctx: &Ctx) -> anyhow::Result<Arc<Mining>> {
         match self {
             Session::Traces(traces) => traces.mine(task, places, ctx).map(Arc::new),
             Session::Run(run) => {

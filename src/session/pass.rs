@@ -2,9 +2,9 @@
 
 use super::UsageError;
 use crate::analysis::derived;
-use crate::analysis::executions::Rule;
-use crate::analysis::functions::{self, Functions};
-use crate::analysis::symbols::files::Places;
+use crate::analysis::executions::PairingRule;
+use crate::analysis::functions::{self, FunctionNames};
+use crate::analysis::symbols::files::SymbolPaths;
 use crate::base::ctx::{Cancelled, Ctx};
 use crate::base::notice::Notices;
 use crate::event::derived::Derived;
@@ -16,7 +16,7 @@ use std::collections::BTreeSet;
 pub(super) struct KernelPass {
     pub tasks: Vec<TaskDefinition>,
     /// By task: the names of the functions that were entered, where its marks are entries and exits of functions.
-    pub functions: Vec<Functions>,
+    pub functions: Vec<FunctionNames>,
     pub recording: Timeline,
     pub notices: Notices,
 }
@@ -33,17 +33,17 @@ impl KernelPass {
     }
 
     /// How the begin and end events of each task pair.
-    pub fn rules(&self) -> Result<Vec<Rule>, UsageError> {
+    pub fn rules(&self) -> Result<Vec<PairingRule>, UsageError> {
         (0..self.tasks.len()).map(|at| self.rule(at)).collect()
     }
 
     /// How the begin and end events of a task pair. Error: the task is a function that was not called; it suggests
     /// functions of similar names.
-    pub fn rule(&self, at: usize) -> Result<Rule, UsageError> {
+    pub fn rule(&self, at: usize) -> Result<PairingRule, UsageError> {
         let (task, functions) = (&self.tasks[at], &self.functions[at]);
-        let mut rule = Rule::of(task);
+        let mut rule = PairingRule::of(task);
         if task.pairing == Pairing::Function {
-            let meant = functions.meant(&task.name);
+            let meant = functions.matching(&task.name);
             if meant.is_empty() {
                 let hint = match functions.alike(&task.name).join("` or `") {
                     none if none.is_empty() => "`whyslow info --full` lists both".into(),
@@ -65,11 +65,11 @@ impl KernelPass {
     }
 
     /// Add a task that no event delimits; returns its position.
-    pub fn add(&mut self, derived: &Derived, places: &Places, ctx: &Ctx) -> Result<usize, Cancelled> {
+    pub fn add(&mut self, derived: &Derived, places: &SymbolPaths, ctx: &Ctx) -> Result<usize, Cancelled> {
         let at = self.tasks.len();
         derived::mark(&mut self.recording, at as u32, derived, places, ctx)?;
         self.tasks.push(TaskDefinition::derived(derived.to_string(), derived.clone()));
-        self.functions.push(Functions::default());
+        self.functions.push(FunctionNames::default());
         Ok(at)
     }
 }

@@ -2,7 +2,7 @@
 //! turns of each rank's outermost loop are its executions.
 
 use super::UsageError;
-use crate::analysis::patterns::Mined;
+use crate::analysis::patterns::PatternAnalysis;
 use crate::base::ctx::Ctx;
 use crate::base::notice::Notices;
 use crate::event::mpi;
@@ -64,7 +64,7 @@ impl MpiRuns {
     }
 
     /// Error if no event file of the archive holds a usable call.
-    fn has_operations(&self, mined: &Mined) -> anyhow::Result<()> {
+    fn has_operations(&self, mined: &PatternAnalysis) -> anyhow::Result<()> {
         if mined.operations.sequences.iter().any(|s| !s.operations.is_empty()) {
             return Ok(());
         }
@@ -145,7 +145,7 @@ impl MpiRuns {
             return Ok(Arc::clone(mining));
         }
         let (operations, notices) = mpi::operations(&self.archive, ctx)?;
-        let mined = Mined::new(operations, ctx)?;
+        let mined = PatternAnalysis::new(operations, ctx)?;
         self.has_operations(&mined)?;
         let mining = Arc::new(Mining::of_patterns(mined, notices));
         Ok(Arc::clone(self.mined.get_or_init(|| mining)))

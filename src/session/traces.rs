@@ -5,9 +5,9 @@
 use super::catalog::TaskCatalog;
 use super::pass::KernelPass;
 use super::{OpenOptions, UsageError};
-use crate::analysis::executions::{self, Rule};
-use crate::analysis::functions::{self, Functions};
-use crate::analysis::symbols::files::Places;
+use crate::analysis::executions::{self, PairingRule};
+use crate::analysis::functions::{self, FunctionNames};
+use crate::analysis::symbols::files::SymbolPaths;
 use crate::analysis::usage::Usage;
 use crate::analysis::{clocks, derived, survey, symbols, wakers};
 use crate::base::ctx::Ctx;
@@ -200,7 +200,7 @@ impl Traces {
     pub fn survey(
         &mut self,
         check: bool,
-        places: &Places,
+        places: &SymbolPaths,
         ctx: &Ctx,
     ) -> anyhow::Result<(Survey, Vec<String>, Notices)> {
         self.fit_clocks(ctx)?;
@@ -223,7 +223,7 @@ impl Traces {
         let recording = &pass.recording;
         let mut names = Vec::new();
         for (at, name) in loops {
-            let turns = executions::pair(recording, at as u32, &Rule::default(), &mut notices);
+            let turns = executions::pair(recording, at as u32, &PairingRule::default(), &mut notices);
             let surveyed = survey.tasks.entry(name.clone()).or_default();
             turns.iter().for_each(|turn| surveyed.add(recording, turn.thread, turn.span, &mut notices));
             surveyed.durations.sort_unstable();
@@ -249,7 +249,7 @@ impl Traces {
     pub fn model(
         &mut self,
         typed: Option<&str>,
-        places: &Places,
+        places: &SymbolPaths,
         moments: &[ExecutionId],
         ctx: &Ctx,
     ) -> anyhow::Result<Model> {
@@ -274,7 +274,7 @@ impl Traces {
 
     /// A database of the executions of the tasks that are named; without names, of all that are worth a look by
     /// themselves.
-    pub fn build(&mut self, typed: &[&str], places: &Places, ctx: &Ctx) -> anyhow::Result<Writer> {
+    pub fn build(&mut self, typed: &[&str], places: &SymbolPaths, ctx: &Ctx) -> anyhow::Result<Writer> {
         self.fit_clocks(ctx)?;
         let pass = self.ask(typed, places, ctx)?;
         let rules = pass.rules()?;
@@ -300,7 +300,7 @@ impl Traces {
     }
 
     /// The kernel pass for the tasks that are named, or are worth a look by themselves.
-    fn ask(&self, typed: &[&str], places: &Places, ctx: &Ctx) -> anyhow::Result<KernelPass> {
+    fn ask(&self, typed: &[&str], places: &SymbolPaths, ctx: &Ctx) -> anyhow::Result<KernelPass> {
         let tasks = self.candidates(typed)?;
         if tasks.is_empty() {
             anyhow::bail!("{}", self.nothing(ctx, "no task is found in it by itself")?);
@@ -309,13 +309,21 @@ impl Traces {
     }
 
     /// The same places, with the kernel symbols that the recordings hold themselves.
-    fn with_recorded(&self, places: &Places) -> Places {
+    fn with_recorded(&self, places: &SymbolPaths) -> SymbolPaths {
         let recorded = self.sources.iter().filter_map(|s| s.trace.kernel_symbols()).map(Into::into);
-        Places { recorded: if places.kernel.is_empty() { recorded.collect() } else { Vec::new() }, ..places.clone() }
+        SymbolPaths {
+            recorded: if places.kernel.is_empty() { recorded.collect() } else { Vec::new() },
+            ..places.clone()
+        }
     }
 
     /// The kernel pass for some tasks.
-    pub(super) fn pass(&self, tasks: Vec<TaskDefinition>, places: &Places, ctx: &Ctx) -> anyhow::Result<KernelPass> {
+    pub(super) fn pass(
+        &self,
+        tasks: Vec<TaskDefinition>,
+        places: &SymbolPaths,
+        ctx: &Ctx,
+    ) -> anyhow::Result<KernelPass> {
         let places = &self.with_recorded(places);
         for source in &self.sources {
             symbols::unwind::unwind(&source.trace, places, ctx)?;
@@ -323,7 +331,7 @@ impl Traces {
         let (mut recording, mut notices) = self.record(&tasks, ctx)?;
         for (at, source) in (0..).zip(&self.sources) {
             if let Some(ids) = source.trace.build_ids() {
-                symbols::images::identify(&mut recording, at, ids);
+                symbols::images::add_build_ids(&mut recording, at, ids);
             }
         }
         if !recording.wake_stacks.is_empty()
@@ -331,11 +339,11 @@ impl Traces {
         {
             wakers::relabel(&mut recording, &symbols);
         }
-        let mut functions = vec![Functions::default(); tasks.len()];
+        let mut functions = vec![FunctionNames::default(); tasks.len()];
         for (at, task) in tasks.iter().enumerate() {
             match &task.pairing {
                 Pairing::Function => {
-                    functions[at] = Functions::new(&mut recording, at as u32, places, &mut notices, ctx)?;
+                    functions[at] = FunctionNames::new(&mut recording, at as u32, places, &mut notices, ctx)?;
                 }
                 Pairing::Derived(derived) => {
                     let known = derived::mark(&mut recording, at as u32, derived, places, ctx)?;
@@ -350,7 +358,7 @@ impl Traces {
     }
 
     /// Place the call stacks of a kernel pass, once for all its models, with all notices so far.
-    pub(super) fn lay(&self, pass: &KernelPass, places: &Places, ctx: &Ctx) -> anyhow::Result<PlacedStacks> {
+    pub(super) fn lay(&self, pass: &KernelPass, places: &SymbolPaths, ctx: &Ctx) -> anyhow::Result<PlacedStacks> {
         let mut notices = pass.notices.clone();
         let stacks = Stacks::new(&pass.recording, &self.with_recorded(places), &mut notices, ctx)?;
         Ok(PlacedStacks { stacks, notices })
@@ -360,8 +368,8 @@ impl Traces {
         &self,
         (pass, placed): (&KernelPass, &PlacedStacks),
         chosen: usize,
-        rule: Rule,
-        places: &Places,
+        rule: PairingRule,
+        places: &SymbolPaths,
         moments: &[ExecutionId],
         ctx: &Ctx,
     ) -> anyhow::Result<Model> {
@@ -374,8 +382,8 @@ impl Traces {
         &self,
         pass: &KernelPass,
         chosen: usize,
-        rule: Rule,
-        places: &Places,
+        rule: PairingRule,
+        places: &SymbolPaths,
         moments: &[ExecutionId],
     ) -> explain::TaskRequest {
         let known = self.tasks().names();

@@ -74,7 +74,7 @@ fn metrics_are_columns_parameters_are_types_and_dumps_have_names() {
     let (_folder, path) = run.finish();
     let (archive, work) = (Archive::open(&path).unwrap(), Ctx::new(1));
     let (operations, notices) = mpi::operations(&archive, &work).unwrap();
-    let mined = Mined::new(operations, &work).unwrap();
+    let mined = PatternAnalysis::new(operations, &work).unwrap();
     let model = iterations(&mined, 0, "run", "host", &notices, &work).unwrap();
     let column = |metric: &Metric| &model.executions.column(metric).unwrap().values;
     let turn = column(&Metric::Field("turn".into()));

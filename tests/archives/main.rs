@@ -13,7 +13,7 @@ use otf2::{ArchiveWriter, Events, Paradigm, Role, Value};
 use std::collections::BTreeMap;
 use std::path::PathBuf;
 use tempfile::TempDir;
-use whyslow::analysis::patterns::Mined;
+use whyslow::analysis::patterns::PatternAnalysis;
 use whyslow::base::ctx::{Cancel, Ctx};
 use whyslow::base::names::NameId;
 use whyslow::dump::archive::dump;
@@ -103,12 +103,12 @@ impl Recording {
         (self.folder, self.writer.finish())
     }
 
-    fn mined(self) -> Mined {
+    fn mined(self) -> PatternAnalysis {
         let (_folder, path) = self.finish();
         let (archive, work) = (Archive::open(&path).unwrap(), Ctx::new(1));
         let run = mpi::read(&archive, &work).unwrap();
         assert!(run.notices.is_empty(), "{:?}", run.notices.sentences());
-        Mined::new(run.into_operations(&archive), &work).unwrap()
+        PatternAnalysis::new(run.into_operations(&archive), &work).unwrap()
     }
 
     fn analyse(self) -> Anomalies {

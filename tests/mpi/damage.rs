@@ -5,7 +5,7 @@ use super::random::Random;
 use super::raw::{File, NUMBERS, PLAIN, RingArchive, anchor};
 use super::read;
 use std::path::Path;
-use whyslow::analysis::patterns::Mined;
+use whyslow::analysis::patterns::PatternAnalysis;
 use whyslow::base::ctx::Ctx;
 use whyslow::base::notice::Notice;
 use whyslow::event::mpi;
@@ -68,7 +68,7 @@ fn survives(path: &Path) {
     let Ok(archive) = Archive::open(path) else { return };
     let work = Ctx::new(1);
     let run = mpi::read(&archive, &work).unwrap();
-    let mined = Mined::new(run.into_operations(&archive), &work).unwrap();
+    let mined = PatternAnalysis::new(run.into_operations(&archive), &work).unwrap();
     let found = anomalies::of_patterns(&mined, &Settings::default(), &work).unwrap();
     let notices = Default::default();
     let shown = (

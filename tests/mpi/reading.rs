@@ -4,7 +4,7 @@ use super::otf2::encoding::ByteOrder::{Big, Little};
 use super::raw::{PLAIN, RingArchive, Style};
 use super::{pairs, read};
 use std::collections::BTreeSet;
-use whyslow::analysis::patterns::Mined;
+use whyslow::analysis::patterns::PatternAnalysis;
 use whyslow::base::ctx::Ctx;
 use whyslow::base::notice::Notice;
 use whyslow::dump::archive;
@@ -95,7 +95,7 @@ fn clocks_come_from_the_archive_or_from_messages() {
     let at_common = |style: Style| {
         let ring = RingArchive::new(style);
         let (archive, run) = read(ring.path());
-        let mined = Mined::new(run.into_operations(&archive), &Ctx::new(1)).unwrap();
+        let mined = PatternAnalysis::new(run.into_operations(&archive), &Ctx::new(1)).unwrap();
         let offsets: Vec<i64> = mined.clocks.iter().map(|c| c.offset).collect();
         (offsets, mined.clocks.iter().map(|c| c.error.unwrap()).collect::<Vec<_>>())
     };
@@ -119,7 +119,7 @@ fn any_number_of_workers_reads_the_same() {
         let work = Ctx::new(threads);
         let run = mpi::read(&archive, &work).unwrap();
         let notices = run.notices.clone();
-        let mined = Mined::new(run.into_operations(&archive), &work).unwrap();
+        let mined = PatternAnalysis::new(run.into_operations(&archive), &work).unwrap();
         let found = anomalies::of_patterns(&mined, &Settings::default(), &work).unwrap();
         serde_json::to_string(&whyslow::view::anomalies::json(&found, &notices, None)).unwrap()
     };
@@ -131,7 +131,7 @@ fn any_number_of_workers_reads_the_same() {
 fn iterations_are_passes_of_the_outermost_loop() {
     let ring = RingArchive::new(PLAIN);
     let (archive, run) = read(ring.path());
-    let mined = Mined::new(run.into_operations(&archive), &Ctx::new(1)).unwrap();
+    let mined = PatternAnalysis::new(run.into_operations(&archive), &Ctx::new(1)).unwrap();
     let iterations = mined.iterations();
     assert_eq!(iterations.len(), 3);
     for one in iterations {
@@ -146,7 +146,7 @@ fn iterations_are_executions_with_all_time_attributed() {
     let ring = RingArchive::new(PLAIN);
     let (archive, run) = read(ring.path());
     let notices = run.notices.clone();
-    let mined = Mined::new(run.into_operations(&archive), &Ctx::new(1)).unwrap();
+    let mined = PatternAnalysis::new(run.into_operations(&archive), &Ctx::new(1)).unwrap();
     let tasks = iterations::tasks(&mined);
     assert_eq!(tasks[0], "iteration");
     let model = iterations::iterations(&mined, 0, "run", "node", &notices, &Ctx::new(1)).unwrap();
@@ -194,7 +194,7 @@ fn stats_info_and_dump_list_the_records() {
     assert_eq!(count["messages"], serde_json::json!({"sends": 240, "receives": 243, "matched": 240}));
     assert!(count.get("packets").is_none(), "an archive has none");
     let events = run.counts().events;
-    let mined = Mined::new(run.into_operations(&archive), &Ctx::new(1)).unwrap();
+    let mined = PatternAnalysis::new(run.into_operations(&archive), &Ctx::new(1)).unwrap();
     let found = anomalies::of_patterns(&mined, &Settings::default(), &Ctx::new(1)).unwrap();
     let info = serde_json::to_value(ArchiveDocument::new(
         &archive_facts(&archive),

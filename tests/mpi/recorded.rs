@@ -4,7 +4,7 @@ use super::corpus::corpus;
 use super::{pairs, read};
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
-use whyslow::analysis::patterns::Mined;
+use whyslow::analysis::patterns::PatternAnalysis;
 use whyslow::base::ctx::Ctx;
 
 /// Folders of the corpus that hold an OTF2 archive and its oracle.
@@ -83,7 +83,7 @@ fn clocks_of_recorded_runs_are_found_within_5_us() {
         if run.pairs.is_empty() {
             continue;
         }
-        let mined = Mined::new(run.into_operations(&archive), &Ctx::new(0)).unwrap();
+        let mined = PatternAnalysis::new(run.into_operations(&archive), &Ctx::new(0)).unwrap();
         let first = expected[0].as_i64().unwrap();
         for (clock, expected) in mined.clocks.iter().zip(expected) {
             let off = clock.offset - (expected.as_i64().unwrap() - first);

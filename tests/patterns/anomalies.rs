@@ -2,7 +2,7 @@
 
 use super::generator::{CALL, LATENCY};
 use super::operations::{MS, OperationsBuilder};
-use whyslow::analysis::patterns::Mined;
+use whyslow::analysis::patterns::PatternAnalysis;
 use whyslow::base::ctx::Ctx;
 use whyslow::base::notice::Notices;
 use whyslow::base::time::Ns;
@@ -140,7 +140,7 @@ fn path_begins_after_a_usual_occurrence() {
 
 /// Rank 0 sends to rank 1, then to rank 2, which is now and then late to receive and for which no rank waits. Once rank 1
 /// computes 40 ms too long: a message of so many bytes waits for it, if it is too large to be copied.
-fn late_receiver(bytes: u32) -> (Mined, Anomalies) {
+fn late_receiver(bytes: u32) -> (PatternAnalysis, Anomalies) {
     let mut run = OperationsBuilder::new(3);
     run.operations.one_clock = true;
     let mut now: [Ns; 3] = [0; 3];

@@ -3,7 +3,7 @@
 //! An operation is added with its times, or goes on where its rank was (`now`), which is what generated runs do.
 #![allow(dead_code, clippy::unwrap_used)]
 
-use whyslow::analysis::patterns::Mined;
+use whyslow::analysis::patterns::PatternAnalysis;
 use whyslow::base::ctx::Ctx;
 use whyslow::base::time::{Ns, Timestamp};
 use whyslow::event::operation::{
@@ -126,9 +126,9 @@ impl OperationsBuilder {
     }
 
     /// Its patterns and anomalies.
-    pub fn analyse(self, settings: &Settings, threads: usize) -> (Mined, Anomalies) {
+    pub fn analyse(self, settings: &Settings, threads: usize) -> (PatternAnalysis, Anomalies) {
         let ctx = Ctx::new(threads);
-        let mined = Mined::new(self.finish(), &ctx).unwrap();
+        let mined = PatternAnalysis::new(self.finish(), &ctx).unwrap();
         let found = anomalies::of_patterns(&mined, settings, &ctx).unwrap();
         (mined, found)
     }

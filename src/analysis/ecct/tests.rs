@@ -13,26 +13,27 @@ use std::collections::BTreeMap;
 /// Nanoseconds by path, steps as words.
 fn tree(story: &TimelineBuilder, n: usize, start: Ns, end: Ns) -> BTreeMap<String, u64> {
     let spaces = Spaces::default();
-    let timelines = Timelines::new(&story.0, &spaces, false, &Ctx::new(1)).unwrap();
+    let timelines = StackTimelines::new(&story.0, &spaces, false, &Ctx::new(1)).unwrap();
     let mut shown = Names::default();
     let names = ThreadNames::new(&story.0, &mut shown, &mut Notices::default());
     let disk = DiskUse::new(&story.0);
     let leaders = Leaders::new(&story.0);
-    let sources = Sources { recording: &story.0, timelines: &timelines, names: &names, disk: &disk, leaders: &leaders };
+    let sources =
+        EcctInputs { recording: &story.0, timelines: &timelines, names: &names, disk: &disk, leaders: &leaders };
     let path = path::walk(&story.0, thread(n), Span::new(start, end));
     let mut outline = Outline::default();
-    let own = fold(&sources, &path, &mut outline);
+    let own = accumulate(&sources, &path, &mut outline);
     let mut paths: Vec<String> = Vec::new();
     for (parent, step) in outline.nodes() {
         let above = parent.map_or(String::new(), |p| paths[p.index()].clone());
         let word = match step {
-            Step::Process(_) => String::new(),
-            Step::Stack(id) => {
+            OutlineStep::Process(_) => String::new(),
+            OutlineStep::Stack(id) => {
                 let letters = timelines.get(id).user.map_or(String::new(), |u| story.letters(u.stack));
                 letters.chars().map(|c| format!(";{c}")).collect()
             }
-            Step::Wait(spent, _) => format!(";[{}]", spent.name()),
-            Step::Thread(_, name) => format!(";thread {}", shown.get(name.unwrap())),
+            OutlineStep::Wait(spent, _) => format!(";[{}]", spent.name()),
+            OutlineStep::Thread(_, name) => format!(";thread {}", shown.get(name.unwrap())),
         };
         paths.push(above + &word);
     }

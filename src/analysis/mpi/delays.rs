@@ -25,7 +25,7 @@ const LOOKED_AT: usize = 64;
 
 /// Activity that made others wait.
 #[derive(Clone, Debug, Default)]
-pub struct Costs {
+pub struct DelayCosts {
     /// By stream and region: waiting that it caused, and the call path where most of it was.
     pub by_region: HashMap<(u32, Region), (Ns, u32)>,
     /// By wait: the region of its cause that has most of it.
@@ -37,16 +37,16 @@ const BATCH: usize = 1 << 16;
 const PIECE: usize = 1 << 12;
 
 /// Share out all waits.
-pub fn share_out(streams: &Streams<'_>, waits: &[RankWait], ctx: &Ctx) -> Result<Costs, Cancelled> {
+pub fn share_out(streams: &Streams<'_>, waits: &[RankWait], ctx: &Ctx) -> Result<DelayCosts, Cancelled> {
     let mut order: Vec<u32> = (0..waits.len() as u32).collect();
     order.sort_unstable_by_key(|w| (Reverse(waits[*w as usize].until), Reverse(*w)));
-    let mut passing = Passing::new(waits);
-    let mut costs = Costs { causes: vec![None; waits.len()], ..Costs::default() };
+    let mut passing = CostPropagation::new(waits);
+    let mut costs = DelayCosts { causes: vec![None; waits.len()], ..DelayCosts::default() };
     for batch in order.chunks(BATCH) {
         ctx.cancel.check()?;
         let shares: Vec<Share> = batch.iter().filter_map(|at| passing.pass_on(*at)).collect();
         let pieces: Vec<&[Share]> = shares.chunks(PIECE).collect();
-        let put = |i: usize| Putting::new(streams, waits).all(pieces[i]);
+        let put = |i: usize| CostDistribution::new(streams, waits).all(pieces[i]);
         in_order(ctx, pieces.len(), put, |i, (by_region, causes)| {
             for (key, (ns, path)) in by_region {
                 costs.by_region.entry(key).or_insert((0, path)).0 += ns;
@@ -69,21 +69,21 @@ struct Share {
 }
 
 /// Waits, with what was passed on to them by later ones.
-struct Passing<'a> {
+struct CostPropagation<'a> {
     waits: &'a [RankWait],
     amounts: Vec<Ns>,
     /// Less is no cause of anything.
     least: Ns,
 }
 
-impl Passing<'_> {
-    fn new(waits: &[RankWait]) -> Passing<'_> {
+impl CostPropagation<'_> {
+    fn new(waits: &[RankWait]) -> CostPropagation<'_> {
         // Idle threads and accelerators cause no delay; the activity behind them is passed on.
         let amount = |w: &RankWait| if w.kind.has_no_late_rank() { 0 } else { w.len() };
         let amounts: Vec<Ns> = waits.iter().map(amount).collect();
         // Costs of a millionth of all together are no cause of anything.
         let least = (amounts.iter().sum::<Ns>() / 1_000_000).max(SHORTEST);
-        Passing { waits, amounts, least }
+        CostPropagation { waits, amounts, least }
     }
 
     /// Pass on what who came late had waited itself. All later waits have passed on theirs.
@@ -125,7 +125,7 @@ fn overlap(a: &RankWait, b: &RankWait) -> Ns {
 type ByRegion = HashMap<(u32, Region), (Ns, u32)>;
 
 /// Puts costs on regions.
-struct Putting<'a> {
+struct CostDistribution<'a> {
     streams: &'a Streams<'a>,
     waits: &'a [RankWait],
     /// Activities of the waiting rank and of the late rank.
@@ -135,10 +135,10 @@ struct Putting<'a> {
     more: Vec<(Region, Ns, u32)>,
 }
 
-impl<'a> Putting<'a> {
-    fn new(streams: &'a Streams<'a>, waits: &'a [RankWait]) -> Putting<'a> {
+impl<'a> CostDistribution<'a> {
+    fn new(streams: &'a Streams<'a>, waits: &'a [RankWait]) -> CostDistribution<'a> {
         let [mine, theirs] = [0, 1].map(|_| RegionSums::new(streams.operations()));
-        Putting { streams, waits, mine, theirs, more: Vec::new() }
+        CostDistribution { streams, waits, mine, theirs, more: Vec::new() }
     }
 
     /// The costs of some shares, and the cause of each.

@@ -49,7 +49,7 @@ pub struct RegionShare {
 
 /// Result of [`measure`].
 #[derive(Clone, Debug, Default, PartialEq)]
-pub struct Measured {
+pub struct EfficiencyAnalysis {
     /// Extent of the analysis.
     pub window: Span,
     /// Efficiencies; `None` where the window is empty.
@@ -94,9 +94,9 @@ fn ranks(operations: &Operations) -> impl Iterator<Item = (u32, &Sequence)> {
 }
 
 /// Efficiencies, regions and critical path.
-pub fn measure(streams: &Streams<'_>, waits: &[RankWait], ctx: &Ctx) -> Result<Measured, Cancelled> {
+pub fn measure(streams: &Streams<'_>, waits: &[RankWait], ctx: &Ctx) -> Result<EfficiencyAnalysis, Cancelled> {
     let window = window(streams);
-    let mut measured = Measured { window, ..Measured::default() };
+    let mut measured = EfficiencyAnalysis { window, ..EfficiencyAnalysis::default() };
     let mut regions: HashMap<Region, (BTreeMap<u32, Ns>, u64)> = HashMap::default();
     let (mut useful, mut most, mut n) = (0, 0, 0);
     let sequences = &streams.operations().sequences;

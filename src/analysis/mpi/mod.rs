@@ -13,15 +13,15 @@ pub mod profile;
 pub mod strip;
 pub mod wait_states;
 
-use super::offsets::Clock;
+use super::offsets::StreamClock;
 use crate::base::ctx::{Cancelled, Ctx};
 use crate::base::names::NameId;
 use crate::base::time::{Ns, Span};
 use crate::event::operation::{NO_PATH, Operations};
 use crate::model::wait_state::WaitState;
 use crate::model::waiting::Efficiency;
-use delays::Costs;
-use efficiency::{Measured, RegionProfile, RegionShare};
+use delays::DelayCosts;
+use efficiency::{EfficiencyAnalysis, RegionProfile, RegionShare};
 use foldhash::HashMap;
 use profile::{Region, Streams};
 use std::cmp::Reverse;
@@ -122,7 +122,7 @@ pub struct WaitAnalysis {
 
 impl WaitAnalysis {
     /// All of it; `None` where nothing ties streams together.
-    pub fn new(operations: &Operations, clocks: &[Clock], ctx: &Ctx) -> Result<Option<WaitAnalysis>, Cancelled> {
+    pub fn new(operations: &Operations, clocks: &[StreamClock], ctx: &Ctx) -> Result<Option<WaitAnalysis>, Cancelled> {
         if operations.messages.is_empty() && operations.collectives.is_empty() {
             return Ok(None);
         }
@@ -156,7 +156,7 @@ impl WaitAnalysis {
     }
 }
 
-fn ranked(costs: &Costs) -> Vec<Cost> {
+fn ranked(costs: &DelayCosts) -> Vec<Cost> {
     let one = |((stream, region), (ns, path)): (&(u32, Region), &(Ns, u32))| Cost {
         stream: *stream,
         region: *region,
@@ -177,7 +177,7 @@ type Where = (WaitState, u32, u32, NameId);
 /// Waiting by who came late, doing what.
 type Causes = HashMap<(u32, Option<Region>), Ns>;
 
-fn states(operations: &Operations, waits: &[RankWait], costs: &Costs) -> Vec<WaitStateRows> {
+fn states(operations: &Operations, waits: &[RankWait], costs: &DelayCosts) -> Vec<WaitStateRows> {
     let mut rows: HashMap<Where, (u64, Ns, Causes)> = HashMap::default();
     for (wait, cause) in waits.iter().zip(&costs.causes) {
         let Some(operation) = operations.get(wait.place) else { continue };
@@ -214,7 +214,7 @@ const OF_RUN: Ns = 50;
 const MORE: Ns = 10;
 
 /// Stream and region that cause much of the waiting and take more there than the mean of all ranks.
-fn imbalances(operations: &Operations, waiting: &WaitAnalysis, measured: &Measured) -> Vec<SteadyImbalance> {
+fn imbalances(operations: &Operations, waiting: &WaitAnalysis, measured: &EfficiencyAnalysis) -> Vec<SteadyImbalance> {
     let waited = waiting.waited_ns();
     if waited.saturating_mul(OF_RUN) < waiting.whole_ns {
         return Vec::new();

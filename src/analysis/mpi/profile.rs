@@ -4,7 +4,7 @@
 //! operation's name, or the innermost region around the time between two operations. Cost: a search per question, then
 //! one step per event, without a look-up or an allocation.
 
-use crate::analysis::offsets::Clock;
+use crate::analysis::offsets::StreamClock;
 use crate::base::names::NameId;
 use crate::base::time::{Ns, Span, Timestamp};
 use crate::event::call_path::CallSite;
@@ -45,14 +45,14 @@ pub struct ActivitySpan {
 pub struct Streams<'a> {
     operations: &'a Operations,
     /// By stream.
-    clocks: &'a [Clock],
+    clocks: &'a [StreamClock],
     /// By call path: the region of time that was spent in it; none where the path is outermost.
     inside: Vec<Option<NameId>>,
 }
 
 impl<'a> Streams<'a> {
     /// Those of a run. Cost: linear in the call paths.
-    pub fn new(operations: &'a Operations, clocks: &'a [Clock]) -> Streams<'a> {
+    pub fn new(operations: &'a Operations, clocks: &'a [StreamClock]) -> Streams<'a> {
         let name = |path: usize| {
             operations.paths.get(path as u32).filter(|(above, _)| *above != NO_PATH).map(|(_, name)| name)
         };
@@ -92,23 +92,23 @@ impl<'a> Streams<'a> {
     }
 
     /// The events of a stream in a span, latest first, cut to it.
-    pub fn back(&self, stream: u32, within: Span) -> Back<'_> {
+    pub fn back(&self, stream: u32, within: Span) -> Backward<'_> {
         let sequence = self.operations.sequences.get(stream as usize);
         let clock = self.clocks.get(stream as usize).copied().unwrap_or_default();
         let operations = sequence.map_or(&[][..], |s| &s.operations);
         let call_sites = sequence.map_or(&[][..], |s| &s.call_sites);
         let left = operations.partition_point(|o| clock.common(o.start) < within.end);
         let next = operations.get(left).map(|o| clock.common(o.start));
-        Back { inside: &self.inside, operations, call_sites, clock, within, left, behind: true, next }
+        Backward { inside: &self.inside, operations, call_sites, clock, within, left, behind: true, next }
     }
 }
 
 /// The events of a stream, latest first.
-pub struct Back<'a> {
+pub struct Backward<'a> {
     inside: &'a [Option<NameId>],
     operations: &'a [Operation],
     call_sites: &'a [CallSite],
-    clock: Clock,
+    clock: StreamClock,
     within: Span,
     /// So many operations have not been passed.
     left: usize,
@@ -118,7 +118,7 @@ pub struct Back<'a> {
     next: Option<Ns>,
 }
 
-impl Back<'_> {
+impl Backward<'_> {
     /// The time behind an operation, until `next`.
     #[inline]
     fn gap(&self, at: usize, operation: &Operation, next: Ns) -> ActivitySpan {
@@ -132,7 +132,7 @@ impl Back<'_> {
     }
 }
 
-impl Iterator for Back<'_> {
+impl Iterator for Backward<'_> {
     type Item = ActivitySpan;
 
     #[inline]

@@ -7,7 +7,7 @@
 //! call waits for late senders or for late receivers, not for both at once. Cost: linear, and one search per call that
 //! waits.
 
-use crate::analysis::offsets::Clock;
+use crate::analysis::offsets::StreamClock;
 use crate::base::ctx::{Cancelled, Ctx};
 use crate::base::parallel::in_order;
 use crate::base::time::{Ns, Timestamp};
@@ -45,7 +45,7 @@ impl RankWait {
 }
 
 /// All waits, by place; of an operation that waited for several things of one kind the one that came last.
-pub fn find(operations: &Operations, clocks: &[Clock], ctx: &Ctx) -> Result<Vec<RankWait>, Cancelled> {
+pub fn find(operations: &Operations, clocks: &[StreamClock], ctx: &Ctx) -> Result<Vec<RankWait>, Cancelled> {
     let finder = Finder { operations, clocks };
     let messages = &operations.messages;
     // Messages to one stream are adjacent, and so do those to one of its operations.
@@ -88,7 +88,7 @@ fn last_of_each(mut waits: Vec<RankWait>) -> Vec<RankWait> {
 
 struct Finder<'a> {
     operations: &'a Operations,
-    clocks: &'a [Clock],
+    clocks: &'a [StreamClock],
 }
 
 impl Finder<'_> {

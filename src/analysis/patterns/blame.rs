@@ -19,13 +19,13 @@ use crate::model::settings::PatternVerdict;
 use std::collections::BTreeMap;
 
 /// An event's position in its stream: twice that of its operation, plus one for the gap after it.
-pub type EventAt = u32;
+pub type EventIndex = u32;
 
 /// An event to blame.
 #[derive(Clone, Copy, Debug)]
-pub struct Blamed {
+pub struct ResponsibleEvent {
     /// Which.
-    pub event: EventAt,
+    pub event: EventIndex,
     /// When, on the stream's own clock.
     pub local: Span,
     /// Longer than in the reference by this.
@@ -53,12 +53,12 @@ pub struct LateOccurrence {
     /// It waited for work: its events are no cause and have none.
     pub idle: bool,
     /// In order.
-    pub blamed: Vec<Blamed>,
+    pub blamed: Vec<ResponsibleEvent>,
 }
 
 impl LateOccurrence {
     /// Keep the events that are to blame; where there are none, those of waiting for work. False where nothing is left.
-    pub(super) fn sort_out(&mut self, treat: &impl Fn(u32, &Blamed) -> Treatment) -> bool {
+    pub(super) fn sort_out(&mut self, treat: &impl Fn(u32, &ResponsibleEvent) -> Treatment) -> bool {
         let stream = self.occurrence.stream;
         let treated: Vec<Treatment> = self.blamed.iter().map(|b| treat(stream, b)).collect();
         if treated.iter().all(|t| *t == Treatment::Judged) {
@@ -82,7 +82,7 @@ const SHARE: Ns = 10;
 pub fn find(
     table: &PatternTable,
     durations: &[Durations],
-    characters: &[PatternLimits],
+    limits: &[PatternLimits],
     operations: &Operations,
     s: f64,
     cancel: &Cancel,
@@ -93,11 +93,11 @@ pub fn find(
     let (units, others): (Vec<_>, Vec<_>) = table.measured().partition(|(_, p)| p.unit);
     // Others in order of their ids: what a pattern uses comes before it.
     for (id, pattern) in units.into_iter().chain(others).take_while(|_| !cancel.is_cancelled()) {
-        let (durations, characters) = (&durations[id.index()], &characters[id.index()]);
+        let (durations, limits) = (&durations[id.index()], &limits[id.index()]);
         let occurrences = &table.occurrences[id.index()];
         let length = pattern.length as usize;
         for (occurrence, duration) in occurrences.iter().zip(&durations.each) {
-            let character = characters.of(*occurrence);
+            let character = limits.of(*occurrence);
             let Some(reference) = character.reference else { continue };
             if character.verdict != PatternVerdict::Selected || *duration < character.limit {
                 continue;
@@ -123,10 +123,10 @@ pub fn find(
             let compared = (0..events.count().min(usual.count())).map(|event| {
                 let (local, reference) = (events.span_of(event), usual.span_of(event).len());
                 let event = 2 * occurrence.first + event as u32;
-                Blamed { event, local, excess: local.len() - reference, reference }
+                ResponsibleEvent { event, local, excess: local.len() - reference, reference }
             });
-            let compared: Vec<Blamed> = compared.collect();
-            let is_responsible = |b: &Blamed| {
+            let compared: Vec<ResponsibleEvent> = compared.collect();
+            let is_responsible = |b: &ResponsibleEvent| {
                 b.local.len() as f64 >= s * b.reference.max(SMALLEST) as f64 && b.excess.saturating_mul(SHARE) >= excess
             };
             late.blamed = compared.iter().filter(|b| is_responsible(b)).copied().collect();

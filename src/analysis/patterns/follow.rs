@@ -8,13 +8,13 @@
 //!
 //! ALGORITHMS.md 9.5. Cost: one pass over the operations, and a walk over the sender's events during each wait.
 
-use super::Mined;
-use super::blame::{Blamed, EventAt, LateOccurrence};
+use super::PatternAnalysis;
+use super::blame::{EventIndex, LateOccurrence, ResponsibleEvent};
 use super::measure::{PatternLimits, SMALLEST};
 use super::spread::last_before;
 use super::table::Occurrence;
 use super::triggers::{Trigger, Triggers};
-use crate::analysis::offsets::Clock;
+use crate::analysis::offsets::StreamClock;
 use crate::base::ctx::Cancel;
 use crate::base::names::NameId;
 use crate::base::time::{Ns, Span};
@@ -36,8 +36,8 @@ const FARTHEST: usize = 10_000;
 
 /// Add what patterns do not show.
 pub(super) fn extend(
-    mined: &Mined,
-    characters: &[PatternLimits],
+    mined: &PatternAnalysis,
+    limits: &[PatternLimits],
     s: f64,
     late: &mut Vec<LateOccurrence>,
     cancel: &Cancel,
@@ -49,21 +49,21 @@ pub(super) fn extend(
     }
     let triggers = Triggers::new(operations, &mined.clocks);
     let mut search = Search { operations, clocks: &mined.clocks, triggers, usual: HashMap::default(), s };
-    let mut blamed: HashMap<(u32, EventAt), Ns> = HashMap::default();
-    let mut open: Vec<Wait> = Vec::new();
+    let mut blamed: HashMap<(u32, EventIndex), Ns> = HashMap::default();
+    let mut open: Vec<LongWait> = Vec::new();
     for one in late.iter() {
         for b in &one.blamed {
             blamed.entry((one.occurrence.stream, b.event)).or_insert(b.excess);
             open.extend(search.wait(one.occurrence.stream, b));
         }
     }
-    for (stream, b) in search.loose(mined, characters) {
+    for (stream, b) in search.loose(mined, limits) {
         if blamed.insert((stream, b.event), b.excess).is_none() {
             open.extend(search.wait(stream, &b));
             late.push(alone(stream, b));
         }
     }
-    let mut done: HashSet<(u32, EventAt)> = HashSet::default();
+    let mut done: HashSet<(u32, EventIndex)> = HashSet::default();
     while let Some(wait) = open.pop() {
         if cancel.is_cancelled() || !done.insert((wait.stream, wait.event)) {
             continue;
@@ -77,7 +77,7 @@ pub(super) fn extend(
 }
 
 /// An event that is late by itself, as an occurrence of nothing.
-fn alone(stream: u32, blamed: Blamed) -> LateOccurrence {
+fn alone(stream: u32, blamed: ResponsibleEvent) -> LateOccurrence {
     LateOccurrence {
         pattern: None,
         occurrence: Occurrence { stream, first: blamed.event / 2, opens: false },
@@ -91,9 +91,9 @@ fn alone(stream: u32, blamed: Blamed) -> LateOccurrence {
 }
 
 /// A wait that took too long, and what ended it.
-struct Wait {
+struct LongWait {
     stream: u32,
-    event: EventAt,
+    event: EventIndex,
     /// From when on it was too long until it could end, on the common time line.
     late: Span,
     trigger: Trigger,
@@ -101,7 +101,7 @@ struct Wait {
 
 struct Search<'a> {
     operations: &'a Operations,
-    clocks: &'a [Clock],
+    clocks: &'a [StreamClock],
     triggers: Triggers<'a>,
     /// Usual duration of operations, and of the time between two, by name.
     usual: HashMap<(NameId, Option<NameId>), Ns>,
@@ -109,12 +109,12 @@ struct Search<'a> {
 }
 
 impl Search<'_> {
-    fn clock(&self, stream: u32) -> Clock {
+    fn clock(&self, stream: u32) -> StreamClock {
         self.clocks.get(stream as usize).copied().unwrap_or_default()
     }
 
     /// The wait that an event to blame is, if another stream ended it and could have done so earlier.
-    fn wait(&self, stream: u32, blamed: &Blamed) -> Option<Wait> {
+    fn wait(&self, stream: u32, blamed: &ResponsibleEvent) -> Option<LongWait> {
         if !self.operations.kind_of(stream, blamed.event).waits() {
             return None;
         }
@@ -124,7 +124,7 @@ impl Search<'_> {
         let from = clock.common(blamed.local.start);
         let late = Span::new(from, trigger.sent.min(clock.common(blamed.local.end)).max(from));
         let spared = (late.len() - blamed.reference).min(blamed.excess);
-        (spared.saturating_mul(2) >= blamed.excess && spared > SMALLEST).then_some(Wait {
+        (spared.saturating_mul(2) >= blamed.excess && spared > SMALLEST).then_some(LongWait {
             stream,
             event: blamed.event,
             late,
@@ -133,12 +133,12 @@ impl Search<'_> {
     }
 
     /// The activity of the stream that ended a wait, if no event that is blamed there explains half of it.
-    fn instead(&mut self, wait: &Wait, blamed: &HashMap<(u32, EventAt), Ns>) -> Option<(u32, Blamed)> {
+    fn instead(&mut self, wait: &LongWait, blamed: &HashMap<(u32, EventIndex), Ns>) -> Option<(u32, ResponsibleEvent)> {
         let stream = wait.trigger.from.stream;
         let clock = self.clock(stream);
         let whole = wait.late.len();
         let last = last_before(&wait.trigger);
-        let mut most: Option<(Ns, EventAt, Span)> = None;
+        let mut most: Option<(Ns, EventIndex, Span)> = None;
         for event in (0..last).rev().take(FARTHEST) {
             let Some(local) = self.span(stream, event) else { continue };
             let span = Span::new(clock.common(local.start), clock.common(local.end));
@@ -166,16 +166,16 @@ impl Search<'_> {
         // An event of usual length causes no additional delay.
         let unusual = local.len() as f64 >= self.s * usual.max(SMALLEST) as f64;
         let excess = (local.len() - usual).min(during);
-        unusual.then_some((stream, Blamed { event, local, excess, reference: usual }))
+        unusual.then_some((stream, ResponsibleEvent { event, local, excess, reference: usual }))
     }
 
-    fn starts_up(&self, stream: u32, event: EventAt) -> bool {
+    fn starts_up(&self, stream: u32, event: EventIndex) -> bool {
         let operation = self.operations.get(OperationPlace { stream, operation: event / 2 });
         operation.is_some_and(|o| self.operations.names.get(o.symbol).starts_with("MPI_Init"))
     }
 
     /// An event on the stream's own clock; `None` for the gap behind the last operation.
-    fn span(&self, stream: u32, event: EventAt) -> Option<Span> {
+    fn span(&self, stream: u32, event: EventIndex) -> Option<Span> {
         let operation = self.operations.get(OperationPlace { stream, operation: event / 2 })?;
         if event.is_multiple_of(2) {
             return Some(operation.span());
@@ -186,7 +186,7 @@ impl Search<'_> {
 
     /// How long an operation of this name, or the time between two of these names, usually takes where it is often
     /// seen; 0 else.
-    fn usual(&mut self, stream: u32, event: EventAt) -> Ns {
+    fn usual(&mut self, stream: u32, event: EventIndex) -> Ns {
         let operations = self.operations;
         let named = |at| operations.get(OperationPlace { stream, operation: at }).map(|o| o.symbol);
         let Some(one) = named(event / 2) else { return 0 };
@@ -207,11 +207,11 @@ impl Search<'_> {
     }
 
     /// Long waits outside all patterns that are often enough repeated to be judged by their repetitions.
-    fn loose(&self, mined: &Mined, characters: &[PatternLimits]) -> Vec<(u32, Blamed)> {
+    fn loose(&self, mined: &PatternAnalysis, limits: &[PatternLimits]) -> Vec<(u32, ResponsibleEvent)> {
         let mut covered: Vec<Vec<bool>> =
             self.operations.sequences.iter().map(|s| vec![s.worker; s.operations.len()]).collect();
         for (id, pattern) in mined.table.measured() {
-            let judged = characters.get(id.index()).is_some_and(|c| c.usual.verdict != PatternVerdict::TooFew);
+            let judged = limits.get(id.index()).is_some_and(|c| c.usual.verdict != PatternVerdict::TooFew);
             if !judged {
                 continue;
             }
@@ -232,7 +232,7 @@ impl Search<'_> {
                 let local = operation.span();
                 let waits = EventKind::from(operation.kind).waits() && !self.starts_up(stream, 2 * at);
                 if !known && waits && local.len() >= long {
-                    found.push((stream, Blamed { event: 2 * at, local, excess: local.len(), reference: 0 }));
+                    found.push((stream, ResponsibleEvent { event: 2 * at, local, excess: local.len(), reference: 0 }));
                 }
             }
         }
@@ -241,7 +241,7 @@ impl Search<'_> {
 }
 
 /// The median length of the iterations of all streams' outermost loops.
-fn turn(mined: &Mined) -> Option<Ns> {
+fn turn(mined: &PatternAnalysis) -> Option<Ns> {
     let mut lengths: Vec<Ns> = mined.iterations().iter().flat_map(|i| i.spans.iter().map(|s| s.len())).collect();
     let middle = lengths.len().checked_sub(1)? / 2;
     Some(*lengths.select_nth_unstable(middle).1)

@@ -81,7 +81,7 @@ impl Durations {
     }
 
     /// Its limits under these settings.
-    pub fn characters(&self, settings: &Settings) -> PatternLimits {
+    pub fn limits(&self, settings: &Settings) -> PatternLimits {
         let [usual, opening] = [false, true].map(|opens| self.character(opens, settings));
         PatternLimits { usual, opening }
     }

@@ -3,7 +3,7 @@
 //! ```text
 //! operations -> rendezvous -> grammar (per stream) -> table (all streams) -> measure -> blame -> follow -> spread
 //! ```
-//! [`Mined::new`] does what depends on the recording alone; [`Mined::lateness`] what depends on q and s, so that the
+//! [`PatternAnalysis::new`] does what depends on the recording alone; [`PatternAnalysis::lateness`] what depends on q and s, so that the
 //! interface can change them at once; `explain::anomalies` names the results. Nothing here knows what the operations
 //! are: MPI calls, system calls, functions. Source: the COMPAS 2015 paper, ALGORITHMS.md section 9.
 
@@ -17,14 +17,14 @@ pub mod spread;
 pub mod table;
 pub mod triggers;
 
-use super::offsets::{Clock, fit};
+use super::offsets::{StreamClock, fit};
 use crate::analysis::mpi::WaitAnalysis;
 use crate::base::ctx::{Cancelled, Ctx};
 use crate::base::parallel::in_order;
 use crate::base::time::Span;
 use crate::event::operation::{OperationPlace, Operations};
 use crate::model::settings::Settings;
-use blame::{Blamed, LateOccurrence};
+use blame::{LateOccurrence, ResponsibleEvent};
 use measure::{Durations, PatternLimits, measure};
 use spread::DelayForest;
 use std::collections::{BTreeMap, BTreeSet};
@@ -33,11 +33,11 @@ use table::{PatternId, PatternPart, PatternTable};
 
 /// A recording's operations with everything mined from them.
 #[derive(Debug, Default)]
-pub struct Mined {
+pub struct PatternAnalysis {
     /// The input.
     pub operations: Operations,
     /// By stream.
-    pub clocks: Vec<Clock>,
+    pub clocks: Vec<StreamClock>,
     /// Patterns and occurrences.
     pub table: PatternTable,
     durations: Vec<Durations>,
@@ -62,7 +62,7 @@ pub enum Treatment {
 #[derive(Clone, Debug, Default)]
 pub struct Lateness {
     /// By pattern of the table.
-    pub characters: Vec<PatternLimits>,
+    pub limits: Vec<PatternLimits>,
     /// Occurrences that took too long.
     pub late: Vec<LateOccurrence>,
     /// How they hang together.
@@ -80,7 +80,7 @@ pub struct Iterations {
     pub spans: Vec<Span>,
 }
 
-impl Mined {
+impl PatternAnalysis {
     /// Fit clocks, mine all streams in parallel, measure.
     pub fn new(mut operations: Operations, ctx: &Ctx) -> Result<Self, Cancelled> {
         let clocks = fit(&operations);
@@ -107,7 +107,7 @@ impl Mined {
         // Threads of a kernel recording have tasks, and paths of their own.
         let waiting = operations.sequences.iter().all(|s| s.thread.is_none());
         let waiting = if waiting { WaitAnalysis::new(&operations, &clocks, ctx)? } else { None };
-        Ok(Mined { operations, clocks, table, durations, waiting, detection })
+        Ok(PatternAnalysis { operations, clocks, table, durations, waiting, detection })
     }
 
     /// Anomalies and their causes, for one choice of settings.
@@ -119,19 +119,18 @@ impl Mined {
     pub fn lateness_of(
         &self,
         settings: &Settings,
-        treat: impl Fn(u32, &Blamed) -> Treatment,
+        treat: impl Fn(u32, &ResponsibleEvent) -> Treatment,
         ctx: &Ctx,
     ) -> Result<Lateness, Cancelled> {
-        let characters: Vec<PatternLimits> = self.durations.iter().map(|d| d.characters(settings)).collect();
-        let mut late =
-            blame::find(&self.table, &self.durations, &characters, &self.operations, settings.s, &ctx.cancel);
+        let limits: Vec<PatternLimits> = self.durations.iter().map(|d| d.limits(settings)).collect();
+        let mut late = blame::find(&self.table, &self.durations, &limits, &self.operations, settings.s, &ctx.cancel);
         ctx.cancel.check()?;
-        follow::extend(self, &characters, settings.s, &mut late, &ctx.cancel);
+        follow::extend(self, &limits, settings.s, &mut late, &ctx.cancel);
         late.retain_mut(|late| late.sort_out(&treat));
         ctx.cancel.check()?;
-        let spread = spread::find(&self.operations, &self.clocks, &late, &characters, &ctx.cancel);
+        let spread = spread::find(&self.operations, &self.clocks, &late, &limits, &ctx.cancel);
         ctx.cancel.check()?;
-        Ok(Lateness { characters, late, spread })
+        Ok(Lateness { limits, late, spread })
     }
 
     /// The iterations of each stream's outermost loop: of the loops that nothing encloses, the body that takes most of

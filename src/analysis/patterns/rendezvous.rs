@@ -16,7 +16,7 @@
 //! the call is the transfer. Without bounds on the clocks no call counts as held. Cost: two passes over the messages, a
 //! search per long send, and sorting the added messages.
 
-use crate::analysis::offsets::Clock;
+use crate::analysis::offsets::StreamClock;
 use crate::base::ctx::{Cancelled, Ctx};
 use crate::base::names::NameId;
 use crate::base::parallel::in_order;
@@ -26,7 +26,7 @@ use crate::model::carrier::Carrier;
 use foldhash::HashMap;
 
 /// When a send was in its call and when its receive was posted, on the common time line.
-struct Seen {
+struct SendTiming {
     /// The call that sent.
     symbol: NameId,
     /// The call that was left when the send was done.
@@ -36,11 +36,11 @@ struct Seen {
     error: Ns,
 }
 
-fn see(operations: &Operations, clocks: &[Clock], completion: &SendCompletion) -> Option<Seen> {
+fn see(operations: &Operations, clocks: &[StreamClock], completion: &SendCompletion) -> Option<SendTiming> {
     let (mine, theirs) = (clocks.get(completion.from.stream as usize)?, clocks.get(completion.posted.stream as usize)?);
     let (call, posted): (&Operation, &Operation) =
         (operations.get(completion.left())?, operations.get(completion.posted)?);
-    Some(Seen {
+    Some(SendTiming {
         symbol: operations.get(completion.from)?.symbol,
         call: Span::new(mine.common(call.start), mine.common(call.end)),
         posted: theirs.common(posted.start),
@@ -64,7 +64,7 @@ fn library(operations: &Operations) -> Vec<bool> {
 /// The call by which a stream came back to the library before `last`, if it had been outside for most of `call`.
 fn next_call(
     operations: &Operations,
-    clocks: &[Clock],
+    clocks: &[StreamClock],
     library: &[bool],
     stream: u32,
     call: Span,
@@ -97,7 +97,7 @@ fn next_call(
 }
 
 /// Add what held sends. The handovers are used up.
-pub fn find(operations: &mut Operations, clocks: &[Clock], ctx: &Ctx) -> Result<(), Cancelled> {
+pub fn find(operations: &mut Operations, clocks: &[StreamClock], ctx: &Ctx) -> Result<(), Cancelled> {
     let send_completions = std::mem::take(&mut operations.send_completions);
     let pieces: Vec<&[SendCompletion]> = send_completions.chunks(PIECE).collect();
     let seen = |h: &&SendCompletion| see(operations, clocks, h);

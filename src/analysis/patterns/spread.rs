@@ -15,10 +15,10 @@
 //! counts (it may return after its message arrived), so there are no cycles; an order that the clocks contradict drops
 //! the edge and is counted. Cost: O((nodes + members of collectives) log nodes).
 
-use super::blame::{EventAt, LateOccurrence};
+use super::blame::{EventIndex, LateOccurrence};
 use super::measure::PatternLimits;
 use super::triggers::{Trigger, Triggers};
-use crate::analysis::offsets::Clock;
+use crate::analysis::offsets::StreamClock;
 use crate::base::ctx::Cancel;
 use crate::base::time::{Ns, Span};
 use crate::event::operation::{OperationPlace, Operations};
@@ -31,7 +31,7 @@ pub struct DelayNode {
     /// Position of its stream.
     pub stream: u32,
     /// Which event there.
-    pub event: EventAt,
+    pub event: EventIndex,
     /// Position of its occurrence.
     pub late: u32,
     /// Position of the blamed event in that.
@@ -74,9 +74,9 @@ const SHARE: Ns = 10;
 /// Find all causes; once cancelled, some of them.
 pub fn find(
     operations: &Operations,
-    clocks: &[Clock],
+    clocks: &[StreamClock],
     late: &[LateOccurrence],
-    characters: &[PatternLimits],
+    limits: &[PatternLimits],
     cancel: &Cancel,
 ) -> DelayForest {
     let mut nodes: Vec<DelayNode> = Vec::new();
@@ -100,7 +100,7 @@ pub fn find(
     // An event may be blamed in a unit and in a larger pattern: the unit, which comes first, has it.
     nodes.sort_by_key(|n| (n.stream, n.event, n.late));
     nodes.dedup_by_key(|n| (n.stream, n.event));
-    let search = Search { late, characters, nodes: &nodes, triggers: Triggers::new(operations, clocks) };
+    let search = Search { late, limits, nodes: &nodes, triggers: Triggers::new(operations, clocks) };
     // Along a chain of waits this strictly grows, ties broken by position: no cycles.
     let ended = |node: &DelayNode| {
         let trigger = search.trigger(node);
@@ -135,7 +135,7 @@ pub fn find(
 /// The first event of the stream that ended a wait which cannot be the reason why it ended so late. Who comes to a
 /// collective operation, posts a receive or gives back a lock is late by what it did before; a sender also by the
 /// sending itself.
-pub(super) fn last_before(trigger: &Trigger) -> EventAt {
+pub(super) fn last_before(trigger: &Trigger) -> EventIndex {
     let by_itself = matches!(trigger.carrier, Carrier::Message | Carrier::Wakeup | Carrier::Packet);
     let itself = by_itself || matches!(trigger.carrier, Carrier::Accelerator | Carrier::Task | Carrier::Exit);
     2 * trigger.from.operation + u32::from(itself)
@@ -143,7 +143,7 @@ pub(super) fn last_before(trigger: &Trigger) -> EventAt {
 
 struct Search<'a> {
     late: &'a [LateOccurrence],
-    characters: &'a [PatternLimits],
+    limits: &'a [PatternLimits],
     nodes: &'a [DelayNode],
     triggers: Triggers<'a>,
 }
@@ -170,7 +170,7 @@ impl Search<'_> {
         }
         let last = last_before(&trigger);
         let end = self.nodes.partition_point(|n| (n.stream, n.event) < (trigger.from.stream, last));
-        let character = occurrence.pattern.and_then(|pattern| self.characters.get(pattern.index()));
+        let character = occurrence.pattern.and_then(|pattern| self.limits.get(pattern.index()));
         let usual = character.map_or(0, |c| c.of(occurrence.occurrence).max_ref);
         let mut most: Option<(Ns, usize)> = None;
         for (at, candidate) in self.nodes[..end].iter().enumerate().rev() {

@@ -3,7 +3,7 @@
 //! In: messages and collectives, sorted by receiving place. A wait ends with the last message to arrive (of a held
 //! send: with the receive that was posted), or with the last member to enter. Cost: a binary search per wait.
 
-use crate::analysis::offsets::Clock;
+use crate::analysis::offsets::StreamClock;
 use crate::base::time::{Span, Timestamp};
 use crate::event::operation::{Operation, OperationPlace, Operations};
 use crate::model::carrier::Carrier;
@@ -23,14 +23,14 @@ pub struct Trigger {
 #[derive(Debug)]
 pub struct Triggers<'a> {
     operations: &'a Operations,
-    clocks: &'a [Clock],
+    clocks: &'a [StreamClock],
     /// For each operation that is part of a collective operation, which; sorted.
     attended: Vec<(OperationPlace, u32)>,
 }
 
 impl<'a> Triggers<'a> {
     /// Sort the members of all collective operations.
-    pub fn new(operations: &'a Operations, clocks: &'a [Clock]) -> Self {
+    pub fn new(operations: &'a Operations, clocks: &'a [StreamClock]) -> Self {
         let collectives = (0_u32..).zip(&operations.collectives);
         let mut attended: Vec<_> =
             collectives.flat_map(|(m, collective)| collective.members.iter().map(move |p| (*p, m))).collect();
@@ -39,7 +39,7 @@ impl<'a> Triggers<'a> {
     }
 
     /// The clock of a stream.
-    pub fn clock(&self, stream: u32) -> Clock {
+    pub fn clock(&self, stream: u32) -> StreamClock {
         self.clocks.get(stream as usize).copied().unwrap_or_default()
     }
 

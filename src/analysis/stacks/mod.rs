@@ -17,7 +17,7 @@
 mod reach;
 
 use super::symbols::images::Spaces;
-use super::symbols::{AddressKind, Placed};
+use super::symbols::{AddressKind, ProcessStack};
 use crate::base::ctx::{Cancelled, Ctx};
 use crate::base::names::NameId;
 use crate::base::parallel::in_order;
@@ -26,7 +26,7 @@ use crate::state::timeline::{Call, RawStackId, SegmentKind, StackOrigin, Thread,
 use foldhash::HashMap;
 
 crate::base::names::handle! {
-    /// A stack of [`Timelines`].
+    /// A stack of [`StackTimelines`].
     StackId,
 }
 
@@ -45,9 +45,9 @@ const LATEST: usize = 20;
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub struct Stack {
     /// The user stack.
-    pub user: Option<Placed>,
+    pub user: Option<ProcessStack>,
     /// If the user stack is unknown or cut short: the full stacks before and after it, in the same program.
-    pub around: Option<(Placed, Placed)>,
+    pub around: Option<(ProcessStack, ProcessStack)>,
     /// The system call under way.
     pub call: Option<NameId>,
     /// The kernel stack.
@@ -56,7 +56,7 @@ pub struct Stack {
 
 /// Timelines of all threads.
 #[derive(Clone, Debug, Default)]
-pub struct Timelines {
+pub struct StackTimelines {
     threads: Vec<Vec<(Timestamp, StackId)>>,
     stacks: Table,
 }
@@ -76,12 +76,12 @@ impl Table {
     }
 }
 
-impl Timelines {
+impl StackTimelines {
     /// Build all timelines. `kernel` says whether kernel stacks are wanted.
     pub fn new(recording: &Timeline, spaces: &Spaces, kernel: bool, ctx: &Ctx) -> Result<Self, Cancelled> {
         let reach = PERIODS.saturating_mul(period(recording));
         let calls_recorded = recording.threads.iter().any(|thread| !thread.calls.is_empty());
-        let mut all = Timelines::default();
+        let mut all = StackTimelines::default();
         all.stacks.intern(Stack::default());
         let chunks = recording.threads.len().div_ceil(CHUNK);
         let make = |i: usize| {
@@ -154,7 +154,7 @@ fn period(recording: &Timeline) -> Ns {
 struct Sample {
     time: Timestamp,
     origin: StackOrigin,
-    user: Option<Placed>,
+    user: Option<ProcessStack>,
     kernel: Option<RawStackId>,
     /// More than one address: the callers are known.
     full: bool,
@@ -229,7 +229,7 @@ impl Builder<'_> {
                 StackOrigin::Function => AddressKind::FunctionEntry,
                 _ => AddressKind::Sampled,
             };
-            let place = |stack| Placed { host, pid, space: self.spaces.at(host, pid, s.time), stack, addresses };
+            let place = |stack| ProcessStack { host, pid, space: self.spaces.at(host, pid, s.time), stack, addresses };
             let kernel = s.kernel.filter(|k| self.kernel && !self.recording.stacks.get(*k).is_empty());
             Sample { time: s.time, origin: s.origin, user: user.map(place), kernel, full }
         };
@@ -305,7 +305,7 @@ impl Builder<'_> {
     }
 
     /// The full stacks before and after, where they belong to one program.
-    fn around(&self, span: Span, full: &[Sample]) -> Option<(Placed, Placed)> {
+    fn around(&self, span: Span, full: &[Sample]) -> Option<(ProcessStack, ProcessStack)> {
         let before = full[..full.partition_point(|s| s.time <= span.start)].last()?.user?;
         let after = full.get(full.partition_point(|s| s.time < span.end))?.user?;
         (self.program(before) == self.program(after)).then_some((before, after))
@@ -318,7 +318,7 @@ impl Builder<'_> {
         Span::new(start, self.programs.get(next).copied().unwrap_or(Timestamp::MAX))
     }
 
-    fn program(&self, stack: Placed) -> Option<u32> {
+    fn program(&self, stack: ProcessStack) -> Option<u32> {
         self.spaces.get(stack.space?).map(|s| s.program)
     }
 

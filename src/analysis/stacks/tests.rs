@@ -7,7 +7,7 @@ use crate::state::timeline::{ImageChange, ImageEvent};
 /// The pieces of thread 1 up to `end`: (from, stack, in a call). A hole shows what is around it.
 fn pieces(story: &TimelineBuilder, end: Timestamp) -> Vec<(Timestamp, String, bool)> {
     let spaces = Spaces::new(&story.0.images);
-    let lines = Timelines::new(&story.0, &spaces, false, &Ctx::new(1)).unwrap();
+    let lines = StackTimelines::new(&story.0, &spaces, false, &Ctx::new(1)).unwrap();
     let text = |s: Stack| {
         let user = s.user.map_or("?".to_owned(), |u| story.letters(u.stack));
         let around = s.around.map(|(a, b)| format!("({}|{})", story.letters(a.stack), story.letters(b.stack)));

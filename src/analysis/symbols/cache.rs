@@ -7,15 +7,15 @@
 //! recording: its keys are that one's names.
 
 use super::FileKey;
-use super::elf::{AddressBase, Place};
-use super::files::Found;
-use super::proof::Extent;
+use super::elf::{AddressBase, SymbolsAt};
+use super::files::SymbolFile;
+use super::proof::MappedExtent;
 use crate::base::names::NameId;
 use foldhash::HashMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 /// A [`FileKey`] that outlives the resolver.
-type Key = (NameId, Option<Box<[u8]>>, Option<Extent>, AddressBase);
+type Key = (NameId, Option<Box<[u8]>>, Option<MappedExtent>, AddressBase);
 
 fn key(file: FileKey<'_>) -> Key {
     (file.path, file.build_id.map(Into::into), file.extent, file.count)
@@ -23,30 +23,30 @@ fn key(file: FileKey<'_>) -> Key {
 
 /// A file and its symbols.
 #[derive(Clone, Debug)]
-pub(super) struct Known {
+pub(super) struct KnownSymbols {
     /// The file that was found.
-    pub found: Found,
+    pub found: SymbolFile,
     /// Why it could not be read.
     pub unread: Option<String>,
     /// By address.
-    pub places: HashMap<u64, Place>,
+    pub places: HashMap<u64, SymbolsAt>,
 }
 
 /// The files looked up so far.
 #[derive(Debug, Default)]
 pub struct SymbolCache {
-    files: Mutex<HashMap<Key, Arc<Known>>>,
+    files: Mutex<HashMap<Key, Arc<KnownSymbols>>>,
     fixed: Mutex<HashMap<NameId, Option<(u64, u64)>>>,
 }
 
 impl SymbolCache {
     /// A file and its symbols.
-    pub(super) fn get(&self, file: FileKey<'_>) -> Option<Arc<Known>> {
+    pub(super) fn get(&self, file: FileKey<'_>) -> Option<Arc<KnownSymbols>> {
         locked(&self.files).get(&key(file)).cloned()
     }
 
     /// Keep what is known of a file.
-    pub(super) fn put(&self, file: FileKey<'_>, known: Arc<Known>) {
+    pub(super) fn put(&self, file: FileKey<'_>, known: Arc<KnownSymbols>) {
         locked(&self.files).insert(key(file), known);
     }
 

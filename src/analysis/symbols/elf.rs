@@ -55,7 +55,7 @@ const AROUND: usize = 16;
 
 /// The properties that distinguish builds of a file.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Identity {
+pub struct FileIdentity {
     /// Its build id.
     pub build_id: Option<Box<[u8]>>,
     /// Name and checksum of its separate debug file.
@@ -71,13 +71,13 @@ pub struct Identity {
 }
 
 /// The identity of a file; `None` if it is no readable ELF file.
-pub fn identity(path: &Path) -> Option<Identity> {
+pub fn identity(path: &Path) -> Option<FileIdentity> {
     let cache = Cache::new(CheckedFile::open(path).ok()?);
     let elf = object::File::parse(&cache).ok()?;
     let debug_link = elf.gnu_debuglink().ok().flatten();
     let first = elf.segments().map(|s| s.address()).min();
     let last = elf.segments().map(|s| s.address().saturating_add(s.size())).max();
-    Some(Identity {
+    Some(FileIdentity {
         build_id: elf.build_id().ok().flatten().map(Into::into),
         debug_link: debug_link.map(|(name, crc)| (String::from_utf8_lossy(name).into_owned(), crc)),
         has_names: elf.symbol_table().is_some(),
@@ -129,7 +129,7 @@ pub(super) fn unpacked<'a>(section: &impl ObjectSection<'a>) -> Option<Cow<'a, [
 
 /// The symbols at an address.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Place {
+pub enum SymbolsAt {
     /// Functions, outermost first: the one in the symbol table, then those inlined into it.
     Functions(Vec<String>),
     /// A linker's jump table: no function of its own.
@@ -163,7 +163,12 @@ fn code<'d>(elf: &object::File<'d, &'d Cache>) -> Option<u64> {
 }
 
 /// The symbols at each of `addresses`; the error is that of opening or reading a file.
-pub fn places(main: &Path, debug: Option<&Path>, count: AddressBase, addresses: &[u64]) -> io::Result<Vec<Place>> {
+pub fn symbols_at(
+    main: &Path,
+    debug: Option<&Path>,
+    count: AddressBase,
+    addresses: &[u64],
+) -> io::Result<Vec<SymbolsAt>> {
     let main = CheckedFile::open(main)?;
     let debug = debug.map(CheckedFile::open).transpose()?;
     let all = [Some(Rc::clone(&main.failed)), debug.as_ref().map(|d| Rc::clone(&d.failed))];
@@ -174,8 +179,8 @@ pub fn places(main: &Path, debug: Option<&Path>, count: AddressBase, addresses: 
     }
 }
 
-fn found(main: Cache, debug: Option<Cache>, count: AddressBase, addresses: &[u64]) -> Vec<Place> {
-    let Ok(elf) = object::File::parse(&main) else { return vec![Place::Unknown; addresses.len()] };
+fn found(main: Cache, debug: Option<Cache>, count: AddressBase, addresses: &[u64]) -> Vec<SymbolsAt> {
+    let Ok(elf) = object::File::parse(&main) else { return vec![SymbolsAt::Unknown; addresses.len()] };
     let debug_elf = debug.as_ref().and_then(|cache| object::File::parse(cache).ok());
     let first = match count {
         AddressBase::Loaded => elf.segments().map(|s| s.address()).min().unwrap_or(0),
@@ -196,10 +201,10 @@ fn found(main: Cache, debug: Option<Cache>, count: AddressBase, addresses: &[u64
         let shift = shift_of(*address);
         let address = address.wrapping_add(shift);
         if !symbols.in_code(address) {
-            return Place::Unknown;
+            return SymbolsAt::Unknown;
         }
         if symbols.in_jump_table(address) {
-            return Place::JumpTable;
+            return SymbolsAt::JumpTable;
         }
         let mut names = dwarf.as_ref().map_or_else(Vec::new, |d| functions(d, address));
         if let Some(name) = symbols.at(address).map(demangle) {
@@ -210,12 +215,12 @@ fn found(main: Cache, debug: Option<Cache>, count: AddressBase, addresses: &[u64
             }
         }
         if !names.is_empty() {
-            return Place::Functions(names);
+            return SymbolsAt::Functions(names);
         }
         let starts = starts.get_or_insert_with(|| function_starts(&elf));
         match starts.range(..=address).next_back() {
-            Some((start, end)) if address < *end => Place::Unnamed(start.wrapping_sub(shift)),
-            _ => Place::Unknown,
+            Some((start, end)) if address < *end => SymbolsAt::Unnamed(start.wrapping_sub(shift)),
+            _ => SymbolsAt::Unknown,
         }
     };
     addresses.iter().map(place).collect()
@@ -393,10 +398,10 @@ mod tests {
         let data = std::fs::read(&path).unwrap();
         let elf = object::File::parse(&*data).unwrap();
         let symbol = elf.symbols().find(|s| s.name().is_ok_and(|n| n.contains("finds_a_function_of_this"))).unwrap();
-        let found = places(&path, None, AddressBase::Own, &[symbol.address(), u64::MAX]).unwrap();
-        let Place::Functions(names) = &found[0] else { panic!("{found:?}") };
+        let found = symbols_at(&path, None, AddressBase::Own, &[symbol.address(), u64::MAX]).unwrap();
+        let SymbolsAt::Functions(names) = &found[0] else { panic!("{found:?}") };
         assert!(names[0].contains("elf::tests::finds_a_function_of_this"), "{names:?}");
-        assert_eq!(found[1], Place::Unknown);
+        assert_eq!(found[1], SymbolsAt::Unknown);
         assert!(!identity(&path).unwrap().build_id.unwrap_or_default().is_empty());
     }
 
@@ -407,8 +412,8 @@ mod tests {
         let elf = object::File::parse(&*data).unwrap();
         let text = elf.section_by_name(".text").unwrap();
         let addresses: Vec<u64> = (0..500).map(|i| text.address() + text.size() / 500 * i).collect();
-        let found = places(&path, None, AddressBase::Own, &addresses).unwrap();
-        let several = |p: &&Place| matches!(p, Place::Functions(names) if names.len() > 1);
+        let found = symbols_at(&path, None, AddressBase::Own, &addresses).unwrap();
+        let several = |p: &&SymbolsAt| matches!(p, SymbolsAt::Functions(names) if names.len() > 1);
         assert!(found.iter().filter(several).count() > 50);
     }
 
@@ -419,7 +424,7 @@ mod tests {
         let mut data = std::fs::read(std::env::current_exe().unwrap()).unwrap();
         data.truncate(4096);
         std::fs::write(&path, data).unwrap();
-        assert_eq!(places(&path, None, AddressBase::Own, &[0x1000]).unwrap(), [Place::Unknown]);
-        assert!(places(folder.path(), None, AddressBase::Own, &[1]).is_err());
+        assert_eq!(symbols_at(&path, None, AddressBase::Own, &[0x1000]).unwrap(), [SymbolsAt::Unknown]);
+        assert!(symbols_at(folder.path(), None, AddressBase::Own, &[1]).is_err());
     }
 }

@@ -19,7 +19,7 @@ const SYSTEM_DEBUG: &str = "/usr/lib/debug";
 
 /// The folders to search for symbols.
 #[derive(Clone, Debug, Default)]
-pub struct Places {
+pub struct SymbolPaths {
     /// Folders that hold the traced files; where empty the recorded paths themselves are used.
     pub folders: Vec<PathBuf>,
     /// Kernel symbol lists; where empty kernel frames are left out.
@@ -32,7 +32,7 @@ pub struct Places {
 
 /// A traced file, as recorded.
 #[derive(Clone, Copy, Debug)]
-pub struct Wanted<'a> {
+pub struct RecordedFile<'a> {
     /// Path inside the traced machine.
     pub path: &'a str,
     /// Its build id, where recorded.
@@ -45,7 +45,7 @@ pub struct Wanted<'a> {
 
 /// The answer.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Found {
+pub enum SymbolFile {
     /// The file, and where its names are when they stand in a file of their own.
     File {
         /// The file itself, or its debug file where only that was found.
@@ -63,22 +63,22 @@ pub enum Found {
 }
 
 /// Find a traced file.
-pub fn find(wanted: Wanted<'_>, places: &Places) -> Found {
+pub fn find(wanted: RecordedFile<'_>, places: &SymbolPaths) -> SymbolFile {
     let mut other = None;
     for candidate in candidates(wanted, places) {
         let Some(built) = elf::identity(&candidate) else { continue };
         let proof = proof(wanted, &candidate, &built);
         if proof != Proof::Other {
             let debug = if built.has_names { None } else { debug_file(&candidate, wanted, &built, places) };
-            return Found::File { main: candidate, debug, proved: proof == Proof::Same };
+            return SymbolFile::File { main: candidate, debug, proved: proof == Proof::Same };
         }
         other.get_or_insert(candidate);
     }
     // At the recorded path another version is no surprise: the trace may come from another machine.
-    other.filter(|_| !places.folders.is_empty()).map_or(Found::Missing, Found::Mismatch)
+    other.filter(|_| !places.folders.is_empty()).map_or(SymbolFile::Missing, SymbolFile::Mismatch)
 }
 
-fn proof(wanted: Wanted<'_>, candidate: &Path, built: &elf::Identity) -> Proof {
+fn proof(wanted: RecordedFile<'_>, candidate: &Path, built: &elf::FileIdentity) -> Proof {
     let own = built.debug_link.as_ref().map(|(name, crc)| (name.as_str(), *crc));
     match (wanted.build_id, wanted.debug_link) {
         (Some(id), _) if built.build_id.as_deref() == Some(id) => Proof::Same,
@@ -88,7 +88,7 @@ fn proof(wanted: Wanted<'_>, candidate: &Path, built: &elf::Identity) -> Proof {
     }
 }
 
-fn candidates(wanted: Wanted<'_>, places: &Places) -> Vec<PathBuf> {
+fn candidates(wanted: RecordedFile<'_>, places: &SymbolPaths) -> Vec<PathBuf> {
     let path = Path::new(wanted.path);
     if places.folders.is_empty() {
         let recorded = path.is_absolute().then(|| path.to_path_buf());
@@ -115,7 +115,12 @@ fn indexed(folder: &Path, id: &[u8]) -> Option<PathBuf> {
 }
 
 /// The separate debug file of `main`: by build id, then by the name in its debug link, proved by build id or checksum.
-fn debug_file(main: &Path, wanted: Wanted<'_>, built: &elf::Identity, places: &Places) -> Option<PathBuf> {
+fn debug_file(
+    main: &Path,
+    wanted: RecordedFile<'_>,
+    built: &elf::FileIdentity,
+    places: &SymbolPaths,
+) -> Option<PathBuf> {
     let system = places.folders.is_empty().then(|| PathBuf::from(SYSTEM_DEBUG));
     let folders: Vec<&Path> = places.folders.iter().chain(&system).map(PathBuf::as_path).collect();
     let id = built.build_id.as_deref();
@@ -182,20 +187,20 @@ mod tests {
         // A file without names or build id is on the longer suffix, the right one under its bare name.
         std::fs::write(deep.join("server"), b"no ELF file").unwrap();
         std::fs::copy(&this, folder.path().join("server")).unwrap();
-        let places = Places { folders: vec![folder.path().into()], ..Places::default() };
-        let wanted = Wanted {
+        let places = SymbolPaths { folders: vec![folder.path().into()], ..SymbolPaths::default() };
+        let wanted = RecordedFile {
             path: "/srv/opt/app/server",
             build_id: built.as_deref(),
             debug_link: None,
             mapping: Mapping::default(),
         };
-        let right = Found::File { main: folder.path().join("server"), debug: None, proved: true };
+        let right = SymbolFile::File { main: folder.path().join("server"), debug: None, proved: true };
         assert_eq!(find(wanted, &places), right);
-        let unproved = Found::File { main: folder.path().join("server"), debug: None, proved: false };
-        assert_eq!(find(Wanted { build_id: None, ..wanted }, &places), unproved);
-        let other = Wanted { build_id: Some(b"another"), ..wanted };
-        assert_eq!(find(other, &places), Found::Mismatch(folder.path().join("server")));
-        let missing = Wanted { path: "/srv/opt/app/../client", ..wanted };
-        assert_eq!(find(missing, &places), Found::Missing);
+        let unproved = SymbolFile::File { main: folder.path().join("server"), debug: None, proved: false };
+        assert_eq!(find(RecordedFile { build_id: None, ..wanted }, &places), unproved);
+        let other = RecordedFile { build_id: Some(b"another"), ..wanted };
+        assert_eq!(find(other, &places), SymbolFile::Mismatch(folder.path().join("server")));
+        let missing = RecordedFile { path: "/srv/opt/app/../client", ..wanted };
+        assert_eq!(find(missing, &places), SymbolFile::Missing);
     }
 }

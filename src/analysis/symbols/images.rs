@@ -27,7 +27,7 @@ const UNSIZED: u64 = 0x2000;
 const FORK_DEPTH: usize = 32;
 
 /// Add the build ids that a trace gives for files, by their paths, to the mappings of the processes of its host.
-pub fn identify(recording: &mut Timeline, trace: u32, ids: &HashMap<Vec<u8>, Vec<u8>>) {
+pub fn add_build_ids(recording: &mut Timeline, trace: u32, ids: &HashMap<Vec<u8>, Vec<u8>>) {
     let mut identified = Vec::with_capacity(recording.images.len());
     for event in std::mem::take(&mut recording.images) {
         let id = match &event.change {
@@ -322,12 +322,12 @@ mod tests {
         story.0.traces = vec![(HOST, true)];
         let [server, libc] = ["/srv/server", "/lib/libc.so"].map(|path| story.0.names.intern(path).raw());
         story.0.images = vec![load(0, 7, 0x4000, server), load(0, 7, 0x9000, libc)];
-        identify(&mut story.0, 0, &[(b"/srv/server".to_vec(), vec![1, 2])].into_iter().collect());
+        add_build_ids(&mut story.0, 0, &[(b"/srv/server".to_vec(), vec![1, 2])].into_iter().collect());
         let spaces = Spaces::new(&story.0.images);
         let id = |address| spaces.image(spaces.at(HOST, 7, 1)?, HOST, address)?.build_id.as_deref();
         assert_eq!((id(0x4000), id(0x9000)), (Some(&[1u8, 2][..]), None));
         // Another trace's files are others.
-        identify(&mut story.0, 1, &[(b"/lib/libc.so".to_vec(), vec![3])].into_iter().collect());
+        add_build_ids(&mut story.0, 1, &[(b"/lib/libc.so".to_vec(), vec![3])].into_iter().collect());
         assert_eq!(story.0.images.len(), 3);
     }
 

@@ -30,13 +30,13 @@ use crate::base::parallel::in_order;
 use crate::event::image::CODE;
 use crate::event::stack::name_of;
 use crate::state::timeline::{HostId, RawStackId, Timeline};
-use cache::{Known, SymbolCache};
-use elf::{AddressBase, Place};
-use files::{Found, Places, Wanted};
+use cache::{KnownSymbols, SymbolCache};
+use elf::{AddressBase, SymbolsAt};
+use files::{RecordedFile, SymbolFile, SymbolPaths};
 use foldhash::HashMap;
 use images::{SpaceId, Spaces};
 use perf_map::PerfMap;
-use proof::{Extent, Mapping};
+use proof::{MappedExtent, Mapping};
 use std::collections::BTreeSet;
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -57,7 +57,7 @@ pub enum AddressKind {
 
 /// A raw user stack in its process.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub struct Placed {
+pub struct ProcessStack {
     /// Host.
     pub host: HostId,
     /// Process.
@@ -89,13 +89,13 @@ struct FileKey<'a> {
     path: NameId,
     build_id: Option<&'a [u8]>,
     /// Used without a build id.
-    extent: Option<Extent>,
+    extent: Option<MappedExtent>,
     count: AddressBase,
 }
 
 /// The target of an address.
 #[derive(Clone, Copy)]
-enum Target {
+enum AddressTarget {
     /// To an address in a file.
     File(usize, u64),
     /// To a name: it is no address.
@@ -106,7 +106,7 @@ enum Target {
 
 struct TracedFile<'a> {
     key: FileKey<'a>,
-    wanted: Wanted<'a>,
+    wanted: RecordedFile<'a>,
     addresses: BTreeSet<u64>,
     /// Those of `addresses` at which a function was entered.
     entries: BTreeSet<u64>,
@@ -114,7 +114,7 @@ struct TracedFile<'a> {
 
 impl TracedFile<'_> {
     /// The symbols at its addresses. The file is opened for those that `cache` does not know.
-    fn known(&self, places: &Places, cache: &SymbolCache) -> Arc<Known> {
+    fn known(&self, places: &SymbolPaths, cache: &SymbolCache) -> Arc<KnownSymbols> {
         let before = cache.get(self.key);
         let is_new = |address: &u64| before.as_ref().is_none_or(|known| !known.places.contains_key(address));
         let addresses: Vec<u64> = self.addresses.iter().copied().filter(is_new).collect();
@@ -123,37 +123,37 @@ impl TracedFile<'_> {
             Some(known) => Arc::unwrap_or_clone(known),
             None => {
                 let found = files::find(self.wanted, places);
-                Known { found, unread: None, places: HashMap::default() }
+                KnownSymbols { found, unread: None, places: HashMap::default() }
             }
         };
         let symbols = match &known.found {
-            Found::File { main, debug, .. } => {
-                let symbols = elf::places(main, debug.as_deref(), self.key.count, &addresses);
+            SymbolFile::File { main, debug, .. } => {
+                let symbols = elf::symbols_at(main, debug.as_deref(), self.key.count, &addresses);
                 symbols.map_err(|e| known.unread = Some(format!("{}: {e}", main.display()))).ok()
             }
-            Found::Mismatch(_) | Found::Missing => None,
+            SymbolFile::Mismatch(_) | SymbolFile::Missing => None,
         };
-        let symbols = symbols.unwrap_or_else(|| vec![Place::Unknown; addresses.len()]);
+        let symbols = symbols.unwrap_or_else(|| vec![SymbolsAt::Unknown; addresses.len()]);
         known.places.extend(addresses.into_iter().zip(symbols));
         Arc::new(known)
     }
 }
 
 /// Resolves stacks of one recording.
-pub struct Resolver<'a> {
+pub struct StackResolver<'a> {
     recording: &'a Timeline,
     spaces: &'a Spaces,
-    places: &'a Places,
+    places: &'a SymbolPaths,
     cache: &'a SymbolCache,
     files: Vec<TracedFile<'a>>,
     file_ids: HashMap<FileKey<'a>, usize>,
-    targets: HashMap<(HostId, i32, Option<SpaceId>, u64), Target>,
+    targets: HashMap<(HostId, i32, Option<SpaceId>, u64), AddressTarget>,
 }
 
-impl<'a> Resolver<'a> {
+impl<'a> StackResolver<'a> {
     /// A resolver with nothing resolved but what `cache`, which is of the same recording, knows.
-    pub fn new(recording: &'a Timeline, spaces: &'a Spaces, places: &'a Places, cache: &'a SymbolCache) -> Self {
-        Resolver {
+    pub fn new(recording: &'a Timeline, spaces: &'a Spaces, places: &'a SymbolPaths, cache: &'a SymbolCache) -> Self {
+        StackResolver {
             recording,
             spaces,
             places,
@@ -168,7 +168,7 @@ impl<'a> Resolver<'a> {
     /// gives equal output for any number of workers.
     pub fn resolve(
         mut self,
-        stacks: &[Placed],
+        stacks: &[ProcessStack],
         names: &mut Names,
         notices: &mut Notices,
         ctx: &Ctx,
@@ -181,7 +181,7 @@ impl<'a> Resolver<'a> {
         let found = self.look_up(names, notices, ctx)?;
         let mut maps: HashMap<i32, PerfMap> = HashMap::default();
         let unknown = names.intern("unknown");
-        let resolve = |stack: &Placed| {
+        let resolve = |stack: &ProcessStack| {
             let mut all: Vec<UserFrame> = Vec::new();
             let mut addresses: Vec<u64> = self.addresses(stack).collect();
             let tracers = addresses.iter().take_while(|a| self.is_tracers(stack, **a)).count();
@@ -189,15 +189,15 @@ impl<'a> Resolver<'a> {
             addresses.reverse();
             for address in addresses {
                 let target = self.targets.get(&(stack.host, stack.pid, stack.space, address));
-                match target.copied().unwrap_or(Target::Elsewhere) {
-                    Target::File(file, address) => {
+                match target.copied().unwrap_or(AddressTarget::Elsewhere) {
+                    AddressTarget::File(file, address) => {
                         all.extend(found.get(file).and_then(|f| f.get(&address)).into_iter().flatten().copied());
                     }
-                    Target::Named(name) => {
+                    AddressTarget::Named(name) => {
                         let name = names.intern(self.recording.names.get(name));
                         all.push(UserFrame { name, folded: false, inlined: false, address });
                     }
-                    Target::Elsewhere => {
+                    AddressTarget::Elsewhere => {
                         let map =
                             maps.entry(stack.pid).or_insert_with(|| PerfMap::find(stack.pid, self.places, notices));
                         let (name, folded) = match (map.at(address), stack.addresses) {
@@ -238,16 +238,16 @@ impl<'a> Resolver<'a> {
                 let path = self.recording.names.get(file.key.path);
                 let mut proven = true;
                 match &known.found {
-                    Found::File { main, proved, .. } => {
+                    SymbolFile::File { main, proved, .. } => {
                         proven = *proved;
-                        if !proven && known.places.values().any(|place| matches!(place, Place::Functions(_))) {
+                        if !proven && known.places.values().any(|place| matches!(place, SymbolsAt::Functions(_))) {
                             notices.add(Notice::SymbolFileUnproved, 1, || main.display().to_string());
                         }
                         known.unread.iter().for_each(|why| notices.add(Notice::SymbolFileMissing, 1, || why.clone()))
                     }
-                    Found::Missing if is_virtual(path) => {}
-                    Found::Missing => notices.add(Notice::SymbolFileMissing, 1, || path.to_owned()),
-                    Found::Mismatch(other) => {
+                    SymbolFile::Missing if is_virtual(path) => {}
+                    SymbolFile::Missing => notices.add(Notice::SymbolFileMissing, 1, || path.to_owned()),
+                    SymbolFile::Mismatch(other) => {
                         notices.add(Notice::SymbolFileMismatch, 1, || other.display().to_string())
                     }
                 }
@@ -264,14 +264,15 @@ impl<'a> Resolver<'a> {
 
     /// Addresses to look up, innermost first. All but the innermost are return addresses: one less is inside the
     /// calling instruction. Zeros and all-ones pad or end what the tracer recorded.
-    fn addresses(&self, stack: &Placed) -> impl Iterator<Item = u64> + use<'a> {
+    fn addresses(&self, stack: &ProcessStack) -> impl Iterator<Item = u64> + use<'a> {
         let raw = self.recording.stacks.get(stack.stack).iter().filter(|a| **a != 0 && **a != u64::MAX);
         raw.enumerate().map(|(depth, a)| if depth == 0 { *a } else { a - 1 })
     }
 
     /// An address in a library that takes the samples.
-    fn is_tracers(&self, stack: &Placed, address: u64) -> bool {
-        let Some(Target::File(file, _)) = self.targets.get(&(stack.host, stack.pid, stack.space, address)) else {
+    fn is_tracers(&self, stack: &ProcessStack, address: u64) -> bool {
+        let Some(AddressTarget::File(file, _)) = self.targets.get(&(stack.host, stack.pid, stack.space, address))
+        else {
             return false;
         };
         let path = self.files.get(*file).map_or("", |f| self.recording.names.get(f.key.path));
@@ -279,14 +280,14 @@ impl<'a> Resolver<'a> {
         TRACERS.iter().any(|tracer| name.starts_with(tracer))
     }
 
-    fn aim(&mut self, stack: &Placed, address: u64) {
+    fn aim(&mut self, stack: &ProcessStack, address: u64) {
         let key = (stack.host, stack.pid, stack.space, address);
         let target = match self.targets.get(&key) {
             Some(_) if stack.addresses == AddressKind::Sampled => return,
             Some(known) => *known,
             None => self.target(stack, address),
         };
-        if let Target::File(file, address) = target {
+        if let AddressTarget::File(file, address) = target {
             let file = &mut self.files[file];
             file.addresses.insert(address);
             if stack.addresses == AddressKind::FunctionEntry {
@@ -296,11 +297,11 @@ impl<'a> Resolver<'a> {
         self.targets.insert(key, target);
     }
 
-    fn target(&mut self, stack: &Placed, address: u64) -> Target {
+    fn target(&mut self, stack: &ProcessStack, address: u64) -> AddressTarget {
         if let Some(name) = name_of(address) {
-            return Target::Named(name);
+            return AddressTarget::Named(name);
         }
-        let Some(id) = stack.space else { return Target::Elsewhere };
+        let Some(id) = stack.space else { return AddressTarget::Elsewhere };
         let names = &self.recording.names;
         if let Some(image) = self.spaces.image(id, stack.host, address) {
             let virtually = is_virtual(names.get(image.path));
@@ -313,36 +314,37 @@ impl<'a> Resolver<'a> {
             };
             let position_independent = image.position_independent;
             let extent = match image.offset {
-                Some(offset) => Extent::Part { offset, bytes: image.size },
+                Some(offset) => MappedExtent::Part { offset, bytes: image.size },
                 // The mapping's address is known, its length is not.
-                None if image.size == CODE => Extent::Loaded { bytes: 0, position_independent },
-                None => Extent::Loaded { bytes: image.size, position_independent },
+                None if image.size == CODE => MappedExtent::Loaded { bytes: 0, position_independent },
+                None => MappedExtent::Loaded { bytes: image.size, position_independent },
             };
-            let wanted = Wanted {
+            let wanted = RecordedFile {
                 path: names.get(image.path),
                 build_id: image.build_id.as_deref(),
                 debug_link: image.debug_link.map(|(name, crc)| (names.get(name), crc)),
                 mapping: Mapping { extent: Some(extent), reported: self.spaces.first_reported(image.path) },
             };
-            return Target::File(self.file(image.path, wanted, count), address);
+            return AddressTarget::File(self.file(image.path, wanted, count), address);
         }
         // An executable at fixed addresses needs no record of where it was mapped, only its name.
-        let Some(path) = self.spaces.get(id).and_then(|s| s.executable) else { return Target::Elsewhere };
-        let wanted = Wanted { path: names.get(path), build_id: None, debug_link: None, mapping: Mapping::default() };
+        let Some(path) = self.spaces.get(id).and_then(|s| s.executable) else { return AddressTarget::Elsewhere };
+        let wanted =
+            RecordedFile { path: names.get(path), build_id: None, debug_link: None, mapping: Mapping::default() };
         let places = self.places;
         let span = self.cache.fixed(path, || match files::find(wanted, places) {
-            Found::File { main, .. } => elf::fixed_span(&main),
-            Found::Mismatch(_) | Found::Missing => None,
+            SymbolFile::File { main, .. } => elf::fixed_span(&main),
+            SymbolFile::Mismatch(_) | SymbolFile::Missing => None,
         });
         match span {
             Some((from, to)) if (from..to).contains(&address) => {
-                Target::File(self.file(path, wanted, AddressBase::Own), address)
+                AddressTarget::File(self.file(path, wanted, AddressBase::Own), address)
             }
-            _ => Target::Elsewhere,
+            _ => AddressTarget::Elsewhere,
         }
     }
 
-    fn file(&mut self, path: NameId, wanted: Wanted<'a>, count: AddressBase) -> usize {
+    fn file(&mut self, path: NameId, wanted: RecordedFile<'a>, count: AddressBase) -> usize {
         let extent = wanted.mapping.extent.filter(|_| wanted.build_id.is_none());
         let key = FileKey { path, build_id: wanted.build_id, extent, count };
         *self.file_ids.entry(key).or_insert_with(|| {
@@ -359,7 +361,7 @@ fn is_virtual(path: &str) -> bool {
 
 /// The symbols of an address in a file.
 struct Resolved<'a> {
-    place: &'a Place,
+    place: &'a SymbolsAt,
     /// The file is the one that was traced.
     proven: bool,
     /// A function was entered there.
@@ -374,24 +376,24 @@ impl Resolved<'_> {
         let is_folded = is_library && !self.entered;
         let mut one = |text: &str, folded| UserFrame { name: names.intern(text), folded, inlined: false, address };
         let all: Vec<UserFrame> = match self.place {
-            Place::Functions(functions) => {
+            SymbolsAt::Functions(functions) => {
                 let frame = |(i, f): (usize, &String)| UserFrame { inlined: i > 0, ..one(f, false) };
                 functions.iter().enumerate().map(frame).collect()
             }
-            Place::JumpTable => Vec::new(),
-            Place::Unnamed(_) | Place::Unknown if is_folded => vec![one(file.trim_matches(['[', ']']), true)],
-            Place::Unnamed(start) => vec![one(&format!("{file}+{start:#x}"), false)],
-            Place::Unknown => vec![one(&format!("{file}+{address:#x}"), false)],
+            SymbolsAt::JumpTable => Vec::new(),
+            SymbolsAt::Unnamed(_) | SymbolsAt::Unknown if is_folded => vec![one(file.trim_matches(['[', ']']), true)],
+            SymbolsAt::Unnamed(start) => vec![one(&format!("{file}+{start:#x}"), false)],
+            SymbolsAt::Unknown => vec![one(&format!("{file}+{address:#x}"), false)],
         };
         // The address itself was recorded; only what the file says of it may be wrong.
-        let from_file = !matches!(self.place, Place::Unknown);
+        let from_file = !matches!(self.place, SymbolsAt::Unknown);
         all.iter().filter(|f| from_file && !self.proven && !f.folded).for_each(|f| names.mark_unproven(f.name));
         all
     }
 }
 
 /// Read the kernel's symbols; a file that cannot be read, or holds none, is a notice.
-pub fn kernel_symbols(places: &Places, notices: &mut Notices) -> Option<kernel::KernelSymbols> {
+pub fn kernel_symbols(places: &SymbolPaths, notices: &mut Notices) -> Option<kernel::KernelSymbols> {
     if places.kernel.is_empty() && places.recorded.is_empty() {
         return None;
     }

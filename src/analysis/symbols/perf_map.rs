@@ -3,7 +3,7 @@
 //! Lines are `START SIZE name`, numbers in hexadecimal. A runtime that replaces a function appends a line: the last
 //! line that covers an address counts. Read only from the folders given, beside the trace or by `--symbols`.
 
-use super::files::Places;
+use super::files::SymbolPaths;
 use crate::base::mapped::open_regular;
 use crate::base::notice::{Notice, Notices};
 use std::io::{self, BufRead, BufReader, ErrorKind};
@@ -19,7 +19,7 @@ pub struct PerfMap {
 
 impl PerfMap {
     /// The map of a process; empty where there is none. One that cannot be read is a notice.
-    pub fn find(pid: i32, places: &Places, notices: &mut Notices) -> Self {
+    pub fn find(pid: i32, places: &SymbolPaths, notices: &mut Notices) -> Self {
         for folder in places.beside.iter().chain(&places.folders) {
             let path = folder.join(format!("perf-{pid}.map"));
             match open_regular(&path).and_then(|file| Self::read(BufReader::new(file))) {

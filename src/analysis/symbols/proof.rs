@@ -8,7 +8,7 @@
 //! changed since is taken for the one that was traced. A file of another size in memory is another file. For all others
 //! this is unknown: names from them are [marked](crate::base::names::Names::mark_unproven).
 
-use super::elf::Identity;
+use super::elf::FileIdentity;
 use crate::base::time::Timestamp;
 use std::path::Path;
 use std::time::{Duration, UNIX_EPOCH};
@@ -23,14 +23,14 @@ const PAGE: u64 = 4096;
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub struct Mapping {
     /// Its size.
-    pub extent: Option<Extent>,
+    pub extent: Option<MappedExtent>,
     /// When it was first reported to be mapped, on the time line of the recording.
     pub reported: Timestamp,
 }
 
 /// The size of what was mapped.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub enum Extent {
+pub enum MappedExtent {
     /// All that is loaded: bytes from the first to the last.
     Loaded {
         /// So many.
@@ -59,7 +59,7 @@ pub enum Proof {
 }
 
 /// Hold a file against what was recorded where there is no build id.
-pub fn by_size_and_time(path: &Path, built: &Identity, mapping: Mapping) -> Proof {
+pub fn by_size_and_time(path: &Path, built: &FileIdentity, mapping: Mapping) -> Proof {
     match mapping.extent.and_then(|extent| fits(built, extent)) {
         Some(true) if is_older(path, mapping.reported) => Proof::Same,
         Some(false) => Proof::Other,
@@ -68,14 +68,14 @@ pub fn by_size_and_time(path: &Path, built: &Identity, mapping: Mapping) -> Proo
 }
 
 /// `None` where the two cannot be compared.
-fn fits(built: &Identity, extent: Extent) -> Option<bool> {
+fn fits(built: &FileIdentity, extent: MappedExtent) -> Option<bool> {
     match extent {
-        Extent::Loaded { bytes, position_independent } => {
+        MappedExtent::Loaded { bytes, position_independent } => {
             let loaded = built.loaded.filter(|_| bytes > 0)?;
             Some(loaded == bytes && built.position_independent == position_independent)
         }
         // Neighbouring parts may have been reported as one, so only a part that is there says something.
-        Extent::Part { offset, bytes } => {
+        MappedExtent::Part { offset, bytes } => {
             let page = |n: u64| n / PAGE * PAGE;
             let is_it = |(from, size): &(u64, u64)| {
                 let end = from.saturating_add(*size).div_ceil(PAGE).saturating_mul(PAGE);
@@ -106,14 +106,14 @@ mod tests {
         std::fs::write(&path, "").unwrap();
         let since = |time: SystemTime| time.duration_since(UNIX_EPOCH).unwrap().as_nanos() as Timestamp;
         let changed = since(std::fs::metadata(&path).unwrap().modified().unwrap());
-        let built = Identity {
+        let built = FileIdentity {
             loaded: Some(0x6420),
             position_independent: true,
             parts: vec![(0, 0x1510), (0x2010, 0x1bed)],
-            ..Identity::default()
+            ..FileIdentity::default()
         };
-        let loaded = |bytes| Some(Extent::Loaded { bytes, position_independent: true });
-        let part = |offset, bytes| Some(Extent::Part { offset, bytes });
+        let loaded = |bytes| Some(MappedExtent::Loaded { bytes, position_independent: true });
+        let part = |offset, bytes| Some(MappedExtent::Part { offset, bytes });
         let later = changed + 1;
         for (extent, reported, expected) in [
             (loaded(0x6420), later, Proof::Same),
@@ -122,7 +122,7 @@ mod tests {
             (loaded(0x6420), changed - 1, Proof::Unknown),
             (loaded(0x6420), 5_000_000_000, Proof::Unknown),
             (loaded(0x6421), later, Proof::Other),
-            (Some(Extent::Loaded { bytes: 0x6420, position_independent: false }), later, Proof::Other),
+            (Some(MappedExtent::Loaded { bytes: 0x6420, position_independent: false }), later, Proof::Other),
             (loaded(0), later, Proof::Unknown),
             (part(0x2000, 0x2000), later, Proof::Same),
             (part(0, 0x2000), later, Proof::Same),

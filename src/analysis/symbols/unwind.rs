@@ -8,7 +8,7 @@
 //! hundred nanoseconds for each frame.
 
 use super::elf::{LoadSegment, own_address};
-use super::files::{self, Found, Places, Wanted};
+use super::files::{self, RecordedFile, SymbolFile, SymbolPaths};
 use super::images::{Image, Spaces};
 use super::proof::Mapping;
 use super::unwind_tables::{Section, UnwindTables};
@@ -31,7 +31,7 @@ const DEEPEST: usize = 127;
 const HOST: HostId = HostId::at(0);
 
 /// Unwind all copies of a recording, once; recordings without any are left as they are.
-pub fn unwind(trace: &Trace, places: &Places, ctx: &Ctx) -> Result<(), Cancelled> {
+pub fn unwind(trace: &Trace, places: &SymbolPaths, ctx: &Ctx) -> Result<(), Cancelled> {
     let Trace::Perf(trace) = trace else { return Ok(()) };
     let Some(architecture) = trace.copied_on().filter(|_| !trace.is_unwound()) else { return Ok(()) };
     match architecture {
@@ -99,7 +99,7 @@ type FileKey = (String, Option<Box<[u8]>>);
 struct Unwinding<'a, P: Processor> {
     spaces: Spaces,
     names: Names,
-    places: &'a Places,
+    places: &'a SymbolPaths,
     files: HashMap<FileKey, OnceLock<Option<Table<P::Unwinder>>>>,
     /// For code that no file holds: frame pointers.
     without: P::Unwinder,
@@ -108,7 +108,7 @@ struct Unwinding<'a, P: Processor> {
 fn unwind_on<P: Processor>(
     trace: &perf::PerfTrace,
     architecture: Architecture,
-    places: &Places,
+    places: &SymbolPaths,
     ctx: &Ctx,
 ) -> Result<(), Cancelled> {
     let changes = trace.mapped();
@@ -213,8 +213,8 @@ impl<P: Processor> Unwinding<'_, P> {
     fn open(&self, path: &str, build_id: Option<&[u8]>) -> Option<Table<P::Unwinder>> {
         // The parts of files that perf records disprove no file; the marks of its names say whether it is the right
         // one.
-        let wanted = Wanted { path, build_id, debug_link: None, mapping: Mapping::default() };
-        let Found::File { main, .. } = files::find(wanted, self.places) else { return None };
+        let wanted = RecordedFile { path, build_id, debug_link: None, mapping: Mapping::default() };
+        let SymbolFile::File { main, .. } = files::find(wanted, self.places) else { return None };
         let read = UnwindTables::read(&main).ok()?;
         let mut unwinder = P::Unwinder::default();
         let section = |section: Section| {

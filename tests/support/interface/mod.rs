@@ -18,7 +18,7 @@ use std::path::Path;
 use std::rc::Rc;
 use std::sync::atomic::Ordering;
 use std::sync::{Arc, Mutex};
-use whyslow::analysis::patterns::Mined;
+use whyslow::analysis::patterns::PatternAnalysis;
 use whyslow::base::ctx::Ctx;
 use whyslow::base::file::Existing;
 use whyslow::base::notice::Notices;
@@ -89,7 +89,7 @@ impl Backend for MadeUp {
         let mining = match &mut self.mining {
             Some(mining) => mining,
             none => {
-                let mined = Mined::new(self.operations.clone(), ctx)?;
+                let mined = PatternAnalysis::new(self.operations.clone(), ctx)?;
                 none.insert(Mining::of_patterns(mined, Notices::default()))
             }
         };
