@@ -48,48 +48,89 @@ macro_rules! notices {
 notices! {
     DiscardedEvents    Loss  Recorded "the tracer discarded {n} {event|events}";
     DiscardedPackets   Loss  Recorded "the tracer lost {n} {packet|packets}";
-    DamagedPacket      Fault Found    "{n} {packet is|packets are} damaged; what follows the damage in {it|each} was not read";
+    DamagedPacket      Fault Found
+        "{n} {packet is|packets are} damaged; what follows the damage in {it|each} was not read";
     DamagedStream      Fault Found    "{n} {stream|streams} could not be read";
     TraceUnreadable    Fault Found    "{n} {trace|traces} could not be read and {was|were} left out";
-    MetadataBehind     Fault Found    "{n} metadata {file has|files have} data after the last packet, which was ignored";
+    MetadataBehind     Fault Found
+        "{n} metadata {file has|files have} data after the last packet, which was ignored";
     FolderUnreadable   Fault Found    "{n} {folder|folders} could not be opened; {its|their} contents were left out";
-    DefinitionsUnreadable Fault Found "the definitions of {n} {rank or thread|ranks or threads} could not be read; the clock corrections in them are missing";
-    ForeignStream      Note  Found    "{n} {file is not a stream|files are not streams} of this trace and {was|were} ignored";
+    DefinitionsUnreadable Fault Found
+        "the definitions of {n} {rank or thread|ranks or threads} could not be read; the clock corrections in them are \
+         missing";
+    ForeignStream      Note  Found
+        "{n} {file is not a stream|files are not streams} of this trace and {was|were} ignored";
     ForeignUuid        Note  Found    "{n} {stream carries|streams carry} another UUID than {its|their} trace";
     IndexMissing       Note  Found    "{n} {stream has|streams have} no packet index; packets were found by scanning";
-    IndexStale         Note  Found    "{n} packet {index did not match its stream and was|indexes did not match their streams and were} rebuilt";
-    TimeBackwards      Note  Found    "{n} {event has an earlier time|events have an earlier time} than the event before {it|them} in the same stream";
+    IndexStale         Note  Found
+        "{n} packet {index did not match its stream and was|indexes did not match their streams and were} rebuilt";
+    TimeBackwards      Note  Found
+        "{n} {event has an earlier time|events have an earlier time} than the event before {it|them} in the same \
+         stream";
     Inconsistent       Note  Found    "{n} {event contradicts|events contradict} the state known before {it|them}";
-    SwitchesMissing    Loss  Found    "context switches are missing in {n} {place|places} although the tracer reported no loss; what ran in between is unknown";
-    ThreadsLeftOut     Loss  Found    "{n} {time|times} a CPU switched to a thread of which nothing was recorded (only some processes were tracked); what ran there next is unknown until its next event";
+    SwitchesMissing    Loss  Found
+        "context switches are missing in {n} {place|places} although the tracer reported no loss; what ran in between \
+         is unknown";
+    ThreadsLeftOut     Loss  Found
+        "{n} {time|times} a CPU switched to a thread of which nothing was recorded (only some processes were tracked); \
+         what ran there next is unknown until its next event";
     CpusMissing        Loss  Found    "{n} {CPU has|CPUs have} no stream in the recording; what ran there is unknown";
-    QueuedElsewhere    Note  Found    "{n} {time|times} a woken thread ran on a CPU other than its previous one and no migration was recorded; it is assumed to have queued where it ran";
-    UnknownScheduler   Loss  Found    "{n} {kind of event looks|kinds of events look} like scheduler events of an unknown tracer and {was|were} not read";
-    UserClockFitted    Note  Found    "{n} {clock of a user-space trace was|clocks of user-space traces were} aligned with the kernel trace of the same host, by where the events ran";
-    UserClockUnbound   Loss  Found    "{n} {clock of a user-space trace|clocks of user-space traces} could not be aligned with the kernel trace of the same host; times are used as recorded";
-    Copies             Note  Found    "{n} user-space {event was|events were} recorded by two sessions at once; each is analysed once";
-    UnattachedUser     Loss  Found    "{n} user-space {event belongs|events belong} to no thread known from the kernel trace";
+    QueuedElsewhere    Note  Found
+        "{n} {time|times} a woken thread ran on a CPU other than its previous one and no migration was recorded; it is \
+         assumed to have queued where it ran";
+    UnknownScheduler   Loss  Found
+        "{n} {kind of event looks|kinds of events look} like scheduler events of an unknown tracer and {was|were} not \
+         read";
+    UserClockFitted    Note  Found
+        "{n} {clock of a user-space trace was|clocks of user-space traces were} aligned with the kernel trace of the \
+         same host, by where the events ran";
+    UserClockUnbound   Loss  Found
+        "{n} {clock of a user-space trace|clocks of user-space traces} could not be aligned with the kernel trace of \
+         the same host; times are used as recorded";
+    Copies             Note  Found
+        "{n} user-space {event was|events were} recorded by two sessions at once; each is analysed once";
+    UnattachedUser     Loss  Found
+        "{n} user-space {event belongs|events belong} to no thread known from the kernel trace";
     Restarted          Note  Found    "{n} {execution|executions} began again before {it|they} ended";
     EndWithoutBegin    Note  Found    "{n} end {event has|events have} no begin event";
-    DelimitersLost     Loss  Found    "{n} {execution was|executions were} left out: an end event and the next begin event in {it|each} were not recorded";
-    Unfinished         Note  Found    "{n} {execution was|executions were} still running when the trace or {its|their} thread ended";
-    Uncovered          Loss  Found    "{n} {execution was|executions were} left out: {it ran|they ran} partly or wholly outside the time recorded on all CPUs";
+    DelimitersLost     Loss  Found
+        "{n} {execution was|executions were} left out: an end event and the next begin event in {it|each} were not \
+         recorded";
+    Unfinished         Note  Found
+        "{n} {execution was|executions were} still running when the trace or {its|their} thread ended";
+    Uncovered          Loss  Found
+        "{n} {execution was|executions were} left out: {it ran|they ran} partly or wholly outside the time recorded on \
+         all CPUs";
     UnresolvedWaits    Note  Found    "{n} {wait has|waits have} no known cause";
-    SymbolFileMissing  Note  Found    "{n} {executable was|executables were} not found; {its|their} functions have no names (pass --symbols DIR)";
-    StacksCutOff       Note  Found    "{n} user-space call {stack|stacks} could not be unwound to the outermost function: the recorded {copy is|copies are} too short, or unwind tables are missing (pass --symbols DIR)";
-    SymbolFileMismatch Loss  Found    "{n} {executable is not the one that was|executables are not the ones that were} traced (build ids differ, or sizes where no build id was recorded)";
-    SymbolFileUnproved Note  Found    "{n} {executable was|executables were} recorded without a build id, and size and time do not prove that the {file|files} found {is|are} the same; names from {it|them} are shown with a `?`";
-    UntiledPaths       Fault Found    "{n} critical {path does|paths do} not add up to {its execution|their executions}: this is a bug in whyslow";
+    SymbolFileMissing  Note  Found
+        "{n} {executable was|executables were} not found; {its|their} functions have no names (pass --symbols DIR)";
+    StacksCutOff       Note  Found
+        "{n} user-space call {stack|stacks} could not be unwound to the outermost function: the recorded {copy \
+         is|copies are} too short, or unwind tables are missing (pass --symbols DIR)";
+    SymbolFileMismatch Loss  Found
+        "{n} {executable is not the one that was|executables are not the ones that were} traced (build ids differ, or \
+         sizes where no build id was recorded)";
+    SymbolFileUnproved Note  Found
+        "{n} {executable was|executables were} recorded without a build id, and size and time do not prove that the \
+         {file|files} found {is|are} the same; names from {it|them} are shown with a `?`";
+    UntiledPaths       Fault Found
+        "{n} critical {path does|paths do} not add up to {its execution|their executions}: this is a bug in whyslow";
     FewExecutions      Note  Found    "figures rest on only {n} {execution|executions}";
     SchemaLenient      Note  Found    "{n} {irregularity|irregularities} in the metadata {was|were} tolerated";
     MappingLost        Fault Found    "{n} {file|files} shrank while being read";
     MemoryLimit        Loss  Found    "{n} {part was|parts were} left out to stay under the memory limit";
-    ClockSkew          Note  Found    "{n} {message arrives before it was|messages arrive before they were} sent, by the recorded clocks";
-    ClocksFitted       Note  Found    "the {clock|clocks} of {n} {host was|hosts were} aligned with the first host's, using the packets exchanged";
-    ClampedPackets     Note  Found    "{n} {packet still arrives before it was|packets still arrive before they were} sent after clock correction; the transit time is counted as zero";
+    ClockSkew          Note  Found
+        "{n} {message arrives before it was|messages arrive before they were} sent, by the recorded clocks";
+    ClocksFitted       Note  Found
+        "the {clock|clocks} of {n} {host was|hosts were} aligned with the first host's, using the packets exchanged";
+    ClampedPackets     Note  Found
+        "{n} {packet still arrives before it was|packets still arrive before they were} sent after clock correction; \
+         the transit time is counted as zero";
     UnmatchedMessages  Note  Found    "{n} {message has|messages have} no partner";
     NamesFolded        Note  Found    "{n} thread names that differ only in a number are shown as one";
-    GuestUnaligned     Note  Found    "{n} {recording mentions|recordings mention} virtual machines, whose own recordings are not aligned with {it|them}";
+    GuestUnaligned     Note  Found
+        "{n} {recording mentions|recordings mention} virtual machines, whose own recordings are not aligned with \
+         {it|them}";
     UnknownRecords     Note  Found    "{n} {record|records} of unknown type {was|were} skipped";
 }
 
