@@ -8,7 +8,7 @@ use super::text::{Form, LineLayout, Text, signed, time_of_day, unsigned};
 use crate::base::notice::Notices;
 use crate::base::time::Timestamp;
 use crate::input::record::{ClassId, StreamId};
-use crate::input::stream::{Packet, Position};
+use crate::input::stream::{CanonicalTime, Packet, Position};
 use crate::input::trace::{Plan, Reader, Trace};
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
@@ -80,7 +80,11 @@ impl<'a> Stream<'a> {
     /// The time of a clock value as it is shown. `None`: there is no clock; a key without a time: out of range.
     pub(super) fn time(&self, packet: usize, cycles: u64) -> Option<OrderKey> {
         match self.layout.form {
-            Form::Canonical => self.trace.canonical_time(self.id, packet, cycles).map(OrderKey),
+            Form::Canonical => match self.trace.canonical_time(self.id, packet, cycles) {
+                CanonicalTime::NoClock => None,
+                CanonicalTime::Overflow => Some(OrderKey(None)),
+                CanonicalTime::At(time) => Some(OrderKey(Some(time))),
+            },
             Form::Readable => self.trace.exact_time(self.id, packet, cycles).map(|time| OrderKey(Some(time))),
         }
     }

@@ -56,6 +56,17 @@ pub struct Stream {
     pub lost_packets: u64,
 }
 
+/// The time of a clock value as `dump --canonical` prints it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum CanonicalTime {
+    /// The stream class has no clock.
+    NoClock,
+    /// The value is past the ends of the time line.
+    Overflow,
+    /// Nanoseconds from the origin of the trace's own clock.
+    At(Timestamp),
+}
+
 /// Events that the tracer lost.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Loss {

@@ -5,7 +5,7 @@
 //! format.
 
 use super::record::{ClassId, Projection, Record, Scope, StreamId};
-use super::stream::{Class, Position, SeekResult, Stream};
+use super::stream::{CanonicalTime, Class, Position, SeekResult, Stream};
 use super::{OpenError, ctf, ftrace, perf, tracepoint};
 use crate::base::notice::Notices;
 use crate::base::time::{Shift, Timestamp};
@@ -218,9 +218,8 @@ impl Trace {
         }
     }
 
-    /// The time of a clock value in a packet as `dump --canonical` prints it. `None`: the stream class has no clock;
-    /// `Some(None)`: overflow.
-    pub fn canonical_time(&self, stream: StreamId, packet: usize, cycles: u64) -> Option<Option<i64>> {
+    /// The time of a clock value in a packet as `dump --canonical` prints it.
+    pub fn canonical_time(&self, stream: StreamId, packet: usize, cycles: u64) -> CanonicalTime {
         each!(Trace, self, t => t.canonical_time(stream, packet, cycles))
     }
 

@@ -1,7 +1,17 @@
 //! From the values of a clock to the common time line.
 
 use super::schema::Clock;
-use crate::base::time::{Shift, Timestamp, exact_ns};
+use crate::base::time::{Shift, Timestamp, canonical_ns, exact_ns};
+
+impl Clock {
+    /// A value as babeltrace2 converts it: offset and cycles apart, in double precision. `None`: overflow.
+    pub(super) fn canonical(&self, cycles: u64) -> Option<Timestamp> {
+        let seconds = i128::from(self.offset_seconds) * 1_000_000_000;
+        let offset = canonical_ns(self.offset_cycles, self.frequency)?;
+        let value = canonical_ns(cycles, self.frequency)?;
+        Timestamp::try_from(seconds + offset + value).ok()
+    }
+}
 
 /// The way from a clock's cycles to the common time line.
 #[derive(Clone, Copy, Debug)]
@@ -24,7 +34,7 @@ impl ClockTransform {
     #[inline]
     pub(super) fn ns(&self, cycles: u64) -> Timestamp {
         let cycles = self.base + i128::from(cycles);
-        let ends = if cycles < 0 { i64::MIN } else { i64::MAX };
+        let ends = if cycles < 0 { Timestamp::MIN } else { Timestamp::MAX };
         let own = exact_ns(cycles, self.frequency).unwrap_or(ends);
         self.shift.map_or(own, |shift| shift.apply(own))
     }

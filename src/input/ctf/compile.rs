@@ -10,7 +10,7 @@
 use super::emit::{Emitter, UNKNOWN_TARGET};
 use super::phase::{Phase, contiguous_integers, element_size};
 use super::schema::{
-    Bits, ByteOrders, Choice, Count, Field, Kind, Range as Values, Role, Schema, Slot, Source, StreamClass, Unit,
+    Bits, ByteOrders, Choice, Count, Field, Kind, Range as Values, Role, Schema, Slot, Source, StreamClass, TextUnit,
 };
 use super::steps::{BitOrder, Body, Case, ElementKind, FieldNode, FieldShape, NodeIx, Program, SlotIx, Step, Times};
 use super::want::{Want, WantedPath};
@@ -299,7 +299,7 @@ impl Compiler {
                 false => FieldShape::Array { element: Some((bits.show.format(), bits.signed)) },
             });
             let kind = match bits.character {
-                true => ElementKind::Text(Unit::Byte),
+                true => ElementKind::Text(TextUnit::Byte),
                 false => ElementKind::Words { big_endian: bits.big_endian },
             };
             return match uuid {

@@ -7,7 +7,7 @@
 //! may be no more than a constant in an event, whatever the data says.
 
 use super::real::Real;
-use super::schema::{Slot, Unit};
+use super::schema::{Slot, TextUnit};
 use super::steps::{BitOrder, ElementKind, NodeIx, Program, SlotIx, Step, Times};
 use crate::base::cursor::bits;
 use crate::input::record::IntegerArray;
@@ -378,12 +378,12 @@ impl<'a> Decoder<'a> {
     }
 
     /// Text up to and without its NUL unit.
-    fn text(&mut self, unit: Unit) -> Result<&'a [u8], DecodeError> {
+    fn text(&mut self, unit: TextUnit) -> Result<&'a [u8], DecodeError> {
         let place = |bits: u64| usize::try_from(bits / 8).unwrap_or(usize::MAX);
         let rest = self.data.get(place(self.at)..place(self.limit)).unwrap_or(&[]);
         let width = usize::from(unit.bytes());
         let end = match unit {
-            Unit::Byte => memchr::memchr(0, rest),
+            TextUnit::Byte => memchr::memchr(0, rest),
             _ => rest.chunks_exact(width).position(|u| u.iter().all(|b| *b == 0)).map(|n| n * width),
         };
         match end {

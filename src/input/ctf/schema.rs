@@ -79,9 +79,9 @@ pub(super) enum Kind {
         reversed: bool,
     },
     /// Text up to a NUL unit.
-    Text(Unit),
+    Text(TextUnit),
     /// Text of a length in bytes.
-    SizedText(Unit, Count),
+    SizedText(TextUnit, Count),
     /// Bytes without meaning. `uuid`: those that must equal the trace's.
     Blob {
         /// Bytes.
@@ -170,27 +170,31 @@ pub(super) type Range = (i128, i128);
 
 /// Size and order of the units of a text.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Unit {
+pub(super) enum TextUnit {
     /// UTF-8 or ASCII.
     Byte,
-    /// UTF-16; `true`: big-endian.
-    Two(bool),
-    /// UTF-32; `true`: big-endian.
-    Four(bool),
+    /// UTF-16, little-endian.
+    Utf16Le,
+    /// UTF-16, big-endian.
+    Utf16Be,
+    /// UTF-32, little-endian.
+    Utf32Le,
+    /// UTF-32, big-endian.
+    Utf32Be,
 }
 
-impl Unit {
+impl TextUnit {
     /// Most significant byte first.
     pub(super) fn big_endian(self) -> bool {
-        matches!(self, Unit::Two(true) | Unit::Four(true))
+        matches!(self, TextUnit::Utf16Be | TextUnit::Utf32Be)
     }
 
     /// Bytes of a unit.
     pub(super) fn bytes(self) -> u8 {
         match self {
-            Unit::Byte => 1,
-            Unit::Two(_) => 2,
-            Unit::Four(_) => 4,
+            TextUnit::Byte => 1,
+            TextUnit::Utf16Le | TextUnit::Utf16Be => 2,
+            TextUnit::Utf32Le | TextUnit::Utf32Be => 4,
         }
     }
 }

@@ -3,7 +3,7 @@
 //! Positions are in bits. Invariants: the steps of one class are contiguous; jumps lead forward; the body of a loop
 //! follows it directly. A step has at most 24 bytes, so indexes that may be missing leave one value for `None`.
 
-use super::schema::{Label, Show, Slot, Unit};
+use super::schema::{Label, Show, Slot, TextUnit};
 use crate::input::record::Scope;
 use std::num::{NonZeroU8, NonZeroU32};
 use std::ops::Range;
@@ -57,7 +57,7 @@ pub(super) enum Step {
     /// Forward by `lead`, then read an IEEE number.
     Real { lead: u32, node: NodeIx, size: u16, order: BitOrder },
     /// Read text up to a NUL unit.
-    Text { node: Option<NodeIx>, unit: Unit },
+    Text { node: Option<NodeIx>, unit: TextUnit },
     /// Read contiguous elements of whole bytes without decoding each.
     Run { node: NodeIx, times: Times, width: u8, elements: ElementKind },
     /// Check the trace's uuid.
@@ -107,7 +107,7 @@ pub(super) enum ElementKind {
         big_endian: bool,
     },
     /// Text.
-    Text(Unit),
+    Text(TextUnit),
     /// Bytes.
     Blob,
 }

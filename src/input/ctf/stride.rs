@@ -10,7 +10,7 @@
 //! its place.
 
 use super::compile::TimeStamps;
-use super::schema::{ByteOrders, Field, Kind, Range, Role, Slot, Source, StreamClass, Unit};
+use super::schema::{ByteOrders, Field, Kind, Range, Role, Slot, Source, StreamClass, TextUnit};
 use super::steps::{Body, Program, Step, Times};
 use crate::base::cursor::bits;
 use crate::input::record::ClassId;
@@ -287,7 +287,7 @@ impl Lengths {
             Step::Run { times: Times::Slot(slot), width, .. } => {
                 FieldSkip::Elements { from: self.find(slot)?, bits: u64::from(width) * 8 }
             }
-            Step::Text { unit: Unit::Byte, .. } => FieldSkip::Text,
+            Step::Text { unit: TextUnit::Byte, .. } => FieldSkip::Text,
             _ => return None,
         })
     }

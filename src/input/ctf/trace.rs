@@ -7,10 +7,10 @@ use super::packet::{PacketHeaderReader, PacketRange};
 use super::schema::{Clock, Count, Field, Kind, Schema, StreamClass};
 use crate::base::mapped::Mapped;
 use crate::base::notice::{Notice, Notices};
-use crate::base::time::{Timestamp, canonical_ns};
+use crate::base::time::Timestamp;
 use crate::input::error::LeftOut;
 use crate::input::record::{ClassId, Scope, StreamId};
-use crate::input::stream::{Class, Stream};
+use crate::input::stream::{CanonicalTime, Class, Stream};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
@@ -164,25 +164,22 @@ impl CtfTrace {
     }
 
     /// The time of a clock value in a packet as `dump --canonical` prints it: with the offset that the packet's own
-    /// metadata gives, in double precision. `None`: the stream class has no clock; `Some(None)`: overflow.
-    pub fn canonical_time(&self, stream: StreamId, packet: usize, cycles: u64) -> Option<Option<i64>> {
-        let (file, _) = self.packet(stream, packet)?;
-        let class = self.streams.get(stream.index())?.stream_class as usize;
-        let clock = &self.line(file.chunk, class)?.clock;
-        let ns = || {
-            let seconds = i128::from(clock.offset_seconds) * 1_000_000_000;
-            let offset = canonical_ns(clock.offset_cycles, clock.frequency)?;
-            let value = canonical_ns(cycles, clock.frequency)?;
-            i64::try_from(seconds + offset + value).ok()
-        };
-        Some(ns())
+    /// metadata gives, in double precision.
+    pub fn canonical_time(&self, stream: StreamId, packet: usize, cycles: u64) -> CanonicalTime {
+        let Some(clock) = self.clock(stream, packet) else { return CanonicalTime::NoClock };
+        clock.clock.canonical(cycles).map_or(CanonicalTime::Overflow, CanonicalTime::At)
     }
 
     /// The time of a clock value in a packet, on the common time line. `None`: the stream class has no clock.
     pub fn exact_time(&self, stream: StreamId, packet: usize, cycles: u64) -> Option<Timestamp> {
+        Some(self.clock(stream, packet)?.common.ns(cycles))
+    }
+
+    /// The clock of a packet, as the metadata of its chunk gives it.
+    fn clock(&self, stream: StreamId, packet: usize) -> Option<&ChunkClock> {
         let (file, _) = self.packet(stream, packet)?;
         let class = self.streams.get(stream.index())?.stream_class as usize;
-        Some(self.line(file.chunk, class)?.common.ns(cycles))
+        self.line(file.chunk, class)
     }
 
     /// The CPU that a packet names.

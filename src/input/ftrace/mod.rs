@@ -22,7 +22,7 @@ use crate::base::cursor::bits;
 use crate::base::mapped::Mapped;
 use crate::base::notice::{Notice, Notices};
 use crate::input::tracepoint::format::{Field, FieldType, Format};
-use pages::{PageRules, PageWalk};
+use pages::{PageLoss, PageRules, PageWalk};
 use sections::{Buffer, CpuData, Sections};
 use std::path::Path;
 use std::sync::OnceLock;
@@ -275,14 +275,14 @@ impl FtraceStorage {
             let to = (from + packet).min(there);
             for at in (from..to).step_by(pages.page) {
                 let page = self.pages().get(pages.at + at..pages.at + to).unwrap_or(&[]);
-                let Some((time, _, loss)) = self.ways.page(page) else { continue };
-                let time = self.ways.ns(time);
+                let Some(header) = self.ways.page(page) else { continue };
+                let time = self.ways.ns(header.time);
                 begin.get_or_insert(time);
-                if let Some(n) = loss {
+                if let Some(PageLoss { events }) = header.loss {
                     // The last record of the page before.
                     let before = previous.and_then(|page| self.last(stream, page)).unwrap_or(time);
-                    cpu_stream.losses.push(ClockLoss { from: before.min(time), to: time, events: n });
-                    reported = reported.saturating_add(n.unwrap_or(0));
+                    cpu_stream.losses.push(ClockLoss { from: before.min(time), to: time, events });
+                    reported = reported.saturating_add(events.unwrap_or(0));
                 }
                 previous = Some(at);
             }

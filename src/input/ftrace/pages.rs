@@ -54,14 +54,36 @@ impl PageRules {
         }
     }
 
-    /// Time stamp, end of the data, and the loss before a page: `Some(None)` where its size is not recorded.
-    pub fn page(&self, page: &[u8]) -> Option<(u64, usize, Option<Option<u64>>)> {
+    /// The header of a page; `None` where the page is cut off inside it.
+    pub fn page(&self, page: &[u8]) -> Option<PageHeader> {
         let word = |at: usize, size: usize| bits(page, at as u64 * 8, size as u32 * 8, self.big);
         let (time, commit) = (word(0, 8)?, word(8, self.long)?);
         let end = self.data + (commit & COMMIT) as usize;
-        let loss = (commit & MISSED != 0).then(|| (commit & COUNTED != 0).then(|| word(end, self.long)).flatten());
-        Some((time, end, loss))
+        let loss = match (commit & MISSED != 0, commit & COUNTED != 0) {
+            (false, _) => None,
+            (true, false) => Some(PageLoss { events: None }),
+            (true, true) => Some(PageLoss { events: word(end, self.long) }),
+        };
+        Some(PageHeader { time, end, loss })
     }
+}
+
+/// The header of a page.
+#[derive(Clone, Copy, Debug)]
+pub struct PageHeader {
+    /// Its time stamp, in ticks of the clock.
+    pub time: u64,
+    /// End of its data, in bytes from its beginning.
+    pub end: usize,
+    /// The events that were lost before it, if any were.
+    pub loss: Option<PageLoss>,
+}
+
+/// Events that were lost before a page.
+#[derive(Clone, Copy, Debug)]
+pub struct PageLoss {
+    /// Their number, where it is recorded.
+    pub events: Option<u64>,
 }
 
 /// See the module.
@@ -88,7 +110,7 @@ impl<'a> PageWalk<'a> {
     /// To the page that begins at a multiple of the page size.
     fn open(&mut self, start: usize) -> Result<(), &'static str> {
         let page = self.pages.get(start..).map(|rest| rest.get(..self.size).unwrap_or(rest)).unwrap_or(&[]);
-        let (time, end, _) = self.ways.page(page).ok_or("a page is cut off")?;
+        let PageHeader { time, end, .. } = self.ways.page(page).ok_or("a page is cut off")?;
         if end > page.len() {
             return Err("the data of a page pass its end");
         }

@@ -15,7 +15,7 @@ pub mod reader;
 pub mod threads;
 
 use super::record::{ClassId, IntegerArray, Projection, Scope, StreamId};
-use super::stream::{Class, Stream};
+use super::stream::{CanonicalTime, Class, Stream};
 use crate::base::notice::Notices;
 use crate::base::time::{Shift, Timestamp};
 pub use class::{ClassSchema, ContextField};
@@ -254,8 +254,9 @@ impl<S: Storage> TracepointTrace<S> {
     }
 
     /// The time of a clock value as `dump --canonical` prints it: on the recorder's own clock.
-    pub fn canonical_time(&self, _stream: StreamId, _packet: usize, clock: u64) -> Option<Option<i64>> {
-        Some(i64::try_from(self.clock.base + i128::from(clock)).ok())
+    pub fn canonical_time(&self, _stream: StreamId, _packet: usize, clock: u64) -> CanonicalTime {
+        let time = Timestamp::try_from(self.clock.base + i128::from(clock));
+        time.map_or(CanonicalTime::Overflow, CanonicalTime::At)
     }
 
     /// The time of a clock value on the common time line.

@@ -9,7 +9,7 @@ use crate::input::ctf::error::MetadataError;
 use crate::input::ctf::extent::{Extent, check_depth};
 use crate::input::ctf::real;
 use crate::input::ctf::schema::{
-    Bits, Choice, Count, Field, Kind, Label, Location, Member, Range, Role, Root, Show, Slot, Source, Unit,
+    Bits, Choice, Count, Field, Kind, Label, Location, Member, Range, Role, Root, Show, Slot, Source, TextUnit,
 };
 use foldhash::HashMap;
 use std::sync::Arc;
@@ -348,14 +348,14 @@ fn alignment(object: Object<'_, '_>, name: &str) -> Read<u64> {
     }
 }
 
-fn encoding(object: Object<'_, '_>) -> Read<Unit> {
-    let Some(node) = object.get("encoding") else { return Ok(Unit::Byte) };
+fn encoding(object: Object<'_, '_>) -> Read<TextUnit> {
+    let Some(node) = object.get("encoding") else { return Ok(TextUnit::Byte) };
     match node.text()? {
-        "utf-8" => Ok(Unit::Byte),
-        "utf-16le" => Ok(Unit::Two(false)),
-        "utf-16be" => Ok(Unit::Two(true)),
-        "utf-32le" => Ok(Unit::Four(false)),
-        "utf-32be" => Ok(Unit::Four(true)),
+        "utf-8" => Ok(TextUnit::Byte),
+        "utf-16le" => Ok(TextUnit::Utf16Le),
+        "utf-16be" => Ok(TextUnit::Utf16Be),
+        "utf-32le" => Ok(TextUnit::Utf32Le),
+        "utf-32be" => Ok(TextUnit::Utf32Be),
         _ => Err(MetadataError::at(node.at, "an encoding is utf-8, utf-16le, utf-16be, utf-32le or utf-32be")),
     }
 }

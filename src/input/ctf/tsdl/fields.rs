@@ -12,7 +12,7 @@ use super::token::names;
 use crate::input::ctf::error::MetadataError;
 use crate::input::ctf::extent::{check_depth, size};
 use crate::input::ctf::schema::{
-    Bits, Choice, Count, Field, Kind, Label as Named, Location, Member, Root, Show, Source, Unit,
+    Bits, Choice, Count, Field, Kind, Label as Named, Location, Member, Root, Show, Source, TextUnit,
 };
 use foldhash::{HashMap, HashMapExt, HashSet};
 use std::borrow::Cow;
@@ -111,7 +111,7 @@ impl<'t> Resolver<'t> {
                         _ => self.warnings.push(a.unknown("a string")),
                     }
                 }
-                Ok(Field { align: 8, kind: Kind::Text(Unit::Byte) })
+                Ok(Field { align: 8, kind: Kind::Text(TextUnit::Byte) })
             }
             Spec::Enum { name, container, labels } => {
                 let Some(labels) = labels else {
