@@ -4,7 +4,7 @@
 //! the text is no such quantity or is finer than that unit. [`exact`] writes the shortest text that reads back as the
 //! same number. All arithmetic is on integers, so a nanosecond survives at any distance from zero.
 
-use super::time::{Ns, Span};
+use super::time::{Ns, Span, Timestamp};
 use std::str::FromStr;
 use std::time::Duration;
 
@@ -102,14 +102,14 @@ pub fn duration(text: &str) -> Result<Duration, QuantityError> {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum TimePoint {
     /// Nanoseconds on the recording's time line.
-    Absolute(Ns),
+    Absolute(Timestamp),
     /// So long after the first event.
     SinceStart(Ns),
 }
 
 impl TimePoint {
     /// The time for a recording that starts at `start`.
-    pub fn after(self, start: Ns) -> Ns {
+    pub fn after(self, start: Timestamp) -> Timestamp {
         match self {
             TimePoint::Absolute(at) => at,
             TimePoint::SinceStart(offset) => start.saturating_add(offset),
@@ -141,7 +141,7 @@ pub struct TimeRange {
 
 impl TimeRange {
     /// The span for a recording that starts at `start`; `None` where it ends before it begins.
-    pub fn after(self, start: Ns) -> Option<Span> {
+    pub fn after(self, start: Timestamp) -> Option<Span> {
         let span = Span::new(self.from.after(start), self.to.after(start));
         if span.is_empty() { None } else { Some(span) }
     }

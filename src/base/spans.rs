@@ -10,7 +10,7 @@
 //! read but not given; as long as a node may hold something as good as the best segment, it is read. Ties are decided
 //! by start, end and position, so the order is total, and downwards is exactly upwards reversed.
 
-use crate::base::time::{Ns, Span};
+use crate::base::time::{Span, Timestamp};
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
 
@@ -49,8 +49,8 @@ const FANOUT: usize = 64;
 /// Bounds of the spans below a node.
 #[derive(Clone, Copy, Debug)]
 struct Extent {
-    starts: (Ns, Ns),
-    ends: (Ns, Ns),
+    starts: (Timestamp, Timestamp),
+    ends: (Timestamp, Timestamp),
     durations: (u64, u64),
 }
 
@@ -123,7 +123,7 @@ fn duration(segment: &StoredSpan) -> u64 {
 }
 
 /// Times as unsigned numbers in the same order.
-fn rank(time: Ns) -> u64 {
+fn rank(time: Timestamp) -> u64 {
     time as u64 ^ 1 << 63
 }
 
@@ -171,7 +171,7 @@ impl InOrder<'_> {
         Reverse(((directed(field), directed(start), directed(end), directed(at as u64)), at))
     }
 
-    fn meets(&self, start: Ns, end: Ns) -> bool {
+    fn meets(&self, start: Timestamp, end: Timestamp) -> bool {
         start < self.window.end && (end > self.window.start || start >= self.window.start)
     }
 
@@ -244,7 +244,7 @@ mod tests {
     }
 
     fn segments() -> impl Strategy<Value = Vec<StoredSpan>> {
-        let start = prop_oneof![20 => -300..300i64, 1 => Just(Ns::MIN), 1 => Just(Ns::MAX - 50)];
+        let start = prop_oneof![20 => -300..300i64, 1 => Just(Timestamp::MIN), 1 => Just(Timestamp::MAX - 50)];
         let length = prop_oneof![3 => 0..9i64, 1 => 0..500i64];
         let segment = (start, length, 0..50u32).prop_map(|(start, length, item)| StoredSpan {
             span: Span::new(start, start.saturating_add(length)),
@@ -258,7 +258,7 @@ mod tests {
         #[test]
         fn every_order_equals_sorting(all in segments(), from in -350..350i64, length in 0..700i64) {
             let store = SpanStore::new(all.clone());
-            for window in [Span::new(from, from + length), Span::new(Ns::MIN, Ns::MAX)] {
+            for window in [Span::new(from, from + length), Span::new(Timestamp::MIN, Timestamp::MAX)] {
                 for order in [SpanOrder::Start, SpanOrder::End, SpanOrder::Duration] {
                     for direction in [Direction::Up, Direction::Down] {
                         let found: Vec<_> = store.iter(order, direction, window).collect();

@@ -5,7 +5,7 @@
 //! in the order of the events, so that results do not depend on how a trace was cut.
 
 use super::stack::{RawStackId, StackOrigin};
-use crate::base::time::Timestamp;
+use crate::base::time::{Ns, Timestamp};
 
 crate::base::names::handle! {
     /// A text of a batch. [`TextId::NONE`] where there is none.
@@ -367,8 +367,8 @@ pub enum Kind {
     },
     /// A system call of this length ends here, in a recording without their entries and exits.
     Latency {
-        /// Nanoseconds.
-        ns: i64,
+        /// Its length.
+        ns: Ns,
     },
     /// A hardware counter as the event that follows found it.
     Counter {

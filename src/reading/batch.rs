@@ -5,7 +5,7 @@
 //! a stream that holds the smallest head is followed as long as it does.
 
 use crate::base::names::{NameId, Names};
-use crate::base::time::Ns;
+use crate::base::time::Timestamp;
 use crate::event::image::ImageChange;
 use crate::event::kind::{Event, ImageId, MarkId, PacketId, ProcessId, RequestId, TextId, ThreadContextId};
 use crate::event::stack::RawStacks;
@@ -269,7 +269,7 @@ impl Batch {
     /// smallest head by (time, tie class, rank); order inside a stream is never changed.
     pub fn merge(&mut self, streams: &[Vec<Event>]) {
         /// Smallest first in a heap that gives the greatest.
-        type Head = std::cmp::Reverse<(Ns, u8, usize)>;
+        type Head = std::cmp::Reverse<(Timestamp, u8, usize)>;
         let head = |rank: usize, at: usize| -> Option<Head> {
             let event = streams.get(rank)?.get(at)?;
             Some(std::cmp::Reverse((event.time, event.kind.tie_class(), rank)))
@@ -334,7 +334,7 @@ mod tests {
     use super::*;
     use crate::event::kind::{Context, Kind};
 
-    fn at(time: Ns, kind: Kind) -> Event {
+    fn at(time: Timestamp, kind: Kind) -> Event {
         Event { time, who: ThreadContextId::ABSENT, trace: 0, cpu: 0, kind }
     }
 

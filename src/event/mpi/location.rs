@@ -9,7 +9,7 @@ use super::regions::{Class, Symbols};
 use crate::base::ctx::Cancel;
 use crate::base::names::NameId;
 use crate::base::notice::Notice;
-use crate::base::time::{Ns, Span};
+use crate::base::time::{Ns, Span, Timestamp};
 use crate::event::call_path::CallSite;
 use crate::event::operation::{NO_PATH, Operation, OperationKind};
 use crate::input::otf2::{Archive, CreatedThread, Envelope, EventRecord, LocationId, LocationKind, TaskKey};
@@ -23,7 +23,7 @@ const POLLING: Ns = 100_000;
 /// A region that has begun.
 pub(super) struct Frame {
     pub(super) region: u32,
-    pub(super) start: Ns,
+    pub(super) start: Timestamp,
     pub(super) path: u32,
     /// The task that made the call.
     pub(super) task: Option<TaskKey>,
@@ -51,18 +51,18 @@ pub(super) fn read(archive: &Archive, symbols: &Symbols, id: LocationId, cancel:
         sending: HashMap::default(),
         transferring: HashMap::default(),
         contexts: Vec::new(),
-        since: Ns::MIN,
+        since: Timestamp::MIN,
         longest: (0, NO_PATH),
         forked: None,
         idle: None,
         queue: archive.definitions.locations.get(id.index()).is_some_and(|l| l.kind == LocationKind::Stream),
         parts: Vec::new(),
         task: None,
-        resumed: Ns::MIN,
+        resumed: Timestamp::MIN,
         joining: None,
         postings: Vec::new(),
     };
-    let mut last = Ns::MIN;
+    let mut last = Timestamp::MIN;
     while let Some(record) = reader.next() {
         // What was read of a cancelled run is thrown away whole.
         if location.run.records.is_multiple_of(PATIENCE) && cancel.is_cancelled() {
@@ -123,20 +123,20 @@ pub(super) struct LocationReader<'a> {
     /// Calling contexts that are open, outermost first.
     contexts: Vec<u32>,
     /// When the innermost region became that.
-    pub(super) since: Ns,
+    pub(super) since: Timestamp,
     /// Behind the last operation: the longest time so far in one path, and that path.
     pub(super) longest: (Ns, u32),
     /// When a parallel region was begun that has no team yet.
-    pub(super) forked: Option<Ns>,
+    pub(super) forked: Option<Timestamp>,
     /// Since when a thread of a team has had nothing to do.
-    pub(super) idle: Option<Ns>,
+    pub(super) idle: Option<Timestamp>,
     /// It is a queue of an accelerator: between two operations it has nothing to do.
     queue: bool,
     /// Positions of the parts that it is in, the innermost team last.
     pub(super) parts: Vec<u32>,
     /// The task that it is in, and since when.
     pub(super) task: Option<TaskKey>,
-    pub(super) resumed: Ns,
+    pub(super) resumed: Timestamp,
     /// The thread that a call waits for.
     pub(super) joining: Option<CreatedThread>,
     /// By receive: position of the record that posted it.
@@ -144,7 +144,7 @@ pub(super) struct LocationReader<'a> {
 }
 
 impl LocationReader<'_> {
-    fn step(&mut self, time: Ns, event: EventRecord, values: &[i64]) {
+    fn step(&mut self, time: Timestamp, event: EventRecord, values: &[i64]) {
         let record = self.run.records as u32;
         match event {
             EventRecord::Enter(region) => self.enter(region, time),
@@ -238,16 +238,16 @@ impl LocationReader<'_> {
     }
 
     /// The time until now was spent in the innermost region.
-    pub(super) fn spend(&mut self, time: Ns) {
+    pub(super) fn spend(&mut self, time: Timestamp) {
         let path = self.frames.last().map_or(NO_PATH, |f| f.path);
-        let length = if self.since == Ns::MIN { 0 } else { time - self.since };
+        let length = if self.since == Timestamp::MIN { 0 } else { time - self.since };
         if length > self.longest.0 {
             self.longest = (length, path);
         }
         self.since = time;
     }
 
-    fn enter(&mut self, region: u32, time: Ns) {
+    fn enter(&mut self, region: u32, time: Timestamp) {
         self.spend(time);
         let symbol = self.symbols.of(region);
         if self.queue && self.frames.is_empty() {
@@ -282,7 +282,7 @@ impl LocationReader<'_> {
 
     /// Expected: the innermost region. Tolerated: another open one (at the end EZTrace closes the outer first).
     /// A leave of a region that is not open says nothing about any operation.
-    fn leave_region(&mut self, region: u32, time: Ns) {
+    fn leave_region(&mut self, region: u32, time: Timestamp) {
         let Some(at) = self.frames.iter().rposition(|f| f.region == region && f.task == self.task) else {
             return self.leave_elsewhere(region, time);
         };
@@ -298,7 +298,7 @@ impl LocationReader<'_> {
     }
 
     /// The thread is in this calling context now, found by a sample or an instrumented call: what is above both stays.
-    fn be_in(&mut self, context: Option<u32>, time: Ns) {
+    fn be_in(&mut self, context: Option<u32>, time: Timestamp) {
         let definitions = &self.archive.definitions;
         let around = |c: &u32| definitions.calling_context(*c).and_then(|(_, around)| around);
         let mut now: Vec<u32> = std::iter::successors(context, around).take(DEEPEST).collect();
@@ -315,7 +315,7 @@ impl LocationReader<'_> {
     }
 
     /// `other`: the operation that posted it or that is left when it is done.
-    fn half(&self, time: Ns, envelope: Envelope, record: u32, other: u32) -> Half {
+    fn half(&self, time: Timestamp, envelope: Envelope, record: u32, other: u32) -> Half {
         let peer = self.archive.definitions.peer(envelope.communicator, envelope.peer);
         let bytes = u32::try_from(envelope.bytes).unwrap_or(u32::MAX);
         let other_location = peer.map_or(NOWHERE, |id| id.raw());
@@ -330,7 +330,7 @@ impl LocationReader<'_> {
         }
     }
 
-    fn leave(&mut self, frame: &Frame, end: Ns) {
+    fn leave(&mut self, frame: &Frame, end: Timestamp) {
         let symbol = self.symbols.of(frame.region);
         if symbol.class == Class::Flush {
             return self.flush(Span::new(frame.start, end));
@@ -381,7 +381,7 @@ impl LocationReader<'_> {
     }
 
     /// The time behind the last operation has an owner as well.
-    fn finish(&mut self, last: Ns) {
+    fn finish(&mut self, last: Timestamp) {
         self.spend(last);
         if let Some(before) = self.run.call_sites.last_mut() {
             before.after = self.longest.1;

@@ -8,7 +8,7 @@
 
 use super::NOWHERE;
 use super::recorded::{LocationRun, Part, Released, Tasks};
-use crate::base::time::Ns;
+use crate::base::time::Timestamp;
 use crate::event::operation::{CollectiveInstance, CollectiveKind, Message, OperationPlace};
 use crate::input::otf2::{Archive, CreatedThread, LocationKind, TaskKey};
 use crate::model::carrier::Carrier;
@@ -107,7 +107,7 @@ fn tasks(process: &impl Fn(u32) -> u32, locations: &[LocationRun], messages: &mu
         let made = location.tasks.created.iter();
         made_by.extend(made.map(|(task, by)| ((process(stream), *task), maker(stream, *by))));
     }
-    let mut done: HashMap<Maker, Vec<(Ns, OperationPlace)>> = HashMap::default();
+    let mut done: HashMap<Maker, Vec<(Timestamp, OperationPlace)>> = HashMap::default();
     for (stream, location) in all() {
         for (task, operation, time) in &location.tasks.completed {
             if let Some(by) = made_by.get(&(process(stream), *task)) {
@@ -135,7 +135,7 @@ fn tasks(process: &impl Fn(u32) -> u32, locations: &[LocationRun], messages: &mu
 
 /// Who waits for a thread to end waits for the last of what that did.
 fn joins(process: &impl Fn(u32) -> u32, locations: &[LocationRun], messages: &mut Vec<Message>) {
-    let mut ended: HashMap<(u32, CreatedThread), (OperationPlace, Ns)> = HashMap::default();
+    let mut ended: HashMap<(u32, CreatedThread), (OperationPlace, Timestamp)> = HashMap::default();
     for (stream, location) in (0_u32..).zip(locations) {
         if let Some((thread, operation, time)) = location.ended {
             ended.insert((process(stream), thread), (OperationPlace { stream, operation }, time));
@@ -157,7 +157,7 @@ fn joins(process: &impl Fn(u32) -> u32, locations: &[LocationRun], messages: &mu
 /// there earlier, it would have begun earlier.
 fn launches(archive: &Archive, locations: &[LocationRun], messages: &mut Vec<Message>) {
     let all = || (0_u32..).zip(archive.definitions.locations.iter().zip(locations));
-    let mut handed: HashMap<u32, Vec<(Ns, OperationPlace)>> = HashMap::default();
+    let mut handed: HashMap<u32, Vec<(Timestamp, OperationPlace)>> = HashMap::default();
     for (stream, (l, run)) in all() {
         let starts = run.launches.iter().filter_map(|at| {
             Some((run.operations.get(*at as usize)?.start, OperationPlace { stream, operation: *at }))
@@ -189,7 +189,7 @@ fn accelerators(archive: &Archive, locations: &[LocationRun], messages: &mut Vec
     for (stream, (l, run)) in all() {
         for at in &run.synchronised {
             let Some(wait) = run.operations.get(*at as usize) else { continue };
-            let ended = |queue: &(u32, u32, &LocationRun)| -> Option<(Ns, OperationPlace)> {
+            let ended = |queue: &(u32, u32, &LocationRun)| -> Option<(Timestamp, OperationPlace)> {
                 let done = queue.2.operations.partition_point(|o| o.end <= wait.end).checked_sub(1)?;
                 let last = queue.2.operations.get(done).filter(|o| o.end > wait.start)?;
                 Some((last.end, OperationPlace { stream: queue.0, operation: done as u32 }))

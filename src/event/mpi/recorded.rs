@@ -2,7 +2,7 @@
 //! locks.
 
 use crate::base::notice::Notices;
-use crate::base::time::{Ns, Span};
+use crate::base::time::{Span, Timestamp};
 use crate::event::call_path::CallSite;
 use crate::event::operation::{CallPaths, Operation};
 use crate::input::otf2::{CreatedThread, LocalClock, LocationId, ParameterValue, TaskKey};
@@ -16,7 +16,7 @@ pub(in crate::event) const NOWHERE: u32 = u32::MAX;
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Half {
     /// When, on the location's own clock (with the archive's own corrections, as all OTF2 tools show it).
-    pub time: Ns,
+    pub time: Timestamp,
     /// The other location; all ones where the peer could not be resolved (none, or no definition).
     pub(in crate::event) other_location: u32,
     /// Tag.
@@ -53,9 +53,9 @@ pub(super) struct Part {
     /// The team.
     pub(super) group: usize,
     /// Begin.
-    pub(super) time: Ns,
+    pub(super) time: Timestamp,
     /// Of the thread that has the team do it: when it forked, and the position of its next operation.
-    pub(super) fork: Option<(Ns, u32)>,
+    pub(super) fork: Option<(Timestamp, u32)>,
     /// Of the others: position of the operation that represents their idle time before.
     pub(super) idle: u32,
 }
@@ -89,7 +89,7 @@ pub(super) struct WindowLock {
     pub(super) window: u32,
     pub(super) remote: u32,
     pub(super) operation: u32,
-    pub(super) time: Ns,
+    pub(super) time: Timestamp,
 }
 
 /// Values of a metric by operation.
@@ -108,7 +108,7 @@ pub(super) struct Tasks {
     /// Tasks that were made here, and by which; `None`: by what the thread does as part of its team.
     pub(super) created: Vec<(TaskKey, Option<TaskKey>)>,
     /// Tasks that were done here: the last of their operations, and when.
-    pub(super) completed: Vec<(TaskKey, u32, Ns)>,
+    pub(super) completed: Vec<(TaskKey, u32, Timestamp)>,
     /// Operations that wait for the tasks that one has made.
     pub(super) waits: Vec<(u32, Option<TaskKey>)>,
 }
@@ -121,7 +121,7 @@ pub(super) struct Acquired {
     /// The operation that waited for it.
     pub(super) operation: u32,
     /// When it was there.
-    pub(super) time: Ns,
+    pub(super) time: Timestamp,
 }
 
 /// A lock given back.
@@ -131,7 +131,7 @@ pub(super) struct Released {
     pub(super) order: u32,
     /// The operation that ends or begins then.
     pub(super) operation: u32,
-    pub(super) time: Ns,
+    pub(super) time: Timestamp,
 }
 
 /// What one location recorded.
@@ -169,7 +169,7 @@ pub struct LocationRun {
     /// Operations that wait for a thread to end.
     pub(super) joins: Vec<(u32, CreatedThread)>,
     /// It ended, behind this operation.
-    pub(super) ended: Option<(CreatedThread, u32, Ns)>,
+    pub(super) ended: Option<(CreatedThread, u32, Timestamp)>,
     /// Operations that stand for the time in which a queue of an accelerator had nothing to do.
     pub(super) idle: Vec<u32>,
     /// Operations that hand work to an accelerator.

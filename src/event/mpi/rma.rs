@@ -6,7 +6,7 @@
 //! gave it back. Fences are collectives. Cost: linear, and a search per lock.
 
 use super::recorded::{LocationRun, SyncKind, WindowLock};
-use crate::base::time::Ns;
+use crate::base::time::Timestamp;
 use crate::event::operation::{Message, OperationPlace};
 use crate::input::otf2::{Archive, LocationId};
 use crate::model::carrier::Carrier;
@@ -46,10 +46,10 @@ fn access(archive: &Archive, locations: &[LocationRun], messages: &mut Vec<Messa
         SyncKind::Complete => completes.entry(pair).or_default().push(place),
         _ => {}
     });
-    let start = |place: OperationPlace| -> Option<Ns> {
+    let start = |place: OperationPlace| -> Option<Timestamp> {
         Some(locations.get(place.stream as usize)?.operations.get(place.operation as usize)?.start)
     };
-    let end = |place: OperationPlace| -> Option<Ns> {
+    let end = |place: OperationPlace| -> Option<Timestamp> {
         Some(locations.get(place.stream as usize)?.operations.get(place.operation as usize)?.end)
     };
     let mut how_many: HashMap<(Pair, bool), usize> = HashMap::default();
@@ -71,7 +71,7 @@ fn access(archive: &Archive, locations: &[LocationRun], messages: &mut Vec<Messa
 
 fn locks(locations: &[LocationRun], messages: &mut Vec<Message>) {
     // By window and the rank whose memory it is: when which rank gave it back.
-    let mut released: HashMap<(u32, u32), Vec<(Ns, OperationPlace)>> = HashMap::default();
+    let mut released: HashMap<(u32, u32), Vec<(Timestamp, OperationPlace)>> = HashMap::default();
     for (stream, location) in (0_u32..).zip(locations) {
         for lock in location.window_locks.iter().filter(|l| l.release) {
             let place = OperationPlace { stream, operation: lock.operation };

@@ -9,14 +9,14 @@ use super::location::{Frame, LocationReader};
 use super::recorded::{Acquired, NOWHERE, Part};
 use super::regions::Class;
 use crate::base::notice::Notice;
-use crate::base::time::{Ns, Span};
+use crate::base::time::{Span, Timestamp};
 use crate::event::operation::{NO_PATH, OperationKind};
 use crate::input::otf2::TaskKey;
 
 impl LocationReader<'_> {
     /// The thread is part of a team from here on. One whose region encloses nothing yet is a worker of that team, and
     /// had nothing to do since it was last part of one.
-    pub(super) fn begin_part(&mut self, team: u32, time: Ns) {
+    pub(super) fn begin_part(&mut self, team: u32, time: Timestamp) {
         let Some((group, _)) = self.archive.definitions.members(team) else { return };
         let mut idle = NOWHERE;
         if self.frames.is_empty() && self.forked.is_none() {
@@ -30,7 +30,7 @@ impl LocationReader<'_> {
     }
 
     /// It is part of the team around that again, if there is one.
-    pub(super) fn end_part(&mut self, time: Ns) {
+    pub(super) fn end_part(&mut self, time: Timestamp) {
         self.parts.pop();
         if self.frames.is_empty() {
             self.idle = Some(time);
@@ -44,7 +44,7 @@ impl LocationReader<'_> {
     }
 
     /// A queue has had nothing to do since its last operation.
-    pub(super) fn idle_queue(&mut self, time: Ns) {
+    pub(super) fn idle_queue(&mut self, time: Timestamp) {
         let Some(since) = self.run.operations.last().map(|o| o.end) else { return };
         if time > since {
             self.run.idle.push(self.run.operations.len() as u32);
@@ -53,7 +53,7 @@ impl LocationReader<'_> {
     }
 
     /// The wait for a lock ends here: a call that takes it is left soon after; a critical region goes on.
-    pub(super) fn acquire(&mut self, lock: u32, order: u32, time: Ns) {
+    pub(super) fn acquire(&mut self, lock: u32, order: u32, time: Timestamp) {
         let Some(frame) = self.frames.last_mut().filter(|f| !f.encloses) else { return };
         let (start, path) = (frame.start, frame.path);
         let symbol = self.symbols.of(frame.region);
@@ -85,14 +85,14 @@ impl LocationReader<'_> {
     }
 
     /// The thread goes on with another task, or with what it does as part of its team.
-    pub(super) fn switch(&mut self, to: TaskKey, time: Ns) {
+    pub(super) fn switch(&mut self, to: TaskKey, time: Timestamp) {
         self.split(time);
         self.task = Some(to).filter(|task| task.number != 0);
         self.resumed = time;
     }
 
     /// What the innermost call did until now is an operation; what it does later is another.
-    fn split(&mut self, time: Ns) {
+    fn split(&mut self, time: Timestamp) {
         let open = self.frames.last_mut().filter(|f| f.task == self.task && !f.encloses);
         let Some((region, start, path)) = open.map(|f| {
             f.encloses = true;
@@ -124,7 +124,7 @@ impl LocationReader<'_> {
     }
 
     /// The task is done; the thread takes up what it did before.
-    pub(super) fn complete(&mut self, task: TaskKey, time: Ns) {
+    pub(super) fn complete(&mut self, task: TaskKey, time: Timestamp) {
         self.spend(time);
         let operation = self.last_operation();
         self.run.tasks.completed.push((task, operation, time));
@@ -145,12 +145,12 @@ impl LocationReader<'_> {
     }
 
     /// The end of a region that did not begin here: of a task that another thread began.
-    pub(super) fn leave_elsewhere(&mut self, region: u32, time: Ns) {
+    pub(super) fn leave_elsewhere(&mut self, region: u32, time: Timestamp) {
         let Some(task) = self.task else {
             return self.run.notices.add(Notice::EndWithoutBegin, 1, String::new);
         };
         let symbol = self.symbols.of(region);
-        let ended = self.run.operations.last().map_or(Ns::MIN, |o| o.end);
+        let ended = self.run.operations.last().map_or(Timestamp::MIN, |o| o.end);
         let start = self.resumed.max(ended).min(time);
         let around = self.frames.iter().rfind(|f| f.task == Some(task)).or(self.frames.last());
         let path = self.run.paths.child(around.map_or(NO_PATH, |f| f.path), symbol.name);

@@ -2,7 +2,7 @@
 
 use super::location::LocationReader;
 use super::recorded::{Attendance, MetricRun, NOWHERE, Sync, SyncKind, WindowLock};
-use crate::base::time::Ns;
+use crate::base::time::Timestamp;
 use crate::input::otf2::{MetricMode, RmaLock};
 
 impl LocationReader<'_> {
@@ -32,7 +32,7 @@ impl LocationReader<'_> {
     }
 
     /// A lock of a rank's part of a window.
-    pub(super) fn lock_window(&mut self, what: RmaLock, window: u32, remote: u32, time: Ns) {
+    pub(super) fn lock_window(&mut self, what: RmaLock, window: u32, remote: u32, time: Timestamp) {
         let operation = self.operation();
         if what != RmaLock::Request && operation != NOWHERE {
             let release = what == RmaLock::Release;
