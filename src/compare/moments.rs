@@ -9,6 +9,7 @@
 //! more than `MOST`, equal neighbours become one, and the result names the depth. Cost: MOST² steps and a byte each.
 
 use super::CompareError;
+use crate::base::time::Ns;
 use crate::model::Model;
 use crate::model::context::ContextId;
 use crate::model::execution::ExecutionId;
@@ -20,9 +21,9 @@ const MOST: usize = 2000;
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct ExecutionPart {
     /// Begin, since the begin of the execution.
-    pub start_ns: i64,
+    pub start_ns: Ns,
     /// Length.
-    pub ns: i64,
+    pub ns: Ns,
 }
 
 /// A moment of one execution or of both.
@@ -38,7 +39,7 @@ pub struct Moment {
 
 impl Moment {
     /// Length in the first execution minus length in the second.
-    pub fn delta_ns(&self) -> i64 {
+    pub fn delta_ns(&self) -> Ns {
         let ns = |p: Option<ExecutionPart>| p.map_or(0, |p| p.ns);
         ns(self.a) - ns(self.b)
     }

@@ -2,6 +2,7 @@
 
 use crate::base::ctx::Ctx;
 use crate::base::statistics::Random;
+use crate::base::time::Timestamp;
 use crate::model::context::ContextId;
 use crate::model::metric::{Column, Metric};
 use crate::model::{Model, TraceId, TraceInfo};
@@ -16,7 +17,7 @@ pub struct ModelBuilder {
     pub model: Model,
     pub random: Random,
     types: Vec<i64>,
-    at: i64,
+    at: Timestamp,
 }
 
 const MS: u64 = 1_000_000;

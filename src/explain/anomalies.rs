@@ -10,7 +10,7 @@ use crate::analysis::patterns::blame::ResponsibleEvent;
 use crate::analysis::patterns::table::{PatternId, PatternShape, PatternTable};
 use crate::analysis::patterns::{Lateness, PatternAnalysis, Treatment};
 use crate::base::ctx::{Cancelled, Ctx};
-use crate::base::time::{Ns, Span, Timestamp};
+use crate::base::time::{Span, Timestamp};
 use crate::event::operation::{OperationPlace, Operations, Sequence};
 use crate::explain::idle::IdleWaits;
 use crate::explain::routes;
@@ -80,7 +80,7 @@ pub(super) fn find(
         q: settings.q,
         s: settings.s,
         limit: settings.limit,
-        origin: origin(mined).min(executions.map_or(Ns::MAX, |m| m.origin)),
+        origin: origin(mined).min(executions.map_or(Timestamp::MAX, |m| m.origin)),
         summary,
         streams: streams(mined, served),
         patterns,
@@ -157,7 +157,7 @@ fn streams(mined: &PatternAnalysis, served: Option<&MinedExecutions>) -> Vec<Str
 
 fn origin(mined: &PatternAnalysis) -> Timestamp {
     let first = |(sequence, clock): (&Sequence, &StreamClock)| Some(clock.common(sequence.operations.first()?.start));
-    mined.operations.sequences.iter().zip(&mined.clocks).filter_map(first).min().unwrap_or(0)
+    mined.operations.sequences.iter().zip(&mined.clocks).filter_map(first).min().unwrap_or_default()
 }
 
 fn pattern(table: &PatternTable, operations: &Operations, lateness: &Lateness, id: PatternId) -> Pattern {

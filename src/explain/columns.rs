@@ -25,18 +25,6 @@ pub struct MetricColumns {
     counters: Vec<Column>,
 }
 
-/// Kinds with a metric of their own; all others are `blocked.other`.
-const KINDS: [WaitKind; 8] = [
-    WaitKind::Cpu,
-    WaitKind::Preempted,
-    WaitKind::Interrupted,
-    WaitKind::Disk,
-    WaitKind::Network,
-    WaitKind::Timer,
-    WaitKind::Thread,
-    WaitKind::UnknownState,
-];
-
 /// What a new execution's columns need besides its counts.
 #[derive(Clone, Copy, Debug)]
 pub struct NewExecution<'a> {
@@ -62,7 +50,8 @@ impl MetricColumns {
             Metric::Interleaved,
             Metric::Trace,
         ];
-        let metrics = [Metric::Duration, Metric::Start].into_iter().chain(KINDS.map(Metric::Time)).chain(other);
+        let times = WaitKind::ALL.into_iter().filter(|kind| kind.has_metric()).map(Metric::Time);
+        let metrics = [Metric::Duration, Metric::Start].into_iter().chain(times).chain(other);
         let fixed = metrics.map(|metric| Column { metric, values: Vec::new() }).collect();
         let counter = |c: &Counter| {
             let name = recording.names.get(c.name);
@@ -82,13 +71,13 @@ impl MetricColumns {
         new: NewExecution<'_>,
     ) {
         let NewExecution { spent, kind, trace } = new;
-        let of = |s: WaitKind| WaitKind::ALL.iter().zip(spent).find(|(k, _)| **k == s).map_or(0, |(_, ns)| *ns as i64);
-        let other = WaitKind::ALL.into_iter().filter(|s| !KINDS.contains(s)).map(of).sum();
+        let time = |kind: WaitKind| spent.get(kind as usize).map_or(0, |ns| *ns as i64);
+        let other = WaitKind::ALL.into_iter().filter(|kind| !kind.has_metric()).map(time).sum();
         for column in &mut self.fixed {
             column.values.push(match &column.metric {
                 Metric::Duration => execution.span.len(),
                 Metric::Start => execution.span.start.saturating_sub(self.origin),
-                Metric::Time(s) => of(*s),
+                Metric::Time(kind) => time(*kind),
                 Metric::Other => other,
                 Metric::Syscalls => counts.syscalls.unwrap_or(ABSENT),
                 Metric::PageFaults => counts.page_faults.unwrap_or(ABSENT),

@@ -75,11 +75,11 @@ pub fn iterations(
     turns.sort_by_key(|(span, stream, _, _)| (span.start, span.end, *stream));
     let whole = |(stream, sequence): (u32, &Sequence)| {
         let (first, last) = (sequence.operations.first()?, sequence.operations.last()?);
-        Some((triggers.span(stream, first).start, triggers.span(stream, last).end))
+        Some(Span::new(triggers.span(stream, first).start, triggers.span(stream, last).end))
     };
-    let bounds: Vec<(Ns, Ns)> = (0..).zip(&mined.operations.sequences).filter_map(whole).collect();
-    model.origin = bounds.iter().map(|b| b.0).min().unwrap_or(0);
-    let end = bounds.iter().map(|b| b.1).max().unwrap_or(model.origin);
+    let bounds: Vec<Span> = (0..).zip(&mined.operations.sequences).filter_map(whole).collect();
+    model.origin = bounds.iter().map(|b| b.start).min().unwrap_or_default();
+    let end = bounds.iter().map(|b| b.end).max().unwrap_or(model.origin);
     model.traces.push(TraceInfo { label: label.to_owned(), span: Span::new(model.origin, end) });
     model.tasks = Arc::new(tasks);
     model.task = task;
@@ -278,7 +278,7 @@ impl<'a> IterationContexts<'a> {
     fn wait(
         &mut self,
         place: OperationPlace,
-        left: Ns,
+        left: Timestamp,
         span: Span,
         call: ContextId,
         far: usize,
@@ -347,7 +347,7 @@ impl Columns {
         &mut self,
         contexts: &Contexts,
         own: &[(ContextId, u64)],
-        start: Timestamp,
+        since_origin: Ns,
         length: Ns,
         fields: [Option<i64>; 2],
     ) {
@@ -371,7 +371,7 @@ impl Columns {
             }
         }
         self.duration.push(length);
-        self.start.push(start);
+        self.start.push(since_origin);
         self.spent.iter_mut().zip(spent).for_each(|(column, ns)| column.push(ns));
         self.threads.push(1 + ranks.len() as i64);
         let [rank, turn] = fields.map(|f| f.unwrap_or(ABSENT));

@@ -6,7 +6,7 @@
 
 use crate::analysis::patterns::triggers::Triggers;
 use crate::base::names::NameId;
-use crate::base::time::Span;
+use crate::base::time::{Span, Timestamp};
 use crate::event::operation::{Operation, Operations};
 use crate::model::metric::{ABSENT, Column, Metric};
 use std::collections::BTreeMap;
@@ -37,7 +37,7 @@ impl Measured {
         span: Span,
     ) -> Option<String> {
         let sequence = operations.sequences.get(stream as usize)?;
-        let begun = |time: i64| {
+        let begun = |time: Timestamp| {
             let before = |o: &Operation| triggers.span(stream, o).start < time;
             sequence.operations.partition_point(before)
         };

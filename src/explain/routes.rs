@@ -200,7 +200,7 @@ pub(super) fn add(detours: Vec<RouteDelay>, anomalies: &mut Vec<Anomaly>, paths:
     }
     let shown = KnownSteps::new(anomalies, paths);
     // By execution, or by stream and beginning: the anomaly.
-    let mut known: BTreeMap<(Option<u32>, u32, Ns), u32> = BTreeMap::new();
+    let mut known: BTreeMap<(Option<u32>, u32, Timestamp), u32> = BTreeMap::new();
     for (at, anomaly) in (0_u32..).zip(&*anomalies).filter(|(_, a)| a.execution.is_some()) {
         known.insert((anomaly.execution, 0, 0), at);
     }

@@ -6,7 +6,7 @@
 use crate::analysis::mpi::profile::Streams;
 use crate::analysis::mpi::strip::{self, Strip};
 use crate::analysis::patterns::PatternAnalysis;
-use crate::base::time::Span;
+use crate::base::time::{Ns, Span};
 use crate::event::operation::Operations;
 use crate::model::propagation::PropagationPath;
 use crate::model::timeline::RankRow;
@@ -20,7 +20,7 @@ const AROUND: usize = 12;
 const SOURCES: u32 = 10;
 
 /// Of the source's length before it begins and after its last victim.
-const MARGIN: i64 = 2;
+const MARGIN: Ns = 2;
 
 /// The strip of a whole run.
 pub fn whole(strip: &Strip, operations: &Operations) -> RankTimeline {

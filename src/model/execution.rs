@@ -169,7 +169,7 @@ impl Executions {
     }
 
     /// Those that ran at `instant`, the longest first; the others are not looked at one by one.
-    pub fn at(&self, instant: Ns) -> impl Iterator<Item = ExecutionId> {
+    pub fn at(&self, instant: Timestamp) -> impl Iterator<Item = ExecutionId> {
         let spans = || self.start.iter().zip(&self.end).map(|(start, end)| Span::new(*start, *end));
         let segment = |(span, item): (Span, u32)| StoredSpan { span, item };
         let segments = self.segments.get_or_init(|| SpanStore::new(spans().zip(0..).map(segment).collect()));

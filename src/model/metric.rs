@@ -87,9 +87,7 @@ impl Metric {
     /// Those that every recording may have.
     pub fn known() -> Vec<Metric> {
         let mut all = vec![Metric::Duration, Metric::Start];
-        let named =
-            |s: &WaitKind| !matches!(s, WaitKind::Device | WaitKind::Ipi | WaitKind::User | WaitKind::UnknownWait);
-        all.extend(WaitKind::ALL.into_iter().filter(named).map(Metric::Time));
+        all.extend(WaitKind::ALL.into_iter().filter(|kind| kind.has_metric()).map(Metric::Time));
         all.extend([Metric::Other, Metric::Syscalls, Metric::PageFaults, Metric::BytesRead, Metric::BytesWritten]);
         all.extend([Metric::Threads, Metric::Paused, Metric::Interleaved, Metric::Trace, Metric::Type]);
         all

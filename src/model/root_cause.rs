@@ -89,7 +89,7 @@ pub struct RootCause {
 impl RootCause {
     /// The time from its first occurrence to its last.
     pub fn span(&self) -> Span {
-        let start = self.occurrences.iter().map(|o| o.span.start).min().unwrap_or(0);
+        let start = self.occurrences.iter().map(|o| o.span.start).min().unwrap_or_default();
         let end = self.occurrences.iter().map(|o| o.span.end).max().unwrap_or(start);
         Span::new(start, end)
     }

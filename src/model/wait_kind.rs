@@ -46,6 +46,11 @@ impl WaitKind {
         WaitKind::UnknownState,
     ];
 
+    /// True if it has a metric of its own; the time of the others is the metric `blocked.other`.
+    pub fn has_metric(self) -> bool {
+        !matches!(self, WaitKind::Device | WaitKind::Ipi | WaitKind::User | WaitKind::UnknownWait)
+    }
+
     /// The name in JSON and filters.
     pub fn name(self) -> &'static str {
         match self {

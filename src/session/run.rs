@@ -60,7 +60,7 @@ impl MpiRuns {
         if self.others.is_empty() {
             return Ok(());
         }
-        anyhow::bail!("{}: `whyslow {question}` is pass of one archive at a time", self.title())
+        anyhow::bail!("{}: `whyslow {question}` is asked of one archive at a time", self.title())
     }
 
     /// Error if no event file of the archive holds a usable call.

@@ -7,6 +7,7 @@ use super::anomalies::{ClockJson, clocks};
 use super::info::{self, Measured, TaskFacts};
 use crate::base::clean;
 use crate::base::notice::Notices;
+use crate::base::time::Timestamp;
 use crate::model::anomalies::Anomalies;
 use crate::model::facts::{ArchiveFacts, TaskDurations};
 use serde::Serialize;
@@ -37,8 +38,8 @@ pub struct ArchiveDocument {
 struct TraceFacts {
     path: String,
     format: String,
-    begin_ns: Option<i64>,
-    end_ns: Option<i64>,
+    begin_ns: Option<Timestamp>,
+    end_ns: Option<Timestamp>,
     streams: usize,
     packets: Option<u64>,
     host: Option<String>,

@@ -3,7 +3,7 @@
 
 use crate::base::notice::Notices;
 use crate::base::statistics::nearest_rank;
-use crate::base::time::{Ns, Shift};
+use crate::base::time::{Ns, Shift, Timestamp};
 use crate::base::{clean, figure};
 use crate::model::clock::HostClock;
 use crate::model::facts::{self, TraceFacts};
@@ -45,8 +45,8 @@ struct QuestionJson {
 struct TraceJson {
     path: String,
     format: String,
-    begin_ns: Option<i64>,
-    end_ns: Option<i64>,
+    begin_ns: Option<Timestamp>,
+    end_ns: Option<Timestamp>,
     streams: u64,
     packets: u64,
     host: Option<String>,
@@ -59,16 +59,16 @@ struct TraceJson {
 struct ClockFacts {
     host: Option<String>,
     traces: Vec<String>,
-    offset_ns: i64,
+    offset_ns: Ns,
     drift_ppb: f64,
-    error_ns: Option<i64>,
+    error_ns: Option<Ns>,
     packets: u64,
 }
 
 #[derive(Clone, Copy, Debug, Serialize)]
 struct Events {
-    begin_ns: i64,
-    end_ns: i64,
+    begin_ns: Timestamp,
+    end_ns: Timestamp,
 }
 
 #[derive(Clone, Debug, Default, Serialize)]

@@ -2,6 +2,7 @@
 
 use crate::base::clean;
 use crate::base::notice::Notices;
+use crate::base::time::Timestamp;
 use crate::model::history::{HistoryRow, HistoryValue};
 use serde::Serialize;
 use std::fmt::Write;
@@ -19,8 +20,8 @@ pub struct Answer {
 struct Interval {
     /// Which of the attributes that a pattern means.
     attribute: String,
-    start_ns: i64,
-    end_ns: i64,
+    start_ns: Timestamp,
+    end_ns: Timestamp,
     /// `null`: unknown.
     value: Option<Word>,
 }
@@ -53,7 +54,7 @@ impl Answer {
     }
 
     /// For people: seconds since the first event, length, value.
-    pub fn text(&self, origin_ns: i64) -> String {
+    pub fn text(&self, origin: Timestamp) -> String {
         let mut out = String::new();
         let mut last = "";
         for interval in &self.intervals {
@@ -61,7 +62,7 @@ impl Answer {
                 let _ = writeln!(out, "{}", interval.attribute);
                 last = &interval.attribute;
             }
-            let start = interval.start_ns.saturating_sub(origin_ns) as f64 / 1e9;
+            let start = interval.start_ns.saturating_sub(origin) as f64 / 1e9;
             let length = interval.end_ns.saturating_sub(interval.start_ns) as f64 / 1e6;
             let value = match &interval.value {
                 None => "unknown".to_owned(),

@@ -3,7 +3,7 @@
 //! In: a [`RankTimeline`] strip. Out: lines of a given width; each cell is a shade from ` ` (nothing) to `#` (all of
 //! its time).
 
-use crate::base::time::Ns;
+use crate::base::time::Timestamp;
 use crate::base::{clean, figure};
 use crate::model::timeline::{RankRow, RankTimeline};
 use serde::Serialize;
@@ -15,8 +15,8 @@ const SHADES: [char; 6] = [' ', '.', ':', '+', '*', '#'];
 /// A strip in JSON: shares of each cell in per cent.
 #[derive(Clone, Debug, Serialize)]
 pub struct StripJson {
-    begin_ns: Ns,
-    end_ns: Ns,
+    begin_ns: Timestamp,
+    end_ns: Timestamp,
     rows: Vec<RowJson>,
 }
 

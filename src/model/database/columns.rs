@@ -24,9 +24,8 @@ fn follows(model: &Model, by_kind: &[ByKind], metric: &Metric) -> Option<Vec<i64
         Metric::Start => Some(e.start.iter().map(|s| s.saturating_sub(model.origin)).collect()),
         Metric::Time(s) => Some(by_kind.iter().map(|times| times[*s as usize]).collect()),
         Metric::Other => {
-            let others =
-                |times: &ByKind| WaitKind::ALL.iter().zip(times).filter(|(s, _)| is_other(**s)).map(|(_, ns)| ns).sum();
-            Some(by_kind.iter().map(others).collect())
+            let others = WaitKind::ALL.into_iter().filter(|kind| !kind.has_metric());
+            Some(by_kind.iter().map(|times| others.clone().map(|kind| times[kind as usize]).sum()).collect())
         }
         Metric::Trace => {
             let label = |t: &crate::model::TraceId| model.names.find(&model.traces.get(t.index())?.label);
@@ -34,11 +33,6 @@ fn follows(model: &Model, by_kind: &[ByKind], metric: &Metric) -> Option<Vec<i64
         }
         _ => None,
     }
-}
-
-/// Kinds that have no metric of their own.
-fn is_other(spent: WaitKind) -> bool {
-    matches!(spent, WaitKind::Device | WaitKind::Ipi | WaitKind::User | WaitKind::UnknownWait)
 }
 
 /// Times of one execution, in the order of [`WaitKind::ALL`].

@@ -220,7 +220,7 @@ fn read_facts(traces: usize, unpack: &mut Unpack<'_>) -> Option<Facts> {
     Some(Facts { traces: (0..traces).map(trace).collect::<Option<_>>()?, lost })
 }
 
-fn read_traces(traces: usize, unpack: &mut Unpack<'_>) -> Option<(Ns, Vec<HostQuality>, Vec<TraceInfo>)> {
+fn read_traces(traces: usize, unpack: &mut Unpack<'_>) -> Option<(Timestamp, Vec<HostQuality>, Vec<TraceInfo>)> {
     let origin = unpack.signed()?;
     let host = |unpack: &mut Unpack<'_>| {
         let host = unpack.text()?;

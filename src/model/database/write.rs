@@ -6,6 +6,7 @@ use super::{DatabaseError, ENTRY, HEADER, Kind, MAGIC, SHARED, VERSION, columns}
 use crate::base::file::{self, Existing};
 use crate::base::names::{NameId, Names};
 use crate::base::notice::Notices;
+use crate::base::time::Timestamp;
 use crate::model::context::{Contexts, FrameKind};
 use crate::model::execution::{Executions, Sparse};
 use crate::model::facts::{Facts, HostQuality, Lost, Quality, TraceFacts};
@@ -197,7 +198,7 @@ fn write_contexts(contexts: &Contexts, pack: &mut Pack) -> usize {
     contexts.len()
 }
 
-/// A frame kind as a number; kinds of time as in [`Spent::ALL`](crate::model::wait_kind::WaitKind::ALL).
+/// A frame kind as a number; kinds of time as in [`WaitKind::ALL`](crate::model::wait_kind::WaitKind::ALL).
 fn frame_code(kind: FrameKind) -> u64 {
     match kind {
         FrameKind::Process => 0,
@@ -221,7 +222,7 @@ fn write_held(contexts: &Contexts, pack: &mut Pack) -> usize {
     contexts.who.len()
 }
 
-fn write_executions(executions: &Executions, origin: i64, pack: &mut Pack) -> usize {
+fn write_executions(executions: &Executions, origin: Timestamp, pack: &mut Pack) -> usize {
     let Executions { start, end, who, trace, cpu, unsure, columns: _, own: _, inclusive: _, segments: _ } = executions;
     let mut before = origin;
     for i in 0..start.len() {

@@ -12,7 +12,7 @@ pub(super) use text::{doing, of_source, routed};
 use super::agreement::Agreement;
 use super::waiting::{self, WaitingJson};
 use crate::base::notice::Notices;
-use crate::base::time::Ns;
+use crate::base::time::{Ns, Timestamp};
 use crate::base::{clean, figure};
 use crate::model::anomalies::{Anomalies, Anomaly, Pattern, Responsible, StreamInfo};
 use crate::model::carrier::Carrier;
@@ -122,10 +122,10 @@ struct AnomalyJson {
     pattern: Option<u32>,
     #[serde(flatten)]
     place: PlaceJson,
-    start_ns: Ns,
-    end_ns: Ns,
-    local_start_ns: Ns,
-    local_end_ns: Ns,
+    start_ns: Timestamp,
+    end_ns: Timestamp,
+    local_start_ns: Timestamp,
+    local_end_ns: Timestamp,
     factor: f64,
     excess_ns: Ns,
     source: bool,
@@ -139,8 +139,8 @@ struct AnomalyJson {
 struct ResponsibleJson {
     what: String,
     kind: &'static str,
-    local_start_ns: Ns,
-    local_end_ns: Ns,
+    local_start_ns: Timestamp,
+    local_end_ns: Timestamp,
     excess_ns: Ns,
     reference_ns: Ns,
     route: Option<&'static str>,
@@ -181,8 +181,8 @@ struct SourceJson {
     factor: f64,
     occurrences: u64,
     executions: u64,
-    first_ns: Ns,
-    last_ns: Ns,
+    first_ns: Timestamp,
+    last_ns: Timestamp,
     anomalies: Vec<u32>,
     paths: Vec<u32>,
 }
@@ -197,8 +197,8 @@ struct UnexplainedJson {
     waits: u64,
     sent_in_time: u64,
     excess_ns: Ns,
-    first_ns: Ns,
-    last_ns: Ns,
+    first_ns: Timestamp,
+    last_ns: Timestamp,
 }
 
 #[derive(Clone, Debug, Serialize)]
@@ -215,10 +215,10 @@ struct StepJson {
     what: String,
     function: Option<String>,
     kind: &'static str,
-    start_ns: Ns,
-    end_ns: Ns,
-    local_start_ns: Ns,
-    local_end_ns: Ns,
+    start_ns: Timestamp,
+    end_ns: Timestamp,
+    local_start_ns: Timestamp,
+    local_end_ns: Timestamp,
     excess_ns: Ns,
     reference_ns: Ns,
     via: Option<&'static str>,

@@ -2,6 +2,7 @@
 
 use super::cleaned;
 use crate::base::names::NameId;
+use crate::base::time::{Ns, Timestamp};
 use crate::compare::frame_text;
 use crate::compare::moments::{Alignment, Moment};
 use crate::model::Model;
@@ -16,8 +17,8 @@ pub(super) struct SampleJson {
     group: &'static str,
     execution: u32,
     trace: String,
-    start_ns: i64,
-    duration_ns: i64,
+    start_ns: Timestamp,
+    duration_ns: Ns,
     process: String,
     thread: String,
     pid: Option<i32>,
@@ -68,11 +69,11 @@ pub(super) struct MomentJson {
     path: Vec<String>,
     kind: &'static str,
     /// Since the execution began; null where it has no such moment.
-    a_start_ns: Option<i64>,
-    a_ns: i64,
-    b_start_ns: Option<i64>,
-    b_ns: i64,
-    delta_ns: i64,
+    a_start_ns: Option<Ns>,
+    a_ns: Ns,
+    b_start_ns: Option<Ns>,
+    b_ns: Ns,
+    delta_ns: Ns,
 }
 
 pub(super) fn alignment(model: &Model, aligned: &Alignment) -> AlignmentJson {
