@@ -44,26 +44,26 @@ fn help_and_version_are_no_errors() {
 }
 
 #[test]
-fn a_missing_file() {
+fn missing_file_is_an_error() {
     refuses(&["explain", "no/such/trace"], 1, &["no/such/trace"]);
 }
 
 #[test]
-fn a_folder_without_a_trace() {
+fn folder_without_a_trace_is_an_error() {
     let folder = scratch("no-trace");
     std::fs::write(folder.join("notes.txt"), "nothing here").unwrap();
     refuses(&["explain", folder.to_str().unwrap()], 1, &["no-trace", "metadata"]);
 }
 
 #[test]
-fn an_empty_trace() {
+fn empty_trace_is_an_error() {
     let folder = scratch("empty-trace");
     std::fs::copy(format!("{LOCK}/ust/uid/0/64-bit/metadata"), folder.join("metadata")).unwrap();
     refuses(&["explain", folder.to_str().unwrap()], 1, &["empty-trace", "no events"]);
 }
 
 #[test]
-fn a_trace_without_tasks() {
+fn trace_without_tasks_is_an_error() {
     let folder = scratch("no-tasks");
     std::fs::write(
         folder.join("metadata"),
@@ -76,31 +76,31 @@ fn a_trace_without_tasks() {
 }
 
 #[test]
-fn a_task_that_is_not_there() {
+fn task_of_unknown_events_is_a_usage_error() {
     refuses(&["explain", "--task", "app:requst", LOCK], 2, &["app:requst", "whyslow info"]);
     refuses(&["explain", "--task", "begin=a,end=b", LOCK], 2, &["no event `a`"]);
 }
 
 #[test]
-fn a_task_without_executions() {
+fn task_without_executions_is_an_error() {
     refuses(&["explain", "--task", "vmsplice", LOCK], 1, &["vmsplice", "no executions", "whyslow info --full"]);
 }
 
 #[test]
-fn a_group_without_executions() {
+fn group_without_executions_is_a_usage_error() {
     refuses(&["explain", "--slow", "duration>1d", LOCK], 2, &["1d", "ms"]);
     refuses(&["explain", "--slow", "duration>100s", "--fast", "duration<=p50", LOCK], 1, &["slow", "duration"]);
 }
 
 #[test]
-fn a_filter_with_a_typo() {
+fn filter_with_a_typo_is_a_usage_error() {
     refuses(&["explain", "--slow", "duratoin>=p95", LOCK], 2, &["duratoin", "duration"]);
     refuses(&["explain", "--slow", "duration~p95", LOCK], 2, &["duration~p95"]);
     refuses(&["explain", "--fast", "duration<=50q", LOCK], 2, &["50q", "ms"]);
 }
 
 #[test]
-fn a_recording_that_is_cut_off_says_so() {
+fn truncated_recording_is_an_error() {
     let folder = scratch("cut-off");
     std::fs::write(folder.join("perf.data"), b"PERFILE2 and more").unwrap();
     refuses(&["info", folder.join("perf.data").to_str().unwrap()], 1, &["perf.data", "cut off"]);
@@ -126,7 +126,7 @@ fn fail_if_sets_the_exit_status() {
 }
 
 #[test]
-fn a_broken_pipe_is_success() {
+fn broken_pipe_is_success() {
     let mut child = Command::new(env!("CARGO_BIN_EXE_whyslow"))
         .args(["dump", LOCK])
         .current_dir(env!("CARGO_MANIFEST_DIR"))
@@ -141,7 +141,7 @@ fn a_broken_pipe_is_success() {
 
 /// The two commands of the README's first page are those that work on a machine with Rust alone.
 #[test]
-fn the_readme_names_its_two_commands() {
+fn readme_names_its_two_commands() {
     let readme = std::fs::read_to_string(Path::new(env!("CARGO_MANIFEST_DIR")).join("README.md")).unwrap();
     let commands: Vec<&str> = readme.lines().filter_map(|l| l.strip_prefix("    cargo ")).collect();
     assert!(commands.iter().any(|c| c.starts_with("test")), "{commands:?}");
@@ -153,7 +153,7 @@ fn the_readme_names_its_two_commands() {
 
 /// The same recording under two labels: two hosts, two values of the dimension `trace`, and no difference between them.
 #[test]
-fn labels_part_one_recording_in_two() {
+fn labels_make_two_traces_of_one_recording() {
     let (old, new) = (format!("old={LOCK}"), format!("new={LOCK}"));
     let out = whyslow(&["explain", "--json", "--slow", "trace=new", "--fast", "trace=old", &old, &new]);
     assert!(out.status.success(), "{}", String::from_utf8_lossy(&out.stderr));
@@ -208,7 +208,7 @@ fn counted(words: &[&str]) -> u64 {
 }
 
 #[test]
-fn tasks_declared_in_a_file() {
+fn tasks_file_declares_tasks() {
     let file = scratch("declared").join("tasks.toml");
     let declared = r#"
 # From the client's call to the end of the request in the server: over processes, by the request's number.
@@ -249,7 +249,7 @@ end = "app:request_end"
 }
 
 #[test]
-fn two_executions_moment_by_moment() {
+fn diff_aligns_two_executions_moment_by_moment() {
     let ask = |more: &[&str]| {
         let out = whyslow(&[&["diff", "--json", "--task", "app:request", LOCK], more].concat());
         assert!(out.status.success(), "{}", String::from_utf8_lossy(&out.stderr));
@@ -306,7 +306,7 @@ fn group(answer: &serde_json::Value, name: &str) -> (u64, Vec<String>) {
 }
 
 #[test]
-fn one_group_alone_is_compared_with_what_it_leaves() {
+fn group_alone_is_compared_with_the_remaining_executions() {
     let ask = |words: &[&str]| json(&[&["diff", "--json", "--task", "app:request"], words, &[LOCK]].concat());
     let all = ask(&["--slow", "duration>=0", "--fast", "duration>=0"]);
     let (everything, _) = group(&all, "slow");

@@ -134,7 +134,7 @@ fn differences(case: &Case, folder: &Path) -> String {
 }
 
 #[test]
-fn every_case_has_the_expected_path() {
+fn cases_have_the_expected_paths() {
     let folder = Path::new(env!("CARGO_TARGET_TMPDIR")).join("conformance");
     let cases = conformance::all();
     assert!(cases.len() >= 100, "{} cases", cases.len());
@@ -174,7 +174,7 @@ fn every_case_has_the_expected_path() {
 }
 
 #[test]
-fn a_case_that_is_wrong_is_refused_with_its_line() {
+fn invalid_case_is_refused_with_its_line() {
     let text = "title: t\nwhy: w\nsource: s\n\n[events]\n0 0 switch 0:R 1\n9 0 switch 1:S 0\n\n[path 1 0..9]\n";
     let wrong = |lines: &str| Case::parse("t", &format!("{text}{lines}")).unwrap_err();
     assert!(Case::parse("t", &format!("{text}running 1 0..9\n")).is_ok());

@@ -109,7 +109,7 @@ fn holds(folder: &Path) -> Option<(usize, usize)> {
 }
 
 #[test]
-fn fixtures_lose_nothing() {
+fn paths_and_trees_of_fixtures_lose_no_time() {
     let all = folders(&Path::new(env!("CARGO_MANIFEST_DIR")).join("fixtures/traces"));
     let counts: Vec<(usize, usize)> = all.iter().map(|f| holds(f).unwrap()).collect();
     let (paths, trees) = counts.iter().fold((0, 0), |sum, c| (sum.0 + c.0, sum.1 + c.1));
@@ -118,7 +118,7 @@ fn fixtures_lose_nothing() {
 
 #[test]
 #[ignore = "needs the corpus"]
-fn the_corpus_loses_nothing() {
+fn paths_and_trees_of_the_corpus_lose_no_time() {
     let all: Vec<_> =
         ["kernel", "kernel/extras", "public/real"].iter().flat_map(|part| folders(&corpus(part))).collect();
     let counts: Vec<_> = all.iter().filter_map(|f| holds(f)).collect();
@@ -127,14 +127,14 @@ fn the_corpus_loses_nothing() {
 
 /// At least 95 % of the time off the CPU on critical paths has a cause; what has none has a reason.
 #[test]
-fn waits_have_causes() {
+fn waits_of_fixtures_have_causes() {
     let fixtures = Path::new(env!("CARGO_MANIFEST_DIR")).join("fixtures/traces");
     have_causes(["lock-contention", "cpu-contention", "disk-contention"].map(|n| fixtures.join(n)).into());
 }
 
 #[test]
 #[ignore = "needs the corpus"]
-fn waits_have_causes_in_the_corpus() {
+fn waits_of_the_corpus_have_causes() {
     have_causes(folders(&corpus("kernel")).into_iter().filter(|f| f.join("kernel").is_dir()).collect());
 }
 

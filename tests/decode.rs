@@ -106,7 +106,7 @@ fn run(path: &Path) -> Result<(), String> {
 }
 
 #[test]
-fn every_case_is_read_as_its_listing_says() {
+fn cases_are_read_as_their_listings_say() {
     let mut failures = String::new();
     let mut cases: Vec<_> = fs::read_dir("fixtures/ctf").unwrap().map(|e| e.unwrap().path()).collect();
     cases.retain(|path| path.extension().is_some_and(|e| e == "case"));

@@ -135,7 +135,7 @@ fn planted_delays_are_named_first() {
 /// The whole table of the README; nine in ten of each kind.
 #[test]
 #[ignore = "310 recordings: cargo test --release --test delays rates -- --ignored --nocapture"]
-fn rates() {
+fn planted_delays_print_their_rates() {
     let (weak, strong) = (planted(60, 1, 3), planted(200, 3, 12));
     table(&weak, &strong, without(50), 50);
     for (plant, (right, all)) in &strong {

@@ -76,16 +76,16 @@ fn holds(expected: &Expected) {
 }
 
 #[test]
-fn a_lock_held_by_another_thread() {
+fn lock_held_by_another_thread_is_the_first_cause() {
     holds(&LOCK);
 }
 
 #[test]
-fn a_cpu_taken_by_another_process() {
+fn cpu_taken_by_another_process_is_the_first_cause() {
     holds(&CPU);
 }
 
 #[test]
-fn a_disk_used_by_another_process() {
+fn disk_used_by_another_process_is_the_first_cause() {
     holds(&DISK);
 }

@@ -67,7 +67,7 @@ fn check(name: &str, sources: &[Source], sizes: &[Sizes]) -> Vec<u8> {
 }
 
 #[test]
-fn recorded_traces_alone_and_together() {
+fn dump_of_recorded_traces_does_not_depend_on_chunks() {
     for path in fixtures() {
         if let Some(sources) = load(std::slice::from_ref(&path)) {
             check(&path.display().to_string(), &sources, &SIZES[3..]);
@@ -79,7 +79,7 @@ fn recorded_traces_alone_and_together() {
 }
 
 #[test]
-fn damaged_copies() {
+fn dump_of_damaged_copies_does_not_depend_on_chunks() {
     let mut checked = 0;
     for seed in 0..24u64 {
         let folder = tempfile::tempdir().unwrap();
@@ -185,7 +185,7 @@ fn a_trace() -> impl Strategy<Value = Vec<Vec<Packet>>> {
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(60))]
     #[test]
-    fn generated_traces(streams in a_trace(), clock: bool, sizes in 0usize..4) {
+    fn dump_of_generated_traces_is_in_order(streams in a_trace(), clock: bool, sizes in 0usize..4) {
         let folder = tempfile::tempdir().unwrap();
         written(folder.path(), &streams, clock);
         let sources = load(&[folder.path().to_owned()]).unwrap();
@@ -216,7 +216,7 @@ impl Write for Closed<'_> {
 }
 
 #[test]
-fn a_closed_pipe_and_a_cancel_end_it() {
+fn dump_ends_with_a_closed_pipe_and_when_cancelled() {
     let sources = load(&[split_files()]).unwrap();
     for workers in [1, 2, 3] {
         let writes = AtomicUsize::new(0);
@@ -236,7 +236,7 @@ fn a_closed_pipe_and_a_cancel_end_it() {
 
 #[test]
 #[ignore = "needs the corpus, and minutes"]
-fn recordings_of_the_corpus() {
+fn dump_of_the_corpus_does_not_depend_on_chunks() {
     let mut found = 0;
     for path in of_corpus() {
         if let Some(sources) = load(std::slice::from_ref(&path)) {

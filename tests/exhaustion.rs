@@ -39,7 +39,7 @@ fn answered_or_told(out: &Output, what: &str) -> bool {
 /// The C library aborts the process where a thread that begins finds no memory. Whether it does depends on who is first, so
 /// the limits at which there is just enough for a thread are tried several times.
 #[test]
-fn threads_begin_where_there_is_room_for_them() {
+fn threads_start_only_where_memory_allows() {
     let least = (1..1024).find(|m| begins(*m)).expect("a limit under which the program begins");
     for mebibytes in least..least + 8 {
         for words in [&["explain", "--threads", "4", "--memory", "1GiB"][..], &["dump", "--threads", "2"]] {
@@ -52,7 +52,7 @@ fn threads_begin_where_there_is_room_for_them() {
 }
 
 #[test]
-fn every_limit_of_the_address_space_has_an_answer() {
+fn commands_answer_under_every_limit_of_the_address_space() {
     let least = (1..1024).find(|m| begins(*m)).expect("a limit under which the program begins");
     let (mut answered, mut lines) = (0, 0);
     for words in [

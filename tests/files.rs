@@ -181,7 +181,7 @@ fn unreadable_files_leave_the_others() {
 }
 
 #[test]
-fn a_build_that_is_killed_leaves_nothing_behind() {
+fn killed_build_leaves_no_file() {
     let folder = tempfile::tempdir().unwrap();
     let (trace, database) = (fixture("lock-contention"), folder.path().join("a.whyslow"));
     let build = || {
@@ -215,7 +215,7 @@ fn a_build_that_is_killed_leaves_nothing_behind() {
 }
 
 #[test]
-fn a_link_to_nothing_is_not_written_through() {
+fn dangling_link_is_not_written_through() {
     let folder = tempfile::tempdir().unwrap();
     let link = folder.path().join("link.whyslow");
     symlink("nowhere", &link).unwrap();
@@ -225,7 +225,7 @@ fn a_link_to_nothing_is_not_written_through() {
 }
 
 #[test]
-fn a_limit_on_the_size_of_files_is_an_error_line() {
+fn file_size_limit_is_an_error_line() {
     let folder = tempfile::tempdir().unwrap();
     let mut command = Command::new("sh");
     command.args(["-c", "ulimit -f 1; exec \"$@\"", "sh", env!("CARGO_BIN_EXE_whyslow"), "build", "-o"]);
@@ -240,7 +240,7 @@ fn full() -> std::fs::File {
 }
 
 #[test]
-fn a_full_stdout_is_named_and_a_full_stderr_changes_nothing() {
+fn full_stdout_is_named_and_full_stderr_changes_nothing() {
     for words in [&["stats", "count"][..], &["stats", "count", "--json"], &["dump"], &["explain"], &["--help"]] {
         let mut command = whyslow(words);
         if words != ["--help"] {
@@ -271,7 +271,7 @@ fn a_full_stdout_is_named_and_a_full_stderr_changes_nothing() {
 }
 
 #[test]
-fn paths_need_not_be_text() {
+fn paths_that_are_not_text_are_read() {
     use std::os::unix::ffi::OsStrExt;
     let folder = tempfile::tempdir().unwrap();
     let trace = folder.path().join(std::ffi::OsStr::from_bytes(b"tr\xffce"));
@@ -297,7 +297,7 @@ fn paths_need_not_be_text() {
 }
 
 #[test]
-fn too_many_workers_are_fewer_and_long_words_are_cut() {
+fn workers_are_limited_and_long_words_are_cut() {
     let out = run(whyslow(["stats", "count", "--threads", "1000000"]).arg(fixture("snap")));
     assert!(
         out.status.success() && said(&out).lines().count() == 1 && said(&out).contains("--threads"),

@@ -204,7 +204,7 @@ fn functions_without_symbols_are_contexts_by_their_address() {
 }
 
 #[test]
-fn a_database_keeps_the_calls_of_a_function() {
+fn database_keeps_the_calls_of_a_function() {
     let folder = trace("calls-kept", "lttng_ust_cyg_profile", true, Image::Program);
     let (folder, file, inside) = (folder.to_str().unwrap(), folder.with_extension("why"), folder.join("calls.why"));
     let file = file.to_str().unwrap();

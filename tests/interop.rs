@@ -83,7 +83,7 @@ fn expected(case: &Path) -> String {
 }
 
 #[test]
-fn every_kind_of_field_that_babeltrace_rewrites_reads_like_its_original() {
+fn fields_rewritten_by_babeltrace_read_like_their_originals() {
     let mut cases: Vec<PathBuf> =
         std::fs::read_dir(written("babeltrace2/cases")).unwrap().map(|e| e.unwrap().path()).collect();
     cases.sort();

@@ -15,7 +15,7 @@ use std::path::Path;
 use std::process::Command;
 
 #[test]
-fn one_seed_makes_one_machine_and_its_schedule_accounts_for_all_time() {
+fn machine_of_a_seed_is_the_same_and_accounts_for_all_time() {
     let (world, again) = (sleeper(3), sleeper(3));
     assert_eq!(format!("{:?}", world.kernel), format!("{:?}", again.kernel));
     let executions = world.schedule.executions("app:request_begin", "app:request_end");
@@ -28,7 +28,7 @@ fn one_seed_makes_one_machine_and_its_schedule_accounts_for_all_time() {
 }
 
 #[test]
-fn a_planted_sleep_is_found() {
+fn planted_sleep_is_found() {
     let world = sleeper(5);
     let folder = Path::new(env!("CARGO_TARGET_TMPDIR")).join("machines-sleeper");
     let recorded = record(&world, &Manner::default(), &folder);
@@ -41,7 +41,7 @@ fn a_planted_sleep_is_found() {
 
 /// Two sessions of one kernel at once, on clocks of one uuid: one kernel, each event followed once.
 #[test]
-fn two_sessions_of_one_kernel_are_one() {
+fn kernel_recorded_by_two_sessions_is_read_once() {
     let world = sleeper(9);
     let ask = |name: &str, second: Option<i64>| {
         let folder = Path::new(env!("CARGO_TARGET_TMPDIR")).join(format!("machines-sessions-{name}"));
@@ -113,7 +113,7 @@ fn put_off(seed: u64) -> World {
 }
 
 #[test]
-fn a_kernel_worker_is_no_culprit_but_whose_work_it_does() {
+fn kernel_worker_leads_to_the_thread_that_queued_its_work() {
     let world = put_off(4);
     // Pieces of work told by their events; else who woke the worker handed it work.
     for missing in [vec![], vec![Missing::Work]] {
@@ -135,7 +135,7 @@ fn a_kernel_worker_is_no_culprit_but_whose_work_it_does() {
 /// The executions in which anomalies are looked for are those that `explain` asks about: with the program's own events, and without
 /// them (loops and system calls).
 #[test]
-fn anomalies_ask_about_the_task_that_explain_chooses() {
+fn anomalies_chooses_the_task_of_explain() {
     for (seed, kernel_only) in [(1, false), (1, true), (5, true), (12, true)] {
         let folder = Path::new(env!("CARGO_TARGET_TMPDIR")).join(format!("machines-task-{seed}-{kernel_only}"));
         let recorded = record(&machine(seed).world, &Manner::default(), &folder);
@@ -334,7 +334,7 @@ fn planted_causes_are_found_or_nothing_is_claimed() {
 /// `cargo test --release --test machines rates -- --ignored --nocapture`; others with `WHYSLOW_MACHINES=300..900`.
 #[test]
 #[ignore = "takes minutes"]
-fn rates_of_300_machines() {
+fn planted_causes_print_their_rates_on_300_machines() {
     let asked = std::env::var("WHYSLOW_MACHINES").unwrap_or("0..300".to_owned());
     let (from, to) = asked.split_once("..").expect("WHYSLOW_MACHINES is a range of numbers, as 0..300");
     let rates = rates(from.parse().unwrap()..to.parse().unwrap(), &format!("machines-{from}"));

@@ -52,7 +52,7 @@ fn tasks(info: &serde_json::Value) -> Vec<(String, u64)> {
 }
 
 #[test]
-fn the_span_of_events_is_told_beside_that_of_packets() {
+fn info_reports_the_spans_of_events_and_of_packets() {
     let trace = kernel("span", call(0, "syscall_entry_fsync", "syscall_exit_fsync", None));
     let info = json(&["info", "--full"], &trace);
     let packets = &info["traces"][0];
@@ -81,7 +81,7 @@ fn system_calls_that_never_occurred_are_left_out() {
 }
 
 #[test]
-fn calls_that_only_a_number_names_go_by_their_names_or_the_number() {
+fn calls_recorded_by_number_have_their_name_or_number() {
     let raw = ("raw_syscalls:sys_enter", "raw_syscalls:sys_exit");
     let lttng = ("syscall_entry_unknown", "syscall_exit_unknown");
     for (name, (entry, exit)) in [("raw", raw), ("unknown", lttng)] {
@@ -93,7 +93,7 @@ fn calls_that_only_a_number_names_go_by_their_names_or_the_number() {
 }
 
 #[test]
-fn an_empty_table_has_its_reason() {
+fn empty_table_names_its_reason() {
     let trace = kernel("empty", call(0, "syscall_entry_fsync", "syscall_exit_fsync", None));
     for (table, rows, reason) in [("cpu", "threads", "sched_switch"), ("io", "processes", "no reads and writes")] {
         let told = json(&["stats", table], &trace);

@@ -82,7 +82,7 @@ fn counters_and_faults_are_metrics_and_can_be_filtered() {
 }
 
 #[test]
-fn absent_is_absent() {
+fn metrics_that_were_not_recorded_are_absent() {
     let folder = tempfile::tempdir().unwrap();
     write(folder.path(), false);
     let all = diff(folder.path(), &[]);

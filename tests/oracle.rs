@@ -73,7 +73,7 @@ proptest! {
     }
 
     #[test]
-    fn leaving_out_is_one_more_range(columns in columns(), out in 0..7_u32) {
+    fn exclude_keeps_the_ranges(columns in columns(), out in 0..7_u32) {
         let linked = Linked::new(&columns, &Ctx::new(1)).unwrap();
         let mut selection = Selection::new(&linked);
         selection.select(&linked, 1, Some((0, 20)));
@@ -85,7 +85,7 @@ proptest! {
     }
 
     #[test]
-    fn exact_sums_equal_the_definition(values in proptest::collection::vec(0..10_000_u64, 2..60)) {
+    fn sums_equal_the_definition(values in proptest::collection::vec(0..10_000_u64, 2..60)) {
         let mut sums = Sums::zeros(values.len() as u64);
         values.iter().for_each(|v| sums.put(*v));
         let n = values.len() as f64;
@@ -97,7 +97,7 @@ proptest! {
     }
 
     #[test]
-    fn ranks_count_pairs(a in proptest::collection::vec(0..12_i64, 1..25), b in proptest::collection::vec(0..12_i64, 1..25)) {
+    fn mann_whitney_counts_pairs(a in proptest::collection::vec(0..12_i64, 1..25), b in proptest::collection::vec(0..12_i64, 1..25)) {
         let pairs = a.iter().flat_map(|x| b.iter().map(move |y| (x, y)));
         let u: f64 = pairs.map(|(x, y)| if y > x { 1.0 } else if y == x { 0.5 } else { 0.0 }).sum();
         let (ab, ba) = (mann_whitney(&a, &b).unwrap(), mann_whitney(&b, &a).unwrap());
@@ -107,7 +107,7 @@ proptest! {
     }
 
     #[test]
-    fn percentiles_are_the_least_value_with_enough_below(mut v in proptest::collection::vec(-50..50_i64, 1..60), p in 0..=100_u32) {
+    fn nearest_rank_is_the_least_value_with_enough_below(mut v in proptest::collection::vec(-50..50_i64, 1..60), p in 0..=100_u32) {
         v.sort_unstable();
         let enough = |x: i64| v.iter().filter(|y| **y <= x).count() * 100 >= p as usize * v.len();
         let least = v.iter().copied().find(|x| enough(*x));
@@ -115,7 +115,7 @@ proptest! {
     }
 
     #[test]
-    fn rounded_division_is_nearest(n in -10_000..10_000_i128, d in 1..50_u128) {
+    fn divide_rounded_is_nearest(n in -10_000..10_000_i128, d in 1..50_u128) {
         let q = i128::from(divide_rounded(n, d));
         prop_assert!((n - q * d as i128).abs() * 2 <= d as i128);
     }

@@ -64,7 +64,7 @@ fn planned(host: &Capabilities, request: &RecordingRequest) -> String {
 }
 
 #[test]
-fn each_machine_gets_the_best_recorder_that_it_allows() {
+fn plan_takes_the_best_recorder_that_a_machine_allows() {
     let all = RecordingRequest::default();
     let container = Capabilities { lttng_modules: false, ftrace: false, ..server() };
     let no_perf = Capabilities { lttng: None, perf: None, ..server() };
@@ -175,7 +175,7 @@ fn endings(reported: &[RecordingProgress]) -> Vec<&str> {
 }
 
 #[test]
-fn a_recording_ends_with_time_command_file_or_slow_call() {
+fn recording_ends_with_time_command_file_or_slow_call() {
     let folder = tempfile::tempdir().unwrap();
     let host = fake_perf(folder.path(), RECORDS);
     let program = format!("{}:handle", std::env::current_exe().unwrap().display());
@@ -266,7 +266,7 @@ fn whyslow(folder: &Path, out: &Path) -> std::process::Child {
 }
 
 #[test]
-fn a_signal_or_a_kill_leaves_a_whole_recording_and_nothing_else() {
+fn recording_ended_by_a_signal_or_a_kill_is_whole() {
     let folder = tempfile::tempdir().unwrap();
     fake_perf(folder.path(), &RECORDS.replace("\"$@\"; sleep", "echo begun >&2; \"$@\"; sleep"));
     for signal in ["INT", "TERM", "HUP", "KILL"] {
@@ -362,7 +362,7 @@ fn main() {
 
 #[test]
 #[ignore = "needs perf and root"]
-fn a_planted_function_is_recorded_and_named() {
+fn planted_function_is_recorded_and_named() {
     let folder = tempfile::tempdir().unwrap();
     let (source, program) = (folder.path().join("planted.rs"), folder.path().join("planted"));
     std::fs::write(&source, PLANTED).unwrap();

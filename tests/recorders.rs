@@ -61,7 +61,7 @@ const ALL: [&str; 10] = [
 ];
 
 #[test]
-fn every_form_of_perf_data_holds_what_perf_script_counts() {
+fn perf_data_of_every_form_has_the_counts_of_perf_script() {
     let expected: [(&str, &[(&str, u64)]); 4] = [
         ("file.data", &[("sched:sched_switch", 52), ("sched:sched_wakeup", 27), ("cpu-clock/freq=250/", 81)]),
         ("pipe.data", &[("sched:sched_switch", 43), ("sched:sched_waking", 23), ("sched:sched_process_exit", 1)]),
@@ -77,7 +77,7 @@ fn every_form_of_perf_data_holds_what_perf_script_counts() {
 }
 
 #[test]
-fn a_program_that_begins_meanwhile_has_its_own_maps() {
+fn program_started_while_recording_has_its_own_maps() {
     // `sched_process_exec` comes when the program is mapped already; perf's own record of the exec comes before.
     let explain = ["explain", "--json", "--task", "wait=clock_nanosleep"];
     let out = Command::new(env!("CARGO_BIN_EXE_whyslow")).args(explain).arg(fixture("exec.data")).output().unwrap();
@@ -216,7 +216,7 @@ fn overwrite_mode_is_read_in_order() {
 }
 
 #[test]
-fn both_versions_of_trace_dat_hold_what_trace_cmd_counts() {
+fn trace_dat_of_both_versions_has_the_counts_of_trace_cmd() {
     let found = counts(&fixture("v6.dat"));
     for (event, n) in
         [("sys_enter_newfstatat", 135), ("softirq_raise", 111), ("softirq_exit", 109), ("sched_process_exec", 3)]
@@ -230,7 +230,7 @@ fn both_versions_of_trace_dat_hold_what_trace_cmd_counts() {
 }
 
 #[test]
-fn fields_names_and_stacks_of_a_switch() {
+fn switch_has_fields_names_and_stacks() {
     let all = text(&fixture("file.data"), 1, Form::Readable, &Sizes::default());
     let wanted = |line: &&str| {
         let parts = ["sched:sched_switch {tid=", "procname=\"", "callstack_kernel=[18446744"];
@@ -245,7 +245,7 @@ fn fields_names_and_stacks_of_a_switch() {
 }
 
 #[test]
-fn nothing_depends_on_workers_or_chunks() {
+fn answers_do_not_depend_on_workers_or_chunks() {
     for name in ALL {
         let path = fixture(name);
         let whole = text(&path, 1, Form::Canonical, &Sizes::default());
@@ -356,7 +356,7 @@ fn hostile_files_get_an_answer() {
 /// The recorded problems of the corpus, by both recorders: what is named must be the planted one.
 #[test]
 #[ignore = "needs the corpus"]
-fn the_planted_cause_is_named_whoever_recorded_it() {
+fn planted_cause_is_named_from_every_recorder() {
     let corpus = corpus("kernel");
     // By LTTng, perf and trace-cmd: kind of the first cause, thread, function; what a recorder did not record it cannot name.
     let (telemetryd, journal) = (("preempted", "telemetryd"), ("blocked.thread", "journal"));

@@ -80,7 +80,7 @@ fn fuzz_targets_hold_on_seeds_kept_inputs_and_mutations() {
 
 /// Each target has its file, its entry in the manifest, its kept corpus and its turn in the weekly job.
 #[test]
-fn every_target_is_run() {
+fn replay_runs_every_target() {
     let read = |path: &str| std::fs::read_to_string(root().join(path)).unwrap();
     let (manifest, workflow) = (read("fuzz/Cargo.toml"), read(".github/workflows/ci.yml"));
     let turns = workflow.lines().find_map(|l| l.trim().strip_prefix("target: [")?.strip_suffix(']')).unwrap();

@@ -74,7 +74,7 @@ const COMMANDS: [&[&str]; 22] = [
 ];
 
 #[test]
-fn every_command_says_the_same_in_every_process_on_any_number_of_workers() {
+fn commands_print_the_same_in_every_process_on_any_workers() {
     let folder = tempfile::tempdir().unwrap();
     ties(folder.path());
     for trace in [folder.path().to_owned(), fixture("snap"), fixture("lost-events"), fixture("lock-contention")] {

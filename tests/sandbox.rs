@@ -35,7 +35,7 @@ fn is_confined() -> bool {
 }
 
 #[test]
-fn answers_are_the_same() {
+fn sandbox_changes_no_answer() {
     let database = tempfile::tempdir().unwrap();
     let database = database.path().join("a.whyslow");
     assert!(run(whyslow(["build", "-o"]).arg(&database).arg(fixture("snap"))).status.success());
@@ -61,7 +61,7 @@ fn answers_are_the_same() {
 
 /// A trace of unknown origin refers to a file that the user never named.
 #[test]
-fn files_not_named_are_not_read() {
+fn sandbox_denies_files_that_are_not_named() {
     let folder = tempfile::tempdir().unwrap();
     let (trace, outside) = (folder.path().join("trace"), folder.path().join("outside"));
     copy(&fixture("lost-events"), &trace);
@@ -104,7 +104,7 @@ fn outward(call: &Call) -> Option<i64> {
 }
 
 #[test]
-fn no_socket_is_opened_and_no_program_run() {
+fn commands_open_no_socket_and_run_no_program() {
     let output = tempfile::tempdir().unwrap();
     let database = output.path().join("a.whyslow");
     let database = database.to_str().unwrap();
@@ -137,7 +137,7 @@ fn no_socket_is_opened_and_no_program_run() {
 
 /// Keys that visit every pane, the overlays, the clipboard, the export, and a stop by the terminal.
 #[test]
-fn the_interface_opens_no_socket_and_runs_no_program() {
+fn interface_opens_no_socket_and_runs_no_program() {
     use portable_pty::{PtySize, native_pty_system};
     use std::io::{Read, Write};
     let pty = native_pty_system().openpty(PtySize { rows: 40, cols: 120, pixel_width: 0, pixel_height: 0 }).unwrap();
@@ -187,7 +187,7 @@ fn the_interface_opens_no_socket_and_runs_no_program() {
 }
 
 #[test]
-fn the_interface_writes_into_the_current_folder_and_refuses_others_by_name() {
+fn interface_writes_into_the_current_folder_alone() {
     if !is_confined() {
         // Then every folder may be written to, as before; what the program says of it is asked above.
         return;

@@ -80,7 +80,7 @@ proptest! {
     #![proptest_config(ProptestConfig { cases: 400, failure_persistence: None, ..ProptestConfig::default() })]
 
     #[test]
-    fn the_machine_finds_what_the_scheduler_did(seed in any::<u64>(), steps in 1..160_usize) {
+    fn kernel_machine_equals_the_simulated_schedule(seed in any::<u64>(), steps in 1..160_usize) {
         let world = simulate_kernel(seed, steps);
         let recording = recorded(&world, &[]);
         for task in &world.tasks {
@@ -92,7 +92,7 @@ proptest! {
     }
 
     #[test]
-    fn nonsense_is_survived_and_lives_stay_whole(events in nonsense()) {
+    fn kernel_machine_keeps_threads_whole_on_random_events(events in nonsense()) {
         let origin = TraceOrigin { host: HostId::at(0), kernel: true, generation: Generation::New };
         let mut machine = Machine::new(vec![HostName { name: String::new(), kernel_release: None }], vec![origin], Handlers::built_in());
         let mut batch = Batch::default();
@@ -113,14 +113,14 @@ proptest! {
     }
 
     #[test]
-    fn batches_do_not_matter(seed in any::<u64>(), steps in 1..160_usize, cuts in prop::collection::vec(0..300_i64, 0..8)) {
+    fn kernel_machine_does_not_depend_on_batches(seed in any::<u64>(), steps in 1..160_usize, cuts in prop::collection::vec(0..300_i64, 0..8)) {
         let world = simulate(seed, steps);
         let (whole, parts) = (recorded(&world, &[]), recorded(&world, &cuts));
         prop_assert_eq!(format!("{:?}{:?}", whole.threads, whole.cpus), format!("{:?}{:?}", parts.threads, parts.cpus));
     }
 
     #[test]
-    fn the_walk_says_of_every_instant_what_the_definition_says(seed in any::<u64>(), steps in 1..120_usize) {
+    fn path_walk_equals_the_definition_at_every_instant(seed in any::<u64>(), steps in 1..120_usize) {
         let world = simulate(seed, steps);
         let recording = recorded(&world, &[]);
         for at in 0..recording.threads.len() {

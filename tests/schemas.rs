@@ -78,7 +78,7 @@ fn documents(recording: &Path) -> Vec<Value> {
 }
 
 #[test]
-fn every_document_obeys_its_schema() {
+fn documents_obey_their_schemas() {
     let schemas = schemas();
     let documents: Vec<(PathBuf, Value)> = recordings()
         .into_par_iter()

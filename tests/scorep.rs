@@ -63,17 +63,17 @@ fn holds(name: &str, label: &str, function: &str, totals: &[(&str, f64)]) {
 }
 
 #[test]
-fn a_late_stage_of_a_pipeline() {
+fn late_stage_of_a_pipeline_is_named_first() {
     holds("late_sender", "rank 1", "assemble", &[("late_sender", 748.0)]);
 }
 
 #[test]
-fn a_step_that_no_other_step_has() {
+fn extra_step_is_named_first() {
     holds("regridding", "rank 3", "regrid", &[("late_sender", 242.0), ("late_receiver", 128.0), ("n_to_n", 664.0)]);
 }
 
 #[test]
-fn a_late_thread_of_a_team() {
+fn late_thread_of_a_team_is_named_first() {
     let totals = [("thread_barrier", 419.0), ("late_sender", 181.0), ("n_to_n", 147.0)];
     holds("hybrid", "rank 2 thread 1", "smooth", &totals);
     let tasks = json(&["info", "--full", "--json", archive("hybrid").to_str().unwrap()]);
@@ -81,7 +81,7 @@ fn a_late_thread_of_a_team() {
 }
 
 #[test]
-fn waits_without_a_source_stand_beside_the_paths() {
+fn waits_without_a_known_cause_are_listed_beside_the_paths() {
     let file = archive("late_sender");
     let file = file.to_str().unwrap();
     let found = json(&["anomalies", "--json", file]);
@@ -104,7 +104,7 @@ fn waits_without_a_source_stand_beside_the_paths() {
 }
 
 #[test]
-fn the_text_is_bounded_unless_all_is_asked_for() {
+fn text_is_bounded_without_the_option_all() {
     let file = archive("regridding");
     let (_, short, _) = run(&["anomalies", file.to_str().unwrap()]);
     let (_, whole, _) = run(&["anomalies", "--all", file.to_str().unwrap()]);
@@ -114,7 +114,7 @@ fn the_text_is_bounded_unless_all_is_asked_for() {
 }
 
 #[test]
-fn runs_are_compared_and_kept() {
+fn runs_are_compared_and_stored() {
     let [a, b] = ["late_sender", "regridding"].map(|n| archive(n).to_str().unwrap().to_owned());
     let both = [format!("old={a}"), format!("new={b}")];
     let one = |path: &str| json(&["explain", "--json", path]);
@@ -136,7 +136,7 @@ fn runs_are_compared_and_kept() {
 }
 
 #[test]
-fn an_archive_without_events_says_so() {
+fn archive_without_events_is_an_error() {
     let folder = tempfile::tempdir().unwrap();
     let from = archive("late_sender");
     for name in ["traces.otf2", "traces.def"] {

@@ -116,7 +116,7 @@ fn stack(base: u64) -> [u64; 2] {
 }
 
 #[test]
-fn names_come_from_the_file_itself_within_their_size() {
+fn names_hold_within_the_size_of_their_symbol() {
     let folder = tempfile::tempdir().unwrap();
     write(&folder.path().join("libstore.so"), &library());
     let mut process = Process::default();
@@ -133,7 +133,7 @@ fn names_come_from_the_file_itself_within_their_size() {
 }
 
 #[test]
-fn a_debug_link_leads_to_the_names_wherever_debug_files_lie() {
+fn debug_link_is_followed_to_all_places_of_debug_files() {
     let debug = Elf { debug: true, build_id: None, ..library() };
     let crc = checksum(&debug.bytes());
     for (place, recorded) in [
@@ -199,7 +199,7 @@ fn other_build_gives_a_notice_and_no_names() {
 /// Without a build id, size and time decide whether a file is the one that was traced; where they don't, its names are marked, and
 /// where it has another size it has no names.
 #[test]
-fn without_a_build_id_size_and_time_decide() {
+fn file_without_a_build_id_is_checked_by_size_and_time() {
     let folder = tempfile::tempdir().unwrap();
     write(&folder.path().join("server"), &library());
     let asked = |size, time, link| {
@@ -261,7 +261,7 @@ fn frames_of_the_tracer_and_its_profiler_are_dropped() {
 }
 
 #[test]
-fn a_file_is_opened_again_only_for_addresses_that_are_new() {
+fn file_is_opened_again_only_for_new_addresses() {
     let folder = tempfile::tempdir().unwrap();
     let file = folder.path().join("lib/libx.so");
     write(&file, &library());
@@ -313,7 +313,7 @@ fn time(count: u64) -> Duration {
 
 /// 100,000 addresses in under 2 s; on a busy machine at least in proportion to a tenth of them.
 #[test]
-fn a_hundred_thousand_addresses_are_quick() {
+fn resolving_100_000_addresses_takes_little_time() {
     let best = |count| (0..3).map(|_| time(count)).min().unwrap();
     let (few, many) = (best(10_000), best(100_000));
     eprintln!("10,000 addresses: {few:?}, 100,000: {many:?}");

@@ -19,7 +19,7 @@ const LOCK: &str = "fixtures/traces/lock-contention";
 
 /// The requests of the server are the turns of its workers between two waits for the next request.
 #[test]
-fn the_turns_between_waits_tell_what_the_requests_tell() {
+fn iterations_between_waits_have_the_cause_of_the_requests() {
     let turn = "wait=read,thread=worker";
     let told = json(&["explain", "--json", LOCK, "--symbols", "fixtures/traces/lock-contention/bin", "--task", turn]);
     let requests = json(&["explain", "--json", LOCK, "--symbols", "fixtures/traces/lock-contention/bin"]);
@@ -37,7 +37,7 @@ fn the_turns_between_waits_tell_what_the_requests_tell() {
 }
 
 #[test]
-fn a_task_file_declares_turns() {
+fn task_file_declares_iterations() {
     let file = std::path::Path::new(env!("CARGO_TARGET_TMPDIR")).join("turns.toml");
     let declared = |text: &str| {
         std::fs::write(&file, text).unwrap();
@@ -59,7 +59,7 @@ fn a_task_file_declares_turns() {
 }
 
 #[test]
-fn a_wait_that_nobody_waits_is_told() {
+fn task_of_an_unknown_wait_is_an_error() {
     let out = whyslow(&["explain", LOCK, "--task", "wait=no_such_call"]);
     let said = String::from_utf8(out.stderr).unwrap();
     assert!(out.status.code() == Some(1) && said.contains("wait=no_such_call has no executions"), "{said}");
@@ -67,7 +67,7 @@ fn a_wait_that_nobody_waits_is_told() {
 
 /// The kernel's half of a recording of a server, without the events of its own: what its threads do in turns is asked.
 #[test]
-fn a_kernel_recording_alone_gets_an_answer() {
+fn kernel_recording_alone_gets_an_answer() {
     let told = json(&["explain", "--json", "fixtures/traces/lock-contention/kernel"]);
     let executions = |group: &str| told[group]["count"].as_u64().unwrap();
     assert!(executions("slow") + executions("fast") >= 12, "{told}");
@@ -77,7 +77,7 @@ fn a_kernel_recording_alone_gets_an_answer() {
 }
 
 #[test]
-fn a_few_executions_tell_where_their_time_went() {
+fn few_executions_show_where_their_time_went() {
     let all = json(&["explain", "--json", LOCK, "--task", "process=sleep"]);
     assert_eq!(all["verdict"]["basis"], "profile");
     assert_eq!((&all["verdict"]["confident"], &all["verdict"]["groups"]), (&Value::from(false), &Value::from("all")));
@@ -90,7 +90,7 @@ fn a_few_executions_tell_where_their_time_went() {
 }
 
 #[test]
-fn a_name_that_nothing_has_is_a_wrong_command_line() {
+fn unknown_task_is_a_usage_error() {
     let out = whyslow(&["explain", LOCK, "--task", "app:requst"]);
     let said = String::from_utf8(out.stderr).unwrap();
     assert!(out.status.code() == Some(2) && said.contains("no such task in the trace"), "{said}");
@@ -98,7 +98,7 @@ fn a_name_that_nothing_has_is_a_wrong_command_line() {
 
 /// What a recording cannot tell is named question by question, with what would have recorded it.
 #[test]
-fn data_quality_is_told_by_question() {
+fn data_quality_is_reported_by_question() {
     let info = json(&["info", "--full", "--json", LOCK]);
     let questions = info["questions"].as_array().unwrap();
     let words: Vec<&str> = questions.iter().map(|q| q["question"].as_str().unwrap()).collect();
@@ -110,7 +110,7 @@ fn data_quality_is_told_by_question() {
 
 /// What is said where the place of the time is known and not its reason, and where there is nothing to hold executions against.
 #[test]
-fn places_and_profiles_are_told_in_words() {
+fn text_names_places_and_profiles() {
     let text = |words: &[&str]| {
         let out = whyslow(words);
         assert!(out.status.success(), "{words:?}: {}", String::from_utf8_lossy(&out.stderr));

@@ -38,7 +38,7 @@ fn agrees(folder: &Path) {
 }
 
 #[test]
-fn counts_are_those_of_the_oracle() {
+fn counts_equal_the_oracle() {
     let fixtures = recordings(&Path::new(env!("CARGO_MANIFEST_DIR")).join("fixtures/traces"));
     assert_eq!(fixtures.len(), 8, "{fixtures:?}");
     fixtures.iter().for_each(|f| agrees(f));
@@ -46,7 +46,7 @@ fn counts_are_those_of_the_oracle() {
 
 #[test]
 #[ignore = "needs the corpus"]
-fn counts_on_the_larger_corpus() {
+fn counts_of_the_corpus_equal_the_oracle() {
     let extras = recordings(&corpus("kernel/extras"));
     assert!(!extras.is_empty());
     extras.iter().for_each(|f| agrees(f));
@@ -54,7 +54,7 @@ fn counts_on_the_larger_corpus() {
 
 /// Every folder of recordings says where it comes from and what a reader must find in it.
 #[test]
-fn each_fixture_has_a_readme() {
+fn fixtures_have_readmes() {
     for folder in recordings(&Path::new(env!("CARGO_MANIFEST_DIR")).join("fixtures/traces")) {
         let readme = std::fs::read_to_string(folder.join("README.md")).unwrap();
         for part in ["**Why it is here:**", "**Expected:**", "LTTng 2.13.9"] {
@@ -143,7 +143,7 @@ fn inconsistent_index_is_rebuilt() {
 
 /// One trace of a folder that cannot be read does not take the others with it; alone it is an error.
 #[test]
-fn an_unreadable_trace_is_left_out() {
+fn unreadable_trace_is_left_out() {
     let folder = tempfile::tempdir().unwrap();
     copy(&fixture("lock-contention"), folder.path());
     let kernel = folder.path().join("kernel");
@@ -193,7 +193,7 @@ fn metadata_under(folder: &Path) -> PathBuf {
 
 /// A packet header that cannot be read takes its own packet with it and no other.
 #[test]
-fn a_broken_packet_header_ends_one_packet() {
+fn broken_packet_header_ends_one_packet() {
     let folder = tempfile::tempdir().unwrap();
     copy(&fixture("disk-contention"), folder.path());
     remove_indexes(folder.path());

@@ -97,7 +97,7 @@ fn nested_pairs_explain_the_time_of_user_space_alone() {
 /// Clocks of user space count in ticks of their own; each process is recorded by itself. Durations, processes and threads
 /// are the same.
 #[test]
-fn clocks_of_user_space_have_any_rate() {
+fn user_space_clock_may_have_any_rate() {
     let world = staged(4, &["front", "store"]);
     let ask = |name: &str, frequencies: &[u64]| -> Value {
         let folder = Path::new(env!("CARGO_TARGET_TMPDIR")).join(format!("machines-rates-{name}"));
@@ -127,7 +127,7 @@ fn clocks_of_user_space_have_any_rate() {
 
 /// User space on a clock of its own is laid where its events ran: what is found is the same, up to the bound that is told.
 #[test]
-fn a_clock_of_user_space_alone_is_fitted() {
+fn clock_of_user_space_is_aligned_with_the_kernels() {
     let world = sleeper(8);
     let ask = |name: &str, ahead: Option<i64>| {
         let folder = Path::new(env!("CARGO_TARGET_TMPDIR")).join(format!("machines-clock-{name}"));

@@ -169,7 +169,7 @@ fn hold(fixture: &Fixture, variants: Vec<Variant>) {
 }
 
 #[test]
-fn the_lock() {
+fn lock_variants_are_right_or_honest() {
     use Missing::*;
     let untold = |m: &mut Manner| m.namespaces_told = false;
     hold(
@@ -188,7 +188,7 @@ fn the_lock() {
 }
 
 #[test]
-fn the_cpu() {
+fn cpu_variants_are_right_or_honest() {
     use Missing::*;
     hold(
         &CPU,
@@ -204,7 +204,7 @@ fn the_cpu() {
 }
 
 #[test]
-fn the_disk() {
+fn disk_variants_are_right_or_honest() {
     use Missing::*;
     hold(
         &DISK,

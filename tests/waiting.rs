@@ -122,7 +122,7 @@ fn collectives_wait_for_the_ranks_they_need() {
 }
 
 #[test]
-fn locks_teams_and_accelerators() {
+fn locks_teams_and_accelerators_have_wait_states() {
     for (carrier, kind) in
         [(Carrier::Lock, "lock"), (Carrier::Fork, "idle_threads"), (Carrier::Accelerator, "accelerator")]
     {

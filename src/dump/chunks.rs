@@ -385,7 +385,7 @@ mod tests {
     }
 
     #[test]
-    fn nothing_is_left_to_one_worker() {
+    fn chunks_leave_no_work_to_one_worker() {
         assert_eq!(with_trace(|_| {}, by_chunks), (240, true));
         // The selector of an event selects nothing, so its packet ends there.
         assert_eq!(with_trace(|streams| streams[1][40][1] = 9, by_chunks), (200, true));
@@ -394,7 +394,7 @@ mod tests {
     }
 
     #[test]
-    fn a_chunk_that_is_not_what_it_was_taken_for_is_not_written() {
+    fn chunk_with_another_begin_than_assumed_is_not_written() {
         with_trace(
             |_| {},
             |streams, ctx| {

@@ -225,7 +225,7 @@ mod tests {
     }
 
     #[test]
-    fn callers_in_common_end_where_one_went_on() {
+    fn common_callers_end_where_one_stack_goes_on() {
         for (before, after, wanted) in [
             ("M1S1F1_1", "M1S2D1_1", "M1S1"), // S called F, then D
             ("M1S1F1_1", "M2S1F1_1", "M1"),   // M called S twice: another S

@@ -89,7 +89,7 @@ mod tests {
     use crate::explain::contribution::*;
 
     #[test]
-    fn spans_that_touch_are_one() {
+    fn merge_joins_adjacent_spans() {
         let mut spans: Vec<Span> = [(5, 7), (1, 3), (3, 4), (6, 9)].map(|(a, b)| Span::new(a, b)).to_vec();
         merge(&mut spans);
         assert_eq!(spans, [Span::new(1, 4), Span::new(5, 9)]);

@@ -280,13 +280,13 @@ mod tests {
     }
 
     #[test]
-    fn each_link_of_a_wait_chain_has_its_part() {
+    fn delays_are_attributed_to_each_link_of_a_wait_chain() {
         let (model, [_, holds, has_cpu]) = model(7, |_| MS);
         assert_eq!(found(&model), [(7, has_cpu, false, 3 * MS as Ns), (7, holds, false, 2 * MS as Ns)]);
     }
 
     #[test]
-    fn what_varies_is_no_delay_and_what_does_not_is_one_before_it_takes_twice_as_long() {
+    fn delays_depend_on_the_usual_variation() {
         // 1.0 to 1.2 ms: a run of 1.9 ms is far beyond that range.
         let (steady, [own, ..]) = model(99, |i| if i == 3 { 19 * MS / 10 } else { MS + i as u64 % 10 * MS / 45 });
         assert!(matches!(found(&steady)[..], [(3, context, false, _)] if context == own), "{:?}", found(&steady));
@@ -296,7 +296,7 @@ mod tests {
     }
 
     #[test]
-    fn short_delays_and_few_executions_are_not_judged() {
+    fn delays_ignores_short_ones_and_few_executions() {
         let (short, _) = model(99, |i| if i == 3 { MS + 30_000 } else { MS });
         assert_eq!(found(&short), [], "less than a twentieth");
         let (mut few, _) = model(2, |_| MS);

@@ -110,7 +110,7 @@ mod tests {
     }
 
     #[test]
-    fn of_two_waits_in_one_call_the_longer_begins_the_turn() {
+    fn longer_of_two_waits_in_one_call_begins_the_iteration() {
         let turns = vec!["read** write read* send"; 20];
         assert_eq!(begins(&turns), (0..20).map(|turn| 4 * turn).collect::<Vec<u32>>());
         // Wherever the recording begins.
@@ -120,7 +120,7 @@ mod tests {
     }
 
     #[test]
-    fn a_rare_wait_in_the_same_call_is_inside_a_turn() {
+    fn rare_wait_in_the_same_call_is_inside_an_iteration() {
         let mut turns = vec!["nanosleep** lock write"; 40];
         turns[17] = "nanosleep** lock nanosleep* lock write";
         turns[23] = "nanosleep** lock write log";
@@ -131,7 +131,7 @@ mod tests {
     }
 
     #[test]
-    fn who_never_waits_has_no_begins() {
+    fn thread_without_waits_has_no_iterations() {
         assert!(begins(&["read write send"; 20]).is_empty());
         assert!(begins(&["a* b* c*"]).is_empty());
     }

@@ -190,7 +190,7 @@ mod tests {
     use crate::model::context::{Frame, FrameKind};
 
     #[test]
-    fn those_of_a_moment_are_those_that_a_scan_finds() {
+    fn executions_at_equals_a_scan() {
         let mut executions = Executions::default();
         for i in 0..500 {
             executions.start.push(i * 3);

@@ -92,12 +92,12 @@ mod tests {
     }
 
     #[test]
-    fn few_values_have_a_bin_each() {
+    fn bins_of_few_values_hold_one_value_each() {
         assert_eq!(holds(&mut [7, 3, 7, 9], Unit::Name).edges, [3, 7, 9, 10]);
     }
 
     #[test]
-    fn skewed_times_have_bins_of_equal_ratio() {
+    fn bins_of_skewed_times_have_equal_ratios() {
         let mut values: Vec<i64> = (0..1000).map(|i| 1_000_000 + i * 1000).chain([90_000_000, 0]).collect();
         let bins = holds(&mut values, Unit::Ns);
         assert!(bins.logarithmic && bins.edges[0] == 0);
@@ -106,7 +106,7 @@ mod tests {
     }
 
     #[test]
-    fn extremes_are_binned_too() {
+    fn bins_include_extremes() {
         holds(&mut [i64::MIN + 1, -5, 0, i64::MAX], Unit::Ns);
         holds(&mut [1, 2, i64::MAX], Unit::Ns);
         assert!(Bins::new(&[], Unit::Ns).is_empty() && Bins::new(&[], Unit::Ns).of(3).is_none());

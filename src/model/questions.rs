@@ -99,7 +99,7 @@ mod tests {
     use crate::model::context::Frame;
 
     #[test]
-    fn shares_of_the_time_that_each_question_is_asked_of() {
+    fn shares_are_of_the_time_that_each_question_covers() {
         let mut model = Model::default();
         let name = model.names.intern("x");
         let mut row = Vec::new();

@@ -207,7 +207,7 @@ mod tests {
     use ratatui::style::Style;
 
     #[test]
-    fn text_is_escaped_and_held_to_the_grid() {
+    fn text_is_escaped_and_aligned_to_the_grid() {
         let mut buffer = Buffer::empty(Rect::new(0, 0, 10, 1));
         buffer.set_string(1, 0, "a<b & c", Style::new().add_modifier(Modifier::BOLD));
         let svg = picture(&buffer, Ground::DARK);

@@ -355,7 +355,7 @@ mod tests {
     }
 
     #[test]
-    fn fits_every_width_and_begins_with_the_answer() {
+    fn explain_fits_every_width_and_begins_with_the_answer() {
         let (model, c) = made();
         for width in [1, 40, 80, 250] {
             for ascii in [false, true] {

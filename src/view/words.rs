@@ -51,7 +51,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn people_read_runnable_and_may_type_both() {
+    fn runnable_is_shown_and_both_names_are_parsed() {
         let typed: Filter = "runnable>2ms".parse().unwrap();
         assert_eq!(typed, "preempted>2ms".parse().unwrap());
         assert_eq!((typed.to_string().as_str(), filter(&typed).as_str()), ("preempted>2ms", "runnable>2ms"));

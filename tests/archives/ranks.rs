@@ -3,7 +3,7 @@
 use super::*;
 
 #[test]
-fn late_sender() {
+fn late_sender_is_the_time_before_its_send() {
     let mut run = Recording::new(2);
     let (world, sent, came) = (run.world, 5 * MS, 5 * MS + 20 * US);
     run.work(0, "assemble", MS, sent);
@@ -33,7 +33,7 @@ fn late_sender_is_the_latest_of_several() {
 }
 
 #[test]
-fn wrong_order() {
+fn wrong_order_is_the_wait_for_a_later_message() {
     let mut run = Recording::new(3);
     let world = run.world;
     run.call(0, "MPI_Send", MS, MS + 5 * US, |e| e.send(MS + US, 2, world, 1, 64));
@@ -45,7 +45,7 @@ fn wrong_order() {
 }
 
 #[test]
-fn late_receiver() {
+fn late_receiver_is_the_time_before_its_receive() {
     let mut run = Recording::new(2);
     let (world, left) = (run.world, 6 * MS + 50 * US);
     run.call(0, "MPI_Ssend", 2 * MS, left, |e| e.send(2 * MS + US, 1, world, 3, 1 << 20));
@@ -55,7 +55,7 @@ fn late_receiver() {
 }
 
 #[test]
-fn late_receiver_of_a_nonblocking_send() {
+fn late_receiver_of_a_nonblocking_send_is_found_in_its_wait() {
     let mut run = Recording::new(2);
     let (world, left) = (run.world, 6 * MS + 50 * US);
     run.call(0, "MPI_Isend", MS, MS + 10 * US, |e| e.isend(MS + US, 1, world, 3, 1 << 20, 5));
@@ -67,7 +67,7 @@ fn late_receiver_of_a_nonblocking_send() {
 }
 
 #[test]
-fn collectives() {
+fn collectives_wait_for_the_late_ranks() {
     let came = [2 * MS, 4 * MS, 7 * MS];
     // OTF2's number, the root, the ranks that leave late and the ranks that they wait for, and the wait state.
     let late = |name, number, root: Option<u32>, waits: [u64; 3]| {
@@ -92,7 +92,7 @@ fn collectives() {
 }
 
 #[test]
-fn barrier_completion() {
+fn barrier_completion_is_the_time_after_the_last_arrival() {
     let mut run = Recording::new(2);
     run.meet("MPI_Barrier", 0, None, &[(MS, 2 * MS), (MS, 5 * MS)]);
     let mined = run.mined();

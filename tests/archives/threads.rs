@@ -36,7 +36,7 @@ fn team_threads_wait_for_work_and_at_barriers() {
 }
 
 #[test]
-fn nested_teams() {
+fn nested_teams_wait_at_their_own_barriers() {
     let mut run = Recording::new(1);
     let workers: Vec<u64> = (0..3).map(|_| run.writer.thread(0)).collect();
     let (other, inner_worker, inner_of_other) = (workers[0], workers[1], workers[2]);
@@ -74,7 +74,7 @@ fn nested_teams() {
 }
 
 #[test]
-fn locks() {
+fn locks_are_waited_for_until_their_release() {
     let mut run = Recording::new(1);
     let (members, team) = team(&mut run, 2);
     let parallel = run.region_of("!$omp parallel", Role::Function, Paradigm::OpenMp);
@@ -111,7 +111,7 @@ fn locks() {
 }
 
 #[test]
-fn tasks_run_by_another_thread() {
+fn taskwait_is_the_wait_for_a_task_of_another_thread() {
     let mut run = Recording::new(1);
     let (members, team) = team(&mut run, 2);
     let parallel = run.region_of("!$omp parallel", Role::Function, Paradigm::OpenMp);

@@ -55,7 +55,7 @@ fn survives(bytes: &[u8]) -> bool {
 }
 
 #[test]
-fn every_prefix_is_refused() {
+fn prefixes_of_a_database_are_refused() {
     let bytes = written(&[many::model(7, 3)]);
     assert!(survives(&bytes));
     for length in (0..bytes.len()).filter(|l| *l < 700 || l % 7 == 0) {
@@ -65,7 +65,7 @@ fn every_prefix_is_refused() {
 }
 
 #[test]
-fn every_flipped_bit_is_refused() {
+fn databases_with_a_flipped_bit_are_refused() {
     let bytes = written(&[many::model(5, 9)]);
     for at in 0..bytes.len() {
         let mut hurt = bytes.clone();
@@ -97,7 +97,7 @@ fn inconsistent_files_with_right_checksums_are_refused_or_harmless() {
 }
 
 #[test]
-fn other_versions_say_what_to_do() {
+fn database_of_another_version_names_the_remedy() {
     let bytes = written(&[many::model(2, 1)]);
     for (version, remedy) in [(3, "whyslow build"), (5, "newer whyslow"), (u32::MAX, "newer whyslow")] {
         let mut other = bytes.clone();
@@ -137,7 +137,7 @@ fn small_file_allocates_little() {
 /// Opening is linear: ten times the executions take about ten times as long (`cargo bench --bench database` has the
 /// milliseconds).
 #[test]
-fn opening_is_linear_in_the_executions() {
+fn open_is_linear_in_the_executions() {
     let time = |n: usize| {
         let folder = folder();
         let path: PathBuf = folder.path().join("many.why");

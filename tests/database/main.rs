@@ -90,7 +90,7 @@ fn build_is_deterministic_and_replaces_the_old_file() {
 }
 
 #[test]
-fn two_databases_are_two_traces() {
+fn databases_are_compared_like_their_traces() {
     let folder = folder();
     let files = [built(folder.path(), LOCK, &[]), built(folder.path(), CPU, &[])];
     let symbols = [format!("{LOCK}/bin"), format!("{CPU}/bin")];
@@ -273,7 +273,7 @@ proptest! {
     #![proptest_config(ProptestConfig::with_cases(60))]
 
     #[test]
-    fn a_model_comes_back_as_it_was(seed in any::<u64>(), executions in 0..60_usize) {
+    fn model_is_read_as_it_was_written(seed in any::<u64>(), executions in 0..60_usize) {
         let models = [many::model(executions, seed), many::model(executions / 2, seed ^ 1)];
         let database = open(&written(&models)).unwrap();
         prop_assert_eq!(&database.facts, &facts());

@@ -113,7 +113,7 @@ fn differing_calls_are_an_anomaly_with_the_differing_step() {
 }
 
 #[test]
-fn turns_of_a_loop_are_held_against_each_other_where_nothing_delimits_executions() {
+fn iterations_of_a_loop_are_compared_where_no_executions_exist() {
     for (detour, what, change) in
         [(Detour::Additional, "tgkill", "additional"), (Detour::Missing, "sendmsg", "missing")]
     {

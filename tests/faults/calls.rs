@@ -3,46 +3,46 @@
 use super::*;
 
 #[test]
-fn any_call_may_fail_during_explain() {
+fn explain_answers_when_any_system_call_fails() {
     Question::new(&["explain", "--json"], &fixture("snap")).survives(ALL);
 }
 
 #[test]
-fn any_call_may_fail_during_diff() {
+fn diff_answers_when_any_system_call_fails() {
     Question::new(&["diff", "--json"], &fixture("snap")).survives(SOME);
 }
 
 #[test]
-fn any_call_may_fail_during_stats_and_dump() {
+fn stats_and_dump_answer_when_any_system_call_fails() {
     Question::new(&["stats", "count", "--json"], &fixture("snap")).survives(ALL);
     Question::new(&["dump"], &fixture("snap")).survives(SOME);
 }
 
 #[test]
-fn any_call_may_fail_during_info() {
+fn info_answers_when_any_system_call_fails() {
     Question::new(&["info", "--json"], &fixture("split-files")).survives(ALL);
     Question::new(&["info", "--full", "--json"], &fixture("snap")).survives(SOME);
 }
 
 #[test]
-fn any_call_may_fail_during_anomalies() {
+fn anomalies_answers_when_any_system_call_fails() {
     Question::new(&["anomalies", "--json"], &fixture("snap")).survives(ALL);
 }
 
 #[test]
-fn any_call_may_fail_during_query() {
+fn query_answers_when_any_system_call_fails() {
     Question::new(&["query", "--json", "--attribute", "cpus/*/thread"], &fixture("snap")).survives(SOME);
 }
 
 #[test]
-fn any_call_may_fail_while_symbols_are_resolved() {
+fn symbols_are_resolved_or_missed_when_any_system_call_fails() {
     let folder = fixture("lock-contention");
     let (bin, tasks) = (folder.join("bin"), "wait=read,thread=worker");
     Question::new(&["explain", "--json", "--task", tasks, "--symbols", bin.to_str().unwrap()], &folder).survives(4);
 }
 
 #[test]
-fn any_call_may_fail_over_perf_data_and_trace_dat() {
+fn perf_data_and_trace_dat_are_answered_when_any_system_call_fails() {
     for file in ["v6.dat", "v7.dat", "zstd.data", "dir.data", "pipe.data"] {
         Question::new(&["stats", "count", "--json"], &recorder(file)).survives(SOME);
     }
@@ -50,14 +50,14 @@ fn any_call_may_fail_over_perf_data_and_trace_dat() {
 }
 
 #[test]
-fn any_call_may_fail_over_an_otf2_archive() {
+fn otf2_archive_is_answered_when_any_system_call_fails() {
     for words in [&["anomalies", "--json"][..], &["info", "--json"]] {
         Question::new(words, &archive()).survives(SOME);
     }
 }
 
 #[test]
-fn any_call_may_fail_over_a_database() {
+fn database_is_answered_when_any_system_call_fails() {
     let folder = tempfile::tempdir().unwrap();
     let database = folder.path().join("a.whyslow");
     assert!(ask::run(whyslow(["build", "-o"]).arg(&database).arg(fixture("snap"))).status.success());

@@ -4,14 +4,14 @@ use super::*;
 
 /// Some of the 18,000 allocations of a whole analysis, each of which is a run of its own: all of them take an hour.
 #[test]
-fn any_allocation_may_fail() {
+fn analysis_answers_when_an_allocation_fails() {
     Question::new(&["explain", "--json"], &fixture("snap")).survives_without_memory(60);
     Question::new(&["anomalies", "--json"], &archive()).survives_without_memory(30);
 }
 
 /// All 1,400 of a small command: opening, the schema or the header, decoding or unpacking, and writing.
 #[test]
-fn every_allocation_of_a_small_command_may_fail() {
+fn small_commands_answer_when_any_allocation_fails() {
     let trace = Path::new(env!("CARGO_MANIFEST_DIR")).join("fixtures/interop/barectf/trace");
     Question::new(&["dump"], &trace).survives_without_memory(ALL);
     Question::new(&["stats", "count", "--json"], &recorder("zstd.data")).survives_without_memory(ALL);
@@ -42,6 +42,6 @@ fn interface_out_of_memory_restores_the_terminal() {
 
 #[test]
 #[ignore = "takes an hour: each allocation of a command, one after the other"]
-fn every_allocation_may_fail() {
+fn analysis_answers_when_any_allocation_fails() {
     Question::new(&["explain", "--json"], &fixture("snap")).survives_without_memory(ALL);
 }

@@ -156,7 +156,7 @@ proptest! {
     #![proptest_config(ProptestConfig::with_cases(1000))]
 
     #[test]
-    fn every_search_equals_a_scan(
+    fn searches_equal_a_scan(
         all in intervals(),
         shape in shape(),
         size in 1..60usize,
@@ -172,7 +172,7 @@ proptest! {
     }
 
     #[test]
-    fn workers_chunks_and_order_change_nothing(all in intervals(), shape in shape(), seed in 1..u64::MAX) {
+    fn history_does_not_depend_on_workers_chunks_or_order(all in intervals(), shape in shape(), seed in 1..u64::MAX) {
         let one = bulk(&all, shape, 1, usize::MAX, 0);
         for (workers, size) in [(1, 1), (2, 7), (3, 20), (7, 3)] {
             prop_assert_eq!(&bulk(&all, shape, workers, size, 0), &one);
@@ -182,7 +182,7 @@ proptest! {
 }
 
 #[test]
-fn a_large_history_is_the_same_for_any_workers_and_order() {
+fn large_history_does_not_depend_on_workers_or_order() {
     let all = model(3_000, 100);
     let shape = Shape { node: 256, fanout: 8, depth: Depth::Variable };
     let one = bulk(&all, shape, 1, usize::MAX, 0);
@@ -202,7 +202,7 @@ fn a_large_history_is_the_same_for_any_workers_and_order() {
 }
 
 #[test]
-fn many_intervals_that_end_at_once_are_cut_exactly() {
+fn intervals_that_end_together_are_cut_exactly() {
     let all: Vec<_> = (0..300_000u32)
         .map(|i| Interval {
             attribute: AttributeId::from_raw(i),
@@ -219,7 +219,7 @@ fn many_intervals_that_end_at_once_are_cut_exactly() {
 
 /// The worked example of ALGORITHMS.md 8.6: n = 2, c = 2, four attributes.
 #[test]
-fn the_worked_example_has_two_r_trees_under_one_root() {
+fn worked_example_has_two_r_trees_under_one_root() {
     let all: Vec<_> = (0..4u32)
         .flat_map(|k| {
             let cut = 4 + i64::from(k);
@@ -242,7 +242,7 @@ fn the_worked_example_has_two_r_trees_under_one_root() {
 }
 
 #[test]
-fn no_intervals_give_an_empty_tree() {
+fn tree_of_no_intervals_is_empty() {
     let tree = build(Vec::new(), Shape::default(), &Ctx::new(2)).unwrap();
     tree.check().unwrap();
     assert_eq!((tree.len(), tree.nodes(), tree.depth()), (0, 0, 0));
@@ -265,7 +265,7 @@ fn extreme_times_are_stored() {
 }
 
 #[test]
-fn a_cancelled_search_and_build_end() {
+fn search_and_build_end_when_cancelled() {
     let all = model(500, 20);
     let work = Ctx::new(2);
     let tree = build(runs(&all, 1000, 0), Shape { node: 16, ..Shape::default() }, &work).unwrap();
@@ -278,7 +278,7 @@ fn a_cancelled_search_and_build_end() {
 
 /// Nothing is read after a cancel: neither what is given one by one nor what is given at once.
 #[test]
-fn a_cancelled_search_reads_no_more_nodes() {
+fn cancelled_search_reads_no_more_nodes() {
     let all = model(500, 20);
     let tree = build(runs(&all, 1000, 0), Shape { node: 16, ..Shape::default() }, &Ctx::new(1)).unwrap();
     for when in [When::ALWAYS, When::instants((0..100).map(|i| i * 5_000))] {
@@ -296,7 +296,7 @@ fn a_cancelled_search_reads_no_more_nodes() {
 /// Cancel each long stage in its middle, again and again, and print the longest time that it took to end.
 #[test]
 #[ignore = "measures time; by hand, on a quiet machine, in release"]
-fn every_stage_ends_within_a_tenth_of_a_second_of_a_cancel() {
+fn stages_end_within_a_tenth_of_a_second_of_a_cancel() {
     use std::time::{Duration, Instant};
     use whyslow::state::summary::Summary;
     let many = model(100_000, 30);

@@ -18,7 +18,7 @@ proptest! {
     #![proptest_config(ProptestConfig::with_cases(200))]
 
     #[test]
-    fn any_window_equals_the_sum(
+    fn summary_of_any_window_equals_the_sum(
         lines in prop::collection::vec(prop::collection::vec((0..3i64, 1..20i64, value()), 0..200), 1..4),
         scale in prop_oneof![Just(1i64), Just(7), Just(1 << 21)],
         windows in prop::collection::vec((-100..4000i64, 0..4000i64), 1..20),
@@ -45,7 +45,7 @@ proptest! {
 }
 
 #[test]
-fn wide_windows_are_answered_from_cells() {
+fn summary_of_wide_windows_reads_cells() {
     let all = model(10, 10_000);
     let tree = bulk(&all, Shape::default(), 2, 10_000, 0);
     let summary = Summary::build(&tree, &Ctx::new(2)).unwrap();
@@ -55,7 +55,7 @@ fn wide_windows_are_answered_from_cells() {
 }
 
 #[test]
-fn the_lower_code_wins_a_tie() {
+fn summary_gives_ties_to_the_lower_code() {
     assert_eq!(most(&Times::from([(1, 5), (2, 9), (4, 9)])), Some(2));
     assert_eq!(most(&Times::new()), None);
 }

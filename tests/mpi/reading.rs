@@ -112,7 +112,7 @@ fn clocks_come_from_the_archive_or_from_messages() {
 }
 
 #[test]
-fn any_number_of_workers_reads_the_same() {
+fn archive_is_read_the_same_on_any_number_of_workers() {
     let ring = RingArchive::new(PLAIN);
     let archive = Archive::open(ring.path()).unwrap();
     let answer = |threads| {

@@ -25,7 +25,7 @@ fn repeated(durations_ms: &[Ns]) -> OperationsBuilder {
 }
 
 #[test]
-fn limits_of_the_handbook() {
+fn limits_equal_those_of_the_handbook() {
     let settings = Settings::default();
     let (_, found) = repeated(&[10, 10, 10, 11, 11, 11, 12, 12, 13, 30]).analyse(&settings, 1);
     let pattern = found.patterns.iter().find(|p| !p.is_loop).unwrap();
@@ -45,7 +45,7 @@ fn limits_of_the_handbook() {
 }
 
 #[test]
-fn other_settings_need_no_mining() {
+fn settings_change_without_mining_again() {
     let (mined, _) = repeated(&[10, 10, 10, 11, 11, 11, 12, 12, 13, 30]).analyse(&Settings::default(), 1);
     let with = |q, s, limit| {
         let found = anomalies::of_patterns(&mined, &Settings { q, s, limit }, &Ctx::new(1)).unwrap();

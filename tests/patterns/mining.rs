@@ -110,7 +110,7 @@ proptest! {
     }
 
     #[test]
-    fn a_loop_is_found_whatever_its_body(
+    fn loop_of_any_body_is_found(
         body in prop::collection::vec(0_u32..6, 2..12),
         turns in 2_usize..40,
         around in (prop::collection::vec(7_u32..9, 0..3), prop::collection::vec(9_u32..11, 0..3)),
@@ -125,7 +125,7 @@ proptest! {
     }
 
     #[test]
-    fn any_sequence_is_derived(s in prop::collection::vec(0_u32..4, 0..400)) {
+    fn grammar_derives_its_sequence(s in prop::collection::vec(0_u32..4, 0..400)) {
         let grammar = mine(&s, &Cancel::default());
         let whole: Vec<u32> = grammar.top.iter().flat_map(|i| derive(&grammar, *i)).collect();
         prop_assert_eq!(whole, s);

@@ -118,7 +118,7 @@ fn noise_is_labelled_by_its_kind() {
 /// The table that the paper leaves open: what is missed and what is wrongly found, over q and s.
 #[test]
 #[ignore = "prints the README's table; nothing to hold"]
-fn rates_over_q_and_s() {
+fn planted_delays_print_their_rates_over_q_and_s() {
     println!(
         "| q | s | missed, 1 to 3 times the noise | missed, over 3 times | wrong sources |\n|---|---|---|---|---|"
     );
@@ -167,7 +167,7 @@ fn clocks_are_found_from_messages_and_meetings() {
 }
 
 #[test]
-fn any_number_of_workers_gives_the_same_answer() {
+fn answer_is_the_same_on_any_number_of_workers() {
     for shape in SHAPES {
         let answer = |threads| {
             let (_, found) = generate(shape, 42, 40, 6.0).operations.analyse(&Settings::default(), threads);

@@ -32,7 +32,7 @@ const STATES: [&str; 5] = ["query", "--json", "--attribute", "threads/*/state", 
 const SLOWEST: [&str; 5] = ["query", "--json", "--attribute", "threads/*/syscall", "--longest=20"];
 
 #[test]
-fn every_command_prints_the_same_bytes() {
+fn commands_print_the_same_bytes_of_fixtures() {
     let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("fixtures/traces");
     let accepted = "begin=syscall_exit_accept4,end=syscall_entry_shutdown";
     let cases: [(&str, &[&str]); 12] = [
@@ -56,7 +56,7 @@ fn every_command_prints_the_same_bytes() {
 }
 
 #[test]
-fn every_command_prints_the_same_bytes_of_generated_and_damaged_recordings() {
+fn commands_print_the_same_bytes_of_generated_and_damaged_recordings() {
     let commands: [&[&str]; 9] = [
         &["explain", "--json"],
         &["explain", "--json", "--task", "futex"],

@@ -295,7 +295,7 @@ fn results_do_not_depend_on_how_the_corpus_is_read() {
 
 /// The sums of `stats cpu` and `stats io` are those of the kernel machine, which finds them on another way.
 #[test]
-fn usage_is_what_the_kernel_machine_finds() {
+fn usage_equals_the_kernel_machine() {
     let clean = (0..6).map(|seed| schedule::ctf::write(&place(&format!("clean-{seed}")), seed * 17 + 1, 900, false));
     let mut compared = 0;
     for path in fixtures().into_iter().chain(clean) {
@@ -347,7 +347,7 @@ fn usage_is_what_the_kernel_machine_finds() {
 }
 
 #[test]
-fn a_cancelled_run_ends_with_the_chunks_that_were_begun() {
+fn cancelled_run_ends_with_the_chunks_that_were_begun() {
     /// Chunks that were looked at: before the cancel, and in all.
     static SEEN: [AtomicUsize; 2] = [const { AtomicUsize::new(0) }; 2];
     let folder = schedule::ctf::write(&place("cancelled"), 5, 4000, false);
@@ -381,7 +381,7 @@ fn a_cancelled_run_ends_with_the_chunks_that_were_begun() {
 }
 
 #[test]
-fn damage_in_one_chunk_does_not_take_the_others() {
+fn damage_in_one_chunk_leaves_the_others() {
     let folder = schedule::ctf::write(&place("one-packet"), 9, 1200, false);
     let whole = count::count(&load(&folder), &Ctx::new(2)).unwrap().0.events;
     let stream = folder.join("channel_1");

@@ -104,7 +104,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_is_written_is_read() {
+    fn unpack_reads_what_pack_wrote() {
         let numbers = [0, 1, 127, 128, 300, u64::from(u32::MAX), 1 << 62, 1 << 63, u64::MAX];
         let mut pack = Pack::default();
         numbers.iter().for_each(|n| pack.number(*n));
@@ -120,7 +120,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_none_of_ours_is_refused() {
+    fn unpack_refuses_other_bytes() {
         for bytes in [&[0x80][..], &[0xff; 11], &[0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 2]] {
             assert_eq!(Unpack(bytes).number(), None, "{bytes:?}");
         }

@@ -354,7 +354,7 @@ mod tests {
     }
 
     #[test]
-    fn an_empty_result_says_why() {
+    fn empty_result_names_its_reason() {
         let text = |examined: Examined, patterns: Vec<Pattern>, notices: &Notices| {
             super::examined(&Anomalies { examined, patterns, ..Anomalies::default() }, notices)
         };
