@@ -113,7 +113,7 @@ fn special_files_in_an_archive_are_notices() {
 
 /// As a user with restricted permissions: root reads everything.
 fn as_nobody(command: &mut Command, mine: &Path) -> Output {
-    const NOBODY: u32 = 65534;
+    const OVERFLOW_UID: u32 = 65534;
     if std::fs::metadata(mine).unwrap().uid() == 0 {
         let home = mine.parent().unwrap();
         assert!(Command::new("chmod").args(["a+rx"]).arg(home).arg(mine).status().unwrap().success());
@@ -123,7 +123,11 @@ fn as_nobody(command: &mut Command, mine: &Path) -> Output {
             std::fs::copy(env!("CARGO_BIN_EXE_whyslow"), &program).unwrap();
         }
         let words: Vec<_> = command.get_args().map(ToOwned::to_owned).collect();
-        return run(Command::new(program).args(words).stdin(std::process::Stdio::null()).uid(NOBODY).gid(NOBODY));
+        return run(Command::new(program)
+            .args(words)
+            .stdin(std::process::Stdio::null())
+            .uid(OVERFLOW_UID)
+            .gid(OVERFLOW_UID));
     }
     run(command)
 }

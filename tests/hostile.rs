@@ -1,4 +1,4 @@
-//! Hostile input gets an answer: exit status 0 or 1 with one line, no panic, bounded memory and time; and one hurt stream
+//! Hostile input gets an answer: exit status 0 or 1 with one line, no panic, bounded memory and time; and one damaged stream
 //! never takes the others with it.
 
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
@@ -76,7 +76,7 @@ fn answered(out: &Output, what: &str) {
     assert!(!String::from_utf8_lossy(&out.stdout).contains(steers) && !said.contains(steers), "{what}");
 }
 
-fn hurt(data: &mut Vec<u8>, dice: &mut Random) {
+fn damage(data: &mut Vec<u8>, dice: &mut Random) {
     let at = dice.below(data.len());
     let until = (at + 1 + dice.below(64)).min(data.len());
     match dice.below(6) {
@@ -107,7 +107,7 @@ fn damaged_recordings_are_answered() {
             let file = &all[dice.below(all.len())];
             let mut data = std::fs::read(file).unwrap();
             for _ in 0..1 + dice.below(4) {
-                hurt(&mut data, &mut dice);
+                damage(&mut data, &mut dice);
             }
             std::fs::write(file, data).unwrap();
         }
@@ -153,9 +153,9 @@ fn damaged_stream_leaves_the_others() {
     assert!(others > 0);
     let mut garbage = whole.clone();
     garbage[..4096].fill(0xff);
-    for hurt in [&garbage[..], &whole[..10], &whole[..whole.len() / 2]] {
-        std::fs::write(&stream, hurt).unwrap();
-        assert!(events(&trace) >= others, "{} bytes of k_0", hurt.len());
+    for damaged in [&garbage[..], &whole[..10], &whole[..whole.len() / 2]] {
+        std::fs::write(&stream, damaged).unwrap();
+        assert!(events(&trace) >= others, "{} bytes of k_0", damaged.len());
     }
 }
 

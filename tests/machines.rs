@@ -1,5 +1,5 @@
-//! Generated machines (`simulator/`): what held up their executions is known from the simulated schedule, and `explain` must
-//! find it in what was recorded.
+//! Generated machines (`simulator/`): the simulated schedule shows the cause of each delay, and `explain` must find it in
+//! the recording.
 
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 
@@ -89,7 +89,7 @@ fn mmap_records_name_functions() {
     assert!(first["path"].as_array().unwrap().iter().any(|f| f == "retry_backoff?"), "{first:#}");
 }
 
-/// One kernel worker does what all put off: a backup's work takes long, and requests stand behind it.
+/// One kernel worker does the deferred work of all threads: a backup's work takes long, and requests queue behind it.
 fn put_off(seed: u64) -> World {
     let mut m = Machine::new(2, seed);
     let (server, client, backup) = (m.process("server"), m.process("client"), m.process("backup"));
@@ -115,7 +115,7 @@ fn put_off(seed: u64) -> World {
 #[test]
 fn kernel_worker_leads_to_the_thread_that_queued_its_work() {
     let world = put_off(4);
-    // Pieces of work told by their events; else who woke the worker handed it work.
+    // Work items are recorded by events; without them, the thread that woke the worker handed it work.
     for missing in [vec![], vec![Missing::Work]] {
         let folder = Path::new(env!("CARGO_TARGET_TMPDIR")).join(format!("machines-put-off-{}", missing.len()));
         let recorded = record(&world, &Manner { missing, ..Manner::default() }, &folder);
@@ -132,8 +132,8 @@ fn kernel_worker_leads_to_the_thread_that_queued_its_work() {
     }
 }
 
-/// The executions in which anomalies are looked for are those that `explain` asks about: with the program's own events, and without
-/// them (loops and system calls).
+/// `anomalies` examines the executions of the task that `explain` chooses: with the program's own events, and without them
+/// (loops and system calls).
 #[test]
 fn anomalies_chooses_the_task_of_explain() {
     for (seed, kernel_only) in [(1, false), (1, true), (5, true), (12, true)] {
@@ -156,10 +156,10 @@ fn anomalies_chooses_the_task_of_explain() {
     }
 }
 
-/// What became of a question.
+/// The grade of an answer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Grade {
-    /// The first cause is the planted one, and the verdict is confident of it.
+    /// The first cause is the planted one, and the verdict is confident.
     Right,
     /// The first cause is the planted one; the verdict is not confident.
     RightUnsure,
@@ -169,7 +169,7 @@ enum Grade {
     Wrong,
 }
 
-/// The answer to a generated machine, whether it names a caller of the planted function, and what it said.
+/// The grade of the answer to a generated machine, whether it names a caller of the planted function, and its text.
 fn grade(generated: &Generated, folder: &Path) -> (Grade, bool, String) {
     let recorded = record(&generated.world, &generated.manner, folder);
     let mut command = Command::new(env!("CARGO_BIN_EXE_whyslow"));
@@ -179,7 +179,7 @@ fn grade(generated: &Generated, folder: &Path) -> (Grade, bool, String) {
     let said = String::from_utf8_lossy(&out.stderr).trim().to_owned();
     let lacks = generated.plant.lacks(&generated.manner);
     if !out.status.success() {
-        // A refusal in one line is honest where the recording has not what was asked for.
+        // A refusal in one line is honest where the recording lacks the events of the plant.
         let refused = lacks && out.status.code().is_some() && said.lines().count() == 1;
         return (if refused { Grade::Honest } else { Grade::Wrong }, false, said);
     }
@@ -198,38 +198,38 @@ fn grade(generated: &Generated, folder: &Path) -> (Grade, bool, String) {
     (grade, right && is_caller(first), said)
 }
 
-/// A cause is the planted one: of its kind, by its culprit and, where stacks say so, in its function.
+/// A cause is the planted one: of its kind, by its culprit and, where stacks show it, in its function.
 fn names(generated: &Generated, cause: &Value, lacks: bool) -> bool {
     let (plant, manner) = (generated.plant, &generated.manner);
-    // That it was a packet by which the backend woke the request only the network's and the interrupts' events prove; that it was the
-    // backend is true all the same.
+    // Only network and interrupt events prove that the backend woke the request by a packet; that it was the backend is
+    // true all the same.
     let as_thread = plant == Plant::Backend && lacks && cause["kind"] == "blocked.thread";
     if cause["kind"] != plant.kind() && !as_thread {
         return false;
     }
     let by = [&cause["by"]["process"], &cause["by"]["thread"]];
-    // Where the culprit cannot be known, to name nobody is right.
-    let nobody = by.iter().all(|b| b.is_null());
-    let culprit = plant.culprit().is_none_or(|culprit| by.iter().any(|b| **b == culprit) || lacks && nobody);
+    // Where the recording does not show the culprit, an answer that names none is right.
+    let names_none = by.iter().all(|b| b.is_null());
+    let culprit = plant.culprit().is_none_or(|culprit| by.iter().any(|b| **b == culprit) || lacks && names_none);
     let mut words: Vec<&str> = cause["path"].as_array().unwrap().iter().filter_map(Value::as_str).collect();
     words.extend(cause["by"]["function"].as_str());
-    let told =
+    let shows_functions =
         manner.stacks && !manner.missing.contains(&Missing::Calls) && !manner.missing.contains(&Missing::HrTimers);
     let functions = plant.functions();
     culprit
-        && (!told
+        && (!shows_functions
             || lacks && !as_thread
             || is_caller(cause)
             || functions.is_empty()
             || functions.iter().any(|f| words.contains(f)))
 }
 
-/// The function is a caller of the planted one: true, and it says less. Between two ticks no stack may have been taken in that.
+/// The function is a caller of the planted one: true, but less exact. No tick may have sampled the planted one itself.
 fn is_caller(cause: &Value) -> bool {
     ["main", "housekeeping"].iter().any(|f| cause["by"]["function"] == *f)
 }
 
-/// Asks about machines of these numbers and prints what came of it, by plant.
+/// Grades of the answers about many machines, by plant.
 struct Rates {
     /// By plant: machines, right of those that recorded what is needed, those, right of the others, unsure, wrong.
     table: BTreeMap<Plant, [usize; 6]>,

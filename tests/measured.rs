@@ -1,5 +1,5 @@
-//! `info` and `stats` say what they measured: spans of events, system calls that occurred, why a table is empty, calls that only a
-//! number names.
+//! `info` and `stats` report their measurements: spans of events, system calls that occurred, the reason of an empty table,
+//! calls that were recorded by number.
 
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, dead_code)]
 
@@ -13,8 +13,8 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::rc::Rc;
 
-/// When, what, and with which fields.
-type Told = (i64, &'static str, Vec<(&'static str, Value)>);
+/// Time, name and fields of an event.
+type TimedEvent = (i64, &'static str, Vec<(&'static str, Value)>);
 
 fn json(words: &[&str], trace: &Path) -> serde_json::Value {
     let out = Command::new(env!("CARGO_BIN_EXE_whyslow")).args(words).arg("--json").arg(trace).output().unwrap();
@@ -23,12 +23,18 @@ fn json(words: &[&str], trace: &Path) -> serde_json::Value {
 }
 
 /// A kernel trace that ran from 1 to 3 s; `events` are at their times, on CPU 0 and on one thread.
-fn kernel(name: &str, events: Vec<Told>) -> PathBuf {
+fn kernel(name: &str, events: Vec<TimedEvent>) -> PathBuf {
     let folder = Path::new(env!("CARGO_TARGET_TMPDIR")).join(format!("measured-{name}"));
     let _ = std::fs::remove_dir_all(&folder);
     let on = Rc::new(Task { tid: 70, pid: 70, vtid: 70, vpid: 70, comm: "worker".into(), ..Task::default() });
-    let event =
-        |(time, name, fields): Told| Event { time, cpu: 0, name: name.into(), fields, on: Rc::clone(&on), stack: None };
+    let event = |(time, name, fields): TimedEvent| Event {
+        time,
+        cpu: 0,
+        name: name.into(),
+        fields,
+        on: Rc::clone(&on),
+        stack: None,
+    };
     let mut trace = TraceWriter::new("host", "kernel", 0x91, 0x92);
     trace.span = (1_000_000_000, 3_000_000_000);
     let contexts = vec![Context::Pid, Context::Tid, Context::Procname];
@@ -38,7 +44,7 @@ fn kernel(name: &str, events: Vec<Told>) -> PathBuf {
     folder
 }
 
-fn call(at: i64, entry: &'static str, exit: &'static str, id: Option<i64>) -> Vec<Told> {
+fn call(at: i64, entry: &'static str, exit: &'static str, id: Option<i64>) -> Vec<TimedEvent> {
     let id = || id.map(|id| ("id", Value::I64(id))).into_iter();
     let begin = 1_500_000_000 + at * 1000;
     let fd = ("fd", Value::I64(3));
@@ -59,7 +65,7 @@ fn info_reports_the_spans_of_events_and_of_packets() {
     assert_eq!((packets["begin_ns"].as_i64(), packets["end_ns"].as_i64()), (Some(1_000_000_000), Some(3_000_000_000)));
     let events = (info["events"]["begin_ns"].as_i64(), info["events"]["end_ns"].as_i64());
     assert_eq!(events, (Some(1_500_000_000), Some(1_500_000_500)));
-    assert!(json(&["info"], &trace).get("events").is_none(), "packets alone do not tell");
+    assert!(json(&["info"], &trace).get("events").is_none(), "packets alone do not show the span of events");
 }
 
 /// The metadata of a kernel declare all its system calls; only those that occurred are tasks.
@@ -77,7 +83,7 @@ fn system_calls_that_never_occurred_are_left_out() {
     assert_eq!(info["traces"][0]["event_types"], 4, "openat is declared");
     assert_eq!(tasks(&info), [("fsync".to_owned(), 1)]);
     let listed = json(&["info"], &trace);
-    assert!(listed["tasks"].as_array().unwrap().is_empty(), "metadata do not tell which occurred: {listed}");
+    assert!(listed["tasks"].as_array().unwrap().is_empty(), "metadata do not show which calls occurred: {listed}");
 }
 
 #[test]
@@ -96,8 +102,8 @@ fn calls_recorded_by_number_have_their_name_or_number() {
 fn empty_table_names_its_reason() {
     let trace = kernel("empty", call(0, "syscall_entry_fsync", "syscall_exit_fsync", None));
     for (table, rows, reason) in [("cpu", "threads", "sched_switch"), ("io", "processes", "no reads and writes")] {
-        let told = json(&["stats", table], &trace);
-        assert!(told[rows].as_array().unwrap().is_empty(), "{told}");
-        assert!(told["warnings"][0].as_str().unwrap().contains(reason), "{told}");
+        let answer = json(&["stats", table], &trace);
+        assert!(answer[rows].as_array().unwrap().is_empty(), "{answer}");
+        assert!(answer["warnings"][0].as_str().unwrap().contains(reason), "{answer}");
     }
 }

@@ -1,5 +1,5 @@
 //! Recordings by perf and trace-cmd, unconverted: what the recorders' own tools count and say is what is read, in every form of
-//! the two formats; hurt files get an answer; nothing depends on the number of workers.
+//! the two formats; damaged files get an answer; nothing depends on the number of workers.
 //!
 //! Counts come from `perf script -F event` and `trace-cmd report -t` (`fixtures/recorders/README.md`).
 
@@ -333,32 +333,32 @@ fn hostile_files_get_an_answer() {
     for name in ["file.data", "pipe.data", "zstd.data", "v6.dat", "v7.dat"] {
         let bytes = std::fs::read(fixture(name)).unwrap();
         let path = scratch("hostile").join(name);
-        let try_one = |hurt: &[u8], what: String| {
-            std::fs::write(&path, hurt).unwrap();
+        let try_one = |damaged: &[u8], what: String| {
+            std::fs::write(&path, damaged).unwrap();
             survives(&path, &what);
         };
         for end in (0..120).chain((0..20).map(|i| bytes.len() * i / 20)) {
             try_one(&bytes[..end.min(bytes.len())], format!("{name} up to {end}"));
         }
         for round in 0..60 {
-            let mut hurt = bytes.clone();
+            let mut damaged = bytes.clone();
             for _ in 0..=dice.below(4) {
-                // Every other one in the first kilobytes, where the sizes stand.
-                let most = if round % 2 == 0 { 4096.min(hurt.len()) } else { hurt.len() };
+                // Every other one in the first kilobytes, which hold the sizes.
+                let most = if round % 2 == 0 { 4096.min(damaged.len()) } else { damaged.len() };
                 let at = dice.below(most);
-                hurt[at] = [0, 0xff, 0x80, hurt[at] ^ 1 << dice.below(8)][dice.below(4)];
+                damaged[at] = [0, 0xff, 0x80, damaged[at] ^ 1 << dice.below(8)][dice.below(4)];
             }
-            try_one(&hurt, format!("{name}, round {round}"));
+            try_one(&damaged, format!("{name}, round {round}"));
         }
     }
 }
 
-/// The recorded problems of the corpus, by both recorders: what is named must be the planted one.
+/// The recorded problems of the corpus, by all recorders: the first cause must be the planted one.
 #[test]
 #[ignore = "needs the corpus"]
 fn planted_cause_is_named_from_every_recorder() {
     let corpus = corpus("kernel");
-    // By LTTng, perf and trace-cmd: kind of the first cause, thread, function; what a recorder did not record it cannot name.
+    // By LTTng, perf and trace-cmd: kind of the first cause, thread, function; each names only what it recorded.
     let (telemetryd, journal) = (("preempted", "telemetryd"), ("blocked.thread", "journal"));
     let disk = |thread| ("blocked.disk", thread);
     let cases = [

@@ -1,4 +1,5 @@
-//! Tasks that no event delimits: the turns between waits hold what user-space events told.
+//! Tasks that no event delimits: the iterations between waits have the same cause as the requests that user-space events
+//! delimit.
 
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 
@@ -21,18 +22,18 @@ const LOCK: &str = "fixtures/traces/lock-contention";
 #[test]
 fn iterations_between_waits_have_the_cause_of_the_requests() {
     let turn = "wait=read,thread=worker";
-    let told = json(&["explain", "--json", LOCK, "--symbols", "fixtures/traces/lock-contention/bin", "--task", turn]);
+    let answer = json(&["explain", "--json", LOCK, "--symbols", "fixtures/traces/lock-contention/bin", "--task", turn]);
     let requests = json(&["explain", "--json", LOCK, "--symbols", "fixtures/traces/lock-contention/bin"]);
-    assert_eq!(told["task"], turn);
-    assert_eq!(told["verdict"]["confident"], true, "{}", told["verdict"]);
+    assert_eq!(answer["task"], turn);
+    assert_eq!(answer["verdict"]["confident"], true, "{}", answer["verdict"]);
     for field in ["kind", "by"] {
         let of = |answer: &Value| answer["causes"][0][field].clone();
         match field {
-            "by" => assert_eq!(of(&told)["function"], of(&requests)["function"]),
-            _ => assert_eq!(of(&told), of(&requests)),
+            "by" => assert_eq!(of(&answer)["function"], of(&requests)["function"]),
+            _ => assert_eq!(of(&answer), of(&requests)),
         }
     }
-    let (turns, all) = (told["fast"]["count"].as_u64().unwrap(), requests["fast"]["count"].as_u64().unwrap());
+    let (turns, all) = (answer["fast"]["count"].as_u64().unwrap(), requests["fast"]["count"].as_u64().unwrap());
     assert!(turns.abs_diff(all) <= 1 + all / 50, "{turns} {all}");
 }
 
@@ -44,9 +45,9 @@ fn task_file_declares_iterations() {
         whyslow(&["explain", "--json", LOCK, "--tasks", file.to_str().unwrap()])
     };
     let out = declared("[[task]]\nname = \"turn\"\nwait = \"read\"\nthread = \"worker\"\n");
-    let told: Value = serde_json::from_slice(&out.stdout).unwrap();
+    let answer: Value = serde_json::from_slice(&out.stdout).unwrap();
     let typed = json(&["explain", "--json", LOCK, "--task", "wait=read,thread=worker"]);
-    assert_eq!((&told["task"], &told["causes"]), (&Value::from("turn"), &typed["causes"]));
+    assert_eq!((&answer["task"], &answer["causes"]), (&Value::from("turn"), &typed["causes"]));
     for (text, line) in [
         ("[[task]]\nname = \"turn\"\nwait = \"read\"\nbegin = \"x\"\n", ":3: `wait` delimits the task by itself"),
         ("[[task]]\nname = \"turn\"\nthread = \"worker\"\n", ":3: `thread` goes with `wait`"),
@@ -65,13 +66,13 @@ fn task_of_an_unknown_wait_is_an_error() {
     assert!(out.status.code() == Some(1) && said.contains("wait=no_such_call has no executions"), "{said}");
 }
 
-/// The kernel's half of a recording of a server, without the events of its own: what its threads do in turns is asked.
+/// The kernel's half of a recording of a server, without its own events: the task is an iteration of one of its threads.
 #[test]
 fn kernel_recording_alone_gets_an_answer() {
-    let told = json(&["explain", "--json", "fixtures/traces/lock-contention/kernel"]);
-    let executions = |group: &str| told[group]["count"].as_u64().unwrap();
-    assert!(executions("slow") + executions("fast") >= 12, "{told}");
-    let (task, sentence) = (told["task"].as_str().unwrap(), told["verdict"]["sentence"].as_str().unwrap());
+    let answer = json(&["explain", "--json", "fixtures/traces/lock-contention/kernel"]);
+    let executions = |group: &str| answer[group]["count"].as_u64().unwrap();
+    assert!(executions("slow") + executions("fast") >= 12, "{answer}");
+    let (task, sentence) = (answer["task"].as_str().unwrap(), answer["verdict"]["sentence"].as_str().unwrap());
     assert!(sentence.contains(&format!(" About {task}, ")), "{sentence}");
     assert!(sentence.contains("may be worth a look too"), "{sentence}");
 }
@@ -96,7 +97,7 @@ fn unknown_task_is_a_usage_error() {
     assert!(out.status.code() == Some(2) && said.contains("no such task in the trace"), "{said}");
 }
 
-/// What a recording cannot tell is named question by question, with what would have recorded it.
+/// Each question that a recording cannot answer is named, with the option that would have recorded the answer.
 #[test]
 fn data_quality_is_reported_by_question() {
     let info = json(&["info", "--full", "--json", LOCK]);
@@ -108,7 +109,7 @@ fn data_quality_is_reported_by_question() {
     assert!(listed.iter().any(|name| name.starts_with("wait=")) && listed.contains(&"process=sleep"), "{listed:?}");
 }
 
-/// What is said where the place of the time is known and not its reason, and where there is nothing to hold executions against.
+/// The text where the place of the time is known but not its reason, and where there is no group to compare with.
 #[test]
 fn text_names_places_and_profiles() {
     let text = |words: &[&str]| {
@@ -129,7 +130,8 @@ fn text_names_places_and_profiles() {
     }
 }
 
-/// Two labelled traces in which the same command ran, and nothing of its own delimits enough: the one run is held against the other.
+/// Two labelled traces in which the same command ran, and no event of its own delimits enough executions: one run is
+/// compared with the other.
 #[test]
 fn two_labelled_traces_with_the_same_command_are_compared_by_trace() {
     let (old, new) = (format!("old={LOCK}/kernel"), format!("new={LOCK}/kernel"));
@@ -138,7 +140,7 @@ fn two_labelled_traces_with_the_same_command_are_compared_by_trace() {
     assert_eq!((&answer["slow"]["count"], &answer["fast"]["count"]), (&Value::from(2), &Value::from(2)));
     let sentence = answer["verdict"]["sentence"].as_str().unwrap();
     assert!(sentence.contains("the command that ran in both traces"), "{sentence}");
-    // Its own events are what a program is asked about where there are enough of them.
+    // A program's own events delimit the task where there are enough of them.
     let (old, new) = (format!("old={LOCK}"), format!("new={LOCK}"));
     assert_eq!(json(&["explain", "--json", &old, &new])["task"], "app:request");
 }

@@ -1,4 +1,5 @@
-//! User space recorded by two sessions, on a clock of its own, or alone: generated recordings (`simulator/`), of which the truth is known.
+//! User space recorded by two sessions, on a clock of its own, or alone: generated recordings (`simulator/`) with known
+//! causes.
 
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 
@@ -11,7 +12,7 @@ use simulator::{Machine, Op, World, explained, turns};
 use std::path::Path;
 use std::process::Command;
 
-/// Two sessions at once deliver each event of user space twice, on whoever's clock: the executions are the same.
+/// Two sessions at once record each event of user space twice: the executions are the same.
 #[test]
 fn user_space_recorded_by_two_sessions_is_followed_once() {
     let world = sleeper(6);
@@ -31,8 +32,8 @@ fn user_space_recorded_by_two_sessions_is_followed_once() {
             for part in ["slow", "fast", "causes", "extra_ns"] {
                 assert_eq!(one[part], two[part], "{name}, {kernel}: {part}");
             }
-            let told = two["warnings"].as_array().unwrap().iter().filter_map(Value::as_str);
-            assert!(told.into_iter().any(|w| w.contains("two sessions at once")), "{:#}", two["warnings"]);
+            let mut warnings = two["warnings"].as_array().unwrap().iter().filter_map(Value::as_str);
+            assert!(warnings.any(|w| w.contains("two sessions at once")), "{:#}", two["warnings"]);
         }
     }
 }
@@ -64,7 +65,7 @@ fn staged(seed: u64, servers: &[&'static str]) -> World {
     m.run(600_000_000)
 }
 
-/// User space alone: the program's own pairs of events inside an execution tell where its time went.
+/// User space alone: the program's own pairs of events inside an execution show where its time went.
 #[test]
 fn nested_pairs_explain_the_time_of_user_space_alone() {
     let world = staged(3, &["server"]);
@@ -88,7 +89,7 @@ fn nested_pairs_explain_the_time_of_user_space_alone() {
     assert_eq!((&verdict["basis"], &verdict["confident"]), (&"place".into(), &false.into()), "{verdict:#}");
     let sentence = verdict["sentence"].as_str().unwrap();
     assert!(sentence.starts_with("In app:index") && sentence.contains("scheduler was not recorded"), "{sentence}");
-    // With the kernel's events its stacks and calls say where; the executions are the same.
+    // With the kernel's events, its stacks and calls show the place; the executions are the same.
     let both = ask(&recorded.traces.iter().collect::<Vec<_>>());
     assert_eq!(both["slow"]["count"], alone["slow"]["count"]);
     assert_eq!(both["causes"][0]["kind"], "cpu");
@@ -125,7 +126,7 @@ fn user_space_clock_may_have_any_rate() {
     }
 }
 
-/// User space on a clock of its own is laid where its events ran: what is found is the same, up to the bound that is told.
+/// User space on a clock of its own is aligned with the kernel events: the answer is the same, up to the reported error.
 #[test]
 fn clock_of_user_space_is_aligned_with_the_kernels() {
     let world = sleeper(8);
@@ -136,11 +137,11 @@ fn clock_of_user_space_is_aligned_with_the_kernels() {
     let one = ask("same", None);
     for (name, ahead) in [("ahead", 1_500_000), ("behind", -70_000_000)] {
         let other = ask(name, Some(ahead));
-        let told = other["warnings"].as_array().unwrap().iter().filter_map(Value::as_str);
-        let told = told.into_iter().find(|w| w.contains("aligned with the kernel trace")).unwrap();
-        let words: Vec<i64> = told.split([' ', ')']).filter_map(|word| word.parse().ok()).collect();
-        let [_, offset, bound] = words[..] else { panic!("{told}") };
-        assert!(bound < 100_000 && (offset + ahead).abs() <= bound, "{name}: {told}");
+        let mut warnings = other["warnings"].as_array().unwrap().iter().filter_map(Value::as_str);
+        let warning = warnings.find(|w| w.contains("aligned with the kernel trace")).unwrap();
+        let words: Vec<i64> = warning.split([' ', ')']).filter_map(|word| word.parse().ok()).collect();
+        let [_, offset, bound] = words[..] else { panic!("{warning}") };
+        assert!(bound < 100_000 && (offset + ahead).abs() <= bound, "{name}: {warning}");
         for part in ["slow", "fast"] {
             assert_eq!(one[part]["count"], other[part]["count"], "{name}");
         }

@@ -171,17 +171,17 @@ fn hold(fixture: &Fixture, variants: Vec<Variant>) {
 #[test]
 fn lock_variants_are_right_or_honest() {
     use Missing::*;
-    let untold = |m: &mut Manner| m.namespaces_told = false;
+    let unrecorded = |m: &mut Manner| m.namespaces_recorded = false;
     hold(
         &LOCK,
         vec![
             ("rewritten", Manner::default(), false, Right),
             ("switches-twice-with-stacks", manner(|m| m.twice = Some(Twice::WithStacks(9_000))), false, Right),
-            ("container", manner(untold), true, Right),
+            ("container", manner(unrecorded), true, Right),
             ("no-hrtimers", without(&[HrTimers]), false, Coarse),
             ("no-wake-ups", without(&[Wakeups]), false, Honest),
             ("tid-only", manner(|m| m.contexts = Contexts::Tid), false, Right),
-            ("told-losses", manner(|m| m.losses = Losses::Told), false, Honest),
+            ("reported-losses", manner(|m| m.losses = Losses::Reported), false, Honest),
             ("another-clock", manner(|m| m.user_clock_ahead = Some(1_000_000)), false, Honest),
         ],
     );
@@ -198,7 +198,7 @@ fn cpu_variants_are_right_or_honest() {
             ("no-calls", without(&[Calls]), false, Coarse),
             ("no-hrtimers", without(&[HrTimers]), false, Coarse),
             ("no-wake-ups", without(&[Wakeups]), false, Coarse),
-            ("untold-losses", manner(|m| m.losses = Losses::Untold), false, Honest),
+            ("unreported-losses", manner(|m| m.losses = Losses::Unreported), false, Honest),
         ],
     );
 }

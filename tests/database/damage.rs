@@ -68,9 +68,9 @@ fn prefixes_of_a_database_are_refused() {
 fn databases_with_a_flipped_bit_are_refused() {
     let bytes = written(&[many::model(5, 9)]);
     for at in 0..bytes.len() {
-        let mut hurt = bytes.clone();
-        hurt[at] ^= 1 << (at % 8);
-        assert!(!survives(&hurt), "byte {at}");
+        let mut damaged = bytes.clone();
+        damaged[at] ^= 1 << (at % 8);
+        assert!(!survives(&damaged), "byte {at}");
     }
 }
 
@@ -80,19 +80,19 @@ fn inconsistent_files_with_right_checksums_are_refused_or_harmless() {
     let bytes = written(&[many::model(40, 2), many::model(3, 4)]);
     let table = 32 + 32 * get(&bytes, 12);
     for round in 0..3000 {
-        let mut hurt = bytes.clone();
+        let mut damaged = bytes.clone();
         for _ in 0..1 + random.below(4) {
             let at =
                 if round % 3 == 0 { 8 + random.below(table - 8) } else { table + random.below(bytes.len() - table) };
-            hurt[at] = match random.below(4) {
+            damaged[at] = match random.below(4) {
                 0 => 0,
                 1 => 0xff,
-                2 => hurt[at].wrapping_add(1),
+                2 => damaged[at].wrapping_add(1),
                 _ => random.below(256) as u8,
             };
         }
-        seal(&mut hurt);
-        survives(&hurt);
+        seal(&mut damaged);
+        survives(&damaged);
     }
 }
 

@@ -1,4 +1,4 @@
-//! The execution database: every answer from it is the answer from the trace, to the byte; hurt files get one line.
+//! The execution database: every answer from it is the answer from the trace, to the byte; damaged files get one line.
 
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 mod damage;
@@ -149,7 +149,7 @@ fn fail_if_and_strict_hold_for_databases() {
     model.notices.merge(&notices);
     let mut writer = Writer::new(facts(), notices);
     writer.add(&model);
-    let path = folder.path().join("hurt.why");
+    let path = folder.path().join("damaged.why");
     writer.save(&path).unwrap();
     for command in ["explain", "info"] {
         refuses(&[command, "--strict", path.to_str().unwrap()], 1, &["malformed", "packet 3"]);

@@ -20,7 +20,7 @@ pub(super) struct Request {
 
 const DEVICE: u32 = 266_338_320;
 
-/// What became of a step.
+/// The outcome of a step.
 enum Outcome {
     Done,
     /// The step stays the next one; the thread waits.
@@ -390,7 +390,7 @@ impl Machine {
     }
 }
 
-/// Where the work of a message lies.
+/// The address of the work item of a message.
 fn work_address(message: u64) -> u64 {
     0xffff_8880_4000_0000 + (message >> 40) * 64
 }

@@ -1,5 +1,5 @@
-//! Interrupts: timers, the disk's completions, devices, ticks, other CPUs. One at a time on a CPU; the thread there stands
-//! still meanwhile.
+//! Interrupts: timers, the disk's completions, devices, ticks, other CPUs. One at a time on a CPU; the thread there is
+//! interrupted meanwhile.
 
 use super::ctf_writer::Value;
 use super::truth::What;
@@ -133,7 +133,7 @@ impl Machine {
         }
     }
 
-    /// The scheduler's tick: only where somebody runs.
+    /// The scheduler's tick: only on a CPU that runs a thread.
     pub(super) fn tick(&mut self, cpu: usize) {
         let Some(current) = self.cpus[cpu].current else { return };
         if self.threads[current].left <= 0 || self.running_for(cpu) >= self.threads[current].left {

@@ -4,8 +4,8 @@
 //!
 //! In: a [`Machine`] with processes, threads and what they share; each thread runs a [`Program`], which gives a list of
 //! [`Op`]s a turn. Out of [`Machine::run`]: a [`World`], that is the events ([`recorder`] makes traces of them, in many
-//! people's manners) and the [`truth::Schedule`], which says of every thread and nanosecond what it did and, followed
-//! through all waits, who held it up. The truth knows the owners of locks and the heads of queues, never wake-ups: it
+//! manners) and the [`truth::Schedule`], which gives the state of every thread at every nanosecond and, followed
+//! through all waits, which thread delayed it. The truth knows the owners of locks and the heads of queues, never wake-ups: it
 //! shares no rule with what it tests. One seed, one machine, one recording.
 //!
 //! ```ignore
@@ -58,7 +58,7 @@ pub use random::Random;
 /// A time slice.
 const SLICE: Ns = 4_000_000;
 
-/// Small handles of what a machine has.
+/// Small handles of the parts of a machine.
 macro_rules! handles {
     ($($name:ident),*) => { $(
         #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
@@ -93,7 +93,7 @@ struct ThreadState {
     /// In a system call.
     in_call: bool,
     message: u64,
-    /// Who waits for its end.
+    /// The channel that gets a token when it ends.
     parent: Option<Channel>,
     kernel: bool,
     born: Ns,
@@ -161,17 +161,17 @@ pub struct Machine {
     schedule: Schedule,
 }
 
-/// What a machine leaves behind.
+/// The result of a run: events and schedule.
 pub struct World {
-    /// What a kernel tracer that records everything would have written, in order of time.
+    /// The events of a kernel tracer that records everything, in order of time.
     pub kernel: Vec<Event>,
     /// The same for user space.
     pub user: Vec<Event>,
-    /// What happened.
+    /// The schedule that produced them.
     pub schedule: Schedule,
     /// CPUs.
     pub cpus: usize,
-    /// The initial threads, for enumerations.
+    /// The initial threads, for state dumps.
     pub initial: Vec<Rc<Task>>,
     /// Processes that emit user-space events (name, pid), and whether they run in a container.
     pub processes: Vec<(Rc<str>, i32, bool)>,
@@ -301,7 +301,7 @@ impl Machine {
         at
     }
 
-    /// A lock; who unlocks it hands it to the first that waits.
+    /// A lock; an unlock hands it to the first thread that waits.
     pub fn mutex(&mut self) -> Mutex {
         self.mutexes.push(MutexState::default());
         self.schedule.mutexes.push(Vec::new());
@@ -334,7 +334,7 @@ impl Machine {
         (to, from)
     }
 
-    /// Interrupts of a device that nobody waits for: from `at` on so many, `every` so often, each as long as said.
+    /// Interrupts of a device that no thread waits for: `count` of them from `at` on, one in `every` ns, each of `length`.
     pub fn interrupts(&mut self, cpu: usize, handler: &'static str, at: Ns, count: usize, every: Ns, length: Ns) {
         for i in 0..count as Ns {
             self.device(cpu, handler, at + i * every, length / 5, length * 4 / 5);
@@ -375,7 +375,7 @@ impl Machine {
         self.threads[thread].functions.iter().rev().map(|f| recorder::address(f) + 16).collect()
     }
 
-    /// Let so much time pass, and see what was recorded.
+    /// Let so much time pass; returns the world as it was recorded.
     pub fn run(mut self, length: Ns) -> World {
         let (start, end) = (self.now, self.now + length);
         let initial = self.threads.iter().map(|t| Rc::clone(&t.task)).collect();

@@ -77,7 +77,7 @@ impl Plant {
         }
     }
 
-    /// The recording lacks what says that it is this cause.
+    /// The recording lacks the events that prove this cause.
     pub fn lacks(self, manner: &Manner) -> bool {
         let none = |m: &[Missing]| m.iter().any(|m| manner.missing.contains(m));
         if self == Plant::None {
@@ -106,7 +106,7 @@ pub struct Generated {
     pub manner: Manner,
 }
 
-/// What the parts of the service share.
+/// Shared by the parts of the service.
 #[derive(Clone, Copy)]
 struct Service {
     lock: Mutex,
@@ -236,7 +236,7 @@ fn build(plant: Plant, cpus: usize, seed: u64) -> World {
     m.run(think * 150)
 }
 
-/// What the plant runs beside the service.
+/// Runs the plant beside the service.
 fn disturb(m: &mut Machine, service: Service, server: Process, own: &[usize], think: Ns, dice: &mut Random) {
     // So often that about one request in `rare` meets it.
     let period = service.delay * service.rare as Ns;
@@ -288,7 +288,7 @@ fn disturb(m: &mut Machine, service: Service, server: Process, own: &[usize], th
     }
 }
 
-/// Other processes that do their own work and hold up nobody for long.
+/// Other processes that do their own work and delay no other for long.
 fn others(m: &mut Machine, service: Service, dice: &mut Random) {
     let base = service.base;
     let cron = m.process("cron");
@@ -336,7 +336,7 @@ pub fn share(world: &World, plant: Plant) -> f64 {
     (slow_planted - fast_planted) / (slow_total - fast_total)
 }
 
-/// How somebody recorded it: a quarter everything, the others with one or two peculiarities.
+/// The manner of a recording: a quarter record everything, the others have one or two peculiarities.
 fn manner(dice: &mut Random, seed: u64) -> Manner {
     let mut manner = Manner { seed, ..Manner::default() };
     let missing = [
@@ -362,8 +362,8 @@ fn manner(dice: &mut Random, seed: u64) -> Manner {
             3 => manner.twice = Some(Twice::WithStacks(dice.between(3_000, 12_000))),
             4 => manner.twice = Some(Twice::InChannel(dice.between(3_000, 12_000))),
             5 => manner.second_session = Some(dice.between(3_000, 12_000)),
-            6 => manner.namespaces_told = false,
-            7 => manner.losses = if dice.once_in(2) { Losses::Told } else { Losses::Untold },
+            6 => manner.namespaces_recorded = false,
+            7 => manner.losses = if dice.once_in(2) { Losses::Reported } else { Losses::Unreported },
             8 => manner.dialect = Dialect::Perf,
             9 => manner.user_clock_ahead = Some(dice.between(200_000, 3_000_000)),
             _ => manner.missing.push(missing[dice.below(missing.len())]),
@@ -386,9 +386,9 @@ pub fn words(manner: &Manner) -> String {
     say(matches!(manner.twice, Some(Twice::WithStacks(_))), "switches twice with stacks");
     say(matches!(manner.twice, Some(Twice::InChannel(_))), "switches twice");
     say(manner.second_session.is_some(), "two sessions");
-    say(!manner.namespaces_told, "containers untold");
-    say(manner.losses == Losses::Told, "told losses");
-    say(manner.losses == Losses::Untold, "untold losses");
+    say(!manner.namespaces_recorded, "containers unrecorded");
+    say(manner.losses == Losses::Reported, "reported losses");
+    say(manner.losses == Losses::Unreported, "unreported losses");
     say(manner.dialect == Dialect::Perf, "perf's names");
     say(manner.user_clock_ahead.is_some(), "another clock");
     if words.is_empty() { "everything".to_owned() } else { words.join(", ") }

@@ -1,4 +1,4 @@
-//! Programs: what a thread does, as a list of operations a turn, and the steps into which the kernel takes them apart.
+//! Programs: the operations of a thread, as a list for each turn, and the steps into which the kernel takes them apart.
 
 use super::ctf_writer::Value;
 use super::random::Random;
@@ -21,7 +21,7 @@ pub fn once(ops: impl FnOnce(&mut Random) -> Vec<Op> + 'static) -> Program {
     Box::new(move |dice, _| ops.take().map(|ops| ops(dice)))
 }
 
-/// What to do about a message.
+/// The operations that a message leads to.
 pub type Choice = Rc<dyn Fn(u64, &mut Random) -> Vec<Op>>;
 
 /// An operation of a thread.
@@ -53,11 +53,11 @@ pub enum Op {
     SendLocal(Channel, u64),
     /// `recvmsg` from one.
     ReceiveLocal(Channel),
-    /// Post a semaphore: `futex` where somebody waits.
+    /// Post a semaphore: `futex` where a thread waits.
     Post(Channel),
     /// Wait for a semaphore: `futex`.
     Await(Channel),
-    /// `tgkill` of whoever takes the signal from this channel.
+    /// `tgkill` of the thread that takes the signal from this channel.
     Kill(Channel),
     /// `rt_sigtimedwait`.
     TakeSignal(Channel),
@@ -127,7 +127,7 @@ pub enum Carrier {
     Work,
 }
 
-/// What the kernel does for a thread, one after the other.
+/// Steps of the kernel for a thread, one after the other.
 pub enum Step {
     Op(Op),
     Spend(Ns),

@@ -1,7 +1,7 @@
-//! A world as a tracer recorded it, in the manner of this or that person: kinds of events left out, switches twice, two
-//! sessions, few contexts, ids of a container, losses that are told or not, another clock, perf's names.
+//! A world as a tracer recorded it, in one of many manners: kinds of events left out, switches twice, two sessions, few
+//! contexts, ids of a container, losses reported or not, another clock, perf's names.
 //!
-//! The manner changes what is written, never what happened.
+//! The manner changes the recording alone, never the schedule.
 
 use super::World;
 use super::ctf_writer::{Channel, Context, Event, TraceWriter, Value};
@@ -16,11 +16,11 @@ use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use whyslow::base::time::Ns;
 
-/// Where the program lies in every process.
+/// The address of the program in every process.
 pub const BASE: u64 = 0x5555_5555_0000;
 /// Bytes between its functions.
 const STEP: u64 = 64;
-/// As the processes' own statedump names it.
+/// Its path in the state dump of each process.
 pub const IMAGE: &str = "/opt/simulated/program";
 /// The file that would hold its debug information, and that file's checksum.
 const DEBUG_FILE: (&str, u32) = ("program.debug", 0x5eed_0018);
@@ -43,7 +43,7 @@ pub fn address(function: &'static str) -> u64 {
     })
 }
 
-/// What a process's tracer enumerates when tracing begins: the images that are loaded.
+/// The state dump of a process when tracing begins: the images that are loaded.
 pub(super) fn images() -> Vec<Step> {
     let image = vec![
         ("baddr", Value::U64(BASE)),
@@ -75,7 +75,7 @@ pub(super) fn images() -> Vec<Step> {
 pub enum Missing {
     /// `sched_waking`, `sched_wakeup`, `sched_wakeup_new`.
     Wakeups,
-    /// `sched_waking` alone: who woke whom is told by `sched_wakeup`.
+    /// `sched_waking` alone: `sched_wakeup` shows the waker.
     Waking,
     /// `sched_wakeup` alone.
     Wakeup,
@@ -92,7 +92,7 @@ pub enum Missing {
     Block,
     Calls,
     Work,
-    /// The tracer's enumeration of what was there when it began.
+    /// The tracer's state dump.
     Statedump,
 }
 
@@ -118,7 +118,7 @@ impl Missing {
     }
 }
 
-/// What the kernel's events say of the thread that ran.
+/// The contexts of kernel events about the running thread.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Contexts {
     Full,
@@ -135,17 +135,17 @@ pub enum Twice {
     InChannel(Ns),
 }
 
-/// What was lost.
+/// Lost events.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Losses {
     None,
-    /// Windows of a CPU's events, and the tracer says so.
-    Told,
-    /// Windows of a CPU's events, and nobody says so.
-    Untold,
+    /// Windows of a CPU's events, counted by the tracer.
+    Reported,
+    /// Windows of a CPU's events, not counted.
+    Unreported,
 }
 
-/// Whose tracer it was.
+/// The tracer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Dialect {
     Lttng,
@@ -153,7 +153,7 @@ pub enum Dialect {
     Perf,
 }
 
-/// How somebody recorded.
+/// How a world is recorded.
 #[derive(Clone, Debug)]
 pub struct Manner {
     pub missing: Vec<Missing>,
@@ -165,8 +165,8 @@ pub struct Manner {
     pub second_session: Option<Ns>,
     /// A second session recorded user space from so far into the recording on, each event this much later.
     pub second_user_session: Option<(Ns, Ns)>,
-    /// Forks and the enumeration tell the ids in containers.
-    pub namespaces_told: bool,
+    /// Forks and the state dump record the ids in containers.
+    pub namespaces_recorded: bool,
     pub losses: Losses,
     pub dialect: Dialect,
     /// The user-space trace is on another clock, ahead by this.
@@ -188,7 +188,7 @@ impl Default for Manner {
             twice: None,
             second_session: None,
             second_user_session: None,
-            namespaces_told: true,
+            namespaces_recorded: true,
             losses: Losses::None,
             dialect: Dialect::Lttng,
             user_clock_ahead: None,
@@ -209,10 +209,10 @@ pub struct Recorded {
 const CLOCK: u128 = 0xf52e_ea38_2b46_45a3_8120_bd68_2c7a_c0ea;
 const HOST: &str = "simulated";
 
-/// Events before somebody's manner of recording is laid on them.
+/// All events, before a manner of recording leaves some out or changes them.
 #[derive(Clone, Default)]
 pub struct Events {
-    /// What the kernel's events are, with the tracer's enumeration.
+    /// The kernel's events, the state dump included.
     pub kernel: Vec<Event>,
     /// Of them those that are recorded a second time with call stacks.
     pub stacks: Vec<Event>,
@@ -232,7 +232,7 @@ impl Events {
     }
 }
 
-/// Write a world into a folder that is made anew.
+/// Write a world into a new folder; one that exists is removed first.
 pub fn record(world: &World, manner: &Manner, folder: &Path) -> Recorded {
     let traces = write(Events::of(world), manner, folder);
     let symbols = folder.join("bin");
@@ -246,7 +246,7 @@ pub fn record(world: &World, manner: &Manner, folder: &Path) -> Recorded {
     Recorded { traces, symbols }
 }
 
-/// Write events into a folder that is made anew, in this manner; gives the traces.
+/// Write events in this manner into a new folder; one that exists is removed first. Returns the traces.
 pub fn write(events: Events, manner: &Manner, folder: &Path) -> Vec<PathBuf> {
     let _ = std::fs::remove_dir_all(folder);
     std::fs::create_dir_all(folder).unwrap();
@@ -322,7 +322,7 @@ fn kernel(events: Events, manner: &Manner) -> TraceWriter {
     for list in [&mut events, &mut stacks] {
         list.retain(|e| !manner.missing.iter().any(|m| m.is(&e.name)));
     }
-    if !manner.namespaces_told {
+    if !manner.namespaces_recorded {
         events.retain(|e| e.name != "lttng_statedump_process_pid_ns");
         for event in events.iter_mut().filter(|e| e.name == "sched_process_fork") {
             event.fields.retain(|(name, _)| *name != "vtids");
@@ -364,7 +364,7 @@ fn kernel(events: Events, manner: &Manner) -> TraceWriter {
     trace
 }
 
-/// Calls and ticks are what people record with stacks.
+/// Stacks are usually recorded at calls and ticks.
 fn with_stack(event: &Event) -> bool {
     event.stack.is_some() && (event.name.starts_with("syscall_entry") || event.name == "timer_hrtimer_expire_entry")
 }
@@ -382,17 +382,17 @@ fn lose(events: &mut Vec<Event>, manner: &Manner, (start, end): (Ns, Ns), cpus: 
     }
     let mut dice = Random::new(manner.seed ^ 0x1055);
     let length = (end - start) / 25;
-    let mut told: Vec<(u32, Ns, u64)> = Vec::new();
+    let mut reported: Vec<(u32, Ns, u64)> = Vec::new();
     for cpu in 0..cpus as u32 {
         for _ in 0..1 + dice.below(2) {
             let from = dice.between(start + length, end - 2 * length);
             let before = events.len();
             events.retain(|e| e.cpu != cpu || !(from..from + length).contains(&e.time));
             let lost = (before - events.len()) as u64;
-            if manner.losses == Losses::Told && lost > 0 {
-                told.push((cpu, from, lost));
+            if manner.losses == Losses::Reported && lost > 0 {
+                reported.push((cpu, from, lost));
             }
         }
     }
-    told
+    reported
 }

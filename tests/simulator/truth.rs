@@ -1,8 +1,10 @@
-//! The schedule as it was: what every thread did, who had every CPU, lock and disk, and whose message ended which wait.
+//! The schedule as it was: the state of every thread, the owner of every CPU, lock and disk, and the message that ended
+//! each wait.
 //!
-//! [`Schedule::blame`] follows a thread's wait at an instant to whoever held it up then: the owner of the lock, the thread
-//! that had the CPU, whose request the disk served, who sent the message later; and on through that thread's own waits.
-//! [`Schedule::executions`] and [`Schedule::spent`] sum that up over executions, as a comparison should find it.
+//! [`Schedule::blame`] follows a thread's wait at an instant to the thread that delayed it then: the owner of the lock, the
+//! thread that was running, the thread whose request the disk served, the thread that sent the message later; and on
+//! through that thread's own waits. [`Schedule::executions`] and [`Schedule::spent`] sum that up over executions, as a
+//! comparison should find it.
 
 use super::ctf_writer::Task;
 use super::program::{Carrier, Reason};
@@ -10,13 +12,13 @@ use std::collections::BTreeMap;
 use std::rc::Rc;
 use whyslow::base::time::Ns;
 
-/// What a thread does from some time on.
+/// The state of a thread from some time on.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum What {
-    /// It was not born.
+    /// It was not created yet.
     Unborn,
     Run,
-    /// It stands still on its CPU while an interrupt is handled.
+    /// Its CPU handles an interrupt.
     Interrupted(&'static str),
     /// It is runnable, in the queue of this CPU.
     Queue(usize),
@@ -46,12 +48,12 @@ pub struct Life {
     pub functions: Vec<(Ns, Option<&'static str>)>,
 }
 
-/// How one thread holds up another.
+/// How one thread delays another.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum How {
     /// It owns the lock.
     Lock,
-    /// It has the CPU.
+    /// It runs on the CPU.
     Cpu,
     /// The disk serves its request.
     Disk,
@@ -59,7 +61,7 @@ pub enum How {
     Token(Carrier),
 }
 
-/// What the last thread of a chain does.
+/// The state of the last thread of a chain.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum End {
     Run,
@@ -69,11 +71,11 @@ pub enum End {
     Disk,
     /// Its CPU is idle and about to run it.
     Wakeup,
-    /// It waits for a token that nobody left.
+    /// It waits for a token that no thread has left.
     Idle,
 }
 
-/// Who holds up a thread at an instant: `chain` is empty where it is the thread itself.
+/// The thread that delays another at an instant: `chain` is empty where it is the thread itself.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Blame {
     pub chain: Vec<(How, usize)>,
@@ -117,11 +119,11 @@ pub struct Execution {
 #[derive(Debug)]
 pub struct Schedule {
     pub threads: Vec<Life>,
-    /// Who has each CPU.
+    /// The thread that runs on each CPU.
     pub cpus: Vec<Vec<(Ns, Option<usize>)>>,
-    /// Who owns each lock.
+    /// The owner of each lock.
     pub mutexes: Vec<Vec<(Ns, Option<usize>)>>,
-    /// Whose request each disk serves.
+    /// The thread whose request each disk serves.
     pub disks: Vec<Vec<(Ns, Option<usize>)>>,
     /// User-space marks: thread, time, name.
     pub marks: Vec<(usize, Ns, String)>,
@@ -173,12 +175,12 @@ impl Schedule {
         self.marks.push((thread, now, name.to_owned()));
     }
 
-    /// What a thread did at a time.
+    /// The state of a thread at a time.
     pub fn what(&self, thread: usize, t: Ns) -> What {
         at(&self.threads[thread].what, t).unwrap_or(What::Unborn)
     }
 
-    /// Who held up a thread at a time.
+    /// The thread that delayed another at a time.
     pub fn blame(&self, thread: usize, t: Ns) -> Blame {
         let (mut chain, mut on) = (Vec::new(), thread);
         let end = loop {
@@ -199,7 +201,7 @@ impl Schedule {
                     Err(end) => break end,
                 },
             };
-            // Whoever waits for a thread that stands before it in the chain: nobody can be told from another.
+            // A thread that waits for one before it in the chain: a circle, in which no thread is the cause of the others.
             if next == thread || chain.iter().any(|(_, t)| *t == next) {
                 break End::Idle;
             }
@@ -213,7 +215,7 @@ impl Schedule {
         Blame { chain, end, function }
     }
 
-    /// By whom a wait is prolonged at a time.
+    /// The thread that prolongs a wait at a time, or how the wait ends.
     fn held(&self, thread: usize, wait: &Wait, t: Ns) -> Result<(How, usize), End> {
         match wait.reason {
             Reason::Timer => Err(End::Timer),
@@ -248,8 +250,8 @@ impl Schedule {
         found
     }
 
-    /// How an execution's time was spent: by kind, name of the last thread and its function. Sampled at 400 instants, so each
-    /// part is known to a quarter of a percent of the whole.
+    /// The time of an execution by kind, name of the last thread and its function. Sampled at 400 instants, so each part is
+    /// known to a quarter of a percent of the whole.
     pub fn spent(&self, execution: &Execution) -> BTreeMap<(&'static str, String, &'static str), f64> {
         const SAMPLES: Ns = 400;
         let length = execution.to - execution.from;

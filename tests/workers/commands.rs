@@ -73,7 +73,7 @@ fn commands_print_the_same_bytes_of_generated_and_damaged_recordings() {
     mutated(&damaged, 4711);
     let traces = [
         schedule::ctf::write(&place("commands-whole"), 61, 1200, false),
-        schedule::ctf::write(&place("commands-hurt"), 62, 1200, true),
+        schedule::ctf::write(&place("commands-with-losses"), 62, 1200, true),
         damaged,
     ];
     for trace in &traces {
