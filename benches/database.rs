@@ -7,10 +7,12 @@ use whyslow::base::ctx::Ctx;
 use whyslow::model::database::{Database, Writer};
 use whyslow::model::facts::Facts;
 
-#[path = "../tests/support/many.rs"]
-mod many;
+#[path = "../tests/support/model_parts.rs"]
+mod model_parts;
 #[path = "../tests/support/random.rs"]
 mod random;
+#[path = "../tests/support/random_model.rs"]
+mod random_model;
 
 fn median(times: usize, mut run: impl FnMut()) -> f64 {
     let mut all: Vec<f64> = (0..times)
@@ -28,7 +30,7 @@ fn main() {
     let Ok(folder) = tempfile::tempdir() else { return };
     let path = folder.path().join("bench.why");
     for n in [200_000, 1_000_000] {
-        let model = many::model(n, 1);
+        let model = random_model::model(n, 1);
         let mut writer = Writer::new(Facts::default(), Default::default());
         let write = median(1, || writer.add(&model));
         let Ok(length) = writer.save(&path) else { return };

@@ -2,8 +2,15 @@
 
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 
+#[path = "support/ctf_writer.rs"]
+mod ctf_writer;
+#[path = "support/random.rs"]
+mod random;
+
+use ctf_writer::{Channel, Event, TraceWriter, Value};
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
+use std::rc::Rc;
 
 fn whyslow(words: &[&str]) -> Output {
     Command::new(env!("CARGO_BIN_EXE_whyslow"))
@@ -65,13 +72,18 @@ fn empty_trace_is_an_error() {
 #[test]
 fn trace_without_tasks_is_an_error() {
     let folder = scratch("no-tasks");
-    std::fs::write(
-        folder.join("metadata"),
-        "/* CTF 1.8 */\ntrace { major = 1; minor = 8; byte_order = le; };\nstream {};\n\
-         event { name = \"beat\"; fields := struct { integer { size = 8; } n; }; };\n",
-    )
-    .unwrap();
-    std::fs::write(folder.join("stream"), [1, 2, 3]).unwrap();
+    let beat = |n: u8| Event {
+        time: i64::from(n),
+        cpu: 0,
+        name: "beat".into(),
+        fields: vec![("n", Value::U8(n))],
+        on: Rc::default(),
+        stack: None,
+    };
+    let events = (1..4).map(beat).collect();
+    let mut trace = TraceWriter::new("h", "ust", 0xc1, 0xc2);
+    trace.channels.push(Channel { name: "stream".into(), contexts: Vec::new(), events, discarded: Vec::new() });
+    trace.write(&folder);
     refuses(&["explain", folder.to_str().unwrap()], 1, &["no-tasks", "task", "begin="]);
 }
 

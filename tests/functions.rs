@@ -2,13 +2,23 @@
 
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 
+#[path = "support/ctf_writer.rs"]
+mod ctf_writer;
+#[path = "support/random.rs"]
+mod random;
+
+use ctf_writer::{Channel, Context, Event, Task, TraceWriter, Value};
 use object::{Object, ObjectKind, ObjectSymbol};
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
+use std::rc::Rc;
+use whyslow::base::time::Timestamp;
 
 const PROGRAM: &str = "fixtures/traces/lock-contention/bin/ledgerd";
-/// Where the made-up process has it.
+/// Its address in the made-up process.
 const BASE: u64 = 0x5555_5555_0000;
+/// The first event, by the trace's clock.
+const START: Timestamp = 1_000;
 
 fn whyslow(words: &[&str]) -> Output {
     Command::new(env!("CARGO_BIN_EXE_whyslow")).args(words).output().unwrap()
@@ -29,14 +39,14 @@ fn address(name: &str) -> (u64, bool) {
     (if relative { BASE + symbol.address() } else { symbol.address() }, relative)
 }
 
-/// What the trace says of the file that holds the functions.
+/// The state dump's record of the file that holds the functions.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Image {
-    /// Where it is: the program with its symbols.
+    /// Its path: the program with its symbols.
     Program,
     /// The path of a library that is not on this machine.
     Absent(&'static str),
-    /// Nothing.
+    /// None.
     Unrecorded,
 }
 
@@ -45,76 +55,45 @@ fn trace(folder: &str, provider: &str, exits_name: bool, image: Image) -> PathBu
     let folder = Path::new(env!("CARGO_TARGET_TMPDIR")).join(folder);
     std::fs::remove_dir_all(&folder).ok();
     std::fs::create_dir_all(&folder).unwrap();
-    let u = |bits: u32| format!("integer {{ size = {bits}; align = 8; signed = false; }}");
-    let clocked = "integer { size = 64; align = 8; signed = false; map = clock.monotonic.value; }";
-    let event = |id: u32, name: &str, fields: &str| {
-        format!("event {{ name = \"{name}\"; id = {id}; stream_id = 0; fields := struct {{ {fields} }}; }};\n")
-    };
-    let (u8s, u16s, u32s, u64s) = (u(8), u(16), u(32), u(64));
-    let exit = if exits_name { format!("{u64s} _addr; {u64s} _call_site;") } else { String::new() };
-    let metadata = [
-        "/* CTF 1.8 */\n".to_owned(),
-        format!(
-            "trace {{ major = 1; minor = 8; byte_order = le; packet.header := struct {{ {u32s} magic; {u32s} stream_id; }}; }};\n"
-        ),
-        "env { domain = \"ust\"; hostname = \"h\"; };\n".to_owned(),
-        "clock { name = monotonic; freq = 1000000000; offset_s = 4102444800; };\n".to_owned(),
-        format!(
-            "stream {{ id = 0; packet.context := struct {{ {clocked} timestamp_begin; {clocked} timestamp_end; \
-             {u64s} content_size; {u64s} packet_size; {u32s} cpu_id; }}; \
-             event.header := struct {{ {u16s} id; {clocked} timestamp; }}; \
-             event.context := struct {{ {u32s} _vpid; {u32s} _vtid; }}; }};\n"
-        ),
-        event(0, &format!("{provider}:func_entry"), &format!("{u64s} _addr; {u64s} _call_site;")),
-        event(1, &format!("{provider}:func_exit"), &exit),
-        event(
-            2,
-            "lttng_ust_statedump:bin_info",
-            &format!("{u64s} _baddr; {u64s} _memsz; string {{ encoding = UTF8; }} _path; {u8s} _is_pic;"),
-        ),
-    ];
-    std::fs::write(folder.join("metadata"), metadata.concat()).unwrap();
-
-    let mut events: Vec<u8> = Vec::new();
-    let mut put = |time: u64, id: u16, payload: &[u8]| {
-        events.extend(id.to_le_bytes());
-        events.extend(time.to_le_bytes());
-        events.extend([77_u32.to_le_bytes(), 78_u32.to_le_bytes()].concat());
-        events.extend(payload);
+    let on = Rc::new(Task { tid: 78, pid: 77, vtid: 78, vpid: 77, comm: "ledgerd".into(), ..Task::default() });
+    let mut events: Vec<Event> = Vec::new();
+    let mut put = |time: Timestamp, name: String, fields: Vec<(&'static str, Value)>| {
+        events.push(Event { time, cpu: 0, name: name.into(), fields, on: Rc::clone(&on), stack: None });
     };
     let ((tick, _), (flush, relative)) = (address("journal_tick"), address("expensive_flush"));
     let program = Path::new(env!("CARGO_MANIFEST_DIR")).join(PROGRAM);
-    let base = if relative { BASE } else { 0x40_0000 };
-    // Without a build id its size and the time (of the clock: the year 2100) say that it is the file that was traced.
-    let mut mapped = [base.to_le_bytes(), loaded(&program).to_le_bytes()].concat();
     let path = match image {
         Image::Absent(path) => path,
         Image::Program | Image::Unrecorded => program.to_str().unwrap(),
     };
-    mapped.extend(path.bytes().chain([0, u8::from(relative)]));
+    // Without a build id, its size and the time (the clock begins in the year 2100) prove that it is the traced file.
+    let mapped = vec![
+        ("baddr", Value::U64(if relative { BASE } else { 0x40_0000 })),
+        ("memsz", Value::U64(loaded(&program))),
+        ("path", Value::Text(path.to_owned())),
+        ("is_pic", Value::U8(u8::from(relative))),
+    ];
     if image != Image::Unrecorded {
-        put(1000, 2, &mapped);
+        put(START, "lttng_ust_statedump:bin_info".to_owned(), mapped);
     }
-    let place = |function: u64| [function.to_le_bytes(), 0_u64.to_le_bytes()].concat();
+    let place = |function: u64| vec![("addr", Value::U64(function)), ("call_site", Value::U64(0))];
     let leave = |function: u64| if exits_name { place(function) } else { Vec::new() };
-    let mut at = 1_000_000;
-    for i in 0..20_u64 {
-        put(at, 0, &place(tick));
-        put(at + 10_000, 0, &place(flush));
+    let (entry, exit) = (format!("{provider}:func_entry"), format!("{provider}:func_exit"));
+    let mut at = START + 1_000_000;
+    for i in 0..20 {
+        put(at, entry.clone(), place(tick));
+        put(at + 10_000, entry.clone(), place(flush));
         at += 100_000 * (i + 1);
-        put(at, 1, &leave(flush));
-        put(at + 5_000, 1, &leave(tick));
+        put(at, exit.clone(), leave(flush));
+        put(at + 5_000, exit.clone(), leave(tick));
         at += 1_000_000;
     }
-    let header = 8 + 4 * 8 + 4;
-    let bits = 8 * (header + events.len()) as u64;
-    let mut stream = [0xC1FC_1FC1_u32.to_le_bytes(), 0_u32.to_le_bytes()].concat();
-    for word in [1000, at, bits, bits] {
-        stream.extend(word.to_le_bytes());
-    }
-    stream.extend(0_u32.to_le_bytes());
-    stream.extend(events);
-    std::fs::write(folder.join("stream"), stream).unwrap();
+    let mut trace = TraceWriter::new("h", "ust", 0x71, 0x72);
+    trace.clock_offset = 4_102_444_800 * 1_000_000_000;
+    trace.span = (START, at);
+    let contexts = vec![Context::Vpid, Context::Vtid];
+    trace.channels.push(Channel { name: "channel".into(), contexts, events, discarded: Vec::new() });
+    trace.write(&folder);
     folder
 }
 

@@ -8,19 +8,27 @@
 
 #[path = "support/ask.rs"]
 mod ask;
+#[path = "support/ctf_writer.rs"]
+mod ctf_writer;
 #[path = "support/otf2/mod.rs"]
 mod otf2;
+#[path = "support/random.rs"]
+mod random;
 
 use ask::{fixture, run, said, whyslow};
+use ctf_writer::{Channel, Context, Event, Task, TraceWriter, Value};
 use std::fmt::Write as _;
 use std::path::Path;
 use std::process::Command;
+use std::rc::Rc;
+use whyslow::base::time::Timestamp;
 
 /// Grows no faster than this when its input doubles.
 const MOST: f64 = 2.6;
 /// Measures at most.
 const RUNS: usize = 3;
 
+/// The metadata below is written in line, without the writer of the other tests: its text is what is measured.
 const TYPES: &str = "/* CTF 1.8 */\ntypealias integer { size = 8; } := u8;\ntypealias integer { size = 32; } := u32;\n\
     trace { major = 1; minor = 8; byte_order = le; packet.header := struct { u32 stream_id; }; };\n";
 const STREAM: &str = "stream { id = 0; event.header := struct { u32 id; }; };\n";
@@ -201,29 +209,21 @@ fn metadata_in_fragments_takes_time_and_memory_in_proportion() {
 
 /// A recording in which each of `n` tasks ran once.
 fn tasks(n: usize, folder: &Path) {
-    let event = |i: usize, what: &str, id: usize| {
-        format!("event {{ name = \"p:t{i}_{what}\"; id = {id}; fields := struct {{ u8 n; }}; }};\n")
+    let on = Rc::new(Task { vtid: 77, vpid: 77, ..Task::default() });
+    let event = |name: String, time: Timestamp| {
+        let fields = vec![("n", Value::U8(0))];
+        Event { time, cpu: 0, name: name.into(), fields, on: Rc::clone(&on), stack: None }
     };
-    let events = many(n, |i| event(i, "begin", 2 * i) + &event(i, "end", 2 * i + 1));
-    let metadata = format!(
-        "/* CTF 1.8 */\ntypealias integer {{ size = 8; }} := u8;\ntypealias integer {{ size = 32; }} := u32;\n\
-         trace {{ major = 1; minor = 8; byte_order = le; }};\n\
-         env {{ domain = \"ust\"; hostname = \"h\"; tracer_name = \"lttng-ust\"; }};\n\
-         clock {{ name = monotonic; freq = 1000000000; }};\n\
-         typealias integer {{ size = 64; align = 8; map = clock.monotonic.value; }} := ts;\n\
-         stream {{ packet.context := struct {{ u32 cpu_id; }}; event.header := struct {{ u32 id; ts timestamp; }};\n\
-         event.context := struct {{ u32 vtid; u32 vpid; }}; }};\n{events}"
-    );
-    std::fs::write(folder.join("metadata"), metadata).unwrap();
-    let mut stream = 0u32.to_le_bytes().to_vec();
-    for i in 0..n {
-        for (id, time) in [(2 * i, 1000 + 100 * i), (2 * i + 1, 1050 + 100 * i)] {
-            stream.extend((id as u32).to_le_bytes());
-            stream.extend((time as u64).to_le_bytes());
-            stream.extend([77, 0, 0, 0, 77, 0, 0, 0, 0]);
-        }
-    }
-    std::fs::write(folder.join("stream"), stream).unwrap();
+    let pair = |i: usize| {
+        let begin = 1000 + 100 * i as Timestamp;
+        [event(format!("p:t{i}_begin"), begin), event(format!("p:t{i}_end"), begin + 50)]
+    };
+    let mut trace = TraceWriter::new("h", "ust", 0x61, 0x62);
+    trace.span = (1000, 1000);
+    let contexts = vec![Context::Vtid, Context::Vpid];
+    let events = (0..n).flat_map(pair).collect();
+    trace.channels.push(Channel { name: "stream".into(), contexts, events, discarded: Vec::new() });
+    trace.write(folder);
     let declared = many(n, |i| format!("[[task]]\nname = \"d{i}\"\nbegin = \"p:t{i}_begin\"\nend = \"p:t{i}_end\"\n"));
     std::fs::write(folder.with_extension("toml"), declared).unwrap();
 }
@@ -246,7 +246,7 @@ fn tasks_take_time_and_memory_in_proportion() {
     // An error is no long line either.
     let folder = tempfile::tempdir().unwrap();
     tasks(2_000, folder.path());
-    std::fs::write(folder.path().join("stream"), []).unwrap();
+    std::fs::write(folder.path().join("stream_0"), []).unwrap();
     let out = run(whyslow(["explain"]).arg(folder.path()));
     assert!(out.status.code() == Some(1) && out.stderr.len() < 1000, "{} bytes: {}", out.stderr.len(), said(&out));
 }

@@ -63,7 +63,7 @@ fn ask(words: &[&str], trace: &Path) -> Output {
     out
 }
 
-/// Exit status 0, or 1 with a last line that says what is wrong; nothing that steers a terminal.
+/// Exit status 0, or 1 with an error in the last line; nothing that controls a terminal.
 fn answered(out: &Output, what: &str) {
     let said = String::from_utf8_lossy(&out.stderr);
     assert!(!said.contains("panicked"), "{what}: {said}");
@@ -159,7 +159,7 @@ fn damaged_stream_leaves_the_others() {
     }
 }
 
-/// A file that shrinks under our hands (a recording that is cleared, a full disk) ends in damage, not in a signal.
+/// A file that shrinks while it is read (a recording that is cleared, a full disk) ends in damage, not in a signal.
 #[test]
 fn stream_that_shrinks_while_read_is_a_notice() {
     let folder = tempfile::tempdir().unwrap();
@@ -181,7 +181,8 @@ fn stream_that_shrinks_while_read_is_a_notice() {
     assert!(notices.has_fault() && 0 < after.events && after.events < before.events);
 }
 
-/// Claims of a file are no reason to allocate, to recurse or to wait.
+/// Claims of a file are no reason to allocate, to recurse or to wait. The metadata is written in line: its hostile text is what
+/// is tested.
 #[test]
 fn claimed_sizes_allocate_nothing() {
     let head = "/* CTF 1.8 */\ntrace { major = 1; minor = 8; byte_order = le; };\n";

@@ -56,7 +56,7 @@ fn survives(bytes: &[u8]) -> bool {
 
 #[test]
 fn prefixes_of_a_database_are_refused() {
-    let bytes = written(&[many::model(7, 3)]);
+    let bytes = written(&[random_model::model(7, 3)]);
     assert!(survives(&bytes));
     for length in (0..bytes.len()).filter(|l| *l < 700 || l % 7 == 0) {
         assert!(!survives(&bytes[..length]), "the first {length} bytes");
@@ -66,7 +66,7 @@ fn prefixes_of_a_database_are_refused() {
 
 #[test]
 fn databases_with_a_flipped_bit_are_refused() {
-    let bytes = written(&[many::model(5, 9)]);
+    let bytes = written(&[random_model::model(5, 9)]);
     for at in 0..bytes.len() {
         let mut damaged = bytes.clone();
         damaged[at] ^= 1 << (at % 8);
@@ -77,7 +77,7 @@ fn databases_with_a_flipped_bit_are_refused() {
 #[test]
 fn inconsistent_files_with_right_checksums_are_refused_or_harmless() {
     let mut random = Random::new(5);
-    let bytes = written(&[many::model(40, 2), many::model(3, 4)]);
+    let bytes = written(&[random_model::model(40, 2), random_model::model(3, 4)]);
     let table = 32 + 32 * get(&bytes, 12);
     for round in 0..3000 {
         let mut damaged = bytes.clone();
@@ -98,7 +98,7 @@ fn inconsistent_files_with_right_checksums_are_refused_or_harmless() {
 
 #[test]
 fn database_of_another_version_names_the_remedy() {
-    let bytes = written(&[many::model(2, 1)]);
+    let bytes = written(&[random_model::model(2, 1)]);
     for (version, remedy) in [(3, "whyslow build"), (5, "newer whyslow"), (u32::MAX, "newer whyslow")] {
         let mut other = bytes.clone();
         put(&mut other, 8, version);
@@ -111,7 +111,7 @@ fn database_of_another_version_names_the_remedy() {
 #[test]
 fn small_file_allocates_little() {
     use whyslow::model::context::{Frame, FrameKind};
-    let mut model = many::model(0, 1);
+    let mut model = random_model::model(0, 1);
     let name = model.names.intern("f");
     let mut at = None;
     for _ in 0..60_000 {
@@ -142,7 +142,7 @@ fn open_is_linear_in_the_executions() {
         let folder = folder();
         let path: PathBuf = folder.path().join("many.why");
         let mut writer = Writer::new(Facts::default(), Notices::default());
-        writer.add(&many::model(n, 1));
+        writer.add(&random_model::model(n, 1));
         let length = writer.save(&path).unwrap();
         assert!(length < 60 * n as u64, "{length} bytes for {n} executions");
         let once = |_| {

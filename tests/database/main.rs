@@ -17,10 +17,12 @@ use whyslow::model::database::{Database, DatabaseError, Writer};
 use whyslow::model::facts::{Facts, Lost, TraceFacts};
 use whyslow::model::join::{self, Renamed};
 
-#[path = "../support/many.rs"]
-mod many;
+#[path = "../support/model_parts.rs"]
+mod model_parts;
 #[path = "../support/random.rs"]
 mod random;
+#[path = "../support/random_model.rs"]
+mod random_model;
 
 const LOCK: &str = "fixtures/traces/lock-contention";
 
@@ -145,7 +147,7 @@ fn fail_if_and_strict_hold_for_databases() {
     // A damaged packet is a fault of the recording, and stays one in its database.
     let mut notices = Notices::default();
     notices.add(Notice::DamagedPacket, 1, || "kernel/chan_0, packet 3".into());
-    let mut model = many::model(50, 1);
+    let mut model = random_model::model(50, 1);
     model.notices.merge(&notices);
     let mut writer = Writer::new(facts(), notices);
     writer.add(&model);
@@ -197,18 +199,18 @@ fn unproven_function_names_are_joined() {
         model.names.unproven().map(|name| model.names.function(name).into_owned()).collect()
     };
     let marked = || {
-        let mut model = many::model(200, 1);
+        let mut model = random_model::model(200, 1);
         let name = model.names.find(NAME).unwrap();
         model.names.mark_unproven(name);
         model
     };
     let from_file = || open(&written(&[marked()])).unwrap().model(0, &work).unwrap();
     assert_eq!(unproven(&from_file()), [format!("{NAME}?")]);
-    assert!(unproven(&open(&written(&[many::model(200, 1)])).unwrap().model(0, &work).unwrap()).is_empty());
+    assert!(unproven(&open(&written(&[random_model::model(200, 1)])).unwrap().model(0, &work).unwrap()).is_empty());
     // Together with a recording that proves it, on either side: one function, and not proven.
     let whole = |models| join::join(models, &Renamed::default(), &work).unwrap();
-    let plain = whole(vec![many::model(200, 1), many::model(200, 2)]);
-    for models in [vec![from_file(), many::model(200, 2)], vec![many::model(200, 2), from_file()]] {
+    let plain = whole(vec![random_model::model(200, 1), random_model::model(200, 2)]);
+    for models in [vec![from_file(), random_model::model(200, 2)], vec![random_model::model(200, 2), from_file()]] {
         let both = whole(models);
         assert_eq!((both.contexts.len(), unproven(&both)), (plain.contexts.len(), vec![format!("{NAME}?")]));
         let shown = |text: &str| both.contexts.nodes().filter(|(_, f)| both.names.function(f.name) == text).count();
@@ -224,7 +226,7 @@ fn unproven_function_names_are_joined() {
         std::fs::write(&path, written(std::slice::from_ref(model))).unwrap();
         String::from_utf8(answer(&["explain", "--json", path.to_str().unwrap()])).unwrap()
     };
-    let mut all = many::model(200, 1);
+    let mut all = random_model::model(200, 1);
     let bare = explained(&all);
     for at in 0..250 {
         let name = all.names.intern(&format!("function_{at}"));
@@ -274,7 +276,7 @@ proptest! {
 
     #[test]
     fn model_is_read_as_it_was_written(seed in any::<u64>(), executions in 0..60_usize) {
-        let models = [many::model(executions, seed), many::model(executions / 2, seed ^ 1)];
+        let models = [random_model::model(executions, seed), random_model::model(executions / 2, seed ^ 1)];
         let database = open(&written(&models)).unwrap();
         prop_assert_eq!(&database.facts, &facts());
         prop_assert_eq!(database.notices.count(Notice::DiscardedEvents), 3);
@@ -291,7 +293,7 @@ proptest! {
     /// Joining the halves of a model gives the model back, but for the order of its tables.
     #[test]
     fn joined_models_have_all_executions_in_order(seed in any::<u64>(), n in 1..40_usize, m in 1..40_usize) {
-        let parts = [many::model(n, seed), many::model(m, seed ^ 7)];
+        let parts = [random_model::model(n, seed), random_model::model(m, seed ^ 7)];
         let whole = join::join(parts.to_vec(), &Renamed::new(), &Ctx::new(1)).unwrap();
         prop_assert_eq!(whole.executions.len(), n + m);
         prop_assert!(whole.executions.start.is_sorted() && explain::check(&whole, 1).is_empty());

@@ -1,5 +1,7 @@
-//! A model of many executions, such as a busy minute leaves: a few types, some contexts each, metrics with gaps.
+//! A model of random executions, as many as a busy minute has: a few types, some contexts each, metrics with gaps. Its
+//! threads come from [`model_parts`], its numbers from the one generator.
 
+use super::model_parts;
 use super::random::Random;
 use whyslow::base::ctx::Ctx;
 use whyslow::base::notice::Notice;
@@ -7,7 +9,7 @@ use whyslow::base::time::Span;
 use whyslow::model::context::{ContextId, Frame, FrameKind};
 use whyslow::model::metric::{ABSENT, Column, Metric};
 use whyslow::model::wait_kind::WaitKind;
-use whyslow::model::{Model, ThreadInfo, ThreadInfoId, TraceId, TraceInfo};
+use whyslow::model::{Model, ThreadInfoId, TraceId, TraceInfo};
 
 /// `executions` of them, the same for the same seed.
 pub fn model(executions: usize, seed: u64) -> Model {
@@ -19,10 +21,9 @@ pub fn model(executions: usize, seed: u64) -> Model {
         .push(TraceInfo { label: "made-up".into(), span: Span::new(model.origin, model.origin + 60_000_000_000) });
     let label = i64::from(model.names.intern("made-up").raw());
     let kinds = ["get", "put", "list"].map(|k| i64::from(model.names.intern(k).raw()));
-    let (host, process) = (model.names.intern("host"), model.names.intern("server"));
+    let process = model.names.intern("server");
     for tid in 0..16 {
-        let thread = model.names.intern(&format!("worker-{tid}"));
-        model.who.push(ThreadInfo { host, process, pid: 100, tid: 100 + tid, thread });
+        model_parts::thread(&mut model, "host", ("server", 100), (&format!("worker-{tid}"), 100 + tid));
     }
     let mut nodes: Vec<ContextId> = vec![model.contexts.child(None, Frame { kind: FrameKind::Process, name: process })];
     for i in 0..400 {
@@ -64,9 +65,7 @@ pub fn model(executions: usize, seed: u64) -> Model {
                 Metric::Duration => duration,
                 Metric::Start => at - model.origin,
                 Metric::Time(s) => of(&|k| k == *s),
-                Metric::Other => {
-                    of(&|k| matches!(k, WaitKind::Device | WaitKind::Ipi | WaitKind::User | WaitKind::UnknownWait))
-                }
+                Metric::Other => of(&|k| !k.has_metric()),
                 Metric::Syscalls => 3 + random.below(5) as i64,
                 Metric::BytesRead => read,
                 Metric::Trace => label,
