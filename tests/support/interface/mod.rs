@@ -1,11 +1,13 @@
 //! The interface without a terminal, over a made-up server and a made-up MPI run: keys go in, screens come out.
 //!
 //! The real job runner performs the jobs, on a backend whose answers are the same on every machine, so that drawn
-//! screens can be compared. Only the terminal, the loop and the threads are missing.
+//! screens can be compared; only the terminal, the loop and the threads are missing.
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 
 #[path = "../model_parts.rs"]
 mod model_parts;
+#[path = "../random.rs"]
+mod random;
 mod ring;
 mod server;
 
@@ -36,25 +38,6 @@ use whyslow::view::tui::runner::Runner;
 use whyslow::view::tui::theme::ColourDepth;
 use whyslow::view::tui::update::{self, update};
 use whyslow::view::tui::{Backend, Exported, FirstQuestion, UiOptions, screen};
-
-/// A small generator of numbers (SplitMix64).
-pub struct Random(pub u64);
-
-impl Random {
-    /// The next number below `limit`.
-    pub fn below(&mut self, limit: u64) -> u64 {
-        self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
-        let mut z = self.0;
-        z = (z ^ (z >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-        z = (z ^ (z >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
-        (z ^ (z >> 31)) % limit.max(1)
-    }
-
-    /// `base`, give or take a third.
-    pub fn around(&mut self, base: u64) -> u64 {
-        base * 2 / 3 + self.below(base / 3) + self.below(base / 3)
-    }
-}
 
 /// The backend over the made-up recordings. It writes no files: it remembers what it was to export, and says that every
 /// file exists until it may replace it.

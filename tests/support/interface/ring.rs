@@ -1,6 +1,7 @@
 //! A made-up MPI run for tests of the interface: ranks in a ring, delays that spread and noise that does not.
 
-use super::{Random, START};
+use super::START;
+use super::random::Random;
 use whyslow::event::operation::{Message, Operation, OperationKind, OperationPlace, Operations, Sequence};
 use whyslow::model::carrier::Carrier;
 
@@ -10,7 +11,7 @@ pub fn ring(ranks: u32, turns: u64) -> Operations {
     let [receive, send, test] = ["MPI_Recv", "MPI_Send", "MPI_Test"].map(|n| operations.names.intern(n));
     let rank = |r| Sequence { stream: format!("P#{r}T#0"), rank: Some(r), ..Sequence::default() };
     operations.sequences = (0..ranks).map(rank).collect();
-    let (mut random, mut now) = (Random(3), vec![START; ranks as usize]);
+    let (mut random, mut now) = (Random::new(3), vec![START; ranks as usize]);
     let add = |operations: &mut Operations, r: u32, symbol, kind, start, end| {
         let all = &mut operations.sequences[r as usize].operations;
         all.push(Operation { symbol, kind, start, end });
@@ -29,7 +30,7 @@ pub fn ring(ranks: u32, turns: u64) -> Operations {
                 add(&mut operations, r, test, OperationKind::Work, at, at + 2_000);
                 at += 2_000;
             }
-            at += random.around(900_000) as i64;
+            at += random.around(900_000, 33);
             if turn == turns / 3 && r == 1 {
                 at += 40_000_000;
             }

@@ -1,7 +1,8 @@
 //! A made-up server whose requests wait for a lock: the same numbers on every machine, so that drawn screens can be
 //! compared.
 
-use super::{Random, model_parts};
+use super::model_parts;
+use super::random::Random;
 use whyslow::base::ctx::Ctx;
 use whyslow::base::notice::Notice;
 use whyslow::base::time::Span;
@@ -46,6 +47,11 @@ impl Builder {
     fn who(&mut self, process: &str, pid: i32, thread: &str, tid: i32) -> ThreadInfoId {
         model_parts::thread(&mut self.model, HOST, (process, pid), (thread, tid))
     }
+}
+
+/// A time of `base`, give or take a third.
+fn around(random: &mut Random, base: u64) -> u64 {
+    random.around(base as i64, 33) as u64
 }
 
 /// The contexts in which requests spend their time.
@@ -94,22 +100,22 @@ impl Request {
     fn new(contexts: &Contexts, is_append: bool, random: &mut Random) -> Request {
         let own = if is_append { (contexts.append, 4 * MS) } else { (contexts.lookup, 3 * MS) };
         let mut parts = vec![
-            (own.0, random.around(own.1)),
-            (contexts.parse, random.around(MS / 2)),
-            (contexts.reply, random.around(MS / 5)),
+            (own.0, around(random, own.1)),
+            (contexts.parse, around(random, MS / 2)),
+            (contexts.reply, around(random, MS / 5)),
         ];
         let mut held_ns = 0;
         if is_append {
-            parts.push((contexts.disk, random.around(MS)));
-            if random.below(12) == 0 {
-                held_ns = random.around(48 * MS);
-                parts.push((contexts.lock, random.around(MS / 10)));
+            parts.push((contexts.disk, around(random, MS)));
+            if random.once_in(12) {
+                held_ns = around(random, 48 * MS);
+                parts.push((contexts.lock, around(random, MS / 10)));
                 parts.push((contexts.serialize, held_ns * 2 / 3));
                 parts.push((contexts.checksum, held_ns / 3));
             }
         }
-        if random.below(90) == 0 {
-            parts.push((contexts.timer, random.around(2 * MS)));
+        if random.once_in(90) {
+            parts.push((contexts.timer, around(random, 2 * MS)));
         }
         let bytes = if is_append { 4096 * (1 + random.below(4) as i64) } else { 512 };
         Request { parts, is_append, held_ns, bytes }
@@ -140,7 +146,7 @@ impl Request {
 /// Requests of a server, one in 24 of which waits for a lock that the journal thread holds while it flushes.
 pub fn server(executions: usize) -> Model {
     let mut b = Builder::default();
-    let mut random = Random(7);
+    let mut random = Random::new(7);
     b.model.tasks = vec!["app:request".into(), "syscall:futex".into(), "syscall:read".into()].into();
     b.model.origin = START;
     let contexts = Contexts::new(&mut b);
