@@ -3,7 +3,7 @@
 //! In: nanoseconds, bytes, counts, shares, deviations. Out: short text of known greatest width, so that columns line
 //! up without measuring. Every difference has a sign: colour alone never shows the direction.
 
-use super::time::{Ns, Timestamp};
+use super::time::Ns;
 
 /// Three significant digits of `value` without an exponent: `9.10`, `61.3`, `702`.
 fn digits(value: f64) -> String {
@@ -100,10 +100,10 @@ pub fn deviations(d: Option<f64>) -> String {
     }
 }
 
-/// A time stamp on the recording's own line, in seconds with microseconds: `12.345678 s`.
-pub fn stamp(time: Timestamp) -> String {
-    let sign = if time < 0 { "-" } else { "" };
-    let micros = time.unsigned_abs() / 1000;
+/// A moment by its time since the recording began, in seconds with microseconds: `12.345678 s`.
+pub fn stamp(since_begin: Ns) -> String {
+    let sign = if since_begin < 0 { "-" } else { "" };
+    let micros = since_begin.unsigned_abs() / 1000;
     format!("{sign}{}.{:06} s", micros / 1_000_000, micros % 1_000_000)
 }
 
