@@ -19,7 +19,7 @@ use whyslow::explain;
 use whyslow::input::record::ClassId;
 use whyslow::input::{Argument, Opened, Source, open};
 use whyslow::reading::bind::is_kernel;
-use whyslow::reading::tasks::{ClassFace, discover};
+use whyslow::reading::tasks::{EventSignature, PayloadField, discover};
 use whyslow::state::kernel::{Options, record};
 use whyslow::state::timeline::{ThreadId, Timeline};
 
@@ -38,23 +38,18 @@ fn opened(folder: &Path) -> Option<Vec<Source>> {
 }
 
 fn tasks(sources: &[Source]) -> Vec<TaskDefinition> {
-    let face = |s: &Source| -> Vec<ClassFace> {
+    let signatures = |s: &Source| -> Vec<EventSignature> {
         let kernel = is_kernel(&s.trace);
-        let class = |(i, class): (usize, &whyslow::input::stream::Class)| ClassFace {
+        let class = |(i, class): (usize, &whyslow::input::stream::Class)| EventSignature {
             name: class.known().to_owned(),
             shown: class.name.clone(),
             kernel,
-            fields: s
-                .trace
-                .payload_fields(ClassId::at(i))
-                .into_iter()
-                .map(|(name, number)| (name.to_owned(), number))
-                .collect(),
+            fields: s.trace.payload_fields(ClassId::at(i)).into_iter().map(PayloadField::from).collect(),
             contexts: Vec::new(),
         };
         s.trace.classes().iter().enumerate().map(class).collect()
     };
-    discover(&sources.iter().flat_map(face).collect::<Vec<_>>())
+    discover(&sources.iter().flat_map(signatures).collect::<Vec<_>>())
 }
 
 /// Paths tile every execution and every completed system call; gives how many.

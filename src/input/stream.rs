@@ -67,6 +67,15 @@ pub enum CanonicalTime {
     At(Timestamp),
 }
 
+/// A direct member of a payload or context that is an integer or a text.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct SimpleField<'t> {
+    /// Its name.
+    pub name: &'t str,
+    /// True for an integer, false for a text.
+    pub is_integer: bool,
+}
+
 /// Events that the tracer lost.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Loss {
@@ -103,22 +112,28 @@ pub struct SeekResult {
     pub latest: Timestamp,
     /// Events with an earlier time than the one before.
     pub backwards: u64,
-    /// The last landmark, and the latest time up to it.
-    pub landmark: Option<(Position, Timestamp)>,
+    /// The last checkpoint, and the latest time up to it.
+    pub checkpoint: Option<(Position, Timestamp)>,
 }
 
 impl SeekResult {
     /// Nothing yet.
     pub(super) const NOTHING: SeekResult =
-        SeekResult { last: Timestamp::MIN, latest: Timestamp::MIN, backwards: 0, landmark: None };
+        SeekResult { last: Timestamp::MIN, latest: Timestamp::MIN, backwards: 0, checkpoint: None };
 
     /// One more event of a class of interest.
     #[inline(always)]
-    pub(super) fn meet(&mut self, time: Timestamp, class: ClassId, here: Position, landmark: impl Fn(ClassId) -> bool) {
+    pub(super) fn meet(
+        &mut self,
+        time: Timestamp,
+        class: ClassId,
+        here: Position,
+        checkpoint: impl Fn(ClassId) -> bool,
+    ) {
         self.backwards += u64::from(time < self.last);
         (self.last, self.latest) = (time, time.max(self.latest));
-        if landmark(class) {
-            self.landmark = Some((here, self.latest));
+        if checkpoint(class) {
+            self.checkpoint = Some((here, self.latest));
         }
     }
 }

@@ -5,7 +5,7 @@
 //! format.
 
 use super::record::{ClassId, Projection, Record, Scope, StreamId};
-use super::stream::{CanonicalTime, Class, Position, SeekResult, Stream};
+use super::stream::{CanonicalTime, Class, Position, SeekResult, SimpleField, Stream};
 use super::{OpenError, ctf, ftrace, perf, tracepoint};
 use crate::base::notice::Notices;
 use crate::base::time::{Shift, Timestamp};
@@ -52,8 +52,8 @@ pub trait Records<'a> {
     /// The next record of a class of interest; `None` at the end. Damaged packets are left with a notice.
     fn next(&mut self) -> Option<Record<'_, 'a>>;
     /// Step over the events of the next packet that lie before `from`, without looking at their values. Of the last one
-    /// whose class is a `landmark`, the position is kept.
-    fn seek(&mut self, from: Timestamp, landmark: impl Fn(ClassId) -> bool) -> SeekResult;
+    /// whose class is a `checkpoint`, the position is kept.
+    fn seek(&mut self, from: Timestamp, checkpoint: impl Fn(ClassId) -> bool) -> SeekResult;
     /// Step over the next event: the full value of the clock.
     fn step(&mut self) -> Option<u64>;
     /// The next event into `sink`, all of its fields: its class and the full value of the clock.
@@ -110,12 +110,12 @@ impl Trace {
     }
 
     /// Names of the payload's direct members that are integers (`true`) or text (`false`).
-    pub fn payload_fields(&self, class: ClassId) -> Vec<(&str, bool)> {
+    pub fn payload_fields(&self, class: ClassId) -> Vec<SimpleField<'_>> {
         each!(Trace, self, t => t.payload_fields(class).collect())
     }
 
     /// The same of the contexts.
-    pub fn context_fields(&self, class: ClassId) -> Vec<(&str, bool)> {
+    pub fn context_fields(&self, class: ClassId) -> Vec<SimpleField<'_>> {
         each!(Trace, self, t => t.context_fields(class).collect())
     }
 

@@ -1,8 +1,8 @@
 //! A batch: the typed events of one chunk in their total order, and the tables that their ids point into.
 //!
-//! Filled by one worker, read once by the machine that merges. Each distinct text, context and stack stands once.
-//! [`Batch::merge`] is the k-way merge of ALGORITHMS.md section 1: cost O(n log k), close to O(n) in practice because
-//! a stream that holds the smallest head is followed as long as it does.
+//! One worker fills it, the analysis that joins the chunks reads it once. It holds each distinct text, context and
+//! stack once. [`Batch::merge`] is the k-way merge of ALGORITHMS.md section 1: cost O(n log k), close to O(n) in
+//! practice because it stays with the stream that holds the smallest head for as long as that is the smallest.
 
 use crate::base::names::{NameId, Names};
 use crate::base::time::Timestamp;
@@ -13,7 +13,7 @@ use foldhash::HashMap;
 use std::collections::BinaryHeap;
 use std::collections::binary_heap::PeekMut;
 
-/// The contexts that say which thread ran. Ids with a `v` are those of the innermost namespace.
+/// The contexts that identify the running thread. Ids with a `v` are those of the innermost namespace.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub struct ThreadContext {
     /// Thread id.
@@ -30,7 +30,7 @@ pub struct ThreadContext {
     pub name: Option<TextId>,
 }
 
-/// Who speaks to whom.
+/// Addresses and ports of a connection, in one direction.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct Flow {
     /// Address of the sender; IPv4 in the low 32 bits.
@@ -44,13 +44,13 @@ pub struct Flow {
 }
 
 impl Flow {
-    /// It never leaves its host: loopback addresses mean another machine on each.
+    /// True for a flow that never leaves its host: loopback addresses mean another machine on each.
     pub fn is_loopback(&self) -> bool {
         self.dest == 1 || self.dest >> 32 == 0 && self.dest >> 24 == 127
     }
 }
 
-/// What a network event tells of its packet.
+/// The packet of a network event.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct NetworkPacket {
     /// Address of the buffer in the kernel.
@@ -66,7 +66,7 @@ pub struct TcpSegment {
     pub flow: Flow,
     /// Sequence number of its first byte.
     pub seq: u32,
-    /// Acknowledged so far.
+    /// Sequence number acknowledged so far.
     pub ack: u32,
     /// Flags.
     pub flags: u16,
@@ -74,7 +74,7 @@ pub struct TcpSegment {
     pub len: u32,
 }
 
-/// What a block event tells of its request.
+/// The request of a block event.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct BlockRequest {
     /// Device number.
@@ -85,7 +85,7 @@ pub struct BlockRequest {
     pub bytes: u64,
     /// True for writes.
     pub write: bool,
-    /// Thread in whose name it was made, where recorded.
+    /// The thread that made it, where recorded.
     pub tid: Option<i32>,
 }
 
@@ -98,7 +98,7 @@ pub struct DumpedThread {
     pub pid: i32,
     /// Parent process id.
     pub ppid: i32,
-    /// What it did then.
+    /// Its state at that time.
     pub status: DumpStatus,
     /// Its run queue, where recorded.
     pub cpu: Option<u16>,
@@ -106,10 +106,10 @@ pub struct DumpedThread {
     pub name: TextId,
 }
 
-/// What a thread did when the state dump named it.
+/// The state of a thread when the state dump named it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum DumpStatus {
-    /// Runnable, or not run since its fork, which tracers say of any runnable thread.
+    /// Runnable, or not run since its fork; tracers write the latter for any runnable thread.
     Runnable,
     /// Waiting.
     Waiting,
@@ -141,12 +141,12 @@ pub enum MarkKey {
     Text(TextId),
 }
 
-/// What a delimiting event carries.
+/// The values of a delimiting event.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct MarkBody {
     /// Position of the task in the list that the pass was given.
     pub task: u32,
-    /// Begins an execution (else ends one).
+    /// True where the event begins an execution, false where it ends one.
     pub begins: bool,
     /// Value of the task's key field.
     pub key: Option<MarkKey>,
@@ -156,14 +156,14 @@ pub struct MarkBody {
     pub fields: Vec<(TextId, i64)>,
 }
 
-/// See the module.
+/// Typed events with the tables that their ids point into; see the module.
 #[derive(Clone, Debug, Default)]
 pub struct Batch {
     /// In total order once merged.
     pub events: Vec<Event>,
     texts: Names,
-    identities: Vec<ThreadContext>,
-    identity_ids: HashMap<ThreadContext, ThreadContextId>,
+    contexts: Vec<ThreadContext>,
+    context_ids: HashMap<ThreadContext, ThreadContextId>,
     /// Stacks of `Kind::Stack`.
     pub stacks: RawStacks,
     packets: Vec<NetworkPacket>,
@@ -196,23 +196,23 @@ impl Batch {
     }
 
     /// The id of a context.
-    pub fn who(&mut self, identity: ThreadContext) -> ThreadContextId {
-        let next = ThreadContextId::at(self.identities.len());
-        let id = *self.identity_ids.entry(identity).or_insert(next);
+    pub fn context_id(&mut self, context: ThreadContext) -> ThreadContextId {
+        let next = ThreadContextId::at(self.contexts.len());
+        let id = *self.context_ids.entry(context).or_insert(next);
         if id == next {
-            self.identities.push(identity);
+            self.contexts.push(context);
         }
         id
     }
 
     /// The context of an id; `None` for [`ThreadContextId::ABSENT`].
-    pub fn identity(&self, id: ThreadContextId) -> Option<&ThreadContext> {
-        self.identities.get(id.index())
+    pub fn context(&self, id: ThreadContextId) -> Option<&ThreadContext> {
+        self.contexts.get(id.index())
     }
 
     /// Number of distinct contexts.
-    pub fn identities(&self) -> usize {
-        self.identities.len()
+    pub fn contexts(&self) -> usize {
+        self.contexts.len()
     }
 
     /// Store a packet.
@@ -235,12 +235,12 @@ impl Batch {
         self.requests.get(id.index())
     }
 
-    /// Store an enumerated thread.
+    /// Store a thread of the state dump.
     pub fn process(&mut self, process: DumpedThread) -> ProcessId {
         ProcessId::at(push(&mut self.processes, process))
     }
 
-    /// An enumerated thread.
+    /// A thread of the state dump.
     pub fn process_of(&self, id: ProcessId) -> Option<&DumpedThread> {
         self.processes.get(id.index())
     }
@@ -265,8 +265,8 @@ impl Batch {
         self.marks.get(id.index())
     }
 
-    /// Take the events of several streams, given in order of rank, each in order of time, into `events`: always the
-    /// smallest head by (time, tie class, rank); order inside a stream is never changed.
+    /// Merge the events of several streams, given in order of rank, each in order of time, into `events`: the smallest
+    /// head by (time, tie class, rank) is always next. The order inside a stream is never changed.
     pub fn merge(&mut self, streams: &[Vec<Event>]) {
         /// Smallest first in a heap that gives the greatest.
         type Head = std::cmp::Reverse<(Timestamp, u8, usize)>;
@@ -298,8 +298,8 @@ impl Batch {
     }
 }
 
-/// Sort one stream's events by time where they are not, keeping the order of equal times.
-pub fn straighten(events: &mut [Event]) {
+/// Sort one stream's events by time unless they are sorted already; events of equal times keep their order.
+pub fn sort_by_time(events: &mut [Event]) {
     if !events.is_sorted_by_key(|e| e.time) {
         events.sort_by_key(|e| e.time);
     }
@@ -339,7 +339,7 @@ mod tests {
     }
 
     #[test]
-    fn causes_come_first_and_streams_keep_their_order() {
+    fn merge_puts_causes_first_and_keeps_the_order_of_streams() {
         let switch = Kind::Switch { prev: 1, next: 2, prev_state: 0, prev_name: TextId::NONE, next_name: TextId::NONE };
         let leave = Kind::Leave { context: Context::Timer };
         let exit = Kind::Exit { tid: 1 };
@@ -352,10 +352,10 @@ mod tests {
     }
 
     #[test]
-    fn what_runs_backwards_is_sorted() {
+    fn sort_by_time_keeps_the_order_of_equal_times() {
         let free = |tid| Kind::Free { tid };
         let mut events = vec![at(3, free(1)), at(1, free(2)), at(3, free(3)), at(3, free(4))];
-        straighten(&mut events);
+        sort_by_time(&mut events);
         assert_eq!(events, [at(1, free(2)), at(3, free(1)), at(3, free(3)), at(3, free(4))]);
     }
 }

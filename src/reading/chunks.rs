@@ -1,12 +1,12 @@
 //! Chunks: spans of the time line over all streams, and the records of each.
 //!
-//! In: the packet indexes of traces. Out: chunks balanced by bytes. Each packet weighs in at its begin, and where the
-//! weight since the last cut reaches the target, the next chunk begins. A packet that meets several chunks (at most one
-//! per stream and cut) is read for each of them: its records before the chunk are skipped by their headers, those
-//! behind it are not read.
+//! In: the packet indexes of traces. Out: chunks balanced by bytes. Each packet's bytes count at its begin; where the
+//! sum since the last cut reaches the target, the next chunk begins. A packet that overlaps several chunks (at most one
+//! per stream and cut) is read for each of them: the reader skips its records before the chunk by their headers and
+//! stops at the first one behind it.
 //!
-//! A record belongs to the chunk that holds its time, so records of equal times are never separated. Errors in a packet
-//! are reported by the chunk in which the packet ends. No result may depend on where the cuts are. ALGORITHMS.md 10.1.
+//! A record belongs to the chunk that holds its time, so records of equal times are never separated. The chunk in which
+//! a packet ends reports the errors in it. No result may depend on where the cuts are. ALGORITHMS.md 10.1.
 
 use crate::base::ctx::Cancel;
 use crate::base::notice::{Notice, Notices};
@@ -66,7 +66,7 @@ struct Bounds {
 impl Bounds {
     const NONE: Bounds = Bounds { begin: Timestamp::MIN, end: Timestamp::MAX };
 
-    /// Those that a packet names; `None` where it does not. Of one that ends before it begins, its end comes first.
+    /// The times that a packet names; `None` where it names none. A packet that ends before it begins has them swapped.
     fn of(trace: &Trace, stream: usize, packet: usize) -> Option<Bounds> {
         let packet = trace.streams().get(stream)?.packets.get(packet)?;
         let (begin, end) = (packet.begin?, packet.end?);
@@ -78,8 +78,8 @@ impl Bounds {
     }
 }
 
-/// Where to cut: the begins of packets at which the weight of the packets since the last cut reaches the target. Traces
-/// with packets that do not name their times are not cut.
+/// The times to cut at: begins of packets at which the bytes since the last cut reach the target. Traces with packets
+/// that do not name their times are not cut.
 fn cuts(traces: &[&Trace], target: ChunkTarget, workers: usize) -> Vec<Timestamp> {
     let mut begins: Vec<(Timestamp, u64)> = Vec::new();
     for trace in traces {
@@ -95,8 +95,8 @@ fn cuts(traces: &[&Trace], target: ChunkTarget, workers: usize) -> Vec<Timestamp
     let size = |left: u64| match target {
         ChunkTarget::Packet => Some(0),
         ChunkTarget::Bytes(bytes) => Some(bytes),
-        // Ever smaller, so that all workers end at about the same time. Bounded, because the chunks in flight are in
-        // memory.
+        // Ever smaller, so that all workers end at about the same time. Bounded, because memory holds the chunks that
+        // are being read.
         ChunkTarget::Balanced => Some((left / (CHUNKS_PER_SHARE * workers.max(1) as u64)).clamp(1 << 20, 32 << 20)),
         ChunkTarget::Whole => None,
     };
@@ -129,8 +129,8 @@ pub fn cut(traces: &[&Trace], target: ChunkTarget, workers: usize) -> Vec<Chunk>
     chunks
 }
 
-/// Give each chunk the packets of one stream that may hold its records: from the first to the last such packet, with
-/// those between them that are out of order.
+/// Give each chunk the packets of one stream that may hold its records: all from the first to the last such packet,
+/// because packets may be out of order.
 fn distribute(chunks: &mut [Chunk], number: usize, trace: &Trace, stream: usize) {
     let count = trace.streams()[stream].packets.len();
     let bounds: Vec<Bounds> =
@@ -173,23 +173,22 @@ impl Chunk {
     }
 }
 
-/// Where a record is that [`PacketRange::read`] gives.
+/// The position of a record relative to the chunk that [`PacketRange::read`] reads.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ChunkSide {
-    /// Before the chunk: the last checkpoint of its packet there.
+    /// Before the chunk: the last checkpoint event of its packet before the chunk begins.
     Before,
     /// In the chunk.
     Inside,
 }
 
 impl PacketRange {
-    /// Give the records of the packets that are in the chunk to `take`, packet by packet. Records before the chunk are
-    /// skipped; of each packet the last one there whose class is a `checkpoint` is given first.
+    /// Pass the records of the packets that are in the chunk to `take`, packet by packet. Records before the chunk are
+    /// skipped, except that the last one of each packet whose class is a `checkpoint` is passed first.
     ///
     /// A record's time is clamped to its packet's bounds, else it could belong to a chunk that does not read its
     /// packet, and to no earlier than the records written before it, so that a packet can be left at the first record
-    /// behind the chunk. Errors in a packet are reported by the chunk in which it ends. The spans returned are those of
-    /// damaged packets: from their last readable record, where the chunk holds it, to their end.
+    /// behind the chunk.
     pub fn read<'a>(
         &self,
         trace: &'a Trace,
@@ -198,8 +197,8 @@ impl PacketRange {
         cancel: &Cancel,
         checkpoint: impl Fn(ClassId) -> bool,
         mut take: impl FnMut(&Record<'_, 'a>, ChunkSide),
-    ) -> (Notices, Vec<Span>) {
-        let (mut notices, mut damaged) = (Notices::default(), Vec::new());
+    ) -> RangeOutcome {
+        let mut outcome = RangeOutcome::default();
         for packet in self.packets.clone() {
             let bounds = Bounds::of(trace, self.stream.index(), packet).unwrap_or(Bounds::NONE);
             if cancel.is_cancelled() {
@@ -218,19 +217,28 @@ impl PacketRange {
             if let Some(last) = read.last.filter(|t| is_damaged && *t > Timestamp::MIN && chunk.holds(*t)) {
                 // A packet that does not name its end: how much is missing is unknown.
                 let end = if bounds.end < Timestamp::MAX { bounds.end } else { last };
-                damaged.push(Span::new(last, end));
+                outcome.damaged.push(Span::new(last, end));
             }
             if chunk.holds(bounds.end) {
-                notices.merge(&read.notices);
+                outcome.notices.merge(&read.notices);
                 let stream = || trace.streams()[self.stream.index()].name.clone();
-                notices.add(Notice::TimeBackwards, read.backwards, stream);
+                outcome.notices.add(Notice::TimeBackwards, read.backwards, stream);
             }
         }
-        (notices, damaged)
+        outcome
     }
 }
 
-/// What reading a packet found besides its records.
+/// The result of reading packets for a chunk, besides their records.
+#[derive(Clone, Debug, Default)]
+pub struct RangeOutcome {
+    /// Problems in the packets that end in the chunk.
+    pub notices: Notices,
+    /// By damaged packet whose last readable record is in the chunk: from that record to the end of the packet.
+    pub damaged: Vec<Span>,
+}
+
+/// The result of reading one packet, besides its records.
 struct PacketOutcome {
     notices: Notices,
     /// Records whose time is before that of their predecessor.
@@ -239,7 +247,7 @@ struct PacketOutcome {
     last: Option<Timestamp>,
 }
 
-/// Give the records of a packet that are in a chunk.
+/// Pass the records of a packet that are in a chunk to `take`.
 fn read_packet<'a>(
     mut reader: impl Records<'a>,
     bounds: Bounds,
@@ -251,7 +259,7 @@ fn read_packet<'a>(
     if bounds.begin < chunk.from {
         let sought = reader.seek(chunk.from, &checkpoint);
         (last, latest, backwards) = (sought.last, sought.latest, sought.backwards);
-        if let Some((position, latest)) = sought.landmark {
+        if let Some((position, latest)) = sought.checkpoint {
             let here = reader.position();
             reader.go(position);
             if let Some(record) = reader.next() {

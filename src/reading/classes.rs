@@ -1,19 +1,20 @@
-//! Which record classes mean what: names over all LTTng versions, and the fields that each meaning needs.
+//! The meaning of record classes: names over all LTTng versions, and the fields that each meaning needs.
 //!
-//! ALGORITHMS.md 2.3. A field is given by its alternatives over time, separated by `|`; the first that the class has
-//! is taken, none is [`crate::input::record::Value::Absent`]. The order of fields is known to [`super::bind`] alone.
+//! ALGORITHMS.md 2.3. The names of a field over time are separated by `|`; the first that the class has is taken. A
+//! field that it has not is [`crate::input::record::Value::Absent`]. The order of fields is known to [`super::bind`]
+//! alone.
 
 use super::dialect;
 use crate::event::kind::{RequestStep, Vector, WorkStep};
 use crate::event::stack::StackOrigin;
 
-/// What a record class means.
+/// The meaning of a record class, without its fields.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Shape {
     Switch,
     Waking,
     Wakeup,
-    /// A wake-up of which `sched_waking` tells who brought it about: only the run queue.
+    /// A wake-up whose waker `sched_waking` records: it only shows the run queue.
     Queued,
     WakeNew,
     Fork,
@@ -41,7 +42,7 @@ pub(super) enum Shape {
     Receive,
     Block(RequestStep),
     Process,
-    /// A thread is called otherwise from now on.
+    /// A thread has another name from now on.
     Name,
     Namespace,
     Line,
@@ -49,23 +50,23 @@ pub(super) enum Shape {
     FunctionEntry,
     FunctionExit,
     Sample(StackOrigin),
-    /// A clock's interrupt of whoever runs, for its call stack.
+    /// A sample of the running thread by a clock, for its call stack.
     Tick,
     Latency,
     Work(WorkStep),
     Restart,
     Load,
-    /// A part of a file that a process has mapped, told by the kernel.
+    /// A part of a file that a process has mapped, as the kernel records it.
     Map,
     BuildId,
     DebugLink,
     Unload,
-    /// Of interest for its context, its stack or as a delimiter only.
+    /// Any other class, which has only a context, a stack or a delimiter of use.
     Other,
 }
 
-/// A meaning with its fields, and whether the contexts that name the running thread are worth decoding: the events
-/// of interrupts are many and say nothing about it.
+/// A meaning with its fields, and whether the contexts that name the running thread are decoded: interrupts have many
+/// events, and these say nothing about it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Meaning {
     pub shape: Shape,
@@ -99,10 +100,10 @@ const REQUEST: &[&str] = &["dev", "sector", "nr_sector", "bytes", "rwbs", "tid"]
 const MAP: &[&str] = &["addr|start", "len", "filename", "pgoff", "pid", "build_id", "build_id_size"];
 const LOAD: &[&str] = &["baddr", "memsz|size", "path|sopath", "is_pic"];
 
-/// Who leaves the CPU by a switch.
+/// The thread that leaves the CPU by a switch.
 pub(super) const LEAVING: &str = "prev_tid|prev_pid";
 
-/// What a class of a kernel trace means; `None` where no analysis asks for it.
+/// The meaning of a class of a kernel trace; `None` where no analysis needs it.
 pub(super) fn kernel(name: &str) -> Option<Meaning> {
     let with = |shape, fields| Some(Meaning { shape, fields, context: true });
     let bare = |shape, fields| Some(Meaning { shape, fields, context: false });
@@ -117,7 +118,7 @@ pub(super) fn kernel(name: &str) -> Option<Meaning> {
         "sched_process_fork" => {
             with(Shape::Fork, &["parent_tid|parent_pid", "child_tid|child_pid", "child_pid", "vtids", "child_comm"])
         }
-        // By perf and ftrace: ids of threads, none of a process.
+        // perf and ftrace record ids of threads and none of a process.
         "sched_process_fork:tids" => with(Shape::Fork, &["parent_pid", "child_pid", "", "", "child_comm"]),
         "perf:fork" => bare(Shape::Fork, &["ptid", "tid", "pid"]),
         "perf:fork_before" => bare(Shape::Process, &["tid", "pid", "ppid"]),
@@ -166,9 +167,9 @@ pub(super) fn kernel(name: &str) -> Option<Meaning> {
         | "exceptions_page_fault_kernel"
         | "x86_exceptions_page_fault_user"
         | "x86_exceptions_page_fault_kernel" => with(Shape::PageFault, &[]),
-        _ => vector(name).or_else(|| {
-            let (entry, _) = call(name)?;
-            if entry { with(Shape::CallEntry, &[]) } else { with(Shape::CallExit, &["ret"]) }
+        _ => vector(name).or_else(|| match call(name)? {
+            SystemCallEvent { side: CallSide::Entry, .. } => with(Shape::CallEntry, &[]),
+            SystemCallEvent { side: CallSide::Exit, .. } => with(Shape::CallExit, &["ret"]),
         }),
     }
 }
@@ -190,28 +191,45 @@ fn vector(name: &str) -> Option<Meaning> {
     Some(Meaning { shape, fields: &[], context: false })
 }
 
-/// The name of an interrupt vector's event without what all of them have.
+/// The name of an interrupt vector, from that of its event.
 pub(super) fn vector_name(name: &str) -> String {
     dialect::event(name).trim_start_matches("x86_irq_vectors_").trim_end_matches("_entry").to_owned()
 }
 
-/// True and the system call's name for an entry, false for an exit. The name is empty where the event itself does not
-/// tell it (exits of old recordings, calls by number).
-pub(super) fn call(name: &str) -> Option<(bool, &str)> {
+/// The two events of a system call.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum CallSide {
+    Entry,
+    Exit,
+}
+
+/// The entry or exit of a system call.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct SystemCallEvent<'n> {
+    pub side: CallSide,
+    /// Name of the call; empty where the name of the event does not contain it (exits of old recordings, calls by
+    /// number).
+    pub call: &'n str,
+}
+
+/// The system call of an event; `None` for events of other kinds.
+pub(super) fn call(name: &str) -> Option<SystemCallEvent<'_>> {
     let plain = dialect::event(name);
-    let (enters, call) = match &*plain {
-        "exit_syscall" | "compat_exit_syscall" | "syscall_exit_unknown" => return Some((false, "")),
-        "syscall_entry_unknown" => return Some((true, "")),
+    let (side, call) = match &*plain {
+        "exit_syscall" | "compat_exit_syscall" | "syscall_exit_unknown" => {
+            return Some(SystemCallEvent { side: CallSide::Exit, call: "" });
+        }
+        "syscall_entry_unknown" => return Some(SystemCallEvent { side: CallSide::Entry, call: "" }),
         plain => match plain.strip_prefix("syscall_entry_") {
-            Some(call) => (true, call),
-            None => (false, plain.strip_prefix("syscall_exit_")?),
+            Some(call) => (CallSide::Entry, call),
+            None => (CallSide::Exit, plain.strip_prefix("syscall_exit_")?),
         },
     };
     // Dialects differ in how names begin.
-    name.len().checked_sub(call.len()).and_then(|at| name.get(at..)).map(|call| (enters, call))
+    name.len().checked_sub(call.len()).and_then(|at| name.get(at..)).map(|call| SystemCallEvent { side, call })
 }
 
-/// What a class of a user-space trace means.
+/// The meaning of a class of a user-space trace.
 pub(super) fn user(name: &str) -> Option<Meaning> {
     let with = |shape, fields| Some(Meaning { shape, fields, context: true });
     match name {
@@ -246,7 +264,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn names_of_all_versions_mean_the_same() {
+    fn kernel_gives_names_of_all_versions_one_meaning() {
         for (old, new) in [
             ("softirq_entry", "irq_softirq_entry"),
             ("hrtimer_expire_exit", "timer_hrtimer_expire_exit"),
@@ -257,7 +275,8 @@ mod tests {
             assert_eq!(kernel(old), kernel(new), "{old}");
             assert!(kernel(old).is_some(), "{old}");
         }
-        assert_eq!(call("compat_syscall_entry_futex"), Some((true, "futex")));
+        let futex = SystemCallEvent { side: CallSide::Entry, call: "futex" };
+        assert_eq!(call("compat_syscall_entry_futex"), Some(futex));
         assert_eq!(kernel("sched_stat_wait"), None);
         let shape = |name| kernel(name).map(|m| m.shape);
         assert_eq!(shape("x86_irq_vectors_reschedule_exit"), Some(Shape::VectorLeave(Vector::Ipi)));

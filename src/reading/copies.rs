@@ -3,6 +3,7 @@
 //! In: bound traces. Out: bindings that follow each event of a kernel in one trace, and the user-space traces that may
 //! hold the same events twice. Cost: a look at each record class.
 
+use super::bind::FollowedEvent;
 use super::sources::BoundTraces;
 use crate::base::time::{Span, Timestamp};
 use crate::event::host::HostId;
@@ -11,7 +12,7 @@ use crate::input::stream::Stream;
 use crate::input::trace::Trace;
 use std::collections::{BTreeMap, BTreeSet};
 
-/// Where an event is recorded.
+/// A record class in which an event is recorded.
 #[derive(Clone, Copy, Debug)]
 struct Copy {
     /// Position of the trace.
@@ -43,8 +44,8 @@ fn covered<'t>(streams: impl Iterator<Item = &'t Stream> + Clone) -> Option<Span
 }
 
 impl BoundTraces {
-    /// Follow each event of a kernel in one of the traces that recorded it, over the time that this trace covers: in
-    /// one that lost nothing before others, then in the one that recorded most kinds of events.
+    /// Follow each event of a kernel in only one of the traces that recorded it, over the time that this trace covers.
+    /// A trace without losses is preferred, then the one that recorded most kinds of events.
     pub(super) fn follow_each_event_once(&mut self, traces: &[&Trace]) {
         let kernels: Vec<usize> = (0..self.all.len()).filter(|i| self.origins[*i].kernel).collect();
         if kernels.len() < 2 {
@@ -53,7 +54,7 @@ impl BoundTraces {
         let mut copies: BTreeMap<(HostId, String), Vec<Copy>> = BTreeMap::new();
         let mut kinds = vec![0; self.all.len()];
         for trace in kernels {
-            for (name, stream_class, class) in self.all[trace].binding.followed(traces[trace]) {
+            for FollowedEvent { name, stream_class, class } in self.all[trace].binding.followed(traces[trace]) {
                 kinds[trace] += 1;
                 let host = self.origins[trace].host;
                 copies.entry((host, name)).or_default().push(Copy { trace, stream_class, class });
@@ -68,15 +69,15 @@ impl BoundTraces {
             let streams: Vec<&Stream> = best.streams(traces).collect();
             let Some(span) = covered(streams.into_iter()) else { continue };
             for copy in same.iter().filter(|copy| copy.trace != best.trace) {
-                self.leave_to_another(*copy, span, traces);
+                self.follow_elsewhere(*copy, span, traces);
             }
         }
     }
 
-    /// Over `span` an event is followed in another trace, and so are the losses of its streams if it is the switch.
-    fn leave_to_another(&mut self, copy: Copy, span: Span, traces: &[&Trace]) {
+    /// Follow an event in another trace over `span`; where it is the context switch, the losses of its streams with it.
+    fn follow_elsewhere(&mut self, copy: Copy, span: Span, traces: &[&Trace]) {
         let bound = &mut self.all[copy.trace];
-        bound.binding.leave_to_another(copy.class, span);
+        bound.binding.follow_elsewhere(copy.class, span);
         if bound.binding.is_switch(copy.class) {
             let streams = traces[copy.trace].streams().iter().zip(&mut bound.losses);
             let own = streams.filter(|(stream, _)| stream.stream_class == copy.stream_class);
@@ -84,8 +85,9 @@ impl BoundTraces {
         }
     }
 
-    /// User-space traces of one host that overlap in time and have kinds of events in common: sessions at once may have
-    /// recorded the same events of the same processes. Traces of one process each can do so where it is the same one.
+    /// User-space traces of one host that overlap in time and have kinds of events in common: sessions that ran at once
+    /// may have recorded the same events of the same processes. Traces of one process each may do so only where the
+    /// process is the same.
     pub fn may_hold_copies(&self, traces: &[&Trace]) -> Vec<usize> {
         let users: Vec<usize> = (0..self.all.len()).filter(|i| !self.origins[*i].kernel).collect();
         if users.len() < 2 {
@@ -99,7 +101,7 @@ impl BoundTraces {
             let Some(span) = covered(traces[i].streams().iter()) else { continue };
             let host = self.origins[i].host;
             let process = process(i).filter(|_| !shared.contains(&host));
-            for (name, ..) in self.all[i].binding.followed(traces[i]) {
+            for FollowedEvent { name, .. } in self.all[i].binding.followed(traces[i]) {
                 // State dumps are each session's own.
                 if !name.contains("statedump") {
                     recorded.entry(UserEvent { host, process, name }).or_default().push((span, i));

@@ -1,10 +1,10 @@
 //! Tasks declared in a file (`--tasks FILE.toml`): any events, with conditions on their fields, paired by any keys.
 //!
-//! In: the text of a TOML file and the record classes of the traces. Out: definitions in the order of the file, every
-//! event and field of them known to exist, or one line that names the line of the file and what to do. The format
-//! stands in PRODUCT.md ("Tasks declared in a file"); ALGORITHMS.md section 6.1.
+//! In: the text of a TOML file and the record classes of the traces. Out: definitions in the order of the file, all of
+//! whose events and fields exist, or one line that names the line of the file and the remedy. PRODUCT.md describes the
+//! format ("Tasks declared in a file"); ALGORITHMS.md section 6.1.
 
-use super::tasks::ClassFace;
+use super::tasks::EventSignature;
 use crate::base::op::Op;
 use crate::event::derived::{Derived, Turn};
 use crate::event::task::{Condition, Delimiter, Literal, Pairing, TaskDefinition};
@@ -15,14 +15,14 @@ use toml::{Spanned, Value};
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
 struct File {
-    task: Vec<Typed>,
+    task: Vec<Declaration>,
 }
 
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
-struct Typed {
+struct Declaration {
     name: Spanned<String>,
-    // Places are lost inside of alternatives, so these are told apart by hand.
+    // `toml` loses the places inside of alternatives, so `delimiter` decides between them.
     begin: Option<Spanned<Value>>,
     end: Option<Spanned<Value>>,
     wait: Option<Spanned<String>>,
@@ -34,7 +34,7 @@ struct Typed {
     nest: bool,
 }
 
-/// An event with what it must hold and a key of its own.
+/// An event with conditions and a key of its own.
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
 struct Side {
@@ -61,28 +61,106 @@ impl Texts {
     }
 }
 
-/// Why a file declares no tasks: the line, what is wrong there and what to do.
+/// The reason why a file declares no tasks, with the line.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("{line}: {what}")]
+#[error("{line}: {kind}")]
 pub struct DeclaredError {
     /// Line of the file, from 1.
     pub line: usize,
-    /// What is wrong, and what to do.
-    pub what: String,
+    /// The error there and its remedy.
+    pub kind: DeclaredErrorKind,
+}
+
+/// An error in a file of tasks, and its remedy.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum DeclaredErrorKind {
+    /// The file is not TOML of the right form.
+    #[error(
+        "{0}; a task is [[task]] with name, begin, end, and perhaps key, type, nest; \
+         or with name, wait, and perhaps thread"
+    )]
+    Form(String),
+    /// A begin or end is not of the right form.
+    #[error("{0}; write an event's name, or {{ event = \"NAME\", where = \"FIELD OP VALUE\", key = \"FIELD\" }}")]
+    DelimiterForm(String),
+    /// The file has no task.
+    #[error("no task is declared; write [[task]] with name, begin and end")]
+    Empty,
+    /// A name is empty, taken, or looks like an option.
+    #[error("`{0}` is no name for a task: give each its own, without `=`")]
+    Name(String),
+    /// A task has no begin or no end.
+    #[error("task `{task}` has no {side}: give it begin and end, or wait")]
+    Missing {
+        /// Name of the task.
+        task: String,
+        /// `begin` or `end`.
+        side: &'static str,
+    },
+    /// A task has no event at one side, or its keys differ in length.
+    #[error("task `{0}`: begin and end need an event each, and keys of equally many fields")]
+    UnequalSides(String),
+    /// No event of the task has the field of its types.
+    #[error("no event of task `{task}` has a field `{field}` to take types from")]
+    Type {
+        /// Name of the task.
+        task: String,
+        /// Name of the field.
+        field: String,
+    },
+    /// `thread` without `wait`.
+    #[error("`thread` goes with `wait`: say where it waits")]
+    ThreadWithoutWait,
+    /// `wait` beside delimiters.
+    #[error("`wait` delimits the task by itself: leave begin, end, key, type and nest out")]
+    WaitWithDelimiters,
+    /// `wait` names nothing.
+    #[error("`wait` names a system call or a function")]
+    EmptyWait,
+    /// No class has this name.
+    #[error("the trace has no event `{0}`; `whyslow info` counts its events, `stats count` lists them")]
+    Event(String),
+    /// The event has no such field.
+    #[error("event `{event}` has no field or context `{field}`; it has {present}")]
+    Field {
+        /// Name of the event.
+        event: String,
+        /// Name of the field.
+        field: String,
+        /// The fields and contexts that it has.
+        present: String,
+    },
+    /// A condition that cannot be parsed.
+    #[error(
+        "condition `{0}` is not understood: \
+         write FIELD OP VALUE with < <= > >= == !=, a whole number or a text in quotes"
+    )]
+    Condition(String),
 }
 
 /// The tasks that `text` declares.
-pub fn tasks(text: &str, classes: &[ClassFace]) -> Result<Vec<TaskDefinition>, DeclaredError> {
-    let wrong = |at: usize, what: String| {
+pub fn tasks(text: &str, classes: &[EventSignature]) -> Result<Vec<TaskDefinition>, DeclaredError> {
+    read(text, classes).map_err(|Located { at, kind }| {
         let line = text.get(..at).map_or(1, |before| before.matches('\n').count() + 1);
-        DeclaredError { line, what }
-    };
-    let file: File = toml::from_str(text).map_err(|e| {
-        let what = e.message().replace('\n', " ");
-        let remedy = "a task is [[task]] with name, begin, end, and perhaps key, type, nest; \
-            or with name, wait, and perhaps thread";
-        wrong(e.span().map_or(0, |s| s.start), format!("{what}; {remedy}"))
-    })?;
+        DeclaredError { line, kind }
+    })
+}
+
+/// An error at a byte of the file.
+struct Located {
+    at: usize,
+    kind: DeclaredErrorKind,
+}
+
+impl DeclaredErrorKind {
+    fn at(self, at: usize) -> Located {
+        Located { at, kind: self }
+    }
+}
+
+fn read(text: &str, classes: &[EventSignature]) -> Result<Vec<TaskDefinition>, Located> {
+    let file: File =
+        toml::from_str(text).map_err(|e| DeclaredErrorKind::Form(one_line(&e)).at(e.span().map_or(0, |s| s.start)))?;
     let mut by_name: Classes<'_> = HashMap::default();
     for class in classes {
         by_name.entry(&class.name).or_default().push(class);
@@ -93,97 +171,100 @@ pub fn tasks(text: &str, classes: &[ClassFace]) -> Result<Vec<TaskDefinition>, D
     let classes = &by_name;
     let mut tasks: Vec<TaskDefinition> = Vec::new();
     let mut names = HashSet::default();
-    for typed in file.task {
-        let at = typed.name.span().start;
-        let name = typed.name.get_ref().clone();
+    for declaration in file.task {
+        let name = declaration.name.get_ref();
         if name.is_empty() || name.contains('=') || !names.insert(name.clone()) {
-            return Err(wrong(at, format!("`{name}` is no name for a task: give each its own, without `=`")));
+            return Err(DeclaredErrorKind::Name(name.clone()).at(declaration.name.span().start));
         }
-        if let Some(turn) = turn(&typed).map_err(|(at, what)| wrong(at, what))? {
-            tasks.push(TaskDefinition::derived(name, Derived::Turn(turn)));
-            continue;
-        }
-        let missing = |side: &str| wrong(at, format!("task `{name}` has no {side}: give it begin and end, or wait"));
-        let (begin, end) = (typed.begin.ok_or_else(|| missing("begin"))?, typed.end.ok_or_else(|| missing("end"))?);
-        let key = typed.key.map(Texts::list).unwrap_or_default();
-        let sides = |sides: Spanned<Value>| -> Result<Vec<Delimiter>, DeclaredError> {
-            let at = sides.span().start;
-            let list = match sides.into_inner() {
-                Value::Array(list) => list,
-                one => vec![one],
-            };
-            let side = |side| delimiter(side, &key, classes).map_err(|what| wrong(at, what));
-            list.into_iter().map(side).collect()
-        };
-        let (begins, ends) = (sides(begin)?, sides(end)?);
-        let width = begins.first().map_or(0, |d| d.key.len());
-        if begins.is_empty() || ends.is_empty() || begins.iter().chain(&ends).any(|d| d.key.len() != width) {
-            let what = format!("task `{name}`: begin and end need an event each, and keys of equally many fields");
-            return Err(wrong(at, what));
-        }
-        if let Some(kind) = &typed.kind {
-            let has = |d: &Delimiter| has_field(classes, &d.event, kind.get_ref());
-            if !begins.iter().chain(&ends).any(has) {
-                let what = format!("no event of task `{name}` has a field `{}` to tell types by", kind.get_ref());
-                return Err(wrong(kind.span().start, what));
-            }
-        }
-        tasks.push(TaskDefinition {
-            name,
-            begins,
-            ends,
-            pairing: if width > 0 { Pairing::Key } else { Pairing::Thread },
-            kind: typed.kind.map(Spanned::into_inner),
-            nest: typed.nest,
+        tasks.push(match waits(&declaration)? {
+            Some(waits) => TaskDefinition::derived(name.clone(), Derived::Turn(waits)),
+            None => delimited(declaration, classes)?,
         });
     }
     if tasks.is_empty() {
-        return Err(wrong(0, "no task is declared; write [[task]] with name, begin and end".to_owned()));
+        return Err(DeclaredErrorKind::Empty.at(0));
     }
     Ok(tasks)
 }
 
-/// The waits that delimit a task; the error is a place and what is wrong there.
-fn turn(typed: &Typed) -> Result<Option<Turn>, (usize, String)> {
-    let Some(wait) = &typed.wait else {
-        let alone =
-            typed.thread.as_ref().map(|t| (t.span().start, "`thread` goes with `wait`: say where it waits".into()));
+/// The waits that delimit a task, if it has `wait`.
+fn waits(declaration: &Declaration) -> Result<Option<Turn>, Located> {
+    let Declaration { begin, end, wait, thread, key, kind, nest, .. } = declaration;
+    let Some(wait) = wait else {
+        let alone = thread.as_ref().map(|thread| DeclaredErrorKind::ThreadWithoutWait.at(thread.span().start));
         return alone.map_or(Ok(None), Err);
     };
-    if typed.begin.is_some() || typed.end.is_some() || typed.key.is_some() || typed.kind.is_some() || typed.nest {
-        let what = "`wait` delimits the task by itself: leave begin, end, key, type and nest out".to_owned();
-        return Err((wait.span().start, what));
+    if begin.is_some() || end.is_some() || key.is_some() || kind.is_some() || *nest {
+        return Err(DeclaredErrorKind::WaitWithDelimiters.at(wait.span().start));
     }
     if wait.get_ref().is_empty() {
-        return Err((wait.span().start, "`wait` names a system call or a function".to_owned()));
+        return Err(DeclaredErrorKind::EmptyWait.at(wait.span().start));
     }
-    let thread = typed.thread.as_ref().map(|thread| thread.get_ref().clone());
+    let thread = thread.as_ref().map(|thread| thread.get_ref().clone());
     Ok(Some(Turn { call: wait.get_ref().clone(), thread }))
 }
 
+/// A task with `begin` and `end`.
+fn delimited(declaration: Declaration, classes: &Classes<'_>) -> Result<TaskDefinition, Located> {
+    let at = declaration.name.span().start;
+    let name = declaration.name.into_inner();
+    let missing = |side| DeclaredErrorKind::Missing { task: name.clone(), side }.at(at);
+    let begin = declaration.begin.ok_or_else(|| missing("begin"))?;
+    let end = declaration.end.ok_or_else(|| missing("end"))?;
+    let key = declaration.key.map(Texts::list).unwrap_or_default();
+    let (begins, ends) = (delimiters(begin, &key, classes)?, delimiters(end, &key, classes)?);
+    let width = begins.first().map_or(0, |d| d.key.len());
+    if begins.is_empty() || ends.is_empty() || begins.iter().chain(&ends).any(|d| d.key.len() != width) {
+        return Err(DeclaredErrorKind::UnequalSides(name).at(at));
+    }
+    if let Some(kind) = &declaration.kind {
+        let has = |d: &Delimiter| has_field(classes, &d.event, kind.get_ref());
+        if !begins.iter().chain(&ends).any(has) {
+            let field = kind.get_ref().clone();
+            return Err(DeclaredErrorKind::Type { task: name, field }.at(kind.span().start));
+        }
+    }
+    Ok(TaskDefinition {
+        name,
+        begins,
+        ends,
+        pairing: if width > 0 { Pairing::Key } else { Pairing::Thread },
+        kind: declaration.kind.map(Spanned::into_inner),
+        nest: declaration.nest,
+    })
+}
+
+/// The delimiters of one side of a task: one, or a list.
+fn delimiters(side: Spanned<Value>, key: &[String], classes: &Classes<'_>) -> Result<Vec<Delimiter>, Located> {
+    let at = side.span().start;
+    let list = match side.into_inner() {
+        Value::Array(list) => list,
+        one => vec![one],
+    };
+    list.into_iter().map(|one| delimiter(one, key, classes).map_err(|kind| kind.at(at))).collect()
+}
+
+/// The message of the parser in one line.
+fn one_line(error: &toml::de::Error) -> String {
+    error.message().replace('\n', " ")
+}
+
 /// Record classes by the name of their event.
-type Classes<'a> = HashMap<&'a str, Vec<&'a ClassFace>>;
+type Classes<'a> = HashMap<&'a str, Vec<&'a EventSignature>>;
 
 fn has_field(classes: &Classes<'_>, event: &str, field: &str) -> bool {
     let mut of_event = classes.get(event).into_iter().flatten();
-    of_event.any(|c| c.fields.iter().any(|(name, _)| name == field) || c.contexts.iter().any(|name| name == field))
+    of_event.any(|c| c.fields.iter().any(|f| f.name == field) || c.contexts.iter().any(|name| name == field))
 }
 
-/// One side of a task. The error says what is wrong with it.
-fn delimiter(side: Value, key: &[String], classes: &Classes<'_>) -> Result<Delimiter, String> {
+/// One delimiter of a task.
+fn delimiter(side: Value, key: &[String], classes: &Classes<'_>) -> Result<Delimiter, DeclaredErrorKind> {
     let Side { event, conditions, key: own } = match side {
         Value::String(event) => Side { event, conditions: None, key: None },
-        table => table.try_into().map_err(|e: toml::de::Error| {
-            let what = e.message().replace('\n', " ");
-            format!(
-                "{what}; write an event's name, or {{ event = \"NAME\", where = \"FIELD OP VALUE\", key = \"FIELD\" }}"
-            )
-        })?,
+        table => table.try_into().map_err(|e: toml::de::Error| DeclaredErrorKind::DelimiterForm(one_line(&e)))?,
     };
     let Some(class) = classes.get(event.as_str()).and_then(|all| all.first()) else {
-        return Err(format!(
-            "the trace has no event `{event}`; `whyslow info` counts its events, `stats count` lists them"
-        ));
+        return Err(DeclaredErrorKind::Event(event));
     };
     let event = class.name.clone();
     let key = own.map_or_else(|| key.to_vec(), Texts::list);
@@ -195,19 +276,19 @@ fn delimiter(side: Value, key: &[String], classes: &Classes<'_>) -> Result<Delim
                 .get(event.as_str())
                 .into_iter()
                 .flatten()
-                .flat_map(|c| c.fields.iter().map(|(name, _)| name).chain(&c.contexts))
+                .flat_map(|c| c.fields.iter().map(|f| &f.name).chain(&c.contexts))
                 .map(String::as_str)
                 .collect();
-            return Err(format!("event `{event}` has no field or context `{field}`; it has {}", fields.join(", ")));
+            let (field, present) = (field.clone(), fields.join(", "));
+            return Err(DeclaredErrorKind::Field { event, field, present });
         }
     }
     Ok(Delimiter { event, key, conditions })
 }
 
 /// `FIELD OP VALUE`: a whole number or a text in quotes.
-fn condition(text: &str) -> Result<Condition, String> {
-    let remedy = "write FIELD OP VALUE with < <= > >= == !=, a whole number or a text in quotes";
-    let wrong = || format!("condition `{text}` is not understood: {remedy}");
+fn condition(text: &str) -> Result<Condition, DeclaredErrorKind> {
+    let wrong = || DeclaredErrorKind::Condition(text.to_owned());
     let at = text.find(['<', '>', '=', '!']).ok_or_else(wrong)?;
     let (op, value) = Op::strip(&text[at..]).ok_or_else(wrong)?;
     let (field, value) = (text[..at].trim(), value.trim());
@@ -233,13 +314,17 @@ fn condition(text: &str) -> Result<Condition, String> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::reading::tasks::PayloadField;
 
-    fn classes() -> Vec<ClassFace> {
-        let class = |name: &str, fields: &[(&str, bool)]| ClassFace {
+    fn classes() -> Vec<EventSignature> {
+        let class = |name: &str, fields: &[(&str, bool)]| EventSignature {
             name: name.to_owned(),
             shown: name.to_owned(),
             kernel: false,
-            fields: fields.iter().map(|(n, i)| ((*n).to_owned(), *i)).collect(),
+            fields: fields
+                .iter()
+                .map(|(name, is_integer)| PayloadField { name: (*name).to_owned(), is_integer: *is_integer })
+                .collect(),
             contexts: vec!["vpid".to_owned()],
         };
         vec![
@@ -250,7 +335,7 @@ mod tests {
     }
 
     #[test]
-    fn the_example_of_the_contract() {
+    fn tasks_reads_the_example_of_the_contract() {
         let text = r#"
 [[task]]
 name = "big write"
@@ -277,7 +362,7 @@ end = "db:commit"
     }
 
     #[test]
-    fn what_is_wrong_names_its_line_and_a_remedy() {
+    fn tasks_names_the_line_of_an_error_and_a_remedy() {
         let task = |rest: &str| format!("\n[[task]]\nname = \"t\"\n{rest}");
         for (text, line, part) in [
             (String::new(), 1, "missing field `task`"),
@@ -296,7 +381,7 @@ end = "db:commit"
                 4,
                 "FIELD OP VALUE",
             ),
-            (task("begin = \"db:begin\"\nend = \"db:commit\"\ntype = \"color\"\n"), 6, "`color` to tell types by"),
+            (task("begin = \"db:begin\"\nend = \"db:commit\"\ntype = \"color\"\n"), 6, "`color` to take types from"),
             (
                 task(
                     "begin = \"db:begin\"\nend = \"db:commit\"\n\
@@ -307,8 +392,9 @@ end = "db:commit"
             ),
             ("x = [".to_owned(), 1, "a task is [[task]]"),
         ] {
-            let said = tasks(&text, &classes()).unwrap_err();
-            assert!(said.line == line && said.what.contains(part) && !said.what.contains('\n'), "{text}: {said}");
+            let error = tasks(&text, &classes()).unwrap_err();
+            let shown = error.kind.to_string();
+            assert!(error.line == line && shown.contains(part) && !shown.contains('\n'), "{text}: {error}");
         }
     }
 }

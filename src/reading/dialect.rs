@@ -1,14 +1,14 @@
-//! Dialects: what other tracers call the events, contexts and call stacks that LTTng's kernel tracer records.
+//! Dialects: the names that other tracers give the events, contexts and call stacks of LTTng's kernel tracer.
 //!
-//! In: a name as a trace declares it. Out: the name of the same thing in LTTng's words, which `classes.rs` knows. All
-//! differences stand in the tables below; a new dialect is new rows. What no row and no meaning matches, but looks like
-//! a scheduler event all the same, is told ([`is_like_a_switch`]). ALGORITHMS.md section 2.3.
+//! In: a name as a trace declares it. Out: LTTng's name of the same thing, which `classes.rs` knows. The tables below
+//! hold all differences; a new dialect is new rows. An event that no row and no meaning matches, but that looks like a
+//! context switch, is reported ([`is_like_a_switch`]). ALGORITHMS.md section 2.3.
 
 use crate::input::Trace;
 use std::borrow::Cow;
 
-/// Beginnings of event names, and what they are in LTTng's words; the first row that fits counts. perf's names (also in
-/// the CTF of `perf data convert --to-ctf`) are `SUBSYSTEM:EVENT`.
+/// Beginnings of event names, and LTTng's beginnings in their place; the first row that matches counts. perf's names
+/// (also in the CTF of `perf data convert --to-ctf`) are `SUBSYSTEM:EVENT`.
 const EVENTS: [(&str, &str); 24] = [
     ("raw_syscalls:sys_enter", "syscall_entry_unknown"),
     ("raw_syscalls:sys_exit", "syscall_exit_unknown"),
@@ -36,13 +36,13 @@ const EVENTS: [(&str, &str); 24] = [
     ("perf_mmap", "perf:mmap"),
 ];
 
-/// Contexts by their name in LTTng, and what others call the same, among the contexts or in the payload.
+/// Contexts by their name in LTTng, and the name that others give them, among the contexts or in the payload.
 const CONTEXTS: [(&str, &str); 3] = [("tid", "perf_tid"), ("pid", "perf_pid"), ("cpu_id", "perf_cpu")];
 
 /// Call stacks of both modes in one sequence, with marks between them.
 pub(super) const CALL_CHAIN: &str = "perf_callchain";
 
-/// Values of a call chain from here on are marks: what follows is of the kernel, of the user ...
+/// Values of a call chain from here on are marks: addresses of the kernel follow, addresses of user space ...
 const MARKS: u64 = -4095_i64 as u64;
 const KERNEL: u64 = -128_i64 as u64;
 const USER: u64 = -512_i64 as u64;
@@ -52,12 +52,12 @@ pub const RELEASES: [&str; 2] = ["kernel_release", "release"];
 /// The same for its architecture, by which system calls are numbered.
 const MACHINES: [&str; 3] = ["machine", "architecture", "arch"];
 
-/// How the host numbers system calls.
+/// The architecture of the host, by which system calls are numbered.
 pub(super) fn machine(trace: &Trace) -> Option<&str> {
     MACHINES.iter().find_map(|entry| trace.environment(entry))
 }
 
-/// The name in LTTng's words of an event of a kernel trace.
+/// LTTng's name of an event of a kernel trace.
 pub(super) fn event(name: &str) -> Cow<'_, str> {
     let row = EVENTS.iter().find_map(|(begin, becomes)| Some((becomes, name.strip_prefix(begin)?)));
     match row {
@@ -67,7 +67,7 @@ pub(super) fn event(name: &str) -> Cow<'_, str> {
     }
 }
 
-/// What else a context may be called.
+/// The name that other tracers give a context of LTTng.
 pub(super) fn context(name: &str) -> Option<&'static str> {
     CONTEXTS.iter().find(|(known, _)| *known == name).map(|(_, other)| *other)
 }
@@ -86,7 +86,7 @@ pub(super) fn split_chain(chain: impl Iterator<Item = u64>) -> (Vec<u64>, Vec<u6
     (user, kernel)
 }
 
-/// True for the fields of an event by which a thread gives the CPU to another, whoever wrote it.
+/// True for the fields of an event by which one thread gives the CPU to another, whichever tracer wrote it.
 pub fn is_like_a_switch<'f>(fields: impl Iterator<Item = &'f str>) -> bool {
     let (mut previous, mut next) = (false, false);
     for field in fields {
@@ -103,7 +103,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn names_of_all_dialects_become_one() {
+    fn event_names_are_the_same_for_all_dialects() {
         for (name, wanted) in [
             ("sched:sched_switch", "sched_switch"),
             ("syscalls:sys_enter_futex", "syscall_entry_futex"),
@@ -124,7 +124,7 @@ mod tests {
     }
 
     #[test]
-    fn a_call_chain_parts_at_its_marks() {
+    fn split_chain_splits_at_the_marks() {
         let guest = -2048_i64 as u64;
         let chain = [KERNEL, 0xffff_8000_0000_0001, USER, 0x1000, 0x2000, guest, 7];
         assert_eq!(split_chain(chain.into_iter()), (vec![0x1000, 0x2000], vec![0xffff_8000_0000_0001]));
@@ -132,7 +132,7 @@ mod tests {
     }
 
     #[test]
-    fn switches_of_unknown_tracers_look_alike() {
+    fn is_like_a_switch_knows_switches_of_unknown_tracers() {
         assert!(is_like_a_switch(["prev_comm", "prev_pid", "next_pid"].into_iter()));
         assert!(is_like_a_switch(["old_thread", "new_thread"].into_iter()));
         assert!(!is_like_a_switch(["pid", "next_pid"].into_iter()));

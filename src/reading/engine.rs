@@ -1,10 +1,10 @@
-//! The parallel engine: workers read the chunks of a recording, and what they found is joined in the order of the
+//! The parallel engine: workers read the chunks of a recording; one thread joins their results in the order of the
 //! chunks while later ones are still being read.
 //!
 //! ALGORITHMS.md 10.1 and 10.2. [`super::chunks`] cuts the time line. An [`Analysis`] computes a partial result from a
 //! chunk without its carried-in state, and joins it to the result so far. Where that cannot be exact (recordings that
 //! contradict themselves), it refuses the partial result, and the chunk is run again from the state before it: slower,
-//! counted, and right. [`EngineOptions`] holds all that results must not depend on. Counting headers needs neither
+//! counted, and exact. No result may depend on the [`EngineOptions`]. Counting headers needs neither
 //! state nor order: it takes runs of packets of one stream (`input/count.rs`).
 
 use super::chunks::{Chunk, ChunkTarget, cut};
@@ -20,7 +20,7 @@ pub struct EngineOptions {
     pub chunks: ChunkTarget,
     /// Whether workers read the last switch before their chunk, in packets that they decode anyway.
     pub seeds: bool,
-    /// What tests change.
+    /// Changes that tests make.
     #[doc(hidden)]
     pub hooks: Hooks,
 }
@@ -31,7 +31,7 @@ impl Default for EngineOptions {
     }
 }
 
-/// Where tests reach into the engine; by default nothing happens there.
+/// Functions by which tests change the engine; by default they do nothing.
 #[doc(hidden)]
 #[derive(Clone, Copy, Debug)]
 pub struct Hooks {

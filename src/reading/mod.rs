@@ -6,8 +6,8 @@
 //!  engine: chunks of time -> a worker reads a chunk -> Batch of typed events -> an Analysis joins them
 //!                            (Binder: record -> event)  (all streams, sorted)     in the order of chunks
 //! ```
-//! [`sources`] prepares traces and reads a chunk of them (`copies`: what several of them recorded); [`chunks`] cuts the
-//! time line, [`engine`] drives the workers. [`bind`] binds each record class once, by the names and fields of
+//! [`sources`] prepares traces and reads a chunk of them (`copies`: events that several of them recorded); [`chunks`]
+//! cuts the time line, [`engine`] drives the workers. [`bind`] binds each record class once, by the names and fields of
 //! `classes` in the words of a tracer ([`dialect`]); after that, reading a record is a jump and some copies. [`tasks`]
 //! and [`declared`] find in the same classes what delimits executions.
 

@@ -14,7 +14,7 @@ use crate::event::prev_state::Generation;
 use crate::input::record::Record;
 use crate::input::stream::{Loss, Stream};
 use crate::input::trace::{Plan, Trace};
-use crate::reading::batch::{Batch, straighten};
+use crate::reading::batch::{Batch, sort_by_time};
 use crate::reading::bind::{Binder, Binding, is_kernel};
 use crate::reading::chunks::{Chunk, ChunkSide, PacketRange};
 use crate::reading::dialect::RELEASES;
@@ -22,21 +22,21 @@ use std::sync::{Mutex, PoisonError};
 
 /// One trace, ready to be read.
 pub struct BoundTrace {
-    /// What its classes mean.
+    /// The meaning of its classes.
     pub binding: Binding,
     plan: Plan,
-    /// By stream whose switches are followed: where its CPU lost events.
+    /// By stream, where its switches are followed: the losses of its CPU.
     pub(super) losses: Vec<Vec<CpuLoss>>,
 }
 
 /// Events of a CPU that the tracer lost.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct CpuLoss {
-    /// Over which events may be missing.
+    /// The time over which events may be missing.
     pub span: Span,
-    /// When the next packet of the stream begins, at the latest the end of `span`. Tracers discard events while no
-    /// packet is free, so nothing was recorded up to here; the counter of that next packet is read at its end, where
-    /// `span` ends.
+    /// The begin of the stream's next packet, at the latest the end of `span`. Tracers discard events while no packet
+    /// is free, so they recorded nothing up to here; they read the counter of that next packet at its end, where `span`
+    /// ends.
     resumes: Timestamp,
 }
 
@@ -52,13 +52,13 @@ impl CpuLoss {
 
 /// All traces of a recording, ready to be read.
 pub struct BoundTraces {
-    /// By id.
+    /// Hosts, by id.
     pub hosts: Vec<HostName>,
-    /// By trace.
+    /// Host and tracer of each trace.
     pub origins: Vec<TraceOrigin>,
-    /// By trace.
+    /// Each trace, bound.
     pub all: Vec<BoundTrace>,
-    /// Buffers that were used: fresh memory costs more than decoding into it.
+    /// Buffers to use again: fresh memory costs more than decoding into it.
     spare: Mutex<Vec<Vec<Event>>>,
 }
 
@@ -93,9 +93,9 @@ impl BoundTraces {
         Ok(bound)
     }
 
-    /// The typed events of a chunk. `seen` is called with every record, stream by stream: of classes that the binding
-    /// does not decode, only the time is known. `before` is called with the last switch before the chunk in each packet
-    /// that reaches into it.
+    /// The typed events of a chunk. `seen` is called with every record, stream by stream; records of classes that the
+    /// binding does not decode have only a time. `before` is called with the last switch before the chunk in each
+    /// packet that overlaps it.
     pub fn read(
         &self,
         traces: &[&Trace],
@@ -115,7 +115,7 @@ impl BoundTraces {
             let mut binder = Binder::new(&bound.binding, range.trace as u16);
             let mut events = self.buffer();
             let checkpoint = |class| seeds && bound.binding.is_switch(class);
-            let (found, damaged) = range.read(trace, &bound.plan, chunk, cancel, checkpoint, |record, side| {
+            let outcome = range.read(trace, &bound.plan, chunk, cancel, checkpoint, |record, side| {
                 if side == ChunkSide::Inside {
                     seen(range, record);
                     binder.read(record, &mut batch, &mut events);
@@ -124,9 +124,9 @@ impl BoundTraces {
                     earlier.drain(..).for_each(|event| before(&event));
                 }
             });
-            notices.merge(&found);
-            bound.add_losses(range, trace, chunk, &damaged, &mut events);
-            straighten(&mut events);
+            notices.merge(&outcome.notices);
+            bound.add_losses(range, trace, chunk, &outcome.damaged, &mut events);
+            sort_by_time(&mut events);
             streams.push(events);
         }
         batch.merge(&streams);
@@ -143,14 +143,14 @@ impl BoundTraces {
         self.spare.lock().unwrap_or_else(PoisonError::into_inner).push(events);
     }
 
-    /// The buffers of a batch that is read can hold the next one.
+    /// Keep the buffer of a batch that is no longer needed for the next one.
     pub fn recycle(&self, batch: Batch) {
         self.give_back(batch.events);
     }
 }
 
 impl BoundTrace {
-    /// Add an event for each loss that begins in the chunk, behind the events of its time.
+    /// Add an event for each loss that begins in the chunk, after the other events of the same time.
     fn add_losses(&self, range: &PacketRange, trace: &Trace, chunk: &Chunk, damaged: &[Span], events: &mut Vec<Event>) {
         let Some(stream) = trace.streams().get(range.stream.index()) else { return };
         let cpu = stream.cpu.and_then(|cpu| u16::try_from(cpu).ok()).unwrap_or(u16::MAX);

@@ -1,7 +1,7 @@
 //! Numbers of system calls to their names, for tracers that record the number alone (`raw_syscalls`).
 //!
 //! Each architecture has its own numbers (the kernel's `arch/*/entry/syscalls/*.tbl` and `asm-generic/unistd.h`); from
-//! 424 on all count alike. A number that is not here, or of an architecture that is not, is shown as it is.
+//! 424 on all count alike. A number or an architecture that is not here is shown as a number.
 
 /// On 64-bit x86, from 0.
 #[rustfmt::skip]
@@ -199,7 +199,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn numbers_have_names_where_the_machine_is_known() {
+    fn name_knows_numbers_where_the_machine_is_known() {
         assert_eq!((name(None, 0), name(Some("x86_64"), 202)), (Some("read"), Some("futex")));
         assert_eq!((name(Some("aarch64"), 98), name(Some("riscv64"), 435)), (Some("futex"), Some("clone3")));
         assert_eq!(

@@ -1,58 +1,82 @@
 //! Tasks among the record classes of a trace, and those that `--task` names.
 //!
 //! [`discover`] finds tasks in the names and fields of record classes, without reading an event, in the order of
-//! PRODUCT.md ("Tasks found by themselves"); [`parse`] reads what `--task` was given, [`super::declared`]
-//! what a file declares. ALGORITHMS.md 6.1.
+//! PRODUCT.md ("Tasks found by themselves"); [`parse`] reads the argument of `--task`, [`super::declared`]
+//! a file of tasks. ALGORITHMS.md 6.1.
 //!
 //! The tracer's own events (`lttng_*`) delimit nothing, and pairs among the kernel's own tracepoints (interrupts,
-//! timers) come last: they run inside whatever thread they interrupt, so they are rarely what a person asks about.
+//! timers) come last: they run inside the thread that they interrupt, so users rarely ask about them.
 
-use super::classes;
+use super::classes::{self, CallSide, SystemCallEvent};
 use crate::base::op::Op;
 use crate::event::derived::{self, Derived};
 use crate::event::task::{Condition, Delimiter, Literal, Pairing, TaskDefinition};
+use crate::input::stream::SimpleField;
 use crate::input::tracepoint::PROBED;
 use std::collections::{BTreeMap, BTreeSet};
 
-/// What discovery needs to know of a record class.
+/// A record class as discovery sees it: names and fields.
 #[derive(Clone, Debug)]
-pub struct ClassFace {
-    /// Event name: LTTng's where it has the like, as tasks have it.
+pub struct EventSignature {
+    /// Event name as tasks use it: LTTng's where LTTng has the same event.
     pub name: String,
     /// The name that its recorder shows.
     pub shown: String,
     /// Recorded by the kernel tracer.
     pub kernel: bool,
-    /// Direct payload members: name, and whether it is an integer (else text).
-    pub fields: Vec<(String, bool)>,
+    /// Direct payload members that are integers or texts.
+    pub fields: Vec<PayloadField>,
     /// Which of [`CONTEXTS`] its events carry.
     pub contexts: Vec<String>,
+}
+
+/// A member of the payload.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct PayloadField {
+    /// Its name.
+    pub name: String,
+    /// True for an integer, false for a text.
+    pub is_integer: bool,
+}
+
+impl From<SimpleField<'_>> for PayloadField {
+    fn from(field: SimpleField<'_>) -> Self {
+        PayloadField { name: field.name.to_owned(), is_integer: field.is_integer }
+    }
 }
 
 /// Contexts by which executions may be paired and chosen.
 pub const CONTEXTS: [&str; 8] = ["tid", "pid", "ppid", "vtid", "vpid", "procname", "pthread_id", "prio"];
 
-/// Who records entries and exits of functions; the second writes no address at exits.
+/// Providers of the events of functions (entry and exit); the second writes no address at exits.
 const PROVIDERS: [&str; 2] = ["lttng_ust_cyg_profile", "lttng_ust_cyg_profile_fast"];
 
-/// Endings that make a pair: (begin, end). perf names a probe of a function like the function, that of its return with
-/// more.
+/// Endings that make a pair: (begin, end). perf gives a probe of a function the name of the function, and that of its
+/// return a suffix.
 const PAIRS: [(&str, &str); 6] =
     [("begin", "end"), ("start", "end"), ("start", "stop"), ("enter", "leave"), ("entry", "exit"), ("", "__return")];
 
 /// Text fields that name the type of an execution, best first.
 const KIND_FIELDS: [&str; 6] = ["type", "kind", "operation", "op", "method", "name"];
 
-impl ClassFace {
-    /// The events of a probe that somebody placed to ask about a function.
+impl EventSignature {
+    /// True for the events of a probe that a user placed on a function.
     pub fn is_probe(&self) -> bool {
-        self.fields.iter().any(|(name, _)| PROBED.contains(&name.as_str()))
+        self.fields.iter().any(|field| PROBED.contains(&field.name.as_str()))
+    }
+
+    fn has_integer(&self, name: &str) -> bool {
+        self.fields.iter().any(|field| field.is_integer && field.name == name)
+    }
+
+    fn has_text(&self, name: &str) -> bool {
+        self.fields.iter().any(|field| !field.is_integer && field.name == name)
     }
 }
 
 /// A delimiter that pairs on the thread. The exit of a failed system call begins nothing.
 fn bare(event: &str) -> Delimiter {
-    let exit = classes::call(event).is_some_and(|(enters, _)| !enters);
+    let exit = classes::call(event).is_some_and(|e| e.side == CallSide::Exit);
     let succeeds = Condition { field: "ret".to_owned(), op: Op::AtLeast, value: Literal::Number(0) };
     Delimiter { event: event.to_owned(), key: Vec::new(), conditions: exit.then_some(succeeds).into_iter().collect() }
 }
@@ -63,7 +87,7 @@ fn keyed(event: &str, key: &str) -> Delimiter {
 
 /// All tasks that the record classes of the traces offer: user-space pairs, accepted connections, system calls,
 /// pairs among the kernel's own events; each group by name.
-pub fn discover(classes: &[ClassFace]) -> Vec<TaskDefinition> {
+pub fn discover(classes: &[EventSignature]) -> Vec<TaskDefinition> {
     let mut tasks = pairs(classes, false);
     tasks.extend(connections(classes));
     tasks.extend(system_calls(classes));
@@ -73,16 +97,16 @@ pub fn discover(classes: &[ClassFace]) -> Vec<TaskDefinition> {
     tasks
 }
 
-fn pairs(classes: &[ClassFace], kernel: bool) -> Vec<TaskDefinition> {
-    let ours = |c: &&ClassFace| (c.kernel && !c.is_probe()) == kernel && !c.name.starts_with("lttng_");
-    let by_name: BTreeMap<&str, &ClassFace> = classes.iter().filter(ours).map(|c| (c.name.as_str(), c)).collect();
+fn pairs(classes: &[EventSignature], kernel: bool) -> Vec<TaskDefinition> {
+    let ours = |c: &&EventSignature| (c.kernel && !c.is_probe()) == kernel && !c.name.starts_with("lttng_");
+    let by_name: BTreeMap<&str, &EventSignature> = classes.iter().filter(ours).map(|c| (c.name.as_str(), c)).collect();
     let mut tasks = BTreeMap::new();
     for (name, begin) in &by_name {
         for (first, last) in PAIRS {
             let Some(stem) = name.strip_suffix(first) else { continue };
             let Some(end) = by_name.get(format!("{stem}{last}").as_str()) else { continue };
             let title = stem.trim_end_matches(['_', ':', '-', '.']);
-            // Of a probe the group tells only who placed it.
+            // The group of a probe says only which tool placed it.
             let function = title.rsplit_once(':').map(|(_, function)| function);
             let title = function.filter(|f| begin.is_probe() && !tasks.contains_key(*f)).unwrap_or(title);
             if !title.is_empty() && !tasks.contains_key(title) {
@@ -94,13 +118,12 @@ fn pairs(classes: &[ClassFace], kernel: bool) -> Vec<TaskDefinition> {
 }
 
 /// A pair of events, matched by a shared identifier field where both have one.
-fn pair(title: &str, begin: &ClassFace, end: &ClassFace) -> TaskDefinition {
-    let integer = |c: &ClassFace, name: &str| c.fields.iter().any(|(n, int)| *int && n == name);
+fn pair(title: &str, begin: &EventSignature, end: &EventSignature) -> TaskDefinition {
     let identifies = |n: &str| n == "id" || n.ends_with("_id") || n.ends_with("Id") || n == "uuid" || n == "key";
-    let key = begin.fields.iter().find(|(n, int)| *int && identifies(n) && integer(end, n)).map(|(n, _)| n.as_str());
-    let text = |c: &ClassFace, name: &str| c.fields.iter().any(|(n, int)| !*int && n == name);
-    let kind = KIND_FIELDS.iter().find(|k| text(begin, k) || text(end, k)).map(|k| (*k).to_owned());
-    let delimiter = |c: &ClassFace| match key {
+    let integers = begin.fields.iter().filter(|field| field.is_integer).map(|field| field.name.as_str());
+    let key = integers.into_iter().find(|name| identifies(name) && end.has_integer(name));
+    let kind = KIND_FIELDS.iter().find(|k| begin.has_text(k) || end.has_text(k)).map(|k| (*k).to_owned());
+    let delimiter = |c: &EventSignature| match key {
         Some(key) => keyed(&c.name, key),
         None => bare(&c.name),
     };
@@ -115,18 +138,18 @@ fn pair(title: &str, begin: &ClassFace, end: &ClassFace) -> TaskDefinition {
 }
 
 /// From `accept*` to the shutdown or close of the same socket.
-fn connections(classes: &[ClassFace]) -> Option<TaskDefinition> {
-    let side = |enters: bool, calls: [&str; 2], key: &str| -> Vec<Delimiter> {
-        let is = |c: &&ClassFace| {
-            c.kernel && classes::call(&c.name).is_some_and(|(e, call)| e == enters && calls.contains(&call))
+fn connections(classes: &[EventSignature]) -> Option<TaskDefinition> {
+    let delimiters = |side: CallSide, calls: [&str; 2], key: &str| -> Vec<Delimiter> {
+        let is = |c: &&EventSignature| {
+            c.kernel && classes::call(&c.name).is_some_and(|e| e.side == side && calls.contains(&e.call))
         };
         let mut events: Vec<&str> = classes.iter().filter(is).map(|c| c.name.as_str()).collect();
         events.sort_unstable();
         events.dedup();
         events.into_iter().map(|event| keyed(event, key)).collect()
     };
-    let begins = side(false, ["accept", "accept4"], "ret");
-    let ends = side(true, ["shutdown", "close"], "fd");
+    let begins = delimiters(CallSide::Exit, ["accept", "accept4"], "ret");
+    let ends = delimiters(CallSide::Entry, ["shutdown", "close"], "fd");
     (!begins.is_empty() && !ends.is_empty()).then(|| TaskDefinition {
         name: "connection".to_owned(),
         begins,
@@ -137,17 +160,17 @@ fn connections(classes: &[ClassFace]) -> Option<TaskDefinition> {
     })
 }
 
-/// From the entry of a call to its exit, which in old recordings does not say of which call.
-fn system_calls(classes: &[ClassFace]) -> Vec<TaskDefinition> {
+/// From the entry of a call to its exit, which in old recordings does not name the call.
+fn system_calls(classes: &[EventSignature]) -> Vec<TaskDefinition> {
     let mut entries: BTreeMap<&str, BTreeSet<&str>> = BTreeMap::new();
     let mut exits: BTreeMap<&str, BTreeSet<&str>> = BTreeMap::new();
     for class in classes.iter().filter(|c| c.kernel) {
-        if let Some((enters, call)) = classes::call(&class.name) {
-            let side = if enters { &mut entries } else { &mut exits };
-            side.entry(call).or_default().insert(&class.name);
+        if let Some(event) = classes::call(&class.name) {
+            let side = if event.side == CallSide::Entry { &mut entries } else { &mut exits };
+            side.entry(event.call).or_default().insert(&class.name);
         }
     }
-    // Entries by number belong to calls that only events can tell.
+    // Only the events of entries by number name their calls.
     let named = entries.into_iter().filter(|(call, _)| !call.is_empty());
     let both = named.filter_map(|(call, entries)| Some((call, entries, exits.get(call).or_else(|| exits.get(""))?)));
     let end = |event: &&str| Delimiter { conditions: Vec::new(), ..bare(event) };
@@ -162,20 +185,20 @@ fn system_calls(classes: &[ClassFace]) -> Vec<TaskDefinition> {
     .collect()
 }
 
-/// True for a system call by the events of the kernel. Metadata declare many that never occur.
+/// True for a system call that events of the kernel delimit. Metadata declare many that never occur.
 pub fn is_system_call(task: &TaskDefinition) -> bool {
-    let named = |d: &Delimiter| classes::call(&d.event) == Some((true, &task.name));
+    let entry = SystemCallEvent { side: CallSide::Entry, call: &task.name };
+    let named = |d: &Delimiter| classes::call(&d.event) == Some(entry);
     task.pairing == Pairing::Thread && task.begins.iter().any(named)
 }
 
 /// The task of a function, by name or address, where entries and exits of functions were recorded
-/// (`-finstrument-functions`). Its delimiters are those of all functions: which one an address belongs to is known once
-/// the images are.
-pub fn function(name: &str, classes: &[ClassFace]) -> Option<TaskDefinition> {
+/// (`-finstrument-functions`). Its delimiters are those of all functions: the function of an address is known once the
+/// images are.
+pub fn function(name: &str, classes: &[EventSignature]) -> Option<TaskDefinition> {
     let named = |what: &str| {
-        let of = |c: &&ClassFace| c.name.strip_suffix(what).is_some_and(|provider| PROVIDERS.contains(&provider));
-        let field = |c: &ClassFace| c.fields.iter().any(|(name, integer)| *integer && name == "addr");
-        let delimiter = |c: &ClassFace| match field(c) {
+        let of = |c: &&EventSignature| c.name.strip_suffix(what).is_some_and(|provider| PROVIDERS.contains(&provider));
+        let delimiter = |c: &EventSignature| match c.has_integer("addr") {
             true => keyed(&c.name, "addr"),
             false => bare(&c.name),
         };
@@ -197,7 +220,7 @@ pub struct TaskError(String);
 
 /// The task that `--task` names: one of `found`, a function, delimiters given by hand
 /// (`begin=EVENT,end=EVENT[,key=FIELD][,type=FIELD]`) or a wait (`wait=CALL[,thread=NAME]`).
-pub fn parse(typed: &str, found: &[TaskDefinition], classes: &[ClassFace]) -> Result<TaskDefinition, TaskError> {
+pub fn parse(typed: &str, found: &[TaskDefinition], classes: &[EventSignature]) -> Result<TaskDefinition, TaskError> {
     if !typed.contains('=') {
         let named = found.iter().find(|t| t.name == typed).cloned().or_else(|| function(typed, classes));
         // The recording may know a call or a command of this name.
@@ -230,7 +253,7 @@ pub fn parse(typed: &str, found: &[TaskDefinition], classes: &[ClassFace]) -> Re
         let class =
             class.ok_or_else(|| wrong(format!("the trace has no event `{event}`; `whyslow info` lists its events")))?;
         if let Some(field) = &key
-            && !class.fields.iter().any(|(name, integer)| *integer && name == field)
+            && !class.has_integer(field)
         {
             return Err(wrong(format!("event `{event}` has no integer field `{field}` to pair by")));
         }
@@ -247,12 +270,12 @@ pub fn parse(typed: &str, found: &[TaskDefinition], classes: &[ClassFace]) -> Re
     })
 }
 
-/// That nothing has the name that was typed, and what was meant perhaps.
+/// The error for a name that no task has, with similar names.
 pub fn unknown(typed: &str, found: &[TaskDefinition]) -> TaskError {
     TaskError(format!("--task {typed}: no such task in the trace{}", nearest(typed, found)))
 }
 
-/// "; did you mean ...?" or what there is.
+/// "; did you mean ...?", or the first task that there is.
 fn nearest(typed: &str, found: &[TaskDefinition]) -> String {
     let alike = |t: &&TaskDefinition| t.name.contains(typed) || typed.contains(t.name.as_str());
     let names: Vec<&str> = found.iter().filter(alike).map(|t| t.name.as_str()).take(3).collect();
@@ -267,13 +290,15 @@ fn nearest(typed: &str, found: &[TaskDefinition]) -> String {
 mod tests {
     use super::*;
 
-    fn class(name: &str, kernel: bool, fields: &[(&str, bool)]) -> ClassFace {
-        let fields = fields.iter().map(|(n, i)| ((*n).to_owned(), *i)).collect();
-        ClassFace { name: name.to_owned(), shown: name.to_owned(), kernel, fields, contexts: Vec::new() }
+    fn class(name: &str, kernel: bool, fields: &[(&str, bool)]) -> EventSignature {
+        let field =
+            |(name, is_integer): &(&str, bool)| PayloadField { name: (*name).to_owned(), is_integer: *is_integer };
+        let fields = fields.iter().map(field).collect();
+        EventSignature { name: name.to_owned(), shown: name.to_owned(), kernel, fields, contexts: Vec::new() }
     }
 
     #[test]
-    fn found_in_the_order_of_the_contract() {
+    fn discover_finds_tasks_in_the_order_of_the_contract() {
         let classes = [
             class("irq_handler_exit", true, &[]),
             class("irq_handler_entry", true, &[]),
@@ -299,7 +324,7 @@ mod tests {
     }
 
     #[test]
-    fn probed_functions_come_with_the_pairs_of_programs() {
+    fn discover_lists_probed_functions_with_the_pairs_of_programs() {
         let probe = |name: &str, field: &str| class(name, true, &[(field, true)]);
         let classes = [
             class("irq_handler_entry", true, &[]),
@@ -316,7 +341,7 @@ mod tests {
     }
 
     #[test]
-    fn events_may_be_named_as_their_recorder_does() {
+    fn parse_takes_events_by_the_names_of_their_recorder() {
         let mut classes = [class("syscall_exit_read", true, &[("ret", true)]), class("syscall_entry_write", true, &[])];
         classes[0].shown = "syscalls:sys_exit_read".to_owned();
         classes[1].shown = "syscalls:sys_enter_write".to_owned();
@@ -326,7 +351,7 @@ mod tests {
     }
 
     #[test]
-    fn functions_are_tasks_where_their_exits_are_recorded() {
+    fn parse_takes_functions_where_their_exits_are_recorded() {
         let entry = class("lttng_ust_cyg_profile_fast:func_entry", false, &[("addr", true)]);
         let exit = class("lttng_ust_cyg_profile_fast:func_exit", false, &[]);
         let task = parse("main", &[], &[entry.clone(), exit]).unwrap();
@@ -335,7 +360,7 @@ mod tests {
     }
 
     #[test]
-    fn given_by_hand() {
+    fn parse_takes_delimiters_given_by_hand() {
         let classes =
             [class("syscall_exit_accept4", true, &[("ret", true)]), class("syscall_entry_shutdown", true, &[])];
         let task = parse("begin=syscall_exit_accept4,end=syscall_entry_shutdown", &[], &classes).unwrap();

@@ -6,7 +6,7 @@ use crate::input::record::{ClassId, Scope};
 use crate::input::{self, Source};
 use crate::reading::bind::is_kernel;
 use crate::reading::declared;
-use crate::reading::tasks::{self, ClassFace};
+use crate::reading::tasks::{self, EventSignature, PayloadField};
 use foldhash::HashMap;
 use std::collections::BTreeSet;
 use std::path::Path;
@@ -18,7 +18,7 @@ pub(super) struct TaskCatalog {
     pub tasks: Vec<TaskDefinition>,
     /// How many of them are declared.
     pub declared: usize,
-    pub classes: Vec<ClassFace>,
+    pub classes: Vec<EventSignature>,
     /// Names of the kernel's events.
     pub kernel: BTreeSet<String>,
     /// Names of the tasks, and the first position of each.
@@ -35,7 +35,7 @@ pub(super) struct Names {
 
 impl TaskCatalog {
     pub fn new(sources: &[Source]) -> TaskCatalog {
-        let classes: Vec<ClassFace> = sources.iter().flat_map(faces).collect();
+        let classes: Vec<EventSignature> = sources.iter().flat_map(signatures).collect();
         let kernel = classes.iter().filter(|c| c.kernel && !c.is_probe()).map(|c| c.name.clone()).collect();
         TaskCatalog { tasks: tasks::discover(&classes), declared: 0, classes, kernel, names: OnceLock::new() }
     }
@@ -64,27 +64,25 @@ impl TaskCatalog {
 }
 
 /// The tasks that a file declares.
-fn declared(file: &Path, classes: &[ClassFace]) -> anyhow::Result<Vec<TaskDefinition>> {
+fn declared(file: &Path, classes: &[EventSignature]) -> anyhow::Result<Vec<TaskDefinition>> {
     let option = format!("--tasks {}", file.display());
     let text = super::text_of(file).map_err(|e| UsageError(format!("{option}: {e}")))?;
     declared::tasks(&text, classes).map_err(|e| UsageError(format!("{option}:{e}")).into())
 }
 
-fn faces(source: &Source) -> Vec<ClassFace> {
+fn signatures(source: &Source) -> Vec<EventSignature> {
     let kernel = is_kernel(&source.trace);
     let has_context = |class, name: &str| {
         let scopes = [Scope::CommonContext, Scope::SpecificContext];
         scopes.iter().any(|scope| source.trace.has_field(class, *scope, name))
     };
-    let fields = |class| {
-        source.trace.payload_fields(class).into_iter().map(|(name, number)| (name.to_owned(), number)).collect()
-    };
-    let face = |(i, class): (usize, &input::stream::Class)| ClassFace {
+    let fields = |class| source.trace.payload_fields(class).into_iter().map(PayloadField::from).collect();
+    let signature = |(i, class): (usize, &input::stream::Class)| EventSignature {
         name: class.known().to_owned(),
         shown: class.name.clone(),
         kernel,
         fields: fields(ClassId::at(i)),
         contexts: tasks::CONTEXTS.iter().filter(|c| has_context(ClassId::at(i), c)).map(|c| (*c).to_owned()).collect(),
     };
-    source.trace.classes().iter().enumerate().map(face).collect()
+    source.trace.classes().iter().enumerate().map(signature).collect()
 }

@@ -99,7 +99,7 @@ impl KernelEvents {
 
     fn named(&mut self, t: Ns, cpu: u16, tid: i32, name: &str) -> &mut Self {
         let name = self.text(name);
-        let who = self.batch.who(ThreadContext { tid: Some(tid), name: Some(name), ..ThreadContext::default() });
+        let who = self.batch.context_id(ThreadContext { tid: Some(tid), name: Some(name), ..ThreadContext::default() });
         self.by(t, cpu, who, Kind::CallEntry { name })
     }
 
@@ -159,7 +159,7 @@ const USER_TRACE: u16 = 2;
 
 /// The context of an event on a thread.
 fn on(s: &mut KernelEvents, tid: i32) -> ThreadContextId {
-    s.batch.who(ThreadContext { tid: Some(tid), ..ThreadContext::default() })
+    s.batch.context_id(ThreadContext { tid: Some(tid), ..ThreadContext::default() })
 }
 
 fn called(s: &mut KernelEvents, t: Ns, tid: i32, call: &str, ret: Option<i64>) {

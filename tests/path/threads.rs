@@ -42,7 +42,7 @@ fn exec_by_another_thread_takes_over_the_leaders_tid() {
 fn user_mark(s: &mut KernelEvents, t: Ns, vtid: i32, vpid: i32) {
     let body = MarkBody { task: 0, begins: true, key: None, kind: None, fields: Vec::new() };
     let mark = s.batch.mark(body);
-    let who = s.batch.who(ThreadContext { vtid: Some(vtid), vpid: Some(vpid), ..ThreadContext::default() });
+    let who = s.batch.context_id(ThreadContext { vtid: Some(vtid), vpid: Some(vpid), ..ThreadContext::default() });
     let event = Event { time: t, who, trace: USER_TRACE, cpu: 0, kind: Kind::Mark(mark) };
     s.streams.entry((USER_TRACE, 0)).or_default().push(event);
 }
@@ -68,7 +68,7 @@ fn container_ids_are_mapped_by_the_state_dump() {
     s.at(0, 0, Kind::Namespace { tid: 5007, vtid: 5007, vpid: 5007, level: 0 });
     s.at(0, 0, Kind::Namespace { tid: 5007, vtid: 7, vpid: 7, level: 1 });
     s.switch(1, 0, 0, READY, 7).switch(2, 0, 7, SLEEP, 5007).switch(20, 0, 5007, SLEEP, 0);
-    let who = s.batch.who(ThreadContext { tid: Some(7), pid: Some(3), ..ThreadContext::default() });
+    let who = s.batch.context_id(ThreadContext { tid: Some(7), pid: Some(3), ..ThreadContext::default() });
     let name = s.text("kthread");
     s.by(1, 1, who, Kind::CallEntry { name });
     user_mark(&mut s, 5, 7, 7);
@@ -94,7 +94,7 @@ fn small_container_tid_is_no_kernel_thread() {
     let kworker = DumpedThread { tid: 5, pid: 5, ppid: 2, status: DumpStatus::Waiting, cpu: Some(0), name };
     let id = s.batch.process(kworker);
     s.at(0, 0, Kind::Process(id)).switch(1, 0, 0, READY, 900);
-    let who = s.batch.who(ThreadContext { vtid: Some(5), vpid: Some(5), ..ThreadContext::default() });
+    let who = s.batch.context_id(ThreadContext { vtid: Some(5), vpid: Some(5), ..ThreadContext::default() });
     let mark = s.batch.mark(MarkBody { task: 0, begins: true, key: None, kind: None, fields: Vec::new() });
     let event = Event { time: 5, who, trace: 2, cpu: 0, kind: Kind::Mark(mark) };
     s.streams.entry((2, 0)).or_default().push(event);

@@ -42,7 +42,8 @@ pub fn events(folder: &Path) -> (Vec<Event>, Vec<Event>) {
         let id = ClassId::at(i);
         // Lengths and selectors belong to what is written from its parts.
         let plain = |name: &&str| !name.starts_with('_') && *name != "network_header_type";
-        let fields = trace.payload_fields(id).iter().map(|(name, _)| *name).filter(plain).map(kept).collect::<Vec<_>>();
+        let fields =
+            trace.payload_fields(id).iter().map(|field| field.name).filter(plain).map(kept).collect::<Vec<_>>();
         let mut wanted: Vec<FieldPath> = CONTEXTS.iter().map(|c| FieldPath::new(Scope::CommonContext, c)).collect();
         wanted.extend(fields.iter().map(|f| FieldPath::new(Scope::Payload, f)));
         let vtids = trace.has_field(id, Scope::Payload, "vtids");

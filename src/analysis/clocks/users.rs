@@ -112,7 +112,7 @@ fn sample(trace: &Trace) -> Vec<(Timestamp, u16, i32)> {
             while let Some(record) = reader.next() {
                 binder.read(&record, &mut batch, &mut events);
             }
-            let tid = |who| batch.identity(who).and_then(|identity| identity.vtid.or(identity.tid));
+            let tid = |who| batch.context(who).and_then(|identity| identity.vtid.or(identity.tid));
             found.extend(events.iter().filter_map(|event| Some((event.time, event.cpu, tid(event.who)?))));
         }
     }

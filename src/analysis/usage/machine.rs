@@ -207,7 +207,7 @@ impl UsageMachine {
 
     /// The thread that the contexts of an event name: it runs there.
     fn context(&mut self, event: &Event, at: HostCpu, trace: KernelTrace, texts: &mut Texts<'_>) -> Option<ThreadId> {
-        let context = texts.names.batch.identity(event.who).copied().unwrap_or_default();
+        let context = texts.names.batch.context(event.who).copied().unwrap_or_default();
         let thread = self.thread_on(at, context.tid?);
         if trace.follows_switches {
             self.runs(at, thread, event.time);

@@ -131,7 +131,7 @@ impl<'a> Records<'a> for CtfReader<'a> {
         }
     }
 
-    fn seek(&mut self, from: Timestamp, landmark: impl Fn(ClassId) -> bool) -> SeekResult {
+    fn seek(&mut self, from: Timestamp, checkpoint: impl Fn(ClassId) -> bool) -> SeekResult {
         let mut found = SeekResult::NOTHING;
         if !self.enter() {
             return found;
@@ -145,7 +145,7 @@ impl<'a> Records<'a> for CtfReader<'a> {
                 return found;
             }
             if self.plan.wanted(head.class).is_some() {
-                found.meet(time, head.class, here, &landmark);
+                found.meet(time, head.class, here, &checkpoint);
             }
             if !self.skip(&head) {
                 return found;

@@ -10,7 +10,7 @@ use crate::base::notice::{Notice, Notices};
 use crate::base::time::Timestamp;
 use crate::input::error::LeftOut;
 use crate::input::record::{ClassId, Scope, StreamId};
-use crate::input::stream::{CanonicalTime, Class, Stream};
+use crate::input::stream::{CanonicalTime, Class, SimpleField, Stream};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
@@ -77,29 +77,29 @@ impl CtfTrace {
         self.root(class, scope).is_some_and(|root| has_path(root, Some(dotted)))
     }
 
-    /// Names of the payload's direct members that are integers (`true`) or text (`false`).
-    pub fn payload_fields(&self, class: ClassId) -> impl Iterator<Item = (&str, bool)> {
+    /// The direct members of the payload that are integers or texts.
+    pub fn payload_fields(&self, class: ClassId) -> impl Iterator<Item = SimpleField<'_>> {
         self.fields(class, Scope::Payload)
     }
 
     /// The same of the contexts.
-    pub fn context_fields(&self, class: ClassId) -> impl Iterator<Item = (&str, bool)> {
+    pub fn context_fields(&self, class: ClassId) -> impl Iterator<Item = SimpleField<'_>> {
         self.fields(class, Scope::CommonContext).chain(self.fields(class, Scope::SpecificContext))
     }
 
-    fn fields(&self, class: ClassId, scope: Scope) -> impl Iterator<Item = (&str, bool)> {
+    fn fields(&self, class: ClassId, scope: Scope) -> impl Iterator<Item = SimpleField<'_>> {
         let members = match self.root(class, scope) {
             Some(Field { kind: Kind::Struct(members), .. }) => members.as_slice(),
             _ => &[],
         };
         members.iter().filter_map(|member| {
-            let number = match &member.field.kind {
+            let is_integer = match &member.field.kind {
                 Kind::Bits(_) | Kind::Variable { .. } => true,
                 Kind::Text(_) | Kind::SizedText(..) => false,
                 Kind::Array { element, .. } if matches!(&element.kind, Kind::Bits(bits) if bits.character) => false,
                 _ => return None,
             };
-            Some((member.name(), number))
+            Some(SimpleField { name: member.name(), is_integer })
         })
     }
 

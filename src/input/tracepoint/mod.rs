@@ -15,7 +15,7 @@ pub mod reader;
 pub mod threads;
 
 use super::record::{ClassId, IntegerArray, Projection, Scope, StreamId};
-use super::stream::{CanonicalTime, Class, Stream};
+use super::stream::{CanonicalTime, Class, SimpleField, Stream};
 use crate::base::notice::Notices;
 use crate::base::time::{Shift, Timestamp};
 pub use class::{ClassSchema, ContextField};
@@ -175,18 +175,20 @@ impl<S: Storage> TracepointTrace<S> {
         }
     }
 
-    /// Names of the payload's fields that are integers (`true`) or text (`false`).
-    pub fn payload_fields(&self, class: ClassId) -> impl Iterator<Item = (&str, bool)> {
+    /// The fields of the payload that are integers or texts.
+    pub fn payload_fields(&self, class: ClassId) -> impl Iterator<Item = SimpleField<'_>> {
         let fields = self.schema(class).map_or(&[][..], |schema| &schema.fields);
-        fields.iter().filter_map(|f| Some((f.name.as_str(), f.is_number()?)))
+        fields.iter().filter_map(|f| Some(SimpleField { name: f.name.as_str(), is_integer: f.is_number()? }))
     }
 
     /// The same of the contexts.
-    pub fn context_fields(&self, class: ClassId) -> impl Iterator<Item = (&str, bool)> {
+    pub fn context_fields(&self, class: ClassId) -> impl Iterator<Item = SimpleField<'_>> {
         let contexts = self.schema(class).into_iter().flat_map(ClassSchema::contexts);
         contexts.filter_map(|context| match context {
-            ContextField::Thread | ContextField::Process => Some((context.name(), true)),
-            ContextField::Name => Some((context.name(), false)),
+            ContextField::Thread | ContextField::Process => {
+                Some(SimpleField { name: context.name(), is_integer: true })
+            }
+            ContextField::Name => Some(SimpleField { name: context.name(), is_integer: false }),
             ContextField::KernelStack | ContextField::UserStack => None,
         })
     }

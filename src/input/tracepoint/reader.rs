@@ -102,7 +102,7 @@ impl<'a, S: Storage> Records<'a> for TracepointReader<'a, S> {
         }
     }
 
-    fn seek(&mut self, from: Timestamp, landmark: impl Fn(ClassId) -> bool) -> SeekResult {
+    fn seek(&mut self, from: Timestamp, checkpoint: impl Fn(ClassId) -> bool) -> SeekResult {
         let mut found = SeekResult::NOTHING;
         if !self.enter() {
             return found;
@@ -116,7 +116,7 @@ impl<'a, S: Storage> Records<'a> for TracepointReader<'a, S> {
                 return found;
             }
             if self.plan.wanted(raw.class).is_some() {
-                found.meet(time, raw.class, here, &landmark);
+                found.meet(time, raw.class, here, &checkpoint);
             }
         }
     }

@@ -1,10 +1,11 @@
-//! Marks: what an event says as a begin or an end of executions.
+//! Marks: events that begin or end executions.
 //!
-//! In: the delimiters of tasks that a class is one of, and the values of its records. Out: a [`MarkBody`] per record
+//! In: the delimiters of tasks to which a class belongs, and the values of its records. Out: a [`MarkBody`] per record
 //! that meets the delimiter's conditions, with its key, its type and all numbers of its payload.
 
+use super::DelimiterPlace;
+use super::paths::{NOWHERE, Paths, Slot};
 use super::read::Values;
-use super::{NOWHERE, Paths, Slot};
 use crate::event::task::{Condition, TaskDefinition};
 use crate::input::record::Value;
 use crate::reading::batch::{Batch, MarkBody, MarkKey};
@@ -21,27 +22,27 @@ pub(super) struct BoundMark {
 }
 
 impl BoundMark {
-    /// The delimiters that a class is: number of the task, whether it begins, position among the task's begins or ends.
-    pub(super) fn all(paths: &mut Paths<'_>, tasks: &[TaskDefinition], which: &[(u32, bool, usize)]) -> Vec<BoundMark> {
-        if which.is_empty() {
+    /// The delimiters at `places`, bound to the class.
+    pub(super) fn all(paths: &mut Paths<'_>, tasks: &[TaskDefinition], places: &[DelimiterPlace]) -> Vec<BoundMark> {
+        if places.is_empty() {
             return Vec::new();
         }
         let fields = paths.trace.payload_fields(paths.class);
         let numbers: Vec<String> =
-            fields.into_iter().filter(|(_, number)| *number).map(|(name, _)| name.to_owned()).collect();
-        let bound = which.iter().filter_map(|&(number, begins, at)| {
-            let task = tasks.get(number as usize)?;
-            let delimiter = if begins { &task.begins } else { &task.ends }.get(at)?;
+            fields.into_iter().filter(|field| field.is_integer).map(|field| field.name.to_owned()).collect();
+        let bound = places.iter().filter_map(|place| {
+            let task = tasks.get(place.task as usize)?;
+            let delimiter = if place.begins { &task.begins } else { &task.ends }.get(place.at)?;
             let key = delimiter.key.iter().map(|field| paths.any(field)).collect();
             let kind = task.kind.as_ref().map_or(NOWHERE, |field| paths.any(field));
             let conditions = delimiter.conditions.iter().map(|c| (paths.any(&c.field), c.clone())).collect();
             let fields = numbers.iter().map(|field| (field.clone(), paths.payload(field))).collect();
-            Some(BoundMark { task: number, begins, key, kind, conditions, fields })
+            Some(BoundMark { task: place.task, begins: place.begins, key, kind, conditions, fields })
         });
         bound.collect()
     }
 
-    /// What a record says; `None` where it does not count.
+    /// The mark of a record; `None` where a condition of the delimiter does not hold or the key is absent.
     pub(super) fn read(&self, values: Values<'_, '_>, batch: &mut Batch) -> Option<MarkBody> {
         if !self.conditions.iter().all(|(slot, condition)| condition.holds(values.at(*slot))) {
             return None;
@@ -69,7 +70,7 @@ impl BoundMark {
     }
 }
 
-/// Several values as one key: each with its length before it, so that no two lists of values are written alike.
+/// Several values as one key: each with its length before it, so that different lists of values give different keys.
 fn together(slots: &[Slot], values: Values<'_, '_>, batch: &mut Batch) -> Option<MarkKey> {
     let mut all: Vec<u8> = Vec::new();
     for slot in slots {

@@ -1,11 +1,12 @@
-//! What a record says happened, from the fields of its class.
+//! The event that a record's own fields make.
 //!
 //! In: the values of a record, by the positions that `classes.rs` gives the fields of each shape. Out: a [`Kind`], its
 //! texts and bodies in the batch. A field that is absent is 0, or its event is none.
 
+use super::Bound;
+use super::paths::{NOWHERE, Slot};
 use super::read::{Values, stack};
 use super::recent::Recent;
-use super::{Bound, NOWHERE, Slot};
 use crate::event::image::{CODE, ImageChange};
 use crate::event::kind::{Context, Kind, PacketId, RequestId, SoftIrq, TextId, WakeSource};
 use crate::input::record::Value;
@@ -19,7 +20,7 @@ pub(super) struct Payload<'r, 'a> {
     pub values: Values<'r, 'a>,
     /// Name of the class's system call or vector.
     pub text: TextId,
-    /// How system calls are numbered.
+    /// The architecture, by which system calls are numbered.
     pub machine: Option<&'r str>,
     pub batch: &'r mut Batch,
     pub recent: &'r mut Recent,
@@ -195,7 +196,7 @@ impl Payload<'_, '_> {
                 if pid <= 0 {
                     return None;
                 }
-                // perf's records in CTF leave size and offset out: what it tells of is where code was mapped.
+                // perf's records in CTF lack size and offset; they are about mappings of code.
                 let is_file = self.values.at(self.slot(2)).as_text().is_some_and(|path| path.starts_with(b"/"));
                 let size = if self.word(1).is_none() && is_file { CODE } else { size };
                 let path = self.name(2);

@@ -1,12 +1,13 @@
 //! Records to events, as their class is bound.
 //!
-//! In: the values of a record. Out: its events, in their batch: stacks, counters and marks first, then what happened
-//! (`payload`). A field that the class does not have is an absent value. Cost: the fields of the event; a context is
-//! interned where it changes.
+//! In: the values of a record. Out: its events, in their batch: stacks, counters and marks first, then the event of the
+//! payload (`payload`). A field that the class does not have is an absent value. Cost: the fields of the event; a
+//! context is interned where it changes.
 
+use super::paths::{Slot, StackSlots};
 use super::payload::Payload;
 use super::recent::Recent;
-use super::{Binding, Slot};
+use super::{Binding, BoundStack};
 use crate::base::time::Span;
 use crate::event::kind::{Event, Kind, TextId, ThreadContextId};
 use crate::event::stack::RawStackId;
@@ -20,7 +21,7 @@ use crate::reading::dialect::split_chain;
 pub struct Binder<'b> {
     binding: &'b Binding,
     trace: u16,
-    /// Names and contexts of the threads that took turns.
+    /// Recent names and contexts of threads.
     recent: Recent,
     /// Names of classes in the batch.
     texts: Vec<TextId>,
@@ -54,7 +55,7 @@ impl<'b> Binder<'b> {
         Binder { binding, trace, recent: Recent::default(), texts: vec![TextId::NONE; binding.classes.len()] }
     }
 
-    /// Append what a record means.
+    /// Append the events of a record.
     pub fn read(&mut self, record: &Record<'_, '_>, batch: &mut Batch, events: &mut Vec<Event>) {
         let binding = self.binding;
         let Some(Some(bound)) = binding.classes.get(record.class.index()) else { return };
@@ -63,12 +64,11 @@ impl<'b> Binder<'b> {
         let cpu = values.at(bound.cpu).as_u64().unwrap_or_else(|| record.cpu.into());
         let cpu = u16::try_from(cpu).unwrap_or(u16::MAX);
         let event = |kind| Event { time: record.time, who, trace: self.trace, cpu, kind };
-        let followed = !bound.twin && !bound.told_elsewhere.is_some_and(|span: Span| span.contains(record.time));
-        if let Some((origin, user, kernel)) = bound.stack {
-            let (user, kernel) = if user == kernel {
-                chain(values.at(user), batch)
-            } else {
-                (stack(values.at(user), batch), stack(values.at(kernel), batch))
+        let followed = !bound.twin && !bound.followed_elsewhere.is_some_and(|span: Span| span.contains(record.time));
+        if let Some(BoundStack { origin, addresses }) = bound.stack {
+            let (user, kernel) = match addresses {
+                StackSlots::Chain(both) => chain(values.at(both), batch),
+                StackSlots::Apart { user, kernel } => (stack(values.at(user), batch), stack(values.at(kernel), batch)),
             };
             if user.is_some() || kernel.is_some() {
                 let witness = followed && bound.shape != Shape::Switch;
@@ -118,7 +118,7 @@ pub(super) fn stack(value: Value<'_>, batch: &mut Batch) -> Option<RawStackId> {
     (!addresses.is_empty()).then(|| batch.stacks.intern(&addresses))
 }
 
-/// The user's and the kernel's part of a call chain.
+/// The parts of a call chain: user space, kernel.
 fn chain(value: Value<'_>, batch: &mut Batch) -> (Option<RawStackId>, Option<RawStackId>) {
     let Some(words) = value.as_words() else { return (None, None) };
     let (user, kernel) = split_chain(words.iter());

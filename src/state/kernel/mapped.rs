@@ -23,7 +23,7 @@ impl Machine {
     ) {
         let nowhere = NameId::from_raw(u32::MAX);
         let change = change.rename(|name| ids.name(&mut self.out, *name).unwrap_or(nowhere));
-        let vpid = ids.batch.identity(event.who).and_then(|i| i.vpid.or(i.pid));
+        let vpid = ids.batch.context(event.who).and_then(|i| i.vpid.or(i.pid));
         let life = thread.and_then(|t| self.threads.get(t));
         let Some(pid) = life.map(|l| l.thread.pid).or(vpid) else { return };
         let is_certain = life.is_some_and(|l| l.confirmed || l.thread.virtual_ids.is_some());

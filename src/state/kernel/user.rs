@@ -38,7 +38,7 @@ impl Machine {
     /// The thread of a user-space event; `None` where nobody can say.
     pub(super) fn find_user(&mut self, host: HostId, event: &Event, ids: &mut Renumber<'_>) -> Option<ThreadId> {
         let batch = ids.batch;
-        let identity = batch.identity(event.who).copied().unwrap_or_default();
+        let identity = batch.context(event.who).copied().unwrap_or_default();
         let here = self.has_cpu(host, event);
         let Some(vtid) = identity.vtid.or(identity.tid) else { return here };
         let vpid = identity.vpid.or(identity.pid);

@@ -48,7 +48,7 @@ impl Machine {
     /// The thread that runs on CPU `c`: what the context says, else what the last switch said.
     pub(super) fn running(&mut self, c: usize, event: &Event, ids: &mut Renumber<'_>) -> Option<ThreadId> {
         let batch = ids.batch;
-        let Some(identity) = batch.identity(event.who) else { return self.cpus[c].thread };
+        let Some(identity) = batch.context(event.who) else { return self.cpus[c].thread };
         let Some(tid) = identity.tid else { return self.cpus[c].thread };
         let thread = self.thread_on(c, tid, event.time);
         if self.cpus[c].thread == Some(thread) {
@@ -67,7 +67,7 @@ impl Machine {
     /// The thread of an event that does not say that it runs now: without contexts whoever does.
     pub(super) fn named(&mut self, c: usize, event: &Event, ids: &mut Renumber<'_>) -> Option<ThreadId> {
         let batch = ids.batch;
-        let told = batch.identity(event.who).and_then(|identity| Some((identity, identity.tid?)));
+        let told = batch.context(event.who).and_then(|identity| Some((identity, identity.tid?)));
         let Some((identity, tid)) = told else { return self.cpus[c].thread };
         let thread = self.thread_on(c, tid, event.time);
         self.describe(thread, event.time, identity, ids);
