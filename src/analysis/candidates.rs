@@ -59,20 +59,20 @@ pub struct ThreadActivity {
 
 impl ThreadActivity {
     /// Of a recording. Cost: linear in edges.
-    pub fn new(recording: &Timeline) -> ThreadActivity {
-        let left_out = tracers(recording);
+    pub fn new(timeline: &Timeline) -> ThreadActivity {
+        let left_out = tracers(timeline);
         // Threads of the kernel itself serve, nobody asks about them. Where programs' threads are seen in their
         // programs, they are told by that too.
         let is_programs = |t: &Thread| !t.calls.is_empty() || t.samples.iter().any(|s| s.user.is_some());
-        let told_apart = recording.threads.iter().any(is_programs);
-        let commands = commands(recording);
+        let told_apart = timeline.threads.iter().any(is_programs);
+        let commands = commands(timeline);
         let mut busy: BTreeMap<String, (Ns, Priority)> = BTreeMap::new();
-        let mut names = Vec::with_capacity(recording.threads.len());
-        for (at, thread) in recording.threads.iter().enumerate() {
-            let is_asked = !thread.is_kernel(&recording.names) && (!told_apart || is_programs(thread));
+        let mut names = Vec::with_capacity(timeline.threads.len());
+        for (at, thread) in timeline.threads.iter().enumerate() {
+            let is_asked = !thread.is_kernel(&timeline.names) && (!told_apart || is_programs(thread));
             let asked = is_asked && !left_out.contains(&ThreadId::at(at));
             let name = thread.name_at(thread.life.end).filter(|_| asked);
-            let name = name.map(|name| fold_digits(recording.names.get(name)));
+            let name = name.map(|name| fold_digits(timeline.names.get(name)));
             let running = thread
                 .segments
                 .iter()
@@ -155,27 +155,27 @@ pub type LoopPlaces = BTreeSet<(String, String)>;
 
 /// Loops of threads, and the places of all loops, also of those that are not worth asking about.
 pub fn loops(
-    recording: &Timeline,
+    timeline: &Timeline,
     activity: &ThreadActivity,
     places: &SymbolPaths,
     work: &Ctx,
 ) -> Result<(Vec<Candidate>, LoopPlaces), Cancelled> {
-    let threads = (0..recording.threads.len()).map(ThreadId::at);
-    let of = |id: ThreadId| Some((id, waits(recording, recording.thread(id).filter(|_| activity.name(id).is_some())?)));
+    let threads = (0..timeline.threads.len()).map(ThreadId::at);
+    let of = |id: ThreadId| Some((id, waits(timeline, timeline.thread(id).filter(|_| activity.name(id).is_some())?)));
     let all: Vec<(ThreadId, Vec<ThreadWait>)> = threads.filter_map(of).filter(|(_, waits)| waits.len() > 1).collect();
     work.cancel.check()?;
     // Where no system calls were recorded, the stacks at switches tell them.
-    let called = recording.threads.iter().any(|t| !t.calls.is_empty());
-    let sampled = recording.threads.iter().any(|t| !t.samples.is_empty());
-    let sites = if !called && sampled { Some(WaitSites::new(recording, &all, places, work)?) } else { None };
+    let called = timeline.threads.iter().any(|t| !t.calls.is_empty());
+    let sampled = timeline.threads.iter().any(|t| !t.samples.is_empty());
+    let sites = if !called && sampled { Some(WaitSites::new(timeline, &all, places, work)?) } else { None };
     let mut found: WaitPlaces = BTreeMap::new();
     for (id, waits) in &all {
-        let (Some(thread), Some(name)) = (recording.thread(*id), activity.name(*id)) else { continue };
+        let (Some(thread), Some(name)) = (timeline.thread(*id), activity.name(*id)) else { continue };
         let mut own: HashMap<&str, WaitPlace> = HashMap::default();
         for wait in waits.iter().filter(|wait| !wait.for_disk) {
             let call = match &sites {
                 Some(sites) => sites.names(*id, wait.span.start).next_back(),
-                None => wait.call.and_then(|at| thread.calls.get(at)).map(|c| recording.names.get(c.name)),
+                None => wait.call.and_then(|at| thread.calls.get(at)).map(|c| timeline.names.get(c.name)),
             };
             let Some(call) = call else { continue };
             let place = own.entry(call).or_default();
@@ -211,18 +211,18 @@ pub fn loops(
 }
 
 /// System calls, but those in which a loop waits for its next turn.
-pub fn calls(recording: &Timeline, activity: &ThreadActivity, loops: &LoopPlaces) -> Vec<Candidate> {
+pub fn calls(timeline: &Timeline, activity: &ThreadActivity, loops: &LoopPlaces) -> Vec<Candidate> {
     let waited: BTreeSet<(&str, &str)> = loops.iter().map(|(name, call)| (name.as_str(), call.as_str())).collect();
     let mut tasks: BTreeMap<Derived, Durations> = BTreeMap::new();
     let mut idle: BTreeMap<Derived, Durations> = BTreeMap::new();
-    for (at, thread) in recording.threads.iter().enumerate() {
+    for (at, thread) in timeline.threads.iter().enumerate() {
         let Some(name) = activity.name(ThreadId::at(at)) else { continue };
         let mut own: HashMap<NameId, Vec<Ns>> = HashMap::default();
         for call in thread.calls.iter().filter(|call| call.ret.is_some()) {
             own.entry(call.name).or_default().push(call.span.len());
         }
         for (call, spans) in own {
-            let text = recording.names.get(call);
+            let text = timeline.names.get(call);
             let of = if waited.contains(&(name, text)) { &mut idle } else { &mut tasks };
             let durations = of.entry(Derived::Call(text.to_owned())).or_default();
             durations.entry(name.to_owned()).or_default().extend(spans);
@@ -238,14 +238,14 @@ pub fn calls(recording: &Timeline, activity: &ThreadActivity, loops: &LoopPlaces
 
 /// Functions whose calls were recorded.
 pub fn functions(
-    recording: &Timeline,
+    timeline: &Timeline,
     activity: &ThreadActivity,
     executions: &[Execution<'_>],
     functions: &FunctionNames,
 ) -> Vec<Candidate> {
     let mut tasks: BTreeMap<Derived, Durations> = BTreeMap::new();
     for execution in executions {
-        let Some(function) = called(recording, execution.begin) else { continue };
+        let Some(function) = called(timeline, execution.begin) else { continue };
         let name = activity.name(execution.thread).unwrap_or("");
         let durations = tasks.entry(Derived::Named(functions.name(function).to_owned())).or_default();
         durations.entry(name.to_owned()).or_default().push(execution.span.len());
@@ -262,31 +262,31 @@ mod tests {
 
     /// A thread that waits in `call` and works between: `n` turns, every twentieth ten times as long.
     fn looping(name: &str, n: usize, spread: bool) -> TimelineBuilder {
-        let mut story = TimelineBuilder::new(1);
-        let id = story.0.names.intern(name);
-        story.0.threads[0].names = vec![(0, id)];
+        let mut builder = TimelineBuilder::new(1);
+        let id = builder.0.names.intern(name);
+        builder.0.threads[0].names = vec![(0, id)];
         let mut at = 0;
         for i in 0..n as Ns {
             let work = if spread && i % 20 == 7 { 100 } else { 10 };
-            story.edge(1, at, at + work, SegmentKind::Running, 0).edge(
+            builder.segment(1, at, at + work, SegmentKind::Running, 0).segment(
                 1,
                 at + work,
                 at + work + 5,
                 SegmentKind::Network,
                 0,
             );
-            story.silent_call(1, at + work - 1, at + work + 6);
+            builder.silent_call(1, at + work - 1, at + work + 6);
             at += work + 5;
         }
-        story.edge(1, at, at + 50, SegmentKind::Running, 0);
-        story
+        builder.segment(1, at, at + 50, SegmentKind::Running, 0);
+        builder
     }
 
-    fn found(story: &TimelineBuilder) -> (Vec<String>, Vec<String>) {
-        let activity = ThreadActivity::new(&story.0);
-        let (loops, places) = loops(&story.0, &activity, &SymbolPaths::default(), &Ctx::new(1)).unwrap();
+    fn found(builder: &TimelineBuilder) -> (Vec<String>, Vec<String>) {
+        let activity = ThreadActivity::new(&builder.0);
+        let (loops, places) = loops(&builder.0, &activity, &SymbolPaths::default(), &Ctx::new(1)).unwrap();
         let names = |all: Vec<Candidate>| all.iter().map(|c| c.task.to_string()).collect();
-        (names(loops), names(calls(&story.0, &activity, &places)))
+        (names(loops), names(calls(&builder.0, &activity, &places)))
     }
 
     #[test]
@@ -299,41 +299,41 @@ mod tests {
 
     #[test]
     fn the_command_that_was_recorded_comes_before_who_did_more() {
-        let mut story = looping("job-1", 40, true);
+        let mut builder = looping("job-1", 40, true);
         let other = looping("idler", 40, true);
         let mut command = other.0.threads[0].clone();
         (command.tid, command.pid) = (9, 9);
-        let [before, own] = ["perf-exec", "server"].map(|name| story.0.names.intern(name));
+        let [before, own] = ["perf-exec", "server"].map(|name| builder.0.names.intern(name));
         command.names = vec![(0, before), (1, own)];
-        story.0.threads[0].pid = story.0.threads[0].tid;
-        story.0.threads.push(command);
+        builder.0.threads[0].pid = builder.0.threads[0].tid;
+        builder.0.threads.push(command);
         // It did far less.
-        let busy = &mut story.0.threads[0].segments;
-        let end = busy.last().map_or(0, |edge| edge.span.end);
+        let busy = &mut builder.0.threads[0].segments;
+        let end = busy.last().map_or(0, |segment| segment.span.end);
         busy.push(Segment { span: Span::new(end, end + 1_000_000), ..busy[0] });
-        assert_eq!(found(&story).0, ["wait=call,thread=server", "wait=call,thread=job-*"]);
+        assert_eq!(found(&builder).0, ["wait=call,thread=server", "wait=call,thread=job-*"]);
         // Under a tracer's name to the end it is the tracer's own.
-        story.0.threads[1].names.truncate(1);
-        let perf = story.0.names.intern("perf");
-        story.0.threads[1].names.push((2, perf));
-        assert_eq!(found(&story).0, ["wait=call,thread=job-*"]);
+        builder.0.threads[1].names.truncate(1);
+        let perf = builder.0.names.intern("perf");
+        builder.0.threads[1].names.push((2, perf));
+        assert_eq!(found(&builder).0, ["wait=call,thread=job-*"]);
     }
 
     #[test]
     fn calls_of_the_busiest_with_the_most_in_their_tails_come_first() {
-        let mut story = TimelineBuilder::new(2);
-        let (busy, idle) = (story.0.names.intern("busy"), story.0.names.intern("quiet"));
+        let mut builder = TimelineBuilder::new(2);
+        let (busy, idle) = (builder.0.names.intern("busy"), builder.0.names.intern("quiet"));
         for (at, (name, until)) in [(busy, 950), (idle, 20)].into_iter().enumerate() {
-            story.0.threads[at].names = vec![(0, name)];
-            story.edge(at + 1, 0, until, SegmentKind::Running, 0);
+            builder.0.threads[at].names = vec![(0, name)];
+            builder.segment(at + 1, 0, until, SegmentKind::Running, 0);
         }
-        let (read, sync) = (story.0.names.intern("read"), story.0.names.intern("fsync"));
+        let (read, sync) = (builder.0.names.intern("read"), builder.0.names.intern("fsync"));
         for i in 0..20 {
             let long = if i == 9 { 30 } else { 2 };
-            story.silent_call(1, i * 40, i * 40 + long).silent_call(2, i * 40, i * 40 + long + 9);
-            story.0.threads[0].calls[i as usize].name = read;
-            story.0.threads[1].calls[i as usize].name = sync;
+            builder.silent_call(1, i * 40, i * 40 + long).silent_call(2, i * 40, i * 40 + long + 9);
+            builder.0.threads[0].calls[i as usize].name = read;
+            builder.0.threads[1].calls[i as usize].name = sync;
         }
-        assert_eq!(found(&story).1, ["read", "fsync"]);
+        assert_eq!(found(&builder).1, ["read", "fsync"]);
     }
 }

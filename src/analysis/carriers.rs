@@ -10,7 +10,7 @@ use crate::model::carrier::Carrier;
 use crate::state::timeline::{Thread, ThreadId, Timeline};
 
 /// What carried the delay to the thread `waiter`, which waited at `start` and whose critical path went on as `entered`.
-pub fn of(recording: &Timeline, waiter: ThreadId, start: Ns, entered: Entered) -> Carrier {
+pub fn of(timeline: &Timeline, waiter: ThreadId, start: Ns, entered: Entered) -> Carrier {
     match entered {
         Entered::Start => return Carrier::Wakeup,
         Entered::Network => return Carrier::Packet,
@@ -18,21 +18,21 @@ pub fn of(recording: &Timeline, waiter: ThreadId, start: Ns, entered: Entered) -
         Entered::Disk => return Carrier::Disk,
         Entered::Blocked => {}
     }
-    let Some(waiter) = recording.thread(waiter) else { return Carrier::Wakeup };
-    let Some(edge) = waiter.segments.get(waiter.first_segment_after(start)) else { return Carrier::Wakeup };
-    let waits_in = call_at(recording, waiter, edge.span.start);
-    let Some((waker, at)) = edge.waker.and_then(|(id, at)| Some((recording.thread(id)?, at))) else {
+    let Some(waiter) = timeline.thread(waiter) else { return Carrier::Wakeup };
+    let Some(segment) = waiter.segments.get(waiter.first_segment_after(start)) else { return Carrier::Wakeup };
+    let waits_in = call_at(timeline, waiter, segment.span.start);
+    let Some((waker, at)) = segment.waker.and_then(|(id, at)| Some((timeline.thread(id)?, at))) else {
         return Carrier::Wakeup;
     };
-    let worker = waker.name_at(at).is_some_and(|name| recording.names.get(name).starts_with("kworker/"));
-    told_by(waits_in, call_at(recording, waker, at), worker)
+    let worker = waker.name_at(at).is_some_and(|name| timeline.names.get(name).starts_with("kworker/"));
+    told_by(waits_in, call_at(timeline, waker, at), worker)
 }
 
 /// The system call that a thread is in at `t`.
-fn call_at<'a>(recording: &'a Timeline, thread: &Thread, t: Ns) -> &'a str {
+fn call_at<'a>(timeline: &'a Timeline, thread: &Thread, t: Ns) -> &'a str {
     let begun = thread.calls.partition_point(|call| call.span.start <= t);
     let call = begun.checked_sub(1).and_then(|at| thread.calls.get(at));
-    call.filter(|call| t <= call.span.end).map_or("", |call| recording.names.get(call.name))
+    call.filter(|call| t <= call.span.end).map_or("", |call| timeline.names.get(call.name))
 }
 
 /// The carrier, from the call in which one thread waited and the call in which another woke it.

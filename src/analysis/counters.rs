@@ -11,20 +11,20 @@ use crate::base::time::Ns;
 use crate::state::timeline::{Counter, CounterOwner, SegmentKind, Timeline};
 
 /// By how much each counter of the recording grew along a path.
-pub fn along(recording: &Timeline, path: &[PathSegment]) -> Vec<Option<i64>> {
+pub fn along(timeline: &Timeline, path: &[PathSegment]) -> Vec<Option<i64>> {
     let running = |counter| {
         let grown =
             path.iter().filter(|s| matches!(s.kind, SegmentKind::Running | SegmentKind::Unknown) && !s.span.is_empty());
-        let grown = grown.filter_map(|s| grown_over(recording, counter, s));
+        let grown = grown.filter_map(|s| grown_over(timeline, counter, s));
         grown.fold(None, |sum: Option<i64>, n| Some(sum.unwrap_or(0).saturating_add(n)))
     };
-    recording.counters.iter().map(running).collect()
+    timeline.counters.iter().map(running).collect()
 }
 
-fn grown_over(recording: &Timeline, counter: &Counter, segment: &PathSegment) -> Option<i64> {
+fn grown_over(timeline: &Timeline, counter: &Counter, segment: &PathSegment) -> Option<i64> {
     let owner = match counter.values.first()?.0 {
         CounterOwner::Thread(_) => CounterOwner::Thread(segment.thread),
-        CounterOwner::Cpu(..) => CounterOwner::Cpu(recording.thread(segment.thread)?.host, segment.cpu),
+        CounterOwner::Cpu(..) => CounterOwner::Cpu(timeline.thread(segment.thread)?.host, segment.cpu),
     };
     let first = counter.values.partition_point(|(o, ..)| *o < owner);
     let own = counter.values.get(first..).unwrap_or(&[]);
@@ -45,18 +45,18 @@ mod tests {
 
     #[test]
     fn running_segments_count_and_absent_is_absent() {
-        let mut story = TimelineBuilder::new(3);
-        story.edge(1, 0, 10, SegmentKind::Running, 0).edge(1, 10, 30, SegmentKind::Blocked, 2);
-        story.edge(1, 30, 40, SegmentKind::Running, 0).edge(2, 0, 40, SegmentKind::Running, 0);
-        story.edge(3, 0, 40, SegmentKind::Running, 0);
+        let mut builder = TimelineBuilder::new(3);
+        builder.segment(1, 0, 10, SegmentKind::Running, 0).segment(1, 10, 30, SegmentKind::Blocked, 2);
+        builder.segment(1, 30, 40, SegmentKind::Running, 0).segment(2, 0, 40, SegmentKind::Running, 0);
+        builder.segment(3, 0, 40, SegmentKind::Running, 0);
         let of = |n, t, value| (CounterOwner::Thread(thread(n)), t, value);
         let thread_values = vec![of(1, 0, 100), of(1, 10, 150), of(1, 40, 175), of(2, 12, 1000), of(2, 30, 1007)];
         let cpu = |t, value| (CounterOwner::Cpu(HOST, 0), t, value);
         let cpu_values = vec![cpu(0, 5), cpu(10, 25), cpu(30, 45), cpu(40, 90)];
-        let name = |story: &mut TimelineBuilder, text| story.0.names.intern(text);
-        let (a, b) = (name(&mut story, "perf_thread_instructions"), name(&mut story, "perf_cpu_cycles"));
-        story.0.counters = vec![Counter { name: a, values: thread_values }, Counter { name: b, values: cpu_values }];
-        let along = |n, from, to| along(&story.0, &walk(&story.0, thread(n), Span::new(from, to)));
+        let name = |builder: &mut TimelineBuilder, text| builder.0.names.intern(text);
+        let (a, b) = (name(&mut builder, "perf_thread_instructions"), name(&mut builder, "perf_cpu_cycles"));
+        builder.0.counters = vec![Counter { name: a, values: thread_values }, Counter { name: b, values: cpu_values }];
+        let along = |n, from, to| along(&builder.0, &walk(&builder.0, thread(n), Span::new(from, to)));
         // 50 and 25 of its own, 7 of the thread it waited for.
         assert_eq!(along(1, 0, 40), [Some(82), Some(85)]);
         assert_eq!(along(3, 0, 40), [None, Some(85)]);

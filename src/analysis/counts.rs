@@ -44,19 +44,19 @@ pub struct PathCounter {
 
 impl PathCounter {
     /// A counter for a timeline.
-    pub fn new(recording: &Timeline) -> Self {
-        let moves = (0..recording.names.len()).map(|name| transfer(recording.names.get(NameId::at(name)))).collect();
-        let calls_recorded = recording.threads.iter().any(|t| !t.calls.is_empty());
-        PathCounter { moves, calls_recorded, pauses: pauses(recording) }
+    pub fn new(timeline: &Timeline) -> Self {
+        let moves = (0..timeline.names.len()).map(|name| transfer(timeline.names.get(NameId::at(name)))).collect();
+        let calls_recorded = timeline.threads.iter().any(|t| !t.calls.is_empty());
+        PathCounter { moves, calls_recorded, pauses: pauses(timeline) }
     }
 
     /// Count what the threads on a path did while they were on it.
-    pub fn count(&self, recording: &Timeline, path: &[PathSegment]) -> PathCounts {
+    pub fn count(&self, timeline: &Timeline, path: &[PathSegment]) -> PathCounts {
         let (mut syscalls, mut read, mut written, mut page_faults) = (0, 0i64, 0i64, 0);
         let mut threads = BTreeSet::new();
         for segment in path.iter().filter(|s| !s.span.is_empty()) {
             threads.insert(segment.thread);
-            let calls = recording.thread(segment.thread).map_or(&[][..], |t| &t.calls);
+            let calls = timeline.thread(segment.thread).map_or(&[][..], |t| &t.calls);
             let begun = |c: &Call| c.span.start < segment.span.start;
             let first = calls.partition_point(begun);
             for call in calls[first..].iter().take_while(|c| c.span.start < segment.span.end) {
@@ -68,12 +68,12 @@ impl PathCounter {
                     None => {}
                 }
             }
-            page_faults += faults(recording, segment);
+            page_faults += faults(timeline, segment);
         }
         let of_calls = |n: i64| self.calls_recorded.then_some(n);
         PathCounts {
             syscalls: of_calls(syscalls),
-            page_faults: recording.page_faults.is_some().then_some(page_faults),
+            page_faults: timeline.page_faults.is_some().then_some(page_faults),
             read: of_calls(read),
             written: of_calls(written),
             threads: threads.len() as i64,
@@ -82,12 +82,12 @@ impl PathCounter {
                 .pauses
                 .iter()
                 .any(|p| !p.is_empty())
-                .then(|| path.iter().map(|s| self.paused(recording, s)).sum()),
+                .then(|| path.iter().map(|s| self.paused(timeline, s)).sum()),
         }
     }
 
-    fn paused(&self, recording: &Timeline, segment: &PathSegment) -> Ns {
-        let host = recording.thread(segment.thread).map(|t| t.host.index());
+    fn paused(&self, timeline: &Timeline, segment: &PathSegment) -> Ns {
+        let host = timeline.thread(segment.thread).map(|t| t.host.index());
         let pauses = host.and_then(|host| self.pauses.get(host)).map_or(&[][..], Vec::as_slice);
         let first = pauses.partition_point(|p| p.end <= segment.span.start);
         let meets = pauses[first..].iter().take_while(|p| p.start < segment.span.end);
@@ -95,8 +95,8 @@ impl PathCounter {
     }
 }
 
-fn faults(recording: &Timeline, segment: &PathSegment) -> i64 {
-    let faults = recording.page_faults.as_deref().unwrap_or(&[]);
+fn faults(timeline: &Timeline, segment: &PathSegment) -> i64 {
+    let faults = timeline.page_faults.as_deref().unwrap_or(&[]);
     let before = |t: Ns| faults.partition_point(|f: &(ThreadId, Ns)| *f < (segment.thread, t));
     before(segment.span.end).saturating_sub(before(segment.span.start)) as i64
 }

@@ -28,82 +28,82 @@ fn is_tracers(name: &str) -> bool {
 const ABOUT_TO_EXEC: &str = "perf-exec";
 
 /// It is called after a tracer, in the end: the command that a tracer runs bears its name only until it begins.
-fn ends_as_tracers(recording: &Timeline, thread: &Thread) -> bool {
-    thread.names.last().is_some_and(|(_, name)| is_tracers(recording.names.get(*name)))
+fn ends_as_tracers(timeline: &Timeline, thread: &Thread) -> bool {
+    thread.names.last().is_some_and(|(_, name)| is_tracers(timeline.names.get(*name)))
 }
 
 /// The threads of the tracers' processes.
-pub fn tracers(recording: &Timeline) -> BTreeSet<ThreadId> {
-    let named = |thread: &Thread| ends_as_tracers(recording, thread);
+pub fn tracers(timeline: &Timeline) -> BTreeSet<ThreadId> {
+    let named = |thread: &Thread| ends_as_tracers(timeline, thread);
     let leads = |thread: &&Thread| thread.tid == thread.pid && named(thread);
-    let processes: BTreeSet<_> = recording.threads.iter().filter(leads).map(|t| (t.host, t.pid)).collect();
-    let all = recording.threads.iter().enumerate().filter(|(_, t)| !t.idle);
+    let processes: BTreeSet<_> = timeline.threads.iter().filter(leads).map(|t| (t.host, t.pid)).collect();
+    let all = timeline.threads.iter().enumerate().filter(|(_, t)| !t.idle);
     all.filter(|(_, t)| named(t) || processes.contains(&(t.host, t.pid))).map(|(at, _)| ThreadId::at(at)).collect()
 }
 
 /// The threads of the command that a tracer was told to record, and of all that it made: a process that had the
 /// tracer's name before its own. None where the tracer ran no command.
-pub fn commands(recording: &Timeline) -> BTreeSet<ThreadId> {
+pub fn commands(timeline: &Timeline) -> BTreeSet<ThreadId> {
     let was_tracers = |thread: &Thread| {
-        let name = |name| recording.names.get(name);
+        let name = |name| timeline.names.get(name);
         thread.names.iter().any(|(_, n)| is_tracers(name(*n)) || name(*n) == ABOUT_TO_EXEC)
     };
     let begun =
-        |thread: &&Thread| thread.tid == thread.pid && was_tracers(thread) && !ends_as_tracers(recording, thread);
-    let mut processes: BTreeSet<_> = recording.threads.iter().filter(begun).map(|t| (t.host, t.pid)).collect();
+        |thread: &&Thread| thread.tid == thread.pid && was_tracers(thread) && !ends_as_tracers(timeline, thread);
+    let mut processes: BTreeSet<_> = timeline.threads.iter().filter(begun).map(|t| (t.host, t.pid)).collect();
     // A process is made after the one that made it, but may stand before it in the list.
     while !processes.is_empty() {
         let made_by = |thread: &&Thread| {
-            let parent = thread.parent.and_then(|parent| recording.thread(parent));
+            let parent = thread.parent.and_then(|parent| timeline.thread(parent));
             parent.is_some_and(|parent| processes.contains(&(parent.host, parent.pid)))
         };
-        let more: Vec<_> = recording.threads.iter().filter(made_by).map(|t| (t.host, t.pid)).collect();
+        let more: Vec<_> = timeline.threads.iter().filter(made_by).map(|t| (t.host, t.pid)).collect();
         let before = processes.len();
         processes.extend(more);
         if processes.len() == before {
             break;
         }
     }
-    let all = recording.threads.iter().enumerate().filter(|(_, t)| !t.idle);
+    let all = timeline.threads.iter().enumerate().filter(|(_, t)| !t.idle);
     all.filter(|(_, t)| processes.contains(&(t.host, t.pid))).map(|(at, _)| ThreadId::at(at)).collect()
 }
 
 /// Mark the executions of a task. False where nothing in the recording has its name.
 pub fn mark(
-    recording: &mut Timeline,
+    timeline: &mut Timeline,
     task: u32,
     derived: &Derived,
     places: &SymbolPaths,
     ctx: &Ctx,
 ) -> Result<bool, Cancelled> {
     let known = match derived {
-        Derived::Turn(turn) => return turns::mark(recording, task, turn, places, ctx).map(|()| true),
+        Derived::Turn(turn) => return turns::mark(timeline, task, turn, places, ctx).map(|()| true),
         Derived::Call(name) => {
-            let left_out = tracers(recording);
-            calls(recording, task, name, &left_out)
+            let left_out = tracers(timeline);
+            calls(timeline, task, name, &left_out)
         }
-        Derived::Process(name) => mark_lives(recording, task, processes(recording), name),
-        Derived::Thread(name) => mark_lives(recording, task, threads(recording), &fold_digits(name)),
+        Derived::Process(name) => mark_lives(timeline, task, processes(timeline), name),
+        Derived::Thread(name) => mark_lives(timeline, task, threads(timeline), &fold_digits(name)),
         Derived::Named(name) => {
-            calls(recording, task, name, &BTreeSet::new()) || mark_lives(recording, task, processes(recording), name)
+            calls(timeline, task, name, &BTreeSet::new()) || mark_lives(timeline, task, processes(timeline), name)
         }
     };
     Ok(known)
 }
 
 /// The system calls of a name, of all threads but some.
-fn calls(recording: &mut Timeline, task: u32, name: &str, left_out: &BTreeSet<ThreadId>) -> bool {
-    let Some(name) = recording.names.find(name) else { return false };
+fn calls(timeline: &mut Timeline, task: u32, name: &str, left_out: &BTreeSet<ThreadId>) -> bool {
+    let Some(name) = timeline.names.find(name) else { return false };
     let mut found: Vec<(ThreadId, Span, i64)> = Vec::new();
-    let threads = recording.threads.iter().enumerate().map(|(at, thread)| (ThreadId::at(at), thread));
+    let threads = timeline.threads.iter().enumerate().map(|(at, thread)| (ThreadId::at(at), thread));
     for (id, thread) in threads.filter(|(id, _)| !left_out.contains(id)) {
         let ended = thread.calls.iter().filter(|call| call.name == name);
         found.extend(ended.filter_map(|call| Some((id, call.span, call.ret?))));
     }
-    let ret = recording.names.intern("ret");
+    let ret = timeline.names.intern("ret");
     for (id, span, value) in &found {
-        let end = Mark { fields: vec![(ret, *value)], ..boundary(recording, *id, task, span.end, false) };
-        recording.marks.extend([boundary(recording, *id, task, span.start, true), end]);
+        let end = Mark { fields: vec![(ret, *value)], ..boundary(timeline, *id, task, span.end, false) };
+        timeline.marks.extend([boundary(timeline, *id, task, span.start, true), end]);
     }
     !found.is_empty()
 }
@@ -123,13 +123,13 @@ pub struct ThreadLife {
 pub type Lives = BTreeMap<String, Vec<ThreadLife>>;
 
 /// From exec to exit of each process, by the name that it ends with.
-pub fn processes(recording: &Timeline) -> Lives {
+pub fn processes(timeline: &Timeline) -> Lives {
     let mut execs: BTreeMap<(u32, i32), Vec<Ns>> = BTreeMap::new();
-    for image in recording.images.iter().filter(|i| matches!(i.change, ImageChange::Exec { .. })) {
+    for image in timeline.images.iter().filter(|i| matches!(i.change, ImageChange::Exec { .. })) {
         execs.entry((image.host.raw(), image.pid)).or_default().push(image.time);
     }
     let mut lives = Lives::new();
-    for (at, thread) in recording.threads.iter().enumerate().filter(|(_, t)| t.tid == t.pid && !t.idle) {
+    for (at, thread) in timeline.threads.iter().enumerate().filter(|(_, t)| t.tid == t.pid && !t.idle) {
         let begun = execs.get(&(thread.host.raw(), thread.pid)).map_or(&[][..], |times| times);
         let begun: Vec<Ns> =
             begun.iter().copied().filter(|t| thread.life.start <= *t && *t < thread.life.end).collect();
@@ -140,10 +140,10 @@ pub fn processes(recording: &Timeline) -> Lives {
         for (i, (from, seen)) in bounds.iter().enumerate() {
             let next = bounds.get(i + 1).map(|(t, _)| *t);
             let span = Span::new(*from, next.unwrap_or(thread.life.end));
-            let ended = next.is_some() || thread.life.end < recording.span.end;
+            let ended = next.is_some() || thread.life.end < timeline.span.end;
             add(
                 &mut lives,
-                recording,
+                timeline,
                 thread,
                 ThreadLife { thread: ThreadId::at(at), span, whole: *seen && ended },
                 false,
@@ -156,10 +156,10 @@ pub fn processes(recording: &Timeline) -> Lives {
 
 /// The commands that ran from exec to exit, and the threads that lived from birth to end beside the first of their
 /// process, as tasks: how long each took, ascending. The tracer's own are left out.
-pub fn whole_lives(recording: &Timeline) -> BTreeMap<String, Vec<Ns>> {
-    let left_out = tracers(recording);
+pub fn whole_lives(timeline: &Timeline) -> BTreeMap<String, Vec<Ns>> {
+    let left_out = tracers(timeline);
     let is_users = |life: &&ThreadLife| life.whole && !left_out.contains(&life.thread);
-    let is_first = |life: &ThreadLife| recording.thread(life.thread).is_none_or(|t| t.tid == t.pid);
+    let is_first = |life: &ThreadLife| timeline.thread(life.thread).is_none_or(|t| t.tid == t.pid);
     let durations = |lives: Vec<ThreadLife>, first: bool| {
         let of_tasks = lives.iter().filter(is_users).filter(|life| first || !is_first(life));
         let mut durations: Vec<Ns> = of_tasks.map(|life| life.span.len()).collect();
@@ -167,28 +167,28 @@ pub fn whole_lives(recording: &Timeline) -> BTreeMap<String, Vec<Ns>> {
         durations
     };
     let commands =
-        processes(recording).into_iter().map(|(name, lives)| (Derived::Process(name), durations(lives, true)));
-    let others = threads(recording).into_iter().map(|(name, lives)| (Derived::Thread(name), durations(lives, false)));
+        processes(timeline).into_iter().map(|(name, lives)| (Derived::Process(name), durations(lives, true)));
+    let others = threads(timeline).into_iter().map(|(name, lives)| (Derived::Thread(name), durations(lives, false)));
     let all = commands.chain(others).filter(|(_, durations)| !durations.is_empty());
     all.map(|(task, durations)| (task.to_string(), durations)).collect()
 }
 
 /// From birth to end of each thread, by its name with digits folded.
-pub fn threads(recording: &Timeline) -> Lives {
+pub fn threads(timeline: &Timeline) -> Lives {
     let mut lives = Lives::new();
-    for (at, thread) in recording.threads.iter().enumerate().filter(|(_, t)| !t.idle) {
-        let whole = thread.parent.is_some() && thread.life.end < recording.span.end;
-        add(&mut lives, recording, thread, ThreadLife { thread: ThreadId::at(at), span: thread.life, whole }, true);
+    for (at, thread) in timeline.threads.iter().enumerate().filter(|(_, t)| !t.idle) {
+        let whole = thread.parent.is_some() && thread.life.end < timeline.span.end;
+        add(&mut lives, timeline, thread, ThreadLife { thread: ThreadId::at(at), span: thread.life, whole }, true);
     }
     lives.values_mut().for_each(prefer_whole);
     lives
 }
 
-fn add(lives: &mut Lives, recording: &Timeline, thread: &Thread, mut life: ThreadLife, folded: bool) {
-    life.span = life.span.clip(recording.span);
+fn add(lives: &mut Lives, timeline: &Timeline, thread: &Thread, mut life: ThreadLife, folded: bool) {
+    life.span = life.span.clip(timeline.span);
     let last = life.span.end.saturating_sub(1).max(life.span.start);
     let Some(name) = thread.name_at(last).filter(|_| !life.span.is_empty()) else { return };
-    let name = recording.names.get(name);
+    let name = timeline.names.get(name);
     lives.entry(if folded { fold_digits(name) } else { name.to_owned() }).or_default().push(life);
 }
 
@@ -198,12 +198,12 @@ fn prefer_whole(lives: &mut Vec<ThreadLife>) {
     }
 }
 
-fn mark_lives(recording: &mut Timeline, task: u32, mut lives: Lives, name: &str) -> bool {
+fn mark_lives(timeline: &mut Timeline, task: u32, mut lives: Lives, name: &str) -> bool {
     let Some(lives) = lives.remove(name) else { return false };
     for life in lives {
         let (from, to) = (life.span.start, life.span.end);
-        let marks = [(from, true), (to, false)].map(|(t, begins)| boundary(recording, life.thread, task, t, begins));
-        recording.marks.extend(marks);
+        let marks = [(from, true), (to, false)].map(|(t, begins)| boundary(timeline, life.thread, task, t, begins));
+        timeline.marks.extend(marks);
     }
     true
 }
@@ -216,11 +216,11 @@ mod tests {
     use crate::base::notice::Notices;
     use crate::state::timeline::{ImageEvent, SegmentKind};
 
-    fn found(story: &mut TimelineBuilder, derived: Derived) -> Option<Vec<(Ns, Ns, u32)>> {
-        story.0.marks.clear();
-        let known = mark(&mut story.0, 0, &derived, &SymbolPaths::default(), &Ctx::new(1)).unwrap();
+    fn found(builder: &mut TimelineBuilder, derived: Derived) -> Option<Vec<(Ns, Ns, u32)>> {
+        builder.0.marks.clear();
+        let known = mark(&mut builder.0, 0, &derived, &SymbolPaths::default(), &Ctx::new(1)).unwrap();
         let mut notices = Notices::default();
-        let all = pair(&story.0, 0, &PairingRule::default(), &mut notices);
+        let all = pair(&builder.0, 0, &PairingRule::default(), &mut notices);
         assert!(notices.is_empty());
         known.then(|| all.iter().map(|e| (e.span.start, e.span.end, e.thread.raw() + 1)).collect())
     }
@@ -231,51 +231,51 @@ mod tests {
 
     #[test]
     fn calls_of_tracers_are_left_out_unless_asked_for() {
-        let mut story = TimelineBuilder::new(2);
-        story.silent_call(1, 5, 9).silent_call(2, 6, 8).silent_call(2, 20, 30);
-        story.0.threads[1].calls[1].ret = None;
-        assert_eq!(found(&mut story, named("call")), Some(vec![(5, 9, 1), (6, 8, 2)]));
-        let name = story.0.names.intern("lttng-consumerd");
-        story.0.threads[1].names = vec![(0, name)];
-        assert_eq!(found(&mut story, Derived::Call("call".to_owned())), Some(vec![(5, 9, 1)]));
-        assert_eq!(found(&mut story, named("call")), Some(vec![(5, 9, 1), (6, 8, 2)]));
-        assert_eq!(found(&mut story, named("other")), None);
+        let mut builder = TimelineBuilder::new(2);
+        builder.silent_call(1, 5, 9).silent_call(2, 6, 8).silent_call(2, 20, 30);
+        builder.0.threads[1].calls[1].ret = None;
+        assert_eq!(found(&mut builder, named("call")), Some(vec![(5, 9, 1), (6, 8, 2)]));
+        let name = builder.0.names.intern("lttng-consumerd");
+        builder.0.threads[1].names = vec![(0, name)];
+        assert_eq!(found(&mut builder, Derived::Call("call".to_owned())), Some(vec![(5, 9, 1)]));
+        assert_eq!(found(&mut builder, named("call")), Some(vec![(5, 9, 1), (6, 8, 2)]));
+        assert_eq!(found(&mut builder, named("other")), None);
     }
 
     #[test]
     fn a_process_runs_from_its_exec_to_its_exit_under_its_last_name() {
-        let mut story = TimelineBuilder::new(3);
-        let (shell, dd) = (story.0.names.intern("sh"), story.0.names.intern("dd"));
-        let path = story.0.names.intern("/bin/dd");
-        for (at, thread) in story.0.threads.iter_mut().enumerate() {
+        let mut builder = TimelineBuilder::new(3);
+        let (shell, dd) = (builder.0.names.intern("sh"), builder.0.names.intern("dd"));
+        let path = builder.0.names.intern("/bin/dd");
+        for (at, thread) in builder.0.threads.iter_mut().enumerate() {
             thread.pid = thread.tid;
             thread.names = vec![(0, shell), (100 + at as Ns, dd)];
             thread.life = Span::new(50, 600 + at as Ns);
         }
-        story.0.threads[2].names = vec![(0, shell)];
-        story.0.threads[2].life = story.0.span;
+        builder.0.threads[2].names = vec![(0, shell)];
+        builder.0.threads[2].life = builder.0.span;
         for pid in [1, 2] {
             let change = ImageChange::Exec { path };
-            story.0.images.push(ImageEvent { time: 90 + Ns::from(pid), host: HOST, pid, change });
+            builder.0.images.push(ImageEvent { time: 90 + Ns::from(pid), host: HOST, pid, change });
         }
-        story.edge(1, 50, 600, SegmentKind::Running, 0);
-        assert_eq!(found(&mut story, Derived::Process("dd".to_owned())), Some(vec![(91, 600, 1), (92, 601, 2)]));
+        builder.segment(1, 50, 600, SegmentKind::Running, 0);
+        assert_eq!(found(&mut builder, Derived::Process("dd".to_owned())), Some(vec![(91, 600, 1), (92, 601, 2)]));
         // No shell is whole: what is known of them counts.
         let before = vec![(0, 1000, 3), (50, 91, 1), (50, 92, 2)];
-        assert_eq!(found(&mut story, Derived::Process("sh".to_owned())), Some(before));
-        assert_eq!(found(&mut story, named("dd")).map(|all| all.len()), Some(2));
+        assert_eq!(found(&mut builder, Derived::Process("sh".to_owned())), Some(before));
+        assert_eq!(found(&mut builder, named("dd")).map(|all| all.len()), Some(2));
     }
 
     #[test]
     fn threads_by_name_with_digits_folded() {
-        let mut story = TimelineBuilder::new(2);
-        for (at, thread) in story.0.threads.iter_mut().enumerate() {
+        let mut builder = TimelineBuilder::new(2);
+        for (at, thread) in builder.0.threads.iter_mut().enumerate() {
             thread.life = Span::new(10, 500);
             thread.parent = (at == 0).then_some(ThreadId::at(1));
-            thread.names = vec![(0, story.0.names.intern(&format!("job-{at}")))];
+            thread.names = vec![(0, builder.0.names.intern(&format!("job-{at}")))];
         }
-        assert_eq!(found(&mut story, Derived::Thread("job-7".to_owned())), Some(vec![(10, 500, 1)]));
-        story.0.threads[0].parent = None;
-        assert_eq!(found(&mut story, Derived::Thread("job-*".to_owned())).map(|all| all.len()), Some(2));
+        assert_eq!(found(&mut builder, Derived::Thread("job-7".to_owned())), Some(vec![(10, 500, 1)]));
+        builder.0.threads[0].parent = None;
+        assert_eq!(found(&mut builder, Derived::Thread("job-*".to_owned())).map(|all| all.len()), Some(2));
     }
 }

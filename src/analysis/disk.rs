@@ -75,15 +75,15 @@ pub struct DiskUse {
 
 impl DiskUse {
     /// Sort the requests out.
-    pub fn new(recording: &Timeline) -> Self {
+    pub fn new(timeline: &Timeline) -> Self {
         let mut result = DiskUse::default();
-        if recording.disk.is_empty() {
-            result.collect_waiters(recording);
+        if timeline.disk.is_empty() {
+            result.collect_waiters(timeline);
             return result;
         }
-        let (syncs, rings) = (sync_calls(recording), ring_owners(recording));
-        for request in &recording.disk {
-            let owner = owner(recording, &syncs, &rings, request);
+        let (syncs, rings) = (sync_calls(timeline), ring_owners(timeline));
+        for request in &timeline.disk {
+            let owner = owner(timeline, &syncs, &rings, request);
             let item = InFlight { span: request.span, bytes: request.bytes.max(1), owner };
             result.devices.entry((request.host, request.device)).or_default().push(item);
             result.ends.entry(request.host).or_default().push((request.span.end, request.device));
@@ -95,9 +95,9 @@ impl DiskUse {
         result
     }
 
-    fn collect_waiters(&mut self, recording: &Timeline) {
+    fn collect_waiters(&mut self, timeline: &Timeline) {
         let mut waits: Vec<(HostId, InFlight)> = Vec::new();
-        for (i, thread) in recording.threads.iter().enumerate() {
+        for (i, thread) in timeline.threads.iter().enumerate() {
             let disk = thread.segments.iter().filter(|e| e.kind == SegmentKind::Disk);
             let item = |span| InFlight { span, bytes: 1, owner: Some(ThreadId::at(i)) };
             waits.extend(disk.map(|e| (thread.host, item(e.span))));
@@ -170,10 +170,10 @@ fn share(queue: &Queue, waiter: ThreadId, counts_itself: bool, span: Span) -> Ve
 }
 
 /// Calls that write out, sorted by start.
-fn sync_calls(recording: &Timeline) -> Vec<(HostId, Span, ThreadId)> {
-    let wanted: Vec<_> = SYNC_CALLS.iter().filter_map(|name| recording.names.find(name)).collect();
+fn sync_calls(timeline: &Timeline) -> Vec<(HostId, Span, ThreadId)> {
+    let wanted: Vec<_> = SYNC_CALLS.iter().filter_map(|name| timeline.names.find(name)).collect();
     let mut syncs = Vec::new();
-    for (i, thread) in recording.threads.iter().enumerate() {
+    for (i, thread) in timeline.threads.iter().enumerate() {
         let calls = thread.calls.iter().filter(|c| wanted.contains(&c.name));
         syncs.extend(calls.map(|c| (thread.host, c.span, ThreadId::at(i))));
     }
@@ -182,18 +182,18 @@ fn sync_calls(recording: &Timeline) -> Vec<(HostId, Span, ThreadId)> {
 }
 
 fn owner(
-    recording: &Timeline,
+    timeline: &Timeline,
     syncs: &[(HostId, Span, ThreadId)],
     rings: &HashMap<(HostId, i32), ThreadId>,
     request: &DiskRequest,
 ) -> Option<ThreadId> {
     let submitter = request.submitter?;
     let t = request.span.start;
-    let thread = recording.thread(submitter)?;
-    if let Some(tid) = ring_owner(recording, thread, t) {
+    let thread = timeline.thread(submitter)?;
+    if let Some(tid) = ring_owner(timeline, thread, t) {
         return rings.get(&(request.host, tid)).copied().or(Some(submitter));
     }
-    if !thread.is_kernel(&recording.names) {
+    if !thread.is_kernel(&timeline.names) {
         return Some(submitter);
     }
     let begun = syncs[..syncs.partition_point(|(_, s, _)| s.start <= t)].iter().rev().take(SYNC_DEPTH);
@@ -205,16 +205,16 @@ fn owner(
 }
 
 /// The thread that an io_uring worker is named after.
-fn ring_owner(recording: &Timeline, thread: &Thread, t: Ns) -> Option<i32> {
-    let name = recording.names.get(thread.name_at(t)?);
+fn ring_owner(timeline: &Timeline, thread: &Thread, t: Ns) -> Option<i32> {
+    let name = timeline.names.get(thread.name_at(t)?);
     name.strip_prefix("iou-wrk-").or_else(|| name.strip_prefix("iou-sqp-"))?.parse().ok()
 }
 
 /// The threads that io_uring workers are named after; of several incarnations the last.
-fn ring_owners(recording: &Timeline) -> HashMap<(HostId, i32), ThreadId> {
-    let named = recording.threads.iter().filter_map(|t| Some((t.host, ring_owner(recording, t, t.life.end)?)));
+fn ring_owners(timeline: &Timeline) -> HashMap<(HostId, i32), ThreadId> {
+    let named = timeline.threads.iter().filter_map(|t| Some((t.host, ring_owner(timeline, t, t.life.end)?)));
     let wanted: std::collections::BTreeSet<(HostId, i32)> = named.collect();
-    let all = recording.threads.iter().enumerate().filter(|(_, t)| wanted.contains(&(t.host, t.tid)) && !t.idle);
+    let all = timeline.threads.iter().enumerate().filter(|(_, t)| wanted.contains(&(t.host, t.tid)) && !t.idle);
     all.map(|(i, t)| ((t.host, t.tid), ThreadId::at(i))).collect()
 }
 
@@ -254,10 +254,10 @@ mod tests {
 
     #[test]
     fn requests_of_workers_belong_to_whom_they_work_for() {
-        let mut story = TimelineBuilder::new(4);
-        let (ring, kworker) = (story.0.names.intern("iou-wrk-1"), story.0.names.intern("kworker/1:2"));
-        story.0.threads[1].names = vec![(0, ring)];
-        story.0.threads[2].names = vec![(0, kworker)];
+        let mut builder = TimelineBuilder::new(4);
+        let (ring, kworker) = (builder.0.names.intern("iou-wrk-1"), builder.0.names.intern("kworker/1:2"));
+        builder.0.threads[1].names = vec![(0, ring)];
+        builder.0.threads[2].names = vec![(0, kworker)];
         let request = |submitter, queued_by: Option<usize>| DiskRequest {
             host: HostId::at(0),
             device: 8,
@@ -269,8 +269,8 @@ mod tests {
             span: Span::new(0, 100),
             issued: 0,
         };
-        story.0.disk = vec![request(2, None), request(3, Some(4)), request(3, None)];
-        let use_ = DiskUse::new(&story.0);
+        builder.0.disk = vec![request(2, None), request(3, Some(4)), request(3, None)];
+        let use_ = DiskUse::new(&builder.0);
         let owners: Vec<_> = use_.devices[&(HostId::at(0), 8)].all.iter().map(|r| r.owner).collect();
         assert_eq!(owners, [Some(thread(1)), Some(thread(4)), Some(thread(3))]);
     }

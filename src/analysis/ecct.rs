@@ -34,7 +34,7 @@ use crate::state::timeline::{SegmentKind, Service, ThreadId, Timeline};
 #[derive(Debug)]
 pub struct EcctInputs<'a> {
     /// The recording.
-    pub recording: &'a Timeline,
+    pub timeline: &'a Timeline,
     /// Its stacks.
     pub timelines: &'a StackTimelines,
     /// Its threads' shown names.
@@ -108,8 +108,8 @@ impl<'a> Walk<'a> {
 
     /// Below `above` the thread that held it.
     fn hold(&mut self, above: Option<HopId>, thread: ThreadId, carrier: impl FnOnce(&Timeline) -> Carrier) -> HopId {
-        let recording = self.sources.recording;
-        self.hops.as_mut().map_or(HopId::at(0), |hops| hops.child(above, thread, carrier(recording)))
+        let timeline = self.sources.timeline;
+        self.hops.as_mut().map_or(HopId::at(0), |hops| hops.child(above, thread, carrier(timeline)))
     }
 
     fn step(&mut self, segment: &PathSegment) {
@@ -124,7 +124,7 @@ impl<'a> Walk<'a> {
         // An execution of the kernel's own threads is what it is about.
         let serves = self.passed.len() > 1;
         if serves && segment.kind != SegmentKind::Running {
-            let service = self.sources.recording.services_in(segment.thread, span).first();
+            let service = self.sources.timeline.services_in(segment.thread, span).first();
             node = self.hand_on(node, service.copied());
         }
         match segment.kind {
@@ -157,11 +157,11 @@ impl<'a> Walk<'a> {
         if keep {
             return;
         }
-        let thread = self.sources.recording.thread(segment.thread);
+        let thread = self.sources.timeline.thread(segment.thread);
         let start = segment.span.start;
         let (root, below, hop) = match self.passed.len().checked_sub(1) {
             None => {
-                let leader = thread.map(|t| self.sources.leaders.of(self.sources.recording, t, self.named_at));
+                let leader = thread.map(|t| self.sources.leaders.of(self.sources.timeline, t, self.named_at));
                 let name = leader.and_then(|l| self.sources.names.at(l, self.named_at));
                 let hop = self.hold(None, segment.thread, |_| Carrier::Wakeup);
                 (self.outline.child(None, OutlineStep::Process(name)), None, hop)
@@ -250,7 +250,7 @@ impl<'a> Walk<'a> {
     /// The same, piece by piece for whom it works.
     fn add_served(&mut self, root: OutlineId, thread: ThreadId, span: Span) {
         let mut at = span.start;
-        for service in self.sources.recording.services_in(thread, span) {
+        for service in self.sources.timeline.services_in(thread, span) {
             let part = service.span.clip(Span::new(at, span.end));
             self.add_stacks(root, thread, Span::new(at, part.start), None);
             self.add_stacks(root, thread, part, Some(*service));
@@ -264,7 +264,7 @@ impl<'a> Walk<'a> {
     fn hand_on(&mut self, node: OutlineId, service: Option<Service>) -> OutlineId {
         let others = |s: &Service| self.passed.iter().all(|passed| passed.thread != s.client);
         let Some(service) = service.filter(others) else { return node };
-        let Some(client) = self.sources.recording.thread(service.client) else { return node };
+        let Some(client) = self.sources.timeline.thread(service.client) else { return node };
         let step = OutlineStep::Thread(WaitKind::Thread, self.sources.names.at(client, service.since));
         let root = self.outline.child(Some(node), step);
         self.hop = self.hold(Some(self.hop), service.client, |_| Carrier::Workqueue);
@@ -275,16 +275,16 @@ impl<'a> Walk<'a> {
     /// Who had the CPU in whose queue the thread stood.
     fn add_preempted(&mut self, node: OutlineId, segment: &PathSegment) {
         let wait = self.outline.child(Some(node), OutlineStep::Wait(WaitKind::Preempted, None));
-        let recording = self.sources.recording;
-        let host = recording.thread(segment.thread).map(|t| t.host);
-        let runs = host.map_or(&[][..], |host| recording.runs(host, segment.cpu));
+        let timeline = self.sources.timeline;
+        let host = timeline.thread(segment.thread).map(|t| t.host);
+        let runs = host.map_or(&[][..], |host| timeline.runs(host, segment.cpu));
         let mut at = segment.span.start;
         for run in &runs[runs.partition_point(|r| r.span.end <= at)..] {
             let part = run.span.clip(Span::new(at, segment.span.end));
             if run.span.start >= segment.span.end {
                 break;
             }
-            let Some(other) = recording.thread(run.thread).filter(|t| !t.idle && run.thread != segment.thread) else {
+            let Some(other) = timeline.thread(run.thread).filter(|t| !t.idle && run.thread != segment.thread) else {
                 continue;
             };
             self.add(wait, Span::new(at, part.start).len() as u64);
@@ -303,12 +303,12 @@ impl<'a> Walk<'a> {
     /// Who else used the disk.
     fn add_disk(&mut self, node: OutlineId, segment: &PathSegment) {
         let wait = self.outline.child(Some(node), OutlineStep::Wait(WaitKind::Disk, None));
-        let recording = self.sources.recording;
-        let host = recording.thread(segment.thread).map(|t| t.host);
+        let timeline = self.sources.timeline;
+        let host = timeline.thread(segment.thread).map(|t| t.host);
         let shares = host.map(|host| self.sources.disk.shares(host, segment.thread, segment.span));
         let mut left = segment.span.len() as u64;
         for share in shares.unwrap_or_default() {
-            let Some((id, other)) = share.thread.and_then(|id| Some((id, recording.thread(id)?))) else { continue };
+            let Some((id, other)) = share.thread.and_then(|id| Some((id, timeline.thread(id)?))) else { continue };
             let step = OutlineStep::Thread(WaitKind::Disk, self.sources.names.at(other, share.since));
             let root = self.outline.child(Some(wait), step);
             let node = self.stack(root, id, share.since);

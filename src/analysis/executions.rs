@@ -70,9 +70,9 @@ enum Pairing {
 }
 
 /// The marks of each of so many tasks, in order: one walk for all of them.
-pub fn by_task(recording: &Timeline, tasks: usize) -> Vec<Vec<&Mark>> {
+pub fn by_task(timeline: &Timeline, tasks: usize) -> Vec<Vec<&Mark>> {
     let mut marks = vec![Vec::new(); tasks];
-    for mark in &recording.marks {
+    for mark in &timeline.marks {
         if let Some(of_task) = marks.get_mut(mark.task as usize) {
             of_task.push(mark);
         }
@@ -90,16 +90,16 @@ pub struct MarksByTask {
 
 impl MarksByTask {
     /// One walk over the marks of a recording.
-    pub fn new(recording: &Timeline) -> MarksByTask {
-        let tasks = recording.marks.iter().map(|m| m.task as usize + 1).max().unwrap_or(0);
+    pub fn new(timeline: &Timeline) -> MarksByTask {
+        let tasks = timeline.marks.iter().map(|m| m.task as usize + 1).max().unwrap_or(0);
         // More tasks than marks are none that anybody asks for by number.
-        let mut positions = vec![Vec::new(); tasks.min(recording.marks.len())];
-        for (at, mark) in (0..).zip(&recording.marks) {
+        let mut positions = vec![Vec::new(); tasks.min(timeline.marks.len())];
+        for (at, mark) in (0..).zip(&timeline.marks) {
             if let Some(of_task) = positions.get_mut(mark.task as usize) {
                 of_task.push(at);
             }
         }
-        MarksByTask { positions, marks: recording.marks.len() }
+        MarksByTask { positions, marks: timeline.marks.len() }
     }
 
     /// More executions than this the marks of a task cannot delimit.
@@ -110,37 +110,37 @@ impl MarksByTask {
     /// As [`pair`], without a walk over the marks of the others.
     pub fn pair<'a>(
         &self,
-        recording: &'a Timeline,
+        timeline: &'a Timeline,
         task: u32,
         rule: &PairingRule,
         notices: &mut Notices,
     ) -> Vec<Execution<'a>> {
-        let known = self.positions.get(task as usize).filter(|_| self.marks == recording.marks.len());
+        let known = self.positions.get(task as usize).filter(|_| self.marks == timeline.marks.len());
         match known {
             Some(positions) if rule.called.is_none() => {
-                let marks = positions.iter().filter_map(|at| recording.marks.get(*at as usize));
-                pair_marks(recording, marks, rule, notices)
+                let marks = positions.iter().filter_map(|at| timeline.marks.get(*at as usize));
+                pair_marks(timeline, marks, rule, notices)
             }
-            _ => pair(recording, task, rule, notices),
+            _ => pair(timeline, task, rule, notices),
         }
     }
 }
 
 /// Pair the marks of one task. Marks that belong to no known thread take no part; the pass has counted them. Ends
 /// without begin are told, but not of descriptors: most that are closed were never accepted.
-pub fn pair<'a>(recording: &'a Timeline, task: u32, rule: &PairingRule, notices: &mut Notices) -> Vec<Execution<'a>> {
+pub fn pair<'a>(timeline: &'a Timeline, task: u32, rule: &PairingRule, notices: &mut Notices) -> Vec<Execution<'a>> {
     if let Some(wanted) = &rule.called {
-        let is_wanted = |e: &Execution<'_>| functions::called(recording, e.begin).is_some_and(|f| wanted.contains(&f));
-        let mut calls = functions::pair(recording, task, notices);
+        let is_wanted = |e: &Execution<'_>| functions::called(timeline, e.begin).is_some_and(|f| wanted.contains(&f));
+        let mut calls = functions::pair(timeline, task, notices);
         calls.retain(is_wanted);
         return calls;
     }
-    pair_marks(recording, recording.marks.iter().filter(|m| m.task == task), rule, notices)
+    pair_marks(timeline, timeline.marks.iter().filter(|m| m.task == task), rule, notices)
 }
 
 /// Pair these marks, which are all of one task whose marks are not calls of functions.
 pub fn pair_marks<'a>(
-    recording: &'a Timeline,
+    timeline: &'a Timeline,
     marks: impl Iterator<Item = &'a Mark>,
     rule: &PairingRule,
     notices: &mut Notices,
@@ -149,13 +149,13 @@ pub fn pair_marks<'a>(
     let mut executions = Vec::new();
     for mark in marks {
         let Some(thread) = mark.thread else { continue };
-        let Some((host, pid)) = recording.thread(thread).map(|t| (t.host, t.pid)) else { continue };
+        let Some((host, pid)) = timeline.thread(thread).map(|t| (t.host, t.pid)) else { continue };
         let pairing = match mark.key {
             None => Pairing::Thread(thread),
             Some(key) if rule.within_process => Pairing::ProcessKey(host, pid, key),
             Some(key) => Pairing::Key(host, key),
         };
-        let place = || place(recording, mark);
+        let place = || place(timeline, mark);
         if mark.begins {
             let begun = open.entry(pairing).or_default();
             if !rule.nest && !begun.is_empty() {
@@ -168,7 +168,7 @@ pub fn pair_marks<'a>(
         match open.get_mut(&pairing).and_then(Vec::pop) {
             Some(begin) if begin.time <= mark.time => {
                 let execution = Execution { span: Span::new(begin.time, mark.time), thread, begin, end: mark };
-                match rule.each && spans_lost(recording, &execution) {
+                match rule.each && spans_lost(timeline, &execution) {
                     true => notices.add(Notice::DelimitersLost, 1, place),
                     false => executions.push(execution),
                 }
@@ -181,7 +181,7 @@ pub fn pair_marks<'a>(
     // The table has no order of its own: the thread decides where two began at once.
     let left = open.values().flatten().min_by_key(|m| (m.time, m.thread, m.key));
     let unfinished = open.values().map(|begun| begun.len() as u64).sum();
-    notices.add(Notice::Unfinished, unfinished, || left.map_or_else(String::new, |m| place(recording, m)));
+    notices.add(Notice::Unfinished, unfinished, || left.map_or_else(String::new, |m| place(timeline, m)));
     executions.sort_by_key(|e| (e.span.start, e.span.end, e.thread));
     executions
 }
@@ -189,8 +189,8 @@ pub fn pair_marks<'a>(
 /// True where an end and the next begin in between were not recorded: it is two executions, or more. Of those that the
 /// exit of a call begins, or the entry of one ends: another call of that name on the thread, whose exit or entry was
 /// not seen. It would have ended one, and begun one if it succeeded.
-fn spans_lost(recording: &Timeline, execution: &Execution<'_>) -> bool {
-    let Some(thread) = recording.thread(execution.thread).filter(|_| execution.begin.thread == execution.end.thread)
+fn spans_lost(timeline: &Timeline, execution: &Execution<'_>) -> bool {
+    let Some(thread) = timeline.thread(execution.thread).filter(|_| execution.begin.thread == execution.end.thread)
     else {
         return false;
     };
@@ -207,25 +207,25 @@ fn spans_lost(recording: &Timeline, execution: &Execution<'_>) -> bool {
 
 /// Leave out executions that reach beyond what the kernel trace of their host covers: nothing true can be said of
 /// them. Where that would leave none, all stay.
-pub fn covered<'a>(recording: &Timeline, all: Vec<Execution<'a>>, notices: &mut Notices) -> Vec<Execution<'a>> {
+pub fn covered<'a>(timeline: &Timeline, all: Vec<Execution<'a>>, notices: &mut Notices) -> Vec<Execution<'a>> {
     let inside = |e: &Execution<'_>| {
-        let host = recording.thread(e.thread).map(|t| t.host);
-        let covered = recording.covered.iter().find(|(h, _)| Some(*h) == host);
+        let host = timeline.thread(e.thread).map(|t| t.host);
+        let covered = timeline.covered.iter().find(|(h, _)| Some(*h) == host);
         covered.is_none_or(|(_, span)| span.start <= e.span.start && e.span.end <= span.end)
     };
     let outside = all.iter().filter(|e| !inside(e)).count();
     if outside == all.len() {
         return all;
     }
-    let first = || all.iter().find(|e| !inside(e)).map_or_else(String::new, |e| place(recording, e.begin));
+    let first = || all.iter().find(|e| !inside(e)).map_or_else(String::new, |e| place(timeline, e.begin));
     notices.add(Notice::Uncovered, outside as u64, first);
     all.into_iter().filter(inside).collect()
 }
 
 /// A mark in words: thread and time since the recording began.
-fn place(recording: &Timeline, mark: &Mark) -> String {
-    let tid = mark.thread.and_then(|t| recording.thread(t)).map_or(-1, |t| t.tid);
-    let since = mark.time.saturating_sub(recording.span.start);
+fn place(timeline: &Timeline, mark: &Mark) -> String {
+    let tid = mark.thread.and_then(|t| timeline.thread(t)).map_or(-1, |t| t.tid);
+    let since = mark.time.saturating_sub(timeline.span.start);
     format!("thread {tid}, {}.{:09} s after the first event", since / 1_000_000_000, since % 1_000_000_000)
 }
 
@@ -240,12 +240,12 @@ mod tests {
 
     /// Executions as (start, end, thread), and how many restarted, had no begin, had no end.
     fn pairs(marks: Marks<'_>, nest: bool) -> (Vec<(Ns, Ns, u32)>, [u64; 3]) {
-        let mut story = TimelineBuilder::new(2);
+        let mut builder = TimelineBuilder::new(2);
         for (time, begins, thread, key) in marks {
-            story.mark(*time, *begins, *thread, *key);
+            builder.mark(*time, *begins, *thread, *key);
         }
         let mut notices = Notices::default();
-        let found = pair(&story.0, 0, &PairingRule { nest, ..PairingRule::default() }, &mut notices);
+        let found = pair(&builder.0, 0, &PairingRule { nest, ..PairingRule::default() }, &mut notices);
         let counts = [Notice::Restarted, Notice::EndWithoutBegin, Notice::Unfinished].map(|n| notices.count(n));
         (found.iter().map(|e| (e.span.start, e.span.end, e.thread.raw() + 1)).collect(), counts)
     }
@@ -259,15 +259,20 @@ mod tests {
 
     #[test]
     fn descriptors_pair_within_their_process() {
-        let mut story = TimelineBuilder::new(2);
-        for thread in &mut story.0.threads {
+        let mut builder = TimelineBuilder::new(2);
+        for thread in &mut builder.0.threads {
             thread.pid = thread.tid;
         }
-        story.mark(1, true, 1, Some(5)).mark(2, true, 2, Some(5)).mark(3, false, 1, Some(5)).mark(6, false, 2, Some(5));
-        story.mark(7, false, 2, Some(9));
+        builder.mark(1, true, 1, Some(5)).mark(2, true, 2, Some(5)).mark(3, false, 1, Some(5)).mark(
+            6,
+            false,
+            2,
+            Some(5),
+        );
+        builder.mark(7, false, 2, Some(9));
         let mut notices = Notices::default();
         let rule = PairingRule { within_process: true, ..PairingRule::default() };
-        let found = pair(&story.0, 0, &rule, &mut notices);
+        let found = pair(&builder.0, 0, &rule, &mut notices);
         assert_eq!(found.iter().map(|e| (e.span.start, e.span.end)).collect::<Vec<_>>(), [(1, 3), (2, 6)]);
         assert!(notices.is_empty());
     }
@@ -276,17 +281,17 @@ mod tests {
     #[test]
     fn an_execution_over_a_lost_end_and_begin_is_none() {
         let found = |name: &str, ret: Option<i64>, each: bool| {
-            let mut story = TimelineBuilder::new(1);
+            let mut builder = TimelineBuilder::new(1);
             let mut call = |name: &str, start: Ns, end: Ns, ret: Option<i64>| {
-                let name = story.0.names.intern(name);
-                story.0.threads[0].calls.push(Call { span: Span::new(start, end), name, ret });
+                let name = builder.0.names.intern(name);
+                builder.0.threads[0].calls.push(Call { span: Span::new(start, end), name, ret });
             };
             call("accept", 2, 10, Some(5));
             call(name, 40, 50, ret);
             call("shutdown", 90, 95, Some(0));
-            story.mark(10, true, 1, None).mark(90, false, 1, None);
+            builder.mark(10, true, 1, None).mark(90, false, 1, None);
             let mut notices = Notices::default();
-            let found = pair(&story.0, 0, &PairingRule { each, ..PairingRule::default() }, &mut notices).len() as u64;
+            let found = pair(&builder.0, 0, &PairingRule { each, ..PairingRule::default() }, &mut notices).len() as u64;
             assert_eq!(found + notices.count(Notice::DelimitersLost), 1);
             found == 1
         };
@@ -298,15 +303,15 @@ mod tests {
 
     #[test]
     fn executions_outside_the_kernel_trace_are_left_out_unless_all_are() {
-        let mut story = TimelineBuilder::new(1);
-        story.mark(1, true, 1, None).mark(4, false, 1, None).mark(6, true, 1, None).mark(9, false, 1, None);
+        let mut builder = TimelineBuilder::new(1);
+        builder.mark(1, true, 1, None).mark(4, false, 1, None).mark(6, true, 1, None).mark(9, false, 1, None);
         let mut notices = Notices::default();
-        let all = pair(&story.0, 0, &PairingRule { nest: true, ..PairingRule::default() }, &mut notices);
+        let all = pair(&builder.0, 0, &PairingRule { nest: true, ..PairingRule::default() }, &mut notices);
         for (until, left, said) in [(9, 2, 0), (8, 1, 1), (3, 2, 0)] {
-            let mut recording = story.0.clone();
-            recording.covered = vec![(HostId::at(0), Span::new(0, until))];
+            let mut timeline = builder.0.clone();
+            timeline.covered = vec![(HostId::at(0), Span::new(0, until))];
             let mut notices = Notices::default();
-            assert_eq!(covered(&recording, all.clone(), &mut notices).len(), left);
+            assert_eq!(covered(&timeline, all.clone(), &mut notices).len(), left);
             assert_eq!(notices.count(Notice::Uncovered), said);
         }
     }

@@ -23,10 +23,10 @@ use std::collections::{BTreeMap, BTreeSet};
 pub type CalledFunction = (HostId, i32, i64);
 
 /// All calls of a recording, with the position of their task among the marks; ordered as executions are.
-pub fn pair<'a>(recording: &'a Timeline, task: u32, notices: &mut Notices) -> Vec<Execution<'a>> {
+pub fn pair<'a>(timeline: &'a Timeline, task: u32, notices: &mut Notices) -> Vec<Execution<'a>> {
     let mut open: HashMap<ThreadId, Vec<&Mark>> = HashMap::default();
     let mut calls = Vec::new();
-    for mark in recording.marks.iter().filter(|m| m.task == task) {
+    for mark in timeline.marks.iter().filter(|m| m.task == task) {
         let Some(thread) = mark.thread else { continue };
         let begun = open.entry(thread).or_default();
         if mark.begins {
@@ -37,7 +37,7 @@ pub fn pair<'a>(recording: &'a Timeline, task: u32, notices: &mut Notices) -> Ve
             Some(_) => begun.iter().rposition(|b| b.key == mark.key),
             None => begun.len().checked_sub(1),
         };
-        let place = || format!("thread {} at {} ns", recording.thread(thread).map_or(-1, |t| t.tid), mark.time);
+        let place = || format!("thread {} at {} ns", timeline.thread(thread).map_or(-1, |t| t.tid), mark.time);
         let Some(at) = at else {
             notices.add(Notice::EndWithoutBegin, 1, place);
             continue;
@@ -59,8 +59,8 @@ pub fn pair<'a>(recording: &'a Timeline, task: u32, notices: &mut Notices) -> Ve
 }
 
 /// The function that a call is of.
-pub fn called(recording: &Timeline, begin: &Mark) -> Option<CalledFunction> {
-    let thread = recording.thread(begin.thread?)?;
+pub fn called(timeline: &Timeline, begin: &Mark) -> Option<CalledFunction> {
+    let thread = timeline.thread(begin.thread?)?;
     Some((thread.host, thread.pid, begin.key?))
 }
 
@@ -71,17 +71,17 @@ pub struct FunctionNames(BTreeMap<CalledFunction, String>);
 impl FunctionNames {
     /// Of all functions that were entered. The recording gets a stack of one address for each.
     pub fn new(
-        recording: &mut Timeline,
+        timeline: &mut Timeline,
         task: u32,
         places: &SymbolPaths,
         notices: &mut Notices,
         ctx: &Ctx,
     ) -> Result<FunctionNames, Cancelled> {
-        let spaces = Spaces::new(&recording.images);
-        let begins = recording.marks.iter().filter(|m| m.task == task && m.begins);
+        let spaces = Spaces::new(&timeline.images);
+        let begins = timeline.marks.iter().filter(|m| m.task == task && m.begins);
         let mut first: BTreeMap<CalledFunction, i64> = BTreeMap::new();
         for mark in begins {
-            if let Some(function) = called(recording, mark) {
+            if let Some(function) = called(timeline, mark) {
                 first.entry(function).or_insert(mark.time);
             }
         }
@@ -89,7 +89,7 @@ impl FunctionNames {
             .into_iter()
             .map(|(function, time)| {
                 let (host, pid, address) = function;
-                let stack = recording.stacks.intern(&[address as u64]);
+                let stack = timeline.stacks.intern(&[address as u64]);
                 let addresses = AddressKind::FunctionEntry;
                 (function, ProcessStack { host, pid, space: spaces.at(host, pid, time), stack, addresses })
             })
@@ -97,7 +97,7 @@ impl FunctionNames {
         let stacks: Vec<ProcessStack> = placed.iter().map(|(_, p)| *p).collect();
         let mut names = Names::default();
         let cache = SymbolCache::default();
-        let resolver = StackResolver::new(recording, &spaces, places, &cache);
+        let resolver = StackResolver::new(timeline, &spaces, places, &cache);
         let frames = resolver.resolve(&stacks, &mut names, notices, ctx)?;
         let name = |((function, _), frames): (&(CalledFunction, ProcessStack), &Vec<_>)| {
             let frame: Option<&super::symbols::UserFrame> = frames.first();
@@ -139,7 +139,7 @@ mod tests {
 
     #[test]
     fn calls_nest_and_jumps_leave_the_inner_ones_open() {
-        let mut story = TimelineBuilder::new(2);
+        let mut builder = TimelineBuilder::new(2);
         // f { g { } g { <jumped out of> } } on the first thread, an exit alone on the second.
         for (time, begins, thread, address) in [
             (1, true, 1, Some(10)),
@@ -153,10 +153,10 @@ mod tests {
             (8, false, 2, None),
             (9, false, 2, None),
         ] {
-            story.mark(time, begins, thread, address);
+            builder.mark(time, begins, thread, address);
         }
         let mut notices = Notices::default();
-        let calls = pair(&story.0, 0, &mut notices);
+        let calls = pair(&builder.0, 0, &mut notices);
         let seen: Vec<_> = calls.iter().map(|c| (c.span.start, c.span.end, c.begin.key)).collect();
         assert_eq!(seen, [(1, 5, Some(10)), (2, 3, Some(20)), (6, 9, Some(10)), (7, 8, Some(10))]);
         assert_eq!((notices.count(Notice::Unfinished), notices.count(Notice::EndWithoutBegin)), (1, 1));

@@ -20,23 +20,23 @@ const MOST: usize = 256;
 
 /// The running of a thread in a span of time, clipped to it: CPU and when.
 fn turns(thread: &Thread, span: Span) -> impl Iterator<Item = (u32, Span)> + '_ {
-    let edges = &thread.segments[thread.first_segment_after(span.start)..];
-    let inside = edges.iter().take_while(move |edge| edge.span.start < span.end);
-    let running = inside.filter(|edge| edge.kind == SegmentKind::Running);
-    running.map(move |edge| (edge.cpu, edge.span.clip(span))).filter(|(_, turn)| !turn.is_empty())
+    let segments = &thread.segments[thread.first_segment_after(span.start)..];
+    let inside = segments.iter().take_while(move |segment| segment.span.start < span.end);
+    let running = inside.filter(|segment| segment.kind == SegmentKind::Running);
+    running.map(move |segment| (segment.cpu, segment.span.clip(span))).filter(|(_, turn)| !turn.is_empty())
 }
 
 /// For each execution, which are in order of their starts: the mean running time of those that took turns with it.
 /// `None` where it is not a long one, where none did, and on hosts whose interrupts were recorded or whose scheduler
 /// was not.
-pub fn interleaved(recording: &Timeline, executions: &[Execution<'_>]) -> Vec<Option<i64>> {
+pub fn interleaved(timeline: &Timeline, executions: &[Execution<'_>]) -> Vec<Option<i64>> {
     let asked = |host: HostId| {
-        let interrupts = recording.quality.get(host.index()).map_or(0, |quality| quality.interrupts);
-        interrupts == 0 && recording.is_scheduled(host)
+        let interrupts = timeline.quality.get(host.index()).map_or(0, |quality| quality.interrupts);
+        interrupts == 0 && timeline.is_scheduled(host)
     };
-    let hosts: Vec<bool> = (0..recording.hosts.len()).map(|host| asked(HostId::at(host))).collect();
+    let hosts: Vec<bool> = (0..timeline.hosts.len()).map(|host| asked(HostId::at(host))).collect();
     let thread = |execution: &Execution<'_>| {
-        recording.thread(execution.thread).filter(|t| hosts.get(t.host.index()).copied().unwrap_or(false))
+        timeline.thread(execution.thread).filter(|t| hosts.get(t.host.index()).copied().unwrap_or(false))
     };
     let ran = |execution: &Execution<'_>| {
         thread(execution).map_or(0, |t| turns(t, execution.span).map(|(_, turn)| turn.len()).sum::<Ns>())
@@ -100,40 +100,46 @@ mod tests {
 
     /// Thread 1 runs from 1,000 to 4,000 in turns of 200 with thread 2, whose executions take `other` each turn; before
     /// that both are short.
-    fn story(other: Ns, interrupts: u64) -> TimelineBuilder {
-        let mut story = TimelineBuilder::new(2);
-        let name = story.0.names.intern("host");
-        story.0.hosts.push(Host { name, kernel_release: None });
-        story.0.quality.push(Quality { switches: 99, interrupts, ..Quality::default() });
-        story.runs(&[(0, 4_100, 1)]);
+    fn builder(other: Ns, interrupts: u64) -> TimelineBuilder {
+        let mut builder = TimelineBuilder::new(2);
+        let name = builder.0.names.intern("host");
+        builder.0.hosts.push(Host { name, kernel_release: None });
+        builder.0.quality.push(Quality { switches: 99, interrupts, ..Quality::default() });
+        builder.runs(&[(0, 4_100, 1)]);
         let mut times = Vec::new();
         for i in 0..10 {
             let t = i * 100;
-            story.edge(1, t, t + 50, SegmentKind::Running, 0).edge(1, t + 50, t + 100, SegmentKind::Blocked, 0);
+            builder.segment(1, t, t + 50, SegmentKind::Running, 0).segment(1, t + 50, t + 100, SegmentKind::Blocked, 0);
             times.extend([(t, true, 1), (t + 50, false, 1)]);
         }
         times.push((1_000, true, 1));
         for turn in 0..6 {
             let t = 1_000 + turn * 400;
-            story.edge(1, t, t + 200, SegmentKind::Running, 0).edge(1, t + 200, t + 400, SegmentKind::Preempted, 0);
-            story.edge(2, t + 200, t + 200 + other, SegmentKind::Running, 0);
-            story.edge(2, t + 200 + other, t + 600, SegmentKind::Blocked, 0);
+            builder.segment(1, t, t + 200, SegmentKind::Running, 0).segment(
+                1,
+                t + 200,
+                t + 400,
+                SegmentKind::Preempted,
+                0,
+            );
+            builder.segment(2, t + 200, t + 200 + other, SegmentKind::Running, 0);
+            builder.segment(2, t + 200 + other, t + 600, SegmentKind::Blocked, 0);
             times.extend([(t + 200, true, 2), (t + 200 + other, false, 2)]);
         }
         times.push((3_500, false, 1));
         times.sort_unstable();
         times.iter().for_each(|(t, begins, n)| {
-            story.mark(*t, *begins, *n, None);
+            builder.mark(*t, *begins, *n, None);
         });
-        story
+        builder
     }
 
     #[test]
     fn those_that_take_turns_with_a_long_one_are_told() {
         for (other, expected) in [(40, Some(40)), (190, Some(190))] {
-            let story = story(other, 0);
-            let executions = pair(&story.0, 0, &PairingRule::default(), &mut Notices::default());
-            let found = interleaved(&story.0, &executions);
+            let builder = builder(other, 0);
+            let executions = pair(&builder.0, 0, &PairingRule::default(), &mut Notices::default());
+            let found = interleaved(&builder.0, &executions);
             let long = executions.iter().position(|e| e.span.len() > 1_000).unwrap();
             assert_eq!(found[long], expected);
             assert!(found.iter().enumerate().all(|(i, f)| i == long || f.is_none()), "{found:?}");
@@ -142,14 +148,14 @@ mod tests {
 
     #[test]
     fn nobody_is_asked_where_interrupts_were_recorded_or_nobody_took_turns() {
-        let found = |story: &TimelineBuilder| {
-            let executions = pair(&story.0, 0, &PairingRule::default(), &mut Notices::default());
-            interleaved(&story.0, &executions)
+        let found = |builder: &TimelineBuilder| {
+            let executions = pair(&builder.0, 0, &PairingRule::default(), &mut Notices::default());
+            interleaved(&builder.0, &executions)
         };
-        assert!(found(&story(40, 7)).iter().all(Option::is_none));
+        assert!(found(&builder(40, 7)).iter().all(Option::is_none));
         // After the last turn that is long enough nothing says what came first.
-        let mut late = story(40, 0);
-        late.0.threads[0].segments.retain(|edge| edge.span.start < 1_000 || edge.span.start >= 3_000);
+        let mut late = builder(40, 0);
+        late.0.threads[0].segments.retain(|segment| segment.span.start < 1_000 || segment.span.start >= 3_000);
         assert!(found(&late).iter().all(Option::is_none));
     }
 }

@@ -13,18 +13,18 @@ pub struct Leaders(HashMap<(HostId, i32), Vec<ThreadId>>);
 
 impl Leaders {
     /// Collect them.
-    pub fn new(recording: &Timeline) -> Self {
+    pub fn new(timeline: &Timeline) -> Self {
         let mut leaders = Leaders::default();
-        for (i, thread) in recording.threads.iter().enumerate().filter(|(_, t)| t.tid == t.pid && !t.idle) {
+        for (i, thread) in timeline.threads.iter().enumerate().filter(|(_, t)| t.tid == t.pid && !t.idle) {
             leaders.0.entry((thread.host, thread.pid)).or_default().push(ThreadId::at(i));
         }
         leaders
     }
 
     /// The first thread of the process that `thread` belongs to at `t`; itself where that is not known.
-    pub fn of<'a>(&self, recording: &'a Timeline, thread: &'a Thread, t: Ns) -> &'a Thread {
+    pub fn of<'a>(&self, timeline: &'a Timeline, thread: &'a Thread, t: Ns) -> &'a Thread {
         let all = self.0.get(&(thread.host, thread.pid)).map_or(&[][..], |l| l);
-        let mut known = all.iter().filter_map(|id| recording.thread(*id));
+        let mut known = all.iter().filter_map(|id| timeline.thread(*id));
         let lived = |l: &&Thread| l.life.start <= t && t <= l.life.end;
         known.clone().rfind(lived).or_else(|| known.next_back()).unwrap_or(thread)
     }

@@ -18,20 +18,20 @@ use foldhash::HashMap;
 
 /// Fill in [`Sequence::stacks`](crate::event::operation::Sequence::stacks) and [`Operations::stacks`].
 pub fn attach(
-    recording: &Timeline,
+    timeline: &Timeline,
     (spaces, timelines, cache): (&Spaces, &StackTimelines, &SymbolCache),
     operations: &mut Operations,
     places: &SymbolPaths,
     notices: &mut Notices,
     ctx: &Ctx,
 ) -> Result<(), Cancelled> {
-    if recording.threads.iter().all(|t| t.samples.is_empty()) {
+    if timeline.threads.iter().all(|t| t.samples.is_empty()) {
         return Ok(());
     }
     let mut numbers: HashMap<ProcessStack, u32> = HashMap::default();
     let mut stacks: Vec<ProcessStack> = Vec::new();
-    for (thread, sequence) in streams(recording).zip(&mut operations.sequences) {
-        let Some(life) = recording.thread(thread).map(|t| t.life) else { continue };
+    for (thread, sequence) in streams(timeline).zip(&mut operations.sequences) {
+        let Some(life) = timeline.thread(thread).map(|t| t.life) else { continue };
         let known = timelines.over(thread, life).filter_map(|(span, id)| Some((span, timelines.get(id).user?)));
         sequence.stacks = known
             .map(|(span, placed)| {
@@ -43,7 +43,7 @@ pub fn attach(
             })
             .collect();
     }
-    let resolver = StackResolver::new(recording, spaces, places, cache);
+    let resolver = StackResolver::new(timeline, spaces, places, cache);
     let frames = resolver.resolve(&stacks, &mut operations.names, notices, ctx)?;
     let named = |frames: Vec<_>| {
         let known = frames.into_iter().filter(|f: &super::symbols::UserFrame| !f.folded);

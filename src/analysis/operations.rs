@@ -18,39 +18,39 @@ use foldhash::{HashMap, HashSet};
 
 /// The threads that are streams: those that made system calls or user-space events; idle tasks make none. The tracer's
 /// own are left out: they wait for what is recorded, and nobody waits for them.
-pub fn streams(recording: &Timeline) -> impl Iterator<Item = ThreadId> {
-    let marked: HashSet<ThreadId> = recording.marks.iter().filter_map(|m| m.thread).collect();
+pub fn streams(timeline: &Timeline) -> impl Iterator<Item = ThreadId> {
+    let marked: HashSet<ThreadId> = timeline.marks.iter().filter_map(|m| m.thread).collect();
     let active = move |id: &ThreadId, t: &Thread| !t.calls.is_empty() || marked.contains(id);
-    let all = recording.threads.iter().enumerate().map(|(i, t)| (ThreadId::at(i), t));
-    let tracer = Tracer::new(recording);
-    all.filter(move |(id, t)| active(id, t) && !t.idle && !tracer.runs(recording, t)).map(|(id, _)| id)
+    let all = timeline.threads.iter().enumerate().map(|(i, t)| (ThreadId::at(i), t));
+    let tracer = Tracer::new(timeline);
+    all.filter(move |(id, t)| active(id, t) && !t.idle && !tracer.runs(timeline, t)).map(|(id, _)| id)
 }
 
 /// The tracer's threads: all of LTTng's daemons, and the listeners (`NAME-ust`) that it starts in traced programs.
 struct Tracer(HashSet<(HostId, i32)>);
 
 impl Tracer {
-    fn new(recording: &Timeline) -> Tracer {
-        let daemon = |t: &&Thread| named(recording, t).any(|name| name.starts_with("lttng-"));
-        Tracer(recording.threads.iter().filter(daemon).map(|t| (t.host, t.pid)).collect())
+    fn new(timeline: &Timeline) -> Tracer {
+        let daemon = |t: &&Thread| named(timeline, t).any(|name| name.starts_with("lttng-"));
+        Tracer(timeline.threads.iter().filter(daemon).map(|t| (t.host, t.pid)).collect())
     }
 
-    fn runs(&self, recording: &Timeline, thread: &Thread) -> bool {
-        let listens = || named(recording, thread).any(|name| name.ends_with("-ust")) && thread.tid != thread.pid;
+    fn runs(&self, timeline: &Timeline, thread: &Thread) -> bool {
+        let listens = || named(timeline, thread).any(|name| name.ends_with("-ust")) && thread.tid != thread.pid;
         self.0.contains(&(thread.host, thread.pid)) || listens()
     }
 }
 
 /// The names that a thread had.
-fn named<'a>(recording: &'a Timeline, thread: &'a Thread) -> impl Iterator<Item = &'a str> {
-    thread.names.iter().map(|(_, name)| recording.names.get(*name))
+fn named<'a>(timeline: &'a Timeline, thread: &'a Thread) -> impl Iterator<Item = &'a str> {
+    thread.names.iter().map(|(_, name)| timeline.names.get(*name))
 }
 
 /// A user-space event: thread, time, what began or ended.
 type Instant = (ThreadId, Ns, NameId);
 
 /// The user-space events by thread and time. `named`: what a mark begins or ends.
-fn instants<'a>(recording: &Timeline, named: impl Fn(&Mark) -> Option<&'a str>, names: &mut Names) -> Vec<Instant> {
+fn instants<'a>(timeline: &Timeline, named: impl Fn(&Mark) -> Option<&'a str>, names: &mut Names) -> Vec<Instant> {
     let mut symbols: HashMap<(&str, bool), NameId> = HashMap::default();
     let instant = |mark: &Mark| {
         let (thread, name) = (mark.thread?, named(mark)?);
@@ -58,21 +58,21 @@ fn instants<'a>(recording: &Timeline, named: impl Fn(&Mark) -> Option<&'a str>, 
         let symbol = symbols.entry((name, mark.begins)).or_insert_with(|| names.intern(&format!("{name} {end}")));
         Some((thread, mark.time, *symbol))
     };
-    let mut all: Vec<Instant> = recording.marks.iter().filter_map(instant).collect();
+    let mut all: Vec<Instant> = timeline.marks.iter().filter_map(instant).collect();
     all.sort_by_key(|(thread, time, _)| (*thread, *time));
     all
 }
 
 /// The operations of those threads; `named` says what each mark begins or ends.
-pub fn of_recording<'a>(recording: &Timeline, named: impl Fn(&Mark) -> Option<&'a str>) -> Operations {
+pub fn of_recording<'a>(timeline: &Timeline, named: impl Fn(&Mark) -> Option<&'a str>) -> Operations {
     let mut operations = Operations { one_clock: true, ..Operations::default() };
-    let instants = instants(recording, named, &mut operations.names);
-    let leaders = Leaders::new(recording);
-    let mut streams: Vec<Option<u32>> = vec![None; recording.threads.len()];
-    for id in self::streams(recording) {
-        let (Some(stream), Some(thread)) = (streams.get_mut(id.index()), recording.thread(id)) else { continue };
+    let instants = instants(timeline, named, &mut operations.names);
+    let leaders = Leaders::new(timeline);
+    let mut streams: Vec<Option<u32>> = vec![None; timeline.threads.len()];
+    for id in self::streams(timeline) {
+        let (Some(stream), Some(thread)) = (streams.get_mut(id.index()), timeline.thread(id)) else { continue };
         *stream = Some(operations.sequences.len() as u32);
-        let place = place(recording, &leaders, id);
+        let place = place(timeline, &leaders, id);
         let mut sequence = Sequence { stream: format!("{} {}", place.name, place.tid), ..Sequence::default() };
         sequence.thread = Some(place);
         let own = instants.partition_point(|i| i.0 < id)..instants.partition_point(|i| i.0 <= id);
@@ -82,34 +82,34 @@ pub fn of_recording<'a>(recording: &Timeline, named: impl Fn(&Mark) -> Option<&'
             let start = sequence.operations.last().map_or(span.start, |o| o.end.max(span.start));
             sequence.operations.push(Operation { symbol, kind, start, end: span.end.max(start) });
         };
-        let mut edges = thread.segments.as_slice();
+        let mut segments = thread.segments.as_slice();
         for call in &thread.calls {
             while let Some((_, time, symbol)) = own.next_if(|(_, time, _)| *time <= call.span.start) {
                 add(*symbol, OperationKind::Work, Span::new(*time, *time));
             }
-            let kind = if waited(&mut edges, call.span) * 2 > call.span.len() {
+            let kind = if waited(&mut segments, call.span) * 2 > call.span.len() {
                 OperationKind::Wait
             } else {
                 OperationKind::Work
             };
-            add(operations.names.intern(recording.names.get(call.name)), kind, call.span);
+            add(operations.names.intern(timeline.names.get(call.name)), kind, call.span);
         }
         own.for_each(|(_, time, symbol)| add(*symbol, OperationKind::Work, Span::new(*time, *time)));
         operations.sequences.push(sequence);
     }
-    for (to, thread) in streams.iter().zip(&recording.threads) {
+    for (to, thread) in streams.iter().zip(&timeline.threads) {
         let Some(to) = *to else { continue };
-        for edge in &thread.segments {
-            let carrier = match edge.kind {
+        for segment in &thread.segments {
+            let carrier = match segment.kind {
                 SegmentKind::Blocked => Carrier::Wakeup,
                 SegmentKind::Network => Carrier::Packet,
                 _ => continue,
             };
-            let Some((waker, sent)) = edge.waker else { continue };
+            let Some((waker, sent)) = segment.waker else { continue };
             let from = stream_of(&streams, waker).and_then(|from| place_at(&operations, from, sent));
-            let to = place_at(&operations, to, edge.span.end - 1);
+            let to = place_at(&operations, to, segment.span.end - 1);
             if let (Some(from), Some(to)) = (from, to) {
-                operations.messages.push(Message { carrier, from, to, sent, received: edge.span.end });
+                operations.messages.push(Message { carrier, from, to, sent, received: segment.span.end });
             }
         }
     }
@@ -123,12 +123,12 @@ pub fn of_recording<'a>(recording: &Timeline, named: impl Fn(&Mark) -> Option<&'
     operations
 }
 
-/// How long a thread waited in `span`; `edges` are its edges that may reach into it, of which those before are dropped.
-fn waited(edges: &mut &[Segment], span: Span) -> Ns {
-    while let Some((_, rest)) = edges.split_first().filter(|(first, _)| first.span.end <= span.start) {
-        *edges = rest;
+/// How long a thread waited in `span`; `segments` are its edges that may reach into it, of which those before are dropped.
+fn waited(segments: &mut &[Segment], span: Span) -> Ns {
+    while let Some((_, rest)) = segments.split_first().filter(|(first, _)| first.span.end <= span.start) {
+        *segments = rest;
     }
-    let inside = edges.iter().take_while(|e| e.span.start < span.end);
+    let inside = segments.iter().take_while(|e| e.span.start < span.end);
     let runs = |kind| {
         matches!(kind, SegmentKind::Running | SegmentKind::Interrupted | SegmentKind::Preempted | SegmentKind::Unknown)
     };
@@ -136,12 +136,12 @@ fn waited(edges: &mut &[Segment], span: Span) -> Ns {
 }
 
 /// A thread as paths name it.
-pub fn place(recording: &Timeline, leaders: &Leaders, id: ThreadId) -> ThreadIdentity {
-    let Some(thread) = recording.thread(id) else {
+pub fn place(timeline: &Timeline, leaders: &Leaders, id: ThreadId) -> ThreadIdentity {
+    let Some(thread) = timeline.thread(id) else {
         return ThreadIdentity { pid: 0, tid: 0, name: "unknown".into(), process: "unknown".into() };
     };
-    let leader = leaders.of(recording, thread, thread.life.end);
-    let last = |t: &Thread| t.names.last().map_or_else(String::new, |(_, n)| recording.names.get(*n).to_owned());
+    let leader = leaders.of(timeline, thread, thread.life.end);
+    let last = |t: &Thread| t.names.last().map_or_else(String::new, |(_, n)| timeline.names.get(*n).to_owned());
     ThreadIdentity { pid: thread.pid, tid: thread.tid, name: last(thread), process: last(leader) }
 }
 
@@ -168,10 +168,10 @@ mod tests {
     const MS: Ns = 1_000_000;
 
     /// A server that waits for its client, which computes, writes, reads; once it computes ten times as long.
-    fn recording() -> Timeline {
-        let mut recording = Timeline::default();
+    fn timeline() -> Timeline {
+        let mut timeline = Timeline::default();
         let [server, client, futex, write, read] =
-            ["server", "client", "futex", "write", "read"].map(|n| recording.names.intern(n));
+            ["server", "client", "futex", "write", "read"].map(|n| timeline.names.intern(n));
         let thread = |tid, name| {
             let life = Span::new(0, 1_000 * MS);
             Thread {
@@ -206,19 +206,19 @@ mod tests {
             waits.calls.push(call(read, end + MS / 10, end + MS / 5));
             now += 2 * MS;
         }
-        recording.threads = vec![waits, works];
-        recording
+        timeline.threads = vec![waits, works];
+        timeline
     }
 
     #[test]
     fn a_slow_wait_leads_to_the_thread_that_caused_it() {
-        let operations = of_recording(&recording(), |_| None);
+        let operations = of_recording(&timeline(), |_| None);
         assert_eq!(operations.messages.len(), 50);
         let ctx = Ctx::new(1);
         let mined = PatternAnalysis::new(operations, &ctx).unwrap();
         assert!(mined.clocks.iter().all(|c| c.offset == 0 && c.error == Some(0)), "one clock for all");
         let lateness = mined.lateness(&Settings::default(), &ctx).unwrap();
-        let edges: Vec<_> = lateness
+        let segments: Vec<_> = lateness
             .spread
             .nodes
             .iter()
@@ -230,23 +230,23 @@ mod tests {
                 Some((name(source.stream), source.excess / MS, name(node.stream), cause.carrier))
             })
             .collect();
-        assert_eq!(edges, [("client 11".to_owned(), 45, "server 10".to_owned(), Carrier::Wakeup)]);
+        assert_eq!(segments, [("client 11".to_owned(), 45, "server 10".to_owned(), Carrier::Wakeup)]);
     }
 
     #[test]
     fn the_tracer_takes_no_part() {
-        let mut recording = recording();
-        let [daemon, listener] = ["lttng-sessiond", "client-ust"].map(|n| recording.names.intern(n));
-        recording.threads[0].names.push((0, daemon));
-        recording.threads[1].names.push((1, listener));
-        assert_eq!(streams(&recording).collect::<Vec<_>>(), [ThreadId::at(1)], "a main thread may be called anything");
-        recording.threads[1].pid = 5;
-        assert_eq!(streams(&recording).count(), 0);
+        let mut timeline = timeline();
+        let [daemon, listener] = ["lttng-sessiond", "client-ust"].map(|n| timeline.names.intern(n));
+        timeline.threads[0].names.push((0, daemon));
+        timeline.threads[1].names.push((1, listener));
+        assert_eq!(streams(&timeline).collect::<Vec<_>>(), [ThreadId::at(1)], "a main thread may be called anything");
+        timeline.threads[1].pid = 5;
+        assert_eq!(streams(&timeline).count(), 0);
     }
 
     #[test]
     fn user_events_stand_between_calls() {
-        let mut recording = recording();
+        let mut timeline = timeline();
         let mark = |time, begins| Mark {
             time,
             task: 0,
@@ -258,9 +258,9 @@ mod tests {
             kind: None,
             fields: Default::default(),
         };
-        let first = recording.threads[1].calls[0].span;
-        recording.marks = vec![mark(first.start - 1, true), mark(first.end, false)];
-        let operations = of_recording(&recording, |_| Some("app:request"));
+        let first = timeline.threads[1].calls[0].span;
+        timeline.marks = vec![mark(first.start - 1, true), mark(first.end, false)];
+        let operations = of_recording(&timeline, |_| Some("app:request"));
         let names: Vec<_> =
             operations.sequences[1].operations.iter().take(4).map(|o| operations.names.get(o.symbol)).collect();
         assert_eq!(names, ["app:request begin", "write", "app:request end", "read"]);

@@ -58,21 +58,21 @@ struct Follow {
     entered: Entered,
 }
 
-fn follow(recording: &Timeline, edge: &Segment) -> Option<Follow> {
-    let (thread, at) = edge.waker?;
-    match edge.kind {
+fn follow(timeline: &Timeline, segment: &Segment) -> Option<Follow> {
+    let (thread, at) = segment.waker?;
+    match segment.kind {
         SegmentKind::Blocked => {
-            let entered = if recording.is_disk_wait(edge) { Entered::Disk } else { Entered::Blocked };
-            Some(Follow { thread, until: edge.span.end, entered })
+            let entered = if timeline.is_disk_wait(segment) { Entered::Disk } else { Entered::Blocked };
+            Some(Follow { thread, until: segment.span.end, entered })
         }
-        SegmentKind::Network => Some(Follow { thread, until: at.min(edge.span.end), entered: Entered::Network }),
+        SegmentKind::Network => Some(Follow { thread, until: at.min(segment.span.end), entered: Entered::Network }),
         _ => None,
     }
 }
 
 /// The edge of a thread at `t`, or what is missing there as an edge of its own. `None` before a fork that the
 /// recording saw.
-fn edge_at(recording: &Timeline, thread: ThreadId, t: Ns) -> Option<(usize, Segment)> {
+fn segment_at(timeline: &Timeline, thread: ThreadId, t: Ns) -> Option<(usize, Segment)> {
     let unknown = |start, end| Segment {
         span: Span::new(start, end),
         kind: SegmentKind::Unknown,
@@ -80,14 +80,14 @@ fn edge_at(recording: &Timeline, thread: ThreadId, t: Ns) -> Option<(usize, Segm
         qualifier: None,
         cpu: 0,
     };
-    let Some(known) = recording.thread(thread) else { return Some((0, unknown(Ns::MIN, Ns::MAX))) };
+    let Some(known) = timeline.thread(thread) else { return Some((0, unknown(Ns::MIN, Ns::MAX))) };
     if t < known.life.start && known.parent.is_some() {
         return None;
     }
     let at = known.first_segment_after(t);
     Some(match known.segments.get(at) {
-        Some(edge) if edge.span.start <= t => (at, *edge),
-        Some(edge) => (at, unknown(t, edge.span.start)),
+        Some(segment) if segment.span.start <= t => (at, *segment),
+        Some(segment) => (at, unknown(t, segment.span.start)),
         None => (at, unknown(t, Ns::MAX)),
     })
 }
@@ -114,7 +114,7 @@ struct Frame {
 /// let path = walk(&Timeline::default(), ThreadId::at(0), Span::new(5, 9));
 /// assert_eq!(path.iter().map(|s| s.span.len()).sum::<i64>(), 4); // unknown, but there
 /// ```
-pub fn walk(recording: &Timeline, thread: ThreadId, span: Span) -> Vec<PathSegment> {
+pub fn walk(timeline: &Timeline, thread: ThreadId, span: Span) -> Vec<PathSegment> {
     let mut path = Path::default();
     if span.is_empty() {
         return path.segments;
@@ -127,23 +127,23 @@ pub fn walk(recording: &Timeline, thread: ThreadId, span: Span) -> Vec<PathSegme
             path.frames.pop();
             continue;
         }
-        let Some((index, edge)) = edge_at(recording, frame.thread, frame.at) else {
+        let Some((index, segment)) = segment_at(timeline, frame.thread, frame.at) else {
             // Forked inside the window: until then its parent explains it.
-            let known = recording.thread(frame.thread);
+            let known = timeline.thread(frame.thread);
             let birth = known.map_or(frame.until, |t| t.life.start).min(frame.until);
             let parent = known.and_then(|t| t.parent);
             path.frames[depth].at = birth;
             path.frames[depth].resolving = Some(usize::MAX);
-            match parent.filter(|p| path.may_enter(*p, frame.at, recording)) {
+            match parent.filter(|p| path.may_enter(*p, frame.at, timeline)) {
                 Some(parent) => path.push(parent, frame.at, birth, Entered::Fork),
                 None => path.emit(depth, Span::new(frame.at, birth), SegmentKind::Unknown, None, 0),
             }
             continue;
         };
-        let until = edge.span.end.min(frame.until);
-        let followed = follow(recording, &edge).filter(|f| f.until > frame.at);
+        let until = segment.span.end.min(frame.until);
+        let followed = follow(timeline, &segment).filter(|f| f.until > frame.at);
         path.frames[depth].resolving = Some(index);
-        match followed.filter(|f| path.may_enter(f.thread, frame.at, recording)) {
+        match followed.filter(|f| path.may_enter(f.thread, frame.at, timeline)) {
             Some(next) => {
                 let stop = next.until.min(until);
                 path.frames[depth].at = stop;
@@ -151,7 +151,7 @@ pub fn walk(recording: &Timeline, thread: ThreadId, span: Span) -> Vec<PathSegme
             }
             None => {
                 path.frames[depth].at = until;
-                path.emit(depth, Span::new(frame.at, until), edge.kind, edge.qualifier, edge.cpu);
+                path.emit(depth, Span::new(frame.at, until), segment.kind, segment.qualifier, segment.cpu);
             }
         }
     }
@@ -181,11 +181,11 @@ impl Path {
     }
 
     /// False where the wait of `thread` at `t` is being resolved already.
-    fn may_enter(&self, thread: ThreadId, t: Ns, recording: &Timeline) -> bool {
+    fn may_enter(&self, thread: ThreadId, t: Ns, timeline: &Timeline) -> bool {
         if self.frames.len() >= DEEPEST {
             return false;
         }
-        let index = edge_at(recording, thread, t).map_or(usize::MAX, |(index, _)| index);
+        let index = segment_at(timeline, thread, t).map_or(usize::MAX, |(index, _)| index);
         !self.frames.iter().any(|f| f.thread == thread && f.resolving == Some(index))
     }
 
@@ -202,29 +202,29 @@ impl Path {
 }
 
 /// What the path of `thread` says of the instant `t`, and of which thread: the definition that [`walk`] is held to.
-pub fn label(recording: &Timeline, thread: ThreadId, t: Ns) -> (ThreadId, SegmentKind) {
+pub fn label(timeline: &Timeline, thread: ThreadId, t: Ns) -> (ThreadId, SegmentKind) {
     let mut at = thread;
     let mut visited: Vec<(ThreadId, usize)> = Vec::new();
     loop {
-        let Some((index, edge)) = edge_at(recording, at, t) else {
-            let parent = recording.thread(at).and_then(|thread| thread.parent);
+        let Some((index, segment)) = segment_at(timeline, at, t) else {
+            let parent = timeline.thread(at).and_then(|thread| thread.parent);
             visited.push((at, usize::MAX));
-            match parent.filter(|p| may_visit(recording, &visited, *p, t)) {
+            match parent.filter(|p| may_visit(timeline, &visited, *p, t)) {
                 Some(parent) => at = parent,
                 None => return (at, SegmentKind::Unknown),
             }
             continue;
         };
         visited.push((at, index));
-        let next = follow(recording, &edge).filter(|f| f.until > t && may_visit(recording, &visited, f.thread, t));
+        let next = follow(timeline, &segment).filter(|f| f.until > t && may_visit(timeline, &visited, f.thread, t));
         match next {
             Some(next) => at = next.thread,
-            None => return (at, edge.kind),
+            None => return (at, segment.kind),
         }
     }
 }
 
-fn may_visit(recording: &Timeline, visited: &[(ThreadId, usize)], thread: ThreadId, t: Ns) -> bool {
-    let index = edge_at(recording, thread, t).map_or(usize::MAX, |(index, _)| index);
+fn may_visit(timeline: &Timeline, visited: &[(ThreadId, usize)], thread: ThreadId, t: Ns) -> bool {
+    let index = segment_at(timeline, thread, t).map_or(usize::MAX, |(index, _)| index);
     visited.len() < DEEPEST && !visited.contains(&(thread, index))
 }

@@ -22,11 +22,11 @@ const LEAST: usize = 10;
 const EXPECTED: f64 = 10.0;
 
 /// Stretches in which each host stood still, in order of time.
-pub fn pauses(recording: &Timeline) -> Vec<Vec<Span>> {
-    let hosts = 0..recording.hosts.len();
+pub fn pauses(timeline: &Timeline) -> Vec<Vec<Span>> {
+    let hosts = 0..timeline.hosts.len();
     hosts
         .map(HostId::at)
-        .map(|host| if recording.is_scheduled(host) { of_host(recording, host) } else { Vec::new() })
+        .map(|host| if timeline.is_scheduled(host) { of_host(timeline, host) } else { Vec::new() })
         .collect()
 }
 
@@ -53,22 +53,22 @@ impl Slots {
     }
 }
 
-fn of_host(recording: &Timeline, host: HostId) -> Vec<Span> {
-    let slots = Slots::new(recording.span);
+fn of_host(timeline: &Timeline, host: HostId) -> Vec<Span> {
+    let slots = Slots::new(timeline.span);
     // By slot: something happened; threads that have a CPU throughout, and what they do a slot, as changes to the slot
     // before.
     let mut happened = vec![false; slots.count];
     let mut running: Vec<(usize, usize, f64)> = Vec::new();
-    for thread in recording.threads.iter().filter(|t| t.host == host && !t.idle) {
-        thread.segments.iter().for_each(|edge| happened[slots.at(edge.span.start)] = true);
+    for thread in timeline.threads.iter().filter(|t| t.host == host && !t.idle) {
+        thread.segments.iter().for_each(|segment| happened[slots.at(segment.span.start)] = true);
         thread.calls.iter().for_each(|call| {
             happened[slots.at(call.span.start)] = true;
             happened[slots.at(call.span.end)] = true;
         });
         thread.samples.iter().for_each(|sample| happened[slots.at(sample.time)] = true);
         let rate = rate(thread) * slots.length as f64;
-        for edge in thread.segments.iter().filter(|e| e.kind == SegmentKind::Running) {
-            let (from, to) = (slots.at(edge.span.start) + 1, slots.at(edge.span.end));
+        for segment in thread.segments.iter().filter(|e| e.kind == SegmentKind::Running) {
+            let (from, to) = (slots.at(segment.span.start) + 1, slots.at(segment.span.end));
             if to >= from + LEAST {
                 running.push((from, to, rate));
             }
@@ -114,35 +114,35 @@ mod tests {
     use crate::state::timeline::Host;
 
     /// Three threads that make a call every 50 us; all of them stop from 40 to 48 ms, or the first alone.
-    fn story(all: bool) -> TimelineBuilder {
-        let mut story = TimelineBuilder::new(3);
-        let name = story.0.names.intern("host");
-        story.0.hosts.push(Host { name, kernel_release: None });
-        story.0.span = Span::new(0, 100_000_000);
-        story.runs(&[(0, 100_000_000, 1)]);
+    fn builder(all: bool) -> TimelineBuilder {
+        let mut builder = TimelineBuilder::new(3);
+        let name = builder.0.names.intern("host");
+        builder.0.hosts.push(Host { name, kernel_release: None });
+        builder.0.span = Span::new(0, 100_000_000);
+        builder.runs(&[(0, 100_000_000, 1)]);
         let stop = |thread: usize| (thread == 1 || all).then(|| Span::new(40_000_000, 48_000_000));
         for thread in 1..=3 {
             let mut t = 0;
             while t < 100_000_000 {
                 if stop(thread).is_none_or(|stop| t < stop.start || t >= stop.end) {
-                    story.silent_call(thread, t + 10_000, t + 20_000);
+                    builder.silent_call(thread, t + 10_000, t + 20_000);
                 }
                 t += 50_000;
             }
-            story.edge(thread, 0, 100_000_000, SegmentKind::Running, 0);
+            builder.segment(thread, 0, 100_000_000, SegmentKind::Running, 0);
         }
-        story
+        builder
     }
 
     #[test]
     fn a_machine_pauses_where_nobody_goes_on() {
-        let found = |story: &TimelineBuilder| {
-            let all = pauses(&story.0);
+        let found = |builder: &TimelineBuilder| {
+            let all = pauses(&builder.0);
             all.into_iter().flatten().collect::<Vec<_>>()
         };
-        let paused = found(&story(true));
+        let paused = found(&builder(true));
         assert!(paused.len() == 1 && (7_500_000..=8_000_000).contains(&paused[0].len()), "{paused:?}");
         assert!((40_000_000..48_000_000).contains(&paused[0].start), "{paused:?}");
-        assert!(found(&story(false)).is_empty(), "one that computes pauses nothing");
+        assert!(found(&builder(false)).is_empty(), "one that computes pauses nothing");
     }
 }

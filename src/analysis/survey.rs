@@ -33,30 +33,30 @@ impl Survey {
 }
 
 /// Survey the tasks whose marks the recording holds, and its system calls.
-pub fn survey(recording: &Timeline, tasks: &[TaskDefinition], notices: &mut Notices) -> Survey {
-    let mut found = Survey { span: recording.span, ..Survey::default() };
-    for (task, marks) in tasks.iter().zip(executions::by_task(recording, tasks.len())) {
-        let executions = executions::pair_marks(recording, marks.into_iter(), &PairingRule::of(task), notices);
-        let executions = executions::covered(recording, executions, notices);
+pub fn survey(timeline: &Timeline, tasks: &[TaskDefinition], notices: &mut Notices) -> Survey {
+    let mut found = Survey { span: timeline.span, ..Survey::default() };
+    for (task, marks) in tasks.iter().zip(executions::by_task(timeline, tasks.len())) {
+        let executions = executions::pair_marks(timeline, marks.into_iter(), &PairingRule::of(task), notices);
+        let executions = executions::covered(timeline, executions, notices);
         let surveyed = found.tasks.entry(task.name.clone()).or_default();
         for execution in &executions {
-            surveyed.add(recording, execution.thread, execution.span, notices);
+            surveyed.add(timeline, execution.thread, execution.span, notices);
         }
     }
     let mut all: Vec<UnknownTime> = found.tasks.values().map(|s| s.unknown.clone()).collect();
     let empty = found.tasks.values().all(|s| s.durations.is_empty());
     let names: HashSet<&str> = tasks.iter().map(|task| task.name.as_str()).collect();
-    for (i, thread) in recording.threads.iter().enumerate() {
-        let recorded = recording.covered.iter().find(|(host, _)| *host == thread.host).map(|(_, span)| *span);
+    for (i, thread) in timeline.threads.iter().enumerate() {
+        let recorded = timeline.covered.iter().find(|(host, _)| *host == thread.host).map(|(_, span)| *span);
         let covered = |span: Span| recorded.is_none_or(|all| all.clip(span) == span);
         for call in thread.calls.iter().filter(|c| c.ret.is_some()) {
-            let name = recording.names.get(call.name);
+            let name = timeline.names.get(call.name);
             if names.contains(name) {
                 continue;
             }
             let surveyed = found.tasks.entry(name.to_owned()).or_default();
             if covered(call.span) {
-                surveyed.add(recording, ThreadId::at(i), call.span, notices);
+                surveyed.add(timeline, ThreadId::at(i), call.span, notices);
             } else {
                 surveyed.durations.push(call.span.len());
             }
@@ -72,13 +72,13 @@ pub fn survey(recording: &Timeline, tasks: &[TaskDefinition], notices: &mut Noti
 
 impl TaskSurvey {
     /// One more execution: how long it took, and the waits on its path that nobody can explain.
-    pub fn add(&mut self, recording: &Timeline, thread: ThreadId, span: Span, notices: &mut Notices) {
+    pub fn add(&mut self, timeline: &Timeline, thread: ThreadId, span: Span, notices: &mut Notices) {
         self.durations.push(span.len());
-        if !recording.thread(thread).is_some_and(|t| recording.is_scheduled(t.host)) {
+        if !timeline.thread(thread).is_some_and(|t| timeline.is_scheduled(t.host)) {
             self.unknown.unscheduled_ns += span.len();
             return;
         }
-        let path = path::walk(recording, thread, span);
+        let path = path::walk(timeline, thread, span);
         notices.add(Notice::UntiledPaths, u64::from(!path::tiles(&path, span)), || format!("at {} ns", span.start));
         for segment in path {
             let off = !matches!(segment.kind, SegmentKind::Running | SegmentKind::Interrupted | SegmentKind::Preempted);
@@ -86,7 +86,7 @@ impl TaskSurvey {
                 self.unknown.off_cpu_ns += segment.span.len();
             }
             if matches!(segment.kind, SegmentKind::Unknown | SegmentKind::Blocked) && !segment.span.is_empty() {
-                let reason = segment.qualifier.map_or("no wake-up was seen", |q| recording.names.get(q));
+                let reason = segment.qualifier.map_or("no wake-up was seen", |q| timeline.names.get(q));
                 self.unknown.add(reason, 1, segment.span.len());
             }
         }

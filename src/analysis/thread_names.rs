@@ -42,12 +42,12 @@ impl Family {
 
 impl ThreadNames {
     /// Decide for all threads of a recording; shown names go into `names`.
-    pub fn new(recording: &Timeline, names: &mut Names, notices: &mut Notices) -> Self {
+    pub fn new(timeline: &Timeline, names: &mut Names, notices: &mut Notices) -> Self {
         let mut families: BTreeMap<(Family, String), BTreeSet<NameId>> = BTreeMap::new();
         let mut result = ThreadNames::default();
-        for thread in &recording.threads {
+        for thread in &timeline.threads {
             for (_, name) in &thread.names {
-                let text = recording.names.get(*name);
+                let text = timeline.names.get(*name);
                 result.shown.entry(*name).or_insert_with(|| names.intern(text));
                 if let Some(fold) = fold(text) {
                     families.entry((Family::of(thread), fold)).or_default().insert(*name);
@@ -59,7 +59,7 @@ impl ThreadNames {
                 continue;
             }
             let shown = names.intern(fold);
-            let first = members.first().map_or("", |n| recording.names.get(*n));
+            let first = members.first().map_or("", |n| timeline.names.get(*n));
             if !fold.starts_with(WORKER) {
                 notices.add(Notice::NamesFolded, members.len() as u64, || format!("{first} as {fold}"));
             }

@@ -19,17 +19,17 @@ pub(crate) fn thread(n: usize) -> ThreadId {
 impl TimelineBuilder {
     /// `threads` threads, named by their number, that live over `[0, 1000)`.
     pub fn new(threads: usize) -> Self {
-        let mut recording = Timeline { span: Span::new(0, 1000), ..Timeline::default() };
+        let mut timeline = Timeline { span: Span::new(0, 1000), ..Timeline::default() };
         for i in 1..=threads {
-            let name = recording.names.intern(&i.to_string());
-            recording.threads.push(Thread {
+            let name = timeline.names.intern(&i.to_string());
+            timeline.threads.push(Thread {
                 host: HOST,
                 tid: i as i32,
                 pid: PID,
                 ppid: 0,
                 virtual_ids: None,
                 names: vec![(0, name)],
-                life: recording.span,
+                life: timeline.span,
                 parent: None,
                 idle: false,
                 disk_worker: false,
@@ -38,14 +38,14 @@ impl TimelineBuilder {
                 samples: Vec::new(),
             });
         }
-        TimelineBuilder(recording)
+        TimelineBuilder(timeline)
     }
 
     /// What a thread did; `waker` 0 for nobody.
-    pub fn edge(&mut self, n: usize, start: Ns, end: Ns, kind: SegmentKind, waker: usize) -> &mut Self {
+    pub fn segment(&mut self, n: usize, start: Ns, end: Ns, kind: SegmentKind, waker: usize) -> &mut Self {
         let waker = (waker > 0).then(|| (thread(waker), end));
-        let edge = Segment { span: Span::new(start, end), kind, waker, qualifier: None, cpu: 0 };
-        self.0.threads[n - 1].segments.push(edge);
+        let segment = Segment { span: Span::new(start, end), kind, waker, qualifier: None, cpu: 0 };
+        self.0.threads[n - 1].segments.push(segment);
         self
     }
 

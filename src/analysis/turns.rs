@@ -33,22 +33,22 @@ pub struct ThreadWait {
 
 /// The waits of a thread, in order. Time of which nobody knows whether the thread waited is none. One that had not
 /// ended when the thread or the recording did is left out.
-pub fn waits(recording: &Timeline, thread: &Thread) -> Vec<ThreadWait> {
+pub fn waits(timeline: &Timeline, thread: &Thread) -> Vec<ThreadWait> {
     let mut waits: Vec<ThreadWait> = Vec::new();
     // What has not run since: its begin so far.
     let mut open: Option<ThreadWait> = None;
-    for edge in &thread.segments {
-        if matches!(edge.kind, SegmentKind::Running | SegmentKind::Interrupted) {
+    for segment in &thread.segments {
+        if matches!(segment.kind, SegmentKind::Running | SegmentKind::Interrupted) {
             let Some(mut wait) = open.take() else { continue };
             let exit = wait.call.and_then(|call| thread.calls.get(call)).filter(|call| call.ret.is_some());
-            wait.span.end = exit.map_or(edge.span.start, |call| call.span.end.max(edge.span.start));
+            wait.span.end = exit.map_or(segment.span.start, |call| call.span.end.max(segment.span.start));
             match waits.last_mut() {
                 Some(last) if wait.call.is_some() && last.call == wait.call => last.span.end = wait.span.end,
                 _ => waits.push(wait),
             }
-        } else if open.is_none() && is_wait(edge.kind) {
-            let (call, for_disk) = (call_at(thread, edge.span.start), recording.is_disk_wait(edge));
-            open = Some(ThreadWait { call, span: edge.span, for_disk });
+        } else if open.is_none() && is_wait(segment.kind) {
+            let (call, for_disk) = (call_at(thread, segment.span.start), timeline.is_disk_wait(segment));
+            open = Some(ThreadWait { call, span: segment.span, for_disk });
         }
     }
     waits
@@ -66,36 +66,30 @@ fn call_at(thread: &Thread, t: Ns) -> Option<usize> {
 }
 
 /// Mark the turns of one task in a recording.
-pub fn mark(
-    recording: &mut Timeline,
-    task: u32,
-    turn: &Turn,
-    places: &SymbolPaths,
-    ctx: &Ctx,
-) -> Result<(), Cancelled> {
+pub fn mark(timeline: &mut Timeline, task: u32, turn: &Turn, places: &SymbolPaths, ctx: &Ctx) -> Result<(), Cancelled> {
     let wanted = turn.thread.as_deref().map(fold_digits);
     let is_meant = |thread: &Thread, t: Ns| {
-        let name = || thread.name_at(t).map_or(String::new(), |name| fold_digits(recording.names.get(name)));
+        let name = || thread.name_at(t).map_or(String::new(), |name| fold_digits(timeline.names.get(name)));
         wanted.as_ref().is_none_or(|wanted| *wanted == name())
     };
-    let threads = recording.threads.iter().enumerate().filter(|(_, thread)| !thread.idle);
+    let threads = timeline.threads.iter().enumerate().filter(|(_, thread)| !thread.idle);
     let all: Vec<(ThreadId, Vec<ThreadWait>)> = threads
         .map(|(at, thread)| {
-            let waits = waits(recording, thread);
+            let waits = waits(timeline, thread);
             (ThreadId::at(at), waits.into_iter().filter(|w| is_meant(thread, w.span.start)).collect())
         })
         .filter(|(_, waits): &(_, Vec<ThreadWait>)| !waits.is_empty())
         .collect();
     ctx.cancel.check()?;
-    let call = recording.names.find(&turn.call);
+    let call = timeline.names.find(&turn.call);
     let is_call = |thread: &Thread, wait: &ThreadWait| {
         wait.call.and_then(|at| thread.calls.get(at)).is_some_and(|c| Some(c.name) == call)
     };
-    let recorded = recording.threads.iter().any(|thread| thread.calls.iter().any(|c| Some(c.name) == call));
-    let places = if recorded { None } else { Some(WaitSites::new(recording, &all, places, ctx)?) };
+    let recorded = timeline.threads.iter().any(|thread| thread.calls.iter().any(|c| Some(c.name) == call));
+    let places = if recorded { None } else { Some(WaitSites::new(timeline, &all, places, ctx)?) };
     let mut marks = Vec::new();
     for (id, waits) in &all {
-        let Some(thread) = recording.thread(*id) else { continue };
+        let Some(thread) = timeline.thread(*id) else { continue };
         let here = |wait: &&ThreadWait| match &places {
             None => is_call(thread, wait),
             Some(places) => places.names(*id, wait.span.start).any(|name| is_named(name, &turn.call)),
@@ -110,25 +104,25 @@ pub fn mark(
             }
         }
     }
-    let ret = recording.names.intern("ret");
+    let ret = timeline.names.intern("ret");
     for (id, time, begins, value) in marks {
-        let mark = boundary(recording, id, task, time, begins);
-        recording.marks.push(Mark { fields: value.map(|v| (ret, v)).into_iter().collect(), ..mark });
+        let mark = boundary(timeline, id, task, time, begins);
+        timeline.marks.push(Mark { fields: value.map(|v| (ret, v)).into_iter().collect(), ..mark });
     }
     Ok(())
 }
 
 /// A mark that no event made: where a thread begins or ends something.
-pub fn boundary(recording: &Timeline, id: ThreadId, task: u32, time: Ns, begins: bool) -> Mark {
-    let thread = recording.thread(id);
+pub fn boundary(timeline: &Timeline, id: ThreadId, task: u32, time: Ns, begins: bool) -> Mark {
+    let thread = timeline.thread(id);
     // The CPU on which it runs from then on, or ran until then.
-    let edge = thread.and_then(|thread| {
+    let segment = thread.and_then(|thread| {
         let at = thread.first_segment_after(time);
         if begins { thread.segments.get(at) } else { at.checked_sub(1).and_then(|at| thread.segments.get(at)) }
     });
-    let on_cpu = |edge: &&Segment| matches!(edge.kind, SegmentKind::Running | SegmentKind::Interrupted);
-    let cpu = edge.filter(on_cpu).and_then(|edge| u16::try_from(edge.cpu).ok()).unwrap_or(u16::MAX);
-    let trace = thread.and_then(|thread| recording.trace_of(thread.host)).unwrap_or(0);
+    let on_cpu = |segment: &&Segment| matches!(segment.kind, SegmentKind::Running | SegmentKind::Interrupted);
+    let cpu = segment.filter(on_cpu).and_then(|segment| u16::try_from(segment.cpu).ok()).unwrap_or(u16::MAX);
+    let trace = thread.and_then(|thread| timeline.trace_of(thread.host)).unwrap_or(0);
     Mark { time, task, begins, thread: Some(id), trace, cpu, key: None, kind: None, fields: Vec::new() }
 }
 
@@ -149,7 +143,7 @@ pub struct WaitSites {
 impl WaitSites {
     /// The stacks at which waits begin, resolved.
     pub fn new(
-        recording: &Timeline,
+        timeline: &Timeline,
         waits: &[(ThreadId, Vec<ThreadWait>)],
         places: &SymbolPaths,
         ctx: &Ctx,
@@ -157,15 +151,15 @@ impl WaitSites {
         // What is missing is told where the executions are explained.
         let mut unsaid = Notices::default();
         let kernel = kernel_symbols(places, &mut unsaid);
-        let spaces = Spaces::new(&recording.images);
-        let timelines = StackTimelines::new(recording, &spaces, kernel.is_some(), ctx)?;
+        let spaces = Spaces::new(&timeline.images);
+        let timelines = StackTimelines::new(timeline, &spaces, kernel.is_some(), ctx)?;
         let begins = waits.iter().flat_map(|(id, waits)| waits.iter().map(|w| timelines.at(*id, w.span.start)));
         let stacks: BTreeSet<StackId> = begins.collect();
         let placed: BTreeSet<ProcessStack> = stacks.iter().filter_map(|id| timelines.get(*id).user).collect();
         let placed: Vec<ProcessStack> = placed.into_iter().collect();
         let mut texts = Names::default();
         let cache = SymbolCache::default();
-        let resolver = StackResolver::new(recording, &spaces, places, &cache);
+        let resolver = StackResolver::new(timeline, &spaces, places, &cache);
         let frames = resolver.resolve(&placed, &mut texts, &mut unsaid, ctx)?;
         let user: HashMap<ProcessStack, Vec<NameId>> = placed
             .into_iter()
@@ -177,12 +171,12 @@ impl WaitSites {
             let stack = timelines.get(id);
             let mut on_it = stack.user.and_then(|placed| user.get(&placed)).cloned().unwrap_or_default();
             if let (Some(symbols), Some(raw)) = (&kernel, stack.kernel) {
-                let addresses = recording.stacks.get(raw);
+                let addresses = timeline.stacks.get(raw);
                 let inner = symbols.functions(addresses);
                 on_it.extend(inner.iter().map(|name| texts.intern(name)));
                 on_it.extend(symbols.system_call(addresses).map(|name| texts.intern(name)));
             }
-            on_it.extend(stack.call.map(|call| texts.intern(recording.names.get(call))));
+            on_it.extend(stack.call.map(|call| texts.intern(timeline.names.get(call))));
             names.insert(id, on_it);
         }
         Ok(WaitSites { timelines, names, texts })
@@ -202,84 +196,84 @@ mod tests {
     use crate::analysis::timeline_builder::TimelineBuilder;
     use crate::state::timeline::StackOrigin;
 
-    fn turns(story: &mut TimelineBuilder, call: &str, thread: Option<&str>) -> Vec<(Ns, Ns)> {
+    fn turns(builder: &mut TimelineBuilder, call: &str, thread: Option<&str>) -> Vec<(Ns, Ns)> {
         let turn = Turn { call: call.to_owned(), thread: thread.map(str::to_owned) };
         let (mut notices, places) = (Notices::default(), SymbolPaths::default());
-        story.0.marks.clear();
-        mark(&mut story.0, 0, &turn, &places, &Ctx::new(1)).unwrap();
-        let found = pair(&story.0, 0, &PairingRule::default(), &mut notices);
+        builder.0.marks.clear();
+        mark(&mut builder.0, 0, &turn, &places, &Ctx::new(1)).unwrap();
+        let found = pair(&builder.0, 0, &PairingRule::default(), &mut notices);
         assert!(notices.is_empty());
         found.iter().map(|e| (e.span.start, e.span.end)).collect()
     }
 
     /// Running, but for the waits; each wait is followed by two nanoseconds in a queue.
     fn looping(waits: &[(Ns, Ns)]) -> TimelineBuilder {
-        let mut story = TimelineBuilder::new(1);
+        let mut builder = TimelineBuilder::new(1);
         let mut at = 0;
         for (from, to) in waits {
-            story.edge(1, at, *from, SegmentKind::Running, 0).edge(1, *from, *to - 2, SegmentKind::Network, 0);
-            story.edge(1, *to - 2, *to, SegmentKind::Preempted, 0);
+            builder.segment(1, at, *from, SegmentKind::Running, 0).segment(1, *from, *to - 2, SegmentKind::Network, 0);
+            builder.segment(1, *to - 2, *to, SegmentKind::Preempted, 0);
             at = *to;
         }
-        story.edge(1, at, 1000, SegmentKind::Running, 0);
-        story
+        builder.segment(1, at, 1000, SegmentKind::Running, 0);
+        builder
     }
 
     #[test]
     fn a_turn_goes_from_the_exit_of_the_call_to_the_next_wait_in_it() {
-        let mut story = looping(&[(10, 20), (40, 60), (45 + 45, 100), (130, 140)]);
+        let mut builder = looping(&[(10, 20), (40, 60), (45 + 45, 100), (130, 140)]);
         // The call at 70 does not wait; the one at 85 waits twice.
         for (start, end) in [(8, 23), (38, 62), (70, 75), (85, 145)] {
-            story.silent_call(1, start, end);
+            builder.silent_call(1, start, end);
         }
-        assert_eq!(turns(&mut story, "call", None), [(23, 40), (62, 90)]);
-        assert_eq!(turns(&mut story, "call", Some("1")), [(23, 40), (62, 90)]);
-        assert_eq!(turns(&mut story, "call", Some("other")), []);
-        assert_eq!(turns(&mut story, "read", None), []);
+        assert_eq!(turns(&mut builder, "call", None), [(23, 40), (62, 90)]);
+        assert_eq!(turns(&mut builder, "call", Some("1")), [(23, 40), (62, 90)]);
+        assert_eq!(turns(&mut builder, "call", Some("other")), []);
+        assert_eq!(turns(&mut builder, "read", None), []);
     }
 
     #[test]
     fn numbers_in_the_name_of_a_thread_are_folded() {
-        let mut story = looping(&[(10, 20), (40, 60)]);
-        story.silent_call(1, 8, 23).silent_call(1, 38, 62);
-        let name = story.0.names.intern("job-17");
-        story.0.threads[0].names = vec![(0, name)];
+        let mut builder = looping(&[(10, 20), (40, 60)]);
+        builder.silent_call(1, 8, 23).silent_call(1, 38, 62);
+        let name = builder.0.names.intern("job-17");
+        builder.0.threads[0].names = vec![(0, name)];
         for thread in ["job-*", "job-17", "job-4"] {
-            assert_eq!(turns(&mut story, "call", Some(thread)), [(23, 40)], "{thread}");
+            assert_eq!(turns(&mut builder, "call", Some(thread)), [(23, 40)], "{thread}");
         }
-        assert_eq!(turns(&mut story, "call", Some("job")), []);
+        assert_eq!(turns(&mut builder, "call", Some("job")), []);
     }
 
     #[test]
     fn without_the_exit_it_begins_where_the_thread_runs_again() {
-        let mut story = looping(&[(10, 20), (40, 60)]);
-        story.silent_call(1, 8, 23).silent_call(1, 38, 62);
-        story.0.threads[0].calls[0].ret = None;
-        assert_eq!(turns(&mut story, "call", None), [(20, 40)]);
+        let mut builder = looping(&[(10, 20), (40, 60)]);
+        builder.silent_call(1, 8, 23).silent_call(1, 38, 62);
+        builder.0.threads[0].calls[0].ret = None;
+        assert_eq!(turns(&mut builder, "call", None), [(20, 40)]);
     }
 
     #[test]
     fn without_system_calls_functions_of_the_stack_are_asked() {
-        let mut story = looping(&[(10, 20), (30, 50), (60, 80), (90, 95)]);
+        let mut builder = looping(&[(10, 20), (30, 50), (60, 80), (90, 95)]);
         for (time, stack) in [(10, "AS"), (30, "AX"), (60, "AS"), (90, "AS")] {
-            story.sample(1, time, StackOrigin::SwitchOut, stack);
+            builder.sample(1, time, StackOrigin::SwitchOut, stack);
         }
         // Without files functions have no names: the program's own are told apart by their addresses.
-        assert_eq!(turns(&mut story, "S", None), []);
+        assert_eq!(turns(&mut builder, "S", None), []);
     }
 
     #[test]
     fn what_is_unknown_is_no_wait() {
-        let mut story = looping(&[(10, 20), (40, 60), (80, 90)]);
+        let mut builder = looping(&[(10, 20), (40, 60), (80, 90)]);
         for (start, end) in [(8, 23), (38, 62), (78, 92)] {
-            story.silent_call(1, start, end);
+            builder.silent_call(1, start, end);
         }
-        for edge in &mut story.0.threads[0].segments {
-            if edge.kind == SegmentKind::Network && edge.span.start == 40 {
-                edge.kind = SegmentKind::Unknown;
+        for segment in &mut builder.0.threads[0].segments {
+            if segment.kind == SegmentKind::Network && segment.span.start == 40 {
+                segment.kind = SegmentKind::Unknown;
             }
         }
-        assert_eq!(turns(&mut story, "call", None), [(23, 80)]);
+        assert_eq!(turns(&mut builder, "call", None), [(23, 80)]);
     }
 
     #[test]

@@ -64,39 +64,41 @@ fn evidence<'s>(functions: impl Iterator<Item = &'s str>) -> Evidence {
 }
 
 /// Label the waits of a recording anew where their wake-ups' chains tell more.
-pub fn relabel(recording: &mut Timeline, symbols: &KernelSymbols) {
-    let wakes = std::mem::take(&mut recording.wake_stacks);
-    let remote = recording.names.intern("woken by another CPU, for whom was not recorded");
+pub fn relabel(timeline: &mut Timeline, symbols: &KernelSymbols) {
+    let wakes = std::mem::take(&mut timeline.wake_stacks);
+    let remote = timeline.names.intern("woken by another CPU, for whom was not recorded");
     let mut known: HashMap<RawStackId, Evidence> = HashMap::default();
     for (woken, t, stack) in &wakes {
         let found =
-            *known.entry(*stack).or_insert_with(|| evidence(symbols.all_functions(recording.stacks.get(*stack))));
-        let for_disk = found != Evidence::Own && waits_for_disk(recording, symbols, *woken, *t);
-        let Some(thread) = recording.threads.get_mut(woken.index()) else { continue };
-        let at = thread.segments.partition_point(|edge| edge.span.end < *t);
-        let Some(edge) = thread.segments.get_mut(at).filter(|edge| edge.span.end == *t) else { continue };
-        let told_by_events = !matches!(edge.kind, SegmentKind::Blocked | SegmentKind::Device | SegmentKind::Network);
-        if told_by_events || edge.kind == SegmentKind::Network && edge.waker.is_some() {
+            *known.entry(*stack).or_insert_with(|| evidence(symbols.all_functions(timeline.stacks.get(*stack))));
+        let for_disk = found != Evidence::Own && waits_for_disk(timeline, symbols, *woken, *t);
+        let Some(thread) = timeline.threads.get_mut(woken.index()) else { continue };
+        let at = thread.segments.partition_point(|segment| segment.span.end < *t);
+        let Some(segment) = thread.segments.get_mut(at).filter(|segment| segment.span.end == *t) else { continue };
+        let told_by_events = !matches!(segment.kind, SegmentKind::Blocked | SegmentKind::Device | SegmentKind::Network);
+        if told_by_events || segment.kind == SegmentKind::Network && segment.waker.is_some() {
             continue;
         }
         match found {
-            _ if for_disk => (edge.kind, edge.waker, edge.qualifier) = (SegmentKind::Disk, None, None),
-            Evidence::Kind(kind) => (edge.kind, edge.waker, edge.qualifier) = (kind, None, None),
-            Evidence::Remote => (edge.kind, edge.waker, edge.qualifier) = (SegmentKind::Blocked, None, Some(remote)),
+            _ if for_disk => (segment.kind, segment.waker, segment.qualifier) = (SegmentKind::Disk, None, None),
+            Evidence::Kind(kind) => (segment.kind, segment.waker, segment.qualifier) = (kind, None, None),
+            Evidence::Remote => {
+                (segment.kind, segment.waker, segment.qualifier) = (SegmentKind::Blocked, None, Some(remote))
+            }
             Evidence::Own | Evidence::Interrupt => {}
         }
     }
-    recording.wake_stacks = wakes;
+    timeline.wake_stacks = wakes;
 }
 
 /// True where the wait that ended at `t` began in `io_schedule` or one of its kin.
-fn waits_for_disk(recording: &Timeline, symbols: &KernelSymbols, thread: ThreadId, t: Ns) -> bool {
-    let Some(thread) = recording.threads.get(thread.index()) else { return false };
+fn waits_for_disk(timeline: &Timeline, symbols: &KernelSymbols, thread: ThreadId, t: Ns) -> bool {
+    let Some(thread) = timeline.threads.get(thread.index()) else { return false };
     let before = thread.samples.partition_point(|sample| sample.time < t);
     let out = thread.samples.get(..before).and_then(|all| all.last());
     let kernel = out.filter(|sample| sample.origin == StackOrigin::SwitchOut).and_then(|sample| sample.kernel);
     kernel.is_some_and(|stack| {
-        symbols.all_functions(recording.stacks.get(stack)).any(|name| name.starts_with("io_schedule"))
+        symbols.all_functions(timeline.stacks.get(stack)).any(|name| name.starts_with("io_schedule"))
     })
 }
 

@@ -165,7 +165,7 @@ fn made(
     let found = marks.pair(recording, request.marks, &request.rule, &mut model.notices);
     let found = executions::covered(recording, found, &mut model.notices);
     let interleaved = interleaved(recording, &found);
-    let sources = EcctInputs { recording, timelines, names: &names, disk, leaders };
+    let sources = EcctInputs { timeline: recording, timelines, names: &names, disk, leaders };
     let explained = paths::explain(&found, &sources, counter, holders, ctx)?;
 
     ctx.progress.enter("symbols", 0);

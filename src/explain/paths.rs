@@ -99,7 +99,7 @@ fn accumulate(
 ) -> ExplainedExecutions {
     let (mut outline, mut hops) = (Outline::default(), Hops::default());
     let one = |execution: &Execution<'_>| {
-        let path = path::walk(sources.recording, execution.thread, execution.span);
+        let path = path::walk(sources.timeline, execution.thread, execution.span);
         let (own, contributions) = if holders == Holders::Wanted {
             let (own, spent_by) = ecct::accumulate_with_hops(sources, &path, &mut outline, &mut hops);
             let contributions = holders::add_up(execution.span.start, &own, &spent_by);
@@ -109,8 +109,8 @@ fn accumulate(
         };
         let unresolved = path.iter().filter(|s| is_unresolved(s)).count() as u64;
         let tiled = path::tiles(&path, execution.span);
-        let counters = counters::along(sources.recording, &path);
-        Explained { own, counts: counter.count(sources.recording, &path), counters, unresolved, tiled, contributions }
+        let counters = counters::along(sources.timeline, &path);
+        Explained { own, counts: counter.count(sources.timeline, &path), counters, unresolved, tiled, contributions }
     };
     let executions = chunk.iter().map(one).collect();
     ExplainedExecutions { outline, hops, executions }

@@ -11,16 +11,16 @@ use crate::state::timeline::StackOrigin;
 use std::collections::BTreeMap;
 
 /// Nanoseconds by path, steps as words.
-fn tree(story: &TimelineBuilder, n: usize, start: Ns, end: Ns) -> BTreeMap<String, u64> {
+fn tree(builder: &TimelineBuilder, n: usize, start: Ns, end: Ns) -> BTreeMap<String, u64> {
     let spaces = Spaces::default();
-    let timelines = StackTimelines::new(&story.0, &spaces, false, &Ctx::new(1)).unwrap();
+    let timelines = StackTimelines::new(&builder.0, &spaces, false, &Ctx::new(1)).unwrap();
     let mut shown = Names::default();
-    let names = ThreadNames::new(&story.0, &mut shown, &mut Notices::default());
-    let disk = DiskUse::new(&story.0);
-    let leaders = Leaders::new(&story.0);
+    let names = ThreadNames::new(&builder.0, &mut shown, &mut Notices::default());
+    let disk = DiskUse::new(&builder.0);
+    let leaders = Leaders::new(&builder.0);
     let sources =
-        EcctInputs { recording: &story.0, timelines: &timelines, names: &names, disk: &disk, leaders: &leaders };
-    let path = path::walk(&story.0, thread(n), Span::new(start, end));
+        EcctInputs { timeline: &builder.0, timelines: &timelines, names: &names, disk: &disk, leaders: &leaders };
+    let path = path::walk(&builder.0, thread(n), Span::new(start, end));
     let mut outline = Outline::default();
     let own = accumulate(&sources, &path, &mut outline);
     let mut paths: Vec<String> = Vec::new();
@@ -29,7 +29,7 @@ fn tree(story: &TimelineBuilder, n: usize, start: Ns, end: Ns) -> BTreeMap<Strin
         let word = match step {
             OutlineStep::Process(_) => String::new(),
             OutlineStep::Stack(id) => {
-                let letters = timelines.get(id).user.map_or(String::new(), |u| story.letters(u.stack));
+                let letters = timelines.get(id).user.map_or(String::new(), |u| builder.letters(u.stack));
                 letters.chars().map(|c| format!(";{c}")).collect()
             }
             OutlineStep::Wait(spent, _) => format!(";[{}]", spent.name()),
@@ -52,16 +52,16 @@ fn expect(tree: BTreeMap<String, u64>, wanted: &[(&str, u64)]) {
 
 /// ALGORITHMS.md 5.5, after Fig. 4.2 of the thesis.
 fn figure() -> TimelineBuilder {
-    let mut story = TimelineBuilder::new(3);
-    story.edge(1, 1, 3, SegmentKind::Running, 0);
-    story.edge(1, 3, 7, SegmentKind::Blocked, 2);
-    story.edge(1, 7, 11, SegmentKind::Running, 0);
-    story.call(1, 1, 2, "A").call(1, 2, 8, "AB").call(1, 8, 9, "A").call(1, 9, 10, "AX").call(1, 10, 11, "A");
-    story.edge(2, 1, 6, SegmentKind::Running, 0);
-    story.edge(2, 6, 7, SegmentKind::Disk, 0);
-    story.edge(2, 7, 11, SegmentKind::Running, 0);
-    story.call(2, 0, 4, "X").call(2, 4, 5, "").call(2, 5, 8, "X");
-    story
+    let mut builder = TimelineBuilder::new(3);
+    builder.segment(1, 1, 3, SegmentKind::Running, 0);
+    builder.segment(1, 3, 7, SegmentKind::Blocked, 2);
+    builder.segment(1, 7, 11, SegmentKind::Running, 0);
+    builder.call(1, 1, 2, "A").call(1, 2, 8, "AB").call(1, 8, 9, "A").call(1, 9, 10, "AX").call(1, 10, 11, "A");
+    builder.segment(2, 1, 6, SegmentKind::Running, 0);
+    builder.segment(2, 6, 7, SegmentKind::Disk, 0);
+    builder.segment(2, 7, 11, SegmentKind::Running, 0);
+    builder.call(2, 0, 4, "X").call(2, 4, 5, "").call(2, 5, 8, "X");
+    builder
 }
 
 #[test]
@@ -80,12 +80,12 @@ fn the_worked_example() {
 #[test]
 fn a_sample_of_a_call_counts_however_late_it_comes() {
     let sampled = |at: Ns| {
-        let mut story = TimelineBuilder::new(1);
-        story.0.threads[0].life = Span::new(0, 2_000_000);
-        story.edge(1, 0, 100_000, SegmentKind::Running, 0).edge(1, 100_000, 400_000, SegmentKind::Timer, 0);
-        story.edge(1, 400_000, 2_000_000, SegmentKind::Running, 0).silent_call(1, 100_000, 400_000);
-        story.sample(1, at, StackOrigin::AfterCall, "AB");
-        tree(&story, 1, 50_000, 450_000)
+        let mut builder = TimelineBuilder::new(1);
+        builder.0.threads[0].life = Span::new(0, 2_000_000);
+        builder.segment(1, 0, 100_000, SegmentKind::Running, 0).segment(1, 100_000, 400_000, SegmentKind::Timer, 0);
+        builder.segment(1, 400_000, 2_000_000, SegmentKind::Running, 0).silent_call(1, 100_000, 400_000);
+        builder.sample(1, at, StackOrigin::AfterCall, "AB");
+        tree(&builder, 1, 50_000, 450_000)
     };
     // Before the execution ends, and long after.
     let in_time = sampled(400_100);
@@ -95,38 +95,38 @@ fn a_sample_of_a_call_counts_however_late_it_comes() {
 
 #[test]
 fn a_disk_wait_is_shared_with_others_who_wait() {
-    let mut story = figure();
-    story.edge(3, 5, 7, SegmentKind::Disk, 0).call(3, 5, 7, "F");
-    let tree = tree(&story, 1, 1, 11);
+    let mut builder = figure();
+    builder.segment(3, 5, 7, SegmentKind::Disk, 0).call(3, 5, 7, "F");
+    let tree = tree(&builder, 1, 1, 11);
     assert_eq!(tree.get("A;B;thread 2;X;[blocked.disk];thread 3;F"), Some(&1));
     assert_eq!(tree.get("A;B;thread 2;X;[blocked.disk]"), None);
 }
 
 #[test]
 fn preemption_shows_who_had_the_cpu_and_idle_time_stays() {
-    let mut story = TimelineBuilder::new(9);
-    story.edge(1, 8, 10, SegmentKind::Running, 0).edge(1, 10, 14, SegmentKind::Preempted, 0);
-    story.call(1, 8, 20, "M").call(9, 0, 20, "MS");
-    story.runs(&[(8, 9, 1), (9, 13, 9), (13, 14, 2)]).0.threads[1].idle = true;
-    expect(tree(&story, 1, 10, 14), &[("M;[preempted];thread 9;M;S", 3), ("M;[preempted]", 1)]);
+    let mut builder = TimelineBuilder::new(9);
+    builder.segment(1, 8, 10, SegmentKind::Running, 0).segment(1, 10, 14, SegmentKind::Preempted, 0);
+    builder.call(1, 8, 20, "M").call(9, 0, 20, "MS");
+    builder.runs(&[(8, 9, 1), (9, 13, 9), (13, 14, 2)]).0.threads[1].idle = true;
+    expect(tree(&builder, 1, 10, 14), &[("M;[preempted];thread 9;M;S", 3), ("M;[preempted]", 1)]);
 }
 
 #[test]
 fn a_thread_of_the_kernel_leads_on_to_whom_it_works_for() {
-    let mut story = TimelineBuilder::new(9);
-    story.edge(1, 0, 10, SegmentKind::Blocked, 2).edge(1, 10, 14, SegmentKind::Preempted, 0);
-    story.edge(2, 0, 3, SegmentKind::Running, 0).edge(2, 3, 5, SegmentKind::Timer, 0).edge(
+    let mut builder = TimelineBuilder::new(9);
+    builder.segment(1, 0, 10, SegmentKind::Blocked, 2).segment(1, 10, 14, SegmentKind::Preempted, 0);
+    builder.segment(2, 0, 3, SegmentKind::Running, 0).segment(2, 3, 5, SegmentKind::Timer, 0).segment(
         2,
         5,
         14,
         SegmentKind::Running,
         0,
     );
-    story.call(1, 0, 13, "AF").call(2, 0, 14, "K").call(9, 0, 14, "JQ").runs(&[(0, 9, 9), (9, 14, 2)]);
+    builder.call(1, 0, 13, "AF").call(2, 0, 14, "K").call(9, 0, 14, "JQ").runs(&[(0, 9, 9), (9, 14, 2)]);
     let service =
         |from, to, client| Service { thread: thread(2), span: Span::new(from, to), client: thread(client), since: 0 };
     // For the one who waits it works in its own name.
-    story.0.services = vec![service(0, 6, 9), service(6, 8, 1), service(11, 13, 9)];
+    builder.0.services = vec![service(0, 6, 9), service(6, 8, 1), service(11, 13, 9)];
     let wanted = [
         ("A;F;thread 2;K;thread 9;J;Q", 3 + 1),
         ("A;F;thread 2;K;thread 9;J;Q;[blocked.timer]", 2),
@@ -134,17 +134,17 @@ fn a_thread_of_the_kernel_leads_on_to_whom_it_works_for() {
         ("A;F;[preempted];thread 2;K", 2),
         ("A;F;[preempted];thread 2;K;thread 9;J;Q", 2),
     ];
-    expect(tree(&story, 1, 0, 14), &wanted);
+    expect(tree(&builder, 1, 0, 14), &wanted);
 }
 
 #[test]
 fn who_waits_in_the_same_place_is_passed() {
-    let mut story = TimelineBuilder::new(3);
+    let mut builder = TimelineBuilder::new(3);
     // 1 and 2 wait for a lock that 3 holds; 3 wakes 2, which holds it for a while and wakes 1.
-    story.edge(1, 0, 10, SegmentKind::Blocked, 2).edge(1, 10, 12, SegmentKind::Running, 0);
-    story.edge(2, 0, 7, SegmentKind::Blocked, 3).edge(2, 7, 8, SegmentKind::Preempted, 0);
-    story.edge(2, 8, 12, SegmentKind::Running, 0).edge(3, 0, 12, SegmentKind::Running, 0);
-    story.call(1, 0, 11, "AL").call(2, 0, 9, "AL").call(2, 9, 12, "A").call(3, 0, 12, "J");
+    builder.segment(1, 0, 10, SegmentKind::Blocked, 2).segment(1, 10, 12, SegmentKind::Running, 0);
+    builder.segment(2, 0, 7, SegmentKind::Blocked, 3).segment(2, 7, 8, SegmentKind::Preempted, 0);
+    builder.segment(2, 8, 12, SegmentKind::Running, 0).segment(3, 0, 12, SegmentKind::Running, 0);
+    builder.call(1, 0, 11, "AL").call(2, 0, 9, "AL").call(2, 9, 12, "A").call(3, 0, 12, "J");
     let wanted = [
         ("A;L;thread 3;J", 7),
         ("A;L;thread 2;A;L;[preempted]", 1),
@@ -153,8 +153,8 @@ fn who_waits_in_the_same_place_is_passed() {
         ("A;L", 1),
         ("", 1),
     ];
-    expect(tree(&story, 1, 0, 12), &wanted);
+    expect(tree(&builder, 1, 0, 12), &wanted);
     // Where it waits in another place the thread on the way is shown.
-    story.0.threads[1].calls[0].name = story.0.names.intern("other");
-    assert_eq!(tree(&story, 1, 0, 12).get("A;L;thread 2;A;L;thread 3;J"), Some(&7));
+    builder.0.threads[1].calls[0].name = builder.0.names.intern("other");
+    assert_eq!(tree(&builder, 1, 0, 12).get("A;L;thread 2;A;L;thread 3;J"), Some(&7));
 }

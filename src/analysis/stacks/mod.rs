@@ -78,19 +78,19 @@ impl Table {
 
 impl StackTimelines {
     /// Build all timelines. `kernel` says whether kernel stacks are wanted.
-    pub fn new(recording: &Timeline, spaces: &Spaces, kernel: bool, ctx: &Ctx) -> Result<Self, Cancelled> {
-        let reach = PERIODS.saturating_mul(period(recording));
-        let calls_recorded = recording.threads.iter().any(|thread| !thread.calls.is_empty());
+    pub fn new(timeline: &Timeline, spaces: &Spaces, kernel: bool, ctx: &Ctx) -> Result<Self, Cancelled> {
+        let reach = PERIODS.saturating_mul(period(timeline));
+        let calls_recorded = timeline.threads.iter().any(|thread| !thread.calls.is_empty());
         let mut all = StackTimelines::default();
         all.stacks.intern(Stack::default());
-        let chunks = recording.threads.len().div_ceil(CHUNK);
+        let chunks = timeline.threads.len().div_ceil(CHUNK);
         let make = |i: usize| {
             let mut table = Table::default();
-            let threads = recording.threads.iter().skip(i * CHUNK).take(CHUNK);
+            let threads = timeline.threads.iter().skip(i * CHUNK).take(CHUNK);
             let lines = threads.map(|thread| {
                 let programs = spaces.programs(thread.host, thread.pid);
                 let (table, pieces) = (&mut table, Vec::new());
-                Builder { recording, spaces, programs, thread, kernel, reach, calls_recorded, table, pieces }.build()
+                Builder { timeline, spaces, programs, thread, kernel, reach, calls_recorded, table, pieces }.build()
             });
             (lines.collect::<Vec<_>>(), table.stacks)
         };
@@ -139,9 +139,9 @@ impl StackTimelines {
 }
 
 /// The sampling period: the median distance of neighbouring ticks that hit one thread.
-fn period(recording: &Timeline) -> Ns {
+fn period(timeline: &Timeline) -> Ns {
     let mut gaps = Vec::new();
-    for thread in recording.threads.iter().filter(|t| !t.idle) {
+    for thread in timeline.threads.iter().filter(|t| !t.idle) {
         let ticks = thread.samples.iter().filter(|s| s.origin == StackOrigin::Tick).map(|s| s.time);
         gaps.extend(ticks.clone().zip(ticks.skip(1)).map(|(a, b)| b.saturating_sub(a)));
     }
@@ -178,7 +178,7 @@ impl Sample {
 }
 
 struct Builder<'a> {
-    recording: &'a Timeline,
+    timeline: &'a Timeline,
     spaces: &'a Spaces,
     /// When its process began other programs.
     programs: Vec<Timestamp>,
@@ -223,14 +223,14 @@ impl Builder<'_> {
     fn samples(&self) -> (Vec<Sample>, Vec<Sample>, Vec<Sample>) {
         let (host, pid) = (self.thread.host, self.thread.pid);
         let sample = |s: &crate::state::timeline::StackSample| {
-            let user = s.user.filter(|u| !self.recording.stacks.get(*u).is_empty());
-            let full = user.is_some_and(|u| self.recording.stacks.get(u).len() > 1);
+            let user = s.user.filter(|u| !self.timeline.stacks.get(*u).is_empty());
+            let full = user.is_some_and(|u| self.timeline.stacks.get(u).len() > 1);
             let addresses = match s.origin {
                 StackOrigin::Function => AddressKind::FunctionEntry,
                 _ => AddressKind::Sampled,
             };
             let place = |stack| ProcessStack { host, pid, space: self.spaces.at(host, pid, s.time), stack, addresses };
-            let kernel = s.kernel.filter(|k| self.kernel && !self.recording.stacks.get(*k).is_empty());
+            let kernel = s.kernel.filter(|k| self.kernel && !self.timeline.stacks.get(*k).is_empty());
             Sample { time: s.time, origin: s.origin, user: user.map(place), kernel, full }
         };
         let (mut all, mut late, mut functions) = (Vec::new(), Vec::new(), Vec::new());
