@@ -1,11 +1,11 @@
-//! What is worth asking about where nobody named a task: loops, system calls and functions.
+//! The tasks to analyse where the user named none: loops, system calls and functions.
 //!
-//! In: a recording. Out: tasks, the most promising first. A loop is a place where threads of one name wait again and
-//! again: of the calls in which they wait (for the disk they wait while they work, that is no place) the one with the
-//! most waits. System calls and functions count by the time that their slowest twentieth takes beyond the median. Those
-//! of the command that the recording was made around come first, then those of the processes that did most: the ones
-//! that together had nine tenths of the CPU time. The tracer's own threads take no part, nor do calls in which a loop
-//! waits for its next turn. Cost: linear in edges and calls. ALGORITHMS.md 6.1.
+//! In: a timeline. Out: tasks, the most promising first. Threads of one name loop around the call in which they wait
+//! most often; waits for a disk do not count, because a thread waits for a disk while it works. System calls and
+//! functions are ranked by the time that their slowest twentieth takes beyond the median. The tasks of the recorded
+//! command come first, then those of the busiest processes, which together used nine tenths of the CPU time. The
+//! tracer's own threads are left out, and so are calls in which a loop waits for its next iteration. Cost: linear in
+//! segments and calls. ALGORITHMS.md 6.1.
 
 use super::derived::{commands, tracers};
 use super::executions::Execution;
@@ -15,63 +15,70 @@ use super::turns::{ThreadWait, WaitSites, waits};
 use crate::base::ctx::{Cancelled, Ctx};
 use crate::base::names::{NameId, fold_digits};
 use crate::base::statistics::nearest_rank;
-use crate::base::time::Ns;
+use crate::base::time::{Ns, Timestamp};
 use crate::event::derived::{Derived, Turn};
 use crate::state::timeline::{SegmentKind, Thread, ThreadId, Timeline};
 use foldhash::HashMap;
 use std::collections::{BTreeMap, BTreeSet};
 
-/// Executions from which a task answers.
+/// Executions that a task needs for an answer.
 pub const ENOUGH: usize = 12;
 
-/// A task that nobody named.
+/// A task that the user did not name.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Candidate {
-    /// What delimits it; a function by its name.
+    /// How it is delimited; a function by its name.
     pub task: Derived,
     /// How often it ran.
     pub executions: usize,
-    /// What the slowest twentieth takes beyond the median.
+    /// The time that the slowest twentieth takes beyond the median.
     pub tail_ns: Ns,
-    /// Whose it is.
-    pub standing: Priority,
+    /// The rank of the processes that ran it.
+    pub priority: Priority,
 }
 
-/// Who is asked about first; the last comes first.
+/// The rank of a process; the greatest is analysed first.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Priority {
     #[default]
-    /// Of others.
+    /// Any other process.
     Other,
-    /// Of those that did most.
-    DidMost,
-    /// Of the command that the tracer was told to run.
+    /// One of the busiest processes.
+    Busiest,
+    /// The command that the tracer ran.
     Command,
 }
 
-/// Who did how much.
+/// The CPU time of threads by name.
 pub struct ThreadActivity {
     /// By thread: its name with digits folded; `None` for idle tasks, the kernel's own threads and the tracer's.
     names: Vec<Option<String>>,
-    /// CPU time by name, and whose it is.
-    busy: BTreeMap<String, (Ns, Priority)>,
+    /// By name.
+    busy: BTreeMap<String, BusyTime>,
+}
+
+/// The CPU time of the threads of one name.
+#[derive(Clone, Copy, Debug, Default)]
+struct BusyTime {
+    ns: Ns,
+    priority: Priority,
 }
 
 impl ThreadActivity {
-    /// Of a recording. Cost: linear in edges.
+    /// The activity in a timeline. Cost: linear in segments.
     pub fn new(timeline: &Timeline) -> ThreadActivity {
         let left_out = tracers(timeline);
-        // Threads of the kernel itself serve, nobody asks about them. Where programs' threads are seen in their
-        // programs, they are told by that too.
-        let is_programs = |t: &Thread| !t.calls.is_empty() || t.samples.iter().any(|s| s.user.is_some());
-        let told_apart = timeline.threads.iter().any(is_programs);
+        // The kernel's own threads serve others and have no tasks. Where user code was recorded, only threads that
+        // ran some count.
+        let runs_user_code = |t: &Thread| !t.calls.is_empty() || t.samples.iter().any(|s| s.user.is_some());
+        let is_user_code_recorded = timeline.threads.iter().any(runs_user_code);
         let commands = commands(timeline);
-        let mut busy: BTreeMap<String, (Ns, Priority)> = BTreeMap::new();
+        let mut busy: BTreeMap<String, BusyTime> = BTreeMap::new();
         let mut names = Vec::with_capacity(timeline.threads.len());
         for (at, thread) in timeline.threads.iter().enumerate() {
-            let is_asked = !thread.is_kernel(&timeline.names) && (!told_apart || is_programs(thread));
-            let asked = is_asked && !left_out.contains(&ThreadId::at(at));
-            let name = thread.name_at(thread.life.end).filter(|_| asked);
+            let is_program = !thread.is_kernel(&timeline.names) && (!is_user_code_recorded || runs_user_code(thread));
+            let counts = is_program && !left_out.contains(&ThreadId::at(at));
+            let name = thread.name_at(thread.life.end).filter(|_| counts);
             let name = name.map(|name| fold_digits(timeline.names.get(name)));
             let running = thread
                 .segments
@@ -80,22 +87,22 @@ impl ThreadActivity {
                 .map(|e| e.span.len())
                 .fold(0, Ns::saturating_add);
             if let Some(name) = name.clone() {
-                let entry = busy.entry(name).or_default();
-                entry.0 = entry.0.saturating_add(running);
+                let of_name = busy.entry(name).or_default();
+                of_name.ns = of_name.ns.saturating_add(running);
                 if commands.contains(&ThreadId::at(at)) {
-                    entry.1 = Priority::Command;
+                    of_name.priority = Priority::Command;
                 }
             }
             names.push(name);
         }
-        // Damaged times can be any: in 128 bits no sum of them overflows.
-        let total: i128 = busy.values().map(|(ns, _)| i128::from(*ns)).sum();
-        let mut order: Vec<(Ns, String)> = busy.iter().map(|(name, (ns, _))| (*ns, name.clone())).collect();
+        // Damaged times can have any value: 128 bits hold every sum of them.
+        let total: i128 = busy.values().map(|busy| i128::from(busy.ns)).sum();
+        let mut order: Vec<(Ns, String)> = busy.iter().map(|(name, busy)| (busy.ns, name.clone())).collect();
         order.sort_by(|a, b| b.0.cmp(&a.0).then_with(|| a.1.cmp(&b.1)));
         let mut before = 0_i128;
         for (ns, name) in order {
-            if let Some((_, standing)) = busy.get_mut(&name).filter(|_| before * 10 < total * 9) {
-                *standing = (*standing).max(Priority::DidMost);
+            if let Some(of_name) = busy.get_mut(&name).filter(|_| before * 10 < total * 9) {
+                of_name.priority = of_name.priority.max(Priority::Busiest);
             }
             before += i128::from(ns);
         }
@@ -106,113 +113,136 @@ impl ThreadActivity {
         self.names.get(thread.index())?.as_deref()
     }
 
-    fn standing(&self, name: &str) -> Priority {
-        self.busy.get(name).map_or(Priority::Other, |(_, standing)| *standing)
+    fn priority(&self, name: &str) -> Priority {
+        self.busy.get(name).map_or(Priority::Other, |busy| busy.priority)
     }
 }
 
 /// Durations of one task, by the name of the threads that ran it.
 type Durations = BTreeMap<String, Vec<Ns>>;
 
-/// What the slowest twentieth takes beyond the median, and how many that are.
-fn tail(durations: &mut [Ns]) -> (Ns, usize, Ns) {
-    durations.sort_unstable();
-    let median = nearest_rank(durations, 50.0).unwrap_or(0);
-    let slow = &durations[durations.len() - durations.len().div_ceil(20)..];
-    (slow.iter().map(|d| d - median).sum(), slow.len(), median)
+/// The slowest twentieth of some durations.
+struct Tail {
+    /// The time that they take beyond the median.
+    excess: Ns,
+    count: usize,
+    /// The median of all durations.
+    median: Ns,
 }
 
-/// The most promising first: by whose they are, then by what their tails take.
+impl Tail {
+    fn of(durations: &mut [Ns]) -> Tail {
+        durations.sort_unstable();
+        let median = nearest_rank(durations, 50.0).unwrap_or(0);
+        let slow = &durations[durations.len() - durations.len().div_ceil(20)..];
+        Tail { excess: slow.iter().map(|d| d - median).sum(), count: slow.len(), median }
+    }
+}
+
+/// The most promising first: by the rank of the processes, then by the excess of the tails.
 fn ranked(activity: &ThreadActivity, tasks: BTreeMap<Derived, Durations>) -> Vec<Candidate> {
     let mut all: Vec<Candidate> = Vec::new();
     for (task, mut by_name) in tasks {
-        let tails: Vec<(Ns, Priority)> =
-            by_name.iter_mut().map(|(name, durations)| (tail(durations).0, activity.standing(name))).collect();
-        let standing = tails.iter().max().map_or(Priority::Other, |(_, standing)| *standing);
+        let tails = by_name.iter_mut().map(|(name, durations)| (Tail::of(durations).excess, activity.priority(name)));
+        let priority = tails.max().map_or(Priority::Other, |(_, priority)| priority);
         let mut durations: Vec<Ns> = by_name.into_values().flatten().collect();
-        let (tail_ns, ..) = tail(&mut durations);
-        all.push(Candidate { task, executions: durations.len(), tail_ns, standing });
+        let tail_ns = Tail::of(&mut durations).excess;
+        all.push(Candidate { task, executions: durations.len(), tail_ns, priority });
     }
-    all.sort_by(|a, b| b.standing.cmp(&a.standing).then(b.tail_ns.cmp(&a.tail_ns)).then_with(|| a.task.cmp(&b.task)));
+    all.sort_by(|a, b| b.priority.cmp(&a.priority).then(b.tail_ns.cmp(&a.tail_ns)).then_with(|| a.task.cmp(&b.task)));
     all
 }
 
-/// Where threads of one name wait, and between which waits: by name, by call, the turns' durations and all waits.
-type WaitPlaces = BTreeMap<(String, String), (Vec<Ns>, usize)>;
-
-/// Where one thread waits.
-#[derive(Default)]
-struct WaitPlace {
-    /// Between two waits.
-    turns: Vec<Ns>,
-    waits: usize,
-    /// When the last one ended.
-    last: Option<Ns>,
+/// A call in which threads of one name wait.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub struct LoopSite {
+    /// The name of the threads with digits folded.
+    thread: String,
+    /// The call in which they wait for their next iteration.
+    call: String,
 }
 
-/// Places of loops: names of threads with digits folded, and the call in which they wait for their next turn.
-pub type LoopPlaces = BTreeSet<(String, String)>;
+/// The iterations around the waits at one site.
+#[derive(Default)]
+struct LoopIterations {
+    /// Durations from one wait to the next.
+    durations: Vec<Ns>,
+    waits: usize,
+    /// The end of the last wait of the thread that is being read.
+    last_end: Option<Timestamp>,
+}
 
-/// Loops of threads, and the places of all loops, also of those that are not worth asking about.
+/// The sites of all loops.
+pub type LoopSites = BTreeSet<LoopSite>;
+
+/// Loops of threads, and the sites of all loops, including those that make no candidate.
 pub fn loops(
     timeline: &Timeline,
     activity: &ThreadActivity,
-    places: &SymbolPaths,
-    work: &Ctx,
-) -> Result<(Vec<Candidate>, LoopPlaces), Cancelled> {
-    let threads = (0..timeline.threads.len()).map(ThreadId::at);
-    let of = |id: ThreadId| Some((id, waits(timeline, timeline.thread(id).filter(|_| activity.name(id).is_some())?)));
-    let all: Vec<(ThreadId, Vec<ThreadWait>)> = threads.filter_map(of).filter(|(_, waits)| waits.len() > 1).collect();
-    work.cancel.check()?;
-    // Where no system calls were recorded, the stacks at switches tell them.
+    symbol_paths: &SymbolPaths,
+    ctx: &Ctx,
+) -> Result<(Vec<Candidate>, LoopSites), Cancelled> {
+    let threads = (0..timeline.threads.len()).map(ThreadId::at).filter(|id| activity.name(*id).is_some());
+    let all: Vec<(ThreadId, Vec<ThreadWait>)> = threads
+        .filter_map(|id| Some((id, waits(timeline, timeline.thread(id)?))))
+        .filter(|(_, waits)| waits.len() > 1)
+        .collect();
+    ctx.cancel.check()?;
+    // Where no system calls were recorded, the stacks at switches contain them.
     let called = timeline.threads.iter().any(|t| !t.calls.is_empty());
     let sampled = timeline.threads.iter().any(|t| !t.samples.is_empty());
-    let sites = if !called && sampled { Some(WaitSites::new(timeline, &all, places, work)?) } else { None };
-    let mut found: WaitPlaces = BTreeMap::new();
+    let sites = if !called && sampled { Some(WaitSites::new(timeline, &all, symbol_paths, ctx)?) } else { None };
+    let mut found: BTreeMap<LoopSite, LoopIterations> = BTreeMap::new();
     for (id, waits) in &all {
         let (Some(thread), Some(name)) = (timeline.thread(*id), activity.name(*id)) else { continue };
-        let mut own: HashMap<&str, WaitPlace> = HashMap::default();
+        let mut own: HashMap<&str, LoopIterations> = HashMap::default();
         for wait in waits.iter().filter(|wait| !wait.for_disk) {
             let call = match &sites {
                 Some(sites) => sites.names(*id, wait.span.start).next_back(),
                 None => wait.call.and_then(|at| thread.calls.get(at)).map(|c| timeline.names.get(c.name)),
             };
             let Some(call) = call else { continue };
-            let place = own.entry(call).or_default();
-            place.waits += 1;
-            let before = place.last.replace(wait.span.end);
-            place.turns.extend(before.map(|end| wait.span.start.saturating_sub(end)));
+            let iterations = own.entry(call).or_default();
+            iterations.waits += 1;
+            let before = iterations.last_end.replace(wait.span.end);
+            iterations.durations.extend(before.map(|end| wait.span.start.saturating_sub(end)));
         }
-        for (call, place) in own {
-            let (turns, waits) = found.entry((name.to_owned(), call.to_owned())).or_default();
-            turns.extend(place.turns);
-            *waits += place.waits;
-        }
-    }
-    let mut best: BTreeMap<&str, (&str, usize)> = BTreeMap::new();
-    for ((name, call), (_, waits)) in &found {
-        let most = best.entry(name).or_insert((call, *waits));
-        if *waits > most.1 {
-            *most = (call, *waits);
+        for (call, iterations) in own {
+            let site = LoopSite { thread: name.to_owned(), call: call.to_owned() };
+            let all = found.entry(site).or_default();
+            all.durations.extend(iterations.durations);
+            all.waits += iterations.waits;
         }
     }
-    let is_place = |(name, call): &(String, String)| best.get(name.as_str()).is_some_and(|(best, _)| best == call);
-    let places: LoopPlaces = found.keys().filter(|key| is_place(key)).cloned().collect();
+    let sites = most_waited(&found);
     let mut tasks = BTreeMap::new();
-    for ((name, call), (mut turns, _)) in found.into_iter().filter(|(key, _)| places.contains(key)) {
-        let (tail_ns, slow, median) = tail(&mut turns);
-        // Turns that all take equally long raise no question.
-        if turns.len() >= ENOUGH && tail_ns >= median.saturating_mul(slow as Ns) {
-            let turn = Turn { call, thread: Some(name.clone()) };
-            tasks.insert(Derived::Turn(turn), BTreeMap::from([(name, turns)]));
+    for (site, iterations) in found.into_iter().filter(|(site, _)| sites.contains(site)) {
+        let mut durations = iterations.durations;
+        let tail = Tail::of(&mut durations);
+        // Iterations that all take equally long raise no question.
+        if durations.len() >= ENOUGH && tail.excess >= tail.median.saturating_mul(tail.count as Ns) {
+            let turn = Turn { call: site.call, thread: Some(site.thread.clone()) };
+            tasks.insert(Derived::Turn(turn), BTreeMap::from([(site.thread, durations)]));
         }
     }
-    Ok((ranked(activity, tasks), places))
+    Ok((ranked(activity, tasks), sites))
 }
 
-/// System calls, but those in which a loop waits for its next turn.
-pub fn calls(timeline: &Timeline, activity: &ThreadActivity, loops: &LoopPlaces) -> Vec<Candidate> {
-    let waited: BTreeSet<(&str, &str)> = loops.iter().map(|(name, call)| (name.as_str(), call.as_str())).collect();
+/// By name of threads the site at which they wait most often; of equals the first.
+fn most_waited(found: &BTreeMap<LoopSite, LoopIterations>) -> LoopSites {
+    let mut best: BTreeMap<&str, (&LoopSite, usize)> = BTreeMap::new();
+    for (site, iterations) in found {
+        let most = best.entry(&site.thread).or_insert((site, iterations.waits));
+        if iterations.waits > most.1 {
+            *most = (site, iterations.waits);
+        }
+    }
+    best.into_values().map(|(site, _)| site.clone()).collect()
+}
+
+/// System calls except those in which a loop waits for its next iteration.
+pub fn calls(timeline: &Timeline, activity: &ThreadActivity, loops: &LoopSites) -> Vec<Candidate> {
+    let waited: BTreeSet<(&str, &str)> = loops.iter().map(|site| (site.thread.as_str(), site.call.as_str())).collect();
     let mut tasks: BTreeMap<Derived, Durations> = BTreeMap::new();
     let mut idle: BTreeMap<Derived, Durations> = BTreeMap::new();
     for (at, thread) in timeline.threads.iter().enumerate() {
@@ -228,7 +258,7 @@ pub fn calls(timeline: &Timeline, activity: &ThreadActivity, loops: &LoopPlaces)
             durations.entry(name.to_owned()).or_default().extend(spans);
         }
     }
-    // A call that somebody's loop waits in is asked about after those that nobody's does.
+    // A call in which some thread's loop waits comes after those in which no loop waits.
     let mut all = ranked(activity, tasks);
     let others: BTreeMap<Derived, Durations> =
         idle.into_iter().filter(|(task, _)| all.iter().all(|c| c.task != *task)).collect();
@@ -260,7 +290,7 @@ mod tests {
     use crate::base::time::Span;
     use crate::state::timeline::Segment;
 
-    /// A thread that waits in `call` and works between: `n` turns, every twentieth ten times as long.
+    /// A thread that waits in `call` and works in between: `n` iterations, every twentieth ten times as long.
     fn looping(name: &str, n: usize, spread: bool) -> TimelineBuilder {
         let mut builder = TimelineBuilder::new(1);
         let id = builder.0.names.intern(name);
@@ -290,7 +320,7 @@ mod tests {
     }
 
     #[test]
-    fn loops_are_found_where_they_turn_often_and_unevenly() {
+    fn loops_needs_many_iterations_of_uneven_length() {
         assert_eq!(found(&looping("job-1", 40, true)).0, ["wait=call,thread=job-*"]);
         assert!(found(&looping("job-1", 40, false)).0.is_empty());
         assert!(found(&looping("job-1", 10, true)).0.is_empty());
@@ -298,7 +328,7 @@ mod tests {
     }
 
     #[test]
-    fn the_command_that_was_recorded_comes_before_who_did_more() {
+    fn candidates_of_the_recorded_command_come_before_those_of_busier_processes() {
         let mut builder = looping("job-1", 40, true);
         let other = looping("idler", 40, true);
         let mut command = other.0.threads[0].clone();
@@ -307,12 +337,12 @@ mod tests {
         command.names = vec![(0, before), (1, own)];
         builder.0.threads[0].pid = builder.0.threads[0].tid;
         builder.0.threads.push(command);
-        // It did far less.
+        // The command ran for far less time.
         let busy = &mut builder.0.threads[0].segments;
         let end = busy.last().map_or(0, |segment| segment.span.end);
         busy.push(Segment { span: Span::new(end, end + 1_000_000), ..busy[0] });
         assert_eq!(found(&builder).0, ["wait=call,thread=server", "wait=call,thread=job-*"]);
-        // Under a tracer's name to the end it is the tracer's own.
+        // A thread that keeps a tracer's name to its end is the tracer's own.
         builder.0.threads[1].names.truncate(1);
         let perf = builder.0.names.intern("perf");
         builder.0.threads[1].names.push((2, perf));
@@ -320,7 +350,7 @@ mod tests {
     }
 
     #[test]
-    fn calls_of_the_busiest_with_the_most_in_their_tails_come_first() {
+    fn calls_ranks_the_busiest_process_and_the_longest_tail_first() {
         let mut builder = TimelineBuilder::new(2);
         let (busy, idle) = (builder.0.names.intern("busy"), builder.0.names.intern("quiet"));
         for (at, (name, until)) in [(busy, 950), (idle, 20)].into_iter().enumerate() {

@@ -1,16 +1,17 @@
-//! What carried a delay from the thread that ended a wait to the one that waited: a lock, a pipe, a signal, an exit ...
+//! The carrier of a delay from the thread that ended a wait to the one that waited: a lock, a pipe, a signal, an exit.
 //!
-//! In: a wait on a critical path and the thread that it led to; both are the path's own findings. Out: a [`Carrier`],
-//! told by the system calls in which the one waited and the other woke it. Where no calls were recorded, or another act
-//! of the kernel woke the thread, it is a wake-up. Cost: three binary searches. ALGORITHMS.md 9.7.
+//! In: a wait on a critical path and the thread that the path goes to. Out: a [`Carrier`], from the system calls in
+//! which the one thread waited and the other woke it; a plain wake-up where no calls were recorded or something else in
+//! the kernel woke the thread. Cost: three binary searches. ALGORITHMS.md 9.7.
 
 use super::path::Entered;
-use crate::base::time::Ns;
+use crate::base::time::Timestamp;
 use crate::model::carrier::Carrier;
 use crate::state::timeline::{Thread, ThreadId, Timeline};
 
-/// What carried the delay to the thread `waiter`, which waited at `start` and whose critical path went on as `entered`.
-pub fn of(timeline: &Timeline, waiter: ThreadId, start: Ns, entered: Entered) -> Carrier {
+/// The carrier of the delay to the thread `waiter`, which waited at `start` and from which the critical path went on as
+/// `entered`.
+pub fn of(timeline: &Timeline, waiter: ThreadId, start: Timestamp, entered: Entered) -> Carrier {
     match entered {
         Entered::Start => return Carrier::Wakeup,
         Entered::Network => return Carrier::Packet,
@@ -24,19 +25,20 @@ pub fn of(timeline: &Timeline, waiter: ThreadId, start: Ns, entered: Entered) ->
     let Some((waker, at)) = segment.waker.and_then(|(id, at)| Some((timeline.thread(id)?, at))) else {
         return Carrier::Wakeup;
     };
-    let worker = waker.name_at(at).is_some_and(|name| timeline.names.get(name).starts_with("kworker/"));
-    told_by(waits_in, call_at(timeline, waker, at), worker)
+    let is_worker = waker.name_at(at).is_some_and(|name| timeline.names.get(name).starts_with("kworker/"));
+    carrier(waits_in, call_at(timeline, waker, at), is_worker)
 }
 
 /// The system call that a thread is in at `t`.
-fn call_at<'a>(timeline: &'a Timeline, thread: &Thread, t: Ns) -> &'a str {
+fn call_at<'a>(timeline: &'a Timeline, thread: &Thread, t: Timestamp) -> &'a str {
     let begun = thread.calls.partition_point(|call| call.span.start <= t);
     let call = begun.checked_sub(1).and_then(|at| thread.calls.get(at));
     call.filter(|call| t <= call.span.end).map_or("", |call| timeline.names.get(call.name))
 }
 
-/// The carrier, from the call in which one thread waited and the call in which another woke it.
-fn told_by(waits_in: &str, wakes_in: &str, worker: bool) -> Carrier {
+/// The carrier by the call in which one thread waited and the call in which another woke it; `is_worker`: that one is a
+/// kernel worker.
+fn carrier(waits_in: &str, wakes_in: &str, is_worker: bool) -> Carrier {
     let is_futex = |call: &str| call.starts_with("futex");
     match (waits_in, wakes_in) {
         (wait, _) if is_futex(wait) => Carrier::Lock,
@@ -46,7 +48,7 @@ fn told_by(waits_in: &str, wakes_in: &str, worker: bool) -> Carrier {
         ("wait4" | "waitid" | "waitpid", _) | (_, "exit" | "exit_group") => Carrier::Exit,
         ("pause" | "rt_sigsuspend" | "rt_sigtimedwait" | "sigsuspend", _) => Carrier::Signal,
         ("fork" | "vfork" | "clone" | "clone3", _) => Carrier::Fork,
-        _ if worker => Carrier::Workqueue,
+        _ if is_worker => Carrier::Workqueue,
         (_, "send" | "sendto" | "sendmsg" | "sendmmsg" | "connect" | "shutdown")
         | ("recv" | "recvfrom" | "recvmsg" | "recvmmsg" | "accept" | "accept4" | "connect", _) => Carrier::Socket,
         (_, "write" | "writev" | "splice" | "tee" | "vmsplice" | "close")
@@ -61,8 +63,8 @@ mod tests {
     use super::*;
 
     #[test]
-    fn calls_tell_the_carrier() {
-        for (waits_in, wakes_in, worker, carrier) in [
+    fn carrier_follows_from_the_calls_of_waiter_and_waker() {
+        for (waits_in, wakes_in, is_worker, expected) in [
             ("futex", "futex", false, Carrier::Lock),
             ("futex", "", false, Carrier::Lock),
             ("", "futex", false, Carrier::Lock),
@@ -77,7 +79,7 @@ mod tests {
             ("vfork", "execve", false, Carrier::Fork),
             ("openat", "", false, Carrier::Wakeup),
         ] {
-            assert_eq!(told_by(waits_in, wakes_in, worker), carrier, "{waits_in} {wakes_in}");
+            assert_eq!(carrier(waits_in, wakes_in, is_worker), expected, "{waits_in} {wakes_in}");
         }
     }
 }

@@ -1,24 +1,24 @@
 //! Hardware counters along a path: how much each grew while the path's threads ran.
 //!
-//! In: a path. Out: for each counter of the recording the sum over the path's running segments (a thread's counter:
-//! also those in which it is unknown whether it ran) of its value at the end minus that at the start; `None` where no
-//! segment has both. A value holds until the next event that names the thread (or, for a CPU's counter, until the next
-//! on the CPU): a thread's counter stands still while it does not run, so the value at its last switch-out is the one
-//! it comes back with. Cost: two binary searches per segment and counter. ALGORITHMS.md section 6.2.
+//! In: a path. Out: for each counter of the recording, its value at the end minus its value at the start, summed over
+//! the path's running segments (and those in which it is unknown whether the thread ran); `None` where no segment has
+//! both values. A value holds until the next event that names the thread (for a CPU's counter: until the next event on
+//! the CPU). A thread's counter does not change while the thread does not run, so it resumes with the value of its last
+//! switch-out. Cost: two binary searches per segment and counter. ALGORITHMS.md section 6.2.
 
 use super::path::PathSegment;
-use crate::base::time::Ns;
+use crate::base::time::Timestamp;
 use crate::state::timeline::{Counter, CounterOwner, SegmentKind, Timeline};
 
-/// By how much each counter of the recording grew along a path.
+/// The growth of each counter of the recording along a path.
 pub fn along(timeline: &Timeline, path: &[PathSegment]) -> Vec<Option<i64>> {
-    let running = |counter| {
+    let growth = |counter| {
         let grown =
             path.iter().filter(|s| matches!(s.kind, SegmentKind::Running | SegmentKind::Unknown) && !s.span.is_empty());
         let grown = grown.filter_map(|s| grown_over(timeline, counter, s));
         grown.fold(None, |sum: Option<i64>, n| Some(sum.unwrap_or(0).saturating_add(n)))
     };
-    timeline.counters.iter().map(running).collect()
+    timeline.counters.iter().map(growth).collect()
 }
 
 fn grown_over(timeline: &Timeline, counter: &Counter, segment: &PathSegment) -> Option<i64> {
@@ -29,9 +29,9 @@ fn grown_over(timeline: &Timeline, counter: &Counter, segment: &PathSegment) -> 
     let first = counter.values.partition_point(|(o, ..)| *o < owner);
     let own = counter.values.get(first..).unwrap_or(&[]);
     let own = own.get(..own.partition_point(|(o, ..)| *o == owner)).unwrap_or(&[]);
-    let at = |t: Ns| own.get(own.partition_point(|(_, time, _)| *time <= t).checked_sub(1)?);
+    let at = |t: Timestamp| own.get(own.partition_point(|(_, time, _)| *time <= t).checked_sub(1)?);
     let end = at(segment.span.end)?;
-    // First seen inside the segment: what was before is not known.
+    // A counter that is first read inside the segment has no known value before.
     let start = at(segment.span.start).or(own.first())?;
     i64::try_from(end.2.checked_sub(start.2)?).ok()
 }
@@ -44,7 +44,7 @@ mod tests {
     use crate::base::time::Span;
 
     #[test]
-    fn running_segments_count_and_absent_is_absent() {
+    fn along_sums_running_segments_and_gives_none_without_values() {
         let mut builder = TimelineBuilder::new(3);
         builder.segment(1, 0, 10, SegmentKind::Running, 0).segment(1, 10, 30, SegmentKind::Blocked, 2);
         builder.segment(1, 30, 40, SegmentKind::Running, 0).segment(2, 0, 40, SegmentKind::Running, 0);
@@ -57,7 +57,7 @@ mod tests {
         let (a, b) = (name(&mut builder, "perf_thread_instructions"), name(&mut builder, "perf_cpu_cycles"));
         builder.0.counters = vec![Counter { name: a, values: thread_values }, Counter { name: b, values: cpu_values }];
         let along = |n, from, to| along(&builder.0, &walk(&builder.0, thread(n), Span::new(from, to)));
-        // 50 and 25 of its own, 7 of the thread it waited for.
+        // 50 and 25 of the thread itself, 7 of the thread that it waited for.
         assert_eq!(along(1, 0, 40), [Some(82), Some(85)]);
         assert_eq!(along(3, 0, 40), [None, Some(85)]);
     }

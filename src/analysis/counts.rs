@@ -1,18 +1,17 @@
-//! What the threads on a critical path did while they were on it: system calls, page faults, bytes; and how long their
-//! machines stood still meanwhile.
+//! Counts along a critical path: system calls, page faults and bytes of its threads, and the pauses of their machines.
 //!
-//! In: a path. Out: counts. Calls count where they begin, their bytes by what they returned. Cost: a binary search per
+//! In: a path. Out: counts. A call counts in the segment in which it begins; its bytes are its return value. Cost: a binary search per
 //! segment, and the calls inside it. ALGORITHMS.md section 6.2.
 
 use super::path::PathSegment;
 use super::pauses::pauses;
 use crate::base::names::NameId;
-use crate::base::time::{Ns, Span};
+use crate::base::time::{Ns, Span, Timestamp};
 use crate::event::transfer::{Transfer, transfer};
 use crate::state::timeline::{Call, ThreadId, Timeline};
 use std::collections::BTreeSet;
 
-/// What is counted along a path.
+/// Counts along a path.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct PathCounts {
     /// System calls begun; `None` where the recording has none at all.
@@ -25,13 +24,13 @@ pub struct PathCounts {
     pub written: Option<i64>,
     /// Threads on the path.
     pub threads: i64,
-    /// Nanoseconds in which the whole machine stood still; `None` where none ever did.
+    /// Nanoseconds in which the whole machine paused; `None` where no machine ever did.
     pub paused: Option<i64>,
-    /// Mean running time of the executions that took turns with it (`interleaved`).
+    /// Mean running time of the executions that alternated with it on its CPU (`interleaved`).
     pub interleaved: Option<i64>,
 }
 
-/// Counts along the paths of one timeline. Made once for all of its tasks: it costs a look at each name and each
+/// Counts along the paths of one timeline. It is made once for all tasks, at the cost of a look at each name and each
 /// thread.
 #[derive(Debug)]
 pub struct PathCounter {
@@ -97,6 +96,6 @@ impl PathCounter {
 
 fn faults(timeline: &Timeline, segment: &PathSegment) -> i64 {
     let faults = timeline.page_faults.as_deref().unwrap_or(&[]);
-    let before = |t: Ns| faults.partition_point(|f: &(ThreadId, Ns)| *f < (segment.thread, t));
+    let before = |t: Timestamp| faults.partition_point(|f: &(ThreadId, Timestamp)| *f < (segment.thread, t));
     before(segment.span.end).saturating_sub(before(segment.span.start)) as i64
 }

@@ -1,63 +1,63 @@
-//! Begins and ends of tasks that no event delimits, found in what threads did.
+//! Begins and ends of tasks that no event delimits, derived from the states of threads.
 //!
-//! In: a recording and a definition. Out: marks in the recording, so that everything after works as for tasks that
-//! events delimit. Turns between waits stand in [`turns`]; here are system calls, whole processes and threads. A
-//! process runs from its exec to its exit or next exec, under the name that it has in between; a thread from its birth
-//! to its end. Where no whole life of the name was recorded, what is known of the lives counts. Cost: linear in threads
-//! and calls. ALGORITHMS.md 6.1.
+//! In: a timeline and a definition. Out: marks in the timeline, so that all later steps work as for tasks that events
+//! delimit. [`turns`] marks the iterations between waits; this file marks system calls, whole processes and threads. A
+//! process runs from its exec to its exit or next exec, under the name that it has in between; a thread runs from its
+//! creation to its end. Where no life of the name was recorded completely, the recorded parts count. Cost: linear in
+//! threads and calls. ALGORITHMS.md 6.1.
 
 use super::symbols::files::SymbolPaths;
 use super::turns::{self, boundary};
 use crate::base::ctx::{Cancelled, Ctx};
 use crate::base::names::fold_digits;
-use crate::base::time::{Ns, Span};
+use crate::base::time::{Ns, Span, Timestamp};
 use crate::event::derived::Derived;
 use crate::state::timeline::{ImageChange, Mark, Thread, ThreadId, Timeline};
 use std::collections::{BTreeMap, BTreeSet};
 
-/// How the programs are called that record: what they do is no trouble of the machine's.
+/// Names of programs that record: their activity is not part of the machine's work.
 const TRACERS: [&str; 6] = ["lttng", "perf", "trace-cmd", "bpftrace", "strace", "babeltrace2"];
 
-/// True for the name of a program that records, and of its threads: inside of traced programs LTTng has some that are
-/// called after these.
-fn is_tracers(name: &str) -> bool {
+/// True for the name of a program that records, and of its threads. LTTng has some inside traced programs, named
+/// after the program with `-ust` at the end.
+fn is_tracer(name: &str) -> bool {
     name.starts_with("lttng-") || name.ends_with("-ust") || TRACERS.contains(&name)
 }
 
-/// What `perf` calls the process in which it runs the command that it records, until that has begun.
+/// The name that `perf` gives the process of the recorded command until the command begins.
 const ABOUT_TO_EXEC: &str = "perf-exec";
 
-/// It is called after a tracer, in the end: the command that a tracer runs bears its name only until it begins.
-fn ends_as_tracers(timeline: &Timeline, thread: &Thread) -> bool {
-    thread.names.last().is_some_and(|(_, name)| is_tracers(timeline.names.get(*name)))
+/// True where the last name of a thread is a tracer's: the command that a tracer runs has such a name only until it
+/// begins.
+fn ends_as_tracer(timeline: &Timeline, thread: &Thread) -> bool {
+    thread.names.last().is_some_and(|(_, name)| is_tracer(timeline.names.get(*name)))
 }
 
 /// The threads of the tracers' processes.
 pub fn tracers(timeline: &Timeline) -> BTreeSet<ThreadId> {
-    let named = |thread: &Thread| ends_as_tracers(timeline, thread);
+    let named = |thread: &Thread| ends_as_tracer(timeline, thread);
     let leads = |thread: &&Thread| thread.tid == thread.pid && named(thread);
     let processes: BTreeSet<_> = timeline.threads.iter().filter(leads).map(|t| (t.host, t.pid)).collect();
     let all = timeline.threads.iter().enumerate().filter(|(_, t)| !t.idle);
     all.filter(|(_, t)| named(t) || processes.contains(&(t.host, t.pid))).map(|(at, _)| ThreadId::at(at)).collect()
 }
 
-/// The threads of the command that a tracer was told to record, and of all that it made: a process that had the
-/// tracer's name before its own. None where the tracer ran no command.
+/// The threads of the command that a tracer ran, and of all its descendants. The command is a process that had the
+/// tracer's name before its own; none where the tracer ran no command.
 pub fn commands(timeline: &Timeline) -> BTreeSet<ThreadId> {
-    let was_tracers = |thread: &Thread| {
+    let was_tracer = |thread: &Thread| {
         let name = |name| timeline.names.get(name);
-        thread.names.iter().any(|(_, n)| is_tracers(name(*n)) || name(*n) == ABOUT_TO_EXEC)
+        thread.names.iter().any(|(_, n)| is_tracer(name(*n)) || name(*n) == ABOUT_TO_EXEC)
     };
-    let begun =
-        |thread: &&Thread| thread.tid == thread.pid && was_tracers(thread) && !ends_as_tracers(timeline, thread);
+    let begun = |thread: &&Thread| thread.tid == thread.pid && was_tracer(thread) && !ends_as_tracer(timeline, thread);
     let mut processes: BTreeSet<_> = timeline.threads.iter().filter(begun).map(|t| (t.host, t.pid)).collect();
-    // A process is made after the one that made it, but may stand before it in the list.
+    // A child may precede its parent in the list of threads.
     while !processes.is_empty() {
-        let made_by = |thread: &&Thread| {
+        let is_child = |thread: &&Thread| {
             let parent = thread.parent.and_then(|parent| timeline.thread(parent));
             parent.is_some_and(|parent| processes.contains(&(parent.host, parent.pid)))
         };
-        let more: Vec<_> = timeline.threads.iter().filter(made_by).map(|t| (t.host, t.pid)).collect();
+        let more: Vec<_> = timeline.threads.iter().filter(is_child).map(|t| (t.host, t.pid)).collect();
         let before = processes.len();
         processes.extend(more);
         if processes.len() == before {
@@ -68,16 +68,16 @@ pub fn commands(timeline: &Timeline) -> BTreeSet<ThreadId> {
     all.filter(|(_, t)| processes.contains(&(t.host, t.pid))).map(|(at, _)| ThreadId::at(at)).collect()
 }
 
-/// Mark the executions of a task. False where nothing in the recording has its name.
+/// Mark the executions of a task. False where nothing in the timeline has its name.
 pub fn mark(
     timeline: &mut Timeline,
     task: u32,
     derived: &Derived,
-    places: &SymbolPaths,
+    symbol_paths: &SymbolPaths,
     ctx: &Ctx,
 ) -> Result<bool, Cancelled> {
     let known = match derived {
-        Derived::Turn(turn) => return turns::mark(timeline, task, turn, places, ctx).map(|()| true),
+        Derived::Turn(turn) => return turns::mark(timeline, task, turn, symbol_paths, ctx).map(|()| true),
         Derived::Call(name) => {
             let left_out = tracers(timeline);
             calls(timeline, task, name, &left_out)
@@ -91,7 +91,7 @@ pub fn mark(
     Ok(known)
 }
 
-/// The system calls of a name, of all threads but some.
+/// Mark the system calls of a name, of all threads except `left_out`.
 fn calls(timeline: &mut Timeline, task: u32, name: &str, left_out: &BTreeSet<ThreadId>) -> bool {
     let Some(name) = timeline.names.find(name) else { return false };
     let mut found: Vec<(ThreadId, Span, i64)> = Vec::new();
@@ -108,60 +108,55 @@ fn calls(timeline: &mut Timeline, task: u32, name: &str, left_out: &BTreeSet<Thr
     !found.is_empty()
 }
 
-/// A stretch of a thread's life under one name.
+/// The part of a thread's life under one name.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ThreadLife {
-    /// The thread; of a process the first.
+    /// The thread; for a process its first thread.
     pub thread: ThreadId,
-    /// When.
+    /// Its time.
     pub span: Span,
     /// Its begin and its end were recorded.
     pub whole: bool,
 }
 
-/// Lives by name: the whole ones, and for names that have none what is known of the others.
+/// Lives by name: the whole ones; for names that have none, the recorded parts of the others.
 pub type Lives = BTreeMap<String, Vec<ThreadLife>>;
 
 /// From exec to exit of each process, by the name that it ends with.
 pub fn processes(timeline: &Timeline) -> Lives {
-    let mut execs: BTreeMap<(u32, i32), Vec<Ns>> = BTreeMap::new();
+    let mut execs: BTreeMap<(u32, i32), Vec<Timestamp>> = BTreeMap::new();
     for image in timeline.images.iter().filter(|i| matches!(i.change, ImageChange::Exec { .. })) {
         execs.entry((image.host.raw(), image.pid)).or_default().push(image.time);
     }
     let mut lives = Lives::new();
     for (at, thread) in timeline.threads.iter().enumerate().filter(|(_, t)| t.tid == t.pid && !t.idle) {
         let begun = execs.get(&(thread.host.raw(), thread.pid)).map_or(&[][..], |times| times);
-        let begun: Vec<Ns> =
+        let begun: Vec<Timestamp> =
             begun.iter().copied().filter(|t| thread.life.start <= *t && *t < thread.life.end).collect();
-        // Before its first exec it is its parent's program.
-        let starts = begun.first().is_none_or(|first| *first > thread.life.start).then_some(thread.life.start);
-        let mut bounds: Vec<(Ns, bool)> = starts.into_iter().map(|t| (t, false)).collect();
-        bounds.extend(begun.iter().map(|t| (*t, true)));
-        for (i, (from, seen)) in bounds.iter().enumerate() {
-            let next = bounds.get(i + 1).map(|(t, _)| *t);
-            let span = Span::new(*from, next.unwrap_or(thread.life.end));
-            let ended = next.is_some() || thread.life.end < timeline.span.end;
-            add(
-                &mut lives,
-                timeline,
-                thread,
-                ThreadLife { thread: ThreadId::at(at), span, whole: *seen && ended },
-                false,
-            );
+        // Before its first exec a process runs its parent's program.
+        let forked = begun.first().is_none_or(|first| *first > thread.life.start).then_some(thread.life.start);
+        let starts: Vec<Timestamp> = forked.into_iter().chain(begun.iter().copied()).collect();
+        for (i, start) in starts.iter().enumerate() {
+            let next = starts.get(i + 1).copied();
+            let span = Span::new(*start, next.unwrap_or(thread.life.end));
+            let has_begun = forked.is_none() || i > 0;
+            let has_ended = next.is_some() || thread.life.end < timeline.span.end;
+            let life = ThreadLife { thread: ThreadId::at(at), span, whole: has_begun && has_ended };
+            add(&mut lives, timeline, life, str::to_owned);
         }
     }
     lives.values_mut().for_each(prefer_whole);
     lives
 }
 
-/// The commands that ran from exec to exit, and the threads that lived from birth to end beside the first of their
-/// process, as tasks: how long each took, ascending. The tracer's own are left out.
+/// As tasks, the commands that ran from exec to exit, and the threads other than the first of their process that lived
+/// from creation to end: their durations in ascending order. The tracer's own are left out.
 pub fn whole_lives(timeline: &Timeline) -> BTreeMap<String, Vec<Ns>> {
     let left_out = tracers(timeline);
-    let is_users = |life: &&ThreadLife| life.whole && !left_out.contains(&life.thread);
+    let is_task = |life: &&ThreadLife| life.whole && !left_out.contains(&life.thread);
     let is_first = |life: &ThreadLife| timeline.thread(life.thread).is_none_or(|t| t.tid == t.pid);
     let durations = |lives: Vec<ThreadLife>, first: bool| {
-        let of_tasks = lives.iter().filter(is_users).filter(|life| first || !is_first(life));
+        let of_tasks = lives.iter().filter(is_task).filter(|life| first || !is_first(life));
         let mut durations: Vec<Ns> = of_tasks.map(|life| life.span.len()).collect();
         durations.sort_unstable();
         durations
@@ -173,23 +168,23 @@ pub fn whole_lives(timeline: &Timeline) -> BTreeMap<String, Vec<Ns>> {
     all.map(|(task, durations)| (task.to_string(), durations)).collect()
 }
 
-/// From birth to end of each thread, by its name with digits folded.
+/// From creation to end of each thread, by its name with digits folded.
 pub fn threads(timeline: &Timeline) -> Lives {
     let mut lives = Lives::new();
     for (at, thread) in timeline.threads.iter().enumerate().filter(|(_, t)| !t.idle) {
         let whole = thread.parent.is_some() && thread.life.end < timeline.span.end;
-        add(&mut lives, timeline, thread, ThreadLife { thread: ThreadId::at(at), span: thread.life, whole }, true);
+        add(&mut lives, timeline, ThreadLife { thread: ThreadId::at(at), span: thread.life, whole }, fold_digits);
     }
     lives.values_mut().for_each(prefer_whole);
     lives
 }
 
-fn add(lives: &mut Lives, timeline: &Timeline, thread: &Thread, mut life: ThreadLife, folded: bool) {
+/// Add a life under its last name, as `shown` writes it.
+fn add(lives: &mut Lives, timeline: &Timeline, mut life: ThreadLife, shown: impl Fn(&str) -> String) {
     life.span = life.span.clip(timeline.span);
-    let last = life.span.end.saturating_sub(1).max(life.span.start);
-    let Some(name) = thread.name_at(last).filter(|_| !life.span.is_empty()) else { return };
-    let name = timeline.names.get(name);
-    lives.entry(if folded { fold_digits(name) } else { name.to_owned() }).or_default().push(life);
+    let name = timeline.thread(life.thread).and_then(|thread| thread.name_at(life.span.last_moment()));
+    let Some(name) = name.filter(|_| !life.span.is_empty()) else { return };
+    lives.entry(shown(timeline.names.get(name))).or_default().push(life);
 }
 
 fn prefer_whole(lives: &mut Vec<ThreadLife>) {
@@ -230,7 +225,7 @@ mod tests {
     }
 
     #[test]
-    fn calls_of_tracers_are_left_out_unless_asked_for() {
+    fn mark_leaves_out_calls_of_tracers_unless_the_task_is_named() {
         let mut builder = TimelineBuilder::new(2);
         builder.silent_call(1, 5, 9).silent_call(2, 6, 8).silent_call(2, 20, 30);
         builder.0.threads[1].calls[1].ret = None;
@@ -243,7 +238,7 @@ mod tests {
     }
 
     #[test]
-    fn a_process_runs_from_its_exec_to_its_exit_under_its_last_name() {
+    fn process_runs_from_its_exec_to_its_exit_under_its_last_name() {
         let mut builder = TimelineBuilder::new(3);
         let (shell, dd) = (builder.0.names.intern("sh"), builder.0.names.intern("dd"));
         let path = builder.0.names.intern("/bin/dd");
@@ -260,14 +255,14 @@ mod tests {
         }
         builder.segment(1, 50, 600, SegmentKind::Running, 0);
         assert_eq!(found(&mut builder, Derived::Process("dd".to_owned())), Some(vec![(91, 600, 1), (92, 601, 2)]));
-        // No shell is whole: what is known of them counts.
+        // No shell was recorded from exec to exit: the recorded parts count.
         let before = vec![(0, 1000, 3), (50, 91, 1), (50, 92, 2)];
         assert_eq!(found(&mut builder, Derived::Process("sh".to_owned())), Some(before));
         assert_eq!(found(&mut builder, named("dd")).map(|all| all.len()), Some(2));
     }
 
     #[test]
-    fn threads_by_name_with_digits_folded() {
+    fn thread_task_matches_names_with_digits_folded() {
         let mut builder = TimelineBuilder::new(2);
         for (at, thread) in builder.0.threads.iter_mut().enumerate() {
             thread.life = Span::new(10, 500);

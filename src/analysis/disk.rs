@@ -1,29 +1,29 @@
-//! Who else used the disk while a thread waited for it.
+//! The threads that used a disk while another thread waited for it.
 //!
-//! In: the disk requests of a recording. Out: for a wait, the threads that had requests in flight on the same device,
-//! with their part of the wait. A device is a queue: what delays a request is what else is in it. So the wait is cut
-//! wherever a request enters or leaves the device, and each piece is shared by the bytes in flight. The waiter's own
-//! bytes count as well (who reads a lot waits a lot); their part, the remainders of the divisions, and the pieces in
-//! which nothing is in flight belong to the wait itself.
+//! In: the disk requests of a timeline. Out: for a wait, the threads that had requests in flight on the same device,
+//! with their part of the wait. A device is a queue, in which each request is delayed by the others. So the wait is cut
+//! wherever a request enters or leaves the device, and each part is divided in proportion to the bytes in flight. The
+//! waiter's own bytes count as well, because a thread that reads much waits long; their part, the remainders of the
+//! divisions, and the time in which nothing is in flight belong to the wait itself.
 //!
 //! Requests that a kernel thread submitted (write-back, journal) belong to the thread that was in a call like `fsync`
-//! at that time, if there was exactly one; they are why it called. Else to the thread that had queued the work which
-//! submitted them, where that is recorded; those of an io_uring worker (`iou-wrk-TID`, `iou-sqp-TID`) to the thread
-//! that it is named after. Where no requests were recorded, threads that waited for a disk at the same time share
-//! equally. Cost: a binary search and a sweep over the requests in the wait. ALGORITHMS.md section 5.4, `share`, with
+//! at that time, if there was exactly one, because that call causes them. Otherwise they belong to the thread that
+//! queued the work which submitted them, where that is recorded. Those of an io_uring worker (`iou-wrk-TID`,
+//! `iou-sqp-TID`) belong to the thread in the worker's name. Where no requests were recorded, threads that waited for a
+//! disk at the same time share equally. Cost: a binary search and a sweep over the requests in the wait. ALGORITHMS.md section 5.4, `share`, with
 //! weights.
 
-use crate::base::time::{Ns, Span};
+use crate::base::time::{Span, Timestamp};
 use crate::state::timeline::{DiskRequest, HostId, SegmentKind, Thread, ThreadId, Timeline};
 use foldhash::HashMap;
 use std::collections::BTreeMap;
 
-/// Calls that write out what others have only noted.
+/// Calls that write data out which other calls left in the page cache.
 const SYNC_CALLS: [&str; 6] = ["fsync", "fdatasync", "sync", "syncfs", "msync", "sync_file_range"];
-/// Sync calls looked at for one request, latest first.
+/// Sync calls that are examined for one request, latest first.
 const SYNC_DEPTH: usize = 64;
 
-/// Something in the queue of a device.
+/// A request in the queue of a device, or a wait where no requests were recorded.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 struct InFlight {
     span: Span,
@@ -31,16 +31,16 @@ struct InFlight {
     owner: Option<ThreadId>,
 }
 
-/// Things in flight, sorted by start; `reach[i]` is the latest end among the first `i + 1`.
+/// The requests of a device, sorted by start; `reach[i]` is the latest end among the first `i + 1`.
 #[derive(Clone, Debug, Default)]
 struct Queue {
     all: Vec<InFlight>,
-    reach: Vec<Ns>,
+    reach: Vec<Timestamp>,
 }
 
 impl Queue {
     fn push(&mut self, item: InFlight) {
-        self.reach.push(self.reach.last().copied().unwrap_or(Ns::MIN).max(item.span.end));
+        self.reach.push(self.reach.last().copied().unwrap_or(Timestamp::MIN).max(item.span.end));
         self.all.push(item);
     }
 
@@ -51,30 +51,30 @@ impl Queue {
     }
 }
 
-/// Part of a wait.
+/// The part of a wait that one thread caused.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Share {
     /// The thread that had requests in flight; `None` for one that is not known.
     pub thread: Option<ThreadId>,
-    /// When it handed them in: its stack then says why.
-    pub since: Ns,
-    /// Its part.
+    /// When it submitted them: its stack at that time shows why.
+    pub since: Timestamp,
+    /// Its part in nanoseconds.
     pub ns: u64,
 }
 
-/// The disk requests of a recording, ready for questions.
+/// The disk requests of a timeline, indexed by device, thread and end.
 #[derive(Clone, Debug, Default)]
 pub struct DiskUse {
     devices: BTreeMap<(HostId, u32), Queue>,
     of_thread: HashMap<ThreadId, Vec<(u32, Span)>>,
     /// Ends of requests, sorted, with their device.
-    ends: BTreeMap<HostId, Vec<(Ns, u32)>>,
+    ends: BTreeMap<HostId, Vec<(Timestamp, u32)>>,
     /// Waiting threads per host, where no requests were recorded.
     waiters: BTreeMap<HostId, Queue>,
 }
 
 impl DiskUse {
-    /// Sort the requests out.
+    /// Index the requests of a timeline.
     pub fn new(timeline: &Timeline) -> Self {
         let mut result = DiskUse::default();
         if timeline.disk.is_empty() {
@@ -108,8 +108,8 @@ impl DiskUse {
         }
     }
 
-    /// How other threads share the wait of `waiter` over `span`: parts that never exceed it together, ordered by
-    /// thread and time; the rest is the wait's own.
+    /// The parts of the wait of `waiter` over `span` that other threads caused, ordered by thread and time. Together they
+    /// never exceed the wait; the rest is the wait's own.
     pub fn shares(&self, host: HostId, waiter: ThreadId, span: Span) -> Vec<Share> {
         let queue = match self.device(host, waiter, span) {
             Some(device) => self.devices.get(&(host, device)),
@@ -119,8 +119,8 @@ impl DiskUse {
         queue.map_or_else(Vec::new, |q| share(q, waiter, counts_itself, span))
     }
 
-    /// The device that was waited for: of the waiter's own requests the one that ends nearest to the end of the wait;
-    /// else the one whose request completed last in it.
+    /// The device that was waited for: that of the waiter's own request that ends nearest to the end of the wait; without
+    /// one, that of the last request that completed during the wait.
     fn device(&self, host: HostId, waiter: ThreadId, span: Span) -> Option<u32> {
         let own = self.of_thread.get(&waiter).map_or(&[][..], |r| r);
         let until = own.partition_point(|(_, s)| s.start < span.end);
@@ -134,22 +134,34 @@ impl DiskUse {
     }
 }
 
+/// The thread that submitted requests, and when.
+type RequestSource = (Option<ThreadId>, Timestamp);
+
+/// Bytes enter or leave the queue of a device; ordered by time.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+struct QueueChange {
+    time: Timestamp,
+    enters: bool,
+    source: RequestSource,
+    bytes: u64,
+}
+
 fn share(queue: &Queue, waiter: ThreadId, counts_itself: bool, span: Span) -> Vec<Share> {
-    // (time, bytes enter or leave, whose, since when)
-    let mut changes: Vec<(Ns, bool, Option<ThreadId>, Ns, u64)> = Vec::new();
+    let mut changes: Vec<QueueChange> = Vec::new();
     for item in queue.over(span) {
         if item.owner == Some(waiter) && !counts_itself {
             continue;
         }
         let inside = item.span.clip(span);
-        changes.push((inside.start, true, item.owner, item.span.start, item.bytes));
-        changes.push((inside.end, false, item.owner, item.span.start, item.bytes));
+        let source = (item.owner, item.span.start);
+        changes.push(QueueChange { time: inside.start, enters: true, source, bytes: item.bytes });
+        changes.push(QueueChange { time: inside.end, enters: false, source, bytes: item.bytes });
     }
     changes.sort_unstable();
-    let mut in_flight: BTreeMap<(Option<ThreadId>, Ns), u64> = BTreeMap::new();
-    let mut shares: BTreeMap<(Option<ThreadId>, Ns), u64> = BTreeMap::new();
+    let mut in_flight: BTreeMap<RequestSource, u64> = BTreeMap::new();
+    let mut shares: BTreeMap<RequestSource, u64> = BTreeMap::new();
     let mut from = span.start;
-    for (time, enters, owner, since, bytes) in changes {
+    for QueueChange { time, enters, source, bytes } in changes {
         let length = Span::new(from, time).len() as u128;
         if length > 0 {
             let total: u128 = in_flight.values().map(|b| u128::from(*b)).sum();
@@ -159,17 +171,17 @@ fn share(queue: &Queue, waiter: ThreadId, counts_itself: bool, span: Span) -> Ve
             }
             from = time;
         }
-        let held = in_flight.entry((owner, since)).or_insert(0);
-        *held = if enters { held.saturating_add(bytes) } else { held.saturating_sub(bytes) };
-        if *held == 0 {
-            in_flight.remove(&(owner, since));
+        let of_source = in_flight.entry(source).or_insert(0);
+        *of_source = if enters { of_source.saturating_add(bytes) } else { of_source.saturating_sub(bytes) };
+        if *of_source == 0 {
+            in_flight.remove(&source);
         }
     }
     let share = |((thread, since), ns)| Share { thread, since, ns };
     shares.into_iter().map(share).filter(|s| s.ns > 0).collect()
 }
 
-/// Calls that write out, sorted by start.
+/// The calls that write data out, sorted by start.
 fn sync_calls(timeline: &Timeline) -> Vec<(HostId, Span, ThreadId)> {
     let wanted: Vec<_> = SYNC_CALLS.iter().filter_map(|name| timeline.names.find(name)).collect();
     let mut syncs = Vec::new();
@@ -204,13 +216,13 @@ fn owner(
     }
 }
 
-/// The thread that an io_uring worker is named after.
-fn ring_owner(timeline: &Timeline, thread: &Thread, t: Ns) -> Option<i32> {
+/// The tid in the name of an io_uring worker: the thread that it works for.
+fn ring_owner(timeline: &Timeline, thread: &Thread, t: Timestamp) -> Option<i32> {
     let name = timeline.names.get(thread.name_at(t)?);
     name.strip_prefix("iou-wrk-").or_else(|| name.strip_prefix("iou-sqp-"))?.parse().ok()
 }
 
-/// The threads that io_uring workers are named after; of several incarnations the last.
+/// The threads that io_uring workers work for; of several instances of one tid the last.
 fn ring_owners(timeline: &Timeline) -> HashMap<(HostId, i32), ThreadId> {
     let named = timeline.threads.iter().filter_map(|t| Some((t.host, ring_owner(timeline, t, t.life.end)?)));
     let wanted: std::collections::BTreeSet<(HostId, i32)> = named.collect();
@@ -222,6 +234,7 @@ fn ring_owners(timeline: &Timeline) -> HashMap<(HostId, i32), ThreadId> {
 mod tests {
     use super::*;
     use crate::analysis::timeline_builder::{TimelineBuilder, thread};
+    use crate::base::time::Ns;
 
     fn queue(items: &[(Ns, Ns, u64, u32)]) -> Queue {
         let mut queue = Queue::default();
@@ -238,7 +251,7 @@ mod tests {
     }
 
     #[test]
-    fn parts_follow_the_bytes_in_flight_and_the_own_bytes_stay() {
+    fn share_divides_by_bytes_in_flight_and_leaves_the_waiters_own() {
         let q = queue(&[(0, 100, 300, 2), (10, 50, 100, 1), (20, 30, 600, 3)]);
         // [10,20): 10*300/400 = 7; [20,30): 10*300/1000 = 3 and 6; [30,50): 20*300/400 = 15.
         assert_eq!(parts(&q, true, Span::new(10, 50)), [(2, 25), (3, 6)]);
@@ -247,13 +260,13 @@ mod tests {
     }
 
     #[test]
-    fn waiters_share_equally_and_the_remainder_stays() {
+    fn share_of_waiters_is_equal_and_leaves_the_remainder() {
         let q = queue(&[(6, 9, 1, 2), (6, 9, 1, 3), (6, 9, 1, 1)]);
         assert_eq!(parts(&q, false, Span::new(6, 9)), [(2, 1), (3, 1)]);
     }
 
     #[test]
-    fn requests_of_workers_belong_to_whom_they_work_for() {
+    fn owner_of_a_workers_request_is_the_thread_that_it_works_for() {
         let mut builder = TimelineBuilder::new(4);
         let (ring, kworker) = (builder.0.names.intern("iou-wrk-1"), builder.0.names.intern("kworker/1:2"));
         builder.0.threads[1].names = vec![(0, ring)];
@@ -276,7 +289,7 @@ mod tests {
     }
 
     #[test]
-    fn a_long_request_is_found_behind_short_ones() {
+    fn over_finds_a_long_request_before_short_ones() {
         let q = queue(&[(0, 100, 1, 2), (1, 2, 1, 3), (3, 4, 1, 3), (5, 6, 1, 3)]);
         assert_eq!(q.over(Span::new(50, 60)).count(), 1);
     }

@@ -1,21 +1,23 @@
 //! From a critical path to the enhanced calling context tree of an execution.
 //!
-//! In: path segments (contiguous, in order), stacks, who had each CPU, who used the disk. Out: nanoseconds per node of
-//! an [`Outline`]; their sum is the length of the path, exactly: every piece of a segment is added to one node.
+//! In: path segments (contiguous, in order), stacks, the thread on each CPU, the threads that used the disk. Out:
+//! nanoseconds per node of an [`Outline`]. Their sum is exactly the length of the path, because every part of a segment
+//! is added to one node.
 //!
-//! The path is followed with a list of the threads that it went through. Time on a CPU goes to the thread's stack
-//! then; a wait goes below the stack at which the thread stopped. Where the path enters another thread, a thread step
-//! stands below the waiting stack, so that the tree reads: I, in this function, waited for that thread, in that
-//! function. Two refinements:
+//! The walk keeps a list of the threads that the path went through. Time on a CPU is added to the thread's stack at that
+//! time; a wait is added below the stack at which the thread stopped. Where the path enters another thread, a thread
+//! step is added below the waiting stack, so that the tree reads: this thread, in this function, waited for that thread,
+//! in that function. Three refinements:
 //!
-//! - *Preemption* shows who had the CPU instead, and in which functions; a *disk wait* who else had requests in flight.
-//! - *A thread of the kernel* that works for somebody leads on to whoever handed it the work, in the function that did:
-//!   below its stack stands that thread. For whoever waits it works in its own name.
-//! - *A queue is passed.* Who waits for a lock is often woken by another that had waited in the very same place (equal
-//!   stack and call); that one is not the cause, and naming it would spread one cause over as many contexts as there
-//!   are orders in the queue. While it waits there itself, what *it* waits for stands directly below the first waiter.
+//! - Below a *runnable* wait are the threads that ran on the CPU instead, with their functions; below a *disk wait* the
+//!   threads that had requests in flight.
+//! - Below the stack of a *kernel thread* that works for another thread is that client, in the function that submitted
+//!   the work. If the client itself waits for the kernel thread, the kernel thread is shown alone.
+//! - *Queues are skipped.* A thread that waits for a lock is often woken by another one that had waited in the same
+//!   place (equal stack and call). That thread is not the cause, and naming it would spread one cause over as many
+//!   contexts as there are orders in the queue. So the cause of *its* wait is put directly below the first waiter.
 //!
-//! Cost: linear in segments plus stack pieces and CPU runs inside them. ALGORITHMS.md sections 5.3 and 5.4.
+//! Cost: linear in segments plus stack changes and CPU runs inside them. ALGORITHMS.md sections 5.3 and 5.4.
 
 use super::carriers;
 use super::disk::DiskUse;
@@ -25,17 +27,17 @@ use super::outline::{Outline, OutlineId, OutlineStep};
 use super::path::{Entered, PathSegment};
 use super::stacks::StackTimelines;
 use super::thread_names::ThreadNames;
-use crate::base::time::{Ns, Span, Timestamp};
+use crate::base::time::{Span, Timestamp};
 use crate::model::carrier::Carrier;
 use crate::model::wait_kind::WaitKind;
 use crate::state::timeline::{SegmentKind, Service, ThreadId, Timeline};
 
-/// What trees are made from.
+/// The inputs of trees.
 #[derive(Debug)]
 pub struct EcctInputs<'a> {
-    /// The recording.
+    /// The states of all threads.
     pub timeline: &'a Timeline,
-    /// Its stacks.
+    /// Their stacks over time.
     pub timelines: &'a StackTimelines,
     /// Its threads' shown names.
     pub names: &'a ThreadNames,
@@ -48,26 +50,26 @@ pub struct EcctInputs<'a> {
 /// Nanoseconds per node of one execution, without descendants; a node may occur more than once.
 pub type ContextTimes = Vec<(OutlineId, u64)>;
 
-/// A thread on the way that the path took.
+/// A thread that the path went through.
 struct PathThread {
     thread: ThreadId,
-    /// Who held whom down to it; the first where nobody asks.
+    /// The hops down to it; the first hop where hops are not recorded.
     hop: HopId,
     /// Its thread step (for the execution's own thread, the process).
     root: OutlineId,
     /// Root and the stack at which it stopped last.
     node: OutlineId,
-    /// Position of the passed thread below whose node the root stands.
+    /// Position of the thread in the list whose node is the parent of the root.
     below: Option<usize>,
 }
 
-/// Fold one path into the outline.
+/// Accumulate one path into the outline.
 pub fn accumulate(sources: &EcctInputs<'_>, path: &[PathSegment], outline: &mut Outline) -> ContextTimes {
     Walk::new(sources, outline, None).through(path).0
 }
 
-/// The same, and for each entry who held whom down to the thread that spent it. The entries stand in order of time and
-/// tile the path; those of a shared disk stand one after the other over their wait.
+/// The same, and for each entry the hops down to the thread that spent the time. The entries are in order of time and
+/// tile the path; those of a shared disk follow each other over their wait.
 pub fn accumulate_with_hops(
     sources: &EcctInputs<'_>,
     path: &[PathSegment],
@@ -83,14 +85,13 @@ struct Walk<'a> {
     passed: Vec<PathThread>,
     own: ContextTimes,
     hops: Option<&'a mut Hops>,
-    /// Who spends what is added.
+    /// The hop of the thread that spends the time that is added.
     hop: HopId,
     /// By entry of `own`, where `hops` are asked for.
     spent_by: Vec<HopId>,
-    /// The thread step of whom a thread of the kernel works for in what is added.
+    /// The thread step of the client for which a kernel thread works in the time that is added.
     client: Option<(OutlineId, ThreadId)>,
-    /// When the process is called what the execution is shown under: at its last moment, because threads are named
-    /// after they began.
+    /// The moment whose process name the execution has: its last one, because threads are given names after they began.
     named_at: Timestamp,
 }
 
@@ -106,8 +107,8 @@ impl<'a> Walk<'a> {
         (self.own, self.spent_by)
     }
 
-    /// Below `above` the thread that held it.
-    fn hold(&mut self, above: Option<HopId>, thread: ThreadId, carrier: impl FnOnce(&Timeline) -> Carrier) -> HopId {
+    /// The hop from `above` to the thread that delayed it.
+    fn hop_to(&mut self, above: Option<HopId>, thread: ThreadId, carrier: impl FnOnce(&Timeline) -> Carrier) -> HopId {
         let timeline = self.sources.timeline;
         self.hops.as_mut().map_or(HopId::at(0), |hops| hops.child(above, thread, carrier(timeline)))
     }
@@ -121,11 +122,11 @@ impl<'a> Walk<'a> {
         if span.is_empty() {
             return;
         }
-        // An execution of the kernel's own threads is what it is about.
+        // A kernel thread whose own execution is analysed has no client.
         let serves = self.passed.len() > 1;
         if serves && segment.kind != SegmentKind::Running {
             let service = self.sources.timeline.services_in(segment.thread, span).first();
-            node = self.hand_on(node, service.copied());
+            node = self.client_node(node, service.copied());
         }
         match segment.kind {
             SegmentKind::Running if serves => self.add_served(root, segment.thread, span),
@@ -149,7 +150,7 @@ impl<'a> Walk<'a> {
         }
     }
 
-    /// Go to the segment's thread: back to it where it was passed before, else down from the one above.
+    /// Enter the segment's thread: return to it if it is in the list, else go down from the thread above.
     fn enter(&mut self, segment: &PathSegment) {
         let depth = self.passed.len().min(segment.depth as usize);
         let keep = self.passed.get(depth).is_some_and(|p| p.thread == segment.thread);
@@ -163,20 +164,20 @@ impl<'a> Walk<'a> {
             None => {
                 let leader = thread.map(|t| self.sources.leaders.of(self.sources.timeline, t, self.named_at));
                 let name = leader.and_then(|l| self.sources.names.at(l, self.named_at));
-                let hop = self.hold(None, segment.thread, |_| Carrier::Wakeup);
+                let hop = self.hop_to(None, segment.thread, |_| Carrier::Wakeup);
                 (self.outline.child(None, OutlineStep::Process(name)), None, hop)
             }
             Some(above) => {
                 let waiter = self.passed[above].thread;
                 let above = self.head_of_queue(above, start);
-                let (held, entered) = (self.passed[above].hop, segment.entered);
-                let hop = self.hold(Some(held), segment.thread, |all| carriers::of(all, waiter, start, entered));
-                let spent = match segment.entered {
+                let (delayed, entered) = (self.passed[above].hop, segment.entered);
+                let hop = self.hop_to(Some(delayed), segment.thread, |all| carriers::of(all, waiter, start, entered));
+                let kind = match segment.entered {
                     Entered::Network => WaitKind::Network,
                     Entered::Disk => WaitKind::Disk,
                     Entered::Start | Entered::Blocked | Entered::Fork => WaitKind::Thread,
                 };
-                let step = OutlineStep::Thread(spent, thread.and_then(|t| self.sources.names.at(t, start)));
+                let step = OutlineStep::Thread(kind, thread.and_then(|t| self.sources.names.at(t, start)));
                 (self.outline.child(Some(self.passed[above].node), step), Some(above), hop)
             }
         };
@@ -184,8 +185,8 @@ impl<'a> Walk<'a> {
         self.passed.push(PathThread { thread: segment.thread, hop, root, node, below });
     }
 
-    /// The first of the threads above that wait in the same place, one for the next.
-    fn head_of_queue(&self, mut at: usize, t: Ns) -> usize {
+    /// The first of the threads above that wait in the same place, each for the next.
+    fn head_of_queue(&self, mut at: usize, t: Timestamp) -> usize {
         let place = |i: usize| {
             let stack = self.sources.timelines.get(self.sources.timelines.at(self.passed[i].thread, t));
             Some((stack.user?, stack.call?))
@@ -196,7 +197,7 @@ impl<'a> Walk<'a> {
         at
     }
 
-    fn stack(&mut self, root: OutlineId, thread: ThreadId, t: Ns) -> OutlineId {
+    fn stack(&mut self, root: OutlineId, thread: ThreadId, t: Timestamp) -> OutlineId {
         self.outline.child(Some(root), OutlineStep::Stack(self.sources.timelines.at(thread, t)))
     }
 
@@ -212,18 +213,18 @@ impl<'a> Walk<'a> {
         }
     }
 
-    /// A wait that nothing more is known of than perhaps the name of a device, an interrupt or a reason.
-    fn add_wait(&mut self, node: OutlineId, spent: WaitKind, segment: &PathSegment) {
-        let mut wait = self.outline.child(Some(node), OutlineStep::Wait(spent, None));
-        if matches!(spent, WaitKind::Interrupted | WaitKind::Device | WaitKind::UnknownWait)
+    /// A wait without another thread: at most the name of a device, an interrupt or a reason is known.
+    fn add_wait(&mut self, node: OutlineId, kind: WaitKind, segment: &PathSegment) {
+        let mut wait = self.outline.child(Some(node), OutlineStep::Wait(kind, None));
+        if matches!(kind, WaitKind::Interrupted | WaitKind::Device | WaitKind::UnknownWait)
             && segment.qualifier.is_some()
         {
-            wait = self.outline.child(Some(wait), OutlineStep::Wait(spent, segment.qualifier));
+            wait = self.outline.child(Some(wait), OutlineStep::Wait(kind, segment.qualifier));
         }
         self.add(wait, segment.span.len() as u64);
     }
 
-    /// Nobody knows whether the thread ran or waited; its calls and samples say where.
+    /// Time in which it is unknown whether the thread ran or waited; its calls and samples give the context.
     fn add_unknown(&mut self, root: OutlineId, segment: &PathSegment) {
         for (part, stack) in self.sources.timelines.over(segment.thread, segment.span) {
             let node = self.outline.child(Some(root), OutlineStep::Stack(stack));
@@ -236,18 +237,18 @@ impl<'a> Walk<'a> {
         }
     }
 
-    /// A thread runs, with its functions; of the kernel's own threads `service` says for whom.
+    /// Running time of a thread, by its functions; `service` is the work of a kernel thread for a client.
     fn add_stacks(&mut self, root: OutlineId, thread: ThreadId, span: Span, service: Option<Service>) {
         let (hop, client) = (self.hop, self.client);
         for (part, stack) in self.sources.timelines.over(thread, span) {
             let node = self.outline.child(Some(root), OutlineStep::Stack(stack));
-            let node = self.hand_on(node, service);
+            let node = self.client_node(node, service);
             self.add(node, part.len() as u64);
             (self.hop, self.client) = (hop, client);
         }
     }
 
-    /// The same, piece by piece for whom it works.
+    /// Running time of a thread, divided by the clients for which it works.
     fn add_served(&mut self, root: OutlineId, thread: ThreadId, span: Span) {
         let mut at = span.start;
         for service in self.sources.timeline.services_in(thread, span) {
@@ -259,20 +260,20 @@ impl<'a> Walk<'a> {
         self.add_stacks(root, thread, Span::new(at, span.end), None);
     }
 
-    /// From a thread of the kernel to whom it works for, in the function that handed in the work; no further where that
-    /// is one of those who wait for it.
-    fn hand_on(&mut self, node: OutlineId, service: Option<Service>) -> OutlineId {
-        let others = |s: &Service| self.passed.iter().all(|passed| passed.thread != s.client);
-        let Some(service) = service.filter(others) else { return node };
+    /// From a kernel thread to the client for which it works, in the function that submitted the work; `node` itself
+    /// where the client is one of the threads that wait for it.
+    fn client_node(&mut self, node: OutlineId, service: Option<Service>) -> OutlineId {
+        let is_waiter = |s: &Service| self.passed.iter().any(|passed| passed.thread == s.client);
+        let Some(service) = service.filter(|service| !is_waiter(service)) else { return node };
         let Some(client) = self.sources.timeline.thread(service.client) else { return node };
         let step = OutlineStep::Thread(WaitKind::Thread, self.sources.names.at(client, service.since));
         let root = self.outline.child(Some(node), step);
-        self.hop = self.hold(Some(self.hop), service.client, |_| Carrier::Workqueue);
+        self.hop = self.hop_to(Some(self.hop), service.client, |_| Carrier::Workqueue);
         self.client = Some((root, service.client));
         self.stack(root, service.client, service.since)
     }
 
-    /// Who had the CPU in whose queue the thread stood.
+    /// A wait in a run queue, by the threads that ran on that CPU.
     fn add_preempted(&mut self, node: OutlineId, segment: &PathSegment) {
         let wait = self.outline.child(Some(node), OutlineStep::Wait(WaitKind::Preempted, None));
         let timeline = self.sources.timeline;
@@ -291,7 +292,7 @@ impl<'a> Walk<'a> {
             let step = OutlineStep::Thread(WaitKind::Preempted, self.sources.names.at(other, part.start));
             let root = self.outline.child(Some(wait), step);
             let waiting = self.hop;
-            self.hop = self.hold(Some(waiting), run.thread, |_| Carrier::Cpu);
+            self.hop = self.hop_to(Some(waiting), run.thread, |_| Carrier::Cpu);
             self.add_served(root, run.thread, part);
             self.hop = waiting;
             self.outline.count(root, run.thread, part.len() as u64);
@@ -300,7 +301,7 @@ impl<'a> Walk<'a> {
         self.add(wait, Span::new(at, segment.span.end).len() as u64);
     }
 
-    /// Who else used the disk.
+    /// A wait for a disk, by the threads that used it.
     fn add_disk(&mut self, node: OutlineId, segment: &PathSegment) {
         let wait = self.outline.child(Some(node), OutlineStep::Wait(WaitKind::Disk, None));
         let timeline = self.sources.timeline;
@@ -313,7 +314,7 @@ impl<'a> Walk<'a> {
             let root = self.outline.child(Some(wait), step);
             let node = self.stack(root, id, share.since);
             let waiting = self.hop;
-            self.hop = self.hold(Some(waiting), id, |_| Carrier::Disk);
+            self.hop = self.hop_to(Some(waiting), id, |_| Carrier::Disk);
             self.add(node, share.ns);
             self.hop = waiting;
             self.outline.count(root, id, share.ns);
@@ -322,7 +323,7 @@ impl<'a> Walk<'a> {
         self.add(wait, left);
     }
 
-    /// The segment's time was below the thread steps of all threads on the way to it.
+    /// Count the segment's time at the thread steps of all threads above it.
     fn count_passed(&mut self, ns: u64) {
         let mut at = self.passed.len().checked_sub(1);
         while let Some(passed) = at.and_then(|i| self.passed.get(i)) {

@@ -1,9 +1,9 @@
-//! Delimiting events into executions.
+//! Executions from pairs of delimiting events.
 //!
-//! In: the marks of a recording, in the total order of events. Out: the executions of one task, numbered by (start,
+//! In: the marks of a timeline, in the total order of events. Out: the executions of one task, numbered by (start,
 //! end, thread). Without a key a begin and an end pair on their thread; with one they pair where the key's value is
 //! equal, across threads of one host. A second begin opens an inner execution where the task nests and restarts the
-//! outer one where it does not. What finds no partner is counted. Cost: one table look-up per mark.
+//! outer one where it does not. Marks without a partner are counted. Cost: one table look-up per mark.
 //! ALGORITHMS.md section 6.1.
 
 use super::functions::{self, CalledFunction};
@@ -19,7 +19,7 @@ use std::collections::BTreeSet;
 pub struct Execution<'a> {
     /// First to last event.
     pub span: Span,
-    /// The thread of the end event: what held it back held back the end.
+    /// The thread of the end event: its delays delayed the end.
     pub thread: ThreadId,
     /// The mark that began it.
     pub begin: &'a Mark,
@@ -28,20 +28,20 @@ pub struct Execution<'a> {
 }
 
 impl Execution<'_> {
-    /// The last moment inside: what ends it may be an exec, from which on its thread has another name.
+    /// The last moment inside: the end may be an exec, from which on the thread has another name.
     pub fn last_moment(&self) -> Timestamp {
         self.span.last_moment()
     }
 }
 
-/// How begins find their ends.
+/// How begins are paired with ends.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct PairingRule {
     /// A key means something within its process only (descriptors).
     pub within_process: bool,
     /// A second begin opens an inner execution; else it restarts the outer.
     pub nest: bool,
-    /// They pair on their thread, without a key, and every event that could end one does.
+    /// Begins and ends pair on their thread, without a key, and every event that could end an execution does.
     pub each: bool,
     /// The marks are entries and exits of functions: only calls of these count.
     pub called: Option<BTreeSet<CalledFunction>>,
@@ -61,7 +61,7 @@ impl PairingRule {
     }
 }
 
-/// What a begin and its end have in common.
+/// The property that a begin and its end have in common.
 #[derive(Clone, Copy, PartialEq, Eq, Hash)]
 enum Pairing {
     Thread(ThreadId),
@@ -69,7 +69,7 @@ enum Pairing {
     ProcessKey(HostId, i32, i64),
 }
 
-/// The marks of each of so many tasks, in order: one walk for all of them.
+/// The marks of each of `tasks` tasks, in order, in one walk for all of them.
 pub fn by_task(timeline: &Timeline, tasks: usize) -> Vec<Vec<&Mark>> {
     let mut marks = vec![Vec::new(); tasks];
     for mark in &timeline.marks {
@@ -80,19 +80,19 @@ pub fn by_task(timeline: &Timeline, tasks: usize) -> Vec<Vec<&Mark>> {
     marks
 }
 
-/// The positions of the marks of each task, so that many tasks can be asked for one after the other.
+/// The positions of the marks of each task, so that the executions of many tasks can be found one after the other.
 #[derive(Clone, Debug, Default)]
 pub struct MarksByTask {
     positions: Vec<Vec<u32>>,
-    /// So many marks there were; tasks may be added to a recording later.
+    /// The number of marks at that time; tasks may be added to a timeline later.
     marks: usize,
 }
 
 impl MarksByTask {
-    /// One walk over the marks of a recording.
+    /// One walk over the marks of a timeline.
     pub fn new(timeline: &Timeline) -> MarksByTask {
         let tasks = timeline.marks.iter().map(|m| m.task as usize + 1).max().unwrap_or(0);
-        // More tasks than marks are none that anybody asks for by number.
+        // Tasks beyond the number of marks come from damage: no question names them.
         let mut positions = vec![Vec::new(); tasks.min(timeline.marks.len())];
         for (at, mark) in (0..).zip(&timeline.marks) {
             if let Some(of_task) = positions.get_mut(mark.task as usize) {
@@ -102,12 +102,12 @@ impl MarksByTask {
         MarksByTask { positions, marks: timeline.marks.len() }
     }
 
-    /// More executions than this the marks of a task cannot delimit.
+    /// The most executions that the marks of a task can delimit.
     pub fn most_executions(&self, task: usize) -> usize {
         self.positions.get(task).map_or(0, Vec::len) / 2
     }
 
-    /// As [`pair`], without a walk over the marks of the others.
+    /// As [`pair`], without a walk over the marks of other tasks.
     pub fn pair<'a>(
         &self,
         timeline: &'a Timeline,
@@ -126,8 +126,8 @@ impl MarksByTask {
     }
 }
 
-/// Pair the marks of one task. Marks that belong to no known thread take no part; the pass has counted them. Ends
-/// without begin are told, but not of descriptors: most that are closed were never accepted.
+/// Pair the marks of one task. Marks of unknown threads take no part; the pass has counted them. Ends without a begin
+/// give a notice, except those of descriptors: most descriptors that are closed were never accepted.
 pub fn pair<'a>(timeline: &'a Timeline, task: u32, rule: &PairingRule, notices: &mut Notices) -> Vec<Execution<'a>> {
     if let Some(wanted) = &rule.called {
         let is_wanted = |e: &Execution<'_>| functions::called(timeline, e.begin).is_some_and(|f| wanted.contains(&f));
@@ -138,7 +138,7 @@ pub fn pair<'a>(timeline: &'a Timeline, task: u32, rule: &PairingRule, notices: 
     pair_marks(timeline, timeline.marks.iter().filter(|m| m.task == task), rule, notices)
 }
 
-/// Pair these marks, which are all of one task whose marks are not calls of functions.
+/// Pair these marks of one task, which are not calls of functions.
 pub fn pair_marks<'a>(
     timeline: &'a Timeline,
     marks: impl Iterator<Item = &'a Mark>,
@@ -178,17 +178,17 @@ pub fn pair_marks<'a>(
             None => notices.add(Notice::EndWithoutBegin, 1, place),
         }
     }
-    // The table has no order of its own: the thread decides where two began at once.
-    let left = open.values().flatten().min_by_key(|m| (m.time, m.thread, m.key));
+    // The table is unordered: the thread decides between two that began at once.
+    let first = open.values().flatten().min_by_key(|m| (m.time, m.thread, m.key));
     let unfinished = open.values().map(|begun| begun.len() as u64).sum();
-    notices.add(Notice::Unfinished, unfinished, || left.map_or_else(String::new, |m| place(timeline, m)));
+    notices.add(Notice::Unfinished, unfinished, || first.map_or_else(String::new, |m| place(timeline, m)));
     executions.sort_by_key(|e| (e.span.start, e.span.end, e.thread));
     executions
 }
 
-/// True where an end and the next begin in between were not recorded: it is two executions, or more. Of those that the
-/// exit of a call begins, or the entry of one ends: another call of that name on the thread, whose exit or entry was
-/// not seen. It would have ended one, and begun one if it succeeded.
+/// True where an end and the next begin in between were lost, so that the pair spans two executions or more. This shows
+/// where the exit of a call begins an execution, or the entry of a call ends it: in between the thread made another
+/// call of that name, whose exit or entry was not recorded and would have ended one execution and begun another.
 fn spans_lost(timeline: &Timeline, execution: &Execution<'_>) -> bool {
     let Some(thread) = timeline.thread(execution.thread).filter(|_| execution.begin.thread == execution.end.thread)
     else {
@@ -205,8 +205,8 @@ fn spans_lost(timeline: &Timeline, execution: &Execution<'_>) -> bool {
     })
 }
 
-/// Leave out executions that reach beyond what the kernel trace of their host covers: nothing true can be said of
-/// them. Where that would leave none, all stay.
+/// Leave out executions that extend beyond the time that the kernel trace of their host covers, because their waits are
+/// unknown. Where that would leave none, all stay.
 pub fn covered<'a>(timeline: &Timeline, all: Vec<Execution<'a>>, notices: &mut Notices) -> Vec<Execution<'a>> {
     let inside = |e: &Execution<'_>| {
         let host = timeline.thread(e.thread).map(|t| t.host);
@@ -251,14 +251,14 @@ mod tests {
     }
 
     #[test]
-    fn a_second_begin_restarts_or_nests() {
+    fn pair_restarts_or_nests_at_a_second_begin() {
         let marks = [(1, true, 1, None), (2, true, 1, None), (3, false, 1, None), (5, false, 1, None)];
         assert_eq!(pairs(&marks, false), (vec![(2, 3, 1)], [1, 1, 0]));
         assert_eq!(pairs(&marks, true), (vec![(1, 5, 1), (2, 3, 1)], [0, 0, 0]));
     }
 
     #[test]
-    fn descriptors_pair_within_their_process() {
+    fn pair_matches_descriptors_within_their_process() {
         let mut builder = TimelineBuilder::new(2);
         for thread in &mut builder.0.threads {
             thread.pid = thread.tid;
@@ -279,7 +279,7 @@ mod tests {
 
     /// `accept` ends at 10, which begins one; `shutdown` begins at 90, which ends it; between the two another call.
     #[test]
-    fn an_execution_over_a_lost_end_and_begin_is_none() {
+    fn pair_drops_an_execution_over_a_lost_end_and_begin() {
         let found = |name: &str, ret: Option<i64>, each: bool| {
             let mut builder = TimelineBuilder::new(1);
             let mut call = |name: &str, start: Ns, end: Ns, ret: Option<i64>| {
@@ -302,22 +302,22 @@ mod tests {
     }
 
     #[test]
-    fn executions_outside_the_kernel_trace_are_left_out_unless_all_are() {
+    fn covered_leaves_out_executions_outside_the_kernel_trace_unless_all_are() {
         let mut builder = TimelineBuilder::new(1);
         builder.mark(1, true, 1, None).mark(4, false, 1, None).mark(6, true, 1, None).mark(9, false, 1, None);
         let mut notices = Notices::default();
         let all = pair(&builder.0, 0, &PairingRule { nest: true, ..PairingRule::default() }, &mut notices);
-        for (until, left, said) in [(9, 2, 0), (8, 1, 1), (3, 2, 0)] {
+        for (until, kept, notice_count) in [(9, 2, 0), (8, 1, 1), (3, 2, 0)] {
             let mut timeline = builder.0.clone();
             timeline.covered = vec![(HostId::at(0), Span::new(0, until))];
             let mut notices = Notices::default();
-            assert_eq!(covered(&timeline, all.clone(), &mut notices).len(), left);
-            assert_eq!(notices.count(Notice::Uncovered), said);
+            assert_eq!(covered(&timeline, all.clone(), &mut notices).len(), kept);
+            assert_eq!(notices.count(Notice::Uncovered), notice_count);
         }
     }
 
     #[test]
-    fn keys_pair_across_threads_and_name_the_thread_of_the_end() {
+    fn pair_matches_keys_across_threads_and_gives_the_thread_of_the_end() {
         let marks = [(1, true, 1, Some(7)), (2, true, 1, Some(8)), (4, false, 2, Some(7)), (6, false, 2, Some(9))];
         assert_eq!(pairs(&marks, false), (vec![(1, 4, 2)], [0, 1, 1]));
         let by_thread = [(1, true, 1, None), (2, true, 2, None), (4, false, 2, None), (4, false, 1, None)];

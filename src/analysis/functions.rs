@@ -1,8 +1,8 @@
 //! Functions whose entry and exit were recorded, as tasks: each call is an execution.
 //!
-//! In: a recording with marks for all entries (their key is the function's address) and exits. Out: the calls, and the
+//! In: a timeline with marks for all entries (their key is the function's address) and exits. Out: the calls, and the
 //! name of each function. Calls nest on their thread. An exit that names its function ends the innermost call of it,
-//! and those within are left open (they were jumped out of); one that names none ends the innermost call. The
+//! and those inside it stay open (a jump left them); one that names none ends the innermost call. The
 //! functions' names come from the images of their processes, each address resolved once; where no file names it, the
 //! address is the name. Cost: linear in the marks.
 
@@ -14,15 +14,21 @@ use super::symbols::{AddressKind, ProcessStack, StackResolver};
 use crate::base::ctx::{Cancelled, Ctx};
 use crate::base::names::Names;
 use crate::base::notice::{Notice, Notices};
-use crate::base::time::Span;
+use crate::base::time::{Span, Timestamp};
 use crate::state::timeline::{HostId, Mark, ThreadId, Timeline};
 use foldhash::HashMap;
 use std::collections::{BTreeMap, BTreeSet};
 
-/// A function in a process: host, process, address.
-pub type CalledFunction = (HostId, i32, i64);
+/// A function in a process.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct CalledFunction {
+    host: HostId,
+    pid: i32,
+    /// The bits of its address.
+    address: i64,
+}
 
-/// All calls of a recording, with the position of their task among the marks; ordered as executions are.
+/// All calls of the functions of a task, ordered as executions are.
 pub fn pair<'a>(timeline: &'a Timeline, task: u32, notices: &mut Notices) -> Vec<Execution<'a>> {
     let mut open: HashMap<ThreadId, Vec<&Mark>> = HashMap::default();
     let mut calls = Vec::new();
@@ -58,10 +64,10 @@ pub fn pair<'a>(timeline: &'a Timeline, task: u32, notices: &mut Notices) -> Vec
     calls
 }
 
-/// The function that a call is of.
+/// The function whose entry a mark is.
 pub fn called(timeline: &Timeline, begin: &Mark) -> Option<CalledFunction> {
     let thread = timeline.thread(begin.thread?)?;
-    Some((thread.host, thread.pid, begin.key?))
+    Some(CalledFunction { host: thread.host, pid: thread.pid, address: begin.key? })
 }
 
 /// Names of functions.
@@ -69,17 +75,17 @@ pub fn called(timeline: &Timeline, begin: &Mark) -> Option<CalledFunction> {
 pub struct FunctionNames(BTreeMap<CalledFunction, String>);
 
 impl FunctionNames {
-    /// Of all functions that were entered. The recording gets a stack of one address for each.
+    /// The names of all functions that were entered. The timeline is given a stack of one address for each.
     pub fn new(
         timeline: &mut Timeline,
         task: u32,
-        places: &SymbolPaths,
+        symbol_paths: &SymbolPaths,
         notices: &mut Notices,
         ctx: &Ctx,
     ) -> Result<FunctionNames, Cancelled> {
         let spaces = Spaces::new(&timeline.images);
         let begins = timeline.marks.iter().filter(|m| m.task == task && m.begins);
-        let mut first: BTreeMap<CalledFunction, i64> = BTreeMap::new();
+        let mut first: BTreeMap<CalledFunction, Timestamp> = BTreeMap::new();
         for mark in begins {
             if let Some(function) = called(timeline, mark) {
                 first.entry(function).or_insert(mark.time);
@@ -88,7 +94,7 @@ impl FunctionNames {
         let placed: Vec<(CalledFunction, ProcessStack)> = first
             .into_iter()
             .map(|(function, time)| {
-                let (host, pid, address) = function;
+                let CalledFunction { host, pid, address } = function;
                 let stack = timeline.stacks.intern(&[address as u64]);
                 let addresses = AddressKind::FunctionEntry;
                 (function, ProcessStack { host, pid, space: spaces.at(host, pid, time), stack, addresses })
@@ -97,12 +103,12 @@ impl FunctionNames {
         let stacks: Vec<ProcessStack> = placed.iter().map(|(_, p)| *p).collect();
         let mut names = Names::default();
         let cache = SymbolCache::default();
-        let resolver = StackResolver::new(timeline, &spaces, places, &cache);
+        let resolver = StackResolver::new(timeline, &spaces, symbol_paths, &cache);
         let frames = resolver.resolve(&stacks, &mut names, notices, ctx)?;
         let name = |((function, _), frames): (&(CalledFunction, ProcessStack), &Vec<_>)| {
             let frame: Option<&super::symbols::UserFrame> = frames.first();
             let known = frame.filter(|f| !f.folded).map(|f| names.get(f.name).to_owned());
-            (*function, known.unwrap_or_else(|| format!("{:#x}", function.2)))
+            (*function, known.unwrap_or_else(|| format!("{:#x}", function.address)))
         };
         Ok(FunctionNames(placed.iter().zip(&frames).map(name).collect()))
     }
@@ -112,19 +118,19 @@ impl FunctionNames {
         self.0.get(&function).map_or("", |name| name)
     }
 
-    /// The functions that a user means: by name, with or without its parameters, or by address.
+    /// The functions that the user typed: by name, with or without its parameters, or by address.
     pub fn matching(&self, typed: &str) -> BTreeSet<CalledFunction> {
         let address = match typed.strip_prefix("0x") {
             Some(hex) => u64::from_str_radix(hex, 16).ok(),
             None => typed.parse().ok(),
         };
-        let is_meant = |function: &CalledFunction, name: &str| {
-            name == typed || name.split('(').next() == Some(typed) || address == Some(function.2 as u64)
+        let matches = |function: &CalledFunction, name: &str| {
+            name == typed || name.split('(').next() == Some(typed) || address == Some(function.address as u64)
         };
-        self.0.iter().filter(|(function, name)| is_meant(function, name)).map(|(function, _)| *function).collect()
+        self.0.iter().filter(|(function, name)| matches(function, name)).map(|(function, _)| *function).collect()
     }
 
-    /// Names that hold what was typed, for the message that it is none; at most three.
+    /// At most three names similar to what was typed, for the message that no function has that name.
     pub fn alike(&self, typed: &str) -> Vec<&str> {
         let names: BTreeSet<&str> = self.0.values().map(String::as_str).collect();
         let near = |n: &&str| n.contains(typed) || (n.len() > 3 && typed.contains(*n));
@@ -138,7 +144,7 @@ mod tests {
     use crate::analysis::timeline_builder::TimelineBuilder;
 
     #[test]
-    fn calls_nest_and_jumps_leave_the_inner_ones_open() {
+    fn pair_nests_calls_and_leaves_those_open_that_a_jump_left() {
         let mut builder = TimelineBuilder::new(2);
         // f { g { } g { <jumped out of> } } on the first thread, an exit alone on the second.
         for (time, begins, thread, address) in [
@@ -163,15 +169,15 @@ mod tests {
     }
 
     #[test]
-    fn functions_are_meant_by_name_or_address() {
-        let function = |pid, address| (HostId::at(0), pid, address);
+    fn matching_finds_functions_by_name_or_address() {
+        let function = |pid, address| CalledFunction { host: HostId::at(0), pid, address };
         let names = [(function(1, 0x40), "flush(int)"), (function(2, 0x40), "main"), (function(1, 0x80), "0x80")];
         let functions = FunctionNames(names.map(|(f, n)| (f, n.to_owned())).into());
-        let meant = |typed: &str| functions.matching(typed).into_iter().collect::<Vec<_>>();
-        assert_eq!(meant("flush"), [function(1, 0x40)]);
-        assert_eq!(meant("0x40"), [function(1, 0x40), function(2, 0x40)]);
-        assert_eq!((meant("0x80"), meant("128")), (vec![function(1, 0x80)], vec![function(1, 0x80)]));
-        assert!(meant("flus").is_empty());
+        let matching = |typed: &str| functions.matching(typed).into_iter().collect::<Vec<_>>();
+        assert_eq!(matching("flush"), [function(1, 0x40)]);
+        assert_eq!(matching("0x40"), [function(1, 0x40), function(2, 0x40)]);
+        assert_eq!((matching("0x80"), matching("128")), (vec![function(1, 0x80)], vec![function(1, 0x80)]));
+        assert!(matching("flus").is_empty());
         assert_eq!(functions.alike("flus"), ["flush(int)"]);
     }
 }

@@ -1,7 +1,7 @@
 //! Delays from thread to thread: from the one whose activity explains an execution's time to the execution's own.
 //!
-//! Contexts name threads as people do, and several may share a name; a propagation path needs the thread itself and
-//! what carried the delay to it. In: the threads that a critical path goes through (`ecct`). Out: a tree of [`Hop`]s
+//! Contexts name threads as people do, and several threads may share a name; a propagation path needs the thread itself
+//! and the carrier of the delay. In: the threads that a critical path goes through (`ecct`). Out: a tree of [`Hop`]s
 //! whose roots are the executions' own threads. Interning a child is one look-up; parents precede children.
 
 use crate::model::carrier::Carrier;
@@ -19,11 +19,11 @@ pub struct Hop {
     pub above: Option<HopId>,
     /// The thread.
     pub thread: ThreadId,
-    /// What carried the delay; of no meaning for the execution's own thread.
+    /// The carrier of the delay; without meaning for the execution's own thread.
     pub carrier: Carrier,
 }
 
-/// All of them.
+/// A table of hops.
 #[derive(Clone, Debug, Default)]
 pub struct Hops {
     all: Vec<Hop>,
@@ -31,7 +31,7 @@ pub struct Hops {
 }
 
 impl Hops {
-    /// The hop from `above` to `thread`, made on first sight.
+    /// The hop from `above` to `thread`, added where it is new.
     pub fn child(&mut self, above: Option<HopId>, thread: ThreadId, carrier: Carrier) -> HopId {
         let hop = Hop { above, thread, carrier };
         *self.ids.entry(hop).or_insert_with(|| {
@@ -50,15 +50,15 @@ impl Hops {
         self.all.iter()
     }
 
-    /// From the execution's own thread to this one.
+    /// The hops from the execution's own thread to this one.
     pub fn path_to(&self, id: HopId) -> Vec<HopId> {
         let above = |id: &HopId| self.get(*id).and_then(|hop| hop.above);
-        let mut way: Vec<HopId> = std::iter::successors(Some(id), above).collect();
-        way.reverse();
-        way
+        let mut path: Vec<HopId> = std::iter::successors(Some(id), above).collect();
+        path.reverse();
+        path
     }
 
-    /// Take in other hops; gives the new id of each. Merging in order of the executions gives the same tree for any
+    /// Add other hops; gives the new id of each. Merging in order of the executions gives the same tree for any
     /// number of workers.
     pub fn merge(&mut self, other: &Hops) -> Vec<HopId> {
         let mut ids: Vec<HopId> = Vec::with_capacity(other.all.len());
@@ -75,7 +75,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn merged_hops_lead_the_same_way() {
+    fn merge_keeps_the_path_of_each_hop() {
         let mut one = Hops::default();
         let root = one.child(None, ThreadId::at(1), Carrier::Wakeup);
         let lock = one.child(Some(root), ThreadId::at(2), Carrier::Lock);
@@ -88,8 +88,8 @@ mod tests {
         );
         let ids = one.merge(&other);
         assert_eq!(ids[lock_again.index()], lock);
-        let way: Vec<_> = one.path_to(ids[disk.index()]).iter().map(|id| one.get(*id).unwrap().carrier).collect();
-        assert_eq!(way, [Carrier::Wakeup, Carrier::Disk]);
+        let path: Vec<_> = one.path_to(ids[disk.index()]).iter().map(|id| one.get(*id).unwrap().carrier).collect();
+        assert_eq!(path, [Carrier::Wakeup, Carrier::Disk]);
         assert_eq!(one.iter().len(), 4);
     }
 }

@@ -1,9 +1,9 @@
-//! The first threads of processes: a process is called as its first thread is.
+//! The first threads of processes: a process has the name of its first thread.
 //!
-//! In: a recording. Out: for a thread and a time the first thread of its process. Cost: linear in threads; a look-up
-//! for each question.
+//! In: a timeline. Out: for a thread and a time the first thread of its process. Cost: linear in threads; a look-up
+//! for each query.
 
-use crate::base::time::Ns;
+use crate::base::time::Timestamp;
 use crate::state::timeline::{HostId, Thread, ThreadId, Timeline};
 use foldhash::HashMap;
 
@@ -12,7 +12,7 @@ use foldhash::HashMap;
 pub struct Leaders(HashMap<(HostId, i32), Vec<ThreadId>>);
 
 impl Leaders {
-    /// Collect them.
+    /// The leaders of a timeline.
     pub fn new(timeline: &Timeline) -> Self {
         let mut leaders = Leaders::default();
         for (i, thread) in timeline.threads.iter().enumerate().filter(|(_, t)| t.tid == t.pid && !t.idle) {
@@ -21,8 +21,8 @@ impl Leaders {
         leaders
     }
 
-    /// The first thread of the process that `thread` belongs to at `t`; itself where that is not known.
-    pub fn of<'a>(&self, timeline: &'a Timeline, thread: &'a Thread, t: Ns) -> &'a Thread {
+    /// The first thread of the process that `thread` belongs to at `t`; `thread` itself where that is not known.
+    pub fn of<'a>(&self, timeline: &'a Timeline, thread: &'a Thread, t: Timestamp) -> &'a Thread {
         let all = self.0.get(&(thread.host, thread.pid)).map_or(&[][..], |l| l);
         let mut known = all.iter().filter_map(|id| timeline.thread(*id));
         let lived = |l: &&Thread| l.life.start <= t && t <= l.life.end;

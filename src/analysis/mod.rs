@@ -1,10 +1,10 @@
-//! Explanations: who waited for whom, along which path, in which functions.
+//! Explanations: which thread waited for which, along which path, in which functions.
 //!
-//! In: a sealed [`Timeline`](crate::state::timeline::Timeline). A [`path`] per execution; its segments get [`stacks`]
-//! and fold into an [`outline`] of calling contexts ([`ecct`]); [`symbols`] name the addresses that stand there. Apart
-//! from these, [`patterns`] asks of sequences of operations what repeats, what of it took too long, and where that
-//! began; [`offsets`] fits their clocks. Before all of it, [`clocks`] lays the traces of several hosts on one time
-//! line.
+//! In: a sealed [`Timeline`](crate::state::timeline::Timeline). Out: for each execution its critical [`path`], whose
+//! segments are given their [`stacks`] and accumulated into an [`outline`] of calling contexts ([`ecct`]); [`symbols`]
+//! names the addresses in it. Apart from these, [`patterns`] finds what repeats in sequences of operations, which
+//! occurrences took longer than usual, and where that delay began; [`offsets`] fits the clocks of such sequences.
+//! Before all of it, [`clocks`] aligns the traces of several hosts on one time line.
 
 pub mod candidates;
 pub mod carriers;

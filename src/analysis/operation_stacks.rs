@@ -1,6 +1,6 @@
-//! Which functions the threads of a recording ran, laid beside their operations: a late step is told with its function.
+//! The functions that threads ran, beside their operations, so that a delayed step is reported with its function.
 //!
-//! In: a [`Timeline`] with call stacks, and its [`Operations`]. Out: each sequence's stacks over time, with names.
+//! In: a [`Timeline`] with call stacks, and its [`Operations`]. Out: the stacks of each sequence over time, with names.
 //! Every distinct stack is resolved once; cost: linear in the intervals of the stack timelines. Threads without stacks
 //! get none, and a recording without stacks costs nothing.
 
@@ -16,12 +16,23 @@ use crate::event::operation::Operations;
 use crate::state::timeline::Timeline;
 use foldhash::HashMap;
 
+/// The stacks of a timeline and the files that name their functions.
+#[derive(Clone, Copy)]
+pub struct StackSources<'a> {
+    /// The images of processes.
+    pub spaces: &'a Spaces,
+    /// The stacks over time.
+    pub stacks: &'a StackTimelines,
+    /// Symbols that are known already.
+    pub symbols: &'a SymbolCache,
+}
+
 /// Fill in [`Sequence::stacks`](crate::event::operation::Sequence::stacks) and [`Operations::stacks`].
 pub fn attach(
     timeline: &Timeline,
-    (spaces, timelines, cache): (&Spaces, &StackTimelines, &SymbolCache),
+    sources: StackSources<'_>,
     operations: &mut Operations,
-    places: &SymbolPaths,
+    symbol_paths: &SymbolPaths,
     notices: &mut Notices,
     ctx: &Ctx,
 ) -> Result<(), Cancelled> {
@@ -32,7 +43,8 @@ pub fn attach(
     let mut stacks: Vec<ProcessStack> = Vec::new();
     for (thread, sequence) in streams(timeline).zip(&mut operations.sequences) {
         let Some(life) = timeline.thread(thread).map(|t| t.life) else { continue };
-        let known = timelines.over(thread, life).filter_map(|(span, id)| Some((span, timelines.get(id).user?)));
+        let known =
+            sources.stacks.over(thread, life).filter_map(|(span, id)| Some((span, sources.stacks.get(id).user?)));
         sequence.stacks = known
             .map(|(span, placed)| {
                 let number = *numbers.entry(placed).or_insert_with(|| {
@@ -43,7 +55,7 @@ pub fn attach(
             })
             .collect();
     }
-    let resolver = StackResolver::new(timeline, spaces, places, cache);
+    let resolver = StackResolver::new(timeline, sources.spaces, symbol_paths, sources.symbols);
     let frames = resolver.resolve(&stacks, &mut operations.names, notices, ctx)?;
     let named = |frames: Vec<_>| {
         let known = frames.into_iter().filter(|f: &super::symbols::UserFrame| !f.folded);

@@ -1,23 +1,23 @@
-//! A recording as operations: the system calls and user-space events of each thread, tied together by wake-ups and
-//! packets, so that patterns are mined where nothing delimits executions.
+//! A timeline as operations: the system calls and user-space events of each thread, connected by wake-ups and packets,
+//! so that patterns can be mined where nothing delimits executions.
 //!
-//! In: a [`Timeline`]. Out: the neutral [`Operations`] (ALGORITHMS.md 9.1): the act that wakes is a message sent by the
-//! waker's call, the wait it ends is received in the woken thread's call. Waits for timers, disks and devices have no
-//! sender and count as the call's own time. What begins and ends in user space (pairs, functions) encloses calls, and
-//! operations enclose nothing: so each end is an operation without length, and the time between is a gap of its own.
-//! Cost: linear in calls and edges, a look-up per wake-up, a sort of the user-space events.
+//! In: a [`Timeline`]. Out: the neutral [`Operations`] (ALGORITHMS.md 9.1). A wake-up is a message that the waker's call
+//! sends and the woken thread's call receives. Waits for timers, disks and devices have no sender and count as the
+//! call's own time. Pairs of user-space events and functions enclose calls, while operations enclose nothing: so each
+//! of their ends is an operation without length, and the time between is a gap of its own. Cost: linear in calls and
+//! segments, a look-up per wake-up, a sort of the user-space events.
 
 use super::leaders::Leaders;
 use crate::base::names::{NameId, Names};
-use crate::base::time::{Ns, Span};
+use crate::base::time::{Ns, Span, Timestamp};
 use crate::event::operation::{Message, Operation, OperationKind, OperationPlace, Operations, Sequence};
 use crate::model::carrier::Carrier;
 use crate::model::thread::ThreadIdentity;
 use crate::state::timeline::{HostId, Mark, Segment, SegmentKind, Thread, ThreadId, Timeline};
 use foldhash::{HashMap, HashSet};
 
-/// The threads that are streams: those that made system calls or user-space events; idle tasks make none. The tracer's
-/// own are left out: they wait for what is recorded, and nobody waits for them.
+/// The threads that are streams: those with system calls or user-space events, except idle tasks and the tracer's own
+/// threads. Those wait for the recorded threads, and no thread waits for them.
 pub fn streams(timeline: &Timeline) -> impl Iterator<Item = ThreadId> {
     let marked: HashSet<ThreadId> = timeline.marks.iter().filter_map(|m| m.thread).collect();
     let active = move |id: &ThreadId, t: &Thread| !t.calls.is_empty() || marked.contains(id);
@@ -36,8 +36,8 @@ impl Tracer {
     }
 
     fn runs(&self, timeline: &Timeline, thread: &Thread) -> bool {
-        let listens = || named(timeline, thread).any(|name| name.ends_with("-ust")) && thread.tid != thread.pid;
-        self.0.contains(&(thread.host, thread.pid)) || listens()
+        let is_listener = || named(timeline, thread).any(|name| name.ends_with("-ust")) && thread.tid != thread.pid;
+        self.0.contains(&(thread.host, thread.pid)) || is_listener()
     }
 }
 
@@ -46,27 +46,31 @@ fn named<'a>(timeline: &'a Timeline, thread: &'a Thread) -> impl Iterator<Item =
     thread.names.iter().map(|(_, name)| timeline.names.get(*name))
 }
 
-/// A user-space event: thread, time, what began or ended.
-type Instant = (ThreadId, Ns, NameId);
+/// A user-space event at which something began or ended.
+struct UserEvent {
+    thread: ThreadId,
+    time: Timestamp,
+    symbol: NameId,
+}
 
-/// The user-space events by thread and time. `named`: what a mark begins or ends.
-fn instants<'a>(timeline: &Timeline, named: impl Fn(&Mark) -> Option<&'a str>, names: &mut Names) -> Vec<Instant> {
+/// The user-space events by thread and time. `named` gives the name of what a mark begins or ends.
+fn user_events<'a>(timeline: &Timeline, named: impl Fn(&Mark) -> Option<&'a str>, names: &mut Names) -> Vec<UserEvent> {
     let mut symbols: HashMap<(&str, bool), NameId> = HashMap::default();
-    let instant = |mark: &Mark| {
+    let event = |mark: &Mark| {
         let (thread, name) = (mark.thread?, named(mark)?);
         let end = if mark.begins { "begin" } else { "end" };
         let symbol = symbols.entry((name, mark.begins)).or_insert_with(|| names.intern(&format!("{name} {end}")));
-        Some((thread, mark.time, *symbol))
+        Some(UserEvent { thread, time: mark.time, symbol: *symbol })
     };
-    let mut all: Vec<Instant> = timeline.marks.iter().filter_map(instant).collect();
-    all.sort_by_key(|(thread, time, _)| (*thread, *time));
+    let mut all: Vec<UserEvent> = timeline.marks.iter().filter_map(event).collect();
+    all.sort_by_key(|event| (event.thread, event.time));
     all
 }
 
-/// The operations of those threads; `named` says what each mark begins or ends.
+/// The operations of those threads; `named` gives the name of what each mark begins or ends.
 pub fn of_recording<'a>(timeline: &Timeline, named: impl Fn(&Mark) -> Option<&'a str>) -> Operations {
     let mut operations = Operations { one_clock: true, ..Operations::default() };
-    let instants = instants(timeline, named, &mut operations.names);
+    let events = user_events(timeline, named, &mut operations.names);
     let leaders = Leaders::new(timeline);
     let mut streams: Vec<Option<u32>> = vec![None; timeline.threads.len()];
     for id in self::streams(timeline) {
@@ -75,8 +79,8 @@ pub fn of_recording<'a>(timeline: &Timeline, named: impl Fn(&Mark) -> Option<&'a
         let place = place(timeline, &leaders, id);
         let mut sequence = Sequence { stream: format!("{} {}", place.name, place.tid), ..Sequence::default() };
         sequence.thread = Some(place);
-        let own = instants.partition_point(|i| i.0 < id)..instants.partition_point(|i| i.0 <= id);
-        let mut own = instants.get(own).unwrap_or(&[]).iter().peekable();
+        let own = events.partition_point(|e| e.thread < id)..events.partition_point(|e| e.thread <= id);
+        let mut own = events.get(own).unwrap_or(&[]).iter().peekable();
         let mut add = |symbol: NameId, kind: OperationKind, span: Span| {
             // Calls of one thread do not nest; where events were lost one may begin before another has ended.
             let start = sequence.operations.last().map_or(span.start, |o| o.end.max(span.start));
@@ -84,8 +88,8 @@ pub fn of_recording<'a>(timeline: &Timeline, named: impl Fn(&Mark) -> Option<&'a
         };
         let mut segments = thread.segments.as_slice();
         for call in &thread.calls {
-            while let Some((_, time, symbol)) = own.next_if(|(_, time, _)| *time <= call.span.start) {
-                add(*symbol, OperationKind::Work, Span::new(*time, *time));
+            while let Some(event) = own.next_if(|event| event.time <= call.span.start) {
+                add(event.symbol, OperationKind::Work, Span::new(event.time, event.time));
             }
             let kind = if waited(&mut segments, call.span) * 2 > call.span.len() {
                 OperationKind::Wait
@@ -94,7 +98,7 @@ pub fn of_recording<'a>(timeline: &Timeline, named: impl Fn(&Mark) -> Option<&'a
             };
             add(operations.names.intern(timeline.names.get(call.name)), kind, call.span);
         }
-        own.for_each(|(_, time, symbol)| add(*symbol, OperationKind::Work, Span::new(*time, *time)));
+        own.for_each(|event| add(event.symbol, OperationKind::Work, Span::new(event.time, event.time)));
         operations.sequences.push(sequence);
     }
     for (to, thread) in streams.iter().zip(&timeline.threads) {
@@ -123,7 +127,7 @@ pub fn of_recording<'a>(timeline: &Timeline, named: impl Fn(&Mark) -> Option<&'a
     operations
 }
 
-/// How long a thread waited in `span`; `segments` are its edges that may reach into it, of which those before are dropped.
+/// The time for which a thread waited in `span`. `segments` are those that may overlap it; the ones before it are removed.
 fn waited(segments: &mut &[Segment], span: Span) -> Ns {
     while let Some((_, rest)) = segments.split_first().filter(|(first, _)| first.span.end <= span.start) {
         *segments = rest;
@@ -135,7 +139,7 @@ fn waited(segments: &mut &[Segment], span: Span) -> Ns {
     inside.filter(|e| !runs(e.kind)).map(|e| e.span.clip(span).len()).sum()
 }
 
-/// A thread as paths name it.
+/// The identity of a thread, as propagation paths show it.
 pub fn place(timeline: &Timeline, leaders: &Leaders, id: ThreadId) -> ThreadIdentity {
     let Some(thread) = timeline.thread(id) else {
         return ThreadIdentity { pid: 0, tid: 0, name: "unknown".into(), process: "unknown".into() };
@@ -151,7 +155,7 @@ fn stream_of(streams: &[Option<u32>], thread: ThreadId) -> Option<u32> {
 
 /// The last operation of a stream that had begun at `time`; a wake-up from an interrupt or from user code counts for
 /// the call before it.
-fn place_at(operations: &Operations, stream: u32, time: Ns) -> Option<OperationPlace> {
+fn place_at(operations: &Operations, stream: u32, time: Timestamp) -> Option<OperationPlace> {
     let all = &operations.sequences.get(stream as usize)?.operations;
     let operation = all.partition_point(|o| o.start <= time).checked_sub(1)?;
     Some(OperationPlace { stream, operation: operation as u32 })
@@ -192,9 +196,9 @@ mod tests {
         };
         let (mut waits, mut works) = (thread(10, server), thread(11, client));
         let mut now = 0;
-        for turn in 0..50 {
+        for i in 0..50 {
             let begin = now;
-            now += if turn == 30 { 50 * MS } else { 5 * MS };
+            now += if i == 30 { 50 * MS } else { 5 * MS };
             let call = |name, start, end| Call { span: Span::new(start, end), name, ret: Some(0) };
             let (woken, end) = (now + MS / 2, now + MS);
             works.calls.push(call(write, now, now + MS));
@@ -211,14 +215,14 @@ mod tests {
     }
 
     #[test]
-    fn a_slow_wait_leads_to_the_thread_that_caused_it() {
+    fn slow_wait_has_the_causing_thread_as_root_cause() {
         let operations = of_recording(&timeline(), |_| None);
         assert_eq!(operations.messages.len(), 50);
         let ctx = Ctx::new(1);
         let mined = PatternAnalysis::new(operations, &ctx).unwrap();
         assert!(mined.clocks.iter().all(|c| c.offset == 0 && c.error == Some(0)), "one clock for all");
         let lateness = mined.lateness(&Settings::default(), &ctx).unwrap();
-        let segments: Vec<_> = lateness
+        let hops: Vec<_> = lateness
             .spread
             .nodes
             .iter()
@@ -230,11 +234,11 @@ mod tests {
                 Some((name(source.stream), source.excess / MS, name(node.stream), cause.carrier))
             })
             .collect();
-        assert_eq!(segments, [("client 11".to_owned(), 45, "server 10".to_owned(), Carrier::Wakeup)]);
+        assert_eq!(hops, [("client 11".to_owned(), 45, "server 10".to_owned(), Carrier::Wakeup)]);
     }
 
     #[test]
-    fn the_tracer_takes_no_part() {
+    fn streams_leaves_out_the_tracer() {
         let mut timeline = timeline();
         let [daemon, listener] = ["lttng-sessiond", "client-ust"].map(|n| timeline.names.intern(n));
         timeline.threads[0].names.push((0, daemon));
@@ -245,7 +249,7 @@ mod tests {
     }
 
     #[test]
-    fn user_events_stand_between_calls() {
+    fn user_events_are_placed_between_calls() {
         let mut timeline = timeline();
         let mark = |time, begins| Mark {
             time,

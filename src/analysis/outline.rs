@@ -1,8 +1,8 @@
 //! The calling contexts of all executions before their functions have names: a tree whose steps are whole stacks.
 //!
 //! An execution has hundreds of segments and each stack some ten functions, but the distinct chains of *stacks* are
-//! few. So executions are folded into this coarse tree first; then only the stacks that stand in it are resolved, and
-//! each of its nodes is named once (`explain/contexts.rs`). Interning a child is one look-up; parents precede children.
+//! few. So executions are accumulated into this coarse tree first; then only its stacks are resolved, and each of its
+//! nodes is given its frames once (`explain/contexts.rs`). Interning a child is one look-up; parents precede children.
 
 use super::stacks::StackId;
 use crate::base::names::NameId;
@@ -21,7 +21,7 @@ pub enum OutlineStep {
     Process(Option<NameId>),
     /// The functions and the system call of a stack.
     Stack(StackId),
-    /// A wait, with what the recording says of it (a name of the recording).
+    /// A wait, with its device, interrupt or reason where recorded (a name of the timeline).
     Wait(WaitKind, Option<NameId>),
     /// Another thread, by shown name.
     Thread(WaitKind, Option<NameId>),
@@ -31,7 +31,8 @@ pub enum OutlineStep {
 struct Node {
     parent: Option<OutlineId>,
     step: OutlineStep,
-    spent: WaitKind,
+    /// The kind of the outermost wait above or at the node.
+    kind: WaitKind,
     waits: bool,
 }
 
@@ -40,33 +41,33 @@ struct Node {
 pub struct Outline {
     nodes: Vec<Node>,
     ids: HashMap<(Option<OutlineId>, OutlineStep), OutlineId>,
-    /// For thread steps: nanoseconds by the thread that it was.
-    who: HashMap<(OutlineId, ThreadId), u64>,
+    /// For thread steps: nanoseconds by thread, as threads share names.
+    by_thread: HashMap<(OutlineId, ThreadId), u64>,
 }
 
 impl Outline {
-    /// The child of `parent` by `step`, made on first sight.
+    /// The child of `parent` by `step`, added where it is new.
     pub fn child(&mut self, parent: Option<OutlineId>, step: OutlineStep) -> OutlineId {
         *self.ids.entry((parent, step)).or_insert_with(|| {
             let above = parent.map(|p| self.nodes[p.index()]);
-            let (spent, waits) = match (above, step) {
-                (Some(above), _) if above.waits => (above.spent, true),
-                (_, OutlineStep::Wait(spent, _) | OutlineStep::Thread(spent, _)) => (spent, true),
+            let (kind, waits) = match (above, step) {
+                (Some(above), _) if above.waits => (above.kind, true),
+                (_, OutlineStep::Wait(kind, _) | OutlineStep::Thread(kind, _)) => (kind, true),
                 _ => (WaitKind::Cpu, false),
             };
-            self.nodes.push(Node { parent, step, spent, waits });
+            self.nodes.push(Node { parent, step, kind, waits });
             OutlineId::at(self.nodes.len() - 1)
         })
     }
 
-    /// `ns` more of the time below the thread step `node` were this thread's.
+    /// Add `ns` to this thread's part of the time below the thread step `node`.
     pub fn count(&mut self, node: OutlineId, thread: ThreadId, ns: u64) {
-        *self.who.entry((node, thread)).or_insert(0) += ns;
+        *self.by_thread.entry((node, thread)).or_insert(0) += ns;
     }
 
-    /// How the execution's own thread spent the time at a node: its outermost wait.
-    pub fn spent(&self, id: OutlineId) -> WaitKind {
-        self.nodes[id.index()].spent
+    /// The kind of time that the execution's own thread spent at a node: that of its outermost wait.
+    pub fn wait_kind(&self, id: OutlineId) -> WaitKind {
+        self.nodes[id.index()].kind
     }
 
     /// The last step of a node.
@@ -79,12 +80,12 @@ impl Outline {
         self.nodes.iter().map(|n| (n.parent, n.step))
     }
 
-    /// Who stood at the thread steps, and how long; in no order.
-    pub fn who(&self) -> impl Iterator<Item = (OutlineId, ThreadId, u64)> + '_ {
-        self.who.iter().map(|((node, thread), ns)| (*node, *thread, *ns))
+    /// The threads at the thread steps, each with its nanoseconds; unordered.
+    pub fn threads(&self) -> impl Iterator<Item = (OutlineId, ThreadId, u64)> + '_ {
+        self.by_thread.iter().map(|((node, thread), ns)| (*node, *thread, *ns))
     }
 
-    /// Take in another outline; gives the new id of each of its nodes. Merging in order of the executions gives the
+    /// Add another outline; gives the new id of each of its nodes. Merging in order of the executions gives the
     /// same tree for any number of workers.
     pub fn merge(&mut self, other: &Outline) -> Vec<OutlineId> {
         let mut ids: Vec<OutlineId> = Vec::with_capacity(other.nodes.len());
@@ -92,7 +93,7 @@ impl Outline {
             let parent = parent.map(|p| ids[p.index()]);
             ids.push(self.child(parent, step));
         }
-        for (node, thread, ns) in other.who() {
+        for (node, thread, ns) in other.threads() {
             self.count(ids[node.index()], thread, ns);
         }
         ids

@@ -1,18 +1,18 @@
-//! The critical path of one execution: from (thread, span) the segments, over several threads, that explain all of it.
+//! The critical path of one execution: the segments, over several threads, that explain all of its time.
 //!
-//! In: the edges of a [`Timeline`]. Out: segments that tile the span exactly, in order. ALGORITHMS.md 4.6, forward
-//! form: a thread is left only while it is blocked and its waker is known; running, preempted, timer, disk and device
-//! time is its own. What is emitted for an instant depends on the thread and the instant alone ([`label`] is that,
-//! written down directly), so walks for different executions are independent.
+//! In: a thread, a span, and the segments of a [`Timeline`]. Out: path segments that tile the span exactly, in order.
+//! ALGORITHMS.md 4.6, forward form: the path leaves a thread only while the thread is blocked and its waker is known;
+//! running, preempted, timer, disk and device time is the thread's own. The result at a moment depends on the thread and
+//! the moment alone ([`label`] computes it directly), so walks for different executions are independent.
 //!
-//! Cost: O((P + D) log E) for P segments, D descents and E edges of a thread; memory O(depth). Windows never grow, and
+//! Cost: O((P + D) log S) for P path segments, D descents and S segments of a thread; memory O(depth). Windows never grow, and
 //! a wait that is already being resolved is not entered again, so the walk ends.
 
 use crate::base::names::NameId;
-use crate::base::time::{Ns, Span};
+use crate::base::time::{Span, Timestamp};
 use crate::state::timeline::{Segment, SegmentKind, ThreadId, Timeline};
 
-/// How the path came to a thread: what the thread above it did meanwhile.
+/// The reason why the path entered a thread: the state of the thread above it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Entered {
     /// The execution's own thread.
@@ -21,40 +21,41 @@ pub enum Entered {
     Blocked,
     /// It waited for this thread, which works for a disk.
     Disk,
-    /// It waited for a packet that this thread was going to send.
+    /// It waited for a packet that this thread sent later.
     Network,
-    /// It did not exist yet: this thread made it.
+    /// It did not exist yet: this thread created it.
     Fork,
 }
 
-/// One thread in one state on the path. Of length zero: the path enters the thread, so that stacks nest.
+/// One thread in one state on the path. A segment of length zero marks that the path enters the thread, so that stacks
+/// nest.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct PathSegment {
     /// The thread.
     pub thread: ThreadId,
     /// When.
     pub span: Span,
-    /// What it did.
+    /// Its state.
     pub kind: SegmentKind,
     /// Device, interrupt or soft irq; reason of an unknown wait.
     pub qualifier: Option<NameId>,
-    /// The CPU it ran on, or whose run queue it stood in.
+    /// The CPU on which it ran, or in whose run queue it waited.
     pub cpu: u32,
-    /// Threads above it on the path: 0 for the execution's own. The thread above is that of the last segment before
-    /// this one with a depth one less.
+    /// The number of threads above it on the path: 0 for the execution's own. The thread above is that of the last
+    /// segment before this one with a depth one less.
     pub depth: u32,
-    /// How the path came to the thread.
+    /// The reason why the path entered the thread.
     pub entered: Entered,
 }
 
-/// Waits that wait for waits, and so on: deeper than this only damage goes.
+/// The most waits for waits; only damaged recordings have more.
 const DEEPEST: usize = 200;
 
-/// A wait that leads to another thread: which, and until when that thread's doings explain it.
+/// The thread that explains a wait, and the time until which it does.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 struct Follow {
     thread: ThreadId,
-    until: Ns,
+    until: Timestamp,
     entered: Entered,
 }
 
@@ -70,9 +71,9 @@ fn follow(timeline: &Timeline, segment: &Segment) -> Option<Follow> {
     }
 }
 
-/// The edge of a thread at `t`, or what is missing there as an edge of its own. `None` before a fork that the
-/// recording saw.
-fn segment_at(timeline: &Timeline, thread: ThreadId, t: Ns) -> Option<(usize, Segment)> {
+/// The segment of a thread at `t` with its position; an unknown one where none was recorded. `None` before the recorded
+/// creation of the thread.
+fn segment_at(timeline: &Timeline, thread: ThreadId, t: Timestamp) -> Option<(usize, Segment)> {
     let unknown = |start, end| Segment {
         span: Span::new(start, end),
         kind: SegmentKind::Unknown,
@@ -80,7 +81,7 @@ fn segment_at(timeline: &Timeline, thread: ThreadId, t: Ns) -> Option<(usize, Se
         qualifier: None,
         cpu: 0,
     };
-    let Some(known) = timeline.thread(thread) else { return Some((0, unknown(Ns::MIN, Ns::MAX))) };
+    let Some(known) = timeline.thread(thread) else { return Some((0, unknown(Timestamp::MIN, Timestamp::MAX))) };
     if t < known.life.start && known.parent.is_some() {
         return None;
     }
@@ -88,19 +89,19 @@ fn segment_at(timeline: &Timeline, thread: ThreadId, t: Ns) -> Option<(usize, Se
     Some(match known.segments.get(at) {
         Some(segment) if segment.span.start <= t => (at, *segment),
         Some(segment) => (at, unknown(t, segment.span.start)),
-        None => (at, unknown(t, Ns::MAX)),
+        None => (at, unknown(t, Timestamp::MAX)),
     })
 }
 
-/// A thread whose window is being walked.
+/// A thread in whose window the walk is.
 #[derive(Clone, Copy, Debug)]
 struct Frame {
     thread: ThreadId,
-    /// Walked up to here.
-    at: Ns,
-    /// To here.
-    until: Ns,
-    /// The wait of this thread that is being resolved by the frame above it.
+    /// The time up to which the window was walked.
+    at: Timestamp,
+    /// The end of the window.
+    until: Timestamp,
+    /// The position of the wait of this thread that the frame above it resolves.
     resolving: Option<usize>,
     entered: Entered,
 }
@@ -112,7 +113,7 @@ struct Frame {
 /// use whyslow::state::timeline::{Timeline, ThreadId};
 /// use whyslow::base::time::Span;
 /// let path = walk(&Timeline::default(), ThreadId::at(0), Span::new(5, 9));
-/// assert_eq!(path.iter().map(|s| s.span.len()).sum::<i64>(), 4); // unknown, but there
+/// assert_eq!(path.iter().map(|s| s.span.len()).sum::<i64>(), 4); // unknown time counts
 /// ```
 pub fn walk(timeline: &Timeline, thread: ThreadId, span: Span) -> Vec<PathSegment> {
     let mut path = Path::default();
@@ -128,7 +129,7 @@ pub fn walk(timeline: &Timeline, thread: ThreadId, span: Span) -> Vec<PathSegmen
             continue;
         }
         let Some((index, segment)) = segment_at(timeline, frame.thread, frame.at) else {
-            // Forked inside the window: until then its parent explains it.
+            // The thread was created inside the window: before that its parent explains the time.
             let known = timeline.thread(frame.thread);
             let birth = known.map_or(frame.until, |t| t.life.start).min(frame.until);
             let parent = known.and_then(|t| t.parent);
@@ -171,8 +172,8 @@ struct Path {
 }
 
 impl Path {
-    /// Enter a thread: its marker, and its window to walk.
-    fn push(&mut self, thread: ThreadId, from: Ns, until: Ns, entered: Entered) {
+    /// Enter a thread: push its window, and the segment of length zero.
+    fn push(&mut self, thread: ThreadId, from: Timestamp, until: Timestamp, entered: Entered) {
         self.frames.push(Frame { thread, at: from, until, resolving: None, entered });
         let span = Span::new(from, from);
         let depth = (self.frames.len() - 1) as u32;
@@ -180,8 +181,8 @@ impl Path {
         self.segments.push(PathSegment { thread, span, kind, qualifier: None, cpu: 0, depth, entered });
     }
 
-    /// False where the wait of `thread` at `t` is being resolved already.
-    fn may_enter(&self, thread: ThreadId, t: Ns, timeline: &Timeline) -> bool {
+    /// False where the walk already resolves the wait of `thread` at `t`.
+    fn may_enter(&self, thread: ThreadId, t: Timestamp, timeline: &Timeline) -> bool {
         if self.frames.len() >= DEEPEST {
             return false;
         }
@@ -189,7 +190,7 @@ impl Path {
         !self.frames.iter().any(|f| f.thread == thread && f.resolving == Some(index))
     }
 
-    /// One more segment of the frame at `depth`; it joins its predecessor where nothing changed.
+    /// Add a segment of the frame at `depth`; it extends its predecessor where nothing changed.
     fn emit(&mut self, depth: usize, span: Span, kind: SegmentKind, qualifier: Option<NameId>, cpu: u32) {
         let Some(frame) = self.frames.get(depth) else { return };
         let (thread, entered, depth) = (frame.thread, frame.entered, depth as u32);
@@ -201,8 +202,8 @@ impl Path {
     }
 }
 
-/// What the path of `thread` says of the instant `t`, and of which thread: the definition that [`walk`] is held to.
-pub fn label(timeline: &Timeline, thread: ThreadId, t: Ns) -> (ThreadId, SegmentKind) {
+/// The thread and state on the path of `thread` at the moment `t`: the definition with which tests compare [`walk`].
+pub fn label(timeline: &Timeline, thread: ThreadId, t: Timestamp) -> (ThreadId, SegmentKind) {
     let mut at = thread;
     let mut visited: Vec<(ThreadId, usize)> = Vec::new();
     loop {
@@ -224,7 +225,7 @@ pub fn label(timeline: &Timeline, thread: ThreadId, t: Ns) -> (ThreadId, Segment
     }
 }
 
-fn may_visit(timeline: &Timeline, visited: &[(ThreadId, usize)], thread: ThreadId, t: Ns) -> bool {
+fn may_visit(timeline: &Timeline, visited: &[(ThreadId, usize)], thread: ThreadId, t: Timestamp) -> bool {
     let index = segment_at(timeline, thread, t).map_or(usize::MAX, |(index, _)| index);
     visited.len() < DEEPEST && !visited.contains(&(thread, index))
 }

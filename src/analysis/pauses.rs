@@ -1,15 +1,14 @@
-//! When the whole machine stood still: stretches in which several threads had a CPU and not one of them did anything
-//! that was recorded.
+//! Pauses of the whole machine: times in which several threads were on CPUs and none of them made a recorded event.
 //!
-//! A virtual machine whose host takes its CPUs away, a machine that is suspended, firmware that keeps all CPUs busy:
-//! all threads stop at once, and go on later. Whatever ran then took longer, for no reason of its own. In: a recording.
-//! Out: such stretches by host. Time is cut into slots. In a slot nothing happened where no thread's state, call or
-//! stack changed; how much should have happened in a run of such slots follows from how often the threads that had a
-//! CPU throughout do something while they run (the busiest of them left out: it may be computing). Where ten should
-//! have, chance is no explanation. Threads that compute for long without an event are expected to do little, so that
-//! they pause nothing. Cost: linear in edges, calls and samples. ALGORITHMS.md 7.7.
+//! If a hypervisor deschedules a virtual machine, a machine is suspended, or firmware keeps all CPUs busy, all threads
+//! stop at once and continue later. Everything that ran then took longer, without a cause of its own. In: a timeline.
+//! Out: the pauses by host. Time is divided into slots. A slot is empty if no thread's state, call or stack changed in
+//! it. The number of events to expect in a run of empty slots follows from the event rates of the threads that were on
+//! a CPU throughout, except the busiest, which may be computing. Where ten events were expected, chance is no
+//! explanation. Threads that compute for long without an event have low rates, so they cause no false pauses. Cost:
+//! linear in segments, calls and samples. ALGORITHMS.md 7.7.
 
-use crate::base::time::{Ns, Span};
+use crate::base::time::{Ns, Span, Timestamp};
 use crate::state::timeline::{HostId, SegmentKind, Thread, Timeline};
 
 /// Length of a slot, at least.
@@ -18,10 +17,10 @@ const SLOT: Ns = 100_000;
 const SLOTS: Ns = 1 << 22;
 /// Slots in a row, at least.
 const LEAST: usize = 10;
-/// Events that should have happened, at least: that none did has by chance a probability of 5 in 100,000.
+/// Expected events, at least: the probability that none happens by chance is 5 in 100,000.
 const EXPECTED: f64 = 10.0;
 
-/// Stretches in which each host stood still, in order of time.
+/// The pauses of each host, in order of time.
 pub fn pauses(timeline: &Timeline) -> Vec<Vec<Span>> {
     let hosts = 0..timeline.hosts.len();
     hosts
@@ -30,9 +29,9 @@ pub fn pauses(timeline: &Timeline) -> Vec<Vec<Span>> {
         .collect()
 }
 
-/// What a slot is made of.
+/// The division of a span into slots.
 struct Slots {
-    origin: Ns,
+    origin: Timestamp,
     length: Ns,
     count: usize,
 }
@@ -43,7 +42,7 @@ impl Slots {
         Slots { origin: span.start, length, count: (span.len() / length) as usize + 1 }
     }
 
-    fn at(&self, t: Ns) -> usize {
+    fn at(&self, t: Timestamp) -> usize {
         (t.saturating_sub(self.origin).max(0) / self.length).min(self.count as Ns - 1) as usize
     }
 
@@ -53,12 +52,22 @@ impl Slots {
     }
 }
 
+/// The time of a thread on a CPU, in whole slots.
+#[derive(Clone, Copy)]
+struct CpuTime {
+    /// First slot.
+    from: usize,
+    /// First slot after.
+    to: usize,
+    /// Expected events in a slot.
+    rate: f64,
+}
+
 fn of_host(timeline: &Timeline, host: HostId) -> Vec<Span> {
     let slots = Slots::new(timeline.span);
-    // By slot: something happened; threads that have a CPU throughout, and what they do a slot, as changes to the slot
-    // before.
+    // By slot: an event happened.
     let mut happened = vec![false; slots.count];
-    let mut running: Vec<(usize, usize, f64)> = Vec::new();
+    let mut running: Vec<CpuTime> = Vec::new();
     for thread in timeline.threads.iter().filter(|t| t.host == host && !t.idle) {
         thread.segments.iter().for_each(|segment| happened[slots.at(segment.span.start)] = true);
         thread.calls.iter().for_each(|call| {
@@ -70,13 +79,13 @@ fn of_host(timeline: &Timeline, host: HostId) -> Vec<Span> {
         for segment in thread.segments.iter().filter(|e| e.kind == SegmentKind::Running) {
             let (from, to) = (slots.at(segment.span.start) + 1, slots.at(segment.span.end));
             if to >= from + LEAST {
-                running.push((from, to, rate));
+                running.push(CpuTime { from, to, rate });
             }
         }
     }
-    running.sort_by_key(|(from, ..)| *from);
+    running.sort_by_key(|time| time.from);
     let mut pauses = Vec::new();
-    let mut open: Vec<(usize, usize, f64)> = Vec::new();
+    let mut open: Vec<CpuTime> = Vec::new();
     let mut next = 0;
     let mut at = 0;
     while at < slots.count {
@@ -85,13 +94,13 @@ fn of_host(timeline: &Timeline, host: HostId) -> Vec<Span> {
             continue;
         }
         let end = (at..slots.count).find(|slot| happened[*slot]).unwrap_or(slots.count);
-        while let Some(run) = running.get(next).filter(|(from, ..)| *from <= at) {
+        while let Some(run) = running.get(next).filter(|time| time.from <= at) {
             open.push(*run);
             next += 1;
         }
-        open.retain(|(_, to, _)| *to >= end);
+        open.retain(|time| time.to >= end);
         let (rates, busiest) =
-            open.iter().fold((0.0, 0.0_f64), |(all, most), (.., rate)| (all + rate, most.max(*rate)));
+            open.iter().fold((0.0, 0.0_f64), |(all, most), time| (all + time.rate, most.max(time.rate)));
         if end - at >= LEAST && open.len() >= 2 && (rates - busiest) * (end - at) as f64 >= EXPECTED {
             pauses.push(slots.span(at, end));
         }
@@ -100,7 +109,7 @@ fn of_host(timeline: &Timeline, host: HostId) -> Vec<Span> {
     pauses
 }
 
-/// What a thread does while it has a CPU that changes anything that is recorded: times per nanosecond.
+/// The recorded events of a thread per nanosecond of running.
 fn rate(thread: &Thread) -> f64 {
     let running = thread.segments.iter().filter(|e| e.kind == SegmentKind::Running);
     let (runs, ns) = running.fold((0, 0), |(n, ns), e| (n + 1, ns + e.span.len()));
@@ -113,7 +122,7 @@ mod tests {
     use crate::analysis::timeline_builder::TimelineBuilder;
     use crate::state::timeline::Host;
 
-    /// Three threads that make a call every 50 us; all of them stop from 40 to 48 ms, or the first alone.
+    /// Three threads that make a call every 50 us; from 40 to 48 ms all of them pause, or the first alone.
     fn builder(all: bool) -> TimelineBuilder {
         let mut builder = TimelineBuilder::new(3);
         let name = builder.0.names.intern("host");
@@ -135,7 +144,7 @@ mod tests {
     }
 
     #[test]
-    fn a_machine_pauses_where_nobody_goes_on() {
+    fn pauses_finds_a_time_without_events_of_any_thread() {
         let found = |builder: &TimelineBuilder| {
             let all = pauses(&builder.0);
             all.into_iter().flatten().collect::<Vec<_>>()
@@ -143,6 +152,6 @@ mod tests {
         let paused = found(&builder(true));
         assert!(paused.len() == 1 && (7_500_000..=8_000_000).contains(&paused[0].len()), "{paused:?}");
         assert!((40_000_000..48_000_000).contains(&paused[0].start), "{paused:?}");
-        assert!(found(&builder(false)).is_empty(), "one that computes pauses nothing");
+        assert!(found(&builder(false)).is_empty(), "one thread that computes is no pause");
     }
 }

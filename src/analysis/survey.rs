@@ -1,9 +1,9 @@
-//! `info --full`: how often and how long each task ran, and which waits stay unexplained, by reason.
+//! `info --full`: the number and durations of each task's executions, and the unexplained waits by reason.
 //!
-//! System calls are counted where the kernel pass already paired them; all other tasks by pairing their marks. Unknown
-//! waits are those on the critical paths of these executions, so that idle threads do not drown them. Where a host's
-//! scheduler was not recorded nobody knows what ran and what waited: that time is told as such, and as no wait. Cost: a
-//! walk per execution and per system call.
+//! System calls were already paired by the kernel pass; all other tasks are counted by pairing their marks. Unknown waits
+//! are those on the critical paths of these executions, so that they are not lost among the waits of idle threads. Where
+//! a host's scheduler was not recorded, running and waiting cannot be distinguished: that time is reported separately,
+//! not as a wait. Cost: a walk per execution and per system call.
 
 use super::executions::{self, PairingRule};
 use super::path;
@@ -18,7 +18,7 @@ use foldhash::HashSet;
 use std::collections::BTreeMap;
 
 impl Survey {
-    /// Functions that were called, by name. They are the tasks that are not known before; durations in any order.
+    /// Add the functions that were called, by name: tasks that are known only now. Their durations are in any order.
     pub fn add_functions(&mut self, mut calls: BTreeMap<String, TaskSurvey>) {
         let alone = self.tasks.values().all(|s| s.durations.is_empty());
         calls.retain(|name, _| !self.tasks.contains_key(name));
@@ -71,7 +71,7 @@ pub fn survey(timeline: &Timeline, tasks: &[TaskDefinition], notices: &mut Notic
 }
 
 impl TaskSurvey {
-    /// One more execution: how long it took, and the waits on its path that nobody can explain.
+    /// Add an execution: its duration, and the unexplained waits on its path.
     pub fn add(&mut self, timeline: &Timeline, thread: ThreadId, span: Span, notices: &mut Notices) {
         self.durations.push(span.len());
         if !timeline.thread(thread).is_some_and(|t| timeline.is_scheduled(t.host)) {

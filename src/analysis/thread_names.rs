@@ -1,21 +1,21 @@
 //! Names of threads as contexts show them.
 //!
-//! A pool of threads that are told apart by a number only (`job-17`, `job-18`) does one kind of work; with their full
+//! A pool of threads whose names differ in a number only (`job-17`, `job-18`) does one kind of work; with their full
 //! names one cause would be spread over as many contexts as there are threads. So where at least [`JOINED`] names of
 //! one family (threads of one process, processes of one parent) differ in their last digits only, those digits become
-//! `*`. Fewer names may well be roles (`stage-1`, `stage-2`), and folding would hide more than it joins. Which thread
-//! it was is kept beside the context (`Contexts::who` of the model). Kernel workers carry their CPU and
-//! number inside the name, before the queue that says what they do: those digits always fold.
-//! The decision needs the whole recording, and nothing else: it is the same for every task and execution.
+//! `*`. Fewer names may be roles (`stage-1`, `stage-2`), which must not be merged. The threads themselves are kept beside
+//! the context (`Contexts::who` of the model). Kernel workers have their CPU and number inside the name, before the
+//! queue for which they work: those digits are always replaced. The decision depends on the whole recording and nothing
+//! else, so it is the same for every task and execution.
 
 use crate::base::names::{NameId, Names};
 use crate::base::notice::{Notice, Notices};
-use crate::base::time::Ns;
+use crate::base::time::Timestamp;
 use crate::state::timeline::{HostId, Thread, Timeline};
 use foldhash::HashMap;
 use std::collections::{BTreeMap, BTreeSet};
 
-/// Names that must differ in a number only before the number is hidden.
+/// The number of names from which on their numbers are replaced.
 pub const JOINED: usize = 3;
 
 /// The shown name of each recorded thread name, per family.
@@ -41,7 +41,7 @@ impl Family {
 }
 
 impl ThreadNames {
-    /// Decide for all threads of a recording; shown names go into `names`.
+    /// Decide for all threads of a timeline; shown names are added to `names`.
     pub fn new(timeline: &Timeline, names: &mut Names, notices: &mut Notices) -> Self {
         let mut families: BTreeMap<(Family, String), BTreeSet<NameId>> = BTreeMap::new();
         let mut result = ThreadNames::default();
@@ -49,34 +49,34 @@ impl ThreadNames {
             for (_, name) in &thread.names {
                 let text = timeline.names.get(*name);
                 result.shown.entry(*name).or_insert_with(|| names.intern(text));
-                if let Some(fold) = fold(text) {
-                    families.entry((Family::of(thread), fold)).or_default().insert(*name);
+                if let Some(stem) = without_number(text) {
+                    families.entry((Family::of(thread), stem)).or_default().insert(*name);
                 }
             }
         }
-        for ((family, fold), members) in &families {
-            if members.len() < JOINED && !fold.starts_with(WORKER) {
+        for ((family, stem), members) in &families {
+            if members.len() < JOINED && !stem.starts_with(WORKER) {
                 continue;
             }
-            let shown = names.intern(fold);
+            let shown = names.intern(stem);
             let first = members.first().map_or("", |n| timeline.names.get(*n));
-            if !fold.starts_with(WORKER) {
-                notices.add(Notice::NamesFolded, members.len() as u64, || format!("{first} as {fold}"));
+            if !stem.starts_with(WORKER) {
+                notices.add(Notice::NamesFolded, members.len() as u64, || format!("{first} as {stem}"));
             }
             result.folded.extend(members.iter().map(|n| ((*family, *n), shown)));
         }
         result
     }
 
-    /// The last time at which a thread was shown by this name.
-    pub fn last_time(&self, thread: &Thread, shown: NameId) -> Option<Ns> {
+    /// The last time at which a thread had this shown name.
+    pub fn last_time(&self, thread: &Thread, shown: NameId) -> Option<Timestamp> {
         let at = thread.names.iter().rposition(|(from, _)| self.at(thread, *from) == Some(shown))?;
         let until = thread.names.get(at + 1).map_or(thread.life.end, |(next, _)| next.saturating_sub(1));
         Some(until.max(thread.names[at].0))
     }
 
     /// The shown name of a thread at `t`.
-    pub fn at(&self, thread: &Thread, t: Ns) -> Option<NameId> {
+    pub fn at(&self, thread: &Thread, t: Timestamp) -> Option<NameId> {
         let name = thread.name_at(t)?;
         self.folded.get(&(Family::of(thread), name)).or_else(|| self.shown.get(&name)).copied()
     }
@@ -84,8 +84,8 @@ impl ThreadNames {
 
 const WORKER: &str = "kworker/";
 
-/// The name with its number hidden; `None` where it has none, or nothing else.
-fn fold(name: &str) -> Option<String> {
+/// The name with its number replaced; `None` where it has none, or consists of nothing else.
+fn without_number(name: &str) -> Option<String> {
     if name.starts_with(WORKER) {
         let (place, queue) = name.split_at(name.find(['-', '+']).unwrap_or(name.len()));
         let mut folded = String::new();
@@ -107,11 +107,11 @@ mod tests {
     use super::*;
 
     #[test]
-    fn numbers_fold_at_the_end_and_in_kernel_workers() {
-        assert_eq!(fold("job-17").as_deref(), Some("job-*"));
-        assert_eq!(fold("worker"), None);
-        assert_eq!(fold("123"), None);
-        assert_eq!(fold("kworker/u4:2-events_unbound").as_deref(), Some("kworker/u*:*-events_unbound"));
-        assert_eq!(fold("kworker/0:1H").as_deref(), Some("kworker/*:*H"));
+    fn without_number_replaces_last_digits_and_those_of_kernel_workers() {
+        assert_eq!(without_number("job-17").as_deref(), Some("job-*"));
+        assert_eq!(without_number("worker"), None);
+        assert_eq!(without_number("123"), None);
+        assert_eq!(without_number("kworker/u4:2-events_unbound").as_deref(), Some("kworker/u*:*-events_unbound"));
+        assert_eq!(without_number("kworker/0:1H").as_deref(), Some("kworker/*:*H"));
     }
 }

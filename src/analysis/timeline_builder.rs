@@ -1,5 +1,5 @@
-//! Recordings written by hand, for tests: threads numbered from 1 in one process, functions that are single letters
-//! (their addresses), stacks told by samples.
+//! A builder of timelines for tests: threads are numbered from 1 in one process, functions are single letters (their
+//! addresses), stacks come from samples, and times are nanoseconds since the origin.
 
 use crate::base::time::{Ns, Span};
 use crate::state::timeline::{
@@ -41,7 +41,7 @@ impl TimelineBuilder {
         TimelineBuilder(timeline)
     }
 
-    /// What a thread did; `waker` 0 for nobody.
+    /// A segment of a thread; `waker` 0 for none.
     pub fn segment(&mut self, n: usize, start: Ns, end: Ns, kind: SegmentKind, waker: usize) -> &mut Self {
         let waker = (waker > 0).then(|| (thread(waker), end));
         let segment = Segment { span: Span::new(start, end), kind, waker, qualifier: None, cpu: 0 };
@@ -56,7 +56,7 @@ impl TimelineBuilder {
         self
     }
 
-    /// A system call `call` whose entry tells the stack (outermost first), which so is exact.
+    /// A system call `call` with a sample of the stack (outermost first) at its entry, which makes the stack exact.
     pub fn call(&mut self, n: usize, start: Ns, end: Ns, stack: &str) -> &mut Self {
         self.silent_call(n, start, end);
         self.sample(n, start, StackOrigin::CallEntry, stack)
@@ -70,7 +70,7 @@ impl TimelineBuilder {
         self
     }
 
-    /// Who had CPU 0: (from, to, thread).
+    /// The threads on CPU 0: (from, to, thread).
     pub fn runs(&mut self, runs: &[(Ns, Ns, usize)]) -> &mut Self {
         let run = |(start, end, n): &(Ns, Ns, usize)| CpuRun { span: Span::new(*start, *end), thread: thread(*n) };
         self.0.cpus = vec![((HOST, 0), runs.iter().map(run).collect())];

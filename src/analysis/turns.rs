@@ -1,10 +1,11 @@
-//! Turns of loops as executions: what a thread does between two waits at one place (`wait=CALL[,thread=NAME]`).
+//! Iterations of loops as executions: the time of a thread between two waits in one call (`wait=CALL[,thread=NAME]`).
 //!
-//! In: the edges and system calls of a recording's threads, and where no system call has the name, their stacks. Out:
-//! marks, a begin and an end for each turn. A turn begins at the exit of the call in which the thread had waited, else
-//! where the thread runs again, and ends where it waits there next. A call that did not wait ends none, and so does a
-//! wait elsewhere. What lies before the first wait and after the last belongs to no turn. Several waits in one system
-//! call are one. Cost: linear in edges; stacks, where they are asked, are resolved once each. ALGORITHMS.md 6.1.
+//! In: the segments and system calls of a timeline's threads, and where no system call has the name, their stacks. Out:
+//! marks, a begin and an end for each iteration. An iteration begins at the exit of the call in which the thread had
+//! waited, else where the thread runs again, and ends at the thread's next wait in that call. A call without a wait ends
+//! no iteration, and neither does a wait in another call. The time before the first wait and after the last belongs to
+//! no iteration. Several waits in one system call count as one. Cost: linear in segments; the stacks that are needed are
+//! resolved once each. ALGORITHMS.md 6.1.
 
 use super::stacks::{StackId, StackTimelines};
 use super::symbols::cache::SymbolCache;
@@ -14,7 +15,7 @@ use super::symbols::{ProcessStack, StackResolver, kernel_symbols};
 use crate::base::ctx::{Cancelled, Ctx};
 use crate::base::names::{NameId, Names, fold_digits};
 use crate::base::notice::Notices;
-use crate::base::time::{Ns, Span};
+use crate::base::time::{Span, Timestamp};
 use crate::event::derived::Turn;
 use crate::state::timeline::{Mark, Segment, SegmentKind, Thread, ThreadId, Timeline};
 use foldhash::HashMap;
@@ -25,17 +26,17 @@ use std::collections::BTreeSet;
 pub struct ThreadWait {
     /// Position among the thread's system calls of the one in which it waited.
     pub call: Option<usize>,
-    /// From where it stopped running to where it went on: the exit of the call, else where it ran again.
+    /// From the end of its running to the exit of the call, else to where it ran again.
     pub span: Span,
     /// For a block device, or a kernel thread that works for one.
     pub for_disk: bool,
 }
 
-/// The waits of a thread, in order. Time of which nobody knows whether the thread waited is none. One that had not
-/// ended when the thread or the recording did is left out.
+/// The waits of a thread, in order. Unknown time is no wait, and a wait that had not ended with the thread or the
+/// recording is left out.
 pub fn waits(timeline: &Timeline, thread: &Thread) -> Vec<ThreadWait> {
     let mut waits: Vec<ThreadWait> = Vec::new();
-    // What has not run since: its begin so far.
+    // The wait since whose begin the thread has not run.
     let mut open: Option<ThreadWait> = None;
     for segment in &thread.segments {
         if matches!(segment.kind, SegmentKind::Running | SegmentKind::Interrupted) {
@@ -54,29 +55,35 @@ pub fn waits(timeline: &Timeline, thread: &Thread) -> Vec<ThreadWait> {
     waits
 }
 
-/// True where a thread waited. What nobody knows of is no wait.
+/// True for the states in which a thread waits. An unknown state is no wait.
 fn is_wait(kind: SegmentKind) -> bool {
     !matches!(kind, SegmentKind::Running | SegmentKind::Interrupted | SegmentKind::Preempted | SegmentKind::Unknown)
 }
 
 /// Position of the system call that a thread is in at `t`.
-fn call_at(thread: &Thread, t: Ns) -> Option<usize> {
+fn call_at(thread: &Thread, t: Timestamp) -> Option<usize> {
     let at = thread.calls.partition_point(|call| call.span.start <= t).checked_sub(1)?;
     (t < thread.calls.get(at)?.span.end).then_some(at)
 }
 
-/// Mark the turns of one task in a recording.
-pub fn mark(timeline: &mut Timeline, task: u32, turn: &Turn, places: &SymbolPaths, ctx: &Ctx) -> Result<(), Cancelled> {
-    let wanted = turn.thread.as_deref().map(fold_digits);
-    let is_meant = |thread: &Thread, t: Ns| {
+/// Mark the iterations of one task in a timeline.
+pub fn mark(
+    timeline: &mut Timeline,
+    task: u32,
+    turn: &Turn,
+    symbol_paths: &SymbolPaths,
+    ctx: &Ctx,
+) -> Result<(), Cancelled> {
+    let name_of_task = turn.thread.as_deref().map(fold_digits);
+    let matches = |thread: &Thread, t: Timestamp| {
         let name = || thread.name_at(t).map_or(String::new(), |name| fold_digits(timeline.names.get(name)));
-        wanted.as_ref().is_none_or(|wanted| *wanted == name())
+        name_of_task.as_ref().is_none_or(|of_task| *of_task == name())
     };
     let threads = timeline.threads.iter().enumerate().filter(|(_, thread)| !thread.idle);
     let all: Vec<(ThreadId, Vec<ThreadWait>)> = threads
         .map(|(at, thread)| {
             let waits = waits(timeline, thread);
-            (ThreadId::at(at), waits.into_iter().filter(|w| is_meant(thread, w.span.start)).collect())
+            (ThreadId::at(at), waits.into_iter().filter(|w| matches(thread, w.span.start)).collect())
         })
         .filter(|(_, waits): &(_, Vec<ThreadWait>)| !waits.is_empty())
         .collect();
@@ -86,36 +93,34 @@ pub fn mark(timeline: &mut Timeline, task: u32, turn: &Turn, places: &SymbolPath
         wait.call.and_then(|at| thread.calls.get(at)).is_some_and(|c| Some(c.name) == call)
     };
     let recorded = timeline.threads.iter().any(|thread| thread.calls.iter().any(|c| Some(c.name) == call));
-    let places = if recorded { None } else { Some(WaitSites::new(timeline, &all, places, ctx)?) };
+    let sites = if recorded { None } else { Some(WaitSites::new(timeline, &all, symbol_paths, ctx)?) };
+    let ret = timeline.names.intern("ret");
     let mut marks = Vec::new();
     for (id, waits) in &all {
         let Some(thread) = timeline.thread(*id) else { continue };
-        let here = |wait: &&ThreadWait| match &places {
+        let is_site = |wait: &&ThreadWait| match &sites {
             None => is_call(thread, wait),
-            Some(places) => places.names(*id, wait.span.start).any(|name| is_named(name, &turn.call)),
+            Some(sites) => sites.names(*id, wait.span.start).any(|name| is_named(name, &turn.call)),
         };
-        let here: Vec<&ThreadWait> = waits.iter().filter(here).collect();
-        for pair in here.windows(2) {
+        let at_site: Vec<&ThreadWait> = waits.iter().filter(is_site).collect();
+        for pair in at_site.windows(2) {
             let (from, to) = (pair[0].span.end, pair[1].span.start);
-            let ret = pair[0].call.and_then(|at| thread.calls.get(at)).and_then(|call| call.ret);
+            let value = pair[0].call.and_then(|at| thread.calls.get(at)).and_then(|call| call.ret);
             if from <= to {
-                marks.push((*id, from, true, ret));
-                marks.push((*id, to, false, None));
+                let fields = value.map(|v| (ret, v)).into_iter().collect();
+                marks.push(Mark { fields, ..boundary(timeline, *id, task, from, true) });
+                marks.push(boundary(timeline, *id, task, to, false));
             }
         }
     }
-    let ret = timeline.names.intern("ret");
-    for (id, time, begins, value) in marks {
-        let mark = boundary(timeline, id, task, time, begins);
-        timeline.marks.push(Mark { fields: value.map(|v| (ret, v)).into_iter().collect(), ..mark });
-    }
+    timeline.marks.extend(marks);
     Ok(())
 }
 
-/// A mark that no event made: where a thread begins or ends something.
-pub fn boundary(timeline: &Timeline, id: ThreadId, task: u32, time: Ns, begins: bool) -> Mark {
+/// A derived mark: a thread begins or ends an execution here without an event of its own.
+pub fn boundary(timeline: &Timeline, id: ThreadId, task: u32, time: Timestamp, begins: bool) -> Mark {
     let thread = timeline.thread(id);
-    // The CPU on which it runs from then on, or ran until then.
+    // The CPU on which the thread runs from then on, or ran until then.
     let segment = thread.and_then(|thread| {
         let at = thread.first_segment_after(time);
         if begins { thread.segments.get(at) } else { at.checked_sub(1).and_then(|at| thread.segments.get(at)) }
@@ -135,7 +140,7 @@ fn is_named(function: &str, name: &str) -> bool {
 /// The functions in which threads waited, by their stacks.
 pub struct WaitSites {
     timelines: StackTimelines,
-    /// Names on a stack, outermost first; last the system call that its kernel part tells.
+    /// Names on a stack, outermost first; the system call in its kernel part is last.
     names: HashMap<StackId, Vec<NameId>>,
     texts: Names,
 }
@@ -145,12 +150,12 @@ impl WaitSites {
     pub fn new(
         timeline: &Timeline,
         waits: &[(ThreadId, Vec<ThreadWait>)],
-        places: &SymbolPaths,
+        symbol_paths: &SymbolPaths,
         ctx: &Ctx,
     ) -> Result<WaitSites, Cancelled> {
-        // What is missing is told where the executions are explained.
-        let mut unsaid = Notices::default();
-        let kernel = kernel_symbols(places, &mut unsaid);
+        // Missing symbols are reported when the executions are explained.
+        let mut unreported = Notices::default();
+        let kernel = kernel_symbols(symbol_paths, &mut unreported);
         let spaces = Spaces::new(&timeline.images);
         let timelines = StackTimelines::new(timeline, &spaces, kernel.is_some(), ctx)?;
         let begins = waits.iter().flat_map(|(id, waits)| waits.iter().map(|w| timelines.at(*id, w.span.start)));
@@ -159,8 +164,8 @@ impl WaitSites {
         let placed: Vec<ProcessStack> = placed.into_iter().collect();
         let mut texts = Names::default();
         let cache = SymbolCache::default();
-        let resolver = StackResolver::new(timeline, &spaces, places, &cache);
-        let frames = resolver.resolve(&placed, &mut texts, &mut unsaid, ctx)?;
+        let resolver = StackResolver::new(timeline, &spaces, symbol_paths, &cache);
+        let frames = resolver.resolve(&placed, &mut texts, &mut unreported, ctx)?;
         let user: HashMap<ProcessStack, Vec<NameId>> = placed
             .into_iter()
             .zip(frames)
@@ -169,21 +174,21 @@ impl WaitSites {
         let mut names = HashMap::default();
         for id in stacks {
             let stack = timelines.get(id);
-            let mut on_it = stack.user.and_then(|placed| user.get(&placed)).cloned().unwrap_or_default();
+            let mut functions = stack.user.and_then(|placed| user.get(&placed)).cloned().unwrap_or_default();
             if let (Some(symbols), Some(raw)) = (&kernel, stack.kernel) {
                 let addresses = timeline.stacks.get(raw);
                 let inner = symbols.functions(addresses);
-                on_it.extend(inner.iter().map(|name| texts.intern(name)));
-                on_it.extend(symbols.system_call(addresses).map(|name| texts.intern(name)));
+                functions.extend(inner.iter().map(|name| texts.intern(name)));
+                functions.extend(symbols.system_call(addresses).map(|name| texts.intern(name)));
             }
-            on_it.extend(stack.call.map(|call| texts.intern(timeline.names.get(call))));
-            names.insert(id, on_it);
+            functions.extend(stack.call.map(|call| texts.intern(timeline.names.get(call))));
+            names.insert(id, functions);
         }
         Ok(WaitSites { timelines, names, texts })
     }
 
     /// The functions in which a thread is at `t`, outermost first, and the system call.
-    pub fn names(&self, thread: ThreadId, t: Ns) -> impl DoubleEndedIterator<Item = &str> {
+    pub fn names(&self, thread: ThreadId, t: Timestamp) -> impl DoubleEndedIterator<Item = &str> {
         let names = self.names.get(&self.timelines.at(thread, t));
         names.into_iter().flatten().map(|name| self.texts.get(*name))
     }
@@ -194,19 +199,20 @@ mod tests {
     use super::*;
     use crate::analysis::executions::{PairingRule, pair};
     use crate::analysis::timeline_builder::TimelineBuilder;
+    use crate::base::time::Ns;
     use crate::state::timeline::StackOrigin;
 
-    fn turns(builder: &mut TimelineBuilder, call: &str, thread: Option<&str>) -> Vec<(Ns, Ns)> {
+    fn iterations(builder: &mut TimelineBuilder, call: &str, thread: Option<&str>) -> Vec<(Ns, Ns)> {
         let turn = Turn { call: call.to_owned(), thread: thread.map(str::to_owned) };
-        let (mut notices, places) = (Notices::default(), SymbolPaths::default());
+        let (mut notices, symbol_paths) = (Notices::default(), SymbolPaths::default());
         builder.0.marks.clear();
-        mark(&mut builder.0, 0, &turn, &places, &Ctx::new(1)).unwrap();
+        mark(&mut builder.0, 0, &turn, &symbol_paths, &Ctx::new(1)).unwrap();
         let found = pair(&builder.0, 0, &PairingRule::default(), &mut notices);
         assert!(notices.is_empty());
         found.iter().map(|e| (e.span.start, e.span.end)).collect()
     }
 
-    /// Running, but for the waits; each wait is followed by two nanoseconds in a queue.
+    /// A thread that runs except for the waits; each wait ends with two nanoseconds in a run queue.
     fn looping(waits: &[(Ns, Ns)]) -> TimelineBuilder {
         let mut builder = TimelineBuilder::new(1);
         let mut at = 0;
@@ -220,50 +226,50 @@ mod tests {
     }
 
     #[test]
-    fn a_turn_goes_from_the_exit_of_the_call_to_the_next_wait_in_it() {
+    fn iteration_lasts_from_the_exit_of_the_call_to_the_next_wait_in_it() {
         let mut builder = looping(&[(10, 20), (40, 60), (45 + 45, 100), (130, 140)]);
         // The call at 70 does not wait; the one at 85 waits twice.
         for (start, end) in [(8, 23), (38, 62), (70, 75), (85, 145)] {
             builder.silent_call(1, start, end);
         }
-        assert_eq!(turns(&mut builder, "call", None), [(23, 40), (62, 90)]);
-        assert_eq!(turns(&mut builder, "call", Some("1")), [(23, 40), (62, 90)]);
-        assert_eq!(turns(&mut builder, "call", Some("other")), []);
-        assert_eq!(turns(&mut builder, "read", None), []);
+        assert_eq!(iterations(&mut builder, "call", None), [(23, 40), (62, 90)]);
+        assert_eq!(iterations(&mut builder, "call", Some("1")), [(23, 40), (62, 90)]);
+        assert_eq!(iterations(&mut builder, "call", Some("other")), []);
+        assert_eq!(iterations(&mut builder, "read", None), []);
     }
 
     #[test]
-    fn numbers_in_the_name_of_a_thread_are_folded() {
+    fn mark_replaces_numbers_in_thread_names() {
         let mut builder = looping(&[(10, 20), (40, 60)]);
         builder.silent_call(1, 8, 23).silent_call(1, 38, 62);
         let name = builder.0.names.intern("job-17");
         builder.0.threads[0].names = vec![(0, name)];
         for thread in ["job-*", "job-17", "job-4"] {
-            assert_eq!(turns(&mut builder, "call", Some(thread)), [(23, 40)], "{thread}");
+            assert_eq!(iterations(&mut builder, "call", Some(thread)), [(23, 40)], "{thread}");
         }
-        assert_eq!(turns(&mut builder, "call", Some("job")), []);
+        assert_eq!(iterations(&mut builder, "call", Some("job")), []);
     }
 
     #[test]
-    fn without_the_exit_it_begins_where_the_thread_runs_again() {
+    fn iteration_begins_where_the_thread_runs_again_if_the_exit_is_lost() {
         let mut builder = looping(&[(10, 20), (40, 60)]);
         builder.silent_call(1, 8, 23).silent_call(1, 38, 62);
         builder.0.threads[0].calls[0].ret = None;
-        assert_eq!(turns(&mut builder, "call", None), [(20, 40)]);
+        assert_eq!(iterations(&mut builder, "call", None), [(20, 40)]);
     }
 
     #[test]
-    fn without_system_calls_functions_of_the_stack_are_asked() {
+    fn mark_uses_functions_on_the_stack_where_no_system_calls_were_recorded() {
         let mut builder = looping(&[(10, 20), (30, 50), (60, 80), (90, 95)]);
         for (time, stack) in [(10, "AS"), (30, "AX"), (60, "AS"), (90, "AS")] {
             builder.sample(1, time, StackOrigin::SwitchOut, stack);
         }
-        // Without files functions have no names: the program's own are told apart by their addresses.
-        assert_eq!(turns(&mut builder, "S", None), []);
+        // Without files functions have no names, only addresses.
+        assert_eq!(iterations(&mut builder, "S", None), []);
     }
 
     #[test]
-    fn what_is_unknown_is_no_wait() {
+    fn unknown_time_is_no_wait() {
         let mut builder = looping(&[(10, 20), (40, 60), (80, 90)]);
         for (start, end) in [(8, 23), (38, 62), (78, 92)] {
             builder.silent_call(1, start, end);
@@ -273,11 +279,11 @@ mod tests {
                 segment.kind = SegmentKind::Unknown;
             }
         }
-        assert_eq!(turns(&mut builder, "call", None), [(23, 80)]);
+        assert_eq!(iterations(&mut builder, "call", None), [(23, 80)]);
     }
 
     #[test]
-    fn functions_are_named_with_and_without_parameters_and_versions() {
+    fn is_named_accepts_names_with_and_without_parameters_and_versions() {
         for name in ["take", "take(int)", "take@@GLIBC_2.2.5", "take(int)@V1"] {
             assert!(is_named(name, "take"), "{name}");
         }

@@ -1,25 +1,25 @@
-//! What ended a wait, by what the waking CPU was doing.
+//! The causes of wake-ups, by the functions that the waking CPU was in.
 //!
-//! In: a recording whose wake-ups came with kernel call chains (perf, or ftrace with stacks), and the kernel's symbols.
-//! Out: the labels of waits that no event of an interrupt explained. `sched_wakeup` is written where the woken will
-//! run, often in an interrupt by which another CPU asked for it: then the running thread has no part in it, and the
-//! chain says so (`sched_ttwu_pending`). Else the chain names the timer, the disk or the network; a chain without any
-//! interrupt is the thread's own doing and leaves its label. A wait in `io_schedule` is one for a disk by the kernel's
-//! own word, whoever ended it. Cost: a search for each wake-up with a chain; each distinct chain is named once.
-//! ALGORITHMS.md section 4.4.
+//! In: a timeline whose wake-ups were recorded with kernel call chains (perf, or ftrace with stacks), and the kernel's
+//! symbols. Out: the kinds of waits that no event of an interrupt explained. `sched_wakeup` is recorded on the CPU where
+//! the woken thread will run, often in an interrupt that another CPU sent: then the interrupted thread is not the waker,
+//! and the chain contains `sched_ttwu_pending`. Otherwise the chain names the timer, the disk or the network; in a chain
+//! without an interrupt the running thread is the waker, and the kind stays. A wait that began in `io_schedule` is a
+//! wait for a disk by the kernel's own accounting, whichever thread ended it. Cost: a search for each wake-up with a
+//! chain; each distinct chain is resolved once. ALGORITHMS.md section 4.4.
 
 use super::symbols::kernel::{KernelSymbols, is_interrupt_entry};
-use crate::base::time::Ns;
+use crate::base::time::Timestamp;
 use crate::event::stack::StackOrigin;
 use crate::state::timeline::{RawStackId, SegmentKind, ThreadId, Timeline};
 use foldhash::HashMap;
 
-/// What a chain says of who or what woke.
+/// The waker according to a call chain.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Evidence {
-    /// Another CPU, on whose behalf nobody knows.
+    /// Another CPU; the thread there is unknown.
     Remote,
-    /// Something that is no thread.
+    /// A timer, a disk or the network.
     Kind(SegmentKind),
     /// The running thread.
     Own,
@@ -27,7 +27,7 @@ enum Evidence {
     Interrupt,
 }
 
-/// Functions that wake on behalf of something, by how their names begin.
+/// Prefixes of the names of functions that wake for a timer, a disk or the network.
 const CAUSES: [(&str, SegmentKind); 13] = [
     ("hrtimer_wakeup", SegmentKind::Timer),
     ("process_timeout", SegmentKind::Timer),
@@ -44,7 +44,7 @@ const CAUSES: [(&str, SegmentKind); 13] = [
     ("__netif_receive_skb", SegmentKind::Network),
 ];
 
-/// What a chain says, its functions given innermost first.
+/// The evidence of a chain, its functions given innermost first.
 fn evidence<'s>(functions: impl Iterator<Item = &'s str>) -> Evidence {
     let mut cause = None;
     for name in functions {
@@ -57,13 +57,13 @@ fn evidence<'s>(functions: impl Iterator<Item = &'s str>) -> Evidence {
         }
     }
     match cause {
-        // A timer or a disk never is a thread's own doing; a packet is, where no interrupt brought it.
+        // A thread never is a timer or a disk; it can deliver a packet itself, without an interrupt.
         Some(kind @ (SegmentKind::Timer | SegmentKind::Disk)) => Evidence::Kind(kind),
         _ => Evidence::Own,
     }
 }
 
-/// Label the waits of a recording anew where their wake-ups' chains tell more.
+/// Correct the kinds of a timeline's waits where the call chains of their wake-ups show more.
 pub fn relabel(timeline: &mut Timeline, symbols: &KernelSymbols) {
     let wakes = std::mem::take(&mut timeline.wake_stacks);
     let remote = timeline.names.intern("woken by another CPU, for whom was not recorded");
@@ -75,8 +75,9 @@ pub fn relabel(timeline: &mut Timeline, symbols: &KernelSymbols) {
         let Some(thread) = timeline.threads.get_mut(woken.index()) else { continue };
         let at = thread.segments.partition_point(|segment| segment.span.end < *t);
         let Some(segment) = thread.segments.get_mut(at).filter(|segment| segment.span.end == *t) else { continue };
-        let told_by_events = !matches!(segment.kind, SegmentKind::Blocked | SegmentKind::Device | SegmentKind::Network);
-        if told_by_events || segment.kind == SegmentKind::Network && segment.waker.is_some() {
+        let is_known_from_events =
+            !matches!(segment.kind, SegmentKind::Blocked | SegmentKind::Device | SegmentKind::Network);
+        if is_known_from_events || segment.kind == SegmentKind::Network && segment.waker.is_some() {
             continue;
         }
         match found {
@@ -91,8 +92,8 @@ pub fn relabel(timeline: &mut Timeline, symbols: &KernelSymbols) {
     timeline.wake_stacks = wakes;
 }
 
-/// True where the wait that ended at `t` began in `io_schedule` or one of its kin.
-fn waits_for_disk(timeline: &Timeline, symbols: &KernelSymbols, thread: ThreadId, t: Ns) -> bool {
+/// True where the wait that ended at `t` began in `io_schedule` or one of its variants.
+fn waits_for_disk(timeline: &Timeline, symbols: &KernelSymbols, thread: ThreadId, t: Timestamp) -> bool {
     let Some(thread) = timeline.threads.get(thread.index()) else { return false };
     let before = thread.samples.partition_point(|sample| sample.time < t);
     let out = thread.samples.get(..before).and_then(|all| all.last());
@@ -107,23 +108,23 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_chain_says_who_or_what_woke() {
-        let said = |functions: &[&str]| evidence(functions.iter().copied());
+    fn evidence_names_the_waker_by_the_functions_of_a_chain() {
+        let waker = |functions: &[&str]| evidence(functions.iter().copied());
         let remote = ["ttwu_do_activate", "sched_ttwu_pending", "__sysvec_call_function_single", "asm_sysvec_x"];
-        assert_eq!(said(&remote), Evidence::Remote);
+        assert_eq!(waker(&remote), Evidence::Remote);
         let timer = ["try_to_wake_up", "hrtimer_wakeup", "hrtimer_interrupt", "asm_sysvec_apic_timer_interrupt"];
-        assert_eq!(said(&timer), Evidence::Kind(SegmentKind::Timer));
+        assert_eq!(waker(&timer), Evidence::Kind(SegmentKind::Timer));
         let disk =
             ["autoremove_wake_function", "bio_endio", "blk_mq_end_request", "asm_common_interrupt", "futex_wait"];
-        assert_eq!(said(&disk), Evidence::Kind(SegmentKind::Disk));
+        assert_eq!(waker(&disk), Evidence::Kind(SegmentKind::Disk));
         // A packet over the loopback device, inside the sender's own call.
         let own =
             ["sock_def_readable", "tcp_v4_rcv", "__netif_receive_skb", "net_rx_action", "tcp_sendmsg", "do_syscall_64"];
-        assert_eq!(said(&own), Evidence::Own);
+        assert_eq!(waker(&own), Evidence::Own);
         let packet = ["sock_def_readable", "tcp_v4_rcv", "net_rx_action", "asm_common_interrupt"];
-        assert_eq!(said(&packet), Evidence::Kind(SegmentKind::Network));
-        assert_eq!(said(&["wake_up_q", "futex_wake", "do_syscall_64"]), Evidence::Own);
-        assert_eq!(said(&["x", "asm_sysvec_call_function"]), Evidence::Interrupt);
-        assert_eq!(said(&[]), Evidence::Own);
+        assert_eq!(waker(&packet), Evidence::Kind(SegmentKind::Network));
+        assert_eq!(waker(&["wake_up_q", "futex_wake", "do_syscall_64"]), Evidence::Own);
+        assert_eq!(waker(&["x", "asm_sysvec_call_function"]), Evidence::Interrupt);
+        assert_eq!(waker(&[]), Evidence::Own);
     }
 }

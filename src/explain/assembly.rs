@@ -43,7 +43,7 @@ impl Assembly<'_> {
         self.contributions.push(contributions, self.contexts);
         let mut spent = [0; WaitKind::ALL.len()];
         for (node, ns) in &own {
-            spent[self.outline.spent(*node) as usize] += ns;
+            spent[self.outline.wait_kind(*node) as usize] += ns;
         }
         let own: Vec<(ContextId, u64)> = own.into_iter().map(|(node, ns)| (self.contexts[node.index()], ns)).collect();
         let model = &mut self.model;
@@ -78,7 +78,7 @@ impl Assembly<'_> {
         let model = &mut self.model;
         model.executions.inclusive = model.executions.own.inclusive(&model.contexts, ctx)?;
         model.executions.columns = self.columns.finish(&self.recording.names);
-        let mut threads: Vec<_> = self.outline.who().collect();
+        let mut threads: Vec<_> = self.outline.threads().collect();
         threads.sort_unstable();
         for (node, thread, ns) in threads {
             let end = self.recording.thread(thread).map_or(0, |t| t.life.end);

@@ -177,9 +177,9 @@ impl Traces {
             let (often, seldom): (Vec<Candidate>, Vec<Candidate>) =
                 all.into_iter().partition(|c| c.executions >= ENOUGH);
             let most = |candidate: &Candidate| {
-                let whose = match candidate.standing {
+                let whose = match candidate.priority {
                     Priority::Command => ", of the command that was recorded",
-                    Priority::DidMost => ", of the processes that did most",
+                    Priority::Busiest => ", of the processes that did most",
                     Priority::Other => "",
                 };
                 format!("with the most extra time in its slowest executions{whose}")

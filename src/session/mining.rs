@@ -4,9 +4,10 @@
 use super::pass::KernelPass;
 use super::traces::Traces;
 use crate::analysis::executions::PairingRule;
+use crate::analysis::operation_stacks::{self, StackSources};
+use crate::analysis::operations;
 use crate::analysis::patterns::PatternAnalysis;
 use crate::analysis::symbols::files::SymbolPaths;
-use crate::analysis::{operation_stacks, operations};
 use crate::base::ctx::Ctx;
 use crate::explain;
 use crate::explain::Stacks;
@@ -29,8 +30,8 @@ impl Traces {
         let named = |mark: &Mark| pass.name(mark).filter(|_| is_users(mark));
         let mut operations = operations::of_recording(&pass.recording, named);
         let stacks = Stacks::new(&pass.recording, places, &mut pass.notices, ctx)?;
-        let placed = (&stacks.spaces, &stacks.timelines, &stacks.symbols);
-        operation_stacks::attach(&pass.recording, placed, &mut operations, places, &mut pass.notices, ctx)?;
+        let sources = StackSources { spaces: &stacks.spaces, stacks: &stacks.timelines, symbols: &stacks.symbols };
+        operation_stacks::attach(&pass.recording, sources, &mut operations, places, &mut pass.notices, ctx)?;
         let served = self.served(&mut pass, &stacks, candidates, typed, places, ctx)?;
         let mined = PatternAnalysis::new(operations, ctx)?;
         let declares_calls = self.found().iter().any(tasks::is_system_call);

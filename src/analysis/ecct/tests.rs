@@ -1,4 +1,4 @@
-//! Trees of paths that are written by hand.
+//! Trees of hand-written paths.
 
 use super::*;
 use crate::analysis::path;
@@ -7,11 +7,12 @@ use crate::analysis::timeline_builder::{TimelineBuilder, thread};
 use crate::base::ctx::Ctx;
 use crate::base::names::Names;
 use crate::base::notice::Notices;
+use crate::base::time::Ns;
 use crate::state::timeline::StackOrigin;
 use std::collections::BTreeMap;
 
 /// Nanoseconds by path, steps as words.
-fn tree(builder: &TimelineBuilder, n: usize, start: Ns, end: Ns) -> BTreeMap<String, u64> {
+fn tree(builder: &TimelineBuilder, n: usize, start: Timestamp, end: Timestamp) -> BTreeMap<String, u64> {
     let spaces = Spaces::default();
     let timelines = StackTimelines::new(&builder.0, &spaces, false, &Ctx::new(1)).unwrap();
     let mut shown = Names::default();
@@ -32,7 +33,7 @@ fn tree(builder: &TimelineBuilder, n: usize, start: Ns, end: Ns) -> BTreeMap<Str
                 let letters = timelines.get(id).user.map_or(String::new(), |u| builder.letters(u.stack));
                 letters.chars().map(|c| format!(";{c}")).collect()
             }
-            OutlineStep::Wait(spent, _) => format!(";[{}]", spent.name()),
+            OutlineStep::Wait(kind, _) => format!(";[{}]", kind.name()),
             OutlineStep::Thread(_, name) => format!(";thread {}", shown.get(name.unwrap())),
         };
         paths.push(above + &word);
@@ -41,13 +42,13 @@ fn tree(builder: &TimelineBuilder, n: usize, start: Ns, end: Ns) -> BTreeMap<Str
     for (node, ns) in own {
         *tree.entry(paths[node.index()].trim_start_matches(';').to_owned()).or_insert(0) += ns;
     }
-    assert_eq!(tree.values().sum::<u64>() as Ns, end - start);
+    assert_eq!(tree.values().sum::<u64>() as Ns, end - start, "the tree holds the whole path");
     tree
 }
 
-fn expect(tree: BTreeMap<String, u64>, wanted: &[(&str, u64)]) {
-    let wanted = wanted.iter().map(|(path, ns)| ((*path).to_owned(), *ns)).collect();
-    assert_eq!(tree, wanted);
+fn expect(tree: BTreeMap<String, u64>, expected: &[(&str, u64)]) {
+    let expected = expected.iter().map(|(path, ns)| ((*path).to_owned(), *ns)).collect();
+    assert_eq!(tree, expected);
 }
 
 /// ALGORITHMS.md 5.5, after Fig. 4.2 of the thesis.
@@ -65,8 +66,8 @@ fn figure() -> TimelineBuilder {
 }
 
 #[test]
-fn the_worked_example() {
-    let wanted = [
+fn accumulate_gives_the_worked_example_of_the_handbook() {
+    let expected = [
         ("A", 3),
         ("A;B", 2),
         ("A;B;thread 2", 1),
@@ -74,12 +75,12 @@ fn the_worked_example() {
         ("A;B;thread 2;X;[blocked.disk]", 1),
         ("A;X", 1),
     ];
-    expect(tree(&figure(), 1, 1, 11), &wanted);
+    expect(tree(&figure(), 1, 1, 11), &expected);
 }
 
 #[test]
-fn a_sample_of_a_call_counts_however_late_it_comes() {
-    let sampled = |at: Ns| {
+fn accumulate_uses_a_late_sample_of_a_call() {
+    let sampled = |at: Timestamp| {
         let mut builder = TimelineBuilder::new(1);
         builder.0.threads[0].life = Span::new(0, 2_000_000);
         builder.segment(1, 0, 100_000, SegmentKind::Running, 0).segment(1, 100_000, 400_000, SegmentKind::Timer, 0);
@@ -94,7 +95,7 @@ fn a_sample_of_a_call_counts_however_late_it_comes() {
 }
 
 #[test]
-fn a_disk_wait_is_shared_with_others_who_wait() {
+fn accumulate_divides_a_disk_wait_among_the_waiting_threads() {
     let mut builder = figure();
     builder.segment(3, 5, 7, SegmentKind::Disk, 0).call(3, 5, 7, "F");
     let tree = tree(&builder, 1, 1, 11);
@@ -103,7 +104,7 @@ fn a_disk_wait_is_shared_with_others_who_wait() {
 }
 
 #[test]
-fn preemption_shows_who_had_the_cpu_and_idle_time_stays() {
+fn accumulate_puts_running_threads_below_a_runnable_wait() {
     let mut builder = TimelineBuilder::new(9);
     builder.segment(1, 8, 10, SegmentKind::Running, 0).segment(1, 10, 14, SegmentKind::Preempted, 0);
     builder.call(1, 8, 20, "M").call(9, 0, 20, "MS");
@@ -112,7 +113,7 @@ fn preemption_shows_who_had_the_cpu_and_idle_time_stays() {
 }
 
 #[test]
-fn a_thread_of_the_kernel_leads_on_to_whom_it_works_for() {
+fn accumulate_puts_the_client_below_a_kernel_thread() {
     let mut builder = TimelineBuilder::new(9);
     builder.segment(1, 0, 10, SegmentKind::Blocked, 2).segment(1, 10, 14, SegmentKind::Preempted, 0);
     builder.segment(2, 0, 3, SegmentKind::Running, 0).segment(2, 3, 5, SegmentKind::Timer, 0).segment(
@@ -125,27 +126,27 @@ fn a_thread_of_the_kernel_leads_on_to_whom_it_works_for() {
     builder.call(1, 0, 13, "AF").call(2, 0, 14, "K").call(9, 0, 14, "JQ").runs(&[(0, 9, 9), (9, 14, 2)]);
     let service =
         |from, to, client| Service { thread: thread(2), span: Span::new(from, to), client: thread(client), since: 0 };
-    // For the one who waits it works in its own name.
+    // The service for thread 1 shows no client, because that thread waits for it.
     builder.0.services = vec![service(0, 6, 9), service(6, 8, 1), service(11, 13, 9)];
-    let wanted = [
+    let expected = [
         ("A;F;thread 2;K;thread 9;J;Q", 3 + 1),
         ("A;F;thread 2;K;thread 9;J;Q;[blocked.timer]", 2),
         ("A;F;thread 2;K", 4),
         ("A;F;[preempted];thread 2;K", 2),
         ("A;F;[preempted];thread 2;K;thread 9;J;Q", 2),
     ];
-    expect(tree(&builder, 1, 0, 14), &wanted);
+    expect(tree(&builder, 1, 0, 14), &expected);
 }
 
 #[test]
-fn who_waits_in_the_same_place_is_passed() {
+fn accumulate_skips_a_thread_that_waits_in_the_same_place() {
     let mut builder = TimelineBuilder::new(3);
     // 1 and 2 wait for a lock that 3 holds; 3 wakes 2, which holds it for a while and wakes 1.
     builder.segment(1, 0, 10, SegmentKind::Blocked, 2).segment(1, 10, 12, SegmentKind::Running, 0);
     builder.segment(2, 0, 7, SegmentKind::Blocked, 3).segment(2, 7, 8, SegmentKind::Preempted, 0);
     builder.segment(2, 8, 12, SegmentKind::Running, 0).segment(3, 0, 12, SegmentKind::Running, 0);
     builder.call(1, 0, 11, "AL").call(2, 0, 9, "AL").call(2, 9, 12, "A").call(3, 0, 12, "J");
-    let wanted = [
+    let expected = [
         ("A;L;thread 3;J", 7),
         ("A;L;thread 2;A;L;[preempted]", 1),
         ("A;L;thread 2;A;L", 1),
@@ -153,8 +154,8 @@ fn who_waits_in_the_same_place_is_passed() {
         ("A;L", 1),
         ("", 1),
     ];
-    expect(tree(&builder, 1, 0, 12), &wanted);
-    // Where it waits in another place the thread on the way is shown.
+    expect(tree(&builder, 1, 0, 12), &expected);
+    // A thread in between that waits in another place is shown.
     builder.0.threads[1].calls[0].name = builder.0.names.intern("other");
     assert_eq!(tree(&builder, 1, 0, 12).get("A;L;thread 2;A;L;thread 3;J"), Some(&7));
 }
