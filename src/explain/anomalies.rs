@@ -41,7 +41,7 @@ pub(super) fn find(
         match (served, &idle) {
             (Some(served), _) => served.treat(stream, kind, blamed.local),
             (None, Some(idle)) => idle.treat(stream, kind, blamed.event),
-            (None, None) => Treatment::Judged,
+            (None, None) => Treatment::Responsible,
         }
     };
     let lateness = mined.lateness_of(settings, treat, ctx)?;
@@ -182,9 +182,9 @@ fn anomaly(mined: &PatternAnalysis, lateness: &Lateness, measured: &[PatternId],
     let character = late.pattern.and_then(|pattern| lateness.limits.get(pattern.index()));
     let max_ref = match character {
         Some(character) => character.of(late.occurrence).max_ref,
-        None => late.blamed.iter().map(|b| b.reference).sum(),
+        None => late.responsible.iter().map(|b| b.reference).sum(),
     };
-    let responsible = late.blamed.iter().map(|blamed| Responsible {
+    let responsible = late.responsible.iter().map(|blamed| Responsible {
         what: what(&mined.operations, stream, blamed.event),
         kind: mined.operations.kind_of(stream, blamed.event),
         local: blamed.local,

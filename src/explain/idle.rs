@@ -46,7 +46,7 @@ impl IdleWaits {
         let waits = kind.waits() || kind == EventKind::Wait;
         match waits && self.of(stream).binary_search(&(event / 2)).is_ok() {
             true => Treatment::Idle,
-            false => Treatment::Judged,
+            false => Treatment::Responsible,
         }
     }
 }

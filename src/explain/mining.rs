@@ -124,7 +124,7 @@ impl MinedExecutions {
         match overlap(on_paths, span) * 2 >= span.len() && !span.is_empty() {
             true => Treatment::Reported,
             false if kind.waits() || kind == EventKind::Wait => Treatment::Idle,
-            false => Treatment::Judged,
+            false => Treatment::Responsible,
         }
     }
 

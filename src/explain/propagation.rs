@@ -187,7 +187,7 @@ fn step(
 ) -> PropagationStep {
     let node = &lateness.spread.nodes[at];
     let late = &lateness.late[node.late as usize];
-    let blamed = late.blamed[node.blamed as usize];
+    let blamed = late.responsible[node.responsible as usize];
     PropagationStep {
         anomaly: numbers[node.late as usize],
         stream: node.stream,

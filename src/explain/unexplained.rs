@@ -31,7 +31,7 @@ pub(super) fn of(mined: &PatternAnalysis, lateness: &Lateness) -> Vec<Unexplaine
             continue;
         }
         let Some(late) = lateness.late.get(node.late as usize) else { continue };
-        let Some(blamed) = late.blamed.get(node.blamed as usize) else { continue };
+        let Some(blamed) = late.responsible.get(node.responsible as usize) else { continue };
         let place = OperationPlace { stream: node.stream, operation: node.event / 2 };
         let Some(call) = operations.get(place).map(|o| o.symbol) else { continue };
         let function = operations.function_of(node.stream, node.event, blamed.local);

@@ -1,13 +1,13 @@
-//! The occurrences that took too long, and which of their events are to blame.
+//! The occurrences that exceed their limit, and the events in them that are responsible.
 //!
-//! In: patterns, durations, limits. Out: [`LateOccurrence`] occurrences, each with its responsible events.
-//! ALGORITHMS.md 9.5: event by event against the reference occurrence; an event is responsible when it reaches s times
+//! In: patterns, durations, limits. Out: [`LateOccurrence`]s, each with its responsible events. ALGORITHMS.md 9.5: the
+//! events are compared one by one with those of the reference occurrence; an event is responsible when it reaches s times
 //! its reference, and (\[OWN\]) when its excess is at least a tenth of the occurrence's: the microseconds by which some
 //! other call was slower at the same time explain nothing. Where none qualifies the event with the largest excess
 //! represents all and the occurrence is *diffuse*.
 //!
-//! An occurrence of a larger pattern is only reported when what is late inside it does not already explain most of its
-//! excess. Cost: linear in the occurrences, plus the events of those that are late.
+//! An occurrence of a larger pattern is reported only if the late occurrences inside it do not already explain most of
+//! its excess. Cost: linear in the occurrences, plus the events of those that are late.
 
 use super::Treatment;
 use super::measure::{Durations, PatternLimits, SMALLEST};
@@ -21,64 +21,63 @@ use std::collections::BTreeMap;
 /// An event's position in its stream: twice that of its operation, plus one for the gap after it.
 pub type EventIndex = u32;
 
-/// An event to blame.
+/// A responsible event.
 #[derive(Clone, Copy, Debug)]
 pub struct ResponsibleEvent {
-    /// Which.
+    /// The event.
     pub event: EventIndex,
-    /// When, on the stream's own clock.
+    /// Its time, on the stream's own clock.
     pub local: Span,
-    /// Longer than in the reference by this.
+    /// Its duration minus that in the reference occurrence.
     pub excess: Ns,
-    /// How long it takes there.
+    /// Its duration in the reference occurrence.
     pub reference: Ns,
 }
 
-/// An occurrence that took too long.
+/// An occurrence that exceeds its limit.
 #[derive(Clone, Debug)]
 pub struct LateOccurrence {
-    /// Of what; `None` of an event that was found by what waited for it and is part of no pattern's occurrence that is
-    /// late.
+    /// Its pattern; `None` for an event that was found from a wait for it and is in no late occurrence of a pattern.
     pub pattern: Option<PatternId>,
     /// The position.
     pub occurrence: Occurrence,
     /// Operations in it.
     pub length: u32,
-    /// When, on the stream's own clock.
+    /// Its time, on the stream's own clock.
     pub local: Span,
-    /// Over the reference occurrence.
+    /// Its duration minus that of the reference occurrence.
     pub excess: Ns,
-    /// No single event is to blame.
+    /// No single event is responsible.
     pub diffuse: bool,
     /// It waited for work: its events are no cause and have none.
     pub idle: bool,
-    /// In order.
-    pub blamed: Vec<ResponsibleEvent>,
+    /// The responsible events in order.
+    pub responsible: Vec<ResponsibleEvent>,
 }
 
 impl LateOccurrence {
-    /// Keep the events that are to blame; where there are none, those of waiting for work. False where nothing is left.
-    pub(super) fn sort_out(&mut self, treat: &impl Fn(u32, &ResponsibleEvent) -> Treatment) -> bool {
+    /// Keep the responsible events; where there are none, those of waiting for work. False where no event is left.
+    pub(super) fn classify(&mut self, treat: &impl Fn(u32, &ResponsibleEvent) -> Treatment) -> bool {
         let stream = self.occurrence.stream;
-        let treated: Vec<Treatment> = self.blamed.iter().map(|b| treat(stream, b)).collect();
-        if treated.iter().all(|t| *t == Treatment::Judged) {
+        let treated: Vec<Treatment> = self.responsible.iter().map(|b| treat(stream, b)).collect();
+        if treated.iter().all(|t| *t == Treatment::Responsible) {
             return true;
         }
-        self.idle = !treated.contains(&Treatment::Judged);
-        let kept = if self.idle { Treatment::Idle } else { Treatment::Judged };
+        self.idle = !treated.contains(&Treatment::Responsible);
+        let kept = if self.idle { Treatment::Idle } else { Treatment::Responsible };
         let mut treated = treated.into_iter();
-        self.blamed.retain(|_| treated.next() == Some(kept));
-        self.excess = self.blamed.iter().map(|b| b.excess).sum();
-        !self.blamed.is_empty()
+        self.responsible.retain(|_| treated.next() == Some(kept));
+        self.excess = self.responsible.iter().map(|b| b.excess).sum();
+        !self.responsible.is_empty()
     }
 }
 
-/// Of a diffuse occurrence, at least this part of its excess must be explained for it not to be reported again.
+/// A larger occurrence is not reported again where at least this part of its excess is explained.
 const EXPLAINED: f64 = 0.5;
-/// Responsible events have at least one part in this many of the occurrence's excess.
+/// A responsible event has at least the occurrence's excess divided by this.
 const SHARE: Ns = 10;
 
-/// All occurrences that took too long, in order of their patterns, units first; once cancelled, some of them.
+/// All late occurrences, in order of their patterns, units first; some of them once cancelled.
 pub fn find(
     table: &PatternTable,
     durations: &[Durations],
@@ -91,15 +90,15 @@ pub fn find(
     let mut explained: BTreeMap<(u32, u32), Ns> = BTreeMap::new();
     let mut found = Vec::new();
     let (units, others): (Vec<_>, Vec<_>) = table.measured().partition(|(_, p)| p.unit);
-    // Others in order of their ids: what a pattern uses comes before it.
+    // The others are in order of their ids: the parts of a pattern come before it.
     for (id, pattern) in units.into_iter().chain(others).take_while(|_| !cancel.is_cancelled()) {
         let (durations, limits) = (&durations[id.index()], &limits[id.index()]);
         let occurrences = &table.occurrences[id.index()];
         let length = pattern.length as usize;
         for (occurrence, duration) in occurrences.iter().zip(&durations.each) {
-            let character = limits.of(*occurrence);
-            let Some(reference) = character.reference else { continue };
-            if character.verdict != PatternVerdict::Selected || *duration < character.limit {
+            let limits = limits.of(*occurrence);
+            let Some(reference) = limits.reference else { continue };
+            if limits.verdict != PatternVerdict::Selected || *duration < limits.limit {
                 continue;
             }
             let excess = duration - durations.each[reference];
@@ -118,7 +117,7 @@ pub fn find(
                 excess,
                 diffuse: false,
                 idle: false,
-                blamed: Vec::new(),
+                responsible: Vec::new(),
             };
             let compared = (0..events.count().min(usual.count())).map(|event| {
                 let (local, reference) = (events.span_of(event), usual.span_of(event).len());
@@ -129,10 +128,10 @@ pub fn find(
             let is_responsible = |b: &ResponsibleEvent| {
                 b.local.len() as f64 >= s * b.reference.max(SMALLEST) as f64 && b.excess.saturating_mul(SHARE) >= excess
             };
-            late.blamed = compared.iter().filter(|b| is_responsible(b)).copied().collect();
-            if late.blamed.is_empty() {
+            late.responsible = compared.iter().filter(|b| is_responsible(b)).copied().collect();
+            if late.responsible.is_empty() {
                 late.diffuse = true;
-                late.blamed.extend(compared.iter().max_by_key(|b| (b.excess, std::cmp::Reverse(b.event))));
+                late.responsible.extend(compared.iter().max_by_key(|b| (b.excess, std::cmp::Reverse(b.event))));
             }
             *explained.entry((occurrence.stream, occurrence.first)).or_default() += excess;
             found.push(late);

@@ -1,4 +1,4 @@
-//! Delays that no pattern shows: a late step of other structure (a checkpoint, another grid), and the waits in it.
+//! Delays outside patterns: a late step of another structure (a checkpoint, another grid), and the waits in it.
 //!
 //! In: the late occurrences. Out: more of them, without a pattern, one event each. Two kinds: long waits outside all
 //! repeated patterns; and, for every long wait whose last sender or last member was late without a responsible event,
@@ -23,18 +23,18 @@ use crate::model::event_kind::EventKind;
 use crate::model::settings::PatternVerdict;
 use foldhash::{HashMap, HashSet};
 
-/// A wait outside all patterns is long from 1/`OF_A_TURN` of an iteration on; without iterations from 1/`OF_A_LIFE` of
-/// the stream's life.
-const OF_A_TURN: Ns = 2;
-const OF_A_LIFE: Ns = 100;
+/// A wait outside all patterns is long from 1/`PER_ITERATION` of an iteration on; without iterations from 1/`PER_LIFE`
+/// of the stream's life.
+const PER_ITERATION: Ns = 2;
+const PER_LIFE: Ns = 100;
 /// Shorter ones are ignored.
 const SHORTEST: Ns = 100_000;
-/// Fewer durations of one operation make no usual one.
+/// Fewer durations of one operation have no usual value.
 const FEWEST: usize = 10;
-/// A wait is followed back over so many events of the stream that ended it.
+/// The most events of the stream that ended a wait over which the wait is followed back.
 const FARTHEST: usize = 10_000;
 
-/// Add what patterns do not show.
+/// Add the delays outside patterns.
 pub(super) fn extend(
     mined: &PatternAnalysis,
     limits: &[PatternLimits],
@@ -52,15 +52,15 @@ pub(super) fn extend(
     let mut blamed: HashMap<(u32, EventIndex), Ns> = HashMap::default();
     let mut open: Vec<LongWait> = Vec::new();
     for one in late.iter() {
-        for b in &one.blamed {
+        for b in &one.responsible {
             blamed.entry((one.occurrence.stream, b.event)).or_insert(b.excess);
             open.extend(search.wait(one.occurrence.stream, b));
         }
     }
-    for (stream, b) in search.loose(mined, limits) {
+    for (stream, b) in search.outside_patterns(mined, limits) {
         if blamed.insert((stream, b.event), b.excess).is_none() {
             open.extend(search.wait(stream, &b));
-            late.push(alone(stream, b));
+            late.push(single(stream, b));
         }
     }
     let mut done: HashSet<(u32, EventIndex)> = HashSet::default();
@@ -68,33 +68,33 @@ pub(super) fn extend(
         if cancel.is_cancelled() || !done.insert((wait.stream, wait.event)) {
             continue;
         }
-        let Some((stream, found)) = search.instead(&wait, &blamed) else { continue };
+        let Some((stream, found)) = search.activity_behind(&wait, &blamed) else { continue };
         if blamed.insert((stream, found.event), found.excess).is_none() {
             open.extend(search.wait(stream, &found));
-            late.push(alone(stream, found));
+            late.push(single(stream, found));
         }
     }
 }
 
-/// An event that is late by itself, as an occurrence of nothing.
-fn alone(stream: u32, blamed: ResponsibleEvent) -> LateOccurrence {
+/// A late event as an occurrence without a pattern.
+fn single(stream: u32, event: ResponsibleEvent) -> LateOccurrence {
     LateOccurrence {
         pattern: None,
-        occurrence: Occurrence { stream, first: blamed.event / 2, opens: false },
+        occurrence: Occurrence { stream, first: event.event / 2, opens: false },
         length: 1,
-        local: blamed.local,
-        excess: blamed.excess,
+        local: event.local,
+        excess: event.excess,
         idle: false,
         diffuse: false,
-        blamed: vec![blamed],
+        responsible: vec![event],
     }
 }
 
-/// A wait that took too long, and what ended it.
+/// A long wait and its end.
 struct LongWait {
     stream: u32,
     event: EventIndex,
-    /// From when on it was too long until it could end, on the common time line.
+    /// From its begin until it could end, on the common time line.
     late: Span,
     trigger: Trigger,
 }
@@ -113,7 +113,7 @@ impl Search<'_> {
         self.clocks.get(stream as usize).copied().unwrap_or_default()
     }
 
-    /// The wait that an event to blame is, if another stream ended it and could have done so earlier.
+    /// A responsible event as a wait, if another stream ended it and could have done so earlier.
     fn wait(&self, stream: u32, blamed: &ResponsibleEvent) -> Option<LongWait> {
         if !self.operations.kind_of(stream, blamed.event).waits() {
             return None;
@@ -132,8 +132,12 @@ impl Search<'_> {
         })
     }
 
-    /// The activity of the stream that ended a wait, if no event that is blamed there explains half of it.
-    fn instead(&mut self, wait: &LongWait, blamed: &HashMap<(u32, EventIndex), Ns>) -> Option<(u32, ResponsibleEvent)> {
+    /// The activity of the stream that ended a wait, if no responsible event there explains half of the wait.
+    fn activity_behind(
+        &mut self,
+        wait: &LongWait,
+        blamed: &HashMap<(u32, EventIndex), Ns>,
+    ) -> Option<(u32, ResponsibleEvent)> {
         let stream = wait.trigger.from.stream;
         let clock = self.clock(stream);
         let whole = wait.late.len();
@@ -153,7 +157,7 @@ impl Search<'_> {
             if most.is_none_or(|(m, ..)| during > m) {
                 most = Some((during, event, local));
             }
-            // Before its last long wait others were to blame.
+            // Before the stream's last long wait others were responsible.
             if self.operations.kind_of(stream, event).waits() && during.saturating_mul(2) >= whole {
                 break;
             }
@@ -184,8 +188,8 @@ impl Search<'_> {
         Some(Span::new(operation.end, next.start.max(operation.end)))
     }
 
-    /// How long an operation of this name, or the time between two of these names, usually takes where it is often
-    /// seen; 0 else.
+    /// The usual duration of an operation of this name, or of the time between two of these names, where it is frequent;
+    /// else 0.
     fn usual(&mut self, stream: u32, event: EventIndex) -> Ns {
         let operations = self.operations;
         let named = |at| operations.get(OperationPlace { stream, operation: at }).map(|o| o.symbol);
@@ -200,14 +204,14 @@ impl Search<'_> {
             let size = 1 + usize::from(next.is_some());
             let all = operations.sequences.iter().flat_map(|s| s.operations.windows(size));
             let mut lengths: Vec<Ns> = all.filter_map(length).collect();
-            // Three quarters are usual, as for patterns; two kinds of pauses may follow the same calls.
+            // The third quartile, as for patterns, because two kinds of pauses may follow the same calls.
             let usual = (lengths.len() * 3).div_ceil(4).saturating_sub(1);
             if lengths.len() < FEWEST { 0 } else { *lengths.select_nth_unstable(usual).1 }
         })
     }
 
-    /// Long waits outside all patterns that are often enough repeated to be judged by their repetitions.
-    fn loose(&self, mined: &PatternAnalysis, limits: &[PatternLimits]) -> Vec<(u32, ResponsibleEvent)> {
+    /// Long waits outside all patterns that have enough occurrences for limits.
+    fn outside_patterns(&self, mined: &PatternAnalysis, limits: &[PatternLimits]) -> Vec<(u32, ResponsibleEvent)> {
         let mut covered: Vec<Vec<bool>> =
             self.operations.sequences.iter().map(|s| vec![s.worker; s.operations.len()]).collect();
         for (id, pattern) in mined.table.measured() {
@@ -222,12 +226,12 @@ impl Search<'_> {
                 }
             }
         }
-        let turn = turn(mined);
+        let usual_iteration = median_iteration(mined);
         let mut found = Vec::new();
         for ((stream, sequence), covered) in (0_u32..).zip(&self.operations.sequences).zip(&covered) {
             let life =
                 sequence.operations.last().map_or(0, |o| o.end) - sequence.operations.first().map_or(0, |o| o.start);
-            let long = turn.map_or(life / OF_A_LIFE, |turn| turn / OF_A_TURN).max(SHORTEST);
+            let long = usual_iteration.map_or(life / PER_LIFE, |iteration| iteration / PER_ITERATION).max(SHORTEST);
             for ((operation, known), at) in sequence.operations.iter().zip(covered).zip(0_u32..) {
                 let local = operation.span();
                 let waits = EventKind::from(operation.kind).waits() && !self.starts_up(stream, 2 * at);
@@ -241,7 +245,7 @@ impl Search<'_> {
 }
 
 /// The median length of the iterations of all streams' outermost loops.
-fn turn(mined: &PatternAnalysis) -> Option<Ns> {
+fn median_iteration(mined: &PatternAnalysis) -> Option<Ns> {
     let mut lengths: Vec<Ns> = mined.iterations().iter().flat_map(|i| i.spans.iter().map(|s| s.len())).collect();
     let middle = lengths.len().checked_sub(1)? / 2;
     Some(*lengths.select_nth_unstable(middle).1)

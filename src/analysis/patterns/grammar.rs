@@ -4,9 +4,10 @@
 //! and loops. ALGORITHMS.md 9.3: Re-Pair with loops folded before each round, and with many pairs replaced per round:
 //! of all adjacent pairs that occur at least twice, most frequent first (ties: first position), a pair is taken when
 //! neither of its symbols has been taken on the other side (so taken pairs never overlap) and it is not far rarer than
-//! the commonest pair of its two symbols (so a common sequence is never torn by a rare one). Rounds are logarithmic in
-//! the longest repeated sequence and each scans what the ones before have left, so time is near-linear; their number
-//! is bounded on adversarial input. Rules used once are dissolved in their user, so that what is left is maximal.
+//! the commonest pair of its two symbols (so a rare sequence never splits a common one). The number of rounds is
+//! logarithmic in the longest repeated sequence, and each round scans the shorter sequence that the previous one left,
+//! so time is near-linear; the number is bounded on adversarial input. A rule that is used once is dissolved in its
+//! user, so that the remaining rules are maximal.
 //!
 //! Rejected: one pair at a time with linked occurrences (slower by the cost of its lists), Sequitur and tail matching
 //! while recording (their rules depend on where a loop happens to begin), suffix arrays (they find repeats but no
@@ -27,7 +28,7 @@ pub enum GrammarSymbol {
 /// Derivation of a rule.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub enum GrammarRule {
-    /// These, one after another; at least two.
+    /// At least two items, one after another.
     Sequence(Vec<GrammarSymbol>),
     /// One item, `count` times, at least two.
     Loop {
@@ -47,11 +48,11 @@ pub struct Grammar {
     pub top: Vec<GrammarSymbol>,
 }
 
-/// Rounds before mining stops with what it has: bounds time and depth on adversarial input. Recorded runs need some 10.
+/// The most rounds: the bound of time and depth on adversarial input. Recorded runs need about 10.
 const ROUNDS: usize = 200;
 
-/// Mine a sequence. Symbols are small numbers (ids of names): memory is linear in the largest. Once cancelled it ends
-/// with what it has.
+/// Mine a sequence. Symbols are small numbers (ids of names): memory is linear in the largest. Once cancelled the
+/// grammar is less compact.
 pub fn mine(symbols: &[u32], cancel: &Cancel) -> Grammar {
     let mut miner =
         Miner { first_rule: symbols.iter().max().map_or(0, |m| m + 1), rules: Vec::new(), loops: HashMap::default() };
@@ -182,19 +183,19 @@ impl Miner {
             }
         }
         let mut grammar = Grammar::default();
-        // By rule: its number, or what it is dissolved into.
-        let mut made: Vec<Vec<GrammarSymbol>> = vec![Vec::new(); self.rules.len()];
+        // By rule: its number, or the items into which it is dissolved.
+        let mut results: Vec<Vec<GrammarSymbol>> = vec![Vec::new(); self.rules.len()];
         let mut in_loop = vec![false; self.rules.len()];
         for rule in self.rules.iter().filter(|rule| rule[0] == LOOP) {
             if let Some(body) = rule_of(rule[1]) {
                 in_loop[body] = true;
             }
         }
-        let expand = |items: &[u32], made: &[Vec<GrammarSymbol>]| {
+        let expand = |items: &[u32], results: &[Vec<GrammarSymbol>]| {
             let mut all = Vec::with_capacity(items.len());
             for item in items {
                 match rule_of(*item) {
-                    Some(r) => all.extend_from_slice(&made[r]),
+                    Some(r) => all.extend_from_slice(&results[r]),
                     None => all.push(GrammarSymbol::Symbol(*item)),
                 }
             }
@@ -205,13 +206,13 @@ impl Miner {
                 continue;
             }
             let rule = match rule[..] {
-                [LOOP, body, count] => match expand(&[body], &made)[..] {
+                [LOOP, body, count] => match expand(&[body], &results)[..] {
                     [body] => GrammarRule::Loop { body, count },
                     _ => continue,
                 },
-                _ => GrammarRule::Sequence(expand(rule, &made)),
+                _ => GrammarRule::Sequence(expand(rule, &results)),
             };
-            made[r] = match rule {
+            results[r] = match rule {
                 GrammarRule::Sequence(parts) if uses[r] == 1 && !in_loop[r] => parts,
                 rule => {
                     grammar.rules.push(rule);
@@ -219,7 +220,7 @@ impl Miner {
                 }
             };
         }
-        grammar.top = expand(top, &made);
+        grammar.top = expand(top, &results);
         grammar
     }
 }
@@ -249,21 +250,21 @@ mod tests {
     }
 
     #[test]
-    fn examples_of_the_handbook() {
+    fn mine_gives_the_examples_of_the_handbook() {
         assert_eq!(mined("abcabcabx"), "2((ab)c)(ab)x");
         assert_eq!(mined("abcabcabc"), "3(abc)");
         assert_eq!(mined("abababcabab"), "3(ab)c2(ab)");
     }
 
     #[test]
-    fn loops_fold_inside_loops() {
+    fn mine_finds_loops_inside_loops() {
         assert_eq!(mined(&"aabbc".repeat(5)), "5(2a2bc)");
         assert_eq!(mined(&format!("x{}y", "aaaabbbbr".repeat(3))), "x3(4a4br)y");
         assert_eq!(mined(&format!("i{}f", format!("{}r", "pqs".repeat(10)).repeat(6))), "i6(10(pqs)r)f");
     }
 
     #[test]
-    fn nothing_is_made_of_nothing() {
+    fn mine_finds_no_rules_without_repetition() {
         assert_eq!(mine(&[], &Cancel::default()), Grammar::default());
         assert_eq!(mined("abcdefg"), "abcdefg");
     }

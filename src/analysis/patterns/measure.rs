@@ -1,4 +1,4 @@
-//! Durations of the occurrences of each pattern, and the limit above which an occurrence is late.
+//! Durations of the occurrences of each pattern, and the limit from which on an occurrence is late.
 //!
 //! In: the table of patterns and the operations. Out: durations, sorted once ([`Durations`]); from them, for any q and
 //! s and without mining again, the limit of each pattern and its verdict ([`DurationLimits`]). ALGORITHMS.md 9.4. Cost:
@@ -17,10 +17,10 @@ use crate::event::operation::{Operation, Operations};
 use crate::model::settings::{PatternVerdict, Settings, ThresholdRule};
 use std::collections::BTreeMap;
 
-/// Fewer occurrences give no statistics; fewer like followers are an exception.
+/// The fewest occurrences for statistics, and the fewest times that an operation must follow to count as usual.
 const FEWEST: usize = 10;
 
-/// Durations below this are clock granularity: they never make a limit.
+/// Durations below this are within the clock's granularity: no limit is smaller.
 pub(super) const SMALLEST: Ns = 1_000;
 
 /// Durations of one pattern's occurrences.
@@ -28,7 +28,8 @@ pub(super) const SMALLEST: Ns = 1_000;
 pub struct Durations {
     /// In the order of the occurrences.
     pub each: Vec<Ns>,
-    /// Sorted: all but first iterations of loops, where there are many of those; and those.
+    /// Sorted: first those of all occurrences except first iterations of loops, then those of first iterations where
+    /// there are enough of them.
     sorted: [Vec<Ns>; 2],
     /// By occurrence: the population it belongs to.
     opens: Vec<bool>,
@@ -63,7 +64,7 @@ impl Durations {
         let mut durations = Durations { followers, ..Durations::default() };
         durations.each = occurrences.iter().map(|o| durations.events(operations, *o, length).span().len()).collect();
         durations.opens = occurrences.iter().map(|o| o.opens).collect();
-        // Few first iterations are no population of their own; they still count among all.
+        // A few first iterations are no population of their own: they are counted with the others.
         let apart = durations.opens.iter().filter(|o| **o).count() >= FEWEST;
         for (duration, opens) in durations.each.iter().zip(&durations.opens) {
             durations.sorted[usize::from(*opens && apart)].push(*duration);
@@ -82,11 +83,11 @@ impl Durations {
 
     /// Its limits under these settings.
     pub fn limits(&self, settings: &Settings) -> PatternLimits {
-        let [usual, opening] = [false, true].map(|opens| self.character(opens, settings));
+        let [usual, opening] = [false, true].map(|opens| self.population(opens, settings));
         PatternLimits { usual, opening }
     }
 
-    fn character(&self, opens: bool, settings: &Settings) -> DurationLimits {
+    fn population(&self, opens: bool, settings: &Settings) -> DurationLimits {
         let sorted = &self.sorted[usize::from(opens)];
         let n = sorted.len();
         let k = ((settings.q * n as f64).ceil() as usize).clamp(1, n.max(1));
@@ -150,7 +151,7 @@ pub struct DurationLimits {
     pub verdict: PatternVerdict,
     /// The longest of the reference group.
     pub max_ref: Ns,
-    /// From here on an occurrence took too long.
+    /// The duration from which on an occurrence is late.
     pub limit: Ns,
     /// The longest of all.
     pub longest: Ns,
@@ -164,24 +165,24 @@ pub struct DurationLimits {
 pub(super) struct Events<'a> {
     /// Its operations, and the one after it where the time before that belongs to it.
     operations: &'a [Operation],
-    /// Operations without that one.
+    /// The number of operations without that one.
     length: usize,
 }
 
 impl Events<'_> {
-    /// How many: the event `2i` is operation `i`, the event `2i + 1` the gap after it.
+    /// The number of events: event `2i` is operation `i`, event `2i + 1` the gap after it.
     pub(super) fn count(&self) -> usize {
         (2 * self.length.min(self.operations.len())).saturating_sub(usize::from(self.operations.len() <= self.length))
     }
 
-    /// One of them, on the stream's own clock.
+    /// The time of an event, on the stream's own clock.
     pub(super) fn span_of(&self, event: usize) -> Span {
         let operation = |i: usize| self.operations.get(i).map_or(Span::default(), Operation::span);
         let this = operation(event / 2);
         if event.is_multiple_of(2) { this } else { Span::new(this.end, operation(event / 2 + 1).start) }
     }
 
-    /// All of it, on the stream's own clock.
+    /// The time of the occurrence, on the stream's own clock.
     pub(super) fn span(&self) -> Span {
         match self.operations {
             [] => Span::default(),

@@ -47,14 +47,14 @@ pub struct PatternAnalysis {
     pub detection: Duration,
 }
 
-/// Treatment of an event that took longer than usual.
+/// The treatment of an event that took longer than usual.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Treatment {
-    /// It is to blame, and its causes are looked for.
-    Judged,
+    /// It is responsible, and its causes are searched.
+    Responsible,
     /// A wait for work: neither a cause nor a delay.
     Idle,
-    /// It is reported elsewhere: executions were delayed by it.
+    /// It is reported elsewhere, because it delayed executions.
     Reported,
 }
 
@@ -63,9 +63,9 @@ pub enum Treatment {
 pub struct Lateness {
     /// By pattern of the table.
     pub limits: Vec<PatternLimits>,
-    /// Occurrences that took too long.
+    /// The late occurrences.
     pub late: Vec<LateOccurrence>,
-    /// How they hang together.
+    /// Their causes among each other.
     pub spread: DelayForest,
 }
 
@@ -112,10 +112,10 @@ impl PatternAnalysis {
 
     /// Anomalies and their causes, for one choice of settings.
     pub fn lateness(&self, settings: &Settings, ctx: &Ctx) -> Result<Lateness, Cancelled> {
-        self.lateness_of(settings, |_, _| Treatment::Judged, ctx)
+        self.lateness_of(settings, |_, _| Treatment::Responsible, ctx)
     }
 
-    /// The same, where not every event that took too long is to blame: `treat` is asked by stream and event.
+    /// The same, where not every late event is responsible: `treat` classifies them by stream and event.
     pub fn lateness_of(
         &self,
         settings: &Settings,
@@ -126,7 +126,7 @@ impl PatternAnalysis {
         let mut late = blame::find(&self.table, &self.durations, &limits, &self.operations, settings.s, &ctx.cancel);
         ctx.cancel.check()?;
         follow::extend(self, &limits, settings.s, &mut late, &ctx.cancel);
-        late.retain_mut(|late| late.sort_out(&treat));
+        late.retain_mut(|late| late.classify(&treat));
         ctx.cancel.check()?;
         let spread = spread::find(&self.operations, &self.clocks, &late, &limits, &ctx.cancel);
         ctx.cancel.check()?;
@@ -141,12 +141,12 @@ impl PatternAnalysis {
 
     fn iterations_of(&self, stream: u32, top: &[PatternPart]) -> Option<Iterations> {
         let mut spans: BTreeMap<PatternId, Vec<Span>> = BTreeMap::new();
-        let bodies: BTreeSet<PatternId> = top.iter().filter_map(|part| Some(self.table.turns(*part)?.0)).collect();
+        let bodies: BTreeSet<PatternId> = top.iter().filter_map(|part| Some(self.table.iterations(*part)?.0)).collect();
         let at = |operation| self.operations.get(OperationPlace { stream, operation });
         let mut first = 0;
         for part in top {
-            let (body, turns) = match (*part, self.table.turns(*part)) {
-                (_, Some((body, turns))) => (body, turns),
+            let (body, iterations) = match (*part, self.table.iterations(*part)) {
+                (_, Some((body, iterations))) => (body, iterations),
                 // An iteration before or after the loop is an iteration too.
                 (PatternPart::Pattern(id), None) if bodies.contains(&id) => (id, 1),
                 _ => {
@@ -155,10 +155,10 @@ impl PatternAnalysis {
                 }
             };
             let length = self.table.patterns[body.index()].length;
-            for turn in 1..=turns {
+            for iteration in 1..=iterations {
                 let next = first + length;
                 // An iteration lasts until the next begins; the last one until its last operation ends.
-                let end = if turn < turns { at(next).map(|o| o.start) } else { at(next - 1).map(|o| o.end) };
+                let end = if iteration < iterations { at(next).map(|o| o.start) } else { at(next - 1).map(|o| o.end) };
                 if let (Some(begin), Some(end)) = (at(first), end) {
                     spans.entry(body).or_default().push(Span::new(begin.start, end));
                 }

@@ -20,64 +20,64 @@ use crate::analysis::offsets::StreamClock;
 use crate::base::ctx::{Cancelled, Ctx};
 use crate::base::names::NameId;
 use crate::base::parallel::in_order;
-use crate::base::time::{Ns, Span};
+use crate::base::time::{Ns, Span, Timestamp};
 use crate::event::operation::{Message, Operation, OperationKind, OperationPlace, Operations, SendCompletion};
 use crate::model::carrier::Carrier;
 use foldhash::HashMap;
 
-/// When a send was in its call and when its receive was posted, on the common time line.
+/// The times of a send's call and of the posting of its receive, on the common time line.
 struct SendTiming {
     /// The call that sent.
     symbol: NameId,
     /// The call that was left when the send was done.
     call: Span,
-    posted: Ns,
-    /// How far the two clocks may be off.
+    posted: Timestamp,
+    /// The largest error of the two clocks together.
     error: Ns,
 }
 
-fn see(operations: &Operations, clocks: &[StreamClock], completion: &SendCompletion) -> Option<SendTiming> {
-    let (mine, theirs) = (clocks.get(completion.from.stream as usize)?, clocks.get(completion.posted.stream as usize)?);
+fn timing(operations: &Operations, clocks: &[StreamClock], completion: &SendCompletion) -> Option<SendTiming> {
+    let (own, other) = (clocks.get(completion.from.stream as usize)?, clocks.get(completion.posted.stream as usize)?);
     let (call, posted): (&Operation, &Operation) =
         (operations.get(completion.left())?, operations.get(completion.posted)?);
     Some(SendTiming {
         symbol: operations.get(completion.from)?.symbol,
-        call: Span::new(mine.common(call.start), mine.common(call.end)),
-        posted: theirs.common(posted.start),
-        error: mine.error?.saturating_add(theirs.error?),
+        call: Span::new(own.common(call.start), own.common(call.end)),
+        posted: other.common(posted.start),
+        error: own.error?.saturating_add(other.error?),
     })
 }
 
-/// Shorter sends are not asked whether flow control held them.
+/// Shorter sends are not tested for flow control.
 const SHORTEST: Ns = 20_000;
-/// A hold is looked for so many of the receiver's calls back.
+/// The number of the receiver's earlier calls that are searched for the end of a hold.
 const CALLS: usize = 64;
 /// A send that was left before its receive was posted by less than this may have been held: clocks are read one after
 /// another.
 const READING: Ns = 10_000;
 
-/// By name: a call into the library that carries messages.
-fn library(operations: &Operations) -> Vec<bool> {
+/// By name: true for a call into the message-passing library.
+fn library_calls(operations: &Operations) -> Vec<bool> {
     (0..operations.names.len()).map(|i| operations.names.get(NameId::at(i)).starts_with("MPI_")).collect()
 }
 
-/// The call by which a stream came back to the library before `last`, if it had been outside for most of `call`.
+/// The call with which a stream entered the library again before `last`, if it had been outside for most of `call`.
 fn next_call(
     operations: &Operations,
     clocks: &[StreamClock],
     library: &[bool],
     stream: u32,
     call: Span,
-    last: Ns,
+    last: Timestamp,
 ) -> Option<OperationPlace> {
     let all = &operations.sequences.get(stream as usize)?.operations;
     let clock = clocks.get(stream as usize)?;
     let calls = |o: &Operation| library.get(o.symbol.index()).copied().unwrap_or(false);
     let end = all.partition_point(|o| clock.common(o.start) <= last);
-    let long = |back: Ns, before: Ns| (back - before.max(call.start)).saturating_mul(2) >= call.len();
+    let long = |back: Timestamp, before: Timestamp| (back - before.max(call.start)).saturating_mul(2) >= call.len();
     let place = |at: usize| OperationPlace { stream, operation: at as u32 };
-    // The call before which it may have been outside, and when that began.
-    let mut next: Option<(usize, Ns)> = None;
+    // The call before which the stream may have been outside, with its begin.
+    let mut next: Option<(usize, Timestamp)> = None;
     let mut looked_at = 0;
     for (at, operation) in all.get(..end)?.iter().enumerate().rev().filter(|(_, o)| calls(o)) {
         if let Some((later, back)) = next {
@@ -85,7 +85,7 @@ fn next_call(
             if long(back, before) {
                 return Some(place(later));
             }
-            // Calls that follow each other at once end the same hold.
+            // Calls that follow each other immediately end the same hold.
             looked_at += 1;
             if before <= call.start || looked_at == CALLS {
                 return None;
@@ -96,32 +96,33 @@ fn next_call(
     next.filter(|(_, back)| long(*back, call.start)).map(|(at, _)| place(at))
 }
 
-/// Add what held sends. The handovers are used up.
+/// Add a message for each held send. The send completions are consumed.
 pub fn find(operations: &mut Operations, clocks: &[StreamClock], ctx: &Ctx) -> Result<(), Cancelled> {
     let send_completions = std::mem::take(&mut operations.send_completions);
-    let pieces: Vec<&[SendCompletion]> = send_completions.chunks(PIECE).collect();
-    let seen = |h: &&SendCompletion| see(operations, clocks, h);
+    let chunks: Vec<&[SendCompletion]> = send_completions.chunks(CHUNK).collect();
+    let timing_of = |h: &&SendCompletion| timing(operations, clocks, h);
     let mut eager: HashMap<NameId, u32> = HashMap::default();
     let largest_of = |i: usize| {
         let mut eager: HashMap<NameId, u32> = HashMap::default();
-        for completion in pieces[i] {
-            if let Some(s) = seen(&completion).filter(|s| s.call.end.saturating_add(s.error + READING) < s.posted) {
+        for completion in chunks[i] {
+            if let Some(s) = timing_of(&completion).filter(|s| s.call.end.saturating_add(s.error + READING) < s.posted)
+            {
                 let largest = eager.entry(s.symbol).or_default();
                 *largest = completion.bytes.max(*largest);
             }
         }
         eager
     };
-    in_order(ctx, pieces.len(), largest_of, |_, found| {
+    in_order(ctx, chunks.len(), largest_of, |_, found| {
         for (symbol, bytes) in found {
             let largest = eager.entry(symbol).or_default();
             *largest = bytes.max(*largest);
         }
     })?;
-    let library = library(operations);
-    // The call of the receiver that let a held send go.
+    let library = library_calls(operations);
+    // The call of the receiver that released a held send.
     let release = |h: &SendCompletion| -> Option<(Carrier, OperationPlace)> {
-        let s = seen(&h).filter(|_| h.from.stream != h.posted.stream)?;
+        let s = timing_of(&h).filter(|_| h.from.stream != h.posted.stream)?;
         let large = eager.get(&s.symbol).is_none_or(|largest| h.bytes > *largest);
         let last = s.call.end.saturating_add(s.error);
         if large && (s.posted - s.call.start).saturating_mul(2) >= s.call.len() && s.posted <= last {
@@ -139,8 +140,8 @@ pub fn find(operations: &mut Operations, clocks: &[StreamClock], ctx: &Ctx) -> R
     let mut held: Vec<Message> = Vec::new();
     in_order(
         ctx,
-        pieces.len(),
-        |i| pieces[i].iter().filter_map(back).collect::<Vec<_>>(),
+        chunks.len(),
+        |i| chunks[i].iter().filter_map(back).collect::<Vec<_>>(),
         |_, found| held.extend(found),
     )?;
     for message in &held {
@@ -152,7 +153,7 @@ pub fn find(operations: &mut Operations, clocks: &[StreamClock], ctx: &Ctx) -> R
     Ok(())
 }
 
-/// Put some messages between others, which are in order.
+/// Insert messages into others that are in order.
 fn merge(all: &mut Vec<Message>, mut more: Vec<Message>) {
     let key = |m: &Message| (m.to, m.received, m.from, m.carrier, m.sent);
     if more.is_empty() {
@@ -174,5 +175,5 @@ fn merge(all: &mut Vec<Message>, mut more: Vec<Message>) {
     }
 }
 
-/// Handovers looked at in one go.
-const PIECE: usize = 1 << 15;
+/// Send completions that a worker takes at once.
+const CHUNK: usize = 1 << 15;

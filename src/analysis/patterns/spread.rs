@@ -20,27 +20,27 @@ use super::measure::PatternLimits;
 use super::triggers::{Trigger, Triggers};
 use crate::analysis::offsets::StreamClock;
 use crate::base::ctx::Cancel;
-use crate::base::time::{Ns, Span};
+use crate::base::time::{Ns, Span, Timestamp};
 use crate::event::operation::{OperationPlace, Operations};
 use crate::model::carrier::Carrier;
 use crate::model::event_kind::EventKind;
 
-/// A node: a blamed event of a late occurrence.
+/// A node: a responsible event of a late occurrence.
 #[derive(Clone, Copy, Debug)]
 pub struct DelayNode {
     /// Position of its stream.
     pub stream: u32,
-    /// Which event there.
+    /// The event.
     pub event: EventIndex,
     /// Position of its occurrence.
     pub late: u32,
-    /// Position of the blamed event in that.
-    pub blamed: u32,
-    /// The event.
+    /// Position of the event among the responsible ones of that.
+    pub responsible: u32,
+    /// The kind of the event.
     pub kind: EventKind,
     /// On the common time line.
     pub span: Span,
-    /// Longer than in the reference by this.
+    /// Its duration minus that in the reference occurrence.
     pub excess: Ns,
 }
 
@@ -51,20 +51,20 @@ pub struct DelayForest {
     pub nodes: Vec<DelayNode>,
     /// By node.
     pub causes: Vec<Option<DelayCause>>,
-    /// Positions of all nodes: a node with a cause that has a cause comes after that.
+    /// Positions of all nodes, ordered so that a node comes after its cause.
     pub order: Vec<u32>,
     /// Edges dropped because the cause would end after its effect.
     pub violations: u64,
 }
 
-/// Why a node waited.
+/// The cause of a node's wait.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct DelayCause {
     /// Position of the node that was late.
     pub node: u32,
     /// The carrier of the delay.
     pub carrier: Carrier,
-    /// How much of the wait's excess that explains.
+    /// The part of the wait's excess that it explains.
     pub explained: Ns,
 }
 
@@ -83,25 +83,25 @@ pub fn find(
     for (l, occurrence) in (0_u32..).zip(late).filter(|(_, late)| !late.idle) {
         let stream = occurrence.occurrence.stream;
         let clock = clocks.get(stream as usize).copied().unwrap_or_default();
-        for (b, blamed) in (0_u32..).zip(&occurrence.blamed) {
+        for (b, blamed) in (0_u32..).zip(&occurrence.responsible) {
             let span = Span::new(clock.common(blamed.local.start), clock.common(blamed.local.end));
             let kind = operations.kind_of(stream, blamed.event);
             nodes.push(DelayNode {
                 stream,
                 event: blamed.event,
                 late: l,
-                blamed: b,
+                responsible: b,
                 kind,
                 span,
                 excess: blamed.excess,
             });
         }
     }
-    // An event may be blamed in a unit and in a larger pattern: the unit, which comes first, has it.
+    // An event may be responsible in a unit and in a larger pattern: the unit comes first and keeps it.
     nodes.sort_by_key(|n| (n.stream, n.event, n.late));
     nodes.dedup_by_key(|n| (n.stream, n.event));
     let search = Search { late, limits, nodes: &nodes, triggers: Triggers::new(operations, clocks) };
-    // Along a chain of waits this strictly grows, ties broken by position: no cycles.
+    // This strictly increases along a chain of waits (ties are broken by position), so there are no cycles.
     let ended = |node: &DelayNode| {
         let trigger = search.trigger(node);
         match trigger {
@@ -109,14 +109,14 @@ pub fn find(
             _ => (trigger, (node.span.end, false)),
         }
     };
-    let (waits, ends): (Vec<Option<Trigger>>, Vec<(Ns, bool)>) = nodes.iter().map(ended).unzip();
+    let (waits, ends): (Vec<Option<Trigger>>, Vec<(Timestamp, bool)>) = nodes.iter().map(ended).unzip();
     let mut violations = 0;
     let causes = nodes.iter().zip(waits).zip(&ends).zip(0_u32..).map(|(((node, trigger), end), at)| {
         if cancel.is_cancelled() {
             return None;
         }
         let cause = search.cause(node, trigger?)?;
-        // An event that does not wait ends every chain; such a send may return after its message was there.
+        // An event that does not wait ends every chain; a send may return after its message has arrived.
         let before = &search.nodes[cause.node as usize];
         let after = if before.kind.waits() {
             (ends[cause.node as usize], cause.node) >= (*end, at)
@@ -132,9 +132,8 @@ pub fn find(
     DelayForest { nodes, causes, order, violations }
 }
 
-/// The first event of the stream that ended a wait which cannot be the reason why it ended so late. Who comes to a
-/// collective operation, posts a receive or gives back a lock is late by what it did before; a sender also by the
-/// sending itself.
+/// The first event of the stream that ended a wait which cannot have delayed that end. A rank that enters a collective
+/// operation, posts a receive or releases a lock was delayed by its earlier events, a sender by the send as well.
 pub(super) fn last_before(trigger: &Trigger) -> EventIndex {
     let by_itself = matches!(trigger.carrier, Carrier::Message | Carrier::Wakeup | Carrier::Packet);
     let itself = by_itself || matches!(trigger.carrier, Carrier::Accelerator | Carrier::Task | Carrier::Exit);
@@ -163,15 +162,15 @@ impl Search<'_> {
         // The part that the sender could have avoided: the wait until it sent, over what such a wait usually takes. The
         // rest is the transfer, or a receiver that did not run.
         let occurrence = &self.late[node.late as usize];
-        let reference = occurrence.blamed[node.blamed as usize].reference;
+        let reference = occurrence.responsible[node.responsible as usize].reference;
         let sender_part = (trigger.sent - node.span.start - reference).min(node.excess);
         if sender_part < node.excess / 2 {
             return None;
         }
         let last = last_before(&trigger);
         let end = self.nodes.partition_point(|n| (n.stream, n.event) < (trigger.from.stream, last));
-        let character = occurrence.pattern.and_then(|pattern| self.limits.get(pattern.index()));
-        let usual = character.map_or(0, |c| c.of(occurrence.occurrence).max_ref);
+        let limits = occurrence.pattern.and_then(|pattern| self.limits.get(pattern.index()));
+        let usual = limits.map_or(0, |limits| limits.of(occurrence.occurrence).max_ref);
         let mut most: Option<(Ns, usize)> = None;
         for (at, candidate) in self.nodes[..end].iter().enumerate().rev() {
             let occurrence = &self.late[candidate.late as usize];

@@ -4,11 +4,10 @@
 //! occur, so that ranks that run the same code are measured by the same reference and a rank that is always slower
 //! shows up. Cost: linear in the grammars, and one walk over each stream's derivation.
 //!
-//! *Units*: whether an occurrence took too long is asked where the answer means most, at the innermost repeated
-//! sequence. A unit is a sequence of operations and of short loops over one operation (`2 x MPI_Irecv`). Where a rule
+//! *Units*: occurrences are compared where that means most, at the innermost repeated sequence. A unit is a sequence of operations and of short loops over one operation (`2 x MPI_Irecv`). Where a rule
 //! mixes units with operations of its own (`loop 10 x (...)`, then `MPI_Allreduce`), each run of those is a unit too:
-//! so every repeated operation is in exactly one unit, and an anomaly is found at the scale at which it matters
-//! instead of drowning in an outer loop. ALGORITHMS.md 9.3, 9.4.
+//! so every repeated operation is in exactly one unit, and an anomaly is found at its own scale instead of being lost
+//! in an outer loop. ALGORITHMS.md 9.3, 9.4.
 
 use super::grammar::{Grammar, GrammarRule, GrammarSymbol};
 use crate::base::names::{NameId, Names};
@@ -49,7 +48,7 @@ pub struct MinedPattern {
     pub shape: PatternShape,
     /// Operations in it, loops unrolled.
     pub length: u32,
-    /// It is a unit: nothing smaller inside is measured.
+    /// It is a unit: no part of it is measured by itself.
     pub unit: bool,
     /// A short loop over one operation: part of a unit, never measured by itself.
     plain: bool,
@@ -73,14 +72,14 @@ pub struct PatternTable {
     pub patterns: Vec<MinedPattern>,
     /// By [`PatternId`]: by stream, then position. Empty for short loops over one operation.
     pub occurrences: Vec<Vec<Occurrence>>,
-    /// By stream: what derives all of it.
+    /// By stream: the parts that derive all of it.
     pub tops: Vec<Vec<PatternPart>>,
     ids: HashMap<(PatternShape, bool), PatternId>,
 }
 
 /// A loop over one operation with more iterations than this is measured iteration by iteration.
 const SHORT_LOOP: u32 = 16;
-/// Names of patterns are cut to about this many bytes: a grammar can derive far more than it says.
+/// Names of patterns are cut to about this many bytes: a grammar can derive a text far longer than itself.
 const LONGEST_NAME: usize = 400;
 
 impl PatternTable {
@@ -108,7 +107,7 @@ impl PatternTable {
             GrammarSymbol::Rule(r) => rules[*r as usize],
         };
         for rule in &grammar.rules {
-            let made = match rule {
+            let part_of_rule = match rule {
                 GrammarRule::Loop { body, count } => {
                     let mut body = part(body, &parts_of_rules);
                     if *count > SHORT_LOOP && matches!(body, PatternPart::Operation(_)) {
@@ -126,7 +125,7 @@ impl PatternTable {
                     }
                 }
             };
-            parts_of_rules.push(made);
+            parts_of_rules.push(part_of_rule);
         }
         grammar.top.iter().map(|i| part(i, &parts_of_rules)).collect()
     }
@@ -149,7 +148,7 @@ impl PatternTable {
         }
     }
 
-    /// Operations in a part.
+    /// The number of operations in a part.
     pub fn length(&self, part: PatternPart) -> u32 {
         length(&self.patterns, part)
     }
@@ -171,8 +170,8 @@ impl PatternTable {
         PatternPart::Pattern(id)
     }
 
-    /// The body of a loop and its number of iterations; `None` for what is no loop over a pattern.
-    pub fn turns(&self, part: PatternPart) -> Option<(PatternId, u32)> {
+    /// The body of a loop and its number of iterations; `None` for all other parts.
+    pub fn iterations(&self, part: PatternPart) -> Option<(PatternId, u32)> {
         let PatternPart::Pattern(id) = part else { return None };
         match self.patterns[id.index()].shape {
             PatternShape::Loop { body: PatternPart::Pattern(body), count } => Some((body, count)),
@@ -185,7 +184,7 @@ impl PatternTable {
         self.patterns.iter().enumerate().filter(|(_, p)| !p.plain).map(|(i, p)| (PatternId::at(i), p))
     }
 
-    /// Its parts, each as people write it: `MPI_Waitall`, `2 x MPI_Irecv`, `loop 10 x (...)`. Of a loop: its body's.
+    /// Its parts as text, such as `MPI_Waitall`, `2 x MPI_Irecv`, `loop 10 x (...)`; for a loop those of its body.
     pub fn symbols(&self, id: PatternId, names: &Names) -> Vec<String> {
         let shown = |part: &PatternPart| {
             let mut text = String::new();
@@ -199,7 +198,7 @@ impl PatternTable {
         }
     }
 
-    /// The whole pattern as people write it.
+    /// The whole pattern as text.
     pub fn name(&self, id: PatternId, names: &Names) -> String {
         let mut text = String::new();
         self.write(PatternPart::Pattern(id), names, &mut text);
@@ -252,8 +251,8 @@ struct Walk<'a> {
 }
 
 impl Walk<'_> {
-    /// Note the occurrences under `part`, which occurs here; its length. The depth of recursion is that of the grammar,
-    /// which the rounds of mining bound.
+    /// Add the occurrences below `part`, which occurs here; returns its length. The depth of recursion is that of the
+    /// grammar, which the number of rounds bounds.
     fn visit(&mut self, part: PatternPart, here: Occurrence) -> u32 {
         let PatternPart::Pattern(id) = part else { return 1 };
         let patterns = self.patterns;
@@ -272,8 +271,8 @@ impl Walk<'_> {
             }
             PatternShape::Loop { body, count } => {
                 let step = length(patterns, *body);
-                for turn in 0..*count {
-                    self.visit(*body, Occurrence { first: here.first + turn * step, opens: turn == 0, ..here });
+                for i in 0..*count {
+                    self.visit(*body, Occurrence { first: here.first + i * step, opens: i == 0, ..here });
                 }
             }
         }

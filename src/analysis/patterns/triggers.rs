@@ -11,31 +11,31 @@ use crate::model::carrier::Carrier;
 /// The end of a wait.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Trigger {
-    /// The operation that sent, or came.
+    /// The operation that sent, or entered.
     pub from: OperationPlace,
-    /// When, on the common time line.
+    /// The time of that, on the common time line.
     pub sent: Timestamp,
     /// The carrier.
     pub carrier: Carrier,
 }
 
-/// Finds what ended waits.
+/// Finds the events that ended waits.
 #[derive(Debug)]
 pub struct Triggers<'a> {
     operations: &'a Operations,
     clocks: &'a [StreamClock],
-    /// For each operation that is part of a collective operation, which; sorted.
-    attended: Vec<(OperationPlace, u32)>,
+    /// Members of collective operations, each with the position of its operation; sorted.
+    members: Vec<(OperationPlace, u32)>,
 }
 
 impl<'a> Triggers<'a> {
     /// Sort the members of all collective operations.
     pub fn new(operations: &'a Operations, clocks: &'a [StreamClock]) -> Self {
         let collectives = (0_u32..).zip(&operations.collectives);
-        let mut attended: Vec<_> =
+        let mut members: Vec<_> =
             collectives.flat_map(|(m, collective)| collective.members.iter().map(move |p| (*p, m))).collect();
-        attended.sort_unstable();
-        Triggers { operations, clocks, attended }
+        members.sort_unstable();
+        Triggers { operations, clocks, members }
     }
 
     /// The clock of a stream.
@@ -54,23 +54,23 @@ impl<'a> Triggers<'a> {
         let messages = &self.operations.messages;
         let first = messages.partition_point(|m| m.to < place);
         let received = messages[first..].iter().take_while(|m| m.to == place).map(|m| {
-            // A message left while the sending operation lasted, of which tracers record the attempt; wake-ups and
-            // packets are recorded as they happen.
-            let left = match (m.carrier, self.operations.get(m.from)) {
+            // Tracers record a send at its begin, while the message leaves until the end of the operation; wake-ups and
+            // packets are recorded when they happen.
+            let sent = match (m.carrier, self.operations.get(m.from)) {
                 (Carrier::Message, Some(o)) => o.end.max(m.sent),
                 _ => m.sent,
             };
-            Trigger { from: m.from, sent: self.clock(m.from.stream).common(left), carrier: m.carrier }
+            Trigger { from: m.from, sent: self.clock(m.from.stream).common(sent), carrier: m.carrier }
         });
-        let at = self.attended.binary_search_by_key(&place, |(p, _)| *p).ok();
-        let collective = at.and_then(|at| self.operations.collectives.get(self.attended[at].1 as usize));
+        let at = self.members.binary_search_by_key(&place, |(p, _)| *p).ok();
+        let collective = at.and_then(|at| self.operations.collectives.get(self.members[at].1 as usize));
         let members =
             collective.into_iter().flat_map(|m| m.members.iter().map(|member| (m.exchange.carrier(), member)));
         let members = members.filter_map(|(carrier, member)| {
-            let came = self.clock(member.stream).common(self.operations.get(*member)?.start);
-            Some(Trigger { from: *member, sent: came, carrier })
+            let entered = self.clock(member.stream).common(self.operations.get(*member)?.start);
+            Some(Trigger { from: *member, sent: entered, carrier })
         });
-        // A member that came after this one had left made it wait for nothing (a broadcast).
+        // A member that entered after this one had left did not delay it (a broadcast).
         let members = members.filter(|t| t.sent <= end);
         received.chain(members).max_by_key(|t| (t.sent, std::cmp::Reverse(t.from)))
     }
