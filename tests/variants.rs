@@ -18,14 +18,14 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::rc::Rc;
 
-/// What a variant must answer.
+/// The answer that a variant must give.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Expected {
     /// The known cause first, and confident.
     Right,
     /// The same, but incomplete stacks need not name the function.
     Coarse,
-    /// What says so is not recorded: not confident of anything else.
+    /// The evidence is not recorded: not confident of any other cause.
     Honest,
 }
 use Expected::{Coarse, Honest, Right};
@@ -111,7 +111,7 @@ fn explain(fixture: &Fixture, traces: &[PathBuf], task: &str) -> Result<Value, S
     Ok(serde_json::from_slice(&out.stdout).unwrap())
 }
 
-/// What is wrong with the answer; `None` where it is as expected.
+/// The difference between the answer and the expected one; `None` where there is none.
 fn differs(fixture: &Fixture, expected: Expected, answer: &Result<Value, String>) -> Option<String> {
     let answer = match answer {
         Ok(answer) => answer,
@@ -122,7 +122,7 @@ fn differs(fixture: &Fixture, expected: Expected, answer: &Result<Value, String>
     let by = [&first["by"]["process"], &first["by"]["thread"]];
     let mut words: Vec<&str> = first["path"].as_array().unwrap().iter().filter_map(Value::as_str).collect();
     words.extend(first["by"]["function"].as_str());
-    // Who rewrites a trace may drop what proves the executables: then their names are marked.
+    // Rewriting a trace may drop the proof of its executables: then their names are marked.
     words.iter_mut().for_each(|w| *w = w.trim_end_matches('?'));
     let named = fixture.functions.iter().any(|f| words.contains(f));
     let right = first["kind"] == fixture.kind && by.iter().any(|b| **b == fixture.by);

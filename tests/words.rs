@@ -91,8 +91,12 @@ fn banned(text: &str) -> Vec<(usize, &'static str, &'static str)> {
         for phrase in ALLOWED {
             line = line.replace(phrase, "");
         }
-        found
-            .extend(BANNED.iter().filter(|(word, _)| contains(&line, word)).map(|(word, use_)| (number, *word, *use_)));
+        found.extend(
+            BANNED
+                .iter()
+                .filter(|(word, _)| contains(&line, &word.to_lowercase()))
+                .map(|(word, use_)| (number, *word, *use_)),
+        );
     }
     found
 }
@@ -204,6 +208,7 @@ fn banned_words_are_found_whole_and_in_any_case() {
     assert_eq!(words("// Nobody knows.\nlet told = 1;"), [(1, "nobody"), (2, "told")]);
     assert_eq!(words("\"12 ms too much\""), [(1, "too much")]);
     assert_eq!(words("the Trust panel"), [(1, "trust panel")]);
+    assert_eq!(words("it had the CPU"), [(1, "had the CPU")]);
     assert!(words("modulo oddly told_of understood relies molten").is_empty());
     assert!(words("who woke whom").is_empty());
     assert_eq!(words("the thread whom it held up"), [(1, "whom")]);

@@ -25,7 +25,7 @@ pub struct MetricColumns {
     counters: Vec<Column>,
 }
 
-/// What a new execution's columns need besides its counts.
+/// The values of a new execution's columns besides its counts.
 #[derive(Clone, Copy, Debug)]
 pub struct NewExecution<'a> {
     /// Time of its own thread by kind, in the order of [`WaitKind::ALL`].

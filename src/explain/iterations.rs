@@ -83,7 +83,7 @@ pub fn iterations(
     model.traces.push(TraceInfo { label: label.to_owned(), span: Span::new(model.origin, end) });
     model.tasks = Arc::new(tasks);
     model.task = task;
-    model.who = people(mined, host, &mut model.names);
+    model.who = threads(mined, host, &mut model.names);
     let mut folder = IterationContexts::new(&mined.operations, &triggers, &mut model.contexts, &mut model.names);
     ctx.progress.enter("paths", turns.len() as u64);
     let trace = folder.names.intern(label);
@@ -103,7 +103,8 @@ pub fn iterations(
             Some(parameters) => folder.names.intern(&parameters),
             None => pattern,
         };
-        columns.names.push((i64::from(trace.raw()), i64::from(kind.raw())));
+        columns.traces.push(i64::from(trace.raw()));
+        columns.patterns.push(i64::from(kind.raw()));
         let executions = &mut model.executions;
         executions.start.push(span.start);
         executions.end.push(span.end);
@@ -120,7 +121,7 @@ pub fn iterations(
 }
 
 /// A rank is a process; its first thread is called like it. The rank's number is its pid and tid.
-fn people(mined: &PatternAnalysis, host: &str, names: &mut Names) -> Vec<ThreadInfo> {
+fn threads(mined: &PatternAnalysis, host: &str, names: &mut Names) -> Vec<ThreadInfo> {
     let host = names.intern(host);
     let one = |sequence: &Sequence| {
         let thread = names.intern(sequence.label());
@@ -336,8 +337,8 @@ struct Columns {
     start: Vec<i64>,
     spent: [Vec<i64>; 4],
     threads: Vec<i64>,
-    /// Trace and pattern.
-    names: Vec<(i64, i64)>,
+    traces: Vec<i64>,
+    patterns: Vec<i64>,
     rank: Vec<i64>,
     turn: Vec<i64>,
 }
@@ -380,7 +381,6 @@ impl Columns {
     }
 
     fn finish(self) -> Vec<Column> {
-        let (traces, patterns): (Vec<i64>, Vec<i64>) = self.names.into_iter().unzip();
         let [cpu, thread, network, other] = self.spent;
         let columns = [
             (Metric::Duration, self.duration),
@@ -390,8 +390,8 @@ impl Columns {
             (Metric::Time(WaitKind::Thread), thread),
             (Metric::Other, other),
             (Metric::Threads, self.threads),
-            (Metric::Trace, traces),
-            (Metric::Type, patterns),
+            (Metric::Trace, self.traces),
+            (Metric::Type, self.patterns),
             (Metric::Field("rank".into()), self.rank),
             (Metric::Field("turn".into()), self.turn),
         ];

@@ -6,7 +6,7 @@
 
 use crate::base::names::NameId;
 use crate::model::Model;
-use crate::model::context::{ContextId, FrameKind};
+use crate::model::context::{ContextId, Frame, FrameKind};
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -47,7 +47,7 @@ impl Activity {
         }
         let most = calls.into_iter().max_by_key(|(name, ns)| (*ns, Reverse(*name)));
         let ends = |leaf: &&Leaf| leaf.of_kind(FrameKind::Function).last() == function;
-        let is_cut = |leaf: &&Leaf| leaf.frames.last().is_none_or(|(kind, _)| *kind == FrameKind::NoStack);
+        let is_cut = |leaf: &&Leaf| leaf.frames.last().is_none_or(|frame| frame.kind == FrameKind::NoStack);
         let (ended, cut): (u64, u64) = leaves
             .iter()
             .filter(ends)
@@ -65,13 +65,13 @@ impl Activity {
 
 /// One context: the frames of the thread, and the time.
 struct Leaf {
-    frames: Vec<(FrameKind, NameId)>,
+    frames: Vec<Frame>,
     ns: u64,
 }
 
 impl Leaf {
     fn of_kind(&self, kind: FrameKind) -> impl DoubleEndedIterator<Item = NameId> + '_ {
-        self.frames.iter().filter(move |(k, _)| *k == kind).map(|(_, name)| *name)
+        self.frames.iter().filter(move |frame| frame.kind == kind).map(|frame| frame.name)
     }
 }
 
@@ -92,7 +92,7 @@ fn covering(leaves: &[Leaf], wanted: &dyn Fn(&NameId) -> bool) -> Option<NameId>
 }
 
 /// The frames of a context that belong to a thread on its way, by the thread's position.
-fn frames(model: &Model, context: ContextId, hop: usize) -> Vec<(FrameKind, NameId)> {
+fn frames(model: &Model, context: ContextId, hop: usize) -> Vec<Frame> {
     let mut threads = 0;
     let mut frames = Vec::new();
     for at in model.contexts.path(context) {
@@ -100,7 +100,7 @@ fn frames(model: &Model, context: ContextId, hop: usize) -> Vec<(FrameKind, Name
         match frame.kind {
             FrameKind::Process | FrameKind::Thread(_) => threads += 1,
             FrameKind::Wait(_) => threads += usize::from(threads == hop + 1),
-            _ if threads == hop + 1 => frames.push((frame.kind, frame.name)),
+            _ if threads == hop + 1 => frames.push(frame),
             _ => {}
         }
     }

@@ -28,8 +28,8 @@ const NAMED: usize = 3;
 /// A difference, ready to be reported.
 #[derive(Clone, Debug)]
 pub(super) struct RouteDelay {
-    /// The execution, where there are some, and its population.
-    execution: Option<(u32, u32)>,
+    /// The execution, where there are some.
+    execution: Option<ComparedExecution>,
     /// All of the occurrence.
     turn: Span,
     /// Name of the thread, as contexts would show it; empty for its own.
@@ -38,6 +38,13 @@ pub(super) struct RouteDelay {
     factor: f64,
     /// The differing step; its anomaly is not known yet.
     step: PropagationStep,
+}
+
+/// An execution among those that are compared with each other.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct ComparedExecution {
+    execution: u32,
+    population: u32,
 }
 
 /// Those of executions, on their own threads. If events were lost during an execution its route is unknown.
@@ -60,17 +67,18 @@ pub(super) fn of_executions(
         let position = |t: Timestamp| all.partition_point(|o| o.start < t) as u32;
         let operations = position(*start)..position(*end).max(position(*start));
         turns.push(RouteOccurrence { population: *population, stream, operations });
-        numbers.push((at, *population));
+        numbers.push(ComparedExecution { execution: at, population: *population });
     }
     let found = routes::find(operations, &turns, settings.q, settings.s, cancel);
     let detour = |difference: &Difference| {
         let at = difference.turn as usize;
-        let (execution, population) = *numbers.get(at)?;
+        let compared = *numbers.get(at)?;
+        let ComparedExecution { execution, population } = compared;
         let span = Span::new(*executions.start.get(execution as usize)?, *executions.end.get(execution as usize)?);
         let root = served.reference.root(execution)?;
         let usual = served.reference.bounds(population, root, true, settings).max_ref_ns;
         Some(RouteDelay {
-            execution: Some((execution, population)),
+            execution: Some(compared),
             turn: span,
             origin: served.contributions.name(&served.model, execution).to_owned(),
             factor: span.len() as f64 / usual.max(1) as f64,
@@ -206,7 +214,7 @@ pub(super) fn add(detours: Vec<RouteDelay>, anomalies: &mut Vec<Anomaly>, paths:
     }
     let mut source = paths.last().map_or(0, |p| p.source + 1);
     for RouteDelay { execution, turn, origin, factor, mut step } in detours {
-        let number = execution.map(|(execution, _)| execution);
+        let number = execution.map(|compared| compared.execution);
         let covering = shown.covering(number, &step, paths);
         if let Some((path, at)) = covering.same {
             mark(anomalies, paths, path, at, &step);
@@ -215,7 +223,7 @@ pub(super) fn add(detours: Vec<RouteDelay>, anomalies: &mut Vec<Anomaly>, paths:
         let key = if number.is_some() { (number, 0, 0) } else { (None, step.stream, turn.start) };
         step.anomaly = *known.entry(key).or_insert_with(|| {
             anomalies.push(Anomaly {
-                pattern: execution.map(|(_, population)| population),
+                pattern: execution.map(|compared| compared.population),
                 stream: step.stream,
                 span: turn,
                 local: turn,

@@ -12,7 +12,7 @@ pub enum EventKind {
     Running,
     /// A thread that could run and had no CPU.
     Runnable,
-    /// An interrupt handler that had the CPU.
+    /// An interrupt handler that ran on its CPU.
     Interrupt,
     /// The time between two operations.
     Gap,

@@ -168,7 +168,7 @@ impl Executions {
         self.end[i] - self.start[i]
     }
 
-    /// Those that ran at `instant`, the longest first; the others are not looked at one by one.
+    /// Those that ran at `instant`, the longest first, found without a scan of all.
     pub fn at(&self, instant: Timestamp) -> impl Iterator<Item = ExecutionId> {
         let spans = || self.start.iter().zip(&self.end).map(|(start, end)| Span::new(*start, *end));
         let segment = |(span, item): (Span, u32)| StoredSpan { span, item };

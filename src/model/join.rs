@@ -58,7 +58,7 @@ impl Part {
     fn new(model: Model, renamed: &Renamed, whole: &mut Model) -> Part {
         let text = |i: usize| model.names.get(NameId::at(i));
         let names: Vec<NameId> = (0..model.names.len()).map(|i| whole.names.intern(text(i))).collect();
-        // What one of them has not proven is not proven in the whole.
+        // A name that one of them has not proven is not proven in the whole.
         for name in model.names.unproven() {
             let new = renamed.get(text(name.index()));
             let name = new.map_or(names[name.index()], |new| whole.names.intern(new));

@@ -23,7 +23,7 @@ pub struct TaskSurvey {
     pub unknown: UnknownTime,
 }
 
-/// What was found.
+/// The findings of a survey.
 #[derive(Clone, Debug, Default)]
 pub struct Survey {
     /// By name: the tasks, and all system calls.

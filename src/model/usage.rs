@@ -39,10 +39,10 @@ pub struct IoUse {
     pub written: Moved,
 }
 
-/// What one direction amounts to.
+/// Reads or writes, in total.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Moved {
-    /// What the calls returned.
+    /// Bytes that the calls returned.
     pub bytes: u64,
     /// Calls that returned.
     pub calls: u64,

@@ -9,7 +9,7 @@ pub enum WaitState {
     WrongOrder,
     /// A send waits for its receive to be posted.
     LateReceiver,
-    /// A send waits until its receiver, which is busy elsewhere, has room for more messages.
+    /// A send waits until its receiver, which is busy elsewhere, accepts more messages.
     FlowControl,
     /// The destination of a reduction waits for those who send.
     EarlyReduce,

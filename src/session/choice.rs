@@ -32,14 +32,21 @@ type Made<T> = (Model, T);
 /// Makes a model of the task at a position.
 type Maker<'a, T> = dyn Fn(&KernelPass, usize, PairingRule) -> anyhow::Result<Made<T>> + 'a;
 
+/// The result of one candidate.
+struct Attempt<T> {
+    /// Its position.
+    at: usize,
+    made: Made<T>,
+}
+
 /// The best results so far.
 struct Best<T> {
     /// It answers.
-    answer: Option<(usize, Made<T>)>,
+    answer: Option<Attempt<T>>,
     /// The first with enough executions.
-    enough: Option<(usize, Made<T>)>,
+    enough: Option<Attempt<T>>,
     /// The first that ran at all.
-    some: Option<(usize, Made<T>)>,
+    some: Option<Attempt<T>>,
 }
 
 impl<T> Best<T> {
@@ -47,7 +54,7 @@ impl<T> Best<T> {
         self.answer.is_some()
     }
 
-    fn take(self) -> Option<(usize, Made<T>)> {
+    fn take(self) -> Option<Attempt<T>> {
         self.answer.or(self.enough).or(self.some)
     }
 }
@@ -115,7 +122,7 @@ impl Traces {
             }
         }
         if best.answer.is_some() || best.enough.is_some() {
-            return Ok(best.take().map(|(_, made)| made));
+            return Ok(best.take().map(|attempt| attempt.made));
         }
         if let Some(trial) = self.in_both_traces(pass, with)? {
             let (mut model, more) = make(pass, trial.task, trial.rule)?;
@@ -133,7 +140,7 @@ impl Traces {
                 break;
             }
         }
-        Ok(best.take().map(|(at, (model, more))| (with_choice(model, at, &trials), more)))
+        Ok(best.take().map(|Attempt { at, made: (model, more) }| (with_choice(model, at, &trials), more)))
     }
 
     /// The loops that are worth a look, marked: positions and names of their tasks.
@@ -303,11 +310,11 @@ fn attempt<T>(
         return Ok(());
     }
     if n < ENOUGH {
-        best.some.get_or_insert((at, made));
+        best.some.get_or_insert(Attempt { at, made });
     } else if !alone && answers() {
-        best.answer.get_or_insert((at, made));
+        best.answer.get_or_insert(Attempt { at, made });
     } else {
-        best.enough.get_or_insert((at, made));
+        best.enough.get_or_insert(Attempt { at, made });
     }
     Ok(())
 }

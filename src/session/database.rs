@@ -17,8 +17,13 @@ use std::sync::Arc;
 
 /// The databases of a command line.
 pub struct Databases {
-    /// With the labels that the user gave.
-    opened: Vec<(Option<String>, Database)>,
+    opened: Vec<LabelledDatabase>,
+}
+
+struct LabelledDatabase {
+    /// Given by the user.
+    label: Option<String>,
+    database: Database,
 }
 
 impl Databases {
@@ -32,35 +37,35 @@ impl Databases {
                 one.path.display()
             );
         }
-        let open = |a: &Argument| Ok((a.label.clone(), Database::open(&a.path)?));
+        let open = |a: &Argument| Ok(LabelledDatabase { label: a.label.clone(), database: Database::open(&a.path)? });
         Ok(Some(Databases { opened: arguments.iter().map(open).collect::<anyhow::Result<_>>()? }))
     }
 
     /// The files as the user named them.
     pub fn title(&self) -> String {
         let name =
-            |(label, d): &(Option<String>, Database)| label.clone().unwrap_or_else(|| d.path().display().to_string());
+            |one: &LabelledDatabase| one.label.clone().unwrap_or_else(|| one.database.path().display().to_string());
         self.opened.iter().map(name).collect::<Vec<_>>().join(" + ")
     }
 
     /// Notices about the traces that they were built from.
     pub fn notices(&self) -> Notices {
         let mut notices = Notices::default();
-        self.opened.iter().for_each(|(_, d)| notices.merge(&d.notices));
+        self.opened.iter().for_each(|one| notices.merge(&one.database.notices));
         notices
     }
 
     /// The tasks of all of them, those of the first one first.
     pub fn tasks(&self) -> Vec<String> {
         let mut known = HashSet::default();
-        let all = self.opened.iter().flat_map(|(_, d)| &d.tasks);
+        let all = self.opened.iter().flat_map(|one| &one.database.tasks);
         all.filter(|task| known.insert(task.as_str())).cloned().collect()
     }
 
     /// The task that was named; without one, the first that all databases hold, else the first of any.
     pub fn task(&self, typed: Option<&str>) -> anyhow::Result<String> {
         let tasks = self.tasks();
-        let in_all = |t: &&String| self.opened.iter().all(|(_, d)| d.tasks.contains(t));
+        let in_all = |t: &&String| self.opened.iter().all(|one| one.database.tasks.contains(t));
         let chosen = match typed {
             Some(typed) => tasks.iter().find(|t| *t == typed),
             None => tasks.iter().find(in_all).or(tasks.first()),
@@ -88,7 +93,7 @@ impl Databases {
         let task = self.task(typed)?;
         ctx.progress.enter("opening", 0);
         let mut models = Vec::new();
-        for (label, database) in &self.opened {
+        for LabelledDatabase { label, database } in &self.opened {
             let Some(at) = database.tasks.iter().position(|t| *t == task) else { continue };
             let mut model = database.model(at, ctx)?;
             if let Some(label) = label {
@@ -107,7 +112,7 @@ impl Databases {
     pub fn survey(&self) -> anyhow::Result<(Facts, Vec<TaskDurations>)> {
         let mut facts = Facts::default();
         let mut durations: BTreeMap<&str, Vec<Ns>> = BTreeMap::new();
-        for (_, database) in &self.opened {
+        for LabelledDatabase { database, .. } in &self.opened {
             facts.traces.extend(database.facts.traces.iter().cloned());
             facts.lost = facts.lost.and(database.facts.lost);
             for (at, task) in database.tasks.iter().enumerate() {

@@ -66,7 +66,7 @@ impl Traces {
         if let (None, Some(task)) = (&made, typed) {
             anyhow::bail!("{}", self.nothing(ctx, &format!("task {task} has no executions that end in it"))?);
         }
-        // What ran too seldom to be compared, and is none of the program's own, delimits nothing.
+        // A task that ran too seldom to be compared, and is not one of the program's own, delimits nothing.
         let made = made.filter(|(model, _)| model.choice.as_ref().is_none_or(|choice| !choice.profile));
         let threads: Vec<ThreadId> = operations::streams(&pass.recording).collect();
         let error = self.clocks().iter().filter_map(|clock| clock.error).max().unwrap_or(0);

@@ -46,7 +46,7 @@ pub struct OpenOptions {
     pub handlers: Option<PathBuf>,
 }
 
-/// What a command line names, opened.
+/// The inputs of a command line, opened.
 pub enum Session {
     /// CTF traces.
     Traces(Traces),

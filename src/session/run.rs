@@ -17,7 +17,7 @@ use std::sync::{Arc, OnceLock};
 
 /// An MPI run, and others to compare it with.
 pub struct MpiRuns {
-    /// What was recorded.
+    /// Facts about the recording.
     pub archive: Box<Archive>,
     /// As the user named it.
     label: Option<String>,

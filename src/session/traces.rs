@@ -43,14 +43,21 @@ pub(super) struct PlacedStacks {
     notices: Notices,
 }
 
+/// Host clocks on one time line.
+struct FittedClocks {
+    clocks: Vec<HostClock>,
+    /// Raised while fitting.
+    notices: Notices,
+}
+
 /// CTF traces on one time line.
 pub struct Traces {
     /// The traces.
     pub sources: Vec<Source>,
     /// Found on the first question about tasks.
     tasks: OnceLock<TaskCatalog>,
-    /// Fitted host clocks and the notices raised while fitting; set by `fit_clocks`.
-    clocks: Option<(Vec<HostClock>, Notices)>,
+    /// Set by `fit_clocks`.
+    clocks: Option<FittedClocks>,
     handlers: Handlers,
     engine: EngineOptions,
 }
@@ -62,7 +69,7 @@ impl Traces {
             (Some(0), _) => ChunkTarget::Packet,
             (Some(bytes), _) => ChunkTarget::Bytes(bytes),
             (None, None) => ChunkTarget::default(),
-            // What is decoded and not merged yet takes several times its bytes, for two chunks of each worker.
+            // Decoded chunks that are not merged yet take several times their bytes: two for each worker.
             (None, Some(limit)) => {
                 ChunkTarget::Bytes((limit.bytes() / (64 * ctx.threads as u64)).clamp(1 << 16, 4 << 20))
             }
@@ -84,14 +91,14 @@ impl Traces {
         if self.clocks.is_none() {
             let mut notices = Notices::default();
             let clocks = clocks::lay(&mut self.sources, &mut notices, ctx)?;
-            self.clocks = Some((clocks, notices));
+            self.clocks = Some(FittedClocks { clocks, notices });
         }
         Ok(())
     }
 
     /// The hosts' clocks; empty until they are fitted.
     pub fn clocks(&self) -> &[HostClock] {
-        self.clocks.as_ref().map_or(&[], |(clocks, _)| clocks)
+        self.clocks.as_ref().map_or(&[], |fitted| &fitted.clocks)
     }
 
     pub(super) fn tasks(&self) -> &TaskCatalog {
@@ -162,7 +169,7 @@ impl Traces {
             }
         }
         notices.merge(&self.notices());
-        self.clocks.iter().for_each(|(_, fitted)| notices.merge(fitted));
+        self.clocks.iter().for_each(|fitted| notices.merge(&fitted.notices));
         Ok((recording, notices))
     }
 
@@ -377,7 +384,7 @@ impl Traces {
         Ok(explain::with_stacks(&pass.recording, &placed.stacks, &request, &placed.notices, ctx)?)
     }
 
-    /// What is asked of the executions of a task.
+    /// The request for the executions of a task.
     pub(super) fn request(
         &self,
         pass: &KernelPass,

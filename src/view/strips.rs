@@ -108,12 +108,12 @@ pub fn folded(strip: &RankTimeline, most: usize) -> Vec<RankRow> {
 pub fn lines(strip: &RankTimeline, shown: StripContent, rows: usize, columns: usize) -> Vec<String> {
     let rows = folded(strip, rows);
     let widest = rows.iter().map(|r| r.label.chars().count()).max().unwrap_or(0).min(columns / 3);
-    let room = columns.saturating_sub(widest + 3).max(1);
+    let available = columns.saturating_sub(widest + 3).max(1);
     let mut lines: Vec<String> = Vec::new();
     for row in &rows {
         let mark = if row.source { '>' } else { ' ' };
         let label: String = clean::text(&row.label).chars().take(widest).collect();
-        lines.push(format!("{mark}{label:<widest$} |{}", cells(row, shown, room)));
+        lines.push(format!("{mark}{label:<widest$} |{}", cells(row, shown, available)));
     }
     let mut axis = String::new();
     // Writing to a String cannot fail.

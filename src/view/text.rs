@@ -48,11 +48,11 @@ impl Page {
 
     /// Wrap words into lines of the page's width, each indented by `indent` spaces.
     fn wrap(&self, out: &mut String, indent: usize, text: &str) {
-        let room = self.width().saturating_sub(indent).max(1);
+        let available = self.width().saturating_sub(indent).max(1);
         let mut used = 0;
         for word in clean::text(text).split_whitespace() {
             let size = word.width();
-            if used > 0 && used + 1 + size > room {
+            if used > 0 && used + 1 + size > available {
                 out.push('\n');
                 used = 0;
             }
@@ -62,7 +62,7 @@ impl Page {
                 out.push(' ');
                 used += 1;
             }
-            let fits = cut(word, room);
+            let fits = cut(word, available);
             used += fits.width();
             out.push_str(&fits);
         }

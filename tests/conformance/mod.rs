@@ -67,7 +67,7 @@ pub const FIRST_HOST: &str = "host0";
 pub struct Case {
     /// Its file below the folder of cases, without the ending: `locks/hand-over`.
     pub name: String,
-    /// What the case shows, in a few words.
+    /// The subject of the case, in a few words.
     pub title: String,
     /// Why the path is this one.
     pub why: String,

@@ -1,4 +1,4 @@
-//! What the machine will do later, in order of time.
+//! Future actions of the machine, in order of time.
 
 use super::interrupts::Interrupt;
 use whyslow::base::time::Ns;

@@ -126,7 +126,7 @@ struct DiskState {
     sector: u64,
 }
 
-/// Where tokens are left and waited for: a socket, a pipe, a semaphore, a queue of signals or of work.
+/// Threads leave tokens here, or wait for them: a socket, a pipe, a semaphore, a queue of signals or of work.
 #[derive(Default)]
 struct ChannelState {
     tokens: VecDeque<u64>,
@@ -316,7 +316,7 @@ impl Machine {
         Disk(self.disks.len() - 1)
     }
 
-    /// Where tokens are left and waited for: for pipes, semaphores, signals.
+    /// A place to leave tokens and to wait for them: for pipes, semaphores, signals.
     pub fn channel(&mut self) -> Channel {
         self.channels.push(ChannelState::default());
         Channel(self.channels.len() - 1)

@@ -7,7 +7,7 @@ use super::truth::Execution;
 use super::{Channel, Disk, Machine, Mutex, Op, Process, Random, World, turns};
 use whyslow::base::time::Ns;
 
-/// What makes requests slow.
+/// The planted cause of slow requests.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Plant {
     None,

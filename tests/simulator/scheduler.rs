@@ -1,4 +1,4 @@
-//! Who runs: run queues by CPU and priority, time slices, placement of the woken, stealing by idle CPUs.
+//! The scheduler: run queues by CPU and priority, time slices, placement of woken threads, stealing by idle CPUs.
 
 use super::ctf_writer::Value;
 use super::truth::What;
@@ -70,7 +70,7 @@ impl Machine {
         }
     }
 
-    /// Where it ran last if that is idle, else an idle CPU, else where it ran last.
+    /// Its last CPU if that is idle, else an idle CPU, else its last CPU.
     fn place(&mut self, thread: usize) -> usize {
         let t = &self.threads[thread];
         let idle =

@@ -18,7 +18,7 @@ pub struct PtyShell {
     /// Queries for the background colour.
     pub queries: Arc<Mutex<usize>>,
     shell: Box<dyn Child + Send + Sync>,
-    /// Where the shell began.
+    /// The folder in which the shell started.
     pub folder: tempfile::TempDir,
 }
 

@@ -36,6 +36,10 @@ impl Pack {
     }
 }
 
+/// The bytes are no optional value.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Damaged;
+
 /// Bytes being read.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Unpack<'a>(pub &'a [u8]);
@@ -80,11 +84,12 @@ impl<'a> Unpack<'a> {
         copied_exactly(text)
     }
 
-    pub fn maybe<T>(&mut self, get: impl FnOnce(&mut Self) -> Option<T>) -> Option<Option<T>> {
-        match self.number()? {
-            0 => Some(None),
-            1 => get(self).map(Some),
-            _ => None,
+    /// A value that may be absent.
+    pub fn maybe<T>(&mut self, get: impl FnOnce(&mut Self) -> Option<T>) -> Result<Option<T>, Damaged> {
+        match self.number() {
+            Some(0) => Ok(None),
+            Some(1) => get(self).map(Some).ok_or(Damaged),
+            _ => Err(Damaged),
         }
     }
 }
@@ -115,8 +120,8 @@ mod tests {
         let mut read = Unpack(&pack.0);
         assert!(numbers.iter().all(|n| read.number() == Some(*n)));
         assert!(numbers.iter().all(|n| read.signed() == Some(*n as i64)));
-        assert_eq!((read.text(), read.maybe(Unpack::number)), (Some("naïve".to_owned()), Some(Some(7))));
-        assert_eq!((read.maybe(Unpack::number), read.number()), (Some(None), None));
+        assert_eq!((read.text(), read.maybe(Unpack::number)), (Some("naïve".to_owned()), Ok(Some(7))));
+        assert_eq!((read.maybe(Unpack::number), read.number()), (Ok(None), None));
     }
 
     #[test]
