@@ -7,8 +7,8 @@
 //! A call that returned a time-out knows what ended its last wait, whoever ran on the CPU when the timer's interrupt
 //! came, and whether that interrupt was recorded or not ([`timed_out`]). ALGORITHMS.md sections 3.4 and 4.4.
 
-use super::life::Life;
 use super::machine::Machine;
+use super::thread_state::ThreadState;
 use crate::base::names::NameId;
 use crate::base::time::Timestamp;
 use crate::state::timeline::{Segment, SegmentKind, ThreadId};
@@ -66,58 +66,58 @@ pub(super) fn timed_out(call: &str, ret: i64) -> bool {
 impl Machine {
     pub(super) fn enter_call(&mut self, thread: ThreadId, t: Timestamp, name: NameId) {
         self.end_unseen(thread, t);
-        let life = &mut self.threads[thread];
-        life.call = Some((t, name));
-        life.called = true;
+        let state = &mut self.threads[thread];
+        state.call = Some((t, name));
+        state.called = true;
     }
 
     /// The exit of the call before was not recorded, or it is one that never returns here (`rt_sigreturn`): it lasted
     /// until now, or until events were lost.
     fn end_unseen(&mut self, thread: ThreadId, t: Timestamp) {
-        let life = &mut self.threads[thread];
-        if let Some((start, _)) = life.call {
-            let lost = self.losses.first(life.thread.host, None, start, t);
-            life.end_call(lost.unwrap_or(t), None);
+        let state = &mut self.threads[thread];
+        if let Some((start, _)) = state.call {
+            let lost = self.losses.first(state.thread.host, None, start, t);
+            state.end_call(lost.unwrap_or(t), None);
         }
     }
 
     pub(super) fn leave_call(&mut self, thread: ThreadId, t: Timestamp, name: Option<NameId>, ret: i64) {
-        let life = &self.threads[thread];
-        match (life.call, name) {
-            (Some((since, entered)), Some(left)) if entered != left && life.called => {
+        let state = &self.threads[thread];
+        match (state.call, name) {
+            (Some((since, entered)), Some(left)) if entered != left && state.called => {
                 // Exit of one call and entry of another are missing. A sleep that is over took place in the second.
-                let lost = self.losses.first(life.thread.host, None, since, t);
-                let slept = || timed_out(self.out.names.get(left), ret).then(|| first_wait(life, since)).flatten();
+                let lost = self.losses.first(state.thread.host, None, since, t);
+                let slept = || timed_out(self.out.names.get(left), ret).then(|| first_wait(state, since)).flatten();
                 let start = lost.or_else(slept);
                 self.end_unseen(thread, start.unwrap_or(t));
                 self.inconsistent(t);
                 self.begin_unseen(thread, start.filter(|start| *start < t), left);
             }
             (None, Some(left)) => {
-                let before = life.thread.calls.last().map_or(life.thread.life.start, |call| call.span.end);
-                let lost = self.losses.first(life.thread.host, None, before, t);
+                let before = state.thread.calls.last().map_or(state.thread.life.start, |call| call.span.end);
+                let lost = self.losses.first(state.thread.host, None, before, t);
                 // A thread that never entered a call here began inside it: before the recording, or by a fork.
-                let start = match life.called {
-                    true => lost.or_else(|| first_wait(life, before)),
-                    false => Some(before.max(life.floor)),
+                let start = match state.called {
+                    true => lost.or_else(|| first_wait(state, before)),
+                    false => Some(before.max(state.floor)),
                 };
                 self.begin_unseen(thread, start.filter(|start| *start < t), left);
             }
             _ => {}
         }
         self.blame_timer(thread, ret);
-        let life = &mut self.threads[thread];
-        life.end_call(t, Some(ret));
-        life.called = true;
+        let state = &mut self.threads[thread];
+        state.end_call(t, Some(ret));
+        state.called = true;
     }
 
     /// A thread is in a call whose entry was not recorded, since `start` where that can be said. Whom it woke since its
     /// last call, it woke in this one.
     fn begin_unseen(&mut self, thread: ThreadId, start: Option<Timestamp>, name: NameId) {
-        let life = &mut self.threads[thread];
-        life.call = start.map(|start| (start, name));
-        let before = life.thread.calls.last().map_or(Timestamp::MIN, |call| call.span.end);
-        let Some((woken, segment, at)) = life.woke_outside.take().filter(|(.., at)| *at >= before) else { return };
+        let state = &mut self.threads[thread];
+        state.call = start.map(|start| (start, name));
+        let before = state.thread.calls.last().map_or(Timestamp::MIN, |call| call.span.end);
+        let Some((woken, segment, at)) = state.woke_outside.take().filter(|(.., at)| *at >= before) else { return };
         if let Some(segment) = self.threads[woken]
             .thread
             .segments
@@ -131,14 +131,14 @@ impl Machine {
     /// The open call of a thread returns: where that was because its time was over, its last wait was for a timer. A
     /// call that does nothing but sleep slept even where the switches are missing.
     fn blame_timer(&mut self, thread: ThreadId, ret: i64) {
-        let life = &mut self.threads[thread];
-        let Some((start, name)) = life.call else { return };
+        let state = &mut self.threads[thread];
+        let Some((start, name)) = state.call else { return };
         let name = self.out.names.get(name);
         if !timed_out(name, ret) {
             return;
         }
         let mut inside =
-            life.thread.segments.iter_mut().rev().take(NEAR).take_while(|segment| segment.span.end > start);
+            state.thread.segments.iter_mut().rev().take(NEAR).take_while(|segment| segment.span.end > start);
         let slept = |segment: &&mut Segment| {
             is_wait(segment.kind) || segment.kind == SegmentKind::Unknown && segment.span.start >= start
         };
@@ -156,8 +156,8 @@ fn is_wait(kind: SegmentKind) -> bool {
 }
 
 /// Where a thread first waited, or may have, since `before`: threads wait in calls.
-fn first_wait(life: &Life, before: Timestamp) -> Option<Timestamp> {
-    let since = life.thread.segments.iter().rev().take(NEAR).take_while(|segment| segment.span.start >= before);
+fn first_wait(state: &ThreadState, before: Timestamp) -> Option<Timestamp> {
+    let since = state.thread.segments.iter().rev().take(NEAR).take_while(|segment| segment.span.start >= before);
     since
         .filter(|segment| is_wait(segment.kind) || segment.kind == SegmentKind::Unknown)
         .last()

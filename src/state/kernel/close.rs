@@ -1,7 +1,7 @@
 //! The end of the machine: what is open is closed, and what was found is sealed.
 
-use super::life::{Doubt, Sched};
 use super::machine::Machine;
+use super::thread_state::{Sched, UnknownReason};
 use crate::base::names::NameId;
 use crate::base::notice::{Notice, Notices};
 use crate::base::time::{Span, Timestamp};
@@ -24,17 +24,17 @@ impl Machine {
         }
         let missing = self.unrecorded.iter().next().map_or(String::new(), |(_, cpu)| format!("CPU {cpu}"));
         self.notices.add(Notice::CpusMissing, self.unrecorded.len() as u64, || missing);
-        for life in self.threads.iter_mut() {
-            if life.is_alive() {
-                let mut label = life.own_label(&self.reasons);
-                if life.sched == Sched::Blocked {
+        for state in self.threads.iter_mut() {
+            if state.is_alive() {
+                let mut label = state.own_label(&self.reasons);
+                if state.sched == Sched::Blocked {
                     label.qualifier = Some(self.reasons.ended);
                 }
-                life.cut(end, label);
-                life.end_call(end, None);
-                life.thread.life.end = end;
+                state.cut(end, label);
+                state.end_call(end, None);
+                state.thread.life.end = end;
             }
-            let thread = &mut life.thread;
+            let thread = &mut state.thread;
             match thread.names.first_mut() {
                 Some(first) => first.0 = thread.life.start,
                 None => thread.names.push((thread.life.start, unnamed)),
@@ -46,12 +46,12 @@ impl Machine {
             thread.disk_worker = thread.names.iter().any(|(_, name)| works(*name));
         }
         let begin = self.start();
-        self.threads.iter_mut().for_each(|life| life.begin_with(begin));
+        self.threads.iter_mut().for_each(|state| state.begin_with(begin));
         let mut out = self.out;
-        out.threads = self.threads.into_parts().0.into_iter().map(|life| life.thread).collect();
+        out.threads = self.threads.into_parts().0.into_iter().map(|state| state.thread).collect();
         out.cpus = self.cpus.into_iter().map(|cpu| ((cpu.host, cpu.number), cpu.runs)).collect();
         out.cpus.sort_by_key(|(key, _)| *key);
-        out.services = self.works.close(end);
+        out.services = self.services.close(end);
         out.disk = self.requests.close(end, |host, since| self.losses.first(host, None, since, end));
         if let Some(faults) = &mut out.page_faults {
             faults.sort_unstable();
@@ -82,19 +82,19 @@ impl Machine {
         }
         let (mut gaps, mut first, mut left_out) = (0, Timestamp::MAX, 0);
         let mut tracked = vec![(0, 0); self.out.hosts.len()];
-        for life in self.threads.iter() {
-            let (times, since) = life.gaps;
-            let told = times + life.contradictions;
-            if let Some((left_out, all)) = tracked.get_mut(life.thread.host.index()) {
-                *left_out += if life.followed { 0 } else { told };
+        for state in self.threads.iter() {
+            let (times, since) = state.gaps;
+            let told = times + state.contradictions;
+            if let Some((left_out, all)) = tracked.get_mut(state.thread.host.index()) {
+                *left_out += if state.followed { 0 } else { told };
                 *all += told;
             }
-            if !life.followed {
+            if !state.followed {
                 left_out += told;
                 continue;
             }
-            if let Some(quality) = self.out.quality.get_mut(life.thread.host.index()) {
-                quality.contradictions += life.contradictions;
+            if let Some(quality) = self.out.quality.get_mut(state.thread.host.index()) {
+                quality.contradictions += state.contradictions;
                 quality.gaps += times;
             }
             (gaps, first) = (gaps + times, since.min(first));
@@ -102,10 +102,10 @@ impl Machine {
         self.notices.add(Notice::SwitchesMissing, gaps, || format!("at {first} ns"));
         self.notices.add(Notice::ThreadsLeftOut, left_out, String::new);
         let tracked: Vec<bool> = tracked.into_iter().map(|(left_out, all)| left_out * 2 > all).collect();
-        for life in self.threads.iter_mut().filter(|life| tracked.get(life.thread.host.index()) == Some(&true)) {
-            let queued = |segment: &&mut Segment| segment.kind == SegmentKind::Preempted && !life.followed;
-            life.thread.segments.iter_mut().filter(queued).for_each(|segment| segment.kind = SegmentKind::Unknown);
-            let unknown = life.thread.segments.iter_mut().filter(|segment| segment.kind == SegmentKind::Unknown);
+        for state in self.threads.iter_mut().filter(|state| tracked.get(state.thread.host.index()) == Some(&true)) {
+            let queued = |segment: &&mut Segment| segment.kind == SegmentKind::Preempted && !state.followed;
+            state.thread.segments.iter_mut().filter(queued).for_each(|segment| segment.kind = SegmentKind::Unknown);
+            let unknown = state.thread.segments.iter_mut().filter(|segment| segment.kind == SegmentKind::Unknown);
             let here = unknown.filter(|segment| segment.qualifier.is_none_or(|reason| reason == self.reasons.gap));
             here.for_each(|segment| segment.qualifier = Some(self.reasons.untracked));
         }
@@ -118,22 +118,22 @@ impl Machine {
         let hosts = self.out.quality.iter().map(|quality| quality.switches > 0);
         let scheduled: Vec<bool> = hosts.collect();
         let reason = self.reasons.unscheduled;
-        for life in self.threads.iter_mut() {
-            let host = life.thread.host.index();
-            if life.thread.idle || scheduled.get(host) == Some(&true) {
+        for state in self.threads.iter_mut() {
+            let host = state.thread.host.index();
+            if state.thread.idle || scheduled.get(host) == Some(&true) {
                 continue;
             }
-            if let Sched::Running(c) = life.sched {
-                life.change(self.cpus[c].agreed, Sched::Unknown(Doubt::Gap), &self.reasons);
+            if let Sched::Running(c) = state.sched {
+                state.change(self.cpus[c].agreed, Sched::Unknown(UnknownReason::Gap), &self.reasons);
             }
-            if life.sched != Sched::Dead {
-                let label = life.own_label(&self.reasons);
-                life.cut(end, label);
-                life.sched = Sched::Dead;
-                life.end_call(end, None);
-                life.thread.life.end = end;
+            if state.sched != Sched::Dead {
+                let label = state.own_label(&self.reasons);
+                state.cut(end, label);
+                state.sched = Sched::Dead;
+                state.end_call(end, None);
+                state.thread.life.end = end;
             }
-            life.thread.segments = witnessed(&life.thread, reason);
+            state.thread.segments = witnessed(&state.thread, reason);
         }
         for cpu in self.cpus.iter_mut().filter(|cpu| scheduled.get(cpu.host.index()) != Some(&true)) {
             cpu.thread = None;

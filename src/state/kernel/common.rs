@@ -3,8 +3,8 @@
 //! In: an event and the thread on which it happened, where that is known. Out: what it adds to that thread and to the
 //! recording. Cost: O(1) for each event, and the fields of a delimiter.
 
-use super::life::Sched;
-use super::machine::{Machine, Renumber};
+use super::machine::{BatchIds, Machine};
+use super::thread_state::Sched;
 use crate::base::names::NameId;
 use crate::base::notice::Notice;
 use crate::base::time::Timestamp;
@@ -20,7 +20,7 @@ impl Machine {
         event: &Event,
         origin: TraceOrigin,
         thread: Option<ThreadId>,
-        ids: &mut Renumber<'_>,
+        ids: &mut BatchIds<'_>,
     ) {
         let t = event.time;
         match event.kind {
@@ -40,12 +40,12 @@ impl Machine {
                 if let Some(thread) = thread.filter(|t| !idle(*t)) {
                     let user = ids.stack(&mut self.out.stacks, user);
                     let kernel = ids.stack(&mut self.out.stacks, kernel);
-                    let life = &mut self.threads[thread];
-                    let before = life.thread.samples.last().map_or(Timestamp::MIN, |sample| sample.time);
+                    let state = &mut self.threads[thread];
+                    let before = state.thread.samples.last().map_or(Timestamp::MIN, |sample| sample.time);
                     // Told late by another channel: it was taken when the thread left the CPU.
-                    let running = matches!(life.sched, Sched::Running(_));
-                    let time = if running { t } else { life.start_of_segment().clamp(before.min(t), t) };
-                    life.thread.samples.push(StackSample { time, origin, user, kernel });
+                    let running = matches!(state.sched, Sched::Running(_));
+                    let time = if running { t } else { state.start_of_segment().clamp(before.min(t), t) };
+                    state.thread.samples.push(StackSample { time, origin, user, kernel });
                 }
             }
             Kind::Function { enters, address } => {
@@ -81,7 +81,7 @@ impl Machine {
         id: MarkId,
         origin: TraceOrigin,
         thread: Option<ThreadId>,
-        ids: &mut Renumber<'_>,
+        ids: &mut BatchIds<'_>,
     ) {
         let Some(body) = ids.batch.mark_of(id) else { return };
         let mut name = |id: TextId| ids.name(&mut self.out, id).unwrap_or(NameId::from_raw(u32::MAX));

@@ -11,7 +11,7 @@
 //! Only traces that can hold copies are looked at (same host, overlapping in time, with kinds of events in common).
 //! Cost: a hash of the event's content, and a search among the last [`KEPT`] events of its thread.
 
-use super::machine::{Machine, Renumber};
+use super::machine::{BatchIds, Machine};
 use crate::base::notice::Notice;
 use crate::base::time::{Ns, Timestamp};
 use crate::event::host::TraceOrigin;
@@ -117,7 +117,7 @@ impl Machine {
         event: &Event,
         origin: TraceOrigin,
         thread: Option<ThreadId>,
-        ids: &Renumber<'_>,
+        ids: &BatchIds<'_>,
     ) -> bool {
         let Some(thread) = thread.filter(|_| self.copies.is_expected(event.trace)) else { return false };
         let Some(content) = content(ids.batch, event.kind) else { return false };

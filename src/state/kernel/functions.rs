@@ -124,19 +124,19 @@ impl Machine {
     }
 
     fn tell_functions(&mut self, thread: ThreadId, time: Timestamp) {
-        let life = &mut self.threads[thread];
-        let user = life.functions.open.last().map(|(_, stack)| *stack);
-        life.thread.samples.push(StackSample { time, origin: StackOrigin::Function, user, kernel: None });
+        let state = &mut self.threads[thread];
+        let user = state.functions.open.last().map(|(_, stack)| *stack);
+        state.thread.samples.push(StackSample { time, origin: StackOrigin::Function, user, kernel: None });
     }
 
     /// A system call ends that took `ns`: told only where calls are not recorded themselves.
     pub(super) fn latency(&mut self, thread: ThreadId, t: Timestamp, ns: i64) {
         let name = self.out.names.intern("syscall");
-        let life = &mut self.threads[thread];
-        let before = life.thread.calls.last().map_or(life.thread.life.start, |c| c.span.end);
+        let state = &mut self.threads[thread];
+        let before = state.thread.calls.last().map_or(state.thread.life.start, |c| c.span.end);
         let span = Span::new(t.saturating_sub(ns).max(before), t);
-        if !life.called && !span.is_empty() {
-            life.thread.calls.push(Call { span, name, ret: None });
+        if !state.called && !span.is_empty() {
+            state.thread.calls.push(Call { span, name, ret: None });
         }
     }
 }

@@ -1,7 +1,7 @@
 //! What a wake-up means: the context in which it happens says what the woken thread waited for (ALGORITHMS.md 4.4).
 
-use super::life::Label;
 use super::machine::Machine;
+use super::thread_state::Label;
 use crate::base::names::NameId;
 use crate::base::notice::Notice;
 use crate::base::time::{Ns, Timestamp};
@@ -108,25 +108,25 @@ impl Machine {
             source => source,
         };
         let Some(waker) = cpu.thread else { return unknown(self.reasons.lost) };
-        let life = &self.threads[waker];
-        let outside = life.called && life.call.is_none();
+        let state = &self.threads[waker];
+        let outside = state.called && state.call.is_none();
         match source {
             // Who begins a wake-up that only this event tells of is not known.
             WakeSource::Queued => unknown(self.reasons.unresolved),
-            WakeSource::Wakeup if life.thread.idle || outside => unknown(self.reasons.remote),
-            _ if life.thread.idle || outside || waker == woken => unknown(self.reasons.interrupt),
+            WakeSource::Wakeup if state.thread.idle || outside => unknown(self.reasons.remote),
+            _ if state.thread.idle || outside || waker == woken => unknown(self.reasons.interrupt),
             _ => Label { waker: Some((waker, t)), ..Label::of(SegmentKind::Blocked) },
         }
     }
 
     /// The thread on CPU `c` is in a call that sends, or it is not known in which call it is.
     fn sends(&self, c: usize) -> bool {
-        let Some(life) = self.cpus[c].thread.map(|thread| &self.threads[thread]) else { return false };
+        let Some(state) = self.cpus[c].thread.map(|thread| &self.threads[thread]) else { return false };
         let sending = |(_, name): (Timestamp, NameId)| {
             let name = self.out.names.get(name);
             ["send", "write", "splice", "connect", "shutdown", "close"].iter().any(|call| name.contains(call))
         };
-        !life.thread.idle && (!life.called || life.call.is_some_and(sending))
+        !state.thread.idle && (!state.called || state.call.is_some_and(sending))
     }
 
     /// Who sends a packet from CPU `c`: the running thread; in an interrupt, whoever sent the packet that is being

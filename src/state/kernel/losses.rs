@@ -5,8 +5,8 @@
 //! found open afterwards began there at the earliest. Losses arrive in order of time; a question looks only at those
 //! that can reach behind the time that it asks for.
 
-use super::life::{Doubt, Label, Sched};
 use super::machine::Machine;
+use super::thread_state::{Label, Sched, UnknownReason};
 use crate::base::time::{Ns, Span, Timestamp};
 use crate::event::kind::LossSource;
 use crate::state::timeline::{HostId, SegmentKind, ThreadId};
@@ -60,18 +60,18 @@ impl Machine {
         let host = cpu.host;
         self.losses.begin(host, cpu.number, t, resumes);
         self.packets.lose(host, t);
-        self.works.lose(t, host, cpu.thread);
+        self.services.lose(t, host, cpu.thread);
         if let Some(quality) = self.out.quality.get_mut(host.index()) {
             quality.losses += 1;
         }
         if let Some(thread) = cpu.thread {
-            let life = &mut self.threads[thread];
-            if life.sched == Sched::Running(c) {
-                life.change(t, Sched::Unknown(Doubt::Lost), &self.reasons);
+            let state = &mut self.threads[thread];
+            if state.sched == Sched::Running(c) {
+                state.change(t, Sched::Unknown(UnknownReason::Lost), &self.reasons);
             }
-            life.end_call(t, None);
-            life.called = false;
-            life.floor = t;
+            state.end_call(t, None);
+            state.called = false;
+            state.floor = t;
         }
         self.cpus[c].give_to(None, t);
     }
@@ -79,26 +79,26 @@ impl Machine {
     /// Until `t` a thread seems to have waited, or to have stood in a run queue. Where events were lost meanwhile it
     /// may have run as well: from there on its state is not known.
     pub(super) fn doubt(&mut self, thread: ThreadId, t: Timestamp) {
-        let life = &self.threads[thread];
-        let where_lost = match life.sched {
+        let state = &self.threads[thread];
+        let where_lost = match state.sched {
             // Whoever is in a queue is fetched from there; a wait can be ended from anywhere.
-            Sched::Ready | Sched::New => Some(life.cpu),
+            Sched::Ready | Sched::New => Some(state.cpu),
             Sched::Blocked => None,
             _ => return,
         };
-        if let Some(from) = self.losses.first(life.thread.host, where_lost, life.start_of_segment(), t) {
-            self.threads[thread].change(from, Sched::Unknown(Doubt::Lost), &self.reasons);
+        if let Some(from) = self.losses.first(state.thread.host, where_lost, state.start_of_segment(), t) {
+            self.threads[thread].change(from, Sched::Unknown(UnknownReason::Lost), &self.reasons);
         }
     }
 
     /// A thread that stood in a run queue is found on CPU `number`, of which who ran there is known until `agreed`:
     /// from then on nobody knows since when. From another CPU's queue it may have come at any time.
     pub(super) fn doubt_queued(&mut self, thread: ThreadId, number: u32, agreed: Timestamp) {
-        let life = &mut self.threads[thread];
-        if matches!(life.sched, Sched::Ready | Sched::New) {
-            let known = if life.cpu == number { agreed } else { life.start_of_segment() };
-            life.cut(known, Label::of(SegmentKind::Preempted));
-            life.sched = Sched::Unknown(Doubt::Gap);
+        let state = &mut self.threads[thread];
+        if matches!(state.sched, Sched::Ready | Sched::New) {
+            let known = if state.cpu == number { agreed } else { state.start_of_segment() };
+            state.cut(known, Label::of(SegmentKind::Preempted));
+            state.sched = Sched::Unknown(UnknownReason::Gap);
         }
     }
 }

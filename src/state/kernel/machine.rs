@@ -13,12 +13,12 @@ use super::copies::Copies;
 use super::cpu::Cpu;
 use super::functions::Pairs;
 use super::handlers::Handlers;
-use super::life::{Life, Reasons};
 use super::losses::Losses;
 use super::packets::Packets;
 use super::requests::Requests;
+use super::services::Services;
+use super::thread_state::{Reasons, ThreadState};
 use super::user::Guess;
-use super::works::Works;
 use crate::base::names::NameId;
 use crate::base::notice::{Notice, Notices};
 use crate::base::time::Timestamp;
@@ -47,7 +47,7 @@ pub struct Machine {
     /// By name of a handler: its label, once it was asked for.
     pub(super) handler_kinds: Vec<Option<SegmentKind>>,
     pub(super) out: Timeline,
-    pub(super) threads: ThreadTable<Life>,
+    pub(super) threads: ThreadTable<ThreadState>,
     pub(super) by_vtid: HashMap<(HostId, i32), SmallVec<[ThreadId; 2]>>,
     /// Ids of user space, and whose they seem to be.
     pub(super) guesses: HashMap<(HostId, i32, i32), Guess>,
@@ -57,7 +57,7 @@ pub struct Machine {
     cpu_of: Vec<Vec<u32>>,
     pub(super) packets: Packets,
     pub(super) requests: Requests,
-    pub(super) works: Works,
+    pub(super) services: Services,
     pub(super) copies: Copies,
     pub(super) pairs: Pairs,
     pub(super) lines: HashMap<(HostId, i32), NameId>,
@@ -75,13 +75,13 @@ pub struct Machine {
 }
 
 /// Ids of one batch to ids of the timeline, filled on first use.
-pub(super) struct Renumber<'b> {
+pub(super) struct BatchIds<'b> {
     pub batch: &'b Batch,
     names: BatchNames<'b>,
     stacks: Vec<Option<RawStackId>>,
 }
 
-impl Renumber<'_> {
+impl BatchIds<'_> {
     pub fn name(&mut self, out: &mut Timeline, id: TextId) -> Option<NameId> {
         self.names.name(&mut out.names, id)
     }
@@ -131,7 +131,7 @@ impl Machine {
             cpus: Vec::new(),
             packets: Packets::default(),
             requests: Requests::default(),
-            works: Works::default(),
+            services: Services::default(),
             copies: Copies::default(),
             pairs: Pairs::default(),
             lines: HashMap::default(),
@@ -166,7 +166,7 @@ impl Machine {
     /// Step through the events of a batch; batches come in order of time.
     pub fn absorb(&mut self, batch: &Batch) {
         let stacks = vec![None; batch.stacks.len()];
-        let mut ids = Renumber { batch, names: BatchNames::new(batch), stacks };
+        let mut ids = BatchIds { batch, names: BatchNames::new(batch), stacks };
         // Ids of a batch mean nothing in the next one; a chunk never parts an event from its stack.
         self.chain = None;
         for event in &batch.events {

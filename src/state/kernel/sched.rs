@@ -1,8 +1,8 @@
 //! The transitions of the scheduler's slots (ALGORITHMS.md 3.2, 3.5, 3.6). Each says what is expected, what is
 //! tolerated and how.
 
-use super::life::{Doubt, Label, Life, Sched};
 use super::machine::Machine;
+use super::thread_state::{Label, Sched, ThreadState, UnknownReason};
 use crate::base::notice::Notice;
 use crate::base::time::{Ns, Timestamp};
 use crate::event::kind::WakeSource;
@@ -29,21 +29,21 @@ impl Machine {
         self.early(thread);
         self.doubt(thread, t);
         if let Some(other) = self.cpus[c].thread {
-            let life = &mut self.threads[other];
-            life.followed |= self.cpus[c].is_confirmed();
-            if life.sched == Sched::Running(c) {
-                life.left_unseen(agreed, t, &self.reasons);
+            let state = &mut self.threads[other];
+            state.followed |= self.cpus[c].is_confirmed();
+            if state.sched == Sched::Running(c) {
+                state.left_unseen(agreed, t, &self.reasons);
             }
             self.cpus[c].give_to(None, agreed);
         }
         self.doubt_queued(thread, number, agreed);
         self.leave_elsewhere(c, thread, t);
         let first = self.cpus[c].first.take();
-        let life = &mut self.threads[thread];
-        let unseen = life.sched == Sched::Unseen;
-        let from = first.filter(|_| unseen).map_or(t, |first| first.max(life.start_of_segment()));
-        life.change(from, Sched::Running(c), &self.reasons);
-        life.cpu = number;
+        let state = &mut self.threads[thread];
+        let unseen = state.sched == Sched::Unseen;
+        let from = first.filter(|_| unseen).map_or(t, |first| first.max(state.start_of_segment()));
+        state.change(from, Sched::Running(c), &self.reasons);
+        state.cpu = number;
         self.cpus[c].give_to(Some(thread), from);
         self.cpus[c].agreed = t;
     }
@@ -71,10 +71,10 @@ impl Machine {
 
     /// Who was woken while it still ran, about to wait, did not wait: it could go on at once.
     fn early(&mut self, thread: ThreadId) {
-        let life = &mut self.threads[thread];
-        let early = |(woken, _): (Timestamp, Label)| life.start_of_segment().saturating_sub(woken) <= JUST_NOW;
-        if life.sched == Sched::Blocked && life.early_wake.is_some_and(early) {
-            life.sched = Sched::Ready;
+        let state = &mut self.threads[thread];
+        let early = |(woken, _): (Timestamp, Label)| state.start_of_segment().saturating_sub(woken) <= JUST_NOW;
+        if state.sched == Sched::Blocked && state.early_wake.is_some_and(early) {
+            state.sched = Sched::Ready;
         }
     }
 
@@ -89,11 +89,11 @@ impl Machine {
         }
         if runs != Some(prev) {
             if let Some(runs) = runs {
-                let life = &mut self.threads[runs];
-                life.contradictions += 1;
+                let state = &mut self.threads[runs];
+                state.contradictions += 1;
                 // What the idle task's are is seen at the end.
-                match life.thread.idle {
-                    true => life.gaps.1 = t.min(life.gaps.1),
+                match state.thread.idle {
+                    true => state.gaps.1 = t.min(state.gaps.1),
                     false => self.inconsistent(t),
                 }
             }
@@ -101,33 +101,33 @@ impl Machine {
         }
         self.go_on(c);
         self.cpus[c].idle_leaves |= self.cpus[c].idle == Some(prev);
-        let life = &mut self.threads[prev];
-        if life.sched != Sched::Running(c) {
+        let state = &mut self.threads[prev];
+        if state.sched != Sched::Running(c) {
             // The CPU knew better than the thread: a wrong switch elsewhere had taken it away.
-            life.change(t, Sched::Running(c), &self.reasons);
+            state.change(t, Sched::Running(c), &self.reasons);
         }
-        life.placed_by_waker = false;
-        life.followed = true;
+        state.placed_by_waker = false;
+        state.followed = true;
         match leaves {
-            Leaves::Ready => life.change(t, Sched::Ready, &self.reasons),
-            Leaves::Blocked | Leaves::Stopped => life.change(t, Sched::Blocked, &self.reasons),
-            Leaves::Dead => life.die(t, &self.reasons),
+            Leaves::Ready => state.change(t, Sched::Ready, &self.reasons),
+            Leaves::Blocked | Leaves::Stopped => state.change(t, Sched::Blocked, &self.reasons),
+            Leaves::Dead => state.die(t, &self.reasons),
         }
         self.leave_elsewhere(c, next, t);
         self.early(next);
         let number = self.cpus[c].number;
-        let life = &mut self.threads[next];
-        if life.sched == Sched::Ready && life.placed_by_waker && life.cpu != number {
+        let state = &mut self.threads[next];
+        if state.sched == Sched::Ready && state.placed_by_waker && state.cpu != number {
             // The waker only knows where it ran last, and no migration was recorded.
-            life.cpu = number;
+            state.cpu = number;
             self.notices.add(Notice::QueuedElsewhere, 1, || format!("at {t} ns"));
         }
         self.doubt(next, t);
-        let life = &mut self.threads[next];
-        life.wait_for_own_request();
-        life.change(t, Sched::Running(c), &self.reasons);
-        life.early_wake = None;
-        life.cpu = number;
+        let state = &mut self.threads[next];
+        state.wait_for_own_request();
+        state.change(t, Sched::Running(c), &self.reasons);
+        state.early_wake = None;
+        state.cpu = number;
         self.cpus[c].first = None;
         self.cpus[c].give_to(Some(next), t);
     }
@@ -149,18 +149,20 @@ impl Machine {
             Sched::Ready => {}
             Sched::Unseen | Sched::Unknown(_) | Sched::New | Sched::Blocked => {
                 let label = match sched {
-                    Sched::Unknown(Doubt::Lost | Doubt::Elsewhere) => self.threads[thread].own_label(&self.reasons),
+                    Sched::Unknown(UnknownReason::Lost | UnknownReason::Elsewhere) => {
+                        self.threads[thread].own_label(&self.reasons)
+                    }
                     _ => self.label(c, t, thread, source),
                 };
                 if let (Some((waker, _)), SegmentKind::Blocked) = (label.waker, label.kind) {
                     self.hand_work(thread, t, waker);
                 }
-                let life = &mut self.threads[thread];
-                life.cut(t, label);
-                life.sched = Sched::Ready;
+                let state = &mut self.threads[thread];
+                state.cut(t, label);
+                state.sched = Sched::Ready;
                 if label.qualifier == Some(self.reasons.interrupt)
                     && let (Some(waker), Some(segment)) =
-                        (self.cpus[c].thread, life.thread.segments.len().checked_sub(1))
+                        (self.cpus[c].thread, state.thread.segments.len().checked_sub(1))
                 {
                     self.threads[waker].woke_outside = Some((thread, segment, t));
                 }
@@ -175,13 +177,13 @@ impl Machine {
     fn queue(&mut self, thread: ThreadId, t: Timestamp, number: u32) {
         let host = self.threads[thread].thread.host;
         let recorded = self.is_recorded(host, number);
-        let life = &mut self.threads[thread];
-        if matches!(life.sched, Sched::Running(_)) {
+        let state = &mut self.threads[thread];
+        if matches!(state.sched, Sched::Running(_)) {
             return;
         }
-        life.cpu = number;
-        if life.sched == Sched::Ready && !recorded {
-            life.change(t, Sched::Unknown(Doubt::Elsewhere), &self.reasons);
+        state.cpu = number;
+        if state.sched == Sched::Ready && !recorded {
+            state.change(t, Sched::Unknown(UnknownReason::Elsewhere), &self.reasons);
         }
     }
 
@@ -195,11 +197,11 @@ impl Machine {
         child_vtid: i32,
     ) -> ThreadId {
         let (host, call, cpu, pid, inside) = {
-            let life = &self.threads[parent];
-            (life.thread.host, life.call, life.cpu, life.thread.pid, life.thread.virtual_ids)
+            let state = &self.threads[parent];
+            (state.thread.host, state.call, state.cpu, state.thread.pid, state.thread.virtual_ids)
         };
         let key = HostTid::new(host, child);
-        let new = Life::new(key, t, Sched::New, self.threads.latest(key));
+        let new = ThreadState::new(key, t, Sched::New, self.threads.latest(key));
         let mut lost = false;
         let thread = self.threads.fork(key, new, |old| {
             // An exit that was seen needs no second one: only the last switch is missing.
@@ -209,12 +211,12 @@ impl Machine {
         if lost {
             self.inconsistent(t);
         }
-        let life = &mut self.threads[thread];
-        life.cpu = cpu;
-        life.call = call.map(|(_, name)| (t, name));
-        life.observe_pid(Some(child_pid));
-        life.thread.ppid = pid;
-        life.thread.parent = Some(parent);
+        let state = &mut self.threads[thread];
+        state.cpu = cpu;
+        state.call = call.map(|(_, name)| (t, name));
+        state.observe_pid(Some(child_pid));
+        state.thread.ppid = pid;
+        state.thread.parent = Some(parent);
         if child_vtid != 0 && child_vtid != child {
             // What its process is called there is not known where its parent's ids are not.
             let vpid = if child == child_pid { child_vtid } else { inside.map_or(0, |(_, vpid)| vpid) };
@@ -239,21 +241,21 @@ impl Machine {
         // Frees are late by one incarnation or two; only damage makes long chains.
         for _ in 0..LATEST_FREE {
             let Some(thread) = at else { break };
-            let life = &self.threads[thread];
-            if life.freed {
+            let state = &self.threads[thread];
+            if state.freed {
                 break;
             }
             // An exit that was lost: only a thread that the recording did not see begin can be meant.
-            if life.exited || life.thread.parent.is_none() && life.previous.is_none() {
+            if state.exited || state.thread.parent.is_none() && state.previous.is_none() {
                 oldest = Some(thread);
             }
-            at = life.previous;
+            at = state.previous;
         }
         let Some(thread) = oldest else { return };
-        let life = &mut self.threads[thread];
-        life.freed = true;
-        if life.is_alive() {
-            life.die(t, &self.reasons);
+        let state = &mut self.threads[thread];
+        state.freed = true;
+        if state.is_alive() {
+            state.die(t, &self.reasons);
         }
     }
 
@@ -263,13 +265,13 @@ impl Machine {
             return;
         }
         let thread = self.thread(host, tid, t);
-        let life = &mut self.threads[thread];
-        life.placed_by_waker = false;
-        match life.sched {
+        let state = &mut self.threads[thread];
+        state.placed_by_waker = false;
+        match state.sched {
             Sched::Running(_) | Sched::Dead => return,
-            Sched::Ready => life.cut(t, Label::of(SegmentKind::Preempted)),
+            Sched::Ready => state.cut(t, Label::of(SegmentKind::Preempted)),
             // Back where one sees, unless it is moved on to another such CPU.
-            Sched::Unknown(Doubt::Elsewhere) => life.change(t, Sched::Ready, &self.reasons),
+            Sched::Unknown(UnknownReason::Elsewhere) => state.change(t, Sched::Ready, &self.reasons),
             _ => {}
         }
         self.queue(thread, t, cpu);

@@ -4,10 +4,10 @@
 //! `user`), then what happened: the scheduler's transitions stand in `sched`, those of interrupt contexts in `cpu`, the
 //! rest in the modules that hold the slots. Cost: O(1) for each event.
 
-use super::life::{Interruption, Sched};
-use super::machine::{Machine, Renumber};
+use super::machine::{BatchIds, Machine};
 use super::requests::Submitter;
-use super::works::Work;
+use super::services::WorkChange;
+use super::thread_state::{Interruption, Sched};
 use crate::base::time::Timestamp;
 use crate::event::host::TraceOrigin;
 use crate::event::kind::{Context, Event, Kind, RequestStep, TextId, ThreadContextId, WorkStep};
@@ -22,12 +22,12 @@ const NO_LOAD: u16 = 0x400;
 
 impl Machine {
     /// The next event.
-    pub(super) fn step(&mut self, event: &Event, ids: &mut Renumber<'_>) {
+    pub(super) fn step(&mut self, event: &Event, ids: &mut BatchIds<'_>) {
         let Some(&origin) = self.origins.get(usize::from(event.trace)) else { return };
         let t = event.time;
         self.end = self.end.max(t);
         // What tells of threads alone may have been made up when the recording began, with no time and on no CPU.
-        if event.who == ThreadContextId::ABSENT && self.told(t, origin.host, event.kind, ids) {
+        if event.who == ThreadContextId::ABSENT && self.thread_event(t, origin.host, event.kind, ids) {
             return;
         }
         self.start.get_or_insert(t);
@@ -54,7 +54,7 @@ impl Machine {
         event: &Event,
         origin: TraceOrigin,
         thread: Option<ThreadId>,
-        ids: &mut Renumber<'_>,
+        ids: &mut BatchIds<'_>,
     ) {
         let (t, host) = (event.time, origin.host);
         if let Kind::Stack { kernel: Some(kernel), .. } = event.kind {
@@ -108,13 +108,13 @@ impl Machine {
                 self.go_on(c);
                 self.common(event, origin, thread, ids);
             }
-            kind if self.told(t, host, kind, ids) => {}
+            kind if self.thread_event(t, host, kind, ids) => {}
             _ => self.common(event, origin, thread, ids),
         }
     }
 
     /// A switch names both threads.
-    fn switched(&mut self, c: usize, event: &Event, origin: TraceOrigin, ids: &mut Renumber<'_>) {
+    fn switched(&mut self, c: usize, event: &Event, origin: TraceOrigin, ids: &mut BatchIds<'_>) {
         let t = event.time;
         let Kind::Switch { prev, next, prev_state, prev_name, next_name } = event.kind else { return };
         let prev = self.thread_on(c, prev, t);
@@ -127,12 +127,12 @@ impl Machine {
         self.threads[prev].uninterruptible = prev_state & UNINTERRUPTIBLE != 0;
         let at_work = leaves == Leaves::Ready || prev_state & (UNINTERRUPTIBLE | NO_LOAD) == UNINTERRUPTIBLE;
         if !at_work {
-            self.works.rest(prev, t);
+            self.services.rest(prev, t);
         }
     }
 
     /// A wake-up names the woken; the call chain that came with it is evidence of who or what ended the wait.
-    fn woke(&mut self, c: usize, event: &Event, host: HostId, ids: &mut Renumber<'_>) {
+    fn woke(&mut self, c: usize, event: &Event, host: HostId, ids: &mut BatchIds<'_>) {
         let t = event.time;
         self.cpus[c].see(t);
         let Kind::Wake { tid, cpu, source, name } = event.kind else { return };
@@ -150,7 +150,7 @@ impl Machine {
     }
 
     /// The CPU enters an interrupt context.
-    fn enter(&mut self, c: usize, t: Timestamp, context: Context, name: TextId, ids: &mut Renumber<'_>) {
+    fn enter(&mut self, c: usize, t: Timestamp, context: Context, name: TextId, ids: &mut BatchIds<'_>) {
         let host = self.cpus[c].host;
         let mut name = ids.name(&mut self.out, name);
         if let (None, Context::Irq(irq)) = (name, context) {
@@ -175,7 +175,7 @@ impl Machine {
         let host = self.cpus[c].host;
         let named = request.tid.filter(|_| step != RequestStep::Complete);
         let thread = named.map_or(running, |tid| Some(self.thread_on(c, tid, t)));
-        let for_whom = thread.and_then(|thread| self.works.of(thread)).map(|(client, _)| client);
+        let for_whom = thread.and_then(|thread| self.services.of(thread)).map(|(client, _)| client);
         let lost = |since| self.losses.first(host, None, since, t);
         let completed = self.requests.step(t, host, step, request, Submitter { thread, for_whom }, lost);
         if let Some(submitter) = completed {
@@ -188,12 +188,12 @@ impl Machine {
     fn work(&mut self, c: usize, t: Timestamp, step: WorkStep, address: u64, thread: Option<ThreadId>) {
         let alone = self.cpus[c].context().is_none();
         let work = match (step, thread) {
-            (WorkStep::Queue, by) => Work::Queued(by.filter(|by| alone && !self.threads[*by].thread.idle)),
-            (WorkStep::Begin, Some(worker)) => Work::Begins(worker),
-            (WorkStep::End, Some(worker)) => Work::Ends(worker),
+            (WorkStep::Queue, by) => WorkChange::Queued(by.filter(|by| alone && !self.threads[*by].thread.idle)),
+            (WorkStep::Begin, Some(worker)) => WorkChange::Begins(worker),
+            (WorkStep::End, Some(worker)) => WorkChange::Ends(worker),
             _ => return,
         };
-        self.works.step(t, self.cpus[c].host, address, work);
+        self.services.step(t, self.cpus[c].host, address, work);
     }
 
     /// The thread on a CPU goes on: no handler lasts any more.
@@ -206,11 +206,11 @@ impl Machine {
     /// The outermost interrupt context of a CPU begins or ends, and with it the interruption of its thread.
     fn interrupt(&mut self, c: usize, t: Timestamp, by: Option<Interruption>) {
         let Some(thread) = self.cpus[c].thread else { return };
-        let life = &mut self.threads[thread];
-        if life.sched == Sched::Running(c) && !life.runs_softirqs {
-            let label = life.own_label(&self.reasons);
-            life.cut(t, label);
-            life.interrupted = by;
+        let state = &mut self.threads[thread];
+        if state.sched == Sched::Running(c) && !state.runs_softirqs {
+            let label = state.own_label(&self.reasons);
+            state.cut(t, label);
+            state.interrupted = by;
         }
     }
 }

@@ -6,8 +6,8 @@
 //! whoever has the CPU is asked. What was learnt once, by a fork, the tracer's enumeration, a context, or because
 //! [`LEARNT`] events in a row happened on one thread, holds for the life of that thread. ALGORITHMS.md section 2.3.
 
-use super::life::{Doubt, Sched};
-use super::machine::{Machine, Renumber};
+use super::machine::{BatchIds, Machine};
+use super::thread_state::{Sched, UnknownReason};
 use crate::base::time::Timestamp;
 use crate::event::kind::Event;
 use crate::state::threads::{HostTid, ThreadInstance};
@@ -36,7 +36,7 @@ struct Answer {
 
 impl Machine {
     /// The thread of a user-space event; `None` where nobody can say.
-    pub(super) fn find_user(&mut self, host: HostId, event: &Event, ids: &mut Renumber<'_>) -> Option<ThreadId> {
+    pub(super) fn find_user(&mut self, host: HostId, event: &Event, ids: &mut BatchIds<'_>) -> Option<ThreadId> {
         let batch = ids.batch;
         let identity = batch.context(event.who).copied().unwrap_or_default();
         let here = self.has_cpu(host, event);
@@ -64,12 +64,12 @@ impl Machine {
             }
             (None, None) => self.thread(host, vtid, event.time),
         };
-        let life = &mut self.threads[thread];
-        if let (None, Some(pid)) = (life.thread.virtual_ids, vpid) {
-            life.fill_pid(pid);
+        let state = &mut self.threads[thread];
+        if let (None, Some(pid)) = (state.thread.virtual_ids, vpid) {
+            state.fill_pid(pid);
         }
         // User-space tracers keep the name that a thread had when they first asked.
-        if life.thread.names.is_empty()
+        if state.thread.names.is_empty()
             && let Some(name) = identity.name
         {
             self.name(thread, event.time, name, ids);
@@ -95,9 +95,9 @@ impl Machine {
     fn answering(&self, host: HostId, vtid: i32, vpid: Option<i32>, here: Option<ThreadId>) -> Answer {
         let same = |pid: i32| pid == 0 || vpid.is_none_or(|vpid| vpid == pid);
         let fits = |thread: &ThreadId| {
-            let life = &self.threads[*thread];
-            let ids = life.thread.virtual_ids;
-            life.is_alive() && ids.is_some_and(|(tid, pid)| tid == vtid && same(pid))
+            let state = &self.threads[*thread];
+            let ids = state.thread.virtual_ids;
+            state.is_alive() && ids.is_some_and(|(tid, pid)| tid == vtid && same(pid))
         };
         let inside = || self.by_vtid.get(&(host, vtid)).into_iter().flatten().copied().filter(&fits);
         let learnt = here.filter(|here| inside().any(|t| t == *here)).or_else(|| {
@@ -106,10 +106,10 @@ impl Machine {
         });
         let several = learnt.is_none() && inside().next().is_some();
         let outside = self.threads.latest(HostTid::new(host, vtid)).filter(|thread| {
-            let life = &self.threads[*thread];
-            let pid = if life.is_pid_known() { life.thread.pid } else { 0 };
-            let own = life.thread.virtual_ids.is_none_or(|(tid, _)| tid == vtid);
-            life.is_alive() && own && same(pid) && !self.is_kernel_thread(*thread)
+            let state = &self.threads[*thread];
+            let pid = if state.is_pid_known() { state.thread.pid } else { 0 };
+            let own = state.thread.virtual_ids.is_none_or(|(tid, _)| tid == vtid);
+            state.is_alive() && own && same(pid) && !self.is_kernel_thread(*thread)
         });
         Answer { learnt, several, outside }
     }
@@ -156,7 +156,7 @@ impl Machine {
         let sched = self.threads[thread].sched;
         let t: Timestamp = event.time;
         if matches!(sched, Sched::Ready | Sched::Blocked) && !self.is_recorded(host, event.cpu.into()) {
-            self.threads[thread].change(t, Sched::Unknown(Doubt::Elsewhere), &self.reasons);
+            self.threads[thread].change(t, Sched::Unknown(UnknownReason::Elsewhere), &self.reasons);
         }
     }
 }

@@ -15,7 +15,7 @@ pub(super) enum Sched {
     /// No event has told yet.
     Unseen,
     /// Was known once.
-    Unknown(Doubt),
+    Unknown(UnknownReason),
     /// Forked, never woken.
     New,
     /// On a CPU (position in the machine's list).
@@ -30,7 +30,7 @@ pub(super) enum Sched {
 
 /// Why it is not known any more what a thread does.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Doubt {
+pub(super) enum UnknownReason {
     /// The tracer lost events.
     Lost,
     /// Switches are missing that no loss tells of. It left its CPU.
@@ -62,7 +62,7 @@ impl Label {
 
 /// See the module.
 #[derive(Clone, Debug)]
-pub(super) struct Life {
+pub(super) struct ThreadState {
     pub thread: Thread,
     pub sched: Sched,
     /// Start of the segment that is being made.
@@ -113,9 +113,9 @@ pub(super) struct Life {
     pub functions: Functions,
 }
 
-impl Life {
+impl ThreadState {
     /// A thread that lives from `start` on, the instance of its id after `previous`.
-    pub fn new(key: HostTid, start: Timestamp, sched: Sched, previous: Option<ThreadId>) -> Life {
+    pub fn new(key: HostTid, start: Timestamp, sched: Sched, previous: Option<ThreadId>) -> ThreadState {
         let (tid, mut pid) = (key.tid(), Observed::default());
         pid.observe(key.idle_on().map(|_| tid));
         let thread = Thread {
@@ -133,7 +133,7 @@ impl Life {
             calls: Vec::new(),
             samples: Vec::new(),
         };
-        Life {
+        ThreadState {
             thread,
             sched,
             since: start,
@@ -193,9 +193,9 @@ impl Life {
             (Sched::Ready | Sched::New, _) => Label::of(SegmentKind::Preempted),
             (Sched::Blocked, _) => qualified(SegmentKind::Blocked, reasons.unresolved),
             (Sched::Unseen | Sched::Dead, _) => qualified(SegmentKind::Unknown, reasons.unseen),
-            (Sched::Unknown(Doubt::Lost), _) => qualified(SegmentKind::Unknown, reasons.lost),
-            (Sched::Unknown(Doubt::Gap), _) => qualified(SegmentKind::Unknown, reasons.gap),
-            (Sched::Unknown(Doubt::Elsewhere), _) => qualified(SegmentKind::Unknown, reasons.elsewhere),
+            (Sched::Unknown(UnknownReason::Lost), _) => qualified(SegmentKind::Unknown, reasons.lost),
+            (Sched::Unknown(UnknownReason::Gap), _) => qualified(SegmentKind::Unknown, reasons.gap),
+            (Sched::Unknown(UnknownReason::Elsewhere), _) => qualified(SegmentKind::Unknown, reasons.elsewhere),
         }
     }
 
@@ -211,7 +211,7 @@ impl Life {
 
     /// It has left its CPU some time after `agreed`, no switch says when. Woken since, it had waited until then.
     pub fn left_unseen(&mut self, agreed: Timestamp, t: Timestamp, reasons: &Reasons) {
-        self.change(agreed, Sched::Unknown(Doubt::Gap), reasons);
+        self.change(agreed, Sched::Unknown(UnknownReason::Gap), reasons);
         if let Some((woken, label)) = self.early_wake.take().filter(|(woken, _)| (agreed..=t).contains(woken)) {
             self.cut(woken, label);
             self.sched = Sched::Ready;
@@ -287,7 +287,7 @@ impl Life {
     }
 }
 
-impl ThreadInstance for Life {
+impl ThreadInstance for ThreadState {
     fn tid(&self) -> i32 {
         self.thread.tid
     }

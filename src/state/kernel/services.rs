@@ -21,7 +21,7 @@ pub(super) type Client = (ThreadId, Timestamp);
 
 /// What happens to a piece of work.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Work {
+pub(super) enum WorkChange {
     /// A thread queues it, or an interrupt.
     Queued(Option<ThreadId>),
     /// A worker begins with it.
@@ -41,7 +41,7 @@ struct Running {
 
 /// See the module.
 #[derive(Clone, Debug, Default)]
-pub(super) struct Works {
+pub(super) struct Services {
     /// By whom and, in number of losses of the host, when.
     queued: HashMap<(HostId, u64), (Client, u32)>,
     running: HashMap<ThreadId, Running>,
@@ -49,11 +49,11 @@ pub(super) struct Works {
     done: Vec<Service>,
 }
 
-impl Works {
+impl Services {
     /// The work item at `address` moves on.
-    pub fn step(&mut self, t: Timestamp, host: HostId, address: u64, work: Work) {
+    pub fn step(&mut self, t: Timestamp, host: HostId, address: u64, work: WorkChange) {
         match work {
-            Work::Queued(by) => {
+            WorkChange::Queued(by) => {
                 self.queued.remove(&(host, address));
                 if self.queued.len() >= MOST {
                     self.queued.clear();
@@ -61,7 +61,7 @@ impl Works {
                 let losses = self.losses.get(&host).copied().unwrap_or(0);
                 self.queued.extend(by.map(|by| ((host, address), ((by, t), losses))));
             }
-            Work::Begins(worker) => {
+            WorkChange::Begins(worker) => {
                 self.end(worker, t);
                 let losses = self.losses.get(&host).copied().unwrap_or(0);
                 let client = self.queued.remove(&(host, address)).filter(|(_, then)| *then == losses);
@@ -69,7 +69,7 @@ impl Works {
                 let client = client.map(|(client, _)| self.of(client.0).unwrap_or(client));
                 self.running.insert(worker, Running { since: t, client, is_piece: true });
             }
-            Work::Ends(worker) => self.end(worker, t),
+            WorkChange::Ends(worker) => self.end(worker, t),
         }
     }
 
@@ -123,7 +123,7 @@ impl Machine {
         let name = |thread: &Thread| thread.names.last().map_or("", |(_, name)| names.get(*name));
         let (own_name, wakers_name) = (name(own), name(wakers));
         if is_handed_work(own_name) && own.is_kernel(names) && !(is_worker(own_name) && is_worker(wakers_name)) {
-            self.works.hand(thread, t, waker);
+            self.services.hand(thread, t, waker);
         }
     }
 }
@@ -137,24 +137,24 @@ mod tests {
     #[test]
     fn work_is_for_whom_queued_it_until_it_ends() {
         let (a, worker, other) = (ThreadId::at(1), ThreadId::at(7), ThreadId::at(8));
-        let mut works = Works::default();
-        let of = |works: &Works, thread| works.of(thread).map(|(client, _)| client);
-        works.step(10, HOST, 100, Work::Queued(Some(a)));
+        let mut works = Services::default();
+        let of = |works: &Services, thread| works.of(thread).map(|(client, _)| client);
+        works.step(10, HOST, 100, WorkChange::Queued(Some(a)));
         assert_eq!(of(&works, worker), None);
-        works.step(20, HOST, 100, Work::Begins(worker));
-        works.step(30, HOST, 200, Work::Queued(Some(worker)));
-        works.step(40, HOST, 200, Work::Begins(other));
+        works.step(20, HOST, 100, WorkChange::Begins(worker));
+        works.step(30, HOST, 200, WorkChange::Queued(Some(worker)));
+        works.step(40, HOST, 200, WorkChange::Begins(other));
         assert_eq!((of(&works, worker), of(&works, other)), (Some(a), Some(a)));
-        works.step(50, HOST, 100, Work::Ends(worker));
+        works.step(50, HOST, 100, WorkChange::Ends(worker));
         // Queued by an interrupt.
-        works.step(60, HOST, 300, Work::Queued(None));
-        works.step(70, HOST, 300, Work::Begins(worker));
+        works.step(60, HOST, 300, WorkChange::Queued(None));
+        works.step(70, HOST, 300, WorkChange::Begins(worker));
         assert_eq!(of(&works, worker), None);
-        works.step(80, HOST, 400, Work::Queued(Some(a)));
+        works.step(80, HOST, 400, WorkChange::Queued(Some(a)));
         works.lose(90, HOST, Some(other));
-        works.step(95, HOST, 400, Work::Begins(worker));
+        works.step(95, HOST, 400, WorkChange::Begins(worker));
         assert_eq!((of(&works, worker), of(&works, other)), (None, None));
-        (0..100_000).for_each(|i| works.step(99, HOST, i, Work::Queued(Some(a))));
+        (0..100_000).for_each(|i| works.step(99, HOST, i, WorkChange::Queued(Some(a))));
         assert!(works.queued.len() <= MOST);
         let done: Vec<_> =
             works.close(100).iter().map(|s| (s.thread.raw(), s.span.start, s.span.end, s.client, s.since)).collect();
@@ -164,7 +164,7 @@ mod tests {
     #[test]
     fn who_wakes_a_resting_thread_hands_it_work_until_it_rests_again() {
         let (a, b, journal, worker) = (ThreadId::at(1), ThreadId::at(2), ThreadId::at(7), ThreadId::at(8));
-        let mut works = Works::default();
+        let mut works = Services::default();
         works.hand(journal, 10, a);
         // Woken again while it works, and working through another thread of the kernel.
         works.hand(journal, 12, b);

@@ -3,8 +3,8 @@
 //! A thread is `(host, tid, generation)`; an idle task `(host, 0, cpu)`. Kernel contexts name the thread that runs;
 //! what user-space contexts name stands in `user`.
 
-use super::life::{Life, Sched};
-use super::machine::{Machine, Renumber};
+use super::machine::{BatchIds, Machine};
+use super::thread_state::{Sched, ThreadState};
 use crate::base::names::NameId;
 use crate::base::time::Timestamp;
 use crate::event::kind::{Event, TextId};
@@ -41,12 +41,12 @@ impl Machine {
             Holder::Ended => t,
             Holder::Unseen => self.start(),
         };
-        let life = Life::new(key, start, Sched::Unseen, self.threads.latest(key));
-        self.threads.open(key, life)
+        let state = ThreadState::new(key, start, Sched::Unseen, self.threads.latest(key));
+        self.threads.open(key, state)
     }
 
     /// The thread that runs on CPU `c`: what the context says, else what the last switch said.
-    pub(super) fn running(&mut self, c: usize, event: &Event, ids: &mut Renumber<'_>) -> Option<ThreadId> {
+    pub(super) fn running(&mut self, c: usize, event: &Event, ids: &mut BatchIds<'_>) -> Option<ThreadId> {
         let batch = ids.batch;
         let Some(identity) = batch.context(event.who) else { return self.cpus[c].thread };
         let Some(tid) = identity.tid else { return self.cpus[c].thread };
@@ -65,7 +65,7 @@ impl Machine {
     }
 
     /// The thread of an event that does not say that it runs now: without contexts whoever does.
-    pub(super) fn named(&mut self, c: usize, event: &Event, ids: &mut Renumber<'_>) -> Option<ThreadId> {
+    pub(super) fn named(&mut self, c: usize, event: &Event, ids: &mut BatchIds<'_>) -> Option<ThreadId> {
         let batch = ids.batch;
         let told = batch.context(event.who).and_then(|identity| Some((identity, identity.tid?)));
         let Some((identity, tid)) = told else { return self.cpus[c].thread };
@@ -75,15 +75,15 @@ impl Machine {
     }
 
     /// Believe what a context tells of its thread.
-    fn describe(&mut self, thread: ThreadId, t: Timestamp, identity: &ThreadContext, ids: &mut Renumber<'_>) {
-        let life = &mut self.threads[thread];
-        life.observe_pid(identity.pid);
+    fn describe(&mut self, thread: ThreadId, t: Timestamp, identity: &ThreadContext, ids: &mut BatchIds<'_>) {
+        let state = &mut self.threads[thread];
+        state.observe_pid(identity.pid);
         if let Some(ppid) = identity.ppid {
-            life.thread.ppid = ppid;
+            state.thread.ppid = ppid;
         }
         if let (Some(vtid), Some(vpid)) = (identity.vtid, identity.vpid)
-            && life.thread.virtual_ids != Some((vtid, vpid))
-            && vtid != life.thread.tid
+            && state.thread.virtual_ids != Some((vtid, vpid))
+            && vtid != state.thread.tid
         {
             self.namespace(thread, vtid, vpid, i32::MAX);
         }
@@ -93,25 +93,25 @@ impl Machine {
     }
 
     /// From `t` on the thread is called so.
-    pub(super) fn name(&mut self, thread: ThreadId, t: Timestamp, name: TextId, ids: &mut Renumber<'_>) {
+    pub(super) fn name(&mut self, thread: ThreadId, t: Timestamp, name: TextId, ids: &mut BatchIds<'_>) {
         let Some(name) = ids.name(&mut self.out, name) else { return };
-        let life = &mut self.threads[thread];
-        if life.thread.names.last().map(|(_, n)| *n) != Some(name) {
-            life.thread.names.push((t, name));
-            life.named_by_exec = false;
-            life.runs_softirqs = self.out.names.get(name).starts_with("ksoftirqd/");
+        let state = &mut self.threads[thread];
+        if state.thread.names.last().map(|(_, n)| *n) != Some(name) {
+            state.thread.names.push((t, name));
+            state.named_by_exec = false;
+            state.runs_softirqs = self.out.names.get(name).starts_with("ksoftirqd/");
         }
     }
 
     /// The thread has other ids inside a container; the innermost namespace counts.
     pub(super) fn namespace(&mut self, thread: ThreadId, vtid: i32, vpid: i32, level: i32) {
-        let life = &mut self.threads[thread];
-        if level <= life.namespace_level || vtid == 0 {
+        let state = &mut self.threads[thread];
+        if level <= state.namespace_level || vtid == 0 {
             return;
         }
-        let host = life.thread.host;
-        let before = life.thread.virtual_ids.replace((vtid, vpid));
-        life.namespace_level = level.min(i32::MAX - 1);
+        let host = state.thread.host;
+        let before = state.thread.virtual_ids.replace((vtid, vpid));
+        state.namespace_level = level.min(i32::MAX - 1);
         if let Some((old, _)) = before
             && let Some(same) = self.by_vtid.get_mut(&(host, old))
         {
@@ -139,14 +139,14 @@ impl Machine {
         }
         let name = name.to_owned();
         let name = self.out.names.intern(&name);
-        let life = &mut self.threads[thread];
-        let was_named_by_exec = std::mem::replace(&mut life.named_by_exec, true);
-        match life.thread.names.as_mut_slice() {
+        let state = &mut self.threads[thread];
+        let was_named_by_exec = std::mem::replace(&mut state.named_by_exec, true);
+        match state.thread.names.as_mut_slice() {
             // The kernel names the thread a little before it emits the event: a switch between the two has the new
             // name.
             [_, .., (from, last)] if *last == name && !was_named_by_exec => *from = t,
             [.., (_, last)] if *last == name => {}
-            _ => life.thread.names.push((t, name)),
+            _ => state.thread.names.push((t, name)),
         }
     }
 
@@ -156,27 +156,27 @@ impl Machine {
         t: Timestamp,
         host: HostId,
         process: &DumpedThread,
-        ids: &mut Renumber<'_>,
+        ids: &mut BatchIds<'_>,
     ) {
         if process.tid == 0 {
             return;
         }
         let thread = self.thread(host, process.tid, t);
-        let life = &mut self.threads[thread];
-        life.fill_pid(process.pid);
-        if life.thread.ppid == 0 {
-            life.thread.ppid = process.ppid;
+        let state = &mut self.threads[thread];
+        state.fill_pid(process.pid);
+        if state.thread.ppid == 0 {
+            state.thread.ppid = process.ppid;
         }
-        if life.sched == Sched::Unseen {
+        if state.sched == Sched::Unseen {
             let sched = match process.status {
                 DumpStatus::Runnable => Sched::Ready,
                 DumpStatus::Waiting => Sched::Blocked,
                 DumpStatus::Ended | DumpStatus::Other => Sched::Unseen,
             };
-            life.cpu = process.cpu.map_or(life.cpu, u32::from);
-            life.change(t, sched, &self.reasons);
+            state.cpu = process.cpu.map_or(state.cpu, u32::from);
+            state.change(t, sched, &self.reasons);
             if process.status == DumpStatus::Ended {
-                life.die(t, &self.reasons);
+                state.die(t, &self.reasons);
             }
         }
         if self.threads[thread].thread.names.is_empty() {

@@ -4,7 +4,7 @@
 //! In: events with ids of the initial namespace. Out: lives of threads and changes of images. Cost: O(1) for each
 //! event.
 
-use super::machine::{Machine, Renumber};
+use super::machine::{BatchIds, Machine};
 use crate::base::names::NameId;
 use crate::base::time::Timestamp;
 use crate::event::kind::{Kind, TextId};
@@ -12,7 +12,7 @@ use crate::state::timeline::{HostId, ImageChange};
 
 impl Machine {
     /// Believe what an event tells of threads. False for events of another kind.
-    pub(super) fn told(&mut self, t: Timestamp, host: HostId, kind: Kind, ids: &mut Renumber<'_>) -> bool {
+    pub(super) fn thread_event(&mut self, t: Timestamp, host: HostId, kind: Kind, ids: &mut BatchIds<'_>) -> bool {
         match kind {
             Kind::Fork { parent, child, child_pid, child_vtid, name } => {
                 let parent = self.thread(host, parent, t);
@@ -61,15 +61,15 @@ impl Machine {
     }
 
     /// From `t` on the thread is called so.
-    fn called(&mut self, t: Timestamp, host: HostId, (tid, pid): (i32, i32), name: TextId, ids: &mut Renumber<'_>) {
+    fn called(&mut self, t: Timestamp, host: HostId, (tid, pid): (i32, i32), name: TextId, ids: &mut BatchIds<'_>) {
         if tid <= 0 {
             return;
         }
         let thread = self.thread(host, tid, t);
         self.name(thread, t, name, ids);
-        let life = &mut self.threads[thread];
+        let state = &mut self.threads[thread];
         if pid > 0 {
-            life.fill_pid(pid);
+            state.fill_pid(pid);
         }
     }
 }
