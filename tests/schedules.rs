@@ -42,7 +42,7 @@ fn recorded(world: &World, cuts: &[Ns]) -> Timeline {
 fn instants(recording: &Timeline, thread: ThreadId) -> Vec<Instant> {
     let edges = &recording.threads[thread.index()].segments;
     let tid = |t: ThreadId| recording.threads[t.index()].tid;
-    edges.iter().flat_map(|e| (e.span.start..e.span.end).map(|_| (e.kind, e.waker.map(|w| tid(w.0))))).collect()
+    edges.iter().flat_map(|e| (e.span.start..e.span.end).map(|_| (e.kind, e.waker.map(|w| tid(w.thread))))).collect()
 }
 
 /// Events without sense, in order of time.
@@ -107,8 +107,8 @@ proptest! {
             prop_assert!(whole.is_none_or(|whole| whole == thread.life), "{:?} {:?}", whole, thread.life);
             prop_assert!(whole.is_some() || thread.life.is_empty());
         }
-        for (_, runs) in &recording.cpus {
-            prop_assert!(runs.windows(2).all(|w| w[0].span.end <= w[1].span.start));
+        for cpu in &recording.cpus {
+            prop_assert!(cpu.runs.windows(2).all(|w| w[0].span.end <= w[1].span.start));
         }
     }
 

@@ -289,12 +289,13 @@ mod tests {
     use crate::analysis::timeline_builder::TimelineBuilder;
     use crate::base::time::Span;
     use crate::state::timeline::Segment;
+    use crate::state::timeline::ThreadName;
 
     /// A thread that waits in `call` and works in between: `n` iterations, every twentieth ten times as long.
     fn looping(name: &str, n: usize, spread: bool) -> TimelineBuilder {
         let mut builder = TimelineBuilder::new(1);
         let id = builder.0.names.intern(name);
-        builder.0.threads[0].names = vec![(0, id)];
+        builder.0.threads[0].names = vec![ThreadName { from: 0, name: id }];
         let mut at = 0;
         for i in 0..n as Ns {
             let work = if spread && i % 20 == 7 { 100 } else { 10 };
@@ -334,7 +335,7 @@ mod tests {
         let mut command = other.0.threads[0].clone();
         (command.tid, command.pid) = (9, 9);
         let [before, own] = ["perf-exec", "server"].map(|name| builder.0.names.intern(name));
-        command.names = vec![(0, before), (1, own)];
+        command.names = vec![ThreadName { from: 0, name: before }, ThreadName { from: 1, name: own }];
         builder.0.threads[0].pid = builder.0.threads[0].tid;
         builder.0.threads.push(command);
         // The command ran for far less time.
@@ -345,7 +346,7 @@ mod tests {
         // A thread that keeps a tracer's name to its end is the tracer's own.
         builder.0.threads[1].names.truncate(1);
         let perf = builder.0.names.intern("perf");
-        builder.0.threads[1].names.push((2, perf));
+        builder.0.threads[1].names.push(ThreadName { from: 2, name: perf });
         assert_eq!(found(&builder).0, ["wait=call,thread=job-*"]);
     }
 
@@ -354,7 +355,7 @@ mod tests {
         let mut builder = TimelineBuilder::new(2);
         let (busy, idle) = (builder.0.names.intern("busy"), builder.0.names.intern("quiet"));
         for (at, (name, until)) in [(busy, 950), (idle, 20)].into_iter().enumerate() {
-            builder.0.threads[at].names = vec![(0, name)];
+            builder.0.threads[at].names = vec![ThreadName { from: 0, name: name }];
             builder.segment(at + 1, 0, until, SegmentKind::Running, 0);
         }
         let (read, sync) = (builder.0.names.intern("read"), builder.0.names.intern("fsync"));

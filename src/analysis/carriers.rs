@@ -22,7 +22,7 @@ pub fn of(timeline: &Timeline, waiter: ThreadId, start: Timestamp, entered: Ente
     let Some(waiter) = timeline.thread(waiter) else { return Carrier::Wakeup };
     let Some(segment) = waiter.segments.get(waiter.first_segment_after(start)) else { return Carrier::Wakeup };
     let waits_in = call_at(timeline, waiter, segment.span.start);
-    let Some((waker, at)) = segment.waker.and_then(|(id, at)| Some((timeline.thread(id)?, at))) else {
+    let Some((waker, at)) = segment.waker.and_then(|waker| Some((timeline.thread(waker.thread)?, waker.at))) else {
         return Carrier::Wakeup;
     };
     let is_worker = waker.name_at(at).is_some_and(|name| timeline.names.get(name).starts_with("kworker/"));

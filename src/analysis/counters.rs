@@ -22,18 +22,18 @@ pub fn along(timeline: &Timeline, path: &[PathSegment]) -> Vec<Option<i64>> {
 }
 
 fn grown_over(timeline: &Timeline, counter: &Counter, segment: &PathSegment) -> Option<i64> {
-    let owner = match counter.values.first()?.0 {
+    let owner = match counter.values.first()?.owner {
         CounterOwner::Thread(_) => CounterOwner::Thread(segment.thread),
         CounterOwner::Cpu(..) => CounterOwner::Cpu(timeline.thread(segment.thread)?.host, segment.cpu),
     };
-    let first = counter.values.partition_point(|(o, ..)| *o < owner);
+    let first = counter.values.partition_point(|value| value.owner < owner);
     let own = counter.values.get(first..).unwrap_or(&[]);
-    let own = own.get(..own.partition_point(|(o, ..)| *o == owner)).unwrap_or(&[]);
-    let at = |t: Timestamp| own.get(own.partition_point(|(_, time, _)| *time <= t).checked_sub(1)?);
+    let own = own.get(..own.partition_point(|value| value.owner == owner)).unwrap_or(&[]);
+    let at = |t: Timestamp| own.get(own.partition_point(|value| value.time <= t).checked_sub(1)?);
     let end = at(segment.span.end)?;
     // A counter that is first read inside the segment has no known value before.
     let start = at(segment.span.start).or(own.first())?;
-    i64::try_from(end.2.checked_sub(start.2)?).ok()
+    i64::try_from(end.value.checked_sub(start.value)?).ok()
 }
 
 #[cfg(test)]
@@ -42,6 +42,7 @@ mod tests {
     use crate::analysis::path::walk;
     use crate::analysis::timeline_builder::{HOST, TimelineBuilder, thread};
     use crate::base::time::Span;
+    use crate::state::timeline::CounterValue;
 
     #[test]
     fn along_sums_running_segments_and_gives_none_without_values() {
@@ -49,9 +50,9 @@ mod tests {
         builder.segment(1, 0, 10, SegmentKind::Running, 0).segment(1, 10, 30, SegmentKind::Blocked, 2);
         builder.segment(1, 30, 40, SegmentKind::Running, 0).segment(2, 0, 40, SegmentKind::Running, 0);
         builder.segment(3, 0, 40, SegmentKind::Running, 0);
-        let of = |n, t, value| (CounterOwner::Thread(thread(n)), t, value);
+        let of = |n, time, value| CounterValue { owner: CounterOwner::Thread(thread(n)), time, value };
         let thread_values = vec![of(1, 0, 100), of(1, 10, 150), of(1, 40, 175), of(2, 12, 1000), of(2, 30, 1007)];
-        let cpu = |t, value| (CounterOwner::Cpu(HOST, 0), t, value);
+        let cpu = |time, value| CounterValue { owner: CounterOwner::Cpu(HOST, 0), time, value };
         let cpu_values = vec![cpu(0, 5), cpu(10, 25), cpu(30, 45), cpu(40, 90)];
         let name = |builder: &mut TimelineBuilder, text| builder.0.names.intern(text);
         let (a, b) = (name(&mut builder, "perf_thread_instructions"), name(&mut builder, "perf_cpu_cycles"));

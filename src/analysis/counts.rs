@@ -8,7 +8,7 @@ use super::pauses::pauses;
 use crate::base::names::NameId;
 use crate::base::time::{Ns, Span, Timestamp};
 use crate::event::transfer::{Transfer, transfer};
-use crate::state::timeline::{Call, ThreadId, Timeline};
+use crate::state::timeline::{Call, PageFault, Timeline};
 use std::collections::BTreeSet;
 
 /// Counts along a path.
@@ -96,6 +96,7 @@ impl PathCounter {
 
 fn faults(timeline: &Timeline, segment: &PathSegment) -> i64 {
     let faults = timeline.page_faults.as_deref().unwrap_or(&[]);
-    let before = |t: Timestamp| faults.partition_point(|f: &(ThreadId, Timestamp)| *f < (segment.thread, t));
+    let before =
+        |t: Timestamp| faults.partition_point(|fault: &PageFault| (fault.thread, fault.time) < (segment.thread, t));
     before(segment.span.end).saturating_sub(before(segment.span.start)) as i64
 }

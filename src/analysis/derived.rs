@@ -12,7 +12,7 @@ use crate::base::ctx::{Cancelled, Ctx};
 use crate::base::names::fold_digits;
 use crate::base::time::{Ns, Span, Timestamp};
 use crate::event::derived::Derived;
-use crate::state::timeline::{ImageChange, Mark, Thread, ThreadId, Timeline};
+use crate::state::timeline::{ImageChange, Mark, MarkField, Thread, ThreadId, Timeline};
 use std::collections::{BTreeMap, BTreeSet};
 
 /// Names of programs that record: their activity is not part of the machine's work.
@@ -30,7 +30,7 @@ const ABOUT_TO_EXEC: &str = "perf-exec";
 /// True where the last name of a thread is a tracer's: the command that a tracer runs has such a name only until it
 /// begins.
 fn ends_as_tracer(timeline: &Timeline, thread: &Thread) -> bool {
-    thread.names.last().is_some_and(|(_, name)| is_tracer(timeline.names.get(*name)))
+    thread.names.last().is_some_and(|last| is_tracer(timeline.names.get(last.name)))
 }
 
 /// The threads of the tracers' processes.
@@ -47,7 +47,7 @@ pub fn tracers(timeline: &Timeline) -> BTreeSet<ThreadId> {
 pub fn commands(timeline: &Timeline) -> BTreeSet<ThreadId> {
     let was_tracer = |thread: &Thread| {
         let name = |name| timeline.names.get(name);
-        thread.names.iter().any(|(_, n)| is_tracer(name(*n)) || name(*n) == ABOUT_TO_EXEC)
+        thread.names.iter().any(|own| is_tracer(name(own.name)) || name(own.name) == ABOUT_TO_EXEC)
     };
     let begun = |thread: &&Thread| thread.tid == thread.pid && was_tracer(thread) && !ends_as_tracer(timeline, thread);
     let mut processes: BTreeSet<_> = timeline.threads.iter().filter(begun).map(|t| (t.host, t.pid)).collect();
@@ -102,7 +102,10 @@ fn calls(timeline: &mut Timeline, task: u32, name: &str, left_out: &BTreeSet<Thr
     }
     let ret = timeline.names.intern("ret");
     for (id, span, value) in &found {
-        let end = Mark { fields: vec![(ret, *value)], ..boundary(timeline, *id, task, span.end, false) };
+        let end = Mark {
+            fields: vec![MarkField { name: ret, value: *value }],
+            ..boundary(timeline, *id, task, span.end, false)
+        };
         timeline.marks.extend([boundary(timeline, *id, task, span.start, true), end]);
     }
     !found.is_empty()
@@ -209,6 +212,7 @@ mod tests {
     use crate::analysis::executions::{PairingRule, pair};
     use crate::analysis::timeline_builder::{HOST, TimelineBuilder};
     use crate::base::notice::Notices;
+    use crate::state::timeline::ThreadName;
     use crate::state::timeline::{ImageEvent, SegmentKind};
 
     fn found(builder: &mut TimelineBuilder, derived: Derived) -> Option<Vec<(Ns, Ns, u32)>> {
@@ -231,7 +235,7 @@ mod tests {
         builder.0.threads[1].calls[1].ret = None;
         assert_eq!(found(&mut builder, named("call")), Some(vec![(5, 9, 1), (6, 8, 2)]));
         let name = builder.0.names.intern("lttng-consumerd");
-        builder.0.threads[1].names = vec![(0, name)];
+        builder.0.threads[1].names = vec![ThreadName { from: 0, name: name }];
         assert_eq!(found(&mut builder, Derived::Call("call".to_owned())), Some(vec![(5, 9, 1)]));
         assert_eq!(found(&mut builder, named("call")), Some(vec![(5, 9, 1), (6, 8, 2)]));
         assert_eq!(found(&mut builder, named("other")), None);
@@ -244,10 +248,10 @@ mod tests {
         let path = builder.0.names.intern("/bin/dd");
         for (at, thread) in builder.0.threads.iter_mut().enumerate() {
             thread.pid = thread.tid;
-            thread.names = vec![(0, shell), (100 + at as Ns, dd)];
+            thread.names = vec![ThreadName { from: 0, name: shell }, ThreadName { from: 100 + at as Ns, name: dd }];
             thread.life = Span::new(50, 600 + at as Ns);
         }
-        builder.0.threads[2].names = vec![(0, shell)];
+        builder.0.threads[2].names = vec![ThreadName { from: 0, name: shell }];
         builder.0.threads[2].life = builder.0.span;
         for pid in [1, 2] {
             let change = ImageChange::Exec { path };
@@ -267,7 +271,7 @@ mod tests {
         for (at, thread) in builder.0.threads.iter_mut().enumerate() {
             thread.life = Span::new(10, 500);
             thread.parent = (at == 0).then_some(ThreadId::at(1));
-            thread.names = vec![(0, builder.0.names.intern(&format!("job-{at}")))];
+            thread.names = vec![ThreadName { from: 0, name: builder.0.names.intern(&format!("job-{at}")) }];
         }
         assert_eq!(found(&mut builder, Derived::Thread("job-7".to_owned())), Some(vec![(10, 500, 1)]));
         builder.0.threads[0].parent = None;

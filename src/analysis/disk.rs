@@ -235,6 +235,7 @@ mod tests {
     use super::*;
     use crate::analysis::timeline_builder::{TimelineBuilder, thread};
     use crate::base::time::Ns;
+    use crate::state::timeline::ThreadName;
 
     fn queue(items: &[(Ns, Ns, u64, u32)]) -> Queue {
         let mut queue = Queue::default();
@@ -269,8 +270,8 @@ mod tests {
     fn owner_of_a_workers_request_is_the_thread_that_it_works_for() {
         let mut builder = TimelineBuilder::new(4);
         let (ring, kworker) = (builder.0.names.intern("iou-wrk-1"), builder.0.names.intern("kworker/1:2"));
-        builder.0.threads[1].names = vec![(0, ring)];
-        builder.0.threads[2].names = vec![(0, kworker)];
+        builder.0.threads[1].names = vec![ThreadName { from: 0, name: ring }];
+        builder.0.threads[2].names = vec![ThreadName { from: 0, name: kworker }];
         let request = |submitter, queued_by: Option<usize>| DiskRequest {
             host: HostId::at(0),
             device: 8,

@@ -10,7 +10,7 @@ use super::functions::{self, CalledFunction};
 use crate::base::notice::{Notice, Notices};
 use crate::base::time::{Span, Timestamp};
 use crate::event::task::{self, TaskDefinition};
-use crate::state::timeline::{HostId, Mark, ThreadId, Timeline};
+use crate::state::timeline::{HostCoverage, HostId, Mark, ThreadId, Timeline};
 use foldhash::HashMap;
 use std::collections::BTreeSet;
 
@@ -210,8 +210,8 @@ fn spans_lost(timeline: &Timeline, execution: &Execution<'_>) -> bool {
 pub fn covered<'a>(timeline: &Timeline, all: Vec<Execution<'a>>, notices: &mut Notices) -> Vec<Execution<'a>> {
     let inside = |e: &Execution<'_>| {
         let host = timeline.thread(e.thread).map(|t| t.host);
-        let covered = timeline.covered.iter().find(|(h, _)| Some(*h) == host);
-        covered.is_none_or(|(_, span)| span.start <= e.span.start && e.span.end <= span.end)
+        let covered = timeline.covered.iter().find(|covered| Some(covered.host) == host);
+        covered.is_none_or(|HostCoverage { span, .. }| span.start <= e.span.start && e.span.end <= span.end)
     };
     let outside = all.iter().filter(|e| !inside(e)).count();
     if outside == all.len() {
@@ -309,7 +309,7 @@ mod tests {
         let all = pair(&builder.0, 0, &PairingRule { nest: true, ..PairingRule::default() }, &mut notices);
         for (until, kept, notice_count) in [(9, 2, 0), (8, 1, 1), (3, 2, 0)] {
             let mut timeline = builder.0.clone();
-            timeline.covered = vec![(HostId::at(0), Span::new(0, until))];
+            timeline.covered = vec![HostCoverage { host: HostId::at(0), span: Span::new(0, until) }];
             let mut notices = Notices::default();
             assert_eq!(covered(&timeline, all.clone(), &mut notices).len(), kept);
             assert_eq!(notices.count(Notice::Uncovered), notice_count);

@@ -13,7 +13,7 @@ use crate::base::time::{Ns, Span, Timestamp};
 use crate::event::operation::{Message, Operation, OperationKind, OperationPlace, Operations, Sequence};
 use crate::model::carrier::Carrier;
 use crate::model::thread::ThreadIdentity;
-use crate::state::timeline::{HostId, Mark, Segment, SegmentKind, Thread, ThreadId, Timeline};
+use crate::state::timeline::{HostId, Mark, Segment, SegmentKind, Thread, ThreadId, Timeline, Waker};
 use foldhash::{HashMap, HashSet};
 
 /// The threads that are streams: those with system calls or user-space events, except idle tasks and the tracer's own
@@ -43,7 +43,7 @@ impl Tracer {
 
 /// The names that a thread had.
 fn named<'a>(timeline: &'a Timeline, thread: &'a Thread) -> impl Iterator<Item = &'a str> {
-    thread.names.iter().map(|(_, name)| timeline.names.get(*name))
+    thread.names.iter().map(|name| timeline.names.get(name.name))
 }
 
 /// A user-space event at which something began or ended.
@@ -109,7 +109,7 @@ pub fn of_recording<'a>(timeline: &Timeline, named: impl Fn(&Mark) -> Option<&'a
                 SegmentKind::Network => Carrier::Packet,
                 _ => continue,
             };
-            let Some((waker, sent)) = segment.waker else { continue };
+            let Some(Waker { thread: waker, at: sent }) = segment.waker else { continue };
             let from = stream_of(&streams, waker).and_then(|from| place_at(&operations, from, sent));
             let to = place_at(&operations, to, segment.span.end - 1);
             if let (Some(from), Some(to)) = (from, to) {
@@ -145,7 +145,7 @@ pub fn place(timeline: &Timeline, leaders: &Leaders, id: ThreadId) -> ThreadIden
         return ThreadIdentity { pid: 0, tid: 0, name: "unknown".into(), process: "unknown".into() };
     };
     let leader = leaders.of(timeline, thread, thread.life.end);
-    let last = |t: &Thread| t.names.last().map_or_else(String::new, |(_, n)| timeline.names.get(*n).to_owned());
+    let last = |t: &Thread| t.names.last().map_or_else(String::new, |last| timeline.names.get(last.name).to_owned());
     ThreadIdentity { pid: thread.pid, tid: thread.tid, name: last(thread), process: last(leader) }
 }
 
@@ -168,6 +168,7 @@ mod tests {
     use crate::base::ctx::Ctx;
     use crate::model::settings::Settings;
     use crate::state::timeline::Call;
+    use crate::state::timeline::ThreadName;
 
     const MS: Ns = 1_000_000;
 
@@ -184,7 +185,7 @@ mod tests {
                 pid: tid,
                 ppid: 1,
                 virtual_ids: None,
-                names: vec![(0, name)],
+                names: vec![ThreadName { from: 0, name: name }],
                 life,
                 parent: None,
                 idle: false,
@@ -205,7 +206,7 @@ mod tests {
             works.calls.push(call(read, now + MS, now + 2 * MS));
             waits.calls.push(call(futex, begin + MS / 10, end));
             let span = Span::new(begin + MS / 5, woken);
-            let waker = Some((ThreadId::at(1), woken));
+            let waker = Some(Waker { thread: ThreadId::at(1), at: woken });
             waits.segments.push(Segment { span, kind: SegmentKind::Blocked, waker, qualifier: None, cpu: 0 });
             waits.calls.push(call(read, end + MS / 10, end + MS / 5));
             now += 2 * MS;
@@ -241,8 +242,8 @@ mod tests {
     fn streams_leaves_out_the_tracer() {
         let mut timeline = timeline();
         let [daemon, listener] = ["lttng-sessiond", "client-ust"].map(|n| timeline.names.intern(n));
-        timeline.threads[0].names.push((0, daemon));
-        timeline.threads[1].names.push((1, listener));
+        timeline.threads[0].names.push(ThreadName { from: 0, name: daemon });
+        timeline.threads[1].names.push(ThreadName { from: 1, name: listener });
         assert_eq!(streams(&timeline).collect::<Vec<_>>(), [ThreadId::at(1)], "a main thread may be called anything");
         timeline.threads[1].pid = 5;
         assert_eq!(streams(&timeline).count(), 0);

@@ -10,7 +10,7 @@
 
 use crate::base::names::NameId;
 use crate::base::time::{Span, Timestamp};
-use crate::state::timeline::{Segment, SegmentKind, ThreadId, Timeline};
+use crate::state::timeline::{Segment, SegmentKind, ThreadId, Timeline, Waker};
 
 /// The reason why the path entered a thread: the state of the thread above it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -60,7 +60,7 @@ struct Follow {
 }
 
 fn follow(timeline: &Timeline, segment: &Segment) -> Option<Follow> {
-    let (thread, at) = segment.waker?;
+    let Waker { thread, at } = segment.waker?;
     match segment.kind {
         SegmentKind::Blocked => {
             let entered = if timeline.is_disk_wait(segment) { Entered::Disk } else { Entered::Blocked };

@@ -47,7 +47,7 @@ pub fn survey(timeline: &Timeline, tasks: &[TaskDefinition], notices: &mut Notic
     let empty = found.tasks.values().all(|s| s.durations.is_empty());
     let names: HashSet<&str> = tasks.iter().map(|task| task.name.as_str()).collect();
     for (i, thread) in timeline.threads.iter().enumerate() {
-        let recorded = timeline.covered.iter().find(|(host, _)| *host == thread.host).map(|(_, span)| *span);
+        let recorded = timeline.covered.iter().find(|covered| covered.host == thread.host).map(|covered| covered.span);
         let covered = |span: Span| recorded.is_none_or(|all| all.clip(span) == span);
         for call in thread.calls.iter().filter(|c| c.ret.is_some()) {
             let name = timeline.names.get(call.name);

@@ -11,7 +11,7 @@
 use crate::base::names::{NameId, Names};
 use crate::base::notice::{Notice, Notices};
 use crate::base::time::Timestamp;
-use crate::state::timeline::{HostId, Thread, Timeline};
+use crate::state::timeline::{HostId, Thread, ThreadName, Timeline};
 use foldhash::HashMap;
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -46,7 +46,7 @@ impl ThreadNames {
         let mut families: BTreeMap<(Family, String), BTreeSet<NameId>> = BTreeMap::new();
         let mut result = ThreadNames::default();
         for thread in &timeline.threads {
-            for (_, name) in &thread.names {
+            for ThreadName { name, .. } in &thread.names {
                 let text = timeline.names.get(*name);
                 result.shown.entry(*name).or_insert_with(|| names.intern(text));
                 if let Some(stem) = without_number(text) {
@@ -70,9 +70,9 @@ impl ThreadNames {
 
     /// The last time at which a thread had this shown name.
     pub fn last_time(&self, thread: &Thread, shown: NameId) -> Option<Timestamp> {
-        let at = thread.names.iter().rposition(|(from, _)| self.at(thread, *from) == Some(shown))?;
-        let until = thread.names.get(at + 1).map_or(thread.life.end, |(next, _)| next.saturating_sub(1));
-        Some(until.max(thread.names[at].0))
+        let at = thread.names.iter().rposition(|name| self.at(thread, name.from) == Some(shown))?;
+        let until = thread.names.get(at + 1).map_or(thread.life.end, |next| next.from.saturating_sub(1));
+        Some(until.max(thread.names[at].from))
     }
 
     /// The shown name of a thread at `t`.

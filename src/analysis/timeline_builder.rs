@@ -3,7 +3,8 @@
 
 use crate::base::time::{Ns, Span};
 use crate::state::timeline::{
-    Call, CpuRun, HostId, Mark, Segment, SegmentKind, StackOrigin, StackSample, Thread, ThreadId, Timeline,
+    Call, CpuRun, CpuTimeline, HostId, Mark, Segment, SegmentKind, StackOrigin, StackSample, Thread, ThreadId,
+    ThreadName, Timeline, Waker,
 };
 
 pub(crate) const HOST: HostId = HostId::at(0);
@@ -28,7 +29,7 @@ impl TimelineBuilder {
                 pid: PID,
                 ppid: 0,
                 virtual_ids: None,
-                names: vec![(0, name)],
+                names: vec![ThreadName { from: 0, name }],
                 life: timeline.span,
                 parent: None,
                 idle: false,
@@ -43,7 +44,7 @@ impl TimelineBuilder {
 
     /// A segment of a thread; `waker` 0 for none.
     pub fn segment(&mut self, n: usize, start: Ns, end: Ns, kind: SegmentKind, waker: usize) -> &mut Self {
-        let waker = (waker > 0).then(|| (thread(waker), end));
+        let waker = (waker > 0).then(|| Waker { thread: thread(waker), at: end });
         let segment = Segment { span: Span::new(start, end), kind, waker, qualifier: None, cpu: 0 };
         self.0.threads[n - 1].segments.push(segment);
         self
@@ -73,7 +74,7 @@ impl TimelineBuilder {
     /// The threads on CPU 0: (from, to, thread).
     pub fn runs(&mut self, runs: &[(Ns, Ns, usize)]) -> &mut Self {
         let run = |(start, end, n): &(Ns, Ns, usize)| CpuRun { span: Span::new(*start, *end), thread: thread(*n) };
-        self.0.cpus = vec![((HOST, 0), runs.iter().map(run).collect())];
+        self.0.cpus = vec![CpuTimeline { host: HOST, cpu: 0, runs: runs.iter().map(run).collect() }];
         self
     }
 

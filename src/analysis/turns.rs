@@ -17,7 +17,7 @@ use crate::base::names::{NameId, Names, fold_digits};
 use crate::base::notice::Notices;
 use crate::base::time::{Span, Timestamp};
 use crate::event::derived::Turn;
-use crate::state::timeline::{Mark, Segment, SegmentKind, Thread, ThreadId, Timeline};
+use crate::state::timeline::{Mark, MarkField, Segment, SegmentKind, Thread, ThreadId, Timeline};
 use foldhash::HashMap;
 use std::collections::BTreeSet;
 
@@ -107,7 +107,7 @@ pub fn mark(
             let (from, to) = (pair[0].span.end, pair[1].span.start);
             let value = pair[0].call.and_then(|at| thread.calls.get(at)).and_then(|call| call.ret);
             if from <= to {
-                let fields = value.map(|v| (ret, v)).into_iter().collect();
+                let fields = value.map(|value| MarkField { name: ret, value }).into_iter().collect();
                 marks.push(Mark { fields, ..boundary(timeline, *id, task, from, true) });
                 marks.push(boundary(timeline, *id, task, to, false));
             }
@@ -201,6 +201,7 @@ mod tests {
     use crate::analysis::timeline_builder::TimelineBuilder;
     use crate::base::time::Ns;
     use crate::state::timeline::StackOrigin;
+    use crate::state::timeline::ThreadName;
 
     fn iterations(builder: &mut TimelineBuilder, call: &str, thread: Option<&str>) -> Vec<(Ns, Ns)> {
         let turn = Turn { call: call.to_owned(), thread: thread.map(str::to_owned) };
@@ -243,7 +244,7 @@ mod tests {
         let mut builder = looping(&[(10, 20), (40, 60)]);
         builder.silent_call(1, 8, 23).silent_call(1, 38, 62);
         let name = builder.0.names.intern("job-17");
-        builder.0.threads[0].names = vec![(0, name)];
+        builder.0.threads[0].names = vec![ThreadName { from: 0, name: name }];
         for thread in ["job-*", "job-17", "job-4"] {
             assert_eq!(iterations(&mut builder, "call", Some(thread)), [(23, 40)], "{thread}");
         }

@@ -11,7 +11,7 @@
 use super::symbols::kernel::{KernelSymbols, is_interrupt_entry};
 use crate::base::time::Timestamp;
 use crate::event::stack::StackOrigin;
-use crate::state::timeline::{RawStackId, SegmentKind, ThreadId, Timeline};
+use crate::state::timeline::{RawStackId, SegmentKind, ThreadId, Timeline, WakeStack};
 use foldhash::HashMap;
 
 /// The waker according to a call chain.
@@ -68,7 +68,7 @@ pub fn relabel(timeline: &mut Timeline, symbols: &KernelSymbols) {
     let wakes = std::mem::take(&mut timeline.wake_stacks);
     let remote = timeline.names.intern("woken by another CPU, for whom was not recorded");
     let mut known: HashMap<RawStackId, Evidence> = HashMap::default();
-    for (woken, t, stack) in &wakes {
+    for WakeStack { woken, time: t, stack } in &wakes {
         let found =
             *known.entry(*stack).or_insert_with(|| evidence(symbols.all_functions(timeline.stacks.get(*stack))));
         let for_disk = found != Evidence::Own && waits_for_disk(timeline, symbols, *woken, *t);

@@ -71,6 +71,9 @@ pub struct Names {
 }
 
 impl Names {
+    /// An id of no table, for a name that a record lacks; its text is empty.
+    pub const MISSING: NameId = NameId(u32::MAX);
+
     /// The id of `text`, made on first sight.
     pub fn intern(&mut self, text: &str) -> NameId {
         if let Some(id) = self.ids.get(text) {

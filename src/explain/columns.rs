@@ -123,5 +123,5 @@ impl MetricColumns {
 
 /// Numeric fields of both delimiters; where both have one the begin's counts.
 fn fields(begin: &Mark, end: &Mark) -> BTreeMap<NameId, i64> {
-    end.fields.iter().chain(&begin.fields).copied().collect()
+    end.fields.iter().chain(&begin.fields).map(|field| (field.name, field.value)).collect()
 }

@@ -31,7 +31,7 @@ use crate::reading::engine::EngineOptions;
 use crate::reading::tasks;
 use crate::state::history::History;
 use crate::state::kernel::{Handlers, Options, record};
-use crate::state::timeline::Timeline;
+use crate::state::timeline::{Timeline, TraceOrigin};
 use etcetera::BaseStrategy;
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
@@ -162,7 +162,7 @@ impl Traces {
         let options = Options { engine: self.engine, labels: self.labels(), handlers: self.handlers.clone(), pairs };
         let (mut recording, mut notices) = record(&self.traces(), tasks, &options, ctx)?;
         for clock in self.clocks() {
-            for (host, _) in clock.traces.iter().filter_map(|trace| recording.traces.get(*trace)) {
+            for TraceOrigin { host, .. } in clock.traces.iter().filter_map(|trace| recording.traces.get(*trace)) {
                 if let (Some(error), Some(quality)) = (clock.beside_kernel, recording.quality.get_mut(host.index())) {
                     quality.clock_error = quality.clock_error.max(error.unsigned_abs());
                 }

@@ -1,32 +1,33 @@
-//! What the kernel pass leaves behind for the explanations: threads, their segments, calls, stack samples, images
-//! and disk requests. Everything is sorted by time and sealed; ids are dense.
+//! The result of the kernel pass: threads with their segments, calls and stack samples; the threads of each CPU;
+//! images, disk requests, delimiters and counters. Everything is sorted by time and sealed; ids are dense.
 //!
-//! Made by the kernel machine in `state/`, read by path, stacks, symbols and ECCT. Size: linear in switches, wake-ups,
-//! system calls and stack samples. ALGORITHMS.md sections 3 and 4.2.
+//! The kernel machine in `state/kernel` makes it; critical paths, stacks, symbols and ECCTs read it. Size: linear in
+//! switches, wake-ups, system calls and stack samples. ALGORITHMS.md sections 3 and 4.2.
 
 use crate::base::names::{NameId, Names};
 use crate::base::time::{Span, Timestamp};
 pub use crate::event::host::HostId;
+pub use crate::event::host::TraceOrigin;
 pub use crate::event::image::ImageChange;
 use crate::event::kernel_thread::{self, KTHREADD};
 pub use crate::event::stack::{RawStackId, RawStacks, StackOrigin};
 use crate::model::facts::Quality;
 
 crate::base::names::handle! {
-    /// One incarnation of a kernel task: `(host, tid, generation)`; an idle task is `(host, 0, cpu)`.
+    /// A thread instance: `(host, tid, generation)`; an idle task is `(host, 0, cpu)`.
     ThreadId,
 }
 
-/// Why a thread did not run, or that it ran.
+/// The state of a thread during a segment; for a wait, its cause.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum SegmentKind {
     /// On a CPU, in its own code or in system calls.
     Running,
-    /// On a CPU whose interrupt handlers ran instead.
+    /// On a CPU that ran interrupt handlers instead.
     Interrupted,
     /// Runnable, not running.
     Preempted,
-    /// Waited for another thread (`waker`), or for nobody knows what when there is none.
+    /// Waited for another thread (`waker`); the cause is unknown where there is no waker.
     Blocked,
     /// Waited for a timer.
     Timer,
@@ -34,7 +35,7 @@ pub enum SegmentKind {
     Disk,
     /// Waited for a packet (`waker`: the sender, where matched).
     Network,
-    /// Waited for a person (keyboard, mouse).
+    /// Waited for user input (keyboard, mouse).
     UserInput,
     /// Woken by an inter-processor interrupt.
     Ipi,
@@ -44,45 +45,72 @@ pub enum SegmentKind {
     Unknown,
 }
 
-/// A horizontal segment: one thread in one state.
+/// The thread that ended a wait.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub struct Waker {
+    /// The thread.
+    pub thread: ThreadId,
+    /// When it did so: at the wake-up, or at the send of a packet.
+    pub at: Timestamp,
+}
+
+/// A span of one thread in one state.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Segment {
-    /// From, to.
+    /// When.
     pub span: Span,
     /// State.
     pub kind: SegmentKind,
-    /// Who ended the wait and when (Blocked: at the wake-up; Network: the sender, at the send).
-    pub waker: Option<(ThreadId, Timestamp)>,
-    /// Device, interrupt or soft irq name; reason of an unknown wait.
+    /// The thread that ended the wait (`Network`: the sender), where it is known.
+    pub waker: Option<Waker>,
+    /// Name of the device, interrupt or soft interrupt; reason of an unknown wait.
     pub qualifier: Option<NameId>,
-    /// The CPU it ran on, or whose run queue it stood in.
+    /// The CPU on which it ran, or in whose run queue it waited.
     pub cpu: u32,
 }
 
-/// One incarnation of a kernel task.
+/// A name of a thread.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct ThreadName {
+    /// When it got the name.
+    pub from: Timestamp,
+    /// The name.
+    pub name: NameId,
+}
+
+/// The ids of a thread in the innermost namespace.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct VirtualIds {
+    /// Thread id.
+    pub tid: i32,
+    /// Process id; 0 where unknown.
+    pub pid: i32,
+}
+
+/// A thread instance.
 #[derive(Clone, Debug)]
 pub struct Thread {
     /// Host.
     pub host: HostId,
     /// Thread id in the initial namespace; 0 for idle tasks.
     pub tid: i32,
-    /// Thread group id; equals `tid` where unknown.
+    /// Thread group id; `tid` where it is unknown.
     pub pid: i32,
     /// Parent process id; 0 where unknown.
     pub ppid: i32,
-    /// Ids inside the innermost container, where they differ: (vtid, vpid).
-    pub virtual_ids: Option<(i32, i32)>,
-    /// Names over time: from the given time on. Never empty; the first is back-filled to the start of life.
-    pub names: Vec<(Timestamp, NameId)>,
-    /// Known life; the trace's bounds where its beginning or end was not seen.
+    /// Its ids inside the innermost container, where they differ.
+    pub virtual_ids: Option<VirtualIds>,
+    /// Its names, sorted by time. Never empty; the first one holds from the start of its life.
+    pub names: Vec<ThreadName>,
+    /// From its beginning to its end; the bounds of the trace where these were not recorded.
     pub life: Span,
     /// Forked inside the trace by this thread.
     pub parent: Option<ThreadId>,
     /// True for the idle tasks.
     pub idle: bool,
-    /// True for kernel threads that work for a disk: who waits for one waits for the disk.
+    /// True for kernel threads that work for a disk: a thread that waits for one waits for the disk.
     pub disk_worker: bool,
-    /// Segments, contiguous and sorted, over its known life; none for idle tasks.
+    /// Segments, contiguous and sorted, over its life; none for idle tasks.
     pub segments: Vec<Segment>,
     /// System calls, sorted by start.
     pub calls: Vec<Call>,
@@ -93,14 +121,15 @@ pub struct Thread {
 impl Thread {
     /// The name at time `t`.
     pub fn name_at(&self, t: Timestamp) -> Option<NameId> {
-        let i = self.names.partition_point(|(from, _)| *from <= t);
-        self.names.get(i.saturating_sub(1)).map(|(_, n)| *n)
+        let i = self.names.partition_point(|name| name.from <= t);
+        self.names.get(i.saturating_sub(1)).map(|name| name.name)
     }
 
-    /// A thread of the kernel itself, which works for others and has no program: the idle tasks, `kthreadd` and its
-    /// children. Where the parent was not recorded its name tells, unless it did what only a program's threads do.
+    /// True for a thread of the kernel itself, which works for others and has no program: the idle tasks, `kthreadd` and
+    /// its children. Where the parent was not recorded its name decides, unless it did something that only the threads
+    /// of programs do.
     pub fn is_kernel(&self, names: &Names) -> bool {
-        let name = self.names.last().map(|(_, name)| names.get(*name));
+        let name = self.names.last().map(|name| names.get(name.name));
         match self.ppid {
             _ if self.idle => true,
             KTHREADD => true,
@@ -110,7 +139,7 @@ impl Thread {
         }
     }
 
-    /// It made a system call, or has a stack of a program at its first or last sample.
+    /// True if it made a system call, or its first or last sample has a user-space stack.
     fn has_program(&self) -> bool {
         let ends = [self.samples.first(), self.samples.last()];
         !self.calls.is_empty() || ends.into_iter().flatten().any(|sample| sample.user.is_some())
@@ -125,11 +154,11 @@ impl Thread {
 /// A system call of one thread.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Call {
-    /// Entry to exit; the end of the trace or of the thread when the exit was not seen.
+    /// From entry to exit; to the end of the trace or of the thread when the exit was not recorded.
     pub span: Span,
     /// `futex`, `pread64`, ...
     pub name: NameId,
-    /// What it returned; `None` when the exit was not seen.
+    /// Its result; `None` when the exit was not recorded.
     pub ret: Option<i64>,
 }
 
@@ -138,7 +167,7 @@ pub struct Call {
 pub struct StackSample {
     /// When.
     pub time: Timestamp,
-    /// Why.
+    /// The event that it was taken at.
     pub origin: StackOrigin,
     /// User-space addresses.
     pub user: Option<RawStackId>,
@@ -155,7 +184,7 @@ pub struct ImageEvent {
     pub host: HostId,
     /// Process (in the initial namespace).
     pub pid: i32,
-    /// What.
+    /// The change.
     pub change: ImageChange,
 }
 
@@ -172,26 +201,27 @@ pub struct DiskRequest {
     pub bytes: u64,
     /// True for writes.
     pub write: bool,
-    /// The thread in whose name it was submitted.
+    /// The thread that submitted it.
     pub submitter: Option<ThreadId>,
-    /// Where that is a kernel thread that runs a piece of work: the thread that had queued it.
+    /// Where that is a kernel thread that runs a work item: the thread that queued the item.
     pub queued_by: Option<ThreadId>,
-    /// Entered the queue (equals `issued` where not recorded) and left the device (end of trace if not seen).
+    /// From its insertion into the queue (`issued` where not recorded) to its completion (the end of the trace where not
+    /// recorded).
     pub span: Span,
-    /// Handed to the device.
+    /// When it was handed to the device.
     pub issued: Timestamp,
 }
 
-/// What a thread of the kernel did for somebody.
+/// Work of a kernel thread for another thread.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Service {
-    /// The thread of the kernel.
+    /// The kernel thread.
     pub thread: ThreadId,
     /// When.
     pub span: Span,
     /// The thread for which it worked.
     pub client: ThreadId,
-    /// When that had handed in the work.
+    /// When that thread handed in the work.
     pub since: Timestamp,
 }
 
@@ -204,13 +234,62 @@ pub struct Host {
     pub kernel_release: Option<String>,
 }
 
-/// Who had a CPU when.
+/// A thread on a CPU.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct CpuRun {
-    /// From, to.
+    /// When.
     pub span: Span,
     /// The thread (idle tasks included).
     pub thread: ThreadId,
+}
+
+/// The threads that ran on one CPU.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct CpuTimeline {
+    /// Host.
+    pub host: HostId,
+    /// Number of the CPU on its host.
+    pub cpu: u32,
+    /// Its runs in order of time; they do not overlap.
+    pub runs: Vec<CpuRun>,
+}
+
+/// The time over which all CPUs of a host were recorded.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct HostCoverage {
+    /// Host.
+    pub host: HostId,
+    /// When.
+    pub span: Span,
+}
+
+/// A page fault.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub struct PageFault {
+    /// The thread.
+    pub thread: ThreadId,
+    /// When.
+    pub time: Timestamp,
+}
+
+/// The kernel's call chain at a wake-up.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct WakeStack {
+    /// The woken thread.
+    pub woken: ThreadId,
+    /// When.
+    pub time: Timestamp,
+    /// The calls of the CPU that woke it.
+    pub stack: RawStackId,
+}
+
+/// A numeric field of a delimiting event.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct MarkField {
+    /// Its name.
+    pub name: NameId,
+    /// Its value.
+    pub value: i64,
 }
 
 /// A delimiting event, in the total order of events.
@@ -218,13 +297,13 @@ pub struct CpuRun {
 pub struct Mark {
     /// When.
     pub time: Timestamp,
-    /// Position of the task in the list that the pass was given.
+    /// Position of the task in the list that was passed to the kernel pass.
     pub task: u32,
-    /// It begins an execution (else it ends one).
+    /// True if it begins an execution, false if it ends one.
     pub begins: bool,
     /// The thread it happened on; `None` where unattached.
     pub thread: Option<ThreadId>,
-    /// Position of the trace in the list that the pass was given.
+    /// Position of the trace in the list that was passed to the kernel pass.
     pub trace: u32,
     /// The CPU it happened on; `u16::MAX` where unknown.
     pub cpu: u16,
@@ -232,17 +311,28 @@ pub struct Mark {
     pub key: Option<i64>,
     /// Value of the task's type field.
     pub kind: Option<NameId>,
-    /// Numeric payload fields: name, value.
-    pub fields: Vec<(NameId, i64)>,
+    /// Numeric payload fields.
+    pub fields: Vec<MarkField>,
 }
 
-/// With whom a hardware counter counts.
+/// The owner of a hardware counter.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum CounterOwner {
-    /// While it runs.
+    /// A thread: the counter counts while it runs.
     Thread(ThreadId),
-    /// Whoever runs.
+    /// A CPU of a host: the counter counts all threads that run there.
     Cpu(HostId, u32),
+}
+
+/// A value of a hardware counter.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct CounterValue {
+    /// Its owner.
+    pub owner: CounterOwner,
+    /// When it was read.
+    pub time: Timestamp,
+    /// The count so far.
+    pub value: u64,
 }
 
 /// A hardware counter.
@@ -251,47 +341,47 @@ pub struct Counter {
     /// Name of its context (`perf_thread_instructions`).
     pub name: NameId,
     /// Its values, sorted by owner and time.
-    pub values: Vec<(CounterOwner, Timestamp, u64)>,
+    pub values: Vec<CounterValue>,
 }
 
-/// All of it.
+/// The sealed states of all threads and CPUs of a recording.
 #[derive(Clone, Debug, Default)]
 pub struct Timeline {
     /// Names of threads, calls, devices, paths.
     pub names: Names,
     /// Hosts.
     pub hosts: Vec<Host>,
-    /// By trace, in the order given to the pass: its host, and whether the kernel's tracer recorded it.
-    pub traces: Vec<(HostId, bool)>,
+    /// The traces, in the order in which they were passed to the kernel pass.
+    pub traces: Vec<TraceOrigin>,
     /// Threads by id.
     pub threads: Vec<Thread>,
-    /// For each (host, cpu), in order: its runs.
-    pub cpus: Vec<((HostId, u32), Vec<CpuRun>)>,
+    /// CPUs sorted by host and number.
+    pub cpus: Vec<CpuTimeline>,
     /// Distinct raw stacks.
     pub stacks: RawStacks,
     /// Image changes sorted by time.
     pub images: Vec<ImageEvent>,
     /// Disk requests sorted by start.
     pub disk: Vec<DiskRequest>,
-    /// What threads of the kernel did for others, sorted by thread and time; those of one thread do not overlap.
+    /// Work of kernel threads for others, sorted by thread and time; that of one thread does not overlap.
     pub services: Vec<Service>,
-    /// Delimiting events of the tasks asked for.
+    /// Delimiting events of the requested tasks.
     pub marks: Vec<Mark>,
-    /// Page faults: thread and time, sorted by thread; `None` when the recording has no such events.
-    pub page_faults: Option<Vec<(ThreadId, Timestamp)>>,
+    /// Page faults, sorted by thread and time; `None` when the recording has no such events.
+    pub page_faults: Option<Vec<PageFault>>,
     /// Hardware counters, sorted by name.
     pub counters: Vec<Counter>,
-    /// By host: how far its scheduler's events agree.
+    /// By host: how well the events of its scheduler agree.
     pub quality: Vec<Quality>,
     /// Spans in which events were lost: results over them are marked.
     pub lossy: Vec<Span>,
-    /// Per host with a kernel trace: the time over which all of its CPUs were recorded. A snapshot's buffers reach back
-    /// unequally far, and user-space events may outlast the kernel's; beyond this span states are guesses.
-    pub covered: Vec<(HostId, Span)>,
-    /// First and last event.
+    /// Hosts with a kernel trace. The buffers of a snapshot reach back unequally far, and user-space events may outlast
+    /// those of the kernel; outside these spans states are guesses.
+    pub covered: Vec<HostCoverage>,
+    /// From the first to the last event.
     pub span: Span,
-    /// Kernel call chains of wake-ups: the woken, when, and what the waking CPU was doing. In order of time.
-    pub wake_stacks: Vec<(ThreadId, Timestamp, RawStackId)>,
+    /// Kernel call chains of wake-ups, in order of time.
+    pub wake_stacks: Vec<WakeStack>,
 }
 
 impl Timeline {
@@ -306,36 +396,38 @@ impl Timeline {
             if !tiled || ends.is_some_and(|ends| ends != thread.life) {
                 return Some(format!("the segments of thread {} (number {at}) do not tile its life", thread.tid));
             }
-            if !thread.calls.is_sorted_by_key(|call| call.span.start) || !thread.names.is_sorted_by_key(|name| name.0) {
+            if !thread.calls.is_sorted_by_key(|call| call.span.start)
+                || !thread.names.is_sorted_by_key(|name| name.from)
+            {
                 return Some(format!("calls or names of thread {} (number {at}) are out of order", thread.tid));
             }
         }
-        let two = |(_, runs): &&((HostId, u32), Vec<CpuRun>)| runs.windows(2).any(|w| w[0].span.end > w[1].span.start);
-        self.cpus.iter().find(two).map(|((_, cpu), _)| format!("CPU {cpu} has two threads at a time"))
+        let overlaps = |cpu: &&CpuTimeline| cpu.runs.windows(2).any(|w| w[0].span.end > w[1].span.start);
+        self.cpus.iter().find(overlaps).map(|cpu| format!("CPU {} has two threads at a time", cpu.cpu))
     }
 
-    /// Events were lost in this span.
+    /// True if events were lost in this span.
     pub fn is_lossy(&self, span: Span) -> bool {
         self.lossy.iter().any(|lost| !lost.clip(span).is_empty())
     }
 
-    /// Who ran on a CPU.
+    /// The threads that ran on a CPU.
     pub fn runs(&self, host: HostId, cpu: u32) -> &[CpuRun] {
-        match self.cpus.binary_search_by_key(&(host, cpu), |(key, _)| *key) {
-            Ok(i) => &self.cpus[i].1,
+        match self.cpus.binary_search_by_key(&(host, cpu), |cpu| (cpu.host, cpu.cpu)) {
+            Ok(i) => &self.cpus[i].runs,
             Err(_) => &[],
         }
     }
 
-    /// True where the scheduler of a host was recorded: without it nobody knows who ran and who waited.
+    /// True where the scheduler of a host was recorded: without it running and waiting cannot be told apart.
     pub fn is_scheduled(&self, host: HostId) -> bool {
-        let first = self.cpus.partition_point(|((h, _), _)| *h < host);
-        self.cpus[first..].iter().take_while(|((h, _), _)| *h == host).any(|(_, runs)| !runs.is_empty())
+        let first = self.cpus.partition_point(|cpu| cpu.host < host);
+        self.cpus[first..].iter().take_while(|cpu| cpu.host == host).any(|cpu| !cpu.runs.is_empty())
     }
 
     /// The first trace of a host, the kernel's before others.
     pub fn trace_of(&self, host: HostId) -> Option<u32> {
-        let of_host = |kernel: bool| self.traces.iter().position(|of| *of == (host, kernel));
+        let of_host = |kernel: bool| self.traces.iter().position(|of| of.host == host && of.kernel == kernel);
         of_host(true).or_else(|| of_host(false)).map(|at| at as u32)
     }
 
@@ -346,18 +438,18 @@ impl Timeline {
 
     /// True when the segment is a wait for a disk: for the device, or for a kernel thread that works for it.
     pub fn is_disk_wait(&self, segment: &Segment) -> bool {
-        let worker = |(waker, _)| self.thread(waker).is_some_and(|t| t.disk_worker);
+        let worker = |waker: Waker| self.thread(waker.thread).is_some_and(|thread| thread.disk_worker);
         segment.kind == SegmentKind::Disk || segment.kind == SegmentKind::Blocked && segment.waker.is_some_and(worker)
     }
 
-    /// What a thread of the kernel did for others in a span of time, in order.
+    /// The work of a kernel thread for others in a span of time, in order.
     pub fn services_in(&self, thread: ThreadId, span: Span) -> &[Service] {
         let begins = self.services.partition_point(|s| (s.thread, s.span.end) <= (thread, span.start));
         let ends = self.services.partition_point(|s| (s.thread, s.span.start) < (thread, span.end));
         self.services.get(begins..ends).unwrap_or(&[])
     }
 
-    /// The incarnation of `tid` that lived at `t` (the last one begun before, else the first).
+    /// The instance of `tid` that lived at `t` (the last one that began before, else the first).
     pub fn find_thread(&self, host: HostId, tid: i32, t: Timestamp) -> Option<ThreadId> {
         let mut best: Option<(usize, &Thread)> = None;
         for (i, th) in self.threads.iter().enumerate() {

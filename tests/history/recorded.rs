@@ -38,11 +38,11 @@ fn history_of_a_recording_is_asked_by_path() {
     let whole = Time::Range(history.window());
     let cpus = history.lines("cpus/*/thread", &whole, &Cancel::default()).unwrap();
     assert_eq!(cpus.len(), recording.cpus.len());
-    for (line, (_, runs)) in cpus.iter().zip(&recording.cpus) {
+    for (line, cpu) in cpus.iter().zip(&recording.cpus) {
         let idle = |held: &&Held| held.value.is_some_and(|value| history.show(value) == Shown::Number(0));
         let time = |spans: &mut dyn Iterator<Item = Span>| spans.map(Span::len).sum::<i64>();
         let idle_here = time(&mut line.held.iter().filter(idle).map(|held| held.span));
-        let idle_there = runs.iter().filter(|run| recording.thread(run.thread).is_some_and(|t| t.tid == 0));
+        let idle_there = cpu.runs.iter().filter(|run| recording.thread(run.thread).is_some_and(|t| t.tid == 0));
         assert_eq!(idle_here, time(&mut idle_there.map(|run| run.span)));
     }
 }

@@ -19,7 +19,7 @@ use whyslow::event::prev_state::Generation;
 use whyslow::reading::batch::{Batch, BlockRequest, DumpStatus, DumpedThread, MarkBody, ThreadContext};
 use whyslow::reading::sources::HostName;
 use whyslow::state::kernel::{Handlers, Machine};
-use whyslow::state::timeline::{HostId, SegmentKind, ThreadId, Timeline};
+use whyslow::state::timeline::{HostId, SegmentKind, ThreadId, Timeline, Waker};
 
 const SLEEP: u16 = 1;
 

@@ -50,7 +50,7 @@ fn circular_waits_terminate() {
             let mut wait = *last;
             wait.span = Span::new(2, 8);
             wait.kind = SegmentKind::Blocked;
-            wait.waker = Some((other, 8));
+            wait.waker = Some(Waker { thread: other, at: 8 });
             segments.push(wait);
         }
         recording

@@ -304,7 +304,7 @@ fn usage_equals_the_kernel_machine() {
         let work = Ctx::new(2);
         let (recording, _) = record(&traces, &[], &Options::default(), &work).unwrap();
         // With lost events, or buffers that end unevenly, the machine guesses more than sums should.
-        let even = recording.covered.iter().all(|(_, span)| span.end >= recording.span.end);
+        let even = recording.covered.iter().all(|covered| covered.span.end >= recording.span.end);
         if !recording.lossy.is_empty() || !even {
             continue;
         }
@@ -314,7 +314,7 @@ fn usage_equals_the_kernel_machine() {
         assert_eq!(work.progress.replayed.load(Ordering::Relaxed), 0, "{}", path.display());
         let mut threads: std::collections::BTreeMap<(i32, i32), i64> = Default::default();
         let mut cpus = Vec::new();
-        for ((_, cpu), runs) in &recording.cpus {
+        for whyslow::state::timeline::CpuTimeline { cpu, runs, .. } in &recording.cpus {
             let idle = |run: &&whyslow::state::timeline::CpuRun| recording.threads[run.thread.index()].idle;
             for run in runs.iter().filter(|run| !idle(run)) {
                 let thread = &recording.threads[run.thread.index()];

@@ -19,6 +19,7 @@ use crate::input::record::StreamId;
 use crate::reading::batch::Batch;
 use crate::reading::bind::{Binder, Binding};
 use crate::state::kernel::{Options, record};
+use crate::state::timeline::CpuTimeline;
 use foldhash::HashMap;
 
 /// Packets of each stream that are looked at, and events of all.
@@ -48,10 +49,10 @@ impl Ran {
     pub fn of(kernel: &[&Trace], ctx: &Ctx) -> Result<Ran, Cancelled> {
         let (recording, _) = record(kernel, &[], &Options::default(), ctx)?;
         let mut ran = Ran::default();
-        for ((_, cpu), runs) in &recording.cpus {
+        for CpuTimeline { cpu, runs, .. } in &recording.cpus {
             for run in runs {
                 let Some(thread) = recording.thread(run.thread).filter(|thread| !thread.idle) else { continue };
-                let tid = thread.virtual_ids.map_or(thread.tid, |(tid, _)| tid);
+                let tid = thread.virtual_ids.map_or(thread.tid, |ids| ids.tid);
                 let stretches = ran.0.entry((u16::try_from(*cpu).unwrap_or(u16::MAX), tid)).or_default();
                 let mut from = run.span.start;
                 let first = thread.calls.partition_point(|call| call.span.end <= run.span.start);

@@ -279,6 +279,8 @@ impl Spaces {
 mod tests {
     use super::*;
     use crate::analysis::timeline_builder::TimelineBuilder;
+    use crate::event::host::TraceOrigin;
+    use crate::event::prev_state::Generation;
 
     const HOST: HostId = HostId::at(0);
 
@@ -319,7 +321,7 @@ mod tests {
     #[test]
     fn build_ids_told_by_path_come_to_where_the_file_is_mapped() {
         let mut builder = TimelineBuilder::new(1);
-        builder.0.traces = vec![(HOST, true)];
+        builder.0.traces = vec![TraceOrigin { host: HOST, kernel: true, generation: Generation::New }];
         let [server, libc] = ["/srv/server", "/lib/libc.so"].map(|path| builder.0.names.intern(path).raw());
         builder.0.images = vec![load(0, 7, 0x4000, server), load(0, 7, 0x9000, libc)];
         add_build_ids(&mut builder.0, 0, &[(b"/srv/server".to_vec(), vec![1, 2])].into_iter().collect());

@@ -27,7 +27,7 @@ use crate::base::names::NameId;
 use crate::base::parallel::in_order;
 use crate::base::time::{Span, Timestamp};
 use crate::state::attributes::{AttributeId, Attributes};
-use crate::state::timeline::{CpuRun, HostId, SegmentKind, Thread, Timeline};
+use crate::state::timeline::{CpuRun, CpuTimeline, HostId, SegmentKind, Thread, Timeline};
 use std::fmt::Write;
 use std::ops::Range;
 
@@ -99,7 +99,7 @@ fn sources<'a>(recording: &'a Timeline, threads: &'a [&'a Thread], attributes: &
     let prefixes = prefixes(recording);
     let prefix = |host: HostId| prefixes.get(host.index()).map_or("", |prefix| prefix);
     let tids = || threads.chunk_by(|a, b| (a.host, a.tid) == (b.host, b.tid));
-    let mut hosts: Vec<HostId> = recording.cpus.iter().map(|((host, _), _)| *host).collect();
+    let mut hosts: Vec<HostId> = recording.cpus.iter().map(|cpu| cpu.host).collect();
     hosts.extend(tids().filter_map(|same| same.first()).map(|thread| thread.host));
     hosts.sort_unstable();
     hosts.dedup();
@@ -114,8 +114,8 @@ fn sources<'a>(recording: &'a Timeline, threads: &'a [&'a Thread], attributes: &
         attributes.child(above, &number)
     };
     for host in hosts {
-        let own = recording.cpus.iter().filter(|((of, _), _)| *of == host);
-        for ((_, cpu), runs) in own {
+        let own = recording.cpus.iter().filter(|cpu| cpu.host == host);
+        for CpuTimeline { cpu, runs, .. } in own {
             let above = attributes.path(&format!("{}cpus", prefix(host)));
             let cpu = below(attributes, above, (*cpu).into());
             sources.push(Source::Cpu(attributes.child(cpu, "thread"), runs));
@@ -197,8 +197,8 @@ impl Lines<'_> {
         let calls = self.threads.iter().flat_map(|thread| &thread.calls);
         let lives = || self.threads.iter().map(|thread| (thread, thread.life));
         let names = self.threads.iter().flat_map(|thread| {
-            let ends = thread.names.iter().skip(1).map(|(from, _)| *from).chain([thread.life.end]);
-            thread.names.iter().zip(ends).map(|((from, name), end)| (Span::new(*from, end), text(*name)))
+            let ends = thread.names.iter().skip(1).map(|name| name.from).chain([thread.life.end]);
+            thread.names.iter().zip(ends).map(|(name, end)| (Span::new(name.from, end), text(name.name)))
         });
         let known = |id: i32| (id != 0).then_some(StateValue::Int(id.into()));
         hold(run, self.state, segments().map(|segment| (segment.span, state(segment.kind))));

@@ -1,23 +1,24 @@
-//! System calls: from entry to exit, and what a call's result tells of the waits inside it.
+//! System calls: from entry to exit, and the cause of a wait by the result of its call.
 //!
-//! Exits and entries get lost: a call whose exit is missing ends where events were lost at the latest, one whose entry
-//! is missing begins there at the earliest (`losses`). Where no loss is told, one whose entry is missing began where
-//! the thread first waited since its last call.
+//! Exits and entries get lost: a call whose exit is missing ended at the latest where events were lost, one whose entry
+//! is missing began there at the earliest (`losses`). Where no loss was reported, a call whose entry is missing began at
+//! the thread's first wait since its last call.
 //!
-//! A call that returned a time-out knows what ended its last wait, whoever ran on the CPU when the timer's interrupt
-//! came, and whether that interrupt was recorded or not ([`timed_out`]). ALGORITHMS.md sections 3.4 and 4.4.
+//! Where a call returned a time-out, its last wait was ended by a timer, whichever thread ran on the CPU of the timer's
+//! interrupt, and whether that interrupt was recorded or not ([`timed_out`]). ALGORITHMS.md sections 3.4 and 4.4.
 
 use super::machine::Machine;
-use super::thread_state::ThreadState;
+use super::thread_state::{OpenCall, ThreadState, WakeOutsideCall};
 use crate::base::names::NameId;
 use crate::base::time::Timestamp;
-use crate::state::timeline::{Segment, SegmentKind, ThreadId};
+use crate::state::timeline::{Segment, SegmentKind, ThreadId, Waker};
 
-/// Segments that a call's last wait may lie back.
+/// Number of segments in which the last wait of a call is looked for.
 const NEAR: usize = 64;
 
-/// Calls that end by their timer when they return nothing found, or that their sleep is over.
+/// Sleeps: a timer ended them when they return 0.
 const SLEEPS: [&str; 4] = ["nanosleep", "clock_nanosleep", "clock_nanosleep_time64", "nanosleep_time64"];
+/// Calls that return 0 (no descriptor is ready) when a timer ended them.
 const POLLS: [&str; 12] = [
     "poll",
     "ppoll",
@@ -32,7 +33,7 @@ const POLLS: [&str; 12] = [
     "io_getevents",
     "io_pgetevents",
 ];
-/// Calls that return an error of their own when their time is over.
+/// Calls that return `ETIMEDOUT` or `ETIME` when a timer ended them.
 const TIMED: [&str; 11] = [
     "futex",
     "futex_time64",
@@ -46,19 +47,19 @@ const TIMED: [&str; 11] = [
     "recvmmsg",
     "recvmmsg_time64",
 ];
-/// Calls that say then that they were to be tried again.
-const TRIED: [&str; 5] =
+/// Calls that return `EAGAIN` when a timer ended them.
+const RETRIED: [&str; 5] =
     ["rt_sigtimedwait", "rt_sigtimedwait_time64", "sigtimedwait", "semtimedop", "semtimedop_time64"];
 const EAGAIN: i64 = -11;
 const ETIME: i64 = -62;
 const ETIMEDOUT: i64 = -110;
 
-/// True where a call with this result was ended by its timer.
+/// True where a timer ended a call with this result.
 pub(super) fn timed_out(call: &str, ret: i64) -> bool {
     match ret {
         0 => SLEEPS.contains(&call) || POLLS.contains(&call),
         ETIMEDOUT | ETIME => TIMED.contains(&call),
-        EAGAIN => TRIED.contains(&call),
+        EAGAIN => RETRIED.contains(&call),
         _ => false,
     }
 }
@@ -67,16 +68,16 @@ impl Machine {
     pub(super) fn enter_call(&mut self, thread: ThreadId, t: Timestamp, name: NameId) {
         self.end_unseen(thread, t);
         let state = &mut self.threads[thread];
-        state.call = Some((t, name));
-        state.called = true;
+        state.call = Some(OpenCall { since: t, name });
+        state.has_called = true;
     }
 
-    /// The exit of the call before was not recorded, or it is one that never returns here (`rt_sigreturn`): it lasted
-    /// until now, or until events were lost.
+    /// The exit of the previous call was not recorded, or that call never returns here (`rt_sigreturn`): it lasted until
+    /// now, or until events were lost.
     fn end_unseen(&mut self, thread: ThreadId, t: Timestamp) {
         let state = &mut self.threads[thread];
-        if let Some((start, _)) = state.call {
-            let lost = self.losses.first(state.thread.host, None, start, t);
+        if let Some(OpenCall { since, .. }) = state.call {
+            let lost = self.losses.first(state.thread.host, None, since, t);
             state.end_call(lost.unwrap_or(t), None);
         }
     }
@@ -84,8 +85,8 @@ impl Machine {
     pub(super) fn leave_call(&mut self, thread: ThreadId, t: Timestamp, name: Option<NameId>, ret: i64) {
         let state = &self.threads[thread];
         match (state.call, name) {
-            (Some((since, entered)), Some(left)) if entered != left && state.called => {
-                // Exit of one call and entry of another are missing. A sleep that is over took place in the second.
+            (Some(OpenCall { since, name: entered }), Some(left)) if entered != left && state.has_called => {
+                // The exit of one call and the entry of another are missing. A sleep that is over was in the second.
                 let lost = self.losses.first(state.thread.host, None, since, t);
                 let slept = || timed_out(self.out.names.get(left), ret).then(|| first_wait(state, since)).flatten();
                 let start = lost.or_else(slept);
@@ -97,50 +98,52 @@ impl Machine {
                 let before = state.thread.calls.last().map_or(state.thread.life.start, |call| call.span.end);
                 let lost = self.losses.first(state.thread.host, None, before, t);
                 // A thread that never entered a call here began inside it: before the recording, or by a fork.
-                let start = match state.called {
-                    true => lost.or_else(|| first_wait(state, before)),
-                    false => Some(before.max(state.floor)),
+                let start = if state.has_called {
+                    lost.or_else(|| first_wait(state, before))
+                } else {
+                    Some(before.max(state.lost_at))
                 };
                 self.begin_unseen(thread, start.filter(|start| *start < t), left);
             }
             _ => {}
         }
-        self.blame_timer(thread, ret);
+        self.relabel_timed_out_wait(thread, ret);
         let state = &mut self.threads[thread];
         state.end_call(t, Some(ret));
-        state.called = true;
+        state.has_called = true;
     }
 
-    /// A thread is in a call whose entry was not recorded, since `start` where that can be said. Whom it woke since its
-    /// last call, it woke in this one.
+    /// A thread is in a call whose entry was not recorded, since `start` where that is known. A thread that it woke since
+    /// its last call was woken in this one.
     fn begin_unseen(&mut self, thread: ThreadId, start: Option<Timestamp>, name: NameId) {
         let state = &mut self.threads[thread];
-        state.call = start.map(|start| (start, name));
+        state.call = start.map(|since| OpenCall { since, name });
         let before = state.thread.calls.last().map_or(Timestamp::MIN, |call| call.span.end);
-        let Some((woken, segment, at)) = state.woke_outside.take().filter(|(.., at)| *at >= before) else { return };
+        let Some(wake) = state.woke_outside.take().filter(|wake| wake.at >= before) else { return };
+        let WakeOutsideCall { woken, segment, at } = wake;
         if let Some(segment) = self.threads[woken]
             .thread
             .segments
             .get_mut(segment)
             .filter(|e| e.span.end == at && e.kind == SegmentKind::Blocked)
         {
-            (segment.waker, segment.qualifier) = (Some((thread, at)), None);
+            (segment.waker, segment.qualifier) = (Some(Waker { thread, at }), None);
         }
     }
 
-    /// The open call of a thread returns: where that was because its time was over, its last wait was for a timer. A
-    /// call that does nothing but sleep slept even where the switches are missing.
-    fn blame_timer(&mut self, thread: ThreadId, ret: i64) {
+    /// The open call of a thread returns: if a timer ended it, its last wait was for that timer. A call that does nothing
+    /// but sleep did sleep even where the switches are missing.
+    fn relabel_timed_out_wait(&mut self, thread: ThreadId, ret: i64) {
         let state = &mut self.threads[thread];
-        let Some((start, name)) = state.call else { return };
+        let Some(OpenCall { since, name }) = state.call else { return };
         let name = self.out.names.get(name);
         if !timed_out(name, ret) {
             return;
         }
         let mut inside =
-            state.thread.segments.iter_mut().rev().take(NEAR).take_while(|segment| segment.span.end > start);
+            state.thread.segments.iter_mut().rev().take(NEAR).take_while(|segment| segment.span.end > since);
         let slept = |segment: &&mut Segment| {
-            is_wait(segment.kind) || segment.kind == SegmentKind::Unknown && segment.span.start >= start
+            is_wait(segment.kind) || segment.kind == SegmentKind::Unknown && segment.span.start >= since
         };
         let wait =
             if SLEEPS.contains(&name) { inside.find(slept) } else { inside.find(|segment| is_wait(segment.kind)) };
@@ -150,12 +153,13 @@ impl Machine {
     }
 }
 
-/// Off the CPU, and not able to run.
+/// True for a thread that is neither on a CPU nor runnable.
 fn is_wait(kind: SegmentKind) -> bool {
     !matches!(kind, SegmentKind::Running | SegmentKind::Interrupted | SegmentKind::Preempted | SegmentKind::Unknown)
 }
 
-/// Where a thread first waited, or may have, since `before`: threads wait in calls.
+/// The start of the first wait of a thread, or of the first segment that may be one, since `before`: threads wait in
+/// calls.
 fn first_wait(state: &ThreadState, before: Timestamp) -> Option<Timestamp> {
     let since = state.thread.segments.iter().rev().take(NEAR).take_while(|segment| segment.span.start >= before);
     since
@@ -169,7 +173,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn results_tell_time_outs() {
+    fn timed_out_depends_on_the_call_and_its_result() {
         for (call, ret, wanted) in [
             ("nanosleep", 0, true),
             ("clock_nanosleep", -4, false),

@@ -1,26 +1,26 @@
-//! The end of the machine: what is open is closed, and what was found is sealed.
+//! The end of the kernel pass: open states are closed, and the timeline is sealed.
 
 use super::machine::Machine;
-use super::thread_state::{Sched, UnknownReason};
+use super::thread_state::{Gaps, Sched, UnknownReason};
 use crate::base::names::NameId;
 use crate::base::notice::{Notice, Notices};
 use crate::base::time::{Span, Timestamp};
 use crate::state::threads::ThreadInstance;
-use crate::state::timeline::{HostId, Segment, SegmentKind, Thread, Timeline};
+use crate::state::timeline::{CpuTimeline, HostId, Segment, SegmentKind, Thread, ThreadName, Timeline};
 use foldhash::HashMap;
 use std::collections::BTreeSet;
 
 impl Machine {
-    /// Seal: everything that is open ends with the last event, names reach back to the beginning of life.
+    /// Seal the timeline: all open states end with the last event, first names hold from the beginning of life.
     pub fn close(mut self, lossy: Vec<Span>) -> (Timeline, Notices) {
         let end = self.end.max(self.start());
         self.close_counters();
         let unnamed = self.out.names.intern("unknown");
         let mut worker_names: HashMap<NameId, bool> = HashMap::default();
-        self.judge();
-        self.unschedule(end);
-        for cpu in &mut self.cpus {
-            cpu.give_to(None, end);
+        self.assess_switches();
+        self.close_unscheduled(end);
+        for cpu in self.cpus.iter_mut() {
+            cpu.set_thread(None, end);
         }
         let missing = self.unrecorded.iter().next().map_or(String::new(), |(_, cpu)| format!("CPU {cpu}"));
         self.notices.add(Notice::CpusMissing, self.unrecorded.len() as u64, || missing);
@@ -36,21 +36,22 @@ impl Machine {
             }
             let thread = &mut state.thread;
             match thread.names.first_mut() {
-                Some(first) => first.0 = thread.life.start,
-                None => thread.names.push((thread.life.start, unnamed)),
+                Some(first) => first.from = thread.life.start,
+                None => thread.names.push(ThreadName { from: thread.life.start, name: unnamed }),
             }
             let names = &self.out.names;
             let handlers = &self.handlers;
-            let mut works =
+            let mut is_disk_worker =
                 |name| *worker_names.entry(name).or_insert_with(|| handlers.is_disk_worker(names.get(name)));
-            thread.disk_worker = thread.names.iter().any(|(_, name)| works(*name));
+            thread.disk_worker = thread.names.iter().any(|name| is_disk_worker(name.name));
         }
         let begin = self.start();
         self.threads.iter_mut().for_each(|state| state.begin_with(begin));
         let mut out = self.out;
         out.threads = self.threads.into_parts().0.into_iter().map(|state| state.thread).collect();
-        out.cpus = self.cpus.into_iter().map(|cpu| ((cpu.host, cpu.number), cpu.runs)).collect();
-        out.cpus.sort_by_key(|(key, _)| *key);
+        let cpus = self.cpus.into_vec().into_iter();
+        out.cpus = cpus.map(|cpu| CpuTimeline { host: cpu.host, cpu: cpu.number, runs: cpu.runs }).collect();
+        out.cpus.sort_by_key(|cpu| (cpu.host, cpu.cpu));
         out.services = self.services.close(end);
         out.disk = self.requests.close(end, |host, since| self.losses.first(host, None, since, end));
         if let Some(faults) = &mut out.page_faults {
@@ -61,43 +62,42 @@ impl Machine {
         (out, self.notices)
     }
 
-    /// How far the switches of each host agree. What follows a switch to a thread that the recording never follows
-    /// contradicts nothing: a tracker left that thread's events out, and all of its switches. Where that is what most
-    /// gaps come from, nobody saw such a thread get a CPU either.
+    /// Count for each host how far its switches agree. Events after a switch to a thread that the recording never
+    /// follows contradict nothing: a tracker left out that thread's events and all of its switches. Where most gaps have
+    /// this cause, switches to such a thread are missing as well.
     ///
-    /// On some virtual machines one CPU's idle task is never traced leaving it, others are: then what follows
-    /// contradicts nothing either. Switches are missing there, each from the idle task to a thread of which it is
-    /// unknown since when it ran.
-    fn judge(&mut self) {
+    /// On some virtual machines the idle task of one CPU is never traced leaving it, those of others are: then the events
+    /// that follow contradict nothing either. Switches from the idle task are missing there, so it is unknown since when
+    /// the next thread ran.
+    fn assess_switches(&mut self) {
         let leave: BTreeSet<HostId> = self.cpus.iter().filter(|cpu| cpu.idle_leaves).map(|cpu| cpu.host).collect();
-        for cpu in &self.cpus {
+        for cpu in self.cpus.iter() {
             let Some(idle) = cpu.idle.map(|idle| &mut self.threads[idle]) else { continue };
             if cpu.idle_leaves {
-                let told = idle.contradictions;
-                self.notices.add(Notice::Inconsistent, told, || format!("on CPU {}", cpu.number));
+                self.notices.add(Notice::Inconsistent, idle.contradictions, || format!("on CPU {}", cpu.number));
             } else if leave.contains(&cpu.host) {
-                idle.gaps.0 += std::mem::take(&mut idle.contradictions);
+                idle.gaps.count += std::mem::take(&mut idle.contradictions);
                 idle.followed = true;
             }
         }
         let (mut gaps, mut first, mut left_out) = (0, Timestamp::MAX, 0);
         let mut tracked = vec![(0, 0); self.out.hosts.len()];
         for state in self.threads.iter() {
-            let (times, since) = state.gaps;
-            let told = times + state.contradictions;
+            let Gaps { count, first: since } = state.gaps;
+            let all_signs = count + state.contradictions;
             if let Some((left_out, all)) = tracked.get_mut(state.thread.host.index()) {
-                *left_out += if state.followed { 0 } else { told };
-                *all += told;
+                *left_out += if state.followed { 0 } else { all_signs };
+                *all += all_signs;
             }
             if !state.followed {
-                left_out += told;
+                left_out += all_signs;
                 continue;
             }
             if let Some(quality) = self.out.quality.get_mut(state.thread.host.index()) {
                 quality.contradictions += state.contradictions;
-                quality.gaps += times;
+                quality.gaps += count;
             }
-            (gaps, first) = (gaps + times, since.min(first));
+            (gaps, first) = (gaps + count, since.min(first));
         }
         self.notices.add(Notice::SwitchesMissing, gaps, || format!("at {first} ns"));
         self.notices.add(Notice::ThreadsLeftOut, left_out, String::new);
@@ -111,10 +111,9 @@ impl Machine {
         }
     }
 
-    /// Hosts of which no switch was recorded: what ran and what waited there is not known, but where the thread of
-    /// every event on a CPU was the same one and outside system calls: it did not wait there, and nobody else was seen
-    /// to have the CPU.
-    fn unschedule(&mut self, end: Timestamp) {
+    /// Close the threads of hosts without any recorded switch. Running and waiting are unknown there, except where all
+    /// events on a CPU are of one thread outside system calls: it did not wait, and no other thread was seen to run.
+    fn close_unscheduled(&mut self, end: Timestamp) {
         let hosts = self.out.quality.iter().map(|quality| quality.switches > 0);
         let scheduled: Vec<bool> = hosts.collect();
         let reason = self.reasons.unscheduled;
@@ -124,7 +123,7 @@ impl Machine {
                 continue;
             }
             if let Sched::Running(c) = state.sched {
-                state.change(self.cpus[c].agreed, Sched::Unknown(UnknownReason::Gap), &self.reasons);
+                state.change(self.cpus[c].confirmed_at, Sched::Unknown(UnknownReason::Gap), &self.reasons);
             }
             if state.sched != Sched::Dead {
                 let label = state.own_label(&self.reasons);
@@ -133,7 +132,7 @@ impl Machine {
                 state.end_call(end, None);
                 state.thread.life.end = end;
             }
-            state.thread.segments = witnessed(&state.thread, reason);
+            state.thread.segments = segments_by_events(&state.thread, reason);
         }
         for cpu in self.cpus.iter_mut().filter(|cpu| scheduled.get(cpu.host.index()) != Some(&true)) {
             cpu.thread = None;
@@ -142,9 +141,9 @@ impl Machine {
     }
 }
 
-/// The segments of a thread of which only events say that it ran: running outside calls where it was the only one seen,
-/// else unknown. Of an interrupt they say whom it interrupted, whatever that was doing.
-fn witnessed(thread: &Thread, reason: NameId) -> Vec<Segment> {
+/// The segments of a thread whose running is known from its events alone: running outside calls where it was the only
+/// thread seen, else unknown. An interrupt shows the thread that it interrupted, in a call or not.
+fn segments_by_events(thread: &Thread, reason: NameId) -> Vec<Segment> {
     let mut segments: Vec<Segment> = Vec::new();
     let mut put = |start: Timestamp, end: Timestamp, runs: Option<Segment>| {
         let unknown = Segment {

@@ -1,17 +1,17 @@
 //! Events that are the same in kernel and user-space traces: system calls, call stacks, functions, images, delimiters.
 //!
-//! In: an event and the thread on which it happened, where that is known. Out: what it adds to that thread and to the
-//! recording. Cost: O(1) for each event, and the fields of a delimiter.
+//! In: an event and the thread on which it happened, where that is known. Out: its data in that thread and in the
+//! timeline. Cost: O(1) for each event, and the fields of a delimiter.
 
 use super::machine::{BatchIds, Machine};
 use super::thread_state::Sched;
-use crate::base::names::NameId;
+use crate::base::names::Names;
 use crate::base::notice::Notice;
 use crate::base::time::Timestamp;
 use crate::event::host::TraceOrigin;
 use crate::event::kind::{Event, Kind, MarkId, TextId};
 use crate::reading::batch::MarkKey;
-use crate::state::timeline::{Mark, StackSample, ThreadId};
+use crate::state::timeline::{Mark, MarkField, PageFault, StackSample, ThreadId};
 
 impl Machine {
     /// Events that are the same in kernel and user-space traces: they happen on `thread`.
@@ -36,13 +36,12 @@ impl Machine {
                 }
             }
             Kind::Stack { origin, user, kernel, .. } => {
-                let idle = |thread: ThreadId| self.threads[thread].thread.idle;
-                if let Some(thread) = thread.filter(|t| !idle(*t)) {
+                if let Some(thread) = thread.filter(|thread| !self.threads[*thread].thread.idle) {
                     let user = ids.stack(&mut self.out.stacks, user);
                     let kernel = ids.stack(&mut self.out.stacks, kernel);
                     let state = &mut self.threads[thread];
                     let before = state.thread.samples.last().map_or(Timestamp::MIN, |sample| sample.time);
-                    // Told late by another channel: it was taken when the thread left the CPU.
+                    // Delivered late by another stream: it was taken when the thread left the CPU.
                     let running = matches!(state.sched, Sched::Running(_));
                     let time = if running { t } else { state.start_of_segment().clamp(before.min(t), t) };
                     state.thread.samples.push(StackSample { time, origin, user, kernel });
@@ -60,7 +59,7 @@ impl Machine {
             }
             Kind::PageFault => {
                 if let (Some(thread), Some(faults)) = (thread, &mut self.out.page_faults) {
-                    faults.push((thread, t));
+                    faults.push(PageFault { thread, time: t });
                 }
             }
             Kind::Image(id) => {
@@ -84,7 +83,7 @@ impl Machine {
         ids: &mut BatchIds<'_>,
     ) {
         let Some(body) = ids.batch.mark_of(id) else { return };
-        let mut name = |id: TextId| ids.name(&mut self.out, id).unwrap_or(NameId::from_raw(u32::MAX));
+        let mut name = |id: TextId| ids.name(&mut self.out, id).unwrap_or(Names::MISSING);
         let mark = Mark {
             time: event.time,
             task: body.task,
@@ -97,7 +96,7 @@ impl Machine {
                 MarkKey::Text(text) => i64::from(name(text).raw()),
             }),
             kind: body.kind.map(&mut name),
-            fields: body.fields.iter().map(|(field, value)| (name(*field), *value)).collect(),
+            fields: body.fields.iter().map(|(field, value)| MarkField { name: name(*field), value: *value }).collect(),
         };
         if self.pair(origin.host, thread, &mark) {
             return;

@@ -1,15 +1,15 @@
-//! The same user-space events, delivered by two sessions at once.
+//! Copies: user-space events that two sessions recorded at once.
 //!
-//! A tracepoint calls the probes of all sessions one after the other, on the thread that came by: each writes the event
-//! with a time of its own. So the events of a thread alternate between the sessions' traces, and of what is equal in
-//! content each trace delivers one. An event is a copy where another trace delivered an equal one of the same thread
-//! before, which this trace has not delivered yet; of several the last one, because what one session lost or was not
-//! asked for the other may have. Whatever the session that comes first, each event is followed once. Without the
-//! kernel's events two threads in two containers may have the same ids: there a copy must also come from the same CPU
-//! at nearly the same time.
+//! A tracepoint calls the probes of all sessions one after the other, on the same thread: each writes the event with a
+//! time of its own. So the events of a thread alternate between the traces of the sessions, and each trace delivers one
+//! of two events of equal content. An event is a copy if another trace delivered an equal event of the same thread
+//! before that this trace has not delivered yet; of several such events the last one, because one session may have
+//! events that the other lost or did not request. So each event counts once, whichever session delivers it first.
+//! Without kernel events two threads in two containers may have the same ids: there a copy must also come from the same
+//! CPU at nearly the same time.
 //!
-//! Only traces that can hold copies are looked at (same host, overlapping in time, with kinds of events in common).
-//! Cost: a hash of the event's content, and a search among the last [`KEPT`] events of its thread.
+//! Only traces that can hold copies are compared (same host, overlapping in time, with event classes in common). Cost: a
+//! hash of the event's content, and a search among the last [`KEPT`] events of its thread.
 
 use super::machine::{BatchIds, Machine};
 use crate::base::notice::Notice;
@@ -28,9 +28,9 @@ const KEPT: usize = 32;
 /// Two probes of one tracepoint run within this time, unless their thread loses the CPU.
 const TOGETHER: Ns = 100_000;
 
-/// An event that is followed.
+/// An event that counts.
 #[derive(Clone, Debug)]
-struct Followed {
+struct Original {
     content: u64,
     time: Timestamp,
     cpu: u16,
@@ -38,12 +38,12 @@ struct Followed {
     traces: SmallVec<[u16; 2]>,
 }
 
-/// See the module.
+/// The last events of each thread, to find their copies.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Copies {
-    /// By trace: others may hold the same events.
+    /// By trace: true if another trace may hold the same events.
     expected: Vec<bool>,
-    threads: HashMap<ThreadId, VecDeque<Followed>>,
+    threads: HashMap<ThreadId, VecDeque<Original>>,
 }
 
 impl Copies {
@@ -52,16 +52,16 @@ impl Copies {
     }
 
     /// True for an event of `thread` that another trace has delivered. `exact`: the thread is known, not only its ids.
-    fn meet(&mut self, thread: ThreadId, event: &Event, content: u64, exact: bool) -> bool {
+    fn take(&mut self, thread: ThreadId, event: &Event, content: u64, exact: bool) -> bool {
         let last = self.threads.entry(thread).or_default();
-        let same = |followed: &Followed| {
-            let together = followed.cpu == event.cpu && event.time.saturating_sub(followed.time) <= TOGETHER;
-            followed.content == content && (exact || together)
+        let same = |original: &Original| {
+            let together = original.cpu == event.cpu && event.time.saturating_sub(original.time) <= TOGETHER;
+            original.content == content && (exact || together)
         };
-        // What stands before the last event that this trace delivered it has delivered or will not deliver any more.
-        let delivered = last.iter().rposition(|followed| followed.traces.contains(&event.trace));
-        let left = last.iter_mut().skip(delivered.map_or(0, |at| at + 1));
-        if let Some(original) = left.rev().find(|followed| same(followed)) {
+        // This trace delivers no event any more that precedes its last one.
+        let delivered = last.iter().rposition(|original| original.traces.contains(&event.trace));
+        let candidates = last.iter_mut().skip(delivered.map_or(0, |at| at + 1));
+        if let Some(original) = candidates.rev().find(|original| same(original)) {
             original.traces.push(event.trace);
             return true;
         }
@@ -69,12 +69,12 @@ impl Copies {
             last.pop_front();
         }
         let traces = SmallVec::from_slice(&[event.trace]);
-        last.push_back(Followed { content, time: event.time, cpu: event.cpu, traces });
+        last.push_back(Original { content, time: event.time, cpu: event.cpu, traces });
         false
     }
 }
 
-/// What an event says, but for its time; `None` for what may come twice without harm.
+/// A hash of an event without its time; `None` for events that may be delivered twice without harm.
 fn content(batch: &Batch, kind: Kind) -> Option<u64> {
     let mut hash = DefaultHasher::new();
     std::mem::discriminant(&kind).hash(&mut hash);
@@ -111,7 +111,7 @@ impl Machine {
         expected[trace] = true;
     }
 
-    /// True for an event of user space that was followed already, as another session recorded it.
+    /// True for a user-space event that counts already, because another session recorded it.
     pub(super) fn is_copy(
         &mut self,
         event: &Event,
@@ -122,7 +122,7 @@ impl Machine {
         let Some(thread) = thread.filter(|_| self.copies.is_expected(event.trace)) else { return false };
         let Some(content) = content(ids.batch, event.kind) else { return false };
         let exact = self.kernel_traced.get(origin.host.index()) == Some(&true);
-        let copy = self.copies.meet(thread, event, content, exact);
+        let copy = self.copies.take(thread, event, content, exact);
         if copy {
             self.notices.add(Notice::Copies, 1, || format!("at {} ns", event.time));
         }
@@ -136,9 +136,9 @@ mod tests {
     use crate::event::kind::LossSource;
     use crate::event::kind::ThreadContextId;
 
-    /// Letters are events of one thread, small ones of the first session, large ones of the second; gives those that
-    /// are followed.
-    fn followed(story: &str, exact: bool, apart: Ns) -> String {
+    /// Letters are events of one thread, lower case of the first session, upper case of the second. Returns those that
+    /// are no copies.
+    fn originals(events: &str, exact: bool, apart: Ns) -> String {
         let mut copies = Copies::default();
         let event = |at: usize, letter: char| Event {
             time: at as Ns * apart,
@@ -148,9 +148,9 @@ mod tests {
             kind: Kind::Lost { source: LossSource::Reported, until: 0, resumes: 0 },
         };
         let mut kept = String::new();
-        for (at, letter) in story.chars().enumerate() {
+        for (at, letter) in events.chars().enumerate() {
             let content = u64::from(letter.to_ascii_lowercase() as u32);
-            if !copies.meet(ThreadId::at(1), &event(at, letter), content, exact) {
+            if !copies.take(ThreadId::at(1), &event(at, letter), content, exact) {
                 kept.push(letter);
             }
         }
@@ -158,21 +158,20 @@ mod tests {
     }
 
     #[test]
-    fn each_event_is_followed_once_whichever_session_has_it() {
-        for (story, wanted) in [
+    fn take_keeps_each_event_once_whichever_session_has_it() {
+        for (events, wanted) in [
             ("aAbBaAbB", "abab"),
             ("AabBAabB", "AbAb"),
-            // What one did not record or lost, and a session that begins late or ends early.
+            // Events that one session lost or did not record; a session that begins late or ends early.
             ("abaAbB", "abab"),
             ("aAbaAbB", "abab"),
             ("aAABb", "aAB"),
             ("aAbB", "ab"),
         ] {
-            let story_kept = followed(story, true, 1_000_000);
-            assert_eq!(story_kept, wanted, "{story}");
+            assert_eq!(originals(events, true, 1_000_000), wanted, "{events}");
         }
-        // By ids alone: only what comes together.
-        assert_eq!(followed("aAbB", false, 1_000), "ab");
-        assert_eq!(followed("aAbB", false, 1_000_000), "aAbB");
+        // By ids alone: only events at nearly the same time.
+        assert_eq!(originals("aAbB", false, 1_000), "ab");
+        assert_eq!(originals("aAbB", false, 1_000_000), "aAbB");
     }
 }

@@ -1,16 +1,24 @@
-//! Hardware counters that the tracer adds to its events, as they stood at each event that names its thread.
+//! Hardware counters that the tracer adds to its events, with their values at each event that names its thread.
 //!
-//! `perf_thread_*` counts with the running thread, `perf_cpu_*` with the CPU. In: values in order of time. Out:
+//! `perf_thread_*` counts per thread, `perf_cpu_*` per CPU. In: values in order of time. Out:
 //! [`Counter`]s sorted by owner and time.
 
+use super::cpu::CpuId;
 use super::machine::Machine;
 use crate::base::names::NameId;
 use crate::base::time::Timestamp;
-use crate::state::timeline::{Counter, CounterOwner, ThreadId};
+use crate::state::timeline::{Counter, CounterOwner, CounterValue, ThreadId};
 
 impl Machine {
-    /// A counter stood at `value` when `thread` ran on CPU `c`.
-    pub(super) fn count(&mut self, c: usize, thread: Option<ThreadId>, t: Timestamp, name: NameId, value: u64) {
+    /// A counter had the value `value` when `thread` ran on CPU `c`.
+    pub(super) fn record_counter(
+        &mut self,
+        c: CpuId,
+        thread: Option<ThreadId>,
+        t: Timestamp,
+        name: NameId,
+        value: u64,
+    ) {
         let cpu = &self.cpus[c];
         let owner = match thread {
             _ if self.out.names.get(name).starts_with("perf_cpu_") => CounterOwner::Cpu(cpu.host, cpu.number),
@@ -23,14 +31,14 @@ impl Machine {
         if known.is_none() {
             counters.push(Counter { name, values: Vec::new() });
         }
-        counters[at].values.push((owner, t, value));
+        counters[at].values.push(CounterValue { owner, time: t, value });
     }
 
-    /// No more values come.
+    /// Sort all values.
     pub(super) fn close_counters(&mut self) {
         for counter in &mut self.out.counters {
-            // Of several values at one time the last counts: the order of events is kept.
-            counter.values.sort_by_key(|(owner, t, _)| (*owner, *t));
+            // The sort is stable: of several values at one time the last event's comes last.
+            counter.values.sort_by_key(|value| (value.owner, value.time));
         }
         let names = &self.out.names;
         self.out.counters.sort_by(|a, b| names.get(a.name).cmp(names.get(b.name)));

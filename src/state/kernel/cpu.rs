@@ -1,20 +1,21 @@
 //! One CPU while the machine runs: its thread, its stack of interrupt contexts, the packet it is delivering.
 //!
-//! ALGORITHMS.md 4.3: entries push, exits pop. An exit whose entry is deeper pops through it (the exits between were
-//! lost); one without an entry is ignored. A context whose exit was lost is over where another begins that cannot
-//! nest in it ([`may_nest`]), or where the thread goes on; it lasted until the last event that was recorded in it. The
-//! depth is bounded, because damaged recordings may only ever enter.
+//! ALGORITHMS.md 4.3: entries push, exits pop. An exit whose entry is deeper in the stack pops all contexts down to it
+//! (the exits between were lost); one without an entry is ignored. A context whose exit was lost ends when another
+//! begins that cannot nest in it ([`may_nest`]), or when the thread continues; it lasted until the last event that was
+//! recorded in it. The depth is bounded, because a damaged recording may contain entries alone.
 //!
 //! A soft interrupt that the running thread raised itself, outside any interrupt, runs inline, as part of its own
 //! system call (sending over the loopback device delivers the packet there and then): it is a context, so that wake-ups
-//! in it are told right, but it interrupts nobody. Recordings without `irq_softirq_raise` cannot tell: there all
-//! interrupt.
+//! in it get the right label, but it interrupts no thread. Without `irq_softirq_raise` the recording does not show this:
+//! there every soft interrupt interrupts the thread.
 
 use crate::base::names::NameId;
 use crate::base::time::{Span, Timestamp};
 use crate::event::kind::{Context, SoftIrq};
 use crate::reading::batch::NetworkPacket;
-use crate::state::timeline::{CpuRun, HostId, ThreadId};
+use crate::state::timeline::{CpuRun, HostId, ThreadId, Waker};
+use std::ops::{Index, IndexMut};
 
 /// Interrupts nest three or four deep; more is damage.
 const MOST_NESTED: usize = 16;
@@ -26,50 +27,126 @@ pub(super) struct Delivery {
     depth: usize,
     /// The packet.
     pub packet: NetworkPacket,
-    /// Who sent it, and when, where that is known.
-    pub sender: Option<(ThreadId, Timestamp)>,
+    /// The thread that sent it, and when, where that is known.
+    pub sender: Option<Waker>,
 }
 
 #[derive(Clone, Copy, Debug)]
 struct Level {
     context: Context,
     name: Option<NameId>,
-    /// The running thread's own work.
+    /// True for the running thread's own work.
     own: bool,
-    /// The last event in it.
+    /// Time of the last event in it.
     seen: Timestamp,
 }
 
 impl Level {
-    /// The handler of a hard interrupt, which may begin at any time: that it does says nothing of what it interrupts.
+    /// True for the handler of a hard interrupt. It may begin at any time, so that its beginning shows nothing about the
+    /// context that it interrupts.
     fn is_hard(&self) -> bool {
         matches!(self.context, Context::Irq(_) | Context::Vector(_))
     }
 }
 
-/// See the module.
+/// A CPU of a host: its position in [`Cpus`], which alone makes handles.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct CpuId(u32);
+
+/// All CPUs, in the order in which events named them.
+#[derive(Clone, Debug)]
+pub(super) struct Cpus {
+    all: Vec<Cpu>,
+    /// By host and number.
+    ids: Vec<Vec<Option<CpuId>>>,
+}
+
+impl Cpus {
+    pub fn new(hosts: usize) -> Cpus {
+        Cpus { all: Vec::new(), ids: vec![Vec::new(); hosts] }
+    }
+
+    /// A CPU by its number, made on first sight; `None` for a host that does not exist.
+    pub fn id(&mut self, host: HostId, number: u16, t: Timestamp) -> Option<CpuId> {
+        let ids = self.ids.get_mut(host.index())?;
+        let at = usize::from(number);
+        if ids.len() <= at {
+            ids.resize(at + 1, None);
+        }
+        let id = ids[at].get_or_insert_with(|| {
+            self.all.push(Cpu::new(host, u32::from(number), t));
+            CpuId(self.all.len() as u32 - 1)
+        });
+        Some(*id)
+    }
+
+    pub fn iter(&self) -> std::slice::Iter<'_, Cpu> {
+        self.all.iter()
+    }
+
+    pub fn iter_mut(&mut self) -> std::slice::IterMut<'_, Cpu> {
+        self.all.iter_mut()
+    }
+
+    pub fn into_vec(self) -> Vec<Cpu> {
+        self.all
+    }
+}
+
+impl Index<CpuId> for Cpus {
+    type Output = Cpu;
+
+    /// Ids come from this table.
+    fn index(&self, id: CpuId) -> &Cpu {
+        &self.all[id.0 as usize]
+    }
+}
+
+impl IndexMut<CpuId> for Cpus {
+    fn index_mut(&mut self, id: CpuId) -> &mut Cpu {
+        &mut self.all[id.0 as usize]
+    }
+}
+
+/// The completion of a block request.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Completion {
+    pub at: Timestamp,
+    pub submitter: ThreadId,
+}
+
+/// Effect of an entry into a context on the running thread.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct ContextEntry {
+    /// When its interruption ended, if it did and its end was not recorded.
+    pub ended: Option<Timestamp>,
+    /// True where an interruption begins.
+    pub interrupts: bool,
+}
+
+/// One CPU.
 #[derive(Clone, Debug)]
 pub(super) struct Cpu {
     pub host: HostId,
     pub number: u32,
-    /// Who runs.
+    /// The running thread, where it is known.
     pub thread: Option<ThreadId>,
     /// Since when.
     since: Timestamp,
-    /// The last time an event agreed that this thread runs.
-    pub agreed: Timestamp,
-    /// The last block request that completed here: when, and who had submitted it.
-    pub completed: Option<(Timestamp, ThreadId)>,
-    /// Its first event, as long as no switch and no loss forbids to assume that the first thread ran from then on.
+    /// The last event by which this thread runs.
+    pub confirmed_at: Timestamp,
+    /// The last block request that completed here.
+    pub completed: Option<Completion>,
+    /// Its first event, until a switch or a loss: until then the first thread is assumed to have run from there on.
     pub first: Option<Timestamp>,
     contexts: Vec<Level>,
-    /// Soft interrupts, a bit each, that the running thread raised as part of its own work.
+    /// The soft interrupts that the running thread raised as part of its own work, one bit each.
     raised: u32,
     delivery: Option<Delivery>,
     pub runs: Vec<CpuRun>,
     /// Its idle task.
     pub idle: Option<ThreadId>,
-    /// A switch out of it was recorded.
+    /// True if a switch by which the idle task left was recorded.
     pub idle_leaves: bool,
 }
 
@@ -80,7 +157,7 @@ impl Cpu {
             number,
             thread: None,
             since: first,
-            agreed: first,
+            confirmed_at: first,
             completed: None,
             first: Some(first),
             contexts: Vec::new(),
@@ -92,8 +169,8 @@ impl Cpu {
         }
     }
 
-    /// From `t` on another thread runs, or nobody knows who.
-    pub fn give_to(&mut self, thread: Option<ThreadId>, t: Timestamp) {
+    /// From `t` on another thread runs, or an unknown one.
+    pub fn set_thread(&mut self, thread: Option<ThreadId>, t: Timestamp) {
         let t = t.max(self.since);
         if let Some(thread) = self.thread
             && t > self.since
@@ -102,12 +179,12 @@ impl Cpu {
         }
         self.thread = thread;
         self.since = t;
-        self.agreed = t;
+        self.confirmed_at = t;
     }
 
-    /// An event agreed that the thread runs that was given the CPU.
+    /// True if an event showed the thread running after it was set.
     pub fn is_confirmed(&self) -> bool {
-        self.agreed > self.since
+        self.confirmed_at > self.since
     }
 
     /// The innermost context.
@@ -115,7 +192,7 @@ impl Cpu {
         self.contexts.last().map(|level| (level.context, level.name))
     }
 
-    /// The innermost context is a soft interrupt that the running thread raised as part of its own work.
+    /// True if the innermost context is a soft interrupt that the running thread raised as part of its own work.
     pub fn is_own(&self) -> bool {
         self.contexts.last().is_some_and(|level| level.own)
     }
@@ -124,15 +201,15 @@ impl Cpu {
         self.contexts.iter().any(|level| !level.own)
     }
 
-    /// A soft interrupt is to run soon.
+    /// A soft interrupt is raised: it will run soon.
     pub fn raise(&mut self, soft_irq: SoftIrq) {
         if !self.is_interrupted() {
             self.raised |= bit(soft_irq);
         }
     }
 
-    /// Enter a context: when an interruption of the thread ended whose end was not recorded, and true where one begins.
-    pub fn enter(&mut self, t: Timestamp, context: Context, name: Option<NameId>) -> (Option<Timestamp>, bool) {
+    /// Enter a context.
+    pub fn enter(&mut self, t: Timestamp, context: Context, name: Option<NameId>) -> ContextEntry {
         let over = self.contexts.iter().position(|level| !may_nest(level.context, context));
         let ended = over.and_then(|at| self.close_from(at));
         let interrupted = self.is_interrupted();
@@ -143,17 +220,17 @@ impl Cpu {
             self.contexts.push(Level { context, name, own, seen: t });
         }
         self.see(t);
-        (ended, !own && !interrupted)
+        ContextEntry { ended, interrupts: !own && !interrupted }
     }
 
-    /// Leave a context. True when none is left of those that interrupted the thread.
+    /// Leave a context. True when the interruption of the thread ends by that.
     pub fn leave(&mut self, t: Timestamp, context: Context) -> bool {
         let Some(at) = self.contexts.iter().rposition(|level| level.context == context) else { return false };
         self.see(t);
         self.close_from(at).is_some()
     }
 
-    /// Something happens in the present context.
+    /// An event happens in the current context.
     pub fn see(&mut self, t: Timestamp) {
         for level in self.contexts.iter_mut().rev() {
             level.seen = t;
@@ -163,21 +240,20 @@ impl Cpu {
         }
     }
 
-    /// The contexts from the one at `at` on are over. When the thread's interruption ended by that, if it did.
+    /// End the contexts from position `at` on. Returns when the interruption of the thread ended, if it ends by that.
     fn close_from(&mut self, at: usize) -> Option<Timestamp> {
-        let outermost = self.contexts.iter().position(|level| !level.own);
-        let seen = outermost.filter(|outermost| *outermost >= at).and_then(|outermost| self.contexts.get(outermost));
-        let seen = seen.map(|level| level.seen);
+        let interruption = self.contexts.iter().position(|level| !level.own).filter(|outermost| *outermost >= at);
+        let ended = interruption.and_then(|outermost| Some(self.contexts.get(outermost)?.seen));
         self.contexts.truncate(at);
         if self.delivery.is_some_and(|d| d.depth > at) {
             self.delivery = None;
         }
-        seen
+        ended
     }
 
-    /// The thread itself goes on: whatever context was open is over. When its interruption ended whose end was not
-    /// recorded.
-    pub fn go_on(&mut self) -> Option<Timestamp> {
+    /// The thread itself continues: all open contexts are over. Returns when its interruption ended, if it was
+    /// interrupted and the end was not recorded.
+    pub fn resume_thread(&mut self) -> Option<Timestamp> {
         if self.contexts.is_empty() {
             return None;
         }
@@ -192,8 +268,8 @@ impl Cpu {
         self.contexts.clear();
     }
 
-    /// A packet arrives in the present context.
-    pub fn deliver(&mut self, packet: NetworkPacket, sender: Option<(ThreadId, Timestamp)>) {
+    /// A packet arrives in the current context.
+    pub fn deliver(&mut self, packet: NetworkPacket, sender: Option<Waker>) {
         self.delivery = Some(Delivery { depth: self.contexts.len(), packet, sender });
     }
 
@@ -203,14 +279,14 @@ impl Cpu {
     }
 }
 
-/// Its bit among those that were raised; none for a vector beyond them.
+/// Its bit in `Cpu::raised`; none for a vector beyond the 32nd.
 fn bit(soft_irq: SoftIrq) -> u32 {
     1u32.checked_shl(soft_irq.vector()).unwrap_or(0)
 }
 
-/// True where one context can begin while another lasts. Handlers of interrupts run with interrupts off (since Linux
-/// 2.6.35): only that of an interrupt controller calls those of other lines. Soft interrupts run one after the other,
-/// on the way out of a hard one or outside.
+/// True where one context can begin while another lasts. Interrupt handlers run with interrupts disabled (since Linux
+/// 2.6.35): only the handler of an interrupt controller calls those of other lines. Soft interrupts run one after the
+/// other, at the exit of a hard interrupt or outside of any.
 fn may_nest(outer: Context, inner: Context) -> bool {
     use Context::{Irq, SoftIrq, Timer, Vector};
     match (outer, inner) {
@@ -233,9 +309,9 @@ mod tests {
 
     /// True where an interruption begins.
     fn enter(cpu: &mut Cpu, context: Context) -> bool {
-        let (ended, begins) = cpu.enter(1, context, None);
-        assert_eq!(ended, None);
-        begins
+        let entry = cpu.enter(1, context, None);
+        assert_eq!(entry.ended, None);
+        entry.interrupts
     }
 
     fn leave(cpu: &mut Cpu, context: Context) -> bool {
@@ -243,12 +319,12 @@ mod tests {
     }
 
     #[test]
-    fn what_a_thread_raises_itself_interrupts_nobody() {
+    fn raised_soft_interrupt_does_not_interrupt_its_own_thread() {
         let mut cpu = cpu();
         cpu.raise(SoftIrq::NetRx);
         assert!(!enter(&mut cpu, Context::SoftIrq(SoftIrq::NetRx)));
         assert_eq!((cpu.context(), cpu.is_own()), (Some((Context::SoftIrq(SoftIrq::NetRx), None)), true));
-        // An interrupt on top of it does, and what it raises is not the thread's.
+        // A hard interrupt inside it does, and the soft interrupts that this one raises are not the thread's own.
         assert!(enter(&mut cpu, Context::Irq(5)));
         assert!(!cpu.is_own());
         cpu.raise(SoftIrq::Timer);
@@ -261,7 +337,7 @@ mod tests {
     }
 
     #[test]
-    fn lost_exits_are_popped_through_and_lost_entries_ignored() {
+    fn leave_pops_contexts_without_exit_and_ignores_exits_without_entry() {
         let mut cpu = cpu();
         assert!(enter(&mut cpu, Context::Irq(5)));
         assert!(!enter(&mut cpu, Context::Irq(6)));
@@ -274,36 +350,37 @@ mod tests {
     }
 
     #[test]
-    fn a_lost_exit_leaves_a_context_open_until_the_last_event_in_it() {
+    fn context_without_exit_ends_with_the_last_event_in_it() {
         let timer = Context::Vector(Vector::LocalTimer);
+        let entry = |ended, interrupts| ContextEntry { ended, interrupts };
         let mut cpu = cpu();
-        assert_eq!(cpu.enter(10, timer, None), (None, true));
+        assert_eq!(cpu.enter(10, timer, None), entry(None, true));
         cpu.enter(11, Context::Timer, None);
         cpu.leave(14, Context::Timer);
-        // The next tick cannot come inside the one before.
-        assert_eq!(cpu.enter(4_000, timer, None), (Some(14), true));
+        // The next tick cannot begin inside the one before.
+        assert_eq!(cpu.enter(4_000, timer, None), entry(Some(14), true));
         // Nor a soft interrupt inside a hard one.
-        assert_eq!(cpu.enter(4_005, Context::SoftIrq(SoftIrq::Timer), None), (Some(4_000), true));
+        assert_eq!(cpu.enter(4_005, Context::SoftIrq(SoftIrq::Timer), None), entry(Some(4_000), true));
         cpu.see(4_008);
-        assert_eq!(cpu.go_on(), Some(4_008));
-        assert_eq!((cpu.go_on(), cpu.context()), (None, None));
-        // What a soft interrupt is in stays open where a hard one inside it is over.
+        assert_eq!(cpu.resume_thread(), Some(4_008));
+        assert_eq!((cpu.resume_thread(), cpu.context()), (None, None));
+        // A soft interrupt stays open when a hard one inside it ends.
         cpu.enter(5_000, Context::SoftIrq(SoftIrq::NetRx), None);
         cpu.enter(5_001, timer, None);
-        assert_eq!(cpu.enter(5_002, timer, None), (None, false));
+        assert_eq!(cpu.enter(5_002, timer, None), entry(None, false));
         assert!(!cpu.leave(5_003, timer) && cpu.leave(5_004, Context::SoftIrq(SoftIrq::NetRx)));
-        // That hard ones come says nothing of the soft one before.
+        // Hard interrupts do not show whether the soft interrupt before them still lasts.
         cpu.enter(6_000, Context::SoftIrq(SoftIrq::NetRx), None);
         cpu.enter(9_000, timer, None);
         cpu.leave(9_002, timer);
-        assert_eq!(cpu.go_on(), Some(6_000));
+        assert_eq!(cpu.resume_thread(), Some(6_000));
     }
 
     #[test]
-    fn a_delivery_ends_with_its_own_context_only() {
+    fn delivery_ends_with_its_own_context() {
         let mut cpu = cpu();
         enter(&mut cpu, Context::SoftIrq(SoftIrq::NetRx));
-        cpu.deliver(NetworkPacket::default(), Some((ThreadId::at(1), 7)));
+        cpu.deliver(NetworkPacket::default(), Some(Waker { thread: ThreadId::at(1), at: 7 }));
         enter(&mut cpu, Context::Timer);
         leave(&mut cpu, Context::Timer);
         assert!(cpu.delivery().is_some());
@@ -312,7 +389,7 @@ mod tests {
     }
 
     #[test]
-    fn entering_for_ever_is_bounded() {
+    fn enter_bounds_the_depth() {
         let mut cpu = cpu();
         for line in 0..1000 {
             enter(&mut cpu, Context::Irq(line));

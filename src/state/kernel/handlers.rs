@@ -1,16 +1,16 @@
-//! The tables of interrupt handlers and kernel workers, read once: the user's own before the built-in
-//! (`handlers.toml`).
+//! The tables that classify interrupt handlers and kernel workers by their names: the user's own table takes precedence
+//! over the built-in one (`handlers.toml`). Each is parsed once.
 
 use crate::state::timeline::SegmentKind;
 use serde::Deserialize;
 
-/// What a handler's name says about the wait that it ends.
+/// Classifies interrupt handlers and kernel workers by their names.
 #[derive(Clone, Debug, Default)]
 pub struct Handlers {
     tables: Vec<Table>,
 }
 
-/// One file. Lists that are not there are empty.
+/// One file. Missing lists are empty.
 #[derive(Clone, Debug, Default, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 struct Table {
@@ -22,7 +22,7 @@ struct Table {
     disk_workers: Vec<String>,
 }
 
-/// The table is not what it should be; says the line.
+/// A file is not a valid table; the message names the line.
 #[derive(Debug, thiserror::Error)]
 #[error("not a table of interrupt handlers: {0}")]
 pub struct HandlersError(String);
@@ -31,25 +31,25 @@ impl Handlers {
     /// The built-in table.
     pub const BUILT_IN: &'static str = include_str!("handlers.toml");
 
-    /// The built-in table, read; a test holds it to its form.
+    /// The built-in table; a test checks that it is valid.
     pub fn built_in() -> Handlers {
         Handlers::parse(Handlers::BUILT_IN).unwrap_or_default()
     }
 
-    /// Read one table.
+    /// Parse one table.
     fn parse(text: &str) -> Result<Handlers, HandlersError> {
         let table = toml::from_str(text).map_err(|e| HandlersError(e.to_string().trim_end().replace('\n', " ")))?;
         Ok(Handlers { tables: vec![table] })
     }
 
-    /// A user's table, asked before the built-in one.
+    /// A user's table, which takes precedence over the built-in one.
     pub fn with_own(text: &str) -> Result<Handlers, HandlersError> {
         let mut handlers = Handlers::parse(text)?;
         handlers.tables.extend(Handlers::built_in().tables);
         Ok(handlers)
     }
 
-    /// The label of a wait that ends in the handler called `name`.
+    /// The kind of a wait that ends in the handler `name`.
     pub fn label(&self, name: &str) -> SegmentKind {
         self.tables.iter().find_map(|table| table.label(name)).unwrap_or(SegmentKind::Device)
     }
@@ -74,8 +74,8 @@ impl Table {
     }
 }
 
-/// `name` against a pattern of literal characters, `*` and `[abc]`. Only the last `*` is ever retried, so the cost is
-/// at most the product of the lengths.
+/// True if `name` matches a pattern of literal characters, `*` and `[abc]`. Only the last `*` is ever retried, so the cost
+/// is at most the product of the lengths.
 fn matches(pattern: &str, name: &str) -> bool {
     /// Length of the pattern's first element if it accepts `c`.
     fn accepts(pattern: &[u8], c: u8) -> Option<usize> {
@@ -113,7 +113,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn patterns() {
+    fn matches_stars_and_sets_of_letters() {
         assert!(matches("virtio*-req*", "virtio2-req.1"));
         assert!(matches("*blk*", "xen-BLKif"));
         assert!(matches("a*b*c", "aXbbYc") && !matches("a*b*c", "aXbbY"));
@@ -122,20 +122,20 @@ mod tests {
     }
 
     #[test]
-    fn the_users_table_goes_before_the_built_in() {
+    fn with_own_takes_precedence_over_the_built_in_table() {
         let own = "disk = [\"fastcard*\"]\ndevice = [\"nvme7*\"]\ndisk_workers = [\"mydm-*\"]";
         let table = Handlers::with_own(own).unwrap();
         assert_eq!(table.label("fastcard3"), SegmentKind::Disk);
         assert_eq!((table.label("nvme7q1"), table.label("nvme0q1")), (SegmentKind::Device, SegmentKind::Disk));
         assert!(table.is_disk_worker("mydm-4") && table.is_disk_worker("jbd2/vda1-8"));
         for wrong in ["disks = []", "disk = 7", "disk = ["] {
-            let said = Handlers::with_own(wrong).unwrap_err().to_string();
-            assert!(said.starts_with("not a table of interrupt handlers: ") && !said.contains('\n'), "{said}");
+            let message = Handlers::with_own(wrong).unwrap_err().to_string();
+            assert!(message.starts_with("not a table of interrupt handlers: ") && !message.contains('\n'), "{message}");
         }
     }
 
     #[test]
-    fn the_built_in_table_knows_common_names() {
+    fn label_knows_common_names() {
         let table = Handlers::parse(Handlers::BUILT_IN).unwrap();
         assert_eq!(Handlers::built_in().tables.len(), 1);
         for (name, kind) in [

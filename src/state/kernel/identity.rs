@@ -1,8 +1,9 @@
-//! From ids in events to incarnations of threads (ALGORITHMS.md 1, 2.3, 3.5).
+//! From the ids in events to thread instances (ALGORITHMS.md 1, 2.3, 3.5).
 //!
-//! A thread is `(host, tid, generation)`; an idle task `(host, 0, cpu)`. Kernel contexts name the thread that runs;
-//! what user-space contexts name stands in `user`.
+//! A thread is `(host, tid, generation)`; an idle task `(host, 0, cpu)`. The contexts of kernel events name the thread
+//! that runs; `user` finds the thread of a user-space event.
 
+use super::cpu::CpuId;
 use super::machine::{BatchIds, Machine};
 use super::thread_state::{Sched, ThreadState};
 use crate::base::names::NameId;
@@ -10,17 +11,17 @@ use crate::base::time::Timestamp;
 use crate::event::kind::{Event, TextId};
 use crate::reading::batch::{DumpStatus, DumpedThread, ThreadContext};
 use crate::state::threads::{Holder, HostTid, ThreadInstance};
-use crate::state::timeline::{HostId, ThreadId};
+use crate::state::timeline::{HostId, ThreadId, ThreadName, VirtualIds};
 
 impl Machine {
-    /// The instance that `tid` names now, of an event that may be of any CPU.
+    /// The instance that `tid` names now, for an event that may be of any CPU.
     pub(super) fn thread(&mut self, host: HostId, tid: i32, t: Timestamp) -> ThreadId {
         let key = HostTid::new(host, tid);
         self.instance(key, self.threads.holder(key), t)
     }
 
     /// The same for an event of CPU `c`, where 0 is the CPU's own idle task.
-    pub(super) fn thread_on(&mut self, c: usize, tid: i32, t: Timestamp) -> ThreadId {
+    pub(super) fn thread_on(&mut self, c: CpuId, tid: i32, t: Timestamp) -> ThreadId {
         let cpu = &self.cpus[c];
         let key = HostTid::on_cpu(cpu.host, cpu.number, tid);
         if let Some(idle) = cpu.idle.filter(|_| key.is_idle()) {
@@ -33,8 +34,8 @@ impl Machine {
         thread
     }
 
-    /// The instance that has an id, else a new one: since the recording began where no event has named the id, else
-    /// since `t`.
+    /// The instance that has an id, else a new one, which begins with the recording where no event has named the id, else
+    /// at `t`.
     fn instance(&mut self, key: HostTid, holder: Holder, t: Timestamp) -> ThreadId {
         let start = match holder {
             Holder::Alive(thread) => return thread,
@@ -45,87 +46,90 @@ impl Machine {
         self.threads.open(key, state)
     }
 
-    /// The thread that runs on CPU `c`: what the context says, else what the last switch said.
-    pub(super) fn running(&mut self, c: usize, event: &Event, ids: &mut BatchIds<'_>) -> Option<ThreadId> {
+    /// The thread that runs on CPU `c`: the one that the context names, else that of the last switch.
+    pub(super) fn running(&mut self, c: CpuId, event: &Event, ids: &mut BatchIds<'_>) -> Option<ThreadId> {
         let batch = ids.batch;
         let Some(identity) = batch.context(event.who) else { return self.cpus[c].thread };
         let Some(tid) = identity.tid else { return self.cpus[c].thread };
         let thread = self.thread_on(c, tid, event.time);
         if self.cpus[c].thread == Some(thread) {
-            self.cpus[c].agreed = event.time;
+            self.cpus[c].confirmed_at = event.time;
         } else {
-            if let Some(believed) = self.cpus[c].thread {
-                self.gap(believed, event.time);
+            if let Some(previous) = self.cpus[c].thread {
+                self.count_gap(previous, event.time);
             }
-            self.runs(c, thread, event.time);
+            self.set_running(c, thread, event.time);
             self.threads[thread].followed = true;
         }
         self.describe(thread, event.time, identity, ids);
         Some(thread)
     }
 
-    /// The thread of an event that does not say that it runs now: without contexts whoever does.
-    pub(super) fn named(&mut self, c: usize, event: &Event, ids: &mut BatchIds<'_>) -> Option<ThreadId> {
+    /// The thread of an event whose context may name another thread than the running one; without contexts the running
+    /// thread.
+    pub(super) fn named(&mut self, c: CpuId, event: &Event, ids: &mut BatchIds<'_>) -> Option<ThreadId> {
         let batch = ids.batch;
-        let told = batch.context(event.who).and_then(|identity| Some((identity, identity.tid?)));
-        let Some((identity, tid)) = told else { return self.cpus[c].thread };
+        let Some((identity, tid)) = batch.context(event.who).and_then(|identity| Some((identity, identity.tid?)))
+        else {
+            return self.cpus[c].thread;
+        };
         let thread = self.thread_on(c, tid, event.time);
         self.describe(thread, event.time, identity, ids);
         Some(thread)
     }
 
-    /// Believe what a context tells of its thread.
+    /// Apply the ids and the name that a context has of its thread.
     fn describe(&mut self, thread: ThreadId, t: Timestamp, identity: &ThreadContext, ids: &mut BatchIds<'_>) {
         let state = &mut self.threads[thread];
         state.observe_pid(identity.pid);
         if let Some(ppid) = identity.ppid {
             state.thread.ppid = ppid;
         }
-        if let (Some(vtid), Some(vpid)) = (identity.vtid, identity.vpid)
-            && state.thread.virtual_ids != Some((vtid, vpid))
-            && vtid != state.thread.tid
+        if let (Some(tid), Some(pid)) = (identity.vtid, identity.vpid)
+            && state.thread.virtual_ids != Some(VirtualIds { tid, pid })
+            && tid != state.thread.tid
         {
-            self.namespace(thread, vtid, vpid, i32::MAX);
+            self.namespace(thread, VirtualIds { tid, pid }, i32::MAX);
         }
         if let Some(name) = identity.name {
             self.name(thread, t, name, ids);
         }
     }
 
-    /// From `t` on the thread is called so.
+    /// From `t` on the thread has this name.
     pub(super) fn name(&mut self, thread: ThreadId, t: Timestamp, name: TextId, ids: &mut BatchIds<'_>) {
         let Some(name) = ids.name(&mut self.out, name) else { return };
         let state = &mut self.threads[thread];
-        if state.thread.names.last().map(|(_, n)| *n) != Some(name) {
-            state.thread.names.push((t, name));
+        if state.thread.names.last().map(|last| last.name) != Some(name) {
+            state.thread.names.push(ThreadName { from: t, name });
             state.named_by_exec = false;
             state.runs_softirqs = self.out.names.get(name).starts_with("ksoftirqd/");
         }
     }
 
     /// The thread has other ids inside a container; the innermost namespace counts.
-    pub(super) fn namespace(&mut self, thread: ThreadId, vtid: i32, vpid: i32, level: i32) {
+    pub(super) fn namespace(&mut self, thread: ThreadId, ids: VirtualIds, level: i32) {
         let state = &mut self.threads[thread];
-        if level <= state.namespace_level || vtid == 0 {
+        if level <= state.namespace_level || ids.tid == 0 {
             return;
         }
         let host = state.thread.host;
-        let before = state.thread.virtual_ids.replace((vtid, vpid));
+        let before = state.thread.virtual_ids.replace(ids);
         state.namespace_level = level.min(i32::MAX - 1);
-        if let Some((old, _)) = before
-            && let Some(same) = self.by_vtid.get_mut(&(host, old))
+        if let Some(old) = before
+            && let Some(same) = self.by_vtid.get_mut(&(host, old.tid))
         {
             same.retain(|other| *other != thread);
         }
-        let same = self.by_vtid.entry((host, vtid)).or_default();
+        let same = self.by_vtid.entry((host, ids.tid)).or_default();
         if same.len().is_power_of_two() {
             same.retain(|other| self.threads[*other].is_alive());
         }
         same.push(thread);
-        self.claim_images(thread, vpid);
+        self.claim_images(thread, ids.pid);
     }
 
-    /// An exec names its thread after the file, as the kernel does: the last part of the path, cut to 15 bytes.
+    /// An exec names its thread after the file, as the kernel does: the last component of the path, cut to 15 bytes.
     pub(super) fn rename(&mut self, thread: ThreadId, t: Timestamp, path: NameId) {
         const LONGEST: usize = 15;
         let path = self.out.names.get(path);
@@ -144,13 +148,13 @@ impl Machine {
         match state.thread.names.as_mut_slice() {
             // The kernel names the thread a little before it emits the event: a switch between the two has the new
             // name.
-            [_, .., (from, last)] if *last == name && !was_named_by_exec => *from = t,
-            [.., (_, last)] if *last == name => {}
-            _ => state.thread.names.push((t, name)),
+            [_, .., last] if last.name == name && !was_named_by_exec => last.from = t,
+            [.., last] if last.name == name => {}
+            _ => state.thread.names.push(ThreadName { from: t, name }),
         }
     }
 
-    /// The state dump names a thread: that fills what is unknown and replaces nothing.
+    /// The state dump describes a thread: it fills unknown values and replaces none.
     pub(super) fn apply_state_dump(
         &mut self,
         t: Timestamp,

@@ -1,18 +1,18 @@
-//! Which files a process has mapped, told by its own user-space tracer.
+//! The files that a process has mapped, from the events of user-space tracers.
 //!
-//! A process in a container names itself by its ids there. Where nothing has yet told whose these are, as in the
-//! enumeration with which such a recording begins, its images are kept under the ids that it gave, and become the
-//! process's once a thread with these ids is known. Cost: constant per image.
+//! A process in a container names itself by its ids there. Where no thread is known yet to have these ids, as in the
+//! state dump with which such a recording begins, its images are kept under the ids of their events, and are given to
+//! the process once a thread with these ids is known. Cost: constant per image.
 
 use super::machine::{BatchIds, Machine};
-use crate::base::names::NameId;
+use crate::base::names::Names;
 use crate::base::time::Timestamp;
 use crate::event::image::ImageChange;
 use crate::event::kind::{Event, TextId};
 use crate::state::timeline::{HostId, ImageEvent, ThreadId};
 
 impl Machine {
-    /// An image event of a user-space tracer; `thread` is whose it seems to be.
+    /// An image event of a user-space tracer, probably of the process of `thread`.
     pub(super) fn user_image(
         &mut self,
         host: HostId,
@@ -21,20 +21,18 @@ impl Machine {
         thread: Option<ThreadId>,
         ids: &mut BatchIds<'_>,
     ) {
-        let nowhere = NameId::from_raw(u32::MAX);
-        let change = change.rename(|name| ids.name(&mut self.out, *name).unwrap_or(nowhere));
+        let change = change.rename(|name| ids.name(&mut self.out, *name).unwrap_or(Names::MISSING));
         let vpid = ids.batch.context(event.who).and_then(|i| i.vpid.or(i.pid));
-        let state = thread.and_then(|t| self.threads.get(t));
-        let Some(pid) = state.map(|l| l.thread.pid).or(vpid) else { return };
-        let is_certain = state.is_some_and(|l| l.confirmed || l.thread.virtual_ids.is_some());
+        let state = thread.and_then(|thread| self.threads.get(thread));
+        let Some(pid) = state.map(|state| state.thread.pid).or(vpid) else { return };
+        let is_certain = state.is_some_and(|state| state.confirmed || state.thread.virtual_ids.is_some());
         if let (false, Some(vpid)) = (is_certain, vpid) {
             self.unclaimed.entry((host, vpid)).or_default().push(self.out.images.len());
         }
         self.image(event.time, host, pid, change);
     }
 
-    /// `thread` goes by the process id `vpid` in its container: what was told under that id, and by nobody known, is
-    /// its process's.
+    /// `thread` has the process id `vpid` in its container: the images that were kept under that id are its process's.
     pub(super) fn claim_images(&mut self, thread: ThreadId, vpid: i32) {
         let Some(state) = self.threads.get(thread) else { return };
         let (host, pid) = (state.thread.host, state.thread.pid);

@@ -1,32 +1,37 @@
-//! What a wake-up means: the context in which it happens says what the woken thread waited for (ALGORITHMS.md 4.4).
+//! The cause of a wait, from the context in which its wake-up happens (ALGORITHMS.md 4.4).
 
+use super::cpu::{Completion, CpuId};
 use super::machine::Machine;
-use super::thread_state::Label;
+use super::packets::EndedWait;
+use super::thread_state::{Label, OpenCall};
 use crate::base::names::NameId;
 use crate::base::notice::Notice;
 use crate::base::time::{Ns, Timestamp};
 use crate::event::kind::{Context, SoftIrq, Vector, WakeSource};
 use crate::reading::batch::NetworkPacket;
-use crate::state::timeline::{SegmentKind, ThreadId};
+use crate::state::timeline::{SegmentKind, ThreadId, Waker};
 
-/// The interrupt in which a block request completes wakes at once whoever waits for it.
-const COMPLETED: Ns = 100_000;
+/// The interrupt in which a block request completes wakes the waiting thread within this time.
+const COMPLETION_WAKES_WITHIN: Ns = 100_000;
 
 impl Machine {
     /// The label of a wait that ends by a wake-up at `t` on CPU `c`.
-    pub(super) fn label(&mut self, c: usize, t: Timestamp, woken: ThreadId, source: WakeSource) -> Label {
+    pub(super) fn label(&mut self, c: CpuId, t: Timestamp, woken: ThreadId, source: WakeSource) -> Label {
         let cpu = &self.cpus[c];
-        // What a thread that sends raises itself delivers what it sends over the loopback device, packets recorded or
-        // not.
-        let own = || cpu.thread.filter(|_| cpu.is_own() && cpu.delivery().is_none() && self.sends(c)).map(|by| (by, t));
-        let sender = cpu.delivery().and_then(|d| d.sender).or_else(own);
+        // A soft interrupt that a sending thread raised itself delivers its packets over the loopback device, whether
+        // the packets were recorded or not.
+        let own_sender = || {
+            let sends = cpu.is_own() && cpu.delivery().is_none() && self.sends(c);
+            cpu.thread.filter(|_| sends).map(|thread| Waker { thread, at: t })
+        };
+        let sender = cpu.delivery().and_then(|delivery| delivery.sender).or_else(own_sender);
         let Some((context, name)) = cpu.context() else {
             return self.woken_by(c, t, woken, source);
         };
         let labelled = |kind, waker| Label { kind, waker, qualifier: name };
         match context {
             Context::Timer | Context::Vector(Vector::LocalTimer) => labelled(SegmentKind::Timer, None),
-            // Another CPU asked for it to be put into the run queue here; for whom only `sched_waking` tells.
+            // Another CPU asked this one to put the thread into its run queue; only `sched_waking` names the waker.
             Context::Vector(Vector::Ipi | Vector::Work)
                 if matches!(source, WakeSource::Wakeup | WakeSource::Queued) =>
             {
@@ -51,7 +56,7 @@ impl Machine {
         }
     }
 
-    /// The label of a wait that ends in a handler: the tables are asked once for each name.
+    /// The kind of a wait that ends in a handler; each name is looked up in the tables once.
     fn handler_kind(&mut self, name: Option<NameId>) -> SegmentKind {
         let Some(name) = name else { return self.handlers.label("") };
         if let Some(Some(kind)) = self.handler_kinds.get(name.index()) {
@@ -63,45 +68,48 @@ impl Machine {
         kind
     }
 
-    /// A wait of `woken` was ended at `t` by a packet: where its sender is not known, it may turn up, with several
-    /// hosts.
-    pub(super) fn expect_sender(&mut self, c: usize, t: Timestamp, woken: ThreadId) {
+    /// A packet ended a wait of `woken` at `t`. Where its send is not known and there are several hosts, the send may still
+    /// follow in the order of events.
+    pub(super) fn expect_sender(&mut self, c: CpuId, t: Timestamp, woken: ThreadId) {
         let cpu = &self.cpus[c];
         let segments = &self.threads[woken].thread.segments;
         if self.out.hosts.len() < 2
-            || segments.last().is_none_or(|e| e.kind != SegmentKind::Network || e.waker.is_some())
+            || segments.last().is_none_or(|last| last.kind != SegmentKind::Network || last.waker.is_some())
         {
             return;
         }
         if let Some(delivery) = cpu.delivery() {
-            self.packets.ended(cpu.host, &delivery.packet, (woken, segments.len() - 1), t);
+            let wait = EndedWait { thread: woken, segment: segments.len() - 1 };
+            self.packets.ended(cpu.host, &delivery.packet, wait, t);
         }
     }
 
-    /// A packet is sent that has ended waits before, by clocks that are a little off: it took no time.
-    pub(super) fn came_early(&mut self, ended: Vec<(ThreadId, usize)>, by: ThreadId, at: Timestamp) {
-        self.notices.add(Notice::ClampedPackets, ended.len() as u64, || format!("at {at} ns"));
-        for (woken, segment) in ended {
-            if let Some(segment) = self.threads[woken].thread.segments.get_mut(segment) {
-                segment.waker = Some((by, at));
+    /// A packet is sent that ended waits before, because clocks are slightly off: its transit time is zero.
+    pub(super) fn came_early(&mut self, ended: Vec<EndedWait>, sender: Waker) {
+        self.notices.add(Notice::ClampedPackets, ended.len() as u64, || format!("at {} ns", sender.at));
+        for EndedWait { thread, segment } in ended {
+            if let Some(segment) = self.threads[thread].thread.segments.get_mut(segment) {
+                segment.waker = Some(sender);
             }
         }
     }
 
-    /// Outside any recorded interrupt: whoever runs is the waker, if it can be. A thread wakes others in system calls
-    /// only, an idle CPU nobody; else it was an interrupt that was not recorded, which says nothing but that a request
-    /// to the disk completed in it. Where only the end of a wake-up is recorded, a thread on another CPU may have begun
-    /// it.
-    fn woken_by(&self, c: usize, t: Timestamp, woken: ThreadId, source: WakeSource) -> Label {
+    /// The label of a wake-up outside any recorded interrupt: the running thread is the waker, if it can be one. A thread
+    /// wakes others in system calls alone, an idle task wakes no thread; in all other cases it was an interrupt that was
+    /// not recorded and whose cause is unknown, unless a block request completed in it. Where the recording has only the
+    /// end of a wake-up, a thread on another CPU may have begun it.
+    fn woken_by(&self, c: CpuId, t: Timestamp, woken: ThreadId, source: WakeSource) -> Label {
         let cpu = &self.cpus[c];
         let unknown = |reason| Label { qualifier: Some(reason), ..Label::of(SegmentKind::Blocked) };
-        if cpu.completed.is_some_and(|(at, by)| by == woken && t.saturating_sub(at) <= COMPLETED) {
+        let completed =
+            |last: Completion| last.submitter == woken && t.saturating_sub(last.at) <= COMPLETION_WAKES_WITHIN;
+        if cpu.completed.is_some_and(completed) {
             return Label::of(SegmentKind::Disk);
         }
         let source = match source {
             WakeSource::HardInterrupt(true) => return unknown(self.reasons.interrupt),
             WakeSource::HardInterrupt(false) => return unknown(self.reasons.remote),
-            // A thread that is sending delivers what it sends over the loopback device itself.
+            // A thread that is sending delivers its own packets over the loopback device.
             WakeSource::SoftInterrupt(_) if !self.sends(c) => return unknown(self.reasons.interrupt),
             WakeSource::SoftInterrupt(true) => WakeSource::Waking,
             WakeSource::SoftInterrupt(false) => WakeSource::Wakeup,
@@ -109,36 +117,36 @@ impl Machine {
         };
         let Some(waker) = cpu.thread else { return unknown(self.reasons.lost) };
         let state = &self.threads[waker];
-        let outside = state.called && state.call.is_none();
+        let outside = state.has_called && state.call.is_none();
         match source {
-            // Who begins a wake-up that only this event tells of is not known.
+            // This event alone does not name the thread that began the wake-up.
             WakeSource::Queued => unknown(self.reasons.unresolved),
             WakeSource::Wakeup if state.thread.idle || outside => unknown(self.reasons.remote),
             _ if state.thread.idle || outside || waker == woken => unknown(self.reasons.interrupt),
-            _ => Label { waker: Some((waker, t)), ..Label::of(SegmentKind::Blocked) },
+            _ => Label { waker: Some(Waker { thread: waker, at: t }), ..Label::of(SegmentKind::Blocked) },
         }
     }
 
-    /// The thread on CPU `c` is in a call that sends, or it is not known in which call it is.
-    fn sends(&self, c: usize) -> bool {
+    /// True if the thread on CPU `c` is in a call that sends, or in an unknown call.
+    fn sends(&self, c: CpuId) -> bool {
         let Some(state) = self.cpus[c].thread.map(|thread| &self.threads[thread]) else { return false };
-        let sending = |(_, name): (Timestamp, NameId)| {
+        let sending = |OpenCall { name, .. }: OpenCall| {
             let name = self.out.names.get(name);
             ["send", "write", "splice", "connect", "shutdown", "close"].iter().any(|call| name.contains(call))
         };
-        !state.thread.idle && (!state.called || state.call.is_some_and(sending))
+        !state.thread.idle && (!state.has_called || state.call.is_some_and(sending))
     }
 
-    /// Who sends a packet from CPU `c`: the running thread; in an interrupt, whoever sent the packet that is being
-    /// forwarded; else nobody (acknowledgements, retransmissions).
-    pub(super) fn sender(&self, c: usize, t: Timestamp, packet: &NetworkPacket) -> Option<(ThreadId, Timestamp)> {
+    /// The sender of a packet that leaves from CPU `c`: the running thread; in an interrupt, the sender of the packet that
+    /// is being forwarded, else none (acknowledgements, retransmissions).
+    pub(super) fn sender(&self, c: CpuId, t: Timestamp, packet: &NetworkPacket) -> Option<Waker> {
         let cpu = &self.cpus[c];
         if cpu.context().is_some() {
             let delivery = cpu.delivery()?;
             let same = delivery.packet.tcp.is_some() && delivery.packet.tcp == packet.tcp;
             return delivery.sender.filter(|_| same);
         }
-        let thread = cpu.thread.filter(|t| !self.threads[*t].thread.idle)?;
-        Some((thread, t))
+        let thread = cpu.thread.filter(|thread| !self.threads[*thread].thread.idle)?;
+        Some(Waker { thread, at: t })
     }
 }

@@ -1,56 +1,65 @@
-//! What losses leave of what was known: from where on nobody knows any more.
+//! The effect of lost events: states that were known before are unknown from the loss on.
 //!
-//! A loss takes from one CPU all that happened there meanwhile: who ran, which calls were entered and left, who was
-//! woken. So whatever was open when it began (a call, a wait, a request) is known up to there at most, and what is
-//! found open afterwards began there at the earliest. Losses arrive in order of time; a question looks only at those
-//! that can reach behind the time that it asks for.
+//! A loss removes all events of one CPU for some time: switches, entries and exits of calls, wake-ups. So a call, a wait
+//! or a request that was open when it began is known until then at most, and one that is found open afterwards began
+//! there at the earliest. Losses arrive in order of time; a look-up visits only those that can end after the time in
+//! question.
 
+use super::cpu::CpuId;
 use super::machine::Machine;
 use super::thread_state::{Label, Sched, UnknownReason};
 use crate::base::time::{Ns, Span, Timestamp};
 use crate::event::kind::LossSource;
 use crate::state::timeline::{HostId, SegmentKind, ThreadId};
 
+/// Lost events of one CPU.
+#[derive(Clone, Copy, Debug)]
+struct Loss {
+    span: Span,
+    cpu: u32,
+}
+
 #[derive(Clone, Debug, Default)]
-struct OfHost {
-    /// By start, with their CPU.
-    all: Vec<(Span, u32)>,
+struct HostLosses {
+    /// By start.
+    all: Vec<Loss>,
+    /// Length of the longest.
     longest: Ns,
 }
 
 /// The losses so far, by host.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Losses {
-    hosts: Vec<OfHost>,
+    hosts: Vec<HostLosses>,
 }
 
 impl Losses {
     /// Events of a CPU are lost from `t` until `resumes`.
     fn begin(&mut self, host: HostId, cpu: u32, t: Timestamp, resumes: Timestamp) {
         if self.hosts.len() <= host.index() {
-            self.hosts.resize(host.index() + 1, OfHost::default());
+            self.hosts.resize(host.index() + 1, HostLosses::default());
         }
         let end = resumes.max(t.saturating_add(1));
         let of_host = &mut self.hosts[host.index()];
         of_host.longest = of_host.longest.max(end.saturating_sub(t));
-        of_host.all.push((Span::new(t, end), cpu));
+        of_host.all.push(Loss { span: Span::new(t, end), cpu });
     }
 
-    /// From when on nobody knows what was known at `since`: the start of the first loss between `since` and `t`, on one
-    /// CPU or on any of the host.
+    /// Until when a state that was known at `since` stays known: the start of the first loss between `since` and `t`, on
+    /// one CPU or on any CPU of the host. `None` where no events were lost.
     pub fn first(&self, host: HostId, cpu: Option<u32>, since: Timestamp, t: Timestamp) -> Option<Timestamp> {
-        let OfHost { all, longest } = self.hosts.get(host.index())?;
-        let begun = &all[..all.partition_point(|(span, _)| span.start < t)];
-        let near = begun.iter().rev().take_while(|(span, _)| span.start.saturating_add(*longest) > since);
-        let meets = near.filter(|(span, on)| span.end > since && cpu.is_none_or(|cpu| cpu == *on));
-        meets.map(|(span, _)| span.start.max(since)).min()
+        let HostLosses { all, longest } = self.hosts.get(host.index())?;
+        let begun = &all[..all.partition_point(|loss| loss.span.start < t)];
+        let near = begun.iter().rev().take_while(|loss| loss.span.start.saturating_add(*longest) > since);
+        let meets = near.filter(|loss| loss.span.end > since && cpu.is_none_or(|cpu| cpu == loss.cpu));
+        meets.map(|loss| loss.span.start.max(since)).min()
     }
 }
 
 impl Machine {
-    /// Events of CPU `c` were lost from `t` until `resumes`: which thread runs there, and in which call and context, is
-    /// not known.
-    pub(super) fn lose(&mut self, c: usize, t: Timestamp, source: LossSource, resumes: Timestamp) {
+    /// Events of CPU `c` were lost from `t` until `resumes`: the thread that runs there, its call and the context are not
+    /// known any more.
+    pub(super) fn lose(&mut self, c: CpuId, t: Timestamp, source: LossSource, resumes: Timestamp) {
         if source == LossSource::Damaged {
             self.out.lossy.push(Span::new(t, resumes.max(t)));
         }
@@ -70,18 +79,18 @@ impl Machine {
                 state.change(t, Sched::Unknown(UnknownReason::Lost), &self.reasons);
             }
             state.end_call(t, None);
-            state.called = false;
-            state.floor = t;
+            state.has_called = false;
+            state.lost_at = t;
         }
-        self.cpus[c].give_to(None, t);
+        self.cpus[c].set_thread(None, t);
     }
 
-    /// Until `t` a thread seems to have waited, or to have stood in a run queue. Where events were lost meanwhile it
-    /// may have run as well: from there on its state is not known.
-    pub(super) fn doubt(&mut self, thread: ThreadId, t: Timestamp) {
+    /// Until `t` a thread seems to have waited or to have been runnable. Where events were lost meanwhile it may have run
+    /// as well: from there on its state is unknown.
+    pub(super) fn apply_losses(&mut self, thread: ThreadId, t: Timestamp) {
         let state = &self.threads[thread];
         let where_lost = match state.sched {
-            // Whoever is in a queue is fetched from there; a wait can be ended from anywhere.
+            // A runnable thread is taken from its own CPU's queue; a wait can be ended from any CPU.
             Sched::Ready | Sched::New => Some(state.cpu),
             Sched::Blocked => None,
             _ => return,
@@ -91,12 +100,12 @@ impl Machine {
         }
     }
 
-    /// A thread that stood in a run queue is found on CPU `number`, of which who ran there is known until `agreed`:
-    /// from then on nobody knows since when. From another CPU's queue it may have come at any time.
-    pub(super) fn doubt_queued(&mut self, thread: ThreadId, number: u32, agreed: Timestamp) {
+    /// A runnable thread is found on CPU `number`, whose running thread is known until `confirmed_at`: from then on it
+    /// may have run. From another CPU's queue it may have come at any time.
+    pub(super) fn end_queueing(&mut self, thread: ThreadId, number: u32, confirmed_at: Timestamp) {
         let state = &mut self.threads[thread];
         if matches!(state.sched, Sched::Ready | Sched::New) {
-            let known = if state.cpu == number { agreed } else { state.start_of_segment() };
+            let known = if state.cpu == number { confirmed_at } else { state.start_of_segment() };
             state.cut(known, Label::of(SegmentKind::Preempted));
             state.sched = Sched::Unknown(UnknownReason::Gap);
         }
@@ -108,7 +117,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_first_loss_that_reaches_behind_a_time_counts() {
+    fn first_finds_the_first_loss_that_ends_after_a_time() {
         const HOST: HostId = HostId::at(1);
         let mut losses = Losses::default();
         for (cpu, t, resumes) in [(0, 10, 50), (1, 20, 20), (0, 60, 60)] {

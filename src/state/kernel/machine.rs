@@ -1,16 +1,16 @@
 //! The kernel machine: typed events in their total order go in, a sealed [`Timeline`] comes out.
 //!
-//! It keeps the primitive slots of ALGORITHMS.md 3.1 (who runs on each CPU and in which interrupt context; what the
-//! scheduler does with each thread) and derives the segments of threads while it steps. Cost: O(1) for each event, a
-//! hash look-up where the event names a thread that does not run. Ids of batches are renumbered here, in the order of
-//! the events, so the result does not depend on how the events were cut into batches.
+//! It keeps the slots of ALGORITHMS.md 3.1 (the thread and the interrupt context of each CPU; the scheduler's state of
+//! each thread) and derives the segments of threads while it steps. Cost: O(1) for each event, a hash look-up where the
+//! event names a thread that does not run. Ids of batches are renumbered here, in the order of the events, so the result
+//! does not depend on how the events were cut into batches.
 //!
-//! Contradictions (lost events, damage) never stop it: the event is believed, the slot is set from it, and one
-//! inconsistency is counted. The parts: `step` (which event concerns which slots), `sched` (switch, wake, fork ...),
-//! `who` (thread ids to incarnations), `label` (what a wake-up means).
+//! Contradictions (lost events, damage) never stop it: the event counts, the slot is set from it, and one inconsistency
+//! is counted. The modules: `step` (which event changes which slots), `sched` (switch, wake-up, fork ...), `identity`
+//! (from thread ids to instances), `label` (the cause of a wait by its wake-up).
 
 use super::copies::Copies;
-use super::cpu::Cpu;
+use super::cpu::{CpuId, Cpus};
 use super::functions::Pairs;
 use super::handlers::Handlers;
 use super::losses::Losses;
@@ -34,47 +34,56 @@ use foldhash::HashMap;
 use smallvec::SmallVec;
 use std::collections::BTreeSet;
 
-/// More CPUs than any machine has.
+/// More CPUs than any machine has; a larger number comes from a damaged record.
 const MOST_CPUS: u32 = 1 << 14;
 
-/// See the module.
+/// A kernel call chain that was recorded before the wake-up to which it may belong.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct PendingStack {
+    pub cpu: CpuId,
+    pub time: Timestamp,
+    /// Its id in the batch.
+    pub stack: RawStackId,
+}
+
+/// The state of all threads and CPUs, and the part of the timeline that is known so far.
 #[derive(Debug)]
 pub struct Machine {
     pub(super) origins: Vec<TraceOrigin>,
-    /// By host: its kernel was traced.
+    /// By host: true if its kernel was traced.
     pub(super) kernel_traced: Vec<bool>,
     pub(super) handlers: Handlers,
-    /// By name of a handler: its label, once it was asked for.
+    /// By name of a handler: the kind of wait that it ends, where it was looked up.
     pub(super) handler_kinds: Vec<Option<SegmentKind>>,
     pub(super) out: Timeline,
     pub(super) threads: ThreadTable<ThreadState>,
     pub(super) by_vtid: HashMap<(HostId, i32), SmallVec<[ThreadId; 2]>>,
-    /// Ids of user space, and whose they seem to be.
+    /// The threads that seem to have certain ids in user space, by host, thread id and process id.
     pub(super) guesses: HashMap<(HostId, i32, i32), Guess>,
-    /// Positions of the images of processes whose ids nobody answered to yet, by these.
+    /// Positions of images by the virtual process id that their events named, where no thread is known to have it.
     pub(super) unclaimed: HashMap<(HostId, i32), Vec<usize>>,
-    pub(super) cpus: Vec<Cpu>,
-    cpu_of: Vec<Vec<u32>>,
+    pub(super) cpus: Cpus,
     pub(super) packets: Packets,
     pub(super) requests: Requests,
     pub(super) services: Services,
     pub(super) copies: Copies,
     pub(super) pairs: Pairs,
+    /// Names of interrupt lines.
     pub(super) lines: HashMap<(HostId, i32), NameId>,
     pub(super) reasons: Reasons,
     pub(super) losses: Losses,
-    /// The kernel's part of the call chain that came last: its CPU and time, and its id in the batch.
-    pub(super) chain: Option<(usize, Timestamp, RawStackId)>,
-    /// By host: the CPUs that were recorded; none where that is not told.
+    /// The last call chain of the kernel.
+    pub(super) pending_stack: Option<PendingStack>,
+    /// By host: the CPUs whose switches were recorded; empty where the recording does not show it.
     recorded: Vec<BTreeSet<u32>>,
-    /// CPUs that events speak of and that were not recorded.
+    /// CPUs that events name and whose switches were not recorded.
     pub(super) unrecorded: BTreeSet<(HostId, u32)>,
     pub(super) start: Option<Timestamp>,
     pub(super) end: Timestamp,
     pub(super) notices: Notices,
 }
 
-/// Ids of one batch to ids of the timeline, filled on first use.
+/// The ids of the timeline for the ids of one batch, filled on first use.
 pub(super) struct BatchIds<'b> {
     pub batch: &'b Batch,
     names: BatchNames<'b>,
@@ -116,19 +125,18 @@ impl Machine {
         };
         out.quality = vec![Quality::default(); out.hosts.len()];
         let hosts = (0..out.hosts.len()).map(HostId::at);
-        let hosts_number = out.hosts.len();
         Machine {
-            kernel_traced: hosts.map(|host| origins.iter().any(|o| o.kernel && o.host == host)).collect(),
+            kernel_traced: hosts.clone().map(|host| origins.iter().any(|o| o.kernel && o.host == host)).collect(),
             origins,
             handlers,
             handler_kinds: Vec::new(),
-            cpu_of: vec![Vec::new(); out.hosts.len()],
+            cpus: Cpus::new(hosts.len()),
+            recorded: vec![BTreeSet::new(); hosts.len()],
             out,
             threads: ThreadTable::default(),
             by_vtid: HashMap::default(),
             guesses: HashMap::default(),
             unclaimed: HashMap::default(),
-            cpus: Vec::new(),
             packets: Packets::default(),
             requests: Requests::default(),
             services: Services::default(),
@@ -136,27 +144,25 @@ impl Machine {
             pairs: Pairs::default(),
             lines: HashMap::default(),
             losses: Losses::default(),
-            recorded: vec![BTreeSet::new(); hosts_number],
             unrecorded: BTreeSet::new(),
             reasons,
-            chain: None,
+            pending_stack: None,
             start: None,
             end: Timestamp::MIN,
             notices: Notices::default(),
         }
     }
 
-    /// Switches of a CPU are recorded. Where none is named all are taken to be.
+    /// The switches of a CPU are recorded. Where no CPU is named all of them are assumed to be.
     pub fn expect_cpu(&mut self, host: HostId, cpu: u32) {
         if let Some(recorded) = self.recorded.get_mut(host.index()) {
             recorded.insert(cpu);
         }
     }
 
-    /// False for a CPU whose switches were not recorded, which is noted.
+    /// False for a CPU whose switches were not recorded; it is remembered for a notice.
     pub(super) fn is_recorded(&mut self, host: HostId, cpu: u32) -> bool {
         let recorded = self.recorded.get(host.index()).is_none_or(|all| all.is_empty() || all.contains(&cpu));
-        // What a damaged record says is no CPU.
         if !recorded && cpu < MOST_CPUS {
             self.unrecorded.insert((host, cpu));
         }
@@ -167,8 +173,8 @@ impl Machine {
     pub fn absorb(&mut self, batch: &Batch) {
         let stacks = vec![None; batch.stacks.len()];
         let mut ids = BatchIds { batch, names: BatchNames::new(batch), stacks };
-        // Ids of a batch mean nothing in the next one; a chunk never parts an event from its stack.
-        self.chain = None;
+        // Ids of a batch are not valid in the next one; an event and its stack are always in one chunk.
+        self.pending_stack = None;
         for event in &batch.events {
             self.step(event, &mut ids);
         }
@@ -183,21 +189,7 @@ impl Machine {
         self.notices.add(Notice::Inconsistent, 1, || format!("at {t} ns"));
     }
 
-    /// Position of a CPU in `cpus`, made on first sight.
-    pub(super) fn cpu(&mut self, host: HostId, number: u16, t: Timestamp) -> Option<usize> {
-        let known = self.cpu_of.get_mut(host.index())?;
-        let at = usize::from(number);
-        if known.len() <= at {
-            known.resize(at + 1, u32::MAX);
-        }
-        if known[at] == u32::MAX {
-            known[at] = self.cpus.len() as u32;
-            self.cpus.push(Cpu::new(host, u32::from(number), t));
-        }
-        Some(known[at] as usize)
-    }
-
-    /// From here on page faults are part of the result.
+    /// The recording has page faults: they are part of the result.
     pub fn expect_page_faults(&mut self) {
         self.out.page_faults.get_or_insert_default();
     }

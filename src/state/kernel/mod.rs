@@ -5,13 +5,13 @@
 //!  (workers)               (read, bound, merged)        (in order, meanwhile)                  |
 //!                                                                                              `-> state history
 //! ```
-//! [`record()`] is the way in. The [`Machine`] keeps one slot per fact (which event concerns which stands in `step`):
-//! who runs on a CPU and in which interrupt context (`cpu`), what the scheduler does with a thread (`life`, `sched`,
-//! `calls`), what is told of threads by name (`told`), which incarnation an id means (`who`, `user`), what losses leave
-//! of that (`losses`), which send a packet comes from (`packets`), which block requests are open (`requests`), which
-//! functions were entered (`functions`), what happens on a thread whoever recorded it (`common`), for whom a thread of
-//! the kernel works (`works`), which user-space events two sessions delivered (`copies`). A wake-up meets all of them
-//! in `label`, which says what the woken thread had waited for.
+//! [`record()`] is the entry point. `step` takes one event and changes the slots of the [`Machine`]: the thread and the
+//! interrupt contexts of a CPU (`cpu`), the scheduler's state of a thread and its open call (`thread_state`, `sched`,
+//! `calls`), beginning, end and names of threads (`thread_events`), images (`images`), the thread instance of an id
+//! (`identity`, `user`), lost events (`losses`), sent packets (`packets`), open block requests (`requests`), entered
+//! functions (`functions`), the clients of kernel threads (`services`), hardware counters (`counters`). `common` has the
+//! events that kernel and user-space traces share; `copies` drops user-space events that two sessions recorded. `label`
+//! uses all of these slots to find the cause of a wait at its wake-up. `close` seals the timeline.
 
 mod calls;
 mod close;

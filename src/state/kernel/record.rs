@@ -1,9 +1,9 @@
-//! The kernel pass: traces in, a sealed recording out.
+//! The kernel pass: traces in, a sealed timeline out.
 //!
 //! An [`Analysis`] whose partial is a batch of typed events (read, bound, sorted and merged over the streams by the
 //! workers) and whose merge steps the machine through it. Decoding dominates (stepping is a tenth of the work), so the
-//! serial part runs beside the workers and hides behind them on a few cores. Memory: the batches in flight and the
-//! recording.
+//! serial part runs beside the workers and takes no extra time on a few cores. Memory: the batches in flight and the
+//! timeline.
 
 use super::handlers::Handlers;
 use super::machine::Machine;
@@ -18,18 +18,18 @@ use crate::reading::bind::Binding;
 use crate::reading::chunks::Chunk;
 use crate::reading::engine::{self, Analysis, EngineOptions};
 use crate::reading::sources::BoundTraces;
-use crate::state::timeline::{HostId, Timeline};
+use crate::state::timeline::{HostCoverage, HostId, Timeline};
 use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-/// How the pass is run; the result does not depend on `engine`.
+/// Options of the kernel pass; the result does not depend on `engine`.
 #[derive(Clone, Debug)]
 pub struct Options {
-    /// How the engine works.
+    /// Options of the engine.
     pub engine: EngineOptions,
-    /// What interrupt handlers' names mean.
+    /// The tables that classify interrupt handlers.
     pub handlers: Handlers,
-    /// Pairs of events that tell what threads are in, as entries and exits of functions do.
+    /// Pairs of events that count as entries and exits of functions.
     pub pairs: Vec<TaskDefinition>,
     /// Labels that the user gave the traces, by position (missing: none): under different labels, equal hosts are two.
     pub labels: Vec<Option<String>>,
@@ -112,29 +112,29 @@ pub fn record(
     }
     machine.expect_pairs(tasks.len(), options.pairs.iter().map(|pair| pair.name.as_str()));
     sources.may_hold_copies(traces).into_iter().for_each(|trace| machine.expect_copies(trace));
-    let origins = sources.origins.iter().map(|origin| (origin.host, origin.kernel)).collect();
+    let origins = sources.origins.clone();
     let pass = KernelPass { sources, events: &ctx.progress.events };
     let (machine, mut notices) = engine::run(&pass, (machine, notices), traces, &options.engine, ctx)?;
     let (mut recording, found) = machine.close(lossy);
     recording.lossy = union(recording.lossy);
     recording.traces = origins;
-    recording.covered = by_all(&covered);
+    recording.covered = coverage(&covered);
     notices.merge(&found);
     Ok((recording, notices))
 }
 
-/// From the begin of a stream's first packet to the end of its last, where both are recorded.
+/// From the begin of a stream's first packet to the end of its last, where both were recorded.
 fn span(stream: &Stream) -> Option<Span> {
     Some(Span::new(stream.packets.first()?.begin?, stream.packets.last()?.end?))
 }
 
-/// Per host the time that all of its CPUs cover.
-fn by_all(cpus: &BTreeMap<(HostId, Option<u32>), Span>) -> Vec<(HostId, Span)> {
+/// For each host the time over which all of its CPUs were recorded.
+fn coverage(cpus: &BTreeMap<(HostId, Option<u32>), Span>) -> Vec<HostCoverage> {
     let mut hosts: BTreeMap<HostId, Span> = BTreeMap::new();
     for ((host, _), span) in cpus {
         hosts.entry(*host).and_modify(|all| *all = all.clip(*span)).or_insert(*span);
     }
-    hosts.into_iter().collect()
+    hosts.into_iter().map(|(host, span)| HostCoverage { host, span }).collect()
 }
 
 /// Sorted spans that do not touch.

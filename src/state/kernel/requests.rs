@@ -6,26 +6,35 @@ use crate::reading::batch::BlockRequest;
 use crate::state::timeline::{DiskRequest, HostId, ThreadId};
 use foldhash::HashMap;
 
-/// Who hands a request in.
+/// The submitter of a request.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Submitter {
     pub thread: Option<ThreadId>,
-    /// Whose queued work the thread runs.
-    pub for_whom: Option<ThreadId>,
+    /// The client of the work that this thread is doing.
+    pub client: Option<ThreadId>,
 }
 
-/// See the module.
+/// A request on its way.
+#[derive(Clone, Copy, Debug)]
+struct OpenRequest {
+    /// Its position among all requests.
+    at: usize,
+    /// True once it was handed to the device.
+    is_issued: bool,
+}
+
+/// All block requests so far.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Requests {
     all: Vec<DiskRequest>,
-    /// Position of the open request, and whether it was handed to the device.
-    open: HashMap<(HostId, u32, u64), (usize, bool)>,
+    /// By host, device and first sector.
+    open: HashMap<(HostId, u32, u64), OpenRequest>,
 }
 
 impl Requests {
-    /// A request moves on. A completion whose beginning was not recorded is left. `lost` says from when on events were
-    /// lost since a time: a request that begins again after that has ended there at the latest. Gives who had submitted
-    /// what completes.
+    /// A request moves on. A completion whose beginning was not recorded is ignored. `lost` returns when the first events
+    /// were lost since a time: a request that begins again after that ended there at the latest. Returns the submitter of
+    /// a request that completes.
     pub fn step(
         &mut self,
         t: Timestamp,
@@ -37,11 +46,11 @@ impl Requests {
     ) -> Option<ThreadId> {
         let key = (host, request.device, request.sector);
         if step == RequestStep::Complete {
-            let (at, _) = self.open.remove(&key)?;
+            let OpenRequest { at, .. } = self.open.remove(&key)?;
             self.all[at].span.end = t;
             return self.all[at].submitter;
         }
-        if let Some((at, _)) = self.open.get(&key)
+        if let Some(OpenRequest { at, .. }) = self.open.get(&key)
             && let Some(lost) = lost(self.all[*at].span.start)
         {
             self.all[*at].span.end = lost;
@@ -49,15 +58,15 @@ impl Requests {
         }
         let issued = step == RequestStep::Issue;
         match self.open.get_mut(&key) {
-            Some((at, was_issued)) => {
-                // Handed over again after a requeue, or one of several flushes: the first counts.
-                if issued && !*was_issued {
+            Some(OpenRequest { at, is_issued }) => {
+                // Issued again after a requeue, or one of several flushes: the first one counts.
+                if issued && !*is_issued {
                     self.all[*at].issued = t;
-                    *was_issued = true;
+                    *is_issued = true;
                 }
             }
             None => {
-                self.open.insert(key, (self.all.len(), issued));
+                self.open.insert(key, OpenRequest { at: self.all.len(), is_issued: issued });
                 self.all.push(DiskRequest {
                     host,
                     device: request.device,
@@ -65,7 +74,7 @@ impl Requests {
                     bytes: request.bytes,
                     write: request.write,
                     submitter: by.thread,
-                    queued_by: by.for_whom,
+                    queued_by: by.client,
                     span: Span::new(t, Timestamp::MAX),
                     issued: t,
                 });
@@ -76,7 +85,7 @@ impl Requests {
 
     /// All requests by start; those still open end with the recording, or where events were lost.
     pub fn close(mut self, end: Timestamp, lost: impl Fn(HostId, Timestamp) -> Option<Timestamp>) -> Vec<DiskRequest> {
-        for (at, _) in self.open.values() {
+        for OpenRequest { at, .. } in self.open.values() {
             let request = &mut self.all[*at];
             request.span.end = lost(request.host, request.span.start).unwrap_or(end).min(end);
         }
@@ -89,18 +98,18 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_request_is_queued_issued_and_done() {
+    fn step_follows_a_request_until_its_completion() {
         let mut requests = Requests::default();
         let request = BlockRequest { device: 8, sector: 64, bytes: 4096, write: true, tid: None };
         let host = HostId::at(0);
-        let nobody = Submitter::default();
-        let by = |thread| Submitter { thread: Some(ThreadId::from_raw(thread)), for_whom: None };
+        let unknown = Submitter::default();
+        let by = |thread| Submitter { thread: Some(ThreadId::from_raw(thread)), client: None };
         let mut step = |t, step, by, lost| requests.step(t, host, step, &request, by, |_| lost);
-        assert_eq!(step(5, RequestStep::Complete, nobody, None), None);
+        assert_eq!(step(5, RequestStep::Complete, unknown, None), None);
         step(10, RequestStep::Insert, by(3), None);
-        step(20, RequestStep::Issue, nobody, None);
-        step(25, RequestStep::Issue, nobody, None);
-        assert_eq!(step(40, RequestStep::Complete, nobody, None), Some(ThreadId::at(3)));
+        step(20, RequestStep::Issue, unknown, None);
+        step(25, RequestStep::Issue, unknown, None);
+        assert_eq!(step(40, RequestStep::Complete, unknown, None), Some(ThreadId::at(3)));
         step(50, RequestStep::Issue, by(4), None);
         // Its completion was lost.
         step(70, RequestStep::Issue, by(5), Some(55));

@@ -1,42 +1,43 @@
-//! The transitions of the scheduler's slots (ALGORITHMS.md 3.2, 3.5, 3.6). Each says what is expected, what is
-//! tolerated and how.
+//! The transitions of the scheduler's slots (ALGORITHMS.md 3.2, 3.5, 3.6). The comment of each names the states that it
+//! expects, and those that it tolerates and how.
 
+use super::cpu::CpuId;
 use super::machine::Machine;
-use super::thread_state::{Label, Sched, ThreadState, UnknownReason};
+use super::thread_state::{EarlyWake, Label, OpenCall, Sched, ThreadState, UnknownReason, WakeOutsideCall};
 use crate::base::notice::Notice;
 use crate::base::time::{Ns, Timestamp};
 use crate::event::kind::WakeSource;
 use crate::event::prev_state::Leaves;
 use crate::state::threads::{HostTid, ThreadInstance};
-use crate::state::timeline::{HostId, SegmentKind, ThreadId};
+use crate::state::timeline::{HostId, SegmentKind, ThreadId, VirtualIds};
 
-/// A thread can be woken in the moment between deciding to wait and being switched out. An older wake-up was for
-/// another wait.
-const JUST_NOW: Ns = 1_000_000;
+/// A thread can be woken between its decision to wait and its switch-out. A wake-up that is older than this ended another
+/// wait.
+const EARLY_WAKE_WITHIN: Ns = 1_000_000;
 
-/// Incarnations of one id that may wait to be freed.
-const LATEST_FREE: usize = 64;
+/// Instances of one id of which the oldest is looked for that was not freed.
+const MAX_UNFREED: usize = 64;
 
 impl Machine {
-    /// It turns out that `thread` runs on CPU `c`.
+    /// An event shows that `thread` runs on CPU `c`.
     ///
-    /// Expected: nothing was known of the CPU; then it ran since the CPU's first event, unless events were lost.
-    /// Tolerated: another thread was believed to run here, or this one elsewhere: switches are missing. Then what only
-    /// switches said is not known any more from the last event that agreed with them: who had the CPU, and whether this
-    /// thread still queued for it.
-    pub(super) fn runs(&mut self, c: usize, thread: ThreadId, t: Timestamp) {
-        let (agreed, number) = (self.cpus[c].agreed, self.cpus[c].number);
-        self.early(thread);
-        self.doubt(thread, t);
+    /// Expected: the thread of the CPU was unknown; then this one ran since the CPU's first event, unless events were
+    /// lost. Tolerated: another thread seemed to run here, or this one elsewhere: switches are missing. Then everything
+    /// that is known from switches alone is unknown after the last event that confirmed it: the thread that ran on the
+    /// CPU, and whether this thread was still in its run queue.
+    pub(super) fn set_running(&mut self, c: CpuId, thread: ThreadId, t: Timestamp) {
+        let (confirmed_at, number) = (self.cpus[c].confirmed_at, self.cpus[c].number);
+        self.apply_early_wake(thread);
+        self.apply_losses(thread, t);
         if let Some(other) = self.cpus[c].thread {
             let state = &mut self.threads[other];
             state.followed |= self.cpus[c].is_confirmed();
             if state.sched == Sched::Running(c) {
-                state.left_unseen(agreed, t, &self.reasons);
+                state.left_unseen(confirmed_at, t, &self.reasons);
             }
-            self.cpus[c].give_to(None, agreed);
+            self.cpus[c].set_thread(None, confirmed_at);
         }
-        self.doubt_queued(thread, number, agreed);
+        self.end_queueing(thread, number, confirmed_at);
         self.leave_elsewhere(c, thread, t);
         let first = self.cpus[c].first.take();
         let state = &mut self.threads[thread];
@@ -44,35 +45,35 @@ impl Machine {
         let from = first.filter(|_| unseen).map_or(t, |first| first.max(state.start_of_segment()));
         state.change(from, Sched::Running(c), &self.reasons);
         state.cpu = number;
-        self.cpus[c].give_to(Some(thread), from);
-        self.cpus[c].agreed = t;
+        self.cpus[c].set_thread(Some(thread), from);
+        self.cpus[c].confirmed_at = t;
     }
 
-    /// A thread runs on one CPU at a time.
-    fn leave_elsewhere(&mut self, c: usize, thread: ThreadId, t: Timestamp) {
+    /// `thread` runs on CPU `c`: if it seemed to run on another one, it left that.
+    fn leave_elsewhere(&mut self, c: CpuId, thread: ThreadId, t: Timestamp) {
         if let Sched::Running(other) = self.threads[thread].sched
             && other != c
         {
-            self.gap(thread, t);
-            let agreed = self.cpus[other].agreed.min(t);
-            self.threads[thread].left_unseen(agreed, t, &self.reasons);
+            self.count_gap(thread, t);
+            let confirmed_at = self.cpus[other].confirmed_at.min(t);
+            self.threads[thread].left_unseen(confirmed_at, t, &self.reasons);
             if self.cpus[other].thread == Some(thread) {
-                self.cpus[other].give_to(None, agreed);
+                self.cpus[other].set_thread(None, confirmed_at);
             }
         }
     }
 
-    /// Switches are missing since `believed` got a CPU, and no loss tells of them.
-    pub(super) fn gap(&mut self, believed: ThreadId, t: Timestamp) {
-        let (times, first) = &mut self.threads[believed].gaps;
-        *times += 1;
-        *first = t.min(*first);
+    /// Switches are missing since `thread` got a CPU, and no loss was reported.
+    pub(super) fn count_gap(&mut self, thread: ThreadId, t: Timestamp) {
+        let gaps = &mut self.threads[thread].gaps;
+        gaps.count += 1;
+        gaps.first = t.min(gaps.first);
     }
 
-    /// Who was woken while it still ran, about to wait, did not wait: it could go on at once.
-    fn early(&mut self, thread: ThreadId) {
+    /// A thread that was woken just before it left its CPU for a wait did not wait: it was runnable at once.
+    fn apply_early_wake(&mut self, thread: ThreadId) {
         let state = &mut self.threads[thread];
-        let early = |(woken, _): (Timestamp, Label)| state.start_of_segment().saturating_sub(woken) <= JUST_NOW;
+        let early = |wake: EarlyWake| state.start_of_segment().saturating_sub(wake.at) <= EARLY_WAKE_WITHIN;
         if state.sched == Sched::Blocked && state.early_wake.is_some_and(early) {
             state.sched = Sched::Ready;
         }
@@ -80,30 +81,31 @@ impl Machine {
 
     /// `prev` leaves CPU `c`, `next` gets it.
     ///
-    /// Tolerated: `prev` is not who ran there (believed and counted); the CPU is in an interrupt context (its exit
-    /// was lost, or threads handle interrupts: forgotten); `next` was not woken.
-    pub(super) fn switch(&mut self, c: usize, t: Timestamp, prev: ThreadId, leaves: Leaves, next: ThreadId) {
-        let (runs, host) = (self.cpus[c].thread, self.cpus[c].host);
+    /// Tolerated: another thread than `prev` seemed to run there (`prev` did, and a contradiction is counted); the CPU is
+    /// in an interrupt context (its exit was lost, or threads handle interrupts: the context ends); `next` was not woken.
+    pub(super) fn switch(&mut self, c: CpuId, t: Timestamp, prev: ThreadId, leaves: Leaves, next: ThreadId) {
+        let (running, host) = (self.cpus[c].thread, self.cpus[c].host);
         if let Some(quality) = self.out.quality.get_mut(host.index()) {
             quality.switches += 1;
         }
-        if runs != Some(prev) {
-            if let Some(runs) = runs {
-                let state = &mut self.threads[runs];
+        if running != Some(prev) {
+            if let Some(running) = running {
+                let state = &mut self.threads[running];
                 state.contradictions += 1;
-                // What the idle task's are is seen at the end.
-                match state.thread.idle {
-                    true => state.gaps.1 = t.min(state.gaps.1),
-                    false => self.inconsistent(t),
+                // `assess_switches` counts those of the idle task at the end.
+                if state.thread.idle {
+                    state.gaps.first = t.min(state.gaps.first);
+                } else {
+                    self.inconsistent(t);
                 }
             }
-            self.runs(c, prev, t);
+            self.set_running(c, prev, t);
         }
-        self.go_on(c);
+        self.resume_thread(c);
         self.cpus[c].idle_leaves |= self.cpus[c].idle == Some(prev);
         let state = &mut self.threads[prev];
         if state.sched != Sched::Running(c) {
-            // The CPU knew better than the thread: a wrong switch elsewhere had taken it away.
+            // The CPU still has this thread, but a contradictory switch on another CPU ended its running.
             state.change(t, Sched::Running(c), &self.reasons);
         }
         state.placed_by_waker = false;
@@ -114,35 +116,35 @@ impl Machine {
             Leaves::Dead => state.die(t, &self.reasons),
         }
         self.leave_elsewhere(c, next, t);
-        self.early(next);
+        self.apply_early_wake(next);
         let number = self.cpus[c].number;
         let state = &mut self.threads[next];
         if state.sched == Sched::Ready && state.placed_by_waker && state.cpu != number {
-            // The waker only knows where it ran last, and no migration was recorded.
+            // The waker names the CPU on which it ran last, and no migration was recorded.
             state.cpu = number;
             self.notices.add(Notice::QueuedElsewhere, 1, || format!("at {t} ns"));
         }
-        self.doubt(next, t);
+        self.apply_losses(next, t);
         let state = &mut self.threads[next];
         state.wait_for_own_request();
         state.change(t, Sched::Running(c), &self.reasons);
         state.early_wake = None;
         state.cpu = number;
         self.cpus[c].first = None;
-        self.cpus[c].give_to(Some(next), t);
+        self.cpus[c].set_thread(Some(next), t);
     }
 
-    /// Somebody on CPU `c` wakes `thread`, into the run queue of CPU `queue`.
+    /// An event on CPU `c` wakes `thread`, into the run queue of CPU `queue`.
     ///
     /// Expected: it waits, or was forked and never ran, or was not seen before (then it waited since the recording
-    /// began). Tolerated: it is runnable (a second wake-up: ignored, but that it may tell the run queue better), it
-    /// runs (see [`JUST_NOW`]), it ended (late).
-    pub(super) fn wake(&mut self, c: usize, t: Timestamp, thread: ThreadId, queue: u32, source: WakeSource) {
+    /// began). Tolerated: it is runnable (a second wake-up, which may correct the run queue alone), it runs (see
+    /// [`EARLY_WAKE_WITHIN`]), it ended (a late event).
+    pub(super) fn wake(&mut self, c: CpuId, t: Timestamp, thread: ThreadId, queue: u32, source: WakeSource) {
         let sched = self.threads[thread].sched;
         match sched {
             Sched::Running(_) => {
                 let label = self.label(c, t, thread, source);
-                self.threads[thread].early_wake = Some((t, label));
+                self.threads[thread].early_wake = Some(EarlyWake { at: t, label });
             }
             Sched::Dead => return,
             Sched::Ready if !matches!(source, WakeSource::Wakeup | WakeSource::Queued) => return,
@@ -154,8 +156,8 @@ impl Machine {
                     }
                     _ => self.label(c, t, thread, source),
                 };
-                if let (Some((waker, _)), SegmentKind::Blocked) = (label.waker, label.kind) {
-                    self.hand_work(thread, t, waker);
+                if let (Some(waker), SegmentKind::Blocked) = (label.waker, label.kind) {
+                    self.hand_work(thread, t, waker.thread);
                 }
                 let state = &mut self.threads[thread];
                 state.cut(t, label);
@@ -164,7 +166,7 @@ impl Machine {
                     && let (Some(waker), Some(segment)) =
                         (self.cpus[c].thread, state.thread.segments.len().checked_sub(1))
                 {
-                    self.threads[waker].woke_outside = Some((thread, segment, t));
+                    self.threads[waker].woke_outside = Some(WakeOutsideCall { woken: thread, segment, at: t });
                 }
                 self.expect_sender(c, t, thread);
             }
@@ -173,7 +175,8 @@ impl Machine {
         self.threads[thread].placed_by_waker = source == WakeSource::Waking;
     }
 
-    /// Who is runnable stands in the run queue of CPU `number`. Of one that was not recorded nobody knows when it runs.
+    /// If the thread is runnable, it is in the run queue of CPU `number`. On a CPU that was not recorded it is unknown when
+    /// it runs.
     fn queue(&mut self, thread: ThreadId, t: Timestamp, number: u32) {
         let host = self.threads[thread].thread.host;
         let recorded = self.is_recorded(host, number);
@@ -187,7 +190,7 @@ impl Machine {
         }
     }
 
-    /// `parent` makes a thread. Tolerated: the id is in use (the exit of that thread was lost; it ends here).
+    /// `parent` creates a thread. Tolerated: the id is in use (the exit of that thread was lost; it ends here).
     pub(super) fn fork(
         &mut self,
         t: Timestamp,
@@ -204,7 +207,7 @@ impl Machine {
         let new = ThreadState::new(key, t, Sched::New, self.threads.latest(key));
         let mut lost = false;
         let thread = self.threads.fork(key, new, |old| {
-            // An exit that was seen needs no second one: only the last switch is missing.
+            // If its exit was recorded, only its last switch is missing.
             lost = !old.exited;
             old.die(t, &self.reasons);
         });
@@ -213,14 +216,14 @@ impl Machine {
         }
         let state = &mut self.threads[thread];
         state.cpu = cpu;
-        state.call = call.map(|(_, name)| (t, name));
+        state.call = call.map(|call| OpenCall { since: t, ..call });
         state.observe_pid(Some(child_pid));
         state.thread.ppid = pid;
         state.thread.parent = Some(parent);
         if child_vtid != 0 && child_vtid != child {
-            // What its process is called there is not known where its parent's ids are not.
-            let vpid = if child == child_pid { child_vtid } else { inside.map_or(0, |(_, vpid)| vpid) };
-            self.namespace(thread, child_vtid, vpid, 1);
+            // The id of its process there is unknown where its parent's virtual ids are.
+            let vpid = if child == child_pid { child_vtid } else { inside.map_or(0, |ids| ids.pid) };
+            self.namespace(thread, VirtualIds { tid: child_vtid, pid: vpid }, 1);
         }
         thread
     }
@@ -233,19 +236,19 @@ impl Machine {
         thread
     }
 
-    /// An id is given back, late: perhaps after its next thread was forked. It ends the oldest incarnation that has
-    /// exited and was not freed.
+    /// An id is freed, perhaps after its next thread was forked. It ends the oldest instance that has exited and was not
+    /// freed.
     pub(super) fn free(&mut self, t: Timestamp, host: HostId, tid: i32) {
         let mut at = self.threads.latest(HostTid::new(host, tid));
         let mut oldest = None;
-        // Frees are late by one incarnation or two; only damage makes long chains.
-        for _ in 0..LATEST_FREE {
+        // An id is freed one or two instances later; only damage makes long chains.
+        for _ in 0..MAX_UNFREED {
             let Some(thread) = at else { break };
             let state = &self.threads[thread];
             if state.freed {
                 break;
             }
-            // An exit that was lost: only a thread that the recording did not see begin can be meant.
+            // Where the exit was lost, the event can only mean a thread that is older than the recording.
             if state.exited || state.thread.parent.is_none() && state.previous.is_none() {
                 oldest = Some(thread);
             }
@@ -259,7 +262,7 @@ impl Machine {
         }
     }
 
-    /// A thread is put into another run queue. If it waits for a CPU, from here on it waits for that one.
+    /// A thread is moved to another run queue. If it is runnable, it waits for that CPU from now on.
     pub(super) fn migrate(&mut self, t: Timestamp, host: HostId, tid: i32, cpu: u32) {
         if tid == 0 {
             return;
@@ -270,7 +273,7 @@ impl Machine {
         match state.sched {
             Sched::Running(_) | Sched::Dead => return,
             Sched::Ready => state.cut(t, Label::of(SegmentKind::Preempted)),
-            // Back where one sees, unless it is moved on to another such CPU.
+            // It is visible again, unless the new CPU was not recorded either.
             Sched::Unknown(UnknownReason::Elsewhere) => state.change(t, Sched::Ready, &self.reasons),
             _ => {}
         }

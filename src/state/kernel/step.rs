@@ -1,10 +1,11 @@
-//! One event, and the slots that it concerns.
+//! One event, and the slots that it changes.
 //!
-//! In: an event in its place in the total order. Out: the machine after it. Whose event it is comes first (`who`,
-//! `user`), then what happened: the scheduler's transitions stand in `sched`, those of interrupt contexts in `cpu`, the
-//! rest in the modules that hold the slots. Cost: O(1) for each event.
+//! In: an event in its place in the total order. Out: the machine after it. First the thread of the event is found
+//! (`identity`, `user`), then its slots change: the scheduler's transitions are in `sched`, those of interrupt contexts in
+//! `cpu`, the others in the modules that hold the slots. Cost: O(1) for each event.
 
-use super::machine::{BatchIds, Machine};
+use super::cpu::{Completion, CpuId};
+use super::machine::{BatchIds, Machine, PendingStack};
 use super::requests::Submitter;
 use super::services::WorkChange;
 use super::thread_state::{Interruption, Sched};
@@ -13,11 +14,11 @@ use crate::event::host::TraceOrigin;
 use crate::event::kind::{Context, Event, Kind, RequestStep, TextId, ThreadContextId, WorkStep};
 use crate::event::prev_state::Leaves;
 use crate::reading::batch::BlockRequest;
-use crate::state::timeline::{HostId, ThreadId};
+use crate::state::timeline::{HostId, ThreadId, WakeStack};
 
-/// The bit of `prev_state`, on all kernels.
+/// `TASK_UNINTERRUPTIBLE` in `prev_state`, on all kernels.
 const UNINTERRUPTIBLE: u16 = 2;
-/// The bit beside it of a kernel thread that rests, before Linux 4.14; later ones tell of that by a bit of its own.
+/// `TASK_NOLOAD`, which an idle kernel thread has besides before Linux 4.14; later kernels have a state of its own.
 const NO_LOAD: u16 = 0x400;
 
 impl Machine {
@@ -26,7 +27,7 @@ impl Machine {
         let Some(&origin) = self.origins.get(usize::from(event.trace)) else { return };
         let t = event.time;
         self.end = self.end.max(t);
-        // What tells of threads alone may have been made up when the recording began, with no time and on no CPU.
+        // A recorder may have made up the events that describe threads when it began, without a time and a CPU.
         if event.who == ThreadContextId::ABSENT && self.thread_event(t, origin.host, event.kind, ids) {
             return;
         }
@@ -38,9 +39,9 @@ impl Machine {
             }
             return;
         }
-        let Some(c) = self.cpu(origin.host, event.cpu, t) else { return };
+        let Some(c) = self.cpus.id(origin.host, event.cpu, t) else { return };
         let thread = match event.kind {
-            // Of a switch, and of what is followed elsewhere, the thread is told, not that it runs now.
+            // The contexts of these events name a thread, but not the one that runs now.
             Kind::Switch { .. } | Kind::Stack { witness: false, .. } => self.named(c, event, ids),
             _ => self.running(c, event, ids),
         };
@@ -50,7 +51,7 @@ impl Machine {
     /// An event of a kernel trace on CPU `c`, where `thread` runs.
     fn on_cpu(
         &mut self,
-        c: usize,
+        c: CpuId,
         event: &Event,
         origin: TraceOrigin,
         thread: Option<ThreadId>,
@@ -58,7 +59,7 @@ impl Machine {
     ) {
         let (t, host) = (event.time, origin.host);
         if let Kind::Stack { kernel: Some(kernel), .. } = event.kind {
-            self.chain = Some((c, t, kernel));
+            self.pending_stack = Some(PendingStack { cpu: c, time: t, stack: kernel });
         }
         match event.kind {
             Kind::Switch { .. } => self.switched(c, event, origin, ids),
@@ -73,10 +74,10 @@ impl Machine {
             }
             Kind::Send(id) => {
                 if let Some(packet) = ids.batch.packet_of(id)
-                    && let Some((by, at)) = self.sender(c, t, packet)
+                    && let Some(sender) = self.sender(c, t, packet)
                 {
-                    let ended = self.packets.send(host, packet, by, at);
-                    self.came_early(ended, by, at);
+                    let ended = self.packets.send(host, packet, sender);
+                    self.came_early(ended, sender);
                 }
             }
             Kind::Receive(id) => {
@@ -100,12 +101,12 @@ impl Machine {
             }
             Kind::Counter { name, value } => {
                 if let Some(name) = ids.name(&mut self.out, name) {
-                    self.count(c, thread, t, name, value);
+                    self.record_counter(c, thread, t, name, value);
                 }
             }
             Kind::Lost { source, resumes, .. } => self.lose(c, t, source, resumes),
             Kind::CallEntry { .. } | Kind::CallExit { .. } => {
-                self.go_on(c);
+                self.resume_thread(c);
                 self.common(event, origin, thread, ids);
             }
             kind if self.thread_event(t, host, kind, ids) => {}
@@ -114,7 +115,7 @@ impl Machine {
     }
 
     /// A switch names both threads.
-    fn switched(&mut self, c: usize, event: &Event, origin: TraceOrigin, ids: &mut BatchIds<'_>) {
+    fn switched(&mut self, c: CpuId, event: &Event, origin: TraceOrigin, ids: &mut BatchIds<'_>) {
         let t = event.time;
         let Kind::Switch { prev, next, prev_state, prev_name, next_name } = event.kind else { return };
         let prev = self.thread_on(c, prev, t);
@@ -125,14 +126,14 @@ impl Machine {
         self.name(next, t, next_name, ids);
         self.switch(c, t, prev, leaves, next);
         self.threads[prev].uninterruptible = prev_state & UNINTERRUPTIBLE != 0;
-        let at_work = leaves == Leaves::Ready || prev_state & (UNINTERRUPTIBLE | NO_LOAD) == UNINTERRUPTIBLE;
-        if !at_work {
+        let is_busy = leaves == Leaves::Ready || prev_state & (UNINTERRUPTIBLE | NO_LOAD) == UNINTERRUPTIBLE;
+        if !is_busy {
             self.services.rest(prev, t);
         }
     }
 
-    /// A wake-up names the woken; the call chain that came with it is evidence of who or what ended the wait.
-    fn woke(&mut self, c: usize, event: &Event, host: HostId, ids: &mut BatchIds<'_>) {
+    /// A wake-up names the woken thread; the call chain recorded with it is evidence of the cause of the wake-up.
+    fn woke(&mut self, c: CpuId, event: &Event, host: HostId, ids: &mut BatchIds<'_>) {
         let t = event.time;
         self.cpus[c].see(t);
         let Kind::Wake { tid, cpu, source, name } = event.kind else { return };
@@ -142,15 +143,15 @@ impl Machine {
         let woken = self.thread(host, tid, t);
         self.name(woken, t, name, ids);
         self.wake(c, t, woken, u32::from(cpu), source);
-        if let Some((_, _, kernel)) = self.chain.take().filter(|(at, when, _)| (*at, *when) == (c, t))
-            && let Some(stack) = ids.stack(&mut self.out.stacks, Some(kernel))
+        if let Some(pending) = self.pending_stack.take().filter(|pending| (pending.cpu, pending.time) == (c, t))
+            && let Some(stack) = ids.stack(&mut self.out.stacks, Some(pending.stack))
         {
-            self.out.wake_stacks.push((woken, t, stack));
+            self.out.wake_stacks.push(WakeStack { woken, time: t, stack });
         }
     }
 
     /// The CPU enters an interrupt context.
-    fn enter(&mut self, c: usize, t: Timestamp, context: Context, name: TextId, ids: &mut BatchIds<'_>) {
+    fn enter(&mut self, c: CpuId, t: Timestamp, context: Context, name: TextId, ids: &mut BatchIds<'_>) {
         let host = self.cpus[c].host;
         let mut name = ids.name(&mut self.out, name);
         if let (None, Context::Irq(irq)) = (name, context) {
@@ -161,56 +162,56 @@ impl Machine {
         {
             quality.interrupts += 1;
         }
-        let (ended, begins) = self.cpus[c].enter(t, context, name);
-        if let Some(ended) = ended {
+        let entry = self.cpus[c].enter(t, context, name);
+        if let Some(ended) = entry.ended {
             self.interrupt(c, ended, None);
         }
-        if begins {
-            self.interrupt(c, t, Some(Interruption { by: name }));
+        if entry.interrupts {
+            self.interrupt(c, t, Some(Interruption { handler: name }));
         }
     }
 
     /// A block request moves on.
-    fn block(&mut self, c: usize, t: Timestamp, step: RequestStep, request: &BlockRequest, running: Option<ThreadId>) {
+    fn block(&mut self, c: CpuId, t: Timestamp, step: RequestStep, request: &BlockRequest, running: Option<ThreadId>) {
         let host = self.cpus[c].host;
         let named = request.tid.filter(|_| step != RequestStep::Complete);
         let thread = named.map_or(running, |tid| Some(self.thread_on(c, tid, t)));
-        let for_whom = thread.and_then(|thread| self.services.of(thread)).map(|(client, _)| client);
+        let client = thread.and_then(|thread| self.services.client(thread)).map(|client| client.thread);
         let lost = |since| self.losses.first(host, None, since, t);
-        let completed = self.requests.step(t, host, step, request, Submitter { thread, for_whom }, lost);
+        let completed = self.requests.step(t, host, step, request, Submitter { thread, client }, lost);
         if let Some(submitter) = completed {
-            self.cpus[c].completed = Some((t, submitter));
+            self.cpus[c].completed = Some(Completion { at: t, submitter });
             self.threads[submitter].request_done = t;
         }
     }
 
-    /// A piece of work moves on; one that is queued in an interrupt is nobody's.
-    fn work(&mut self, c: usize, t: Timestamp, step: WorkStep, address: u64, thread: Option<ThreadId>) {
-        let alone = self.cpus[c].context().is_none();
-        let work = match (step, thread) {
-            (WorkStep::Queue, by) => WorkChange::Queued(by.filter(|by| alone && !self.threads[*by].thread.idle)),
+    /// A work item moves on; one that is queued in an interrupt has no client.
+    fn work(&mut self, c: CpuId, t: Timestamp, step: WorkStep, address: u64, thread: Option<ThreadId>) {
+        let in_thread = self.cpus[c].context().is_none();
+        let change = match (step, thread) {
+            (WorkStep::Queue, by) => WorkChange::Queued(by.filter(|by| in_thread && !self.threads[*by].thread.idle)),
             (WorkStep::Begin, Some(worker)) => WorkChange::Begins(worker),
             (WorkStep::End, Some(worker)) => WorkChange::Ends(worker),
             _ => return,
         };
-        self.services.step(t, self.cpus[c].host, address, work);
+        self.services.step(t, self.cpus[c].host, address, change);
     }
 
-    /// The thread on a CPU goes on: no handler lasts any more.
-    pub(super) fn go_on(&mut self, c: usize) {
-        if let Some(ended) = self.cpus[c].go_on() {
+    /// The thread on a CPU continues: all interrupt contexts are over.
+    pub(super) fn resume_thread(&mut self, c: CpuId) {
+        if let Some(ended) = self.cpus[c].resume_thread() {
             self.interrupt(c, ended, None);
         }
     }
 
     /// The outermost interrupt context of a CPU begins or ends, and with it the interruption of its thread.
-    fn interrupt(&mut self, c: usize, t: Timestamp, by: Option<Interruption>) {
+    fn interrupt(&mut self, c: CpuId, t: Timestamp, interruption: Option<Interruption>) {
         let Some(thread) = self.cpus[c].thread else { return };
         let state = &mut self.threads[thread];
         if state.sched == Sched::Running(c) && !state.runs_softirqs {
             let label = state.own_label(&self.reasons);
             state.cut(t, label);
-            state.interrupted = by;
+            state.interrupted = interruption;
         }
     }
 }

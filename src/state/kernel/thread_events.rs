@@ -1,17 +1,17 @@
-//! What a tracer tells of threads by their ids, whoever runs: that they are made and end, their names, processes and
+//! Events that describe threads by their ids, whichever thread runs: their beginning and end, names, processes and
 //! images.
 //!
-//! In: events with ids of the initial namespace. Out: lives of threads and changes of images. Cost: O(1) for each
+//! In: events with ids of the initial namespace. Out: instances of threads and changes of images. Cost: O(1) for each
 //! event.
 
 use super::machine::{BatchIds, Machine};
-use crate::base::names::NameId;
+use crate::base::names::Names;
 use crate::base::time::Timestamp;
-use crate::event::kind::{Kind, TextId};
-use crate::state::timeline::{HostId, ImageChange};
+use crate::event::kind::Kind;
+use crate::state::timeline::{HostId, ImageChange, VirtualIds};
 
 impl Machine {
-    /// Believe what an event tells of threads. False for events of another kind.
+    /// Apply an event that describes threads. False for any other event.
     pub(super) fn thread_event(&mut self, t: Timestamp, host: HostId, kind: Kind, ids: &mut BatchIds<'_>) -> bool {
         match kind {
             Kind::Fork { parent, child, child_pid, child_vtid, name } => {
@@ -44,32 +44,26 @@ impl Machine {
             Kind::Namespace { tid, vtid, vpid, level } => {
                 if tid != 0 {
                     let thread = self.thread(host, tid, t);
-                    self.namespace(thread, vtid, vpid, level);
+                    self.namespace(thread, VirtualIds { tid: vtid, pid: vpid }, level);
                 }
             }
             Kind::Mapped { pid, image } => {
                 if let Some(change) = ids.batch.image_of(image) {
-                    let nowhere = NameId::from_raw(u32::MAX);
-                    let change = change.rename(|name| ids.name(&mut self.out, *name).unwrap_or(nowhere));
+                    let change = change.rename(|name| ids.name(&mut self.out, *name).unwrap_or(Names::MISSING));
                     self.image(t, host, pid, change);
                 }
             }
-            Kind::Name { tid, pid, name } => self.called(t, host, (tid, pid), name, ids),
+            Kind::Name { tid, pid, name } => {
+                if tid > 0 {
+                    let thread = self.thread(host, tid, t);
+                    self.name(thread, t, name, ids);
+                    if pid > 0 {
+                        self.threads[thread].fill_pid(pid);
+                    }
+                }
+            }
             _ => return false,
         }
         true
-    }
-
-    /// From `t` on the thread is called so.
-    fn called(&mut self, t: Timestamp, host: HostId, (tid, pid): (i32, i32), name: TextId, ids: &mut BatchIds<'_>) {
-        if tid <= 0 {
-            return;
-        }
-        let thread = self.thread(host, tid, t);
-        self.name(thread, t, name, ids);
-        let state = &mut self.threads[thread];
-        if pid > 0 {
-            state.fill_pid(pid);
-        }
     }
 }

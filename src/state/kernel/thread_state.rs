@@ -1,56 +1,57 @@
-//! One incarnation of a thread while it is being built: what it does now, since when, and its segments so far.
+//! A thread instance while the machine follows it: its state, since when, and its segments so far.
 //!
-//! Segments are cut at every change, so they are contiguous and sorted by construction; zero-length ones are not kept.
-//! Idle tasks have no segments: nobody ever waits for one of them.
+//! Every change of state ends a segment, so segments are contiguous and sorted by construction; empty ones are not kept.
+//! Idle tasks have no segments: no thread ever waits for one of them.
 
+use super::cpu::CpuId;
 use super::functions::Functions;
 use crate::base::names::NameId;
 use crate::base::time::{Span, Timestamp};
 use crate::state::threads::{HostTid, Observed, ThreadInstance};
-use crate::state::timeline::{Call, Segment, SegmentKind, Thread, ThreadId};
+use crate::state::timeline::{Call, Segment, SegmentKind, Thread, ThreadId, Waker};
 
 /// The scheduler's slot of a thread (ALGORITHMS.md 3.1).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Sched {
-    /// No event has told yet.
+    /// No event has shown it yet.
     Unseen,
-    /// Was known once.
+    /// It was known earlier.
     Unknown(UnknownReason),
     /// Forked, never woken.
     New,
-    /// On a CPU (position in the machine's list).
-    Running(usize),
-    /// Could run.
+    /// On a CPU.
+    Running(CpuId),
+    /// Runnable, not on a CPU.
     Ready,
-    /// Waits.
+    /// Waiting for an event.
     Blocked,
     /// Ended.
     Dead,
 }
 
-/// Why it is not known any more what a thread does.
+/// The reason why the state of a thread is no longer known.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum UnknownReason {
     /// The tracer lost events.
     Lost,
-    /// Switches are missing that no loss tells of. It left its CPU.
+    /// It left its CPU, and the switch is missing although no loss was reported.
     Gap,
-    /// It stands in the run queue of a CPU that was not recorded.
+    /// It is in the run queue of a CPU that was not recorded.
     Elsewhere,
 }
 
-/// An interrupt context runs on the CPU of the running thread.
+/// An interrupt context that interrupts the thread running on its CPU.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Interruption {
     /// Name of the handler, where it is known.
-    pub by: Option<NameId>,
+    pub handler: Option<NameId>,
 }
 
-/// How a segment is labelled.
+/// The state and cause that a segment is given.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Label {
     pub kind: SegmentKind,
-    pub waker: Option<(ThreadId, Timestamp)>,
+    pub waker: Option<Waker>,
     pub qualifier: Option<NameId>,
 }
 
@@ -60,56 +61,88 @@ impl Label {
     }
 }
 
-/// See the module.
+/// A wake-up of a thread that seemed to run.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct EarlyWake {
+    pub at: Timestamp,
+    /// The label of the wait that it ends, if the thread was about to wait.
+    pub label: Label,
+}
+
+/// A system call that has not returned yet.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct OpenCall {
+    pub since: Timestamp,
+    pub name: NameId,
+}
+
+/// A wake-up by a thread that seemed to be in no system call.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct WakeOutsideCall {
+    pub woken: ThreadId,
+    /// Position of the segment of the woken thread that ends by the wake-up.
+    pub segment: usize,
+    pub at: Timestamp,
+}
+
+/// Evidence that switches are missing.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Gaps {
+    pub count: u64,
+    /// Time of the first; [`Timestamp::MAX`] without any.
+    pub first: Timestamp,
+}
+
+/// A thread instance and what the machine knows of it.
 #[derive(Clone, Debug)]
 pub(super) struct ThreadState {
     pub thread: Thread,
     pub sched: Sched,
-    /// Start of the segment that is being made.
+    /// Start of the open segment.
     since: Timestamp,
-    /// CPU it runs on, or whose run queue it stands in.
+    /// Number of the CPU on which it runs, or in whose run queue it is.
     pub cpu: u32,
-    /// While running: the interruption by the interrupt context that the CPU is in.
+    /// While running: the interruption by the interrupt context of its CPU.
     pub interrupted: Option<Interruption>,
-    /// Woken while it seemed to run: it was about to wait, or its switch-out is missing. Then it had waited for this.
-    pub early_wake: Option<(Timestamp, Label)>,
+    /// A wake-up while it seemed to run: it was about to wait, or its switch-out is missing and it had waited.
+    pub early_wake: Option<EarlyWake>,
     /// The system call that it is in.
-    pub call: Option<(Timestamp, NameId)>,
-    /// A system call of it was seen since events of its CPU were lost.
-    pub called: bool,
+    pub call: Option<OpenCall>,
+    /// True if a system call of it was recorded since events of its CPU were lost.
+    pub has_called: bool,
     /// When they were lost.
-    pub floor: Timestamp,
-    /// Whom it woke last while it seemed to be in no call, and which segment of that one ends so.
-    pub woke_outside: Option<(ThreadId, usize, Timestamp)>,
-    /// It left its CPU for a wait that no signal ends, as those for a disk are.
+    pub lost_at: Timestamp,
+    /// The last wake-up by it while it seemed to be in no system call.
+    pub woke_outside: Option<WakeOutsideCall>,
+    /// True if it left its CPU for a wait that no signal ends, such as a wait for a disk.
     pub uninterruptible: bool,
-    /// When the last block request that it had handed in was done.
+    /// Completion of the last block request that it submitted.
     pub request_done: Timestamp,
-    /// An event happened on it, or a switch told that it left: the recording follows it.
+    /// True if an event happened on it, or a switch showed that it left its CPU: the recording follows it.
     pub followed: bool,
-    /// How often the recording shows that switches are missing since it got a CPU, and when first.
-    pub gaps: (u64, Timestamp),
-    /// Of the switches after it got a CPU, those that another thread leaves.
+    /// Evidence that switches are missing after it got a CPU.
+    pub gaps: Gaps,
+    /// Number of switches that follow its switch-in and by which another thread leaves the CPU.
     pub contradictions: u64,
-    /// Only the one who woke it told of the run queue in which it stands.
+    /// True if its run queue is known from its wake-up alone.
     pub placed_by_waker: bool,
-    /// Its exit was seen.
+    /// True if its exit was recorded.
     pub exited: bool,
-    /// Its id was given back.
+    /// True if its id was freed.
     pub freed: bool,
-    /// The incarnation of the same id before it.
+    /// The instance of the same id before it.
     pub previous: Option<ThreadId>,
-    /// What the recording says of `thread.pid`.
+    /// Source of `thread.pid`.
     pid: Observed<i32>,
-    /// A user-space event with the ids that it has outside of containers happened on its CPU.
+    /// True if a user-space event with the ids that it has outside of containers happened on its CPU.
     pub confirmed: bool,
     /// Depth of the namespace of `thread.virtual_ids`.
     pub namespace_level: i32,
-    /// Runs soft interrupts as its own work.
+    /// True if it runs soft interrupts as its own work.
     pub runs_softirqs: bool,
-    /// Its last name came with an exec.
+    /// True if an exec gave it its last name.
     pub named_by_exec: bool,
-    /// Where their events were recorded: the functions that it is in.
+    /// The functions that it is in, where their events were recorded.
     pub functions: Functions,
 }
 
@@ -141,13 +174,13 @@ impl ThreadState {
             interrupted: None,
             early_wake: None,
             call: None,
-            called: false,
-            floor: Timestamp::MIN,
+            has_called: false,
+            lost_at: Timestamp::MIN,
             woke_outside: None,
             uninterruptible: false,
             request_done: Timestamp::MIN,
             followed: false,
-            gaps: (0, Timestamp::MAX),
+            gaps: Gaps { count: 0, first: Timestamp::MAX },
             contradictions: 0,
             placed_by_waker: false,
             exited: false,
@@ -162,7 +195,7 @@ impl ThreadState {
         }
     }
 
-    /// End the segment that is being made at `t`.
+    /// End the open segment at `t`.
     pub fn cut(&mut self, t: Timestamp, label: Label) {
         if t <= self.since || self.thread.idle {
             self.since = self.since.max(t);
@@ -171,7 +204,7 @@ impl ThreadState {
         let span = Span::new(self.since, t);
         let segment = Segment { span, kind: label.kind, waker: label.waker, qualifier: label.qualifier, cpu: self.cpu };
         match self.thread.segments.last_mut() {
-            // A wait may touch its like (spurious wake-ups); only what no wake-up separates is one segment.
+            // A wake-up separates two equal waits (it was spurious); segments that nothing separates are one.
             Some(last)
                 if label.waker.is_none() && Segment { span, ..*last } == segment && last.span.end == span.start =>
             {
@@ -182,13 +215,13 @@ impl ThreadState {
         self.since = t;
     }
 
-    /// The label of the current state when no event says more.
+    /// The label that the current state has by itself.
     pub fn own_label(&self, reasons: &Reasons) -> Label {
         let qualified = |kind, name| Label { qualifier: Some(name), ..Label::of(kind) };
         match (self.sched, self.interrupted) {
             (Sched::Running(_), None) => Label::of(SegmentKind::Running),
-            (Sched::Running(_), Some(Interruption { by })) => {
-                Label { qualifier: by, ..Label::of(SegmentKind::Interrupted) }
+            (Sched::Running(_), Some(Interruption { handler })) => {
+                Label { qualifier: handler, ..Label::of(SegmentKind::Interrupted) }
             }
             (Sched::Ready | Sched::New, _) => Label::of(SegmentKind::Preempted),
             (Sched::Blocked, _) => qualified(SegmentKind::Blocked, reasons.unresolved),
@@ -199,7 +232,7 @@ impl ThreadState {
         }
     }
 
-    /// Leave the current state for another, with the label that the old one has by itself.
+    /// End the current state, with its own label, and begin another.
     pub fn change(&mut self, t: Timestamp, sched: Sched, reasons: &Reasons) {
         let label = self.own_label(reasons);
         self.cut(t, label);
@@ -209,20 +242,20 @@ impl ThreadState {
         }
     }
 
-    /// It has left its CPU some time after `agreed`, no switch says when. Woken since, it had waited until then.
-    pub fn left_unseen(&mut self, agreed: Timestamp, t: Timestamp, reasons: &Reasons) {
-        self.change(agreed, Sched::Unknown(UnknownReason::Gap), reasons);
-        if let Some((woken, label)) = self.early_wake.take().filter(|(woken, _)| (agreed..=t).contains(woken)) {
-            self.cut(woken, label);
+    /// It left its CPU at an unknown time after `confirmed_at`. If it was woken since, it had waited until then.
+    pub fn left_unseen(&mut self, confirmed_at: Timestamp, t: Timestamp, reasons: &Reasons) {
+        self.change(confirmed_at, Sched::Unknown(UnknownReason::Gap), reasons);
+        if let Some(wake) = self.early_wake.take().filter(|wake| (confirmed_at..=t).contains(&wake.at)) {
+            self.cut(wake.at, wake.label);
             self.sched = Sched::Ready;
             return;
         }
-        // What follows may still find out that it waited, from here on.
+        // A later event may still show that it waited from here on.
         self.cut(t, self.own_label(reasons));
     }
 
-    /// It gets a CPU back, and no wake-up was recorded: if it waited as threads wait for a disk, and a request of its
-    /// own was done meanwhile, that is what it had waited for.
+    /// It gets a CPU back, and no wake-up was recorded: if its wait was uninterruptible, and a request of its own
+    /// completed meanwhile, it had waited for that request.
     pub fn wait_for_own_request(&mut self) {
         if self.sched == Sched::Blocked && self.uninterruptible && self.request_done > self.since {
             self.cut(self.request_done, Label::of(SegmentKind::Disk));
@@ -230,12 +263,12 @@ impl ThreadState {
         }
     }
 
-    /// Nothing is known of it before `t`, which its current segment may reach back to.
+    /// Start of the open segment.
     pub fn start_of_segment(&self) -> Timestamp {
         self.since
     }
 
-    /// It was told of before the recording began.
+    /// The recording begins at `begin`; events of it may have an earlier time.
     pub fn begin_with(&mut self, begin: Timestamp) {
         let thread = &mut self.thread;
         if thread.life.start >= begin {
@@ -247,17 +280,17 @@ impl ThreadState {
             first.span.start = first.span.start.max(begin);
         }
         // The name that it had when the recording began.
-        let earlier = thread.names.partition_point(|(t, _)| *t <= begin);
+        let earlier = thread.names.partition_point(|name| name.from <= begin);
         thread.names.drain(..earlier.saturating_sub(1));
         if let Some(first) = thread.names.first_mut() {
-            first.0 = begin;
+            first.from = begin;
         }
     }
 
     /// The open system call ends.
     pub fn end_call(&mut self, t: Timestamp, ret: Option<i64>) {
-        if let Some((start, name)) = self.call.take() {
-            self.thread.calls.push(Call { span: Span::new(start, t), name, ret });
+        if let Some(OpenCall { since, name }) = self.call.take() {
+            self.thread.calls.push(Call { span: Span::new(since, t), name, ret });
         }
     }
 
@@ -269,19 +302,19 @@ impl ThreadState {
         self.thread.life.end = t;
     }
 
-    /// An event of the thread says its process, or does not.
+    /// An event of the thread names its process, or does not.
     pub fn observe_pid(&mut self, pid: Option<i32>) {
         self.pid.observe(pid);
         self.thread.pid = self.pid.get().unwrap_or(self.thread.pid);
     }
 
-    /// Something else says its process, which counts where none of its events did.
+    /// Another source names its process, which counts where none of its events did.
     pub fn fill_pid(&mut self, pid: i32) {
         self.pid.fill(Some(pid));
         self.observe_pid(None);
     }
 
-    /// The recording says its process.
+    /// True if the recording names its process.
     pub fn is_pid_known(&self) -> bool {
         self.pid.get().is_some()
     }
@@ -301,7 +334,7 @@ impl ThreadInstance for ThreadState {
     }
 }
 
-/// Why something is not known, as qualifiers of segments.
+/// Reasons why a state or a cause is not known, as qualifiers of segments.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Reasons {
     /// A wait whose wake-up was not recorded.
@@ -312,7 +345,7 @@ pub(super) struct Reasons {
     pub unseen: NameId,
     /// After lost events.
     pub lost: NameId,
-    /// Switches are missing.
+    /// After a switch that is missing.
     pub gap: NameId,
     /// The same where only some processes were tracked.
     pub untracked: NameId,
@@ -322,6 +355,6 @@ pub(super) struct Reasons {
     pub unscheduled: NameId,
     /// Woken by an interrupt that was not recorded: the CPU was idle, or its thread outside any system call.
     pub interrupt: NameId,
-    /// Woken from another CPU, and who did it was not recorded.
+    /// Woken from another CPU by an unknown thread.
     pub remote: NameId,
 }
