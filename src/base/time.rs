@@ -4,12 +4,130 @@
 //! [`exact_ns`] is what whyslow computes with (128-bit integers, rounded down); [`canonical_ns`] repeats babeltrace2's
 //! arithmetic in double precision and serves `dump --canonical` alone (docs/CANONICAL.md).
 
+use serde::{Deserialize, Serialize};
+use std::fmt;
+
 /// A duration in nanoseconds.
 pub type Ns = i64;
 
 /// A moment: nanoseconds since the origin of the clock that the value is on, which is the common time line unless its
 /// name says `local`.
-pub type Timestamp = i64;
+///
+/// The difference of two moments is a duration ([`Ns`]); a moment and a duration make a moment; two moments do not add
+/// up. The operators overflow as those of integers do: times that a trace can choose go through [`Timestamp::since`],
+/// [`Timestamp::saturating_add`] and [`Timestamp::saturating_sub`]. In JSON and in files a moment is its number.
+#[derive(Clone, Copy, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[serde(transparent)]
+pub struct Timestamp(i64);
+
+impl Timestamp {
+    /// The origin of the clock.
+    pub const ZERO: Timestamp = Timestamp(0);
+    /// Before every moment of a recording.
+    pub const MIN: Timestamp = Timestamp(i64::MIN);
+    /// After every moment of a recording.
+    pub const MAX: Timestamp = Timestamp(i64::MAX);
+
+    /// The moment `ns` nanoseconds after the origin.
+    pub const fn new(ns: i64) -> Timestamp {
+        Timestamp(ns)
+    }
+
+    /// The nearest moment to `ns` nanoseconds after the origin.
+    pub const fn clamped(ns: i128) -> Timestamp {
+        if ns > i64::MAX as i128 {
+            Timestamp::MAX
+        } else if ns < i64::MIN as i128 {
+            Timestamp::MIN
+        } else {
+            Timestamp(ns as i64)
+        }
+    }
+
+    /// Nanoseconds since the origin.
+    pub const fn ns(self) -> i64 {
+        self.0
+    }
+
+    /// The duration from `earlier` to this moment, negative where this is before it; the nearest duration where it does
+    /// not fit.
+    pub const fn since(self, earlier: Timestamp) -> Ns {
+        self.0.saturating_sub(earlier.0)
+    }
+
+    /// The distance of two moments, whichever is first.
+    pub const fn abs_diff(self, other: Timestamp) -> u64 {
+        self.0.abs_diff(other.0)
+    }
+
+    /// The moment `duration` later; the last one where that does not fit.
+    pub const fn saturating_add(self, duration: Ns) -> Timestamp {
+        Timestamp(self.0.saturating_add(duration))
+    }
+
+    /// The moment `duration` earlier; the first one where that does not fit.
+    pub const fn saturating_sub(self, duration: Ns) -> Timestamp {
+        Timestamp(self.0.saturating_sub(duration))
+    }
+
+    /// The moment `duration` later, if there is one.
+    pub fn checked_add(self, duration: Ns) -> Option<Timestamp> {
+        self.0.checked_add(duration).map(Timestamp)
+    }
+
+    /// The moment `duration` earlier, if there is one.
+    pub fn checked_sub(self, duration: Ns) -> Option<Timestamp> {
+        self.0.checked_sub(duration).map(Timestamp)
+    }
+}
+
+impl std::ops::Sub for Timestamp {
+    type Output = Ns;
+
+    fn sub(self, earlier: Timestamp) -> Ns {
+        self.0 - earlier.0
+    }
+}
+
+impl std::ops::Add<Ns> for Timestamp {
+    type Output = Timestamp;
+
+    fn add(self, duration: Ns) -> Timestamp {
+        Timestamp(self.0 + duration)
+    }
+}
+
+impl std::ops::Sub<Ns> for Timestamp {
+    type Output = Timestamp;
+
+    fn sub(self, duration: Ns) -> Timestamp {
+        Timestamp(self.0 - duration)
+    }
+}
+
+impl std::ops::AddAssign<Ns> for Timestamp {
+    fn add_assign(&mut self, duration: Ns) {
+        self.0 += duration;
+    }
+}
+
+impl From<Timestamp> for i128 {
+    fn from(moment: Timestamp) -> i128 {
+        i128::from(moment.0)
+    }
+}
+
+impl fmt::Display for Timestamp {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.0.fmt(f)
+    }
+}
+
+impl fmt::Debug for Timestamp {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        fmt::Debug::fmt(&self.0, f)
+    }
+}
 
 /// A half-open interval `[start, end)` of time.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -28,7 +146,7 @@ impl Span {
 
     /// Its length; zero when the end is before the start.
     pub fn len(self) -> Ns {
-        self.end.saturating_sub(self.start).max(0)
+        self.end.since(self.start).max(0)
     }
 
     /// The last nanosecond inside; the start where nothing is inside.
@@ -72,14 +190,14 @@ impl Shift {
     pub fn apply(self, t: Timestamp) -> Timestamp {
         let drifted = (i128::from(self.drift) * (i128::from(t) - i128::from(self.origin))) >> Self::SCALE;
         let there = i128::from(t) + i128::from(self.offset) + drifted;
-        there.clamp(i128::from(Ns::MIN), i128::from(Ns::MAX)) as Ns
+        Timestamp::clamped(there)
     }
 
     /// This way, then `next`, as one.
     pub fn then(self, next: Shift) -> Shift {
         let (a, b) = (i128::from(self.drift), i128::from(next.drift));
         let drift = (a + b + ((a * b) >> Self::SCALE)).clamp(i128::from(i64::MIN), i128::from(i64::MAX)) as i64;
-        let offset = next.apply(self.apply(self.origin)).saturating_sub(self.origin);
+        let offset = next.apply(self.apply(self.origin)).since(self.origin);
         Shift { origin: self.origin, offset, drift }
     }
 }
