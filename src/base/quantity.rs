@@ -124,8 +124,8 @@ impl FromStr for TimePoint {
     fn from_str(text: &str) -> Result<Self, QuantityError> {
         let text = text.trim();
         let remedy = QuantityError("write nanoseconds on the time line, or a time since the first event: 12.5ms");
-        if let Ok(at) = text.parse() {
-            return Ok(TimePoint::Absolute(at));
+        if let Ok(ns) = text.parse() {
+            return Ok(TimePoint::Absolute(Timestamp::new(ns)));
         }
         let has_unit = text.ends_with(|c: char| c.is_ascii_alphabetic());
         parse(text, TIME).filter(|_| has_unit).map(TimePoint::SinceStart).ok_or(remedy)

@@ -119,12 +119,12 @@ impl SpanStore {
 }
 
 fn duration(segment: &StoredSpan) -> u64 {
-    (segment.span.end as u64).wrapping_sub(segment.span.start as u64)
+    (segment.span.end.ns() as u64).wrapping_sub(segment.span.start.ns() as u64)
 }
 
 /// Times as unsigned numbers in the same order.
 fn rank(time: Timestamp) -> u64 {
-    time as u64 ^ 1 << 63
+    time.ns() as u64 ^ 1 << 63
 }
 
 /// A node by the best that can lie below it.

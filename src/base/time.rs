@@ -44,6 +44,11 @@ impl Timestamp {
         }
     }
 
+    /// The moment `ns` nanoseconds after the origin; `None` when it does not fit.
+    pub fn checked(ns: i128) -> Option<Timestamp> {
+        i64::try_from(ns).ok().map(Timestamp)
+    }
+
     /// Nanoseconds since the origin.
     pub const fn ns(self) -> i64 {
         self.0
@@ -203,12 +208,12 @@ impl Shift {
 }
 
 /// Cycles of a clock of `frequency` Hz to nanoseconds, exactly, rounded down. `None` when it does not fit.
-pub fn exact_ns(cycles: i128, frequency: u64) -> Option<Ns> {
+pub fn exact_ns(cycles: i128, frequency: u64) -> Option<Timestamp> {
     let frequency = i128::from(frequency.max(1));
     if frequency == 1_000_000_000 {
-        return Ns::try_from(cycles).ok();
+        return Timestamp::checked(cycles);
     }
-    Ns::try_from(cycles.checked_mul(1_000_000_000)?.div_euclid(frequency)).ok()
+    Timestamp::checked(cycles.checked_mul(1_000_000_000)?.div_euclid(frequency))
 }
 
 /// Cycles to nanoseconds the way babeltrace2 does it: through a double unless the clock runs at 1 GHz.
@@ -227,19 +232,21 @@ mod tests {
 
     #[test]
     fn exact_rounds_down_on_both_sides_of_zero() {
-        assert_eq!(exact_ns(1, 3), Some(333_333_333));
-        assert_eq!(exact_ns(-1, 3), Some(-333_333_334));
+        assert_eq!(exact_ns(1, 3), Some(Timestamp::new(333_333_333)));
+        assert_eq!(exact_ns(-1, 3), Some(Timestamp::new(-333_333_334)));
         assert_eq!(exact_ns(i128::from(u64::MAX), 1_000_000_000), None);
     }
 
     #[test]
     fn a_shift_drifts_around_its_origin_and_keeps_the_order() {
-        let shift = Shift { origin: 1_000, offset: -7, drift: -(1 << (Shift::SCALE - 2)) };
-        assert_eq!([1_000, 1_004, 996].map(|t| shift.apply(t)), [993, 996, 990]);
-        assert!((0..4_000).all(|t| shift.apply(t) <= shift.apply(t + 1)));
-        let next = Shift { origin: 5, offset: 100, drift: 1 << (Shift::SCALE - 10) };
-        assert!((0..4_000).all(|t| shift.then(next).apply(t).abs_diff(next.apply(shift.apply(t))) <= 1));
-        assert_eq!(Shift { offset: i64::MAX, ..Shift::default() }.apply(5), Ns::MAX);
+        let shift = Shift { origin: Timestamp::new(1_000), offset: -7, drift: -(1 << (Shift::SCALE - 2)) };
+        let apply = |t| shift.apply(Timestamp::new(t));
+        assert_eq!([1_000, 1_004, 996].map(|t| apply(t).ns()), [993, 996, 990]);
+        assert!((0..4_000).all(|t| apply(t) <= apply(t + 1)));
+        let next = Shift { origin: Timestamp::new(5), offset: 100, drift: 1 << (Shift::SCALE - 10) };
+        let both = shift.then(next);
+        assert!((0..4_000).all(|t| both.apply(Timestamp::new(t)).abs_diff(next.apply(apply(t))) <= 1));
+        assert_eq!(Shift { offset: i64::MAX, ..Shift::default() }.apply(Timestamp::new(5)), Timestamp::MAX);
     }
 
     #[test]

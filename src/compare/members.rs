@@ -20,7 +20,7 @@ pub fn values<'m>(model: &'m Model, metric: &Metric) -> Option<Cow<'m, [i64]>> {
     }
     match metric {
         Metric::Duration => Some((0..e.len()).map(|i| e.duration(i)).collect()),
-        Metric::Start => Some(e.start.iter().map(|s| s.saturating_sub(model.origin)).collect()),
+        Metric::Start => Some(e.start.iter().map(|s| s.since(model.origin)).collect()),
         _ => None,
     }
 }

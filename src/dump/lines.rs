@@ -151,7 +151,7 @@ impl<'s, 'a> Lines<'s, 'a> {
         match (self.time, layout.form) {
             (None, _) => out.push(b'-'),
             (Some(OrderKey(None)), _) => out.extend_from_slice(b"overflow"),
-            (Some(OrderKey(Some(time))), Form::Canonical) => signed(time, out),
+            (Some(OrderKey(Some(time))), Form::Canonical) => signed(time.ns(), out),
             (Some(OrderKey(Some(time))), Form::Readable) => time_of_day(time, out),
         }
         out.extend_from_slice(&layout.host);

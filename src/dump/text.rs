@@ -177,7 +177,7 @@ pub(super) fn unsigned(mut value: u64, out: &mut Vec<u8>) {
 
 /// `HH:MM:SS.nnnnnnnnn`, UTC.
 pub(super) fn time_of_day(time: Timestamp, out: &mut Vec<u8>) {
-    let (second, ns) = (time.div_euclid(1_000_000_000), time.rem_euclid(1_000_000_000));
+    let (second, ns) = (time.ns().div_euclid(1_000_000_000), time.ns().rem_euclid(1_000_000_000));
     let of_day = second.rem_euclid(86_400);
     let _ = write!(out, "{:02}:{:02}:{:02}.{ns:09}", of_day / 3600, of_day / 60 % 60, of_day % 60);
 }

@@ -15,6 +15,7 @@ use crate::analysis::thread_names::ThreadNames;
 use crate::base::ctx::{Cancelled, Ctx};
 use crate::base::names::NameId;
 use crate::base::notice::Notice;
+use crate::base::time::Timestamp;
 use crate::model::context::ContextId;
 use crate::model::execution::ExecutionId;
 use crate::model::wait_kind::WaitKind;
@@ -59,7 +60,7 @@ impl Assembly<'_> {
         let counts = PathCounts { interleaved, ..counts };
         self.columns.push(execution, counts, &counters, NewExecution { spent: &spent, kind, trace: label });
         let lossy = self.recording.is_lossy(execution.span);
-        let first = || format!("execution at {} ns", execution.span.start.saturating_sub(self.recording.span.start));
+        let first = || format!("execution at {} ns", execution.span.start.since(self.recording.span.start));
         model.notices.add(Notice::UnresolvedWaits, unresolved, first);
         model.notices.add(Notice::UntiledPaths, u64::from(!tiled), first);
         let thread = self.threads.id(execution.thread, execution.last_moment(), &mut model.who, &mut model.names);
@@ -81,7 +82,7 @@ impl Assembly<'_> {
         let mut threads: Vec<_> = self.outline.threads().collect();
         threads.sort_unstable();
         for (node, thread, ns) in threads {
-            let end = self.recording.thread(thread).map_or(0, |t| t.life.end);
+            let end = self.recording.thread(thread).map_or(Timestamp::ZERO, |t| t.life.end);
             // Named as on the path: a thread that runs another program later had another name then.
             let shown: Option<NameId> = match self.outline.step(node) {
                 Some(OutlineStep::Thread(_, shown)) => shown,

@@ -76,7 +76,7 @@ impl MetricColumns {
         for column in &mut self.fixed {
             column.values.push(match &column.metric {
                 Metric::Duration => execution.span.len(),
-                Metric::Start => execution.span.start.saturating_sub(self.origin),
+                Metric::Start => execution.span.start.since(self.origin),
                 Metric::Time(kind) => time(*kind),
                 Metric::Other => other,
                 Metric::Syscalls => counts.syscalls.unwrap_or(ABSENT),

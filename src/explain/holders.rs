@@ -33,7 +33,7 @@ pub(super) fn add_up(start: Timestamp, own: &ContextTimes, spent_by: &[HopId]) -
     let mut all: Vec<HeldContext> = Vec::new();
     let mut at = start;
     for ((node, ns), hop) in own.iter().zip(spent_by) {
-        let span = Span::new(at, at.saturating_add_unsigned(*ns));
+        let span = Span::new(at, at.saturating_add(i64::try_from(*ns).unwrap_or(Ns::MAX)));
         at = span.end;
         let position = *positions.entry((*node, *hop)).or_insert_with(|| {
             all.push(HeldContext { node: *node, hop: *hop, span, ns: 0 });

@@ -210,7 +210,7 @@ pub(super) fn add(detours: Vec<RouteDelay>, anomalies: &mut Vec<Anomaly>, paths:
     // By execution, or by stream and beginning: the anomaly.
     let mut known: BTreeMap<(Option<u32>, u32, Timestamp), u32> = BTreeMap::new();
     for (at, anomaly) in (0_u32..).zip(&*anomalies).filter(|(_, a)| a.execution.is_some()) {
-        known.insert((anomaly.execution, 0, 0), at);
+        known.insert((anomaly.execution, 0, Timestamp::ZERO), at);
     }
     let mut source = paths.last().map_or(0, |p| p.source + 1);
     for RouteDelay { execution, turn, origin, factor, mut step } in detours {
@@ -220,7 +220,7 @@ pub(super) fn add(detours: Vec<RouteDelay>, anomalies: &mut Vec<Anomaly>, paths:
             mark(anomalies, paths, path, at, &step);
             continue;
         }
-        let key = if number.is_some() { (number, 0, 0) } else { (None, step.stream, turn.start) };
+        let key = if number.is_some() { (number, 0, Timestamp::ZERO) } else { (None, step.stream, turn.start) };
         step.anomaly = *known.entry(key).or_insert_with(|| {
             anomalies.push(Anomaly {
                 pattern: execution.map(|compared| compared.population),

@@ -11,6 +11,7 @@ use super::metric::{ABSENT, Column, Metric, Unit};
 use super::{Model, ThreadInfoId, TraceId};
 use crate::base::ctx::{Cancelled, Ctx};
 use crate::base::names::NameId;
+use crate::base::time::Timestamp;
 use foldhash::HashSet;
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -32,7 +33,7 @@ pub fn join(mut models: Vec<Model>, renamed: &Renamed, ctx: &Ctx) -> Result<Mode
     if models.len() == 1 && renamed.is_empty() {
         return Ok(models.pop().unwrap_or_default());
     }
-    let mut whole = Model { origin: models.iter().map(|m| m.origin).min().unwrap_or(0), ..Model::default() };
+    let mut whole = Model { origin: models.iter().map(|m| m.origin).min().unwrap_or_default(), ..Model::default() };
     whole.choice = models.first().and_then(|m| m.choice.clone());
     let mut tasks: Vec<&String> = Vec::new();
     for model in &models {
@@ -98,7 +99,7 @@ impl Part {
 
 /// All executions, by time.
 fn executions(parts: &[Part], whole: &mut Model, ctx: &Ctx) -> Result<(), Cancelled> {
-    let mut order: Vec<(i64, i64, usize, usize)> = Vec::new();
+    let mut order: Vec<(Timestamp, Timestamp, usize, usize)> = Vec::new();
     for (at, part) in parts.iter().enumerate() {
         let e = &part.model.executions;
         order.extend((0..e.len()).map(|i| (e.start[i], e.end[i], at, i)));
@@ -125,8 +126,8 @@ fn executions(parts: &[Part], whole: &mut Model, ctx: &Ctx) -> Result<(), Cancel
     for metric in metrics {
         ctx.cancel.check()?;
         let columns: Vec<Option<&Column>> = parts.iter().map(|p| p.model.executions.column(&metric)).collect();
-        let value = |(start, _, at, i): &(i64, i64, usize, usize)| match metric {
-            Metric::Start => start.saturating_sub(whole.origin),
+        let value = |(start, _, at, i): &(Timestamp, Timestamp, usize, usize)| match metric {
+            Metric::Start => start.since(whole.origin),
             _ => parts[*at].value(&metric, columns[*at], *i),
         };
         let values = order.iter().map(value).collect();

@@ -442,7 +442,7 @@ fn handlers(typed: Option<&Path>) -> anyhow::Result<Handlers> {
 /// Label and bounds, from the packets.
 fn about(source: &Source) -> TraceInfo {
     let packets = || source.trace.streams().iter().flat_map(|s| &s.packets);
-    let start = packets().filter_map(|p| p.begin).min().unwrap_or(0);
+    let start = packets().filter_map(|p| p.begin).min().unwrap_or_default();
     let end = packets().filter_map(|p| p.end).max().unwrap_or(start);
     TraceInfo { label: source.label.clone(), span: Span::new(start, end) }
 }

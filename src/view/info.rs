@@ -165,7 +165,7 @@ impl InfoDocument {
 
     fn write(&self, out: &mut String) -> std::fmt::Result {
         for t in &self.traces {
-            let seconds = t.begin_ns.zip(t.end_ns).map(|(b, e)| e.saturating_sub(b) as f64 / 1e9);
+            let seconds = t.begin_ns.zip(t.end_ns).map(|(b, e)| e.since(b) as f64 / 1e9);
             writeln!(out, "{}  {}", t.path, t.format)?;
             let host = t.host.as_deref().unwrap_or("unknown host");
             let clock = t.clock.as_deref().unwrap_or("no clock");
@@ -180,7 +180,7 @@ impl InfoDocument {
             && !self.traces.iter().any(|t| t.begin_ns == Some(begin_ns) && t.end_ns == Some(end_ns))
         {
             let began = self.traces.iter().filter_map(|t| t.begin_ns).min().unwrap_or(begin_ns);
-            let (length, after) = (end_ns.saturating_sub(begin_ns), begin_ns.saturating_sub(began));
+            let (length, after) = (end_ns.since(begin_ns), begin_ns.since(began));
             writeln!(
                 out,
                 "events: spanning {:.3} s, the first {:.3} s after the recording began",

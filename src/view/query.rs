@@ -62,8 +62,8 @@ impl Answer {
                 let _ = writeln!(out, "{}", interval.attribute);
                 last = &interval.attribute;
             }
-            let start = interval.start_ns.saturating_sub(origin) as f64 / 1e9;
-            let length = interval.end_ns.saturating_sub(interval.start_ns) as f64 / 1e6;
+            let start = interval.start_ns.since(origin) as f64 / 1e9;
+            let length = interval.end_ns.since(interval.start_ns) as f64 / 1e6;
             let value = match &interval.value {
                 None => "unknown".to_owned(),
                 Some(Word::Number(n)) => n.to_string(),

@@ -9,7 +9,7 @@ impl Clock {
         let seconds = i128::from(self.offset_seconds) * 1_000_000_000;
         let offset = canonical_ns(self.offset_cycles, self.frequency)?;
         let value = canonical_ns(cycles, self.frequency)?;
-        Timestamp::try_from(seconds + offset + value).ok()
+        Timestamp::checked(seconds + offset + value)
     }
 }
 

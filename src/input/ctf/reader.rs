@@ -232,7 +232,7 @@ impl<'a> CtfReader<'a> {
     /// The time of the event whose header was read last.
     #[inline(always)]
     fn time(&self) -> Timestamp {
-        self.packet.line.map_or(0, |line| line.ns(self.decoder.clock))
+        self.packet.line.map_or(Timestamp::ZERO, |line| line.ns(self.decoder.clock))
     }
 
     /// Count event after event as long as each is of a known shape and ends before the content does. What stops it is

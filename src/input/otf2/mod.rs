@@ -33,7 +33,7 @@ use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
 
 /// Times are kept below this, so that differences of two never overflow (73 years in ns).
-const LATEST: Timestamp = 1 << 61;
+const LATEST: Timestamp = Timestamp::new(1 << 61);
 
 /// An opened archive.
 #[derive(Debug)]
@@ -101,7 +101,7 @@ impl Archive {
 
     /// Ticks to nanoseconds; `None` beyond what whyslow can hold.
     pub fn ns(&self, ticks: i128) -> Option<Timestamp> {
-        exact_ns(ticks, self.definitions.ticks_per_second).filter(|t| t.abs() < LATEST)
+        exact_ns(ticks, self.definitions.ticks_per_second).filter(|t| t.ns().abs() < LATEST.ns())
     }
 }
 

@@ -50,8 +50,7 @@ impl RecorderClock {
     /// A time on the common time line, clamped to its ends.
     #[inline(always)]
     pub fn ns(&self, clock: u64) -> Timestamp {
-        let own =
-            (self.base + i128::from(clock)).clamp(i128::from(Timestamp::MIN), i128::from(Timestamp::MAX)) as Timestamp;
+        let own = Timestamp::clamped(self.base + i128::from(clock));
         self.shift.map_or(own, |shift| shift.apply(own))
     }
 }

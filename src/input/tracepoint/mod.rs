@@ -257,7 +257,7 @@ impl<S: Storage> TracepointTrace<S> {
 
     /// The time of a clock value as `dump --canonical` prints it: on the recorder's own clock.
     pub fn canonical_time(&self, _stream: StreamId, _packet: usize, clock: u64) -> CanonicalTime {
-        let time = Timestamp::try_from(self.clock.base + i128::from(clock));
+        let time = Timestamp::checked(self.clock.base + i128::from(clock));
         time.map_or(CanonicalTime::Overflow, CanonicalTime::At)
     }
 

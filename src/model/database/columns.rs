@@ -21,7 +21,7 @@ fn follows(model: &Model, by_kind: &[ByKind], metric: &Metric) -> Option<Vec<i64
     let all = || 0..e.len();
     match metric {
         Metric::Duration => Some(all().map(|i| e.duration(i)).collect()),
-        Metric::Start => Some(e.start.iter().map(|s| s.saturating_sub(model.origin)).collect()),
+        Metric::Start => Some(e.start.iter().map(|s| s.since(model.origin)).collect()),
         Metric::Time(s) => Some(by_kind.iter().map(|times| times[*s as usize]).collect()),
         Metric::Other => {
             let others = WaitKind::ALL.into_iter().filter(|kind| !kind.has_metric());

@@ -4,6 +4,7 @@
 //! stay short. Reading cannot panic: `None` where the bytes end or are none of ours.
 
 use crate::base::text::copied_exactly;
+use crate::base::time::Timestamp;
 
 /// Bytes being written.
 #[derive(Debug, Default)]
@@ -20,6 +21,10 @@ impl Pack {
 
     pub fn signed(&mut self, value: i64) {
         self.number(fold(value));
+    }
+
+    pub fn moment(&mut self, value: Timestamp) {
+        self.signed(value.ns());
     }
 
     pub fn text(&mut self, text: &str) {
@@ -68,6 +73,11 @@ impl<'a> Unpack<'a> {
     #[inline]
     pub fn signed(&mut self) -> Option<i64> {
         self.number().map(unfold)
+    }
+
+    #[inline]
+    pub fn moment(&mut self) -> Option<Timestamp> {
+        self.signed().map(Timestamp::new)
     }
 
     /// A number below `end`: a position in a table of that length.

@@ -208,8 +208,8 @@ fn read_facts(traces: usize, unpack: &mut Unpack<'_>) -> Option<Facts> {
         Some(TraceFacts {
             path: text(unpack)?,
             format: text(unpack)?,
-            begin: unpack.maybe(Unpack::signed).ok()?,
-            end: unpack.maybe(Unpack::signed).ok()?,
+            begin: unpack.maybe(Unpack::moment).ok()?,
+            end: unpack.maybe(Unpack::moment).ok()?,
             host: unpack.maybe(text).ok()?,
             clock: unpack.maybe(text).ok()?,
             streams: unpack.number()?,
@@ -221,7 +221,7 @@ fn read_facts(traces: usize, unpack: &mut Unpack<'_>) -> Option<Facts> {
 }
 
 fn read_traces(traces: usize, unpack: &mut Unpack<'_>) -> Option<(Timestamp, Vec<HostQuality>, Vec<TraceInfo>)> {
-    let origin = unpack.signed()?;
+    let origin = unpack.moment()?;
     let host = |unpack: &mut Unpack<'_>| {
         let host = unpack.text()?;
         let mut number = || unpack.number();
@@ -234,7 +234,7 @@ fn read_traces(traces: usize, unpack: &mut Unpack<'_>) -> Option<(Timestamp, Vec
     let quality = (0..unpack.index(unpack.0.len())?).map(|_| host(unpack)).collect::<Option<_>>()?;
     let trace = |_| {
         let label = unpack.text()?;
-        Some(TraceInfo { label, span: Span::new(unpack.signed()?, unpack.signed()?) })
+        Some(TraceInfo { label, span: Span::new(unpack.moment()?, unpack.moment()?) })
     };
     Some((origin, quality, (0..traces).map(trace).collect::<Option<_>>()?))
 }
@@ -330,7 +330,7 @@ fn read_executions(
     };
     let mut before = origin;
     for _ in 0..count {
-        let start = before.wrapping_add(unpack.signed()?);
+        let start = Timestamp::new(before.ns().wrapping_add(unpack.signed()?));
         all.start.push(start);
         // Neither the end nor the time since the begin of all may leave the line.
         all.end.push(start.checked_add(unpack.signed().filter(|d| *d >= 0)?)?);

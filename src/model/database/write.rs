@@ -65,7 +65,7 @@ impl Writer {
                 Kind::Own => write_own(executions.len(), &executions.own, &mut pack),
                 Kind::Notices => write_notices(notices, &mut pack),
                 Kind::Traces => {
-                    pack.signed(*origin);
+                    pack.moment(*origin);
                     write_quality(quality, &mut pack);
                     write_traces(traces, &mut pack)
                 }
@@ -138,8 +138,8 @@ fn write_facts(Facts { traces, lost: Lost { events, packets, streams } }: &Facts
     for TraceFacts { path, format, begin, end, streams, packets, host, clock, event_types } in traces {
         pack.text(path);
         pack.text(format);
-        pack.maybe(*begin, Pack::signed);
-        pack.maybe(*end, Pack::signed);
+        pack.maybe(*begin, Pack::moment);
+        pack.maybe(*end, Pack::moment);
         pack.maybe(host.as_deref(), Pack::text);
         pack.maybe(clock.as_deref(), Pack::text);
         [*streams, *packets, *event_types].into_iter().for_each(|n| pack.number(n));
@@ -158,8 +158,8 @@ fn write_quality(hosts: &[HostQuality], pack: &mut Pack) {
 fn write_traces(traces: &[TraceInfo], pack: &mut Pack) -> usize {
     for TraceInfo { label, span } in traces {
         pack.text(label);
-        pack.signed(span.start);
-        pack.signed(span.end);
+        pack.moment(span.start);
+        pack.moment(span.end);
     }
     traces.len()
 }
@@ -226,8 +226,8 @@ fn write_executions(executions: &Executions, origin: Timestamp, pack: &mut Pack)
     let Executions { start, end, who, trace, cpu, unsure, columns: _, own: _, inclusive: _, segments: _ } = executions;
     let mut before = origin;
     for i in 0..start.len() {
-        pack.signed(start[i].wrapping_sub(before));
-        pack.signed(end[i].wrapping_sub(start[i]));
+        pack.signed(start[i].ns().wrapping_sub(before.ns()));
+        pack.signed(end[i].ns().wrapping_sub(start[i].ns()));
         pack.number(who[i].raw().into());
         pack.number(u64::from(trace[i].raw()) << 1 | u64::from(unsure[i]));
         // Unknown, the largest, becomes the smallest.

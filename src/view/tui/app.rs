@@ -16,7 +16,7 @@ use super::search::TextSearch;
 use super::setup::UiOptions;
 use super::theme::{self, Theme, ThemeError, ThemeSource};
 use super::tree::TreeRows;
-use crate::base::time::Span;
+use crate::base::time::{Span, Timestamp};
 use crate::compare::{Cause, Comparison, ComparisonRequest, DiffNode};
 use crate::model::Model;
 use crate::model::context::ContextId;
@@ -265,8 +265,8 @@ impl App {
     }
 
     /// Time of the first event, from which times are shown.
-    pub fn origin(&self) -> i64 {
-        let of_patterns = || self.patterns.found.as_ref().map_or(0, |f| f.anomalies.origin);
+    pub fn origin(&self) -> Timestamp {
+        let of_patterns = || self.patterns.found.as_ref().map_or(Timestamp::ZERO, |f| f.anomalies.origin);
         self.model.as_ref().map_or_else(of_patterns, |m| m.origin)
     }
 

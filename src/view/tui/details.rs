@@ -6,7 +6,7 @@
 
 use super::counts::HistogramRow;
 use super::tree::{ancestry, find_context, find_path, path_text};
-use crate::base::time::Span;
+use crate::base::time::{Ns, Span, Timestamp};
 use crate::compare::{Cause, Comparison, DiffNode, Group, members};
 use crate::model::context::ContextId;
 use crate::model::execution::ExecutionId;
@@ -38,9 +38,9 @@ pub struct SampleExecution {
     /// Label of its trace.
     pub trace: String,
     /// Start, from the first event of the recording.
-    pub start_ns: i64,
+    pub start_ns: Ns,
     /// Start on the trace's own time line.
-    pub clock_ns: i64,
+    pub clock_ns: Timestamp,
     /// Duration.
     pub duration_ns: i64,
     /// Time in the context, or value of the metric.
@@ -170,12 +170,12 @@ fn sample(model: &Model, id: ExecutionId, group: &'static str, here: i64) -> Sam
     let who = e.who.get(at).and_then(|w| model.who.get(w.index()));
     let name = |id: Option<crate::base::names::NameId>| id.map_or("", |n| model.names.get(n)).to_owned();
     let trace = e.trace.get(at).and_then(|t| model.traces.get(t.index()));
-    let start = e.start.get(at).copied().unwrap_or(0);
+    let start = e.start.get(at).copied().unwrap_or_default();
     SampleExecution {
         number: id.raw(),
         group,
         trace: trace.map_or(String::new(), |t| t.label.clone()),
-        start_ns: start.saturating_sub(model.origin),
+        start_ns: start.since(model.origin),
         clock_ns: start,
         duration_ns: if at < e.len() { e.duration(at) } else { 0 },
         here,

@@ -1,6 +1,7 @@
 //! The details page: of a cause or a call path, or of a range of a metric.
 
 use crate::base::figure;
+use crate::base::time::Timestamp;
 use crate::model::metric::Unit;
 use crate::view::tui::app::App;
 use crate::view::tui::counts::HistogramRow;
@@ -156,6 +157,6 @@ fn executions(
         ]);
         lines.push(plain(StyleScope::Dim, format!("{:13}at {} ns in {}", "", s.clock_ns, s.trace)));
     }
-    let origin = app.model.as_ref().map_or(0, |m| m.origin);
+    let origin = app.model.as_ref().map_or(Timestamp::ZERO, |m| m.origin);
     lines.push(plain(StyleScope::Dim, format!("start times count from the first event, at {origin} ns")));
 }

@@ -1,6 +1,7 @@
 //! The propagation pane: how one delay spread, as a space-time diagram and, below it, step by step.
 
 use crate::base::figure;
+use crate::base::time::{Span, Timestamp};
 use crate::model::carrier::Carrier;
 use crate::model::propagation::{PropagationPath, PropagationStep};
 use crate::view::anomalies::doing;
@@ -78,16 +79,16 @@ fn own(path: &PropagationPath) -> String {
 }
 
 /// The window of time that a path covers.
-fn window(path: &PropagationPath) -> (i64, i64) {
-    let start = path.steps.iter().map(|s| s.span.start).min().unwrap_or(0);
+fn window(path: &PropagationPath) -> Span {
+    let start = path.steps.iter().map(|s| s.span.start).min().unwrap_or_default();
     let end = path.steps.iter().map(|s| s.span.end).max().unwrap_or(start);
-    (start, end.max(start + 1))
+    Span::new(start, end.max(start.saturating_add(1)))
 }
 
 fn drawing(canvas: &mut Canvas<'_>, app: &App, found: &AnomalyReport, path: &PropagationPath, lines: &PathLines) {
     let all = streams(path);
-    let (start, end) = window(path);
-    let part = |t: i64| (t - start) as f64 / (end - start) as f64;
+    let window = window(path);
+    let part = |t: Timestamp| t.since(window.start) as f64 / window.len() as f64;
     let here = path.steps.get(app.patterns.path.step);
     let line_of = |stream: u32| all.iter().position(|s| *s == stream).unwrap_or(0);
     let bar = |step: &PropagationStep| Bar {
@@ -112,8 +113,8 @@ fn drawing(canvas: &mut Canvas<'_>, app: &App, found: &AnomalyReport, path: &Pro
         arrows: path.steps.windows(2).filter_map(arrow).collect(),
         per_line: lines.per_stream,
         here: here.map_or(0, |s| line_of(s.stream)),
-        begin: figure::stamp(start - app.origin()),
-        length: figure::extra((end - start) as f64),
+        begin: figure::stamp(window.start.since(app.origin())),
+        length: figure::extra(window.len() as f64),
     };
     drawn.draw(canvas);
 }

@@ -230,7 +230,7 @@ pub(super) fn go_to_moment(app: &mut App, span: Span) -> Vec<UiEffect> {
 fn of_moment(model: &Model, span: Span) -> Option<(Vec<Filter>, usize)> {
     let e = &model.executions;
     let inside: Vec<usize> = details::at_moment(model, span).map(|id| id.index()).collect();
-    let starts = inside.iter().map(|i| e.start[*i].saturating_sub(model.origin));
+    let starts = inside.iter().map(|i| e.start[*i].since(model.origin));
     let (first, last) = (starts.clone().min()?, starts.max()?);
     let shortest = inside.iter().map(|i| e.duration(*i)).min()?;
     let number = Operand::Number;
