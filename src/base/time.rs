@@ -65,6 +65,11 @@ impl Timestamp {
         self.0.abs_diff(other.0)
     }
 
+    /// The moment `distance` later, the inverse of [`Timestamp::abs_diff`]; one that does not fit wraps around.
+    pub const fn wrapping_add(self, distance: u64) -> Timestamp {
+        Timestamp(self.0.wrapping_add_unsigned(distance))
+    }
+
     /// The moment `duration` later; the last one where that does not fit.
     pub const fn saturating_add(self, duration: Ns) -> Timestamp {
         Timestamp(self.0.saturating_add(duration))

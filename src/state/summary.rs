@@ -78,7 +78,7 @@ impl Level {
     /// Add the cells of one attribute; `intervals` are its own, by start.
     fn fill(&mut self, intervals: &[(Span, u16)], origin: Timestamp) {
         let width = self.width;
-        let number = |t: Timestamp| ((t as u64).wrapping_sub(origin as u64) >> width) as u32;
+        let number = |t: Timestamp| (t.abs_diff(origin) >> width) as u32;
         let mut open = (0, 0, Times::new());
         for (span, code) in intervals {
             let (first, last) = (number(span.start), number(span.end - 1));
@@ -108,14 +108,14 @@ impl Level {
 
 fn cell_span(number: u32, origin: Timestamp, width: u32) -> Span {
     let at = |number: u64| i128::from(origin) + (i128::from(number) << width);
-    let clamp = |time: i128| Timestamp::try_from(time).unwrap_or(Timestamp::MAX);
+    let clamp = |time: i128| Timestamp::checked(time).unwrap_or(Timestamp::MAX);
     Span::new(clamp(at(number.into())), clamp(at(u64::from(number) + 1)))
 }
 
 /// Nanoseconds of `span` inside `window`.
 fn clip(span: Span, window: Span) -> u64 {
     let both = span.clip(window);
-    if both.is_empty() { 0 } else { (both.end as u64).wrapping_sub(both.start as u64) }
+    if both.is_empty() { 0 } else { both.end.abs_diff(both.start) }
 }
 
 fn code(interval: &Interval) -> Option<(Span, u16)> {
@@ -129,7 +129,7 @@ impl Summary {
     /// The summary of all state codes of `tree`; other values count as no time.
     pub fn build(tree: &Tree, ctx: &Ctx) -> Result<Summary, Cancelled> {
         let span = tree.span();
-        let length = (span.end as u64).wrapping_sub(span.start as u64);
+        let length = span.end.abs_diff(span.start);
         let finest = (length >> 22).next_power_of_two().trailing_zeros();
         // The widest cells are at most half as wide as the whole.
         let widths = (finest..63).step_by(2).take_while(|width| length >> width >= 2);
@@ -191,11 +191,11 @@ impl Summary {
 
     /// The stored cells inside `window`, on the widest level of which two fit into it.
     fn cells(&self, attribute: AttributeId, window: Span) -> impl Iterator<Item = (Span, &[(u16, u64)])> {
-        let length = (window.end as u64).wrapping_sub(window.start as u64);
+        let length = window.end.abs_diff(window.start);
         let stored = self.levels.iter().rev().find(|level| length >> level.width >= 2).map(|level| {
             let end = |at: Option<usize>| at.and_then(|at| level.ends.get(at)).map_or(0, |end| *end as usize);
             let own = end(attribute.index().checked_sub(1))..end(Some(attribute.index()));
-            let since = |t: Timestamp| (t as u64).wrapping_sub(self.origin as u64);
+            let since = |t: Timestamp| t.abs_diff(self.origin);
             let first = since(window.start).div_ceil(1 << level.width);
             let past = since(window.end) >> level.width;
             let cells = level.cells.get(own.clone()).unwrap_or(&[]);

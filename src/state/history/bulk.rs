@@ -72,7 +72,7 @@ impl Bands {
 
 /// The time that a slab covers on average, in ns: the width of the first band, *D*.
 pub(super) fn mean_span(span: Span, slab: usize, total: usize) -> u64 {
-    let whole = u128::from((span.end as u64).wrapping_sub(span.start as u64));
+    let whole = u128::from(span.end.abs_diff(span.start));
     u64::try_from(whole * slab as u128 / total.max(1) as u128).unwrap_or(u64::MAX)
 }
 
@@ -86,8 +86,8 @@ pub fn build(mut runs: Vec<Run>, shape: Shape, ctx: &Ctx) -> Result<Tree, BuildE
     runs.retain(|run| !run.is_empty());
     let slab = shape.slab(runs.iter().map(|run| run.attributes).max().unwrap_or(0));
     let size = slab.saturating_mul((PART / slab).max(1));
-    let start = runs.iter().map(|run| run.span.start).min().unwrap_or(0);
-    let end = runs.iter().map(|run| run.span.end).max().unwrap_or(0);
+    let start = runs.iter().map(|run| run.span.start).min().unwrap_or_default();
+    let end = runs.iter().map(|run| run.span.end).max().unwrap_or_default();
     let bands = Bands::new(mean_span(Span::new(start, end), slab, total));
     let splitters = Splitters::sample(&runs, total.div_ceil(size));
 

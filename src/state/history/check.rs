@@ -8,6 +8,7 @@ use super::bulk::BANDS;
 use super::columns::Bounds;
 use super::interval::Interval;
 use super::tree::{Depth, Tree};
+use crate::base::time::Timestamp;
 
 /// An invariant that does not hold.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
@@ -63,7 +64,7 @@ pub enum Broken {
         /// The attribute.
         attribute: u32,
         /// Where the second begins.
-        at: i64,
+        at: Timestamp,
     },
     /// The life of an attribute runs from its first start to its last end.
     #[error("the life of attribute {0} of the state history is wrong")]

@@ -58,7 +58,7 @@ impl Growing {
         self.attributes = self.attributes.max(attribute.index() + 1);
         self.total += 1;
         self.span = Span::new(self.span.start.min(span.start), self.span.end.max(span.end));
-        let length = (span.end as u64).wrapping_sub(span.start as u64);
+        let length = span.end.abs_diff(span.start);
         let band = self.bands.of(length);
         self.open[band].push(attribute, span, value);
         if self.open[band].len() >= self.slab {

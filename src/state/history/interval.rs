@@ -52,7 +52,7 @@ const ASIDE: u32 = 3;
 impl Packed {
     /// Its length in ns; exact even where the difference of two `i64` is not one.
     pub fn length(&self) -> u64 {
-        (self.end as u64).wrapping_sub(self.start as u64)
+        self.end.abs_diff(self.start)
     }
 
     /// Its value; `aside` is the side list that it was packed with.

@@ -12,7 +12,7 @@ use super::interval::{Interval, StateValue};
 use super::search::{When, Which};
 use crate::base::ctx::{Cancel, Cancelled, Ctx};
 use crate::base::spans::{Direction, SpanOrder, SpanStore, StoredSpan};
-use crate::base::time::{Span, Timestamp};
+use crate::base::time::{Ns, Span, Timestamp};
 use crate::state::attributes::AttributeId;
 use crate::state::summary::most;
 
@@ -206,7 +206,7 @@ impl History {
         while before.is_none() || after.is_none() {
             before = before.or_else(|| search(Span::new(t.saturating_sub(reach), t)).map(|s| s.end).max());
             after = after.or_else(|| search(Span::new(t, t.saturating_add(reach))).map(|s| s.start).min());
-            if reach == Timestamp::MAX {
+            if reach == Ns::MAX {
                 break;
             }
             reach = reach.saturating_mul(8);
@@ -220,10 +220,10 @@ const MOST_POINTS: usize = 1 << 20;
 
 /// So many instants of `span` in equal distance, the first at its start; fewer where it has fewer nanoseconds.
 fn points_of(span: Span, points: usize) -> Vec<Timestamp> {
-    let length = u128::from((span.end as u64).wrapping_sub(span.start as u64));
+    let length = u128::from(span.end.abs_diff(span.start));
     if span.is_empty() || points == 0 {
         return Vec::new();
     }
     let points = (points.min(MOST_POINTS) as u128).min(length);
-    (0..points).map(|i| span.start.wrapping_add((length * i / points) as i64)).collect()
+    (0..points).map(|i| span.start.wrapping_add((length * i / points) as u64)).collect()
 }

@@ -58,7 +58,7 @@ impl Machine {
             faults.sort_unstable();
         }
         out.lossy.extend(lossy);
-        out.span = Span::new(self.start.unwrap_or(0), end);
+        out.span = Span::new(self.start.unwrap_or_default(), end);
         (out, self.notices)
     }
 

@@ -182,7 +182,7 @@ impl Machine {
 
     /// Time of the first event so far.
     pub(super) fn start(&self) -> Timestamp {
-        self.start.unwrap_or(0)
+        self.start.unwrap_or_default()
     }
 
     pub(super) fn inconsistent(&mut self, t: Timestamp) {

@@ -131,7 +131,7 @@ impl Default for Columns {
             len: 0,
             low: 0,
             high: 0,
-            start: 0,
+            start: Timestamp::ZERO,
             attributes: Column::default(),
             starts: Column::default(),
             lengths: Column::default(),
@@ -170,7 +170,7 @@ fn value(kind: ValueKind, raw: u64) -> StateValue {
 }
 
 fn since(time: Timestamp, base: Timestamp) -> u64 {
-    (time as u64).wrapping_sub(base as u64)
+    time.abs_diff(base)
 }
 
 impl Columns {
@@ -265,12 +265,12 @@ impl Columns {
 
     /// Its start.
     pub fn start(&self, at: usize) -> Timestamp {
-        self.start.wrapping_add(self.load(self.starts, at) as i64)
+        self.start.wrapping_add(self.load(self.starts, at))
     }
 
     /// Its end.
     pub fn end(&self, at: usize) -> Timestamp {
-        self.start(at).wrapping_add(self.load(self.lengths, at) as i64)
+        self.start(at).wrapping_add(self.load(self.lengths, at))
     }
 
     /// What the value at a position is.
@@ -284,7 +284,7 @@ impl Columns {
     /// The interval at a position below `len`.
     pub fn get(&self, at: usize) -> Interval {
         let start = self.start(at);
-        let end = start.wrapping_add(self.load(self.lengths, at) as i64);
+        let end = start.wrapping_add(self.load(self.lengths, at));
         Interval {
             attribute: AttributeId::from_raw(self.attribute(at)),
             span: Span { start, end },
