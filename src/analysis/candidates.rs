@@ -205,7 +205,7 @@ pub fn loops(
             let iterations = own.entry(call).or_default();
             iterations.waits += 1;
             let before = iterations.last_end.replace(wait.span.end);
-            iterations.durations.extend(before.map(|end| wait.span.start.saturating_sub(end)));
+            iterations.durations.extend(before.map(|end| wait.span.start.since(end)));
         }
         for (call, iterations) in own {
             let site = LoopSite { thread: name.to_owned(), call: call.to_owned() };

@@ -98,11 +98,21 @@ struct Walk<'a> {
 impl<'a> Walk<'a> {
     fn new(sources: &'a EcctInputs<'a>, outline: &'a mut Outline, hops: Option<&'a mut Hops>) -> Self {
         let (passed, own, spent_by) = (Vec::new(), ContextTimes::new(), Vec::new());
-        Walk { sources, outline, passed, own, hops, hop: HopId::at(0), spent_by, client: None, named_at: 0 }
+        Walk {
+            sources,
+            outline,
+            passed,
+            own,
+            hops,
+            hop: HopId::at(0),
+            spent_by,
+            client: None,
+            named_at: Timestamp::ZERO,
+        }
     }
 
     fn through(mut self, path: &[PathSegment]) -> (ContextTimes, Vec<HopId>) {
-        self.named_at = path.last().map_or(0, |segment| segment.span.last_moment());
+        self.named_at = path.last().map_or(Timestamp::ZERO, |segment| segment.span.last_moment());
         path.iter().for_each(|segment| self.step(segment));
         (self.own, self.spent_by)
     }

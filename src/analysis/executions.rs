@@ -225,7 +225,7 @@ pub fn covered<'a>(timeline: &Timeline, all: Vec<Execution<'a>>, notices: &mut N
 /// A mark in words: thread and time since the recording began.
 fn place(timeline: &Timeline, mark: &Mark) -> String {
     let tid = mark.thread.and_then(|t| timeline.thread(t)).map_or(-1, |t| t.tid);
-    let since = mark.time.saturating_sub(timeline.span.start);
+    let since = mark.time.since(timeline.span.start);
     format!("thread {tid}, {}.{:09} s after the first event", since / 1_000_000_000, since % 1_000_000_000)
 }
 

@@ -70,7 +70,7 @@ pub fn fit(operations: &Operations) -> Vec<StreamClock> {
     let sequences = &operations.sequences;
     let life = |stream: u32| {
         let all = sequences.get(stream as usize).map_or(&[][..], |s| &s.operations);
-        Span::new(all.first().map_or(0, |o| o.start), all.last().map_or(0, |o| o.end))
+        Span::new(all.first().map_or(Timestamp::ZERO, |o| o.start), all.last().map_or(Timestamp::ZERO, |o| o.end))
     };
     let lives: Vec<Span> = (0..sequences.len() as u32).map(life).collect();
     let same = |common: StreamClock| lives.iter().map(|l| StreamClock { origin: l.start, ..common }).collect();

@@ -43,7 +43,7 @@ impl Slots {
     }
 
     fn at(&self, t: Timestamp) -> usize {
-        (t.saturating_sub(self.origin).max(0) / self.length).min(self.count as Ns - 1) as usize
+        (t.since(self.origin).max(0) / self.length).min(self.count as Ns - 1) as usize
     }
 
     fn span(&self, from: usize, to: usize) -> Span {

@@ -96,7 +96,7 @@ impl Table {
 
     fn flights(&self) -> Vec<Flight> {
         let mut flights = Vec::new();
-        let once = |s: &&Seen| s.last.saturating_sub(s.first) <= PASSAGE;
+        let once = |s: &&Seen| s.last.since(s.first) <= PASSAGE;
         for all in self.seen.values() {
             for sent in all.iter().filter(|s| s.sent).filter(once) {
                 let arrivals = all.iter().filter(|s| !s.sent && s.clock != sent.clock).filter(once);

@@ -18,7 +18,7 @@ pub use line::{ClockTransform, Points, fit};
 
 use crate::base::ctx::{Cancelled, Ctx};
 use crate::base::notice::{Notice, Notices};
-use crate::base::time::{Ns, Shift, Span};
+use crate::base::time::{Ns, Shift, Span, Timestamp};
 use crate::input::Source;
 use crate::reading::bind::is_kernel;
 use flights::Flight;
@@ -55,7 +55,7 @@ fn clocks(sources: &[Source]) -> Vec<HostClock> {
 fn life(sources: &[Source], clock: &HostClock) -> Span {
     let traces = clock.traces.iter().filter_map(|i| sources.get(*i));
     let packets = || traces.clone().flat_map(|s| s.trace.streams()).flat_map(|s| &s.packets);
-    let start = packets().filter_map(|p| p.begin).min().unwrap_or(0);
+    let start = packets().filter_map(|p| p.begin).min().unwrap_or_default();
     Span::new(start, packets().filter_map(|p| p.end).max().unwrap_or(start))
 }
 
@@ -120,7 +120,7 @@ fn tie_users(
         match ran.get(&kernel).and_then(|ran| ran.fit(&traces(clock, false))) {
             Some(fitted) => {
                 let line = |offset| {
-                    let shift = Shift { origin: 0, offset, drift: 0 };
+                    let shift = Shift { origin: Timestamp::ZERO, offset, drift: 0 };
                     ClockTransform { shift, error: Some(fitted.error), packets: 0 }
                 };
                 errors[own] = Some(fitted.error);

@@ -84,7 +84,7 @@ impl Ran {
         }
         let spans = |(t, spans): &(Timestamp, &Vec<Span>)| {
             let t = *t;
-            spans.iter().map(move |s| (s.start.saturating_sub(t), s.end.saturating_sub(t))).collect::<Vec<_>>()
+            spans.iter().map(move |s| (s.start.since(t), s.end.since(t))).collect::<Vec<_>>()
         };
         let allowed: Vec<Vec<(Ns, Ns)>> = events.iter().map(spans).collect();
         most_allowed(&allowed)

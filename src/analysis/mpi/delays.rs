@@ -65,7 +65,7 @@ struct Share {
     /// Part that is passed on to the rank that it waited for.
     amount: Ns,
     /// Begin of the time without a long wait, for the waiting rank and for the late rank.
-    since: (Ns, Ns),
+    since: (Timestamp, Timestamp),
 }
 
 /// Waits, with what was passed on to them by later ones.
@@ -96,7 +96,7 @@ impl CostPropagation<'_> {
         let long = (wait.len() / PART).max(SHORTEST);
         let same = self.waits[..at].iter().rev().take_while(|w| w.place == wait.place).count();
         let own = self.before(at - same, wait.place.stream, wait.start, long);
-        let since = own.map_or(Ns::MIN / 2, |w| self.waits[w].until);
+        let since = own.map_or(Timestamp::new(Ns::MIN / 2), |w| self.waits[w].until);
         let (cause, came) = (wait.cause, wait.until);
         let first = self.waits.partition_point(|w| w.place < cause);
         let other = self.before(first, cause.stream, came, long).filter(|w| self.waits[*w].until < came || *w < at);

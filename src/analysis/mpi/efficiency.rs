@@ -18,7 +18,7 @@ use super::strip::Cells;
 use super::wait_states::RankWait;
 use crate::base::ctx::{Cancel, Cancelled, Ctx};
 use crate::base::parallel::in_order;
-use crate::base::time::{Ns, Span};
+use crate::base::time::{Ns, Span, Timestamp};
 use crate::event::operation::{Operations, Sequence};
 use crate::model::wait_state::WaitState;
 use crate::model::waiting::Efficiency;
@@ -69,17 +69,17 @@ pub fn window(streams: &Streams<'_>) -> Span {
         let operation = operations.sequences[s as usize].operations.get(o as usize)?;
         operations.names.get(operation.symbol).starts_with(word).then_some(operation)
     };
-    let (mut begin, mut end) = (Ns::MAX, Ns::MIN);
-    let (mut started, mut finishing) = (Ns::MIN, Ns::MAX);
+    let (mut begin, mut end) = (Timestamp::MAX, Timestamp::MIN);
+    let (mut started, mut finishing) = (Timestamp::MIN, Timestamp::MAX);
     for (s, sequence) in (0_u32..).zip(&operations.sequences).filter(|(_, q)| !q.worker && !q.operations.is_empty()) {
         let n = sequence.operations.len() as u32;
         let (first, last) = (sequence.operations.first(), sequence.operations.last());
-        begin = begin.min(first.map_or(Ns::MAX, |o| streams.common(s, o.start)));
-        end = end.max(last.map_or(Ns::MIN, |o| streams.common(s, o.end)));
+        begin = begin.min(first.map_or(Timestamp::MAX, |o| streams.common(s, o.start)));
+        end = end.max(last.map_or(Timestamp::MIN, |o| streams.common(s, o.end)));
         let init = (0..n.min(EDGE)).find_map(|o| named(o, s, "MPI_Init"));
-        started = started.max(init.map_or(Ns::MIN, |o| streams.common(s, o.end)));
+        started = started.max(init.map_or(Timestamp::MIN, |o| streams.common(s, o.end)));
         let finalize = (n.saturating_sub(EDGE)..n).find_map(|o| named(o, s, "MPI_Finalize"));
-        finishing = finishing.min(finalize.map_or(Ns::MAX, |o| streams.common(s, o.start)));
+        finishing = finishing.min(finalize.map_or(Timestamp::MAX, |o| streams.common(s, o.start)));
     }
     let (from, to) = (begin.max(started), end.min(finishing));
     if from < to { Span::new(from, to) } else { Span::new(begin.min(end), end.max(begin)) }

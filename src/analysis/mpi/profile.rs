@@ -71,7 +71,7 @@ impl<'a> Streams<'a> {
 
     /// When an operation began, on the common time line.
     pub fn start(&self, place: OperationPlace) -> Timestamp {
-        self.operations.get(place).map_or(0, |o| self.common(place.stream, o.start))
+        self.operations.get(place).map_or(Timestamp::ZERO, |o| self.common(place.stream, o.start))
     }
 
     /// The call path of an event; the outermost where it is known no better.
@@ -115,13 +115,13 @@ pub struct Backward<'a> {
     /// The time behind the last of them has not been passed either.
     behind: bool,
     /// When the operation behind that time began.
-    next: Option<Ns>,
+    next: Option<Timestamp>,
 }
 
 impl Backward<'_> {
     /// The time behind an operation, until `next`.
     #[inline]
-    fn gap(&self, at: usize, operation: &Operation, next: Ns) -> ActivitySpan {
+    fn gap(&self, at: usize, operation: &Operation, next: Timestamp) -> ActivitySpan {
         let start = self.clock.common(operation.end);
         let path = self.call_sites.get(at).map_or(NO_PATH, |way| way.after);
         let region = match self.inside.get(path as usize) {

@@ -8,7 +8,7 @@ use super::profile::Streams;
 use super::wait_states::RankWait;
 use crate::base::ctx::{Cancelled, Ctx};
 use crate::base::parallel::in_order;
-use crate::base::time::{Ns, Span};
+use crate::base::time::{Ns, Span, Timestamp};
 use std::ops::Range;
 
 /// Some streams over time.
@@ -40,7 +40,7 @@ pub const CELLS: usize = 128;
 pub(super) struct Cells {
     window: Span,
     /// Of all cells, and the end.
-    edges: Vec<Ns>,
+    edges: Vec<Timestamp>,
     pub(super) sums: Vec<Ns>,
     /// Position of the last query; the next one is near.
     last: usize,

@@ -122,12 +122,12 @@ impl Finder<'_> {
     fn messages(&self, messages: &[Message]) -> Vec<RankWait> {
         let mut waits = Vec::new();
         // By position: the earliest sending of all that this stream received in later operations.
-        let mut earliest: Vec<Ns> = vec![Ns::MAX; messages.len()];
-        let mut sent = Ns::MAX;
+        let mut earliest: Vec<Timestamp> = vec![Timestamp::MAX; messages.len()];
+        let mut sent = Timestamp::MAX;
         for (m, earliest) in messages.iter().zip(&mut earliest).rev() {
             *earliest = sent;
             if m.carrier == Carrier::Message {
-                sent = sent.min(self.start(m.from).unwrap_or(Ns::MAX));
+                sent = sent.min(self.start(m.from).unwrap_or(Timestamp::MAX));
             }
         }
         for (m, earliest) in messages.iter().zip(earliest) {
@@ -165,7 +165,7 @@ impl Finder<'_> {
             let last =
                 |of: &[OperationPlace]| of.iter().filter_map(entered).max_by_key(|(t, p)| (*t, std::cmp::Reverse(*p)));
             let root = |root: Option<u32>| members.get(root? as usize).copied();
-            let mut add = |place: OperationPlace, kind, came: Option<(Ns, OperationPlace)>| {
+            let mut add = |place: OperationPlace, kind, came: Option<(Timestamp, OperationPlace)>| {
                 let wait = came
                     .filter(|(_, cause)| *cause != place)
                     .and_then(|(until, cause)| self.wait(place, kind, until, cause, Some(at)));

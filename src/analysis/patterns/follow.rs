@@ -229,8 +229,11 @@ impl Search<'_> {
         let usual_iteration = median_iteration(mined);
         let mut found = Vec::new();
         for ((stream, sequence), covered) in (0_u32..).zip(&self.operations.sequences).zip(&covered) {
-            let life =
-                sequence.operations.last().map_or(0, |o| o.end) - sequence.operations.first().map_or(0, |o| o.start);
+            let life = sequence
+                .operations
+                .last()
+                .zip(sequence.operations.first())
+                .map_or(0, |(last, first)| last.end - first.start);
             let long = usual_iteration.map_or(life / PER_LIFE, |iteration| iteration / PER_ITERATION).max(SHORTEST);
             for ((operation, known), at) in sequence.operations.iter().zip(covered).zip(0_u32..) {
                 let local = operation.span();

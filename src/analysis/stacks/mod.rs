@@ -143,7 +143,7 @@ fn period(timeline: &Timeline) -> Ns {
     let mut gaps = Vec::new();
     for thread in timeline.threads.iter().filter(|t| !t.idle) {
         let ticks = thread.samples.iter().filter(|s| s.origin == StackOrigin::Tick).map(|s| s.time);
-        gaps.extend(ticks.clone().zip(ticks.skip(1)).map(|(a, b)| b.saturating_sub(a)));
+        gaps.extend(ticks.clone().zip(ticks.skip(1)).map(|(a, b)| b.since(a)));
     }
     let middle = gaps.len() / 2;
     if gaps.is_empty() { DEFAULT_PERIOD } else { *gaps.select_nth_unstable(middle).1 }

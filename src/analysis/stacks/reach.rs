@@ -72,7 +72,7 @@ impl Builder<'_> {
     /// The time after `t` when the thread has run for the reach of a sample, at most `end`.
     fn forward(&self, t: Timestamp, end: Timestamp) -> Timestamp {
         let mut left = self.reach;
-        if end.saturating_sub(t) <= left {
+        if end.since(t) <= left {
             return end;
         }
         for e in &self.thread.segments[self.thread.first_segment_after(t)..] {
@@ -93,7 +93,7 @@ impl Builder<'_> {
     /// The same backward, at least `start`.
     fn backward(&self, t: Timestamp, start: Timestamp) -> Timestamp {
         let mut left = self.reach;
-        if t.saturating_sub(start) <= left {
+        if t.since(start) <= left {
             return start;
         }
         let before = self.thread.segments.partition_point(|e| e.span.start < t);

@@ -128,7 +128,7 @@ impl Spaces {
 
     /// When a file was first reported to be mapped, by any process; 0 where it never was.
     pub fn first_reported(&self, path: NameId) -> Timestamp {
-        self.reported.get(&path).copied().unwrap_or(0)
+        self.reported.get(&path).copied().unwrap_or_default()
     }
 
     /// When a process begins to run another program, in order.

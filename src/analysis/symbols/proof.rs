@@ -14,7 +14,7 @@ use std::path::Path;
 use std::time::{Duration, UNIX_EPOCH};
 
 /// Clocks that count from the boot of the machine say less than this, those that count from the Epoch more: 30 years.
-const SINCE_EPOCH: Timestamp = 30 * 365 * 86_400 * 1_000_000_000;
+const SINCE_EPOCH: Timestamp = Timestamp::new(30 * 365 * 86_400 * 1_000_000_000);
 
 /// The unit in which files are mapped.
 const PAGE: u64 = 4096;
@@ -90,7 +90,7 @@ fn fits(built: &FileIdentity, extent: MappedExtent) -> Option<bool> {
 fn is_older(path: &Path, reported: Timestamp) -> bool {
     let changed = std::fs::metadata(path).and_then(|about| about.modified()).ok();
     let since = changed.and_then(|time| time.duration_since(UNIX_EPOCH).ok());
-    reported > SINCE_EPOCH && since.is_some_and(|since| since <= Duration::from_nanos(reported.unsigned_abs()))
+    reported > SINCE_EPOCH && since.is_some_and(|since| since <= Duration::from_nanos(reported.ns().unsigned_abs()))
 }
 
 #[cfg(test)]

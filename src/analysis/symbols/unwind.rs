@@ -15,6 +15,7 @@ use super::unwind_tables::{Section, UnwindTables};
 use crate::base::ctx::{Cancelled, Ctx};
 use crate::base::names::Names;
 use crate::base::parallel::in_order;
+use crate::base::time::Timestamp;
 use crate::input::perf::chains::StackStore;
 use crate::input::perf::copies::{Architecture, MapChange, MapEvent, Registers, StackCopy};
 use crate::input::{Trace, perf};
@@ -148,7 +149,8 @@ fn unwind_on<P: Processor>(
 
 /// A change as the spaces take it.
 fn events(changed: &MapEvent, names: &mut Names) -> Vec<ImageEvent> {
-    let event = |change| ImageEvent { time: changed.clock as i64, host: HOST, pid: changed.pid, change };
+    let event =
+        |change| ImageEvent { time: Timestamp::new(changed.clock as i64), host: HOST, pid: changed.pid, change };
     match &changed.change {
         MapChange::Exec => vec![event(ImageChange::Exec { path: names.intern("") })],
         MapChange::Fork { parent } => vec![event(ImageChange::Fork { parent_pid: *parent })],
@@ -165,7 +167,7 @@ fn events(changed: &MapEvent, names: &mut Names) -> Vec<ImageEvent> {
 impl<P: Processor> Unwinding<'_, P> {
     /// The addresses of a copied stack, innermost first, and whether its end was reached.
     fn stack(&self, copy: &StackCopy<'_>, cache: &mut <P::Unwinder as Unwinder>::Cache) -> (Vec<u64>, bool) {
-        let space = self.spaces.at(HOST, copy.pid, copy.clock as i64);
+        let space = self.spaces.at(HOST, copy.pid, Timestamp::new(copy.clock as i64));
         let mut registers = P::registers(&copy.registers);
         let mut read = |address: u64| {
             let at = address.checked_sub(copy.registers.stack).and_then(|at| usize::try_from(at).ok()).ok_or(())?;

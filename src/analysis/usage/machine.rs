@@ -318,7 +318,7 @@ impl UsageMachine {
     /// From the first event of any CPU to the last of all.
     pub fn duration(&self) -> Ns {
         let first = self.cpus.values().map(|cpu| cpu.first).min();
-        first.zip(self.end).map_or(0, |(first, end)| end.saturating_sub(first))
+        first.zip(self.end).map_or(0, |(first, end)| end.since(first))
     }
 
     /// The text of a name.
