@@ -55,7 +55,7 @@ impl Copies {
     fn take(&mut self, thread: ThreadId, event: &Event, content: u64, exact: bool) -> bool {
         let last = self.threads.entry(thread).or_default();
         let same = |original: &Original| {
-            let together = original.cpu == event.cpu && event.time.saturating_sub(original.time) <= TOGETHER;
+            let together = original.cpu == event.cpu && event.time.since(original.time) <= TOGETHER;
             original.content == content && (exact || together)
         };
         // This trace delivers no event any more that precedes its last one.

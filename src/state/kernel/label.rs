@@ -102,7 +102,7 @@ impl Machine {
         let cpu = &self.cpus[c];
         let unknown = |reason| Label { qualifier: Some(reason), ..Label::of(SegmentKind::Blocked) };
         let completed =
-            |last: Completion| last.submitter == woken && t.saturating_sub(last.at) <= COMPLETION_WAKES_WITHIN;
+            |last: Completion| last.submitter == woken && t.since(last.at) <= COMPLETION_WAKES_WITHIN;
         if cpu.completed.is_some_and(completed) {
             return Label::of(SegmentKind::Disk);
         }

@@ -41,7 +41,7 @@ impl Losses {
         }
         let end = resumes.max(t.saturating_add(1));
         let of_host = &mut self.hosts[host.index()];
-        of_host.longest = of_host.longest.max(end.saturating_sub(t));
+        of_host.longest = of_host.longest.max(end.since(t));
         of_host.all.push(Loss { span: Span::new(t, end), cpu });
     }
 

@@ -84,7 +84,7 @@ impl Packets {
 
     /// The waits that a packet ended before it is sent at `at`.
     fn early(&mut self, host: HostId, packet: &NetworkPacket, at: Timestamp) -> Vec<EndedWait> {
-        while self.early.front().is_some_and(|early| at.saturating_sub(early.at) > EARLY) {
+        while self.early.front().is_some_and(|early| at.since(early.at) > EARLY) {
             self.early.pop_front();
         }
         let ended = self.early.iter().filter(|early| early.host != host && packet.tcp == Some(early.segment));
@@ -98,7 +98,7 @@ impl Packets {
         if !ended.is_empty() {
             return ended;
         }
-        while self.order.front().is_some_and(|(t, _)| at.saturating_sub(*t) > OLDEST) || self.order.len() >= MOST {
+        while self.order.front().is_some_and(|(t, _)| at.since(*t) > OLDEST) || self.order.len() >= MOST {
             self.forget_oldest();
         }
         let route = route(host, packet);

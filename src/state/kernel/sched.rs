@@ -73,7 +73,7 @@ impl Machine {
     /// A thread that was woken just before it left its CPU for a wait did not wait: it was runnable at once.
     fn apply_early_wake(&mut self, thread: ThreadId) {
         let state = &mut self.threads[thread];
-        let early = |wake: EarlyWake| state.start_of_segment().saturating_sub(wake.at) <= EARLY_WAKE_WITHIN;
+        let early = |wake: EarlyWake| state.start_of_segment().since(wake.at) <= EARLY_WAKE_WITHIN;
         if state.sched == Sched::Blocked && state.early_wake.is_some_and(early) {
             state.sched = Sched::Ready;
         }
