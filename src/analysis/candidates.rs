@@ -16,7 +16,7 @@ use crate::base::ctx::{Cancelled, Ctx};
 use crate::base::names::{NameId, fold_digits};
 use crate::base::statistics::nearest_rank;
 use crate::base::time::{Ns, Timestamp};
-use crate::event::derived::{Derived, Turn};
+use crate::event::derived::{Derived, WaitIterations};
 use crate::state::timeline::{SegmentKind, Thread, ThreadId, Timeline};
 use foldhash::HashMap;
 use std::collections::{BTreeMap, BTreeSet};
@@ -221,8 +221,8 @@ pub fn loops(
         let tail = Tail::of(&mut durations);
         // Iterations that all take equally long raise no question.
         if durations.len() >= ENOUGH && tail.excess >= tail.median.saturating_mul(tail.count as Ns) {
-            let turn = Turn { call: site.call, thread: Some(site.thread.clone()) };
-            tasks.insert(Derived::Turn(turn), BTreeMap::from([(site.thread, durations)]));
+            let turn = WaitIterations { call: site.call, thread: Some(site.thread.clone()) };
+            tasks.insert(Derived::Iterations(turn), BTreeMap::from([(site.thread, durations)]));
         }
     }
     Ok((ranked(activity, tasks), sites))

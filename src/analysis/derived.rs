@@ -77,7 +77,7 @@ pub fn mark(
     ctx: &Ctx,
 ) -> Result<bool, Cancelled> {
     let known = match derived {
-        Derived::Turn(turn) => return turns::mark(timeline, task, turn, symbol_paths, ctx).map(|()| true),
+        Derived::Iterations(turn) => return turns::mark(timeline, task, turn, symbol_paths, ctx).map(|()| true),
         Derived::Call(name) => {
             let left_out = tracers(timeline);
             calls(timeline, task, name, &left_out)

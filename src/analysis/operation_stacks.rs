@@ -12,7 +12,7 @@ use super::symbols::images::Spaces;
 use super::symbols::{ProcessStack, StackResolver};
 use crate::base::ctx::{Cancelled, Ctx};
 use crate::base::notice::Notices;
-use crate::event::operation::Operations;
+use crate::event::operation::{Operations, StackSpan};
 use crate::state::timeline::Timeline;
 use foldhash::HashMap;
 
@@ -47,11 +47,11 @@ pub fn attach(
             sources.stacks.over(thread, life).filter_map(|(span, id)| Some((span, sources.stacks.get(id).user?)));
         sequence.stacks = known
             .map(|(span, placed)| {
-                let number = *numbers.entry(placed).or_insert_with(|| {
+                let stack = *numbers.entry(placed).or_insert_with(|| {
                     stacks.push(placed);
                     stacks.len() as u32 - 1
                 });
-                (span, number)
+                StackSpan { span, stack }
             })
             .collect();
     }

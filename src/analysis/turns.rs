@@ -16,7 +16,7 @@ use crate::base::ctx::{Cancelled, Ctx};
 use crate::base::names::{NameId, Names, fold_digits};
 use crate::base::notice::Notices;
 use crate::base::time::{Span, Timestamp};
-use crate::event::derived::Turn;
+use crate::event::derived::WaitIterations;
 use crate::state::timeline::{Mark, MarkField, Segment, SegmentKind, Thread, ThreadId, Timeline};
 use foldhash::HashMap;
 use std::collections::BTreeSet;
@@ -70,7 +70,7 @@ fn call_at(thread: &Thread, t: Timestamp) -> Option<usize> {
 pub fn mark(
     timeline: &mut Timeline,
     task: u32,
-    turn: &Turn,
+    turn: &WaitIterations,
     symbol_paths: &SymbolPaths,
     ctx: &Ctx,
 ) -> Result<(), Cancelled> {
@@ -204,7 +204,7 @@ mod tests {
     use crate::state::timeline::ThreadName;
 
     fn iterations(builder: &mut TimelineBuilder, call: &str, thread: Option<&str>) -> Vec<(Ns, Ns)> {
-        let turn = Turn { call: call.to_owned(), thread: thread.map(str::to_owned) };
+        let turn = WaitIterations { call: call.to_owned(), thread: thread.map(str::to_owned) };
         let (mut notices, symbol_paths) = (Notices::default(), SymbolPaths::default());
         builder.0.marks.clear();
         mark(&mut builder.0, 0, &turn, &symbol_paths, &Ctx::new(1)).unwrap();

@@ -1,4 +1,4 @@
-//! Numbers as people read them: three significant digits and a unit, never wider than nine columns.
+//! Numbers as the screens show them: three significant digits and a unit, never wider than nine columns.
 //!
 //! In: nanoseconds, bytes, counts, shares, deviations. Out: short text of known greatest width, so that columns line
 //! up without measuring. Every difference has a sign: colour alone never shows the direction.

@@ -22,8 +22,8 @@ use std::sync::{Mutex, OnceLock};
 /// Open a file for reading if it is a regular one, without ever waiting for it.
 ///
 /// The kind of a file is only known once it is open: a pipe would wait for its writer, a terminal may become the
-/// controlling one, and whatever was asked about the name before may have been replaced since. So the file is opened
-/// without waiting, then the descriptor is asked.
+/// controlling one, and another file may have the name since the last question about it. So the file is opened without
+/// waiting, then the descriptor is asked.
 pub fn open_regular(path: &Path) -> io::Result<File> {
     let file = OpenOptions::new().read(true).custom_flags(libc::O_NONBLOCK | libc::O_NOCTTY).open(path)?;
     if !file.metadata()?.is_file() {
@@ -76,7 +76,7 @@ impl Mapped {
         }
     }
 
-    /// True when the file was cut off after it was opened: what lay there reads as zeros.
+    /// True when the file was cut off after it was opened: its missing bytes read as zeros.
     pub fn lost(&self) -> bool {
         match &self.0 {
             Source::Map(map) => map.lost(),

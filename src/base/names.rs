@@ -3,7 +3,7 @@
 //! A handle is a `u32` newtype made only by its table (ARCHITECTURE.md rule 3). [`Names`] stores each distinct
 //! text once; ids are given in order of first appearance, so equal input order gives equal ids. A table of function
 //! names also holds which of them no file proves. That is no part of the name: `flush` of a proven file and `flush` of
-//! an unproven one are one function, which people are shown as `flush?`.
+//! an unproven one are one function, shown as `flush?`.
 
 use super::text::with_copy;
 use foldhash::HashMap;
@@ -110,7 +110,7 @@ impl Names {
         self.unproven.iter().copied()
     }
 
-    /// The name of a function as people see it: `flush`, or `flush?` where nothing proves the file that gave it.
+    /// The name of a function as it is shown: `flush`, or `flush?` where nothing proves the file that gave it.
     pub fn function(&self, id: NameId) -> Cow<'_, str> {
         let name = self.get(id);
         if self.unproven.contains(&id) { Cow::Owned(format!("{name}{UNPROVEN}")) } else { Cow::Borrowed(name) }

@@ -158,7 +158,7 @@ impl Notice {
 pub struct Entry {
     /// How many.
     pub count: u64,
-    /// Where the first one was, in words (file, packet, offset); may be empty.
+    /// The place of the first one, in words (file, packet, offset); may be empty.
     pub first: String,
 }
 
@@ -226,7 +226,7 @@ impl Notices {
         Notices { entries: entries.collect() }
     }
 
-    /// One sentence per kind, worst first, for `warnings` and for people.
+    /// One sentence per kind, worst first, for `warnings` and the screens.
     pub fn sentences(&self) -> Vec<String> {
         let mut kinds: Vec<_> = self.entries.iter().collect();
         kinds.sort_by_key(|(k, _)| (std::cmp::Reverse(k.severity()), **k));

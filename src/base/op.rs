@@ -1,4 +1,4 @@
-//! Comparison operators, as people write them in filters and in conditions on fields.
+//! Comparison operators, as users write them in filters and in conditions on fields.
 //!
 //! In: text that begins with a sign. Out: what it means, the sign to print, and whether an order satisfies it.
 

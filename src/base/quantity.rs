@@ -1,4 +1,4 @@
-//! Quantities as people type them: a decimal number and a unit, read exactly.
+//! Quantities as users type them: a decimal number and a unit, parsed exactly.
 //!
 //! In: text (`1.5ms`, `64KiB`, `12`). Out: a whole number of the smallest unit (nanoseconds, bytes), or nothing where
 //! the text is no such quantity or is finer than that unit. [`exact`] writes the shortest text that reads back as the

@@ -26,10 +26,27 @@ pub struct Rules {
 /// The folders in which the sandbox in force allows writing.
 static WRITABLE: OnceLock<Vec<PathBuf>> = OnceLock::new();
 
-/// Confine this thread, and those that it starts, to `rules`. The error says why that is not possible here: nothing is
-/// confined then.
+/// The reason why the process cannot be confined.
+#[derive(Debug, thiserror::Error)]
+pub enum SandboxError {
+    /// A call of Landlock fails.
+    #[cfg(target_os = "linux")]
+    #[error("the kernel refuses it: {0}")]
+    Refused(landlock::RulesetError),
+    /// Landlock is in the kernel and not enabled.
+    #[error("Landlock is disabled on this system")]
+    Disabled,
+    /// The kernel is older than Landlock.
+    #[error("this kernel has no Landlock (Linux 5.13 or newer has)")]
+    OldKernel,
+    /// Another system.
+    #[error("only Linux has Landlock")]
+    OtherSystem,
+}
+
+/// Confine this thread, and those that it starts, to `rules`. After an error nothing is confined.
 #[cfg(target_os = "linux")]
-pub fn confine(rules: &Rules) -> Result<(), String> {
+pub fn confine(rules: &Rules) -> Result<(), SandboxError> {
     use landlock::{
         ABI, Access, AccessFs, AccessNet, BitFlags, LandlockStatus, PathBeneath, PathFd, Ruleset, RulesetAttr,
         RulesetCreatedAttr, RulesetStatus, Scope,
@@ -37,7 +54,6 @@ pub fn confine(rules: &Rules) -> Result<(), String> {
     use std::os::unix::fs::FileTypeExt;
     /// The requested rights; an older kernel grants fewer.
     const NEWEST: ABI = ABI::V6;
-    let failed = |e: &dyn std::fmt::Display| format!("the kernel refuses it: {e}");
     let listed = AccessFs::ReadFile | AccessFs::ReadDir;
     let made = listed | AccessFs::WriteFile | AccessFs::MakeReg | AccessFs::RemoveFile | AccessFs::Truncate;
     let grants: [(&[PathBuf], BitFlags<AccessFs>); 4] = [
@@ -50,7 +66,7 @@ pub fn confine(rules: &Rules) -> Result<(), String> {
         .handle_access(AccessFs::from_all(NEWEST))
         .and_then(|r| r.handle_access(AccessNet::from_all(NEWEST)))
         .and_then(|r| r.scope(Scope::from_all(NEWEST)));
-    let mut ruleset = handled.and_then(Ruleset::create).map_err(|e| failed(&e))?;
+    let mut ruleset = handled.and_then(Ruleset::create).map_err(SandboxError::Refused)?;
     for (paths, access) in grants {
         for path in paths {
             let (Ok(opened), Ok(about)) = (PathFd::new(path), std::fs::metadata(path)) else { continue };
@@ -59,13 +75,13 @@ pub fn confine(rules: &Rules) -> Result<(), String> {
                 continue;
             }
             let access = if about.is_dir() { access } else { access & AccessFs::from_file(NEWEST) };
-            ruleset = ruleset.add_rule(PathBeneath::new(opened, access)).map_err(|e| failed(&e))?;
+            ruleset = ruleset.add_rule(PathBeneath::new(opened, access)).map_err(SandboxError::Refused)?;
         }
     }
-    let status = ruleset.restrict_self().map_err(|e| failed(&e))?;
+    let status = ruleset.restrict_self().map_err(SandboxError::Refused)?;
     match (status.ruleset, status.landlock) {
-        (RulesetStatus::NotEnforced, LandlockStatus::NotEnabled) => Err("Landlock is disabled on this system".into()),
-        (RulesetStatus::NotEnforced, _) => Err("this kernel has no Landlock (Linux 5.13 or newer has)".into()),
+        (RulesetStatus::NotEnforced, LandlockStatus::NotEnabled) => Err(SandboxError::Disabled),
+        (RulesetStatus::NotEnforced, _) => Err(SandboxError::OldKernel),
         _ => {
             let real = |path: &PathBuf| std::fs::canonicalize(path).ok();
             drop(WRITABLE.set(rules.write.iter().filter_map(real).collect()));
@@ -76,8 +92,8 @@ pub fn confine(rules: &Rules) -> Result<(), String> {
 
 /// The same where there is no Landlock.
 #[cfg(not(target_os = "linux"))]
-pub fn confine(_rules: &Rules) -> Result<(), String> {
-    Err("only Linux has Landlock".into())
+pub fn confine(_rules: &Rules) -> Result<(), SandboxError> {
+    Err(SandboxError::OtherSystem)
 }
 
 /// The error of writing to `path`; where the sandbox refused it, the error says so, and how to go without.

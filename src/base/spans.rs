@@ -5,10 +5,10 @@
 //! results come after a few nodes are read, and memory is that of the open nodes, not of the whole (ALGORITHMS.md 8.8,
 //! \[002\] 5.4).
 //!
-//! Segments are sorted by start once; above them is an implicit tree of extents: the smallest and largest start,
-//! end and duration below each node. Iteration holds two heaps, nodes by the best that can lie below them and segments
-//! read but not given; as long as a node may hold something as good as the best segment, it is read. Ties are decided
-//! by start, end and position, so the order is total, and downwards is exactly upwards reversed.
+//! Spans are sorted by start once; above them is an implicit tree of extents: the smallest and largest start, end and
+//! duration below each node. Iteration holds two heaps, nodes by the best span that may be below them, and spans read
+//! but not given yet; as long as a node may hold a span as good as the best one, it is read. Ties are decided by start,
+//! end and position, so the order is total, and downwards is exactly upwards reversed.
 
 use crate::base::time::{Span, Timestamp};
 use std::cmp::Reverse;
@@ -23,7 +23,7 @@ pub struct StoredSpan {
     pub item: u32,
 }
 
-/// By what segments are ordered; ties by start, then end, then item.
+/// The key of the order; ties by start, then end, then item.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum SpanOrder {
     /// Start.
@@ -34,7 +34,7 @@ pub enum SpanOrder {
     Duration,
 }
 
-/// Which end of the order comes first.
+/// The end of the order that comes first.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Direction {
     /// The smallest.
@@ -127,7 +127,7 @@ fn rank(time: Timestamp) -> u64 {
     time.ns() as u64 ^ 1 << 63
 }
 
-/// A node by the best that can lie below it.
+/// A node by the best span that may be below it.
 type Node = Reverse<(u64, usize, usize)>;
 
 /// A segment by its place in the order: field, start, end, position.

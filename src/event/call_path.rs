@@ -8,7 +8,7 @@ use foldhash::HashMap;
 /// No call path.
 pub const NO_PATH: u32 = u32::MAX;
 
-/// Where an operation was called, and where the time behind it was spent.
+/// The call path of an operation, and that of the time behind it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct CallSite {
     /// Position in `Operations::paths` of the path that ends with the operation.

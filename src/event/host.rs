@@ -1,4 +1,4 @@
-//! Hosts: where a trace was recorded, and how its kernel writes what differs between versions.
+//! Hosts: the machine on which a trace was recorded, and the version of its kernel as far as records depend on it.
 
 use super::prev_state::Generation;
 
@@ -7,13 +7,13 @@ crate::base::names::handle! {
     HostId,
 }
 
-/// What is known of a trace before its events.
+/// The origin of a trace, known before its events.
 #[derive(Clone, Copy, Debug)]
 pub struct TraceOrigin {
-    /// Where it was recorded.
+    /// Its host.
     pub host: HostId,
     /// Its contexts name the thread that runs on the CPU (else it is a user-space trace).
     pub kernel: bool,
-    /// How `prev_state` reads.
+    /// The meaning of `prev_state` in its switches.
     pub generation: Generation,
 }

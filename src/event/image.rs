@@ -1,5 +1,5 @@
-//! What changes the files that a process has mapped. In a batch the names are ids of the batch's table, in the
-//! recording of the recording's.
+//! Changes of the files that a process has mapped. The names are ids of the batch's table in a batch, of the
+//! timeline's table in a timeline.
 
 use crate::base::names::NameId;
 
@@ -31,7 +31,7 @@ pub enum ImageChange<N = NameId> {
         path: N,
         /// Addresses in the file are relative to `base`.
         position_independent: bool,
-        /// Where in the file the mapping begins, where each part of the file is mapped by an event of its own.
+        /// Offset in the file of the mapping, where each part of the file is mapped by an event of its own.
         offset: Option<u64>,
     },
     /// Build id of the file at `base`.

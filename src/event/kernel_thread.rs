@@ -51,7 +51,7 @@ pub fn is_worker(name: &str) -> bool {
     name.starts_with("kworker/")
 }
 
-/// What a thread of this name is, in words.
+/// The role of a thread of this name, in words.
 ///
 /// ```
 /// use whyslow::event::kernel_thread::role;

@@ -1,4 +1,4 @@
-//! The typed events: what happened, in 40 bytes, `Copy`.
+//! The typed events: 40 bytes each, `Copy`.
 //!
 //! Everything long (text, contexts, stacks, packets, marks) is an id into the tables of the `Batch` (reading/batch.rs)
 //! that holds the event. Ids mean nothing outside their batch; a machine that merges batches renumbers what it keeps,
@@ -45,7 +45,7 @@ pub struct Event {
     pub trace: u16,
     /// The CPU of its packet.
     pub cpu: u16,
-    /// What happened.
+    /// The event itself.
     pub kind: Kind,
 }
 
@@ -91,8 +91,8 @@ pub enum Context {
     Timer,
     /// An interrupt vector of the processor itself.
     Vector(Vector),
-    /// A packet on its way from the driver to its socket, in whatever context.
-    Reception,
+    /// A received packet on its way from the driver to its socket (NAPI), in any context.
+    PacketReceive,
 }
 
 /// Soft interrupts, in the order of their vectors.
@@ -204,7 +204,7 @@ pub enum LossSource {
     Damaged,
 }
 
-/// What happened. Thread ids are those of the initial namespace.
+/// The kinds of events with their values. Thread ids are those of the initial namespace.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum Kind {
     /// `prev` leaves the CPU, `next` gets it.
@@ -305,12 +305,12 @@ pub enum Kind {
     CallExit {
         /// Name of the call; none in old recordings.
         name: TextId,
-        /// What it returned.
+        /// Its return value.
         ret: i64,
     },
     /// A stack was recorded with the event that follows.
     Stack {
-        /// What made the tracer take it.
+        /// The occasion on which the tracer took it.
         origin: StackOrigin,
         /// User-space addresses.
         user: Option<RawStackId>,

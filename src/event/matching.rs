@@ -5,7 +5,7 @@
 //! with a receive may be wrong (BT and SP: the original instead of its duplicate), so it only serves to find the peer.
 //! Cost: linear; parallel over receivers.
 
-use super::mpi::{Half, LocationRun, NOWHERE};
+use super::mpi::{LocationRun, MessageHalf, NOWHERE};
 use super::operation::{Message, OperationPlace, SendCompletion};
 use crate::base::ctx::{Cancelled, Ctx};
 use crate::base::parallel::in_order;
@@ -48,7 +48,7 @@ pub(super) struct Matched {
 /// The same as messages. The halves are used up, receiver by receiver, so that both forms are never there at once.
 pub(super) fn messages(locations: &mut [LocationRun], ctx: &Ctx) -> Result<Matched, Cancelled> {
     let all: usize = locations.iter().map(|l| l.receives.len()).sum();
-    let receives: Vec<Mutex<Vec<Half>>> =
+    let receives: Vec<Mutex<Vec<MessageHalf>>> =
         locations.iter_mut().map(|l| Mutex::new(std::mem::take(&mut l.receives))).collect();
     let by_receiver = by_receiver(locations);
     let mut matched = Matched { messages: Vec::with_capacity(all), ..Matched::default() };
@@ -79,7 +79,7 @@ pub(super) fn messages(locations: &mut [LocationRun], ctx: &Ctx) -> Result<Match
     Ok(matched)
 }
 
-fn message(sender: u32, send: &Half, receiver: u32, receive: &Half) -> Message {
+fn message(sender: u32, send: &MessageHalf, receiver: u32, receive: &MessageHalf) -> Message {
     Message {
         carrier: Carrier::Message,
         from: OperationPlace { stream: sender, operation: send.operation },
@@ -89,7 +89,7 @@ fn message(sender: u32, send: &Half, receiver: u32, receive: &Half) -> Message {
     }
 }
 
-fn completion(sender: u32, send: &Half, receiver: u32, receive: &Half) -> Option<SendCompletion> {
+fn completion(sender: u32, send: &MessageHalf, receiver: u32, receive: &MessageHalf) -> Option<SendCompletion> {
     let from = OperationPlace { stream: sender, operation: send.operation };
     let posted = OperationPlace { stream: receiver, operation: receive.other };
     let known = ![send.operation, send.other, receive.other].contains(&NOWHERE);
@@ -116,7 +116,7 @@ fn match_receiver(
     locations: &[LocationRun],
     by_receiver: &[Vec<(u32, Vec<u32>)>],
     receiver: usize,
-    receives: &[Half],
+    receives: &[MessageHalf],
 ) -> Vec<Pair> {
     // A queue of sends per (sender, tag), as a linked list through the positions of all sends to this receiver.
     let mut sent: Vec<(u32, u32)> = Vec::new();

@@ -14,7 +14,7 @@ use crate::model::thread::ThreadIdentity;
 use std::cmp::Reverse;
 use std::collections::BTreeMap;
 
-/// How an operation can be late.
+/// The way in which an operation can be late.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum OperationKind {
     /// By its own work.
@@ -46,7 +46,7 @@ impl From<OperationKind> for EventKind {
 pub struct Operation {
     /// Its name: what patterns are made of.
     pub symbol: NameId,
-    /// What it can wait for.
+    /// The kind of wait that it can be.
     pub kind: OperationKind,
     /// From, to, on the stream's own clock.
     pub start: Timestamp,
@@ -97,8 +97,17 @@ pub struct Sequence {
     pub thread: Option<ThreadIdentity>,
     /// In order.
     pub operations: Vec<Operation>,
-    /// Where call stacks were recorded: from, to, and the position in [`Operations::stacks`]; sorted, disjoint.
-    pub stacks: Vec<(Span, u32)>,
+    /// Recorded call stacks; sorted, disjoint.
+    pub stacks: Vec<StackSpan>,
+}
+
+/// A time over which one call stack was recorded.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct StackSpan {
+    /// The time, on the stream's own clock.
+    pub span: Span,
+    /// Position of the stack in [`Operations::stacks`].
+    pub stack: u32,
 }
 
 impl Sequence {
@@ -120,7 +129,7 @@ pub struct OperationPlace {
 /// Something that one operation sent and that another received.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Message {
-    /// What it was.
+    /// The means by which it travelled.
     pub carrier: Carrier,
     /// The sending operation.
     pub from: OperationPlace,
@@ -184,7 +193,7 @@ impl CollectiveKind {
 /// Operations that belong together: one collective operation over all its members.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct CollectiveInstance {
-    /// What it is.
+    /// The kind of operation.
     pub exchange: CollectiveKind,
     /// One operation per member, by stream.
     pub members: Vec<OperationPlace>,
@@ -253,12 +262,12 @@ impl Operations {
     /// Times are the stream's own.
     pub fn function(&self, stream: u32, span: Span) -> Option<NameId> {
         let all = &self.sequences.get(stream as usize)?.stacks;
-        let first = all.partition_point(|(s, _)| s.end <= span.start);
-        let within = all.iter().skip(first).take_while(|(s, _)| s.start < span.end);
+        let first = all.partition_point(|s| s.span.end <= span.start);
+        let within = all.iter().skip(first).take_while(|s| s.span.start < span.end);
         let mut open: Vec<(Ns, &[NameId])> = within
-            .filter_map(|(s, stack)| {
-                let functions = self.stacks.get(*stack as usize).filter(|f| !f.is_empty())?;
-                Some((s.end.min(span.end) - s.start.max(span.start), functions.as_slice()))
+            .filter_map(|s| {
+                let functions = self.stacks.get(s.stack as usize).filter(|f| !f.is_empty())?;
+                Some((s.span.end.min(span.end) - s.span.start.max(span.start), functions.as_slice()))
             })
             .collect();
         let known: Ns = open.iter().map(|(ns, _)| ns).sum();
@@ -302,12 +311,13 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_function_of_a_span_is_the_deepest_that_covers_it() {
+    fn function_is_the_deepest_that_covers_the_span() {
         let mut operations = Operations::default();
         let [main, serve, flush, read] = ["main", "serve", "flush", "read"].map(|n| operations.names.intern(n));
         operations.stacks = vec![vec![main, serve, flush], vec![main, serve, read], vec![]];
+        let stack_span = |start, end, stack| StackSpan { span: Span::new(start, end), stack };
         let stacks =
-            vec![(Span::new(0, 80), 0), (Span::new(80, 100), 1), (Span::new(100, 200), 2), (Span::new(200, 210), 1)];
+            vec![stack_span(0, 80, 0), stack_span(80, 100, 1), stack_span(100, 200, 2), stack_span(200, 210, 1)];
         operations.sequences = vec![Sequence { stacks, ..Sequence::default() }];
         let mut rooted_elsewhere = operations.clone();
         rooted_elsewhere.stacks[1] = vec![read];
@@ -318,6 +328,6 @@ mod tests {
         assert_eq!(function(90, 205), Some(read));
         assert_eq!((function(120, 180), function(300, 400)), (None, None));
         let function = rooted_elsewhere.function(0, Span::new(40, 100));
-        assert_eq!(function, Some(flush), "where nothing covers four fifths, what covers half");
+        assert_eq!(function, Some(flush), "a function that covers half, where none covers four fifths");
     }
 }

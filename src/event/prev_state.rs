@@ -1,6 +1,6 @@
-//! What `prev_state` of a switch means: its bits changed with Linux 4.14 (ALGORITHMS.md 3.3).
+//! The meaning of `prev_state` of a switch: its bits changed with Linux 4.14 (ALGORITHMS.md 3.3).
 
-/// What becomes of a thread that leaves the CPU.
+/// The next state of a thread that leaves the CPU.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Leaves {
     /// It could go on: preempted, or it yielded.

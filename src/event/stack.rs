@@ -23,7 +23,7 @@ pub fn name_of(address: u64) -> Option<NameId> {
     u32::try_from(address ^ NAMED).ok().map(NameId::from_raw)
 }
 
-/// What made the tracer take a stack.
+/// The occasion on which the tracer took a stack.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum StackOrigin {
     /// Entry of a system call: holds until its exit.

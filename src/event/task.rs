@@ -18,14 +18,14 @@ pub struct Delimiter {
     pub conditions: Vec<Condition>,
 }
 
-/// What a field must be for its event to count. A field that is absent is nothing.
+/// A condition on a field, without which an event does not count. It does not hold for an absent field.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Condition {
     /// The field, in the payload or a context.
     pub field: String,
-    /// How it must compare.
+    /// The comparison.
     pub op: Op,
-    /// With what.
+    /// The value to compare with.
     pub value: Literal,
 }
 

@@ -1,6 +1,6 @@
 //! Which system calls move bytes, and which way.
 
-/// Where the bytes of a system call go.
+/// The direction of the bytes of a system call.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Transfer {
     /// To the caller.
@@ -9,7 +9,7 @@ pub enum Transfer {
     Write,
 }
 
-/// What a system call (name without prefix) moves; what it returns is the number of bytes.
+/// The direction in which a system call (name without prefix) moves bytes; its return value is their number.
 pub fn transfer(call: &str) -> Option<Transfer> {
     match call {
         "read" | "pread64" | "pread" | "readv" | "preadv" | "preadv2" | "recv" | "recvfrom" | "recvmsg" => {

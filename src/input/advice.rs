@@ -1,8 +1,9 @@
-//! Advice for a path that is no recording: one line with the thing, the place and the remedy.
+//! Advice for a path that is no recording: the reason and the remedy.
 //!
-//! In: a path that no reader takes. Out: the reason, from the file's first bytes or from the recordings that lie below
-//! a folder. Cost: at most 10,000 directory entries.
+//! In: a path that no reader takes. Out: the reason, from the file's first bytes or from the recordings below a folder.
+//! Cost: at most 10,000 directory entries.
 
+use super::error::Unreadable;
 use super::{otf2, perf};
 use crate::base::mapped;
 use std::io::Read;
@@ -25,47 +26,89 @@ const PACKED: [(usize, &[u8], &str); 6] = [
     (0, b"PK\x03\x04", "unzip"),
 ];
 
-/// Why a file is not taken.
-pub(super) fn for_file(path: &Path) -> String {
-    let shown = path.display();
+/// The reason why a path is no recording, and its remedy.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum NotARecording {
+    /// The metadata file of a trace.
+    #[error("this is the metadata of a trace; name its directory, {}", folder.display())]
+    Metadata {
+        /// The directory of the trace.
+        folder: PathBuf,
+    },
+    /// A perf.data of a version that is not read.
+    #[error("a perf.data of version 1, by a perf of before 2013; record it again")]
+    OldPerfData,
+    /// A packed or compressed file.
+    #[error("packed or compressed; unpack it with `{command} {}` and name what was in it", file.display())]
+    Packed {
+        /// The command that unpacks it.
+        command: &'static str,
+        /// The file.
+        file: PathBuf,
+    },
+    /// Any other file.
+    #[error("not a recording; name a CTF trace directory, an OTF2 archive, a perf.data or a trace.dat")]
+    OtherFile,
+    /// A folder without recordings.
+    #[error(
+        "no recording in this folder; a CTF trace is a directory with a file `metadata`, \
+         others are *.otf2, perf.data and trace.dat"
+    )]
+    NoRecordings,
+    /// A folder with recordings of other kinds.
+    #[error("no CTF trace in this folder; name one recording below it: {}", listed(below))]
+    OtherRecordings {
+        /// The recordings below it, sorted.
+        below: Vec<PathBuf>,
+    },
+}
+
+/// The first of some recordings, and the number of the others.
+fn listed(recordings: &[PathBuf]) -> String {
+    let names: Vec<String> = recordings.iter().take(SHOWN).map(|p| p.display().to_string()).collect();
+    let names = names.join(", ");
+    match recordings.len().checked_sub(SHOWN).filter(|more| *more > 0) {
+        Some(more) => format!("{names} or {more} more"),
+        None => names,
+    }
+}
+
+/// The reason why a file is not a recording.
+pub(super) fn for_file(path: &Path) -> Unreadable {
     let mut begin = Vec::new();
     let read = mapped::open_regular(path).and_then(|file| file.take(512).read_to_end(&mut begin));
-    if let Err(error) = read {
-        return format!("{shown}: {error}");
+    match read {
+        Ok(_) => Unreadable::NotARecording(by_content(path, &begin)),
+        Err(error) => Unreadable::Io(error),
     }
+}
+
+/// The same by the file's first bytes.
+fn by_content(path: &Path, begin: &[u8]) -> NotARecording {
     if path.file_name().is_some_and(|name| name == "metadata") {
         let parent = path.parent().filter(|p| !p.as_os_str().is_empty()).unwrap_or(Path::new("."));
-        return format!("{shown}: this is the metadata of a trace; name its directory, {}", parent.display());
+        return NotARecording::Metadata { folder: parent.to_owned() };
     }
     if begin.starts_with(b"PERFFILE") {
-        return format!("{shown}: a perf.data of version 1, by a perf of before 2013; record it again");
+        return NotARecording::OldPerfData;
     }
     let packed = |(at, magic, _): &&(usize, &[u8], &str)| begin.get(*at..).is_some_and(|b| b.starts_with(magic));
     if let Some((.., unpack)) = PACKED.iter().find(packed) {
         let name = path.file_name().unwrap_or_default().to_string_lossy();
         let is_tar = name.contains(".tar") || name.ends_with(".tgz") || name.ends_with(".txz");
-        let unpack = if is_tar { "tar xf" } else { *unpack };
-        return format!("{shown}: packed or compressed; unpack it with `{unpack} {shown}` and name what was in it");
+        let command = if is_tar { "tar xf" } else { *unpack };
+        return NotARecording::Packed { command, file: path.to_owned() };
     }
-    format!("{shown}: not a recording; name a CTF trace directory, an OTF2 archive, a perf.data or a trace.dat")
+    NotARecording::OtherFile
 }
 
-/// Why a folder without a CTF trace is not taken: the recordings of other kinds below it.
-pub(super) fn for_folder(path: &Path) -> String {
-    let shown = path.display();
-    let mut found = Vec::new();
+/// The reason why a folder without a CTF trace is not a recording.
+pub(super) fn for_folder(path: &Path) -> NotARecording {
+    let mut below = Vec::new();
     let mut left = MOST_ENTRIES;
-    recordings_below(path, DEEPEST, &mut left, &mut found);
-    found.sort_unstable();
-    if found.is_empty() {
-        return format!(
-            "{shown}: no recording in this folder; a CTF trace is a directory with a file `metadata`, \
-             others are *.otf2, perf.data and trace.dat"
-        );
-    }
-    let names: Vec<String> = found.iter().take(SHOWN).map(|p| p.display().to_string()).collect();
-    let more = if found.len() > SHOWN { format!(" or {} more", found.len() - SHOWN) } else { String::new() };
-    format!("{shown}: no CTF trace in this folder; name one recording below it: {}{more}", names.join(", "))
+    recordings_below(path, DEEPEST, &mut left, &mut below);
+    below.sort_unstable();
+    if below.is_empty() { NotARecording::NoRecordings } else { NotARecording::OtherRecordings { below } }
 }
 
 /// OTF2 anchors, perf.data and trace.dat below a folder.
@@ -102,6 +145,7 @@ mod tests {
     #[test]
     fn for_folder_names_recordings_of_other_kinds() {
         let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("fixtures");
+        let for_folder = |path: &Path| for_folder(path).to_string();
         let recorders = for_folder(&root.join("recorders"));
         assert!(recorders.contains("name one recording below it") && recorders.contains("dir.data, "), "{recorders}");
         assert!(for_folder(&root.join("archives")).contains("traces.otf2"));
@@ -114,7 +158,7 @@ mod tests {
         let packed = |name: &str, bytes: &[u8]| {
             let path = folder.path().join(name);
             std::fs::write(&path, bytes).unwrap();
-            for_file(&path)
+            for_file(&path).to_string()
         };
         assert!(packed("a.tar.xz", b"\xfd7zXZ\0...").contains("`tar xf "));
         assert!(packed("perf.data.xz", b"\xfd7zXZ\0...").contains("`xz -dk "));

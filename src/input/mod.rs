@@ -1,7 +1,7 @@
 //! Bytes to records: the formats, and records whose meaning is not known yet.
 //!
-//! [`record`] is the face that `event/` sees; each format has a folder. [`open`] finds the traces under the
-//! paths that a user names and lays them on one time line: a CTF trace is a directory with `metadata`, a session holds
+//! [`record`] holds the types that `event/` uses; each format has a folder. [`open`] finds the traces below the
+//! paths that a user names and puts them on one time line: a CTF trace is a directory with `metadata`, a session holds
 //! several, and traces of one uuid under one label (the chunks of a rotated session) are one trace.
 
 mod advice;
@@ -19,7 +19,7 @@ pub mod tracepoint;
 use crate::base::ctx::Ctx;
 use crate::base::notice::Notice;
 use error::LeftOut;
-pub use error::OpenError;
+pub use error::{OpenError, Unreadable};
 use foldhash::HashMap;
 use std::ffi::OsStr;
 use std::io::ErrorKind;
@@ -98,8 +98,7 @@ pub fn outline(arguments: &[Argument], ctx: &Ctx) -> Result<Opened, OpenError> {
 fn open_how(arguments: &[Argument], how: ctf::How, ctx: &Ctx) -> Result<Opened, OpenError> {
     if arguments.iter().any(Argument::is_archive) {
         if let Some(other) = arguments.iter().find(|a| !a.is_archive()) {
-            let why = "the others are OTF2 archives: runs are compared with runs";
-            return Err(OpenError(format!("{}: not an OTF2 archive, and {why}", other.path.display())));
+            return Err(Unreadable::NotAnArchive.at(&other.path));
         }
         let open = |a: &Argument| Ok((a.label.clone(), otf2::Archive::open(&a.path)?));
         return Ok(Opened::Otf2(arguments.iter().map(open).collect::<Result<_, OpenError>>()?));
@@ -123,7 +122,7 @@ fn open_how(arguments: &[Argument], how: ctf::How, ctx: &Ctx) -> Result<Opened, 
     }
     let mut traces = ctf::open_all(openings, how, ctx)?;
     if let Some(why) = nothing_left(&traces, &left_out) {
-        return Err(OpenError(why));
+        return Err(OpenError::NothingLeft(why));
     }
     if let Some(first) = traces.first_mut() {
         left_out.into_iter().for_each(|what| first.left_out(what));
@@ -191,11 +190,11 @@ fn traces_under(argument: &Argument, left_out: &mut Vec<LeftOut>) -> Result<Vec<
     let path = &argument.path;
     let shown = path.display();
     match std::fs::metadata(path) {
-        Ok(about) if about.is_file() => return Err(OpenError(advice::for_file(path))),
+        Ok(about) if about.is_file() => return Err(advice::for_file(path).at(path)),
         Ok(about) if about.is_dir() => {}
-        Ok(_) => return Err(OpenError(format!("{shown}: neither a file nor a folder; name a trace directory"))),
+        Ok(_) => return Err(Unreadable::Special.at(path)),
         Err(e) if e.kind() == ErrorKind::NotFound => {
-            return Err(OpenError(format!("{shown}: no such file or directory")));
+            return Err(Unreadable::NotFound.at(path));
         }
         Err(e) => {
             left_out.push(LeftOut { notice: Notice::FolderUnreadable, place: format!("{shown}: {e}") });
@@ -205,14 +204,14 @@ fn traces_under(argument: &Argument, left_out: &mut Vec<LeftOut>) -> Result<Vec<
     let (mut paths, before) = (Vec::new(), left_out.len());
     find_traces(path, 0, &mut paths, left_out);
     if paths.is_empty() && left_out.len() == before {
-        return Err(OpenError(advice::for_folder(path)));
+        return Err(Unreadable::NotARecording(advice::for_folder(path)).at(path));
     }
     paths.sort_unstable();
     Ok(paths)
 }
 
-/// A trace whose metadata is read.
-struct Half {
+/// A trace whose metadata has been read.
+struct OpeningTrace {
     opening: ctf::Opening,
     /// Path of the trace below the argument.
     name: String,
@@ -223,7 +222,7 @@ fn traces_of(
     argument: &Argument,
     directories: impl Iterator<Item = Result<ctf::Directory, OpenError>>,
     left_out: &mut Vec<LeftOut>,
-) -> Result<Vec<Half>, OpenError> {
+) -> Result<Vec<OpeningTrace>, OpenError> {
     let mut traces: Vec<Vec<ctf::Directory>> = Vec::new();
     // The trace of a uuid: sessions of many processes have thousands.
     let mut of_uuid: HashMap<String, usize> = HashMap::default();
@@ -231,7 +230,7 @@ fn traces_of(
         let directory = match directory {
             Ok(directory) => directory,
             Err(error) => {
-                left_out.push(LeftOut { notice: Notice::TraceUnreadable, place: error.0 });
+                left_out.push(LeftOut { notice: Notice::TraceUnreadable, place: error.to_string() });
                 continue;
             }
         };
@@ -242,14 +241,14 @@ fn traces_of(
             None => traces.push(vec![directory]),
         }
     }
-    let mut halves = Vec::with_capacity(traces.len());
+    let mut openings = Vec::with_capacity(traces.len());
     for chunks in traces {
         let opening = ctf::Opening::of(&chunks)?;
         let name = chunks.first().and_then(|chunk| chunk.path().strip_prefix(&argument.path).ok());
         let name = name.map_or_else(String::new, |n| n.display().to_string());
-        halves.push(Half { opening, name });
+        openings.push(OpeningTrace { opening, name });
     }
-    Ok(halves)
+    Ok(openings)
 }
 
 /// Deeper folders are not looked into: an LTTng session has at most six levels.

@@ -19,7 +19,7 @@ pub struct Class {
 }
 
 impl Class {
-    /// For a class without meaning, whatever its name: another class carries the same information.
+    /// For a class without meaning under any name: another class carries the same information.
     pub const UNKNOWN: Cow<'static, str> = Cow::Borrowed("");
 
     /// The name that says what it means: that of the LTTng kernel tracer where it has the like, else its own.

@@ -233,12 +233,12 @@ impl Trace {
         each!(Trace, self, t => t.packet_cpu(stream, packet))
     }
 
-    /// Lay the clocks whose uuids have an offset (in cycles from the origin) in another trace on that.
+    /// Give each clock the offset (in cycles from the origin) that its uuid has in another trace, if it has one.
     pub fn set_clock_offsets(&mut self, offset: impl Fn(&str) -> Option<i128>) {
         each!(Trace, self, t => t.set_clock_offsets(offset))
     }
 
-    /// Lay all clocks of the trace on another time line, which becomes the common one.
+    /// Correct all clocks of the trace to another time line, which becomes the common one.
     pub fn shift_clocks(&mut self, shift: Shift) {
         each!(Trace, self, t => t.shift_clocks(shift))
     }

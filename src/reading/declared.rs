@@ -6,7 +6,7 @@
 
 use super::tasks::EventSignature;
 use crate::base::op::Op;
-use crate::event::derived::{Derived, Turn};
+use crate::event::derived::{Derived, WaitIterations};
 use crate::event::task::{Condition, Delimiter, Literal, Pairing, TaskDefinition};
 use foldhash::{HashMap, HashSet};
 use serde::Deserialize;
@@ -177,7 +177,7 @@ fn read(text: &str, classes: &[EventSignature]) -> Result<Vec<TaskDefinition>, L
             return Err(DeclaredErrorKind::Name(name.clone()).at(declaration.name.span().start));
         }
         tasks.push(match waits(&declaration)? {
-            Some(waits) => TaskDefinition::derived(name.clone(), Derived::Turn(waits)),
+            Some(waits) => TaskDefinition::derived(name.clone(), Derived::Iterations(waits)),
             None => delimited(declaration, classes)?,
         });
     }
@@ -188,7 +188,7 @@ fn read(text: &str, classes: &[EventSignature]) -> Result<Vec<TaskDefinition>, L
 }
 
 /// The waits that delimit a task, if it has `wait`.
-fn waits(declaration: &Declaration) -> Result<Option<Turn>, Located> {
+fn waits(declaration: &Declaration) -> Result<Option<WaitIterations>, Located> {
     let Declaration { begin, end, wait, thread, key, kind, nest, .. } = declaration;
     let Some(wait) = wait else {
         let alone = thread.as_ref().map(|thread| DeclaredErrorKind::ThreadWithoutWait.at(thread.span().start));
@@ -201,7 +201,7 @@ fn waits(declaration: &Declaration) -> Result<Option<Turn>, Located> {
         return Err(DeclaredErrorKind::EmptyWait.at(wait.span().start));
     }
     let thread = thread.as_ref().map(|thread| thread.get_ref().clone());
-    Ok(Some(Turn { call: wait.get_ref().clone(), thread }))
+    Ok(Some(WaitIterations { call: wait.get_ref().clone(), thread }))
 }
 
 /// A task with `begin` and `end`.

@@ -166,7 +166,7 @@ const MACHINES: [(&str, &[&str]); 11] = [
     ("loongarch64", &GENERIC),
 ];
 
-/// What all architectures number alike.
+/// System calls that have the same number on all architectures.
 const COMMON_FROM: usize = 424;
 /// From [`COMMON_FROM`] on.
 #[rustfmt::skip]

@@ -1,10 +1,10 @@
-//! One location's records as operations, halves of messages and what ties its process together.
+//! One location's records as operations, halves of messages, and the synchronisation within its process.
 //!
 //! An operation is a call in which no other call was made, so that regions which only enclose others (`main`) do not
-//! hide what they enclose. What encloses stays as the operation's call path; of the time between two operations the
-//! path in which most of it was spent is kept. Cost: linear in the records, one look-up per call.
+//! hide the calls inside. The enclosing regions are the operation's call path; the time between two operations has the
+//! path in which most of it was spent. Cost: linear in the records, one look-up per call.
 
-use super::recorded::{Attendance, Half, LocationRun, NOWHERE, Released};
+use super::recorded::{LocationRun, MessageHalf, NOWHERE, Participation, Released};
 use super::regions::{Class, Symbols};
 use crate::base::ctx::Cancel;
 use crate::base::names::NameId;
@@ -33,7 +33,7 @@ pub(super) struct Frame {
     again: bool,
     sends: usize,
     receives: usize,
-    attendances: usize,
+    participations: usize,
 }
 
 /// Read the event file of one location.
@@ -64,7 +64,7 @@ pub(super) fn read(archive: &Archive, symbols: &Symbols, id: LocationId, cancel:
     };
     let mut last = Timestamp::MIN;
     while let Some(record) = reader.next() {
-        // What was read of a cancelled run is thrown away whole.
+        // A cancelled run is dropped as a whole.
         if location.run.records.is_multiple_of(PATIENCE) && cancel.is_cancelled() {
             break;
         }
@@ -98,7 +98,7 @@ pub(super) fn read(archive: &Archive, symbols: &Symbols, id: LocationId, cancel:
 }
 
 /// Receives by the position of the record that posted each; of equals in order of completion.
-fn in_posting_order(receives: &[Half], postings: &[u32]) -> Vec<Half> {
+fn in_posting_order(receives: &[MessageHalf], postings: &[u32]) -> Vec<MessageHalf> {
     let mut order: Vec<(u32, u32)> = postings.iter().copied().zip(0..).collect();
     order.sort_unstable();
     order.into_iter().filter_map(|(_, at)| receives.get(at as usize).copied()).collect()
@@ -185,7 +185,12 @@ impl LocationReader<'_> {
                     && members.len() > 1
                 {
                     let root = members.get(root as usize).copied().flatten();
-                    self.run.attendances.push(Attendance { operation: NOWHERE, group, collective: operation, root });
+                    self.run.participations.push(Participation {
+                        operation: NOWHERE,
+                        group,
+                        collective: operation,
+                        root,
+                    });
                 }
             }
             EventRecord::Flush { until } => {
@@ -265,7 +270,7 @@ impl LocationReader<'_> {
             && self.run.operations.last().is_some_and(|o| o.symbol == symbol.name && time - o.end <= POLLING)
             && self.run.call_sites.last().is_some_and(|way| way.path == path);
         let (sends, receives) = (self.run.sends.len(), self.run.receives.len());
-        let attendances = self.run.attendances.len();
+        let participations = self.run.participations.len();
         let task = self.task;
         self.frames.push(Frame {
             region,
@@ -276,7 +281,7 @@ impl LocationReader<'_> {
             again,
             sends,
             receives,
-            attendances,
+            participations,
         });
     }
 
@@ -288,7 +293,7 @@ impl LocationReader<'_> {
         };
         let since = self.since;
         if at + 1 == self.frames.len() && !self.frames[at].encloses {
-            // What it took is an operation's, and no time between two.
+            // This time belongs to an operation, not to the time between two.
             self.since = time;
         } else {
             self.spend(time);
@@ -315,11 +320,11 @@ impl LocationReader<'_> {
     }
 
     /// `other`: the operation that posted it or that is left when it is done.
-    fn half(&self, time: Timestamp, envelope: Envelope, record: u32, other: u32) -> Half {
+    fn half(&self, time: Timestamp, envelope: Envelope, record: u32, other: u32) -> MessageHalf {
         let peer = self.archive.definitions.peer(envelope.communicator, envelope.peer);
         let bytes = u32::try_from(envelope.bytes).unwrap_or(u32::MAX);
         let other_location = peer.map_or(NOWHERE, |id| id.raw());
-        Half { time, other_location, tag: envelope.tag, record, bytes, operation: NOWHERE, other }
+        MessageHalf { time, other_location, tag: envelope.tag, record, bytes, operation: NOWHERE, other }
     }
 
     /// Position of the operation that the innermost region will be, unless a call is made in it.
@@ -340,12 +345,12 @@ impl LocationReader<'_> {
         }
         let run = &mut *self.run;
         let position = run.operations.len() as u32 - u32::from(frame.again);
-        // What was recorded since this call began was recorded in it: it enclosed nothing.
+        // All records since this call began belong to it, because it enclosed no other call.
         run.sends.iter_mut().skip(frame.sends).for_each(|s| s.operation = position);
         let received = run.receives.len() > frame.receives;
         run.receives.iter_mut().skip(frame.receives).for_each(|r| r.operation = position);
-        let met = run.attendances.len() > frame.attendances;
-        run.attendances.iter_mut().skip(frame.attendances).for_each(|a| a.operation = position);
+        let met = run.participations.len() > frame.participations;
+        run.participations.iter_mut().skip(frame.participations).for_each(|a| a.operation = position);
         let mut kind = symbol.kind;
         if received || run.acquired.last().is_some_and(|a| a.operation == position) {
             kind = OperationKind::Receive;
@@ -371,7 +376,7 @@ impl LocationReader<'_> {
             before.after = self.longest.1;
         }
         self.longest = (0, NO_PATH);
-        // Where regions overlap instead of nesting, the later one begins when the earlier ended.
+        // If regions overlap instead of nesting, the later one begins at the end of the earlier one.
         let start = run.operations.last().map_or(span.start, |before| before.end.max(span.start));
         run.operations.push(Operation { symbol, kind, start, end: span.end.max(start) });
         for metric in &mut run.metrics {

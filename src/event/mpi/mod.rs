@@ -29,7 +29,7 @@ pub use crate::model::usage::FileTransfers;
 use foldhash::HashMap;
 use recorded::MetricRun;
 pub(super) use recorded::NOWHERE;
-pub use recorded::{Half, LocationRun};
+pub use recorded::{LocationRun, MessageHalf};
 pub use regions::IDLE;
 use regions::Symbols;
 
@@ -40,7 +40,7 @@ pub struct MpiRun {
     pub locations: Vec<LocationRun>,
     /// Matched messages, by receiving location and posting order.
     pub pairs: Vec<Pair>,
-    /// What was wrong.
+    /// Problems in the archive.
     pub notices: Notices,
     names: Names,
     paths: CallPaths,
@@ -110,7 +110,7 @@ impl MpiRun {
         counts
     }
 
-    /// What each process read from and wrote to files: by name of the process.
+    /// The file transfers of each process, by name of the process.
     pub fn transfers(&self, archive: &Archive) -> Vec<(String, FileTransfers)> {
         let mut by_process: Vec<(u32, String, FileTransfers)> = Vec::new();
         for (l, run) in archive.definitions.locations.iter().zip(&self.locations) {
@@ -197,7 +197,7 @@ impl MpiRun {
         let mut positions: HashMap<(usize, u32), usize> = HashMap::default();
         for (stream, location) in (0_u32..).zip(&self.locations) {
             let mut how_many: HashMap<usize, u32> = HashMap::default();
-            for a in &location.attendances {
+            for a in &location.participations {
                 let n = how_many.entry(a.group).or_default();
                 let at = *positions.entry((a.group, *n)).or_insert_with(|| {
                     found.push((

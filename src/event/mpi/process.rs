@@ -1,5 +1,5 @@
-//! What the threads and accelerators of one process wait for: the thread that has a team do something, the slowest of a
-//! team, the owner of a lock, an accelerator that is not done.
+//! Waits within one process, of its threads and accelerators: for the thread that leads a team, the slowest of a team,
+//! the owner of a lock, an accelerator that is not done.
 //!
 //! In: what each location recorded of teams, locks and synchronisations. Out: messages and collective operations
 //! between its operations, all within one process. Parts of a team's threads belong together by their order in the
@@ -74,7 +74,7 @@ fn teams(locations: &[LocationRun], messages: &mut Vec<Message>, collectives: &m
     }
 }
 
-/// Who had a lock before: it was given back while another thread waited for it.
+/// Messages from the previous owner of a lock, which released it while another thread waited for it.
 fn locks(process: &impl Fn(u32) -> u32, locations: &[LocationRun], messages: &mut Vec<Message>) {
     let mut released: HashMap<(u32, u32, u32), (u32, Released)> = HashMap::default();
     for (stream, location) in (0_u32..).zip(locations) {
@@ -96,7 +96,7 @@ fn locks(process: &impl Fn(u32) -> u32, locations: &[LocationRun], messages: &mu
     }
 }
 
-/// Who waits for the tasks that it made waits for the last of those that another thread ran.
+/// Messages to waits for tasks, from the last of these tasks that another thread ran.
 fn tasks(process: &impl Fn(u32) -> u32, locations: &[LocationRun], messages: &mut Vec<Message>) {
     // Tasks made by what a thread does as part of its team are that thread's.
     type Maker = (u32, Option<TaskKey>, u32);
@@ -133,7 +133,7 @@ fn tasks(process: &impl Fn(u32) -> u32, locations: &[LocationRun], messages: &mu
     }
 }
 
-/// Who waits for a thread to end waits for the last of what that did.
+/// Messages to waits for the end of a thread, from that thread's last operation.
 fn joins(process: &impl Fn(u32) -> u32, locations: &[LocationRun], messages: &mut Vec<Message>) {
     let mut ended: HashMap<(u32, CreatedThread), (OperationPlace, Timestamp)> = HashMap::default();
     for (stream, location) in (0_u32..).zip(locations) {

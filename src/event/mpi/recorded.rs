@@ -1,5 +1,5 @@
-//! What one location recorded, as later steps need it: operations, halves of messages, parts in collectives and teams,
-//! locks.
+//! The records of one location as later steps need them: operations, halves of messages, participations in collectives
+//! and teams, locks.
 
 use crate::base::notice::Notices;
 use crate::base::time::{Span, Timestamp};
@@ -14,7 +14,7 @@ pub(in crate::event) const NOWHERE: u32 = u32::MAX;
 
 /// One half of a message, as one location recorded it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Half {
+pub struct MessageHalf {
     /// When, on the location's own clock (with the archive's own corrections, as all OTF2 tools show it).
     pub time: Timestamp,
     /// The other location; all ones where the peer could not be resolved (none, or no definition).
@@ -31,7 +31,7 @@ pub struct Half {
     pub(in crate::event) other: u32,
 }
 
-impl Half {
+impl MessageHalf {
     /// The other location; `None` where the peer could not be resolved.
     pub fn peer(&self) -> Option<LocationId> {
         (self.other_location != NOWHERE).then_some(LocationId::from_raw(self.other_location))
@@ -40,7 +40,7 @@ impl Half {
 
 /// A part in a collective operation.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Attendance {
+pub(super) struct Participation {
     pub(super) operation: u32,
     pub(super) group: usize,
     pub(super) collective: u8,
@@ -82,7 +82,7 @@ pub(super) struct Sync {
     pub(super) operation: u32,
 }
 
-/// The lock of a rank's part of a window, had or given back.
+/// The lock of a rank's part of a window, acquired or released.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct WindowLock {
     pub(super) release: bool,
@@ -102,7 +102,7 @@ pub(super) struct MetricRun {
     pub(super) by_operation: Vec<Option<i64>>,
 }
 
-/// What a location recorded of tasks.
+/// The tasks of a location.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub(super) struct Tasks {
     /// Tasks that were made here, and by which; `None`: by what the thread does as part of its team.
@@ -113,7 +113,7 @@ pub(super) struct Tasks {
     pub(super) waits: Vec<(u32, Option<TaskKey>)>,
 }
 
-/// A lock taken.
+/// A lock acquired.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Acquired {
     pub(super) lock: u32,
@@ -124,7 +124,7 @@ pub(super) struct Acquired {
     pub(super) time: Timestamp,
 }
 
-/// A lock given back.
+/// A lock released.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Released {
     pub(super) lock: u32,
@@ -134,7 +134,7 @@ pub(super) struct Released {
     pub(super) time: Timestamp,
 }
 
-/// What one location recorded.
+/// The records of one location.
 #[derive(Clone, Debug, Default)]
 pub struct LocationRun {
     /// In order.
@@ -142,9 +142,9 @@ pub struct LocationRun {
     /// By operation: where it was called, and where the time behind it was spent.
     pub call_sites: Vec<CallSite>,
     /// Sends in order.
-    pub sends: Vec<Half>,
+    pub sends: Vec<MessageHalf>,
     /// Receives in posting order.
-    pub receives: Vec<Half>,
+    pub receives: Vec<MessageHalf>,
     /// First and last record, on the archive's clock, in ticks.
     pub ticks: Option<(i128, i128)>,
     /// Event records.
@@ -153,10 +153,10 @@ pub struct LocationRun {
     pub clock: LocalClock,
     /// When the tracer wrote out its buffer.
     pub flushes: Vec<Span>,
-    /// What went to and from files.
+    /// Bytes read from and written to files.
     pub transfers: FileTransfers,
     pub(super) paths: CallPaths,
-    pub(super) attendances: Vec<Attendance>,
+    pub(super) participations: Vec<Participation>,
     pub(super) parts: Vec<Part>,
     /// Operations that are barriers, each with the position of its part; sorted.
     pub(super) barriers: Vec<(u32, u32)>,
@@ -189,6 +189,6 @@ impl LocationRun {
         self.call_sites.shrink_to_fit();
         self.sends.shrink_to_fit();
         self.receives.shrink_to_fit();
-        self.attendances.shrink_to_fit();
+        self.participations.shrink_to_fit();
     }
 }

@@ -1,4 +1,4 @@
-//! Regions of an archive as symbols: what people call them, and what a call of one waits for.
+//! Regions of an archive as symbols: their readable names, and the kind of wait that a call of one is.
 //!
 //! Writers differ: Score-P declares role and paradigm of every region, EZTrace declares each a plain function, so the
 //! names of MPI calls count as well. Cost: linear in the definitions.
@@ -9,7 +9,7 @@ use crate::event::operation::OperationKind;
 use crate::input::otf2::{Archive, RegionDefinition};
 use foldhash::HashMap;
 
-/// What a region is, as far as it matters for waiting.
+/// The class of a region, as far as it matters for waiting.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Class {
     /// A function or a part of one: the program's own work.
@@ -63,7 +63,7 @@ const DENSE: u32 = 1 << 12;
 /// The name that Score-P gives to writing out its buffer.
 const FLUSH: &str = "TRACE BUFFER FLUSH";
 
-/// What threads of a team do between two parallel regions.
+/// The name of the time of a team's threads between two parallel regions.
 pub const IDLE: &str = "(idle)";
 
 impl Symbols {
@@ -102,7 +102,7 @@ impl Symbols {
     }
 }
 
-/// `mpi_waitall_`, the Fortran symbol, is `MPI_Waitall` to people; both occur in one archive. Mangled names are read.
+/// `mpi_waitall_`, the Fortran symbol, is shown as `MPI_Waitall`; both occur in one archive. Mangled names are read.
 fn readable(name: &str) -> String {
     let fortran = name.strip_prefix("mpi_").map(|rest| rest.trim_end_matches('_'));
     match fortran.and_then(|rest| rest.split_at_checked(1)) {
@@ -151,7 +151,7 @@ fn class(region: &RegionDefinition, name: &str) -> Class {
     }
 }
 
-/// What a call of this region waits for, where its records do not say.
+/// The kind of wait of a region's calls, where their records do not give it.
 fn kind(class: Class, name: &str) -> OperationKind {
     match class {
         Class::Barrier => OperationKind::Collective,
@@ -163,7 +163,7 @@ fn kind(class: Class, name: &str) -> OperationKind {
 fn kind_by_name(name: &str) -> OperationKind {
     let Some(call) = name.strip_prefix("MPI_") else { return OperationKind::Work };
     let begins = |words: &[&str]| words.iter().any(|w| call.starts_with(w));
-    // These answer at once, whatever they are called for.
+    // These return at once in every case.
     if begins(&["Win_start", "Win_complete", "Win_wait", "Win_lock", "Win_unlock", "Win_flush"]) {
         return OperationKind::Receive;
     }

@@ -1,4 +1,4 @@
-//! What a location recorded of teams, tasks, locks and accelerators: the ends of waits that are within one process.
+//! The records of teams, tasks, locks and accelerators of a location: the ends of waits within one process.
 //!
 //! A thread of a team has nothing to do between two parts in one; a queue of an accelerator has nothing to do between
 //! two operations. A task is run in the middle of a call that waits (a barrier, a `taskwait`): the rest of that call
@@ -91,7 +91,7 @@ impl LocationReader<'_> {
         self.resumed = time;
     }
 
-    /// What the innermost call did until now is an operation; what it does later is another.
+    /// End the operation of the innermost call; the rest of the call is another operation.
     fn split(&mut self, time: Timestamp) {
         let open = self.frames.last_mut().filter(|f| f.task == self.task && !f.encloses);
         let Some((region, start, path)) = open.map(|f| {

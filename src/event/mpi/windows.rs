@@ -1,7 +1,7 @@
-//! What a location recorded of windows of memory, and of metrics.
+//! The records of windows of memory, and of metrics, of a location.
 
 use super::location::LocationReader;
-use super::recorded::{Attendance, MetricRun, NOWHERE, Sync, SyncKind, WindowLock};
+use super::recorded::{MetricRun, NOWHERE, Participation, Sync, SyncKind, WindowLock};
 use crate::base::time::Timestamp;
 use crate::input::otf2::{MetricMode, RmaLock};
 
@@ -13,7 +13,7 @@ impl LocationReader<'_> {
         if let Some((group, members)) = communicator.and_then(|c| definitions.members(c))
             && members.len() > 1
         {
-            self.run.attendances.push(Attendance { operation: NOWHERE, group, collective, root: None });
+            self.run.participations.push(Participation { operation: NOWHERE, group, collective, root: None });
         }
     }
 

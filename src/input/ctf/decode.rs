@@ -4,7 +4,7 @@
 //! end of the packet's content, so hostile data ends in [`DecodeError`]. A run of steps allocates nothing.
 //!
 //! Time is bounded by the data: each step moves forward or is one of a class's finite list, and elements without size
-//! may be no more than a constant in an event, whatever the data says.
+//! may be no more than a constant in an event, for any data.
 
 use super::real::Real;
 use super::schema::{Slot, TextUnit};

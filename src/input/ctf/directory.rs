@@ -1,12 +1,12 @@
 //! Trace directories to their schemas: several metadata files, read with what they have in common.
 
-use super::metadata;
+use super::metadata::{self, MetadataFileError};
 use super::schema::Schema;
 use super::tsdl::{Blocks, Known};
 use crate::base::ctx::{Cancelled, Ctx};
 use crate::base::mapped::Mapped;
 use crate::base::parallel::in_order;
-use crate::input::error::OpenError;
+use crate::input::error::{OpenError, Unreadable};
 use foldhash::HashMap;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, OnceLock};
@@ -19,11 +19,11 @@ pub struct Directory {
 }
 
 impl Directory {
-    /// Read the metadata of some directories. Equal bytes are read once; what equal event blocks say is taken over from
-    /// the first text that has some. Texts are put together while the first is being parsed, and the others parsed side
-    /// by side.
+    /// Read the metadata of some directories. Equal bytes are read once; equal event blocks are taken over from the
+    /// first text that has some. The texts are put together while the first is parsed; the others are parsed in
+    /// parallel.
     pub fn read_all(paths: Vec<PathBuf>, ctx: &Ctx) -> Result<Vec<Result<Directory, OpenError>>, Cancelled> {
-        let files: Vec<_> = paths.iter().map(|path| Mapped::open(&path.join("metadata"))).collect();
+        let files: Vec<_> = paths.iter().map(|path| open_metadata(path)).collect();
         let mut first: HashMap<&[u8], usize> = HashMap::default();
         let mut firsts = Vec::with_capacity(files.len());
         for (i, file) in files.iter().enumerate() {
@@ -33,12 +33,12 @@ impl Directory {
         let text = |i: usize| {
             let read = || match (files.get(i), firsts.get(i)) {
                 (Some(Ok(file)), Some(first)) => Read::of(file, *first, i),
-                (Some(Err(e)), _) => Read::Wrong(e.to_string()),
-                _ => Read::Wrong(String::new()),
+                (Some(Err(error)), _) => Read::Wrong(error.clone()),
+                _ => Read::Same,
             };
             texts.get(i).map(|text| text.get_or_init(read))
         };
-        let mut schemas: Vec<Result<Arc<Schema>, String>> = Vec::with_capacity(files.len());
+        let mut schemas: Vec<Option<SchemaResult>> = Vec::with_capacity(files.len());
         let mut parsed = None;
         let begin = |i: usize| text(i).filter(|_| i == 0).map(|text| text.schema(None));
         in_order(ctx, files.len(), begin, |_, begun| parsed = begun.or(parsed.take()))?;
@@ -46,7 +46,8 @@ impl Directory {
         while known.is_none() && schemas.len() < files.len() {
             let read = |i: usize| text(i).map(|text| text.schema(None));
             let Some((schema, found)) = parsed.take().or_else(|| read(schemas.len())) else { break };
-            known = found.zip(schema.as_ref().ok()).and_then(|(found, schema)| Known::new(found, schema));
+            let read = schema.as_ref().and_then(|schema| schema.as_ref().ok());
+            known = found.zip(read).and_then(|(found, schema)| Known::new(found, schema));
             schemas.push(schema);
         }
         let done = schemas.len();
@@ -57,11 +58,11 @@ impl Directory {
             let same = schemas.get(*first).cloned();
             schemas.get_mut(i).into_iter().zip(same).for_each(|(schema, same)| *schema = same);
         }
-        let directory = |(path, schema): (PathBuf, Result<Arc<Schema>, String>)| match schema {
-            Ok(schema) => Ok(Directory { path, schema }),
-            Err(what) => Err(OpenError(format!("{}: {what}", path.join("metadata").display()))),
+        let directory = |(path, schema): (PathBuf, Option<SchemaResult>)| match schema? {
+            Ok(schema) => Some(Ok(Directory { path, schema })),
+            Err(error) => Some(Err(Unreadable::Metadata(error).at(&path.join("metadata")))),
         };
-        Ok(paths.into_iter().zip(schemas).map(directory).collect())
+        Ok(paths.into_iter().zip(schemas).filter_map(directory).collect())
     }
 
     /// Its path.
@@ -75,13 +76,20 @@ impl Directory {
     }
 }
 
+fn open_metadata(path: &Path) -> Result<Mapped, Arc<MetadataFileError>> {
+    Mapped::open(&path.join("metadata")).map_err(|error| Arc::new(MetadataFileError::Io(error)))
+}
+
+/// The schema of a metadata file; directories with equal files share it.
+type SchemaResult = Result<Arc<Schema>, Arc<MetadataFileError>>;
+
 /// A metadata file, on the way to its schema.
 enum Read {
     Text(metadata::Text),
     /// Equal to that of a place before it in the list.
     Same,
-    /// The error.
-    Wrong(String),
+    /// It cannot be read.
+    Wrong(Arc<MetadataFileError>),
 }
 
 impl Read {
@@ -90,18 +98,19 @@ impl Read {
         if first < i {
             return Read::Same;
         }
-        metadata::Text::of(file.bytes()).map_or_else(Read::Wrong, Read::Text)
+        metadata::Text::of(file.bytes()).map_or_else(|error| Read::Wrong(Arc::new(error)), Read::Text)
     }
 
-    /// Its schema, and what other texts may take over from it; of one that is equal to another, that one's is meant.
-    fn schema<'t>(&'t self, known: Option<&'t Known<'t>>) -> (Result<Arc<Schema>, String>, Option<Blocks<'t>>) {
+    /// Its schema, and the blocks that other texts may take over from it; no schema where the text is equal to another,
+    /// whose schema it gets.
+    fn schema<'t>(&'t self, known: Option<&'t Known<'t>>) -> (Option<SchemaResult>, Option<Blocks<'t>>) {
         match self {
             Read::Text(text) => match metadata::read(text, known) {
-                Ok((schema, found)) => (Ok(Arc::new(schema)), found),
-                Err(what) => (Err(what), None),
+                Ok((schema, found)) => (Some(Ok(Arc::new(schema))), found),
+                Err(error) => (Some(Err(Arc::new(error))), None),
             },
-            Read::Same => (Err(String::new()), None),
-            Read::Wrong(what) => (Err(what.clone()), None),
+            Read::Same => (None, None),
+            Read::Wrong(error) => (Some(Err(error.clone())), None),
         }
     }
 }
@@ -138,7 +147,10 @@ mod tests {
         for (path, directory) in paths.iter().zip(&together) {
             let alone = Directory::read_all(vec![path.clone()], &Ctx::new(1)).unwrap().pop().unwrap();
             let (Ok(directory), Ok(alone)) = (directory, &alone) else {
-                assert_eq!(directory.as_ref().err().map(|e| &e.0), alone.as_ref().err().map(|e| &e.0));
+                assert_eq!(
+                    directory.as_ref().err().map(ToString::to_string),
+                    alone.as_ref().err().map(ToString::to_string)
+                );
                 continue;
             };
             let fields = |d: &Directory| format!("{:?}", d.schema.streams);
@@ -155,7 +167,7 @@ mod tests {
     }
 
     #[test]
-    fn equal_event_blocks_are_taken_over() {
+    fn read_all_takes_equal_event_blocks_over() {
         let texts = [text("one", 3, TYPES, EVENTS), text("another", 5, TYPES, EVENTS)];
         // `b` has its length in the packet's context, `c` in the environment: a text with such blocks gives none.
         assert_eq!(together_as_alone(&texts), 0);
@@ -165,7 +177,7 @@ mod tests {
     }
 
     #[test]
-    fn where_types_differ_nothing_is_taken_over() {
+    fn read_all_takes_nothing_over_where_types_differ() {
         let wide = TYPES.replace("32", "64");
         assert_eq!(together_as_alone(&[text("one", 3, TYPES, EVENTS), text("one", 3, &wide, EVENTS)]), 0);
         let late = format!("{EVENTS}{}", TYPES.replace("u32", "late"));
@@ -173,7 +185,7 @@ mod tests {
     }
 
     #[test]
-    fn an_error_behind_known_blocks_is_told_with_its_place() {
+    fn read_all_gives_errors_behind_known_blocks_their_place() {
         let broken = format!("{EVENTS}event {{ name = \"d\"; id = 3; stream_id = 0; fields := struct {{ u32 }}; }};");
         assert_eq!(together_as_alone(&[text("one", 3, TYPES, EVENTS), text("two", 3, TYPES, &broken)]), 0);
     }

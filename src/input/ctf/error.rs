@@ -1,6 +1,6 @@
 //! Errors and warnings about metadata text, with their places.
 
-use std::fmt::Write;
+use std::fmt;
 
 /// An irregularity in a metadata text that does not stop the reader.
 #[derive(Clone, Debug, PartialEq)]
@@ -19,14 +19,60 @@ pub(super) struct MetadataError(Box<Context>);
 struct Context {
     at: usize,
     what: String,
-    /// The constructs around the error, innermost first, and where each begins.
-    within: Vec<Construct>,
+    /// The constructs around the error, innermost first.
+    within: Vec<(String, usize)>,
 }
 
-#[derive(Debug)]
-struct Construct {
-    name: String,
-    at: usize,
+/// An error in a metadata text, with lines and columns.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub struct MetadataTextError {
+    /// The place of the error.
+    pub place: TextPlace,
+    /// The expectation that does not hold there.
+    pub what: String,
+    /// The constructs around it, innermost first.
+    pub within: Vec<Construct>,
+}
+
+impl fmt::Display for MetadataTextError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}: {}", self.place, self.what)?;
+        self.within.iter().try_for_each(|Construct { name, begin }| write!(f, ", {name} ({begin})"))
+    }
+}
+
+/// A construct of the metadata language around an error.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Construct {
+    /// Its kind and name, in words.
+    pub name: String,
+    /// Its begin.
+    pub begin: TextPlace,
+}
+
+/// A place in a text.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct TextPlace {
+    /// Line, from 1.
+    pub line: usize,
+    /// Byte of the line, from 1.
+    pub column: usize,
+}
+
+impl fmt::Display for TextPlace {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}:{}", self.line, self.column)
+    }
+}
+
+impl TextPlace {
+    /// The place of a byte offset.
+    fn of(text: &str, at: usize) -> TextPlace {
+        let before = text.as_bytes().get(..at.min(text.len())).unwrap_or(&[]);
+        let line = 1 + memchr::memchr_iter(b'\n', before).count();
+        let column = 1 + before.len() - memchr::memrchr(b'\n', before).map_or(0, |i| i + 1);
+        TextPlace { line, column }
+    }
 }
 
 impl MetadataError {
@@ -39,7 +85,7 @@ impl MetadataError {
     /// The same error, met while reading the construct `name`, which begins at byte `at`.
     #[cold]
     pub(super) fn within(mut self, name: impl Into<String>, at: usize) -> Self {
-        self.0.within.push(Construct { name: name.into(), at });
+        self.0.within.push((name.into(), at));
         self
     }
 
@@ -49,22 +95,12 @@ impl MetadataError {
         self.within(name, at)
     }
 
-    /// One line: place, error, and the constructs around it.
-    pub(super) fn render(&self, text: &str) -> String {
-        let mut line = format!("{}: {}", line_and_column(text, self.0.at), self.0.what);
-        for Construct { name, at } in &self.0.within {
-            let _ = write!(line, ", {name} ({})", line_and_column(text, *at));
-        }
-        line
+    /// The error with places in `text`, which is the text that was read.
+    pub(super) fn located(self, text: &str) -> MetadataTextError {
+        let Context { at, what, within } = *self.0;
+        let construct = |(name, at)| Construct { name, begin: TextPlace::of(text, at) };
+        MetadataTextError { place: TextPlace::of(text, at), what, within: within.into_iter().map(construct).collect() }
     }
-}
-
-/// `line:column` of a byte offset, both from 1.
-fn line_and_column(text: &str, at: usize) -> String {
-    let before = text.as_bytes().get(..at.min(text.len())).unwrap_or(&[]);
-    let line = 1 + memchr::memchr_iter(b'\n', before).count();
-    let column = 1 + before.len() - memchr::memrchr(b'\n', before).map_or(0, |i| i + 1);
-    format!("{line}:{column}")
 }
 
 /// Finds lines and columns of many places in one text: the beginnings of lines are searched once.
@@ -78,8 +114,8 @@ impl<'t> LineTable<'t> {
         LineTable { text, begins: Vec::new() }
     }
 
-    /// As [`line_and_column`].
-    pub(super) fn line_and_column(&mut self, at: usize) -> String {
+    /// As [`TextPlace::of`].
+    pub(super) fn place(&mut self, at: usize) -> TextPlace {
         if self.begins.is_empty() {
             let after_newlines = memchr::memchr_iter(b'\n', self.text.as_bytes()).map(|i| i + 1);
             self.begins = std::iter::once(0).chain(after_newlines).collect();
@@ -87,6 +123,6 @@ impl<'t> LineTable<'t> {
         let at = at.min(self.text.len());
         let line = self.begins.partition_point(|begin| *begin <= at);
         let begin = line.checked_sub(1).and_then(|i| self.begins.get(i)).copied().unwrap_or(0);
-        format!("{line}:{}", 1 + at - begin)
+        TextPlace { line, column: 1 + at - begin }
     }
 }

@@ -1,14 +1,14 @@
-//! How much the types of a metadata text may amount to.
+//! The largest schema that a metadata text may describe.
 //!
-//! A named type is a copy wherever it is used, so a few lines of types within types could ask for more fields, or
-//! deeper ones, than a machine can hold. What people write grows with what they write it in: fields are therefore
+//! A named type is a copy wherever it is used, so a few lines of types within types could demand more fields, or deeper
+//! ones, than a machine can hold. The schemas of real metadata grow with the text: the number of fields is therefore
 //! bounded by the length of the text, and counted before they are copied. LTTng's metadata has one field for 30 bytes
 //! of it, or fewer.
 
 use super::error::MetadataError;
 use super::schema::{Field, Kind};
 
-/// Fields that any text may have, whatever its length.
+/// Fields that a text of any length may have.
 const FEW: usize = 1 << 16;
 
 /// Fields for each byte of the text.

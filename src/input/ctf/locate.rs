@@ -234,8 +234,8 @@ fn child(field: &Field, i: u32) -> Option<&Field> {
 }
 
 /// Walks down `path` from `field` at `way`, and calls `reach` with the way to each integer at its end that is read
-/// before the field at `before`. True where the path leads to an integer whatever the data selects: in each option of
-/// a variant. An array holds no single value, so it is entered only on the way to the referring field.
+/// before the field at `before`. True where the path leads to an integer for every selection: in each option of a
+/// variant. An array holds no single value, so it is entered only on the way to the referring field.
 fn follow<'r>(
     field: &'r Field,
     path: &[Option<Box<str>>],

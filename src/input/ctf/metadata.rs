@@ -4,12 +4,13 @@
 //! section 5); the magic number decides. Errors in the text have a line and column and the chain of
 //! constructs around them; errors in the packets have a byte offset.
 
-use super::error::{LineTable, MetadataError, MetadataWarning};
+use super::error::{LineTable, MetadataError, MetadataTextError, MetadataWarning};
 use super::locate;
 use super::schema::Schema;
 use super::{json, tsdl};
 use crate::base::allocator::try_reserve;
 use crate::base::cursor::Bytes;
+use std::io;
 use tsdl::Known;
 
 const MAGIC: u32 = 0x75d1_1d57;
@@ -26,14 +27,83 @@ pub(super) struct Text {
     behind: Option<(usize, usize)>,
 }
 
+/// The reason why a metadata file cannot be read.
+#[derive(Debug, thiserror::Error)]
+pub enum MetadataFileError {
+    /// The system refuses it.
+    #[error("{0}")]
+    Io(io::Error),
+    /// There is no memory for a copy.
+    #[error("there is no memory for its {0} bytes")]
+    Memory(usize),
+    /// It is no text.
+    #[error("byte {0} is no UTF-8 text")]
+    NotUtf8(usize),
+    /// A packet is wrong.
+    #[error("byte {at}: {error}")]
+    Packet {
+        /// Byte of the file at which the packet begins.
+        at: usize,
+        /// The fault.
+        error: MetadataPacketError,
+    },
+    /// The text is wrong.
+    #[error("{0}")]
+    Text(MetadataTextError),
+}
+
+/// The reason why a metadata packet cannot be read.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum MetadataPacketError {
+    /// The header passes the end of the file.
+    #[error("a packet header was cut off")]
+    CutHeader,
+    /// Another magic number.
+    #[error("the magic number is {0:#010x}, not {MAGIC:#010x}")]
+    Magic(u32),
+    /// A compression, encryption or checksum.
+    #[error("the packet is compressed, encrypted or has a checksum of an unknown kind")]
+    Scheme,
+    /// Another version of the format.
+    #[error("the metadata is CTF {major}.{minor}; 1.8 and 2.0 are known")]
+    Version {
+        /// Major version.
+        major: u8,
+        /// Minor version.
+        minor: u8,
+    },
+    /// Sizes that do not fit each other.
+    #[error("a packet of {packet} bits cannot have {content} bits of content")]
+    Sizes {
+        /// Bits of the packet.
+        packet: usize,
+        /// Bits of its content.
+        content: usize,
+    },
+    /// A uuid other than that of the first packet.
+    #[error("this packet has another uuid than the first")]
+    Uuid,
+    /// The packet passes the end of the file.
+    #[error("the packet should have {size} bytes, the file has {left} left")]
+    CutOff {
+        /// Bytes of the packet.
+        size: usize,
+        /// Bytes left.
+        left: usize,
+    },
+}
+
+impl MetadataPacketError {
+    fn at(self, at: usize) -> MetadataFileError {
+        MetadataFileError::Packet { at, error: self }
+    }
+}
+
 impl Text {
     /// Of the bytes of a file.
-    pub(super) fn of(bytes: &[u8]) -> Result<Text, String> {
+    pub(super) fn of(bytes: &[u8]) -> Result<Text, MetadataFileError> {
         let Unpacked { text, plain, behind } = unpack(bytes)?;
-        let text = String::from_utf8(text).map_err(|e| {
-            let at = e.utf8_error().valid_up_to();
-            format!("byte {at} is no UTF-8 text")
-        })?;
+        let text = String::from_utf8(text).map_err(|e| MetadataFileError::NotUtf8(e.utf8_error().valid_up_to()))?;
         Ok(Text { text, plain, behind })
     }
 }
@@ -42,7 +112,7 @@ impl Text {
 pub(super) fn read<'t>(
     whole: &'t Text,
     known: Option<&'t Known<'t>>,
-) -> Result<(Schema, Option<tsdl::Blocks<'t>>), String> {
+) -> Result<(Schema, Option<tsdl::Blocks<'t>>), MetadataFileError> {
     let text = &*whole.text;
     let unsigned = if whole.plain && !text.starts_with('\x1e') { check_version(text) } else { Ok(None) };
     let tsdl = || tsdl::read(text, known).map(|(schema, found)| (schema, Some(found)));
@@ -55,10 +125,10 @@ pub(super) fn read<'t>(
         }),
     };
     let bound = read.and_then(|(schema, found)| Ok((locate::bind(schema)?, found)));
-    let (mut schema, found) = bound.map_err(|error| error.render(text))?;
+    let (mut schema, found) = bound.map_err(|error| MetadataFileError::Text(error.located(text)))?;
     let mut lines = LineTable::new(text);
     for warning in &mut schema.warnings {
-        warning.what = format!("{}: {}", lines.line_and_column(warning.at), warning.what);
+        warning.what = format!("{}: {}", lines.place(warning.at), warning.what);
     }
     schema.behind = whole.behind.map(|(at, bytes)| format!("byte {at}: {bytes} bytes that are no packet"));
     Ok((schema, found))
@@ -88,10 +158,10 @@ struct Unpacked {
 }
 
 /// The text of packets put together; plain text as it is.
-fn unpack(bytes: &[u8]) -> Result<Unpacked, String> {
+fn unpack(bytes: &[u8]) -> Result<Unpacked, MetadataFileError> {
     let order = bytes.first_chunk::<4>().and_then(|first| order_of(*first));
     let mut text = Vec::new();
-    try_reserve(&mut text, bytes.len()).map_err(|_| format!("there is no memory for its {} bytes", bytes.len()))?;
+    try_reserve(&mut text, bytes.len()).map_err(|_| MetadataFileError::Memory(bytes.len()))?;
     let Some(big) = order else {
         text.extend_from_slice(bytes);
         return Ok(Unpacked { text, plain: true, behind: None });
@@ -106,14 +176,13 @@ fn unpack(bytes: &[u8]) -> Result<Unpacked, String> {
             behind = Some((at, rest.len()));
             break;
         }
-        let header = Header::read(rest, big).ok_or_else(|| format!("byte {at}: a packet header was cut off"))?;
-        let (content, size) = header.check().map_err(|what| format!("byte {at}: {what}"))?;
+        let header = Header::read(rest, big).ok_or(MetadataPacketError::CutHeader.at(at))?;
+        let (content, size) = header.check().map_err(|error| error.at(at))?;
         if *uuid.get_or_insert(header.uuid) != header.uuid {
-            return Err(format!("byte {at}: this packet has another uuid than the first"));
+            return Err(MetadataPacketError::Uuid.at(at));
         }
-        let (packet, behind) = rest.split_at_checked(size).ok_or_else(|| {
-            format!("byte {at}: the packet should have {size} bytes, the file has {} left", rest.len())
-        })?;
+        let (packet, behind) =
+            rest.split_at_checked(size).ok_or_else(|| MetadataPacketError::CutOff { size, left: rest.len() }.at(at))?;
         text.extend_from_slice(packet.get(HEADER_BYTES..content).unwrap_or(&[]));
         rest = behind;
     }
@@ -153,20 +222,20 @@ impl Header {
     }
 
     /// Bytes of content and of the whole packet, header included in both.
-    fn check(&self) -> Result<(usize, usize), String> {
+    fn check(&self) -> Result<(usize, usize), MetadataPacketError> {
         if self.magic != MAGIC {
-            return Err(format!("the magic number is {:#010x}, not {MAGIC:#010x}", self.magic));
+            return Err(MetadataPacketError::Magic(self.magic));
         }
         if self.schemes != [0, 0, 0] {
-            return Err("the packet is compressed, encrypted or has a checksum of an unknown kind".to_owned());
+            return Err(MetadataPacketError::Scheme);
         }
         if !matches!(self.version, [1, 8] | [2, 0]) {
             let [major, minor] = self.version;
-            return Err(format!("the metadata is CTF {major}.{minor}; 1.8 and 2.0 are known"));
+            return Err(MetadataPacketError::Version { major, minor });
         }
         let (content, packet) = (self.content_bits as usize, self.packet_bits as usize);
         if content % 8 != 0 || packet % 8 != 0 || content > packet || content < HEADER_BYTES * 8 {
-            return Err(format!("a packet of {packet} bits cannot have {content} bits of content"));
+            return Err(MetadataPacketError::Sizes { packet, content });
         }
         Ok((content / 8, packet / 8))
     }

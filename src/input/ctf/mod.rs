@@ -1,12 +1,12 @@
-//! The Common CtfTrace Format, 1.8 and 2: a directory of streams and its metadata, opened, indexed, decoded.
+//! The Common Trace Format, 1.8 and 2: a directory of streams and its metadata, opened, indexed, decoded.
 //!
 //! ```text
 //! metadata -> tsdl / json -> schema -> locate -> plan -> decode -> reader -> records
 //! stream files, index files -> packet -> table of packets --------^
 //! ```
 //! [`CtfTrace::open`] reads metadata, packet indexes and packet headers. [`CtfTrace::compile`] turns a projection into
-//! a decode plan; [`CtfTrace::reader`] runs the plan over a run of packets of one stream. DecodeError ends a packet,
-//! never a trace.
+//! a decode plan; [`CtfTrace::reader`] runs the plan over a run of packets of one stream. A decode error ends a
+//! packet, never a trace.
 //!
 //! A trace may be recorded in several directories (the chunks of a rotated session): their schemas are joined, and
 //! streams go on from one to the next.
@@ -40,6 +40,8 @@ mod want;
 
 pub use decode::{DecodeError, DecodeErrorKind, Sink};
 pub use directory::Directory;
+pub use error::{Construct, MetadataTextError, TextPlace};
+pub use metadata::{MetadataFileError, MetadataPacketError};
 pub use open::{How, Opening, open_all};
 pub use plan::CtfPlan;
 pub use reader::CtfReader;

@@ -21,7 +21,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 /// How far streams are looked into when a trace is opened.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum How {
-    /// Believe an index that fits its file; for those who read no events.
+    /// Trust an index that fits its file; for commands that read no events.
     Outline,
     /// Look at the header of each packet.
     Headers,
@@ -41,8 +41,9 @@ struct Candidate {
     chunk: usize,
     name: String,
     path: PathBuf,
-    /// The index file that it should have, and whether any has one.
+    /// The index file that it should have.
     index: PathBuf,
+    /// Whether any stream file has one.
     indexed: bool,
 }
 
@@ -69,7 +70,7 @@ impl Opening {
                 opening.list(&directory.path);
             }
         }
-        opening.ok_or_else(|| OpenError("no trace was named".to_owned()))
+        opening.ok_or(OpenError::NoTrace)
     }
 
     /// The files of the directory that was joined last; a folder that cannot be listed raises a notice.
@@ -154,7 +155,7 @@ impl CtfTrace {
         let directories: Result<Vec<Directory>, OpenError> =
             Directory::read_all(vec![path.to_owned()], &ctx)?.into_iter().collect();
         let opening = Opening::of(&directories?)?;
-        open_all(vec![opening], How::Headers, &ctx)?.pop().ok_or_else(|| OpenError("no trace was named".to_owned()))
+        open_all(vec![opening], How::Headers, &ctx)?.pop().ok_or(OpenError::NoTrace)
     }
 
     /// Files to streams.
@@ -213,7 +214,7 @@ impl CtfTrace {
         for warning in &schema.warnings {
             notices.add(Notice::SchemaLenient, 1, || format!("{}: {}", path.join("metadata").display(), warning.what));
         }
-        tell_behind(directory, &mut notices);
+        report_data_behind(directory, &mut notices);
         CtfTrace {
             schema: schema.clone(),
             chunks: vec![chunk],
@@ -232,7 +233,7 @@ impl CtfTrace {
     fn join(&mut self, directory: &Directory) {
         let schema = &directory.schema;
         let mut chunk = Chunk::new(&directory.path, schema, Vec::new());
-        tell_behind(directory, &mut self.notices);
+        report_data_behind(directory, &mut self.notices);
         let joined = Arc::make_mut(&mut self.schema);
         joined.slots = joined.slots.max(schema.slots);
         let mut of_id: HashMap<u64, Vec<usize>> = HashMap::default();
@@ -293,7 +294,7 @@ fn is_same(ours: &StreamClass, theirs: &StreamClass) -> bool {
 }
 
 /// Bytes behind the last packet of a metadata file.
-fn tell_behind(directory: &Directory, notices: &mut Notices) {
+fn report_data_behind(directory: &Directory, notices: &mut Notices) {
     if let Some(what) = &directory.schema.behind {
         notices.add(Notice::MetadataBehind, 1, || format!("{}: {what}", directory.path.join("metadata").display()));
     }

@@ -1,9 +1,9 @@
 //! The table of a stream file's packets: from its index file, or by scanning from packet header to packet header.
 //!
-//! Both ways end in the same table of [`PacketRange`]s. Who only wants to know what is there believes an index that
-//! covers the file without gap ([`outline`]); before events are read, each header is looked at and the index must agree
-//! with it, else the table is made by hopping. A header that cannot be read ends a packet's chain: the next magic
-//! number begins a new one.
+//! Both ways end in the same table of [`PacketRange`]s. Commands that read no events trust an index that covers the
+//! file without gap ([`outline`]); before events are read, each packet header is read too, and where the index
+//! disagrees with it the table is made by scanning. A header that cannot be read ends a chain of packets: the next
+//! magic number begins a new one.
 
 use super::compile::Compiler;
 use super::decode::{DecodeError, DecodeErrorKind, Decoder, Sink, extend};

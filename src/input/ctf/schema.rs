@@ -266,7 +266,7 @@ pub(super) struct Member {
 }
 
 impl Member {
-    /// The name that people see.
+    /// The name that is shown.
     pub(super) fn name(&self) -> &str {
         shown(&self.written, self.escaped)
     }
@@ -286,7 +286,7 @@ pub(super) struct Choice {
 }
 
 impl Choice {
-    /// The name that people see.
+    /// The name that is shown.
     pub(super) fn name(&self) -> &str {
         shown(&self.written, self.escaped)
     }

@@ -12,12 +12,14 @@ mod pages;
 mod sections;
 mod unpack;
 
-use super::OpenError;
+pub use sections::TraceDatError;
+
 use super::record::ClassId;
 use super::tracepoint::threads::Threads;
 use super::tracepoint::{
     self, ClassSchema, ClockLoss, CpuPacket, CpuStream, RecorderClock, TraceParts, Walk, WalkStep,
 };
+use super::{OpenError, Unreadable};
 use crate::base::cursor::bits;
 use crate::base::mapped::Mapped;
 use crate::base::notice::{Notice, Notices};
@@ -137,13 +139,12 @@ pub fn is_one(begin: &[u8]) -> bool {
 /// Open a trace.dat.
 pub fn open(path: &Path) -> Result<FtraceTrace, OpenError> {
     let name = path.display().to_string();
-    let failed = |e: &dyn std::fmt::Display| OpenError(format!("{name}: {e}"));
-    let file = Mapped::open(path).map_err(|e| failed(&e))?;
-    let mut sections = Sections::read(file.bytes(), &name)?;
+    let file = Mapped::open(path).map_err(|e| Unreadable::from(e).at(path))?;
+    let mut sections = Sections::read(file.bytes()).map_err(|e| Unreadable::from(e).at(path))?;
     let mut notices = Notices::default();
     let plain = match sections.compression {
         Compression::None => None,
-        _ => Some(unpacked(&file, &mut sections, &mut notices).map_err(|e| failed(&e))?),
+        _ => Some(unpacked(&file, &mut sections, &mut notices).map_err(|e| Unreadable::from(e).at(path))?),
     };
     let (schemas, ways, names) = classes(&sections);
     let clock = RecorderClock {

@@ -89,7 +89,7 @@ pub struct PageLoss {
 /// See the module.
 #[derive(Clone, Debug)]
 pub struct PageWalk<'a> {
-    ways: &'a PageRules,
+    rules: &'a PageRules,
     /// The pages of the packet and what follows them on the same CPU.
     pages: &'a [u8],
     /// Bytes of the packet.
@@ -103,18 +103,18 @@ pub struct PageWalk<'a> {
 
 impl<'a> PageWalk<'a> {
     /// Through `bytes` of the pages, of `size` each.
-    pub fn new(ways: &'a PageRules, pages: &'a [u8], bytes: usize, size: usize) -> PageWalk<'a> {
-        PageWalk { ways, pages, bytes, size, at: 0, end: 0, time: 0 }
+    pub fn new(rules: &'a PageRules, pages: &'a [u8], bytes: usize, size: usize) -> PageWalk<'a> {
+        PageWalk { rules, pages, bytes, size, at: 0, end: 0, time: 0 }
     }
 
     /// To the page that begins at a multiple of the page size.
     fn open(&mut self, start: usize) -> Result<(), &'static str> {
         let page = self.pages.get(start..).map(|rest| rest.get(..self.size).unwrap_or(rest)).unwrap_or(&[]);
-        let PageHeader { time, end, .. } = self.ways.page(page).ok_or("a page is cut off")?;
+        let PageHeader { time, end, .. } = self.rules.page(page).ok_or("a page is cut off")?;
         if end > page.len() {
             return Err("the data of a page pass its end");
         }
-        (self.at, self.end, self.time) = (start + self.ways.data, start + end, time);
+        (self.at, self.end, self.time) = (start + self.rules.data, start + end, time);
         Ok(())
     }
 
@@ -123,7 +123,7 @@ impl<'a> PageWalk<'a> {
         if at + 4 > self.end {
             return None;
         }
-        bits(self.pages, at as u64 * 8, 32, self.ways.big).map(|w| w as u32)
+        bits(self.pages, at as u64 * 8, 32, self.rules.big).map(|w| w as u32)
     }
 
     /// The data of the next record, and its time.
@@ -142,7 +142,7 @@ impl<'a> PageWalk<'a> {
             }
             let cut = "a record passes the end of its page";
             let word = self.word(self.at).ok_or(cut)?;
-            let (kind, delta) = match self.ways.big {
+            let (kind, delta) = match self.rules.big {
                 false => (word & 31, u64::from(word >> 5)),
                 true => (word >> 27, u64::from(word & ((1 << 27) - 1))),
             };
@@ -180,12 +180,12 @@ impl<'a> PageWalk<'a> {
     }
 
     fn class(&self, data: &[u8]) -> Option<ClassId> {
-        let id = bits(data, 0, 16, self.ways.big)?;
-        self.ways.classes.get(id as usize).copied().flatten()
+        let id = bits(data, 0, 16, self.rules.big)?;
+        self.rules.classes.get(id as usize).copied().flatten()
     }
 
     fn tid(&self, data: &[u8]) -> Option<u64> {
-        bits(data, 32, 32, self.ways.big)
+        bits(data, 32, 32, self.rules.big)
     }
 }
 
@@ -198,7 +198,7 @@ impl<'a> Walk<'a> for PageWalk<'a> {
                 Ok(None) => return WalkStep::End,
                 Ok(Some(data)) => {
                     let Some(class) = self.class(data) else { continue };
-                    let clock = self.ways.ns(self.time);
+                    let clock = self.rules.ns(self.time);
                     let around = self.pages.get(self.at..).unwrap_or(&[]);
                     return WalkStep::Record(Raw { class, clock, body: data, around });
                 }
@@ -212,7 +212,7 @@ impl<'a> Walk<'a> for PageWalk<'a> {
 
     fn go(&mut self, at: u64, clock: u64) {
         let at = at as usize;
-        let inside = at % self.size >= self.ways.data;
+        let inside = at % self.size >= self.rules.data;
         // If no page was entered, the next step enters one.
         if inside && self.open(at / self.size * self.size).is_ok() {
             (self.at, self.time) = (at, clock);
@@ -232,7 +232,7 @@ impl<'a> Walk<'a> for PageWalk<'a> {
     }
 
     fn stack(&self, raw: &Raw<'a>, user: bool) -> Option<IntegerArray<'a>> {
-        let wanted = self.ways.stacks[usize::from(user)]?;
+        let wanted = self.rules.stacks[usize::from(user)]?;
         let whose = self.tid(raw.body);
         let mut ahead = PageWalk { bytes: self.pages.len(), ..self.clone() };
         for _ in 0..NEAR {
@@ -242,9 +242,9 @@ impl<'a> Walk<'a> for PageWalk<'a> {
             }
             let class = self.class(data)?;
             if class == wanted {
-                return addresses(data, user, self.ways.long, self.ways.big);
+                return addresses(data, user, self.rules.long, self.rules.big);
             }
-            if !self.ways.stacks.contains(&Some(class)) {
+            if !self.rules.stacks.contains(&Some(class)) {
                 // The thread went on: its own next event.
                 return None;
             }
@@ -253,8 +253,8 @@ impl<'a> Walk<'a> for PageWalk<'a> {
     }
 }
 
-/// In the kernel a count at 8 and so many addresses from 16 on, whatever the format says; in user space eight of them,
-/// with zeros behind.
+/// The addresses of a recorded stack. A kernel stack has a count at byte 8 and that many addresses from byte 16 on,
+/// also where the format describes it otherwise; a user stack has eight addresses, with zeros behind the last.
 fn addresses(data: &[u8], user: bool, long: usize, big: bool) -> Option<IntegerArray<'_>> {
     let all = data.get(8 + if user || long == 8 { 8 } else { 4 }..)?;
     let words = |bytes| IntegerArray { bytes, width: long as u8, big_endian: big };

@@ -3,12 +3,12 @@
 //! Version 6 is the head, its parts one after the other, options and a table of the CPUs' data. In version 7 all parts
 //! are sections, perhaps compressed, which chained lists of options point at. trace-cmd's
 //! `Documentation/trace-cmd/trace-cmd.dat.v*.txt`, but for section sizes (64 bits) and the page size in a buffer's
-//! option, which no text has. Sizes are held against the file; a chain of options that comes back to where it was ends.
+//! option, which no text has. Sizes are checked against the file; a chain of options that returns to an earlier place
+//! ends there.
 
 use super::unpack::{self, Compression};
 use crate::base::cursor::Bytes;
 use crate::base::text::{copied, copied_exactly};
-use crate::input::OpenError;
 use crate::input::tracepoint::format::Format;
 use crate::input::tracepoint::head::{self, Head};
 
@@ -84,18 +84,38 @@ pub struct Sections {
     pub guests: bool,
 }
 
+/// The reason why a trace.dat cannot be read, and its remedy.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum TraceDatError {
+    /// The header passes the end of the file.
+    #[error("cut off: the file ends inside its own header; was `trace-cmd record` ended by Ctrl-C?")]
+    CutOff,
+    /// Another version.
+    #[error("version {0} of trace.dat is not known; 6 and 7 are")]
+    Version(u32),
+    /// Sizes that no machine has.
+    #[error("pages of {page} bytes, a long of {long} bytes: not possible")]
+    Sizes {
+        /// Bytes of a page.
+        page: usize,
+        /// Bytes of a `long`.
+        long: u8,
+    },
+    /// Another compression.
+    #[error("compression {0} is not known")]
+    Compression(String),
+}
+
 impl Sections {
-    /// Read what a file that is called `shown` says of itself.
-    pub fn read(file: &[u8], shown: &str) -> Result<Sections, OpenError> {
-        let wrong = |what: &str| OpenError(format!("{shown}: {what}"));
-        let cut = || wrong("cut off: the file ends inside its own header; was `trace-cmd record` ended by Ctrl-C?");
+    /// Read the sections of a file.
+    pub fn read(file: &[u8]) -> Result<Sections, TraceDatError> {
         let mut bytes = Bytes::new(file);
-        let head = Head::read(&mut bytes).ok_or_else(cut)?;
+        let head = Head::read(&mut bytes).ok_or(TraceDatError::CutOff)?;
         if !matches!(head.version, 6 | 7) {
-            return Err(wrong(&format!("version {} of trace.dat is not known; 6 and 7 are", head.version)));
+            return Err(TraceDatError::Version(head.version));
         }
         if head.page < 64 || head.page > 1 << 24 || !head.page.is_power_of_two() || !matches!(head.long, 4 | 8) {
-            return Err(wrong(&format!("pages of {} bytes, a long of {} bytes: not possible", head.page, head.long)));
+            return Err(TraceDatError::Sizes { page: head.page, long: head.long });
         }
         let mut all = Sections {
             head,
@@ -113,13 +133,12 @@ impl Sections {
             guests: false,
         };
         if head.version == 6 {
-            all.version_6(file, &mut bytes).ok_or_else(cut)?;
+            all.version_6(file, &mut bytes).ok_or(TraceDatError::CutOff)?;
         } else {
-            let compression = bytes.text().ok_or_else(cut)?;
+            let compression = bytes.text().ok_or(TraceDatError::CutOff)?;
             let name = copied(compression);
-            all.compression =
-                Compression::named(&name).ok_or_else(|| wrong(&format!("compression {name} is not known")))?;
-            all.version_7(file, &mut bytes).ok_or_else(cut)?;
+            all.compression = Compression::named(&name).ok_or(TraceDatError::Compression(name))?;
+            all.version_7(file, &mut bytes).ok_or(TraceDatError::CutOff)?;
         }
         Ok(all)
     }

@@ -5,7 +5,7 @@
 use super::bytes::Bytes;
 use crate::base::mapped::read_small;
 use crate::base::text::copied;
-use crate::input::OpenError;
+use std::io;
 use std::path::{Path, PathBuf};
 
 /// Anchors are small; what is larger is something else.
@@ -49,23 +49,52 @@ pub fn find(path: &Path) -> Option<PathBuf> {
     found.next().is_none().then_some(first)
 }
 
+/// The reason why an archive cannot be read, and its remedy.
+#[derive(Debug, thiserror::Error)]
+pub enum ArchiveError {
+    /// The path leads to no anchor, or to several.
+    #[error("no OTF2 anchor here: give the file NAME.otf2 or its folder")]
+    NoAnchor,
+    /// The anchor cannot be read.
+    #[error("{0}")]
+    Anchor(io::Error),
+    /// The file is too large for an anchor.
+    #[error("not an OTF2 anchor file: it is larger than 1 MiB")]
+    LargeAnchor,
+    /// The file does not begin like an anchor.
+    #[error("not an OTF2 anchor file: it does not begin with the mark and the word OTF2")]
+    NotAnAnchor,
+    /// The anchor ends early.
+    #[error("the anchor file is cut short: copy the whole archive again")]
+    CutAnchor,
+    /// The archive is in one SION file.
+    #[error("the archive is in one SION file: write it with the POSIX substrate")]
+    Sion,
+    /// The archive is compressed.
+    #[error("the archive is compressed with zlib: write it without compression")]
+    Compressed,
+    /// The global definitions cannot be read.
+    #[error("{0}: the global definitions are needed")]
+    Definitions(io::Error),
+    /// The global definitions have no location.
+    #[error("it defines no location: copy the archive again")]
+    NoLocation,
+}
+
 /// Read and check an anchor file.
-pub(super) fn read(path: &Path) -> Result<Anchor, OpenError> {
-    let wrong = |what: &str| OpenError(format!("{}: {what}", path.display()));
+pub(super) fn read(path: &Path) -> Result<Anchor, ArchiveError> {
     let data = read_small(path, LARGEST_ANCHOR).map_err(|e| match e.kind() {
-        std::io::ErrorKind::FileTooLarge => wrong("not an OTF2 anchor file: it is larger than 1 MiB"),
-        _ => wrong(&e.to_string()),
+        io::ErrorKind::FileTooLarge => ArchiveError::LargeAnchor,
+        _ => ArchiveError::Anchor(e),
     })?;
-    let mut bytes = Bytes::after_mark(&data)
-        .filter(|b| b.clone().string() == Some(b"OTF2"))
-        .ok_or_else(|| wrong("not an OTF2 anchor file: it does not begin with the mark and the word OTF2"))?;
-    let (anchor, substrate, compression) =
-        parse(&mut bytes).ok_or_else(|| wrong("the anchor file is cut short: copy the whole archive again"))?;
+    let mut bytes =
+        Bytes::after_mark(&data).filter(|b| b.clone().string() == Some(b"OTF2")).ok_or(ArchiveError::NotAnAnchor)?;
+    let (anchor, substrate, compression) = parse(&mut bytes).ok_or(ArchiveError::CutAnchor)?;
     if substrate != POSIX {
-        return Err(wrong("the archive is in one SION file: write it with the POSIX substrate"));
+        return Err(ArchiveError::Sion);
     }
     if compression != UNCOMPRESSED {
-        return Err(wrong("the archive is compressed with zlib: write it without compression"));
+        return Err(ArchiveError::Compressed);
     }
     Ok(anchor)
 }

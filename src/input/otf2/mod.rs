@@ -17,7 +17,7 @@ mod local;
 mod named;
 mod records;
 
-pub use anchor::{Anchor, find};
+pub use anchor::{Anchor, ArchiveError, find};
 pub use classes::class_name;
 pub use clock::LocalClock;
 pub use definitions::{Definitions, Location, LocationId, LocationKind, RegionDefinition};
@@ -25,7 +25,7 @@ pub use events::EventReader;
 pub use named::{MetricMember, MetricMode, NameTables};
 pub use records::{CreatedThread, Envelope, EventRecord, ParameterValue, RmaLock, TaskKey, TimedRecord};
 
-use super::OpenError;
+use super::{OpenError, Unreadable};
 use crate::base::mapped::Mapped;
 use crate::base::notice::{Notice, Notices};
 use crate::base::time::{Timestamp, exact_ns};
@@ -52,18 +52,16 @@ pub struct Archive {
 impl Archive {
     /// Open an anchor file, or the folder that holds one.
     pub fn open(path: &Path) -> Result<Archive, OpenError> {
-        let found = find(path).ok_or_else(|| {
-            OpenError(format!("{}: no OTF2 anchor here: give the file NAME.otf2 or its folder", path.display()))
-        })?;
-        let anchor = anchor::read(&found)?;
+        let failed = |error: ArchiveError, path: &Path| Unreadable::from(error).at(path);
+        let found = find(path).ok_or_else(|| failed(ArchiveError::NoAnchor, path))?;
+        let anchor = anchor::read(&found).map_err(|e| failed(e, &found))?;
         let file = found.with_extension("def");
-        let data = Mapped::open(&file)
-            .map_err(|e| OpenError(format!("{}: {e}: the global definitions are needed", file.display())))?;
+        let data = Mapped::open(&file).map_err(|e| failed(ArchiveError::Definitions(e), &file))?;
         let mut notices = Notices::default();
         let definitions =
             definitions::global(data.bytes(), anchor.definition_chunk, &mut notices, || file.display().to_string());
         if definitions.locations.is_empty() {
-            return Err(OpenError(format!("{}: it defines no location: copy the archive again", file.display())));
+            return Err(failed(ArchiveError::NoLocation, &file));
         }
         Ok(Archive { folder: found.with_extension(""), path: found, anchor, definitions, notices })
     }

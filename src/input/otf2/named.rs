@@ -1,5 +1,5 @@
-//! Global definitions that only give names to what events speak of: metrics, parameters, windows of memory, handles of
-//! files.
+//! Global definitions that give names to the objects of event records: metrics, parameters, windows of memory, handles
+//! of files.
 //!
 //! OTF2-FACTS section 5. Metric classes and their instances share their ids. Cost: linear in the file.
 

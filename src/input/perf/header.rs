@@ -2,12 +2,11 @@
 //!
 //! In a file a header of 104 bytes points at the attrs and at the data; behind the data follows a table of sections,
 //! one for each feature bit. In pipe mode (a header of 16 bytes) the same comes as records between the others. Both are
-//! read into one [`Header`]. perf's `Documentation/perf.data-file-format.txt`. Sizes are held against the file.
+//! read into one [`Header`]. perf's `Documentation/perf.data-file-format.txt`. Sizes are checked against the file.
 
 use super::attr::Attr;
 use crate::base::cursor::{Bytes, bits};
 use crate::base::text::copied;
-use crate::input::OpenError;
 use crate::input::tracepoint::format::Format;
 use crate::input::tracepoint::head::{self, Head};
 use foldhash::HashMap;
@@ -75,15 +74,33 @@ pub fn outside(kind: u32, body: &[u8], big: bool) -> Option<usize> {
     }
 }
 
+/// The reason why a perf.data cannot be read, and its remedy.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum PerfDataError {
+    /// The file has another magic.
+    #[error("no perf.data of version 2")]
+    NotVersion2,
+    /// The header passes the end of the file.
+    #[error("cut off: the file ends inside its own header; was it copied to its end?")]
+    CutOff,
+    /// The data has no size yet.
+    #[error(
+        "the recording was not finished (perf was killed): names, formats and clock are missing; \
+         stop `perf record` with Ctrl-C or SIGINT"
+    )]
+    Unfinished,
+    /// No attr is recorded.
+    #[error("it says of no event that it was recorded")]
+    NoEvents,
+}
+
 impl Header {
-    /// Read the header of a file that is called `shown`.
-    pub fn read(file: &[u8], shown: &str) -> Result<Header, OpenError> {
-        let wrong = |what: &str| OpenError(format!("{shown}: {what}"));
-        let cut = || wrong("cut off: the file ends inside its own header; was it copied to its end?");
+    /// Read the header of a file.
+    pub fn read(file: &[u8]) -> Result<Header, PerfDataError> {
         let big = match file.get(..8) {
             Some(b"PERFILE2") => false,
             Some(b"2ELIFREP") => true,
-            _ => return Err(wrong("no perf.data of version 2")),
+            _ => return Err(PerfDataError::NotVersion2),
         };
         let mut header = Header { big, ..Header::default() };
         let word = |at: usize| bits(file, at as u64 * 8, 64, big).and_then(|w| usize::try_from(w).ok());
@@ -94,18 +111,19 @@ impl Header {
         } else {
             let section = |at: usize| Some((word(at)?, word(at + 8)?));
             let (entry, attrs, data) = (word(16), section(24), section(40));
-            let (Some(entry), Some(attrs), Some(data)) = (entry, attrs, data) else { return Err(cut()) };
+            let (Some(entry), Some(attrs), Some(data)) = (entry, attrs, data) else {
+                return Err(PerfDataError::CutOff);
+            };
             if data.1 == 0 {
-                let what = "the recording was not finished (perf was killed): names, formats and clock are missing";
-                return Err(wrong(&format!("{what}; stop `perf record` with Ctrl-C or SIGINT")));
+                return Err(PerfDataError::Unfinished);
             }
-            let end = data.0.checked_add(data.1).filter(|end| *end <= file.len()).ok_or_else(cut)?;
+            let end = data.0.checked_add(data.1).filter(|end| *end <= file.len()).ok_or(PerfDataError::CutOff)?;
             header.data = data.0..end;
-            header.read_attrs(file, entry, attrs).ok_or_else(cut)?;
+            header.read_attrs(file, entry, attrs).ok_or(PerfDataError::CutOff)?;
             header.read_features(file, end);
         }
         if header.attrs.is_empty() {
-            return Err(wrong("it says of no event that it was recorded"));
+            return Err(PerfDataError::NoEvents);
         }
         Ok(header)
     }

@@ -20,13 +20,14 @@ mod walk;
 
 use super::tracepoint::threads::Threads;
 use super::tracepoint::{self, ClassSchema, RecorderClock, TraceParts, Walk, WalkStep};
-use super::{OpenError, stream};
+use super::{OpenError, Unreadable, stream};
 use crate::base::mapped::{Mapped, open_regular};
 use crate::base::notice::{Notice, Notices};
 use attr::{Attr, Attrs, COMM, COMM_EXEC, DEFER_CALLCHAIN, TASK, WRITE_BACKWARD};
 use chains::{Deferred, StackStore};
 use foldhash::HashMap;
 use header::Header;
+pub use header::PerfDataError;
 use index::{Index, RecordRun};
 use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
@@ -147,9 +148,8 @@ pub fn header_file(path: &Path) -> Option<PathBuf> {
 pub fn open(path: &Path) -> Result<PerfTrace, OpenError> {
     let file = header_file(path).unwrap_or_else(|| path.to_owned());
     let shown = |path: &Path| path.display().to_string();
-    let failed = |path: &Path, e: &dyn std::fmt::Display| OpenError(format!("{}: {e}", shown(path)));
-    let mapped = Mapped::open(&file).map_err(|e| failed(&file, &e))?;
-    let mut header = Header::read(mapped.bytes(), &shown(&file))?;
+    let mapped = Mapped::open(&file).map_err(|e| Unreadable::from(e).at(&file))?;
+    let mut header = Header::read(mapped.bytes()).map_err(|e| Unreadable::from(e).at(&file))?;
     let (big, data) = (header.big, header.data.clone());
     let mut notices = Notices::default();
     let mut files = vec![(mapped, data, shown(&file))];
@@ -179,7 +179,8 @@ pub fn open(path: &Path) -> Result<PerfTrace, OpenError> {
     let ways = WalkRules { attrs: Attrs::new(&attrs, big), tracepoints, big };
     if attrs.iter().any(|attr| attr.flag(WRITE_BACKWARD)) {
         for (mapped, data, name) in &mut files {
-            *mapped = backward::turned(&ways, mapped.bytes(), data.clone()).map_err(|e| failed(Path::new(name), &e))?;
+            let turned = backward::turned(&ways, mapped.bytes(), data.clone());
+            *mapped = turned.map_err(|e| Unreadable::from(e).at(Path::new(name)))?;
             *data = 0..mapped.bytes().len();
         }
     }

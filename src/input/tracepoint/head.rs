@@ -1,8 +1,8 @@
 //! The description of the kernel's events: the head of a trace.dat, of which perf.data holds a copy.
 //!
 //! Magic, version, byte order, size of a `long` and of a page; then, in version 6 and in perf.data, the parts one after
-//! the other, in version 7 each in a section of its own, with the same content. Sizes are held against what is there;
-//! nothing is copied but the formats.
+//! the other, in version 7 each in a section of its own, with the same content. Sizes are checked against the file;
+//! only the formats are copied.
 
 use super::format::Format;
 use crate::base::cursor::Bytes;

@@ -271,7 +271,7 @@ impl<S: Storage> TracepointTrace<S> {
         self.cpu_streams.get(stream.index())?.cpu
     }
 
-    /// Lay the clock on that of another trace, whose uuid and offset these are.
+    /// Share the clock of another trace, with its uuid and offset.
     pub fn join_clock(&mut self, uuid: &str, base: i128) {
         self.clock.uuid = Some(uuid.to_owned());
         self.clock.base = base;
@@ -286,7 +286,7 @@ impl<S: Storage> TracepointTrace<S> {
         }
     }
 
-    /// Lay the clock on another time line, which becomes the common one.
+    /// Correct the clock to another time line, which becomes the common one.
     pub fn shift_clocks(&mut self, shift: Shift) {
         self.clock.shift = Some(shift);
         self.time_streams();

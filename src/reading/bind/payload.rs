@@ -157,8 +157,8 @@ impl Payload<'_, '_> {
             Shape::TimerLeave => Kind::Leave { context: Context::Timer },
             Shape::VectorEnter(vector) => Kind::Enter { context: Context::Vector(vector), name: self.text },
             Shape::VectorLeave(vector) => Kind::Leave { context: Context::Vector(vector) },
-            Shape::ReceptionEnter => Kind::Enter { context: Context::Reception, name: TextId::NONE },
-            Shape::ReceptionLeave => Kind::Leave { context: Context::Reception },
+            Shape::ReceptionEnter => Kind::Enter { context: Context::PacketReceive, name: TextId::NONE },
+            Shape::ReceptionLeave => Kind::Leave { context: Context::PacketReceive },
             _ => return None,
         })
     }

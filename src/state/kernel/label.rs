@@ -39,7 +39,7 @@ impl Machine {
             }
             Context::Vector(Vector::Ipi | Vector::Work) => labelled(SegmentKind::Ipi, None),
             Context::Vector(Vector::Other) => labelled(SegmentKind::Device, None),
-            Context::Reception => labelled(SegmentKind::Network, sender),
+            Context::PacketReceive => labelled(SegmentKind::Network, sender),
             Context::SoftIrq(soft_irq) => match soft_irq {
                 SoftIrq::Timer | SoftIrq::HrTimer => labelled(SegmentKind::Timer, None),
                 SoftIrq::NetTx | SoftIrq::NetRx => labelled(SegmentKind::Network, sender),
