@@ -193,11 +193,12 @@ mod tests {
 
     #[test]
     fn time_points_with_a_unit_count_from_the_first_event() {
-        let at = |text: &str| text.parse().map(|point: TimePoint| point.after(1_000));
+        let start = Timestamp::new(1_000);
+        let at = |text: &str| text.parse().map(|point: TimePoint| point.after(start).ns());
         assert_eq!((at("5"), at("5ns"), at("-5"), at("0.001us")), (Ok(5), Ok(1_005), Ok(-5), Ok(1_001)));
         assert!(at("5mz").is_err() && at("0.5ns").is_err() && at("1.5").is_err());
-        let span = |text: &str| text.parse().map(|range: TimeRange| range.after(1_000));
-        assert_eq!(span("0ns..1us"), Ok(Some(Span::new(1_000, 2_000))));
+        let span = |text: &str| text.parse().map(|range: TimeRange| range.after(start));
+        assert_eq!(span("0ns..1us"), Ok(Some(Span::new(start, Timestamp::new(2_000)))));
         assert_eq!(span("2us..1us"), Ok(None));
         assert!(span("1us").is_err());
     }

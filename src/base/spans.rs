@@ -224,7 +224,7 @@ mod tests {
     use super::*;
     use proptest::prelude::*;
 
-    /// The obvious way: keep, sort, turn round.
+    /// The reference: filter, sort, reverse.
     fn sorted(all: &[StoredSpan], order: SpanOrder, direction: Direction, window: Span) -> Vec<StoredSpan> {
         let Span { start: from, end: to } = window;
         let meets = |s: &&StoredSpan| s.span.start < to && (s.span.end > from || s.span.start >= from);
@@ -244,7 +244,11 @@ mod tests {
     }
 
     fn segments() -> impl Strategy<Value = Vec<StoredSpan>> {
-        let start = prop_oneof![20 => -300..300i64, 1 => Just(Timestamp::MIN), 1 => Just(Timestamp::MAX - 50)];
+        let start = prop_oneof![
+            20 => (-300..300i64).prop_map(Timestamp::new),
+            1 => Just(Timestamp::MIN),
+            1 => Just(Timestamp::MAX - 50),
+        ];
         let length = prop_oneof![3 => 0..9i64, 1 => 0..500i64];
         let segment = (start, length, 0..50u32).prop_map(|(start, length, item)| StoredSpan {
             span: Span::new(start, start.saturating_add(length)),
@@ -256,8 +260,9 @@ mod tests {
     proptest! {
         #![proptest_config(ProptestConfig::with_cases(300))]
         #[test]
-        fn every_order_equals_sorting(all in segments(), from in -350..350i64, length in 0..700i64) {
+        fn iter_equals_sorting_in_every_order(all in segments(), from in -350..350i64, length in 0..700i64) {
             let store = SpanStore::new(all.clone());
+            let from = Timestamp::new(from);
             for window in [Span::new(from, from + length), Span::new(Timestamp::MIN, Timestamp::MAX)] {
                 for order in [SpanOrder::Start, SpanOrder::End, SpanOrder::Duration] {
                     for direction in [Direction::Up, Direction::Down] {
@@ -270,11 +275,13 @@ mod tests {
     }
 
     #[test]
-    fn the_first_by_start_come_from_few_nodes() {
-        let all = (0..100_000).map(|i| StoredSpan { span: Span::new(i, i + i % 97), item: i as u32 }).collect();
+    fn iter_finds_the_first_by_start_in_few_nodes() {
+        let span = |i: i64| Span::new(Timestamp::new(i), Timestamp::new(i + i % 97));
+        let all = (0..100_000).map(|i| StoredSpan { span: span(i), item: i as u32 }).collect();
         let store = SpanStore::new(all);
-        let mut iter = store.iter(SpanOrder::Start, Direction::Up, Span::new(50_000, 60_000));
-        let first = (0..100_000).find(|i| i + i % 97 > 50_000);
+        let window = Span::new(Timestamp::new(50_000), Timestamp::new(60_000));
+        let mut iter = store.iter(SpanOrder::Start, Direction::Up, window);
+        let first = (0..100_000).map(span).find(|span| span.end > window.start).map(|span| span.start);
         assert_eq!(iter.next().map(|s| s.span.start), first);
         assert!(iter.segments.len() <= 2 * FANOUT, "{}", iter.segments.len());
     }

@@ -315,19 +315,20 @@ mod tests {
         let mut operations = Operations::default();
         let [main, serve, flush, read] = ["main", "serve", "flush", "read"].map(|n| operations.names.intern(n));
         operations.stacks = vec![vec![main, serve, flush], vec![main, serve, read], vec![]];
-        let stack_span = |start, end, stack| StackSpan { span: Span::new(start, end), stack };
+        let span = |from, to| Span::new(Timestamp::new(from), Timestamp::new(to));
+        let stack_span = |from, to, stack| StackSpan { span: span(from, to), stack };
         let stacks =
             vec![stack_span(0, 80, 0), stack_span(80, 100, 1), stack_span(100, 200, 2), stack_span(200, 210, 1)];
         operations.sequences = vec![Sequence { stacks, ..Sequence::default() }];
         let mut rooted_elsewhere = operations.clone();
         rooted_elsewhere.stacks[1] = vec![read];
-        let function = |from, to| operations.function(0, Span::new(from, to));
+        let function = |from, to| operations.function(0, span(from, to));
         assert_eq!(function(0, 100), Some(flush), "80 of 100");
         assert_eq!(function(0, 200), Some(flush), "unknown stacks count for nothing");
         assert_eq!(function(40, 100), Some(serve), "40 of 60 are not enough for flush");
         assert_eq!(function(90, 205), Some(read));
         assert_eq!((function(120, 180), function(300, 400)), (None, None));
-        let function = rooted_elsewhere.function(0, Span::new(40, 100));
+        let function = rooted_elsewhere.function(0, span(40, 100));
         assert_eq!(function, Some(flush), "a function that covers half, where none covers four fifths");
     }
 }

@@ -334,8 +334,8 @@ mod tests {
     use super::*;
     use crate::event::kind::{Context, Kind};
 
-    fn at(time: Timestamp, kind: Kind) -> Event {
-        Event { time, who: ThreadContextId::ABSENT, trace: 0, cpu: 0, kind }
+    fn at(ns: i64, kind: Kind) -> Event {
+        Event { time: Timestamp::new(ns), who: ThreadContextId::ABSENT, trace: 0, cpu: 0, kind }
     }
 
     #[test]

@@ -101,8 +101,7 @@ impl Machine {
     fn woken_by(&self, c: CpuId, t: Timestamp, woken: ThreadId, source: WakeSource) -> Label {
         let cpu = &self.cpus[c];
         let unknown = |reason| Label { qualifier: Some(reason), ..Label::of(SegmentKind::Blocked) };
-        let completed =
-            |last: Completion| last.submitter == woken && t.since(last.at) <= COMPLETION_WAKES_WITHIN;
+        let completed = |last: Completion| last.submitter == woken && t.since(last.at) <= COMPLETION_WAKES_WITHIN;
         if cpu.completed.is_some_and(completed) {
             return Label::of(SegmentKind::Disk);
         }
