@@ -154,6 +154,11 @@ impl Span {
         Span { start, end }
     }
 
+    /// The interval between two moments in nanoseconds since the origin.
+    pub const fn of_ns(start: i64, end: i64) -> Self {
+        Span { start: Timestamp::new(start), end: Timestamp::new(end) }
+    }
+
     /// Its length; zero when the end is before the start.
     pub fn len(self) -> Ns {
         self.end.since(self.start).max(0)
