@@ -191,7 +191,7 @@ fn project(sources: &[Source], plans: &[Plan], ctx: &Ctx) -> u64 {
         let mut sum = 0u64;
         while let Some(record) = reader.next() {
             let values = record.values.iter().filter_map(|v| v.as_u64());
-            sum = values.fold(sum.wrapping_add(record.time as u64), u64::wrapping_add);
+            sum = values.fold(sum.wrapping_add(record.time.ns() as u64), u64::wrapping_add);
         }
         sum
     };

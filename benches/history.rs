@@ -17,7 +17,7 @@ use std::hint::black_box;
 use std::path::PathBuf;
 use std::time::{Duration, Instant};
 use whyslow::base::ctx::{Cancel, Ctx};
-use whyslow::base::time::Span;
+use whyslow::base::time::{Span, Timestamp};
 use whyslow::input::Trace;
 use whyslow::state::attributes::AttributeId;
 use whyslow::state::history::History;
@@ -183,7 +183,7 @@ fn query(name: &str, times: usize, make: &dyn Fn() -> (Duration, Tree), attribut
     let span = tree.span();
     let mut random = Random::new(42);
     let mut instant = || span.start + random.between(0, span.len());
-    let instants: Vec<i64> = (0..20_000).map(|_| instant()).collect();
+    let instants: Vec<Timestamp> = (0..20_000).map(|_| instant()).collect();
     let mut random = Random::new(7);
     let mut attribute = || AttributeId::from_raw(random.below(attributes as usize) as u32);
 
@@ -196,7 +196,7 @@ fn query(name: &str, times: usize, make: &dyn Fn() -> (Duration, Tree), attribut
         .collect();
     let single_mean = singles.iter().sum::<Duration>() / singles.len() as u32;
     let never = Cancel::default();
-    let ask = |t: &i64| tree.search(Which::ALL, When::at(*t), &never).into_vec();
+    let ask = |t: &Timestamp| tree.search(Which::ALL, When::at(*t), &never).into_vec();
     let asked = &instants[..21];
     let full = asked.iter().map(|t| timed(|| black_box(ask(t)).len()).0).collect();
     // All results are made first and other memory is read: so a copy, like the query, finds its source in no cache.

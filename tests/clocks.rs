@@ -10,16 +10,19 @@ mod ctf_writer;
 mod kernel_trace;
 #[path = "support/random.rs"]
 mod random;
+#[path = "support/spans.rs"]
+mod spans;
 
 use kernel_trace::{KernelTrace, segment};
 use serde_json::Value;
+use spans::span;
 use std::path::PathBuf;
 use std::process::Command;
 use whyslow::analysis::clocks;
 use whyslow::analysis::path::walk;
 use whyslow::base::ctx::Ctx;
 use whyslow::base::notice::{Notice, Notices};
-use whyslow::base::time::{Ns, Span};
+use whyslow::base::time::{Ns, Timestamp};
 use whyslow::input::{Argument, Opened, Source, open};
 use whyslow::model::clock::HostClock;
 use whyslow::state::kernel::{Options, record};
@@ -106,9 +109,9 @@ fn recording(sources: &[Source]) -> Timeline {
 
 /// The path of request `i`: whose time, of which kind, how long.
 fn path(recording: &Timeline, i: Ns) -> Vec<(i32, SegmentKind, Ns)> {
-    let client = recording.find_thread(HostId::at(0), CLIENT, START).unwrap();
+    let client = recording.find_thread(HostId::at(0), CLIENT, Timestamp::new(START)).unwrap();
     let [sent, .., back] = course(i);
-    let path = walk(recording, client, Span::new(sent - 1_000, back + 6_000));
+    let path = walk(recording, client, span(sent - 1_000, back + 6_000));
     let found =
         |s: &whyslow::analysis::path::PathSegment| (recording.thread(s.thread).unwrap().tid, s.kind, s.span.len());
     path.iter().filter(|s| !s.span.is_empty()).map(found).collect()
@@ -148,7 +151,7 @@ fn offset_and_drift_are_corrected_and_paths_cross_hosts() {
         let error = clocks[1].error.unwrap();
         assert!(error < 150_000, "{ahead} {ppm}: {error}");
         for t in [START, START + SECOND, START + REQUESTS * PERIOD] {
-            let off = clocks[1].shift.apply(clock(t)) - t;
+            let off = clocks[1].shift.apply(Timestamp::new(clock(t))).ns() - t;
             assert!(off.abs() <= error, "{ahead} {ppm}: {off} at {t}, error {error}");
         }
         assert_eq!((clocks[1].host.as_str(), clocks[1].packets), ("beta", 2 * REQUESTS as u64));

@@ -12,7 +12,7 @@ use std::fmt::Write as _;
 use std::path::Path;
 use whyslow::analysis::path::{PathSegment, label, walk};
 use whyslow::base::ctx::Ctx;
-use whyslow::base::time::{Ns, Span};
+use whyslow::base::time::{Ns, Span, Timestamp};
 use whyslow::input::{Argument, Opened, open};
 use whyslow::state::kernel::{Options, record};
 use whyslow::state::timeline::{HostId, SegmentKind, ThreadId, Timeline};
@@ -49,7 +49,7 @@ fn word(kind: SegmentKind) -> &'static str {
 /// The path as case files write it; of qualifiers those that the case asks for.
 fn found(case: &Case, recording: &Timeline, expected: &Expected) -> Vec<Segment> {
     let host = recording.hosts.iter().position(|h| recording.names.get(h.name) == expected.host).unwrap();
-    let at = |t: Ns| START + t * case.unit;
+    let at = |t: Ns| Timestamp::new(START + t * case.unit);
     let Some(thread) = recording.find_thread(HostId::from_raw(host as u32), expected.tid, at(expected.from)) else {
         return Vec::new();
     };
@@ -59,7 +59,7 @@ fn found(case: &Case, recording: &Timeline, expected: &Expected) -> Vec<Segment>
     let mut segments: Vec<Segment> = Vec::new();
     for s in path.iter().filter(|s| !s.span.is_empty()) {
         let own = recording.thread(s.thread).unwrap();
-        let back = |t: Ns| (t - START) / case.unit;
+        let back = |t: Timestamp| (t.ns() - START) / case.unit;
         let next = Segment {
             kind: word(s.kind).to_owned(),
             host: recording.names.get(recording.hosts[own.host.raw() as usize].name).to_owned(),
@@ -90,7 +90,7 @@ fn check(recording: &Timeline, thread: ThreadId, path: &[PathSegment], span: Spa
         if segment.span.is_empty() {
             continue;
         }
-        for t in [segment.span.start, (segment.span.start + segment.span.end) / 2, segment.span.end - 1] {
+        for t in [segment.span.start, segment.span.start + segment.span.len() / 2, segment.span.end - 1] {
             assert_eq!(label(recording, thread, t), (segment.thread, segment.kind), "at {t}");
         }
     }
@@ -105,7 +105,7 @@ fn check(recording: &Timeline, thread: ThreadId, path: &[PathSegment], span: Spa
         }
         joined
     };
-    let cut = (span.start + span.end) / 2;
+    let cut = span.start + span.len() / 2;
     let mut parts = walk(recording, thread, Span::new(span.start, cut));
     parts.extend(walk(recording, thread, Span::new(cut, span.end)));
     assert_eq!(plain(parts), plain(path.to_vec()), "cut at {cut}");

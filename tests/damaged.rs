@@ -6,13 +6,16 @@
 mod ctf_writer;
 #[path = "support/random.rs"]
 mod random;
+#[path = "support/spans.rs"]
+mod spans;
 
 use ctf_writer::{Channel, Event, Task, TraceWriter, Value};
+use spans::span;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::rc::Rc;
 use whyslow::base::ctx::Ctx;
-use whyslow::base::time::{Ns, Span};
+use whyslow::base::time::Ns;
 use whyslow::input::{Argument, Opened, open};
 use whyslow::reading::chunks::ChunkTarget;
 use whyslow::reading::engine::EngineOptions;
@@ -83,10 +86,10 @@ fn cpu_is_unknown_after_a_damaged_record() {
         assert_eq!(recording.check(), None);
         let seven = recording.threads.iter().find(|t| t.tid == 7).unwrap();
         let edges: Vec<(Ns, Ns, SegmentKind)> =
-            seven.segments.iter().map(|e| (e.span.start - START, e.span.end - START, e.kind)).collect();
+            seven.segments.iter().map(|e| (e.span.start.ns() - START, e.span.end.ns() - START, e.kind)).collect();
         assert!(edges.contains(&(10, 60, SegmentKind::Running)), "{edges:?}");
         let lost =
-            seven.segments.iter().find(|e| e.kind == SegmentKind::Unknown && e.span.start == START + 60).unwrap();
+            seven.segments.iter().find(|e| e.kind == SegmentKind::Unknown && e.span.start.ns() == START + 60).unwrap();
         assert_eq!(lost.qualifier.map(|q| recording.names.get(q)), Some("events lost"), "{edges:?}");
         // The other CPU is whole.
         let nine = recording.threads.iter().find(|t| t.tid == 9).unwrap();
@@ -95,8 +98,8 @@ fn cpu_is_unknown_after_a_damaged_record() {
             "{:?}",
             nine.segments
         );
-        assert!(recording.is_lossy(Span::new(START + 150, START + 160)));
-        assert!(!recording.is_lossy(Span::new(START + 20, START + 30)));
+        assert!(recording.is_lossy(span(START + 150, START + 160)));
+        assert!(!recording.is_lossy(span(START + 20, START + 30)));
         assert_eq!(recording.quality[0].losses, 1);
     }
 }

@@ -14,7 +14,7 @@ use ctf_writer::{Channel, Event, Task, TraceWriter, Value};
 use std::path::Path;
 use std::rc::Rc;
 use whyslow::base::ctx::Ctx;
-use whyslow::base::time::Ns;
+use whyslow::base::time::{Ns, Timestamp};
 use whyslow::input::{Argument, Opened, Source, open};
 use whyslow::state::kernel::{Options, record};
 use whyslow::state::timeline::{HostId, SegmentKind, Timeline};
@@ -127,13 +127,13 @@ fn comm_records_name_threads_and_processes() {
     let of = |tid: i32| recording.threads.iter().filter(|t| t.tid == tid && !t.idle).collect::<Vec<_>>();
     // One fork, recorded twice.
     let [worker] = of(WORKER)[..] else { panic!("{:?}", of(WORKER)) };
-    assert_eq!((worker.pid, worker.life.start, worker.life.end), (LEADER, START + 30, START + 120));
-    let name = |t: Ns| recording.names.get(worker.name_at(t).unwrap());
+    assert_eq!((worker.pid, worker.life.start.ns(), worker.life.end.ns()), (LEADER, START + 30, START + 120));
+    let name = |t: Ns| recording.names.get(worker.name_at(Timestamp::new(t)).unwrap());
     assert_eq!(name(START + 100), "worker-x");
     let leader = of(LEADER)[0];
-    assert_eq!(recording.names.get(leader.name_at(START + 15).unwrap()), "server");
+    assert_eq!(recording.names.get(leader.name_at(Timestamp::new(START + 15)).unwrap()), "server");
     // Records that perf synthesised when it began, with time 0, are no part of the recording.
-    assert_eq!((recording.span.start, leader.life.start), (START + 20, START + 20));
+    assert_eq!((recording.span.start.ns(), leader.life.start.ns()), (START + 20, START + 20));
     assert_eq!(recording.check(), None);
     // No thread was seen to run on CPU 0.
     assert!(recording.runs(HostId::at(0), 0).is_empty());

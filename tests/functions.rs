@@ -12,13 +12,13 @@ use object::{Object, ObjectKind, ObjectSymbol};
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
 use std::rc::Rc;
-use whyslow::base::time::Timestamp;
+use whyslow::base::time::Ns;
 
 const PROGRAM: &str = "fixtures/traces/lock-contention/bin/ledgerd";
 /// Its address in the made-up process.
 const BASE: u64 = 0x5555_5555_0000;
 /// The first event, by the trace's clock.
-const START: Timestamp = 1_000;
+const START: Ns = 1_000;
 
 fn whyslow(words: &[&str]) -> Output {
     Command::new(env!("CARGO_BIN_EXE_whyslow")).args(words).output().unwrap()
@@ -57,7 +57,7 @@ fn trace(folder: &str, provider: &str, exits_name: bool, image: Image) -> PathBu
     std::fs::create_dir_all(&folder).unwrap();
     let on = Rc::new(Task { tid: 78, pid: 77, vtid: 78, vpid: 77, comm: "ledgerd".into(), ..Task::default() });
     let mut events: Vec<Event> = Vec::new();
-    let mut put = |time: Timestamp, name: String, fields: Vec<(&'static str, Value)>| {
+    let mut put = |time: Ns, name: String, fields: Vec<(&'static str, Value)>| {
         events.push(Event { time, cpu: 0, name: name.into(), fields, on: Rc::clone(&on), stack: None });
     };
     let ((tick, _), (flush, relative)) = (address("journal_tick"), address("expensive_flush"));

@@ -21,7 +21,7 @@ use std::fmt::Write as _;
 use std::path::Path;
 use std::process::Command;
 use std::rc::Rc;
-use whyslow::base::time::Timestamp;
+use whyslow::base::time::Ns;
 
 /// Grows no faster than this when its input doubles.
 const MOST: f64 = 2.6;
@@ -210,12 +210,12 @@ fn metadata_in_fragments_takes_time_and_memory_in_proportion() {
 /// A recording in which each of `n` tasks ran once.
 fn tasks(n: usize, folder: &Path) {
     let on = Rc::new(Task { vtid: 77, vpid: 77, ..Task::default() });
-    let event = |name: String, time: Timestamp| {
+    let event = |name: String, time: Ns| {
         let fields = vec![("n", Value::U8(0))];
         Event { time, cpu: 0, name: name.into(), fields, on: Rc::clone(&on), stack: None }
     };
     let pair = |i: usize| {
-        let begin = 1000 + 100 * i as Timestamp;
+        let begin = 1000 + 100 * i as Ns;
         [event(format!("p:t{i}_begin"), begin), event(format!("p:t{i}_end"), begin + 50)]
     };
     let mut trace = TraceWriter::new("h", "ust", 0x61, 0x62);

@@ -13,7 +13,7 @@ use ask::{fixture, run, said, whyslow};
 use ctf_writer::{Channel, Context, Event, Task, TraceWriter, Value};
 use std::path::Path;
 use std::rc::Rc;
-use whyslow::base::time::Timestamp;
+use whyslow::base::time::Ns;
 
 /// A recording full of ties: tasks of many threads that begin at the same time, half of which end at the same time.
 fn ties(folder: &Path) {
@@ -21,7 +21,7 @@ fn ties(folder: &Path) {
     let mut events: Vec<Event> = Vec::new();
     for cpu in 0..2u32 {
         let own = || (1..THREADS).filter(|thread| thread % 2 == cpu);
-        let mut event = |name: &'static str, time: Timestamp, thread: u32, field: (&'static str, Value)| {
+        let mut event = |name: &'static str, time: Ns, thread: u32, field: (&'static str, Value)| {
             let (vtid, vpid) = (thread as i32, 1000 + thread as i32 % 3);
             let on = Rc::new(Task { vtid, vpid, ..Task::default() });
             events.push(Event { time, cpu, name: name.into(), fields: vec![field], on, stack: None });

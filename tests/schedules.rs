@@ -1,14 +1,17 @@
-//! A simulated scheduler (`schedule/`) writes events and, beside them, the truth. The machine must find the truth from the events, in whatever batches they come; the walk
-//! of the critical path must say of every instant what the definition says.
+//! A simulated scheduler (`schedule/`) writes events and, beside them, the truth. The machine must find the truth from the
+//! events, in any batches; the walk of the critical path must agree with the definition at every instant.
 
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 
 mod schedule;
+#[path = "support/spans.rs"]
+mod spans;
 
 use proptest::prelude::*;
 use schedule::{CPUS, Instant, World, simulate, simulate_kernel};
+use spans::span;
 use whyslow::analysis::path::{label, walk};
-use whyslow::base::time::{Ns, Span};
+use whyslow::base::time::{Ns, Span, Timestamp};
 use whyslow::event::host::TraceOrigin;
 use whyslow::event::kind::{Context, Event, Kind, LossSource, SoftIrq, TextId, ThreadContextId, WakeSource};
 use whyslow::event::prev_state::Generation;
@@ -22,9 +25,8 @@ fn recorded(world: &World, cuts: &[Ns]) -> Timeline {
     let origin = TraceOrigin { host: HostId::at(0), kernel: true, generation: Generation::New };
     let mut machine =
         Machine::new(vec![HostName { name: String::new(), kernel_release: None }], vec![origin], Handlers::built_in());
-    let mut bounds = vec![Ns::MIN];
-    bounds.extend_from_slice(cuts);
-    bounds.push(Ns::MAX);
+    let mut bounds = vec![Timestamp::MIN, Timestamp::MAX];
+    bounds.extend(cuts.iter().copied().map(Timestamp::new));
     bounds.sort_unstable();
     for window in bounds.windows(2) {
         let mut batch = Batch::default();
@@ -42,7 +44,7 @@ fn recorded(world: &World, cuts: &[Ns]) -> Timeline {
 fn instants(recording: &Timeline, thread: ThreadId) -> Vec<Instant> {
     let edges = &recording.threads[thread.index()].segments;
     let tid = |t: ThreadId| recording.threads[t.index()].tid;
-    edges.iter().flat_map(|e| (e.span.start..e.span.end).map(|_| (e.kind, e.waker.map(|w| tid(w.thread))))).collect()
+    edges.iter().flat_map(|e| (0..e.span.len()).map(|_| (e.kind, e.waker.map(|w| tid(w.thread))))).collect()
 }
 
 /// Events without sense, in order of time.
@@ -51,6 +53,7 @@ fn nonsense() -> impl Strategy<Value = Vec<Event>> {
     let cpu = prop_oneof![9 => 0..3_u16, 1 => Just(u16::MAX)];
     let what = (0..16_u8, -1..6_i32, -1..6_i32, any::<u16>());
     let event = (time, cpu, what).prop_map(|(time, cpu, (which, a, b, c))| {
+        let time = Timestamp::new(time);
         let name = TextId::NONE;
         let context = [Context::Timer, Context::Irq(a), Context::SoftIrq(SoftIrq::of(b as u32))][usize::from(c % 3)];
         let source = [WakeSource::Waking, WakeSource::Wakeup, WakeSource::New][usize::from(c % 3)];
@@ -84,7 +87,7 @@ proptest! {
         let world = simulate_kernel(seed, steps);
         let recording = recorded(&world, &[]);
         for task in &world.tasks {
-            let thread = recording.find_thread(HostId::at(0), task.tid, task.born).unwrap();
+            let thread = recording.find_thread(HostId::at(0), task.tid, Timestamp::new(task.born)).unwrap();
             let waker = |w: Option<i32>| w.filter(|tid| *tid > 0);
             let truth: Vec<Instant> = task.truth.iter().map(|(kind, by)| (*kind, waker(*by))).collect();
             prop_assert_eq!(instants(&recording, thread), truth, "thread {}", task.tid);
@@ -129,16 +132,16 @@ proptest! {
                 continue;
             }
             // Windows that begin before a thread's birth and end after its death are asked for, too.
-            let path = walk(&recording, thread, Span::new(0, world.now));
-            let mut t = 0;
+            let path = walk(&recording, thread, span(0, world.now));
+            let mut t = Timestamp::ZERO;
             for segment in &path {
                 prop_assert_eq!(segment.span.start, t);
-                for instant in segment.span.start..segment.span.end {
+                for instant in spans::instants(segment.span) {
                     prop_assert_eq!(label(&recording, thread, instant), (segment.thread, segment.kind));
                 }
                 t = segment.span.end;
             }
-            prop_assert_eq!(t, world.now);
+            prop_assert_eq!(t.ns(), world.now);
         }
     }
 }

@@ -16,6 +16,7 @@ use whyslow::analysis::symbols::{AddressKind, ProcessStack, StackResolver};
 use whyslow::base::ctx::Ctx;
 use whyslow::base::names::Names;
 use whyslow::base::notice::{Notice, Notices};
+use whyslow::base::time::{Ns, Timestamp};
 use whyslow::state::timeline::{HostId, ImageChange, ImageEvent, Timeline};
 
 const HOST: HostId = HostId::at(0);
@@ -24,7 +25,7 @@ const OTHER: &[u8] = b"of another build: no";
 /// The base of image mappings; each image is mapped at its own multiple.
 const BASE: u64 = 0x7f00_0000_0000;
 /// The time at which images are mapped: in the year 2100, so that files which a test writes are older.
-const MAPPED: i64 = 4_102_444_800_000_000_000;
+const MAPPED: Ns = 4_102_444_800_000_000_000;
 
 /// A process with mapped files, and its stacks.
 #[derive(Default)]
@@ -43,7 +44,7 @@ impl Process {
     fn map_of(
         &mut self,
         size: u64,
-        time: i64,
+        time: Ns,
         pid: i32,
         path: &str,
         id: Option<&[u8]>,
@@ -56,7 +57,7 @@ impl Process {
         let mut changes = vec![ImageChange::Load { base, size, path, position_independent: true, offset: None }];
         changes.extend(id.map(|id| ImageChange::BuildId { base, id: id.into() }));
         changes.extend(link.map(|(file, crc)| ImageChange::DebugLink { base, file: names.intern(file), crc }));
-        let event = |change| ImageEvent { time, host: HOST, pid, change };
+        let event = |change| ImageEvent { time: Timestamp::new(time), host: HOST, pid, change };
         self.recording.images.extend(changes.into_iter().map(event));
         base
     }
@@ -79,7 +80,7 @@ impl Process {
         let placed = ProcessStack {
             host: HOST,
             pid,
-            space: spaces.at(HOST, pid, MAPPED),
+            space: spaces.at(HOST, pid, Timestamp::new(MAPPED)),
             stack,
             addresses: AddressKind::Sampled,
         };
@@ -292,10 +293,10 @@ fn time(count: u64) -> Duration {
     let path = process.recording.names.intern(path.to_str().unwrap());
     let size = file.segments().map(|s| s.address() + s.size()).max().unwrap();
     let change = ImageChange::Load { base, size, path, position_independent: true, offset: None };
-    process.recording.images.push(ImageEvent { time: 0, host: HOST, pid: 7, change });
+    process.recording.images.push(ImageEvent { time: Timestamp::ZERO, host: HOST, pid: 7, change });
     let stacks: Vec<_> = addresses.iter().map(|a| process.recording.stacks.intern(&[base + a])).collect();
     let spaces = Spaces::new(&process.recording.images);
-    let space = spaces.at(HOST, 7, 0);
+    let space = spaces.at(HOST, 7, Timestamp::ZERO);
     let placed: Vec<ProcessStack> = stacks
         .iter()
         .map(|s| ProcessStack { host: HOST, pid: 7, space, stack: *s, addresses: AddressKind::Sampled })

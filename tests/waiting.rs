@@ -16,7 +16,7 @@ use std::collections::BTreeMap;
 use whyslow::analysis::mpi::WaitAnalysis;
 use whyslow::analysis::patterns::PatternAnalysis;
 use whyslow::base::ctx::Ctx;
-use whyslow::base::time::Ns;
+use whyslow::base::time::{Ns, Timestamp};
 use whyslow::event::mpi;
 use whyslow::event::operation::{CollectiveKind, Message, OperationKind, Operations};
 use whyslow::explain::anomalies;
@@ -68,9 +68,10 @@ fn wrong_order_is_a_wait_state_of_its_own() {
     let early = run.work(0, "MPI_Send", 5 * US);
     run.work(1, "assemble", 6 * MS);
     run.message(1, 2);
-    let (sent, end) = (0, run.now[2] + 10 * US);
+    let end = run.now[2] + 10 * US;
     let receive = run.until(2, "MPI_Recv", OperationKind::Receive, end);
-    run.operations.messages.push(Message { carrier: Carrier::Message, from: early, to: receive, sent, received: end });
+    let (sent, received) = (Timestamp::ZERO, Timestamp::new(end));
+    run.operations.messages.push(Message { carrier: Carrier::Message, from: early, to: receive, sent, received });
     assert_eq!(totals(run), [("wrong_order", 6 * MS)].into());
 }
 
@@ -81,7 +82,8 @@ fn late_receiver_and_flow_control_are_waits_of_a_send() {
         run.work(1, "assemble", 4 * MS);
         let send = run.until(0, "MPI_Send", OperationKind::Send, 4 * MS + 10 * US);
         let receive = run.work(1, "MPI_Recv", 10 * US);
-        let message = Message { carrier, from: receive, to: send, sent: 4 * MS, received: 4 * MS + 10 * US };
+        let sent = Timestamp::new(4 * MS);
+        let message = Message { carrier, from: receive, to: send, sent, received: sent + 10 * US };
         run.operations.messages.push(message);
         assert_eq!(totals(run), [(kind, 4 * MS)].into());
     }
@@ -96,7 +98,10 @@ fn waitall_of_both_sides_counts_the_late_sender() {
     let wait = run.until(0, "MPI_Waitall", OperationKind::Receive, 5 * MS + 10 * US);
     let sent = run.work(1, "MPI_Isend", 5 * US);
     let posted = run.work(2, "MPI_Irecv", 5 * US);
-    let message = |carrier, from, sent| Message { carrier, from, to: wait, sent, received: 5 * MS + 10 * US };
+    let message = |carrier, from, sent| {
+        let (sent, received) = (Timestamp::new(sent), Timestamp::new(5 * MS + 10 * US));
+        Message { carrier, from, to: wait, sent, received }
+    };
     run.operations.messages.push(message(Carrier::Message, sent, 4 * MS));
     run.operations.messages.push(message(Carrier::Rendezvous, posted, 5 * MS));
     assert_eq!(totals(run), [("late_sender", 4 * MS)].into());
@@ -129,7 +134,8 @@ fn locks_teams_and_accelerators_have_wait_states() {
         let mut run = OperationsBuilder::on_one_clock(2);
         let from = run.work(0, "assemble", 3 * MS);
         let to = run.until(1, "wait", OperationKind::Receive, 3 * MS);
-        run.operations.messages.push(Message { carrier, from, to, sent: 3 * MS, received: 3 * MS });
+        let end = Timestamp::new(3 * MS);
+        run.operations.messages.push(Message { carrier, from, to, sent: end, received: end });
         assert_eq!(totals(run), [(kind, 3 * MS)].into());
     }
 }
@@ -226,14 +232,14 @@ fn steps_of_other_structure_are_the_first_sources() {
     for seed in 0..100 {
         let (run, culprit, region, times) = generate(Trouble::OtherSteps, 1_000 + seed);
         let found = recorded(run);
-        let mut sources: Vec<(u32, &str, Ns)> = Vec::new();
+        let mut sources: Vec<(u32, &str, Timestamp)> = Vec::new();
         for path in &found.paths {
             let source = (path.steps[0].stream, path.steps[0].what.as_str(), path.steps[0].span.start);
             if !sources.contains(&source) {
                 sources.push(source);
             }
         }
-        let right = |(stream, what, _): &&(u32, &str, Ns)| *stream == culprit && *what == region;
+        let right = |(stream, what, _): &&(u32, &str, Timestamp)| *stream == culprit && *what == region;
         first += usize::from(sources.iter().take(times).filter(right).count() == times);
     }
     assert!(first >= 95, "{first} of 100");

@@ -225,12 +225,13 @@ fn round_apart(below: i64, above: i64) -> (i64, i64) {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::base::time::Timestamp;
 
     fn model(durations: &[i64]) -> Model {
         let mut m = Model { tasks: vec!["app:request".into()].into(), ..Model::default() };
         for d in durations {
-            m.executions.start.push(0);
-            m.executions.end.push(*d);
+            m.executions.start.push(Timestamp::ZERO);
+            m.executions.end.push(Timestamp::new(*d));
         }
         m
     }

@@ -127,6 +127,7 @@ pub fn why_empty(model: &Model, filters: &[Filter], others: &[Filter]) -> String
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::base::time::Timestamp;
     use crate::model::metric::Column;
 
     fn parse(text: &str) -> Filter {
@@ -139,12 +140,12 @@ mod tests {
         let lookup = i64::from(model.names.intern("lookup").raw());
         let e = &mut model.executions;
         for d in [10, 20, 30, 40] {
-            e.start.push(1000 + d);
-            e.end.push(1000 + 2 * d);
+            e.start.push(Timestamp::new(1000 + d));
+            e.end.push(Timestamp::new(1000 + 2 * d));
         }
         e.columns.push(Column { metric: Metric::Type, values: vec![append, lookup, append, lookup] });
         e.columns.push(Column { metric: Metric::Field("n".into()), values: vec![ABSENT, 7, 8, 9] });
-        model.origin = 1000;
+        model.origin = Timestamp::new(1000);
         model
     }
 

@@ -26,7 +26,7 @@ impl ModelBuilder {
     pub fn new(seed: u64) -> Self {
         let mut model = Model { tasks: vec!["app:request".into()].into(), ..Model::default() };
         model.traces.push(TraceInfo { label: "made-up".into(), span: Default::default() });
-        ModelBuilder { model, random: Random::new(seed), types: Vec::new(), at: 0 }
+        ModelBuilder { model, random: Random::new(seed), types: Vec::new(), at: Timestamp::ZERO }
     }
 
     /// One execution of a type on a thread, as its parts.

@@ -66,7 +66,7 @@ mod tests {
             s.run("x", "p", "p", 1, &[("p;main;work", 1_000_000 + more + (i as u64 * 7919) % 9000)]);
         }
         let model = s.seal();
-        let at = |i: usize| model.executions.start.get(i).copied().unwrap_or(i64::MAX >> 1);
+        let at = |i: usize| model.executions.start.get(i).map_or(i64::MAX >> 1, |start| start.ns());
         let window = |n: usize| format!("start in {}ns..{}ns", at(n * 100), at(n * 100 + 100));
         let list = |n: usize| vec![window(n).parse().unwrap()];
         let request = ComparisonRequest { slow: list(3), fast: list(2), ..ComparisonRequest::default() };
@@ -75,7 +75,7 @@ mod tests {
 
     fn with_starts(mut model: crate::model::Model) -> crate::model::Model {
         use crate::model::metric::{Column, Metric};
-        let values = model.executions.start.clone();
+        let values = model.executions.start.iter().map(|start| start.ns()).collect();
         model.executions.columns.push(Column { metric: Metric::Start, values });
         model
     }

@@ -90,10 +90,10 @@ mod tests {
 
     #[test]
     fn merge_joins_adjacent_spans() {
-        let mut spans: Vec<Span> = [(5, 7), (1, 3), (3, 4), (6, 9)].map(|(a, b)| Span::new(a, b)).to_vec();
+        let mut spans: Vec<Span> = [(5, 7), (1, 3), (3, 4), (6, 9)].map(|(a, b)| Span::of_ns(a, b)).to_vec();
         merge(&mut spans);
-        assert_eq!(spans, [Span::new(1, 4), Span::new(5, 9)]);
-        assert_eq!(overlap(&spans, Span::new(0, 20)), 7);
-        assert_eq!((overlap(&spans, Span::new(4, 5)), overlap(&spans, Span::new(3, 6))), (0, 2));
+        assert_eq!(spans, [Span::of_ns(1, 4), Span::of_ns(5, 9)]);
+        assert_eq!(overlap(&spans, Span::of_ns(0, 20)), 7);
+        assert_eq!((overlap(&spans, Span::of_ns(4, 5)), overlap(&spans, Span::of_ns(3, 6))), (0, 2));
     }
 }

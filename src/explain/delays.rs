@@ -239,6 +239,7 @@ impl Reference {
 #[cfg(test)]
 mod tests {
     use crate::base::ctx::Ctx;
+    use crate::base::time::Timestamp;
     use crate::explain::delays::*;
     use crate::model::context::{ContextId, Frame, FrameKind};
     use crate::model::wait_kind::WaitKind;
@@ -262,8 +263,8 @@ mod tests {
             }
             let duration: u64 = row.iter().map(|(_, ns)| ns).sum();
             let e = &mut model.executions;
-            e.start.push(i as Ns * 10 * MS as Ns);
-            e.end.push(i as Ns * 10 * MS as Ns + duration as Ns);
+            e.start.push(Timestamp::new(i as Ns * 10 * MS as Ns));
+            e.end.push(Timestamp::new(i as Ns * 10 * MS as Ns + duration as Ns));
             e.own.push(row);
         }
         model.executions.inclusive = model.executions.own.inclusive(&model.contexts, &Ctx::new(1)).unwrap();

@@ -85,6 +85,7 @@ fn begins_of(operations: &[Operation], turns: &Iterations) -> Vec<u32> {
 #[cfg(test)]
 mod tests {
     use crate::base::ctx::Ctx;
+    use crate::base::time::Timestamp;
     use crate::event::operation::{Operations, Sequence};
     use crate::explain::idle::*;
     use crate::model::thread::ThreadIdentity;
@@ -95,7 +96,7 @@ mod tests {
         let mut operations = Operations { one_clock: true, ..Operations::default() };
         let place = ThreadIdentity { pid: 1, tid: 1, name: "server".into(), process: "server".into() };
         let mut sequence = Sequence { thread: Some(place), ..Sequence::default() };
-        let mut now = 0;
+        let mut now = Timestamp::ZERO;
         for call in turns.iter().flat_map(|turn| turn.split(' ')) {
             let bare = call.trim_end_matches('*');
             let long = [1_000, 10_000, 100_000][call.len() - bare.len()];

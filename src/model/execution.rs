@@ -193,10 +193,10 @@ mod tests {
     fn executions_at_equals_a_scan() {
         let mut executions = Executions::default();
         for i in 0..500 {
-            executions.start.push(i * 3);
-            executions.end.push(i * 3 + i * 37 % 101);
+            executions.start.push(Timestamp::new(i * 3));
+            executions.end.push(Timestamp::new(i * 3 + i * 37 % 101));
         }
-        for instant in [0, 1, 2, 750, 751, 1_400, 1_500, 1_598, 2_000] {
+        for instant in [0, 1, 2, 750, 751, 1_400, 1_500, 1_598, 2_000].map(Timestamp::new) {
             let found: Vec<usize> = executions.at(instant).map(ExecutionId::index).collect();
             assert!(found.is_sorted_by_key(|i| std::cmp::Reverse(executions.duration(*i))));
             let runs = |i: &usize| executions.start[*i] <= instant && instant < executions.end[*i];

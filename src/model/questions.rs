@@ -96,6 +96,7 @@ pub fn questions(model: &Model) -> [Answered; 4] {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::base::time::Timestamp;
     use crate::model::context::Frame;
 
     #[test]
@@ -116,8 +117,8 @@ mod tests {
             let child = |at, kind| model.contexts.child(Some(at), Frame { kind, name });
             row.push((kinds.into_iter().fold(root, child), ns));
         }
-        model.executions.start.push(0);
-        model.executions.end.push(108);
+        model.executions.start.push(Timestamp::ZERO);
+        model.executions.end.push(Timestamp::new(108));
         model.executions.own.push(row);
         let [ran, woke, why, place] = questions(&model).map(|a| (a.known_ns, a.of_ns));
         assert_eq!((ran, woke, why, place), ((100, 108), (20, 35), (25, 40), (98, 108)));

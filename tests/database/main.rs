@@ -10,6 +10,7 @@ use std::process::{Command, Output};
 use std::time::{Duration, Instant};
 use whyslow::base::ctx::Ctx;
 use whyslow::base::notice::{Notice, Notices};
+use whyslow::base::time::Timestamp;
 use whyslow::compare::{self, compare};
 use whyslow::explain;
 use whyslow::model::Model;
@@ -237,7 +238,8 @@ fn unproven_function_names_are_joined() {
 }
 
 fn facts() -> Facts {
-    let trace = TraceFacts { path: "a/kernel".into(), format: "CTF 1.8".into(), begin: Some(-5), ..Default::default() };
+    let begin = Some(Timestamp::new(-5));
+    let trace = TraceFacts { path: "a/kernel".into(), format: "CTF 1.8".into(), begin, ..Default::default() };
     Facts { traces: vec![trace], lost: Lost { events: 3, packets: 1 << 40, streams: 2 } }
 }
 

@@ -17,7 +17,7 @@ fn chunk(said: &[(&str, Ns, Ns, Result<u16, &str>)]) -> HistoryBuilder {
             Ok(code) => StateValue::Code(*code),
             Err(text) => StateValue::Text(chunk.texts.intern(text)),
         };
-        run.push(attribute, Span::new(*start, *end), value);
+        run.push(attribute, span(*start, *end), value);
     }
     chunk.push(run);
     chunk
@@ -28,7 +28,7 @@ fn seal(chunks: impl IntoIterator<Item = HistoryBuilder>) -> History {
     for chunk in chunks {
         all.append(chunk);
     }
-    all.seal(Span::new(0, 100), Shape::default(), &Ctx::new(2)).unwrap()
+    all.seal(span(0, 100), Shape::default(), &Ctx::new(2)).unwrap()
 }
 
 fn first() -> HistoryBuilder {
@@ -65,7 +65,7 @@ fn ask(history: &History, pattern: &str, time: Time) -> Vec<String> {
 #[test]
 fn ranges_show_known_and_unknown_spans() {
     let history = seal([first(), second()]);
-    let whole = Time::Range(Span::new(0, 100));
+    let whole = Time::Range(span(0, 100));
     assert_eq!(
         ask(&history, "threads/*/state", whole.clone()),
         [
@@ -73,8 +73,8 @@ fn ranges_show_known_and_unknown_spans() {
             "threads/12/state: 0..35 ?, 35..40 blocked, 40..100 ?",
         ]
     );
-    assert_eq!(ask(&history, "threads/7/name", Time::Range(Span::new(40, 50))), ["threads/7/name: 5..90 zsh"]);
-    assert_eq!(ask(&history, "threads/7/state", Time::Range(Span::new(40, 50))), ["threads/7/state: 30..60 ?"]);
+    assert_eq!(ask(&history, "threads/7/name", Time::Range(span(40, 50))), ["threads/7/name: 5..90 zsh"]);
+    assert_eq!(ask(&history, "threads/7/state", Time::Range(span(40, 50))), ["threads/7/state: 30..60 ?"]);
     assert_eq!(ask(&history, "threads", whole.clone()), ["threads: 0..100 ?"]);
     assert_eq!(ask(&history, "threads/8/state", whole), [""; 0]);
 }
@@ -82,24 +82,23 @@ fn ranges_show_known_and_unknown_spans() {
 #[test]
 fn instants_and_points_list_each_span_once() {
     let history = seal([first(), second()]);
-    let at = |t| ask(&history, "threads/7/state", Time::Instants(t));
+    let at = |times: Vec<Ns>| {
+        ask(&history, "threads/7/state", Time::Instants(times.into_iter().map(Timestamp::new).collect()))
+    };
     assert_eq!(at(vec![45]), ["threads/7/state: 30..60 ?"]);
     assert_eq!(at(vec![19, 12, 25, 10]), ["threads/7/state: 10..20 running, 20..30 blocked"]);
     assert_eq!(
-        ask(&history, "threads/7/state", Time::Points(Span::new(0, 100), 4)),
+        ask(&history, "threads/7/state", Time::Points(span(0, 100), 4)),
         ["threads/7/state: 0..25 running, 25..50 blocked, 50..75 running, 75..100 ?"]
     );
-    assert_eq!(ask(&history, "threads/12/state", Time::Points(Span::new(0, 100), 0)), ["threads/12/state: "]);
-    assert_eq!(
-        ask(&history, "threads/7/name", Time::Points(Span::new(0, 100), 2)),
-        ["threads/7/name: 0..5 ?, 5..90 zsh"]
-    );
+    assert_eq!(ask(&history, "threads/12/state", Time::Points(span(0, 100), 0)), ["threads/12/state: "]);
+    assert_eq!(ask(&history, "threads/7/name", Time::Points(span(0, 100), 2)), ["threads/7/name: 0..5 ?, 5..90 zsh"]);
 }
 
 #[test]
 fn longest_lists_the_longest_first() {
     let history = seal([first(), second()]);
-    let longest = |count| ask(&history, "threads/*/state", Time::Longest(Span::new(15, 100), count));
+    let longest = |count| ask(&history, "threads/*/state", Time::Longest(span(15, 100), count));
     assert_eq!(longest(2), ["threads/7/state: 60..70 running", "threads/7/state: 20..30 blocked"]);
     assert_eq!(longest(9).last().unwrap(), "threads/12/state: 35..40 blocked");
 }

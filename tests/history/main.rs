@@ -9,13 +9,16 @@ mod packings;
 #[path = "../support/random.rs"]
 mod random;
 mod recorded;
+#[path = "../support/spans.rs"]
+mod spans;
 mod summary;
 
 use packings::{Kind, pack};
 use proptest::prelude::*;
+use spans::span;
 use whyslow::base::ctx::{Cancel, Ctx};
 use whyslow::base::names::NameId;
-use whyslow::base::time::{Ns, Span};
+use whyslow::base::time::{Ns, Span, Timestamp};
 use whyslow::state::attributes::AttributeId;
 use whyslow::state::history::bulk::build;
 use whyslow::state::history::growing::Growing;
@@ -47,9 +50,9 @@ prop_compose! {
         for (attribute, (from, line)) in lines.into_iter().enumerate() {
             let mut at = from - 20;
             for (gap, length, value) in line {
-                let span = Span::new(at + gap, at + gap + length);
+                let span = span(at + gap, at + gap + length);
                 all.push(Interval { attribute: AttributeId::from_raw(attribute as u32 * sparse), span, value });
-                at = span.end;
+                at = span.end.ns();
             }
         }
         all
@@ -67,7 +70,8 @@ fn runs(intervals: &[Interval], size: usize, seed: u64) -> Vec<Run> {
     let mut all = intervals.to_vec();
     if seed > 0 {
         let hash = |i: &Interval| {
-            let mixed = (i.span.start as u64 ^ seed).wrapping_mul(0x9e37_79b9_7f4a_7c15) ^ u64::from(i.attribute.raw());
+            let mixed =
+                (i.span.start.ns() as u64 ^ seed).wrapping_mul(0x9e37_79b9_7f4a_7c15) ^ u64::from(i.attribute.raw());
             mixed.wrapping_mul(seed | 1).rotate_left(23)
         };
         all.sort_by_key(hash);
@@ -121,7 +125,7 @@ fn search(tree: &Tree, which: Which, when: When) -> Vec<Interval> {
 }
 
 /// Every kind of question, at every instant where an answer can change and between.
-fn answers_like_a_scan(tree: &Tree, all: &[Interval], instants: &[Ns], some: &[AttributeId]) {
+fn answers_like_a_scan(tree: &Tree, all: &[Interval], instants: &[Timestamp], some: &[AttributeId]) {
     tree.check().unwrap();
     assert_eq!(tree.len(), all.len() as u64);
     let attributes: Vec<_> =
@@ -163,6 +167,7 @@ proptest! {
         instants in prop::collection::vec(-30..400i64, 1..8),
         some in prop::collection::vec((0..14u32, prop_oneof![Just(1u32), Just(1000)]), 0..6),
     ) {
+        let instants: Vec<Timestamp> = instants.into_iter().map(Timestamp::new).collect();
         let some: Vec<_> = some.into_iter().map(|(at, sparse)| AttributeId::from_raw(at * sparse)).collect();
         answers_like_a_scan(&bulk(&all, shape, 1, size, 0), &all, &instants, &some);
         answers_like_a_scan(&grown(&all, shape), &all, &instants, &some);
@@ -192,12 +197,12 @@ fn large_history_does_not_depend_on_workers_or_order() {
         assert_eq!(bulk(&all, shape, workers, size, seed), one);
     }
     assert!(one.size() < 20 * all.len(), "{} bytes", one.size());
-    let at = search(&one, Which::ALL, When::at(1_234_567));
-    assert_eq!(at, scan(&all, |i| i.span.contains(1_234_567)));
+    let at = search(&one, Which::ALL, When::at(Timestamp::new(1_234_567)));
+    assert_eq!(at, scan(&all, |i| i.span.contains(Timestamp::new(1_234_567))));
     assert_eq!(at.len(), 3_000);
     for tree in [grown(&all, shape), pack(by_end(&all), Kind::Classic, shape).unwrap()] {
         tree.check().unwrap();
-        assert_eq!(search(&tree, Which::ALL, When::at(1_234_567)), at);
+        assert_eq!(search(&tree, Which::ALL, When::at(Timestamp::new(1_234_567))), at);
     }
 }
 
@@ -206,7 +211,7 @@ fn intervals_that_end_together_are_cut_exactly() {
     let all: Vec<_> = (0..300_000u32)
         .map(|i| Interval {
             attribute: AttributeId::from_raw(i),
-            span: Span::new(i64::from(i % 7), 10),
+            span: span(i64::from(i % 7), 10),
             value: StateValue::Code(1),
         })
         .collect();
@@ -225,7 +230,7 @@ fn worked_example_has_two_r_trees_under_one_root() {
             let cut = 4 + i64::from(k);
             [(0, cut), (cut, 10)].map(|(start, end)| Interval {
                 attribute: AttributeId::from_raw(k),
-                span: Span::new(start, end),
+                span: span(start, end),
                 value: StateValue::Code(0),
             })
         })
@@ -233,11 +238,11 @@ fn worked_example_has_two_r_trees_under_one_root() {
     let tree = bulk(&all, Shape { node: 2, fanout: 2, depth: Depth::Variable }, 1, 8, 0);
     tree.check().unwrap();
     assert_eq!((tree.nodes(), tree.depth()), (7, 3));
-    let mut single = tree.search(Which::these([AttributeId::at(2)]), When::at(6), &Cancel::default());
-    assert_eq!(single.next().map(|i| i.span), Some(Span::new(6, 10)));
+    let mut single = tree.search(Which::these([AttributeId::at(2)]), When::at(Timestamp::new(6)), &Cancel::default());
+    assert_eq!(single.next().map(|i| i.span), Some(span(6, 10)));
     assert_eq!(single.nodes_read(), 5);
-    let mut single = tree.search(Which::these([AttributeId::at(0)]), When::at(2), &Cancel::default());
-    assert_eq!(single.next().map(|i| i.span), Some(Span::new(0, 4)));
+    let mut single = tree.search(Which::these([AttributeId::at(0)]), When::at(Timestamp::new(2)), &Cancel::default());
+    assert_eq!(single.next().map(|i| i.span), Some(span(0, 4)));
     assert_eq!(single.nodes_read(), 3);
 }
 
@@ -246,7 +251,7 @@ fn tree_of_no_intervals_is_empty() {
     let tree = build(Vec::new(), Shape::default(), &Ctx::new(2)).unwrap();
     tree.check().unwrap();
     assert_eq!((tree.len(), tree.nodes(), tree.depth()), (0, 0, 0));
-    assert_eq!(tree.at(AttributeId::at(0), 0), None);
+    assert_eq!(tree.at(AttributeId::at(0), Timestamp::ZERO), None);
     assert_eq!(search(&tree, Which::ALL, When::ALWAYS), []);
 }
 
@@ -254,11 +259,11 @@ fn tree_of_no_intervals_is_empty() {
 fn extreme_times_are_stored() {
     let interval = |attribute, start, end| Interval {
         attribute: AttributeId::from_raw(attribute),
-        span: Span::new(start, end),
+        span: span(start, end),
         value: StateValue::Int(i64::MIN),
     };
     let all = [interval(0, Ns::MIN, Ns::MAX), interval(1, Ns::MIN, Ns::MIN + 1), interval(1, Ns::MAX - 1, Ns::MAX)];
-    let instants = [Ns::MIN, Ns::MIN + 1, 0, Ns::MAX - 1, Ns::MAX];
+    let instants = [Ns::MIN, Ns::MIN + 1, 0, Ns::MAX - 1, Ns::MAX].map(Timestamp::new);
     for tree in [bulk(&all, Shape::default(), 1, 1, 0), grown(&all, Shape { node: 1, ..Shape::default() })] {
         answers_like_a_scan(&tree, &all, &instants, &[AttributeId::at(0), AttributeId::at(1)]);
     }
@@ -281,7 +286,7 @@ fn search_and_build_end_when_cancelled() {
 fn cancelled_search_reads_no_more_nodes() {
     let all = model(500, 20);
     let tree = build(runs(&all, 1000, 0), Shape { node: 16, ..Shape::default() }, &Ctx::new(1)).unwrap();
-    for when in [When::ALWAYS, When::instants((0..100).map(|i| i * 5_000))] {
+    for when in [When::ALWAYS, When::instants((0..100).map(|i| Timestamp::new(i * 5_000)))] {
         let cancel = Cancel::default();
         let mut search = tree.search(Which::ALL, when, &cancel);
         assert_eq!(search.by_ref().take(100).count(), 100);
@@ -304,7 +309,7 @@ fn stages_end_within_a_tenth_of_a_second_of_a_cancel() {
     let ends_at_once: Vec<_> = (0..3_000_000u32)
         .map(|i| Interval {
             attribute: AttributeId::from_raw(i),
-            span: Span::new(i64::from(i % 7), 10),
+            span: span(i64::from(i % 7), 10),
             value: StateValue::Code(1),
         })
         .collect();

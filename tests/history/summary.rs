@@ -27,7 +27,7 @@ proptest! {
         for (attribute, line) in lines.iter().enumerate() {
             let mut at = -50;
             for (gap, length, value) in line {
-                let span = Span::new((at + gap) * scale, (at + gap + length) * scale);
+                let span = span((at + gap) * scale, (at + gap + length) * scale);
                 all.push(Interval { attribute: AttributeId::from_raw(attribute as u32), span, value: *value });
                 at += gap + length;
             }
@@ -37,7 +37,7 @@ proptest! {
         prop_assert_eq!(&Summary::build(&tree, &Ctx::new(3)).unwrap(), &summary);
         for attribute in (0..4).map(AttributeId::from_raw) {
             for (from, length) in &windows {
-                let window = Span::new(from * scale - 1, (from + length) * scale);
+                let window = span(from * scale - 1, (from + length) * scale);
                 prop_assert_eq!(summary.times(&tree, attribute, window), summed(&all, attribute, window));
             }
         }
@@ -49,7 +49,7 @@ fn summary_of_wide_windows_reads_cells() {
     let all = model(10, 10_000);
     let tree = bulk(&all, Shape::default(), 2, 10_000, 0);
     let summary = Summary::build(&tree, &Ctx::new(2)).unwrap();
-    let window = Span::new(12_345, 987_654);
+    let window = span(12_345, 987_654);
     assert_eq!(summary.times(&tree, AttributeId::at(3), window), summed(&all, AttributeId::at(3), window));
     assert!((1..all.len() / 4).contains(&summary.cells_stored()), "{}", summary.cells_stored());
 }

@@ -83,7 +83,7 @@ fn operations_have_standard_names_and_do_not_nest() {
     for h in &operations.send_completions {
         assert_eq!([call(h.from), call(h.left()), call(h.posted)], ["MPI_Isend", "MPI_Waitall", "MPI_Irecv"]);
         assert_eq!((h.bytes, h.left().operation - h.from.operation), (8, 2));
-        let turn = |place: OperationPlace| operations.get(place).unwrap().start / 20_000;
+        let turn = |place: OperationPlace| operations.get(place).unwrap().start.ns() / 20_000;
         assert_eq!(turn(h.from), turn(h.posted), "{h:?}");
     }
     assert_eq!(operations.collectives.len(), 4);

@@ -5,14 +5,14 @@ use super::*;
 /// The stacks that function events leave on thread 1: when, and the functions as letters, outermost first.
 fn functions(s: &mut KernelEvents) -> Vec<(Ns, String)> {
     let recording = s.recording();
-    let thread = recording.find_thread(HostId::at(0), 1, 0).unwrap();
+    let thread = recording.find_thread(HostId::at(0), 1, Timestamp::new(0)).unwrap();
     let text = |stack: Option<_>| -> String {
         let addresses = stack.map_or(&[][..], |stack| recording.stacks.get(stack));
         // Callers stand one behind their first address.
         let letter = |(depth, a): (usize, &u64)| (*a as u8 - u8::from(depth > 0)) as char;
         addresses.iter().enumerate().map(letter).collect::<Vec<_>>().into_iter().rev().collect()
     };
-    recording.thread(thread).unwrap().samples.iter().map(|s| (s.time, text(s.user))).collect()
+    recording.thread(thread).unwrap().samples.iter().map(|s| (s.time.ns(), text(s.user))).collect()
 }
 
 #[test]
@@ -57,9 +57,9 @@ fn latency_events_give_calls_that_were_not_recorded() {
     let mut s = kernel_events();
     s.switch(0, 0, 0, READY, 1).at(300, 0, Kind::Latency { ns: 200 }).at(350, 0, Kind::Latency { ns: 120 });
     let recording = s.recording();
-    let thread = recording.find_thread(HostId::at(0), 1, 0).unwrap();
-    let spans: Vec<_> = recording.thread(thread).unwrap().calls.iter().map(|c| (c.span.start, c.span.end)).collect();
-    assert_eq!(spans, [(100, 300), (300, 350)]);
+    let thread = recording.find_thread(HostId::at(0), 1, Timestamp::new(0)).unwrap();
+    let spans: Vec<_> = recording.thread(thread).unwrap().calls.iter().map(|c| c.span).collect();
+    assert_eq!(spans, [span(100, 300), span(300, 350)]);
 }
 
 #[test]
@@ -67,10 +67,10 @@ fn calls_do_not_span_lost_events() {
     let mut s = kernel_events();
     s.switch(10, 0, 0, READY, 1);
     called(&mut s, 20, 1, "read", None);
-    s.at(30, 0, Kind::Lost { source: LossSource::Reported, until: 30, resumes: 30 });
+    s.at(30, 0, Kind::Lost { source: LossSource::Reported, until: Timestamp::new(30), resumes: Timestamp::new(30) });
     called(&mut s, 50, 1, "futex", Some(0));
     let recording = s.recording();
-    let one = recording.find_thread(HostId::at(0), 1, 20).unwrap();
-    let calls: Vec<_> = recording.thread(one).unwrap().calls.iter().map(|c| (c.span.start, c.span.end)).collect();
-    assert_eq!(calls, [(20, 30), (30, 50)]);
+    let one = recording.find_thread(HostId::at(0), 1, Timestamp::new(20)).unwrap();
+    let calls: Vec<_> = recording.thread(one).unwrap().calls.iter().map(|c| c.span).collect();
+    assert_eq!(calls, [span(20, 30), span(30, 50)]);
 }

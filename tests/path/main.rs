@@ -6,11 +6,14 @@
 
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 mod calls;
+#[path = "../support/spans.rs"]
+mod spans;
 mod threads;
 mod waits;
 
+use spans::{instants, span};
 use whyslow::analysis::path::{PathSegment, label, walk};
-use whyslow::base::time::{Ns, Span};
+use whyslow::base::time::{Ns, Span, Timestamp};
 use whyslow::event::host::TraceOrigin;
 use whyslow::event::kind::{
     Context, Event, Kind, LossSource, RequestStep, TextId, ThreadContextId, WakeSource, WorkStep,
@@ -56,7 +59,7 @@ impl KernelEvents {
     }
 
     fn by(&mut self, t: Ns, cpu: u16, who: ThreadContextId, kind: Kind) -> &mut Self {
-        let event = Event { time: t, who, trace: self.host, cpu, kind };
+        let event = Event { time: Timestamp::new(t), who, trace: self.host, cpu, kind };
         self.streams.entry((self.host, cpu)).or_default().push(event);
         self
     }
@@ -117,9 +120,9 @@ impl KernelEvents {
     /// The path of the thread that has `tid` at `from`, as text without markers.
     fn path(&mut self, tid: i32, from: Ns, to: Ns) -> Vec<String> {
         let recording = self.recording();
-        let thread = recording.find_thread(HostId::at(0), tid, from).unwrap();
-        check(&recording, thread, Span::new(from, to));
-        shown(&recording, &walk(&recording, thread, Span::new(from, to)))
+        let thread = recording.find_thread(HostId::at(0), tid, Timestamp::new(from)).unwrap();
+        check(&recording, thread, span(from, to));
+        shown(&recording, &walk(&recording, thread, span(from, to)))
     }
 }
 
@@ -139,18 +142,18 @@ fn check(recording: &Timeline, thread: ThreadId, span: Span) {
     for segment in &path {
         assert_eq!(segment.span.start, at, "{path:#?}");
         at = segment.span.end;
-        for t in segment.span.start..segment.span.end {
+        for t in instants(segment.span) {
             assert_eq!(label(recording, thread, t), (segment.thread, segment.kind), "at {t}");
         }
     }
     assert_eq!(at, span.end);
-    let instants = |path: &[PathSegment]| -> Vec<(Ns, ThreadId, SegmentKind)> {
-        path.iter().flat_map(|s| (s.span.start..s.span.end).map(|t| (t, s.thread, s.kind))).collect()
+    let labels = |path: &[PathSegment]| -> Vec<(Timestamp, ThreadId, SegmentKind)> {
+        path.iter().flat_map(|s| instants(s.span).map(|t| (t, s.thread, s.kind))).collect()
     };
-    for cut in span.start..span.end {
+    for cut in instants(span) {
         let mut parts = walk(recording, thread, Span::new(span.start, cut));
         parts.extend(walk(recording, thread, Span::new(cut, span.end)));
-        assert_eq!(instants(&parts), instants(&path), "cut at {cut}");
+        assert_eq!(labels(&parts), labels(&path), "cut at {cut}");
     }
 }
 

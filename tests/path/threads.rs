@@ -11,7 +11,7 @@ fn reused_tid_is_another_thread() {
     s.at(14, 0, Kind::Exit { tid: 7 }).switch(15, 0, 7, DEAD, 0).at(16, 0, Kind::Free { tid: 7 });
     let recording = s.recording();
     let lives: Vec<Span> = recording.threads.iter().filter(|t| t.tid == 7).map(|t| t.life).collect();
-    assert_eq!(lives, [Span::new(1, 6), Span::new(8, 15)]);
+    assert_eq!(lives, [span(1, 6), span(8, 15)]);
 }
 
 #[test]
@@ -21,7 +21,7 @@ fn lost_exit_ends_at_the_next_fork_of_its_tid() {
     s.switch(6, 0, 1, SLEEP, 7).switch(9, 0, 7, DEAD, 0);
     let recording = s.recording();
     let lives: Vec<Span> = recording.threads.iter().filter(|t| t.tid == 7).map(|t| t.life).collect();
-    assert_eq!(lives, [Span::new(1, 5), Span::new(5, 9)]);
+    assert_eq!(lives, [span(1, 5), span(5, 9)]);
 }
 
 #[test]
@@ -32,9 +32,9 @@ fn exec_by_another_thread_takes_over_the_leaders_tid() {
     s.at(5, 0, Kind::Exec { tid: 10, old_tid: 11, path }).switch(9, 0, 10, SLEEP, 0);
     let recording = s.recording();
     let lives: Vec<Span> = recording.threads.iter().filter(|t| t.tid == 10).map(|t| t.life).collect();
-    assert_eq!(lives, [Span::new(0, 5), Span::new(1, 9)]);
-    let after = recording.threads.iter().position(|t| t.life == Span::new(1, 9)).unwrap();
-    let path = walk(&recording, ThreadId::at(after), Span::new(2, 9));
+    assert_eq!(lives, [span(0, 5), span(1, 9)]);
+    let after = recording.threads.iter().position(|t| t.life == span(1, 9)).unwrap();
+    let path = walk(&recording, ThreadId::at(after), span(2, 9));
     assert_eq!(shown(&recording, &path), ["10 Running 2..9"]);
 }
 
@@ -43,7 +43,7 @@ fn user_mark(s: &mut KernelEvents, t: Ns, vtid: i32, vpid: i32) {
     let body = MarkBody { task: 0, begins: true, key: None, kind: None, fields: Vec::new() };
     let mark = s.batch.mark(body);
     let who = s.batch.context_id(ThreadContext { vtid: Some(vtid), vpid: Some(vpid), ..ThreadContext::default() });
-    let event = Event { time: t, who, trace: USER_TRACE, cpu: 0, kind: Kind::Mark(mark) };
+    let event = Event { time: Timestamp::new(t), who, trace: USER_TRACE, cpu: 0, kind: Kind::Mark(mark) };
     s.streams.entry((USER_TRACE, 0)).or_default().push(event);
 }
 
@@ -96,7 +96,7 @@ fn small_container_tid_is_no_kernel_thread() {
     s.at(0, 0, Kind::Process(id)).switch(1, 0, 0, READY, 900);
     let who = s.batch.context_id(ThreadContext { vtid: Some(5), vpid: Some(5), ..ThreadContext::default() });
     let mark = s.batch.mark(MarkBody { task: 0, begins: true, key: None, kind: None, fields: Vec::new() });
-    let event = Event { time: 5, who, trace: 2, cpu: 0, kind: Kind::Mark(mark) };
+    let event = Event { time: Timestamp::new(5), who, trace: 2, cpu: 0, kind: Kind::Mark(mark) };
     s.streams.entry((2, 0)).or_default().push(event);
     s.switch(9, 0, 900, SLEEP, 0);
     let recording = s.recording();
@@ -111,8 +111,8 @@ fn exec_renames_at_once() {
     let path = s.text("/usr/bin/a-rather-long-program-name");
     s.at(10, 0, Kind::Exec { tid: 7, old_tid: 7, path });
     let recording = s.recording();
-    let thread = recording.thread(recording.find_thread(HostId::at(0), 7, 1).unwrap()).unwrap();
-    let name = |t| recording.names.get(thread.name_at(t).unwrap());
+    let thread = recording.thread(recording.find_thread(HostId::at(0), 7, Timestamp::new(1)).unwrap()).unwrap();
+    let name = |t| recording.names.get(thread.name_at(Timestamp::new(t)).unwrap());
     assert_eq!((name(9), name(10)), ("bash", "a-rather-long-p"));
 }
 
@@ -125,8 +125,8 @@ fn exec_dates_a_name_that_a_switch_told_before_its_event() {
         s.at(t, 0, Kind::Exec { tid: 7, old_tid: 7, path });
     }
     let recording = s.recording();
-    let thread = recording.thread(recording.find_thread(HostId::at(0), 7, 1).unwrap()).unwrap();
-    let name = |t| recording.names.get(thread.name_at(t).unwrap());
+    let thread = recording.thread(recording.find_thread(HostId::at(0), 7, Timestamp::new(1)).unwrap()).unwrap();
+    let name = |t| recording.names.get(thread.name_at(Timestamp::new(t)).unwrap());
     // The second one runs the same program again.
     assert_eq!([9, 10, 19, 20].map(name), ["taskset", "ls", "ls", "ls"]);
 }

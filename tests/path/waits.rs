@@ -8,9 +8,9 @@ fn migrated_thread_waits_for_its_new_cpu() {
     s.switch(0, 0, 0, READY, 1).switch(5, 0, 1, PREEMPTED, 2).at(8, 1, Kind::Migrate { tid: 1, cpu: 1 });
     s.switch(12, 1, 3, SLEEP, 1).switch(15, 1, 1, SLEEP, 0);
     let recording = s.recording();
-    let thread = recording.find_thread(HostId::at(0), 1, 0).unwrap();
-    let path = walk(&recording, thread, Span::new(0, 15));
-    let cpus: Vec<_> = path.iter().filter(|s| !s.span.is_empty()).map(|s| (s.kind, s.span.start, s.cpu)).collect();
+    let thread = recording.find_thread(HostId::at(0), 1, Timestamp::new(0)).unwrap();
+    let path = walk(&recording, thread, span(0, 15));
+    let cpus: Vec<_> = path.iter().filter(|s| !s.span.is_empty()).map(|s| (s.kind, s.span.start.ns(), s.cpu)).collect();
     let want = [
         (SegmentKind::Running, 0, 0),
         (SegmentKind::Preempted, 5, 0),
@@ -26,8 +26,8 @@ fn wait_ended_by_a_journal_thread_is_for_the_disk() {
     s.named(0, 1, 9, "jbd2/vda1-8").switch(0, 0, 0, READY, 1).switch(4, 0, 1, DISK_SLEEP, 0);
     s.wake_onto(9, 1, 1, 0).switch(10, 0, 0, READY, 1).switch(12, 0, 1, SLEEP, 0);
     let recording = s.recording();
-    let thread = recording.find_thread(HostId::at(0), 1, 0).unwrap();
-    let path = walk(&recording, thread, Span::new(4, 10));
+    let thread = recording.find_thread(HostId::at(0), 1, Timestamp::new(0)).unwrap();
+    let path = walk(&recording, thread, span(4, 10));
     let inside: Vec<_> = path.iter().map(|s| (s.depth, format!("{:?}", s.entered), s.span.len())).collect();
     let want = [(0, "Start", 0), (1, "Disk", 0), (1, "Disk", 5), (0, "Start", 1)];
     assert_eq!(inside, want.map(|(depth, entered, len)| (depth, entered.to_owned(), len)));
@@ -46,17 +46,17 @@ fn circular_waits_terminate() {
             let segments = &mut recording.threads[me.index()].segments;
             let last = segments.last_mut().unwrap();
             assert_eq!(last.kind, SegmentKind::Running);
-            last.span.end = 2;
+            last.span.end = Timestamp::new(2);
             let mut wait = *last;
-            wait.span = Span::new(2, 8);
+            wait.span = span(2, 8);
             wait.kind = SegmentKind::Blocked;
-            wait.waker = Some(Waker { thread: other, at: 8 });
+            wait.waker = Some(Waker { thread: other, at: Timestamp::new(8) });
             segments.push(wait);
         }
         recording
     };
-    check(&recording, ThreadId::at(1), Span::new(0, 8));
-    let path = walk(&recording, ThreadId::at(1), Span::new(0, 8));
+    check(&recording, ThreadId::at(1), span(0, 8));
+    let path = walk(&recording, ThreadId::at(1), span(0, 8));
     assert_eq!(shown(&recording, &path), ["1 Running 0..2", "2 Blocked 2..8"]);
 }
 
@@ -72,7 +72,7 @@ fn disk_request_belongs_to_its_submitter() {
     s.leave(11, 0, Context::Irq(31)).switch(12, 0, 0, READY, 5);
     let recording = s.recording();
     let of = recording.disk[0].submitter.and_then(|t| recording.thread(t)).unwrap();
-    assert_eq!((of.tid, recording.disk[0].span, recording.disk[0].bytes), (5, Span::new(3, 9), 4096));
+    assert_eq!((of.tid, recording.disk[0].span, recording.disk[0].bytes), (5, span(3, 9), 4096));
 }
 
 #[test]
@@ -109,11 +109,11 @@ fn duplicate_switch_with_a_stack_changes_no_state() {
     s.wake(20, 0, 1).switch(30, 0, 2, SLEEP, 1).switch(40, 0, 1, SLEEP, 0);
     let recording = s.recording();
     assert_eq!((recording.quality[0].gaps, recording.quality[0].contradictions), (0, 0));
-    let one = recording.find_thread(HostId::at(0), 1, 0).unwrap();
+    let one = recording.find_thread(HostId::at(0), 1, Timestamp::new(0)).unwrap();
     // The record comes late: the stack was taken when the thread left.
-    assert_eq!(recording.thread(one).unwrap().samples[0].time, 10);
+    assert_eq!(recording.thread(one).unwrap().samples[0].time, Timestamp::new(10));
     let want = ["1 Running 0..10", "2 Running 10..20", "1 Preempted 20..30", "1 Running 30..40"];
-    assert_eq!(shown(&recording, &walk(&recording, one, Span::new(0, 40))), want);
+    assert_eq!(shown(&recording, &walk(&recording, one, span(0, 40))), want);
 }
 
 #[test]
@@ -168,8 +168,8 @@ fn woken_thread_queues_on_the_cpu_of_its_next_switch() {
     // The waker names CPU 0, where it ran last; it comes up on CPU 1.
     s.wake_onto(10, 1, 1, 0).switch(20, 1, 2, SLEEP, 1).switch(30, 1, 1, SLEEP, 0);
     let recording = s.recording();
-    let one = recording.find_thread(HostId::at(0), 1, 0).unwrap();
-    let path = walk(&recording, one, Span::new(10, 20));
+    let one = recording.find_thread(HostId::at(0), 1, Timestamp::new(0)).unwrap();
+    let path = walk(&recording, one, span(10, 20));
     assert_eq!((path.last().unwrap().kind, path.last().unwrap().cpu), (SegmentKind::Preempted, 1));
 }
 
@@ -195,8 +195,8 @@ fn without_switches_only_observed_time_is_running() {
     s.by(45, 0, one, Kind::PageFault).wake(50, 0, 9);
     let want = ["1 Running 0..10", "1 Unknown 10..30", "1 Running 30..45", "1 Unknown 45..50"];
     let recording = s.recording();
-    let one = recording.find_thread(HostId::at(0), 1, 0).unwrap();
-    assert_eq!(shown(&recording, &walk(&recording, one, Span::new(0, 50))), want);
+    let one = recording.find_thread(HostId::at(0), 1, Timestamp::new(0)).unwrap();
+    assert_eq!(shown(&recording, &walk(&recording, one, span(0, 50))), want);
     assert!(!recording.is_scheduled(HostId::at(0)));
 }
 
@@ -213,9 +213,9 @@ fn threads_on_a_cpu_without_stream_are_unknown() {
     machine.expect_cpu(HostId::at(0), 0);
     machine.absorb(&s.batch);
     let (recording, notices) = machine.close(Vec::new());
-    let one = recording.find_thread(HostId::at(0), 1, 0).unwrap();
+    let one = recording.find_thread(HostId::at(0), 1, Timestamp::new(0)).unwrap();
     let want = ["1 Running 0..5", "2 Running 5..10", "1 Unknown 10..20", "1 Running 20..30"];
-    assert_eq!(shown(&recording, &walk(&recording, one, Span::new(0, 30))), want);
+    assert_eq!(shown(&recording, &walk(&recording, one, span(0, 30))), want);
     assert_eq!(notices.count(whyslow::base::notice::Notice::CpusMissing), 1);
 }
 
@@ -240,8 +240,8 @@ fn untraced_idle_switches_are_no_contradictions() {
     assert_eq!((once.contradictions, once.gaps), (19, 0));
     // Since when the woken thread ran is not known: neither running nor queued.
     let recording = story(false);
-    let one = recording.find_thread(HostId::at(0), 1, 0).unwrap();
-    let path = shown(&recording, &walk(&recording, one, Span::new(130, 310)));
+    let one = recording.find_thread(HostId::at(0), 1, Timestamp::new(0)).unwrap();
+    let path = shown(&recording, &walk(&recording, one, span(130, 310)));
     assert_eq!(path, ["1 Unknown 130..210", "3 Running 210..230", "1 Unknown 230..310"]);
 }
 
@@ -257,9 +257,10 @@ fn services_last_from_the_wake_up_until_the_kernel_thread_sleeps() {
     s.switch(50, 0, 8, SLEEP, 7).switch(60, 0, 7, SLEEP, 0);
     let recording = s.recording();
     let tid = |thread: ThreadId| recording.thread(thread).unwrap().tid;
-    let services: Vec<_> = recording.services.iter().map(|s| (tid(s.thread), s.span, tid(s.client), s.since)).collect();
-    assert_eq!(services, [(7, Span::new(10, 30), 1, 10), (7, Span::new(40, 60), 2, 40)]);
+    let services: Vec<_> =
+        recording.services.iter().map(|s| (tid(s.thread), s.span, tid(s.client), s.since.ns())).collect();
+    assert_eq!(services, [(7, span(10, 30), 1, 10), (7, span(40, 60), 2, 40)]);
     let journal = recording.services[0].thread;
-    assert_eq!(recording.services_in(journal, Span::new(30, 40)), []);
-    assert_eq!(recording.services_in(journal, Span::new(29, 41)).len(), 2);
+    assert_eq!(recording.services_in(journal, span(30, 40)), []);
+    assert_eq!(recording.services_in(journal, span(29, 41)).len(), 2);
 }

@@ -93,12 +93,12 @@ fn figure_3b(thread_1_is_usual: bool) -> Anomalies {
     if thread_1_is_usual {
         // Occurrences on thread 1 that make 45 usual: its limit is over it.
         for _ in 0..80 {
-            let now = run.operations.sequences[1].operations.last().unwrap().end;
+            let now = run.operations.sequences[1].operations.last().unwrap().end.ns();
             run.add(1, "OTHER", OperationKind::Receive, now, now + 40 * MS);
             run.add(1, "SEND2", OperationKind::Work, now + 40 * MS, now + 45 * MS);
         }
     }
-    let start = run.operations.sequences.iter().map(|s| s.operations.last().unwrap().end).max().unwrap();
+    let start = run.operations.sequences.iter().map(|s| s.operations.last().unwrap().end).max().unwrap().ns();
     let (receive_1, send_1) = if thread_1_is_usual { ("OTHER", "SEND2") } else { ("RECV", "SEND") };
     let mut at =
         |stream, name: &str, kind, from: Ns, to: Ns| run.add(stream, name, kind, start + from * MS, start + to * MS);

@@ -6,7 +6,7 @@
 use super::operations::{MS, OperationsBuilder};
 use super::random::Random;
 use std::collections::BTreeMap;
-use whyslow::base::time::{Ns, Timestamp};
+use whyslow::base::time::Ns;
 use whyslow::event::operation::{CollectiveInstance, CollectiveKind, OperationKind, OperationPlace};
 
 /// The time of a message.
@@ -33,7 +33,7 @@ pub const SHAPES: [Shape; 4] = [Shape::Stencil, Shape::Pipeline, Shape::MasterWo
 #[derive(Debug)]
 pub struct PlantedDelay {
     pub rank: u32,
-    pub start: Timestamp,
+    pub start: Ns,
     pub length: Ns,
 }
 
@@ -65,7 +65,7 @@ pub fn generate(shape: Shape, seed: u64, percent: Ns, times: f64) -> Run {
 #[derive(Clone, Copy)]
 struct Sent {
     place: OperationPlace,
-    time: Timestamp,
+    time: Ns,
 }
 
 struct Generator {
@@ -83,7 +83,7 @@ struct Generator {
     /// By rank, what its clock is behind the common time.
     offsets: Vec<Ns>,
     /// By rank, the common time.
-    now: Vec<Timestamp>,
+    now: Vec<Ns>,
 }
 
 impl Generator {
@@ -128,7 +128,7 @@ impl Generator {
     }
 
     /// A call that lasts until a time, or as short as a call is.
-    fn call(&mut self, rank: u32, name: &str, kind: OperationKind, until: Timestamp) -> Sent {
+    fn call(&mut self, rank: u32, name: &str, kind: OperationKind, until: Ns) -> Sent {
         let start = self.now[rank as usize];
         let end = until.max(start + CALL);
         self.now[rank as usize] = end;

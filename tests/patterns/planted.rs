@@ -4,7 +4,7 @@
 use super::generator::{CALL, LATENCY, PlantedDelay, SHAPES, Shape, generate};
 use super::operations::{MS, OperationsBuilder};
 use std::collections::{BTreeMap, BTreeSet};
-use whyslow::base::time::Ns;
+use whyslow::base::time::{Ns, Timestamp};
 use whyslow::event::operation::OperationKind;
 use whyslow::model::anomalies::Anomalies;
 use whyslow::model::propagation::Noise;
@@ -21,10 +21,11 @@ struct Score {
 
 impl Score {
     fn add(&mut self, run: &[PlantedDelay], found: &Anomalies) {
-        let is = |p: &PlantedDelay, rank: u32, start: Ns, end: Ns| {
-            p.rank == rank && p.start < end && start < p.start + p.length
+        let is = |p: &PlantedDelay, rank: u32, start: Timestamp, end: Timestamp| {
+            let planted = Timestamp::new(p.start);
+            p.rank == rank && planted < end && start < planted + p.length
         };
-        let sources: BTreeSet<(u32, Ns, Ns)> = found
+        let sources: BTreeSet<(u32, Timestamp, Timestamp)> = found
             .paths
             .iter()
             .filter_map(|p| p.steps.first())
@@ -151,7 +152,7 @@ fn clocks_are_found_from_messages_and_meetings() {
             continue;
         }
         // All ranks began at one common time.
-        let starts: Vec<Ns> = mined
+        let starts: Vec<Timestamp> = mined
             .clocks
             .iter()
             .zip(&mined.operations.sequences)
@@ -160,7 +161,7 @@ fn clocks_are_found_from_messages_and_meetings() {
         let errors: Vec<Ns> = mined.clocks.iter().map(|c| c.error.unwrap()).collect();
         assert!(errors.iter().all(|e| (0..200_000).contains(e)), "{shape:?}: {errors:?}");
         if shape == Shape::Allreduce {
-            let apart = starts.iter().max().unwrap() - starts.iter().min().unwrap();
+            let apart = *starts.iter().max().unwrap() - *starts.iter().min().unwrap();
             assert!(apart < 2 * MS, "{apart}");
         }
     }

@@ -8,7 +8,7 @@ use super::{CPUS, World, simulate, simulate_kernel};
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::rc::Rc;
-use whyslow::base::time::{Ns, Timestamp};
+use whyslow::base::time::Ns;
 use whyslow::event::kind::{Context, Kind};
 
 /// System calls as new and old tracers name them: entry, its field, exit.
@@ -19,12 +19,12 @@ const CALLS: [(&str, &str, &str); 4] = [
     ("sys_futex", "op", "exit_syscall"),
 ];
 
-fn event(time: Timestamp, cpu: usize, name: &'static str, fields: Vec<(&'static str, Value)>) -> Event {
+fn event(time: Ns, cpu: usize, name: &'static str, fields: Vec<(&'static str, Value)>) -> Event {
     Event { time, cpu: cpu as u32, name: name.into(), fields, on: Rc::new(Task::default()), stack: None }
 }
 
 /// The event that the tracer writes; `None` for one that this recording does not declare.
-fn recorded(time: Timestamp, cpu: usize, kind: &Kind) -> Option<Event> {
+fn recorded(time: Ns, cpu: usize, kind: &Kind) -> Option<Event> {
     let comm = |tid: i32| Value::Text(format!("thread-{tid}"));
     let (name, fields) = match kind {
         Kind::Switch { prev, next, prev_state, .. } => (
@@ -70,7 +70,7 @@ fn streams(world: &World, random: &mut Random) -> Vec<Vec<Event>> {
     // By thread, the exit of its call.
     let mut inside: BTreeMap<i32, &'static str> = BTreeMap::new();
     for simulated in &world.events {
-        let (time, cpu) = (simulated.time, usize::from(simulated.cpu));
+        let (time, cpu) = (simulated.time.ns(), usize::from(simulated.cpu));
         let stream: &mut Vec<Event> = &mut streams[cpu];
         let mut call = |stream: &mut Vec<Event>, tid: i32, random: &mut Random| {
             stream.push(match inside.remove(&tid) {
@@ -126,7 +126,7 @@ pub fn write(folder: &Path, seed: u64, steps: usize, damaged: bool) -> PathBuf {
     }
     let mut trace = TraceWriter::new("simulated", "kernel", 1, 2);
     // The tracer begins with the first event of each CPU; when it ends, the last packet of each CPU is closed.
-    trace.span = (Timestamp::MAX, world.now);
+    trace.span = (Ns::MAX, world.now);
     trace.packets = if damaged { Packets::DrawnAndLost(seed) } else { Packets::Drawn(seed) };
     let events = events.concat();
     trace.channels.push(Channel { name: "channel".into(), contexts: Vec::new(), events, discarded: Vec::new() });

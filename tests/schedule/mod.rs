@@ -10,7 +10,7 @@ pub mod random;
 
 use random::Random;
 use std::collections::VecDeque;
-use whyslow::base::time::Ns;
+use whyslow::base::time::{Ns, Timestamp};
 use whyslow::event::kind::{Context, Event, Kind, SoftIrq, TextId, ThreadContextId, WakeSource};
 use whyslow::state::timeline::SegmentKind;
 
@@ -46,7 +46,13 @@ pub struct World {
 
 impl World {
     fn emit(&mut self, cpu: usize, kind: Kind) {
-        self.events.push(Event { time: self.now, who: ThreadContextId::ABSENT, trace: 0, cpu: cpu as u16, kind });
+        self.events.push(Event {
+            time: Timestamp::new(self.now),
+            who: ThreadContextId::ABSENT,
+            trace: 0,
+            cpu: cpu as u16,
+            kind,
+        });
     }
 
     /// Let a nanosecond pass.

@@ -6,14 +6,14 @@
 use super::ctf_writer::{Channel, Context, Event, Task, Tcp, TraceWriter, Value};
 use std::path::Path;
 use std::rc::Rc;
-use whyslow::base::time::Timestamp;
+use whyslow::base::time::Ns;
 
 /// A trace in the making; its events carry the context `tid`.
 pub struct KernelTrace {
     writer: TraceWriter,
     contexts: Vec<Context>,
     /// By the true time, the time of the host's clock.
-    clock: Box<dyn Fn(Timestamp) -> Timestamp>,
+    clock: Box<dyn Fn(Ns) -> Ns>,
     events: Vec<Event>,
 }
 
@@ -25,7 +25,7 @@ impl KernelTrace {
     }
 
     /// The host's clock.
-    pub fn with_clock(mut self, clock: impl Fn(Timestamp) -> Timestamp + 'static) -> Self {
+    pub fn with_clock(mut self, clock: impl Fn(Ns) -> Ns + 'static) -> Self {
         self.clock = Box::new(clock);
         self
     }
@@ -37,14 +37,7 @@ impl KernelTrace {
     }
 
     /// An event with these fields while a thread runs.
-    pub fn event(
-        &mut self,
-        time: Timestamp,
-        cpu: u32,
-        on: i32,
-        name: &str,
-        fields: Vec<(&'static str, Value)>,
-    ) -> &mut Self {
+    pub fn event(&mut self, time: Ns, cpu: u32, on: i32, name: &str, fields: Vec<(&'static str, Value)>) -> &mut Self {
         let on = Rc::new(Task { tid: on, ..Task::default() });
         let event = Event { time: (self.clock)(time), cpu, name: name.to_owned().into(), fields, on, stack: None };
         self.events.push(event);
@@ -52,7 +45,7 @@ impl KernelTrace {
     }
 
     /// `prev` leaves the CPU in `state`, `next` runs; 0 is the idle task.
-    pub fn switch(&mut self, time: Timestamp, cpu: u32, prev: i32, state: i64, next: i32) -> &mut Self {
+    pub fn switch(&mut self, time: Ns, cpu: u32, prev: i32, state: i64, next: i32) -> &mut Self {
         let comm = |tid: i32| Value::Comm(format!("t{tid}").into());
         let fields = vec![
             ("prev_comm", comm(prev)),
@@ -65,7 +58,7 @@ impl KernelTrace {
     }
 
     /// `waker` wakes `tid`, which will run on the CPU `target`.
-    pub fn waking(&mut self, time: Timestamp, cpu: u32, waker: i32, tid: i32, target: i32) -> &mut Self {
+    pub fn waking(&mut self, time: Ns, cpu: u32, waker: i32, tid: i32, target: i32) -> &mut Self {
         let fields = vec![
             ("comm", Value::Comm(format!("t{tid}").into())),
             ("tid", Value::I32(tid)),
@@ -74,33 +67,33 @@ impl KernelTrace {
         self.event(time, cpu, waker, "sched_waking", fields)
     }
 
-    pub fn soft_irq_entry(&mut self, time: Timestamp, cpu: u32, on: i32, vector: u32) -> &mut Self {
+    pub fn soft_irq_entry(&mut self, time: Ns, cpu: u32, on: i32, vector: u32) -> &mut Self {
         self.event(time, cpu, on, "irq_softirq_entry", vec![("vec", Value::U32(vector))])
     }
 
-    pub fn soft_irq_exit(&mut self, time: Timestamp, cpu: u32, on: i32, vector: u32) -> &mut Self {
+    pub fn soft_irq_exit(&mut self, time: Ns, cpu: u32, on: i32, vector: u32) -> &mut Self {
         self.event(time, cpu, on, "irq_softirq_exit", vec![("vec", Value::U32(vector))])
     }
 
-    pub fn call_entry(&mut self, time: Timestamp, cpu: u32, tid: i32, call: &str) -> &mut Self {
+    pub fn call_entry(&mut self, time: Ns, cpu: u32, tid: i32, call: &str) -> &mut Self {
         self.event(time, cpu, tid, &format!("syscall_entry_{call}"), Vec::new())
     }
 
-    pub fn call_exit(&mut self, time: Timestamp, cpu: u32, tid: i32, call: &str, ret: i64) -> &mut Self {
+    pub fn call_exit(&mut self, time: Ns, cpu: u32, tid: i32, call: &str, ret: i64) -> &mut Self {
         self.event(time, cpu, tid, &format!("syscall_exit_{call}"), vec![("ret", Value::I64(ret))])
     }
 
     /// A TCP segment is given to the device.
-    pub fn sent(&mut self, time: Timestamp, cpu: u32, on: i32, segment: Tcp) -> &mut Self {
+    pub fn sent(&mut self, time: Ns, cpu: u32, on: i32, segment: Tcp) -> &mut Self {
         self.packet(time, cpu, on, "net_dev_queue", segment)
     }
 
     /// A TCP segment arrives.
-    pub fn received(&mut self, time: Timestamp, cpu: u32, on: i32, segment: Tcp) -> &mut Self {
+    pub fn received(&mut self, time: Ns, cpu: u32, on: i32, segment: Tcp) -> &mut Self {
         self.packet(time, cpu, on, "net_if_receive_skb", segment)
     }
 
-    fn packet(&mut self, time: Timestamp, cpu: u32, on: i32, name: &str, segment: Tcp) -> &mut Self {
+    fn packet(&mut self, time: Ns, cpu: u32, on: i32, name: &str, segment: Tcp) -> &mut Self {
         let fields = vec![("skbaddr", Value::U64(77)), ("network_header", Value::Packet(segment))];
         self.event(time, cpu, on, name, fields)
     }

@@ -1,6 +1,7 @@
 //! Operations of MPI ranks, as a tracer would have recorded them: written by hand or by a generator, then mined.
 //!
-//! An operation is added with its times, or goes on where its rank was (`now`), which is what generated runs do.
+//! An operation is added with its times, or goes on where its rank was (`now`), as in generated runs. Times are
+//! nanoseconds since the origin of the rank's clock.
 #![allow(dead_code, clippy::unwrap_used)]
 
 use whyslow::analysis::patterns::PatternAnalysis;
@@ -21,7 +22,7 @@ pub const US: Ns = 1_000;
 pub struct OperationsBuilder {
     pub operations: Operations,
     /// By rank, the end of its last operation that was added without times.
-    pub now: Vec<Timestamp>,
+    pub now: Vec<Ns>,
 }
 
 impl OperationsBuilder {
@@ -48,17 +49,10 @@ impl OperationsBuilder {
     }
 
     /// An operation with its times.
-    pub fn add(
-        &mut self,
-        stream: u32,
-        name: &str,
-        kind: OperationKind,
-        start: Timestamp,
-        end: Timestamp,
-    ) -> OperationPlace {
+    pub fn add(&mut self, stream: u32, name: &str, kind: OperationKind, start: Ns, end: Ns) -> OperationPlace {
         let symbol = self.operations.names.intern(name);
         let all = &mut self.operations.sequences[stream as usize].operations;
-        all.push(Operation { symbol, kind, start, end });
+        all.push(Operation { symbol, kind, start: Timestamp::new(start), end: Timestamp::new(end) });
         OperationPlace { stream, operation: all.len() as u32 - 1 }
     }
 
@@ -69,7 +63,7 @@ impl OperationsBuilder {
     }
 
     /// An operation from now until a time; regions that are not MPI's are the program's own.
-    pub fn until(&mut self, rank: usize, name: &str, kind: OperationKind, end: Timestamp) -> OperationPlace {
+    pub fn until(&mut self, rank: usize, name: &str, kind: OperationKind, end: Ns) -> OperationPlace {
         let place = self.add(rank as u32, name, kind, self.now[rank], end);
         let symbol = self.operations.get(place).unwrap().symbol.index();
         let program = &mut self.operations.program;
@@ -93,8 +87,8 @@ impl OperationsBuilder {
             carrier: Carrier::Message,
             from: send,
             to: receive,
-            sent,
-            received: end,
+            sent: Timestamp::new(sent),
+            received: Timestamp::new(end),
         });
     }
 
@@ -109,8 +103,8 @@ impl OperationsBuilder {
             CollectiveKind::ToOne(root) => root == Some(rank as u32),
             _ => true,
         };
-        let end = |(rank, now): (usize, &Timestamp)| if waits(rank) { *now.max(&from) } else { *now } + 10 * US;
-        let ends: Vec<Timestamp> = self.now.iter().enumerate().map(end).collect();
+        let end = |(rank, now): (usize, &Ns)| if waits(rank) { *now.max(&from) } else { *now } + 10 * US;
+        let ends: Vec<Ns> = self.now.iter().enumerate().map(end).collect();
         let members = ends
             .iter()
             .enumerate()

@@ -10,7 +10,7 @@
 
 use super::random::Random;
 use whyslow::base::ctx::{Cancelled, Ctx};
-use whyslow::base::time::{Ns, Span};
+use whyslow::base::time::{Ns, Span, Timestamp};
 use whyslow::state::history::columns::{Bounds, Columns};
 use whyslow::state::history::interval::{Interval, Run};
 use whyslow::state::history::tree::{Packing, Shape, Tree};
@@ -24,8 +24,8 @@ pub enum Kind {
 
 #[derive(Default)]
 struct Open {
-    /// `None` until the first interval says it.
-    start: Option<Ns>,
+    /// `None` until the first interval.
+    start: Option<Timestamp>,
     own: Run,
     children: Vec<u32>,
 }
@@ -60,7 +60,7 @@ pub fn pack(intervals: impl Iterator<Item = Interval>, kind: Kind, shape: Shape)
 }
 
 /// Close the open nodes up to `level`, and further up as long as a parent has all its children.
-fn close(packing: &mut Packing, branch: &mut Vec<Open>, level: usize, shape: Shape, begin: Option<Ns>) {
+fn close(packing: &mut Packing, branch: &mut Vec<Open>, level: usize, shape: Shape, begin: Option<Timestamp>) {
     let mut at = 0;
     let mut up_to = level;
     while at <= up_to {
@@ -97,7 +97,7 @@ pub fn model(attributes: u32, each: u32) -> impl Iterator<Item = Interval> {
         let shuffled = shuffled.clone();
         (0..attributes as usize).filter_map(move |slot| {
             let end = Ns::from(i) * period + slot as Ns * STEP;
-            let span = Span::new((end - period).max(0), end.min(last));
+            let span = Span::new(Timestamp::new((end - period).max(0)), Timestamp::new(end.min(last)));
             let attribute = AttributeId::from_raw(shuffled[slot]);
             let value = StateValue::Code(((attribute.raw() + i) % 5) as u16);
             (!span.is_empty()).then_some(Interval { attribute, span, value })

@@ -5,7 +5,7 @@ use super::model_parts;
 use super::random::Random;
 use whyslow::base::ctx::Ctx;
 use whyslow::base::notice::Notice;
-use whyslow::base::time::Span;
+use whyslow::base::time::{Span, Timestamp};
 use whyslow::model::context::{ContextId, Frame, FrameKind};
 use whyslow::model::metric::{ABSENT, Column, Metric};
 use whyslow::model::wait_kind::WaitKind;
@@ -14,7 +14,7 @@ use whyslow::model::{Model, ThreadInfoId, TraceId, TraceInfo};
 /// `executions` of them, the same for the same seed.
 pub fn model(executions: usize, seed: u64) -> Model {
     let mut random = Random::new(seed);
-    let mut model = Model { origin: 1_700_000_000_000_000_000, ..Model::default() };
+    let mut model = Model { origin: Timestamp::new(1_700_000_000_000_000_000), ..Model::default() };
     model.tasks = vec!["app:request".into()].into();
     model
         .traces

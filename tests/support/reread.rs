@@ -63,7 +63,7 @@ pub fn events(folder: &Path) -> (Vec<Event>, Vec<Event>) {
         let mut reader = trace.reader(&plan, StreamId::at(number), 0..stream.packets.len());
         while let Some(record) = reader.next() {
             let face = &faces[record.class.index()];
-            let event = event(face, record.time, record.cpu, record.values);
+            let event = event(face, record.time.ns(), record.cpu, record.values);
             if event.stack.is_some() { stacked.push(event) } else { plain.push(event) }
         }
     }

@@ -2,6 +2,7 @@
 
 use super::START;
 use super::random::Random;
+use whyslow::base::time::Timestamp;
 use whyslow::event::operation::{Message, Operation, OperationKind, OperationPlace, Operations, Sequence};
 use whyslow::model::carrier::Carrier;
 
@@ -18,7 +19,7 @@ pub fn ring(ranks: u32, turns: u64) -> Operations {
         OperationPlace { stream: r, operation: all.len() as u32 - 1 }
     };
     for turn in 0..turns {
-        let mut sent: Option<(OperationPlace, i64)> = None;
+        let mut sent: Option<(OperationPlace, Timestamp)> = None;
         for r in 0..ranks {
             let mut at = now[r as usize];
             if let Some((from, left)) = sent {

@@ -5,7 +5,7 @@ use super::model_parts;
 use super::random::Random;
 use whyslow::base::ctx::Ctx;
 use whyslow::base::notice::Notice;
-use whyslow::base::time::Span;
+use whyslow::base::time::{Span, Timestamp};
 use whyslow::model::context::ContextId;
 use whyslow::model::metric::{Column, Metric};
 use whyslow::model::wait_kind::WaitKind;
@@ -16,7 +16,7 @@ const HOST: &str = "db3";
 
 const MS: u64 = 1_000_000;
 /// The first event.
-pub const START: i64 = 1_700_000_000_000_000_000;
+pub const START: Timestamp = Timestamp::new(1_700_000_000_000_000_000);
 
 /// The path of every request.
 const BASE: &str = "ledgerd;start_thread;worker_main;handle_request";

@@ -44,7 +44,7 @@ pub fn record(operations: &Operations, folder: &Path) -> PathBuf {
         events.enter(0, main);
         for (operation, o) in (0_u32..).zip(&sequence.operations) {
             let place = OperationPlace { stream, operation };
-            let (start, end) = (o.start as u64, o.end as u64);
+            let (start, end) = (o.start.ns() as u64, o.end.ns() as u64);
             let region = regions[o.symbol.index()];
             events.enter(start, region);
             for to in sends.get(&place).into_iter().flatten() {
