@@ -168,8 +168,8 @@ impl<'a> CostDistribution<'a> {
         (costs, causes)
     }
 
-    /// Distribute a share over the regions in which the late rank spent more time than the waiting rank; returns the one
-    /// with the largest part.
+    /// Distribute a share over the regions in which the late rank spent more time than the waiting rank; returns the
+    /// one with the largest part.
     fn distribute(&mut self, share: &Share, costs: &mut ByRegion) -> Option<Region> {
         let wait = self.waits.get(share.wait as usize)?;
         let late = wait.cause.stream;

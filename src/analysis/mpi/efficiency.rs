@@ -1,9 +1,9 @@
 //! The use of a run's ranks: POP's efficiencies, the critical path through ranks and regions, and time by region and
 //! rank.
 //!
-//! In: the activities of streams, and their waits. The window is the run between starting up and shutting down (`MPI_Init`,
-//! `MPI_Finalize`). Definitions (those of the POP Centre of Excellence, with the critical path in place of a replay on
-//! an ideal network): useful is time in the program's own code;
+//! In: the activities of streams, and their waits. The window is the run between starting up and shutting down
+//! (`MPI_Init`, `MPI_Finalize`). Definitions (those of the POP Centre of Excellence, with the critical path in place of
+//! a replay on an ideal network): useful is time in the program's own code;
 //!
 //! ```text
 //! load balance  = mean useful / largest useful         serialisation = largest useful / useful on the critical path

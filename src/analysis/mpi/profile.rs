@@ -81,8 +81,8 @@ impl<'a> Streams<'a> {
         site.map_or(NO_PATH, |site| if event.is_multiple_of(2) { site.path } else { site.after })
     }
 
-    /// True where the program computed, false where it was in a library. Nothing inside a call that waits or communicates
-    /// counts as computation.
+    /// True where the program computed, false where it was in a library. Nothing inside a call that waits or
+    /// communicates counts as computation.
     pub fn is_useful(&self, activity: &ActivitySpan) -> bool {
         let is_program = || self.operations.is_program(activity.region.name);
         match activity.kind {

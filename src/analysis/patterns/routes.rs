@@ -1,5 +1,5 @@
-//! Occurrences whose calls differ from those of the others: an additional operation, a missing one, one in place of another, or
-//! another order.
+//! Occurrences whose calls differ from those of the others: an additional operation, a missing one, one in place of
+//! another, or another order.
 //!
 //! In: occurrences ([`RouteOccurrence`]), each a run of one stream's operations, in populations that do the same work.
 //! Out: the differences ([`Difference`]), which cost or save time. A transition from one operation to the
@@ -56,8 +56,8 @@ pub struct Difference {
     pub reference: Ns,
 }
 
-/// All differences, in order of the occurrences. `q` is the part of a population that must take usual routes; `s` is the
-/// factor by which a varying number may be outside its range.
+/// All differences, in order of the occurrences. `q` is the part of a population that must take usual routes; `s` is
+/// the factor by which a varying number may be outside its range.
 pub fn find(
     operations: &Operations,
     occurrences: &[RouteOccurrence],
