@@ -66,7 +66,7 @@ fn evidence<'s>(functions: impl Iterator<Item = &'s str>) -> Evidence {
 /// Correct the kinds of a timeline's waits where the call chains of their wake-ups show more.
 pub fn relabel(timeline: &mut Timeline, symbols: &KernelSymbols) {
     let wakes = std::mem::take(&mut timeline.wake_stacks);
-    let remote = timeline.names.intern("woken by another CPU, for whom was not recorded");
+    let remote = timeline.names.intern("woken by another CPU; the thread there was not recorded");
     let mut known: HashMap<RawStackId, Evidence> = HashMap::default();
     for WakeStack { woken, time: t, stack } in &wakes {
         let found =
