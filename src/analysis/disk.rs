@@ -10,8 +10,8 @@
 //! at that time, if there was exactly one, because that call causes them. Otherwise they belong to the thread that
 //! queued the work which submitted them, where that is recorded. Those of an io_uring worker (`iou-wrk-TID`,
 //! `iou-sqp-TID`) belong to the thread in the worker's name. Where no requests were recorded, threads that waited for a
-//! disk at the same time share equally. Cost: a binary search and a sweep over the requests in the wait. ALGORITHMS.md section 5.4, `share`, with
-//! weights.
+//! disk at the same time share equally. Cost: a binary search and a sweep over the requests in the wait. ALGORITHMS.md
+//! section 5.4, `share`, with weights.
 
 use crate::base::time::{Span, Timestamp};
 use crate::state::timeline::{DiskRequest, HostId, SegmentKind, Thread, ThreadId, Timeline};
@@ -108,8 +108,8 @@ impl DiskUse {
         }
     }
 
-    /// The parts of the wait of `waiter` over `span` that other threads caused, ordered by thread and time. Together they
-    /// never exceed the wait; the rest is the wait's own.
+    /// The parts of the wait of `waiter` over `span` that other threads caused, ordered by thread and time. Together
+    /// they never exceed the wait; the rest is the wait's own.
     pub fn shares(&self, host: HostId, waiter: ThreadId, span: Span) -> Vec<Share> {
         let queue = match self.device(host, waiter, span) {
             Some(device) => self.devices.get(&(host, device)),
@@ -119,8 +119,8 @@ impl DiskUse {
         queue.map_or_else(Vec::new, |q| share(q, waiter, counts_itself, span))
     }
 
-    /// The device that was waited for: that of the waiter's own request that ends nearest to the end of the wait; without
-    /// one, that of the last request that completed during the wait.
+    /// The device that was waited for: that of the waiter's own request that ends nearest to the end of the wait;
+    /// without one, that of the last request that completed during the wait.
     fn device(&self, host: HostId, waiter: ThreadId, span: Span) -> Option<u32> {
         let own = self.of_thread.get(&waiter).map_or(&[][..], |r| r);
         let until = own.partition_point(|(_, s)| s.start < span.end);

@@ -4,10 +4,10 @@
 //! nanoseconds per node of an [`Outline`]. Their sum is exactly the length of the path, because every part of a segment
 //! is added to one node.
 //!
-//! The walk keeps a list of the threads that the path went through. Time on a CPU is added to the thread's stack at that
-//! time; a wait is added below the stack at which the thread stopped. Where the path enters another thread, a thread
-//! step is added below the waiting stack, so that the tree reads: this thread, in this function, waited for that thread,
-//! in that function. Three refinements:
+//! The walk keeps a list of the threads that the path went through. Time on a CPU is added to the thread's stack at
+//! that time; a wait is added below the stack at which the thread stopped. Where the path enters another thread, a
+//! thread step is added below the waiting stack, so that the tree reads: this thread, in this function, waited for that
+//! thread, in that function. Three refinements:
 //!
 //! - Below a *runnable* wait are the threads that ran on the CPU instead, with their functions; below a *disk wait* the
 //!   threads that had requests in flight.

@@ -1,12 +1,12 @@
 //! The running time of executions that alternated on a CPU with a long one.
 //!
-//! Where interrupts were not recorded, their time counts as the interrupted thread's. Interrupts prolong everything that
-//! runs on a CPU, while an execution's own work prolongs that execution alone. So the executions that ran on the CPU
-//! between the time slices of a long one distinguish the two: under interrupts they take longer by the same factor. In:
-//! a timeline and the executions of a task. Out: for each long one, the mean running time of those others. An execution
-//! counts if all its running is between two parts of the long one that each last longer than an execution usually runs,
-//! so that the cause of the delay was present before and after. Cost: linear in the executions' segments, and at most
-//! `MOST` others for each long one. ALGORITHMS.md 7.7.
+//! Where interrupts were not recorded, their time counts as the interrupted thread's. Interrupts prolong everything
+//! that runs on a CPU, while an execution's own work prolongs that execution alone. So the executions that ran on the
+//! CPU between the time slices of a long one distinguish the two: under interrupts they take longer by the same factor.
+//! In: a timeline and the executions of a task. Out: for each long one, the mean running time of those others. An
+//! execution counts if all its running is between two parts of the long one that each last longer than an execution
+//! usually runs, so that the cause of the delay was present before and after. Cost: linear in the executions' segments,
+//! and at most `MOST` others for each long one. ALGORITHMS.md 7.7.
 
 use super::executions::Execution;
 use crate::base::time::{Ns, Span};
@@ -26,8 +26,8 @@ fn slices(thread: &Thread, span: Span) -> impl Iterator<Item = (u32, Span)> + '_
     running.map(move |segment| (segment.cpu, segment.span.clip(span))).filter(|(_, slice)| !slice.is_empty())
 }
 
-/// For each execution, in order of their starts: the mean running time of those that alternated with it. `None` where it
-/// is not long, where none did, and on hosts whose interrupts were recorded or whose scheduler was not.
+/// For each execution, in order of their starts: the mean running time of those that alternated with it. `None` where
+/// it is not long, where none did, and on hosts whose interrupts were recorded or whose scheduler was not.
 pub fn interleaved(timeline: &Timeline, executions: &[Execution<'_>]) -> Vec<Option<i64>> {
     let is_examined = |host: HostId| {
         let interrupts = timeline.quality.get(host.index()).map_or(0, |quality| quality.interrupts);

@@ -1,17 +1,17 @@
 //! Clocks: what to add to each stream's own time to put all on the first stream's.
 //!
-//! In: messages and collective operations, which arrive no earlier than they were sent. Out: one [`StreamClock`] per stream,
-//! with the bound of its error.
+//! In: messages and collective operations, which arrive no earlier than they were sent. Out: one [`StreamClock`] per
+//! stream, with the bound of its error.
 //!
 //! Streams of one process have one clock. Where the archive says how all clocks run (Score-P) its times are common and
 //! stay, and so do recorded times that contradict no message.
 //!
 //! Otherwise a message that leaves at time s on clock i and arrives at time r on clock j bounds the offset between the
 //! two: at most `r - s`. The tightest of all messages of each ordered pair is an edge of weight min(r - s); the
-//! shortest path from the first clock bounds an offset on one side, the shortest path back on the other. The true offset
-//! is between the bounds. The estimate divides the distance by the number of edges on each side, as every edge contains
-//! the transit time of one message (for two ranks that exchange messages both ways it is the middle). Half the distance
-//! between the bounds is the error. No pair needs to exchange messages both ways: a ring is enough.
+//! shortest path from the first clock bounds an offset on one side, the shortest path back on the other. The true
+//! offset is between the bounds. The estimate divides the distance by the number of edges on each side, as every edge
+//! contains the transit time of one message (for two ranks that exchange messages both ways it is the middle). Half the
+//! distance between the bounds is the error. No pair needs to exchange messages both ways: a ring is enough.
 //!
 //! Where no contradiction exceeds the errors, the clocks are common except for small reading errors: then each is moved
 //! back by the least that satisfies all bounds, and not into their middle.
@@ -283,8 +283,8 @@ impl<'a> ClockFit<'a> {
     }
 }
 
-/// Shortest paths from clock 0. Each round lengthens paths by one edge. Where clocks contradict each other (drift inside
-/// the examined time) the search ends after as many rounds as there are clocks.
+/// Shortest paths from clock 0. Each round lengthens paths by one edge. Where clocks contradict each other (drift
+/// inside the examined time) the search ends after as many rounds as there are clocks.
 fn shortest(clocks: usize, edges: impl Iterator<Item = ClockEdge> + Clone) -> Vec<Option<ShortestPath>> {
     let mut best: Vec<Option<ShortestPath>> = vec![None; clocks];
     if let Some(first) = best.first_mut() {

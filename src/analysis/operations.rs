@@ -1,8 +1,8 @@
 //! A timeline as operations: the system calls and user-space events of each thread, connected by wake-ups and packets,
 //! so that patterns can be mined where nothing delimits executions.
 //!
-//! In: a [`Timeline`]. Out: the neutral [`Operations`] (ALGORITHMS.md 9.1). A wake-up is a message that the waker's call
-//! sends and the woken thread's call receives. Waits for timers, disks and devices have no sender and count as the
+//! In: a [`Timeline`]. Out: the neutral [`Operations`] (ALGORITHMS.md 9.1). A wake-up is a message that the waker's
+//! call sends and the woken thread's call receives. Waits for timers, disks and devices have no sender and count as the
 //! call's own time. Pairs of user-space events and functions enclose calls, while operations enclose nothing: so each
 //! of their ends is an operation without length, and the time between is a gap of its own. Cost: linear in calls and
 //! segments, a look-up per wake-up, a sort of the user-space events.
@@ -127,7 +127,8 @@ pub fn of_recording<'a>(timeline: &Timeline, named: impl Fn(&Mark) -> Option<&'a
     operations
 }
 
-/// The time for which a thread waited in `span`. `segments` are those that may overlap it; the ones before it are removed.
+/// The time for which a thread waited in `span`. `segments` are those that may overlap it; the ones before it are
+/// removed.
 fn waited(segments: &mut &[Segment], span: Span) -> Ns {
     while let Some((_, rest)) = segments.split_first().filter(|(first, _)| first.span.end <= span.start) {
         *segments = rest;

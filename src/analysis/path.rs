@@ -2,11 +2,11 @@
 //!
 //! In: a thread, a span, and the segments of a [`Timeline`]. Out: path segments that tile the span exactly, in order.
 //! ALGORITHMS.md 4.6, forward form: the path leaves a thread only while the thread is blocked and its waker is known;
-//! running, preempted, timer, disk and device time is the thread's own. The result at a moment depends on the thread and
-//! the moment alone ([`label`] computes it directly), so walks for different executions are independent.
+//! running, preempted, timer, disk and device time is the thread's own. The result at a moment depends on the thread
+//! and the moment alone ([`label`] computes it directly), so walks for different executions are independent.
 //!
-//! Cost: O((P + D) log S) for P path segments, D descents and S segments of a thread; memory O(depth). Windows never grow, and
-//! a wait that is already being resolved is not entered again, so the walk ends.
+//! Cost: O((P + D) log S) for P path segments, D descents and S segments of a thread; memory O(depth). Windows never
+//! grow, and a wait that is already being resolved is not entered again, so the walk ends.
 
 use crate::base::names::NameId;
 use crate::base::time::{Span, Timestamp};

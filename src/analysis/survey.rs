@@ -1,9 +1,9 @@
 //! `info --full`: the number and durations of each task's executions, and the unexplained waits by reason.
 //!
-//! System calls were already paired by the kernel pass; all other tasks are counted by pairing their marks. Unknown waits
-//! are those on the critical paths of these executions, so that they are not lost among the waits of idle threads. Where
-//! a host's scheduler was not recorded, running and waiting cannot be distinguished: that time is reported separately,
-//! not as a wait. Cost: a walk per execution and per system call.
+//! System calls were already paired by the kernel pass; all other tasks are counted by pairing their marks. Unknown
+//! waits are those on the critical paths of these executions, so that they are not lost among the waits of idle
+//! threads. Where a host's scheduler was not recorded, running and waiting cannot be distinguished: that time is
+//! reported separately, not as a wait. Cost: a walk per execution and per system call.
 
 use super::executions::{self, PairingRule};
 use super::path;

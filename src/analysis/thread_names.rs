@@ -3,10 +3,10 @@
 //! A pool of threads whose names differ in a number only (`job-17`, `job-18`) does one kind of work; with their full
 //! names one cause would be spread over as many contexts as there are threads. So where at least [`JOINED`] names of
 //! one family (threads of one process, processes of one parent) differ in their last digits only, those digits become
-//! `*`. Fewer names may be roles (`stage-1`, `stage-2`), which must not be merged. The threads themselves are kept beside
-//! the context (`Contexts::who` of the model). Kernel workers have their CPU and number inside the name, before the
-//! queue for which they work: those digits are always replaced. The decision depends on the whole recording and nothing
-//! else, so it is the same for every task and execution.
+//! `*`. Fewer names may be roles (`stage-1`, `stage-2`), which must not be merged. The threads themselves are kept
+//! beside the context (`Contexts::who` of the model). Kernel workers have their CPU and number inside the name, before
+//! the queue for which they work: those digits are always replaced. The decision depends on the whole recording and
+//! nothing else, so it is the same for every task and execution.
 
 use crate::base::names::{NameId, Names};
 use crate::base::notice::{Notice, Notices};

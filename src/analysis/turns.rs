@@ -2,10 +2,10 @@
 //!
 //! In: the segments and system calls of a timeline's threads, and where no system call has the name, their stacks. Out:
 //! marks, a begin and an end for each iteration. An iteration begins at the exit of the call in which the thread had
-//! waited, else where the thread runs again, and ends at the thread's next wait in that call. A call without a wait ends
-//! no iteration, and neither does a wait in another call. The time before the first wait and after the last belongs to
-//! no iteration. Several waits in one system call count as one. Cost: linear in segments; the stacks that are needed are
-//! resolved once each. ALGORITHMS.md 6.1.
+//! waited, else where the thread runs again, and ends at the thread's next wait in that call. A call without a wait
+//! ends no iteration, and neither does a wait in another call. The time before the first wait and after the last
+//! belongs to no iteration. Several waits in one system call count as one. Cost: linear in segments; the stacks that
+//! are needed are resolved once each. ALGORITHMS.md 6.1.
 
 use super::stacks::{StackId, StackTimelines};
 use super::symbols::cache::SymbolCache;

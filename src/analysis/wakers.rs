@@ -1,12 +1,12 @@
 //! The causes of wake-ups, by the functions that the waking CPU was in.
 //!
 //! In: a timeline whose wake-ups were recorded with kernel call chains (perf, or ftrace with stacks), and the kernel's
-//! symbols. Out: the kinds of waits that no event of an interrupt explained. `sched_wakeup` is recorded on the CPU where
-//! the woken thread will run, often in an interrupt that another CPU sent: then the interrupted thread is not the waker,
-//! and the chain contains `sched_ttwu_pending`. Otherwise the chain names the timer, the disk or the network; in a chain
-//! without an interrupt the running thread is the waker, and the kind stays. A wait that began in `io_schedule` is a
-//! wait for a disk by the kernel's own accounting, whichever thread ended it. Cost: a search for each wake-up with a
-//! chain; each distinct chain is resolved once. ALGORITHMS.md section 4.4.
+//! symbols. Out: the kinds of waits that no event of an interrupt explained. `sched_wakeup` is recorded on the CPU
+//! where the woken thread will run, often in an interrupt that another CPU sent: then the interrupted thread is not the
+//! waker, and the chain contains `sched_ttwu_pending`. Otherwise the chain names the timer, the disk or the network; in
+//! a chain without an interrupt the running thread is the waker, and the kind stays. A wait that began in `io_schedule`
+//! is a wait for a disk by the kernel's own accounting, whichever thread ended it. Cost: a search for each wake-up with
+//! a chain; each distinct chain is resolved once. ALGORITHMS.md section 4.4.
 
 use super::symbols::kernel::{KernelSymbols, is_interrupt_entry};
 use crate::base::time::Timestamp;
@@ -66,7 +66,7 @@ fn evidence<'s>(functions: impl Iterator<Item = &'s str>) -> Evidence {
 /// Correct the kinds of a timeline's waits where the call chains of their wake-ups show more.
 pub fn relabel(timeline: &mut Timeline, symbols: &KernelSymbols) {
     let wakes = std::mem::take(&mut timeline.wake_stacks);
-    let remote = timeline.names.intern("woken by another CPU, for whom was not recorded");
+    let remote = timeline.names.intern("woken by another CPU; the thread there was not recorded");
     let mut known: HashMap<RawStackId, Evidence> = HashMap::default();
     for WakeStack { woken, time: t, stack } in &wakes {
         let found =

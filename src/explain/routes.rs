@@ -71,7 +71,7 @@ pub(super) fn of_executions(
     }
     let found = routes::find(operations, &turns, settings.q, settings.s, cancel);
     let detour = |difference: &Difference| {
-        let at = difference.turn as usize;
+        let at = difference.occurrence as usize;
         let compared = *numbers.get(at)?;
         let ComparedExecution { execution, population } = compared;
         let span = Span::new(*executions.start.get(execution as usize)?, *executions.end.get(execution as usize)?);
@@ -131,7 +131,7 @@ pub(super) fn of_turns(
     };
     let usual: BTreeMap<u32, Ns> = lengths.iter_mut().map(|(population, all)| (*population, middle(all))).collect();
     let detour = |difference: &Difference| {
-        let turn = turns.get(difference.turn as usize)?;
+        let turn = turns.get(difference.occurrence as usize)?;
         let span = span(turn)?;
         let usual = usual.get(&turn.population).copied().unwrap_or(0);
         let factor = span.len() as f64 / usual.max(1) as f64;

@@ -7,7 +7,7 @@
 //! its costs before it is distributed; the workers determine the regions of the waits in parallel. Cost: O(waits log
 //! waits), and a few passes over the events between two waits of each stream.
 
-use super::profile::{Region, RegionSum, RegionSums, Streams};
+use super::profile::{Region, RegionSums, Streams};
 use super::wait_states::RankWait;
 use crate::base::ctx::{Cancelled, Ctx};
 use crate::base::parallel::in_order;
@@ -16,7 +16,7 @@ use crate::model::wait_state::WaitState;
 use foldhash::HashMap;
 use std::cmp::Reverse;
 
-/// Shorter waits are not shared out.
+/// Shorter waits are not distributed.
 const SHORTEST: Ns = 1_000;
 /// A late rank counts as having waited itself if that took at least this fraction of the wait.
 const PART: Ns = 10;
@@ -26,18 +26,18 @@ const LOOKED_AT: usize = 64;
 /// Activity that made others wait.
 #[derive(Clone, Debug, Default)]
 pub struct DelayCosts {
-    /// By stream and region: waiting that it caused, and the call path where most of it was.
-    pub by_region: HashMap<(u32, Region), (Ns, u32)>,
-    /// By wait: the region of its cause that has most of it.
+    /// The waiting that each region of a stream caused.
+    pub by_region: ByRegion,
+    /// By wait: the region of the late rank with the largest part of it.
     pub causes: Vec<Option<Region>>,
 }
 
-/// Waits that are shared out together, and those of them that a worker takes at once.
+/// Waits that are distributed together, and those of them that a worker takes at once.
 const BATCH: usize = 1 << 16;
-const PIECE: usize = 1 << 12;
+const CHUNK: usize = 1 << 12;
 
-/// Share out all waits.
-pub fn share_out(streams: &Streams<'_>, waits: &[RankWait], ctx: &Ctx) -> Result<DelayCosts, Cancelled> {
+/// Distribute all waits over their causes.
+pub fn distribute(streams: &Streams<'_>, waits: &[RankWait], ctx: &Ctx) -> Result<DelayCosts, Cancelled> {
     let mut order: Vec<u32> = (0..waits.len() as u32).collect();
     order.sort_unstable_by_key(|w| (Reverse(waits[*w as usize].until), Reverse(*w)));
     let mut passing = CostPropagation::new(waits);
@@ -45,13 +45,13 @@ pub fn share_out(streams: &Streams<'_>, waits: &[RankWait], ctx: &Ctx) -> Result
     for batch in order.chunks(BATCH) {
         ctx.cancel.check()?;
         let shares: Vec<Share> = batch.iter().filter_map(|at| passing.pass_on(*at)).collect();
-        let pieces: Vec<&[Share]> = shares.chunks(PIECE).collect();
-        let put = |i: usize| CostDistribution::new(streams, waits).all(pieces[i]);
-        in_order(ctx, pieces.len(), put, |i, (by_region, causes)| {
-            for (key, (ns, path)) in by_region {
-                costs.by_region.entry(key).or_insert((0, path)).0 += ns;
+        let chunks: Vec<&[Share]> = shares.chunks(CHUNK).collect();
+        let distribute = |i: usize| CostDistribution::new(streams, waits).all(chunks[i]);
+        in_order(ctx, chunks.len(), distribute, |i, (by_region, causes)| {
+            for (key, cost) in by_region {
+                costs.by_region.entry(key).or_insert(RegionCost { ns: 0, ..cost }).ns += cost.ns;
             }
-            for (share, cause) in pieces[i].iter().zip(causes) {
+            for (share, cause) in chunks[i].iter().zip(causes) {
                 costs.causes[share.wait as usize] = cause;
             }
         })?;
@@ -64,29 +64,31 @@ struct Share {
     wait: u32,
     /// Part that is passed on to the rank that it waited for.
     amount: Ns,
-    /// Begin of the time without a long wait, for the waiting rank and for the late rank.
-    since: (Timestamp, Timestamp),
+    /// Begin of the time without a long wait of the waiting rank; `None`: it had none.
+    since: Option<Timestamp>,
+    /// The same of both ranks.
+    late_since: Option<Timestamp>,
 }
 
-/// Waits, with what was passed on to them by later ones.
+/// Waits, with the time that later ones passed on to them.
 struct CostPropagation<'a> {
     waits: &'a [RankWait],
     amounts: Vec<Ns>,
-    /// Less is no cause of anything.
+    /// Smaller amounts are ignored.
     least: Ns,
 }
 
 impl CostPropagation<'_> {
     fn new(waits: &[RankWait]) -> CostPropagation<'_> {
-        // Idle threads and accelerators cause no delay; the activity behind them is passed on.
+        // Idle threads and accelerators cause no delay; the activity for which they wait is passed on.
         let amount = |w: &RankWait| if w.kind.has_no_late_rank() { 0 } else { w.len() };
         let amounts: Vec<Ns> = waits.iter().map(amount).collect();
-        // Costs of a millionth of all together are no cause of anything.
+        // A millionth of all costs together is ignored.
         let least = (amounts.iter().sum::<Ns>() / 1_000_000).max(SHORTEST);
         CostPropagation { waits, amounts, least }
     }
 
-    /// Pass on what who came late had waited itself. All later waits have passed on theirs.
+    /// Pass on the part of a wait in which the late rank had waited itself. All later waits have passed on theirs.
     fn pass_on(&mut self, wait: u32) -> Option<Share> {
         let at = wait as usize;
         let (wait, amount) = (*self.waits.get(at)?, *self.amounts.get(at)?);
@@ -96,17 +98,18 @@ impl CostPropagation<'_> {
         let long = (wait.len() / PART).max(SHORTEST);
         let same = self.waits[..at].iter().rev().take_while(|w| w.place == wait.place).count();
         let own = self.before(at - same, wait.place.stream, wait.start, long);
-        let since = own.map_or(Timestamp::new(Ns::MIN / 2), |w| self.waits[w].until);
-        let (cause, came) = (wait.cause, wait.until);
+        let since = own.map(|w| self.waits[w].until);
+        let (cause, entered) = (wait.cause, wait.until);
         let first = self.waits.partition_point(|w| w.place < cause);
-        let other = self.before(first, cause.stream, came, long).filter(|w| self.waits[*w].until < came || *w < at);
+        let other = self.before(first, cause.stream, entered, long);
+        let other = other.filter(|w| self.waits[*w].until < entered || *w < at);
         let passed = other.map_or(0, |w| overlap(&self.waits[w], &wait));
         let on = (i128::from(amount) * i128::from(passed) / i128::from(wait.len().max(1))) as Ns;
         if let Some(other) = other.filter(|_| on > 0) {
             self.amounts[other] += on;
         }
-        let from = other.map_or(since, |w| self.waits[w].until.max(since));
-        (amount > on).then_some(Share { wait: at as u32, amount: amount - on, since: (since, from) })
+        let late_since = other.map(|w| self.waits[w].until).max(since);
+        (amount > on).then_some(Share { wait: at as u32, amount: amount - on, since, late_since })
     }
 
     /// The last long wait of a stream before one of its waits.
@@ -121,62 +124,85 @@ fn overlap(a: &RankWait, b: &RankWait) -> Ns {
     (a.until.min(b.until) - a.start.max(b.start)).max(0)
 }
 
-/// Nanoseconds by stream and region, with a call path.
-type ByRegion = HashMap<(u32, Region), (Ns, u32)>;
+/// The waiting that a region caused.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct RegionCost {
+    /// How long.
+    pub ns: Ns,
+    /// A call path of the region.
+    pub path: u32,
+}
 
-/// Puts costs on regions.
+/// Costs by stream and region.
+pub type ByRegion = HashMap<(u32, Region), RegionCost>;
+
+/// The additional time that a late rank spent in a region.
+struct Longer {
+    region: Region,
+    ns: Ns,
+    /// The first event there.
+    first: u32,
+}
+
+/// Distributes costs over regions.
 struct CostDistribution<'a> {
     streams: &'a Streams<'a>,
     waits: &'a [RankWait],
     /// Activities of the waiting rank and of the late rank.
-    mine: RegionSums,
-    theirs: RegionSums,
-    /// In which regions who came late spent more time than who waited: how much more, and where first.
-    more: Vec<(Region, Ns, u32)>,
+    waiting: RegionSums,
+    late: RegionSums,
+    /// The regions in which the late rank spent more time than the waiting rank.
+    longer: Vec<Longer>,
 }
 
 impl<'a> CostDistribution<'a> {
     fn new(streams: &'a Streams<'a>, waits: &'a [RankWait]) -> CostDistribution<'a> {
-        let [mine, theirs] = [0, 1].map(|_| RegionSums::new(streams.operations()));
-        CostDistribution { streams, waits, mine, theirs, more: Vec::new() }
+        let [waiting, late] = [0, 1].map(|_| RegionSums::new(streams.operations()));
+        CostDistribution { streams, waits, waiting, late, longer: Vec::new() }
     }
 
     /// The costs of some shares, and the cause of each.
     fn all(mut self, shares: &[Share]) -> (ByRegion, Vec<Option<Region>>) {
         let mut costs = ByRegion::default();
-        let causes = shares.iter().map(|share| self.put(share, &mut costs)).collect();
+        let causes = shares.iter().map(|share| self.distribute(share, &mut costs)).collect();
         (costs, causes)
     }
 
-    /// Put a share on the regions in which the cause spent more time than who waited; the one that has most of it.
-    fn put(&mut self, share: &Share, costs: &mut ByRegion) -> Option<Region> {
+    /// Distribute a share over the regions in which the late rank spent more time than the waiting rank; returns the
+    /// one with the largest part.
+    fn distribute(&mut self, share: &Share, costs: &mut ByRegion) -> Option<Region> {
         let wait = self.waits.get(share.wait as usize)?;
         let late = wait.cause.stream;
-        self.mine.clear();
-        self.theirs.clear();
-        let (since, from) = share.since;
-        fill(&mut self.theirs, self.streams, late, Span::new(from.min(wait.until), wait.until));
-        fill(&mut self.mine, self.streams, wait.place.stream, Span::new(since.min(wait.start), wait.start));
-        let mine = &self.mine;
-        let longer = |(region, sum): (Region, RegionSum)| (region, sum.ns - mine.ns(region), sum.first);
-        self.more.clear();
-        self.more.extend(self.theirs.iter().map(longer).filter(|(_, ns, _)| *ns > 0));
-        if self.more.is_empty() {
-            // It did nothing longer, and only began later: then what it did meanwhile.
-            self.theirs.clear();
-            fill(&mut self.theirs, self.streams, late, Span::new(wait.start, wait.until));
-            self.more.extend(self.theirs.iter().map(|(region, sum)| (region, sum.ns, sum.first)));
+        self.waiting.clear();
+        self.late.clear();
+        let late_since = share.late_since.unwrap_or(Timestamp::MIN).min(wait.until);
+        let since = share.since.unwrap_or(Timestamp::MIN).min(wait.start);
+        add_up(&mut self.late, self.streams, late, Span::new(late_since, wait.until));
+        add_up(&mut self.waiting, self.streams, wait.place.stream, Span::new(since, wait.start));
+        self.longer.clear();
+        let waiting = &self.waiting;
+        self.longer.extend(self.late.iter().filter_map(|(region, sum)| {
+            let ns = sum.ns - waiting.ns(region);
+            (ns > 0).then_some(Longer { region, ns, first: sum.first })
+        }));
+        if self.longer.is_empty() {
+            // The late rank did nothing longer and only began later: then its activity during the wait counts.
+            self.late.clear();
+            add_up(&mut self.late, self.streams, late, Span::new(wait.start, wait.until));
+            let activity = self.late.iter().map(|(region, sum)| Longer { region, ns: sum.ns, first: sum.first });
+            self.longer.extend(activity);
         }
-        let whole: Ns = self.more.iter().map(|(_, ns, _)| ns).sum();
-        for (region, ns, first) in &self.more {
+        let whole: Ns = self.longer.iter().map(|longer| longer.ns).sum();
+        for Longer { region, ns, first } in &self.longer {
             let cost = (i128::from(share.amount) * i128::from(*ns) / i128::from(whole.max(1))) as Ns;
-            costs.entry((late, *region)).or_insert_with(|| (0, self.streams.path(late, *first))).0 += cost;
+            let path = || RegionCost { ns: 0, path: self.streams.path(late, *first) };
+            costs.entry((late, *region)).or_insert_with(path).ns += cost;
         }
-        self.more.iter().max_by_key(|(region, ns, _)| (*ns, Reverse(*region))).map(|(region, ..)| *region)
+        self.longer.iter().max_by_key(|longer| (longer.ns, Reverse(longer.region))).map(|longer| longer.region)
     }
 }
 
-/// Add up a stream's time by region that is no waiting.
-fn fill(sums: &mut RegionSums, streams: &Streams<'_>, stream: u32, within: Span) {
-    streams.back(stream, within).filter(|p| !p.kind.waits()).for_each(|piece| sums.add(&piece));
+/// Add up a stream's time by region, without its waits.
+fn add_up(sums: &mut RegionSums, streams: &Streams<'_>, stream: u32, within: Span) {
+    streams.back(stream, within).filter(|p| !p.kind.waits()).for_each(|activity| sums.add(&activity));
 }

@@ -1,16 +1,16 @@
-//! How well a run uses its ranks: POP's efficiencies, the critical path through ranks and regions, and time by region
-//! and rank.
+//! The use of a run's ranks: POP's efficiencies, the critical path through ranks and regions, and time by region and
+//! rank.
 //!
-//! In: what streams did, and their waits. The window is the run between starting up and shutting down (`MPI_Init`,
-//! `MPI_Finalize`). Definitions (those of the POP Centre of Excellence, with the critical path in place of a replay on
-//! an ideal network): useful is time in the program's own code;
+//! In: the activities of streams, and their waits. The window is the run between starting up and shutting down
+//! (`MPI_Init`, `MPI_Finalize`). Definitions (those of the POP Centre of Excellence, with the critical path in place of
+//! a replay on an ideal network): useful is time in the program's own code;
 //!
 //! ```text
 //! load balance  = mean useful / largest useful         serialisation = largest useful / useful on the critical path
 //! transfer      = useful on the critical path / length communication = serialisation x transfer
 //! parallel efficiency = load balance x communication   = mean useful / length
 //! ```
-//! The critical path goes back from the end: through what a stream did, and from a wait to what it waited for. Cost:
+//! The critical path goes back from the end: through the activities of a stream, and from a wait to its cause. Cost:
 //! linear.
 
 use super::profile::{Region, RegionSum, RegionSums, Streams};
@@ -23,16 +23,15 @@ use crate::event::operation::{Operations, Sequence};
 use crate::model::wait_state::WaitState;
 use crate::model::waiting::Efficiency;
 use foldhash::HashMap;
-use std::collections::BTreeMap;
 
 /// Time of one region by stream.
 #[derive(Clone, Debug, PartialEq)]
 pub struct RegionProfile {
-    /// Which.
+    /// The region.
     pub region: Region,
-    /// By stream that has it: its time, ascending by stream.
+    /// The streams that visited it in order, each with its time.
     pub by_stream: Vec<(u32, Ns)>,
-    /// How often all together.
+    /// The visits of all streams.
     pub visits: u64,
 }
 
@@ -62,10 +61,10 @@ pub struct EfficiencyAnalysis {
     pub computed: Vec<Vec<Ns>>,
 }
 
-/// From the last rank that has started up until the first that shuts down.
+/// The time from the end of the last start-up to the begin of the first shutdown.
 pub fn window(streams: &Streams<'_>) -> Span {
     let operations = streams.operations();
-    let named = |o: u32, s: u32, word: &str| {
+    let call = |o: u32, s: u32, word: &str| {
         let operation = operations.sequences[s as usize].operations.get(o as usize)?;
         operations.names.get(operation.symbol).starts_with(word).then_some(operation)
     };
@@ -76,19 +75,19 @@ pub fn window(streams: &Streams<'_>) -> Span {
         let (first, last) = (sequence.operations.first(), sequence.operations.last());
         begin = begin.min(first.map_or(Timestamp::MAX, |o| streams.common(s, o.start)));
         end = end.max(last.map_or(Timestamp::MIN, |o| streams.common(s, o.end)));
-        let init = (0..n.min(EDGE)).find_map(|o| named(o, s, "MPI_Init"));
+        let init = (0..n.min(AT_ENDS)).find_map(|o| call(o, s, "MPI_Init"));
         started = started.max(init.map_or(Timestamp::MIN, |o| streams.common(s, o.end)));
-        let finalize = (n.saturating_sub(EDGE)..n).find_map(|o| named(o, s, "MPI_Finalize"));
+        let finalize = (n.saturating_sub(AT_ENDS)..n).find_map(|o| call(o, s, "MPI_Finalize"));
         finishing = finishing.min(finalize.map_or(Timestamp::MAX, |o| streams.common(s, o.start)));
     }
     let (from, to) = (begin.max(started), end.min(finishing));
     if from < to { Span::new(from, to) } else { Span::new(begin.min(end), end.max(begin)) }
 }
 
-/// Starting up and shutting down are among so many operations at both ends of a stream.
-const EDGE: u32 = 64;
+/// The number of operations at each end of a stream among which start-up and shutdown are searched.
+const AT_ENDS: u32 = 64;
 
-/// Master threads of their processes: workers follow them.
+/// The master threads of processes, which worker threads follow.
 fn ranks(operations: &Operations) -> impl Iterator<Item = (u32, &Sequence)> {
     (0_u32..).zip(&operations.sequences).filter(|(_, s)| !s.worker && !s.operations.is_empty())
 }
@@ -97,31 +96,27 @@ fn ranks(operations: &Operations) -> impl Iterator<Item = (u32, &Sequence)> {
 pub fn measure(streams: &Streams<'_>, waits: &[RankWait], ctx: &Ctx) -> Result<EfficiencyAnalysis, Cancelled> {
     let window = window(streams);
     let mut measured = EfficiencyAnalysis { window, ..EfficiencyAnalysis::default() };
-    let mut regions: HashMap<Region, (BTreeMap<u32, Ns>, u64)> = HashMap::default();
+    let mut regions: HashMap<Region, RegionProfile> = HashMap::default();
     let (mut useful, mut most, mut n) = (0, 0, 0);
     let sequences = &streams.operations().sequences;
-    let own = |stream: usize| own_regions(streams, stream as u32, window);
-    in_order(ctx, sequences.len(), own, |stream, (sum, own, cells)| {
+    let useful_time = |stream: usize| UsefulTime::of(streams, stream as u32, window);
+    in_order(ctx, sequences.len(), useful_time, |stream, time| {
         let sequence = &sequences[stream];
         let stream = stream as u32;
-        measured.computed.push(cells);
-        for (region, sum) in own {
-            let known = regions.entry(region).or_default();
-            known.0.insert(stream, sum.ns);
-            known.1 += u64::from(sum.pieces);
+        measured.computed.push(time.cells);
+        for (region, sum) in time.regions {
+            let new = RegionProfile { region, by_stream: Vec::new(), visits: 0 };
+            let profile = regions.entry(region).or_insert(new);
+            profile.by_stream.push((stream, sum.ns));
+            profile.visits += u64::from(sum.count);
         }
         if !sequence.worker && !sequence.operations.is_empty() {
-            useful += sum;
-            most = most.max(sum);
+            useful += time.ns;
+            most = most.max(time.ns);
             n += 1;
         }
     })?;
-    let time = |region, (by_stream, visits): (BTreeMap<u32, Ns>, u64)| RegionProfile {
-        region,
-        by_stream: by_stream.into_iter().collect(),
-        visits,
-    };
-    measured.regions = regions.into_iter().map(|(region, found)| time(region, found)).collect();
+    measured.regions = regions.into_values().collect();
     let whole = |r: &RegionProfile| r.by_stream.iter().map(|(_, ns)| ns).sum::<Ns>();
     measured.regions.sort_by_key(|r| (std::cmp::Reverse(whole(r)), r.region));
     measured.critical_path = critical_path(streams, waits, window, &ctx.cancel);
@@ -137,17 +132,26 @@ pub fn measure(streams: &Streams<'_>, waits: &[RankWait], ctx: &Ctx) -> Result<E
     Ok(measured)
 }
 
-/// Useful time of one stream in a window, by region with the number of visits, and over time.
-fn own_regions(streams: &Streams<'_>, stream: u32, window: Span) -> (Ns, Vec<(Region, RegionSum)>, Vec<Ns>) {
-    let mut whole = 0;
-    let mut cells = Cells::new(window);
-    let mut own = RegionSums::new(streams.operations());
-    for piece in streams.back(stream, window).filter(|p| streams.is_useful(p)) {
-        whole += piece.span.len();
-        cells.add(piece.span);
-        own.add(&piece);
+/// The useful time of one stream in a window.
+struct UsefulTime {
+    ns: Ns,
+    regions: Vec<(Region, RegionSum)>,
+    /// By cell of the window.
+    cells: Vec<Ns>,
+}
+
+impl UsefulTime {
+    fn of(streams: &Streams<'_>, stream: u32, window: Span) -> UsefulTime {
+        let mut ns = 0;
+        let mut cells = Cells::new(window);
+        let mut sums = RegionSums::new(streams.operations());
+        for activity in streams.back(stream, window).filter(|activity| streams.is_useful(activity)) {
+            ns += activity.span.len();
+            cells.add(activity.span);
+            sums.add(&activity);
+        }
+        UsefulTime { ns, regions: sums.iter().collect(), cells: cells.sums }
     }
-    (whole, own.iter().collect(), cells.sums)
 }
 
 /// Useful time along the critical path of a window.
@@ -162,12 +166,12 @@ fn critical_path(streams: &Streams<'_>, waits: &[RankWait], window: Span, cancel
     let mut at = window.end;
     let mut by_region: HashMap<(u32, Region), Ns> = HashMap::default();
     'streams: while at > window.start && !cancel.is_cancelled() {
-        for piece in streams.back(stream, Span::new(window.start, at)) {
-            if streams.is_useful(&piece) {
-                *by_region.entry((stream, piece.region)).or_default() += piece.span.len();
+        for activity in streams.back(stream, Span::new(window.start, at)) {
+            if streams.is_useful(&activity) {
+                *by_region.entry((stream, activity.region)).or_default() += activity.span.len();
             }
-            if piece.kind.waits() {
-                let place = (stream, piece.event / 2);
+            if activity.kind.waits() {
+                let place = (stream, activity.event / 2);
                 let first = waits.partition_point(|w| (w.place.stream, w.place.operation) < place);
                 let of_place = waits[first..].iter().take_while(|w| (w.place.stream, w.place.operation) == place);
                 let long = |w: &&RankWait| w.kind != WaitState::Completion && w.cause.stream != stream && w.until < at;

@@ -1,11 +1,10 @@
-//! Lost time of the ranks and threads of a run, usual or not: waits in totals, their causes, how evenly the work is
-//! shared out.
+//! The lost time of the ranks and threads of a run, usual or not: total waits, their causes, the balance of the work.
 //!
 //! ```text
-//! operations -> wait_states -> delays (costs of waiting) -> Waiting
+//! operations -> wait_states -> delays (costs of waiting) -> WaitAnalysis
 //!            -> profile     -> efficiency (POP, regions, critical path)
 //! ```
-//! It needs no repetition, so that a run of one step has an answer too. ALGORITHMS.md 9.6.
+//! It needs no repetition, so a run of one step has an answer too. ALGORITHMS.md 9.6.
 
 pub mod delays;
 pub mod efficiency;
@@ -20,7 +19,7 @@ use crate::base::time::{Ns, Span};
 use crate::event::operation::{NO_PATH, Operations};
 use crate::model::wait_state::WaitState;
 use crate::model::waiting::Efficiency;
-use delays::DelayCosts;
+use delays::{DelayCosts, RegionCost};
 use efficiency::{EfficiencyAnalysis, RegionProfile, RegionShare};
 use foldhash::HashMap;
 use profile::{Region, Streams};
@@ -59,7 +58,7 @@ pub struct WaitRow {
 /// All waits of one kind.
 #[derive(Clone, Debug, PartialEq)]
 pub struct WaitStateRows {
-    /// Which kind.
+    /// The kind.
     pub kind: WaitState,
     /// How many.
     pub waits: u64,
@@ -91,7 +90,7 @@ pub struct SteadyImbalance {
     pub region: Region,
     /// Its time there.
     pub ns: Ns,
-    /// The mean of all ranks there, those that never are included.
+    /// The mean over all ranks, including those that were never in the region.
     pub mean_ns: Ns,
     /// Waiting that it causes.
     pub cost_ns: Ns,
@@ -100,7 +99,7 @@ pub struct SteadyImbalance {
 /// Everything about the waiting of a run.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct WaitAnalysis {
-    /// Between starting up and shutting down.
+    /// The time between start-up and shutdown.
     pub window: Span,
     /// Time of all ranks and threads together in the window.
     pub whole_ns: Ns,
@@ -121,7 +120,7 @@ pub struct WaitAnalysis {
 }
 
 impl WaitAnalysis {
-    /// All of it; `None` where nothing ties streams together.
+    /// The analysis of a run; `None` where no message or collective connects streams.
     pub fn new(operations: &Operations, clocks: &[StreamClock], ctx: &Ctx) -> Result<Option<WaitAnalysis>, Cancelled> {
         if operations.messages.is_empty() && operations.collectives.is_empty() {
             return Ok(None);
@@ -129,9 +128,9 @@ impl WaitAnalysis {
         let streams = Streams::new(operations, clocks);
         let mut waits = wait_states::find(operations, clocks, ctx)?;
         let measured = efficiency::measure(&streams, &waits, ctx)?;
-        // Waiting for others to start up does not count.
+        // Waiting for the start-up of others does not count.
         waits.retain(|w| w.until > measured.window.start && w.start < measured.window.end);
-        let costs = delays::share_out(&streams, &waits, ctx)?;
+        let costs = delays::distribute(&streams, &waits, ctx)?;
         let life = |s: &crate::event::operation::Sequence| {
             let (Some(first), Some(last)) = (s.operations.first(), s.operations.last()) else { return 0 };
             (last.end - first.start).min(measured.window.len())
@@ -150,48 +149,61 @@ impl WaitAnalysis {
         Ok(Some(waiting))
     }
 
-    /// Waiting of all kinds for late ranks: idle threads and completion apart.
+    /// The waiting for late ranks of all kinds, without idle threads and completion.
     pub fn waited_ns(&self) -> Ns {
         self.states.iter().filter(|s| !s.kind.has_no_late_rank()).map(|s| s.ns).sum()
     }
 }
 
 fn ranked(costs: &DelayCosts) -> Vec<Cost> {
-    let one = |((stream, region), (ns, path)): (&(u32, Region), &(Ns, u32))| Cost {
+    let one = |((stream, region), cost): (&(u32, Region), &RegionCost)| Cost {
         stream: *stream,
         region: *region,
-        path: *path,
-        ns: *ns,
+        path: cost.path,
+        ns: cost.ns,
     };
     let mut all: Vec<Cost> = costs.by_region.iter().map(one).filter(|c| c.ns > 0).collect();
     all.sort_by_key(|c| (Reverse(c.ns), c.stream, c.region));
     all
 }
 
-/// Causes named per place.
+/// The number of causes that are named per place.
 const CAUSES: usize = 3;
 
-/// A place that waits, for a kind of reason.
-type Where = (WaitState, u32, u32, NameId);
+/// A kind of waits at a place.
+#[derive(Clone, Copy, PartialEq, Eq, Hash)]
+struct WaitKey {
+    kind: WaitState,
+    stream: u32,
+    path: u32,
+    call: NameId,
+}
 
-/// Waiting by who came late, doing what.
-type Causes = HashMap<(u32, Option<Region>), Ns>;
+/// The waits of one key.
+#[derive(Default)]
+struct WaitSum {
+    waits: u64,
+    ns: Ns,
+    /// By late stream and its activity.
+    causes: HashMap<(u32, Option<Region>), Ns>,
+}
 
 fn states(operations: &Operations, waits: &[RankWait], costs: &DelayCosts) -> Vec<WaitStateRows> {
-    let mut rows: HashMap<Where, (u64, Ns, Causes)> = HashMap::default();
+    let mut rows: HashMap<WaitKey, WaitSum> = HashMap::default();
     for (wait, cause) in waits.iter().zip(&costs.causes) {
         let Some(operation) = operations.get(wait.place) else { continue };
         let call_sites = operations.sequences.get(wait.place.stream as usize).map_or(&[][..], |s| &s.call_sites);
-        let path = call_sites.get(wait.place.operation as usize).map_or(NO_PATH, |w| w.path);
-        let row = rows.entry((wait.kind, wait.place.stream, path, operation.symbol)).or_default();
-        row.0 += 1;
-        row.1 += wait.len();
+        let path = call_sites.get(wait.place.operation as usize).map_or(NO_PATH, |site| site.path);
+        let key = WaitKey { kind: wait.kind, stream: wait.place.stream, path, call: operation.symbol };
+        let row = rows.entry(key).or_default();
+        row.waits += 1;
+        row.ns += wait.len();
         if wait.cause.stream != wait.place.stream {
-            *row.2.entry((wait.cause.stream, *cause)).or_default() += wait.len();
+            *row.causes.entry((wait.cause.stream, *cause)).or_default() += wait.len();
         }
     }
     let mut by_kind: HashMap<WaitState, WaitStateRows> = HashMap::default();
-    for ((kind, stream, path, call), (waits, ns, causes)) in rows {
+    for (WaitKey { kind, stream, path, call }, WaitSum { waits, ns, causes }) in rows {
         let state = by_kind.entry(kind).or_insert(WaitStateRows { kind, waits: 0, ns: 0, rows: Vec::new() });
         state.waits += waits;
         state.ns += ns;
@@ -207,13 +219,13 @@ fn states(operations: &Operations, waits: &[RankWait], costs: &DelayCosts) -> Ve
     states
 }
 
-/// An imbalance costs at least one part in this many of all waiting, and waiting at least one in this many of the run.
+/// An imbalance costs at least all waiting divided by this, and all waiting is at least the run divided by this.
 const OF_WAITING: Ns = 4;
 const OF_RUN: Ns = 50;
 /// Its region takes at least a tenth more than the mean.
 const MORE: Ns = 10;
 
-/// Stream and region that cause much of the waiting and take more there than the mean of all ranks.
+/// The regions of streams that cause much of the waiting and take longer there than the mean of all ranks.
 fn imbalances(operations: &Operations, waiting: &WaitAnalysis, measured: &EfficiencyAnalysis) -> Vec<SteadyImbalance> {
     let waited = waiting.waited_ns();
     if waited.saturating_mul(OF_RUN) < waiting.whole_ns {
@@ -225,7 +237,7 @@ fn imbalances(operations: &Operations, waiting: &WaitAnalysis, measured: &Effici
     let found = waiting.costs.iter().take_while(|c| c.ns.saturating_mul(OF_WAITING) >= waited).filter_map(|cost| {
         let time = measured.regions.iter().find(|r| r.region == cost.region)?;
         let ns = time.by_stream.iter().find(|(s, _)| *s == cost.stream)?.1;
-        // Activities of masters count for masters, activities of teams for all threads.
+        // The mean of a masters' activity is over masters, that of a team's activity over all threads.
         let of_teams = time.by_stream.iter().any(|(s, _)| worker(*s));
         let streams = active(false) + if of_teams { active(true) } else { 0 };
         let mean_ns = time.by_stream.iter().map(|(_, ns)| ns).sum::<Ns>() / streams.max(1) as Ns;

@@ -1,7 +1,7 @@
 //! Activities of streams over a time, by region: the events behind delay costs, imbalance and the critical path.
 //!
-//! In: operations and clocks. Out: pieces of time, each with its region, and sums by region. A region is the
-//! operation's name, or the innermost region around the time between two operations. Cost: a search per question, then
+//! In: operations and clocks. Out: activities with their region, latest first, and sums by region. A region is the
+//! operation's name, or the innermost region around the time between two operations. Cost: a search per query, then
 //! one step per event, without a look-up or an allocation.
 
 use crate::analysis::offsets::StreamClock;
@@ -16,28 +16,28 @@ use crate::model::event_kind::EventKind;
 pub struct Region {
     /// Its name.
     pub name: NameId,
-    /// It is the computation behind a call of this name, in no region that is known but the outermost.
+    /// It is the computation after a call of this name, in no known region except the outermost.
     pub after: bool,
 }
 
 impl Region {
-    /// For people.
+    /// As text.
     pub fn words(self, operations: &Operations) -> String {
         let name = operations.names.get(self.name);
         if self.after { format!("computation after {name}") } else { name.to_owned() }
     }
 }
 
-/// A piece of a stream's time, on the common time line.
+/// An activity of a stream, on the common time line.
 #[derive(Clone, Copy, Debug)]
 pub struct ActivitySpan {
-    /// Twice the position of its operation, one more for the time behind that.
+    /// Twice the position of its operation, plus one for the time after it.
     pub event: u32,
-    /// When.
+    /// Its time.
     pub span: Span,
-    /// The activity.
+    /// The kind of the event.
     pub kind: EventKind,
-    /// The stream.
+    /// The region.
     pub region: Region,
 }
 
@@ -46,12 +46,12 @@ pub struct Streams<'a> {
     operations: &'a Operations,
     /// By stream.
     clocks: &'a [StreamClock],
-    /// By call path: the region of time that was spent in it; none where the path is outermost.
+    /// By call path: the region of the time spent in it; none where the path is outermost.
     inside: Vec<Option<NameId>>,
 }
 
 impl<'a> Streams<'a> {
-    /// Those of a run. Cost: linear in the call paths.
+    /// The streams of a run. Cost: linear in the call paths.
     pub fn new(operations: &'a Operations, clocks: &'a [StreamClock]) -> Streams<'a> {
         let name = |path: usize| {
             operations.paths.get(path as u32).filter(|(above, _)| *above != NO_PATH).map(|(_, name)| name)
@@ -74,19 +74,19 @@ impl<'a> Streams<'a> {
         self.operations.get(place).map_or(Timestamp::ZERO, |o| self.common(place.stream, o.start))
     }
 
-    /// The call path of an event; the outermost where it is known no better.
+    /// The call path of an event; the outermost where it is unknown.
     pub fn path(&self, stream: u32, event: u32) -> u32 {
         let call_sites = self.operations.sequences.get(stream as usize).map_or(&[][..], |s| &s.call_sites);
-        let way = call_sites.get(event as usize / 2);
-        way.map_or(NO_PATH, |way| if event.is_multiple_of(2) { way.path } else { way.after })
+        let site = call_sites.get(event as usize / 2);
+        site.map_or(NO_PATH, |site| if event.is_multiple_of(2) { site.path } else { site.after })
     }
 
-    /// The program computed; else a library was called. Inside a call that waits or communicates nothing is computed,
-    /// whatever it encloses.
-    pub fn is_useful(&self, piece: &ActivitySpan) -> bool {
-        let is_program = || self.operations.is_program(piece.region.name);
-        match piece.kind {
-            EventKind::Gap => piece.region.after || is_program(),
+    /// True where the program computed, false where it was in a library. Nothing inside a call that waits or
+    /// communicates counts as computation.
+    pub fn is_useful(&self, activity: &ActivitySpan) -> bool {
+        let is_program = || self.operations.is_program(activity.region.name);
+        match activity.kind {
+            EventKind::Gap => activity.region.after || is_program(),
             kind => kind == EventKind::Operation && is_program(),
         }
     }
@@ -99,7 +99,7 @@ impl<'a> Streams<'a> {
         let call_sites = sequence.map_or(&[][..], |s| &s.call_sites);
         let left = operations.partition_point(|o| clock.common(o.start) < within.end);
         let next = operations.get(left).map(|o| clock.common(o.start));
-        Backward { inside: &self.inside, operations, call_sites, clock, within, left, behind: true, next }
+        Backward { inside: &self.inside, operations, call_sites, clock, within, left, gap_is_next: true, next }
     }
 }
 
@@ -110,20 +110,20 @@ pub struct Backward<'a> {
     call_sites: &'a [CallSite],
     clock: StreamClock,
     within: Span,
-    /// So many operations have not been passed.
+    /// The number of operations that are still to come.
     left: usize,
-    /// The time behind the last of them has not been passed either.
-    behind: bool,
-    /// When the operation behind that time began.
+    /// The time after the last of them is still to come.
+    gap_is_next: bool,
+    /// The begin of the operation after that time.
     next: Option<Timestamp>,
 }
 
 impl Backward<'_> {
-    /// The time behind an operation, until `next`.
+    /// The time after an operation, until `next`.
     #[inline]
     fn gap(&self, at: usize, operation: &Operation, next: Timestamp) -> ActivitySpan {
         let start = self.clock.common(operation.end);
-        let path = self.call_sites.get(at).map_or(NO_PATH, |way| way.after);
+        let path = self.call_sites.get(at).map_or(NO_PATH, |site| site.after);
         let region = match self.inside.get(path as usize) {
             Some(Some(name)) => Region { name: *name, after: false },
             _ => Region { name: operation.symbol, after: true },
@@ -140,22 +140,23 @@ impl Iterator for Backward<'_> {
         loop {
             let at = self.left.checked_sub(1)?;
             let operation = self.operations.get(at)?;
-            let mut piece = if std::mem::take(&mut self.behind) {
+            let mut activity = if std::mem::take(&mut self.gap_is_next) {
                 let Some(next) = self.next else { continue };
                 self.gap(at, operation, next)
             } else {
                 let span = Span::new(self.clock.common(operation.start), self.clock.common(operation.end));
-                (self.left, self.behind, self.next) = (at, true, Some(span.start));
+                (self.left, self.gap_is_next, self.next) = (at, true, Some(span.start));
                 let region = Region { name: operation.symbol, after: false };
                 ActivitySpan { event: 2 * at as u32, span, kind: EventKind::from(operation.kind), region }
             };
-            if piece.span.end <= self.within.start {
+            if activity.span.end <= self.within.start {
                 self.left = 0;
                 return None;
             }
-            piece.span = Span::new(piece.span.start.max(self.within.start), piece.span.end.min(self.within.end));
-            if piece.span.end > piece.span.start {
-                return Some(piece);
+            activity.span =
+                Span::new(activity.span.start.max(self.within.start), activity.span.end.min(self.within.end));
+            if activity.span.end > activity.span.start {
+                return Some(activity);
             }
         }
     }
@@ -166,56 +167,56 @@ impl Iterator for Backward<'_> {
 pub struct RegionSum {
     /// How long.
     pub ns: Ns,
-    /// In how many pieces.
-    pub pieces: u32,
-    /// The event that was met first.
+    /// The number of activities.
+    pub count: u32,
+    /// The event that was added first.
     pub first: u32,
 }
 
-/// Time by region, added up. Made once and used for one question after the other.
+/// Sums of time by region. They are allocated once and cleared between queries.
 pub struct RegionSums {
-    /// By region: its name, then what is after it.
-    of: Vec<RegionSum>,
-    /// Those that have some, in the order in which they were met.
-    met: Vec<Region>,
+    /// By region: twice the name, plus one for the computation after it.
+    sums: Vec<RegionSum>,
+    /// The regions with time, in the order in which they were added.
+    added: Vec<Region>,
 }
 
 impl RegionSums {
-    /// For the regions of these operations.
+    /// Sums for the regions of these operations.
     pub fn new(operations: &Operations) -> RegionSums {
-        RegionSums { of: vec![RegionSum::default(); 2 * operations.names.len()], met: Vec::new() }
+        RegionSums { sums: vec![RegionSum::default(); 2 * operations.names.len()], added: Vec::new() }
     }
 
-    /// Forget all.
+    /// Set all sums to zero.
     pub fn clear(&mut self) {
-        for region in self.met.drain(..) {
-            self.of[place(region)] = RegionSum::default();
+        for region in self.added.drain(..) {
+            self.sums[position(region)] = RegionSum::default();
         }
     }
 
-    /// Add a piece.
+    /// Add an activity.
     #[inline]
-    pub fn add(&mut self, piece: &ActivitySpan) {
-        let Some(sum) = self.of.get_mut(place(piece.region)) else { return };
-        if sum.pieces == 0 {
-            sum.first = piece.event;
-            self.met.push(piece.region);
+    pub fn add(&mut self, activity: &ActivitySpan) {
+        let Some(sum) = self.sums.get_mut(position(activity.region)) else { return };
+        if sum.count == 0 {
+            sum.first = activity.event;
+            self.added.push(activity.region);
         }
-        sum.pieces = sum.pieces.saturating_add(1);
-        sum.ns += piece.span.len();
+        sum.count = sum.count.saturating_add(1);
+        sum.ns += activity.span.len();
     }
 
     /// The time in a region.
     pub fn ns(&self, region: Region) -> Ns {
-        self.of.get(place(region)).map_or(0, |sum| sum.ns)
+        self.sums.get(position(region)).map_or(0, |sum| sum.ns)
     }
 
-    /// Regions in the order in which they were met.
+    /// The regions in the order in which they were added.
     pub fn iter(&self) -> impl Iterator<Item = (Region, RegionSum)> {
-        self.met.iter().map(|region| (*region, self.of[place(*region)]))
+        self.added.iter().map(|region| (*region, self.sums[position(*region)]))
     }
 }
 
-fn place(region: Region) -> usize {
+fn position(region: Region) -> usize {
     2 * region.name.index() + usize::from(region.after)
 }

@@ -1,8 +1,7 @@
-//! Computing and waiting over time: streams x cells of time, few enough of both to be looked at.
+//! Computing and waiting over time: a small grid of streams and cells of time.
 //!
-//! In: what streams did, their waits, a window. Out: for each row of streams (one, or a run of neighbours) and each
-//! cell the share of the time that was computed and that was waited, in per cent. Cost: one step per event in the
-//! window.
+//! In: the activities of streams, their waits, a window. Out: for each row (one stream, or several neighbours) and each
+//! cell the part of the time spent computing and waiting, in per cent. Cost: one step per event in the window.
 
 use super::profile::Streams;
 use super::wait_states::RankWait;
@@ -18,7 +17,7 @@ pub struct StripRow {
     pub streams: Range<u32>,
     /// By cell, in per cent of their time.
     pub computing: Vec<u8>,
-    /// Likewise; the rest was spent in libraries or is unknown.
+    /// By cell, in per cent; the rest was spent in libraries or is unknown.
     pub waiting: Vec<u8>,
 }
 
@@ -31,18 +30,18 @@ pub struct Strip {
     pub rows: Vec<StripRow>,
 }
 
-/// Rows of the strip of a whole run, and cells of any.
+/// The most rows of the strip of a whole run.
 const ROWS: usize = 64;
-/// See `ROWS`.
+/// The number of cells of a strip.
 pub const CELLS: usize = 128;
 
-/// Time shared out over cells.
+/// Time by cell of a window.
 pub(super) struct Cells {
     window: Span,
-    /// Of all cells, and the end.
+    /// The begin of each cell, and the end of the last.
     edges: Vec<Timestamp>,
     pub(super) sums: Vec<Ns>,
-    /// Position of the last query; the next one is near.
+    /// The cell of the last span: the next one is near.
     last: usize,
 }
 
@@ -71,7 +70,7 @@ impl Cells {
         }
     }
 
-    /// In per cent of the time of so many streams.
+    /// The sums in per cent of the time of `streams` streams.
     fn shares(&self, streams: usize) -> Vec<u8> {
         let share = |(cell, sum): (usize, &Ns)| {
             let whole = (self.edges[cell + 1] - self.edges[cell]).max(1).saturating_mul(streams.max(1) as Ns);
@@ -91,8 +90,8 @@ fn waiting(waits: &[RankWait], stream: u32, window: Span) -> Cells {
     waiting
 }
 
-/// The strip of a whole run: neighbours share a row where there are many streams. Waits are sorted by place; what was
-/// computed is given by stream.
+/// The strip of a whole run: neighbours share a row where there are many streams. Waits are sorted by place; the
+/// computing time is given by stream and cell.
 pub fn whole(computed: &[Vec<Ns>], waits: &[RankWait], window: Span, ctx: &Ctx) -> Result<Strip, Cancelled> {
     let n = computed.len();
     let per_row = n.div_ceil(ROWS).max(1);
@@ -114,15 +113,15 @@ pub fn whole(computed: &[Vec<Ns>], waits: &[RankWait], window: Span, ctx: &Ctx) 
     Ok(Strip { window, rows })
 }
 
-/// Some streams in a window, each a row. All of a call that can wait is waiting here.
+/// A strip of some streams, one row each. Here the whole time of a call that can wait counts as waiting.
 pub fn around(streams: &Streams<'_>, chosen: &[u32], window: Span) -> Strip {
     let row = |stream: &u32| {
         let (mut computing, mut waiting) = (Cells::new(window), Cells::new(window));
-        for piece in streams.back(*stream, window) {
-            if streams.is_useful(&piece) {
-                computing.add(piece.span);
-            } else if piece.kind.waits() {
-                waiting.add(piece.span);
+        for activity in streams.back(*stream, window) {
+            if streams.is_useful(&activity) {
+                computing.add(activity.span);
+            } else if activity.kind.waits() {
+                waiting.add(activity.span);
             }
         }
         StripRow { streams: *stream..*stream + 1, computing: computing.shares(1), waiting: waiting.shares(1) }
@@ -135,7 +134,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn time_is_shared_out_over_cells_without_loss() {
+    fn add_divides_time_over_cells_without_loss() {
         for (from, to) in [(0, 1_280), (5, 17), (1_279, 1_280), (-50, 3), (640, 5_000)] {
             let mut cells = Cells::new(Span::new(0, 1_280));
             cells.add(Span::new(from, to));

@@ -18,17 +18,17 @@ use crate::model::wait_state::WaitState;
 /// A wait of one operation, on the common time line.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct RankWait {
-    /// Which waits.
+    /// The operation that waits.
     pub place: OperationPlace,
-    /// Why.
+    /// The kind of wait.
     pub kind: WaitState,
-    /// From.
+    /// Its begin.
     pub start: Timestamp,
-    /// Until this it could not go on.
+    /// The time until which the operation could not continue.
     pub until: Timestamp,
     /// The late operation that it waited for. Itself if no rank is late (completion).
     pub cause: OperationPlace,
-    /// Link between the two: the position of a collective; none for messages.
+    /// The position of the collective operation of both; none for messages.
     pub collective: Option<u32>,
 }
 
@@ -44,11 +44,11 @@ impl RankWait {
     }
 }
 
-/// All waits, by place; of an operation that waited for several things of one kind the one that came last.
+/// All waits, by place; of several waits of one kind in one operation the last.
 pub fn find(operations: &Operations, clocks: &[StreamClock], ctx: &Ctx) -> Result<Vec<RankWait>, Cancelled> {
     let finder = Finder { operations, clocks };
     let messages = &operations.messages;
-    // Messages to one stream are adjacent, and so do those to one of its operations.
+    // Messages to one stream are adjacent, and so are those to one of its operations.
     let first = |stream: usize| messages.partition_point(|m| (m.to.stream as usize) < stream);
     let mut waits: Vec<RankWait> = Vec::new();
     let of_stream = |stream: usize| {
@@ -56,15 +56,15 @@ pub fn find(operations: &Operations, clocks: &[StreamClock], ctx: &Ctx) -> Resul
         last_of_each(finder.messages(received))
     };
     in_order(ctx, operations.sequences.len(), of_stream, |_, found| waits.extend(found))?;
-    let alone = waits.len();
+    let by_messages = waits.len();
     finder.collectives(&mut waits);
-    if waits.len() > alone {
+    if waits.len() > by_messages {
         waits = last_of_each(waits);
     }
     Ok(waits)
 }
 
-/// In order of their places; of those of one place and kind the one that came last.
+/// The waits in order of their places; of those of one place and kind only the last.
 fn last_of_each(mut waits: Vec<RankWait>) -> Vec<RankWait> {
     let key = |w: &RankWait| (w.place, w.kind, w.until);
     waits.sort_unstable_by_key(|w| (key(w), w.cause, w.start));
@@ -80,7 +80,7 @@ fn last_of_each(mut waits: Vec<RankWait>) -> Vec<RankWait> {
         if w.kind.of_receiver() {
             receives = Some(w.place);
         }
-        // A call that waited for a message and for room to send another waited once: late senders come first.
+        // A call that waited for a message and to send another waited once: late senders take precedence.
         !(w.kind.of_sender() && receives == Some(w.place))
     });
     waits
@@ -104,7 +104,7 @@ impl Finder<'_> {
         Some(self.common(place.stream, self.operations.get(place)?.end))
     }
 
-    /// The wait of an operation until something at another place was there; `None` where that was there already.
+    /// The wait of an operation until `cause` allowed it to continue; `None` where it did not have to wait.
     fn wait(
         &self,
         place: OperationPlace,
@@ -118,10 +118,10 @@ impl Finder<'_> {
         (!wait.is_empty()).then_some(wait)
     }
 
-    /// Of what one stream received.
+    /// The waits for the messages that one stream received.
     fn messages(&self, messages: &[Message]) -> Vec<RankWait> {
         let mut waits = Vec::new();
-        // By position: the earliest sending of all that this stream received in later operations.
+        // By position: the earliest send of the messages that this stream received later.
         let mut earliest: Vec<Timestamp> = vec![Timestamp::MAX; messages.len()];
         let mut sent = Timestamp::MAX;
         for (m, earliest) in messages.iter().zip(&mut earliest).rev() {
@@ -150,7 +150,7 @@ impl Finder<'_> {
                 Carrier::Accelerator => (WaitState::Accelerator, Some(self.common(m.from.stream, m.sent))),
                 Carrier::Task => (WaitState::Tasks, Some(self.common(m.from.stream, m.sent))),
                 Carrier::Exit => (WaitState::Join, Some(self.common(m.from.stream, m.sent))),
-                // Meetings are looked at by themselves; the others are carriers of kernel recordings.
+                // Collectives are handled separately; the others are carriers of kernel recordings.
                 _ => continue,
             };
             waits.extend(until.and_then(|until| self.wait(m.to, kind, until, m.from, None)));
@@ -165,8 +165,8 @@ impl Finder<'_> {
             let last =
                 |of: &[OperationPlace]| of.iter().filter_map(entered).max_by_key(|(t, p)| (*t, std::cmp::Reverse(*p)));
             let root = |root: Option<u32>| members.get(root? as usize).copied();
-            let mut add = |place: OperationPlace, kind, came: Option<(Timestamp, OperationPlace)>| {
-                let wait = came
+            let mut add = |place: OperationPlace, kind, entered: Option<(Timestamp, OperationPlace)>| {
+                let wait = entered
                     .filter(|(_, cause)| *cause != place)
                     .and_then(|(until, cause)| self.wait(place, kind, until, cause, Some(at)));
                 waits.extend(wait);
@@ -178,12 +178,12 @@ impl Finder<'_> {
                         CollectiveKind::TeamBarrier => WaitState::ThreadBarrier,
                         _ => WaitState::AllToAll,
                     };
-                    let came = last(members);
-                    members.iter().for_each(|m| add(*m, kind, came));
+                    let last_to_enter = last(members);
+                    members.iter().for_each(|m| add(*m, kind, last_to_enter));
                 }
                 CollectiveKind::FromOne(one) => {
-                    let came = root(one).as_ref().and_then(entered);
-                    members.iter().for_each(|m| add(*m, WaitState::LateBroadcast, came));
+                    let last_to_enter = root(one).as_ref().and_then(entered);
+                    members.iter().for_each(|m| add(*m, WaitState::LateBroadcast, last_to_enter));
                 }
                 CollectiveKind::ToOne(one) => {
                     if let Some(root) = root(one) {
@@ -203,11 +203,11 @@ impl Finder<'_> {
         }
     }
 
-    /// No rank leaves before all have arrived; after the first has left the others are slower than necessary.
+    /// No rank leaves before all have entered; after the first has left, the others take longer than necessary.
     fn completion(&self, members: &[OperationPlace], collective: u32, waits: &mut Vec<RankWait>) {
         let left = |p: &OperationPlace| Some((self.end(*p)?, *p));
-        let Some((first, who)) = members.iter().filter_map(left).min() else { return };
-        for member in members.iter().filter(|m| **m != who) {
+        let Some((first, first_member)) = members.iter().filter_map(left).min() else { return };
+        for member in members.iter().filter(|m| **m != first_member) {
             let Some((end, start)) = self.end(*member).zip(self.start(*member)) else { continue };
             let start = start.max(first);
             if end > start {

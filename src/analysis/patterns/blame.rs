@@ -1,10 +1,10 @@
 //! The occurrences that exceed their limit, and the events in them that are responsible.
 //!
 //! In: patterns, durations, limits. Out: [`LateOccurrence`]s, each with its responsible events. ALGORITHMS.md 9.5: the
-//! events are compared one by one with those of the reference occurrence; an event is responsible when it reaches s times
-//! its reference, and (\[OWN\]) when its excess is at least a tenth of the occurrence's: the microseconds by which some
-//! other call was slower at the same time explain nothing. Where none qualifies the event with the largest excess
-//! represents all and the occurrence is *diffuse*.
+//! events are compared one by one with those of the reference occurrence; an event is responsible when it reaches s
+//! times its reference, and (\[OWN\]) when its excess is at least a tenth of the occurrence's: the microseconds by
+//! which some other call was slower at the same time explain nothing. Where none qualifies the event with the largest
+//! excess represents all and the occurrence is *diffuse*.
 //!
 //! An occurrence of a larger pattern is reported only if the late occurrences inside it do not already explain most of
 //! its excess. Cost: linear in the occurrences, plus the events of those that are late.

@@ -188,8 +188,8 @@ impl Search<'_> {
         Some(Span::new(operation.end, next.start.max(operation.end)))
     }
 
-    /// The usual duration of an operation of this name, or of the time between two of these names, where it is frequent;
-    /// else 0.
+    /// The usual duration of an operation of this name, or of the time between two of these names, where it is
+    /// frequent; else 0.
     fn usual(&mut self, stream: u32, event: EventIndex) -> Ns {
         let operations = self.operations;
         let named = |at| operations.get(OperationPlace { stream, operation: at }).map(|o| o.symbol);

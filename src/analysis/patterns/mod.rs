@@ -3,9 +3,9 @@
 //! ```text
 //! operations -> rendezvous -> grammar (per stream) -> table (all streams) -> measure -> blame -> follow -> spread
 //! ```
-//! [`PatternAnalysis::new`] does what depends on the recording alone; [`PatternAnalysis::lateness`] what depends on q and s, so that the
-//! interface can change them at once; `explain::anomalies` names the results. Nothing here knows what the operations
-//! are: MPI calls, system calls, functions. Source: the COMPAS 2015 paper, ALGORITHMS.md section 9.
+//! [`PatternAnalysis::new`] does what depends on the recording alone; [`PatternAnalysis::lateness`] what depends on q
+//! and s, so that the interface can change them at once; `explain::anomalies` names the results. Nothing here knows
+//! what the operations are: MPI calls, system calls, functions. Source: the COMPAS 2015 paper, ALGORITHMS.md section 9.
 
 pub mod blame;
 mod follow;

@@ -1,8 +1,8 @@
-//! Occurrences whose calls differ from the others': an additional operation, a missing one, one in place of another, or
-//! another order.
+//! Occurrences whose calls differ from those of the others: an additional operation, a missing one, one in place of
+//! another, or another order.
 //!
 //! In: occurrences ([`RouteOccurrence`]), each a run of one stream's operations, in populations that do the same work.
-//! Out: the differences ([`Difference`]), whether they cost time or save it. A transition from one operation to the
+//! Out: the differences ([`Difference`]), which cost or save time. A transition from one operation to the
 //! next is *rare* when at most one occurrence in `RARE` has it; a run of rare transitions is a difference, named by the
 //! usual calls between its ends. Operations that are repeated more or less often than usual do not show in transitions
 //! and are found by their number. If less than the part q of a population takes a usual route, no differences are
@@ -16,7 +16,7 @@ use crate::model::propagation::RouteChange;
 use foldhash::{HashMap, HashSet};
 use std::cmp::Reverse;
 use std::collections::BTreeMap;
-use std::ops::Range;
+use std::ops::{Range, RangeInclusive};
 
 /// Fewer occurrences have no usual route.
 pub const FEWEST: usize = 20;
@@ -24,13 +24,13 @@ pub const FEWEST: usize = 20;
 /// A transition is rare if at most one occurrence in this many has it; of few occurrences, if only one has it.
 const RARE: usize = 20;
 
-/// Missing operations are looked for so many steps along the usual route.
+/// The most steps along the usual route in which missing operations are searched.
 const FARTHEST: usize = 64;
 
 /// One occurrence: operations of a stream that follow each other.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct RouteOccurrence {
-    /// It is compared with the others of its population.
+    /// The occurrences of one population are compared with each other.
     pub population: u32,
     /// Position of the stream.
     pub stream: u32,
@@ -38,39 +38,45 @@ pub struct RouteOccurrence {
     pub operations: Range<u32>,
 }
 
-/// Difference of an occurrence.
+/// A difference of an occurrence.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Difference {
     /// Position of the [`RouteOccurrence`].
-    pub turn: u32,
-    /// How.
+    pub occurrence: u32,
+    /// The kind of difference.
     pub change: RouteChange,
-    /// Positions in the stream of what differs; where something is missing, empty, before the operation that came
-    /// instead.
+    /// Positions in the stream of the operations that differ; where one is missing, empty, before the operation that
+    /// follows.
     pub operations: Range<u32>,
     /// The usual calls there.
     pub usual: Vec<NameId>,
     /// Excess over the usual calls there; negative if time was saved.
     pub excess: Ns,
-    /// How long that usually takes.
+    /// The usual duration of these calls.
     pub reference: Ns,
 }
 
-/// All differences, in order of the iterations. `q` is the part of a population that must take usual routes; `s` says
-/// how far a number that varies may be outside its range.
-pub fn find(operations: &Operations, turns: &[RouteOccurrence], q: f64, s: f64, cancel: &Cancel) -> Vec<Difference> {
+/// All differences, in order of the occurrences. `q` is the part of a population that must take usual routes; `s` is
+/// the factor by which a varying number may be outside its range.
+pub fn find(
+    operations: &Operations,
+    occurrences: &[RouteOccurrence],
+    q: f64,
+    s: f64,
+    cancel: &Cancel,
+) -> Vec<Difference> {
     let mut populations: BTreeMap<u32, Vec<u32>> = BTreeMap::new();
-    for (at, turn) in (0..).zip(turns) {
-        populations.entry(turn.population).or_default().push(at);
+    for (at, occurrence) in (0..).zip(occurrences) {
+        populations.entry(occurrence.population).or_default().push(at);
     }
     let mut found = Vec::new();
     for members in populations.into_values().filter(|m| m.len() >= FEWEST) {
         if cancel.is_cancelled() {
             break;
         }
-        found.extend(Routes::new(operations, turns, members, s).differences(q));
+        found.extend(Routes::new(operations, occurrences, members, s).differences(q));
     }
-    found.sort_by_key(|d: &Difference| (d.turn, d.operations.start));
+    found.sort_by_key(|d: &Difference| (d.occurrence, d.operations.start));
     found
 }
 
@@ -80,33 +86,33 @@ type Stop = Option<NameId>;
 /// The routes of one population.
 struct Routes<'a> {
     operations: &'a Operations,
-    turns: &'a [RouteOccurrence],
+    occurrences: &'a [RouteOccurrence],
     members: Vec<u32>,
     /// Transitions of at most this many occurrences are rare.
     rare: u32,
-    /// Occurrences that have a transition.
+    /// The number of occurrences that have a transition.
     transitions: HashMap<(Stop, Stop), u32>,
     /// After each operation the one that follows in most occurrences.
     next: HashMap<Stop, Stop>,
-    /// By operation the most and the least that is not unusual.
-    limits: HashMap<NameId, (u32, u32)>,
+    /// By operation its usual numbers per occurrence.
+    limits: HashMap<NameId, RangeInclusive<u32>>,
 }
 
 impl<'a> Routes<'a> {
-    fn new(operations: &'a Operations, turns: &'a [RouteOccurrence], members: Vec<u32>, s: f64) -> Routes<'a> {
+    fn new(operations: &'a Operations, occurrences: &'a [RouteOccurrence], members: Vec<u32>, s: f64) -> Routes<'a> {
         let rare = (members.len() / RARE).max(1) as u32;
         let (transitions, next, limits) = Default::default();
-        let mut routes = Routes { operations, turns, members, rare, transitions, next, limits };
+        let mut routes = Routes { operations, occurrences, members, rare, transitions, next, limits };
         // By transition: the occurrence that had it last.
         let mut last: HashMap<(Stop, Stop), u32> = HashMap::default();
         let mut numbers: HashMap<NameId, Vec<u32>> = HashMap::default();
-        for turn in routes.members.clone() {
-            for pair in routes.transitions_of(turn) {
-                if last.insert(pair, turn) != Some(turn) {
+        for occurrence in routes.members.clone() {
+            for pair in routes.transitions_of(occurrence) {
+                if last.insert(pair, occurrence) != Some(occurrence) {
                     *routes.transitions.entry(pair).or_default() += 1;
                 }
             }
-            for (name, number) in routes.numbers(turn) {
+            for (name, number) in routes.numbers(occurrence) {
                 numbers.entry(name).or_default().push(number);
             }
         }
@@ -117,29 +123,29 @@ impl<'a> Routes<'a> {
         }
         routes.next = most.into_iter().map(|(from, (_, to))| (from, to.0)).collect();
         let (n, rare) = (routes.members.len(), rare as usize);
-        routes.limits = numbers.into_iter().map(|(name, numbers)| (name, bounds(numbers, n, rare, s))).collect();
+        routes.limits = numbers.into_iter().map(|(name, numbers)| (name, usual_range(numbers, n, rare, s))).collect();
         routes
     }
 
-    fn of(&self, turn: u32) -> &'a [Operation] {
-        let Some(turn) = self.turns.get(turn as usize) else { return &[] };
-        let all = self.operations.sequences.get(turn.stream as usize).map_or(&[][..], |s| &s.operations);
-        all.get(turn.operations.start as usize..turn.operations.end as usize).unwrap_or(&[])
+    fn of(&self, occurrence: u32) -> &'a [Operation] {
+        let Some(occurrence) = self.occurrences.get(occurrence as usize) else { return &[] };
+        let all = self.operations.sequences.get(occurrence.stream as usize).map_or(&[][..], |s| &s.operations);
+        all.get(occurrence.operations.start as usize..occurrence.operations.end as usize).unwrap_or(&[])
     }
 
-    fn stops(&self, turn: u32) -> impl Iterator<Item = Stop> + 'a {
-        let inside = self.of(turn).iter().map(|o| Some(o.symbol));
+    fn stops(&self, occurrence: u32) -> impl Iterator<Item = Stop> + 'a {
+        let inside = self.of(occurrence).iter().map(|o| Some(o.symbol));
         std::iter::once(None).chain(inside).chain(std::iter::once(None))
     }
 
-    fn transitions_of(&self, turn: u32) -> impl Iterator<Item = (Stop, Stop)> + 'a {
-        self.stops(turn).zip(self.stops(turn).skip(1))
+    fn transitions_of(&self, occurrence: u32) -> impl Iterator<Item = (Stop, Stop)> + 'a {
+        self.stops(occurrence).zip(self.stops(occurrence).skip(1))
     }
 
-    /// How often each operation is made.
-    fn numbers(&self, turn: u32) -> BTreeMap<NameId, u32> {
+    /// The number of each operation in an occurrence.
+    fn numbers(&self, occurrence: u32) -> BTreeMap<NameId, u32> {
         let mut numbers = BTreeMap::new();
-        for operation in self.of(turn) {
+        for operation in self.of(occurrence) {
             *numbers.entry(operation.symbol).or_default() += 1;
         }
         numbers
@@ -149,22 +155,22 @@ impl<'a> Routes<'a> {
         self.transitions.get(&(from, to)).is_none_or(|count| *count <= self.rare)
     }
 
-    /// The usual calls between two operations: none where the one usually follows the other. `None` where the usual
-    /// route does not lead from one to the other.
+    /// The usual calls between two operations, empty where one usually follows the other. `None` where the usual route
+    /// does not lead from one to the other.
     fn between(&self, from: Stop, to: Stop) -> Option<Vec<NameId>> {
         if !self.is_rare(from, to) {
             return Some(Vec::new());
         }
-        let (mut way, mut at) = (Vec::new(), from);
-        while way.len() < FARTHEST {
+        let (mut calls, mut at) = (Vec::new(), from);
+        while calls.len() < FARTHEST {
             let next = *self.next.get(&at)?;
             if self.is_rare(at, next) {
                 return None;
             }
             if next == to {
-                return Some(way);
+                return Some(calls);
             }
-            way.push(next?);
+            calls.push(next?);
             at = next;
         }
         None
@@ -173,79 +179,79 @@ impl<'a> Routes<'a> {
     fn differences(&self, q: f64) -> Vec<Difference> {
         let mut found: Vec<Difference> = Vec::new();
         let mut differing = 0;
-        for turn in &self.members {
+        for occurrence in &self.members {
             let before = found.len();
-            self.differences_of(*turn, &mut found);
+            self.differences_of(*occurrence, &mut found);
             differing += usize::from(found.len() > before);
         }
         let n = self.members.len();
         if differing as f64 > (1.0 - q) * n as f64 {
             return Vec::new();
         }
-        self.price(&mut found);
+        self.add_costs(&mut found);
         found
     }
 
-    fn differences_of(&self, turn: u32, found: &mut Vec<Difference>) {
-        let Some(first) = self.turns.get(turn as usize).map(|t| t.operations.start) else { return };
-        let stops: Vec<Stop> = self.stops(turn).collect();
+    fn differences_of(&self, occurrence: u32, found: &mut Vec<Difference>) {
+        let Some(first) = self.occurrences.get(occurrence as usize).map(|t| t.operations.start) else { return };
+        let stops: Vec<Stop> = self.stops(occurrence).collect();
         let is_rare: Vec<bool> = stops.windows(2).map(|pair| self.is_rare(pair[0], pair[1])).collect();
         let before = found.len();
         let mut at = 0;
         for run in is_rare.chunk_by(|a, b| a == b) {
-            // Stops `at` and `end` are on the usual route, those between them do not.
+            // Stops `at` and `end` are on the usual route, those between them are not.
             let end = at + run.len();
             if run[0] {
-                found.extend(self.difference(turn, first, &stops, at, end));
+                found.extend(self.difference(occurrence, first, &stops, at, end));
             }
             at = end;
         }
         if found.len() > before {
             return;
         }
-        // Every transition is usual: perhaps there are more of them than usual, or fewer.
-        let numbers = self.numbers(turn);
-        for (name, (most, least)) in &self.limits {
+        // Every transition is usual, but their numbers may not be.
+        let numbers = self.numbers(occurrence);
+        for (name, usual_numbers) in &self.limits {
             let number = numbers.get(name).copied().unwrap_or(0);
-            // Behind the last of them; where there is none, at the end.
+            // After the last of them; where there is none, at the end.
             let last = stops.iter().rposition(|s| *s == Some(*name)).unwrap_or(stops.len() - 2);
-            let behind = first + last as u32;
+            let after = first + last as u32;
             let (change, operations, usual) = match () {
-                () if number > *most => (RouteChange::Additional, behind - 1..behind, Vec::new()),
-                () if number < *least => (RouteChange::Missing, behind..behind, vec![*name]),
+                () if number > *usual_numbers.end() => (RouteChange::Additional, after - 1..after, Vec::new()),
+                () if number < *usual_numbers.start() => (RouteChange::Missing, after..after, vec![*name]),
                 () => continue,
             };
-            found.push(Difference { turn, change, operations, usual, excess: 0, reference: 0 });
+            found.push(Difference { occurrence, change, operations, usual, excess: 0, reference: 0 });
         }
         // The names are unordered.
         found[before..].sort_by_key(|d| (d.operations.start, d.usual.clone()));
     }
 
     /// The difference between two stops.
-    fn difference(&self, turn: u32, first: u32, stops: &[Stop], from: usize, to: usize) -> Option<Difference> {
+    fn difference(&self, occurrence: u32, first: u32, stops: &[Stop], from: usize, to: usize) -> Option<Difference> {
         let inside: Vec<NameId> = stops.get(from + 1..to)?.iter().copied().flatten().collect();
         let position = |stop: usize| first + stop as u32 - 1;
         let mut operations = position(from + 1)..position(to);
         let mut usual = Vec::new();
         let change = match self.between(stops[from], stops[to]) {
-            Some(way) => {
-                let change = compare(&inside, &way)?;
-                usual = way;
+            Some(calls) => {
+                let change = compare(&inside, &calls)?;
+                usual = calls;
                 change
             }
             None => {
-                // The route goes back, or on elsewhere: to something that is made too often, else out of order.
-                let numbers = self.numbers(turn);
-                let again = |stop: &usize| {
+                // The route returns, or continues elsewhere: to an operation that is made too often, else out of order.
+                let numbers = self.numbers(occurrence);
+                let is_repeated = |stop: &usize| {
                     let Some(name) = stops.get(*stop).copied().flatten() else { return false };
-                    let most = self.limits.get(&name).map_or(0, |(most, _)| *most);
+                    let most = self.limits.get(&name).map_or(0, |numbers| *numbers.end());
                     numbers.get(&name).is_some_and(|number| *number > most)
                 };
                 let last = stops.len().checked_sub(2).filter(|last| *last > 0)?;
-                match (from + 1..=to).find(again) {
+                match (from + 1..=to).find(is_repeated) {
                     Some(begin) => {
-                        let end = (begin..).take_while(|stop| *stop <= to || again(stop)).last()?.min(last);
-                        let end = (begin..=end).rev().find(again)?;
+                        let end = (begin..).take_while(|stop| *stop <= to || is_repeated(stop)).last()?.min(last);
+                        let end = (begin..=end).rev().find(is_repeated)?;
                         operations = position(begin)..position(end) + 1;
                         RouteChange::Additional
                     }
@@ -257,16 +263,16 @@ impl<'a> Routes<'a> {
                 }
             }
         };
-        Some(Difference { turn, change, operations, usual, excess: 0, reference: 0 })
+        Some(Difference { occurrence, change, operations, usual, excess: 0, reference: 0 })
     }
 
     /// Compute the cost of each difference: its own time less the time of the usual calls there.
-    fn price(&self, found: &mut [Difference]) {
-        let wanted: HashSet<NameId> = found.iter().flat_map(|d| d.usual.iter().copied()).collect();
+    fn add_costs(&self, found: &mut [Difference]) {
+        let usual_names: HashSet<NameId> = found.iter().flat_map(|d| d.usual.iter().copied()).collect();
         let mut lengths: HashMap<NameId, Vec<Ns>> = HashMap::default();
-        if !wanted.is_empty() {
-            for operation in self.members.iter().flat_map(|turn| self.of(*turn)) {
-                if wanted.contains(&operation.symbol) {
+        if !usual_names.is_empty() {
+            for operation in self.members.iter().flat_map(|occurrence| self.of(*occurrence)) {
+                if usual_names.contains(&operation.symbol) {
                     lengths.entry(operation.symbol).or_default().push(operation.span().len());
                 }
             }
@@ -277,22 +283,22 @@ impl<'a> Routes<'a> {
         };
         let usual: HashMap<NameId, Ns> = lengths.into_iter().map(|(name, all)| (name, median(all))).collect();
         for difference in found {
-            let Some(turn) = self.turns.get(difference.turn as usize) else { continue };
-            let took = span(self.operations, turn.stream, &difference.operations).map_or(0, |s| s.len());
+            let Some(occurrence) = self.occurrences.get(difference.occurrence as usize) else { continue };
+            let took = span(self.operations, occurrence.stream, &difference.operations).map_or(0, |s| s.len());
             difference.reference = difference.usual.iter().filter_map(|name| usual.get(name)).sum();
             difference.excess = took - difference.reference;
         }
     }
 }
 
-/// From the beginning of the first of some operations to the end of the last, on the stream's own clock.
+/// The time from the begin of the first of some operations to the end of the last, on the stream's own clock.
 pub fn span(operations: &Operations, stream: u32, range: &Range<u32>) -> Option<Span> {
     let all = &operations.sequences.get(stream as usize)?.operations;
     let inside = all.get(range.start as usize..range.end as usize)?;
     Some(Span::new(inside.first()?.start, inside.last()?.end))
 }
 
-/// How some operations differ from the usual ones in their place; `None` where they are the same.
+/// The difference of some operations from the usual ones in their place; `None` where they are equal.
 fn compare(inside: &[NameId], usual: &[NameId]) -> Option<RouteChange> {
     let sorted = |names: &[NameId]| {
         let mut names = names.to_vec();
@@ -314,15 +320,15 @@ fn is_part(part: &[NameId], whole: &[NameId]) -> bool {
     part.iter().all(|name| whole.any(|other| other == name))
 }
 
-/// The most and the least that is not unusual of a number that `numbers` occurrences of `n` have, the others none: its
-/// range without the rare ends, widened as the limits of durations are.
-fn bounds(mut numbers: Vec<u32>, n: usize, rare: usize, s: f64) -> (u32, u32) {
+/// The usual range of a number: that of `numbers` and, for the others of `n` occurrences, zeros, without the rare ends
+/// and widened by `s` as the limits of durations are.
+fn usual_range(mut numbers: Vec<u32>, n: usize, rare: usize, s: f64) -> RangeInclusive<u32> {
     numbers.sort_unstable();
     let zeros = n - numbers.len().min(n);
     let at = |position: usize| position.checked_sub(zeros).and_then(|at| numbers.get(at)).copied().unwrap_or(0);
     let (low, high) = (at(rare), at((n - 1).saturating_sub(rare)));
     let range = (s * f64::from(high - low.min(high))) as u32;
-    (high.saturating_add(range), low.saturating_sub(range))
+    low.saturating_sub(range)..=high.saturating_add(range)
 }
 
 #[cfg(test)]
@@ -333,7 +339,7 @@ mod tests {
     /// Occurrences as words of one stream; every letter takes 10 ns, a capital one 100.
     fn differences(words: &[&str], q: f64) -> Vec<String> {
         let mut operations = Operations::default();
-        let (mut sequence, mut turns, mut now) = (Sequence::default(), Vec::new(), 0);
+        let (mut sequence, mut occurrences, mut now) = (Sequence::default(), Vec::new(), 0);
         for word in words {
             let first = sequence.operations.len() as u32;
             for letter in word.chars() {
@@ -348,18 +354,18 @@ mod tests {
                 now += length + 5;
             }
             let end = sequence.operations.len() as u32;
-            turns.push(RouteOccurrence { population: 0, stream: 0, operations: first..end });
+            occurrences.push(RouteOccurrence { population: 0, stream: 0, operations: first..end });
         }
         operations.sequences.push(sequence);
         let shown = |d: Difference| {
             let all = &operations.sequences[0].operations;
             let of = |names: Vec<NameId>| names.iter().map(|n| operations.names.get(*n)).collect::<String>();
             let inside = all[d.operations.start as usize..d.operations.end as usize].iter().map(|o| o.symbol).collect();
-            let first = turns[d.turn as usize].operations.start;
+            let first = occurrences[d.occurrence as usize].operations.start;
             let (name, usual) = (d.change.name(), of(d.usual));
-            format!("{}@{} {name} {} for {usual}: {}", d.turn, d.operations.start - first, of(inside), d.excess)
+            format!("{}@{} {name} {} for {usual}: {}", d.occurrence, d.operations.start - first, of(inside), d.excess)
         };
-        find(&operations, &turns, q, 2.0, &Cancel::default()).into_iter().map(shown).collect()
+        find(&operations, &occurrences, q, 2.0, &Cancel::default()).into_iter().map(shown).collect()
     }
 
     /// Thirty times `usual`, once `other` in the middle of them.
@@ -370,7 +376,7 @@ mod tests {
     }
 
     #[test]
-    fn each_kind_of_difference_is_told() {
+    fn find_reports_each_kind_of_difference() {
         assert_eq!(one("abcd", "abcd"), [""; 0]);
         assert_eq!(one("abcd", "abXcd"), ["15@2 additional X for : 100"]);
         assert_eq!(one("abcd", "Xabcd"), ["15@0 additional X for : 100"]);
@@ -379,13 +385,13 @@ mod tests {
         assert_eq!(one("abcd", "ab"), ["15@2 missing  for cd: -20"]);
         assert_eq!(one("abcd", "bcd"), ["15@0 missing  for a: -10"]);
         assert_eq!(one("abcd", ""), ["15@0 missing  for abcd: -40"]);
-        assert_eq!(one("abcd", "abxd"), ["15@2 instead x for c: 0"], "as long as ever");
+        assert_eq!(one("abcd", "abxd"), ["15@2 instead x for c: 0"], "the same duration");
         assert_eq!(one("abcd", "acbd"), ["15@1 order cb for bc: 5"]);
         assert_eq!(one("abcd", "xbcdY"), ["15@0 instead x for a: 0", "15@4 additional Y for : 100"]);
     }
 
     #[test]
-    fn what_is_made_more_or_less_often_is_told() {
+    fn find_reports_operations_made_more_or_less_often() {
         assert_eq!(one("abcd", "abbcd"), ["15@2 additional b for : 10"]);
         assert_eq!(one("abcd", "abcabcd"), ["15@3 additional abc for : 40"]);
         assert_eq!(one("abc", "abSbc"), ["15@2 additional Sb for : 115"], "a second try");
@@ -395,18 +401,18 @@ mod tests {
     }
 
     #[test]
-    fn what_varies_is_usual() {
+    fn find_accepts_numbers_that_vary() {
         // Between one and five blocks are read.
         let blocks = ["arz", "arrz", "arrrz", "arrrrz", "arrrrrz"];
         let words: Vec<&str> = (0..50).map(|i| blocks[i % 5]).chain(["arrrrrrrrz"]).collect();
         assert_eq!(differences(&words, 0.75), [""; 0], "eight are not so many more");
-        // One in eight asks twice.
+        // One in eight queries twice.
         let words: Vec<&str> = (0..80).map(|i| if i % 8 == 0 { "aqqz" } else { "aqz" }).collect();
         assert_eq!(differences(&words, 0.75), [""; 0]);
     }
 
     #[test]
-    fn without_a_usual_route_nothing_differs() {
+    fn find_reports_nothing_without_a_usual_route() {
         let words: Vec<String> = (0..40).map(|i| format!("a{}z", char::from(b'A' + i % 26))).collect();
         let words: Vec<&str> = words.iter().map(String::as_str).collect();
         assert_eq!(differences(&words, 0.75), [""; 0], "no two do the same");

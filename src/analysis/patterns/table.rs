@@ -4,10 +4,11 @@
 //! occur, so that ranks that run the same code are measured by the same reference and a rank that is always slower
 //! shows up. Cost: linear in the grammars, and one walk over each stream's derivation.
 //!
-//! *Units*: occurrences are compared where that means most, at the innermost repeated sequence. A unit is a sequence of operations and of short loops over one operation (`2 x MPI_Irecv`). Where a rule
-//! mixes units with operations of its own (`loop 10 x (...)`, then `MPI_Allreduce`), each run of those is a unit too:
-//! so every repeated operation is in exactly one unit, and an anomaly is found at its own scale instead of being lost
-//! in an outer loop. ALGORITHMS.md 9.3, 9.4.
+//! *Units*: occurrences are compared where that means most, at the innermost repeated sequence. A unit is a sequence of
+//! operations and of short loops over one operation (`2 x MPI_Irecv`). Where a rule mixes units with operations of its
+//! own (`loop 10 x (...)`, then `MPI_Allreduce`), each run of those is a unit too: so every repeated operation is in
+//! exactly one unit, and an anomaly is found at its own scale instead of being lost in an outer loop. ALGORITHMS.md
+//! 9.3, 9.4.
 
 use super::grammar::{Grammar, GrammarRule, GrammarSymbol};
 use crate::base::names::{NameId, Names};

@@ -1,18 +1,18 @@
 //! The call stack of every thread at every time, as far as samples show it.
 //!
-//! In: a thread's system calls, its stack samples, its edges. Out: a *timeline*, half-open pieces that each have one
-//! interned [`Stack`]; functions get their names later, and only those that an execution needs.
+//! In: a thread's system calls, its stack samples, its segments. Out: a *stack timeline*, half-open parts that each
+//! have one interned [`Stack`]; functions are named later, and only those that an execution needs.
 //!
-//! - Entry and exit events of functions are exact and believed before all else, wherever they say that one is open.
+//! - Entry and exit events of functions are exact and take precedence wherever they show an open function.
 //! - Inside a system call the user stack cannot change: the sample at its entry holds until its exit (else the one at
 //!   its exit, else any taken meanwhile, else the profiler's sample that follows a long call and belongs to it).
-//! - Between two calls a sample holds backward and forward to the next sample's, meeting it midway; a time
-//!   off the CPU is not cut, it has the stack it began with. No sample reaches further than ten sampling periods of
-//!   running time, and none beyond an exec.
+//! - Between two calls a sample holds backward and forward to the next sample's, meeting it midway; a time off the CPU
+//!   is not cut: it has the stack with which it began. No sample extends further than ten sampling periods of running
+//!   time, and none beyond an exec.
 //! - Where that leaves a hole, and where the tracer lost the callers (one address only: some functions of the C library
 //!   keep no frame pointer), the stacks before and after are kept: they may have callers in common.
 //!
-//! Cost: linear in calls plus samples per thread, threads side by side. ALGORITHMS.md section 5.1.
+//! Cost: linear in calls plus samples per thread, threads in parallel. ALGORITHMS.md section 5.1.
 
 mod reach;
 
@@ -38,10 +38,10 @@ const PERIODS: Ns = 10;
 const DEFAULT_PERIOD: Ns = 10_000_000;
 /// A profiler samples calls of at least this length when they have returned.
 const LONG_CALL: Ns = 100_000;
-/// How many calls such a sample may come late.
+/// The most calls by which such a sample may be late.
 const LATEST: usize = 20;
 
-/// A stack of a thread, as far as it is known.
+/// The known parts of a thread's stack.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub struct Stack {
     /// The user stack.
@@ -54,7 +54,7 @@ pub struct Stack {
     pub kernel: Option<RawStackId>,
 }
 
-/// Timelines of all threads.
+/// The stacks of all threads over time.
 #[derive(Clone, Debug, Default)]
 pub struct StackTimelines {
     threads: Vec<Vec<(Timestamp, StackId)>>,
@@ -84,17 +84,17 @@ impl StackTimelines {
         let mut all = StackTimelines::default();
         all.stacks.intern(Stack::default());
         let chunks = timeline.threads.len().div_ceil(CHUNK);
-        let make = |i: usize| {
+        let build = |i: usize| {
             let mut table = Table::default();
             let threads = timeline.threads.iter().skip(i * CHUNK).take(CHUNK);
             let lines = threads.map(|thread| {
                 let programs = spaces.programs(thread.host, thread.pid);
-                let (table, pieces) = (&mut table, Vec::new());
-                Builder { timeline, spaces, programs, thread, kernel, reach, calls_recorded, table, pieces }.build()
+                let (table, parts) = (&mut table, Vec::new());
+                Builder { timeline, spaces, programs, thread, kernel, reach, calls_recorded, table, parts }.build()
             });
             (lines.collect::<Vec<_>>(), table.stacks)
         };
-        in_order(ctx, chunks, make, |_, (lines, stacks)| {
+        in_order(ctx, chunks, build, |_, (lines, stacks)| {
             let ids: Vec<StackId> = stacks.into_iter().map(|s| all.stacks.intern(s)).collect();
             let renumber =
                 |line: Vec<(Timestamp, StackId)>| line.into_iter().map(|(t, s)| (t, ids[s.index()])).collect();
@@ -103,7 +103,7 @@ impl StackTimelines {
         Ok(all)
     }
 
-    /// A stack; nothing is known of one of another table.
+    /// A stack; an unknown one for an id of another table.
     pub fn get(&self, id: StackId) -> Stack {
         self.stacks.stacks.get(id.index()).copied().unwrap_or_default()
     }
@@ -115,7 +115,7 @@ impl StackTimelines {
         after.checked_sub(1).and_then(|i| line.get(i)).map_or(StackId::at(0), |(_, s)| *s)
     }
 
-    /// The stacks of a thread over a span: pieces that tile it.
+    /// The stacks of a thread over a span: parts that tile it.
     pub fn over(&self, thread: ThreadId, span: Span) -> impl Iterator<Item = (Span, StackId)> + '_ {
         let line = self.line(thread);
         let mut next = line.partition_point(|(from, _)| *from <= span.start);
@@ -149,7 +149,7 @@ fn period(timeline: &Timeline) -> Ns {
     if gaps.is_empty() { DEFAULT_PERIOD } else { *gaps.select_nth_unstable(middle).1 }
 }
 
-/// A sample that can stand on the timeline.
+/// A sample for the stack timeline.
 #[derive(Clone, Copy)]
 struct Sample {
     time: Timestamp,
@@ -161,7 +161,7 @@ struct Sample {
 }
 
 impl Sample {
-    /// Of the samples that belong to one call the first in this order gives its user stack; all should agree.
+    /// Among the samples of one call the one with the lowest rank gives its user stack; all should agree.
     fn rank(&self) -> u8 {
         match self.origin {
             StackOrigin::CallEntry => 0,
@@ -171,16 +171,27 @@ impl Sample {
         }
     }
 
-    /// It shows the stack of the moment at which it was taken, not of a call's entry.
-    fn momentary(&self) -> bool {
+    /// True where it shows the stack at its own time, not at a call's entry.
+    fn is_momentary(&self) -> bool {
         self.rank() == 2
     }
+}
+
+/// The samples of a thread that have an address, each user stack with the images of its time.
+#[derive(Default)]
+struct ThreadSamples {
+    /// Those at or in their calls, and those between calls.
+    all: Vec<Sample>,
+    /// Those that come after their call.
+    late: Vec<Sample>,
+    /// The open functions over time.
+    functions: Vec<Sample>,
 }
 
 struct Builder<'a> {
     timeline: &'a Timeline,
     spaces: &'a Spaces,
-    /// When its process began other programs.
+    /// The times at which its process began other programs.
     programs: Vec<Timestamp>,
     thread: &'a Thread,
     kernel: bool,
@@ -188,7 +199,7 @@ struct Builder<'a> {
     /// Of any thread.
     calls_recorded: bool,
     table: &'a mut Table,
-    pieces: Vec<(Timestamp, StackId)>,
+    parts: Vec<(Timestamp, StackId)>,
 }
 
 impl Builder<'_> {
@@ -196,7 +207,7 @@ impl Builder<'_> {
         if self.thread.idle {
             return Vec::new();
         }
-        let (samples, late, functions) = self.samples();
+        let ThreadSamples { all: samples, late, functions } = self.samples();
         let full: Vec<Sample> = samples.iter().filter(|s| s.full && s.user.is_some()).copied().collect();
         let calls = &self.thread.calls;
         let window = |i: usize| {
@@ -215,12 +226,10 @@ impl Builder<'_> {
         }
         self.between_calls(Span::new(from, self.thread.life.end), &samples, &full);
         self.overlay(&functions);
-        self.pieces
+        self.parts
     }
 
-    /// The samples that hold an address, each user stack with the images of its time; apart from these, those that
-    /// come after their call, and the open functions over time.
-    fn samples(&self) -> (Vec<Sample>, Vec<Sample>, Vec<Sample>) {
+    fn samples(&self) -> ThreadSamples {
         let (host, pid) = (self.thread.host, self.thread.pid);
         let sample = |s: &crate::state::timeline::StackSample| {
             let user = s.user.filter(|u| !self.timeline.stacks.get(*u).is_empty());
@@ -229,11 +238,12 @@ impl Builder<'_> {
                 StackOrigin::Function => AddressKind::FunctionEntry,
                 _ => AddressKind::Sampled,
             };
-            let place = |stack| ProcessStack { host, pid, space: self.spaces.at(host, pid, s.time), stack, addresses };
+            let of_process =
+                |stack| ProcessStack { host, pid, space: self.spaces.at(host, pid, s.time), stack, addresses };
             let kernel = s.kernel.filter(|k| self.kernel && !self.timeline.stacks.get(*k).is_empty());
-            Sample { time: s.time, origin: s.origin, user: user.map(place), kernel, full }
+            Sample { time: s.time, origin: s.origin, user: user.map(of_process), kernel, full }
         };
-        let (mut all, mut late, mut functions) = (Vec::new(), Vec::new(), Vec::new());
+        let ThreadSamples { mut all, mut late, mut functions } = ThreadSamples::default();
         for s in self.thread.samples.iter().map(sample) {
             match s.origin {
                 StackOrigin::Function => functions.push(s),
@@ -242,24 +252,24 @@ impl Builder<'_> {
                 _ => {}
             }
         }
-        (all, late, functions)
+        ThreadSamples { all, late, functions }
     }
 
     /// The sample that gives the user stack of a call, among those in the window in which its samples can be. Entry and
     /// exit are recorded in several channels, some microseconds apart in either order, but all records of one come
-    /// before all of the next. What a call that runs another program ends with is not what it began with.
+    /// before all of the next. A call that runs another program ends with another stack than it began with.
     fn sample_of(&self, call: &Call, window: Span, samples: &[Sample]) -> Option<Sample> {
         let program = self.program_life(call.span.start);
         let first = samples.partition_point(|s| s.time < window.start);
         let near = samples[first..].iter().take_while(|s| s.time <= window.end);
-        let belongs = |s: &&Sample| match s.origin {
+        let is_of_call = |s: &&Sample| match s.origin {
             StackOrigin::CallEntry => s.time < call.span.end || s.time <= call.span.start,
             StackOrigin::CallExit => s.time >= call.span.start,
             _ => call.span.contains(s.time),
         };
         let distance = |s: &Sample| s.time.abs_diff(call.span.start);
         let known = near.filter(|s| s.user.is_some() && s.time < program.end);
-        known.filter(belongs).min_by_key(|s| (s.rank(), distance(s))).copied()
+        known.filter(is_of_call).min_by_key(|s| (s.rank(), distance(s))).copied()
     }
 
     fn call(&mut self, call: &Call, own: Option<Sample>, samples: &[Sample], full: &[Sample]) {
@@ -272,7 +282,7 @@ impl Builder<'_> {
             self.put(program.end, Stack { user: None, around: None, ..stack });
             return;
         }
-        let inside = within(samples, call.span).iter().filter(|s| s.momentary() && s.kernel.is_some());
+        let inside = within(samples, call.span).iter().filter(|s| s.is_momentary() && s.kernel.is_some());
         let inside: Vec<Sample> = inside.copied().collect();
         for (span, sample) in self.spread(call.span, &inside) {
             self.put(span.start, Stack { kernel: sample.kernel, ..stack });
@@ -280,12 +290,12 @@ impl Builder<'_> {
         }
     }
 
-    /// User mode: samples, and the holes they leave.
+    /// User mode: samples, and the holes between them.
     fn between_calls(&mut self, span: Span, samples: &[Sample], full: &[Sample]) {
         if span.is_empty() {
             return;
         }
-        let inside: Vec<Sample> = within(samples, span).iter().filter(|s| s.momentary()).copied().collect();
+        let inside: Vec<Sample> = within(samples, span).iter().filter(|s| s.is_momentary()).copied().collect();
         let mut from = span.start;
         let parts = if self.calls_recorded { self.spread(span, &inside) } else { self.around_waits(span, &inside) };
         for (part, sample) in parts {
@@ -304,7 +314,7 @@ impl Builder<'_> {
         }
     }
 
-    /// The full stacks before and after, where they belong to one program.
+    /// The full stacks before and after a span, where they belong to one program.
     fn around(&self, span: Span, full: &[Sample]) -> Option<(ProcessStack, ProcessStack)> {
         let before = full[..full.partition_point(|s| s.time <= span.start)].last()?.user?;
         let after = full.get(full.partition_point(|s| s.time < span.end))?.user?;
@@ -327,7 +337,7 @@ impl Builder<'_> {
         if functions.is_empty() {
             return;
         }
-        let below = std::mem::take(&mut self.pieces);
+        let below = std::mem::take(&mut self.parts);
         let (mut at, mut next) = (0, 0);
         let (mut stack, mut open) = (Stack::default(), None);
         loop {
@@ -352,16 +362,16 @@ impl Builder<'_> {
 
     fn put(&mut self, from: Timestamp, stack: Stack) {
         let id = self.table.intern(stack);
-        while self.pieces.last().is_some_and(|(last, _)| *last >= from) {
-            self.pieces.pop();
+        while self.parts.last().is_some_and(|(last, _)| *last >= from) {
+            self.parts.pop();
         }
-        if self.pieces.last().is_none_or(|(_, last)| *last != id) {
-            self.pieces.push((from, id));
+        if self.parts.last().is_none_or(|(_, last)| *last != id) {
+            self.parts.push((from, id));
         }
     }
 }
 
-/// Give each sample that came after its call to the latest long call before it without a sample.
+/// Assign each sample that came after its call to the latest long call before it without a sample.
 fn after_calls(calls: &[Call], mut owned: Vec<Option<Sample>>, late: &[Sample]) -> Vec<Option<Sample>> {
     for sample in late {
         let ended = calls.partition_point(|c| c.span.end <= sample.time);

@@ -1,5 +1,5 @@
-//! How far a sample holds: to the middle between it and its neighbours, over waits, within its program, and no longer
-//! than a number of sampling periods of running time.
+//! The time for which a sample holds: to the middle between it and its neighbours, over waits, within its program, and
+//! no longer than a number of sampling periods of running time.
 
 use super::{Builder, Sample, on_cpu};
 use crate::base::time::{Span, Timestamp};
@@ -32,16 +32,16 @@ impl Builder<'_> {
         off.last().filter(|_| waits).map(|last| last.span.end)
     }
 
-    /// How far each of `samples` (all inside `span`) holds.
+    /// The time for which each of `samples` (all inside `span`) holds.
     pub(super) fn spread(&self, span: Span, samples: &[Sample]) -> Vec<(Span, Sample)> {
         let mut parts = Vec::with_capacity(samples.len());
         let mut from = span.start;
         for (i, sample) in samples.iter().enumerate() {
             let to = samples.get(i + 1).map_or(span.end, |next| self.meeting(sample, next));
-            let held = Span::new(self.backward(sample.time, from), self.forward(sample.time, to));
-            let held = held.clip(self.program_life(sample.time));
-            if !held.is_empty() {
-                parts.push((held, *sample));
+            let part = Span::new(self.backward(sample.time, from), self.forward(sample.time, to));
+            let part = part.clip(self.program_life(sample.time));
+            if !part.is_empty() {
+                parts.push((part, *sample));
             }
             from = to;
         }

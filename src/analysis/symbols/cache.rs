@@ -1,10 +1,9 @@
-//! Symbols found in files, kept for the next question about the same recording.
+//! Symbols found in files, kept for the next query about the same recording.
 //!
-//! To open a file with debug information costs more than all else that is done with a stack: sections are unpacked and
-//! units parsed. A recording's stacks are resolved for its operations and again for each task that is explained, and
-//! the later questions ask of the same addresses. In: a file, as the trace knows it, and addresses. Out: the symbols
-//! there. Each file is opened again only for addresses that were not asked for before. A cache belongs to one
-//! recording: its keys are that one's names.
+//! Opening a file with debug information costs more than everything else in the resolution of a stack: sections are
+//! unpacked and units parsed. A recording's stacks are resolved for its operations and again for each task that is
+//! explained, mostly at the same addresses. In: a file, as recorded, and addresses. Out: the symbols there. A file is
+//! opened again only for new addresses. A cache belongs to one recording: its keys are names of that recording.
 
 use super::FileKey;
 use super::elf::{AddressBase, SymbolsAt};
@@ -12,6 +11,7 @@ use super::files::SymbolFile;
 use super::proof::MappedExtent;
 use crate::base::names::NameId;
 use foldhash::HashMap;
+use std::ops::Range;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 /// A [`FileKey`] that outlives the resolver.
@@ -29,14 +29,14 @@ pub(super) struct KnownSymbols {
     /// Why it could not be read.
     pub unread: Option<String>,
     /// By address.
-    pub places: HashMap<u64, SymbolsAt>,
+    pub symbols: HashMap<u64, SymbolsAt>,
 }
 
 /// The files looked up so far.
 #[derive(Debug, Default)]
 pub struct SymbolCache {
     files: Mutex<HashMap<Key, Arc<KnownSymbols>>>,
-    fixed: Mutex<HashMap<NameId, Option<(u64, u64)>>>,
+    fixed: Mutex<HashMap<NameId, Option<Range<u64>>>>,
 }
 
 impl SymbolCache {
@@ -45,14 +45,14 @@ impl SymbolCache {
         locked(&self.files).get(&key(file)).cloned()
     }
 
-    /// Keep what is known of a file.
+    /// Keep the symbols of a file.
     pub(super) fn put(&self, file: FileKey<'_>, known: Arc<KnownSymbols>) {
         locked(&self.files).insert(key(file), known);
     }
 
-    /// The fixed address of an executable, if it has one; computed by `find` once.
-    pub(super) fn fixed(&self, path: NameId, find: impl FnOnce() -> Option<(u64, u64)>) -> Option<(u64, u64)> {
-        *locked(&self.fixed).entry(path).or_insert_with(find)
+    /// The fixed addresses of an executable, if it has some; computed by `find` once.
+    pub(super) fn fixed(&self, path: NameId, find: impl FnOnce() -> Option<Range<u64>>) -> Option<Range<u64>> {
+        locked(&self.fixed).entry(path).or_insert_with(find).clone()
     }
 }
 

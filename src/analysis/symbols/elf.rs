@@ -2,8 +2,8 @@
 //!
 //! In: the file (and its separate debug file) and addresses as the file counts them. Out, per address: the functions
 //! there, outermost first. DWARF gives inlined functions; the symbol tables give the rest, but only within the
-//! symbol's size: the nearest name before an address is a wrong name more often than not. Where nothing has a name
-//! the unwind table still says where the function begins. Opening a file costs its symbol tables and DWARF unit
+//! symbol's size: beyond it, the nearest name before an address is usually wrong. Where no symbol covers the address,
+//! the unwind table still gives the begin of the function. Opening a file costs its symbol tables and DWARF unit
 //! headers; each address one search. Everything is read through bounds-checked readers; a section that claims to
 //! unpack into far more than it holds is not unpacked.
 
@@ -18,13 +18,14 @@ use std::cell::Cell;
 use std::collections::BTreeMap;
 use std::fs::File;
 use std::io::{self, Read, Seek, SeekFrom};
+use std::ops::Range;
 use std::path::Path;
 use std::rc::Rc;
 
 type Reader<'a> = EndianSlice<'a, RunTimeEndian>;
 pub(super) type Cache = ReadCache<CheckedFile>;
 
-/// A file that remembers whether reading it failed: a parser takes an unreadable part for a missing one.
+/// A file that records whether reading it failed, because a parser treats an unreadable part as missing.
 pub(super) struct CheckedFile {
     file: File,
     pub failed: Rc<Cell<bool>>,
@@ -50,7 +51,7 @@ impl Seek for CheckedFile {
 
 /// A compressed section may be this many times larger than its bytes in the file.
 const UNPACKED: u64 = 64;
-/// Symbols that are looked at behind the nearest one, to find a longer one around it.
+/// The symbols before the nearest one that are examined for a longer one around the address.
 const AROUND: usize = 16;
 
 /// The properties that distinguish builds of a file.
@@ -58,16 +59,25 @@ const AROUND: usize = 16;
 pub struct FileIdentity {
     /// Its build id.
     pub build_id: Option<Box<[u8]>>,
-    /// Name and checksum of its separate debug file.
-    pub debug_link: Option<(String, u32)>,
+    /// Its separate debug file.
+    pub debug_link: Option<DebugLink>,
     /// It has a full symbol table, so that no debug file is needed.
     pub has_names: bool,
     /// Bytes in memory from the first that is loaded to the last.
     pub loaded: Option<u64>,
-    /// It may lie at any address.
+    /// It can be loaded at any address.
     pub position_independent: bool,
-    /// The parts of the file that are loaded: offset and bytes.
-    pub parts: Vec<(u64, u64)>,
+    /// The parts of the file that are loaded.
+    pub segments: Vec<LoadSegment>,
+}
+
+/// A link to a separate debug file.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct DebugLink {
+    /// The file's name.
+    pub name: String,
+    /// Its checksum.
+    pub crc: u32,
 }
 
 /// The identity of a file; `None` if it is no readable ELF file.
@@ -79,23 +89,23 @@ pub fn identity(path: &Path) -> Option<FileIdentity> {
     let last = elf.segments().map(|s| s.address().saturating_add(s.size())).max();
     Some(FileIdentity {
         build_id: elf.build_id().ok().flatten().map(Into::into),
-        debug_link: debug_link.map(|(name, crc)| (String::from_utf8_lossy(name).into_owned(), crc)),
+        debug_link: debug_link.map(|(name, crc)| DebugLink { name: String::from_utf8_lossy(name).into_owned(), crc }),
         has_names: elf.symbol_table().is_some(),
         loaded: first.zip(last).and_then(|(first, last)| last.checked_sub(first)),
         position_independent: elf.kind() == object::ObjectKind::Dynamic,
-        parts: elf.segments().map(|s| s.file_range()).collect(),
+        segments: elf.segments().map(segment).collect(),
     })
 }
 
-/// The address of an executable that is not position independent; `None` for others.
-pub fn fixed_span(path: &Path) -> Option<(u64, u64)> {
+/// The addresses of an executable that is not position independent; `None` for others.
+pub fn fixed_span(path: &Path) -> Option<Range<u64>> {
     let cache = Cache::new(CheckedFile::open(path).ok()?);
     let elf = object::File::parse(&cache).ok()?;
     if elf.kind() != object::ObjectKind::Executable {
         return None;
     }
     let ends = elf.segments().map(|s| s.address().saturating_add(s.size()));
-    Some((elf.segments().map(|s| s.address()).min()?, ends.max()?))
+    Some(elf.segments().map(|s| s.address()).min()?..ends.max()?)
 }
 
 /// A part of a file that is loaded.
@@ -114,7 +124,7 @@ pub(super) fn segment<'a>(segment: impl ObjectSegment<'a>) -> LoadSegment {
     LoadSegment { offset, size, address: segment.address() }
 }
 
-/// The file's own address of a place in it.
+/// The file's own address of an offset in it.
 pub fn own_address(segments: &[LoadSegment], offset: u64) -> u64 {
     let holds = |s: &&LoadSegment| (s.offset..s.offset.saturating_add(s.size)).contains(&offset);
     segments.iter().find(holds).map_or(offset, |s| s.address.wrapping_add(offset - s.offset))
@@ -140,7 +150,7 @@ pub enum SymbolsAt {
     Unknown,
 }
 
-/// From where addresses are counted.
+/// The origin from which addresses are counted.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum AddressBase {
     /// As the file counts them.
@@ -153,7 +163,7 @@ pub enum AddressBase {
     Code,
 }
 
-/// The first page of the part of a file that the loader maps to be run; without program headers, of its code.
+/// The first page of the part of a file that the loader maps as executable; without program headers, of its code.
 fn code<'d>(elf: &object::File<'d, &'d Cache>) -> Option<u64> {
     const PAGE: u64 = 4096;
     let runs = |flags| matches!(flags, SegmentFlags::Elf { p_flags } if p_flags & object::elf::PF_X != 0);
@@ -208,7 +218,7 @@ fn found(main: Cache, debug: Option<Cache>, count: AddressBase, addresses: &[u64
         }
         let mut names = dwarf.as_ref().map_or_else(Vec::new, |d| functions(d, address));
         if let Some(name) = symbols.at(address).map(demangle) {
-            // DWARF may know the function's bare name only, without its module or class.
+            // DWARF may have only the function's bare name, without its module or class.
             match names.first_mut() {
                 Some(outermost) => *outermost = name,
                 None => names.push(name),
@@ -247,8 +257,8 @@ struct Symbol<'a> {
 /// Function symbols sorted by address, one per address.
 struct Symbols<'a> {
     symbols: Vec<Symbol<'a>>,
-    code: Vec<(u64, u64)>,
-    jump_tables: Vec<(u64, u64)>,
+    code: Vec<Range<u64>>,
+    jump_tables: Vec<Range<u64>>,
 }
 
 impl<'a> Symbols<'a> {
@@ -259,16 +269,16 @@ impl<'a> Symbols<'a> {
         for elf in files.into_iter().flatten() {
             let code = elf.sections().filter(is_code);
             let code: Vec<_> = code.map(|s| (s.index(), s.address(), s.address().saturating_add(s.size()))).collect();
-            all_code.extend(code.iter().map(|(_, from, to)| (*from, *to)));
+            all_code.extend(code.iter().map(|(_, from, to)| *from..*to));
             let is_jump_table = |name: &str| name == ".plt" || name.starts_with(".plt.");
             let tables = elf.sections().filter(|s| s.name().is_ok_and(is_jump_table));
-            jump_tables.extend(tables.map(|s| (s.address(), s.address().saturating_add(s.size()))));
+            jump_tables.extend(tables.map(|s| s.address()..s.address().saturating_add(s.size())));
             for symbol in elf.symbols().chain(elf.dynamic_symbols()) {
                 let Some(section) = symbol.section_index() else { continue };
                 let Some((.., end)) = code.iter().find(|(index, ..)| *index == section) else { continue };
                 let function = matches!(symbol.kind(), SymbolKind::Text | SymbolKind::Unknown);
                 let Some(name) = symbol.name().ok().filter(|n| function && !n.is_empty()) else { continue };
-                // Assembler code has no sizes: such a symbol reaches to the next one in its section.
+                // Assembler code has no sizes: such a symbol extends to the next one in its section.
                 let sized = symbol.address().saturating_add(symbol.size());
                 let end = if symbol.size() == 0 { *end } else { sized };
                 symbols.push((symbol.address(), symbol.size() == 0, rank(&symbol, name), name, end));
@@ -290,15 +300,15 @@ impl<'a> Symbols<'a> {
     }
 
     fn in_code(&self, address: u64) -> bool {
-        self.code.iter().any(|(from, to)| (*from..*to).contains(&address))
+        self.code.iter().any(|section| section.contains(&address))
     }
 
     fn in_jump_table(&self, address: u64) -> bool {
-        self.jump_tables.iter().any(|(from, to)| (*from..*to).contains(&address))
+        self.jump_tables.iter().any(|table| table.contains(&address))
     }
 }
 
-/// By its flag: in a separate debug file the sections of the program are there in name only.
+/// True by the section's flag, because a separate debug file has the program's sections in name only.
 fn is_code<'a>(section: &impl ObjectSection<'a>) -> bool {
     let executable = u64::from(object::elf::SHF_EXECINSTR);
     matches!(section.flags(), SectionFlags::Elf { sh_flags } if sh_flags & executable != 0)
@@ -343,7 +353,7 @@ impl<'a> Sections<'a> {
     }
 }
 
-/// All that inlined functions and their names need. Line tables among them: without, a unit is not read at all.
+/// The sections for inlined functions and their names. Line tables are among them: without them a unit is not read.
 const DWARF: [gimli::SectionId; 11] = [
     gimli::SectionId::DebugAbbrev,
     gimli::SectionId::DebugAddr,
@@ -384,7 +394,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn names_are_those_a_programmer_writes() {
+    fn demangle_gives_the_name_in_the_source() {
         assert_eq!(demangle("_ZN5store3row17h0123456789abcdefE"), "store::row");
         assert_eq!(demangle("_ZN3Foo3barEi"), "Foo::bar");
         assert_eq!(demangle("flush.part.0"), "flush");
@@ -393,14 +403,14 @@ mod tests {
     }
 
     #[test]
-    fn finds_a_function_of_this_very_program() {
+    fn symbols_at_finds_a_function_of_this_program() {
         let path = std::env::current_exe().unwrap();
         let data = std::fs::read(&path).unwrap();
         let elf = object::File::parse(&*data).unwrap();
-        let symbol = elf.symbols().find(|s| s.name().is_ok_and(|n| n.contains("finds_a_function_of_this"))).unwrap();
+        let symbol = elf.symbols().find(|s| s.name().is_ok_and(|n| n.contains("symbols_at_finds_a_function"))).unwrap();
         let found = symbols_at(&path, None, AddressBase::Own, &[symbol.address(), u64::MAX]).unwrap();
         let SymbolsAt::Functions(names) = &found[0] else { panic!("{found:?}") };
-        assert!(names[0].contains("elf::tests::finds_a_function_of_this"), "{names:?}");
+        assert!(names[0].contains("elf::tests::symbols_at_finds_a_function"), "{names:?}");
         assert_eq!(found[1], SymbolsAt::Unknown);
         assert!(!identity(&path).unwrap().build_id.unwrap_or_default().is_empty());
     }
@@ -418,7 +428,7 @@ mod tests {
     }
 
     #[test]
-    fn a_damaged_file_answers_nothing() {
+    fn symbols_at_is_unknown_in_a_damaged_file() {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("broken");
         let mut data = std::fs::read(std::env::current_exe().unwrap()).unwrap();

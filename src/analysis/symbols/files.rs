@@ -1,10 +1,10 @@
-//! Which file on this machine is the one that was traced.
+//! The search for a traced file on this machine.
 //!
 //! In: the path recorded inside the traced machine, the build id and debug link where recorded, and the folders to
 //! look in. Out: the file, its separate debug file, or why there is none. Under each folder the longest suffix of the
 //! recorded path is tried first, down to the bare file name; then the folder's build-id index
-//! (`.build-id/ab/cdef.debug`). Where several files fit the build id decides; a file with another build id is never
-//! used. Where none was recorded [`proof`](super::proof) says what speaks for a file. Only regular files are opened,
+//! (`.build-id/ab/cdef.debug`). Where several files fit, the build id decides; a file with another build id is never
+//! used. Where none was recorded, [`proof`](super::proof) judges a file. Only regular files are opened,
 //! and nothing is ever fetched.
 
 use super::elf;
@@ -24,7 +24,7 @@ pub struct SymbolPaths {
     pub folders: Vec<PathBuf>,
     /// Kernel symbol lists; where empty kernel frames are left out.
     pub kernel: Vec<PathBuf>,
-    /// Kernel symbols that recordings hold themselves; asked where `kernel` names none.
+    /// Kernel symbols inside recordings; used where `kernel` names none.
     pub recorded: Vec<Arc<[u8]>>,
     /// Folders that may hold `perf-PID.map` files (the traces' own); `folders` are searched as well.
     pub beside: Vec<PathBuf>,
@@ -43,10 +43,10 @@ pub struct RecordedFile<'a> {
     pub mapping: Mapping,
 }
 
-/// The answer.
+/// The result of the search.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum SymbolFile {
-    /// The file, and where its names are when they stand in a file of their own.
+    /// The file, with its separate debug file where it has one.
     File {
         /// The file itself, or its debug file where only that was found.
         main: PathBuf,
@@ -55,52 +55,53 @@ pub enum SymbolFile {
         /// It is known to be the one that was traced.
         proved: bool,
     },
-    /// A file of that name with another build id, or another size where none was recorded, was found where the user
-    /// said to look.
+    /// In the user's folders there is a file of that name with another build id, or with another size where none was
+    /// recorded.
     Mismatch(PathBuf),
-    /// None.
+    /// No file was found.
     Missing,
 }
 
 /// Find a traced file.
-pub fn find(wanted: RecordedFile<'_>, places: &SymbolPaths) -> SymbolFile {
+pub fn find(recorded_file: RecordedFile<'_>, symbol_paths: &SymbolPaths) -> SymbolFile {
     let mut other = None;
-    for candidate in candidates(wanted, places) {
+    for candidate in candidates(recorded_file, symbol_paths) {
         let Some(built) = elf::identity(&candidate) else { continue };
-        let proof = proof(wanted, &candidate, &built);
+        let proof = proof(recorded_file, &candidate, &built);
         if proof != Proof::Other {
-            let debug = if built.has_names { None } else { debug_file(&candidate, wanted, &built, places) };
+            let debug =
+                if built.has_names { None } else { debug_file(&candidate, recorded_file, &built, symbol_paths) };
             return SymbolFile::File { main: candidate, debug, proved: proof == Proof::Same };
         }
         other.get_or_insert(candidate);
     }
-    // At the recorded path another version is no surprise: the trace may come from another machine.
-    other.filter(|_| !places.folders.is_empty()).map_or(SymbolFile::Missing, SymbolFile::Mismatch)
+    // At the recorded path another version is normal, because the trace may come from another machine.
+    other.filter(|_| !symbol_paths.folders.is_empty()).map_or(SymbolFile::Missing, SymbolFile::Mismatch)
 }
 
-fn proof(wanted: RecordedFile<'_>, candidate: &Path, built: &elf::FileIdentity) -> Proof {
-    let own = built.debug_link.as_ref().map(|(name, crc)| (name.as_str(), *crc));
-    match (wanted.build_id, wanted.debug_link) {
+fn proof(recorded_file: RecordedFile<'_>, candidate: &Path, built: &elf::FileIdentity) -> Proof {
+    let own = built.debug_link.as_ref().map(|link| (link.name.as_str(), link.crc));
+    match (recorded_file.build_id, recorded_file.debug_link) {
         (Some(id), _) if built.build_id.as_deref() == Some(id) => Proof::Same,
         (Some(_), _) => Proof::Other,
         (None, Some(link)) if own == Some(link) => Proof::Same,
-        (None, _) => by_size_and_time(candidate, built, wanted.mapping),
+        (None, _) => by_size_and_time(candidate, built, recorded_file.mapping),
     }
 }
 
-fn candidates(wanted: RecordedFile<'_>, places: &SymbolPaths) -> Vec<PathBuf> {
-    let path = Path::new(wanted.path);
-    if places.folders.is_empty() {
+fn candidates(recorded_file: RecordedFile<'_>, symbol_paths: &SymbolPaths) -> Vec<PathBuf> {
+    let path = Path::new(recorded_file.path);
+    if symbol_paths.folders.is_empty() {
         let recorded = path.is_absolute().then(|| path.to_path_buf());
-        let indexed = wanted.build_id.and_then(|id| indexed(Path::new(SYSTEM_DEBUG), id));
+        let indexed = recorded_file.build_id.and_then(|id| indexed(Path::new(SYSTEM_DEBUG), id));
         return recorded.into_iter().chain(indexed).collect();
     }
     let names: Vec<_> =
         path.components().filter_map(|c| if let Component::Normal(name) = c { Some(name) } else { None }).collect();
     let mut all = Vec::new();
-    for folder in &places.folders {
+    for folder in &symbol_paths.folders {
         all.extend((0..names.len()).map(|skipped| folder.join(names[skipped..].iter().collect::<PathBuf>())));
-        all.extend(wanted.build_id.and_then(|id| indexed(folder, id)));
+        all.extend(recorded_file.build_id.and_then(|id| indexed(folder, id)));
     }
     all.retain(|p| p.is_file());
     all
@@ -117,25 +118,25 @@ fn indexed(folder: &Path, id: &[u8]) -> Option<PathBuf> {
 /// The separate debug file of `main`: by build id, then by the name in its debug link, proved by build id or checksum.
 fn debug_file(
     main: &Path,
-    wanted: RecordedFile<'_>,
+    recorded_file: RecordedFile<'_>,
     built: &elf::FileIdentity,
-    places: &SymbolPaths,
+    symbol_paths: &SymbolPaths,
 ) -> Option<PathBuf> {
-    let system = places.folders.is_empty().then(|| PathBuf::from(SYSTEM_DEBUG));
-    let folders: Vec<&Path> = places.folders.iter().chain(&system).map(PathBuf::as_path).collect();
+    let system = symbol_paths.folders.is_empty().then(|| PathBuf::from(SYSTEM_DEBUG));
+    let folders: Vec<&Path> = symbol_paths.folders.iter().chain(&system).map(PathBuf::as_path).collect();
     let id = built.build_id.as_deref();
     let proved = |p: &PathBuf| elf::identity(p).is_some_and(|i| i.build_id.as_deref() == id);
     let indexed = id.and_then(|id| folders.iter().filter_map(|f| indexed(f, id)).find(proved));
     if indexed.is_some() {
         return indexed;
     }
-    let own = built.debug_link.as_ref().map(|(name, crc)| (name.as_str(), *crc));
-    let (name, crc) = own.or(wanted.debug_link)?;
+    let own = built.debug_link.as_ref().map(|link| (link.name.as_str(), link.crc));
+    let (name, crc) = own.or(recorded_file.debug_link)?;
     let name = Path::new(name).file_name()?;
-    let home = main.parent().unwrap_or(Path::new(""));
-    let beside = [home.join(name), home.join(".debug").join(name)];
+    let folder = main.parent().unwrap_or(Path::new(""));
+    let beside = [folder.join(name), folder.join(".debug").join(name)];
     let below = folders.iter().flat_map(|f| {
-        let inside = home.strip_prefix("/").unwrap_or(home);
+        let inside = folder.strip_prefix("/").unwrap_or(folder);
         [f.join(inside).join(name), f.join(name)]
     });
     let fits = |p: &PathBuf| {
@@ -170,7 +171,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn checksum_of_the_published_test_text() {
+    fn checksum_gives_the_published_value() {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("text");
         std::fs::write(&path, "123456789").unwrap();
@@ -178,29 +179,29 @@ mod tests {
     }
 
     #[test]
-    fn the_build_id_decides_between_files_of_one_name() {
+    fn find_chooses_between_files_of_one_name_by_build_id() {
         let this = std::env::current_exe().unwrap();
         let built = elf::identity(&this).unwrap().build_id;
         let folder = tempfile::tempdir().unwrap();
         let deep = folder.path().join("opt/app");
         std::fs::create_dir_all(&deep).unwrap();
-        // A file without names or build id is on the longer suffix, the right one under its bare name.
+        // The file at the longer suffix has no names or build id; the traced one is at the bare name.
         std::fs::write(deep.join("server"), b"no ELF file").unwrap();
         std::fs::copy(&this, folder.path().join("server")).unwrap();
-        let places = SymbolPaths { folders: vec![folder.path().into()], ..SymbolPaths::default() };
-        let wanted = RecordedFile {
+        let symbol_paths = SymbolPaths { folders: vec![folder.path().into()], ..SymbolPaths::default() };
+        let recorded_file = RecordedFile {
             path: "/srv/opt/app/server",
             build_id: built.as_deref(),
             debug_link: None,
             mapping: Mapping::default(),
         };
-        let right = SymbolFile::File { main: folder.path().join("server"), debug: None, proved: true };
-        assert_eq!(find(wanted, &places), right);
+        let traced = SymbolFile::File { main: folder.path().join("server"), debug: None, proved: true };
+        assert_eq!(find(recorded_file, &symbol_paths), traced);
         let unproved = SymbolFile::File { main: folder.path().join("server"), debug: None, proved: false };
-        assert_eq!(find(RecordedFile { build_id: None, ..wanted }, &places), unproved);
-        let other = RecordedFile { build_id: Some(b"another"), ..wanted };
-        assert_eq!(find(other, &places), SymbolFile::Mismatch(folder.path().join("server")));
-        let missing = RecordedFile { path: "/srv/opt/app/../client", ..wanted };
-        assert_eq!(find(missing, &places), SymbolFile::Missing);
+        assert_eq!(find(RecordedFile { build_id: None, ..recorded_file }, &symbol_paths), unproved);
+        let other = RecordedFile { build_id: Some(b"another"), ..recorded_file };
+        assert_eq!(find(other, &symbol_paths), SymbolFile::Mismatch(folder.path().join("server")));
+        let missing = RecordedFile { path: "/srv/opt/app/../client", ..recorded_file };
+        assert_eq!(find(missing, &symbol_paths), SymbolFile::Missing);
     }
 }

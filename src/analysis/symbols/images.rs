@@ -1,13 +1,13 @@
-//! Which files a process has mapped, over time.
+//! The files that a process has mapped, over time.
 //!
 //! In: image changes of all processes, sorted by time. Out: *spaces*, each the images of one process between two
 //! changes that contradict each other, and a look-up from (host, process, time) to its space and from an address in a
 //! space to the image that holds it.
 //!
-//! A tracer enumerates the images of a process some time after the process began, and again later. So an image counts
-//! for the whole space, also before the moment at which it was reported: only exec, fork, and a mapping over the
-//! addresses of an unmapped one begin a new space. Addresses that a space does not know are asked of the later spaces
-//! of the same program, of the earlier ones, and then of the process it was forked from. Cost: a binary search per
+//! A tracer lists the images of a process some time after the process began, and again later. So an image is valid in
+//! the whole space, also before it was reported: only exec, fork, and a mapping over the addresses of an unmapped one
+//! begin a new space. An address that is in no image of a space is searched in the later spaces of the same program, in
+//! the earlier ones, and then in the process that forked this one. Cost: a binary search per
 //! look-up. ALGORITHMS.md section 5.2.
 
 use crate::base::names::NameId;
@@ -21,7 +21,7 @@ crate::base::names::handle! {
     SpaceId,
 }
 
-/// Bytes taken for an image whose size is not recorded (the vdso: two pages on all machines that have one).
+/// The assumed bytes of an image whose size is not recorded (the vdso: two pages on all machines that have one).
 const UNSIZED: u64 = 0x2000;
 /// Longest chain of forks that is followed to find an image.
 const FORK_DEPTH: usize = 32;
@@ -65,12 +65,12 @@ pub struct Image {
 }
 
 impl Image {
-    /// For code of which only the beginning was reported: the next image begins here at the latest.
+    /// The end; where only the begin of the code was reported, the latest begin of the next image.
     fn end(&self) -> u64 {
         self.base.saturating_add(if self.size == 0 { UNSIZED } else { self.size })
     }
 
-    /// The end of what it certainly covers.
+    /// The end of the addresses that it certainly covers.
     fn certain_end(&self) -> u64 {
         if self.size == CODE { self.base.saturating_add(1) } else { self.end() }
     }
@@ -79,13 +79,13 @@ impl Image {
 /// The images of one process over one stretch of time.
 #[derive(Clone, Debug, Default)]
 pub struct Space {
-    /// Counts the programs that this recording has seen begin: two spaces of one program have equal numbers.
+    /// The number of the program, counted over the recording: two spaces of one program have equal numbers.
     pub program: u32,
     /// Process id.
     pub pid: i32,
-    /// When it began.
+    /// Its begin.
     pub from: Timestamp,
-    /// The executable as given to exec, in this process or in the one it was forked from.
+    /// The executable as given to exec, in this process or in the one that forked it.
     pub executable: Option<NameId>,
     forked_from: Option<SpaceId>,
     /// Sorted by base; they do not overlap.
@@ -104,7 +104,7 @@ impl Space {
 pub struct Spaces {
     spaces: Vec<Space>,
     of_process: HashMap<(HostId, i32), Vec<(Timestamp, SpaceId)>>,
-    /// When each file was first reported to be mapped.
+    /// By file the time of the first report that it is mapped.
     reported: HashMap<NameId, Timestamp>,
 }
 
@@ -126,12 +126,12 @@ impl Spaces {
         history.get(after.saturating_sub(1)).map(|(_, s)| *s)
     }
 
-    /// When a file was first reported to be mapped, by any process; 0 where it never was.
+    /// The time of the first report that a file is mapped, by any process; 0 where there is none.
     pub fn first_reported(&self, path: NameId) -> Timestamp {
         self.reported.get(&path).copied().unwrap_or_default()
     }
 
-    /// When a process begins to run another program, in order.
+    /// The times at which a process begins to run another program, in order.
     pub fn programs(&self, host: HostId, pid: i32) -> Vec<Timestamp> {
         let history = self.of_process.get(&(host, pid)).map_or(&[][..], |h| h);
         let program = |(_, id): &(Timestamp, SpaceId)| self.get(*id).map(|s| s.program);
@@ -153,10 +153,10 @@ impl Spaces {
             if let Some(image) = space.image(address) {
                 return Some(image);
             }
-            let kin = self.of_process.get(&(host, space.pid)).map_or(&[][..], |h| h);
+            let of_process = self.of_process.get(&(host, space.pid)).map_or(&[][..], |h| h);
             let same = |s: &&(Timestamp, SpaceId)| self.get(s.1).is_some_and(|s| s.program == space.program);
-            let later = kin.iter().filter(same).filter(|s| s.1 > id);
-            let earlier = kin.iter().rev().filter(same).filter(|s| s.1 < id);
+            let later = of_process.iter().filter(same).filter(|s| s.1 > id);
+            let earlier = of_process.iter().rev().filter(same).filter(|s| s.1 < id);
             if let Some(image) = later.chain(earlier).find_map(|s| self.get(s.1)?.image(address)) {
                 return Some(image);
             }
@@ -195,7 +195,7 @@ impl Spaces {
                 };
                 self.begin(event, space);
             }
-            // A new enumeration repeats what is mapped; what it contradicts begins a new space by itself.
+            // A new state dump repeats the mapped images; one that contradicts a space begins a new one by itself.
             ImageChange::Fork { .. } | ImageChange::Restart => {}
             ImageChange::Load { base, size, path, position_independent, offset } => {
                 let first = self.reported.entry(*path).or_insert(event.time);
@@ -305,7 +305,7 @@ mod tests {
     }
 
     #[test]
-    fn an_image_counts_before_it_was_told_but_not_before_exec() {
+    fn image_is_valid_before_its_report_but_not_before_exec() {
         let spaces = Spaces::new(&[
             event(0, 7, ImageChange::Exec { path: NameId::at(1) }),
             load(5, 7, 0x4000, 1),
@@ -319,7 +319,7 @@ mod tests {
     }
 
     #[test]
-    fn build_ids_told_by_path_come_to_where_the_file_is_mapped() {
+    fn add_build_ids_gives_them_to_the_mappings_of_a_file() {
         let mut builder = TimelineBuilder::new(1);
         builder.0.traces = vec![TraceOrigin { host: HOST, kernel: true, generation: Generation::New }];
         let [server, libc] = ["/srv/server", "/lib/libc.so"].map(|path| builder.0.names.intern(path).raw());
@@ -328,13 +328,13 @@ mod tests {
         let spaces = Spaces::new(&builder.0.images);
         let id = |address| spaces.image(spaces.at(HOST, 7, 1)?, HOST, address)?.build_id.as_deref();
         assert_eq!((id(0x4000), id(0x9000)), (Some(&[1u8, 2][..]), None));
-        // Another trace's files are others.
+        // Build ids of another trace are ignored.
         add_build_ids(&mut builder.0, 1, &[(b"/lib/libc.so".to_vec(), vec![3])].into_iter().collect());
         assert_eq!(builder.0.images.len(), 3);
     }
 
     #[test]
-    fn addresses_used_again_begin_a_new_space() {
+    fn reused_addresses_begin_a_new_space() {
         let spaces = Spaces::new(&[
             load(0, 7, 0x9000, 9),
             load(0, 7, 0x4000, 1),
@@ -351,7 +351,7 @@ mod tests {
     }
 
     #[test]
-    fn code_of_which_the_begin_was_told_reaches_to_the_next_image() {
+    fn image_with_only_a_begin_extends_to_the_next_image() {
         let code = |time, base, path| {
             let (position_independent, offset) = (true, None);
             let change =
@@ -366,7 +366,7 @@ mod tests {
     }
 
     #[test]
-    fn a_child_has_its_parents_images_until_exec() {
+    fn child_has_its_parents_images_until_exec() {
         let spaces = Spaces::new(&[
             event(0, 7, ImageChange::Exec { path: NameId::at(1) }),
             event(2, 8, ImageChange::Fork { parent_pid: 7 }),

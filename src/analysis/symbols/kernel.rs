@@ -1,10 +1,10 @@
 //! Names of kernel addresses, from `kallsyms`, `System.map` and lists of module symbols.
 //!
 //! Lines are `address type name [module]`; only text symbols count. The files carry no sizes: a symbol ends where the
-//! next one begins, and after a mebibyte at most. What an interrupt, the system call entry and the tracer's own
-//! modules put on a stack says nothing about the thread, and is cut off. So are the scheduler's own functions where a
-//! thread stopped: they lie in a section of their own, between `__sched_text_start` and `__sched_text_end`, as
-//! `/proc/PID/wchan` has it.
+//! next one begins, and after a mebibyte at most. Frames of interrupts, of the system call entry and of the
+//! tracer's own modules are not the thread's work and are removed. So are the scheduler's own functions where a thread
+//! stopped: they are in a section of their own, between `__sched_text_start` and `__sched_text_end`, as for
+//! `/proc/PID/wchan`.
 
 use crate::base::mapped::open_regular;
 use std::io::{self, BufRead, BufReader};
@@ -12,12 +12,12 @@ use std::ops::Range;
 use std::path::Path;
 use std::sync::Arc;
 
-/// How the functions begin by which system calls are entered, on the architectures and kernels in use.
+/// Prefixes of the functions that enter system calls, on the architectures and kernels in use.
 const ENTRIES: [&str; 8] =
     ["__x64_sys_", "__ia32_sys_", "__arm64_sys_", "__riscv_sys_", "__s390x_sys_", "__se_sys_", "SyS_", "ksys_"];
 /// Symbols at the beginning and end of the section of the scheduler's own functions.
 const SCHEDULER: (&str, &str) = ("__sched_text_start", "__sched_text_end");
-/// Longest function believed.
+/// The longest size of a function that is accepted.
 const LONGEST: u64 = 1 << 20;
 
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -36,12 +36,12 @@ pub struct KernelSymbols {
 }
 
 impl KernelSymbols {
-    /// Read one or more symbol lists. Lines that are no symbols are left.
+    /// Read one or more symbol lists. Other lines are skipped.
     pub fn read<'a>(files: impl IntoIterator<Item = &'a Path>) -> io::Result<Self> {
         KernelSymbols::of(files, &[])
     }
 
-    /// The same with lists that recordings hold.
+    /// The same, with lists from inside recordings.
     pub fn of<'a>(files: impl IntoIterator<Item = &'a Path>, recorded: &[Arc<[u8]>]) -> io::Result<Self> {
         let mut symbols = Vec::new();
         let mut scheduler = 0..0;
@@ -73,7 +73,7 @@ impl KernelSymbols {
         self.symbols[..after].last().filter(|s| address - s.address < LONGEST)
     }
 
-    /// The system call that a kernel stack, innermost address first, was entered by.
+    /// The system call of a kernel stack, given innermost address first.
     pub fn system_call(&self, stack: &[u64]) -> Option<&str> {
         let mut names = stack.iter().filter_map(|address| self.at(address.wrapping_sub(1)));
         let call = |symbol: &'_ Symbol| ENTRIES.iter().any(|entry| symbol.name.starts_with(entry));
@@ -81,10 +81,9 @@ impl KernelSymbols {
         ENTRIES.iter().find_map(|entry| entered.name.strip_prefix(entry))
     }
 
-    /// Names of all functions on a stack that are known, innermost first, those of interrupts and of the tracer
-    /// included.
+    /// Names of all known functions on a stack, innermost first, including those of interrupts and of the tracer.
     pub fn all_functions<'s>(&'s self, stack: &'s [u64]) -> impl Iterator<Item = &'s str> {
-        // All but the innermost are return addresses: one less is inside the calling instruction.
+        // All except the innermost are return addresses: one less is inside the calling instruction.
         let known = stack.iter().enumerate().filter_map(|(depth, a)| self.at(a.wrapping_sub(u64::from(depth > 0))));
         known.map(|symbol| &*symbol.name)
     }
@@ -92,7 +91,7 @@ impl KernelSymbols {
     /// Names of the thread's own kernel functions, outermost first, for addresses given innermost first.
     pub fn functions(&self, stack: &[u64]) -> Vec<&str> {
         let name = |(depth, address): (usize, &u64)| {
-            // All but the innermost are return addresses: one less is inside the calling instruction.
+            // All except the innermost are return addresses: one less is inside the calling instruction.
             self.at(if depth == 0 { *address } else { address.wrapping_sub(1) })
         };
         let known: Vec<&Symbol> = stack.iter().enumerate().filter_map(name).collect();
@@ -112,7 +111,7 @@ fn parse(line: &str) -> Option<Symbol> {
     if !matches!(words.next()?, "t" | "T" | "w" | "W") {
         return None;
     }
-    // Names of sections stand where their first function begins.
+    // A section's name has the address of its first function.
     let name = words.next().filter(|name| !name.ends_with("_text_start") && !name.ends_with("_text_end"))?.into();
     let module = words.next().map(|m| m.trim_matches(['[', ']']).into());
     Some(Symbol { address, name, module })
@@ -125,7 +124,7 @@ fn bound_of(line: &str, name: &str) -> Option<u64> {
     (words.nth(1)? == name).then(|| u64::from_str_radix(address, 16).ok())?
 }
 
-/// How ftrace gets from a tracepoint to its ring buffer.
+/// True for ftrace's functions from a tracepoint to its ring buffer.
 fn is_tracer(name: &str) -> bool {
     [
         "trace_event_raw_event_",
@@ -139,7 +138,7 @@ fn is_tracer(name: &str) -> bool {
     .any(|begin| name.starts_with(begin))
 }
 
-/// Frames inside these belong to an interrupt that hit the thread.
+/// True for the entry function of an interrupt: the frames inside it are not the thread's own.
 pub fn is_interrupt_entry(name: &str) -> bool {
     name.starts_with("asm_sysvec_")
         || matches!(
@@ -155,7 +154,7 @@ pub fn is_interrupt_entry(name: &str) -> bool {
         || name.starts_with("el0t_64_irq")
 }
 
-/// The way from user mode into the kernel, which the system call's own frame already shows.
+/// True for functions from user mode into the kernel, which the system call's own frame already shows.
 fn is_entry(name: &str) -> bool {
     name.starts_with("entry_SYSCALL")
         || name.starts_with("do_syscall_")
@@ -179,7 +178,7 @@ mod tests {
     }
 
     #[test]
-    fn interrupts_entries_and_the_tracer_are_cut() {
+    fn functions_removes_interrupts_entries_and_the_tracer() {
         let list = symbols(
             "ffffffff81000000 T entry_SYSCALL_64_after_hwframe\n\
              ffffffff81000100 t do_syscall_64\n\
@@ -204,7 +203,7 @@ mod tests {
     }
 
     #[test]
-    fn where_a_thread_stopped_the_scheduler_is_cut() {
+    fn functions_removes_the_scheduler_where_a_thread_stopped() {
         let list = symbols(
             "ffffffff81000100 t do_syscall_64\n\
              ffffffff81000200 T do_nanosleep\n\
@@ -223,7 +222,7 @@ mod tests {
     }
 
     #[test]
-    fn a_return_address_belongs_to_the_function_before_it() {
+    fn functions_gives_a_return_address_to_the_function_before_it() {
         let list = symbols("ffffffff81000200 T vfs_write\nffffffff81000300 T vfs_read\n");
         assert_eq!(list.functions(&[0xffff_ffff_8100_0300]), ["vfs_read"]);
         assert_eq!(list.functions(&[0xffff_ffff_8100_0300, 0xffff_ffff_8100_0300]), ["vfs_write", "vfs_read"]);

@@ -1,16 +1,16 @@
 //! From addresses to functions.
 //!
-//! In: raw user stacks, each with the process it was taken in and that process's images at the time. Out: for each the
-//! functions, outermost first. The steps: every address finds its image ([`images`]) or the executable that exec named;
-//! every image finds its file on this machine, proved by build id ([`files`]) or by size and time ([`proof`]); each
-//! file is opened once and names all of its addresses ([`elf`]), files side by side; code that a runtime compiled is
-//! looked up in its own map ([`perf_map`]); kernel addresses have a list of their own ([`kernel`]). So each (image,
-//! address) is resolved once, whatever the number of stacks that hold it.
+//! In: raw user stacks, each with its process and that process's images at the time. Out: for each the functions,
+//! outermost first. The steps: find the image of each address ([`images`]) or the executable of the process; find the
+//! file of each image on this machine, proved by build id ([`files`]) or by size and time ([`proof`]); open each file
+//! once and name all of its addresses ([`elf`]), files in parallel; look up code that a runtime compiled in its own map
+//! ([`perf_map`]) and kernel addresses in the kernel's list ([`kernel`]). So each (image, address) is resolved once,
+//! regardless of the number of stacks.
 //!
-//! A function without a name keeps one name per file for shared libraries (`[libc.so.6]`: which of its inner functions
-//! ran seldom matters, and one cause must not be scattered over many contexts), and one per function for the program
-//! itself (`server+0x1240`). Recorded entries of functions are exact, so each of these has a name of its own wherever
-//! it is: its offset in its file (`libjournal.so+0x1240`), its address (`0x403760`) where no file is known.
+//! Functions without a name have one common name per shared library (`[libc.so.6]`: its inner functions seldom matter,
+//! and one cause must not be scattered over many contexts), and one name each in the program itself
+//! (`server+0x1240`). Recorded entries of functions are exact, so each of these functions has a name of its own
+//! everywhere: its offset in its file (`libjournal.so+0x1240`), its address (`0x403760`) where no file is known.
 //! ALGORITHMS.md section 5.2.
 
 pub mod cache;
@@ -41,12 +41,12 @@ use std::collections::BTreeSet;
 use std::path::PathBuf;
 use std::sync::Arc;
 
-/// Libraries of the tracer and its profiler: at the innermost end of a stack they are how it was taken.
+/// Libraries of the tracer and its profiler, which are at the innermost end of the stacks that they record.
 const TRACERS: [&str; 2] = ["liblttng-profile", "liblttng-ust"];
-/// The function that a signal's handler returns to.
+/// The function to which a signal's handler returns.
 const SIGNAL_RETURN: &str = "__restore_rt";
 
-/// Which addresses a raw stack holds.
+/// The kind of addresses in a raw stack.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum AddressKind {
     /// The address in the innermost function, and the return address in each caller: sampled stacks.
@@ -62,11 +62,11 @@ pub struct ProcessStack {
     pub host: HostId,
     /// Process.
     pub pid: i32,
-    /// Its images at that time; `None` where nothing is known of them.
+    /// Its images at that time; `None` where they are unknown.
     pub space: Option<SpaceId>,
     /// Addresses.
     pub stack: RawStackId,
-    /// Which ones these are.
+    /// Their kind.
     pub addresses: AddressKind,
 }
 
@@ -75,20 +75,20 @@ pub struct ProcessStack {
 pub struct UserFrame {
     /// Its name.
     pub name: NameId,
-    /// The frame means a whole file, or no known file: no single function was found.
+    /// The frame is a whole file, or no known file, because no single function was found.
     pub folded: bool,
-    /// The compiler put it into its caller; the machine knows only that one.
+    /// The compiler inlined it into its caller.
     pub inlined: bool,
-    /// The address in it: of the call of the next function, or, innermost, of the thread.
+    /// The address in it: of the call of the next function, or of the thread in the innermost one.
     pub address: u64,
 }
 
-/// A file as the trace knows it, and how its addresses are counted.
+/// A file as recorded, and the origin of its addresses.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 struct FileKey<'a> {
     path: NameId,
     build_id: Option<&'a [u8]>,
-    /// Used without a build id.
+    /// Its size where it has no build id.
     extent: Option<MappedExtent>,
     count: AddressBase,
 }
@@ -96,34 +96,34 @@ struct FileKey<'a> {
 /// The target of an address.
 #[derive(Clone, Copy)]
 enum AddressTarget {
-    /// To an address in a file.
+    /// An address in a file.
     File(usize, u64),
-    /// To a name: it is no address.
+    /// A name that was recorded instead of an address.
     Named(NameId),
-    /// To code that no file holds.
+    /// Code that no file contains.
     Elsewhere,
 }
 
 struct TracedFile<'a> {
     key: FileKey<'a>,
-    wanted: RecordedFile<'a>,
+    recorded: RecordedFile<'a>,
     addresses: BTreeSet<u64>,
     /// Those of `addresses` at which a function was entered.
     entries: BTreeSet<u64>,
 }
 
 impl TracedFile<'_> {
-    /// The symbols at its addresses. The file is opened for those that `cache` does not know.
-    fn known(&self, places: &SymbolPaths, cache: &SymbolCache) -> Arc<KnownSymbols> {
+    /// The symbols at its addresses. The file is opened for those that are not in `cache`.
+    fn symbols(&self, symbol_paths: &SymbolPaths, cache: &SymbolCache) -> Arc<KnownSymbols> {
         let before = cache.get(self.key);
-        let is_new = |address: &u64| before.as_ref().is_none_or(|known| !known.places.contains_key(address));
+        let is_new = |address: &u64| before.as_ref().is_none_or(|known| !known.symbols.contains_key(address));
         let addresses: Vec<u64> = self.addresses.iter().copied().filter(is_new).collect();
         let mut known = match before {
             Some(known) if addresses.is_empty() => return known,
             Some(known) => Arc::unwrap_or_clone(known),
             None => {
-                let found = files::find(self.wanted, places);
-                KnownSymbols { found, unread: None, places: HashMap::default() }
+                let found = files::find(self.recorded, symbol_paths);
+                KnownSymbols { found, unread: None, symbols: HashMap::default() }
             }
         };
         let symbols = match &known.found {
@@ -134,7 +134,7 @@ impl TracedFile<'_> {
             SymbolFile::Mismatch(_) | SymbolFile::Missing => None,
         };
         let symbols = symbols.unwrap_or_else(|| vec![SymbolsAt::Unknown; addresses.len()]);
-        known.places.extend(addresses.into_iter().zip(symbols));
+        known.symbols.extend(addresses.into_iter().zip(symbols));
         Arc::new(known)
     }
 }
@@ -143,7 +143,7 @@ impl TracedFile<'_> {
 pub struct StackResolver<'a> {
     timeline: &'a Timeline,
     spaces: &'a Spaces,
-    places: &'a SymbolPaths,
+    symbol_paths: &'a SymbolPaths,
     cache: &'a SymbolCache,
     files: Vec<TracedFile<'a>>,
     file_ids: HashMap<FileKey<'a>, usize>,
@@ -151,12 +151,17 @@ pub struct StackResolver<'a> {
 }
 
 impl<'a> StackResolver<'a> {
-    /// A resolver with nothing resolved but what `cache`, which is of the same recording, knows.
-    pub fn new(timeline: &'a Timeline, spaces: &'a Spaces, places: &'a SymbolPaths, cache: &'a SymbolCache) -> Self {
+    /// A resolver that starts with the symbols in `cache`, which is of the same recording.
+    pub fn new(
+        timeline: &'a Timeline,
+        spaces: &'a Spaces,
+        symbol_paths: &'a SymbolPaths,
+        cache: &'a SymbolCache,
+    ) -> Self {
         StackResolver {
             timeline,
             spaces,
-            places,
+            symbol_paths,
             cache,
             files: Vec::new(),
             file_ids: HashMap::default(),
@@ -164,8 +169,8 @@ impl<'a> StackResolver<'a> {
         }
     }
 
-    /// The functions of each stack, outermost first; in `names`, those that nothing proves are marked. Equal input
-    /// gives equal output for any number of workers.
+    /// The functions of each stack, outermost first; names from files that are not proven are marked in `names`. Equal
+    /// input gives equal output for any number of workers.
     pub fn resolve(
         mut self,
         stacks: &[ProcessStack],
@@ -175,7 +180,7 @@ impl<'a> StackResolver<'a> {
     ) -> Result<Vec<Vec<UserFrame>>, Cancelled> {
         for stack in stacks {
             for address in self.addresses(stack) {
-                self.aim(stack, address);
+                self.add_target(stack, address);
             }
         }
         let found = self.look_up(names, notices, ctx)?;
@@ -198,8 +203,9 @@ impl<'a> StackResolver<'a> {
                         all.push(UserFrame { name, folded: false, inlined: false, address });
                     }
                     AddressTarget::Elsewhere => {
-                        let map =
-                            maps.entry(stack.pid).or_insert_with(|| PerfMap::find(stack.pid, self.places, notices));
+                        let map = maps
+                            .entry(stack.pid)
+                            .or_insert_with(|| PerfMap::find(stack.pid, self.symbol_paths, notices));
                         let (name, folded) = match (map.at(address), stack.addresses) {
                             (Some(compiled), _) => (names.intern(compiled), false),
                             (None, AddressKind::FunctionEntry) => (names.intern(&format!("{address:#x}")), false),
@@ -209,7 +215,7 @@ impl<'a> StackResolver<'a> {
                     }
                 }
             }
-            // A profiler works in a signal's handler.
+            // A profiler runs in a signal's handler.
             if tracers > 0 && all.last().is_some_and(|f| names.get(f.name) == SIGNAL_RETURN) {
                 all.pop();
             }
@@ -232,7 +238,7 @@ impl<'a> StackResolver<'a> {
         in_order(
             ctx,
             files.len(),
-            |i| files[i].known(self.places, self.cache),
+            |i| files[i].symbols(self.symbol_paths, self.cache),
             |i, known| {
                 let file = &files[i];
                 let path = self.timeline.names.get(file.key.path);
@@ -240,7 +246,7 @@ impl<'a> StackResolver<'a> {
                 match &known.found {
                     SymbolFile::File { main, proved, .. } => {
                         proven = *proved;
-                        if !proven && known.places.values().any(|place| matches!(place, SymbolsAt::Functions(_))) {
+                        if !proven && known.symbols.values().any(|symbols| matches!(symbols, SymbolsAt::Functions(_))) {
                             notices.add(Notice::SymbolFileUnproved, 1, || main.display().to_string());
                         }
                         known.unread.iter().for_each(|why| notices.add(Notice::SymbolFileMissing, 1, || why.clone()))
@@ -251,18 +257,19 @@ impl<'a> StackResolver<'a> {
                         notices.add(Notice::SymbolFileMismatch, 1, || other.display().to_string())
                     }
                 }
-                let place = |a: &u64| {
-                    let known = Resolved { place: known.places.get(a)?, proven, entered: file.entries.contains(a) };
-                    Some((*a, known.frames(path, *a, names)))
+                let frames = |a: &u64| {
+                    let entered = file.entries.contains(a);
+                    let resolved = ResolvedAddress { symbols: known.symbols.get(a)?, proven, entered };
+                    Some((*a, resolved.frames(path, *a, names)))
                 };
-                found.push(file.addresses.iter().filter_map(place).collect());
+                found.push(file.addresses.iter().filter_map(frames).collect());
                 self.cache.put(file.key, known);
             },
         )?;
         Ok(found)
     }
 
-    /// Addresses to look up, innermost first. All but the innermost are return addresses: one less is inside the
+    /// Addresses to look up, innermost first. All except the innermost are return addresses: one less is inside the
     /// calling instruction. Zeros and all-ones pad or end what the tracer recorded.
     fn addresses(&self, stack: &ProcessStack) -> impl Iterator<Item = u64> + use<'a> {
         let raw = self.timeline.stacks.get(stack.stack).iter().filter(|a| **a != 0 && **a != u64::MAX);
@@ -280,7 +287,8 @@ impl<'a> StackResolver<'a> {
         TRACERS.iter().any(|tracer| name.starts_with(tracer))
     }
 
-    fn aim(&mut self, stack: &ProcessStack, address: u64) {
+    /// Add an address to those of its file.
+    fn add_target(&mut self, stack: &ProcessStack, address: u64) {
         let key = (stack.host, stack.pid, stack.space, address);
         let target = match self.targets.get(&key) {
             Some(_) if stack.addresses == AddressKind::Sampled => return,
@@ -306,7 +314,7 @@ impl<'a> StackResolver<'a> {
         if let Some(image) = self.spaces.image(id, stack.host, address) {
             let virtually = is_virtual(names.get(image.path));
             let (count, address) = match image.offset {
-                // A place in the file: which address of its own that is, its program headers say.
+                // An offset in the file, whose program headers give the file's own address.
                 Some(offset) if !virtually => (AddressBase::Offset, address - image.base + offset),
                 _ if image.size == CODE && !virtually => (AddressBase::Code, address - image.base),
                 _ if image.position_independent || image.size == 0 => (AddressBase::Loaded, address - image.base),
@@ -319,63 +327,63 @@ impl<'a> StackResolver<'a> {
                 None if image.size == CODE => MappedExtent::Loaded { bytes: 0, position_independent },
                 None => MappedExtent::Loaded { bytes: image.size, position_independent },
             };
-            let wanted = RecordedFile {
+            let recorded = RecordedFile {
                 path: names.get(image.path),
                 build_id: image.build_id.as_deref(),
                 debug_link: image.debug_link.map(|(name, crc)| (names.get(name), crc)),
                 mapping: Mapping { extent: Some(extent), reported: self.spaces.first_reported(image.path) },
             };
-            return AddressTarget::File(self.file(image.path, wanted, count), address);
+            return AddressTarget::File(self.file(image.path, recorded, count), address);
         }
-        // An executable at fixed addresses needs no record of where it was mapped, only its name.
+        // An executable at fixed addresses needs no recorded mapping, only its name.
         let Some(path) = self.spaces.get(id).and_then(|s| s.executable) else { return AddressTarget::Elsewhere };
-        let wanted =
+        let recorded =
             RecordedFile { path: names.get(path), build_id: None, debug_link: None, mapping: Mapping::default() };
-        let places = self.places;
-        let span = self.cache.fixed(path, || match files::find(wanted, places) {
+        let symbol_paths = self.symbol_paths;
+        let span = self.cache.fixed(path, || match files::find(recorded, symbol_paths) {
             SymbolFile::File { main, .. } => elf::fixed_span(&main),
             SymbolFile::Mismatch(_) | SymbolFile::Missing => None,
         });
         match span {
-            Some((from, to)) if (from..to).contains(&address) => {
-                AddressTarget::File(self.file(path, wanted, AddressBase::Own), address)
+            Some(span) if span.contains(&address) => {
+                AddressTarget::File(self.file(path, recorded, AddressBase::Own), address)
             }
             _ => AddressTarget::Elsewhere,
         }
     }
 
-    fn file(&mut self, path: NameId, wanted: RecordedFile<'a>, count: AddressBase) -> usize {
-        let extent = wanted.mapping.extent.filter(|_| wanted.build_id.is_none());
-        let key = FileKey { path, build_id: wanted.build_id, extent, count };
+    fn file(&mut self, path: NameId, recorded: RecordedFile<'a>, count: AddressBase) -> usize {
+        let extent = recorded.mapping.extent.filter(|_| recorded.build_id.is_none());
+        let key = FileKey { path, build_id: recorded.build_id, extent, count };
         *self.file_ids.entry(key).or_insert_with(|| {
-            self.files.push(TracedFile { key, wanted, addresses: BTreeSet::new(), entries: BTreeSet::new() });
+            self.files.push(TracedFile { key, recorded, addresses: BTreeSet::new(), entries: BTreeSet::new() });
             self.files.len() - 1
         })
     }
 }
 
-/// Parts of the kernel mapped into every process: no file anywhere.
+/// True for parts of the kernel that are mapped into every process and have no file.
 fn is_virtual(path: &str) -> bool {
     path.starts_with('[')
 }
 
 /// The symbols of an address in a file.
-struct Resolved<'a> {
-    place: &'a SymbolsAt,
+struct ResolvedAddress<'a> {
+    symbols: &'a SymbolsAt,
     /// The file is the one that was traced.
     proven: bool,
     /// A function was entered there.
     entered: bool,
 }
 
-impl Resolved<'_> {
+impl ResolvedAddress<'_> {
     /// The frames at the address.
     fn frames(&self, path: &str, address: u64, names: &mut Names) -> Vec<UserFrame> {
         let file = path.rsplit('/').next().unwrap_or(path);
         let is_library = is_virtual(path) || file.contains(".so") || file.starts_with("ld-");
         let is_folded = is_library && !self.entered;
         let mut one = |text: &str, folded| UserFrame { name: names.intern(text), folded, inlined: false, address };
-        let all: Vec<UserFrame> = match self.place {
+        let all: Vec<UserFrame> = match self.symbols {
             SymbolsAt::Functions(functions) => {
                 let frame = |(i, f): (usize, &String)| UserFrame { inlined: i > 0, ..one(f, false) };
                 functions.iter().enumerate().map(frame).collect()
@@ -385,24 +393,24 @@ impl Resolved<'_> {
             SymbolsAt::Unnamed(start) => vec![one(&format!("{file}+{start:#x}"), false)],
             SymbolsAt::Unknown => vec![one(&format!("{file}+{address:#x}"), false)],
         };
-        // The address itself was recorded; only what the file says of it may be wrong.
-        let from_file = !matches!(self.place, SymbolsAt::Unknown);
+        // The address itself was recorded; only its name from the file may be wrong.
+        let from_file = !matches!(self.symbols, SymbolsAt::Unknown);
         all.iter().filter(|f| from_file && !self.proven && !f.folded).for_each(|f| names.mark_unproven(f.name));
         all
     }
 }
 
-/// Read the kernel's symbols; a file that cannot be read, or holds none, is a notice.
-pub fn kernel_symbols(places: &SymbolPaths, notices: &mut Notices) -> Option<kernel::KernelSymbols> {
-    if places.kernel.is_empty() && places.recorded.is_empty() {
+/// Read the kernel's symbols; a file that cannot be read, or has none, gives a notice.
+pub fn kernel_symbols(symbol_paths: &SymbolPaths, notices: &mut Notices) -> Option<kernel::KernelSymbols> {
+    if symbol_paths.kernel.is_empty() && symbol_paths.recorded.is_empty() {
         return None;
     }
-    let recorded = if places.kernel.is_empty() { places.recorded.as_slice() } else { &[] };
+    let recorded = if symbol_paths.kernel.is_empty() { symbol_paths.recorded.as_slice() } else { &[] };
     let shown = |paths: &[PathBuf]| paths.iter().map(|p| p.display().to_string()).collect::<Vec<_>>().join(", ");
-    match kernel::KernelSymbols::of(places.kernel.iter().map(PathBuf::as_path), recorded) {
+    match kernel::KernelSymbols::of(symbol_paths.kernel.iter().map(PathBuf::as_path), recorded) {
         Ok(symbols) if !symbols.is_empty() => Some(symbols),
         Ok(_) | Err(_) => {
-            notices.add(Notice::SymbolFileMissing, 1, || shown(&places.kernel));
+            notices.add(Notice::SymbolFileMissing, 1, || shown(&symbol_paths.kernel));
             None
         }
     }

@@ -1,4 +1,4 @@
-//! Names of functions that a running program compiled itself, from copies of its `/tmp/perf-PID.map`.
+//! Names of functions that a program compiled at run time, from copies of its `/tmp/perf-PID.map`.
 //!
 //! Lines are `START SIZE name`, numbers in hexadecimal. A runtime that replaces a function appends a line: the last
 //! line that covers an address counts. Read only from the folders given, beside the trace or by `--symbols`.
@@ -8,23 +8,31 @@ use crate::base::mapped::open_regular;
 use crate::base::notice::{Notice, Notices};
 use std::io::{self, BufRead, BufReader, ErrorKind};
 
-/// Lines of one file that are believed; a map of a long-lived process can be huge.
+/// The most lines of one file that are read: the map of a long-lived process can be huge.
 const MOST: usize = 4_000_000;
+
+/// A function at its addresses.
+#[derive(Clone, Debug)]
+struct CompiledFunction {
+    start: u64,
+    end: u64,
+    name: Box<str>,
+}
 
 /// Functions of one process, sorted by start.
 #[derive(Clone, Debug, Default)]
 pub struct PerfMap {
-    functions: Vec<(u64, u64, Box<str>)>,
+    functions: Vec<CompiledFunction>,
 }
 
 impl PerfMap {
     /// The map of a process; empty where there is none. One that cannot be read is a notice.
-    pub fn find(pid: i32, places: &SymbolPaths, notices: &mut Notices) -> Self {
-        for folder in places.beside.iter().chain(&places.folders) {
+    pub fn find(pid: i32, symbol_paths: &SymbolPaths, notices: &mut Notices) -> Self {
+        for folder in symbol_paths.beside.iter().chain(&symbol_paths.folders) {
             let path = folder.join(format!("perf-{pid}.map"));
             match open_regular(&path).and_then(|file| Self::read(BufReader::new(file))) {
                 Ok(map) => return map,
-                // A trace may be a file, beside which nothing is looked for.
+                // A trace may be a file, which is no folder to search in.
                 Err(e) if matches!(e.kind(), ErrorKind::NotFound | ErrorKind::NotADirectory) => {}
                 Err(e) => notices.add(Notice::SymbolFileMissing, 1, || format!("{}: {e}", path.display())),
             }
@@ -42,20 +50,21 @@ impl PerfMap {
             if let (Some(start), Some(size)) = (number(), number())
                 && let Some(name) = words.next()
             {
-                functions.push((start, start.saturating_add(size), name.trim_end().into()));
+                let end = start.saturating_add(size);
+                functions.push(CompiledFunction { start, end, name: name.trim_end().into() });
             }
         }
-        functions.sort_by_key(|(start, ..)| *start);
+        functions.sort_by_key(|function| function.start);
         functions.reverse();
-        functions.dedup_by_key(|(start, ..)| *start);
+        functions.dedup_by_key(|function| function.start);
         functions.reverse();
         Ok(PerfMap { functions })
     }
 
     /// The function at an address.
     pub fn at(&self, address: u64) -> Option<&str> {
-        let after = self.functions.partition_point(|(start, ..)| *start <= address);
-        self.functions[..after].last().filter(|(_, end, _)| address < *end).map(|(.., name)| &**name)
+        let after = self.functions.partition_point(|function| function.start <= address);
+        self.functions[..after].last().filter(|function| address < function.end).map(|function| &*function.name)
     }
 }
 
@@ -64,8 +73,9 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_last_line_for_an_address_counts() {
-        let map = PerfMap::read(&b"1000 10 old\n2000 20 LazyCompile:~render app.js:7\nodd\n1000 8 new\n"[..]).unwrap();
+    fn at_gives_the_last_line_for_an_address() {
+        let map = PerfMap::read(&b"1000 10 old\n2000 20 LazyCompile:~render app.js:7\nno function\n1000 8 new\n"[..])
+            .unwrap();
         assert_eq!(map.at(0x1000), Some("new"));
         assert_eq!(map.at(0x1008), None);
         assert_eq!(map.at(0x201f), Some("LazyCompile:~render app.js:7"));

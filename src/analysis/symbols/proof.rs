@@ -1,19 +1,19 @@
-//! Whether a file on this machine is the one that was traced.
+//! The evidence that a file on this machine is the one that was traced.
 //!
 //! In: the recorded properties of a mapped file, and the file. A build id decides where one was recorded, and so does
-//! the checksum in a debug link. Where neither was, two things can speak against a file: another size, and a change
-//! after it had been mapped. The sizes that recorders give: LTTng's `bin_info` and `dlopen` the number of bytes between
+//! the checksum in a debug link. Where neither was, two facts can contradict a file: another size, and a change
+//! after it was mapped. The sizes that recorders give: LTTng's `bin_info` and `dlopen` the number of bytes between
 //! the first and the last that are loaded (`memsz`), and whether the file is position independent; perf's `mmap` which
 //! part of the file was mapped, in whole pages; an exec nothing but the path. A file of the right size that has not
-//! changed since is taken for the one that was traced. A file of another size in memory is another file. For all others
-//! this is unknown: names from them are [marked](crate::base::names::Names::mark_unproven).
+//! changed since counts as the one that was traced. A file of another size in memory is another file. For all others it
+//! is unknown: names from them are [marked](crate::base::names::Names::mark_unproven).
 
-use super::elf::FileIdentity;
+use super::elf::{FileIdentity, LoadSegment};
 use crate::base::time::Timestamp;
 use std::path::Path;
 use std::time::{Duration, UNIX_EPOCH};
 
-/// Clocks that count from the boot of the machine say less than this, those that count from the Epoch more: 30 years.
+/// Clocks that count from the boot of the machine show less than this, those that count from the Epoch more: 30 years.
 const SINCE_EPOCH: Timestamp = Timestamp::new(30 * 365 * 86_400 * 1_000_000_000);
 
 /// The unit in which files are mapped.
@@ -24,7 +24,7 @@ const PAGE: u64 = 4096;
 pub struct Mapping {
     /// Its size.
     pub extent: Option<MappedExtent>,
-    /// When it was first reported to be mapped, on the time line of the recording.
+    /// The time of the first report that it is mapped, on the time line of the recording.
     pub reported: Timestamp,
 }
 
@@ -33,9 +33,9 @@ pub struct Mapping {
 pub enum MappedExtent {
     /// All that is loaded: bytes from the first to the last.
     Loaded {
-        /// So many.
+        /// Their number.
         bytes: u64,
-        /// It may lie at any address.
+        /// It can be loaded at any address.
         position_independent: bool,
     },
     /// A part of the file.
@@ -58,7 +58,7 @@ pub enum Proof {
     Other,
 }
 
-/// Hold a file against what was recorded where there is no build id.
+/// Compare a file with the recorded mapping where there is no build id.
 pub fn by_size_and_time(path: &Path, built: &FileIdentity, mapping: Mapping) -> Proof {
     match mapping.extent.and_then(|extent| fits(built, extent)) {
         Some(true) if is_older(path, mapping.reported) => Proof::Same,
@@ -74,19 +74,19 @@ fn fits(built: &FileIdentity, extent: MappedExtent) -> Option<bool> {
             let loaded = built.loaded.filter(|_| bytes > 0)?;
             Some(loaded == bytes && built.position_independent == position_independent)
         }
-        // Neighbouring parts may have been reported as one, so only a part that is there says something.
+        // Neighbouring parts may have been reported as one, so a part that is missing in the file proves nothing.
         MappedExtent::Part { offset, bytes } => {
             let page = |n: u64| n / PAGE * PAGE;
-            let is_it = |(from, size): &(u64, u64)| {
-                let end = from.saturating_add(*size).div_ceil(PAGE).saturating_mul(PAGE);
-                page(*from) == offset && end.checked_sub(page(*from)) == Some(bytes)
+            let is_part = |segment: &LoadSegment| {
+                let end = segment.offset.saturating_add(segment.size).div_ceil(PAGE).saturating_mul(PAGE);
+                page(segment.offset) == offset && end.checked_sub(page(segment.offset)) == Some(bytes)
             };
-            built.parts.iter().any(is_it).then_some(true)
+            built.segments.iter().any(is_part).then_some(true)
         }
     }
 }
 
-/// The file has not changed since.
+/// True where the file has not changed since.
 fn is_older(path: &Path, reported: Timestamp) -> bool {
     let changed = std::fs::metadata(path).and_then(|about| about.modified()).ok();
     let since = changed.and_then(|time| time.duration_since(UNIX_EPOCH).ok());
@@ -100,7 +100,7 @@ mod tests {
     use std::time::SystemTime;
 
     #[test]
-    fn size_and_time_decide() {
+    fn by_size_and_time_decides_where_there_is_no_build_id() {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("server");
         std::fs::write(&path, "").unwrap();
@@ -109,7 +109,9 @@ mod tests {
         let built = FileIdentity {
             loaded: Some(0x6420),
             position_independent: true,
-            parts: vec![(0, 0x1510), (0x2010, 0x1bed)],
+            segments: [(0, 0x1510), (0x2010, 0x1bed)]
+                .map(|(offset, size)| LoadSegment { offset, size, address: offset })
+                .into(),
             ..FileIdentity::default()
         };
         let loaded = |bytes| Some(MappedExtent::Loaded { bytes, position_independent: true });

@@ -1,10 +1,10 @@
-//! Stacks of user space out of copies of them (`perf record --call-graph dwarf`).
+//! User stacks from copies of stack memory (`perf record --call-graph dwarf`).
 //!
-//! In: registers and some KiB of stack for each sample, and which files a process had mapped when. Out: the addresses
-//! of its functions, as a recorded call chain has them. For each address its image and file are found as for names; the
-//! file's table (`.eh_frame`, else `.debug_frame`) says where the caller's registers are; in code that no file holds
-//! (made at run time) frame pointers are followed. A stack ends where its copy does, and where a file or its table is
-//! not found: frames farther out are unknown. Each file is opened once, packets are unwound side by side. Cost: some
+//! In: registers and some KiB of stack for each sample, and the files that a process had mapped over time. Out: the
+//! addresses of its functions, as in a recorded call chain. The image and file of each address are found as for names;
+//! the file's table (`.eh_frame`, else `.debug_frame`) gives the caller's registers; in code that no file contains
+//! (compiled at run time) frame pointers are followed. A stack ends where its copy does, and where a file or its table
+//! is not found: frames farther out are unknown. Each file is opened once, packets are unwound in parallel. Cost: a few
 //! hundred nanoseconds for each frame.
 
 use super::elf::{LoadSegment, own_address};
@@ -26,18 +26,18 @@ use framehop::x86_64::{CacheX86_64, UnwindRegsX86_64, UnwinderX86_64};
 use framehop::{ExplicitModuleSectionInfo, FrameAddress, Module, Unwinder};
 use std::sync::{Arc, OnceLock};
 
-/// Frames of a stack, at most; as deep as perf follows frame pointers.
+/// The most frames of a stack, as many as perf follows frame pointers.
 const DEEPEST: usize = 127;
-/// All recordings by perf are of one host.
+/// A recording by perf has one host.
 const HOST: HostId = HostId::at(0);
 
-/// Unwind all copies of a recording, once; recordings without any are left as they are.
-pub fn unwind(trace: &Trace, places: &SymbolPaths, ctx: &Ctx) -> Result<(), Cancelled> {
+/// Unwind all stack copies of a recording, once; without copies nothing happens.
+pub fn unwind(trace: &Trace, symbol_paths: &SymbolPaths, ctx: &Ctx) -> Result<(), Cancelled> {
     let Trace::Perf(trace) = trace else { return Ok(()) };
     let Some(architecture) = trace.copied_on().filter(|_| !trace.is_unwound()) else { return Ok(()) };
     match architecture {
-        Architecture::X86 => unwind_on::<X86>(trace, architecture, places, ctx),
-        Architecture::Arm => unwind_on::<Arm>(trace, architecture, places, ctx),
+        Architecture::X86 => unwind_on::<X86>(trace, architecture, symbol_paths, ctx),
+        Architecture::Arm => unwind_on::<Arm>(trace, architecture, symbol_paths, ctx),
     }
 }
 
@@ -87,7 +87,7 @@ impl Processor for Arm {
     }
 }
 
-/// The unwind table of a file, and how its addresses come from places in it.
+/// The unwind table of a file, and its loaded parts, which give the address of an offset.
 struct Table<U> {
     unwinder: U,
     segments: Vec<LoadSegment>,
@@ -96,20 +96,20 @@ struct Table<U> {
 /// A file as the recording knows it: path and build id.
 type FileKey = (String, Option<Box<[u8]>>);
 
-/// All that unwinding asks.
+/// The inputs of unwinding.
 struct Unwinding<'a, P: Processor> {
     spaces: Spaces,
     names: Names,
-    places: &'a SymbolPaths,
+    symbol_paths: &'a SymbolPaths,
     files: HashMap<FileKey, OnceLock<Option<Table<P::Unwinder>>>>,
-    /// For code that no file holds: frame pointers.
+    /// For code that no file contains: frame pointers.
     without: P::Unwinder,
 }
 
 fn unwind_on<P: Processor>(
     trace: &perf::PerfTrace,
     architecture: Architecture,
-    places: &SymbolPaths,
+    symbol_paths: &SymbolPaths,
     ctx: &Ctx,
 ) -> Result<(), Cancelled> {
     let changes = trace.mapped();
@@ -121,11 +121,11 @@ fn unwind_on<P: Processor>(
             files.entry((path, build_id)).or_default();
         }
     }
-    let unwinding: Unwinding<'_, P> = Unwinding { spaces, names, places, files, without: P::Unwinder::default() };
+    let unwinding: Unwinding<'_, P> = Unwinding { spaces, names, symbol_paths, files, without: P::Unwinder::default() };
     let packets = trace.packets_of_copies();
     ctx.progress.enter("unwinding stacks", packets.len() as u64);
     let mut chains = StackStore::default();
-    let make = |at: usize| {
+    let unwind_packet = |at: usize| {
         let mut cache = P::cache();
         let mut cut = 0;
         let one = |copy: StackCopy<'_>| {
@@ -138,7 +138,7 @@ fn unwind_on<P: Processor>(
         ctx.progress.step(1);
         (packet, stacks, cut)
     };
-    in_order(ctx, packets.len(), make, |_, (packet, stacks, cut)| {
+    in_order(ctx, packets.len(), unwind_packet, |_, (packet, stacks, cut)| {
         chains.cut_off += cut;
         // Both processors have their least significant byte first.
         chains.add(packet, stacks, false);
@@ -147,7 +147,7 @@ fn unwind_on<P: Processor>(
     Ok(())
 }
 
-/// A change as the spaces take it.
+/// A change as events for the spaces.
 fn events(changed: &MapEvent, names: &mut Names) -> Vec<ImageEvent> {
     let event =
         |change| ImageEvent { time: Timestamp::new(changed.clock as i64), host: HOST, pid: changed.pid, change };
@@ -165,7 +165,7 @@ fn events(changed: &MapEvent, names: &mut Names) -> Vec<ImageEvent> {
 }
 
 impl<P: Processor> Unwinding<'_, P> {
-    /// The addresses of a copied stack, innermost first, and whether its end was reached.
+    /// The addresses of a copied stack, innermost first, and true where its end was reached.
     fn stack(&self, copy: &StackCopy<'_>, cache: &mut <P::Unwinder as Unwinder>::Cache) -> (Vec<u64>, bool) {
         let space = self.spaces.at(HOST, copy.pid, Timestamp::new(copy.clock as i64));
         let mut registers = P::registers(&copy.registers);
@@ -178,17 +178,18 @@ impl<P: Processor> Unwinding<'_, P> {
         while stack.len() < DEEPEST {
             let first = stack.len() == 1;
             let Some(here) = stack.last().copied() else { break };
-            // A return address is behind the call.
-            let behind = u64::from(!first);
-            let image = space.and_then(|space| self.spaces.image(space, HOST, here.wrapping_sub(behind)));
+            // A return address is after the call.
+            let after_call = u64::from(!first);
+            let image = space.and_then(|space| self.spaces.image(space, HOST, here.wrapping_sub(after_call)));
             let table = image.and_then(|image| Some((image, self.table(image)?)));
             if image.is_some() && table.is_none() {
-                // Its table would have said; most files are built without frame pointers.
+                // Without its table the caller is unknown, because most files are built without frame pointers.
                 return (stack, false);
             }
             let own = |image: &Image, table: &Table<P::Unwinder>| {
-                let place = here.wrapping_sub(behind).wrapping_sub(image.base).wrapping_add(image.offset.unwrap_or(0));
-                own_address(&table.segments, place).wrapping_add(behind)
+                let place =
+                    here.wrapping_sub(after_call).wrapping_sub(image.base).wrapping_add(image.offset.unwrap_or(0));
+                own_address(&table.segments, place).wrapping_add(after_call)
             };
             let (unwinder, at) =
                 table.map_or((&self.without, here), |(image, table)| (&table.unwinder, own(image, table)));
@@ -213,14 +214,15 @@ impl<P: Processor> Unwinding<'_, P> {
     }
 
     fn open(&self, path: &str, build_id: Option<&[u8]>) -> Option<Table<P::Unwinder>> {
-        // The parts of files that perf records disprove no file; the marks of its names say whether it is the right
-        // one.
+        // The parts of files that perf records disprove no file; the marks of its names show whether it is proven.
         let wanted = RecordedFile { path, build_id, debug_link: None, mapping: Mapping::default() };
-        let SymbolFile::File { main, .. } = files::find(wanted, self.places) else { return None };
+        let SymbolFile::File { main, .. } = files::find(wanted, self.symbol_paths) else { return None };
         let read = UnwindTables::read(&main).ok()?;
         let mut unwinder = P::Unwinder::default();
-        let section = |section: Section| {
-            section.map_or((None, None), |(at, bytes)| (Some(at..at.saturating_add(bytes.len() as u64)), Some(bytes)))
+        let section = |section: Option<Section>| {
+            let section =
+                section.map(|Section { address, bytes }| (address..address.saturating_add(bytes.len() as u64), bytes));
+            section.unzip()
         };
         let (eh_frame_svma, eh_frame) = section(read.eh_frame);
         let (eh_frame_hdr_svma, eh_frame_hdr) = section(read.eh_frame_hdr);
@@ -230,7 +232,7 @@ impl<P: Processor> Unwinding<'_, P> {
             eh_frame,
             eh_frame_hdr_svma,
             eh_frame_hdr,
-            debug_frame: read.debug_frame.map(|(_, bytes)| bytes),
+            debug_frame: read.debug_frame.map(|section| section.bytes),
             ..ExplicitModuleSectionInfo::default()
         };
         // Addresses are the file's own, wherever a process has mapped it; they are counted in 32 bits.

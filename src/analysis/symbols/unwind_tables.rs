@@ -1,7 +1,7 @@
 //! The unwind tables of an executable: from a function to its caller.
 //!
-//! In: a file. Out: its unwind tables (`.eh_frame` with its index, `.debug_frame`) and which of its parts are loaded
-//! where. Nothing of them is interpreted here ([`super::unwind`]). Cost: the sections are read whole. LSB Core,
+//! In: a file. Out: its unwind tables (`.eh_frame` with its index, `.debug_frame`) and its loaded parts. They are
+//! interpreted in [`super::unwind`]. Cost: the sections are read whole. LSB Core,
 //! "Exception Frames"; DWARF 5, section 6.4.
 
 use super::elf::{Cache, CheckedFile, LoadSegment, segment, unpacked};
@@ -11,8 +11,14 @@ use std::path::Path;
 use std::rc::Rc;
 use std::sync::Arc;
 
-/// A section: its address and its bytes.
-pub type Section = Option<(u64, Arc<[u8]>)>;
+/// A section of a file.
+#[derive(Clone, Debug)]
+pub struct Section {
+    /// Its address.
+    pub address: u64,
+    /// Its bytes.
+    pub bytes: Arc<[u8]>,
+}
 
 /// The table that gives, for each place in a file's code, the caller's registers.
 #[derive(Clone, Debug, Default)]
@@ -22,15 +28,15 @@ pub struct UnwindTables {
     /// The parts that are loaded.
     pub segments: Vec<LoadSegment>,
     /// The table, and its index.
-    pub eh_frame: Section,
+    pub eh_frame: Option<Section>,
     /// See [`Self::eh_frame`].
-    pub eh_frame_hdr: Section,
-    /// The table of files that have it among what debuggers read.
-    pub debug_frame: Section,
+    pub eh_frame_hdr: Option<Section>,
+    /// The table in the debug information.
+    pub debug_frame: Option<Section>,
 }
 
 impl UnwindTables {
-    /// Of a file; the error is that of opening or reading it.
+    /// The tables of a file; the error is that of opening or reading it.
     pub fn read(path: &Path) -> io::Result<UnwindTables> {
         let file = CheckedFile::open(path)?;
         let failed = Rc::clone(&file.failed);
@@ -38,7 +44,7 @@ impl UnwindTables {
         let elf = object::File::parse(&cache).map_err(io::Error::other)?;
         let section = |name: &str| {
             let section = elf.section_by_name(name)?;
-            Some((section.address(), Arc::from(&*unpacked(&section)?)))
+            Some(Section { address: section.address(), bytes: Arc::from(&*unpacked(&section)?) })
         };
         let tables = UnwindTables {
             base: elf.segments().map(|s| s.address()).min().unwrap_or(0),
