@@ -5,6 +5,7 @@
 //!
 //! - [`attributes`]: the lines of the history, named by paths, found by patterns
 //! - [`history`]: what held on each line from when to when, and the tree (R-SHT) that answers questions about it
+//! - [`segments`]: a thread's segments, system calls and stack samples
 //! - [`slot`]: what a chunk of events does to a slot whose value before is not known
 //! - [`threads`]: which thread an id names
 //! - [`summary`]: time per state at several scales, exact
@@ -12,6 +13,7 @@
 pub mod attributes;
 pub mod history;
 pub mod kernel;
+pub mod segments;
 pub mod slot;
 pub mod summary;
 pub mod threads;
