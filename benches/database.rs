@@ -1,5 +1,6 @@
-//! Databases of 200,000 and a million executions: bytes per execution, time to open one and have its model. The reference,
-//! in the same run, is the checksum over the file's bytes, which each reader has to pay; the goal is 200 ms for 200,000.
+//! Databases of 200,000 and a million executions: bytes per execution, time to open one and have its model. The
+//! reference, in the same run, is the checksum over the file's bytes, which each reader has to pay; the goal is 200 ms
+//! for 200,000.
 
 use std::hint::black_box;
 use std::time::Instant;

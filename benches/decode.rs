@@ -1,8 +1,8 @@
-//! Decoding CTF beside the sum of all bytes of the same files, on one and two workers; and, where `babeltrace2` is on the
-//! PATH, whole processes beside it, paired in the same round, CPU seconds of both, medians of the ratio.
+//! Decoding CTF beside the sum of all bytes of the same files, on one and two workers; and, where `babeltrace2` is on
+//! the PATH, whole processes beside it, paired in the same round, CPU seconds of both, medians of the ratio.
 //!
-//! Recordings: `kernel/*/kernel` of the corpus (`target/corpus`, or where `WHYSLOW_CORPUS` points), repeated under other labels until
-//! 100 MB are reached; without a corpus the recordings in `fixtures/traces`.
+//! Recordings: `kernel/*/kernel` of the corpus (`target/corpus`, or where `WHYSLOW_CORPUS` points), repeated under
+//! other labels until 100 MB are reached; without a corpus the recordings in `fixtures/traces`.
 //!
 //! `cargo bench --bench decode` takes about a minute; `-- stages` or `-- processes` measures one half only.
 #![allow(clippy::unwrap_used)]

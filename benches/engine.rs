@@ -1,8 +1,9 @@
-//! The engine: `cargo bench --bench engine`. Counting, CPU time, bytes moved and the whole kernel analysis (recording and its
-//! history) of some recordings opened together, with one worker and with two, as \[004\] table 5 measures them: efficiency is
-//! the time of one over twice the time of two. The reference in the same run is counting with one worker.
+//! The engine: `cargo bench --bench engine`. Counting, CPU time, bytes moved and the whole kernel analysis (recording
+//! and its history) of some recordings opened together, with one worker and with two, as \[004\] table 5 measures them:
+//! efficiency is the time of one over twice the time of two. The reference in the same run is counting with one worker.
 //!
-//! Recordings are those of the corpus, each twice under labels of its own (at least 100 MB together); else the fixtures.
+//! Recordings are those of the corpus, each twice under labels of its own (at least 100 MB together); else the
+//! fixtures.
 #![allow(clippy::unwrap_used)]
 
 use std::hint::black_box;
@@ -46,8 +47,8 @@ fn processor() -> f64 {
     after.split(' ').skip(11).take(2).filter_map(|ticks| ticks.parse::<f64>().ok()).sum::<f64>() / 100.0
 }
 
-/// With one worker and with two: the median of the wall's seconds, the mean of the processor's. Taken in turns, so that both
-/// meet the same disturbances.
+/// With one worker and with two: the median of the wall's seconds, the mean of the processor's. Taken in turns, so that
+/// both meet the same disturbances.
 fn measured(run: Run<'_>) -> [(f64, f64); 2] {
     let works = [Ctx::new(1), Ctx::new(2)];
     works.iter().for_each(run);

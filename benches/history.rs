@@ -1,7 +1,9 @@
-//! The state history on the interval model of the R-SHT thesis ([002] Fig. 4.6): build, memory, and the three queries, for the
-//! classic SHT, the eSHT, the R-SHT of fixed depth and ours. Printed with their ratio to the eSHT of the same run.
+//! The state history on the interval model of the R-SHT thesis ([002] Fig. 4.6): build, memory, and the three queries,
+//! for the classic SHT, the eSHT, the R-SHT of fixed depth and ours. Printed with their ratio to the eSHT of the same
+//! run.
 //!
-//! Then the kernel recording of many threads, if the corpus is there: its history, the process-tree query, a zoom sequence.
+//! Then the kernel recording of many threads, if the corpus is there: its history, the process-tree query, a zoom
+//! sequence.
 //!
 //! `cargo bench --bench history` takes about two minutes; `-- 100000x100` or `-- recording` measures one of them only.
 #![allow(clippy::unwrap_used)]

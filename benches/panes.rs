@@ -1,8 +1,9 @@
-//! A key in the panes of anomalies and propagation, from the key to the drawn screen, on the largest recordings of the corpus: moving,
-//! ordering, opening, walking along a path, where each shows its counterpart in the other pane. The reference is 16 ms, a
-//! frame of a screen that shows 60 a second. All is pressed three times, and of each key the shortest time counts: what other
-//! programs took of the CPU is not the interface's. Needs the corpus in `target/corpus` or where `WHYSLOW_CORPUS` points; and for the
-//! run of 1,024 ranks, where `WHYSLOW_STENCIL` points, what `cargo run --release --example stencil -- FOLDER` wrote.
+//! A key in the panes of anomalies and propagation, from the key to the drawn screen, on the largest recordings of the
+//! corpus: moving, ordering, opening, walking along a path, where each shows its counterpart in the other pane. The
+//! reference is 16 ms, a frame of a screen that shows 60 a second. All is pressed three times, and of each key the
+//! shortest time counts: what other programs took of the CPU is not the interface's. Needs the corpus in
+//! `target/corpus` or where `WHYSLOW_CORPUS` points; and for the run of 1,024 ranks, where `WHYSLOW_STENCIL` points,
+//! what `cargo run --release --example stencil -- FOLDER` wrote.
 
 use std::path::PathBuf;
 use std::sync::Arc;

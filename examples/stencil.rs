@@ -1,5 +1,5 @@
-//! Writes the OTF2 archive of a large MPI run, for measuring: a two-dimensional stencil in which every rank exchanges with its four
-//! neighbours in each step and all meet in an allreduce every tenth step. Five ranks are late once each.
+//! Writes the OTF2 archive of a large MPI run, for measuring: a two-dimensional stencil in which every rank exchanges
+//! with its four neighbours in each step and all meet in an allreduce every tenth step. Five ranks are late once each.
 //!
 //! ```text
 //! cargo run --release --example stencil -- FOLDER [RANKS [STEPS]]

@@ -1,5 +1,6 @@
-//! The conformance suite of critical paths: every case file is written as a CTF trace, read again, and the path that follows
-//! is the expected one. `conformance/RESULTS.md` says the same of each case; a case that is known to fail must fail.
+//! The conformance suite of critical paths: every case file is written as a CTF trace, read again, and the path that
+//! follows is the expected one. `conformance/RESULTS.md` says the same of each case; a case that is known to fail must
+//! fail.
 
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 
@@ -17,7 +18,7 @@ use whyslow::input::{Argument, Opened, open};
 use whyslow::state::kernel::{Options, record};
 use whyslow::state::timeline::{HostId, SegmentKind, ThreadId, Timeline};
 
-/// Cases that do not pass yet, each with what is missing.
+/// Cases that do not pass yet, each with the reason.
 const KNOWN: &[(&str, &str)] = &[];
 
 fn recording(case: &Case, folder: &Path) -> Timeline {
@@ -80,8 +81,8 @@ fn found(case: &Case, recording: &Timeline, expected: &Expected) -> Vec<Segment>
     segments
 }
 
-/// The walk tiles its span and says what the definition says, at both ends and in the middle of each segment; paths of parts
-/// join to that of the whole.
+/// The walk tiles its span and agrees with the definition at both ends and in the middle of each segment; paths of
+/// parts join to that of the whole.
 fn check(recording: &Timeline, thread: ThreadId, path: &[PathSegment], span: Span) {
     let mut at = span.start;
     for segment in path {

@@ -52,7 +52,7 @@ fn tasks(sources: &[Source]) -> Vec<TaskDefinition> {
     discover(&sources.iter().flat_map(signatures).collect::<Vec<_>>())
 }
 
-/// Paths tile every execution and every completed system call; gives how many.
+/// Paths tile every execution and every completed system call; returns their number.
 fn paths_tile(recording: &Timeline, tasks: &[TaskDefinition], name: &str) -> usize {
     let mut seen = 0;
     let mut check = |thread, span| {
@@ -70,11 +70,11 @@ fn paths_tile(recording: &Timeline, tasks: &[TaskDefinition], name: &str) -> usi
     seen
 }
 
-/// Contexts add up, task by task; gives for how many executions.
+/// Contexts add up, task by task; returns the number of executions.
 fn trees_add_up(recording: &Timeline, tasks: &[TaskDefinition], name: &str, work: &Ctx) -> usize {
     let mut marks = vec![0; tasks.len()];
     recording.marks.iter().for_each(|m| marks[m.task as usize] += 1);
-    // All that programs delimit, and the most frequent calls: each looks at the whole recording.
+    // All tasks that programs delimit, and the most frequent calls: each reads the whole recording.
     let mut chosen: Vec<usize> = (0..tasks.len()).filter(|t| marks[*t] > 0).collect();
     chosen.sort_by_key(|t| (!tasks[*t].name.contains(':'), std::cmp::Reverse(marks[*t])));
     let mut seen = 0;
@@ -120,7 +120,7 @@ fn paths_and_trees_of_the_corpus_lose_no_time() {
     assert!(counts.len() > 10, "{} recordings only", counts.len());
 }
 
-/// At least 95 % of the time off the CPU on critical paths has a cause; what has none has a reason.
+/// At least 95 % of the time off the CPU on critical paths has a cause; the rest has a reason.
 #[test]
 fn waits_of_fixtures_have_causes() {
     let fixtures = Path::new(env!("CARGO_MANIFEST_DIR")).join("fixtures/traces");

@@ -1,6 +1,6 @@
-//! Delays planted in generated servers, one carrier or chain of carriers each (`delays/plants.rs`): `anomalies` must name their
-//! source first, with its function and carriers, and where nothing is planted no source may claim much of the executions' time.
-//! Executions that take another route than the others are found whatever they cost (`delays/routes.rs`).
+//! Delays planted in generated servers, one carrier or chain of carriers each (`delays/plants.rs`): `anomalies` must
+//! name their source first, with its function and carriers, and where nothing is planted no source may claim much of
+//! the executions' time. Executions with other calls than usual are found at any cost (`delays/routes.rs`).
 
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 
@@ -21,7 +21,7 @@ use std::path::Path;
 use std::process::Command;
 use whyslow::base::time::Ns;
 
-/// The answer of `anomalies --json` about what a machine did, with these arguments besides.
+/// The answer of `anomalies --json` about a recorded machine, with further arguments.
 fn anomalies(world: &World, manner: &Manner, name: &str, arguments: &[&str]) -> Value {
     let folder = Path::new(env!("CARGO_TARGET_TMPDIR")).join(format!("delays-{name}"));
     let recorded = record(world, manner, &folder);
@@ -33,8 +33,8 @@ fn anomalies(world: &World, manner: &Manner, name: &str, arguments: &[&str]) -> 
     serde_json::from_slice(&out.stdout).unwrap()
 }
 
-/// The first source is the planted one: its thread and carriers, and its function or one that calls it (where no stack was
-/// sampled in the function itself), if any is known.
+/// The first source is the planted one: its thread and carriers, and its function or one that calls it (where no stack
+/// was sampled in the function itself), if any is known.
 fn is_named_first(answer: &Value, plant: Plant) -> bool {
     let source = plant.source();
     let first = &answer["sources"][0];
@@ -102,7 +102,7 @@ fn share(found: &Rates) -> f64 {
     right as f64 / all.max(1) as f64
 }
 
-/// Print the rows of the README's table, and hold its bounds.
+/// Print the rows of the README's table, and check its bounds.
 fn table(weak: &Rates, strong: &Rates, claim: f64, controls: usize) {
     println!("| planted | recordings | not named first, 1 to 3 times the noise | over 3 times |\n|---|---|---|---|");
     let mut rows: BTreeMap<&str, [(usize, usize); 2]> = BTreeMap::new();

@@ -64,7 +64,8 @@ fn holds(expected: &Expected) {
         assert!(by.iter().any(|b| **b == expected.by), "{first:#}");
         let mut words: Vec<&str> = first["path"].as_array().unwrap().iter().map(|p| p.as_str().unwrap()).collect();
         words.extend(first["by"]["function"].as_str());
-        // The disk's servers are loaded at fixed addresses: an exec records neither build id nor size, so their names are marked.
+        // The disk's servers are loaded at fixed addresses: an exec records neither build id nor size, so their names
+        // are marked.
         words.iter_mut().for_each(|w| *w = w.trim_end_matches('?'));
         assert!(expected.functions.iter().any(|f| words.contains(f)), "{first:#}");
         assert_eq!(answer["verdict"]["confident"], true, "{:#}", answer["verdict"]);

@@ -1,7 +1,8 @@
 //! CTF of other tracers is read as LTTng's own: perf's, as `perf data convert --to-ctf --all` writes it (6.1).
 //!
-//! The traces are written here, with the events, fields and order of a recording that was converted: perf's records of threads
-//! (`perf_comm`, `perf_fork`, `perf_exit`) are in the stream of CPU 0 whichever thread ran there, partly at time 0.
+//! The traces are written here, with the events, fields and order of a recording that was converted: perf's records of
+//! threads (`perf_comm`, `perf_fork`, `perf_exit`) are in the stream of CPU 0 whichever thread ran there, partly at
+//! time 0.
 
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 
@@ -167,7 +168,8 @@ fn numbers_of_system_calls_are_those_of_the_machine() {
     }
 }
 
-/// The first versions of LTTng 2.0: `sys_enter` and `sys_exit` are any call, by number. Later ones: `sys_exit` is the entry of exit.
+/// The first versions of LTTng 2.0: `sys_enter` and `sys_exit` are any call, by number. Later ones: `sys_exit` is the
+/// entry of exit.
 #[test]
 fn calls_of_old_tracers_are_named_by_number() {
     let folder = tempfile::tempdir().unwrap();

@@ -1,6 +1,6 @@
-//! `dump` writes events in the order that is promised, and the same bytes on any number of workers, however the work is cut:
-//! on recorded traces, damaged copies of them, and generated ones whose times are equal, go back, contradict their packets or
-//! are missing.
+//! `dump` writes events in the order that is promised, and the same bytes on any number of workers, however the work is
+//! cut: on recorded traces, damaged copies of them, and generated ones whose times are equal, go back, contradict their
+//! packets or are missing.
 //!
 //! `WHYSLOW_CORPUS=... cargo test --release --test dump -- --ignored` does the same on the recordings of the corpus.
 
@@ -100,8 +100,8 @@ type Event = (u8, bool);
 /// A packet: the time that it says it begins at, and its events.
 type Packet = (u8, Vec<Event>);
 
-/// Write a trace of some streams, with a clock or without. Metadata and packets are written here: no tracer, and so not the
-/// writer of the other tests, leaves out the clock, lets a packet begin after its events, or selects no option.
+/// Write a trace of some streams, with a clock or without. Metadata and packets are written here: no tracer, and so not
+/// the writer of the other tests, leaves out the clock, lets a packet begin after its events, or selects no option.
 fn written(folder: &Path, streams: &[Vec<Packet>], clock: bool) {
     let map = if clock { "map = clock.c.value;" } else { "" };
     let metadata = format!(

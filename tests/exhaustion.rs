@@ -8,7 +8,8 @@ mod ask;
 use ask::{fixture, run, said};
 use std::process::{Command, Output};
 
-/// The program's own code is reached under this limit: the loader and the kernel have their own ways to say that it is too small.
+/// True if the program's own code is reached under this limit: the loader and the kernel report smaller ones
+/// themselves.
 fn begins(mebibytes: u64) -> bool {
     let out = run(limited(mebibytes).arg("--version"));
     matches!(out.status.code(), Some(0 | 1)) && said(&out).lines().all(|l| l.starts_with("whyslow: "))
@@ -36,8 +37,8 @@ fn answered_or_told(out: &Output, what: &str) -> bool {
     }
 }
 
-/// The C library aborts the process where a thread that begins finds no memory. Whether it does depends on who is first, so
-/// the limits at which there is just enough for a thread are tried several times.
+/// The C library aborts the process where a thread that begins finds no memory. Whether it does depends on which thread
+/// is first, so limits with just enough memory for a thread are tried several times.
 #[test]
 fn threads_start_only_where_memory_allows() {
     let least = (1..1024).find(|m| begins(*m)).expect("a limit under which the program begins");

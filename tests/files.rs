@@ -60,7 +60,7 @@ fn special_files_are_notices_and_do_not_block() {
         replace(&trace.join("kernel/metadata"), special);
         let (events, notices) = count(&trace);
         assert!(0 < events && notices.contains("could not be"), "{} for metadata: {notices}", special.0);
-        // By itself it is what is wrong, in one line.
+        // By itself it is an error, in one line.
         let path = folder.path().join(format!("alone-{i}"));
         (special.1)(&path);
         let out = run(whyslow(["info"]).arg(&path));
@@ -117,7 +117,7 @@ fn as_nobody(command: &mut Command, mine: &Path) -> Output {
     if std::fs::metadata(mine).unwrap().uid() == 0 {
         let home = mine.parent().unwrap();
         assert!(Command::new("chmod").args(["a+rx"]).arg(home).arg(mine).status().unwrap().success());
-        // The program may lie where only root reaches it.
+        // The program may be in a folder that only root can read.
         let program = mine.join(".program");
         if !program.exists() {
             std::fs::copy(env!("CARGO_BIN_EXE_whyslow"), &program).unwrap();

@@ -1,9 +1,9 @@
-//! Twice the input takes about twice the time and memory, whatever there is many of: at most 2.6 times, measured as CPU time
-//! and peak memory of the program.
+//! Twice the input takes about twice the time and memory, whichever part of it grows: at most 2.6 times, measured as
+//! CPU time and peak memory of the program.
 //!
-//! The input is doubled twice, and both doublings together may take 2.6 times 2.6 as much: what is linear takes 4, what is
-//! quadratic 16, and the measure of a busy machine cannot confuse these. If the first measure exceeds the limit, others follow,
-//! and the least of each counts.
+//! The input is doubled twice, and both doublings together may take 2.6 times 2.6 as much: a linear cost grows 4 times,
+//! a quadratic one 16 times, and the measure of a busy machine cannot confuse these. If the first measure exceeds the
+//! limit, others follow, and the least of each counts.
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 
 #[path = "support/ask.rs"]
@@ -34,7 +34,7 @@ const TYPES: &str = "/* CTF 1.8 */\ntypealias integer { size = 8; } := u8;\ntype
 const STREAM: &str = "stream { id = 0; event.header := struct { u32 id; }; };\n";
 const EVENT: &str = "event { name = \"e\"; id = 0; stream_id = 0; fields := struct { u8 x; }; };\n";
 
-/// So many times what `one` writes.
+/// The texts of `one` for the first `n` numbers.
 fn many(n: usize, one: impl Fn(usize) -> String) -> String {
     (0..n).map(one).collect()
 }
@@ -159,10 +159,11 @@ fn cost(words: &[&str], trace: &Path) -> (f64, f64) {
     (children, peak.unwrap().trim().parse().unwrap())
 }
 
-/// Below a few clock ticks there is nothing to measure: what is quadratic is beyond that at these sizes.
+/// Below a few clock ticks there is nothing to measure: a quadratic cost is beyond that at these sizes.
 const LEAST: f64 = 0.05;
 
-/// The costs of a small and a large input, if the large one exceeds the limit; `write` gets the number and a new folder.
+/// The costs of a small and a large input, if the large one exceeds the limit; `write` gets the number and a new
+/// folder.
 fn outgrows(what: &str, n: usize, words: &[&str], write: &dyn Fn(usize, &Path)) -> Option<String> {
     let folder = tempfile::tempdir().unwrap();
     let sizes = [n / 8, n / 2].map(|n| {

@@ -1,5 +1,5 @@
-//! Hostile input gets an answer: exit status 0 or 1 with one line, no panic, bounded memory and time; and one damaged stream
-//! never takes the others with it.
+//! Hostile input gets an answer: exit status 0 or 1 with one line, no panic, bounded memory and time; and one damaged
+//! stream never takes the others with it.
 
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 
@@ -181,8 +181,8 @@ fn stream_that_shrinks_while_read_is_a_notice() {
     assert!(notices.has_fault() && 0 < after.events && after.events < before.events);
 }
 
-/// Claims of a file are no reason to allocate, to recurse or to wait. The metadata is written in line: its hostile text is what
-/// is tested.
+/// Claims of a file are no reason to allocate, to recurse or to wait. The metadata is written in line: its hostile text
+/// is what is tested.
 #[test]
 fn claimed_sizes_allocate_nothing() {
     let head = "/* CTF 1.8 */\ntrace { major = 1; minor = 8; byte_order = le; };\n";

@@ -1,5 +1,5 @@
-//! Files of other tools read like their originals: traces by barectf's tracer, traces rewritten by babeltrace2, a recording
-//! converted by perf. `fixtures/interop/README.md` says how each was made; no tool is needed here.
+//! Files of other tools read like their originals: traces by barectf's tracer, traces rewritten by babeltrace2, a
+//! recording converted by perf. `fixtures/interop/README.md` says how each was made; no tool is needed here.
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 
 #[path = "support/ask.rs"]
@@ -23,7 +23,7 @@ fn events(trace: &Path) -> String {
     answer(&["dump", "--canonical"], trace)
 }
 
-/// Line by line, so that the first difference is what the test shows.
+/// Line by line, so that the test shows the first difference.
 fn assert_alike(found: &str, expected: &str, what: &str) {
     for (number, (found, expected)) in found.lines().zip(expected.lines()).enumerate() {
         assert_eq!(found, expected, "{what}, event {}", number + 1);
@@ -38,7 +38,7 @@ fn barectf_traces_hold_what_was_written() {
     assert_alike(&events(&written("barectf/trace")), &expected, "barectf");
 }
 
-/// A first line that other readers do without, too, is no malformation where it is missing.
+/// Metadata without its first line, which other readers do not need either, are not malformed.
 #[test]
 fn metadata_without_its_signature_is_a_note() {
     const SIGNATURE: &str = "/* CTF 1.8 */";
@@ -63,7 +63,7 @@ fn babeltrace_copies_read_like_their_originals() {
 
     let (rewritten, recorded) = (written("babeltrace2/split-files"), fixture("split-files"));
     assert_alike(&events(&rewritten), &events(&recorded), "LTTng's trace");
-    // It is understood as well: who ran where, and why requests were slow.
+    // Its meaning is read as well: the running threads, and the cause of slow requests.
     let questions: [&[&str]; 4] = [
         &["stats", "cpu", "--json"],
         &["diff", "--json"],
@@ -126,7 +126,8 @@ fn perf_conversions_read_like_the_recording() {
         threads
     };
     let (converted, recorded) = (busy("perf/ctf"), busy("perf/perf.data"));
-    // perf.data knows more of the thread that ran when the recording began: its own records come before the first sample.
+    // perf.data has more about the thread that ran when the recording began: its own records come before the first
+    // sample.
     let alike = converted.iter().filter(|thread| recorded.contains(thread)).count();
     assert!(alike > 5 && alike + 2 >= converted.len(), "{converted:?} for {recorded:?}");
 }

@@ -63,7 +63,7 @@ fn modules(text: &str) -> Vec<String> {
     found.iter().map(first_word).collect()
 }
 
-/// Modules that use few others, and which.
+/// Modules that may use only some of those before them.
 const NARROW: [(&str, &[&str]); 3] =
     [("model", &["base"]), ("record", &["base"]), ("view", &["base", "model", "compare"])];
 
@@ -112,8 +112,8 @@ fn groups_of_imports_are_understood() {
     );
 }
 
-/// Files that check bytes of the program's own to be text: read from the keyboard or the command line, read (not mapped) from
-/// symbol files, or copied already.
+/// Files that check bytes of the program's own to be text: read from the keyboard or the command line, read (not
+/// mapped) from symbol files, or copied already.
 const OWN_BYTES: [&str; 8] = [
     "base/text.rs",
     "analysis/symbols/elf.rs",

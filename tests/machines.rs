@@ -1,5 +1,5 @@
-//! Generated machines (`simulator/`): the simulated schedule shows the cause of each delay, and `explain` must find it in
-//! the recording.
+//! Generated machines (`simulator/`): the simulated schedule shows the cause of each delay, and `explain` must find it
+//! in the recording.
 
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 
@@ -132,8 +132,8 @@ fn kernel_worker_leads_to_the_thread_that_queued_its_work() {
     }
 }
 
-/// `anomalies` examines the executions of the task that `explain` chooses: with the program's own events, and without them
-/// (loops and system calls).
+/// `anomalies` examines the executions of the task that `explain` chooses: with the program's own events, and without
+/// them (loops and system calls).
 #[test]
 fn anomalies_chooses_the_task_of_explain() {
     for (seed, kernel_only) in [(1, false), (1, true), (5, true), (12, true)] {

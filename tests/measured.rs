@@ -1,5 +1,5 @@
-//! `info` and `stats` report their measurements: spans of events, system calls that occurred, the reason of an empty table,
-//! calls that were recorded by number.
+//! `info` and `stats` report their measurements: spans of events, system calls that occurred, the reason of an empty
+//! table, calls that were recorded by number.
 
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, dead_code)]
 

@@ -15,8 +15,8 @@ use serde_json::Value;
 use std::path::Path;
 use std::process::{Command, Output};
 
-/// Thread 5 makes 60 calls `job`; every sixth is three times as long, has three times the instructions, and a page fault
-/// in the middle. With `counters` each event carries two of them; `perf_tid` is none.
+/// Thread 5 makes 60 calls `job`; every sixth is three times as long, has three times the instructions, and a page
+/// fault in the middle. With `counters` each event carries two of them; `perf_tid` is none.
 fn write(folder: &Path, counters: bool) {
     const COUNTERS: [Context; 3] =
         [Context::U64("perf_thread_instructions"), Context::U64("perf_cpu_cycles"), Context::I32("perf_tid")];

@@ -1,7 +1,8 @@
-//! `record`: what is planned for which machine, and that whatever happens a recording ends whole and leaves nothing behind.
+//! `record`: what is planned for which machine, and that whatever happens a recording ends whole and leaves nothing
+//! behind.
 //!
-//! The recorders of these tests are small scripts that behave as the real ones do: their options are compared with those of the real
-//! ones' own parsers by the ignored tests, which need perf, trace-cmd, LTTng and root.
+//! The recorders of these tests are small scripts that behave as the real ones do: their options are compared with
+//! those of the real ones' own parsers by the ignored tests, which need perf, trace-cmd, LTTng and root.
 
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 
@@ -331,7 +332,7 @@ fn real_recorders_accept_the_plans() {
     }
 }
 
-/// A program with a trouble that is known: every tenth request takes the lock that another thread holds while it computes.
+/// A program with a known problem: every tenth request takes the lock that another thread holds while it computes.
 const PLANTED: &str = r#"
 use std::sync::{Arc, Mutex};
 use std::time::Duration;

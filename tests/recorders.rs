@@ -1,5 +1,5 @@
-//! Recordings by perf and trace-cmd, unconverted: what the recorders' own tools count and say is what is read, in every form of
-//! the two formats; damaged files get an answer; nothing depends on the number of workers.
+//! Recordings by perf and trace-cmd, unconverted: they are read as the recorders' own tools read them, in every form of
+//! the two formats; damaged files get an answer; no answer depends on the number of workers.
 //!
 //! Counts come from `perf script -F event` and `trace-cmd report -t` (`fixtures/recorders/README.md`).
 
@@ -86,8 +86,8 @@ fn program_started_while_recording_has_its_own_maps() {
     assert!(path.iter().any(|frame| frame.starts_with("spin+0x")) && !path.contains(&"[unknown]"), "{path:?}");
 }
 
-/// The functions of the first cause's path, and the notices. The mark on names from files that nothing proves is left out: a checkout
-/// makes files newer than their recording.
+/// The functions of the first cause's path, and the notices. The mark on names from unproven files is left out: a
+/// checkout makes files newer than their recording.
 fn explained(path: &Path, options: &[&str]) -> (Vec<String>, String) {
     let out = Command::new(env!("CARGO_BIN_EXE_whyslow")).args(["explain", "--json"]).args(options).arg(path).output();
     let json: serde_json::Value = serde_json::from_slice(&out.unwrap().stdout).unwrap();
@@ -114,7 +114,7 @@ fn copies_of_the_stack_are_unwound() {
             explained(&fixture("dwarf.data"), &[&places[..], &["--threads", threads, "--chunk", chunk]].concat());
         assert_eq!(other, (path.clone(), notices.clone()));
     }
-    // Without the program nothing says where callers lie.
+    // Without the program, the addresses of callers are unknown.
     let folder = tempfile::tempdir().unwrap();
     let (path, notices) = explained(&fixture("dwarf.data"), &["--symbols", folder.path().to_str().unwrap()]);
     assert!(!path.iter().any(|frame| frame == "handle_request"), "{path:?}");
@@ -130,8 +130,8 @@ fn context_switch_records_give_the_running_threads() {
     assert_eq!(path, ["turns", "[poll]", "[timer]"]);
 }
 
-/// `pipe.data` as a kernel writes it that defers stacks of user space (Linux 6.19): the samples end in a cookie, the addresses come
-/// in a record behind the next one.
+/// `pipe.data` as a kernel writes it that defers stacks of user space (Linux 6.19): the samples end in a cookie, the
+/// addresses come in a record behind the next one.
 fn with_deferred_stacks(pipe: &[u8]) -> (Vec<u8>, usize) {
     let [kernel_part, user_part, deferred] = [-128i64, -512, -640].map(|marker| marker as u64);
     let (mut out, mut at, mut waiting, mut cookie) = (pipe[..16].to_vec(), 16, None, 0u64);
@@ -202,7 +202,7 @@ fn overwrite_mode_is_read_in_order() {
     for (event, n) in [("sched:sched_switch", 78), ("sched:sched_waking", 37), ("sched:sched_process_exit", 1)] {
         assert_eq!(found.get(event), Some(&n), "{event}");
     }
-    // The thread that leaves a CPU is the one that got it last: read backward this would hold nowhere.
+    // The thread that leaves a CPU is the last one that came to it: in backward order this would be false everywhere.
     let all = text(&fixture("overwrite.data"), 1, Form::Readable, &Sizes::default());
     let field = |line: &str, name: &str| -> i64 {
         line.split_once(name).and_then(|(_, rest)| rest.split([',', '}']).next()?.parse().ok()).unwrap()
@@ -298,7 +298,8 @@ fn unreadable_recordings_name_the_reason() {
 fn page_after_a_loss_counts_lost_events() {
     let mut bytes = std::fs::read(fixture("v6.dat")).unwrap();
     let page = 4096;
-    // The second page of the first CPU: the upper bits of the length are all ones then, and the number follows the data.
+    // The second page of the first CPU: the upper bits of the length are all ones then, and the number follows the
+    // data.
     let table = bytes.windows(10).position(|w| w == b"flyrecord\0").unwrap() + 10;
     let first = u64::from_le_bytes(bytes[table..table + 8].try_into().unwrap()) as usize;
     let at = first + page;

@@ -1,5 +1,5 @@
-//! The same command gives the same bytes: in two processes, whose hash tables differ, and on any number of workers; also where
-//! many things happen at once, so that only an order of our own makes the answers equal.
+//! The same command gives the same bytes: in two processes, whose hash tables differ, and on any number of workers;
+//! also where many events have one time, so that only a defined order makes the answers equal.
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 
 #[path = "support/ask.rs"]
@@ -76,7 +76,7 @@ fn commands_print_the_same_in_every_process_on_any_workers() {
     ties(folder.path());
     for trace in [folder.path().to_owned(), fixture("snap"), fixture("lost-events"), fixture("lock-contention")] {
         for words in COMMANDS {
-            // Only the written trace has the task; the largest is asked what takes most of it.
+            // Only the written trace has the task; of the largest trace only the costly questions are asked.
             let only_written = words.contains(&"p:play") && trace != folder.path();
             if only_written || (trace == fixture("lock-contention") && !matches!(words[0], "explain" | "anomalies")) {
                 continue;

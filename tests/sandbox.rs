@@ -1,5 +1,5 @@
-//! The process gives up what it does not need: it reads only the named files and what these need, writes only where it was asked
-//! to, opens no socket and runs no program; and it answers as it does without all this.
+//! The process gives up the rights that it does not need: it reads only the named files and those that belong to them,
+//! writes only the named outputs, opens no socket and runs no program; its answers are the same without the sandbox.
 #![cfg(all(target_os = "linux", target_arch = "x86_64"))]
 #![allow(unsafe_code, clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 
@@ -26,7 +26,7 @@ fn recorder(name: &str) -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("fixtures/recorders").join(name)
 }
 
-/// The kernel has what the sandbox needs; where it has not, the program says so when it is asked for its timings.
+/// True if the kernel supports the sandbox; otherwise the timings say that it does not.
 fn is_confined() -> bool {
     let out = run(whyslow(["info", "--timings"]).arg(fixture("snap")));
     let free = said(&out).contains("note: without a sandbox: ");
@@ -83,7 +83,8 @@ fn sandbox_denies_files_that_are_not_named() {
     assert!(!String::from_utf8_lossy(&kernel.stdout).contains("Permission denied"), "{}", said(&kernel));
 }
 
-/// Calls by which a process reaches beyond itself. A pair of connected sockets does not: signals wake the interface by one.
+/// Calls by which a process reaches beyond itself. A pair of connected sockets does not: signals wake the interface by
+/// one.
 const OUTWARD: [i64; 9] = [
     libc::SYS_socket,
     libc::SYS_connect,
@@ -167,7 +168,8 @@ fn interface_opens_no_socket_and_runs_no_program() {
     let mut command = whyslow(["--threads", "2"]);
     command.arg(fixture("snap")).stdin(open()).stdout(open()).stderr(open()).current_dir(folder.path());
     command.env("TERM", "xterm-256color").env("COLORTERM", "");
-    // SAFETY: plain system calls between fork and exec: the pty becomes the controlling terminal of a session of its own.
+    // SAFETY: plain system calls between fork and exec: the pty becomes the controlling terminal of a session of its
+    // own.
     unsafe {
         command.pre_exec(|| {
             libc::setsid();
@@ -189,7 +191,7 @@ fn interface_opens_no_socket_and_runs_no_program() {
 #[test]
 fn interface_writes_into_the_current_folder_alone() {
     if !is_confined() {
-        // Then every folder may be written to, as before; what the program says of it is asked above.
+        // Without a sandbox every folder may be written to; `is_confined` has checked the program's own report.
         return;
     }
     // However long the path and however narrow the screen, the remedy is to be seen.

@@ -1,5 +1,5 @@
-//! A simulated scheduler (`schedule/`) writes events and, beside them, the truth. The machine must find the truth from the
-//! events, in any batches; the walk of the critical path must agree with the definition at every instant.
+//! A simulated scheduler (`schedule/`) writes events and, beside them, the truth. The machine must find the truth from
+//! the events, in any batches; the walk of the critical path must agree with the definition at every instant.
 
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 

@@ -1,7 +1,7 @@
 //! Every JSON document that a command prints obeys its schema in `docs/schemas`, over all recordings in `fixtures`.
 //!
-//! The schemas are closed, so that a new key fails, and list what is required, so that a missing key fails. A property that no
-//! document has fails as well: the schemas describe nothing that is gone.
+//! The schemas are closed, so that a new key fails, and list the required keys, so that a missing key fails. A property
+//! that no document has fails as well: the schemas describe no key that was removed.
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 
 #[path = "support/ask.rs"]

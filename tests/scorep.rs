@@ -1,4 +1,5 @@
-//! Score-P archives with injected delays: the right rank and function come first, clocks stay, totals are those of Scalasca.
+//! Score-P archives with injected delays: the right rank and function come first, clocks stay, totals are those of
+//! Scalasca.
 
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, clippy::indexing_slicing)]
 

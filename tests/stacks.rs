@@ -1,8 +1,9 @@
 //! User stacks of the corpus, resolved by us and by a script that used `nm` (`stack_oracle.txt` in each scenario).
 //!
 //! The script names the nearest symbol before an address, by `.symtab`, and so takes a jump table for the function
-//! before it (`_init`). Which file an address without a name belongs to it knows only where `bin_info` says so. It knows
-//! no inlined functions. It does not drop the tracer's own frames at the innermost end. Apart from these the stacks and their counts must be the same.
+//! before it (`_init`). It knows the file of an address without a name only from `bin_info`. It knows no inlined
+//! functions. It does not drop the tracer's own frames at the innermost end. Apart from these differences the stacks
+//! and their counts must be equal.
 
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 
@@ -23,10 +24,10 @@ use whyslow::input::{self, Argument};
 use whyslow::state::kernel;
 use whyslow::state::timeline::{StackOrigin, Timeline};
 
-/// Stacks by what made the tracer take them, functions innermost first, with their counts.
+/// Stacks by the event that made the tracer take them, functions innermost first, with their counts.
 type Counts = BTreeMap<(String, String), i64>;
 
-/// Frames without a name become `[file]`, one for a run of them; stacks of nothing else are left out.
+/// Frames without a name become `[file]`, one for a run of them; stacks of such frames alone are left out.
 fn count<'a>(counts: &mut Counts, made: &str, functions: impl Iterator<Item = &'a str>, n: i64) {
     let nameless = |f: &str| f.starts_with('[') || f.contains("+0x");
     let mut stack: Vec<&str> = functions.map(|f| if nameless(f) { "[file]" } else { f }).collect();

@@ -197,8 +197,8 @@ fn other_build_gives_a_notice_and_no_names() {
     assert!(notices.is_empty());
 }
 
-/// Without a build id, size and time decide whether a file is the one that was traced; where they don't, its names are marked, and
-/// where it has another size it has no names.
+/// Without a build id, size and time decide whether a file is the traced one; if they leave a doubt, its names are
+/// marked; with another size it gives no names.
 #[test]
 fn file_without_a_build_id_is_checked_by_size_and_time() {
     let folder = tempfile::tempdir().unwrap();

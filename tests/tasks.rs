@@ -1,5 +1,5 @@
-//! Tasks that no event delimits: the iterations between waits have the same cause as the requests that user-space events
-//! delimit.
+//! Tasks that no event delimits: the iterations between waits have the same cause as the requests that user-space
+//! events delimit.
 
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 
@@ -66,7 +66,8 @@ fn task_of_an_unknown_wait_is_an_error() {
     assert!(out.status.code() == Some(1) && said.contains("wait=no_such_call has no executions"), "{said}");
 }
 
-/// The kernel's half of a recording of a server, without its own events: the task is an iteration of one of its threads.
+/// The kernel's half of a recording of a server, without its own events: the task is an iteration of one of its
+/// threads.
 #[test]
 fn kernel_recording_alone_gets_an_answer() {
     let answer = json(&["explain", "--json", "fixtures/traces/lock-contention/kernel"]);

@@ -95,7 +95,8 @@ fn colour(shell: &PtyShell, text: &str) -> vt100::Color {
     panic!("no {text}")
 }
 
-/// Two terminals, one light and one dark, answer the query for their background while the user types; a third never does.
+/// Two terminals, one light and one dark, answer the query for their background while the user types; a third never
+/// does.
 #[test]
 fn background_query_chooses_the_theme_and_loses_no_key() {
     let mut colours = Vec::new();

@@ -52,7 +52,7 @@ fn counts_of_the_corpus_equal_the_oracle() {
     extras.iter().for_each(|f| agrees(f));
 }
 
-/// Every folder of recordings says where it comes from and what a reader must find in it.
+/// The README of every folder of recordings gives its origin and the expected contents.
 #[test]
 fn fixtures_have_readmes() {
     for folder in recordings(&Path::new(env!("CARGO_MANIFEST_DIR")).join("fixtures/traces")) {

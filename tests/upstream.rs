@@ -82,8 +82,8 @@ impl Drop for Terminal {
     }
 }
 
-/// crossterm's parser waits for the byte with which it expects a sequence to end, and for no other, without limit: what
-/// comes after a cut-off or unknown sequence is taken for its rest, Ctrl-C included. ECMA-48 ends a control sequence at
+/// crossterm's parser waits for the byte with which it expects a sequence to end, and for no other, without limit: keys
+/// after a cut-off or unknown sequence are taken for its rest, Ctrl-C included. ECMA-48 ends a control sequence at
 /// any byte from 0x40 to 0x7e, so `q` would end the first two; a paste would need a limit of time. `view/tui/keyboard/`
 /// has both.
 #[test]

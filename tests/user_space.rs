@@ -95,8 +95,8 @@ fn nested_pairs_explain_the_time_of_user_space_alone() {
     assert_eq!(both["causes"][0]["kind"], "cpu");
 }
 
-/// Clocks of user space count in ticks of their own; each process is recorded by itself. Durations, processes and threads
-/// are the same.
+/// Clocks of user space count in ticks of their own; each process is recorded by itself. Durations, processes and
+/// threads are the same.
 #[test]
 fn user_space_clock_may_have_any_rate() {
     let world = staged(4, &["front", "store"]);
@@ -126,7 +126,8 @@ fn user_space_clock_may_have_any_rate() {
     }
 }
 
-/// User space on a clock of its own is aligned with the kernel events: the answer is the same, up to the reported error.
+/// User space on a clock of its own is aligned with the kernel events: the answer is the same, up to the reported
+/// error.
 #[test]
 fn clock_of_user_space_is_aligned_with_the_kernels() {
     let world = sleeper(8);

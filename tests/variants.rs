@@ -1,8 +1,8 @@
-//! The recordings of `fixtures/traces`, written again as other people would have made them: the known cause comes first, or
-//! the verdict is not sure of another.
+//! The recordings of `fixtures/traces`, written again as other people would have made them: the known cause comes
+//! first, or the verdict is not sure of another.
 //!
-//! Each fixture is read once and written in each manner of `simulator/recorder.rs`. What the manner takes away decides what may
-//! be expected: see [`Expected`].
+//! Each fixture is read once and written in each manner of `simulator/recorder.rs`. The events that a manner leaves out
+//! decide the expected answer: see [`Expected`].
 
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 
@@ -90,7 +90,7 @@ fn read(fixture: &Fixture) -> Events {
     Events { kernel, stacks, user, span, cpus }
 }
 
-/// User space sees the small ids of a container, and nothing says which they are.
+/// User-space events carry the small ids of a container, and no event maps them.
 fn contained(mut events: Events) -> Events {
     let first = events.user.iter().map(|e| e.on.vpid).filter(|pid| *pid > 0).min().unwrap_or(1);
     for event in &mut events.user {
@@ -145,7 +145,7 @@ fn without(missing: &[Missing]) -> Manner {
     manner(|m| m.missing = missing.to_vec())
 }
 
-/// A variant: its name, manner, in a container, what is expected.
+/// A variant: its name, manner, in a container, the expected answer.
 type Variant = (&'static str, Manner, bool, Expected);
 
 fn hold(fixture: &Fixture, variants: Vec<Variant>) {

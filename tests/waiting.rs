@@ -1,5 +1,5 @@
-//! Waiting in totals: each wait state by hand, and generated runs with steady imbalance, serialisation, steps of other structure and
-//! nothing at all. The generated runs are written as OTF2 archives and read back.
+//! Waiting in totals: each wait state by hand, and generated runs with steady imbalance, serialisation, steps of other
+//! structure and nothing at all. The generated runs are written as OTF2 archives and read back.
 
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, clippy::indexing_slicing)]
 
@@ -165,7 +165,7 @@ enum Trouble {
     OtherSteps,
 }
 
-/// A run of a ring or of collectives alone, and who is to be named for what.
+/// A run of a ring or of collectives alone; the culprit, its region, and the number of its other steps.
 fn generate(trouble: Trouble, seed: u64) -> (OperationsBuilder, u32, &'static str, usize) {
     let mut random = Random::new(seed);
     let ranks = 4 + random.below(6);

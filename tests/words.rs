@@ -1,8 +1,8 @@
-//! The words of the glossary (docs/ARCHITECTURE.md, section 3): a word that it replaces appears nowhere in the folders that are
-//! done, neither in code nor in comments nor in texts.
+//! The words of the glossary (docs/ARCHITECTURE.md, section 3): a word that it replaces appears nowhere in the folders
+//! that are done, neither in code nor in comments nor in texts.
 //!
-//! In: the sources and documents of [`DONE`]. Out: file and line of each word of [`BANNED`]. Words are compared whole and
-//! without case; `_` is part of a word, so that identifiers count as they are written.
+//! In: the sources and documents of [`DONE`]. Out: file and line of each word of [`BANNED`]. Words are compared whole
+//! and without case; `_` is part of a word, so that identifiers count as they are written.
 
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 

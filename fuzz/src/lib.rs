@@ -6,9 +6,10 @@
 //! three ways through it: counting, which steps over values, the whole decode, and a second decode.
 //!
 //! By hand, in `fuzz/`: `cargo run --example seeds`, then
-//! `cargo +nightly fuzz run TARGET corpus/TARGET kept/TARGET -- -max_total_time=1200` ([`TARGETS`] has their names; `-dict=tsdl.dict`
-//! and `-dict=json.dict` help those of metadata). `kept/` holds the smallest inputs that reach what was once reached (see
-//! `kept/README.md`), `found/` those that once failed; `tests/replay.rs` asks the same of both and of mutations, with a stable compiler.
+//! `cargo +nightly fuzz run TARGET corpus/TARGET kept/TARGET -- -max_total_time=1200`. [`TARGETS`] has the names;
+//! `-dict=tsdl.dict` and `-dict=json.dict` help those of metadata. `kept/` holds the smallest inputs that reach all code
+//! that was once reached (see `kept/README.md`), `found/` those that once failed; `tests/replay.rs` asks the same of
+//! both and of mutations, with a stable compiler.
 
 #[allow(dead_code)]
 #[path = "../../tests/support/interface/mod.rs"]
@@ -200,7 +201,8 @@ pub fn ask_archive(bytes: &[u8]) {
     }
 }
 
-/// Open a database and read each model; what it says of its length and of the checksum of its table is put right before.
+/// Open a database and read each model; what it says of its length and of the checksum of its table is put right
+/// before.
 pub fn ask_database(bytes: &[u8]) {
     const HEADER: usize = 32;
     let mut bytes = bytes.to_vec();
@@ -287,7 +289,8 @@ pub fn ask_keys(bytes: &[u8]) {
     assert!(last.is_some(), "the next key is lost");
 }
 
-/// Type bytes into the interface over a made-up recording, and draw what it shows then, at the size that the first two bytes say.
+/// Type bytes into the interface over a made-up recording, and draw what it shows then, at the size that the first two
+/// bytes say.
 pub fn ask_interface(bytes: &[u8]) {
     thread_local! {
     /// With its results, before the first key.

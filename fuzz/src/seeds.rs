@@ -1,7 +1,7 @@
 //! The first inputs of every target, from the fixtures: a fuzzer begins with them, and `tests/replay.rs` mutates them.
 //!
-//! The schemas in `fuzz/schemas/` are written by hand, without the CTF writer of the tests: the targets mutate this text, and
-//! it has every kind of field, which no tracer writes.
+//! The schemas in `fuzz/schemas/` are written by hand, without the CTF writer of the tests: the targets mutate this
+//! text, and it has every kind of field, which no tracer writes.
 
 use std::fs;
 use std::path::{Path, PathBuf};

@@ -1,22 +1,21 @@
-//! The lines of the state history: a tree of names, a dense id for each, patterns that find many of them.
+//! The attributes of the state history: a tree of names, a dense id for each, patterns that match many of them.
 //!
-//! In: paths (`threads/1234/state`), made while the trace is read, in whatever order things appear in it. Out: ids
-//! that index tables, paths for people, the ids that a pattern (`threads/*/state`) means. Making or finding a path
-//! costs one hash look-up per component; a pattern with wildcards costs one pass over the table, which works because
-//! a parent always precedes its children.
+//! In: paths (`threads/1234/state`), added while the trace is read, in any order. Out: ids that index tables, paths to
+//! show, the ids that a pattern (`threads/*/state`) matches. Adding or finding a path costs one hash look-up per
+//! component; a pattern with wildcards costs one pass over the table, in which a parent always precedes its children.
 //!
-//! Ids depend on the order of making. Where a result depends on them, [`Attributes::sorted`] numbers them anew: depth
+//! Ids depend on the order of addition. Where a result depends on them, [`Attributes::sorted`] numbers them again: depth
 //! first, siblings by name, numbers by value (`2` before `10`). That order is a function of the set of paths alone, and
-//! it puts what belongs together (`threads/7/...`) side by side, which is what the tree packs by.
+//! it keeps the attributes of one thread (`threads/7/...`) together, as the packing of the tree needs.
 //!
-//! A `/` in a name makes a level: there is no way to write a path that means two things.
+//! A `/` in a name makes a level, so a path has one meaning.
 
 use crate::base::names::{NameId, Names};
 use foldhash::HashMap;
 use std::cmp::Ordering;
 
 crate::base::names::handle! {
-    /// An attribute: a line of the history, its position in [`Attributes`].
+    /// An attribute of the history: its position in [`Attributes`].
     AttributeId,
 }
 
@@ -24,13 +23,16 @@ crate::base::names::handle! {
 struct Attribute {
     parent: Option<AttributeId>,
     name: NameId,
-    /// How many stand below it, the last of them, and the one before it below its parent.
+    /// Number of children.
     children: u32,
+    /// The last child.
     last: Option<AttributeId>,
+    /// The previous child of its parent.
     before: Option<AttributeId>,
 }
 
-/// So many children are looked through one by one; with more there is an index, which costs more to make than to look.
+/// The largest number of children that are searched one by one; more have an index, which costs more to build than such
+/// a search.
 const FEW: u32 = 8;
 
 /// The attribute tree.
@@ -38,17 +40,17 @@ const FEW: u32 = 8;
 pub struct Attributes {
     names: Names,
     table: Vec<Attribute>,
-    /// By [`key`]: what has no parent, or one with more than [`FEW`] children.
+    /// By [`key`]: attributes without a parent, or whose parent has more than [`FEW`] children.
     index: HashMap<u64, AttributeId>,
 }
 
-/// Parent and name in one number, which is hashed at once.
+/// Parent and name in one number, which is faster to hash than two.
 fn key(parent: Option<AttributeId>, name: NameId) -> u64 {
     parent.map_or(0, |parent| u64::from(parent.raw()) + 1) << 32 | u64::from(name.raw())
 }
 
 impl Attributes {
-    /// The attribute at `path`, made with all its ancestors on first sight. The empty path is the attribute named "".
+    /// The attribute at `path`, added with all its ancestors on first sight. The empty path is the attribute named "".
     pub fn path(&mut self, path: &str) -> AttributeId {
         let (head, rest) = path.split_once('/').map_or((path, None), |(head, rest)| (head, Some(rest)));
         let top = self.one(None, head);
@@ -65,12 +67,13 @@ impl Attributes {
         self.names.intern(name)
     }
 
-    /// The attribute below `parent` by the name that [`Attributes::name`] gave an id: what many have is looked up once.
+    /// The attribute below `parent` by the id of its name from [`Attributes::name`]: a name of many attributes is looked up
+    /// once.
     pub fn named(&mut self, parent: AttributeId, name: NameId) -> AttributeId {
         self.add(Some(parent), name)
     }
 
-    /// Make room for so many more.
+    /// Reserve memory for `more` attributes.
     pub fn reserve(&mut self, more: usize) {
         self.table.reserve(more);
     }
@@ -113,7 +116,7 @@ impl Attributes {
         }
     }
 
-    /// `last` and what comes before it below the same parent.
+    /// `last` and the children before it of the same parent.
     fn siblings(&self, last: Option<AttributeId>) -> impl Iterator<Item = AttributeId> {
         std::iter::successors(last, |id| self.table.get(id.index())?.before)
     }
@@ -127,20 +130,20 @@ impl Attributes {
         path.split('/').try_fold(None, |at, name| self.below(at, self.names.find(name)?).map(Some))?
     }
 
-    /// All attributes that `pattern` means, ascending. `*` as a whole component stands for any one name.
+    /// All attributes that `pattern` matches, ascending. `*` as a whole component matches any one name.
     pub fn matching(&self, pattern: &str) -> Vec<AttributeId> {
         let wanted: Vec<&str> = pattern.split('/').collect();
         if !wanted.contains(&"*") {
             return self.find(pattern).into_iter().collect();
         }
-        // How many components of the pattern each attribute's path fulfils; 0 once one differs.
-        let mut fulfilled: Vec<usize> = Vec::with_capacity(self.table.len());
+        // Number of components of the pattern that each attribute's path matches; 0 once one differs.
+        let mut matched: Vec<usize> = Vec::with_capacity(self.table.len());
         let mut found = Vec::new();
         for (at, attribute) in self.table.iter().enumerate() {
-            let above = attribute.parent.map_or(Some(0), |p| Some(fulfilled[p.index()]).filter(|n| *n > 0));
+            let above = attribute.parent.map_or(Some(0), |p| Some(matched[p.index()]).filter(|n| *n > 0));
             let here = above
                 .filter(|n| wanted.get(*n).is_some_and(|name| *name == "*" || *name == self.names.get(attribute.name)));
-            fulfilled.push(here.map_or(0, |n| n + 1));
+            matched.push(here.map_or(0, |n| n + 1));
             if here.is_some_and(|n| n + 1 == wanted.len()) {
                 found.push(AttributeId::at(at));
             }
@@ -185,7 +188,7 @@ impl Attributes {
         self.table.is_empty()
     }
 
-    /// Take over the attributes of another tree (a later chunk's): its ids in this tree, by its ids.
+    /// Add the attributes of another tree (of a later chunk). Returns their ids in this tree, by their ids there.
     pub fn absorb(&mut self, other: &Attributes) -> Vec<AttributeId> {
         let mut here: Vec<AttributeId> = Vec::with_capacity(other.len());
         for attribute in &other.table {
@@ -222,7 +225,7 @@ impl Attributes {
         (sorted, new)
     }
 
-    /// True when the attributes were made in the order that [`Attributes::sorted`] gives them.
+    /// True when the attributes were added in the order that [`Attributes::sorted`] gives them.
     fn is_sorted(&self) -> bool {
         let mut above: Vec<AttributeId> = Vec::new();
         self.ids().all(|id| {
@@ -271,7 +274,7 @@ mod tests {
     }
 
     #[test]
-    fn a_path_is_made_once_with_its_ancestors() {
+    fn path_adds_an_attribute_once_with_its_ancestors() {
         let mut tree = tree(&["threads/7/state", "threads/7/name", "threads/7/state"]);
         assert_eq!(paths(&tree), ["threads", "threads/7", "threads/7/state", "threads/7/name"]);
         assert_eq!(tree.find("threads/7"), Some(AttributeId::at(1)));
@@ -281,7 +284,7 @@ mod tests {
     }
 
     #[test]
-    fn patterns_match_whole_components_at_their_level() {
+    fn matching_compares_whole_components_at_their_level() {
         let tree =
             tree(&["threads/7/state", "threads/12/state", "threads/12/name", "cpus/0/state", "threads/x/y/state"]);
         let find =
@@ -295,7 +298,7 @@ mod tests {
     }
 
     #[test]
-    fn sorted_order_does_not_depend_on_the_order_of_making() {
+    fn sorted_does_not_depend_on_the_order_of_addition() {
         let one = tree(&["threads/10/state", "threads/2", "cpus/0", "threads/main", "threads/02"]);
         let two = tree(&["threads/main", "threads/02", "threads/2", "threads/10/state", "cpus/0"]);
         let (a, new) = one.clone().sorted();
@@ -312,7 +315,7 @@ mod tests {
     }
 
     #[test]
-    fn few_and_many_children_are_found() {
+    fn find_finds_few_and_many_children() {
         let mut tree = Attributes::default();
         for many in [1, 8, 9, 10, 100] {
             let top = tree.path(&many.to_string());
@@ -327,7 +330,7 @@ mod tests {
     }
 
     #[test]
-    fn absorbing_maps_ids() {
+    fn absorb_maps_ids() {
         let mut one = tree(&["threads/2/state"]);
         let two = tree(&["cpus/0", "threads/2/name", "threads/2/state"]);
         let here = one.absorb(&two);

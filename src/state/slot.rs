@@ -1,26 +1,26 @@
-//! The slot algebra: what the events of a chunk do to one slot of a state machine, without knowing its value before.
+//! The slot algebra: the effect of a chunk's events on one slot of a state machine, without its value before the chunk.
 //!
 //! In: changes of one slot in order of time, each a function of the value before: [`Change::Set`] or [`Change::If`].
-//! Out: the intervals in which it held each value, given to a `sink` as soon as both ends are decided. ALGORITHMS.md
+//! Out: the intervals in which it held each value, passed to a `sink` as soon as both ends are decided. ALGORITHMS.md
 //! 10.3, after the enumerative execution of Mytkowicz, limited to a short prefix.
 //!
-//! A slot that begins in the dark keeps its changes until one sets it whatever it was (the *prefix*); from there on
-//! it runs as if nothing were unknown, except that nobody knows yet since when it holds its first value: the prefix may
-//! have set it to what it was. [`Slot::append`] joins the slot of a later chunk: its prefix is played on the
-//! value at hand, the rest is taken over. That is associative, so chunks may be joined in any bracketing, and a
-//! slot that [`Slot::known`] begins makes every later one known. Cost of joining: the right side's prefix.
+//! A slot without a known initial state keeps its changes until one sets it whatever its value was (the *prefix*). After
+//! that its value is known, but not yet since when: the prefix may have set it to the value that it had. [`Slot::append`]
+//! joins the slot of the next chunk: its prefix is applied to the current value, the rest is taken over. That is
+//! associative, so chunks may be joined in any order of joins, and a slot that begins with [`Slot::known`] makes every
+//! later one known. Cost of joining: the prefix of the later slot.
 //!
-//! Changes of one time are one change (the last one's value counts), so no interval is empty and setting what already
-//! holds is no change. What is appended must begin later than what is there ends.
+//! Changes at one time are one change (the last value counts), so no interval is empty, and setting the current value is
+//! no change. The changes of an appended slot must be later than all changes before.
 
 use crate::base::time::{Span, Timestamp};
 
-/// What an event does to a slot.
+/// A change of a slot.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Change<V> {
-    /// It holds this from now on.
+    /// The slot has this value from now on.
     Set(V),
-    /// If it holds the first, then from now on the second.
+    /// If the slot has the first value, it has the second from now on.
     If(V, V),
 }
 
@@ -39,111 +39,127 @@ impl<V: Copy + PartialEq> Change<V> {
     }
 }
 
-/// See the module.
+/// A change, and when it happened.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+struct TimedChange<V> {
+    at: Timestamp,
+    change: Change<V>,
+}
+
+/// The changes at one time, composed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+struct PendingChange<V> {
+    at: Timestamp,
+    /// The value afterwards.
+    value: V,
+}
+
+/// A slot and its open interval.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Slot<V> {
     /// Changes up to and with the time of the first [`Change::Set`]; none in a known slot.
-    prefix: Vec<(Timestamp, Change<V>)>,
-    /// What holds after the prefix; `None` as long as that depends on the left.
+    prefix: Vec<TimedChange<V>>,
+    /// The value after the prefix; `None` as long as it depends on the carried-in value.
     value: Option<V>,
-    /// Since when; `None` as long as that depends on the left.
+    /// Since when; `None` as long as that depends on the carried-in value.
     since: Option<Timestamp>,
-    /// When the value that the prefix left ended: the end of an interval that begins on the left.
-    held: Option<Timestamp>,
-    /// Changes of the last time, composed: time, value afterwards.
-    pending: Option<(Timestamp, V)>,
+    /// When the value after the prefix ended: the end of an interval that may begin in a previous chunk.
+    held_until: Option<Timestamp>,
+    /// The changes at the last time.
+    pending: Option<PendingChange<V>>,
 }
 
 impl<V> Default for Slot<V> {
     fn default() -> Self {
-        Slot { prefix: Vec::new(), value: None, since: None, held: None, pending: None }
+        Slot { prefix: Vec::new(), value: None, since: None, held_until: None, pending: None }
     }
 }
 
 impl<V: Copy + PartialEq> Slot<V> {
-    /// A slot that holds `value` from `since` on.
+    /// A slot that has the value `value` from `since` on.
     pub fn known(value: V, since: Timestamp) -> Slot<V> {
         Slot { value: Some(value), since: Some(since), ..Slot::default() }
     }
 
-    /// What it holds after all changes so far; `None` where that depends on the left.
+    /// Its value after all changes so far; `None` where it depends on the carried-in value.
     pub fn value(&self) -> Option<V> {
-        self.pending.map_or(self.value, |(_, value)| Some(value))
+        self.pending.map_or(self.value, |pending| Some(pending.value))
     }
 
-    /// Time of the last change so far that set it, or was kept.
+    /// Time of the last change so far that set it or is in the prefix.
     pub fn last(&self) -> Option<Timestamp> {
-        let prefix = self.prefix.last().map(|(t, _)| *t);
-        self.pending.map(|(t, _)| t).or(self.since).or(prefix)
+        let prefix = self.prefix.last().map(|change| change.at);
+        self.pending.map(|pending| pending.at).or(self.since).or(prefix)
     }
 
-    /// Time of the first change, where the left is not known.
+    /// Time of the first change, where the carried-in value is not known.
     pub fn begins(&self) -> Option<Timestamp> {
-        self.prefix.first().map(|(t, _)| *t)
+        self.prefix.first().map(|change| change.at)
     }
 
-    /// From when on it does not depend on the left.
+    /// The time from which on its value does not depend on the carried-in one.
     pub fn decided(&self) -> Option<Timestamp> {
         self.value?;
-        self.prefix.last().map(|(t, _)| *t)
+        self.prefix.last().map(|change| change.at)
     }
 
     /// Change it at `t`, which is no earlier than the changes before.
     pub fn change(&mut self, t: Timestamp, change: Change<V>, sink: &mut impl FnMut(V, Span)) {
         let in_prefix = self.pending.is_none() && self.since.is_none();
-        if in_prefix && (self.value.is_none() || self.prefix.last().is_some_and(|(last, _)| *last >= t)) {
-            self.prefix.push((t, change));
+        if in_prefix && (self.value.is_none() || self.prefix.last().is_some_and(|last| last.at >= t)) {
+            self.prefix.push(TimedChange { at: t, change });
             self.value = match (change, self.value) {
                 (Change::Set(value), _) => Some(value),
                 (change, value) => value.map(|value| change.on(value)),
             };
             return;
         }
-        if self.pending.is_some_and(|(at, _)| at < t) {
+        if self.pending.is_some_and(|pending| pending.at < t) {
             self.settle(sink);
         }
         if let Some(before) = self.value() {
-            self.pending = Some((self.pending.map_or(t, |(at, _)| at), change.on(before)));
+            let at = self.pending.map_or(t, |pending| pending.at);
+            self.pending = Some(PendingChange { at, value: change.on(before) });
         }
     }
 
     /// No more changes come at the time of the last one.
     fn settle(&mut self, sink: &mut impl FnMut(V, Span)) {
-        if let Some((at, next)) = self.pending.take()
-            && self.value != Some(next)
+        if let Some(PendingChange { at, value }) = self.pending.take()
+            && self.value != Some(value)
         {
             self.end(at, sink);
-            (self.value, self.since) = (Some(next), Some(at));
+            (self.value, self.since) = (Some(value), Some(at));
         }
     }
 
-    /// What it holds ends at `at`.
+    /// Its current value ends at `at`.
     fn end(&mut self, at: Timestamp, sink: &mut impl FnMut(V, Span)) {
         match (self.value, self.since) {
             (Some(value), Some(since)) if since < at => sink(value, Span::new(since, at)),
-            (Some(_), None) => self.held = Some(at),
+            (Some(_), None) => self.held_until = Some(at),
             _ => {}
         }
     }
 
-    /// Join what a later chunk did.
-    pub fn append(&mut self, right: Slot<V>, sink: &mut impl FnMut(V, Span)) {
-        for (t, change) in right.prefix {
-            self.change(t, change, sink);
+    /// Join the changes of the next chunk.
+    pub fn append(&mut self, next: Slot<V>, sink: &mut impl FnMut(V, Span)) {
+        for TimedChange { at, change } in next.prefix {
+            self.change(at, change, sink);
         }
-        if right.value.is_none() {
+        if next.value.is_none() {
             return;
         }
-        // The prefix ends with the same value whatever was before: both sides agree on it.
+        // The prefix ends with the same value whatever was before: both slots have it.
         self.settle(sink);
-        if let Some(held) = right.held {
-            self.end(held, sink);
-            (self.value, self.since) = (right.value, right.since);
+        if let Some(held_until) = next.held_until {
+            self.end(held_until, sink);
+            (self.value, self.since) = (next.value, next.since);
         }
-        self.pending = right.pending;
+        self.pending = next.pending;
     }
 
-    /// Everything ends at `end`; what it holds, if it began no earlier, is not told.
+    /// Its current value ends at `end`; there is no interval if the value began no earlier.
     pub fn close(mut self, end: Timestamp, sink: &mut impl FnMut(V, Span)) {
         self.settle(sink);
         if let (Some(value), Some(since)) = (self.value, self.since)
@@ -159,25 +175,25 @@ mod tests {
     use super::*;
     use proptest::prelude::*;
 
-    type Changes = Vec<(Timestamp, Change<u8>)>;
-    const END: Timestamp = 130;
+    type Changes = Vec<(i64, Change<u8>)>;
+    const END: i64 = 130;
 
-    fn slot(changes: &[(Timestamp, Change<u8>)], found: &mut Vec<(Timestamp, Timestamp, u8)>) -> Slot<u8> {
+    fn slot(changes: &[(i64, Change<u8>)], found: &mut Vec<(i64, i64, u8)>) -> Slot<u8> {
         let mut slot = Slot::default();
-        changes.iter().for_each(|(t, change)| slot.change(*t, *change, &mut into(found)));
+        changes.iter().for_each(|(t, change)| slot.change(Timestamp::new(*t), *change, &mut into(found)));
         slot
     }
 
-    fn into(found: &mut Vec<(Timestamp, Timestamp, u8)>) -> impl FnMut(u8, Span) {
-        |value, span| found.push((span.start, span.end, value))
+    fn into(found: &mut Vec<(i64, i64, u8)>) -> impl FnMut(u8, Span) {
+        |value, span| found.push((span.start.ns(), span.end.ns(), value))
     }
 
-    /// The obvious way: the value of every instant, changes of one instant one after the other.
-    fn serial(changes: &Changes, initial: u8) -> Vec<(Timestamp, Timestamp, u8)> {
-        let (mut value, mut left) = (initial, changes.iter().peekable());
-        let mut intervals: Vec<(Timestamp, Timestamp, u8)> = Vec::new();
+    /// The reference: the value at every instant, with the changes of one instant applied one after the other.
+    fn serial(changes: &Changes, initial: u8) -> Vec<(i64, i64, u8)> {
+        let (mut value, mut rest) = (initial, changes.iter().peekable());
+        let mut intervals: Vec<(i64, i64, u8)> = Vec::new();
         for t in -1..END {
-            while let Some((_, change)) = left.next_if(|(at, _)| *at == t) {
+            while let Some((_, change)) = rest.next_if(|(at, _)| *at == t) {
                 value = change.on(value);
             }
             match intervals.last_mut() {
@@ -202,22 +218,22 @@ mod tests {
     }
 
     /// Join parts in the order that `pick` chooses, then begin with `initial`.
-    fn joined(parts: &[Changes], initial: u8, mut pick: impl FnMut(usize) -> usize) -> Vec<(Timestamp, Timestamp, u8)> {
+    fn joined(parts: &[Changes], initial: u8, mut pick: impl FnMut(usize) -> usize) -> Vec<(i64, i64, u8)> {
         let mut found = Vec::new();
-        let mut slots: Vec<Slot<u8>> = vec![Slot::known(initial, -1)];
+        let mut slots: Vec<Slot<u8>> = vec![Slot::known(initial, Timestamp::new(-1))];
         slots.extend(parts.iter().map(|part| slot(part, &mut found)));
         while slots.len() > 1 {
             let at = pick(slots.len() - 1) % (slots.len() - 1);
-            let right = slots.remove(at + 1);
-            slots[at].append(right, &mut into(&mut found));
+            let next = slots.remove(at + 1);
+            slots[at].append(next, &mut into(&mut found));
         }
-        slots.pop().unwrap().close(END, &mut into(&mut found));
+        slots.pop().unwrap().close(Timestamp::new(END), &mut into(&mut found));
         found.sort_unstable();
         found
     }
 
     #[test]
-    fn every_short_history_equals_the_serial_one_in_every_cut_and_bracketing() {
+    fn append_equals_the_serial_history_for_all_short_histories_and_cuts() {
         let kinds = [Change::Set(0), Change::Set(1), Change::If(0, 1), Change::If(1, 2), Change::If(2, 0)];
         for number in 0..kinds.len().pow(4) * 8 {
             let (mut rest, mut t) = (number / 8, 0);
@@ -233,7 +249,7 @@ mod tests {
                 let parts = cut(&changes, &cuts);
                 for (initial, want) in (0..).zip(&want) {
                     assert_eq!(joined(&parts, initial, |_| 0), *want, "{changes:?} {cuts:?}");
-                    assert_eq!(joined(&parts, initial, |n| n - 1), *want, "{changes:?} {cuts:?} from the right");
+                    assert_eq!(joined(&parts, initial, |n| n - 1), *want, "{changes:?} {cuts:?}, last ones first");
                 }
             }
         }
@@ -253,7 +269,7 @@ mod tests {
     proptest! {
         #![proptest_config(ProptestConfig::with_cases(2_000))]
         #[test]
-        fn random_cuts_and_bracketings_equal_the_serial_history(
+        fn append_equals_the_serial_history_for_random_cuts(
             changes in histories(),
             cuts in prop::collection::vec(0..50usize, 0..6),
             order in prop::collection::vec(0..50usize, 8),
@@ -266,11 +282,14 @@ mod tests {
     }
 
     #[test]
-    fn what_was_waited_for_is_decided_where_it_is_set() {
+    fn decided_is_the_time_of_the_first_set() {
         let mut found = Vec::new();
         let changes = [(5, Change::If(1, 2)), (7, Change::Set(0)), (9, Change::Set(0)), (12, Change::Set(3))];
-        let right = slot(&changes, &mut found);
-        assert_eq!((right.begins(), right.decided(), right.value()), (Some(5), Some(7), Some(3)));
+        let slot = slot(&changes, &mut found);
+        assert_eq!(
+            (slot.begins(), slot.decided(), slot.value()),
+            (Some(Timestamp::new(5)), Some(Timestamp::new(7)), Some(3))
+        );
         assert_eq!(found, []);
     }
 }

@@ -1,16 +1,15 @@
-//! How long an attribute was in which state during a window: exact, at a cost that does not grow with the window.
+//! Time per state of an attribute during a window: exact, at a cost that does not grow with the window.
 //!
 //! In: a sealed tree whose values are state codes. Out: the time per state of any attribute in any window. For each
 //! attribute the time line is cut into cells, four of one level under one of the next; a cell holds the time per state
-//! in it, in whole nanoseconds. A window is put together from the cells inside it, of the level whose cells are at most
-//! half as wide, and from the intervals of the tree for its ragged ends and for the cells that are not stored. So
-//! drawing a time line costs pixels times lines, whatever the number of intervals (ALGORITHMS.md 8.9; what \[002\] left
-//! for later).
+//! in it, in whole nanoseconds. The sum of a window consists of the cells inside it, of the level whose cells are at most
+//! half as wide, and of the intervals of the tree for its two ends and for the cells that are not stored. So drawing
+//! costs pixels times attributes, whatever the number of intervals (ALGORITHMS.md 8.9; future work in \[002\]).
 //!
-//! A cell is stored where it stands for at least `WORTH` intervals; the tree answers for the others as fast. (The
-//! handbook stored cells of two; but every border between two intervals makes such a cell on every level, however
-//! small: more cells than intervals.) Cost: one pass over the intervals per level, in parallel by attribute; at most
-//! a few bytes per interval.
+//! A cell is stored where it contains at least `WORTH` intervals; for the others the tree is as fast. (The handbook
+//! stored cells of two intervals; but every border between two intervals makes such a cell on every level: more cells
+//! than intervals.) Cost: one pass over the intervals per level, in parallel by attribute; at most a few bytes per
+//! interval.
 
 use super::attributes::AttributeId;
 use super::history::interval::{Interval, StateValue};
@@ -30,7 +29,7 @@ const STRETCH: usize = 256;
 /// Time in ns by state code.
 pub type Times = BTreeMap<u16, u64>;
 
-/// The state with most time, the lower code where two have as much.
+/// The state with most time; of two equal ones the lower code.
 pub fn most(times: &Times) -> Option<u16> {
     times.iter().max_by_key(|(code, time)| (**time, std::cmp::Reverse(**code))).map(|(code, _)| *code)
 }
@@ -82,7 +81,7 @@ impl Level {
         let mut open = (0, 0, Times::new());
         for (span, code) in intervals {
             let (first, last) = (number(span.start), number(span.end - 1));
-            // Cells between the first and the last hold this interval alone: they are never worth it.
+            // Cells between the first and the last contain this interval alone: they are never stored.
             for cell in [first, last].into_iter().take(if first == last { 1 } else { 2 }) {
                 if cell != open.0 {
                     self.close(&mut open);
@@ -95,7 +94,7 @@ impl Level {
         self.close(&mut open);
     }
 
-    /// Keep the open cell (number, intervals, times) if it is worth it; leave an empty one.
+    /// Store the open cell if it has enough intervals, and empty it.
     fn close(&mut self, open: &mut (u32, u32, Times)) {
         if open.1 >= WORTH {
             self.times.extend(open.2.iter().map(|(code, time)| (*code, *time)));
@@ -148,7 +147,7 @@ impl Summary {
             for mut own in lines {
                 own.sort();
                 for level in &mut levels {
-                    // One attribute may have all intervals: half a result is thrown away.
+                    // One attribute may have all intervals. After a cancel the result is not used.
                     if ctx.cancel.is_cancelled() {
                         return levels;
                     }
@@ -164,8 +163,7 @@ impl Summary {
         Ok(Summary { origin: span.start, levels })
     }
 
-    /// Time per state of `attribute` in `window`: exactly what its intervals in `tree`, the tree this was built of, add
-    /// up to.
+    /// Time per state of `attribute` in `window`: the exact sum of its intervals in `tree`, from which the summary was built.
     pub fn times(&self, tree: &Tree, attribute: AttributeId, window: Span) -> Times {
         let mut times = Times::new();
         let window = window.clip(tree.life(attribute).unwrap_or_default());

@@ -1,7 +1,7 @@
-//! Which thread an id names: the rules of thread ids, once for all machines that follow threads.
+//! The thread that an id names: one set of rules for all machines that follow threads.
 //!
-//! In: ids as events name them, in the order of the events. Out: thread instances, numbered from 0. An instance is one
-//! life of an id; `T` is what the machine keeps of it. Cost: a hash look-up, none for the thread that runs on the CPU
+//! In: ids as events name them, in the order of the events. Out: thread instances, numbered from 0; `T` is the state that
+//! a machine keeps of each. Cost: a hash look-up, none for the thread that runs on the CPU
 //! of the event. ALGORITHMS.md section 3.5. The rules:
 //!
 //! - An id names its latest instance until that one ends. An id that was never seen names a thread that is older than
@@ -18,7 +18,7 @@ use crate::state::timeline::ThreadId;
 use foldhash::HashMap;
 use std::ops::{Index, IndexMut};
 
-/// How events name a thread.
+/// The name of a thread in events.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct HostTid {
     host: HostId,
@@ -59,18 +59,18 @@ impl HostTid {
     }
 }
 
-/// What a table knows of an id.
+/// The holder of an id, as far as it is known.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Holder {
     /// No event has named it.
     Unseen,
-    /// Its latest instance ended, or gave the id up.
+    /// Its latest instance ended, or lost the id to another thread.
     Ended,
     /// This instance has it.
     Alive(ThreadId),
 }
 
-/// What the rules need of a thread instance.
+/// The properties of a thread instance that the rules need.
 pub trait ThreadInstance {
     /// The id that it has now.
     fn tid(&self) -> i32;
@@ -84,7 +84,7 @@ pub trait ThreadInstance {
 #[derive(Clone, Debug)]
 pub struct ThreadTable<T> {
     all: Vec<T>,
-    /// The latest instance of each id that was seen; `None` where it gave the id up.
+    /// The latest instance of each id that was seen; `None` where it has another id now.
     latest: HashMap<HostTid, Option<ThreadId>>,
 }
 
@@ -95,7 +95,7 @@ impl<T> Default for ThreadTable<T> {
 }
 
 impl<T: ThreadInstance> ThreadTable<T> {
-    /// What is known of an id.
+    /// The holder of an id.
     pub fn holder(&self, key: HostTid) -> Holder {
         match self.latest.get(&key) {
             None => Holder::Unseen,
@@ -114,7 +114,7 @@ impl<T: ThreadInstance> ThreadTable<T> {
         self.latest.get(&key).copied().flatten()
     }
 
-    /// What an event of a CPU means by an id, when `running` runs there.
+    /// The thread that an event of a CPU means by an id, when `running` runs there.
     pub fn holder_on(&self, key: HostTid, running: Option<ThreadId>) -> Holder {
         match running.filter(|running| !key.is_idle() && self[*running].tid() == key.tid) {
             Some(running) => Holder::Alive(running),
@@ -167,7 +167,7 @@ impl<T: ThreadInstance> ThreadTable<T> {
         self.all.get(thread.index())
     }
 
-    /// Which instance each id that was seen names, and the instances.
+    /// The instances, and which one each id that was seen names.
     pub fn into_parts(self) -> (Vec<T>, impl Iterator<Item = (HostTid, Option<ThreadId>)>) {
         (self.all, self.latest.into_iter())
     }
@@ -193,7 +193,7 @@ impl<T> IndexMut<ThreadId> for ThreadTable<T> {
     }
 }
 
-/// A fact of a thread: what its own events said last, else what the state dump said first.
+/// A property of a thread: the last value from its own events, else the first one from the state dump.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Observed<V> {
     own: Option<V>,
@@ -207,22 +207,22 @@ impl<V> Default for Observed<V> {
 }
 
 impl<V: Copy> Observed<V> {
-    /// An event of the thread says it, or does not.
+    /// An event of the thread has this value, or none.
     pub fn observe(&mut self, value: Option<V>) {
         self.own = value.or(self.own);
     }
 
-    /// The state dump says it.
+    /// The state dump has this value.
     pub fn fill(&mut self, value: Option<V>) {
         self.dumped = self.dumped.or(value);
     }
 
-    /// What is known.
+    /// The value, where it is known.
     pub fn get(&self) -> Option<V> {
         self.own.or(self.dumped)
     }
 
-    /// Join what later events said, after `rename`.
+    /// Join the values of later events, after `rename`.
     pub fn join(&mut self, later: Observed<V>, rename: impl Fn(V) -> Option<V>) {
         self.observe(later.own.and_then(&rename));
         self.fill(later.dumped.and_then(rename));
@@ -235,19 +235,22 @@ mod tests {
 
     const HOST: HostId = HostId::at(0);
 
-    struct Named(i32, bool);
+    struct Named {
+        tid: i32,
+        alive: bool,
+    }
 
     impl ThreadInstance for Named {
         fn tid(&self) -> i32 {
-            self.0
+            self.tid
         }
 
         fn set_tid(&mut self, tid: i32) {
-            self.0 = tid;
+            self.tid = tid;
         }
 
         fn is_alive(&self) -> bool {
-            self.1
+            self.alive
         }
     }
 
@@ -259,13 +262,13 @@ mod tests {
     fn holder_follows_forks_and_ends() {
         let mut table = ThreadTable::default();
         assert_eq!(table.holder(key(7)), Holder::Unseen);
-        let first = table.open(key(7), Named(7, true));
+        let first = table.open(key(7), Named { tid: 7, alive: true });
         assert_eq!(table.holder(key(7)), Holder::Alive(first));
-        table[first].1 = false;
+        table[first].alive = false;
         assert_eq!((table.holder(key(7)), table.latest(key(7))), (Holder::Ended, Some(first)));
         assert_eq!(table.holder_on(key(7), Some(first)), Holder::Alive(first));
-        let second = table.open(key(7), Named(7, true));
-        let third = table.fork(key(7), Named(7, true), |old| old.1 = false);
+        let second = table.open(key(7), Named { tid: 7, alive: true });
+        let third = table.fork(key(7), Named { tid: 7, alive: true }, |old| old.alive = false);
         assert!(!table[second].is_alive());
         assert_eq!(table.holder(key(7)), Holder::Alive(third));
     }
@@ -273,9 +276,9 @@ mod tests {
     #[test]
     fn take_over_ends_the_first_thread_and_frees_the_own_id() {
         let mut table = ThreadTable::default();
-        let first = table.open(key(7), Named(7, true));
-        let other = table.open(key(8), Named(8, true));
-        table.take_over(other, key(8), key(7), |leader| leader.1 = false);
+        let first = table.open(key(7), Named { tid: 7, alive: true });
+        let other = table.open(key(8), Named { tid: 8, alive: true });
+        table.take_over(other, key(8), key(7), |leader| leader.alive = false);
         assert_eq!((table.holder(key(7)), table.holder(key(8))), (Holder::Alive(other), Holder::Ended));
         assert_eq!((table[other].tid(), table[first].is_alive()), (7, false));
         table.take_over(other, key(7), key(7), |_| unreachable!());
@@ -283,9 +286,9 @@ mod tests {
     }
 
     #[test]
-    fn on_cpu_parts_idle_tasks_by_their_cpu() {
+    fn on_cpu_distinguishes_idle_tasks_by_their_cpu() {
         let mut table = ThreadTable::default();
-        let idle = table.open(HostTid::on_cpu(HOST, 1, 0), Named(0, true));
+        let idle = table.open(HostTid::on_cpu(HOST, 1, 0), Named { tid: 0, alive: true });
         assert_eq!(table.holder_on(HostTid::on_cpu(HOST, 2, 0), Some(idle)), Holder::Unseen);
         assert_eq!(HostTid::on_cpu(HOST, 1, 7), key(7));
     }

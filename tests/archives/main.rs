@@ -1,5 +1,5 @@
-//! Archives made for each wait state, and for what a tracer does itself, each with its truth: written by `otf2`, read back, and
-//! added up.
+//! Archives made for each wait state, and for the tracer's own work, each with its expected answer: written by `otf2`,
+//! read back, and added up.
 
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, clippy::indexing_slicing)]
 
@@ -29,7 +29,7 @@ const MS: u64 = 1_000_000;
 
 const US: u64 = 1_000;
 
-/// An archive of ranks whose calls stand in `main`.
+/// An archive of ranks that make their calls in `main`.
 struct Recording {
     folder: TempDir,
     writer: ArchiveWriter,
@@ -67,7 +67,7 @@ impl Recording {
         self.events.entry(location).or_default()
     }
 
-    /// A call, with what is recorded in it.
+    /// A call, with the records inside of it.
     fn call(&mut self, location: u64, name: &'static str, from: u64, to: u64, inside: impl FnOnce(&mut Events)) {
         let region = self.region(name);
         let events = self.on(location);

@@ -1,7 +1,7 @@
-//! Case files of the conformance suite: what happened on one or two hosts, and the critical paths that follow.
+//! Case files of the conformance suite: events on one or two hosts, and the critical paths that follow.
 //!
-//! In: the text of a case (docs/CONFORMANCE.md describes the format). Out: a [`Case`], which [`Case::write`] makes a CTF
-//! trace, one directory for each host, as LTTng would have recorded it. Nothing here knows how a path is computed.
+//! In: the text of a case (docs/CONFORMANCE.md describes the format). Out: a [`Case`], which [`Case::write`] makes a
+//! CTF trace, one directory for each host, as LTTng would have recorded it. Nothing here knows how a path is computed.
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, dead_code)]
 
 #[path = "../support/ctf_writer.rs"]
@@ -18,7 +18,7 @@ use whyslow::base::time::Ns;
 /// The time 0 of every case, on the clock of its traces: a second.
 pub const START: Ns = 1_000_000_000;
 
-/// A line of a case: time in the case's unit, CPU, and what happened.
+/// A line of a case: time in the case's unit, CPU, and the words of the event.
 #[derive(Debug)]
 pub struct Line {
     pub time: Ns,
@@ -214,7 +214,7 @@ impl Case {
         Some(())
     }
 
-    /// Everything is there, and the expected paths tile their spans.
+    /// Checks that no section is missing, and that the expected paths tile their spans.
     fn check(&self) -> Result<(), String> {
         if self.title.is_empty() || self.why.is_empty() || self.source.is_empty() {
             return Err("title, why and source belong to every case".into());

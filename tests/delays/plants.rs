@@ -1,4 +1,5 @@
-//! Generated servers with one planted delay each: by every carrier that the kernel has, and through chains of up to four of them.
+//! Generated servers with one planted delay each: by every carrier that the kernel has, and through chains of up to
+//! four of them.
 //!
 //! The programs (`servers.rs`) determine the planted delay; the simulated schedule shows that it is the largest.
 
@@ -10,9 +11,9 @@ use whyslow::base::time::Ns;
 
 /// The time of an execution without delays.
 pub const WORK: Ns = 500_000;
-/// By how much that varies: it takes 80 to 160 % of its work.
+/// Its variation: an execution takes 80 to 160 % of its work.
 pub const NOISE: Ns = WORK * 8 / 10;
-/// A recording lasts so long.
+/// The length of a recording.
 pub const LENGTH: Ns = 400_000_000;
 
 /// The planted delay.
@@ -70,7 +71,7 @@ pub const PLANTS: [Plant; 20] = [
     NetworkPipeLockDisk,
 ];
 
-/// How `anomalies` should name the source: its thread or interrupt, its function, and what carries its delay to the worker.
+/// The expected source: its thread or interrupt, its function, and the carriers of its delay to the worker.
 pub struct Source {
     pub name: &'static str,
     pub function: &'static str,
@@ -125,7 +126,7 @@ impl Plant {
         Source { name, function, via }
     }
 
-    /// By the schedule it is the plant that holds an execution up.
+    /// True if, by the schedule, the plant delays the execution.
     fn is_behind(self, schedule: &Schedule, thread: usize, blame: &Blame) -> bool {
         let source = self.source();
         match (self, blame.end) {
@@ -139,8 +140,8 @@ impl Plant {
     }
 }
 
-/// The run of such a server. Where the delay is over 3 times the noise, one in which the plant delayed executions less than twice as
-/// much as anything else did, by the schedule, is drawn again: its delay is not the first to be named.
+/// The run of such a server. With a delay over 3 times the noise, a run is drawn again if, by the schedule, the plant
+/// delayed executions less than twice as much as any other cause: its delay would not be the first.
 pub fn world(seed: u64, workers: usize, plant: Plant, delay: Ns) -> World {
     for attempt in 0..20 {
         let world = server(seed + 10_000 * attempt, workers, plant, delay).run(LENGTH);
@@ -157,7 +158,7 @@ type Cause = (&'static str, String, Option<&'static str>);
 
 fn is_largest(schedule: &Schedule, plant: Plant) -> bool {
     const SAMPLES: Ns = 64;
-    // By who held them up, `None` for the plant: how long each execution was.
+    // By cause of the delay, `None` for the plant: the length of each execution.
     let mut held: BTreeMap<Option<Cause>, Vec<Ns>> = BTreeMap::new();
     let executions = schedule.executions("app:request_begin", "app:request_end");
     for (at, execution) in executions.iter().enumerate() {

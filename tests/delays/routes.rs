@@ -1,6 +1,6 @@
-//! Executions of a generated server that take another route: an additional call, a missing one, one in place of another that takes
-//! as long, another order, a rare branch. None costs much, and each is found with the step that differs, whether something
-//! delimits executions or not.
+//! Executions of a generated server with other calls than usual: an additional call, a missing one, one in place of
+//! another that takes as long, another order, a rare branch. None costs much, and each is found with the step that
+//! differs, with delimited executions or without.
 
 use super::anomalies;
 use super::simulator::recorder::{Manner, Missing};
@@ -23,7 +23,8 @@ enum Detour {
 /// One execution in so many differs.
 const RARE: usize = 45;
 
-/// A server whose executions write to a log and to a local socket, but for those that do as `detour` says. And how many those are.
+/// A server whose executions write to a log and to a local socket, but for those that follow `detour`; and the number
+/// of these.
 fn server(detour: Detour) -> (World, usize) {
     let mut m = Machine::new(2, 7);
     let (server, client) = (m.process("server"), m.process("client"));
@@ -79,7 +80,7 @@ fn holds(answer: &Value, what: &str, change: &str, count: usize, name: &str) {
     assert!(occurrences.abs_diff(count as u64) <= 4, "{name}: {occurrences} of {count}");
     let differs = |a: &&Value| a["responsible"].as_array().unwrap().iter().any(|r| r["route"] == change);
     let anomalies = answer["anomalies"].as_array().unwrap();
-    // An execution that was delayed in its differing step by another thread is in that one's row.
+    // An execution that another thread delayed in its differing step is in the row of that thread.
     let differing = anomalies.iter().filter(differs).count() as u64;
     assert!(differing >= *occurrences && differing <= count as u64, "{name}: {differing}, {occurrences} of {count}");
 }
@@ -99,7 +100,8 @@ fn differing_calls_are_an_anomaly_with_the_differing_step() {
         let answer = anomalies(&world, &Manner::default(), &name, &[]);
         assert_eq!(answer["summary"]["task"], "app:request");
         holds(&answer, what, change, count, &name);
-        // Neither do what is cheap and what saves time claim the executions' time, nor do they stand before what costs more.
+        // Cheap differences, and those that save time, claim none of the executions' time and come after those that
+        // cost more.
         let sources = answer["sources"].as_array().unwrap();
         assert!(sources.iter().all(|s| s["share"].as_f64().unwrap() < 0.02), "{name}");
         let costs: Vec<i64> =
@@ -119,7 +121,7 @@ fn iterations_of_a_loop_are_compared_where_no_executions_exist() {
     {
         let (world, count) = server(detour);
         let name = format!("turns-{detour:?}");
-        // Without scheduler events it is not known what executions waited for.
+        // Without scheduler events the causes of waits are unknown.
         let manner = Manner { missing: vec![Missing::Switches, Missing::Wakeups], ..Manner::default() };
         let answer = anomalies(&world, &manner, &name, &[]);
         assert!(answer["summary"]["executions"].is_null());

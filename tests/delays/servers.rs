@@ -1,5 +1,5 @@
-//! The servers that delays are planted in: a client asks each worker over the network, and `plant` delays some of the worker's
-//! executions by about `delay`.
+//! The servers that delays are planted in: a client asks each worker over the network, and `plant` delays some of the
+//! worker's executions by about `delay`.
 
 use super::plants::{LENGTH, Plant, WORK};
 use super::simulator::{self, Channel, Machine, Mutex, Op, Process, Random, turns};
@@ -58,7 +58,7 @@ impl By {
     }
 }
 
-/// A helper that does `work` about whatever it is asked, and answers.
+/// A helper that does `work` for each request, and answers.
 fn helper(m: &mut Machine, process: Process, by: By, work: impl Fn(&mut Random) -> Vec<Op> + 'static) -> Pair {
     let pair = Pair::new(m);
     let answers = turns(move |dice, _| {
@@ -150,7 +150,7 @@ impl Parts {
         m.thread(audit, "auditd", commit);
     }
 
-    /// Another process that takes all CPUs at once: else one that is free goes on with what was preempted.
+    /// Another process that takes all CPUs at once: a free one would go on with the preempted thread.
     fn telemetry(self, m: &mut Machine) {
         let telemetry = m.process("telemetryd");
         let (delay, begins) = (self.delay, m.channel());
@@ -161,7 +161,7 @@ impl Parts {
         m.thread_on(telemetry, "telemetryd", second, 0, vec![1]);
     }
 
-    /// A holder that another process takes the CPU from, as soon as it has the lock.
+    /// A holder that another process preempts as soon as it has the lock.
     fn preempted_holder(self, m: &mut Machine) {
         let (delay, lock, begins) = (self.delay, self.log_lock, m.channel());
         let telemetry = m.process("telemetryd");

@@ -1,9 +1,10 @@
-//! Any system call and any allocation may fail, and the program may be killed at any moment: it does not crash, does not
-//! hang, leaves no half file, and says nothing with confidence that it would not have said.
+//! Any system call and any allocation may fail, and the program may be killed at any moment: it does not crash, does
+//! not hang, leaves no half file, and says nothing with confidence that it would not have said.
 //!
-//! Each command runs as often as it makes calls of a kind, and the n-th of them fails in the n-th run; then it is counted as
-//! sound if its answer is the one it gives undisturbed, if the answer's `warnings` name something more, or if it ends with
-//! exit status 1 and one line. System calls fail through `ptrace`, allocations through a library that is loaded before libc.
+//! Each command runs as often as it makes calls of a kind, and the n-th of them fails in the n-th run; then it is
+//! counted as sound if its answer is the one it gives undisturbed, if the answer's `warnings` name something more, or
+//! if it ends with exit status 1 and one line. System calls fail through `ptrace`, allocations through a library that
+//! is loaded before libc.
 #![cfg(all(target_os = "linux", target_arch = "x86_64", target_env = "gnu"))]
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 

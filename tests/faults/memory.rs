@@ -17,7 +17,8 @@ fn small_commands_answer_when_any_allocation_fails() {
     Question::new(&["stats", "count", "--json"], &recorder("zstd.data")).survives_without_memory(ALL);
 }
 
-/// The interface is up and at work when memory runs out: the terminal is as it was, and the line is on the shell's screen.
+/// The interface is up and at work when memory runs out: the terminal is as it was, and the line is on the shell's
+/// screen.
 #[test]
 fn interface_out_of_memory_restores_the_terminal() {
     let mut shell = PtyShell::new(100, 24);

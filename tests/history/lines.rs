@@ -1,4 +1,4 @@
-//! The questions of a user and their answers: paths and patterns, and where nothing is known.
+//! The questions of a user and their answers: paths, patterns, and unknown spans.
 
 use super::*;
 use whyslow::state::history::builder::HistoryBuilder;
@@ -7,7 +7,7 @@ use whyslow::state::history::{History, Shown};
 
 const STATES: &[&str] = &["running", "blocked"];
 
-/// One chunk: what it says of some paths.
+/// One chunk: intervals of some paths.
 fn chunk(said: &[(&str, Ns, Ns, Result<u16, &str>)]) -> HistoryBuilder {
     let mut chunk = HistoryBuilder::new(STATES);
     let mut run = Run::default();

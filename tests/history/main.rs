@@ -1,4 +1,4 @@
-//! The state history against the obvious: every search equals a scan of all intervals, for every way of building;
+//! The state history compared with a scan: every search equals a scan of all intervals, for every way of building;
 //! invariants hold; the same intervals give the same tree for any workers, chunks and order.
 
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
@@ -281,7 +281,7 @@ fn search_and_build_end_when_cancelled() {
     assert!(build(runs(&all, 1000, 0), Shape::default(), &work).is_err());
 }
 
-/// Nothing is read after a cancel: neither what is given one by one nor what is given at once.
+/// Nothing is read after a cancel, neither one by one nor at once.
 #[test]
 fn cancelled_search_reads_no_more_nodes() {
     let all = model(500, 20);

@@ -1,4 +1,4 @@
-//! The history of a recording holds what the recording holds, for any number of workers.
+//! The history of a recording has the states of its timeline, for any number of workers.
 
 use super::*;
 use std::path::Path;

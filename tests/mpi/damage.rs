@@ -63,7 +63,7 @@ fn damaged_record_ends_its_chunk_alone() {
     assert!((10..60).contains(&lost), "{lost} events in one chunk of 400 bytes");
 }
 
-/// Analyse whatever it is; the answer does not matter, that there is one does.
+/// Analyse a damaged archive: any answer will do, as long as there is one.
 fn survives(path: &Path) {
     let Ok(archive) = Archive::open(path) else { return };
     let work = Ctx::new(1);
@@ -119,7 +119,7 @@ fn claimed_sizes_allocate_nothing() {
     };
     let evt = format!("trace/{}.evt", NUMBERS[0]);
     let def = format!("trace/{}.def", NUMBERS[0]);
-    // Lengths and counts of all ones; times at the end of the world; a mapping table that claims 2^60 entries.
+    // Lengths and counts of all ones; the largest times; a mapping table that claims 2^60 entries.
     write(&evt, vec![new().u8(5).full(u64::MAX, 8), new().u8(12).packed(0)]);
     survives(ring.path());
     write(&evt, vec![new().u8(5).full(5, 8), new().u8(14).u8(0xff).full(u64::MAX, 8)]);

@@ -1,4 +1,4 @@
-//! OTF2 archives: written here byte by byte (both byte orders, chunks, id maps, clocks, all that surprises), read back;
+//! OTF2 archives: written here byte by byte (both byte orders, chunks, id maps, clocks, rare records), read back;
 //! damaged in every way, read without harm; and the recorded corpus against its oracle, where it is unpacked.
 
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]

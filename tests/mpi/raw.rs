@@ -1,7 +1,8 @@
-//! A small archive ring byte by byte, in forms that Score-P does not use: both byte orders, chunks of any size, ids that are
-//! mapped, clocks that are behind, unknown records, communicators defined behind what refers to them.
+//! A small archive, written byte by byte in forms that Score-P does not use: both byte orders, chunks of any size, ids
+//! that are mapped, clocks that are behind, unknown records, communicators defined behind what refers to them.
 //!
-//! In: a [`Style`]. Out: the archive of a ring of three ranks in a temporary folder. Ordinary archives are written by `tests/support/otf2`.
+//! In: a [`Style`]. Out: the archive of a ring of three ranks in a temporary folder. Ordinary archives are written by
+//! `tests/support/otf2`.
 
 use super::otf2::encoding::{ByteOrder, Bytes, Chunks};
 use std::path::{Path, PathBuf};
@@ -34,12 +35,12 @@ pub const NUMBERS: [u64; 3] = [0, 715_827_882, 1_431_655_764];
 pub const REGIONS: [&str; 7] =
     ["Working", "MPI_Irecv", "mpi_isend_", "MPI_Waitall", "MPI_Barrier", "MPI_Recv", "EZTrace finalize"];
 
-/// How an archive is written.
+/// The form of an archive.
 #[derive(Clone, Copy)]
 pub struct Style {
     pub order: ByteOrder,
     pub chunk: usize,
-    /// Ticks that rank r's clock is behind by, per r; ring as ClockOffset records when `corrected`.
+    /// Ticks that rank r's clock is behind by, per r; written as ClockOffset records when `corrected`.
     pub skew: u64,
     pub corrected: bool,
 }
@@ -101,8 +102,8 @@ pub fn local_definitions(style: Style, rank: u64) -> Vec<u8> {
     file.finish()
 }
 
-/// A ring: each turn post two receives from the left (tags 1 and 1), send two to the right, complete the second request
-/// first. Then a barrier every tenth turn, and a receive from an unknown rank at the end.
+/// A ring: each turn post two receives from the rank before (tags 1 and 1), send two to the one after, complete the
+/// second request first. Then a barrier every tenth turn, and a receive from an unknown rank at the end.
 pub fn events(style: Style, rank: u64) -> Vec<u8> {
     let mut file = File::new(style);
     let new = || Bytes::new(style.order);
@@ -112,8 +113,8 @@ pub fn events(style: Style, rank: u64) -> Vec<u8> {
         _ => NUMBERS[0] + r,
     };
     let (left, right) = ((rank + RANKS - 1) % RANKS, (rank + 1) % RANKS);
-    // A record and its time: with a stamp of its own only where the time changed. A new chunk repeats the stamp, so here
-    // records of one time stay together.
+    // A record and its time: with a stamp of its own only where the time changed. A new chunk repeats the stamp, so
+    // here records of one time stay together.
     let mut last = None;
     let mut record = |time: u64, body: Bytes| {
         let own = time - style.skew * rank;

@@ -162,7 +162,7 @@ fn iterations_are_executions_with_all_time_attributed() {
     };
     assert!(frames(|k| *k == FrameKind::Function).contains("MPI_Waitall"));
     assert!(frames(|k| *k == FrameKind::Function).iter().any(|f| f.starts_with("computation after MPI_")));
-    // A rank's own time is never spent by itself from afar without a wait between.
+    // A rank's own time does not come back to it over other ranks without a wait in between.
     for (parent, frame) in model.contexts.nodes() {
         if matches!(frame.kind, FrameKind::Thread(_)) {
             assert_eq!(model.contexts.frame(parent.unwrap()).kind, FrameKind::Function);

@@ -1,7 +1,7 @@
-//! Micro-scenarios of the kernel machine: what happened, as a list of events, and what it knows of lives, CPUs, requests,
-//! functions and user-space events. Critical paths are cases of the conformance suite (`conformance/`).
+//! Micro-scenarios of the kernel machine: a list of events, and the resulting threads, CPUs, requests, functions and
+//! user-space events. Critical paths are cases of the conformance suite (`conformance/`).
 //!
-//! Each is named by what it shows. Threads are written by their tid; a segment reads `tid Kind from..to`. The kernel is
+//! Threads are written by their tid; a segment reads `tid Kind from..to`. The kernel is
 //! 6.1, on one host.
 
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
@@ -135,7 +135,7 @@ fn shown(recording: &Timeline, path: &[PathSegment]) -> Vec<String> {
     path.iter().filter(|s| !s.span.is_empty()).map(text).collect()
 }
 
-/// The walk tiles its span and says of every instant what the definition says; paths of parts join to that of the whole.
+/// The walk tiles its span and agrees with the definition at every instant; paths of parts join to that of the whole.
 fn check(recording: &Timeline, thread: ThreadId, span: Span) {
     let path = walk(recording, thread, span);
     let mut at = span.start;

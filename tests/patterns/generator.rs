@@ -1,7 +1,7 @@
 //! Generated runs of MPI ranks with planted delays.
 //!
-//! In: how ranks depend on each other, a seed, the noise of the work. Out: the operations, each rank's times on a clock of its own,
-//! and the delays that were planted.
+//! In: the dependence of ranks on each other, a seed, the noise of the work. Out: the operations, with each rank's
+//! times on a clock of its own, and the planted delays.
 
 use super::operations::{MS, OperationsBuilder};
 use super::random::Random;
@@ -45,8 +45,8 @@ pub struct Run {
     pub noise: Ns,
 }
 
-/// One run: some hundred iterations of some hundred microseconds each, clocks up to 50 ms apart, work that varies by the
-/// noise (`percent` of it or a little more), and four delays of `times` the noise.
+/// One run: some hundred iterations of some hundred microseconds each, clocks up to 50 ms apart, work that varies by
+/// the noise (`percent` of it or a little more), and four delays of `times` the noise.
 pub fn generate(shape: Shape, seed: u64, percent: Ns, times: f64) -> Run {
     let mut generator = Generator::new(seed, percent, times);
     for _ in 0..generator.iterations {
@@ -61,7 +61,7 @@ pub fn generate(shape: Shape, seed: u64, percent: Ns, times: f64) -> Run {
     Run { operations: generator.run, planted: generator.planted, noise: generator.noise }
 }
 
-/// An operation that sent something, and when it had.
+/// An operation that sent a message, and the time of sending.
 #[derive(Clone, Copy)]
 struct Sent {
     place: OperationPlace,
@@ -80,7 +80,7 @@ struct Generator {
     delay: Ns,
     /// By iteration, the rank that is delayed.
     planned: BTreeMap<u64, u32>,
-    /// By rank, what its clock is behind the common time.
+    /// By rank, how far its clock is behind the common time.
     offsets: Vec<Ns>,
     /// By rank, the common time.
     now: Vec<Ns>,

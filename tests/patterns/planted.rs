@@ -1,5 +1,5 @@
-//! Generated runs with planted delays: the delays are the sources, noise is called noise, clocks are found, and any number of
-//! workers gives the same answer.
+//! Generated runs with planted delays: the delays are the sources, noise is called noise, clocks are found, and any
+//! number of workers gives the same answer.
 
 use super::generator::{CALL, LATENCY, PlantedDelay, SHAPES, Shape, generate};
 use super::operations::{MS, OperationsBuilder};
@@ -10,7 +10,7 @@ use whyslow::model::anomalies::Anomalies;
 use whyslow::model::propagation::Noise;
 use whyslow::model::settings::{Settings, ThresholdRule};
 
-/// Of the planted delays, how many are sources; of the sources found, how many are planted.
+/// Counts of planted delays and of those among them that are sources; of sources found and of those that are planted.
 #[derive(Clone, Copy, Debug, Default)]
 struct Score {
     planted: u32,
@@ -74,8 +74,8 @@ fn planted_delays_are_the_sources() {
     assert!(all.recall() >= 0.9 && all.precision() >= 0.9, "{scores:#?}");
 }
 
-/// A call that takes a microsecond takes milliseconds once; a receive goes on waiting for what was sent in time; and
-/// a rank computes too long: two are the system's noise, one is not.
+/// A call that takes a microsecond takes milliseconds once; a receive goes on waiting for data that was sent in time;
+/// and a rank computes too long: two are the system's noise, one is not.
 #[test]
 fn noise_is_labelled_by_its_kind() {
     let mut run = OperationsBuilder::new(2);
@@ -110,13 +110,13 @@ fn noise_is_labelled_by_its_kind() {
         None,
         whyslow::view::anomalies::ReportOptions::FIRST,
     );
-    // Two rows of the table, two sources, and the first line says the costliest again.
+    // Two rows of the table, two sources, and the costliest again in the first line.
     assert_eq!(text.matches("system noise").count(), 5, "{text}");
     let later = found.paths.iter().flat_map(|p| &p.steps[1..]).all(|s| s.noise.is_none());
     assert!(later, "only sources are noise");
 }
 
-/// The table that the paper leaves open: what is missed and what is wrongly found, over q and s.
+/// The table that the paper leaves open: missed delays and wrong sources over q and s.
 #[test]
 #[ignore = "prints the README's table; nothing to hold"]
 fn planted_delays_print_their_rates_over_q_and_s() {

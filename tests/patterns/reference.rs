@@ -1,5 +1,5 @@
-//! The reference procedure of the paper on pattern anomalies, as ALGORITHMS.md section 9.2 makes it deterministic: quadratic, and a
-//! transcription of that text.
+//! The reference procedure of the paper on pattern anomalies, as ALGORITHMS.md section 9.2 makes it deterministic:
+//! quadratic, and a transcription of that text.
 
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Unit {

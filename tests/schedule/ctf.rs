@@ -1,6 +1,6 @@
-//! The simulated schedule as a kernel recording in CTF 1.8: one stream per CPU, packets of a few dozen events, system calls
-//! that read and write mixed in. On demand it is damaged as recordings are: packets and events are missing, ids of threads are
-//! exchanged, forks come twice, time goes back.
+//! The simulated schedule as a kernel recording in CTF 1.8: one stream per CPU, packets of a few dozen events, system
+//! calls that read and write mixed in. On demand it is damaged as recordings are: packets and events are missing, ids
+//! of threads are exchanged, forks come twice, time goes back.
 
 use super::ctf_writer::{Channel, Event, Packets, Task, TraceWriter, Value};
 use super::random::Random;

@@ -1,5 +1,5 @@
-//! A simulated scheduler: it writes events and, beside them, the truth: what each thread did at each nanosecond, and who
-//! ended each of its waits. [`ctf`] writes it as a recording, whole or damaged.
+//! A simulated scheduler: it writes events and, beside them, the truth: the state of each thread at each nanosecond,
+//! and the waker of each of its waits. [`ctf`] writes it as a recording, whole or damaged.
 #![allow(dead_code, clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 
 pub mod ctf;
@@ -130,7 +130,7 @@ impl World {
         if self.as_kernels_nest { !open.contains(&Context::Timer) } else { open.len() < 3 }
     }
 
-    /// One thing happens on one CPU.
+    /// One step on one CPU.
     fn step(&mut self, dice: &mut Random) {
         let cpu = dice.below(CPUS);
         let contexts = [Context::Timer, Context::SoftIrq(SoftIrq::Block), Context::SoftIrq(SoftIrq::NetRx)];

@@ -3,7 +3,7 @@
 use super::interrupts::Interrupt;
 use whyslow::base::time::Ns;
 
-/// Something that happens later.
+/// A future action.
 pub(super) enum Action {
     /// The running thread has spent its time, unless the CPU did something else since (`epoch`).
     Spent(usize, u64),
@@ -15,7 +15,7 @@ pub(super) enum Action {
     Tick(usize),
 }
 
-/// An entry of the agenda: when, a number that orders entries of one time, and what.
+/// An entry of the agenda: time, a number that orders entries of one time, and action.
 pub(super) struct Agendum(pub Ns, pub u64, pub Action);
 
 impl PartialEq for Agendum {

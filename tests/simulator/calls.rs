@@ -84,7 +84,7 @@ impl Machine {
         let ops = t.program.as_mut().and_then(|program| program(&mut self.dice, t.turn));
         t.turn += 1;
         match ops {
-            // A turn of nothing would never end.
+            // A turn without steps would never end.
             Some(ops) if ops.is_empty() => t.steps.push_back(Step::Spend(1_000)),
             Some(ops) => t.steps.extend(ops.into_iter().map(Step::Op)),
             None => t.steps.push_back(Step::End),
@@ -306,7 +306,7 @@ impl Machine {
         self.later(self.now + length, Action::Interrupt(cpu, Interrupt::Disk(disk)));
     }
 
-    /// The head of the queue is done, says an interrupt.
+    /// An interrupt reports that the request at the head of the queue is done.
     pub(super) fn complete(&mut self, disk: usize, cpu: usize) {
         let done = self.disks[disk].queue.pop_front().unwrap();
         let fields = vec![

@@ -32,7 +32,7 @@ enum Part {
     Complete(usize),
 }
 
-/// An interrupt being handled: what is still to do, each with the time that it takes.
+/// An interrupt being handled: the remaining steps, each with its length.
 pub(super) struct Handling(VecDeque<(Ns, Part)>);
 
 const TIMER: u64 = 0xffff_8880_0000_1000;

@@ -1,12 +1,12 @@
-//! A simulated machine: CPUs with run queues, threads that run programs, locks that are handed over, disks with a queue,
-//! timers, packets over loopback, pipes, signals, children, kernel workers and interrupts. It leaves behind what a tracer
-//! would have written, and beside it the schedule as it was.
+//! A simulated machine: CPUs with run queues, threads that run programs, locks that are handed over, disks with a
+//! queue, timers, packets over loopback, pipes, signals, children, kernel workers and interrupts. The results are the
+//! events of a tracer and the schedule as it was.
 //!
 //! In: a [`Machine`] with processes, threads and what they share; each thread runs a [`Program`], which gives a list of
 //! [`Op`]s a turn. Out of [`Machine::run`]: a [`World`], that is the events ([`recorder`] makes traces of them, in many
 //! manners) and the [`truth::Schedule`], which gives the state of every thread at every nanosecond and, followed
-//! through all waits, which thread delayed it. The truth knows the owners of locks and the heads of queues, never wake-ups: it
-//! shares no rule with what it tests. One seed, one machine, one recording.
+//! through all waits, which thread delayed it. The truth knows the owners of locks and the heads of queues, never
+//! wake-ups: it shares no rule with the program that it tests. One seed, one machine, one recording.
 //!
 //! ```ignore
 //! let mut m = Machine::new(2, seed);
@@ -334,7 +334,8 @@ impl Machine {
         (to, from)
     }
 
-    /// Interrupts of a device that no thread waits for: `count` of them from `at` on, one in `every` ns, each of `length`.
+    /// Interrupts of a device that no thread waits for: `count` of them from `at` on, one in `every` ns, each of
+    /// `length`.
     pub fn interrupts(&mut self, cpu: usize, handler: &'static str, at: Ns, count: usize, every: Ns, length: Ns) {
         for i in 0..count as Ns {
             self.device(cpu, handler, at + i * every, length / 5, length * 4 / 5);

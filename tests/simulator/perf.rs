@@ -1,4 +1,5 @@
-//! The dialect of `perf record` in CTF: names and fields as the kernel's tracepoints have them, contexts as fields `perf_...`.
+//! The dialect of `perf record` in CTF: names and fields as the kernel's tracepoints have them, contexts as fields
+//! `perf_...`.
 //!
 //! Source: tools/perf/util/data-convert-bt.c of the kernel.
 

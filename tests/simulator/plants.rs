@@ -1,5 +1,5 @@
-//! Generated services: a server whose workers answer requests over connections, with a lock, a disk and a backend, on a machine
-//! of 1 to 16 CPUs among other processes; and, planted in it, one cause that makes some requests slow, or none.
+//! Generated services: a server whose workers answer requests over connections, with a lock, a disk and a backend, on a
+//! machine of 1 to 16 CPUs among other processes; and, planted in it, one cause that makes some requests slow, or none.
 
 use super::program::Program;
 use super::recorder::{Contexts, Dialect, Losses, Manner, Missing, Twice};
@@ -309,8 +309,8 @@ fn others(m: &mut Machine, service: Service, dice: &mut Random) {
     }
 }
 
-/// The part of the difference between slow and fast executions that the plant made, by the schedule: of those in the slowest
-/// twentieth and those in the faster half.
+/// The part of the difference between slow and fast executions that the plant made, by the schedule: of those in the
+/// slowest twentieth and those in the faster half.
 pub fn share(world: &World, plant: Plant) -> f64 {
     let mut all = world.schedule.executions("app:request_begin", "app:request_end");
     if all.len() < 60 {

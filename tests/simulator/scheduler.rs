@@ -25,7 +25,7 @@ impl Machine {
         ]
     }
 
-    /// Make a thread runnable, by what runs on `by` (a thread or an interrupt).
+    /// Make a thread runnable; its waker is the thread or interrupt that runs on `by`.
     pub(super) fn wake(&mut self, thread: usize, by: usize) {
         assert_eq!(self.threads[thread].state, State::Waiting);
         let last = self.threads[thread].cpu;

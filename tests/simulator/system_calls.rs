@@ -5,7 +5,7 @@ use super::program::{Carrier, Op, Step};
 
 type Fields = Vec<(&'static str, Value)>;
 
-/// A system call with what is done inside of it.
+/// A system call with the steps inside of it.
 pub(super) fn call(name: &'static str, fields: Fields, inside: Vec<Step>, ret: i64) -> Vec<Step> {
     let mut steps = vec![Step::Entry(name, fields), Step::Spend(700)];
     steps.extend(inside);

@@ -1,10 +1,10 @@
 //! The schedule as it was: the state of every thread, the owner of every CPU, lock and disk, and the message that ended
 //! each wait.
 //!
-//! [`Schedule::blame`] follows a thread's wait at an instant to the thread that delayed it then: the owner of the lock, the
-//! thread that was running, the thread whose request the disk served, the thread that sent the message later; and on
-//! through that thread's own waits. [`Schedule::executions`] and [`Schedule::spent`] sum that up over executions, as a
-//! comparison should find it.
+//! [`Schedule::blame`] follows a thread's wait at an instant to the thread that delayed it then: the owner of the lock,
+//! the thread that was running, the thread whose request the disk served, the thread that sent the message later; and
+//! on through that thread's own waits. [`Schedule::executions`] and [`Schedule::spent`] sum that up over executions, as
+//! a comparison should find it.
 
 use super::ctf_writer::Task;
 use super::program::{Carrier, Reason};
@@ -201,7 +201,8 @@ impl Schedule {
                     Err(end) => break end,
                 },
             };
-            // A thread that waits for one before it in the chain: a circle, in which no thread is the cause of the others.
+            // A thread that waits for one before it in the chain: a circle, in which no thread is the cause of the
+            // others.
             if next == thread || chain.iter().any(|(_, t)| *t == next) {
                 break End::Idle;
             }
@@ -250,8 +251,8 @@ impl Schedule {
         found
     }
 
-    /// The time of an execution by kind, name of the last thread and its function. Sampled at 400 instants, so each part is
-    /// known to a quarter of a percent of the whole.
+    /// The time of an execution by kind, name of the last thread and its function. Sampled at 400 instants, so each
+    /// part is known to a quarter of a percent of the whole.
     pub fn spent(&self, execution: &Execution) -> BTreeMap<(&'static str, String, &'static str), f64> {
         const SAMPLES: Ns = 400;
         let length = execution.to - execution.from;

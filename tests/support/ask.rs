@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Output, Stdio};
 use std::time::{Duration, Instant};
 
-/// Longer than anything that is asked here takes, on a busy machine too.
+/// Longer than any command of these tests takes, on a busy machine too.
 pub const PATIENCE: Duration = Duration::from_secs(300);
 
 /// The program with these words.
@@ -59,7 +59,7 @@ pub fn fixture(name: &str) -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("fixtures/traces").join(name)
 }
 
-/// Copy a folder with all that is in it.
+/// Copy a folder and all files below it.
 pub fn copy(from: &Path, to: &Path) {
     std::fs::create_dir_all(to).unwrap();
     for entry in std::fs::read_dir(from).unwrap() {

@@ -1,8 +1,10 @@
-//! A checker for the JSON Schemas (draft 2020-12) in `docs/schemas`: a small one, because the validators of the registry bring
-//! 35 to 50 packages each, for internationalised names, big numbers and network access, and the schemas need none of these.
+//! A checker for the JSON Schemas (draft 2020-12) in `docs/schemas`: a small one, because the validators of the
+//! registry bring 35 to 50 packages each, for internationalised names, big numbers and network access, and the schemas
+//! need none of these.
 //!
-//! In: a schema file and a document. Out: the document's deviations, each with its place, and the properties that occurred. The
-//! keywords listed in [`KEYWORDS`] are known; a schema with any other is refused, so that none is silently ignored.
+//! In: a schema file and a document. Out: the document's deviations, each with its place, and the properties that
+//! occurred. The keywords listed in [`KEYWORDS`] are known; a schema with any other is refused, so that none is
+//! silently ignored.
 #![allow(dead_code, clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 
 use serde_json::{Map, Value};

@@ -1,4 +1,4 @@
-//! The kernel trace of a host, event by event: what a test's story needs of LTTng's events, over [`TraceWriter`].
+//! The kernel trace of a host, event by event, with the few events of LTTng that tests need, over [`TraceWriter`].
 //!
 //! Times are the true time; the host's clock may be ahead of it and drift.
 #![allow(dead_code)]

@@ -1,5 +1,5 @@
-//! Threads and calling contexts of a made-up model, from text. The unit tests of the comparison and the tests of the interface
-//! build their models from these.
+//! Threads and calling contexts of a made-up model, from text. The unit tests of the comparison and the tests of the
+//! interface build their models from these.
 #![allow(dead_code, clippy::unwrap_used)]
 
 use whyslow::model::context::{ContextId, Frame, FrameKind};
@@ -18,9 +18,9 @@ pub fn thread(model: &mut Model, host: &str, (process, pid): (&str, i32), (threa
     ThreadInfoId::at(at)
 }
 
-/// The context of a path such as `ledgerd;main;[futex];thread journal@ledgerd;flush`: a process, then functions, `[calls]`,
-/// `{waits}`, `?` for no stack, `thread NAME` or `thread NAME@PROCESS` for a thread waited for, `net NAME@PROCESS` for one
-/// waited for over the network. `ns` are charged to the threads that name their process.
+/// The context of a path such as `ledgerd;main;[futex];thread journal@ledgerd;flush`: a process, then functions,
+/// `[calls]`, `{waits}`, `?` for no stack, `thread NAME` or `thread NAME@PROCESS` for a thread waited for, `net
+/// NAME@PROCESS` for one waited for over the network. `ns` are charged to the threads that name their process.
 pub fn context(model: &mut Model, host: &str, path: &str, ns: u64) -> ContextId {
     let mut at: Option<ContextId> = None;
     for part in path.split(';') {

@@ -84,8 +84,8 @@ fn node(packing: &mut Packing, open: Open) -> u32 {
     packing.node(leaf, open.children)
 }
 
-/// The interval model of [002] Fig. 4.6, by increasing end: every attribute's life is cut into `each` equal intervals, those
-/// of different attributes are shifted evenly, attributes are shuffled.
+/// The interval model of [002] Fig. 4.6, by increasing end: every attribute's life is cut into `each` equal intervals,
+/// those of different attributes are shifted evenly, attributes are shuffled.
 pub fn model(attributes: u32, each: u32) -> impl Iterator<Item = Interval> {
     use whyslow::state::attributes::AttributeId;
     use whyslow::state::history::interval::StateValue;

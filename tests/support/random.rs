@@ -1,5 +1,5 @@
-//! The tests' generator of pseudo-random numbers: the same numbers for the same seed on every machine, so that a failure is its
-//! seed.
+//! The tests' generator of pseudo-random numbers: the same numbers for the same seed on every machine, so that a
+//! failure is its seed.
 #![allow(dead_code)]
 
 /// The state of a xorshift generator.

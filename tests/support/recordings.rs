@@ -1,4 +1,5 @@
-//! Recorded traces for tests that read them all: the fixtures, those of the corpus where it is there, and damaged copies.
+//! Recorded traces for tests that read them all: the fixtures, those of the corpus where it is there, and damaged
+//! copies.
 
 #[path = "corpus.rs"]
 mod corpus;
@@ -18,7 +19,7 @@ pub fn fixtures() -> Vec<PathBuf> {
     folders_in(&Path::new(env!("CARGO_MANIFEST_DIR")).join("fixtures/traces"))
 }
 
-/// One whose streams lie in several files.
+/// One whose streams are in several files.
 pub fn split_files() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("fixtures/traces/split-files")
 }

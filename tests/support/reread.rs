@@ -1,7 +1,8 @@
-//! A recorded LTTng trace as events that the writer of traces takes: what analyses ask for of each event, read by the
-//! program's own reader, so that a recording can be written again in another manner.
+//! A recorded LTTng trace as events for the writer of traces: the fields that analyses use, read by the program's own
+//! reader, so that a recording can be written again in another manner.
 //!
-//! Kernel call stacks and fields that are neither numbers nor text are left out, but for TCP headers and ids in namespaces.
+//! Kernel call stacks and fields that are neither numbers nor text are left out, but for TCP headers and ids in
+//! namespaces.
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 
 use super::ctf_writer::{Event, Task, Tcp, Value};

@@ -1,9 +1,10 @@
-//! Replaces libc's allocator (`LD_PRELOAD`): the call that `FAIL_ALLOCATION` numbers, counted from 1, finds no memory. What the
-//! loader, libc and the runtime do before `main` is not counted (glibc 2.36 crashes in `pthread_getattr_np` there): counting begins
-//! with the first call of the program's own, which takes SIGXFSZ over. When the process exits it writes the number of calls into the file that `COUNT_ALLOCATIONS` names.
+//! Replaces libc's allocator (`LD_PRELOAD`): the call that `FAIL_ALLOCATION` numbers, counted from 1, finds no memory.
+//! Allocations of the loader, libc and the runtime before `main` are not counted (glibc 2.36 crashes in
+//! `pthread_getattr_np` there): counting begins with the first call of the program's own, which takes SIGXFSZ over.
+//! When the process exits it writes the number of calls into the file that `COUNT_ALLOCATIONS` names.
 //!
-//! Built by the test with `rustc --crate-type cdylib`; without the standard library, whose own start would be counted. What is
-//! handed out is glibc's, so that its `free` takes it back.
+//! Built by the test with `rustc --crate-type cdylib`; without the standard library, whose own start would be counted.
+//! Memory comes from glibc, so that its `free` takes it back.
 #![no_std]
 #![allow(unsafe_code)]
 
@@ -38,7 +39,7 @@ static END: extern "C" fn() = end;
 
 extern "C" fn begin() {
     let mut number = 0;
-    // SAFETY: the name ends with a zero, and so does what `getenv` returns.
+    // SAFETY: the name ends with a zero, and so does the result of `getenv`.
     unsafe {
         let mut digit = getenv(c"FAIL_ALLOCATION".as_ptr());
         while !digit.is_null() && *digit != 0 {

@@ -1,8 +1,8 @@
-//! Runs the program under `ptrace(2)`: each of its system calls is judged before the kernel sees it. It may go on, fail with an
-//! error number, or be the last thing that the process ever does.
+//! Runs the program under `ptrace(2)`: each of its system calls is judged before the kernel sees it. It may go on, fail
+//! with an error number, or be the last call of the process.
 //!
-//! Calls of the dynamic loader and the runtime before `main` are not judged: the first call of our own, which takes SIGXFSZ over, is
-//! the mark. Linux on x86-64 only, where the register of the call's number is known.
+//! Calls of the dynamic loader and the runtime before `main` are not judged: the program's first own call, which takes
+//! SIGXFSZ over, is the mark. Linux on x86-64 only, where the register of the call's number is known.
 #![allow(dead_code, unsafe_code, clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 
 use std::collections::HashMap;
@@ -105,7 +105,8 @@ fn follow(pid: i32, judge: &mut dyn FnMut(&Call) -> Verdict) -> ExitStatus {
                     main |= call.number == libc::SYS_rt_sigaction && call.arguments[0] == libc::SIGXFSZ as u64;
                     match if main { judge(&call) } else { Verdict::Go } {
                         Verdict::Go => {}
-                        // This call has no error number: it returns the end of the heap as it was, as it does if asked for 0.
+                        // This call has no error number: it returns the end of the heap as it was, as it does if asked
+                        // for 0.
                         Verdict::Fail(_) if call.number == libc::SYS_brk => {
                             failing.insert(thread, Failing::Heap(call.arguments[0]));
                             registers(thread, |r| r.rdi = 0);
@@ -175,7 +176,8 @@ fn stop(thread: i32) -> Option<Stop> {
 }
 
 fn registers(thread: i32, change: impl FnOnce(&mut libc::user_regs_struct)) {
-    // SAFETY: zeros are valid for registers; the thread has stopped, and the kernel reads and writes exactly this record.
+    // SAFETY: zeros are valid for registers; the thread has stopped, and the kernel reads and writes exactly this
+    // record.
     unsafe {
         let mut all: libc::user_regs_struct = std::mem::zeroed();
         if libc::ptrace(libc::PTRACE_GETREGS, thread, 0, &mut all) == 0 {

@@ -1,8 +1,9 @@
-//! Serial equals parallel: the same results from every analysis, and the same bytes from every command, for any number of
-//! workers, any size of chunks, chunks that are done in any order, seeds or none, and chunks that are run again
+//! Serial equals parallel: the same results from every analysis, and the same bytes from every command, for any number
+//! of workers, any size of chunks, chunks that are done in any order, seeds or none, and chunks that are run again
 //! without need; on every fixture, on damaged copies of one, and on generated recordings, whole and damaged.
 //!
-//! `WHYSLOW_CORPUS=... cargo test --release --test workers -- --ignored` does the same on the corpus, in every combination.
+//! `WHYSLOW_CORPUS=... cargo test --release --test workers -- --ignored` does the same on the corpus, in every
+//! combination.
 
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 
@@ -72,7 +73,7 @@ fn text(recording: &Timeline, notices: &[String]) -> String {
         (0..recording.names.len()).map(|i| recording.names.get(whyslow::base::names::NameId::at(i))).collect();
     let stacks: Vec<&[u64]> =
         (0..recording.stacks.len()).map(|i| recording.stacks.get(whyslow::event::stack::RawStackId::at(i))).collect();
-    // Written out in full: what is added to a recording is to be compared too.
+    // All fields by name: a new field of a recording is to be compared as well.
     let Timeline {
         names: _,
         stacks: _,
@@ -145,7 +146,7 @@ fn dawdle(chunk: usize) {
     std::thread::sleep(Duration::from_micros(Random::new(chunk as u64 * 31 + 7).below(4) as u64 * 50));
 }
 
-/// Every combination of what must not matter.
+/// Every combination of settings that must not change the result.
 fn ways() -> Vec<(usize, EngineOptions)> {
     let sizes = [ChunkTarget::Packet, ChunkTarget::Bytes(64 << 10), ChunkTarget::Bytes(1 << 20), ChunkTarget::Whole];
     let run_again: [fn(usize) -> bool; 3] = [|_| false, some, |_| true];
@@ -196,7 +197,7 @@ fn results_do_not_depend_on_how_generated_recordings_are_read() {
     }
 }
 
-/// Times that a clock cannot hold are the last one that it can; events at that time are read once.
+/// Times beyond the range of a clock become its last one; events at that time are read once.
 #[test]
 fn results_do_not_depend_on_how_the_end_of_time_is_read() {
     let folder = schedule::ctf::write(&place("end-of-time"), 7, 900, false);

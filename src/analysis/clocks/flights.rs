@@ -262,7 +262,8 @@ mod tests {
         TcpSegment { flow, seq, ack: 9, flags: 0x18, len: 100 }
     }
 
-    fn seen(clock: u16, sent: bool, t: Timestamp) -> Seen {
+    fn seen(clock: u16, sent: bool, t: i64) -> Seen {
+        let t = Timestamp::new(t);
         Seen { clock, sent, first: t, last: t }
     }
 
@@ -293,7 +294,10 @@ mod tests {
             (4, seen(2, true, 61)),
             (4, seen(1, false, 70)),
         ];
-        let flight = |from, to, sent, received| Flight { from, to, sent, received };
+        let flight = |from, to, sent, received| {
+            let (sent, received) = (Timestamp::new(sent), Timestamp::new(received));
+            Flight { from, to, sent, received }
+        };
         let wanted = [flight(0, 1, 10, 7), flight(0, 1, 50, 70), flight(0, 2, 50, 60), flight(2, 1, 61, 70)];
         assert_eq!(table(&rows).flights(), wanted);
         for cut in 0..rows.len() {

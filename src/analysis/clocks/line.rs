@@ -1,48 +1,55 @@
-//! Two clocks: the straight line from one's time to the other's that lets no packet arrive before it was sent.
+//! Fits two clocks: a straight line from one's time to the other's by which no packet arrives before it was sent.
 //!
-//! In: points (own time, other's time at the other end of a packet's way). A packet that was sent here shows that the
-//! other clock stands at most at its arrival; one that arrived here, that the other stands at least at its sending. So
-//! the line passes below the points of the one kind and above those of the other; only the convex hulls of both kinds
-//! matter. Between the flattest and the steepest such line lies the truth.
+//! In: points (own time at one end of a packet's transit, the other clock's time at the other end). When a packet is
+//! sent here, the other clock shows at most the time of its arrival; when one arrives here, the other clock shows at
+//! least the time of its sending. So the line passes below the points of the first kind and above those of the second;
+//! only the convex hulls of both matter. The true line is between the flattest and the steepest such line.
 //!
-//! For a slope, the room between the highest line above and the lowest line below is a concave function of the slope,
-//! so the slopes that are possible are found by bisection, each step a look at the hulls. Taken is the middle of them,
-//! and of the room there; where the packets do not tell the slope (it reaches [`LARGEST`]) it is the possible one that
-//! is nearest to no drift. The error is the farthest that another possible line lies away anywhere in the recording.
-//! Where no straight line is possible (a clock was stepped), it is the one that contradicts the packets least. Packets
-//! one way only: no drift, and the fastest took no time.
+//! For a slope, the distance between the highest line above and the lowest line below is a concave function of the
+//! slope, so the possible slopes are found by bisection, and each step evaluates the hulls. The result is the middle of
+//! them, in the middle of that distance; where the packets do not limit the slope (it reaches [`LARGEST`]) it is the
+//! possible one that is nearest to no drift. The error is the largest distance to another possible line anywhere in the
+//! recording. Where no straight line is possible (a clock was stepped), the result is the line that contradicts the
+//! packets least. With packets one way only there is no drift, and the fastest packet has no transit time.
 //!
-//! Cost: O(n log n) for n points, O(hull) a step. Exact in 128-bit integers, which limits times to 2^60 ns from the
+//! Cost: O(n log n) for n points, O(hull) per step. Exact in 128-bit integers, which limits times to 2^60 ns from the
 //! start of the recording (and 2^62 between the clocks). After Jabbarifar's incremental convex hulls (ALGORITHMS.md
-//! 4.5); rejected: least squares, which waiting times pull.
+//! 4.5). Least squares was rejected: queueing times bias it.
 
 use crate::base::time::{Ns, Shift, Span, Timestamp};
 
-/// Larger drifts are no clock's: 500 parts in a million, what NTP may slew at most.
+/// No clock has a larger drift: 500 parts in a million, the most by which NTP slews a clock.
 const LARGEST: i128 = (1 << Shift::SCALE) / 2000;
-/// Times farther from the begin of the recording are no clock's.
+/// No recording lasts longer.
 const FARTHEST: i128 = 1 << 60;
-/// Neither are leads larger than this; one of since boot before one of since 1970 is.
+/// No clock is ahead of another by more; a clock since 1970 is ahead of one since boot by less.
 const LARGEST_LEAD: i128 = 1 << 62;
 
-/// Bounds of a line, in the order in which packets came.
+/// The times of two clocks at the two ends of a packet's transit.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+struct ClockPoint {
+    own: Timestamp,
+    other: Timestamp,
+}
+
+/// Bounds of a line, in the order of the packets.
 #[derive(Clone, Debug, Default)]
 pub struct Points {
     /// The line passes at or below these.
-    above: Vec<(Timestamp, Timestamp)>,
+    above: Vec<ClockPoint>,
     /// The line passes at or above these.
-    below: Vec<(Timestamp, Timestamp)>,
+    below: Vec<ClockPoint>,
 }
 
 impl Points {
-    /// At `own` the other clock stands at most at `other`.
+    /// At `own` the other clock shows at most `other`.
     pub fn not_after(&mut self, own: Timestamp, other: Timestamp) {
-        self.above.push((own, other));
+        self.above.push(ClockPoint { own, other });
     }
 
-    /// At `own` the other clock stands at least at `other`.
+    /// At `own` the other clock shows at least `other`.
     pub fn not_before(&mut self, own: Timestamp, other: Timestamp) {
-        self.below.push((own, other));
+        self.below.push(ClockPoint { own, other });
     }
 }
 
@@ -51,19 +58,19 @@ impl Points {
 pub struct ClockTransform {
     /// The line.
     pub shift: Shift,
-    /// How far it may be off; `None` where packets went one way only.
+    /// Bound of its error; `None` where packets were sent one way only.
     pub error: Option<Ns>,
-    /// Packets that it rests on.
+    /// Number of packets from which it was fitted.
     pub packets: u64,
 }
 
 /// Own time since the origin, and the other clock's lead then.
 type Point = (i128, i128);
 
-/// The convex hull of points on their lower (`sign` 1) or upper (-1) side, left to right.
-fn hull(points: &[(Timestamp, Timestamp)], origin: Timestamp, sign: i128) -> Vec<Point> {
-    let lead = |(own, other): &(Timestamp, Timestamp)| {
-        (i128::from(*own) - i128::from(origin), i128::from(*other) - i128::from(*own))
+/// The convex hull of points on their lower (`sign` 1) or upper (-1) side, by own time.
+fn hull(points: &[ClockPoint], origin: Timestamp, sign: i128) -> Vec<Point> {
+    let lead = |point: &ClockPoint| {
+        (i128::from(point.own) - i128::from(origin), i128::from(point.other) - i128::from(point.own))
     };
     let near = |(x, y): &Point| x.abs() < FARTHEST && y.abs() < LARGEST_LEAD;
     let mut points: Vec<Point> = points.iter().map(lead).filter(near).collect();
@@ -81,7 +88,7 @@ fn hull(points: &[(Timestamp, Timestamp)], origin: Timestamp, sign: i128) -> Vec
     hull
 }
 
-/// Where a line of a slope through a point crosses the origin, scaled.
+/// The height at the origin of a line of a slope through a point, scaled.
 fn height(slope: i128, (x, y): &Point) -> i128 {
     (*y << Shift::SCALE) - slope * x
 }
@@ -99,7 +106,8 @@ fn peak(mut from: i128, mut to: i128, value: impl Fn(i128) -> i128) -> i128 {
     from
 }
 
-/// The last argument towards `to` for which `holds`, which holds for `from` and then up to somewhere.
+/// The last argument from `from` towards `to` for which `holds` is true; it is true for `from` and false after some
+/// argument.
 fn last(from: i128, to: i128, holds: impl Fn(i128) -> bool) -> i128 {
     let (mut good, mut bad) = (from, to);
     if holds(to) {
@@ -116,7 +124,7 @@ fn last(from: i128, to: i128, holds: impl Fn(i128) -> bool) -> i128 {
     good
 }
 
-/// Fit a line that serves over `life` (own time); `None` without points.
+/// Fit a line for the time `life` (own time); `None` without points.
 pub fn fit(points: Points, life: Span) -> Option<ClockTransform> {
     let origin = life.start;
     let (above, below) = (hull(&points.above, origin, 1), hull(&points.below, origin, -1));
@@ -142,14 +150,14 @@ pub fn fit(points: Points, life: Span) -> Option<ClockTransform> {
     // Never empty from here on.
     let top = |slope| above.iter().map(|p| height(slope, p)).min().unwrap_or(0);
     let bottom = |slope| below.iter().map(|p| height(slope, p)).max().unwrap_or(0);
-    let room = |slope| top(slope) - bottom(slope);
-    let best = peak(-LARGEST, LARGEST, room);
+    let distance = |slope| top(slope) - bottom(slope);
+    let best = peak(-LARGEST, LARGEST, distance);
     let middle = |slope| (top(slope) + bottom(slope)).div_euclid(2) >> Shift::SCALE;
-    if room(best) < 0 {
-        return Some(line(middle(best), best, Some((-room(best) >> (Shift::SCALE + 1)) + 1)));
+    if distance(best) < 0 {
+        return Some(line(middle(best), best, Some((-distance(best) >> (Shift::SCALE + 1)) + 1)));
     }
-    let flattest = last(best, -LARGEST, |slope| room(slope) >= 0);
-    let steepest = last(best, LARGEST, |slope| room(slope) >= 0);
+    let flattest = last(best, -LARGEST, |slope| distance(slope) >= 0);
+    let steepest = last(best, LARGEST, |slope| distance(slope) >= 0);
     let slope = if flattest > -LARGEST && steepest < LARGEST {
         (flattest + steepest).div_euclid(2)
     } else {
@@ -175,96 +183,112 @@ mod tests {
 
     const SECOND: Ns = 1_000_000_000;
 
+    fn not_after(points: &mut Points, own: i64, other: i64) {
+        points.not_after(Timestamp::new(own), Timestamp::new(other));
+    }
+
+    fn not_before(points: &mut Points, own: i64, other: i64) {
+        points.not_before(Timestamp::new(own), Timestamp::new(other));
+    }
+
     /// Packets both ways over ten seconds; the other clock leads by `lead` and gains `ppm`.
     fn both_ways(lead: Ns, ppm: Ns, way: impl Fn(Ns) -> Ns) -> Points {
-        let other = |t: Timestamp| t + lead + t / 1_000_000 * ppm;
+        let other = |t: i64| t + lead + t / 1_000_000 * ppm;
         let mut points = Points::default();
         for t in (0..10 * SECOND).step_by(7_000_000) {
-            points.not_after(t, other(t + way(t)));
-            points.not_before(t + 3_000_000 + way(t), other(t + 3_000_000));
+            not_after(&mut points, t, other(t + way(t)));
+            not_before(&mut points, t + 3_000_000 + way(t), other(t + 3_000_000));
         }
         points
     }
 
     #[test]
-    fn lead_and_drift_are_found_within_the_error() {
+    fn fit_finds_lead_and_drift_within_the_error() {
         for (lead, ppm) in [(0, 0), (-83_000_000, 40), (5 * SECOND, -120), (1_700_000_000 * SECOND, 499)] {
             let points = both_ways(lead, ppm, |t| 20_000 + (t / 7_000_000 * 7919) % 300_000);
-            let line = fit(points, Span::new(0, 10 * SECOND)).unwrap();
+            let line = fit(points, Span::of_ns(0, 10 * SECOND)).unwrap();
             let error = line.error.unwrap();
             assert!((20_000..200_000).contains(&error), "{lead} {ppm}: {error}");
             for t in (0..=10 * SECOND).step_by(SECOND as usize) {
-                let off = line.shift.apply(t) - (t + lead + t / 1_000_000 * ppm);
+                let off = line.shift.apply(Timestamp::new(t)).ns() - (t + lead + t / 1_000_000 * ppm);
                 assert!(off.abs() <= error, "{lead} {ppm} at {t}: {off} > {error}");
             }
         }
     }
 
     #[test]
-    fn few_packets_tell_an_offset_and_no_drift() {
+    fn fit_finds_an_offset_and_no_drift_from_few_packets() {
         let mut points = Points::default();
-        points.not_after(1000, 6000);
-        points.not_before(2000, 6500);
+        not_after(&mut points, 1000, 6000);
+        not_before(&mut points, 2000, 6500);
         // Ahead by at most 5000 and at least 4500; a second later the drift may have made half a millisecond of it.
-        let line = fit(points, Span::new(0, SECOND)).unwrap();
+        let line = fit(points, Span::of_ns(0, SECOND)).unwrap();
         assert_eq!((line.shift.offset, line.shift.drift), (4750, 0));
         assert!((500_000..501_000).contains(&line.error.unwrap()), "{line:?}");
     }
 
     #[test]
-    fn one_way_the_fastest_takes_no_time() {
+    fn fit_assumes_no_transit_time_for_the_fastest_packet_one_way() {
         let mut points = Points::default();
         for (sent, received) in [(0, 700), (100, 500), (200, 900)] {
-            points.not_after(sent, received);
+            not_after(&mut points, sent, received);
         }
-        let line = fit(points.clone(), Span::new(0, 1000)).unwrap();
+        let line = fit(points.clone(), Span::of_ns(0, 1000)).unwrap();
         assert_eq!((line.shift.offset, line.error, line.packets), (400, None, 3));
-        let back = Points { above: Vec::new(), below: points.above.iter().map(|(s, r)| (*r, *s)).collect() };
-        assert_eq!(fit(back, Span::new(0, 1000)).unwrap().shift.offset, -400);
-        assert_eq!(fit(Points::default(), Span::new(0, 1000)), None);
+        let back = Points {
+            above: Vec::new(),
+            below: points.above.iter().map(|point| ClockPoint { own: point.other, other: point.own }).collect(),
+        };
+        assert_eq!(fit(back, Span::of_ns(0, 1000)).unwrap().shift.offset, -400);
+        assert_eq!(fit(Points::default(), Span::of_ns(0, 1000)), None);
     }
 
     #[test]
-    fn a_stepped_clock_is_contradicted_least() {
+    fn fit_of_a_stepped_clock_has_a_large_error() {
         let mut points = both_ways(1_000_000, 0, |_| 1000);
         let jumped = both_ways(1_000_000 + 80_000_000, 0, |_| 1000);
         points.above.iter_mut().zip(jumped.above).skip(700).for_each(|(p, j)| *p = j);
         points.below.iter_mut().zip(jumped.below).skip(700).for_each(|(p, j)| *p = j);
-        let line = fit(points, Span::new(0, 10 * SECOND)).unwrap();
+        let line = fit(points, Span::of_ns(0, 10 * SECOND)).unwrap();
         assert!(line.error.unwrap() > 30_000_000, "{line:?}");
         assert!(line.shift.drift as i128 == LARGEST || line.shift.drift > 0);
     }
 
     #[test]
-    fn absurd_times_are_no_clocks() {
+    fn fit_ignores_impossible_times() {
         let mut points = Points::default();
         points.not_after(Timestamp::MIN, Timestamp::MAX);
         points.not_before(Timestamp::MAX, Timestamp::MIN);
-        assert_eq!(fit(points, Span::new(0, 10)), None);
+        assert_eq!(fit(points, Span::of_ns(0, 10)), None);
     }
 
     proptest! {
-        /// What is possible is found: no packet of a straight clock arrives before it was sent.
+        /// A possible line is found: no packet between straight clocks arrives before it was sent.
         #[test]
-        fn no_packet_of_a_straight_clock_is_late(
+        fn fit_lets_no_packet_arrive_before_it_was_sent(
             lead in -SECOND..SECOND,
             ppm in -400..400_i64,
             ways in proptest::collection::vec((0..10 * SECOND, 2..2_000_000_i64, any::<bool>()), 2..60),
         ) {
-            let other = |t: Timestamp| t + lead + (i128::from(t) * i128::from(ppm) / 1_000_000) as Timestamp;
+            let other = |t: i64| t + lead + (i128::from(t) * i128::from(ppm) / 1_000_000) as i64;
             let mut points = Points::default();
             for (t, way, here) in &ways {
-                if *here { points.not_after(*t, other(t + way)) } else { points.not_before(t + way, other(*t)) }
+                if *here {
+                    not_after(&mut points, *t, other(t + way));
+                } else {
+                    not_before(&mut points, t + way, other(*t));
+                }
             }
-            let line = fit(points, Span::new(0, 10 * SECOND)).unwrap();
+            let line = fit(points, Span::of_ns(0, 10 * SECOND)).unwrap();
+            let apply = |t: i64| line.shift.apply(Timestamp::new(t)).ns();
             let both = ways.iter().any(|w| w.2) && ways.iter().any(|w| !w.2);
             prop_assert_eq!(both, line.error.is_some());
             for (t, way, here) in ways {
                 // A nanosecond for each rounding.
                 if here {
-                    prop_assert!(!both || line.shift.apply(t) <= other(t + way) + 1);
+                    prop_assert!(!both || apply(t) <= other(t + way) + 1);
                 } else {
-                    prop_assert!(!both || line.shift.apply(t + way) + 1 >= other(t));
+                    prop_assert!(!both || apply(t + way) + 1 >= other(t));
                 }
             }
         }

@@ -189,7 +189,7 @@ mod tests {
 
     /// Packets every microsecond between two clocks that are ahead by these offsets; `way` to fly.
     fn talk(flights: &mut Vec<Flight>, (a, ahead): (u16, Ns), (b, ahead_b): (u16, Ns), way: Ns) {
-        for t in (0..1_000_000).step_by(1000) {
+        for t in (0..1_000_000).step_by(1000).map(Timestamp::new) {
             flights.push(Flight { from: a, to: b, sent: t + ahead, received: t + way + ahead_b });
             flights.push(Flight { from: b, to: a, sent: t + ahead_b, received: t + way + ahead });
         }
@@ -199,7 +199,7 @@ mod tests {
     fn the_tree_takes_the_better_pairs_and_adds_errors_up() {
         let mut clocks = vec![clock(), clock(), clock(), clock()];
         clocks[0].error = Some(0);
-        let lives = vec![Span::new(0, 1_000_000); 4];
+        let lives = vec![Span::of_ns(0, 1_000_000); 4];
         let mut flights = Vec::new();
         // 0 and 2 speak to each other too, but slowly; 3 speaks to nobody.
         talk(&mut flights, (0, 0), (1, 5_000), 10);
@@ -207,7 +207,7 @@ mod tests {
         talk(&mut flights, (0, 0), (2, -70_000), 4_000);
         join(&mut clocks, &lives, &flights, &BTreeMap::new());
         for (clock, truth) in clocks.iter().zip([500_000, 495_000, 570_000, 500_000]) {
-            assert!(clock.shift.apply(500_000).abs_diff(truth) <= 2, "{clock:?}");
+            assert!(clock.shift.apply(Timestamp::new(500_000)).abs_diff(Timestamp::new(truth)) <= 2, "{clock:?}");
         }
         let told: Vec<_> = clocks.iter().map(|c| (c.error.is_some(), c.packets)).collect();
         assert_eq!(told, [(true, 0), (true, 2000), (true, 2000), (false, 0)]);

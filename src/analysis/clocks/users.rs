@@ -161,8 +161,8 @@ mod tests {
     #[test]
     fn the_offset_that_most_events_allow_with_its_bound() {
         // A thread runs for 10 in every 100, or a little more; events in the first half of each run; ahead by 1,000.
-        let runs: Vec<Span> = (0..40).map(|i| Span::new(i * 100 + i * i, i * 100 + i * i + 10)).collect();
-        let allowed = |t: Timestamp| runs.iter().map(|s| (s.start - t, s.end - t)).collect::<Vec<_>>();
+        let runs: Vec<Span> = (0..40).map(|i| Span::of_ns(i * 100 + i * i, i * 100 + i * i + 10)).collect();
+        let allowed = |t: i64| runs.iter().map(|s| (s.start.ns() - t, s.end.ns() - t)).collect::<Vec<_>>();
         let mut events: Vec<_> = (0..40).map(|i| allowed(i * 100 + i * i + i % 5 + 1_000)).collect();
         assert_eq!(most_allowed(&events), Some(Fitted { offset: -997, error: 3 }));
         // One that says something else does no harm; few say nothing.
@@ -170,13 +170,14 @@ mod tests {
         assert_eq!(most_allowed(&events).map(|f| f.offset), Some(-997));
         assert_eq!(most_allowed(&events[..5]), None);
         // Those that a call keeps apart are near each other: what lies between them is the bound.
-        let call = |t: Timestamp| {
-            runs.iter().flat_map(move |s| [(s.start - t, s.start + 4 - t), (s.start + 7 - t, s.end - t)])
+        let call = |t: i64| {
+            runs.iter()
+                .flat_map(move |s| [(s.start.ns() - t, s.start.ns() + 4 - t), (s.start.ns() + 7 - t, s.end.ns() - t)])
         };
         let events: Vec<_> = (0..40).map(|i| call(i * 100 + i * i + i % 2 + 1_000).collect()).collect();
         assert_eq!(most_allowed(&events), Some(Fitted { offset: -998, error: 7 }));
         // Regular runs allow offsets that are periods apart: so is the bound.
-        let regular = |t: Timestamp| (0..40).map(|i| (i * 100 - t, i * 100 + 10 - t)).collect::<Vec<_>>();
+        let regular = |t: i64| (0..40).map(|i| (i * 100 - t, i * 100 + 10 - t)).collect::<Vec<_>>();
         let events: Vec<_> = (10..30).map(|i| regular(i * 100 + 1)).collect();
         let fitted = most_allowed(&events).unwrap();
         assert!(fitted.error >= 1_000, "{fitted:?}");

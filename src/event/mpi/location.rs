@@ -181,17 +181,7 @@ impl LocationReader<'_> {
                 self.run.receives.push(self.half(time, from, record, posting.1));
             }
             EventRecord::CollectiveEnd { operation, communicator, root } => {
-                if let Some((group, members)) = self.archive.definitions.members(communicator)
-                    && members.len() > 1
-                {
-                    let root = members.get(root as usize).copied().flatten();
-                    self.run.participations.push(Participation {
-                        operation: NOWHERE,
-                        group,
-                        collective: operation,
-                        root,
-                    });
-                }
+                self.participate(operation, communicator, root);
             }
             EventRecord::Flush { until } => {
                 let end = self.archive.ns(self.run.clock.correct(until)).unwrap_or(time);
@@ -226,6 +216,15 @@ impl LocationReader<'_> {
             | EventRecord::RmaWindow(_)
             | EventRecord::RmaTransfer { .. }
             | EventRecord::Other => {}
+        }
+    }
+
+    /// A collective operation ends; one with a single member synchronises nothing.
+    fn participate(&mut self, collective: u8, communicator: u32, root: u32) {
+        let Some((group, members)) = self.archive.definitions.members(communicator) else { return };
+        if members.len() > 1 {
+            let root = members.get(root as usize).copied().flatten();
+            self.run.participations.push(Participation { operation: NOWHERE, group, collective, root });
         }
     }
 

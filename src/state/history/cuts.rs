@@ -261,7 +261,7 @@ mod tests {
         let run = prop::collection::vec((0..6u32, end, 1..5i64), 0..300).prop_map(|items| {
             let mut run = Run::default();
             for (attribute, end, length) in items {
-                let span = Span::new(end - length, end);
+                let span = Span::of_ns(end - length, end);
                 run.push(AttributeId::from_raw(attribute), span, StateValue::Int(length << 40));
             }
             run

@@ -201,7 +201,7 @@ mod tests {
         ];
         let mut run = Run::default();
         for (at, value) in values.iter().enumerate() {
-            run.push(AttributeId::at(at), Span::new(0, 1), *value);
+            run.push(AttributeId::at(at), Span::of_ns(0, 1), *value);
         }
         assert_eq!(run.iter().map(|i| i.value).collect::<Vec<_>>(), values);
         assert_eq!(run.aside.len(), 3);
@@ -210,8 +210,8 @@ mod tests {
     #[test]
     fn an_empty_span_is_not_kept() {
         let mut run = Run::default();
-        run.push(AttributeId::at(0), Span::new(5, 5), StateValue::Code(1));
-        run.push(AttributeId::at(0), Span::new(5, 4), StateValue::Code(1));
+        run.push(AttributeId::at(0), Span::of_ns(5, 5), StateValue::Code(1));
+        run.push(AttributeId::at(0), Span::of_ns(5, 4), StateValue::Code(1));
         assert!(run.is_empty());
     }
 

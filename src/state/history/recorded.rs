@@ -254,17 +254,17 @@ mod tests {
     #[test]
     fn a_line_has_no_overlap_and_no_two_neighbours_alike() {
         let said = [
-            (Span::new(0, 10), Some(StateValue::Int(1))),
-            (Span::new(10, 20), Some(StateValue::Int(1))),
-            (Span::new(15, 30), Some(StateValue::Int(2))),
-            (Span::new(30, 30), Some(StateValue::Int(9))),
-            (Span::new(30, 40), None),
-            (Span::new(35, 50), Some(StateValue::Int(2))),
-            (Span::new(60, 70), Some(StateValue::Int(2))),
+            (Span::of_ns(0, 10), Some(StateValue::Int(1))),
+            (Span::of_ns(10, 20), Some(StateValue::Int(1))),
+            (Span::of_ns(15, 30), Some(StateValue::Int(2))),
+            (Span::of_ns(30, 30), Some(StateValue::Int(9))),
+            (Span::of_ns(30, 40), None),
+            (Span::of_ns(35, 50), Some(StateValue::Int(2))),
+            (Span::of_ns(60, 70), Some(StateValue::Int(2))),
         ];
         let mut run = Run::default();
         hold(&mut run, AttributeId::at(0), said.into_iter());
-        let written: Vec<_> = run.iter().map(|i| (i.span.start, i.span.end, i.value)).collect();
+        let written: Vec<_> = run.iter().map(|i| (i.span.start.ns(), i.span.end.ns(), i.value)).collect();
         let two = StateValue::Int(2);
         assert_eq!(written, [(0, 15, StateValue::Int(1)), (15, 30, two), (35, 50, two), (60, 70, two)]);
     }

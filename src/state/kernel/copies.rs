@@ -141,11 +141,11 @@ mod tests {
     fn originals(events: &str, exact: bool, apart: Ns) -> String {
         let mut copies = Copies::default();
         let event = |at: usize, letter: char| Event {
-            time: at as Ns * apart,
+            time: Timestamp::new(at as Ns * apart),
             who: ThreadContextId::ABSENT,
             trace: u16::from(letter.is_uppercase()),
             cpu: 0,
-            kind: Kind::Lost { source: LossSource::Reported, until: 0, resumes: 0 },
+            kind: Kind::Lost { source: LossSource::Reported, until: Timestamp::ZERO, resumes: Timestamp::ZERO },
         };
         let mut kept = String::new();
         for (at, letter) in events.chars().enumerate() {

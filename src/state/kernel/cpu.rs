@@ -303,19 +303,23 @@ mod tests {
     use super::*;
     use crate::event::kind::Vector;
 
+    fn at(ns: i64) -> Timestamp {
+        Timestamp::new(ns)
+    }
+
     fn cpu() -> Cpu {
-        Cpu::new(HostId::at(0), 0, 0)
+        Cpu::new(HostId::at(0), 0, Timestamp::ZERO)
     }
 
     /// True where an interruption begins.
     fn enter(cpu: &mut Cpu, context: Context) -> bool {
-        let entry = cpu.enter(1, context, None);
+        let entry = cpu.enter(at(1), context, None);
         assert_eq!(entry.ended, None);
         entry.interrupts
     }
 
     fn leave(cpu: &mut Cpu, context: Context) -> bool {
-        cpu.leave(1, context)
+        cpu.leave(at(1), context)
     }
 
     #[test]
@@ -354,33 +358,33 @@ mod tests {
         let timer = Context::Vector(Vector::LocalTimer);
         let entry = |ended, interrupts| ContextEntry { ended, interrupts };
         let mut cpu = cpu();
-        assert_eq!(cpu.enter(10, timer, None), entry(None, true));
-        cpu.enter(11, Context::Timer, None);
-        cpu.leave(14, Context::Timer);
+        assert_eq!(cpu.enter(at(10), timer, None), entry(None, true));
+        cpu.enter(at(11), Context::Timer, None);
+        cpu.leave(at(14), Context::Timer);
         // The next tick cannot begin inside the one before.
-        assert_eq!(cpu.enter(4_000, timer, None), entry(Some(14), true));
+        assert_eq!(cpu.enter(at(4_000), timer, None), entry(Some(at(14)), true));
         // Nor a soft interrupt inside a hard one.
-        assert_eq!(cpu.enter(4_005, Context::SoftIrq(SoftIrq::Timer), None), entry(Some(4_000), true));
-        cpu.see(4_008);
-        assert_eq!(cpu.resume_thread(), Some(4_008));
+        assert_eq!(cpu.enter(at(4_005), Context::SoftIrq(SoftIrq::Timer), None), entry(Some(at(4_000)), true));
+        cpu.see(at(4_008));
+        assert_eq!(cpu.resume_thread(), Some(at(4_008)));
         assert_eq!((cpu.resume_thread(), cpu.context()), (None, None));
         // A soft interrupt stays open when a hard one inside it ends.
-        cpu.enter(5_000, Context::SoftIrq(SoftIrq::NetRx), None);
-        cpu.enter(5_001, timer, None);
-        assert_eq!(cpu.enter(5_002, timer, None), entry(None, false));
-        assert!(!cpu.leave(5_003, timer) && cpu.leave(5_004, Context::SoftIrq(SoftIrq::NetRx)));
+        cpu.enter(at(5_000), Context::SoftIrq(SoftIrq::NetRx), None);
+        cpu.enter(at(5_001), timer, None);
+        assert_eq!(cpu.enter(at(5_002), timer, None), entry(None, false));
+        assert!(!cpu.leave(at(5_003), timer) && cpu.leave(at(5_004), Context::SoftIrq(SoftIrq::NetRx)));
         // Hard interrupts do not show whether the soft interrupt before them still lasts.
-        cpu.enter(6_000, Context::SoftIrq(SoftIrq::NetRx), None);
-        cpu.enter(9_000, timer, None);
-        cpu.leave(9_002, timer);
-        assert_eq!(cpu.resume_thread(), Some(6_000));
+        cpu.enter(at(6_000), Context::SoftIrq(SoftIrq::NetRx), None);
+        cpu.enter(at(9_000), timer, None);
+        cpu.leave(at(9_002), timer);
+        assert_eq!(cpu.resume_thread(), Some(at(6_000)));
     }
 
     #[test]
     fn delivery_ends_with_its_own_context() {
         let mut cpu = cpu();
         enter(&mut cpu, Context::SoftIrq(SoftIrq::NetRx));
-        cpu.deliver(NetworkPacket::default(), Some(Waker { thread: ThreadId::at(1), at: 7 }));
+        cpu.deliver(NetworkPacket::default(), Some(Waker { thread: ThreadId::at(1), at: at(7) }));
         enter(&mut cpu, Context::Timer);
         leave(&mut cpu, Context::Timer);
         assert!(cpu.delivery().is_some());

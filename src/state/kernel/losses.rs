@@ -116,19 +116,23 @@ impl Machine {
 mod tests {
     use super::*;
 
+    fn at(ns: i64) -> Timestamp {
+        Timestamp::new(ns)
+    }
+
     #[test]
     fn first_finds_the_first_loss_that_ends_after_a_time() {
         const HOST: HostId = HostId::at(1);
         let mut losses = Losses::default();
         for (cpu, t, resumes) in [(0, 10, 50), (1, 20, 20), (0, 60, 60)] {
-            losses.begin(HOST, cpu, t, resumes);
+            losses.begin(HOST, cpu, at(t), at(resumes));
         }
-        assert_eq!(losses.first(HOST, None, 0, 100), Some(10));
-        assert_eq!(losses.first(HOST, None, 30, 100), Some(30));
-        assert_eq!(losses.first(HOST, Some(1), 0, 100), Some(20));
-        assert_eq!(losses.first(HOST, Some(1), 21, 100), None);
-        assert_eq!(losses.first(HOST, None, 55, 100), Some(60));
-        assert_eq!(losses.first(HOST, None, 55, 60), None);
-        assert_eq!(losses.first(HostId::at(0), None, 0, 100), None);
+        assert_eq!(losses.first(HOST, None, at(0), at(100)), Some(at(10)));
+        assert_eq!(losses.first(HOST, None, at(30), at(100)), Some(at(30)));
+        assert_eq!(losses.first(HOST, Some(1), at(0), at(100)), Some(at(20)));
+        assert_eq!(losses.first(HOST, Some(1), at(21), at(100)), None);
+        assert_eq!(losses.first(HOST, None, at(55), at(100)), Some(at(60)));
+        assert_eq!(losses.first(HOST, None, at(55), at(60)), None);
+        assert_eq!(losses.first(HostId::at(0), None, at(0), at(100)), None);
     }
 }

@@ -158,8 +158,8 @@ mod tests {
 
     const HOST: HostId = HostId::at(0);
 
-    fn sender(at: Timestamp) -> Waker {
-        Waker { thread: ThreadId::at(1), at }
+    fn sender(at: i64) -> Waker {
+        Waker { thread: ThreadId::at(1), at: Timestamp::new(at) }
     }
 
     fn tcp(seq: u32, len: u32, flags: u16) -> NetworkPacket {
@@ -192,7 +192,7 @@ mod tests {
     fn send_returns_waits_that_it_ended_early_on_another_host() {
         let mut packets = Packets::default();
         let wait = EndedWait { thread: ThreadId::at(7), segment: 3 };
-        packets.ended(HostId::at(1), &tcp(100, 10, 0x18), wait, 10);
+        packets.ended(HostId::at(1), &tcp(100, 10, 0x18), wait, Timestamp::new(10));
         assert_eq!(packets.send(HostId::at(1), &tcp(100, 10, 0x18), sender(12)), []);
         assert_eq!(packets.send(HOST, &tcp(200, 10, 0x18), sender(12)), []);
         assert_eq!(packets.send(HOST, &tcp(100, 10, 0x18), sender(12)), [wait]);
@@ -209,7 +209,7 @@ mod tests {
         // After a loss the buffer may hold another packet.
         packets.send(HOST, &packet, sender(20));
         packets.send(HOST, &tcp(100, 10, 0), sender(20));
-        packets.lose(HOST, 30);
+        packets.lose(HOST, Timestamp::new(30));
         assert_eq!(packets.receive(HOST, &packet), None);
         assert_eq!(packets.receive(HOST, &tcp(100, 10, 0)), Some(sender(20)));
     }
@@ -218,10 +218,10 @@ mod tests {
     fn send_bounds_the_lists() {
         let mut packets = Packets::default();
         for i in 0..2 * MOST as u32 {
-            packets.send(HOST, &NetworkPacket { buffer: u64::from(i), tcp: None }, sender(Timestamp::from(i)));
+            packets.send(HOST, &NetworkPacket { buffer: u64::from(i), tcp: None }, sender(i.into()));
         }
         assert!(packets.order.len() <= MOST && packets.waiting.len() <= MOST);
-        packets.send(HOST, &tcp(1, 1, 0), sender(OLDEST + Timestamp::from(2 * MOST as u32)));
+        packets.send(HOST, &tcp(1, 1, 0), sender(OLDEST + 2 * MOST as Ns));
         assert_eq!(packets.waiting.len(), 1);
     }
 }

@@ -104,7 +104,9 @@ mod tests {
         let host = HostId::at(0);
         let unknown = Submitter::default();
         let by = |thread| Submitter { thread: Some(ThreadId::from_raw(thread)), client: None };
-        let mut step = |t, step, by, lost| requests.step(t, host, step, &request, by, |_| lost);
+        let mut step = |t, step, by, lost: Option<i64>| {
+            requests.step(Timestamp::new(t), host, step, &request, by, |_| lost.map(Timestamp::new))
+        };
         assert_eq!(step(5, RequestStep::Complete, unknown, None), None);
         step(10, RequestStep::Insert, by(3), None);
         step(20, RequestStep::Issue, unknown, None);
@@ -113,8 +115,9 @@ mod tests {
         step(50, RequestStep::Issue, by(4), None);
         // Its completion was lost.
         step(70, RequestStep::Issue, by(5), Some(55));
-        let all = requests.close(90, |_, start| (start > 80).then_some(85));
-        let seen: Vec<_> = all.iter().map(|r| (r.span.start, r.issued, r.span.end, r.submitter)).collect();
+        let all = requests.close(Timestamp::new(90), |_, start| (start.ns() > 80).then_some(Timestamp::new(85)));
+        let seen: Vec<_> =
+            all.iter().map(|r| (r.span.start.ns(), r.issued.ns(), r.span.end.ns(), r.submitter)).collect();
         let wanted = [(10, 20, 40, 3), (50, 50, 55, 4), (70, 70, 90, 5)];
         assert_eq!(seen, wanted.map(|(a, b, c, by)| (a, b, c, Some(ThreadId::from_raw(by)))));
     }

@@ -151,30 +151,39 @@ mod tests {
 
     const HOST: HostId = HostId::at(0);
 
+    fn at(ns: i64) -> Timestamp {
+        Timestamp::new(ns)
+    }
+
+    /// Thread, start, end, client and the time since which that one waits.
+    fn fields(service: &Service) -> (u32, i64, i64, ThreadId, i64) {
+        let Service { thread, span, client, since } = *service;
+        (thread.raw(), span.start.ns(), span.end.ns(), client, since.ns())
+    }
+
     #[test]
     fn step_takes_the_thread_that_queued_an_item_as_its_client() {
         let (a, worker, other) = (ThreadId::at(1), ThreadId::at(7), ThreadId::at(8));
         let mut services = Services::default();
         let client = |services: &Services, thread| services.client(thread).map(|client| client.thread);
-        services.step(10, HOST, 100, WorkChange::Queued(Some(a)));
+        services.step(at(10), HOST, 100, WorkChange::Queued(Some(a)));
         assert_eq!(client(&services, worker), None);
-        services.step(20, HOST, 100, WorkChange::Begins(worker));
-        services.step(30, HOST, 200, WorkChange::Queued(Some(worker)));
-        services.step(40, HOST, 200, WorkChange::Begins(other));
+        services.step(at(20), HOST, 100, WorkChange::Begins(worker));
+        services.step(at(30), HOST, 200, WorkChange::Queued(Some(worker)));
+        services.step(at(40), HOST, 200, WorkChange::Begins(other));
         assert_eq!((client(&services, worker), client(&services, other)), (Some(a), Some(a)));
-        services.step(50, HOST, 100, WorkChange::Ends(worker));
+        services.step(at(50), HOST, 100, WorkChange::Ends(worker));
         // Queued by an interrupt.
-        services.step(60, HOST, 300, WorkChange::Queued(None));
-        services.step(70, HOST, 300, WorkChange::Begins(worker));
+        services.step(at(60), HOST, 300, WorkChange::Queued(None));
+        services.step(at(70), HOST, 300, WorkChange::Begins(worker));
         assert_eq!(client(&services, worker), None);
-        services.step(80, HOST, 400, WorkChange::Queued(Some(a)));
-        services.lose(90, HOST, Some(other));
-        services.step(95, HOST, 400, WorkChange::Begins(worker));
+        services.step(at(80), HOST, 400, WorkChange::Queued(Some(a)));
+        services.lose(at(90), HOST, Some(other));
+        services.step(at(95), HOST, 400, WorkChange::Begins(worker));
         assert_eq!((client(&services, worker), client(&services, other)), (None, None));
-        (0..100_000).for_each(|i| services.step(99, HOST, i, WorkChange::Queued(Some(a))));
+        (0..100_000).for_each(|i| services.step(at(99), HOST, i, WorkChange::Queued(Some(a))));
         assert!(services.queued.len() <= MOST);
-        let done: Vec<_> =
-            services.close(100).iter().map(|s| (s.thread.raw(), s.span.start, s.span.end, s.client, s.since)).collect();
+        let done: Vec<_> = services.close(at(100)).iter().map(fields).collect();
         assert_eq!(done, [(7, 20, 50, a, 10), (8, 40, 90, a, 10)]);
     }
 
@@ -182,16 +191,15 @@ mod tests {
     fn hand_opens_a_service_until_the_thread_rests() {
         let (a, b, journal, worker) = (ThreadId::at(1), ThreadId::at(2), ThreadId::at(7), ThreadId::at(8));
         let mut services = Services::default();
-        services.hand(journal, 10, a);
+        services.hand(journal, at(10), a);
         // It is woken again while it works, and hands work to another kernel thread.
-        services.hand(journal, 12, b);
-        services.hand(worker, 15, journal);
-        services.rest(worker, 20);
-        services.rest(journal, 30);
-        services.rest(journal, 35);
-        services.hand(journal, 40, b);
-        let done: Vec<_> =
-            services.close(50).iter().map(|s| (s.thread.raw(), s.span.start, s.span.end, s.client, s.since)).collect();
+        services.hand(journal, at(12), b);
+        services.hand(worker, at(15), journal);
+        services.rest(worker, at(20));
+        services.rest(journal, at(30));
+        services.rest(journal, at(35));
+        services.hand(journal, at(40), b);
+        let done: Vec<_> = services.close(at(50)).iter().map(fields).collect();
         assert_eq!(done, [(7, 10, 30, a, 10), (7, 40, 50, b, 40), (8, 15, 20, a, 10)]);
     }
 }

@@ -1,6 +1,7 @@
 //! Global definitions of an OTF2 archive, and the files that hold it.
 //!
-//! In: calls that define things and give their ids. Out: anchor, global definitions, and the two files of each location.
+//! In: calls that define things and give their ids. Out: anchor, global definitions, and the two files of each
+//! location.
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, dead_code)]
 
 use super::encoding::{ByteOrder, Chunks, UNDEFINED, packed32, packed64, record};
@@ -80,7 +81,7 @@ impl ArchiveWriter {
         id
     }
 
-    /// A region; calls of MPI are those whose name says so.
+    /// A region; it is a call of MPI if its name begins with `MPI_`.
     pub fn region(&mut self, name: &str) -> u32 {
         let paradigm = if name.starts_with("MPI_") { Paradigm::Mpi } else { Paradigm::Compiler };
         self.region_of(name, Role::Function, paradigm)

@@ -1,7 +1,7 @@
-//! Operations of ranks as an archive: what a tracer would have recorded of them.
+//! Operations of ranks as an archive, as a tracer would have recorded them.
 //!
-//! In: operations with their messages and collectives, on one clock. Out: an archive in which each operation is a call inside
-//! `main`; a message leaves as its call begins, and has arrived as the receiving call ends.
+//! In: operations with their messages and collectives, on one clock. Out: an archive in which each operation is a call
+//! inside `main`; a message leaves as its call begins, and has arrived as the receiving call ends.
 
 use super::{ArchiveWriter, Events};
 use std::collections::BTreeMap;

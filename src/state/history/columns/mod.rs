@@ -302,43 +302,45 @@ impl Columns {
 mod tests {
     use super::*;
 
-    fn encode(intervals: &[(u32, Timestamp, Timestamp, StateValue)]) -> (Bounds, Columns) {
+    fn encode(intervals: &[(u32, i64, i64, StateValue)]) -> (Bounds, Columns) {
         let mut run = Run::default();
         run.extend(intervals.iter().map(|(attribute, start, end, value)| Interval {
             attribute: AttributeId::from_raw(*attribute),
-            span: Span::new(*start, *end),
+            span: Span::of_ns(*start, *end),
             value: *value,
         }));
         Columns::encode(&run.items, &run.aside)
     }
 
     #[test]
-    fn intervals_come_back_whatever_their_width() {
+    fn encode_keeps_intervals_of_any_width() {
         let extreme = [
-            (0, Timestamp::MIN, Timestamp::MAX, StateValue::Int(i64::MIN)),
+            (0, i64::MIN, i64::MAX, StateValue::Int(i64::MIN)),
             (3, -5, 5, StateValue::Int(i64::MAX)),
             (3, 5, 6, StateValue::Text(NameId::from_raw(u32::MAX))),
-            (u32::MAX, 0, Timestamp::MAX, StateValue::Code(u16::MAX)),
+            (u32::MAX, 0, i64::MAX, StateValue::Code(u16::MAX)),
         ];
         for few in 0..=extreme.len() {
             let (_, columns) = encode(&extreme[..few]);
-            let back: Vec<_> = columns.iter().map(|i| (i.attribute.raw(), i.span.start, i.span.end, i.value)).collect();
+            let back: Vec<_> =
+                columns.iter().map(|i| (i.attribute.raw(), i.span.start.ns(), i.span.end.ns(), i.value)).collect();
             assert_eq!(back, extreme[..few]);
         }
     }
 
     #[test]
-    fn bounds_are_tight_and_columns_narrow() {
+    fn encode_gives_tight_bounds_and_narrow_columns() {
         let (bounds, columns) = encode(&[
             (1000, 1_000_000_000_000, 1_000_000_000_100, StateValue::Code(1)),
             (1001, 1_000_000_000_200, 1_000_000_000_255, StateValue::Code(2)),
         ]);
-        assert_eq!(bounds, Bounds { start: 1_000_000_000_000, end: 1_000_000_000_255, low: 1000, high: 1001 });
+        let (start, end) = (Timestamp::new(1_000_000_000_000), Timestamp::new(1_000_000_000_255));
+        assert_eq!(bounds, Bounds { start, end, low: 1000, high: 1001 });
         assert_eq!(columns.bytes.len(), 2 * 4 + PADDING);
     }
 
     #[test]
-    fn searches_find_exactly_what_meets() {
+    fn searches_find_exactly_the_intervals_that_meet() {
         let state = StateValue::Code(1);
         let (_, columns) = encode(&[(1, 0, 5, state), (1, 5, 9, state), (1, 12, 20, state), (4, 3, 4, state)]);
         assert_eq!(columns.of(1, 0), 0..3);
@@ -346,13 +348,13 @@ mod tests {
         assert_eq!(columns.of(4, 3), 3..4);
         assert_eq!(columns.between(0, 4, 0), 0..4);
         assert_eq!(
-            [4, 5, 9, 11, 12, 20].map(|t| columns.holding(0..3, t)),
+            [4, 5, 9, 11, 12, 20].map(|t| columns.holding(0..3, Timestamp::new(t))),
             [Some(0), Some(1), None, None, Some(2), None]
         );
-        assert_eq!(columns.meeting(0..3, Span::new(4, 6)), 0..2);
-        assert_eq!(columns.meeting(0..3, Span::new(9, 12)), 2..2);
+        assert_eq!(columns.meeting(0..3, Span::of_ns(4, 6)), 0..2);
+        assert_eq!(columns.meeting(0..3, Span::of_ns(9, 12)), 2..2);
         let mut found = Vec::new();
-        columns.scan(0..4, Span::new(3, 5), &mut found);
+        columns.scan(0..4, Span::of_ns(3, 5), &mut found);
         assert_eq!(found, [columns.get(0), columns.get(3)]);
     }
 }

@@ -1,0 +1,171 @@
+//! A thread of the timeline: its segments, system calls and stack samples, each sorted by time.
+//!
+//! Made by the kernel machine, read through [`super::timeline`]. ALGORITHMS.md section 3.
+
+use crate::base::names::{NameId, Names};
+use crate::base::time::{Span, Timestamp};
+use crate::event::host::HostId;
+use crate::event::kernel_thread::{self, KTHREADD};
+use crate::event::stack::{RawStackId, StackOrigin};
+
+crate::base::names::handle! {
+    /// A thread instance: `(host, tid, generation)`; an idle task is `(host, 0, cpu)`.
+    ThreadId,
+}
+
+/// The state of a thread during a segment; for a wait, its cause.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum SegmentKind {
+    /// On a CPU, in its own code or in system calls.
+    Running,
+    /// On a CPU that ran interrupt handlers instead.
+    Interrupted,
+    /// Runnable, not running.
+    Preempted,
+    /// Waited for another thread (`waker`); the cause is unknown where there is no waker.
+    Blocked,
+    /// Waited for a timer.
+    Timer,
+    /// Waited for a block device.
+    Disk,
+    /// Waited for a packet (`waker`: the sender, where matched).
+    Network,
+    /// Waited for user input (keyboard, mouse).
+    UserInput,
+    /// Woken by an inter-processor interrupt.
+    Ipi,
+    /// Woken by a device's interrupt (`qualifier` names it).
+    Device,
+    /// Nothing is known.
+    Unknown,
+}
+
+/// The thread that ended a wait.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub struct Waker {
+    /// The thread.
+    pub thread: ThreadId,
+    /// When it did so: at the wake-up, or at the send of a packet.
+    pub at: Timestamp,
+}
+
+/// A span of one thread in one state.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Segment {
+    /// When.
+    pub span: Span,
+    /// State.
+    pub kind: SegmentKind,
+    /// The thread that ended the wait (`Network`: the sender), where it is known.
+    pub waker: Option<Waker>,
+    /// Name of the device, interrupt or soft interrupt; reason of an unknown wait.
+    pub qualifier: Option<NameId>,
+    /// The CPU on which it ran, or in whose run queue it waited.
+    pub cpu: u32,
+}
+
+/// A name of a thread.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct ThreadName {
+    /// When it got the name.
+    pub from: Timestamp,
+    /// The name.
+    pub name: NameId,
+}
+
+/// The ids of a thread in the innermost namespace.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct VirtualIds {
+    /// Thread id.
+    pub tid: i32,
+    /// Process id; 0 where unknown.
+    pub pid: i32,
+}
+
+/// A thread instance.
+#[derive(Clone, Debug)]
+pub struct Thread {
+    /// Host.
+    pub host: HostId,
+    /// Thread id in the initial namespace; 0 for idle tasks.
+    pub tid: i32,
+    /// Thread group id; `tid` where it is unknown.
+    pub pid: i32,
+    /// Parent process id; 0 where unknown.
+    pub ppid: i32,
+    /// Its ids inside the innermost container, where they differ.
+    pub virtual_ids: Option<VirtualIds>,
+    /// Its names, sorted by time. Never empty; the first one holds from the start of its life.
+    pub names: Vec<ThreadName>,
+    /// From its beginning to its end; the bounds of the trace where these were not recorded.
+    pub life: Span,
+    /// Forked inside the trace by this thread.
+    pub parent: Option<ThreadId>,
+    /// True for the idle tasks.
+    pub idle: bool,
+    /// True for kernel threads that work for a disk: a thread that waits for one waits for the disk.
+    pub disk_worker: bool,
+    /// Segments, contiguous and sorted, over its life; none for idle tasks.
+    pub segments: Vec<Segment>,
+    /// System calls, sorted by start.
+    pub calls: Vec<Call>,
+    /// Stack samples, sorted by time.
+    pub samples: Vec<StackSample>,
+}
+
+impl Thread {
+    /// The name at time `t`.
+    pub fn name_at(&self, t: Timestamp) -> Option<NameId> {
+        let i = self.names.partition_point(|name| name.from <= t);
+        self.names.get(i.saturating_sub(1)).map(|name| name.name)
+    }
+
+    /// True for a thread of the kernel itself, which works for others and has no program: the idle tasks, `kthreadd` and
+    /// its children. Where the parent was not recorded its name decides, unless it did something that only the threads
+    /// of programs do.
+    pub fn is_kernel(&self, names: &Names) -> bool {
+        let name = self.names.last().map(|name| names.get(name.name));
+        match self.ppid {
+            _ if self.idle => true,
+            KTHREADD => true,
+            _ if self.tid == KTHREADD => name.is_none_or(|name| name == "kthreadd"),
+            0 => !self.has_program() && name.is_some_and(kernel_thread::is_name),
+            _ => false,
+        }
+    }
+
+    /// True if it made a system call, or its first or last sample has a user-space stack.
+    fn has_program(&self) -> bool {
+        let ends = [self.samples.first(), self.samples.last()];
+        !self.calls.is_empty() || ends.into_iter().flatten().any(|sample| sample.user.is_some())
+    }
+
+    /// Index of the first segment that ends after `t`.
+    pub fn first_segment_after(&self, t: Timestamp) -> usize {
+        self.segments.partition_point(|e| e.span.end <= t)
+    }
+}
+
+/// A system call of one thread.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Call {
+    /// From entry to exit; to the end of the trace or of the thread when the exit was not recorded.
+    pub span: Span,
+    /// `futex`, `pread64`, ...
+    pub name: NameId,
+    /// Its result; `None` when the exit was not recorded.
+    pub ret: Option<i64>,
+}
+
+/// A recorded call stack.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct StackSample {
+    /// When.
+    pub time: Timestamp,
+    /// The event that it was taken at.
+    pub origin: StackOrigin,
+    /// User-space addresses.
+    pub user: Option<RawStackId>,
+    /// Kernel addresses.
+    pub kernel: Option<RawStackId>,
+}
