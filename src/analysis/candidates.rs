@@ -295,7 +295,7 @@ mod tests {
     fn looping(name: &str, n: usize, spread: bool) -> TimelineBuilder {
         let mut builder = TimelineBuilder::new(1);
         let id = builder.0.names.intern(name);
-        builder.0.threads[0].names = vec![ThreadName { from: 0, name: id }];
+        builder.0.threads[0].names = vec![ThreadName { from: Timestamp::ZERO, name: id }];
         let mut at = 0;
         for i in 0..n as Ns {
             let work = if spread && i % 20 == 7 { 100 } else { 10 };
@@ -335,18 +335,19 @@ mod tests {
         let mut command = other.0.threads[0].clone();
         (command.tid, command.pid) = (9, 9);
         let [before, own] = ["perf-exec", "server"].map(|name| builder.0.names.intern(name));
-        command.names = vec![ThreadName { from: 0, name: before }, ThreadName { from: 1, name: own }];
+        command.names =
+            vec![ThreadName { from: Timestamp::ZERO, name: before }, ThreadName { from: Timestamp::new(1), name: own }];
         builder.0.threads[0].pid = builder.0.threads[0].tid;
         builder.0.threads.push(command);
         // The command ran for far less time.
         let busy = &mut builder.0.threads[0].segments;
-        let end = busy.last().map_or(0, |segment| segment.span.end);
-        busy.push(Segment { span: Span::new(end, end + 1_000_000), ..busy[0] });
+        let end = busy.last().map_or(0, |segment| segment.span.end.ns());
+        busy.push(Segment { span: Span::of_ns(end, end + 1_000_000), ..busy[0] });
         assert_eq!(found(&builder).0, ["wait=call,thread=server", "wait=call,thread=job-*"]);
         // A thread that keeps a tracer's name to its end is the tracer's own.
         builder.0.threads[1].names.truncate(1);
         let perf = builder.0.names.intern("perf");
-        builder.0.threads[1].names.push(ThreadName { from: 2, name: perf });
+        builder.0.threads[1].names.push(ThreadName { from: Timestamp::new(2), name: perf });
         assert_eq!(found(&builder).0, ["wait=call,thread=job-*"]);
     }
 
@@ -355,7 +356,7 @@ mod tests {
         let mut builder = TimelineBuilder::new(2);
         let (busy, idle) = (builder.0.names.intern("busy"), builder.0.names.intern("quiet"));
         for (at, (name, until)) in [(busy, 950), (idle, 20)].into_iter().enumerate() {
-            builder.0.threads[at].names = vec![ThreadName { from: 0, name: name }];
+            builder.0.threads[at].names = vec![ThreadName { from: Timestamp::ZERO, name }];
             builder.segment(at + 1, 0, until, SegmentKind::Running, 0);
         }
         let (read, sync) = (builder.0.names.intern("read"), builder.0.names.intern("fsync"));

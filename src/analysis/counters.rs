@@ -50,14 +50,15 @@ mod tests {
         builder.segment(1, 0, 10, SegmentKind::Running, 0).segment(1, 10, 30, SegmentKind::Blocked, 2);
         builder.segment(1, 30, 40, SegmentKind::Running, 0).segment(2, 0, 40, SegmentKind::Running, 0);
         builder.segment(3, 0, 40, SegmentKind::Running, 0);
-        let of = |n, time, value| CounterValue { owner: CounterOwner::Thread(thread(n)), time, value };
+        let of =
+            |n, time, value| CounterValue { owner: CounterOwner::Thread(thread(n)), time: Timestamp::new(time), value };
         let thread_values = vec![of(1, 0, 100), of(1, 10, 150), of(1, 40, 175), of(2, 12, 1000), of(2, 30, 1007)];
-        let cpu = |time, value| CounterValue { owner: CounterOwner::Cpu(HOST, 0), time, value };
+        let cpu = |time, value| CounterValue { owner: CounterOwner::Cpu(HOST, 0), time: Timestamp::new(time), value };
         let cpu_values = vec![cpu(0, 5), cpu(10, 25), cpu(30, 45), cpu(40, 90)];
         let name = |builder: &mut TimelineBuilder, text| builder.0.names.intern(text);
         let (a, b) = (name(&mut builder, "perf_thread_instructions"), name(&mut builder, "perf_cpu_cycles"));
         builder.0.counters = vec![Counter { name: a, values: thread_values }, Counter { name: b, values: cpu_values }];
-        let along = |n, from, to| along(&builder.0, &walk(&builder.0, thread(n), Span::new(from, to)));
+        let along = |n, from, to| along(&builder.0, &walk(&builder.0, thread(n), Span::of_ns(from, to)));
         // 50 and 25 of the thread itself, 7 of the thread that it waited for.
         assert_eq!(along(1, 0, 40), [Some(82), Some(85)]);
         assert_eq!(along(3, 0, 40), [None, Some(85)]);

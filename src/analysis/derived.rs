@@ -221,7 +221,7 @@ mod tests {
         let mut notices = Notices::default();
         let all = pair(&builder.0, 0, &PairingRule::default(), &mut notices);
         assert!(notices.is_empty());
-        known.then(|| all.iter().map(|e| (e.span.start, e.span.end, e.thread.raw() + 1)).collect())
+        known.then(|| all.iter().map(|e| (e.span.start.ns(), e.span.end.ns(), e.thread.raw() + 1)).collect())
     }
 
     fn named(name: &str) -> Derived {
@@ -235,7 +235,7 @@ mod tests {
         builder.0.threads[1].calls[1].ret = None;
         assert_eq!(found(&mut builder, named("call")), Some(vec![(5, 9, 1), (6, 8, 2)]));
         let name = builder.0.names.intern("lttng-consumerd");
-        builder.0.threads[1].names = vec![ThreadName { from: 0, name: name }];
+        builder.0.threads[1].names = vec![ThreadName { from: Timestamp::ZERO, name }];
         assert_eq!(found(&mut builder, Derived::Call("call".to_owned())), Some(vec![(5, 9, 1)]));
         assert_eq!(found(&mut builder, named("call")), Some(vec![(5, 9, 1), (6, 8, 2)]));
         assert_eq!(found(&mut builder, named("other")), None);
@@ -248,14 +248,17 @@ mod tests {
         let path = builder.0.names.intern("/bin/dd");
         for (at, thread) in builder.0.threads.iter_mut().enumerate() {
             thread.pid = thread.tid;
-            thread.names = vec![ThreadName { from: 0, name: shell }, ThreadName { from: 100 + at as Ns, name: dd }];
-            thread.life = Span::new(50, 600 + at as Ns);
+            thread.names = vec![
+                ThreadName { from: Timestamp::ZERO, name: shell },
+                ThreadName { from: Timestamp::new(100 + at as Ns), name: dd },
+            ];
+            thread.life = Span::of_ns(50, 600 + at as Ns);
         }
-        builder.0.threads[2].names = vec![ThreadName { from: 0, name: shell }];
+        builder.0.threads[2].names = vec![ThreadName { from: Timestamp::ZERO, name: shell }];
         builder.0.threads[2].life = builder.0.span;
         for pid in [1, 2] {
             let change = ImageChange::Exec { path };
-            builder.0.images.push(ImageEvent { time: 90 + Ns::from(pid), host: HOST, pid, change });
+            builder.0.images.push(ImageEvent { time: Timestamp::new(90 + Ns::from(pid)), host: HOST, pid, change });
         }
         builder.segment(1, 50, 600, SegmentKind::Running, 0);
         assert_eq!(found(&mut builder, Derived::Process("dd".to_owned())), Some(vec![(91, 600, 1), (92, 601, 2)]));
@@ -269,9 +272,10 @@ mod tests {
     fn thread_task_matches_names_with_digits_folded() {
         let mut builder = TimelineBuilder::new(2);
         for (at, thread) in builder.0.threads.iter_mut().enumerate() {
-            thread.life = Span::new(10, 500);
+            thread.life = Span::of_ns(10, 500);
             thread.parent = (at == 0).then_some(ThreadId::at(1));
-            thread.names = vec![ThreadName { from: 0, name: builder.0.names.intern(&format!("job-{at}")) }];
+            thread.names =
+                vec![ThreadName { from: Timestamp::ZERO, name: builder.0.names.intern(&format!("job-{at}")) }];
         }
         assert_eq!(found(&mut builder, Derived::Thread("job-7".to_owned())), Some(vec![(10, 500, 1)]));
         builder.0.threads[0].parent = None;

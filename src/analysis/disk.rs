@@ -241,7 +241,7 @@ mod tests {
         let mut queue = Queue::default();
         for (start, end, bytes, owner) in items {
             let owner = Some(ThreadId::from_raw(*owner));
-            queue.push(InFlight { span: Span::new(*start, *end), bytes: *bytes, owner });
+            queue.push(InFlight { span: Span::of_ns(*start, *end), bytes: *bytes, owner });
         }
         queue
     }
@@ -255,23 +255,23 @@ mod tests {
     fn share_divides_by_bytes_in_flight_and_leaves_the_waiters_own() {
         let q = queue(&[(0, 100, 300, 2), (10, 50, 100, 1), (20, 30, 600, 3)]);
         // [10,20): 10*300/400 = 7; [20,30): 10*300/1000 = 3 and 6; [30,50): 20*300/400 = 15.
-        assert_eq!(parts(&q, true, Span::new(10, 50)), [(2, 25), (3, 6)]);
-        assert_eq!(parts(&q, true, Span::new(60, 90)), [(2, 30)]);
-        assert_eq!(parts(&q, true, Span::new(100, 190)), []);
+        assert_eq!(parts(&q, true, Span::of_ns(10, 50)), [(2, 25), (3, 6)]);
+        assert_eq!(parts(&q, true, Span::of_ns(60, 90)), [(2, 30)]);
+        assert_eq!(parts(&q, true, Span::of_ns(100, 190)), []);
     }
 
     #[test]
     fn share_of_waiters_is_equal_and_leaves_the_remainder() {
         let q = queue(&[(6, 9, 1, 2), (6, 9, 1, 3), (6, 9, 1, 1)]);
-        assert_eq!(parts(&q, false, Span::new(6, 9)), [(2, 1), (3, 1)]);
+        assert_eq!(parts(&q, false, Span::of_ns(6, 9)), [(2, 1), (3, 1)]);
     }
 
     #[test]
     fn owner_of_a_workers_request_is_the_thread_that_it_works_for() {
         let mut builder = TimelineBuilder::new(4);
         let (ring, kworker) = (builder.0.names.intern("iou-wrk-1"), builder.0.names.intern("kworker/1:2"));
-        builder.0.threads[1].names = vec![ThreadName { from: 0, name: ring }];
-        builder.0.threads[2].names = vec![ThreadName { from: 0, name: kworker }];
+        builder.0.threads[1].names = vec![ThreadName { from: Timestamp::ZERO, name: ring }];
+        builder.0.threads[2].names = vec![ThreadName { from: Timestamp::ZERO, name: kworker }];
         let request = |submitter, queued_by: Option<usize>| DiskRequest {
             host: HostId::at(0),
             device: 8,
@@ -280,8 +280,8 @@ mod tests {
             write: false,
             submitter: Some(thread(submitter)),
             queued_by: queued_by.map(thread),
-            span: Span::new(0, 100),
-            issued: 0,
+            span: Span::of_ns(0, 100),
+            issued: Timestamp::ZERO,
         };
         builder.0.disk = vec![request(2, None), request(3, Some(4)), request(3, None)];
         let use_ = DiskUse::new(&builder.0);
@@ -292,6 +292,6 @@ mod tests {
     #[test]
     fn over_finds_a_long_request_before_short_ones() {
         let q = queue(&[(0, 100, 1, 2), (1, 2, 1, 3), (3, 4, 1, 3), (5, 6, 1, 3)]);
-        assert_eq!(q.over(Span::new(50, 60)).count(), 1);
+        assert_eq!(q.over(Span::of_ns(50, 60)).count(), 1);
     }
 }

@@ -247,7 +247,7 @@ mod tests {
         let mut notices = Notices::default();
         let found = pair(&builder.0, 0, &PairingRule { nest, ..PairingRule::default() }, &mut notices);
         let counts = [Notice::Restarted, Notice::EndWithoutBegin, Notice::Unfinished].map(|n| notices.count(n));
-        (found.iter().map(|e| (e.span.start, e.span.end, e.thread.raw() + 1)).collect(), counts)
+        (found.iter().map(|e| (e.span.start.ns(), e.span.end.ns(), e.thread.raw() + 1)).collect(), counts)
     }
 
     #[test]
@@ -273,7 +273,7 @@ mod tests {
         let mut notices = Notices::default();
         let rule = PairingRule { within_process: true, ..PairingRule::default() };
         let found = pair(&builder.0, 0, &rule, &mut notices);
-        assert_eq!(found.iter().map(|e| (e.span.start, e.span.end)).collect::<Vec<_>>(), [(1, 3), (2, 6)]);
+        assert_eq!(found.iter().map(|e| (e.span.start.ns(), e.span.end.ns())).collect::<Vec<_>>(), [(1, 3), (2, 6)]);
         assert!(notices.is_empty());
     }
 
@@ -284,7 +284,7 @@ mod tests {
             let mut builder = TimelineBuilder::new(1);
             let mut call = |name: &str, start: Ns, end: Ns, ret: Option<i64>| {
                 let name = builder.0.names.intern(name);
-                builder.0.threads[0].calls.push(Call { span: Span::new(start, end), name, ret });
+                builder.0.threads[0].calls.push(Call { span: Span::of_ns(start, end), name, ret });
             };
             call("accept", 2, 10, Some(5));
             call(name, 40, 50, ret);
@@ -309,7 +309,7 @@ mod tests {
         let all = pair(&builder.0, 0, &PairingRule { nest: true, ..PairingRule::default() }, &mut notices);
         for (until, kept, notice_count) in [(9, 2, 0), (8, 1, 1), (3, 2, 0)] {
             let mut timeline = builder.0.clone();
-            timeline.covered = vec![HostCoverage { host: HostId::at(0), span: Span::new(0, until) }];
+            timeline.covered = vec![HostCoverage { host: HostId::at(0), span: Span::of_ns(0, until) }];
             let mut notices = Notices::default();
             assert_eq!(covered(&timeline, all.clone(), &mut notices).len(), kept);
             assert_eq!(notices.count(Notice::Uncovered), notice_count);

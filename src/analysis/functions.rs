@@ -163,7 +163,7 @@ mod tests {
         }
         let mut notices = Notices::default();
         let calls = pair(&builder.0, 0, &mut notices);
-        let seen: Vec<_> = calls.iter().map(|c| (c.span.start, c.span.end, c.begin.key)).collect();
+        let seen: Vec<_> = calls.iter().map(|c| (c.span.start.ns(), c.span.end.ns(), c.begin.key)).collect();
         assert_eq!(seen, [(1, 5, Some(10)), (2, 3, Some(20)), (6, 9, Some(10)), (7, 8, Some(10))]);
         assert_eq!((notices.count(Notice::Unfinished), notices.count(Notice::EndWithoutBegin)), (1, 1));
     }

@@ -154,7 +154,9 @@ mod tests {
         assert!(found(&builder(40, 7)).iter().all(Option::is_none));
         // Without a long time slice before the others it is unknown whether the cause was there already.
         let mut late = builder(40, 0);
-        late.0.threads[0].segments.retain(|segment| segment.span.start < 1_000 || segment.span.start >= 3_000);
+        late.0.threads[0]
+            .segments
+            .retain(|segment| segment.span.start.ns() < 1_000 || segment.span.start.ns() >= 3_000);
         assert!(found(&late).iter().all(Option::is_none));
     }
 }

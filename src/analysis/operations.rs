@@ -179,14 +179,14 @@ mod tests {
         let [server, client, futex, write, read] =
             ["server", "client", "futex", "write", "read"].map(|n| timeline.names.intern(n));
         let thread = |tid, name| {
-            let life = Span::new(0, 1_000 * MS);
+            let life = Span::of_ns(0, 1_000 * MS);
             Thread {
                 host: HostId::at(0),
                 tid,
                 pid: tid,
                 ppid: 1,
                 virtual_ids: None,
-                names: vec![ThreadName { from: 0, name: name }],
+                names: vec![ThreadName { from: Timestamp::ZERO, name }],
                 life,
                 parent: None,
                 idle: false,
@@ -201,13 +201,13 @@ mod tests {
         for i in 0..50 {
             let begin = now;
             now += if i == 30 { 50 * MS } else { 5 * MS };
-            let call = |name, start, end| Call { span: Span::new(start, end), name, ret: Some(0) };
+            let call = |name, start, end| Call { span: Span::of_ns(start, end), name, ret: Some(0) };
             let (woken, end) = (now + MS / 2, now + MS);
             works.calls.push(call(write, now, now + MS));
             works.calls.push(call(read, now + MS, now + 2 * MS));
             waits.calls.push(call(futex, begin + MS / 10, end));
-            let span = Span::new(begin + MS / 5, woken);
-            let waker = Some(Waker { thread: ThreadId::at(1), at: woken });
+            let span = Span::of_ns(begin + MS / 5, woken);
+            let waker = Some(Waker { thread: ThreadId::at(1), at: Timestamp::new(woken) });
             waits.segments.push(Segment { span, kind: SegmentKind::Blocked, waker, qualifier: None, cpu: 0 });
             waits.calls.push(call(read, end + MS / 10, end + MS / 5));
             now += 2 * MS;
@@ -243,8 +243,8 @@ mod tests {
     fn streams_leaves_out_the_tracer() {
         let mut timeline = timeline();
         let [daemon, listener] = ["lttng-sessiond", "client-ust"].map(|n| timeline.names.intern(n));
-        timeline.threads[0].names.push(ThreadName { from: 0, name: daemon });
-        timeline.threads[1].names.push(ThreadName { from: 1, name: listener });
+        timeline.threads[0].names.push(ThreadName { from: Timestamp::ZERO, name: daemon });
+        timeline.threads[1].names.push(ThreadName { from: Timestamp::new(1), name: listener });
         assert_eq!(streams(&timeline).collect::<Vec<_>>(), [ThreadId::at(1)], "a main thread may be called anything");
         timeline.threads[1].pid = 5;
         assert_eq!(streams(&timeline).count(), 0);

@@ -127,13 +127,13 @@ mod tests {
         let mut builder = TimelineBuilder::new(3);
         let name = builder.0.names.intern("host");
         builder.0.hosts.push(Host { name, kernel_release: None });
-        builder.0.span = Span::new(0, 100_000_000);
+        builder.0.span = Span::of_ns(0, 100_000_000);
         builder.runs(&[(0, 100_000_000, 1)]);
-        let stop = |thread: usize| (thread == 1 || all).then(|| Span::new(40_000_000, 48_000_000));
+        let stop = |thread: usize| (thread == 1 || all).then(|| Span::of_ns(40_000_000, 48_000_000));
         for thread in 1..=3 {
             let mut t = 0;
             while t < 100_000_000 {
-                if stop(thread).is_none_or(|stop| t < stop.start || t >= stop.end) {
+                if stop(thread).is_none_or(|stop| t < stop.start.ns() || t >= stop.end.ns()) {
                     builder.silent_call(thread, t + 10_000, t + 20_000);
                 }
                 t += 50_000;
@@ -151,7 +151,7 @@ mod tests {
         };
         let paused = found(&builder(true));
         assert!(paused.len() == 1 && (7_500_000..=8_000_000).contains(&paused[0].len()), "{paused:?}");
-        assert!((40_000_000..48_000_000).contains(&paused[0].start), "{paused:?}");
+        assert!((40_000_000..48_000_000).contains(&paused[0].start.ns()), "{paused:?}");
         assert!(found(&builder(false)).is_empty(), "one thread that computes is no pause");
     }
 }

@@ -1,7 +1,7 @@
 //! A builder of timelines for tests: threads are numbered from 1 in one process, functions are single letters (their
 //! addresses), stacks come from samples, and times are nanoseconds since the origin.
 
-use crate::base::time::{Ns, Span};
+use crate::base::time::{Ns, Span, Timestamp};
 use crate::state::timeline::{
     Call, CpuRun, CpuTimeline, HostId, Mark, Segment, SegmentKind, StackOrigin, StackSample, Thread, ThreadId,
     ThreadName, Timeline, Waker,
@@ -20,7 +20,7 @@ pub(crate) fn thread(n: usize) -> ThreadId {
 impl TimelineBuilder {
     /// `threads` threads, named by their number, that live over `[0, 1000)`.
     pub fn new(threads: usize) -> Self {
-        let mut timeline = Timeline { span: Span::new(0, 1000), ..Timeline::default() };
+        let mut timeline = Timeline { span: Span::of_ns(0, 1000), ..Timeline::default() };
         for i in 1..=threads {
             let name = timeline.names.intern(&i.to_string());
             timeline.threads.push(Thread {
@@ -29,7 +29,7 @@ impl TimelineBuilder {
                 pid: PID,
                 ppid: 0,
                 virtual_ids: None,
-                names: vec![ThreadName { from: 0, name }],
+                names: vec![ThreadName { from: Timestamp::ZERO, name }],
                 life: timeline.span,
                 parent: None,
                 idle: false,
@@ -44,8 +44,8 @@ impl TimelineBuilder {
 
     /// A segment of a thread; `waker` 0 for none.
     pub fn segment(&mut self, n: usize, start: Ns, end: Ns, kind: SegmentKind, waker: usize) -> &mut Self {
-        let waker = (waker > 0).then(|| Waker { thread: thread(waker), at: end });
-        let segment = Segment { span: Span::new(start, end), kind, waker, qualifier: None, cpu: 0 };
+        let waker = (waker > 0).then(|| Waker { thread: thread(waker), at: Timestamp::new(end) });
+        let segment = Segment { span: Span::of_ns(start, end), kind, waker, qualifier: None, cpu: 0 };
         self.0.threads[n - 1].segments.push(segment);
         self
     }
@@ -53,7 +53,7 @@ impl TimelineBuilder {
     /// A system call `call`, without a sample.
     pub fn silent_call(&mut self, n: usize, start: Ns, end: Ns) -> &mut Self {
         let name = self.0.names.intern("call");
-        self.0.threads[n - 1].calls.push(Call { span: Span::new(start, end), name, ret: Some(1) });
+        self.0.threads[n - 1].calls.push(Call { span: Span::of_ns(start, end), name, ret: Some(1) });
         self
     }
 
@@ -67,13 +67,13 @@ impl TimelineBuilder {
     pub fn sample(&mut self, n: usize, time: Ns, origin: StackOrigin, stack: &str) -> &mut Self {
         let addresses: Vec<u64> = stack.bytes().rev().map(u64::from).collect();
         let user = Some(self.0.stacks.intern(&addresses));
-        self.0.threads[n - 1].samples.push(StackSample { time, origin, user, kernel: None });
+        self.0.threads[n - 1].samples.push(StackSample { time: Timestamp::new(time), origin, user, kernel: None });
         self
     }
 
     /// The threads on CPU 0: (from, to, thread).
     pub fn runs(&mut self, runs: &[(Ns, Ns, usize)]) -> &mut Self {
-        let run = |(start, end, n): &(Ns, Ns, usize)| CpuRun { span: Span::new(*start, *end), thread: thread(*n) };
+        let run = |(start, end, n): &(Ns, Ns, usize)| CpuRun { span: Span::of_ns(*start, *end), thread: thread(*n) };
         self.0.cpus = vec![CpuTimeline { host: HOST, cpu: 0, runs: runs.iter().map(run).collect() }];
         self
     }
@@ -81,7 +81,7 @@ impl TimelineBuilder {
     /// A delimiting event of task 0.
     pub fn mark(&mut self, time: Ns, begins: bool, n: usize, key: Option<i64>) -> &mut Self {
         self.0.marks.push(Mark {
-            time,
+            time: Timestamp::new(time),
             task: 0,
             begins,
             thread: Some(thread(n)),

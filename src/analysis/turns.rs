@@ -210,7 +210,7 @@ mod tests {
         mark(&mut builder.0, 0, &turn, &symbol_paths, &Ctx::new(1)).unwrap();
         let found = pair(&builder.0, 0, &PairingRule::default(), &mut notices);
         assert!(notices.is_empty());
-        found.iter().map(|e| (e.span.start, e.span.end)).collect()
+        found.iter().map(|e| (e.span.start.ns(), e.span.end.ns())).collect()
     }
 
     /// A thread that runs except for the waits; each wait ends with two nanoseconds in a run queue.
@@ -244,7 +244,7 @@ mod tests {
         let mut builder = looping(&[(10, 20), (40, 60)]);
         builder.silent_call(1, 8, 23).silent_call(1, 38, 62);
         let name = builder.0.names.intern("job-17");
-        builder.0.threads[0].names = vec![ThreadName { from: 0, name: name }];
+        builder.0.threads[0].names = vec![ThreadName { from: Timestamp::ZERO, name }];
         for thread in ["job-*", "job-17", "job-4"] {
             assert_eq!(iterations(&mut builder, "call", Some(thread)), [(23, 40)], "{thread}");
         }
@@ -276,7 +276,7 @@ mod tests {
             builder.silent_call(1, start, end);
         }
         for segment in &mut builder.0.threads[0].segments {
-            if segment.kind == SegmentKind::Network && segment.span.start == 40 {
+            if segment.kind == SegmentKind::Network && segment.span.start.ns() == 40 {
                 segment.kind = SegmentKind::Unknown;
             }
         }

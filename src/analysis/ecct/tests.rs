@@ -12,7 +12,7 @@ use crate::state::timeline::StackOrigin;
 use std::collections::BTreeMap;
 
 /// Nanoseconds by path, steps as words.
-fn tree(builder: &TimelineBuilder, n: usize, start: Timestamp, end: Timestamp) -> BTreeMap<String, u64> {
+fn tree(builder: &TimelineBuilder, n: usize, start: Ns, end: Ns) -> BTreeMap<String, u64> {
     let spaces = Spaces::default();
     let timelines = StackTimelines::new(&builder.0, &spaces, false, &Ctx::new(1)).unwrap();
     let mut shown = Names::default();
@@ -21,7 +21,7 @@ fn tree(builder: &TimelineBuilder, n: usize, start: Timestamp, end: Timestamp) -
     let leaders = Leaders::new(&builder.0);
     let sources =
         EcctInputs { timeline: &builder.0, timelines: &timelines, names: &names, disk: &disk, leaders: &leaders };
-    let path = path::walk(&builder.0, thread(n), Span::new(start, end));
+    let path = path::walk(&builder.0, thread(n), Span::of_ns(start, end));
     let mut outline = Outline::default();
     let own = accumulate(&sources, &path, &mut outline);
     let mut paths: Vec<String> = Vec::new();
@@ -80,9 +80,9 @@ fn accumulate_gives_the_worked_example_of_the_handbook() {
 
 #[test]
 fn accumulate_uses_a_late_sample_of_a_call() {
-    let sampled = |at: Timestamp| {
+    let sampled = |at: Ns| {
         let mut builder = TimelineBuilder::new(1);
-        builder.0.threads[0].life = Span::new(0, 2_000_000);
+        builder.0.threads[0].life = Span::of_ns(0, 2_000_000);
         builder.segment(1, 0, 100_000, SegmentKind::Running, 0).segment(1, 100_000, 400_000, SegmentKind::Timer, 0);
         builder.segment(1, 400_000, 2_000_000, SegmentKind::Running, 0).silent_call(1, 100_000, 400_000);
         builder.sample(1, at, StackOrigin::AfterCall, "AB");
@@ -124,8 +124,12 @@ fn accumulate_puts_the_client_below_a_kernel_thread() {
         0,
     );
     builder.call(1, 0, 13, "AF").call(2, 0, 14, "K").call(9, 0, 14, "JQ").runs(&[(0, 9, 9), (9, 14, 2)]);
-    let service =
-        |from, to, client| Service { thread: thread(2), span: Span::new(from, to), client: thread(client), since: 0 };
+    let service = |from, to, client| Service {
+        thread: thread(2),
+        span: Span::of_ns(from, to),
+        client: thread(client),
+        since: Timestamp::ZERO,
+    };
     // The service for thread 1 shows no client, because that thread waits for it.
     builder.0.services = vec![service(0, 6, 9), service(6, 8, 1), service(11, 13, 9)];
     let expected = [

@@ -136,16 +136,16 @@ mod tests {
     #[test]
     fn add_divides_time_over_cells_without_loss() {
         for (from, to) in [(0, 1_280), (5, 17), (1_279, 1_280), (-50, 3), (640, 5_000)] {
-            let mut cells = Cells::new(Span::new(0, 1_280));
-            cells.add(Span::new(from, to));
+            let mut cells = Cells::new(Span::of_ns(0, 1_280));
+            cells.add(Span::of_ns(from, to));
             assert_eq!(cells.sums.iter().sum::<Ns>(), to.min(1_280) - from.max(0), "{from}..{to}");
         }
-        let mut cells = Cells::new(Span::new(0, 1_280));
-        cells.add(Span::new(10, 25));
+        let mut cells = Cells::new(Span::of_ns(0, 1_280));
+        cells.add(Span::of_ns(10, 25));
         assert_eq!(cells.sums[..4], [0, 10, 5, 0]);
         assert_eq!(cells.shares(2)[..4], [0, 50, 25, 0]);
-        let mut tiny = Cells::new(Span::new(0, 3));
-        tiny.add(Span::new(0, 3));
+        let mut tiny = Cells::new(Span::of_ns(0, 3));
+        tiny.add(Span::of_ns(0, 3));
         assert_eq!(tiny.sums.iter().sum::<Ns>(), 3, "fewer nanoseconds than cells");
     }
 }

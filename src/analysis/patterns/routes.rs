@@ -334,6 +334,7 @@ fn usual_range(mut numbers: Vec<u32>, n: usize, rare: usize, s: f64) -> RangeInc
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::base::time::Timestamp;
     use crate::event::operation::{OperationKind, Sequence};
 
     /// Occurrences as words of one stream; every letter takes 10 ns, a capital one 100.
@@ -348,8 +349,8 @@ mod tests {
                 sequence.operations.push(Operation {
                     symbol,
                     kind: OperationKind::Work,
-                    start: now,
-                    end: now + length,
+                    start: Timestamp::new(now),
+                    end: Timestamp::new(now + length),
                 });
                 now += length + 5;
             }

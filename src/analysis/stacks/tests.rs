@@ -7,13 +7,13 @@ use crate::state::timeline::{ImageChange, ImageEvent};
 /// A part of a stack timeline.
 #[derive(Clone, Debug, PartialEq)]
 struct Part {
-    from: Timestamp,
+    from: Ns,
     stack: String,
     in_call: bool,
 }
 
 /// The parts of thread 1 up to `end`. A hole shows the stacks around it.
-fn parts(builder: &TimelineBuilder, end: Timestamp) -> Vec<Part> {
+fn parts(builder: &TimelineBuilder, end: Ns) -> Vec<Part> {
     let spaces = Spaces::new(&builder.0.images);
     let lines = StackTimelines::new(&builder.0, &spaces, false, &Ctx::new(1)).unwrap();
     let text = |s: Stack| {
@@ -21,19 +21,19 @@ fn parts(builder: &TimelineBuilder, end: Timestamp) -> Vec<Part> {
         let around = s.around.map(|(a, b)| format!("({}|{})", builder.letters(a.stack), builder.letters(b.stack)));
         around.unwrap_or_default() + &user
     };
-    let over = lines.over(thread(1), Span::new(0, end));
+    let over = lines.over(thread(1), Span::of_ns(0, end));
     let shown = |(span, id): (Span, StackId)| {
         let stack = lines.get(id);
-        Part { from: span.start, stack: text(stack), in_call: stack.call.is_some() }
+        Part { from: span.start.ns(), stack: text(stack), in_call: stack.call.is_some() }
     };
     let all: Vec<Part> = over.map(shown).collect();
     for part in &all {
-        assert_eq!(part.stack, text(lines.get(lines.at(thread(1), part.from))));
+        assert_eq!(part.stack, text(lines.get(lines.at(thread(1), Timestamp::new(part.from)))));
     }
     all
 }
 
-fn part(from: Timestamp, stack: &str, in_call: bool) -> Part {
+fn part(from: Ns, stack: &str, in_call: bool) -> Part {
     Part { from, stack: stack.to_owned(), in_call }
 }
 
@@ -82,8 +82,8 @@ fn stack_ends_at_an_exec() {
     let mut builder = TimelineBuilder::new(1);
     let exec = ImageChange::Exec { path: builder.0.names.intern("server") };
     builder.segment(1, 0, 900, SegmentKind::Running, 0);
-    builder.0.images.push(ImageEvent { time: 0, host: HOST, pid: PID, change: exec.clone() });
-    builder.0.images.push(ImageEvent { time: 50, host: HOST, pid: PID, change: exec });
+    builder.0.images.push(ImageEvent { time: Timestamp::ZERO, host: HOST, pid: PID, change: exec.clone() });
+    builder.0.images.push(ImageEvent { time: Timestamp::new(50), host: HOST, pid: PID, change: exec });
     builder.sample(1, 10, StackOrigin::Tick, "AB").call(1, 40, 60, "AC").sample(1, 61, StackOrigin::CallExit, "X");
     let expected = [part(0, "AB", false), part(40, "AC", true), part(50, "?", true), part(60, "?", false)];
     assert_eq!(parts(&builder, 100), expected);
@@ -94,7 +94,7 @@ fn sample_after_a_long_call_gives_its_stack() {
     // The 2 first calls are long, the third is short; two samples come late: the last one for the last long call
     // without a stack, which is the first call if the second has a sample of its own.
     let mut builder = TimelineBuilder::new(1);
-    builder.0.threads[0].life = Span::new(0, 2_000_000);
+    builder.0.threads[0].life = Span::of_ns(0, 2_000_000);
     let (a, b) = ((100_000, 300_000), (400_000, 600_000));
     builder.silent_call(1, a.0, a.1).silent_call(1, b.0, b.1).silent_call(1, 700_000, 700_500);
     builder.sample(1, 300_100, StackOrigin::AfterCall, "AB").sample(1, 800_000, StackOrigin::AfterCall, "AC");
@@ -103,7 +103,7 @@ fn sample_after_a_long_call_gives_its_stack() {
     };
     assert_eq!(calls(&builder), ["AB", "AC", "?"]);
     // The result does not depend on how late the second sample is.
-    builder.0.threads[0].samples[1].time = 1_900_000;
+    builder.0.threads[0].samples[1].time = Timestamp::new(1_900_000);
     assert_eq!(calls(&builder), ["AB", "AC", "?"]);
     // An entry stack takes precedence.
     builder.sample(1, b.0, StackOrigin::CallEntry, "AD");
@@ -135,8 +135,8 @@ fn open_functions_take_precedence_over_samples() {
 fn hole_and_lost_chain_keep_the_stacks_around_them() {
     let mut builder = TimelineBuilder::new(1);
     let exec = ImageChange::Exec { path: builder.0.names.intern("server") };
-    builder.0.images.push(ImageEvent { time: 0, host: HOST, pid: PID, change: exec.clone() });
-    builder.0.images.push(ImageEvent { time: 65, host: HOST, pid: PID, change: exec });
+    builder.0.images.push(ImageEvent { time: Timestamp::ZERO, host: HOST, pid: PID, change: exec.clone() });
+    builder.0.images.push(ImageEvent { time: Timestamp::new(65), host: HOST, pid: PID, change: exec });
     builder.call(1, 10, 20, "AB").call(1, 30, 40, "R").call(1, 50, 60, "AC").call(1, 70, 80, "AD");
     let expected = [
         part(0, "?", false),

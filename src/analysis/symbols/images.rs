@@ -279,16 +279,17 @@ impl Spaces {
 mod tests {
     use super::*;
     use crate::analysis::timeline_builder::TimelineBuilder;
+    use crate::base::time::Ns;
     use crate::event::host::TraceOrigin;
     use crate::event::prev_state::Generation;
 
     const HOST: HostId = HostId::at(0);
 
-    fn event(time: Timestamp, pid: i32, change: ImageChange) -> ImageEvent {
-        ImageEvent { time, host: HOST, pid, change }
+    fn event(time: Ns, pid: i32, change: ImageChange) -> ImageEvent {
+        ImageEvent { time: Timestamp::new(time), host: HOST, pid, change }
     }
 
-    fn load(time: Timestamp, pid: i32, base: u64, path: u32) -> ImageEvent {
+    fn load(time: Ns, pid: i32, base: u64, path: u32) -> ImageEvent {
         let change = ImageChange::Load {
             base,
             size: 0x1000,
@@ -299,8 +300,8 @@ mod tests {
         event(time, pid, change)
     }
 
-    fn path(spaces: &Spaces, pid: i32, t: Timestamp, address: u64) -> Option<u32> {
-        let space = spaces.at(HOST, pid, t)?;
+    fn path(spaces: &Spaces, pid: i32, t: Ns, address: u64) -> Option<u32> {
+        let space = spaces.at(HOST, pid, Timestamp::new(t))?;
         spaces.image(space, HOST, address).map(|i| i.path.raw())
     }
 
@@ -326,7 +327,7 @@ mod tests {
         builder.0.images = vec![load(0, 7, 0x4000, server), load(0, 7, 0x9000, libc)];
         add_build_ids(&mut builder.0, 0, &[(b"/srv/server".to_vec(), vec![1, 2])].into_iter().collect());
         let spaces = Spaces::new(&builder.0.images);
-        let id = |address| spaces.image(spaces.at(HOST, 7, 1)?, HOST, address)?.build_id.as_deref();
+        let id = |address| spaces.image(spaces.at(HOST, 7, Timestamp::new(1))?, HOST, address)?.build_id.as_deref();
         assert_eq!((id(0x4000), id(0x9000)), (Some(&[1u8, 2][..]), None));
         // Build ids of another trace are ignored.
         add_build_ids(&mut builder.0, 1, &[(b"/lib/libc.so".to_vec(), vec![3])].into_iter().collect());
@@ -375,7 +376,7 @@ mod tests {
         ]);
         assert_eq!(path(&spaces, 8, 3, 0x4000), Some(1));
         assert_eq!(path(&spaces, 8, 9, 0x4000), None);
-        let child = spaces.get(spaces.at(HOST, 8, 3).unwrap()).unwrap();
+        let child = spaces.get(spaces.at(HOST, 8, Timestamp::new(3)).unwrap()).unwrap();
         assert_eq!(child.executable, Some(NameId::at(1)));
     }
 }

@@ -104,7 +104,7 @@ mod tests {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("server");
         std::fs::write(&path, "").unwrap();
-        let since = |time: SystemTime| time.duration_since(UNIX_EPOCH).unwrap().as_nanos() as Timestamp;
+        let since = |time: SystemTime| Timestamp::new(time.duration_since(UNIX_EPOCH).unwrap().as_nanos() as i64);
         let changed = since(std::fs::metadata(&path).unwrap().modified().unwrap());
         let built = FileIdentity {
             loaded: Some(0x6420),
@@ -122,7 +122,7 @@ mod tests {
             (loaded(0x6420), changed, Proof::Same),
             // Changed after it was mapped, or on a clock that has no date.
             (loaded(0x6420), changed - 1, Proof::Unknown),
-            (loaded(0x6420), 5_000_000_000, Proof::Unknown),
+            (loaded(0x6420), Timestamp::new(5_000_000_000), Proof::Unknown),
             (loaded(0x6421), later, Proof::Other),
             (Some(MappedExtent::Loaded { bytes: 0x6420, position_independent: false }), later, Proof::Other),
             (loaded(0), later, Proof::Unknown),
