@@ -391,8 +391,8 @@ mod tests {
         assert!(is_shifted_as_far(&burst, &executions(&|i| (100..140).contains(&i)), observed));
         let spread: Vec<u32> = (0..400).map(|i| u32::from(i * 7919 % 400 < 40)).collect();
         assert!(!is_shifted_as_far(&spread, &executions(&|i| i * 7919 % 400 < 40), observed));
-        let turns: Vec<u32> = (0..400).map(|i| u32::from(i % 10 == 0)).collect();
-        assert!(!is_shifted_as_far(&turns, &executions(&|i| i % 10 == 0), observed), "types may alternate");
+        let types: Vec<u32> = (0..400).map(|i| u32::from(i % 10 == 0)).collect();
+        assert!(!is_shifted_as_far(&types, &executions(&|i| i % 10 == 0), observed), "types may alternate");
         assert!(!is_shifted_as_far(&[], &[], 1.0));
     }
 

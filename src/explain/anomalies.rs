@@ -48,9 +48,9 @@ pub(super) fn find(
     let (mut patterns, mut anomalies, mut found) = repeated(mined, &lateness, ctx)?;
     match (served, &idle) {
         (Some(served), _) => {
-            let detours = routes::of_executions(mined, served, settings, &ctx.cancel);
+            let differences = routes::of_executions(mined, served, settings, &ctx.cancel);
             let mut delayed = served.delayed().find(settings);
-            routes::add(detours, &mut delayed.anomalies, &mut delayed.paths);
+            routes::add(differences, &mut delayed.anomalies, &mut delayed.paths);
             found.put_behind(delayed.paths, delayed.anomalies.len());
             let first = patterns.len() as u32;
             patterns.extend(delayed.patterns);
@@ -60,8 +60,8 @@ pub(super) fn find(
         }
         // Routes are unknown where events were lost.
         (None, Some(idle)) if !lossy => {
-            let detours = routes::of_turns(mined, idle, settings, &ctx.cancel);
-            routes::add(detours, &mut anomalies, &mut found.paths);
+            let differences = routes::of_iterations(mined, idle, settings, &ctx.cancel);
+            routes::add(differences, &mut anomalies, &mut found.paths);
         }
         (None, _) => {}
     }

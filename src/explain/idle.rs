@@ -27,10 +27,10 @@ impl IdleWaits {
         if sequences.iter().all(|s| s.thread.is_none()) {
             return IdleWaits(waits);
         }
-        for turns in mined.iterations() {
-            let Some(sequence) = sequences.get(turns.stream as usize).filter(|s| s.thread.is_some()) else { continue };
-            if let Some(begins) = waits.get_mut(turns.stream as usize) {
-                *begins = begins_of(&sequence.operations, &turns);
+        for loops in mined.iterations() {
+            let Some(sequence) = sequences.get(loops.stream as usize).filter(|s| s.thread.is_some()) else { continue };
+            if let Some(begins) = waits.get_mut(loops.stream as usize) {
+                *begins = begins_of(&sequence.operations, &loops);
             }
         }
         IdleWaits(waits)
@@ -52,8 +52,8 @@ impl IdleWaits {
 }
 
 /// Positions at which iterations of a loop begin; none where its iterations do not wait.
-fn begins_of(operations: &[Operation], turns: &Iterations) -> Vec<u32> {
-    let (Some(first), Some(last)) = (turns.spans.first(), turns.spans.last()) else { return Vec::new() };
+fn begins_of(operations: &[Operation], loops: &Iterations) -> Vec<u32> {
+    let (Some(first), Some(last)) = (loops.spans.first(), loops.spans.last()) else { return Vec::new() };
     let from = operations.partition_point(|o| o.start < first.start);
     let until = operations.partition_point(|o| o.start < last.end);
     let name = |at: usize| operations.get(at).map(|o| o.symbol);
@@ -72,12 +72,12 @@ fn begins_of(operations: &[Operation], turns: &Iterations) -> Vec<u32> {
         *next.entry(behind).or_default() += 1;
     }
     let next = next.into_iter().max_by_key(|(name, count)| (*count, Reverse(*name))).map(|(name, _)| name);
-    let turn = operations.partition_point(|o| o.start < first.end);
-    let in_turn = |name: NameId| operations[from..turn].iter().any(|o| o.symbol == name);
+    let end = operations.partition_point(|o| o.start < first.end);
+    let in_first = |name: NameId| operations[from..end].iter().any(|o| o.symbol == name);
     let begins = |at: &usize| match at.checked_sub(1).and_then(name) {
         _ if name(*at) != Some(call) => false,
         None => true,
-        Some(other) => other == before || (name(at + 1) == next && !in_turn(other)),
+        Some(other) => other == before || (name(at + 1) == next && !in_first(other)),
     };
     (0..operations.len()).filter(begins).map(|at| at as u32).collect()
 }
@@ -92,12 +92,12 @@ mod tests {
 
     /// A thread whose iterations are these calls; those that wait have an asterisk and take ten times as long, `**` a
     /// hundred times.
-    fn begins(turns: &[&str]) -> Vec<u32> {
+    fn begins(iterations: &[&str]) -> Vec<u32> {
         let mut operations = Operations { one_clock: true, ..Operations::default() };
         let place = ThreadIdentity { pid: 1, tid: 1, name: "server".into(), process: "server".into() };
         let mut sequence = Sequence { thread: Some(place), ..Sequence::default() };
         let mut now = Timestamp::ZERO;
-        for call in turns.iter().flat_map(|turn| turn.split(' ')) {
+        for call in iterations.iter().flat_map(|iteration| iteration.split(' ')) {
             let bare = call.trim_end_matches('*');
             let long = [1_000, 10_000, 100_000][call.len() - bare.len()];
             let kind = if bare == call { OperationKind::Work } else { OperationKind::Wait };
@@ -112,23 +112,23 @@ mod tests {
 
     #[test]
     fn longer_of_two_waits_in_one_call_begins_the_iteration() {
-        let turns = vec!["read** write read* send"; 20];
-        assert_eq!(begins(&turns), (0..20).map(|turn| 4 * turn).collect::<Vec<u32>>());
+        let iterations = vec!["read** write read* send"; 20];
+        assert_eq!(begins(&iterations), (0..20).map(|iteration| 4 * iteration).collect::<Vec<u32>>());
         // Wherever the recording begins.
         let mut cut = vec!["read* send"];
-        cut.extend(&turns);
+        cut.extend(&iterations);
         assert_eq!(begins(&cut)[..3], [0, 2, 6], "what came before the first call is not known");
     }
 
     #[test]
     fn rare_wait_in_the_same_call_is_inside_an_iteration() {
-        let mut turns = vec!["nanosleep** lock write"; 40];
-        turns[17] = "nanosleep** lock nanosleep* lock write";
-        turns[23] = "nanosleep** lock write log";
-        let begun = begins(&turns);
+        let mut iterations = vec!["nanosleep** lock write"; 40];
+        iterations[17] = "nanosleep** lock nanosleep* lock write";
+        iterations[23] = "nanosleep** lock write log";
+        let begun = begins(&iterations);
         assert_eq!(begun.len(), 40, "{begun:?}");
         assert!(!begun.contains(&(17 * 3 + 2)), "the back-off is no wait for work");
-        assert!(begun.contains(&(24 * 3 + 3)), "what a turn ends with may differ");
+        assert!(begun.contains(&(24 * 3 + 3)), "iterations may end differently");
     }
 
     #[test]

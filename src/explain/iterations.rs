@@ -45,6 +45,16 @@ pub fn tasks(mined: &PatternAnalysis) -> Vec<String> {
     all.into_iter().chain(patterns.into_iter().map(|p| mined.table.name(p, &mined.operations.names))).collect()
 }
 
+/// One iteration of a rank.
+struct Iteration {
+    /// On the common time line.
+    span: Span,
+    stream: u32,
+    pattern: NameId,
+    /// Its number in its rank's loop.
+    number: usize,
+}
+
 /// The iterations of the task at this position of [`tasks`], explained. `label` names the run, `host` its machine.
 pub fn iterations(
     mined: &PatternAnalysis,
@@ -61,18 +71,19 @@ pub fn iterations(
         task == 0 || tasks.get(task).is_some_and(|t| *t == name())
     };
     let triggers = Triggers::new(&mined.operations, &mined.clocks);
-    let mut turns: Vec<(Span, u32, NameId, usize)> = Vec::new();
+    let mut all: Vec<Iteration> = Vec::new();
     let mut measured = Measured::new(&mined.operations);
     for one in mined.iterations().iter().filter(|one| chosen(one)) {
         let clock = triggers.clock(one.stream);
         let name = model.names.intern(&mined.table.name(one.pattern, &mined.operations.names));
         let spans = one.spans.iter().enumerate();
-        turns.extend(spans.map(|(n, local)| {
+        all.extend(spans.map(|(number, local)| {
             let start = clock.common(local.start);
-            (Span::new(start, clock.common(local.end).max(start)), one.stream, name, n)
+            let span = Span::new(start, clock.common(local.end).max(start));
+            Iteration { span, stream: one.stream, pattern: name, number }
         }));
     }
-    turns.sort_by_key(|(span, stream, _, _)| (span.start, span.end, *stream));
+    all.sort_by_key(|one| (one.span.start, one.span.end, one.stream));
     let whole = |(stream, sequence): (u32, &Sequence)| {
         let (first, last) = (sequence.operations.first()?, sequence.operations.last()?);
         Some(Span::new(triggers.span(stream, first).start, triggers.span(stream, last).end))
@@ -84,23 +95,23 @@ pub fn iterations(
     model.tasks = Arc::new(tasks);
     model.task = task;
     model.who = threads(mined, host, &mut model.names);
-    let mut folder = IterationContexts::new(&mined.operations, &triggers, &mut model.contexts, &mut model.names);
-    ctx.progress.enter("paths", turns.len() as u64);
-    let trace = folder.names.intern(label);
+    let mut contexts = IterationContexts::new(&mined.operations, &triggers, &mut model.contexts, &mut model.names);
+    ctx.progress.enter("paths", all.len() as u64);
+    let trace = contexts.names.intern(label);
     let mut columns = Columns::default();
-    for (span, stream, pattern, turn) in turns {
+    for Iteration { span, stream, pattern, number } in all {
         ctx.cancel.check()?;
-        let own = folder.fold(span, stream);
+        let own = contexts.fold(span, stream);
         let rank = mined.operations.sequences.get(stream as usize).and_then(|s| s.rank);
         columns.push(
-            folder.contexts,
+            contexts.contexts,
             &own,
             span.start - model.origin,
             span.len(),
-            [rank.map(i64::from), Some(turn as i64)],
+            [rank.map(i64::from), Some(number as i64)],
         );
         let kind = match measured.push(&mined.operations, &triggers, stream, span) {
-            Some(parameters) => folder.names.intern(&parameters),
+            Some(parameters) => contexts.names.intern(&parameters),
             None => pattern,
         };
         columns.traces.push(i64::from(trace.raw()));
@@ -132,7 +143,7 @@ fn threads(mined: &PatternAnalysis, host: &str, names: &mut Names) -> Vec<Thread
     mined.operations.sequences.iter().map(one).collect()
 }
 
-/// Folds turns into contexts.
+/// Accumulates the time of iterations into contexts.
 struct IterationContexts<'a> {
     operations: &'a Operations,
     triggers: &'a Triggers<'a>,
@@ -340,7 +351,7 @@ struct Columns {
     traces: Vec<i64>,
     patterns: Vec<i64>,
     rank: Vec<i64>,
-    turn: Vec<i64>,
+    number: Vec<i64>,
 }
 
 impl Columns {
@@ -375,9 +386,9 @@ impl Columns {
         self.start.push(since_origin);
         self.spent.iter_mut().zip(spent).for_each(|(column, ns)| column.push(ns));
         self.threads.push(1 + ranks.len() as i64);
-        let [rank, turn] = fields.map(|f| f.unwrap_or(ABSENT));
+        let [rank, number] = fields.map(|f| f.unwrap_or(ABSENT));
         self.rank.push(rank);
-        self.turn.push(turn);
+        self.number.push(number);
     }
 
     fn finish(self) -> Vec<Column> {
@@ -393,7 +404,7 @@ impl Columns {
             (Metric::Trace, self.traces),
             (Metric::Type, self.patterns),
             (Metric::Field("rank".into()), self.rank),
-            (Metric::Field("turn".into()), self.turn),
+            (Metric::Field("turn".into()), self.number),
         ];
         let known = |(metric, values): (Metric, Vec<i64>)| {
             values.iter().any(|v| *v != ABSENT).then_some(Column { metric, values })

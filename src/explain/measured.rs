@@ -14,7 +14,7 @@ use std::collections::BTreeMap;
 /// Columns as they grow, by metric.
 pub(super) struct Measured {
     columns: BTreeMap<Metric, Vec<i64>>,
-    turns: usize,
+    iterations: usize,
 }
 
 impl Measured {
@@ -25,7 +25,7 @@ impl Measured {
             let name = operations.names.get(name).to_owned();
             if counts { Metric::Perf(name) } else { Metric::Field(name) }
         };
-        Measured { columns: readings.map(|r| (metric(r.name, r.counts), Vec::new())).collect(), turns: 0 }
+        Measured { columns: readings.map(|r| (metric(r.name, r.counts), Vec::new())).collect(), iterations: 0 }
     }
 
     /// The next iteration, on the common time line: its parameters in words, if it sets any.
@@ -51,11 +51,11 @@ impl Measured {
                 _ => continue,
             };
             if let Some(values) = self.columns.get_mut(&metric) {
-                values.resize(self.turns, ABSENT);
+                values.resize(self.iterations, ABSENT);
                 values.push(value);
             }
         }
-        self.turns += 1;
+        self.iterations += 1;
         let from = sequence.parameters.partition_point(|(at, _)| (*at as usize) < first);
         let mut set: Vec<&str> = Vec::new();
         for (_, name) in sequence.parameters[from..].iter().take_while(|(at, _)| (*at as usize) < end) {
@@ -69,9 +69,9 @@ impl Measured {
 
     /// The columns that hold a value.
     pub(super) fn finish(self) -> Vec<Column> {
-        let turns = self.turns;
+        let iterations = self.iterations;
         let column = |(metric, mut values): (Metric, Vec<i64>)| {
-            values.resize(turns, ABSENT);
+            values.resize(iterations, ABSENT);
             Column { metric, values }
         };
         let known = |c: &Column| c.values.iter().any(|v| *v != ABSENT);

@@ -31,7 +31,7 @@ pub(super) struct RouteDelay {
     /// The execution, where there are some.
     execution: Option<ComparedExecution>,
     /// All of the occurrence.
-    turn: Span,
+    span: Span,
     /// Name of the thread, as contexts would show it; empty for its own.
     origin: String,
     /// How long it lasted, times the usual.
@@ -56,7 +56,7 @@ pub(super) fn of_executions(
 ) -> Vec<RouteDelay> {
     let (operations, executions) = (&mined.operations, &served.model.executions);
     let mut numbers = Vec::new();
-    let mut turns = Vec::new();
+    let mut occurrences = Vec::new();
     for (at, population) in (0_u32..).zip(&served.reference.population) {
         let i = at as usize;
         let is_lossy = served.contributions.lossy.get(i).copied().unwrap_or(false);
@@ -66,11 +66,11 @@ pub(super) fn of_executions(
         let (Some(start), Some(end)) = (executions.start.get(i), executions.end.get(i)) else { continue };
         let position = |t: Timestamp| all.partition_point(|o| o.start < t) as u32;
         let operations = position(*start)..position(*end).max(position(*start));
-        turns.push(RouteOccurrence { population: *population, stream, operations });
+        occurrences.push(RouteOccurrence { population: *population, stream, operations });
         numbers.push(ComparedExecution { execution: at, population: *population });
     }
-    let found = routes::find(operations, &turns, settings.q, settings.s, cancel);
-    let detour = |difference: &Difference| {
+    let found = routes::find(operations, &occurrences, settings.q, settings.s, cancel);
+    let delay = |difference: &Difference| {
         let at = difference.occurrence as usize;
         let compared = *numbers.get(at)?;
         let ComparedExecution { execution, population } = compared;
@@ -79,19 +79,19 @@ pub(super) fn of_executions(
         let usual = served.reference.bounds(population, root, true, settings).max_ref_ns;
         Some(RouteDelay {
             execution: Some(compared),
-            turn: span,
+            span,
             origin: served.contributions.name(&served.model, execution).to_owned(),
             factor: span.len() as f64 / usual.max(1) as f64,
-            step: step(operations, turns.get(at)?, span, difference),
+            step: step(operations, occurrences.get(at)?, span, difference),
         })
     };
-    found.iter().filter_map(detour).collect()
+    found.iter().filter_map(delay).collect()
 }
 
 /// Those of iterations of outermost loops, in kernel recordings without executions. An iteration begins behind the wait
 /// for work or, where no wait is known, behind an operation that each iteration makes once. Iterations of threads of
 /// one name and process are compared with each other.
-pub(super) fn of_turns(
+pub(super) fn of_iterations(
     mined: &PatternAnalysis,
     idle: &IdleWaits,
     settings: &Settings,
@@ -99,11 +99,11 @@ pub(super) fn of_turns(
 ) -> Vec<RouteDelay> {
     let operations = &mined.operations;
     let mut populations: HashMap<(&str, &str, NameId), u32> = HashMap::default();
-    let mut turns: Vec<RouteOccurrence> = Vec::new();
-    for turn in mined.iterations() {
-        let Some(sequence) = operations.sequences.get(turn.stream as usize) else { continue };
-        let idle = idle.of(turn.stream).to_vec();
-        let once = || turn.spans.first().and_then(|span| once_in(&sequence.operations, *span));
+    let mut occurrences: Vec<RouteOccurrence> = Vec::new();
+    for loops in mined.iterations() {
+        let Some(sequence) = operations.sequences.get(loops.stream as usize) else { continue };
+        let idle = idle.of(loops.stream).to_vec();
+        let once = || loops.spans.first().and_then(|span| once_in(&sequence.operations, *span));
         let call = match idle.first() {
             Some(at) => sequence.operations.get(*at as usize).map(|o| o.symbol),
             None => once(),
@@ -113,33 +113,34 @@ pub(super) fn of_turns(
         let population = *populations.entry((&thread.process, &thread.name, call)).or_insert(next);
         let named = (0_u32..).zip(&sequence.operations).filter(|(_, o)| o.symbol == call).map(|(at, _)| at);
         let begins: Vec<u32> = if idle.is_empty() { named.collect() } else { idle };
-        let turn = |pair: &[u32]| RouteOccurrence { population, stream: turn.stream, operations: pair[0] + 1..pair[1] };
-        turns.extend(begins.windows(2).map(turn));
+        let occurrence =
+            |pair: &[u32]| RouteOccurrence { population, stream: loops.stream, operations: pair[0] + 1..pair[1] };
+        occurrences.extend(begins.windows(2).map(occurrence));
     }
     // From the end of the operation at which it begins to the beginning of the next one.
-    let span = |turn: &RouteOccurrence| -> Option<Span> {
-        let at = |operation: u32| operations.get(OperationPlace { stream: turn.stream, operation });
-        Some(Span::new(at(turn.operations.start.checked_sub(1)?)?.end, at(turn.operations.end)?.start))
+    let span = |occurrence: &RouteOccurrence| -> Option<Span> {
+        let at = |operation: u32| operations.get(OperationPlace { stream: occurrence.stream, operation });
+        Some(Span::new(at(occurrence.operations.start.checked_sub(1)?)?.end, at(occurrence.operations.end)?.start))
     };
     let mut lengths: BTreeMap<u32, Vec<Ns>> = BTreeMap::new();
-    for turn in &turns {
-        lengths.entry(turn.population).or_default().extend(span(turn).map(|s| s.len()));
+    for occurrence in &occurrences {
+        lengths.entry(occurrence.population).or_default().extend(span(occurrence).map(|s| s.len()));
     }
     let middle = |all: &mut Vec<Ns>| {
         let middle = all.len().saturating_sub(1) / 2;
         if all.is_empty() { 0 } else { *all.select_nth_unstable(middle).1 }
     };
     let usual: BTreeMap<u32, Ns> = lengths.iter_mut().map(|(population, all)| (*population, middle(all))).collect();
-    let detour = |difference: &Difference| {
-        let turn = turns.get(difference.occurrence as usize)?;
-        let span = span(turn)?;
-        let usual = usual.get(&turn.population).copied().unwrap_or(0);
+    let delay = |difference: &Difference| {
+        let occurrence = occurrences.get(difference.occurrence as usize)?;
+        let span = span(occurrence)?;
+        let usual = usual.get(&occurrence.population).copied().unwrap_or(0);
         let factor = span.len() as f64 / usual.max(1) as f64;
-        let (origin, step) = (String::new(), step(operations, turn, span, difference));
-        Some(RouteDelay { execution: None, turn: span, origin, factor, step })
+        let (origin, step) = (String::new(), step(operations, occurrence, span, difference));
+        Some(RouteDelay { execution: None, span, origin, factor, step })
     };
-    let found = routes::find(operations, &turns, settings.q, settings.s, cancel);
-    found.iter().filter_map(detour).collect()
+    let found = routes::find(operations, &occurrences, settings.q, settings.s, cancel);
+    found.iter().filter_map(delay).collect()
 }
 
 /// The first operation of a span that is made once in it.
@@ -152,11 +153,17 @@ fn once_in(operations: &[Operation], span: Span) -> Option<NameId> {
 }
 
 /// The differing step of an iteration. Kernel recordings have one clock.
-fn step(operations: &Operations, turn: &RouteOccurrence, whole: Span, difference: &Difference) -> PropagationStep {
-    let (stream, range) = (turn.stream, &difference.operations);
+fn step(
+    operations: &Operations,
+    occurrence: &RouteOccurrence,
+    whole: Span,
+    difference: &Difference,
+) -> PropagationStep {
+    let (stream, range) = (occurrence.stream, &difference.operations);
     let all = operations.sequences.get(stream as usize).map_or(&[][..], |s| &s.operations);
     let inside = all.get(range.start as usize..range.end as usize).unwrap_or(&[]);
-    let beside = |at: Option<u32>| at.filter(|at| turn.operations.contains(at)).and_then(|at| all.get(at as usize));
+    let beside =
+        |at: Option<u32>| at.filter(|at| occurrence.operations.contains(at)).and_then(|at| all.get(at as usize));
     let gap = || {
         let start = beside(range.start.checked_sub(1)).map_or(whole.start, |o| o.end);
         Span::new(start, beside(Some(range.start)).map_or(whole.end, |o| o.start).max(start))
@@ -201,32 +208,38 @@ fn what(operations: &Operations, inside: &[Operation], difference: &Difference) 
     }
 }
 
+/// The anomaly of a different route: that of an execution, or of an iteration by its stream and begin.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+enum AnomalyKey {
+    Execution(u32),
+    Iteration(u32, Timestamp),
+}
+
 /// Add differences to the anomalies: a step that is one is marked, the others become anomalies and paths of their own.
-pub(super) fn add(detours: Vec<RouteDelay>, anomalies: &mut Vec<Anomaly>, paths: &mut Vec<PropagationPath>) {
-    if detours.is_empty() {
+pub(super) fn add(differences: Vec<RouteDelay>, anomalies: &mut Vec<Anomaly>, paths: &mut Vec<PropagationPath>) {
+    if differences.is_empty() {
         return;
     }
     let shown = KnownSteps::new(anomalies, paths);
-    // By execution, or by stream and beginning: the anomaly.
-    let mut known: BTreeMap<(Option<u32>, u32, Timestamp), u32> = BTreeMap::new();
+    let mut known: BTreeMap<AnomalyKey, u32> = BTreeMap::new();
     for (at, anomaly) in (0_u32..).zip(&*anomalies).filter(|(_, a)| a.execution.is_some()) {
-        known.insert((anomaly.execution, 0, Timestamp::ZERO), at);
+        known.extend(anomaly.execution.map(|execution| (AnomalyKey::Execution(execution), at)));
     }
     let mut source = paths.last().map_or(0, |p| p.source + 1);
-    for RouteDelay { execution, turn, origin, factor, mut step } in detours {
+    for RouteDelay { execution, span, origin, factor, mut step } in differences {
         let number = execution.map(|compared| compared.execution);
         let covering = shown.covering(number, &step, paths);
         if let Some((path, at)) = covering.same {
             mark(anomalies, paths, path, at, &step);
             continue;
         }
-        let key = if number.is_some() { (number, 0, Timestamp::ZERO) } else { (None, step.stream, turn.start) };
+        let key = number.map_or(AnomalyKey::Iteration(step.stream, span.start), AnomalyKey::Execution);
         step.anomaly = *known.entry(key).or_insert_with(|| {
             anomalies.push(Anomaly {
                 pattern: execution.map(|compared| compared.population),
                 stream: step.stream,
-                span: turn,
-                local: turn,
+                span,
+                local: span,
                 factor,
                 excess_ns: 0,
                 source: true,

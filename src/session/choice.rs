@@ -80,7 +80,7 @@ impl Traces {
         let pairs = self.candidates(&[])?;
         let called = tasks::function("", &self.tasks().classes);
         let mut pass = self.pass(pairs.iter().cloned().chain(called).collect(), places, ctx)?;
-        let placed = self.lay(&pass, places, ctx)?;
+        let placed = self.place_stacks(&pass, places, ctx)?;
         let make = |pass: &KernelPass, task: usize, rule: PairingRule| {
             Ok((self.explain((pass, &placed), task, rule, places, moments, ctx)?, ()))
         };

@@ -1,5 +1,5 @@
 //! The archive of one MPI run: nothing delimits its executions, so patterns are looked for, and what broke them; the
-//! turns of each rank's outermost loop are its executions.
+//! iterations of each rank's outermost loop are its executions.
 
 use super::UsageError;
 use crate::analysis::patterns::PatternAnalysis;
@@ -82,7 +82,7 @@ impl MpiRuns {
         Ok(mpi::read(&self.archive, ctx)?)
     }
 
-    /// The iterations of all ranks of all runs, explained; with a task, those that are turns of that pattern.
+    /// The iterations of all ranks of all runs, explained; with a task, those of that pattern.
     pub fn model(&self, task: Option<&str>, ctx: &Ctx) -> anyhow::Result<Model> {
         let mut models = Vec::new();
         for run in std::iter::once(self).chain(&self.others) {

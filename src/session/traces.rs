@@ -230,9 +230,9 @@ impl Traces {
         let recording = &pass.recording;
         let mut names = Vec::new();
         for (at, name) in loops {
-            let turns = executions::pair(recording, at as u32, &PairingRule::default(), &mut notices);
+            let iterations = executions::pair(recording, at as u32, &PairingRule::default(), &mut notices);
             let surveyed = survey.tasks.entry(name.clone()).or_default();
-            turns.iter().for_each(|turn| surveyed.add(recording, turn.thread, turn.span, &mut notices));
+            iterations.iter().for_each(|one| surveyed.add(recording, one.thread, one.span, &mut notices));
             surveyed.durations.sort_unstable();
             names.push(name);
         }
@@ -270,7 +270,7 @@ impl Traces {
             let names: Vec<&str> = pass.tasks.iter().map(|t| t.name.as_str()).collect();
             anyhow::bail!("{}", self.nothing(ctx, &format!("{} has no executions", named(&names)))?);
         };
-        let placed = self.lay(&pass, places, ctx)?;
+        let placed = self.place_stacks(&pass, places, ctx)?;
         let model = self.explain((&pass, &placed), chosen, rules.swap_remove(chosen), places, moments, ctx)?;
         if model.executions.is_empty() {
             let name = &pass.tasks[chosen].name;
@@ -287,7 +287,7 @@ impl Traces {
         let rules = pass.rules()?;
         let mut writer = Writer::new(facts(&self.sources), pass.notices.clone());
         let mut held = vec![false; pass.tasks.len()];
-        let placed = self.lay(&pass, places, ctx)?;
+        let placed = self.place_stacks(&pass, places, ctx)?;
         for chosen in pass.begun() {
             let model = self.explain((&pass, &placed), chosen, rules[chosen].clone(), places, &[], ctx)?;
             if let Some(violation) = explain::check(&model, 1).pop() {
@@ -365,7 +365,12 @@ impl Traces {
     }
 
     /// Place the call stacks of a kernel pass, once for all its models, with all notices so far.
-    pub(super) fn lay(&self, pass: &KernelPass, places: &SymbolPaths, ctx: &Ctx) -> anyhow::Result<PlacedStacks> {
+    pub(super) fn place_stacks(
+        &self,
+        pass: &KernelPass,
+        places: &SymbolPaths,
+        ctx: &Ctx,
+    ) -> anyhow::Result<PlacedStacks> {
         let mut notices = pass.notices.clone();
         let stacks = Stacks::new(&pass.recording, &self.with_recorded(places), &mut notices, ctx)?;
         Ok(PlacedStacks { stacks, notices })
