@@ -34,13 +34,13 @@ pub enum DumpError {
     Cancelled(#[from] Cancelled),
 }
 
-/// Write every event of some traces in canonical form. Returns what was wrong in their packets.
+/// Write every event of some traces in canonical form. Returns the notices about their packets.
 pub fn canonical(sources: &[Source], ctx: &Ctx, out: &mut (impl Write + Send)) -> Result<Notices, DumpError> {
     write(sources, Form::Canonical, &Sizes::default(), ctx, out)
 }
 
 /// Write every event of some traces for people: time of day (UTC) on the common time line, host, CPU, event, fields.
-/// Returns what was wrong in their packets.
+/// Returns the notices about their packets.
 pub fn readable(sources: &[Source], ctx: &Ctx, out: &mut (impl Write + Send)) -> Result<Notices, DumpError> {
     write(sources, Form::Readable, &Sizes::default(), ctx, out)
 }

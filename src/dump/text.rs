@@ -85,8 +85,8 @@ impl LineLayout {
 }
 
 impl Form {
-    /// Text from the trace, safe to show: ASCII with escapes, or for people the same text with what could steer a
-    /// terminal escaped.
+    /// Text from the trace, safe to show: ASCII with escapes, or for people the same text with characters that
+    /// control a terminal escaped.
     fn escape(self, text: &[u8], out: &mut Vec<u8>) {
         match self {
             Form::Canonical => escape(text, out),

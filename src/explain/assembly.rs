@@ -1,6 +1,6 @@
 //! The model of one task: executions one after the other, with the names of contexts and threads.
 //!
-//! In: explained executions, and the contexts that the nodes of their outline stand for. Out: a [`Model`], and the
+//! In: explained executions, and the contexts of the nodes of their outline. Out: a [`Model`], and the
 //! contributions of threads where they are wanted.
 
 use super::TaskRequest;

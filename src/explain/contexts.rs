@@ -176,9 +176,9 @@ impl ContextNames<'_> {
     }
 }
 
-/// The callers that two stacks of a thread have in common, and that so were there between them: down to the first one
-/// that went on from one call to another meanwhile. Where none did, the two stacks are the same place in a loop, and
-/// only the outermost function is sure not to have returned.
+/// The callers that two stacks of a thread share, and that therefore did not return in between: down to the first one
+/// whose call differs. Where none differs, both stacks are the same place in a loop, and only the outermost function is
+/// sure not to have returned.
 fn common(before: &[UserFrame], after: &[UserFrame]) -> Vec<UserFrame> {
     let alike = before.iter().zip(after).take_while(|(a, b)| a.name == b.name).count();
     let moved = before.iter().zip(after).take(alike).position(|(a, b)| a.address != b.address);

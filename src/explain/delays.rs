@@ -132,7 +132,7 @@ pub struct Reference {
 }
 
 impl Reference {
-    /// Add up the chains of all executions. `noise_ns`: what clocks and scheduler alone may delay.
+    /// Add up the chains of all executions. `noise_ns`: the longest delay that clocks and scheduler alone may cause.
     pub fn new(model: &Model, noise_ns: Ns) -> Reference {
         let chains = WaitChains::new(&model.contexts);
         let (population, sizes) = populations(model, FEWEST_EXECUTIONS);
@@ -246,7 +246,7 @@ mod tests {
 
     const MS: u64 = 1_000_000;
 
-    /// The example of ALGORITHMS.md 9.7: 20 executions that run 1 ms, the one at `late` held up as well.
+    /// The example of ALGORITHMS.md 9.7: 20 executions that run 1 ms, the one at `late` delayed as well.
     fn model(late: usize, runs: impl Fn(usize) -> u64) -> (Model, [ContextId; 3]) {
         let mut model = Model::default();
         let [server, holder, other, lost] =

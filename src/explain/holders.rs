@@ -47,7 +47,7 @@ pub(super) fn add_up(start: Timestamp, own: &ContextTimes, spent_by: &[HopId]) -
     all
 }
 
-/// Waits for a CPU that are looked at for the scheduler's noise.
+/// Waits for a CPU that are sampled for the scheduler's noise.
 const SAMPLED: usize = 100_000;
 
 impl Contributions {

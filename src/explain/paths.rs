@@ -18,7 +18,7 @@ use crate::state::timeline::SegmentKind;
 /// Executions that a worker takes at once.
 const CHUNK: usize = 64;
 
-/// Whether the threads that held up each execution are wanted, with times.
+/// Whether the threads that delayed each execution are wanted, with times.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Holders {
     /// Contexts are enough.

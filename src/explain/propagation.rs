@@ -27,8 +27,8 @@ pub(super) struct Found {
     pub(super) longest: u64,
 }
 
-/// Steps in all paths together; beyond them only sources are counted. Far more than one reads, far less than a
-/// forest of a million nodes could ask for.
+/// Steps in all paths together; beyond them only sources are counted. Far more than a user reads, far less than a
+/// forest of a million nodes could need.
 const MOST_STEPS: usize = 100_000;
 
 impl Found {

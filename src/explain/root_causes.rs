@@ -1,7 +1,7 @@
 //! The table of root causes: repeated delays by one thread in one function, or by a rank in one phase, are one row.
 //!
 //! In: the paths and anomalies found. Out: [`RootCause`]s, those that caused most first. Every delay is in one row:
-//! paths of one source count it once. Waits for work come last and count for nothing. Cost: a sort of the paths.
+//! paths of one source count it once. Waits for work come last and are not counted. Cost: a sort of the paths.
 
 use crate::base::time::Ns;
 use crate::model::anomalies::Anomalies;
@@ -62,7 +62,7 @@ pub(super) fn of(found: &Anomalies) -> Vec<RootCause> {
     sources
 }
 
-/// References below this are none.
+/// A reference below this counts as none.
 const SMALLEST: Ns = 1_000;
 
 /// Times the reference.

@@ -37,12 +37,12 @@ pub struct Lost {
     pub streams: u64,
 }
 
-/// How far the scheduler's events of one host can be believed.
+/// Reliability of the scheduler's events of one host.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Quality {
     /// Switches that were followed.
     pub switches: u64,
-    /// Of these, how many say that another thread left the CPU than the one that was known to run there.
+    /// Switches among these in which another thread left the CPU than the one that was known to run there.
     pub contradictions: u64,
     /// Times at which another event showed that switches are missing although the tracer reported no loss.
     pub gaps: u64,
@@ -55,7 +55,7 @@ pub struct Quality {
     pub clock_error: u64,
 }
 
-/// How far the scheduler's events of a host can be believed.
+/// Reliability of the scheduler's events, with the name of the host.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct HostQuality {
     /// Name of the host; empty where not recorded.

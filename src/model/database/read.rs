@@ -1,4 +1,4 @@
-//! Reading a database: nothing in it is trusted, and what is wrong is one line.
+//! Reads a database. None of its contents are trusted; any defect is an error of one line.
 //!
 //! Opening looks at header, table and the three shared sections; a task's sections are looked at when it is asked for.
 
@@ -19,8 +19,8 @@ use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-/// Numbers that may come of a file, per byte of it, and for free: 200,000 executions of three contexts each have about
-/// two per byte.
+/// The most numbers that a file may unpack to, per byte of it and in addition: 200,000 executions of three contexts each
+/// have about two per byte.
 const PER_BYTE: u64 = 128;
 const FREE: u64 = 1 << 20;
 
@@ -243,7 +243,7 @@ fn read_names(names: usize, unpack: &mut Unpack<'_>) -> Option<Names> {
     let mut all = Names::default();
     for i in 0..names {
         let id = all.intern(&unpack.text()?);
-        // A name that is there twice would move all that follow.
+        // A repeated name would shift the ids of all later names.
         (id.index() == i).then_some(())?;
     }
     Some(all)
