@@ -4,9 +4,9 @@
 //! show, the ids that a pattern (`threads/*/state`) matches. Adding or finding a path costs one hash look-up per
 //! component; a pattern with wildcards costs one pass over the table, in which a parent always precedes its children.
 //!
-//! Ids depend on the order of addition. Where a result depends on them, [`Attributes::sorted`] numbers them again: depth
-//! first, siblings by name, numbers by value (`2` before `10`). That order is a function of the set of paths alone, and
-//! it keeps the attributes of one thread (`threads/7/...`) together, as the packing of the tree needs.
+//! Ids depend on the order of addition. Where a result depends on them, [`Attributes::sorted`] numbers them again:
+//! depth first, siblings by name, numbers by value (`2` before `10`). That order is a function of the set of paths
+//! alone, and it keeps the attributes of one thread (`threads/7/...`) together, as the packing of the tree needs.
 //!
 //! A `/` in a name makes a level, so a path has one meaning.
 
@@ -67,8 +67,8 @@ impl Attributes {
         self.names.intern(name)
     }
 
-    /// The attribute below `parent` by the id of its name from [`Attributes::name`]: a name of many attributes is looked up
-    /// once.
+    /// The attribute below `parent` by the id of its name from [`Attributes::name`]: a name of many attributes is
+    /// looked up once.
     pub fn named(&mut self, parent: AttributeId, name: NameId) -> AttributeId {
         self.add(Some(parent), name)
     }

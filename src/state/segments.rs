@@ -120,9 +120,9 @@ impl Thread {
         self.names.get(i.saturating_sub(1)).map(|name| name.name)
     }
 
-    /// True for a thread of the kernel itself, which works for others and has no program: the idle tasks, `kthreadd` and
-    /// its children. Where the parent was not recorded its name decides, unless it did something that only the threads
-    /// of programs do.
+    /// True for a thread of the kernel itself, which works for others and has no program: the idle tasks, `kthreadd`
+    /// and its children. Where the parent was not recorded its name decides, unless it did something that only the
+    /// threads of programs do.
     pub fn is_kernel(&self, names: &Names) -> bool {
         let name = self.names.last().map(|name| names.get(name.name));
         match self.ppid {

@@ -4,14 +4,14 @@
 //! Out: the intervals in which it held each value, passed to a `sink` as soon as both ends are decided. ALGORITHMS.md
 //! 10.3, after the enumerative execution of Mytkowicz, limited to a short prefix.
 //!
-//! A slot without a known initial state keeps its changes until one sets it whatever its value was (the *prefix*). After
-//! that its value is known, but not yet since when: the prefix may have set it to the value that it had. [`Slot::append`]
-//! joins the slot of the next chunk: its prefix is applied to the current value, the rest is taken over. That is
-//! associative, so chunks may be joined in any order of joins, and a slot that begins with [`Slot::known`] makes every
-//! later one known. Cost of joining: the prefix of the later slot.
+//! A slot without a known initial state keeps its changes until one sets it whatever its value was (the *prefix*).
+//! After that its value is known, but not yet since when: the prefix may have set it to the value that it had.
+//! [`Slot::append`] joins the slot of the next chunk: its prefix is applied to the current value, the rest is taken
+//! over. That is associative, so chunks may be joined in any order of joins, and a slot that begins with
+//! [`Slot::known`] makes every later one known. Cost of joining: the prefix of the later slot.
 //!
-//! Changes at one time are one change (the last value counts), so no interval is empty, and setting the current value is
-//! no change. The changes of an appended slot must be later than all changes before.
+//! Changes at one time are one change (the last value counts), so no interval is empty, and setting the current value
+//! is no change. The changes of an appended slot must be later than all changes before.
 
 use crate::base::time::{Span, Timestamp};
 

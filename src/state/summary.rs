@@ -2,9 +2,9 @@
 //!
 //! In: a sealed tree whose values are state codes. Out: the time per state of any attribute in any window. For each
 //! attribute the time line is cut into cells, four of one level under one of the next; a cell holds the time per state
-//! in it, in whole nanoseconds. The sum of a window consists of the cells inside it, of the level whose cells are at most
-//! half as wide, and of the intervals of the tree for its two ends and for the cells that are not stored. So drawing
-//! costs pixels times attributes, whatever the number of intervals (ALGORITHMS.md 8.9; future work in \[002\]).
+//! in it, in whole nanoseconds. The sum of a window consists of the cells inside it, of the level whose cells are at
+//! most half as wide, and of the intervals of the tree for its two ends and for the cells that are not stored. So
+//! drawing costs pixels times attributes, whatever the number of intervals (ALGORITHMS.md 8.9; future work in \[002\]).
 //!
 //! A cell is stored where it contains at least `WORTH` intervals; for the others the tree is as fast. (The handbook
 //! stored cells of two intervals; but every border between two intervals makes such a cell on every level: more cells
@@ -41,6 +41,23 @@ struct Cell {
     end: u32,
 }
 
+/// Time of one state.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+struct StateTime {
+    code: u16,
+    /// In nanoseconds.
+    time: u64,
+}
+
+/// A cell while its intervals are added.
+#[derive(Default)]
+struct OpenCell {
+    number: u32,
+    /// Number of its intervals.
+    intervals: u32,
+    times: Times,
+}
+
 /// The cells of one width, by attribute and number.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 struct Level {
@@ -49,7 +66,7 @@ struct Level {
     /// By attribute: where its cells end.
     ends: Vec<u32>,
     cells: Vec<Cell>,
-    times: Vec<(u16, u64)>,
+    times: Vec<StateTime>,
 }
 
 /// Times per state at several scales.
@@ -78,30 +95,30 @@ impl Level {
     fn fill(&mut self, intervals: &[(Span, u16)], origin: Timestamp) {
         let width = self.width;
         let number = |t: Timestamp| (t.abs_diff(origin) >> width) as u32;
-        let mut open = (0, 0, Times::new());
+        let mut open = OpenCell::default();
         for (span, code) in intervals {
             let (first, last) = (number(span.start), number(span.end - 1));
             // Cells between the first and the last contain this interval alone: they are never stored.
             for cell in [first, last].into_iter().take(if first == last { 1 } else { 2 }) {
-                if cell != open.0 {
+                if cell != open.number {
                     self.close(&mut open);
-                    open.0 = cell;
+                    open.number = cell;
                 }
-                open.1 += 1;
-                *open.2.entry(*code).or_default() += clip(*span, cell_span(cell, origin, width));
+                open.intervals += 1;
+                *open.times.entry(*code).or_default() += clip(*span, cell_span(cell, origin, width));
             }
         }
         self.close(&mut open);
     }
 
     /// Store the open cell if it has enough intervals, and empty it.
-    fn close(&mut self, open: &mut (u32, u32, Times)) {
-        if open.1 >= WORTH {
-            self.times.extend(open.2.iter().map(|(code, time)| (*code, *time)));
-            self.cells.push(Cell { number: open.0, end: self.times.len() as u32 });
+    fn close(&mut self, open: &mut OpenCell) {
+        if open.intervals >= WORTH {
+            self.times.extend(open.times.iter().map(|(code, time)| StateTime { code: *code, time: *time }));
+            self.cells.push(Cell { number: open.number, end: self.times.len() as u32 });
         }
-        open.1 = 0;
-        open.2.clear();
+        open.intervals = 0;
+        open.times.clear();
     }
 }
 
@@ -163,7 +180,8 @@ impl Summary {
         Ok(Summary { origin: span.start, levels })
     }
 
-    /// Time per state of `attribute` in `window`: the exact sum of its intervals in `tree`, from which the summary was built.
+    /// Time per state of `attribute` in `window`: the exact sum of its intervals in `tree`, from which the summary was
+    /// built.
     pub fn times(&self, tree: &Tree, attribute: AttributeId, window: Span) -> Times {
         let mut times = Times::new();
         let window = window.clip(tree.life(attribute).unwrap_or_default());
@@ -173,7 +191,7 @@ impl Summary {
         let mut from = window.start;
         for (cell, stored) in self.cells(attribute, window) {
             add_intervals(&mut times, tree, attribute, Span::new(from, cell.start));
-            for (code, time) in stored {
+            for StateTime { code, time } in stored {
                 *times.entry(*code).or_default() += time;
             }
             from = cell.end;
@@ -188,7 +206,7 @@ impl Summary {
     }
 
     /// The stored cells inside `window`, on the widest level of which two fit into it.
-    fn cells(&self, attribute: AttributeId, window: Span) -> impl Iterator<Item = (Span, &[(u16, u64)])> {
+    fn cells(&self, attribute: AttributeId, window: Span) -> impl Iterator<Item = (Span, &[StateTime])> {
         let length = window.end.abs_diff(window.start);
         let stored = self.levels.iter().rev().find(|level| length >> level.width >= 2).map(|level| {
             let end = |at: Option<usize>| at.and_then(|at| level.ends.get(at)).map_or(0, |end| *end as usize);

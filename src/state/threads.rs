@@ -1,8 +1,8 @@
 //! The thread that an id names: one set of rules for all machines that follow threads.
 //!
-//! In: ids as events name them, in the order of the events. Out: thread instances, numbered from 0; `T` is the state that
-//! a machine keeps of each. Cost: a hash look-up, none for the thread that runs on the CPU
-//! of the event. ALGORITHMS.md section 3.5. The rules:
+//! In: ids as events name them, in the order of the events. Out: thread instances, numbered from 0; `T` is the state
+//! that a machine keeps of each. Cost: a hash look-up, none for the thread that runs on the CPU of the event.
+//! ALGORITHMS.md section 3.5. The rules:
 //!
 //! - An id names its latest instance until that one ends. An id that was never seen names a thread that is older than
 //!   the recording; the id of an ended instance names another one, whose fork was lost ([`Holder`]).

@@ -43,8 +43,8 @@ pub struct DiskRequest {
     pub submitter: Option<ThreadId>,
     /// Where that is a kernel thread that runs a work item: the thread that queued the item.
     pub queued_by: Option<ThreadId>,
-    /// From its insertion into the queue (`issued` where not recorded) to its completion (the end of the trace where not
-    /// recorded).
+    /// From its insertion into the queue (`issued` where not recorded) to its completion (the end of the trace where
+    /// not recorded).
     pub span: Span,
     /// When it was handed to the device.
     pub issued: Timestamp,
@@ -257,7 +257,7 @@ impl Timeline {
         }
     }
 
-    /// True where the scheduler of a host was recorded: without it running and waiting cannot be told apart.
+    /// True where the scheduler of a host was recorded: without it running and waiting look the same.
     pub fn is_scheduled(&self, host: HostId) -> bool {
         let first = self.cpus.partition_point(|cpu| cpu.host < host);
         self.cpus[first..].iter().take_while(|cpu| cpu.host == host).any(|cpu| !cpu.runs.is_empty())

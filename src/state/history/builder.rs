@@ -1,12 +1,12 @@
-//! From the machines' runs to a sealed history: names made one, ids made canonical, the tree built.
+//! From the machines' runs to a sealed history: joins names, makes ids canonical, builds the tree.
 //!
 //! In: attributes, texts and runs of one chunk after another. Each chunk has a builder of its own, with its own ids;
-//! [`HistoryBuilder::append`] joins a later chunk's to it. Out: a [`History`] that depends on what was said of which
-//! path, and not on the order in which paths, texts or intervals appeared: [`HistoryBuilder::seal`] numbers attributes
-//! by path and texts by content.
+//! [`HistoryBuilder::append`] joins the builder of a later chunk. Out: a [`History`] that depends on the intervals of
+//! each path, and not on the order in which paths, texts or intervals appeared: [`HistoryBuilder::seal`] numbers
+//! attributes by path and texts by content.
 //!
-//! Joining costs the names of the later chunk, not its intervals: a run keeps a note of how its ids are to be
-//! read, and is rewritten once, in parallel, when the history is sealed.
+//! Joining costs the names of the later chunk, not its intervals: a run refers to a table with the new ids, and is
+//! rewritten once, in parallel, when the history is sealed.
 
 use super::History;
 use super::bulk::{BuildError, build, map, workers_for};
@@ -26,8 +26,8 @@ struct Renumbering {
 }
 
 impl Renumbering {
-    /// True when every id stays what it is.
-    fn is_none(&self) -> bool {
+    /// True when no id changes.
+    fn is_identity(&self) -> bool {
         self.attributes.iter().enumerate().all(|(at, id)| id.index() == at)
             && self.texts.iter().enumerate().all(|(at, id)| id.index() == at)
     }
@@ -43,6 +43,14 @@ impl Renumbering {
     }
 }
 
+/// A run of one chunk.
+#[derive(Debug)]
+struct BuiltRun {
+    run: Run,
+    /// The new ids of its attributes and texts; `None` where they do not change.
+    ids: Option<Arc<Renumbering>>,
+}
+
 /// A history while it is being written.
 #[derive(Debug, Default)]
 pub struct HistoryBuilder {
@@ -51,26 +59,25 @@ pub struct HistoryBuilder {
     /// The texts that values name.
     pub texts: Names,
     states: &'static [&'static str],
-    /// Each with the way from its ids to the tables above, where they differ.
-    runs: Vec<(Run, Option<Arc<Renumbering>>)>,
+    runs: Vec<BuiltRun>,
 }
 
 impl HistoryBuilder {
-    /// A history of nothing. `states` are the names of [`super::interval::StateValue::Code`]s.
+    /// An empty history. `states` are the names of [`super::interval::StateValue::Code`]s.
     pub fn new(states: &'static [&'static str]) -> Self {
         HistoryBuilder { states, ..Self::default() }
     }
 
-    /// Take a run whose ids are of this builder's tables.
+    /// Add a run whose ids are of this builder's tables.
     pub fn push(&mut self, run: Run) {
         if !run.is_empty() {
-            self.runs.push((run, None));
+            self.runs.push(BuiltRun { run, ids: None });
         }
     }
 
     /// Number of intervals so far.
     pub fn len(&self) -> usize {
-        self.runs.iter().map(|(run, _)| run.len()).sum()
+        self.runs.iter().map(|built| built.run.len()).sum()
     }
 
     /// True when there is none.
@@ -78,27 +85,27 @@ impl HistoryBuilder {
         self.runs.is_empty()
     }
 
-    /// Join what another builder collected. Its states must be the same list.
+    /// Join the runs of another builder. Its states must be the same list.
     pub fn append(&mut self, later: HistoryBuilder) {
         let attributes = self.attributes.absorb(&later.attributes);
         let texts = (0..later.texts.len()).map(|id| self.texts.intern(later.texts.get(NameId::at(id)))).collect();
         let here = Arc::new(Renumbering { attributes, texts });
-        self.runs.extend(later.runs.into_iter().map(|(run, ids)| {
+        self.runs.extend(later.runs.into_iter().map(|BuiltRun { run, ids }| {
             let ids = ids.map_or_else(|| here.clone(), |ids| Arc::new(ids.then(&here)));
-            (run, Some(ids))
+            BuiltRun { run, ids: Some(ids) }
         }));
     }
 
     /// The history of a trace that covers `window`.
     pub fn seal(self, window: Span, shape: Shape, ctx: &Ctx) -> Result<History, BuildError> {
+        let count = self.len();
         let (attributes, new_attributes) = self.attributes.sorted();
         let (texts, new_texts) = canonical(self.texts);
         let last = Renumbering { attributes: new_attributes, texts: new_texts };
-        let as_it_is = last.is_none();
-        let count = self.runs.iter().map(|(run, _)| run.len()).sum();
-        let runs = map(&workers_for(count, ctx), self.runs, |(mut run, ids)| {
+        let is_canonical = last.is_identity();
+        let runs = map(&workers_for(count, ctx), self.runs, |BuiltRun { mut run, ids }| {
             let joined = ids.map(|ids| ids.then(&last));
-            if joined.is_some() || !as_it_is {
+            if joined.is_some() || !is_canonical {
                 let ids = joined.as_ref().unwrap_or(&last);
                 run.renumber(&ids.attributes, &ids.texts);
             }

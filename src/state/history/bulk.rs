@@ -1,21 +1,20 @@
-//! The bulk build: unsorted runs of intervals into an R-SHT, on all workers, the same tree whatever the order of the
-//! runs.
+//! The bulk build: an R-SHT from unsorted runs of intervals, on all workers, the same tree for any order of the runs.
 //!
-//! The parallel analysis gives intervals chunk by chunk, sorted by nothing; the tree of the thesis wants them by end.
-//! This is what lies between (ALGORITHMS.md 8.6): a sort-tile packing in two dimensions, time first, attribute second.
+//! The parallel analysis produces unsorted intervals chunk by chunk; the tree of the thesis needs them by end. This
+//! module packs them by sort-tile packing in two dimensions (ALGORITHMS.md 8.6): time first, attribute second.
 //!
-//! 1. *Bands.* Intervals are put apart by duration: band *b* begins at `D * 4^b`, where `D` is the mean time span of an
+//! 1. *Bands.* Intervals are separated by duration: band *b* begins at `D * 4^b`, where `D` is the mean time span of an
 //!    R-tree. A long interval never widens the bounds of a leaf of short ones.
 //! 2. *Slabs.* Each band, in order of end, is cut into slabs of `Shape::slab` intervals. The cuts are exact
-//!    positions in the total order (end, attribute, start, value) over all runs, found by counting (`cuts.rs`): nothing
-//!    is sorted or merged, and only what ends near a cut is compared.
+//!    positions in the total order (end, attribute, start, value) over all runs, found by counting (`cuts.rs`): no run
+//!    is sorted or merged, and only intervals that end near a cut are compared.
 //! 3. *Leaves.* Each slab is sorted by attribute and start and cut into leaves of [`Shape::node`]; these are the
 //!    leaves of one R-tree. Workers take parts of about `PART` intervals, whole slabs each.
-//! 4. *Roof.* The roots of the R-trees stand in order of band and start and are grouped up to the root. (Band first: an
-//!    R-tree of long intervals among those of short ones would widen each group that it falls into.)
+//! 4. *Upper levels.* The roots of the R-trees, in order of band and start, are grouped level by level up to the root.
+//!    (Band first: an R-tree of long intervals among those of short ones would widen its group.)
 //!
-//! Cost: linear but for finding each interval's place among the cuts (free where a run is in order of end) and what
-//! counting over the attributes of a slab leaves to sort. Memory: the runs and the tree, and one part per worker.
+//! Cost: linear, except for finding the place of each interval among the cuts (free where a run is in order of end) and
+//! for sorting the intervals of one attribute within a slab. Memory: the runs and the tree, and one part per worker.
 //!
 //! The handbook measures slabs and nodes in bytes, for pages of a file. In memory there is no page to fill, so both are
 //! counted in intervals: cuts are exact, every leaf but the last of an R-tree is full.
@@ -23,39 +22,39 @@
 use super::columns::{Bounds, Columns};
 use super::cuts::{Bucketed, Parts, Splitters, arrange, split};
 use super::interval::{Packed, Run, StateValue};
-use super::tree::{Packing, Shape, Tree};
+use super::tree::{BandRoot, Packing, Shape, Tree};
 use crate::base::ctx::{Cancel, Cancelled, Ctx};
 use crate::base::parallel::in_order;
 use crate::base::time::Span;
 use std::sync::{Mutex, PoisonError};
 
-/// Why a tree could not be built.
+/// The reason why a tree could not be built.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum BuildError {
-    /// It was asked to stop.
+    /// The build was cancelled.
     #[error(transparent)]
     Cancelled(#[from] Cancelled),
-    /// Positions are 30 bits.
+    /// There are more intervals than positions of 30 bits.
     #[error("a state history of {0} intervals is too large: analyse a shorter part of the trace")]
     TooMany(usize),
 }
 
-/// Intervals one worker takes at a time, unless a slab has more: small enough to stay in its cache, large enough that
-/// the cuts between them cost nothing.
+/// Intervals that one worker takes at a time, unless a slab has more: few enough to stay in its cache, enough to make
+/// the cost of the cuts negligible.
 const PART: usize = 1 << 13;
 
-/// Intervals that are worth waking another worker for.
+/// Intervals for which another worker is used.
 const SHARE: usize = 1 << 17;
 
 /// Bands of duration.
 pub(super) const BANDS: usize = 8;
 
-/// Where the bands begin.
+/// The shortest durations of all bands but the first.
 #[derive(Clone)]
 pub(super) struct Bands([u64; BANDS - 1]);
 
 impl Bands {
-    /// `first`: the mean time span of an R-tree, *D*.
+    /// `first` is the mean time span of an R-tree, *D*.
     pub fn new(first: u64) -> Self {
         let mut from = first.max(1);
         Bands(std::array::from_fn(|_| {
@@ -120,10 +119,10 @@ pub fn build(mut runs: Vec<Run>, shape: Shape, ctx: &Ctx) -> Result<Tree, BuildE
     };
     in_order(ctx, parts.len(), make, |i, slabs| {
         let slabs = slabs.into_iter().filter_map(|leaves| packing.slab(leaves, shape.fanout));
-        roots.extend(slabs.map(|root| (parts[i].0, root)));
+        roots.extend(slabs.map(|node| BandRoot { band: parts[i].0, node }));
     })?;
     drop(bands);
-    Ok(packing.roof(roots, shape, ctx)?)
+    Ok(packing.join_bands(roots, shape, ctx)?)
 }
 
 /// The workers for so many intervals.
@@ -132,7 +131,7 @@ pub(super) fn workers_for(intervals: usize, ctx: &Ctx) -> Ctx {
     Ctx { threads, ..ctx.clone() }
 }
 
-/// `f` of each, on the workers; each is given away, so that its memory is free once it is done with.
+/// `f` of each item, on the workers; `f` owns the item, so that its memory is free after the call.
 pub(super) fn map<T: Send, U: Send>(ctx: &Ctx, of: Vec<T>, f: impl Fn(T) -> U + Sync) -> Result<Vec<U>, Cancelled> {
     let of: Vec<Mutex<Option<T>>> = of.into_iter().map(|one| Mutex::new(Some(one))).collect();
     let make = |i: usize| of[i].lock().unwrap_or_else(PoisonError::into_inner).take().map(&f);
@@ -141,7 +140,7 @@ pub(super) fn map<T: Send, U: Send>(ctx: &Ctx, of: Vec<T>, f: impl Fn(T) -> U + 
     Ok(results)
 }
 
-/// The intervals of a run by band. Most are in the first: they stay where they are.
+/// The intervals of a run by band. Most are in the first one and are not moved.
 fn by_band(mut items: Vec<Packed>, bands: &Bands) -> [Vec<Packed>; BANDS] {
     let mut banded: [Vec<Packed>; BANDS] = Default::default();
     items.retain(|item| {
@@ -185,8 +184,8 @@ pub(super) fn leaves(
     leaves.map(|leaf| Columns::encode(leaf, aside)).collect()
 }
 
-/// In order of attribute and start. Attributes are dense, so counting them is the fastest sort; where a slab has few
-/// intervals of many attributes it would count mostly zeros.
+/// The intervals in order of attribute and start. Attributes are dense, so a counting sort is the fastest; it is not
+/// used where a slab has few intervals of many attributes, because most counts would be zero.
 fn by_attribute(pieces: &[&[Packed]], aside: &[StateValue]) -> Vec<Packed> {
     let (mut low, mut high, mut count) = (u32::MAX, 0, 0);
     for piece in pieces {

@@ -1,8 +1,7 @@
-//! The invariants of the tree, one by one (ALGORITHMS.md 8.3); tests and `--check` run it.
+//! The invariants of the tree, one by one (ALGORITHMS.md 8.3), for tests and `--check`.
 //!
 //! In: a sealed tree. Out: the first invariant that does not hold, with its node. Cost: O(N log N), one copy of all
-//! intervals. Every statement is about what is stored, so it is checked from the outside, never
-//! with the functions that searches use to skip nodes.
+//! intervals. The checks read the stored data alone and never use the functions by which searches skip nodes.
 
 use super::bulk::BANDS;
 use super::columns::Bounds;
@@ -13,14 +12,14 @@ use crate::base::time::Timestamp;
 /// An invariant that does not hold.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum Broken {
-    /// Every node but the root is the child of exactly one node that stands before it.
+    /// Every node but the root is the child of exactly one earlier node.
     #[error("node {node} of the state history is not the child of exactly one earlier node")]
     Parent {
         /// Position of the node.
         node: usize,
     },
     /// Levels fall from parent to child.
-    #[error("node {node} of the state history does not stand above its children")]
+    #[error("node {node} of the state history is not on a higher level than its children")]
     Level {
         /// Position of the node.
         node: usize,
@@ -43,7 +42,7 @@ pub enum Broken {
         /// Position of the node.
         node: usize,
     },
-    /// The leaves of an R-tree are ordered by attribute and share at most the one at their border.
+    /// The leaves of an R-tree are ordered by attribute; neighbours share at most one attribute.
     #[error("the leaves of the R-tree below node {node} of the state history are not ordered by attribute")]
     Unpacked {
         /// Position of the R-tree's root.
@@ -55,22 +54,22 @@ pub enum Broken {
         /// Position of the R-tree's root.
         node: usize,
     },
-    /// The tree is at most two levels higher than so many leaves and bands need.
+    /// The tree is at most two levels higher than its leaves and bands need.
     #[error("the state history is {0} levels deep, more than its leaves need")]
     TooDeep(u32),
     /// The intervals of one attribute do not overlap.
-    #[error("the state history says two things at once about attribute {attribute} at {at} ns")]
+    #[error("attribute {attribute} of the state history has two values at {at} ns")]
     Overlap {
         /// The attribute.
         attribute: u32,
-        /// Where the second begins.
+        /// Start of the second interval.
         at: Timestamp,
     },
     /// The life of an attribute runs from its first start to its last end.
     #[error("the life of attribute {0} of the state history is wrong")]
     Life(u32),
-    /// The number of intervals is what the nodes hold.
-    #[error("the state history counts its intervals wrongly")]
+    /// The number of intervals of the tree is the sum over its nodes.
+    #[error("the number of intervals of the state history is not the sum over its nodes")]
     Count,
 }
 
@@ -98,7 +97,8 @@ impl Tree {
             self.check_slab(*slab)?;
         }
         let leaves = self.nodes.iter().filter(|node| node.children == 0).count();
-        // Each band may end with an R-tree of few leaves; each cut into R-trees and the root may cost one level.
+        // Each band may end with an R-tree of few leaves; the division into R-trees and the root may add one level
+        // each.
         let (mut needed, mut reach) = (1, 1usize);
         while reach < leaves.saturating_mul(BANDS + 1) {
             reach = reach.saturating_mul(self.shape.fanout.max(2));
@@ -138,7 +138,7 @@ impl Tree {
     }
 
     fn check_slab(&self, root: u32) -> Result<(), Broken> {
-        // Children stand in order, so replacing each node by its children keeps leaves in order.
+        // Children are in order, so replacing each node by its children keeps the leaves in order.
         let mut leaves = vec![root];
         while let Some(inner) = leaves.iter().position(|at| self.nodes[*at as usize].children > 0) {
             let children = self.nodes[leaves[inner] as usize].children();

@@ -1,14 +1,15 @@
-//! Cutting intervals into parts that follow each other in time, without sorting them.
+//! Cuts intervals into parts that follow each other in time, without sorting them.
 //!
 //! In: unsorted runs of intervals of one band. Out: parts of exactly `size` intervals in the total order (end,
-//! attribute, start, value) over all runs. Ends of a sample of the intervals, the splitters, divide time into *buckets*
-//! that hold about as many each. The sums over all runs tell in which bucket a cut falls: only such a bucket is looked
-//! at interval by interval, and only as far as selecting needs. All other buckets go whole to one part, as a stretch of
-//! each run, in which the intervals stand as they stood. What the parts are does not depend on where the splitters lie.
+//! attribute, start, value) over all runs. The ends of a sample of the intervals, the splitters, divide time into
+//! *buckets* with about equal numbers of intervals. The sums over all runs determine the bucket that contains a cut:
+//! only the intervals of such a bucket are compared, and only as far as a selection needs. Every other bucket belongs
+//! to one part as a whole, as a range of each run, in which the order of intervals does not change. The parts do not
+//! depend on the choice of splitters.
 //!
 //! Cost: the logarithm of the number of buckets per interval, one comparison per interval where a run is in order of
-//! end already; selecting costs a small part of that, for there are [`PER_PART`] buckets in a part. Many intervals that
-//! end at the same instant share a bucket, however many splitters there are: selecting is linear.
+//! end already; selections cost a small part of that, because a part has [`PER_PART`] buckets. Many intervals that end
+//! at the same instant share a bucket, however many splitters there are: a selection is linear.
 
 use super::bulk::map;
 use super::interval::{Packed, Run, StateValue};
@@ -17,17 +18,17 @@ use crate::base::parallel::in_order;
 use crate::base::time::Timestamp;
 use std::collections::BTreeMap;
 
-/// Buckets for each part that is wanted; a cut looks at one.
+/// Number of buckets for each part; a cut needs the intervals of one.
 const PER_PART: usize = 16;
 
-/// The most buckets.
+/// Largest number of buckets.
 const MOST: usize = 1 << 14;
 
-/// Ends looked at for each bucket.
+/// Number of sampled ends for each bucket.
 const SAMPLES: usize = 4;
 
-/// Ends, ascending, that divide all ends into buckets of about the same size: bucket *k* holds what ends before
-/// splitter *k*, but not before splitter *k* - 1.
+/// Ends, ascending, that divide all ends into buckets of about the same size: bucket *k* contains the intervals that
+/// end before splitter *k*, but not before splitter *k* - 1.
 pub(super) struct Splitters(Vec<Timestamp>);
 
 impl Splitters {
@@ -61,7 +62,7 @@ pub(super) struct Bucketed {
     items: Vec<Packed>,
     /// Where each bucket begins, and the end of the last.
     starts: Vec<u32>,
-    /// The bucket of each, until they are in order.
+    /// The bucket of each interval, until the intervals are in order.
     buckets: Option<Vec<u16>>,
 }
 
@@ -90,7 +91,7 @@ impl Bucketed {
         Bucketed { items, starts, buckets: Some(buckets) }
     }
 
-    /// Bring the intervals in order of group; within one they stand as they stood. `groups` tells each bucket's.
+    /// Sort the intervals by group, stably; `groups` has the group of each bucket.
     fn arrange(&mut self, groups: &[u16]) {
         let Some(buckets) = self.buckets.take() else { return };
         let mut places: Vec<u32> = Vec::new();
@@ -113,7 +114,7 @@ impl Bucketed {
     }
 }
 
-/// A place between two intervals of the total order: a bucket, and how many of it come before.
+/// A position between two intervals of the total order: a bucket, and the number of its intervals before the position.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 struct Place {
     bucket: usize,
@@ -125,12 +126,12 @@ pub(super) struct Parts {
     runs: Vec<Bucketed>,
     /// Where each part begins, and the end of the last.
     places: Vec<Place>,
-    /// Buckets in which cuts fall: what comes before a cut stands before it.
-    torn: BTreeMap<usize, Vec<Packed>>,
+    /// The intervals of each bucket with a cut inside, split at its cuts.
+    split: BTreeMap<usize, Vec<Packed>>,
 }
 
 impl Parts {
-    /// Find where the cuts fall.
+    /// Find the positions of the cuts.
     pub fn new(runs: Vec<Bucketed>, size: usize) -> Self {
         let buckets = runs.first().map_or(0, |run| run.starts.len() - 1);
         let before: Vec<usize> = (0..=buckets).map(|b| runs.iter().map(|run| run.starts[b] as usize).sum()).collect();
@@ -141,7 +142,7 @@ impl Parts {
         };
         let cuts = (0..total).step_by(size.max(1)).map(place);
         let places = cuts.chain([Place { bucket: buckets, before: 0 }]).collect();
-        Parts { runs, places, torn: BTreeMap::new() }
+        Parts { runs, places, split: BTreeMap::new() }
     }
 
     /// Number of parts.
@@ -152,23 +153,23 @@ impl Parts {
     /// The intervals of a part, piece by piece.
     pub fn part(&self, part: usize) -> Vec<&[Packed]> {
         let (from, to) = (self.places[part], self.places[part + 1]);
-        let torn = |place: Place| self.torn.get(&place.bucket).map_or(&[][..], |torn| torn);
+        let intervals = |place: Place| self.split.get(&place.bucket).map_or(&[][..], |split| split);
         if from.bucket == to.bucket {
-            return vec![&torn(from)[from.before..to.before]];
+            return vec![&intervals(from)[from.before..to.before]];
         }
         let whole = from.bucket + usize::from(from.before > 0);
         let mut pieces = Vec::with_capacity(self.runs.len() + 2);
         if from.before > 0 {
-            pieces.push(&torn(from)[from.before..]);
+            pieces.push(&intervals(from)[from.before..]);
         }
         pieces.extend(self.runs.iter().map(|run| run.buckets(whole, to.bucket)));
         if to.before > 0 {
-            pieces.push(&torn(to)[..to.before]);
+            pieces.push(&intervals(to)[..to.before]);
         }
         pieces
     }
 
-    /// Groups of buckets: neighbours go together unless a cut parts them.
+    /// The group of each bucket: neighbours are in one group unless there is a cut between them.
     fn groups(&self) -> Vec<u16> {
         let buckets = self.places.last().map_or(0, |place| place.bucket);
         let mut begins = vec![false; buckets + 1];
@@ -196,11 +197,11 @@ impl Parts {
     }
 
     /// The intervals of one bucket, split at its cuts.
-    fn tear(&self, bucket: usize, cuts: &[usize], aside: &[StateValue]) -> Vec<Packed> {
+    fn split_bucket(&self, bucket: usize, cuts: &[usize], aside: &[StateValue]) -> Vec<Packed> {
         let pieces: Vec<&[Packed]> = self.runs.iter().map(|run| run.buckets(bucket, bucket + 1)).collect();
         let mut items = pieces.concat();
         split(&mut items, 0, cuts, aside);
-        // What comes before and after is in order of time for each attribute; so nothing is left to sort later.
+        // Between two cuts the intervals are sorted by end, so that those of one attribute need no sorting later.
         let ends = cuts.iter().copied().chain([items.len()]);
         let pieces: Vec<_> = std::iter::once(0).chain(cuts.iter().copied()).zip(ends).collect();
         for (from, to) in pieces {
@@ -210,7 +211,7 @@ impl Parts {
     }
 }
 
-/// Put the intervals of each part together; `of` are the parts of each band.
+/// Put the intervals of each part next to each other; `of` are the parts of each band.
 pub(super) fn arrange(of: &mut [Parts], aside: &[StateValue], ctx: &Ctx) -> Result<(), Cancelled> {
     let groups: Vec<Vec<u16>> = of.iter().map(Parts::groups).collect();
     let runs =
@@ -221,20 +222,20 @@ pub(super) fn arrange(of: &mut [Parts], aside: &[StateValue], ctx: &Ctx) -> Resu
         .enumerate()
         .flat_map(|(i, parts)| parts.cuts().map(move |(bucket, cuts)| (i, bucket, cuts)))
         .collect();
-    let mut torn = Vec::with_capacity(cuts.len());
+    let mut split = Vec::with_capacity(cuts.len());
     let make = |i: usize| {
         let (band, bucket, cuts) = &cuts[i];
-        of[*band].tear(*bucket, cuts, aside)
+        of[*band].split_bucket(*bucket, cuts, aside)
     };
-    in_order(ctx, cuts.len(), make, |_, items| torn.push(items))?;
-    for ((band, bucket, _), items) in cuts.into_iter().zip(torn) {
-        of[band].torn.insert(bucket, items);
+    in_order(ctx, cuts.len(), make, |_, items| split.push(items))?;
+    for ((band, bucket, _), items) in cuts.into_iter().zip(split) {
+        of[band].split.insert(bucket, items);
     }
     Ok(())
 }
 
-/// Bring `items`, the first of which stands at `base`, into an order in which nothing before a cut belongs after it. By
-/// halves, so that it costs the logarithm of the number of cuts per interval.
+/// Reorder `items`, the first of which has position `base`, so that no interval before a cut belongs after it. Works by
+/// halves of the cuts, so that it costs the logarithm of their number per interval.
 pub(super) fn split(items: &mut [Packed], base: usize, cuts: &[usize], aside: &[StateValue]) {
     let middle = cuts.len() / 2;
     let Some(cut) = cuts.get(middle) else { return };
@@ -242,9 +243,9 @@ pub(super) fn split(items: &mut [Packed], base: usize, cuts: &[usize], aside: &[
     if (1..items.len()).contains(&at) {
         items.select_nth_unstable_by(at, |a, b| a.by_end(b, aside));
     }
-    let (left, right) = items.split_at_mut(at.min(items.len()));
-    split(left, base, &cuts[..middle], aside);
-    split(right, *cut, &cuts[middle + 1..], aside);
+    let (before, after) = items.split_at_mut(at.min(items.len()));
+    split(before, base, &cuts[..middle], aside);
+    split(after, *cut, &cuts[middle + 1..], aside);
 }
 
 #[cfg(test)]
@@ -255,7 +256,7 @@ mod tests {
     use proptest::prelude::*;
     use std::cmp::Ordering;
 
-    /// Many intervals end at once, some ends lie far from all others.
+    /// Many intervals end at once, some ends are far from all others.
     fn runs() -> impl Strategy<Value = Vec<Run>> {
         let end = prop_oneof![4 => 1..40i64, 4 => Just(7i64), 1 => 1_000_000..1_000_100i64, 1 => Just(i64::MAX)];
         let run = prop::collection::vec((0..6u32, end, 1..5i64), 0..300).prop_map(|items| {
@@ -274,7 +275,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn parts_are_those_of_the_sorted_whole(mut runs in runs(), size in 1..90usize, buckets in 0..40usize) {
+        fn parts_equal_those_of_the_sorted_intervals(mut runs in runs(), size in 1..90usize, buckets in 0..40usize) {
             let mut aside = Vec::new();
             for run in &mut runs {
                 run.rebase(aside.len());
@@ -298,7 +299,7 @@ mod tests {
         }
 
         #[test]
-        fn splitting_puts_the_smaller_before_each_cut(
+        fn split_puts_the_smaller_intervals_before_each_cut(
             mut runs in runs(),
             cuts in prop::collection::vec(0..300usize, 0..9),
         ) {
@@ -307,8 +308,8 @@ mod tests {
             cuts.sort_unstable();
             split(&mut items, 0, &cuts, &aside);
             for cut in cuts {
-                let (left, right) = items.split_at(cut);
-                prop_assert!(left.iter().all(|a| right.iter().all(|b| a.by_end(b, &aside).is_le())));
+                let (before, after) = items.split_at(cut);
+                prop_assert!(before.iter().all(|a| after.iter().all(|b| a.by_end(b, &aside).is_le())));
             }
         }
     }

@@ -1,18 +1,18 @@
 //! The incremental build: an R-SHT of a trace that is still growing.
 //!
-//! In: intervals as they close, by increasing end (another order costs tightness, nothing else). Out: a [`Tree`] of all
-//! so far, whenever one is wanted. Each band of duration collects intervals until they fill an R-tree; it is packed as
-//! the bulk build packs a slab and not touched again. A snapshot shares the packed columns with the growing tree: it
-//! costs the number of nodes and the packing of what is still being collected.
+//! In: intervals as they close, by increasing end (in another order the bounds of nodes are less tight). Out: a
+//! [`Tree`] of all so far, on request. Each band of duration collects intervals until they fill an R-tree; it is packed
+//! as the bulk build packs a slab and does not change again. A snapshot shares the packed columns with the growing
+//! tree: it costs the number of nodes and the packing of the intervals that bands are still collecting.
 //!
 //! Neither the number of attributes nor the mean time span of an R-tree is known before the end. Both are estimated
-//! anew from what has come whenever an R-tree is finished; R-trees never get smaller (ALGORITHMS.md 8.4, 8.5). \[002\]
-//! keeps one open branch instead and lifts long intervals into its inner nodes; those nodes then span much time and are
-//! read by every query in it. With bands they lie in R-trees of their own.
+//! again from the intervals so far whenever an R-tree is finished; R-trees never get smaller (ALGORITHMS.md 8.4, 8.5).
+//! \[002\] keeps one open branch instead and moves long intervals into its inner nodes; those nodes then span much time
+//! and are read by every query in it. With bands, long intervals are in R-trees of their own.
 
 use super::bulk::{BANDS, Bands, BuildError, leaves, mean_span};
 use super::interval::{Run, StateValue};
-use super::tree::{Packing, Shape, Tree};
+use super::tree::{BandRoot, Packing, Shape, Tree};
 use crate::base::ctx::{Cancel, Ctx};
 use crate::base::time::{Span, Timestamp};
 use crate::state::attributes::AttributeId;
@@ -21,21 +21,21 @@ use crate::state::attributes::AttributeId;
 #[derive(Clone)]
 pub struct Growing {
     shape: Shape,
-    /// Intervals of an R-tree begun now.
+    /// Number of intervals of the next R-tree.
     slab: usize,
     bands: Bands,
-    /// What each band collects.
+    /// The intervals that each band collects.
     open: [Run; BANDS],
     packing: Packing,
-    /// Roots of finished R-trees, with their band.
-    roots: Vec<(usize, u32)>,
+    /// Roots of finished R-trees.
+    roots: Vec<BandRoot>,
     attributes: usize,
     total: usize,
     span: Span,
 }
 
 impl Growing {
-    /// A tree of nothing.
+    /// An empty tree.
     pub fn new(shape: Shape) -> Self {
         Growing {
             shape,
@@ -50,7 +50,7 @@ impl Growing {
         }
     }
 
-    /// Take in that `attribute` was `value` during `span`, which ends no earlier than those before.
+    /// Add an interval, which ends no earlier than those before.
     pub fn push(&mut self, attribute: AttributeId, span: Span, value: StateValue) {
         if span.is_empty() {
             return;
@@ -88,13 +88,13 @@ impl Growing {
             ctx.cancel.check()?;
             roots.extend(finish(&mut packing, band, &mut run, self.shape, &ctx.cancel));
         }
-        Ok(packing.roof(roots, self.shape, ctx)?)
+        Ok(packing.join_bands(roots, self.shape, ctx)?)
     }
 }
 
-/// Pack what a band has collected.
-fn finish(packing: &mut Packing, band: usize, open: &mut Run, shape: Shape, cancel: &Cancel) -> Option<(usize, u32)> {
+/// Pack the intervals that a band has collected.
+fn finish(packing: &mut Packing, band: usize, open: &mut Run, shape: Shape, cancel: &Cancel) -> Option<BandRoot> {
     let run = std::mem::take(open);
     let leaves = leaves(&[&run.items], shape.node, &run.aside, cancel);
-    packing.slab(leaves, shape.fanout).map(|root| (band, root))
+    packing.slab(leaves, shape.fanout).map(|node| BandRoot { band, node })
 }

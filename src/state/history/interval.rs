@@ -1,19 +1,19 @@
-//! An interval: what one attribute was, from when to when; and runs of them, as the machines hand them in.
+//! An interval: the value of one attribute during a span; and runs of intervals, as the machines write them.
 //!
 //! In: intervals in any order. Out: a [`Run`], 24 bytes an interval. The state machine of a chunk closes about three
-//! intervals per event, so these bytes decide how much memory an analysis needs at its peak. That is why a value is
-//! squeezed into 32 bits: 2 say what it is, 30 hold a code, a text's id or a small integer; what does not fit
-//! goes to a side list and is pointed at.
+//! intervals per event, so these bytes decide how much memory an analysis needs at its peak. Therefore a value takes 32
+//! bits: 2 for its kind, 30 for a code, a text's id or a small integer; a larger value is in a side list, and the 30
+//! bits are its position there.
 //!
-//! Unknown is the absence of an interval: it is never stored, neither at the edges of an attribute's life nor in
-//! between, and it is what every question about an instant without an interval is answered with.
+//! An unknown value has no interval: it is never stored, neither before or after an attribute's life nor in between. A
+//! query for an instant without an interval returns unknown.
 
 use crate::base::names::NameId;
 use crate::base::time::{Span, Timestamp};
 use crate::state::attributes::AttributeId;
 use std::cmp::Ordering;
 
-/// What an attribute was. (What is not known has no interval, so there is no variant for it.)
+/// The value of an attribute. (An unknown value has no interval, so there is no variant for it.)
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum StateValue {
     /// A state from the history's list of state names.
@@ -27,11 +27,11 @@ pub enum StateValue {
 /// One attribute, one span, one value. Ordered by attribute, then time.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Interval {
-    /// The line.
+    /// The attribute.
     pub attribute: AttributeId,
-    /// From, to; never empty.
+    /// When; never empty.
     pub span: Span,
-    /// What held.
+    /// Its value.
     pub value: StateValue,
 }
 
@@ -55,7 +55,7 @@ impl Packed {
         self.end.abs_diff(self.start)
     }
 
-    /// Its value; `aside` is the side list that it was packed with.
+    /// Its value; `aside` is the side list of its run.
     pub fn value(&self, aside: &[StateValue]) -> StateValue {
         match self.value & 3 {
             CODE => StateValue::Code((self.value >> 2) as u16),
@@ -65,7 +65,8 @@ impl Packed {
         }
     }
 
-    /// The total order of time: end, attribute, start, value. Nothing may depend on how equal intervals stand.
+    /// The total order of time: end, attribute, start, value. The result must not depend on the order of equal
+    /// intervals.
     pub fn by_end(&self, other: &Packed, aside: &[StateValue]) -> Ordering {
         (self.end, self.attribute, self.start)
             .cmp(&(other.end, other.attribute, other.start))
@@ -78,7 +79,7 @@ impl Packed {
     }
 }
 
-/// Intervals as one chunk's machine closed them, in any order.
+/// The intervals that the machine of one chunk closed, in any order.
 #[derive(Clone, Debug)]
 pub struct Run {
     pub(super) items: Vec<Packed>,
@@ -96,15 +97,15 @@ impl Default for Run {
 }
 
 impl Run {
-    /// The most intervals of one history: node and side list positions are 30 bits.
+    /// The largest number of intervals of one history: positions of nodes and in side lists have 30 bits.
     pub(super) const MOST: usize = 1 << 30;
 
-    /// A run of nothing with room for so many.
+    /// An empty run with capacity for so many intervals.
     pub fn with_capacity(intervals: usize) -> Self {
         Run { items: Vec::with_capacity(intervals), ..Run::default() }
     }
 
-    /// Take in that `attribute` was `value` during `span`. An empty span says nothing and is not kept.
+    /// Add an interval. An empty one is not kept.
     pub fn push(&mut self, attribute: AttributeId, span: Span, value: StateValue) {
         if span.is_empty() {
             return;
@@ -130,7 +131,7 @@ impl Run {
         self.items.is_empty()
     }
 
-    /// The intervals, as they came.
+    /// The intervals in order of addition.
     pub fn iter(&self) -> impl Iterator<Item = Interval> {
         self.items.iter().map(|item| Interval {
             attribute: AttributeId::from_raw(item.attribute),
@@ -144,7 +145,7 @@ impl Run {
         ((self.aside.len() - 1) as u32) << 2 | ASIDE
     }
 
-    /// Give every attribute and text the id that the tables say.
+    /// Replace the ids of attributes and texts by those in the tables.
     pub(super) fn renumber(&mut self, attributes: &[AttributeId], texts: &[NameId]) {
         let attribute = |id: u32| attributes.get(id as usize).map_or(id, |new| new.raw());
         let text = |id: u32| texts.get(id as usize).map_or(id, |new| new.raw());
@@ -163,7 +164,7 @@ impl Run {
         }
     }
 
-    /// Let values set aside point into a list where this run's begin at `offset`.
+    /// Move the positions of values in the side list by `offset`.
     pub(super) fn rebase(&mut self, offset: usize) {
         for item in &mut self.items {
             if item.value & 3 == ASIDE {
@@ -186,7 +187,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn every_value_comes_back() {
+    fn push_keeps_every_value() {
         let values = [
             StateValue::Code(0),
             StateValue::Code(u16::MAX),
@@ -208,7 +209,7 @@ mod tests {
     }
 
     #[test]
-    fn an_empty_span_is_not_kept() {
+    fn push_drops_empty_spans() {
         let mut run = Run::default();
         run.push(AttributeId::at(0), Span::of_ns(5, 5), StateValue::Code(1));
         run.push(AttributeId::at(0), Span::of_ns(5, 4), StateValue::Code(1));
@@ -216,7 +217,7 @@ mod tests {
     }
 
     #[test]
-    fn lengths_are_exact_over_all_of_time() {
+    fn length_is_exact_over_all_of_time() {
         let mut run = Run::default();
         run.push(AttributeId::at(0), Span::new(Timestamp::MIN, Timestamp::MAX), StateValue::Code(1));
         assert_eq!(run.items[0].length(), u64::MAX);

@@ -1,11 +1,11 @@
-//! Lines for people: what one attribute, or every attribute that a pattern means, was at, when or over.
+//! The values of the attributes that a pattern matches, at instants or over a span, as the `query` command prints them.
 //!
 //! In: a pattern (`threads/*/state`) and a [`Time`]. Out: one [`HistoryLine`] per attribute, its spans in order of
-//! time. Unlike a search of the tree, a line also says where nothing is known, and from when to when. All attributes of
-//! a pattern are found by one search, which reads each node once; the gaps cost two small searches each. Points of a
-//! span are cells: of states, the one that held longest in the cell, by the history's summary, at a cost that does not
-//! grow with the intervals; of other values, what held at its start. The longest come out of a segment store, which
-//! sorts no more of them than are asked for.
+//! time. Unlike a search of the tree, a line also contains the spans in which the value is unknown. All attributes of a
+//! pattern are found by one search, which reads each node once; each unknown span costs two small searches. The points
+//! of a span are cells: of states, the one with most time in the cell, from the history's summary, at a cost that does
+//! not grow with the number of intervals; of other values, the one at its start. The longest intervals come from a
+//! segment store, which sorts only as many of them as are requested.
 
 use super::History;
 use super::interval::{Interval, StateValue};
@@ -16,16 +16,16 @@ use crate::base::time::{Ns, Span, Timestamp};
 use crate::state::attributes::AttributeId;
 use crate::state::summary::most;
 
-/// What an attribute was, from when to when.
+/// The value of an attribute during a span.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Held {
-    /// From, to.
+    /// When.
     pub span: Span,
     /// `None` where it is unknown.
     pub value: Option<StateValue>,
 }
 
-/// What one attribute was.
+/// The values of one attribute.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct HistoryLine {
     /// The attribute.
@@ -34,22 +34,22 @@ pub struct HistoryLine {
     pub held: Vec<Held>,
 }
 
-/// The time that lines are asked for.
+/// The time of a query.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Time {
-    /// What held at these instants, in any order.
+    /// The values at these instants, in any order.
     Instants(Vec<Timestamp>),
-    /// All that held within a span; the first and last may reach beyond it.
+    /// All values within a span; the first and last one may reach beyond it.
     Range(Span),
-    /// Of a span cut into so many cells (2^20 at most) of equal width: the state that held longest in each, the lower
-    /// one where two did; of values that are no states, what held at its start.
+    /// A span cut into so many cells (2^20 at most) of equal width. The value of a cell is the state with most time in
+    /// it, of two equal ones the lower; where values are no states, the value at its start.
     Points(Span, usize),
-    /// Of a span, so many intervals that meet it, longest first.
+    /// So many intervals that meet a span, longest first.
     Longest(Span, usize),
 }
 
 impl History {
-    /// What `attribute` was at `t`, known or not.
+    /// The value of `attribute` at `t`, known or not.
     pub fn held(&self, attribute: AttributeId, t: Timestamp) -> Held {
         match self.tree.at(attribute, t) {
             Some(interval) => Held { span: interval.span, value: Some(interval.value) },
@@ -57,8 +57,8 @@ impl History {
         }
     }
 
-    /// The lines of all attributes that `pattern` means, in order of their paths. An attribute of which nothing is
-    /// known at all (`threads`, say, that only has others below it) has no line, unless the pattern names it.
+    /// The lines of all attributes that `pattern` matches, in order of their paths. An attribute without any interval
+    /// (such as `threads`, which only has others below it) has no line, unless the pattern names it.
     pub fn lines(&self, pattern: &str, time: &Time, cancel: &Cancel) -> Result<Vec<HistoryLine>, Cancelled> {
         let mut attributes = self.attributes.matching(pattern);
         if attributes.len() > 1 {
@@ -115,7 +115,7 @@ impl History {
         first.is_some_and(|interval| matches!(interval.value, StateValue::Code(_)))
     }
 
-    /// What held longest in each of the cells of `span` that begin at `starts`.
+    /// The state with most time in each of the cells of `span` that begin at `starts`.
     fn fill_cells(
         &self,
         attribute: AttributeId,
@@ -153,7 +153,7 @@ impl History {
         Ok(segments.iter(SpanOrder::Duration, Direction::Down, span).take(count).filter_map(line).collect())
     }
 
-    /// Put `own`, all that is known within `span`, and the gaps between into `line`.
+    /// Add `own`, all intervals within `span`, and the unknown spans between them to `line`.
     fn fill_range(&self, line: &mut HistoryLine, own: &[Interval], span: Span) {
         let mut known_to = span.start;
         for interval in own {
@@ -168,12 +168,12 @@ impl History {
         }
     }
 
-    /// Put into `line` what held at `instants`, ascending; `own` is all that is known at one of them.
+    /// Add the values at `instants`, ascending, to `line`; `own` are all intervals at these instants.
     fn fill_instants(&self, line: &mut HistoryLine, own: &[Interval], instants: &[Timestamp]) {
         let mut own = own.iter().peekable();
-        let mut told_to = None;
+        let mut written_to = None;
         for t in instants {
-            if told_to.is_some_and(|to| *t < to) {
+            if written_to.is_some_and(|to| *t < to) {
                 continue;
             }
             let held = match own.next_if(|interval| interval.span.contains(*t)) {
@@ -181,12 +181,12 @@ impl History {
                 None => Held { span: self.gap(line.attribute, *t), value: None },
             };
             line.held.push(held);
-            told_to = Some(held.span.end.max(t.saturating_add(1)));
+            written_to = Some(held.span.end.max(t.saturating_add(1)));
         }
     }
 
-    /// The span around `t`, at which `attribute` is unknown, in which it is unknown; within the trace where nothing
-    /// is known before or after.
+    /// The span around `t` in which `attribute` is unknown; it ends with the trace where there is no interval before or
+    /// after.
     fn gap(&self, attribute: AttributeId, t: Timestamp) -> Span {
         let window = Span::new(self.window.start.min(t), self.window.end.max(t.saturating_add(1)));
         let Some(life) = self.tree.life(attribute) else { return window };
@@ -196,7 +196,7 @@ impl History {
         if t >= life.end {
             return Span::new(life.end, window.end.max(life.end));
         }
-        // Something is known on both sides: look near first, then ever farther.
+        // There are intervals before and after: search near `t` first, then farther and farther away.
         let search = |span| {
             let which = Which::these([attribute]);
             self.tree.search(which, When::within(span), &Cancel::default()).map(|interval| interval.span)
@@ -215,10 +215,10 @@ impl History {
     }
 }
 
-/// More points than any screen or file of figures has use for.
+/// More points than any screen shows.
 const MOST_POINTS: usize = 1 << 20;
 
-/// So many instants of `span` in equal distance, the first at its start; fewer where it has fewer nanoseconds.
+/// So many instants of `span` at equal distances, the first at its start; fewer where it has fewer nanoseconds.
 fn points_of(span: Span, points: usize) -> Vec<Timestamp> {
     let length = u128::from(span.end.abs_diff(span.start));
     if span.is_empty() || points == 0 {

@@ -1,22 +1,22 @@
-//! The state history: what each attribute was at every instant, answered in microseconds.
+//! The state history: the value of each attribute at every instant, found in microseconds.
 //!
 //! ```text
 //!  machines, chunk by chunk        once                          any view, any time
 //!  Run, Run, Run ...       ->      HistoryBuilder::seal    ->    History: attributes + texts + Tree
-//!  (unsorted intervals)            (bulk build, parallel)        (single, full, 2D queries; lines for people)
+//!  (unsorted intervals)            (bulk build, parallel)        (single, full, 2D queries; lines to print)
 //! ```
 //! The thesis of L. Prieur-Drevon (\[002\] in ALGORITHMS.md) found that histories with many attributes need a tree that
 //! is packed by time above and by attribute below, the R-SHT, and built it serially, from intervals sorted by end, into
-//! a file. The thesis of F. Reumont-Locke (\[004\]) got intervals from chunks in parallel, and had no tree for them.
-//! This is both: the R-SHT in memory, built on all workers from unsorted runs, the same bytes for any number of workers
-//! and any order of the runs.
+//! a file. The thesis of F. Reumont-Locke (\[004\]) computed the intervals of chunks in parallel, and had no tree for
+//! them. This module does both: it builds the R-SHT in memory, on all workers, from unsorted runs; the bytes are the
+//! same for any number of workers and any order of the runs.
 //!
 //! - [`interval`]: intervals, values, and the runs that the machines write
 //! - [`columns`]: the intervals of one node in 12 to 14 bytes each
 //! - [`tree`]: the sealed nodes and how packed nodes become a tree
 //! - [`bulk`]: the parallel build; `cuts`: how it cuts time without sorting; [`growing`]: the incremental one
 //! - [`search`]: single, full and 2D queries
-//! - [`builder`]: names of all chunks made one, then the bulk build
+//! - [`builder`]: joins the names of all chunks, then runs the bulk build
 //! - [`recorded`]: the history of a kernel recording
 //! - [`lines`]: what the `query` command prints
 //! - [`check`]: the invariants
@@ -52,11 +52,11 @@ pub struct History {
     states: &'static [&'static str],
     window: Span,
     tree: Tree,
-    /// Built when first asked for.
+    /// Built on first use.
     summary: OnceLock<Summary>,
 }
 
-/// A value as people and JSON show it.
+/// A value as screens and JSON show it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Shown<'a> {
     /// A number.
@@ -80,12 +80,12 @@ impl History {
         Ok(self.summary.get_or_init(|| summary))
     }
 
-    /// What the trace covers.
+    /// The time that the trace covers.
     pub fn window(&self) -> Span {
         self.window
     }
 
-    /// A value as people and JSON show it.
+    /// A value as screens and JSON show it.
     pub fn show(&self, value: StateValue) -> Shown<'_> {
         match value {
             StateValue::Code(code) => Shown::Text(self.states.get(usize::from(code)).copied().unwrap_or("?")),

@@ -1,13 +1,13 @@
-//! Questions to the tree: one attribute at an instant, all of them, some of them at many instants or over a range.
+//! Queries of the tree: one attribute at an instant, all of them, some of them at many instants or over a range.
 //!
-//! [`Tree::at`] is the single query. [`Tree::search`] is all others: an iterator over a list of nodes still to be read,
-//! each with the attributes and instants that are left for it after narrowing to its bounds. So a node is read at
-//! most once however many attributes and instants are asked for, nothing is read before it is wanted, and dropping the
-//! iterator (or cancelling it) ends the work. Intervals come node by node: in no order of time.
+//! [`Tree::at`] is the single query. [`Tree::search`] covers all others: an iterator over a list of nodes still to be
+//! read, each with the attributes and instants that its bounds contain. So a node is read at most once for any number
+//! of attributes and instants, and not before its intervals are requested; dropping the iterator (or cancelling it)
+//! ends the search. Intervals come node by node, in no order of time.
 //!
-//! Cost: single, about two nodes per level and band; all attributes, the nodes that the instant lies in; a search over
-//! *k* attributes and *t* instants, at most every node once and at most *k t* single queries. ALGORITHMS.md 8.7;
-//! \[002\] 4.6.4 returned a map of everything and 6.1 regretted it.
+//! Cost: single, about two nodes per level and band; all attributes, the nodes whose bounds contain the instant; a
+//! search over *k* attributes and *t* instants, at most every node once and at most *k t* single queries. ALGORITHMS.md
+//! 8.7; \[002\] returned a map of all attributes (4.6.4) and names that as a weakness (6.1).
 
 use super::columns::Bounds;
 use super::interval::Interval;
@@ -17,7 +17,7 @@ use crate::base::time::{Span, Timestamp};
 use crate::state::attributes::AttributeId;
 use std::ops::Range;
 
-/// The attributes asked for.
+/// The attributes of a query.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Which(Attributes);
 
@@ -47,31 +47,31 @@ impl Which {
     }
 }
 
-/// The time asked for.
+/// The time of a query.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct When(Times);
 
 #[derive(Clone, Debug, PartialEq, Eq)]
 enum Times {
-    /// What meets this span.
+    /// The intervals that meet this span.
     Within(Span),
-    /// What holds at one of these, ascending, each once.
+    /// The intervals at these instants, ascending, each once.
     Instants(Vec<Timestamp>),
 }
 
 impl When {
-    /// What holds at `t`.
+    /// The intervals at `t`.
     pub fn at(t: Timestamp) -> Self {
-        // The last nanosecond of time is the end of no interval that holds in it: no interval does.
+        // No interval contains the last nanosecond of time, because ends are exclusive.
         When(Times::Within(Span::new(t, t.saturating_add(1))))
     }
 
-    /// What meets `span`; nothing where it is empty.
+    /// The intervals that meet `span`; none where it is empty.
     pub fn within(span: Span) -> Self {
         When(Times::Within(span))
     }
 
-    /// What holds at one of `instants`, in any order.
+    /// The intervals at `instants`, in any order.
     pub fn instants(instants: impl IntoIterator<Item = Timestamp>) -> Self {
         let mut list: Vec<Timestamp> = instants.into_iter().collect();
         list.sort_unstable();
@@ -83,14 +83,14 @@ impl When {
         matches!(self.0, Times::Within(span) if span.len() <= 1)
     }
 
-    /// Whatever the time.
+    /// All intervals.
     pub const ALWAYS: When = When(Times::Within(Span { start: Timestamp::MIN, end: Timestamp::MAX }));
 }
 
-/// With one attribute in more intervals than so many, each lies in memory of its own.
+/// With fewer attributes than one in so many intervals, each of them is on a cache line of its own.
 const SPARSE: usize = 32;
 
-/// A node to be read, and what is asked of it: positions in the lists of [`Which`] and [`When`].
+/// A node to be read, and the requested attributes and instants: positions in the lists of [`Which`] and [`When`].
 #[derive(Clone, Debug)]
 struct Task {
     node: u32,
@@ -112,28 +112,29 @@ pub struct Search<'a> {
 }
 
 impl Tree {
-    /// The interval of `attribute` that holds at `t`; `None` where it is unknown.
+    /// The interval of `attribute` at `t`; `None` where its value is unknown.
     pub fn at(&self, attribute: AttributeId, t: Timestamp) -> Option<Interval> {
         if !self.life(attribute)?.contains(t) {
             return None;
         }
         let key = attribute.raw();
         let holds = |b: &Bounds| b.start <= t && t < b.end && b.low <= key && key <= b.high;
-        let mut left = smallvec::SmallVec::<[u32; 32]>::new();
-        left.push(0);
-        while let Some(node) = left.pop().and_then(|at| self.nodes.get(at as usize)) {
+        let mut pending = smallvec::SmallVec::<[u32; 32]>::new();
+        pending.push(0);
+        while let Some(node) = pending.pop().and_then(|at| self.nodes.get(at as usize)) {
             let columns = node.columns();
             if let Some(found) = columns.holding(columns.of(key, 0), t) {
                 return Some(columns.get(found));
             }
             let children = node.children();
             let bounds = self.bounds.get(children.start as usize..children.end as usize).unwrap_or(&[]);
-            left.extend(children.zip(bounds).filter(|(_, bounds)| holds(bounds)).map(|(child, _)| child));
+            pending.extend(children.zip(bounds).filter(|(_, bounds)| holds(bounds)).map(|(child, _)| child));
         }
         None
     }
 
-    /// The intervals of `which` attributes `when`. Ends early once `cancel` is raised: who passes it must look.
+    /// The intervals of `which` attributes `when`. The search ends early when `cancel` is raised, which the caller has
+    /// to check.
     pub fn search(&self, which: Which, when: When, cancel: &Cancel) -> Search<'_> {
         let mut search = Search {
             tree: self,
@@ -161,7 +162,7 @@ impl Tree {
 }
 
 impl Search<'_> {
-    /// All that is left, at once: faster than one after the other where all are wanted.
+    /// All remaining intervals at once, which is faster than one after the other.
     pub fn into_vec(mut self) -> Vec<Interval> {
         self.found.drain(..self.given);
         if let (Attributes::Range(low, high), true) = (&self.which.0, self.when.is_instant()) {
@@ -187,7 +188,7 @@ impl Search<'_> {
         self.read
     }
 
-    /// What is left to ask of `node`, if anything.
+    /// The query restricted to the bounds of `node`; `None` if nothing remains.
     fn narrow(&self, node: u32, attributes: &Range<u32>, instants: &Range<u32>) -> Option<Task> {
         let bounds = self.tree.bounds.get(node as usize)?;
         let attributes = match &self.which.0 {
@@ -212,7 +213,7 @@ impl Search<'_> {
         self.read += 1;
         let tree = self.tree;
         let Some(node) = tree.nodes.get(task.node as usize) else { return };
-        // The last child goes on top last: children are read from the first on.
+        // Children are pushed in reverse order, so that they are read from the first on.
         for child in node.children().rev() {
             let narrowed = self.narrow(child, &task.attributes, &task.instants);
             self.tasks.extend(narrowed);
@@ -249,7 +250,7 @@ impl Search<'_> {
 }
 
 impl Times {
-    /// Call `hit` with the positions in `group`, all of one attribute, that meet the time asked for.
+    /// Call `hit` with the positions in `group`, all of one attribute, that meet the time of the query.
     fn find(
         &self,
         columns: &super::columns::Columns,
@@ -260,10 +261,10 @@ impl Times {
         match self {
             Times::Within(span) => columns.meeting(group, *span).for_each(hit),
             Times::Instants(list) => {
-                let mut left = list.get(instants.start as usize..instants.end as usize).unwrap_or(&[]);
+                let mut rest = list.get(instants.start as usize..instants.end as usize).unwrap_or(&[]);
                 for at in group {
-                    left = &left[left.partition_point(|t| *t < columns.start(at))..];
-                    match left.first() {
+                    rest = &rest[rest.partition_point(|t| *t < columns.start(at))..];
+                    match rest.first() {
                         None => break,
                         Some(t) if *t < columns.end(at) => hit(at),
                         Some(_) => {}

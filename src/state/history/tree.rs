@@ -1,15 +1,14 @@
-//! The sealed tree: nodes with their bounds, numbered level by level, and how packed nodes become one.
+//! The sealed tree: nodes with their bounds, numbered level by level, and its packing from nodes.
 //!
 //! In: nodes in any order from a builder ([`Packing`]), children before parents. Out: a [`Tree`] in which the children
-//! of a node stand side by side. So a parent needs no copy of its children's bounds: a search walks one short stretch
-//! of the table of bounds, and the copy cannot be wrong. The numbering depends on the shape alone, never
-//! on the order in which workers made the nodes.
+//! of a node follow each other. So a parent needs no copy of its children's bounds: a search reads one short range of
+//! the table of bounds. The numbering depends on the shape alone, never on the order in which workers made the nodes.
 //!
 //! Any node may hold intervals. The bulk build puts them into leaves only; other packings (the classic SHT and the
-//! eSHT of the benchmark) use inner nodes too, and the same searches answer for all of them.
+//! eSHT of the benchmark) use inner nodes too, and the same searches work for all of them.
 //!
-//! Besides the nodes there is the life of each attribute, from its first interval to the end of its last: a question
-//! about an instant outside needs no search.
+//! Besides the nodes the tree has the life of each attribute, from its first interval to the end of its last: a query
+//! for an instant outside needs no search.
 
 use super::columns::{Bounds, Columns};
 use crate::base::ctx::{Cancelled, Ctx};
@@ -17,19 +16,19 @@ use crate::base::parallel::in_order;
 use crate::base::time::{Span, Timestamp};
 use crate::state::attributes::AttributeId;
 
-/// How a tree is cut.
+/// The sizes of a tree's nodes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Shape {
-    /// Intervals per node, at most (*n*).
+    /// Largest number of intervals per node (*n*).
     pub node: usize,
-    /// Children per node, at most (*c*), at least 2.
+    /// Largest number of children per node (*c*), at least 2.
     pub fanout: usize,
-    /// How many nodes one R-tree has.
+    /// Size of an R-tree.
     pub depth: Depth,
 }
 
-/// How many leaves an R-tree has: what an R-tree must hold is about one interval of each attribute, so that any instant
-/// lies in about two R-trees, and no more, so that they stay small (ALGORITHMS.md 8.4).
+/// Number of leaves of an R-tree: about one interval of each attribute, so that any instant is in about two R-trees,
+/// and no more, so that R-trees stay small (ALGORITHMS.md 8.4).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Depth {
     /// As many leaves as one interval of every attribute fills.
@@ -39,15 +38,15 @@ pub enum Depth {
 }
 
 impl Default for Shape {
-    /// Measured (benches/history.rs): smaller nodes make a tree of more nodes than a full query likes to visit, larger
-    /// ones make the last step of a single query longer.
+    /// Measured (benches/history.rs): with smaller nodes a full query visits more of them, with larger ones the last
+    /// step of a single query takes longer.
     fn default() -> Self {
         Shape { node: 2048, fanout: 64, depth: Depth::Variable }
     }
 }
 
 impl Shape {
-    /// Intervals in one R-tree for a history of so many attributes.
+    /// Number of intervals of one R-tree in a history of so many attributes.
     pub(super) fn slab(&self, attributes: usize) -> usize {
         let leaves = match self.depth {
             Depth::Variable => attributes.div_ceil(self.node.max(1)).max(1),
@@ -64,7 +63,7 @@ pub struct Node {
     pub(super) child: u32,
     /// Number of children.
     pub(super) children: u32,
-    /// Nodes on the longest way down to a leaf, this one not counted.
+    /// Number of nodes below it on the longest path to a leaf.
     pub(super) level: u32,
     /// Its own intervals.
     pub(super) columns: Columns,
@@ -95,7 +94,7 @@ pub struct Tree {
     pub(super) len: u64,
 }
 
-/// A life of nothing.
+/// The life of an attribute without intervals.
 const NEVER: Span = Span { start: Timestamp::MAX, end: Timestamp::MIN };
 
 impl Tree {
@@ -114,12 +113,12 @@ impl Tree {
         self.nodes.len()
     }
 
-    /// Levels, root and leaves included.
+    /// Number of levels, including root and leaves.
     pub fn depth(&self) -> u32 {
         self.nodes.first().map_or(0, |root| root.level + 1)
     }
 
-    /// Bytes of memory, everything counted.
+    /// Bytes of memory in total.
     pub fn size(&self) -> usize {
         let columns: usize = self.nodes.iter().map(|node| node.columns.size()).sum();
         let rest = size_of::<Node>() - size_of::<Columns>() + size_of::<Bounds>();
@@ -140,7 +139,7 @@ impl Tree {
         self.lives.get(attribute.index()).copied().filter(|life| !life.is_empty())
     }
 
-    /// Attributes that may have intervals: `0..this`.
+    /// Number of attributes: ids below it may have intervals.
     pub fn attributes(&self) -> usize {
         self.lives.len()
     }
@@ -154,7 +153,16 @@ struct Draft {
     children: Vec<u32>,
 }
 
-/// Nodes on their way into a tree.
+/// The root of an R-tree.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct BandRoot {
+    /// The band of its intervals.
+    pub band: usize,
+    /// Its node.
+    pub node: u32,
+}
+
+/// Nodes from which a tree is made.
 #[derive(Clone, Default)]
 pub struct Packing {
     drafts: Vec<Draft>,
@@ -162,7 +170,7 @@ pub struct Packing {
 }
 
 impl Packing {
-    /// A node with intervals of its own between `bounds` ([`Bounds::NONE`] for none), above nodes made before.
+    /// A node with intervals of its own between `bounds` ([`Bounds::NONE`] for none), above existing nodes.
     pub fn node(&mut self, (bounds, columns): (Bounds, Columns), children: Vec<u32>) -> u32 {
         let below = || children.iter().filter_map(|child| self.drafts.get(*child as usize));
         let bounds = below().fold(bounds, |all, child| all.join(child.bounds));
@@ -171,7 +179,7 @@ impl Packing {
         (self.drafts.len() - 1) as u32
     }
 
-    /// An R-tree over `leaves` in their order, `fanout` under each node. Its root; `None` for no leaves.
+    /// An R-tree over `leaves` in their order, `fanout` under each node. Returns its root; `None` without leaves.
     pub(super) fn slab(&mut self, leaves: Vec<(Bounds, Columns)>, fanout: usize) -> Option<u32> {
         let leaves = leaves.into_iter().map(|leaf| self.node(leaf, Vec::new())).collect();
         let root = self.above(leaves, fanout)?;
@@ -179,27 +187,28 @@ impl Packing {
         Some(root)
     }
 
-    /// The tree of R-trees, each given with its band.
-    pub(super) fn roof(self, mut roots: Vec<(usize, u32)>, shape: Shape, ctx: &Ctx) -> Result<Tree, Cancelled> {
-        roots.sort_by_key(|(band, root)| {
-            let bounds = self.bounds(*root);
-            (*band, bounds.start, bounds.end, bounds.low)
+    /// The tree over all R-trees.
+    pub(super) fn join_bands(self, mut roots: Vec<BandRoot>, shape: Shape, ctx: &Ctx) -> Result<Tree, Cancelled> {
+        roots.sort_by_key(|root| {
+            let bounds = self.bounds(root.node);
+            (root.band, bounds.start, bounds.end, bounds.low)
         });
         let mut packing = self;
-        let root = packing.above(roots.into_iter().map(|(_, root)| root).collect(), shape.fanout);
+        let root = packing.above(roots.into_iter().map(|root| root.node).collect(), shape.fanout);
         packing.seal(root, shape, ctx)
     }
 
-    /// Nodes above `nodes`, `fanout` under each, up to one. `None` above nothing. Low nodes side by side are joined
-    /// until they are as high as the others, so that a few small R-trees do not make the whole tree higher.
+    /// Add nodes above `nodes`, `fanout` under each, until there is one, which is returned; `None` without nodes. Low
+    /// neighbours are joined until they are as high as the others, so that a few small R-trees do not make the tree
+    /// higher.
     pub fn above(&mut self, nodes: Vec<u32>, fanout: usize) -> Option<u32> {
         let level = |id: u32| self.drafts.get(id as usize).map_or(0, |draft| draft.level);
         let mut nodes: Vec<(u32, u32)> = nodes.into_iter().map(|id| (level(id), id)).collect();
         while nodes.len() > 1 {
             let low = nodes.iter().map(|(level, _)| *level).min()?;
             let mut joined = Vec::with_capacity(nodes.len());
-            for side_by_side in nodes.chunk_by(|a, b| a.0 == low && b.0 == low) {
-                for group in side_by_side.chunks(fanout.max(2)) {
+            for neighbours in nodes.chunk_by(|a, b| a.0 == low && b.0 == low) {
+                for group in neighbours.chunks(fanout.max(2)) {
                     joined.push(match group {
                         [(level, id)] => ((*level).max(low + 1), *id),
                         _ => (
@@ -248,7 +257,7 @@ impl Packing {
 }
 
 impl Tree {
-    /// The life of every attribute: each worker looks at the nodes that hold a stretch of attributes, so no two write
+    /// The life of every attribute: each worker reads the nodes with one range of attributes, so that no two write to
     /// the same place.
     fn find_lives(&self, ctx: &Ctx) -> Result<Vec<Span>, Cancelled> {
         if self.is_empty() {

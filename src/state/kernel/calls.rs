@@ -1,8 +1,8 @@
 //! System calls: from entry to exit, and the cause of a wait by the result of its call.
 //!
 //! Exits and entries get lost: a call whose exit is missing ended at the latest where events were lost, one whose entry
-//! is missing began there at the earliest (`losses`). Where no loss was reported, a call whose entry is missing began at
-//! the thread's first wait since its last call.
+//! is missing began there at the earliest (`losses`). Where no loss was reported, a call whose entry is missing began
+//! at the thread's first wait since its last call.
 //!
 //! Where a call returned a time-out, its last wait was ended by a timer, whichever thread ran on the CPU of the timer's
 //! interrupt, and whether that interrupt was recorded or not ([`timed_out`]). ALGORITHMS.md sections 3.4 and 4.4.
@@ -72,8 +72,8 @@ impl Machine {
         state.has_called = true;
     }
 
-    /// The exit of the previous call was not recorded, or that call never returns here (`rt_sigreturn`): it lasted until
-    /// now, or until events were lost.
+    /// The exit of the previous call was not recorded, or that call never returns here (`rt_sigreturn`): it lasted
+    /// until now, or until events were lost.
     fn end_unseen(&mut self, thread: ThreadId, t: Timestamp) {
         let state = &mut self.threads[thread];
         if let Some(OpenCall { since, .. }) = state.call {
@@ -113,8 +113,8 @@ impl Machine {
         state.has_called = true;
     }
 
-    /// A thread is in a call whose entry was not recorded, since `start` where that is known. A thread that it woke since
-    /// its last call was woken in this one.
+    /// A thread is in a call whose entry was not recorded, since `start` where that is known. A thread that it woke
+    /// since its last call was woken in this one.
     fn begin_unseen(&mut self, thread: ThreadId, start: Option<Timestamp>, name: NameId) {
         let state = &mut self.threads[thread];
         state.call = start.map(|since| OpenCall { since, name });
@@ -131,8 +131,8 @@ impl Machine {
         }
     }
 
-    /// The open call of a thread returns: if a timer ended it, its last wait was for that timer. A call that does nothing
-    /// but sleep did sleep even where the switches are missing.
+    /// The open call of a thread returns: if a timer ended it, its last wait was for that timer. A call that does
+    /// nothing but sleep did sleep even where the switches are missing.
     fn relabel_timed_out_wait(&mut self, thread: ThreadId, ret: i64) {
         let state = &mut self.threads[thread];
         let Some(OpenCall { since, name }) = state.call else { return };

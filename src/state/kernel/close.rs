@@ -63,12 +63,12 @@ impl Machine {
     }
 
     /// Count for each host how far its switches agree. Events after a switch to a thread that the recording never
-    /// follows contradict nothing: a tracker left out that thread's events and all of its switches. Where most gaps have
-    /// this cause, switches to such a thread are missing as well.
+    /// follows contradict nothing: a tracker left out that thread's events and all of its switches. Where most gaps
+    /// have this cause, switches to such a thread are missing as well.
     ///
-    /// On some virtual machines the idle task of one CPU is never traced leaving it, those of others are: then the events
-    /// that follow contradict nothing either. Switches from the idle task are missing there, so it is unknown since when
-    /// the next thread ran.
+    /// On some virtual machines the idle task of one CPU is never traced leaving it, those of others are: then the
+    /// events that follow contradict nothing either. Switches from the idle task are missing there, so it is unknown
+    /// since when the next thread ran.
     fn assess_switches(&mut self) {
         let leave: BTreeSet<HostId> = self.cpus.iter().filter(|cpu| cpu.idle_leaves).map(|cpu| cpu.host).collect();
         for cpu in self.cpus.iter() {

@@ -8,8 +8,8 @@
 //! Without kernel events two threads in two containers may have the same ids: there a copy must also come from the same
 //! CPU at nearly the same time.
 //!
-//! Only traces that can hold copies are compared (same host, overlapping in time, with event classes in common). Cost: a
-//! hash of the event's content, and a search among the last [`KEPT`] events of its thread.
+//! Only traces that can hold copies are compared (same host, overlapping in time, with event classes in common). Cost:
+//! a hash of the event's content, and a search among the last [`KEPT`] events of its thread.
 
 use super::machine::{BatchIds, Machine};
 use crate::base::notice::Notice;

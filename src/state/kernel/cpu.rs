@@ -7,8 +7,8 @@
 //!
 //! A soft interrupt that the running thread raised itself, outside any interrupt, runs inline, as part of its own
 //! system call (sending over the loopback device delivers the packet there and then): it is a context, so that wake-ups
-//! in it get the right label, but it interrupts no thread. Without `irq_softirq_raise` the recording does not show this:
-//! there every soft interrupt interrupts the thread.
+//! in it get the right label, but it interrupts no thread. Without `irq_softirq_raise` the recording does not show
+//! this: there every soft interrupt interrupts the thread.
 
 use crate::base::names::NameId;
 use crate::base::time::{Span, Timestamp};
@@ -42,8 +42,8 @@ struct Level {
 }
 
 impl Level {
-    /// True for the handler of a hard interrupt. It may begin at any time, so that its beginning shows nothing about the
-    /// context that it interrupts.
+    /// True for the handler of a hard interrupt. It may begin at any time, so that its beginning shows nothing about
+    /// the context that it interrupts.
     fn is_hard(&self) -> bool {
         matches!(self.context, Context::Irq(_) | Context::Vector(_))
     }

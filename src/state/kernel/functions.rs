@@ -2,13 +2,13 @@
 //!
 //! Each entry and exit adds a stack sample that holds until the next one: innermost first, the function itself, then
 //! its callers, each with its first address plus one, in place of a return address. An exit closes the nearest open
-//! function of its address and all inside it (their exits were lost); an exit of a function that is not open is ignored,
-//! since that function began before the recording. Cost: an entry hashes the stack. The depth and the number of addresses
-//! of all stacks together are bounded.
+//! function of its address and all inside it (their exits were lost); an exit of a function that is not open is
+//! ignored, since that function began before the recording. Cost: an entry hashes the stack. The depth and the number
+//! of addresses of all stacks together are bounded.
 //!
 //! Without a kernel trace, pairs of a program's own events (`app:parse_begin`, `app:parse_end`) are entries and exits
-//! too, of a function with the name of the pair. A pair with a key that ends on another thread leaves the function on the
-//! thread where it began. ALGORITHMS.md section 5.1.
+//! too, of a function with the name of the pair. A pair with a key that ends on another thread leaves the function on
+//! the thread where it began. ALGORITHMS.md section 5.1.
 
 use super::machine::Machine;
 use crate::base::names::NameId;

@@ -74,8 +74,8 @@ impl Table {
     }
 }
 
-/// True if `name` matches a pattern of literal characters, `*` and `[abc]`. Only the last `*` is ever retried, so the cost
-/// is at most the product of the lengths.
+/// True if `name` matches a pattern of literal characters, `*` and `[abc]`. Only the last `*` is ever retried, so the
+/// cost is at most the product of the lengths.
 fn matches(pattern: &str, name: &str) -> bool {
     /// Length of the pattern's first element if it accepts `c`.
     fn accepts(pattern: &[u8], c: u8) -> Option<usize> {

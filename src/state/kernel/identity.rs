@@ -34,8 +34,8 @@ impl Machine {
         thread
     }
 
-    /// The instance that has an id, else a new one, which begins with the recording where no event has named the id, else
-    /// at `t`.
+    /// The instance that has an id, else a new one, which begins with the recording where no event has named the id,
+    /// else at `t`.
     fn instance(&mut self, key: HostTid, holder: Holder, t: Timestamp) -> ThreadId {
         let start = match holder {
             Holder::Alive(thread) => return thread,

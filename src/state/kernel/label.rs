@@ -68,8 +68,8 @@ impl Machine {
         kind
     }
 
-    /// A packet ended a wait of `woken` at `t`. Where its send is not known and there are several hosts, the send may still
-    /// follow in the order of events.
+    /// A packet ended a wait of `woken` at `t`. Where its send is not known and there are several hosts, the send may
+    /// still follow in the order of events.
     pub(super) fn expect_sender(&mut self, c: CpuId, t: Timestamp, woken: ThreadId) {
         let cpu = &self.cpus[c];
         let segments = &self.threads[woken].thread.segments;
@@ -94,10 +94,10 @@ impl Machine {
         }
     }
 
-    /// The label of a wake-up outside any recorded interrupt: the running thread is the waker, if it can be one. A thread
-    /// wakes others in system calls alone, an idle task wakes no thread; in all other cases it was an interrupt that was
-    /// not recorded and whose cause is unknown, unless a block request completed in it. Where the recording has only the
-    /// end of a wake-up, a thread on another CPU may have begun it.
+    /// The label of a wake-up outside any recorded interrupt: the running thread is the waker, if it can be one. A
+    /// thread wakes others in system calls alone, an idle task wakes no thread; in all other cases it was an interrupt
+    /// that was not recorded and whose cause is unknown, unless a block request completed in it. Where the recording
+    /// has only the end of a wake-up, a thread on another CPU may have begun it.
     fn woken_by(&self, c: CpuId, t: Timestamp, woken: ThreadId, source: WakeSource) -> Label {
         let cpu = &self.cpus[c];
         let unknown = |reason| Label { qualifier: Some(reason), ..Label::of(SegmentKind::Blocked) };
@@ -136,8 +136,8 @@ impl Machine {
         !state.thread.idle && (!state.has_called || state.call.is_some_and(sending))
     }
 
-    /// The sender of a packet that leaves from CPU `c`: the running thread; in an interrupt, the sender of the packet that
-    /// is being forwarded, else none (acknowledgements, retransmissions).
+    /// The sender of a packet that leaves from CPU `c`: the running thread; in an interrupt, the sender of the packet
+    /// that is being forwarded, else none (acknowledgements, retransmissions).
     pub(super) fn sender(&self, c: CpuId, t: Timestamp, packet: &NetworkPacket) -> Option<Waker> {
         let cpu = &self.cpus[c];
         if cpu.context().is_some() {

@@ -1,9 +1,9 @@
 //! The effect of lost events: states that were known before are unknown from the loss on.
 //!
-//! A loss removes all events of one CPU for some time: switches, entries and exits of calls, wake-ups. So a call, a wait
-//! or a request that was open when it began is known until then at most, and one that is found open afterwards began
-//! there at the earliest. Losses arrive in order of time; a look-up visits only those that can end after the time in
-//! question.
+//! A loss removes all events of one CPU for some time: switches, entries and exits of calls, wake-ups. So a call, a
+//! wait or a request that was open when it began is known until then at most, and one that is found open afterwards
+//! began there at the earliest. Losses arrive in order of time; a look-up visits only those that can end after the time
+//! in question.
 
 use super::cpu::CpuId;
 use super::machine::Machine;
@@ -45,8 +45,8 @@ impl Losses {
         of_host.all.push(Loss { span: Span::new(t, end), cpu });
     }
 
-    /// Until when a state that was known at `since` stays known: the start of the first loss between `since` and `t`, on
-    /// one CPU or on any CPU of the host. `None` where no events were lost.
+    /// Until when a state that was known at `since` stays known: the start of the first loss between `since` and `t`,
+    /// on one CPU or on any CPU of the host. `None` where no events were lost.
     pub fn first(&self, host: HostId, cpu: Option<u32>, since: Timestamp, t: Timestamp) -> Option<Timestamp> {
         let HostLosses { all, longest } = self.hosts.get(host.index())?;
         let begun = &all[..all.partition_point(|loss| loss.span.start < t)];
@@ -57,8 +57,8 @@ impl Losses {
 }
 
 impl Machine {
-    /// Events of CPU `c` were lost from `t` until `resumes`: the thread that runs there, its call and the context are not
-    /// known any more.
+    /// Events of CPU `c` were lost from `t` until `resumes`: the thread that runs there, its call and the context are
+    /// not known any more.
     pub(super) fn lose(&mut self, c: CpuId, t: Timestamp, source: LossSource, resumes: Timestamp) {
         if source == LossSource::Damaged {
             self.out.lossy.push(Span::new(t, resumes.max(t)));
@@ -85,8 +85,8 @@ impl Machine {
         self.cpus[c].set_thread(None, t);
     }
 
-    /// Until `t` a thread seems to have waited or to have been runnable. Where events were lost meanwhile it may have run
-    /// as well: from there on its state is unknown.
+    /// Until `t` a thread seems to have waited or to have been runnable. Where events were lost meanwhile it may have
+    /// run as well: from there on its state is unknown.
     pub(super) fn apply_losses(&mut self, thread: ThreadId, t: Timestamp) {
         let state = &self.threads[thread];
         let where_lost = match state.sched {

@@ -2,8 +2,8 @@
 //!
 //! It keeps the slots of ALGORITHMS.md 3.1 (the thread and the interrupt context of each CPU; the scheduler's state of
 //! each thread) and derives the segments of threads while it steps. Cost: O(1) for each event, a hash look-up where the
-//! event names a thread that does not run. Ids of batches are renumbered here, in the order of the events, so the result
-//! does not depend on how the events were cut into batches.
+//! event names a thread that does not run. Ids of batches are renumbered here, in the order of the events, so the
+//! result does not depend on how the events were cut into batches.
 //!
 //! Contradictions (lost events, damage) never stop it: the event counts, the slot is set from it, and one inconsistency
 //! is counted. The modules: `step` (which event changes which slots), `sched` (switch, wake-up, fork ...), `identity`

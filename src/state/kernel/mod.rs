@@ -9,9 +9,9 @@
 //! interrupt contexts of a CPU (`cpu`), the scheduler's state of a thread and its open call (`thread_state`, `sched`,
 //! `calls`), beginning, end and names of threads (`thread_events`), images (`images`), the thread instance of an id
 //! (`identity`, `user`), lost events (`losses`), sent packets (`packets`), open block requests (`requests`), entered
-//! functions (`functions`), the clients of kernel threads (`services`), hardware counters (`counters`). `common` has the
-//! events that kernel and user-space traces share; `copies` drops user-space events that two sessions recorded. `label`
-//! uses all of these slots to find the cause of a wait at its wake-up. `close` seals the timeline.
+//! functions (`functions`), the clients of kernel threads (`services`), hardware counters (`counters`). `common` has
+//! the events that kernel and user-space traces share; `copies` drops user-space events that two sessions recorded.
+//! `label` uses all of these slots to find the cause of a wait at its wake-up. `close` seals the timeline.
 
 mod calls;
 mod close;

@@ -17,8 +17,8 @@ const OLDEST: Ns = 60_000_000_000;
 /// Sends waiting over all connections.
 const MOST: usize = 1 << 16;
 
-/// After clock correction two hosts' clocks may still differ by more than the transit time of a packet: a send is matched
-/// with receives up to this long before it.
+/// After clock correction two hosts' clocks may still differ by more than the transit time of a packet: a send is
+/// matched with receives up to this long before it.
 const EARLY: Ns = 1_000_000;
 
 /// The key of a list. Loopback addresses mean another machine on each host.

@@ -32,9 +32,9 @@ pub(super) struct Requests {
 }
 
 impl Requests {
-    /// A request moves on. A completion whose beginning was not recorded is ignored. `lost` returns when the first events
-    /// were lost since a time: a request that begins again after that ended there at the latest. Returns the submitter of
-    /// a request that completes.
+    /// A request moves on. A completion whose beginning was not recorded is ignored. `lost` returns when the first
+    /// events were lost since a time: a request that begins again after that ended there at the latest. Returns the
+    /// submitter of a request that completes.
     pub fn step(
         &mut self,
         t: Timestamp,

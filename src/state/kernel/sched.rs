@@ -11,8 +11,8 @@ use crate::event::prev_state::Leaves;
 use crate::state::threads::{HostTid, ThreadInstance};
 use crate::state::timeline::{HostId, SegmentKind, ThreadId, VirtualIds};
 
-/// A thread can be woken between its decision to wait and its switch-out. A wake-up that is older than this ended another
-/// wait.
+/// A thread can be woken between its decision to wait and its switch-out. A wake-up that is older than this ended
+/// another wait.
 const EARLY_WAKE_WITHIN: Ns = 1_000_000;
 
 /// Instances of one id of which the oldest is looked for that was not freed.
@@ -81,8 +81,9 @@ impl Machine {
 
     /// `prev` leaves CPU `c`, `next` gets it.
     ///
-    /// Tolerated: another thread than `prev` seemed to run there (`prev` did, and a contradiction is counted); the CPU is
-    /// in an interrupt context (its exit was lost, or threads handle interrupts: the context ends); `next` was not woken.
+    /// Tolerated: another thread than `prev` seemed to run there (`prev` did, and a contradiction is counted); the CPU
+    /// is in an interrupt context (its exit was lost, or threads handle interrupts: the context ends); `next` was not
+    /// woken.
     pub(super) fn switch(&mut self, c: CpuId, t: Timestamp, prev: ThreadId, leaves: Leaves, next: ThreadId) {
         let (running, host) = (self.cpus[c].thread, self.cpus[c].host);
         if let Some(quality) = self.out.quality.get_mut(host.index()) {
@@ -175,8 +176,8 @@ impl Machine {
         self.threads[thread].placed_by_waker = source == WakeSource::Waking;
     }
 
-    /// If the thread is runnable, it is in the run queue of CPU `number`. On a CPU that was not recorded it is unknown when
-    /// it runs.
+    /// If the thread is runnable, it is in the run queue of CPU `number`. On a CPU that was not recorded it is unknown
+    /// when it runs.
     fn queue(&mut self, thread: ThreadId, t: Timestamp, number: u32) {
         let host = self.threads[thread].thread.host;
         let recorded = self.is_recorded(host, number);
@@ -236,8 +237,8 @@ impl Machine {
         thread
     }
 
-    /// An id is freed, perhaps after its next thread was forked. It ends the oldest instance that has exited and was not
-    /// freed.
+    /// An id is freed, perhaps after its next thread was forked. It ends the oldest instance that has exited and was
+    /// not freed.
     pub(super) fn free(&mut self, t: Timestamp, host: HostId, tid: i32) {
         let mut at = self.threads.latest(HostTid::new(host, tid));
         let mut oldest = None;

@@ -1,8 +1,8 @@
 //! One event, and the slots that it changes.
 //!
 //! In: an event in its place in the total order. Out: the machine after it. First the thread of the event is found
-//! (`identity`, `user`), then its slots change: the scheduler's transitions are in `sched`, those of interrupt contexts in
-//! `cpu`, the others in the modules that hold the slots. Cost: O(1) for each event.
+//! (`identity`, `user`), then its slots change: the scheduler's transitions are in `sched`, those of interrupt contexts
+//! in `cpu`, the others in the modules that hold the slots. Cost: O(1) for each event.
 
 use super::cpu::{Completion, CpuId};
 use super::machine::{BatchIds, Machine, PendingStack};

@@ -1,7 +1,7 @@
 //! A thread instance while the machine follows it: its state, since when, and its segments so far.
 //!
-//! Every change of state ends a segment, so segments are contiguous and sorted by construction; empty ones are not kept.
-//! Idle tasks have no segments: no thread ever waits for one of them.
+//! Every change of state ends a segment, so segments are contiguous and sorted by construction; empty ones are not
+//! kept. Idle tasks have no segments: no thread ever waits for one of them.
 
 use super::cpu::CpuId;
 use super::functions::Functions;

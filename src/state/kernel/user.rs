@@ -116,8 +116,8 @@ impl Machine {
     }
 
     /// `here` runs on the CPU of the event; no thread has its ids, or `known` has them outside of containers. The event
-    /// belongs to `known` if that can have emitted it (the times of two tracers differ slightly), until enough events in
-    /// a row happened on another thread.
+    /// belongs to `known` if that can have emitted it (the times of two tracers differ slightly), until enough events
+    /// in a row happened on another thread.
     fn guess(
         &mut self,
         host: HostId,

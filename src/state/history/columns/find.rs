@@ -1,14 +1,14 @@
-//! Finding intervals in a node by attribute and time.
+//! Finds the intervals of a node by attribute and time.
 //!
-//! By binary search: over the attributes first, then over the starts, for the intervals of one attribute are disjoint
-//! and so sorted by start *and* end.
+//! Binary search: over the attributes first, then over the starts. The intervals of one attribute are disjoint, so they
+//! are sorted by start *and* by end.
 
 use super::Columns;
 use crate::base::time::{Span, Timestamp};
 use std::ops::Range;
 
 impl Columns {
-    /// First position in `within` for which `before` is false; `before` holds up to some position and not after.
+    /// First position in `within` for which `before` is false; `before` is true up to some position and false after it.
     fn partition(within: Range<usize>, before: impl Fn(usize) -> bool) -> usize {
         let (mut low, mut high) = (within.start, within.end);
         while low < high {
@@ -22,14 +22,14 @@ impl Columns {
         low
     }
 
-    /// Where an attribute would be if all were spread evenly.
+    /// The position of an attribute if all were distributed evenly.
     fn guess(&self, attribute: u32) -> usize {
         let (above, all) = (u64::from(attribute.saturating_sub(self.low)), u64::from(self.high - self.low).max(1));
         (above * (self.len() as u64).saturating_sub(1) / all) as usize
     }
 
-    /// Read where the intervals of some attributes probably are, before they are searched one by one, so that cache
-    /// misses overlap.
+    /// Read the probable positions of some attributes before they are searched one by one, so that cache misses
+    /// overlap.
     pub fn touch(&self, attributes: impl Iterator<Item = u32>) {
         let touched = attributes.fold(0, |all, attribute| {
             let at = self.guess(attribute.min(self.high));
@@ -38,16 +38,16 @@ impl Columns {
         std::hint::black_box(touched);
     }
 
-    /// First position from `from` on whose attribute is `attribute` or later. Attributes are spread about evenly over a
-    /// node, so the search begins at the position that even spread gives: it mostly touches one cache line instead of
-    /// one for each halving.
+    /// First position from `from` on whose attribute is `attribute` or later. Attributes are distributed about evenly
+    /// over a node, so the search begins at the position by even distribution: it mostly reads one cache line instead
+    /// of one for each halving.
     fn first_from(&self, attribute: u32, from: usize) -> usize {
         let before = |at: usize| self.attribute(at) < attribute;
         if attribute > self.high || from >= self.len() {
             return self.len();
         }
         let guess = from.max(self.guess(attribute));
-        // Steps away from the guess that double until the answer is between two of them.
+        // Steps away from the guess that double until the position is between two of them.
         let mut step = 8;
         let (low, high) = if before(guess) {
             let mut low = guess + 1;
@@ -78,7 +78,7 @@ impl Columns {
         if high >= self.high {
             return start..self.len();
         }
-        // Few intervals share an attribute where attributes are many: search nearby first.
+        // With many attributes each has few intervals: search nearby first.
         let mut step = 1;
         while start + step < self.len() && self.attribute(start + step) <= high {
             step *= 2;
@@ -102,13 +102,13 @@ impl Columns {
         }
     }
 
-    /// In `of`, positions of one attribute: the one whose interval holds at `t`.
+    /// Among `of`, positions of one attribute: the one whose interval contains `t`.
     pub fn holding(&self, of: Range<usize>, t: Timestamp) -> Option<usize> {
         let after = Self::partition(of.clone(), |at| self.start(at) <= t);
         (after > of.start && t < self.end(after - 1)).then(|| after - 1)
     }
 
-    /// In `of`, positions of one attribute: those whose intervals meet `span`.
+    /// Among `of`, positions of one attribute: those whose intervals meet `span`.
     pub fn meeting(&self, of: Range<usize>, span: Span) -> Range<usize> {
         let start = Self::partition(of.clone(), |at| self.end(at) <= span.start);
         let end = Self::partition(start..of.end, |at| self.start(at) < span.end);

@@ -1,13 +1,13 @@
 //! The intervals of one node, column by column.
 //!
-//! In: intervals sorted by attribute, then start. Out: the same in as few bytes as whole-byte columns allow, with
+//! In: intervals sorted by attribute, then start. Out: the same intervals in the smallest columns of whole bytes, with
 //! random access. Each column (attribute, start, length, value) holds unsigned differences to a base in as many bytes
 //! (0 to 8) as its largest needs; a fifth column of one byte holds the kinds of the values, unless all are of one kind.
-//! A leaf of kernel states takes 12 to 14 bytes an interval, one where every number needs eight bytes 29.
+//! A leaf of kernel states takes 12 to 14 bytes per interval; a leaf whose numbers all need eight bytes takes 29.
 //!
 //! Attributes and starts count from the node's own bounds, so most columns are two to four bytes wide. Lengths are
-//! kept rather than ends: they are smaller, and `t - start < length` in unsigned arithmetic is the whole test whether
-//! an interval holds at `t`.
+//! kept rather than ends: they are smaller, and `t - start < length` in unsigned arithmetic is true exactly when the
+//! interval contains `t`.
 //!
 //! `find` searches by attribute and time, `scan` tests a range of positions against a span.
 
@@ -37,7 +37,7 @@ pub struct Bounds {
 }
 
 impl Bounds {
-    /// The bounds of nothing: neutral for [`Bounds::join`].
+    /// The bounds of no interval: neutral for [`Bounds::join`].
     pub const NONE: Bounds = Bounds { start: Timestamp::MAX, end: Timestamp::MIN, low: u32::MAX, high: 0 };
 
     /// The bounds of both.
@@ -51,7 +51,7 @@ impl Bounds {
     }
 }
 
-/// What a value is.
+/// The kind of a value.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(u8)]
 enum ValueKind {
@@ -61,7 +61,7 @@ enum ValueKind {
 }
 
 impl ValueKind {
-    /// The kind that a byte stands for.
+    /// The kind by its byte.
     fn of(byte: u8) -> ValueKind {
         match byte {
             1 => ValueKind::Int,
@@ -71,12 +71,12 @@ impl ValueKind {
     }
 }
 
-/// What the values of a node are.
+/// The kinds of the values of a node.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum ValueKinds {
     /// All of one kind.
     All(ValueKind),
-    /// A byte each, from this offset on.
+    /// One byte per value, from this offset on.
     Each(u32),
 }
 
@@ -145,16 +145,16 @@ fn width(largest: u64) -> u8 {
     (u64::BITS - largest.leading_zeros()).div_ceil(8) as u8
 }
 
-/// The same for columns that every scan reads whole: three bytes take several times as long to unpack as four.
+/// The width of a column that every scan reads: three bytes take several times as long to unpack as four.
 fn scanned(largest: u64) -> u8 {
     if width(largest) == 3 { 4 } else { width(largest) }
 }
 
-/// The kind of a value, and the number that its column holds.
+/// The kind of a value, and its number in the column.
 fn split(value: StateValue) -> (ValueKind, u64) {
     match value {
         StateValue::Code(code) => (ValueKind::Code, u64::from(code)),
-        // Small negative numbers stay small: the sign goes to the lowest bit.
+        // Zigzag: small negative numbers stay small, because the sign is in the lowest bit.
         StateValue::Int(n) => (ValueKind::Int, ((n << 1) ^ (n >> 63)) as u64),
         StateValue::Text(id) => (ValueKind::Text, u64::from(id.raw())),
     }
@@ -273,7 +273,7 @@ impl Columns {
         self.start(at).wrapping_add(self.load(self.lengths, at))
     }
 
-    /// What the value at a position is.
+    /// The kind of the value at a position.
     fn kind(&self, at: usize) -> ValueKind {
         match self.kinds {
             ValueKinds::All(kind) => kind,

@@ -1,4 +1,4 @@
-//! Testing the intervals at some positions against a span, in blocks that compile to vector instructions.
+//! Finds the intervals among some positions that meet a span, in blocks that compile to vector instructions.
 
 use super::{Column, Columns, ValueKind, ValueKinds, since, value};
 use crate::base::time::Span;
@@ -12,7 +12,7 @@ const BLOCK: usize = 64;
 impl Columns {
     /// Add to `found` the intervals at the positions `within`, of any attributes, that meet `span`.
     pub fn scan(&self, within: Range<usize>, span: Span, found: &mut Vec<Interval>) {
-        // Before the base nothing starts; a span that ends there meets nothing.
+        // No interval starts before the base, so a span that ends there meets none.
         if span.end <= self.start || span.is_empty() {
             return;
         }
@@ -35,8 +35,8 @@ impl Columns {
         }
     }
 
-    /// [`Columns::scan`] of one block whose starts and lengths fit four bytes: what starts at `last` or before and ends
-    /// after `first`.
+    /// [`Columns::scan`] of one block whose starts and lengths have four bytes at most: the intervals that start at
+    /// `last` or before and end after `first`.
     fn scan_block(&self, at: usize, first: u32, last: u32, found: &mut Vec<Interval>) {
         let (starts, lengths) = (self.block(self.starts, at), self.block(self.lengths, at));
         let mut meets = [0u8; BLOCK];
