@@ -98,7 +98,7 @@ fn fitted(pair: &Pair, threads: usize) -> (Vec<Source>, Vec<HostClock>, Notices)
     let arguments: Vec<Argument> = pair.paths.iter().map(|p| Argument { label: None, path: p.clone() }).collect();
     let Opened::Traces(mut sources) = open(&arguments, &Ctx::new(2)).unwrap() else { panic!("no CTF") };
     let mut notices = Notices::default();
-    let clocks = clocks::lay(&mut sources, &mut notices, &Ctx::new(threads)).unwrap();
+    let clocks = clocks::align(&mut sources, &mut notices, &Ctx::new(threads)).unwrap();
     (sources, clocks, notices)
 }
 
@@ -194,7 +194,7 @@ fn unrelated_hosts_keep_their_clocks() {
     let mut arguments: Vec<Argument> = pair.paths.iter().map(|p| Argument { label: None, path: p.clone() }).collect();
     arguments.insert(0, Argument { label: None, path: other.path().to_owned() });
     let Opened::Traces(mut sources) = open(&arguments, &Ctx::new(2)).unwrap() else { panic!("no CTF") };
-    let clocks = clocks::lay(&mut sources, &mut Notices::default(), &Ctx::new(1)).unwrap();
+    let clocks = clocks::align(&mut sources, &mut Notices::default(), &Ctx::new(1)).unwrap();
     let found: Vec<_> = clocks.iter().map(|c| (c.host.as_str(), c.error.is_some(), c.packets > 0)).collect();
     // The two that exchange packets share a time line; its offset to the first host's is not known.
     assert_eq!(found, [("gamma", true, false), ("alpha", false, false), ("beta", false, true)]);

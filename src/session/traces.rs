@@ -90,7 +90,7 @@ impl Traces {
     pub(super) fn fit_clocks(&mut self, ctx: &Ctx) -> anyhow::Result<()> {
         if self.clocks.is_none() {
             let mut notices = Notices::default();
-            let clocks = clocks::lay(&mut self.sources, &mut notices, ctx)?;
+            let clocks = clocks::align(&mut self.sources, &mut notices, ctx)?;
             self.clocks = Some(FittedClocks { clocks, notices });
         }
         Ok(())

@@ -1,15 +1,15 @@
-//! Packets that left one host and arrived on another.
+//! Matched packets: packets that left one host and arrived at another.
 //!
-//! In: the network's events of all traces. Out: flights, each by the clock it left and the one it reached. A packet is
-//! known by its whole TCP header: connection, sequence number, acknowledgement, flags, length. On one host it may be
-//! seen several times (bridges, containers); what is seen again later than [`PASSAGE`] is another packet with the same
-//! header (a retransmission, a sign of life), whose own passage may not have been recorded: such headers say nothing.
+//! In: the network events of all traces. Out: flights, each with its times by the clocks of both hosts. A packet is
+//! identified by its whole TCP header: connection, sequence number, acknowledgement, flags, length. One host may record
+//! it several times (bridges, containers); a record later than [`PASSAGE`] is another packet with the same header (a
+//! retransmission, a keep-alive), and either one may be missing at the other host: such headers are not used.
 //!
-//! Streams are read in pieces side by side, in no order; tables of pieces are joined by minimum and maximum, so that
-//! nothing depends on the pieces. A table that grows over [`MOST`] headers keeps those whose hash ends in one more
-//! zero bit: an even sample, the same for any order. Cost: one reading, of the clocks that may have flights: their
-//! recordings overlap, or, with clocks that are far off, a few samples of each show packets that one host sends to
-//! another which receives such packets. Recordings made one after the other so cost next to nothing.
+//! Workers read ranges of packets of the streams, in no order; their tables are joined by minimum and maximum, so that
+//! the result does not depend on the ranges. A table that grows over [`MOST`] headers keeps those whose hash ends in
+//! one more zero bit: an even sample, the same for any order. Cost: one reading of the clocks that may have flights:
+//! those whose recordings overlap, or, with clocks that are far apart, those of which a few samples show packets that
+//! one host sends and the other receives. So recordings made one after the other cost very little.
 
 use crate::base::ctx::{Cancelled, Ctx};
 use crate::base::parallel::in_order;
@@ -29,12 +29,12 @@ use std::ops::Range;
 
 /// Time in which a packet passes the devices of one host.
 const PASSAGE: Ns = 10_000_000;
-/// Headers in the table.
+/// Largest number of headers in a table.
 const MOST: usize = 1 << 19;
 /// Bytes of packets that a worker reads at a time.
-const PIECE: u64 = 4 << 20;
+const RANGE_BYTES: u64 = 4 << 20;
 
-/// A packet between two clocks, each end by its own clock.
+/// A packet between two hosts, with the time of each end by its own clock.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) struct Flight {
     pub from: u16,
@@ -43,9 +43,9 @@ pub(super) struct Flight {
     pub received: Timestamp,
 }
 
-/// A header seen by one clock, on its way out or in.
+/// The records of a header on one host, of its sending or of its arrival.
 #[derive(Clone, Copy, Debug)]
-struct Seen {
+struct Sighting {
     clock: u16,
     sent: bool,
     first: Timestamp,
@@ -54,13 +54,13 @@ struct Seen {
 
 #[derive(Debug)]
 struct Table {
-    /// Hashes end in so many zero bits.
+    /// The hash of each header ends in so many zero bits.
     level: u32,
     most: usize,
-    seen: HashMap<TcpSegment, SmallVec<[Seen; 2]>>,
+    seen: HashMap<TcpSegment, SmallVec<[Sighting; 2]>>,
 }
 
-/// The same on every run.
+/// A hash that is the same in every run of the program.
 fn rank(segment: &TcpSegment) -> u64 {
     foldhash::quality::FixedState::with_seed(0).hash_one(segment)
 }
@@ -70,7 +70,7 @@ impl Table {
         Table { level: 0, most, seen: HashMap::default() }
     }
 
-    fn add(&mut self, segment: &TcpSegment, new: Seen) {
+    fn add(&mut self, segment: &TcpSegment, new: Sighting) {
         if rank(segment).trailing_zeros() < self.level {
             return;
         }
@@ -96,11 +96,12 @@ impl Table {
 
     fn flights(&self) -> Vec<Flight> {
         let mut flights = Vec::new();
-        let once = |s: &&Seen| s.last.since(s.first) <= PASSAGE;
+        let once = |s: &&Sighting| s.last.since(s.first) <= PASSAGE;
         for all in self.seen.values() {
             for sent in all.iter().filter(|s| s.sent).filter(once) {
                 let arrivals = all.iter().filter(|s| !s.sent && s.clock != sent.clock).filter(once);
-                let flight = |r: &Seen| Flight { from: sent.clock, to: r.clock, sent: sent.first, received: r.first };
+                let flight =
+                    |r: &Sighting| Flight { from: sent.clock, to: r.clock, sent: sent.first, received: r.first };
                 flights.extend(arrivals.map(flight));
             }
         }
@@ -109,50 +110,52 @@ impl Table {
     }
 }
 
-/// A trace and what is read of it.
-struct Reading<'a> {
+/// A trace with its binding and decode plan.
+struct NetworkTrace<'a> {
     source: &'a Source,
     clock: u16,
     binding: Binding,
     plan: Plan,
 }
 
-/// Packets of a stream that are sampled, and records of each.
+/// Packets of a stream that are sampled.
 const SAMPLES: usize = 4;
+/// Records that are read of each sampled packet.
 const RECORDS: usize = 1000;
 
-/// Who sends to whom.
+/// Source and destination addresses.
 type Route = (u128, u128);
 
-/// A run of packets of one stream.
-struct Piece {
-    reading: usize,
+/// A range of packets of one stream.
+struct PacketRange {
+    /// Position of its trace.
+    trace: usize,
     stream: StreamId,
     packets: Range<usize>,
 }
 
-/// All flights between the clocks, sorted; `lives` are their recordings by their own time.
+/// All flights between the clocks, sorted; `lives` are the spans of their recordings by their own time.
 pub(super) fn find(
     sources: &[Source],
     clocks: &[HostClock],
     lives: &[Span],
     ctx: &Ctx,
 ) -> Result<Vec<Flight>, Cancelled> {
-    let mut readings = Vec::new();
+    let mut traces = Vec::new();
     for (clock, about) in clocks.iter().enumerate() {
         for source in about.traces.iter().filter_map(|i| sources.get(*i)) {
             let binding = Binding::focused(&source.trace, &[], Focus::Packets);
             let plan = source.trace.compile(&binding.projection);
-            readings.push(Reading { source, clock: u16::try_from(clock).unwrap_or(u16::MAX), binding, plan });
+            traces.push(NetworkTrace { source, clock: u16::try_from(clock).unwrap_or(u16::MAX), binding, plan });
         }
     }
-    let talk = talking(&readings, lives);
-    readings.retain(|r| talk.contains(&r.clock));
-    let pieces = cut(&readings);
-    ctx.progress.enter("clocks", pieces.len() as u64);
+    let connected = connected(&traces, lives);
+    traces.retain(|r| connected.contains(&r.clock));
+    let ranges = cut(&traces);
+    ctx.progress.enter("clocks", ranges.len() as u64);
     let mut table = Table::new(MOST);
-    let read = |i: usize| pieces.get(i).and_then(|piece| Some(piece.read(readings.get(piece.reading)?)));
-    in_order(ctx, pieces.len(), read, |_, found| {
+    let read = |i: usize| ranges.get(i).and_then(|range| Some(range.read(traces.get(range.trace)?)));
+    in_order(ctx, ranges.len(), read, |_, found| {
         found.into_iter().for_each(|found| table.join(found));
         ctx.progress.step(1);
     })?;
@@ -160,56 +163,56 @@ pub(super) fn find(
 }
 
 /// The clocks that may have flights.
-fn talking(readings: &[Reading<'_>], lives: &[Span]) -> BTreeSet<u16> {
-    let mut talk = BTreeSet::new();
+fn connected(traces: &[NetworkTrace<'_>], lives: &[Span]) -> BTreeSet<u16> {
+    let mut found = BTreeSet::new();
     let overlap = |a: u16, b: u16| {
         let life = |clock: u16| lives.get(usize::from(clock)).copied().unwrap_or_default();
         !life(a).clip(life(b)).is_empty()
     };
-    let clocks: BTreeSet<u16> = readings.iter().map(|r| r.clock).collect();
+    let clocks: BTreeSet<u16> = traces.iter().map(|r| r.clock).collect();
     let pairs = clocks.iter().flat_map(|a| clocks.iter().map(move |b| (*a, *b))).filter(|(a, b)| a != b);
-    talk.extend(pairs.clone().filter(|(a, b)| overlap(*a, *b)).flat_map(|(a, b)| [a, b]));
-    if talk.len() < clocks.len() {
+    found.extend(pairs.clone().filter(|(a, b)| overlap(*a, *b)).flat_map(|(a, b)| [a, b]));
+    if found.len() < clocks.len() {
         let mut routes: BTreeMap<(u16, bool), BTreeSet<Route>> = BTreeMap::new();
-        readings.iter().for_each(|r| r.sample(&mut routes));
+        traces.iter().for_each(|r| r.sample(&mut routes));
         let empty = BTreeSet::new();
         let of = |clock, sent| routes.get(&(clock, sent)).unwrap_or(&empty);
-        talk.extend(pairs.filter(|(a, b)| !of(*a, true).is_disjoint(of(*b, false))).flat_map(|(a, b)| [a, b]));
+        found.extend(pairs.filter(|(a, b)| !of(*a, true).is_disjoint(of(*b, false))).flat_map(|(a, b)| [a, b]));
     }
-    talk
+    found
 }
 
-fn cut(readings: &[Reading<'_>]) -> Vec<Piece> {
-    let mut pieces = Vec::new();
-    for (reading, r) in readings.iter().enumerate() {
-        let streams = r.source.trace.streams().iter().enumerate();
-        for (number, stream) in streams.filter(|(_, s)| r.binding.binds(&r.source.trace, s.stream_class)) {
+fn cut(traces: &[NetworkTrace<'_>]) -> Vec<PacketRange> {
+    let mut ranges = Vec::new();
+    for (trace, of) in traces.iter().enumerate() {
+        let streams = of.source.trace.streams().iter().enumerate();
+        for (number, stream) in streams.filter(|(_, s)| of.binding.binds(&of.source.trace, s.stream_class)) {
             let (mut start, mut bytes) = (0, 0u64);
             for (i, packet) in stream.packets.iter().enumerate() {
                 bytes = bytes.saturating_add(packet.bytes);
-                if bytes >= PIECE || i + 1 == stream.packets.len() {
-                    pieces.push(Piece { reading, stream: StreamId::at(number), packets: start..i + 1 });
+                if bytes >= RANGE_BYTES || i + 1 == stream.packets.len() {
+                    ranges.push(PacketRange { trace, stream: StreamId::at(number), packets: start..i + 1 });
                     (start, bytes) = (i + 1, 0);
                 }
             }
         }
     }
-    pieces
+    ranges
 }
 
-impl Piece {
-    fn read(&self, reading: &Reading<'_>) -> Table {
+impl PacketRange {
+    fn read(&self, trace: &NetworkTrace<'_>) -> Table {
         let mut table = Table::new(MOST);
-        reading.read(self.stream, self.packets.clone(), usize::MAX, |segment, sent, t| {
-            table.add(segment, Seen { clock: reading.clock, sent, first: t, last: t });
+        trace.read(self.stream, self.packets.clone(), usize::MAX, |segment, sent, t| {
+            table.add(segment, Sighting { clock: trace.clock, sent, first: t, last: t });
         });
         table
     }
 }
 
-impl Reading<'_> {
-    /// What is sent and received in some packets of a stream, of their first `records`. What is damaged here is said
-    /// when the trace is read for good.
+impl NetworkTrace<'_> {
+    /// Pass the sent and received packets among the first `records` records of some packets of a stream to `take`: the
+    /// header, true for a sent one, and the time. The main reading of the trace reports damage.
     fn read(
         &self,
         stream: StreamId,
@@ -220,9 +223,9 @@ impl Reading<'_> {
         let mut binder = Binder::new(&self.binding, 0);
         let mut reader = self.source.trace.reader(&self.plan, stream, packets);
         let (mut batch, mut events) = (Batch::default(), Vec::new());
-        let mut left = records;
-        while let Some(record) = reader.next().filter(|_| left > 0) {
-            left -= 1;
+        let mut remaining = records;
+        while let Some(record) = reader.next().filter(|_| remaining > 0) {
+            remaining -= 1;
             binder.read(&record, &mut batch, &mut events);
             for event in events.drain(..) {
                 let (id, sent) = match event.kind {
@@ -237,7 +240,7 @@ impl Reading<'_> {
         }
     }
 
-    /// Who sends and receives in a few places of the trace.
+    /// Add the routes of packets in a few places of the trace to `routes`.
     fn sample(&self, routes: &mut BTreeMap<(u16, bool), BTreeSet<Route>>) {
         for (number, stream) in self.source.trace.streams().iter().enumerate() {
             let count = stream.packets.len();
@@ -262,19 +265,19 @@ mod tests {
         TcpSegment { flow, seq, ack: 9, flags: 0x18, len: 100 }
     }
 
-    fn seen(clock: u16, sent: bool, t: i64) -> Seen {
+    fn seen(clock: u16, sent: bool, t: i64) -> Sighting {
         let t = Timestamp::new(t);
-        Seen { clock, sent, first: t, last: t }
+        Sighting { clock, sent, first: t, last: t }
     }
 
-    fn table(rows: &[(u32, Seen)]) -> Table {
+    fn table(rows: &[(u32, Sighting)]) -> Table {
         let mut table = Table::new(MOST);
         rows.iter().for_each(|(seq, seen)| table.add(&segment(*seq), *seen));
         table
     }
 
     #[test]
-    fn first_sight_on_both_sides_and_nothing_of_what_was_sent_twice() {
+    fn flights_takes_first_sightings_and_ignores_packets_sent_twice() {
         let again = PASSAGE + 1;
         let rows = [
             // Two devices on each side.
@@ -282,7 +285,7 @@ mod tests {
             (1, seen(0, true, 14)),
             (1, seen(1, false, 7)),
             (1, seen(1, false, 9)),
-            // Seen on one side only.
+            // Recorded on one host only.
             (2, seen(0, true, 20)),
             // A retransmission.
             (3, seen(1, true, 30)),
@@ -308,7 +311,7 @@ mod tests {
     }
 
     #[test]
-    fn a_full_table_is_a_sample_that_does_not_depend_on_the_order() {
+    fn full_table_keeps_a_sample_that_does_not_depend_on_the_order() {
         let rows: Vec<u32> = (0..10_000).collect();
         let fill = |rows: &mut dyn Iterator<Item = &u32>| {
             let mut table = Table::new(300);

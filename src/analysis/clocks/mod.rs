@@ -1,13 +1,13 @@
-//! Clocks of hosts: which straight line leads from each one's time to the first one's.
+//! Clock correction: a straight line from each host's time to the first host's.
 //!
-//! In: traces of several hosts, each on its own time. Out: for each clock a [`Shift`] with the bound of its error,
-//! found from the packets between the hosts. A pass of its own over the network's events (`flights`) finds which packet
-//! left where and arrived where; [`line`] fits two clocks; here the pairs are joined: a spanning tree from the first
-//! trace's clock, best pairs first, along which lines are composed and errors add up. Traces of one clock uuid share a
-//! clock and need no fit; a clock that shares no packet with the others is left as recorded, with an unknown error. A
-//! user-space trace on another clock than the only kernel trace of its host is tied to that by where its events ran
-//! (`users`). Loopback packets say nothing. Cost: one reading of the traces that hold network events, and only where
-//! there are two clocks whose hosts may have talked. ALGORITHMS.md section 4.5.
+//! In: traces of several hosts, each with its own time. Out: for each clock a [`Shift`] with the bound of its error,
+//! fitted from the packets between the hosts. A pass of its own over the network events (`flights`) matches the packets
+//! that left one host and arrived at another; [`line`] fits two clocks; this module joins the pairs: a spanning tree
+//! from the clock of the first trace, best pairs first, along which lines are composed and errors add up. Traces of one
+//! clock uuid share a clock and need no fit; a clock that shares no packet with the others is left as recorded, with an
+//! unknown error. A user-space trace on another clock than the only kernel trace of its host is aligned with that by
+//! the CPUs on which its events ran (`users`). Loopback packets are not used. Cost: one reading of the traces with
+//! network events, and only if there are two clocks whose hosts may have exchanged packets. ALGORITHMS.md section 4.5.
 
 mod flights;
 mod line;
@@ -24,7 +24,7 @@ use crate::reading::bind::is_kernel;
 use flights::Flight;
 use std::collections::BTreeMap;
 use std::collections::btree_map::Entry;
-use users::Ran;
+use users::UserRuns;
 
 /// The clocks of some traces: one for each clock uuid, or, without, for each host.
 fn clocks(sources: &[Source]) -> Vec<HostClock> {
@@ -59,8 +59,8 @@ fn life(sources: &[Source], clock: &HostClock) -> Span {
     Span::new(start, packets().filter_map(|p| p.end).max().unwrap_or(start))
 }
 
-/// Find the clocks of some traces and lay all on the first one's time line: what is read from here on is corrected.
-pub fn lay(sources: &mut [Source], notices: &mut Notices, ctx: &Ctx) -> Result<Vec<HostClock>, Cancelled> {
+/// Find the clocks of some traces and align all with the first one: times that are read after this are corrected.
+pub fn align(sources: &mut [Source], notices: &mut Notices, ctx: &Ctx) -> Result<Vec<HostClock>, Cancelled> {
     let mut clocks = clocks(sources);
     if let Some(first) = clocks.first_mut() {
         first.error = Some(0);
@@ -75,8 +75,8 @@ pub fn lay(sources: &mut [Source], notices: &mut Notices, ctx: &Ctx) -> Result<V
     let fitted = clocks.iter().filter(|c| c.packets > 0);
     let first = fitted.clone().map(|c| format!("{} by {} ns", c.host, c.shift.offset));
     notices.add(Notice::ClocksFitted, fitted.count() as u64, || first.clone().next().unwrap_or_default());
-    let late = |f: &&Flight| f.received < f.sent;
-    notices.add(Notice::ClockSkew, flights.iter().filter(late).count() as u64, String::new);
+    let early = |flight: &&Flight| flight.received < flight.sent;
+    notices.add(Notice::ClockSkew, flights.iter().filter(early).count() as u64, String::new);
     for clock in &clocks {
         for at in clock.traces.iter().filter(|_| clock.shift != Shift::default()) {
             if let Some(source) = sources.get_mut(*at) {
@@ -87,7 +87,7 @@ pub fn lay(sources: &mut [Source], notices: &mut Notices, ctx: &Ctx) -> Result<V
     Ok(clocks)
 }
 
-/// The lines between clocks of user-space traces and those of the only kernel trace of their host, both ways.
+/// The lines between the clocks of user-space traces and those of the only kernel trace of their host, both ways.
 fn tie_users(
     sources: &[Source],
     clocks: &mut [HostClock],
@@ -104,7 +104,7 @@ fn tie_users(
         let (a_label, b_label) = (label(a).filter(|l| l.0), label(b).filter(|l| l.0));
         a.host == b.host && !a.host.is_empty() && a_label == b_label
     };
-    let mut ran: BTreeMap<usize, Ran> = BTreeMap::new();
+    let mut runs: BTreeMap<usize, UserRuns> = BTreeMap::new();
     let mut tied = BTreeMap::new();
     let mut errors: Vec<Option<Ns>> = vec![None; clocks.len()];
     for (own, clock) in clocks.iter().enumerate().filter(|(_, clock)| traces(clock, true).is_empty()) {
@@ -112,12 +112,12 @@ fn tie_users(
             clocks.iter().enumerate().filter(|(_, other)| same(clock, other) && !traces(other, true).is_empty());
         let kernels: Vec<usize> = kernels.map(|(at, _)| at).collect();
         let [kernel] = kernels[..] else { continue };
-        if let Entry::Vacant(vacant) = ran.entry(kernel) {
-            vacant.insert(Ran::of(&traces(&clocks[kernel], true), ctx)?);
+        if let Entry::Vacant(vacant) = runs.entry(kernel) {
+            vacant.insert(UserRuns::of(&traces(&clocks[kernel], true), ctx)?);
         }
         let place = || clock.host.clone();
         errors[own] = Some(Ns::MAX);
-        match ran.get(&kernel).and_then(|ran| ran.fit(&traces(clock, false))) {
+        match runs.get(&kernel).and_then(|runs| runs.fit(&traces(clock, false))) {
             Some(fitted) => {
                 let line = |offset| {
                     let shift = Shift { origin: Timestamp::ZERO, offset, drift: 0 };
@@ -136,7 +136,8 @@ fn tie_users(
     Ok(tied)
 }
 
-/// A spanning tree over the clocks that packets tie to each other: from each first one, best pairs first.
+/// Compose the corrections along a spanning tree of the clocks that packets connect: from the first clock of each
+/// connected group, best pairs first.
 fn join(clocks: &mut [HostClock], lives: &[Span], flights: &[Flight], tied: &BTreeMap<(usize, usize), ClockTransform>) {
     let mut pairs: BTreeMap<(usize, usize), Points> = BTreeMap::new();
     for f in flights {
@@ -157,7 +158,7 @@ fn join(clocks: &mut [HostClock], lives: &[Span], flights: &[Flight], tied: &BTr
         inside[root] = true;
         loop {
             let across = fits.iter().filter(|((own, other), _)| !inside[*own] && inside[*other]);
-            // A bounded error before none, then the smaller.
+            // A bounded error before an unknown one, then the smaller error.
             let Some((&(own, other), line)) = across.min_by_key(|(at, l)| (l.error.is_none(), l.error, **at)) else {
                 break;
             };
@@ -165,7 +166,7 @@ fn join(clocks: &mut [HostClock], lives: &[Span], flights: &[Flight], tied: &BTr
             let above = clocks[other].clone();
             clocks[own].shift = line.shift.then(above.shift);
             let error = line.error.zip(above.error).map(|(a, b)| a.saturating_add(b));
-            // What hangs on a clock that nothing ties to the first has no known error either.
+            // The error is unknown in a group that does not contain the first clock.
             clocks[own].error = error.filter(|_| root == 0);
             clocks[own].packets = line.packets;
         }
@@ -187,8 +188,8 @@ mod tests {
         }
     }
 
-    /// Packets every microsecond between two clocks that are ahead by these offsets; `way` to fly.
-    fn talk(flights: &mut Vec<Flight>, (a, ahead): (u16, Ns), (b, ahead_b): (u16, Ns), way: Ns) {
+    /// Packets every microsecond between two clocks that are ahead by these offsets; `way` is the transit time.
+    fn exchange(flights: &mut Vec<Flight>, (a, ahead): (u16, Ns), (b, ahead_b): (u16, Ns), way: Ns) {
         for t in (0..1_000_000).step_by(1000).map(Timestamp::new) {
             flights.push(Flight { from: a, to: b, sent: t + ahead, received: t + way + ahead_b });
             flights.push(Flight { from: b, to: a, sent: t + ahead_b, received: t + way + ahead });
@@ -196,21 +197,21 @@ mod tests {
     }
 
     #[test]
-    fn the_tree_takes_the_better_pairs_and_adds_errors_up() {
+    fn join_takes_the_better_pairs_and_adds_errors_up() {
         let mut clocks = vec![clock(), clock(), clock(), clock()];
         clocks[0].error = Some(0);
         let lives = vec![Span::of_ns(0, 1_000_000); 4];
         let mut flights = Vec::new();
-        // 0 and 2 speak to each other too, but slowly; 3 speaks to nobody.
-        talk(&mut flights, (0, 0), (1, 5_000), 10);
-        talk(&mut flights, (1, 5_000), (2, -70_000), 20);
-        talk(&mut flights, (0, 0), (2, -70_000), 4_000);
+        // 0 and 2 exchange packets too, but slow ones; 3 exchanges none.
+        exchange(&mut flights, (0, 0), (1, 5_000), 10);
+        exchange(&mut flights, (1, 5_000), (2, -70_000), 20);
+        exchange(&mut flights, (0, 0), (2, -70_000), 4_000);
         join(&mut clocks, &lives, &flights, &BTreeMap::new());
         for (clock, truth) in clocks.iter().zip([500_000, 495_000, 570_000, 500_000]) {
             assert!(clock.shift.apply(Timestamp::new(500_000)).abs_diff(Timestamp::new(truth)) <= 2, "{clock:?}");
         }
-        let told: Vec<_> = clocks.iter().map(|c| (c.error.is_some(), c.packets)).collect();
-        assert_eq!(told, [(true, 0), (true, 2000), (true, 2000), (false, 0)]);
+        let fitted: Vec<_> = clocks.iter().map(|c| (c.error.is_some(), c.packets)).collect();
+        assert_eq!(fitted, [(true, 0), (true, 2000), (true, 2000), (false, 0)]);
         let (one, two) = (clocks[1].error.unwrap(), clocks[2].error.unwrap());
         assert!((10..40).contains(&one) && (one + 20..one + 80).contains(&two), "{one} {two}");
     }

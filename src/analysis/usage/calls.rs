@@ -1,13 +1,13 @@
 //! One thread's reads and writes, counted from the entries and exits of its system calls.
 //!
-//! In: entries and exits in order, from the beginning of a recording or of a chunk. Out: bytes and calls both ways. Old
-//! recordings name the call in its entry only. A chunk leaves at most its first exit undecided, if no entry came before
-//! (ALGORITHMS.md 10.4).
+//! In: entries and exits in order, from the beginning of a recording or of a chunk. Out: bytes and calls, read and
+//! written. Old recordings name the call in its entry only. In a chunk at most the first exit is of an unknown call, if
+//! no entry precedes it (ALGORITHMS.md 10.4).
 
 use crate::event::transfer::{Transfer, transfer};
 use crate::model::usage::Moved;
 
-/// What a system call does, as far as it is counted.
+/// The kind of a system call, as far as it is counted.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum CallKind {
     Reads,
@@ -16,7 +16,7 @@ pub(super) enum CallKind {
 }
 
 impl CallKind {
-    /// Of the call of this name.
+    /// The kind of the call `call`.
     pub fn of(call: &str) -> CallKind {
         match transfer(call) {
             Some(Transfer::Read) => CallKind::Reads,
@@ -30,7 +30,7 @@ impl CallKind {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum CallStep {
     Entry(CallKind),
-    /// With the kind of the call, where the event names it, and what it returned.
+    /// With the kind of the call, where the event names it, and its result.
     Exit {
         call: Option<CallKind>,
         ret: i64,
@@ -49,32 +49,33 @@ impl Moved {
     }
 }
 
-/// What is known of the call that a thread is in.
+/// The call that a thread is in, as far as it is known.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum OpenCall {
-    /// The one that it was in when the chunk began: no entry or exit was seen since.
+    /// The call of the carried-in state, or none: the chunk has no entry or exit yet.
     CarriedIn,
-    /// Perhaps one that began before the recording, or while events were lost.
+    /// A call that began before the recording or while events were lost, or none.
     Unseen,
-    /// None.
+    /// No call.
     Outside,
+    /// This call.
     Inside(CallKind),
 }
 
-/// See the module.
+/// The reads and writes of one thread.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Calls {
-    /// The first exit, where the carried-in state knows of which call.
+    /// In a chunk: the first exit, if it is of the call of the carried-in state.
     first_exit: Option<CallStep>,
     call: OpenCall,
     pub read: Moved,
     pub written: Moved,
-    /// Exits of another call than was entered.
+    /// Number of exits of another call than the last entry's.
     pub contradictions: u64,
 }
 
 impl Calls {
-    /// `from_beginning`: no call of the thread was seen before.
+    /// `from_beginning`: the thread has no calls in previous chunks.
     pub fn new(from_beginning: bool) -> Calls {
         let call = if from_beginning { OpenCall::Unseen } else { OpenCall::CarriedIn };
         Calls { first_exit: None, call, read: Moved::default(), written: Moved::default(), contradictions: 0 }
@@ -82,14 +83,14 @@ impl Calls {
 
     pub fn step(&mut self, step: CallStep) {
         match step {
-            // The exit of the call before was lost, or it is one that never returns here.
+            // The exit of the previous call was lost, or that call never returns here.
             CallStep::Entry(call) => self.call = OpenCall::Inside(call),
             CallStep::Exit { call, ret } => {
                 let before = std::mem::replace(&mut self.call, OpenCall::Outside);
                 match (before, call) {
                     (OpenCall::CarriedIn, _) => self.first_exit = Some(step),
                     (before, Some(call)) => {
-                        // The call returned, whichever entry was lost.
+                        // This call returned, even if another entry precedes: its own entry was lost.
                         let other = matches!(before, OpenCall::Inside(entered) if entered != call);
                         self.contradictions += u64::from(other);
                         self.count(call, ret);
@@ -101,7 +102,7 @@ impl Calls {
         }
     }
 
-    /// Events were lost: it may be in any call.
+    /// Events were lost: the thread may be in any call.
     pub fn lose(&mut self) {
         self.call = OpenCall::Unseen;
     }
@@ -115,7 +116,7 @@ impl Calls {
         }
     }
 
-    /// Join what the next chunk saw of the same thread.
+    /// Join the calls of the same thread in the next chunk.
     pub fn append(&mut self, next: Calls) {
         if let Some(exit) = next.first_exit {
             self.step(exit);

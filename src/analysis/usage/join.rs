@@ -1,11 +1,11 @@
-//! Joining the machine of the next chunk: the threads of its carried-in state are found by their ids, the first changes
-//! of their slots are applied to the values at hand, and what was deferred goes to the threads that ran.
+//! Joins the machine of the next chunk: the threads of its carried-in state are found by their ids, the first changes
+//! of their slots are applied to the current values, and deferred events are applied to the threads that ran.
 //!
-//! Where a contradiction at the cut takes the order of changes away, [`UsageMachine::fits`] is false, and the engine
-//! runs the chunk again from the machine before it. Cost: the threads and CPUs that the chunk met. ALGORITHMS.md 10.3
-//! and 10.4.
+//! Where a contradiction at the cut makes the order of changes unknown, [`UsageMachine::fits`] is false, and the engine
+//! runs the chunk again from the machine before it. Cost: the threads and CPUs of the chunk. ALGORITHMS.md 10.3 and
+//! 10.4.
 
-use super::machine::{Deferred, Runs, Seen, UsageCpu, UsageMachine};
+use super::machine::{Deferred, Runs, Seen, TimedDeferred, UsageCpu, UsageMachine};
 use super::thread::{HostCpu, UsageThread};
 use crate::base::names::NameId;
 use crate::state::threads::{ThreadInstance, ThreadTable};
@@ -15,13 +15,13 @@ use foldhash::HashSet;
 /// A thread of the next chunk, once joined.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 enum Joined {
-    /// A thread of the machine before it.
+    /// A thread of this machine.
     Known(ThreadId),
     /// A new one, by its id in the chunk.
     New(ThreadId),
 }
 
-/// By thread of the next chunk: which thread it is of the machine before it; `None` for new ones.
+/// By thread of the next chunk: the same thread in this machine; `None` for new ones.
 struct CarriedIn(Vec<Option<ThreadId>>);
 
 impl CarriedIn {
@@ -30,7 +30,7 @@ impl CarriedIn {
         CarriedIn(next.iter().map(known).collect())
     }
 
-    /// The thread of the machine before, if it is one.
+    /// The thread of this machine, if there is one.
     fn known(&self, next: ThreadId) -> Option<ThreadId> {
         self.0.get(next.index()).copied().flatten()
     }
@@ -39,23 +39,23 @@ impl CarriedIn {
         self.known(next).map_or(Joined::New(next), Joined::Known)
     }
 
-    /// The thread of the next chunk that is this one of the machine before.
+    /// The thread of the next chunk that is this thread.
     fn position(&self, known: ThreadId) -> Option<ThreadId> {
         self.0.iter().position(|thread| *thread == Some(known)).map(ThreadId::at)
     }
 }
 
 impl UsageMachine {
-    /// True when [`UsageMachine::append`] gives exactly what stepping through the events of the next chunk from here
-    /// would.
+    /// True when [`UsageMachine::append`] has exactly the result of stepping through the events of the next chunk from
+    /// here.
     pub fn fits(&self, next: &UsageMachine) -> bool {
         let carried_in = CarriedIn::find(&self.threads, &next.threads);
         self.changes_each_once(next, &carried_in)
             && next.cpus.iter().all(|(at, cpu)| self.fits_on(*at, cpu, next, &carried_in))
     }
 
-    /// True when no thread is changed by the join on account of two CPUs (it was thought to run on both): the order of
-    /// the two changes would be lost.
+    /// True when the join changes no thread for two CPUs (on both of which it seemed to run): the order of the two
+    /// changes would be lost.
     fn changes_each_once(&self, next: &UsageMachine, carried_in: &CarriedIn) -> bool {
         let mut changed: HashSet<Joined> = HashSet::default();
         next.cpus.iter().all(|(at, cpu)| {
@@ -71,7 +71,7 @@ impl UsageMachine {
 
     fn fits_on(&self, at: HostCpu, cpu: &UsageCpu, next: &UsageMachine, carried_in: &CarriedIn) -> bool {
         let Some(Runs::Thread(running)) = self.cpus.get(&at).map(|before| before.runs) else {
-            // The first thread seen ran before that: nothing else of it may be known from then.
+            // The first thread that was seen ran before that as well: it must have no earlier change.
             let is_first_change = |seen: Seen| {
                 let thread = next.threads.get(seen.thread);
                 thread.is_some_and(|thread| thread.carried_in && thread.first_change() == Some(seen.at))
@@ -82,13 +82,13 @@ impl UsageMachine {
             return false;
         }
         let other = cpu.seen.filter(|seen| carried_in.known(seen.thread) != Some(running));
-        // The same id, another instance: the chunk, which knew the id alone, took one for the other.
+        // The same id but another instance: the chunk knew the id alone and confused them.
         let tid = self.threads.get(running).map(UsageThread::tid);
         if other.is_some_and(|seen| next.threads.get(seen.thread).map(|thread| thread.key.tid()) == tid) {
             return false;
         }
-        // What was deferred for the running thread must come before all that the chunk knows of that thread.
-        let deferred = cpu.deferred.last().map(|(t, _)| *t);
+        // Deferred events of the running thread must precede all changes of that thread in the chunk.
+        let deferred = cpu.deferred.last().map(|deferred| deferred.at);
         let begin = || next.threads.get(carried_in.position(running)?)?.first_change();
         match (deferred.max(other.map(|seen| seen.at)), begin()) {
             (Some(last), Some(begin)) => last < begin || other.is_none() && last == begin && cpu.seen.is_some(),
@@ -107,7 +107,7 @@ impl UsageMachine {
             now.push(known.unwrap_or_else(new));
         }
         let renamed = |thread: ThreadId| now.get(thread.index()).copied().unwrap_or(thread);
-        // In the order of CPUs: a table has none of its own.
+        // In the order of CPUs: a hash table has none.
         let mut cpus: Vec<(&HostCpu, &UsageCpu)> = next.cpus.iter().collect();
         cpus.sort_unstable_by_key(|(at, _)| **at);
         for (at, cpu) in cpus {
@@ -124,14 +124,14 @@ impl UsageMachine {
         self.contradictions.join(next.contradictions);
     }
 
-    /// What the next chunk says of a CPU, before what it says of threads.
+    /// Join one CPU of the next chunk, before its threads.
     fn append_cpu(&mut self, at: HostCpu, next: &UsageCpu, renamed: impl Fn(ThreadId) -> ThreadId) {
-        // The CPU may be new: its first event is the chunk's.
+        // The CPU may be new: then its first event is that of the chunk.
         self.cpu(at, next.first);
-        for (t, deferred) in &next.deferred {
-            match deferred {
+        for TimedDeferred { at: t, event } in &next.deferred {
+            match event {
                 Deferred::Call(step) => self.call(at, None, *t, *step),
-                // To when it lasts is in what the chunk says of the CPU at its end.
+                // The state of the CPU at the end of the chunk has the end of the loss.
                 Deferred::Lost => self.lose(at, *t, *t),
             }
         }
@@ -142,7 +142,7 @@ impl UsageMachine {
                     self.contradict(t);
                     self.threads[other].leave(t, at);
                 }
-                // Its own change at `t` comes with its slot.
+                // The slot of the thread has the change at `t`.
                 Runs::Unknown(since) => self.ran_since(at, thread, since, t),
                 _ => {}
             }

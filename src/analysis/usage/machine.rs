@@ -1,16 +1,16 @@
-//! The machine of `stats cpu` and `stats io`: which thread runs on each CPU, and what the system calls of each thread
-//! move.
+//! The machine of `stats cpu` and `stats io`: the running thread of each CPU, and the bytes that the system calls of
+//! each thread read and write.
 //!
-//! In: the typed events of a chunk (switches, forks, system calls ...). Out: a [`UsageMachine`]. Which thread an id
-//! names is decided by the rules of `state/threads.rs`, as in the kernel machine. The same steps run in two ways: from
-//! the beginning of the recording, or from the beginning of a chunk whose carried-in state is unknown. In a chunk:
+//! In: the typed events of a chunk (switches, forks, system calls ...). Out: a [`UsageMachine`]. The rules of
+//! `state/threads.rs` find the thread of an id, as in the kernel machine. The same steps run in two ways: from the
+//! beginning of the recording, or from the beginning of a chunk whose carried-in state is unknown. In a chunk:
 //!
-//! - a thread that is met by its id may be one of the carried-in state ([`UsageThread::carried_in`]);
-//! - where it runs is a slot whose first changes depend on the carried-in value (`state/slot.rs`);
-//! - what happens to the running thread of a CPU, while none is known to run there, is kept in [`UsageCpu::deferred`].
+//! - a thread that an event names may be one of the carried-in state ([`UsageThread::carried_in`]);
+//! - its CPU is a slot whose first changes depend on the carried-in value (`state/slot.rs`);
+//! - events of the running thread of a CPU, while that thread is unknown, are kept in [`UsageCpu::deferred`].
 //!
-//! `join` appends the machine of the next chunk. Contradictions (a switch away from a thread that did not run there)
-//! are believed and counted, as by the kernel machine. ALGORITHMS.md 10.3 and 10.4.
+//! `join` appends the machine of the next chunk. An event that contradicts the state (a switch away from a thread that
+//! did not run there) replaces it and is counted, as in the kernel machine. ALGORITHMS.md 10.3 and 10.4.
 
 use super::calls::{CallKind, CallStep};
 use super::thread::{HostCpu, UsageThread};
@@ -24,7 +24,7 @@ use crate::state::threads::{Holder, HostTid, ThreadTable};
 use crate::state::timeline::ThreadId;
 use foldhash::HashMap;
 
-/// Which thread runs on a CPU.
+/// The running thread of a CPU.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Runs {
     /// The one that ran when the chunk began.
@@ -35,7 +35,7 @@ pub(super) enum Runs {
     Thread(ThreadId),
 }
 
-/// What happened to the running thread of a CPU, while none was known to run there.
+/// An event of the running thread of a CPU, while that thread was unknown.
 #[derive(Clone, Copy, Debug)]
 pub(super) enum Deferred {
     Call(CallStep),
@@ -49,29 +49,36 @@ pub(super) struct Seen {
     pub thread: ThreadId,
 }
 
+/// A deferred event, and when it happened.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct TimedDeferred {
+    pub at: Timestamp,
+    pub event: Deferred,
+}
+
 /// A CPU.
 #[derive(Clone, Debug)]
 pub(super) struct UsageCpu {
     pub runs: Runs,
-    /// In a chunk: what happened to the thread of the carried-in state.
-    pub deferred: Vec<(Timestamp, Deferred)>,
+    /// In a chunk: the events of the thread of the carried-in state.
+    pub deferred: Vec<TimedDeferred>,
     /// In a chunk: the first thread that was seen to run.
     pub seen: Option<Seen>,
-    /// In a chunk: the thread that ran at its begin, by the last switch before it in the same packet.
+    /// In a chunk: the thread that ran at its beginning, by the last switch before it in the same packet.
     pub seed: Option<ThreadId>,
     /// The first event of any kind.
     pub first: Timestamp,
 }
 
-/// A trace of a kernel.
+/// A kernel trace.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct KernelTrace {
     pub origin: TraceOrigin,
-    /// Its switches are followed.
+    /// True if its switches are read.
     pub follows_switches: bool,
 }
 
-/// Events that contradict what was known.
+/// Events that contradict the state before.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Contradictions {
     pub count: u64,
@@ -86,10 +93,10 @@ impl Contradictions {
     }
 }
 
-/// See the module.
+/// The usage so far, and the state of all threads and CPUs.
 #[derive(Clone, Debug, Default)]
 pub(super) struct UsageMachine {
-    /// It began with the recording.
+    /// True if it began with the recording.
     pub from_beginning: bool,
     pub threads: ThreadTable<UsageThread>,
     pub cpus: HashMap<HostCpu, UsageCpu>,
@@ -102,12 +109,12 @@ pub(super) struct UsageMachine {
 /// A batch while its events are stepped through.
 struct Texts<'b> {
     names: BatchNames<'b>,
-    /// By text: the kind of the system call of that name.
+    /// By text: the kind of the system call with that name.
     calls: Vec<Option<CallKind>>,
 }
 
 impl Texts<'_> {
-    /// What a system call does; `None` where the event does not name it.
+    /// The kind of a system call; `None` where the event does not name it.
     fn call(&mut self, id: TextId) -> Option<CallKind> {
         let kind = self.calls.get_mut(id.index())?;
         if kind.is_none() {
@@ -118,7 +125,7 @@ impl Texts<'_> {
 }
 
 impl UsageMachine {
-    /// From the beginning of the recording, or of any chunk.
+    /// A machine at the beginning of the recording, or of any chunk.
     pub fn new(from_beginning: bool) -> UsageMachine {
         UsageMachine { from_beginning, ..UsageMachine::default() }
     }
@@ -232,7 +239,7 @@ impl UsageMachine {
         self.cpu(at, t).runs = Runs::Thread(next);
     }
 
-    /// What events say of threads by their ids, wherever these run.
+    /// An event that describes a thread by its id, wherever that runs.
     fn thread_event(&mut self, host: HostId, kind: Kind, texts: &mut Texts<'_>) {
         let key = |tid| HostTid::new(host, tid);
         match kind {
@@ -244,7 +251,7 @@ impl UsageMachine {
             }
             Kind::Exec { tid, old_tid, .. } if tid != old_tid => {
                 let thread = self.thread(key(old_tid));
-                // The first thread of the process was there, even if no event has named it.
+                // The first thread of the process existed, even if no event has named it.
                 self.thread(key(tid));
                 self.threads.take_over(thread, key(old_tid), key(tid), |leader| leader.ended = true);
             }
@@ -263,7 +270,7 @@ impl UsageMachine {
         self.threads[thread].observe(None, name);
     }
 
-    /// It turns out that `thread` runs on a CPU.
+    /// An event shows that `thread` runs on a CPU.
     fn runs(&mut self, at: HostCpu, thread: ThreadId, t: Timestamp) {
         match self.cpu(at, t).runs {
             Runs::Thread(other) if other == thread => return,
@@ -292,7 +299,7 @@ impl UsageMachine {
         let cpu = self.cpu(at, t);
         match named.map_or(cpu.runs, Runs::Thread) {
             Runs::Thread(thread) => self.threads[thread].calls.step(step),
-            Runs::CarriedIn => cpu.deferred.push((t, Deferred::Call(step))),
+            Runs::CarriedIn => cpu.deferred.push(TimedDeferred { at: t, event: Deferred::Call(step) }),
             Runs::Unknown(_) => {}
         }
     }
@@ -305,12 +312,12 @@ impl UsageMachine {
                 self.threads[thread].leave(t, at);
                 self.threads[thread].calls.lose();
             }
-            Runs::CarriedIn => cpu.deferred.push((t, Deferred::Lost)),
+            Runs::CarriedIn => cpu.deferred.push(TimedDeferred { at: t, event: Deferred::Lost }),
             Runs::Unknown(_) => {}
         }
     }
 
-    /// CPUs on which anything happened.
+    /// All CPUs with events.
     pub fn all_cpus(&self) -> impl Iterator<Item = HostCpu> {
         self.cpus.keys().copied()
     }
@@ -326,7 +333,7 @@ impl UsageMachine {
         self.names.get(name)
     }
 
-    /// Everything ends with the last event; on a CPU in `ends`, no later than said there.
+    /// All states end with the last event; those of a CPU in `ends` no later than there.
     pub fn close(&mut self, ends: &HashMap<HostCpu, Timestamp>) {
         let Some(last) = self.end else { return };
         let end = |cpu: Option<HostCpu>| cpu.and_then(|cpu| ends.get(&cpu)).map_or(last, |end| last.min(*end));

@@ -1,9 +1,9 @@
-//! Who used the CPUs, and who read and wrote how much: `stats cpu` and `stats io`.
+//! CPU time and bytes read and written by thread and process: `stats cpu` and `stats io`.
 //!
 //! In: traces. Out: sums per CPU, thread and process. An [`Analysis`] of its own beside the kernel pass: it decodes the
-//! switches, or the system calls that move bytes, and steps through them on the workers (`machine`); what is left for
-//! the merge are the threads and CPUs that a chunk met. Linear; integers only; the parts add up to the whole (a CPU's
-//! active time is the sum of its threads' runs on it). ALGORITHMS.md 10.4.
+//! switches, or the system calls that move bytes, and steps through them on the workers (`machine`); the merge joins
+//! the threads and CPUs of each chunk. Linear; integers only; the parts add up to the whole (a CPU's active time is the
+//! sum of its threads' runs on it). ALGORITHMS.md 10.4.
 
 mod calls;
 mod join;
@@ -16,10 +16,8 @@ use crate::base::time::{Ns, Timestamp};
 use crate::event::host::TraceOrigin;
 use crate::event::kind::{Event, Kind};
 use crate::input::Trace;
-use crate::model::usage::CpuUse;
-use crate::model::usage::IoUse;
 pub use crate::model::usage::Moved;
-use crate::model::usage::ThreadUse;
+use crate::model::usage::{CpuUse, IoUse, ThreadUse};
 use crate::reading::bind::{Binding, Focus};
 use crate::reading::chunks::Chunk;
 use crate::reading::engine::{self, Analysis, EngineOptions};
@@ -31,7 +29,7 @@ use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicU64, Ordering};
 use thread::{HostCpu, UsageThread};
 
-/// What was found.
+/// The usage of all CPUs, threads and processes of some traces.
 pub struct Usage(UsageMachine);
 
 struct UsagePass<'w> {
@@ -42,7 +40,7 @@ struct UsagePass<'w> {
 }
 
 impl UsagePass<'_> {
-    /// Step through a chunk: from where `machine` is, or in the dark.
+    /// Step through a chunk: from the state of `machine`, or without known initial state.
     fn step(
         &self,
         machine: &mut UsageMachine,
@@ -122,12 +120,12 @@ impl Analysis for UsagePass<'_> {
         (machine, notices)
     }
 
-    fn fits(&self, (whole, _): &Self::Whole, (right, _): &Self::Partial) -> bool {
-        whole.fits(right)
+    fn fits(&self, (whole, _): &Self::Whole, (next, _): &Self::Partial) -> bool {
+        whole.fits(next)
     }
 
-    fn merge(&self, (whole, notices): &mut Self::Whole, (right, theirs): Self::Partial) {
-        whole.append(right);
+    fn merge(&self, (whole, notices): &mut Self::Whole, (next, theirs): Self::Partial) {
+        whole.append(next);
         notices.merge(&theirs);
     }
 
@@ -142,7 +140,7 @@ fn widen(bounds: &mut BTreeMap<(usize, u16), (Timestamp, Timestamp)>, key: (usiz
     *all = (span.0.min(all.0), span.1.max(all.1));
 }
 
-/// To when each CPU was recorded: one whose buffers were cut off earlier than others' is not taken to go on as it was.
+/// The end of the recording of each CPU: after it nothing is known of a CPU whose buffers end earlier than others'.
 fn recorded_to(traces: &[&Trace], sources: &BoundTraces) -> HashMap<HostCpu, Timestamp> {
     let mut ends: HashMap<HostCpu, Timestamp> = HashMap::default();
     for ((trace, source), origin) in traces.iter().zip(&sources.all).zip(&sources.origins) {
@@ -158,7 +156,7 @@ fn recorded_to(traces: &[&Trace], sources: &BoundTraces) -> HashMap<HostCpu, Tim
 }
 
 impl Usage {
-    /// Read as much of some traces as `focus` says. Under different labels, equal hosts are two.
+    /// Read the events of some traces that `focus` selects. Traces with different labels are of different hosts.
     pub fn read(
         traces: &[&Trace],
         labels: &[Option<String>],
@@ -244,16 +242,16 @@ impl Usage {
         list
     }
 
-    /// The first thing that does not add up (`--check`): no CPU is used for longer than the recording lasts, and what
-    /// the threads used is what the CPUs gave.
+    /// The first sum that is wrong (`--check`): no CPU is used for longer than the recording lasts, and the threads use
+    /// as much time as the CPUs are active.
     pub fn check(&self) -> Option<String> {
         let cpus = self.cpus();
-        let lasts = self.0.duration();
-        let given: Ns = cpus.iter().map(|cpu| cpu.active_ns).fold(0, Ns::saturating_add);
+        let duration = self.0.duration();
+        let active: Ns = cpus.iter().map(|cpu| cpu.active_ns).fold(0, Ns::saturating_add);
         let used: Ns = self.threads().iter().map(|thread| thread.cpu_ns).fold(0, Ns::saturating_add);
-        let over = cpus.iter().find(|cpu| cpu.active_ns > cpu.total_ns || cpu.total_ns > lasts);
-        over.map(|cpu| format!("CPU {} is used for {} of {} ns in {lasts} ns", cpu.cpu, cpu.active_ns, cpu.total_ns))
-            .or_else(|| (given != used).then(|| format!("CPUs gave {given} ns, threads used {used}")))
+        let over = cpus.iter().find(|cpu| cpu.active_ns > cpu.total_ns || cpu.total_ns > duration);
+        over.map(|cpu| format!("CPU {} is used for {} of {} ns in {duration} ns", cpu.cpu, cpu.active_ns, cpu.total_ns))
+            .or_else(|| (active != used).then(|| format!("CPUs are active for {active} ns, threads run for {used} ns")))
     }
 
     fn name(&self, thread: &UsageThread) -> String {

@@ -1,4 +1,4 @@
-//! One thread of the usage machine: where it ran for how long, what its system calls moved, and what it is called.
+//! One thread of the usage machine: its time on each CPU, its reads and writes, its ids and its name.
 
 use super::calls::Calls;
 use crate::base::names::NameId;
@@ -18,17 +18,17 @@ pub(super) struct HostCpu {
 /// A thread instance.
 #[derive(Clone, Debug)]
 pub(super) struct UsageThread {
-    /// By which events named it first.
+    /// Its name in the first event that named it.
     pub key: HostTid,
     /// Its id now.
     tid: i32,
-    /// In a chunk: it may be a thread of the carried-in state, found by its id.
+    /// In a chunk: true if it may be a thread of the carried-in state, found by its id.
     pub carried_in: bool,
-    /// Its last switch was seen, or another thread took its id.
+    /// True if its last switch was recorded, or another thread took its id.
     pub ended: bool,
-    /// Where it runs.
+    /// The CPU on which it runs.
     slot: Slot<Option<HostCpu>>,
-    /// How long it ran where.
+    /// Its time on each CPU.
     pub on: HashMap<HostCpu, Ns>,
     pub calls: Calls,
     pid: Observed<i32>,
@@ -50,7 +50,7 @@ impl ThreadInstance for UsageThread {
 }
 
 impl UsageThread {
-    /// A thread that runs nowhere, or one that may be carried in, of which nothing is known.
+    /// A thread that does not run, or one that may be carried in, whose state is unknown.
     pub fn new(key: HostTid, carried_in: bool) -> UsageThread {
         UsageThread {
             key,
@@ -65,7 +65,7 @@ impl UsageThread {
         }
     }
 
-    /// An idle task.
+    /// True for an idle task.
     pub fn is_idle(&self) -> bool {
         self.key.is_idle()
     }
@@ -85,35 +85,35 @@ impl UsageThread {
         self.name.get()
     }
 
-    /// What an event of the thread says of it.
+    /// An event of the thread has its process and name, or one of them.
     pub fn observe(&mut self, pid: Option<i32>, name: Option<NameId>) {
         self.pid.observe(pid);
         self.name.observe(name);
     }
 
-    /// What the state dump says of it.
+    /// The state dump has its process and name.
     pub fn fill(&mut self, pid: i32, name: Option<NameId>) {
         self.pid.fill(Some(pid));
         self.name.fill(name);
     }
 
-    /// From `t` on it runs on a CPU, whatever was known.
+    /// From `t` on it runs on a CPU, whatever its state was.
     pub fn run(&mut self, t: Timestamp, cpu: HostCpu) {
         self.change(t, Change::Set(Some(cpu)));
     }
 
-    /// It runs on a CPU since `since`, unless it was seen elsewhere after that: then since `t`.
+    /// It runs on a CPU since `since`, or since `t` if it ran on another CPU after `since`.
     pub fn run_since(&mut self, since: Timestamp, t: Timestamp, cpu: HostCpu) {
         let from = if self.slot.last().is_none_or(|last| last <= since) { since } else { t };
         self.run(from, cpu);
     }
 
-    /// From `t` on it runs nowhere.
+    /// From `t` on it does not run.
     pub fn stop(&mut self, t: Timestamp) {
         self.change(t, Change::Set(None));
     }
 
-    /// If it runs on this CPU, it does so no longer.
+    /// If it runs on this CPU, it stops at `t`.
     pub fn leave(&mut self, t: Timestamp, cpu: HostCpu) {
         self.change(t, Change::If(Some(cpu), None));
     }
@@ -123,12 +123,12 @@ impl UsageThread {
         self.slot.change(t, change, &mut |cpu, span| add_time(on, cpu, span.len()));
     }
 
-    /// When it was first seen to start or stop running, if it may be carried in.
+    /// Time of the first event by which it starts or stops running, if it may be carried in.
     pub fn first_change(&self) -> Option<Timestamp> {
         self.slot.begins()
     }
 
-    /// Join what the next chunk saw of the same thread; `rename` gives this machine's id of a name.
+    /// Join the same thread of the next chunk; `rename` returns this machine's id of a name.
     pub fn append(&mut self, next: UsageThread, rename: impl Fn(NameId) -> Option<NameId>) {
         let on = &mut self.on;
         next.on.iter().for_each(|(cpu, time)| add_time(on, Some(*cpu), *time));
@@ -144,7 +144,7 @@ impl UsageThread {
         self.name.join(next.name, rename);
     }
 
-    /// Everything ends: on its CPU at what `end` says, elsewhere nothing is open.
+    /// Its run ends; `end` returns when, by its CPU.
     pub fn close(&mut self, end: impl Fn(Option<HostCpu>) -> Timestamp) {
         let slot = std::mem::take(&mut self.slot);
         let (end, on) = (end(slot.value().flatten()), &mut self.on);
