@@ -34,7 +34,7 @@ pub fn most(times: &Times) -> Option<u16> {
     times.iter().max_by_key(|(code, time)| (**time, std::cmp::Reverse(**code))).map(|(code, _)| *code)
 }
 
-/// A stored cell: its number on its level, its times in `Level::times` up to `end`.
+/// A stored cell: its number on its level, its times in `CellLevel::times` up to `end`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 struct Cell {
     number: u32,
@@ -60,7 +60,7 @@ struct OpenCell {
 
 /// The cells of one width, by attribute and number.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-struct Level {
+struct CellLevel {
     /// Cells are two to this power wide.
     width: u32,
     /// By attribute: where its cells end.
@@ -75,16 +75,16 @@ pub struct Summary {
     /// Where the first cell of each level begins.
     origin: Timestamp,
     /// The finest first.
-    levels: Vec<Level>,
+    levels: Vec<CellLevel>,
 }
 
-impl Level {
+impl CellLevel {
     fn attribute_ends(&mut self) {
         self.ends.push(self.cells.len() as u32);
     }
 
     /// Join the cells of the attributes that follow.
-    fn append(&mut self, next: Level) {
+    fn append(&mut self, next: CellLevel) {
         let (cells, times) = (self.cells.len() as u32, self.times.len() as u32);
         self.ends.extend(next.ends.iter().map(|end| cells + end));
         self.cells.extend(next.cells.iter().map(|cell| Cell { end: times + cell.end, ..*cell }));
@@ -149,7 +149,7 @@ impl Summary {
         let finest = (length >> 22).next_power_of_two().trailing_zeros();
         // The widest cells are at most half as wide as the whole.
         let widths = (finest..63).step_by(2).take_while(|width| length >> width >= 2);
-        let mut levels: Vec<Level> = widths.map(|width| Level { width, ..Level::default() }).collect();
+        let mut levels: Vec<CellLevel> = widths.map(|width| CellLevel { width, ..CellLevel::default() }).collect();
         let empty = levels.clone();
         let make = |i: usize| {
             let first = i * STRETCH;

@@ -53,7 +53,7 @@ struct Sighting {
 }
 
 #[derive(Debug)]
-struct Table {
+struct SightingTable {
     /// The hash of each header ends in so many zero bits.
     level: u32,
     most: usize,
@@ -65,9 +65,9 @@ fn rank(segment: &TcpSegment) -> u64 {
     foldhash::quality::FixedState::with_seed(0).hash_one(segment)
 }
 
-impl Table {
-    fn new(most: usize) -> Table {
-        Table { level: 0, most, seen: HashMap::default() }
+impl SightingTable {
+    fn new(most: usize) -> SightingTable {
+        SightingTable { level: 0, most, seen: HashMap::default() }
     }
 
     fn add(&mut self, segment: &TcpSegment, new: Sighting) {
@@ -85,7 +85,7 @@ impl Table {
         }
     }
 
-    fn join(&mut self, other: Table) {
+    fn join(&mut self, other: SightingTable) {
         self.level = self.level.max(other.level);
         let level = self.level;
         self.seen.retain(|segment, _| rank(segment).trailing_zeros() >= level);
@@ -127,7 +127,7 @@ const RECORDS: usize = 1000;
 type Route = (u128, u128);
 
 /// A range of packets of one stream.
-struct PacketRange {
+struct ReadRange {
     /// Position of its trace.
     trace: usize,
     stream: StreamId,
@@ -153,7 +153,7 @@ pub(super) fn find(
     traces.retain(|r| connected.contains(&r.clock));
     let ranges = cut(&traces);
     ctx.progress.enter("clocks", ranges.len() as u64);
-    let mut table = Table::new(MOST);
+    let mut table = SightingTable::new(MOST);
     let read = |i: usize| ranges.get(i).and_then(|range| Some(range.read(traces.get(range.trace)?)));
     in_order(ctx, ranges.len(), read, |_, found| {
         found.into_iter().for_each(|found| table.join(found));
@@ -182,7 +182,7 @@ fn connected(traces: &[NetworkTrace<'_>], lives: &[Span]) -> BTreeSet<u16> {
     found
 }
 
-fn cut(traces: &[NetworkTrace<'_>]) -> Vec<PacketRange> {
+fn cut(traces: &[NetworkTrace<'_>]) -> Vec<ReadRange> {
     let mut ranges = Vec::new();
     for (trace, of) in traces.iter().enumerate() {
         let streams = of.source.trace.streams().iter().enumerate();
@@ -191,7 +191,7 @@ fn cut(traces: &[NetworkTrace<'_>]) -> Vec<PacketRange> {
             for (i, packet) in stream.packets.iter().enumerate() {
                 bytes = bytes.saturating_add(packet.bytes);
                 if bytes >= RANGE_BYTES || i + 1 == stream.packets.len() {
-                    ranges.push(PacketRange { trace, stream: StreamId::at(number), packets: start..i + 1 });
+                    ranges.push(ReadRange { trace, stream: StreamId::at(number), packets: start..i + 1 });
                     (start, bytes) = (i + 1, 0);
                 }
             }
@@ -200,9 +200,9 @@ fn cut(traces: &[NetworkTrace<'_>]) -> Vec<PacketRange> {
     ranges
 }
 
-impl PacketRange {
-    fn read(&self, trace: &NetworkTrace<'_>) -> Table {
-        let mut table = Table::new(MOST);
+impl ReadRange {
+    fn read(&self, trace: &NetworkTrace<'_>) -> SightingTable {
+        let mut table = SightingTable::new(MOST);
         trace.read(self.stream, self.packets.clone(), usize::MAX, |segment, sent, t| {
             table.add(segment, Sighting { clock: trace.clock, sent, first: t, last: t });
         });
@@ -270,8 +270,8 @@ mod tests {
         Sighting { clock, sent, first: t, last: t }
     }
 
-    fn table(rows: &[(u32, Sighting)]) -> Table {
-        let mut table = Table::new(MOST);
+    fn table(rows: &[(u32, Sighting)]) -> SightingTable {
+        let mut table = SightingTable::new(MOST);
         rows.iter().for_each(|(seq, seen)| table.add(&segment(*seq), *seen));
         table
     }
@@ -314,7 +314,7 @@ mod tests {
     fn full_table_keeps_a_sample_that_does_not_depend_on_the_order() {
         let rows: Vec<u32> = (0..10_000).collect();
         let fill = |rows: &mut dyn Iterator<Item = &u32>| {
-            let mut table = Table::new(300);
+            let mut table = SightingTable::new(300);
             rows.for_each(|seq| {
                 table.add(&segment(*seq), seen(0, true, 5));
                 table.add(&segment(*seq), seen(1, false, 6));
@@ -325,7 +325,7 @@ mod tests {
         let backwards = fill(&mut rows.iter().rev());
         let mut joined = fill(&mut rows[7000..].iter());
         joined.join(fill(&mut rows[..7000].iter()));
-        let keys = |table: &Table| table.seen.keys().map(|s| s.seq).collect::<BTreeSet<_>>();
+        let keys = |table: &SightingTable| table.seen.keys().map(|s| s.seq).collect::<BTreeSet<_>>();
         assert!((100..=300).contains(&whole.seen.len()), "{}", whole.seen.len());
         assert_eq!((keys(&whole), whole.level), (keys(&backwards), backwards.level));
         assert_eq!((keys(&whole), whole.level), (keys(&joined), joined.level));

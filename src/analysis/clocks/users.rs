@@ -98,7 +98,7 @@ impl UserRuns {
 
 /// An event of a user-space trace.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-struct UserEvent {
+struct SampledEvent {
     time: Timestamp,
     cpu: u16,
     /// Thread id as the event has it.
@@ -106,7 +106,7 @@ struct UserEvent {
 }
 
 /// Some events of a user-space trace, distributed over it.
-fn sample(trace: &Trace) -> Vec<UserEvent> {
+fn sample(trace: &Trace) -> Vec<SampledEvent> {
     let delimiter = |event: String| Delimiter { event, key: Vec::new(), conditions: Vec::new() };
     let any = TaskDefinition {
         name: String::new(),
@@ -131,7 +131,7 @@ fn sample(trace: &Trace) -> Vec<UserEvent> {
             found.extend(
                 events
                     .iter()
-                    .filter_map(|event| Some(UserEvent { time: event.time, cpu: event.cpu, tid: tid(event.who)? })),
+                    .filter_map(|event| Some(SampledEvent { time: event.time, cpu: event.cpu, tid: tid(event.who)? })),
             );
         }
     }

@@ -51,7 +51,7 @@ impl Moved {
 
 /// The call that a thread is in, as far as it is known.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum OpenCall {
+enum CallState {
     /// The call of the carried-in state, or none: the chunk has no entry or exit yet.
     CarriedIn,
     /// A call that began before the recording or while events were lost, or none.
@@ -67,7 +67,7 @@ enum OpenCall {
 pub(super) struct Calls {
     /// In a chunk: the first exit, if it is of the call of the carried-in state.
     first_exit: Option<CallStep>,
-    call: OpenCall,
+    call: CallState,
     pub read: Moved,
     pub written: Moved,
     /// Number of exits of another call than the last entry's.
@@ -77,26 +77,26 @@ pub(super) struct Calls {
 impl Calls {
     /// `from_beginning`: the thread has no calls in previous chunks.
     pub fn new(from_beginning: bool) -> Calls {
-        let call = if from_beginning { OpenCall::Unseen } else { OpenCall::CarriedIn };
+        let call = if from_beginning { CallState::Unseen } else { CallState::CarriedIn };
         Calls { first_exit: None, call, read: Moved::default(), written: Moved::default(), contradictions: 0 }
     }
 
     pub fn step(&mut self, step: CallStep) {
         match step {
             // The exit of the previous call was lost, or that call never returns here.
-            CallStep::Entry(call) => self.call = OpenCall::Inside(call),
+            CallStep::Entry(call) => self.call = CallState::Inside(call),
             CallStep::Exit { call, ret } => {
-                let before = std::mem::replace(&mut self.call, OpenCall::Outside);
+                let before = std::mem::replace(&mut self.call, CallState::Outside);
                 match (before, call) {
-                    (OpenCall::CarriedIn, _) => self.first_exit = Some(step),
+                    (CallState::CarriedIn, _) => self.first_exit = Some(step),
                     (before, Some(call)) => {
                         // This call returned, even if another entry precedes: its own entry was lost.
-                        let other = matches!(before, OpenCall::Inside(entered) if entered != call);
+                        let other = matches!(before, CallState::Inside(entered) if entered != call);
                         self.contradictions += u64::from(other);
                         self.count(call, ret);
                     }
-                    (OpenCall::Inside(call), None) => self.count(call, ret),
-                    (OpenCall::Unseen | OpenCall::Outside, None) => {}
+                    (CallState::Inside(call), None) => self.count(call, ret),
+                    (CallState::Unseen | CallState::Outside, None) => {}
                 }
             }
         }
@@ -104,7 +104,7 @@ impl Calls {
 
     /// Events were lost: the thread may be in any call.
     pub fn lose(&mut self) {
-        self.call = OpenCall::Unseen;
+        self.call = CallState::Unseen;
     }
 
     fn count(&mut self, call: CallKind, ret: i64) {
@@ -121,7 +121,7 @@ impl Calls {
         if let Some(exit) = next.first_exit {
             self.step(exit);
         }
-        if next.call != OpenCall::CarriedIn {
+        if next.call != CallState::CarriedIn {
             self.call = next.call;
         }
         self.read.join(next.read);

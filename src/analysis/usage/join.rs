@@ -5,7 +5,7 @@
 //! runs the chunk again from the machine before it. Cost: the threads and CPUs of the chunk. ALGORITHMS.md 10.3 and
 //! 10.4.
 
-use super::machine::{Deferred, Runs, Seen, TimedDeferred, UsageCpu, UsageMachine};
+use super::machine::{DeferredEvent, Runs, Seen, TimedDeferred, UsageCpu, UsageMachine};
 use super::thread::{HostCpu, UsageThread};
 use crate::base::names::NameId;
 use crate::state::threads::{ThreadInstance, ThreadTable};
@@ -130,9 +130,9 @@ impl UsageMachine {
         self.cpu(at, next.first);
         for TimedDeferred { at: t, event } in &next.deferred {
             match event {
-                Deferred::Call(step) => self.call(at, None, *t, *step),
+                DeferredEvent::Call(step) => self.call(at, None, *t, *step),
                 // The state of the CPU at the end of the chunk has the end of the loss.
-                Deferred::Lost => self.lose(at, *t, *t),
+                DeferredEvent::Lost => self.lose(at, *t, *t),
             }
         }
         if let Some(Seen { at: t, thread }) = next.seen {

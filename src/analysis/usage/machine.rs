@@ -37,7 +37,7 @@ pub(super) enum Runs {
 
 /// An event of the running thread of a CPU, while that thread was unknown.
 #[derive(Clone, Copy, Debug)]
-pub(super) enum Deferred {
+pub(super) enum DeferredEvent {
     Call(CallStep),
     Lost,
 }
@@ -53,7 +53,7 @@ pub(super) struct Seen {
 #[derive(Clone, Copy, Debug)]
 pub(super) struct TimedDeferred {
     pub at: Timestamp,
-    pub event: Deferred,
+    pub event: DeferredEvent,
 }
 
 /// A CPU.
@@ -299,7 +299,7 @@ impl UsageMachine {
         let cpu = self.cpu(at, t);
         match named.map_or(cpu.runs, Runs::Thread) {
             Runs::Thread(thread) => self.threads[thread].calls.step(step),
-            Runs::CarriedIn => cpu.deferred.push(TimedDeferred { at: t, event: Deferred::Call(step) }),
+            Runs::CarriedIn => cpu.deferred.push(TimedDeferred { at: t, event: DeferredEvent::Call(step) }),
             Runs::Unknown(_) => {}
         }
     }
@@ -312,7 +312,7 @@ impl UsageMachine {
                 self.threads[thread].leave(t, at);
                 self.threads[thread].calls.lose();
             }
-            Runs::CarriedIn => cpu.deferred.push(TimedDeferred { at: t, event: Deferred::Lost }),
+            Runs::CarriedIn => cpu.deferred.push(TimedDeferred { at: t, event: DeferredEvent::Lost }),
             Runs::Unknown(_) => {}
         }
     }

@@ -19,10 +19,10 @@ use std::ops::Range;
 
 /// The attributes of a query.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Which(Attributes);
+pub struct Which(AttributeSet);
 
 #[derive(Clone, Debug, PartialEq, Eq)]
-enum Attributes {
+enum AttributeSet {
     /// From the first to the last of a range, both included.
     Range(u32, u32),
     /// Ascending, each once.
@@ -31,28 +31,28 @@ enum Attributes {
 
 impl Which {
     /// Every attribute.
-    pub const ALL: Which = Which(Attributes::Range(0, u32::MAX));
+    pub const ALL: Which = Which(AttributeSet::Range(0, u32::MAX));
 
     /// These attributes, in any order.
     pub fn these(attributes: impl IntoIterator<Item = AttributeId>) -> Self {
         let mut list: Vec<AttributeId> = attributes.into_iter().collect();
         list.sort_unstable();
         list.dedup();
-        Which(Attributes::List(list))
+        Which(AttributeSet::List(list))
     }
 
     /// The attributes `first` to `last`, both included.
     pub fn range(first: AttributeId, last: AttributeId) -> Self {
-        Which(Attributes::Range(first.raw(), last.raw()))
+        Which(AttributeSet::Range(first.raw(), last.raw()))
     }
 }
 
 /// The time of a query.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct When(Times);
+pub struct When(TimeSet);
 
 #[derive(Clone, Debug, PartialEq, Eq)]
-enum Times {
+enum TimeSet {
     /// The intervals that meet this span.
     Within(Span),
     /// The intervals at these instants, ascending, each once.
@@ -63,12 +63,12 @@ impl When {
     /// The intervals at `t`.
     pub fn at(t: Timestamp) -> Self {
         // No interval contains the last nanosecond of time, because ends are exclusive.
-        When(Times::Within(Span::new(t, t.saturating_add(1))))
+        When(TimeSet::Within(Span::new(t, t.saturating_add(1))))
     }
 
     /// The intervals that meet `span`; none where it is empty.
     pub fn within(span: Span) -> Self {
-        When(Times::Within(span))
+        When(TimeSet::Within(span))
     }
 
     /// The intervals at `instants`, in any order.
@@ -76,15 +76,15 @@ impl When {
         let mut list: Vec<Timestamp> = instants.into_iter().collect();
         list.sort_unstable();
         list.dedup();
-        When(Times::Instants(list))
+        When(TimeSet::Instants(list))
     }
 
     fn is_instant(&self) -> bool {
-        matches!(self.0, Times::Within(span) if span.len() <= 1)
+        matches!(self.0, TimeSet::Within(span) if span.len() <= 1)
     }
 
     /// All intervals.
-    pub const ALWAYS: When = When(Times::Within(Span { start: Timestamp::MIN, end: Timestamp::MAX }));
+    pub const ALWAYS: When = When(TimeSet::Within(Span { start: Timestamp::MIN, end: Timestamp::MAX }));
 }
 
 /// With fewer attributes than one in so many intervals, each of them is on a cache line of its own.
@@ -147,12 +147,12 @@ impl Tree {
             read: 0,
         };
         let attributes = match &search.which.0 {
-            Attributes::Range(..) => 0..1,
-            Attributes::List(list) => 0..list.len() as u32,
+            AttributeSet::Range(..) => 0..1,
+            AttributeSet::List(list) => 0..list.len() as u32,
         };
         let instants = match &search.when.0 {
-            Times::Within(_) => 0..1,
-            Times::Instants(list) => 0..list.len() as u32,
+            TimeSet::Within(_) => 0..1,
+            TimeSet::Instants(list) => 0..list.len() as u32,
         };
         if !self.is_empty() {
             search.tasks.extend(search.narrow(0, &attributes, &instants));
@@ -165,7 +165,7 @@ impl Search<'_> {
     /// All remaining intervals at once, which is faster than one after the other.
     pub fn into_vec(mut self) -> Vec<Interval> {
         self.found.drain(..self.given);
-        if let (Attributes::Range(low, high), true) = (&self.which.0, self.when.is_instant()) {
+        if let (AttributeSet::Range(low, high), true) = (&self.which.0, self.when.is_instant()) {
             // At one instant an attribute has at most one interval.
             let most = (high.saturating_sub(*low) as usize).saturating_add(1).min(self.tree.attributes());
             self.found.reserve(most);
@@ -192,16 +192,18 @@ impl Search<'_> {
     fn narrow(&self, node: u32, attributes: &Range<u32>, instants: &Range<u32>) -> Option<Task> {
         let bounds = self.tree.bounds.get(node as usize)?;
         let attributes = match &self.which.0 {
-            Attributes::Range(low, high) => (*low <= bounds.high && bounds.low <= *high).then(|| attributes.clone())?,
-            Attributes::List(list) => within(list, attributes, |a| a.raw() < bounds.low, |a| a.raw() <= bounds.high)
+            AttributeSet::Range(low, high) => {
+                (*low <= bounds.high && bounds.low <= *high).then(|| attributes.clone())?
+            }
+            AttributeSet::List(list) => within(list, attributes, |a| a.raw() < bounds.low, |a| a.raw() <= bounds.high)
                 .filter(|r| !r.is_empty())?,
         };
         let instants = match &self.when.0 {
-            Times::Within(span) => {
+            TimeSet::Within(span) => {
                 let meets = span.start < bounds.end && bounds.start < span.end && !span.is_empty();
                 meets.then(|| instants.clone())?
             }
-            Times::Instants(list) => {
+            TimeSet::Instants(list) => {
                 within(list, instants, |t| *t < bounds.start, |t| *t < bounds.end).filter(|r| !r.is_empty())?
             }
         };
@@ -221,10 +223,10 @@ impl Search<'_> {
         let columns = node.columns();
         let found = &mut self.found;
         match (&self.which.0, &self.when.0) {
-            (Attributes::Range(low, high), Times::Within(span)) if low < high => {
+            (AttributeSet::Range(low, high), TimeSet::Within(span)) if low < high => {
                 columns.scan(columns.between(*low, *high, 0), *span, found);
             }
-            (Attributes::Range(low, high), when) => {
+            (AttributeSet::Range(low, high), when) => {
                 let all = columns.between(*low, *high, 0);
                 let mut at = all.start;
                 while at < all.end {
@@ -233,7 +235,7 @@ impl Search<'_> {
                     when.find(columns, group, &task.instants, &mut |at| found.push(columns.get(at)));
                 }
             }
-            (Attributes::List(list), when) => {
+            (AttributeSet::List(list), when) => {
                 let mut from = 0;
                 let wanted = list.get(task.attributes.start as usize..task.attributes.end as usize).unwrap_or(&[]);
                 if wanted.len() < columns.len() / SPARSE {
@@ -249,7 +251,7 @@ impl Search<'_> {
     }
 }
 
-impl Times {
+impl TimeSet {
     /// Call `hit` with the positions in `group`, all of one attribute, that meet the time of the query.
     fn find(
         &self,
@@ -259,8 +261,8 @@ impl Times {
         hit: &mut impl FnMut(usize),
     ) {
         match self {
-            Times::Within(span) => columns.meeting(group, *span).for_each(hit),
-            Times::Instants(list) => {
+            TimeSet::Within(span) => columns.meeting(group, *span).for_each(hit),
+            TimeSet::Instants(list) => {
                 let mut rest = list.get(instants.start as usize..instants.end as usize).unwrap_or(&[]);
                 for at in group {
                     rest = &rest[rest.partition_point(|t| *t < columns.start(at))..];

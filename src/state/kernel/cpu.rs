@@ -32,7 +32,7 @@ pub(super) struct Delivery {
 }
 
 #[derive(Clone, Copy, Debug)]
-struct Level {
+struct ContextLevel {
     context: Context,
     name: Option<NameId>,
     /// True for the running thread's own work.
@@ -41,7 +41,7 @@ struct Level {
     seen: Timestamp,
 }
 
-impl Level {
+impl ContextLevel {
     /// True for the handler of a hard interrupt. It may begin at any time, so that its beginning shows nothing about
     /// the context that it interrupts.
     fn is_hard(&self) -> bool {
@@ -139,7 +139,7 @@ pub(super) struct Cpu {
     pub completed: Option<Completion>,
     /// Its first event, until a switch or a loss: until then the first thread is assumed to have run from there on.
     pub first: Option<Timestamp>,
-    contexts: Vec<Level>,
+    contexts: Vec<ContextLevel>,
     /// The soft interrupts that the running thread raised as part of its own work, one bit each.
     raised: u32,
     delivery: Option<Delivery>,
@@ -217,7 +217,7 @@ impl Cpu {
         let own = self.raised & bit != 0 && !interrupted;
         self.raised &= !bit;
         if self.contexts.len() < MOST_NESTED {
-            self.contexts.push(Level { context, name, own, seen: t });
+            self.contexts.push(ContextLevel { context, name, own, seen: t });
         }
         self.see(t);
         ContextEntry { ended, interrupts: !own && !interrupted }

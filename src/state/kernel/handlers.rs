@@ -7,13 +7,13 @@ use serde::Deserialize;
 /// Classifies interrupt handlers and kernel workers by their names.
 #[derive(Clone, Debug, Default)]
 pub struct Handlers {
-    tables: Vec<Table>,
+    tables: Vec<HandlerTable>,
 }
 
 /// One file. Missing lists are empty.
 #[derive(Clone, Debug, Default, Deserialize)]
 #[serde(deny_unknown_fields, default)]
-struct Table {
+struct HandlerTable {
     user_input: Vec<String>,
     disk: Vec<String>,
     network: Vec<String>,
@@ -60,7 +60,7 @@ impl Handlers {
     }
 }
 
-impl Table {
+impl HandlerTable {
     fn label(&self, name: &str) -> Option<SegmentKind> {
         let lists = [
             (&self.user_input, SegmentKind::UserInput),

@@ -14,7 +14,7 @@ use crate::state::timeline::{HostId, SegmentKind, ThreadId};
 
 /// Lost events of one CPU.
 #[derive(Clone, Copy, Debug)]
-struct Loss {
+struct CpuLoss {
     span: Span,
     cpu: u32,
 }
@@ -22,7 +22,7 @@ struct Loss {
 #[derive(Clone, Debug, Default)]
 struct HostLosses {
     /// By start.
-    all: Vec<Loss>,
+    all: Vec<CpuLoss>,
     /// Length of the longest.
     longest: Ns,
 }
@@ -42,7 +42,7 @@ impl Losses {
         let end = resumes.max(t.saturating_add(1));
         let of_host = &mut self.hosts[host.index()];
         of_host.longest = of_host.longest.max(end.since(t));
-        of_host.all.push(Loss { span: Span::new(t, end), cpu });
+        of_host.all.push(CpuLoss { span: Span::new(t, end), cpu });
     }
 
     /// Until when a state that was known at `since` stays known: the start of the first loss between `since` and `t`,
