@@ -72,7 +72,7 @@ struct CellLevel {
 /// Times per state at several scales.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Summary {
-    /// Where the first cell of each level begins.
+    /// Start of the first cell of each level.
     origin: Timestamp,
     /// The finest first.
     levels: Vec<CellLevel>,

@@ -60,7 +60,7 @@ impl Splitters {
 /// The intervals of one run and band, by bucket.
 pub(super) struct Bucketed {
     items: Vec<Packed>,
-    /// Where each bucket begins, and the end of the last.
+    /// The start of each bucket, and the end of the last.
     starts: Vec<u32>,
     /// The bucket of each interval, until the intervals are in order.
     buckets: Option<Vec<u16>>,
@@ -124,7 +124,7 @@ struct Place {
 /// The parts of one band.
 pub(super) struct Parts {
     runs: Vec<Bucketed>,
-    /// Where each part begins, and the end of the last.
+    /// The start of each part, and the end of the last.
     places: Vec<Place>,
     /// The intervals of each bucket with a cut inside, split at its cuts.
     split: BTreeMap<usize, Vec<Packed>>,
