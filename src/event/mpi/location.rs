@@ -193,24 +193,9 @@ impl LocationReader<'_> {
             EventRecord::RequestCancelled(number) => {
                 self.open.get_mut(&number).and_then(Vec::pop);
             }
-            EventRecord::Receive { from, request } => {
-                let itself = Posting { record, operation: self.operation() };
-                let posting = request.and_then(|number| self.open.get_mut(&number)?.pop()).unwrap_or(itself);
-                self.postings.push(posting.record);
-                self.run.receives.push(self.half(time, from, record, posting.operation));
-            }
+            EventRecord::Receive { from, request } => self.receive(from, request, record, time),
             EventRecord::CollectiveEnd { operation, communicator, root } => {
-                if let Some((group, members)) = self.archive.definitions.members(communicator)
-                    && members.len() > 1
-                {
-                    let root = members.get(root as usize).copied().flatten();
-                    self.run.participations.push(Participation {
-                        operation: NOWHERE,
-                        group,
-                        collective: operation,
-                        root,
-                    });
-                }
+                self.participate(operation, communicator, root);
             }
             EventRecord::Flush { until } => {
                 let end = self.archive.ns(self.run.clock.correct(until)).unwrap_or(time);
@@ -247,6 +232,24 @@ impl LocationReader<'_> {
             | EventRecord::RmaWindow(_)
             | EventRecord::RmaTransfer { .. }
             | EventRecord::Other => {}
+        }
+    }
+
+    /// A message arrived, of the receive that was posted with the request, else posted here.
+    fn receive(&mut self, from: Envelope, request: Option<u64>, record: u32, time: Timestamp) {
+        let itself = Posting { record, operation: self.operation() };
+        let posting = request.and_then(|number| self.open.get_mut(&number)?.pop()).unwrap_or(itself);
+        self.postings.push(posting.record);
+        self.run.receives.push(self.half(time, from, record, posting.operation));
+    }
+
+    /// A collective operation ended in which other locations participate.
+    fn participate(&mut self, collective: u8, communicator: u32, root: u32) {
+        if let Some((group, members)) = self.archive.definitions.members(communicator)
+            && members.len() > 1
+        {
+            let root = members.get(root as usize).copied().flatten();
+            self.run.participations.push(Participation { operation: NOWHERE, group, collective, root });
         }
     }
 
