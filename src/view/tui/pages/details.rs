@@ -1,6 +1,7 @@
 //! The details page: of a cause or a call path, or of a range of a metric.
 
 use crate::base::figure;
+use crate::compare::{Comparison, Group, part};
 use crate::model::metric::Unit;
 use crate::view::tui::app::App;
 use crate::view::tui::counts::HistogramRow;
@@ -20,13 +21,15 @@ pub fn lines(app: &App, details: &Details, columns: usize) -> Vec<StyledLine> {
                 lines.push(plain(StyleScope::Strong, title));
                 lines.extend(paragraph(StyleScope::Text, &cause.sentence, columns, 0));
                 let kind = cause.kind.map_or("several kinds", words::kind);
+                let comparison = app.comparison.as_ref();
+                let share = comparison.map_or_else(String::new, |c| c.share(cause.share));
+                let share = if share.is_empty() { share } else { format!(", {share} of the difference") };
+                let members = |group: fn(&Comparison) -> &Group| comparison.map_or(0, |c| group(c).members.len());
                 let text = format!(
-                    "{kind}: {} per execution, {} of the difference; affects {} of the slow and {} of the fast \
-                     executions",
+                    "{kind}: {} per execution{share}; affects {} of the slow and {} of the fast executions",
                     figure::extra(cause.extra_ns as f64),
-                    figure::share(cause.share),
-                    figure::share(cause.slow_affected),
-                    figure::share(cause.fast_affected)
+                    part(cause.slow_affected, members(|c| &c.slow)),
+                    part(cause.fast_affected, members(|c| &c.fast))
                 );
                 lines.extend(paragraph(StyleScope::Dim, &text, columns, 0));
                 lines.push(StyledLine::new());
