@@ -15,6 +15,7 @@ use ctf_writer::{Channel, Event, Task, TraceWriter, Value};
 use std::path::Path;
 use std::rc::Rc;
 use whyslow::base::ctx::Ctx;
+use whyslow::base::notice::Notice;
 use whyslow::base::time::{Ns, Timestamp};
 use whyslow::input::{Argument, Opened, Source, open};
 use whyslow::state::kernel::{Options, record};
@@ -202,4 +203,22 @@ fn calls_of_old_tracers_are_named_by_number() {
     assert_eq!(calls_of("old", returns), [("futex".to_owned(), Some(1))]);
     let exits = vec![("error_code", Value::I64(0))];
     assert_eq!(calls_of("later", exits), [("futex".to_owned(), None), ("exit".to_owned(), None)]);
+}
+
+#[test]
+fn scheduler_events_of_an_unknown_tracer_are_reported() {
+    let folder = tempfile::tempdir().unwrap();
+    let mut trace = TraceWriter::new("", "kernel", 0x77, 0x99);
+    trace.environment = vec![("domain".into(), "kernel".into())];
+    trace.span = (0, START + 300);
+    let fields = vec![("prev_task", Value::I32(LEADER)), ("next_task", Value::I32(WORKER))];
+    let events = vec![event(START + 10, 0, "rtos:context_switch", fields)];
+    trace.channels.push(Channel { name: "kernel".into(), contexts: Vec::new(), events, discarded: Vec::new() });
+    trace.write(folder.path());
+    let arguments = [Argument { label: None, path: folder.path().to_owned() }];
+    let Opened::Traces(sources) = open(&arguments, &Ctx::new(1)).unwrap() else { panic!("no trace") };
+    let traces: Vec<_> = sources.iter().map(|s| &s.trace).collect();
+    let (_, notices) = record(&traces, &[], &Options::default(), &Ctx::new(1)).unwrap();
+    assert_eq!(notices.count(Notice::UnknownScheduler), 1);
+    assert!(notices.sentences().iter().any(|sentence| sentence.contains("rtos:context_switch")));
 }

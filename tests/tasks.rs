@@ -3,6 +3,13 @@
 
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 
+#[path = "support/ctf_writer.rs"]
+mod ctf_writer;
+#[path = "support/kernel_trace.rs"]
+mod kernel_trace;
+#[path = "support/random.rs"]
+mod random;
+
 use serde_json::Value;
 use std::process::{Command, Output};
 
@@ -144,4 +151,22 @@ fn two_labelled_traces_with_the_same_command_are_compared_by_trace() {
     // A program's own events delimit the task where there are enough of them.
     let (old, new) = (format!("old={LOCK}"), format!("new={LOCK}"));
     assert_eq!(json(&["explain", "--json", &old, &new])["task"], "app:request");
+}
+
+/// Of the scheduler alone, without forks and calls, the threads that ran most show where their time went.
+#[test]
+fn scheduler_events_alone_get_an_answer() {
+    let folder = tempfile::tempdir().unwrap();
+    let mut trace = kernel_trace::KernelTrace::new("alpha", 0x11);
+    for i in 0..40 {
+        let t = 1_000_000 * i;
+        trace.switch(t + 10, 0, 0, 0, 5).switch(t + 300_000, 0, 5, 1, 0).waking(t + 600_000, 1, 9, 5, 0);
+        trace.switch(t + 500_000, 1, 0, 0, 9).switch(t + 700_000, 1, 9, 1, 0);
+    }
+    trace.write(folder.path());
+    let answer = json(&["explain", "--json", folder.path().to_str().unwrap()]);
+    assert_eq!((&answer["task"], &answer["slow"]["count"]), (&"thread=t*".into(), &2.into()), "{answer:#}");
+    let verdict = &answer["verdict"];
+    assert_eq!((&verdict["basis"], &verdict["confident"]), (&"profile".into(), &false.into()), "{verdict:#}");
+    assert!(verdict["sentence"].as_str().unwrap().contains("the threads that ran most"), "{verdict:#}");
 }

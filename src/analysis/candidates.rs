@@ -7,7 +7,7 @@
 //! tracer's own threads are left out, and so are calls in which a loop waits for its next iteration. Cost: linear in
 //! segments and calls. ALGORITHMS.md 6.1.
 
-use super::derived::{commands, tracers};
+use super::derived::{ThreadLife, commands, threads, tracers};
 use super::executions::Execution;
 use super::functions::{FunctionNames, called};
 use super::symbols::files::SymbolPaths;
@@ -19,6 +19,7 @@ use crate::base::time::{Ns, Timestamp};
 use crate::event::derived::{Derived, WaitIterations};
 use crate::state::timeline::{SegmentKind, Thread, ThreadId, Timeline};
 use foldhash::HashMap;
+use std::cmp::Reverse;
 use std::collections::{BTreeMap, BTreeSet};
 
 /// Executions that a task needs for an answer.
@@ -111,6 +112,21 @@ impl ThreadActivity {
 
     fn name(&self, thread: ThreadId) -> Option<&str> {
         self.names.get(thread.index())?.as_deref()
+    }
+
+    /// The name of the threads that ran most in the lives that are executions of `thread=NAME`.
+    pub fn busiest(&self, timeline: &Timeline) -> Option<String> {
+        let running = |id: ThreadId| {
+            let segments = timeline.thread(id).map_or(&[][..], |thread| &thread.segments);
+            let running = segments.iter().filter(|segment| segment.kind == SegmentKind::Running);
+            running.map(|segment| segment.span.len()).fold(0, Ns::saturating_add)
+        };
+        let ran = |(name, lives): (String, Vec<ThreadLife>)| {
+            let programs = lives.iter().map(|life| life.thread).filter(|id| self.name(*id).is_some());
+            (programs.map(running).fold(0, Ns::saturating_add), Reverse(name))
+        };
+        let most = threads(timeline).into_iter().map(ran).filter(|(ns, _)| *ns > 0).max();
+        most.map(|(_, Reverse(name))| name)
     }
 
     fn priority(&self, name: &str) -> Priority {

@@ -61,6 +61,16 @@ struct PathThread {
     node: OutlineId,
     /// Position of the thread in the list whose node is the parent of the root.
     below: Option<usize>,
+    /// The place of its thread step; none of the process.
+    entry: Option<ThreadEntry>,
+}
+
+/// Where a path enters a thread.
+#[derive(Clone, Copy)]
+struct ThreadEntry {
+    /// The node of the waiting thread.
+    parent: OutlineId,
+    kind: WaitKind,
 }
 
 /// Accumulate one path into the outline.
@@ -113,7 +123,7 @@ impl<'a> Walk<'a> {
 
     fn through(mut self, path: &[PathSegment]) -> (ContextTimes, Vec<HopId>) {
         self.named_at = path.last().map_or(Timestamp::ZERO, |segment| segment.span.last_moment());
-        path.iter().for_each(|segment| self.step(segment));
+        path.iter().for_each(|segment| self.step_by_name(segment));
         (self.own, self.spent_by)
     }
 
@@ -121,6 +131,18 @@ impl<'a> Walk<'a> {
     fn hop_to(&mut self, above: Option<HopId>, thread: ThreadId, carrier: impl FnOnce(&Timeline) -> Carrier) -> HopId {
         let timeline = self.sources.timeline;
         self.hops.as_mut().map_or(HopId::at(0), |hops| hops.child(above, thread, carrier(timeline)))
+    }
+
+    /// Step through the parts of a segment in which its thread has one name: an exec may come in the middle of it.
+    fn step_by_name(&mut self, segment: &PathSegment) {
+        let timeline = self.sources.timeline;
+        let thread = timeline.thread(segment.thread).filter(|_| segment.depth > 0);
+        let mut at = segment.span.start;
+        for rename in thread.map_or(&[][..], |thread| thread.renames_in(segment.span)) {
+            self.step(&PathSegment { span: Span::new(at, rename.from), ..*segment });
+            at = rename.from;
+        }
+        self.step(&PathSegment { span: Span::new(at, segment.span.end), ..*segment });
     }
 
     fn step(&mut self, segment: &PathSegment) {
@@ -166,16 +188,17 @@ impl<'a> Walk<'a> {
         let keep = self.passed.get(depth).is_some_and(|p| p.thread == segment.thread);
         self.passed.truncate(if keep { depth + 1 } else { depth });
         if keep {
+            self.rename(segment.span.start);
             return;
         }
         let thread = self.sources.timeline.thread(segment.thread);
         let start = segment.span.start;
-        let (root, below, hop) = match self.passed.len().checked_sub(1) {
+        let (root, below, hop, entry) = match self.passed.len().checked_sub(1) {
             None => {
                 let leader = thread.map(|t| self.sources.leaders.of(self.sources.timeline, t, self.named_at));
                 let name = leader.and_then(|l| self.sources.names.at(l, self.named_at));
                 let hop = self.hop_to(None, segment.thread, |_| Carrier::Wakeup);
-                (self.outline.child(None, OutlineStep::Process(name)), None, hop)
+                (self.outline.child(None, OutlineStep::Process(name)), None, hop, None)
             }
             Some(above) => {
                 let waiter = self.passed[above].thread;
@@ -188,11 +211,24 @@ impl<'a> Walk<'a> {
                     Entered::Start | Entered::Blocked | Entered::Fork => WaitKind::Thread,
                 };
                 let step = OutlineStep::Thread(kind, thread.and_then(|t| self.sources.names.at(t, start)));
-                (self.outline.child(Some(self.passed[above].node), step), Some(above), hop)
+                let parent = self.passed[above].node;
+                (self.outline.child(Some(parent), step), Some(above), hop, Some(ThreadEntry { parent, kind }))
             }
         };
         let node = self.stack(root, segment.thread, start);
-        self.passed.push(PathThread { thread: segment.thread, hop, root, node, below });
+        self.passed.push(PathThread { thread: segment.thread, hop, root, node, below, entry });
+    }
+
+    /// Give the last thread a step of the name that it has at `t`, which is another one after an exec.
+    fn rename(&mut self, t: Timestamp) {
+        let Some(&PathThread { thread: id, root, entry: Some(entry), .. }) = self.passed.last() else { return };
+        let Some(thread) = self.sources.timeline.thread(id).filter(|thread| thread.names.len() > 1) else { return };
+        let step = OutlineStep::Thread(entry.kind, self.sources.names.at(thread, t));
+        let renamed = self.outline.child(Some(entry.parent), step);
+        if renamed != root {
+            let node = self.stack(renamed, id, t);
+            self.passed.last_mut().into_iter().for_each(|last| (last.root, last.node) = (renamed, node));
+        }
     }
 
     /// The first of the threads above that wait in the same place, each for the next.
@@ -299,13 +335,18 @@ impl<'a> Walk<'a> {
                 continue;
             };
             self.add(wait, Span::new(at, part.start).len() as u64);
-            let step = OutlineStep::Thread(WaitKind::Preempted, self.sources.names.at(other, part.start));
-            let root = self.outline.child(Some(wait), step);
             let waiting = self.hop;
-            self.hop = self.hop_to(Some(waiting), run.thread, |_| Carrier::Cpu);
-            self.add_served(root, run.thread, part);
-            self.hop = waiting;
-            self.outline.count(root, run.thread, part.len() as u64);
+            let mut from = part.start;
+            let ends = other.renames_in(part).iter().map(|rename| rename.from).chain([part.end]);
+            for to in ends {
+                let step = OutlineStep::Thread(WaitKind::Preempted, self.sources.names.at(other, from));
+                let root = self.outline.child(Some(wait), step);
+                self.hop = self.hop_to(Some(waiting), run.thread, |_| Carrier::Cpu);
+                self.add_served(root, run.thread, Span::new(from, to));
+                self.hop = waiting;
+                self.outline.count(root, run.thread, Span::new(from, to).len() as u64);
+                from = to;
+            }
             at = part.end;
         }
         self.add(wait, Span::new(at, segment.span.end).len() as u64);

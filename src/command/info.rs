@@ -22,13 +22,12 @@ pub struct InfoOptions {
     /// Run the analysis: executions and percentiles per task, unknown waits by reason
     #[arg(long)]
     full: bool,
+    #[command(flatten)]
+    symbols: SymbolOptions,
     /// Print one JSON document (schema whyslow.info/1)
     #[arg(long)]
     json: bool,
 }
-
-/// `info` takes no options for symbols: functions are named from the recorded paths.
-static RECORDED_PATHS: SymbolOptions = SymbolOptions { folders: Vec::new(), kernel: Vec::new() };
 
 impl Question for InfoOptions {
     fn input(&self) -> &InputOptions {
@@ -36,7 +35,7 @@ impl Question for InfoOptions {
     }
 
     fn files(&self) -> Files<'_> {
-        Files { symbols: self.full.then_some(&RECORDED_PATHS), ..Files::default() }
+        Files { symbols: self.full.then_some(&self.symbols), ..Files::default() }
     }
 
     fn depth(&self) -> Depth {
@@ -55,7 +54,7 @@ impl Question for InfoOptions {
 
 impl InfoOptions {
     fn of_traces(&self, mut traces: Traces, console: &mut Console<'_>) -> anyhow::Result<Notices> {
-        let places = places(&self.input.traces, &RECORDED_PATHS);
+        let places = places(&self.input.traces, &self.symbols);
         let (survey, functions, notices) = if self.full {
             let survey = console.with_progress(|work| traces.survey(self.input.check, &places, work));
             let (survey, functions, notices) = survey?;

@@ -2,6 +2,8 @@
 
 use super::ComparisonRequest;
 use super::filter::Filter;
+use super::words::has_shares;
+use crate::base::figure;
 use crate::model::context::ContextId;
 use crate::model::execution::ExecutionId;
 use crate::model::wait_kind::WaitKind;
@@ -197,6 +199,14 @@ pub struct Comparison {
 }
 
 impl Comparison {
+    /// A share of the difference as it is printed; empty if a group has too few executions for shares.
+    pub fn share(&self, share: f64) -> String {
+        match has_shares(self.slow.members.len(), self.fast.members.len()) {
+            true => figure::share(share),
+            false => String::new(),
+        }
+    }
+
     /// The request that selects the same groups.
     pub fn request(&self) -> ComparisonRequest {
         ComparisonRequest {

@@ -212,11 +212,53 @@ pub(super) fn explained(groups: &GroupPair<'_>, classes: &[i64], value: impl Fn(
 fn is_identifier(metric: &Metric, values: &[i64]) -> bool {
     let Metric::Field(name) = metric else { return false };
     let name = name.trim_start_matches('_');
-    let ends = ["_id", "Id", "_ptr", "_addr", "_address", "_fd", "_tid", "_pid", "_seq", "_key", "_cookie", "uuid"];
+    let ends = ["_id", "Id", "ptr", "addr", "address", "_fd", "_tid", "_pid", "_seq", "_key", "_cookie", "uuid"];
     let named = IDENTIFIERS.contains(&name) || ends.iter().any(|end| name.ends_with(end));
     let mut present: Vec<i64> = values.iter().copied().filter(|v| *v != ABSENT).collect();
     let all = present.len();
     present.sort_unstable();
     present.dedup();
-    named || present.len() * 10 >= all * 9
+    named || present.len() * 10 >= all * 9 || present.iter().all(|v| *v == 0 || is_address(*v))
+}
+
+/// True for a number at one of the ends of a 64-bit address space, where programs and the kernel are mapped.
+fn is_address(value: i64) -> bool {
+    !(-(1 << 30)..1 << 46).contains(&value)
+}
+
+#[cfg(test)]
+mod tests {
+    use crate::base::ctx::Ctx;
+    use crate::compare::scenario::ModelBuilder;
+    use crate::compare::{ComparisonRequest, compare};
+    use crate::model::metric::{Column, Metric};
+
+    /// Names of the dimensions of 400 executions with a field of this name; one in ten is slow, and the field's values
+    /// depend on the execution's number and whether it is slow.
+    fn dimensions(field: &str, value: impl Fn(i64, bool) -> i64) -> Vec<String> {
+        let mut builder = ModelBuilder::new(3);
+        let is_slow = |i: i64| i % 10 == 3;
+        for i in 0..400 {
+            let ns = builder.around(1.0) + if is_slow(i) { 20_000_000 } else { 0 };
+            builder.run("x", "p", "p", 1, &[("p;main;work", ns)]);
+        }
+        let mut model = builder.seal();
+        let values = (0..400).map(|i| value(i, is_slow(i))).collect();
+        model.executions.columns.push(Column { metric: Metric::Field(field.into()), values });
+        let comparison = compare(&model, &ComparisonRequest::default(), &Ctx::new(1)).unwrap();
+        comparison.dimensions.into_iter().map(|dimension| dimension.name).collect()
+    }
+
+    #[test]
+    fn dimensions_are_sizes_and_no_identifiers() {
+        let size = |i: i64, slow: bool| i % 20 + if slow { 1000 } else { 0 };
+        assert_eq!(dimensions("bytes", size), ["field.bytes"]);
+        for identifier in ["id", "request_id", "buf", "skbaddr", "_uaddr", "user_ptr", "cookie", "fd"] {
+            assert!(dimensions(identifier, size).is_empty(), "{identifier}");
+        }
+        // As many values as executions, or addresses by whatever name.
+        assert!(dimensions("ticket", |i, slow| i + if slow { 1000 } else { 0 }).is_empty());
+        assert!(dimensions("object", |i, slow| 0x7f12_0000_0000 + size(i, slow) * 4096).is_empty());
+        assert!(dimensions("object", |i, slow| -0x7700_0000_0000 + size(i, slow) * 64).is_empty());
+    }
 }

@@ -36,6 +36,7 @@ pub use comparison::{
     Basis, Cause, Comparison, Culprit, DiffNode, DiffTree, Dimension, Group, GroupsOrigin, SlowKind, Verdict,
 };
 pub use tree::frame_text;
+pub use words::part;
 
 use crate::base::ctx::{Cancelled, Ctx};
 use crate::base::statistics::divide_rounded;
@@ -281,7 +282,23 @@ mod tests {
         }
         let c = ask(&s.seal(), "duration>5ms", "duration<5ms");
         assert!(!c.verdict.confident && c.verdict.sentence.contains("too few"), "{:?}", c.verdict);
+        assert!(!c.verdict.sentence.contains('%') && c.share(0.5).is_empty(), "no share of so few: {:?}", c.verdict);
         assert!(c.warnings.iter().any(|w| w.starts_with("the slow group has only 1 execution:")), "{:?}", c.warnings);
+    }
+
+    #[test]
+    fn verdict_says_that_other_parts_take_less() {
+        let ask = |less: u64| {
+            let mut s = scenario::ModelBuilder::new(6);
+            for i in 0..400 {
+                let (sleep, work) = if i % 20 == 3 { (40_000_000, 9_000_000 - less) } else { (0, 9_000_000) };
+                let work = work + s.around(0.1);
+                s.run("x", "p", "p", 1, &[("p;main;work", work), ("p;main;retry;[nanosleep];{timer}", sleep)]);
+            }
+            ask(&s.seal(), "", "").verdict.sentence
+        };
+        assert!(ask(8_000_000).contains("; other parts take"), "{}", ask(8_000_000));
+        assert!(!ask(1_000_000).contains("other parts"), "{}", ask(1_000_000));
     }
 
     #[test]

@@ -11,7 +11,7 @@ use super::chance::{TimedExecution, control, is_shifted_as_far};
 use super::dimension::{SeparatingDimension, expected, explained};
 use super::doubt::{MAY_REACH, ROUNDS, SIGNIFICANT, doubt, is_place};
 use super::tree::{GroupPair, GroupSide, GroupSums};
-use super::words::{TotalDifference, figures, missing_fact, sentence_case};
+use super::words::{TotalDifference, figures, missing_fact, part, sentence_case};
 use super::{Basis, Cause, Group, GroupsOrigin, Verdict, windows};
 use crate::base::figure;
 use crate::model::wait_kind::WaitKind;
@@ -216,7 +216,7 @@ fn explains_cause(e: &Evidence<'_>, d: &SeparatingDimension) -> bool {
 
 fn dimension_sentence(e: &Evidence<'_>, d: &SeparatingDimension) -> String {
     let explains = d.explains.unwrap_or(0.0);
-    let (part, whole) = (figure::time(explains * e.extra_ns as f64), figure::time(e.extra_ns as f64));
+    let (explained, whole) = (figure::time(explains * e.extra_ns as f64), figure::time(e.extra_ns as f64));
     let d = &d.dimension;
     let are = match d.name.as_str() {
         "cpu" => "began on",
@@ -224,12 +224,12 @@ fn dimension_sentence(e: &Evidence<'_>, d: &SeparatingDimension) -> String {
         _ => "are of",
     };
     format!(
-        "The slow executions {are} {} {} ({} of them, {} of the fast ones), which explains {part} of {whole} extra \
-         ({}).",
+        "The slow executions {are} {} {} ({} of them, {} of the fast ones), which explains {explained} of {whole} \
+         extra{}.",
         d.name,
         d.value,
-        figure::share(d.slow_share),
-        figure::share(d.fast_share),
-        figure::share(explains),
+        part(d.slow_share, e.slow.members.len()),
+        part(d.fast_share, e.fast.members.len()),
+        TotalDifference::new(e.groups, e.extra_ns).share(explains),
     )
 }

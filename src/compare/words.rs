@@ -70,6 +70,20 @@ pub(super) enum Blame {
 /// Executions in a group below which no share is printed.
 const FEWEST: usize = 5;
 
+/// True if groups of these sizes are large enough for shares; no fast executions: there is only one group.
+pub(super) fn has_shares(slow: usize, fast: usize) -> bool {
+    let least = if fast == 0 { slow } else { slow.min(fast) };
+    least >= FEWEST
+}
+
+/// A share of a group's executions: `82%`, or `3 of 4` where there are too few for a share.
+pub fn part(share: f64, executions: usize) -> String {
+    match executions < FEWEST {
+        true => format!("{} of {executions}", (share * executions as f64).round()),
+        false => figure::share(share),
+    }
+}
+
 /// The difference of which a cause is a part.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct TotalDifference {
@@ -91,8 +105,10 @@ impl TotalDifference {
 
     /// ` (82%)`; empty where the groups are too small for a share.
     pub fn share(&self, share: f64) -> String {
-        let least = if self.is_profile() { self.slow } else { self.slow.min(self.fast) };
-        if self.ns > 0 && least >= FEWEST { format!(" ({})", figure::share(share)) } else { String::new() }
+        match self.ns > 0 && has_shares(self.slow, self.fast) {
+            true => format!(" ({})", figure::share(share)),
+            false => String::new(),
+        }
     }
 }
 

@@ -205,7 +205,7 @@ impl Line<'_> {
     }
 
     fn context(&self, id: u32) -> &str {
-        self.definitions().calling_context(id).map_or("(undefined context)", |(id, _)| self.region(id))
+        self.definitions().calling_context(id).map_or("(undefined context)", |context| self.region(context.region))
     }
 
     fn peer(&self, envelope: &Envelope) -> String {

@@ -1,6 +1,6 @@
 //! Which send belongs to which receive.
 //!
-//! In: the halves of messages that each location recorded. Out: [`Pair`]s, matched by (sender, receiver, tag) in
+//! In: the halves of messages that each location recorded. Out: [`MessagePair`]s, matched by (sender, receiver, tag) in
 //! posting order: MPI's non-overtaking rule holds between sends and *posted* receives, and the communicator recorded
 //! with a receive may be wrong (BT and SP: the original instead of its duplicate), so it only serves to find the peer.
 //! Cost: linear; parallel over receivers.
@@ -13,17 +13,26 @@ use crate::model::carrier::Carrier;
 use foldhash::HashMap;
 use std::sync::{Mutex, PoisonError};
 
-/// A matched message: positions of location and half.
+/// A matched message.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Pair {
-    /// Sending location, position in its `sends`.
-    pub send: (u32, u32),
-    /// Receiving location, position in its `receives`.
-    pub receive: (u32, u32),
+pub struct MessagePair {
+    /// The half among the `sends` of its location.
+    pub send: HalfPlace,
+    /// The half among the `receives` of its location.
+    pub receive: HalfPlace,
+}
+
+/// The place of a half of a message.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct HalfPlace {
+    /// Position of the location.
+    pub location: u32,
+    /// Position among its sends, or among its receives.
+    pub position: u32,
 }
 
 /// All messages whose two halves were recorded, by receiving location and posting order.
-pub(super) fn pairs(locations: &[LocationRun], ctx: &Ctx) -> Result<Vec<Pair>, Cancelled> {
+pub(super) fn pairs(locations: &[LocationRun], ctx: &Ctx) -> Result<Vec<MessagePair>, Cancelled> {
     let by_receiver = by_receiver(locations);
     let mut pairs = Vec::new();
     let found = |i: usize| {
@@ -45,7 +54,7 @@ pub(super) struct Matched {
     pub(super) unmatched: u64,
 }
 
-/// The same as messages. The halves are used up, receiver by receiver, so that both forms are never there at once.
+/// The same as messages. The halves are dropped receiver by receiver, so that memory never holds both forms of all messages.
 pub(super) fn messages(locations: &mut [LocationRun], ctx: &Ctx) -> Result<Matched, Cancelled> {
     let all: usize = locations.iter().map(|l| l.receives.len()).sum();
     let receives: Vec<Mutex<Vec<MessageHalf>>> =
@@ -58,12 +67,13 @@ pub(super) fn messages(locations: &mut [LocationRun], ctx: &Ctx) -> Result<Match
             .get(i)
             .map_or_else(Vec::new, |r| std::mem::take(&mut *r.lock().unwrap_or_else(PoisonError::into_inner)));
         let pairs = match_receiver(shared, &by_receiver, i, &receives);
-        let from_somebody = receives.iter().filter(|r| r.peer().is_some()).count();
-        let halves = |pair: &Pair| {
-            let send = shared.get(pair.send.0 as usize)?.sends.get(pair.send.1 as usize)?;
-            Some((pair.send.0, send, receives.get(pair.receive.1 as usize)?))
+        let with_peer = receives.iter().filter(|r| r.peer().is_some()).count();
+        let halves = |pair: &MessagePair| {
+            let HalfPlace { location, position } = pair.send;
+            let send = shared.get(location as usize)?.sends.get(position as usize)?;
+            Some((location, send, receives.get(pair.receive.position as usize)?))
         };
-        let mut found = Matched { unmatched: (from_somebody - pairs.len()) as u64, ..Matched::default() };
+        let mut found = Matched { unmatched: (with_peer - pairs.len()) as u64, ..Matched::default() };
         for (sender, send, receive) in pairs.iter().filter_map(halves) {
             found.messages.push(message(sender, send, i as u32, receive));
             found.send_completions.extend(completion(sender, send, i as u32, receive));
@@ -117,9 +127,9 @@ fn match_receiver(
     by_receiver: &[Vec<(u32, Vec<u32>)>],
     receiver: usize,
     receives: &[MessageHalf],
-) -> Vec<Pair> {
+) -> Vec<MessagePair> {
     // A queue of sends per (sender, tag), as a linked list through the positions of all sends to this receiver.
-    let mut sent: Vec<(u32, u32)> = Vec::new();
+    let mut sent: Vec<HalfPlace> = Vec::new();
     let mut next: Vec<u32> = Vec::new();
     let mut queues: HashMap<(u32, u32), (u32, u32)> = HashMap::default();
     for (sender, positions) in by_receiver.get(receiver).into_iter().flatten() {
@@ -127,7 +137,7 @@ fn match_receiver(
         for position in positions {
             let Some(send) = location.sends.get(*position as usize) else { continue };
             let at = sent.len() as u32;
-            sent.push((*sender, *position));
+            sent.push(HalfPlace { location: *sender, position: *position });
             next.push(NOWHERE);
             let (_, tail) = queues.entry((*sender, send.tag)).or_insert((at, at));
             if *tail != at {
@@ -141,7 +151,7 @@ fn match_receiver(
         let Some(from) = receive.peer() else { continue };
         let Some((head, _)) = queues.get_mut(&(from.raw(), receive.tag)) else { continue };
         if let Some(send) = sent.get(*head as usize) {
-            pairs.push(Pair { send: *send, receive: (receiver as u32, position) });
+            pairs.push(MessagePair { send: *send, receive: HalfPlace { location: receiver as u32, position } });
             *head = next[*head as usize];
         }
     }

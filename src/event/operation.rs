@@ -89,8 +89,8 @@ pub struct Sequence {
     pub flushes: Vec<Span>,
     /// Readings of metrics.
     pub readings: Vec<Readings>,
-    /// Parameters as `name=value`, by the position of the operation that follows.
-    pub parameters: Vec<(u32, NameId)>,
+    /// Parameters, in order of their operations.
+    pub parameters: Vec<NamedParameter>,
     /// By operation, where call paths are known for each: where it was called.
     pub call_sites: Vec<CallSite>,
     /// The thread, where it is one of a kernel recording.
@@ -99,6 +99,15 @@ pub struct Sequence {
     pub operations: Vec<Operation>,
     /// Recorded call stacks; sorted, disjoint.
     pub stacks: Vec<StackSpan>,
+}
+
+/// A parameter of an operation.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct NamedParameter {
+    /// Position of the operation that follows its record.
+    pub operation: u32,
+    /// Its name and value: `name=value`.
+    pub name: NameId,
 }
 
 /// A time over which one call stack was recorded.

@@ -56,10 +56,10 @@ impl Measured {
             }
         }
         self.iterations += 1;
-        let from = sequence.parameters.partition_point(|(at, _)| (*at as usize) < first);
+        let from = sequence.parameters.partition_point(|p| (p.operation as usize) < first);
         let mut set: Vec<&str> = Vec::new();
-        for (_, name) in sequence.parameters[from..].iter().take_while(|(at, _)| (*at as usize) < end) {
-            let name = operations.names.get(*name);
+        for parameter in sequence.parameters[from..].iter().take_while(|p| (p.operation as usize) < end) {
+            let name = operations.names.get(parameter.name);
             if !set.contains(&name) && set.len() < MOST {
                 set.push(name);
             }

@@ -286,6 +286,11 @@ impl<'a> Reader<'a> {
         each!(Reader, self, r => r.resume(position), ())
     }
 
+    /// See [`Records::position`].
+    pub fn position(&self) -> Position {
+        each!(Reader, self, r => r.position(), Position::BEGIN)
+    }
+
     /// See [`Records::began`].
     pub fn began(&self) -> Position {
         each!(Reader, self, r => r.began(), Position::BEGIN)

@@ -40,7 +40,13 @@ struct Evidence {
     thread: bool,
     /// A function of the execution's own thread.
     function: bool,
+    /// A place in a file, of which the function is not known.
+    file: bool,
 }
+
+const RECORD_STACKS: &str =
+    "record call stacks at switches and system calls (context callstack_user), and give --symbols";
+const GIVE_SYMBOLS: &str = "give --symbols DIR with the executables and libraries: their call stacks are recorded";
 
 fn evidence(model: &Model, context: ContextId) -> Evidence {
     let mut found = Evidence::default();
@@ -52,6 +58,7 @@ fn evidence(model: &Model, context: ContextId) -> Evidence {
             FrameKind::Wait(_) => own = false,
             FrameKind::Thread(_) => (found.thread, own) = (true, false),
             FrameKind::Function | FrameKind::Inlined => found.function |= own,
+            FrameKind::File => found.file |= own,
             _ => {}
         }
     }
@@ -70,10 +77,8 @@ pub fn questions(model: &Model) -> [Answered; 4] {
     let mut ran = ask("who ran", "record sched_switch, in buffers large enough to lose nothing");
     let mut woke = ask("who woke whom", "record sched_waking (or sched_wakeup) and, over the network, net events");
     let mut why = ask("why it waited", "record sched_waking and the events of interrupts, timers and block devices");
-    let mut place = ask(
-        "in which function",
-        "record call stacks at switches and system calls (context callstack_user), and give --symbols",
-    );
+    let mut place = ask("in which function", RECORD_STACKS);
+    let mut in_files = 0;
     for (at, ns) in sums.into_iter().enumerate().filter(|(_, ns)| *ns > 0) {
         let context = ContextId::at(at);
         let (found, spent) = (evidence(model, context), model.contexts.spent(context));
@@ -83,12 +88,16 @@ pub fn questions(model: &Model) -> [Answered; 4] {
         };
         count(&mut ran, !found.unknown_state);
         count(&mut place, found.function);
+        in_files += if found.file && !found.function { ns } else { 0 };
         if matches!(spent, WaitKind::Thread | WaitKind::Network | WaitKind::UnknownWait | WaitKind::Ipi) {
             count(&mut woke, found.thread && !found.unknown_wait);
         }
         if !matches!(spent, WaitKind::Cpu | WaitKind::Preempted | WaitKind::Interrupted | WaitKind::UnknownState) {
             count(&mut why, !found.unknown_wait && !found.unknown_state);
         }
+    }
+    if in_files * 2 > place.of_ns - place.known_ns {
+        place.remedy = GIVE_SYMBOLS;
     }
     [ran, woke, why, place]
 }
@@ -122,6 +131,12 @@ mod tests {
         model.executions.own.push(row);
         let [ran, woke, why, place] = questions(&model).map(|a| (a.known_ns, a.of_ns));
         assert_eq!((ran, woke, why, place), ((100, 108), (20, 35), (25, 40), (98, 108)));
+        assert_eq!(questions(&model)[3].remedy, RECORD_STACKS);
+        let unnamed = model.contexts.child(Some(root), Frame { kind: FrameKind::File, name });
+        model.executions.own.push(vec![(unnamed, 11)]);
+        model.executions.start.push(Timestamp::ZERO);
+        model.executions.end.push(Timestamp::new(11));
+        assert_eq!(questions(&model)[3].remedy, GIVE_SYMBOLS);
         assert_eq!(questions(&Model::default()).map(|a| a.share()), [None; 4]);
     }
 }

@@ -1,9 +1,11 @@
 //! Events that several traces of a host recorded: sessions that ran at once.
 //!
 //! In: bound traces. Out: bindings that follow each event of a kernel in one trace, and the user-space traces that may
-//! hold the same events twice. Cost: a look at each record class.
+//! hold the same events twice. Cost: a look at each record class, and a sample of the records that several traces have.
 
 use super::bind::FollowedEvent;
+use super::coverage::{Coverage, covered};
+use super::recorded::RecordEstimates;
 use super::sources::BoundTraces;
 use crate::base::time::{Span, Timestamp};
 use crate::event::host::HostId;
@@ -36,16 +38,10 @@ struct UserEvent<'t> {
     name: String,
 }
 
-/// From the first to the last packet of some streams that name their times.
-fn covered<'t>(streams: impl Iterator<Item = &'t Stream> + Clone) -> Option<Span> {
-    let begin = streams.clone().flat_map(|s| &s.packets).filter_map(|p| p.begin).min()?;
-    let end = streams.flat_map(|s| &s.packets).filter_map(|p| p.end).max()?;
-    Some(Span::new(begin, end.saturating_add(1)))
-}
-
 impl BoundTraces {
-    /// Follow each event of a kernel in only one of the traces that recorded it, over the time that this trace covers.
-    /// A trace without losses is preferred, then the one that recorded most kinds of events.
+    /// Follow each event of a kernel in only one of the traces that recorded its CPU at its time. A trace that recorded
+    /// at least half as many of them as another is preferred, then one without losses, then the one that recorded most
+    /// kinds of events.
     pub(super) fn follow_each_event_once(&mut self, traces: &[&Trace]) {
         let kernels: Vec<usize> = (0..self.all.len()).filter(|i| self.origins[*i].kernel).collect();
         if kernels.len() < 2 {
@@ -60,29 +56,48 @@ impl BoundTraces {
                 copies.entry((host, name)).or_default().push(Copy { trace, stream_class, class });
             }
         }
-        for same in copies.into_values().filter(|same| same.len() > 1) {
-            let rank = |copy: &&Copy| {
-                let is_lossless = copy.streams(traces).all(|s| s.losses.is_empty());
-                (is_lossless, kinds[copy.trace], std::cmp::Reverse(copy.trace))
-            };
-            let Some(best) = same.iter().max_by_key(rank) else { continue };
-            let streams: Vec<&Stream> = best.streams(traces).collect();
-            let Some(span) = covered(streams.into_iter()) else { continue };
-            for copy in same.iter().filter(|copy| copy.trace != best.trace) {
-                self.follow_elsewhere(*copy, span, traces);
+        copies.retain(|_, same| same.len() > 1);
+        let channels: BTreeMap<(usize, u32), Copy> =
+            copies.values().flatten().map(|copy| ((copy.trace, copy.stream_class), *copy)).collect();
+        let coverage: BTreeMap<(usize, u32), Coverage> =
+            channels.iter().map(|(channel, copy)| (*channel, Coverage::of(copy.streams(traces)))).collect();
+        let sample =
+            |(at, trace): (usize, &&Trace)| RecordEstimates::sample(trace, |c| channels.contains_key(&(at, c)));
+        let recorded: Vec<RecordEstimates> = traces.iter().enumerate().map(sample).collect();
+        for mut same in copies.into_values() {
+            let records = |copy: &Copy| recorded[copy.trace].of(copy.class);
+            let is_reliable = same.iter().any(|copy| records(copy).is_reliable);
+            let most = same.iter().map(|copy| records(copy).records).fold(0.0, f64::max);
+            same.sort_by_cached_key(|copy| {
+                let is_part = is_reliable && records(copy).records * 2.0 < most;
+                let is_lossy = copy.streams(traces).any(|s| !s.losses.is_empty());
+                (is_part, is_lossy, std::cmp::Reverse(kinds[copy.trace]), copy.trace)
+            });
+            let mut covered = Coverage::default();
+            for copy in same {
+                let Some(own) = coverage.get(&(copy.trace, copy.stream_class)) else { continue };
+                let elsewhere = covered.meeting(own);
+                if !elsewhere.is_empty() {
+                    self.follow_elsewhere(copy, elsewhere, traces);
+                }
+                covered.add(own);
             }
         }
     }
 
-    /// Follow an event in another trace over `span`; where it is the context switch, the losses of its streams with it.
-    fn follow_elsewhere(&mut self, copy: Copy, span: Span, traces: &[&Trace]) {
+    /// Follow an event in another trace where that covers it; where it is the context switch, the losses of its streams
+    /// with it.
+    fn follow_elsewhere(&mut self, copy: Copy, covered: Coverage, traces: &[&Trace]) {
         let bound = &mut self.all[copy.trace];
-        bound.binding.follow_elsewhere(copy.class, span);
         if bound.binding.is_switch(copy.class) {
-            let streams = traces[copy.trace].streams().iter().zip(&mut bound.losses);
-            let own = streams.filter(|(stream, _)| stream.stream_class == copy.stream_class);
-            own.for_each(|(_, losses)| losses.retain(|loss| !span.contains(loss.span.start)));
+            for (stream, losses) in traces[copy.trace].streams().iter().zip(&mut bound.losses) {
+                if stream.stream_class == copy.stream_class {
+                    let cpu = stream.cpu.and_then(|cpu| u16::try_from(cpu).ok()).unwrap_or(u16::MAX);
+                    losses.retain(|loss| !covered.holds(cpu, loss.span.start));
+                }
+            }
         }
+        bound.binding.follow_elsewhere(copy.class, covered);
     }
 
     /// User-space traces of one host that overlap in time and have kinds of events in common: sessions that ran at once

@@ -3,8 +3,9 @@
 //! In this order: pairs of user-space events and connections, which say what the program is for; then iterations of
 //! loops, system calls and functions with uneven durations (`analysis/candidates.rs`). A task answers if it has at
 //! least [`ENOUGH`] executions and a confident verdict. If none does, the first with so many is taken, else the first
-//! with any: it shows where its time went. Tasks that the program's own events delimit come first: once one of them has
-//! enough executions, no other task is tried. Cost: a model and a comparison for each task that is tried.
+//! with any: it shows where its time went. Of the scheduler alone the busiest threads are left. Tasks that the
+//! program's own events delimit come first: once one of them has enough executions, no other task is tried. Cost: a
+//! model and a comparison for each task that is tried.
 
 use super::pass::KernelPass;
 use super::traces::Traces;
@@ -160,7 +161,7 @@ impl Traces {
     }
 
     /// Loops, system calls and functions that ran often enough, in the order in which they are tried; then what ran
-    /// more seldom, and the processes.
+    /// more seldom, the processes, and the threads.
     fn others(
         &self,
         pass: &mut KernelPass,
@@ -218,6 +219,13 @@ impl Traces {
                 let why = "the command that ran longest from its start to its end".to_owned();
                 few.extend(self.trial(pass, pairs, &Derived::Process(name), why, with)?);
             }
+        }
+        if enough.is_empty()
+            && few.is_empty()
+            && let Some(name) = activity.busiest(&pass.recording)
+        {
+            let why = "the threads that ran most, because no command ran from its start to its end".to_owned();
+            few.extend(self.trial(pass, pairs, &Derived::Thread(name), why, with)?);
         }
         Ok((enough, few))
     }

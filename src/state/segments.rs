@@ -120,6 +120,17 @@ impl Thread {
         self.names.get(i.saturating_sub(1)).map(|name| name.name)
     }
 
+    /// Its new names inside of a span.
+    pub fn renames_in(&self, span: Span) -> &[ThreadName] {
+        // Most threads keep their first name.
+        if self.names.last().is_none_or(|name| name.from <= span.start) {
+            return &[];
+        }
+        let first = self.names.partition_point(|name| name.from <= span.start).max(1);
+        let end = self.names.partition_point(|name| name.from < span.end);
+        self.names.get(first..end).unwrap_or_default()
+    }
+
     /// True for a thread of the kernel itself, which works for others and has no program: the idle tasks, `kthreadd`
     /// and its children. Where the parent was not recorded its name decides, unless it did something that only the
     /// threads of programs do.

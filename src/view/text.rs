@@ -9,7 +9,7 @@ use crate::base::names::NameId;
 use crate::base::{clean, figure};
 use crate::compare::members::sorted_present;
 use crate::compare::moments::{Alignment, ExecutionPart, Moment};
-use crate::compare::{Comparison, DiffNode, GroupsOrigin};
+use crate::compare::{Comparison, DiffNode, GroupsOrigin, part};
 use crate::model::Model;
 use crate::model::execution::ExecutionId;
 use crate::model::histogram::Bins;
@@ -95,7 +95,8 @@ pub fn explain(model: &Model, c: &Comparison, page: Page) -> String {
     if !c.dimensions.is_empty() {
         out.push_str("\nAlso different\n");
         for d in &c.dimensions {
-            let (slow, fast) = (figure::share(d.slow_share), figure::share(d.fast_share));
+            let slow = part(d.slow_share, c.slow.members.len());
+            let fast = part(d.fast_share, c.fast.members.len());
             page.wrap(
                 &mut out,
                 2,
@@ -237,7 +238,7 @@ fn causes(c: &Comparison, page: Page, out: &mut String) {
         let time = figure::time(cause.extra_ns as f64);
         let pad = " ".repeat(12_usize.saturating_sub(bar.width()));
         let kind = cause.kind.map_or("", words::kind);
-        let line = format!("{rank} {time:>9} {:>6}  {bar}{pad}  {kind}", figure::share(cause.share));
+        let line = format!("{rank} {time:>9} {:>6}  {bar}{pad}  {kind}", c.share(cause.share));
         out.push_str(cut(&line, page.width()).trim_end());
         out.push('\n');
         page.wrap(out, 4, &cause.sentence);

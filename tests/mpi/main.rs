@@ -31,9 +31,9 @@ fn pairs(run: &MpiRun) -> Vec<(u32, u32, u32, u32)> {
         .pairs
         .iter()
         .map(|p| {
-            let send = run.locations[p.send.0 as usize].sends[p.send.1 as usize];
-            let receive = run.locations[p.receive.0 as usize].receives[p.receive.1 as usize];
-            (p.send.0, send.record, p.receive.0, receive.record)
+            let send = run.locations[p.send.location as usize].sends[p.send.position as usize];
+            let receive = run.locations[p.receive.location as usize].receives[p.receive.position as usize];
+            (p.send.location, send.record, p.receive.location, receive.record)
         })
         .collect();
     all.sort_unstable();

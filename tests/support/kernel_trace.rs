@@ -98,6 +98,11 @@ impl KernelTrace {
         self.event(time, cpu, on, name, fields)
     }
 
+    /// Its events, to be written otherwise.
+    pub fn into_events(self) -> Vec<Event> {
+        self.events
+    }
+
     /// Write the directory.
     pub fn write(mut self, folder: &Path) {
         let times = || self.events.iter().map(|e| e.time);

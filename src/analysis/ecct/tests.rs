@@ -8,7 +8,7 @@ use crate::base::ctx::Ctx;
 use crate::base::names::Names;
 use crate::base::notice::Notices;
 use crate::base::time::Ns;
-use crate::state::timeline::StackOrigin;
+use crate::state::timeline::{StackOrigin, ThreadName};
 use std::collections::BTreeMap;
 
 /// Nanoseconds by path, steps as words.
@@ -92,6 +92,25 @@ fn accumulate_uses_a_late_sample_of_a_call() {
     let in_time = sampled(400_100);
     assert_eq!(in_time.get("A;B;[blocked.timer]"), Some(&300_000));
     assert_eq!(sampled(1_900_000), in_time);
+}
+
+/// A shell waits for its child, which becomes another program in the middle of a run.
+#[test]
+fn accumulate_names_a_thread_as_it_is_called_then() {
+    let mut builder = TimelineBuilder::new(2);
+    builder.segment(1, 0, 100, SegmentKind::Blocked, 2).segment(2, 0, 60, SegmentKind::Running, 0);
+    builder.segment(2, 60, 100, SegmentKind::Timer, 0);
+    let exec = builder.0.names.intern("gzip");
+    builder.0.threads[1].names.push(ThreadName { from: Timestamp::new(10), name: exec });
+    let wanted = [("thread 2", 10), ("thread gzip", 50), ("thread gzip;[blocked.timer]", 40)];
+    expect(tree(&builder, 1, 0, 100), &wanted);
+    // So is the one that has the CPU.
+    let mut builder = TimelineBuilder::new(2);
+    builder.segment(1, 0, 100, SegmentKind::Preempted, 0).runs(&[(0, 100, 2)]);
+    let exec = builder.0.names.intern("gzip");
+    builder.0.threads[1].names.push(ThreadName { from: Timestamp::new(10), name: exec });
+    let wanted = [("[preempted];thread 2", 10), ("[preempted];thread gzip", 90)];
+    expect(tree(&builder, 1, 0, 100), &wanted);
 }
 
 #[test]

@@ -4,7 +4,9 @@
 //! hide the calls inside. The enclosing regions are the operation's call path; the time between two operations has the
 //! path in which most of it was spent. Cost: linear in the records, one look-up per call.
 
-use super::recorded::{LocationRun, MessageHalf, NOWHERE, Participation, Released};
+use super::recorded::{
+    LocationRun, MessageHalf, NOWHERE, ParameterRecord, Participation, Released, TaskCreation, ThreadExit,
+};
 use super::regions::{Class, Symbols};
 use crate::base::ctx::Cancel;
 use crate::base::names::NameId;
@@ -52,7 +54,7 @@ pub(super) fn read(archive: &Archive, symbols: &Symbols, id: LocationId, cancel:
         transferring: HashMap::default(),
         contexts: Vec::new(),
         since: Timestamp::MIN,
-        longest: (0, NO_PATH),
+        longest: LongestPath::NONE,
         forked: None,
         idle: None,
         queue: archive.definitions.locations.get(id.index()).is_some_and(|l| l.kind == LocationKind::Stream),
@@ -108,14 +110,31 @@ fn stream_name(archive: &Archive, id: LocationId) -> String {
     archive.definitions.locations.get(id.index()).map_or_else(String::new, |l| l.name.clone())
 }
 
+/// The posting of a receive: position of its record, and of the operation in which it was made.
+#[derive(Clone, Copy, Debug)]
+struct Posting {
+    record: u32,
+    operation: u32,
+}
+
+/// The call path in which most of a time was spent, and how much.
+pub(super) struct LongestPath {
+    path: u32,
+    time: Ns,
+}
+
+impl LongestPath {
+    const NONE: LongestPath = LongestPath { path: NO_PATH, time: 0 };
+}
+
 /// Turns the records of one location into operations and halves of messages.
 pub(super) struct LocationReader<'a> {
     pub(super) archive: &'a Archive,
     pub(super) symbols: &'a Symbols,
     pub(super) run: &'a mut LocationRun,
     pub(super) frames: Vec<Frame>,
-    /// Posting records and operations of open receive requests, by number; the latest is last.
-    open: HashMap<u64, Vec<(u32, u32)>>,
+    /// Open receive requests, by number; the latest is last.
+    open: HashMap<u64, Vec<Posting>>,
     /// Positions of the sends of open send requests, by number.
     sending: HashMap<u64, usize>,
     /// Modes of the file operations that have begun, by number.
@@ -124,8 +143,8 @@ pub(super) struct LocationReader<'a> {
     contexts: Vec<u32>,
     /// When the innermost region became that.
     pub(super) since: Timestamp,
-    /// Behind the last operation: the longest time so far in one path, and that path.
-    pub(super) longest: (Ns, u32),
+    /// Behind the last operation: the path with the longest time so far.
+    pub(super) longest: LongestPath,
     /// When a parallel region was begun that has no team yet.
     pub(super) forked: Option<Timestamp>,
     /// Since when a thread of a team has had nothing to do.
@@ -151,7 +170,7 @@ impl LocationReader<'_> {
             EventRecord::Leave(region) => self.leave_region(region, time),
             EventRecord::Context(context) => self.be_in(Some(context), time),
             EventRecord::ContextLeave(context) => {
-                let around = self.archive.definitions.calling_context(context).and_then(|(_, around)| around);
+                let around = self.archive.definitions.calling_context(context).and_then(|c| c.parent);
                 self.be_in(around, time);
             }
             EventRecord::Send { to, request } => {
@@ -168,18 +187,13 @@ impl LocationReader<'_> {
                 }
             }
             EventRecord::ReceiveRequest(number) => {
-                let posting = (record, self.operation());
+                let posting = Posting { record, operation: self.operation() };
                 self.open.entry(number).or_default().push(posting);
             }
             EventRecord::RequestCancelled(number) => {
                 self.open.get_mut(&number).and_then(Vec::pop);
             }
-            EventRecord::Receive { from, request } => {
-                let itself = (record, self.operation());
-                let posting = request.and_then(|number| self.open.get_mut(&number)?.pop()).unwrap_or(itself);
-                self.postings.push(posting.0);
-                self.run.receives.push(self.half(time, from, record, posting.1));
-            }
+            EventRecord::Receive { from, request } => self.receive(from, request, record, time),
             EventRecord::CollectiveEnd { operation, communicator, root } => {
                 self.participate(operation, communicator, root);
             }
@@ -190,11 +204,13 @@ impl LocationReader<'_> {
             EventRecord::Fork => self.forked = Some(time),
             EventRecord::TeamBegin(team) => self.begin_part(team, time),
             EventRecord::TeamEnd(_) => self.end_part(time),
-            EventRecord::TaskCreate(task) => self.run.tasks.created.push((task, self.task)),
+            EventRecord::TaskCreate(task) => self.run.tasks.created.push(TaskCreation { task, creator: self.task }),
             EventRecord::TaskSwitch(task) => self.switch(task, time),
             EventRecord::TaskComplete(task) => self.complete(task, time),
             EventRecord::ThreadWait(thread) => self.joining = Some(thread),
-            EventRecord::ThreadEnd(thread) => self.run.ended = Some((thread, self.last_operation(), time)),
+            EventRecord::ThreadEnd(thread) => {
+                self.run.ended = Some(ThreadExit { thread, operation: self.last_operation(), time })
+            }
             EventRecord::Acquire { lock, order } => self.acquire(lock, order, time),
             EventRecord::Release { lock, order } => {
                 let operation = self.run.operations.len() as u32;
@@ -203,7 +219,7 @@ impl LocationReader<'_> {
             EventRecord::Metric(metric) => self.measure(metric, values),
             EventRecord::Parameter { parameter, value } => {
                 let operation = self.run.operations.len() as u32;
-                self.run.parameters.push((operation, parameter, value));
+                self.run.parameters.push(ParameterRecord { operation, parameter, value });
             }
             EventRecord::RmaCollectiveEnd { operation, window } => self.meet_at(window, operation),
             EventRecord::RmaGroupSync { window, group } => self.synchronise(window, group),
@@ -219,10 +235,19 @@ impl LocationReader<'_> {
         }
     }
 
-    /// A collective operation ends; one with a single member synchronises nothing.
+    /// A message arrived, of the receive that was posted with the request, else posted here.
+    fn receive(&mut self, from: Envelope, request: Option<u64>, record: u32, time: Timestamp) {
+        let itself = Posting { record, operation: self.operation() };
+        let posting = request.and_then(|number| self.open.get_mut(&number)?.pop()).unwrap_or(itself);
+        self.postings.push(posting.record);
+        self.run.receives.push(self.half(time, from, record, posting.operation));
+    }
+
+    /// A collective operation ended in which other locations participate.
     fn participate(&mut self, collective: u8, communicator: u32, root: u32) {
-        let Some((group, members)) = self.archive.definitions.members(communicator) else { return };
-        if members.len() > 1 {
+        if let Some((group, members)) = self.archive.definitions.members(communicator)
+            && members.len() > 1
+        {
             let root = members.get(root as usize).copied().flatten();
             self.run.participations.push(Participation { operation: NOWHERE, group, collective, root });
         }
@@ -245,8 +270,8 @@ impl LocationReader<'_> {
     pub(super) fn spend(&mut self, time: Timestamp) {
         let path = self.frames.last().map_or(NO_PATH, |f| f.path);
         let length = if self.since == Timestamp::MIN { 0 } else { time - self.since };
-        if length > self.longest.0 {
-            self.longest = (length, path);
+        if length > self.longest.time {
+            self.longest = LongestPath { path, time: length };
         }
         self.since = time;
     }
@@ -304,11 +329,11 @@ impl LocationReader<'_> {
     /// The thread is in this calling context now, found by a sample or an instrumented call: what is above both stays.
     fn be_in(&mut self, context: Option<u32>, time: Timestamp) {
         let definitions = &self.archive.definitions;
-        let around = |c: &u32| definitions.calling_context(*c).and_then(|(_, around)| around);
+        let around = |c: &u32| definitions.calling_context(*c).and_then(|c| c.parent);
         let mut now: Vec<u32> = std::iter::successors(context, around).take(DEEPEST).collect();
         now.reverse();
         let common = self.contexts.iter().zip(&now).take_while(|(a, b)| a == b).count();
-        let region = |c: u32| definitions.calling_context(c).map_or(u32::MAX, |(region, _)| region);
+        let region = |c: u32| definitions.calling_context(c).map_or(u32::MAX, |c| c.region);
         for left in self.contexts.split_off(common).into_iter().rev() {
             self.leave_region(region(left), time);
         }
@@ -361,7 +386,7 @@ impl LocationReader<'_> {
         {
             poll.end = end;
             poll.kind = if received { kind } else { poll.kind };
-            self.longest = (0, NO_PATH);
+            self.longest = LongestPath::NONE;
             return;
         }
         self.list(symbol.class, position);
@@ -372,9 +397,9 @@ impl LocationReader<'_> {
     pub(super) fn add(&mut self, symbol: NameId, kind: OperationKind, span: Span, path: u32) {
         let run = &mut *self.run;
         if let Some(before) = run.call_sites.last_mut() {
-            before.after = self.longest.1;
+            before.after = self.longest.path;
         }
-        self.longest = (0, NO_PATH);
+        self.longest = LongestPath::NONE;
         // If regions overlap instead of nesting, the later one begins at the end of the earlier one.
         let start = run.operations.last().map_or(span.start, |before| before.end.max(span.start));
         run.operations.push(Operation { symbol, kind, start, end: span.end.max(start) });
@@ -388,7 +413,7 @@ impl LocationReader<'_> {
     fn finish(&mut self, last: Timestamp) {
         self.spend(last);
         if let Some(before) = self.run.call_sites.last_mut() {
-            before.after = self.longest.1;
+            before.after = self.longest.path;
         }
     }
 }

@@ -15,21 +15,22 @@ mod rma;
 mod threads;
 mod windows;
 
-use super::matching::{self, Pair};
+use super::matching::{self, MessagePair};
 use crate::base::ctx::{Cancelled, Ctx};
-use crate::base::names::{NameId, Names};
+use crate::base::names::Names;
 use crate::base::notice::{Notice, Notices};
 use crate::base::parallel::in_order;
 use crate::event::operation::{
-    CallPaths, CollectiveInstance, CollectiveKind, NO_PATH, OperationPlace, Operations, Readings, Sequence,
+    CallPaths, CollectiveInstance, CollectiveKind, NO_PATH, NamedParameter, OperationPlace, Operations, Readings,
+    Sequence,
 };
 use crate::input::otf2::{Archive, LocationId, LocationKind, MetricMode, ParameterValue, class_name};
 use crate::model::counts::ArchiveCounts;
 pub use crate::model::usage::FileTransfers;
 use foldhash::HashMap;
-use recorded::MetricRun;
 pub(super) use recorded::NOWHERE;
 pub use recorded::{LocationRun, MessageHalf};
+use recorded::{MetricRun, ParameterRecord};
 pub use regions::IDLE;
 use regions::Symbols;
 
@@ -39,7 +40,7 @@ pub struct MpiRun {
     /// By [`LocationId`].
     pub locations: Vec<LocationRun>,
     /// Matched messages, by receiving location and posting order.
-    pub pairs: Vec<Pair>,
+    pub pairs: Vec<MessagePair>,
     /// Problems in the archive.
     pub notices: Notices,
     names: Names,
@@ -238,7 +239,7 @@ fn readings(archive: &Archive, names: &mut Names, metrics: Vec<MetricRun>) -> Ve
 }
 
 /// Parameters of one location as `name=value`.
-fn parameters(archive: &Archive, names: &mut Names, all: &[(u32, u32, ParameterValue)]) -> Vec<(u32, NameId)> {
+fn parameters(archive: &Archive, names: &mut Names, all: &[ParameterRecord]) -> Vec<NamedParameter> {
     let named = &archive.definitions.named;
     let mut text = |parameter: u32, value: ParameterValue| {
         let name = named.parameter(parameter);
@@ -247,7 +248,8 @@ fn parameters(archive: &Archive, names: &mut Names, all: &[(u32, u32, ParameterV
             ParameterValue::Number(n) => format!("{name}={n}"),
         })
     };
-    all.iter().map(|(operation, parameter, value)| (*operation, text(*parameter, *value))).collect()
+    let named = |p: &ParameterRecord| NamedParameter { operation: p.operation, name: text(p.parameter, p.value) };
+    all.iter().map(named).collect()
 }
 
 /// How the members of a collective wait for each other, by OTF2's number of it.

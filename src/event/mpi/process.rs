@@ -7,7 +7,9 @@
 //! per synchronisation.
 
 use super::NOWHERE;
-use super::recorded::{LocationRun, Part, Released, Tasks};
+use super::recorded::{
+    Fork, LocationRun, Part, PartBarrier, Released, TaskCompletion, TaskWait, Tasks, ThreadExit, ThreadJoin,
+};
 use crate::base::time::Timestamp;
 use crate::event::operation::{CollectiveInstance, CollectiveKind, Message, OperationPlace};
 use crate::input::otf2::{Archive, CreatedThread, LocationKind, TaskKey};
@@ -46,7 +48,7 @@ fn teams(locations: &[LocationRun], messages: &mut Vec<Message>, collectives: &m
     for members in parts.values() {
         let forked = members.iter().find_map(|m| Some((m.0, part(m)?.fork?)));
         for member in members {
-            if let (Some((master, (sent, operation))), Some(this)) =
+            if let (Some((master, Fork { time: sent, operation })), Some(this)) =
                 (forked, part(member).filter(|p| p.idle != NOWHERE))
             {
                 let (from, to) = (
@@ -56,16 +58,17 @@ fn teams(locations: &[LocationRun], messages: &mut Vec<Message>, collectives: &m
                 messages.push(Message { carrier: Carrier::Fork, from, to, sent, received: this.time });
             }
         }
-        let barriers = |(stream, at): &(u32, usize)| -> &[(u32, u32)] {
+        let barriers = |(stream, at): &(u32, usize)| -> &[PartBarrier] {
             let Some(location) = locations.get(*stream as usize) else { return &[] };
             let all = &location.barriers;
             let (from, to) =
-                (all.partition_point(|b| (b.0 as usize) < *at), all.partition_point(|b| b.0 as usize <= *at));
+                (all.partition_point(|b| (b.part as usize) < *at), all.partition_point(|b| b.part as usize <= *at));
             all.get(from..to).unwrap_or(&[])
         };
         let most = members.iter().map(|m| barriers(m).len()).max().unwrap_or(0);
         for n in 0..most {
-            let there = |m: &(u32, usize)| Some(OperationPlace { stream: m.0, operation: barriers(m).get(n)?.1 });
+            let there =
+                |m: &(u32, usize)| Some(OperationPlace { stream: m.0, operation: barriers(m).get(n)?.operation });
             let members: Vec<OperationPlace> = members.iter().filter_map(there).collect();
             if members.len() > 1 {
                 collectives.push(CollectiveInstance { exchange: CollectiveKind::TeamBarrier, members });
@@ -105,21 +108,21 @@ fn tasks(process: &impl Fn(u32) -> u32, locations: &[LocationRun], messages: &mu
     let all = || (0_u32..).zip(locations).filter(|(_, l)| l.tasks != Tasks::default());
     for (stream, location) in all() {
         let made = location.tasks.created.iter();
-        made_by.extend(made.map(|(task, by)| ((process(stream), *task), maker(stream, *by))));
+        made_by.extend(made.map(|t| ((process(stream), t.task), maker(stream, t.creator))));
     }
     let mut done: HashMap<Maker, Vec<(Timestamp, OperationPlace)>> = HashMap::default();
     for (stream, location) in all() {
-        for (task, operation, time) in &location.tasks.completed {
-            if let Some(by) = made_by.get(&(process(stream), *task)) {
-                done.entry(*by).or_default().push((*time, OperationPlace { stream, operation: *operation }));
+        for TaskCompletion { task, operation, time } in location.tasks.completed.iter().copied() {
+            if let Some(by) = made_by.get(&(process(stream), task)) {
+                done.entry(*by).or_default().push((time, OperationPlace { stream, operation }));
             }
         }
     }
     done.values_mut().for_each(|all| all.sort_unstable());
     for (stream, location) in all() {
-        for (operation, by) in &location.tasks.waits {
+        for TaskWait { operation, creator } in &location.tasks.waits {
             let (Some(wait), Some(done)) =
-                (location.operations.get(*operation as usize), done.get(&maker(stream, *by)))
+                (location.operations.get(*operation as usize), done.get(&maker(stream, *creator)))
             else {
                 continue;
             };
@@ -137,12 +140,12 @@ fn tasks(process: &impl Fn(u32) -> u32, locations: &[LocationRun], messages: &mu
 fn joins(process: &impl Fn(u32) -> u32, locations: &[LocationRun], messages: &mut Vec<Message>) {
     let mut ended: HashMap<(u32, CreatedThread), (OperationPlace, Timestamp)> = HashMap::default();
     for (stream, location) in (0_u32..).zip(locations) {
-        if let Some((thread, operation, time)) = location.ended {
+        if let Some(ThreadExit { thread, operation, time }) = location.ended {
             ended.insert((process(stream), thread), (OperationPlace { stream, operation }, time));
         }
     }
     for (stream, location) in (0_u32..).zip(locations) {
-        for (operation, thread) in &location.joins {
+        for ThreadJoin { operation, thread } in &location.joins {
             let Some((from, time)) = ended.get(&(process(stream), *thread)) else { continue };
             let wait = location.operations.get(*operation as usize);
             if from.stream != stream && wait.is_some_and(|wait| wait.start < *time) {

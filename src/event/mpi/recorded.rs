@@ -54,10 +54,18 @@ pub(super) struct Part {
     pub(super) group: usize,
     /// Begin.
     pub(super) time: Timestamp,
-    /// Of the thread that has the team do it: when it forked, and the position of its next operation.
-    pub(super) fork: Option<(Timestamp, u32)>,
+    /// Of the thread that leads the team: its fork.
+    pub(super) fork: Option<Fork>,
     /// Of the others: position of the operation that represents their idle time before.
     pub(super) idle: u32,
+}
+
+/// The beginning of a parallel region by the thread that leads the team.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Fork {
+    pub(super) time: Timestamp,
+    /// Position of the thread's next operation.
+    pub(super) operation: u32,
 }
 
 /// A synchronisation of a window with the ranks of a group.
@@ -105,12 +113,70 @@ pub(super) struct MetricRun {
 /// The tasks of a location.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub(super) struct Tasks {
-    /// Tasks that were made here, and by which; `None`: by what the thread does as part of its team.
-    pub(super) created: Vec<(TaskKey, Option<TaskKey>)>,
-    /// Tasks that were done here: the last of their operations, and when.
-    pub(super) completed: Vec<(TaskKey, u32, Timestamp)>,
-    /// Operations that wait for the tasks that one has made.
-    pub(super) waits: Vec<(u32, Option<TaskKey>)>,
+    /// Tasks that were created here.
+    pub(super) created: Vec<TaskCreation>,
+    /// Tasks that were completed here.
+    pub(super) completed: Vec<TaskCompletion>,
+    /// Operations that wait for the tasks of one creator.
+    pub(super) waits: Vec<TaskWait>,
+}
+
+/// The creation of a task.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(super) struct TaskCreation {
+    pub(super) task: TaskKey,
+    /// The task that created it; `None` for the implicit task of a thread.
+    pub(super) creator: Option<TaskKey>,
+}
+
+/// The completion of a task.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(super) struct TaskCompletion {
+    pub(super) task: TaskKey,
+    /// Position of its last operation.
+    pub(super) operation: u32,
+    pub(super) time: Timestamp,
+}
+
+/// An operation that waits for tasks.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(super) struct TaskWait {
+    pub(super) operation: u32,
+    /// The creator of the tasks; `None` for the implicit task of the thread.
+    pub(super) creator: Option<TaskKey>,
+}
+
+/// The end of a thread.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct ThreadExit {
+    pub(super) thread: CreatedThread,
+    /// Position of its last operation.
+    pub(super) operation: u32,
+    pub(super) time: Timestamp,
+}
+
+/// A recorded parameter.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct ParameterRecord {
+    /// Position of the operation that follows.
+    pub(super) operation: u32,
+    pub(super) parameter: u32,
+    pub(super) value: ParameterValue,
+}
+
+/// An operation that is a barrier of a part.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(super) struct PartBarrier {
+    /// Position of the part.
+    pub(super) part: u32,
+    pub(super) operation: u32,
+}
+
+/// An operation that waits for the end of a thread.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct ThreadJoin {
+    pub(super) operation: u32,
+    pub(super) thread: CreatedThread,
 }
 
 /// A lock acquired.
@@ -158,19 +224,18 @@ pub struct LocationRun {
     pub(super) paths: CallPaths,
     pub(super) participations: Vec<Participation>,
     pub(super) parts: Vec<Part>,
-    /// Operations that are barriers, each with the position of its part; sorted.
-    pub(super) barriers: Vec<(u32, u32)>,
+    /// Barriers; sorted.
+    pub(super) barriers: Vec<PartBarrier>,
     pub(super) tasks: Tasks,
     pub(super) syncs: Vec<Sync>,
     pub(super) window_locks: Vec<WindowLock>,
     pub(super) metrics: Vec<MetricRun>,
-    /// Position of the operation that follows, parameter, value.
-    pub(super) parameters: Vec<(u32, u32, ParameterValue)>,
+    pub(super) parameters: Vec<ParameterRecord>,
     /// Operations that wait for a thread to end.
-    pub(super) joins: Vec<(u32, CreatedThread)>,
-    /// It ended, behind this operation.
-    pub(super) ended: Option<(CreatedThread, u32, Timestamp)>,
-    /// Operations that stand for the time in which a queue of an accelerator had nothing to do.
+    pub(super) joins: Vec<ThreadJoin>,
+    /// The end of its thread.
+    pub(super) ended: Option<ThreadExit>,
+    /// Operations that represent the idle time of an accelerator's queue.
     pub(super) idle: Vec<u32>,
     /// Operations that hand work to an accelerator.
     pub(super) launches: Vec<u32>,

@@ -6,7 +6,7 @@
 //! was taken up.
 
 use super::location::{Frame, LocationReader};
-use super::recorded::{Acquired, NOWHERE, Part};
+use super::recorded::{Acquired, Fork, NOWHERE, Part, PartBarrier, TaskCompletion, TaskWait, ThreadJoin};
 use super::regions::Class;
 use crate::base::notice::Notice;
 use crate::base::time::{Span, Timestamp};
@@ -24,7 +24,8 @@ impl LocationReader<'_> {
             idle = self.run.operations.len() as u32;
             self.add_idle(Span::new(since, time));
         }
-        let fork = self.forked.take().map(|forked| (forked, self.run.operations.len() as u32));
+        let operation = self.run.operations.len() as u32;
+        let fork = self.forked.take().map(|time| Fork { time, operation });
         self.parts.push(self.run.parts.len() as u32);
         self.run.parts.push(Part { group, time, fork, idle });
     }
@@ -70,11 +71,14 @@ impl LocationReader<'_> {
     pub(super) fn list(&mut self, class: Class, operation: u32) {
         let part = self.parts.last().copied();
         match class {
-            Class::Barrier => self.run.barriers.extend(part.map(|part| (part, operation))),
+            Class::Barrier => self.run.barriers.extend(part.map(|part| PartBarrier { part, operation })),
             Class::Synchronise => self.run.synchronised.push(operation),
             Class::Launch => self.run.launches.push(operation),
-            Class::TaskWait => self.run.tasks.waits.push((operation, self.task)),
-            Class::Join => self.run.joins.extend(self.joining.take().map(|thread| (operation, thread))),
+            Class::TaskWait => self.run.tasks.waits.push(TaskWait { operation, creator: self.task }),
+            Class::Join => {
+                let thread = self.joining.take();
+                self.run.joins.extend(thread.map(|thread| ThreadJoin { operation, thread }));
+            }
             _ => {}
         }
     }
@@ -127,7 +131,7 @@ impl LocationReader<'_> {
     pub(super) fn complete(&mut self, task: TaskKey, time: Timestamp) {
         self.spend(time);
         let operation = self.last_operation();
-        self.run.tasks.completed.push((task, operation, time));
+        self.run.tasks.completed.push(TaskCompletion { task, operation, time });
         if self.task == Some(task) {
             self.task = None;
             self.resumed = time;

@@ -25,7 +25,7 @@ use crate::base::mapped::Mapped;
 use crate::base::notice::{Notice, Notices};
 use crate::input::tracepoint::format::{Field, FieldType, Format};
 use pages::{PageLoss, PageRules, PageWalk};
-use sections::{Buffer, CpuData, Sections};
+use sections::{Buffer, CpuData, SavedName, Sections};
 use std::path::Path;
 use std::sync::OnceLock;
 use unpack::Compression;
@@ -52,12 +52,21 @@ pub struct FtraceStorage {
     plain: Option<Mapped>,
     name: String,
     cpus: Vec<CpuPages>,
-    ways: PageRules,
-    commands: Vec<(i32, Vec<u8>)>,
+    rules: PageRules,
+    /// Last names of threads.
+    commands: Vec<SavedName>,
     symbols: Vec<u8>,
-    /// Of which classes the names of threads are learnt: class, thread's field, name's field.
-    names: Vec<(ClassId, Field, Field)>,
+    /// The fields that name threads.
+    names: Vec<NameFields>,
     threads: OnceLock<Threads>,
+}
+
+/// The fields of a class that name a thread.
+#[derive(Clone, Debug)]
+struct NameFields {
+    class: ClassId,
+    tid: Field,
+    name: Field,
 }
 
 impl FtraceStorage {
@@ -68,12 +77,12 @@ impl FtraceStorage {
     /// Names from switches and similar records, and the saved names of all other threads.
     fn learn(&self) -> Threads {
         let mut threads = Threads::default();
-        let big = self.ways.big;
+        let big = self.rules.big;
         for (stream, cpu) in self.cpus.iter().enumerate() {
             for packet in 0..cpu.bytes.div_ceil(cpu.page * PAGES) {
                 let Some(mut walk) = tracepoint::Storage::walk(self, stream, packet) else { continue };
                 while let WalkStep::Record(raw) = walk.next() {
-                    for (_, tid, name) in self.names.iter().filter(|(class, ..)| *class == raw.class) {
+                    for NameFields { tid, name, .. } in self.names.iter().filter(|fields| fields.class == raw.class) {
                         let tid = bits(raw.body, tid.at as u64 * 8, tid.size as u32 * 8, big).map(|id| id as i32);
                         let text = tracepoint::bytes_of(raw.body, name, big);
                         if let (Some(tid), Some(text)) = (tid.filter(|tid| *tid != 0), text) {
@@ -84,7 +93,7 @@ impl FtraceStorage {
                 }
             }
         }
-        for (tid, name) in &self.commands {
+        for SavedName { tid, name } in &self.commands {
             if threads.name(*tid, 0).is_none() {
                 threads.named(*tid, 0, name);
             }
@@ -104,7 +113,7 @@ impl tracepoint::Storage for FtraceStorage {
         let pages = pages.get(..cpu.bytes).unwrap_or(pages);
         let from = packet.checked_mul(cpu.page * PAGES)?;
         let rest = pages.get(from..)?;
-        Some(PageWalk::new(&self.ways, rest, rest.len().min(cpu.page * PAGES), cpu.page))
+        Some(PageWalk::new(&self.rules, rest, rest.len().min(cpu.page * PAGES), cpu.page))
     }
 
     fn threads(&self) -> &Threads {
@@ -123,7 +132,7 @@ impl tracepoint::Storage for FtraceStorage {
     }
 
     fn big_endian(&self) -> bool {
-        self.ways.big
+        self.rules.big
     }
 
     fn kernel_symbols(&self) -> Option<&[u8]> {
@@ -146,7 +155,7 @@ pub fn open(path: &Path) -> Result<FtraceTrace, OpenError> {
         Compression::None => None,
         _ => Some(unpacked(&file, &mut sections, &mut notices).map_err(|e| Unreadable::from(e).at(path))?),
     };
-    let (schemas, ways, names) = classes(&sections);
+    let Classes { schemas, rules, names } = classes(&sections);
     let clock = RecorderClock {
         name: if sections.clock.is_empty() { "local".to_owned() } else { sections.clock.clone() },
         base: i128::from(sections.offset),
@@ -157,7 +166,7 @@ pub fn open(path: &Path) -> Result<FtraceTrace, OpenError> {
         plain,
         name,
         cpus: Vec::new(),
-        ways,
+        rules,
         commands: std::mem::take(&mut sections.commands),
         symbols: std::mem::take(&mut sections.symbols),
         names,
@@ -205,8 +214,15 @@ const NAMES: [(&str, &str, &str); 6] = [
     ("sched_process_fork", "child_pid", "child_comm"),
 ];
 
-fn classes(sections: &Sections) -> (Vec<ClassSchema>, PageRules, Vec<(ClassId, Field, Field)>) {
-    let mut ways = PageRules {
+/// The classes of a recording.
+struct Classes {
+    schemas: Vec<ClassSchema>,
+    rules: PageRules,
+    names: Vec<NameFields>,
+}
+
+fn classes(sections: &Sections) -> Classes {
+    let mut rules = PageRules {
         big: sections.head.big,
         long: usize::from(sections.head.long),
         data: sections.page_data,
@@ -218,28 +234,28 @@ fn classes(sections: &Sections) -> (Vec<ClassSchema>, PageRules, Vec<(ClassId, F
     for format in &sections.formats {
         let class = ClassId::at(schemas.len());
         let Ok(id) = u16::try_from(format.id).map(usize::from) else { continue };
-        if ways.classes.len() <= id {
-            ways.classes.resize(id + 1, None);
+        if rules.classes.len() <= id {
+            rules.classes.resize(id + 1, None);
         }
-        if let Some(place) = ways.classes.get_mut(id) {
+        if let Some(place) = rules.classes.get_mut(id) {
             *place = Some(class);
         }
         let own = format.system == "ftrace";
         match format.name.as_str() {
-            "kernel_stack" if own => ways.stacks[0] = Some(class),
-            "user_stack" if own => ways.stacks[1] = Some(class),
+            "kernel_stack" if own => rules.stacks[0] = Some(class),
+            "user_stack" if own => rules.stacks[1] = Some(class),
             _ => {}
         }
         for (_, tid, name) in NAMES.iter().filter(|(event, ..)| *event == format.name) {
             let field = |name: &str| format.fields.iter().find(|f| f.name == *name).cloned();
             let number = |f: &Field| matches!(f.field_type, FieldType::Number { .. });
             if let (Some(tid), Some(name)) = (field(tid).filter(number), field(name)) {
-                names.push((class, tid, name));
+                names.push(NameFields { class, tid, name });
             }
         }
         schemas.push(schema(format));
     }
-    (schemas, ways, names)
+    Classes { schemas, rules, names }
 }
 
 fn schema(format: &Format) -> ClassSchema {
@@ -276,8 +292,8 @@ impl FtraceStorage {
             let to = (from + packet).min(there);
             for at in (from..to).step_by(pages.page) {
                 let page = self.pages().get(pages.at + at..pages.at + to).unwrap_or(&[]);
-                let Some(header) = self.ways.page(page) else { continue };
-                let time = self.ways.ns(header.time);
+                let Some(header) = self.rules.page(page) else { continue };
+                let time = self.rules.ns(header.time);
                 begin.get_or_insert(time);
                 if let Some(PageLoss { events }) = header.loss {
                     // The last record of the page before.
@@ -300,7 +316,7 @@ impl FtraceStorage {
         }
         // Counted by the CPU and reported by no page: overwritten before the first.
         let counted =
-            sections.lost.iter().filter(|(c, _)| *c == cpu.cpu && buffer.name.is_empty()).map(|(_, n)| n).sum::<u64>();
+            sections.lost.iter().filter(|l| l.cpu == cpu.cpu && buffer.name.is_empty()).map(|l| l.events).sum::<u64>();
         if counted > reported {
             cpu_stream.losses.insert(0, ClockLoss { from: begin, to: begin, events: Some(counted - reported) });
         }
@@ -312,7 +328,7 @@ impl FtraceStorage {
         let cpu = self.cpus.get(stream)?;
         let bytes = self.pages().get(cpu.at + page..)?;
         let mut walk =
-            PageWalk::new(&self.ways, bytes.get(..cpu.page).unwrap_or(bytes), cpu.page.min(bytes.len()), cpu.page);
+            PageWalk::new(&self.rules, bytes.get(..cpu.page).unwrap_or(bytes), cpu.page.min(bytes.len()), cpu.page);
         let mut last = None;
         while let WalkStep::Record(raw) = walk.next() {
             last = Some(raw.clock);

@@ -37,8 +37,19 @@ pub struct PageRules {
     pub classes: Vec<Option<ClassId>>,
     /// The classes of stacks in the kernel and in user space.
     pub stacks: [Option<ClassId>; 2],
-    /// `ticks * mult >> shift + offset` are ns.
-    pub ticks: Option<(u32, u32, u64)>,
+    /// The scale of the clock, where it does not count nanoseconds.
+    pub ticks: Option<TickScale>,
+}
+
+/// The scale of a clock's ticks: `(ticks * multiplier >> shift) + offset` are nanoseconds.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct TickScale {
+    /// Factor.
+    pub multiplier: u32,
+    /// Bits to shift right.
+    pub shift: u32,
+    /// Nanoseconds to add.
+    pub offset: u64,
 }
 
 impl PageRules {
@@ -47,8 +58,8 @@ impl PageRules {
     pub fn ns(&self, time: u64) -> u64 {
         match self.ticks {
             None => time,
-            Some((mult, shift, offset)) => {
-                let ns = (u128::from(time) * u128::from(mult)).checked_shr(shift).unwrap_or(0);
+            Some(TickScale { multiplier, shift, offset }) => {
+                let ns = (u128::from(time) * u128::from(multiplier)).checked_shr(shift).unwrap_or(0);
                 (ns as u64).wrapping_add(offset)
             }
         }

@@ -6,9 +6,11 @@
 //! option, which no text has. Sizes are checked against the file; a chain of options that returns to an earlier place
 //! ends there.
 
+use super::pages::TickScale;
 use super::unpack::{self, Compression};
 use crate::base::cursor::Bytes;
 use crate::base::text::{copied, copied_exactly};
+use crate::base::time::Ns;
 use crate::input::tracepoint::format::Format;
 use crate::input::tracepoint::head::{self, Head};
 
@@ -67,7 +69,7 @@ pub struct Sections {
     /// `/proc/kallsyms` of the machine; empty where not recorded.
     pub symbols: Vec<u8>,
     /// Last names of threads.
-    pub commands: Vec<(i32, Vec<u8>)>,
+    pub commands: Vec<SavedName>,
     /// Buffers in the order of their options.
     pub buffers: Vec<Buffer>,
     /// The clock that was chosen.
@@ -75,13 +77,31 @@ pub struct Sections {
     /// `Linux HOST RELEASE ARCH`.
     pub uname: Vec<String>,
     /// Nanoseconds to add to reach wall time.
-    pub offset: i64,
-    /// `ticks * mult >> shift + offset` are ns.
-    pub ticks: Option<(u32, u32, u64)>,
-    /// By CPU: events that were lost.
-    pub lost: Vec<(u32, u64)>,
+    pub offset: Ns,
+    /// The scale of the clock, where it does not count nanoseconds.
+    pub ticks: Option<TickScale>,
+    /// Events that each CPU lost.
+    pub lost: Vec<LostCount>,
     /// It knows of guests.
     pub guests: bool,
+}
+
+/// The saved name of a thread.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct SavedName {
+    /// Thread id.
+    pub tid: i32,
+    /// The name; any bytes.
+    pub name: Vec<u8>,
+}
+
+/// The events that a CPU lost.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct LostCount {
+    /// The CPU.
+    pub cpu: u32,
+    /// Their number.
+    pub events: u64,
 }
 
 /// The reason why a trace.dat cannot be read, and its remedy.
@@ -155,7 +175,7 @@ impl Sections {
         let line = |line: &[u8]| {
             let space = memchr::memchr(b' ', line)?;
             let (tid, name) = line.split_at_checked(space)?;
-            Some((copied_exactly(tid)?.parse().ok()?, name.get(1..)?.to_vec()))
+            Some(SavedName { tid: copied_exactly(tid)?.parse().ok()?, name: name.get(1..)?.to_vec() })
         };
         self.commands.extend(text.split(|b| *b == b'\n').filter_map(line));
     }
@@ -238,7 +258,8 @@ impl Sections {
             id::GUEST => self.guests = true,
             id::TSC2NSEC => {
                 let mut bytes = Bytes::new(content);
-                self.ticks = Some((bytes.u32(big)?, bytes.u32(big)?, bytes.u64(big)?));
+                let (multiplier, shift) = (bytes.u32(big)?, bytes.u32(big)?);
+                self.ticks = Some(TickScale { multiplier, shift, offset: bytes.u64(big)? });
             }
             _ => {}
         }
@@ -334,17 +355,17 @@ impl Sections {
     }
 }
 
-/// CPU and sum of what it lost: overwritten, not committed, dropped.
-fn lost(text: &str) -> Option<(u32, u64)> {
+/// The events that a CPU lost: overwritten, not committed, dropped.
+fn lost(text: &str) -> Option<LostCount> {
     let value = |line: &str| line.rsplit(':').next()?.trim().parse::<u64>().ok();
     let cpu = text.lines().find(|line| line.starts_with("CPU")).and_then(value)?;
     let counts = ["overrun:", "commit overrun:", "dropped events:"];
     let of = text.lines().filter(|line| counts.iter().any(|name| line.starts_with(name))).filter_map(value);
-    Some((u32::try_from(cpu).ok()?, of.fold(0, u64::saturating_add)))
+    Some(LostCount { cpu: u32::try_from(cpu).ok()?, events: of.fold(0, u64::saturating_add) })
 }
 
-/// A number of ns, in decimal or after `0x`.
-fn offset(text: &str) -> i64 {
+/// A number of nanoseconds, in decimal or after `0x`.
+fn offset(text: &str) -> Ns {
     let text = text.trim();
     let (sign, digits) = text.strip_prefix('-').map_or((1, text), |rest| (-1, rest));
     let number = match digits.strip_prefix("0x") {
@@ -359,9 +380,9 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_a_cpu_lost_is_the_sum_of_three_counters() {
+    fn lost_adds_up_three_counters() {
         let text = "CPU: 3\nentries: 10\noverrun: 5\ncommit overrun: 2\nbytes: 99\ndropped events: 1\nread events: 7\n";
-        assert_eq!(lost(text), Some((3, 8)));
+        assert_eq!(lost(text), Some(LostCount { cpu: 3, events: 8 }));
         assert_eq!((offset("-12"), offset("0x10\n"), offset("?")), (-12, 16, 0));
     }
 }

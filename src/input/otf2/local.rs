@@ -3,7 +3,7 @@
 //! OTF2-FACTS section 6. Cost: linear in the file, and a binary search per id of an event.
 
 use super::clock::LocalClock;
-use super::definitions::each;
+use super::written::each;
 use crate::base::notice::Notices;
 
 const MAPPING_TABLE: u8 = 5;

@@ -16,11 +16,12 @@ mod events;
 mod local;
 mod named;
 mod records;
+mod written;
 
 pub use anchor::{Anchor, ArchiveError, find};
 pub use classes::class_name;
 pub use clock::LocalClock;
-pub use definitions::{Definitions, Location, LocationId, LocationKind, RegionDefinition};
+pub use definitions::{CallingContext, Definitions, Location, LocationId, LocationKind, RegionDefinition};
 pub use events::EventReader;
 pub use named::{MetricMember, MetricMode, NameTables};
 pub use records::{CreatedThread, Envelope, EventRecord, ParameterValue, RmaLock, TaskKey, TimedRecord};
@@ -59,7 +60,7 @@ impl Archive {
         let data = Mapped::open(&file).map_err(|e| failed(ArchiveError::Definitions(e), &file))?;
         let mut notices = Notices::default();
         let definitions =
-            definitions::global(data.bytes(), anchor.definition_chunk, &mut notices, || file.display().to_string());
+            written::global(data.bytes(), anchor.definition_chunk, &mut notices, || file.display().to_string());
         if definitions.locations.is_empty() {
             return Err(failed(ArchiveError::NoLocation, &file));
         }

@@ -4,15 +4,16 @@
 //! the event that its values make (`mark`: for classes that delimit executions). Reading a record (`read`) is then a
 //! jump, some copies, and the interning of texts and stacks, without a look-up by name. Rules:
 //!
-//! - `sched_waking` names the waker; `sched_wakeup` does so only in traces that do not declare the former
+//! - `sched_waking` names the waker; `sched_wakeup` does so only in traces that did not record the former
 //!   (ALGORITHMS.md 2.3).
-//! - An event that is recorded in several channels of a host's traces is followed in one: a channel without losses is
-//!   preferred, then the one that declares most of the requested events (`follow`). Its twin in another channel gives
-//!   its call stacks, if it has them and the followed one has not, but says nothing about the running thread.
+//! - An event that is recorded in several channels of a host's traces is followed in one of them (`follow`). Its twin
+//!   in another channel gives its call stacks, if it has them and the followed one has not, but says nothing about the
+//!   running thread.
 //! - The thread of a switch is the one that leaves the CPU: its stack is that thread's.
 //! - The context of an interrupt's own events is not decoded: it names the interrupted thread, which the switches show
 //!   already, and such events are half of a recording.
 
+mod follow;
 mod mark;
 mod paths;
 mod payload;
@@ -22,8 +23,8 @@ mod recent;
 pub use read::Binder;
 
 use super::classes::{self, Meaning, Shape};
+use super::coverage::Coverage;
 use super::dialect;
-use crate::base::time::Span;
 use crate::event::stack::StackOrigin;
 use crate::event::task::TaskDefinition;
 use crate::event::transfer::transfer;
@@ -31,6 +32,7 @@ use crate::input::Trace;
 use crate::input::record::{ClassId, Projection};
 use crate::input::stream::Class;
 use foldhash::{HashMap, HashSet};
+use follow::DeclaredEvents;
 use mark::BoundMark;
 use paths::{NOWHERE, Paths, Slot, StackSlots};
 
@@ -99,8 +101,8 @@ struct Bound {
     cpu: Slot,
     /// The event is followed in another channel of its trace.
     twin: bool,
-    /// The time over which the event is followed in another trace.
-    followed_elsewhere: Option<Span>,
+    /// Where the event is followed in another trace.
+    followed_elsewhere: Option<Coverage>,
     /// The call stack of its records, where they have one.
     stack: Option<BoundStack>,
     /// Name of the system call or vector.
@@ -216,10 +218,10 @@ impl Binding {
             .collect()
     }
 
-    /// Follow the events of a class in another trace of the host over `span`.
-    pub fn follow_elsewhere(&mut self, class: ClassId, span: Span) {
+    /// Follow the events of a class in another trace of the host where that covers them.
+    pub fn follow_elsewhere(&mut self, class: ClassId, covered: Coverage) {
         if let Some(Some(bound)) = self.classes.get_mut(class.index()) {
-            bound.followed_elsewhere = Some(span);
+            bound.followed_elsewhere = Some(covered);
         }
     }
 
@@ -228,7 +230,8 @@ impl Binding {
         let kernel = is_kernel(trace);
         let habits = if focus == Focus::Transfers { Habits::of(trace) } else { Habits::default() };
         let declared: HashSet<_> = trace.classes().iter().map(|c| dialect::event(c.known())).collect();
-        let (waking, migrations) = (declared.contains("sched_waking"), declared.contains("sched_migrate_task"));
+        let events = DeclaredEvents::new(trace);
+        let (waking, migrations) = (kernel && events.records_wakings(), declared.contains("sched_migrate_task"));
         // perf's own records say which process a new thread belongs to, and come first.
         let named_by_perf = declared.contains("perf:fork");
         let mut delimiters: HashMap<&str, Vec<DelimiterPlace>> = HashMap::default();
@@ -252,7 +255,7 @@ impl Binding {
             };
             known.and_then(queued).or_else(|| delimiters.contains_key(name).then_some(marked))
         };
-        let followed = follow(trace, &meaning);
+        let followed = events.followed(|name| meaning(name).is_some());
         let mut bound = Binding {
             classes: Vec::new(),
             projection: Projection::default(),
@@ -265,7 +268,7 @@ impl Binding {
         for (i, class) in trace.classes().iter().enumerate() {
             let mut paths = Paths::new(trace, ClassId::at(i));
             let found = meaning(class.known()).and_then(|meaning| {
-                let in_followed = followed.get(class.known()) == Some(&class.stream_class);
+                let in_followed = followed.contains(&ClassId::at(i));
                 if in_followed {
                     bound.page_faults |= meaning.shape == Shape::PageFault;
                     if meaning.shape == Shape::Switch {
@@ -297,26 +300,6 @@ impl Binding {
         }
         bound
     }
-}
-
-/// For each event name the stream class in which it is followed: one without losses is preferred, then the one that
-/// declares most of the requested events.
-fn follow<'t>(trace: &'t Trace, meaning: &impl Fn(&str) -> Option<Meaning>) -> HashMap<&'t str, u32> {
-    let mut declares: HashMap<u32, usize> = HashMap::default();
-    let wanted = || trace.classes().iter().filter(|c| meaning(c.known()).is_some());
-    for class in wanted() {
-        *declares.entry(class.stream_class).or_default() += 1;
-    }
-    let mut followed: HashMap<&str, u32> = HashMap::default();
-    for class in wanted() {
-        let best = followed.entry(class.known()).or_insert(class.stream_class);
-        let lost = |class: u32| trace.streams().iter().any(|s| s.stream_class == class && !s.losses.is_empty());
-        let rank = |class: &u32| (!lost(*class), declares.get(class), std::cmp::Reverse(*class));
-        if rank(&class.stream_class) > rank(best) {
-            *best = class.stream_class;
-        }
-    }
-    followed
 }
 
 /// Bind one class; `None` for a twin that has nothing to add.

@@ -8,7 +8,6 @@ use super::paths::{Slot, StackSlots};
 use super::payload::Payload;
 use super::recent::Recent;
 use super::{Binding, BoundStack};
-use crate::base::time::Span;
 use crate::event::kind::{Event, Kind, TextId, ThreadContextId};
 use crate::event::stack::RawStackId;
 use crate::input::record::{Record, Value};
@@ -64,7 +63,8 @@ impl<'b> Binder<'b> {
         let cpu = values.at(bound.cpu).as_u64().unwrap_or_else(|| record.cpu.into());
         let cpu = u16::try_from(cpu).unwrap_or(u16::MAX);
         let event = |kind| Event { time: record.time, who, trace: self.trace, cpu, kind };
-        let followed = !bound.twin && !bound.followed_elsewhere.is_some_and(|span: Span| span.contains(record.time));
+        let is_elsewhere = bound.followed_elsewhere.as_ref().is_some_and(|covered| covered.holds(cpu, record.time));
+        let followed = !bound.twin && !is_elsewhere;
         if let Some(BoundStack { origin, addresses }) = bound.stack {
             let (user, kernel) = match addresses {
                 StackSlots::Chain(both) => chain(values.at(both), batch),

@@ -2,6 +2,7 @@
 
 use crate::base::figure;
 use crate::base::time::Timestamp;
+use crate::compare::{Comparison, Group, part};
 use crate::model::metric::Unit;
 use crate::view::tui::app::App;
 use crate::view::tui::counts::HistogramRow;
@@ -21,13 +22,15 @@ pub fn lines(app: &App, details: &Details, columns: usize) -> Vec<StyledLine> {
                 lines.push(plain(StyleScope::Strong, title));
                 lines.extend(paragraph(StyleScope::Text, &cause.sentence, columns, 0));
                 let kind = cause.kind.map_or("several kinds", words::kind);
+                let comparison = app.comparison.as_ref();
+                let share = comparison.map_or_else(String::new, |c| c.share(cause.share));
+                let share = if share.is_empty() { share } else { format!(", {share} of the difference") };
+                let members = |group: fn(&Comparison) -> &Group| comparison.map_or(0, |c| group(c).members.len());
                 let text = format!(
-                    "{kind}: {} per execution, {} of the difference; affects {} of the slow and {} of the fast \
-                     executions",
+                    "{kind}: {} per execution{share}; affects {} of the slow and {} of the fast executions",
                     figure::extra(cause.extra_ns as f64),
-                    figure::share(cause.share),
-                    figure::share(cause.slow_affected),
-                    figure::share(cause.fast_affected)
+                    part(cause.slow_affected, members(|c| &c.slow)),
+                    part(cause.fast_affected, members(|c| &c.fast))
                 );
                 lines.extend(paragraph(StyleScope::Dim, &text, columns, 0));
                 lines.push(StyledLine::new());

@@ -4,7 +4,7 @@
 //! deviations the groups differ, and sign and figure are beside it. The cost is that of the visible rows.
 
 use crate::base::figure;
-use crate::compare::{Cause, DiffNode};
+use crate::compare::{Cause, Comparison, DiffNode, part};
 use crate::model::Model;
 use crate::model::context::FrameKind;
 use crate::view::tui::app::{App, Cursor};
@@ -29,7 +29,8 @@ pub fn draw(canvas: &mut Canvas<'_>, app: &App) {
         cause_head(canvas, &causes, app);
     }
     for (line, at) in (app.tree.cause_offset..comparison.causes.len()).take(lines.causes).enumerate() {
-        cause_row(canvas, &causes, lines.cause_head + line, &comparison.causes[at], here(Cursor::Cause(at)));
+        let cause = ShownCause { comparison, cause: &comparison.causes[at] };
+        cause_row(canvas, &causes, lines.cause_head + line, &cause, here(Cursor::Cause(at)));
     }
     let tree = tree_table(canvas.width());
     let top = lines.cause_head + lines.causes;
@@ -84,14 +85,21 @@ fn cause_head(canvas: &mut Canvas<'_>, table: &TableLayout, app: &App) {
     }
 }
 
-fn cause_row(canvas: &mut Canvas<'_>, table: &TableLayout, y: usize, cause: &Cause, here: bool) {
+/// A cause, and the comparison that it is part of.
+struct ShownCause<'a> {
+    comparison: &'a Comparison,
+    cause: &'a Cause,
+}
+
+fn cause_row(canvas: &mut Canvas<'_>, table: &TableLayout, y: usize, cause: &ShownCause<'_>, here: bool) {
+    let ShownCause { comparison, cause } = *cause;
     let scope = Theme::of_deviations(cause.deviations);
     let cells = [
         (cause.rank.map_or("·".into(), |r| r.to_string()), StyleScope::Dim),
         (figure::extra(cause.extra_ns as f64), scope),
-        (figure::share(cause.share), StyleScope::Text),
+        (comparison.share(cause.share), StyleScope::Text),
         (figure::deviations(cause.deviations), scope),
-        (figure::share(cause.slow_affected), StyleScope::Dim),
+        (part(cause.slow_affected, comparison.slow.members.len()), StyleScope::Dim),
         (cause_text(cause), if here { StyleScope::Strong } else { StyleScope::Text }),
     ];
     table.cells(canvas, y, 0, &cells);
@@ -168,6 +176,7 @@ impl TreeRow<'_> {
     /// Draw it; a bar of full length is `widest`.
     fn draw(&self, canvas: &mut Canvas<'_>, table: &TableLayout, y: usize, widest: f64) {
         let node = self.node;
+        let slow = self.app.comparison.as_ref().map_or(0, |comparison| comparison.slow.members.len());
         let scope = Theme::of_deviations(node.deviations);
         self.name(canvas, table, y);
         let bar = table.column(BAR);
@@ -179,7 +188,7 @@ impl TreeRow<'_> {
             (figure::time(node.slow_mean_ns), StyleScope::Text),
             (figure::time(node.fast_mean_ns), StyleScope::Dim),
             (figure::deviations(node.deviations), scope),
-            (figure::share(node.slow_affected), StyleScope::Dim),
+            (part(node.slow_affected, slow), StyleScope::Dim),
         ];
         table.cells(canvas, y, FIGURES, &cells);
         if self.here {
