@@ -81,8 +81,8 @@ fn plan_without_rights_names_the_remedy() {
     let user =
         Capabilities { root: false, perfmon: false, kernel_symbols: false, events: None, ftrace: false, ..server() };
     insta::assert_snapshot!("plan-no-rights", planned(&user, &RecordingRequest::default()));
-    insta::assert_snapshot!("check-no-rights", record::report(&user).0);
-    insta::assert_snapshot!("check-server", record::report(&Capabilities { lttng: None, ..server() }).0);
+    insta::assert_snapshot!("check-no-rights", record::report(&user).text);
+    insta::assert_snapshot!("check-server", record::report(&Capabilities { lttng: None, ..server() }).text);
     let allowed = Capabilities { paranoid: Some(-1), events: Some(events()), ..user };
     assert_eq!(
         plan(&allowed, &RecordingRequest::default(), Path::new("out"), 7, false).unwrap().recorder,

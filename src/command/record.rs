@@ -50,9 +50,9 @@ pub(super) fn run(options: &RecordOptions) -> anyhow::Result<AfterRecording> {
     let path = std::env::var_os("PATH").unwrap_or_default();
     let host = Capabilities::look(&options.root, &path);
     if options.check {
-        let (text, able) = record::report(&host);
+        let record::CheckReport { text, is_usable } = record::report(&host);
         print(&text)?;
-        return Ok(AfterRecording::Done(u8::from(!able)));
+        return Ok(AfterRecording::Done(u8::from(!is_usable)));
     }
     let request = &options.request;
     let folder = request.output.clone().unwrap_or_else(free_folder);

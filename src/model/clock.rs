@@ -1,6 +1,16 @@
 //! Clocks of hosts, and their corrections.
 
+use crate::base::notice::Notices;
 use crate::base::time::{Ns, Shift};
+
+/// Host clocks on one time line.
+#[derive(Clone, Debug, Default)]
+pub struct FittedClocks {
+    /// The clocks.
+    pub clocks: Vec<HostClock>,
+    /// Notices raised while fitting.
+    pub notices: Notices,
+}
 
 /// One clock of the traces, and its correction.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -14,7 +24,7 @@ pub struct HostClock {
     /// Of a clock that only user-space traces have, on a host with a kernel trace: how far that may be off it; the most
     /// that fits where nothing bounds it.
     pub beside_kernel: Option<Ns>,
-    /// Packets that tie it to the clock through which it is known; 0 for the first, and for one that nothing ties.
+    /// Packets that relate it to the clock through which it is known; 0 for the first, and for an unrelated one.
     pub packets: u64,
     /// Positions of its traces.
     pub traces: Vec<usize>,

@@ -6,8 +6,17 @@ use super::topic::TOPICS;
 use super::{Recorder, shell};
 use std::fmt::Write;
 
-/// The report, and whether any recorder can be used.
-pub fn report(host: &Capabilities) -> (String, bool) {
+/// Result of [`report`].
+#[derive(Clone, Debug)]
+pub struct CheckReport {
+    /// The report, several lines.
+    pub text: String,
+    /// Some recorder can be used.
+    pub is_usable: bool,
+}
+
+/// Report on the recorders of a machine.
+pub fn report(host: &Capabilities) -> CheckReport {
     let mut text = format!("recorders on this machine (Linux {}, {} CPUs)\n", host.release, host.cpus);
     let mut chosen = None;
     for recorder in Recorder::ALL {
@@ -27,7 +36,7 @@ pub fn report(host: &Capabilities) -> (String, bool) {
     }
     let Some(chosen) = chosen else {
         text.push_str("no recorder can be used; each line above says what is missing\n");
-        return (text, false);
+        return CheckReport { text, is_usable: false };
     };
     let _ = writeln!(text, "questions that a recording by {} will answer", chosen.name());
     let mut row = |question: &str, known: bool, why: &str| {
@@ -49,5 +58,5 @@ pub fn report(host: &Capabilities) -> (String, bool) {
         shell::ShellCommand::new(["--uprobe", "FUNCTION"])
     );
     row("user-space tracepoints", user, &format!("only LTTng records them; {probes}"));
-    (text, true)
+    CheckReport { text, is_usable: true }
 }

@@ -21,7 +21,7 @@ mod topic;
 mod trigger;
 mod watch;
 
-pub use check::report;
+pub use check::{CheckReport, report};
 pub use trigger::EndTrigger;
 pub use watch::{RecordingEnd, RecordingProgress, run};
 

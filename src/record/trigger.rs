@@ -43,6 +43,13 @@ impl FromStr for EndTrigger {
     }
 }
 
+/// A call of a probed function that has ended.
+#[derive(Debug, PartialEq, Eq)]
+pub(super) struct EndedCall {
+    pub function: String,
+    pub took: Duration,
+}
+
 /// Calls of probed functions that have begun, from the lines that `perf trace` prints:
 /// `TIME COMM/TID GROUP:FUNCTION(...)`, with `__return` behind the name where it returns; the time is in milliseconds.
 #[derive(Debug, Default)]
@@ -55,8 +62,8 @@ impl OpenCalls {
     /// The most calls that may be open at once: threads that end inside of a call leave one behind.
     const MOST: usize = 100_000;
 
-    /// Read one line. Returns the function and the duration of the call that the line ends.
-    pub fn line(&mut self, line: &str) -> Option<(String, Duration)> {
+    /// Read one line. Returns the call that the line ends.
+    pub fn line(&mut self, line: &str) -> Option<EndedCall> {
         let (time, rest) = line.trim_start().split_once(char::is_whitespace)?;
         let time: f64 = time.parse().ok()?;
         let call = &rest[..rest.find('(')?];
@@ -77,7 +84,7 @@ impl OpenCalls {
         if begins.is_empty() {
             self.open.remove(&key);
         }
-        Some((key.1, Duration::from_secs_f64(((time - begin) / 1e3).max(0.0))))
+        Some(EndedCall { function: key.1, took: Duration::from_secs_f64(((time - begin) / 1e3).max(0.0)) })
     }
 }
 
@@ -107,7 +114,7 @@ mod tests {
             "     9.500 a b/c/5 whyslow_7:handle_request__return(__probe_func: 9)",
         ];
         let took: Vec<_> = lines.iter().filter_map(|line| calls.line(line)).collect();
-        let handled = |us| ("handle_request".to_owned(), Duration::from_micros(us));
+        let handled = |us| EndedCall { function: "handle_request".to_owned(), took: Duration::from_micros(us) };
         assert_eq!(took, [handled(6278), handled(8500)]);
     }
 }

@@ -6,7 +6,7 @@
 
 use super::growth::{self, PerfData, RecordingSize};
 use super::plan::{RecordingPlan, ScriptMode, shown};
-use super::trigger::OpenCalls;
+use super::trigger::{EndedCall, OpenCalls};
 use super::{EndTrigger, RecordError, Recorder, RecordingRequest};
 use crate::base::figure;
 use signal_hook::consts::{SIGHUP, SIGINT, SIGQUIT, SIGTERM, SIGUSR1};
@@ -68,9 +68,9 @@ pub fn run(
     let began = Instant::now();
     let mut command = start_command(request)?;
     let mut meter = Meter::new(plan, request);
-    let (reason, leave) = loop {
+    let RecordingStop { reason, leave } = loop {
         if let Some(found) = script.slow_call(request, PAUSE) {
-            break (found, false);
+            break RecordingStop::because(found);
         }
         if let Some(status) = script.ended() {
             return Err(script.failure(status));
@@ -81,17 +81,17 @@ pub fn run(
         if let Some((name, child)) = &mut command
             && let Ok(Some(_)) = child.try_wait()
         {
-            break (format!("{name} ended"), false);
+            break RecordingStop::because(format!("{name} ended"));
         }
         if request.duration.is_some_and(|limit| began.elapsed() >= limit) {
-            break ("the duration is over".to_owned(), false);
+            break RecordingStop::because("the duration is over");
         }
         let there = request.until.iter().find_map(|trigger| match trigger {
             EndTrigger::File(path) if path.exists() => Some(path),
             _ => None,
         });
         if let Some(path) = there {
-            break (format!("{} exists", path.display()), false);
+            break RecordingStop::because(format!("{} exists", path.display()));
         }
         if let Some(grown) = meter.due() {
             report(RecordingProgress::Grown(began.elapsed(), grown));
@@ -107,13 +107,26 @@ pub fn run(
     Ok(RecordingEnd { took, grown: meter.look(), command: command.flatten(), leave })
 }
 
+/// The end of a recording.
+struct RecordingStop {
+    reason: String,
+    /// The program ends as well.
+    leave: bool,
+}
+
+impl RecordingStop {
+    fn because(reason: impl Into<String>) -> RecordingStop {
+        RecordingStop { reason: reason.into(), leave: false }
+    }
+}
+
 /// Effect of a signal; SIGUSR1 only if requested.
-fn signalled(signals: &mut Signals, request: &RecordingRequest) -> Option<(String, bool)> {
+fn signalled(signals: &mut Signals, request: &RecordingRequest) -> Option<RecordingStop> {
     signals.pending().find_map(|signal| match signal {
         SIGUSR1 if !request.until.contains(&EndTrigger::Signal) => None,
-        SIGUSR1 => Some(("SIGUSR1 arrived".to_owned(), false)),
-        SIGINT => Some(("stopped".to_owned(), false)),
-        _ => Some(("ended by a signal".to_owned(), true)),
+        SIGUSR1 => Some(RecordingStop::because("SIGUSR1 arrived")),
+        SIGINT => Some(RecordingStop::because("stopped")),
+        _ => Some(RecordingStop { reason: "ended by a signal".to_owned(), leave: true }),
     })
 }
 
@@ -201,7 +214,7 @@ impl Script<'_> {
         });
         match self.lines.recv_timeout(pause) {
             Ok(line) => {
-                let (function, took) = self.calls.line(&line)?;
+                let EndedCall { function, took } = self.calls.line(&line)?;
                 let slow = limit.is_some_and(|limit| took > limit);
                 slow.then(|| format!("{function} took {}", figure::time(took.as_secs_f64() * 1e9)))
             }

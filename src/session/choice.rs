@@ -33,6 +33,13 @@ type Made<T> = (Model, T);
 /// Makes a model of the task at a position.
 type Maker<'a, T> = dyn Fn(&KernelPass, usize, PairingRule) -> anyhow::Result<Made<T>> + 'a;
 
+/// The task of a loop whose begins and ends are marked.
+pub(super) struct MarkedLoop {
+    /// Its position.
+    pub task: usize,
+    pub name: String,
+}
+
 /// The result of one candidate.
 struct Attempt<T> {
     /// Its position.
@@ -144,18 +151,18 @@ impl Traces {
         Ok(best.take().map(|Attempt { at, made: (model, more) }| (with_choice(model, at, &trials), more)))
     }
 
-    /// The loops that are worth a look, marked: positions and names of their tasks.
+    /// The loops that are worth a look, marked.
     pub(super) fn loops(
         &self,
         pass: &mut KernelPass,
         places: &SymbolPaths,
         ctx: &Ctx,
-    ) -> anyhow::Result<Vec<(usize, String)>> {
+    ) -> anyhow::Result<Vec<MarkedLoop>> {
         let activity = ThreadActivity::new(&pass.recording);
         let (loops, _) = candidates::loops(&pass.recording, &activity, places, ctx)?;
         let mut marked = Vec::new();
         for candidate in loops {
-            marked.push((pass.add(&candidate.task, places, ctx)?, candidate.task.to_string()));
+            marked.push(MarkedLoop { task: pass.add(&candidate.task, places, ctx)?, name: candidate.task.to_string() });
         }
         Ok(marked)
     }

@@ -3,6 +3,7 @@
 //! Metadata and packet indexes are read when the traces are opened, events are not: each question below reads them.
 
 use super::catalog::TaskCatalog;
+use super::choice::MarkedLoop;
 use super::pass::KernelPass;
 use super::{OpenOptions, UsageError};
 use crate::analysis::executions::{self, PairingRule};
@@ -19,7 +20,7 @@ use crate::explain;
 use crate::explain::Stacks;
 use crate::explain::facts::facts;
 use crate::input::{self, Source, count};
-use crate::model::clock::HostClock;
+use crate::model::clock::{FittedClocks, HostClock};
 use crate::model::counts::RecordCounts;
 use crate::model::database::Writer;
 use crate::model::execution::ExecutionId;
@@ -40,13 +41,6 @@ use std::sync::{Arc, OnceLock};
 /// Call stacks of a kernel pass, placed once for all its models.
 pub(super) struct PlacedStacks {
     pub stacks: Stacks,
-    notices: Notices,
-}
-
-/// Host clocks on one time line.
-struct FittedClocks {
-    clocks: Vec<HostClock>,
-    /// Raised while fitting.
     notices: Notices,
 }
 
@@ -229,8 +223,8 @@ impl Traces {
         let loops = self.loops(&mut pass, places, ctx)?;
         let recording = &pass.recording;
         let mut names = Vec::new();
-        for (at, name) in loops {
-            let iterations = executions::pair(recording, at as u32, &PairingRule::default(), &mut notices);
+        for MarkedLoop { task, name } in loops {
+            let iterations = executions::pair(recording, task as u32, &PairingRule::default(), &mut notices);
             let surveyed = survey.tasks.entry(name.clone()).or_default();
             iterations.iter().for_each(|one| surveyed.add(recording, one.thread, one.span, &mut notices));
             surveyed.durations.sort_unstable();
