@@ -7,9 +7,9 @@
 //!
 //! By hand, in `fuzz/`: `cargo run --example seeds`, then
 //! `cargo +nightly fuzz run TARGET corpus/TARGET kept/TARGET -- -max_total_time=1200`. [`TARGETS`] has the names;
-//! `-dict=tsdl.dict` and `-dict=json.dict` help those of metadata. `kept/` holds the smallest inputs that reach all code
-//! that was once reached (see `kept/README.md`), `found/` those that once failed; `tests/replay.rs` asks the same of
-//! both and of mutations, with a stable compiler.
+//! `-dict=tsdl.dict` and `-dict=json.dict` help those of metadata. `kept/` holds the smallest inputs that reach all
+//! code that was once reached (see `kept/README.md`), `found/` those that once failed; `tests/replay.rs` asks the same
+//! of both and of mutations, with a stable compiler.
 
 #[allow(dead_code)]
 #[path = "../../tests/support/interface/mod.rs"]

@@ -10,7 +10,7 @@ use crate::model::event_kind::EventKind;
 pub enum Noise {
     /// It took far longer at a point where the program does no work: interrupted or preempted there.
     Interrupted,
-    /// It went on waiting although the data had been sent in time: they were slow to arrive, or it was slow to run again.
+    /// It went on waiting although the data had been sent in time: they were slow to arrive, or it to run again.
     Delivery,
     /// The tracer wrote out its buffer.
     Tracer,

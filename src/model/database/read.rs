@@ -19,8 +19,8 @@ use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-/// The most numbers that a file may unpack to, per byte of it and in addition: 200,000 executions of three contexts each
-/// have about two per byte.
+/// The most numbers that a file may unpack to, per byte of it and in addition: 200,000 executions of three contexts
+/// each have about two per byte.
 const PER_BYTE: u64 = 128;
 const FREE: u64 = 1 << 20;
 
