@@ -64,23 +64,30 @@ impl BoundTraces {
         let sample =
             |(at, trace): (usize, &&Trace)| RecordEstimates::sample(trace, |c| channels.contains_key(&(at, c)));
         let recorded: Vec<RecordEstimates> = traces.iter().enumerate().map(sample).collect();
-        for mut same in copies.into_values() {
+        for same in copies.into_values() {
+            // A trace may have several classes of one event, as the native and the compatible form of a system call.
+            let mut by_trace: BTreeMap<usize, Vec<Copy>> = BTreeMap::new();
+            same.iter().for_each(|copy| by_trace.entry(copy.trace).or_default().push(*copy));
             let records = |copy: &Copy| recorded[copy.trace].of(copy.class);
+            let sum = |all: &[Copy]| all.iter().map(|copy| records(copy).records).sum::<f64>();
             let is_reliable = same.iter().any(|copy| records(copy).is_reliable);
-            let most = same.iter().map(|copy| records(copy).records).fold(0.0, f64::max);
-            same.sort_by_cached_key(|copy| {
-                let is_part = is_reliable && records(copy).records * 2.0 < most;
-                let is_lossy = copy.streams(traces).any(|s| !s.losses.is_empty());
-                (is_part, is_lossy, std::cmp::Reverse(kinds[copy.trace]), copy.trace)
+            let most = by_trace.values().map(|all| sum(all)).fold(0.0, f64::max);
+            let mut by_trace: Vec<(usize, Vec<Copy>)> = by_trace.into_iter().collect();
+            by_trace.sort_by_cached_key(|(trace, all)| {
+                let is_part = is_reliable && sum(all) * 2.0 < most;
+                let is_lossy = all.iter().any(|copy| copy.streams(traces).any(|s| !s.losses.is_empty()));
+                (is_part, is_lossy, std::cmp::Reverse(kinds[*trace]), *trace)
             });
             let mut covered = Coverage::default();
-            for copy in same {
-                let Some(own) = coverage.get(&(copy.trace, copy.stream_class)) else { continue };
-                let elsewhere = covered.meeting(own);
+            for (trace, all) in by_trace {
+                let mut own = Coverage::default();
+                let spans = all.iter().filter_map(|copy| coverage.get(&(trace, copy.stream_class)));
+                spans.for_each(|spans| own.add(spans));
+                let elsewhere = covered.meeting(&own);
                 if !elsewhere.is_empty() {
-                    self.follow_elsewhere(copy, elsewhere, traces);
+                    all.iter().for_each(|copy| self.follow_elsewhere(*copy, elsewhere.clone(), traces));
                 }
-                covered.add(own);
+                covered.add(&own);
             }
         }
     }
