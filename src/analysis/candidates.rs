@@ -10,8 +10,8 @@
 use super::derived::{ThreadLife, commands, threads, tracers};
 use super::executions::Execution;
 use super::functions::{FunctionNames, called};
+use super::iterations::{ThreadWait, WaitSites, waits};
 use super::symbols::files::SymbolPaths;
-use super::turns::{ThreadWait, WaitSites, waits};
 use crate::base::ctx::{Cancelled, Ctx};
 use crate::base::names::{NameId, fold_digits};
 use crate::base::statistics::nearest_rank;
@@ -237,8 +237,8 @@ pub fn loops(
         let tail = Tail::of(&mut durations);
         // Iterations that all take equally long raise no question.
         if durations.len() >= ENOUGH && tail.excess >= tail.median.saturating_mul(tail.count as Ns) {
-            let turn = WaitIterations { call: site.call, thread: Some(site.thread.clone()) };
-            tasks.insert(Derived::Iterations(turn), BTreeMap::from([(site.thread, durations)]));
+            let task = WaitIterations { call: site.call, thread: Some(site.thread.clone()) };
+            tasks.insert(Derived::Iterations(task), BTreeMap::from([(site.thread, durations)]));
         }
     }
     Ok((ranked(activity, tasks), sites))

@@ -1,13 +1,13 @@
 //! Begins and ends of tasks that no event delimits, derived from the states of threads.
 //!
 //! In: a timeline and a definition. Out: marks in the timeline, so that all later steps work as for tasks that events
-//! delimit. [`turns`] marks the iterations between waits; this file marks system calls, whole processes and threads. A
-//! process runs from its exec to its exit or next exec, under the name that it has in between; a thread runs from its
-//! creation to its end. Where no life of the name was recorded completely, the recorded parts count. Cost: linear in
-//! threads and calls. ALGORITHMS.md 6.1.
+//! delimit. [`iterations`] marks the iterations between waits; this file marks system calls, whole processes and
+//! threads. A process runs from its exec to its exit or next exec, under the name that it has in between; a thread runs
+//! from its creation to its end. Where no life of the name was recorded completely, the recorded parts count. Cost:
+//! linear in threads and calls. ALGORITHMS.md 6.1.
 
+use super::iterations::{self, boundary};
 use super::symbols::files::SymbolPaths;
-use super::turns::{self, boundary};
 use crate::base::ctx::{Cancelled, Ctx};
 use crate::base::names::fold_digits;
 use crate::base::time::{Ns, Span, Timestamp};
@@ -77,7 +77,7 @@ pub fn mark(
     ctx: &Ctx,
 ) -> Result<bool, Cancelled> {
     let known = match derived {
-        Derived::Iterations(turn) => return turns::mark(timeline, task, turn, symbol_paths, ctx).map(|()| true),
+        Derived::Iterations(waits) => return iterations::mark(timeline, task, waits, symbol_paths, ctx).map(|()| true),
         Derived::Call(name) => {
             let left_out = tracers(timeline);
             calls(timeline, task, name, &left_out)

@@ -18,6 +18,7 @@ pub mod executions;
 pub mod functions;
 pub mod hops;
 pub mod interleaved;
+pub mod iterations;
 pub mod leaders;
 pub mod mpi;
 pub mod offsets;
@@ -33,6 +34,5 @@ pub mod symbols;
 pub mod thread_names;
 #[cfg(test)]
 mod timeline_builder;
-pub mod turns;
 pub mod usage;
 pub mod wakers;

@@ -6,7 +6,7 @@
 use super::mining::MinedExecutions;
 use super::{propagation, root_causes, timelines, unexplained, waiting};
 use crate::analysis::offsets::StreamClock;
-use crate::analysis::patterns::blame::ResponsibleEvent;
+use crate::analysis::patterns::late::ResponsibleEvent;
 use crate::analysis::patterns::table::{PatternId, PatternShape, PatternTable};
 use crate::analysis::patterns::{Lateness, PatternAnalysis, Treatment};
 use crate::base::ctx::{Cancelled, Ctx};

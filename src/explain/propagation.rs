@@ -1,7 +1,7 @@
 //! Propagation paths: from the event that caused a delay to the last event that waited for it.
 
 use super::anomalies::what;
-use crate::analysis::patterns::blame::ResponsibleEvent;
+use crate::analysis::patterns::late::ResponsibleEvent;
 use crate::analysis::patterns::spread::DelayNode;
 use crate::analysis::patterns::triggers::Triggers;
 use crate::analysis::patterns::{Lateness, PatternAnalysis};

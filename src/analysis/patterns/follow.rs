@@ -9,7 +9,7 @@
 //! ALGORITHMS.md 9.5. Cost: one pass over the operations, and a walk over the sender's events during each wait.
 
 use super::PatternAnalysis;
-use super::blame::{EventIndex, LateOccurrence, ResponsibleEvent};
+use super::late::{EventIndex, LateOccurrence, ResponsibleEvent};
 use super::measure::{PatternLimits, SMALLEST};
 use super::spread::last_before;
 use super::table::Occurrence;

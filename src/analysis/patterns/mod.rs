@@ -1,15 +1,15 @@
 //! Pattern mining: repeated sequences, their abnormal occurrences, and the origin of the delay.
 //!
 //! ```text
-//! operations -> rendezvous -> grammar (per stream) -> table (all streams) -> measure -> blame -> follow -> spread
+//! operations -> rendezvous -> grammar (per stream) -> table (all streams) -> measure -> late -> follow -> spread
 //! ```
 //! [`PatternAnalysis::new`] does what depends on the recording alone; [`PatternAnalysis::lateness`] what depends on q
 //! and s, so that the interface can change them at once; `explain::anomalies` names the results. Nothing here knows
 //! what the operations are: MPI calls, system calls, functions. Source: the COMPAS 2015 paper, ALGORITHMS.md section 9.
 
-pub mod blame;
 mod follow;
 pub mod grammar;
+pub mod late;
 pub mod measure;
 pub mod rendezvous;
 pub mod routes;
@@ -24,7 +24,7 @@ use crate::base::parallel::in_order;
 use crate::base::time::Span;
 use crate::event::operation::{OperationPlace, Operations};
 use crate::model::settings::Settings;
-use blame::{LateOccurrence, ResponsibleEvent};
+use late::{LateOccurrence, ResponsibleEvent};
 use measure::{Durations, PatternLimits, measure};
 use spread::DelayForest;
 use std::collections::{BTreeMap, BTreeSet};
@@ -123,7 +123,7 @@ impl PatternAnalysis {
         ctx: &Ctx,
     ) -> Result<Lateness, Cancelled> {
         let limits: Vec<PatternLimits> = self.durations.iter().map(|d| d.limits(settings)).collect();
-        let mut late = blame::find(&self.table, &self.durations, &limits, &self.operations, settings.s, &ctx.cancel);
+        let mut late = late::find(&self.table, &self.durations, &limits, &self.operations, settings.s, &ctx.cancel);
         ctx.cancel.check()?;
         follow::extend(self, &limits, settings.s, &mut late, &ctx.cancel);
         late.retain_mut(|late| late.classify(&treat));

@@ -15,7 +15,7 @@
 //! counts (it may return after its message arrived), so there are no cycles; an order that the clocks contradict drops
 //! the edge and is counted. Cost: O((nodes + members of collectives) log nodes).
 
-use super::blame::{EventIndex, LateOccurrence};
+use super::late::{EventIndex, LateOccurrence};
 use super::measure::PatternLimits;
 use super::triggers::{Trigger, Triggers};
 use crate::analysis::offsets::StreamClock;

@@ -70,11 +70,11 @@ fn call_at(thread: &Thread, t: Timestamp) -> Option<usize> {
 pub fn mark(
     timeline: &mut Timeline,
     task: u32,
-    turn: &WaitIterations,
+    definition: &WaitIterations,
     symbol_paths: &SymbolPaths,
     ctx: &Ctx,
 ) -> Result<(), Cancelled> {
-    let name_of_task = turn.thread.as_deref().map(fold_digits);
+    let name_of_task = definition.thread.as_deref().map(fold_digits);
     let matches = |thread: &Thread, t: Timestamp| {
         let name = || thread.name_at(t).map_or(String::new(), |name| fold_digits(timeline.names.get(name)));
         name_of_task.as_ref().is_none_or(|of_task| *of_task == name())
@@ -88,7 +88,7 @@ pub fn mark(
         .filter(|(_, waits): &(_, Vec<ThreadWait>)| !waits.is_empty())
         .collect();
     ctx.cancel.check()?;
-    let call = timeline.names.find(&turn.call);
+    let call = timeline.names.find(&definition.call);
     let is_call = |thread: &Thread, wait: &ThreadWait| {
         wait.call.and_then(|at| thread.calls.get(at)).is_some_and(|c| Some(c.name) == call)
     };
@@ -100,7 +100,7 @@ pub fn mark(
         let Some(thread) = timeline.thread(*id) else { continue };
         let is_site = |wait: &&ThreadWait| match &sites {
             None => is_call(thread, wait),
-            Some(sites) => sites.names(*id, wait.span.start).any(|name| is_named(name, &turn.call)),
+            Some(sites) => sites.names(*id, wait.span.start).any(|name| is_named(name, &definition.call)),
         };
         let at_site: Vec<&ThreadWait> = waits.iter().filter(is_site).collect();
         for pair in at_site.windows(2) {
@@ -204,10 +204,10 @@ mod tests {
     use crate::state::timeline::ThreadName;
 
     fn iterations(builder: &mut TimelineBuilder, call: &str, thread: Option<&str>) -> Vec<(Ns, Ns)> {
-        let turn = WaitIterations { call: call.to_owned(), thread: thread.map(str::to_owned) };
+        let definition = WaitIterations { call: call.to_owned(), thread: thread.map(str::to_owned) };
         let (mut notices, symbol_paths) = (Notices::default(), SymbolPaths::default());
         builder.0.marks.clear();
-        mark(&mut builder.0, 0, &turn, &symbol_paths, &Ctx::new(1)).unwrap();
+        mark(&mut builder.0, 0, &definition, &symbol_paths, &Ctx::new(1)).unwrap();
         let found = pair(&builder.0, 0, &PairingRule::default(), &mut notices);
         assert!(notices.is_empty());
         found.iter().map(|e| (e.span.start.ns(), e.span.end.ns())).collect()
