@@ -104,7 +104,7 @@ fn accumulate_names_a_thread_as_it_is_called_then() {
     builder.0.threads[1].names.push(ThreadName { from: Timestamp::new(10), name: exec });
     let wanted = [("thread 2", 10), ("thread gzip", 50), ("thread gzip;[blocked.timer]", 40)];
     expect(tree(&builder, 1, 0, 100), &wanted);
-    // So is the one that has the CPU.
+    // So is the thread that runs on the CPU.
     let mut builder = TimelineBuilder::new(2);
     builder.segment(1, 0, 100, SegmentKind::Preempted, 0).runs(&[(0, 100, 2)]);
     let exec = builder.0.names.intern("gzip");
