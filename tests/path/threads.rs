@@ -24,6 +24,19 @@ fn lost_exit_ends_at_the_next_fork_of_its_tid() {
     assert_eq!(lives, [span(1, 5), span(5, 9)]);
 }
 
+/// The clock of one host may be before zero on the time line of another.
+#[test]
+fn thread_known_before_the_first_event_begins_with_it_on_a_clock_before_zero() {
+    let mut s = kernel_events();
+    s.fork(-30, 0, 3, 7).switch(-20, 1, 3, SLEEP, 1).switch(-10, 0, 0, READY, 0);
+    let recording = s.recording();
+    assert_eq!(recording.span, span(-20, -10));
+    for thread in recording.threads.iter().filter(|t| t.tid == 3 || t.tid == 7) {
+        assert_eq!(thread.life, span(-20, -10), "{}", thread.tid);
+        assert_eq!(thread.segments.iter().map(|e| e.span.len()).sum::<Ns>(), 10, "{}", thread.tid);
+    }
+}
+
 #[test]
 fn exec_by_another_thread_takes_over_the_leaders_tid() {
     let mut s = kernel_events();

@@ -40,7 +40,8 @@ impl Machine {
         let start = match holder {
             Holder::Alive(thread) => return thread,
             Holder::Ended => t,
-            Holder::Unseen => self.start(),
+            // Seen before the first event: `close` moves its begin to that of the recording.
+            Holder::Unseen => self.start.unwrap_or(Timestamp::MIN),
         };
         let state = ThreadState::new(key, start, Sched::Unseen, self.threads.latest(key));
         self.threads.open(key, state)
