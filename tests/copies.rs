@@ -109,6 +109,18 @@ fn sessions_are_joined_by_cpu_and_time() {
     write(&path("cpu0"), 2, vec![part(cpu(0))]);
     write(&path("cpu1"), 3, vec![part(cpu(1))]);
     assert_eq!(answer(&[&path("cpu0"), &path("cpu1")]), whole, "a trace for each CPU");
+    // The compatible form of a call is declared beside it, in both sessions.
+    let compatible = || {
+        let mut all = events();
+        let mut call = again(&all, "syscall_entry_futex", "compat_syscall_entry_futex", 1);
+        call.truncate(1);
+        call.iter_mut().for_each(|event| event.time = 1);
+        all.extend(call);
+        all
+    };
+    write(&path("compatible1"), 8, vec![compatible()]);
+    write(&path("compatible2"), 9, vec![compatible()]);
+    assert_eq!(answer(&[&path("compatible1"), &path("compatible2")])["extra_ns"], whole["extra_ns"], "two forms");
     // A session that kept the last buffers of each CPU, and one that recorded the scheduler alone.
     let from = |event: &Event| if event.cpu == 1 { EXECUTIONS / 3 * PERIOD } else { 0 };
     write(&path("last"), 4, vec![part(|event| event.time >= from(event))]);
