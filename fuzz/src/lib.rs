@@ -312,6 +312,7 @@ pub fn ask_interface(bytes: &[u8]) {
             TerminalEvent::Paste(text) => UiMessage::Paste(text),
             TerminalEvent::Wheel(lines) => UiMessage::Wheel(lines),
             TerminalEvent::Click(column, line) => UiMessage::Click(column, line),
+            TerminalEvent::Drag(column, line) => UiMessage::Drag(column, line),
             TerminalEvent::Background(background) => UiMessage::Background(background),
             TerminalEvent::Resized | TerminalEvent::Closed => continue,
         });

@@ -15,7 +15,7 @@ use crate::model::join::Renamed;
 use crate::model::settings::Settings;
 use crate::options::{AppearanceOptions, ColorChoice, GroupOptions, InputOptions};
 use crate::session::{self, Session, UsageError};
-use crate::view::tui::job::{Exported, SelectedPath};
+use crate::view::tui::job::{Exported, SelectedPath, TaskSummary};
 use crate::view::tui::report::AnomalyReport;
 use crate::view::tui::setup::{Backend, FirstQuestion, Setup, UiOptions};
 use crate::view::tui::theme::{self, ColourDepth};
@@ -154,6 +154,24 @@ impl Backend for Analyst {
             None => self.mine(ctx)?,
         };
         Ok(AnomalyReport::new(mining.anomalies(settings, ctx)?, mining.notices.clone()))
+    }
+
+    fn survey(&mut self, ctx: &Ctx) -> anyhow::Result<Vec<TaskSummary>> {
+        let (session, places) = (&mut self.session, &self.places);
+        memory::within(self.memory, &ctx.cancel, || match session {
+            Session::Traces(traces) => {
+                let (survey, functions, _) = traces.survey(false, places, ctx)?;
+                let names = traces.found().iter().map(|task| &task.name).chain(&functions);
+                let summary = |name: &String| TaskSummary::new(name, &survey.tasks.get(name)?.durations);
+                Ok(names.filter_map(summary).collect())
+            }
+            Session::Databases(databases) => {
+                let (_, tasks) = databases.survey()?;
+                Ok(tasks.iter().filter_map(|task| TaskSummary::new(&task.name, &task.sorted)).collect())
+            }
+            // An archive has one kind of iterations.
+            Session::Run(_) => Ok(Vec::new()),
+        })?
     }
 
     fn export(&mut self, what: &Exported) -> anyhow::Result<String> {

@@ -170,6 +170,12 @@ pub fn run(command: &Command) -> anyhow::Result<u8> {
 fn ask(question: &dyn Question) -> anyhow::Result<u8> {
     let input = question.input();
     let limit = Limit::new(input.memory);
+    for folder in question.files().symbols.iter().flat_map(|symbols| &symbols.folders) {
+        if !folder.is_dir() {
+            let why = "no such folder; name the one that holds the traced programs";
+            return Err(UsageError(format!("--symbols {}: {why}", folder.display())).into());
+        }
+    }
     // The sandbox begins before a byte of the input is read, and before there is another thread.
     confine(question);
     let ctx = Ctx { memory: limit, ..Ctx::new(workers(input.threads)) };

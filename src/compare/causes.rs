@@ -92,6 +92,8 @@ pub(super) fn rank(groups: &GroupPair<'_>, built: &mut BuiltTree, whole_ns: i64)
             fast_affected: affected.fast,
             path: drawn_path(model, named.context),
             context: Some(named.context),
+            places: places(&input, part),
+            contexts: part.contexts.clone(),
             by: named.by,
             sentence: String::new(),
         });
@@ -108,6 +110,18 @@ pub(super) fn rank(groups: &GroupPair<'_>, built: &mut BuiltTree, whole_ns: i64)
         ranked.causes.push(remainder(rest, whole_ns, small));
     }
     Ok(ranked)
+}
+
+/// The places of the own thread with at least a hundredth of a part, the largest first.
+fn places(input: &PartitionInput<'_>, part: &DifferencePart) -> Vec<ContextId> {
+    let mut sums: BTreeMap<ContextId, i128> = BTreeMap::new();
+    for context in &part.contexts {
+        *sums.entry(input.origins[context.index()].site).or_insert(0) += input.own[context.index()];
+    }
+    let mut places: Vec<(ContextId, i128)> = sums.into_iter().collect();
+    places.retain(|(_, sum)| sum.abs() * SMALLEST >= part.difference.abs());
+    places.sort_by_key(|(context, sum)| (std::cmp::Reverse(sum.abs()), *context));
+    places.into_iter().map(|(context, _)| context).collect()
 }
 
 /// Parts by size, the largest one with the sign of the whole first: a cause of extra time is extra time.
@@ -149,6 +163,8 @@ fn remainder(extra_ns: i64, whole_ns: i64, small: usize) -> Cause {
         fast_affected: 0.0,
         path: Vec::new(),
         context: None,
+        contexts: Vec::new(),
+        places: Vec::new(),
         by: Culprit::default(),
         sentence: format!("{subject}: {}.", figure::time(extra_ns as f64)),
     }

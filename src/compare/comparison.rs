@@ -112,6 +112,11 @@ pub struct Cause {
     pub path: Vec<String>,
     /// The context that represents it in the tree.
     pub context: Option<ContextId>,
+    /// The contexts whose own time it sums up, ascending.
+    pub contexts: Vec<ContextId>,
+    /// The places of the execution's own thread where that time was spent, the largest first; without those below a
+    /// hundredth of it.
+    pub places: Vec<ContextId>,
     /// The culprit.
     pub by: Culprit,
     /// The cause in one sentence.

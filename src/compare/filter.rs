@@ -10,6 +10,7 @@ use crate::base::spelling;
 use crate::base::statistics::nearest_rank;
 use crate::model::metric::{ABSENT, Metric, Unit};
 use std::fmt;
+use std::ops::Range;
 use std::str::FromStr;
 
 /// The right-hand side.
@@ -91,6 +92,28 @@ pub enum FilterError {
     /// `A..B` with `B <= A`.
     #[error("filter `{0}`: the range is empty: write the smaller bound first (the larger one is not included)")]
     EmptyRange(String),
+}
+
+impl FilterError {
+    /// The bytes of a text with several conditions that are wrong; a prompt shows the error below them.
+    pub fn place_in(&self, text: &str) -> Range<usize> {
+        let (filter, part) = match self {
+            FilterError::NoOperator(filter) | FilterError::WrongGroup(filter) | FilterError::EmptyRange(filter) => {
+                (filter, filter)
+            }
+            FilterError::UnknownMetric { filter, metric, .. } => (filter, metric),
+            FilterError::BadValue { filter, value, .. } | FilterError::NoUnit { filter, value } => (filter, value),
+            FilterError::NamesHaveNoOrder { filter, .. } => (filter, filter),
+        };
+        let from = text.find(filter.as_str()).unwrap_or(0);
+        // A value is behind the metric, which may contain the same text.
+        let at = match self {
+            FilterError::UnknownMetric { .. } => filter.find(part.as_str()),
+            _ => filter.rfind(part.as_str()),
+        };
+        let from = from + at.unwrap_or(0);
+        from..from + part.len()
+    }
 }
 
 fn operand(filter: &str, metric: &Metric, text: &str) -> Result<Operand, FilterError> {
@@ -329,6 +352,22 @@ mod tests {
         ] {
             let message = error(text);
             assert!(message.contains(says) && !message.contains('\n'), "{text}: {message}");
+        }
+    }
+
+    #[test]
+    fn place_in_is_the_wrong_part_of_a_text() {
+        for (text, wrong) in [
+            ("duration>5, type=a5", "5"),
+            ("type=append duration>5x", "5x"),
+            ("durtaion>5ms", "durtaion"),
+            ("cpu>1ms, duration", "1ms, duration"),
+            ("duration>=", ""),
+            ("type>=append", "type>=append"),
+            ("duration in 3ms..2ms", "duration in 3ms..2ms"),
+        ] {
+            let error = text.parse::<Filters>().unwrap_err();
+            assert_eq!(&text[error.place_in(text)], wrong, "{text}: {error}");
         }
     }
 

@@ -12,7 +12,7 @@ use crate::model::execution::ExecutionId;
 use crate::model::metric::{ABSENT, Metric, Unit};
 use std::borrow::Cow;
 
-/// The values of a metric by execution; durations and starts need no column.
+/// The values of a metric by execution; durations, starts and ends need no column.
 pub fn values<'m>(model: &'m Model, metric: &Metric) -> Option<Cow<'m, [i64]>> {
     let e = &model.executions;
     if let Some(column) = e.column(metric) {
@@ -21,6 +21,7 @@ pub fn values<'m>(model: &'m Model, metric: &Metric) -> Option<Cow<'m, [i64]>> {
     match metric {
         Metric::Duration => Some((0..e.len()).map(|i| e.duration(i)).collect()),
         Metric::Start => Some(e.start.iter().map(|s| s.since(model.origin)).collect()),
+        Metric::End => Some(e.end.iter().map(|s| s.since(model.origin)).collect()),
         _ => None,
     }
 }
@@ -162,6 +163,7 @@ mod tests {
         assert_eq!(passing(&m, &["duration<=p50"]), [0, 1]);
         assert_eq!(passing(&m, &["duration in 20ns..40ns"]), [1, 2]);
         assert_eq!(passing(&m, &["start=40ns"]), [3]);
+        assert_eq!(passing(&m, &["start<=30ns", "end>40ns"]), [2], "those that ran at a moment");
         assert_eq!(passing(&m, &["duration!=20ns"]), [0, 2, 3]);
         assert_eq!(passing(&m, &["type=append", "duration!=p1"]), [2]);
         assert_eq!(passing(&m, &["type!=append"]), [1, 3]);

@@ -53,6 +53,9 @@ pub enum Metric {
     Duration,
     /// Start, from the first event of the recording.
     Start,
+    /// End, from the first event of the recording. Filters alone use it: with `start` it selects the executions that
+    /// ran at a moment (`start<=1.2s, end>1.2s`).
+    End,
     /// Time per kind on the critical path. `cpu`, `preempted`, `interrupted`, `blocked.*`.
     Time(WaitKind),
     /// `blocked.other`: device, IPI, user input, unknown together.
@@ -89,7 +92,7 @@ impl Metric {
         let mut all = vec![Metric::Duration, Metric::Start];
         all.extend(WaitKind::ALL.into_iter().filter(|kind| kind.has_metric()).map(Metric::Time));
         all.extend([Metric::Other, Metric::Syscalls, Metric::PageFaults, Metric::BytesRead, Metric::BytesWritten]);
-        all.extend([Metric::Threads, Metric::Paused, Metric::Interleaved, Metric::Trace, Metric::Type]);
+        all.extend([Metric::Threads, Metric::Paused, Metric::Interleaved, Metric::Trace, Metric::Type, Metric::End]);
         all
     }
 
@@ -113,6 +116,7 @@ impl Metric {
         match self {
             Metric::Duration => "duration".into(),
             Metric::Start => "start".into(),
+            Metric::End => "end".into(),
             Metric::Time(s) => s.name().into(),
             Metric::Other => "blocked.other".into(),
             Metric::Syscalls => "syscalls".into(),
@@ -133,7 +137,7 @@ impl Metric {
     /// Its unit.
     pub fn unit(&self) -> Unit {
         match self {
-            Metric::Duration | Metric::Start | Metric::Time(_) | Metric::Other => Unit::Ns,
+            Metric::Duration | Metric::Start | Metric::End | Metric::Time(_) | Metric::Other => Unit::Ns,
             Metric::Paused | Metric::Interleaved => Unit::Ns,
             Metric::BytesRead | Metric::BytesWritten => Unit::Bytes,
             Metric::Syscalls | Metric::PageFaults | Metric::Threads | Metric::Field(_) | Metric::Perf(_) => Unit::Count,

@@ -165,6 +165,23 @@ impl Selection {
         self.counts.get(axis * ROW..axis * ROW + bins).unwrap_or(&[])
     }
 
+    /// Members of the group by bin of a metric, its own range included. O(bins), and O(n) in the executions of the bins
+    /// that the range cuts.
+    pub fn members_by_bin(&self, linked: &Linked, axis: usize) -> Vec<u32> {
+        let mut counts = self.counts(linked, axis).to_vec();
+        let (Some((from, to)), Some(of)) = (self.range(axis), linked.axes.get(axis)) else { return counts };
+        for (bin, count) in counts.iter_mut().enumerate() {
+            let Some((low, high)) = of.bins.range(bin) else { continue };
+            if from <= low && high <= to {
+                continue;
+            }
+            let (first, last) = of.positions(Some((low.max(from), high.min(to).max(low.max(from)))));
+            let passing = of.order[first..last].iter().filter(|i| self.masks[**i as usize] == 0);
+            *count = passing.count() as u32;
+        }
+        counts
+    }
+
     /// The executions that pass, ascending.
     pub fn members(&self) -> Vec<ExecutionId> {
         let passing = self.masks.iter().enumerate().filter(|(_, m)| **m == 0);

@@ -45,11 +45,11 @@ pub enum Action {
     Widen,
     /// Both ends of the selection inwards.
     Narrow,
-    /// The selection becomes the slow group's filter.
+    /// Type the filters of the slow group; a selection is the first text.
     MakeSlow,
-    /// The selection becomes the fast group's filter.
+    /// Type the filters of the fast group; a selection is the first text.
     MakeFast,
-    /// Clear the selection and the filters on this metric.
+    /// Clear the selection and the filters on this metric; elsewhere the search and the list's filter.
     Clear,
     /// Swap the groups.
     Swap,
@@ -209,6 +209,15 @@ pub static TABLE: &[KeyBinding] = &[
     entry(A::PreviousMatch, "previous match", "N", "go to the previous match", Tree, None),
     entry(A::Order, "order", "o", "order by extra time, deviations or name", Tree, Some("order")),
     entry(
+        A::MakeSlow,
+        "slow group",
+        "s",
+        "type the slow group's filters: `duration>20ms type=NAME`",
+        Tree,
+        Some("slow"),
+    ),
+    entry(A::MakeFast, "fast group", "f", "type the fast group's filters", Tree, Some("fast")),
+    entry(
         A::Open,
         "open",
         "Enter Space",
@@ -253,7 +262,7 @@ pub static TABLE: &[KeyBinding] = &[
         Path,
         Some("its executions"),
     ),
-    entry(A::Back, "back", "- Backspace", "go back to where the last jump started", Any, None),
+    entry(A::Back, "back", "-", "go back to where the last jump started", Any, None),
     entry(A::GrowRight, "grow selection right", ">", "move the selection's free end to the right", Histograms, None),
     entry(
         A::GrowLeft,
@@ -274,8 +283,22 @@ pub static TABLE: &[KeyBinding] = &[
     ),
     entry(A::Widen, "widen selection", "Shift-Up", "move both ends of the selection outwards", Histograms, None),
     entry(A::Narrow, "narrow selection", "Shift-Down", "move both ends of the selection inwards", Histograms, None),
-    entry(A::MakeSlow, "slow", "s", "make the selection the slow group's filter", Histograms, Some("slow")),
-    entry(A::MakeFast, "fast", "f", "make the selection the fast group's filter", Histograms, Some("fast")),
+    entry(
+        A::MakeSlow,
+        "slow group",
+        "s",
+        "type the slow group's filters, beginning with the selection",
+        Histograms,
+        Some("slow"),
+    ),
+    entry(
+        A::MakeFast,
+        "fast group",
+        "f",
+        "type the fast group's filters, beginning with the selection",
+        Histograms,
+        Some("fast"),
+    ),
     entry(
         A::Clear,
         "clear",
@@ -284,6 +307,7 @@ pub static TABLE: &[KeyBinding] = &[
         Histograms,
         Some("clear"),
     ),
+    entry(A::Clear, "clear", "Backspace Delete", "clear the search and the list's filter", Any, None),
     entry(A::Details, "details", "i", "show details: the full stack and sample executions", Any, Some("details")),
     entry(A::Swap, "swap", "x", "swap the two groups", Any, None),
     entry(A::Propose, "propose", "g", "go back to automatically proposed groups", Any, None),

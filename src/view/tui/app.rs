@@ -6,8 +6,8 @@
 
 use super::counts::{HistogramCounts, HistogramRow};
 use super::frame::{BinGrid, ScreenFrame};
-use super::groups::{BinSelection, GroupHistory};
-use super::job::{Busy, Job, JobLane};
+use super::groups::{BinSelection, GroupHistory, GroupSide};
+use super::job::{Busy, Job, JobLane, TaskSummary};
 use super::message::UiEffect;
 use super::overlay::Overlay;
 use super::pane::Pane;
@@ -15,7 +15,7 @@ use super::patterns::{PathPane, PatternState};
 use super::search::TextSearch;
 use super::setup::UiOptions;
 use super::theme::{self, Theme, ThemeError, ThemeSource};
-use super::tree::TreeRows;
+use super::tree::{SmallNodes, TreeItem, TreeRows};
 use crate::base::time::{Span, Timestamp};
 use crate::compare::{Cause, Comparison, ComparisonRequest, DiffNode};
 use crate::model::Model;
@@ -28,7 +28,7 @@ use std::sync::Arc;
 pub struct Status {
     /// The text.
     pub text: String,
-    /// Something did not ctx.
+    /// It reports a failure.
     pub failed: bool,
 }
 
@@ -56,6 +56,15 @@ pub enum Cursor {
     Row(usize),
 }
 
+/// Nodes of the tree that have time of a cause.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct MarkedNodes {
+    /// The cause, by position; `None` before the cursor was on one.
+    pub cause: Option<usize>,
+    /// The nodes, ascending.
+    pub nodes: Vec<u32>,
+}
+
 /// State of the tree pane.
 #[derive(Clone, Debug)]
 pub struct TreePane {
@@ -69,6 +78,8 @@ pub struct TreePane {
     pub cause_offset: usize,
     /// The last search.
     pub search: TextSearch,
+    /// Nodes with time of the cause that the cursor was on last; their rows are marked.
+    pub marked: MarkedNodes,
     /// The user has moved or unfolded something: leave it as it is when results are replaced.
     pub touched: bool,
 }
@@ -84,6 +95,15 @@ pub enum JumpOrigin {
     Anomaly(usize),
     /// A step of a path.
     Step(PathPane),
+}
+
+/// The filters of a group as they were typed, while they are compared.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct TypedFilters {
+    /// The group.
+    pub side: GroupSide,
+    /// The text.
+    pub text: String,
 }
 
 /// Everything.
@@ -109,6 +129,12 @@ pub struct App {
     pub counts: Option<Arc<HistogramCounts>>,
     /// The groups asked for.
     pub groups: GroupHistory,
+    /// Filters that were typed and are being compared: refused ones go back into the prompt.
+    pub typed: Option<TypedFilters>,
+    /// Texts of filters that were typed, the oldest first.
+    pub typed_filters: Vec<String>,
+    /// The tasks that have executions, once they are counted.
+    pub surveyed: Option<Arc<[TaskSummary]>>,
     /// The running job.
     pub busy: Option<Busy>,
     /// Why there is no (new) answer.
@@ -167,6 +193,9 @@ impl App {
             comparison: None,
             counts: None,
             groups: GroupHistory::new(request),
+            typed: None,
+            typed_filters: Vec::new(),
+            surveyed: None,
             busy: None,
             failure: None,
             status: None,
@@ -179,6 +208,7 @@ impl App {
                 offset: 0,
                 cause_offset: 0,
                 search: TextSearch::default(),
+                marked: MarkedNodes::default(),
                 touched: false,
             },
             overlays: Vec::new(),
@@ -195,7 +225,7 @@ impl App {
         self.status = Some(Status { text: text.into(), failed: false });
     }
 
-    /// Show the user that something did not ctx.
+    /// Show the user that something failed.
     pub fn report_failure(&mut self, text: impl Into<String>) {
         self.status = Some(Status { text: text.into(), failed: true });
     }
@@ -239,8 +269,17 @@ impl App {
     /// The tree node under the cursor.
     pub fn node(&self) -> Option<(u32, &DiffNode)> {
         let Cursor::Row(row) = self.tree.cursor else { return None };
-        let at = *self.tree.rows.visible.get(row)?;
+        let TreeItem::Node(at) = *self.tree.rows.visible.get(row)? else { return None };
         Some((at, self.comparison.as_ref()?.tree.nodes.get(at as usize)?))
+    }
+
+    /// The small nodes under the cursor, if it is on a row of several.
+    pub fn small_nodes(&self) -> Option<SmallNodes> {
+        let Cursor::Row(row) = self.tree.cursor else { return None };
+        match self.tree.rows.visible.get(row)? {
+            TreeItem::Small(small) => Some(*small),
+            TreeItem::Node(_) => None,
+        }
     }
 
     /// Losses, unknowns and caveats, one sentence each; those of the groups first.
@@ -268,6 +307,14 @@ impl App {
     pub fn origin(&self) -> Timestamp {
         let of_patterns = || self.patterns.found.as_ref().map_or(Timestamp::ZERO, |f| f.anomalies.origin);
         self.model.as_ref().map_or_else(of_patterns, |m| m.origin)
+    }
+
+    /// True once the pane in front has something to show.
+    pub fn has_results(&self) -> bool {
+        match self.pane.is_of_patterns() {
+            true => self.patterns.found.is_some(),
+            false => self.comparison.is_some(),
+        }
     }
 
     /// The task's name.

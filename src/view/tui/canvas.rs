@@ -202,6 +202,27 @@ impl<'a> Canvas<'a> {
         self.text(0, y, "▌", StyleScope::Selection);
     }
 
+    /// Two means as one bar of so many columns (parts from 0 to 1): shaded what both have, full the extra of the slow
+    /// one, light what the fast one has more. The symbols differ, so that it reads without colours.
+    pub fn compared_bar(&mut self, x: usize, y: usize, columns: usize, slow: f64, fast: f64, scope: StyleScope) {
+        let part = |p: f64| if p.is_nan() { 0.0 } else { p.clamp(0.0, 1.0) * columns as f64 };
+        let (slow, fast) = (part(slow), part(fast));
+        if slow <= 0.0 && fast <= 0.0 {
+            return;
+        }
+        let shared = slow.min(fast).round() as usize;
+        self.fill(x, y, shared, '▒', scope);
+        if slow >= fast {
+            // The whole bar ends where the slow mean is; a bar that has something is seen.
+            let rest = ((slow - shared as f64) / columns.max(1) as f64).max(0.0);
+            let seen = if shared == 0 { rest.max(f64::MIN_POSITIVE) } else { rest };
+            self.bar(x + shared, y, columns, seen, scope);
+        } else {
+            let end = (fast.round() as usize).max(usize::from(shared == 0));
+            self.fill(x + shared, y, end.saturating_sub(shared), '░', scope);
+        }
+    }
+
     /// A bar of `part` (0 to 1) of so many columns, in eighths of a column; at least an eighth if it is not nothing.
     pub fn bar(&mut self, x: usize, y: usize, columns: usize, part: f64, scope: StyleScope) {
         const EIGHTHS: [char; 8] = [' ', '▏', '▎', '▍', '▌', '▋', '▊', '▉'];

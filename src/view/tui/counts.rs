@@ -14,7 +14,7 @@ use crate::compare::members;
 use crate::model::Model;
 use crate::model::histogram::Bins;
 use crate::model::metric::{ABSENT, Column, Metric, Unit};
-use crate::model::selection::{Linked, Selection};
+use crate::model::selection::{Axis, Linked, Selection};
 use std::sync::Arc;
 
 /// One metric in both groups.
@@ -26,14 +26,30 @@ pub struct HistogramRow {
     pub bins: Arc<Bins>,
     /// The name of each bin, for metrics that are names; else empty.
     pub names: Arc<[String]>,
-    /// Executions of the slow group per bin.
-    pub slow: Vec<u32>,
-    /// Executions of the fast group per bin.
-    pub fast: Vec<u32>,
-    /// Bins that the slow group's own filters on this metric let in.
-    pub slow_inside: Vec<bool>,
-    /// The same of the fast group.
-    pub fast_inside: Vec<bool>,
+    /// All executions per bin.
+    pub all: Arc<[u32]>,
+    /// Those that the slow group's filters concern.
+    pub slow: GroupCounts,
+    /// Those that the fast group's filters concern.
+    pub fast: GroupCounts,
+}
+
+/// The counts of one group on one metric.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct GroupCounts {
+    /// Executions per bin that pass the group's filters on all other metrics.
+    pub passing: Vec<u32>,
+    /// Members of the group per bin: they pass its filters on this metric as well.
+    pub members: Vec<u32>,
+    /// Bins that the group's own filters on this metric let in.
+    pub inside: Vec<bool>,
+}
+
+/// The parts of a row that stay the same for a model.
+struct RowShape {
+    bins: Arc<Bins>,
+    names: Arc<[String]>,
+    all: Arc<[u32]>,
 }
 
 /// All histograms at one moment.
@@ -49,7 +65,7 @@ pub struct HistogramCounts {
 pub struct HistogramCounter {
     model: Arc<Model>,
     linked: Linked,
-    shapes: Vec<(Arc<Bins>, Arc<[String]>)>,
+    shapes: Vec<RowShape>,
     constant: Arc<[(Metric, i64)]>,
     slow: Selection,
     fast: Selection,
@@ -82,8 +98,13 @@ impl HistogramCounter {
             let is_name = metric.unit() == Unit::Name;
             bins.edges.iter().take(if is_name { bins.len() } else { 0 }).map(name).collect()
         };
-        let shapes = linked.axes().iter().map(|a| (Arc::new(a.bins.clone()), names(&a.metric, &a.bins))).collect();
         let all = Selection::new(&linked);
+        let shape = |(i, axis): (usize, &Axis)| RowShape {
+            bins: Arc::new(axis.bins.clone()),
+            names: names(&axis.metric, &axis.bins),
+            all: all.counts(&linked, i).into(),
+        };
+        let shapes = linked.axes().iter().enumerate().map(shape).collect();
         Ok(HistogramCounter {
             model: Arc::clone(model),
             linked,
@@ -107,16 +128,19 @@ impl HistogramCounter {
         take(model, linked, &mut self.slow, (&was.slow, &was.fast), (&now.slow, &now.fast));
         take(model, linked, &mut self.fast, (&was.fast, &was.slow), (&now.fast, &now.slow));
         self.groups = groups.clone();
-        let rows =
-            self.linked.axes().iter().zip(&self.shapes).enumerate().map(|(i, (axis, (bins, names)))| HistogramRow {
-                metric: axis.metric.clone(),
-                bins: Arc::clone(bins),
-                names: Arc::clone(names),
-                slow: self.slow.counts(&self.linked, i).to_vec(),
-                fast: self.fast.counts(&self.linked, i).to_vec(),
-                slow_inside: inside(bins, self.slow.range(i)),
-                fast_inside: inside(bins, self.fast.range(i)),
-            });
+        let of = |group: &Selection, axis: usize, bins: &Bins| GroupCounts {
+            passing: group.counts(linked, axis).to_vec(),
+            members: group.members_by_bin(linked, axis),
+            inside: inside(bins, group.range(axis)),
+        };
+        let rows = linked.axes().iter().zip(&self.shapes).enumerate().map(|(i, (axis, shape))| HistogramRow {
+            metric: axis.metric.clone(),
+            bins: Arc::clone(&shape.bins),
+            names: Arc::clone(&shape.names),
+            all: Arc::clone(&shape.all),
+            slow: of(&self.slow, i, &shape.bins),
+            fast: of(&self.fast, i, &shape.bins),
+        });
         HistogramCounts { rows: rows.collect(), constant: Arc::clone(&self.constant) }
     }
 }

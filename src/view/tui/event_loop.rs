@@ -169,6 +169,7 @@ impl Loop {
                 TerminalEvent::Paste(text) => UiMessage::Paste(text),
                 TerminalEvent::Wheel(lines) => UiMessage::Wheel(lines),
                 TerminalEvent::Click(column, line) => UiMessage::Click(column, line),
+                TerminalEvent::Drag(column, line) => UiMessage::Drag(column, line),
                 TerminalEvent::Background(background) => UiMessage::Background(background),
                 TerminalEvent::Resized => {
                     let (columns, lines) = self.terminal.size();

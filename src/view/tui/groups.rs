@@ -33,35 +33,95 @@ impl GroupSide {
     }
 }
 
+/// A request with the task that it is about, and the selection that was on the histograms when it was left.
+#[derive(Clone, Debug, PartialEq)]
+struct GroupEntry {
+    request: ComparisonRequest,
+    /// `None` before the first analysis has chosen one.
+    task: Option<String>,
+    selection: Option<BinSelection>,
+}
+
 /// Requests in the order in which they were made. An empty request asks for a proposal.
 #[derive(Clone, Debug, PartialEq)]
 pub struct GroupHistory {
-    requests: Vec<ComparisonRequest>,
+    entries: Vec<GroupEntry>,
     at: usize,
+    /// Position and request of the last comparison that succeeded: it is on the screen.
+    shown: Option<(usize, ComparisonRequest)>,
 }
 
 impl GroupHistory {
     /// Begins with the groups of the command line.
     pub fn new(first: ComparisonRequest) -> GroupHistory {
-        GroupHistory { requests: vec![first], at: 0 }
+        GroupHistory { entries: vec![GroupEntry { request: first, task: None, selection: None }], at: 0, shown: None }
     }
 
     /// The request in force.
     pub fn now(&self) -> &ComparisonRequest {
-        &self.requests[self.at]
+        &self.entries[self.at].request
     }
 
-    /// A new request; undone ones can no longer be redone.
+    /// The task that the request in force is about, once it is known.
+    pub fn task(&self) -> Option<&str> {
+        self.entries[self.at].task.as_deref()
+    }
+
+    /// The request that asks for a proposal, within the limits of the command line.
+    pub fn proposal(&self) -> ComparisonRequest {
+        let first = &self.entries[0].request;
+        ComparisonRequest { slow: Vec::new(), fast: Vec::new(), ..first.clone() }
+    }
+
+    /// A new request about the same task; undone ones can no longer be redone.
     pub fn push(&mut self, request: ComparisonRequest) {
-        self.requests.truncate(self.at + 1);
-        self.requests.push(request);
+        let task = self.entries[self.at].task.clone();
+        self.entries.truncate(self.at + 1);
+        self.entries.push(GroupEntry { request, task, selection: None });
         self.at += 1;
     }
 
     /// Replace the request in force: a filter that moves step by step is one change.
     pub fn amend(&mut self, request: ComparisonRequest) {
-        self.requests.truncate(self.at + 1);
-        self.requests[self.at] = request;
+        self.entries.truncate(self.at + 1);
+        self.entries[self.at].request = request;
+    }
+
+    /// The executions of a task are there: another task than that of the request in force is a change of its own.
+    pub fn analysed(&mut self, task: &str) {
+        match &self.entries[self.at].task {
+            Some(now) if now != task => {
+                self.push(ComparisonRequest::default());
+                self.entries[self.at].task = Some(task.to_owned());
+            }
+            _ => self.entries[self.at].task = Some(task.to_owned()),
+        }
+    }
+
+    /// Keep the selection with the request in force, to have it again when one comes back to it.
+    pub fn keep(&mut self, selection: Option<BinSelection>) {
+        self.entries[self.at].selection = selection;
+    }
+
+    /// The selection that was kept with the request in force.
+    pub fn selection(&self) -> Option<BinSelection> {
+        self.entries[self.at].selection.clone()
+    }
+
+    /// The request in force was compared.
+    pub fn confirm(&mut self) {
+        self.shown = Some((self.at, self.now().clone()));
+    }
+
+    /// The request in force cannot be compared: the one on the screen is in force again. False where there is none.
+    pub fn reject(&mut self) -> bool {
+        let Some((at, request)) = self.shown.clone().filter(|(at, _)| *at < self.entries.len()) else { return false };
+        if self.at > at {
+            self.entries.truncate(self.at);
+        }
+        self.at = at;
+        self.entries[at].request = request;
+        true
     }
 
     /// One back; false at the first.
@@ -73,7 +133,7 @@ impl GroupHistory {
 
     /// One forth; false at the last.
     pub fn redo(&mut self) -> bool {
-        let can = self.at + 1 < self.requests.len();
+        let can = self.at + 1 < self.entries.len();
         self.at += usize::from(can);
         can
     }
@@ -131,6 +191,7 @@ impl BinSelection {
 mod tests {
     use super::*;
     use crate::model::histogram::Bins;
+    use crate::view::tui::counts::GroupCounts;
     use std::sync::Arc;
 
     fn request(value: i64) -> ComparisonRequest {
@@ -156,15 +217,41 @@ mod tests {
     }
 
     #[test]
+    fn reject_returns_to_the_request_on_the_screen() {
+        let mut history = GroupHistory::new(request(1));
+        assert!(!history.reject(), "nothing was compared yet");
+        history.confirm();
+        history.push(request(2));
+        assert!(history.reject() && *history.now() == request(1));
+        assert!(!history.redo(), "a refused request is no change");
+        history.push(request(3));
+        history.confirm();
+        history.amend(request(4));
+        assert!(history.reject() && *history.now() == request(3));
+        assert!(history.undo() && *history.now() == request(1));
+    }
+
+    #[test]
+    fn analysed_makes_another_task_a_change() {
+        let mut history = GroupHistory::new(request(1));
+        history.analysed("a");
+        history.analysed("a");
+        assert_eq!((history.task(), history.now()), (Some("a"), &request(1)));
+        history.analysed("b");
+        assert_eq!((history.task(), history.now()), (Some("b"), &ComparisonRequest::default()));
+        assert!(history.undo() && history.task() == Some("a"));
+        assert!(history.redo() && history.task() == Some("b"));
+    }
+
+    #[test]
     fn a_selection_at_a_border_is_open_there() {
         let row = HistogramRow {
             metric: Metric::Duration,
             bins: Arc::new(Bins { edges: vec![0, 10, 20, 30, 40], logarithmic: false }),
             names: Arc::new([]),
-            slow: Vec::new(),
-            fast: Vec::new(),
-            slow_inside: Vec::new(),
-            fast_inside: Vec::new(),
+            all: Arc::new([]),
+            slow: GroupCounts::default(),
+            fast: GroupCounts::default(),
         };
         let select = |anchor, head| BinSelection { metric: Metric::Duration, anchor, head, attached: None };
         let text = |s: BinSelection| s.filter(&row, 1).map(|f| f.to_string());

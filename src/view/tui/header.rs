@@ -3,8 +3,10 @@
 //! In: the state and a width. Out: all lines in that width; `screen/header.rs` draws those that fit.
 
 use crate::base::figure;
+use crate::base::op::Op;
 use crate::compare::filter::{Filter, Operand, Test};
 use crate::compare::{Group, GroupsOrigin};
+use crate::model::metric::Metric;
 use crate::view::anomalies::verdict;
 use crate::view::tui::app::App;
 use crate::view::tui::canvas::{clip_front, width, wrap};
@@ -80,8 +82,10 @@ fn of_patterns(app: &App, columns: usize, lines: &mut Vec<HeaderLine>) {
             word(" selected, "),
             number(s.anomalies),
             word(" anomalies, "),
-            number(s.sources),
-            word(" root causes"),
+            number(found.anomalies.sources.len() as u64),
+            word(" root causes, "),
+            number(found.anomalies.sources.iter().map(|s| s.occurrences.len() as u64).sum()),
+            word(" times"),
         ];
         lines.push(HeaderLine { left, right: rule, is_sentence: false });
         sentence(StyleScope::Verdict, &verdict(&found.anomalies), columns, lines);
@@ -134,7 +138,7 @@ fn corner(app: &App, columns: usize) -> StyledLine {
 }
 
 fn group(name: &str, scope: StyleScope, group: &Group) -> StyledLine {
-    let filters: Vec<String> = group.filters.iter().map(filter_text).collect();
+    let filters = filter_texts(&group.filters);
     let none = group.members.is_empty();
     let filters = match filters.join(", ") {
         empty if empty.is_empty() && none => "no executions to compare with".to_owned(),
@@ -151,8 +155,37 @@ fn group(name: &str, scope: StyleScope, group: &Group) -> StyledLine {
     ]
 }
 
+/// The filters of a group, each as text; the two that select the executions of a moment in one.
+fn filter_texts(filters: &[Filter]) -> Vec<String> {
+    let moment = filters.windows(2).position(|pair| moment(pair).is_some());
+    let one = |(i, filter): (usize, &Filter)| match moment {
+        Some(at) if i == at => moment_text(&filters[at..at + 2]),
+        Some(at) if i == at + 1 => None,
+        _ => Some(filter_text(filter)),
+    };
+    filters.iter().enumerate().filter_map(one).collect()
+}
+
+fn moment_text(pair: &[Filter]) -> Option<String> {
+    moment(pair).map(|at| format!("those that ran at {}", figure::stamp(at)))
+}
+
+/// The moment of `start<=T` and `end>T`.
+fn moment(pair: &[Filter]) -> Option<i64> {
+    match pair {
+        [
+            Filter { metric: Metric::Start, test: Test::Compare(Op::AtMost, Operand::Number(at)) },
+            Filter { metric: Metric::End, test: Test::Compare(Op::More, Operand::Number(same)) },
+        ] if at == same => Some(*at),
+        _ => None,
+    }
+}
+
 /// A filter as one would type it; a range with long exact numbers in three digits (`y` copies the exact one).
 fn filter_text(filter: &Filter) -> String {
+    if filter.metric == Metric::Group {
+        return "all others".to_owned();
+    }
     let exact = words::filter(filter);
     let short = |operand: &Operand| match operand {
         Operand::Number(n) => filter.metric.unit().rounded(*n),

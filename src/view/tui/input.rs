@@ -1,4 +1,4 @@
-//! One line of text being typed: the search, a file name, the palette's filter.
+//! One line of text being typed: the search, a file name, the palette's filter, the filters of a group.
 
 use super::key::KeyPress;
 use crate::base::clean;
@@ -27,6 +27,19 @@ impl TextInput {
     /// The text before and after the cursor.
     pub fn halves(&self) -> (&str, &str) {
         self.text.split_at(self.at)
+    }
+
+    /// Put the cursor at a byte position between characters; elsewhere, or beyond the end, it goes to the end.
+    pub fn go_to(&mut self, at: usize) {
+        self.at = if self.text.is_char_boundary(at) { at } else { self.text.len() };
+    }
+
+    /// Replace the text from a byte position to the cursor; the cursor is behind the new text.
+    pub fn replace_before(&mut self, from: usize, text: &str) {
+        if from <= self.at && self.text.is_char_boundary(from) {
+            self.text.replace_range(from..self.at, text);
+            self.at = from + text.len();
+        }
     }
 
     /// Typed or pasted text; control characters are no text.

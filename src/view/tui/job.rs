@@ -3,6 +3,7 @@
 use super::counts::HistogramCounts;
 use super::report::AnomalyReport;
 use crate::base::file::Existing;
+use crate::base::statistics::nearest_rank;
 use crate::compare::{Comparison, ComparisonRequest};
 use crate::model::Model;
 use crate::model::settings::Settings;
@@ -30,6 +31,8 @@ pub enum Job {
         /// q and s.
         settings: Settings,
     },
+    /// Find out how many executions each task has, and how long they take.
+    Survey,
     /// Write a result to a file as JSON.
     Export {
         /// The result.
@@ -87,7 +90,7 @@ impl Job {
     pub fn lane(&self) -> JobLane {
         match self {
             Job::Mine { .. } => JobLane::Patterns,
-            Job::Analyse { .. } | Job::Compare { .. } | Job::Export { .. } => JobLane::Executions,
+            Job::Analyse { .. } | Job::Compare { .. } | Job::Survey | Job::Export { .. } => JobLane::Executions,
         }
     }
 
@@ -97,6 +100,7 @@ impl Job {
             Job::Analyse { .. } => "analysing",
             Job::Compare { .. } => "comparing",
             Job::Mine { .. } => "mining",
+            Job::Survey => "counting",
             Job::Export { .. } => "exporting",
         }
     }
@@ -105,7 +109,7 @@ impl Job {
 /// A running job, as the screen shows it.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Busy {
-    /// `analysing`, `comparing`, `mining`, `exporting`.
+    /// `analysing`, `comparing`, `mining`, `counting`, `exporting`.
     pub what: &'static str,
     /// Its stage.
     pub stage: &'static str,
@@ -115,6 +119,27 @@ pub struct Busy {
     pub total: u64,
     /// Events read so far.
     pub events: u64,
+}
+
+/// A task that has executions.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct TaskSummary {
+    /// Its name.
+    pub name: String,
+    /// How many executions it has.
+    pub executions: u64,
+    /// The median of their durations.
+    pub p50_ns: i64,
+    /// The 99th percentile.
+    pub p99_ns: i64,
+}
+
+impl TaskSummary {
+    /// The summary of durations in ascending order; `None` of none.
+    pub fn new(name: &str, sorted: &[i64]) -> Option<TaskSummary> {
+        let (p50_ns, p99_ns) = (nearest_rank(sorted, 50.0)?, nearest_rank(sorted, 99.0)?);
+        Some(TaskSummary { name: name.to_owned(), executions: sorted.len() as u64, p50_ns, p99_ns })
+    }
 }
 
 /// A result, or a part of it.
@@ -128,6 +153,8 @@ pub enum Done {
     Compared(Result<Arc<Comparison>, String>),
     /// Patterns are mined, and these are the anomalies under these settings.
     Mined(Settings, Result<Arc<AnomalyReport>, String>),
+    /// The tasks that have executions.
+    Surveyed(Result<Arc<[TaskSummary]>, String>),
     /// The file is written, or not.
     Exported {
         /// The file.

@@ -46,6 +46,9 @@ impl KeyPress {
         })
     }
 
+    /// Tab with Shift.
+    pub const BACK_TAB: KeyPress = KeyPress { code: KeyCode::Tab, modifiers: KeyModifiers::SHIFT };
+
     /// A letter with Ctrl.
     pub const fn control(letter: char) -> KeyPress {
         KeyPress { code: KeyCode::Char(letter), modifiers: KeyModifiers::CONTROL }

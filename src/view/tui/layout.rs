@@ -42,7 +42,8 @@ pub fn frame(app: &App) -> ScreenFrame {
 /// The parts of the screen, for a header that needs so many lines.
 fn rectangles(app: &App, header_lines: usize) -> ScreenFrame {
     let (columns, lines) = app.size;
-    let least_body = if lines >= 20 { 12 } else { lines / 2 };
+    // On low screens the sentence goes before the lines of the pane.
+    let least_body = if lines >= 20 { 12 } else { (lines / 3).max(4).min(lines / 2) };
     let footer_lines = u16::from(lines >= 4);
     let budget = lines.saturating_sub(footer_lines + least_body);
     let header = Rect::new(0, 0, columns, header_lines.min(usize::from(budget)) as u16);

@@ -17,8 +17,10 @@ pub enum UiMessage {
     Resize(u16, u16),
     /// The wheel, by lines; negative is up.
     Wheel(isize),
-    /// A click on a cell.
+    /// The mouse button went down on a cell.
     Click(u16, u16),
+    /// The mouse moved to a cell with the button down.
+    Drag(u16, u16),
     /// A job has a result.
     Done(Done),
     /// Progress of the running job of a lane.

@@ -4,6 +4,8 @@
 
 use super::actions::{self, Action, ActionScope};
 use super::details::Details;
+use super::filter_prompt::{FilterPrompt, PromptResponse};
+use super::groups::GroupSide;
 use super::input::TextInput;
 use super::key::KeyPress;
 use super::report::AnomalyReport;
@@ -91,6 +93,8 @@ pub enum Overlay {
         /// The text.
         input: TextInput,
     },
+    /// The filters of a group.
+    Filters(Box<FilterPrompt>),
     /// May the file be replaced?
     Replace {
         /// The purpose.
@@ -113,6 +117,8 @@ pub enum OverlayResponse {
     Run(MenuCommand),
     /// Take it away and use the text.
     Text(PromptPurpose, String),
+    /// Take it away and make the text the filters of a group.
+    Group(GroupSide, String),
     /// The text changed.
     Typed(PromptPurpose),
     /// Take it away and replace the file.
@@ -158,7 +164,7 @@ impl Overlay {
                 &[("Enter", "choose"), ("Up Down", "move"), ("Esc", "close"), ("letters", "narrow")]
             }
             // Their own line covers the footer.
-            Overlay::Prompt { .. } | Overlay::Replace { .. } => &[],
+            Overlay::Prompt { .. } | Overlay::Filters(_) | Overlay::Replace { .. } => &[],
         }
     }
 
@@ -194,6 +200,11 @@ impl Overlay {
                 _ if input.key(key) => OverlayResponse::Typed(*purpose),
                 _ => OverlayResponse::Taken,
             },
+            Overlay::Filters(prompt) => match prompt.key(key) {
+                PromptResponse::Taken => OverlayResponse::Taken,
+                PromptResponse::Close => OverlayResponse::Close,
+                PromptResponse::Apply => OverlayResponse::Group(prompt.side, prompt.input.text().to_owned()),
+            },
             Overlay::Replace { purpose, path } => match key.typed() {
                 Some('y' | 'Y') => OverlayResponse::Replace(*purpose, path.clone()),
                 _ => OverlayResponse::Close,
@@ -207,6 +218,10 @@ impl Overlay {
             Overlay::Prompt { purpose, input } => {
                 input.insert(text);
                 OverlayResponse::Typed(*purpose)
+            }
+            Overlay::Filters(prompt) => {
+                prompt.paste(text);
+                OverlayResponse::Taken
             }
             Overlay::List { input, at, .. } => {
                 input.insert(text);

@@ -38,6 +38,7 @@ impl Runner {
                 let found = caught(|| self.backend.anomalies(&settings, ctx)).map(Arc::new);
                 send(Done::Mined(settings, found));
             }
+            Job::Survey => send(Done::Surveyed(caught(|| self.backend.survey(ctx)).map(Into::into))),
             Job::Export { what, path, existing } => {
                 let outcome = match caught(|| self.backend.export(&what)) {
                     Ok(text) => self.backend.write(&path, text.as_bytes(), existing),

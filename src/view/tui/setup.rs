@@ -1,6 +1,6 @@
 //! Input of the interface: a title, its appearance, and the [`Backend`] that does the ctx.
 
-use super::job::{Exported, WriteOutcome};
+use super::job::{Exported, TaskSummary, WriteOutcome};
 use super::report::AnomalyReport;
 use super::theme::{ColourDepth, ThemeSource};
 use crate::base::ctx::Ctx;
@@ -36,6 +36,11 @@ pub trait Backend: Send {
     /// The anomalies of the repeating patterns of each thread or rank under these settings. The patterns are mined at
     /// the first call and kept until another task is analysed.
     fn anomalies(&mut self, settings: &Settings, ctx: &Ctx) -> anyhow::Result<AnomalyReport>;
+
+    /// The tasks that have executions, in the order of the tasks. By default none is known.
+    fn survey(&mut self, _: &Ctx) -> anyhow::Result<Vec<TaskSummary>> {
+        Ok(Vec::new())
+    }
 
     /// The JSON document of `whyslow diff --json` or `whyslow anomalies --json`, with the selected path.
     fn export(&mut self, what: &Exported) -> anyhow::Result<String>;

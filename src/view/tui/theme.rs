@@ -283,6 +283,18 @@ impl Theme {
         self.styles.get(scope as usize).copied().unwrap_or_default()
     }
 
+    /// The scope for a part of the difference: as its deviations say, but no stronger than its share of the whole
+    /// deserves, so that the strongest colour is where the time is.
+    pub fn of_difference(deviations: Option<f64>, share: f64) -> StyleScope {
+        let most = match share.abs() {
+            share if share >= 0.2 => f64::MAX,
+            share if share >= 0.05 => 2.9,
+            share if share >= 0.01 => 1.9,
+            _ => 0.0,
+        };
+        Theme::of_deviations(deviations.map(|d| d.clamp(-most, most)))
+    }
+
     /// The scope for a difference of so many deviations: neutral below 1, full from 3 (ALGORITHMS.md 7.3).
     pub fn of_deviations(deviations: Option<f64>) -> StyleScope {
         match deviations {

@@ -2,7 +2,8 @@
 //!
 //! In: a comparison's tree (pre-order, possibly millions of nodes). State: the unfolded contexts and, made from
 //! them, the visible nodes in the order of drawing. Unfolding and folding splice that list; children are found by
-//! jumping over subtrees; nothing else is ever touched, so a key costs the rows that it changes. Contexts are handles
+//! jumping over subtrees; nothing else is ever touched, so a key costs the rows that it changes. Children below one
+//! per cent of the whole share a row with their sum. Contexts are handles
 //! of the model and stay valid when groups change; for another model they are found again by name.
 
 use crate::compare::{DiffNode, DiffTree};
@@ -44,12 +45,63 @@ impl TreeOrder {
     }
 }
 
+/// Part of the whole below which a node is small.
+const SMALL: f64 = 0.01;
+
+/// A row of the tree.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub enum TreeItem {
+    /// A node, by position in [`DiffTree::nodes`].
+    Node(u32),
+    /// Small siblings together.
+    Small(SmallNodes),
+}
+
+/// Siblings that are too small for a row each: less than a hundredth of the whole time and of the whole difference.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct SmallNodes {
+    /// The parent; `None` for roots.
+    pub parent: Option<u32>,
+    /// The first of them.
+    pub first: u32,
+    /// How many.
+    pub count: u32,
+    /// Sum of the slow group's mean times.
+    pub slow_mean_ns: f64,
+    /// Sum of the fast group's mean times.
+    pub fast_mean_ns: f64,
+    /// Sum of the differences.
+    pub delta_ns: f64,
+}
+
+/// Below both limits a node is small.
+#[derive(Clone, Copy, Debug, Default)]
+struct SmallLimits {
+    mean_ns: f64,
+    delta_ns: f64,
+}
+
+impl SmallLimits {
+    fn new(tree: &DiffTree) -> SmallLimits {
+        let roots = || children(tree, None).filter_map(|at| tree.nodes.get(at as usize));
+        let (slow, fast) = roots().fold((0.0, 0.0), |(s, f), n| (s + n.slow_mean_ns, f + n.fast_mean_ns));
+        SmallLimits { mean_ns: SMALL * f64::max(slow, fast), delta_ns: SMALL * (slow - fast).abs() }
+    }
+
+    fn is_small(&self, node: &DiffNode) -> bool {
+        node.slow_mean_ns.max(node.fast_mean_ns) < self.mean_ns && node.delta_ns.abs() < self.delta_ns
+    }
+}
+
 /// The visible part of a tree.
 #[derive(Clone, Debug, Default)]
 pub struct TreeRows {
-    /// Positions in [`DiffTree::nodes`], from top to bottom.
-    pub visible: Vec<u32>,
+    /// The rows, from top to bottom.
+    pub visible: Vec<TreeItem>,
     unfolded: BTreeSet<ContextId>,
+    /// Nodes (`None`: above the roots) whose small children have rows of their own.
+    split: BTreeSet<Option<ContextId>>,
+    small: SmallLimits,
     order: TreeOrder,
 }
 
@@ -66,16 +118,52 @@ impl TreeRows {
 
     /// Make the list again: another tree, another order.
     pub fn rebuild(&mut self, model: &Model, tree: &DiffTree) {
-        self.visible.clear();
-        let mut stack = self.children(model, tree, None);
+        self.small = SmallLimits::new(tree);
+        self.visible = self.below(model, tree, None);
+    }
+
+    /// The visible rows below a node (`None`: all), itself not included.
+    fn below(&self, model: &Model, tree: &DiffTree, parent: Option<u32>) -> Vec<TreeItem> {
+        let mut rows = Vec::new();
+        let mut stack = self.items(model, tree, parent);
         stack.reverse();
-        while let Some(at) = stack.pop() {
-            self.visible.push(at);
-            if self.is_unfolded(&tree.nodes[at as usize]) {
-                let children = self.children(model, tree, Some(at));
-                stack.extend(children.into_iter().rev());
+        while let Some(item) = stack.pop() {
+            rows.push(item);
+            if let TreeItem::Node(at) = item
+                && self.is_unfolded(&tree.nodes[at as usize])
+            {
+                stack.extend(self.items(model, tree, Some(at)).into_iter().rev());
             }
         }
+        rows
+    }
+
+    /// The rows of a node's children in the order of drawing: from two small ones on, these share the last row.
+    fn items(&self, model: &Model, tree: &DiffTree, parent: Option<u32>) -> Vec<TreeItem> {
+        let children = self.children(model, tree, parent);
+        let node = |at: &u32| &tree.nodes[*at as usize];
+        let (small, large): (Vec<u32>, Vec<u32>) = children.iter().partition(|at| self.small.is_small(node(at)));
+        let split = self.split.contains(&parent.map(|at| tree.nodes[at as usize].context));
+        let (true, Some(first)) = (small.len() >= 2 && !split, small.first()) else {
+            return children.into_iter().map(TreeItem::Node).collect();
+        };
+        let sum = |value: fn(&DiffNode) -> f64| small.iter().map(|at| value(node(at))).sum();
+        let together = SmallNodes {
+            parent,
+            first: *first,
+            count: small.len() as u32,
+            slow_mean_ns: sum(|n| n.slow_mean_ns),
+            fast_mean_ns: sum(|n| n.fast_mean_ns),
+            delta_ns: sum(|n| n.delta_ns),
+        };
+        large.into_iter().map(TreeItem::Node).chain([TreeItem::Small(together)]).collect()
+    }
+
+    /// Give the small nodes of a row rows of their own; returns that of the first one.
+    pub fn split(&mut self, small: SmallNodes, model: &Model, tree: &DiffTree) -> usize {
+        self.split.insert(small.parent.map(|at| tree.nodes[at as usize].context));
+        self.rebuild(model, tree);
+        self.row_of(small.first).unwrap_or(0)
     }
 
     /// Change the order of siblings.
@@ -87,30 +175,23 @@ impl TreeRows {
     /// Forget what was unfolded.
     pub fn fold_all(&mut self) {
         self.unfolded.clear();
+        self.split.clear();
     }
 
     /// The row of a node, if it is visible.
     pub fn row_of(&self, node: u32) -> Option<usize> {
-        self.visible.iter().position(|at| *at == node)
+        self.visible.iter().position(|item| *item == TreeItem::Node(node))
     }
 
     /// Show the children of the node in `row`; where there is only one child, its children too, and so on.
     pub fn unfold(&mut self, row: usize, model: &Model, tree: &DiffTree) {
         let mut row = row;
-        while let Some(&at) = self.visible.get(row) {
+        while let Some(&TreeItem::Node(at)) = self.visible.get(row) {
             if !self.unfolded.insert(tree.nodes[at as usize].context) {
                 return;
             }
-            let mut shown = Vec::new();
-            let mut stack = self.children(model, tree, Some(at));
-            let only = stack.len() == 1;
-            stack.reverse();
-            while let Some(at) = stack.pop() {
-                shown.push(at);
-                if self.is_unfolded(&tree.nodes[at as usize]) {
-                    stack.extend(self.children(model, tree, Some(at)).into_iter().rev());
-                }
-            }
+            let only = self.items(model, tree, Some(at)).len() == 1;
+            let shown = self.below(model, tree, Some(at));
             self.visible.splice(row + 1..row + 1, shown);
             if !only {
                 return;
@@ -121,23 +202,31 @@ impl TreeRows {
 
     /// Hide everything below the node in `row`.
     pub fn fold(&mut self, row: usize, tree: &DiffTree) {
-        let Some(&at) = self.visible.get(row) else { return };
+        let Some(&TreeItem::Node(at)) = self.visible.get(row) else { return };
         let node = &tree.nodes[at as usize];
         if self.unfolded.remove(&node.context) {
-            let below =
-                self.visible[row + 1..].iter().take_while(|n| tree.nodes[**n as usize].depth > node.depth).count();
+            let is_below = |item: &&TreeItem| depth(item, tree) > node.depth;
+            let below = self.visible[row + 1..].iter().take_while(is_below).count();
             self.visible.drain(row + 1..row + 1 + below);
+            // Small children share a row again when they are shown the next time.
+            self.split.remove(&Some(node.context));
         }
     }
 
     /// Unfold everything above a node and return its row.
     pub fn reveal(&mut self, node: u32, model: &Model, tree: &DiffTree) -> usize {
-        let mut above = tree.nodes.get(node as usize).and_then(|n| n.parent);
+        self.small = SmallLimits::new(tree);
+        let mut at = tree.nodes.get(node as usize);
         let mut changed = false;
-        while let Some(at) = above {
-            let n = &tree.nodes[at as usize];
-            changed |= self.unfolded.insert(n.context);
-            above = n.parent;
+        while let Some(n) = at {
+            let above = n.parent.map(|at| &tree.nodes[at as usize]);
+            if self.small.is_small(n) {
+                changed |= self.split.insert(above.map(|n| n.context));
+            }
+            if let Some(above) = above {
+                changed |= self.unfolded.insert(above.context);
+            }
+            at = above;
         }
         if changed {
             self.rebuild(model, tree);
@@ -147,9 +236,11 @@ impl TreeRows {
 
     /// The row of the parent.
     pub fn parent_row(&self, row: usize, tree: &DiffTree) -> Option<usize> {
-        let node = self.visible.get(row)?;
-        let parent = tree.nodes[*node as usize].parent?;
-        self.visible[..row].iter().rposition(|at| *at == parent)
+        let parent = match self.visible.get(row)? {
+            TreeItem::Node(at) => tree.nodes[*at as usize].parent?,
+            TreeItem::Small(small) => small.parent?,
+        };
+        self.visible[..row].iter().rposition(|item| *item == TreeItem::Node(parent))
     }
 
     /// The children of a node (`None`: the roots) in the order of drawing.
@@ -230,6 +321,14 @@ impl TreeRows {
     pub fn recall(&mut self, paths: &[Vec<String>], model: &Model, tree: &DiffTree) {
         let found = paths.iter().filter_map(|p| find_path(model, tree, p));
         self.unfolded = found.map(|at| tree.nodes[at as usize].context).collect();
+    }
+}
+
+/// Frames above a row.
+pub fn depth(item: &TreeItem, tree: &DiffTree) -> u32 {
+    match item {
+        TreeItem::Node(at) => tree.nodes[*at as usize].depth,
+        TreeItem::Small(small) => small.parent.map_or(0, |at| tree.nodes[at as usize].depth + 1),
     }
 }
 

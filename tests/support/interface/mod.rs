@@ -30,7 +30,7 @@ use whyslow::explain::mining::Mining;
 use whyslow::model::Model;
 use whyslow::model::settings::Settings;
 use whyslow::view::tui::app::App;
-use whyslow::view::tui::job::{Busy, Done, Job, JobLane, WriteOutcome};
+use whyslow::view::tui::job::{Busy, Done, Job, JobLane, TaskSummary, WriteOutcome};
 use whyslow::view::tui::key::KeyPress;
 use whyslow::view::tui::message::{UiEffect, UiMessage};
 use whyslow::view::tui::report::AnomalyReport;
@@ -77,6 +77,15 @@ impl Backend for MadeUp {
             }
         };
         Ok(AnomalyReport::new(mining.anomalies(settings, ctx)?, mining.notices.clone()))
+    }
+
+    fn survey(&mut self, _: &Ctx) -> anyhow::Result<Vec<TaskSummary>> {
+        let model = server(self.executions);
+        let mut durations: Vec<i64> = (0..model.executions.len()).map(|i| model.executions.duration(i)).collect();
+        durations.sort_unstable();
+        // The third task has no executions.
+        let tasks = model.tasks.iter().zip([durations.as_slice(), &durations[..40], &[]]);
+        Ok(tasks.filter_map(|(name, sorted)| TaskSummary::new(name, sorted)).collect())
     }
 
     fn export(&mut self, what: &Exported) -> anyhow::Result<String> {
@@ -210,6 +219,7 @@ impl Session {
                 (format!("{:?} {request:?}", Arc::as_ptr(model)), Some(Arc::clone(model)))
             }
             Job::Mine { settings } => (format!("{settings:?}"), None),
+            Job::Survey => ("survey".to_owned(), None),
             Job::Export { .. } => return self.run(job),
         };
         let Some(known) = self.known.clone() else { return self.run(job) };

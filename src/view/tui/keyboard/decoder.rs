@@ -212,8 +212,8 @@ mod tests {
     #[test]
     fn feed_decodes_the_mouse() {
         assert_eq!(
-            inputs(&[b"\x1b[<0;7;3M\x1b[<0;7;3m\x1b[<64;1;1M\x1b[<65;1;1M"]),
-            [TerminalEvent::Click(6, 2), TerminalEvent::Wheel(-3), TerminalEvent::Wheel(3)]
+            inputs(&[b"\x1b[<0;7;3M\x1b[<32;9;3M\x1b[<35;9;4M\x1b[<0;9;3m\x1b[<64;1;1M\x1b[<65;1;1M"]),
+            [TerminalEvent::Click(6, 2), TerminalEvent::Drag(8, 2), TerminalEvent::Wheel(-3), TerminalEvent::Wheel(3)]
         );
     }
 

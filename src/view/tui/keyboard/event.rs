@@ -14,6 +14,8 @@ pub enum TerminalEvent {
     Wheel(isize),
     /// The left button, at this column and line.
     Click(u16, u16),
+    /// The mouse moved to this column and line with the left button down.
+    Drag(u16, u16),
     /// The terminal's answer about its background.
     Background(Background),
     /// The window has another size.

@@ -184,6 +184,7 @@ fn button(parameters: &str, last: u8) -> Option<TerminalEvent> {
     // Shift, Alt and Ctrl change nothing here.
     match (button & !0b1_1100, last) {
         (0, b'M') => Some(TerminalEvent::Click(column.checked_sub(1)?, line.checked_sub(1)?)),
+        (32, b'M') => Some(TerminalEvent::Drag(column.checked_sub(1)?, line.checked_sub(1)?)),
         (64, b'M') => Some(TerminalEvent::Wheel(-3)),
         (65, b'M') => Some(TerminalEvent::Wheel(3)),
         _ => None,

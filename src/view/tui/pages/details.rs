@@ -2,7 +2,7 @@
 
 use crate::base::figure;
 use crate::base::time::Timestamp;
-use crate::compare::{Comparison, Group, part};
+use crate::compare::{Cause, Comparison, Group, part};
 use crate::model::metric::Unit;
 use crate::view::tui::app::App;
 use crate::view::tui::counts::HistogramRow;
@@ -33,6 +33,7 @@ pub fn lines(app: &App, details: &Details, columns: usize) -> Vec<StyledLine> {
                     part(cause.fast_affected, members(|c| &c.fast))
                 );
                 lines.extend(paragraph(StyleScope::Dim, &text, columns, 0));
+                lines.extend(places(app, cause, columns));
                 lines.push(StyledLine::new());
             }
             stack(path, columns, &mut lines);
@@ -57,6 +58,21 @@ pub fn lines(app: &App, details: &Details, columns: usize) -> Vec<StyledLine> {
         }
     }
     lines
+}
+
+/// The places that a cause sums up, where there are several.
+fn places(app: &App, cause: &Cause, columns: usize) -> Vec<StyledLine> {
+    const NAMED: usize = 8;
+    let (Some(model), 2..) = (&app.model, cause.places.len()) else { return Vec::new() };
+    let named = cause.places.iter().take(NAMED).map(|place| words::frame(model, *place));
+    let more = cause.places.len().saturating_sub(NAMED);
+    let more = if more > 0 { format!(", {more} more") } else { String::new() };
+    let text = format!(
+        "The sum of {} places, marked in the tree, the largest first: {}{more}.",
+        cause.places.len(),
+        named.collect::<Vec<_>>().join(", ")
+    );
+    paragraph(StyleScope::Dim, &text, columns, 0)
 }
 
 fn stack(path: &[StackRow], columns: usize, lines: &mut Vec<StyledLine>) {
@@ -97,9 +113,10 @@ fn range(row: &HistogramRow, bins: &Range<usize>, lines: &mut Vec<StyledLine>) {
     ]);
     let sum = |counts: &[u32]| counts.get(bins.clone()).unwrap_or(&[]).iter().map(|n| u64::from(*n)).sum::<u64>();
     let text = format!(
-        "{} executions pass the slow group's other filters, {} the fast group's",
-        figure::count(sum(&row.slow)),
-        figure::count(sum(&row.fast))
+        "{} in all: {} in the slow group, {} in the fast group",
+        figure::plural(sum(&row.all), "execution"),
+        figure::count(sum(&row.slow.members)),
+        figure::count(sum(&row.fast.members))
     );
     lines.push(plain(StyleScope::Dim, text));
 }
@@ -126,9 +143,41 @@ pub fn moment(app: &App, samples: &[SampleExecution], lines: &mut Vec<StyledLine
         lines.push(vec![
             (StyleScope::Text, format!("{:>7} {:>14} ", s.number, figure::stamp(s.clock_ns - app.origin()))),
             (StyleScope::Strong, format!("{:>9} ", figure::time(s.duration_ns as f64))),
-            (StyleScope::Text, format!("{} {}, {} {}", s.thread, s.tid, s.process, s.pid)),
+            (StyleScope::Text, thread_text(s)),
         ]);
     }
+}
+
+/// Thread and process with their ids, each once: `worker 312, ledgerd 311`; `rank 5` where the name says the id.
+fn thread_text(s: &SampleExecution) -> String {
+    let named = |name: &str, id: i32| {
+        let id = id.to_string();
+        if name.split(' ').any(|word| word == id) { name.to_owned() } else { format!("{name} {id}") }
+    };
+    let (thread, process) = (named(&s.thread, s.tid), named(&s.process, s.pid));
+    if thread == process { thread } else { format!("{thread}, {process}") }
+}
+
+/// The time of day of a moment of a clock that counts from 1970, in UTC: `2023-11-14 22:13:20.000001`. `None` for
+/// clocks that count from somewhere else (since boot), whose times are before 2001.
+fn time_of_day(clock_ns: i64) -> Option<String> {
+    const YEAR_2001: i64 = 978_307_200_000_000_000;
+    if clock_ns < YEAR_2001 {
+        return None;
+    }
+    let (seconds, ns) = (clock_ns.div_euclid(1_000_000_000), clock_ns.rem_euclid(1_000_000_000));
+    let (days, second) = (seconds.div_euclid(86_400), seconds.rem_euclid(86_400));
+    // Days to the date of the proleptic Gregorian calendar, in years that begin in March.
+    let days = days + 719_468;
+    let (era, day) = (days.div_euclid(146_097), days.rem_euclid(146_097));
+    let year = (day - day / 1_460 + day / 36_524 - day / 146_096) / 365;
+    let day = day - (365 * year + year / 4 - year / 100);
+    let month = (5 * day + 2) / 153;
+    let date = day - (153 * month + 2) / 5 + 1;
+    let (month, carry) = if month < 10 { (month + 3, 0) } else { (month - 9, 1) };
+    let year = year + era * 400 + carry;
+    let (hour, minute, second) = (second / 3600, second / 60 % 60, second % 60);
+    Some(format!("{year}-{month:02}-{date:02} {hour:02}:{minute:02}:{second:02}.{:06}", ns / 1000))
 }
 
 fn executions(
@@ -156,10 +205,53 @@ fn executions(
             (StyleScope::Text, format!("{:>7} {:>14} ", s.number, figure::stamp(s.start_ns))),
             (StyleScope::Strong, format!("{:>9} ", figure::time(s.duration_ns as f64))),
             (StyleScope::Text, format!("{:>12}  ", text(s.here))),
-            (StyleScope::Text, format!("{} {}, {} {}", s.thread, s.tid, s.process, s.pid)),
+            (StyleScope::Text, thread_text(s)),
         ]);
-        lines.push(plain(StyleScope::Dim, format!("{:13}at {} ns in {}", "", s.clock_ns, s.trace)));
+        let clock = match time_of_day(s.clock_ns.since(Timestamp::ZERO)) {
+            Some(time) => format!("{:13}at {time} UTC ({} ns) in {}", "", s.clock_ns, s.trace),
+            None => format!("{:13}at {} ns in {}", "", s.clock_ns, s.trace),
+        };
+        lines.push(plain(StyleScope::Dim, clock));
     }
     let origin = app.model.as_ref().map_or(Timestamp::ZERO, |m| m.origin);
     lines.push(plain(StyleScope::Dim, format!("start times count from the first event, at {origin} ns")));
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn time_of_day_is_that_of_the_calendar() {
+        for (ns, text) in [
+            (1_700_000_000_000_001_000, "2023-11-14 22:13:20.000001"),
+            (951_827_696_000_000_000 + 86_400_000_000_000 * 366, "2001-03-01 12:34:56.000000"),
+            (1_709_164_799_999_999_999, "2024-02-28 23:59:59.999999"),
+            (1_709_164_800_000_000_000, "2024-02-29 00:00:00.000000"),
+            (1_735_689_600_000_000_000, "2025-01-01 00:00:00.000000"),
+        ] {
+            assert_eq!(time_of_day(ns).as_deref(), Some(text));
+        }
+        assert_eq!(time_of_day(12_000_000_000), None, "twelve seconds after a boot");
+    }
+
+    #[test]
+    fn thread_text_names_each_id_once() {
+        let sample = |thread: &str, tid, process: &str, pid| SampleExecution {
+            number: 0,
+            group: "slow",
+            trace: String::new(),
+            start_ns: 0,
+            clock_ns: Timestamp::ZERO,
+            duration_ns: 0,
+            here: 0,
+            thread: thread.into(),
+            tid,
+            process: process.into(),
+            pid,
+        };
+        assert_eq!(thread_text(&sample("rank 5", 5, "rank 5", 5)), "rank 5");
+        assert_eq!(thread_text(&sample("ctl_task", 186, "ctl_task", 186)), "ctl_task 186");
+        assert_eq!(thread_text(&sample("worker", 312, "ledgerd", 311)), "worker 312, ledgerd 311");
+    }
 }

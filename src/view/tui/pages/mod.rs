@@ -25,7 +25,7 @@ pub fn title(page: &OverlayPage) -> &'static str {
 /// The lines of a page, at most so many columns wide where words can be broken.
 pub fn lines(app: &App, page: &OverlayPage, columns: usize) -> Vec<StyledLine> {
     match page {
-        OverlayPage::Help => help::lines(columns),
+        OverlayPage::Help => help::lines(columns, app.pane.scope()),
         OverlayPage::Quality => quality::lines(app, columns),
         OverlayPage::Details(details) => details::lines(app, details, columns),
         OverlayPage::Anomaly(report, at) => anomaly::lines(app, report, *at, columns),

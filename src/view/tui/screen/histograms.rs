@@ -1,7 +1,8 @@
 //! The histogram pane: one block per metric, the fast group on the left, the slow one on the right.
 //!
 //! Both columns of a metric have the same bins and the same axis, so that they can be compared by eye; each has its
-//! own scale of counts, written beside it, because the groups differ in size by orders of magnitude.
+//! own scale of counts, written beside it, because the groups differ in size by orders of magnitude. Full bars are the
+//! members of the group; shaded ones pass its filters on the other metrics alone.
 
 use crate::base::figure;
 use crate::model::metric::Metric;
@@ -64,15 +65,15 @@ fn block(canvas: &mut Canvas<'_>, app: &App, row: &HistogramRow, here: bool, cel
     title(canvas, app, row, here, selected.clone(), grid);
     let columns = canvas.area.width / cells.groups as u16;
     let mut group = |place: u16, side: GroupSide| {
-        let (counts, inside, bar) = match side {
-            GroupSide::Slow => (&row.slow, &row.slow_inside, StyleScope::SlowBar),
-            GroupSide::Fast => (&row.fast, &row.fast_inside, StyleScope::FastBar),
+        let (counts, bar) = match side {
+            GroupSide::Slow => (&row.slow, StyleScope::SlowBar),
+            GroupSide::Fast => (&row.fast, StyleScope::FastBar),
         };
         let area = canvas.area;
         let area =
             Rect { x: area.x + place * columns, y: area.y + 1, width: columns, height: area.height.saturating_sub(1) };
         let cursor = (here && app.pane == Pane::Histograms).then_some(app.histograms.bin);
-        let histogram = Histogram { row, counts, inside, grid, bar, cursor, selected: selected.clone() };
+        let histogram = Histogram { row, counts, grid, bar, cursor, selected: selected.clone() };
         histogram.draw(&mut canvas.part(area), cells.gutter);
     };
     if cells.groups == 2 {
@@ -105,10 +106,11 @@ fn title(
         let bins = selected.unwrap_or(bin..(bin + grid.step).min(row.bins.len()));
         let sum = |counts: &[u32]| counts.get(bins.clone()).unwrap_or(&[]).iter().map(|n| u64::from(*n)).sum();
         at = canvas.text(at + 2, 0, &range_text(row, &bins), mark) + 2;
+        at = canvas.text(at, 0, &format!("all {}: ", figure::count(sum(&row.all))), StyleScope::Dim);
         at = canvas.text(at, 0, "fast ", StyleScope::Fast);
-        at = canvas.text(at, 0, &figure::count(sum(&row.fast)), StyleScope::Strong) + 1;
-        at = canvas.text(at, 0, "slow ", StyleScope::Slow);
-        canvas.text(at, 0, &figure::count(sum(&row.slow)), StyleScope::Strong);
+        at = canvas.text(at, 0, &figure::count(sum(&row.fast.members)), StyleScope::Strong);
+        at = canvas.text(at, 0, ", slow ", StyleScope::Slow);
+        canvas.text(at, 0, &figure::count(sum(&row.slow.members)), StyleScope::Strong);
     }
     if here {
         canvas.mark_line(0);

@@ -2,6 +2,7 @@
 //! layout: rectangles and wrapped texts are in [`App::frame`].
 
 pub mod anomalies;
+mod causes;
 pub mod footer;
 pub mod header;
 pub mod histograms;
@@ -9,14 +10,15 @@ pub mod path;
 pub mod tree;
 
 use super::app::App;
-use super::canvas::{Canvas, to_ascii, width, wrap};
+use super::canvas::{Canvas, to_ascii, wrap};
 use super::frame::ScreenFrame;
 use super::job::Busy;
 use super::overlay::{Overlay, PromptPurpose};
 use super::pages;
 use super::pane::Pane;
+use super::tabs::tabs;
 use super::theme::StyleScope;
-use super::widget::{list, page, progress};
+use super::widget::{filter_prompt, list, page, progress};
 use ratatui::buffer::Buffer;
 use ratatui::layout::Rect;
 
@@ -29,6 +31,10 @@ pub fn draw(app: &App) -> Buffer {
     header::draw(&mut canvas.part(frame.header), &frame.header_lines);
     for shown in &frame.panes {
         draw_pane(&mut canvas.part(shown.area), app, frame, shown.pane);
+    }
+    for tab in tabs(frame, app.pane) {
+        let scope = if tab.pane == app.pane { StyleScope::Title } else { StyleScope::Dim };
+        canvas.part(tab.area).text(0, 0, &format!(" {} ", tab.title), scope);
     }
     if let [first, _] = frame.panes.as_slice() {
         for y in first.area.top()..first.area.bottom() {
@@ -66,6 +72,10 @@ fn draw_overlay(canvas: &mut Canvas<'_>, app: &App, overlay: &Overlay) {
             line.clear();
             list::line(&mut line, 0, label, input);
         }
+        Overlay::Filters(prompt) => {
+            let lines = filter_prompt::height(prompt, usize::from(app.size.0)) as u16;
+            filter_prompt::draw(&mut canvas.part(last_lines(app, lines)), prompt);
+        }
         Overlay::Replace { path, .. } => {
             let mut line = canvas.part(last_line(app));
             line.clear();
@@ -76,25 +86,16 @@ fn draw_overlay(canvas: &mut Canvas<'_>, app: &App, overlay: &Overlay) {
 }
 
 fn last_line(app: &App) -> Rect {
-    Rect::new(0, app.size.1.saturating_sub(1), app.size.0, app.size.1.min(1))
+    last_lines(app, 1)
+}
+
+fn last_lines(app: &App, lines: u16) -> Rect {
+    let lines = lines.min(app.size.1);
+    Rect::new(0, app.size.1 - lines, app.size.0, lines)
 }
 
 fn draw_pane(canvas: &mut Canvas<'_>, app: &App, frame: &ScreenFrame, pane: Pane) {
     canvas.fill(0, 0, canvas.width(), '─', StyleScope::Rule);
-    if frame.panes.len() > 1 {
-        let scope = if pane == app.pane { StyleScope::Title } else { StyleScope::Dim };
-        canvas.text(1, 0, &format!(" {} ", pane.title()), scope);
-    } else {
-        // If the titles do not all fit, only that of the pane in front is written out.
-        let all: usize = Pane::ALL.iter().map(|p| width(p.title()) + 3).sum();
-        let short = all > canvas.width();
-        let mut at = 1;
-        for other in Pane::ALL {
-            let (front, title) = (other == app.pane, other.title());
-            let title = if short && !front { title.get(..1).unwrap_or(title) } else { title };
-            at = canvas.text(at, 0, &format!(" {title} "), if front { StyleScope::Title } else { StyleScope::Dim }) + 1;
-        }
-    }
     let inside = frame.inside(pane);
     let mut inner = canvas.part(inside);
     if pane.is_of_patterns() && app.patterns.found.is_none() {

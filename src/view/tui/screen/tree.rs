@@ -1,17 +1,19 @@
 //! The tree pane: the ranked causes, and below them the differential flame tree, drawn sideways.
 //!
-//! A row is a context: the length of its bar is the slow group's mean time there, its colour says by how many standard
-//! deviations the groups differ, and sign and figure are beside it. The cost is that of the visible rows.
+//! A row is a context. Its bar is the mean time there: shaded what both groups have, full the extra of the slow group,
+//! light what the fast group has more. The colour says by how many standard deviations the groups differ, no stronger
+//! than the share of the difference deserves; sign and figure are beside it. The cost is that of the visible rows.
 
+use super::causes::{self, WIDE, affected_head};
 use crate::base::figure;
-use crate::compare::{Cause, Comparison, DiffNode, part};
+use crate::compare::{DiffNode, part};
 use crate::model::Model;
 use crate::model::context::FrameKind;
 use crate::view::tui::app::{App, Cursor};
 use crate::view::tui::canvas::{Canvas, clip_front, width};
 use crate::view::tui::pane::Pane;
 use crate::view::tui::theme::{StyleScope, Theme};
-use crate::view::tui::tree::children;
+use crate::view::tui::tree::{SmallNodes, TreeItem, children, depth};
 use crate::view::tui::widget::table::{TableColumn, TableLayout};
 use crate::view::words;
 use std::borrow::Cow;
@@ -24,107 +26,72 @@ pub fn draw(canvas: &mut Canvas<'_>, app: &App) {
     };
     let lines = app.frame.tree;
     let here = |cursor: Cursor| app.pane == Pane::Tree && app.tree.cursor == cursor;
-    let causes = cause_table(canvas.width());
-    if lines.cause_head > 0 {
-        cause_head(canvas, &causes, app);
-    }
-    for (line, at) in (app.tree.cause_offset..comparison.causes.len()).take(lines.causes).enumerate() {
-        let cause = ShownCause { comparison, cause: &comparison.causes[at] };
-        cause_row(canvas, &causes, lines.cause_head + line, &cause, here(Cursor::Cause(at)));
-    }
+    causes::draw(canvas, app, comparison);
     let tree = tree_table(canvas.width());
     let top = lines.cause_head + lines.causes;
     if lines.tree_head > 0 {
         tree_head(canvas, &tree, top, app);
     }
     let nodes = &comparison.tree.nodes;
-    let whole = children(&comparison.tree, None).filter_map(|at| nodes.get(at as usize)).map(|n| n.slow_mean_ns);
-    let widest = whole.fold(0.0, f64::max);
+    let roots = children(&comparison.tree, None).filter_map(|at| nodes.get(at as usize));
+    let widest = roots.map(|n| n.slow_mean_ns.max(n.fast_mean_ns)).fold(0.0, f64::max);
     let visible = app.tree.rows.visible.iter().enumerate().skip(app.tree.offset).take(lines.rows);
-    for (line, (row, at)) in visible.enumerate() {
-        let Some(node) = nodes.get(*at as usize) else { continue };
-        let shown = TreeRow { app, model, node, here: here(Cursor::Row(row)) };
-        shown.draw(canvas, &tree, top + lines.tree_head + line, widest);
+    for (line, (row, item)) in visible.enumerate() {
+        let (y, here) = (top + lines.tree_head + line, here(Cursor::Row(row)));
+        match item {
+            TreeItem::Node(at) => {
+                let Some(node) = nodes.get(*at as usize) else { continue };
+                let share = part_of(node.delta_ns, comparison.extra_ns as f64);
+                let is_marked = is_marked(app, *at, node);
+                TreeRow { app, model, node, share, is_marked, here }.draw(canvas, &tree, y, widest);
+            }
+            TreeItem::Small(small) => {
+                let depth = depth(item, &comparison.tree) as usize;
+                small_row(canvas, &tree, y, small, depth);
+                if here {
+                    canvas.mark_line(y);
+                }
+            }
+        }
     }
 }
 
-/// From this width on the last column has its long name.
-const WIDE: usize = 100;
-
-/// The head of the share of slow executions that are affected.
-fn affected_head(width: usize) -> &'static str {
-    if width >= WIDE { "% of slow" } else { "% slow" }
+/// `part / whole`, 0 of nothing.
+fn part_of(part: f64, whole: f64) -> f64 {
+    if whole == 0.0 { 0.0 } else { part / whole }
 }
 
-/// Explains the short names of columns.
-const LEGEND: &str = "dev: standard deviations apart; % of slow: share affected";
-
-/// Position of the column that names the cause, after its figures.
-const CAUSE: usize = 5;
-
-fn cause_table(width: usize) -> TableLayout {
-    let columns = [
-        TableColumn::right("").from(16, 2),
-        TableColumn::right("extra").gap(1).fixed(9),
-        TableColumn::right("share").gap(1).from(32, 5),
-        TableColumn::right("dev").gap(1).from(39, 6),
-        TableColumn::right(affected_head(width)).gap(1).from(46, 6).from(WIDE, 9),
-        TableColumn::left("").gap(2),
-    ];
-    TableLayout::new(width, 2, 0, &columns)
+/// True if the row of a node shows time of the marked cause: its own, or that of nodes folded below it.
+fn is_marked(app: &App, at: u32, node: &DiffNode) -> bool {
+    let end = if app.tree.rows.is_unfolded(node) { at + 1 } else { at + node.size.max(1) };
+    let marked = &app.tree.marked.nodes;
+    marked.get(marked.partition_point(|m| *m < at)).is_some_and(|first| *first < end)
 }
 
-fn cause_head(canvas: &mut Canvas<'_>, table: &TableLayout, app: &App) {
-    table.head(canvas, 0);
-    let (shown, first, all) = (app.frame.tree.causes, app.tree.cause_offset, app.causes().len());
-    let text =
-        if shown < all { format!("causes {}-{} of {all}", first + 1, first + shown) } else { "causes".to_owned() };
-    let at = canvas.text(table.column(CAUSE).x, 0, &text, StyleScope::Dim);
-    if at + 2 + width(LEGEND) <= canvas.width() {
-        canvas.right(canvas.width(), 0, LEGEND, StyleScope::Dim);
-    }
-}
-
-/// A cause, and the comparison that it is part of.
-struct ShownCause<'a> {
-    comparison: &'a Comparison,
-    cause: &'a Cause,
-}
-
-fn cause_row(canvas: &mut Canvas<'_>, table: &TableLayout, y: usize, cause: &ShownCause<'_>, here: bool) {
-    let ShownCause { comparison, cause } = *cause;
-    let scope = Theme::of_deviations(cause.deviations);
+/// Several small nodes in one row: how many, and their sums.
+fn small_row(canvas: &mut Canvas<'_>, table: &TableLayout, y: usize, small: &SmallNodes, depth: usize) {
+    let column = table.column(NAME);
+    let indent = indent(column.width, depth);
+    let name = format!("… {} below 1%", small.count);
+    canvas.text_in(column.x + indent, y, column.width.saturating_sub(indent + 1), &name, StyleScope::Dim);
     let cells = [
-        (cause.rank.map_or("·".into(), |r| r.to_string()), StyleScope::Dim),
-        (figure::extra(cause.extra_ns as f64), scope),
-        (comparison.share(cause.share), StyleScope::Text),
-        (figure::deviations(cause.deviations), scope),
-        (part(cause.slow_affected, comparison.slow.members.len()), StyleScope::Dim),
-        (cause_text(cause), if here { StyleScope::Strong } else { StyleScope::Text }),
+        (figure::extra(small.delta_ns), StyleScope::Dim),
+        (figure::time(small.slow_mean_ns), StyleScope::Dim),
+        (figure::time(small.fast_mean_ns), StyleScope::Dim),
     ];
-    table.cells(canvas, y, 0, &cells);
-    if here {
-        canvas.mark_line(y);
-    }
+    table.cells(canvas, y, FIGURES, &cells);
 }
 
-/// A cause in a few words: its kind and the culprit; the details page has the sentence.
-fn cause_text(cause: &Cause) -> String {
-    let Some(kind) = cause.kind else { return "many small differences".to_owned() };
-    let by = &cause.by;
-    let who = match (&by.process, &by.thread) {
-        (Some(process), Some(thread)) if process != thread => format!("{process}/{thread}"),
-        (Some(name), _) | (None, Some(name)) => name.clone(),
-        (None, None) => String::new(),
-    };
-    let mut parts = vec![who];
-    parts.extend(by.function.clone());
-    parts.retain(|p| !p.is_empty());
-    if parts.is_empty() {
-        let tail = cause.path.len().saturating_sub(2);
-        parts.extend(cause.path.iter().skip(tail).map(|frame| words::frame_of_path(frame).to_owned()));
-    }
-    format!("{}  {}", words::kind(kind), parts.join(" › "))
+/// The column of the triangle of a row of this depth, in a pane of this width.
+pub fn fold_column(width: usize, depth: usize) -> usize {
+    let name = tree_table(width).column(NAME);
+    name.x + indent(name.width, depth)
+}
+
+/// Columns by which a row of this depth is moved in. Deep rows give up their indent before their name.
+fn indent(columns: usize, depth: usize) -> usize {
+    let step = if columns >= 40 { 2 } else { 1 };
+    (depth * step).min(columns.saturating_sub(18).max(2))
 }
 
 /// Positions of the columns of the tree.
@@ -169,6 +136,9 @@ struct TreeRow<'a> {
     app: &'a App,
     model: &'a Model,
     node: &'a DiffNode,
+    /// Its part of the whole difference.
+    share: f64,
+    is_marked: bool,
     here: bool,
 }
 
@@ -177,20 +147,25 @@ impl TreeRow<'_> {
     fn draw(&self, canvas: &mut Canvas<'_>, table: &TableLayout, y: usize, widest: f64) {
         let node = self.node;
         let slow = self.app.comparison.as_ref().map_or(0, |comparison| comparison.slow.members.len());
-        let scope = Theme::of_deviations(node.deviations);
+        let scope = Theme::of_difference(node.deviations, self.share);
         self.name(canvas, table, y);
         let bar = table.column(BAR);
         if bar.width > 0 && widest > 0.0 {
-            canvas.bar(bar.x, y, bar.width - 1, node.slow_mean_ns / widest, scope);
+            let (slow, fast) = (node.slow_mean_ns / widest, node.fast_mean_ns / widest);
+            canvas.compared_bar(bar.x, y, bar.width - 1, slow, fast, scope);
         }
         let cells = [
             (figure::extra(node.delta_ns), scope),
-            (figure::time(node.slow_mean_ns), StyleScope::Text),
+            // One style for the rest of the line: a change of colour costs 20 bytes.
+            (figure::time(node.slow_mean_ns), StyleScope::Dim),
             (figure::time(node.fast_mean_ns), StyleScope::Dim),
-            (figure::deviations(node.deviations), scope),
+            (figure::deviations(node.deviations), StyleScope::Dim),
             (part(node.slow_affected, slow), StyleScope::Dim),
         ];
         table.cells(canvas, y, FIGURES, &cells);
+        if self.is_marked {
+            canvas.text(0, y, "●", StyleScope::Slow3);
+        }
         if self.here {
             canvas.mark_line(y);
         }
@@ -203,13 +178,9 @@ impl TreeRow<'_> {
             (true, true) => '▾',
             (true, false) => '▸',
         };
-        // Deep rows give up their indent before their name.
-        let depth = node.depth as usize;
-        let step = if column.width >= 40 { 2 } else { 1 };
-        let most = column.width.saturating_sub(18).max(2);
-        let indent = (depth * step).min(most);
+        let indent = indent(column.width, node.depth as usize);
         canvas.text(column.x + indent, y, &fold.to_string(), StyleScope::Dim);
-        if depth * step > most {
+        if indent < node.depth as usize {
             canvas.text(indent, y, "…", StyleScope::Dim);
         }
         let room = column.width.saturating_sub(indent + 3);

@@ -1,11 +1,10 @@
 //! The actions of the table, each by the function of its subject.
 
-use super::groups::{self, effective, make_filter, move_selection, narrow, regroup, select, widen};
+use super::groups::{self, effective, move_selection, narrow, regroup, select, widen};
 use super::moving::{move_bin, page, vertical};
-use super::overlays::{ask_file, next_theme, open_details, palette, tasks};
+use super::overlays::{ask_file, choose_task, next_theme, open_details, palette};
 use super::patterns::{self, next_path, show, tune};
 use super::tree::{back, fold, open, reorder, step_match, unfold};
-use crate::compare::ComparisonRequest;
 use crate::view::tui::actions::Action;
 use crate::view::tui::app::App;
 use crate::view::tui::copied;
@@ -47,15 +46,15 @@ pub(super) fn act(app: &mut App, action: Action) -> Vec<UiEffect> {
         A::MoveRight => return move_selection(app, 1),
         A::Widen => return select(app, widen),
         A::Narrow => return select(app, narrow),
-        A::MakeSlow => return make_filter(app, GroupSide::Slow),
-        A::MakeFast => return make_filter(app, GroupSide::Fast),
-        A::Clear => return groups::clear(app),
+        A::MakeSlow => groups::ask(app, GroupSide::Slow),
+        A::MakeFast => groups::ask(app, GroupSide::Fast),
+        A::Clear if app.pane == Pane::Histograms => return groups::clear(app),
+        A::Clear => clear_marks(app),
         A::Swap => {
-            let mut groups = effective(app);
-            std::mem::swap(&mut groups.slow, &mut groups.fast);
-            return regroup(app, groups, "groups swapped");
+            let swapped = groups::swapped(effective(app));
+            return regroup(app, swapped, "groups swapped");
         }
-        A::Propose => return regroup(app, ComparisonRequest::default(), "groups proposed again"),
+        A::Propose => return regroup(app, app.groups.proposal(), "groups proposed again"),
         A::Undo => return groups::undo(app),
         A::Redo => return groups::redo(app),
         A::Open if of_patterns => patterns::open(app),
@@ -76,10 +75,7 @@ pub(super) fn act(app: &mut App, action: Action) -> Vec<UiEffect> {
         A::Help => app.overlays.push(Overlay::page(OverlayPage::Help)),
         A::Details => open_details(app),
         A::Palette => app.overlays.push(palette(app)),
-        A::ChooseTask => match tasks(app) {
-            Some(list) => app.overlays.push(list),
-            None => app.say("tasks are not known yet"),
-        },
+        A::ChooseTask => return choose_task(app),
         A::Theme => next_theme(app),
         A::Export => ask_file(app, PromptPurpose::Export),
         A::SaveScreen => ask_file(app, PromptPurpose::Picture),

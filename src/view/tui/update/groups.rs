@@ -1,18 +1,26 @@
-//! The groups: selections on histograms, the filters that they become, undo.
+//! The groups: selections on histograms, filters typed in the prompt, undo.
 
 use crate::compare::ComparisonRequest;
-use crate::view::tui::app::App;
+use crate::compare::filter::{Filter, Filters, Operand, Test};
+use crate::model::metric::Metric;
+use crate::view::tui::app::{App, TypedFilters};
+use crate::view::tui::completion::Vocabulary;
+use crate::view::tui::filter_prompt::FilterPrompt;
 use crate::view::tui::frame::BinGrid;
 use crate::view::tui::groups::{BinSelection, GroupHistory, GroupSide};
 use crate::view::tui::job::Job;
 use crate::view::tui::message::UiEffect;
+use crate::view::tui::overlay::Overlay;
+use crate::view::tui::pane::Pane;
 use crate::view::words;
+use std::sync::Arc;
 
 /// The filters in force, those proposed included.
 pub(super) fn effective(app: &App) -> ComparisonRequest {
-    match (&app.comparison, app.groups.now()) {
-        (Some(c), now) if *now == ComparisonRequest::default() => c.request(),
-        (_, now) => now.clone(),
+    let now = app.groups.now().clone();
+    match &app.comparison {
+        Some(c) if now.slow.is_empty() && now.fast.is_empty() => ComparisonRequest { by_trace: false, ..c.request() },
+        _ => now,
     }
 }
 
@@ -30,10 +38,16 @@ pub(super) fn regroup(app: &mut App, request: ComparisonRequest, status: &str) -
     if !can_regroup(app) {
         return Vec::new();
     }
-    app.histograms.dragging = false;
-    app.groups.push(request);
+    push(app, request);
     app.say(status);
     compare(app)
+}
+
+/// Make a request the one in force; the selection stays with the one before.
+fn push(app: &mut App, request: ComparisonRequest) {
+    app.histograms.dragging = false;
+    app.groups.keep(app.histograms.selection.clone());
+    app.groups.push(request);
 }
 
 pub(super) fn compare(app: &mut App) -> Vec<UiEffect> {
@@ -92,6 +106,19 @@ pub(super) fn move_selection(app: &mut App, direction: isize) -> Vec<UiEffect> {
     })
 }
 
+/// Dragging the mouse: the selection begins at the bin that was clicked and ends at this one.
+pub(super) fn drag_to(app: &mut App, bin: usize) -> Vec<UiEffect> {
+    let begun = app.histograms.selection.as_ref().map(|s| &s.metric);
+    if begun.is_none() || begun != app.histogram_row().map(|row| &row.metric) {
+        // The first movement selects the bin under the cursor.
+        let effects = select(app, |_, _| {});
+        if !effects.is_empty() {
+            return effects;
+        }
+    }
+    select(app, |selection, _| selection.head = bin)
+}
+
 /// Undo the last change of the groups.
 pub(super) fn undo(app: &mut App) -> Vec<UiEffect> {
     step_history(app, GroupHistory::undo, "nothing to undo")
@@ -106,13 +133,20 @@ fn step_history(app: &mut App, step: fn(&mut GroupHistory) -> bool, none: &str) 
     if !can_regroup(app) {
         return Vec::new();
     }
+    app.groups.keep(app.histograms.selection.clone());
     if !step(&mut app.groups) {
         app.say(none);
         return Vec::new();
     }
     app.histograms.dragging = false;
-    app.histograms.selection = None;
-    compare(app)
+    app.histograms.selection = app.groups.selection();
+    match app.groups.task() {
+        Some(task) if Some(task) != app.task() => {
+            let task = Some(task.to_owned());
+            app.begin(Job::Analyse { task })
+        }
+        _ => compare(app),
+    }
 }
 
 /// A selection that is a group's filter takes the filter with it.
@@ -132,35 +166,109 @@ pub(super) fn drag(app: &mut App, grid: BinGrid) -> Vec<UiEffect> {
     if app.histograms.dragging {
         app.groups.amend(request);
     } else {
-        app.groups.push(request);
+        push(app, request);
         app.histograms.dragging = true;
     }
     compare(app)
 }
 
-pub(super) fn make_filter(app: &mut App, side: GroupSide) -> Vec<UiEffect> {
+/// Ask for the filters of a group. The selection under the cursor is the first text, together with the group's filters
+/// on other metrics; else the group's filters, if they were given.
+pub(super) fn ask(app: &mut App, side: GroupSide) {
     if !can_regroup(app) {
-        return Vec::new();
+        return;
     }
-    let (Some(grid), Some(row)) = (app.bin_grid(), app.histogram_row()) else { return Vec::new() };
-    let selected = app.histograms.selection.clone().filter(|s| s.metric == row.metric);
-    let bin = app.histograms.bin;
-    let mut selection =
-        selected.unwrap_or(BinSelection { metric: row.metric.clone(), anchor: bin, head: bin, attached: None });
-    let Some(filter) = selection.filter(row, grid.step) else {
-        app.report_failure("the selection covers all values, or several names: narrow it with < and >");
-        return Vec::new();
-    };
-    let status = format!("{} group: {}", side.name(), words::filter(&filter));
-    selection.attached = Some(side);
-    let mut request = effective(app);
+    let mut request = app.groups.now().clone();
     let filters = side.of(&mut request);
-    filters.retain(|f| f.metric != filter.metric);
-    filters.push(filter);
+    if let Some(selected) = selected(app) {
+        let Some(filter) = selected else {
+            return app.report_failure("the selection covers all values, or several names: narrow it with < and >");
+        };
+        filters.retain(|f| f.metric != filter.metric);
+        filters.push(filter);
+    }
+    let text = text_of(filters);
+    prompt(app, side, text, None);
+}
+
+/// The filter of the selection on the metric under the cursor, if the histograms are in front; `Some(None)` where the
+/// selection makes no filter.
+fn selected(app: &App) -> Option<Option<Filter>> {
+    let row = app.histogram_row().filter(|_| app.pane == Pane::Histograms)?;
+    let selection = app.histograms.selection.as_ref().filter(|s| s.metric == row.metric)?;
+    Some(selection.filter(row, app.bin_grid()?.step))
+}
+
+/// Filters as one would type them.
+fn text_of(filters: &[Filter]) -> String {
+    filters.iter().map(words::filter).collect::<Vec<_>>().join(", ")
+}
+
+/// Show the prompt with a text, and with the reason why it was refused.
+pub(super) fn prompt(app: &mut App, side: GroupSide, text: String, error: Option<String>) {
+    let Some(model) = &app.model else { return };
+    let vocabulary = Arc::new(Vocabulary::new(model, app.counts.as_deref()));
+    let prompt = FilterPrompt::new(side, text, vocabulary, &app.typed_filters);
+    let prompt = match error {
+        Some(error) => prompt.refused(error),
+        None => prompt,
+    };
+    app.overlays.push(Overlay::Filters(Box::new(prompt)));
+}
+
+/// Make a text the filters of a group; an empty one removes them. The prompt has checked its grammar.
+pub(super) fn apply(app: &mut App, side: GroupSide, text: String) -> Vec<UiEffect> {
+    let filters = match text.trim() {
+        "" => Vec::new(),
+        text => match text.parse::<Filters>() {
+            Ok(filters) => filters.0,
+            Err(error) => {
+                prompt(app, side, text.to_owned(), Some(error.to_string()));
+                return Vec::new();
+            }
+        },
+    };
+    let mut request = ComparisonRequest { by_trace: false, ..app.groups.now().clone() };
+    *side.of(&mut request) = filters;
+    if request.slow.is_empty() && request.fast.is_empty() {
+        return regroup(app, app.groups.proposal(), "no filters: groups proposed again");
+    }
+    if !text.trim().is_empty() {
+        app.typed_filters.retain(|t| *t != text);
+        app.typed_filters.push(text.clone());
+    }
+    let given = text_of(side.of(&mut request));
+    let status = match given.as_str() {
+        "" => format!("{} group: all others", side.name()),
+        given => format!("{} group: {given}", side.name()),
+    };
+    // A selection that has become a filter takes it along when it moves.
+    let is_selection = selected(app).flatten().is_some_and(|filter| side.of(&mut request).contains(&filter));
+    let selection = app.histograms.selection.clone();
     let effects = regroup(app, request, &status);
-    app.histograms.selection = Some(selection);
-    app.histograms.dragging = true;
+    if effects.is_empty() {
+        return effects;
+    }
+    app.typed = Some(TypedFilters { side, text });
+    if is_selection {
+        app.histograms.selection = selection.map(|s| BinSelection { attached: Some(side), ..s });
+        app.histograms.dragging = true;
+    }
     effects
+}
+
+/// The groups swapped; a group that was the rest of the other one stays that.
+pub(super) fn swapped(request: ComparisonRequest) -> ComparisonRequest {
+    let other = |filter: Filter| match &filter.test {
+        Test::Compare(op, Operand::Name(name)) if filter.metric == Metric::Group => {
+            let name = if name == "slow" { "fast" } else { "slow" };
+            Filter::named(Metric::Group, *op, name)
+        }
+        _ => filter,
+    };
+    let ComparisonRequest { slow, fast, within, .. } = request;
+    let all = |filters: Vec<Filter>| filters.into_iter().map(other).collect();
+    ComparisonRequest { slow: all(fast), fast: all(slow), within, by_trace: false }
 }
 
 pub(super) fn clear(app: &mut App) -> Vec<UiEffect> {
@@ -178,7 +286,10 @@ pub(super) fn clear(app: &mut App) -> Vec<UiEffect> {
         app.say("no selection and no filter on this metric");
         return Vec::new();
     }
-    let none_left = request == ComparisonRequest::default();
+    let none_left = request.slow.is_empty() && request.fast.is_empty();
     let proposed = if none_left { "; the groups are proposed again" } else { "" };
+    if none_left {
+        request = app.groups.proposal();
+    }
     regroup(app, request, &format!("filter on {} removed{proposed}", words::metric(&metric)))
 }

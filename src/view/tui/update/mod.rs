@@ -7,6 +7,7 @@
 
 mod act;
 mod groups;
+mod mouse;
 mod moving;
 mod overlays;
 mod patterns;
@@ -60,7 +61,8 @@ fn take(app: &mut App, message: UiMessage) -> Vec<UiEffect> {
             let action = if lines < 0 { Action::Up } else { Action::Down };
             return (0..lines.unsigned_abs()).flat_map(|_| on_wheel(app, action)).collect();
         }
-        UiMessage::Click(x, y) => moving::click(app, x, y),
+        UiMessage::Click(x, y) => return mouse::click(app, x, y),
+        UiMessage::Drag(x, y) => return mouse::drag(app, x, y),
         UiMessage::Done(done) => return results::on_done(app, done),
         UiMessage::Background(background) => overlays::suit_background(app, background),
         UiMessage::Progress(lane, progress) => {

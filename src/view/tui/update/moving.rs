@@ -1,4 +1,4 @@
-//! Moving the cursors, by keys and clicks, and scrolling the page on top. `settle` brings them back to existing items.
+//! Moving the cursors by keys, and scrolling the page on top. `settle` brings them back to existing items.
 
 use crate::view::tui::app::{App, Cursor};
 use crate::view::tui::overlay::{Overlay, Scroll};
@@ -59,41 +59,5 @@ pub(super) fn scroll_page(app: &mut App, scroll: Scroll) {
             Scroll::End => last,
         }
         .min(last);
-    }
-}
-
-/// Put the cursor on the cell that was clicked.
-pub(super) fn click(app: &mut App, x: u16, y: u16) {
-    if !app.overlays.is_empty() {
-        return;
-    }
-    let Some(pane) = app.frame.panes.iter().find(|p| p.area.contains((x, y).into())).map(|p| p.pane) else { return };
-    app.pane = pane;
-    let inside = app.frame.inside(pane);
-    let Some(line) = y.checked_sub(inside.y).map(usize::from) else { return };
-    match pane {
-        Pane::Tree => {
-            app.tree.touched = true;
-            let shape = app.frame.tree;
-            let rows_from = shape.cause_head + shape.causes + shape.tree_head;
-            if line >= rows_from {
-                app.tree.cursor = Cursor::Row(app.tree.offset + line - rows_from);
-            } else if let Some(i) = line.checked_sub(shape.cause_head).filter(|i| *i < shape.causes) {
-                app.tree.cursor = Cursor::Cause(app.tree.cause_offset + i);
-            }
-        }
-        Pane::Histograms => {
-            let cells = app.frame.histograms;
-            app.histograms.row = app.histograms.offset + line.saturating_sub(cells.head) / cells.block;
-        }
-        Pane::Anomalies => {
-            app.patterns.list.row = app.patterns.list.offset + line.saturating_sub(app.frame.list.head);
-        }
-        Pane::Path => {
-            let lines = app.frame.path;
-            if let Some(at) = line.checked_sub(lines.head + lines.drawing + lines.step_head) {
-                app.patterns.path.step = app.patterns.path.offset + at;
-            }
-        }
     }
 }

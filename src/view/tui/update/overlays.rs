@@ -7,9 +7,9 @@ use crate::view::tui::app::{App, Cursor};
 use crate::view::tui::background::Background;
 use crate::view::tui::details;
 use crate::view::tui::input::TextInput;
-use crate::view::tui::job::{Exported, Job, SelectedPath, WriteOutcome};
+use crate::view::tui::job::{Exported, Job, SelectedPath, TaskSummary, WriteOutcome};
 use crate::view::tui::message::UiEffect;
-use crate::view::tui::overlay::{MenuCommand, MenuItem, Overlay, OverlayPage, PromptPurpose};
+use crate::view::tui::overlay::{MenuCommand, MenuItem, Overlay, OverlayPage, PromptPurpose, fitting};
 use crate::view::tui::pane::Pane;
 use crate::view::tui::theme::Theme;
 use std::path::PathBuf;
@@ -70,19 +70,50 @@ pub(super) fn palette(app: &App) -> Overlay {
     Overlay::list("Any action", choices)
 }
 
-pub(super) fn task_choices(app: &App, prefix: &str) -> Vec<MenuItem> {
+/// Title of the list of tasks.
+const TASKS: &str = "Task";
+
+/// The tasks to choose from: once they are counted, those that have executions.
+fn task_choices(app: &App, prefix: &str) -> Vec<MenuItem> {
     let Some(model) = &app.model else { return Vec::new() };
-    let choice = |(i, task): (usize, &String)| MenuItem {
-        name: format!("{prefix}{task}"),
-        help: if i == model.task { "current task".into() } else { String::new() },
-        command: MenuCommand::Task(task.clone()),
+    let current = app.task();
+    let item = |name: &str, help: String| MenuItem {
+        name: format!("{prefix}{name}"),
+        help: if Some(name) == current { format!("{help}  current task") } else { help },
+        command: MenuCommand::Task(name.to_owned()),
     };
-    model.tasks.iter().enumerate().map(choice).collect()
+    match &app.surveyed {
+        Some(tasks) if !tasks.is_empty() => {
+            let figures = |t: &TaskSummary| {
+                let (p50, p99) = (figure::time(t.p50_ns as f64), figure::time(t.p99_ns as f64));
+                format!("{:>8} executions  p50 {p50:>8}  p99 {p99:>8}", figure::count(t.executions))
+            };
+            tasks.iter().map(|t| item(&t.name, figures(t))).collect()
+        }
+        _ => model.tasks.iter().map(|name| item(name, String::new())).collect(),
+    }
 }
 
-pub(super) fn tasks(app: &App) -> Option<Overlay> {
+/// Show the list of tasks; the first time their executions are counted.
+pub(super) fn choose_task(app: &mut App) -> Vec<UiEffect> {
     let choices = task_choices(app, "");
-    (!choices.is_empty()).then(|| Overlay::list("Task", choices))
+    if choices.is_empty() {
+        app.say("tasks are not known yet");
+        return Vec::new();
+    }
+    app.overlays.push(Overlay::list(TASKS, choices));
+    if app.surveyed.is_none() && app.busy.is_none() { app.begin(Job::Survey) } else { Vec::new() }
+}
+
+/// The tasks are counted: the list shows it.
+pub(super) fn on_survey(app: &mut App, tasks: Arc<[TaskSummary]>) {
+    app.surveyed = Some(tasks);
+    let new = task_choices(app, "");
+    if let Some(Overlay::List { title: TASKS, choices, at, input }) = app.overlays.last_mut() {
+        let here = fitting(choices, input.text()).nth(*at).map(|c| c.name.clone());
+        *at = fitting(&new, input.text()).position(|c| Some(&c.name) == here.as_ref()).unwrap_or(0);
+        *choices = new;
+    }
 }
 
 /// The built-in theme for a light or a dark background, unless the user has chosen one.

@@ -1,11 +1,13 @@
 //! The panes of patterns: requests for mining, changes of q and s, the list, the path, and the jump from a step to the
 //! executions that ran during it.
 
-use super::groups::{effective, regroup};
+use super::groups::regroup;
 use super::moving::vertical;
+use crate::base::figure;
 use crate::base::op::Op;
-use crate::base::time::Span;
-use crate::compare::filter::{Filter, Operand, Test};
+use crate::base::time::{Ns, Span};
+use crate::compare::ComparisonRequest;
+use crate::compare::filter::Filter;
 use crate::model::Model;
 use crate::model::metric::Metric;
 use crate::model::settings::{Settings, ThresholdRule};
@@ -208,12 +210,13 @@ pub(super) fn go_to_moment(app: &mut App, span: Span) -> Vec<UiEffect> {
         app.say("the comparison is still running");
         return Vec::new();
     };
-    let Some((filters, members)) = of_moment(&model, span) else {
-        app.report_failure("no execution ran at this moment");
+    let members = details::at_moment(&model, span).count();
+    if members == 0 {
+        app.report_failure(none_at(&model, span));
         return Vec::new();
-    };
-    let mut request = effective(app);
-    request.slow = filters;
+    }
+    // The rest of the same types is the fast group, unless it was given.
+    let request = ComparisonRequest { slow: of_moment(&model, span), by_trace: false, ..app.groups.now().clone() };
     app.trail.push(JumpOrigin::Step(app.patterns.path));
     app.pane = Pane::Tree;
     let said = match members {
@@ -223,18 +226,24 @@ pub(super) fn go_to_moment(app: &mut App, span: Span) -> Vec<UiEffect> {
     regroup(app, request, &said)
 }
 
-/// Filters for the executions that contain the last instant of this moment, and the number of these executions.
-///
-/// An execution contains the instant if it began before and ends after. Filters compare one metric each with a fixed
-/// value, so the group is bounded by the starts of those executions and the shortest of them.
-fn of_moment(model: &Model, span: Span) -> Option<(Vec<Filter>, usize)> {
-    let e = &model.executions;
-    let inside: Vec<usize> = details::at_moment(model, span).map(|id| id.index()).collect();
-    let starts = inside.iter().map(|i| e.start[*i].since(model.origin));
-    let (first, last) = (starts.clone().min()?, starts.max()?);
-    let shortest = inside.iter().map(|i| e.duration(*i)).min()?;
-    let number = Operand::Number;
-    let by_start = Filter { metric: Metric::Start, test: Test::In(number(first), number(last + 1)) };
-    let by_length = Filter { metric: Metric::Duration, test: Test::Compare(Op::AtLeast, number(shortest)) };
-    Some((vec![by_start, by_length], inside.len()))
+/// The moment of a step: the last instant of its span.
+fn instant(model: &Model, span: Span) -> Ns {
+    span.end.since(model.origin).max(span.start.since(model.origin) + 1) - 1
+}
+
+/// Filters for the executions that ran at the moment of a span: they began before it and end after it.
+fn of_moment(model: &Model, span: Span) -> Vec<Filter> {
+    let at = instant(model, span);
+    vec![Filter::compare(Metric::Start, Op::AtMost, at), Filter::compare(Metric::End, Op::More, at)]
+}
+
+/// No execution ran at the moment of a span: the sentence names the nearest one.
+fn none_at(model: &Model, span: Span) -> String {
+    let (e, at) = (&model.executions, instant(model, span));
+    let start = |i: usize| e.start[i].since(model.origin);
+    let end = |i: usize| e.end[i].since(model.origin);
+    let nearest = (0..e.len()).min_by_key(|i| (start(*i) - at).max(at - end(*i)));
+    let stamp = figure::stamp;
+    let nearest = nearest.map(|i| format!("; the nearest, {i}, ran from {} to {}", stamp(start(i)), stamp(end(i))));
+    format!("no execution ran at {}{}", stamp(at), nearest.unwrap_or_default())
 }

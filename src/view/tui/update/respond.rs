@@ -1,6 +1,7 @@
 //! The responses of the dialog on top: it closes, scrolls, or its text or entry is used.
 
 use super::act::act;
+use super::groups;
 use super::moving::scroll_page;
 use super::overlays::{take_theme, write_file};
 use super::patterns;
@@ -28,6 +29,10 @@ pub(super) fn respond(app: &mut App, response: OverlayResponse) -> Vec<UiEffect>
             }
         }
         OverlayResponse::Typed(purpose) => typed(app, purpose),
+        OverlayResponse::Group(side, text) => {
+            app.overlays.pop();
+            return groups::apply(app, side, text);
+        }
         OverlayResponse::Text(purpose, text) => {
             app.overlays.pop();
             match purpose {

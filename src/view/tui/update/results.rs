@@ -1,17 +1,16 @@
 //! Results of jobs replace the previous ones; the item under the cursor is found again by name.
 
-use super::groups::compare;
-use super::overlays::on_outcome;
+use super::groups::{compare, prompt};
+use super::overlays::{on_outcome, on_survey};
 use super::patterns::{go_to_moment, show};
 use super::tree::search_tree;
-use crate::compare::{Comparison, ComparisonRequest};
+use crate::compare::Comparison;
 use crate::model::Model;
 use crate::model::context::ContextId;
 use crate::view::agreement::agreement;
-use crate::view::tui::app::{App, Cursor};
+use crate::view::tui::app::{App, Cursor, HistogramPane, MarkedNodes, TypedFilters};
 use crate::view::tui::counts::HistogramCounts;
 use crate::view::tui::details;
-use crate::view::tui::groups::GroupHistory;
 use crate::view::tui::job::Done;
 use crate::view::tui::message::UiEffect;
 use crate::view::tui::overlay::PromptPurpose;
@@ -34,7 +33,6 @@ fn take(app: &mut App, done: Done) -> Vec<UiEffect> {
         Done::Analysed(Ok(model)) => {
             if let Some(old) = &app.model {
                 app.remembered = app.tree.rows.remember(old);
-                app.groups = GroupHistory::new(ComparisonRequest::default());
                 app.trail.clear();
                 app.tree.touched = false;
             }
@@ -44,17 +42,22 @@ fn take(app: &mut App, done: Done) -> Vec<UiEffect> {
             if examined(&app.patterns).is_some_and(|e| Some(&e.task) != task) {
                 app.patterns = PatternState { settings: app.patterns.settings, ..PatternState::default() };
             }
+            app.groups.analysed(task.map_or("", String::as_str));
             app.model = Some(model);
             app.comparison = None;
             app.counts = None;
-            app.histograms = Default::default();
+            app.histograms = HistogramPane { selection: app.groups.selection(), ..HistogramPane::default() };
             app.tree.rows.visible.clear();
             compare(app)
         }
         Done::Analysed(Err(what)) => {
+            // The title is on the screen already.
+            let what = what.strip_prefix(&format!("{}: ", app.title)).map_or(what.clone(), str::to_owned);
             app.busy = None;
             // A model that is there stays: another task could not be analysed.
             if app.model.is_some() {
+                app.groups.reject();
+                app.histograms.selection = app.groups.selection();
                 app.report_failure(what);
                 return Vec::new();
             }
@@ -71,6 +74,8 @@ fn take(app: &mut App, done: Done) -> Vec<UiEffect> {
         Done::Compared(Ok(comparison)) => {
             app.busy = None;
             app.failure = None;
+            app.groups.confirm();
+            app.typed = None;
             replace_comparison(app, comparison);
             match app.moment.take() {
                 Some(moment) => go_to_moment(app, moment),
@@ -79,11 +84,7 @@ fn take(app: &mut App, done: Done) -> Vec<UiEffect> {
         }
         Done::Compared(Err(what)) => {
             app.busy = None;
-            app.failure = Some(what);
-            if app.comparison.is_some() {
-                app.say("still showing the previous comparison; press u to undo");
-            }
-            Vec::new()
+            refuse(app, what)
         }
         Done::Mined(settings, result) => {
             // A result under old settings is dropped: the newest request follows.
@@ -97,12 +98,42 @@ fn take(app: &mut App, done: Done) -> Vec<UiEffect> {
             }
             Vec::new()
         }
+        Done::Surveyed(result) => {
+            app.busy = None;
+            match result {
+                Ok(tasks) => on_survey(app, tasks),
+                Err(what) => app.report_failure(what),
+            }
+            Vec::new()
+        }
         Done::Exported { path, outcome } => {
             app.busy = None;
             on_outcome(app, PromptPurpose::Export, path, outcome);
             Vec::new()
         }
     }
+}
+
+/// The groups cannot be compared: those on the screen stay, and filters that were typed go back into the prompt.
+fn refuse(app: &mut App, what: String) -> Vec<UiEffect> {
+    let typed = app.typed.take();
+    if app.comparison.is_none() || !app.groups.reject() {
+        app.failure = Some(what);
+        return Vec::new();
+    }
+    if typed.is_some() || !app.histograms.dragging {
+        app.histograms.selection = app.groups.selection();
+    } else if let Some(selection) = &mut app.histograms.selection {
+        // It was moved to where no execution is.
+        selection.attached = None;
+    }
+    app.histograms.dragging = false;
+    match typed {
+        Some(TypedFilters { side, text }) => prompt(app, side, text, Some(what)),
+        None => app.report_failure(format!("refused: {what}")),
+    }
+    // The histograms were counted for the groups that were refused.
+    compare(app)
 }
 
 pub(super) fn replace_counts(app: &mut App, counts: Arc<HistogramCounts>) {
@@ -121,6 +152,7 @@ pub(super) fn replace_comparison(app: &mut App, comparison: Arc<Comparison>) {
     };
     let context = app.node().filter(|_| app.tree.touched).map(|(_, n)| n.context);
     app.comparison = Some(Arc::clone(&comparison));
+    app.tree.marked = MarkedNodes::default();
     let tree = &comparison.tree;
     if !app.remembered.is_empty() {
         let remembered = std::mem::take(&mut app.remembered);

@@ -1,6 +1,6 @@
 //! After a message: cursors are on existing items, and their lines are visible.
 
-use crate::view::tui::app::{App, Cursor};
+use crate::view::tui::app::{App, Cursor, MarkedNodes};
 use crate::view::tui::overlay::Overlay;
 use crate::view::tui::pane::Pane;
 
@@ -13,6 +13,7 @@ pub(super) fn cursors(app: &mut App) {
         Cursor::Row(_) if rows == 0 && causes > 0 => Cursor::Cause(0),
         Cursor::Row(i) => Cursor::Row(i.min(rows.saturating_sub(1))),
     };
+    mark(app);
     let metrics = app.counts.as_ref().map_or(0, |c| c.rows.len());
     app.histograms.row = app.histograms.row.min(metrics.saturating_sub(1));
     let list = &mut app.patterns.list;
@@ -24,6 +25,19 @@ pub(super) fn cursors(app: &mut App) {
     }
     let steps = steps(app);
     app.patterns.path.step = app.patterns.path.step.min(steps.saturating_sub(1));
+}
+
+/// Mark the nodes of the cause under the cursor: one pass over the tree, when the cause is another one.
+fn mark(app: &mut App) {
+    let Cursor::Cause(at) = app.tree.cursor else { return };
+    if app.tree.marked.cause == Some(at) {
+        return;
+    }
+    let Some(comparison) = &app.comparison else { return };
+    let contexts = comparison.causes.get(at).map_or(&[][..], |cause| &cause.contexts);
+    let nodes = (0_u32..).zip(&comparison.tree.nodes);
+    let marked = nodes.filter(|(_, node)| contexts.binary_search(&node.context).is_ok()).map(|(at, _)| at);
+    app.tree.marked = MarkedNodes { cause: Some(at), nodes: marked.collect() };
 }
 
 /// Scroll so that the line of each cursor is visible in the frame, which is up to date.

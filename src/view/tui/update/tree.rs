@@ -29,6 +29,7 @@ pub(super) fn unfold(app: &mut App) {
         Cursor::Row(_) if app.node().is_some_and(|(_, n)| n.size > 1 && app.tree.rows.is_unfolded(n)) => {
             vertical(app, 1);
         }
+        Cursor::Row(_) if app.small_nodes().is_some() => open(app),
         Cursor::Row(row) => app.tree.rows.unfold(row, &model, &comparison.tree),
         Cursor::Cause(_) => open(app),
     }
@@ -39,7 +40,9 @@ pub(super) fn open(app: &mut App) {
     app.tree.touched = true;
     match app.tree.cursor {
         Cursor::Row(row) => {
-            if app.node().is_some_and(|(_, n)| app.tree.rows.is_unfolded(n)) {
+            if let Some(small) = app.small_nodes() {
+                app.tree.cursor = Cursor::Row(app.tree.rows.split(small, &model, &comparison.tree));
+            } else if app.node().is_some_and(|(_, n)| app.tree.rows.is_unfolded(n)) {
                 app.tree.rows.fold(row, &comparison.tree);
             } else {
                 app.tree.rows.unfold(row, &model, &comparison.tree);
@@ -52,6 +55,7 @@ pub(super) fn open(app: &mut App) {
                     app.trail.push(JumpOrigin::Cause(i));
                     go_to(app, node, &model, &comparison);
                 }
+                None if cause.kind.is_some() => app.say("this cause has no place in the tree"),
                 None => app.say("this row is the sum of many small differences, which have no single node in the tree"),
             }
         }
@@ -89,12 +93,11 @@ pub(super) fn back(app: &mut App) {
 
 pub(super) fn reorder(app: &mut App) {
     let Some((model, comparison)) = app.compared_executions() else { return };
-    let here = app.node().map(|(at, _)| at);
     let order = app.tree.rows.order().next();
     app.tree.rows.set_order(order, &model, &comparison.tree);
-    if let Some(row) = here.and_then(|at| app.tree.rows.row_of(at)) {
-        app.tree.cursor = Cursor::Row(row);
-    }
+    // A new order is read from its top.
+    app.tree.touched = true;
+    (app.tree.cursor, app.tree.offset) = (Cursor::Row(0), 0);
     let text = app.tree.search.text.clone();
     search_tree(app, &text);
     app.say(format!("ordered by {}", order.name()));

@@ -1,5 +1,7 @@
 //! One visible thing per file, used by several screens.
 
+mod axis;
+pub mod filter_prompt;
 pub mod histogram;
 pub mod list;
 pub mod page;

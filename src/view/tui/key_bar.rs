@@ -1,0 +1,58 @@
+//! The key bar: the keys of the pane in front and of all panes, as many as fit, from the table of actions.
+//!
+//! While a pane has nothing to show yet, only the keys that do something then are named.
+
+use super::actions::{Action, ActionScope, KeyBinding, TABLE};
+use super::app::App;
+use super::canvas::width;
+use super::pages::ranks;
+use std::ops::Range;
+
+/// A key with its word.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct KeyWord {
+    /// The key as shown.
+    pub key: String,
+    /// Its word.
+    pub word: &'static str,
+    /// What it does.
+    pub action: Action,
+    /// Its first column.
+    pub x: usize,
+}
+
+impl KeyWord {
+    /// The columns that it takes.
+    pub fn columns(&self) -> Range<usize> {
+        self.x..self.x + width(&self.key) + 1 + width(self.word)
+    }
+}
+
+/// The words in so many columns. Help and quit come last and stay longest.
+pub fn words(app: &App, columns: usize) -> Vec<KeyWord> {
+    let scope = app.pane.scope();
+    let own = TABLE.iter().filter(|e| e.scope == scope && app.has_results());
+    let any = TABLE.iter().filter(|e| e.scope == ActionScope::Any);
+    let useful = |e: &&KeyBinding| match e.action {
+        Action::ShowRanks => ranks::are_known(app),
+        Action::Details | Action::Export => app.has_results(),
+        _ => true,
+    };
+    let word = |e: &KeyBinding| {
+        let key = e.keys.split(' ').next().unwrap_or_default();
+        // `<` represents the pair.
+        let key = if key == "<" { "< >" } else { key };
+        Some(KeyWord { key: key.to_owned(), word: e.footer?, action: e.action, x: 0 })
+    };
+    let mut words: Vec<KeyWord> = own.chain(any).filter(useful).filter_map(word).collect();
+    let length = |words: &[KeyWord]| words.iter().map(|w| w.columns().len() + 2).sum::<usize>();
+    while words.len() > 2 && length(&words) > columns + 2 {
+        words.remove(words.len() - 3);
+    }
+    let mut x = 0;
+    for word in &mut words {
+        word.x = x;
+        x = word.columns().end + 2;
+    }
+    words
+}

@@ -1,0 +1,135 @@
+//! The tree and its causes, the help, the mouse.
+
+use super::interface::Session;
+use whyslow::view::tui::app::Cursor;
+use whyslow::view::tui::message::UiMessage;
+use whyslow::view::tui::pane::Pane;
+use whyslow::view::tui::theme::ColourDepth;
+use whyslow::view::tui::tree::TreeItem;
+
+/// The column and the line where a text is on the screen.
+fn place(session: &Session, text: &str) -> (u16, u16) {
+    let lines = session.lines();
+    let found = lines.iter().enumerate().find_map(|(y, line)| {
+        let at = line.find(text)?;
+        Some((line[..at].chars().count() as u16, y as u16))
+    });
+    found.unwrap_or_else(|| panic!("no {text:?} on\n{}", lines.join("\n")))
+}
+
+#[test]
+fn a_new_order_of_the_tree_is_read_from_its_top() {
+    let mut session = Session::new(80, 24, ColourDepth::True);
+    session.ready();
+    session.keys("Enter Down Down Down o");
+    assert_eq!((session.app.tree.cursor, session.app.tree.offset), (Cursor::Row(0), 0));
+}
+
+#[test]
+fn small_siblings_share_a_row_with_their_sums() {
+    let mut session = Session::new(120, 40, ColourDepth::True);
+    session.ready();
+    let comparison = session.app.comparison.clone().unwrap();
+    let items = session.app.tree.rows.visible.clone();
+    let Some((row, small)) = items.iter().enumerate().find_map(|(row, item)| match item {
+        TreeItem::Small(small) => Some((row, *small)),
+        TreeItem::Node(_) => None,
+    }) else {
+        panic!("no small nodes on\n{}", session.lines().join("\n"))
+    };
+    let parent = small.parent.unwrap();
+    let siblings: Vec<_> = comparison.tree.nodes.iter().filter(|n| n.parent == Some(parent)).collect();
+    let shown = items.iter().filter(
+        |item| matches!(item, TreeItem::Node(at) if comparison.tree.nodes[*at as usize].parent == Some(parent)),
+    );
+    let all: f64 = siblings.iter().map(|n| n.delta_ns).sum();
+    let large: f64 = shown
+        .clone()
+        .map(|item| match item {
+            TreeItem::Node(at) => comparison.tree.nodes[*at as usize].delta_ns,
+            TreeItem::Small(_) => 0.0,
+        })
+        .sum();
+    assert!((all - large - small.delta_ns).abs() < 1.0);
+    assert_eq!(siblings.len(), shown.count() + small.count as usize);
+    assert!(session.lines().join("").contains(&format!("… {} below 1%", small.count)));
+    session.app.tree.cursor = Cursor::Row(row);
+    session.keys("Enter");
+    assert_eq!(session.app.tree.rows.visible.len(), items.len() + small.count as usize - 1);
+    // A search finds nodes that have no row of their own.
+    session.keys("Left Enter Enter");
+}
+
+#[test]
+fn the_rows_of_the_cause_under_the_cursor_are_marked() {
+    let mut session = Session::new(80, 24, ColourDepth::True);
+    session.ready();
+    let marked = |s: &Session| s.lines().iter().filter(|l| l.starts_with('●')).cloned().collect::<Vec<_>>();
+    assert!(!marked(&session).is_empty());
+    let comparison = session.app.comparison.clone().unwrap();
+    let sum: f64 =
+        session.app.tree.marked.nodes.iter().map(|at| comparison.tree.nodes[*at as usize].self_delta_ns).sum();
+    assert!((sum - comparison.causes[0].extra_ns as f64).abs() < 2.0, "{sum} is the cause's extra time");
+    session.keys("Down");
+    assert_eq!(session.app.tree.marked.cause, Some(1));
+}
+
+#[test]
+fn help_begins_with_the_keys_of_the_pane() {
+    for (keys, first) in [("1 ?", "In the histograms"), ("2 ?", "In the flame tree"), ("3 ?", "In the anomalies")] {
+        let mut session = Session::new(80, 24, ColourDepth::True);
+        session.ready();
+        session.keys(keys);
+        let page = session.app.frame.page.clone().unwrap();
+        assert_eq!(page[0][0].1, first);
+        let everywhere = page.iter().position(|l| l.first().is_some_and(|(_, t)| t == "Everywhere")).unwrap();
+        assert!(everywhere < session.app.frame.page_height() + 2, "the own keys are on the first page");
+    }
+}
+
+#[test]
+fn clicks_do_what_the_keys_of_the_clicked_thing_do() {
+    let mut session = Session::new(80, 24, ColourDepth::True);
+    session.ready();
+    let click = |session: &mut Session, text: &str| {
+        let (x, y) = place(session, text);
+        session.send(UiMessage::Click(x, y));
+    };
+    click(&mut session, "warnings: w");
+    assert!(session.lines().join("").contains("Data quality"));
+    session.keys("Esc");
+    click(&mut session, "▾");
+    assert!(session.app.tree.rows.visible.len() < 4, "the root is folded");
+    click(&mut session, "▸");
+    assert!(session.app.tree.rows.visible.len() > 4);
+    click(&mut session, "2.22 ms");
+    assert_eq!(session.app.tree.cursor, Cursor::Cause(1));
+    click(&mut session, "2.22 ms");
+    assert!(matches!(session.app.tree.cursor, Cursor::Row(_)), "a second click opens it");
+    click(&mut session, "3 Anomalies");
+    assert_eq!(session.app.pane, Pane::Anomalies);
+    click(&mut session, "? help");
+    assert!(session.lines().join("").contains(" Help "));
+    session.keys("Esc");
+    click(&mut session, "1 Histograms");
+    let (x, y) = place(&session, "cpu");
+    session.send(UiMessage::Click(x + 10, y + 1));
+    session.send(UiMessage::Drag(x + 15, y + 1));
+    session.send(UiMessage::Drag(x + 18, y + 2));
+    let selection = session.app.histograms.selection.clone().unwrap();
+    assert!(selection.ends().1 > selection.ends().0 + 5, "{selection:?}");
+    session.keys("s");
+    assert!(session.lines().join("").contains("slow> cpu in "));
+}
+
+#[test]
+fn tasks_are_listed_with_their_executions_and_without_empty_ones() {
+    let mut session = Session::new(120, 40, ColourDepth::True);
+    session.ready();
+    session.keys("T");
+    let page = session.lines().join("\n");
+    assert!(page.contains("executions  p50") && page.contains("current task"), "{page}");
+    assert!(page.contains("syscall:futex") && !page.contains("syscall:read"), "{page}");
+    session.keys("Down Enter");
+    assert_eq!(session.app.task(), Some("syscall:futex"));
+}
