@@ -50,22 +50,7 @@ fn take(app: &mut App, done: Done) -> Vec<UiEffect> {
             app.tree.rows.visible.clear();
             compare(app)
         }
-        Done::Analysed(Err(what)) => {
-            // The title is on the screen already.
-            let what = what.strip_prefix(&format!("{}: ", app.title)).map_or(what.clone(), str::to_owned);
-            app.busy = None;
-            // A model that is there stays: another task could not be analysed.
-            if app.model.is_some() {
-                app.groups.reject();
-                app.histograms.selection = app.groups.selection();
-                app.report_failure(what);
-                return Vec::new();
-            }
-            app.failure = Some(what);
-            app.moment = None;
-            // Without executions there may still be patterns.
-            show(app, Pane::Anomalies)
-        }
+        Done::Analysed(Err(what)) => fail(app, what),
         Done::Counted(counts) => {
             replace_counts(app, counts);
             // Counts are the last part of a job only when the comparison came before them.
@@ -112,6 +97,24 @@ fn take(app: &mut App, done: Done) -> Vec<UiEffect> {
             Vec::new()
         }
     }
+}
+
+/// The task cannot be analysed: what is on the screen stays; without anything there, the failure is shown.
+fn fail(app: &mut App, what: String) -> Vec<UiEffect> {
+    // The title is on the screen already.
+    let what = what.strip_prefix(&format!("{}: ", app.title)).map_or(what.clone(), str::to_owned);
+    app.busy = None;
+    // A model that is there stays: another task could not be analysed.
+    if app.model.is_some() {
+        app.groups.reject();
+        app.histograms.selection = app.groups.selection();
+        app.report_failure(what);
+        return Vec::new();
+    }
+    app.failure = Some(what);
+    app.moment = None;
+    // Without executions there may still be patterns.
+    show(app, Pane::Anomalies)
 }
 
 /// The groups cannot be compared: those on the screen stay, and filters that were typed go back into the prompt.

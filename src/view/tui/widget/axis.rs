@@ -115,10 +115,10 @@ fn round(row: &HistogramRow, grid: BinGrid, columns: usize) -> Vec<AxisLabel> {
     labels
 }
 
-/// Powers of ten (of 1024 for bytes).
+/// Powers of ten (of 1024 for bytes) that a value can have.
 fn powers(unit: Unit) -> Vec<i128> {
     let base: i128 = if unit == Unit::Bytes { 1024 } else { 10 };
-    std::iter::successors(Some(1_i128), |p| Some(p * base)).take(20).collect()
+    std::iter::successors(Some(1_i128), |p| Some(p * base)).take_while(|p| *p <= i128::from(i64::MAX)).collect()
 }
 
 /// Round values between two bounds, the roundest first: powers, then their multiples.
