@@ -4,13 +4,11 @@
 //! target, `WHYSLOW_TARGET` the only target, `WHYSLOW_SEED` the seed of the mutations.
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, unused_qualifications)]
 
-#[path = "support/random.rs"]
-mod random;
 #[path = "../fuzz/src/lib.rs"]
 mod targets;
 
-use random::Random;
 use std::path::{Path, PathBuf};
+use targets::random::Random;
 use targets::seeds::{root, seeds, stored};
 
 /// Of each target in an ordinary run; those whose inputs go through files, or are drawn, get a tenth.

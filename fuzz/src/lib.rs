@@ -17,6 +17,7 @@ mod interface;
 pub mod seeds;
 
 use interface::Session;
+pub use interface::random;
 use std::ffi::OsString;
 use std::io::{self, Write};
 use std::os::unix::ffi::OsStringExt;

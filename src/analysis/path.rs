@@ -112,7 +112,7 @@ struct Frame {
 /// use whyslow::analysis::path::walk;
 /// use whyslow::state::timeline::{Timeline, ThreadId};
 /// use whyslow::base::time::Span;
-/// let path = walk(&Timeline::default(), ThreadId::at(0), Span::new(5, 9));
+/// let path = walk(&Timeline::default(), ThreadId::at(0), Span::of_ns(5, 9));
 /// assert_eq!(path.iter().map(|s| s.span.len()).sum::<i64>(), 4); // unknown time counts
 /// ```
 pub fn walk(timeline: &Timeline, thread: ThreadId, span: Span) -> Vec<PathSegment> {

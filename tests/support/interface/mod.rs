@@ -7,7 +7,7 @@
 #[path = "../model_parts.rs"]
 mod model_parts;
 #[path = "../random.rs"]
-mod random;
+pub mod random;
 mod ring;
 mod server;
 
