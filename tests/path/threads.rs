@@ -37,6 +37,19 @@ fn thread_known_before_the_first_event_begins_with_it_on_a_clock_before_zero() {
     }
 }
 
+/// A recorder lists the threads before its first event; the exit of a call that a thread was in then comes later.
+#[test]
+fn call_without_entry_of_a_thread_known_before_begins_with_the_recording() {
+    let mut s = kernel_events();
+    s.fork(0, 0, 3, 7).switch(1_000, 0, 0, READY, 7);
+    called(&mut s, 1_010, 7, "execve", Some(0));
+    s.switch(1_020, 0, 7, SLEEP, 0);
+    let recording = s.recording();
+    let calls: Vec<Span> =
+        recording.threads.iter().filter(|t| t.tid == 7).flat_map(|t| &t.calls).map(|c| c.span).collect();
+    assert_eq!(calls, [span(1_000, 1_010)]);
+}
+
 #[test]
 fn exec_by_another_thread_takes_over_the_leaders_tid() {
     let mut s = kernel_events();

@@ -279,6 +279,10 @@ impl ThreadState {
         if let Some(first) = thread.segments.first_mut() {
             first.span.start = first.span.start.max(begin);
         }
+        // A call whose entry was not recorded began with the thread.
+        for call in thread.calls.iter_mut().take_while(|call| call.span.start < begin) {
+            call.span = Span::new(begin, call.span.end.max(begin));
+        }
         // The name that it had when the recording began.
         let earlier = thread.names.partition_point(|name| name.from <= begin);
         thread.names.drain(..earlier.saturating_sub(1));
