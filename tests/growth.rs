@@ -300,9 +300,7 @@ fn definitions_of_an_archive_take_time_and_memory_in_proportion() {
 fn options_take_time_and_memory_in_proportion() {
     let recorded = fixture("snap");
     let mut wrong = String::new();
-    for (option, value) in
-        [("--slow", "duration>=1us"), ("--fast", "duration>=1us"), ("--symbols", "/nonexistent"), ("--symbols", ".")]
-    {
+    for (option, value) in [("--slow", "duration>=1us"), ("--fast", "duration>=1us"), ("--symbols", ".")] {
         let words = |n: usize| {
             let mut words = vec!["explain"];
             (0..n).for_each(|_| words.extend([option, value]));
