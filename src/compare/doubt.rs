@@ -229,6 +229,25 @@ mod tests {
     }
 
     #[test]
+    fn doubt_arises_where_no_slow_execution_has_more_of_the_cause() {
+        // All exports sleep 15 ms, one view in three 20 ms: more on average, but no export sleeps unusually long.
+        let mut s = ModelBuilder::new(9);
+        for i in 0..400 {
+            let export = i % 4 == 0;
+            let ms = if export { 15 } else { 20 * u64::from(i % 2 == 0) };
+            let work = s.around(2.0);
+            let parts = [("p;main", work), ("p;main;retry;[nanosleep];{timer}", ms * 1_000_000)];
+            s.run(if export { "export" } else { "view" }, "p", "p", 1, &parts);
+        }
+        let of_type = |text: &str| vec![text.parse().unwrap()];
+        let request =
+            ComparisonRequest { slow: of_type("type=export"), fast: of_type("type=view"), ..Default::default() };
+        let c = compare(&s.seal(), &request, &Ctx::new(1)).unwrap();
+        assert!(c.verdict.sentence.contains("no slow execution has clearly more"), "{:?}", c.verdict);
+        assert!(!c.verdict.confident && c.causes[0].slow_affected == 0.0);
+    }
+
+    #[test]
     fn doubt_arises_from_a_pause_of_the_machine() {
         let mut model = model(40, 0);
         let paused = |ms: i64| (0..400).map(|i| if i % 20 == 3 { ms * 1_000_000 } else { 0 }).collect();

@@ -9,6 +9,7 @@ use super::sources::RootCauseRow;
 use super::tree::path_text;
 use super::widget::page::StyledLine;
 use crate::base::{clean, figure};
+use crate::compare::part;
 use crate::model::carrier::Carrier;
 use crate::model::propagation::PropagationStep;
 use crate::view::anomalies::of_source;
@@ -35,6 +36,7 @@ fn page(app: &App) -> Option<String> {
 
 fn node(app: &App) -> Option<String> {
     let (_, node) = app.node()?;
+    let slow = app.comparison.as_ref()?.slow.members.len();
     let path = path_text(app.model.as_ref()?, node.context).join(" > ");
     Some(format!(
         "{path}: {} (slow {}, fast {}, {} standard deviations, in {} of the slow executions)",
@@ -42,7 +44,7 @@ fn node(app: &App) -> Option<String> {
         figure::time(node.slow_mean_ns),
         figure::time(node.fast_mean_ns),
         figure::deviations(node.deviations),
-        figure::share(node.slow_affected)
+        part(node.slow_affected, slow)
     ))
 }
 

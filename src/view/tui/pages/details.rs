@@ -36,7 +36,7 @@ pub fn lines(app: &App, details: &Details, columns: usize) -> Vec<StyledLine> {
                 lines.extend(places(app, cause, columns));
                 lines.push(StyledLine::new());
             }
-            stack(path, columns, &mut lines);
+            stack(app, path, columns, &mut lines);
             if !threads.is_empty() {
                 lines.push(StyledLine::new());
                 lines.push(plain(StyleScope::Strong, "Threads involved"));
@@ -75,7 +75,9 @@ fn places(app: &App, cause: &Cause, columns: usize) -> Vec<StyledLine> {
     paragraph(StyleScope::Dim, &text, columns, 0)
 }
 
-fn stack(path: &[StackRow], columns: usize, lines: &mut Vec<StyledLine>) {
+fn stack(app: &App, path: &[StackRow], columns: usize, lines: &mut Vec<StyledLine>) {
+    let members = |group: fn(&Comparison) -> &Group| app.comparison.as_ref().map_or(0, |c| group(c).members.len());
+    let (slow, fast) = (members(|c| &c.slow), members(|c| &c.fast));
     lines.push(vec![(StyleScope::Strong, "Full stack".to_owned())]);
     let figures = columns >= 60;
     if figures {
@@ -90,7 +92,7 @@ fn stack(path: &[StackRow], columns: usize, lines: &mut Vec<StyledLine>) {
             line.push((StyleScope::Text, format!("{:>9} ", figure::time(n.slow_mean_ns))));
             line.push((StyleScope::Dim, format!("{:>9} ", figure::time(n.fast_mean_ns))));
             line.push((scope, format!("{:>7} ", figure::deviations(n.deviations))));
-            line.push((StyleScope::Dim, format!("{:>9} ", figure::share(n.slow_affected))));
+            line.push((StyleScope::Dim, format!("{:>9} ", part(n.slow_affected, slow))));
         }
         line.push((StyleScope::Text, format!(" {}{}", " ".repeat(depth.min(columns / 3)), step.frame)));
         lines.push(line);
@@ -100,7 +102,7 @@ fn stack(path: &[StackRow], columns: usize, lines: &mut Vec<StyledLine>) {
         let text = format!(
             "self time: {}; p-value {p}; {} of the fast executions are affected",
             figure::extra(n.self_delta_ns),
-            figure::share(n.fast_affected)
+            part(n.fast_affected, fast)
         );
         lines.extend(paragraph(StyleScope::Dim, &text, columns, 0));
     }
