@@ -227,7 +227,9 @@ impl<'a> Walk<'a> {
         let renamed = self.outline.child(Some(entry.parent), step);
         if renamed != root {
             let node = self.stack(renamed, id, t);
-            self.passed.last_mut().into_iter().for_each(|last| (last.root, last.node) = (renamed, node));
+            if let Some(last) = self.passed.last_mut() {
+                (last.root, last.node) = (renamed, node);
+            }
         }
     }
 

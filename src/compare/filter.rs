@@ -44,25 +44,29 @@ pub struct Filter {
 
 /// A text that is not a filter.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-pub enum FilterError {
+#[error("filter `{filter}`: {fault}")]
+pub struct FilterError {
+    filter: String,
+    fault: FilterFault,
+}
+
+/// What is wrong with a filter, and the remedy.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum FilterFault {
     /// Neither an operator nor `in`.
-    #[error("filter `{0}` has no operator: write METRIC OP VALUE (`duration>=p95`) or METRIC in A..B")]
-    NoOperator(String),
+    #[error("it has no operator: write METRIC OP VALUE (`duration>=p95`) or METRIC in A..B")]
+    NoOperator,
     /// There is no such metric.
-    #[error("filter `{filter}`: there is no metric `{metric}`: {remedy}")]
+    #[error("there is no metric `{metric}`: {remedy}")]
     UnknownMetric {
-        /// The whole text.
-        filter: String,
         /// The text in the place of the metric.
         metric: String,
         /// Similar names, or all.
         remedy: String,
     },
     /// The value does not fit the metric.
-    #[error("filter `{filter}`: `{value}` is not a value of {metric}: {remedy}")]
+    #[error("`{value}` is not a value of {metric}: {remedy}")]
     BadValue {
-        /// The whole text.
-        filter: String,
         /// The text in the place of the value.
         value: String,
         /// The metric.
@@ -71,55 +75,50 @@ pub enum FilterError {
         remedy: &'static str,
     },
     /// Names have no order.
-    #[error("filter `{filter}`: {metric} is a name: only `=` and `!=` apply")]
+    #[error("{metric} is a name: only `=` and `!=` apply")]
     NamesHaveNoOrder {
-        /// The whole text.
-        filter: String,
         /// The metric.
         metric: String,
     },
     /// `group` only selects the executions that are not in the other group.
-    #[error("filter `{0}`: write `group!=slow` in the fast group or `group!=fast` in the slow one")]
-    WrongGroup(String),
+    #[error("write `group!=slow` in the fast group or `group!=fast` in the slow one")]
+    WrongGroup,
     /// A time without a unit.
-    #[error("filter `{filter}`: `{value}` has no unit: write {value}ms, {value}us or {value}ns")]
+    #[error("`{value}` has no unit: write {value}ms, {value}us or {value}ns")]
     NoUnit {
-        /// The whole text.
-        filter: String,
         /// The text in the place of the value.
         value: String,
     },
     /// `A..B` with `B <= A`.
-    #[error("filter `{0}`: the range is empty: write the smaller bound first (the larger one is not included)")]
-    EmptyRange(String),
+    #[error("the range is empty: write the smaller bound first (the larger one is not included)")]
+    EmptyRange,
 }
 
 impl FilterError {
-    /// The bytes of a text with several conditions that are wrong; a prompt shows the error below them.
+    /// The error without the filter, for a prompt that shows the filter itself.
+    pub fn fault(&self) -> &FilterFault {
+        &self.fault
+    }
+
+    /// The bytes that are wrong in a text with several conditions; a prompt shows the error below them.
     pub fn place_in(&self, text: &str) -> Range<usize> {
-        let (filter, part) = match self {
-            FilterError::NoOperator(filter) | FilterError::WrongGroup(filter) | FilterError::EmptyRange(filter) => {
-                (filter, filter)
+        let from = text.find(&self.filter).unwrap_or(0);
+        let (at, length) = match &self.fault {
+            FilterFault::UnknownMetric { metric, .. } => (self.filter.find(metric), metric.len()),
+            // A value is behind the metric, which may contain the same text.
+            FilterFault::BadValue { value, .. } | FilterFault::NoUnit { value } => {
+                (self.filter.rfind(value), value.len())
             }
-            FilterError::UnknownMetric { filter, metric, .. } => (filter, metric),
-            FilterError::BadValue { filter, value, .. } | FilterError::NoUnit { filter, value } => (filter, value),
-            FilterError::NamesHaveNoOrder { filter, .. } => (filter, filter),
-        };
-        let from = text.find(filter.as_str()).unwrap_or(0);
-        // A value is behind the metric, which may contain the same text.
-        let at = match self {
-            FilterError::UnknownMetric { .. } => filter.find(part.as_str()),
-            _ => filter.rfind(part.as_str()),
+            _ => (Some(0), self.filter.len()),
         };
         let from = from + at.unwrap_or(0);
-        from..from + part.len()
+        from..from + length
     }
 }
 
-fn operand(filter: &str, metric: &Metric, text: &str) -> Result<Operand, FilterError> {
+fn operand(metric: &Metric, text: &str) -> Result<Operand, FilterFault> {
     let text = text.trim();
-    let bad =
-        |remedy| FilterError::BadValue { filter: filter.into(), value: text.into(), metric: metric.name(), remedy };
+    let bad = |remedy| FilterFault::BadValue { value: text.into(), metric: metric.name(), remedy };
     let unit = metric.unit();
     if unit == Unit::Name {
         return if text.is_empty() { Err(bad("write a name")) } else { Ok(Operand::Name(text.into())) };
@@ -130,7 +129,7 @@ fn operand(filter: &str, metric: &Metric, text: &str) -> Result<Operand, FilterE
         return percent.map(Operand::Percentile).ok_or_else(|| bad("percentiles go from p0 to p100"));
     }
     if unit == Unit::Ns && text != "0" && text.parse::<f64>().is_ok() {
-        return Err(FilterError::NoUnit { filter: filter.into(), value: text.into() });
+        return Err(FilterFault::NoUnit { value: text.into() });
     }
     quantity::parse(text, unit.units()).map(Operand::Number).ok_or_else(|| {
         bad(match unit {
@@ -149,46 +148,49 @@ impl FromStr for Filter {
 
     fn from_str(text: &str) -> Result<Self, FilterError> {
         let text = text.trim();
-        let named = |name: &str| {
-            Metric::named(name.trim()).ok_or_else(|| {
-                let names: Vec<String> =
-                    Metric::known().iter().map(Metric::name).chain(["field.NAME".into()]).collect();
-                let remedy = spelling::suggest(name.trim(), &names);
-                FilterError::UnknownMetric { filter: text.into(), metric: name.trim().into(), remedy }
-            })
-        };
-        let sign_at = text.find(['<', '>', '=', '!']);
-        let in_at = text.find(" in ").filter(|at| sign_at.is_none_or(|sign| *at < sign));
-        if let Some(at) = in_at {
-            let metric = named(&text[..at])?;
-            let (from, to) = text[at + 4..].split_once("..").ok_or_else(|| FilterError::NoOperator(text.into()))?;
-            if metric.unit() == Unit::Name {
-                return Err(FilterError::NamesHaveNoOrder { filter: text.into(), metric: metric.name() });
-            }
-            let (from, to) = (operand(text, &metric, from)?, operand(text, &metric, to)?);
-            let empty = match (&from, &to) {
-                (Operand::Number(a), Operand::Number(b)) => b <= a,
-                (Operand::Percentile(a), Operand::Percentile(b)) => b <= a,
-                _ => false,
-            };
-            if empty {
-                return Err(FilterError::EmptyRange(text.into()));
-            }
-            return Ok(Filter { metric, test: Test::In(from, to) });
-        }
-        let at = sign_at.ok_or_else(|| FilterError::NoOperator(text.into()))?;
-        let (op, value) = Op::strip(&text[at..]).ok_or_else(|| FilterError::NoOperator(text.into()))?;
-        let metric = named(&text[..at])?;
-        if metric.unit() == Unit::Name && !matches!(op, Op::Equal | Op::NotEqual) {
-            return Err(FilterError::NamesHaveNoOrder { filter: text.into(), metric: metric.name() });
-        }
-        let value = operand(text, &metric, value)?;
-        let is_other = |value: &Operand| matches!(value, Operand::Name(name) if name == "slow" || name == "fast");
-        if metric == Metric::Group && (op != Op::NotEqual || !is_other(&value)) {
-            return Err(FilterError::WrongGroup(text.into()));
-        }
-        Ok(Filter { metric, test: Test::Compare(op, value) })
+        parse(text).map_err(|fault| FilterError { filter: text.to_owned(), fault })
     }
+}
+
+fn parse(text: &str) -> Result<Filter, FilterFault> {
+    let named = |name: &str| {
+        Metric::named(name.trim()).ok_or_else(|| {
+            let names: Vec<String> = Metric::known().iter().map(Metric::name).chain(["field.NAME".into()]).collect();
+            let remedy = spelling::suggest(name.trim(), &names);
+            FilterFault::UnknownMetric { metric: name.trim().into(), remedy }
+        })
+    };
+    let sign_at = text.find(['<', '>', '=', '!']);
+    let in_at = text.find(" in ").filter(|at| sign_at.is_none_or(|sign| *at < sign));
+    if let Some(at) = in_at {
+        let metric = named(&text[..at])?;
+        let (from, to) = text[at + 4..].split_once("..").ok_or(FilterFault::NoOperator)?;
+        if metric.unit() == Unit::Name {
+            return Err(FilterFault::NamesHaveNoOrder { metric: metric.name() });
+        }
+        let (from, to) = (operand(&metric, from)?, operand(&metric, to)?);
+        let empty = match (&from, &to) {
+            (Operand::Number(a), Operand::Number(b)) => b <= a,
+            (Operand::Percentile(a), Operand::Percentile(b)) => b <= a,
+            _ => false,
+        };
+        if empty {
+            return Err(FilterFault::EmptyRange);
+        }
+        return Ok(Filter { metric, test: Test::In(from, to) });
+    }
+    let at = sign_at.ok_or(FilterFault::NoOperator)?;
+    let (op, value) = Op::strip(&text[at..]).ok_or(FilterFault::NoOperator)?;
+    let metric = named(&text[..at])?;
+    if metric.unit() == Unit::Name && !matches!(op, Op::Equal | Op::NotEqual) {
+        return Err(FilterFault::NamesHaveNoOrder { metric: metric.name() });
+    }
+    let value = operand(&metric, value)?;
+    let is_other = |value: &Operand| matches!(value, Operand::Name(name) if name == "slow" || name == "fast");
+    if metric == Metric::Group && (op != Op::NotEqual || !is_other(&value)) {
+        return Err(FilterFault::WrongGroup);
+    }
+    Ok(Filter { metric, test: Test::Compare(op, value) })
 }
 
 /// Conditions in one text, separated by commas or spaces: `type=append, duration>20ms`.

@@ -36,7 +36,7 @@ pub use comparison::{
     Basis, Cause, Comparison, Culprit, DiffNode, DiffTree, Dimension, Group, GroupsOrigin, SlowKind, Verdict,
 };
 pub use tree::frame_text;
-pub use words::part;
+pub use words::share_of_group;
 
 use crate::base::ctx::{Cancelled, Ctx};
 use crate::base::statistics::divide_rounded;

@@ -319,9 +319,8 @@ fn own_thread(groups: &GroupPair<'_>, process: NameId, function: &str) -> Culpri
 fn other_thread(model: &Model, frames: &BTreeSet<ContextId>, function: Option<NameId>) -> Culprit {
     let mut time: BTreeMap<ThreadInfoId, u64> = BTreeMap::new();
     for frame in frames {
-        let threads = (*frame, ThreadInfoId::at(0))..=(*frame, ThreadInfoId::from_raw(u32::MAX));
-        for ((_, who), ns) in model.contexts.who.range(threads) {
-            *time.entry(*who).or_insert(0) += ns;
+        for (who, ns) in model.contexts.threads_of(*frame) {
+            *time.entry(who).or_insert(0) += ns;
         }
     }
     let mut by = describe(model, &time);

@@ -11,7 +11,7 @@ use super::chance::{TimedExecution, control, is_shifted_as_far};
 use super::dimension::{SeparatingDimension, expected, explained};
 use super::doubt::{MAY_REACH, ROUNDS, SIGNIFICANT, doubt, is_place};
 use super::tree::{GroupPair, GroupSide, GroupSums};
-use super::words::{TotalDifference, figures, missing_fact, part, sentence_case};
+use super::words::{TotalDifference, figures, missing_fact, sentence_case, share_of_group};
 use super::{Basis, Cause, Group, GroupsOrigin, Verdict, windows};
 use crate::base::figure;
 use crate::model::wait_kind::WaitKind;
@@ -228,8 +228,8 @@ fn dimension_sentence(e: &Evidence<'_>, d: &SeparatingDimension) -> String {
          extra{}.",
         d.name,
         d.value,
-        part(d.slow_share, e.slow.members.len()),
-        part(d.fast_share, e.fast.members.len()),
+        share_of_group(d.slow_share, e.slow.members.len()),
+        share_of_group(d.fast_share, e.fast.members.len()),
         TotalDifference::new(e.groups, e.extra_ns).share(explains),
     )
 }

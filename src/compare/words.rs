@@ -77,7 +77,7 @@ pub(super) fn has_shares(slow: usize, fast: usize) -> bool {
 }
 
 /// A share of a group's executions: `82%`, or `3 of 4` where there are too few for a share.
-pub fn part(share: f64, executions: usize) -> String {
+pub fn share_of_group(share: f64, executions: usize) -> String {
     match executions < FEWEST {
         true => format!("{} of {executions}", (share * executions as f64).round()),
         false => figure::share(share),

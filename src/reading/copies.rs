@@ -16,14 +16,14 @@ use std::collections::{BTreeMap, BTreeSet};
 
 /// A record class in which an event is recorded.
 #[derive(Clone, Copy, Debug)]
-struct Copy {
+struct RecordedCopy {
     /// Position of the trace.
     trace: usize,
     stream_class: u32,
     class: ClassId,
 }
 
-impl Copy {
+impl RecordedCopy {
     fn streams<'t>(self, traces: &[&'t Trace]) -> impl Iterator<Item = &'t Stream> {
         traces[self.trace].streams().iter().filter(move |s| s.stream_class == self.stream_class)
     }
@@ -47,17 +47,17 @@ impl BoundTraces {
         if kernels.len() < 2 {
             return;
         }
-        let mut copies: BTreeMap<(HostId, String), Vec<Copy>> = BTreeMap::new();
+        let mut copies: BTreeMap<(HostId, String), Vec<RecordedCopy>> = BTreeMap::new();
         let mut kinds = vec![0; self.all.len()];
         for trace in kernels {
             for FollowedEvent { name, stream_class, class } in self.all[trace].binding.followed(traces[trace]) {
                 kinds[trace] += 1;
                 let host = self.origins[trace].host;
-                copies.entry((host, name)).or_default().push(Copy { trace, stream_class, class });
+                copies.entry((host, name)).or_default().push(RecordedCopy { trace, stream_class, class });
             }
         }
         copies.retain(|_, same| same.len() > 1);
-        let channels: BTreeMap<(usize, u32), Copy> =
+        let channels: BTreeMap<(usize, u32), RecordedCopy> =
             copies.values().flatten().map(|copy| ((copy.trace, copy.stream_class), *copy)).collect();
         let coverage: BTreeMap<(usize, u32), Coverage> =
             channels.iter().map(|(channel, copy)| (*channel, Coverage::of(copy.streams(traces)))).collect();
@@ -66,13 +66,13 @@ impl BoundTraces {
         let recorded: Vec<RecordEstimates> = traces.iter().enumerate().map(sample).collect();
         for same in copies.into_values() {
             // A trace may have several classes of one event, as the native and the compatible form of a system call.
-            let mut by_trace: BTreeMap<usize, Vec<Copy>> = BTreeMap::new();
+            let mut by_trace: BTreeMap<usize, Vec<RecordedCopy>> = BTreeMap::new();
             same.iter().for_each(|copy| by_trace.entry(copy.trace).or_default().push(*copy));
-            let records = |copy: &Copy| recorded[copy.trace].of(copy.class);
-            let sum = |all: &[Copy]| all.iter().map(|copy| records(copy).records).sum::<f64>();
+            let records = |copy: &RecordedCopy| recorded[copy.trace].of(copy.class);
+            let sum = |all: &[RecordedCopy]| all.iter().map(|copy| records(copy).records).sum::<f64>();
             let is_reliable = same.iter().any(|copy| records(copy).is_reliable);
             let most = by_trace.values().map(|all| sum(all)).fold(0.0, f64::max);
-            let mut by_trace: Vec<(usize, Vec<Copy>)> = by_trace.into_iter().collect();
+            let mut by_trace: Vec<(usize, Vec<RecordedCopy>)> = by_trace.into_iter().collect();
             by_trace.sort_by_cached_key(|(trace, all)| {
                 let is_part = is_reliable && sum(all) * 2.0 < most;
                 let is_lossy = all.iter().any(|copy| copy.streams(traces).any(|s| !s.losses.is_empty()));
@@ -94,7 +94,7 @@ impl BoundTraces {
 
     /// Follow an event in another trace where that covers it; where it is the context switch, the losses of its streams
     /// with it.
-    fn follow_elsewhere(&mut self, copy: Copy, covered: Coverage, traces: &[&Trace]) {
+    fn follow_elsewhere(&mut self, copy: RecordedCopy, covered: Coverage, traces: &[&Trace]) {
         let bound = &mut self.all[copy.trace];
         if bound.binding.is_switch(copy.class) {
             for (stream, losses) in traces[copy.trace].streams().iter().zip(&mut bound.losses) {

@@ -18,7 +18,7 @@ const PACKETS: usize = 8;
 const RECORDS: usize = 512;
 /// Records from which a class's own number is reliable in a sample.
 const ENOUGH: u64 = 32;
-/// A tracepoint that several events of one recorder want writes their records within this time.
+/// Where a recorder has several events on one tracepoint, it writes their records within this time of each other.
 const TOGETHER: Ns = 100_000;
 
 /// Number of records of some class.

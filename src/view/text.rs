@@ -9,7 +9,7 @@ use crate::base::names::NameId;
 use crate::base::{clean, figure};
 use crate::compare::members::sorted_present;
 use crate::compare::moments::{Alignment, ExecutionPart, Moment};
-use crate::compare::{Comparison, DiffNode, GroupsOrigin, part};
+use crate::compare::{Comparison, DiffNode, GroupsOrigin, share_of_group};
 use crate::model::Model;
 use crate::model::execution::ExecutionId;
 use crate::model::histogram::Bins;
@@ -95,8 +95,8 @@ pub fn explain(model: &Model, c: &Comparison, page: Page) -> String {
     if !c.dimensions.is_empty() {
         out.push_str("\nAlso different\n");
         for d in &c.dimensions {
-            let slow = part(d.slow_share, c.slow.members.len());
-            let fast = part(d.fast_share, c.fast.members.len());
+            let slow = share_of_group(d.slow_share, c.slow.members.len());
+            let fast = share_of_group(d.fast_share, c.fast.members.len());
             page.wrap(
                 &mut out,
                 2,

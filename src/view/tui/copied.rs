@@ -9,7 +9,7 @@ use super::sources::RootCauseRow;
 use super::tree::path_text;
 use super::widget::page::StyledLine;
 use crate::base::{clean, figure};
-use crate::compare::part;
+use crate::compare::share_of_group;
 use crate::model::carrier::Carrier;
 use crate::model::propagation::PropagationStep;
 use crate::view::anomalies::of_source;
@@ -44,7 +44,7 @@ fn node(app: &App) -> Option<String> {
         figure::time(node.slow_mean_ns),
         figure::time(node.fast_mean_ns),
         figure::deviations(node.deviations),
-        part(node.slow_affected, slow)
+        share_of_group(node.slow_affected, slow)
     ))
 }
 

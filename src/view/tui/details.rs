@@ -198,15 +198,9 @@ pub fn samples_of_moment(model: &Model, span: Span) -> Vec<SampleExecution> {
 }
 
 fn threads(model: &Model, path: &[ContextId]) -> Vec<ThreadTime> {
-    let Some(innermost) = path.iter().rev().find(|c| {
-        model.contexts.who.range((**c, ThreadInfoId::at(0))..=(**c, ThreadInfoId::from_raw(u32::MAX))).next().is_some()
-    }) else {
-        return Vec::new();
-    };
-    let range = (*innermost, ThreadInfoId::at(0))..=(*innermost, ThreadInfoId::from_raw(u32::MAX));
-    let mut found: Vec<(u64, ThreadInfoId)> =
-        model.contexts.who.range(range).map(|((_, who), ns)| (*ns, *who)).collect();
-    found.sort_by_key(|(ns, who)| (std::cmp::Reverse(*ns), *who));
+    let of_frames = path.iter().rev().map(|context| model.contexts.threads_of(*context).collect::<Vec<_>>());
+    let mut found = of_frames.into_iter().find(|threads| !threads.is_empty()).unwrap_or_default();
+    found.sort_by_key(|(who, ns)| (std::cmp::Reverse(*ns), *who));
     found.truncate(SAMPLES);
     let text = |who: ThreadInfoId| {
         model.who.get(who.index()).map_or(String::new(), |w| {
@@ -214,5 +208,5 @@ fn threads(model: &Model, path: &[ContextId]) -> Vec<ThreadTime> {
             format!("{} (tid {}) of {} (pid {}) on {}", name(w.thread), w.tid, name(w.process), w.pid, name(w.host))
         })
     };
-    found.into_iter().map(|(ns, who)| ThreadTime { who: text(who), ns }).collect()
+    found.into_iter().map(|(who, ns)| ThreadTime { who: text(who), ns }).collect()
 }

@@ -7,7 +7,7 @@ use super::completion::{Completion, Vocabulary};
 use super::groups::GroupSide;
 use super::input::TextInput;
 use super::key::KeyPress;
-use crate::compare::filter::Filters;
+use crate::compare::filter::{Filter, Filters};
 use crossterm::event::KeyCode;
 use std::sync::Arc;
 
@@ -45,14 +45,14 @@ pub struct FilterPrompt {
 }
 
 /// The effect of a key on the prompt.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq)]
 pub enum PromptResponse {
     /// It was used up.
     Taken,
     /// Leave the groups as they are.
     Close,
-    /// The text is to be applied.
-    Apply,
+    /// Give the group these filters; none removes its filters.
+    Apply(Vec<Filter>),
 }
 
 impl FilterPrompt {
@@ -118,20 +118,15 @@ impl FilterPrompt {
     fn enter(&mut self) -> PromptResponse {
         let text = self.input.text();
         if text.trim().is_empty() {
-            return PromptResponse::Apply;
+            return PromptResponse::Apply(Vec::new());
         }
         match text.parse::<Filters>() {
-            Ok(_) => PromptResponse::Apply,
+            Ok(filters) => PromptResponse::Apply(filters.0),
             Err(error) => {
                 let place = error.place_in(text);
                 self.input.go_to(place.end);
-                // The filter is on the line above.
-                let said = error.to_string();
-                let said = match said.split_once("`: ") {
-                    Some((filter, rest)) if filter.starts_with("filter `") => rest.to_owned(),
-                    _ => said,
-                };
-                self.error = Some(PromptError { text: said, place });
+                // The line above shows the filter.
+                self.error = Some(PromptError { text: error.fault().to_string(), place });
                 self.chosen = None;
                 PromptResponse::Taken
             }
@@ -191,9 +186,9 @@ mod tests {
         assert_eq!(press(&mut prompt, "Enter"), PromptResponse::Taken);
         let error = prompt.error.clone().unwrap();
         assert_eq!((error.text.as_str(), error.place), ("`5` has no unit: write 5ms, 5us or 5ns", 22..23));
-        assert_eq!(press(&mut prompt, "m s Enter"), PromptResponse::Apply);
+        assert!(matches!(press(&mut prompt, "m s Enter"), PromptResponse::Apply(filters) if filters.len() == 2));
         assert!(prompt.error.is_none() && prompt.input.text() == "type=append, duration>5ms");
-        assert_eq!(press(&mut prompt, "Ctrl-u Enter"), PromptResponse::Apply, "no filters");
+        assert_eq!(press(&mut prompt, "Ctrl-u Enter"), PromptResponse::Apply(Vec::new()));
     }
 
     #[test]

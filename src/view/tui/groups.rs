@@ -16,7 +16,7 @@ pub enum GroupSide {
 }
 
 impl GroupSide {
-    /// The word.
+    /// Its name in messages and in filters.
     pub fn name(self) -> &'static str {
         match self {
             GroupSide::Slow => "slow",
@@ -124,14 +124,14 @@ impl GroupHistory {
         true
     }
 
-    /// One back; false at the first.
+    /// Go back to the request before; false at the first.
     pub fn undo(&mut self) -> bool {
         let can = self.at > 0;
         self.at -= usize::from(can);
         can
     }
 
-    /// One forth; false at the last.
+    /// Go on to the request after; false at the last.
     pub fn redo(&mut self) -> bool {
         let can = self.at + 1 < self.entries.len();
         self.at += usize::from(can);
@@ -139,8 +139,8 @@ impl GroupHistory {
     }
 }
 
-/// A range of bins of one metric. `anchor` stays where it began, `head` moves; both are first bins of a column on
-/// the screen, and `step` is how many bins the column has.
+/// A range of bins of one metric. `anchor` stays where it began, `head` moves; each is the first bin of a column on the
+/// screen.
 #[derive(Clone, Debug, PartialEq)]
 pub struct BinSelection {
     /// Of which metric.
@@ -202,7 +202,7 @@ mod tests {
     }
 
     #[test]
-    fn what_was_undone_comes_back_until_something_new_happens() {
+    fn redo_repeats_what_was_undone_until_a_new_request() {
         let mut history = GroupHistory::new(ComparisonRequest::default());
         history.push(request(1));
         history.push(request(2));
@@ -244,7 +244,7 @@ mod tests {
     }
 
     #[test]
-    fn a_selection_at_a_border_is_open_there() {
+    fn filter_of_a_selection_at_a_border_is_open_there() {
         let row = HistogramRow {
             metric: Metric::Duration,
             bins: Arc::new(Bins { edges: vec![0, 10, 20, 30, 40], logarithmic: false }),

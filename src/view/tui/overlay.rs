@@ -9,6 +9,7 @@ use super::groups::GroupSide;
 use super::input::TextInput;
 use super::key::KeyPress;
 use super::report::AnomalyReport;
+use crate::compare::filter::Filter;
 use crossterm::event::KeyCode;
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -117,8 +118,15 @@ pub enum OverlayResponse {
     Run(MenuCommand),
     /// Take it away and use the text.
     Text(PromptPurpose, String),
-    /// Take it away and make the text the filters of a group.
-    Group(GroupSide, String),
+    /// Take it away and give a group the filters that were typed.
+    Group {
+        /// The group.
+        side: GroupSide,
+        /// The text as typed.
+        text: String,
+        /// Its filters.
+        filters: Vec<Filter>,
+    },
     /// The text changed.
     Typed(PromptPurpose),
     /// Take it away and replace the file.
@@ -203,7 +211,9 @@ impl Overlay {
             Overlay::Filters(prompt) => match prompt.key(key) {
                 PromptResponse::Taken => OverlayResponse::Taken,
                 PromptResponse::Close => OverlayResponse::Close,
-                PromptResponse::Apply => OverlayResponse::Group(prompt.side, prompt.input.text().to_owned()),
+                PromptResponse::Apply(filters) => {
+                    OverlayResponse::Group { side: prompt.side, text: prompt.input.text().to_owned(), filters }
+                }
             },
             Overlay::Replace { purpose, path } => match key.typed() {
                 Some('y' | 'Y') => OverlayResponse::Replace(*purpose, path.clone()),

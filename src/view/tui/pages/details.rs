@@ -2,7 +2,7 @@
 
 use crate::base::figure;
 use crate::base::time::Timestamp;
-use crate::compare::{Cause, Comparison, Group, part};
+use crate::compare::{Cause, Comparison, Group, share_of_group};
 use crate::model::metric::Unit;
 use crate::view::tui::app::App;
 use crate::view::tui::counts::HistogramRow;
@@ -29,8 +29,8 @@ pub fn lines(app: &App, details: &Details, columns: usize) -> Vec<StyledLine> {
                 let text = format!(
                     "{kind}: {} per execution{share}; affects {} of the slow and {} of the fast executions",
                     figure::extra(cause.extra_ns as f64),
-                    part(cause.slow_affected, members(|c| &c.slow)),
-                    part(cause.fast_affected, members(|c| &c.fast))
+                    share_of_group(cause.slow_affected, members(|c| &c.slow)),
+                    share_of_group(cause.fast_affected, members(|c| &c.fast))
                 );
                 lines.extend(paragraph(StyleScope::Dim, &text, columns, 0));
                 lines.extend(places(app, cause, columns));
@@ -92,7 +92,7 @@ fn stack(app: &App, path: &[StackRow], columns: usize, lines: &mut Vec<StyledLin
             line.push((StyleScope::Text, format!("{:>9} ", figure::time(n.slow_mean_ns))));
             line.push((StyleScope::Dim, format!("{:>9} ", figure::time(n.fast_mean_ns))));
             line.push((scope, format!("{:>7} ", figure::deviations(n.deviations))));
-            line.push((StyleScope::Dim, format!("{:>9} ", part(n.slow_affected, slow))));
+            line.push((StyleScope::Dim, format!("{:>9} ", share_of_group(n.slow_affected, slow))));
         }
         line.push((StyleScope::Text, format!(" {}{}", " ".repeat(depth.min(columns / 3)), step.frame)));
         lines.push(line);
@@ -102,7 +102,7 @@ fn stack(app: &App, path: &[StackRow], columns: usize, lines: &mut Vec<StyledLin
         let text = format!(
             "self time: {}; p-value {p}; {} of the fast executions are affected",
             figure::extra(n.self_delta_ns),
-            part(n.fast_affected, fast)
+            share_of_group(n.fast_affected, fast)
         );
         lines.extend(paragraph(StyleScope::Dim, &text, columns, 0));
     }

@@ -4,7 +4,7 @@
 //! own thread, and the tree below marks them.
 
 use crate::base::figure;
-use crate::compare::{Cause, Comparison, part};
+use crate::compare::{Cause, Comparison, share_of_group};
 use crate::view::tui::app::{App, Cursor};
 use crate::view::tui::canvas::{Canvas, clip, width};
 use crate::view::tui::cause_labels::labels;
@@ -93,7 +93,7 @@ fn row(canvas: &mut Canvas<'_>, table: &TableLayout, y: usize, shown: &ShownCaus
         (figure::extra(cause.extra_ns as f64), scope),
         (comparison.share(cause.share), StyleScope::Text),
         (figure::deviations(cause.deviations), scope),
-        (part(cause.slow_affected, comparison.slow.members.len()), StyleScope::Dim),
+        (share_of_group(cause.slow_affected, comparison.slow.members.len()), StyleScope::Dim),
         (label, if here { StyleScope::Strong } else { StyleScope::Text }),
     ];
     table.cells(canvas, y, 0, &cells);

@@ -6,7 +6,7 @@
 
 use super::causes::{self, WIDE, affected_head};
 use crate::base::figure;
-use crate::compare::{DiffNode, part};
+use crate::compare::{DiffNode, share_of_group};
 use crate::model::Model;
 use crate::model::context::FrameKind;
 use crate::view::tui::app::{App, Cursor};
@@ -160,7 +160,7 @@ impl TreeRow<'_> {
             (figure::time(node.slow_mean_ns), StyleScope::Dim),
             (figure::time(node.fast_mean_ns), StyleScope::Dim),
             (figure::deviations(node.deviations), StyleScope::Dim),
-            (part(node.slow_affected, slow), StyleScope::Dim),
+            (share_of_group(node.slow_affected, slow), StyleScope::Dim),
         ];
         table.cells(canvas, y, FIGURES, &cells);
         if self.is_marked {

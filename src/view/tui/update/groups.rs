@@ -1,12 +1,11 @@
 //! The groups: selections on histograms, filters typed in the prompt, undo.
 
 use crate::compare::ComparisonRequest;
-use crate::compare::filter::{Filter, Filters, Operand, Test};
+use crate::compare::filter::{Filter, Operand, Test};
 use crate::model::metric::Metric;
 use crate::view::tui::app::{App, TypedFilters};
 use crate::view::tui::completion::Vocabulary;
 use crate::view::tui::filter_prompt::FilterPrompt;
-use crate::view::tui::frame::BinGrid;
 use crate::view::tui::groups::{BinSelection, GroupHistory, GroupSide};
 use crate::view::tui::job::Job;
 use crate::view::tui::message::UiEffect;
@@ -75,7 +74,7 @@ pub(super) fn select(app: &mut App, change: impl FnOnce(&mut BinSelection, usize
             app.histograms.dragging = false;
         }
     }
-    drag(app, grid)
+    drag(app)
 }
 
 /// Move both ends outwards.
@@ -150,15 +149,13 @@ fn step_history(app: &mut App, step: fn(&mut GroupHistory) -> bool, none: &str) 
 }
 
 /// A selection that is a group's filter takes the filter with it.
-pub(super) fn drag(app: &mut App, grid: BinGrid) -> Vec<UiEffect> {
+fn drag(app: &mut App) -> Vec<UiEffect> {
     let Some(selection) = app.histograms.selection.clone() else { return Vec::new() };
     let Some(side) = selection.attached else { return Vec::new() };
     if !can_regroup(app) {
         return Vec::new();
     }
-    let Some(filter) = app.histogram_row().and_then(|row| selection.filter(row, grid.step)) else {
-        return Vec::new();
-    };
+    let Some(filter) = filter_of(app, &selection) else { return Vec::new() };
     let mut request = effective(app);
     let filters = side.of(&mut request);
     filters.retain(|f| f.metric != filter.metric);
@@ -180,8 +177,8 @@ pub(super) fn ask(app: &mut App, side: GroupSide) {
     }
     let mut request = app.groups.now().clone();
     let filters = side.of(&mut request);
-    if let Some(selected) = selected(app) {
-        let Some(filter) = selected else {
+    if let Some(selection) = selection(app) {
+        let Some(filter) = filter_of(app, selection) else {
             return app.report_failure("the selection covers all values, or several names: narrow it with < and >");
         };
         filters.retain(|f| f.metric != filter.metric);
@@ -191,12 +188,15 @@ pub(super) fn ask(app: &mut App, side: GroupSide) {
     prompt(app, side, text, None);
 }
 
-/// The filter of the selection on the metric under the cursor, if the histograms are in front; `Some(None)` where the
-/// selection makes no filter.
-fn selected(app: &App) -> Option<Option<Filter>> {
+/// The selection on the metric under the cursor, if the histograms are in front.
+fn selection(app: &App) -> Option<&BinSelection> {
     let row = app.histogram_row().filter(|_| app.pane == Pane::Histograms)?;
-    let selection = app.histograms.selection.as_ref().filter(|s| s.metric == row.metric)?;
-    Some(selection.filter(row, app.bin_grid()?.step))
+    app.histograms.selection.as_ref().filter(|s| s.metric == row.metric)
+}
+
+/// The filter of a selection on the metric under the cursor; none if it covers all values, or several names.
+fn filter_of(app: &App, selection: &BinSelection) -> Option<Filter> {
+    selection.filter(app.histogram_row()?, app.bin_grid()?.step)
 }
 
 /// Filters as one would type them.
@@ -216,18 +216,8 @@ pub(super) fn prompt(app: &mut App, side: GroupSide, text: String, error: Option
     app.overlays.push(Overlay::Filters(Box::new(prompt)));
 }
 
-/// Make a text the filters of a group; an empty one removes them. The prompt has checked its grammar.
-pub(super) fn apply(app: &mut App, side: GroupSide, text: String) -> Vec<UiEffect> {
-    let filters = match text.trim() {
-        "" => Vec::new(),
-        text => match text.parse::<Filters>() {
-            Ok(filters) => filters.0,
-            Err(error) => {
-                prompt(app, side, text.to_owned(), Some(error.to_string()));
-                return Vec::new();
-            }
-        },
-    };
+/// Give a group the filters that were typed as a text; none removes the group's filters.
+pub(super) fn apply(app: &mut App, side: GroupSide, text: String, filters: Vec<Filter>) -> Vec<UiEffect> {
     let mut request = ComparisonRequest { by_trace: false, ..app.groups.now().clone() };
     *side.of(&mut request) = filters;
     if request.slow.is_empty() && request.fast.is_empty() {
@@ -243,7 +233,9 @@ pub(super) fn apply(app: &mut App, side: GroupSide, text: String) -> Vec<UiEffec
         given => format!("{} group: {given}", side.name()),
     };
     // A selection that has become a filter takes it along when it moves.
-    let is_selection = selected(app).flatten().is_some_and(|filter| side.of(&mut request).contains(&filter));
+    let is_selection = selection(app)
+        .and_then(|selection| filter_of(app, selection))
+        .is_some_and(|filter| side.of(&mut request).contains(&filter));
     let selection = app.histograms.selection.clone();
     let effects = regroup(app, request, &status);
     if effects.is_empty() {

@@ -29,9 +29,9 @@ pub(super) fn respond(app: &mut App, response: OverlayResponse) -> Vec<UiEffect>
             }
         }
         OverlayResponse::Typed(purpose) => typed(app, purpose),
-        OverlayResponse::Group(side, text) => {
+        OverlayResponse::Group { side, text, filters } => {
             app.overlays.pop();
-            return groups::apply(app, side, text);
+            return groups::apply(app, side, text, filters);
         }
         OverlayResponse::Text(purpose, text) => {
             app.overlays.pop();
