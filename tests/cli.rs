@@ -260,6 +260,28 @@ end = "app:request_end"
     refuses(&["info", "--tasks", "no/such.toml", LOCK], 2, &["no/such.toml"]);
 }
 
+/// The segments of a time-line tile the execution, and all references lead to something.
+fn is_whole_timeline(timeline: &serde_json::Value, duration: i64) {
+    let list = |key: &str| timeline[key].as_array().unwrap();
+    let (threads, paths) = (list("threads").len() as u64, list("paths").len() as u64);
+    let mut at = 0;
+    for segment in list("segments") {
+        assert_eq!(segment["start_ns"].as_i64(), Some(at));
+        at += segment["ns"].as_i64().unwrap();
+        assert!(segment["thread"].as_u64() < Some(threads) && segment["path"].as_u64() < Some(paths));
+    }
+    assert_eq!(at, duration);
+    for wait in list("waits") {
+        let (start, end) = (wait["start_ns"].as_i64().unwrap(), wait["end_ns"].as_i64().unwrap());
+        assert!(0 <= start && start < end && end <= duration, "{wait}");
+        assert!(wait["thread"] != wait["waits_for"], "{wait}");
+        // While a thread waits, the path is in the one that it waits for or in those behind that one.
+        let inside = |s: &&serde_json::Value| (start..end).contains(&s["start_ns"].as_i64().unwrap());
+        assert!(list("segments").iter().filter(inside).all(|s| s["thread"] != wait["thread"]), "{wait}");
+    }
+    assert!(list("events").iter().any(|e| e["kind"] == "call"), "calls are recorded");
+}
+
 #[test]
 fn diff_aligns_two_executions_moment_by_moment() {
     let ask = |more: &[&str]| {
@@ -283,8 +305,19 @@ fn diff_aligns_two_executions_moment_by_moment() {
         let starts = both["moments"].as_array().unwrap().iter().filter_map(|m| m[key].as_i64());
         assert!(starts.is_sorted(), "{key}");
     }
+    for side in ["a", "b"] {
+        is_whole_timeline(&both[format!("{side}_timeline")], both[side]["duration_ns"].as_i64().unwrap());
+    }
+    let largest = |m: &&serde_json::Value| m["delta_ns"].as_i64().unwrap().abs();
+    let most = both["moments"].as_array().unwrap().iter().max_by_key(largest).unwrap();
+    assert_eq!(both["divergence"]["delta_ns"], most["delta_ns"]);
+    assert!(both["divergence"]["a_ns"].as_i64() <= Some(long("slow")));
     let out = whyslow(&["diff", "--task", "app:request", "--executions", &typed, LOCK]);
     let text = String::from_utf8(out.stdout).unwrap();
+    let drawn = text.lines().filter(|line| line.contains('|')).count();
+    let threads = |side: &str| both[format!("{side}_timeline")]["threads"].as_array().unwrap().len();
+    assert_eq!(drawn, threads("a") + threads("b"), "a line per thread: {text}");
+    assert!(text.contains("waits for journal") && text.contains("(lock)"), "{text}");
     assert!(text.starts_with(&format!("a: execution {slow}")) && text.contains("a - b"), "{text}");
     refuses(&["diff", "--executions", "1", LOCK], 2, &["--executions 1", "samples"]);
     refuses(&["diff", "--executions", "1,99999", LOCK], 2, &["--executions 99999", "executions 0 to"]);

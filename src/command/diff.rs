@@ -6,7 +6,7 @@ use crate::confinement::Files;
 use crate::input::Argument;
 use crate::options::{ExecutionPair, GroupOptions, InputOptions};
 use crate::session::{self, Session};
-use crate::view::{json, text};
+use crate::view::{execution_text, json, text};
 use clap::Args;
 
 #[derive(Args, Debug)]
@@ -40,15 +40,15 @@ impl Question for DiffOptions {
     }
 
     fn run(&self, session: Session, console: &mut Console<'_>) -> anyhow::Result<Outcome> {
-        let moments = self.executions.map(|ExecutionPair { a, b }| [a, b]);
-        let moments = moments.as_ref().map_or(&[][..], |both| both);
-        let (model, comparison) = compared(&self.input, &self.groups, moments, session, console)?;
+        let timelines = self.executions.map(|ExecutionPair { a, b }| [a, b]);
+        let timelines = timelines.as_ref().map_or(&[][..], |both| both);
+        let (model, comparison) = compared(&self.input, &self.groups, timelines, session, console)?;
         let aligned = self.executions.map(|ExecutionPair { a, b }| session::align(&model, a, b)).transpose()?;
         console.answer(
             self.json,
             || json::diff(&model, &comparison, aligned.as_ref(), self.max_nodes),
             |page| match &aligned {
-                Some(aligned) => text::moments(&model, aligned, page),
+                Some(aligned) => execution_text::executions(&model, aligned, page),
                 None => text::diff(&model, &comparison, page),
             },
         )?;

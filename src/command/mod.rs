@@ -251,18 +251,18 @@ fn sound(violation: Option<String>) -> anyhow::Result<()> {
     violation.map_or(Ok(()), |broken| Err(anyhow::anyhow!("an invariant does not hold: {broken}; please report this")))
 }
 
-/// The model of the chosen task, with the moments of some executions, and the comparison of the chosen groups.
+/// The model of the chosen task, with the timelines of some executions, and the comparison of the chosen groups.
 fn compared(
     input: &InputOptions,
     groups: &GroupOptions,
-    moments: &[ExecutionId],
+    timelines: &[ExecutionId],
     mut session: Session,
     console: &mut Console<'_>,
 ) -> anyhow::Result<(Model, Comparison)> {
     let renamed = session::renamed(groups.functions.as_deref())?;
     let model = console.with_progress(|ctx| {
         let model =
-            session.model(groups.task.as_deref(), &places(&groups.traces(input), &groups.symbols), moments, ctx)?;
+            session.model(groups.task.as_deref(), &places(&groups.traces(input), &groups.symbols), timelines, ctx)?;
         session::rename(model, &renamed, ctx)
     })?;
     console.stage("analyse");

@@ -13,6 +13,7 @@ use crate::base::time::Ns;
 use crate::model::Model;
 use crate::model::context::ContextId;
 use crate::model::execution::ExecutionId;
+use crate::model::execution_timeline::TimelineSegment;
 
 /// Moments of an execution that are aligned, at most.
 const MOST: usize = 2000;
@@ -58,16 +59,45 @@ pub struct Alignment {
     pub moments: Vec<Moment>,
 }
 
-/// Align two executions whose moments the model holds.
+/// Where two executions begin to differ most: times since their begins.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Divergence {
+    /// In the first.
+    pub a_ns: Ns,
+    /// In the second.
+    pub b_ns: Ns,
+    /// The first's time in that moment minus the second's.
+    pub delta_ns: Ns,
+}
+
+impl Alignment {
+    /// The begin of the moment with the largest difference; `None` where all moments are equally long. An execution
+    /// that does not have the moment diverges at the end of its moments before it.
+    pub fn divergence(&self) -> Option<Divergence> {
+        let (mut a_ns, mut b_ns) = (0, 0);
+        let mut found: Option<Divergence> = None;
+        for moment in &self.moments {
+            let delta_ns = moment.delta_ns();
+            if delta_ns.abs() > found.map_or(0, |d| d.delta_ns.abs()) {
+                found = Some(Divergence { a_ns, b_ns, delta_ns });
+            }
+            a_ns += moment.a.map_or(0, |part| part.ns);
+            b_ns += moment.b.map_or(0, |part| part.ns);
+        }
+        found
+    }
+}
+
+/// Align two executions whose time-lines the model holds.
 pub fn align(model: &Model, a: ExecutionId, b: ExecutionId) -> Result<Alignment, CompareError> {
     let of = |e: ExecutionId| {
-        model.moments.get(&e).ok_or_else(|| {
+        model.timelines.get(&e).map(|timeline| timeline.segments.as_slice()).ok_or_else(|| {
             let n = model.executions.len();
             CompareError::UnknownExecution { execution: e.raw(), last: n.saturating_sub(1) }
         })
     };
     let (first, second) = (of(a)?, of(b)?);
-    let deepest = first.iter().chain(second).map(|(c, _)| model.contexts.depth(*c)).max().unwrap_or(0);
+    let deepest = first.iter().chain(second).map(|s| model.contexts.depth(s.context)).max().unwrap_or(0);
     let cut = |depth: u32| (parts(model, first, depth), parts(model, second, depth));
     let fits = |depth: u32| {
         let (first, second) = cut(depth);
@@ -88,15 +118,14 @@ pub fn align(model: &Model, a: ExecutionId, b: ExecutionId) -> Result<Alignment,
 }
 
 /// Moments with contexts of at most `depth` frames above them, equal neighbours joined.
-fn parts(model: &Model, moments: &[(ContextId, u64)], depth: u32) -> Vec<(ContextId, ExecutionPart)> {
+fn parts(model: &Model, segments: &[TimelineSegment], depth: u32) -> Vec<(ContextId, ExecutionPart)> {
     let mut all: Vec<(ContextId, ExecutionPart)> = Vec::new();
     let mut at = 0;
-    for (context, ns) in moments {
-        let mut context = *context;
+    for TimelineSegment { context, ns, .. } in segments {
+        let (mut context, ns) = (*context, *ns);
         while let Some(parent) = model.contexts.parent(context).filter(|_| model.contexts.depth(context) > depth) {
             context = parent;
         }
-        let ns = *ns as i64;
         match all.last_mut() {
             Some((last, part)) if *last == context => part.ns += ns,
             _ => all.push((context, ExecutionPart { start_ns: at, ns })),
@@ -166,6 +195,8 @@ mod tests {
     use super::*;
     use crate::base::statistics::Random;
     use crate::model::context::{Frame, FrameKind};
+    use crate::model::execution_timeline::ExecutionTimeline;
+    use crate::model::wait_kind::WaitKind;
 
     /// A model of two executions from moments as letters: `r` is the root, others are below it, capitals below those.
     fn model(a: &[(char, u64)], b: &[(char, u64)]) -> Model {
@@ -180,7 +211,17 @@ mod tests {
             at.unwrap()
         };
         let moments = [a, b].map(|m| m.iter().map(|(c, ns)| (context(*c), *ns)).collect());
-        model.moments = moments.into_iter().enumerate().map(|(i, m)| (ExecutionId::at(i), m)).collect();
+        let timeline = |(at, moments): (usize, Vec<(ContextId, u64)>)| {
+            let mut timeline = ExecutionTimeline::default();
+            for (context, ns) in moments {
+                let (start_ns, ns) = (timeline.ns, ns as i64);
+                let (thread, state, cpu) = (0, WaitKind::Cpu, None);
+                timeline.segments.push(TimelineSegment { start_ns, ns, thread, state, cpu, context });
+                timeline.ns += ns;
+            }
+            (ExecutionId::at(at), timeline)
+        };
+        model.timelines = moments.into_iter().enumerate().map(timeline).collect();
         model
     }
 
@@ -197,6 +238,15 @@ mod tests {
         let rows = aligned(&[('x', 5), ('y', 70), ('x', 3), ('z', 4)], &[('x', 6), ('x', 2), ('z', 9), ('w', 1)]);
         let row = |n: &str, a, b| (n.to_owned(), a, b);
         assert_eq!(rows, [row("x", 5, 8), row("y", 70, -1), row("x", 3, -1), row("z", 4, 9), row("w", -1, 1)]);
+    }
+
+    #[test]
+    fn divergence_is_the_begin_of_the_largest_difference() {
+        let model = model(&[('x', 5), ('y', 70), ('x', 3), ('z', 4)], &[('x', 6), ('z', 90), ('w', 1)]);
+        let rows = align(&model, ExecutionId::at(0), ExecutionId::at(1)).unwrap();
+        assert_eq!(rows.divergence(), Some(Divergence { a_ns: 78, b_ns: 6, delta_ns: -86 }));
+        let same = align(&model, ExecutionId::at(1), ExecutionId::at(1)).unwrap();
+        assert_eq!(same.divergence(), None);
     }
 
     #[test]

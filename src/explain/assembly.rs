@@ -6,10 +6,12 @@
 use super::TaskRequest;
 use super::columns::{MetricColumns, NewExecution};
 use super::contribution::Contributions;
+use super::execution_timelines::{self, TimelineInputs};
 use super::paths::Explained;
 use super::threads::ThreadTable;
 use crate::analysis::counts::PathCounts;
 use crate::analysis::executions::Execution;
+use crate::analysis::leaders::Leaders;
 use crate::analysis::outline::{Outline, OutlineStep};
 use crate::analysis::thread_names::ThreadNames;
 use crate::base::ctx::{Cancelled, Ctx};
@@ -30,6 +32,7 @@ pub(super) struct Assembly<'a> {
     /// By node of the outline.
     pub(super) contexts: &'a [ContextId],
     pub(super) names: &'a ThreadNames,
+    pub(super) leaders: &'a Leaders,
     pub(super) threads: ThreadTable<'a>,
     pub(super) columns: MetricColumns,
     pub(super) contributions: Contributions,
@@ -49,8 +52,10 @@ impl Assembly<'_> {
         let own: Vec<(ContextId, u64)> = own.into_iter().map(|(node, ns)| (self.contexts[node.index()], ns)).collect();
         let model = &mut self.model;
         let id = ExecutionId::at(model.executions.len());
-        if self.request.moments.contains(&id) {
-            model.moments.insert(id, own.clone());
+        if self.request.timelines.contains(&id) {
+            let (recording, names) = (self.recording, &model.names);
+            let inputs = TimelineInputs { recording, leaders: self.leaders, shown: self.names, names };
+            model.timelines.insert(id, execution_timelines::of(inputs, execution, &own));
         }
         let kind = execution.begin.kind.or(execution.end.kind);
         let kind = kind.map(|k| model.names.intern(self.recording.names.get(k)));

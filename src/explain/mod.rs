@@ -17,6 +17,7 @@ mod contexts;
 pub mod contribution;
 mod delayed;
 pub mod delays;
+mod execution_timelines;
 pub mod facts;
 pub mod history;
 mod holders;
@@ -76,8 +77,8 @@ pub struct TaskRequest {
     pub traces: Vec<TraceInfo>,
     /// Folders of symbol files.
     pub places: SymbolPaths,
-    /// Executions whose moments are wanted in order of time.
-    pub moments: Vec<ExecutionId>,
+    /// Executions whose time-lines are wanted.
+    pub timelines: Vec<ExecutionId>,
 }
 
 /// Explain all executions of one task. `notices` are those of the pass; what is found here is added.
@@ -187,6 +188,7 @@ fn made(
         outline: &explained.outline,
         contexts: &contexts,
         names: &names,
+        leaders,
         threads: ThreadTable::new(recording, leaders),
         columns: MetricColumns::new(recording),
         contributions,

@@ -118,9 +118,10 @@ fn executions(parts: &[Part], whole: &mut Model, ctx: &Ctx) -> Result<(), Cancel
         all.cpu.push(e.cpu.get(*i).copied().unwrap_or(u16::MAX));
         all.unsure.push(e.unsure[*i]);
         all.own.push(e.own.row(*i).map(|(c, ns)| (part.contexts[c.index()], ns)).collect());
-        if let Some(moments) = part.model.moments.get(&ExecutionId::at(*i)) {
-            let moments = moments.iter().map(|(c, ns)| (part.contexts[c.index()], *ns)).collect();
-            whole.moments.insert(ExecutionId::at(all.len() - 1), moments);
+        if let Some(timeline) = part.model.timelines.get(&ExecutionId::at(*i)) {
+            let mut timeline = timeline.clone();
+            timeline.segments.iter_mut().for_each(|s| s.context = part.contexts[s.context.index()]);
+            whole.timelines.insert(ExecutionId::at(all.len() - 1), timeline);
         }
     }
     for metric in metrics {

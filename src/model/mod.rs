@@ -11,6 +11,7 @@ pub mod counts;
 pub mod database;
 pub mod event_kind;
 pub mod execution;
+pub mod execution_timeline;
 pub mod facts;
 pub mod histogram;
 pub mod history;
@@ -101,8 +102,8 @@ pub struct Model {
     pub contexts: context::Contexts,
     /// The executions.
     pub executions: execution::Executions,
-    /// Of the executions that were asked for: contexts and nanoseconds in order of time. They fill the execution.
-    pub moments: BTreeMap<execution::ExecutionId, Vec<(context::ContextId, u64)>>,
+    /// Of the executions that were asked for.
+    pub timelines: BTreeMap<execution::ExecutionId, execution_timeline::ExecutionTimeline>,
     /// How far the events of each host with a kernel trace agree, in the order of the recording's hosts.
     pub quality: Vec<facts::HostQuality>,
     /// Losses, unknowns, caveats.

@@ -84,13 +84,13 @@ struct Trial {
 
 impl Traces {
     /// The executions of the task that answers, explained.
-    pub(super) fn choose(&self, places: &SymbolPaths, moments: &[ExecutionId], ctx: &Ctx) -> anyhow::Result<Model> {
+    pub(super) fn choose(&self, places: &SymbolPaths, timelines: &[ExecutionId], ctx: &Ctx) -> anyhow::Result<Model> {
         let pairs = self.candidates(&[])?;
         let called = tasks::function("", &self.tasks().classes);
         let mut pass = self.pass(pairs.iter().cloned().chain(called).collect(), places, ctx)?;
         let placed = self.place_stacks(&pass, places, ctx)?;
         let make = |pass: &KernelPass, task: usize, rule: PairingRule| {
-            Ok((self.explain((pass, &placed), task, rule, places, moments, ctx)?, ()))
+            Ok((self.explain((pass, &placed), task, rule, places, timelines, ctx)?, ()))
         };
         match self.choose_in(&mut pass, pairs.len(), places, &make, ctx)? {
             Some((model, ())) => Ok(model),

@@ -101,24 +101,24 @@ impl Session {
     }
 
     /// The executions of a task, explained. Without a task: of the first that has executions.
-    /// `moments`: executions whose moments are wanted too.
+    /// `timelines`: executions whose time-lines are wanted too.
     pub fn model(
         &mut self,
         task: Option<&str>,
         places: &SymbolPaths,
-        moments: &[ExecutionId],
+        timelines: &[ExecutionId],
         ctx: &Ctx,
     ) -> anyhow::Result<Model> {
         match self {
-            Session::Traces(traces) => traces.model(task, places, moments, ctx),
-            Session::Run(run) if !moments.is_empty() => {
+            Session::Traces(traces) => traces.model(task, places, timelines, ctx),
+            Session::Run(run) if !timelines.is_empty() => {
                 anyhow::bail!(
                     "{}: diff --executions needs the threads of a recording with scheduler events",
                     run.title()
                 )
             }
             Session::Run(run) => run.model(task, ctx),
-            Session::Databases(databases) if !moments.is_empty() => databases.refuse("diff --executions"),
+            Session::Databases(databases) if !timelines.is_empty() => databases.refuse("diff --executions"),
             Session::Databases(databases) => databases.model(task, ctx),
         }
     }

@@ -246,17 +246,17 @@ impl Traces {
     }
 
     /// The executions of a task, explained. Without a task: of the first declared one that has executions, else of what
-    /// answers (`choice.rs`). `moments`: the executions whose moments are wanted too.
+    /// answers (`choice.rs`). `timelines`: the executions whose time-lines are wanted too.
     pub fn model(
         &mut self,
         typed: Option<&str>,
         places: &SymbolPaths,
-        moments: &[ExecutionId],
+        timelines: &[ExecutionId],
         ctx: &Ctx,
     ) -> anyhow::Result<Model> {
         self.fit_clocks(ctx)?;
         if typed.is_none() && self.tasks().declared == 0 {
-            return self.choose(places, moments, ctx);
+            return self.choose(places, timelines, ctx);
         }
         let pass = self.ask(typed.as_slice(), places, ctx)?;
         let mut rules = pass.rules()?;
@@ -265,7 +265,7 @@ impl Traces {
             anyhow::bail!("{}", self.nothing(ctx, &format!("{} has no executions", named(&names)))?);
         };
         let placed = self.place_stacks(&pass, places, ctx)?;
-        let model = self.explain((&pass, &placed), chosen, rules.swap_remove(chosen), places, moments, ctx)?;
+        let model = self.explain((&pass, &placed), chosen, rules.swap_remove(chosen), places, timelines, ctx)?;
         if model.executions.is_empty() {
             let name = &pass.tasks[chosen].name;
             anyhow::bail!("{}", self.nothing(ctx, &format!("task {name} has no executions that end in it"))?);
@@ -376,10 +376,10 @@ impl Traces {
         chosen: usize,
         rule: PairingRule,
         places: &SymbolPaths,
-        moments: &[ExecutionId],
+        timelines: &[ExecutionId],
         ctx: &Ctx,
     ) -> anyhow::Result<Model> {
-        let request = self.request(pass, chosen, rule, places, moments);
+        let request = self.request(pass, chosen, rule, places, timelines);
         Ok(explain::with_stacks(&pass.recording, &placed.stacks, &request, &placed.notices, ctx)?)
     }
 
@@ -390,7 +390,7 @@ impl Traces {
         chosen: usize,
         rule: PairingRule,
         places: &SymbolPaths,
-        moments: &[ExecutionId],
+        timelines: &[ExecutionId],
     ) -> explain::TaskRequest {
         let known = self.tasks().names();
         let (mut tasks, name) = (Arc::clone(&known.all), &pass.tasks[chosen].name);
@@ -399,8 +399,8 @@ impl Traces {
             tasks.len() - 1
         });
         let traces = self.sources.iter().map(about).collect();
-        let (places, moments) = (self.with_recorded(places), moments.to_vec());
-        explain::TaskRequest { tasks, task, marks: chosen as u32, rule, traces, places, moments }
+        let (places, timelines) = (self.with_recorded(places), timelines.to_vec());
+        explain::TaskRequest { tasks, task, marks: chosen as u32, rule, traces, places, timelines }
     }
 
     /// One line for a recording without an answer.

@@ -3,8 +3,10 @@
 pub mod agreement;
 pub mod anomalies;
 pub mod archive;
+pub mod execution_text;
 pub mod info;
 pub mod json;
+pub mod lanes;
 pub mod query;
 pub mod stats;
 pub mod stderr;

@@ -8,7 +8,6 @@ use super::words;
 use crate::base::names::NameId;
 use crate::base::{clean, figure};
 use crate::compare::members::sorted_present;
-use crate::compare::moments::{Alignment, ExecutionPart, Moment};
 use crate::compare::{Comparison, DiffNode, GroupsOrigin, share_of_group};
 use crate::model::Model;
 use crate::model::execution::ExecutionId;
@@ -31,7 +30,7 @@ pub struct Page {
 }
 
 impl Page {
-    fn width(&self) -> usize {
+    pub(super) fn width(&self) -> usize {
         self.width.max(NARROWEST)
     }
 
@@ -47,7 +46,7 @@ impl Page {
     }
 
     /// Wrap words into lines of the page's width, each indented by `indent` spaces.
-    fn wrap(&self, out: &mut String, indent: usize, text: &str) {
+    pub(super) fn wrap(&self, out: &mut String, indent: usize, text: &str) {
         let available = self.width().saturating_sub(indent).max(1);
         let mut used = 0;
         for word in clean::text(text).split_whitespace() {
@@ -71,7 +70,7 @@ impl Page {
 }
 
 /// The beginning of a text that fits `columns`.
-fn cut(text: &str, columns: usize) -> String {
+pub(super) fn cut(text: &str, columns: usize) -> String {
     let mut used = 0;
     text.chars()
         .take_while(|c| {
@@ -124,72 +123,6 @@ pub fn diff(model: &Model, c: &Comparison, page: Page) -> String {
     tree(model, c, page, &mut out);
     causes(c, page, &mut out);
     notes(c, page, &mut out);
-    out
-}
-
-/// Two executions aligned: when and for how long each was in a call path, and the difference. Moments that are short
-/// in both are merged.
-pub fn moments(model: &Model, aligned: &Alignment, page: Page) -> String {
-    let mut out = String::new();
-    for (name, e) in [("a", aligned.a), ("b", aligned.b)] {
-        let i = e.index();
-        let who = model.executions.who.get(i).and_then(|w| model.who.get(w.index()));
-        let thread = who.map_or("unknown", |w| model.names.get(w.thread));
-        let tid = who.map_or(0, |w| w.tid);
-        let start = model.executions.start[i].since(model.origin);
-        let (duration, start) = (figure::time(model.executions.duration(i) as f64), figure::time(start as f64));
-        page.wrap(
-            &mut out,
-            0,
-            &format!("{name}: execution {}, {duration}, begins at {start} on {thread} {tid}", e.raw()),
-        );
-    }
-    if let Some(depth) = aligned.depth {
-        page.wrap(&mut out, 0, &format!("Call paths are cut after {} frames, to limit the number of rows.", depth + 1));
-    }
-    out.push('\n');
-    out.push_str("     a at         a      b at         b     a - b  where\n");
-    let whole = |e: ExecutionId| model.executions.duration(e.index());
-    let least = whole(aligned.a).max(whole(aligned.b)) / 200;
-    let shows = |m: &&Moment| m.a.into_iter().chain(m.b).any(|p| p.ns >= least.max(1));
-    let mut rest = (0_usize, 0_i64, 0_i64);
-    let flush = |rest: &mut (usize, i64, i64), out: &mut String| {
-        let (n, a, b) = std::mem::take(rest);
-        if n > 0 {
-            let (a, b, delta) = (figure::time(a as f64), figure::time(b as f64), figure::time((a - b) as f64));
-            let moments = figure::plural(n as u64, "short moment");
-            let line = format!("{:>9} {a:>9} {:>9} {b:>9} {delta:>9}  {moments}", "", "");
-            out.push_str(cut(&line, page.width()).trim_end());
-            out.push('\n');
-        }
-    };
-    for moment in &aligned.moments {
-        if !shows(&moment) {
-            rest = (rest.0 + 1, rest.1 + moment.a.map_or(0, |p| p.ns), rest.2 + moment.b.map_or(0, |p| p.ns));
-            continue;
-        }
-        flush(&mut rest, &mut out);
-        let time = |p: Option<ExecutionPart>, of: fn(ExecutionPart) -> i64| {
-            p.map_or_else(|| "-".into(), |p| figure::time(of(p) as f64))
-        };
-        let path = model.contexts.path(moment.context);
-        let arrow = if page.ascii { " > " } else { " › " };
-        // The end of the path says most; all paths begin alike.
-        let shown = &path[path.len().saturating_sub(3)..];
-        let place: Vec<String> = shown.iter().map(|c| clean::line(&words::frame(model, *c))).collect();
-        let line = format!(
-            "{:>9} {:>9} {:>9} {:>9} {:>9}  {}",
-            time(moment.a, |p| p.start_ns),
-            time(moment.a, |p| p.ns),
-            time(moment.b, |p| p.start_ns),
-            time(moment.b, |p| p.ns),
-            figure::time(moment.delta_ns() as f64),
-            place.join(arrow)
-        );
-        out.push_str(cut(&line, page.width()).trim_end());
-        out.push('\n');
-    }
-    flush(&mut rest, &mut out);
     out
 }
 

@@ -3,7 +3,7 @@
 //! In goes what a recording says of itself ([`Facts`](super::facts::Facts)) and a [`Model`](super::Model) per task; out
 //! comes one file, the same bytes for the same models; and back, equal to what went in, so that every answer from the
 //! file is the answer from the trace. What can be computed is not kept: inclusive times and metrics that follow from
-//! the rest take one byte. Nor are the moments of single executions: that much only the trace holds.
+//! the rest take one byte. Nor are the time-lines of single executions: that much only the trace holds.
 //!
 //! ```text
 //!  header    magic (8), version (4), sections (4), length of the file (8), zero (4), checksum (4)

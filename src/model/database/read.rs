@@ -172,7 +172,7 @@ impl Database {
             who,
             contexts,
             executions,
-            moments: BTreeMap::new(),
+            timelines: BTreeMap::new(),
             quality,
             notices,
             origin,

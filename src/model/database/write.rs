@@ -44,7 +44,7 @@ impl Writer {
             who,
             contexts,
             executions,
-            moments: _,
+            timelines: _,
             quality,
             notices,
             origin,

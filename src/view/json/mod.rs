@@ -6,9 +6,11 @@
 //! - `comparison`: groups, verdict, causes: the parts that both documents share
 //! - `tree`: metrics and the differential tree
 //! - `samples`: executions of the groups, and two of them aligned
+//! - `timeline`: one execution
 
 mod comparison;
 mod samples;
+mod timeline;
 mod tree;
 
 pub use samples::sampled;

@@ -1,6 +1,7 @@
 //! Some executions of each group, and two executions moment by moment.
 
 use super::cleaned;
+use super::timeline::{self, DivergenceJson, TimelineJson};
 use crate::base::names::NameId;
 use crate::base::time::{Ns, Timestamp};
 use crate::compare::frame_text;
@@ -62,6 +63,9 @@ pub(super) struct AlignmentJson {
     /// Frames to which paths were cut because there were too many moments; null where they were not.
     depth: Option<u32>,
     moments: Vec<MomentJson>,
+    divergence: Option<DivergenceJson>,
+    a_timeline: Option<TimelineJson>,
+    b_timeline: Option<TimelineJson>,
 }
 
 #[derive(Serialize)]
@@ -91,5 +95,8 @@ pub(super) fn alignment(model: &Model, aligned: &Alignment) -> AlignmentJson {
         b: sample(model, "b", aligned.b),
         depth: aligned.depth,
         moments: aligned.moments.iter().map(moment).collect(),
+        divergence: aligned.divergence().map(Into::into),
+        a_timeline: timeline::timeline(model, aligned.a),
+        b_timeline: timeline::timeline(model, aligned.b),
     }
 }

@@ -1,0 +1,241 @@
+//! The time-line of one execution: a drawing's view of its critical path.
+//!
+//! In: an execution and its contexts with their times, in order of time. Out: an [`ExecutionTimeline`]. The contexts
+//! tile the path, so the segment of the path in which a context's time begins gives its thread, state and CPU. The
+//! windows in which the path is in a thread give the waits: while a window is open, the thread above it waits for it.
+//! Cost: linear in the segments of the path and in the system calls of its threads meanwhile.
+
+use crate::analysis::carriers;
+use crate::analysis::executions::Execution;
+use crate::analysis::leaders::Leaders;
+use crate::analysis::path::{self, Entered, PathSegment};
+use crate::analysis::thread_names::ThreadNames;
+use crate::base::names::{NameId, Names};
+use crate::base::time::{Ns, Span, Timestamp};
+use crate::model::carrier::Carrier;
+use crate::model::context::ContextId;
+use crate::model::execution_timeline::{
+    ExecutionTimeline, MOST_EVENTS, TimelineEvent, TimelineEventKind, TimelineSegment, TimelineThread, TimelineWait,
+};
+use crate::model::wait_kind::WaitKind;
+use crate::state::timeline::{SegmentKind, ThreadId, Timeline};
+use foldhash::HashMap;
+
+/// The tables that name threads.
+#[derive(Clone, Copy)]
+pub(super) struct TimelineInputs<'a> {
+    pub(super) recording: &'a Timeline,
+    pub(super) leaders: &'a Leaders,
+    pub(super) shown: &'a ThreadNames,
+    /// Names of the model.
+    pub(super) names: &'a Names,
+}
+
+/// The time-line of an execution whose contexts have these times, in order of time.
+pub(super) fn of(inputs: TimelineInputs<'_>, execution: &Execution<'_>, own: &[(ContextId, u64)]) -> ExecutionTimeline {
+    let path = path::walk(inputs.recording, execution.thread, execution.span);
+    let timeline = ExecutionTimeline { start: execution.span.start, ns: execution.span.len(), ..Default::default() };
+    let mut drawing =
+        Drawing { inputs, origin: execution.span.start, lanes: HashMap::default(), windows: Vec::new(), timeline };
+    let mut open: Vec<OpenWindow> = Vec::new();
+    for segment in &path {
+        let keeps = usize::try_from(segment.depth).unwrap_or(usize::MAX) + usize::from(!segment.span.is_empty());
+        while open.len() > keeps {
+            drawing.close(&mut open, segment.span.start);
+        }
+        if open.len() <= segment.depth as usize {
+            let waiter = open.last().map(|above| above.thread);
+            open.push(OpenWindow {
+                thread: segment.thread,
+                start: segment.span.start,
+                waiter,
+                entered: segment.entered,
+            });
+            drawing.lane(segment.thread, segment.span.start);
+        }
+    }
+    while !open.is_empty() {
+        drawing.close(&mut open, execution.span.end);
+    }
+    drawing.add_segments(&path, own);
+    drawing.add_events();
+    drawing.timeline
+}
+
+/// The path is in a thread.
+struct OpenWindow {
+    thread: ThreadId,
+    start: Timestamp,
+    /// The thread that waits for it.
+    waiter: Option<ThreadId>,
+    entered: Entered,
+}
+
+/// The path was in a thread, or in threads that it waited for.
+struct ThreadWindow {
+    thread: ThreadId,
+    span: Span,
+}
+
+struct Drawing<'a> {
+    inputs: TimelineInputs<'a>,
+    origin: Timestamp,
+    lanes: HashMap<ThreadId, u32>,
+    windows: Vec<ThreadWindow>,
+    timeline: ExecutionTimeline,
+}
+
+impl Drawing<'_> {
+    fn since(&self, t: Timestamp) -> Ns {
+        t.since(self.origin)
+    }
+
+    /// Position of a thread, which is named as at `t` if it is new.
+    fn lane(&mut self, thread: ThreadId, t: Timestamp) -> u32 {
+        if let Some(known) = self.lanes.get(&thread) {
+            return *known;
+        }
+        let lane = self.timeline.threads.len() as u32;
+        self.timeline.threads.push(self.describe(thread, t));
+        self.lanes.insert(thread, lane);
+        lane
+    }
+
+    fn describe(&self, id: ThreadId, t: Timestamp) -> TimelineThread {
+        let TimelineInputs { recording, leaders, shown, names } = self.inputs;
+        let recorded = |id: Option<NameId>| id.map_or("unknown", |id| recording.names.get(id)).to_owned();
+        let Some(thread) = recording.thread(id) else {
+            let unknown = || "unknown".to_owned();
+            return TimelineThread { host: unknown(), process: unknown(), name: unknown(), pid: 0, tid: 0 };
+        };
+        TimelineThread {
+            host: recorded(recording.hosts.get(thread.host.index()).map(|host| host.name)),
+            process: recorded(leaders.of(recording, thread, t).name_at(t)),
+            name: shown.at(thread, t).map_or_else(|| recorded(thread.name_at(t)), |id| names.get(id).to_owned()),
+            pid: thread.pid,
+            tid: thread.tid,
+        }
+    }
+
+    /// Close the innermost window: its thread wakes the one above.
+    fn close(&mut self, open: &mut Vec<OpenWindow>, end: Timestamp) {
+        let Some(window) = open.pop() else { return };
+        let span = Span::new(window.start, end);
+        if span.is_empty() {
+            return;
+        }
+        let waits_for = self.lane(window.thread, window.start);
+        if let Some(waiter) = window.waiter {
+            let carrier = carriers::of(self.inputs.recording, waiter, window.start, window.entered);
+            let wait = TimelineWait {
+                start_ns: self.since(window.start),
+                end_ns: self.since(end),
+                waiter: self.lane(waiter, window.start),
+                waits_for,
+                carrier,
+            };
+            self.timeline.waits.push(wait);
+        }
+        self.windows.push(ThreadWindow { thread: window.thread, span });
+    }
+
+    /// The segments: each part of the path with the context that its time is added to.
+    fn add_segments(&mut self, path: &[PathSegment], own: &[(ContextId, u64)]) {
+        let mut path = path.iter().filter(|segment| !segment.span.is_empty()).peekable();
+        let mut at: Ns = 0;
+        for (context, ns) in own.iter().filter(|(_, ns)| *ns > 0) {
+            while path.next_if(|segment| segment.span.end.since(self.origin) <= at).is_some() {}
+            let Some(segment) = path.peek() else { break };
+            let state = state(segment.kind);
+            let cpu = has_cpu(segment.kind).then_some(segment.cpu);
+            let thread = self.lanes.get(&segment.thread).copied().unwrap_or(0);
+            let ns = *ns as i64;
+            match self.timeline.segments.last_mut() {
+                Some(last) if (last.context, last.thread, last.state, last.cpu) == (*context, thread, state, cpu) => {
+                    last.ns += ns;
+                }
+                _ => {
+                    let segment = TimelineSegment { start_ns: at, ns, thread, state, cpu, context: *context };
+                    self.timeline.segments.push(segment);
+                }
+            }
+            at += ns;
+        }
+    }
+
+    /// Calls and faults of the threads while the path was in them, and the messages that ended waits.
+    fn add_events(&mut self) {
+        let mut events: Vec<TimelineEvent> = Vec::new();
+        for ThreadWindow { thread, span } in &self.windows {
+            let lane = self.lanes.get(thread).copied().unwrap_or(0);
+            self.add_calls(*thread, *span, lane, &mut events);
+            self.add_faults(*thread, *span, lane, &mut events);
+        }
+        let carries = |carrier| matches!(carrier, Carrier::Packet | Carrier::Socket | Carrier::Pipe);
+        events.extend(self.timeline.waits.iter().filter(|wait| carries(wait.carrier)).map(|wait| TimelineEvent {
+            at_ns: wait.end_ns,
+            ns: 0,
+            thread: wait.waiter,
+            kind: TimelineEventKind::Message,
+            name: wait.carrier.name().to_owned(),
+            result: None,
+        }));
+        events.sort_by(|a, b| (a.at_ns, a.thread, a.kind, &a.name).cmp(&(b.at_ns, b.thread, b.kind, &b.name)));
+        // A call that lasts over several windows of its thread is one.
+        events.dedup();
+        self.timeline.events_left_out = events.len().saturating_sub(MOST_EVENTS) as u64;
+        events.truncate(MOST_EVENTS);
+        self.timeline.events = events;
+    }
+
+    fn add_calls(&self, thread: ThreadId, span: Span, lane: u32, events: &mut Vec<TimelineEvent>) {
+        let recording = self.inputs.recording;
+        let Some(thread) = recording.thread(thread) else { return };
+        let begun = thread.calls.partition_point(|call| call.span.start < span.end);
+        let inside = thread.calls.iter().take(begun).rev().take_while(|call| call.span.end > span.start);
+        events.extend(inside.map(|call| TimelineEvent {
+            at_ns: self.since(call.span.start),
+            ns: call.span.len(),
+            thread: lane,
+            kind: TimelineEventKind::Call,
+            name: recording.names.get(call.name).to_owned(),
+            result: call.ret,
+        }));
+    }
+
+    fn add_faults(&self, thread: ThreadId, span: Span, lane: u32, events: &mut Vec<TimelineEvent>) {
+        let Some(faults) = &self.inputs.recording.page_faults else { return };
+        let first = faults.partition_point(|fault| (fault.thread, fault.time) < (thread, span.start));
+        let inside = faults.iter().skip(first).take_while(|fault| fault.thread == thread && fault.time < span.end);
+        events.extend(inside.map(|fault| TimelineEvent {
+            at_ns: self.since(fault.time),
+            ns: 0,
+            thread: lane,
+            kind: TimelineEventKind::Fault,
+            name: String::new(),
+            result: None,
+        }));
+    }
+}
+
+/// The state of a thread during a segment of the path.
+fn state(kind: SegmentKind) -> WaitKind {
+    match kind {
+        SegmentKind::Running => WaitKind::Cpu,
+        SegmentKind::Interrupted => WaitKind::Interrupted,
+        SegmentKind::Preempted => WaitKind::Preempted,
+        SegmentKind::Blocked => WaitKind::UnknownWait,
+        SegmentKind::Timer => WaitKind::Timer,
+        SegmentKind::Disk => WaitKind::Disk,
+        SegmentKind::Network => WaitKind::Network,
+        SegmentKind::UserInput => WaitKind::User,
+        SegmentKind::Ipi => WaitKind::Ipi,
+        SegmentKind::Device => WaitKind::Device,
+        SegmentKind::Unknown => WaitKind::UnknownState,
+    }
+}
+
+/// True for the states of a thread that is on a CPU or in its run queue.
+fn has_cpu(kind: SegmentKind) -> bool {
+    matches!(kind, SegmentKind::Running | SegmentKind::Interrupted | SegmentKind::Preempted)
+}

@@ -1,0 +1,145 @@
+//! One execution as a time-line: its critical path with a line for each thread on it, the waits between these threads,
+//! and the events on them.
+//!
+//! Times count from the begin of the execution. The segments tile it: each nanosecond is in exactly one.
+
+use super::carrier::Carrier;
+use super::context::ContextId;
+use super::wait_kind::WaitKind;
+use crate::base::time::{Ns, Timestamp};
+
+/// Events kept of one execution, at most; [`ExecutionTimeline::events_left_out`] counts the others.
+pub const MOST_EVENTS: usize = 20_000;
+
+/// A thread on the critical path.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct TimelineThread {
+    /// Its host.
+    pub host: String,
+    /// Its process.
+    pub process: String,
+    /// Its name when the path first entered it.
+    pub name: String,
+    /// Process id.
+    pub pid: i32,
+    /// Thread id.
+    pub tid: i32,
+}
+
+/// One thread of the path in one state, in one calling context.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct TimelineSegment {
+    /// Begin.
+    pub start_ns: Ns,
+    /// Length; never 0.
+    pub ns: Ns,
+    /// Position of its thread.
+    pub thread: u32,
+    /// The state of that thread.
+    pub state: WaitKind,
+    /// The CPU on which it ran, or in whose run queue it waited.
+    pub cpu: Option<u32>,
+    /// The calling context that the time is added to.
+    pub context: ContextId,
+}
+
+impl TimelineSegment {
+    /// End.
+    pub fn end_ns(&self) -> Ns {
+        self.start_ns + self.ns
+    }
+}
+
+/// A thread waits for another one on the path; at its end that one wakes it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct TimelineWait {
+    /// Begin.
+    pub start_ns: Ns,
+    /// End: the wake-up.
+    pub end_ns: Ns,
+    /// Position of the thread that waits.
+    pub waiter: u32,
+    /// Position of the thread that it waits for.
+    pub waits_for: u32,
+    /// The means by which the delay came to the waiter.
+    pub carrier: Carrier,
+}
+
+/// The kind of an event on a thread.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum TimelineEventKind {
+    /// A system call.
+    Call,
+    /// A page fault.
+    Fault,
+    /// A message of another thread or host came: a packet, or data in a socket or pipe.
+    Message,
+}
+
+impl TimelineEventKind {
+    /// The name in JSON.
+    pub fn name(self) -> &'static str {
+        match self {
+            TimelineEventKind::Call => "call",
+            TimelineEventKind::Fault => "fault",
+            TimelineEventKind::Message => "message",
+        }
+    }
+}
+
+/// An event on a thread of the path, while the path was in it or it waited for a thread of the path.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct TimelineEvent {
+    /// When it began; below 0 for calls that began before the execution.
+    pub at_ns: Ns,
+    /// Its length; 0 for faults and messages.
+    pub ns: Ns,
+    /// Position of its thread.
+    pub thread: u32,
+    /// Its kind.
+    pub kind: TimelineEventKind,
+    /// The call, or the carrier of the message; empty for faults.
+    pub name: String,
+    /// The result of the call, where it was recorded.
+    pub result: Option<i64>,
+}
+
+/// One execution.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct ExecutionTimeline {
+    /// Its begin.
+    pub start: Timestamp,
+    /// Its length.
+    pub ns: Ns,
+    /// In the order in which the path enters them.
+    pub threads: Vec<TimelineThread>,
+    /// In order of time, without gaps.
+    pub segments: Vec<TimelineSegment>,
+    /// In order of their ends.
+    pub waits: Vec<TimelineWait>,
+    /// In order of time.
+    pub events: Vec<TimelineEvent>,
+    /// Events beyond [`MOST_EVENTS`].
+    pub events_left_out: u64,
+}
+
+impl ExecutionTimeline {
+    /// Position of the segment at a time; the last one for times after the end.
+    pub fn segment_at(&self, at_ns: Ns) -> Option<usize> {
+        let after = self.segments.partition_point(|s| s.start_ns <= at_ns);
+        (!self.segments.is_empty()).then(|| after.saturating_sub(1))
+    }
+
+    /// The wait of a thread for another thread of the path at a time.
+    pub fn wait_at(&self, thread: u32, at_ns: Ns) -> Option<&TimelineWait> {
+        let first = self.waits.partition_point(|w| w.end_ns <= at_ns);
+        self.waits.get(first..)?.iter().find(|w| w.waiter == thread && w.start_ns <= at_ns)
+    }
+
+    /// The wait that ends at a time: the wake-up that ends a segment of this thread.
+    pub fn wakeup_by(&self, thread: u32, at_ns: Ns) -> Option<&TimelineWait> {
+        let first = self.waits.partition_point(|w| w.end_ns < at_ns);
+        let ending = self.waits.get(first..)?.iter().take_while(|w| w.end_ns == at_ns);
+        ending.filter(|w| w.waits_for == thread).last()
+    }
+}

@@ -1,0 +1,223 @@
+//! The cells of an execution's time-line: which state a thread shows in each column of a drawing.
+//!
+//! In: an [`ExecutionTimeline`] and a range of its times, divided into columns. Out: a cell per thread and column, with
+//! the state that has most time in it. Screen and text share it, so that both show the same. Cost: linear in the
+//! segments and waits of the range, plus the columns that each of them covers.
+
+use crate::base::clean;
+use crate::base::time::Ns;
+use crate::model::execution_timeline::{ExecutionTimeline, TimelineThread};
+use crate::model::metric::RUNNABLE;
+use crate::model::wait_kind::WaitKind;
+use std::ops::Range;
+
+/// A cell of a drawing.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum LaneCell {
+    /// The path does not touch the thread.
+    #[default]
+    Empty,
+    /// It waits for another thread on the path.
+    Waits,
+    /// The path is in the thread, in this state.
+    State(WaitKind),
+}
+
+/// Kinds of time of a cell: those of [`WaitKind::ALL`], and waits.
+const KINDS: usize = WaitKind::ALL.len() + 1;
+
+/// The letter of a state.
+pub fn letter(state: WaitKind) -> char {
+    match state {
+        WaitKind::Cpu => 'R',
+        WaitKind::Preempted => 'r',
+        WaitKind::Interrupted => 'i',
+        WaitKind::Disk => 'D',
+        WaitKind::Network => 'N',
+        WaitKind::Timer => 'T',
+        WaitKind::Thread => 'w',
+        WaitKind::Device => 'V',
+        WaitKind::Ipi => 'I',
+        WaitKind::User => 'U',
+        WaitKind::UnknownWait => 'b',
+        WaitKind::UnknownState => '?',
+    }
+}
+
+/// A state in words.
+pub fn state_name(state: WaitKind) -> &'static str {
+    match state {
+        WaitKind::Cpu => "running",
+        WaitKind::Preempted => RUNNABLE,
+        WaitKind::Interrupted => "interrupted",
+        WaitKind::Disk => "disk",
+        WaitKind::Network => "network",
+        WaitKind::Timer => "timer",
+        WaitKind::Thread => "waits for a thread",
+        WaitKind::Device => "device",
+        WaitKind::Ipi => "ipi",
+        WaitKind::User => "user input",
+        WaitKind::UnknownWait => "blocked, waker unknown",
+        WaitKind::UnknownState => "unknown",
+    }
+}
+
+/// A thread with its id; once where its name has the id.
+pub fn thread_name(thread: &TimelineThread) -> String {
+    let (name, tid) = (clean::text(&thread.name), thread.tid.to_string());
+    match name.split([' ', '/', '-']).any(|word| word == tid) {
+        true => name.into_owned(),
+        false => format!("{name} {tid}"),
+    }
+}
+
+/// The cells of each thread over a range of times, in so many columns.
+pub fn cells(timeline: &ExecutionTimeline, window: &Range<Ns>, columns: usize) -> Vec<Vec<LaneCell>> {
+    let threads = timeline.threads.len();
+    let grid = ColumnGrid::new(window, columns);
+    let mut times = vec![[0_i64; KINDS]; threads * columns];
+    let mut add = |thread: u32, kind: usize, range: Range<Ns>| {
+        for (column, ns) in grid.parts(range) {
+            if let Some(cell) = times.get_mut(thread as usize * columns + column) {
+                cell[kind] += ns;
+            }
+        }
+    };
+    let first = timeline.segments.partition_point(|s| s.end_ns() <= window.start);
+    for segment in timeline.segments.iter().skip(first).take_while(|s| s.start_ns < window.end) {
+        add(segment.thread, segment.state as usize, segment.start_ns..segment.end_ns());
+    }
+    let first = timeline.waits.partition_point(|w| w.end_ns <= window.start);
+    for wait in timeline.waits.iter().skip(first).filter(|w| w.start_ns < window.end) {
+        add(wait.waiter, KINDS - 1, wait.start_ns..wait.end_ns);
+    }
+    let cell = |times: &[i64; KINDS]| {
+        let (most, ns) = times.iter().enumerate().rev().max_by_key(|(_, ns)| **ns).unwrap_or((0, &0));
+        match WaitKind::ALL.get(most) {
+            _ if *ns == 0 => LaneCell::Empty,
+            Some(state) => LaneCell::State(*state),
+            None => LaneCell::Waits,
+        }
+    };
+    times.chunks(columns.max(1)).map(|line| line.iter().map(cell).collect()).collect()
+}
+
+/// Columns over a range of times.
+#[derive(Clone, Debug)]
+pub struct ColumnGrid {
+    window: Range<Ns>,
+    columns: usize,
+}
+
+impl ColumnGrid {
+    /// So many columns over a range, which is at least a nanosecond long.
+    pub fn new(window: &Range<Ns>, columns: usize) -> ColumnGrid {
+        ColumnGrid { window: window.start..window.end.max(window.start + 1), columns }
+    }
+
+    /// The first moment of a column.
+    pub fn start(&self, column: usize) -> Ns {
+        let length = i128::from(self.window.end - self.window.start);
+        self.window.start + (length * column as i128 / self.columns.max(1) as i128) as Ns
+    }
+
+    /// The column of a time, if it is inside.
+    pub fn column(&self, at_ns: Ns) -> Option<usize> {
+        if !self.window.contains(&at_ns) || self.columns == 0 {
+            return None;
+        }
+        let length = i128::from(self.window.end - self.window.start);
+        // The last column that begins no later; borders are rounded down.
+        let column = (i128::from(at_ns - self.window.start + 1) * self.columns as i128 - 1) / length;
+        Some((column as usize).min(self.columns - 1))
+    }
+
+    /// The columns that a range covers, with the part of it in each.
+    fn parts(&self, range: Range<Ns>) -> impl Iterator<Item = (usize, Ns)> + '_ {
+        let (start, end) = (range.start.max(self.window.start), range.end.min(self.window.end));
+        let columns = match (self.column(start), self.column(end - 1)) {
+            (Some(first), Some(last)) if start < end => first..last + 1,
+            _ => 0..0,
+        };
+        columns.map(move |column| (column, end.min(self.start(column + 1)) - start.max(self.start(column))))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::model::carrier::Carrier;
+    use crate::model::context::ContextId;
+    use crate::model::execution_timeline::{TimelineSegment, TimelineWait};
+
+    fn timeline() -> ExecutionTimeline {
+        let segment = |thread, state, start_ns, ns| TimelineSegment {
+            start_ns,
+            ns,
+            thread,
+            state,
+            cpu: None,
+            context: ContextId::from_raw(0),
+        };
+        let thread = |name: &str, tid| TimelineThread {
+            host: "host".into(),
+            process: "server".into(),
+            name: name.into(),
+            pid: 1,
+            tid,
+        };
+        ExecutionTimeline {
+            ns: 100,
+            threads: vec![thread("worker", 7), thread("kworker/7:1", 7)],
+            segments: vec![
+                segment(0, WaitKind::Cpu, 0, 20),
+                segment(1, WaitKind::Disk, 20, 50),
+                segment(0, WaitKind::Cpu, 70, 3),
+                segment(0, WaitKind::Preempted, 73, 27),
+            ],
+            waits: vec![TimelineWait { start_ns: 20, end_ns: 70, waiter: 0, waits_for: 1, carrier: Carrier::Lock }],
+            ..ExecutionTimeline::default()
+        }
+    }
+
+    fn text(cells: &[Vec<LaneCell>]) -> Vec<String> {
+        let symbol = |cell: &LaneCell| match cell {
+            LaneCell::Empty => ' ',
+            LaneCell::Waits => '.',
+            LaneCell::State(state) => letter(*state),
+        };
+        cells.iter().map(|line| line.iter().map(symbol).collect()).collect()
+    }
+
+    #[test]
+    fn cells_show_the_state_with_most_time() {
+        let timeline = timeline();
+        assert_eq!(text(&cells(&timeline, &(0..100), 10)), ["RR.....rrr", "  DDDDD   "]);
+        assert_eq!(text(&cells(&timeline, &(60..80), 4)), ["..Rr", "DD  "]);
+        assert_eq!(text(&cells(&timeline, &(0..200), 10)), ["R...r     ", " DDD      "]);
+        assert_eq!(cells(&timeline, &(0..100), 0), Vec::<Vec<LaneCell>>::new());
+    }
+
+    #[test]
+    fn columns_tile_their_window() {
+        for (window, columns) in [(0..7, 3), (-5..13, 4), (0..3, 10), (5..5, 2), (0..1_000_000_007, 77)] {
+            let grid = ColumnGrid::new(&window, columns);
+            let end = window.end.max(window.start + 1);
+            let sum: Ns = grid.parts(window.start - 9..end + 9).map(|(_, ns)| ns).sum();
+            assert_eq!(sum, end - window.start, "{window:?} in {columns}");
+            for column in 0..columns {
+                let at = grid.start(column);
+                let first = grid.start(column + 1) > at;
+                assert!(!first || grid.column(at) == Some(column), "{window:?}: {column} at {at}");
+            }
+            assert_eq!((grid.column(window.start - 1), grid.column(end)), (None, None));
+        }
+    }
+
+    #[test]
+    fn thread_name_says_the_id_once() {
+        let timeline = timeline();
+        let names: Vec<String> = timeline.threads.iter().map(thread_name).collect();
+        assert_eq!(names, ["worker 7", "kworker/7:1 7"]);
+    }
+}
