@@ -14,6 +14,7 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
 use whyslow::base::ctx::Ctx;
+use whyslow::base::cursor::ByteOrder;
 use whyslow::base::parallel::in_order;
 use whyslow::input::ctf::{Real, Sink};
 use whyslow::input::record::{IntegerArray, StreamId};
@@ -216,7 +217,7 @@ impl<'a, H: Hasher> Sink<'a> for Hash<H> {
         self.0.write_u32(node);
         number.groups().for_each(|group| self.0.write_u16(group));
     }
-    fn text(&mut self, node: u32, bytes: &'a [u8], _: u8, _: bool) {
+    fn text(&mut self, node: u32, bytes: &'a [u8], _: u8, _: ByteOrder) {
         self.0.write_u32(node);
         self.0.write(bytes);
     }

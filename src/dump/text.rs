@@ -4,6 +4,7 @@
 //! The parts that the schema determines (names, separators) are prepared once for each field.
 
 use crate::base::clean;
+use crate::base::cursor::ByteOrder;
 use crate::base::text::with_copy;
 use crate::base::time::Timestamp;
 use crate::input::ctf::{FieldNode, FieldShape, NumberFormat, Real, Sink};
@@ -212,13 +213,13 @@ fn hex(byte: u8, out: &mut Vec<u8>) {
 }
 
 /// Text of units of `width` bytes in quotes, cut at the first NUL unit.
-fn quoted(form: Form, bytes: &[u8], width: u8, big_endian: bool, out: &mut Vec<u8>) {
+fn quoted(form: Form, bytes: &[u8], width: u8, byte_order: ByteOrder, out: &mut Vec<u8>) {
     out.push(b'"');
     if width == 1 {
         let end = memchr::memchr(0, bytes).unwrap_or(bytes.len());
         form.escape(bytes.get(..end).unwrap_or(bytes), out);
     } else {
-        let units = IntegerArray { bytes, width, big_endian }.iter().take_while(|unit| *unit != 0);
+        let units = IntegerArray { bytes, width, byte_order }.iter().take_while(|unit| *unit != 0);
         let text: String = if width == 2 {
             char::decode_utf16(units.map(|u| u as u16)).map(|c| c.unwrap_or(char::REPLACEMENT_CHARACTER)).collect()
         } else {
@@ -265,9 +266,9 @@ impl<'a> Sink<'a> for Text<'_> {
         }
     }
 
-    fn text(&mut self, node: u32, bytes: &'a [u8], width: u8, big_endian: bool) {
+    fn text(&mut self, node: u32, bytes: &'a [u8], width: u8, byte_order: ByteOrder) {
         self.prefix(node);
-        quoted(self.form, bytes, width, big_endian, &mut self.out);
+        quoted(self.form, bytes, width, byte_order, &mut self.out);
     }
 
     fn words(&mut self, node: u32, words: IntegerArray<'a>) {

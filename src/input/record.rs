@@ -3,6 +3,7 @@
 //! Values borrow from the mapped file; nothing is allocated per record. Which fields are decoded is said before,
 //! by a [`Projection`]: for each record class the paths wanted, in the order in which the values come back.
 
+use crate::base::cursor::ByteOrder;
 use crate::base::time::Timestamp;
 
 crate::base::names::handle! {
@@ -104,8 +105,8 @@ pub struct IntegerArray<'a> {
     pub bytes: &'a [u8],
     /// Bytes per element: 1, 2, 4 or 8.
     pub width: u8,
-    /// Most significant byte first.
-    pub big_endian: bool,
+    /// The order of the bytes of numbers.
+    pub byte_order: ByteOrder,
 }
 
 impl<'a> IntegerArray<'a> {
@@ -114,7 +115,11 @@ impl<'a> IntegerArray<'a> {
         let width = usize::from(self.width.clamp(1, 8));
         self.bytes.chunks_exact(width).map(move |bytes| {
             let word = |v: u64, b: &u8| v << 8 | u64::from(*b);
-            if self.big_endian { bytes.iter().fold(0, word) } else { bytes.iter().rev().fold(0, word) }
+            if self.byte_order == ByteOrder::Big {
+                bytes.iter().fold(0, word)
+            } else {
+                bytes.iter().rev().fold(0, word)
+            }
         })
     }
 }

@@ -4,6 +4,7 @@
 //! the packets of a stream file, in perf.data a run of records of one CPU, in trace.dat some pages of one CPU).
 
 use super::record::ClassId;
+use crate::base::cursor::ByteOrder;
 use crate::base::time::Timestamp;
 use std::borrow::Cow;
 
@@ -95,12 +96,12 @@ pub struct Position {
     /// The full value of the clock there.
     pub(super) clock: u64,
     /// CTF: the order of the bits read last.
-    pub(super) last_big: bool,
+    pub(super) last_order: ByteOrder,
 }
 
 impl Position {
     /// The beginning of a packet.
-    pub(super) const BEGIN: Position = Position { at: 0, clock: 0, last_big: false };
+    pub(super) const BEGIN: Position = Position { at: 0, clock: 0, last_order: ByteOrder::Little };
 }
 
 /// The events of wanted classes that a reader passed while it searched for a time.

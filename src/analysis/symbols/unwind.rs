@@ -13,6 +13,7 @@ use super::images::{Image, Spaces};
 use super::proof::Mapping;
 use super::unwind_tables::{Section, UnwindTables};
 use crate::base::ctx::{Cancelled, Ctx};
+use crate::base::cursor::ByteOrder;
 use crate::base::names::Names;
 use crate::base::parallel::in_order;
 use crate::base::time::Timestamp;
@@ -141,7 +142,7 @@ fn unwind_on<P: Processor>(
     in_order(ctx, packets.len(), unwind_packet, |_, (packet, stacks, cut)| {
         chains.cut_off += cut;
         // Both processors have their least significant byte first.
-        chains.add(packet, stacks, false);
+        chains.add(packet, stacks, ByteOrder::Little);
     })?;
     trace.unwound(chains);
     Ok(())

@@ -173,11 +173,11 @@ impl Compiler {
                 self.after_number(saves, *clock, None);
                 self.out.phase = Phase::BYTE;
             }
-            Kind::Real { size, big_endian, reversed } => match self.target(want, member, || FieldShape::Real) {
+            Kind::Real { size, byte_order, reversed } => match self.target(want, member, || FieldShape::Real) {
                 None => self.out.skip(u64::from(*size)),
                 Some(node) => {
                     let inside_byte = self.orders == ByteOrders::Mixed && !field.align.is_multiple_of(8);
-                    let order = BitOrder { big_endian: *big_endian, reversed: *reversed, inside_byte };
+                    let order = BitOrder { byte_order: *byte_order, reversed: *reversed, inside_byte };
                     let lead = self.out.lead();
                     self.out.emit(Step::Real { lead, node, size: *size, order });
                     self.out.phase = self.out.phase.advance(u64::from(*size));
@@ -246,7 +246,7 @@ impl Compiler {
         if node.is_none() && bits.saves.is_empty() && !follows && !inside_byte {
             return self.out.skip(size);
         }
-        let order = BitOrder { big_endian: bits.big_endian, reversed: bits.reversed, inside_byte };
+        let order = BitOrder { byte_order: bits.byte_order, reversed: bits.reversed, inside_byte };
         let save = bits.saves.first().copied().map(SlotIx::new);
         let lead = self.out.lead();
         self.out.emit(Step::Bits { lead, node, save, size: bits.size, signed: bits.signed, order });
@@ -300,7 +300,7 @@ impl Compiler {
             });
             let kind = match bits.character {
                 true => ElementKind::Text(TextUnit::Byte),
-                false => ElementKind::Words { big_endian: bits.big_endian },
+                false => ElementKind::Words { byte_order: bits.byte_order },
             };
             return match uuid {
                 true => self.uuid(count, element.align, width),

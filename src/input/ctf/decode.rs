@@ -9,7 +9,7 @@
 use super::real::Real;
 use super::schema::{Slot, TextUnit};
 use super::steps::{BitOrder, ElementKind, NodeIx, Program, SlotIx, Step, Times};
-use crate::base::cursor::bits;
+use crate::base::cursor::{ByteOrder, bits};
 use crate::input::record::IntegerArray;
 use std::num::NonZeroU8;
 use std::ops::Range;
@@ -81,7 +81,7 @@ pub trait Sink<'a> {
     /// A floating point number.
     fn real(&mut self, node: u32, number: Real<'a>);
     /// Text, not yet cut; of units of 1, 2 or 4 bytes.
-    fn text(&mut self, node: u32, bytes: &'a [u8], width: u8, big_endian: bool);
+    fn text(&mut self, node: u32, bytes: &'a [u8], width: u8, byte_order: ByteOrder);
     /// Integers side by side.
     fn words(&mut self, node: u32, words: IntegerArray<'a>);
     /// Bytes.
@@ -116,7 +116,7 @@ pub(super) struct Decoder<'a> {
     last: u64,
     /// Bits of the last number of variable length.
     last_size: u8,
-    pub(super) last_big: bool,
+    pub(super) last_order: ByteOrder,
     /// Elements without size so far.
     empty: u64,
 }
@@ -125,7 +125,17 @@ impl<'a> Decoder<'a> {
     /// A decoder with so many slots, before any packet.
     pub(super) fn new(slots: usize) -> Self {
         let slots = vec![0; slots];
-        Decoder { data: &[], at: 0, limit: 0, slots, clock: 0, last: 0, last_size: 0, last_big: false, empty: 0 }
+        Decoder {
+            data: &[],
+            at: 0,
+            limit: 0,
+            slots,
+            clock: 0,
+            last: 0,
+            last_size: 0,
+            last_order: ByteOrder::Little,
+            empty: 0,
+        }
     }
 
     /// At the beginning of a packet; all of it may be content.
@@ -164,8 +174,8 @@ impl<'a> Decoder<'a> {
 
     /// Numbers of this byte order were read by others, up to here.
     #[inline(always)]
-    pub(super) fn follow_order(&mut self, big_endian: Option<bool>) {
-        self.last_big = big_endian.unwrap_or(self.last_big);
+    pub(super) fn follow_order(&mut self, byte_order: Option<ByteOrder>) {
+        self.last_order = byte_order.unwrap_or(self.last_order);
     }
 
     #[inline(always)]
@@ -188,10 +198,10 @@ impl<'a> Decoder<'a> {
             return Err(self.beyond());
         }
         if order.inside_byte {
-            if start & 7 != 0 && order.big_endian != self.last_big {
+            if start & 7 != 0 && order.byte_order != self.last_order {
                 return Err(DecodeError { at: start, kind: DecodeErrorKind::OrderInsideByte });
             }
-            self.last_big = order.big_endian;
+            self.last_order = order.byte_order;
         }
         Ok(end)
     }
@@ -200,7 +210,7 @@ impl<'a> Decoder<'a> {
     fn number(&mut self, lead: u32, size: u8, order: BitOrder) -> Result<u64, DecodeError> {
         let start = self.at + u64::from(lead);
         let end = self.end_of_number(start, u64::from(size), order)?;
-        let Some(mut value) = bits(self.data, start, u32::from(size), order.big_endian) else {
+        let Some(mut value) = bits(self.data, start, u32::from(size), order.byte_order) else {
             return Err(self.beyond());
         };
         if order.reversed {
@@ -213,7 +223,7 @@ impl<'a> Decoder<'a> {
     fn real(&mut self, lead: u32, size: u16, order: BitOrder) -> Result<Real<'a>, DecodeError> {
         let start = self.at + u64::from(lead);
         self.at = self.end_of_number(start, u64::from(size), order)?;
-        Ok(Real::new(self.data, start, size, order.big_endian, order.reversed))
+        Ok(Real { data: self.data, at: start, size, byte_order: order.byte_order, reversed: order.reversed })
     }
 
     /// Hands a number that was read to its slot and to the sink.
@@ -279,16 +289,16 @@ impl<'a> Decoder<'a> {
                 Step::Text { node, unit } => {
                     let text = self.text(unit)?;
                     if let Some(node) = node {
-                        sink.text(node.get(), text, unit.bytes(), unit.big_endian());
+                        sink.text(node.get(), text, unit.bytes(), unit.byte_order());
                     }
                 }
                 Step::Run { node, times, width, elements } => {
                     let bytes = self.bytes(self.times(times).saturating_mul(u64::from(width)))?;
                     match elements {
-                        ElementKind::Words { big_endian } => {
-                            sink.words(node.get(), IntegerArray { bytes, width, big_endian });
+                        ElementKind::Words { byte_order } => {
+                            sink.words(node.get(), IntegerArray { bytes, width, byte_order });
                         }
-                        ElementKind::Text(unit) => sink.text(node.get(), bytes, unit.bytes(), unit.big_endian()),
+                        ElementKind::Text(unit) => sink.text(node.get(), bytes, unit.bytes(), unit.byte_order()),
                         ElementKind::Blob => sink.blob(node.get(), bytes),
                     }
                 }

@@ -9,7 +9,7 @@ use super::locate;
 use super::schema::Schema;
 use super::{json, tsdl};
 use crate::base::allocator::try_reserve;
-use crate::base::cursor::Bytes;
+use crate::base::cursor::{ByteOrder, Bytes};
 use std::io;
 use tsdl::Known;
 
@@ -159,10 +159,9 @@ struct Unpacked {
 
 /// The text of packets put together; plain text as it is.
 fn unpack(bytes: &[u8]) -> Result<Unpacked, MetadataFileError> {
-    let order = bytes.first_chunk::<4>().and_then(|first| order_of(*first));
     let mut text = Vec::new();
     try_reserve(&mut text, bytes.len()).map_err(|_| MetadataFileError::Memory(bytes.len()))?;
-    let Some(big) = order else {
+    let Some(byte_order) = bytes.first_chunk::<4>().and_then(|first| packet_byte_order(*first)) else {
         text.extend_from_slice(bytes);
         return Ok(Unpacked { text, plain: true, behind: None });
     };
@@ -172,11 +171,14 @@ fn unpack(bytes: &[u8]) -> Result<Unpacked, MetadataFileError> {
     while !rest.is_empty() {
         let at = bytes.len() - rest.len();
         // A few bytes that are no header, behind a packet: an editor's line feed, or a copy that did not end in time.
-        if at > 0 && rest.len() < HEADER_BYTES && rest.first_chunk().is_none_or(|first| order_of(*first).is_none()) {
+        if at > 0
+            && rest.len() < HEADER_BYTES
+            && rest.first_chunk().is_none_or(|first| packet_byte_order(*first).is_none())
+        {
             behind = Some((at, rest.len()));
             break;
         }
-        let header = Header::read(rest, big).ok_or(MetadataPacketError::CutHeader.at(at))?;
+        let header = Header::read(rest, byte_order).ok_or(MetadataPacketError::CutHeader.at(at))?;
         let (content, size) = header.check().map_err(|error| error.at(at))?;
         if *uuid.get_or_insert(header.uuid) != header.uuid {
             return Err(MetadataPacketError::Uuid.at(at));
@@ -189,11 +191,11 @@ fn unpack(bytes: &[u8]) -> Result<Unpacked, MetadataFileError> {
     Ok(Unpacked { text, plain: false, behind })
 }
 
-/// True for big-endian packets, false for little-endian ones.
-fn order_of(first: [u8; 4]) -> Option<bool> {
+/// The byte order of a packet, from the magic number at its beginning.
+fn packet_byte_order(first: [u8; 4]) -> Option<ByteOrder> {
     match (u32::from_be_bytes(first), u32::from_le_bytes(first)) {
-        (MAGIC, _) => Some(true),
-        (_, MAGIC) => Some(false),
+        (MAGIC, _) => Some(ByteOrder::Big),
+        (_, MAGIC) => Some(ByteOrder::Little),
         _ => None,
     }
 }
@@ -209,13 +211,13 @@ struct Header {
 }
 
 impl Header {
-    fn read(data: &[u8], big: bool) -> Option<Header> {
+    fn read(data: &[u8], byte_order: ByteOrder) -> Option<Header> {
         let mut bytes = Bytes::new(data);
-        let magic = bytes.u32(big)?;
+        let magic = bytes.u32(byte_order)?;
         let uuid = bytes.take(16)?.try_into().ok()?;
-        let _checksum = bytes.u32(big)?;
-        let content_bits = bytes.u32(big)?;
-        let packet_bits = bytes.u32(big)?;
+        let _checksum = bytes.u32(byte_order)?;
+        let content_bits = bytes.u32(byte_order)?;
+        let packet_bits = bytes.u32(byte_order)?;
         let schemes = bytes.take(3)?.try_into().ok()?;
         let version = bytes.take(2)?.try_into().ok()?;
         Some(Header { magic, uuid, content_bits, packet_bits, schemes, version })

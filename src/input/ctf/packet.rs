@@ -11,7 +11,7 @@ use super::real::Real;
 use super::roles::{roles_of, size_of_role};
 use super::schema::{ByteOrders, Kind, Role, Schema, StreamClass};
 use super::steps::Program;
-use crate::base::cursor::Bytes;
+use crate::base::cursor::{ByteOrder, Bytes};
 use crate::input::record::IntegerArray;
 use std::ops::Range;
 
@@ -80,7 +80,10 @@ fn magic_of(schema: &Schema) -> Option<[u8; 4]> {
     let Kind::Struct(members) = &schema.packet_header.as_ref()?.kind else { return None };
     match &members.first()?.field.kind {
         Kind::Bits(bits) if bits.size == 32 && !bits.reversed && bits.saves.contains(&Role::Magic.slot()) => {
-            Some(if bits.big_endian { 0xc1fc_1fc1_u32.to_be_bytes() } else { 0xc1fc_1fc1_u32.to_le_bytes() })
+            Some(match bits.byte_order {
+                ByteOrder::Little => 0xc1fc_1fc1_u32.to_le_bytes(),
+                ByteOrder::Big => 0xc1fc_1fc1_u32.to_be_bytes(),
+            })
         }
         _ => None,
     }
@@ -94,7 +97,7 @@ impl<'a> Sink<'a> for UuidSeen<'a> {
     fn unsigned(&mut self, _: u32, _: u64) {}
     fn signed(&mut self, _: u32, _: i64) {}
     fn real(&mut self, _: u32, _: Real<'a>) {}
-    fn text(&mut self, _: u32, _: &'a [u8], _: u8, _: bool) {}
+    fn text(&mut self, _: u32, _: &'a [u8], _: u8, _: ByteOrder) {}
     fn words(&mut self, _: u32, _: IntegerArray<'a>) {}
     fn blob(&mut self, _: u32, _: &'a [u8]) {}
     fn uuid(&mut self, bytes: &'a [u8]) {
@@ -273,24 +276,24 @@ pub(super) struct Entry {
 /// The entries of an index file (all big-endian; 7 numbers an entry, 9 since version 1.1); `None` where it is none.
 pub(super) fn read_index(bytes: &[u8]) -> Option<Vec<Entry>> {
     let mut header = Bytes::new(bytes);
-    let magic = header.u32(true)?;
-    let major = header.u32(true)?;
-    let _minor = header.u32(true)?;
-    let entry_bytes = usize::try_from(header.u32(true)?).ok()?;
+    let magic = header.u32(ByteOrder::Big)?;
+    let major = header.u32(ByteOrder::Big)?;
+    let _minor = header.u32(ByteOrder::Big)?;
+    let entry_bytes = usize::try_from(header.u32(ByteOrder::Big)?).ok()?;
     if magic != 0xc1f1_dcc1 || major != 1 || entry_bytes < 56 || !header.rest().len().is_multiple_of(entry_bytes) {
         return None;
     }
     let entry = |bytes: &[u8]| {
         let mut numbers = Bytes::new(bytes);
         Some(Entry {
-            offset: numbers.u64(true)?,
-            packet: numbers.u64(true)?,
-            content: numbers.u64(true)?,
-            begin: numbers.u64(true)?,
-            end: numbers.u64(true)?,
-            discarded: numbers.u64(true)?,
-            stream: numbers.u64(true)?,
-            sequence: numbers.u64(true).and_then(|_instance| numbers.u64(true)),
+            offset: numbers.u64(ByteOrder::Big)?,
+            packet: numbers.u64(ByteOrder::Big)?,
+            content: numbers.u64(ByteOrder::Big)?,
+            begin: numbers.u64(ByteOrder::Big)?,
+            end: numbers.u64(ByteOrder::Big)?,
+            discarded: numbers.u64(ByteOrder::Big)?,
+            stream: numbers.u64(ByteOrder::Big)?,
+            sequence: numbers.u64(ByteOrder::Big).and_then(|_instance| numbers.u64(ByteOrder::Big)),
         })
     };
     header.rest().chunks_exact(entry_bytes).map(entry).collect()

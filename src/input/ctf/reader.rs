@@ -12,6 +12,7 @@ use super::schema::Role;
 use super::steps::Body;
 use super::stride::EventSkip;
 use super::trace::CtfTrace;
+use crate::base::cursor::ByteOrder;
 use crate::base::notice::{Notice, Notices};
 use crate::base::time::Timestamp;
 use crate::input::record::{ClassId, IntegerArray, Record, StreamId, Value};
@@ -44,7 +45,7 @@ impl<'a> Sink<'a> for Values<'a> {
     fn real(&mut self, node: u32, number: Real<'a>) {
         self.set(node, Value::Real(number.value()));
     }
-    fn text(&mut self, node: u32, bytes: &'a [u8], width: u8, _big_endian: bool) {
+    fn text(&mut self, node: u32, bytes: &'a [u8], width: u8, _byte_order: ByteOrder) {
         let end = if width == 1 { memchr::memchr(0, bytes).unwrap_or(bytes.len()) } else { bytes.len() };
         self.set(node, Value::Text(bytes.get(..end).unwrap_or(bytes)));
     }
@@ -52,7 +53,7 @@ impl<'a> Sink<'a> for Values<'a> {
         self.set(node, Value::Words(words));
     }
     fn blob(&mut self, node: u32, bytes: &'a [u8]) {
-        self.set(node, Value::Words(IntegerArray { bytes, width: 1, big_endian: false }));
+        self.set(node, Value::Words(IntegerArray { bytes, width: 1, byte_order: ByteOrder::Little }));
     }
 }
 
@@ -174,14 +175,14 @@ impl<'a> Records<'a> for CtfReader<'a> {
     }
 
     fn position(&self) -> Position {
-        let Decoder { at, clock, last_big, .. } = self.decoder;
+        let Decoder { at, clock, last_order, .. } = self.decoder;
         // On a whole byte no order of bits goes on: what stepped over events need not have watched it.
-        Position { at, clock, last_big: last_big && at % 8 != 0 }
+        Position { at, clock, last_order: if at % 8 == 0 { ByteOrder::Little } else { last_order } }
     }
 
     fn go(&mut self, position: Position) {
-        let Position { at, clock, last_big } = position;
-        (self.decoder.at, self.decoder.clock, self.decoder.last_big) = (at, clock, last_big);
+        let Position { at, clock, last_order } = position;
+        (self.decoder.at, self.decoder.clock, self.decoder.last_order) = (at, clock, last_order);
     }
 
     fn count(&mut self, counts: &mut [u64]) {

@@ -6,7 +6,7 @@
 //! cost is that of reading the bits. Rounding is to nearest, ties to even: too large becomes infinite, NaN stays NaN
 //! (its payload is not kept).
 
-use crate::base::cursor;
+use crate::base::cursor::{self, ByteOrder};
 
 /// The largest size in bits; no format in use has more than 256.
 pub(super) const MOST_BITS: u16 = 16_384;
@@ -17,13 +17,16 @@ const HEAD: u32 = 62;
 /// A floating point number in a packet.
 #[derive(Clone, Copy, Debug)]
 pub struct Real<'a> {
-    data: &'a [u8],
-    /// In bits.
-    at: u64,
-    size: u16,
-    big_endian: bool,
-    /// The bits in the order opposite to that of the bytes (CTF 2).
-    reversed: bool,
+    /// The bytes that hold all of the number.
+    pub(super) data: &'a [u8],
+    /// Its offset in `data`, in bits.
+    pub(super) at: u64,
+    /// Its size in bits; [`is_format`] holds.
+    pub(super) size: u16,
+    /// The order of its bytes.
+    pub(super) byte_order: ByteOrder,
+    /// The order of its bits is opposite to that of its bytes (CTF 2).
+    pub(super) reversed: bool,
 }
 
 /// True where an interchange format has so many bits.
@@ -43,11 +46,6 @@ fn exponent_bits(size: u16) -> u32 {
 }
 
 impl<'a> Real<'a> {
-    /// The number of `size` bits, which [`is_format`], `at` bits into `data`.
-    pub(super) fn new(data: &'a [u8], at: u64, size: u16, big_endian: bool, reversed: bool) -> Self {
-        Real { data, at, size, big_endian, reversed }
-    }
-
     /// Its size in bits.
     pub fn size(&self) -> u16 {
         self.size
@@ -57,9 +55,9 @@ impl<'a> Real<'a> {
     fn bits(&self, from: u32, n: u32) -> u64 {
         let size = u32::from(self.size);
         let (low, high) = if self.reversed { (size - from - n, size - from) } else { (from, from + n) };
-        let at = self.at + u64::from(if self.big_endian { size - high } else { low });
+        let at = self.at + u64::from(if self.byte_order == ByteOrder::Big { size - high } else { low });
         // The constructor's caller has checked that it is within the data.
-        let bits = cursor::bits(self.data, at, n, self.big_endian).unwrap_or(0);
+        let bits = cursor::bits(self.data, at, n, self.byte_order).unwrap_or(0);
         if self.reversed { bits.reverse_bits() >> (64 - n) } else { bits }
     }
 
@@ -122,6 +120,10 @@ mod tests {
     use super::*;
     use proptest::prelude::*;
 
+    fn real(data: &[u8], at: u64, size: u16) -> Real<'_> {
+        Real { data, at, size, byte_order: ByteOrder::Little, reversed: false }
+    }
+
     /// The bytes of a number given from its most significant bit on, least significant first.
     fn little(hex: &str) -> Vec<u8> {
         let pairs: Vec<u8> =
@@ -131,11 +133,11 @@ mod tests {
 
     fn value(hex: &str) -> f64 {
         let bytes = little(hex);
-        Real::new(&bytes, 0, bytes.len() as u16 * 8, false, false).value()
+        real(&bytes, 0, bytes.len() as u16 * 8).value()
     }
 
     #[test]
-    fn exponents_have_the_bits_of_the_standard() {
+    fn exponent_bits_follows_the_standard() {
         let sizes = [16, 32, 64, 128, 160, 192, 224, 256, 512, 1024];
         assert_eq!(sizes.map(exponent_bits), [5, 8, 11, 15, 16, 17, 18, 19, 23, 27]);
         assert_eq!(
@@ -156,7 +158,7 @@ mod tests {
                 _ => (1.0 + fraction / 1024.0) * 2f64.powi(exponent - 15),
             };
             let expected = if sign == 1 { -size } else { size };
-            let found = Real::new(&pattern.to_le_bytes(), 0, 16, false, false).value();
+            let found = real(&pattern.to_le_bytes(), 0, 16).value();
             assert!(found.to_bits() == expected.to_bits() || (found.is_nan() && expected.is_nan()), "{pattern:04x}");
         }
     }
@@ -222,28 +224,28 @@ mod tests {
             // Small patterns are subnormal numbers.
             let pattern = bits >> few;
             let (single, double) = (pattern as u32, pattern);
-            let found = Real::new(&single.to_le_bytes(), 0, 32, false, false).rounded();
+            let found = real(&single.to_le_bytes(), 0, 32).rounded();
             let expected = f64::from(f32::from_bits(single));
             prop_assert!(found.to_bits() == expected.to_bits() || (found.is_nan() && expected.is_nan()));
-            let found = Real::new(&double.to_le_bytes(), 0, 64, false, false).rounded();
+            let found = real(&double.to_le_bytes(), 0, 64).rounded();
             let expected = f64::from_bits(double);
             prop_assert!(found.to_bits() == expected.to_bits() || (found.is_nan() && expected.is_nan()));
         }
 
         #[test]
         fn order_and_place_do_not_matter(number: [u8; 16], at in 0u64..24, reversed: bool) {
-            let expected = Real::new(&number, 0, 128, false, false);
-            for big_endian in [false, true] {
+            let expected = real(&number, 0, 128);
+            for byte_order in ByteOrder::BOTH {
                 let mut data = [0xa5u8; 20];
                 for i in 0..128 {
                     let bit = number[i / 8] >> (i % 8) & 1;
                     // Bit i of the number is the i-th from its least significant end; `reversed` counts from the other.
                     let i = if reversed { 127 - i } else { i } as u64;
-                    let place = if big_endian { at + 127 - i } else { at + i };
-                    let (byte, shift) = ((place / 8) as usize, if big_endian { 7 - place % 8 } else { place % 8 });
+                    let place = if byte_order == ByteOrder::Big { at + 127 - i } else { at + i };
+                    let (byte, shift) = ((place / 8) as usize, if byte_order == ByteOrder::Big { 7 - place % 8 } else { place % 8 });
                     data[byte] = data[byte] & !(1 << shift) | bit << shift;
                 }
-                let found = Real::new(&data, at, 128, big_endian, reversed);
+                let found = Real { data: &data, at, size: 128, byte_order, reversed };
                 prop_assert!(found.groups().eq(expected.groups()));
                 let (found, expected) = (found.value(), expected.value());
                 prop_assert!(found.to_bits() == expected.to_bits() || (found.is_nan() && expected.is_nan()));

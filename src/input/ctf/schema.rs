@@ -8,6 +8,7 @@
 //! into the slot of the role (the first [`Role::COUNT`] slots), so the decoder knows nothing of names.
 
 use super::error::MetadataWarning;
+use crate::base::cursor::ByteOrder;
 use std::borrow::Cow;
 use std::sync::Arc;
 
@@ -74,7 +75,7 @@ pub(super) enum Kind {
         /// Bits: 32 or 64, or (CTF 2) those of another interchange format.
         size: u16,
         /// See [`Bits`].
-        big_endian: bool,
+        byte_order: ByteOrder,
         /// See [`Bits`].
         reversed: bool,
     },
@@ -127,8 +128,8 @@ pub(super) enum Kind {
 pub(super) struct Bits {
     /// 1 to 64.
     pub(super) size: u8,
-    /// Most significant byte first.
-    pub(super) big_endian: bool,
+    /// The order of the bytes of numbers.
+    pub(super) byte_order: ByteOrder,
     /// The bits in the order opposite to that of the bytes (CTF 2).
     pub(super) reversed: bool,
     /// Two's complement.
@@ -184,9 +185,12 @@ pub(super) enum TextUnit {
 }
 
 impl TextUnit {
-    /// Most significant byte first.
-    pub(super) fn big_endian(self) -> bool {
-        matches!(self, TextUnit::Utf16Be | TextUnit::Utf32Be)
+    /// The order of the bytes of numbers.
+    pub(super) fn byte_order(self) -> ByteOrder {
+        match self {
+            TextUnit::Utf16Be | TextUnit::Utf32Be => ByteOrder::Big,
+            TextUnit::Byte | TextUnit::Utf16Le | TextUnit::Utf32Le => ByteOrder::Little,
+        }
     }
 
     /// Bytes of a unit.
@@ -407,14 +411,14 @@ impl Schema {
 
 /// Marks the byte orders (little, big) of numbers that may begin or end inside a byte.
 fn orders_inside(field: &Field, orders: &mut [bool; 2]) {
-    let mut number = |size: u64, big_endian: bool| {
+    let mut number = |size: u64, byte_order: ByteOrder| {
         if !field.align.is_multiple_of(8) || !size.is_multiple_of(8) {
-            orders[usize::from(big_endian)] = true;
+            orders[byte_order as usize] = true;
         }
     };
     match &field.kind {
-        Kind::Bits(bits) => number(bits.size.into(), bits.big_endian),
-        Kind::Real { size, big_endian, .. } => number((*size).into(), *big_endian),
+        Kind::Bits(bits) => number(bits.size.into(), bits.byte_order),
+        Kind::Real { size, byte_order, .. } => number((*size).into(), *byte_order),
         Kind::Struct(members) => members.iter().for_each(|m| orders_inside(&m.field, orders)),
         Kind::Variant { options, .. } => options.iter().for_each(|o| orders_inside(&o.field, orders)),
         Kind::Array { element: inner, .. } | Kind::Optional { field: inner, .. } => orders_inside(inner, orders),

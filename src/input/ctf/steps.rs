@@ -4,6 +4,7 @@
 //! follows it directly. A step has at most 24 bytes, so indexes that may be missing leave one value for `None`.
 
 use super::schema::{Label, Show, Slot, TextUnit};
+use crate::base::cursor::ByteOrder;
 use crate::input::record::Scope;
 use std::num::{NonZeroU8, NonZeroU32};
 use std::ops::Range;
@@ -81,8 +82,8 @@ pub(super) enum Step {
 /// The order of the bits of a number.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct BitOrder {
-    /// Most significant byte first.
-    pub(super) big_endian: bool,
+    /// The order of the bytes of numbers.
+    pub(super) byte_order: ByteOrder,
     /// The bits in the order opposite to that of the bytes (CTF 2).
     pub(super) reversed: bool,
     /// The number may begin or end inside a byte, where the byte order must not change.
@@ -103,8 +104,8 @@ pub(super) enum Times {
 pub(super) enum ElementKind {
     /// Integers.
     Words {
-        /// Most significant byte first.
-        big_endian: bool,
+        /// The order of the bytes of numbers.
+        byte_order: ByteOrder,
     },
     /// Text.
     Text(TextUnit),

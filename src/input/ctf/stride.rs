@@ -12,7 +12,7 @@
 use super::compile::TimeStamps;
 use super::schema::{ByteOrders, Field, Kind, Range, Role, Slot, Source, StreamClass, TextUnit};
 use super::steps::{Body, Program, Step, Times};
-use crate::base::cursor::bits;
+use crate::base::cursor::{ByteOrder, bits};
 use crate::input::record::ClassId;
 use smallvec::SmallVec;
 
@@ -21,14 +21,14 @@ use smallvec::SmallVec;
 pub(super) struct Stamp {
     lead: u64,
     pub(super) size: u8,
-    big_endian: bool,
+    byte_order: ByteOrder,
 }
 
 impl Stamp {
     /// The number in the header that begins at bit `start`.
     #[inline(always)]
     pub(super) fn read(&self, data: &[u8], start: u64) -> Option<u64> {
-        bits(data, start + self.lead, u32::from(self.size), self.big_endian)
+        bits(data, start + self.lead, u32::from(self.size), self.byte_order)
     }
 }
 
@@ -42,7 +42,7 @@ pub(super) struct IdLocator {
     /// The clock to follow.
     clock: Option<usize>,
     /// The order of all its numbers, where that matters to what follows.
-    pub(super) order: Option<bool>,
+    pub(super) order: Option<ByteOrder>,
 }
 
 /// A header once its id is known.
@@ -84,7 +84,7 @@ pub(super) enum FieldSkip {
     Length {
         lead: u32,
         size: u8,
-        big_endian: bool,
+        byte_order: ByteOrder,
         into: u8,
     },
     /// Over as many elements as a length says.
@@ -134,10 +134,11 @@ impl IdLocator {
         if orders == ByteOrders::Mixed {
             let mut whole = Walk::new(header, None, clock);
             whole.orders_of(header);
-            match whole.orders {
-                [little, big] if little != big && header.align >= 8 => locator.order = Some(big),
+            locator.order = match whole.orders {
+                [true, false] if header.align >= 8 => Some(ByteOrder::Little),
+                [false, true] if header.align >= 8 => Some(ByteOrder::Big),
                 _ => return None,
-            }
+            };
         }
         Some(locator)
     }
@@ -182,7 +183,7 @@ impl Walk {
         self.at = self.at.next_multiple_of(field.align);
         match &field.kind {
             Kind::Bits(bits) => {
-                let here = Stamp { lead: self.at, size: bits.size, big_endian: bits.big_endian };
+                let here = Stamp { lead: self.at, size: bits.size, byte_order: bits.byte_order };
                 let special = bits.saves.contains(&Role::EventClass.slot());
                 let follows = bits.clock.is_some() && bits.clock == self.clock;
                 if (special || follows) && (bits.reversed || bits.signed) {
@@ -230,8 +231,8 @@ impl Walk {
     /// The byte orders of all numbers.
     fn orders_of(&mut self, field: &Field) {
         match &field.kind {
-            Kind::Bits(bits) => self.orders[usize::from(bits.big_endian)] = true,
-            Kind::Real { big_endian, .. } => self.orders[usize::from(*big_endian)] = true,
+            Kind::Bits(bits) => self.orders[bits.byte_order as usize] = true,
+            Kind::Real { byte_order, .. } => self.orders[*byte_order as usize] = true,
             Kind::Struct(members) => members.iter().for_each(|member| self.orders_of(&member.field)),
             Kind::Variant { options, .. } => options.iter().for_each(|option| self.orders_of(&option.field)),
             Kind::Optional { field, .. } => self.orders_of(field),
@@ -280,7 +281,7 @@ impl Lengths {
                 None => FieldSkip::Forward(u64::from(lead) + u64::from(size)),
                 Some(slot) => {
                     let into = self.add(slot.get())?;
-                    FieldSkip::Length { lead, size, big_endian: order.big_endian, into }
+                    FieldSkip::Length { lead, size, byte_order: order.byte_order, into }
                 }
             },
             Step::SkipRun { times: Times::Slot(slot), bits } => FieldSkip::Elements { from: self.find(slot)?, bits },
@@ -315,13 +316,13 @@ fn follow(field_skips: &[FieldSkip], data: &[u8], mut at: u64, limit: u64) -> Op
         match *skip {
             FieldSkip::Forward(bits) => at = at.checked_add(bits)?,
             FieldSkip::Align(mask) => at = at.checked_add(at.wrapping_neg() & mask)?,
-            FieldSkip::Length { lead, size, big_endian, into } => {
+            FieldSkip::Length { lead, size, byte_order, into } => {
                 let start = at.checked_add(u64::from(lead))?;
                 at = start.checked_add(u64::from(size))?;
                 if at > limit {
                     return None;
                 }
-                *lengths.get_mut(usize::from(into))? = bits(data, start, u32::from(size), big_endian)?;
+                *lengths.get_mut(usize::from(into))? = bits(data, start, u32::from(size), byte_order)?;
             }
             FieldSkip::Elements { from, bits } => {
                 at = at.checked_add(lengths.get(usize::from(from))?.checked_mul(bits)?)?;

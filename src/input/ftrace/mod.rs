@@ -20,7 +20,7 @@ use super::tracepoint::{
     self, ClassSchema, ClockLoss, CpuPacket, CpuStream, RecorderClock, TraceParts, Walk, WalkStep,
 };
 use super::{OpenError, Unreadable};
-use crate::base::cursor::bits;
+use crate::base::cursor::{ByteOrder, bits};
 use crate::base::mapped::Mapped;
 use crate::base::notice::{Notice, Notices};
 use crate::input::tracepoint::format::{Field, FieldType, Format};
@@ -77,14 +77,15 @@ impl FtraceStorage {
     /// Names from switches and similar records, and the saved names of all other threads.
     fn learn(&self) -> Threads {
         let mut threads = Threads::default();
-        let big = self.rules.big;
+        let byte_order = self.rules.byte_order;
         for (stream, cpu) in self.cpus.iter().enumerate() {
             for packet in 0..cpu.bytes.div_ceil(cpu.page * PAGES) {
                 let Some(mut walk) = tracepoint::Storage::walk(self, stream, packet) else { continue };
                 while let WalkStep::Record(raw) = walk.next() {
                     for NameFields { tid, name, .. } in self.names.iter().filter(|fields| fields.class == raw.class) {
-                        let tid = bits(raw.body, tid.at as u64 * 8, tid.size as u32 * 8, big).map(|id| id as i32);
-                        let text = tracepoint::bytes_of(raw.body, name, big);
+                        let tid =
+                            bits(raw.body, tid.at as u64 * 8, tid.size as u32 * 8, byte_order).map(|id| id as i32);
+                        let text = tracepoint::bytes_of(raw.body, name, byte_order);
                         if let (Some(tid), Some(text)) = (tid.filter(|tid| *tid != 0), text) {
                             let text = text.get(..memchr::memchr(0, text).unwrap_or(text.len())).unwrap_or(text);
                             threads.named(tid, raw.clock, text);
@@ -131,8 +132,8 @@ impl tracepoint::Storage for FtraceStorage {
         notices
     }
 
-    fn big_endian(&self) -> bool {
-        self.rules.big
+    fn byte_order(&self) -> ByteOrder {
+        self.rules.byte_order
     }
 
     fn kernel_symbols(&self) -> Option<&[u8]> {
@@ -191,10 +192,10 @@ pub fn open(path: &Path) -> Result<FtraceTrace, OpenError> {
 fn unpacked(file: &Mapped, sections: &mut Sections, notices: &mut Notices) -> std::io::Result<Mapped> {
     let mut out = tempfile::NamedTempFile::new()?;
     let mut at = 0;
-    let (compression, big) = (sections.compression, sections.head.big);
+    let (compression, byte_order) = (sections.compression, sections.head.byte_order);
     for cpu in sections.buffers.iter_mut().flat_map(|b| &mut b.cpus).filter(|cpu| cpu.bytes > 0) {
         let packed = file.bytes().get(cpu.at..).unwrap_or(&[]);
-        let (bytes, whole) = unpack::chunks(compression, packed, big, &mut out)?;
+        let (bytes, whole) = unpack::chunks(compression, packed, byte_order, &mut out)?;
         notices
             .add(Notice::DamagedStream, u64::from(!whole), || format!("cpu {}: a chunk cannot be unpacked", cpu.cpu));
         (cpu.at, cpu.bytes) = (at, bytes);
@@ -223,7 +224,7 @@ struct Classes {
 
 fn classes(sections: &Sections) -> Classes {
     let mut rules = PageRules {
-        big: sections.head.big,
+        byte_order: sections.head.byte_order,
         long: usize::from(sections.head.long),
         data: sections.page_data,
         classes: Vec::new(),

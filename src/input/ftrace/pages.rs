@@ -5,7 +5,7 @@
 //! ascend within a CPU. The stack events that the tracer writes behind an event belong to it: they are looked for
 //! behind the record, by the same thread, over what interrupts may have written between.
 
-use crate::base::cursor::bits;
+use crate::base::cursor::{ByteOrder, bits};
 use crate::input::record::{ClassId, IntegerArray};
 use crate::input::tracepoint::{Raw, Walk, WalkStep};
 
@@ -27,8 +27,8 @@ const NEAR: usize = 16;
 /// The properties that all walks through a file share.
 #[derive(Debug)]
 pub struct PageRules {
-    /// Most significant byte first.
-    pub big: bool,
+    /// The order of the bytes of numbers.
+    pub byte_order: ByteOrder,
     /// Bytes of a kernel's `long`.
     pub long: usize,
     /// Offset of the data in a page.
@@ -67,7 +67,7 @@ impl PageRules {
 
     /// The header of a page; `None` where the page is cut off inside it.
     pub fn page(&self, page: &[u8]) -> Option<PageHeader> {
-        let word = |at: usize, size: usize| bits(page, at as u64 * 8, size as u32 * 8, self.big);
+        let word = |at: usize, size: usize| bits(page, at as u64 * 8, size as u32 * 8, self.byte_order);
         let (time, commit) = (word(0, 8)?, word(8, self.long)?);
         let end = self.data + (commit & COMMIT) as usize;
         let loss = match (commit & MISSED != 0, commit & COUNTED != 0) {
@@ -134,7 +134,7 @@ impl<'a> PageWalk<'a> {
         if at + 4 > self.end {
             return None;
         }
-        bits(self.pages, at as u64 * 8, 32, self.rules.big).map(|w| w as u32)
+        bits(self.pages, at as u64 * 8, 32, self.rules.byte_order).map(|w| w as u32)
     }
 
     /// The data of the next record, and its time.
@@ -153,9 +153,9 @@ impl<'a> PageWalk<'a> {
             }
             let cut = "a record passes the end of its page";
             let word = self.word(self.at).ok_or(cut)?;
-            let (kind, delta) = match self.rules.big {
-                false => (word & 31, u64::from(word >> 5)),
-                true => (word >> 27, u64::from(word & ((1 << 27) - 1))),
+            let (kind, delta) = match self.rules.byte_order {
+                ByteOrder::Little => (word & 31, u64::from(word >> 5)),
+                ByteOrder::Big => (word >> 27, u64::from(word & ((1 << 27) - 1))),
             };
             let (from, length) = match kind {
                 0 => {
@@ -191,12 +191,12 @@ impl<'a> PageWalk<'a> {
     }
 
     fn class(&self, data: &[u8]) -> Option<ClassId> {
-        let id = bits(data, 0, 16, self.rules.big)?;
+        let id = bits(data, 0, 16, self.rules.byte_order)?;
         self.rules.classes.get(id as usize).copied().flatten()
     }
 
     fn tid(&self, data: &[u8]) -> Option<u64> {
-        bits(data, 32, 32, self.rules.big)
+        bits(data, 32, 32, self.rules.byte_order)
     }
 }
 
@@ -253,7 +253,7 @@ impl<'a> Walk<'a> for PageWalk<'a> {
             }
             let class = self.class(data)?;
             if class == wanted {
-                return addresses(data, user, self.rules.long, self.rules.big);
+                return addresses(data, user, self.rules.long, self.rules.byte_order);
             }
             if !self.rules.stacks.contains(&Some(class)) {
                 // The thread went on: its own next event.
@@ -266,13 +266,13 @@ impl<'a> Walk<'a> for PageWalk<'a> {
 
 /// The addresses of a recorded stack. A kernel stack has a count at byte 8 and that many addresses from byte 16 on,
 /// also where the format describes it otherwise; a user stack has eight addresses, with zeros behind the last.
-fn addresses(data: &[u8], user: bool, long: usize, big: bool) -> Option<IntegerArray<'_>> {
+fn addresses(data: &[u8], user: bool, long: usize, byte_order: ByteOrder) -> Option<IntegerArray<'_>> {
     let all = data.get(8 + if user || long == 8 { 8 } else { 4 }..)?;
-    let words = |bytes| IntegerArray { bytes, width: long as u8, big_endian: big };
+    let words = |bytes| IntegerArray { bytes, width: long as u8, byte_order };
     let count = if user {
         words(all).iter().take(8).position(|address| address == 0).unwrap_or(8)
     } else {
-        bits(data, 64, 32, big)? as usize
+        bits(data, 64, 32, byte_order)? as usize
     };
     let bytes = all.get(..count.checked_mul(long)?.min(all.len() / long * long))?;
     (!bytes.is_empty()).then_some(words(bytes))

@@ -186,15 +186,15 @@ impl Sections {
         self.page_header(&parts.page);
         self.symbols = parts.symbols.to_vec();
         self.commands(parts.commands);
-        let cpus = bytes.u32(head.big)?;
+        let cpus = bytes.u32(head.byte_order)?;
         let mut next = bytes.take(10)?;
         if next == b"options  \0" {
             loop {
-                let option = bytes.u16(head.big)?;
+                let option = bytes.u16(head.byte_order)?;
                 if option == id::DONE {
                     break;
                 }
-                let content = bytes.counted(false, head.big)?;
+                let content = bytes.counted_u32(head.byte_order)?;
                 // An option that cannot be understood is ignored.
                 let _ = self.option_6(file, option, content);
             }
@@ -209,10 +209,10 @@ impl Sections {
 
     /// One entry of a version 6 buffer for each CPU.
     fn table(&self, bytes: &mut Bytes<'_>, cpus: u32, name: String) -> Option<Buffer> {
-        let big = self.head.big;
+        let byte_order = self.head.byte_order;
         let mut buffer = Buffer { name, page: self.head.page, ..Buffer::default() };
         for cpu in 0..cpus {
-            let (at, size) = (bytes.u64(big)?, bytes.u64(big)?);
+            let (at, size) = (bytes.u64(byte_order)?, bytes.u64(byte_order)?);
             buffer.cpus.push(CpuData { cpu, at: usize::try_from(at).ok()?, bytes: usize::try_from(size).ok()? });
         }
         Some(buffer)
@@ -223,14 +223,14 @@ impl Sections {
             return self.option(option, content);
         }
         let mut bytes = Bytes::new(content);
-        let at = usize::try_from(bytes.u64(self.head.big)?).ok()?;
+        let at = usize::try_from(bytes.u64(self.head.byte_order)?).ok()?;
         let name = copied(bytes.text()?);
         let mut place = Bytes::new(file.get(at..)?);
         // The number of CPUs is that of the top.
         let mut tag = place.take(10)?;
         if tag == b"options  \0" {
-            while place.u16(self.head.big)? != id::DONE {
-                place.counted(false, self.head.big)?;
+            while place.u16(self.head.byte_order)? != id::DONE {
+                place.counted_u32(self.head.byte_order)?;
             }
             tag = place.take(10)?;
         }
@@ -244,7 +244,7 @@ impl Sections {
 
     /// The parts that versions 6 and 7 share.
     fn option(&mut self, option: u16, content: &[u8]) -> Option<()> {
-        let big = self.head.big;
+        let byte_order = self.head.byte_order;
         let text = || copied(content.get(..memchr::memchr(0, content).unwrap_or(content.len())).unwrap_or(&[]));
         match option {
             id::CPUSTAT => self.lost.extend(lost(&text())),
@@ -258,8 +258,8 @@ impl Sections {
             id::GUEST => self.guests = true,
             id::TSC2NSEC => {
                 let mut bytes = Bytes::new(content);
-                let (multiplier, shift) = (bytes.u32(big)?, bytes.u32(big)?);
-                self.ticks = Some(TickScale { multiplier, shift, offset: bytes.u64(big)? });
+                let (multiplier, shift) = (bytes.u32(byte_order)?, bytes.u32(byte_order)?);
+                self.ticks = Some(TickScale { multiplier, shift, offset: bytes.u64(byte_order)? });
             }
             _ => {}
         }
@@ -267,9 +267,9 @@ impl Sections {
     }
 
     fn version_7(&mut self, file: &[u8], bytes: &mut Bytes<'_>) -> Option<()> {
-        let big = self.head.big;
+        let byte_order = self.head.byte_order;
         let _version = bytes.text()?;
-        let mut next = bytes.u64(big)?;
+        let mut next = bytes.u64(byte_order)?;
         let mut seen = Vec::new();
         while next != 0 && !seen.contains(&next) {
             seen.push(next);
@@ -280,21 +280,22 @@ impl Sections {
 
     /// One list of options; where the next one begins, or 0.
     fn options(&mut self, file: &[u8], at: usize) -> Option<u64> {
-        let big = self.head.big;
+        let byte_order = self.head.byte_order;
         let mut bytes = Bytes::new(file.get(at..)?);
-        let (_id, _flags, _name, size) = (bytes.u16(big)?, bytes.u16(big)?, bytes.u32(big)?, bytes.u64(big)?);
+        let (_id, _flags, _name, size) =
+            (bytes.u16(byte_order)?, bytes.u16(byte_order)?, bytes.u32(byte_order)?, bytes.u64(byte_order)?);
         let list = bytes.rest();
         let mut options = Bytes::new(list.get(..usize::try_from(size).ok()?.min(list.len()))?);
-        while let Some(option) = options.u16(big) {
-            let content = options.counted(false, big)?;
+        while let Some(option) = options.u16(byte_order) {
+            let content = options.counted_u32(byte_order)?;
             match option {
-                id::DONE => return Bytes::new(content).u64(big),
+                id::DONE => return Bytes::new(content).u64(byte_order),
                 id::BUFFER => {
                     let buffer = self.buffer(content)?;
                     self.buffers.push(buffer);
                 }
                 id::HEADER_INFO | id::FTRACE_EVENTS | id::EVENT_FORMATS | id::KALLSYMS | id::CMDLINES => {
-                    let at = usize::try_from(Bytes::new(content).u64(big)?).ok()?;
+                    let at = usize::try_from(Bytes::new(content).u64(byte_order)?).ok()?;
                     let section = self.section(file, at)?;
                     self.content(option, &section)?;
                 }
@@ -307,15 +308,15 @@ impl Sections {
 
     /// The plain bytes of a section.
     fn section(&self, file: &[u8], at: usize) -> Option<Vec<u8>> {
-        let big = self.head.big;
+        let byte_order = self.head.byte_order;
         let mut bytes = Bytes::new(file.get(at..)?);
-        let (_id, flags, _name) = (bytes.u16(big)?, bytes.u16(big)?, bytes.u32(big)?);
-        let content = bytes.counted(true, big)?;
+        let (_id, flags, _name) = (bytes.u16(byte_order)?, bytes.u16(byte_order)?, bytes.u32(byte_order)?);
+        let content = bytes.counted_u64(byte_order)?;
         if flags & 1 == 0 {
             return Some(content.to_vec());
         }
         let mut packed = Bytes::new(content);
-        let (length, plain) = (packed.u32(big)? as usize, packed.u32(big)? as usize);
+        let (length, plain) = (packed.u32(byte_order)? as usize, packed.u32(byte_order)? as usize);
         unpack::whole(self.compression, packed.take(length)?, plain)
     }
 
@@ -324,14 +325,14 @@ impl Sections {
         let mut bytes = Bytes::new(content);
         match section {
             id::HEADER_INFO => {
-                let text = head::page_header(&mut bytes, head.big)?;
+                let text = head::page_header(&mut bytes, head.byte_order)?;
                 self.page_header(&text);
             }
             id::FTRACE_EVENTS => head::ftrace_formats(&mut bytes, &head, &mut self.formats)?,
             id::EVENT_FORMATS => head::event_formats(&mut bytes, &head, &mut self.formats)?,
-            id::KALLSYMS => self.symbols = bytes.counted(false, head.big)?.to_vec(),
+            id::KALLSYMS => self.symbols = bytes.counted_u32(head.byte_order)?.to_vec(),
             _ => {
-                let text = bytes.counted(true, head.big)?;
+                let text = bytes.counted_u64(head.byte_order)?;
                 self.commands(text);
             }
         }
@@ -339,16 +340,16 @@ impl Sections {
     }
 
     fn buffer(&self, content: &[u8]) -> Option<Buffer> {
-        let big = self.head.big;
+        let byte_order = self.head.byte_order;
         let mut bytes = Bytes::new(content);
-        let _section = bytes.u64(big)?;
+        let _section = bytes.u64(byte_order)?;
         let name = copied(bytes.text()?);
         let clock = copied(bytes.text()?);
-        let page = bytes.u32(big)? as usize;
+        let page = bytes.u32(byte_order)? as usize;
         let page = if page.is_power_of_two() && (64..=1 << 24).contains(&page) { page } else { self.head.page };
         let mut buffer = Buffer { name, clock, page, cpus: Vec::new() };
-        for _ in 0..bytes.u32(big)? {
-            let (cpu, at, size) = (bytes.u32(big)?, bytes.u64(big)?, bytes.u64(big)?);
+        for _ in 0..bytes.u32(byte_order)? {
+            let (cpu, at, size) = (bytes.u32(byte_order)?, bytes.u64(byte_order)?, bytes.u64(byte_order)?);
             buffer.cpus.push(CpuData { cpu, at: usize::try_from(at).ok()?, bytes: usize::try_from(size).ok()? });
         }
         Some(buffer)

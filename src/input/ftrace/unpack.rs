@@ -4,7 +4,7 @@
 //! before reading, so that pages lie side by side as in a file that is not compressed. A chunk longer than [`LONGEST`]
 //! is refused, and so is a file that unpacks to far more than it takes.
 
-use crate::base::cursor::Bytes;
+use crate::base::cursor::{ByteOrder, Bytes};
 use std::io::{self, Read, Write};
 
 /// Plain bytes of a chunk or section; trace-cmd's chunks have ten pages.
@@ -59,14 +59,19 @@ pub fn whole(compression: Compression, packed: &[u8], plain: usize) -> Option<Ve
 }
 
 /// The chunks of a CPU, one behind the other, into `out`. Returns the bytes written, and whether all could be unpacked.
-pub fn chunks(compression: Compression, packed: &[u8], big: bool, out: &mut impl Write) -> io::Result<(usize, bool)> {
+pub fn chunks(
+    compression: Compression,
+    packed: &[u8],
+    byte_order: ByteOrder,
+    out: &mut impl Write,
+) -> io::Result<(usize, bool)> {
     let mut bytes = Bytes::new(packed);
-    let Some(n) = bytes.u32(big) else { return Ok((0, false)) };
+    let Some(n) = bytes.u32(byte_order) else { return Ok((0, false)) };
     let most = packed.len().saturating_mul(RATIO).saturating_add(BESIDES);
     let mut written = 0;
     for _ in 0..n {
         let one = (|| {
-            let (length, plain) = (bytes.u32(big)? as usize, bytes.u32(big)? as usize);
+            let (length, plain) = (bytes.u32(byte_order)? as usize, bytes.u32(byte_order)? as usize);
             let packed = bytes.take(length)?;
             whole(compression, packed, plain).filter(|plain| plain.len() <= most - written)
         })();
@@ -97,9 +102,9 @@ mod tests {
     #[test]
     fn a_small_file_cannot_fill_the_disk() {
         let all = |n: u32| [n.to_le_bytes().to_vec(), bomb(80).repeat(n as usize)].concat();
-        let (written, whole) = chunks(Compression::Zstd, &all(1), false, &mut io::sink()).unwrap();
+        let (written, whole) = chunks(Compression::Zstd, &all(1), ByteOrder::Little, &mut io::sink()).unwrap();
         assert_eq!((written, whole), (80 << 17, true));
-        let (written, whole) = chunks(Compression::Zstd, &all(9), false, &mut io::sink()).unwrap();
+        let (written, whole) = chunks(Compression::Zstd, &all(9), ByteOrder::Little, &mut io::sink()).unwrap();
         assert!(!whole && written <= 9 * bomb(80).len() * RATIO + BESIDES + 4 * RATIO, "{written}");
     }
 }

@@ -3,6 +3,8 @@
 //! OTF2-FACTS section 2 and 3. Every read checks the end of what it reads from; nothing is allocated. A chunk is the
 //! unit of damage: what cannot be read ends its chunk, and reading goes on with the next one.
 
+use crate::base::cursor::ByteOrder;
+
 /// Type byte: the rest of this chunk is padding.
 const END_OF_CHUNK: u8 = 0;
 /// Type byte: nothing follows.
@@ -16,15 +18,15 @@ const BIG_ENDIAN: u8 = 0x23;
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Bytes<'a> {
     rest: &'a [u8],
-    big_endian: bool,
+    byte_order: ByteOrder,
 }
 
 impl<'a> Bytes<'a> {
     /// Behind the two bytes that begin every file and chunk; `None` when they are not those.
     pub(super) fn after_mark(data: &'a [u8]) -> Option<Self> {
         match data {
-            [CHUNK_HEADER, LITTLE_ENDIAN, rest @ ..] => Some(Bytes { rest, big_endian: false }),
-            [CHUNK_HEADER, BIG_ENDIAN, rest @ ..] => Some(Bytes { rest, big_endian: true }),
+            [CHUNK_HEADER, LITTLE_ENDIAN, rest @ ..] => Some(Bytes { rest, byte_order: ByteOrder::Little }),
+            [CHUNK_HEADER, BIG_ENDIAN, rest @ ..] => Some(Bytes { rest, byte_order: ByteOrder::Big }),
             _ => None,
         }
     }
@@ -52,7 +54,11 @@ impl<'a> Bytes<'a> {
     fn number(&mut self, n: usize) -> Option<u64> {
         let bytes = self.take(n)?;
         let word = |v: u64, b: &u8| v << 8 | u64::from(*b);
-        Some(if self.big_endian { bytes.iter().fold(0, word) } else { bytes.iter().rev().fold(0, word) })
+        Some(if self.byte_order == ByteOrder::Big {
+            bytes.iter().fold(0, word)
+        } else {
+            bytes.iter().rev().fold(0, word)
+        })
     }
 
     /// A full 32-bit number.
@@ -64,7 +70,7 @@ impl<'a> Bytes<'a> {
     pub(super) fn full_u64(&mut self) -> Option<u64> {
         let bytes = self.rest.first_chunk::<8>()?;
         self.rest = &self.rest[8..];
-        Some(if self.big_endian { u64::from_be_bytes(*bytes) } else { u64::from_le_bytes(*bytes) })
+        Some(if self.byte_order == ByteOrder::Big { u64::from_be_bytes(*bytes) } else { u64::from_le_bytes(*bytes) })
     }
 
     /// A packed 32-bit number; all ones means "undefined".
@@ -99,7 +105,7 @@ impl<'a> Bytes<'a> {
             0xff => usize::try_from(self.full_u64()?).ok()?,
             short => usize::from(short),
         };
-        Some(Bytes { rest: self.take(length)?, big_endian: self.big_endian })
+        Some(Bytes { rest: self.take(length)?, byte_order: self.byte_order })
     }
 }
 
@@ -131,7 +137,7 @@ impl<'a> Chunks<'a> {
     /// At the front of the file. `chunk_size` is the anchor's.
     pub(super) fn new(data: &'a [u8], chunk_size: u64) -> Self {
         let chunk_size = usize::try_from(chunk_size).unwrap_or(usize::MAX);
-        let nothing = Bytes { rest: &[], big_endian: false };
+        let nothing = Bytes { rest: &[], byte_order: ByteOrder::Little };
         Chunks { data, chunk_size, next: 0, bytes: nothing, ended: data.is_empty() }
     }
 
@@ -193,7 +199,7 @@ mod tests {
     use super::*;
 
     fn little(data: &[u8]) -> Bytes<'_> {
-        Bytes { rest: data, big_endian: false }
+        Bytes { rest: data, byte_order: ByteOrder::Little }
     }
 
     #[test]
@@ -201,7 +207,7 @@ mod tests {
         assert_eq!(little(&[0]).packed_u32(), Some(0));
         assert_eq!(little(&[0xff]).packed_u64(), Some(u64::MAX));
         assert_eq!(little(&[2, 1, 2]).packed_u32(), Some(0x0201));
-        assert_eq!(Bytes { rest: &[2, 1, 2], big_endian: true }.packed_u64(), Some(0x0102));
+        assert_eq!(Bytes { rest: &[2, 1, 2], byte_order: ByteOrder::Big }.packed_u64(), Some(0x0102));
         assert_eq!(little(&[5, 0, 0, 0, 0, 0]).packed_u32(), None, "a 32-bit number has at most 4 bytes");
         assert_eq!(little(&[9; 10]).packed_u64(), None);
         assert_eq!(little(&[3, 1, 2]).packed_u64(), None, "cut short");

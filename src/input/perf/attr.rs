@@ -4,7 +4,7 @@
 //! the period have 8 bytes each, so their places are fixed. Records that are no samples end in some of the same parts
 //! (`sample_id`), found from their end.
 
-use crate::base::cursor::{Bytes, bits};
+use crate::base::cursor::{ByteOrder, Bytes, bits};
 use foldhash::HashMap;
 
 /// Bits of `sample_type`.
@@ -59,7 +59,7 @@ pub struct Attr {
     branch_type: u64,
     /// Which registers of user space a sample holds, by bit.
     registers: u64,
-    big: bool,
+    byte_order: ByteOrder,
     /// The clock that was asked for.
     clockid: Option<i32>,
     /// The id in its samples that identifies the event.
@@ -70,8 +70,8 @@ pub struct Attr {
 
 impl Attr {
     /// An attr from as many bytes as it says it has; what is absent is 0.
-    pub fn parse(bytes: &[u8], big: bool) -> Option<Attr> {
-        let word = |at: u64, size: u32| bits(bytes, at * 8, size * 8, big).unwrap_or(0);
+    pub fn parse(bytes: &[u8], byte_order: ByteOrder) -> Option<Attr> {
+        let word = |at: u64, size: u32| bits(bytes, at * 8, size * 8, byte_order).unwrap_or(0);
         if bytes.len() < 64 {
             return None;
         }
@@ -83,7 +83,7 @@ impl Attr {
             flags: word(40, 8),
             branch_type: word(72, 8),
             registers: word(80, 8),
-            big,
+            byte_order,
             ..Attr::default()
         };
         attr.clockid = attr.flag(USE_CLOCKID).then(|| word(92, 4) as u32 as i32);
@@ -92,7 +92,7 @@ impl Attr {
 
     /// Bit fields of a big-endian machine begin at the other end.
     pub fn flag(&self, bit: u32) -> bool {
-        self.flags >> (if self.big { 63 - bit } else { bit }) & 1 == 1
+        self.flags >> (if self.byte_order == ByteOrder::Big { 63 - bit } else { bit }) & 1 == 1
     }
 
     /// The name of the clock; the scheduler's where none was asked for.
@@ -149,7 +149,7 @@ pub struct SampleLayout {
     registers: u64,
     /// Bytes from the end of a record that is no sample.
     trailer: Option<[Option<usize>; 3]>,
-    big: bool,
+    byte_order: ByteOrder,
 }
 
 /// The registers of user space at a sample, and the stack from its pointer on.
@@ -158,7 +158,7 @@ pub struct Copied<'a> {
     /// By bit of [`Self::mask`], words of 8 bytes.
     registers: &'a [u8],
     mask: u64,
-    big: bool,
+    byte_order: ByteOrder,
     /// The bytes from the stack pointer on.
     pub stack: &'a [u8],
 }
@@ -170,7 +170,7 @@ impl Copied<'_> {
             return None;
         }
         let before = (self.mask & ((1u64 << number) - 1)).count_ones();
-        bits(self.registers, u64::from(before) * 64, 64, self.big)
+        bits(self.registers, u64::from(before) * 64, 64, self.byte_order)
     }
 }
 
@@ -208,12 +208,12 @@ impl SampleLayout {
             branch_type: attr.branch_type,
             registers: attr.registers,
             trailer: attr.flag(SAMPLE_ID_ALL).then(|| [TID, TIME, CPU].map(from_end)),
-            big: attr.big,
+            byte_order: attr.byte_order,
         }
     }
 
     fn word(&self, sample: &[u8], at: Option<usize>, size: u32) -> Option<u64> {
-        bits(sample, at? as u64 * 8, size * 8, self.big)
+        bits(sample, at? as u64 * 8, size * 8, self.byte_order)
     }
 
     /// Time of a sample.
@@ -267,20 +267,20 @@ impl SampleLayout {
         }
         let (_, mut rest) = self.parts(sample)?;
         if self.sample_type & BRANCH_STACK != 0 {
-            let n = usize::try_from(rest.u64(self.big)?).ok()?;
+            let n = usize::try_from(rest.u64(self.byte_order)?).ok()?;
             let has = |bit: u32| usize::from(self.branch_type >> bit & 1 == 1);
             let bytes = n.checked_mul(24 + 8 * has(COUNTERS))?.checked_add(8 * has(HW_INDEX))?;
             rest.take(bytes)?;
         }
-        if rest.u64(self.big)? != ABI_64 {
+        if rest.u64(self.byte_order)? != ABI_64 {
             return None;
         }
         let registers = rest.take(self.registers.count_ones() as usize * 8)?;
-        let stack = rest.counted(true, self.big)?;
+        let stack = rest.counted_u64(self.byte_order)?;
         // The bytes in use; none follow where none were copied.
-        let used = if stack.is_empty() { 0 } else { usize::try_from(rest.u64(self.big)?).ok()? };
+        let used = if stack.is_empty() { 0 } else { usize::try_from(rest.u64(self.byte_order)?).ok()? };
         let stack = stack.get(..used).unwrap_or(stack);
-        Some(Copied { registers, mask: self.registers, big: self.big, stack })
+        Some(Copied { registers, mask: self.registers, byte_order: self.byte_order, stack })
     }
 
     /// Call chain and raw data, and what follows them.
@@ -292,11 +292,11 @@ impl SampleLayout {
         }
         let mut found = Variable::default();
         if self.sample_type & CALLCHAIN != 0 {
-            let n = usize::try_from(rest.u64(self.big)?).ok()?;
+            let n = usize::try_from(rest.u64(self.byte_order)?).ok()?;
             found.chain = rest.take(n.checked_mul(8)?)?;
         }
         if self.sample_type & RAW != 0 {
-            found.raw = rest.counted(false, self.big)?;
+            found.raw = rest.counted_u32(self.byte_order)?;
         }
         Some((found, rest))
     }
@@ -306,7 +306,7 @@ impl SampleLayout {
         let has = |bit: u64| usize::from(self.read_format & bit != 0);
         let times = has(1) + has(2);
         let words = if has(8) == 1 {
-            let n = usize::try_from(rest.u64(self.big)?).ok()?;
+            let n = usize::try_from(rest.u64(self.byte_order)?).ok()?;
             n.checked_mul(1 + has(4) + has(16))?.checked_add(times)?
         } else {
             1 + times + has(4) + has(16)
@@ -323,12 +323,12 @@ pub struct Attrs {
     /// Offset of the id in a sample, and its distance from the end of any other record.
     id: Option<(usize, Option<usize>)>,
     by_id: HashMap<u64, u16>,
-    big: bool,
+    byte_order: ByteOrder,
 }
 
 impl Attrs {
     /// A table of attrs, at most 65,536.
-    pub fn new(attrs: &[Attr], big: bool) -> Attrs {
+    pub fn new(attrs: &[Attr], byte_order: ByteOrder) -> Attrs {
         let all = |part: u64| attrs.iter().all(|a| a.sample_type & part != 0);
         let first = attrs.first().map_or(0, |a| a.sample_type);
         let id = if all(IDENTIFIER) {
@@ -345,7 +345,12 @@ impl Attrs {
         for (i, attr) in attrs.iter().enumerate().take(1 << 16) {
             by_id.extend(attr.ids.iter().map(|id| (*id, i as u16)));
         }
-        Attrs { layouts: attrs.iter().map(SampleLayout::of).collect(), id: id.filter(|_| attrs.len() > 1), by_id, big }
+        Attrs {
+            layouts: attrs.iter().map(SampleLayout::of).collect(),
+            id: id.filter(|_| attrs.len() > 1),
+            by_id,
+            byte_order,
+        }
     }
 
     /// The attr of a sample.
@@ -354,7 +359,7 @@ impl Attrs {
         match self.id {
             None => (!self.layouts.is_empty()).then_some(0),
             Some((at, _)) => {
-                let id = bits(sample, at as u64 * 8, 64, self.big)?;
+                let id = bits(sample, at as u64 * 8, 64, self.byte_order)?;
                 self.by_id.get(&id).map(|i| usize::from(*i))
             }
         }
@@ -364,7 +369,7 @@ impl Attrs {
     pub fn of_record(&self, body: &[u8]) -> Option<&SampleLayout> {
         let by_id = || {
             let at = body.len().checked_sub(self.id?.1?)?;
-            self.layouts.get(usize::from(*self.by_id.get(&bits(body, at as u64 * 8, 64, self.big)?)?))
+            self.layouts.get(usize::from(*self.by_id.get(&bits(body, at as u64 * 8, 64, self.byte_order)?)?))
         };
         // Records that perf made up may carry the id 0.
         by_id().or_else(|| self.layouts.first())
@@ -380,7 +385,7 @@ mod tests {
         bytes[24..32].copy_from_slice(&sample_type.to_le_bytes());
         bytes[32..40].copy_from_slice(&read_format.to_le_bytes());
         bytes[40..48].copy_from_slice(&(1u64 << SAMPLE_ID_ALL).to_le_bytes());
-        Attr::parse(&bytes, false).unwrap()
+        Attr::parse(&bytes, ByteOrder::Little).unwrap()
     }
 
     #[test]

@@ -19,9 +19,9 @@ pub fn turned(ways: &WalkRules, bytes: &[u8], data: Range<usize>) -> io::Result<
     let (mut run, mut of, mut at): (Vec<usize>, Option<u32>, usize) = (Vec::new(), None, 0);
     loop {
         let rest = data.get(at..).unwrap_or(&[]);
-        let whole = record(rest, ways.big).and_then(|(kind, _, size)| {
+        let whole = record(rest, ways.byte_order).and_then(|(kind, _, size)| {
             let body = rest.get(8..size)?;
-            Some((cpu(ways, kind, body), size.checked_add(outside(kind, body, ways.big)?)?))
+            Some((cpu(ways, kind, body), size.checked_add(outside(kind, body, ways.byte_order)?)?))
         });
         let (cpu, size) = whole.unwrap_or((None, rest.len()));
         if cpu.is_none() || cpu != of {

@@ -9,7 +9,7 @@
 use super::attr::Attrs;
 use super::header::{outside, record};
 use super::walk::{USER_SPACE, WalkRules, behind};
-use crate::base::cursor::bits;
+use crate::base::cursor::{ByteOrder, bits};
 use crate::input::record::IntegerArray;
 use foldhash::HashMap;
 use std::ops::Range;
@@ -47,12 +47,16 @@ pub struct OfPacket<'a> {
 
 impl StackStore {
     /// Add the stacks of a packet: the places of their records, ascending, and addresses, innermost first.
-    pub fn add(&mut self, (stream, packet): (usize, usize), stacks: Vec<(usize, Vec<u64>)>, big: bool) {
+    pub fn add(&mut self, (stream, packet): (usize, usize), stacks: Vec<(usize, Vec<u64>)>, byte_order: ByteOrder) {
         let mut chains = Vec::with_capacity(stacks.len());
         for (at, addresses) in stacks {
             let from = self.words.len();
             for address in addresses {
-                self.words.extend(if big { address.to_be_bytes() } else { address.to_le_bytes() });
+                self.words.extend(if byte_order == ByteOrder::Big {
+                    address.to_be_bytes()
+                } else {
+                    address.to_le_bytes()
+                });
             }
             chains.push(Chain { at, from, to: self.words.len() });
         }
@@ -70,11 +74,11 @@ impl StackStore {
 
 impl<'a> OfPacket<'a> {
     /// The stack of the sample whose record begins at `at`.
-    pub fn get(self, at: usize, big: bool) -> Option<IntegerArray<'a>> {
+    pub fn get(self, at: usize, byte_order: ByteOrder) -> Option<IntegerArray<'a>> {
         let found = self.chains.binary_search_by_key(&at, |chain| chain.at).ok()?;
         let chain = self.chains.get(found)?;
         let bytes = self.words.get(chain.from..chain.to).filter(|bytes| !bytes.is_empty())?;
-        Some(IntegerArray { bytes, width: 8, big_endian: big })
+        Some(IntegerArray { bytes, width: 8, byte_order })
     }
 }
 
@@ -92,11 +96,11 @@ impl Deferred {
         let data = bytes.get(..data.end).unwrap_or(bytes);
         while let Some(rest) = data.get(at..).filter(|rest| !rest.is_empty()) {
             // The index has reported the damage.
-            let Some((kind, _, size)) = record(rest, ways.big) else { return };
+            let Some((kind, _, size)) = record(rest, ways.byte_order) else { return };
             let Some(body) = rest.get(8..size) else { return };
-            let Some(more) = outside(kind, body, ways.big) else { return };
+            let Some(more) = outside(kind, body, ways.byte_order) else { return };
             if kind == CALLCHAIN_DEFERRED {
-                self.0.extend(deferred(&ways.attrs, body, ways.big));
+                self.0.extend(deferred(&ways.attrs, body, ways.byte_order));
             }
             at = at.saturating_add(size).saturating_add(more);
         }
@@ -108,17 +112,17 @@ impl Deferred {
     }
 
     /// The stack of a sample of this thread with this chain.
-    pub fn of(&self, thread: i32, chain: &[u8], big: bool) -> Option<&Vec<u64>> {
-        let cookie = behind(chain, DEFERRED, big)?.iter().next()?;
+    pub fn of(&self, thread: i32, chain: &[u8], byte_order: ByteOrder) -> Option<&Vec<u64>> {
+        let cookie = behind(chain, DEFERRED, byte_order)?.iter().next()?;
         self.0.get(&(thread, cookie))
     }
 }
 
-fn deferred(attrs: &Attrs, body: &[u8], big: bool) -> Option<(Cookie, Vec<u64>)> {
+fn deferred(attrs: &Attrs, body: &[u8], byte_order: ByteOrder) -> Option<(Cookie, Vec<u64>)> {
     let thread = attrs.of_record(body)?.thread_of_record(body)?;
-    let (cookie, n) = (bits(body, 0, 64, big)?, usize::try_from(bits(body, 64, 64, big)?).ok()?);
+    let (cookie, n) = (bits(body, 0, 64, byte_order)?, usize::try_from(bits(body, 64, 64, byte_order)?).ok()?);
     let bytes = body.get(16..)?.get(..n.checked_mul(8)?)?;
-    let addresses = behind(bytes, USER_SPACE, big).map_or_else(Vec::new, |words| words.iter().collect());
+    let addresses = behind(bytes, USER_SPACE, byte_order).map_or_else(Vec::new, |words| words.iter().collect());
     Some(((thread, cookie), addresses))
 }
 
@@ -128,10 +132,11 @@ mod tests {
 
     #[test]
     fn stacks_are_found_by_the_place_of_their_sample() {
-        for big in [false, true] {
+        for byte_order in ByteOrder::BOTH {
             let mut chains = StackStore::default();
-            chains.add((0, 3), vec![(16, vec![1, 2]), (80, Vec::new()), (96, vec![3])], big);
-            let get = |packet, at| chains.of(0, packet).get(at, big).map(|words| words.iter().collect::<Vec<_>>());
+            chains.add((0, 3), vec![(16, vec![1, 2]), (80, Vec::new()), (96, vec![3])], byte_order);
+            let get =
+                |packet, at| chains.of(0, packet).get(at, byte_order).map(|words| words.iter().collect::<Vec<_>>());
             assert_eq!((get(3, 16), get(3, 96)), (Some(vec![1, 2]), Some(vec![3])));
             assert_eq!((get(3, 80), get(3, 17), get(2, 16)), (None, None, None));
         }

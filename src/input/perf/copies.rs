@@ -7,7 +7,7 @@
 use super::chains::StackStore;
 use super::walk::SideClass;
 use super::{PerfStorage, PerfTrace};
-use crate::base::cursor::bits;
+use crate::base::cursor::{ByteOrder, bits};
 use crate::base::text::copied;
 use crate::input::tracepoint::{self, Raw, Walk as _, WalkStep};
 
@@ -168,13 +168,13 @@ fn changes(mut walk: super::walk::RunWalk<'_>) -> Vec<MapEvent> {
     let mut found = Vec::new();
     while let WalkStep::Record(raw) = walk.next() {
         let side = walk.side(raw.class);
-        found.extend(side.and_then(|side| changed(side, &raw, walk.is_big())));
+        found.extend(side.and_then(|side| changed(side, &raw, walk.byte_order())));
     }
     found
 }
 
-fn changed(side: SideClass, raw: &Raw<'_>, big: bool) -> Option<MapEvent> {
-    let word = |at: u64, size: u32| bits(raw.body, at * 8, size * 8, big);
+fn changed(side: SideClass, raw: &Raw<'_>, byte_order: ByteOrder) -> Option<MapEvent> {
+    let word = |at: u64, size: u32| bits(raw.body, at * 8, size * 8, byte_order);
     let id = |at: u64| word(at, 4).map(|id| id as u32 as i32);
     let pid = id(0)?;
     let path_at = match side {

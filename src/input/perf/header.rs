@@ -5,7 +5,7 @@
 //! read into one [`Header`]. perf's `Documentation/perf.data-file-format.txt`. Sizes are checked against the file.
 
 use super::attr::Attr;
-use crate::base::cursor::{Bytes, bits};
+use crate::base::cursor::{ByteOrder, Bytes, bits};
 use crate::base::text::copied;
 use crate::input::tracepoint::format::Format;
 use crate::input::tracepoint::head::{self, Head};
@@ -34,8 +34,8 @@ const AUXTRACE: u32 = 71;
 /// The sections before and behind the records.
 #[derive(Clone, Debug, Default)]
 pub struct Header {
-    /// Most significant byte first.
-    pub big: bool,
+    /// The order of the bytes of numbers.
+    pub byte_order: ByteOrder,
     /// It came through a pipe.
     pub pipe: bool,
     /// The records of the recording.
@@ -56,20 +56,20 @@ pub struct Header {
 
 /// A record's header: type, `misc`, size.
 #[inline(always)]
-pub fn record(bytes: &[u8], big: bool) -> Option<(u32, u16, usize)> {
-    let word = bits(bytes, 0, 64, big)?;
-    let (kind, misc, size) = match big {
-        false => (word as u32, (word >> 32) as u16, (word >> 48) as u16),
-        true => ((word >> 32) as u32, (word >> 16) as u16, word as u16),
+pub fn record(bytes: &[u8], byte_order: ByteOrder) -> Option<(u32, u16, usize)> {
+    let word = bits(bytes, 0, 64, byte_order)?;
+    let (kind, misc, size) = match byte_order {
+        ByteOrder::Little => (word as u32, (word >> 32) as u16, (word >> 48) as u16),
+        ByteOrder::Big => ((word >> 32) as u32, (word >> 16) as u16, word as u16),
     };
     Some((kind, misc, usize::from(size)))
 }
 
 /// Bytes of payload that follow a record outside of it.
-pub fn outside(kind: u32, body: &[u8], big: bool) -> Option<usize> {
+pub fn outside(kind: u32, body: &[u8], byte_order: ByteOrder) -> Option<usize> {
     match kind {
-        TRACING_DATA => usize::try_from(bits(body, 0, 32, big)?).ok()?.checked_next_multiple_of(8),
-        AUXTRACE => usize::try_from(bits(body, 0, 64, big)?).ok(),
+        TRACING_DATA => usize::try_from(bits(body, 0, 32, byte_order)?).ok()?.checked_next_multiple_of(8),
+        AUXTRACE => usize::try_from(bits(body, 0, 64, byte_order)?).ok(),
         _ => Some(0),
     }
 }
@@ -97,13 +97,13 @@ pub enum PerfDataError {
 impl Header {
     /// Read the header of a file.
     pub fn read(file: &[u8]) -> Result<Header, PerfDataError> {
-        let big = match file.get(..8) {
-            Some(b"PERFILE2") => false,
-            Some(b"2ELIFREP") => true,
+        let byte_order = match file.get(..8) {
+            Some(b"PERFILE2") => ByteOrder::Little,
+            Some(b"2ELIFREP") => ByteOrder::Big,
             _ => return Err(PerfDataError::NotVersion2),
         };
-        let mut header = Header { big, ..Header::default() };
-        let word = |at: usize| bits(file, at as u64 * 8, 64, big).and_then(|w| usize::try_from(w).ok());
+        let mut header = Header { byte_order, ..Header::default() };
+        let word = |at: usize| bits(file, at as u64 * 8, 64, byte_order).and_then(|w| usize::try_from(w).ok());
         if word(8) == Some(16) {
             header.pipe = true;
             header.data = 16..file.len();
@@ -135,12 +135,12 @@ impl Header {
         let section = file.get(at..at.checked_add(size)?)?;
         for one in section.chunks_exact(entry) {
             let (attr, ids) = one.split_at_checked(entry - 16)?;
-            let mut attr = Attr::parse(attr, self.big)?;
+            let mut attr = Attr::parse(attr, self.byte_order)?;
             let mut place = Bytes::new(ids);
-            let (from, bytes) = (place.u64(self.big)?, place.u64(self.big)?);
+            let (from, bytes) = (place.u64(self.byte_order)?, place.u64(self.byte_order)?);
             let from = usize::try_from(from).ok()?;
             let all = file.get(from..from.checked_add(usize::try_from(bytes).ok()?)?)?;
-            attr.ids = words(all, self.big);
+            attr.ids = words(all, self.byte_order);
             self.attrs.push(attr);
         }
         Some(())
@@ -151,11 +151,11 @@ impl Header {
         let mut table = Bytes::new(file.get(table..).unwrap_or(&[]));
         for bit in 0..256u64 {
             // Four words of 64 bits from byte 72 on.
-            let word = bits(file, (72 + bit / 64 * 8) * 8, 64, self.big).unwrap_or(0);
+            let word = bits(file, (72 + bit / 64 * 8) * 8, 64, self.byte_order).unwrap_or(0);
             if word >> (bit % 64) & 1 == 0 {
                 continue;
             }
-            let place = table.u64(self.big).zip(table.u64(self.big));
+            let place = table.u64(self.byte_order).zip(table.u64(self.byte_order));
             let section = place.and_then(|(at, size)| {
                 let at = usize::try_from(at).ok()?;
                 file.get(at..at.checked_add(usize::try_from(size).ok()?)?)
@@ -168,31 +168,31 @@ impl Header {
     }
 
     fn feature(&mut self, bit: u64, section: &[u8]) -> Option<()> {
-        let big = self.big;
+        let byte_order = self.byte_order;
         let mut bytes = Bytes::new(section);
         match bit {
             feature::TRACING_DATA => self.tracing(section)?,
             feature::BUILD_ID => {
-                while let Some((_, misc, size)) = record(bytes.rest(), big) {
+                while let Some((_, misc, size)) = record(bytes.rest(), byte_order) {
                     let one = bytes.take(size.max(8))?;
                     self.build_id(misc, one.get(8..)?);
                 }
             }
-            feature::HOSTNAME => self.environment.push(("hostname", string(&mut bytes, big)?)),
-            feature::OSRELEASE => self.environment.push(("kernel_release", string(&mut bytes, big)?)),
-            feature::ARCH => self.environment.push(("architecture", string(&mut bytes, big)?)),
+            feature::HOSTNAME => self.environment.push(("hostname", string(&mut bytes, byte_order)?)),
+            feature::OSRELEASE => self.environment.push(("kernel_release", string(&mut bytes, byte_order)?)),
+            feature::ARCH => self.environment.push(("architecture", string(&mut bytes, byte_order)?)),
             feature::CMDLINE => {
-                for _ in 0..bytes.u32(big)? {
-                    self.command.push(string(&mut bytes, big)?);
+                for _ in 0..bytes.u32(byte_order)? {
+                    self.command.push(string(&mut bytes, byte_order)?);
                 }
             }
             feature::EVENT_DESC => {
-                let (n, size) = (bytes.u32(big)?, bytes.u32(big)?);
+                let (n, size) = (bytes.u32(byte_order)?, bytes.u32(byte_order)?);
                 for _ in 0..n {
-                    let attr = Attr::parse(bytes.take(size as usize)?, big)?;
-                    let ids = bytes.u32(big)? as usize;
-                    let name = string(&mut bytes, big)?;
-                    let ids = words(bytes.take(ids.checked_mul(8)?)?, big);
+                    let attr = Attr::parse(bytes.take(size as usize)?, byte_order)?;
+                    let ids = bytes.u32(byte_order)? as usize;
+                    let name = string(&mut bytes, byte_order)?;
+                    let ids = words(bytes.take(ids.checked_mul(8)?)?, byte_order);
                     let same = |a: &&mut Attr| {
                         a.name.is_none() && (a.kind, a.config) == (attr.kind, attr.config) && a.ids == ids
                     };
@@ -202,8 +202,8 @@ impl Header {
                 }
             }
             feature::CLOCK_DATA => {
-                let (_version, _id) = (bytes.u32(big)?, bytes.u32(big)?);
-                self.wall = bytes.u64(big).zip(bytes.u64(big));
+                let (_version, _id) = (bytes.u32(byte_order)?, bytes.u32(byte_order)?);
+                self.wall = bytes.u64(byte_order).zip(bytes.u64(byte_order));
             }
             _ => {}
         }
@@ -229,16 +229,16 @@ impl Header {
     /// Pipe mode: the header is among the records.
     fn read_records(&mut self, file: &[u8]) {
         let mut at = self.data.start;
-        while let Some((kind, misc, size)) = file.get(at..).and_then(|rest| record(rest, self.big)) {
+        while let Some((kind, misc, size)) = file.get(at..).and_then(|rest| record(rest, self.byte_order)) {
             let Some(body) = size.checked_sub(8).and_then(|n| file.get(at + 8..at + 8 + n)) else { return };
-            let Some(more) = outside(kind, body, self.big) else { return };
+            let Some(more) = outside(kind, body, self.byte_order) else { return };
             match kind {
                 ATTR => {
-                    let size = bits(body, 32, 32, self.big).map_or(0, |n| n as usize);
+                    let size = bits(body, 32, 32, self.byte_order).map_or(0, |n| n as usize);
                     if let Some((attr, ids)) = body.split_at_checked(size)
-                        && let Some(mut attr) = Attr::parse(attr, self.big)
+                        && let Some(mut attr) = Attr::parse(attr, self.byte_order)
                     {
-                        attr.ids = words(ids, self.big);
+                        attr.ids = words(ids, self.byte_order);
                         self.attrs.push(attr);
                     }
                 }
@@ -251,7 +251,7 @@ impl Header {
                     let _ = self.build_id(misc, body);
                 }
                 FEATURE => {
-                    let bit = bits(body, 0, 64, self.big).unwrap_or(u64::MAX);
+                    let bit = bits(body, 0, 64, self.byte_order).unwrap_or(u64::MAX);
                     let _ = self.feature(bit, body.get(8..).unwrap_or(&[]));
                 }
                 _ => {}
@@ -269,13 +269,13 @@ impl Header {
     }
 }
 
-fn words(bytes: &[u8], big: bool) -> Vec<u64> {
-    bytes.chunks_exact(8).filter_map(|word| bits(word, 0, 64, big)).collect()
+fn words(bytes: &[u8], byte_order: ByteOrder) -> Vec<u64> {
+    bytes.chunks_exact(8).filter_map(|word| bits(word, 0, 64, byte_order)).collect()
 }
 
 /// Length with padding, text, NUL.
-fn string(bytes: &mut Bytes<'_>, big: bool) -> Option<String> {
-    let text = bytes.counted(false, big)?;
+fn string(bytes: &mut Bytes<'_>, byte_order: ByteOrder) -> Option<String> {
+    let text = bytes.counted_u32(byte_order)?;
     let text = text.get(..memchr::memchr(0, text).unwrap_or(text.len()))?;
     Some(copied(text))
 }

@@ -74,9 +74,9 @@ impl Index {
         let mut at = data.start;
         let data = bytes.get(..data.end).unwrap_or(bytes);
         while let Some(rest) = data.get(at..).filter(|rest| !rest.is_empty()) {
-            let found = record(rest, ways.big).and_then(|(kind, misc, size)| {
+            let found = record(rest, ways.byte_order).and_then(|(kind, misc, size)| {
                 let body = rest.get(8..size)?;
-                Some((kind, misc, body, size.checked_add(outside(kind, body, ways.big)?)?))
+                Some((kind, misc, body, size.checked_add(outside(kind, body, ways.byte_order)?)?))
             });
             let Some((kind, misc, body, size)) = found else {
                 self.notices
@@ -102,7 +102,7 @@ impl Index {
                 if let Some(cpu) = cpu {
                     let cpu = self.cpus.entry(cpu).or_default();
                     if kind == LOST {
-                        let n = bits(body, 64, 64, ways.big);
+                        let n = bits(body, 64, 64, ways.byte_order);
                         cpu.losses.push(ClockLoss { from: cpu.last.min(time), to: time, events: n });
                     }
                     cpu.last = cpu.last.max(time);
@@ -151,7 +151,7 @@ impl Index {
 
     /// Names and processes of threads.
     fn listen(&mut self, ways: &WalkRules, kind: u32, body: &[u8], time: u64, at: usize) {
-        let id = |at: u64| bits(body, at * 8, 32, ways.big).map_or(0, |id| id as u32 as i32);
+        let id = |at: u64| bits(body, at * 8, 32, ways.byte_order).map_or(0, |id| id as u32 as i32);
         match kind {
             COMM => {
                 let name = body.get(8..).unwrap_or(&[]);

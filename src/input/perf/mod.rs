@@ -21,6 +21,7 @@ mod walk;
 use super::tracepoint::threads::Threads;
 use super::tracepoint::{self, ClassSchema, RecorderClock, TraceParts, Walk, WalkStep};
 use super::{OpenError, Unreadable, stream};
+use crate::base::cursor::ByteOrder;
 use crate::base::mapped::{Mapped, open_regular};
 use crate::base::notice::{Notice, Notices};
 use attr::{Attr, Attrs, COMM, COMM_EXEC, DEFER_CALLCHAIN, TASK, WRITE_BACKWARD};
@@ -73,7 +74,7 @@ impl PerfStorage {
     /// The deferred stacks by their samples.
     fn stacks_of(&self, deferred: &Deferred) -> StackStore {
         let mut chains = StackStore::default();
-        let big = self.ways.big;
+        let byte_order = self.ways.byte_order;
         for (stream, runs) in self.runs.iter().enumerate() {
             for packet in 0..runs.len() {
                 let Some(mut walk) = tracepoint::Storage::walk(self, stream, packet) else { continue };
@@ -83,9 +84,9 @@ impl PerfStorage {
                     let (Some(parts), Some((_, tid))) = (layout.variable(raw.around), layout.ids(raw.around)) else {
                         continue;
                     };
-                    stacks.extend(deferred.of(tid, parts.chain, big).map(|found| (walk.begun(), found.clone())));
+                    stacks.extend(deferred.of(tid, parts.chain, byte_order).map(|found| (walk.begun(), found.clone())));
                 }
-                chains.add((stream, packet), stacks, big);
+                chains.add((stream, packet), stacks, byte_order);
             }
         }
         chains
@@ -121,8 +122,8 @@ impl tracepoint::Storage for PerfStorage {
         notices
     }
 
-    fn big_endian(&self) -> bool {
-        self.ways.big
+    fn byte_order(&self) -> ByteOrder {
+        self.ways.byte_order
     }
 
     fn kernel_symbols(&self) -> Option<&[u8]> {
@@ -150,7 +151,7 @@ pub fn open(path: &Path) -> Result<PerfTrace, OpenError> {
     let shown = |path: &Path| path.display().to_string();
     let mapped = Mapped::open(&file).map_err(|e| Unreadable::from(e).at(&file))?;
     let mut header = Header::read(mapped.bytes()).map_err(|e| Unreadable::from(e).at(&file))?;
-    let (big, data) = (header.big, header.data.clone());
+    let (byte_order, data) = (header.byte_order, header.data.clone());
     let mut notices = Notices::default();
     let mut files = vec![(mapped, data, shown(&file))];
     for path in data_files(path, &mut notices) {
@@ -176,7 +177,7 @@ pub fn open(path: &Path) -> Result<PerfTrace, OpenError> {
     files.extend(unpacked);
     let attrs = std::mem::take(&mut header.attrs);
     let tracepoints = attrs.iter().map(|a| a.kind == TRACEPOINT && a.config != 0).collect();
-    let ways = WalkRules { attrs: Attrs::new(&attrs, big), tracepoints, big };
+    let ways = WalkRules { attrs: Attrs::new(&attrs, byte_order), tracepoints, byte_order };
     if attrs.iter().any(|attr| attr.flag(WRITE_BACKWARD)) {
         for (mapped, data, name) in &mut files {
             let turned = backward::turned(&ways, mapped.bytes(), data.clone());

@@ -20,18 +20,18 @@ const MOST: u64 = 1000;
 
 /// The compressed pieces among the records of a file.
 pub fn pieces<'a>(header: &Header, bytes: &'a [u8], data: Range<usize>) -> impl Iterator<Item = &'a [u8]> + use<'a> {
-    let (big, mut at) = (header.big, data.start);
+    let (byte_order, mut at) = (header.byte_order, data.start);
     let data = bytes.get(..data.end).unwrap_or(bytes);
     std::iter::from_fn(move || {
         loop {
             let rest = data.get(at..)?;
-            let (kind, _, size) = record(rest, big)?;
+            let (kind, _, size) = record(rest, byte_order)?;
             let body = rest.get(8..size)?;
-            at = at.checked_add(size)?.checked_add(outside(kind, body, big)?)?;
+            at = at.checked_add(size)?.checked_add(outside(kind, body, byte_order)?)?;
             match kind {
                 COMPRESSED => return Some(body),
                 COMPRESSED2 => {
-                    let n = usize::try_from(bits(body, 0, 64, big)?).ok()?;
+                    let n = usize::try_from(bits(body, 0, 64, byte_order)?).ok()?;
                     return body.get(8..)?.get(..n);
                 }
                 _ => {}

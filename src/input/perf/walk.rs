@@ -7,7 +7,7 @@
 use super::attr::Attrs;
 use super::chains::OfPacket;
 use super::header::{outside, record};
-use crate::base::cursor::bits;
+use crate::base::cursor::{ByteOrder, bits};
 use crate::input::record::{ClassId, IntegerArray};
 use crate::input::tracepoint::format::{Field, FieldType};
 use crate::input::tracepoint::{ClassSchema, Raw, Walk, WalkStep};
@@ -149,8 +149,8 @@ pub struct WalkRules {
     pub attrs: Attrs,
     /// By attr: it is a tracepoint.
     pub tracepoints: Vec<bool>,
-    /// Most significant byte first.
-    pub big: bool,
+    /// The order of the bytes of numbers.
+    pub byte_order: ByteOrder,
 }
 
 impl WalkRules {
@@ -191,9 +191,9 @@ impl<'a> RunWalk<'a> {
         SideClass::ALL.get(class.index().checked_sub(self.ways.tracepoints.len())?).copied()
     }
 
-    /// Most significant byte first.
-    pub fn is_big(&self) -> bool {
-        self.ways.big
+    /// The order of the bytes of numbers.
+    pub fn byte_order(&self) -> ByteOrder {
+        self.ways.byte_order
     }
 
     /// A sample or another record of a class; `None`: not of interest.
@@ -230,13 +230,13 @@ impl<'a> Walk<'a> for RunWalk<'a> {
     #[inline(always)]
     fn next(&mut self) -> WalkStep<'a> {
         while let Some(rest) = self.run.get(self.at..).filter(|rest| !rest.is_empty()) {
-            let Some((kind, misc, size)) = record(rest, self.ways.big) else {
+            let Some((kind, misc, size)) = record(rest, self.ways.byte_order) else {
                 return WalkStep::Damage("a record is cut off");
             };
             let Some(body) = rest.get(8..size) else {
                 return WalkStep::Damage("a record's size passes the end of the data");
             };
-            let Some(more) = outside(kind, body, self.ways.big) else {
+            let Some(more) = outside(kind, body, self.ways.byte_order) else {
                 return WalkStep::Damage("a record is too short");
             };
             match self.record(kind, misc, body) {
@@ -265,7 +265,7 @@ impl<'a> Walk<'a> for RunWalk<'a> {
         let attr = raw.class.index();
         if self.ways.tracepoints.get(attr)? == &true {
             // `common_pid`: of the initial namespace, and right for threads that have exited.
-            return bits(raw.body, 32, 32, self.ways.big).map(|tid| tid as u32 as i32);
+            return bits(raw.body, 32, 32, self.ways.byte_order).map(|tid| tid as u32 as i32);
         }
         let (pid, tid) = self.ways.attrs.layouts.get(attr)?.ids(raw.around)?;
         // 0 is the idle task, or any thread of another namespace; below, a thread that has exited.
@@ -279,9 +279,9 @@ impl<'a> Walk<'a> for RunWalk<'a> {
 
     fn stack(&self, raw: &Raw<'a>, user: bool) -> Option<IntegerArray<'a>> {
         let layout = self.ways.attrs.layouts.get(raw.class.index())?;
-        let big = self.ways.big;
-        let own = part(layout.variable(raw.around)?.chain, user, big);
-        let elsewhere = || self.chains.iter().find_map(|chains| chains.get(self.begun, big));
+        let byte_order = self.ways.byte_order;
+        let own = part(layout.variable(raw.around)?.chain, user, byte_order);
+        let elsewhere = || self.chains.iter().find_map(|chains| chains.get(self.begun, byte_order));
         own.or_else(|| if user { elsewhere() } else { None })
     }
 }
@@ -293,8 +293,8 @@ pub const USER_SPACE: u64 = -512i64 as u64;
 const FIRST_MARKER: u64 = -4095i64 as u64;
 
 /// The addresses behind the marker of the kernel, or of user space, up to the next marker.
-fn part(chain: &[u8], user: bool, big: bool) -> Option<IntegerArray<'_>> {
-    behind(chain, if user { USER_SPACE } else { KERNEL }, big)
+fn part(chain: &[u8], user: bool, byte_order: ByteOrder) -> Option<IntegerArray<'_>> {
+    behind(chain, if user { USER_SPACE } else { KERNEL }, byte_order)
 }
 
 fn is_marker(address: u64) -> bool {
@@ -302,13 +302,13 @@ fn is_marker(address: u64) -> bool {
 }
 
 /// The words behind a marker up to the next one.
-pub fn behind(chain: &[u8], marker: u64, big: bool) -> Option<IntegerArray<'_>> {
-    let words = IntegerArray { bytes: chain, width: 8, big_endian: big };
+pub fn behind(chain: &[u8], marker: u64, byte_order: ByteOrder) -> Option<IntegerArray<'_>> {
+    let words = IntegerArray { bytes: chain, width: 8, byte_order };
     let from = words.iter().position(|address| address == marker)? + 1;
     let length = words.iter().skip(from).position(is_marker);
     let bytes = chain.get(from * 8..)?;
     let bytes = bytes.get(..length.map_or(bytes.len(), |n| n * 8))?;
-    (!bytes.is_empty()).then_some(IntegerArray { bytes, width: 8, big_endian: big })
+    (!bytes.is_empty()).then_some(IntegerArray { bytes, width: 8, byte_order })
 }
 
 #[cfg(test)]
@@ -319,8 +319,8 @@ mod tests {
     fn a_chain_is_split_at_its_markers() {
         let chain: Vec<u8> =
             [KERNEL, 1, 2, USER_SPACE, 3, 4, -640i64 as u64, 99].iter().flat_map(|w| w.to_le_bytes()).collect();
-        let addresses = |user| part(&chain, user, false).map(|w| w.iter().collect::<Vec<_>>());
+        let addresses = |user| part(&chain, user, ByteOrder::Little).map(|w| w.iter().collect::<Vec<_>>());
         assert_eq!((addresses(false), addresses(true)), (Some(vec![1, 2]), Some(vec![3, 4])));
-        assert!(part(&chain[..8], false, false).is_none() && part(&[], true, false).is_none());
+        assert!(part(&chain[..8], false, ByteOrder::Little).is_none() && part(&[], true, ByteOrder::Little).is_none());
     }
 }

@@ -5,7 +5,7 @@
 //! only the formats are copied.
 
 use super::format::Format;
-use crate::base::cursor::Bytes;
+use crate::base::cursor::{ByteOrder, Bytes};
 use crate::base::text::{copied, copied_exactly};
 
 /// The magic bytes of the head.
@@ -16,8 +16,8 @@ pub const MAGIC: &[u8] = b"\x17\x08\x44tracing";
 pub struct Head {
     /// 6 or 7; 0 for perf's `0.6`.
     pub version: u32,
-    /// Most significant byte first.
-    pub big: bool,
+    /// The order of the bytes of numbers.
+    pub byte_order: ByteOrder,
     /// Bytes of a `long` of the kernel.
     pub long: u8,
     /// Bytes of a page.
@@ -31,19 +31,19 @@ impl Head {
             return None;
         }
         let version = copied_exactly(bytes.text()?)?.split('.').next()?.parse().ok()?;
-        let big = bytes.u8()? != 0;
+        let byte_order = if bytes.u8()? == 0 { ByteOrder::Little } else { ByteOrder::Big };
         let long = bytes.u8()?;
-        let page = bytes.u32(big)? as usize;
-        Some(Head { version, big, long, page })
+        let page = bytes.u32(byte_order)? as usize;
+        Some(Head { version, byte_order, long, page })
     }
 }
 
 /// `header_page` and `header_event`: where the data of a page begins. Copied before it is checked: others may write to
 /// the file.
-pub fn page_header(bytes: &mut Bytes<'_>, big: bool) -> Option<String> {
+pub fn page_header(bytes: &mut Bytes<'_>, byte_order: ByteOrder) -> Option<String> {
     let mut named = |name: &str| {
         let found = bytes.text()? == name.as_bytes();
-        let text = bytes.counted(true, big)?;
+        let text = bytes.counted_u64(byte_order)?;
         if found { Some(text) } else { None }
     };
     let page = named("header_page")?;
@@ -53,15 +53,15 @@ pub fn page_header(bytes: &mut Bytes<'_>, big: bool) -> Option<String> {
 
 /// The formats of the system `ftrace`, which has no name here.
 pub fn ftrace_formats(bytes: &mut Bytes<'_>, head: &Head, formats: &mut Vec<Format>) -> Option<()> {
-    let n = bytes.u32(head.big)?;
+    let n = bytes.u32(head.byte_order)?;
     texts(bytes, n, "ftrace", head, formats)
 }
 
 /// The formats of all other systems.
 pub fn event_formats(bytes: &mut Bytes<'_>, head: &Head, formats: &mut Vec<Format>) -> Option<()> {
-    for _ in 0..bytes.u32(head.big)? {
+    for _ in 0..bytes.u32(head.byte_order)? {
         let system = copied(bytes.text()?);
-        let n = bytes.u32(head.big)?;
+        let n = bytes.u32(head.byte_order)?;
         texts(bytes, n, &system, head, formats)?;
     }
     Some(())
@@ -69,7 +69,7 @@ pub fn event_formats(bytes: &mut Bytes<'_>, head: &Head, formats: &mut Vec<Forma
 
 fn texts(bytes: &mut Bytes<'_>, n: u32, system: &str, head: &Head, formats: &mut Vec<Format>) -> Option<()> {
     for _ in 0..n {
-        let text = copied(bytes.counted(true, head.big)?);
+        let text = copied(bytes.counted_u64(head.byte_order)?);
         formats.extend(Format::parse(system, &text, head.long));
     }
     Some(())
@@ -78,13 +78,13 @@ fn texts(bytes: &mut Bytes<'_>, n: u32, system: &str, head: &Head, formats: &mut
 /// All parts behind the head, one after the other. Returns the page header's text, and kernel symbols and saved names
 /// of threads where there are any. `None` where something passes the end.
 pub fn metadata<'a>(bytes: &mut Bytes<'a>, head: &Head, formats: &mut Vec<Format>) -> Option<RecorderMetadata<'a>> {
-    let page = page_header(bytes, head.big)?;
+    let page = page_header(bytes, head.byte_order)?;
     ftrace_formats(bytes, head, formats)?;
     event_formats(bytes, head, formats)?;
-    let symbols = bytes.counted(false, head.big)?;
-    let _printk = bytes.counted(false, head.big)?;
+    let symbols = bytes.counted_u32(head.byte_order)?;
+    let _printk = bytes.counted_u32(head.byte_order)?;
     // perf 0.5 ends here.
-    let commands = bytes.counted(true, head.big).unwrap_or(&[]);
+    let commands = bytes.counted_u64(head.byte_order).unwrap_or(&[]);
     Some(RecorderMetadata { page, symbols, commands })
 }
 

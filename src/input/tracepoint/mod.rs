@@ -16,6 +16,7 @@ pub mod threads;
 
 use super::record::{ClassId, IntegerArray, Projection, Scope, StreamId};
 use super::stream::{CanonicalTime, Class, SimpleField, Stream};
+use crate::base::cursor::ByteOrder;
 use crate::base::notice::Notices;
 use crate::base::time::{Shift, Timestamp};
 pub use class::{ClassSchema, ContextField};
@@ -82,8 +83,8 @@ pub trait Storage: Debug + Send + Sync {
     fn place(&self, stream: usize, packet: usize) -> (&str, u64);
     /// Irregularities found since it was opened: truncated files, stacks that could not be unwound.
     fn notices(&self) -> Notices;
-    /// Most significant byte first.
-    fn big_endian(&self) -> bool;
+    /// The order of the bytes of numbers.
+    fn byte_order(&self) -> ByteOrder;
     /// Kernel symbols as in `/proc/kallsyms`, where the recording holds them.
     fn kernel_symbols(&self) -> Option<&[u8]>;
 }
@@ -332,14 +333,14 @@ pub fn known_as(format: &Format) -> Option<Cow<'static, str>> {
 }
 
 /// The bytes from a field's own place, or from where it says they lie.
-pub(super) fn bytes_of<'a>(body: &'a [u8], field: &Field, big: bool) -> Option<&'a [u8]> {
+pub(super) fn bytes_of<'a>(body: &'a [u8], field: &Field, byte_order: ByteOrder) -> Option<&'a [u8]> {
     match field.field_type {
         FieldType::Number { .. } | FieldType::Text | FieldType::Words { .. } => body.get(field.at..)?.get(..field.size),
         FieldType::Rest { .. } => body.get(field.at..),
         FieldType::Given(_) => None,
         FieldType::Elsewhere { relative, .. } => {
             let word: [u8; 4] = body.get(field.at..)?.get(..4)?.try_into().ok()?;
-            let word = if big { u32::from_be_bytes(word) } else { u32::from_le_bytes(word) };
+            let word = if byte_order == ByteOrder::Big { u32::from_be_bytes(word) } else { u32::from_le_bytes(word) };
             let from = if relative { field.at + 4 } else { 0 };
             body.get(from + (word & 0xffff) as usize..)?.get(..(word >> 16) as usize)
         }

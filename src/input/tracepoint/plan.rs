@@ -6,7 +6,7 @@
 use super::format::{Field, FieldType};
 use super::threads::Threads;
 use super::{ClassSchema, ContextField, Raw, Walk, bytes_of};
-use crate::base::cursor::bits;
+use crate::base::cursor::{ByteOrder, bits};
 use crate::input::ctf::{self, FieldNode, NumberFormat, Sink};
 use crate::input::record::{ClassId, FieldPath, IntegerArray, Projection, Scope, Value};
 
@@ -145,9 +145,15 @@ impl Get {
 
     /// The value of a record; absent where the record is too short for it.
     #[inline(always)]
-    pub(super) fn value<'a>(&self, walk: &impl Walk<'a>, raw: &Raw<'a>, threads: &'a Threads, big: bool) -> Value<'a> {
+    pub(super) fn value<'a>(
+        &self,
+        walk: &impl Walk<'a>,
+        raw: &Raw<'a>,
+        threads: &'a Threads,
+        byte_order: ByteOrder,
+    ) -> Value<'a> {
         match self {
-            Get::Field(field) => value(field, raw.body, big).unwrap_or_default(),
+            Get::Field(field) => value(field, raw.body, byte_order).unwrap_or_default(),
             Get::ContextField(context) => computed(*context, walk, raw, threads).unwrap_or_default(),
             Get::Nowhere => Value::Absent,
         }
@@ -155,9 +161,9 @@ impl Get {
 }
 
 #[inline(always)]
-fn value<'a>(field: &Field, body: &'a [u8], big: bool) -> Option<Value<'a>> {
+fn value<'a>(field: &Field, body: &'a [u8], byte_order: ByteOrder) -> Option<Value<'a>> {
     if let FieldType::Number { signed } = field.field_type {
-        let unsigned = bits(body, field.at as u64 * 8, field.size as u32 * 8, big)?;
+        let unsigned = bits(body, field.at as u64 * 8, field.size as u32 * 8, byte_order)?;
         let unused = 64 - field.size as u32 * 8;
         return Some(if signed {
             Value::Signed((unsigned << unused) as i64 >> unused)
@@ -168,11 +174,11 @@ fn value<'a>(field: &Field, body: &'a [u8], big: bool) -> Option<Value<'a>> {
     if let FieldType::Given(value) = field.field_type {
         return Some(Value::Unsigned(value));
     }
-    let bytes = bytes_of(body, field, big)?;
+    let bytes = bytes_of(body, field, byte_order)?;
     Some(match field.field_type {
         FieldType::Words { width }
         | FieldType::Elsewhere { width: Some(width), .. }
-        | FieldType::Rest { width: Some(width) } => Value::Words(IntegerArray { bytes, width, big_endian: big }),
+        | FieldType::Rest { width: Some(width) } => Value::Words(IntegerArray { bytes, width, byte_order }),
         _ => Value::Text(bytes.get(..memchr::memchr(0, bytes).unwrap_or(bytes.len())).unwrap_or(bytes)),
     })
 }
@@ -196,7 +202,7 @@ impl Show {
         walk: &impl Walk<'a>,
         raw: &Raw<'a>,
         threads: &'a Threads,
-        big: bool,
+        byte_order: ByteOrder,
         sink: &mut S,
     ) {
         let [common, specific, payload] = self.scopes;
@@ -206,13 +212,13 @@ impl Show {
             }
             sink.open(node);
             for (node, get) in members {
-                match get.value(walk, raw, threads, big) {
+                match get.value(walk, raw, threads, byte_order) {
                     Value::Unsigned(n) => sink.unsigned(*node, n),
                     Value::Signed(n) => sink.signed(*node, n),
-                    Value::Text(text) => sink.text(*node, text, 1, big),
+                    Value::Text(text) => sink.text(*node, text, 1, byte_order),
                     Value::Words(words) => sink.words(*node, words),
                     Value::Absent | Value::Real(_) if get.is_several() => {
-                        sink.words(*node, IntegerArray { bytes: &[], width: 8, big_endian: big });
+                        sink.words(*node, IntegerArray { bytes: &[], width: 8, byte_order });
                     }
                     Value::Absent | Value::Real(_) => {
                         sink.open(*node);

@@ -4,6 +4,7 @@
 
 use super::plan::TracepointPlan;
 use super::{Raw, Storage, TracepointTrace, Walk, WalkStep};
+use crate::base::cursor::ByteOrder;
 use crate::base::notice::{Notice, Notices};
 use crate::base::time::Timestamp;
 use crate::input::ctf::Sink;
@@ -87,10 +88,10 @@ impl<'a, S: Storage> Records<'a> for TracepointReader<'a, S> {
         loop {
             let Some(raw) = self.raw() else { if self.enter() { continue } else { return None } };
             let Some(gets) = self.plan.wanted(raw.class) else { continue };
-            let (storage, big) = (&self.trace.storage, self.trace.storage.big_endian());
+            let (storage, byte_order) = (&self.trace.storage, self.trace.storage.byte_order());
             if let Some(walk) = &self.walk {
                 for (value, get) in self.values.iter_mut().zip(gets) {
-                    *value = get.value(walk, &raw, storage.threads(), big);
+                    *value = get.value(walk, &raw, storage.threads(), byte_order);
                 }
             }
             return Some(Record {
@@ -130,7 +131,7 @@ impl<'a, S: Storage> Records<'a> for TracepointReader<'a, S> {
             let raw = self.any()?;
             let storage = &self.trace.storage;
             let (Some(walk), Some(show)) = (&self.walk, self.plan.show(raw.class)) else { continue };
-            show.write(walk, &raw, storage.threads(), storage.big_endian(), sink);
+            show.write(walk, &raw, storage.threads(), storage.byte_order(), sink);
             return Some((raw.class, raw.clock));
         }
     }
@@ -151,7 +152,7 @@ impl<'a, S: Storage> Records<'a> for TracepointReader<'a, S> {
     fn position(&self) -> Position {
         self.walk.as_ref().map_or(Position::BEGIN, |walk| {
             let (at, clock) = walk.position();
-            Position { at: at * 8, clock, last_big: false }
+            Position { at: at * 8, clock, last_order: ByteOrder::Little }
         })
     }
 

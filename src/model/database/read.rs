@@ -5,7 +5,7 @@
 use super::pack::Unpack;
 use super::{DatabaseError, ENTRY, HEADER, Kind, MAGIC, SHARED, VERSION, columns};
 use crate::base::ctx::Ctx;
-use crate::base::cursor::Bytes;
+use crate::base::cursor::{ByteOrder, Bytes};
 use crate::base::mapped::Mapped;
 use crate::base::names::{NameId, Names};
 use crate::base::notice::{Notice, Notices};
@@ -60,18 +60,18 @@ impl Database {
             return Err(damaged("it does not begin as a database does"));
         }
         let cut = || damaged("it ends within its header");
-        let version = cursor.u32(false).ok_or_else(cut)?;
+        let version = cursor.u32(ByteOrder::Little).ok_or_else(cut)?;
         if version != VERSION {
             return Err(DatabaseError::Version { path: path.to_owned(), found: version });
         }
-        let count = cursor.u32(false).ok_or_else(cut)? as usize;
-        let length = cursor.u64(false).ok_or_else(cut)?;
+        let count = cursor.u32(ByteOrder::Little).ok_or_else(cut)? as usize;
+        let length = cursor.u64(ByteOrder::Little).ok_or_else(cut)?;
         if length != bytes.len() as u64 {
             let shorter = (bytes.len() as u64) < length;
             return Err(damaged(if shorter { "its end is missing" } else { "something follows its end" }));
         }
-        let zero = cursor.u32(false).ok_or_else(cut)?;
-        let checksum = cursor.u32(false).ok_or_else(cut)?;
+        let zero = cursor.u32(ByteOrder::Little).ok_or_else(cut)?;
+        let checksum = cursor.u32(ByteOrder::Little).ok_or_else(cut)?;
         let begin = count.checked_mul(ENTRY).and_then(|t| t.checked_add(HEADER)).filter(|b| *b <= bytes.len());
         let begin = begin.ok_or_else(|| damaged("its table does not fit into it"))?;
         let mut sum = crc32fast::Hasher::new();
@@ -186,10 +186,14 @@ impl Database {
 impl Section {
     /// The next one: it begins where the one before ended.
     fn read(cursor: &mut Bytes<'_>, from: usize, length: usize) -> Option<Section> {
-        let (kind, task, items, checksum) =
-            (cursor.u32(false)?, cursor.u32(false)?, cursor.u32(false)? as usize, cursor.u32(false)?);
-        let offset = usize::try_from(cursor.u64(false)?).ok()?;
-        let to = offset.checked_add(usize::try_from(cursor.u64(false)?).ok()?)?;
+        let (kind, task, items, checksum) = (
+            cursor.u32(ByteOrder::Little)?,
+            cursor.u32(ByteOrder::Little)?,
+            cursor.u32(ByteOrder::Little)? as usize,
+            cursor.u32(ByteOrder::Little)?,
+        );
+        let offset = usize::try_from(cursor.u64(ByteOrder::Little)?).ok()?;
+        let to = offset.checked_add(usize::try_from(cursor.u64(ByteOrder::Little)?).ok()?)?;
         (offset == from && to <= length && items <= to - from).then_some(Section {
             kind,
             task,

@@ -5,6 +5,7 @@
 //! aliases multiply (`extent`).
 
 use super::value::{Json, Node, Object};
+use crate::base::cursor::ByteOrder;
 use crate::input::ctf::error::MetadataError;
 use crate::input::ctf::extent::{Extent, check_depth};
 use crate::input::ctf::real;
@@ -212,30 +213,30 @@ fn bits(object: Object<'_, '_>, more: &[&str], usage: Use, show: impl Fn(Object<
             return Err(MetadataError::at(length.at, format!("a field of fixed length has 1 to 64 bits, not {size}")));
         }
     };
-    let (big_endian, reversed) = orders(object)?;
+    let (byte_order, reversed) = orders(object)?;
     let show = show(object)?;
     let (saves, clock) = roles(object, usage)?;
-    let bits = Bits { size, big_endian, reversed, signed: false, show, character: false, saves, clock };
+    let bits = Bits { size, byte_order, reversed, signed: false, show, character: false, saves, clock };
     Ok(Field { align: alignment(object, "alignment")?, kind: Kind::Bits(bits) })
 }
 
-/// Most significant byte first, and whether the bits stand in the opposite order.
-fn orders(object: Object<'_, '_>) -> Read<(bool, bool)> {
+/// The byte order, and whether the order of the bits is its opposite.
+fn orders(object: Object<'_, '_>) -> Read<(ByteOrder, bool)> {
     let order = object.need("byte-order")?;
-    let big_endian = match order.text()? {
-        "little-endian" => false,
-        "big-endian" => true,
+    let byte_order = match order.text()? {
+        "little-endian" => ByteOrder::Little,
+        "big-endian" => ByteOrder::Big,
         _ => return Err(MetadataError::at(order.at, "a byte order is `little-endian` or `big-endian`")),
     };
     let reversed = match object.get("bit-order") {
         None => false,
         Some(node) => match node.text()? {
-            "first-to-last" => big_endian,
-            "last-to-first" => !big_endian,
+            "first-to-last" => byte_order == ByteOrder::Big,
+            "last-to-first" => byte_order == ByteOrder::Little,
             _ => return Err(MetadataError::at(node.at, "a bit order is `first-to-last` or `last-to-first`")),
         },
     };
-    Ok((big_endian, reversed))
+    Ok((byte_order, reversed))
 }
 
 fn variable(object: Object<'_, '_>, signed: bool, usage: Use) -> Read<Field> {
@@ -408,6 +409,6 @@ fn real_number(object: Object<'_, '_>) -> Read<Field> {
         }
         bits => bits as u16,
     };
-    let (big_endian, reversed) = orders(object)?;
-    Ok(Field { align: alignment(object, "alignment")?, kind: Kind::Real { size, big_endian, reversed } })
+    let (byte_order, reversed) = orders(object)?;
+    Ok(Field { align: alignment(object, "alignment")?, kind: Kind::Real { size, byte_order, reversed } })
 }

@@ -1,6 +1,7 @@
 //! Values of attributes: numbers, texts, uuids, byte orders, encodings, alignments.
 
 use super::syntax::{Attribute, Item, Value};
+use crate::base::cursor::ByteOrder;
 use crate::input::ctf::error::{MetadataError, MetadataWarning};
 
 pub(super) type Resolved<T> = Result<T, MetadataError>;
@@ -96,10 +97,10 @@ fn word<'a>(attribute: &'a Attribute<'_>) -> &'a str {
 }
 
 /// `le`, `be`, `network`; `native` is `None`.
-pub(super) fn byte_order(attribute: &Attribute<'_>) -> Resolved<Option<bool>> {
+pub(super) fn byte_order(attribute: &Attribute<'_>) -> Resolved<Option<ByteOrder>> {
     match word(attribute) {
-        "le" => Ok(Some(false)),
-        "be" | "network" => Ok(Some(true)),
+        "le" => Ok(Some(ByteOrder::Little)),
+        "be" | "network" => Ok(Some(ByteOrder::Big)),
         "native" => Ok(None),
         _ => Err(MetadataError::at(attribute.value_at, "a byte order is `le`, `be`, `network` or `native`")),
     }

@@ -164,7 +164,7 @@ impl<'t> Resolver<'t> {
         };
         let bits = Bits {
             size,
-            big_endian: integer.big_endian.unwrap_or(self.big_endian),
+            byte_order: integer.byte_order.unwrap_or(self.byte_order),
             reversed: false,
             signed: integer.signed,
             show: Show::Number,
@@ -177,7 +177,7 @@ impl<'t> Resolver<'t> {
     }
 
     fn float(&mut self, attributes: &[Attribute<'t>], at: usize) -> Resolved<Field> {
-        let (mut exponent, mut mantissa, mut align, mut big_endian) = (None, None, None, None);
+        let (mut exponent, mut mantissa, mut align, mut order) = (None, None, None, None);
         for a in attributes {
             match &*a.name {
                 "exp_dig" => once(&mut exponent, a.number()?, "exp_dig", a.at)?,
@@ -186,7 +186,7 @@ impl<'t> Resolver<'t> {
                     Value::Number(n) => once(&mut align, alignment(*n, a.value_at)?, "align", a.at)?,
                     _ => return Err(a.refuse("a power of two")),
                 },
-                "byte_order" => once(&mut big_endian, byte_order(a)?, "byte_order", a.at)?,
+                "byte_order" => once(&mut order, byte_order(a)?, "byte_order", a.at)?,
                 _ => self.warnings.push(a.unknown("a floating_point")),
             }
         }
@@ -195,8 +195,8 @@ impl<'t> Resolver<'t> {
             (Some(11), Some(53)) => 64,
             _ => return Err(MetadataError::at(at, "a floating_point has `exp_dig` 8 and `mant_dig` 24, or 11 and 53")),
         };
-        let big_endian = big_endian.flatten().unwrap_or(self.big_endian);
-        Ok(Field { align: align.unwrap_or(8), kind: Kind::Real { size, big_endian, reversed: false } })
+        let byte_order = order.flatten().unwrap_or(self.byte_order);
+        Ok(Field { align: align.unwrap_or(8), kind: Kind::Real { size, byte_order, reversed: false } })
     }
 
     fn enumeration(&mut self, container: Option<&Typed<'t>>, labels: &[Label<'t>], at: usize) -> Resolved<Field> {

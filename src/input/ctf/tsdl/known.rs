@@ -6,6 +6,7 @@
 //! ([`Context`]), and only for blocks that refer to nothing else (no number of the environment, no length in a stream's
 //! own structures) and were read without a complaint.
 
+use crate::base::cursor::ByteOrder;
 use crate::input::ctf::schema::{EventClass, Field, Schema, StreamClass};
 use foldhash::HashMap;
 use std::borrow::Cow;
@@ -22,7 +23,7 @@ pub(super) struct Declared {
 /// The declarations that an event block's types may refer to.
 #[derive(Debug, PartialEq)]
 pub(super) struct Context<'t> {
-    pub(super) big_endian: bool,
+    pub(super) byte_order: ByteOrder,
     /// Names of the clocks.
     pub(super) clocks: Vec<String>,
     pub(super) packet_header: Option<Field>,

@@ -8,6 +8,7 @@ use super::known::{Block, Blocks, Context, Declared};
 use super::meaning::assign_meaning;
 use super::parse::is_keyword;
 use super::syntax::{Attribute, Item, Typed, Value};
+use crate::base::cursor::ByteOrder;
 use crate::input::ctf::error::{MetadataError, MetadataWarning};
 use crate::input::ctf::extent::{Extent, check_depth, size};
 use crate::input::ctf::schema::{Clock, EventClass, Field, Kind, Schema, StreamClass};
@@ -17,7 +18,7 @@ use std::sync::Arc;
 
 pub(super) struct Resolver<'t> {
     pub(super) scopes: Vec<HashMap<Cow<'t, str>, Declared>>,
-    pub(super) big_endian: bool,
+    pub(super) byte_order: ByteOrder,
     pub(super) clocks: Vec<Clock>,
     /// Positions of clocks by name.
     pub(super) clock_places: HashMap<String, usize>,
@@ -49,7 +50,7 @@ pub(super) fn resolve<'t>(
 ) -> Resolved<(Schema, Blocks<'t>)> {
     let mut resolver = Resolver {
         scopes: vec![HashMap::new()],
-        big_endian: native_order(items)?,
+        byte_order: native_order(items)?,
         clocks: Vec::new(),
         clock_places: HashMap::new(),
         environment: Vec::new(),
@@ -107,7 +108,7 @@ pub(super) fn resolve<'t>(
         }
     }
     let context = Context {
-        big_endian: resolver.big_endian,
+        byte_order: resolver.byte_order,
         clocks: resolver.clocks.iter().map(|clock| clock.name.clone()).collect(),
         packet_header: schema.packet_header.clone(),
         streams: schema.streams.clone(),
@@ -132,7 +133,7 @@ fn block_title(kind: &str, body: &[Item<'_>]) -> String {
 }
 
 /// The byte order of the trace block: types before the block use it too.
-fn native_order(items: &[Item<'_>]) -> Resolved<bool> {
+fn native_order(items: &[Item<'_>]) -> Resolved<ByteOrder> {
     let mut order = None;
     let mut traces = 0;
     for item in items {

@@ -1,6 +1,7 @@
 //! The syntax tree of TSDL, before names are resolved; it borrows the text.
 
 use super::known::KnownEvent;
+use crate::base::cursor::ByteOrder;
 use smallvec::SmallVec;
 use std::borrow::Cow;
 
@@ -81,7 +82,7 @@ pub(super) struct Integer<'t> {
     pub(super) size: Option<u8>,
     pub(super) align: Option<u64>,
     pub(super) signed: bool,
-    pub(super) big_endian: Option<bool>,
+    pub(super) byte_order: Option<ByteOrder>,
     pub(super) character: bool,
     /// The clock that it maps to: `clock.NAME.value`.
     pub(super) clock: Option<Word<'t>>,

@@ -224,7 +224,7 @@ impl<'t> Parser<'t> {
             }
             "byte_order" => {
                 let order = self.attribute_value(Cow::Borrowed(""), at)?;
-                integer.big_endian = byte_order(&order)?;
+                integer.byte_order = byte_order(&order)?;
             }
             "base" => {
                 let known = match self.attribute_value(Cow::Borrowed(""), at)?.value {
