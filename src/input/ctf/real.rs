@@ -241,8 +241,11 @@ mod tests {
                     let bit = number[i / 8] >> (i % 8) & 1;
                     // Bit i of the number is the i-th from its least significant end; `reversed` counts from the other.
                     let i = if reversed { 127 - i } else { i } as u64;
-                    let place = if byte_order == ByteOrder::Big { at + 127 - i } else { at + i };
-                    let (byte, shift) = ((place / 8) as usize, if byte_order == ByteOrder::Big { 7 - place % 8 } else { place % 8 });
+                    let (byte, shift) = match byte_order {
+                        ByteOrder::Little => ((at + i) / 8, (at + i) % 8),
+                        ByteOrder::Big => ((at + 127 - i) / 8, 7 - (at + 127 - i) % 8),
+                    };
+                    let byte = byte as usize;
                     data[byte] = data[byte] & !(1 << shift) | bit << shift;
                 }
                 let found = Real { data: &data, at, size: 128, byte_order, reversed };
