@@ -147,11 +147,11 @@ fn offset_and_drift_are_corrected_and_paths_cross_hosts() {
     for (ahead, ppm) in [(-3 * SECOND, 0), (250_000_000, 35), (0, -80), (86_400 * SECOND, 120)] {
         let clock = move |t: Ns| t + ahead + (t - START) * ppm / 1_000_000;
         let (sources, clocks, notices) = fitted(&recorded(TWO, clock, true), 2);
-        assert_eq!((clocks[0].shift.offset, clocks[0].error), (0, Some(0)));
+        assert_eq!((clocks[0].correction.offset, clocks[0].error), (0, Some(0)));
         let error = clocks[1].error.unwrap();
         assert!(error < 150_000, "{ahead} {ppm}: {error}");
         for t in [START, START + SECOND, START + REQUESTS * PERIOD] {
-            let off = clocks[1].shift.apply(Timestamp::new(clock(t))).ns() - t;
+            let off = clocks[1].correction.apply(Timestamp::new(clock(t))).ns() - t;
             assert!(off.abs() <= error, "{ahead} {ppm}: {off} at {t}, error {error}");
         }
         assert_eq!((clocks[1].host.as_str(), clocks[1].packets), ("beta", 2 * REQUESTS as u64));
@@ -168,7 +168,7 @@ fn one_way_traffic_bounds_the_clocks() {
     assert_eq!((clocks[1].error, clocks[1].packets), (None, REQUESTS as u64));
     // The fastest took no time.
     let fastest = (0..REQUESTS).map(way).min().unwrap();
-    assert_eq!(clocks[1].shift.offset, 5_000_000 - fastest);
+    assert_eq!(clocks[1].correction.offset, 5_000_000 - fastest);
     assert_eq!((notices.count(Notice::ClockSkew), notices.count(Notice::ClampedPackets)), (REQUESTS as u64, 0));
     assert!(recording(&sources).threads.iter().any(|t| t.tid == SERVER));
 }
@@ -198,7 +198,7 @@ fn unrelated_hosts_keep_their_clocks() {
     let found: Vec<_> = clocks.iter().map(|c| (c.host.as_str(), c.error.is_some(), c.packets > 0)).collect();
     // The two that exchange packets share a time line; its offset to the first host's is not known.
     assert_eq!(found, [("gamma", true, false), ("alpha", false, false), ("beta", false, true)]);
-    assert!((clocks[2].shift.offset + SECOND).abs() < 100_000);
+    assert!((clocks[2].correction.offset + SECOND).abs() < 100_000);
 }
 
 fn run(pair: &Pair, words: &[&str]) -> Vec<u8> {

@@ -185,35 +185,35 @@ impl Span {
     }
 }
 
-/// A straight way from one clock's times to another's: `t + offset + drift * (t - origin)`. Integers only, so that it
-/// is exact to the nanosecond on every machine; it never turns the order of two times around.
+/// Converts one clock's times to another's by a straight line: `t + offset + drift * (t - origin)`. All arithmetic is in
+/// integers, so the result is the same on every machine, and two times keep their order.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Shift {
+pub struct ClockCorrection {
     /// The moment at which `offset` holds.
     pub origin: Timestamp,
-    /// To add there.
+    /// The difference of the two clocks at that moment.
     pub offset: Ns,
-    /// Added per nanosecond after `origin`, in units of 2^-[`Shift::SCALE`].
+    /// Added per nanosecond after `origin`, in units of 2^-[`ClockCorrection::SCALE`].
     pub drift: i64,
 }
 
-impl Shift {
+impl ClockCorrection {
     /// Bits behind the point of `drift`.
     pub const SCALE: u32 = 50;
 
-    /// A time on the other clock; where it does not fit, the end of the line on that side.
+    /// The time on the other clock; a time that does not fit is clamped to the nearest end of the time line.
     pub fn apply(self, t: Timestamp) -> Timestamp {
         let drifted = (i128::from(self.drift) * (i128::from(t) - i128::from(self.origin))) >> Self::SCALE;
         let there = i128::from(t) + i128::from(self.offset) + drifted;
         Timestamp::clamped(there)
     }
 
-    /// This way, then `next`, as one.
-    pub fn then(self, next: Shift) -> Shift {
+    /// The correction that has the effect of this one followed by `next`.
+    pub fn then(self, next: ClockCorrection) -> ClockCorrection {
         let (a, b) = (i128::from(self.drift), i128::from(next.drift));
         let drift = (a + b + ((a * b) >> Self::SCALE)).clamp(i128::from(i64::MIN), i128::from(i64::MAX)) as i64;
         let offset = next.apply(self.apply(self.origin)).since(self.origin);
-        Shift { origin: self.origin, offset, drift }
+        ClockCorrection { origin: self.origin, offset, drift }
     }
 }
 
@@ -248,15 +248,20 @@ mod tests {
     }
 
     #[test]
-    fn a_shift_drifts_around_its_origin_and_keeps_the_order() {
-        let shift = Shift { origin: Timestamp::new(1_000), offset: -7, drift: -(1 << (Shift::SCALE - 2)) };
-        let apply = |t| shift.apply(Timestamp::new(t));
+    fn clock_correction_drifts_around_its_origin_and_keeps_the_order() {
+        let correction =
+            ClockCorrection { origin: Timestamp::new(1_000), offset: -7, drift: -(1 << (ClockCorrection::SCALE - 2)) };
+        let apply = |t| correction.apply(Timestamp::new(t));
         assert_eq!([1_000, 1_004, 996].map(|t| apply(t).ns()), [993, 996, 990]);
         assert!((0..4_000).all(|t| apply(t) <= apply(t + 1)));
-        let next = Shift { origin: Timestamp::new(5), offset: 100, drift: 1 << (Shift::SCALE - 10) };
-        let both = shift.then(next);
+        let next =
+            ClockCorrection { origin: Timestamp::new(5), offset: 100, drift: 1 << (ClockCorrection::SCALE - 10) };
+        let both = correction.then(next);
         assert!((0..4_000).all(|t| both.apply(Timestamp::new(t)).abs_diff(next.apply(apply(t))) <= 1));
-        assert_eq!(Shift { offset: i64::MAX, ..Shift::default() }.apply(Timestamp::new(5)), Timestamp::MAX);
+        assert_eq!(
+            ClockCorrection { offset: i64::MAX, ..ClockCorrection::default() }.apply(Timestamp::new(5)),
+            Timestamp::MAX
+        );
     }
 
     #[test]

@@ -8,7 +8,7 @@ use super::columns::{MetricColumns, NewExecution};
 use super::contribution::Contributions;
 use super::execution_timelines::{self, TimelineInputs};
 use super::paths::Explained;
-use super::threads::ThreadTable;
+use super::threads::ModelThreads;
 use crate::analysis::counts::PathCounts;
 use crate::analysis::executions::Execution;
 use crate::analysis::leaders::Leaders;
@@ -33,7 +33,7 @@ pub(super) struct Assembly<'a> {
     pub(super) contexts: &'a [ContextId],
     pub(super) names: &'a ThreadNames,
     pub(super) leaders: &'a Leaders,
-    pub(super) threads: ThreadTable<'a>,
+    pub(super) threads: ModelThreads<'a>,
     pub(super) columns: MetricColumns,
     pub(super) contributions: Contributions,
     pub(super) model: Model,

@@ -60,7 +60,7 @@ use contexts::Dictionary;
 use contribution::Contributions;
 use paths::Holders;
 use std::sync::Arc;
-use threads::ThreadTable;
+use threads::ModelThreads;
 
 /// The request.
 #[derive(Clone, Debug, Default)]
@@ -189,7 +189,7 @@ fn made(
         contexts: &contexts,
         names: &names,
         leaders,
-        threads: ThreadTable::new(recording, leaders),
+        threads: ModelThreads::new(recording, leaders),
         columns: MetricColumns::new(recording),
         contributions,
         model,

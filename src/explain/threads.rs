@@ -8,15 +8,15 @@ use crate::state::timeline::{ThreadId, Timeline};
 use foldhash::HashMap;
 
 /// Threads of the model, made on first sight.
-pub(super) struct ThreadTable<'a> {
+pub(super) struct ModelThreads<'a> {
     recording: &'a Timeline,
     leaders: &'a Leaders,
     ids: HashMap<(ThreadId, Option<NameId>), ThreadInfoId>,
 }
 
-impl<'a> ThreadTable<'a> {
+impl<'a> ModelThreads<'a> {
     pub(super) fn new(recording: &'a Timeline, leaders: &'a Leaders) -> Self {
-        ThreadTable { recording, leaders, ids: HashMap::default() }
+        ModelThreads { recording, leaders, ids: HashMap::default() }
     }
 
     /// The model's thread; its names are those at `t`, with their numbers. One that runs several programs is several.

@@ -8,7 +8,7 @@ use super::record::{ClassId, Projection, Record, Scope, StreamId};
 use super::stream::{CanonicalTime, Class, Position, SeekResult, SimpleField, Stream};
 use super::{OpenError, ctf, ftrace, perf, tracepoint};
 use crate::base::notice::Notices;
-use crate::base::time::{Shift, Timestamp};
+use crate::base::time::{ClockCorrection, Timestamp};
 use ctf::{FieldNode, Sink};
 use foldhash::HashMap;
 use std::ops::Range;
@@ -239,8 +239,8 @@ impl Trace {
     }
 
     /// Correct all clocks of the trace to another time line, which becomes the common one.
-    pub fn shift_clocks(&mut self, shift: Shift) {
-        each!(Trace, self, t => t.shift_clocks(shift))
+    pub fn correct_clocks(&mut self, correction: ClockCorrection) {
+        each!(Trace, self, t => t.correct_clocks(correction))
     }
 
     /// The uuids of the clocks, each with its first offset (in cycles from the origin).

@@ -1,7 +1,7 @@
 //! Clocks of hosts, and their corrections.
 
 use crate::base::notice::Notices;
-use crate::base::time::{Ns, Shift};
+use crate::base::time::{ClockCorrection, Ns};
 
 /// Host clocks on one time line.
 #[derive(Clone, Debug, Default)]
@@ -18,7 +18,7 @@ pub struct HostClock {
     /// Name of the host; empty where not recorded.
     pub host: String,
     /// From its own time to that of the first clock.
-    pub shift: Shift,
+    pub correction: ClockCorrection,
     /// How far the fitted time may be off anywhere in its recording; `None` where packets do not bound it.
     pub error: Option<Ns>,
     /// Of a clock that only user-space traces have, on a host with a kernel trace: how far that may be off it; the most

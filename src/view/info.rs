@@ -3,7 +3,7 @@
 
 use crate::base::notice::Notices;
 use crate::base::statistics::nearest_rank;
-use crate::base::time::{Ns, Shift, Timestamp};
+use crate::base::time::{ClockCorrection, Ns, Timestamp};
 use crate::base::{clean, figure};
 use crate::model::clock::HostClock;
 use crate::model::facts::{self, TraceFacts};
@@ -253,7 +253,7 @@ impl std::fmt::Display for ClockFacts {
 
 impl ClockFacts {
     fn new(clock: &HostClock, recorded: &facts::Facts) -> ClockFacts {
-        let ppb = clock.shift.drift as f64 * 1e9 / (1u64 << Shift::SCALE) as f64;
+        let ppb = clock.correction.drift as f64 * 1e9 / (1u64 << ClockCorrection::SCALE) as f64;
         ClockFacts {
             host: Some(clean::text(&clock.host).into_owned()).filter(|host| !host.is_empty()),
             traces: clock
@@ -262,7 +262,7 @@ impl ClockFacts {
                 .filter_map(|at| recorded.traces.get(*at))
                 .map(|t| clean::text(&t.path).into_owned())
                 .collect(),
-            offset_ns: clock.shift.offset,
+            offset_ns: clock.correction.offset,
             drift_ppb: (ppb * 1e3).round() / 1e3,
             error_ns: clock.error,
             packets: clock.packets,

@@ -16,10 +16,10 @@
 //! start of the recording (and 2^62 between the clocks). After Jabbarifar's incremental convex hulls (ALGORITHMS.md
 //! 4.5). Least squares was rejected: queueing times bias it.
 
-use crate::base::time::{Ns, Shift, Span, Timestamp};
+use crate::base::time::{ClockCorrection, Ns, Span, Timestamp};
 
 /// No clock has a larger drift: 500 parts in a million, the most by which NTP slews a clock.
-const LARGEST: i128 = (1 << Shift::SCALE) / 2000;
+const LARGEST: i128 = (1 << ClockCorrection::SCALE) / 2000;
 /// No recording lasts longer.
 const FARTHEST: i128 = 1 << 60;
 /// No clock is ahead of another by more; a clock since 1970 is ahead of one since boot by less.
@@ -53,11 +53,11 @@ impl Points {
     }
 }
 
-/// The line of one clock to another.
+/// The correction of one clock to another, fitted to packets between their hosts.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct ClockTransform {
-    /// The line.
-    pub shift: Shift,
+pub struct FittedCorrection {
+    /// The correction.
+    pub correction: ClockCorrection,
     /// Bound of its error; `None` where packets were sent one way only.
     pub error: Option<Ns>,
     /// Number of packets from which it was fitted.
@@ -90,7 +90,7 @@ fn hull(points: &[ClockPoint], origin: Timestamp, sign: i128) -> Vec<Point> {
 
 /// The height at the origin of a line of a slope through a point, scaled.
 fn height(slope: i128, (x, y): &Point) -> i128 {
-    (*y << Shift::SCALE) - slope * x
+    (*y << ClockCorrection::SCALE) - slope * x
 }
 
 /// The first argument in `[from, to]` at which a concave function is largest.
@@ -125,14 +125,14 @@ fn last(from: i128, to: i128, holds: impl Fn(i128) -> bool) -> i128 {
 }
 
 /// Fit a line for the time `life` (own time); `None` without points.
-pub fn fit(points: Points, life: Span) -> Option<ClockTransform> {
+pub fn fit(points: Points, life: Span) -> Option<FittedCorrection> {
     let origin = life.start;
     let (above, below) = (hull(&points.above, origin, 1), hull(&points.below, origin, -1));
     let packets = (points.above.len() + points.below.len()) as u64;
     let line = |offset: i128, drift: i128, error: Option<i128>| {
         let ns = |n: i128| n.clamp(Ns::MIN.into(), Ns::MAX.into()) as Ns;
-        ClockTransform {
-            shift: Shift { origin, offset: ns(offset), drift: drift as i64 },
+        FittedCorrection {
+            correction: ClockCorrection { origin, offset: ns(offset), drift: drift as i64 },
             error: error.map(ns),
             packets,
         }
@@ -152,9 +152,9 @@ pub fn fit(points: Points, life: Span) -> Option<ClockTransform> {
     let bottom = |slope| below.iter().map(|p| height(slope, p)).max().unwrap_or(0);
     let distance = |slope| top(slope) - bottom(slope);
     let best = peak(-LARGEST, LARGEST, distance);
-    let middle = |slope| (top(slope) + bottom(slope)).div_euclid(2) >> Shift::SCALE;
+    let middle = |slope| (top(slope) + bottom(slope)).div_euclid(2) >> ClockCorrection::SCALE;
     if distance(best) < 0 {
-        return Some(line(middle(best), best, Some((-distance(best) >> (Shift::SCALE + 1)) + 1)));
+        return Some(line(middle(best), best, Some((-distance(best) >> (ClockCorrection::SCALE + 1)) + 1)));
     }
     let flattest = last(best, -LARGEST, |slope| distance(slope) >= 0);
     let steepest = last(best, LARGEST, |slope| distance(slope) >= 0);
@@ -165,12 +165,12 @@ pub fn fit(points: Points, life: Span) -> Option<ClockTransform> {
     };
     let offset = middle(slope);
     let off = |t: i128| {
-        let here = (offset << Shift::SCALE) + slope * t;
+        let here = (offset << ClockCorrection::SCALE) + slope * t;
         let highest = |s: i128| top(s) + s * t;
         let lowest = |s: i128| -(bottom(s) + s * t);
         let up = highest(peak(flattest, steepest, highest)) - here;
         let down = here + lowest(peak(flattest, steepest, lowest));
-        (up.max(down) >> Shift::SCALE) + 1
+        (up.max(down) >> ClockCorrection::SCALE) + 1
     };
     let error = off(0).max(off(i128::from(life.len()).min(FARTHEST)));
     Some(line(offset, slope, Some(error)))
@@ -210,7 +210,7 @@ mod tests {
             let error = line.error.unwrap();
             assert!((20_000..200_000).contains(&error), "{lead} {ppm}: {error}");
             for t in (0..=10 * SECOND).step_by(SECOND as usize) {
-                let off = line.shift.apply(Timestamp::new(t)).ns() - (t + lead + t / 1_000_000 * ppm);
+                let off = line.correction.apply(Timestamp::new(t)).ns() - (t + lead + t / 1_000_000 * ppm);
                 assert!(off.abs() <= error, "{lead} {ppm} at {t}: {off} > {error}");
             }
         }
@@ -223,7 +223,7 @@ mod tests {
         not_before(&mut points, 2000, 6500);
         // Ahead by at most 5000 and at least 4500; a second later the drift may have made half a millisecond of it.
         let line = fit(points, Span::of_ns(0, SECOND)).unwrap();
-        assert_eq!((line.shift.offset, line.shift.drift), (4750, 0));
+        assert_eq!((line.correction.offset, line.correction.drift), (4750, 0));
         assert!((500_000..501_000).contains(&line.error.unwrap()), "{line:?}");
     }
 
@@ -234,12 +234,12 @@ mod tests {
             not_after(&mut points, sent, received);
         }
         let line = fit(points.clone(), Span::of_ns(0, 1000)).unwrap();
-        assert_eq!((line.shift.offset, line.error, line.packets), (400, None, 3));
+        assert_eq!((line.correction.offset, line.error, line.packets), (400, None, 3));
         let back = Points {
             above: Vec::new(),
             below: points.above.iter().map(|point| ClockPoint { own: point.other, other: point.own }).collect(),
         };
-        assert_eq!(fit(back, Span::of_ns(0, 1000)).unwrap().shift.offset, -400);
+        assert_eq!(fit(back, Span::of_ns(0, 1000)).unwrap().correction.offset, -400);
         assert_eq!(fit(Points::default(), Span::of_ns(0, 1000)), None);
     }
 
@@ -251,7 +251,7 @@ mod tests {
         points.below.iter_mut().zip(jumped.below).skip(700).for_each(|(p, j)| *p = j);
         let line = fit(points, Span::of_ns(0, 10 * SECOND)).unwrap();
         assert!(line.error.unwrap() > 30_000_000, "{line:?}");
-        assert!(line.shift.drift as i128 == LARGEST || line.shift.drift > 0);
+        assert!(line.correction.drift as i128 == LARGEST || line.correction.drift > 0);
     }
 
     #[test]
@@ -280,7 +280,7 @@ mod tests {
                 }
             }
             let line = fit(points, Span::of_ns(0, 10 * SECOND)).unwrap();
-            let apply = |t: i64| line.shift.apply(Timestamp::new(t)).ns();
+            let apply = |t: i64| line.correction.apply(Timestamp::new(t)).ns();
             let both = ways.iter().any(|w| w.2) && ways.iter().any(|w| !w.2);
             prop_assert_eq!(both, line.error.is_some());
             for (t, way, here) in ways {

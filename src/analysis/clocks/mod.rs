@@ -1,6 +1,6 @@
 //! Clock correction: a straight line from each host's time to the first host's.
 //!
-//! In: traces of several hosts, each with its own time. Out: for each clock a [`Shift`] with the bound of its error,
+//! In: traces of several hosts, each with its own time. Out: for each clock a correction with the bound of its error,
 //! fitted from the packets between the hosts. A pass of its own over the network events (`flights`) matches the packets
 //! that left one host and arrived at another; [`line`] fits two clocks; this module joins the pairs: a spanning tree
 //! from the clock of the first trace, best pairs first, along which lines are composed and errors add up. Traces of one
@@ -14,11 +14,11 @@ mod line;
 mod users;
 
 use crate::model::clock::HostClock;
-pub use line::{ClockTransform, Points, fit};
+pub use line::{FittedCorrection, Points, fit};
 
 use crate::base::ctx::{Cancelled, Ctx};
 use crate::base::notice::{Notice, Notices};
-use crate::base::time::{Ns, Shift, Span, Timestamp};
+use crate::base::time::{ClockCorrection, Ns, Span, Timestamp};
 use crate::input::Source;
 use crate::reading::bind::is_kernel;
 use flights::Flight;
@@ -40,9 +40,9 @@ fn clocks(sources: &[Source]) -> Vec<HostClock> {
         let at = known.unwrap_or(keys.len());
         if known.is_none() {
             keys.push(key);
-            let shift = Shift::default();
+            let correction = ClockCorrection::default();
             let (host, traces) = (host.to_owned(), Vec::new());
-            clocks.push(HostClock { host, shift, error: None, beside_kernel: None, packets: 0, traces });
+            clocks.push(HostClock { host, correction, error: None, beside_kernel: None, packets: 0, traces });
         }
         if let Some(clock) = clocks.get_mut(at) {
             clock.traces.push(i);
@@ -73,14 +73,14 @@ pub fn align(sources: &mut [Source], notices: &mut Notices, ctx: &Ctx) -> Result
     let tied = tie_users(sources, &mut clocks, notices, ctx)?;
     join(&mut clocks, &lives, &flights, &tied);
     let fitted = clocks.iter().filter(|c| c.packets > 0);
-    let first = fitted.clone().map(|c| format!("{} by {} ns", c.host, c.shift.offset));
+    let first = fitted.clone().map(|c| format!("{} by {} ns", c.host, c.correction.offset));
     notices.add(Notice::ClocksFitted, fitted.count() as u64, || first.clone().next().unwrap_or_default());
     let early = |flight: &&Flight| flight.received < flight.sent;
     notices.add(Notice::ClockSkew, flights.iter().filter(early).count() as u64, String::new);
     for clock in &clocks {
-        for at in clock.traces.iter().filter(|_| clock.shift != Shift::default()) {
+        for at in clock.traces.iter().filter(|_| clock.correction != ClockCorrection::default()) {
             if let Some(source) = sources.get_mut(*at) {
-                source.trace.shift_clocks(clock.shift);
+                source.trace.correct_clocks(clock.correction);
             }
         }
     }
@@ -93,7 +93,7 @@ fn tie_users(
     clocks: &mut [HostClock],
     notices: &mut Notices,
     ctx: &Ctx,
-) -> Result<BTreeMap<(usize, usize), ClockTransform>, Cancelled> {
+) -> Result<BTreeMap<(usize, usize), FittedCorrection>, Cancelled> {
     let traces = |clock: &HostClock, kernel: bool| -> Vec<&crate::input::Trace> {
         let all = clock.traces.iter().filter_map(|at| sources.get(*at)).map(|source| &source.trace);
         all.filter(|trace| is_kernel(trace) == kernel).collect()
@@ -120,8 +120,8 @@ fn tie_users(
         match runs.get(&kernel).and_then(|runs| runs.fit(&traces(clock, false))) {
             Some(fitted) => {
                 let line = |offset| {
-                    let shift = Shift { origin: Timestamp::ZERO, offset, drift: 0 };
-                    ClockTransform { shift, error: Some(fitted.error), packets: 0 }
+                    let correction = ClockCorrection { origin: Timestamp::ZERO, offset, drift: 0 };
+                    FittedCorrection { correction, error: Some(fitted.error), packets: 0 }
                 };
                 errors[own] = Some(fitted.error);
                 tied.insert((own, kernel), line(fitted.offset));
@@ -138,14 +138,19 @@ fn tie_users(
 
 /// Compose the corrections along a spanning tree of the clocks that packets connect: from the first clock of each
 /// connected group, best pairs first.
-fn join(clocks: &mut [HostClock], lives: &[Span], flights: &[Flight], tied: &BTreeMap<(usize, usize), ClockTransform>) {
+fn join(
+    clocks: &mut [HostClock],
+    lives: &[Span],
+    flights: &[Flight],
+    tied: &BTreeMap<(usize, usize), FittedCorrection>,
+) {
     let mut pairs: BTreeMap<(usize, usize), Points> = BTreeMap::new();
     for f in flights {
         let (from, to) = (usize::from(f.from), usize::from(f.to));
         pairs.entry((to, from)).or_default().not_before(f.received, f.sent);
         pairs.entry((from, to)).or_default().not_after(f.sent, f.received);
     }
-    let fits: BTreeMap<(usize, usize), ClockTransform> = pairs
+    let fits: BTreeMap<(usize, usize), FittedCorrection> = pairs
         .into_iter()
         .filter_map(|((own, other), points)| Some(((own, other), fit(points, *lives.get(own)?)?)))
         .chain(tied.iter().map(|(pair, line)| (*pair, *line)))
@@ -164,7 +169,7 @@ fn join(clocks: &mut [HostClock], lives: &[Span], flights: &[Flight], tied: &BTr
             };
             inside[own] = true;
             let above = clocks[other].clone();
-            clocks[own].shift = line.shift.then(above.shift);
+            clocks[own].correction = line.correction.then(above.correction);
             let error = line.error.zip(above.error).map(|(a, b)| a.saturating_add(b));
             // The error is unknown in a group that does not contain the first clock.
             clocks[own].error = error.filter(|_| root == 0);
@@ -180,7 +185,7 @@ mod tests {
     fn clock() -> HostClock {
         HostClock {
             host: String::new(),
-            shift: Shift::default(),
+            correction: ClockCorrection::default(),
             error: None,
             beside_kernel: None,
             packets: 0,
@@ -208,7 +213,7 @@ mod tests {
         exchange(&mut flights, (0, 0), (2, -70_000), 4_000);
         join(&mut clocks, &lives, &flights, &BTreeMap::new());
         for (clock, truth) in clocks.iter().zip([500_000, 495_000, 570_000, 500_000]) {
-            assert!(clock.shift.apply(Timestamp::new(500_000)).abs_diff(Timestamp::new(truth)) <= 2, "{clock:?}");
+            assert!(clock.correction.apply(Timestamp::new(500_000)).abs_diff(Timestamp::new(truth)) <= 2, "{clock:?}");
         }
         let fitted: Vec<_> = clocks.iter().map(|c| (c.error.is_some(), c.packets)).collect();
         assert_eq!(fitted, [(true, 0), (true, 2000), (true, 2000), (false, 0)]);

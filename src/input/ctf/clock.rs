@@ -1,7 +1,7 @@
-//! From the values of a clock to the common time line.
+//! Converts the values of a clock to times on the common time line.
 
 use super::schema::Clock;
-use crate::base::time::{Shift, Timestamp, canonical_ns, exact_ns};
+use crate::base::time::{ClockCorrection, Timestamp, canonical_ns, exact_ns};
 
 impl Clock {
     /// A value as babeltrace2 converts it: offset and cycles apart, in double precision. `None`: overflow.
@@ -13,29 +13,29 @@ impl Clock {
     }
 }
 
-/// The way from a clock's cycles to the common time line.
+/// Converts a clock's cycles to times on the common time line.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct ClockTransform {
+pub(super) struct CycleScale {
     /// Cycles from the origin to clock value 0.
     pub(super) base: i128,
     /// Cycles a second.
     pub(super) frequency: u64,
-    /// From this clock's own time line to the common one, where they are two.
-    pub(super) shift: Option<Shift>,
+    /// From this clock's own time line to the common one, where the two differ.
+    pub(super) correction: Option<ClockCorrection>,
 }
 
-impl ClockTransform {
-    pub(super) fn of(clock: &Clock) -> ClockTransform {
+impl CycleScale {
+    pub(super) fn of(clock: &Clock) -> CycleScale {
         let whole = i128::from(clock.offset_seconds) * i128::from(clock.frequency);
-        ClockTransform { base: whole + i128::from(clock.offset_cycles), frequency: clock.frequency, shift: None }
+        CycleScale { base: whole + i128::from(clock.offset_cycles), frequency: clock.frequency, correction: None }
     }
 
-    /// Nanoseconds from the origin; where they do not fit, the end of the line on that side.
+    /// The time of a clock value, clamped to the ends of the time line.
     #[inline]
     pub(super) fn ns(&self, cycles: u64) -> Timestamp {
         let cycles = self.base + i128::from(cycles);
         let ends = if cycles < 0 { Timestamp::MIN } else { Timestamp::MAX };
         let own = exact_ns(cycles, self.frequency).unwrap_or(ends);
-        self.shift.map_or(own, |shift| shift.apply(own))
+        self.correction.map_or(own, |correction| correction.apply(own))
     }
 }

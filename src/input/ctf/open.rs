@@ -1,6 +1,6 @@
 //! Opening a trace: metadata to schema, directory to streams, packets to their order, counters to losses.
 
-use super::clock::ClockTransform;
+use super::clock::CycleScale;
 use super::directory::Directory;
 use super::ids::EventIds;
 use super::packet::{PacketHeaderReader, PacketTable, agrees, outline, read_index, scan_packets};
@@ -302,8 +302,7 @@ fn report_data_behind(directory: &Directory, notices: &mut Notices) {
 
 impl Chunk {
     fn new(path: &Path, schema: &Schema, streams: Vec<usize>) -> Chunk {
-        let line =
-            |clock: &super::schema::Clock| ChunkClock { common: ClockTransform::of(clock), clock: clock.clone() };
+        let line = |clock: &super::schema::Clock| ChunkClock { common: CycleScale::of(clock), clock: clock.clone() };
         let lines = schema.clocks.iter().map(line).collect();
         Chunk { path: path.to_owned(), headers: PacketHeaderReader::new(schema), streams, lines }
     }

@@ -3,7 +3,7 @@
 //! A [`CtfPlan`] holds the steps of each class for one projection (or of everything, for writers); a [`CtfReader`] runs
 //! them over a run of packets of one stream. DecodeError ends the packet it is in; the next packet goes on.
 
-use super::clock::ClockTransform;
+use super::clock::CycleScale;
 use super::decode::{DecodeError, DecodeErrorKind, Decoder, Sink, extend};
 use super::packet::PacketRange;
 use super::plan::CtfPlan;
@@ -78,7 +78,7 @@ pub struct CtfReader<'a> {
 struct Current {
     number: usize,
     class: usize,
-    line: Option<ClockTransform>,
+    line: Option<CycleScale>,
     cpu: u32,
 }
 

@@ -4,7 +4,7 @@ use super::packet::PacketRange;
 use super::roles::size_of_role;
 use super::schema::Role;
 use super::trace::{CtfTrace, StreamPacket};
-use crate::base::time::{Shift, Timestamp};
+use crate::base::time::{ClockCorrection, Timestamp};
 use crate::input::record::{Projection, StreamId};
 use crate::input::stream::{Loss, Packet, Stream};
 use foldhash::HashMap;
@@ -101,9 +101,9 @@ impl CtfTrace {
     }
 
     /// Move all clocks of the trace to another time line, which becomes the common one.
-    pub fn shift_clocks(&mut self, shift: Shift) {
+    pub fn correct_clocks(&mut self, correction: ClockCorrection) {
         for line in self.chunks.iter_mut().flat_map(|c| &mut c.lines) {
-            line.common.shift = Some(shift);
+            line.common.correction = Some(correction);
         }
         self.time_packets();
     }

@@ -1,6 +1,6 @@
 //! An opened trace: its schema, its files and the tables that say where the packets of each stream are.
 
-use super::clock::ClockTransform;
+use super::clock::CycleScale;
 use super::decode::DecodeError;
 use super::ids::EventIds;
 use super::packet::{PacketHeaderReader, PacketRange};
@@ -28,7 +28,7 @@ pub(super) struct Chunk {
 #[derive(Debug)]
 pub(super) struct ChunkClock {
     pub(super) clock: Clock,
-    pub(super) common: ClockTransform,
+    pub(super) common: CycleScale,
 }
 
 /// A file of packets.

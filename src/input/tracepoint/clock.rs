@@ -1,6 +1,6 @@
 //! The recorder's clock, and the packets and losses of each CPU in times of it.
 
-use crate::base::time::{Shift, Timestamp};
+use crate::base::time::{ClockCorrection, Timestamp};
 use crate::input::stream::{Loss, Packet};
 
 /// The stream of one CPU, in times of the recorder's clock.
@@ -43,7 +43,7 @@ pub struct RecorderClock {
     /// Nanoseconds from the origin to its zero.
     pub base: i128,
     /// To the common time line, where that is another.
-    pub shift: Option<Shift>,
+    pub correction: Option<ClockCorrection>,
 }
 
 impl RecorderClock {
@@ -51,7 +51,7 @@ impl RecorderClock {
     #[inline(always)]
     pub fn ns(&self, clock: u64) -> Timestamp {
         let own = Timestamp::clamped(self.base + i128::from(clock));
-        self.shift.map_or(own, |shift| shift.apply(own))
+        self.correction.map_or(own, |correction| correction.apply(own))
     }
 }
 

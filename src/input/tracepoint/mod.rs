@@ -18,7 +18,7 @@ use super::record::{ClassId, IntegerArray, Projection, Scope, StreamId};
 use super::stream::{CanonicalTime, Class, SimpleField, Stream};
 use crate::base::cursor::ByteOrder;
 use crate::base::notice::Notices;
-use crate::base::time::{Shift, Timestamp};
+use crate::base::time::{ClockCorrection, Timestamp};
 pub use class::{ClassSchema, ContextField};
 pub use clock::{ClockLoss, CpuPacket, CpuStream, RecorderClock};
 use format::{Field, FieldType, Format};
@@ -288,8 +288,8 @@ impl<S: Storage> TracepointTrace<S> {
     }
 
     /// Correct the clock to another time line, which becomes the common one.
-    pub fn shift_clocks(&mut self, shift: Shift) {
-        self.clock.shift = Some(shift);
+    pub fn correct_clocks(&mut self, correction: ClockCorrection) {
+        self.clock.correction = Some(correction);
         self.time_streams();
     }
 
