@@ -9,6 +9,7 @@ mod corpus;
 
 use corpus::corpus;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 use whyslow::analysis::executions::{self, PairingRule};
 use whyslow::analysis::path::{tiles, walk};
 use whyslow::analysis::survey::survey;
@@ -38,14 +39,16 @@ fn opened(folder: &Path) -> Option<Vec<Source>> {
 }
 
 fn tasks(sources: &[Source]) -> Vec<TaskDefinition> {
-    let signatures = |s: &Source| -> Vec<EventSignature> {
+    let signatures = |s: &Source| -> Vec<Arc<EventSignature>> {
         let kernel = is_kernel(&s.trace);
-        let class = |(i, class): (usize, &whyslow::input::stream::Class)| EventSignature {
-            name: class.known().to_owned(),
-            shown: class.name.clone(),
-            kernel,
-            fields: s.trace.payload_fields(ClassId::at(i)).into_iter().map(PayloadField::from).collect(),
-            contexts: Vec::new(),
+        let class = |(i, class): (usize, &whyslow::input::stream::Class)| {
+            Arc::new(EventSignature {
+                name: class.known().to_owned(),
+                shown: class.name.clone(),
+                kernel,
+                fields: s.trace.payload_fields(ClassId::at(i)).into_iter().map(PayloadField::from).collect(),
+                contexts: Vec::new(),
+            })
         };
         s.trace.classes().iter().enumerate().map(class).collect()
     };

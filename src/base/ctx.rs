@@ -4,6 +4,7 @@
 //! needed and kept for all copies of one context; [`super::parallel`] runs on them.
 
 use super::allocator::room_for_threads;
+use super::heap::PartSizes;
 use super::memory::Limit;
 use rayon::{ThreadPool, ThreadPoolBuilder};
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
@@ -47,6 +48,8 @@ pub struct Progress {
     pub events: AtomicU64,
     /// Chunks that were read a second time, because they depend on the state that the previous chunk leaves.
     pub replayed: AtomicU64,
+    /// Memory by part of the program.
+    pub parts: PartSizes,
 }
 
 impl Progress {

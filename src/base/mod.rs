@@ -8,6 +8,7 @@ pub mod cursor;
 pub mod demangle;
 pub mod figure;
 pub mod file;
+pub mod heap;
 pub mod mapped;
 pub mod memory;
 pub mod names;

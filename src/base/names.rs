@@ -1,14 +1,19 @@
 //! Small handles and interned names.
 //!
 //! A handle is a `u32` newtype made only by its table (ARCHITECTURE.md rule 3). [`Names`] stores each distinct
-//! text once; ids are given in order of first appearance, so equal input order gives equal ids. A table of function
+//! text once, and finds it by a table of ids alone; ids are given in order of first appearance, so equal input order
+//! gives equal ids. A table of function
 //! names also holds which of them no file proves. That is no part of the name: `flush` of a proven file and `flush` of
 //! an unproven one are one function, shown as `flush?`.
 
+use super::heap::{HeapSize, block};
 use super::text::with_copy;
-use foldhash::HashMap;
+use foldhash::fast::RandomState;
+use hashbrown::HashTable;
+use hashbrown::hash_table::Entry;
 use std::borrow::Cow;
 use std::collections::BTreeSet;
+use std::hash::BuildHasher;
 
 /// Shown behind the name of a function from a file that is not proven to be the traced one.
 const UNPROVEN: &str = "?";
@@ -62,11 +67,19 @@ pub fn fold_digits(name: &str) -> String {
     folded
 }
 
+impl HeapSize for Names {
+    fn heap_bytes(&self) -> usize {
+        block(&self.texts) + self.texts.iter().map(|text| text.len()).sum::<usize>() + self.ids.allocation_size()
+    }
+}
+
 /// Each distinct text once.
 #[derive(Clone, Debug, Default)]
 pub struct Names {
     texts: Vec<Box<str>>,
-    ids: HashMap<Box<str>, NameId>,
+    /// By the hash of their text.
+    ids: HashTable<NameId>,
+    hasher: RandomState,
     unproven: BTreeSet<NameId>,
 }
 
@@ -76,13 +89,17 @@ impl Names {
 
     /// The id of `text`, made on first sight.
     pub fn intern(&mut self, text: &str) -> NameId {
-        if let Some(id) = self.ids.get(text) {
-            return *id;
+        let (hasher, texts) = (&self.hasher, &self.texts);
+        let of = |id: &NameId| texts.get(id.index()).map_or("", |text| text);
+        match self.ids.entry(hasher.hash_one(text), |id| of(id) == text, |id| hasher.hash_one(of(id))) {
+            Entry::Occupied(known) => *known.get(),
+            Entry::Vacant(place) => {
+                let id = NameId::at(self.texts.len());
+                place.insert(id);
+                self.texts.push(text.into());
+                id
+            }
         }
-        let id = NameId::at(self.texts.len());
-        self.texts.push(text.into());
-        self.ids.insert(text.into(), id);
-        id
     }
 
     /// The same for bytes from a trace: what is not UTF-8 is replaced.
@@ -92,7 +109,7 @@ impl Names {
 
     /// The id of `text` if it is known.
     pub fn find(&self, text: &str) -> Option<NameId> {
-        self.ids.get(text).copied()
+        self.ids.find(self.hasher.hash_one(text), |id| self.get(*id) == text).copied()
     }
 
     /// The text of an id; empty for an id of another table.

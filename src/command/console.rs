@@ -89,7 +89,7 @@ impl<'a> Console<'a> {
         }
     }
 
-    /// Report the last stage, chunks that ran twice, and peak memory.
+    /// Report the last stage, chunks that ran twice, peak memory, and the most that each part of it held.
     pub fn finish(&mut self) {
         self.stage("write");
         if !self.timings {
@@ -102,6 +102,9 @@ impl<'a> Console<'a> {
         let status = std::fs::read_to_string("/proc/self/status").unwrap_or_default();
         if let Some(peak) = status.lines().find_map(|l| l.strip_prefix("VmHWM:")) {
             say(&format!("{:>10} {}", "memory", peak.trim()));
+        }
+        for (part, bytes) in self.ctx.progress.parts.held() {
+            say(&format!("{:>10} {} kB", part.name(), bytes.div_ceil(1024)));
         }
     }
 }

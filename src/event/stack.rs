@@ -1,9 +1,14 @@
 //! Raw call stacks: addresses as the tracer wrote them, each distinct sequence once.
 //!
 //! The table is used twice: by each batch for its own stacks, and by the recording for all of them. A sample is one
-//! integer; interning costs a hash of the addresses.
+//! integer; interning costs a hash of the addresses, which are kept once: the table of ids finds them.
 
+use crate::base::heap::{HeapSize, block};
 use crate::base::names::NameId;
+use foldhash::fast::RandomState;
+use hashbrown::HashTable;
+use hashbrown::hash_table::Entry;
+use std::hash::BuildHasher;
 
 crate::base::names::handle! {
     /// A raw stack: addresses, innermost first, interned by content.
@@ -45,28 +50,34 @@ pub enum StackOrigin {
 /// Raw stacks, each distinct sequence once.
 #[derive(Clone, Debug, Default)]
 pub struct RawStacks {
-    starts: Vec<u32>,
+    /// By stack: where its addresses end.
+    ends: Vec<u32>,
     addresses: Vec<u64>,
-    ids: foldhash::HashMap<Box<[u64]>, RawStackId>,
+    /// By the hash of their addresses.
+    ids: HashTable<RawStackId>,
+    hasher: RandomState,
 }
 
 impl RawStacks {
     /// The id of a sequence of addresses, innermost first.
     pub fn intern(&mut self, stack: &[u64]) -> RawStackId {
-        if let Some(id) = self.ids.get(stack) {
-            return *id;
+        let (hasher, ends, addresses) = (&self.hasher, &self.ends, &self.addresses);
+        let of = |id: &RawStackId| addresses_of(ends, addresses, *id);
+        match self.ids.entry(hasher.hash_one(stack), |id| of(id) == stack, |id| hasher.hash_one(of(id))) {
+            Entry::Occupied(known) => *known.get(),
+            Entry::Vacant(place) => {
+                let id = RawStackId::at(self.ends.len());
+                place.insert(id);
+                self.addresses.extend_from_slice(stack);
+                self.ends.push(self.addresses.len() as u32);
+                id
+            }
         }
-        let id = RawStackId::at(self.starts.len());
-        self.starts.push(self.addresses.len() as u32);
-        self.addresses.extend_from_slice(stack);
-        self.ids.insert(stack.into(), id);
-        id
     }
 
     /// The addresses, innermost first.
     pub fn get(&self, id: RawStackId) -> &[u64] {
-        let at = |i: usize| self.starts.get(i).map_or(self.addresses.len(), |s| *s as usize);
-        self.addresses.get(at(id.index())..at(id.index() + 1)).unwrap_or(&[])
+        addresses_of(&self.ends, &self.addresses, id)
     }
 
     /// Addresses of all distinct stacks together.
@@ -76,11 +87,45 @@ impl RawStacks {
 
     /// Number of distinct stacks.
     pub fn len(&self) -> usize {
-        self.starts.len()
+        self.ends.len()
     }
 
     /// True when none was recorded.
     pub fn is_empty(&self) -> bool {
-        self.starts.is_empty()
+        self.ends.is_empty()
+    }
+}
+
+impl HeapSize for RawStacks {
+    fn heap_bytes(&self) -> usize {
+        block(&self.ends) + block(&self.addresses) + self.ids.allocation_size()
+    }
+}
+
+/// The addresses of one of the stacks that end at `ends`; none for an id of another table.
+fn addresses_of<'a>(ends: &[u32], addresses: &'a [u64], id: RawStackId) -> &'a [u64] {
+    let start = id.index().checked_sub(1).and_then(|before| ends.get(before)).map_or(0, |end| *end as usize);
+    let end = ends.get(id.index()).map_or(start, |end| *end as usize);
+    addresses.get(start..end).unwrap_or(&[])
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn intern_keeps_each_sequence_once() {
+        let mut stacks = RawStacks::default();
+        let of = |n: u64| (0..n % 7).map(|i| n + i).collect::<Vec<u64>>();
+        let ids: Vec<RawStackId> = (0..1000).map(|n| stacks.intern(&of(n))).collect();
+        let (len, addresses) = (stacks.len(), stacks.addresses());
+        for n in 0..1000 {
+            assert_eq!(stacks.intern(&of(n)), ids[n as usize]);
+            assert_eq!(stacks.get(ids[n as usize]), of(n));
+        }
+        // Every seventh is the empty one.
+        assert_eq!((stacks.len(), stacks.addresses()), (len, addresses));
+        assert_eq!(len, 1000 - 142);
+        assert!(stacks.get(RawStackId::at(len)).is_empty());
     }
 }

@@ -49,6 +49,7 @@ use crate::analysis::symbols::kernel::KernelSymbols;
 use crate::analysis::symbols::kernel_symbols;
 use crate::analysis::thread_names::ThreadNames;
 use crate::base::ctx::{Cancelled, Ctx};
+use crate::base::heap::{HeapSize, MemoryPart};
 use crate::base::notice::{Notice, Notices};
 use crate::model::execution::ExecutionId;
 use crate::model::facts::HostQuality;
@@ -197,7 +198,9 @@ fn made(
     for (i, (execution, explained)) in found.iter().zip(explained.executions).enumerate() {
         assembly.push(execution, explained, interleaved.get(i).copied().flatten());
     }
-    assembly.finish(ctx)
+    let (model, contributions) = assembly.finish(ctx)?;
+    ctx.progress.parts.hold(MemoryPart::Results, model.executions.heap_bytes());
+    Ok((model, contributions))
 }
 
 /// Of the hosts whose switches were recorded.

@@ -17,6 +17,7 @@ pub mod trace;
 pub mod tracepoint;
 
 use crate::base::ctx::Ctx;
+use crate::base::heap::MemoryPart;
 use crate::base::notice::Notice;
 use error::LeftOut;
 pub use error::{OpenError, Unreadable};
@@ -143,6 +144,7 @@ fn open_how(arguments: &[Argument], how: ctf::How, ctx: &Ctx) -> Result<Opened, 
         }
     }
     share_clocks(&mut sources);
+    ctx.progress.parts.hold(MemoryPart::OpenedTraces, Trace::heap_bytes(sources.iter().map(|source| &source.trace)));
     Ok(Opened::Traces(sources))
 }
 

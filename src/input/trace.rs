@@ -7,10 +7,11 @@
 use super::record::{ClassId, Projection, Record, Scope, StreamId};
 use super::stream::{CanonicalTime, Class, Position, SeekResult, SimpleField, Stream};
 use super::{OpenError, ctf, ftrace, perf, tracepoint};
+use crate::base::heap::{HeapSize, block};
 use crate::base::notice::Notices;
 use crate::base::time::{ClockCorrection, Timestamp};
 use ctf::{FieldNode, Sink};
-use foldhash::HashMap;
+use foldhash::{HashMap, HashSet};
 use std::ops::Range;
 use std::path::Path;
 
@@ -149,6 +150,26 @@ impl Trace {
         each!(Trace, self, t => t.uuid())
     }
 
+    /// Equal for traces that share their schema: record classes, fields and environment are the same, so that what is
+    /// compiled for one holds for all.
+    pub fn schema_key(&self) -> Option<usize> {
+        match self {
+            Trace::Ctf(t) => Some(t.schema_key()),
+            Trace::Perf(_) | Trace::Ftrace(_) => None,
+        }
+    }
+
+    /// Bytes on the heap of some traces: their tables of packets, and their schemas, each once.
+    pub fn heap_bytes<'t>(traces: impl IntoIterator<Item = &'t Trace>) -> usize {
+        let mut known = HashSet::default();
+        let own = |trace: &Trace| match trace {
+            Trace::Ctf(t) if known.insert(t.schema_key()) => t.shared_bytes() + t.heap_bytes(),
+            Trace::Ctf(t) => t.heap_bytes(),
+            other => other.streams().iter().map(|stream| block(&stream.packets)).sum(),
+        };
+        traces.into_iter().map(own).sum()
+    }
+
     /// Format and version.
     pub fn format(&self) -> String {
         match self {
@@ -246,6 +267,16 @@ impl Trace {
     /// The uuids of the clocks, each with its first offset (in cycles from the origin).
     pub fn clock_offsets(&self) -> Vec<(&str, i128)> {
         each!(Trace, self, t => t.clock_offsets().collect())
+    }
+}
+
+impl HeapSize for Plan {
+    fn heap_bytes(&self) -> usize {
+        match self {
+            Plan::Ctf(plan) => plan.heap_bytes(),
+            // Declared formats are few.
+            Plan::Tracepoints(_) => 0,
+        }
     }
 }
 

@@ -4,6 +4,7 @@ use super::context::{ContextId, Contexts};
 use super::metric::{Column, Metric};
 use super::{ThreadInfoId, TraceId};
 use crate::base::ctx::{Cancelled, Ctx};
+use crate::base::heap::{HeapSize, block};
 use crate::base::parallel::in_order;
 use crate::base::spans::{Direction, SpanOrder, SpanStore, StoredSpan};
 use crate::base::time::{Ns, Span, Timestamp};
@@ -150,6 +151,21 @@ pub struct Executions {
     pub inclusive: Sparse,
     /// Their spans, computed on the first query by time; nothing changes afterwards.
     pub(super) segments: OnceLock<SpanStore>,
+}
+
+impl HeapSize for Sparse {
+    fn heap_bytes(&self) -> usize {
+        block(&self.starts) + block(&self.contexts) + block(&self.ns)
+    }
+}
+
+impl HeapSize for Executions {
+    fn heap_bytes(&self) -> usize {
+        let columns = self.columns.iter().map(|column| block(&column.values));
+        let places = block(&self.who) + block(&self.trace) + block(&self.cpu) + block(&self.unsure);
+        let times = block(&self.start) + block(&self.end);
+        places + times + columns.sum::<usize>() + self.own.heap_bytes() + self.inclusive.heap_bytes()
+    }
 }
 
 impl Executions {

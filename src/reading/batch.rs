@@ -267,14 +267,14 @@ impl Batch {
 
     /// Merge the events of several streams, given in order of rank, each in order of time, into `events`: the smallest
     /// head by (time, tie class, rank) is always next. The order inside a stream is never changed.
-    pub fn merge(&mut self, streams: &[Vec<Event>]) {
+    pub fn merge<S: AsRef<[Event]>>(&mut self, streams: &[S]) {
         /// Smallest first in a heap that gives the greatest.
         type Head = std::cmp::Reverse<(Timestamp, u8, usize)>;
         let head = |rank: usize, at: usize| -> Option<Head> {
-            let event = streams.get(rank)?.get(at)?;
+            let event = streams.get(rank)?.as_ref().get(at)?;
             Some(std::cmp::Reverse((event.time, event.kind.tie_class(), rank)))
         };
-        self.events.reserve(streams.iter().map(Vec::len).sum());
+        self.events.reserve_exact(streams.iter().map(|events| events.as_ref().len()).sum());
         let mut at = vec![0; streams.len()];
         let mut heads: BinaryHeap<Head> = (0..streams.len()).filter_map(|rank| head(rank, 0)).collect();
         while let Some(&first) = heads.peek() {
@@ -288,7 +288,7 @@ impl Batch {
                 at[rank] += 1;
                 here = head(rank, at[rank]);
             }
-            self.events.extend_from_slice(&streams[rank][start..at[rank]]);
+            self.events.extend_from_slice(&streams[rank].as_ref()[start..at[rank]]);
             let Some(mut top) = heads.peek_mut() else { break };
             match here {
                 Some(here) => *top = here,

@@ -13,6 +13,7 @@ use crate::input::record::ClassId;
 use crate::input::stream::Stream;
 use crate::input::trace::Trace;
 use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
 
 /// A record class in which an event is recorded.
 #[derive(Clone, Copy, Debug)]
@@ -104,7 +105,7 @@ impl BoundTraces {
                 }
             }
         }
-        bound.binding.follow_elsewhere(copy.class, covered);
+        Arc::make_mut(&mut bound.binding).follow_elsewhere(copy.class, covered);
     }
 
     /// User-space traces of one host that overlap in time and have kinds of events in common: sessions that ran at once

@@ -10,6 +10,7 @@ use crate::event::derived::{Derived, WaitIterations};
 use crate::event::task::{Condition, Delimiter, Literal, Pairing, TaskDefinition};
 use foldhash::{HashMap, HashSet};
 use serde::Deserialize;
+use std::sync::Arc;
 use toml::{Spanned, Value};
 
 #[derive(Deserialize)]
@@ -139,7 +140,7 @@ pub enum DeclaredErrorKind {
 }
 
 /// The tasks that `text` declares.
-pub fn tasks(text: &str, classes: &[EventSignature]) -> Result<Vec<TaskDefinition>, DeclaredError> {
+pub fn tasks(text: &str, classes: &[Arc<EventSignature>]) -> Result<Vec<TaskDefinition>, DeclaredError> {
     read(text, classes).map_err(|Located { at, kind }| {
         let line = text.get(..at).map_or(1, |before| before.matches('\n').count() + 1);
         DeclaredError { line, kind }
@@ -158,7 +159,7 @@ impl DeclaredErrorKind {
     }
 }
 
-fn read(text: &str, classes: &[EventSignature]) -> Result<Vec<TaskDefinition>, Located> {
+fn read(text: &str, classes: &[Arc<EventSignature>]) -> Result<Vec<TaskDefinition>, Located> {
     let file: File =
         toml::from_str(text).map_err(|e| DeclaredErrorKind::Form(one_line(&e)).at(e.span().map_or(0, |s| s.start)))?;
     let mut by_name: Classes<'_> = HashMap::default();
@@ -316,16 +317,18 @@ mod tests {
     use super::*;
     use crate::reading::tasks::PayloadField;
 
-    fn classes() -> Vec<EventSignature> {
-        let class = |name: &str, fields: &[(&str, bool)]| EventSignature {
-            name: name.to_owned(),
-            shown: name.to_owned(),
-            kernel: false,
-            fields: fields
-                .iter()
-                .map(|(name, is_integer)| PayloadField { name: (*name).to_owned(), is_integer: *is_integer })
-                .collect(),
-            contexts: vec!["vpid".to_owned()],
+    fn classes() -> Vec<Arc<EventSignature>> {
+        let class = |name: &str, fields: &[(&str, bool)]| {
+            Arc::new(EventSignature {
+                name: name.to_owned(),
+                shown: name.to_owned(),
+                kernel: false,
+                fields: fields
+                    .iter()
+                    .map(|(name, is_integer)| PayloadField { name: (*name).to_owned(), is_integer: *is_integer })
+                    .collect(),
+                contexts: vec!["vpid".to_owned()],
+            })
         };
         vec![
             class("db:begin", &[("id", true), ("kind", false), ("size", true)]),

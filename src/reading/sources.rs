@@ -5,6 +5,7 @@
 //! it; the [`Binding`]s that a pass makes choose what is decoded. Cost: that of decoding.
 
 use crate::base::ctx::{Cancel, Cancelled, Ctx};
+use crate::base::heap::{HeapSize, MemoryPart, block};
 use crate::base::notice::Notices;
 use crate::base::parallel::in_order;
 use crate::base::time::{Span, Timestamp};
@@ -18,13 +19,16 @@ use crate::reading::batch::{Batch, sort_by_time};
 use crate::reading::bind::{Binder, Binding, is_kernel};
 use crate::reading::chunks::{Chunk, ChunkSide, PacketRange};
 use crate::reading::dialect::RELEASES;
-use std::sync::{Mutex, PoisonError};
+use foldhash::{HashMap, HashSet};
+use std::ops::Range;
+use std::sync::{Arc, Mutex, PoisonError};
 
 /// One trace, ready to be read.
 pub struct BoundTrace {
-    /// The meaning of its classes.
-    pub binding: Binding,
-    plan: Plan,
+    /// The meaning of its classes; traces of one schema share it.
+    pub binding: Arc<Binding>,
+    /// Shared like the binding, whatever becomes of that.
+    plan: Arc<Plan>,
     /// By stream, where its switches are followed: the losses of its CPU.
     pub(super) losses: Vec<Vec<CpuLoss>>,
 }
@@ -58,12 +62,13 @@ pub struct BoundTraces {
     pub origins: Vec<TraceOrigin>,
     /// Each trace, bound.
     pub all: Vec<BoundTrace>,
-    /// Buffers to use again: fresh memory costs more than decoding into it.
+    /// Buffers of chunks to use again: fresh memory costs more than decoding into it.
     spare: Mutex<Vec<Vec<Event>>>,
 }
 
 impl BoundTraces {
-    /// Bind and compile `traces`, each on a worker; under different labels, equal hosts are two.
+    /// Bind and compile `traces`, each schema once and on a worker; `bind` may depend on the schema alone. Under
+    /// different labels, equal hosts are two.
     pub fn new(
         traces: &[&Trace],
         labels: &[Option<String>],
@@ -72,25 +77,44 @@ impl BoundTraces {
     ) -> Result<BoundTraces, Cancelled> {
         let (hosts, host_of) = hosts(traces, labels);
         let mut bound = BoundTraces { hosts, origins: Vec::new(), all: Vec::new(), spare: Mutex::default() };
-        let bind_one = |i: usize| {
-            let trace = traces[i];
+        let schemas = Schemas::of(traces);
+        let compile = |schema: usize| {
+            let trace = traces[schemas.first[schema]];
             let binding = bind(trace);
+            (Arc::new(trace.compile(&binding.projection)), Arc::new(binding))
+        };
+        let mut compiled = Vec::with_capacity(schemas.first.len());
+        in_order(ctx, schemas.first.len(), compile, |_, one| compiled.push(one))?;
+        for ((trace, host), schema) in traces.iter().zip(host_of).zip(schemas.of) {
+            let (plan, binding) = compiled[schema].clone();
+            let release = bound.hosts.get(host.index()).and_then(|host| host.kernel_release.as_deref());
+            let generation = Generation::of(release);
+            bound.origins.push(TraceOrigin { host, kernel: binding.kernel, generation });
             let losses = |stream: &Stream| match binding.switches.contains(&stream.stream_class) {
                 true => CpuLoss::all(stream),
                 false => Vec::new(),
             };
             let losses = trace.streams().iter().map(losses).collect();
-            BoundTrace { plan: trace.compile(&binding.projection), binding, losses }
-        };
-        in_order(ctx, traces.len(), bind_one, |i, trace| {
-            let host = host_of[i];
-            let release = bound.hosts.get(host.index()).and_then(|host| host.kernel_release.as_deref());
-            let generation = Generation::of(release);
-            bound.origins.push(TraceOrigin { host, kernel: trace.binding.kernel, generation });
-            bound.all.push(trace);
-        })?;
+            bound.all.push(BoundTrace { plan, binding, losses });
+        }
         bound.follow_each_event_once(traces);
+        ctx.progress
+            .parts
+            .hold(MemoryPart::OpenedTraces, Trace::heap_bytes(traces.iter().copied()) + bound.plan_bytes());
         Ok(bound)
+    }
+
+    /// Bytes on the heap of the bindings and plans, each once.
+    fn plan_bytes(&self) -> usize {
+        let mut known = HashSet::default();
+        let bindings = self.all.iter().filter(|bound| known.insert(Arc::as_ptr(&bound.binding)));
+        let bytes = |bound: &BoundTrace| bound.binding.heap_bytes() + bound.plan.heap_bytes();
+        block(&self.all) + bindings.map(bytes).sum::<usize>()
+    }
+
+    /// Bytes of the buffers that are not in use: of all of them once no chunk is left.
+    pub fn spare_bytes(&self) -> usize {
+        self.spare.lock().unwrap_or_else(PoisonError::into_inner).iter().map(block).sum()
     }
 
     /// The typed events of a chunk. `seen` is called with every record, stream by stream; records of classes that the
@@ -107,13 +131,16 @@ impl BoundTraces {
     ) -> Batch {
         let mut batch = Batch::default();
         batch.events = self.buffer();
-        let mut streams = Vec::with_capacity(chunk.ranges.len());
+        // The events of all streams, one after the other: one buffer of the size of the merged one, not many that each
+        // grow to the largest stream.
+        let mut events = self.buffer();
+        let mut streams: Vec<Range<usize>> = Vec::with_capacity(chunk.ranges.len());
         let mut earlier = Vec::new();
         let seeds = before.is_some();
         for range in &chunk.ranges {
             let (Some(bound), Some(trace)) = (self.all.get(range.trace), traces.get(range.trace)) else { continue };
             let mut binder = Binder::new(&bound.binding, range.trace as u16);
-            let mut events = self.buffer();
+            let start = events.len();
             let checkpoint = |class| seeds && bound.binding.is_switch(class);
             let outcome = range.read(trace, &bound.plan, chunk, cancel, checkpoint, |record, side| {
                 if side == ChunkSide::Inside {
@@ -126,11 +153,12 @@ impl BoundTraces {
             });
             notices.merge(&outcome.notices);
             bound.add_losses(range, trace, chunk, &outcome.damaged, &mut events);
-            sort_by_time(&mut events);
-            streams.push(events);
+            sort_by_time(&mut events[start..]);
+            streams.push(start..events.len());
         }
+        let streams: Vec<&[Event]> = streams.into_iter().map(|stream| &events[stream]).collect();
         batch.merge(&streams);
-        streams.into_iter().for_each(|events| self.give_back(events));
+        self.give_back(events);
         batch
     }
 
@@ -146,6 +174,30 @@ impl BoundTraces {
     /// Keep the buffer of a batch that is no longer needed for the next one.
     pub fn recycle(&self, batch: Batch) {
         self.give_back(batch.events);
+    }
+}
+
+/// Which traces share a schema.
+struct Schemas {
+    /// By schema: the position of its first trace.
+    first: Vec<usize>,
+    /// By trace: its schema.
+    of: Vec<usize>,
+}
+
+impl Schemas {
+    fn of(traces: &[&Trace]) -> Schemas {
+        let mut schemas = Schemas { first: Vec::new(), of: Vec::with_capacity(traces.len()) };
+        let mut known: HashMap<usize, usize> = HashMap::default();
+        for (i, trace) in traces.iter().enumerate() {
+            let next = schemas.first.len();
+            let schema = trace.schema_key().map_or(next, |key| *known.entry(key).or_insert(next));
+            if schema == next {
+                schemas.first.push(i);
+            }
+            schemas.of.push(schema);
+        }
+        schemas
     }
 }
 
@@ -211,4 +263,31 @@ fn hosts(traces: &[&Trace], labels: &[Option<String>]) -> (Vec<HostName>, Vec<Ho
         of.push(HostId::at(at));
     }
     (hosts, of)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::input::{self, Argument, Opened, Source};
+
+    #[test]
+    fn bound_traces_compile_equal_metadata_once() {
+        let ctx = Ctx::new(2);
+        let folder = |name: &str| format!("fixtures/traces/{name}");
+        let arguments = ["lock-contention", "lost-events", "lock-contention"].map(folder);
+        let arguments: Vec<Argument> =
+            (0..3).zip(arguments).map(|(i, f)| Argument::parse(format!("{i}={f}"))).collect();
+        let Ok(Opened::Traces(sources)) = input::open(&arguments, &ctx) else { panic!("the fixtures are traces") };
+        let traces: Vec<&Trace> = sources.iter().map(|source| &source.trace).collect();
+        let labels: Vec<Option<String>> = sources.iter().map(|source| Some(source.label.clone())).collect();
+        let bound = BoundTraces::new(&traces, &labels, |trace| Binding::new(trace, &[]), &ctx).unwrap();
+        let labelled = |label: &str| -> Vec<Arc<Binding>> {
+            let own = |(source, _): &(&Source, &BoundTrace)| source.label == label;
+            sources.iter().zip(&bound.all).filter(own).map(|(_, bound)| Arc::clone(&bound.binding)).collect()
+        };
+        let (first, other, again) = (labelled("0"), labelled("1"), labelled("2"));
+        assert!(!first.is_empty() && first.len() == again.len());
+        assert!(first.iter().zip(&again).all(|(a, b)| Arc::ptr_eq(a, b)));
+        assert!(other.iter().all(|a| !first.iter().any(|b| Arc::ptr_eq(a, b))));
+    }
 }

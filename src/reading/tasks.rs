@@ -14,6 +14,7 @@ use crate::event::task::{Condition, Delimiter, Literal, Pairing, TaskDefinition}
 use crate::input::stream::SimpleField;
 use crate::input::tracepoint::PROBED;
 use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
 
 /// A record class as discovery sees it: names and fields.
 #[derive(Clone, Debug)]
@@ -87,7 +88,7 @@ fn keyed(event: &str, key: &str) -> Delimiter {
 
 /// All tasks that the record classes of the traces offer: user-space pairs, accepted connections, system calls,
 /// pairs among the kernel's own events; each group by name.
-pub fn discover(classes: &[EventSignature]) -> Vec<TaskDefinition> {
+pub fn discover(classes: &[Arc<EventSignature>]) -> Vec<TaskDefinition> {
     let mut tasks = pairs(classes, false);
     tasks.extend(connections(classes));
     tasks.extend(system_calls(classes));
@@ -97,9 +98,10 @@ pub fn discover(classes: &[EventSignature]) -> Vec<TaskDefinition> {
     tasks
 }
 
-fn pairs(classes: &[EventSignature], kernel: bool) -> Vec<TaskDefinition> {
+fn pairs(classes: &[Arc<EventSignature>], kernel: bool) -> Vec<TaskDefinition> {
     let ours = |c: &&EventSignature| (c.kernel && !c.is_probe()) == kernel && !c.name.starts_with("lttng_");
-    let by_name: BTreeMap<&str, &EventSignature> = classes.iter().filter(ours).map(|c| (c.name.as_str(), c)).collect();
+    let by_name: BTreeMap<&str, &EventSignature> =
+        classes.iter().map(Arc::as_ref).filter(ours).map(|c| (c.name.as_str(), c)).collect();
     let mut tasks = BTreeMap::new();
     for (name, begin) in &by_name {
         for (first, last) in PAIRS {
@@ -138,12 +140,12 @@ fn pair(title: &str, begin: &EventSignature, end: &EventSignature) -> TaskDefini
 }
 
 /// From `accept*` to the shutdown or close of the same socket.
-fn connections(classes: &[EventSignature]) -> Option<TaskDefinition> {
+fn connections(classes: &[Arc<EventSignature>]) -> Option<TaskDefinition> {
     let delimiters = |side: CallSide, calls: [&str; 2], key: &str| -> Vec<Delimiter> {
         let is = |c: &&EventSignature| {
             c.kernel && classes::call(&c.name).is_some_and(|e| e.side == side && calls.contains(&e.call))
         };
-        let mut events: Vec<&str> = classes.iter().filter(is).map(|c| c.name.as_str()).collect();
+        let mut events: Vec<&str> = classes.iter().map(Arc::as_ref).filter(is).map(|c| c.name.as_str()).collect();
         events.sort_unstable();
         events.dedup();
         events.into_iter().map(|event| keyed(event, key)).collect()
@@ -161,7 +163,7 @@ fn connections(classes: &[EventSignature]) -> Option<TaskDefinition> {
 }
 
 /// From the entry of a call to its exit, which in old recordings does not name the call.
-fn system_calls(classes: &[EventSignature]) -> Vec<TaskDefinition> {
+fn system_calls(classes: &[Arc<EventSignature>]) -> Vec<TaskDefinition> {
     let mut entries: BTreeMap<&str, BTreeSet<&str>> = BTreeMap::new();
     let mut exits: BTreeMap<&str, BTreeSet<&str>> = BTreeMap::new();
     for class in classes.iter().filter(|c| c.kernel) {
@@ -195,14 +197,14 @@ pub fn is_system_call(task: &TaskDefinition) -> bool {
 /// The task of a function, by name or address, where entries and exits of functions were recorded
 /// (`-finstrument-functions`). Its delimiters are those of all functions: the function of an address is known once the
 /// images are.
-pub fn function(name: &str, classes: &[EventSignature]) -> Option<TaskDefinition> {
+pub fn function(name: &str, classes: &[Arc<EventSignature>]) -> Option<TaskDefinition> {
     let named = |what: &str| {
         let of = |c: &&EventSignature| c.name.strip_suffix(what).is_some_and(|provider| PROVIDERS.contains(&provider));
         let delimiter = |c: &EventSignature| match c.has_integer("addr") {
             true => keyed(&c.name, "addr"),
             false => bare(&c.name),
         };
-        let mut all: Vec<Delimiter> = classes.iter().filter(of).map(delimiter).collect();
+        let mut all: Vec<Delimiter> = classes.iter().map(Arc::as_ref).filter(of).map(delimiter).collect();
         all.sort_by(|a, b| a.event.cmp(&b.event));
         all.dedup_by(|a, b| a.event == b.event);
         all
@@ -220,7 +222,11 @@ pub struct TaskError(String);
 
 /// The task that `--task` names: one of `found`, a function, delimiters given by hand
 /// (`begin=EVENT,end=EVENT[,key=FIELD][,type=FIELD]`) or a wait (`wait=CALL[,thread=NAME]`).
-pub fn parse(typed: &str, found: &[TaskDefinition], classes: &[EventSignature]) -> Result<TaskDefinition, TaskError> {
+pub fn parse(
+    typed: &str,
+    found: &[TaskDefinition],
+    classes: &[Arc<EventSignature>],
+) -> Result<TaskDefinition, TaskError> {
     if !typed.contains('=') {
         let named = found.iter().find(|t| t.name == typed).cloned().or_else(|| function(typed, classes));
         // The recording may know a call or a command of this name.
@@ -290,11 +296,12 @@ fn nearest(typed: &str, found: &[TaskDefinition]) -> String {
 mod tests {
     use super::*;
 
-    fn class(name: &str, kernel: bool, fields: &[(&str, bool)]) -> EventSignature {
+    fn class(name: &str, kernel: bool, fields: &[(&str, bool)]) -> Arc<EventSignature> {
         let field =
             |(name, is_integer): &(&str, bool)| PayloadField { name: (*name).to_owned(), is_integer: *is_integer };
         let fields = fields.iter().map(field).collect();
-        EventSignature { name: name.to_owned(), shown: name.to_owned(), kernel, fields, contexts: Vec::new() }
+        let name = name.to_owned();
+        Arc::new(EventSignature { shown: name.clone(), name, kernel, fields, contexts: Vec::new() })
     }
 
     #[test]
@@ -343,8 +350,8 @@ mod tests {
     #[test]
     fn parse_takes_events_by_the_names_of_their_recorder() {
         let mut classes = [class("syscall_exit_read", true, &[("ret", true)]), class("syscall_entry_write", true, &[])];
-        classes[0].shown = "syscalls:sys_exit_read".to_owned();
-        classes[1].shown = "syscalls:sys_enter_write".to_owned();
+        Arc::make_mut(&mut classes[0]).shown = "syscalls:sys_exit_read".to_owned();
+        Arc::make_mut(&mut classes[1]).shown = "syscalls:sys_enter_write".to_owned();
         let task = parse("begin=syscalls:sys_exit_read,end=syscalls:sys_enter_write", &[], &classes).unwrap();
         assert_eq!((task.begins[0].event.as_str(), task.begins[0].conditions.len()), ("syscall_exit_read", 1));
         assert_eq!(task.ends[0].event, "syscall_entry_write");

@@ -9,6 +9,7 @@ use crate::reading::declared;
 use crate::reading::tasks::{self, EventSignature, PayloadField};
 use foldhash::HashMap;
 use std::collections::BTreeSet;
+use std::ops::Range;
 use std::path::Path;
 use std::sync::{Arc, OnceLock};
 
@@ -18,7 +19,8 @@ pub(super) struct TaskCatalog {
     pub tasks: Vec<TaskDefinition>,
     /// How many of them are declared.
     pub declared: usize,
-    pub classes: Vec<EventSignature>,
+    /// Shared by the traces that share their schema.
+    pub classes: Vec<Arc<EventSignature>>,
     /// Names of the kernel's events.
     pub kernel: BTreeSet<String>,
     /// Names of the tasks, and the first position of each.
@@ -35,7 +37,7 @@ pub(super) struct Names {
 
 impl TaskCatalog {
     pub fn new(sources: &[Source]) -> TaskCatalog {
-        let classes: Vec<EventSignature> = sources.iter().flat_map(signatures).collect();
+        let classes = all_signatures(sources);
         let kernel = classes.iter().filter(|c| c.kernel && !c.is_probe()).map(|c| c.name.clone()).collect();
         TaskCatalog { tasks: tasks::discover(&classes), declared: 0, classes, kernel, names: OnceLock::new() }
     }
@@ -64,10 +66,27 @@ impl TaskCatalog {
 }
 
 /// The tasks that a file declares.
-fn declared(file: &Path, classes: &[EventSignature]) -> anyhow::Result<Vec<TaskDefinition>> {
+fn declared(file: &Path, classes: &[Arc<EventSignature>]) -> anyhow::Result<Vec<TaskDefinition>> {
     let option = format!("--tasks {}", file.display());
     let text = super::text_of(file).map_err(|e| UsageError(format!("{option}: {e}")))?;
     declared::tasks(&text, classes).map_err(|e| UsageError(format!("{option}:{e}")).into())
+}
+
+/// The classes of all traces; those of one schema are looked at once.
+fn all_signatures(sources: &[Source]) -> Vec<Arc<EventSignature>> {
+    let mut all: Vec<Arc<EventSignature>> = Vec::new();
+    let mut known: HashMap<usize, Range<usize>> = HashMap::default();
+    for source in sources {
+        let key = source.trace.schema_key();
+        if let Some(same) = key.and_then(|key| known.get(&key)).cloned() {
+            all.extend_from_within(same);
+            continue;
+        }
+        let start = all.len();
+        all.extend(signatures(source).into_iter().map(Arc::new));
+        key.map(|key| known.insert(key, start..all.len()));
+    }
+    all
 }
 
 fn signatures(source: &Source) -> Vec<EventSignature> {

@@ -5,6 +5,7 @@
 //! switches, wake-ups, system calls and stack samples. ALGORITHMS.md sections 3 and 4.2.
 
 pub use super::segments::{Call, Segment, SegmentKind, StackSample, Thread, ThreadId, ThreadName, VirtualIds, Waker};
+use crate::base::heap::{HeapSize, block, with_elements};
 use crate::base::names::{NameId, Names};
 use crate::base::time::{Span, Timestamp};
 pub use crate::event::host::HostId;
@@ -220,6 +221,31 @@ pub struct Timeline {
     pub span: Span,
     /// Kernel call chains of wake-ups, in order of time.
     pub wake_stacks: Vec<WakeStack>,
+}
+
+impl HeapSize for Timeline {
+    fn heap_bytes(&self) -> usize {
+        let counters = self.counters.iter().map(|counter| block(&counter.values));
+        let cpus = self.cpus.iter().map(|cpu| block(&cpu.runs));
+        let marks = self.marks.iter().map(|mark| block(&mark.fields));
+        let faults = self.page_faults.as_ref().map_or(0, block);
+        with_elements(&self.threads)
+            + self.names.heap_bytes()
+            + self.stacks.heap_bytes()
+            + block(&self.marks)
+            + marks.chain(cpus).chain(counters).sum::<usize>()
+            + block(&self.images)
+            + block(&self.disk)
+            + block(&self.services)
+            + block(&self.wake_stacks)
+            + faults
+    }
+}
+
+impl HeapSize for Thread {
+    fn heap_bytes(&self) -> usize {
+        block(&self.names) + block(&self.segments) + block(&self.calls) + block(&self.samples)
+    }
 }
 
 impl Timeline {

@@ -30,6 +30,7 @@ mod reader;
 mod real;
 mod roles;
 mod schema;
+mod size;
 mod slots;
 mod steps;
 mod streams;

@@ -7,7 +7,7 @@ use super::packet::{PacketHeaderReader, PacketTable, agrees, outline, read_index
 use super::roles::has_role;
 use super::schema::{EventClass, Role, Schema, StreamClass};
 use super::streams::FilePackets;
-use super::trace::{Chunk, ChunkClock, CtfTrace, StreamFile};
+use super::trace::{Chunk, ChunkClock, ClassTables, CtfTrace, StreamFile};
 use crate::base::ctx::{Cancelled, Ctx};
 use crate::base::mapped::Mapped;
 use crate::base::notice::{Notice, Notices};
@@ -16,7 +16,7 @@ use crate::input::error::OpenError;
 use crate::input::stream::Class;
 use foldhash::HashMap;
 use std::path::{Path, PathBuf};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 
 /// How far streams are looked into when a trace is opened.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -138,10 +138,19 @@ pub fn open_all(openings: Vec<Opening>, how: How, ctx: &Ctx) -> Result<Vec<CtfTr
         place.into_iter().for_each(|(place, found)| place.push(found));
         ctx.progress.step(1);
     })?;
+    let mut schemas: HashMap<usize, OnceLock<Arc<ClassTables>>> = HashMap::default();
+    for opening in &openings {
+        schemas.entry(opening.trace.schema_key()).or_default();
+    }
     let parts: Vec<_> = openings.into_iter().zip(looked).map(|part| Mutex::new(Some(part))).collect();
     let finish = |i: usize| {
         let part = parts.get(i)?.lock().unwrap_or_else(PoisonError::into_inner).take();
-        part.map(|(opening, looked)| opening.trace.finish(opening.files, looked))
+        let (mut opening, looked) = part?;
+        if let Some(shared) = schemas.get(&opening.trace.schema_key()) {
+            let tables = shared.get_or_init(|| Arc::new(ClassTables::new(&opening.trace.schema)));
+            opening.trace.tables = Arc::clone(tables);
+        }
+        Some(opening.trace.finish(opening.files, looked))
     };
     let mut traces = Vec::with_capacity(parts.len());
     in_order(ctx, parts.len(), finish, |_, trace| traces.extend(trace))?;
@@ -172,7 +181,6 @@ impl CtfTrace {
                 }
             }
         }
-        self.make_classes();
         self.group(found);
         self.time_packets();
         self.follow_clocks();
@@ -220,9 +228,7 @@ impl CtfTrace {
             chunks: vec![chunk],
             files: Vec::new(),
             packets: Vec::new(),
-            classes: Vec::new(),
-            ids: Vec::new(),
-            firsts: Vec::new(),
+            tables: Arc::default(),
             streams: Vec::new(),
             notices,
             unopened: None,
@@ -263,19 +269,23 @@ impl CtfTrace {
         }
         self.chunks.push(chunk);
     }
+}
 
-    fn make_classes(&mut self) {
-        for (number, stream) in self.schema.streams.iter().enumerate() {
+impl ClassTables {
+    fn new(schema: &Schema) -> ClassTables {
+        let mut tables = ClassTables::default();
+        for (number, stream) in schema.streams.iter().enumerate() {
             let has_id = has_role(stream.event_header.as_ref(), Role::EventClass);
-            self.ids.push(EventIds::new(&stream.events, self.classes.len(), has_id));
-            self.firsts.push(self.classes.len());
+            tables.ids.push(EventIds::new(&stream.events, tables.classes.len(), has_id));
+            tables.firsts.push(tables.classes.len());
             let class = |event: &Arc<EventClass>| Class {
                 name: event.name.as_deref().unwrap_or("").to_owned(),
                 stream_class: number as u32,
                 known_as: event.known_as(),
             };
-            self.classes.extend(stream.events.iter().map(class));
+            tables.classes.extend(stream.events.iter().map(class));
         }
+        tables
     }
 }
 

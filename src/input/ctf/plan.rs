@@ -24,7 +24,7 @@ pub struct CtfPlan {
     /// By stream class.
     pub(super) headers: Vec<Header>,
     /// By class.
-    bodies: Vec<OnceLock<Body>>,
+    pub(super) bodies: Vec<OnceLock<Body>>,
     nodes: Vec<FieldNode>,
     orders: ByteOrders,
 }
@@ -64,7 +64,7 @@ impl CtfPlan {
         let mut plan = CtfPlan::bare(trace, Some(projection.clone()));
         let mut compiler = Compiler::new(plan.orders);
         plan.headers = headers(trace, |stream| compiler.event_header(stream, stamps), stamps, plan.orders);
-        plan.bodies = trace.classes.iter().map(|_| OnceLock::new()).collect();
+        plan.bodies = trace.tables.classes.iter().map(|_| OnceLock::new()).collect();
         plan
     }
 
@@ -167,7 +167,7 @@ fn headers(
         first += stream.events.len();
         header
     };
-    trace.schema.streams.iter().zip(&trace.ids).map(header).collect()
+    trace.schema.streams.iter().zip(&trace.tables.ids).map(header).collect()
 }
 
 /// The structures of an event behind its header.

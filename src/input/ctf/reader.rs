@@ -282,7 +282,7 @@ impl<'a> CtfReader<'a> {
         }
         let plan = self.plan;
         let header = plan.headers.get(self.packet.class)?;
-        let ids = self.trace.ids.get(self.packet.class)?;
+        let ids = self.trace.tables.ids.get(self.packet.class)?;
         if let Some(locator) = &header.locator
             && let Some((start, id)) = locator.enter(self.decoder.data, at, self.decoder.limit)
             && let Some(template) = plan.template(self.packet.class, header, id, ids)

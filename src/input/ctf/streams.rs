@@ -133,7 +133,7 @@ impl CtfTrace {
     }
 
     fn clocks_at_begin(&self, stream: usize) -> Vec<u64> {
-        let wanted = vec![Some(Vec::new()); self.classes.len()];
+        let wanted = vec![Some(Vec::new()); self.tables.classes.len()];
         let plan = self.compile(&Projection { wanted });
         let packets = self.packets.get(stream).map_or(0, Vec::len);
         let mut reader = self.reader(&plan, StreamId::at(stream), 0..packets);

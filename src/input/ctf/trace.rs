@@ -48,6 +48,16 @@ pub(super) struct StreamPacket {
     pub(super) range: PacketRange,
 }
 
+/// The record classes of a schema, in the order of its stream classes.
+#[derive(Debug, Default)]
+pub(super) struct ClassTables {
+    pub(super) classes: Vec<Class>,
+    /// By stream class.
+    pub(super) ids: Vec<EventIds>,
+    /// By stream class: its first record class.
+    pub(super) firsts: Vec<usize>,
+}
+
 /// An opened trace.
 #[derive(Debug)]
 pub struct CtfTrace {
@@ -56,10 +66,8 @@ pub struct CtfTrace {
     pub(super) files: Vec<StreamFile>,
     /// By stream: its packets in order.
     pub(super) packets: Vec<Vec<StreamPacket>>,
-    pub(super) classes: Vec<Class>,
-    pub(super) ids: Vec<EventIds>,
-    /// By stream class: its first record class.
-    pub(super) firsts: Vec<usize>,
+    /// Shared by the traces that share the schema.
+    pub(super) tables: Arc<ClassTables>,
     pub(super) streams: Vec<Stream>,
     pub(super) notices: Notices,
     /// The first file or folder that could not be opened, and why.
@@ -69,7 +77,7 @@ pub struct CtfTrace {
 impl CtfTrace {
     /// Record classes by [`ClassId`].
     pub fn classes(&self) -> &[Class] {
-        &self.classes
+        &self.tables.classes
     }
 
     /// True where records of the class can have the field.
@@ -187,6 +195,11 @@ impl CtfTrace {
         self.packet(stream, packet).and_then(|(_, place)| place.cpu)
     }
 
+    /// Equal for traces that share their schema, and with it their record classes.
+    pub fn schema_key(&self) -> usize {
+        Arc::as_ptr(&self.schema).addr()
+    }
+
     pub(super) fn slots(&self) -> usize {
         self.schema.slots
     }
@@ -211,9 +224,9 @@ impl CtfTrace {
     }
 
     fn root(&self, class: ClassId, scope: Scope) -> Option<&Field> {
-        let class_info = self.classes.get(class.index())?;
+        let class_info = self.tables.classes.get(class.index())?;
         let stream: &StreamClass = self.schema.streams.get(class_info.stream_class as usize)?;
-        let first = self.firsts.get(class_info.stream_class as usize)?;
+        let first = self.tables.firsts.get(class_info.stream_class as usize)?;
         let event = stream.events.get(class.index() - first)?;
         match scope {
             Scope::CommonContext => stream.common_context.as_ref(),

@@ -25,6 +25,7 @@ pub use read::Binder;
 use super::classes::{self, Meaning, Shape};
 use super::coverage::Coverage;
 use super::dialect;
+use crate::base::heap::{HeapSize, block};
 use crate::event::stack::StackOrigin;
 use crate::event::task::TaskDefinition;
 use crate::event::transfer::transfer;
@@ -175,6 +176,14 @@ fn origin_of(shape: Shape) -> StackOrigin {
         Shape::TimerEnter | Shape::Tick => StackOrigin::Tick,
         Shape::Switch => StackOrigin::SwitchOut,
         _ => StackOrigin::Other,
+    }
+}
+
+impl HeapSize for Binding {
+    fn heap_bytes(&self) -> usize {
+        let bound = self.classes.iter().flatten().map(|bound| block(&bound.fields) + block(&bound.marks));
+        let wanted = self.projection.wanted.iter().flatten().map(block);
+        block(&self.classes) + bound.sum::<usize>() + block(&self.projection.wanted) + wanted.sum::<usize>()
     }
 }
 

@@ -8,6 +8,7 @@
 use super::handlers::Handlers;
 use super::machine::Machine;
 use crate::base::ctx::{Cancel, Cancelled, Ctx};
+use crate::base::heap::{HeapSize, MemoryPart};
 use crate::base::notice::{Notice, Notices};
 use crate::base::time::Span;
 use crate::event::task::TaskDefinition;
@@ -115,7 +116,10 @@ pub fn record(
     let origins = sources.origins.clone();
     let pass = KernelPass { sources, events: &ctx.progress.events };
     let (machine, mut notices) = engine::run(&pass, (machine, notices), traces, &options.engine, ctx)?;
+    ctx.progress.parts.hold(MemoryPart::EventBuffers, pass.sources.spare_bytes());
+    drop(pass);
     let (mut recording, found) = machine.close(lossy);
+    ctx.progress.parts.hold(MemoryPart::Timeline, recording.heap_bytes());
     recording.lossy = union(recording.lossy);
     recording.traces = origins;
     recording.covered = coverage(&covered);

@@ -1,0 +1,86 @@
+//! Bytes on the heap by part of the program, for `--timings`.
+//!
+//! In: structures at the moment at which a part is largest. Out: the most bytes that each part held. Sizes are those of
+//! the blocks that vectors have reserved, used or not; what the allocator adds to a block is not counted. Cost: a walk
+//! over the structures, once for each stage.
+
+use std::sync::atomic::{AtomicU64, Ordering};
+
+/// Blocks of the heap that belong to a value.
+pub trait HeapSize {
+    /// Their bytes.
+    fn heap_bytes(&self) -> usize;
+}
+
+/// The block of a vector, without what its elements own.
+pub fn block<T>(list: &Vec<T>) -> usize {
+    list.capacity() * size_of::<T>()
+}
+
+/// The block of a vector, and what its elements own.
+pub fn with_elements<T: HeapSize>(list: &Vec<T>) -> usize {
+    block(list) + list.iter().map(HeapSize::heap_bytes).sum::<usize>()
+}
+
+/// A part of the program that holds memory in proportion to its input.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum MemoryPart {
+    /// Metadata, packet indexes, decode plans.
+    OpenedTraces,
+    /// Typed events of the chunks that are being read or joined.
+    EventBuffers,
+    /// The sealed states of threads and CPUs.
+    Timeline,
+    /// Executions, with their calling contexts and metrics.
+    Results,
+}
+
+impl MemoryPart {
+    /// All parts, in the order of the work.
+    pub const ALL: [MemoryPart; 4] =
+        [MemoryPart::OpenedTraces, MemoryPart::EventBuffers, MemoryPart::Timeline, MemoryPart::Results];
+
+    /// Its name in `--timings`.
+    pub fn name(self) -> &'static str {
+        match self {
+            MemoryPart::OpenedTraces => "traces",
+            MemoryPart::EventBuffers => "buffers",
+            MemoryPart::Timeline => "timeline",
+            MemoryPart::Results => "results",
+        }
+    }
+}
+
+/// The most bytes that each part has held.
+#[derive(Debug, Default)]
+pub struct PartSizes([AtomicU64; MemoryPart::ALL.len()]);
+
+impl PartSizes {
+    /// A part holds so many bytes.
+    pub fn hold(&self, part: MemoryPart, bytes: usize) {
+        if let Some(most) = self.0.get(part as usize) {
+            most.fetch_max(bytes as u64, Ordering::Relaxed);
+        }
+    }
+
+    /// The parts that have held anything, with their most bytes.
+    pub fn held(&self) -> impl Iterator<Item = (MemoryPart, u64)> + '_ {
+        let most = self.0.iter().map(|most| most.load(Ordering::Relaxed));
+        MemoryPart::ALL.into_iter().zip(most).filter(|(_, bytes)| *bytes > 0)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn held_names_the_most_of_each_part_in_order() {
+        let sizes = PartSizes::default();
+        sizes.hold(MemoryPart::Timeline, 30);
+        sizes.hold(MemoryPart::Timeline, 20);
+        sizes.hold(MemoryPart::OpenedTraces, 10);
+        let held: Vec<_> = sizes.held().map(|(part, bytes)| (part.name(), bytes)).collect();
+        assert_eq!(held, [("traces", 10), ("timeline", 30)]);
+    }
+}
