@@ -8,13 +8,17 @@ use crate::base::memory::{self, Limit};
 use crate::base::notice::Notices;
 use crate::compare::{self, Comparison};
 use crate::confinement::Files;
+use crate::explain::concurrent;
 use crate::explain::mining::Mining;
 use crate::input::Argument;
 use crate::model::Model;
+use crate::model::concurrent::{ConcurrentQuestion, ConcurrentUse};
+use crate::model::execution::ExecutionId;
 use crate::model::join::Renamed;
 use crate::model::settings::Settings;
 use crate::options::{AppearanceOptions, ColorChoice, GroupOptions, InputOptions};
 use crate::session::{self, Session, UsageError};
+use crate::state::history::History;
 use crate::view::tui::job::{Exported, SelectedPath, TaskSummary};
 use crate::view::tui::report::AnomalyReport;
 use crate::view::tui::setup::{Backend, FirstQuestion, Setup, UiOptions};
@@ -76,6 +80,7 @@ impl Question for InterfaceOptions {
             places: places(&self.traces(), &self.groups.symbols),
             renamed,
             mined: None,
+            history: None,
             memory: console.ctx.memory,
             notices: Arc::clone(&notices),
         });
@@ -105,6 +110,8 @@ struct Analyst {
     renamed: Renamed,
     /// The patterns, once they are mined for the task.
     mined: Option<Arc<Mining>>,
+    /// The state history, once it was needed.
+    history: Option<Arc<History>>,
     memory: Option<Limit>,
     /// The notices of the last analysis.
     notices: Arc<Mutex<Notices>>,
@@ -172,6 +179,27 @@ impl Backend for Analyst {
             // An archive has one kind of iterations.
             Session::Run(_) => Ok(Vec::new()),
         })?
+    }
+
+    fn timelines(&mut self, executions: &[ExecutionId], ctx: &Ctx) -> anyhow::Result<Arc<Model>> {
+        let (session, task) = (&mut self.session, self.task.as_deref());
+        let model = memory::within(self.memory, &ctx.cancel, || {
+            let model = session.model(task, &self.places, executions, ctx)?;
+            session::rename(model, &self.renamed, ctx)
+        })??;
+        Ok(Arc::new(model))
+    }
+
+    fn concurrent(&mut self, question: &ConcurrentQuestion, ctx: &Ctx) -> anyhow::Result<ConcurrentUse> {
+        let session = &mut self.session;
+        let history = match &self.history {
+            Some(history) => Arc::clone(history),
+            None => {
+                let history = memory::within(self.memory, &ctx.cancel, || session.history(ctx))??;
+                Arc::clone(self.history.insert(Arc::new(history)))
+            }
+        };
+        Ok(concurrent::concurrent(&history, question, &ctx.cancel)?)
     }
 
     fn export(&mut self, what: &Exported) -> anyhow::Result<String> {

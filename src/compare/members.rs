@@ -33,6 +33,17 @@ pub fn sorted_present(values: &[i64]) -> Vec<i64> {
     sorted
 }
 
+/// The execution of typical length among `members`, of the type of `like` where executions have types: the lower
+/// median by duration. `None` where there is none besides `like`.
+pub fn typical(model: &Model, members: &[ExecutionId], like: ExecutionId) -> Option<ExecutionId> {
+    let types = model.executions.column(&Metric::Type);
+    let kind = |id: &ExecutionId| types.and_then(|column| column.values.get(id.index()));
+    let mut alike: Vec<ExecutionId> =
+        members.iter().copied().filter(|id| kind(id) == kind(&like) && *id != like).collect();
+    alike.sort_by_key(|id| (model.executions.duration(id.index()), *id));
+    alike.get(alike.len().saturating_sub(1) / 2).copied()
+}
+
 /// A filter that cannot be evaluated over the executions of a model.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum SelectError {

@@ -13,6 +13,7 @@ pub mod anomalies;
 mod assembly;
 pub mod chains;
 mod columns;
+pub mod concurrent;
 mod contexts;
 pub mod contribution;
 mod delayed;

@@ -130,16 +130,16 @@ impl ExecutionTimeline {
         (!self.segments.is_empty()).then(|| after.saturating_sub(1))
     }
 
-    /// The wait of a thread for another thread of the path at a time.
-    pub fn wait_at(&self, thread: u32, at_ns: Ns) -> Option<&TimelineWait> {
+    /// The wait of another thread for this one at a time, the innermost one.
+    pub fn waiting_for(&self, thread: u32, at_ns: Ns) -> Option<&TimelineWait> {
         let first = self.waits.partition_point(|w| w.end_ns <= at_ns);
-        self.waits.get(first..)?.iter().find(|w| w.waiter == thread && w.start_ns <= at_ns)
+        self.waits.get(first..)?.iter().find(|w| w.waits_for == thread && w.start_ns <= at_ns)
     }
 
-    /// The wait that ends at a time: the wake-up that ends a segment of this thread.
-    pub fn wakeup_by(&self, thread: u32, at_ns: Ns) -> Option<&TimelineWait> {
+    /// The wait of a thread that ends at a time.
+    pub fn woken_at(&self, thread: u32, at_ns: Ns) -> Option<&TimelineWait> {
         let first = self.waits.partition_point(|w| w.end_ns < at_ns);
-        let ending = self.waits.get(first..)?.iter().take_while(|w| w.end_ns == at_ns);
-        ending.filter(|w| w.waits_for == thread).last()
+        let mut ending = self.waits.get(first..)?.iter().take_while(|w| w.end_ns == at_ns);
+        ending.find(|w| w.waiter == thread)
     }
 }

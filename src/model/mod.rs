@@ -6,6 +6,7 @@
 pub mod anomalies;
 pub mod carrier;
 pub mod clock;
+pub mod concurrent;
 pub mod context;
 pub mod counts;
 pub mod database;

@@ -26,6 +26,7 @@ use crate::input::{self, Argument, OpenError, Opened};
 use crate::model::Model;
 use crate::model::execution::ExecutionId;
 use crate::model::join::{self, Renamed};
+use crate::state::history::History;
 use std::io::Read;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -113,13 +114,23 @@ impl Session {
             Session::Traces(traces) => traces.model(task, places, timelines, ctx),
             Session::Run(run) if !timelines.is_empty() => {
                 anyhow::bail!(
-                    "{}: diff --executions needs the threads of a recording with scheduler events",
+                    "{}: the time-line of an execution needs a recording with scheduler events; of an MPI run, panes 3 and 4 \
+                     draw the delays",
                     run.title()
                 )
             }
             Session::Run(run) => run.model(task, ctx),
             Session::Databases(databases) if !timelines.is_empty() => databases.refuse("diff --executions"),
             Session::Databases(databases) => databases.model(task, ctx),
+        }
+    }
+
+    /// The state history of a kernel recording.
+    pub fn history(&mut self, ctx: &Ctx) -> anyhow::Result<History> {
+        match self {
+            Session::Traces(traces) => Ok(traces.history(ctx)?.0),
+            Session::Run(run) => anyhow::bail!("{}: an OTF2 archive has no scheduler events", run.title()),
+            Session::Databases(databases) => databases.refuse("query"),
         }
     }
 

@@ -10,6 +10,7 @@ mod filters;
 mod interface;
 mod panes;
 mod patterns;
+mod timeline;
 
 use interface::Session;
 use ratatui::buffer::Buffer;
@@ -38,7 +39,7 @@ const fn screen(name: &'static str, keys: &'static str, shows: &'static str) -> 
     Screen { name, keys, shows }
 }
 
-const SCREENS: [Screen; 20] = [
+const SCREENS: [Screen; 23] = [
     screen("answer", "", "2 Flame tree"),
     screen("cause", "Enter", "expensive_flush"),
     screen("search", "Enter Enter / w r i t e Enter", "match 1 of"),
@@ -49,6 +50,9 @@ const SCREENS: [Screen; 20] = [
     screen("refused", "s t y p e = a p p e n d Space d u r a t i o n > 5 Enter", "`5` has no unit"),
     screen("details", "i", "Details"),
     screen("range", "1 End < < < < i", "Details"),
+    screen("timeline", "v", "Time-line of an execution"),
+    screen("timeline-events", "v p o Right", "Time-line of an execution"),
+    screen("timeline-aligned", "v a + + Shift-Left Tab", "Time-line of an execution"),
     screen("quality", "w", "Data quality"),
     screen("help", "? PgDn", "Help"),
     screen("palette", ": t h", "Any action"),
@@ -195,7 +199,9 @@ fn ascii_option_draws_ascii_alone() {
     let mut session = Session::new(200, 60, ColourDepth::Mono);
     session.app.options.ascii = true;
     session.ready();
-    for keys in ["1 > > s", "Enter", "?", "Esc : ", "Esc 2 i", "Esc w", "Esc 3", "i", "Esc p", "Esc Enter"] {
+    for keys in
+        ["1 > > s", "Enter", "?", "Esc : ", "Esc 2 i", "Esc w", "Esc v", "p o", "Esc 3", "i", "Esc p", "Esc Enter"]
+    {
         session.keys(keys);
         assert!(session.draw().content.iter().all(|c| c.symbol().is_ascii()), "after {keys}");
     }

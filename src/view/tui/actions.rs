@@ -95,6 +95,24 @@ pub enum Action {
     Palette,
     /// Details.
     Details,
+    /// The time-line of an execution.
+    ShowTimeline,
+    /// Time-line: half as much time.
+    ZoomIn,
+    /// Time-line: twice as much time.
+    ZoomOut,
+    /// Time-line: earlier times.
+    PanLeft,
+    /// Time-line: later times.
+    PanRight,
+    /// Time-line: the other execution.
+    OtherExecution,
+    /// Time-line: align both at their begins, or where they diverge.
+    Align,
+    /// Time-line: calls, faults and messages.
+    ShowEvents,
+    /// Time-line: the threads that used the same things.
+    Concurrent,
     /// Export the comparison.
     Export,
     /// Copy the selection.
@@ -130,6 +148,8 @@ pub enum ActionScope {
     Anomalies,
     /// In the propagation path.
     Path,
+    /// In the time-line of an execution.
+    Timeline,
 }
 
 impl ActionScope {
@@ -144,6 +164,7 @@ impl ActionScope {
             Tree => "flame tree",
             Anomalies => "anomalies",
             Path => "propagation",
+            Timeline => "time-line",
         }
     }
 }
@@ -177,7 +198,7 @@ const fn entry(
 }
 
 use Action as A;
-use ActionScope::{Anomalies, Any, Histograms, Path, Tree};
+use ActionScope::{Anomalies, Any, Histograms, Path, Timeline, Tree};
 
 /// The table, in the order of the help page.
 pub static TABLE: &[KeyBinding] = &[
@@ -262,6 +283,26 @@ pub static TABLE: &[KeyBinding] = &[
         Path,
         Some("its executions"),
     ),
+    entry(A::Open, "open", "Enter Space", "show the segment under the cursor as large as fits", Timeline, None),
+    entry(A::ZoomIn, "zoom in", "+ =", "show half as much time, around the cursor", Timeline, None),
+    entry(A::ZoomOut, "zoom out", "-", "show twice as much time", Timeline, None),
+    entry(A::Zoom, "zoom", "z 0", "show the whole of both executions", Timeline, None),
+    entry(A::PanLeft, "pan left", "Shift-Left", "show earlier times", Timeline, None),
+    entry(A::PanRight, "pan right", "Shift-Right", "show later times", Timeline, None),
+    entry(A::OtherExecution, "other execution", "Tab Shift-Tab", "go to the other execution", Timeline, None),
+    entry(A::Align, "align", "a", "align both at their begins, or where they diverge", Timeline, None),
+    entry(A::ShowEvents, "events", "p e", "show calls (c), page faults (f) and messages (m)", Timeline, None),
+    entry(
+        A::Concurrent,
+        "who else",
+        "o",
+        "who else ran on that CPU, waited for a disk, was in a futex call meanwhile",
+        Timeline,
+        None,
+    ),
+    entry(A::Search, "search", "/", "search for a function, call, wait or thread on the path", Timeline, None),
+    entry(A::NextMatch, "next match", "n", "go to the next match", Timeline, None),
+    entry(A::PreviousMatch, "previous match", "N", "go to the previous match", Timeline, None),
     entry(A::Back, "back", "-", "go back to where the last jump started", Any, None),
     entry(A::GrowRight, "grow selection right", ">", "move the selection's free end to the right", Histograms, None),
     entry(
@@ -309,6 +350,14 @@ pub static TABLE: &[KeyBinding] = &[
     ),
     entry(A::Clear, "clear", "Backspace Delete", "clear the search and the list's filter", Any, None),
     entry(A::Details, "details", "i", "show details: the full stack and sample executions", Any, Some("details")),
+    entry(
+        A::ShowTimeline,
+        "time-line",
+        "v V",
+        "show an example as a time-line, beside a typical fast execution",
+        Any,
+        Some("time-line"),
+    ),
     entry(A::Swap, "swap", "x", "swap the two groups", Any, None),
     entry(A::Propose, "propose", "g", "go back to automatically proposed groups", Any, None),
     entry(A::Undo, "undo", "u", "undo the last change of the groups", Any, None),
@@ -388,7 +437,7 @@ mod tests {
     #[test]
     fn every_key_parses_and_none_has_two_meanings_in_a_scope() {
         // A pane's own meaning may hide that of all panes.
-        for scope in [Any, Histograms, Tree, Anomalies, Path] {
+        for scope in [Any, Histograms, Tree, Anomalies, Path, Timeline] {
             let mut seen = std::collections::BTreeSet::new();
             for e in TABLE.iter().filter(|e| e.scope == scope) {
                 for k in e.keys.split(' ').filter(|k| !k.is_empty()) {

@@ -6,6 +6,7 @@ use super::overlay::Overlay;
 use super::pages;
 use super::pane::Pane;
 use super::sources::RootCauseRow;
+use super::timeline::TimelineContent;
 use super::tree::path_text;
 use super::widget::page::StyledLine;
 use crate::base::{clean, figure};
@@ -17,7 +18,7 @@ use crate::view::words;
 
 /// The text; empty where there is nothing.
 pub fn text(app: &App) -> String {
-    let text = page(app).unwrap_or_else(|| match (app.pane, app.tree.cursor) {
+    let text = timeline(app).or_else(|| page(app)).unwrap_or_else(|| match (app.pane, app.tree.cursor) {
         (Pane::Histograms, _) => range(app).unwrap_or_default(),
         (Pane::Tree, Cursor::Cause(i)) => app.causes().get(i).map_or(String::new(), |c| c.sentence.clone()),
         (Pane::Tree, Cursor::Row(_)) => node(app).unwrap_or_default(),
@@ -25,6 +26,17 @@ pub fn text(app: &App) -> String {
         (Pane::Path, _) => path(app).unwrap_or_default(),
     });
     text.lines().map(|line| clean::text(line).into_owned()).collect::<Vec<_>>().join("\n")
+}
+
+/// The segment under the cursor of the time-line on top, and the command that prints both executions.
+fn timeline(app: &App) -> Option<String> {
+    let Some(Overlay::Timeline(view)) = app.overlays.last() else { return None };
+    let TimelineContent::Loaded(loaded) = &view.content else { return None };
+    let numbers: Vec<String> = view.executions.iter().map(|e| e.id.raw().to_string()).collect();
+    let lines = pages::timeline::lines(loaded, 100).into_iter();
+    let text = lines.map(|line| line.into_iter().map(|(_, text)| text).collect::<String>());
+    let command = format!("whyslow diff --executions {}", numbers.join(","));
+    Some(text.chain((numbers.len() > 1).then_some(command)).collect::<Vec<_>>().join("\n"))
 }
 
 /// The page on top, wrapped to lines that fit a message.

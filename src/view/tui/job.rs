@@ -6,6 +6,8 @@ use crate::base::file::Existing;
 use crate::base::statistics::nearest_rank;
 use crate::compare::{Comparison, ComparisonRequest};
 use crate::model::Model;
+use crate::model::concurrent::{ConcurrentQuestion, ConcurrentUse};
+use crate::model::execution::ExecutionId;
 use crate::model::settings::Settings;
 use crate::view::agreement::Agreement;
 use std::path::PathBuf;
@@ -33,6 +35,16 @@ pub enum Job {
     },
     /// Find out how many executions each task has, and how long they take.
     Survey,
+    /// Read the time-lines of some executions.
+    Timelines {
+        /// Their numbers.
+        executions: Vec<ExecutionId>,
+    },
+    /// Find the threads that used the same things as one of a time-line.
+    Concurrent {
+        /// As which, and when.
+        question: ConcurrentQuestion,
+    },
     /// Write a result to a file as JSON.
     Export {
         /// The result.
@@ -90,7 +102,12 @@ impl Job {
     pub fn lane(&self) -> JobLane {
         match self {
             Job::Mine { .. } => JobLane::Patterns,
-            Job::Analyse { .. } | Job::Compare { .. } | Job::Survey | Job::Export { .. } => JobLane::Executions,
+            Job::Analyse { .. }
+            | Job::Compare { .. }
+            | Job::Survey
+            | Job::Timelines { .. }
+            | Job::Concurrent { .. }
+            | Job::Export { .. } => JobLane::Executions,
         }
     }
 
@@ -101,6 +118,7 @@ impl Job {
             Job::Compare { .. } => "comparing",
             Job::Mine { .. } => "mining",
             Job::Survey => "counting",
+            Job::Timelines { .. } | Job::Concurrent { .. } => "reading",
             Job::Export { .. } => "exporting",
         }
     }
@@ -109,7 +127,7 @@ impl Job {
 /// A running job, as the screen shows it.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Busy {
-    /// `analysing`, `comparing`, `mining`, `counting`, `exporting`.
+    /// `analysing`, `comparing`, `mining`, `counting`, `reading`, `exporting`.
     pub what: &'static str,
     /// Its stage.
     pub stage: &'static str,
@@ -155,6 +173,10 @@ pub enum Done {
     Mined(Settings, Result<Arc<AnomalyReport>, String>),
     /// The tasks that have executions.
     Surveyed(Result<Arc<[TaskSummary]>, String>),
+    /// A model that has the time-lines of these executions.
+    Timelines(Vec<ExecutionId>, Result<Arc<Model>, String>),
+    /// The threads that used the same things.
+    Concurrent(ConcurrentQuestion, Result<ConcurrentUse, String>),
     /// The file is written, or not.
     Exported {
         /// The file.

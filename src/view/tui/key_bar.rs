@@ -36,6 +36,7 @@ pub fn words(app: &App, columns: usize) -> Vec<KeyWord> {
     let useful = |e: &&KeyBinding| match e.action {
         Action::ShowRanks => ranks::are_known(app),
         Action::Details | Action::Export => app.has_results(),
+        Action::ShowTimeline => app.comparison.is_some(),
         _ => true,
     };
     let word = |e: &KeyBinding| {

@@ -3,12 +3,16 @@
 //! Cost: the header and the page on top are wrapped once; all else is arithmetic.
 
 use super::app::App;
-use super::frame::{HistogramCells, ListLines, PaneArea, PathLines, ScreenFrame, TreeLines};
+use super::canvas::width;
+use super::frame::{HistogramCells, ListLines, PaneArea, PathLines, ScreenFrame, TimelineLines, TreeLines};
 use super::header;
 use super::overlay::Overlay;
 use super::pages;
 use super::pane::Pane;
 use super::report::streams;
+use super::timeline::TimelineContent;
+use crate::model::execution_timeline::ExecutionTimeline;
+use crate::view::lanes::thread_name;
 use ratatui::layout::Rect;
 
 /// From this width on two panes are side by side.
@@ -22,6 +26,7 @@ pub fn frame(app: &App) -> ScreenFrame {
     if let Some(Overlay::Page { page, .. }) = app.overlays.last() {
         frame.page = Some(pages::lines(app, page, usize::from(frame.overlay.width).saturating_sub(2)));
     }
+    frame.timeline = timeline_lines(app, frame.full);
     frame.tree = TreeLines::new(frame.inside(Pane::Tree).height, app.causes().len());
     let counts = app.counts.as_ref();
     frame.histograms = HistogramCells::new(
@@ -61,5 +66,37 @@ fn rectangles(app: &App, header_lines: usize) -> ScreenFrame {
     // Pages and lists cover the panes; the verdict stays visible where both fit.
     let top = if footer.y.saturating_sub(body.y) >= 10 { body.y } else { 0 };
     let overlay = Rect::new(0, top, columns, footer.y.max(1).saturating_sub(top));
-    ScreenFrame { header, panes, footer, overlay, ..ScreenFrame::default() }
+    let full = Rect::new(0, 0, columns, footer.y.max(1).min(lines));
+    ScreenFrame { header, panes, footer, overlay, full, ..ScreenFrame::default() }
+}
+
+/// The lines of the time-line that is open.
+fn timeline_lines(app: &App, area: Rect) -> TimelineLines {
+    let open = app.overlays.iter().rev().find_map(|overlay| match overlay {
+        Overlay::Timeline(view) => match &view.content {
+            TimelineContent::Loaded(loaded) => Some((view, loaded)),
+            TimelineContent::Loading | TimelineContent::Failed(_) => None,
+        },
+        _ => None,
+    });
+    let Some((view, loaded)) = open else { return TimelineLines::default() };
+    let timelines: Vec<_> = (0..view.executions.len()).filter_map(|at| loaded.timeline(at)).collect();
+    let threads: Vec<usize> = timelines.iter().map(|timeline| timeline.threads.len()).collect();
+    let names = timelines.iter().flat_map(|timeline| &timeline.threads);
+    let labels = names.map(|thread| width(&thread_name(thread))).max().unwrap_or(0);
+    let thread_here = |(at, timeline): (usize, &&ExecutionTimeline)| {
+        let segment = loaded.cursor.get(at).and_then(|segment| timeline.segments.get(*segment));
+        segment.map_or(0, |segment| segment.thread as usize)
+    };
+    let cursor: Vec<usize> = timelines.iter().enumerate().map(thread_here).collect();
+    let mut lines = TimelineLines::new(area, &threads, &cursor, labels);
+    let columns = usize::from(area.width).saturating_sub(2);
+    let available = lines.text_lines(area);
+    let mut details = pages::timeline::lines(loaded, columns);
+    details.truncate(available);
+    if details.len() < available {
+        details.push(pages::timeline::legend(loaded, columns));
+    }
+    lines.details = details;
+    lines
 }

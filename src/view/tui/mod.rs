@@ -51,6 +51,7 @@ pub mod sources;
 pub mod tabs;
 mod terminal;
 pub mod theme;
+pub mod timeline;
 pub mod tree;
 pub mod update;
 pub mod widget;

@@ -9,6 +9,7 @@ use super::groups::GroupSide;
 use super::input::TextInput;
 use super::key::KeyPress;
 use super::report::AnomalyReport;
+use super::timeline::TimelineView;
 use crate::compare::filter::Filter;
 use crossterm::event::KeyCode;
 use std::path::PathBuf;
@@ -22,9 +23,21 @@ pub enum OverlayPage {
     /// Data quality: losses, unknowns, caveats.
     Quality,
     /// The item under the cursor.
-    Details(Box<Details>),
+    Details {
+        /// Its facts.
+        details: Box<Details>,
+        /// The sampled execution that Enter opens, by position.
+        example: usize,
+    },
     /// About an anomaly.
-    Anomaly(Arc<AnomalyReport>, u32),
+    Anomaly {
+        /// All anomalies.
+        report: Arc<AnomalyReport>,
+        /// Its position.
+        at: u32,
+        /// The sampled execution that Enter opens, by position.
+        example: usize,
+    },
     /// All patterns, selected and rejected.
     Patterns,
     /// Ranks over time: around the root cause under the cursor, and all.
@@ -96,6 +109,8 @@ pub enum Overlay {
     },
     /// The filters of a group.
     Filters(Box<FilterPrompt>),
+    /// The time-line of an execution.
+    Timeline(Box<TimelineView>),
     /// May the file be replaced?
     Replace {
         /// The purpose.
@@ -133,6 +148,12 @@ pub enum OverlayResponse {
     Replace(PromptPurpose, PathBuf),
     /// Not for the overlay: do the action, leave the overlay.
     Act(Action),
+    /// An action of the time-line.
+    Timeline(Action),
+    /// Mark the next (1) or previous (-1) sampled execution of the page.
+    MarkExample(isize),
+    /// Open the time-line of the marked execution.
+    OpenExample,
 }
 
 /// How far to scroll.
@@ -167,7 +188,24 @@ impl Overlay {
     /// Its keys, for the footer.
     pub fn keys(&self) -> &'static [(&'static str, &'static str)] {
         match self {
+            Overlay::Page { page: OverlayPage::Details { .. } | OverlayPage::Anomaly { .. }, .. } => &[
+                ("Esc", "close"),
+                ("Enter", "time-line"),
+                ("Tab", "next example"),
+                ("Up Down", "scroll"),
+                ("y", "copy"),
+            ],
             Overlay::Page { .. } => &[("Esc", "close"), ("Up Down PgUp PgDn", "scroll"), ("y", "copy")],
+            Overlay::Timeline(_) => &[
+                ("Esc", "close"),
+                ("Left Right", "step"),
+                ("+ -", "zoom"),
+                ("a", "align"),
+                ("p", "events"),
+                ("o", "who else"),
+                ("/", "search"),
+                ("?", "help"),
+            ],
             Overlay::List { .. } => {
                 &[("Enter", "choose"), ("Up Down", "move"), ("Esc", "close"), ("letters", "narrow")]
             }
@@ -215,6 +253,7 @@ impl Overlay {
                     OverlayResponse::Group { side: prompt.side, text: prompt.input.text().to_owned(), filters }
                 }
             },
+            Overlay::Timeline(_) => timeline_key(key),
             Overlay::Replace { purpose, path } => match key.typed() {
                 Some('y' | 'Y') => OverlayResponse::Replace(*purpose, path.clone()),
                 _ => OverlayResponse::Close,
@@ -238,7 +277,7 @@ impl Overlay {
                 *at = 0;
                 OverlayResponse::Taken
             }
-            Overlay::Page { .. } | Overlay::Replace { .. } => OverlayResponse::Taken,
+            Overlay::Page { .. } | Overlay::Replace { .. } | Overlay::Timeline(_) => OverlayResponse::Taken,
         }
     }
 }
@@ -246,7 +285,22 @@ impl Overlay {
 /// Ctrl-c leaves a prompt as it leaves the program: one layer at a time.
 const QUIT: KeyPress = KeyPress::control('c');
 
+fn timeline_key(key: KeyPress) -> OverlayResponse {
+    match actions::bound(key, ActionScope::Timeline) {
+        None => OverlayResponse::Taken,
+        Some(Action::Close | Action::Quit | Action::Back | Action::ShowTimeline) => OverlayResponse::Close,
+        Some(action @ (Action::Help | Action::Copy | Action::Redraw | Action::Suspend | Action::Theme)) => {
+            OverlayResponse::Act(action)
+        }
+        Some(action) => OverlayResponse::Timeline(action),
+    }
+}
+
 fn page_key(page: &OverlayPage, key: KeyPress) -> OverlayResponse {
+    let has_examples = matches!(page, OverlayPage::Details { .. } | OverlayPage::Anomaly { .. });
+    if has_examples && let Some(response) = example_key(key) {
+        return response;
+    }
     let scope = if matches!(page, OverlayPage::Patterns | OverlayPage::Ranks) {
         ActionScope::Anomalies
     } else {
@@ -256,7 +310,7 @@ fn page_key(page: &OverlayPage, key: KeyPress) -> OverlayResponse {
     let own = match page {
         OverlayPage::Help => Action::Help,
         OverlayPage::Quality => Action::Quality,
-        OverlayPage::Details(_) | OverlayPage::Anomaly(..) => Action::Details,
+        OverlayPage::Details { .. } | OverlayPage::Anomaly { .. } => Action::Details,
         OverlayPage::Patterns => Action::ShowPatterns,
         OverlayPage::Ranks => Action::ShowRanks,
     };
@@ -271,6 +325,16 @@ fn page_key(page: &OverlayPage, key: KeyPress) -> OverlayResponse {
         same if same == own => OverlayResponse::Close,
         Action::Help | Action::Copy | Action::Redraw | Action::Suspend | Action::Theme => OverlayResponse::Act(action),
         _ => OverlayResponse::Taken,
+    }
+}
+
+/// Keys on pages that list sampled executions.
+fn example_key(key: KeyPress) -> Option<OverlayResponse> {
+    match actions::bound(key, ActionScope::Any) {
+        Some(Action::NextPane) => Some(OverlayResponse::MarkExample(1)),
+        Some(Action::PreviousPane) => Some(OverlayResponse::MarkExample(-1)),
+        Some(Action::ShowTimeline) => Some(OverlayResponse::OpenExample),
+        _ => (key.plain() == Some(KeyCode::Enter)).then_some(OverlayResponse::OpenExample),
     }
 }
 

@@ -39,6 +39,14 @@ impl Runner {
                 send(Done::Mined(settings, found));
             }
             Job::Survey => send(Done::Surveyed(caught(|| self.backend.survey(ctx)).map(Into::into))),
+            Job::Timelines { executions } => {
+                let model = caught(|| self.backend.timelines(&executions, ctx));
+                send(Done::Timelines(executions, model));
+            }
+            Job::Concurrent { question } => {
+                let found = caught(|| self.backend.concurrent(&question, ctx));
+                send(Done::Concurrent(question, found));
+            }
             Job::Export { what, path, existing } => {
                 let outcome = match caught(|| self.backend.export(&what)) {
                     Ok(text) => self.backend.write(&path, text.as_bytes(), existing),

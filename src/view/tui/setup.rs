@@ -8,6 +8,8 @@ use crate::base::file::{self, Existing};
 use crate::base::sandbox;
 use crate::compare::{Comparison, ComparisonRequest};
 use crate::model::Model;
+use crate::model::concurrent::{ConcurrentQuestion, ConcurrentUse};
+use crate::model::execution::ExecutionId;
 use crate::model::settings::Settings;
 use std::io::ErrorKind;
 use std::path::Path;
@@ -40,6 +42,16 @@ pub trait Backend: Send {
     /// The tasks that have executions, in the order of the tasks. By default none is known.
     fn survey(&mut self, _: &Ctx) -> anyhow::Result<Vec<TaskSummary>> {
         Ok(Vec::new())
+    }
+
+    /// The model of the current task, with the time-lines of some executions. By default there are none.
+    fn timelines(&mut self, _: &[ExecutionId], _: &Ctx) -> anyhow::Result<Arc<Model>> {
+        anyhow::bail!("there are no time-lines here")
+    }
+
+    /// The threads that used the same CPU, a disk or a lock at the same time. By default none is known.
+    fn concurrent(&mut self, _: &ConcurrentQuestion, _: &Ctx) -> anyhow::Result<ConcurrentUse> {
+        Ok(ConcurrentUse::default())
     }
 
     /// The JSON document of `whyslow diff --json` or `whyslow anomalies --json`, with the selected path.

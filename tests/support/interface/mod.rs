@@ -13,7 +13,7 @@ mod server;
 
 use ratatui::buffer::Buffer;
 use ring::ring;
-use server::{START, server};
+use server::{START, server, timeline};
 use std::cell::RefCell;
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -28,6 +28,8 @@ use whyslow::compare::{Comparison, ComparisonRequest, compare};
 use whyslow::event::operation::Operations;
 use whyslow::explain::mining::Mining;
 use whyslow::model::Model;
+use whyslow::model::concurrent::{ConcurrentQuestion, ConcurrentThread, ConcurrentUse};
+use whyslow::model::execution::ExecutionId;
 use whyslow::model::settings::Settings;
 use whyslow::view::tui::app::App;
 use whyslow::view::tui::job::{Busy, Done, Job, JobLane, TaskSummary, WriteOutcome};
@@ -45,6 +47,8 @@ struct MadeUp {
     executions: usize,
     operations: Operations,
     mining: Option<Mining>,
+    /// Nothing can be read any more.
+    fails: bool,
     exported: Arc<Mutex<Option<Exported>>>,
 }
 
@@ -86,6 +90,25 @@ impl Backend for MadeUp {
         // The third task has no executions.
         let tasks = model.tasks.iter().zip([durations.as_slice(), &durations[..40], &[]]);
         Ok(tasks.filter_map(|(name, sorted)| TaskSummary::new(name, sorted)).collect())
+    }
+
+    fn timelines(&mut self, executions: &[ExecutionId], _: &Ctx) -> anyhow::Result<Arc<Model>> {
+        if self.fails {
+            anyhow::bail!("ledger: a database holds executions only: run `whyslow diff --executions` on the trace");
+        }
+        let mut model = server(self.executions);
+        for id in executions {
+            let timeline = timeline(&model, *id);
+            model.timelines.insert(*id, timeline);
+        }
+        Ok(Arc::new(model))
+    }
+
+    fn concurrent(&mut self, question: &ConcurrentQuestion, _: &Ctx) -> anyhow::Result<ConcurrentUse> {
+        let thread =
+            |name: &str, tid, part| ConcurrentThread { name: name.into(), tid, ns: question.span.len() / part };
+        let on_cpu = question.cpu.map(|_| thread("telemetryd", 77, 3)).into_iter().collect();
+        Ok(ConcurrentUse { on_cpu, on_disk: vec![thread("auditlogd", 91, 2)], in_futex: Vec::new() })
     }
 
     fn export(&mut self, what: &Exported) -> anyhow::Result<String> {
@@ -138,9 +161,21 @@ impl Session {
         Session::over(app, 700, ring(6, 120))
     }
 
+    /// The same over a recording that cannot be read again.
+    #[allow(dead_code)]
+    pub fn unreadable(columns: u16, lines: u16) -> Session {
+        let mut session = Session::new(columns, lines, ColourDepth::True);
+        session.runner = Session::of(session.app.clone(), 700, ring(6, 120), true).runner;
+        session
+    }
+
     fn over(app: App, executions: usize, operations: Operations) -> Session {
+        Session::of(app, executions, operations, false)
+    }
+
+    fn of(app: App, executions: usize, operations: Operations, fails: bool) -> Session {
         let exported = Arc::default();
-        let backend = MadeUp { executions, operations, mining: None, exported: Arc::clone(&exported) };
+        let backend = MadeUp { executions, operations, mining: None, fails, exported: Arc::clone(&exported) };
         let runner = Runner::new(Box::new(backend));
         Session { app, copied: Vec::new(), ended: false, runner, exported, known: None }
     }
@@ -220,6 +255,8 @@ impl Session {
             }
             Job::Mine { settings } => (format!("{settings:?}"), None),
             Job::Survey => ("survey".to_owned(), None),
+            Job::Timelines { executions } => (format!("{executions:?}"), None),
+            Job::Concurrent { question } => (format!("{question:?}"), None),
             Job::Export { .. } => return self.run(job),
         };
         let Some(known) = self.known.clone() else { return self.run(job) };

@@ -6,7 +6,12 @@ use super::random::Random;
 use whyslow::base::ctx::Ctx;
 use whyslow::base::notice::Notice;
 use whyslow::base::time::{Span, Timestamp};
+use whyslow::model::carrier::Carrier;
 use whyslow::model::context::ContextId;
+use whyslow::model::execution::ExecutionId;
+use whyslow::model::execution_timeline::{
+    ExecutionTimeline, TimelineEvent, TimelineEventKind, TimelineSegment, TimelineThread, TimelineWait,
+};
 use whyslow::model::metric::{Column, Metric};
 use whyslow::model::wait_kind::WaitKind;
 use whyslow::model::{Model, ThreadInfoId, TraceId, TraceInfo};
@@ -181,4 +186,55 @@ pub fn server(executions: usize) -> Model {
     b.model.notices.add(Notice::DiscardedEvents, 1723, || "kernel/kchan_1, packet 88".into());
     b.model.notices.add(Notice::UnresolvedWaits, 41, String::new);
     b.model
+}
+
+/// The time-line of a request: its contexts in their order, those below the journal thread on a line of its own.
+pub fn timeline(model: &Model, id: ExecutionId) -> ExecutionTimeline {
+    let e = &model.executions;
+    let start = e.start[id.index()];
+    let who = &model.who[e.who[id.index()].index()];
+    let thread = |name: &str, tid| TimelineThread {
+        host: HOST.into(),
+        process: "ledgerd".into(),
+        name: name.into(),
+        pid: 311,
+        tid,
+    };
+    let mut timeline = ExecutionTimeline {
+        start,
+        ns: e.duration(id.index()),
+        threads: vec![thread("worker", who.tid), thread("journal", 319)],
+        ..ExecutionTimeline::default()
+    };
+    let mut at = 0;
+    for (context, ns) in e.own.row(id.index()).filter(|(_, ns)| *ns > 0) {
+        let frames: Vec<&str> =
+            model.contexts.path(context).iter().map(|c| model.names.get(model.contexts.frame(*c).name)).collect();
+        let of_journal = frames.contains(&"journal_tick");
+        let state = match frames.last() {
+            Some(&"block device") => WaitKind::Disk,
+            Some(&"timer") => WaitKind::Timer,
+            Some(&"futex") => WaitKind::Preempted,
+            _ => WaitKind::Cpu,
+        };
+        let (thread, ns) = (u32::from(of_journal), ns as i64);
+        let cpu = (state == WaitKind::Cpu).then_some(2);
+        timeline.segments.push(TimelineSegment { start_ns: at, ns, thread, state, cpu, context });
+        if frames.contains(&"write") || frames.contains(&"pwrite64") {
+            let (name, kind) = ("pwrite64".to_owned(), TimelineEventKind::Call);
+            timeline.events.push(TimelineEvent { at_ns: at, ns, thread, kind, name, result: Some(4096) });
+        }
+        at += ns;
+    }
+    let held = timeline.segments.iter().filter(|s| s.thread == 1);
+    if let (Some(first), Some(last)) = (held.clone().next(), held.last()) {
+        let (start_ns, end_ns) = (first.start_ns, last.end_ns());
+        timeline.waits.push(TimelineWait { start_ns, end_ns, waiter: 0, waits_for: 1, carrier: Carrier::Lock });
+        let (name, kind) = ("lock".to_owned(), TimelineEventKind::Message);
+        timeline.events.push(TimelineEvent { at_ns: end_ns, ns: 0, thread: 0, kind, name, result: None });
+    } else {
+        timeline.threads.truncate(1);
+    }
+    timeline.events.sort_by_key(|event| event.at_ns);
+    timeline
 }

@@ -13,7 +13,7 @@ use crate::view::tui::widget::page::{StyledLine, paragraph, plain};
 use std::cmp::Reverse;
 
 /// About an anomaly.
-pub fn lines(app: &App, found: &AnomalyReport, at: u32, columns: usize) -> Vec<StyledLine> {
+pub fn lines(app: &App, found: &AnomalyReport, at: u32, example: usize, columns: usize) -> Vec<StyledLine> {
     let Some(anomaly) = found.get(at) else { return Vec::new() };
     let mut lines = vec![vec![
         (StyleScope::Strong, found.place(anomaly.stream)),
@@ -60,7 +60,7 @@ pub fn lines(app: &App, found: &AnomalyReport, at: u32, columns: usize) -> Vec<S
     }
     if let Some(model) = &app.model {
         lines.push(StyledLine::new());
-        moment(app, &samples_of_moment(model, anomaly.span), &mut lines);
+        moment(app, &samples_of_moment(model, anomaly.span), example, &mut lines);
     }
     lines
 }

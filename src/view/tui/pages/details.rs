@@ -12,8 +12,11 @@ use crate::view::tui::widget::page::{StyledLine, paragraph, plain};
 use crate::view::words;
 use std::ops::Range;
 
-/// Its lines in this width.
-pub fn lines(app: &App, details: &Details, columns: usize) -> Vec<StyledLine> {
+/// The beginning of the line of the execution that Enter opens.
+pub const MARK: &str = "▌";
+
+/// Its lines in this width; the sampled execution at position `example` is marked.
+pub fn lines(app: &App, details: &Details, example: usize, columns: usize) -> Vec<StyledLine> {
     let mut lines = Vec::new();
     match details {
         Details::Context { cause, path, threads, samples } => {
@@ -47,14 +50,15 @@ pub fn lines(app: &App, details: &Details, columns: usize) -> Vec<StyledLine> {
                     ]);
                 }
             }
-            executions(app, samples, "here", |v| figure::time(v as f64), &mut lines);
+            let shown = Samples { samples, example };
+            executions(app, shown, "here", |v| figure::time(v as f64), &mut lines);
         }
         Details::Range { row, bins, samples } => {
             range(row, bins, &mut lines);
             let unit = row.metric.unit();
             let name = |v: i64| row.bins.of(v).and_then(|bin| row.names.get(bin)).cloned();
             let text = |v: i64| name(v).unwrap_or_else(|| unit.rounded(v));
-            executions(app, samples, &words::metric(&row.metric), text, &mut lines);
+            executions(app, Samples { samples, example }, &words::metric(&row.metric), text, &mut lines);
         }
     }
     lines
@@ -136,13 +140,14 @@ pub fn range_text(row: &HistogramRow, bins: &Range<usize>) -> String {
 }
 
 /// Executions that ran at a moment.
-pub fn moment(app: &App, samples: &[SampleExecution], lines: &mut Vec<StyledLine>) {
+pub fn moment(app: &App, samples: &[SampleExecution], example: usize, lines: &mut Vec<StyledLine>) {
     lines.push(plain(StyleScope::Strong, "Executions at this moment, longest first"));
     if samples.is_empty() {
         lines.push(plain(StyleScope::Dim, "none"));
     }
-    for s in samples {
+    for (at, s) in samples.iter().enumerate() {
         lines.push(vec![
+            mark(at == example),
             (StyleScope::Text, format!("{:>7} {:>14} ", s.number, figure::stamp(s.clock_ns - app.origin()))),
             (StyleScope::Strong, format!("{:>9} ", figure::time(s.duration_ns as f64))),
             (StyleScope::Text, thread_text(s)),
@@ -182,15 +187,25 @@ fn time_of_day(clock_ns: i64) -> Option<String> {
     Some(format!("{year}-{month:02}-{date:02} {hour:02}:{minute:02}:{second:02}.{:06}", ns / 1000))
 }
 
+/// Sampled executions, one of them marked.
+struct Samples<'a> {
+    samples: &'a [SampleExecution],
+    example: usize,
+}
+
+fn mark(is_marked: bool) -> (StyleScope, String) {
+    (StyleScope::Selection, if is_marked { MARK } else { " " }.to_owned())
+}
+
 fn executions(
     app: &App,
-    samples: &[SampleExecution],
+    Samples { samples, example }: Samples<'_>,
     here: &str,
     text: impl Fn(i64) -> String,
     lines: &mut Vec<StyledLine>,
 ) {
     lines.push(StyledLine::new());
-    lines.push(plain(StyleScope::Strong, "Sample executions, largest first"));
+    lines.push(plain(StyleScope::Strong, "Sample executions, largest first (Enter: time-line, Tab: next)"));
     if samples.is_empty() {
         lines.push(plain(StyleScope::Dim, "none in either group"));
         return;
@@ -198,11 +213,12 @@ fn executions(
     let here = if here.len() > 12 { "value" } else { here };
     lines.push(plain(
         StyleScope::Dim,
-        format!("{:<5}{:>7} {:>14} {:>9} {here:>12}  thread, process", "", "number", "start", "duration"),
+        format!(" {:<5}{:>7} {:>14} {:>9} {here:>12}  thread, process", "", "number", "start", "duration"),
     ));
-    for s in samples {
+    for (at, s) in samples.iter().enumerate() {
         let scope = if s.group == "slow" { StyleScope::Slow } else { StyleScope::Fast };
         lines.push(vec![
+            mark(at == example),
             (scope, format!("{:<5}", s.group)),
             (StyleScope::Text, format!("{:>7} {:>14} ", s.number, figure::stamp(s.start_ns))),
             (StyleScope::Strong, format!("{:>9} ", figure::time(s.duration_ns as f64))),
@@ -210,8 +226,8 @@ fn executions(
             (StyleScope::Text, thread_text(s)),
         ]);
         let clock = match time_of_day(s.clock_ns.since(Timestamp::ZERO)) {
-            Some(time) => format!("{:13}at {time} UTC ({} ns) in {}", "", s.clock_ns, s.trace),
-            None => format!("{:13}at {} ns in {}", "", s.clock_ns, s.trace),
+            Some(time) => format!("{:14}at {time} UTC ({} ns) in {}", "", s.clock_ns, s.trace),
+            None => format!("{:14}at {} ns in {}", "", s.clock_ns, s.trace),
         };
         lines.push(plain(StyleScope::Dim, clock));
     }

@@ -5,9 +5,11 @@ pub mod details;
 pub mod help;
 pub mod quality;
 pub mod ranks;
+pub mod timeline;
 
+use super::actions::ActionScope;
 use super::app::App;
-use super::overlay::OverlayPage;
+use super::overlay::{Overlay, OverlayPage};
 use super::widget::page::StyledLine;
 
 /// The title of a page.
@@ -15,8 +17,8 @@ pub fn title(page: &OverlayPage) -> &'static str {
     match page {
         OverlayPage::Help => "Help",
         OverlayPage::Quality => "Data quality: losses, unknowns, caveats",
-        OverlayPage::Details(_) => "Details",
-        OverlayPage::Anomaly(..) => "Anomaly",
+        OverlayPage::Details { .. } => "Details",
+        OverlayPage::Anomaly { .. } => "Anomaly",
         OverlayPage::Patterns => "Patterns: selected and rejected",
         OverlayPage::Ranks => "Ranks over time",
     }
@@ -25,13 +27,19 @@ pub fn title(page: &OverlayPage) -> &'static str {
 /// The lines of a page, at most so many columns wide where words can be broken.
 pub fn lines(app: &App, page: &OverlayPage, columns: usize) -> Vec<StyledLine> {
     match page {
-        OverlayPage::Help => help::lines(columns, app.pane.scope()),
+        OverlayPage::Help => help::lines(columns, front(app)),
         OverlayPage::Quality => quality::lines(app, columns),
-        OverlayPage::Details(details) => details::lines(app, details, columns),
-        OverlayPage::Anomaly(report, at) => anomaly::lines(app, report, *at, columns),
+        OverlayPage::Details { details, example } => details::lines(app, details, *example, columns),
+        OverlayPage::Anomaly { report, at, example } => anomaly::lines(app, report, *at, *example, columns),
         OverlayPage::Patterns => {
             app.patterns.found.as_ref().map_or(Vec::new(), |report| anomaly::patterns(report, columns))
         }
         OverlayPage::Ranks => ranks::lines(app, columns),
     }
+}
+
+/// The scope whose keys come first on the help page: the time-line's, where it is open, else the pane's.
+fn front(app: &App) -> ActionScope {
+    let is_timeline = |overlay: &Overlay| matches!(overlay, Overlay::Timeline(_));
+    if app.overlays.iter().any(is_timeline) { ActionScope::Timeline } else { app.pane.scope() }
 }

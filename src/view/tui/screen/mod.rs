@@ -7,6 +7,7 @@ pub mod footer;
 pub mod header;
 pub mod histograms;
 pub mod path;
+mod timeline;
 pub mod tree;
 
 use super::app::App;
@@ -42,6 +43,11 @@ pub fn draw(app: &App) -> Buffer {
         }
     }
     footer::draw(&mut canvas.part(frame.footer), app);
+    // A prompt leaves the time-line in sight that it searches.
+    let is_prompt = matches!(app.overlays.last(), Some(Overlay::Prompt { .. }));
+    if let (true, [.., below @ Overlay::Timeline(_), _]) = (is_prompt, app.overlays.as_slice()) {
+        draw_overlay(&mut canvas, app, below);
+    }
     if let Some(overlay) = app.overlays.last() {
         draw_overlay(&mut canvas, app, overlay);
     }
@@ -76,6 +82,7 @@ fn draw_overlay(canvas: &mut Canvas<'_>, app: &App, overlay: &Overlay) {
             let lines = filter_prompt::height(prompt, usize::from(app.size.0)) as u16;
             filter_prompt::draw(&mut canvas.part(last_lines(app, lines)), prompt);
         }
+        Overlay::Timeline(view) => timeline::draw(&mut canvas.part(frame.full), app, view),
         Overlay::Replace { path, .. } => {
             let mut line = canvas.part(last_line(app));
             line.clear();

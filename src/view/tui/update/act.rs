@@ -4,6 +4,7 @@ use super::groups::{self, effective, move_selection, narrow, regroup, select, wi
 use super::moving::{move_bin, page, vertical};
 use super::overlays::{ask_file, choose_task, next_theme, open_details, palette};
 use super::patterns::{self, next_path, show, tune};
+use super::timeline;
 use super::tree::{back, fold, open, reorder, step_match, unfold};
 use crate::view::tui::actions::Action;
 use crate::view::tui::app::App;
@@ -17,6 +18,9 @@ use crate::view::tui::search::{MatchStep, TextSearch};
 
 /// Terminals drop longer texts.
 const COPY_LIMIT: usize = 74_000;
+
+/// For the actions of the time-line outside of it.
+const ONLY_THERE: &str = "works in the time-line of an execution; v opens it";
 
 /// Beyond the first or last line or bin.
 const FAR: isize = isize::MAX / 2;
@@ -77,6 +81,9 @@ pub(super) fn act(app: &mut App, action: Action) -> Vec<UiEffect> {
         A::Palette => app.overlays.push(palette(app)),
         A::ChooseTask => return choose_task(app),
         A::Theme => next_theme(app),
+        A::ShowTimeline => return timeline::open_example(app),
+        A::ZoomIn | A::ZoomOut | A::PanLeft | A::PanRight | A::OtherExecution => app.say(ONLY_THERE),
+        A::Align | A::ShowEvents | A::Concurrent => app.say(ONLY_THERE),
         A::Export => ask_file(app, PromptPurpose::Export),
         A::SaveScreen => ask_file(app, PromptPurpose::Picture),
         A::Copy => return copy(app),

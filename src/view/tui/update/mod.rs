@@ -14,6 +14,7 @@ mod patterns;
 mod respond;
 mod results;
 mod settle;
+mod timeline;
 mod tree;
 
 use super::actions::{self, Action};

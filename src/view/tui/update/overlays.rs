@@ -2,6 +2,8 @@
 
 use crate::base::figure;
 use crate::base::file::Existing;
+use crate::compare::Comparison;
+use crate::model::Model;
 use crate::view::tui::actions;
 use crate::view::tui::app::{App, Cursor};
 use crate::view::tui::background::Background;
@@ -23,17 +25,23 @@ pub(super) fn open_details(app: &mut App) {
     let details = match (app.pane, app.tree.cursor) {
         (Pane::Tree, Cursor::Cause(i)) => comparison.causes.get(i).map(|c| details::of_cause(&model, &comparison, c)),
         (Pane::Tree, Cursor::Row(_)) => app.node().map(|(at, _)| details::of_context(&model, &comparison, at)),
-        _ => app.bin_grid().zip(app.histogram_row()).map(|(grid, row)| {
-            let selected = app.histograms.selection.as_ref().filter(|s| s.metric == row.metric);
-            let bin = app.histograms.bin;
-            let bins = selected.map_or(bin..bin + grid.step, |s| s.bins(grid.step));
-            details::of_range(&model, &comparison, row, bins.start..bins.end.min(row.bins.len()))
-        }),
+        _ => range_details(app, &model, &comparison),
     };
     match details {
-        Some(details) => app.overlays.push(Overlay::page(OverlayPage::Details(Box::new(details)))),
+        Some(details) => {
+            app.overlays.push(Overlay::page(OverlayPage::Details { details: Box::new(details), example: 0 }));
+        }
         None => app.say("nothing to show here"),
     }
+}
+
+/// Details of the selected range of the metric under the cursor.
+pub(super) fn range_details(app: &App, model: &Model, comparison: &Comparison) -> Option<details::Details> {
+    let (grid, row) = app.bin_grid().zip(app.histogram_row())?;
+    let selected = app.histograms.selection.as_ref().filter(|s| s.metric == row.metric);
+    let bin = app.histograms.bin;
+    let bins = selected.map_or(bin..bin + grid.step, |s| s.bins(grid.step));
+    Some(details::of_range(model, comparison, row, bins.start..bins.end.min(row.bins.len())))
 }
 
 fn open_anomaly(app: &mut App) {
@@ -44,7 +52,7 @@ fn open_anomaly(app: &mut App) {
             Pane::Path => found.step(place.path, place.step)?.anomaly,
             _ => patterns.list.anomaly(&found)?,
         };
-        Some(OverlayPage::Anomaly(found, at))
+        Some(OverlayPage::Anomaly { report: found, at, example: 0 })
     });
     match shown {
         Some(page) => app.overlays.push(Overlay::page(page)),

@@ -5,13 +5,19 @@ use super::groups;
 use super::moving::scroll_page;
 use super::overlays::{take_theme, write_file};
 use super::patterns;
+use super::timeline;
 use super::tree::{search, step_match};
 use crate::base::file::Existing;
+use crate::model::execution::ExecutionId;
 use crate::view::tui::app::App;
+use crate::view::tui::details::{Details, SampleExecution, samples_of_moment};
 use crate::view::tui::job::Job;
 use crate::view::tui::message::UiEffect;
-use crate::view::tui::overlay::{MenuCommand, Overlay, OverlayResponse, PromptPurpose};
+use crate::view::tui::overlay::{MenuCommand, Overlay, OverlayPage, OverlayResponse, PromptPurpose};
+use crate::view::tui::pages;
+use crate::view::tui::pages::details::MARK;
 use crate::view::tui::search::MatchStep;
+use crate::view::tui::widget::page::StyledLine;
 use std::path::PathBuf;
 
 /// Do what the dialog on top responded to a key or a paste.
@@ -37,8 +43,10 @@ pub(super) fn respond(app: &mut App, response: OverlayResponse) -> Vec<UiEffect>
             app.overlays.pop();
             match purpose {
                 PromptPurpose::Search => {
-                    search(app, &text);
-                    if !text.is_empty() {
+                    if !timeline::search(app, &text) {
+                        search(app, &text);
+                    }
+                    if !text.is_empty() && !timeline::step_match(app, MatchStep::Here) {
                         step_match(app, MatchStep::Here);
                     }
                 }
@@ -53,6 +61,9 @@ pub(super) fn respond(app: &mut App, response: OverlayResponse) -> Vec<UiEffect>
             return write_file(app, purpose, path, Existing::Replace);
         }
         OverlayResponse::Act(action) => return act(app, action),
+        OverlayResponse::Timeline(action) => return timeline::act(app, action),
+        OverlayResponse::MarkExample(by) => mark_example(app, by),
+        OverlayResponse::OpenExample => return open_marked(app),
     }
     Vec::new()
 }
@@ -62,8 +73,53 @@ fn typed(app: &mut App, purpose: PromptPurpose) {
     let Some(Overlay::Prompt { input, .. }) = app.overlays.last() else { return };
     let text = input.text().to_owned();
     match purpose {
+        PromptPurpose::Search if timeline::search(app, &text) => {}
         PromptPurpose::Search => search(app, &text),
         PromptPurpose::Filter => patterns::filter(app, &text),
         PromptPurpose::Export | PromptPurpose::Picture => {}
+    }
+}
+
+/// The sampled executions of the page on top, and which is marked.
+fn examples(app: &App) -> Option<(Vec<SampleExecution>, usize)> {
+    match app.overlays.last()? {
+        Overlay::Page { page: OverlayPage::Details { details, example }, .. } => match details.as_ref() {
+            Details::Context { samples, .. } | Details::Range { samples, .. } => Some((samples.clone(), *example)),
+        },
+        Overlay::Page { page: OverlayPage::Anomaly { report, at, example }, .. } => {
+            let span = report.get(*at)?.span;
+            Some((samples_of_moment(app.model.as_ref()?, span), *example))
+        }
+        _ => None,
+    }
+}
+
+/// Mark the next or previous sampled execution, and scroll to it.
+fn mark_example(app: &mut App, by: isize) {
+    let Some((samples, marked)) = examples(app).filter(|(samples, _)| !samples.is_empty()) else { return };
+    let new = (marked + samples.len()).saturating_add_signed(by) % samples.len();
+    let Some(Overlay::Page { page, .. }) = app.overlays.last_mut() else { return };
+    if let OverlayPage::Details { example, .. } | OverlayPage::Anomaly { example, .. } = page {
+        *example = new;
+    }
+    let page = page.clone();
+    let columns = usize::from(app.frame.overlay.width).saturating_sub(2);
+    let lines = pages::lines(app, &page, columns);
+    let is_marked = |line: &StyledLine| line.first().is_some_and(|(_, text)| text.starts_with(MARK));
+    let (Some(line), height) = (lines.iter().position(is_marked), app.frame.page_height()) else { return };
+    if let Some(Overlay::Page { offset, .. }) = app.overlays.last_mut() {
+        // The line below it has the time of day.
+        *offset = (*offset).min(line).max((line + 2).saturating_sub(height));
+    }
+}
+
+fn open_marked(app: &mut App) -> Vec<UiEffect> {
+    let marked = examples(app).and_then(|(samples, at)| samples.into_iter().nth(at));
+    match marked {
+        Some(sample) => timeline::open(app, ExecutionId::from_raw(sample.number), sample.group),
+        None => {
+            app.say("no execution to show here");
+            Vec::new()
+        }
     }
 }

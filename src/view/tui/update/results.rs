@@ -3,6 +3,7 @@
 use super::groups::{compare, prompt};
 use super::overlays::{on_outcome, on_survey};
 use super::patterns::{go_to_moment, show};
+use super::timeline;
 use super::tree::search_tree;
 use crate::compare::Comparison;
 use crate::model::Model;
@@ -89,6 +90,16 @@ fn take(app: &mut App, done: Done) -> Vec<UiEffect> {
                 Ok(tasks) => on_survey(app, tasks),
                 Err(what) => app.report_failure(what),
             }
+            Vec::new()
+        }
+        Done::Timelines(executions, result) => {
+            app.busy = None;
+            timeline::on_timelines(app, &executions, result);
+            Vec::new()
+        }
+        Done::Concurrent(question, result) => {
+            app.busy = None;
+            timeline::on_concurrent(app, &question, result);
             Vec::new()
         }
         Done::Exported { path, outcome } => {

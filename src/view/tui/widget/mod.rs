@@ -3,6 +3,7 @@
 mod axis;
 pub mod filter_prompt;
 pub mod histogram;
+pub mod lanes;
 pub mod list;
 pub mod page;
 pub mod progress;

@@ -1,0 +1,38 @@
+//! The threads that used the same things at the same time as a thread of a time-line.
+
+use crate::base::time::{Ns, Span};
+
+/// The question: a part of a time-line.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ConcurrentQuestion {
+    /// When.
+    pub span: Span,
+    /// Host of the thread.
+    pub host: String,
+    /// Id of the thread, which is left out of the answer.
+    pub tid: i32,
+    /// Its CPU, where it is known.
+    pub cpu: Option<u32>,
+}
+
+/// A thread and how long it used something.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ConcurrentThread {
+    /// Its name at the begin of the span; empty where it is unknown.
+    pub name: String,
+    /// Thread id.
+    pub tid: i32,
+    /// Its time within the span.
+    pub ns: Ns,
+}
+
+/// The answer, each list with the longest first.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct ConcurrentUse {
+    /// The threads that ran on the CPU of the question.
+    pub on_cpu: Vec<ConcurrentThread>,
+    /// The threads that waited for a disk.
+    pub on_disk: Vec<ConcurrentThread>,
+    /// The threads in calls on a futex: those that waited for a lock, or gave one back.
+    pub in_futex: Vec<ConcurrentThread>,
+}

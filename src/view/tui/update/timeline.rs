@@ -1,0 +1,182 @@
+//! The time-line of an execution: opening it, and its keys.
+
+use crate::compare::members::typical;
+use crate::model::Model;
+use crate::model::concurrent::{ConcurrentQuestion, ConcurrentUse};
+use crate::model::execution::ExecutionId;
+use crate::view::tui::actions::Action;
+use crate::view::tui::app::{App, Cursor};
+use crate::view::tui::details::{self, Details, SampleExecution};
+use crate::view::tui::input::TextInput;
+use crate::view::tui::job::Job;
+use crate::view::tui::message::UiEffect;
+use crate::view::tui::overlay::{Overlay, PromptPurpose};
+use crate::view::tui::pane::Pane;
+use crate::view::tui::search::MatchStep;
+use crate::view::tui::timeline::{
+    ConcurrentAnswer, GroupLabel, LoadedTimelines, TimelineContent, TimelineExecution, TimelineView,
+};
+use std::sync::Arc;
+
+/// Open the time-line of an example of the item under the cursor: the one with most time there.
+pub(super) fn open_example(app: &mut App) -> Vec<UiEffect> {
+    match example(app) {
+        Some(sample) => open(app, ExecutionId::from_raw(sample.number), sample.group),
+        None => {
+            app.say("no execution to show here");
+            Vec::new()
+        }
+    }
+}
+
+fn example(app: &App) -> Option<SampleExecution> {
+    let (model, comparison) = app.compared_executions()?;
+    if app.pane.is_of_patterns() {
+        let found = app.patterns.found.as_ref()?;
+        let path = app.patterns.path;
+        let at = match app.pane {
+            Pane::Path => found.step(path.path, path.step)?.anomaly,
+            _ => app.patterns.list.anomaly(found)?,
+        };
+        let span = found.get(at)?.span;
+        return details::samples_of_moment(&model, span).into_iter().next();
+    }
+    let shown = match (app.pane, app.tree.cursor) {
+        (Pane::Tree, Cursor::Cause(i)) => details::of_cause(&model, &comparison, comparison.causes.get(i)?),
+        (Pane::Tree, Cursor::Row(_)) => details::of_context(&model, &comparison, app.node()?.0),
+        _ => super::overlays::range_details(app, &model, &comparison)?,
+    };
+    match shown {
+        Details::Context { samples, .. } | Details::Range { samples, .. } => samples.into_iter().next(),
+    }
+}
+
+/// Open the time-line of an execution beside a typical fast one.
+pub(super) fn open(app: &mut App, id: ExecutionId, group: GroupLabel) -> Vec<UiEffect> {
+    let Some((model, comparison)) = app.compared_executions() else { return Vec::new() };
+    if app.busy.is_some() {
+        app.say("the analysis still runs; try again when it is done");
+        return Vec::new();
+    }
+    let group = match group {
+        "" if comparison.slow.members.binary_search(&id).is_ok() => "slow",
+        "" if comparison.fast.members.binary_search(&id).is_ok() => "fast",
+        known => known,
+    };
+    let other = typical(&model, &comparison.fast.members, id).map(|id| TimelineExecution { id, group: "fast" });
+    let executions: Vec<TimelineExecution> = [TimelineExecution { id, group }].into_iter().chain(other).collect();
+    let ids = executions.iter().map(|execution| execution.id).collect();
+    let view = TimelineView { executions, content: TimelineContent::Loading };
+    app.overlays.push(Overlay::Timeline(Box::new(view)));
+    app.begin(Job::Timelines { executions: ids })
+}
+
+/// The time-line that is open, perhaps below a prompt.
+pub(super) fn view(app: &mut App) -> Option<&mut TimelineView> {
+    app.overlays.iter_mut().rev().find_map(|overlay| match overlay {
+        Overlay::Timeline(view) => Some(view.as_mut()),
+        _ => None,
+    })
+}
+
+fn loaded(app: &mut App) -> Option<&mut LoadedTimelines> {
+    match &mut view(app)?.content {
+        TimelineContent::Loaded(loaded) => Some(loaded),
+        TimelineContent::Loading | TimelineContent::Failed(_) => None,
+    }
+}
+
+/// The time-lines are read, or not.
+pub(super) fn on_timelines(app: &mut App, asked: &[ExecutionId], result: Result<Arc<Model>, String>) {
+    let start = |model: &Model, id: ExecutionId| model.executions.start.get(id.index()).copied();
+    let same = |new: &Model| {
+        let old = app.model.as_ref();
+        old.is_some_and(|old| asked.iter().all(|id| start(old, *id).is_some() && start(old, *id) == start(new, *id)))
+    };
+    let content = match result {
+        Err(why) => TimelineContent::Failed(why),
+        Ok(model) if !same(&model) => {
+            TimelineContent::Failed("the recording has changed since it was analysed: open it again".to_owned())
+        }
+        Ok(model) => match LoadedTimelines::new(model, asked.to_vec()) {
+            Some(loaded) => TimelineContent::Loaded(Box::new(loaded)),
+            None => TimelineContent::Failed("this execution has no recorded path".to_owned()),
+        },
+    };
+    if let Some(view) = view(app).filter(|view| view.executions.iter().map(|e| e.id).eq(asked.iter().copied())) {
+        view.content = content;
+    }
+}
+
+/// The others are found, or not.
+pub(super) fn on_concurrent(app: &mut App, asked: &ConcurrentQuestion, result: Result<ConcurrentUse, String>) {
+    if let Some(concurrent) = loaded(app).and_then(|loaded| loaded.concurrent.as_mut())
+        && concurrent.question == *asked
+    {
+        concurrent.answer = Some(result);
+    }
+}
+
+/// Search while it is typed; true where a time-line is open.
+pub(super) fn search(app: &mut App, text: &str) -> bool {
+    let open = view(app).is_some();
+    if let Some(loaded) = loaded(app) {
+        loaded.find(text);
+    }
+    open
+}
+
+/// Go to a match of the search; true where a time-line is open.
+pub(super) fn step_match(app: &mut App, step: MatchStep) -> bool {
+    let columns = app.frame.timeline.columns;
+    let open = view(app).is_some();
+    if let Some(text) = loaded(app).map(|loaded| loaded.step_match(step, columns)) {
+        app.say(text);
+    }
+    open
+}
+
+/// Do an action of the time-line's own keys.
+pub(super) fn act(app: &mut App, action: Action) -> Vec<UiEffect> {
+    let columns = app.frame.timeline.columns;
+    if action == Action::Search {
+        app.overlays.push(Overlay::prompt(PromptPurpose::Search, TextInput::default()));
+        return Vec::new();
+    }
+    let is_idle = app.busy.is_none();
+    let Some(loaded) = loaded(app) else { return Vec::new() };
+    let before = (loaded.front, loaded.cursor);
+    match action {
+        Action::Left => loaded.step(-1, columns),
+        Action::Right => loaded.step(1, columns),
+        Action::Up => loaded.step_thread(-1, columns),
+        Action::Down => loaded.step_thread(1, columns),
+        Action::Home => loaded.go_to(0, columns),
+        Action::End => loaded.go_to(usize::MAX, columns),
+        Action::PageUp => loaded.pan(-7, columns),
+        Action::PageDown => loaded.pan(7, columns),
+        Action::PanLeft => loaded.pan(-2, columns),
+        Action::PanRight => loaded.pan(2, columns),
+        Action::ZoomIn => loaded.zoom(1, columns),
+        Action::ZoomOut => loaded.zoom(-1, columns),
+        Action::Zoom => loaded.show_whole(),
+        Action::Open => loaded.show_segment(columns),
+        Action::OtherExecution => loaded.switch(columns),
+        Action::Align if loaded.divergence.is_some() => loaded.toggle_alignment(columns),
+        Action::Align => app.say("the two do not diverge, or there is only one"),
+        Action::ShowEvents => loaded.events = !loaded.events,
+        Action::NextMatch => drop(step_match(app, MatchStep::Next)),
+        Action::PreviousMatch => drop(step_match(app, MatchStep::Previous)),
+        Action::Concurrent if is_idle => {
+            let Some(question) = loaded.question() else { return Vec::new() };
+            loaded.concurrent = Some(ConcurrentAnswer { question: question.clone(), answer: None });
+            return app.begin(Job::Concurrent { question });
+        }
+        _ => {}
+    }
+    // The answer was about another segment.
+    if let Some(loaded) = self::loaded(app).filter(|loaded| (loaded.front, loaded.cursor) != before) {
+        loaded.concurrent = None;
+    }
+    Vec::new()
+}
