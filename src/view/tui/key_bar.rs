@@ -2,9 +2,10 @@
 //!
 //! While a pane has nothing to show yet, only the keys that do something then are named.
 
-use super::actions::{Action, ActionScope, KeyBinding, TABLE};
+use super::actions::{Action, ActionScope, KeyBinding};
 use super::app::App;
 use super::canvas::width;
+use super::key_bindings::TABLE;
 use super::pages::ranks;
 use std::ops::Range;
 

@@ -34,6 +34,7 @@ pub mod job;
 mod jobs;
 pub mod key;
 pub mod key_bar;
+pub mod key_bindings;
 pub mod keyboard;
 mod layout;
 pub mod message;

@@ -2,12 +2,13 @@
 //!
 //! A stack; its top sees each key first. An overlay does not act: it returns what should happen, and `update` does it.
 
-use super::actions::{self, Action, ActionScope};
+use super::actions::{Action, ActionScope};
 use super::details::Details;
 use super::filter_prompt::{FilterPrompt, PromptResponse};
 use super::groups::GroupSide;
 use super::input::TextInput;
 use super::key::KeyPress;
+use super::key_bindings;
 use super::report::AnomalyReport;
 use super::timeline::TimelineView;
 use crate::compare::filter::Filter;
@@ -286,7 +287,7 @@ impl Overlay {
 const QUIT: KeyPress = KeyPress::control('c');
 
 fn timeline_key(key: KeyPress) -> OverlayResponse {
-    match actions::bound(key, ActionScope::Timeline) {
+    match key_bindings::bound(key, ActionScope::Timeline) {
         None => OverlayResponse::Taken,
         Some(Action::Close | Action::Quit | Action::Back | Action::ShowTimeline) => OverlayResponse::Close,
         Some(action @ (Action::Help | Action::Copy | Action::Redraw | Action::Suspend | Action::Theme)) => {
@@ -306,7 +307,7 @@ fn page_key(page: &OverlayPage, key: KeyPress) -> OverlayResponse {
     } else {
         ActionScope::Any
     };
-    let Some(action) = actions::bound(key, scope) else { return OverlayResponse::Taken };
+    let Some(action) = key_bindings::bound(key, scope) else { return OverlayResponse::Taken };
     let own = match page {
         OverlayPage::Help => Action::Help,
         OverlayPage::Quality => Action::Quality,
@@ -330,7 +331,7 @@ fn page_key(page: &OverlayPage, key: KeyPress) -> OverlayResponse {
 
 /// Keys on pages that list sampled executions.
 fn example_key(key: KeyPress) -> Option<OverlayResponse> {
-    match actions::bound(key, ActionScope::Any) {
+    match key_bindings::bound(key, ActionScope::Any) {
         Some(Action::NextPane) => Some(OverlayResponse::MarkExample(1)),
         Some(Action::PreviousPane) => Some(OverlayResponse::MarkExample(-1)),
         Some(Action::ShowTimeline) => Some(OverlayResponse::OpenExample),

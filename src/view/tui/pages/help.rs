@@ -1,7 +1,8 @@
 //! The help page: the table of actions, and how to read the screen.
 
-use crate::view::tui::actions::{ActionScope, KeyBinding, TABLE};
+use crate::view::tui::actions::{ActionScope, KeyBinding};
 use crate::view::tui::canvas::{self, clip};
+use crate::view::tui::key_bindings::TABLE;
 use crate::view::tui::theme::StyleScope;
 use crate::view::tui::widget::page::{StyledLine, paragraph, plain};
 

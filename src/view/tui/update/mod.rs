@@ -17,10 +17,11 @@ mod settle;
 mod timeline;
 mod tree;
 
-use super::actions::{self, Action};
+use super::actions::Action;
 use super::app::App;
 use super::job::{Busy, Job, JobLane};
 use super::key::KeyPress;
+use super::key_bindings;
 use super::layout;
 use super::message::{UiEffect, UiMessage};
 use super::overlay::{OverlayResponse, PromptPurpose, Scroll};
@@ -85,7 +86,7 @@ fn on_key(app: &mut App, key: KeyPress) -> Vec<UiEffect> {
         let response = top.key(key);
         return respond::respond(app, response);
     }
-    match actions::bound(key, app.pane.scope()) {
+    match key_bindings::bound(key, app.pane.scope()) {
         Some(action) => act::act(app, action),
         None => {
             app.say(format!("{key} is not bound here; ?: show the keys"));

@@ -4,12 +4,12 @@ use crate::base::figure;
 use crate::base::file::Existing;
 use crate::compare::Comparison;
 use crate::model::Model;
-use crate::view::tui::actions;
 use crate::view::tui::app::{App, Cursor};
 use crate::view::tui::background::Background;
 use crate::view::tui::details;
 use crate::view::tui::input::TextInput;
 use crate::view::tui::job::{Exported, Job, SelectedPath, TaskSummary, WriteOutcome};
+use crate::view::tui::key_bindings;
 use crate::view::tui::message::UiEffect;
 use crate::view::tui::overlay::{MenuCommand, MenuItem, Overlay, OverlayPage, PromptPurpose, fitting};
 use crate::view::tui::pane::Pane;
@@ -61,7 +61,7 @@ fn open_anomaly(app: &mut App) {
 }
 
 pub(super) fn palette(app: &App) -> Overlay {
-    let mut choices: Vec<MenuItem> = actions::all(app.pane.scope())
+    let mut choices: Vec<MenuItem> = key_bindings::all(app.pane.scope())
         .map(|e| MenuItem {
             name: e.name.into(),
             help: format!("{}  {}", e.help, e.keys),

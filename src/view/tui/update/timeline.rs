@@ -23,7 +23,12 @@ pub(super) fn open_example(app: &mut App) -> Vec<UiEffect> {
     match example(app) {
         Some(sample) => open(app, ExecutionId::from_raw(sample.number), sample.group),
         None => {
-            app.say("no execution to show here");
+            let why = match (&app.model, app.pane.is_of_patterns()) {
+                (None, true) => "no executions here; 4 draws the path of this delay",
+                (None, false) => "nothing to show yet",
+                (Some(_), _) => "no execution to show here",
+            };
+            app.say(why);
             Vec::new()
         }
     }
