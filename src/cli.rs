@@ -3,10 +3,13 @@
 //! In: words. Out: a [`Command`] whose fields are the options, or one line with the error and the remedy (exit
 //! status 2). `--help` and `--version` are not errors.
 
+mod pages;
+
 use crate::command::Command;
 use crate::command::interface::InterfaceOptions;
 use clap::error::{ContextKind, ContextValue, ErrorKind};
-use clap::{CommandFactory, Parser};
+use clap::{CommandFactory, Parser, Subcommand};
+use clap_complete::Shell;
 use std::error::Error;
 use std::ffi::OsString;
 
@@ -19,10 +22,33 @@ use std::ffi::OsString;
 #[command(after_help = EXAMPLES)]
 struct CommandLine {
     #[command(subcommand)]
-    command: Option<Command>,
+    command: Option<FirstWord>,
     #[command(flatten)]
     interface: InterfaceOptions,
 }
+
+/// What the first word may name: a command, or a text about the command line itself.
+#[derive(Subcommand, Debug)]
+enum FirstWord {
+    #[command(flatten)]
+    Run(Command),
+    /// Print a script that completes commands, options and paths in a shell
+    #[command(after_help = COMPLETION_EXAMPLES)]
+    Completions {
+        /// The shell
+        shell: Shell,
+    },
+    /// Print the manual page of whyslow, or of one of its commands, for `man -l -`
+    Man {
+        /// A command
+        command: Option<String>,
+    },
+}
+
+const COMPLETION_EXAMPLES: &str = "Examples:
+  whyslow completions bash > ~/.local/share/bash-completion/completions/whyslow
+  whyslow completions zsh > ~/.zfunc/_whyslow
+  whyslow completions fish > ~/.config/fish/completions/whyslow.fish";
 
 const EXAMPLES: &str = "Examples:
   whyslow TRACE                                      open the interface
@@ -37,7 +63,7 @@ const EXAMPLES: &str = "Examples:
 pub enum Parsed {
     /// Run this.
     Run(Box<Command>),
-    /// Print this (help, version) and end with success.
+    /// Print this (help, version, completions, a manual page) and end with success.
     Print(String),
     /// One line: the error and the remedy.
     Wrong(String),
@@ -47,7 +73,14 @@ pub enum Parsed {
 pub fn parse(words: impl IntoIterator<Item = OsString>) -> Parsed {
     match CommandLine::try_parse_from(command_first(words.into_iter().collect())) {
         Ok(line) => {
-            let command = line.command.unwrap_or(Command::Interface(line.interface));
+            let command = match line.command {
+                Some(FirstWord::Run(command)) => command,
+                Some(FirstWord::Completions { shell }) => {
+                    return Parsed::Print(pages::completions(CommandLine::command(), shell));
+                }
+                Some(FirstWord::Man { command }) => return manual(command.as_deref()),
+                None => Command::Interface(line.interface),
+            };
             match misspelt(&command).or_else(|| command.check().err().map(|e| e.to_string())) {
                 Some(wrong) => Parsed::Wrong(wrong),
                 None => Parsed::Run(Box::new(command)),
@@ -55,6 +88,13 @@ pub fn parse(words: impl IntoIterator<Item = OsString>) -> Parsed {
         }
         Err(e) if !e.use_stderr() => Parsed::Print(e.render().to_string()),
         Err(e) => Parsed::Wrong(wrong_value(&e).unwrap_or_else(|| one_line(&e.render().to_string()))),
+    }
+}
+
+fn manual(command: Option<&str>) -> Parsed {
+    match pages::manual(CommandLine::command(), command) {
+        Some(page) => Parsed::Print(page),
+        None => Parsed::Wrong(format!("{}: no such command; see `whyslow --help`", shortened(command.unwrap_or("")))),
     }
 }
 
