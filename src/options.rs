@@ -8,6 +8,7 @@ use crate::compare::filter::{Filter, Filters};
 use crate::input::Argument;
 use crate::model::execution::ExecutionId;
 use crate::model::metric::Metric;
+use crate::view::report::CommandLine;
 use clap::builder::{OsStringValueParser, TypedValueParser};
 use clap::{Args, ValueEnum};
 use std::collections::BTreeSet;
@@ -102,6 +103,26 @@ impl GroupOptions {
         let within = self.kind.iter().map(|kind| Filter::named(Metric::Type, Op::Equal, kind)).collect();
         let by_trace = slow.is_empty() && fast.is_empty() && has_two_labels(input);
         compare::ComparisonRequest { slow, fast, within, by_trace }
+    }
+
+    /// The words of a command line with these traces and options, without the filters.
+    pub fn command_line(&self, input: &InputOptions) -> CommandLine {
+        let trace = |trace: &Argument| {
+            let path = trace.path.display();
+            trace.label.as_ref().map_or_else(|| path.to_string(), |label| format!("{label}={path}"))
+        };
+        let mut words: Vec<String> = self.traces(input).iter().map(trace).collect();
+        let one = |path: &Option<PathBuf>| path.iter().cloned().collect::<Vec<_>>();
+        for (option, paths) in [
+            ("--tasks", one(&input.tasks)),
+            ("--handlers", one(&input.handlers)),
+            ("--functions", one(&self.functions)),
+            ("--symbols", self.symbols.folders.clone()),
+            ("--kallsyms", self.symbols.kernel.clone()),
+        ] {
+            words.extend(paths.iter().flat_map(|path| [option.to_owned(), path.display().to_string()]));
+        }
+        CommandLine { words, task: self.task.clone() }
     }
 
     /// The label of the baseline, and its trace if that is not among those of `input`.

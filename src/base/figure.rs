@@ -107,6 +107,28 @@ pub fn stamp(since_begin: Ns) -> String {
     format!("{sign}{}.{:06} s", micros / 1_000_000, micros % 1_000_000)
 }
 
+/// The time of day of a moment of a clock that counts from 1970, in UTC: `2023-11-14 22:13:20.000001`. `None` for
+/// clocks that count from somewhere else (since boot), whose times are before 2001.
+pub fn time_of_day(clock_ns: i64) -> Option<String> {
+    const YEAR_2001: i64 = 978_307_200_000_000_000;
+    if clock_ns < YEAR_2001 {
+        return None;
+    }
+    let (seconds, ns) = (clock_ns.div_euclid(1_000_000_000), clock_ns.rem_euclid(1_000_000_000));
+    let (days, second) = (seconds.div_euclid(86_400), seconds.rem_euclid(86_400));
+    // Days to the date of the proleptic Gregorian calendar, in years that begin in March.
+    let days = days + 719_468;
+    let (era, day) = (days.div_euclid(146_097), days.rem_euclid(146_097));
+    let year = (day - day / 1_460 + day / 36_524 - day / 146_096) / 365;
+    let day = day - (365 * year + year / 4 - year / 100);
+    let month = (5 * day + 2) / 153;
+    let date = day - (153 * month + 2) / 5 + 1;
+    let (month, carry) = if month < 10 { (month + 3, 0) } else { (month - 9, 1) };
+    let year = year + era * 400 + carry;
+    let (hour, minute, second) = (second / 3600, second / 60 % 60, second % 60);
+    Some(format!("{year}-{month:02}-{date:02} {hour:02}:{minute:02}:{second:02}.{:06}", ns / 1000))
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -148,5 +170,19 @@ mod tests {
                 assert!(time(ns).chars().count() <= 9 || ns >= 60e12, "{}", time(ns));
             }
         }
+    }
+
+    #[test]
+    fn time_of_day_is_that_of_the_calendar() {
+        for (ns, text) in [
+            (1_700_000_000_000_001_000, "2023-11-14 22:13:20.000001"),
+            (951_827_696_000_000_000 + 86_400_000_000_000 * 366, "2001-03-01 12:34:56.000000"),
+            (1_709_164_799_999_999_999, "2024-02-28 23:59:59.999999"),
+            (1_709_164_800_000_000_000, "2024-02-29 00:00:00.000000"),
+            (1_735_689_600_000_000_000, "2025-01-01 00:00:00.000000"),
+        ] {
+            assert_eq!(time_of_day(ns).as_deref(), Some(text));
+        }
+        assert_eq!(time_of_day(12_000_000_000), None, "twelve seconds after a boot");
     }
 }

@@ -14,6 +14,7 @@ mod info;
 pub mod interface;
 mod query;
 mod record;
+mod report;
 mod stats;
 
 pub use console::STDOUT;
@@ -42,6 +43,8 @@ pub enum Command {
     Explain(explain::ExplainOptions),
     /// The data that the interface exports: groups, histograms, differential tree, causes
     Diff(diff::DiffOptions),
+    /// The answer as one file: a page with pictures, a summary for a ticket, a flame graph, a profile
+    Report(report::ReportOptions),
     /// Frequent patterns of each rank or thread, their abnormal occurrences, propagation paths
     Anomalies(anomalies::AnomaliesOptions),
     /// Events per type; CPU time per CPU and thread; bytes read and written per process
@@ -127,6 +130,7 @@ impl Command {
         Some(match self {
             Command::Explain(options) => options,
             Command::Diff(options) => options,
+            Command::Report(options) => options,
             Command::Anomalies(options) => options,
             Command::Stats(options) => options,
             Command::Query(options) => options,

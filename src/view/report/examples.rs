@@ -1,0 +1,58 @@
+//! Executions that a reader can look up in the trace and in logs: the slowest ones, and a typical fast one.
+
+use crate::base::figure;
+use crate::base::time::Timestamp;
+use crate::compare::Comparison;
+use crate::model::Model;
+use crate::model::execution::ExecutionId;
+
+/// Slow executions that are listed.
+const SLOWEST: usize = 3;
+
+/// An execution to look up.
+#[derive(Clone, Debug)]
+pub(super) struct Example {
+    /// `slow` or `fast`.
+    pub group: &'static str,
+    /// Its number, for `diff --executions`.
+    pub number: u32,
+    /// Start, since the recording began.
+    pub start: String,
+    /// Start as the time of day, if the clock tells it.
+    pub time_of_day: Option<String>,
+    /// Duration.
+    pub duration: String,
+    /// Thread and process with their ids.
+    pub thread: String,
+}
+
+/// The slowest executions of the slow group and the median one of the fast group.
+pub(super) fn examples(model: &Model, comparison: &Comparison) -> Vec<Example> {
+    let by_duration = |members: &[ExecutionId]| {
+        let mut sorted = members.to_vec();
+        sorted.sort_by_key(|id| (std::cmp::Reverse(model.executions.duration(id.index())), *id));
+        sorted
+    };
+    let slow = by_duration(&comparison.slow.members);
+    let fast = by_duration(&comparison.fast.members);
+    let slowest = slow.into_iter().take(SLOWEST).map(|id| example(model, "slow", id));
+    let typical = fast.get(fast.len() / 2).map(|id| example(model, "fast", *id));
+    slowest.chain(typical).collect()
+}
+
+fn example(model: &Model, group: &'static str, id: ExecutionId) -> Example {
+    let (executions, at) = (&model.executions, id.index());
+    let start = executions.start.get(at).copied().unwrap_or_default();
+    let thread = executions.who.get(at).and_then(|who| model.who.get(who.index())).map_or_else(String::new, |who| {
+        let (thread, process) = (model.names.get(who.thread), model.names.get(who.process));
+        format!("{thread} (tid {}) of {process} (pid {})", who.tid, who.pid)
+    });
+    Example {
+        group,
+        number: id.raw(),
+        start: figure::stamp(start.since(model.origin)),
+        time_of_day: figure::time_of_day(start.since(Timestamp::ZERO)),
+        duration: figure::time(executions.duration(at) as f64),
+        thread,
+    }
+}

@@ -1,0 +1,102 @@
+//! The metrics of both groups as small bar charts in SVG: the fast executions upwards, the slow ones downwards, in the
+//! same bins. Each group's bars are scaled to its own largest bin, because groups differ in size.
+
+use super::Report;
+use super::markup::Escaped;
+use crate::base::figure;
+use crate::base::names::NameId;
+use crate::compare::members::sorted_present;
+use crate::model::Model;
+use crate::model::execution::ExecutionId;
+use crate::model::histogram::Bins;
+use crate::model::metric::{Column, Unit};
+use crate::view::words;
+use std::fmt::{self, Write};
+
+const WIDTH: f64 = 380.0;
+/// Height of one group's bars.
+const BARS: f64 = 40.0;
+
+/// One chart per metric that some execution has and that is not the same for all.
+pub(super) fn elements(report: &Report<'_>) -> String {
+    let mut out = String::new();
+    for column in &report.model.executions.columns {
+        // Writing to a string does not fail.
+        let _ = write(report, column, &mut out);
+    }
+    out
+}
+
+fn write(report: &Report<'_>, column: &Column, out: &mut String) -> fmt::Result {
+    let (model, c) = (report.model, report.comparison);
+    let unit = column.metric.unit();
+    let present = sorted_present(&column.values);
+    let (Some(&least), Some(&most)) = (present.first(), present.last()) else { return Ok(()) };
+    if least == most {
+        return Ok(());
+    }
+    let bins = Bins::new(&present, unit);
+    let width = WIDTH / bins.len().max(1) as f64;
+    let name = words::metric(&column.metric);
+    writeln!(
+        out,
+        "<figure><figcaption>{}{}</figcaption><svg width=\"{WIDTH}\" height=\"{:.0}\" viewBox=\"0 0 {WIDTH} {:.0}\">",
+        Escaped(&name),
+        if bins.logarithmic { " (logarithmic)" } else { "" },
+        2.0 * BARS + 16.0,
+        2.0 * BARS + 16.0
+    )?;
+    for (class, members, is_above) in [("fast", &c.fast.members, true), ("slow", &c.slow.members, false)] {
+        let counts = counted(&bins, column, members);
+        let largest = f64::from(counts.iter().copied().max().unwrap_or(0).max(1));
+        for (bin, count) in counts.iter().enumerate().filter(|(_, count)| **count > 0) {
+            let height = BARS * f64::from(*count) / largest;
+            let y = if is_above { BARS - height } else { BARS + 1.0 };
+            let range = bins.range(bin).map_or_else(String::new, |(from, to)| range_text(model, unit, from, to));
+            writeln!(
+                out,
+                "<rect class=\"{class}\" x=\"{:.1}\" y=\"{y:.1}\" width=\"{:.1}\" height=\"{height:.1}\"><title>{}\
+                 </title></rect>",
+                bin as f64 * width,
+                (width - 0.5).max(0.5),
+                Escaped(&format!("{range}: {count} {class}"))
+            )?;
+        }
+    }
+    let y = 2.0 * BARS + 13.0;
+    writeln!(out, "<text x=\"0\" y=\"{y}\">{}</text>", Escaped(&value_text(model, unit, least)))?;
+    writeln!(
+        out,
+        "<text x=\"{WIDTH}\" y=\"{y}\" text-anchor=\"end\">{}</text>",
+        Escaped(&value_text(model, unit, most))
+    )?;
+    writeln!(out, "</svg></figure>")
+}
+
+/// Executions of a group by bin.
+fn counted(bins: &Bins, column: &Column, members: &[ExecutionId]) -> Vec<u32> {
+    let mut counts = vec![0_u32; bins.len()];
+    for bin in members.iter().filter_map(|id| bins.of(*column.values.get(id.index())?)) {
+        counts[bin] += 1;
+    }
+    counts
+}
+
+fn range_text(model: &Model, unit: Unit, from: i64, to: i64) -> String {
+    match unit {
+        Unit::Name => value_text(model, unit, from),
+        _ if to - from <= 1 => value_text(model, unit, from),
+        _ => format!("{} to {}", value_text(model, unit, from), value_text(model, unit, to)),
+    }
+}
+
+fn value_text(model: &Model, unit: Unit, value: i64) -> String {
+    match unit {
+        Unit::Ns => figure::time(value as f64),
+        Unit::Bytes => figure::bytes(value as f64),
+        Unit::Count => value.to_string(),
+        Unit::Name => {
+            u32::try_from(value).map_or_else(|_| String::new(), |id| model.names.get(NameId::from_raw(id)).to_owned())
+        }
+    }
+}

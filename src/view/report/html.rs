@@ -1,0 +1,148 @@
+//! The report as one HTML page: verdict, groups, causes, examples, flame graphs, metrics, data quality, caveats,
+//! command.
+
+use super::examples::examples;
+use super::flame::{self, Widths};
+use super::markdown::path_of;
+use super::markup::Escaped;
+use super::{Report, histograms};
+use crate::base::figure;
+use crate::compare::{Group, GroupsOrigin, share_of_group};
+use crate::model::questions::questions;
+use crate::view::words;
+use std::fmt::{self, Write};
+
+const STYLE: &str = include_str!("report.css");
+
+pub(super) fn page(report: &Report<'_>) -> String {
+    let mut out = String::new();
+    // Writing to a string does not fail.
+    let _ = write(report, &mut out);
+    out
+}
+
+fn write(report: &Report<'_>, out: &mut String) -> fmt::Result {
+    let (model, c) = (report.model, report.comparison);
+    let verdict = Escaped(&c.verdict.sentence);
+    writeln!(
+        out,
+        "<!DOCTYPE html>\n<html lang=\"en\">\n<head>\n<meta charset=\"utf-8\">\n\
+         <meta http-equiv=\"Content-Security-Policy\" content=\"default-src 'none'; style-src 'unsafe-inline'; \
+         script-src 'unsafe-inline'\">\n\
+         <meta name=\"viewport\" content=\"width=device-width\">\n\
+         <title>{verdict}</title>\n<style>\n{STYLE}</style>\n</head>\n<body>\n<h1>{verdict}</h1>"
+    )?;
+    if !c.verdict.confident {
+        writeln!(out, "<p class=\"unsure\">Not confident: see the caveats.</p>")?;
+    }
+    let executions = figure::plural(model.executions.len() as u64, "execution");
+    writeln!(out, "<p>Task <code>{}</code>, {executions}.</p>", Escaped(report.task()))?;
+    groups(report, out)?;
+    causes(report, out)?;
+    example_table(report, out)?;
+    writeln!(out, "<h2>Where the time goes</h2>\n<div class=\"wide\">{}</div>", flame::element(report, Widths::Slow))?;
+    if !c.fast.members.is_empty() {
+        writeln!(out, "<div class=\"wide\">{}</div>", flame::element(report, Widths::Fast))?;
+    }
+    writeln!(
+        out,
+        "<h2>Metrics</h2>\n<p><span class=\"fast\">fast</span> executions above, <span class=\"slow\">slow</span> ones \
+         below, each scaled to its largest bar</p>\n<div class=\"metrics\">{}</div>",
+        histograms::elements(report)
+    )?;
+    quality(report, out)?;
+    writeln!(out, "<h2>Reproduce</h2>\n<pre>{}</pre>", Escaped(report.command))?;
+    writeln!(out, "<p class=\"dim\">whyslow {}</p>", env!("CARGO_PKG_VERSION"))?;
+    writeln!(out, "<script>\n{}</script>\n</body>\n</html>", flame::SCRIPT)
+}
+
+fn groups(report: &Report<'_>, out: &mut String) -> fmt::Result {
+    let c = report.comparison;
+    writeln!(out, "<table>\n<tr><th>group<th class=\"n\">executions<th class=\"n\">mean<th>filters</tr>")?;
+    let mut row = |name: &str, group: &Group| {
+        let filters: Vec<String> = group.filters.iter().map(words::filter).collect();
+        writeln!(
+            out,
+            "<tr><td class=\"{name}\">{name}<td class=\"n\">{}<td class=\"n\">{}<td><code>{}</code></tr>",
+            group.members.len(),
+            figure::time(group.mean_ns as f64),
+            Escaped(&filters.join(", "))
+        )
+    };
+    row("slow", &c.slow)?;
+    if c.verdict.groups != GroupsOrigin::All {
+        row("fast", &c.fast)?;
+    }
+    writeln!(out, "</table>")
+}
+
+fn causes(report: &Report<'_>, out: &mut String) -> fmt::Result {
+    let c = report.comparison;
+    let title = match c.verdict.groups {
+        GroupsOrigin::All => format!("Where the {} of an execution went", figure::time(c.extra_ns as f64)),
+        _ => format!("Causes of the extra {}", figure::time(c.extra_ns as f64)),
+    };
+    writeln!(
+        out,
+        "<h2>{title}</h2>\n<table>\n<tr><th><th class=\"n\">extra<th class=\"n\">share<th><th>in slow<th>cause</tr>"
+    )?;
+    let most = c.causes.iter().map(|cause| cause.share.abs()).fold(0.0, f64::max);
+    for cause in &c.causes {
+        let width = if most > 0.0 { 100.0 * cause.share.abs() / most } else { 0.0 };
+        writeln!(
+            out,
+            "<tr><td class=\"n\">{}<td class=\"n\">{}<td class=\"n\">{}<td class=\"bar\"><svg width=\"100\" \
+             height=\"12\"><rect class=\"{}\" width=\"{width:.0}\" height=\"12\"/></svg><td class=\"n\">{}<td>{}<br>\
+             <code class=\"dim\">{}</code></tr>",
+            cause.rank.map_or_else(String::new, |rank| rank.to_string()),
+            figure::extra(cause.extra_ns as f64),
+            c.share(cause.share),
+            if cause.extra_ns >= 0 { "slow" } else { "fast" },
+            share_of_group(cause.slow_affected, c.slow.members.len()),
+            Escaped(&cause.sentence),
+            Escaped(&path_of(cause))
+        )?;
+    }
+    writeln!(out, "</table>")
+}
+
+fn example_table(report: &Report<'_>, out: &mut String) -> fmt::Result {
+    writeln!(
+        out,
+        "<h2>Examples</h2>\n<table>\n<tr><th>group<th class=\"n\">execution<th class=\"n\">starts at<th>time of day (UTC)\
+         <th class=\"n\">duration<th>thread</tr>"
+    )?;
+    for e in examples(report.model, report.comparison) {
+        writeln!(
+            out,
+            "<tr><td class=\"{}\">{}<td class=\"n\">{}<td class=\"n\">{}<td>{}<td class=\"n\">{}<td>{}</tr>",
+            e.group,
+            e.group,
+            e.number,
+            e.start,
+            e.time_of_day.as_deref().unwrap_or("unknown"),
+            e.duration,
+            Escaped(&e.thread)
+        )?;
+    }
+    writeln!(out, "</table>")
+}
+
+fn quality(report: &Report<'_>, out: &mut String) -> fmt::Result {
+    writeln!(out, "<h2>Data quality</h2>\n<table>\n<tr><th>question<th class=\"n\">known<th>to know more</tr>")?;
+    for answered in questions(report.model) {
+        let Some(share) = answered.share() else { continue };
+        let remedy = if share < 1.0 { answered.remedy } else { "" };
+        let share = figure::share(share);
+        writeln!(out, "<tr><td>{}<td class=\"n\">{share}<td>{}</tr>", answered.question, Escaped(remedy))?;
+    }
+    writeln!(out, "</table>")?;
+    if report.comparison.warnings.is_empty() {
+        return Ok(());
+    }
+    writeln!(out, "<h2>Caveats</h2>\n<ul>")?;
+    for warning in &report.comparison.warnings {
+        writeln!(out, "<li>{}</li>", Escaped(warning))?;
+    }
+    writeln!(out, "</ul>")
+}

@@ -1,0 +1,78 @@
+//! The summary of a comparison in Markdown, for a ticket: verdict, groups, causes, examples, data quality, caveats,
+//! command.
+
+use super::Report;
+use super::examples::examples;
+use super::markup::{Plain, code};
+use crate::base::figure;
+use crate::compare::{Cause, Group, share_of_group};
+use crate::model::questions::questions;
+use crate::view::words;
+use std::fmt::{self, Write};
+
+/// Causes that are listed.
+const CAUSES: usize = 5;
+
+pub(super) fn summary(report: &Report<'_>) -> String {
+    let mut out = String::new();
+    // Writing to a string does not fail.
+    let _ = write(report, &mut out);
+    out
+}
+
+fn write(report: &Report<'_>, out: &mut String) -> fmt::Result {
+    let (model, c) = (report.model, report.comparison);
+    writeln!(out, "## {}\n", Plain(&c.verdict.sentence))?;
+    if !c.verdict.confident {
+        writeln!(out, "*Not confident: see the caveats.*\n")?;
+    }
+    let executions = figure::plural(model.executions.len() as u64, "execution");
+    writeln!(out, "Task {}, {executions}.\n", code(report.task()))?;
+    writeln!(out, "| group | executions | mean | filters |\n|---|---:|---:|---|")?;
+    group(out, "slow", &c.slow)?;
+    group(out, "fast", &c.fast)?;
+    writeln!(out, "\n### Causes of the extra {}\n", figure::time(c.extra_ns as f64))?;
+    writeln!(out, "| | extra | share | in slow executions | cause |\n|---:|---:|---:|---:|---|")?;
+    for cause in c.causes.iter().take(CAUSES) {
+        let rank = cause.rank.map_or_else(String::new, |rank| rank.to_string());
+        let (extra, share) = (figure::extra(cause.extra_ns as f64), c.share(cause.share));
+        let affected = share_of_group(cause.slow_affected, c.slow.members.len());
+        writeln!(out, "| {rank} | {extra} | {share} | {affected} | {} |", Plain(&cause.sentence))?;
+    }
+    if let Some(path) = c.causes.first().map(path_of).filter(|path| !path.is_empty()) {
+        writeln!(out, "\nFirst cause: {}", code(&path))?;
+    }
+    writeln!(out, "\n### Examples\n\n| group | execution | starts at | duration | thread |\n|---|---:|---|---:|---|")?;
+    for e in examples(model, c) {
+        let start = e.time_of_day.map_or_else(|| e.start.clone(), |time| format!("{} ({time} UTC)", e.start));
+        writeln!(out, "| {} | {} | {start} | {} | {} |", e.group, e.number, e.duration, Plain(&e.thread))?;
+    }
+    writeln!(out, "\n### Data quality\n")?;
+    for answered in questions(model) {
+        if let Some(share) = answered.share() {
+            writeln!(out, "- {}: known for {} of the time", answered.question, figure::share(share))?;
+        }
+    }
+    if !c.warnings.is_empty() {
+        writeln!(out, "\n### Caveats\n")?;
+        for warning in &c.warnings {
+            writeln!(out, "- {}", Plain(warning))?;
+        }
+    }
+    writeln!(out, "\n### Reproduce\n\n    {}", crate::base::clean::line(report.command))
+}
+
+fn group(out: &mut String, name: &str, group: &Group) -> fmt::Result {
+    if group.members.is_empty() {
+        return Ok(());
+    }
+    let filters: Vec<String> = group.filters.iter().map(words::filter).collect();
+    let filters = if filters.is_empty() { String::new() } else { code(&filters.join(", ")).replace('|', "\\|") };
+    writeln!(out, "| {name} | {} | {} | {filters} |", group.members.len(), figure::time(group.mean_ns as f64))
+}
+
+/// The calling context of a cause in one line.
+pub(super) fn path_of(cause: &Cause) -> String {
+    let path: Vec<&str> = cause.path.iter().map(|frame| words::frame_of_path(frame)).collect();
+    path.join(" > ")
+}
