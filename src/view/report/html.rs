@@ -7,7 +7,7 @@ use super::markdown::path_of;
 use super::markup::Escaped;
 use super::{Report, histograms};
 use crate::base::figure;
-use crate::compare::{Group, GroupsOrigin, share_of_group};
+use crate::compare::share_of_group;
 use crate::model::questions::questions;
 use crate::view::words;
 use std::fmt::{self, Write};
@@ -39,6 +39,7 @@ fn write(report: &Report<'_>, out: &mut String) -> fmt::Result {
     writeln!(out, "<p>Task <code>{}</code>, {executions}.</p>", Escaped(report.task()))?;
     groups(report, out)?;
     causes(report, out)?;
+    differences(report, out)?;
     example_table(report, out)?;
     writeln!(out, "<h2>Where the time goes</h2>\n<div class=\"wide\">{}</div>", flame::element(report, Widths::Slow))?;
     if !c.fast.members.is_empty() {
@@ -57,9 +58,8 @@ fn write(report: &Report<'_>, out: &mut String) -> fmt::Result {
 }
 
 fn groups(report: &Report<'_>, out: &mut String) -> fmt::Result {
-    let c = report.comparison;
     writeln!(out, "<table>\n<tr><th>group<th class=\"n\">executions<th class=\"n\">mean<th>filters</tr>")?;
-    let mut row = |name: &str, group: &Group| {
+    for (name, group) in report.groups() {
         let filters: Vec<String> = group.filters.iter().map(words::filter).collect();
         writeln!(
             out,
@@ -67,21 +67,14 @@ fn groups(report: &Report<'_>, out: &mut String) -> fmt::Result {
             group.members.len(),
             figure::time(group.mean_ns as f64),
             Escaped(&filters.join(", "))
-        )
-    };
-    row("slow", &c.slow)?;
-    if c.verdict.groups != GroupsOrigin::All {
-        row("fast", &c.fast)?;
+        )?;
     }
     writeln!(out, "</table>")
 }
 
 fn causes(report: &Report<'_>, out: &mut String) -> fmt::Result {
     let c = report.comparison;
-    let title = match c.verdict.groups {
-        GroupsOrigin::All => format!("Where the {} of an execution went", figure::time(c.extra_ns as f64)),
-        _ => format!("Causes of the extra {}", figure::time(c.extra_ns as f64)),
-    };
+    let title = report.causes_title();
     writeln!(
         out,
         "<h2>{title}</h2>\n<table>\n<tr><th><th class=\"n\">extra<th class=\"n\">share<th><th>in slow<th>cause</tr>"
@@ -104,6 +97,18 @@ fn causes(report: &Report<'_>, out: &mut String) -> fmt::Result {
         )?;
     }
     writeln!(out, "</table>")
+}
+
+fn differences(report: &Report<'_>, out: &mut String) -> fmt::Result {
+    let sentences = report.differences();
+    if sentences.is_empty() {
+        return Ok(());
+    }
+    writeln!(out, "<h2>Also different</h2>\n<ul>")?;
+    for sentence in &sentences {
+        writeln!(out, "<li>{}</li>", Escaped(sentence))?;
+    }
+    writeln!(out, "</ul>")
 }
 
 fn example_table(report: &Report<'_>, out: &mut String) -> fmt::Result {

@@ -29,9 +29,10 @@ fn write(report: &Report<'_>, out: &mut String) -> fmt::Result {
     let executions = figure::plural(model.executions.len() as u64, "execution");
     writeln!(out, "Task {}, {executions}.\n", code(report.task()))?;
     writeln!(out, "| group | executions | mean | filters |\n|---|---:|---:|---|")?;
-    group(out, "slow", &c.slow)?;
-    group(out, "fast", &c.fast)?;
-    writeln!(out, "\n### Causes of the extra {}\n", figure::time(c.extra_ns as f64))?;
+    for (name, members) in report.groups() {
+        group(out, name, members)?;
+    }
+    writeln!(out, "\n### {}\n", report.causes_title())?;
     writeln!(out, "| | extra | share | in slow executions | cause |\n|---:|---:|---:|---:|---|")?;
     for cause in c.causes.iter().take(CAUSES) {
         let rank = cause.rank.map_or_else(String::new, |rank| rank.to_string());
@@ -41,6 +42,13 @@ fn write(report: &Report<'_>, out: &mut String) -> fmt::Result {
     }
     if let Some(path) = c.causes.first().map(path_of).filter(|path| !path.is_empty()) {
         writeln!(out, "\nFirst cause: {}", code(&path))?;
+    }
+    let differences = report.differences();
+    if !differences.is_empty() {
+        writeln!(out, "\n### Also different\n")?;
+        for sentence in &differences {
+            writeln!(out, "- {}", Plain(sentence))?;
+        }
     }
     writeln!(out, "\n### Examples\n\n| group | execution | starts at | duration | thread |\n|---|---:|---|---:|---|")?;
     for e in examples(model, c) {
@@ -63,9 +71,6 @@ fn write(report: &Report<'_>, out: &mut String) -> fmt::Result {
 }
 
 fn group(out: &mut String, name: &str, group: &Group) -> fmt::Result {
-    if group.members.is_empty() {
-        return Ok(());
-    }
     let filters: Vec<String> = group.filters.iter().map(words::filter).collect();
     let filters = if filters.is_empty() { String::new() } else { code(&filters.join(", ")).replace('|', "\\|") };
     writeln!(out, "| {name} | {} | {} | {filters} |", group.members.len(), figure::time(group.mean_ns as f64))

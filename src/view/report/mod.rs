@@ -11,8 +11,9 @@ mod html;
 mod markdown;
 mod markup;
 
+use crate::base::figure;
 use crate::compare::filter::Filter;
-use crate::compare::{Comparison, ComparisonRequest};
+use crate::compare::{Comparison, ComparisonRequest, Dimension, Group, GroupsOrigin, share_of_group};
 use crate::model::Model;
 use crate::model::metric::Metric;
 use crate::view::words;
@@ -44,7 +45,35 @@ impl Report<'_> {
         flame::document(self)
     }
 
-    /// The task, and how its executions were grouped.
+    /// The heading above the causes.
+    fn causes_title(&self) -> String {
+        let extra = figure::time(self.comparison.extra_ns as f64);
+        match self.comparison.verdict.groups {
+            GroupsOrigin::All => format!("Where the {extra} of an execution went"),
+            _ => format!("Causes of the extra {extra}"),
+        }
+    }
+
+    /// The groups with their names; a profile has one.
+    fn groups(&self) -> Vec<(&'static str, &Group)> {
+        match self.comparison.verdict.groups {
+            GroupsOrigin::All => vec![("all", &self.comparison.slow)],
+            _ => vec![("slow", &self.comparison.slow), ("fast", &self.comparison.fast)],
+        }
+    }
+
+    /// Other properties in which the groups differ, and the kinds of slow executions, one sentence each.
+    fn differences(&self) -> Vec<String> {
+        let c = self.comparison;
+        let dimension = |d: &Dimension| {
+            let slow = share_of_group(d.slow_share, c.slow.members.len());
+            let fast = share_of_group(d.fast_share, c.fast.members.len());
+            format!("{} {}: {slow} of the slow, {fast} of the fast executions", d.name, d.value)
+        };
+        c.kinds.iter().map(|kind| kind.sentence.clone()).chain(c.dimensions.iter().map(dimension)).collect()
+    }
+
+    /// The task.
     fn task(&self) -> &str {
         self.model.tasks.get(self.model.task).map_or("", |task| task)
     }
@@ -97,6 +126,7 @@ fn quoted(word: &str) -> String {
 
 #[cfg(test)]
 mod tests {
+    use super::markup::{Escaped, Plain};
     use super::*;
     use crate::base::ctx::Ctx;
     use crate::compare::{compare, scenario};
@@ -133,7 +163,8 @@ mod tests {
         let comparison = compare(&model, &ComparisonRequest::default(), &Ctx::new(1)).unwrap();
         let report = Report { model: &model, comparison: &comparison, command: "whyslow explain t" };
         let sentence = &comparison.verdict.sentence;
-        for text in [report.html(), report.markdown()] {
+        let (html, markdown) = (Escaped(sentence).to_string(), Plain(sentence).to_string());
+        for (text, sentence) in [(report.html(), &html), (report.markdown(), &markdown)] {
             for part in [sentence.as_str(), "whyslow explain t", "Causes", "slow", "Caveats", "Data quality"] {
                 assert!(text.contains(part), "{part} in {text}");
             }
