@@ -7,8 +7,9 @@ mod pages;
 
 use crate::command::Command;
 use crate::command::interface::InterfaceOptions;
+use crate::options::configuration::Configuration;
 use clap::error::{ContextKind, ContextValue, ErrorKind};
-use clap::{CommandFactory, Parser, Subcommand};
+use clap::{CommandFactory, FromArgMatches, Parser, Subcommand};
 use clap_complete::Shell;
 use std::error::Error;
 use std::ffi::OsString;
@@ -69,9 +70,11 @@ pub enum Parsed {
     Wrong(String),
 }
 
-/// Read a command line (program name first).
-pub fn parse(words: impl IntoIterator<Item = OsString>) -> Parsed {
-    match CommandLine::try_parse_from(command_first(words.into_iter().collect())) {
+/// Read a command line (program name first); the configuration gives the defaults.
+pub fn parse(words: impl IntoIterator<Item = OsString>, configuration: &Configuration) -> Parsed {
+    let definition = configuration.applied(CommandLine::command());
+    let matches = definition.try_get_matches_from(command_first(words.into_iter().collect()));
+    match matches.and_then(|matches| CommandLine::from_arg_matches(&matches)) {
         Ok(line) => {
             let command = match line.command {
                 Some(FirstWord::Run(command)) => command,
@@ -195,7 +198,7 @@ mod tests {
     use std::path::Path;
 
     fn parse_words(line: &str) -> Parsed {
-        parse(line.split_whitespace().map(Into::into))
+        parse(line.split_whitespace().map(Into::into), &Configuration::default())
     }
 
     #[test]

@@ -100,9 +100,12 @@ fn programs() -> Vec<PathBuf> {
 mod tests {
     use super::*;
     use crate::cli::{self, Parsed};
+    use crate::options::configuration::Configuration;
 
     fn rules_of(line: &str) -> Rules {
-        let Parsed::Run(command) = cli::parse(line.split(' ').map(Into::into)) else { panic!("{line}") };
+        let Parsed::Run(command) = cli::parse(line.split(' ').map(Into::into), &Configuration::default()) else {
+            panic!("{line}")
+        };
         command.rules().unwrap_or_else(|| panic!("{line}"))
     }
 

@@ -9,6 +9,7 @@ use std::process::ExitCode;
 use std::sync::Arc;
 use whyslow::base::{allocator, clean, file};
 use whyslow::cli::{self, Parsed};
+use whyslow::options::configuration::Configuration;
 use whyslow::view::stderr::say;
 use whyslow::{command, session};
 
@@ -25,7 +26,14 @@ fn main() -> ExitCode {
     let _ = std::thread::current();
     // With the signal handled, a limit on the size of files is an error of the write, which is reported in one line.
     let _ = signal_hook::flag::register(signal_hook::consts::SIGXFSZ, Arc::default());
-    let command = match cli::parse(std::env::args_os()) {
+    let parsed = match Configuration::load() {
+        Ok(configuration) => cli::parse(std::env::args_os(), &configuration),
+        Err(wrong) => match cli::parse(std::env::args_os(), &Configuration::default()) {
+            help @ Parsed::Print(_) => help,
+            _ => Parsed::Wrong(wrong.to_string()),
+        },
+    };
+    let command = match parsed {
         Parsed::Run(command) => command,
         Parsed::Print(text) => {
             let mut out = std::io::stdout().lock();

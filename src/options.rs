@@ -1,6 +1,8 @@
 //! Options that several commands share, as clap reads them. clap parses each value into its type, so a wrong value is
 //! refused before any file is opened.
 
+pub mod configuration;
+
 use crate::base::op::Op;
 use crate::base::quantity;
 use crate::compare;
@@ -11,6 +13,7 @@ use crate::model::metric::Metric;
 use crate::view::report::CommandLine;
 use clap::builder::{OsStringValueParser, TypedValueParser};
 use clap::{Args, ValueEnum};
+use serde::Deserialize;
 use std::collections::BTreeSet;
 use std::ffi::OsString;
 use std::path::PathBuf;
@@ -156,7 +159,8 @@ pub struct SymbolOptions {
 }
 
 /// Use of colours.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize, ValueEnum)]
+#[serde(rename_all = "lowercase")]
 pub enum ColorChoice {
     /// If the output is a terminal and `NO_COLOR` is not set.
     #[default]
@@ -165,6 +169,17 @@ pub enum ColorChoice {
     Always,
     /// Never.
     Never,
+}
+
+impl ColorChoice {
+    /// The value of `--color`.
+    fn name(self) -> &'static str {
+        match self {
+            ColorChoice::Auto => "auto",
+            ColorChoice::Always => "always",
+            ColorChoice::Never => "never",
+        }
+    }
 }
 
 /// Appearance of the interface.
@@ -177,10 +192,12 @@ pub struct AppearanceOptions {
     #[arg(long, value_name = "THEME")]
     pub theme: Option<OsString>,
     /// Draw with ASCII characters only
-    #[arg(long)]
+    #[arg(long, value_name = "BOOL", num_args = 0..=1, require_equals = true, default_missing_value = "true",
+          default_value = "false", hide_possible_values = true)]
     pub ascii: bool,
     /// Use the mouse (the terminal then does not select text with it)
-    #[arg(long)]
+    #[arg(long, value_name = "BOOL", num_args = 0..=1, require_equals = true, default_missing_value = "true",
+          default_value = "false", hide_possible_values = true)]
     pub mouse: bool,
 }
 

@@ -32,6 +32,7 @@ use whyslow::dump::{Form, Sizes};
 use whyslow::input::otf2::Archive;
 use whyslow::input::{self, Argument, Opened, count};
 use whyslow::model::database::Database;
+use whyslow::options::configuration::Configuration;
 use whyslow::reading::{declared, tasks};
 use whyslow::state::kernel::Handlers;
 use whyslow::view::tui::keyboard::{InputDecoder, TerminalEvent};
@@ -257,7 +258,9 @@ pub fn ask_declared(bytes: &[u8]) {
 /// Parse words, each behind a zero.
 pub fn ask_command_line(bytes: &[u8]) {
     let words: Vec<OsString> = bytes.split(|b| *b == 0).map(|word| OsString::from_vec(word.to_vec())).collect();
-    if let cli::Parsed::Wrong(said) = cli::parse([OsString::from("whyslow")].into_iter().chain(words.iter().cloned())) {
+    if let cli::Parsed::Wrong(said) =
+        cli::parse([OsString::from("whyslow")].into_iter().chain(words.iter().cloned()), &Configuration::default())
+    {
         let line = clean::line(&said);
         assert!(!line.contains(['\n', '\u{1b}']), "{line:?}");
     }

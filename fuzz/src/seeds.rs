@@ -5,6 +5,7 @@
 
 use std::fs;
 use std::path::{Path, PathBuf};
+use whyslow::options::configuration::Configuration;
 use whyslow::{cli, command};
 
 /// A schema that has every kind of field, as text.
@@ -78,7 +79,9 @@ fn database() -> Vec<u8> {
     let trace = root().join("fixtures/traces/snap");
     let words =
         ["whyslow".into(), "build".into(), "--no-sandbox".into(), "-o".into(), path.clone().into(), trace.into()];
-    let cli::Parsed::Run(command) = cli::parse(words) else { panic!("`build` is a command") };
+    let cli::Parsed::Run(command) = cli::parse(words, &Configuration::default()) else {
+        panic!("`build` is a command")
+    };
     let built = command::run(&command);
     assert!(matches!(built, Ok(0)), "a database can be built: {built:?}");
     fs::read(path).expect("the database")

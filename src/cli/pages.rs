@@ -79,10 +79,13 @@ const ENVIRONMENT: [(&str, &str); 5] = [
     ("TMPDIR", "Folder of temporary files (default: /tmp)."),
 ];
 
-const FILES: [(&str, &str); 1] = [(
-    "~/.config/whyslow/handlers.toml",
-    "A table that classifies interrupt handlers by name; it takes precedence over the built-in one.",
-)];
+const FILES: [(&str, &str); 2] = [
+    ("~/.config/whyslow/config.toml", "Defaults of options: theme, color, ascii, mouse, symbols."),
+    (
+        "~/.config/whyslow/handlers.toml",
+        "A table that classifies interrupt handlers by name; it takes precedence over the built-in one.",
+    ),
+];
 
 #[cfg(test)]
 mod tests {
