@@ -185,8 +185,8 @@ impl Span {
     }
 }
 
-/// Converts one clock's times to another's by a straight line: `t + offset + drift * (t - origin)`. All arithmetic is in
-/// integers, so the result is the same on every machine, and two times keep their order.
+/// Converts one clock's times to another's by a straight line: `t + offset + drift * (t - origin)`. All arithmetic is
+/// in integers, so the result is the same on every machine, and two times keep their order.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct ClockCorrection {
     /// The moment at which `offset` holds.

@@ -9,7 +9,7 @@ use crate::options::{InputOptions, SymbolOptions, quotient, threshold};
 use crate::session::{self, Session};
 use crate::view::agreement::agreement;
 use crate::view::anomalies;
-use crate::view::anomalies::ReportOptions;
+use crate::view::anomalies::ListBounds;
 use clap::Args;
 
 #[derive(Args, Debug)]
@@ -62,7 +62,7 @@ impl Question for AnomaliesOptions {
             Some(agreement(model, &comparison, &found))
         });
         console.stage("compare");
-        let shown = if self.all { ReportOptions::ALL } else { ReportOptions::FIRST };
+        let shown = if self.all { ListBounds::ALL } else { ListBounds::FIRST };
         console.answer(
             self.json,
             || anomalies::json(&found, &mining.notices, compared.clone()),

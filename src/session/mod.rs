@@ -114,8 +114,8 @@ impl Session {
             Session::Traces(traces) => traces.model(task, places, timelines, ctx),
             Session::Run(run) if !timelines.is_empty() => {
                 anyhow::bail!(
-                    "{}: the time-line of an execution needs a recording with scheduler events; of an MPI run, panes 3 and 4 \
-                     draw the delays",
+                    "{}: the time-line of an execution needs a recording with scheduler events; of an MPI run, panes 3 \
+                     and 4 draw the delays",
                     run.title()
                 )
             }

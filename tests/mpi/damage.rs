@@ -73,7 +73,7 @@ fn survives(path: &Path) {
     let notices = Default::default();
     let shown = (
         whyslow::view::anomalies::json(&found, &notices, None),
-        whyslow::view::anomalies::text(&found, &notices, None, whyslow::view::anomalies::ReportOptions::FIRST),
+        whyslow::view::anomalies::text(&found, &notices, None, whyslow::view::anomalies::ListBounds::FIRST),
     );
     let _ = (mined.iterations(), shown);
 }

@@ -104,12 +104,8 @@ fn noise_is_labelled_by_its_kind() {
     noise.sort_unstable();
     noise.dedup();
     assert_eq!(noise, [(0, None), (0, Some("interrupted")), (1, Some("delivery"))]);
-    let text = whyslow::view::anomalies::text(
-        &found,
-        &Default::default(),
-        None,
-        whyslow::view::anomalies::ReportOptions::FIRST,
-    );
+    let text =
+        whyslow::view::anomalies::text(&found, &Default::default(), None, whyslow::view::anomalies::ListBounds::FIRST);
     // Two rows of the table, two sources, and the costliest again in the first line.
     assert_eq!(text.matches("system noise").count(), 5, "{text}");
     let later = found.paths.iter().flat_map(|p| &p.steps[1..]).all(|s| s.noise.is_none());

@@ -1,7 +1,7 @@
 //! Propagation of delays as text: each root cause with the victims on its longest path and a summary of its other
 //! victims, then the waits without a known cause.
 
-use super::text::{ReportOptions, doing, name, place};
+use super::text::{ListBounds, doing, name, place};
 use crate::base::{clean, figure};
 use crate::model::anomalies::Anomalies;
 use crate::model::carrier::Carrier;
@@ -11,7 +11,7 @@ use crate::view::strips;
 use std::fmt::Write;
 
 /// The root causes, those that caused most delay first.
-pub(super) fn write(found: &Anomalies, shown: ReportOptions, out: &mut String) -> std::fmt::Result {
+pub(super) fn write(found: &Anomalies, shown: ListBounds, out: &mut String) -> std::fmt::Result {
     let mut sources = found.paths.chunk_by(|a, b| a.source == b.source);
     for paths in sources.by_ref().take(shown.sources) {
         writeln!(out)?;
@@ -31,12 +31,7 @@ pub(super) fn write(found: &Anomalies, shown: ReportOptions, out: &mut String) -
 }
 
 /// A root cause: its longest path step by step, and the ends of its other paths.
-fn write_source(
-    found: &Anomalies,
-    paths: &[PropagationPath],
-    shown: ReportOptions,
-    out: &mut String,
-) -> std::fmt::Result {
+fn write_source(found: &Anomalies, paths: &[PropagationPath], shown: ListBounds, out: &mut String) -> std::fmt::Result {
     let Some((path, others)) = paths.split_first() else { return Ok(()) };
     let Some((first, rest)) = path.steps.split_first() else { return Ok(()) };
     writeln!(out, "{}: {}", place(found, first), sentence(first))?;
@@ -114,7 +109,7 @@ fn fold<'a>(found: &Anomalies, steps: impl Iterator<Item = &'a PropagationStep>)
 }
 
 /// Waits without a known cause, the largest total first.
-pub(super) fn write_unexplained(found: &Anomalies, shown: ReportOptions, out: &mut String) -> std::fmt::Result {
+pub(super) fn write_unexplained(found: &Anomalies, shown: ListBounds, out: &mut String) -> std::fmt::Result {
     let all = &found.unexplained;
     if all.is_empty() {
         return Ok(());

@@ -15,7 +15,7 @@ use std::fmt::Write;
 
 /// How much of each list is shown as text; the JSON has all.
 #[derive(Clone, Copy, Debug)]
-pub struct ReportOptions {
+pub struct ListBounds {
     /// Root causes, and single delays below them.
     pub(super) sources: usize,
     /// Steps of a path, and lines for its other victims.
@@ -28,11 +28,11 @@ pub struct ReportOptions {
     pub(super) rows: usize,
 }
 
-impl ReportOptions {
+impl ListBounds {
     /// As much as one reads at a glance.
-    pub const FIRST: ReportOptions = ReportOptions { sources: 10, victims: 8, waits: 5, patterns: 30, rows: 8 };
+    pub const FIRST: ListBounds = ListBounds { sources: 10, victims: 8, waits: 5, patterns: 30, rows: 8 };
     /// Everything.
-    pub const ALL: ReportOptions = ReportOptions {
+    pub const ALL: ListBounds = ListBounds {
         sources: usize::MAX,
         victims: usize::MAX,
         waits: usize::MAX,
@@ -42,7 +42,7 @@ impl ReportOptions {
 }
 
 /// The text for people; `compared` is the result of comparing the same executions.
-pub fn text(found: &Anomalies, notices: &Notices, compared: Option<&Agreement>, shown: ReportOptions) -> String {
+pub fn text(found: &Anomalies, notices: &Notices, compared: Option<&Agreement>, shown: ListBounds) -> String {
     let mut out = String::new();
     // Writing to a String cannot fail.
     let _ = write(found, notices, compared, shown, &mut out);
@@ -53,7 +53,7 @@ fn write(
     found: &Anomalies,
     notices: &Notices,
     compared: Option<&Agreement>,
-    shown: ReportOptions,
+    shown: ListBounds,
     out: &mut String,
 ) -> std::fmt::Result {
     let s = &found.summary;
@@ -111,7 +111,7 @@ pub fn rule(limit: ThresholdRule, q: f64, s: f64) -> String {
 }
 
 /// The table of root causes, those that caused most delay first.
-fn write_sources(found: &Anomalies, bound: ReportOptions, out: &mut String) -> std::fmt::Result {
+fn write_sources(found: &Anomalies, bound: ListBounds, out: &mut String) -> std::fmt::Result {
     let shown: Vec<&RootCause> = found.sources.iter().take(bound.sources).collect();
     if shown.is_empty() {
         return Ok(());

@@ -114,8 +114,8 @@ fn differences(report: &Report<'_>, out: &mut String) -> fmt::Result {
 fn example_table(report: &Report<'_>, out: &mut String) -> fmt::Result {
     writeln!(
         out,
-        "<h2>Examples</h2>\n<table>\n<tr><th>group<th class=\"n\">execution<th class=\"n\">starts at<th>time of day (UTC)\
-         <th class=\"n\">duration<th>thread</tr>"
+        "<h2>Examples</h2>\n<table>\n<tr><th>group<th class=\"n\">execution<th class=\"n\">starts at\
+         <th>time of day (UTC)<th class=\"n\">duration<th>thread</tr>"
     )?;
     for e in examples(report.model, report.comparison) {
         writeln!(
