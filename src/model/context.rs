@@ -119,7 +119,7 @@ impl Contexts {
         self.nodes[id.index()].spent
     }
 
-    /// The threads that a thread frame stands for, with their nanoseconds over all executions; none for other frames.
+    /// The threads behind a thread frame, with their nanoseconds over all executions; none for other frames.
     pub fn threads_of(&self, id: ContextId) -> impl Iterator<Item = (ThreadInfoId, u64)> + '_ {
         let of_frame = (id, ThreadInfoId::at(0))..=(id, ThreadInfoId::from_raw(u32::MAX));
         self.who.range(of_frame).map(|((_, thread), ns)| (*thread, *ns))

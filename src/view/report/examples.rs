@@ -18,7 +18,7 @@ pub(super) struct Example {
     pub number: u32,
     /// Start, since the recording began.
     pub start: String,
-    /// Start as the time of day, if the clock tells it.
+    /// Start as the time of day, if the clock counts from 1970.
     pub time_of_day: Option<String>,
     /// Duration.
     pub duration: String,

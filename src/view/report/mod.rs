@@ -18,7 +18,7 @@ use crate::model::Model;
 use crate::model::metric::Metric;
 use crate::view::words;
 
-/// What a report tells about.
+/// The subject of a report.
 #[derive(Clone, Copy, Debug)]
 pub struct Report<'a> {
     /// The executions.
