@@ -7,7 +7,7 @@ use crate::base::clean;
 use crate::base::cursor::ByteOrder;
 use crate::base::text::with_copy;
 use crate::base::time::Timestamp;
-use crate::input::ctf::{FieldNode, FieldShape, NumberFormat, Real, Sink};
+use crate::input::ctf::{ElementFormat, FieldNode, FieldShape, NumberFormat, Real, Sink};
 use crate::input::record::{IntegerArray, Projection};
 use crate::input::stream::Class;
 use crate::input::trace::{Plan, Trace};
@@ -273,7 +273,11 @@ impl<'a> Sink<'a> for Text<'_> {
 
     fn words(&mut self, node: u32, words: IntegerArray<'a>) {
         self.prefix(node);
-        let Some(FieldShape::Array { element: Some((appearance, is_signed)) }) = self.shape(node) else { return };
+        let Some(FieldShape::Array { element: Some(ElementFormat { format: appearance, signed: is_signed }) }) =
+            self.shape(node)
+        else {
+            return;
+        };
         self.out.push(b'[');
         let unused = 64 - 8 * u32::from(words.width);
         for (i, word) in words.iter().enumerate() {

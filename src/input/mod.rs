@@ -88,15 +88,15 @@ pub enum Opened {
 /// a path that is not there, a folder without a trace or without one that can be read, a file of a known format that is
 /// not read yet; each in one line that says what to do.
 pub fn open(arguments: &[Argument], ctx: &Ctx) -> Result<Opened, OpenError> {
-    open_how(arguments, ctf::How::Headers, ctx)
+    open_to_depth(arguments, ctf::OpenDepth::Headers, ctx)
 }
 
 /// The same for commands that read no events: metadata and packet indexes are enough.
 pub fn outline(arguments: &[Argument], ctx: &Ctx) -> Result<Opened, OpenError> {
-    open_how(arguments, ctf::How::Outline, ctx)
+    open_to_depth(arguments, ctf::OpenDepth::Outline, ctx)
 }
 
-fn open_how(arguments: &[Argument], how: ctf::How, ctx: &Ctx) -> Result<Opened, OpenError> {
+fn open_to_depth(arguments: &[Argument], depth: ctf::OpenDepth, ctx: &Ctx) -> Result<Opened, OpenError> {
     if arguments.iter().any(Argument::is_archive) {
         if let Some(other) = arguments.iter().find(|a| !a.is_archive()) {
             return Err(Unreadable::NotAnArchive.at(&other.path));
@@ -121,7 +121,7 @@ fn open_how(arguments: &[Argument], how: ctf::How, ctx: &Ctx) -> Result<Opened, 
             named.push((argument, trace.name));
         }
     }
-    let mut traces = ctf::open_all(openings, how, ctx)?;
+    let mut traces = ctf::open_all(openings, depth, ctx)?;
     if let Some(why) = nothing_left(&traces, &left_out) {
         return Err(OpenError::NothingLeft(why));
     }

@@ -1,18 +1,21 @@
-//! Compiles a projection: flat decode steps for a class, with everything known beforehand worked in.
+//! Compiles a projection: flat decode steps for a class, with everything computed that the metadata alone decides.
 //!
-//! The compiler walks a class's structures once and follows what is known of the position ([`Phase`]). Alignment that
-//! follows from it costs nothing at run time. Unwanted fields of fixed size, and the padding between them, become one
-//! addition before the next field that is wanted or that a later field needs. The steps that remain read wanted values,
-//! lengths and selectors, and fields whose size the data decides.
+//! The compiler walks a class's structures once and keeps the known properties of the position ([`Phase`]). Alignment
+//! that follows from them costs nothing at run time. Unwanted fields of fixed size, and the padding between them,
+//! become one addition before the next field that is wanted or that a later field needs. The remaining steps read
+//! wanted values, lengths and selectors, and fields whose size the data decides.
 //!
 //! Cost: compiling is linear in the schema, running linear in the steps.
 
 use super::emit::{Emitter, UNKNOWN_TARGET};
 use super::phase::{Phase, contiguous_integers, element_size};
 use super::schema::{
-    Bits, ByteOrders, Choice, Count, Field, Kind, Range as Values, Role, Schema, Slot, Source, StreamClass, TextUnit,
+    Bits, ByteMeaning, ByteOrders, Choice, Count, Field, Kind, Role, Schema, Slot, Source, StreamClass, TextUnit,
+    ValueRange,
 };
-use super::steps::{BitOrder, Body, Case, ElementKind, FieldNode, FieldShape, NodeIx, Program, SlotIx, Step, Times};
+use super::steps::{
+    BitOrder, Body, Case, ElementFormat, ElementKind, FieldNode, FieldShape, NodeIx, Program, SlotIx, Step, Times,
+};
 use super::want::{Want, WantedPath};
 use crate::input::record::{FieldPath, Scope};
 use std::num::NonZeroU8;
@@ -51,9 +54,38 @@ struct MemberOf<'f> {
 struct Branches<'f, 'w> {
     by: &'f Source,
     signed: bool,
-    cases: Vec<(Values, usize)>,
-    fields: Vec<(Want<'w>, &'f Field)>,
+    /// The values that select each branch.
+    cases: Vec<BranchCase>,
+    fields: Vec<Branch<'f, 'w>>,
     fallback: Fallback,
+}
+
+/// Selector values that select a branch.
+#[derive(Clone, Copy)]
+struct BranchCase {
+    values: ValueRange,
+    /// Position of the branch.
+    branch: usize,
+}
+
+/// A branch: its field, and the wanted part of it.
+struct Branch<'f, 'w> {
+    want: Want<'w>,
+    field: &'f Field,
+}
+
+impl<'f, 'w> Branch<'f, 'w> {
+    /// The branch of a variant's option.
+    fn of_option(option: &'f Choice, want: &Want<'w>) -> Self {
+        Branch { want: want.member(option.name()), field: &option.field }
+    }
+}
+
+/// The wanted elements of a run.
+#[derive(Clone, Copy)]
+struct WantedRun {
+    node: NodeIx,
+    elements: ElementKind,
 }
 
 /// The effect of a selector value without a case.
@@ -99,7 +131,7 @@ impl Compiler {
         start..self.out.here()
     }
 
-    /// Steps of the event header, and the phase behind it, where `body` begins.
+    /// Steps of the event header, and the phase behind it, at which the body begins.
     pub(super) fn event_header(&mut self, stream: &StreamClass, stamps: TimeStamps) -> (Program, Phase) {
         self.out.phase = Phase::UNKNOWN;
         self.clock = stream.clock.filter(|_| stamps == TimeStamps::Followed);
@@ -190,34 +222,38 @@ impl Compiler {
             }
             Kind::SizedText(unit, count) => {
                 let node = self.target(want, member, || FieldShape::Text);
-                self.run(count, 8, 1, node.map(|node| (node, ElementKind::Text(*unit))));
+                let elements = ElementKind::Text(*unit);
+                self.run(count, 8, 1, node.map(|node| WantedRun { node, elements }));
             }
-            Kind::Blob { count, uuid } => {
+            Kind::Blob { count, meaning } => {
                 let node = self.target(want, member, || FieldShape::Blob);
-                match uuid {
-                    true => self.uuid(count, 8, 1),
-                    false => self.run(count, 8, 1, node.map(|node| (node, ElementKind::Blob))),
+                let wanted = node.map(|node| WantedRun { node, elements: ElementKind::Blob });
+                match meaning {
+                    ByteMeaning::TraceUuid => self.uuid(count, 8, 1),
+                    ByteMeaning::Data => self.run(count, 8, 1, wanted),
                 }
             }
             Kind::Struct(_) => {
                 let node = self.compound(want, member, FieldShape::Struct);
                 self.members(field, want, node);
             }
-            Kind::Array { count, element, uuid } => self.array(count, element, *uuid, want, member),
+            Kind::Array { count, element, meaning } => self.array(count, element, *meaning, want, member),
             Kind::Variant { by, signed, options } => {
                 let node = self.compound(want, member, FieldShape::Variant);
-                let fields = options.iter().map(|option| (want.member(option.name()), &option.field)).collect();
-                let ranges = |(branch, option): (usize, &Choice)| -> Vec<_> {
-                    option.ranges.iter().map(|range| (*range, branch)).collect()
-                };
-                let cases = options.iter().enumerate().flat_map(ranges).collect();
+                let fields = options.iter().map(|option| Branch::of_option(option, want)).collect();
+                let cases = (0..).zip(options).flat_map(|(branch, option)| {
+                    option.ranges.iter().map(move |values| BranchCase { values: *values, branch })
+                });
+                let cases = cases.collect();
                 self.select(&Branches { by, signed: *signed, cases, fields, fallback: Fallback::Damage }, node);
             }
             Kind::Optional { by, signed, ranges, field } => {
                 let node = self.compound(want, member, FieldShape::Optional);
-                let any = [(i128::from(i64::MIN), -1), (1, i128::from(u64::MAX))];
-                let cases = ranges.as_deref().unwrap_or(&any).iter().map(|range| (*range, 0)).collect();
-                let fields = vec![(want.clone(), &**field)];
+                let not_zero =
+                    [ValueRange { first: i64::MIN.into(), last: -1 }, ValueRange { first: 1, last: u64::MAX.into() }];
+                let ranges = ranges.as_deref().unwrap_or(&not_zero).iter();
+                let cases = ranges.map(|values| BranchCase { values: *values, branch: 0 }).collect();
+                let fields = vec![Branch { want: want.clone(), field }];
                 self.select(&Branches { by, signed: *signed, cases, fields, fallback: Fallback::Missing }, node);
             }
         }
@@ -266,11 +302,11 @@ impl Compiler {
     }
 
     /// Contiguous elements of `width` bytes, aligned to `align` bits.
-    fn run(&mut self, count: &Count, align: u64, width: u8, wanted: Option<(NodeIx, ElementKind)>) {
+    fn run(&mut self, count: &Count, align: u64, width: u8, wanted: Option<WantedRun>) {
         let bits = u64::from(width) * 8;
         match (count, wanted) {
             (Count::Fixed(n), None) => return self.out.skip(n.saturating_mul(bits)),
-            (_, Some((node, elements))) => {
+            (_, Some(WantedRun { node, elements })) => {
                 self.out.emit(Step::Run { node, times: times(count), width, elements });
             }
             (Count::Recorded(_), None) => {
@@ -292,19 +328,23 @@ impl Compiler {
         };
     }
 
-    fn array(&mut self, count: &Count, element: &Field, uuid: bool, want: &Want<'_>, member: MemberOf<'_>) {
+    fn array(&mut self, count: &Count, element: &Field, meaning: ByteMeaning, want: &Want<'_>, member: MemberOf<'_>) {
         if let Some((bits, width)) = contiguous_integers(element, self.out.phase) {
             let node = self.target(want, member, || match bits.character {
                 true => FieldShape::Text,
-                false => FieldShape::Array { element: Some((bits.show.format(), bits.signed)) },
+                false => FieldShape::Array {
+                    element: Some(ElementFormat { format: bits.show.format(), signed: bits.signed }),
+                },
             });
-            let kind = match bits.character {
+            let elements = match bits.character {
                 true => ElementKind::Text(TextUnit::Byte),
                 false => ElementKind::Words { byte_order: bits.byte_order },
             };
-            return match uuid {
-                true => self.uuid(count, element.align, width),
-                false => self.run(count, element.align, width, node.map(|node| (node, kind))),
+            return match meaning {
+                ByteMeaning::TraceUuid => self.uuid(count, element.align, width),
+                ByteMeaning::Data => {
+                    self.run(count, element.align, width, node.map(|node| WantedRun { node, elements }));
+                }
             };
         }
         let node = self.compound(want, member, FieldShape::Array { element: None });
@@ -345,7 +385,7 @@ impl Compiler {
         let before = self.out.phase;
         let mut after: Option<Phase> = None;
         let (mut targets, mut jumps) = (Vec::new(), Vec::new());
-        for (want, field) in &branches.fields {
+        for Branch { want, field } in &branches.fields {
             targets.push(self.out.next());
             self.out.phase = before;
             self.field(field, want, MemberOf::NONE);
@@ -405,8 +445,8 @@ fn in_order(branches: &Branches<'_, '_>) -> impl Iterator<Item = (u64, u64, usiz
         false => (0, i128::from(u64::MAX)),
     };
     let unsigned = move |v: i128| if signed { (v as i64 as u64) ^ (1 << 63) } else { v as u64 };
-    branches.cases.iter().filter_map(move |((low, high), branch)| {
-        let (low, high) = ((*low).max(least), (*high).min(most));
+    branches.cases.iter().filter_map(move |BranchCase { values, branch }| {
+        let (low, high) = (values.first.max(least), values.last.min(most));
         (low <= high).then(|| (unsigned(low), unsigned(high), *branch))
     })
 }

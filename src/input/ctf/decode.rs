@@ -1,10 +1,10 @@
 //! The decoder that runs decode steps over the bytes of a packet.
 //!
-//! It knows bits, lengths and selectors; what a value is for, only the sink knows. Every read is checked against the
-//! end of the packet's content, so hostile data ends in [`DecodeError`]. A run of steps allocates nothing.
+//! The decoder knows bits, lengths and selectors; only the sink knows the use of a value. Every read is checked against
+//! the end of the packet's content, so hostile data ends in [`DecodeError`]. A run of steps allocates nothing.
 //!
-//! Time is bounded by the data: each step moves forward or is one of a class's finite list, and elements without size
-//! may be no more than a constant in an event, for any data.
+//! Time is bounded by the size of the data: each step moves forward or is one of a class's finite list, and an event
+//! may have at most a constant number of elements without size.
 
 use super::real::Real;
 use super::schema::{Slot, TextUnit};
@@ -18,7 +18,7 @@ use std::ops::Range;
 /// 2^64.
 const MOST_EMPTY: u64 = 1 << 16;
 
-/// Why a packet cannot be read on, and where in it.
+/// The error that ends the reading of a packet, and its place.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct DecodeError {
     /// Bits from the beginning of the packet.
@@ -55,7 +55,7 @@ pub enum DecodeErrorKind {
     #[error("no stream class has the id {0}")]
     NoStreamClass(u64),
     /// An event takes no bits.
-    #[error("an event has no bits, so there is no end of them")]
+    #[error("an event has no bits, so a packet would hold infinitely many")]
     EmptyEvent,
     /// The magic number is wrong.
     #[error("the magic number is {0:#x}, not 0xc1fc1fc1")]
@@ -94,9 +94,9 @@ pub trait Sink<'a> {
     fn element(&mut self, _first: bool) {}
     /// A compound ends.
     fn close(&mut self, _node: u32) {}
-    /// Nothing is there.
+    /// A field is missing: an empty optional, or a structure that the class does not have.
     fn missing(&mut self, _node: u32) {}
-    /// The event could not be read to its end: what came of it is void.
+    /// The event could not be read to its end: its values must be discarded.
     fn void(&mut self) {}
 }
 
@@ -172,7 +172,7 @@ impl<'a> Decoder<'a> {
         DecodeError { at: self.at, kind: what }
     }
 
-    /// Numbers of this byte order were read by others, up to here.
+    /// Notes the byte order of the numbers that another reader read up to this position.
     #[inline(always)]
     pub(super) fn follow_order(&mut self, byte_order: Option<ByteOrder>) {
         self.last_order = byte_order.unwrap_or(self.last_order);
@@ -237,7 +237,7 @@ impl<'a> Decoder<'a> {
         }
     }
 
-    /// `n` bytes from here; the position is on a whole byte.
+    /// The next `n` bytes; the position is on a byte boundary.
     fn bytes(&mut self, n: u64) -> Result<&'a [u8], DecodeError> {
         let start = self.at;
         let bits = n.checked_mul(8).ok_or_else(|| self.beyond())?;

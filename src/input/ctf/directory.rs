@@ -1,4 +1,4 @@
-//! Trace directories to their schemas: several metadata files, read with what they have in common.
+//! Reads the metadata of trace directories into schemas; what several metadata files have in common is read once.
 
 use super::metadata::{self, MetadataFileError};
 use super::schema::Schema;
@@ -19,9 +19,9 @@ pub struct Directory {
 }
 
 impl Directory {
-    /// Read the metadata of some directories. Equal bytes are read once; equal event blocks are taken over from the
-    /// first text that has some. The texts are put together while the first is parsed; the others are parsed in
-    /// parallel.
+    /// Read the metadata of some directories. Equal files are parsed once; event blocks that are equal to those of the
+    /// first text with events are reused. The packets of all texts are joined while the first text is parsed; the other
+    /// texts are parsed in parallel.
     pub fn read_all(paths: Vec<PathBuf>, ctx: &Ctx) -> Result<Vec<Result<Directory, OpenError>>, Cancelled> {
         let files: Vec<_> = paths.iter().map(|path| open_metadata(path)).collect();
         let mut first: HashMap<&[u8], usize> = HashMap::default();
@@ -33,7 +33,7 @@ impl Directory {
         let text = |i: usize| {
             let read = || match (files.get(i), firsts.get(i)) {
                 (Some(Ok(file)), Some(first)) => Read::of(file, *first, i),
-                (Some(Err(error)), _) => Read::Wrong(error.clone()),
+                (Some(Err(error)), _) => Read::Failed(error.clone()),
                 _ => Read::Same,
             };
             texts.get(i).map(|text| text.get_or_init(read))
@@ -53,7 +53,7 @@ impl Directory {
         let done = schemas.len();
         let rest = |i: usize| text(done + i).map(|text| text.schema(known.as_ref()).0);
         in_order(ctx, files.len() - done, rest, |_, schema| schemas.extend(schema))?;
-        // Texts that are equal to an earlier text take its schema.
+        // A text that is equal to an earlier one gets its schema.
         for (i, first) in firsts.iter().enumerate().filter(|(i, first)| *first < i) {
             let same = schemas.get(*first).cloned();
             schemas.get_mut(i).into_iter().zip(same).for_each(|(schema, same)| *schema = same);
@@ -83,26 +83,26 @@ fn open_metadata(path: &Path) -> Result<Mapped, Arc<MetadataFileError>> {
 /// The schema of a metadata file; directories with equal files share it.
 type SchemaResult = Result<Arc<Schema>, Arc<MetadataFileError>>;
 
-/// A metadata file, on the way to its schema.
+/// A metadata file before its schema is known.
 enum Read {
     Text(metadata::Text),
-    /// Equal to that of a place before it in the list.
+    /// Equal to an earlier file of the list.
     Same,
     /// It cannot be read.
-    Wrong(Arc<MetadataFileError>),
+    Failed(Arc<MetadataFileError>),
 }
 
 impl Read {
-    /// The file at position `i`, whose bytes are met for the first time at position `first`.
+    /// The file at position `i`; `first` is the position of the first file with the same bytes.
     fn of(file: &Mapped, first: usize, i: usize) -> Read {
         if first < i {
             return Read::Same;
         }
-        metadata::Text::of(file.bytes()).map_or_else(|error| Read::Wrong(Arc::new(error)), Read::Text)
+        metadata::Text::of(file.bytes()).map_or_else(|error| Read::Failed(Arc::new(error)), Read::Text)
     }
 
-    /// Its schema, and the blocks that other texts may take over from it; no schema where the text is equal to another,
-    /// whose schema it gets.
+    /// Its schema, and the blocks that other texts may reuse; no schema where the text is equal to an earlier one,
+    /// because the caller reuses that one's schema.
     fn schema<'t>(&'t self, known: Option<&'t Known<'t>>) -> (Option<SchemaResult>, Option<Blocks<'t>>) {
         match self {
             Read::Text(text) => match metadata::read(text, known) {
@@ -110,7 +110,7 @@ impl Read {
                 Err(error) => (Some(Err(Arc::new(error))), None),
             },
             Read::Same => (None, None),
-            Read::Wrong(error) => (Some(Err(error.clone())), None),
+            Read::Failed(error) => (Some(Err(error.clone())), None),
         }
     }
 }
@@ -167,9 +167,9 @@ mod tests {
     }
 
     #[test]
-    fn read_all_takes_equal_event_blocks_over() {
+    fn read_all_reuses_equal_event_blocks() {
         let texts = [text("one", 3, TYPES, EVENTS), text("another", 5, TYPES, EVENTS)];
-        // `b` has its length in the packet's context, `c` in the environment: a text with such blocks gives none.
+        // `b` has its length in the packet's context, `c` in the environment: no block of such a text is reused.
         assert_eq!(together_as_alone(&texts), 0);
         let alone = EVENTS.lines().next().unwrap();
         assert_eq!(together_as_alone(&[text("one", 3, TYPES, alone), text("two", 5, TYPES, EVENTS)]), 1);
@@ -177,7 +177,7 @@ mod tests {
     }
 
     #[test]
-    fn read_all_takes_nothing_over_where_types_differ() {
+    fn read_all_reuses_nothing_where_types_differ() {
         let wide = TYPES.replace("32", "64");
         assert_eq!(together_as_alone(&[text("one", 3, TYPES, EVENTS), text("one", 3, &wide, EVENTS)]), 0);
         let late = format!("{EVENTS}{}", TYPES.replace("u32", "late"));
@@ -185,7 +185,7 @@ mod tests {
     }
 
     #[test]
-    fn read_all_gives_errors_behind_known_blocks_their_place() {
+    fn read_all_locates_errors_behind_reused_blocks() {
         let broken = format!("{EVENTS}event {{ name = \"d\"; id = 3; stream_id = 0; fields := struct {{ u32 }}; }};");
         assert_eq!(together_as_alone(&[text("one", 3, TYPES, EVENTS), text("two", 3, TYPES, &broken)]), 0);
     }

@@ -1,4 +1,4 @@
-//! Writes decode steps and follows the position.
+//! Writes decode steps, and keeps the known properties of the position.
 //!
 //! Invariant: every step is pushed by [`Emitter::emit`], which writes the pending addition first and returns the step's
 //! index; loops, jumps and selections are patched at that index when their targets are known.
@@ -25,7 +25,7 @@ impl Emitter {
         self.program.steps.len() as u32
     }
 
-    /// True where nothing but an addition was written.
+    /// True where no step was written, apart from the pending addition.
     pub(super) fn is_empty(&self) -> bool {
         self.program.steps.is_empty()
     }

@@ -46,7 +46,7 @@ impl fmt::Display for MetadataTextError {
 pub struct Construct {
     /// Its kind and name, in words.
     pub name: String,
-    /// Its begin.
+    /// Its beginning.
     pub begin: TextPlace,
 }
 
@@ -82,14 +82,14 @@ impl MetadataError {
         MetadataError(Box::new(Context { at, what: what.into(), within: Vec::new() }))
     }
 
-    /// The same error, met while reading the construct `name`, which begins at byte `at`.
+    /// The same error, inside the construct `name`, which begins at byte `at`.
     #[cold]
     pub(super) fn within(mut self, name: impl Into<String>, at: usize) -> Self {
         self.0.within.push((name.into(), at));
         self
     }
 
-    /// The same for a construct whose place is not known apart from the error's.
+    /// The same for a construct whose place is that of the error.
     pub(super) fn within_here(self, name: impl Into<String>) -> Self {
         let at = self.0.at;
         self.within(name, at)

@@ -25,7 +25,7 @@ pub(super) struct Extent {
 }
 
 impl Extent {
-    /// Of a metadata text of so many bytes.
+    /// The extent of a metadata text of `text` bytes, before its fields are counted.
     pub(super) fn new(text: usize) -> Self {
         Extent { fields: 0, most: text.saturating_mul(PER_BYTE).saturating_add(FEW) }
     }
@@ -41,7 +41,7 @@ impl Extent {
     }
 }
 
-/// The depth of what is used at byte `at`.
+/// Refuses a field at byte `at` that is nested too deeply.
 pub(super) fn check_depth(depth: usize, at: usize) -> Result<(), MetadataError> {
     if depth > DEEPEST {
         return Err(MetadataError::at(at, format!("types are nested deeper than {DEEPEST}")));
@@ -49,19 +49,33 @@ pub(super) fn check_depth(depth: usize, at: usize) -> Result<(), MetadataError> 
     Ok(())
 }
 
-/// The fields that a field is or holds, and how deep they lie in one another.
-pub(super) fn size(field: &Field) -> (usize, usize) {
-    let join = |(fields, depth): (usize, usize), inner: &Field| {
-        let (more, inner) = size(inner);
-        (fields + more, depth.max(inner))
-    };
-    let (fields, depth) = match &field.kind {
-        Kind::Struct(members) => members.iter().map(|m| &m.field).fold((0, 0), join),
-        Kind::Variant { options, .. } => options.iter().map(|o| &o.field).fold((0, 0), join),
+/// The size of a field with all fields in it.
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct FieldSize {
+    /// The field itself and the fields in it.
+    pub(super) fields: usize,
+    /// Levels of nesting, 1 for a field without others in it.
+    pub(super) depth: usize,
+}
+
+impl FieldSize {
+    /// The size of two sets of fields side by side.
+    fn beside(self, other: FieldSize) -> FieldSize {
+        FieldSize { fields: self.fields + other.fields, depth: self.depth.max(other.depth) }
+    }
+}
+
+/// The size of a field.
+pub(super) fn size(field: &Field) -> FieldSize {
+    let inner = match &field.kind {
+        Kind::Struct(members) => members.iter().map(|m| size(&m.field)).fold(FieldSize::default(), FieldSize::beside),
+        Kind::Variant { options, .. } => {
+            options.iter().map(|o| size(&o.field)).fold(FieldSize::default(), FieldSize::beside)
+        }
         Kind::Array { element: inner, .. } | Kind::Optional { field: inner, .. } => size(inner),
-        _ => (0, 0),
+        _ => FieldSize::default(),
     };
-    (fields + 1, depth + 1)
+    FieldSize { fields: inner.fields + 1, depth: inner.depth + 1 }
 }
 
 #[cfg(test)]
@@ -71,7 +85,7 @@ mod tests {
 
     const TRACE: &str = "trace { major = 1; minor = 8; byte_order = le; };\nstream { };\n";
 
-    /// The error that a text is refused with.
+    /// The error with which a text is refused.
     fn refused(text: &str) -> Option<String> {
         let read = if text.starts_with('\x1e') { json::read(text).map(drop) } else { tsdl::read(text, None).map(drop) };
         read.err().map(|error| format!("{error:?}"))
@@ -85,7 +99,7 @@ mod tests {
     }
 
     #[test]
-    fn fields_are_counted_before_they_are_made() {
+    fn extent_counts_fields_before_they_are_copied() {
         // A type of n levels has 2^(n+1) - 1 fields. It is copied twice into the next, which adds up to twice as many;
         // so levels up to 13 pass, and those that are refused are refused at the first type that does not fit.
         assert_eq!(refused(&doubling(13)), None);
@@ -104,7 +118,7 @@ mod tests {
     }
 
     #[test]
-    fn long_metadata_of_many_classes_passes() {
+    fn extent_allows_long_metadata_of_many_classes() {
         let fields: String = (0..24).map(|i| format!("ctx_t _field_{i};\n")).collect();
         let event =
             |i: usize| format!("event {{ name = \"provider:e{i}\"; id = {i}; fields := struct {{\n{fields}}}; }};\n");
@@ -117,7 +131,7 @@ mod tests {
     }
 
     #[test]
-    fn depth_is_bounded_in_both_languages() {
+    fn check_depth_bounds_both_languages() {
         let chain = |n: usize| {
             let types: String = (0..n).map(|i| format!("typedef struct {{ t{i} a; }} t{};\n", i + 1)).collect();
             format!("/* {} */typealias integer {{ size = 8; }} := t0;\n{types}{TRACE}", " ".repeat(1 << 20))

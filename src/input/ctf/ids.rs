@@ -5,14 +5,14 @@ use crate::input::record::ClassId;
 use foldhash::HashMap;
 use std::sync::Arc;
 
-/// Which class an event id means in a stream class.
+/// The record class of each event id of a stream class.
 #[derive(Debug)]
 pub(super) enum EventIds {
     /// Event headers have no id: there is one class.
     Only(ClassId),
-    /// EventIds are small: `table[id]`.
+    /// Ids are small: the class is at position `id`.
     Dense(Vec<Option<ClassId>>),
-    /// EventIds are far apart.
+    /// Ids are far apart.
     Sparse(HashMap<u64, ClassId>),
 }
 
@@ -36,7 +36,7 @@ impl EventIds {
         EventIds::Sparse(events.iter().enumerate().map(class).collect())
     }
 
-    /// EventIds below this may be looked up by themselves; 0 where they are far apart.
+    /// Upper bound of the ids, or 0 where the ids are far apart.
     pub(super) fn small(&self) -> usize {
         match self {
             EventIds::Only(_) => 1,

@@ -1,23 +1,23 @@
 //! Binding lengths and selectors to the fields that hold them, for both versions of the format.
 //!
-//! Each reference becomes a slot: the target fields save into it, the referring field reads it. References are found
-//! in a first walk over each event's six structures (packet header to payload) and bound in a second, so that a walk
-//! never changes what it looks at. A reference that leads into a variant has one target in each option that has the
-//! rest of the path. Equal sets of targets share a slot.
+//! Each reference becomes a slot: the target fields save into it, the referring field reads it. A first walk over each
+//! event's six structures (packet header to payload) finds the references, a second binds them, so that no walk changes
+//! the structures that it reads. A reference that leads into a variant has one target in each option that has the rest
+//! of the path. Equal sets of targets share a slot.
 //!
-//! CTF 1.8.3, section 7.3.2: relative references are looked for in the structures around the referring field,
+//! CTF 1.8.3, section 7.3.2: relative references are searched for in the structures around the referring field,
 //! innermost first, among the members before it. CTF 2.0, section 5.3.4 (field locations): the same walk with
 //! explicit steps up.
 
 use super::error::MetadataError;
 use super::schema::{Count, EventClass, Field, Kind, Location, Member, Role, Root, Schema, Slot, Source, StreamClass};
-use super::slots::{Binding, ORDER, Roots, Slots, Way, apply};
+use super::slots::{Binding, ORDER, Roots, Slots, TargetPath, Way, apply};
 use foldhash::{HashMap, HashMapExt};
 use std::cell::RefCell;
 use std::sync::Arc;
 
-/// Binds all references of a schema. Event classes that another schema holds too are bound there, in slots below
-/// `schema.slots`.
+/// Binds all references of a schema. Event classes that were reused from another schema are bound already, to slots
+/// below `schema.slots`.
 pub(super) fn bind(mut schema: Schema) -> Result<Schema, MetadataError> {
     let mut slots = Slots { next: Role::COUNT, by_targets: HashMap::new(), of_event: HashMap::new() };
     let taken = schema.slots as Slot;
@@ -81,7 +81,7 @@ fn bind_roots(roots: &mut Roots<'_>, slots: &mut Slots, which: &[usize]) -> Resu
         let search = Search { roots, root: *root, top: field, names: Names::default() };
         search.walk(field, &mut way, &mut bindings)?;
         for binding in bindings {
-            let within = |(root, _): &(Root, Way)| which.iter().any(|i| ORDER.get(*i) == Some(root));
+            let within = |target: &TargetPath| which.iter().any(|i| ORDER.get(*i) == Some(&target.root));
             alone &= binding.targets.iter().all(within);
             apply(roots, slots, &binding)?;
         }
@@ -97,10 +97,10 @@ struct Search<'r, 's> {
     names: Names<'r>,
 }
 
-/// So many members are compared one by one; more are looked up.
+/// The number of members up to which names are compared one by one.
 const FEW: usize = 16;
 
-/// Positions of members by name, of structures that have many, found out when they are asked for.
+/// Positions of members by name, for structures with many members; filled on first use.
 #[derive(Default)]
 struct Names<'r>(RefCell<HashMap<*const Member, HashMap<&'r str, usize>>>);
 
@@ -167,8 +167,8 @@ impl<'r> Search<'r, '_> {
         }
     }
 
-    /// The fields that a location means, seen from the field at `way`.
-    fn targets(&self, location: &Location, way: &Way) -> Result<Vec<(Root, Way)>, MetadataError> {
+    /// The fields to which a location in the field at `way` refers.
+    fn targets(&self, location: &Location, way: &Way) -> Result<Vec<TargetPath>, MetadataError> {
         let mut targets = Vec::new();
         match location.scope {
             Some(root) => {
@@ -177,8 +177,8 @@ impl<'r> Search<'r, '_> {
                     && let Some(Some(field)) = field
                 {
                     let before = if root == self.root { Some(way.as_slice()) } else { None };
-                    if !follow(field, &location.path, &mut Vec::new(), before, &self.names, &mut |w| {
-                        targets.push((root, w))
+                    if !follow(field, &location.path, &mut Vec::new(), before, &self.names, &mut |way| {
+                        targets.push(TargetPath { root, way })
                     }) {
                         targets.clear();
                     }
@@ -201,8 +201,8 @@ impl<'r> Search<'r, '_> {
                 }
                 for (depth, structure) in around.into_iter().rev().skip(steps_up) {
                     let mut prefix = way.get(..depth).unwrap_or(&[]).to_vec();
-                    if follow(structure, path, &mut prefix, Some(way), &self.names, &mut |w| {
-                        targets.push((self.root, w))
+                    if follow(structure, path, &mut prefix, Some(way), &self.names, &mut |way| {
+                        targets.push(TargetPath { root: self.root, way })
                     }) {
                         break;
                     }

@@ -1,8 +1,9 @@
-//! The file `metadata` to a schema: packets to text, text to the reader of its version, lengths and selectors bound.
+//! Reads the file `metadata` into a schema: joins packets to a text, calls the reader of the text's version, and binds
+//! lengths and selectors.
 //!
 //! Metadata is plain text, or packets of 37 bytes of header and a body each (CTF 1.8.3, section 7.1; CTF 2.0,
-//! section 5); the magic number decides. Errors in the text have a line and column and the chain of
-//! constructs around them; errors in the packets have a byte offset.
+//! section 5); the magic number decides. Errors in the text have a line and column and the chain of constructs around
+//! them; errors in the packets have a byte offset.
 
 use super::error::{LineTable, MetadataError, MetadataTextError, MetadataWarning};
 use super::locate;
@@ -16,15 +17,22 @@ use tsdl::Known;
 const MAGIC: u32 = 0x75d1_1d57;
 const HEADER_BYTES: usize = 37;
 
-/// The text of a metadata file, put together from its packets where it has some. Always a copy: another process may
-/// write to the file, and what was found to be UTF-8 must stay so.
+/// The text of a metadata file, joined from its packets where it has some. Always a copy: another process may write to
+/// the file, and bytes that were checked to be UTF-8 must not change afterwards.
 #[derive(Debug)]
 pub(super) struct Text {
     text: String,
     /// The file holds plain text, without packets.
     plain: bool,
-    /// Bytes behind the last packet, and where they begin.
-    behind: Option<(usize, usize)>,
+    trailing: Option<TrailingBytes>,
+}
+
+/// Bytes behind the last packet of a metadata file.
+#[derive(Clone, Copy, Debug)]
+struct TrailingBytes {
+    /// The byte of the file at which they begin.
+    at: usize,
+    bytes: usize,
 }
 
 /// The reason why a metadata file cannot be read.
@@ -34,12 +42,12 @@ pub enum MetadataFileError {
     #[error("{0}")]
     Io(io::Error),
     /// There is no memory for a copy.
-    #[error("there is no memory for its {0} bytes")]
+    #[error("not enough memory for its {0} bytes")]
     Memory(usize),
-    /// It is no text.
-    #[error("byte {0} is no UTF-8 text")]
+    /// It is not text.
+    #[error("byte {0} is not UTF-8 text")]
     NotUtf8(usize),
-    /// A packet is wrong.
+    /// A packet has an error.
     #[error("byte {at}: {error}")]
     Packet {
         /// Byte of the file at which the packet begins.
@@ -47,7 +55,7 @@ pub enum MetadataFileError {
         /// The fault.
         error: MetadataPacketError,
     },
-    /// The text is wrong.
+    /// The text has an error.
     #[error("{0}")]
     Text(MetadataTextError),
 }
@@ -102,13 +110,13 @@ impl MetadataPacketError {
 impl Text {
     /// Of the bytes of a file.
     pub(super) fn of(bytes: &[u8]) -> Result<Text, MetadataFileError> {
-        let Unpacked { text, plain, behind } = unpack(bytes)?;
+        let Unpacked { text, plain, trailing } = unpack(bytes)?;
         let text = String::from_utf8(text).map_err(|e| MetadataFileError::NotUtf8(e.utf8_error().valid_up_to()))?;
-        Ok(Text { text, plain, behind })
+        Ok(Text { text, plain, trailing })
     }
 }
 
-/// The schema that a metadata text describes, and its event blocks where other texts may take them over.
+/// The schema that a metadata text describes, and its event blocks where other texts may reuse them.
 pub(super) fn read<'t>(
     whole: &'t Text,
     known: Option<&'t Known<'t>>,
@@ -130,12 +138,13 @@ pub(super) fn read<'t>(
     for warning in &mut schema.warnings {
         warning.what = format!("{}: {}", lines.place(warning.at), warning.what);
     }
-    schema.behind = whole.behind.map(|(at, bytes)| format!("byte {at}: {bytes} bytes that are no packet"));
+    let trailing = |TrailingBytes { at, bytes }| format!("byte {at}: {bytes} bytes that are no packet");
+    schema.behind = whole.trailing.map(trailing);
     Ok((schema, found))
 }
 
-/// Plain text should say what it is (7.1); packets say it in their headers. Text that does not is read as 1.8, as other
-/// readers do, and a notice says so.
+/// The version of plain text, which should begin with it (7.1); packets have it in their headers. Text without a
+/// version is read as 1.8, as other readers do, with a warning.
 fn check_version(text: &str) -> Result<Option<MetadataWarning>, MetadataError> {
     let version = || {
         let rest = text.strip_prefix("/*")?.trim_start().strip_prefix("CTF")?.trim_start();
@@ -154,28 +163,28 @@ fn check_version(text: &str) -> Result<Option<MetadataWarning>, MetadataError> {
 struct Unpacked {
     text: Vec<u8>,
     plain: bool,
-    behind: Option<(usize, usize)>,
+    trailing: Option<TrailingBytes>,
 }
 
-/// The text of packets put together; plain text as it is.
+/// The texts of all packets joined; plain text unchanged.
 fn unpack(bytes: &[u8]) -> Result<Unpacked, MetadataFileError> {
     let mut text = Vec::new();
     try_reserve(&mut text, bytes.len()).map_err(|_| MetadataFileError::Memory(bytes.len()))?;
     let Some(byte_order) = bytes.first_chunk::<4>().and_then(|first| packet_byte_order(*first)) else {
         text.extend_from_slice(bytes);
-        return Ok(Unpacked { text, plain: true, behind: None });
+        return Ok(Unpacked { text, plain: true, trailing: None });
     };
-    let mut behind = None;
+    let mut trailing = None;
     let mut rest = bytes;
     let mut uuid = None;
     while !rest.is_empty() {
         let at = bytes.len() - rest.len();
-        // A few bytes that are no header, behind a packet: an editor's line feed, or a copy that did not end in time.
+        // A few bytes behind a packet that are no header: an editor's line feed, or a copy made while the tracer wrote.
         if at > 0
             && rest.len() < HEADER_BYTES
             && rest.first_chunk().is_none_or(|first| packet_byte_order(*first).is_none())
         {
-            behind = Some((at, rest.len()));
+            trailing = Some(TrailingBytes { at, bytes: rest.len() });
             break;
         }
         let header = Header::read(rest, byte_order).ok_or(MetadataPacketError::CutHeader.at(at))?;
@@ -188,7 +197,7 @@ fn unpack(bytes: &[u8]) -> Result<Unpacked, MetadataFileError> {
         text.extend_from_slice(packet.get(HEADER_BYTES..content).unwrap_or(&[]));
         rest = behind;
     }
-    Ok(Unpacked { text, plain: false, behind })
+    Ok(Unpacked { text, plain: false, trailing })
 }
 
 /// The byte order of a packet, from the magic number at its beginning.

@@ -1,9 +1,9 @@
-//! Opening a trace: metadata to schema, directory to streams, packets to their order, counters to losses.
+//! Opens a trace: reads the metadata, finds the stream files, orders their packets, and derives losses from counters.
 
 use super::clock::CycleScale;
 use super::directory::Directory;
 use super::ids::EventIds;
-use super::packet::{PacketHeaderReader, PacketTable, agrees, outline, read_index, scan_packets};
+use super::packet::{PacketHeaderReader, PacketTable, UnreadableHeader, agrees, outline, read_index, scan_packets};
 use super::roles::has_role;
 use super::schema::{EventClass, Role, Schema, StreamClass};
 use super::streams::FilePackets;
@@ -18,12 +18,12 @@ use foldhash::HashMap;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 
-/// How far streams are looked into when a trace is opened.
+/// The amount of a stream that is read when its trace is opened.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum How {
+pub enum OpenDepth {
     /// Trust an index that fits its file; for commands that read no events.
     Outline,
-    /// Look at the header of each packet.
+    /// Read the header of each packet.
     Headers,
 }
 
@@ -34,7 +34,7 @@ pub struct Opening {
     files: Vec<Candidate>,
 }
 
-/// A file in the place of stream files.
+/// A file that may be a stream file.
 #[derive(Debug)]
 struct Candidate {
     /// Position of the directory.
@@ -43,22 +43,22 @@ struct Candidate {
     path: PathBuf,
     /// The index file that it should have.
     index: PathBuf,
-    /// Whether any stream file has one.
+    /// The directory has a folder of index files.
     indexed: bool,
 }
 
 /// A candidate after its packets were scanned.
-struct Looked {
+struct ScannedFile {
     mapped: Mapped,
     table: PacketTable,
     /// Whether the index file agrees with the packets; `None` without an index.
     agrees: Option<bool>,
-    /// The error, if a file with the name of the index is none.
+    /// The error, if the index file cannot be opened.
     unindexed: Option<String>,
 }
 
 impl Opening {
-    /// Of a trace that was recorded in several directories, in this order.
+    /// Begin to open a trace that was recorded in these directories, in this order.
     pub fn of<'d>(directories: impl IntoIterator<Item = &'d Directory>) -> Result<Opening, OpenError> {
         let mut opening: Option<Opening> = None;
         for directory in directories {
@@ -104,8 +104,8 @@ impl Opening {
         }));
     }
 
-    /// Look through a file; nothing of it is known where it is empty.
-    fn look(&self, file: &Candidate, how: How) -> std::io::Result<Option<Looked>> {
+    /// Scan the packets of a file; `None` where the file is empty.
+    fn scan(&self, file: &Candidate, depth: OpenDepth) -> std::io::Result<Option<ScannedFile>> {
         let mapped = Mapped::open(&file.path)?;
         let Some(chunk) = self.trace.chunks.get(file.chunk).filter(|_| !mapped.bytes().is_empty()) else {
             return Ok(None);
@@ -115,26 +115,26 @@ impl Opening {
         let unindexed = unindexed.map(|e| format!("{}: {e}", file.index.display()));
         let entries = index.ok().and_then(|index| read_index(index.bytes()));
         let (headers, slots) = (&chunk.headers, self.trace.schema.slots);
-        let known = entries.as_ref().filter(|_| how == How::Outline);
+        let known = entries.as_ref().filter(|_| depth == OpenDepth::Outline);
         let outlined = known.and_then(|entries| outline(headers, slots, mapped.bytes(), entries));
         let table = outlined.unwrap_or_else(|| scan_packets(headers, slots, mapped.bytes()));
         let agrees = entries.map(|entries| agrees(&entries, &table.packets));
-        Ok(Some(Looked { mapped, table, agrees, unindexed }))
+        Ok(Some(ScannedFile { mapped, table, agrees, unindexed }))
     }
 }
 
-/// Open some traces: their files are looked through on the workers, and so are those of one trace.
-pub fn open_all(openings: Vec<Opening>, how: How, ctx: &Ctx) -> Result<Vec<CtfTrace>, Cancelled> {
+/// Open some traces: the workers scan all files of all traces in parallel.
+pub fn open_all(openings: Vec<Opening>, depth: OpenDepth, ctx: &Ctx) -> Result<Vec<CtfTrace>, Cancelled> {
     let files: Vec<(usize, &Candidate)> =
         openings.iter().enumerate().flat_map(|(i, opening)| opening.files.iter().map(move |file| (i, file))).collect();
     ctx.progress.enter("opening", files.len() as u64);
-    let mut looked: Vec<Vec<std::io::Result<Option<Looked>>>> = openings.iter().map(|_| Vec::new()).collect();
-    let look = |i: usize| {
+    let mut scanned: Vec<Vec<std::io::Result<Option<ScannedFile>>>> = openings.iter().map(|_| Vec::new()).collect();
+    let scan = |i: usize| {
         let (trace, file) = files.get(i)?;
-        Some((*trace, openings.get(*trace)?.look(file, how)))
+        Some((*trace, openings.get(*trace)?.scan(file, depth)))
     };
-    in_order(ctx, files.len(), look, |_, found| {
-        let place = found.and_then(|(trace, found)| Some((looked.get_mut(trace)?, found)));
+    in_order(ctx, files.len(), scan, |_, found| {
+        let place = found.and_then(|(trace, found)| Some((scanned.get_mut(trace)?, found)));
         place.into_iter().for_each(|(place, found)| place.push(found));
         ctx.progress.step(1);
     })?;
@@ -142,15 +142,15 @@ pub fn open_all(openings: Vec<Opening>, how: How, ctx: &Ctx) -> Result<Vec<CtfTr
     for opening in &openings {
         schemas.entry(opening.trace.schema_key()).or_default();
     }
-    let parts: Vec<_> = openings.into_iter().zip(looked).map(|part| Mutex::new(Some(part))).collect();
+    let parts: Vec<_> = openings.into_iter().zip(scanned).map(|part| Mutex::new(Some(part))).collect();
     let finish = |i: usize| {
         let part = parts.get(i)?.lock().unwrap_or_else(PoisonError::into_inner).take();
-        let (mut opening, looked) = part?;
+        let (mut opening, scanned) = part?;
         if let Some(shared) = schemas.get(&opening.trace.schema_key()) {
             let tables = shared.get_or_init(|| Arc::new(ClassTables::new(&opening.trace.schema)));
             opening.trace.tables = Arc::clone(tables);
         }
-        Some(opening.trace.finish(opening.files, looked))
+        Some(opening.trace.finish(opening.files, scanned))
     };
     let mut traces = Vec::with_capacity(parts.len());
     in_order(ctx, parts.len(), finish, |_, trace| traces.extend(trace))?;
@@ -164,15 +164,15 @@ impl CtfTrace {
         let directories: Result<Vec<Directory>, OpenError> =
             Directory::read_all(vec![path.to_owned()], &ctx)?.into_iter().collect();
         let opening = Opening::of(&directories?)?;
-        open_all(vec![opening], How::Headers, &ctx)?.pop().ok_or(OpenError::NoTrace)
+        open_all(vec![opening], OpenDepth::Headers, &ctx)?.pop().ok_or(OpenError::NoTrace)
     }
 
     /// Files to streams.
-    fn finish(mut self, files: Vec<Candidate>, looked: Vec<std::io::Result<Option<Looked>>>) -> CtfTrace {
+    fn finish(mut self, files: Vec<Candidate>, scanned: Vec<std::io::Result<Option<ScannedFile>>>) -> CtfTrace {
         let mut found = Vec::new();
-        for (file, looked) in files.into_iter().zip(looked) {
-            match looked {
-                Ok(Some(looked)) => found.extend(self.take(file, looked)),
+        for (file, scanned) in files.into_iter().zip(scanned) {
+            match scanned {
+                Ok(Some(scanned)) => found.extend(self.take(file, scanned)),
                 Ok(None) => {}
                 Err(e) => {
                     let place = format!("{}: {e}", file.path.display());
@@ -187,11 +187,11 @@ impl CtfTrace {
         self
     }
 
-    /// Keep a file that was looked through, where it is one of packets; say what is wrong with it.
-    fn take(&mut self, file: Candidate, looked: Looked) -> Option<FilePackets> {
+    /// Keep a file that holds packets, and add notices about its faults.
+    fn take(&mut self, file: Candidate, scanned: ScannedFile) -> Option<FilePackets> {
         let Candidate { chunk, name, path, indexed, .. } = file;
-        let Looked { mapped, table: PacketTable { packets, first, error, breaks }, agrees, unindexed } = looked;
-        if let Some((offset, error)) = error {
+        let ScannedFile { mapped, table: PacketTable { packets, first, error, breaks }, agrees, unindexed } = scanned;
+        if let Some(UnreadableHeader { offset, error }) = error {
             let what = if packets.is_empty() { Notice::DamagedStream } else { Notice::DamagedPacket };
             let (shown, number, bit) = (path.display(), packets.len(), error.at);
             self.notices
@@ -289,7 +289,7 @@ impl ClassTables {
     }
 }
 
-/// True where two metadata texts mean the same stream class: what both know of it is equal.
+/// True where two metadata texts describe the same stream class: the parts that both describe are equal.
 fn is_same(ours: &StreamClass, theirs: &StreamClass) -> bool {
     let alike = ours.id == theirs.id
         && ours.clock == theirs.clock
@@ -312,8 +312,9 @@ fn report_data_behind(directory: &Directory, notices: &mut Notices) {
 
 impl Chunk {
     fn new(path: &Path, schema: &Schema, streams: Vec<usize>) -> Chunk {
-        let line = |clock: &super::schema::Clock| ChunkClock { common: CycleScale::of(clock), clock: clock.clone() };
-        let lines = schema.clocks.iter().map(line).collect();
-        Chunk { path: path.to_owned(), headers: PacketHeaderReader::new(schema), streams, lines }
+        let chunk_clock =
+            |clock: &super::schema::Clock| ChunkClock { common: CycleScale::of(clock), clock: clock.clone() };
+        let clocks = schema.clocks.iter().map(chunk_clock).collect();
+        Chunk { path: path.to_owned(), headers: PacketHeaderReader::new(schema), streams, clocks }
     }
 }

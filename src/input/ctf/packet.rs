@@ -1,6 +1,6 @@
 //! The table of a stream file's packets: from its index file, or by scanning from packet header to packet header.
 //!
-//! Both ways end in the same table of [`PacketRange`]s. Commands that read no events trust an index that covers the
+//! Both produce the same table of [`PacketRange`]s. Commands that read no events trust an index that covers the
 //! file without gap ([`outline`]); before events are read, each packet header is read too, and where the index
 //! disagrees with it the table is made by scanning. A header that cannot be read ends a chain of packets: the next
 //! magic number begins a new one.
@@ -15,7 +15,13 @@ use crate::base::cursor::{ByteOrder, Bytes};
 use crate::input::record::IntegerArray;
 use std::ops::Range;
 
-/// A packet: where it is and what its header and context say.
+/// The magic number of packets.
+const MAGIC: u32 = 0xc1fc_1fc1;
+
+/// The magic number of index files.
+const INDEX_MAGIC: u32 = 0xc1f1_dcc1;
+
+/// A packet: its place in the file, and the values of its header and context.
 #[derive(Clone, Debug, PartialEq)]
 pub(super) struct PacketRange {
     /// Bytes from the beginning of the file.
@@ -81,8 +87,8 @@ fn magic_of(schema: &Schema) -> Option<[u8; 4]> {
     match &members.first()?.field.kind {
         Kind::Bits(bits) if bits.size == 32 && !bits.reversed && bits.saves.contains(&Role::Magic.slot()) => {
             Some(match bits.byte_order {
-                ByteOrder::Little => 0xc1fc_1fc1_u32.to_le_bytes(),
-                ByteOrder::Big => 0xc1fc_1fc1_u32.to_be_bytes(),
+                ByteOrder::Little => MAGIC.to_le_bytes(),
+                ByteOrder::Big => MAGIC.to_be_bytes(),
             })
         }
         _ => None,
@@ -133,7 +139,7 @@ impl PacketHeaderReader {
         };
         take(decoder, self.header_roles);
         let has = |role: Role| self.header_roles >> role.slot() & 1 == 1;
-        if has(Role::Magic) && decoder.slot(Role::Magic.slot()) != 0xc1fc_1fc1 {
+        if has(Role::Magic) && decoder.slot(Role::Magic.slot()) != u64::from(MAGIC) {
             return Err(DecodeError { at: 0, kind: DecodeErrorKind::Magic(decoder.slot(Role::Magic.slot())) });
         }
         let id = if has(Role::StreamClass) { Some(decoder.slot(Role::StreamClass.slot())) } else { None };
@@ -195,26 +201,34 @@ impl PacketHeaderReader {
     }
 }
 
-/// The packets of a file, and what is wrong with it.
+/// The packets of a file, and its faults.
 pub(super) struct PacketTable {
     pub(super) packets: Vec<PacketRange>,
     /// Header of the first packet.
     pub(super) first: Option<PacketHeader>,
-    /// The first unreadable header: its offset and error.
-    pub(super) error: Option<(u64, DecodeError)>,
-    /// How often that happened.
+    /// The first header that cannot be read.
+    pub(super) error: Option<UnreadableHeader>,
+    /// The number of headers that cannot be read.
     pub(super) breaks: u64,
+}
+
+/// A packet header that cannot be read.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct UnreadableHeader {
+    /// Bytes from the beginning of the file.
+    pub(super) offset: u64,
+    pub(super) error: DecodeError,
 }
 
 impl PacketTable {
     fn damaged(&mut self, offset: u64, error: DecodeError) {
-        self.error.get_or_insert((offset, error));
+        self.error.get_or_insert(UnreadableHeader { offset, error });
         self.breaks += 1;
     }
 }
 
-/// Hop from packet to packet. Behind a header that cannot be read the next magic number is looked for, where
-/// packets have one; else the rest of the file is lost.
+/// Goes from packet header to packet header. Behind a header that cannot be read, the next magic number is searched
+/// for, if packets have one; otherwise the rest of the file is lost.
 pub(super) fn scan_packets(headers: &PacketHeaderReader, slots: usize, file: &[u8]) -> PacketTable {
     let mut decoder = Decoder::new(slots);
     let mut table = PacketTable { packets: Vec::new(), first: None, error: None, breaks: 0 };
@@ -230,7 +244,7 @@ pub(super) fn scan_packets(headers: &PacketHeaderReader, slots: usize, file: &[u
                         kind: DecodeErrorKind::NoStreamClass(header.get(Role::StreamClass).unwrap_or(0)),
                     }
                 } else if let (Some(packet), true) = (cut_off, searching) {
-                    // A number that looks like a magic one, in the middle of a packet.
+                    // Data in the middle of a packet that equals the magic number.
                     DecodeError {
                         at: 0,
                         kind: DecodeErrorKind::Sizes { content: place.content, packet, left: place.bytes * 8 },
@@ -273,14 +287,15 @@ pub(super) struct Entry {
     pub(super) sequence: Option<u64>,
 }
 
-/// The entries of an index file (all big-endian; 7 numbers an entry, 9 since version 1.1); `None` where it is none.
+/// The entries of an index file (all big-endian; 7 numbers an entry, 9 since version 1.1); `None` where the bytes are
+/// not an index file.
 pub(super) fn read_index(bytes: &[u8]) -> Option<Vec<Entry>> {
     let mut header = Bytes::new(bytes);
     let magic = header.u32(ByteOrder::Big)?;
     let major = header.u32(ByteOrder::Big)?;
     let _minor = header.u32(ByteOrder::Big)?;
     let entry_bytes = usize::try_from(header.u32(ByteOrder::Big)?).ok()?;
-    if magic != 0xc1f1_dcc1 || major != 1 || entry_bytes < 56 || !header.rest().len().is_multiple_of(entry_bytes) {
+    if magic != INDEX_MAGIC || major != 1 || entry_bytes < 56 || !header.rest().len().is_multiple_of(entry_bytes) {
         return None;
     }
     let entry = |bytes: &[u8]| {
@@ -316,9 +331,8 @@ pub(super) fn agrees(entries: &[Entry], places: &[PacketRange]) -> bool {
     entries.len() == places.len() && entries.iter().zip(places).all(|(entry, place)| entry.agrees(place))
 }
 
-/// The packets of a file from its index, if it can be trusted after reading no more than the first
-/// packet: the packets lie side by side from the beginning of the file to its end, their times ascend, and the
-/// index knows all that packets of this class say.
+/// The packets of a file from its index, if the index can be trusted after reading the first packet alone: the packets
+/// cover the file without a gap, their times ascend, and the index has a value for each field of this class's packets.
 pub(super) fn outline(
     headers: &PacketHeaderReader,
     slots: usize,

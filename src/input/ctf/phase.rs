@@ -1,4 +1,4 @@
-//! Positions and sizes that the metadata alone decides.
+//! Properties of positions, and sizes of fields, that the metadata alone decides.
 
 use super::schema::{Bits, Count, Field, Kind};
 
@@ -20,7 +20,7 @@ impl Phase {
     pub(super) const UNKNOWN: Phase = Phase { modulus: 1, residue: 0 };
     /// The beginning of a packet.
     pub(super) const PACKET: Phase = Phase { modulus: 1 << 62, residue: 0 };
-    /// A whole byte.
+    /// A byte boundary.
     pub(super) const BYTE: Phase = Phase::aligned(8);
 
     /// A multiple of `align` bits.
@@ -38,7 +38,7 @@ impl Phase {
         (align <= self.modulus).then(|| self.residue.wrapping_neg() & (align - 1))
     }
 
-    /// True for positions on whole bytes.
+    /// True for positions on byte boundaries.
     pub(super) fn is_byte(self) -> bool {
         self.modulus >= 8 && self.residue.is_multiple_of(8)
     }

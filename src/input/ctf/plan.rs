@@ -1,9 +1,9 @@
-//! The fields to decode of each event, compiled when the first event of its class is met.
+//! The fields to decode of each event, compiled on the first event of its class.
 //!
 //! A [`CtfPlan`] belongs to one projection, or shows everything (for writers). A kernel tracer declares more than a
 //! thousand classes of which a recording holds a few dozen, so bodies are compiled on first use and then shared by all
 //! readers. Besides the steps that any event can be read by, a plan keeps for each event id a [`HeaderTemplate`]: the
-//! shape of the event's header and, where nothing of the body is wanted, the way over it.
+//! shape of the event's header and, where nothing of the body is wanted, the length of the body or how to find its end.
 
 use super::compile::{Compiler, TimeStamps};
 use super::ids::EventIds;
@@ -110,7 +110,7 @@ impl CtfPlan {
         all.map(Vec::len).max().unwrap_or(0)
     }
 
-    /// The way through the body of a class of a stream class.
+    /// The decode steps of the body of a class of a stream class.
     #[inline(always)]
     pub(super) fn body(&self, stream: usize, class: ClassId) -> Option<&Body> {
         let body = self.bodies.get(class.index())?;
@@ -127,7 +127,7 @@ impl CtfPlan {
         Compiler::new(self.orders).body(roots(stream, place), header.phase, paths)
     }
 
-    /// The template of an event id, found out when it is met for the first time.
+    /// The template of an event id, made on the id's first occurrence.
     #[inline(always)]
     pub(super) fn template<'p>(
         &self,

@@ -1,7 +1,7 @@
-//! Records out of packets: the loop over packets, events, headers and bodies.
+//! Decodes records: the loop over packets, events, headers and bodies.
 //!
 //! A [`CtfPlan`] holds the steps of each class for one projection (or of everything, for writers); a [`CtfReader`] runs
-//! them over a run of packets of one stream. DecodeError ends the packet it is in; the next packet goes on.
+//! them over a run of packets of one stream. A decode error ends its packet; reading goes on with the next packet.
 
 use super::clock::CycleScale;
 use super::decode::{DecodeError, DecodeErrorKind, Decoder, Sink, extend};
@@ -78,7 +78,7 @@ pub struct CtfReader<'a> {
 struct Current {
     number: usize,
     class: usize,
-    line: Option<CycleScale>,
+    scale: Option<CycleScale>,
     cpu: u32,
 }
 
@@ -87,7 +87,7 @@ struct Head<'a> {
     class: ClassId,
     /// Position of the header.
     at: u64,
-    /// The way to the end of the event, if that was seen at once.
+    /// How the end of the event is found without decoding, if its header has a template.
     skip: Option<&'a EventSkip>,
 }
 
@@ -176,7 +176,7 @@ impl<'a> Records<'a> for CtfReader<'a> {
 
     fn position(&self) -> Position {
         let Decoder { at, clock, last_order, .. } = self.decoder;
-        // On a whole byte no order of bits goes on: what stepped over events need not have watched it.
+        // At a byte boundary the byte order may change, so the order of the last number does not matter there.
         Position { at, clock, last_order: if at % 8 == 0 { ByteOrder::Little } else { last_order } }
     }
 
@@ -233,11 +233,11 @@ impl<'a> CtfReader<'a> {
     /// The time of the event whose header was read last.
     #[inline(always)]
     fn time(&self) -> Timestamp {
-        self.packet.line.map_or(Timestamp::ZERO, |line| line.ns(self.decoder.clock))
+        self.packet.scale.map_or(Timestamp::ZERO, |scale| scale.ns(self.decoder.clock))
     }
 
-    /// Count event after event as long as each is of a known shape and ends before the content does. What stops it is
-    /// left to the long way.
+    /// Count events as long as each has a template and ends before the content does. The caller decodes the event at
+    /// which this stops.
     fn stride(&mut self, counts: &mut [u64]) {
         let Some(header) = self.plan.headers.get(self.packet.class) else { return };
         let Some(locator) = &header.locator else { return };
@@ -255,7 +255,7 @@ impl<'a> CtfReader<'a> {
         self.decoder.at = at;
     }
 
-    /// The clock before the first event of each packet, followed from one packet to the next.
+    /// The clock before the first event of each packet, carried from one packet to the next.
     pub(super) fn clocks_at_begin(&mut self) -> Vec<u64> {
         let mut clocks = Vec::new();
         let mut ended = None;
@@ -358,7 +358,7 @@ impl<'a> CtfReader<'a> {
                 self.decoder.clock = clock;
                 self.decoder.limit = content.min(data.len() as u64 * 8);
                 self.packet.class = chunk.streams.get(header.stream).copied().unwrap_or(0);
-                self.packet.line = self.trace.line(file.chunk, self.packet.class).map(|line| line.common);
+                self.packet.scale = self.trace.chunk_clock(file.chunk, self.packet.class).map(|clock| clock.common);
                 let cpu = header.get(Role::Cpu).and_then(|cpu| u32::try_from(cpu).ok());
                 self.packet.cpu = cpu.unwrap_or(0);
             }

@@ -1,17 +1,17 @@
 //! Floating point numbers of any size: the bytes of one, and the nearest double.
 //!
-//! IEEE 754-2019 section 3.6 defines the binary interchange formats of 16, 32, 64, 128 and any multiple of 32 bits
-//! from there on: a sign, `w` bits of exponent, and `t` bits of fraction. Those of 32 and 64 bits are what the machine
-//! has; of the others the leading 62 bits of the fraction and whether anything follows them decide the double, so the
-//! cost is that of reading the bits. Rounding is to nearest, ties to even: too large becomes infinite, NaN stays NaN
-//! (its payload is not kept).
+//! IEEE 754-2019 section 3.6 defines the binary interchange formats of 16, 32, 64, 128 and any multiple of 32 bits from
+//! there on: a sign, `w` bits of exponent, and `t` bits of fraction. The machine has those of 32 and 64 bits; for the
+//! others the leading 62 bits of the fraction, and whether a later bit is set, decide the double, so the cost is that
+//! of reading the bits. Rounding is to nearest, ties to even: too large becomes infinite, NaN stays NaN (its payload is
+//! not kept).
 
 use crate::base::cursor::{self, ByteOrder};
 
 /// The largest size in bits; no format in use has more than 256.
 pub(super) const MOST_BITS: u16 = 16_384;
 
-/// Bits of the fraction that are looked at one by one; whether one is set behind them is all that matters of the rest.
+/// The leading bits of the fraction that are used; of the bits behind them only matters whether one is set.
 const HEAD: u32 = 62;
 
 /// A floating point number in a packet.
@@ -56,7 +56,7 @@ impl<'a> Real<'a> {
         let size = u32::from(self.size);
         let (low, high) = if self.reversed { (size - from - n, size - from) } else { (from, from + n) };
         let at = self.at + u64::from(if self.byte_order == ByteOrder::Big { size - high } else { low });
-        // The constructor's caller has checked that it is within the data.
+        // The decoder has checked that the number is within the data.
         let bits = cursor::bits(self.data, at, n, self.byte_order).unwrap_or(0);
         if self.reversed { bits.reverse_bits() >> (64 - n) } else { bits }
     }
@@ -148,7 +148,7 @@ mod tests {
     }
 
     #[test]
-    fn all_numbers_of_16_bits() {
+    fn value_of_every_16_bit_number() {
         for pattern in 0..=u16::MAX {
             let (sign, exponent, fraction) = (pattern >> 15, i32::from(pattern >> 10 & 31), f64::from(pattern & 1023));
             let size = match exponent {
@@ -164,7 +164,7 @@ mod tests {
     }
 
     #[test]
-    fn numbers_of_128_bits() {
+    fn value_of_128_bit_numbers() {
         let known = [
             ("3fff0000000000000000000000000000", 1.0),
             ("c0000000000000000000000000000000", -2.0),
@@ -210,7 +210,7 @@ mod tests {
     }
 
     #[test]
-    fn numbers_of_other_sizes() {
+    fn value_of_numbers_of_other_sizes() {
         // 160 bits: 16 of exponent; 256 bits: 19.
         assert_eq!(value(&format!("3fff8{}", "0".repeat(35))), 1.0);
         assert_eq!(value(&format!("bfffc{}", "0".repeat(35))), -1.5);
@@ -220,7 +220,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn what_the_machine_has_is_rounded_the_same(bits: u64, few in 0u32..64) {
+        fn rounded_equals_the_machines_own_formats(bits: u64, few in 0u32..64) {
             // Small patterns are subnormal numbers.
             let pattern = bits >> few;
             let (single, double) = (pattern as u32, pattern);
@@ -233,7 +233,7 @@ mod tests {
         }
 
         #[test]
-        fn order_and_place_do_not_matter(number: [u8; 16], at in 0u64..24, reversed: bool) {
+        fn value_is_independent_of_order_and_place(number: [u8; 16], at in 0u64..24, reversed: bool) {
             let expected = real(&number, 0, 128);
             for byte_order in ByteOrder::BOTH {
                 let mut data = [0xa5u8; 20];

@@ -1,4 +1,4 @@
-//! Which fields of a structure have a role: packet size, event class id, CPU and the like.
+//! The roles of a structure's fields: packet size, event class id, CPU and others.
 
 use super::schema::{Field, Kind, Role};
 

@@ -45,7 +45,7 @@ roles! {
     Time "Event header: the clock.",
 }
 
-/// A field: where it may begin, and what it is.
+/// A field: its alignment and its kind.
 #[derive(Clone, Debug, PartialEq)]
 pub(super) struct Field {
     /// Alignment in bits, counted from the beginning of the packet: a power of two.
@@ -83,23 +83,23 @@ pub(super) enum Kind {
     Text(TextUnit),
     /// Text of a length in bytes.
     SizedText(TextUnit, Count),
-    /// Bytes without meaning. `uuid`: those that must equal the trace's.
+    /// Bytes that are not interpreted.
     Blob {
         /// Bytes.
         count: Count,
-        /// The trace's uuid is recorded here.
-        uuid: bool,
+        /// The meaning of the bytes.
+        meaning: ByteMeaning,
     },
     /// Named members, one after the other.
     Struct(Vec<Member>),
     /// Elements, one after the other.
     Array {
-        /// How many.
+        /// Number of elements.
         count: Count,
         /// Each of them.
         element: Box<Field>,
-        /// The trace's uuid is recorded here.
-        uuid: bool,
+        /// The meaning of the elements, where they are bytes.
+        meaning: ByteMeaning,
     },
     /// One of several, by the value of a selector.
     Variant {
@@ -110,17 +110,26 @@ pub(super) enum Kind {
         /// The options in declaration order.
         options: Vec<Choice>,
     },
-    /// There or not, by the value of a selector (CTF 2).
+    /// A field that is present or missing, by the value of a selector (CTF 2).
     Optional {
         /// The integer or boolean that selects.
         by: Source,
         /// True where the selector is signed.
         signed: bool,
-        /// There for these values; `None`: for any but zero (a boolean).
-        ranges: Option<Vec<Range>>,
+        /// The field is present for these values; `None`: for all values but zero (a boolean).
+        ranges: Option<Vec<ValueRange>>,
         /// The field.
         field: Box<Field>,
     },
+}
+
+/// The meaning of a run of bytes to the reader.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum ByteMeaning {
+    /// None.
+    Data,
+    /// The trace's uuid, which must equal that of the metadata.
+    TraceUuid,
 }
 
 /// A number of 1 to 64 bits.
@@ -163,11 +172,27 @@ pub(super) struct Label {
     /// As written.
     pub(super) name: Box<str>,
     /// Which values (or bits).
-    pub(super) ranges: Vec<Range>,
+    pub(super) ranges: Vec<ValueRange>,
 }
 
-/// Values from the first to the second, both included.
-pub(super) type Range = (i128, i128);
+/// Values from `first` to `last`, both included.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct ValueRange {
+    pub(super) first: i128,
+    pub(super) last: i128,
+}
+
+impl ValueRange {
+    /// True for values in the range.
+    pub(super) fn contains(self, value: i128) -> bool {
+        self.first <= value && value <= self.last
+    }
+
+    /// True where a value is in both ranges.
+    pub(super) fn overlaps(self, other: ValueRange) -> bool {
+        self.first <= other.last && other.first <= self.last
+    }
+}
 
 /// Size and order of the units of a text.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -224,7 +249,7 @@ pub(super) enum Source {
 /// The location of a length or selector, as the metadata gives it.
 #[derive(Clone, Debug)]
 pub(super) struct Location {
-    /// The structure it is looked for in; `None`: the ones around the referring field, innermost first.
+    /// The structure in which it is searched for; `None`: those around the referring field, innermost first.
     pub(super) scope: Option<Root>,
     /// Names of members; `None` means "one structure up" (CTF 2).
     pub(super) path: Vec<Option<Box<str>>>,
@@ -284,7 +309,7 @@ pub(super) struct Choice {
     /// True when one leading underscore is not shown (CTF 1.8).
     pub(super) escaped: bool,
     /// Values of the selector that select it (CTF 1.8: filled from the labels by `locate`).
-    pub(super) ranges: Vec<Range>,
+    pub(super) ranges: Vec<ValueRange>,
     /// The field.
     pub(super) field: Field,
 }
@@ -343,13 +368,14 @@ pub(super) struct EventClass {
     pub(super) specific_context: Option<Field>,
     /// Its own fields.
     pub(super) payload: Option<Field>,
-    /// True where its lengths and selectors are all in its own two structures: it means the same in any stream class.
+    /// True where all its lengths and selectors are in its own two structures, so that it means the same in any stream
+    /// class.
     pub(super) alone: bool,
 }
 
 impl EventClass {
-    /// The first versions of LTTng 2.0 recorded system calls by number only, in two events whose names look like the
-    /// entries of the calls `enter` and `exit`. Their fields decide.
+    /// The first versions of LTTng 2.0 recorded system calls by number only, in two events whose names could also be
+    /// those of the entries of calls named `enter` and `exit`. Their fields decide.
     pub(super) fn known_as(&self) -> Option<Cow<'static, str>> {
         let (known, fields): (_, &[&str]) = match self.name.as_deref()? {
             "sys_enter" => ("raw_syscalls:sys_enter", &["id"]),
@@ -362,7 +388,7 @@ impl EventClass {
     }
 }
 
-/// All that the metadata says.
+/// The contents of the metadata.
 #[derive(Clone, Debug, PartialEq)]
 pub(super) struct Schema {
     /// 1 or 2.
@@ -381,9 +407,9 @@ pub(super) struct Schema {
     pub(super) streams: Vec<StreamClass>,
     /// Slots that decoding needs.
     pub(super) slots: usize,
-    /// Irregularities that were tolerated.
+    /// Tolerated irregularities.
     pub(super) warnings: Vec<MetadataWarning>,
-    /// Bytes behind the last packet of metadata, in words.
+    /// A description of the bytes behind the last packet of metadata.
     pub(super) behind: Option<String>,
 }
 

@@ -2,7 +2,7 @@
 //! reads.
 
 use super::error::MetadataError;
-use super::schema::{Bits, Choice, Count, Field, Kind, Label, Location, Range, Root, Show, Slot, Source};
+use super::schema::{Bits, Choice, Count, Field, Kind, Label, Location, Root, Show, Slot, Source, ValueRange};
 use foldhash::HashMap;
 use std::sync::Arc;
 
@@ -40,7 +40,14 @@ pub(super) struct Target {
 pub(super) struct Binding {
     pub(super) root: Root,
     pub(super) way: Way,
-    pub(super) targets: Vec<(Root, Way)>,
+    pub(super) targets: Vec<TargetPath>,
+}
+
+/// The path to a field that may hold the value of a reference.
+#[derive(Clone, Debug)]
+pub(super) struct TargetPath {
+    pub(super) root: Root,
+    pub(super) way: Way,
 }
 
 pub(super) const ORDER: [Root; 6] = [
@@ -69,7 +76,7 @@ pub(super) fn apply(roots: &mut Roots<'_>, slots: &mut Slots, binding: &Binding)
     let key: Targets = binding
         .targets
         .iter()
-        .map(|(root, way)| {
+        .map(|TargetPath { root, way }| {
             let owner = roots.owners.get(place(*root)).copied().unwrap_or(0);
             Target { root: *root, owner, way: way.clone() }
         })
@@ -83,7 +90,7 @@ pub(super) fn apply(roots: &mut Roots<'_>, slots: &mut Slots, binding: &Binding)
     let mut signed: Option<bool> = None;
     let mut kinds = Vec::with_capacity(binding.targets.len());
     let mut labels = Labels::Unknown;
-    for (root, way) in &binding.targets {
+    for TargetPath { root, way } in &binding.targets {
         let Some(target) = roots.all.get_mut(place(*root)).and_then(|f| f.as_deref_mut()) else { continue };
         let Some(field) = way.iter().try_fold(target, |field, i| child_mut(field, *i)) else { continue };
         let (saves, is_signed, show) = match &mut field.kind {
@@ -117,14 +124,14 @@ pub(super) fn apply(roots: &mut Roots<'_>, slots: &mut Slots, binding: &Binding)
 enum Labels {
     /// No field was looked at.
     Unknown,
-    /// All have these, or none has any.
+    /// All fields have these labels, or no field has any.
     Same(Option<Arc<[Label]>>),
-    /// They differ: the same value means one option here and another there.
+    /// The labels differ, so the same value may mean different options.
     Differ,
 }
 
 impl Labels {
-    /// With those of one more field.
+    /// These labels and those of one more field.
     fn and(self, found: Option<Arc<[Label]>>) -> Labels {
         match self {
             Labels::Unknown => Labels::Same(found),
@@ -139,11 +146,11 @@ impl Labels {
 enum TargetKind {
     Integer,
     Boolean,
-    /// Something that is neither, or sometimes signed and sometimes not.
+    /// A set of bits, or an integer that is signed in one place and unsigned in another.
     Bits,
 }
 
-/// Puts the slot into the referring field; checks that the target can serve it.
+/// Puts the slot into the referring field, after checking that fields of these kinds can hold its length or selector.
 fn set_source(
     field: &mut Field,
     slot: Slot,
@@ -157,7 +164,7 @@ fn set_source(
         _ => Ok(()),
     };
     let unsigned_only =
-        |source: &Source| refuse(source, integers && !is_signed, "a length is held by unsigned integers");
+        |source: &Source| refuse(source, integers && !is_signed, "a length must be held by unsigned integers");
     match &mut field.kind {
         Kind::SizedText(_, Count::Recorded(source))
         | Kind::Blob { count: Count::Recorded(source), .. }
@@ -166,7 +173,7 @@ fn set_source(
             *source = Source::Slot(slot);
         }
         Kind::Variant { by, signed, options } => {
-            refuse(by, integers, "a selector is held by integers, all signed or all unsigned")?;
+            refuse(by, integers, "a selector must be held by integers that are all signed or all unsigned")?;
             if let Source::At(location) = by {
                 select_by_labels(options, labels, location)?;
             }
@@ -175,7 +182,7 @@ fn set_source(
         Kind::Optional { by, signed, ranges, .. } => {
             let booleans = kinds.iter().all(|k| *k == TargetKind::Boolean);
             let fits = if ranges.is_some() { integers } else { booleans };
-            refuse(by, fits, "the selector of an optional is a boolean, or an integer where there are ranges")?;
+            refuse(by, fits, "the selector of an optional is a boolean, or an integer if there are ranges")?;
             (*by, *signed) = (Source::Slot(slot), is_signed);
         }
         _ => {}
@@ -202,7 +209,7 @@ fn select_by_labels(options: &mut [Choice], labels: &Labels, location: &Location
     for option in options {
         let by_name = |name: &str| places.get(name).and_then(|i| labels.get(*i)).map(|l| l.ranges.clone());
         // LTTng writes `_name` for an option whose label it left as `name`.
-        let ranges: Option<Vec<Range>> = by_name(&option.written).or_else(|| by_name(option.name()));
+        let ranges: Option<Vec<ValueRange>> = by_name(&option.written).or_else(|| by_name(option.name()));
         option.ranges = ranges.unwrap_or_default();
     }
     Ok(())

@@ -67,9 +67,9 @@ pub(super) enum Step {
     SkipRun { times: Times, bits: u64 },
     /// Repeat the steps from the next one to before `end`.
     Loop { node: Option<NodeIx>, times: Times, end: StepIx },
-    /// Go on at the case that holds the slot's value, else at `otherwise`, else the event is damaged.
+    /// Continue at the case that contains the slot's value, else at `otherwise`; without either the event is damaged.
     Select { slot: Slot, first: u32, count: u32, signed: bool, otherwise: Option<StepIx> },
-    /// Go on elsewhere.
+    /// Continue at another step.
     Jump(StepIx),
     /// A compound begins.
     Open(NodeIx),
@@ -141,12 +141,12 @@ pub enum FieldShape {
     Struct,
     /// Several elements.
     Array {
-        /// How each integer of a `Sink::words` is shown.
-        element: Option<(NumberFormat, bool)>,
+        /// The format of each integer of a `Sink::words`.
+        element: Option<ElementFormat>,
     },
     /// The selected option follows.
     Variant,
-    /// The value follows, or nothing is there.
+    /// The value follows, or is missing.
     Optional,
     /// A number.
     Number(NumberFormat),
@@ -156,6 +156,15 @@ pub enum FieldShape {
     Text,
     /// Bytes.
     Blob,
+}
+
+/// The format of an array's integers.
+#[derive(Clone, Debug)]
+pub struct ElementFormat {
+    /// How each is shown.
+    pub format: NumberFormat,
+    /// They are signed.
+    pub signed: bool,
 }
 
 /// How a number is shown.
@@ -178,19 +187,17 @@ pub struct RangeLabels(Arc<[Label]>);
 impl RangeLabels {
     /// The names whose ranges hold `value`, in declaration order, each once.
     pub fn of(&self, value: i128) -> impl Iterator<Item = &str> {
-        let holds = move |label: &&Label| label.ranges.iter().any(|(first, last)| (*first..=*last).contains(&value));
-        self.0.iter().filter(holds).map(|label| &*label.name)
+        let labels = self.0.iter().filter(move |label| label.ranges.iter().any(|range| range.contains(value)));
+        labels.map(|label| &*label.name)
     }
 
     /// The names of which a bit is set in `bits`, in declaration order.
     pub fn set_in(&self, bits: u64) -> impl Iterator<Item = &str> {
-        let set = move |label: &&Label| {
-            let is_set = |(first, last): &(i128, i128)| {
-                (0..64).any(|bit| bits >> bit & 1 == 1 && (*first..=*last).contains(&i128::from(bit)))
-            };
-            label.ranges.iter().any(is_set)
+        let is_set = move |bit: u32| bits >> bit & 1 == 1;
+        let names_a_set_bit = move |label: &&Label| {
+            label.ranges.iter().any(|range| (0..64).any(|bit| is_set(bit) && range.contains(bit.into())))
         };
-        self.0.iter().filter(set).map(|label| &*label.name)
+        self.0.iter().filter(names_a_set_bit).map(|label| &*label.name)
     }
 }
 

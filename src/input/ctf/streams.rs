@@ -1,4 +1,4 @@
-//! Stream files to streams: their order, the times of their packets, their losses.
+//! Joins stream files to streams: their order, the times of their packets, their losses.
 
 use super::packet::PacketRange;
 use super::roles::size_of_role;
@@ -18,7 +18,7 @@ pub(super) struct FilePackets {
 }
 
 impl CtfTrace {
-    /// Files of one stream together, in the order of their packets; streams in the order of ALGORITHMS section 1.
+    /// Groups the files of each stream, in the order of their packets; streams in the order of ALGORITHMS.md section 1.
     pub(super) fn group(&mut self, found: Vec<FilePackets>) {
         let name = |f: &FilePackets| self.files.get(f.file as usize).map_or("", |file| file.name.as_str());
         let mut groups: Vec<Vec<FilePackets>> = Vec::new();
@@ -76,7 +76,7 @@ impl CtfTrace {
     /// A packet of a stream class with its times.
     fn timed(&self, class: usize, StreamPacket { file, range }: &StreamPacket) -> Packet {
         let file = self.files.get(*file as usize);
-        let clock = file.and_then(|file| self.line(file.chunk, class)).map(|clock| clock.common);
+        let clock = file.and_then(|file| self.chunk_clock(file.chunk, class)).map(|clock| clock.common);
         Packet {
             begin: clock.zip(range.begin).map(|(clock, cycles)| clock.ns(cycles)),
             end: clock.zip(range.end).map(|(clock, cycles)| clock.ns(cycles)),
@@ -87,11 +87,11 @@ impl CtfTrace {
     /// Give the clocks whose uuids have an offset (in cycles from the origin) in another trace that offset.
     pub fn set_clock_offsets(&mut self, offset: impl Fn(&str) -> Option<i128>) {
         let mut changed = false;
-        for line in self.chunks.iter_mut().flat_map(|chunk| &mut chunk.lines) {
-            if let Some(base) = line.clock.uuid.as_deref().and_then(&offset)
-                && base != line.common.base
+        for clock in self.chunks.iter_mut().flat_map(|chunk| &mut chunk.clocks) {
+            if let Some(base) = clock.clock.uuid.as_deref().and_then(&offset)
+                && base != clock.common.base
             {
-                line.common.base = base;
+                clock.common.base = base;
                 changed = true;
             }
         }
@@ -100,21 +100,21 @@ impl CtfTrace {
         }
     }
 
-    /// Move all clocks of the trace to another time line, which becomes the common one.
+    /// Apply a correction to all clocks of the trace: the times of another clock become the common time line.
     pub fn correct_clocks(&mut self, correction: ClockCorrection) {
-        for line in self.chunks.iter_mut().flat_map(|c| &mut c.lines) {
-            line.common.correction = Some(correction);
+        for clock in self.chunks.iter_mut().flat_map(|chunk| &mut chunk.clocks) {
+            clock.common.correction = Some(correction);
         }
         self.time_packets();
     }
 
     /// The uuids of the clocks, each with its first offset (in cycles from the origin).
     pub fn clock_offsets(&self) -> impl Iterator<Item = (&str, i128)> {
-        let lines = self.chunks.iter().flat_map(|c| &c.lines);
-        lines.filter_map(|line| Some((line.clock.uuid.as_deref()?, line.common.base)))
+        let clocks = self.chunks.iter().flat_map(|chunk| &chunk.clocks);
+        clocks.filter_map(|clock| Some((clock.clock.uuid.as_deref()?, clock.common.base)))
     }
 
-    /// If packets do not record the clock at their beginning, follow the clock from packet to packet.
+    /// Where packets do not record the clock at their beginning, carry the clock from packet to packet.
     pub(super) fn follow_clocks(&mut self) {
         for stream in 0..self.packets.len() {
             let class = self.streams.get(stream).map_or(0, |s| s.stream_class as usize);

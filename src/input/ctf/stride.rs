@@ -1,16 +1,16 @@
-//! From one event to the next with as few reads as possible.
+//! Goes from one event to the next with as few reads as possible.
 //!
-//! Most headers begin with a small integer, the event id, and once it is known all that follows in the header is at a
-//! fixed place: LTTng's compact and large headers, their extended forms apart, and every header that is a plain
-//! structure. So the header is evaluated once for each id that occurs ([`IdLocator::shape`]): its size, the event's
-//! class, where the time stamp is. An event whose body is unwanted is skipped by one addition, or by a few
-//! [`FieldSkip`]s over text and sequences.
+//! Most headers begin with a small integer, the event id, which decides the places of all other fields of the header:
+//! LTTng's compact and large headers, except their extended forms, and every header that is a plain structure. So the
+//! header is evaluated once for each id that occurs ([`IdLocator::shape`]): its size, the event's class, where the time
+//! stamp is. An event whose body is unwanted is skipped by one addition, or by a few [`FieldSkip`]s over text and
+//! sequences.
 //!
-//! Nothing here reports damage: if anything does not fit, the caller runs the decode steps, which report the error and
+//! No function here reports damage: where data do not fit, the caller runs the decode steps, which report the error and
 //! its place.
 
 use super::compile::TimeStamps;
-use super::schema::{ByteOrders, Field, Kind, Range, Role, Slot, Source, StreamClass, TextUnit};
+use super::schema::{ByteOrders, Field, Kind, Role, Slot, Source, StreamClass, TextUnit, ValueRange};
 use super::steps::{Body, Program, Step, Times};
 use crate::base::cursor::{ByteOrder, bits};
 use crate::input::record::ClassId;
@@ -41,7 +41,7 @@ pub(super) struct IdLocator {
     id: Option<Stamp>,
     /// The clock to follow.
     clock: Option<usize>,
-    /// The order of all its numbers, where that matters to what follows.
+    /// The byte order of all its numbers, where the fields behind the header depend on it.
     pub(super) order: Option<ByteOrder>,
 }
 
@@ -64,18 +64,18 @@ pub(super) struct HeaderTemplate {
     pub(super) skip: EventSkip,
 }
 
-/// The way over an event whose values are of no interest.
+/// How an event is skipped whose values are not wanted.
 #[derive(Debug)]
 pub(super) enum EventSkip {
     /// So many bits from the beginning of the header.
     Fixed(u64),
-    /// From the end of the header.
+    /// By these skips, from the end of the header.
     Fields(Box<[FieldSkip]>),
-    /// By the steps of the class.
+    /// By running the steps of the class.
     No,
 }
 
-/// A part of the way over a body. Sizes are in bits.
+/// One step of skipping a body. Sizes are in bits.
 #[derive(Clone, Copy, Debug)]
 pub(super) enum FieldSkip {
     Forward(u64),
@@ -87,19 +87,19 @@ pub(super) enum FieldSkip {
         byte_order: ByteOrder,
         into: u8,
     },
-    /// Over as many elements as a length says.
+    /// Skip as many elements as a length says.
     Elements {
         from: u8,
         bits: u64,
     },
-    /// Over text and its NUL.
+    /// Skip text and its NUL.
     Text,
 }
 
-/// Lengths that the way over a body can keep.
+/// The number of lengths that skipping a body can keep.
 const LENGTHS: usize = 4;
 
-/// Walks a header whose id is known.
+/// Walks a header, up to its id or with a known id.
 struct Walk {
     at: u64,
     align: u64,
@@ -190,7 +190,7 @@ impl Walk {
                     return Err(End);
                 }
                 if special {
-                    // The full id of an extended header is read the long way.
+                    // Extended headers, which have a second id, are read by the decode steps.
                     if self.found.replace(here).is_some() || follows {
                         self.found = None;
                         return Err(End);
@@ -224,8 +224,8 @@ impl Walk {
         }
     }
 
-    fn holds(&self, ranges: &[Range]) -> bool {
-        self.id.is_some_and(|id| ranges.iter().any(|(first, last)| (*first..=*last).contains(&i128::from(id))))
+    fn holds(&self, ranges: &[ValueRange]) -> bool {
+        self.id.is_some_and(|id| ranges.iter().any(|range| range.contains(id.into())))
     }
 
     /// The byte orders of all numbers.
@@ -242,7 +242,7 @@ impl Walk {
 }
 
 impl EventSkip {
-    /// The way over a body behind a header of so many bits.
+    /// How a body behind a header of `header` bits is skipped.
     pub(super) fn over(body: &Body, header: u64) -> EventSkip {
         match body {
             Body::Fixed(bits) => header.checked_add(*bits).map_or(EventSkip::No, EventSkip::Fixed),
@@ -250,8 +250,8 @@ impl EventSkip {
         }
     }
 
-    /// The end of the event whose header begins at `start` and ends at `at`; `None` where it is not before `limit`, or
-    /// the way is not known.
+    /// The end of the event whose header begins at `start` and ends at `at`; `None` where the end passes `limit`, or
+    /// can only be found by the decode steps.
     #[inline(always)]
     pub(super) fn end(&self, data: &[u8], start: u64, at: u64, limit: u64) -> Option<u64> {
         match self {
@@ -262,7 +262,7 @@ impl EventSkip {
     }
 }
 
-/// The steps of a body without their values; `None` if one of them is not simple enough.
+/// The skips over a body; `None` where one of its steps has no equivalent.
 fn field_skips(program: &Program) -> Option<Box<[FieldSkip]>> {
     let mut lengths = Lengths::default();
     program.steps.iter().map(|step| lengths.skip(step)).collect()

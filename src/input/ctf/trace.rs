@@ -1,4 +1,4 @@
-//! An opened trace: its schema, its files and the tables that say where the packets of each stream are.
+//! An opened trace: its schema, its files and the packets of each stream.
 
 use super::clock::CycleScale;
 use super::decode::DecodeError;
@@ -21,13 +21,16 @@ pub(super) struct Chunk {
     pub(super) headers: PacketHeaderReader,
     /// The stream class of the joined schema for each of its own.
     pub(super) streams: Vec<usize>,
-    /// For each of its clocks: the way to the common time line, and its own as recorded.
-    pub(super) lines: Vec<ChunkClock>,
+    /// Its clocks.
+    pub(super) clocks: Vec<ChunkClock>,
 }
 
+/// A clock of a chunk.
 #[derive(Debug)]
 pub(super) struct ChunkClock {
+    /// As the chunk's metadata describes it.
     pub(super) clock: Clock,
+    /// From its cycles to the common time line.
     pub(super) common: CycleScale,
 }
 
@@ -161,12 +164,12 @@ impl CtfTrace {
         notices
     }
 
-    /// Something else that the user named cannot be opened.
+    /// Add the notice that another of the named inputs was left out.
     pub fn left_out(&mut self, LeftOut { notice, place }: LeftOut) {
         self.notices.add(notice, 1, || place);
     }
 
-    /// Why nothing is left of it, where none of its files could be opened.
+    /// The reason, where none of its files could be opened.
     pub fn nothing_left(&self) -> Option<&str> {
         self.unopened.as_deref().filter(|_| self.files.is_empty())
     }
@@ -187,7 +190,7 @@ impl CtfTrace {
     fn clock(&self, stream: StreamId, packet: usize) -> Option<&ChunkClock> {
         let (file, _) = self.packet(stream, packet)?;
         let class = self.streams.get(stream.index())?.stream_class as usize;
-        self.line(file.chunk, class)
+        self.chunk_clock(file.chunk, class)
     }
 
     /// The CPU that a packet names.
@@ -209,10 +212,10 @@ impl CtfTrace {
         Some((self.files.get(packet.file as usize)?, &packet.range))
     }
 
-    /// The way from a stream class's clock, as a chunk's metadata has it, to the common time line.
-    pub(super) fn line(&self, chunk: usize, class: usize) -> Option<&ChunkClock> {
+    /// The clock of a stream class, as a chunk's metadata describes it.
+    pub(super) fn chunk_clock(&self, chunk: usize, class: usize) -> Option<&ChunkClock> {
         let clock = self.schema.streams.get(class)?.clock?;
-        self.chunks.get(chunk)?.lines.get(clock)
+        self.chunks.get(chunk)?.clocks.get(clock)
     }
 
     /// "stream file, packet number, bit: what".

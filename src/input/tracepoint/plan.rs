@@ -7,7 +7,7 @@ use super::format::{Field, FieldType};
 use super::threads::Threads;
 use super::{ClassSchema, ContextField, Raw, Walk, bytes_of};
 use crate::base::cursor::{ByteOrder, bits};
-use crate::input::ctf::{self, FieldNode, NumberFormat, Sink};
+use crate::input::ctf::{self, ElementFormat, FieldNode, NumberFormat, Sink};
 use crate::input::record::{ClassId, FieldPath, IntegerArray, Projection, Scope, Value};
 
 /// How a value is got.
@@ -115,7 +115,7 @@ fn get(schema: &ClassSchema, path: &FieldPath) -> Get {
 }
 
 fn words() -> ctf::FieldShape {
-    ctf::FieldShape::Array { element: Some((NumberFormat::Decimal, false)) }
+    ctf::FieldShape::Array { element: Some(ElementFormat { format: NumberFormat::Decimal, signed: false }) }
 }
 
 fn field_type(field: &Field) -> ctf::FieldShape {

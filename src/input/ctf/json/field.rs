@@ -1,8 +1,8 @@
-//! CTF 2 field classes to fields (CTF 2.0, section 5.3).
+//! Resolves CTF 2 field classes to fields (CTF 2.0, section 5.3).
 //!
-//! An alias means its JSON, not a field: the meaning of a role depends on the structure in which the field is used,
-//! so an alias is read anew at each use. The number of fields read and their depth are bounded, because aliases of
-//! aliases multiply (`extent`).
+//! An alias is kept as JSON and read again at each use, because the meaning of a role depends on the structure in which
+//! the field is used. The number of fields read and their depth are bounded, because aliases of aliases multiply
+//! (`extent`).
 
 use super::value::{Json, Node, Object};
 use crate::base::cursor::ByteOrder;
@@ -10,18 +10,26 @@ use crate::input::ctf::error::MetadataError;
 use crate::input::ctf::extent::{Extent, check_depth};
 use crate::input::ctf::real;
 use crate::input::ctf::schema::{
-    Bits, Choice, Count, Field, Kind, Label, Location, Member, Range, Role, Root, Show, Slot, Source, TextUnit,
+    Bits, ByteMeaning, Choice, Count, Field, Kind, Label, Location, Member, Role, Root, Show, Slot, Source, TextUnit,
+    ValueRange,
 };
 use foldhash::HashMap;
 use std::sync::Arc;
 
 type Read<T> = Result<T, MetadataError>;
 
+/// The values of an integer class.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Sign {
+    Unsigned,
+    Signed,
+}
+
 /// The aliases known so far.
 pub(super) struct Aliases<'n, 't> {
     known: HashMap<String, &'n Node<'t>>,
     extent: Extent,
-    /// Of the field being read.
+    /// Depth of the field being read.
     depth: usize,
 }
 
@@ -34,7 +42,7 @@ pub(super) struct Use {
 }
 
 impl<'n, 't> Aliases<'n, 't> {
-    /// None yet, in a text of so many bytes.
+    /// No aliases yet, in a text of `text` bytes.
     pub(super) fn new(text: usize) -> Self {
         Aliases { known: HashMap::default(), extent: Extent::new(text), depth: 0 }
     }
@@ -83,7 +91,7 @@ impl<'n, 't> Aliases<'n, 't> {
         match name {
             "fixed-length-bit-array" => bits(object, &[], usage, |_| Ok(Show::Flags(Arc::from([])))),
             "fixed-length-bit-map" => bits(object, &["flags"], usage, |o| {
-                let flags = labels(o.need("flags")?, false)?;
+                let flags = labels(o.need("flags")?, Sign::Unsigned)?;
                 if flags.is_empty() {
                     return Err(MetadataError::at(o.at, "`flags` is empty"));
                 }
@@ -91,18 +99,19 @@ impl<'n, 't> Aliases<'n, 't> {
             }),
             "fixed-length-boolean" => bits(object, &[], usage, |_| Ok(Show::Boolean)),
             "fixed-length-unsigned-integer" => {
-                bits(object, &["preferred-display-base", "mappings", "roles"], usage, |o| mappings(o, false))
+                bits(object, &["preferred-display-base", "mappings", "roles"], usage, |o| mappings(o, Sign::Unsigned))
             }
             "fixed-length-signed-integer" => {
-                let mut field = bits(object, &["preferred-display-base", "mappings"], usage, |o| mappings(o, true))?;
+                let mut field =
+                    bits(object, &["preferred-display-base", "mappings"], usage, |o| mappings(o, Sign::Signed))?;
                 if let Kind::Bits(bits) = &mut field.kind {
                     bits.signed = true;
                 }
                 Ok(field)
             }
             "fixed-length-floating-point-number" => real_number(object),
-            "variable-length-unsigned-integer" => variable(object, false, usage),
-            "variable-length-signed-integer" => variable(object, true, usage),
+            "variable-length-unsigned-integer" => variable(object, Sign::Unsigned, usage),
+            "variable-length-signed-integer" => variable(object, Sign::Signed, usage),
             "null-terminated-string" => {
                 object.only(&["type", "encoding"])?;
                 Ok(Field { align: 8, kind: Kind::Text(encoding(object)?) })
@@ -122,7 +131,7 @@ impl<'n, 't> Aliases<'n, 't> {
                 object.only(&["type", "media-type", "length-field-location"])?;
                 object.get("media-type").map(Node::text).transpose()?;
                 let count = Count::Recorded(location(object.need("length-field-location")?)?);
-                Ok(Field { align: 8, kind: Kind::Blob { count, uuid: false } })
+                Ok(Field { align: 8, kind: Kind::Blob { count, meaning: ByteMeaning::Data } })
             }
             "structure" => self.structure(object, usage),
             "static-length-array" => {
@@ -170,7 +179,7 @@ impl<'n, 't> Aliases<'n, 't> {
     fn array(&mut self, object: Object<'n, 't>, count: Count, usage: Use) -> Read<Field> {
         let element = Box::new(self.field(object.need("element-field-class")?, usage)?);
         let align = alignment(object, "minimum-alignment")?.max(element.align);
-        Ok(Field { align, kind: Kind::Array { count, element, uuid: false } })
+        Ok(Field { align, kind: Kind::Array { count, element, meaning: ByteMeaning::Data } })
     }
 
     fn variant(&mut self, object: Object<'n, 't>, usage: Use) -> Read<Field> {
@@ -186,8 +195,8 @@ impl<'n, 't> Aliases<'n, 't> {
             if !written.is_empty() && options.iter().any(|o| &*o.written == written) {
                 return Err(MetadataError::at(node.at, format!("a second option `{written}`")));
             }
-            let overlap = |o: &Choice| o.ranges.iter().any(|a| ranges.iter().any(|b| a.0 <= b.1 && b.0 <= a.1));
-            if options.iter().any(overlap) {
+            let others = options.iter().flat_map(|o| &o.ranges);
+            if others.into_iter().any(|other| ranges.iter().any(|range| range.overlaps(*other))) {
                 return Err(MetadataError::at(node.at, "a selector value would select two options"));
             }
             let field = self.field(option.need("field-class")?, usage)?;
@@ -200,17 +209,20 @@ impl<'n, 't> Aliases<'n, 't> {
     }
 }
 
-/// The properties that all field classes of a fixed number of bits have.
+/// The properties of all field classes with a fixed number of bits.
 const FIXED: [&str; 5] = ["type", "length", "byte-order", "bit-order", "alignment"];
 
-/// The part that all field classes of a fixed number of bits share.
+/// The field of a class with a fixed number of bits.
 fn bits(object: Object<'_, '_>, more: &[&str], usage: Use, show: impl Fn(Object<'_, '_>) -> Read<Show>) -> Read<Field> {
     object.only(&[&FIXED, more].concat())?;
     let length = object.need("length")?;
     let size = match length.unsigned()? {
         size @ 1..=64 => size as u8,
         size => {
-            return Err(MetadataError::at(length.at, format!("a field of fixed length has 1 to 64 bits, not {size}")));
+            return Err(MetadataError::at(
+                length.at,
+                format!("a field of fixed length must have 1 to 64 bits, not {size}"),
+            ));
         }
     };
     let (byte_order, reversed) = orders(object)?;
@@ -226,28 +238,28 @@ fn orders(object: Object<'_, '_>) -> Read<(ByteOrder, bool)> {
     let byte_order = match order.text()? {
         "little-endian" => ByteOrder::Little,
         "big-endian" => ByteOrder::Big,
-        _ => return Err(MetadataError::at(order.at, "a byte order is `little-endian` or `big-endian`")),
+        _ => return Err(MetadataError::at(order.at, "a byte order must be `little-endian` or `big-endian`")),
     };
     let reversed = match object.get("bit-order") {
         None => false,
         Some(node) => match node.text()? {
             "first-to-last" => byte_order == ByteOrder::Big,
             "last-to-first" => byte_order == ByteOrder::Little,
-            _ => return Err(MetadataError::at(node.at, "a bit order is `first-to-last` or `last-to-first`")),
+            _ => return Err(MetadataError::at(node.at, "a bit order must be `first-to-last` or `last-to-first`")),
         },
     };
     Ok((byte_order, reversed))
 }
 
-fn variable(object: Object<'_, '_>, signed: bool, usage: Use) -> Read<Field> {
+fn variable(object: Object<'_, '_>, sign: Sign, usage: Use) -> Read<Field> {
     let mut known = vec!["type", "preferred-display-base", "mappings"];
-    if !signed {
+    if sign == Sign::Unsigned {
         known.push("roles");
     }
     object.only(&known)?;
-    let show = mappings(object, signed)?;
+    let show = mappings(object, sign)?;
     let (saves, clock) = roles(object, usage)?;
-    Ok(Field { align: 8, kind: Kind::Variable { signed, show, saves, clock } })
+    Ok(Field { align: 8, kind: Kind::Variable { signed: sign == Sign::Signed, show, saves, clock } })
 }
 
 fn static_blob(object: Object<'_, '_>, usage: Use) -> Read<Field> {
@@ -255,14 +267,16 @@ fn static_blob(object: Object<'_, '_>, usage: Use) -> Read<Field> {
     object.get("media-type").map(Node::text).transpose()?;
     let length = object.need("length")?;
     let count = length.unsigned()?;
-    let mut uuid = false;
+    let mut meaning = ByteMeaning::Data;
     for node in object.get("roles").map_or(Ok(&[][..]), Node::array)? {
-        uuid |= node.text()? == "metadata-stream-uuid" && usage.root == Some(Root::PacketHeader);
+        if node.text()? == "metadata-stream-uuid" && usage.root == Some(Root::PacketHeader) {
+            meaning = ByteMeaning::TraceUuid;
+        }
     }
-    if uuid && count != 16 {
-        return Err(MetadataError::at(length.at, format!("a uuid has 16 bytes, not {count}")));
+    if meaning == ByteMeaning::TraceUuid && count != 16 {
+        return Err(MetadataError::at(length.at, format!("a uuid must have 16 bytes, not {count}")));
     }
-    Ok(Field { align: 8, kind: Kind::Blob { count: Count::Fixed(count), uuid } })
+    Ok(Field { align: 8, kind: Kind::Blob { count: Count::Fixed(count), meaning } })
 }
 
 /// The slots for the roles of an unsigned integer in the structure in which it is used.
@@ -295,23 +309,23 @@ fn roles(object: Object<'_, '_>, usage: Use) -> Read<(Vec<Slot>, Option<usize>)>
     Ok((saves, clock))
 }
 
-fn mappings(object: Object<'_, '_>, signed: bool) -> Read<Show> {
+fn mappings(object: Object<'_, '_>, sign: Sign) -> Read<Show> {
     if let Some(node) = object.get("preferred-display-base")
         && !matches!(node.unsigned()?, 2 | 8 | 10 | 16)
     {
-        return Err(MetadataError::at(node.at, "a display base is 2, 8, 10 or 16"));
+        return Err(MetadataError::at(node.at, "a display base must be 2, 8, 10 or 16"));
     }
     match object.get("mappings") {
-        Some(node) => Ok(Show::Labels(Arc::from(labels(node, signed)?))),
+        Some(node) => Ok(Show::Labels(Arc::from(labels(node, sign)?))),
         None => Ok(Show::Number),
     }
 }
 
-fn labels(node: &Node<'_>, signed: bool) -> Read<Vec<Label>> {
+fn labels(node: &Node<'_>, sign: Sign) -> Read<Vec<Label>> {
     let mut labels = Vec::new();
     for (name, node) in node.object()?.members {
         let ranges = ranges(node)?;
-        if !signed && ranges.iter().any(|r| r.0 < 0) {
+        if sign == Sign::Unsigned && ranges.iter().any(|range| range.first < 0) {
             return Err(MetadataError::at(node.at, "a range begins below 0"));
         }
         labels.push(Label { name: Box::from(&**name), ranges });
@@ -320,20 +334,17 @@ fn labels(node: &Node<'_>, signed: bool) -> Read<Vec<Label>> {
 }
 
 /// `[[first, last], ...]`, at least one.
-fn ranges(node: &Node<'_>) -> Read<Vec<Range>> {
+fn ranges(node: &Node<'_>) -> Read<Vec<ValueRange>> {
     let mut ranges = Vec::new();
     for node in node.array()? {
         let [first, last] = node.array()? else {
-            return Err(MetadataError::at(node.at, "a range is an array of two integers"));
+            return Err(MetadataError::at(node.at, "a range must be an array of two integers"));
         };
-        let range = (first.integer()?, last.integer()?);
-        if range.1 < range.0 {
-            return Err(MetadataError::at(
-                node.at,
-                format!("the range {} to {} ends before it begins", range.0, range.1),
-            ));
+        let (first, last) = (first.integer()?, last.integer()?);
+        if last < first {
+            return Err(MetadataError::at(node.at, format!("the range {first} to {last} ends before it begins")));
         }
-        ranges.push(range);
+        ranges.push(ValueRange { first, last });
     }
     if ranges.is_empty() {
         return Err(MetadataError::at(node.at, "there is no range"));
@@ -345,7 +356,7 @@ fn alignment(object: Object<'_, '_>, name: &str) -> Read<u64> {
     let Some(node) = object.get(name) else { return Ok(1) };
     match node.unsigned()? {
         align if align.is_power_of_two() => Ok(align),
-        align => Err(MetadataError::at(node.at, format!("an alignment is a power of two, not {align}"))),
+        align => Err(MetadataError::at(node.at, format!("an alignment must be a power of two, not {align}"))),
     }
 }
 
@@ -357,7 +368,7 @@ fn encoding(object: Object<'_, '_>) -> Read<TextUnit> {
         "utf-16be" => Ok(TextUnit::Utf16Be),
         "utf-32le" => Ok(TextUnit::Utf32Le),
         "utf-32be" => Ok(TextUnit::Utf32Be),
-        _ => Err(MetadataError::at(node.at, "an encoding is utf-8, utf-16le, utf-16be, utf-32le or utf-32be")),
+        _ => Err(MetadataError::at(node.at, "an encoding must be utf-8, utf-16le, utf-16be, utf-32le or utf-32be")),
     }
 }
 
@@ -380,7 +391,7 @@ fn location(node: &Node<'_>) -> Read<Source> {
     let mut path: Vec<Option<Box<str>>> = Vec::new();
     for step in steps.array()? {
         match &step.json {
-            // One up undoes the name before it; what is left of them leads up from the referring field.
+            // A step up cancels the name before it; without a name before it, it leads up from the referring field.
             Json::Null if matches!(path.last(), Some(Some(_))) => {
                 path.pop();
             }
@@ -389,7 +400,7 @@ fn location(node: &Node<'_>) -> Read<Source> {
         }
     }
     if !matches!(path.last(), Some(Some(_))) {
-        return Err(MetadataError::at(steps.at, "a path ends with the name of a member"));
+        return Err(MetadataError::at(steps.at, "a path must end with the name of a member"));
     }
     Ok(Source::At(Box::new(Location { scope, path, climbs: false, at: node.at })))
 }
@@ -400,7 +411,7 @@ fn real_number(object: Object<'_, '_>) -> Read<Field> {
     let length = object.need("length")?;
     let size = match length.unsigned()? {
         bits if !real::is_format(bits) => {
-            let what = "a floating point number has 16, 32, 64, 128 bits, or a multiple of 32 from there on";
+            let what = "a floating point number must have 16, 32, 64, 128 bits, or a larger multiple of 32";
             return Err(MetadataError::at(length.at, what));
         }
         bits if bits > real::MOST_BITS.into() => {

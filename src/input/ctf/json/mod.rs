@@ -1,4 +1,4 @@
-//! CTF 2 metadata: a sequence of JSON fragments, each behind a byte 0x1E, to the schema (CTF 2.0, section 5).
+//! Reads CTF 2 metadata, a sequence of JSON fragments, each behind a byte 0x1E, into the schema (CTF 2.0, section 5).
 //!
 //! A fragment may only refer to earlier fragments, so one pass builds everything.
 
@@ -27,7 +27,7 @@ pub(super) fn read(text: &str) -> Read<Schema> {
     }
     let mut builder = Builder::new(text.len());
     for (number, fragment) in fragments.iter().enumerate() {
-        builder.fragment(fragment, number == 0)?;
+        builder.fragment(number, fragment)?;
     }
     if fragments.is_empty() {
         return Err(MetadataError::at(0, "there is no fragment"));
@@ -39,19 +39,27 @@ pub(super) fn read(text: &str) -> Read<Schema> {
     Ok(builder.schema)
 }
 
+/// Identifies an event record class.
+#[derive(PartialEq, Eq, Hash)]
+struct EventKey {
+    stream: u64,
+    id: u64,
+}
+
 struct Builder<'n, 't> {
     schema: Schema,
     aliases: Aliases<'n, 't>,
     has_trace: bool,
-    /// Positions of clocks by id, and of data stream classes.
+    /// Positions of clocks by id.
     clocks: HashMap<String, usize>,
+    /// Positions of data stream classes by id.
     streams: HashMap<u64, usize>,
-    /// Data stream class and id of the event record classes.
-    events: HashSet<(u64, u64)>,
+    /// The event record classes so far.
+    events: HashSet<EventKey>,
 }
 
 impl<'n, 't> Builder<'n, 't> {
-    /// For a text of so many bytes.
+    /// A builder for a text of `text` bytes.
     fn new(text: usize) -> Self {
         let schema = Schema {
             version: 2,
@@ -69,12 +77,12 @@ impl<'n, 't> Builder<'n, 't> {
         Builder { schema, aliases: Aliases::new(text), has_trace: false, clocks, streams, events }
     }
 
-    fn fragment(&mut self, node: &'n Node<'t>, first: bool) -> Read<()> {
+    fn fragment(&mut self, number: usize, node: &'n Node<'t>) -> Read<()> {
         let object = node.object()?;
         let kind = object.need("type")?;
         let name = kind.text()?;
-        if first != (name == "preamble") {
-            return Err(MetadataError::at(kind.at, "the first fragment is the preamble, and no other is"));
+        if (number == 0) != (name == "preamble") {
+            return Err(MetadataError::at(kind.at, "the first fragment must be the preamble, and no other may be one"));
         }
         let read = match name {
             "preamble" => self.preamble(object),
@@ -104,7 +112,7 @@ impl<'n, 't> Builder<'n, 't> {
             let all = bytes.len() == node.array()?.len();
             let uuid = bytes.try_into().ok().filter(|_| all);
             self.schema.uuid_bytes =
-                Some(uuid.ok_or_else(|| MetadataError::at(node.at, "a uuid is an array of 16 bytes"))?);
+                Some(uuid.ok_or_else(|| MetadataError::at(node.at, "a uuid must be an array of 16 bytes"))?);
         }
         Ok(())
     }
@@ -119,7 +127,7 @@ impl<'n, 't> Builder<'n, 't> {
         if std::mem::replace(&mut self.has_trace, true) || !self.schema.streams.is_empty() {
             return Err(MetadataError::at(
                 object.at,
-                "there is one trace class at most, before the data stream classes",
+                "only one trace class is allowed, before the data stream classes",
             ));
         }
         self.schema.uuid = identity(object)?;
@@ -170,7 +178,12 @@ impl<'n, 't> Builder<'n, 't> {
                     origin.object()?.need("name")?.text()?;
                     origin.object()?.need("uid")?.text()?;
                 }
-                _ => return Err(MetadataError::at(origin.at, "an origin is `unix-epoch` or an object that names one")),
+                _ => {
+                    return Err(MetadataError::at(
+                        origin.at,
+                        "an origin must be `unix-epoch` or an object that names one",
+                    ));
+                }
             }
         }
         let (mut offset_seconds, mut offset_cycles) = (0, 0);
@@ -184,7 +197,7 @@ impl<'n, 't> Builder<'n, 't> {
             if let Some(node) = offset.get("cycles") {
                 offset_cycles = node.unsigned()?;
                 if offset_cycles >= hertz {
-                    return Err(MetadataError::at(node.at, "the cycles make a second or more"));
+                    return Err(MetadataError::at(node.at, "the cycles of the offset must make less than a second"));
                 }
             }
         }
@@ -247,7 +260,7 @@ impl<'n, 't> Builder<'n, 't> {
         let no_stream =
             || MetadataError::at(object.at, format!("no data stream class with id {stream_id} before this"));
         let stream = stream.ok_or_else(no_stream)?;
-        if !self.events.insert((stream_id, id)) {
+        if !self.events.insert(EventKey { stream: stream_id, id }) {
             return Err(MetadataError::at(object.at, format!("a second event record class with id {id}")));
         }
         stream.events.push(Arc::new(EventClass { id, name, specific_context, payload, alone: true }));
@@ -263,7 +276,7 @@ fn identity(object: Object<'_, '_>) -> Read<Option<String>> {
     Ok(object.get("uid").map(Node::text).transpose()?.map(str::to_ascii_lowercase))
 }
 
-/// The magic number, where there is one, comes first and has 32 bits.
+/// Checks that a magic number is the first member of the header and has 32 bits.
 fn check_magic(header: &Field, at: usize) -> Read<()> {
     let Kind::Struct(members) = &header.kind else { return Ok(()) };
     for (position, member) in members.iter().enumerate() {
@@ -279,7 +292,7 @@ fn check_magic(header: &Field, at: usize) -> Read<()> {
     Ok(())
 }
 
-/// Several classes need an id that distinguishes them.
+/// Checks that several classes have an id that distinguishes them.
 fn check_ids(schema: &Schema) -> Read<()> {
     use super::roles::has_role;
     if schema.streams.len() > 1 && !has_role(schema.packet_header.as_ref(), Role::StreamClass) {

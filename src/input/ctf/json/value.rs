@@ -6,13 +6,13 @@ use crate::input::ctf::error::MetadataError;
 use foldhash::HashSet;
 use std::borrow::Cow;
 
-/// Deeper nesting is refused: it protects the stack.
+/// The deepest nesting that is parsed; it protects the stack.
 const DEEPEST: usize = 256;
 
-/// So many properties of an object are compared one by one; more are looked up.
+/// The number of properties up to which names are compared one by one.
 const FEW: usize = 16;
 
-/// A value and where it begins (byte of the metadata).
+/// A value and the byte of the metadata at which it begins.
 #[derive(Clone, Debug)]
 pub(super) struct Node<'t> {
     pub(super) at: usize,
@@ -38,7 +38,7 @@ impl<'t> Node<'t> {
             Json::Null => "null".to_owned(),
             Json::Bool(b) => b.to_string(),
             Json::Integer(n) => n.to_string(),
-            Json::Real => "a number that is no integer".to_owned(),
+            Json::Real => "a number that is not an integer".to_owned(),
             Json::Text(text) => format!("the string \"{}\"", text.escape_debug()),
             Json::Array(_) => "an array".to_owned(),
             Json::Object(_) => "an object".to_owned(),
@@ -262,7 +262,7 @@ impl<'t> Parser<'t> {
         }
         match digits.parse::<i128>() {
             Ok(n) if !leading_zero => Ok(Json::Integer(n)),
-            _ => Err(MetadataError::at(start, format!("`{digits}` is no number"))),
+            _ => Err(MetadataError::at(start, format!("`{digits}` is not a number"))),
         }
     }
 
@@ -319,13 +319,13 @@ impl<'t> Parser<'t> {
             }
             _ => None,
         };
-        plain.ok_or_else(|| MetadataError::at(at, "this is no escape sequence"))
+        plain.ok_or_else(|| MetadataError::at(at, "this is not an escape sequence"))
     }
 
     fn unit(&mut self, at: usize) -> Result<u16, MetadataError> {
         let digits = self.text.get(self.at..self.at + 4).filter(|d| d.bytes().all(|b| b.is_ascii_hexdigit()));
         self.at += 4;
         let unit = digits.and_then(|d| u16::from_str_radix(d, 16).ok());
-        unit.ok_or_else(|| MetadataError::at(at, "`\\u` is followed by four hexadecimal digits"))
+        unit.ok_or_else(|| MetadataError::at(at, "`\\u` must be followed by four hexadecimal digits"))
     }
 }

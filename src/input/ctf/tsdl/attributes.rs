@@ -16,15 +16,17 @@ impl Attribute<'_> {
 
     pub(super) fn text(&self) -> Resolved<&str> {
         match &self.value {
-            // A name ends at a NUL wherever it is handed on, so one that holds a NUL says two things.
-            Value::Text(text) if text.contains('\0') => Err(MetadataError::at(self.value_at, "a string holds no NUL")),
+            // Readers of a name take it up to its first NUL, so a name that contains one would be read in two ways.
+            Value::Text(text) if text.contains('\0') => {
+                Err(MetadataError::at(self.value_at, "a string must not contain a NUL"))
+            }
             Value::Text(text) => Ok(text),
             _ => Err(self.refuse("a string")),
         }
     }
 
     pub(super) fn refuse(&self, expected: &str) -> MetadataError {
-        MetadataError::at(self.value_at, format!("`{}` is {expected}", self.name))
+        MetadataError::at(self.value_at, format!("`{}` must be {expected}", self.name))
     }
 
     pub(super) fn unknown(&self, of: &str) -> MetadataWarning {
@@ -32,7 +34,7 @@ impl Attribute<'_> {
     }
 }
 
-/// Puts a value where there was none.
+/// Sets a value that may be given once.
 pub(super) fn once<T>(place: &mut Option<T>, value: T, name: &str, at: usize) -> Resolved<()> {
     if place.replace(value).is_some() {
         return Err(MetadataError::at(at, format!("`{name}` is given twice")));
@@ -40,15 +42,15 @@ pub(super) fn once<T>(place: &mut Option<T>, value: T, name: &str, at: usize) ->
     Ok(())
 }
 
-/// The attributes of a block that may say nothing else.
+/// The attributes of a block that may contain attributes only.
 pub(super) fn attributes<'a, 't>(body: &'a [Item<'t>]) -> impl Iterator<Item = Resolved<&'a Attribute<'t>>> {
     body.iter().map(|item| match item {
         Item::Attribute(attribute) => Ok(attribute),
         Item::Assigned { at, .. } | Item::Block { at, .. } | Item::Known { at, .. } => {
-            Err(MetadataError::at(*at, "only attributes have a place here"))
+            Err(MetadataError::at(*at, "only attributes may be here"))
         }
         Item::Declaration(typed, _) | Item::Typedef(typed, _) | Item::Typealias(typed, ..) => {
-            Err(MetadataError::at(typed.at, "only attributes have a place here"))
+            Err(MetadataError::at(typed.at, "only attributes may be here"))
         }
     })
 }
@@ -70,7 +72,8 @@ pub(super) fn parse_uuid(a: &Attribute<'_>) -> Resolved<(String, [u8; 16])> {
     Ok((text.to_ascii_lowercase(), bytes))
 }
 
-/// Whole seconds leave the offset in cycles, so that it is below one second and not negative.
+/// Moves whole seconds from the offset in cycles to that in seconds: the cycles that remain are not negative and make
+/// less than a second.
 pub(super) fn normal_offset(seconds: i64, cycles: i128, frequency: u64) -> Option<(i64, u64)> {
     if (0..i128::from(frequency)).contains(&cycles) {
         return Some((seconds, cycles as u64));
@@ -84,7 +87,7 @@ pub(super) fn normal_offset(seconds: i64, cycles: i128, frequency: u64) -> Optio
 pub(super) fn alignment(align: i128, at: usize) -> Resolved<u64> {
     match u64::try_from(align) {
         Ok(align) if align.is_power_of_two() => Ok(align),
-        _ => Err(MetadataError::at(at, format!("an alignment is a power of two, not {align}"))),
+        _ => Err(MetadataError::at(at, format!("an alignment must be a power of two, not {align}"))),
     }
 }
 
@@ -102,7 +105,7 @@ pub(super) fn byte_order(attribute: &Attribute<'_>) -> Resolved<Option<ByteOrder
         "le" => Ok(Some(ByteOrder::Little)),
         "be" | "network" => Ok(Some(ByteOrder::Big)),
         "native" => Ok(None),
-        _ => Err(MetadataError::at(attribute.value_at, "a byte order is `le`, `be`, `network` or `native`")),
+        _ => Err(MetadataError::at(attribute.value_at, "a byte order must be `le`, `be`, `network` or `native`")),
     }
 }
 
@@ -111,6 +114,6 @@ pub(super) fn encoding_is_text(attribute: &Attribute<'_>) -> Resolved<bool> {
     match word(attribute) {
         "none" | "NONE" => Ok(false),
         "UTF8" | "utf8" | "UTF-8" | "utf-8" | "ASCII" | "ascii" => Ok(true),
-        _ => Err(MetadataError::at(attribute.value_at, "an encoding is `none`, `UTF8` or `ASCII`")),
+        _ => Err(MetadataError::at(attribute.value_at, "an encoding must be `none`, `UTF8` or `ASCII`")),
     }
 }

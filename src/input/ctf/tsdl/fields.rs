@@ -1,24 +1,28 @@
-//! Types to fields: names looked up by scope, attributes given their meaning, lengths and selectors kept as locations.
+//! Resolves types to fields: looks up names by scope, interprets attributes, and keeps lengths and selectors as
+//! locations.
 //!
-//! Scopes are a stack of tables; a name means the innermost declaration before its use (7.3.1). A named type is cloned
-//! where it is used, because the lengths and selectors inside it are bound per use. How many fields all the clones
-//! together have is bounded (`extent`).
+//! Scopes are a stack of tables; a name refers to the innermost declaration before its use (7.3.1). A named type is
+//! cloned where it is used, because the lengths and selectors inside it are bound per use. The number of fields of all
+//! clones is bounded (`extent`).
 
 use super::attributes::{Resolved, alignment, byte_order, encoding_is_text, once};
 use super::known::Declared;
 use super::resolve::Resolver;
-use super::syntax::{Attribute, Count as WrittenCount, Declarator, Integer, Item, Label, Spec, Typed, Value, Word};
+use super::syntax::{
+    Attribute, Count as WrittenCount, Declarator, Integer, Item, Label, Spec, Typed, Value, Word, WrittenAlignment,
+};
 use super::token::names;
 use crate::input::ctf::error::MetadataError;
-use crate::input::ctf::extent::{check_depth, size};
+use crate::input::ctf::extent::{FieldSize, check_depth, size};
 use crate::input::ctf::schema::{
-    Bits, Choice, Count, Field, Kind, Label as Named, Location, Member, Root, Show, Source, TextUnit,
+    Bits, ByteMeaning, Choice, Count, Field, Kind, Label as Named, Location, Member, Root, Show, Source, TextUnit,
+    ValueRange,
 };
 use foldhash::{HashMap, HashMapExt, HashSet};
 use std::borrow::Cow;
 use std::sync::Arc;
 
-/// How absolute references begin (7.3.2).
+/// The beginnings of absolute references (7.3.2).
 const PREFIXES: [(&[&str], Root); 6] = [
     (&["trace", "packet", "header"], Root::PacketHeader),
     (&["stream", "packet", "context"], Root::PacketContext),
@@ -30,7 +34,7 @@ const PREFIXES: [(&[&str], Root); 6] = [
 
 impl<'t> Resolver<'t> {
     fn declare(&mut self, name: Cow<'t, str>, field: Field, at: usize) -> Resolved<()> {
-        let (fields, depth) = size(&field);
+        let FieldSize { fields, depth } = size(&field);
         check_depth(depth, at)?;
         let declared = Declared { field, fields };
         let scope = self.scopes.last_mut();
@@ -52,11 +56,11 @@ impl<'t> Resolver<'t> {
                 self.declare(name.clone(), field, typed.at)
             }
             Item::Declaration(typed, declarators) if declarators.is_empty() => self.tagged(typed),
-            Item::Declaration(typed, _) => Err(MetadataError::at(typed.at, "a field has no place here")),
+            Item::Declaration(typed, _) => Err(MetadataError::at(typed.at, "a field may not be here")),
             Item::Attribute(Attribute { at, .. })
             | Item::Assigned { at, .. }
             | Item::Block { at, .. }
-            | Item::Known { at, .. } => Err(MetadataError::at(*at, "only types and fields have a place here")),
+            | Item::Known { at, .. } => Err(MetadataError::at(*at, "only types and fields may be here")),
         }
     }
 
@@ -77,15 +81,15 @@ impl<'t> Resolver<'t> {
         self.declare(Cow::Owned(format!("{kind} {name}")), copy, at)
     }
 
-    /// A copy, where there is room for one.
+    /// A copy, where the extent allows one more.
     fn copy(&mut self, field: &Field, at: usize) -> Resolved<Field> {
-        self.extent.add(size(field).0, at)?;
+        self.extent.add(size(field).fields, at)?;
         Ok(field.clone())
     }
 
     fn look_up(&mut self, name: &str, at: usize) -> Resolved<Field> {
         let find = |name: &str| self.scopes.iter().rev().find_map(|scope| scope.get(name));
-        // A constant has the layout of a variable; a type may be declared for constants apart.
+        // A constant has the layout of a variable, unless a type of its own is declared for constants.
         let plain = || name.split(' ').filter(|word| *word != "const").collect::<Vec<_>>().join(" ");
         let found = find(name).or_else(|| if name.contains("const") { find(&plain()) } else { None });
         let found = found.ok_or_else(|| MetadataError::at(at, format!("no type `{name}` is declared before this")))?;
@@ -152,7 +156,7 @@ impl<'t> Resolver<'t> {
             Some(written) => {
                 let parts: Vec<&str> = names(written.text).collect();
                 let ["clock", name @ .., "value"] = &*parts else {
-                    let what = format!("`{}` is no clock: `clock.NAME.value` is meant", parts.join("."));
+                    let what = format!("`{}` is not a clock: expected `clock.NAME.value`", parts.join("."));
                     return Err(MetadataError::at(written.at, what));
                 };
                 let name = name.join(".");
@@ -193,7 +197,12 @@ impl<'t> Resolver<'t> {
         let size = match (exponent, mantissa) {
             (Some(8), Some(24)) => 32,
             (Some(11), Some(53)) => 64,
-            _ => return Err(MetadataError::at(at, "a floating_point has `exp_dig` 8 and `mant_dig` 24, or 11 and 53")),
+            _ => {
+                return Err(MetadataError::at(
+                    at,
+                    "a floating_point must have `exp_dig` 8 and `mant_dig` 24, or 11 and 53",
+                ));
+            }
         };
         let byte_order = order.flatten().unwrap_or(self.byte_order);
         Ok(Field { align: align.unwrap_or(8), kind: Kind::Real { size, byte_order, reversed: false } })
@@ -205,21 +214,21 @@ impl<'t> Resolver<'t> {
             None => self.look_up("int", at).map_err(|t| t.within("in an enum without container type", at))?,
         };
         let Kind::Bits(bits) = &mut field.kind else {
-            return Err(MetadataError::at(at, "the container of an enumeration is an integer"));
+            return Err(MetadataError::at(at, "the container of an enumeration must be an integer"));
         };
         let mut named: Vec<Named> = Vec::new();
         let mut places: HashMap<&str, usize> = HashMap::new();
         let mut next = 0;
         for label in labels {
-            let range = label.range.unwrap_or((next, next));
-            let limits = if bits.signed { (i64::MIN.into(), i64::MAX.into()) } else { (0, i128::from(u64::MAX)) };
-            if range.0 < limits.0 || range.1 > limits.1 {
+            let range = label.range.unwrap_or(ValueRange { first: next, last: next });
+            let (least, most) = if bits.signed { (i64::MIN.into(), i64::MAX.into()) } else { (0, u64::MAX.into()) };
+            if range.first < least || range.last > most {
                 return Err(MetadataError::at(
                     label.at,
                     format!("the values of `{}` do not fit the container", label.name),
                 ));
             }
-            next = range.1 + 1;
+            next = range.last + 1;
             let place = *places.entry(&label.name).or_insert(named.len());
             match named.get_mut(place) {
                 Some(old) => old.ranges.push(range),
@@ -242,7 +251,10 @@ impl<'t> Resolver<'t> {
                     _ => Count::Recorded(self.location(reference)),
                 },
             };
-            field = Field { align: field.align, kind: Kind::Array { count, element: Box::new(field), uuid: false } };
+            field = Field {
+                align: field.align,
+                kind: Kind::Array { count, element: Box::new(field), meaning: ByteMeaning::Data },
+            };
         }
         Ok(field)
     }
@@ -253,7 +265,7 @@ impl<'t> Resolver<'t> {
         let asked = names(reference.text).skip(1).collect::<Vec<_>>().join(".");
         let found = self.environment_value(&asked);
         let number = found.and_then(|value| value.parse().ok()).map(Count::Fixed);
-        number.ok_or_else(|| MetadataError::at(reference.at, format!("`env.{asked}` is no unsigned integer")))
+        number.ok_or_else(|| MetadataError::at(reference.at, format!("`env.{asked}` is not an unsigned integer")))
     }
 
     fn location(&self, reference: &Word<'_>) -> Source {
@@ -267,10 +279,10 @@ impl<'t> Resolver<'t> {
         Source::At(Box::new(Location { scope, path, climbs: true, at: reference.at }))
     }
 
-    fn structure(&mut self, body: &[Item<'t>], align: Option<(usize, i128)>) -> Resolved<Field> {
+    fn structure(&mut self, body: &[Item<'t>], align: Option<WrittenAlignment>) -> Resolved<Field> {
         let members = self.members(body)?;
         let own = match align {
-            Some((at, n)) => alignment(n, at)?,
+            Some(WrittenAlignment { at, bits }) => alignment(bits, at)?,
             None => 1,
         };
         let align = members.iter().fold(own, |most, member| most.max(member.field.align));
@@ -299,7 +311,7 @@ impl<'t> Resolver<'t> {
         declarators: &[Declarator<'t>],
         mut take: impl FnMut(&mut Self, &Word<'t>, Field) -> Resolved<()>,
     ) -> Resolved<()> {
-        // The target type of a pointer may be unknown, unless it is declared here.
+        // The type that a pointer points to may be unknown, unless it is declared here.
         let only_pointed = declarators.iter().all(|d| d.pointers.is_some()) && matches!(typed.spec, Spec::Named(_));
         let mut base = if only_pointed { None } else { Some(self.field(typed)?) };
         for (i, declarator) in declarators.iter().enumerate() {
@@ -340,15 +352,15 @@ impl<'t> Resolver<'t> {
     }
 }
 
-/// Members, no two of one name.
+/// The members of a structure; their names differ.
 struct Members<'t> {
     list: Vec<Member>,
-    /// The names, once there are many.
+    /// The names of the members after the first [`Self::FEW`].
     seen: HashSet<&'t str>,
 }
 
 impl<'t> Members<'t> {
-    /// So many names are compared one by one.
+    /// The number of members up to which names are compared one by one.
     const FEW: usize = 16;
 
     fn add(&mut self, name: &Word<'t>, field: Field) -> Resolved<()> {

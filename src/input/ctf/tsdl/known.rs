@@ -1,10 +1,10 @@
 //! Event blocks that several metadata texts have in common.
 //!
 //! Recordings of one kernel, chunks of a session, processes that run one program: their metadata differ in a few lines
-//! and declare the same thousand events. Once one text has been read, a block of another that is equal to the letter is
-//! taken over as it was resolved and bound. That is sound where all that a block may refer to is equal as well
-//! ([`Context`]), and only for blocks that refer to nothing else (no number of the environment, no length in a stream's
-//! own structures) and were read without a complaint.
+//! and declare the same thousand events. Once one text has been read, a block of another text that is byte-identical to
+//! one of its blocks is not parsed again: the resolved and bound event class is reused. That is sound where everything
+//! that a block may refer to is equal as well ([`Context`]), and only for blocks that refer to nothing else (no number
+//! of the environment, no length in a stream's own structures) and caused no warning.
 
 use crate::base::cursor::ByteOrder;
 use crate::input::ctf::schema::{EventClass, Field, Schema, StreamClass};
@@ -16,7 +16,7 @@ use std::sync::Arc;
 #[derive(Debug, PartialEq)]
 pub(super) struct Declared {
     pub(super) field: Field,
-    /// The fields in it.
+    /// The number of fields in it.
     pub(super) fields: usize,
 }
 
@@ -31,7 +31,7 @@ pub(super) struct Context<'t> {
     pub(super) streams: Vec<StreamClass>,
     /// Types declared outside of blocks.
     pub(super) types: HashMap<Cow<'t, str>, Declared>,
-    /// True where all of them stand before the first event.
+    /// True where all of them are declared before the first event.
     pub(super) types_first: bool,
 }
 
@@ -43,13 +43,15 @@ pub(in crate::input::ctf) struct KnownEvent {
     pub(super) class: Arc<EventClass>,
 }
 
-/// An event block that may be taken over once it is bound, and where its class is.
+/// An event block that may be reused once it is bound.
 #[derive(Debug)]
 pub(super) struct Block<'t> {
     pub(super) text: &'t str,
     pub(super) stream: Option<u64>,
-    /// Position of the stream class, and of the event class in it.
-    pub(super) place: (usize, usize),
+    /// Position of its stream class.
+    pub(super) stream_class: usize,
+    /// Position of its event class in the stream class.
+    pub(super) event_class: usize,
 }
 
 /// The event blocks of a text, and their context.
@@ -69,12 +71,11 @@ pub(in crate::input::ctf) struct Known<'t> {
 }
 
 impl<'t> Known<'t> {
-    /// The reusable blocks of a text whose lengths and selectors have been bound: all of its blocks or none, so
-    /// that classes of one text that other texts read by themselves never differ in their slots.
+    /// The reusable blocks of a text whose lengths and selectors have been bound: all of its blocks or none. If only
+    /// some were reused, the others would be bound again in other slots.
     pub(in crate::input::ctf) fn new(found: Blocks<'t>, schema: &Schema) -> Option<Known<'t>> {
         let known = |block: Block<'t>| {
-            let (stream, event) = block.place;
-            let class = schema.streams.get(stream)?.events.get(event)?;
+            let class = schema.streams.get(block.stream_class)?.events.get(block.event_class)?;
             class.alone.then(|| (block.text, KnownEvent { stream: block.stream, class: class.clone() }))
         };
         let events: HashMap<&str, KnownEvent> = found.blocks.into_iter().filter_map(known).collect();

@@ -1,7 +1,8 @@
-//! The meaning of members by their names: roles, clocks of time stamps, and the default clock of each stream class.
+//! Derives the meaning of members from their names: roles, clocks of time stamps, the default clock of each stream
+//! class.
 
 use crate::input::ctf::error::MetadataError;
-use crate::input::ctf::schema::{Bits, Clock, Count, Field, Kind, Role, Schema};
+use crate::input::ctf::schema::{Bits, ByteMeaning, Clock, Count, Field, Kind, Role, Schema};
 
 /// Gives roles to members by name, clocks to time stamps without one, and each stream class its default clock.
 pub(super) fn assign_meaning(schema: &mut Schema) -> Result<(), MetadataError> {
@@ -69,8 +70,8 @@ fn mark_members(root: &mut Field, roles: &[(&str, Role)], place: &str) -> Result
     Ok(())
 }
 
-/// `cpu_id` is a name of the tracers, not of CTF, so a tool that rewrites a trace escapes it like any name
-/// (babeltrace's sink does).
+/// `cpu_id` is a name that tracers use and CTF does not define, so a tool that rewrites a trace escapes it like any
+/// other name (babeltrace's sink does).
 fn mark_escaped_cpu(context: &mut Field) {
     let Kind::Struct(members) = &mut context.kind else { return };
     if members.iter().any(|m| &*m.written == "cpu_id") {
@@ -96,11 +97,11 @@ fn check_header(header: &mut Field) -> Result<(), MetadataError> {
                     "`magic` must be an integer of 32 bits and the first member of the header",
                 ));
             }
-            ("uuid", Kind::Array { count: Count::Fixed(16), element, uuid }) => {
+            ("uuid", Kind::Array { count: Count::Fixed(16), element, meaning }) => {
                 if !matches!(element.kind, Kind::Bits(Bits { size: 8, .. })) || element.align != 8 {
                     return Err(MetadataError::at(0, "`uuid` in trace.packet.header must be an array of 16 bytes"));
                 }
-                *uuid = true;
+                *meaning = ByteMeaning::TraceUuid;
             }
             ("uuid", _) => {
                 return Err(MetadataError::at(0, "`uuid` in trace.packet.header must be an array of 16 bytes"));
@@ -111,7 +112,7 @@ fn check_header(header: &mut Field) -> Result<(), MetadataError> {
     Ok(())
 }
 
-/// Calls `see` on each integer, with the name of the member that it is.
+/// Calls `see` with each integer and the name of its member.
 fn each_integer(field: &mut Field, name: &str, see: &mut impl FnMut(&str, &mut Bits)) {
     match &mut field.kind {
         Kind::Bits(bits) => see(name, bits),
@@ -137,7 +138,7 @@ fn mark_everywhere(root: &mut Field, name: &str, role: Role) {
     });
 }
 
-/// A time stamp without clock belongs to the only clock there is, or to one made for it.
+/// Maps time stamps without a clock to the only clock, or to a new one if there is none.
 fn map_to_only_clock(root: &mut Field, name: &str, clocks: &mut Vec<Clock>) -> Result<(), MetadataError> {
     let mut unmapped = false;
     each_integer(root, "", &mut |member, bits| unmapped |= member == name && bits.clock.is_none());

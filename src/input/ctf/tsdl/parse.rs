@@ -1,18 +1,18 @@
-//! Tokens to the syntax tree, by recursive descent: blocks, attributes, declarations. What a type may look like is in
-//! `types`. One token of lookahead, two where a declaration and an attribute begin alike. The tree borrows the text;
-//! what is allocated is the tree's own lists. CTF 1.8.3, appendix C.
+//! Parses tokens to the syntax tree by recursive descent: blocks, attributes, declarations. The grammar of types is in
+//! `types`. One token of lookahead, two where a declaration and an attribute begin alike. The tree borrows the text and
+//! allocates only its own lists. CTF 1.8.3, appendix C.
 
 use super::known::Known;
 use super::syntax::{Attribute, Count, Declarator, Declarators, Integer, Item, Spec, Value, Word};
-use super::token::{Token, Tokens, names, unescape};
+use super::token::{PlacedToken, Token, Tokens, names, unescape};
 use crate::input::ctf::error::{MetadataError, MetadataWarning};
 use foldhash::HashMap;
 use std::borrow::Cow;
 
-/// Deeper nesting is refused: it protects the stack, and no tracer comes near.
+/// The deepest nesting that is parsed. It protects the stack; the metadata of tracers is nested far less deeply.
 const DEEPEST: usize = 64;
 
-/// Words that name nothing else.
+/// Reserved words.
 const KEYWORDS: [&str; 26] = [
     "align",
     "const",
@@ -51,20 +51,29 @@ pub(super) struct Parser<'t> {
     pub(super) token: Token<'t>,
     /// Offset of the token.
     pub(super) at: usize,
-    /// The token behind it, where it was looked at.
-    pub(super) ahead: Option<(usize, Token<'t>)>,
+    /// The token behind it, once it was read.
+    pub(super) ahead: Option<PlacedToken<'t>>,
     depth: usize,
-    /// Integers met before, by the text between their braces.
+    /// Integers that were parsed before, by the text between their braces.
     pub(super) integers: HashMap<&'t str, Integer<'t>>,
     /// Event blocks of another metadata.
     known: Option<&'t Known<'t>>,
     pub(super) warnings: Vec<MetadataWarning>,
 }
 
-/// The items of a metadata text, and the attributes that mean nothing.
+/// Where an item is in a text.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Level {
+    /// Outside of all braces.
+    Top,
+    /// In a block or a structure.
+    Inside,
+}
+
+/// The items of a metadata text, and warnings about unknown attributes.
 pub(super) fn parse<'t>(text: &'t str, known: Option<&'t Known<'t>>) -> Parsed<(Vec<Item<'t>>, Vec<MetadataWarning>)> {
     let mut tokens = Tokens::new(text);
-    let (at, token) = tokens.next()?;
+    let PlacedToken { at, token } = tokens.next()?;
     let (integers, warnings) = (HashMap::default(), Vec::new());
     let mut parser = Parser { tokens, token, at, ahead: None, depth: 0, integers, known, warnings };
     let mut items = Vec::new();
@@ -72,23 +81,24 @@ pub(super) fn parse<'t>(text: &'t str, known: Option<&'t Known<'t>>) -> Parsed<(
         if parser.accept(b';')? {
             continue;
         }
-        items.push(parser.item(true)?);
+        items.push(parser.item(Level::Top)?);
     }
     Ok((items, parser.warnings))
 }
 
 pub(super) fn is_keyword(word: &str) -> bool {
-    // Names of members begin with an underscore wherever LTTng writes them.
+    // LTTng writes names of members with a leading underscore, so this excludes most words at once.
     !(word.starts_with('_') && word != "_Bool") && KEYWORDS.contains(&word)
 }
 
 impl<'t> Parser<'t> {
     /// Go to the next token.
     pub(super) fn advance(&mut self) -> Parsed<()> {
-        (self.at, self.token) = match self.ahead.take() {
+        let next = match self.ahead.take() {
             Some(ahead) => ahead,
             None => self.tokens.next()?,
         };
+        (self.at, self.token) = (next.at, next.token);
         Ok(())
     }
 
@@ -98,7 +108,7 @@ impl<'t> Parser<'t> {
             Some(ahead) => ahead,
             None => *self.ahead.insert(self.tokens.next()?),
         };
-        Ok(ahead.1)
+        Ok(ahead.token)
     }
 
     #[cold]
@@ -138,17 +148,17 @@ impl<'t> Parser<'t> {
         }
     }
 
-    fn item(&mut self, top: bool) -> Parsed<Item<'t>> {
+    fn item(&mut self, level: Level) -> Parsed<Item<'t>> {
         self.depth += 1;
         if self.depth > DEEPEST {
             return Err(MetadataError::at(self.at, format!("types and blocks are nested deeper than {DEEPEST}")));
         }
-        let item = self.item_within(top);
+        let item = self.item_within(level);
         self.depth -= 1;
         item
     }
 
-    fn item_within(&mut self, top: bool) -> Parsed<Item<'t>> {
+    fn item_within(&mut self, level: Level) -> Parsed<Item<'t>> {
         let at = self.at;
         let token = self.token;
         match token {
@@ -162,7 +172,9 @@ impl<'t> Parser<'t> {
                 self.advance()?;
                 self.typealias()
             }
-            Token::Word(kind) if top && BLOCKS.contains(&kind) && self.ahead()? == Token::Mark(b'{') => {
+            Token::Word(kind)
+                if level == Level::Top && BLOCKS.contains(&kind) && self.ahead()? == Token::Mark(b'{') =>
+            {
                 self.advance()?;
                 let item = match self.known_event(kind, at)? {
                     Some(known) => known,
@@ -179,9 +191,9 @@ impl<'t> Parser<'t> {
             }
             Token::Word(_) => {
                 let assigns = matches!(self.ahead()?, Token::Mark(b'=' | b'.') | Token::Becomes);
-                if assigns && !top { self.assignment() } else { self.declaration(top) }
+                if assigns && level == Level::Inside { self.assignment() } else { self.declaration(level) }
             }
-            Token::Quoted(_) if !top => self.assignment(),
+            Token::Quoted(_) if level == Level::Inside => self.assignment(),
             _ => self.unexpected("a declaration"),
         }
     }
@@ -201,7 +213,7 @@ impl<'t> Parser<'t> {
         self.advance()?;
         let typed = self.typed().map_err(|t| t.within(format!("in {name}"), at))?;
         if self.is(b'[') {
-            return self.unexpected("`;` (an array has no place here)");
+            return self.unexpected("`;` (an array may not be here)");
         }
         self.expect(b';')?;
         Ok(Item::Assigned { name, at, typed })
@@ -213,12 +225,12 @@ impl<'t> Parser<'t> {
         if pure {
             return Ok(Cow::Borrowed(written.text));
         }
-        // Space or comments stand between the words.
+        // There is space or a comment between the words.
         Ok(Cow::Owned(names(written.text).collect::<Vec<_>>().join(".")))
     }
 
-    /// `a.b.c`, keywords allowed (`stream.event.context.len`), as one borrowed text; true where nothing but words and
-    /// dots is in it.
+    /// `a.b.c`, keywords allowed (`stream.event.context.len`), as one borrowed text; true where it consists of words
+    /// and dots only.
     fn joined(&mut self, what: &str) -> Parsed<(Word<'t>, bool)> {
         let start = self.at;
         let Token::Word(first) = self.token else { return self.unexpected(what) };
@@ -241,7 +253,7 @@ impl<'t> Parser<'t> {
         Ok(written)
     }
 
-    /// How many parentheses open here.
+    /// Steps over opening parentheses; returns their number.
     fn parentheses(&mut self) -> Parsed<usize> {
         let mut open = 0;
         while self.accept(b'(')? {
@@ -294,17 +306,19 @@ impl<'t> Parser<'t> {
         Ok(if negative { -i128::from(n) } else { i128::from(n) })
     }
 
-    fn declaration(&mut self, top: bool) -> Parsed<Item<'t>> {
+    fn declaration(&mut self, level: Level) -> Parsed<Item<'t>> {
         let typed = self.typed()?;
         if self.is_word("typedef") {
             self.advance()?;
             return Ok(Item::Typedef(typed, self.declarators()?));
         }
         let only_names = match &typed.spec {
-            Spec::Struct { name, .. } | Spec::Variant { name, .. } | Spec::Enum { name, .. } => top || name.is_some(),
+            Spec::Struct { name, .. } | Spec::Variant { name, .. } | Spec::Enum { name, .. } => {
+                level == Level::Top || name.is_some()
+            }
             _ => false,
         };
-        // Some writers leave out the semicolon behind a named type at the top.
+        // Some writers omit the semicolon behind a named type at the top level.
         let ends = matches!(self.token, Token::Word(word) if is_keyword(word) && word != "const");
         if only_names && (self.accept(b';')? || ends) {
             return Ok(Item::Declaration(typed, Declarators::new()));
@@ -345,7 +359,7 @@ impl<'t> Parser<'t> {
         let count = match self.token {
             Token::Number(_) | Token::Mark(b'+' | b'-') => match u64::try_from(self.signed_number()?) {
                 Ok(n) => Count::Fixed(n),
-                Err(_) => return Err(MetadataError::at(at, "the number of elements is not negative")),
+                Err(_) => return Err(MetadataError::at(at, "the number of elements must not be negative")),
             },
             _ => Count::Reference(self.reference("the number of elements, or the field that holds it")?),
         };
@@ -391,13 +405,13 @@ impl<'t> Parser<'t> {
         Ok(all)
     }
 
-    /// `{ item item ... }`, and where it ends.
+    /// `{ item item ... }`, and the byte behind it.
     pub(super) fn body(&mut self) -> Parsed<(Vec<Item<'t>>, usize)> {
         self.expect(b'{')?;
         let mut items = Vec::new();
         while !self.is(b'}') {
             if !self.accept(b';')? {
-                items.push(self.item(false)?);
+                items.push(self.item(Level::Inside)?);
             }
         }
         let end = self.at + 1;

@@ -1,6 +1,6 @@
-//! The syntax tree to the schema: blocks to clocks, stream classes and event classes.
+//! Resolves the syntax tree to the schema: blocks to clocks, stream classes and event classes.
 //!
-//! Types become fields in `fields`, members get their meaning in `meaning` once all is known. The byte
+//! Types become fields in `fields`; members get their meaning in `meaning` when all blocks have been read. The byte
 //! order and the clocks are read first, because types before their blocks use them too.
 
 use super::attributes::{Resolved, attributes, byte_order, normal_offset, once, parse_uuid};
@@ -28,7 +28,7 @@ pub(super) struct Resolver<'t> {
     /// Ids of the stream classes.
     stream_ids: HashSet<u64>,
     pub(super) extent: Extent,
-    /// Numbers of the environment that were asked for.
+    /// Look-ups of numbers of the environment.
     pub(super) lookups: usize,
     pub(super) warnings: Vec<MetadataWarning>,
 }
@@ -38,7 +38,7 @@ struct PendingEvent<'t> {
     at: usize,
     stream: Option<u64>,
     class: Arc<EventClass>,
-    /// The text of the block, where others may take it over.
+    /// The text of the block, where other texts may reuse it.
     text: Option<&'t str>,
 }
 
@@ -99,8 +99,8 @@ pub(super) fn resolve<'t>(
                 read.map_err(|t| t.within(block_title(kind, body), *at))?;
                 resolver.scopes.pop();
             }
-            Item::Attribute(a) => return Err(MetadataError::at(a.at, "an attribute has no place here")),
-            Item::Assigned { at, .. } => return Err(MetadataError::at(*at, "a type assignment has no place here")),
+            Item::Attribute(a) => return Err(MetadataError::at(a.at, "an attribute may not be here")),
+            Item::Assigned { at, .. } => return Err(MetadataError::at(*at, "a type assignment may not be here")),
             other => {
                 types_first &= !events_begun;
                 resolver.declare_types(other)?;
@@ -123,7 +123,7 @@ pub(super) fn resolve<'t>(
     Ok((schema, Blocks { context, blocks }))
 }
 
-/// "in event `sched_switch`": names say more than line numbers.
+/// "in event `sched_switch`": names help more than line numbers.
 fn block_title(kind: &str, body: &[Item<'_>]) -> String {
     let name = body.iter().find_map(|item| match item {
         Item::Attribute(Attribute { name, value: Value::Text(text), .. }) if name == "name" => Some(text),
@@ -148,7 +148,7 @@ fn native_order(items: &[Item<'_>]) -> Resolved<ByteOrder> {
             {
                 order = byte_order(a)?;
                 if order.is_none() {
-                    return Err(MetadataError::at(a.value_at, "the byte order of a trace is `le` or `be`"));
+                    return Err(MetadataError::at(a.value_at, "the byte order of a trace must be `le` or `be`"));
                 }
             }
         }
@@ -211,7 +211,9 @@ impl<'t> Resolver<'t> {
                 let what = format!("the clock `{}` is declared again, with the same attributes", clock.name);
                 self.warnings.push(MetadataWarning { at, what });
             }
-            Some(_) => return Err(MetadataError::at(at, format!("a second clock `{}`, which is another", clock.name))),
+            Some(_) => {
+                return Err(MetadataError::at(at, format!("a second clock `{}` with other attributes", clock.name)));
+            }
             None => {
                 self.clock_places.insert(clock.name.clone(), self.clocks.len());
                 self.clocks.push(clock);
@@ -384,7 +386,7 @@ impl<'t> Resolver<'t> {
     /// A structure that a block assigns.
     fn root(&mut self, typed: &Typed<'t>, name: &str) -> Resolved<Field> {
         let field = self.field(typed).map_err(|t| t.within(format!("in {name}"), typed.at))?;
-        check_depth(size(&field).1, typed.at)?;
+        check_depth(size(&field).depth, typed.at)?;
         match field.kind {
             Kind::Struct(_) => Ok(field),
             _ => Err(MetadataError::at(typed.at, format!("{name} must be a structure"))),
@@ -396,7 +398,7 @@ fn unknown_type(name: &str, at: usize, of: &str) -> MetadataWarning {
     MetadataWarning { at, what: format!("{of} has no type `{name}`") }
 }
 
-/// Event classes to their stream classes; those that other texts may take over.
+/// Moves event classes into their stream classes; returns the blocks that other texts may reuse.
 fn place_events<'t>(schema: &mut Schema, events: Vec<PendingEvent<'t>>) -> Resolved<Vec<Block<'t>>> {
     let mut blocks = Vec::new();
     if schema.streams.is_empty() && !events.is_empty() {
@@ -410,7 +412,7 @@ fn place_events<'t>(schema: &mut Schema, events: Vec<PendingEvent<'t>>) -> Resol
         let place = match event.stream {
             Some(id) => places.get(&id).copied().ok_or_else(|| format!("there is no stream class with id {id}")),
             None if schema.streams.len() == 1 => Ok(0),
-            None => Err("several stream classes: `stream_id` must say which".to_owned()),
+            None => Err("several stream classes: `stream_id` is needed".to_owned()),
         };
         let title = || format!("in event `{}`", event.class.name.as_deref().unwrap_or(""));
         let place = place.map_err(|what| MetadataError::at(event.at, what).within(title(), event.at))?;
@@ -420,7 +422,8 @@ fn place_events<'t>(schema: &mut Schema, events: Vec<PendingEvent<'t>>) -> Resol
                 return Err(MetadataError::at(event.at, what).within(title(), event.at));
             }
             if let Some(text) = event.text {
-                blocks.push(Block { text, stream: event.stream, place: (place, stream.events.len()) });
+                let (stream_class, event_class) = (place, stream.events.len());
+                blocks.push(Block { text, stream: event.stream, stream_class, event_class });
             }
             stream.events.push(event.class);
         }

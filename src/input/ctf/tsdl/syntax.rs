@@ -2,6 +2,7 @@
 
 use super::known::KnownEvent;
 use crate::base::cursor::ByteOrder;
+use crate::input::ctf::schema::ValueRange;
 use smallvec::SmallVec;
 use std::borrow::Cow;
 
@@ -30,7 +31,7 @@ pub(super) struct Attribute<'t> {
     pub(super) value_at: usize,
 }
 
-/// A type as written, where a type may stand.
+/// A type as written.
 #[derive(Clone, Debug)]
 pub(super) enum Spec<'t> {
     /// The name of a type, words joined by spaces (`unsigned long`).
@@ -46,7 +47,7 @@ pub(super) enum Spec<'t> {
     Struct {
         name: Option<&'t str>,
         body: Option<Vec<Item<'t>>>,
-        align: Option<(usize, i128)>,
+        align: Option<WrittenAlignment>,
     },
     Variant {
         name: Option<&'t str>,
@@ -55,8 +56,15 @@ pub(super) enum Spec<'t> {
     },
 }
 
+/// `align(bits)` behind a structure.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct WrittenAlignment {
+    pub(super) at: usize,
+    pub(super) bits: i128,
+}
+
 impl Spec<'_> {
-    /// The name that pointers to this type are declared by: of a type without name, nothing.
+    /// The name under which pointers to this type are declared; empty for a type without a name.
     pub(super) fn name(&self) -> String {
         let tagged = |kind: &str, name: &Option<&str>| format!("{kind} {}", name.unwrap_or(""));
         match self {
@@ -93,10 +101,10 @@ pub(super) struct Integer<'t> {
 pub(super) struct Label<'t> {
     pub(super) name: Cow<'t, str>,
     pub(super) at: usize,
-    pub(super) range: Option<(i128, i128)>,
+    pub(super) range: Option<ValueRange>,
 }
 
-/// How many elements an array has.
+/// The number of elements of an array.
 #[derive(Clone, Debug)]
 pub(super) enum Count<'t> {
     Fixed(u64),
@@ -108,12 +116,12 @@ pub(super) enum Count<'t> {
 #[derive(Clone, Debug)]
 pub(super) struct Declarator<'t> {
     pub(super) name: Word<'t>,
-    /// ` *`, ` * const` and so on, where the type is a pointer to the one before.
+    /// ` *`, ` * const` and so on, where the declared name is a pointer.
     pub(super) pointers: Option<String>,
     pub(super) counts: Vec<Count<'t>>,
 }
 
-/// Mostly one.
+/// The declarators of a declaration, mostly one.
 pub(super) type Declarators<'t> = SmallVec<[Declarator<'t>; 1]>;
 
 /// An item of a structure, a block, or the text itself.
@@ -129,7 +137,7 @@ pub(super) enum Item<'t> {
     Attribute(Attribute<'t>),
     /// `name := type;`
     Assigned { name: Cow<'t, str>, at: usize, typed: Typed<'t> },
-    /// `trace { ... };` and its like.
+    /// `trace { ... };` and the other blocks.
     Block { kind: &'t str, at: usize, text: &'t str, body: Vec<Item<'t>> },
     /// An event block that was read in another metadata.
     Known { at: usize, event: &'t KnownEvent },

@@ -1,8 +1,9 @@
-//! TSDL text to tokens, on demand: the parser asks for one at a time and may look one ahead.
+//! Reads TSDL text as tokens, one at a time, on demand of the parser.
 //!
-//! Tokens borrow the text and are copied freely: no token owns memory. Numbers keep their sign apart (the parser puts
-//! `-` and `+` before them); strings keep their escapes until the text is wanted ([`unescape`]). A table of 256 entries
-//! maps a byte to the kind of token that it begins, so the cost is a few instructions a byte. CTF 1.8.3 section 7.3.
+//! Tokens borrow the text and are copied freely: no token owns memory. A sign is a token of its own, which the parser
+//! joins with the number behind it; strings keep their escapes until the text is wanted ([`unescape`]). A table of 256
+//! entries maps a byte to the kind of token that it begins, so the cost is a few instructions a byte. CTF 1.8.3 section
+//! 7.3.
 
 use crate::input::ctf::error::MetadataError;
 use std::borrow::Cow;
@@ -36,7 +37,7 @@ impl Token<'_> {
         match self {
             Token::Word(w) => format!("`{w}`"),
             Token::Number(n) => format!("`{n}`"),
-            Token::Fraction => "a number that is no integer".to_owned(),
+            Token::Fraction => "a number that is not an integer".to_owned(),
             Token::Quoted(_) => "a string".to_owned(),
             Token::Mark(m) => format!("`{}`", char::from(*m)),
             Token::Dots => "`...`".to_owned(),
@@ -79,7 +80,14 @@ const BEGINS: [Begins; 256] = {
     table
 };
 
-/// Cuts tokens from a text.
+/// A token and the byte at which it begins.
+#[derive(Clone, Copy)]
+pub(super) struct PlacedToken<'t> {
+    pub(super) at: usize,
+    pub(super) token: Token<'t>,
+}
+
+/// Reads the tokens of a text.
 #[derive(Clone, Copy)]
 pub(super) struct Tokens<'t> {
     text: &'t str,
@@ -103,7 +111,8 @@ impl<'t> Tokens<'t> {
         self.text.get(start..start + end + 1)
     }
 
-    /// The end of the braces that open at `start`, if no comment or string contains a brace; else any offset.
+    /// The end of the braces that open at `start`, if no comment or string contains a brace; otherwise an arbitrary
+    /// offset.
     pub(super) fn closing(&self, start: usize) -> usize {
         let rest = self.text.as_bytes().get(start..).unwrap_or(&[]);
         let mut open = 0u32;
@@ -119,17 +128,19 @@ impl<'t> Tokens<'t> {
         self.text.len()
     }
 
-    /// Go on at byte `at`.
+    /// Continue at byte `at`.
     pub(super) fn jump(&mut self, at: usize) {
         self.at = at;
     }
 
-    /// The next token and where it begins.
-    pub(super) fn next(&mut self) -> Result<(usize, Token<'t>), MetadataError> {
+    /// The next token.
+    pub(super) fn next(&mut self) -> Result<PlacedToken<'t>, MetadataError> {
         let bytes = self.text.as_bytes();
         loop {
             let start = self.at;
-            let Some(byte) = bytes.get(start).copied() else { return Ok((start, Token::End)) };
+            let Some(byte) = bytes.get(start).copied() else {
+                return Ok(PlacedToken { at: start, token: Token::End });
+            };
             let token = match BEGINS[usize::from(byte)] {
                 Begins::Space => {
                     self.at += 1;
@@ -143,10 +154,13 @@ impl<'t> Tokens<'t> {
                 Begins::Nothing if bytes.get(start..).and_then(universal).is_some() => Token::Word(self.word(start)),
                 Begins::Slash | Begins::Nothing => {
                     let shown = self.text.get(start..).and_then(|rest| rest.chars().next()).unwrap_or(char::from(byte));
-                    return Err(MetadataError::at(start, format!("the character {shown:?} has no place in metadata")));
+                    return Err(MetadataError::at(
+                        start,
+                        format!("metadata must not contain the character {shown:?} here"),
+                    ));
                 }
             };
-            return Ok((start, token));
+            return Ok(PlacedToken { at: start, token });
         }
     }
 
@@ -212,7 +226,7 @@ impl<'t> Tokens<'t> {
             Err(e) if *e.kind() == std::num::IntErrorKind::PosOverflow => {
                 Err(MetadataError::at(start, format!("`{word}` does not fit 64 bits")))
             }
-            _ => Err(MetadataError::at(start, format!("`{word}` is no integer"))),
+            _ => Err(MetadataError::at(start, format!("`{word}` is not an integer"))),
         }
     }
 
@@ -241,12 +255,12 @@ impl<'t> Tokens<'t> {
         let mut chars = text.chars();
         match (chars.next(), chars.next()) {
             (Some(only), None) => Ok(Token::Number(only.into())),
-            _ => Err(MetadataError::at(start, "a character constant holds one character")),
+            _ => Err(MetadataError::at(start, "a character constant must hold one character")),
         }
     }
 }
 
-/// Bytes of the character that a word names by its code (`\u00e9`, `\U000000e9`), which begins here; it stays as it is
+/// The length of a universal character name (`\u00e9`, `\U000000e9`) at the beginning of `rest`. Words keep it as it is
 /// written.
 #[inline]
 fn universal(rest: &[u8]) -> Option<usize> {
@@ -258,12 +272,12 @@ fn universal(rest: &[u8]) -> Option<usize> {
     rest.get(2..2 + digits)?.iter().all(u8::is_ascii_hexdigit).then_some(2 + digits)
 }
 
-/// The names in what was written as words joined by dots, with space and comments between them or not.
+/// The names in a text of words joined by dots, which may have space and comments between them.
 pub(super) fn names(written: &str) -> impl Iterator<Item = &str> {
     let mut tokens = Tokens::new(written);
     std::iter::from_fn(move || {
         loop {
-            match tokens.next().ok()?.1 {
+            match tokens.next().ok()?.token {
                 Token::Word(name) => return Some(name),
                 Token::Mark(b'.') => {}
                 _ => return None,
@@ -293,10 +307,10 @@ pub(super) fn unescape(raw: &str) -> Cow<'_, str> {
     Cow::Owned(text)
 }
 
-/// A NUL byte inside a string is no text; an escape sequence for one (`\0`) is.
+/// The error for a NUL byte inside a string; an escape sequence for it (`\0`) is allowed.
 #[cold]
 fn nul(at: usize) -> MetadataError {
-    MetadataError::at(at, "a string holds no NUL")
+    MetadataError::at(at, "a string must not contain a NUL")
 }
 
 fn check_escapes(raw: &str, at: usize) -> Result<(), MetadataError> {
@@ -306,7 +320,7 @@ fn check_escapes(raw: &str, at: usize) -> Result<(), MetadataError> {
         match escape(behind) {
             Some((_, length)) => from += place + 1 + length,
             None => {
-                let what = format!("`\\{}` is no escape sequence", behind.chars().next().unwrap_or('\\'));
+                let what = format!("`\\{}` is not an escape sequence", behind.chars().next().unwrap_or('\\'));
                 return Err(MetadataError::at(at + from + place, what));
             }
         }

@@ -1,18 +1,19 @@
 //! The grammar of types: integers, floating point numbers, strings, enumerations, structures, variants, names.
 //!
 //! Metadata of a kernel tracer writes the same dozen integers thousands of times. An integer's braces are therefore
-//! looked up by their text before they are read: equal text at a token border has equal tokens, hence the same meaning
-//! (what names a place in the text, a clock or an unknown attribute, is read each time).
+//! looked up by their text before they are parsed: equal text has equal tokens, hence the same meaning. Integers with a
+//! clock or an unknown attribute are parsed each time, because their errors and warnings name their place.
 
 use super::attributes::{alignment, byte_order, encoding_is_text};
 use super::parse::{Parsed, Parser, is_keyword};
-use super::syntax::{Integer, Label, Spec, Typed, Value};
+use super::syntax::{Integer, Label, Spec, Typed, Value, WrittenAlignment};
 use super::token::{Token, unescape};
 use crate::input::ctf::error::{MetadataError, MetadataWarning};
+use crate::input::ctf::schema::ValueRange;
 use foldhash::HashSet;
 use std::borrow::Cow;
 
-/// Attributes that an integer has, and one more.
+/// The number of known attributes of an integer, and one more.
 const ATTRIBUTES: usize = 8;
 
 /// The words that name C's types, alone or together.
@@ -31,7 +32,7 @@ const C_TYPES: [&str; 12] = [
     "_Imaginary",
 ];
 
-/// Bases that an integer may be shown in.
+/// The names of the bases in which an integer may be shown.
 const BASES: [&str; 19] = [
     "decimal",
     "dec",
@@ -55,7 +56,7 @@ const BASES: [&str; 19] = [
 ];
 
 impl<'t> Parser<'t> {
-    /// A type, where one may stand.
+    /// A type.
     pub(super) fn typed(&mut self) -> Parsed<Typed<'t>> {
         let at = self.at;
         let mut is_const = self.constant()?;
@@ -104,7 +105,8 @@ impl<'t> Parser<'t> {
         Ok(found)
     }
 
-    /// `*`, `* const`, `**`: the name of the pointer, where there is one; `to` is asked for what it points to then.
+    /// `*`, `* const`, `**`: the name of the pointer type, if there is one; `to` gives the name of the type that it
+    /// points to.
     pub(super) fn pointers(&mut self, to: impl FnOnce() -> String) -> Parsed<Option<String>> {
         if !self.is(b'*') {
             return Ok(None);
@@ -137,7 +139,7 @@ impl<'t> Parser<'t> {
         Ok(self.pointers(|| alias.to_string())?.map_or(alias, Cow::Owned))
     }
 
-    /// `unsigned long` ... as one name with single spaces; `const` between the words is reported apart.
+    /// `unsigned long` ... as one name with single spaces; `const` between the words sets `is_const`.
     fn c_type(&mut self, is_const: &mut bool) -> Parsed<Cow<'t, str>> {
         let mut name = Cow::Borrowed("");
         while let Token::Word(word) = self.token {
@@ -153,7 +155,7 @@ impl<'t> Parser<'t> {
         Ok(name)
     }
 
-    /// The braces of an integer, read unless they were met before.
+    /// The braces of an integer; equal braces are parsed once.
     fn known_integer(&mut self) -> Parsed<Integer<'t>> {
         let start = self.at;
         let braces = if self.is(b'{') && self.ahead.is_none() { self.tokens.braces(start) } else { None };
@@ -173,7 +175,7 @@ impl<'t> Parser<'t> {
         Ok(integer)
     }
 
-    /// An integer, and where its braces end.
+    /// An integer, and the byte behind its braces.
     fn integer(&mut self) -> Parsed<(Integer<'t>, usize)> {
         let mut integer = Integer::default();
         let mut seen: Vec<Cow<'t, str>> = Vec::with_capacity(8);
@@ -211,7 +213,7 @@ impl<'t> Parser<'t> {
         match name {
             "size" => match self.signed_number()? {
                 size @ 1..=64 => integer.size = Some(size as u8),
-                size => return refuse(&format!("the size of an integer is 1 to 64 bits, not {size}")),
+                size => return refuse(&format!("the size of an integer must be 1 to 64 bits, not {size}")),
             },
             "align" => integer.align = Some(alignment(self.signed_number()?, at)?),
             "signed" => {
@@ -219,7 +221,7 @@ impl<'t> Parser<'t> {
                     Value::Number(n @ (0 | 1)) => n == 1,
                     Value::Word(w) | Value::Text(w) if matches!(&*w, "true" | "TRUE") => true,
                     Value::Word(w) | Value::Text(w) if matches!(&*w, "false" | "FALSE") => false,
-                    _ => return refuse("`signed` is `true` or `false`"),
+                    _ => return refuse("`signed` must be `true` or `false`"),
                 };
             }
             "byte_order" => {
@@ -232,7 +234,7 @@ impl<'t> Parser<'t> {
                     Value::Word(w) | Value::Text(w) => BASES.contains(&&*w),
                 };
                 if !known {
-                    return refuse("a base is 2, 8, 10, 16 or its name");
+                    return refuse("a base must be 2, 8, 10, 16 or the name of one");
                 }
             }
             "encoding" => {
@@ -280,7 +282,7 @@ impl<'t> Parser<'t> {
                 if last < first {
                     return Err(MetadataError::at(at, format!("the range {first} ... {last} ends before it begins")));
                 }
-                range = Some((first, last));
+                range = Some(ValueRange { first, last });
             }
             labels.push(Label { name, at, range });
             if !self.accept(b',')? {
@@ -317,7 +319,7 @@ impl<'t> Parser<'t> {
             let at = self.at;
             self.advance()?;
             self.expect(b'(')?;
-            align = Some((at, self.signed_number()?));
+            align = Some(WrittenAlignment { at, bits: self.signed_number()? });
             self.expect(b')')?;
         }
         Ok(Spec::Struct { name, body, align })
