@@ -2,36 +2,18 @@
 
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 
+#[path = "support/ask.rs"]
+mod ask;
 #[path = "support/ctf_writer.rs"]
 mod ctf_writer;
 #[path = "support/random.rs"]
 mod random;
 
+use ask::{json, output, refuses};
 use ctf_writer::{Channel, Event, TraceWriter, Value};
 use std::path::{Path, PathBuf};
-use std::process::{Command, Output};
+use std::process::Command;
 use std::rc::Rc;
-
-fn whyslow(words: &[&str]) -> Output {
-    Command::new(env!("CARGO_BIN_EXE_whyslow"))
-        .current_dir(env!("CARGO_MANIFEST_DIR"))
-        .args(words)
-        .stdin(std::process::Stdio::null())
-        .output()
-        .unwrap()
-}
-
-/// Ends with `status`; stderr is one line that starts with `whyslow: ` and holds all `parts`.
-fn refuses(words: &[&str], status: i32, parts: &[&str]) {
-    let out = whyslow(words);
-    let said = String::from_utf8(out.stderr).unwrap();
-    assert_eq!(out.status.code(), Some(status), "{words:?}: {said}");
-    assert!(said.starts_with("whyslow: ") && said.lines().count() == 1, "{words:?}: {said}");
-    for part in parts {
-        assert!(said.contains(part), "{words:?}: no `{part}` in: {said}");
-    }
-    assert!(out.stdout.is_empty(), "{words:?}: {}", String::from_utf8_lossy(&out.stdout));
-}
 
 fn scratch(name: &str) -> PathBuf {
     let folder = Path::new(env!("CARGO_TARGET_TMPDIR")).join(name);
@@ -45,7 +27,7 @@ const LOCK: &str = "fixtures/traces/lock-contention";
 #[test]
 fn help_and_version_are_no_errors() {
     for words in [&["--help"][..], &["--version"], &["explain", "--help"]] {
-        let out = whyslow(words);
+        let out = output(words);
         assert!(out.status.success() && !out.stdout.is_empty() && out.stderr.is_empty(), "{words:?}");
     }
 }
@@ -120,7 +102,7 @@ fn truncated_recording_is_an_error() {
 
 #[test]
 fn json_goes_to_stdout_alone() {
-    let out = whyslow(&["explain", "--json", "--symbols", &format!("{LOCK}/bin"), LOCK]);
+    let out = output(&["explain", "--json", "--symbols", &format!("{LOCK}/bin"), LOCK]);
     assert!(out.status.success(), "{}", String::from_utf8_lossy(&out.stderr));
     let answer: serde_json::Value = serde_json::from_slice(&out.stdout).unwrap();
     assert_eq!(answer["schema"], "whyslow.explain/1");
@@ -131,7 +113,7 @@ fn json_goes_to_stdout_alone() {
 fn fail_if_sets_the_exit_status() {
     let groups = ["--slow", "duration>=p95", "--fast", "duration<=p50"];
     let ask =
-        |condition: &str| whyslow(&[&["explain", "--fail-if", condition, LOCK][..], &groups].concat()).status.code();
+        |condition: &str| output(&[&["explain", "--fail-if", condition, LOCK][..], &groups].concat()).status.code();
     assert_eq!(ask("extra>1ms"), Some(3));
     assert_eq!(ask("extra>10s"), Some(0));
     refuses(&["explain", "--fail-if", "extra", LOCK], 2, &["extra"]);
@@ -167,7 +149,7 @@ fn readme_names_its_two_commands() {
 #[test]
 fn labels_make_two_traces_of_one_recording() {
     let (old, new) = (format!("old={LOCK}"), format!("new={LOCK}"));
-    let out = whyslow(&["explain", "--json", "--slow", "trace=new", "--fast", "trace=old", &old, &new]);
+    let out = output(&["explain", "--json", "--slow", "trace=new", "--fast", "trace=old", &old, &new]);
     assert!(out.status.success(), "{}", String::from_utf8_lossy(&out.stderr));
     let answer: serde_json::Value = serde_json::from_slice(&out.stdout).unwrap();
     assert_eq!(answer["slow"]["count"], answer["fast"]["count"]);
@@ -177,7 +159,7 @@ fn labels_make_two_traces_of_one_recording() {
 #[test]
 fn query_answers_values_of_the_history() {
     let ask = |words: &[&str]| {
-        let out = whyslow(&[&["query", "--json", LOCK][..], words].concat());
+        let out = output(&[&["query", "--json", LOCK][..], words].concat());
         assert!(out.status.success(), "{words:?}: {}", String::from_utf8_lossy(&out.stderr));
         serde_json::from_slice::<serde_json::Value>(&out.stdout).unwrap()
     };
@@ -205,7 +187,7 @@ fn keys_page_is_generated_from_the_actions() {
 #[test]
 fn invariants_are_checked_where_something_is_built() {
     for words in [&["explain", "--check", LOCK][..], &["query", "--check", "--attribute", "cpus/0/thread", LOCK]] {
-        let out = whyslow(words);
+        let out = output(words);
         assert!(out.status.success(), "{words:?}: {}", String::from_utf8_lossy(&out.stderr));
     }
 }
@@ -213,7 +195,7 @@ fn invariants_are_checked_where_something_is_built() {
 /// How many executions of what `words` ask for passed both filters of the whole range, by their trace's JSON.
 fn counted(words: &[&str]) -> u64 {
     let all = [&["diff", "--json", "--slow", "duration>=0", "--fast", "duration>=0"], words].concat();
-    let out = whyslow(&all);
+    let out = output(&all);
     assert!(out.status.success(), "{words:?}: {}", String::from_utf8_lossy(&out.stderr));
     let answer: serde_json::Value = serde_json::from_slice(&out.stdout).unwrap();
     answer["slow"]["count"].as_u64().unwrap()
@@ -252,7 +234,7 @@ end = "app:request_end"
     refuses(&["explain", "--tasks", file, "--task", "nothing", LOCK], 1, &["task nothing has no executions"]);
     // Without --task it is the first of the file; `info` lists them before all others.
     assert_eq!(counted(&["--tasks", file, LOCK]), ask("through", &[]));
-    let info = whyslow(&["info", "--full", "--json", "--tasks", file, LOCK]);
+    let info = output(&["info", "--full", "--json", "--tasks", file, LOCK]);
     let info: serde_json::Value = serde_json::from_slice(&info.stdout).unwrap();
     assert_eq!((&info["tasks"][0]["name"], &info["tasks"][1]["name"]), (&"through".into(), &"appends".into()));
     std::fs::write(file, declared.replace("client:call_begin", "client:call_bgin")).unwrap();
@@ -285,7 +267,7 @@ fn is_whole_timeline(timeline: &serde_json::Value, duration: i64) {
 #[test]
 fn diff_aligns_two_executions_moment_by_moment() {
     let ask = |more: &[&str]| {
-        let out = whyslow(&[&["diff", "--json", "--task", "app:request", LOCK], more].concat());
+        let out = output(&[&["diff", "--json", "--task", "app:request", LOCK], more].concat());
         assert!(out.status.success(), "{}", String::from_utf8_lossy(&out.stderr));
         serde_json::from_slice::<serde_json::Value>(&out.stdout).unwrap()
     };
@@ -312,7 +294,7 @@ fn diff_aligns_two_executions_moment_by_moment() {
     let most = both["moments"].as_array().unwrap().iter().max_by_key(largest).unwrap();
     assert_eq!(both["divergence"]["delta_ns"], most["delta_ns"]);
     assert!(both["divergence"]["a_ns"].as_i64() <= Some(long("slow")));
-    let out = whyslow(&["diff", "--task", "app:request", "--executions", &typed, LOCK]);
+    let out = output(&["diff", "--task", "app:request", "--executions", &typed, LOCK]);
     let text = String::from_utf8(out.stdout).unwrap();
     let drawn = text.lines().filter(|line| line.contains('|')).count();
     let threads = |side: &str| both[format!("{side}_timeline")]["threads"].as_array().unwrap().len();
@@ -326,23 +308,17 @@ fn diff_aligns_two_executions_moment_by_moment() {
 #[test]
 fn memory_limit_holds_or_is_refused_as_too_small() {
     let words = ["explain", "--json", LOCK];
-    let free = whyslow(&words).stdout;
-    assert_eq!(whyslow(&[&words[..], &["--memory", "4GiB"]].concat()).stdout, free);
+    let free = output(&words).stdout;
+    assert_eq!(output(&[&words[..], &["--memory", "4GiB"]].concat()).stdout, free);
     for command in ["explain", "diff", "anomalies", "info", "dump"] {
         refuses(&[command, "--memory", "64KiB", LOCK], 1, &["--memory 64KiB: more is needed", "raise the limit"]);
     }
     let dump = ["dump", "--canonical", LOCK];
-    assert_eq!(whyslow(&[&dump[..], &["--memory", "4GiB"]].concat()).stdout, whyslow(&dump).stdout);
+    assert_eq!(output(&[&dump[..], &["--memory", "4GiB"]].concat()).stdout, output(&dump).stdout);
     refuses(&["explain", "--memory", "lots", LOCK], 2, &["--memory", "512M"]);
 }
 
 /// The document that a command prints.
-fn json(words: &[&str]) -> serde_json::Value {
-    let out = whyslow(words);
-    assert!(out.status.success(), "{words:?}: {}", String::from_utf8_lossy(&out.stderr));
-    serde_json::from_slice(&out.stdout).unwrap()
-}
-
 /// The number of executions and the filters of a group of `diff --json`.
 fn group(answer: &serde_json::Value, name: &str) -> (u64, Vec<String>) {
     let group = &answer[name];

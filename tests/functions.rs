@@ -2,15 +2,17 @@
 
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 
+#[path = "support/ask.rs"]
+mod ask;
 #[path = "support/ctf_writer.rs"]
 mod ctf_writer;
 #[path = "support/random.rs"]
 mod random;
 
+use ask::{json, output};
 use ctf_writer::{Channel, Context, Event, Task, TraceWriter, Value};
 use object::{Object, ObjectKind, ObjectSymbol};
 use std::path::{Path, PathBuf};
-use std::process::{Command, Output};
 use std::rc::Rc;
 use whyslow::base::time::Ns;
 
@@ -19,16 +21,6 @@ const PROGRAM: &str = "fixtures/traces/lock-contention/bin/ledgerd";
 const BASE: u64 = 0x5555_5555_0000;
 /// The first event, by the trace's clock.
 const START: Ns = 1_000;
-
-fn whyslow(words: &[&str]) -> Output {
-    Command::new(env!("CARGO_BIN_EXE_whyslow")).args(words).output().unwrap()
-}
-
-fn json(words: &[&str]) -> serde_json::Value {
-    let out = whyslow(words);
-    assert!(out.status.success(), "{words:?}: {}", String::from_utf8_lossy(&out.stderr));
-    serde_json::from_slice(&out.stdout).unwrap()
-}
 
 /// A function of the program: its address in the process, and whether that depends on [`BASE`].
 fn address(name: &str) -> (u64, bool) {
@@ -122,7 +114,7 @@ fn calls_are_executions_by_name_and_by_address() {
         assert_eq!(ask("expensive_flush"), (10, 10));
         assert_eq!(ask(&format!("{:#x}", address("expensive_flush").0)), (10, 10));
         assert_eq!(ask("journal_tick"), (11, 9));
-        let out = whyslow(&["explain", "--task", "expensive_flus", folder]);
+        let out = output(&["explain", "--task", "expensive_flus", folder]);
         let said = String::from_utf8(out.stderr).unwrap();
         assert_eq!(out.status.code(), Some(2), "{said}");
         assert!(said.contains("did you mean `expensive_flush`?") && said.lines().count() == 1, "{said}");
@@ -136,7 +128,7 @@ fn calls_are_executions_by_name_and_by_address() {
         let both = unscheduled(&waits(&info["tasks"][0])) + unscheduled(&waits(&info["tasks"][1]));
         assert!(both > 20_000_000, "{both}");
         assert_eq!(waits(&info), serde_json::json!({"off_cpu_ns": null, "unscheduled_ns": both, "reasons": []}));
-        let text = String::from_utf8(whyslow(&["info", "--full", folder]).stdout).unwrap();
+        let text = String::from_utf8(output(&["info", "--full", folder]).stdout).unwrap();
         assert!(text.contains("no scheduler events") && !text.contains("without a cause"), "{text}");
     }
 }
@@ -177,7 +169,7 @@ fn functions_without_symbols_are_contexts_by_their_address() {
         assert!(names.iter().all(|name| tasks.contains(&name.as_str())), "{tasks:?}");
         let known = info["questions"].as_array().unwrap().iter().find(|q| q["question"] == "in which function");
         assert!(known.unwrap()["share"].as_f64().unwrap() > 0.99, "{known:?}");
-        let text = String::from_utf8(whyslow(&["explain", folder]).stdout).unwrap();
+        let text = String::from_utf8(output(&["explain", folder]).stdout).unwrap();
         assert!(text.contains(&names[1]) && !text.contains("[unknown]"), "{text}");
     }
 }
@@ -187,9 +179,9 @@ fn database_keeps_the_calls_of_a_function() {
     let folder = trace("calls-kept", "lttng_ust_cyg_profile", true, Image::Program);
     let (folder, file, inside) = (folder.to_str().unwrap(), folder.with_extension("why"), folder.join("calls.why"));
     let file = file.to_str().unwrap();
-    let out = whyslow(&["build", "--task", "expensive_flush", folder, "-o", inside.to_str().unwrap()]);
+    let out = output(&["build", "--task", "expensive_flush", folder, "-o", inside.to_str().unwrap()]);
     assert_eq!((out.status.code(), inside.exists()), (Some(2), false), "a trace's folder holds its streams only");
-    assert!(whyslow(&["build", "--task", "expensive_flush", folder, "-o", file]).status.success());
+    assert!(output(&["build", "--task", "expensive_flush", folder, "-o", file]).status.success());
     let words = ["explain", "--json", "--task", "expensive_flush"];
     assert_eq!(json(&[&words[..], &[folder]].concat()), json(&[&words[..], &[file]].concat()));
 }

@@ -3,9 +3,12 @@
 
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 
+#[path = "support/ask.rs"]
+mod ask;
 #[path = "support/random.rs"]
 mod random;
 
+use ask::{copy, fixture};
 use random::Random;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output, Stdio};
@@ -23,23 +26,6 @@ const COMMANDS: [&[&str]; 5] = [
     &["query", "--json", "--attribute", "threads/*/state", "--points", "3"],
 ];
 const PATIENCE: Duration = Duration::from_secs(20);
-
-fn fixture(name: &str) -> PathBuf {
-    Path::new(env!("CARGO_MANIFEST_DIR")).join("fixtures/traces").join(name)
-}
-
-fn copy(from: &Path, to: &Path) {
-    std::fs::create_dir_all(to).unwrap();
-    for entry in std::fs::read_dir(from).unwrap() {
-        let entry = entry.unwrap();
-        let target = to.join(entry.file_name());
-        if entry.file_type().unwrap().is_dir() {
-            copy(&entry.path(), &target)
-        } else {
-            std::fs::copy(entry.path(), target).map(drop).unwrap()
-        }
-    }
-}
 
 fn files(folder: &Path, into: &mut Vec<PathBuf>) {
     let mut entries: Vec<_> = std::fs::read_dir(folder).unwrap().map(|e| e.unwrap().path()).collect();

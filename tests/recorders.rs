@@ -267,15 +267,15 @@ fn answers_do_not_depend_on_workers_or_chunks() {
     }
 }
 
-fn scratch(name: &str) -> PathBuf {
-    let folder = std::env::temp_dir().join(format!("whyslow-recorders-{}-{name}", std::process::id()));
-    std::fs::create_dir_all(&folder).unwrap();
-    folder
+/// A folder that is removed when it is dropped.
+fn scratch() -> tempfile::TempDir {
+    tempfile::tempdir_in(env!("CARGO_TARGET_TMPDIR")).unwrap()
 }
 
 /// The error of opening these bytes as a file of this name.
 fn refused(name: &str, bytes: &[u8]) -> String {
-    let path = scratch("refused").join(name);
+    let folder = scratch();
+    let path = folder.path().join(name);
     std::fs::write(&path, bytes).unwrap();
     open(&path).expect_err("it must not open").to_string()
 }
@@ -307,7 +307,8 @@ fn page_after_a_loss_counts_lost_events() {
     let length = length.min(page - 24) & !7;
     bytes[at + 8..at + 16].copy_from_slice(&(0xffff_ffff_c000_0000u64 | length as u64).to_le_bytes());
     bytes[at + 16 + length..at + 24 + length].copy_from_slice(&77u64.to_le_bytes());
-    let path = scratch("loss").join("trace.dat");
+    let folder = scratch();
+    let path = folder.path().join("trace.dat");
     std::fs::write(&path, &bytes).unwrap();
     let (found, notices) = count::count(&open(&path).unwrap(), &Ctx::new(1)).unwrap();
     assert_eq!((found.discarded_events, notices.count(Notice::DiscardedEvents)), (77, 77));
@@ -333,7 +334,8 @@ fn hostile_files_get_an_answer() {
     let mut dice = Random::new(0x2545_f491_4f6c_dd1d);
     for name in ["file.data", "pipe.data", "zstd.data", "v6.dat", "v7.dat"] {
         let bytes = std::fs::read(fixture(name)).unwrap();
-        let path = scratch("hostile").join(name);
+        let folder = scratch();
+        let path = folder.path().join(name);
         let try_one = |damaged: &[u8], what: String| {
             std::fs::write(&path, damaged).unwrap();
             survives(&path, &what);

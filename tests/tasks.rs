@@ -3,6 +3,8 @@
 
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 
+#[path = "support/ask.rs"]
+mod ask;
 #[path = "support/ctf_writer.rs"]
 mod ctf_writer;
 #[path = "support/kernel_trace.rs"]
@@ -10,18 +12,8 @@ mod kernel_trace;
 #[path = "support/random.rs"]
 mod random;
 
+use ask::{json, output};
 use serde_json::Value;
-use std::process::{Command, Output};
-
-fn whyslow(words: &[&str]) -> Output {
-    Command::new(env!("CARGO_BIN_EXE_whyslow")).args(words).output().unwrap()
-}
-
-fn json(words: &[&str]) -> Value {
-    let out = whyslow(words);
-    assert!(out.status.success(), "{words:?}: {}", String::from_utf8_lossy(&out.stderr));
-    serde_json::from_slice(&out.stdout).unwrap()
-}
 
 const LOCK: &str = "fixtures/traces/lock-contention";
 
@@ -49,7 +41,7 @@ fn task_file_declares_iterations() {
     let file = std::path::Path::new(env!("CARGO_TARGET_TMPDIR")).join("turns.toml");
     let declared = |text: &str| {
         std::fs::write(&file, text).unwrap();
-        whyslow(&["explain", "--json", LOCK, "--tasks", file.to_str().unwrap()])
+        output(&["explain", "--json", LOCK, "--tasks", file.to_str().unwrap()])
     };
     let out = declared("[[task]]\nname = \"turn\"\nwait = \"read\"\nthread = \"worker\"\n");
     let answer: Value = serde_json::from_slice(&out.stdout).unwrap();
@@ -68,7 +60,7 @@ fn task_file_declares_iterations() {
 
 #[test]
 fn task_of_an_unknown_wait_is_an_error() {
-    let out = whyslow(&["explain", LOCK, "--task", "wait=no_such_call"]);
+    let out = output(&["explain", LOCK, "--task", "wait=no_such_call"]);
     let said = String::from_utf8(out.stderr).unwrap();
     assert!(out.status.code() == Some(1) && said.contains("wait=no_such_call has no executions"), "{said}");
 }
@@ -94,13 +86,13 @@ fn few_executions_show_where_their_time_went() {
     assert_eq!(all["extra_ns"], all["slow"]["mean_ns"]);
     let causes: i64 = all["causes"].as_array().unwrap().iter().map(|c| c["extra_ns"].as_i64().unwrap()).sum();
     assert_eq!(causes, all["extra_ns"].as_i64().unwrap());
-    let text = String::from_utf8(whyslow(&["explain", LOCK, "--task", "process=sleep"]).stdout).unwrap();
+    let text = String::from_utf8(output(&["explain", LOCK, "--task", "process=sleep"]).stdout).unwrap();
     assert!(text.contains("2 executions take ") && text.contains("without a group to compare with"), "{text}");
 }
 
 #[test]
 fn unknown_task_is_a_usage_error() {
-    let out = whyslow(&["explain", LOCK, "--task", "app:requst"]);
+    let out = output(&["explain", LOCK, "--task", "app:requst"]);
     let said = String::from_utf8(out.stderr).unwrap();
     assert!(out.status.code() == Some(2) && said.contains("no such task in the trace"), "{said}");
 }
@@ -121,7 +113,7 @@ fn data_quality_is_reported_by_question() {
 #[test]
 fn text_names_places_and_profiles() {
     let text = |words: &[&str]| {
-        let out = whyslow(words);
+        let out = output(words);
         assert!(out.status.success(), "{words:?}: {}", String::from_utf8_lossy(&out.stderr));
         String::from_utf8(out.stdout).unwrap()
     };

@@ -3,10 +3,10 @@
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 mod damage;
 
+use ask::{output, refuses};
 use proptest::prelude::*;
 use random::Random;
 use std::path::{Path, PathBuf};
-use std::process::{Command, Output};
 use std::time::{Duration, Instant};
 use whyslow::base::ctx::Ctx;
 use whyslow::base::notice::{Notice, Notices};
@@ -18,6 +18,8 @@ use whyslow::model::database::{Database, DatabaseError, Writer};
 use whyslow::model::facts::{Facts, Lost, TraceFacts};
 use whyslow::model::join::{self, Renamed};
 
+#[path = "../support/ask.rs"]
+mod ask;
 #[path = "../support/model_parts.rs"]
 mod model_parts;
 #[path = "../support/random.rs"]
@@ -29,27 +31,10 @@ const LOCK: &str = "fixtures/traces/lock-contention";
 
 const CPU: &str = "fixtures/traces/cpu-contention";
 
-fn whyslow(words: &[&str]) -> Output {
-    Command::new(env!("CARGO_BIN_EXE_whyslow"))
-        .current_dir(env!("CARGO_MANIFEST_DIR"))
-        .args(words)
-        .stdin(std::process::Stdio::null())
-        .output()
-        .unwrap()
-}
-
 fn answer(words: &[&str]) -> Vec<u8> {
-    let out = whyslow(words);
+    let out = output(words);
     assert!(out.status.success(), "{words:?}: {}", String::from_utf8_lossy(&out.stderr));
     out.stdout
-}
-
-fn refuses(words: &[&str], status: i32, parts: &[&str]) {
-    let out = whyslow(words);
-    let said = String::from_utf8(out.stderr).unwrap();
-    assert_eq!(out.status.code(), Some(status), "{words:?}: {said}");
-    assert!(said.starts_with("whyslow: ") && said.lines().count() == 1, "{words:?}: {said}");
-    parts.iter().for_each(|part| assert!(said.contains(part), "{words:?}: no `{part}` in: {said}"));
 }
 
 fn folder() -> tempfile::TempDir {
@@ -138,7 +123,7 @@ fn fail_if_and_strict_hold_for_databases() {
     let folder = folder();
     let file = built(folder.path(), LOCK, &["--task", "app:request"]);
     let ask = |condition: &str, trace: &str| {
-        whyslow(&["explain", "--task", "app:request", "--slow", "duration>=p95", "--fail-if", condition, trace])
+        output(&["explain", "--task", "app:request", "--slow", "duration>=p95", "--fail-if", condition, trace])
     };
     for condition in ["extra>1us", "extra>1h"] {
         let (of_file, of_trace) = (ask(condition, &file), ask(condition, LOCK));
@@ -156,7 +141,7 @@ fn fail_if_and_strict_hold_for_databases() {
     writer.save(&path).unwrap();
     for command in ["explain", "info"] {
         refuses(&[command, "--strict", path.to_str().unwrap()], 1, &["malformed", "packet 3"]);
-        assert!(whyslow(&[command, path.to_str().unwrap()]).status.success(), "{command}");
+        assert!(output(&[command, path.to_str().unwrap()]).status.success(), "{command}");
     }
 }
 

@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Output, Stdio};
 use std::time::{Duration, Instant};
 
-/// Longer than any command of these tests takes, on a busy machine too.
+/// Longer than any command of these tests takes, even on a busy machine.
 pub const PATIENCE: Duration = Duration::from_secs(300);
 
 /// The program with these words.
@@ -49,6 +49,30 @@ pub fn finish(mut child: Child, what: &str) -> Output {
     Output { status, stdout: out.join().unwrap(), stderr: said.join().unwrap() }
 }
 
+/// The output of the program with these words.
+pub fn output(words: &[&str]) -> Output {
+    run(&mut whyslow(words))
+}
+
+/// The output as JSON of the program with these words, which must succeed.
+pub fn json(words: &[&str]) -> serde_json::Value {
+    let out = output(words);
+    assert!(out.status.success(), "{words:?}: {}", said(&out));
+    serde_json::from_slice(&out.stdout).unwrap()
+}
+
+/// The program ends with `status`, prints nothing, and its one line on stderr starts with `whyslow: ` and holds `parts`.
+pub fn refuses(words: &[&str], status: i32, parts: &[&str]) {
+    let out = output(words);
+    let said = said(&out);
+    assert_eq!(out.status.code(), Some(status), "{words:?}: {said}");
+    assert!(said.starts_with("whyslow: ") && said.lines().count() == 1, "{words:?}: {said}");
+    for part in parts {
+        assert!(said.contains(part), "{words:?}: no `{part}` in: {said}");
+    }
+    assert!(out.stdout.is_empty(), "{words:?}: {}", String::from_utf8_lossy(&out.stdout));
+}
+
 /// Its stderr.
 pub fn said(out: &Output) -> String {
     String::from_utf8_lossy(&out.stderr).into_owned()
@@ -80,7 +104,7 @@ pub fn files(folder: &Path) -> Vec<PathBuf> {
     entries.into_iter().flat_map(|path| if path.is_dir() { files(&path) } else { vec![path] }).collect()
 }
 
-/// An archive of two ranks that exchange a message, from the fixtures of OTF2; `None` where there is none.
+/// Make a named pipe.
 pub fn pipe(path: &Path) {
     std::fs::remove_file(path).ok();
     assert!(Command::new("mkfifo").arg(path).status().unwrap().success());
