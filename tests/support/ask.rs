@@ -61,7 +61,7 @@ pub fn json(words: &[&str]) -> serde_json::Value {
     serde_json::from_slice(&out.stdout).unwrap()
 }
 
-/// The program ends with `status`, prints nothing, and its one line on stderr starts with `whyslow: ` and holds `parts`.
+/// The program ends with `status` and prints nothing; its one line on stderr starts with `whyslow: ` and holds `parts`.
 pub fn refuses(words: &[&str], status: i32, parts: &[&str]) {
     let out = output(words);
     let said = said(&out);

@@ -7,11 +7,12 @@
 //!
 //! Cost: compiling is linear in the schema, running linear in the steps.
 
+use super::branches::{Branch, BranchCase, Branches, Fallback, in_order};
 use super::emit::{Emitter, UNKNOWN_TARGET};
+use super::orders::ByteOrders;
 use super::phase::{Phase, contiguous_integers, element_size};
 use super::schema::{
-    Bits, ByteMeaning, ByteOrders, Choice, Count, Field, Kind, Role, Schema, Slot, Source, StreamClass, TextUnit,
-    ValueRange,
+    Bits, ByteMeaning, Count, Field, Kind, Role, Schema, Slot, Source, StreamClass, TextUnit, ValueRange,
 };
 use super::steps::{
     BitOrder, Body, Case, ElementFormat, ElementKind, FieldNode, FieldShape, NodeIx, Program, SlotIx, Step, Times,
@@ -50,51 +51,11 @@ struct MemberOf<'f> {
     position: usize,
 }
 
-/// The branches of a variant or an optional, and the values that select them.
-struct Branches<'f, 'w> {
-    by: &'f Source,
-    signed: bool,
-    /// The values that select each branch.
-    cases: Vec<BranchCase>,
-    fields: Vec<Branch<'f, 'w>>,
-    fallback: Fallback,
-}
-
-/// Selector values that select a branch.
-#[derive(Clone, Copy)]
-struct BranchCase {
-    values: ValueRange,
-    /// Position of the branch.
-    branch: usize,
-}
-
-/// A branch: its field, and the wanted part of it.
-struct Branch<'f, 'w> {
-    want: Want<'w>,
-    field: &'f Field,
-}
-
-impl<'f, 'w> Branch<'f, 'w> {
-    /// The branch of a variant's option.
-    fn of_option(option: &'f Choice, want: &Want<'w>) -> Self {
-        Branch { want: want.member(option.name()), field: &option.field }
-    }
-}
-
 /// The wanted elements of a run.
 #[derive(Clone, Copy)]
 struct WantedRun {
     node: NodeIx,
     elements: ElementKind,
-}
-
-/// The effect of a selector value without a case.
-#[derive(Clone, Copy, PartialEq, Eq)]
-enum Fallback {
-    /// The event is damaged.
-    Damage,
-    /// The field is missing.
-    Missing,
 }
 
 impl Compiler {
@@ -435,18 +396,4 @@ fn slot_of(source: &Source) -> Slot {
 /// The clock that a number updates: the time stamp at the end of a packet updates none.
 fn followed(clock: Option<usize>, saves: &[Slot]) -> Option<usize> {
     clock.filter(|_| !saves.contains(&Role::End.slot()))
-}
-
-/// The values of each branch in the unsigned order of a [`Case`], without values that the selector cannot have.
-fn in_order(branches: &Branches<'_, '_>) -> impl Iterator<Item = (u64, u64, usize)> {
-    let signed = branches.signed;
-    let (least, most) = match signed {
-        true => (i64::MIN.into(), i64::MAX.into()),
-        false => (0, i128::from(u64::MAX)),
-    };
-    let unsigned = move |v: i128| if signed { (v as i64 as u64) ^ (1 << 63) } else { v as u64 };
-    branches.cases.iter().filter_map(move |BranchCase { values, branch }| {
-        let (low, high) = (values.first.max(least), values.last.min(most));
-        (low <= high).then(|| (unsigned(low), unsigned(high), *branch))
-    })
 }

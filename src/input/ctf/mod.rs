@@ -11,6 +11,7 @@
 //! A trace may be recorded in several directories (the chunks of a rotated session): their schemas are joined, and
 //! streams go on from one to the next.
 
+mod branches;
 mod clock;
 mod compile;
 mod decode;
@@ -23,6 +24,7 @@ mod json;
 mod locate;
 mod metadata;
 mod open;
+mod orders;
 mod packet;
 mod phase;
 mod plan;

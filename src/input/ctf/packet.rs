@@ -7,9 +7,10 @@
 
 use super::compile::Compiler;
 use super::decode::{DecodeError, DecodeErrorKind, Decoder, Sink, extend};
+use super::orders::ByteOrders;
 use super::real::Real;
 use super::roles::{roles_of, size_of_role};
-use super::schema::{ByteOrders, Kind, Role, Schema, StreamClass};
+use super::schema::{Kind, Role, Schema, StreamClass};
 use super::steps::Program;
 use crate::base::cursor::{ByteOrder, Bytes};
 use crate::input::record::IntegerArray;

@@ -7,8 +7,9 @@
 
 use super::compile::{Compiler, TimeStamps};
 use super::ids::EventIds;
+use super::orders::ByteOrders;
 use super::phase::Phase;
-use super::schema::{ByteOrders, Field, Schema, StreamClass};
+use super::schema::{Field, Schema, StreamClass};
 use super::steps::{Body, FieldNode, Program};
 use super::stride::{EventSkip, HeaderTemplate, IdLocator};
 use super::trace::CtfTrace;

@@ -10,7 +10,8 @@
 //! its place.
 
 use super::compile::TimeStamps;
-use super::schema::{ByteOrders, Field, Kind, Role, Slot, Source, StreamClass, TextUnit, ValueRange};
+use super::orders::ByteOrders;
+use super::schema::{Field, Kind, Role, Slot, Source, StreamClass, TextUnit, ValueRange};
 use super::steps::{Body, Program, Step, Times};
 use crate::base::cursor::{ByteOrder, bits};
 use crate::input::record::ClassId;
