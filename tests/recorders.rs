@@ -286,12 +286,12 @@ fn unreadable_recordings_name_the_reason() {
     killed[48..56].fill(0);
     assert!(refused("killed.data", &killed).contains("not finished"));
     let whole = std::fs::read(fixture("file.data")).unwrap();
-    assert!(refused("cut.data", &whole[..90]).contains("cut off"));
+    assert!(refused("cut.data", &whole[..90]).contains("ends inside its own header"));
     assert!(refused("old.data", b"PERFFILE and more").contains("version 1"));
     let mut later = std::fs::read(fixture("v6.dat")).unwrap();
     later[10] = b'8';
     assert!(refused("later.dat", &later).contains("version 8"));
-    assert!(refused("cut.dat", &later[..15]).contains("cut off"));
+    assert!(refused("cut.dat", &later[..15]).contains("ends inside its own header"));
 }
 
 #[test]

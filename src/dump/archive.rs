@@ -236,7 +236,7 @@ impl Line<'_> {
 
     fn window(&self, id: u32) -> String {
         match self.definitions().named.window(id) {
-            Some((name, _)) if !name.is_empty() => cleaned(name),
+            Some(window) if !window.name.is_empty() => cleaned(&window.name),
             _ => format!("window {id}"),
         }
     }
@@ -244,7 +244,7 @@ impl Line<'_> {
     /// The rank whose part of a window is accessed.
     fn target(&self, window: u32, remote: u32) -> String {
         let definitions = self.definitions();
-        let communicator = definitions.named.window(window).map_or(u32::MAX, |(_, communicator)| communicator);
+        let communicator = definitions.named.window(window).map_or(u32::MAX, |window| window.communicator);
         let location = definitions.peer(communicator, remote).and_then(|l| definitions.locations.get(l.index()));
         location.map_or_else(|| format!("rank {remote}"), |l| cleaned(&l.label()))
     }

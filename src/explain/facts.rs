@@ -4,7 +4,7 @@ use super::iterations::{self, ITERATION};
 use crate::analysis::patterns::PatternAnalysis;
 use crate::base::time::Ns;
 use crate::input::Source;
-use crate::input::count::lost;
+use crate::input::count::{LostTotals, lost};
 use crate::input::otf2::{Archive, LocationKind};
 use crate::model::facts::{ArchiveFacts, Facts, Lost, TaskDurations, TraceFacts};
 use std::collections::{BTreeMap, BTreeSet};
@@ -12,7 +12,7 @@ use std::collections::{BTreeMap, BTreeSet};
 /// Of opened traces.
 pub fn facts(sources: &[Source]) -> Facts {
     let lost_by = |source: &Source| {
-        let (events, packets) = lost(&source.trace);
+        let LostTotals { events, packets } = lost(&source.trace);
         let streams = source.trace.streams().iter().filter(|s| !s.losses.is_empty()).count() as u64;
         Lost { events, packets, streams }
     };

@@ -1,7 +1,7 @@
-//! Advice for a path that is no recording: the reason and the remedy.
+//! The reason why a path is not a recording, and the remedy.
 //!
-//! In: a path that no reader takes. Out: the reason, from the file's first bytes or from the recordings below a folder.
-//! Cost: at most 10,000 directory entries.
+//! In: a path that no reader accepts. Out: the reason, from the file's first bytes or from the recordings below a
+//! folder. Cost: at most 10,000 directory entries.
 
 use super::error::Unreadable;
 use super::{otf2, perf};
@@ -9,21 +9,29 @@ use crate::base::mapped;
 use std::io::Read;
 use std::path::{Path, PathBuf};
 
-/// Directory entries that are looked at.
+/// The number of directory entries that are examined.
 const MOST_ENTRIES: usize = 10_000;
-/// Folders below the named one that are looked into.
+/// The depth of folders that are searched.
 const DEEPEST: usize = 4;
-/// Recordings that a message names.
+/// The number of recordings that a message names.
 const SHOWN: usize = 3;
 
-/// Packed files by their first bytes, where these begin, and the command that unpacks them.
-const PACKED: [(usize, &[u8], &str); 6] = [
-    (0, b"\xfd7zXZ\0", "xz -dk"),
-    (0, b"\x1f\x8b", "gunzip -k"),
-    (0, b"BZh", "bunzip2 -k"),
-    (0, b"\x28\xb5\x2f\xfd", "zstd -d"),
-    (257, b"ustar", "tar xf"),
-    (0, b"PK\x03\x04", "unzip"),
+/// A format of packed files.
+struct PackedFormat {
+    /// Offset of the magic bytes.
+    at: usize,
+    magic: &'static [u8],
+    /// The command that unpacks it.
+    unpack: &'static str,
+}
+
+const PACKED: [PackedFormat; 6] = [
+    PackedFormat { at: 0, magic: b"\xfd7zXZ\0", unpack: "xz -dk" },
+    PackedFormat { at: 0, magic: b"\x1f\x8b", unpack: "gunzip -k" },
+    PackedFormat { at: 0, magic: b"BZh", unpack: "bunzip2 -k" },
+    PackedFormat { at: 0, magic: b"\x28\xb5\x2f\xfd", unpack: "zstd -d" },
+    PackedFormat { at: 257, magic: b"ustar", unpack: "tar xf" },
+    PackedFormat { at: 0, magic: b"PK\x03\x04", unpack: "unzip" },
 ];
 
 /// The reason why a path is no recording, and its remedy.
@@ -36,7 +44,7 @@ pub enum NotARecording {
         folder: PathBuf,
     },
     /// A perf.data of a version that is not read.
-    #[error("a perf.data of version 1, by a perf of before 2013; record it again")]
+    #[error("a perf.data of version 1, from a perf of before 2013; record it again with a newer perf")]
     OldPerfData,
     /// A packed or compressed file.
     #[error("packed or compressed; unpack it with `{command} {}` and name what was in it", file.display())]
@@ -92,8 +100,8 @@ fn by_content(path: &Path, begin: &[u8]) -> NotARecording {
     if begin.starts_with(b"PERFFILE") {
         return NotARecording::OldPerfData;
     }
-    let packed = |(at, magic, _): &&(usize, &[u8], &str)| begin.get(*at..).is_some_and(|b| b.starts_with(magic));
-    if let Some((.., unpack)) = PACKED.iter().find(packed) {
+    let packed = |format: &&PackedFormat| begin.get(format.at..).is_some_and(|b| b.starts_with(format.magic));
+    if let Some(PackedFormat { unpack, .. }) = PACKED.iter().find(packed) {
         let name = path.file_name().unwrap_or_default().to_string_lossy();
         let is_tar = name.contains(".tar") || name.ends_with(".tgz") || name.ends_with(".txz");
         let command = if is_tar { "tar xf" } else { *unpack };
@@ -121,7 +129,7 @@ fn recordings_below(folder: &Path, depth: usize, left: &mut usize, found: &mut V
         }
         *left -= 1;
         let path = entry.path();
-        // A link may lead back up.
+        // Links are not followed: they may lead in a circle.
         match entry.file_type() {
             Ok(kind) if kind.is_dir() && perf::header_file(&path).is_some() => found.push(path),
             Ok(kind) if kind.is_dir() => folders.push(path),

@@ -1,7 +1,7 @@
-//! How many events of each name a recording holds, and how many the tracer lost.
+//! Counts the events of each name in a recording, and those that the tracer lost.
 //!
-//! Headers are read, bodies are stepped over. Packets are counted in parallel, in pieces of about equal size; sums
-//! do not depend on the pieces.
+//! Reads headers and skips bodies. Packets are counted in parallel, in chunks of about equal size; the sums do not
+//! depend on the chunks.
 
 use super::Source;
 use super::record::{Projection, StreamId};
@@ -14,11 +14,11 @@ use foldhash::HashMap;
 use std::ops::Range;
 use std::sync::OnceLock;
 
-/// Bytes of packets that one worker takes at a time.
-const PIECE: u64 = 1 << 20;
+/// Bytes of packets in a chunk.
+const CHUNK: u64 = 1 << 20;
 
 /// A run of packets of one stream of one trace.
-struct Piece {
+struct PacketRun {
     source: usize,
     stream: StreamId,
     packets: Range<usize>,
@@ -26,22 +26,22 @@ struct Piece {
 
 /// Count the events of some traces.
 pub fn count(sources: &[Source], ctx: &Ctx) -> Result<(RecordCounts, Notices), Cancelled> {
-    // Compiled by the first worker that needs one.
+    // The first worker that needs a plan compiles it.
     let plans: Vec<OnceLock<Plan>> = sources.iter().map(|_| OnceLock::new()).collect();
-    let pieces = cut(sources);
-    ctx.progress.enter("counting", pieces.len() as u64);
+    let runs = cut(sources);
+    ctx.progress.enter("counting", runs.len() as u64);
     let mut totals: Vec<Vec<u64>> = sources.iter().map(|s| vec![0; s.trace.classes().len()]).collect();
     let mut notices = Notices::default();
     let make = |i: usize| {
-        let piece = pieces.get(i)?;
-        let source = sources.get(piece.source)?;
-        let plan = plans.get(piece.source)?.get_or_init(|| source.trace.compile(&Projection::default()));
+        let run = runs.get(i)?;
+        let source = sources.get(run.source)?;
+        let plan = plans.get(run.source)?.get_or_init(|| source.trace.compile(&Projection::default()));
         let mut counts = vec![0u64; source.trace.classes().len()];
-        let mut reader = source.trace.reader(plan, piece.stream, piece.packets.clone());
+        let mut reader = source.trace.reader(plan, run.stream, run.packets.clone());
         reader.count(&mut counts);
-        Some((piece.source, counts, reader.notices()))
+        Some((run.source, counts, reader.notices()))
     };
-    in_order(ctx, pieces.len(), make, |_, made| {
+    in_order(ctx, runs.len(), make, |_, made| {
         let Some((source, counts, found)) = made else { return };
         for (total, n) in totals.get_mut(source).into_iter().flatten().zip(counts) {
             *total += n;
@@ -56,7 +56,7 @@ pub fn count(sources: &[Source], ctx: &Ctx) -> Result<(RecordCounts, Notices), C
             *per_name.entry(&class.name).or_default() += n;
             sum.events += n;
         }
-        let (events, packets) = lost(&source.trace);
+        let LostTotals { events, packets } = lost(&source.trace);
         sum.discarded_events = sum.discarded_events.saturating_add(events);
         sum.discarded_packets = sum.discarded_packets.saturating_add(packets);
         sum.streams += source.trace.streams().len() as u64;
@@ -69,27 +69,38 @@ pub fn count(sources: &[Source], ctx: &Ctx) -> Result<(RecordCounts, Notices), C
     Ok((sum, notices))
 }
 
-/// Events and packets that the tracer says it lost.
-pub fn lost(trace: &Trace) -> (u64, u64) {
-    let counted = trace.streams().iter().flat_map(|s| &s.losses).filter_map(|loss| loss.events);
-    let events = counted.fold(0u64, u64::saturating_add);
-    (events, trace.streams().iter().map(|s| s.lost_packets).fold(0, u64::saturating_add))
+/// Numbers that the tracer recorded of what it lost.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct LostTotals {
+    /// Events.
+    pub events: u64,
+    /// Packets.
+    pub packets: u64,
 }
 
-fn cut(sources: &[Source]) -> Vec<Piece> {
-    let mut pieces = Vec::new();
+/// The events and packets that the tracer recorded as lost.
+pub fn lost(trace: &Trace) -> LostTotals {
+    let counted = trace.streams().iter().flat_map(|s| &s.losses).filter_map(|loss| loss.events);
+    LostTotals {
+        events: counted.fold(0u64, u64::saturating_add),
+        packets: trace.streams().iter().map(|s| s.lost_packets).fold(0, u64::saturating_add),
+    }
+}
+
+fn cut(sources: &[Source]) -> Vec<PacketRun> {
+    let mut runs = Vec::new();
     for (source, s) in sources.iter().enumerate() {
         for (number, stream) in s.trace.streams().iter().enumerate() {
             let stream_id = StreamId::at(number);
             let (mut start, mut bytes) = (0, 0u64);
             for (i, packet) in stream.packets.iter().enumerate() {
                 bytes = bytes.saturating_add(packet.bytes);
-                if bytes >= PIECE || i + 1 == stream.packets.len() {
-                    pieces.push(Piece { source, stream: stream_id, packets: start..i + 1 });
+                if bytes >= CHUNK || i + 1 == stream.packets.len() {
+                    runs.push(PacketRun { source, stream: stream_id, packets: start..i + 1 });
                     (start, bytes) = (i + 1, 0);
                 }
             }
         }
     }
-    pieces
+    runs
 }

@@ -17,7 +17,7 @@ use std::sync::Arc;
 /// The reason why an input cannot be read at all.
 #[derive(Debug, thiserror::Error)]
 pub enum OpenError {
-    /// A file or folder is at fault.
+    /// A file or folder cannot be read.
     #[error("{path}: {reason}")]
     At {
         /// The file or folder.
@@ -46,10 +46,10 @@ pub enum Unreadable {
     #[error("no such file or directory")]
     NotFound,
     /// A device, a socket or a pipe.
-    #[error("neither a file nor a folder; name a trace directory")]
+    #[error("neither a file nor a folder; name a recording")]
     Special,
-    /// It is beside an OTF2 archive and is none.
-    #[error("not an OTF2 archive, and the others are OTF2 archives: runs are compared with runs")]
+    /// It was named beside an OTF2 archive and is not one.
+    #[error("not an OTF2 archive; other named inputs are, and OTF2 archives are compared with OTF2 archives only")]
     NotAnArchive,
     /// It holds no recording.
     #[error("{0}")]

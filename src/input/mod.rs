@@ -1,7 +1,7 @@
-//! Bytes to records: the formats, and records whose meaning is not known yet.
+//! Reads bytes as records: one folder for each format. The meaning of the records is not known here.
 //!
-//! [`record`] holds the types that `event/` uses; each format has a folder. [`open`] finds the traces below the
-//! paths that a user names and puts them on one time line: a CTF trace is a directory with `metadata`, a session holds
+//! [`record`] holds the types that `reading/` uses. [`open`] finds the traces below the paths that a user names and
+//! places them on one time line: a CTF trace is a directory with `metadata`, a session holds
 //! several, and traces of one uuid under one label (the chunks of a rotated session) are one trace.
 
 mod advice;
@@ -60,14 +60,14 @@ impl Argument {
     }
 }
 
-/// An opened trace and whose it is.
+/// An opened trace, and the argument by which the user named it.
 #[derive(Debug)]
 pub struct Source {
     /// The label, or the path as the user wrote it.
     pub label: String,
     /// True where the user gave the label.
     pub labelled: bool,
-    /// Path of the trace below what the user named; empty where it is that itself.
+    /// Path of the trace below the named path; empty for the named path itself.
     pub name: String,
     /// The trace.
     pub trace: Trace,
@@ -82,16 +82,15 @@ pub enum Opened {
     Otf2(Vec<(Option<String>, otf2::Archive)>),
 }
 
-/// Open the traces under what the user named, ready to read their events.
+/// Open the traces below the named paths, for commands that read events.
 ///
-/// A trace of several whose metadata cannot be understood is left out, and the others say so in their notices. Errors:
-/// a path that is not there, a folder without a trace or without one that can be read, a file of a known format that is
-/// not read yet; each in one line that says what to do.
+/// If one of several traces has metadata that cannot be read, it is left out, with a notice. Errors: a path that does
+/// not exist, a folder without a trace that can be read, a file of another format; each in one line with its remedy.
 pub fn open(arguments: &[Argument], ctx: &Ctx) -> Result<Opened, OpenError> {
     open_to_depth(arguments, ctf::OpenDepth::Headers, ctx)
 }
 
-/// The same for commands that read no events: metadata and packet indexes are enough.
+/// Open the traces for commands that read no events, by metadata and packet indexes alone.
 pub fn outline(arguments: &[Argument], ctx: &Ctx) -> Result<Opened, OpenError> {
     open_to_depth(arguments, ctf::OpenDepth::Outline, ctx)
 }
@@ -148,7 +147,7 @@ fn open_to_depth(arguments: &[Argument], depth: ctf::OpenDepth, ctx: &Ctx) -> Re
     Ok(Opened::Traces(sources))
 }
 
-/// Why nothing can be read of all that was named, where that is so because it cannot be opened.
+/// The first reason, where none of the named inputs could be opened.
 fn nothing_left(traces: &[ctf::CtfTrace], left_out: &[LeftOut]) -> Option<String> {
     match traces {
         [] => left_out.first().map(|one| one.place.clone()),
@@ -162,7 +161,7 @@ fn nothing_left(traces: &[ctf::CtfTrace], left_out: &[LeftOut]) -> Option<String
 /// The format of the input at a path.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Kind {
-    /// CTF traces, or nothing that is known.
+    /// CTF traces, or an unknown format.
     Ctf,
     /// A perf.data, or a directory of perf.
     Perf,
@@ -182,12 +181,12 @@ impl Kind {
     }
 }
 
-/// A recording that may have to be unpacked into a temporary file when it is opened.
+/// True for recordings that may have to be unpacked into a temporary file.
 pub fn unpacks(path: &Path) -> bool {
     Kind::of(path) != Kind::Ctf
 }
 
-/// The trace directories under an argument, in order; what cannot be opened is added to `left_out`.
+/// The trace directories below an argument, in order; folders that cannot be opened are added to `left_out`.
 fn traces_under(argument: &Argument, left_out: &mut Vec<LeftOut>) -> Result<Vec<PathBuf>, OpenError> {
     let path = &argument.path;
     let shown = path.display();
@@ -253,7 +252,7 @@ fn traces_of(
     Ok(openings)
 }
 
-/// Deeper folders are not looked into: an LTTng session has at most six levels.
+/// The depth of folders that are searched; an LTTng session has at most six levels.
 const DEEPEST: usize = 12;
 
 fn find_traces(path: &Path, depth: usize, found: &mut Vec<PathBuf>, left_out: &mut Vec<LeftOut>) {
@@ -289,24 +288,37 @@ fn find_traces(path: &Path, depth: usize, found: &mut Vec<PathBuf>, left_out: &m
     }
 }
 
-/// One clock offset for all traces whose clock uuid is equal: that of the first one. A recording of tracepoints on the
-/// monotonic clock that is opened beside a CTF trace of the same host on the same clock counts from the same moment:
-/// the machine started.
+/// The monotonic clock of a CTF trace.
+struct MonotonicClock {
+    label: String,
+    labelled: bool,
+    host: String,
+    uuid: String,
+    base: i128,
+}
+
+impl MonotonicClock {
+    fn of(source: &Source) -> Option<MonotonicClock> {
+        let (uuid, base) = *source.trace.clock_offsets().first()?;
+        let (label, labelled) = (source.label.clone(), source.labelled);
+        Some(MonotonicClock { label, labelled, host: source.trace.host()?.to_owned(), uuid: uuid.to_owned(), base })
+    }
+}
+
+/// Gives all traces whose clocks have equal uuids the clock offset of the first of them. If a recording of tracepoints
+/// on the monotonic clock is opened beside a CTF trace of the same host on the same clock, both count from the start of
+/// the machine, so they share that offset too.
 fn share_clocks(sources: &mut [Source]) {
     let monotonic = |trace: &Trace| matches!(trace.clock_name(), Some("mono" | "monotonic"));
     let ctf = sources.iter().filter(|s| matches!(s.trace, Trace::Ctf(_)) && monotonic(&s.trace));
-    let lines = ctf.filter_map(|s| {
-        let (uuid, base) = *s.trace.clock_offsets().first()?;
-        Some((s.label.clone(), s.labelled, s.trace.host()?.to_owned(), uuid.to_owned(), base))
-    });
-    let lines: Vec<_> = lines.collect();
+    let clocks: Vec<MonotonicClock> = ctf.filter_map(MonotonicClock::of).collect();
     for source in sources.iter_mut().filter(|s| !matches!(s.trace, Trace::Ctf(_)) && monotonic(&s.trace)) {
         let host = source.trace.host().unwrap_or("").to_owned();
-        let same = |(label, labelled, name, ..): &&(String, bool, String, String, i128)| {
-            *name == host && (*label == source.label || !(*labelled && source.labelled))
+        let same = |clock: &&MonotonicClock| {
+            clock.host == host && (clock.label == source.label || !(clock.labelled && source.labelled))
         };
-        if let Some((.., uuid, base)) = lines.iter().find(same) {
-            source.trace.join_clock(uuid, *base);
+        if let Some(clock) = clocks.iter().find(same) {
+            source.trace.join_clock(&clock.uuid, clock.base);
         }
     }
     let mut known: HashMap<String, i128> = HashMap::default();

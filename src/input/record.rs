@@ -1,7 +1,7 @@
 //! A decoded record: its class, its time, and the values of the wanted fields.
 //!
-//! Values borrow from the mapped file; nothing is allocated per record. Which fields are decoded is said before,
-//! by a [`Projection`]: for each record class the paths wanted, in the order in which the values come back.
+//! Values borrow from the mapped file; nothing is allocated per record. A [`Projection`] gives the fields to decode:
+//! for each record class the paths of the wanted fields, in the order of the values.
 
 use crate::base::cursor::ByteOrder;
 use crate::base::time::Timestamp;
@@ -28,7 +28,7 @@ pub enum Scope {
 /// (`network_header`, `ipv4`, `transport_header`, `tcp`, `seq`).
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct FieldPath {
-    /// The structure it starts in.
+    /// The structure in which the path begins.
     pub scope: Scope,
     /// Names, outermost first, as shown (CTF 1.8: without the one leading underscore).
     pub path: Vec<String>,
@@ -46,18 +46,18 @@ impl FieldPath {
     }
 }
 
-/// The fields wanted of each class: `wanted[class]` is `None` where the whole class is of no interest (its records
-/// are stepped over and never returned), else the paths (possibly none) whose values are to be decoded.
+/// The fields wanted of each class: `wanted[class]` is `None` where no record of the class is wanted (they are skipped
+/// and never returned), otherwise the paths (possibly none) of the values to decode.
 #[derive(Clone, Debug, Default)]
 pub struct Projection {
-    /// By [`ClassId`]; classes beyond the end are of no interest.
+    /// By [`ClassId`]; classes beyond the end are not wanted.
     pub wanted: Vec<Option<Vec<FieldPath>>>,
 }
 
 /// The value of one field, borrowed from the trace.
 #[derive(Clone, Copy, Debug, Default)]
 pub enum Value<'a> {
-    /// The field does not occur in this record (a variant chose otherwise, an optional is empty), or is compound.
+    /// The field is not in this record (another option of a variant is, or an optional is empty), or is compound.
     #[default]
     Absent,
     /// Unsigned integer, enumeration, boolean.

@@ -1,7 +1,7 @@
 //! The parts of every trace: record classes, and streams of packets.
 //!
-//! A stream is written in order, a packet is what can be read by itself; the formats say what each of them is (in CTF
-//! the packets of a stream file, in perf.data a run of records of one CPU, in trace.dat some pages of one CPU).
+//! The events of a stream are in order; a packet is the smallest part that can be read by itself. A packet is a CTF
+//! packet, a run of records of one CPU in perf.data, or some pages of one CPU in trace.dat.
 
 use super::record::ClassId;
 use crate::base::cursor::ByteOrder;
@@ -20,16 +20,16 @@ pub struct Class {
 }
 
 impl Class {
-    /// For a class without meaning under any name: another class carries the same information.
+    /// For classes that are not bound to any event, because another class has the same information.
     pub const UNKNOWN: Cow<'static, str> = Cow::Borrowed("");
 
-    /// The name that says what it means: that of the LTTng kernel tracer where it has the like, else its own.
+    /// The name by which its meaning is found: that of the equivalent event of the LTTng kernel tracer, else its own.
     pub fn known(&self) -> &str {
         self.known_as.as_deref().unwrap_or(&self.name)
     }
 }
 
-/// A packet, as far as it is known before its events are read.
+/// The properties of a packet that are known before its events are read.
 #[derive(Clone, Debug)]
 pub struct Packet {
     /// First and last time stamp on the common time line; `None` where not recorded.
@@ -53,7 +53,7 @@ pub struct Stream {
     pub packets: Vec<Packet>,
     /// Losses in order.
     pub losses: Vec<Loss>,
-    /// Packets that the tracer numbered and that are not there.
+    /// Packets that are missing in the tracer's numbering.
     pub lost_packets: u64,
 }
 
@@ -104,7 +104,7 @@ impl Position {
     pub(super) const BEGIN: Position = Position { at: 0, clock: 0, last_order: ByteOrder::Little };
 }
 
-/// The events of wanted classes that a reader passed while it searched for a time.
+/// The result of a search for a time: the events of wanted classes before it.
 #[derive(Clone, Copy, Debug)]
 pub struct SeekResult {
     /// Time of the last event.
@@ -113,8 +113,17 @@ pub struct SeekResult {
     pub latest: Timestamp,
     /// Events with an earlier time than the one before.
     pub backwards: u64,
-    /// The last checkpoint, and the latest time up to it.
-    pub checkpoint: Option<(Position, Timestamp)>,
+    /// The last checkpoint.
+    pub checkpoint: Option<Checkpoint>,
+}
+
+/// A checkpoint before the time that was searched for.
+#[derive(Clone, Copy, Debug)]
+pub struct Checkpoint {
+    /// Its position.
+    pub position: Position,
+    /// The latest time of any event up to it.
+    pub latest: Timestamp,
 }
 
 impl SeekResult {
@@ -122,7 +131,7 @@ impl SeekResult {
     pub(super) const NOTHING: SeekResult =
         SeekResult { last: Timestamp::MIN, latest: Timestamp::MIN, backwards: 0, checkpoint: None };
 
-    /// One more event of a class of interest.
+    /// Adds an event of a wanted class.
     #[inline(always)]
     pub(super) fn meet(
         &mut self,
@@ -134,7 +143,7 @@ impl SeekResult {
         self.backwards += u64::from(time < self.last);
         (self.last, self.latest) = (time, time.max(self.latest));
         if checkpoint(class) {
-            self.checkpoint = Some((here, self.latest));
+            self.checkpoint = Some(Checkpoint { position: here, latest: self.latest });
         }
     }
 }

@@ -1,7 +1,7 @@
-//! A trace of any format whose records lie in streams, as the pipeline sees it.
+//! A trace of any format with streams of records, as the pipeline sees it.
 //!
-//! One enum for each of the trace, the compiled projection and the reader. Which format it is, is asked once for a run
-//! of packets ([`Records`] is a generic argument there, not a pointer), so that the loop over records is that of one
+//! One enum for each of the trace, the compiled projection and the reader. The format is matched once for a run of
+//! packets ([`Records`] is a generic argument there, not a pointer), so that the loop over records is compiled for each
 //! format.
 
 use super::record::{ClassId, Projection, Record, Scope, StreamId};
@@ -44,22 +44,23 @@ pub enum Reader<'a> {
     Perf(tracepoint::reader::TracepointReader<'a, perf::PerfStorage>),
     /// Of a trace.dat.
     Ftrace(tracepoint::reader::TracepointReader<'a, ftrace::FtraceStorage>),
-    /// The plan is of another trace: nothing.
+    /// Reads nothing, because the plan belongs to a trace of another format.
     Nothing,
 }
 
 /// The interface of the readers of all formats.
 pub trait Records<'a> {
-    /// The next record of a class of interest; `None` at the end. Damaged packets are left with a notice.
+    /// The next record of a wanted class; `None` at the end. Damage raises a notice, and reading goes on with the next
+    /// packet.
     fn next(&mut self) -> Option<Record<'_, 'a>>;
-    /// Step over the events of the next packet that lie before `from`, without looking at their values. Of the last one
-    /// whose class is a `checkpoint`, the position is kept.
+    /// Skip the events of the next packet before `from`, without decoding their values. The result has the position of
+    /// the last one whose class is a `checkpoint`.
     fn seek(&mut self, from: Timestamp, checkpoint: impl Fn(ClassId) -> bool) -> SeekResult;
-    /// Step over the next event: the full value of the clock.
+    /// Skip the next event; returns the full value of its clock.
     fn step(&mut self) -> Option<u64>;
-    /// The next event into `sink`, all of its fields: its class and the full value of the clock.
+    /// Write all fields of the next event into `sink`; returns its class and the full value of its clock.
     fn show<S: Sink<'a>>(&mut self, sink: &mut S) -> Option<(ClassId, u64)>;
-    /// Counts the events of each class into `counts`, without looking at their values.
+    /// Count the events of each class into `counts`, without decoding their values.
     fn count(&mut self, counts: &mut [u64]);
     /// Position in the packet.
     fn position(&self) -> Position;
@@ -67,7 +68,7 @@ pub trait Records<'a> {
     fn go(&mut self, position: Position);
     /// Go to a position in the next packet.
     fn resume(&mut self, position: Position);
-    /// Before the event that was shown or stepped over last.
+    /// The position before the event that was shown or skipped last.
     fn began(&self) -> Position;
     /// Number of the packet that the last record was in.
     fn packet(&self) -> usize;
@@ -75,7 +76,7 @@ pub trait Records<'a> {
     fn notices(&self) -> Notices;
 }
 
-/// The same expression for the trace or the reader of whichever format.
+/// Evaluates an expression on the trace or the reader of any format.
 macro_rules! each {
     (Trace, $what:expr, $one:ident => $do:expr) => {
         match $what {
@@ -110,7 +111,7 @@ impl Trace {
         each!(Trace, self, t => t.has_field(class, scope, dotted))
     }
 
-    /// Names of the payload's direct members that are integers (`true`) or text (`false`).
+    /// The payload's direct members that are integers or text.
     pub fn payload_fields(&self, class: ClassId) -> Vec<SimpleField<'_>> {
         each!(Trace, self, t => t.payload_fields(class).collect())
     }
@@ -188,7 +189,7 @@ impl Trace {
         }
     }
 
-    /// Build ids of files by their paths, where the recording gives them apart from the mappings.
+    /// Build ids of files by their paths, where the recording lists them outside of the mappings.
     pub fn build_ids(&self) -> Option<&HashMap<Vec<u8>, Vec<u8>>> {
         match self {
             Trace::Perf(t) => Some(t.build_ids()).filter(|ids| !ids.is_empty()),
@@ -196,8 +197,7 @@ impl Trace {
         }
     }
 
-    /// Align the clock with that of another trace: both count from the same moment. For recordings without a clock of
-    /// their own name.
+    /// Use the clock of another trace, which counts from the same moment. For recordings whose clock has no uuid.
     pub fn join_clock(&mut self, uuid: &str, base: i128) {
         match self {
             Trace::Ctf(_) => {}
@@ -206,7 +206,8 @@ impl Trace {
         }
     }
 
-    /// Irregularities found when the trace was opened, and files truncated since: ask after reading everything.
+    /// Irregularities found when the trace was opened, and files truncated since: to be read when all records were
+    /// read.
     pub fn notices(&self) -> Notices {
         each!(Trace, self, t => t.notices())
     }
@@ -291,7 +292,7 @@ impl Plan {
 }
 
 impl<'a> Reader<'a> {
-    /// The next record of a class of interest; `None` at the end.
+    /// The next record of a wanted class; `None` at the end.
     #[allow(clippy::should_implement_trait)] // a lending iterator: the record borrows the reader's values
     pub fn next(&mut self) -> Option<Record<'_, 'a>> {
         each!(Reader, self, r => r.next(), None)

@@ -12,6 +12,7 @@ use crate::base::ctx::Cancel;
 use crate::base::notice::{Notice, Notices};
 use crate::base::time::{Span, Timestamp};
 use crate::input::record::{ClassId, Record, StreamId};
+use crate::input::stream::Checkpoint;
 use crate::input::trace::{Plan, Reader, Records, Trace};
 use std::ops::Range;
 
@@ -259,7 +260,7 @@ fn read_packet<'a>(
     if bounds.begin < chunk.from {
         let sought = reader.seek(chunk.from, &checkpoint);
         (last, latest, backwards) = (sought.last, sought.latest, sought.backwards);
-        if let Some((position, latest)) = sought.checkpoint {
+        if let Some(Checkpoint { position, latest }) = sought.checkpoint {
             let here = reader.position();
             reader.go(position);
             if let Some(record) = reader.next() {

@@ -26,7 +26,7 @@ fn errors_name_file_and_remedy() {
         fails(ring.path())
     };
     assert!(with(b"hello").contains("trace.otf2: not an OTF2 anchor file"));
-    assert!(with(&original[..30]).contains("cut short"));
+    assert!(with(&original[..30]).contains("cut off"));
     let mut zipped = original.clone();
     zipped[2 + 5 + 5 + 16 + 1] = 2;
     assert!(with(&zipped).contains("compressed"));
@@ -141,5 +141,5 @@ fn claimed_sizes_allocate_nothing() {
     let at = bomb.len() - (3 + 4 + 4 + 8 + 6 + 4 + 4);
     bomb[at..at + 4].copy_from_slice(&[0xff; 4]);
     std::fs::write(ring.path().join("trace.otf2"), bomb).unwrap();
-    assert!(Archive::open(ring.path()).unwrap_err().to_string().contains("cut short"));
+    assert!(Archive::open(ring.path()).unwrap_err().to_string().contains("cut off"));
 }

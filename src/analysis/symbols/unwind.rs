@@ -17,7 +17,7 @@ use crate::base::cursor::ByteOrder;
 use crate::base::names::Names;
 use crate::base::parallel::in_order;
 use crate::base::time::Timestamp;
-use crate::input::perf::chains::StackStore;
+use crate::input::perf::chains::{SampleStack, StackStore};
 use crate::input::perf::copies::{Architecture, MapChange, MapEvent, Registers, StackCopy};
 use crate::input::{Trace, perf};
 use crate::state::timeline::{HostId, ImageChange, ImageEvent};
@@ -132,10 +132,10 @@ fn unwind_on<P: Processor>(
         let one = |copy: StackCopy<'_>| {
             let (stack, whole) = unwinding.stack(&copy, &mut cache);
             cut += u64::from(!whole);
-            (copy.at, stack)
+            SampleStack { at: copy.at, addresses: stack }
         };
         let packet = packets.get(at).copied().unwrap_or_default();
-        let stacks: Vec<(usize, Vec<u64>)> = trace.copies(packet, architecture).into_iter().map(one).collect();
+        let stacks: Vec<SampleStack> = trace.copies(packet, architecture).into_iter().map(one).collect();
         ctx.progress.step(1);
         (packet, stacks, cut)
     };

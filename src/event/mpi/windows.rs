@@ -9,7 +9,7 @@ impl LocationReader<'_> {
     /// A fence, or another operation of all ranks of a window.
     pub(super) fn meet_at(&mut self, window: u32, collective: u8) {
         let definitions = &self.archive.definitions;
-        let communicator = definitions.named.window(window).map(|(_, communicator)| communicator);
+        let communicator = definitions.named.window(window).map(|window| window.communicator);
         if let Some((group, members)) = communicator.and_then(|c| definitions.members(c))
             && members.len() > 1
         {

@@ -1,11 +1,11 @@
-//! trace.dat: what `trace-cmd record` (and `extract`) writes of the kernel's ring buffers.
+//! trace.dat: the kernel's ring buffers, as `trace-cmd record` (and `extract`) writes them.
 //!
 //! ```text
 //! head, sections, options -> formats -> classes
 //! pages of each CPU, unpacked where they are compressed -> packets -> walk -> records of tracepoint::TracepointReader
 //! ```
 //! A stream is one CPU of one buffer; a packet is some of its pages. The loss that a page reports is between the last
-//! record of the page before and its first record; events that only the counters of the CPU report were overwritten
+//! record of the previous page and its first record; events that only the counters of the CPU report were overwritten
 //! before the first page.
 
 mod pages;
@@ -24,11 +24,11 @@ use crate::base::cursor::{ByteOrder, bits};
 use crate::base::mapped::Mapped;
 use crate::base::notice::{Notice, Notices};
 use crate::input::tracepoint::format::{Field, FieldType, Format};
-use pages::{PageLoss, PageRules, PageWalk};
+use pages::{PageLoss, PageRules, PageWalk, StackClasses};
 use sections::{Buffer, CpuData, SavedName, Sections};
 use std::path::Path;
 use std::sync::OnceLock;
-use unpack::Compression;
+use unpack::{Compression, UnpackedChunks};
 
 /// An opened trace.dat.
 pub type FtraceTrace = tracepoint::TracepointTrace<FtraceStorage>;
@@ -69,13 +69,22 @@ struct NameFields {
     name: Field,
 }
 
+impl NameFields {
+    /// The fields of a class, where its format has them.
+    fn of(naming: &NamingEvent, class: ClassId, format: &Format) -> Option<NameFields> {
+        let field = |name: &str| format.fields.iter().find(|field| field.name == name).cloned();
+        let tid = field(naming.tid).filter(|tid| matches!(tid.field_type, FieldType::Number { .. }))?;
+        Some(NameFields { class, tid, name: field(naming.name)? })
+    }
+}
+
 impl FtraceStorage {
     fn pages(&self) -> &[u8] {
         self.plain.as_ref().unwrap_or(&self.file).bytes()
     }
 
     /// Names from switches and similar records, and the saved names of all other threads.
-    fn learn(&self) -> Threads {
+    fn thread_names(&self) -> Threads {
         let mut threads = Threads::default();
         let byte_order = self.rules.byte_order;
         for (stream, cpu) in self.cpus.iter().enumerate() {
@@ -118,7 +127,7 @@ impl tracepoint::Storage for FtraceStorage {
     }
 
     fn threads(&self) -> &Threads {
-        self.threads.get_or_init(|| self.learn())
+        self.threads.get_or_init(|| self.thread_names())
     }
 
     fn place(&self, stream: usize, packet: usize) -> (&str, u64) {
@@ -188,16 +197,16 @@ pub fn open(path: &Path) -> Result<FtraceTrace, OpenError> {
     Ok(FtraceTrace::new(TraceParts { storage, format, schemas, cpu_streams, environment, clock, notices }))
 }
 
-/// All pages, one CPU behind the other; the sections' places become those in the new file.
+/// Unpacks the pages of all CPUs into one file, and sets the places in `sections` to those in the new file.
 fn unpacked(file: &Mapped, sections: &mut Sections, notices: &mut Notices) -> std::io::Result<Mapped> {
     let mut out = tempfile::NamedTempFile::new()?;
     let mut at = 0;
     let (compression, byte_order) = (sections.compression, sections.head.byte_order);
     for cpu in sections.buffers.iter_mut().flat_map(|b| &mut b.cpus).filter(|cpu| cpu.bytes > 0) {
         let packed = file.bytes().get(cpu.at..).unwrap_or(&[]);
-        let (bytes, whole) = unpack::chunks(compression, packed, byte_order, &mut out)?;
-        notices
-            .add(Notice::DamagedStream, u64::from(!whole), || format!("cpu {}: a chunk cannot be unpacked", cpu.cpu));
+        let UnpackedChunks { bytes, complete } = unpack::chunks(compression, packed, byte_order, &mut out)?;
+        let failed = u64::from(!complete);
+        notices.add(Notice::DamagedStream, failed, || format!("cpu {}: a chunk cannot be unpacked", cpu.cpu));
         (cpu.at, cpu.bytes) = (at, bytes);
         at += bytes;
     }
@@ -205,14 +214,20 @@ fn unpacked(file: &Mapped, sections: &mut Sections, notices: &mut Notices) -> st
     Mapped::open(out.path())
 }
 
-/// Fields of other events that name a thread: (event, thread, name).
-const NAMES: [(&str, &str, &str); 6] = [
-    ("sched_switch", "prev_pid", "prev_comm"),
-    ("sched_switch", "next_pid", "next_comm"),
-    ("sched_wakeup_new", "pid", "comm"),
-    ("task_rename", "pid", "newcomm"),
-    ("task_newtask", "pid", "comm"),
-    ("sched_process_fork", "child_pid", "child_comm"),
+/// Fields of an event that name a thread.
+struct NamingEvent {
+    event: &'static str,
+    tid: &'static str,
+    name: &'static str,
+}
+
+const NAMING_EVENTS: [NamingEvent; 6] = [
+    NamingEvent { event: "sched_switch", tid: "prev_pid", name: "prev_comm" },
+    NamingEvent { event: "sched_switch", tid: "next_pid", name: "next_comm" },
+    NamingEvent { event: "sched_wakeup_new", tid: "pid", name: "comm" },
+    NamingEvent { event: "task_rename", tid: "pid", name: "newcomm" },
+    NamingEvent { event: "task_newtask", tid: "pid", name: "comm" },
+    NamingEvent { event: "sched_process_fork", tid: "child_pid", name: "child_comm" },
 ];
 
 /// The classes of a recording.
@@ -228,7 +243,7 @@ fn classes(sections: &Sections) -> Classes {
         long: usize::from(sections.head.long),
         data: sections.page_data,
         classes: Vec::new(),
-        stacks: [None; 2],
+        stacks: StackClasses::default(),
         ticks: sections.ticks,
     };
     let (mut schemas, mut names) = (Vec::new(), Vec::new());
@@ -243,24 +258,19 @@ fn classes(sections: &Sections) -> Classes {
         }
         let own = format.system == "ftrace";
         match format.name.as_str() {
-            "kernel_stack" if own => rules.stacks[0] = Some(class),
-            "user_stack" if own => rules.stacks[1] = Some(class),
+            "kernel_stack" if own => rules.stacks.kernel = Some(class),
+            "user_stack" if own => rules.stacks.user = Some(class),
             _ => {}
         }
-        for (_, tid, name) in NAMES.iter().filter(|(event, ..)| *event == format.name) {
-            let field = |name: &str| format.fields.iter().find(|f| f.name == *name).cloned();
-            let number = |f: &Field| matches!(f.field_type, FieldType::Number { .. });
-            if let (Some(tid), Some(name)) = (field(tid).filter(number), field(name)) {
-                names.push(NameFields { class, tid, name });
-            }
-        }
+        let naming = NAMING_EVENTS.iter().filter(|naming| naming.event == format.name);
+        names.extend(naming.filter_map(|naming| NameFields::of(naming, class, format)));
         schemas.push(schema(format));
     }
     Classes { schemas, rules, names }
 }
 
 fn schema(format: &Format) -> ClassSchema {
-    // The tracer's own events are about themselves; text that programs write is theirs.
+    // The tracer's own events hold stacks and text; they have no stack themselves.
     let own = format.system == "ftrace";
     ClassSchema {
         name: format.name.clone(),
@@ -297,7 +307,7 @@ impl FtraceStorage {
                 let time = self.rules.ns(header.time);
                 begin.get_or_insert(time);
                 if let Some(PageLoss { events }) = header.loss {
-                    // The last record of the page before.
+                    // The time of the last record of the previous page.
                     let before = previous.and_then(|page| self.last(stream, page)).unwrap_or(time);
                     cpu_stream.losses.push(ClockLoss { from: before.min(time), to: time, events });
                     reported = reported.saturating_add(events.unwrap_or(0));

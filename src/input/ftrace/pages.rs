@@ -1,27 +1,29 @@
-//! From record to record through the pages of one CPU.
+//! Walks from record to record through the pages of one CPU.
 //!
-//! A page is a time stamp, a word that says how many bytes of data follow and whether events were lost before them, and
-//! records: 5 bits of type or length, 27 bits of time since the record before (`kernel/trace/ring_buffer.c`). Times
-//! ascend within a CPU. The stack events that the tracer writes behind an event belong to it: they are looked for
-//! behind the record, by the same thread, over what interrupts may have written between.
+//! A page is a time stamp, a word with the number of bytes of data and a flag for events lost before them, and records:
+//! 5 bits of type or length, 27 bits of time since the previous record (`kernel/trace/ring_buffer.c`). Times ascend
+//! within a CPU. The stack events that the tracer writes after an event belong to it: they are searched for among the
+//! next records of the same thread, past records that interrupts may have written between.
 
 use crate::base::cursor::{ByteOrder, bits};
 use crate::input::record::{ClassId, IntegerArray};
-use crate::input::tracepoint::{Raw, Walk, WalkStep};
+use crate::input::tracepoint::{Raw, StackSide, Walk, WalkStep};
 
-/// Type of padding, of a longer time, of an absolute time.
+/// Type of padding.
 const PADDING: u32 = 29;
+/// Type of the high bits of a time difference.
 const EXTEND: u32 = 30;
+/// Type of an absolute time.
 const ABSOLUTE: u32 = 31;
-/// The length of a page's data; above it are flags.
+/// The bits of a page's length of data; the bits above are flags.
 const COMMIT: u64 = (1 << 27) - 1;
-/// Events were lost before the page.
+/// Flag: events were lost before the page.
 const MISSED: u64 = 1 << 31;
-/// Their number follows the data.
+/// Flag: the number of lost events follows the data.
 const COUNTED: u64 = 1 << 30;
-/// An absolute time lacks these bits.
+/// The bits that an absolute time does not have.
 const ABOVE_ABSOLUTE: u64 = !((1 << 59) - 1);
-/// Records behind an event among which its stack is looked for.
+/// The number of records behind an event among which its stack is searched for.
 const NEAR: usize = 16;
 
 /// The properties that all walks through a file share.
@@ -33,12 +35,21 @@ pub struct PageRules {
     pub long: usize,
     /// Offset of the data in a page.
     pub data: usize,
-    /// By number of the format.
+    /// Classes by the number of their format.
     pub classes: Vec<Option<ClassId>>,
-    /// The classes of stacks in the kernel and in user space.
-    pub stacks: [Option<ClassId>; 2],
+    /// The classes of stacks.
+    pub stacks: StackClasses,
     /// The scale of the clock, where it does not count nanoseconds.
     pub ticks: Option<TickScale>,
+}
+
+/// The classes of the events that hold stacks.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct StackClasses {
+    /// Stacks in the kernel.
+    pub kernel: Option<ClassId>,
+    /// Stacks in user space.
+    pub user: Option<ClassId>,
 }
 
 /// The scale of a clock's ticks: `(ticks * multiplier >> shift) + offset` are nanoseconds.
@@ -113,12 +124,12 @@ pub struct PageWalk<'a> {
 }
 
 impl<'a> PageWalk<'a> {
-    /// Through `bytes` of the pages, of `size` each.
+    /// A walk through the first `bytes` of the pages, which have `size` bytes each.
     pub fn new(rules: &'a PageRules, pages: &'a [u8], bytes: usize, size: usize) -> PageWalk<'a> {
         PageWalk { rules, pages, bytes, size, at: 0, end: 0, time: 0 }
     }
 
-    /// To the page that begins at a multiple of the page size.
+    /// Go to the page that begins at `start`, a multiple of the page size.
     fn open(&mut self, start: usize) -> Result<(), &'static str> {
         let page = self.pages.get(start..).map(|rest| rest.get(..self.size).unwrap_or(rest)).unwrap_or(&[]);
         let PageHeader { time, end, .. } = self.rules.page(page).ok_or("a page is cut off")?;
@@ -242,21 +253,25 @@ impl<'a> Walk<'a> for PageWalk<'a> {
         None
     }
 
-    fn stack(&self, raw: &Raw<'a>, user: bool) -> Option<IntegerArray<'a>> {
-        let wanted = self.rules.stacks[usize::from(user)]?;
-        let whose = self.tid(raw.body);
+    fn stack(&self, raw: &Raw<'a>, side: StackSide) -> Option<IntegerArray<'a>> {
+        let StackClasses { kernel, user } = self.rules.stacks;
+        let wanted = match side {
+            StackSide::Kernel => kernel?,
+            StackSide::User => user?,
+        };
+        let thread = self.tid(raw.body);
         let mut ahead = PageWalk { bytes: self.pages.len(), ..self.clone() };
         for _ in 0..NEAR {
             let data = ahead.record().ok()??;
-            if self.tid(data) != whose {
+            if self.tid(data) != thread {
                 continue;
             }
             let class = self.class(data)?;
             if class == wanted {
-                return addresses(data, user, self.rules.long, self.rules.byte_order);
+                return self.rules.addresses(data, side);
             }
-            if !self.rules.stacks.contains(&Some(class)) {
-                // The thread went on: its own next event.
+            if ![kernel, user].contains(&Some(class)) {
+                // The next event of the thread, so the event has no stack.
                 return None;
             }
         }
@@ -264,16 +279,21 @@ impl<'a> Walk<'a> for PageWalk<'a> {
     }
 }
 
-/// The addresses of a recorded stack. A kernel stack has a count at byte 8 and that many addresses from byte 16 on,
-/// also where the format describes it otherwise; a user stack has eight addresses, with zeros behind the last.
-fn addresses(data: &[u8], user: bool, long: usize, byte_order: ByteOrder) -> Option<IntegerArray<'_>> {
-    let all = data.get(8 + if user || long == 8 { 8 } else { 4 }..)?;
-    let words = |bytes| IntegerArray { bytes, width: long as u8, byte_order };
-    let count = if user {
-        words(all).iter().take(8).position(|address| address == 0).unwrap_or(8)
-    } else {
-        bits(data, 64, 32, byte_order)? as usize
-    };
-    let bytes = all.get(..count.checked_mul(long)?.min(all.len() / long * long))?;
-    (!bytes.is_empty()).then_some(words(bytes))
+impl PageRules {
+    /// The addresses of a recorded stack. A kernel stack has a count at byte 8 and that many addresses from byte 16 on
+    /// (12 where a `long` has 4 bytes), even if the format describes it otherwise; a user stack has eight addresses
+    /// from byte 16 on, with zeros behind the last.
+    fn addresses<'a>(&self, data: &'a [u8], side: StackSide) -> Option<IntegerArray<'a>> {
+        let long = self.long;
+        let words = |bytes| IntegerArray { bytes, width: long as u8, byte_order: self.byte_order };
+        let (all, count) = match side {
+            StackSide::Kernel => (data.get(8 + long..)?, bits(data, 64, 32, self.byte_order)? as usize),
+            StackSide::User => {
+                let all = data.get(16..)?;
+                (all, words(all).iter().take(8).position(|address| address == 0).unwrap_or(8))
+            }
+        };
+        let bytes = all.get(..count.checked_mul(long)?.min(all.len() / long * long))?;
+        (!bytes.is_empty()).then_some(words(bytes))
+    }
 }

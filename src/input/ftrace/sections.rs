@@ -1,10 +1,10 @@
-//! The parts of a trace.dat of version 6 or 7: what describes the recording, and where the pages of each CPU lie.
+//! The parts of a trace.dat of version 6 or 7: the description of the recording, and the places of each CPU's pages.
 //!
 //! Version 6 is the head, its parts one after the other, options and a table of the CPUs' data. In version 7 all parts
-//! are sections, perhaps compressed, which chained lists of options point at. trace-cmd's
-//! `Documentation/trace-cmd/trace-cmd.dat.v*.txt`, but for section sizes (64 bits) and the page size in a buffer's
-//! option, which no text has. Sizes are checked against the file; a chain of options that returns to an earlier place
-//! ends there.
+//! are sections, perhaps compressed, to which chained lists of options point. Follows trace-cmd's
+//! `Documentation/trace-cmd/trace-cmd.dat.v*.txt`, except for the size of sections (64 bits) and the page size in a
+//! buffer's option, which these texts do not describe. Sizes are checked against the file; a chain of options that
+//! returns to an earlier place ends there.
 
 use super::pages::TickScale;
 use super::unpack::{self, Compression};
@@ -36,16 +36,16 @@ mod id {
 pub struct CpuData {
     /// Number of the CPU.
     pub cpu: u32,
-    /// Their place in the file.
+    /// The place of its pages in the file.
     pub at: usize,
     /// Bytes, in version 7 without the number of chunks.
     pub bytes: usize,
 }
 
-/// A buffer: that of the top, or of an instance.
+/// A buffer: the top-level one, or that of an instance.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Buffer {
-    /// Its name; empty for the top.
+    /// Its name; empty for the top-level buffer.
     pub name: String,
     /// Its clock, if its option gives one.
     pub clock: String,
@@ -72,7 +72,7 @@ pub struct Sections {
     pub commands: Vec<SavedName>,
     /// Buffers in the order of their options.
     pub buffers: Vec<Buffer>,
-    /// The clock that was chosen.
+    /// The selected clock.
     pub clock: String,
     /// `Linux HOST RELEASE ARCH`.
     pub uname: Vec<String>,
@@ -82,7 +82,7 @@ pub struct Sections {
     pub ticks: Option<TickScale>,
     /// Events that each CPU lost.
     pub lost: Vec<LostCount>,
-    /// It knows of guests.
+    /// Guests were recorded with it.
     pub guests: bool,
 }
 
@@ -108,13 +108,13 @@ pub struct LostCount {
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum TraceDatError {
     /// The header passes the end of the file.
-    #[error("cut off: the file ends inside its own header; was `trace-cmd record` ended by Ctrl-C?")]
+    #[error("the file ends inside its own header; end `trace-cmd record` with Ctrl-C")]
     CutOff,
     /// Another version.
-    #[error("version {0} of trace.dat is not known; 6 and 7 are")]
+    #[error("version {0} of trace.dat is not supported; 6 and 7 are")]
     Version(u32),
     /// Sizes that no machine has.
-    #[error("pages of {page} bytes, a long of {long} bytes: not possible")]
+    #[error("a page size of {page} bytes and a long of {long} bytes are not possible")]
     Sizes {
         /// Bytes of a page.
         page: usize,
@@ -122,7 +122,7 @@ pub enum TraceDatError {
         long: u8,
     },
     /// Another compression.
-    #[error("compression {0} is not known")]
+    #[error("compression {0} is not supported; none, zlib and zstd are")]
     Compression(String),
 }
 
@@ -195,7 +195,7 @@ impl Sections {
                     break;
                 }
                 let content = bytes.counted_u32(head.byte_order)?;
-                // An option that cannot be understood is ignored.
+                // An option that cannot be parsed is ignored.
                 let _ = self.option_6(file, option, content);
             }
             next = bytes.take(10)?;
@@ -226,7 +226,7 @@ impl Sections {
         let at = usize::try_from(bytes.u64(self.head.byte_order)?).ok()?;
         let name = copied(bytes.text()?);
         let mut place = Bytes::new(file.get(at..)?);
-        // The number of CPUs is that of the top.
+        // The number of CPUs is that of the top-level buffer.
         let mut tag = place.take(10)?;
         if tag == b"options  \0" {
             while place.u16(self.head.byte_order)? != id::DONE {
@@ -278,7 +278,7 @@ impl Sections {
         Some(())
     }
 
-    /// One list of options; where the next one begins, or 0.
+    /// Reads one list of options; returns the place of the next one, or 0.
     fn options(&mut self, file: &[u8], at: usize) -> Option<u64> {
         let byte_order = self.head.byte_order;
         let mut bytes = Bytes::new(file.get(at..)?);
@@ -299,7 +299,7 @@ impl Sections {
                     let section = self.section(file, at)?;
                     self.content(option, &section)?;
                 }
-                // An option that cannot be understood is ignored.
+                // An option that cannot be parsed is ignored.
                 _ => drop(self.option(option, content)),
             }
         }

@@ -1,8 +1,8 @@
 //! Compressed parts of a trace.dat: whole zstd or zlib frames, of sections and of chunks of pages.
 //!
 //! The pages of a CPU come in chunks, each with its plain length before it. All are unpacked into one temporary file
-//! before reading, so that pages lie side by side as in a file that is not compressed. A chunk longer than [`LONGEST`]
-//! is refused, and so is a file that unpacks to far more than it takes.
+//! before reading, so that pages follow each other as in a file that is not compressed. A chunk longer than [`LONGEST`]
+//! is refused, and so is a file that unpacks to far more than its size.
 
 use crate::base::cursor::{ByteOrder, Bytes};
 use std::io::{self, Read, Write};
@@ -10,8 +10,9 @@ use std::io::{self, Read, Write};
 /// Plain bytes of a chunk or section; trace-cmd's chunks have ten pages.
 const LONGEST: usize = 256 << 20;
 
-/// Plain bytes of a CPU's pages for each packed byte, and besides: nearly empty pages pack better than any data.
+/// The largest number of plain bytes of a CPU's pages for each packed byte.
 const RATIO: usize = 1000;
+/// Plain bytes that are allowed in addition: nearly empty pages pack better than any data.
 const BESIDES: usize = 16 << 20;
 
 /// How parts are compressed.
@@ -26,7 +27,7 @@ pub enum Compression {
 }
 
 impl Compression {
-    /// As the file names it.
+    /// The compression that a file names.
     pub fn named(name: &str) -> Option<Compression> {
         match name {
             "none" | "" => Some(Compression::None),
@@ -37,12 +38,12 @@ impl Compression {
     }
 }
 
-/// A frame that unpacks to exactly so many bytes.
+/// Unpacks a frame of exactly `plain` bytes; `None` where it has another size or is damaged.
 pub fn whole(compression: Compression, packed: &[u8], plain: usize) -> Option<Vec<u8>> {
     if plain > LONGEST {
         return None;
     }
-    // Grows with what really comes, not with what is claimed.
+    // Grows with the unpacked bytes, so that a false size allocates nothing.
     let mut out = Vec::new();
     let most = plain as u64;
     match compression {
@@ -58,15 +59,26 @@ pub fn whole(compression: Compression, packed: &[u8], plain: usize) -> Option<Ve
     (out.len() == plain).then_some(out)
 }
 
-/// The chunks of a CPU, one behind the other, into `out`. Returns the bytes written, and whether all could be unpacked.
+/// The result of unpacking the chunks of a CPU.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct UnpackedChunks {
+    /// Bytes written.
+    pub bytes: usize,
+    /// All chunks could be unpacked.
+    pub complete: bool,
+}
+
+/// Unpacks the chunks of a CPU into `out`, one after the other, up to the first that cannot be unpacked.
 pub fn chunks(
     compression: Compression,
     packed: &[u8],
     byte_order: ByteOrder,
     out: &mut impl Write,
-) -> io::Result<(usize, bool)> {
+) -> io::Result<UnpackedChunks> {
     let mut bytes = Bytes::new(packed);
-    let Some(n) = bytes.u32(byte_order) else { return Ok((0, false)) };
+    let Some(n) = bytes.u32(byte_order) else {
+        return Ok(UnpackedChunks { bytes: 0, complete: false });
+    };
     let most = packed.len().saturating_mul(RATIO).saturating_add(BESIDES);
     let mut written = 0;
     for _ in 0..n {
@@ -75,11 +87,13 @@ pub fn chunks(
             let packed = bytes.take(length)?;
             whole(compression, packed, plain).filter(|plain| plain.len() <= most - written)
         })();
-        let Some(plain) = one else { return Ok((written, false)) };
+        let Some(plain) = one else {
+            return Ok(UnpackedChunks { bytes: written, complete: false });
+        };
         out.write_all(&plain)?;
         written += plain.len();
     }
-    Ok((written, true))
+    Ok(UnpackedChunks { bytes: written, complete: true })
 }
 
 #[cfg(test)]
@@ -100,11 +114,11 @@ mod tests {
     }
 
     #[test]
-    fn a_small_file_cannot_fill_the_disk() {
+    fn chunks_bounds_the_bytes_that_a_small_file_unpacks_to() {
         let all = |n: u32| [n.to_le_bytes().to_vec(), bomb(80).repeat(n as usize)].concat();
-        let (written, whole) = chunks(Compression::Zstd, &all(1), ByteOrder::Little, &mut io::sink()).unwrap();
-        assert_eq!((written, whole), (80 << 17, true));
-        let (written, whole) = chunks(Compression::Zstd, &all(9), ByteOrder::Little, &mut io::sink()).unwrap();
-        assert!(!whole && written <= 9 * bomb(80).len() * RATIO + BESIDES + 4 * RATIO, "{written}");
+        let one = chunks(Compression::Zstd, &all(1), ByteOrder::Little, &mut io::sink()).unwrap();
+        assert_eq!(one, UnpackedChunks { bytes: 80 << 17, complete: true });
+        let nine = chunks(Compression::Zstd, &all(9), ByteOrder::Little, &mut io::sink()).unwrap();
+        assert!(!nine.complete && nine.bytes <= 9 * bomb(80).len() * RATIO + BESIDES + 4 * RATIO, "{nine:?}");
     }
 }

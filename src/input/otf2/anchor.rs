@@ -1,4 +1,4 @@
-//! The anchor file `NAME.otf2`: versions, chunk sizes, compression; and which file it is when a folder was given.
+//! Finds and reads the anchor file `NAME.otf2`: versions, chunk sizes, compression.
 //!
 //! OTF2-FACTS section 4. Read whole (a few hundred bytes).
 
@@ -8,7 +8,7 @@ use crate::base::text::copied;
 use std::io;
 use std::path::{Path, PathBuf};
 
-/// Anchors are small; what is larger is something else.
+/// A larger file is not an anchor.
 const LARGEST_ANCHOR: u64 = 1 << 20;
 /// Compression byte of archives that are not compressed.
 const UNCOMPRESSED: u8 = 1;
@@ -38,7 +38,7 @@ pub struct Anchor {
     pub trace_id: Option<u64>,
 }
 
-/// The anchor file meant by `path`: itself, or the one `*.otf2` inside the folder.
+/// The anchor file at `path`: the file itself, or the only `*.otf2` in the folder.
 pub fn find(path: &Path) -> Option<PathBuf> {
     let is_anchor = |p: &Path| p.extension().is_some_and(|e| e == "otf2") && p.is_file();
     if is_anchor(path) {
@@ -53,7 +53,7 @@ pub fn find(path: &Path) -> Option<PathBuf> {
 #[derive(Debug, thiserror::Error)]
 pub enum ArchiveError {
     /// The path leads to no anchor, or to several.
-    #[error("no OTF2 anchor here: give the file NAME.otf2 or its folder")]
+    #[error("no OTF2 anchor here; name the file NAME.otf2, or a folder with one such file")]
     NoAnchor,
     /// The anchor cannot be read.
     #[error("{0}")]
@@ -62,22 +62,22 @@ pub enum ArchiveError {
     #[error("not an OTF2 anchor file: it is larger than 1 MiB")]
     LargeAnchor,
     /// The file does not begin like an anchor.
-    #[error("not an OTF2 anchor file: it does not begin with the mark and the word OTF2")]
+    #[error("not an OTF2 anchor file: it does not begin with OTF2's signature")]
     NotAnAnchor,
     /// The anchor ends early.
-    #[error("the anchor file is cut short: copy the whole archive again")]
+    #[error("the anchor file is cut off; copy the whole archive again")]
     CutAnchor,
     /// The archive is in one SION file.
-    #[error("the archive is in one SION file: write it with the POSIX substrate")]
+    #[error("the archive is in one SION file; record it with the POSIX substrate")]
     Sion,
     /// The archive is compressed.
-    #[error("the archive is compressed with zlib: write it without compression")]
+    #[error("the archive is compressed with zlib; record it without compression")]
     Compressed,
     /// The global definitions cannot be read.
-    #[error("{0}: the global definitions are needed")]
+    #[error("{0}; the global definitions are needed: copy the whole archive again")]
     Definitions(io::Error),
     /// The global definitions have no location.
-    #[error("it defines no location: copy the archive again")]
+    #[error("it defines no location; copy the whole archive again")]
     NoLocation,
 }
 
@@ -89,7 +89,7 @@ pub(super) fn read(path: &Path) -> Result<Anchor, ArchiveError> {
     })?;
     let mut bytes =
         Bytes::after_mark(&data).filter(|b| b.clone().string() == Some(b"OTF2")).ok_or(ArchiveError::NotAnAnchor)?;
-    let (anchor, substrate, compression) = parse(&mut bytes).ok_or(ArchiveError::CutAnchor)?;
+    let AnchorFile { anchor, substrate, compression } = parse(&mut bytes).ok_or(ArchiveError::CutAnchor)?;
     if substrate != POSIX {
         return Err(ArchiveError::Sion);
     }
@@ -99,7 +99,14 @@ pub(super) fn read(path: &Path) -> Result<Anchor, ArchiveError> {
     Ok(anchor)
 }
 
-fn parse(bytes: &mut Bytes<'_>) -> Option<(Anchor, u8, u8)> {
+/// The contents of an anchor file, with the numbers that decide whether the archive can be read.
+struct AnchorFile {
+    anchor: Anchor,
+    substrate: u8,
+    compression: u8,
+}
+
+fn parse(bytes: &mut Bytes<'_>) -> Option<AnchorFile> {
     let text = |b: &[u8]| copied(b);
     bytes.string()?;
     let format = bytes.u8()?;
@@ -128,5 +135,5 @@ fn parse(bytes: &mut Bytes<'_>) -> Option<(Anchor, u8, u8)> {
         properties,
         trace_id,
     };
-    Some((anchor, substrate, compression))
+    Some(AnchorFile { anchor, substrate, compression })
 }

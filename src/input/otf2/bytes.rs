@@ -1,7 +1,7 @@
 //! Numbers and strings of OTF2, and the chunks that hold records: bytes in, values or `None` out, never a panic.
 //!
-//! OTF2-FACTS section 2 and 3. Every read checks the end of what it reads from; nothing is allocated. A chunk is the
-//! unit of damage: what cannot be read ends its chunk, and reading goes on with the next one.
+//! OTF2-FACTS.md sections 2 and 3. Every read checks the end of its data and allocates nothing. A chunk is the unit of
+//! damage: data that cannot be read end their chunk, and reading goes on with the next one.
 
 use crate::base::cursor::ByteOrder;
 
@@ -22,7 +22,7 @@ pub(super) struct Bytes<'a> {
 }
 
 impl<'a> Bytes<'a> {
-    /// Behind the two bytes that begin every file and chunk; `None` when they are not those.
+    /// The bytes behind the two with which every file and chunk begins; `None` where it begins otherwise.
     pub(super) fn after_mark(data: &'a [u8]) -> Option<Self> {
         match data {
             [CHUNK_HEADER, LITTLE_ENDIAN, rest @ ..] => Some(Bytes { rest, byte_order: ByteOrder::Little }),
@@ -113,11 +113,11 @@ impl<'a> Bytes<'a> {
 pub(super) enum Next {
     /// A record (or a time stamp, or an attribute list) of this type.
     Type(u8),
-    /// A chunk begins: time stamps of the one before no longer hold.
+    /// A chunk begins: the last time stamp is no longer valid.
     Chunk,
-    /// The end of the file, as announced.
+    /// The end of the file, by its end record.
     End,
-    /// The file ends, or goes on with something else than a chunk, where a record or a chunk should be.
+    /// Neither a record nor a chunk: the file is damaged, or ends without an end record.
     Broken,
 }
 
@@ -141,7 +141,7 @@ impl<'a> Chunks<'a> {
         Chunks { data, chunk_size, next: 0, bytes: nothing, ended: data.is_empty() }
     }
 
-    /// Offset in the file of what comes next.
+    /// The offset of the next item in the file.
     pub(super) fn offset(&self) -> usize {
         self.next.min(self.data.len()).saturating_sub(self.bytes.remaining())
     }
@@ -176,7 +176,7 @@ impl<'a> Chunks<'a> {
     fn enter(&mut self) -> Next {
         let end = self.next.saturating_add(self.chunk_size).min(self.data.len());
         let opened = self.data.get(self.next..end).and_then(Bytes::after_mark).and_then(|mut bytes| {
-            // Numbers of the first and last record: only a promise, and none at all in definition files.
+            // Numbers of the first and the last record: not used, because definition files do not have them.
             bytes.full_u64()?;
             bytes.full_u64()?;
             Some(bytes)
@@ -203,7 +203,7 @@ mod tests {
     }
 
     #[test]
-    fn packed_numbers_in_both_orders() {
+    fn packed_numbers_are_read_in_both_byte_orders() {
         assert_eq!(little(&[0]).packed_u32(), Some(0));
         assert_eq!(little(&[0xff]).packed_u64(), Some(u64::MAX));
         assert_eq!(little(&[2, 1, 2]).packed_u32(), Some(0x0201));
@@ -214,7 +214,7 @@ mod tests {
     }
 
     #[test]
-    fn a_length_beyond_the_chunk_is_no_payload() {
+    fn payload_refuses_a_length_beyond_the_chunk() {
         assert!(little(&[3, 1, 2]).payload().is_none());
         assert!(little(&[0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 1]).payload().is_none());
         assert_eq!(little(&[0xff, 1, 0, 0, 0, 0, 0, 0, 0, 7]).payload().map(|b| b.rest), Some(&[7_u8][..]));
@@ -246,7 +246,7 @@ mod tests {
     }
 
     #[test]
-    fn any_prefix_ends() {
+    fn chunks_end_for_any_prefix_of_a_file() {
         let mut file = chunk(&[7], 32);
         file.extend(chunk(&[8, 2, 1], 0));
         for end in 0..file.len() {

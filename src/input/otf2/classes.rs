@@ -1,6 +1,6 @@
 //! TimedRecord types of event files by number, as OTF2 names them (PUB OTF2_Events.h).
 
-/// Those without a name are no event records. Types beyond the last are stepped over and counted.
+/// Numbers without a name are not event records. Types beyond the last are skipped and counted.
 #[rustfmt::skip]
 const NAMES: [&str; 89] = [
     "", "", "", "", "", "", "", "", "", "", "BufferFlush", "MeasurementOnOff", "Enter", "Leave", "MpiSend",

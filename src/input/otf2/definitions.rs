@@ -1,7 +1,7 @@
 //! Global definitions: the objects that the ids in events name. `written` reads them from the file; the definitions of
 //! one location (id maps, clocks) are in [`super::local`].
 //!
-//! OTF2-FACTS section 5 and 6. A communicator shares the member list of its group, so memory is linear in the file.
+//! OTF2-FACTS.md sections 5 and 6. A communicator shares the member list of its group, so memory is linear in the file.
 
 use super::named::NameTables;
 use crate::base::names::{NameId, Names};
@@ -24,7 +24,7 @@ pub enum LocationKind {
     Metric,
 }
 
-/// A region as defined. Role and paradigm are 0 where the writer does not say.
+/// A region as defined. Role and paradigm are 0 where the writer does not give them.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct RegionDefinition {
     /// Its name.
@@ -53,7 +53,7 @@ pub struct Location {
     pub rank: Option<u32>,
     /// Kind.
     pub kind: LocationKind,
-    /// Name of the node of the machine on which it ran; empty where not said.
+    /// Name of the node of the machine on which it ran; empty where not recorded.
     pub node: String,
 }
 
@@ -77,7 +77,7 @@ pub struct Definitions {
     pub names: Names,
     /// Locations by [`LocationId`].
     pub locations: Vec<Location>,
-    /// Ticks per second; 10^9 where not said.
+    /// Ticks per second; 10^9 where not recorded.
     pub ticks_per_second: u64,
     /// First tick, as declared.
     pub global_offset: u64,
@@ -128,7 +128,7 @@ impl Definitions {
         self.communicator_names.get(&id).map_or("", |name| name)
     }
 
-    /// How many communicators have members that are known.
+    /// The number of communicators with known members.
     pub fn communicators(&self) -> usize {
         self.communicators.len()
     }

@@ -1,8 +1,8 @@
 //! The event records of one location: bytes in, typed records with their times out.
 //!
-//! OTF2-FACTS section 7. A time stamp is a record of its own and holds until the next; attribute lists are stepped
-//! over; ten types carry one packed number and no length; everything else says its length, so unknown types are
-//! stepped over too. One record costs a few byte reads and no allocation. Damage ends its chunk.
+//! OTF2-FACTS.md section 7. A time stamp is a record of its own and is valid until the next one; attribute lists are
+//! skipped; ten types have one packed number and no length; all others have a length, so unknown types are skipped too.
+//! A record costs a few byte reads and no allocation. Damage ends its chunk.
 
 use super::bytes::{Bytes, Chunks, Next};
 use super::classes::class_name;
@@ -22,7 +22,7 @@ pub struct EventReader<'a> {
     local: &'a LocalDefinitions,
     ticks: Option<u64>,
     notices: Notices,
-    /// Of the last metric record.
+    /// The values of the last metric record.
     values: Vec<i64>,
     /// File name, for notices.
     place: &'a str,

@@ -1,8 +1,8 @@
-//! Definitions of one location: what its own ids are in the archive, and its clock.
+//! Definitions of one location: the archive's ids for its own, and its clock.
 //!
-//! OTF2-FACTS section 6. Cost: linear in the file, and a binary search per id of an event.
+//! OTF2-FACTS.md section 6. Cost: linear in the file, and a binary search per id of an event.
 
-use super::clock::LocalClock;
+use super::clock::{ClockOffset, LocalClock};
 use super::written::each;
 use crate::base::notice::Notices;
 
@@ -13,17 +13,24 @@ const CLOCK_OFFSET: u8 = 6;
 #[derive(Clone, Debug, Default)]
 pub(super) struct IdMap {
     /// Sorted by local id.
-    pairs: Vec<(u64, u64)>,
+    pairs: Vec<IdPair>,
+}
+
+/// A location's own id, and the archive's.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+struct IdPair {
+    local: u64,
+    global: u64,
 }
 
 impl IdMap {
-    /// The global id; ids not in the table stay, and so does "undefined".
+    /// The archive's id; ids that are not in the table, and "undefined", stay the same.
     pub(super) fn global(&self, local: u32) -> u32 {
         if self.pairs.is_empty() || local == u32::MAX {
             return local;
         }
-        match self.pairs.binary_search_by_key(&u64::from(local), |(l, _)| *l) {
-            Ok(i) => self.pairs.get(i).map_or(local, |(_, global)| *global as u32),
+        match self.pairs.binary_search_by_key(&u64::from(local), |pair| pair.local) {
+            Ok(i) => self.pairs.get(i).map_or(local, |pair| pair.global as u32),
             Err(_) => local,
         }
     }
@@ -69,7 +76,8 @@ pub(super) fn read(
             MAPPING_TABLE => {
                 let (what, count, mode) = (p.u8()?, p.packed_u64()?, p.u8()?);
                 let pair = |i| {
-                    if mode == DENSE { Some((i, p.packed_u64()?)) } else { Some((p.packed_u64()?, p.packed_u64()?)) }
+                    let local = if mode == DENSE { i } else { p.packed_u64()? };
+                    Some(IdPair { local, global: p.packed_u64()? })
                 };
                 let mut pairs = (0..count).map(pair).collect::<Option<Vec<_>>>()?;
                 pairs.sort_unstable();
@@ -86,11 +94,11 @@ pub(super) fn read(
                     _ => {}
                 }
             }
-            CLOCK_OFFSET => offsets.push((p.full_u64()?, p.packed_u64()? as i64)),
+            CLOCK_OFFSET => offsets.push(ClockOffset { time: p.full_u64()?, offset: p.packed_u64()? as i64 }),
             _ => {}
         }
         Some(())
     });
-    found.clock = LocalClock::new(offsets);
+    found.clock = LocalClock::new(&offsets);
     found
 }

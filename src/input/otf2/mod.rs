@@ -4,8 +4,8 @@
 //! [`Archive::open`] reads anchor and global definitions. [`Archive::open_location`] opens one location's two files;
 //! its [`EventReader`] gives records. Files of different locations are independent, so locations are read in parallel.
 //!
-//! The layout (docs/OTF2-FACTS.md) was learned from the sources of OTF2 3.0.2 and checked against libotf2; no code is
-//! shared with it.
+//! The layout (docs/OTF2-FACTS.md) was derived from the sources of OTF2 3.0.2 and checked against libotf2; it shares no
+//! code with them.
 
 mod anchor;
 mod bytes;
@@ -23,7 +23,7 @@ pub use classes::class_name;
 pub use clock::LocalClock;
 pub use definitions::{CallingContext, Definitions, Location, LocationId, LocationKind, RegionDefinition};
 pub use events::EventReader;
-pub use named::{MetricMember, MetricMode, NameTables};
+pub use named::{MetricMember, MetricMode, NameTables, WindowDefinition};
 pub use records::{CreatedThread, Envelope, EventRecord, ParameterValue, RmaLock, TaskKey, TimedRecord};
 
 use super::{OpenError, Unreadable};
@@ -33,7 +33,7 @@ use crate::base::time::{Timestamp, exact_ns};
 use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
 
-/// Times are kept below this, so that differences of two never overflow (73 years in ns).
+/// The latest time, so that the difference of two times never overflows (73 years in ns).
 const LATEST: Timestamp = Timestamp::new(1 << 61);
 
 /// An opened archive.
@@ -98,7 +98,7 @@ impl Archive {
         }
     }
 
-    /// Ticks to nanoseconds; `None` beyond what whyslow can hold.
+    /// Converts ticks to a time; `None` for ticks before or after the representable times.
     pub fn ns(&self, ticks: i128) -> Option<Timestamp> {
         exact_ns(ticks, self.definitions.ticks_per_second).filter(|t| t.ns().abs() < LATEST.ns())
     }

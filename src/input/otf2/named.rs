@@ -1,7 +1,7 @@
 //! Global definitions that give names to the objects of event records: metrics, parameters, windows of memory, handles
 //! of files.
 //!
-//! OTF2-FACTS section 5. Metric classes and their instances share their ids. Cost: linear in the file.
+//! OTF2-FACTS.md section 5. Metric classes and their instances share their ids. Cost: linear in the file.
 
 use super::bytes::Bytes;
 use foldhash::HashMap;
@@ -13,15 +13,27 @@ const PARAMETER: u8 = 23;
 const RMA_WIN: u8 = 24;
 const IO_HANDLE: u8 = 40;
 
-/// How the values of a metric hang together.
+/// The meaning of a metric's values.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum MetricMode {
     /// Counted since the beginning.
     Accumulated,
     /// Absolute value.
     Absolute,
-    /// Since the value before.
+    /// Since the previous value.
     Relative,
+}
+
+impl MetricMode {
+    /// The mode with a number of `OTF2_MetricMode`: its lower half is the meaning of the values, its upper half the
+    /// span of time for which they are valid.
+    fn numbered(mode: u8) -> MetricMode {
+        match mode & 15 {
+            0 => MetricMode::Accumulated,
+            2 => MetricMode::Relative,
+            _ => MetricMode::Absolute,
+        }
+    }
 }
 
 /// A metric as defined.
@@ -33,6 +45,15 @@ pub struct MetricMember {
     pub mode: MetricMode,
 }
 
+/// A window of memory as defined.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct WindowDefinition {
+    /// Its name.
+    pub name: String,
+    /// Global id of its communicator.
+    pub communicator: u32,
+}
+
 /// Names by id.
 #[derive(Clone, Debug, Default)]
 pub struct NameTables {
@@ -41,8 +62,7 @@ pub struct NameTables {
     /// By metric class or instance: positions of its members, in the order of its values.
     classes: HashMap<u32, Vec<u32>>,
     parameters: HashMap<u32, String>,
-    /// Name and communicator.
-    windows: HashMap<u32, (String, u32)>,
+    windows: HashMap<u32, WindowDefinition>,
     handles: HashMap<u32, String>,
     texts: HashMap<u32, String>,
 }
@@ -58,9 +78,9 @@ impl NameTables {
         self.parameters.get(&id).map_or("", |name| name)
     }
 
-    /// The name of a window and its communicator.
-    pub fn window(&self, id: u32) -> Option<(&str, u32)> {
-        self.windows.get(&id).map(|(name, communicator)| (name.as_str(), *communicator))
+    /// A window of memory.
+    pub fn window(&self, id: u32) -> Option<&WindowDefinition> {
+        self.windows.get(&id)
     }
 
     /// A handle of a file; empty where it has no name.
@@ -74,20 +94,57 @@ impl NameTables {
     }
 }
 
-/// The same as written.
+/// The definitions of named objects, as written.
 #[derive(Default)]
-pub(super) struct Written {
-    /// Name and mode, by id.
-    members: Vec<(u32, u32, u8)>,
-    classes: Vec<(u32, Vec<u32>)>,
-    /// Instance, class.
-    instances: Vec<(u32, u32)>,
-    parameters: Vec<(u32, u32)>,
-    windows: Vec<(u32, u32, u32)>,
-    handles: Vec<(u32, u32)>,
+pub(super) struct WrittenNames {
+    members: Vec<WrittenMember>,
+    classes: Vec<WrittenClass>,
+    instances: Vec<WrittenInstance>,
+    parameters: Vec<WrittenName>,
+    windows: Vec<WrittenWindow>,
+    handles: Vec<WrittenName>,
 }
 
-impl Written {
+/// A metric as written; names are ids of strings here and below.
+struct WrittenMember {
+    id: u32,
+    name: u32,
+    mode: u8,
+}
+
+/// A metric class as written.
+struct WrittenClass {
+    id: u32,
+    /// Ids of its metrics.
+    members: Vec<u32>,
+}
+
+/// An instance of a metric class as written.
+struct WrittenInstance {
+    id: u32,
+    class: u32,
+}
+
+/// An object that has a name only, as written.
+struct WrittenName {
+    id: u32,
+    name: u32,
+}
+
+/// A window of memory as written.
+struct WrittenWindow {
+    id: u32,
+    name: u32,
+    communicator: u32,
+}
+
+impl WrittenName {
+    fn read(p: &mut Bytes<'_>) -> Option<WrittenName> {
+        Some(WrittenName { id: p.packed_u32()?, name: p.packed_u32()? })
+    }
+}
+
+impl WrittenNames {
     /// One definition of any kind.
     pub(super) fn record(&mut self, kind: u8, p: &mut Bytes<'_>) -> Option<()> {
         match kind {
@@ -95,47 +152,50 @@ impl Written {
                 let (id, name) = (p.packed_u32()?, p.packed_u32()?);
                 p.packed_u32()?;
                 p.u8()?;
-                self.members.push((id, name, p.u8()?));
+                self.members.push(WrittenMember { id, name, mode: p.u8()? });
             }
             METRIC_CLASS => {
                 let (id, count) = (p.packed_u32()?, p.u8()?);
                 let members = (0..count).map(|_| p.packed_u32()).collect::<Option<Vec<u32>>>()?;
-                self.classes.push((id, members));
+                self.classes.push(WrittenClass { id, members });
             }
-            METRIC_INSTANCE => self.instances.push((p.packed_u32()?, p.packed_u32()?)),
-            PARAMETER => self.parameters.push((p.packed_u32()?, p.packed_u32()?)),
-            RMA_WIN => self.windows.push((p.packed_u32()?, p.packed_u32()?, p.packed_u32()?)),
-            IO_HANDLE => self.handles.push((p.packed_u32()?, p.packed_u32()?)),
+            METRIC_INSTANCE => {
+                self.instances.push(WrittenInstance { id: p.packed_u32()?, class: p.packed_u32()? });
+            }
+            PARAMETER => self.parameters.push(WrittenName::read(p)?),
+            RMA_WIN => {
+                let (id, name) = (p.packed_u32()?, p.packed_u32()?);
+                self.windows.push(WrittenWindow { id, name, communicator: p.packed_u32()? });
+            }
+            IO_HANDLE => self.handles.push(WrittenName::read(p)?),
             _ => {}
         }
         Some(())
     }
 
-    /// With the texts that ids stand for.
+    /// Replaces ids of strings by their texts.
     pub(super) fn resolve(self, texts: HashMap<u32, String>) -> NameTables {
-        let text = |id: &u32| texts.get(id).cloned().unwrap_or_default();
-        // OTF2_MetricMode: how values hang together in the lower half, when they hold in the upper.
-        let mode = |mode: u8| match mode & 15 {
-            0 => MetricMode::Accumulated,
-            2 => MetricMode::Relative,
-            _ => MetricMode::Absolute,
-        };
+        let text = |id: u32| texts.get(&id).cloned().unwrap_or_default();
+        let named = |names: &[WrittenName]| names.iter().map(|object| (object.id, text(object.name))).collect();
+        let members = self.members.iter();
         let members =
-            self.members.iter().map(|(_, name, m)| MetricMember { name: text(name), mode: mode(*m) }).collect();
-        let position: HashMap<u32, u32> = self.members.iter().zip(0..).map(|((id, ..), at)| (*id, at)).collect();
-        let of_class = |members: &[u32]| members.iter().filter_map(|m| position.get(m).copied()).collect::<Vec<u32>>();
-        let mut classes: HashMap<u32, Vec<u32>> = self.classes.iter().map(|(id, m)| (*id, of_class(m))).collect();
-        for (instance, class) in &self.instances {
-            if let Some(members) = classes.get(class).cloned() {
-                classes.insert(*instance, members);
+            members.map(|m| MetricMember { name: text(m.name), mode: MetricMode::numbered(m.mode) }).collect();
+        let position: HashMap<u32, u32> = self.members.iter().zip(0..).map(|(member, at)| (member.id, at)).collect();
+        let positions = |class: &WrittenClass| class.members.iter().filter_map(|m| position.get(m).copied()).collect();
+        let mut classes: HashMap<u32, Vec<u32>> =
+            self.classes.iter().map(|class| (class.id, positions(class))).collect();
+        for instance in &self.instances {
+            if let Some(members) = classes.get(&instance.class).cloned() {
+                classes.insert(instance.id, members);
             }
         }
+        let window = |w: &WrittenWindow| (w.id, WindowDefinition { name: text(w.name), communicator: w.communicator });
         NameTables {
             members,
             classes,
-            parameters: self.parameters.iter().map(|(id, name)| (*id, text(name))).collect(),
-            windows: self.windows.iter().map(|(id, name, c)| (*id, (text(name), *c))).collect(),
-            handles: self.handles.iter().map(|(id, name)| (*id, text(name))).collect(),
+            parameters: named(&self.parameters),
+            windows: self.windows.iter().map(window).collect(),
+            handles: named(&self.handles),
             texts,
         }
     }

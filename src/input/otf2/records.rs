@@ -1,4 +1,4 @@
-//! Event records of an OTF2 location: OTF2-FACTS section 7. Ids are global; requests are local to the location.
+//! Event records of an OTF2 location: OTF2-FACTS.md section 7. Ids are global; requests are local to the location.
 
 /// The part of a send or receive that matching needs. Ids are global.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -13,21 +13,21 @@ pub struct Envelope {
     pub bytes: u64,
 }
 
-/// A task: the thread of its team that made it, and its number among those.
+/// A task: the thread of its team that created it, and its number among the tasks of that thread.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct TaskKey {
     /// Communicator of the team; 0 where tasks are numbered over the whole process.
     pub team: u32,
-    /// Thread that made it.
+    /// Thread that created it.
     pub creator: u32,
     /// 0 for the implicit task of a team's thread.
     pub number: u64,
 }
 
-/// A thread that another made: by contingent and order.
+/// A created thread, identified by its contingent and its number.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct CreatedThread {
-    /// Communicator of all threads made that way.
+    /// Communicator of all threads of the contingent.
     pub contingent: u32,
     /// Its number among them.
     pub sequence: u64,
@@ -45,11 +45,11 @@ pub enum ParameterValue {
 /// An operation on a window's lock.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum RmaLock {
-    /// It is asked for.
+    /// It is requested.
     Request,
-    /// It is had.
+    /// It is acquired.
     Acquire,
-    /// It is given back.
+    /// It is released.
     Release,
 }
 
@@ -100,17 +100,17 @@ pub enum EventRecord {
         /// Rank of the root in the communicator; all ones where there is none.
         root: u32,
     },
-    /// The thread begins a parallel region, and has its team do it.
+    /// The thread begins a parallel region, which its team executes.
     Fork,
-    /// The parallel region is over.
+    /// The parallel region ends.
     Join,
     /// The thread begins to work in a team, by the team's communicator.
     TeamBegin(u32),
-    /// It has done so.
+    /// The thread ends its work in a team.
     TeamEnd(u32),
-    /// A task is made that some thread of the team will run.
+    /// A task is created that a thread of the team will run.
     TaskCreate(TaskKey),
-    /// The thread goes on with this task; the one numbered 0 is what it does as part of its team.
+    /// The thread continues with this task; task 0 is its part of the team's work.
     TaskSwitch(TaskKey),
     /// The task is done.
     TaskComplete(TaskKey),
@@ -118,27 +118,27 @@ pub enum EventRecord {
     ThreadWait(CreatedThread),
     /// The thread ends.
     ThreadEnd(CreatedThread),
-    /// The thread has a lock now.
+    /// The thread acquired a lock.
     Acquire {
         /// Which.
         lock: u32,
-        /// The how-manieth time that it is taken.
+        /// Number of this acquisition, counted from the first.
         order: u32,
     },
-    /// It gave the lock back.
+    /// The thread released a lock.
     Release {
         /// Which.
         lock: u32,
-        /// As it was taken.
+        /// Number of the acquisition that ends.
         order: u32,
     },
-    /// A calling context begins, or is found by a sample: the thread is there from now on.
+    /// A calling context begins, or a sample found the thread in it.
     Context(u32),
     /// A calling context ends.
     ContextLeave(u32),
     /// The tracer wrote out its buffer until then, in ticks of the location's own clock: the program was stopped.
     Flush {
-        /// When it went on.
+        /// The time at which the program continued.
         until: u64,
     },
     /// Values of a metric class or instance: [`EventReader::values`](super::events::EventReader::values) has them.
@@ -150,7 +150,7 @@ pub enum EventRecord {
         /// Its value.
         value: ParameterValue,
     },
-    /// A window of memory is there from now on, or no longer.
+    /// A window of memory is created or destroyed.
     RmaWindow(u32),
     /// A collective operation on a window ends.
     RmaCollectiveEnd {
@@ -166,7 +166,7 @@ pub enum EventRecord {
         /// The group.
         group: u32,
     },
-    /// The lock of a rank's part of a window is asked for, had, or given back.
+    /// The lock of a rank's part of a window is requested, acquired, or released.
     RmaLock {
         /// The operation.
         what: RmaLock,
@@ -193,7 +193,7 @@ pub enum EventRecord {
         /// Its number in the location.
         matching: u64,
     },
-    /// It is done.
+    /// An operation on a file is complete.
     IoComplete {
         /// Of the file.
         handle: u32,
@@ -211,7 +211,7 @@ pub enum EventRecord {
 pub struct TimedRecord {
     /// Time as recorded, in ticks of the location's own clock.
     pub ticks: u64,
-    /// TimedRecord type.
+    /// Record type.
     pub class: u8,
     /// Contents.
     pub event: EventRecord,

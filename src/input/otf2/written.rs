@@ -1,8 +1,8 @@
-//! Global definitions as a file writes them, and the steps from these to [`Definitions`].
+//! Global definitions as written in the file, and their resolution to [`Definitions`].
 //!
 //! In: the file of global definitions. Out: its locations, regions, communicators and names, resolved. Writers give
-//! definitions in any order, the same group id twice, and each rank its own ids: so all are collected first and
-//! resolved afterwards. Cost: linear in the file. OTF2-FACTS section 5 and 6.
+//! definitions in any order, use a group id twice, and give each rank its own ids, so all definitions are collected
+//! first and resolved afterwards. Cost: linear in the file. OTF2-FACTS.md sections 5 and 6.
 
 use super::bytes::{Bytes, Chunks, Next};
 use super::definitions::{CallingContext, Definitions, Location, LocationId, LocationKind, RegionDefinition};
@@ -93,7 +93,7 @@ struct Written {
     rank_lists: Vec<(u32, Group)>,
     communicators: Vec<WrittenCommunicator>,
     clock: Option<WrittenClock>,
-    named: named::Written,
+    named: named::WrittenNames,
 }
 
 impl Written {
@@ -179,7 +179,7 @@ impl Written {
     /// The process of a location group: groups of accelerators have a creator.
     fn process(&self, group: u32) -> u32 {
         let made_by = |g: &u32| self.location_groups.get(g).and_then(|p| p.creator);
-        // A chain of creators is short; a corrupt one may be a circle.
+        // The number of steps is limited because a corrupt chain of creators may be a circle.
         std::iter::successors(Some(group), made_by).take(self.location_groups.len() + 1).last().unwrap_or(group)
     }
 
@@ -294,7 +294,8 @@ impl Written {
     }
 }
 
-/// Call `record` with type and payload of each definition of a file. What is cut or malformed is counted.
+/// Call `record` with type and payload of each definition of a file. Definitions that are cut off or malformed raise a
+/// notice.
 pub(super) fn each(
     data: &[u8],
     chunk_size: u64,

@@ -1,4 +1,4 @@
-//! The events that perf recorded: `perf_event_attr`, and the places of the parts of a sample that follow from it.
+//! The events that perf recorded: `perf_event_attr`, and the places of a sample's parts, which follow from it.
 //!
 //! `include/uapi/linux/perf_event.h`. A sample is its parts one after the other, in the order of that file; those up to
 //! the period have 8 bytes each, so their places are fixed. Records that are no samples end in some of the same parts
@@ -33,11 +33,11 @@ const SAMPLE_ID_ALL: u32 = 18;
 const USE_CLOCKID: u32 = 25;
 /// FORK and EXIT are recorded.
 pub const TASK: u32 = 13;
-/// Flag of attrs whose file holds the names of threads.
+/// Flag of attrs with records of thread names.
 pub const COMM: u32 = 9;
 /// Flag of attrs whose ring is filled from its end.
 pub const WRITE_BACKWARD: u32 = 27;
-/// Flag of attrs whose names of threads say which of them came by an exec.
+/// Flag of attrs whose records of thread names mark those that an exec set.
 pub const COMM_EXEC: u32 = 24;
 /// Flag of attrs whose call stacks in user space come in records of their own, behind the samples.
 pub const DEFER_CALLCHAIN: u32 = 38;
@@ -51,25 +51,25 @@ const COUNTERS: u32 = 19;
 pub struct Attr {
     /// 0 hardware, 1 software, 2 tracepoint ...
     pub kind: u32,
-    /// Which of the kind; of tracepoints the number of their format.
+    /// The event of that kind; for tracepoints the number of their format.
     pub config: u64,
     sample_type: u64,
     read_format: u64,
     flags: u64,
     branch_type: u64,
-    /// Which registers of user space a sample holds, by bit.
+    /// A bit for each user-space register that a sample holds.
     registers: u64,
     byte_order: ByteOrder,
-    /// The clock that was asked for.
+    /// The requested clock.
     clockid: Option<i32>,
-    /// The id in its samples that identifies the event.
+    /// The ids in its samples that identify the event.
     pub ids: Vec<u64>,
-    /// As perf names it.
+    /// The name that perf gives it.
     pub name: Option<String>,
 }
 
 impl Attr {
-    /// An attr from as many bytes as it says it has; what is absent is 0.
+    /// Parse an attr of this size; fields behind its end are 0.
     pub fn parse(bytes: &[u8], byte_order: ByteOrder) -> Option<Attr> {
         let word = |at: u64, size: u32| bits(bytes, at * 8, size * 8, byte_order).unwrap_or(0);
         if bytes.len() < 64 {
@@ -90,12 +90,12 @@ impl Attr {
         Some(attr)
     }
 
-    /// Bit fields of a big-endian machine begin at the other end.
+    /// A flag; on a big-endian machine bit fields begin with the highest bit.
     pub fn flag(&self, bit: u32) -> bool {
         self.flags >> (if self.byte_order == ByteOrder::Big { 63 - bit } else { bit }) & 1 == 1
     }
 
-    /// The name of the clock; the scheduler's where none was asked for.
+    /// The name of the clock; the scheduler's where none was requested.
     pub fn clock(&self) -> &'static str {
         match self.clockid {
             Some(0) => "realtime",
@@ -108,11 +108,10 @@ impl Attr {
         }
     }
 
-    /// It interrupts the running thread at regular intervals of time or cycles: its samples show where threads spend
-    /// their time.
+    /// True for events that interrupt the running thread at regular intervals of time or cycles, so that their samples
+    /// show where threads spend their time.
     pub fn is_clock(&self) -> bool {
-        // Hardware: cycles, ref-cycles, bus-cycles; software: cpu-clock, task-clock. Other kinds are those of the
-        // machine.
+        // Hardware: cycles, ref-cycles, bus-cycles; software: cpu-clock, task-clock. Other kinds depend on the machine.
         match self.kind {
             0 => matches!(self.config & 0xffff_ffff, 0 | 6 | 9),
             1 => matches!(self.config, 0 | 1),
@@ -125,8 +124,8 @@ impl Attr {
         self.sample_type & CALLCHAIN != 0
     }
 
-    /// All its records end in the thread that they are about.
-    pub fn tells_threads(&self) -> bool {
+    /// True where all its records end with the id of their thread.
+    pub fn identifies_threads(&self) -> bool {
         self.flag(SAMPLE_ID_ALL) && self.sample_type & TID != 0
     }
 
@@ -147,9 +146,35 @@ pub struct SampleLayout {
     read_format: u64,
     branch_type: u64,
     registers: u64,
-    /// Bytes from the end of a record that is no sample.
-    trailer: Option<[Option<usize>; 3]>,
+    /// The end of records that are no samples, where it has these parts.
+    trailer: Option<TrailerLayout>,
     byte_order: ByteOrder,
+}
+
+/// Offsets of the parts at the end of a record that is no sample, in bytes from its end.
+#[derive(Clone, Copy, Debug)]
+struct TrailerLayout {
+    tid: Option<usize>,
+    time: Option<usize>,
+    cpu: Option<usize>,
+}
+
+/// Process and thread of a sample, in perf's own namespace.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct ThreadIds {
+    /// The process.
+    pub pid: i32,
+    /// The thread.
+    pub tid: i32,
+}
+
+/// Time and CPU of a record that is no sample, where they are recorded.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct TimeAndCpu {
+    /// Time, by the recorder's clock.
+    pub time: Option<u64>,
+    /// CPU.
+    pub cpu: Option<u32>,
 }
 
 /// The registers of user space at a sample, and the stack from its pointer on.
@@ -207,7 +232,11 @@ impl SampleLayout {
             read_format: attr.read_format,
             branch_type: attr.branch_type,
             registers: attr.registers,
-            trailer: attr.flag(SAMPLE_ID_ALL).then(|| [TID, TIME, CPU].map(from_end)),
+            trailer: attr.flag(SAMPLE_ID_ALL).then(|| TrailerLayout {
+                tid: from_end(TID),
+                time: from_end(TIME),
+                cpu: from_end(CPU),
+            }),
             byte_order: attr.byte_order,
         }
     }
@@ -229,26 +258,26 @@ impl SampleLayout {
     }
 
     /// Process and thread of a sample, in perf's own namespace.
-    pub fn ids(&self, sample: &[u8]) -> Option<(i32, i32)> {
+    pub fn ids(&self, sample: &[u8]) -> Option<ThreadIds> {
         let pid = self.word(sample, self.tid, 4)?;
         let tid = self.word(sample, self.tid.map(|at| at + 4), 4)?;
-        Some((pid as u32 as i32, tid as u32 as i32))
+        Some(ThreadIds { pid: pid as u32 as i32, tid: tid as u32 as i32 })
     }
 
     /// Time and CPU of a record that is no sample.
-    pub fn trailer(&self, body: &[u8]) -> (Option<u64>, Option<u32>) {
-        let [_, time, cpu] = self.trailer.unwrap_or_default();
+    pub fn time_and_cpu(&self, body: &[u8]) -> TimeAndCpu {
+        let Some(TrailerLayout { time, cpu, .. }) = self.trailer else { return TimeAndCpu::default() };
         let from = |back: Option<usize>| body.len().checked_sub(back?);
-        (self.word(body, from(time), 8), self.word(body, from(cpu), 4).map(|cpu| cpu as u32))
+        TimeAndCpu { time: self.word(body, from(time), 8), cpu: self.word(body, from(cpu), 4).map(|cpu| cpu as u32) }
     }
 
     /// Thread of a record that is no sample, in perf's own namespace.
     pub fn thread_of_record(&self, body: &[u8]) -> Option<i32> {
-        let [thread, ..] = self.trailer?;
-        self.word(body, Some(body.len().checked_sub(thread?)? + 4), 4).map(|tid| tid as u32 as i32)
+        let tid = self.trailer?.tid?;
+        self.word(body, Some(body.len().checked_sub(tid)? + 4), 4).map(|tid| tid as u32 as i32)
     }
 
-    /// Bytes that a record that is no sample ends with.
+    /// The number of bytes of these parts at the end of a record that is no sample.
     pub fn trailer_bytes(&self) -> usize {
         let parts = TRAILER.iter().filter(|p| self.sample_type & **p != 0).count();
         if self.trailer.is_some() { parts * 8 } else { 0 }
@@ -260,7 +289,7 @@ impl SampleLayout {
         self.parts(sample).map(|(found, _)| found)
     }
 
-    /// The copied stack of a sample; `None` where it has none, as threads of the kernel, or where it is one of 32 bits.
+    /// The copied stack of a sample; `None` where it has none, as for kernel threads, or for a 32-bit program.
     pub fn copied<'a>(&self, sample: &'a [u8]) -> Option<Copied<'a>> {
         if self.sample_type & REGS_USER == 0 || self.sample_type & STACK_USER == 0 {
             return None;
@@ -315,15 +344,24 @@ impl SampleLayout {
     }
 }
 
-/// Which attr a record belongs to.
+/// Finds the attr of a record.
 #[derive(Clone, Debug)]
 pub struct Attrs {
     /// By attr.
     pub layouts: Vec<SampleLayout>,
-    /// Offset of the id in a sample, and its distance from the end of any other record.
-    id: Option<(usize, Option<usize>)>,
+    /// The places of the id, where records have one.
+    id: Option<IdPlace>,
     by_id: HashMap<u64, u16>,
     byte_order: ByteOrder,
+}
+
+/// The places of the id in records.
+#[derive(Clone, Copy, Debug)]
+struct IdPlace {
+    /// Its offset in a sample.
+    in_sample: usize,
+    /// Its distance from the end of any other record.
+    from_end: usize,
 }
 
 impl Attrs {
@@ -332,12 +370,12 @@ impl Attrs {
         let all = |part: u64| attrs.iter().all(|a| a.sample_type & part != 0);
         let first = attrs.first().map_or(0, |a| a.sample_type);
         let id = if all(IDENTIFIER) {
-            Some((0, Some(8)))
+            Some(IdPlace { in_sample: 0, from_end: 8 })
         } else if all(ID) {
-            // Then the parts before it are the same in all of them.
+            // The kernel requires that the parts before the id are the same in all attrs.
             let before = FIXED.iter().take_while(|p| **p != ID).filter(|p| first & **p != 0).count();
             let behind = TRAILER.iter().skip_while(|p| **p != ID).filter(|p| first & **p != 0).count();
-            Some((before * 8, Some(behind * 8)))
+            Some(IdPlace { in_sample: before * 8, from_end: behind * 8 })
         } else {
             None
         };
@@ -358,20 +396,20 @@ impl Attrs {
     pub fn of_sample(&self, sample: &[u8]) -> Option<usize> {
         match self.id {
             None => (!self.layouts.is_empty()).then_some(0),
-            Some((at, _)) => {
-                let id = bits(sample, at as u64 * 8, 64, self.byte_order)?;
+            Some(IdPlace { in_sample, .. }) => {
+                let id = bits(sample, in_sample as u64 * 8, 64, self.byte_order)?;
                 self.by_id.get(&id).map(|i| usize::from(*i))
             }
         }
     }
 
-    /// The layout by which another record ends.
+    /// The layout that describes the end of a record that is no sample.
     pub fn of_record(&self, body: &[u8]) -> Option<&SampleLayout> {
         let by_id = || {
-            let at = body.len().checked_sub(self.id?.1?)?;
+            let at = body.len().checked_sub(self.id?.from_end)?;
             self.layouts.get(usize::from(*self.by_id.get(&bits(body, at as u64 * 8, 64, self.byte_order)?)?))
         };
-        // Records that perf made up may carry the id 0.
+        // Records that perf synthesised may have the id 0.
         by_id().or_else(|| self.layouts.first())
     }
 }
@@ -389,7 +427,7 @@ mod tests {
     }
 
     #[test]
-    fn parts_lie_where_the_types_before_them_end() {
+    fn sample_layout_finds_each_part_of_a_sample() {
         let layout =
             SampleLayout::of(&attr(IDENTIFIER | IP | TID | TIME | CPU | PERIOD | READ | CALLCHAIN | RAW, 8 | 4 | 1));
         let mut sample: Vec<u8> = Vec::new();
@@ -400,17 +438,17 @@ mod tests {
         sample.extend([1, 2, 3, 4]);
         assert_eq!(
             (layout.time(&sample), layout.cpu(&sample), layout.ids(&sample)),
-            (Some(1234), Some(3), Some((4, 5)))
+            (Some(1234), Some(3), Some(ThreadIds { pid: 4, tid: 5 }))
         );
         let variable = layout.variable(&sample).unwrap();
         assert_eq!((variable.chain.len(), variable.raw), (16, &[1u8, 2, 3, 4][..]));
         assert!((0..sample.len()).all(|n| layout.variable(&sample[..n]).is_none()));
         let trailer: Vec<u8> = [0u64, 4, 77, 2, 7].iter().flat_map(|w| w.to_le_bytes()).collect();
-        assert_eq!(layout.trailer(&trailer), (Some(77), Some(2)));
+        assert_eq!(layout.time_and_cpu(&trailer), TimeAndCpu { time: Some(77), cpu: Some(2) });
     }
 
     #[test]
-    fn lengths_that_lie_are_not_believed() {
+    fn sample_layout_refuses_lengths_past_the_end() {
         let layout = SampleLayout::of(&attr(TIME | CALLCHAIN | RAW, 0));
         let words: Vec<u8> = [1u64, u64::MAX, 0].iter().flat_map(|w| w.to_le_bytes()).collect();
         assert!(layout.variable(&words).is_none());

@@ -1,20 +1,21 @@
-//! Copies of the stack in user space (`perf record --call-graph dwarf`): what is needed to unwind them.
+//! Copies of the stack in user space (`perf record --call-graph dwarf`), and the data that is needed to unwind them.
 //!
-//! Each sample holds registers and some KiB of the stack from its pointer on. The addresses come out of these by the
-//! unwind tables of the files that were mapped then, which are outside the recording: the code that knows them unwinds
-//! (`analysis/symbols/unwind.rs`) and hands the chains in. Until then such samples have no stack of user space.
+//! Each sample holds registers and some KiB of the stack from its pointer on. Unwinding needs the unwind tables of the
+//! files that were mapped at that time, which are not in the recording, so `analysis/symbols/unwind.rs` unwinds the
+//! copies and passes the stacks to [`PerfTrace::unwound`]. Until then such samples have no stack of user space.
 
-use super::chains::StackStore;
+use super::attr::{Copied, ThreadIds};
+use super::chains::{PacketKey, StackStore};
 use super::walk::SideClass;
 use super::{PerfStorage, PerfTrace};
 use crate::base::cursor::{ByteOrder, bits};
 use crate::base::text::copied;
 use crate::input::tracepoint::{self, Raw, Walk as _, WalkStep};
 
-/// The files that processes have mapped, as recorded.
+/// A recorded change of the files that a process has mapped.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum MapChange {
-    /// A part of a file is mapped here from now on.
+    /// A part of a file is mapped.
     Map {
         /// First address.
         base: u64,
@@ -27,16 +28,16 @@ pub enum MapChange {
         /// Its build id, where the record has it.
         build_id: Option<Box<[u8]>>,
     },
-    /// The process runs another program.
+    /// The process begins to run another program.
     Exec,
-    /// The process was made by another.
+    /// The process was created.
     Fork {
-        /// By this one.
+        /// The process that created it.
         parent: i32,
     },
 }
 
-/// A change, when, and of which process.
+/// A change of mappings, with its time and process.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct MapEvent {
     /// The recorder's clock.
@@ -47,7 +48,7 @@ pub struct MapEvent {
     pub change: MapChange,
 }
 
-/// The processor that the registers are of.
+/// The processor to which the registers belong.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Architecture {
     /// x86-64.
@@ -69,6 +70,18 @@ pub struct Registers {
     pub link: u64,
 }
 
+impl Registers {
+    /// The registers of a copy; `None` where one of them was not recorded.
+    fn of(copied: &Copied<'_>, numbers: &RegisterNumbers) -> Option<Registers> {
+        Some(Registers {
+            instruction: copied.register(numbers.instruction)?,
+            stack: copied.register(numbers.stack)?,
+            frame: copied.register(numbers.frame)?,
+            link: numbers.link.and_then(|link| copied.register(link)).unwrap_or(0),
+        })
+    }
+}
+
 /// One copy of a stack.
 #[derive(Clone, Copy, Debug)]
 pub struct StackCopy<'a> {
@@ -84,8 +97,16 @@ pub struct StackCopy<'a> {
     pub stack: &'a [u8],
 }
 
+/// The numbers of a processor's registers.
+struct RegisterNumbers {
+    instruction: u32,
+    stack: u32,
+    frame: u32,
+    link: Option<u32>,
+}
+
 impl Architecture {
-    /// Of a name that `uname -m` gives.
+    /// The architecture with this name from `uname -m`.
     fn named(name: &str) -> Option<Architecture> {
         match name {
             "x86_64" => Some(Architecture::X86),
@@ -94,11 +115,11 @@ impl Architecture {
         }
     }
 
-    /// Numbers of instruction, stack, frame and link register (`arch/*/include/uapi/asm/perf_regs.h`).
-    fn numbers(self) -> (u32, u32, u32, Option<u32>) {
+    /// The numbers of the registers in `arch/*/include/uapi/asm/perf_regs.h`.
+    fn numbers(self) -> RegisterNumbers {
         match self {
-            Architecture::X86 => (8, 7, 6, None),
-            Architecture::Arm => (32, 31, 29, Some(30)),
+            Architecture::X86 => RegisterNumbers { instruction: 8, stack: 7, frame: 6, link: None },
+            Architecture::Arm => RegisterNumbers { instruction: 32, stack: 31, frame: 29, link: Some(30) },
         }
     }
 }
@@ -120,45 +141,40 @@ impl PerfTrace {
                 *build_id = self.build_ids().get(path.as_bytes()).map(|id| id.as_slice().into());
             }
         }
-        // Stable: those of one time stay as they were written.
+        // A stable sort: changes of equal time stay in the order of the file.
         changes.sort_by_key(|change| change.clock);
         changes
     }
 
     /// The packets that may hold copies.
-    pub fn packets_of_copies(&self) -> Vec<(usize, usize)> {
+    pub fn packets_of_copies(&self) -> Vec<PacketKey> {
         self.storage().packets().collect()
     }
 
-    /// The copies of a packet, as they follow each other.
-    pub fn copies(&self, at: (usize, usize), architecture: Architecture) -> Vec<StackCopy<'_>> {
+    /// The copies of a packet, in the order of its records.
+    pub fn copies(&self, at: PacketKey, architecture: Architecture) -> Vec<StackCopy<'_>> {
         let storage = self.storage();
         let Some(mut walk) = storage.walk_of(at) else { return Vec::new() };
         let mut copies = Vec::new();
         while let WalkStep::Record(raw) = walk.next() {
-            let Some(layout) = storage.ways.attrs.layouts.get(raw.class.index()) else { continue };
-            let (Some(copied), Some((pid, _))) = (layout.copied(raw.around), layout.ids(raw.around)) else { continue };
-            let (instruction, stack, frame, link) = architecture.numbers();
-            let register = |number| copied.register(number);
-            let (Some(instruction), Some(stack), Some(frame)) =
-                (register(instruction), register(stack), register(frame))
+            let Some(layout) = storage.rules.attrs.layouts.get(raw.class.index()) else { continue };
+            let (Some(copied), Some(ThreadIds { pid, .. })) = (layout.copied(raw.around), layout.ids(raw.around))
             else {
                 continue;
             };
-            let link = link.and_then(register).unwrap_or(0);
-            let registers = Registers { instruction, stack, frame, link };
+            let Some(registers) = Registers::of(&copied, &architecture.numbers()) else { continue };
             copies.push(StackCopy { at: walk.begun(), clock: raw.clock, pid, registers, stack: copied.stack });
         }
         copies
     }
 
-    /// Hand in the stacks that were unwound; once.
+    /// Set the stacks that were unwound; the first call wins.
     pub fn unwound(&self, chains: StackStore) {
-        // Another worker has unwound the same.
+        // If another worker was first, its stacks are the same.
         drop(self.storage().unwound.set(chains));
     }
 
-    /// True once stacks were handed in.
+    /// True once the stacks were set.
     pub fn is_unwound(&self) -> bool {
         self.storage().unwound.get().is_some()
     }
@@ -200,11 +216,13 @@ fn changed(side: SideClass, raw: &Raw<'_>, byte_order: ByteOrder) -> Option<MapE
 }
 
 impl PerfStorage {
-    fn packets(&self) -> impl Iterator<Item = (usize, usize)> + '_ {
-        self.runs.iter().enumerate().flat_map(|(stream, runs)| (0..runs.len()).map(move |packet| (stream, packet)))
+    fn packets(&self) -> impl Iterator<Item = PacketKey> + '_ {
+        let packets =
+            |(stream, runs): (usize, &Vec<_>)| (0..runs.len()).map(move |packet| PacketKey { stream, packet });
+        self.runs.iter().enumerate().flat_map(packets)
     }
 
-    fn walk_of(&self, (stream, packet): (usize, usize)) -> Option<super::walk::RunWalk<'_>> {
+    fn walk_of(&self, PacketKey { stream, packet }: PacketKey) -> Option<super::walk::RunWalk<'_>> {
         tracepoint::Storage::walk(self, stream, packet)
     }
 }

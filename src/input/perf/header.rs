@@ -1,4 +1,4 @@
-//! The header of a perf.data: what was recorded, how, and where.
+//! The header of a perf.data: the recorded events, how they were recorded, and the machine.
 //!
 //! In a file a header of 104 bytes points at the attrs and at the data; behind the data follows a table of sections,
 //! one for each feature bit. In pipe mode (a header of 16 bytes) the same comes as records between the others. Both are
@@ -24,19 +24,19 @@ mod feature {
     pub const CLOCK_DATA: u64 = 29;
 }
 
-/// Record types that the header of a pipe is made of.
+/// Types of the records that are the header in pipe mode.
 const ATTR: u32 = 64;
 const TRACING_DATA: u32 = 66;
 const BUILD_ID: u32 = 67;
 const FEATURE: u32 = 80;
 const AUXTRACE: u32 = 71;
 
-/// The sections before and behind the records.
+/// The contents of the header.
 #[derive(Clone, Debug, Default)]
 pub struct Header {
     /// The order of the bytes of numbers.
     pub byte_order: ByteOrder,
-    /// It came through a pipe.
+    /// It was written in pipe mode.
     pub pipe: bool,
     /// The records of the recording.
     pub data: Range<usize>,
@@ -50,23 +50,43 @@ pub struct Header {
     pub environment: Vec<(&'static str, String)>,
     /// The command that recorded it.
     pub command: Vec<String>,
-    /// Wall-clock time and the clock's own at one moment.
-    pub wall: Option<(u64, u64)>,
+    /// The readings of two clocks at one moment.
+    pub wall: Option<ClockReadings>,
 }
 
-/// A record's header: type, `misc`, size.
+/// The readings of two clocks at one moment, in ns.
+#[derive(Clone, Copy, Debug)]
+pub struct ClockReadings {
+    /// Wall-clock time.
+    pub wall: u64,
+    /// The recorder's clock.
+    pub clock: u64,
+}
+
+/// The header of a record.
+#[derive(Clone, Copy, Debug)]
+pub struct RecordHeader {
+    /// Its type.
+    pub kind: u32,
+    /// Flags whose meaning depends on the type.
+    pub misc: u16,
+    /// Bytes of the record, header included.
+    pub size: usize,
+}
+
+/// The header of the record at the beginning of `bytes`.
 #[inline(always)]
-pub fn record(bytes: &[u8], byte_order: ByteOrder) -> Option<(u32, u16, usize)> {
+pub fn record(bytes: &[u8], byte_order: ByteOrder) -> Option<RecordHeader> {
     let word = bits(bytes, 0, 64, byte_order)?;
     let (kind, misc, size) = match byte_order {
         ByteOrder::Little => (word as u32, (word >> 32) as u16, (word >> 48) as u16),
         ByteOrder::Big => ((word >> 32) as u32, (word >> 16) as u16, word as u16),
     };
-    Some((kind, misc, usize::from(size)))
+    Some(RecordHeader { kind, misc, size: usize::from(size) })
 }
 
-/// Bytes of payload that follow a record outside of it.
-pub fn outside(kind: u32, body: &[u8], byte_order: ByteOrder) -> Option<usize> {
+/// The number of bytes behind a record that belong to it but are not counted in its size.
+pub fn bytes_behind(kind: u32, body: &[u8], byte_order: ByteOrder) -> Option<usize> {
     match kind {
         TRACING_DATA => usize::try_from(bits(body, 0, 32, byte_order)?).ok()?.checked_next_multiple_of(8),
         AUXTRACE => usize::try_from(bits(body, 0, 64, byte_order)?).ok(),
@@ -77,20 +97,20 @@ pub fn outside(kind: u32, body: &[u8], byte_order: ByteOrder) -> Option<usize> {
 /// The reason why a perf.data cannot be read, and its remedy.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum PerfDataError {
-    /// The file has another magic.
-    #[error("no perf.data of version 2")]
+    /// The file begins with another magic number.
+    #[error("not a perf.data of version 2")]
     NotVersion2,
     /// The header passes the end of the file.
-    #[error("cut off: the file ends inside its own header; was it copied to its end?")]
+    #[error("the file ends inside its own header; copy the whole file again")]
     CutOff,
-    /// The data has no size yet.
+    /// The header gives no size of the data: perf writes it at the end.
     #[error(
         "the recording was not finished (perf was killed): names, formats and clock are missing; \
          stop `perf record` with Ctrl-C or SIGINT"
     )]
     Unfinished,
     /// No attr is recorded.
-    #[error("it says of no event that it was recorded")]
+    #[error("it lists no recorded event")]
     NoEvents,
 }
 
@@ -161,7 +181,7 @@ impl Header {
                 file.get(at..at.checked_add(usize::try_from(size).ok()?)?)
             });
             if let Some(section) = section {
-                // A section that cannot be understood is ignored.
+                // A section that cannot be parsed is ignored.
                 let _ = self.feature(bit, section);
             }
         }
@@ -173,7 +193,7 @@ impl Header {
         match bit {
             feature::TRACING_DATA => self.tracing(section)?,
             feature::BUILD_ID => {
-                while let Some((_, misc, size)) = record(bytes.rest(), byte_order) {
+                while let Some(RecordHeader { misc, size, .. }) = record(bytes.rest(), byte_order) {
                     let one = bytes.take(size.max(8))?;
                     self.build_id(misc, one.get(8..)?);
                 }
@@ -203,7 +223,7 @@ impl Header {
             }
             feature::CLOCK_DATA => {
                 let (_version, _id) = (bytes.u32(byte_order)?, bytes.u32(byte_order)?);
-                self.wall = bytes.u64(byte_order).zip(bytes.u64(byte_order));
+                self.wall = Some(ClockReadings { wall: bytes.u64(byte_order)?, clock: bytes.u64(byte_order)? });
             }
             _ => {}
         }
@@ -216,7 +236,7 @@ impl Header {
         head::metadata(&mut bytes, &head, &mut self.formats).map(|_| ())
     }
 
-    /// pid, 20 bytes of id, its length where `misc` says so, 3 bytes, path.
+    /// Reads a build id: pid, 20 bytes of id, the length of the id (if `misc` has that flag), 3 bytes, path.
     fn build_id(&mut self, misc: u16, body: &[u8]) -> Option<()> {
         let id = body.get(4..24)?;
         let length = if misc & 0x8000 != 0 { usize::from(*body.get(24)?).min(20) } else { 20 };
@@ -229,9 +249,11 @@ impl Header {
     /// Pipe mode: the header is among the records.
     fn read_records(&mut self, file: &[u8]) {
         let mut at = self.data.start;
-        while let Some((kind, misc, size)) = file.get(at..).and_then(|rest| record(rest, self.byte_order)) {
+        while let Some(RecordHeader { kind, misc, size }) =
+            file.get(at..).and_then(|rest| record(rest, self.byte_order))
+        {
             let Some(body) = size.checked_sub(8).and_then(|n| file.get(at + 8..at + 8 + n)) else { return };
-            let Some(more) = outside(kind, body, self.byte_order) else { return };
+            let Some(more) = bytes_behind(kind, body, self.byte_order) else { return };
             match kind {
                 ATTR => {
                     let size = bits(body, 32, 32, self.byte_order).map_or(0, |n| n as usize);

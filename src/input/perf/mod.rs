@@ -24,13 +24,15 @@ use super::{OpenError, Unreadable, stream};
 use crate::base::cursor::ByteOrder;
 use crate::base::mapped::{Mapped, open_regular};
 use crate::base::notice::{Notice, Notices};
+use attr::ThreadIds;
 use attr::{Attr, Attrs, COMM, COMM_EXEC, DEFER_CALLCHAIN, TASK, WRITE_BACKWARD};
-use chains::{Deferred, StackStore};
+use chains::{Deferred, PacketKey, SampleStack, StackStore};
 use foldhash::HashMap;
 use header::Header;
 pub use header::PerfDataError;
 use index::{Index, RecordRun};
 use std::io::ErrorKind;
+use std::ops::Range;
 use std::path::{Path, PathBuf};
 use std::sync::OnceLock;
 use walk::{RunWalk, SideClass, WalkRules};
@@ -41,30 +43,52 @@ pub type PerfTrace = tracepoint::TracepointTrace<PerfStorage>;
 /// The records of the recording.
 #[derive(Debug)]
 pub struct PerfStorage {
-    files: Vec<(Mapped, String)>,
+    files: Vec<DataFile>,
     runs: Vec<Vec<RecordRun>>,
-    ways: WalkRules,
+    rules: WalkRules,
     threads: Threads,
     symbols: Option<Mapped>,
     /// Build ids of files by their paths, where their records have none.
     build_ids: HashMap<Vec<u8>, Vec<u8>>,
     /// Samples hold copies of the stack.
     copied: bool,
-    /// Stacks that were recorded behind their samples.
+    /// Stacks that were recorded after their samples.
     deferred: StackStore,
     /// Stacks that were unwound from copies.
     unwound: OnceLock<StackStore>,
 }
 
+/// A file of records.
+#[derive(Debug)]
+struct DataFile {
+    mapped: Mapped,
+    /// As messages name it.
+    name: String,
+}
+
+/// A file of records, and the part of it that holds them.
+struct DataPart {
+    file: DataFile,
+    data: Range<usize>,
+}
+
+impl DataPart {
+    /// All of a file.
+    fn whole(mapped: Mapped, name: String) -> DataPart {
+        let data = 0..mapped.bytes().len();
+        DataPart { file: DataFile { mapped, name }, data }
+    }
+}
+
 impl PerfStorage {
-    fn run(&self, stream: usize, packet: usize) -> Option<(&RecordRun, &(Mapped, String))> {
+    fn run(&self, stream: usize, packet: usize) -> Option<(&RecordRun, &DataFile)> {
         let run = self.runs.get(stream)?.get(packet)?;
         Some((run, self.files.get(run.file as usize)?))
     }
 }
 
 impl PerfTrace {
-    /// Files in the header by their paths; perf lists those that samples hit.
+    /// The build ids of the header by path; perf lists the files that samples hit.
     pub fn build_ids(&self) -> &HashMap<Vec<u8>, Vec<u8>> {
         &self.storage().build_ids
     }
@@ -74,19 +98,22 @@ impl PerfStorage {
     /// The deferred stacks by their samples.
     fn stacks_of(&self, deferred: &Deferred) -> StackStore {
         let mut chains = StackStore::default();
-        let byte_order = self.ways.byte_order;
+        let byte_order = self.rules.byte_order;
         for (stream, runs) in self.runs.iter().enumerate() {
             for packet in 0..runs.len() {
                 let Some(mut walk) = tracepoint::Storage::walk(self, stream, packet) else { continue };
                 let mut stacks = Vec::new();
                 while let WalkStep::Record(raw) = walk.next() {
-                    let Some(layout) = self.ways.attrs.layouts.get(raw.class.index()) else { continue };
-                    let (Some(parts), Some((_, tid))) = (layout.variable(raw.around), layout.ids(raw.around)) else {
+                    let Some(layout) = self.rules.attrs.layouts.get(raw.class.index()) else { continue };
+                    let (Some(parts), Some(ThreadIds { tid, .. })) =
+                        (layout.variable(raw.around), layout.ids(raw.around))
+                    else {
                         continue;
                     };
-                    stacks.extend(deferred.of(tid, parts.chain, byte_order).map(|found| (walk.begun(), found.clone())));
+                    let found = deferred.of(tid, parts.chain, byte_order);
+                    stacks.extend(found.map(|found| SampleStack { at: walk.begun(), addresses: found.clone() }));
                 }
-                chains.add((stream, packet), stacks, byte_order);
+                chains.add(PacketKey { stream, packet }, stacks, byte_order);
             }
         }
         chains
@@ -97,10 +124,11 @@ impl tracepoint::Storage for PerfStorage {
     type Walk<'a> = RunWalk<'a>;
 
     fn walk(&self, stream: usize, packet: usize) -> Option<RunWalk<'_>> {
-        let (run, (file, _)) = self.run(stream, packet)?;
-        let unwound = self.unwound.get().map_or_else(Default::default, |chains| chains.of(stream, packet));
-        let chains = [self.deferred.of(stream, packet), unwound];
-        Some(RunWalk::new(&self.ways, file.bytes().get(run.at..)?.get(..run.bytes)?, run.begin, chains))
+        let (run, file) = self.run(stream, packet)?;
+        let key = PacketKey { stream, packet };
+        let unwound = self.unwound.get().map_or_else(Default::default, |chains| chains.of(key));
+        let chains = [self.deferred.of(key), unwound];
+        Some(RunWalk::new(&self.rules, file.mapped.bytes().get(run.at..)?.get(..run.bytes)?, run.begin, chains))
     }
 
     fn threads(&self) -> &Threads {
@@ -108,13 +136,13 @@ impl tracepoint::Storage for PerfStorage {
     }
 
     fn place(&self, stream: usize, packet: usize) -> (&str, u64) {
-        self.run(stream, packet).map_or(("", 0), |(run, (_, name))| (name, run.at as u64))
+        self.run(stream, packet).map_or(("", 0), |(run, file)| (&file.name, run.at as u64))
     }
 
     fn notices(&self) -> Notices {
         let mut notices = Notices::default();
-        for (_, name) in self.files.iter().filter(|(file, _)| file.lost()) {
-            notices.add(Notice::MappingLost, 1, || name.clone());
+        for file in self.files.iter().filter(|file| file.mapped.lost()) {
+            notices.add(Notice::MappingLost, 1, || file.name.clone());
         }
         let cut_off = self.unwound.get().map_or(0, |chains| chains.cut_off);
         notices
@@ -123,7 +151,7 @@ impl tracepoint::Storage for PerfStorage {
     }
 
     fn byte_order(&self) -> ByteOrder {
-        self.ways.byte_order
+        self.rules.byte_order
     }
 
     fn kernel_symbols(&self) -> Option<&[u8]> {
@@ -136,7 +164,7 @@ pub fn is_one(begin: &[u8]) -> bool {
     begin.starts_with(b"PERFILE2") || begin.starts_with(b"2ELIFREP")
 }
 
-/// The file that holds the header of what a path names: itself, or `data` in a directory of perf.
+/// The file with the header of a recording: the path itself, or `data` in a directory of perf.
 pub fn header_file(path: &Path) -> Option<PathBuf> {
     let file = if path.is_dir() { path.join("data") } else { path.to_owned() };
     let begin = open_regular(&file).ok();
@@ -153,23 +181,17 @@ pub fn open(path: &Path) -> Result<PerfTrace, OpenError> {
     let mut header = Header::read(mapped.bytes()).map_err(|e| Unreadable::from(e).at(&file))?;
     let (byte_order, data) = (header.byte_order, header.data.clone());
     let mut notices = Notices::default();
-    let mut files = vec![(mapped, data, shown(&file))];
+    let mut files = vec![DataPart { file: DataFile { mapped, name: shown(&file) }, data }];
     for path in data_files(path, &mut notices) {
         match Mapped::open(&path) {
-            Ok(mapped) => {
-                let all = 0..mapped.bytes().len();
-                files.push((mapped, all, shown(&path)));
-            }
+            Ok(mapped) => files.push(DataPart::whole(mapped, shown(&path))),
             Err(e) => notices.add(Notice::DamagedStream, 1, || format!("{}: {e}", shown(&path))),
         }
     }
     let mut unpacked = Vec::new();
-    for (mapped, data, name) in &files {
+    for DataPart { file: DataFile { mapped, name }, data } in &files {
         match unpack::unpack(&header, mapped.bytes(), data.clone()) {
-            Ok(Some(plain)) => {
-                let all = 0..plain.bytes().len();
-                unpacked.push((plain, all, format!("{name} (unpacked)")));
-            }
+            Ok(Some(plain)) => unpacked.push(DataPart::whole(plain, format!("{name} (unpacked)"))),
             Ok(None) => {}
             Err(e) => notices.add(Notice::DamagedStream, 1, || format!("{name}: compressed records: {e}")),
         }
@@ -177,35 +199,35 @@ pub fn open(path: &Path) -> Result<PerfTrace, OpenError> {
     files.extend(unpacked);
     let attrs = std::mem::take(&mut header.attrs);
     let tracepoints = attrs.iter().map(|a| a.kind == TRACEPOINT && a.config != 0).collect();
-    let ways = WalkRules { attrs: Attrs::new(&attrs, byte_order), tracepoints, byte_order };
+    let rules = WalkRules { attrs: Attrs::new(&attrs, byte_order), tracepoints, byte_order };
     if attrs.iter().any(|attr| attr.flag(WRITE_BACKWARD)) {
-        for (mapped, data, name) in &mut files {
-            let turned = backward::turned(&ways, mapped.bytes(), data.clone());
-            *mapped = turned.map_err(|e| Unreadable::from(e).at(Path::new(name)))?;
+        for DataPart { file: DataFile { mapped, name }, data } in &mut files {
+            let reversed = backward::reversed(&rules, mapped.bytes(), data.clone());
+            *mapped = reversed.map_err(|e| Unreadable::from(e).at(Path::new(name)))?;
             *data = 0..mapped.bytes().len();
         }
     }
     let mut index = Index::default();
     let mut deferred = Deferred::default();
     let defers = attrs.iter().any(|attr| attr.flag(DEFER_CALLCHAIN));
-    for (number, (mapped, data, name)) in files.iter().enumerate() {
-        index.walk(&ways, number as u32, mapped.bytes(), data.clone(), name);
+    for (number, DataPart { file: DataFile { mapped, name }, data }) in files.iter().enumerate() {
+        index.walk(&rules, number as u32, mapped.bytes(), data.clone(), name);
         if defers {
-            deferred.gather(&ways, mapped.bytes(), data.clone());
+            deferred.gather(&rules, mapped.bytes(), data.clone());
         }
     }
     let threads = index.threads();
     notices.merge(&index.notices);
-    let (runs, cpu_streams) = index.streams().into_iter().unzip();
+    let (runs, cpu_streams) = index.streams().into_iter().map(|cpu| (cpu.runs, cpu.stream)).unzip();
     let clock = clock(&attrs, &header);
     let schemas = schemas(&attrs, &header);
     let symbols = kernel_symbols(&path.join("kcore_dir/kallsyms"), &mut notices);
-    let files = files.into_iter().map(|(mapped, _, name)| (mapped, name)).collect();
+    let files = files.into_iter().map(|part| part.file).collect();
     let copied = attrs.iter().any(Attr::has_copies);
     let unwound = OnceLock::new();
     let build_ids = std::mem::take(&mut header.build_ids);
     let none = StackStore::default();
-    let mut storage = PerfStorage { files, runs, ways, threads, symbols, build_ids, copied, deferred: none, unwound };
+    let mut storage = PerfStorage { files, runs, rules, threads, symbols, build_ids, copied, deferred: none, unwound };
     if !deferred.is_empty() {
         storage.deferred = storage.stacks_of(&deferred);
     }
@@ -217,7 +239,7 @@ pub fn open(path: &Path) -> Result<PerfTrace, OpenError> {
 /// `perf_event_attr.type` of a tracepoint.
 const TRACEPOINT: u32 = 2;
 
-/// The kernel's symbols that were recorded beside the events, if any were.
+/// The kernel symbols of the recording, if it has any.
 fn kernel_symbols(path: &Path, notices: &mut Notices) -> Option<Mapped> {
     match Mapped::open(path) {
         Ok(symbols) => return Some(symbols),
@@ -227,7 +249,7 @@ fn kernel_symbols(path: &Path, notices: &mut Notices) -> Option<Mapped> {
     None
 }
 
-/// `data.0`, `data.1` ... beside `data`, in order of their numbers; none where the path is no folder.
+/// `data.0`, `data.1` ... beside `data`, in order of their numbers; none where the path is not a folder.
 fn data_files(folder: &Path, notices: &mut Notices) -> Vec<PathBuf> {
     let number = |path: PathBuf| {
         let number: u32 = path.file_name()?.to_str()?.strip_prefix("data.")?.parse().ok()?;
@@ -253,16 +275,16 @@ fn data_files(folder: &Path, notices: &mut Notices) -> Vec<PathBuf> {
 /// The clock, on wall time where the two were read at one moment.
 fn clock(attrs: &[Attr], header: &Header) -> RecorderClock {
     let name = attrs.first().map_or("perf", Attr::clock).to_owned();
-    let base = header.wall.map_or(0, |(wall, clock)| i128::from(wall) - i128::from(clock));
+    let base = header.wall.map_or(0, |at| i128::from(at.wall) - i128::from(at.clock));
     RecorderClock { name, base, ..RecorderClock::default() }
 }
 
 /// One class for each attr, then those of the other records.
 fn schemas(attrs: &[Attr], header: &Header) -> Vec<ClassSchema> {
-    let told_by_records = attrs.iter().any(|a| a.flag(TASK));
-    // The tracepoint comes when the new program is mapped already, the record before: of the two it is the one after
-    // which what is mapped is the new program's.
-    let execs_told = attrs.iter().any(|a| a.flag(COMM) && a.flag(COMM_EXEC));
+    let forks_recorded = attrs.iter().any(|a| a.flag(TASK));
+    // The record precedes the mappings of the new program, the tracepoint follows them. So only the record divides the
+    // mappings of the old program from those of the new one.
+    let execs_recorded = attrs.iter().any(|a| a.flag(COMM) && a.flag(COMM_EXEC));
     let mut schemas: Vec<ClassSchema> = Vec::with_capacity(attrs.len() + SideClass::ALL.len());
     for attr in attrs {
         let format = (attr.kind == TRACEPOINT).then(|| header.formats.iter().find(|f| f.id == attr.config)).flatten();
@@ -277,11 +299,11 @@ fn schemas(attrs: &[Attr], header: &Header) -> Vec<ClassSchema> {
             },
             None => ClassSchema { name: attr.name.clone().unwrap_or_else(|| unnamed(attr)), ..ClassSchema::default() },
         };
-        if format.is_some_and(|f| f.name == "sched_process_fork") && told_by_records {
-            // PERF_RECORD_FORK says the same, and gives the process.
+        if format.is_some_and(|f| f.name == "sched_process_fork") && forks_recorded {
+            // PERF_RECORD_FORK has the same information, and the process.
             schema.known_as = Some(stream::Class::UNKNOWN);
         }
-        if format.is_some_and(|f| f.name == "sched_process_exec") && execs_told {
+        if format.is_some_and(|f| f.name == "sched_process_exec") && execs_recorded {
             schema.known_as = Some(stream::Class::UNKNOWN);
         }
         schema.stacks = attr.has_chains();
@@ -290,12 +312,12 @@ fn schemas(attrs: &[Attr], header: &Header) -> Vec<ClassSchema> {
         }
         schemas.push(schema);
     }
-    // The tracepoint says more, and has a stack.
-    let switches_told = schemas.iter().any(|schema| schema.known_as.as_deref() == Some("sched_switch"));
+    // The tracepoint has more information, and a stack.
+    let switches_recorded = schemas.iter().any(|schema| schema.known_as.as_deref() == Some("sched_switch"));
     for side in SideClass::ALL {
         let mut schema = side.schema();
         let is_switch = matches!(side, SideClass::SwitchOut | SideClass::SwitchPreempted);
-        if is_switch && (switches_told || !attrs.iter().all(Attr::tells_threads)) {
+        if is_switch && (switches_recorded || !attrs.iter().all(Attr::identifies_threads)) {
             schema.known_as = Some(stream::Class::UNKNOWN);
         }
         schemas.push(schema);

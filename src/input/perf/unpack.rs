@@ -1,10 +1,10 @@
 //! Compressed records: pieces of one zstd stream that never ends (`perf record -z`).
 //!
 //! Records straddle the pieces, so all pieces of a file together are unpacked into a temporary file, which is then read
-//! as another data file. The stream has no last block; an empty one is put behind it. What unpacks to far more than it
-//! takes is refused.
+//! as another data file. The stream has no last block, so an empty one is appended. A stream that unpacks to far more
+//! than its size is refused.
 
-use super::header::{Header, outside, record};
+use super::header::{Header, RecordHeader, bytes_behind, record};
 use crate::base::cursor::bits;
 use crate::base::mapped::Mapped;
 use ruzstd::decoding::StreamingDecoder;
@@ -15,7 +15,7 @@ const COMPRESSED: u32 = 81;
 const COMPRESSED2: u32 = 83;
 /// An empty last block.
 const END: &[u8] = &[1, 0, 0];
-/// Bytes that a byte may become; what real recordings reach is a tenth of that.
+/// The largest compression ratio; real recordings reach a tenth of it.
 const MOST: u64 = 1000;
 
 /// The compressed pieces among the records of a file.
@@ -25,9 +25,9 @@ pub fn pieces<'a>(header: &Header, bytes: &'a [u8], data: Range<usize>) -> impl 
     std::iter::from_fn(move || {
         loop {
             let rest = data.get(at..)?;
-            let (kind, _, size) = record(rest, byte_order)?;
+            let RecordHeader { kind, size, .. } = record(rest, byte_order)?;
             let body = rest.get(8..size)?;
-            at = at.checked_add(size)?.checked_add(outside(kind, body, byte_order)?)?;
+            at = at.checked_add(size)?.checked_add(bytes_behind(kind, body, byte_order)?)?;
             match kind {
                 COMPRESSED => return Some(body),
                 COMPRESSED2 => {
@@ -40,7 +40,7 @@ pub fn pieces<'a>(header: &Header, bytes: &'a [u8], data: Range<usize>) -> impl 
     })
 }
 
-/// All of a file's compressed records; `None` where it has none.
+/// The plain records of a file's compressed pieces; `None` where it has none.
 pub fn unpack(header: &Header, bytes: &[u8], data: Range<usize>) -> io::Result<Option<Mapped>> {
     let mut pieces = pieces(header, bytes, data).peekable();
     if pieces.peek().is_none() {

@@ -1,16 +1,15 @@
-//! From record to record through a run of a perf.data.
+//! Walks from record to record through a run of a perf.data.
 //!
-//! A packet is a run of records of one CPU's ring. Samples are of the class of their attr; of the other records those
-//! that report threads and of what they map have classes of their own ([`SideClass`]); the rest is stepped over by its
-//! size.
+//! A packet is a run of records of one CPU's ring. Samples have the class of their attr; other records have classes of
+//! their own ([`SideClass`]) if they report threads or mappings, and are skipped otherwise.
 
-use super::attr::Attrs;
-use super::chains::OfPacket;
-use super::header::{outside, record};
+use super::attr::{Attrs, ThreadIds};
+use super::chains::PacketStacks;
+use super::header::{RecordHeader, bytes_behind, record};
 use crate::base::cursor::{ByteOrder, bits};
 use crate::input::record::{ClassId, IntegerArray};
 use crate::input::tracepoint::format::{Field, FieldType};
-use crate::input::tracepoint::{ClassSchema, Raw, Walk, WalkStep};
+use crate::input::tracepoint::{ClassSchema, Raw, StackSide, Walk, WalkStep};
 
 /// Record types of the kernel.
 pub const MMAP: u32 = 1;
@@ -35,15 +34,15 @@ const PREEMPTED: u16 = 0x4000;
 /// Classes of records that are no samples, behind those of the attrs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum SideClass {
-    /// A thread is called so.
+    /// A thread gets a name.
     Comm,
-    /// The same, by an exec.
+    /// A thread gets a name by an exec.
     CommExec,
-    /// The same of a thread that was there before: made up by perf.
+    /// The name of a thread that existed before the recording: synthesised by perf.
     CommBefore,
-    /// A thread is made.
+    /// A thread is created.
     Fork,
-    /// A thread that was there before.
+    /// A thread that existed before the recording.
     ForkBefore,
     /// A thread ends.
     Exit,
@@ -55,10 +54,26 @@ pub enum SideClass {
     MapId,
     /// The ring was full.
     Lost,
-    /// A thread leaves its CPU to wait (`--switch-events`); the record of the one that comes says the same once more.
+    /// A thread leaves its CPU to wait (`--switch-events`); the record of the next thread repeats this.
     SwitchOut,
-    /// The same of a thread that could go on.
+    /// A thread that could continue leaves its CPU.
     SwitchPreempted,
+}
+
+/// How a record came into the file.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum RecordOrigin {
+    /// The kernel recorded it.
+    Recorded,
+    /// perf synthesised it at the start, from the state of the machine.
+    Synthesised,
+}
+
+impl RecordOrigin {
+    /// The origin of a record with this time: synthesised records have time 0.
+    pub fn at(time: Option<u64>) -> RecordOrigin {
+        if time == Some(0) { RecordOrigin::Synthesised } else { RecordOrigin::Recorded }
+    }
 }
 
 impl SideClass {
@@ -79,7 +94,8 @@ impl SideClass {
     ];
 
     /// The class of a record type; `None` for types that no analysis uses.
-    pub fn of(kind: u32, misc: u16, before: bool) -> Option<SideClass> {
+    pub fn of(kind: u32, misc: u16, origin: RecordOrigin) -> Option<SideClass> {
+        let before = origin == RecordOrigin::Synthesised;
         Some(match kind {
             COMM if before => SideClass::CommBefore,
             COMM if misc & EXEC != 0 => SideClass::CommExec,
@@ -107,8 +123,8 @@ impl SideClass {
         let range =
             || vec![signed("pid", 0), signed("tid", 4), word("addr", 8, 8), word("len", 16, 8), word("pgoff", 24, 8)];
         let tail = || [word("prot", 56, 4), word("flags", 60, 4), text("filename", 64)];
-        // The thread that leaves is the first part of the trailer of all records. It waits (1), with no reason given,
-        // or could continue (0).
+        // The thread that leaves is the first part at the end of the record. It waits (1), with no reason given, or
+        // could continue (0).
         let switch = |state| {
             let state = Field::new("prev_state", 0, 0, FieldType::Given(state));
             vec![signed("prev_tid", 12), state, signed("next_tid", 4)]
@@ -147,7 +163,7 @@ impl SideClass {
 pub struct WalkRules {
     /// Layouts of samples.
     pub attrs: Attrs,
-    /// By attr: it is a tracepoint.
+    /// By attr: true for tracepoints.
     pub tracepoints: Vec<bool>,
     /// The order of the bytes of numbers.
     pub byte_order: ByteOrder,
@@ -163,22 +179,22 @@ impl WalkRules {
 /// See the module.
 #[derive(Debug)]
 pub struct RunWalk<'a> {
-    ways: &'a WalkRules,
+    rules: &'a WalkRules,
     run: &'a [u8],
     at: usize,
     clock: u64,
-    /// The time of records that have none.
+    /// The time of synthesised records.
     begin: u64,
     /// Offset of the last record.
     begun: usize,
-    /// Stacks of user space that do not stand in their samples.
-    chains: [OfPacket<'a>; 2],
+    /// Stacks of user space that are not part of their samples.
+    chains: [PacketStacks<'a>; 2],
 }
 
 impl<'a> RunWalk<'a> {
     /// Through the bytes of a run whose first time is `begin`.
-    pub fn new(ways: &'a WalkRules, run: &'a [u8], begin: u64, chains: [OfPacket<'a>; 2]) -> RunWalk<'a> {
-        RunWalk { ways, run, at: 0, clock: begin, begin, begun: 0, chains }
+    pub fn new(rules: &'a WalkRules, run: &'a [u8], begin: u64, chains: [PacketStacks<'a>; 2]) -> RunWalk<'a> {
+        RunWalk { rules, run, at: 0, clock: begin, begin, begun: 0, chains }
     }
 
     /// Offset of the last record.
@@ -186,25 +202,25 @@ impl<'a> RunWalk<'a> {
         self.begun
     }
 
-    /// The meaning of a class without samples.
+    /// The kind of a class whose records are no samples.
     pub fn side(&self, class: ClassId) -> Option<SideClass> {
-        SideClass::ALL.get(class.index().checked_sub(self.ways.tracepoints.len())?).copied()
+        SideClass::ALL.get(class.index().checked_sub(self.rules.tracepoints.len())?).copied()
     }
 
     /// The order of the bytes of numbers.
     pub fn byte_order(&self) -> ByteOrder {
-        self.ways.byte_order
+        self.rules.byte_order
     }
 
     /// A sample or another record of a class; `None`: not of interest.
     #[inline(always)]
     fn record(&mut self, kind: u32, misc: u16, body: &'a [u8]) -> Result<Option<Raw<'a>>, &'static str> {
-        let ways = self.ways;
+        let rules = self.rules;
         if kind == SAMPLE {
-            let Some(attr) = ways.attrs.of_sample(body) else { return Ok(None) };
-            let layout = ways.attrs.layouts.get(attr).ok_or("a sample of no event")?;
+            let Some(attr) = rules.attrs.of_sample(body) else { return Ok(None) };
+            let layout = rules.attrs.layouts.get(attr).ok_or("a sample whose id belongs to no event")?;
             self.clock = layout.time(body).unwrap_or(self.clock);
-            let raw = if ways.tracepoints.get(attr) == Some(&true) {
+            let raw = if rules.tracepoints.get(attr) == Some(&true) {
                 layout.variable(body).ok_or("a length in a sample passes its end")?.raw
             } else {
                 body
@@ -214,15 +230,16 @@ impl<'a> RunWalk<'a> {
         if kind >= USER {
             return Ok(None);
         }
-        let layout = ways.attrs.of_record(body);
-        let time = layout.and_then(|l| l.trailer(body).0);
-        let before = time == Some(0);
-        let Some(side) = SideClass::of(kind, misc, before) else { return Ok(None) };
-        self.clock = time.filter(|t| *t > 0).unwrap_or(if before { self.begin } else { self.clock });
+        let layout = rules.attrs.of_record(body);
+        let time = layout.and_then(|l| l.time_and_cpu(body).time);
+        let origin = RecordOrigin::at(time);
+        let Some(side) = SideClass::of(kind, misc, origin) else { return Ok(None) };
+        let without_time = if origin == RecordOrigin::Synthesised { self.begin } else { self.clock };
+        self.clock = time.filter(|t| *t > 0).unwrap_or(without_time);
         let trailer = layout.filter(|_| !matches!(side, SideClass::SwitchOut | SideClass::SwitchPreempted));
         let own = body.len().saturating_sub(trailer.map_or(0, |l| l.trailer_bytes()));
         let body = body.get(..own).unwrap_or(body);
-        Ok(Some(Raw { class: ways.side(side), clock: self.clock, body, around: &[] }))
+        Ok(Some(Raw { class: rules.side(side), clock: self.clock, body, around: &[] }))
     }
 }
 
@@ -230,13 +247,13 @@ impl<'a> Walk<'a> for RunWalk<'a> {
     #[inline(always)]
     fn next(&mut self) -> WalkStep<'a> {
         while let Some(rest) = self.run.get(self.at..).filter(|rest| !rest.is_empty()) {
-            let Some((kind, misc, size)) = record(rest, self.ways.byte_order) else {
+            let Some(RecordHeader { kind, misc, size }) = record(rest, self.rules.byte_order) else {
                 return WalkStep::Damage("a record is cut off");
             };
             let Some(body) = rest.get(8..size) else {
                 return WalkStep::Damage("a record's size passes the end of the data");
             };
-            let Some(more) = outside(kind, body, self.ways.byte_order) else {
+            let Some(more) = bytes_behind(kind, body, self.rules.byte_order) else {
                 return WalkStep::Damage("a record is too short");
             };
             match self.record(kind, misc, body) {
@@ -263,26 +280,28 @@ impl<'a> Walk<'a> for RunWalk<'a> {
 
     fn thread(&self, raw: &Raw<'a>) -> Option<i32> {
         let attr = raw.class.index();
-        if self.ways.tracepoints.get(attr)? == &true {
-            // `common_pid`: of the initial namespace, and right for threads that have exited.
-            return bits(raw.body, 32, 32, self.ways.byte_order).map(|tid| tid as u32 as i32);
+        if self.rules.tracepoints.get(attr)? == &true {
+            // `common_pid`: an id of the initial namespace, valid for threads that have exited too.
+            return bits(raw.body, 32, 32, self.rules.byte_order).map(|tid| tid as u32 as i32);
         }
-        let (pid, tid) = self.ways.attrs.layouts.get(attr)?.ids(raw.around)?;
-        // 0 is the idle task, or any thread of another namespace; below, a thread that has exited.
+        let ThreadIds { pid, tid } = self.rules.attrs.layouts.get(attr)?.ids(raw.around)?;
+        // 0 is the idle task, or any thread of another namespace; a negative id is that of a thread that has exited.
         (tid > 0 && pid > 0).then_some(tid)
     }
 
     fn process(&self, raw: &Raw<'a>) -> Option<i32> {
-        let (pid, tid) = self.ways.attrs.layouts.get(raw.class.index())?.ids(raw.around)?;
+        let ThreadIds { pid, tid } = self.rules.attrs.layouts.get(raw.class.index())?.ids(raw.around)?;
         (pid > 0 && self.thread(raw) == Some(tid)).then_some(pid)
     }
 
-    fn stack(&self, raw: &Raw<'a>, user: bool) -> Option<IntegerArray<'a>> {
-        let layout = self.ways.attrs.layouts.get(raw.class.index())?;
-        let byte_order = self.ways.byte_order;
-        let own = part(layout.variable(raw.around)?.chain, user, byte_order);
-        let elsewhere = || self.chains.iter().find_map(|chains| chains.get(self.begun, byte_order));
-        own.or_else(|| if user { elsewhere() } else { None })
+    fn stack(&self, raw: &Raw<'a>, side: StackSide) -> Option<IntegerArray<'a>> {
+        let layout = self.rules.attrs.layouts.get(raw.class.index())?;
+        let byte_order = self.rules.byte_order;
+        let own = part(layout.variable(raw.around)?.chain, side, byte_order);
+        match side {
+            StackSide::Kernel => own,
+            StackSide::User => own.or_else(|| self.chains.iter().find_map(|chains| chains.get(self.begun, byte_order))),
+        }
     }
 }
 
@@ -293,8 +312,12 @@ pub const USER_SPACE: u64 = -512i64 as u64;
 const FIRST_MARKER: u64 = -4095i64 as u64;
 
 /// The addresses behind the marker of the kernel, or of user space, up to the next marker.
-fn part(chain: &[u8], user: bool, byte_order: ByteOrder) -> Option<IntegerArray<'_>> {
-    behind(chain, if user { USER_SPACE } else { KERNEL }, byte_order)
+fn part(chain: &[u8], side: StackSide, byte_order: ByteOrder) -> Option<IntegerArray<'_>> {
+    let marker = match side {
+        StackSide::Kernel => KERNEL,
+        StackSide::User => USER_SPACE,
+    };
+    behind(chain, marker, byte_order)
 }
 
 fn is_marker(address: u64) -> bool {
@@ -316,11 +339,12 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_chain_is_split_at_its_markers() {
+    fn part_divides_a_chain_at_its_markers() {
         let chain: Vec<u8> =
             [KERNEL, 1, 2, USER_SPACE, 3, 4, -640i64 as u64, 99].iter().flat_map(|w| w.to_le_bytes()).collect();
-        let addresses = |user| part(&chain, user, ByteOrder::Little).map(|w| w.iter().collect::<Vec<_>>());
-        assert_eq!((addresses(false), addresses(true)), (Some(vec![1, 2]), Some(vec![3, 4])));
-        assert!(part(&chain[..8], false, ByteOrder::Little).is_none() && part(&[], true, ByteOrder::Little).is_none());
+        let addresses = |side| part(&chain, side, ByteOrder::Little).map(|w| w.iter().collect::<Vec<_>>());
+        assert_eq!((addresses(StackSide::Kernel), addresses(StackSide::User)), (Some(vec![1, 2]), Some(vec![3, 4])));
+        assert!(part(&chain[..8], StackSide::Kernel, ByteOrder::Little).is_none());
+        assert!(part(&[], StackSide::User, ByteOrder::Little).is_none());
     }
 }

@@ -27,7 +27,7 @@ impl ContextField {
         ContextField::UserStack,
     ];
 
-    /// As the LTTng kernel tracer names it.
+    /// The LTTng kernel tracer's name of it.
     pub(super) fn name(self) -> &'static str {
         match self {
             ContextField::Thread => "tid",
@@ -48,9 +48,9 @@ pub struct ClassSchema {
     pub common: Vec<Field>,
     /// Its own fields.
     pub fields: Vec<Field>,
-    /// It says which thread ran.
+    /// Its records have the thread that ran.
     pub threads: bool,
-    /// It comes with call stacks.
+    /// Its records have call stacks.
     pub stacks: bool,
     /// See [`known_as`](super::known_as).
     pub known_as: Option<Cow<'static, str>>,

@@ -1,9 +1,9 @@
-//! The recorder's clock, and the packets and losses of each CPU in times of it.
+//! The recorder's clock, and the packets and losses of each CPU by that clock.
 
 use crate::base::time::{ClockCorrection, Timestamp};
 use crate::input::stream::{Loss, Packet};
 
-/// The stream of one CPU, in times of the recorder's clock.
+/// The stream of one CPU; times are those of the recorder's clock.
 #[derive(Clone, Debug, Default)]
 pub struct CpuStream {
     /// Its name.
@@ -12,11 +12,11 @@ pub struct CpuStream {
     pub cpu: Option<u32>,
     /// Packets in order.
     pub packets: Vec<CpuPacket>,
-    /// Losses: from, to, number of events where it is known.
+    /// Losses in order.
     pub losses: Vec<ClockLoss>,
 }
 
-/// Events that the recorder lost, in times of its clock.
+/// Events that the recorder lost; times are those of its clock.
 #[derive(Clone, Copy, Debug)]
 pub struct ClockLoss {
     /// Between this time ...
@@ -42,7 +42,7 @@ pub struct RecorderClock {
     pub uuid: Option<String>,
     /// Nanoseconds from the origin to its zero.
     pub base: i128,
-    /// To the common time line, where that is another.
+    /// The correction to the common time line, where the two differ.
     pub correction: Option<ClockCorrection>,
 }
 

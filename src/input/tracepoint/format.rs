@@ -1,8 +1,8 @@
 //! The kernel's description of a tracepoint's record: its `format` text to fields with offsets.
 //!
 //! In: the text that tracefs has for each event, and recorders copy. Out: offset and type of each field. Offsets and
-//! sizes are trusted, names of types only to distinguish text from numbers: `pid_t` has eight bytes in system calls,
-//! and whether a `char` is signed changed with Linux 6.2. Lines that are no field are left.
+//! sizes are trusted; names of types are used only to distinguish text from numbers, because `pid_t` has eight bytes in
+//! system calls, and the sign of `char` changed with Linux 6.2. Lines without a field are skipped.
 
 /// The kind of a field.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -14,24 +14,24 @@ pub enum FieldType {
     },
     /// Text up to a NUL, in a fixed number of bytes.
     Text,
-    /// Integers of `width` bytes side by side.
+    /// An array of integers of `width` bytes.
     Words {
         /// Bytes of each.
         width: u8,
     },
-    /// A length and an offset say where the text or the integers lie (`__data_loc`; `relative`: `__rel_loc`).
+    /// Text or integers at the offset, and of the length, that the field gives (`__data_loc`; `relative`: `__rel_loc`).
     Elsewhere {
         /// The offset counts from the end of this field, else from the beginning of the record.
         relative: bool,
         /// Bytes of each integer; `None`: text.
         width: Option<u8>,
     },
-    /// All that is left of the record.
+    /// The rest of the record.
     Rest {
         /// Bytes of each integer; `None`: text.
         width: Option<u8>,
     },
-    /// An integer given by the kind of the record, with no bytes in the record.
+    /// An integer that the kind of the record implies; it has no bytes in the record.
     Given(u64),
 }
 
@@ -80,7 +80,7 @@ pub struct Format {
 }
 
 impl Format {
-    /// Parse a format text; `None` without name and number. A `long` of the kernel has so many bytes.
+    /// Parse a format text; `None` without name and number. `long`: bytes of a `long` of the kernel.
     pub fn parse(system: &str, text: &str, long: u8) -> Option<Format> {
         let line = |what: &str| text.lines().find_map(|line| line.trim().strip_prefix(what)).map(str::trim);
         let (name, id) = (line("name:")?.to_owned(), line("ID:")?.parse().ok()?);
@@ -159,7 +159,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_format_is_its_fields_with_their_places() {
+    fn format_parse_gives_the_fields_with_their_places() {
         let text = "name: sched_process_fork\nID: 308\nformat:\n\
             \tfield:unsigned short common_type;\toffset:0;\tsize:2;\tsigned:0;\n\
             \tfield:int common_pid;\toffset:4;\tsize:4;\tsigned:1;\n\n\

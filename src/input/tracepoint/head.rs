@@ -1,7 +1,7 @@
 //! The description of the kernel's events: the head of a trace.dat, of which perf.data holds a copy.
 //!
-//! Magic, version, byte order, size of a `long` and of a page; then, in version 6 and in perf.data, the parts one after
-//! the other, in version 7 each in a section of its own, with the same content. Sizes are checked against the file;
+//! Magic, version, byte order, size of a `long` and of a page. The parts behind it follow one another in version 6 and
+//! in perf.data; in version 7 each is a section of its own, with the same content. Sizes are checked against the file;
 //! only the formats are copied.
 
 use super::format::Format;
@@ -38,8 +38,8 @@ impl Head {
     }
 }
 
-/// `header_page` and `header_event`: where the data of a page begins. Copied before it is checked: others may write to
-/// the file.
+/// The text of `header_page`, which gives the offset of a page's data; `header_event` is skipped. Copied before it is
+/// checked, because other processes may write to the file.
 pub fn page_header(bytes: &mut Bytes<'_>, byte_order: ByteOrder) -> Option<String> {
     let mut named = |name: &str| {
         let found = bytes.text()? == name.as_bytes();
@@ -75,8 +75,7 @@ fn texts(bytes: &mut Bytes<'_>, n: u32, system: &str, head: &Head, formats: &mut
     Some(())
 }
 
-/// All parts behind the head, one after the other. Returns the page header's text, and kernel symbols and saved names
-/// of threads where there are any. `None` where something passes the end.
+/// Reads all parts behind the head, in version 6. `None` where a part passes the end.
 pub fn metadata<'a>(bytes: &mut Bytes<'a>, head: &Head, formats: &mut Vec<Format>) -> Option<RecorderMetadata<'a>> {
     let page = page_header(bytes, head.byte_order)?;
     ftrace_formats(bytes, head, formats)?;

@@ -1,9 +1,9 @@
 //! Recordings of the kernel's own tracepoints by perf or ftrace: what both formats share.
 //!
 //! Both carry, CPU by CPU, the kernel's records in the kernel's layout, and the text that describes them (`format.rs`,
-//! `head.rs`). What differs is how one gets from record to record: a [`Storage`] knows the packets of its streams and
+//! `head.rs`). The formats differ in how the next record is found: a [`Storage`] knows the packets of its streams and
 //! walks through them ([`Walk`]). The rest is here: classes, contexts that are computed, not recorded (process and name
-//! of a thread, call stacks), the clock, and a [`TracepointReader`] that takes fields out of records by fixed offsets
+//! of a thread, call stacks), the clock, and a [`TracepointReader`] that reads fields of records at fixed offsets
 //! ([`plan`]). Values borrow from the mapped file; nothing is allocated for a record.
 
 pub mod class;
@@ -49,8 +49,17 @@ pub enum WalkStep<'a> {
     Record(Raw<'a>),
     /// The end of the packet.
     End,
-    /// Something that cannot be: the rest of the packet is not read.
+    /// The data contradict the format: the rest of the packet is not read.
     Damage(&'static str),
+}
+
+/// The two parts of a call stack.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum StackSide {
+    /// In the kernel.
+    Kernel,
+    /// In user space.
+    User,
 }
 
 /// Steps from record to record through one packet.
@@ -61,21 +70,21 @@ pub trait Walk<'a>: Debug {
     fn position(&self) -> (u64, u64);
     /// Go to a position that [`Walk::position`] returned.
     fn go(&mut self, at: u64, clock: u64);
-    /// The thread that ran: its id in the initial namespace, where the record says.
+    /// The thread that ran: its id in the initial namespace, where the record has it.
     fn thread(&self, raw: &Raw<'a>) -> Option<i32>;
-    /// Its process, where the record says.
+    /// Its process, where the record has it.
     fn process(&self, raw: &Raw<'a>) -> Option<i32>;
-    /// Addresses of the call stack in user space, or in the kernel, innermost first.
-    fn stack(&self, raw: &Raw<'a>, user: bool) -> Option<IntegerArray<'a>>;
+    /// Addresses of the call stack on one side, innermost first.
+    fn stack(&self, raw: &Raw<'a>, side: StackSide) -> Option<IntegerArray<'a>>;
 }
 
 /// The records of a recording.
 pub trait Storage: Debug + Send + Sync {
-    /// How it is walked through.
+    /// The walk through its packets.
     type Walk<'a>: Walk<'a>
     where
         Self: 'a;
-    /// From the beginning of a packet on.
+    /// A walk from the beginning of a packet.
     fn walk(&self, stream: usize, packet: usize) -> Option<Self::Walk<'_>>;
     /// Names and processes of threads.
     fn threads(&self) -> &Threads;
@@ -118,12 +127,12 @@ pub struct TraceParts<S> {
     pub environment: Vec<(&'static str, String)>,
     /// Its clock.
     pub clock: RecorderClock,
-    /// Irregularities found on the way.
+    /// Irregularities found while opening.
     pub notices: Notices,
 }
 
 impl<S: Storage> TracepointTrace<S> {
-    /// Put a recording together.
+    /// Make a recording of its parts.
     pub fn new(parts: TraceParts<S>) -> TracepointTrace<S> {
         let TraceParts { storage, format, schemas, cpu_streams, mut environment, clock, notices } = parts;
         environment.push(("domain", "kernel".to_owned()));
@@ -299,7 +308,7 @@ impl<S: Storage> TracepointTrace<S> {
     }
 }
 
-/// Common fields that say more than the record's header: `common_pid` is the context `tid`.
+/// True for common fields that the record's other fields do not repeat: `common_pid` is the context `tid`.
 pub fn is_of_interest(common: &str) -> bool {
     matches!(common, "common_flags" | "common_preempt_count")
 }
@@ -307,11 +316,11 @@ pub fn is_of_interest(common: &str) -> bool {
 /// Fields that the kernel gives to events of probes (`Documentation/trace/uprobetracer.rst`, `kprobetrace.rst`).
 pub const PROBED: [&str; 2] = ["__probe_ip", "__probe_func"];
 
-/// The LTTng kernel tracer's name of a tracepoint, if it differs from the tracepoint's own. A `sched_process_fork` is
-/// distinguished apart: its `child_pid` is a thread's id there.
+/// The LTTng kernel tracer's name of a tracepoint. `sched_process_fork` gets a name of its own, because its `child_pid`
+/// is a thread's id here.
 pub fn known_as(format: &Format) -> Option<Cow<'static, str>> {
     let Format { system, name, .. } = format;
-    // The user who places a probe names it, so its name has no meaning to the kernel.
+    // Users choose the names of probes, so these names have no meaning of the kernel.
     if format.fields.iter().any(|field| PROBED.contains(&field.name.as_str())) {
         return None;
     }
@@ -332,7 +341,7 @@ pub fn known_as(format: &Format) -> Option<Cow<'static, str>> {
     })
 }
 
-/// The bytes from a field's own place, or from where it says they lie.
+/// The bytes of a field: at its own place, or at the place that it gives.
 pub(super) fn bytes_of<'a>(body: &'a [u8], field: &Field, byte_order: ByteOrder) -> Option<&'a [u8]> {
     match field.field_type {
         FieldType::Number { .. } | FieldType::Text | FieldType::Words { .. } => body.get(field.at..)?.get(..field.size),

@@ -1,16 +1,16 @@
-//! Which fields of which classes are taken out of records, and how.
+//! The fields that are read from records, by class.
 //!
-//! A field is a fixed place in the record, or a value that the walk gives for it. A plan that shows everything has, for
-//! writers, a node for each field as the plans of CTF traces have.
+//! A field has a fixed place in the record, or a value that the walk computes. A plan that shows everything has a node
+//! for each field, like the plans of CTF traces.
 
 use super::format::{Field, FieldType};
 use super::threads::Threads;
-use super::{ClassSchema, ContextField, Raw, Walk, bytes_of};
+use super::{ClassSchema, ContextField, Raw, StackSide, Walk, bytes_of};
 use crate::base::cursor::{ByteOrder, bits};
 use crate::input::ctf::{self, ElementFormat, FieldNode, NumberFormat, Sink};
 use crate::input::record::{ClassId, FieldPath, IntegerArray, Projection, Scope, Value};
 
-/// How a value is got.
+/// The source of a value.
 #[derive(Clone, Debug)]
 pub(super) enum Get {
     /// From the record.
@@ -24,7 +24,7 @@ pub(super) enum Get {
 /// A compiled projection, or everything.
 #[derive(Debug)]
 pub struct TracepointPlan {
-    /// By class; `None`: of no interest.
+    /// By class; `None`: not wanted.
     wanted: Vec<Option<Vec<Get>>>,
     most: usize,
     nodes: Vec<FieldNode>,
@@ -129,7 +129,7 @@ fn field_type(field: &Field) -> ctf::FieldShape {
 }
 
 impl Get {
-    /// Its values are integers side by side.
+    /// True where its values are arrays of integers.
     fn is_several(&self) -> bool {
         match self {
             Get::Field(field) => matches!(
@@ -190,13 +190,13 @@ fn computed<'a>(context: ContextField, walk: &impl Walk<'a>, raw: &Raw<'a>, thre
         ContextField::Thread => thread.map(number),
         ContextField::Process => walk.process(raw).or_else(|| threads.process(thread?, raw.clock)).map(number),
         ContextField::Name => threads.name(thread?, raw.clock).map(Value::Text),
-        ContextField::KernelStack => walk.stack(raw, false).map(Value::Words),
-        ContextField::UserStack => walk.stack(raw, true).map(Value::Words),
+        ContextField::KernelStack => walk.stack(raw, StackSide::Kernel).map(Value::Words),
+        ContextField::UserStack => walk.stack(raw, StackSide::User).map(Value::Words),
     }
 }
 
 impl Show {
-    /// All of a record into `sink`.
+    /// Writes all fields of a record into `sink`.
     pub(super) fn write<'a, S: Sink<'a>>(
         &self,
         walk: &impl Walk<'a>,

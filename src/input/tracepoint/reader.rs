@@ -1,6 +1,6 @@
-//! Records out of packets, by a walk of whichever format.
+//! Reads the records of packets by the walk of their format.
 //!
-//! Damage ends the packet it is in; the next packet goes on.
+//! Damage ends its packet; reading goes on with the next packet.
 
 use super::plan::TracepointPlan;
 use super::{Raw, Storage, TracepointTrace, Walk, WalkStep};

@@ -1,8 +1,8 @@
 //! Names and processes of threads, where records hold the thread's id alone.
 //!
-//! In: what a recorder says of threads, each with its time on the recorder's clock. Out: the name and the process of a
-//! thread at a time: what was said last before it, else what was said first. Cost: a binary search for each look-up;
-//! the order in which observations are added does not matter.
+//! In: recorded names and processes of threads, with their times on the recorder's clock. Out: the name and the process
+//! of a thread at a time: the last record before it, else the first record. Cost: a binary search for each look-up; the
+//! order in which records are added does not matter.
 
 use foldhash::HashMap;
 
@@ -17,7 +17,7 @@ pub struct Threads {
 }
 
 impl Threads {
-    /// From `clock` on a thread is called so.
+    /// A thread has this name from `clock` on.
     pub fn named(&mut self, tid: i32, clock: u64, name: &[u8]) {
         let all = self.names.entry(tid).or_default();
         if all.last().is_none_or(|(_, last)| &**last != name) {
@@ -25,7 +25,7 @@ impl Threads {
         }
     }
 
-    /// From `clock` on a thread belongs to this process.
+    /// A thread belongs to this process from `clock` on.
     pub fn belongs(&mut self, tid: i32, clock: u64, pid: i32) {
         let all = self.processes.entry(tid).or_default();
         if all.last().is_none_or(|(_, last)| *last != pid) {
@@ -33,7 +33,7 @@ impl Threads {
         }
     }
 
-    /// All is said.
+    /// Sort the records; call after the last one was added.
     pub fn seal(&mut self) {
         self.names.values_mut().for_each(|all| all.sort());
         self.processes.values_mut().for_each(|all| all.sort());
@@ -60,7 +60,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_was_said_last_counts_and_before_it_what_was_said_first() {
+    fn threads_give_the_last_record_before_a_time_else_the_first() {
         let mut threads = Threads::default();
         threads.named(7, 20, b"late");
         threads.named(7, 10, b"early");
