@@ -4,8 +4,8 @@
 //! They are copied in ascending order of time into a temporary file, which is then read as the data. Cost: reading each
 //! record's header and CPU, and eight bytes of memory for each record of the longest run of one CPU.
 
-use super::attr::TimeAndCpu;
 use super::header::{RecordHeader, bytes_behind, record};
+use super::sample::TimeAndCpu;
 use super::walk::{SAMPLE, USER, WalkRules};
 use crate::base::mapped::Mapped;
 use std::io::{self, BufWriter, Write};

@@ -4,8 +4,8 @@
 //! files that were mapped at that time, which are not in the recording, so `analysis/symbols/unwind.rs` unwinds the
 //! copies and passes the stacks to [`PerfTrace::unwound`]. Until then such samples have no stack of user space.
 
-use super::attr::{Copied, ThreadIds};
 use super::chains::{PacketKey, StackStore};
+use super::sample::{Copied, ThreadIds};
 use super::walk::SideClass;
 use super::{PerfStorage, PerfTrace};
 use crate::base::cursor::{ByteOrder, bits};

@@ -6,8 +6,8 @@
 //! the beginning of the recording. Names and processes of threads are kept. Cost: reading the header, the time and the
 //! CPU of each record.
 
-use super::attr::TimeAndCpu;
 use super::header::{RecordHeader, bytes_behind, record};
+use super::sample::TimeAndCpu;
 use super::walk::{COMM, FORK, LOST, RecordOrigin, SAMPLE, SideClass, USER, WalkRules};
 use crate::base::cursor::bits;
 use crate::base::notice::{Notice, Notices};

@@ -3,9 +3,10 @@
 //! A packet is a run of records of one CPU's ring. Samples have the class of their attr; other records have classes of
 //! their own ([`SideClass`]) if they report threads or mappings, and are skipped otherwise.
 
-use super::attr::{Attrs, ThreadIds};
+use super::attr::Attrs;
 use super::chains::PacketStacks;
 use super::header::{RecordHeader, bytes_behind, record};
+use super::sample::ThreadIds;
 use crate::base::cursor::{ByteOrder, bits};
 use crate::input::record::{ClassId, IntegerArray};
 use crate::input::tracepoint::format::{Field, FieldType};
