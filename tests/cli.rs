@@ -97,7 +97,7 @@ fn filter_with_a_typo_is_a_usage_error() {
 fn truncated_recording_is_an_error() {
     let folder = scratch("cut-off");
     std::fs::write(folder.join("perf.data"), b"PERFILE2 and more").unwrap();
-    refuses(&["info", folder.join("perf.data").to_str().unwrap()], 1, &["perf.data", "cut off"]);
+    refuses(&["info", folder.join("perf.data").to_str().unwrap()], 1, &["perf.data", "ends inside its own header"]);
 }
 
 #[test]

@@ -194,3 +194,50 @@ fn links_lead_to_files() {
         }
     }
 }
+
+/// The paths in backticks of a text: names of source files and documents, with or without folders. Names in capitals
+/// are placeholders.
+fn named_files(text: &str) -> Vec<&str> {
+    let quoted = text.split('`').skip(1).step_by(2);
+    let is_path = |word: &&str| {
+        let plain = word.bytes().all(|b| b.is_ascii_alphanumeric() || b"_-./".contains(&b));
+        plain && !word.contains("...") && [".rs", ".md", ".case", ".tape"].iter().any(|end| word.ends_with(end))
+    };
+    // A document of another project is not in capitals.
+    let is_own = |word: &&str| !word.ends_with(".md") || word.bytes().any(|b| b.is_ascii_uppercase());
+    let is_placeholder = |word: &&str| word.contains("NAME");
+    quoted.filter(is_path).filter(is_own).filter(|word| !is_placeholder(word)).collect()
+}
+
+#[test]
+fn named_files_finds_paths_in_backticks() {
+    assert_eq!(named_files("`a/b.rs` and c.rs, `x y.rs`, `src/NAME.rs`, `spec.md`, `D.md`"), ["a/b.rs", "D.md"]);
+}
+
+/// Files that documents and comments name exist, by the end of their path.
+#[test]
+fn named_files_exist() {
+    let documents = ["README.md", "CONTRIBUTING.md", "SECURITY.md"].map(|d| root().join(d));
+    let documents = files(&["docs"], "md").into_iter().chain(documents);
+    let folders = ["src", "tests", "benches", "fuzz", "examples", "docs", "fixtures"];
+    let mut known: Vec<String> =
+        ["rs", "md", "case", "tape"].iter().flat_map(|end| files(&folders, end)).map(|p| shown(&p)).collect();
+    known.extend(["README.md", "CONTRIBUTING.md", "SECURITY.md", "CHANGELOG.md", "demo.tape"].map(str::to_owned));
+    let exists = |name: &str| known.iter().any(|path| path == name || path.ends_with(&format!("/{name}")));
+    let mut missing = BTreeSet::new();
+    for path in documents {
+        missing.extend(
+            named_files(&text(&path))
+                .into_iter()
+                .filter(|name| !exists(name))
+                .map(|name| format!("{}: {name}", shown(&path))),
+        );
+    }
+    for path in sources() {
+        for line in text(&path).lines().map(str::trim_start).filter(|l| l.starts_with("//!") || l.starts_with("///")) {
+            let names = named_files(line).into_iter().filter(|name| !exists(name));
+            missing.extend(names.map(|name| format!("{}: {name}", shown(&path))));
+        }
+    }
+    only_known("path", missing);
+}

@@ -2,7 +2,7 @@
 //! the trace.
 //!
 //! In: model, comparison, and a context or a range of a metric. Out: facts, already chosen and ordered; drawn by
-//! `screen/details.rs`. Cost is bounded: of very large groups every n-th execution is looked at.
+//! `pages/details.rs`. Cost is bounded: of very large groups every n-th execution is looked at.
 
 use super::counts::HistogramRow;
 use super::tree::{ancestry, find_context, find_path, path_text};
