@@ -39,10 +39,10 @@ impl Question for DiffOptions {
         self.groups.traces(&self.input)
     }
 
-    fn run(&self, session: Session, console: &mut Console<'_>) -> anyhow::Result<Outcome> {
+    fn run(&self, mut session: Session, console: &mut Console<'_>) -> anyhow::Result<Outcome> {
         let timelines = self.executions.map(|ExecutionPair { a, b }| [a, b]);
         let timelines = timelines.as_ref().map_or(&[][..], |both| both);
-        let (model, comparison) = compared(&self.input, &self.groups, timelines, session, console)?;
+        let (model, comparison) = compared(&self.input, &self.groups, timelines, &mut session, console)?;
         let aligned = self.executions.map(|ExecutionPair { a, b }| session::align(&model, a, b)).transpose()?;
         console.answer(
             self.json,

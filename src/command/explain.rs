@@ -62,8 +62,8 @@ impl Question for ExplainOptions {
         Ok(())
     }
 
-    fn run(&self, session: Session, console: &mut Console<'_>) -> anyhow::Result<Outcome> {
-        let (model, comparison) = compared(&self.input, &self.groups, &[], session, console)?;
+    fn run(&self, mut session: Session, console: &mut Console<'_>) -> anyhow::Result<Outcome> {
+        let (model, comparison) = compared(&self.input, &self.groups, &[], &mut session, console)?;
         console.answer(
             self.json,
             || json::explain(&model, &comparison),

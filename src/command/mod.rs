@@ -260,7 +260,7 @@ fn compared(
     input: &InputOptions,
     groups: &GroupOptions,
     timelines: &[ExecutionId],
-    mut session: Session,
+    session: &mut Session,
     console: &mut Console<'_>,
 ) -> anyhow::Result<(Model, Comparison)> {
     let renamed = session::renamed(groups.functions.as_deref())?;

@@ -1,14 +1,15 @@
 //! `whyslow report`: the comparison as one file for people or for another tool.
 
 use super::console::{self, Console};
-use super::{Outcome, Question, compared};
+use super::{Outcome, Question, compared, places};
 use crate::base::file::{self, Existing};
 use crate::confinement::Files;
 use crate::input::Argument;
+use crate::model::Model;
 use crate::options::{GroupOptions, InputOptions};
 use crate::session::{Session, UsageError};
 use crate::view::profile;
-use crate::view::report::Report;
+use crate::view::report::{Report, drawn};
 use anyhow::Context;
 use clap::Args;
 use std::path::{Path, PathBuf};
@@ -75,6 +76,16 @@ impl ReportFormat {
     }
 }
 
+impl ReportOptions {
+    /// The executions again, with the time-lines of those that the page draws.
+    fn timelines(&self, report: &Report<'_>, session: &mut Session, console: &Console<'_>) -> anyhow::Result<Model> {
+        let task = report.model.tasks.get(report.model.task).map(String::as_str);
+        let places = places(&self.traces(), &self.groups.symbols);
+        let drawn = drawn(report.model, report.comparison);
+        console.with_progress(|ctx| session.model(task, &places, &drawn, ctx))
+    }
+}
+
 impl Question for ReportOptions {
     fn input(&self) -> &InputOptions {
         &self.input
@@ -92,14 +103,21 @@ impl Question for ReportOptions {
         self.output.as_deref().map_or(Ok(()), |path| ReportFormat::of(path).map(|_| ()))
     }
 
-    fn run(&self, session: Session, console: &mut Console<'_>) -> anyhow::Result<Outcome> {
+    fn run(&self, mut session: Session, console: &mut Console<'_>) -> anyhow::Result<Outcome> {
         let command = self.groups.command_line(&self.input).explain(&self.groups.request(&self.input));
-        let (model, comparison) = compared(&self.input, &self.groups, &[], session, console)?;
-        let report = Report { model: &model, comparison: &comparison, command: &command };
+        let (model, comparison) = compared(&self.input, &self.groups, &[], &mut session, console)?;
+        let mut report = Report { model: &model, comparison: &comparison, command: &command, timelines: None };
         match &self.output {
             None => console::print(&report.markdown())?,
             Some(path) => {
-                let bytes = ReportFormat::of(path)?.write(&report);
+                let format = ReportFormat::of(path)?;
+                let timelines = match (format, &mut session) {
+                    (ReportFormat::Html, Session::Traces(_)) => Some(self.timelines(&report, &mut session, console)?),
+                    // Databases and archives have no scheduler events.
+                    _ => None,
+                };
+                report.timelines = timelines.as_ref();
+                let bytes = format.write(&report);
                 // If the thread cannot start, the next report removes the leftovers of a signal.
                 let _ = file::remove_on_signals();
                 file::write(path, &bytes, Existing::Replace)

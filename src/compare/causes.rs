@@ -151,7 +151,11 @@ fn sums(groups: &GroupPair<'_>, values: impl Iterator<Item = Option<u64>>) -> Gr
 
 /// The last entry: all small parts, and the rounding of the others.
 fn remainder(extra_ns: i64, whole_ns: i64, small: usize) -> Cause {
-    let subject = if small == 0 { "Rounding".to_string() } else { format!("{small} smaller differences together") };
+    let subject = match small {
+        0 => "Rounding".to_owned(),
+        1 => "1 smaller difference".to_owned(),
+        _ => format!("{small} smaller differences together"),
+    };
     Cause {
         rank: None,
         kind: None,

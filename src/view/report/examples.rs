@@ -3,6 +3,7 @@
 use crate::base::figure;
 use crate::base::time::Timestamp;
 use crate::compare::Comparison;
+use crate::compare::members::typical;
 use crate::model::Model;
 use crate::model::execution::ExecutionId;
 
@@ -26,18 +27,27 @@ pub(super) struct Example {
     pub thread: String,
 }
 
-/// The slowest executions of the slow group and the median one of the fast group.
+/// The slowest executions of the slow group, the slowest first.
+fn slowest(model: &Model, comparison: &Comparison) -> Vec<ExecutionId> {
+    let mut slow = comparison.slow.members.clone();
+    slow.sort_by_key(|id| (std::cmp::Reverse(model.executions.duration(id.index())), *id));
+    slow.truncate(SLOWEST);
+    slow
+}
+
+/// The slowest execution, then a typical fast one of its type: those that a page draws.
+pub(super) fn drawn(model: &Model, comparison: &Comparison) -> Vec<(&'static str, ExecutionId)> {
+    let Some(worst) = slowest(model, comparison).first().copied() else { return Vec::new() };
+    let fast = typical(model, &comparison.fast.members, worst).map(|id| ("fast", id));
+    [("slow", worst)].into_iter().chain(fast).collect()
+}
+
+/// The slowest executions of the slow group, and a typical one of the fast group.
 pub(super) fn examples(model: &Model, comparison: &Comparison) -> Vec<Example> {
-    let by_duration = |members: &[ExecutionId]| {
-        let mut sorted = members.to_vec();
-        sorted.sort_by_key(|id| (std::cmp::Reverse(model.executions.duration(id.index())), *id));
-        sorted
-    };
-    let slow = by_duration(&comparison.slow.members);
-    let fast = by_duration(&comparison.fast.members);
-    let slowest = slow.into_iter().take(SLOWEST).map(|id| example(model, "slow", id));
-    let typical = fast.get(fast.len() / 2).map(|id| example(model, "fast", *id));
-    slowest.chain(typical).collect()
+    let slowest = slowest(model, comparison);
+    let fast = slowest.first().and_then(|worst| typical(model, &comparison.fast.members, *worst));
+    let slow = slowest.iter().map(|id| example(model, "slow", *id));
+    slow.chain(fast.map(|id| example(model, "fast", id))).collect()
 }
 
 fn example(model: &Model, group: &'static str, id: ExecutionId) -> Example {

@@ -1,13 +1,13 @@
 //! The report as one HTML page: verdict, groups, causes, examples, flame graphs, metrics, data quality, caveats,
 //! command.
 
-use super::examples::examples;
+use super::examples::{drawn, examples};
 use super::flame::{self, Widths};
-use super::markdown::path_of;
+use super::markdown::{affected, path_of};
 use super::markup::Escaped;
+use super::timelines::{self, DrawnExecution};
 use super::{Report, histograms};
 use crate::base::figure;
-use crate::compare::share_of_group;
 use crate::model::questions::questions;
 use crate::view::words;
 use std::fmt::{self, Write};
@@ -41,6 +41,7 @@ fn write(report: &Report<'_>, out: &mut String) -> fmt::Result {
     causes(report, out)?;
     differences(report, out)?;
     example_table(report, out)?;
+    timelines(report, out)?;
     writeln!(out, "<h2>Where the time goes</h2>\n<div class=\"wide\">{}</div>", flame::element(report, Widths::Slow))?;
     if !c.fast.members.is_empty() {
         writeln!(out, "<div class=\"wide\">{}</div>", flame::element(report, Widths::Fast))?;
@@ -91,7 +92,7 @@ fn causes(report: &Report<'_>, out: &mut String) -> fmt::Result {
             figure::extra(cause.extra_ns as f64),
             c.share(cause.share),
             if cause.extra_ns >= 0 { "slow" } else { "fast" },
-            share_of_group(cause.slow_affected, c.slow.members.len()),
+            affected(cause, c.slow.members.len()),
             Escaped(&cause.sentence),
             Escaped(&path_of(cause))
         )?;
@@ -131,6 +132,19 @@ fn example_table(report: &Report<'_>, out: &mut String) -> fmt::Result {
         )?;
     }
     writeln!(out, "</table>")
+}
+
+fn timelines(report: &Report<'_>, out: &mut String) -> fmt::Result {
+    let Some(model) = report.timelines else { return Ok(()) };
+    let executions: Vec<DrawnExecution<'_>> = drawn(report.model, report.comparison)
+        .into_iter()
+        .filter_map(|(group, id)| Some(DrawnExecution { group, number: id.raw(), timeline: model.timelines.get(&id)? }))
+        .collect();
+    writeln!(
+        out,
+        "<h2>The slowest execution and a typical fast one</h2>\n<div class=\"wide\">{}</div>",
+        timelines::element(model, &executions)
+    )
 }
 
 fn quality(report: &Report<'_>, out: &mut String) -> fmt::Result {

@@ -37,7 +37,7 @@ fn write(report: &Report<'_>, out: &mut String) -> fmt::Result {
     for cause in c.causes.iter().take(CAUSES) {
         let rank = cause.rank.map_or_else(String::new, |rank| rank.to_string());
         let (extra, share) = (figure::extra(cause.extra_ns as f64), c.share(cause.share));
-        let affected = share_of_group(cause.slow_affected, c.slow.members.len());
+        let affected = affected(cause, c.slow.members.len());
         writeln!(out, "| {rank} | {extra} | {share} | {affected} | {} |", Plain(&cause.sentence))?;
     }
     if let Some(path) = c.causes.first().map(path_of).filter(|path| !path.is_empty()) {
@@ -74,6 +74,11 @@ fn group(out: &mut String, name: &str, group: &Group) -> fmt::Result {
     let filters: Vec<String> = group.filters.iter().map(words::filter).collect();
     let filters = if filters.is_empty() { String::new() } else { code(&filters.join(", ")).replace('|', "\\|") };
     writeln!(out, "| {name} | {} | {} | {filters} |", group.members.len(), figure::time(group.mean_ns as f64))
+}
+
+/// The part of the slow executions that have a cause; nothing for the sum of the small ones.
+pub(super) fn affected(cause: &Cause, slow: usize) -> String {
+    cause.rank.map_or_else(String::new, |_| share_of_group(cause.slow_affected, slow))
 }
 
 /// The calling context of a cause in one line.

@@ -10,11 +10,13 @@ mod histograms;
 mod html;
 mod markdown;
 mod markup;
+mod timelines;
 
 use crate::base::figure;
 use crate::compare::filter::Filter;
 use crate::compare::{Comparison, ComparisonRequest, Dimension, Group, GroupsOrigin, share_of_group};
 use crate::model::Model;
+use crate::model::execution::ExecutionId;
 use crate::model::metric::Metric;
 use crate::view::words;
 
@@ -27,6 +29,13 @@ pub struct Report<'a> {
     pub comparison: &'a Comparison,
     /// The command that gives the same answer.
     pub command: &'a str,
+    /// The same executions with the time-lines of [`drawn`], where the recording has them.
+    pub timelines: Option<&'a Model>,
+}
+
+/// The executions whose time-lines a page draws: the slowest one and a typical fast one.
+pub fn drawn(model: &Model, comparison: &Comparison) -> Vec<ExecutionId> {
+    examples::drawn(model, comparison).into_iter().map(|(_, id)| id).collect()
 }
 
 impl Report<'_> {
@@ -144,7 +153,8 @@ mod tests {
     #[test]
     fn report_escapes_texts_of_the_trace() {
         let (model, comparison) = hostile();
-        let report = Report { model: &model, comparison: &comparison, command: "whyslow explain '<b>'" };
+        let report =
+            Report { model: &model, comparison: &comparison, command: "whyslow explain '<b>'", timelines: None };
         for text in [report.html(), report.svg()] {
             for bad in ["<script>alert", "<img", "\u{202e}", "\u{1b}", "'<b>'"] {
                 assert!(!text.contains(bad), "{bad} in {text}");
@@ -161,7 +171,7 @@ mod tests {
     fn report_contains_the_answer_in_each_format() {
         let model = scenario::lock_contention(5, 16.0);
         let comparison = compare(&model, &ComparisonRequest::default(), &Ctx::new(1)).unwrap();
-        let report = Report { model: &model, comparison: &comparison, command: "whyslow explain t" };
+        let report = Report { model: &model, comparison: &comparison, command: "whyslow explain t", timelines: None };
         let sentence = &comparison.verdict.sentence;
         let (html, markdown) = (Escaped(sentence).to_string(), Plain(sentence).to_string());
         for (text, sentence) in [(report.html(), &html), (report.markdown(), &markdown)] {

@@ -54,7 +54,7 @@ fn steps_go_from_column_to_column_and_over_all_segments_where_each_has_one() {
         view.step(1, 20);
         visited.push(view.cursor[0]);
     }
-    // Three segments begin in one column: the longest of them is for it.
+    // Three segments begin in one column: the longest of them is shown.
     assert_eq!(visited, [3, 4, 4, 4, 4]);
     view.go_to(0, 1000);
     let steps: Vec<usize> = (0..4)
