@@ -1,9 +1,9 @@
 //! The slowest execution and a typical fast one as time-lines in SVG, on one scale: a lane per thread of the critical
 //! path, coloured by state, and an arrow for each wake-up that ends a long wait.
 //!
-//! In: a model with the time-lines of both. Out: one `svg` element. The colour of a pixel is that of the state with most
-//! time in it (as on the screen and in text: [`lanes`]); neighbours of one state are one rectangle with a tooltip. Cost:
-//! linear in the segments and in the pixels.
+//! In: a model with the time-lines of both. Out: one `svg` element. The colour of a pixel is that of the state with
+//! most time in it (as on the screen and in text: [`lanes`]); neighbours of one state are one rectangle with a tooltip.
+//! Cost: linear in the segments and in the pixels.
 
 use super::markup::Escaped;
 use crate::base::figure;
@@ -55,8 +55,8 @@ fn write(model: &Model, executions: &[DrawnExecution<'_>], out: &mut String) -> 
     let (width, height) = (LEFT + COLUMNS + 10, (rows + 1) * ROW);
     writeln!(
         out,
-        "<svg class=\"lanes\" width=\"{width}\" height=\"{height}\" viewBox=\"0 0 {width} {height}\" font-size=\"12\">\n\
-         <defs><marker id=\"arrow\" viewBox=\"0 0 6 6\" refX=\"5\" refY=\"3\" markerWidth=\"6\" markerHeight=\"6\" \
+        "<svg class=\"lanes\" width=\"{width}\" height=\"{height}\" viewBox=\"0 0 {width} {height}\" \
+         font-size=\"12\">\n<defs><marker id=\"arrow\" viewBox=\"0 0 6 6\" refX=\"5\" refY=\"3\" markerWidth=\"6\" markerHeight=\"6\" \
          orient=\"auto\"><path d=\"M0 0 L6 3 L0 6 z\"/></marker></defs>"
     )?;
     let mut states = BTreeSet::new();
