@@ -56,8 +56,8 @@ fn write(model: &Model, executions: &[DrawnExecution<'_>], out: &mut String) -> 
     writeln!(
         out,
         "<svg class=\"lanes\" width=\"{width}\" height=\"{height}\" viewBox=\"0 0 {width} {height}\" \
-         font-size=\"12\">\n<defs><marker id=\"arrow\" viewBox=\"0 0 6 6\" refX=\"5\" refY=\"3\" markerWidth=\"6\" markerHeight=\"6\" \
-         orient=\"auto\"><path d=\"M0 0 L6 3 L0 6 z\"/></marker></defs>"
+         font-size=\"12\">\n<defs><marker id=\"arrow\" viewBox=\"0 0 6 6\" refX=\"5\" refY=\"3\" markerWidth=\"6\" \
+         markerHeight=\"6\" orient=\"auto\"><path d=\"M0 0 L6 3 L0 6 z\"/></marker></defs>"
     )?;
     let mut states = BTreeSet::new();
     let mut top = 0;
