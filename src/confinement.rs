@@ -51,8 +51,10 @@ pub fn rules(input: &InputOptions, traces: &[Argument], files: &Files<'_>) -> Ru
     rules.known.extend(["/proc/self", "/sys/fs/cgroup"].map(PathBuf::from));
     if let Some(symbols) = files.symbols {
         rules.read.extend(symbols.folders.iter().chain(&symbols.kernel).cloned());
-        if symbols.folders.is_empty() {
-            rules.known.extend(programs());
+        match symbols.folders.is_empty() {
+            true => rules.known.extend(programs()),
+            // Separate debug files of system libraries that a named folder holds.
+            false => rules.known.push(PathBuf::from("/usr/lib/debug")),
         }
     }
     if traces.iter().any(|a| input::unpacks(&a.path)) {
@@ -115,7 +117,7 @@ mod tests {
         let named = |path: &str| rules.read.contains(&PathBuf::from(path));
         assert!(named("/traces/a") && named("/traces/b") && named("/bins") && !named("/traces"));
         assert_eq!(rules.write, [PathBuf::from("/out")]);
-        assert_eq!(rules.known.len(), 2, "{:?}", rules.known);
+        assert_eq!(rules.known.len(), 3, "{:?}", rules.known);
         assert!(rules.terminals.is_empty());
         assert!(rules_of("whyslow dump /t").write.is_empty());
         assert_eq!(rules_of("whyslow anomalies /runs/a/traces.otf2").read[0], Path::new("/runs/a"));

@@ -150,7 +150,7 @@ fn has_two_labels(input: &InputOptions) -> bool {
 /// Sources of function names.
 #[derive(Args, Clone, Debug, Default)]
 pub struct SymbolOptions {
-    /// Folder of the traced ELF files; repeatable (default: the recorded paths)
+    /// Folder of the traced ELF files; repeatable, `/` adds the recorded paths (default: those alone)
     #[arg(long = "symbols", value_name = "DIR")]
     pub folders: Vec<PathBuf>,
     /// Kernel symbols (kallsyms, System.map, module symbols) for kernel stacks; repeatable

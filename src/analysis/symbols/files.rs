@@ -122,8 +122,9 @@ fn debug_file(
     built: &elf::FileIdentity,
     symbol_paths: &SymbolPaths,
 ) -> Option<PathBuf> {
-    let system = symbol_paths.folders.is_empty().then(|| PathBuf::from(SYSTEM_DEBUG));
-    let folders: Vec<&Path> = symbol_paths.folders.iter().chain(&system).map(PathBuf::as_path).collect();
+    // The system's debug files are of any use only to system files; the build id or the checksum proves them.
+    let folders: Vec<&Path> =
+        symbol_paths.folders.iter().map(PathBuf::as_path).chain([Path::new(SYSTEM_DEBUG)]).collect();
     let id = built.build_id.as_deref();
     let proved = |p: &PathBuf| elf::identity(p).is_some_and(|i| i.build_id.as_deref() == id);
     let indexed = id.and_then(|id| folders.iter().filter_map(|f| indexed(f, id)).find(proved));
