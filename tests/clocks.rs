@@ -170,7 +170,7 @@ fn one_way_traffic_bounds_the_clocks() {
     let fastest = (0..REQUESTS).map(way).min().unwrap();
     assert_eq!(clocks[1].correction.offset, 5_000_000 - fastest);
     assert_eq!((notices.count(Notice::ClockSkew), notices.count(Notice::ClampedPackets)), (REQUESTS as u64, 0));
-    assert!(recording(&sources).threads.iter().any(|t| t.tid == SERVER));
+    assert!(recording(&sources).threads().iter().any(|t| t.tid == SERVER));
 }
 
 #[test]
@@ -180,7 +180,7 @@ fn one_clock_needs_no_fit() {
     assert_eq!(clocks[0].traces, [0, 1]);
     assert!(notices.is_empty());
     let recording = recording(&sources);
-    assert_eq!(recording.hosts.len(), 2);
+    assert_eq!(recording.hosts().len(), 2);
     crosses(&recording, 0);
 }
 

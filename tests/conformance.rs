@@ -49,7 +49,7 @@ fn word(kind: SegmentKind) -> &'static str {
 
 /// The path as case files write it; of qualifiers those that the case asks for.
 fn found(case: &Case, recording: &Timeline, expected: &Expected) -> Vec<Segment> {
-    let host = recording.hosts.iter().position(|h| recording.names.get(h.name) == expected.host).unwrap();
+    let host = recording.hosts().iter().position(|h| recording.names().get(h.name) == expected.host).unwrap();
     let at = |t: Ns| Timestamp::new(START + t * case.unit);
     let Some(thread) = recording.find_thread(HostId::from_raw(host as u32), expected.tid, at(expected.from)) else {
         return Vec::new();
@@ -63,11 +63,11 @@ fn found(case: &Case, recording: &Timeline, expected: &Expected) -> Vec<Segment>
         let back = |t: Timestamp| (t.ns() - START) / case.unit;
         let next = Segment {
             kind: word(s.kind).to_owned(),
-            host: recording.names.get(recording.hosts[own.host.raw() as usize].name).to_owned(),
+            host: recording.names().get(recording.hosts()[own.host.raw() as usize].name).to_owned(),
             tid: own.tid,
             from: back(s.span.start),
             to: back(s.span.end),
-            qualifier: s.qualifier.map(|q| recording.names.get(q).to_owned()),
+            qualifier: s.qualifier.map(|q| recording.names().get(q).to_owned()),
         };
         let asked = |s: &Segment| expected.segments.iter().any(|e| e.from == s.from && e.qualifier.is_some());
         let qualifier = next.qualifier.clone().filter(|_| asked(&next));

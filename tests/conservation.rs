@@ -22,7 +22,8 @@ use whyslow::input::{Argument, Opened, Source, open};
 use whyslow::reading::bind::is_kernel;
 use whyslow::reading::tasks::{EventSignature, PayloadField, discover};
 use whyslow::state::kernel::{Options, record};
-use whyslow::state::timeline::{ThreadId, Timeline};
+use whyslow::state::questions::Asker;
+use whyslow::state::timeline::Timeline;
 
 fn folders(root: &Path) -> Vec<PathBuf> {
     let Ok(entries) = std::fs::read_dir(root) else { return Vec::new() };
@@ -67,8 +68,9 @@ fn paths_tile(recording: &Timeline, tasks: &[TaskDefinition], name: &str) -> usi
             check(execution.thread, execution.span);
         }
     }
-    for (i, thread) in recording.threads.iter().enumerate() {
-        thread.calls.iter().for_each(|call| check(ThreadId::at(i), call.span));
+    let reader = recording.reader(Asker::Survey);
+    for (id, _) in recording.threads_by_id() {
+        reader.calls(id).all().for_each(|call| check(id, call.span));
     }
     seen
 }
@@ -76,7 +78,7 @@ fn paths_tile(recording: &Timeline, tasks: &[TaskDefinition], name: &str) -> usi
 /// Contexts add up, task by task; returns the number of executions.
 fn trees_add_up(recording: &Timeline, tasks: &[TaskDefinition], name: &str, work: &Ctx) -> usize {
     let mut marks = vec![0; tasks.len()];
-    recording.marks.iter().for_each(|m| marks[m.task as usize] += 1);
+    recording.reader(Asker::Survey).marks().for_each(|m| marks[m.task as usize] += 1);
     // All tasks that programs delimit, and the most frequent calls: each reads the whole recording.
     let mut chosen: Vec<usize> = (0..tasks.len()).filter(|t| marks[*t] > 0).collect();
     chosen.sort_by_key(|t| (!tasks[*t].name.contains(':'), std::cmp::Reverse(marks[*t])));

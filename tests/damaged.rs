@@ -20,7 +20,7 @@ use whyslow::input::{Argument, Opened, open};
 use whyslow::reading::chunks::ChunkTarget;
 use whyslow::reading::engine::EngineOptions;
 use whyslow::state::kernel::{Options, record};
-use whyslow::state::timeline::{SegmentKind, Timeline};
+use whyslow::state::timeline::{SegmentKind, Timeline, TimelineDraft};
 
 const START: Ns = 1_000_000;
 const END: Ns = START + 300;
@@ -84,15 +84,16 @@ fn cpu_is_unknown_after_a_damaged_record() {
     for (workers, chunks) in [(1, ChunkTarget::Whole), (2, ChunkTarget::Packet)] {
         let recording = read(workers, chunks);
         assert_eq!(recording.check(), None);
-        let seven = recording.threads.iter().find(|t| t.tid == 7).unwrap();
+        let draft = TimelineDraft::of(&recording);
+        let seven = draft.threads.iter().find(|t| t.tid == 7).unwrap();
         let edges: Vec<(Ns, Ns, SegmentKind)> =
             seven.segments.iter().map(|e| (e.span.start.ns() - START, e.span.end.ns() - START, e.kind)).collect();
         assert!(edges.contains(&(10, 60, SegmentKind::Running)), "{edges:?}");
         let lost =
             seven.segments.iter().find(|e| e.kind == SegmentKind::Unknown && e.span.start.ns() == START + 60).unwrap();
-        assert_eq!(lost.qualifier.map(|q| recording.names.get(q)), Some("events lost"), "{edges:?}");
+        assert_eq!(lost.qualifier.map(|q| recording.names().get(q)), Some("events lost"), "{edges:?}");
         // The other CPU is whole.
-        let nine = recording.threads.iter().find(|t| t.tid == 9).unwrap();
+        let nine = draft.threads.iter().find(|t| t.tid == 9).unwrap();
         assert!(
             nine.segments.iter().any(|e| e.kind == SegmentKind::Running && e.span.len() == 285),
             "{:?}",
@@ -100,7 +101,7 @@ fn cpu_is_unknown_after_a_damaged_record() {
         );
         assert!(recording.is_lossy(span(START + 150, START + 160)));
         assert!(!recording.is_lossy(span(START + 20, START + 30)));
-        assert_eq!(recording.quality[0].losses, 1);
+        assert_eq!(recording.quality()[0].losses, 1);
     }
 }
 

@@ -19,7 +19,8 @@ use whyslow::base::notice::Notice;
 use whyslow::base::time::{Ns, Timestamp};
 use whyslow::input::{Argument, Opened, Source, open};
 use whyslow::state::kernel::{Options, record};
-use whyslow::state::timeline::{HostId, SegmentKind, Timeline};
+use whyslow::state::questions::Asker;
+use whyslow::state::timeline::{HostId, SegmentKind, Timeline, TimelineDraft};
 
 const START: Ns = 15_605_000_000_000;
 const LEADER: i32 = 100;
@@ -124,21 +125,27 @@ fn comm_records_name_threads_and_processes() {
     let sources = opened(&folder.path().join("trace"), &PERF);
     assert_eq!(sources[0].trace.host(), Some("machine-7"));
     let recording = read(&sources);
-    assert_eq!(recording.names.get(recording.hosts[0].name), "machine-7");
-    assert_eq!(recording.hosts[0].kernel_release.as_deref(), Some("6.1.0"));
-    let of = |tid: i32| recording.threads.iter().filter(|t| t.tid == tid && !t.idle).collect::<Vec<_>>();
+    assert_eq!(recording.names().get(recording.hosts()[0].name), "machine-7");
+    assert_eq!(recording.hosts()[0].kernel_release.as_deref(), Some("6.1.0"));
+    let draft = TimelineDraft::of(&recording);
+    let of = |tid: i32| draft.threads.iter().filter(|t| t.tid == tid && !t.idle).collect::<Vec<_>>();
+    let id_of = |tid: i32| recording.threads_by_id().find(|(_, t)| t.tid == tid && !t.idle).unwrap().0;
+    let worker_id = id_of(WORKER);
     // One fork, recorded twice.
     let [worker] = of(WORKER)[..] else { panic!("{:?}", of(WORKER)) };
     assert_eq!((worker.pid, worker.life.start.ns(), worker.life.end.ns()), (LEADER, START + 30, START + 120));
-    let name = |t: Ns| recording.names.get(worker.name_at(Timestamp::new(t)).unwrap());
+    let name = |t: Ns| recording.names().get(recording.thread(worker_id).unwrap().name_at(Timestamp::new(t)).unwrap());
     assert_eq!(name(START + 100), "worker-x");
     let leader = of(LEADER)[0];
-    assert_eq!(recording.names.get(leader.name_at(Timestamp::new(START + 15)).unwrap()), "server");
+    assert_eq!(
+        recording.names().get(recording.thread(id_of(LEADER)).unwrap().name_at(Timestamp::new(START + 15)).unwrap()),
+        "server"
+    );
     // Records that perf synthesised when it began, with time 0, are no part of the recording.
-    assert_eq!((recording.span.start.ns(), leader.life.start.ns()), (START + 20, START + 20));
+    assert_eq!((recording.span().start.ns(), leader.life.start.ns()), (START + 20, START + 20));
     assert_eq!(recording.check(), None);
     // No thread was seen to run on CPU 0.
-    assert!(recording.runs(HostId::at(0), 0).is_empty());
+    assert!(recording.reader(Asker::Path).runs(HostId::at(0), 0).is_empty());
     assert!(
         worker.segments.iter().any(|e| e.kind == SegmentKind::Running && e.span.len() == 70),
         "{:?}",
@@ -160,8 +167,9 @@ fn numbers_of_system_calls_are_those_of_the_machine() {
     {
         let recording = read(&opened(&folder.path().join(at.to_string()), &[("domain", "kernel"), (entry, machine)]));
         let calls_of = |tid: i32| {
-            let thread = recording.threads.iter().find(|t| t.tid == tid && !t.idle).unwrap();
-            thread.calls.iter().map(|c| recording.names.get(c.name).to_owned()).collect::<Vec<_>>()
+            let draft = TimelineDraft::of(&recording);
+            let thread = draft.threads.iter().find(|t| t.tid == tid && !t.idle).unwrap();
+            thread.calls.iter().map(|c| recording.names().get(c.name).to_owned()).collect::<Vec<_>>()
         };
         // The worker comes back from the call that made it.
         assert_eq!(calls_of(LEADER), [calls[0]], "{machine}");
@@ -196,8 +204,9 @@ fn calls_of_old_tracers_are_named_by_number() {
         let arguments = [Argument { label: None, path }];
         let Opened::Traces(sources) = open(&arguments, &Ctx::new(1)).unwrap() else { panic!("no trace") };
         let recording = read(&sources);
-        let thread = recording.threads.iter().find(|t| t.tid == LEADER).unwrap();
-        thread.calls.iter().map(|c| (recording.names.get(c.name).to_owned(), c.ret)).collect::<Vec<_>>()
+        let draft = TimelineDraft::of(&recording);
+        let thread = draft.threads.iter().find(|t| t.tid == LEADER).unwrap();
+        thread.calls.iter().map(|c| (recording.names().get(c.name).to_owned(), c.ret)).collect::<Vec<_>>()
     };
     let returns = vec![("id", Value::I64(202)), ("ret", Value::I64(1))];
     assert_eq!(calls_of("old", returns), [("futex".to_owned(), Some(1))]);

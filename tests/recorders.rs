@@ -257,6 +257,7 @@ fn answers_do_not_depend_on_workers_or_chunks() {
             let options =
                 Options { engine: EngineOptions { chunks, ..EngineOptions::default() }, ..Options::default() };
             let (found, notices) = record(&traces, &[], &options, &Ctx::new(workers)).unwrap();
+            let found = whyslow::state::timeline::TimelineDraft::of(&found);
             format!("{:?}\n{:?}\n{:?}\n{notices:?}", found.threads, found.images, found.wake_stacks)
         };
         let one = recorded(1, ChunkTarget::Whole);

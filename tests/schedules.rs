@@ -18,7 +18,8 @@ use whyslow::event::prev_state::Generation;
 use whyslow::reading::batch::Batch;
 use whyslow::reading::sources::HostName;
 use whyslow::state::kernel::{Handlers, Machine};
-use whyslow::state::timeline::{HostId, ThreadId, Timeline};
+use whyslow::state::questions::Asker;
+use whyslow::state::timeline::{HostId, ThreadId, Timeline, TimelineDraft};
 
 /// Run the machine over the events, cut into batches before the given times.
 fn recorded(world: &World, cuts: &[Ns]) -> Timeline {
@@ -42,8 +43,9 @@ fn recorded(world: &World, cuts: &[Ns]) -> Timeline {
 }
 
 fn instants(recording: &Timeline, thread: ThreadId) -> Vec<Instant> {
-    let edges = &recording.threads[thread.index()].segments;
-    let tid = |t: ThreadId| recording.threads[t.index()].tid;
+    let reader = recording.reader(Asker::Path);
+    let edges: Vec<_> = reader.segments(thread).all().collect();
+    let tid = |t: ThreadId| recording.threads()[t.index()].tid;
     edges.iter().flat_map(|e| (0..e.span.len()).map(|_| (e.kind, e.waker.map(|w| tid(w.thread))))).collect()
 }
 
@@ -102,7 +104,8 @@ proptest! {
         batch.events = events;
         machine.absorb(&batch);
         let (recording, _) = machine.close(Vec::new());
-        for thread in recording.threads.iter().filter(|t| !t.idle) {
+        let draft = TimelineDraft::of(&recording);
+        for thread in draft.threads.iter().filter(|t| !t.idle) {
             prop_assert!(thread.segments.iter().all(|e| !e.span.is_empty()));
             prop_assert!(thread.segments.windows(2).all(|w| w[0].span.end == w[1].span.start));
             let ends = thread.segments.first().zip(thread.segments.last());
@@ -110,7 +113,7 @@ proptest! {
             prop_assert!(whole.is_none_or(|whole| whole == thread.life), "{:?} {:?}", whole, thread.life);
             prop_assert!(whole.is_some() || thread.life.is_empty());
         }
-        for cpu in &recording.cpus {
+        for cpu in &draft.cpus {
             prop_assert!(cpu.runs.windows(2).all(|w| w[0].span.end <= w[1].span.start));
         }
     }
@@ -119,6 +122,7 @@ proptest! {
     fn kernel_machine_does_not_depend_on_batches(seed in any::<u64>(), steps in 1..160_usize, cuts in prop::collection::vec(0..300_i64, 0..8)) {
         let world = simulate(seed, steps);
         let (whole, parts) = (recorded(&world, &[]), recorded(&world, &cuts));
+        let [whole, parts] = [whole, parts].map(|recording| TimelineDraft::of(&recording));
         prop_assert_eq!(format!("{:?}{:?}", whole.threads, whole.cpus), format!("{:?}{:?}", parts.threads, parts.cpus));
     }
 
@@ -126,9 +130,9 @@ proptest! {
     fn path_walk_equals_the_definition_at_every_instant(seed in any::<u64>(), steps in 1..120_usize) {
         let world = simulate(seed, steps);
         let recording = recorded(&world, &[]);
-        for at in 0..recording.threads.len() {
+        for at in 0..recording.threads().len() {
             let thread = ThreadId::at(at);
-            if recording.threads[at].idle {
+            if recording.threads()[at].idle {
                 continue;
             }
             // Windows that begin before a thread's birth and end after its death are asked for, too.

@@ -22,6 +22,7 @@ use whyslow::base::names::Names;
 use whyslow::base::notice::Notices;
 use whyslow::input::{self, Argument};
 use whyslow::state::kernel;
+use whyslow::state::questions::Asker;
 use whyslow::state::timeline::{StackOrigin, Timeline};
 
 /// Stacks by the event that made the tracer take them, functions innermost first, with their counts.
@@ -56,7 +57,7 @@ fn resolved(scenario: &Path) -> Counts {
     let traces: Vec<_> = sources.iter().map(|s| &s.trace).collect();
     let work = Ctx::new(1);
     let (recording, _) = kernel::record(&traces, &[], &kernel::Options::default(), &work).unwrap();
-    let spaces = Spaces::new(&recording.images);
+    let spaces = Spaces::new(recording.images());
     let samples = samples(&recording, &spaces);
     let places = SymbolPaths { folders: vec![scenario.join("bin")], ..SymbolPaths::default() };
     let mut names = Names::default();
@@ -74,8 +75,9 @@ fn resolved(scenario: &Path) -> Counts {
 
 fn samples(recording: &Timeline, spaces: &Spaces) -> Vec<(&'static str, ProcessStack)> {
     let mut all = Vec::new();
-    for thread in recording.threads.iter().filter(|t| !t.idle) {
-        for sample in &thread.samples {
+    let reader = recording.reader(Asker::Stacks);
+    for (id, thread) in recording.threads_by_id().filter(|(_, t)| !t.idle) {
+        for sample in reader.samples(id).all() {
             let made = match sample.origin {
                 StackOrigin::CallEntry => "syscall_entry",
                 StackOrigin::CallExit => "syscall_exit",
@@ -121,10 +123,14 @@ fn open_functions_are_those_of_a_replay() {
     };
     let traces: Vec<_> = sources.iter().map(|s| &s.trace).collect();
     let (recording, _) = kernel::record(&traces, &[], &kernel::Options::default(), &Ctx::new(2)).unwrap();
-    let samples = recording.threads.iter().flat_map(|t| &t.samples).filter(|s| s.origin == StackOrigin::Function);
+    let reader = recording.reader(Asker::Stacks);
+    let samples = recording
+        .threads_by_id()
+        .flat_map(|(id, _)| reader.samples(id).all())
+        .filter(|s| s.origin == StackOrigin::Function);
     let found = samples.map(|s| {
         // Innermost first; callers stand one behind their first address.
-        let addresses = s.user.map_or(&[][..], |stack| recording.stacks.get(stack));
+        let addresses = s.user.map_or(&[][..], |stack| recording.stacks().get(stack));
         addresses.iter().enumerate().rev().map(|(depth, a)| a - u64::from(depth > 0)).collect::<Vec<_>>()
     });
     assert_eq!(found.collect::<Vec<_>>(), wanted);

@@ -17,7 +17,7 @@ use whyslow::base::ctx::Ctx;
 use whyslow::base::names::Names;
 use whyslow::base::notice::{Notice, Notices};
 use whyslow::base::time::{Ns, Timestamp};
-use whyslow::state::timeline::{HostId, ImageChange, ImageEvent, Timeline};
+use whyslow::state::timeline::{HostId, ImageChange, ImageEvent, TimelineDraft};
 
 const HOST: HostId = HostId::at(0);
 const ID: &[u8] = b"a build id of twenty";
@@ -30,7 +30,7 @@ const MAPPED: Ns = 4_102_444_800_000_000_000;
 /// A process with mapped files, and its stacks.
 #[derive(Default)]
 struct Process {
-    recording: Timeline,
+    recording: TimelineDraft,
     images: u64,
 }
 
@@ -85,7 +85,8 @@ impl Process {
             addresses: AddressKind::Sampled,
         };
         let (mut names, mut notices) = (Names::default(), Notices::default());
-        let resolver = StackResolver::new(&self.recording, &spaces, places, cache);
+        let timeline = self.recording.clone().seal();
+        let resolver = StackResolver::new(&timeline, &spaces, places, cache);
         let found = resolver.resolve(&[placed], &mut names, &mut notices, &Ctx::new(1)).unwrap();
         (found[0].iter().map(|f| names.function(f.name).into_owned()).collect(), notices)
     }
@@ -304,7 +305,8 @@ fn time(count: u64) -> Duration {
     let (places, mut names, mut notices) = (SymbolPaths::default(), Names::default(), Notices::default());
     let begun = Instant::now();
     let cache = SymbolCache::default();
-    let resolver = StackResolver::new(&process.recording, &spaces, &places, &cache);
+    let timeline = process.recording.clone().seal();
+    let resolver = StackResolver::new(&timeline, &spaces, &places, &cache);
     let found = resolver.resolve(&placed, &mut names, &mut notices, &Ctx::new(1)).unwrap();
     let taken = begun.elapsed();
     let named = found.iter().filter(|f| f.first().is_some_and(|f| !f.folded)).count();

@@ -17,7 +17,9 @@ use crate::base::names::{NameId, fold_digits};
 use crate::base::statistics::nearest_rank;
 use crate::base::time::{Ns, Timestamp};
 use crate::event::derived::{Derived, WaitIterations};
-use crate::state::timeline::{SegmentKind, Thread, ThreadId, Timeline};
+use crate::state::questions::Asker;
+use crate::state::reader::RowReader;
+use crate::state::timeline::{SegmentKind, ThreadId, Timeline};
 use foldhash::HashMap;
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, BTreeSet};
@@ -65,32 +67,35 @@ struct BusyTime {
     priority: Priority,
 }
 
+/// The time for which a thread ran.
+fn running(reader: &RowReader<'_>, thread: ThreadId) -> Ns {
+    let running = reader.segments(thread).all().filter(|segment| segment.kind == SegmentKind::Running);
+    running.map(|segment| segment.span.len()).fold(0, Ns::saturating_add)
+}
+
 impl ThreadActivity {
     /// The activity in a timeline. Cost: linear in segments.
     pub fn new(timeline: &Timeline) -> ThreadActivity {
         let left_out = tracers(timeline);
         // The kernel's own threads serve others and have no tasks. Where user code was recorded, only threads that
         // ran some count.
-        let runs_user_code = |t: &Thread| !t.calls.is_empty() || t.samples.iter().any(|s| s.user.is_some());
-        let is_user_code_recorded = timeline.threads.iter().any(runs_user_code);
+        let reader = timeline.reader(Asker::Tasks);
+        let runs_user_code =
+            |id: ThreadId| !reader.calls(id).is_empty() || reader.samples(id).all().any(|s| s.user.is_some());
+        let is_user_code_recorded = timeline.threads_by_id().any(|(id, _)| runs_user_code(id));
         let commands = commands(timeline);
         let mut busy: BTreeMap<String, BusyTime> = BTreeMap::new();
-        let mut names = Vec::with_capacity(timeline.threads.len());
-        for (at, thread) in timeline.threads.iter().enumerate() {
-            let is_program = !thread.is_kernel(&timeline.names) && (!is_user_code_recorded || runs_user_code(thread));
-            let counts = is_program && !left_out.contains(&ThreadId::at(at));
+        let mut names = Vec::with_capacity(timeline.threads().len());
+        for (id, thread) in timeline.threads_by_id() {
+            let is_program = !thread.is_kernel(timeline.names()) && (!is_user_code_recorded || runs_user_code(id));
+            let counts = is_program && !left_out.contains(&id);
             let name = thread.name_at(thread.life.end).filter(|_| counts);
-            let name = name.map(|name| fold_digits(timeline.names.get(name)));
-            let running = thread
-                .segments
-                .iter()
-                .filter(|e| e.kind == SegmentKind::Running)
-                .map(|e| e.span.len())
-                .fold(0, Ns::saturating_add);
+            let name = name.map(|name| fold_digits(timeline.names().get(name)));
+            let running = running(&reader, id);
             if let Some(name) = name.clone() {
                 let of_name = busy.entry(name).or_default();
                 of_name.ns = of_name.ns.saturating_add(running);
-                if commands.contains(&ThreadId::at(at)) {
+                if commands.contains(&id) {
                     of_name.priority = Priority::Command;
                 }
             }
@@ -116,14 +121,10 @@ impl ThreadActivity {
 
     /// The name of the threads that ran most in the lives that are executions of `thread=NAME`.
     pub fn busiest(&self, timeline: &Timeline) -> Option<String> {
-        let running = |id: ThreadId| {
-            let segments = timeline.thread(id).map_or(&[][..], |thread| &thread.segments);
-            let running = segments.iter().filter(|segment| segment.kind == SegmentKind::Running);
-            running.map(|segment| segment.span.len()).fold(0, Ns::saturating_add)
-        };
+        let reader = timeline.reader(Asker::Tasks);
         let ran = |(name, lives): (String, Vec<ThreadLife>)| {
             let programs = lives.iter().map(|life| life.thread).filter(|id| self.name(*id).is_some());
-            (programs.map(running).fold(0, Ns::saturating_add), Reverse(name))
+            (programs.map(|id| running(&reader, id)).fold(0, Ns::saturating_add), Reverse(name))
         };
         let most = threads(timeline).into_iter().map(ran).filter(|(ns, _)| *ns > 0).max();
         most.map(|(_, Reverse(name))| name)
@@ -198,24 +199,24 @@ pub fn loops(
     symbol_paths: &SymbolPaths,
     ctx: &Ctx,
 ) -> Result<(Vec<Candidate>, LoopSites), Cancelled> {
-    let threads = (0..timeline.threads.len()).map(ThreadId::at).filter(|id| activity.name(*id).is_some());
+    let reader = timeline.reader(Asker::Tasks);
+    let threads = (0..timeline.threads().len()).map(ThreadId::at).filter(|id| activity.name(*id).is_some());
     let all: Vec<(ThreadId, Vec<ThreadWait>)> = threads
-        .filter_map(|id| Some((id, waits(timeline, timeline.thread(id)?))))
-        .filter(|(_, waits)| waits.len() > 1)
+        .map(|id| (id, waits(timeline, &reader, id)))
+        .filter(|(_, waits): &(_, Vec<ThreadWait>)| waits.len() > 1)
         .collect();
     ctx.cancel.check()?;
     // Where no system calls were recorded, the stacks at switches contain them.
-    let called = timeline.threads.iter().any(|t| !t.calls.is_empty());
-    let sampled = timeline.threads.iter().any(|t| !t.samples.is_empty());
+    let (called, sampled) = (timeline.has_calls(), timeline.has_samples());
     let sites = if !called && sampled { Some(WaitSites::new(timeline, &all, symbol_paths, ctx)?) } else { None };
     let mut found: BTreeMap<LoopSite, LoopIterations> = BTreeMap::new();
     for (id, waits) in &all {
-        let (Some(thread), Some(name)) = (timeline.thread(*id), activity.name(*id)) else { continue };
+        let Some(name) = activity.name(*id) else { continue };
         let mut own: HashMap<&str, LoopIterations> = HashMap::default();
         for wait in waits.iter().filter(|wait| !wait.for_disk) {
             let call = match &sites {
                 Some(sites) => sites.names(*id, wait.span.start).next_back(),
-                None => wait.call.and_then(|at| thread.calls.get(at)).map(|c| timeline.names.get(c.name)),
+                None => wait.call.map(|call| timeline.names().get(call.name)),
             };
             let Some(call) = call else { continue };
             let iterations = own.entry(call).or_default();
@@ -261,14 +262,15 @@ pub fn calls(timeline: &Timeline, activity: &ThreadActivity, loops: &LoopSites) 
     let waited: BTreeSet<(&str, &str)> = loops.iter().map(|site| (site.thread.as_str(), site.call.as_str())).collect();
     let mut tasks: BTreeMap<Derived, Durations> = BTreeMap::new();
     let mut idle: BTreeMap<Derived, Durations> = BTreeMap::new();
-    for (at, thread) in timeline.threads.iter().enumerate() {
-        let Some(name) = activity.name(ThreadId::at(at)) else { continue };
+    let reader = timeline.reader(Asker::Tasks);
+    for id in (0..timeline.threads().len()).map(ThreadId::at) {
+        let Some(name) = activity.name(id) else { continue };
         let mut own: HashMap<NameId, Vec<Ns>> = HashMap::default();
-        for call in thread.calls.iter().filter(|call| call.ret.is_some()) {
+        for call in reader.calls(id).all().filter(|call| call.ret.is_some()) {
             own.entry(call.name).or_default().push(call.span.len());
         }
         for (call, spans) in own {
-            let text = timeline.names.get(call);
+            let text = timeline.names().get(call);
             let of = if waited.contains(&(name, text)) { &mut idle } else { &mut tasks };
             let durations = of.entry(Derived::Call(text.to_owned())).or_default();
             durations.entry(name.to_owned()).or_default().extend(spans);
@@ -330,10 +332,11 @@ mod tests {
     }
 
     fn found(builder: &TimelineBuilder) -> (Vec<String>, Vec<String>) {
-        let activity = ThreadActivity::new(&builder.0);
-        let (loops, places) = loops(&builder.0, &activity, &SymbolPaths::default(), &Ctx::new(1)).unwrap();
+        let timeline = builder.sealed();
+        let activity = ThreadActivity::new(&timeline);
+        let (loops, places) = loops(&timeline, &activity, &SymbolPaths::default(), &Ctx::new(1)).unwrap();
         let names = |all: Vec<Candidate>| all.iter().map(|c| c.task.to_string()).collect();
-        (names(loops), names(calls(&builder.0, &activity, &places)))
+        (names(loops), names(calls(&timeline, &activity, &places)))
     }
 
     #[test]

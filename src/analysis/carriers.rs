@@ -7,7 +7,9 @@
 use super::path::Entered;
 use crate::base::time::Timestamp;
 use crate::model::carrier::Carrier;
-use crate::state::timeline::{Thread, ThreadId, Timeline};
+use crate::state::questions::Asker;
+use crate::state::reader::RowReader;
+use crate::state::timeline::{ThreadId, Timeline};
 
 /// The carrier of the delay to the thread `waiter`, which waited at `start` and from which the critical path went on as
 /// `entered`.
@@ -19,21 +21,20 @@ pub fn of(timeline: &Timeline, waiter: ThreadId, start: Timestamp, entered: Ente
         Entered::Disk => return Carrier::Disk,
         Entered::Blocked => {}
     }
-    let Some(waiter) = timeline.thread(waiter) else { return Carrier::Wakeup };
-    let Some(segment) = waiter.segments.get(waiter.first_segment_after(start)) else { return Carrier::Wakeup };
-    let waits_in = call_at(timeline, waiter, segment.span.start);
-    let Some((waker, at)) = segment.waker.and_then(|waker| Some((timeline.thread(waker.thread)?, waker.at))) else {
+    let reader = timeline.reader(Asker::Ecct);
+    let Some(segment) = reader.segments(waiter).first_after(start) else { return Carrier::Wakeup };
+    let waits_in = call_at(timeline, &reader, waiter, segment.span.start);
+    let Some((waker, thread)) = segment.waker.and_then(|waker| Some((waker, timeline.thread(waker.thread)?))) else {
         return Carrier::Wakeup;
     };
-    let is_worker = waker.name_at(at).is_some_and(|name| timeline.names.get(name).starts_with("kworker/"));
-    carrier(waits_in, call_at(timeline, waker, at), is_worker)
+    let is_worker = thread.name_at(waker.at).is_some_and(|name| timeline.names().get(name).starts_with("kworker/"));
+    carrier(waits_in, call_at(timeline, &reader, waker.thread, waker.at), is_worker)
 }
 
 /// The system call that a thread is in at `t`.
-fn call_at<'a>(timeline: &'a Timeline, thread: &Thread, t: Timestamp) -> &'a str {
-    let begun = thread.calls.partition_point(|call| call.span.start <= t);
-    let call = begun.checked_sub(1).and_then(|at| thread.calls.get(at));
-    call.filter(|call| t <= call.span.end).map_or("", |call| timeline.names.get(call.name))
+fn call_at<'a>(timeline: &'a Timeline, reader: &RowReader<'_>, thread: ThreadId, t: Timestamp) -> &'a str {
+    let call = reader.calls(thread).last_begun(t);
+    call.filter(|call| t <= call.span.end).map_or("", |call| timeline.names().get(call.name))
 }
 
 /// The carrier by the call in which one thread waited and the call in which another woke it; `is_worker`: that one is a

@@ -7,32 +7,31 @@
 //! switch-out. Cost: two binary searches per segment and counter. ALGORITHMS.md section 6.2.
 
 use super::path::PathSegment;
-use crate::base::time::Timestamp;
-use crate::state::timeline::{Counter, CounterOwner, SegmentKind, Timeline};
+use crate::state::questions::Asker;
+use crate::state::reader::RowReader;
+use crate::state::timeline::{CounterOwner, SegmentKind, Timeline};
 
 /// The growth of each counter of the recording along a path.
 pub fn along(timeline: &Timeline, path: &[PathSegment]) -> Vec<Option<i64>> {
+    let reader = timeline.reader(Asker::Counts);
     let growth = |counter| {
         let grown =
             path.iter().filter(|s| matches!(s.kind, SegmentKind::Running | SegmentKind::Unknown) && !s.span.is_empty());
-        let grown = grown.filter_map(|s| grown_over(timeline, counter, s));
+        let grown = grown.filter_map(|s| grown_over(timeline, &reader, counter, s));
         grown.fold(None, |sum: Option<i64>, n| Some(sum.unwrap_or(0).saturating_add(n)))
     };
-    timeline.counters.iter().map(growth).collect()
+    (0..timeline.counters().len()).map(growth).collect()
 }
 
-fn grown_over(timeline: &Timeline, counter: &Counter, segment: &PathSegment) -> Option<i64> {
-    let owner = match counter.values.first()?.owner {
+fn grown_over(timeline: &Timeline, reader: &RowReader<'_>, counter: usize, segment: &PathSegment) -> Option<i64> {
+    let owner = match timeline.first_owner(counter)? {
         CounterOwner::Thread(_) => CounterOwner::Thread(segment.thread),
         CounterOwner::Cpu(..) => CounterOwner::Cpu(timeline.thread(segment.thread)?.host, segment.cpu),
     };
-    let first = counter.values.partition_point(|value| value.owner < owner);
-    let own = counter.values.get(first..).unwrap_or(&[]);
-    let own = own.get(..own.partition_point(|value| value.owner == owner)).unwrap_or(&[]);
-    let at = |t: Timestamp| own.get(own.partition_point(|value| value.time <= t).checked_sub(1)?);
-    let end = at(segment.span.end)?;
+    let mut values = reader.counter(counter, owner);
+    let end = values.last_begun(segment.span.end)?;
     // A counter that is first read inside the segment has no known value before.
-    let start = at(segment.span.start).or(own.first())?;
+    let start = values.last_begun(segment.span.start).or_else(|| values.first())?;
     i64::try_from(end.value.checked_sub(start.value)?).ok()
 }
 
@@ -41,8 +40,8 @@ mod tests {
     use super::*;
     use crate::analysis::path::walk;
     use crate::analysis::timeline_builder::{HOST, TimelineBuilder, thread};
-    use crate::base::time::Span;
-    use crate::state::timeline::CounterValue;
+    use crate::base::time::{Span, Timestamp};
+    use crate::state::timeline::{Counter, CounterValue};
 
     #[test]
     fn along_sums_running_segments_and_gives_none_without_values() {
@@ -58,7 +57,7 @@ mod tests {
         let name = |builder: &mut TimelineBuilder, text| builder.0.names.intern(text);
         let (a, b) = (name(&mut builder, "perf_thread_instructions"), name(&mut builder, "perf_cpu_cycles"));
         builder.0.counters = vec![Counter { name: a, values: thread_values }, Counter { name: b, values: cpu_values }];
-        let along = |n, from, to| along(&builder.0, &walk(&builder.0, thread(n), Span::of_ns(from, to)));
+        let along = |n, from, to| along(&builder.sealed(), &walk(&builder.sealed(), thread(n), Span::of_ns(from, to)));
         // 50 and 25 of the thread itself, 7 of the thread that it waited for.
         assert_eq!(along(1, 0, 40), [Some(82), Some(85)]);
         assert_eq!(along(3, 0, 40), [None, Some(85)]);

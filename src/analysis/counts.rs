@@ -6,9 +6,10 @@
 use super::path::PathSegment;
 use super::pauses::pauses;
 use crate::base::names::NameId;
-use crate::base::time::{Ns, Span, Timestamp};
+use crate::base::time::{Ns, Span};
 use crate::event::transfer::{Transfer, transfer};
-use crate::state::timeline::{Call, PageFault, Timeline};
+use crate::state::questions::Asker;
+use crate::state::timeline::Timeline;
 use std::collections::BTreeSet;
 
 /// Counts along a path.
@@ -44,21 +45,19 @@ pub struct PathCounter {
 impl PathCounter {
     /// A counter for a timeline.
     pub fn new(timeline: &Timeline) -> Self {
-        let moves = (0..timeline.names.len()).map(|name| transfer(timeline.names.get(NameId::at(name)))).collect();
-        let calls_recorded = timeline.threads.iter().any(|t| !t.calls.is_empty());
+        let moves = (0..timeline.names().len()).map(|name| transfer(timeline.names().get(NameId::at(name)))).collect();
+        let calls_recorded = timeline.has_calls();
         PathCounter { moves, calls_recorded, pauses: pauses(timeline) }
     }
 
     /// Count what the threads on a path did while they were on it.
     pub fn count(&self, timeline: &Timeline, path: &[PathSegment]) -> PathCounts {
         let (mut syscalls, mut read, mut written, mut page_faults) = (0, 0i64, 0i64, 0);
+        let reader = timeline.reader(Asker::Counts);
         let mut threads = BTreeSet::new();
         for segment in path.iter().filter(|s| !s.span.is_empty()) {
             threads.insert(segment.thread);
-            let calls = timeline.thread(segment.thread).map_or(&[][..], |t| &t.calls);
-            let begun = |c: &Call| c.span.start < segment.span.start;
-            let first = calls.partition_point(begun);
-            for call in calls[first..].iter().take_while(|c| c.span.start < segment.span.end) {
+            for call in reader.calls(segment.thread).begun_in(segment.span) {
                 syscalls += 1;
                 let moved = call.ret.unwrap_or(0).max(0);
                 match self.moves.get(call.name.index()).copied().flatten() {
@@ -67,12 +66,12 @@ impl PathCounter {
                     None => {}
                 }
             }
-            page_faults += faults(timeline, segment);
+            page_faults += reader.faults(segment.thread).begun_in(segment.span).count() as i64;
         }
         let of_calls = |n: i64| self.calls_recorded.then_some(n);
         PathCounts {
             syscalls: of_calls(syscalls),
-            page_faults: timeline.page_faults.is_some().then_some(page_faults),
+            page_faults: timeline.has_page_faults().then_some(page_faults),
             read: of_calls(read),
             written: of_calls(written),
             threads: threads.len() as i64,
@@ -92,11 +91,4 @@ impl PathCounter {
         let meets = pauses[first..].iter().take_while(|p| p.start < segment.span.end);
         meets.map(|p| p.clip(segment.span).len()).sum()
     }
-}
-
-fn faults(timeline: &Timeline, segment: &PathSegment) -> i64 {
-    let faults = timeline.page_faults.as_deref().unwrap_or(&[]);
-    let before =
-        |t: Timestamp| faults.partition_point(|fault: &PageFault| (fault.thread, fault.time) < (segment.thread, t));
-    before(segment.span.end).saturating_sub(before(segment.span.start)) as i64
 }

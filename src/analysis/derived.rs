@@ -12,6 +12,7 @@ use crate::base::ctx::{Cancelled, Ctx};
 use crate::base::names::fold_digits;
 use crate::base::time::{Ns, Span, Timestamp};
 use crate::event::derived::Derived;
+use crate::state::questions::Asker;
 use crate::state::timeline::{ImageChange, Mark, MarkField, Thread, ThreadId, Timeline};
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -30,15 +31,15 @@ const ABOUT_TO_EXEC: &str = "perf-exec";
 /// True where the last name of a thread is a tracer's: the command that a tracer runs has such a name only until it
 /// begins.
 fn ends_as_tracer(timeline: &Timeline, thread: &Thread) -> bool {
-    thread.names.last().is_some_and(|last| is_tracer(timeline.names.get(last.name)))
+    thread.names.last().is_some_and(|last| is_tracer(timeline.names().get(last.name)))
 }
 
 /// The threads of the tracers' processes.
 pub fn tracers(timeline: &Timeline) -> BTreeSet<ThreadId> {
     let named = |thread: &Thread| ends_as_tracer(timeline, thread);
     let leads = |thread: &&Thread| thread.tid == thread.pid && named(thread);
-    let processes: BTreeSet<_> = timeline.threads.iter().filter(leads).map(|t| (t.host, t.pid)).collect();
-    let all = timeline.threads.iter().enumerate().filter(|(_, t)| !t.idle);
+    let processes: BTreeSet<_> = timeline.threads().iter().filter(leads).map(|t| (t.host, t.pid)).collect();
+    let all = timeline.threads().iter().enumerate().filter(|(_, t)| !t.idle);
     all.filter(|(_, t)| named(t) || processes.contains(&(t.host, t.pid))).map(|(at, _)| ThreadId::at(at)).collect()
 }
 
@@ -46,25 +47,25 @@ pub fn tracers(timeline: &Timeline) -> BTreeSet<ThreadId> {
 /// tracer's name before its own; none where the tracer ran no command.
 pub fn commands(timeline: &Timeline) -> BTreeSet<ThreadId> {
     let was_tracer = |thread: &Thread| {
-        let name = |name| timeline.names.get(name);
+        let name = |name| timeline.names().get(name);
         thread.names.iter().any(|own| is_tracer(name(own.name)) || name(own.name) == ABOUT_TO_EXEC)
     };
     let begun = |thread: &&Thread| thread.tid == thread.pid && was_tracer(thread) && !ends_as_tracer(timeline, thread);
-    let mut processes: BTreeSet<_> = timeline.threads.iter().filter(begun).map(|t| (t.host, t.pid)).collect();
+    let mut processes: BTreeSet<_> = timeline.threads().iter().filter(begun).map(|t| (t.host, t.pid)).collect();
     // A child may precede its parent in the list of threads.
     while !processes.is_empty() {
         let is_child = |thread: &&Thread| {
             let parent = thread.parent.and_then(|parent| timeline.thread(parent));
             parent.is_some_and(|parent| processes.contains(&(parent.host, parent.pid)))
         };
-        let more: Vec<_> = timeline.threads.iter().filter(is_child).map(|t| (t.host, t.pid)).collect();
+        let more: Vec<_> = timeline.threads().iter().filter(is_child).map(|t| (t.host, t.pid)).collect();
         let before = processes.len();
         processes.extend(more);
         if processes.len() == before {
             break;
         }
     }
-    let all = timeline.threads.iter().enumerate().filter(|(_, t)| !t.idle);
+    let all = timeline.threads().iter().enumerate().filter(|(_, t)| !t.idle);
     all.filter(|(_, t)| processes.contains(&(t.host, t.pid))).map(|(at, _)| ThreadId::at(at)).collect()
 }
 
@@ -93,20 +94,22 @@ pub fn mark(
 
 /// Mark the system calls of a name, of all threads except `left_out`.
 fn calls(timeline: &mut Timeline, task: u32, name: &str, left_out: &BTreeSet<ThreadId>) -> bool {
-    let Some(name) = timeline.names.find(name) else { return false };
+    let Some(name) = timeline.names().find(name) else { return false };
     let mut found: Vec<(ThreadId, Span, i64)> = Vec::new();
-    let threads = timeline.threads.iter().enumerate().map(|(at, thread)| (ThreadId::at(at), thread));
-    for (id, thread) in threads.filter(|(id, _)| !left_out.contains(id)) {
-        let ended = thread.calls.iter().filter(|call| call.name == name);
+    let reader = timeline.reader(Asker::Tasks);
+    for (id, _) in timeline.threads_by_id().filter(|(id, _)| !left_out.contains(id)) {
+        let ended = reader.calls(id).all().filter(|call| call.name == name);
         found.extend(ended.filter_map(|call| Some((id, call.span, call.ret?))));
     }
-    let ret = timeline.names.intern("ret");
+    drop(reader);
+    let ret = timeline.intern("ret");
     for (id, span, value) in &found {
         let end = Mark {
             fields: vec![MarkField { name: ret, value: *value }],
             ..boundary(timeline, *id, task, span.end, false)
         };
-        timeline.marks.extend([boundary(timeline, *id, task, span.start, true), end]);
+        let begin = boundary(timeline, *id, task, span.start, true);
+        timeline.add_marks([begin, end]);
     }
     !found.is_empty()
 }
@@ -128,11 +131,11 @@ pub type Lives = BTreeMap<String, Vec<ThreadLife>>;
 /// From exec to exit of each process, by the name that it ends with.
 pub fn processes(timeline: &Timeline) -> Lives {
     let mut execs: BTreeMap<(u32, i32), Vec<Timestamp>> = BTreeMap::new();
-    for image in timeline.images.iter().filter(|i| matches!(i.change, ImageChange::Exec { .. })) {
+    for image in timeline.images().iter().filter(|i| matches!(i.change, ImageChange::Exec { .. })) {
         execs.entry((image.host.raw(), image.pid)).or_default().push(image.time);
     }
     let mut lives = Lives::new();
-    for (at, thread) in timeline.threads.iter().enumerate().filter(|(_, t)| t.tid == t.pid && !t.idle) {
+    for (at, thread) in timeline.threads().iter().enumerate().filter(|(_, t)| t.tid == t.pid && !t.idle) {
         let begun = execs.get(&(thread.host.raw(), thread.pid)).map_or(&[][..], |times| times);
         let begun: Vec<Timestamp> =
             begun.iter().copied().filter(|t| thread.life.start <= *t && *t < thread.life.end).collect();
@@ -143,7 +146,7 @@ pub fn processes(timeline: &Timeline) -> Lives {
             let next = starts.get(i + 1).copied();
             let span = Span::new(*start, next.unwrap_or(thread.life.end));
             let has_begun = forked.is_none() || i > 0;
-            let has_ended = next.is_some() || thread.life.end < timeline.span.end;
+            let has_ended = next.is_some() || thread.life.end < timeline.span().end;
             let life = ThreadLife { thread: ThreadId::at(at), span, whole: has_begun && has_ended };
             add(&mut lives, timeline, life, str::to_owned);
         }
@@ -174,8 +177,8 @@ pub fn whole_lives(timeline: &Timeline) -> BTreeMap<String, Vec<Ns>> {
 /// From creation to end of each thread, by its name with digits folded.
 pub fn threads(timeline: &Timeline) -> Lives {
     let mut lives = Lives::new();
-    for (at, thread) in timeline.threads.iter().enumerate().filter(|(_, t)| !t.idle) {
-        let whole = thread.parent.is_some() && thread.life.end < timeline.span.end;
+    for (at, thread) in timeline.threads().iter().enumerate().filter(|(_, t)| !t.idle) {
+        let whole = thread.parent.is_some() && thread.life.end < timeline.span().end;
         add(&mut lives, timeline, ThreadLife { thread: ThreadId::at(at), span: thread.life, whole }, fold_digits);
     }
     lives.values_mut().for_each(prefer_whole);
@@ -184,10 +187,10 @@ pub fn threads(timeline: &Timeline) -> Lives {
 
 /// Add a life under its last name, as `shown` writes it.
 fn add(lives: &mut Lives, timeline: &Timeline, mut life: ThreadLife, shown: impl Fn(&str) -> String) {
-    life.span = life.span.clip(timeline.span);
+    life.span = life.span.clip(timeline.span());
     let name = timeline.thread(life.thread).and_then(|thread| thread.name_at(life.span.last_moment()));
     let Some(name) = name.filter(|_| !life.span.is_empty()) else { return };
-    lives.entry(shown(timeline.names.get(name))).or_default().push(life);
+    lives.entry(shown(timeline.names().get(name))).or_default().push(life);
 }
 
 fn prefer_whole(lives: &mut Vec<ThreadLife>) {
@@ -201,7 +204,7 @@ fn mark_lives(timeline: &mut Timeline, task: u32, mut lives: Lives, name: &str) 
     for life in lives {
         let (from, to) = (life.span.start, life.span.end);
         let marks = [(from, true), (to, false)].map(|(t, begins)| boundary(timeline, life.thread, task, t, begins));
-        timeline.marks.extend(marks);
+        timeline.add_marks(marks);
     }
     true
 }
@@ -217,9 +220,10 @@ mod tests {
 
     fn found(builder: &mut TimelineBuilder, derived: Derived) -> Option<Vec<(Ns, Ns, u32)>> {
         builder.0.marks.clear();
-        let known = mark(&mut builder.0, 0, &derived, &SymbolPaths::default(), &Ctx::new(1)).unwrap();
+        let mut timeline = builder.sealed();
+        let known = mark(&mut timeline, 0, &derived, &SymbolPaths::default(), &Ctx::new(1)).unwrap();
         let mut notices = Notices::default();
-        let all = pair(&builder.0, 0, &PairingRule::default(), &mut notices);
+        let all = pair(&timeline, 0, &PairingRule::default(), &mut notices);
         assert!(notices.is_empty());
         known.then(|| all.iter().map(|e| (e.span.start.ns(), e.span.end.ns(), e.thread.raw() + 1)).collect())
     }

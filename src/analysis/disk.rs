@@ -14,6 +14,8 @@
 //! section 5.4, `share`, with weights.
 
 use crate::base::time::{Span, Timestamp};
+use crate::state::questions::Asker;
+use crate::state::reader::RowReader;
 use crate::state::timeline::{DiskRequest, HostId, SegmentKind, Thread, ThreadId, Timeline};
 use foldhash::HashMap;
 use std::collections::BTreeMap;
@@ -77,13 +79,14 @@ impl DiskUse {
     /// Index the requests of a timeline.
     pub fn new(timeline: &Timeline) -> Self {
         let mut result = DiskUse::default();
-        if timeline.disk.is_empty() {
-            result.collect_waiters(timeline);
+        let reader = timeline.reader(Asker::Disk);
+        if reader.requests().is_empty() {
+            result.collect_waiters(timeline, &reader);
             return result;
         }
-        let (syncs, rings) = (sync_calls(timeline), ring_owners(timeline));
-        for request in &timeline.disk {
-            let owner = owner(timeline, &syncs, &rings, request);
+        let (syncs, rings) = (sync_calls(timeline, &reader), ring_owners(timeline));
+        for request in reader.requests().all() {
+            let owner = owner(timeline, &syncs, &rings, &request);
             let item = InFlight { span: request.span, bytes: request.bytes.max(1), owner };
             result.devices.entry((request.host, request.device)).or_default().push(item);
             result.ends.entry(request.host).or_default().push((request.span.end, request.device));
@@ -95,11 +98,11 @@ impl DiskUse {
         result
     }
 
-    fn collect_waiters(&mut self, timeline: &Timeline) {
+    fn collect_waiters(&mut self, timeline: &Timeline, reader: &RowReader<'_>) {
         let mut waits: Vec<(HostId, InFlight)> = Vec::new();
-        for (i, thread) in timeline.threads.iter().enumerate() {
-            let disk = thread.segments.iter().filter(|e| e.kind == SegmentKind::Disk);
-            let item = |span| InFlight { span, bytes: 1, owner: Some(ThreadId::at(i)) };
+        for (id, thread) in timeline.threads_by_id() {
+            let disk = reader.segments(id).all().filter(|e| e.kind == SegmentKind::Disk);
+            let item = |span| InFlight { span, bytes: 1, owner: Some(id) };
             waits.extend(disk.map(|e| (thread.host, item(e.span))));
         }
         waits.sort_by_key(|(_, w)| (w.span.start, w.owner));
@@ -182,12 +185,12 @@ fn share(queue: &Queue, waiter: ThreadId, counts_itself: bool, span: Span) -> Ve
 }
 
 /// The calls that write data out, sorted by start.
-fn sync_calls(timeline: &Timeline) -> Vec<(HostId, Span, ThreadId)> {
-    let wanted: Vec<_> = SYNC_CALLS.iter().filter_map(|name| timeline.names.find(name)).collect();
+fn sync_calls(timeline: &Timeline, reader: &RowReader<'_>) -> Vec<(HostId, Span, ThreadId)> {
+    let wanted: Vec<_> = SYNC_CALLS.iter().filter_map(|name| timeline.names().find(name)).collect();
     let mut syncs = Vec::new();
-    for (i, thread) in timeline.threads.iter().enumerate() {
-        let calls = thread.calls.iter().filter(|c| wanted.contains(&c.name));
-        syncs.extend(calls.map(|c| (thread.host, c.span, ThreadId::at(i))));
+    for (id, thread) in timeline.threads_by_id().filter(|_| !wanted.is_empty()) {
+        let calls = reader.calls(id).all().filter(|c| wanted.contains(&c.name));
+        syncs.extend(calls.map(|c| (thread.host, c.span, id)));
     }
     syncs.sort_by_key(|(_, span, thread)| (span.start, *thread));
     syncs
@@ -205,7 +208,7 @@ fn owner(
     if let Some(tid) = ring_owner(timeline, thread, t) {
         return rings.get(&(request.host, tid)).copied().or(Some(submitter));
     }
-    if !thread.is_kernel(&timeline.names) {
+    if !thread.is_kernel(&timeline.names()) {
         return Some(submitter);
     }
     let begun = syncs[..syncs.partition_point(|(_, s, _)| s.start <= t)].iter().rev().take(SYNC_DEPTH);
@@ -218,15 +221,15 @@ fn owner(
 
 /// The tid in the name of an io_uring worker: the thread that it works for.
 fn ring_owner(timeline: &Timeline, thread: &Thread, t: Timestamp) -> Option<i32> {
-    let name = timeline.names.get(thread.name_at(t)?);
+    let name = timeline.names().get(thread.name_at(t)?);
     name.strip_prefix("iou-wrk-").or_else(|| name.strip_prefix("iou-sqp-"))?.parse().ok()
 }
 
 /// The threads that io_uring workers work for; of several instances of one tid the last.
 fn ring_owners(timeline: &Timeline) -> HashMap<(HostId, i32), ThreadId> {
-    let named = timeline.threads.iter().filter_map(|t| Some((t.host, ring_owner(timeline, t, t.life.end)?)));
+    let named = timeline.threads().iter().filter_map(|t| Some((t.host, ring_owner(timeline, t, t.life.end)?)));
     let wanted: std::collections::BTreeSet<(HostId, i32)> = named.collect();
-    let all = timeline.threads.iter().enumerate().filter(|(_, t)| wanted.contains(&(t.host, t.tid)) && !t.idle);
+    let all = timeline.threads().iter().enumerate().filter(|(_, t)| wanted.contains(&(t.host, t.tid)) && !t.idle);
     all.map(|(i, t)| ((t.host, t.tid), ThreadId::at(i))).collect()
 }
 
@@ -284,7 +287,7 @@ mod tests {
             issued: Timestamp::ZERO,
         };
         builder.0.disk = vec![request(2, None), request(3, Some(4)), request(3, None)];
-        let use_ = DiskUse::new(&builder.0);
+        let use_ = DiskUse::new(&builder.sealed());
         let owners: Vec<_> = use_.devices[&(HostId::at(0), 8)].all.iter().map(|r| r.owner).collect();
         assert_eq!(owners, [Some(thread(1)), Some(thread(4)), Some(thread(3))]);
     }

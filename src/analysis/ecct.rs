@@ -27,10 +27,14 @@ use super::outline::{Outline, OutlineId, OutlineStep};
 use super::path::{Entered, PathSegment};
 use super::stacks::StackTimelines;
 use super::thread_names::ThreadNames;
+use crate::base::names::NameId;
 use crate::base::time::{Span, Timestamp};
 use crate::model::carrier::Carrier;
 use crate::model::wait_kind::WaitKind;
-use crate::state::timeline::{SegmentKind, Service, ThreadId, Timeline};
+use crate::state::questions::{Access, Asker, Family};
+use crate::state::reader::RowReader;
+use crate::state::timeline::{CpuRun, SegmentKind, Service, Thread, ThreadId, Timeline};
+use smallvec::SmallVec;
 
 /// The inputs of trees.
 #[derive(Debug)]
@@ -91,6 +95,7 @@ pub fn accumulate_with_hops(
 
 struct Walk<'a> {
     sources: &'a EcctInputs<'a>,
+    reader: RowReader<'a>,
     outline: &'a mut Outline,
     passed: Vec<PathThread>,
     own: ContextTimes,
@@ -110,6 +115,7 @@ impl<'a> Walk<'a> {
         let (passed, own, spent_by) = (Vec::new(), ContextTimes::new(), Vec::new());
         Walk {
             sources,
+            reader: sources.timeline.reader(Asker::Ecct),
             outline,
             passed,
             own,
@@ -157,8 +163,8 @@ impl<'a> Walk<'a> {
         // A kernel thread whose own execution is analysed has no client.
         let serves = self.passed.len() > 1;
         if serves && segment.kind != SegmentKind::Running {
-            let service = self.sources.timeline.services_in(segment.thread, span).first();
-            node = self.client_node(node, service.copied());
+            let service = self.reader.services(segment.thread).within(span).next();
+            node = self.client_node(node, service);
         }
         match segment.kind {
             SegmentKind::Running if serves => self.add_served(root, segment.thread, span),
@@ -196,7 +202,7 @@ impl<'a> Walk<'a> {
         let (root, below, hop, entry) = match self.passed.len().checked_sub(1) {
             None => {
                 let leader = thread.map(|t| self.sources.leaders.of(self.sources.timeline, t, self.named_at));
-                let name = leader.and_then(|l| self.sources.names.at(l, self.named_at));
+                let name = leader.and_then(|l| self.name_at(l, self.named_at));
                 let hop = self.hop_to(None, segment.thread, |_| Carrier::Wakeup);
                 (self.outline.child(None, OutlineStep::Process(name)), None, hop, None)
             }
@@ -210,7 +216,7 @@ impl<'a> Walk<'a> {
                     Entered::Disk => WaitKind::Disk,
                     Entered::Start | Entered::Blocked | Entered::Fork => WaitKind::Thread,
                 };
-                let step = OutlineStep::Thread(kind, thread.and_then(|t| self.sources.names.at(t, start)));
+                let step = OutlineStep::Thread(kind, thread.and_then(|t| self.name_at(t, start)));
                 let parent = self.passed[above].node;
                 (self.outline.child(Some(parent), step), Some(above), hop, Some(ThreadEntry { parent, kind }))
             }
@@ -223,7 +229,7 @@ impl<'a> Walk<'a> {
     fn rename(&mut self, t: Timestamp) {
         let Some(&PathThread { thread: id, root, entry: Some(entry), .. }) = self.passed.last() else { return };
         let Some(thread) = self.sources.timeline.thread(id).filter(|thread| thread.names.len() > 1) else { return };
-        let step = OutlineStep::Thread(entry.kind, self.sources.names.at(thread, t));
+        let step = OutlineStep::Thread(entry.kind, self.name_at(thread, t));
         let renamed = self.outline.child(Some(entry.parent), step);
         if renamed != root {
             let node = self.stack(renamed, id, t);
@@ -236,6 +242,7 @@ impl<'a> Walk<'a> {
     /// The first of the threads above that wait in the same place, each for the next.
     fn head_of_queue(&self, mut at: usize, t: Timestamp) -> usize {
         let place = |i: usize| {
+            self.reader.asked(Family::Stacks, Access::At);
             let stack = self.sources.timelines.get(self.sources.timelines.at(self.passed[i].thread, t));
             Some((stack.user?, stack.call?))
         };
@@ -245,7 +252,14 @@ impl<'a> Walk<'a> {
         at
     }
 
+    /// The name of a thread as it is shown.
+    fn name_at(&self, thread: &Thread, t: Timestamp) -> Option<NameId> {
+        self.reader.asked(Family::Names, Access::At);
+        self.sources.names.at(thread, t)
+    }
+
     fn stack(&mut self, root: OutlineId, thread: ThreadId, t: Timestamp) -> OutlineId {
+        self.reader.asked(Family::Stacks, Access::At);
         self.outline.child(Some(root), OutlineStep::Stack(self.sources.timelines.at(thread, t)))
     }
 
@@ -274,6 +288,7 @@ impl<'a> Walk<'a> {
 
     /// Time in which it is unknown whether the thread ran or waited; its calls and samples give the context.
     fn add_unknown(&mut self, root: OutlineId, segment: &PathSegment) {
+        self.reader.asked(Family::Stacks, Access::Within);
         for (part, stack) in self.sources.timelines.over(segment.thread, segment.span) {
             let node = self.outline.child(Some(root), OutlineStep::Stack(stack));
             let mut unknown = self.outline.child(Some(node), OutlineStep::Wait(WaitKind::UnknownState, None));
@@ -288,6 +303,7 @@ impl<'a> Walk<'a> {
     /// Running time of a thread, by its functions; `service` is the work of a kernel thread for a client.
     fn add_stacks(&mut self, root: OutlineId, thread: ThreadId, span: Span, service: Option<Service>) {
         let (hop, client) = (self.hop, self.client);
+        self.reader.asked(Family::Stacks, Access::Within);
         for (part, stack) in self.sources.timelines.over(thread, span) {
             let node = self.outline.child(Some(root), OutlineStep::Stack(stack));
             let node = self.client_node(node, service);
@@ -299,10 +315,11 @@ impl<'a> Walk<'a> {
     /// Running time of a thread, divided by the clients for which it works.
     fn add_served(&mut self, root: OutlineId, thread: ThreadId, span: Span) {
         let mut at = span.start;
-        for service in self.sources.timeline.services_in(thread, span) {
+        let services: SmallVec<[Service; 4]> = self.reader.services(thread).within(span).collect();
+        for service in services {
             let part = service.span.clip(Span::new(at, span.end));
             self.add_stacks(root, thread, Span::new(at, part.start), None);
-            self.add_stacks(root, thread, part, Some(*service));
+            self.add_stacks(root, thread, part, Some(service));
             at = part.end;
         }
         self.add_stacks(root, thread, Span::new(at, span.end), None);
@@ -314,7 +331,7 @@ impl<'a> Walk<'a> {
         let is_waiter = |s: &Service| self.passed.iter().any(|passed| passed.thread == s.client);
         let Some(service) = service.filter(|service| !is_waiter(service)) else { return node };
         let Some(client) = self.sources.timeline.thread(service.client) else { return node };
-        let step = OutlineStep::Thread(WaitKind::Thread, self.sources.names.at(client, service.since));
+        let step = OutlineStep::Thread(WaitKind::Thread, self.name_at(client, service.since));
         let root = self.outline.child(Some(node), step);
         self.hop = self.hop_to(Some(self.hop), service.client, |_| Carrier::Workqueue);
         self.client = Some((root, service.client));
@@ -326,13 +343,11 @@ impl<'a> Walk<'a> {
         let wait = self.outline.child(Some(node), OutlineStep::Wait(WaitKind::Preempted, None));
         let timeline = self.sources.timeline;
         let host = timeline.thread(segment.thread).map(|t| t.host);
-        let runs = host.map_or(&[][..], |host| timeline.runs(host, segment.cpu));
+        let runs = host.map(|host| self.reader.runs(host, segment.cpu).within(segment.span));
+        let runs: SmallVec<[CpuRun; 8]> = runs.into_iter().flatten().collect();
         let mut at = segment.span.start;
-        for run in &runs[runs.partition_point(|r| r.span.end <= at)..] {
+        for run in runs {
             let part = run.span.clip(Span::new(at, segment.span.end));
-            if run.span.start >= segment.span.end {
-                break;
-            }
             let Some(other) = timeline.thread(run.thread).filter(|t| !t.idle && run.thread != segment.thread) else {
                 continue;
             };
@@ -341,7 +356,7 @@ impl<'a> Walk<'a> {
             let mut from = part.start;
             let ends = other.renames_in(part).iter().map(|rename| rename.from).chain([part.end]);
             for to in ends {
-                let step = OutlineStep::Thread(WaitKind::Preempted, self.sources.names.at(other, from));
+                let step = OutlineStep::Thread(WaitKind::Preempted, self.name_at(other, from));
                 let root = self.outline.child(Some(wait), step);
                 self.hop = self.hop_to(Some(waiting), run.thread, |_| Carrier::Cpu);
                 self.add_served(root, run.thread, Span::new(from, to));
@@ -363,7 +378,7 @@ impl<'a> Walk<'a> {
         let mut left = segment.span.len() as u64;
         for share in shares.unwrap_or_default() {
             let Some((id, other)) = share.thread.and_then(|id| Some((id, timeline.thread(id)?))) else { continue };
-            let step = OutlineStep::Thread(WaitKind::Disk, self.sources.names.at(other, share.since));
+            let step = OutlineStep::Thread(WaitKind::Disk, self.name_at(other, share.since));
             let root = self.outline.child(Some(wait), step);
             let node = self.stack(root, id, share.since);
             let waiting = self.hop;

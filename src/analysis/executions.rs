@@ -10,6 +10,7 @@ use super::functions::{self, CalledFunction};
 use crate::base::notice::{Notice, Notices};
 use crate::base::time::{Span, Timestamp};
 use crate::event::task::{self, TaskDefinition};
+use crate::state::questions::Asker;
 use crate::state::timeline::{HostCoverage, HostId, Mark, ThreadId, Timeline};
 use foldhash::HashMap;
 use std::collections::BTreeSet;
@@ -72,7 +73,7 @@ enum Pairing {
 /// The marks of each of `tasks` tasks, in order, in one walk for all of them.
 pub fn by_task(timeline: &Timeline, tasks: usize) -> Vec<Vec<&Mark>> {
     let mut marks = vec![Vec::new(); tasks];
-    for mark in &timeline.marks {
+    for mark in timeline.reader(Asker::Executions).marks() {
         if let Some(of_task) = marks.get_mut(mark.task as usize) {
             of_task.push(mark);
         }
@@ -91,15 +92,16 @@ pub struct MarksByTask {
 impl MarksByTask {
     /// One walk over the marks of a timeline.
     pub fn new(timeline: &Timeline) -> MarksByTask {
-        let tasks = timeline.marks.iter().map(|m| m.task as usize + 1).max().unwrap_or(0);
+        let reader = timeline.reader(Asker::Executions);
+        let tasks = reader.marks().map(|m| m.task as usize + 1).max().unwrap_or(0);
         // Tasks beyond the number of marks come from damage: no question names them.
-        let mut positions = vec![Vec::new(); tasks.min(timeline.marks.len())];
-        for (at, mark) in (0..).zip(&timeline.marks) {
+        let mut positions = vec![Vec::new(); tasks.min(reader.marks().len())];
+        for (at, mark) in (0..).zip(reader.marks()) {
             if let Some(of_task) = positions.get_mut(mark.task as usize) {
                 of_task.push(at);
             }
         }
-        MarksByTask { positions, marks: timeline.marks.len() }
+        MarksByTask { positions, marks: reader.marks().len() }
     }
 
     /// The most executions that the marks of a task can delimit.
@@ -115,10 +117,11 @@ impl MarksByTask {
         rule: &PairingRule,
         notices: &mut Notices,
     ) -> Vec<Execution<'a>> {
-        let known = self.positions.get(task as usize).filter(|_| self.marks == timeline.marks.len());
+        let reader = timeline.reader(Asker::Executions);
+        let known = self.positions.get(task as usize).filter(|_| self.marks == reader.marks().len());
         match known {
             Some(positions) if rule.called.is_none() => {
-                let marks = positions.iter().filter_map(|at| timeline.marks.get(*at as usize));
+                let marks = positions.iter().filter_map(|at| reader.mark(*at as usize));
                 pair_marks(timeline, marks, rule, notices)
             }
             _ => pair(timeline, task, rule, notices),
@@ -135,7 +138,8 @@ pub fn pair<'a>(timeline: &'a Timeline, task: u32, rule: &PairingRule, notices: 
         calls.retain(is_wanted);
         return calls;
     }
-    pair_marks(timeline, timeline.marks.iter().filter(|m| m.task == task), rule, notices)
+    let reader = timeline.reader(Asker::Executions);
+    pair_marks(timeline, reader.marks().filter(|m| m.task == task), rule, notices)
 }
 
 /// Pair these marks of one task, which are not calls of functions.
@@ -190,16 +194,16 @@ pub fn pair_marks<'a>(
 /// where the exit of a call begins an execution, or the entry of a call ends it: in between the thread made another
 /// call of that name, whose exit or entry was not recorded and would have ended one execution and begun another.
 fn spans_lost(timeline: &Timeline, execution: &Execution<'_>) -> bool {
-    let Some(thread) = timeline.thread(execution.thread).filter(|_| execution.begin.thread == execution.end.thread)
-    else {
+    if execution.begin.thread != execution.end.thread {
         return false;
-    };
+    }
     let Span { start, end } = execution.span;
-    let first = thread.calls.partition_point(|call| call.span.start < start);
-    let begun_by = thread.calls[..first].last().filter(|call| call.span.end == start && call.ret.is_some());
-    let last = first + thread.calls[first..].partition_point(|call| call.span.start < end);
-    let ended_by = thread.calls.get(last).filter(|call| call.span.start == end);
-    thread.calls[first..last].iter().any(|call| {
+    let reader = timeline.reader(Asker::Executions);
+    let mut calls = reader.calls(execution.thread);
+    let begun_by = calls.last_begun(start.saturating_sub(1));
+    let begun_by = begun_by.filter(|call| call.span.end == start && call.ret.is_some());
+    let ended_by = calls.first_from(end).filter(|call| call.span.start == end);
+    calls.begun_in(execution.span).any(|call| {
         begun_by.is_some_and(|b| b.name == call.name && call.ret.is_none())
             || ended_by.is_some_and(|e| e.name == call.name)
     })
@@ -210,7 +214,7 @@ fn spans_lost(timeline: &Timeline, execution: &Execution<'_>) -> bool {
 pub fn covered<'a>(timeline: &Timeline, all: Vec<Execution<'a>>, notices: &mut Notices) -> Vec<Execution<'a>> {
     let inside = |e: &Execution<'_>| {
         let host = timeline.thread(e.thread).map(|t| t.host);
-        let covered = timeline.covered.iter().find(|covered| Some(covered.host) == host);
+        let covered = timeline.covered().iter().find(|covered| Some(covered.host) == host);
         covered.is_none_or(|HostCoverage { span, .. }| span.start <= e.span.start && e.span.end <= span.end)
     };
     let outside = all.iter().filter(|e| !inside(e)).count();
@@ -225,7 +229,7 @@ pub fn covered<'a>(timeline: &Timeline, all: Vec<Execution<'a>>, notices: &mut N
 /// A mark in words: thread and time since the recording began.
 fn place(timeline: &Timeline, mark: &Mark) -> String {
     let tid = mark.thread.and_then(|t| timeline.thread(t)).map_or(-1, |t| t.tid);
-    let since = mark.time.since(timeline.span.start);
+    let since = mark.time.since(timeline.span().start);
     format!("thread {tid}, {}.{:09} s after the first event", since / 1_000_000_000, since % 1_000_000_000)
 }
 
@@ -245,7 +249,8 @@ mod tests {
             builder.mark(*time, *begins, *thread, *key);
         }
         let mut notices = Notices::default();
-        let found = pair(&builder.0, 0, &PairingRule { nest, ..PairingRule::default() }, &mut notices);
+        let timeline = builder.sealed();
+        let found = pair(&timeline, 0, &PairingRule { nest, ..PairingRule::default() }, &mut notices);
         let counts = [Notice::Restarted, Notice::EndWithoutBegin, Notice::Unfinished].map(|n| notices.count(n));
         (found.iter().map(|e| (e.span.start.ns(), e.span.end.ns(), e.thread.raw() + 1)).collect(), counts)
     }
@@ -272,7 +277,8 @@ mod tests {
         builder.mark(7, false, 2, Some(9));
         let mut notices = Notices::default();
         let rule = PairingRule { within_process: true, ..PairingRule::default() };
-        let found = pair(&builder.0, 0, &rule, &mut notices);
+        let timeline = builder.sealed();
+        let found = pair(&timeline, 0, &rule, &mut notices);
         assert_eq!(found.iter().map(|e| (e.span.start.ns(), e.span.end.ns())).collect::<Vec<_>>(), [(1, 3), (2, 6)]);
         assert!(notices.is_empty());
     }
@@ -291,7 +297,8 @@ mod tests {
             call("shutdown", 90, 95, Some(0));
             builder.mark(10, true, 1, None).mark(90, false, 1, None);
             let mut notices = Notices::default();
-            let found = pair(&builder.0, 0, &PairingRule { each, ..PairingRule::default() }, &mut notices).len() as u64;
+            let found =
+                pair(&builder.sealed(), 0, &PairingRule { each, ..PairingRule::default() }, &mut notices).len() as u64;
             assert_eq!(found + notices.count(Notice::DelimitersLost), 1);
             found == 1
         };
@@ -306,12 +313,13 @@ mod tests {
         let mut builder = TimelineBuilder::new(1);
         builder.mark(1, true, 1, None).mark(4, false, 1, None).mark(6, true, 1, None).mark(9, false, 1, None);
         let mut notices = Notices::default();
-        let all = pair(&builder.0, 0, &PairingRule { nest: true, ..PairingRule::default() }, &mut notices);
+        let timeline = builder.sealed();
+        let all = pair(&timeline, 0, &PairingRule { nest: true, ..PairingRule::default() }, &mut notices);
         for (until, kept, notice_count) in [(9, 2, 0), (8, 1, 1), (3, 2, 0)] {
-            let mut timeline = builder.0.clone();
-            timeline.covered = vec![HostCoverage { host: HostId::at(0), span: Span::of_ns(0, until) }];
+            let mut draft = builder.0.clone();
+            draft.covered = vec![HostCoverage { host: HostId::at(0), span: Span::of_ns(0, until) }];
             let mut notices = Notices::default();
-            assert_eq!(covered(&timeline, all.clone(), &mut notices).len(), kept);
+            assert_eq!(covered(&draft.seal(), all.clone(), &mut notices).len(), kept);
             assert_eq!(notices.count(Notice::Uncovered), notice_count);
         }
     }

@@ -15,6 +15,7 @@ use crate::base::ctx::{Cancelled, Ctx};
 use crate::base::names::Names;
 use crate::base::notice::{Notice, Notices};
 use crate::base::time::{Span, Timestamp};
+use crate::state::questions::Asker;
 use crate::state::timeline::{HostId, Mark, ThreadId, Timeline};
 use foldhash::HashMap;
 use std::collections::{BTreeMap, BTreeSet};
@@ -32,7 +33,7 @@ pub struct CalledFunction {
 pub fn pair<'a>(timeline: &'a Timeline, task: u32, notices: &mut Notices) -> Vec<Execution<'a>> {
     let mut open: HashMap<ThreadId, Vec<&Mark>> = HashMap::default();
     let mut calls = Vec::new();
-    for mark in timeline.marks.iter().filter(|m| m.task == task) {
+    for mark in timeline.reader(Asker::Functions).marks().filter(|m| m.task == task) {
         let Some(thread) = mark.thread else { continue };
         let begun = open.entry(thread).or_default();
         if mark.begins {
@@ -83,8 +84,8 @@ impl FunctionNames {
         notices: &mut Notices,
         ctx: &Ctx,
     ) -> Result<FunctionNames, Cancelled> {
-        let spaces = Spaces::new(&timeline.images);
-        let begins = timeline.marks.iter().filter(|m| m.task == task && m.begins);
+        let spaces = Spaces::new(timeline.images());
+        let begins = timeline.reader(Asker::Functions).marks().filter(|m| m.task == task && m.begins);
         let mut first: BTreeMap<CalledFunction, Timestamp> = BTreeMap::new();
         for mark in begins {
             if let Some(function) = called(timeline, mark) {
@@ -95,7 +96,7 @@ impl FunctionNames {
             .into_iter()
             .map(|(function, time)| {
                 let CalledFunction { host, pid, address } = function;
-                let stack = timeline.stacks.intern(&[address as u64]);
+                let stack = timeline.intern_stack(&[address as u64]);
                 let addresses = AddressKind::FunctionEntry;
                 (function, ProcessStack { host, pid, space: spaces.at(host, pid, time), stack, addresses })
             })
@@ -162,7 +163,8 @@ mod tests {
             builder.mark(time, begins, thread, address);
         }
         let mut notices = Notices::default();
-        let calls = pair(&builder.0, 0, &mut notices);
+        let timeline = builder.sealed();
+        let calls = pair(&timeline, 0, &mut notices);
         let seen: Vec<_> = calls.iter().map(|c| (c.span.start.ns(), c.span.end.ns(), c.begin.key)).collect();
         assert_eq!(seen, [(1, 5, Some(10)), (2, 3, Some(20)), (6, 9, Some(10)), (7, 8, Some(10))]);
         assert_eq!((notices.count(Notice::Unfinished), notices.count(Notice::EndWithoutBegin)), (1, 1));

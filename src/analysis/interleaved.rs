@@ -10,7 +10,9 @@
 
 use super::executions::Execution;
 use crate::base::time::{Ns, Span};
-use crate::state::timeline::{HostId, SegmentKind, Thread, Timeline};
+use crate::state::questions::Asker;
+use crate::state::reader::RowReader;
+use crate::state::timeline::{HostId, SegmentKind, Thread, ThreadId, Timeline};
 use std::collections::BTreeMap;
 
 /// An execution is long from this multiple of the usual running time on.
@@ -19,26 +21,26 @@ const LONG: Ns = 3;
 const MOST: usize = 256;
 
 /// The time slices of a thread in a span, clipped to it, each with its CPU.
-fn slices(thread: &Thread, span: Span) -> impl Iterator<Item = (u32, Span)> + '_ {
-    let segments = &thread.segments[thread.first_segment_after(span.start)..];
-    let inside = segments.iter().take_while(move |segment| segment.span.start < span.end);
-    let running = inside.filter(|segment| segment.kind == SegmentKind::Running);
+fn slices<'r>(reader: &'r RowReader<'_>, thread: ThreadId, span: Span) -> impl Iterator<Item = (u32, Span)> + use<'r> {
+    let running = reader.segments(thread).within(span).filter(|segment| segment.kind == SegmentKind::Running);
     running.map(move |segment| (segment.cpu, segment.span.clip(span))).filter(|(_, slice)| !slice.is_empty())
 }
 
 /// For each execution, in order of their starts: the mean running time of those that alternated with it. `None` where
 /// it is not long, where none did, and on hosts whose interrupts were recorded or whose scheduler was not.
 pub fn interleaved(timeline: &Timeline, executions: &[Execution<'_>]) -> Vec<Option<i64>> {
+    let reader = timeline.reader(Asker::Interleaved);
     let is_examined = |host: HostId| {
-        let interrupts = timeline.quality.get(host.index()).map_or(0, |quality| quality.interrupts);
+        let interrupts = timeline.quality().get(host.index()).map_or(0, |quality| quality.interrupts);
         interrupts == 0 && timeline.is_scheduled(host)
     };
-    let hosts: Vec<bool> = (0..timeline.hosts.len()).map(|host| is_examined(HostId::at(host))).collect();
+    let hosts: Vec<bool> = (0..timeline.hosts().len()).map(|host| is_examined(HostId::at(host))).collect();
     let thread = |execution: &Execution<'_>| {
         timeline.thread(execution.thread).filter(|t| hosts.get(t.host.index()).copied().unwrap_or(false))
     };
     let ran = |execution: &Execution<'_>| {
-        thread(execution).map_or(0, |t| slices(t, execution.span).map(|(_, slice)| slice.len()).sum::<Ns>())
+        let slices = thread(execution).map(|_| slices(&reader, execution.thread, execution.span));
+        slices.into_iter().flatten().map(|(_, slice)| slice.len()).sum::<Ns>()
     };
     if !hosts.contains(&true) {
         return vec![None; executions.len()];
@@ -50,12 +52,12 @@ pub fn interleaved(timeline: &Timeline, executions: &[Execution<'_>]) -> Vec<Opt
     let one = |(i, execution): (usize, &Execution<'_>)| {
         let own = thread(execution).filter(|_| running[i] >= usual.saturating_mul(LONG))?;
         let mut others: Vec<Ns> = Vec::new();
-        for (cpu, between) in between(own, execution.span, usual) {
+        for (cpu, between) in between(&reader, execution, usual) {
             let first = executions.partition_point(|other| other.span.start < between.start);
             let begun = executions[first..].iter().zip(&running[first..]).take(MOST);
             for (other, ran) in begun.take_while(|(other, _)| other.span.start < between.end) {
                 let there = thread(other).filter(|t| t.host == own.host && other.thread != execution.thread);
-                let fits = |t: &Thread| slices(t, other.span).all(|(on, _)| on == cpu);
+                let fits = |_: &Thread| slices(&reader, other.thread, other.span).all(|(on, _)| on == cpu);
                 if *ran > 0 && other.span.end <= between.end && there.is_some_and(fits) {
                     others.push(*ran);
                 }
@@ -68,9 +70,10 @@ pub fn interleaved(timeline: &Timeline, executions: &[Execution<'_>]) -> Vec<Opt
 }
 
 /// By CPU: the time between the thread's first and last running of more than `usual` there.
-fn between(thread: &Thread, span: Span, usual: Ns) -> Vec<(u32, Span)> {
+fn between(reader: &RowReader<'_>, execution: &Execution<'_>, usual: Ns) -> Vec<(u32, Span)> {
     let mut by_cpu: BTreeMap<u32, Vec<Span>> = BTreeMap::new();
-    slices(thread, span).for_each(|(cpu, slice)| by_cpu.entry(cpu).or_default().push(slice));
+    slices(reader, execution.thread, execution.span)
+        .for_each(|(cpu, slice)| by_cpu.entry(cpu).or_default().push(slice));
     let ends = by_cpu.into_iter().filter_map(|(cpu, slices)| {
         let (first, last) = (beyond(slices.iter(), usual)?, beyond(slices.iter().rev(), usual)?);
         Some((cpu, Span::new(first.end, last.start)))
@@ -137,8 +140,9 @@ mod tests {
     fn interleaved_gives_the_mean_of_executions_that_alternate_with_a_long_one() {
         for (other, expected) in [(40, Some(40)), (190, Some(190))] {
             let builder = builder(other, 0);
-            let executions = pair(&builder.0, 0, &PairingRule::default(), &mut Notices::default());
-            let found = interleaved(&builder.0, &executions);
+            let timeline = builder.sealed();
+            let executions = pair(&timeline, 0, &PairingRule::default(), &mut Notices::default());
+            let found = interleaved(&timeline, &executions);
             let long = executions.iter().position(|e| e.span.len() > 1_000).unwrap();
             assert_eq!(found[long], expected);
             assert!(found.iter().enumerate().all(|(i, f)| i == long || f.is_none()), "{found:?}");
@@ -148,8 +152,9 @@ mod tests {
     #[test]
     fn interleaved_is_none_where_interrupts_were_recorded_or_none_alternated() {
         let found = |builder: &TimelineBuilder| {
-            let executions = pair(&builder.0, 0, &PairingRule::default(), &mut Notices::default());
-            interleaved(&builder.0, &executions)
+            let timeline = builder.sealed();
+            let executions = pair(&timeline, 0, &PairingRule::default(), &mut Notices::default());
+            interleaved(&timeline, &executions)
         };
         assert!(found(&builder(40, 7)).iter().all(Option::is_none));
         // Without a long time slice before the others it is unknown whether the cause was there already.

@@ -17,7 +17,9 @@ use crate::base::names::{NameId, Names, fold_digits};
 use crate::base::notice::Notices;
 use crate::base::time::{Span, Timestamp};
 use crate::event::derived::WaitIterations;
-use crate::state::timeline::{Mark, MarkField, Segment, SegmentKind, Thread, ThreadId, Timeline};
+use crate::state::questions::Asker;
+use crate::state::reader::{RowCursor, RowReader};
+use crate::state::timeline::{Call, Mark, MarkField, Segment, SegmentKind, Thread, ThreadId, Timeline};
 use foldhash::HashMap;
 use std::collections::BTreeSet;
 
@@ -25,7 +27,7 @@ use std::collections::BTreeSet;
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct ThreadWait {
     /// Position among the thread's system calls of the one in which it waited.
-    pub call: Option<usize>,
+    pub call: Option<Call>,
     /// From the end of its running to the exit of the call, else to where it ran again.
     pub span: Span,
     /// For a block device, or a kernel thread that works for one.
@@ -34,21 +36,22 @@ pub struct ThreadWait {
 
 /// The waits of a thread, in order. Unknown time is no wait, and a wait that had not ended with the thread or the
 /// recording is left out.
-pub fn waits(timeline: &Timeline, thread: &Thread) -> Vec<ThreadWait> {
+pub fn waits(timeline: &Timeline, reader: &RowReader<'_>, thread: ThreadId) -> Vec<ThreadWait> {
+    let mut calls = reader.calls(thread);
     let mut waits: Vec<ThreadWait> = Vec::new();
     // The wait since whose begin the thread has not run.
     let mut open: Option<ThreadWait> = None;
-    for segment in &thread.segments {
+    for segment in reader.segments(thread).all() {
         if matches!(segment.kind, SegmentKind::Running | SegmentKind::Interrupted) {
             let Some(mut wait) = open.take() else { continue };
-            let exit = wait.call.and_then(|call| thread.calls.get(call)).filter(|call| call.ret.is_some());
+            let exit = wait.call.filter(|call| call.ret.is_some());
             wait.span.end = exit.map_or(segment.span.start, |call| call.span.end.max(segment.span.start));
             match waits.last_mut() {
                 Some(last) if wait.call.is_some() && last.call == wait.call => last.span.end = wait.span.end,
                 _ => waits.push(wait),
             }
         } else if open.is_none() && is_wait(segment.kind) {
-            let (call, for_disk) = (call_at(thread, segment.span.start), timeline.is_disk_wait(segment));
+            let (call, for_disk) = (call_at(&mut calls, segment.span.start), timeline.is_disk_wait(&segment));
             open = Some(ThreadWait { call, span: segment.span, for_disk });
         }
     }
@@ -60,10 +63,9 @@ fn is_wait(kind: SegmentKind) -> bool {
     !matches!(kind, SegmentKind::Running | SegmentKind::Interrupted | SegmentKind::Preempted | SegmentKind::Unknown)
 }
 
-/// Position of the system call that a thread is in at `t`.
-fn call_at(thread: &Thread, t: Timestamp) -> Option<usize> {
-    let at = thread.calls.partition_point(|call| call.span.start <= t).checked_sub(1)?;
-    (t < thread.calls.get(at)?.span.end).then_some(at)
+/// The system call that a thread is in at `t`.
+fn call_at(calls: &mut RowCursor<'_, Call>, t: Timestamp) -> Option<Call> {
+    calls.last_begun(t).filter(|call| t < call.span.end)
 }
 
 /// Mark the iterations of one task in a timeline.
@@ -76,36 +78,35 @@ pub fn mark(
 ) -> Result<(), Cancelled> {
     let name_of_task = definition.thread.as_deref().map(fold_digits);
     let matches = |thread: &Thread, t: Timestamp| {
-        let name = || thread.name_at(t).map_or(String::new(), |name| fold_digits(timeline.names.get(name)));
+        let name = || thread.name_at(t).map_or(String::new(), |name| fold_digits(timeline.names().get(name)));
         name_of_task.as_ref().is_none_or(|of_task| *of_task == name())
     };
-    let threads = timeline.threads.iter().enumerate().filter(|(_, thread)| !thread.idle);
+    let reader = timeline.reader(Asker::Tasks);
+    let threads = timeline.threads_by_id().filter(|(_, thread)| !thread.idle);
     let all: Vec<(ThreadId, Vec<ThreadWait>)> = threads
-        .map(|(at, thread)| {
-            let waits = waits(timeline, thread);
-            (ThreadId::at(at), waits.into_iter().filter(|w| matches(thread, w.span.start)).collect())
+        .map(|(id, thread)| {
+            let waits = waits(timeline, &reader, id);
+            (id, waits.into_iter().filter(|w| matches(thread, w.span.start)).collect())
         })
         .filter(|(_, waits): &(_, Vec<ThreadWait>)| !waits.is_empty())
         .collect();
     ctx.cancel.check()?;
-    let call = timeline.names.find(&definition.call);
-    let is_call = |thread: &Thread, wait: &ThreadWait| {
-        wait.call.and_then(|at| thread.calls.get(at)).is_some_and(|c| Some(c.name) == call)
-    };
-    let recorded = timeline.threads.iter().any(|thread| thread.calls.iter().any(|c| Some(c.name) == call));
+    let call = timeline.names().find(&definition.call);
+    let is_call = |wait: &ThreadWait| wait.call.is_some_and(|c| Some(c.name) == call);
+    let recorded = timeline.threads_by_id().any(|(id, _)| reader.calls(id).all().any(|c| Some(c.name) == call));
+    drop(reader);
     let sites = if recorded { None } else { Some(WaitSites::new(timeline, &all, symbol_paths, ctx)?) };
-    let ret = timeline.names.intern("ret");
+    let ret = timeline.intern("ret");
     let mut marks = Vec::new();
     for (id, waits) in &all {
-        let Some(thread) = timeline.thread(*id) else { continue };
         let is_site = |wait: &&ThreadWait| match &sites {
-            None => is_call(thread, wait),
+            None => is_call(wait),
             Some(sites) => sites.names(*id, wait.span.start).any(|name| is_named(name, &definition.call)),
         };
         let at_site: Vec<&ThreadWait> = waits.iter().filter(is_site).collect();
         for pair in at_site.windows(2) {
             let (from, to) = (pair[0].span.end, pair[1].span.start);
-            let value = pair[0].call.and_then(|at| thread.calls.get(at)).and_then(|call| call.ret);
+            let value = pair[0].call.and_then(|call| call.ret);
             if from <= to {
                 let fields = value.map(|value| MarkField { name: ret, value }).into_iter().collect();
                 marks.push(Mark { fields, ..boundary(timeline, *id, task, from, true) });
@@ -113,7 +114,7 @@ pub fn mark(
             }
         }
     }
-    timeline.marks.extend(marks);
+    timeline.add_marks(marks);
     Ok(())
 }
 
@@ -121,11 +122,11 @@ pub fn mark(
 pub fn boundary(timeline: &Timeline, id: ThreadId, task: u32, time: Timestamp, begins: bool) -> Mark {
     let thread = timeline.thread(id);
     // The CPU on which the thread runs from then on, or ran until then.
-    let segment = thread.and_then(|thread| {
-        let at = thread.first_segment_after(time);
-        if begins { thread.segments.get(at) } else { at.checked_sub(1).and_then(|at| thread.segments.get(at)) }
-    });
-    let on_cpu = |segment: &&Segment| matches!(segment.kind, SegmentKind::Running | SegmentKind::Interrupted);
+    let reader = timeline.reader(Asker::Tasks);
+    let mut segments = reader.segments(id);
+    let after = segments.first_after(time);
+    let segment = if begins { after } else { segments.previous() };
+    let on_cpu = |segment: &Segment| matches!(segment.kind, SegmentKind::Running | SegmentKind::Interrupted);
     let cpu = segment.filter(on_cpu).and_then(|segment| u16::try_from(segment.cpu).ok()).unwrap_or(u16::MAX);
     let trace = thread.and_then(|thread| timeline.trace_of(thread.host)).unwrap_or(0);
     Mark { time, task, begins, thread: Some(id), trace, cpu, key: None, kind: None, fields: Vec::new() }
@@ -156,7 +157,7 @@ impl WaitSites {
         // Missing symbols are reported when the executions are explained.
         let mut unreported = Notices::default();
         let kernel = kernel_symbols(symbol_paths, &mut unreported);
-        let spaces = Spaces::new(&timeline.images);
+        let spaces = Spaces::new(timeline.images());
         let timelines = StackTimelines::new(timeline, &spaces, kernel.is_some(), ctx)?;
         let begins = waits.iter().flat_map(|(id, waits)| waits.iter().map(|w| timelines.at(*id, w.span.start)));
         let stacks: BTreeSet<StackId> = begins.collect();
@@ -176,12 +177,12 @@ impl WaitSites {
             let stack = timelines.get(id);
             let mut functions = stack.user.and_then(|placed| user.get(&placed)).cloned().unwrap_or_default();
             if let (Some(symbols), Some(raw)) = (&kernel, stack.kernel) {
-                let addresses = timeline.stacks.get(raw);
+                let addresses = timeline.stacks().get(raw);
                 let inner = symbols.functions(addresses);
                 functions.extend(inner.iter().map(|name| texts.intern(name)));
                 functions.extend(symbols.system_call(addresses).map(|name| texts.intern(name)));
             }
-            functions.extend(stack.call.map(|call| texts.intern(timeline.names.get(call))));
+            functions.extend(stack.call.map(|call| texts.intern(timeline.names().get(call))));
             names.insert(id, functions);
         }
         Ok(WaitSites { timelines, names, texts })
@@ -207,8 +208,9 @@ mod tests {
         let definition = WaitIterations { call: call.to_owned(), thread: thread.map(str::to_owned) };
         let (mut notices, symbol_paths) = (Notices::default(), SymbolPaths::default());
         builder.0.marks.clear();
-        mark(&mut builder.0, 0, &definition, &symbol_paths, &Ctx::new(1)).unwrap();
-        let found = pair(&builder.0, 0, &PairingRule::default(), &mut notices);
+        let mut timeline = builder.sealed();
+        mark(&mut timeline, 0, &definition, &symbol_paths, &Ctx::new(1)).unwrap();
+        let found = pair(&timeline, 0, &PairingRule::default(), &mut notices);
         assert!(notices.is_empty());
         found.iter().map(|e| (e.span.start.ns(), e.span.end.ns())).collect()
     }

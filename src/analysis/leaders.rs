@@ -15,7 +15,7 @@ impl Leaders {
     /// The leaders of a timeline.
     pub fn new(timeline: &Timeline) -> Self {
         let mut leaders = Leaders::default();
-        for (i, thread) in timeline.threads.iter().enumerate().filter(|(_, t)| t.tid == t.pid && !t.idle) {
+        for (i, thread) in timeline.threads().iter().enumerate().filter(|(_, t)| t.tid == t.pid && !t.idle) {
             leaders.0.entry((thread.host, thread.pid)).or_default().push(ThreadId::at(i));
         }
         leaders

@@ -36,7 +36,7 @@ pub fn attach(
     notices: &mut Notices,
     ctx: &Ctx,
 ) -> Result<(), Cancelled> {
-    if timeline.threads.iter().all(|t| t.samples.is_empty()) {
+    if !timeline.has_samples() {
         return Ok(());
     }
     let mut numbers: HashMap<ProcessStack, u32> = HashMap::default();

@@ -13,17 +13,20 @@ use crate::base::time::{Ns, Span, Timestamp};
 use crate::event::operation::{Message, Operation, OperationKind, OperationPlace, Operations, Sequence};
 use crate::model::carrier::Carrier;
 use crate::model::thread::ThreadIdentity;
+use crate::state::questions::Asker;
+use crate::state::reader::RowCursor;
 use crate::state::timeline::{HostId, Mark, Segment, SegmentKind, Thread, ThreadId, Timeline, Waker};
 use foldhash::{HashMap, HashSet};
 
 /// The threads that are streams: those with system calls or user-space events, except idle tasks and the tracer's own
 /// threads. Those wait for the recorded threads, and no thread waits for them.
 pub fn streams(timeline: &Timeline) -> impl Iterator<Item = ThreadId> {
-    let marked: HashSet<ThreadId> = timeline.marks.iter().filter_map(|m| m.thread).collect();
-    let active = move |id: &ThreadId, t: &Thread| !t.calls.is_empty() || marked.contains(id);
-    let all = timeline.threads.iter().enumerate().map(|(i, t)| (ThreadId::at(i), t));
+    let reader = timeline.reader(Asker::Operations);
+    let marked: HashSet<ThreadId> = reader.marks().filter_map(|m| m.thread).collect();
+    let active = move |id: &ThreadId| !reader.calls(*id).is_empty() || marked.contains(id);
+    let all = timeline.threads().iter().enumerate().map(|(i, t)| (ThreadId::at(i), t));
     let tracer = Tracer::new(timeline);
-    all.filter(move |(id, t)| active(id, t) && !t.idle && !tracer.runs(timeline, t)).map(|(id, _)| id)
+    all.filter(move |(id, t)| active(id) && !t.idle && !tracer.runs(timeline, t)).map(|(id, _)| id)
 }
 
 /// The tracer's threads: all of LTTng's daemons, and the listeners (`NAME-ust`) that it starts in traced programs.
@@ -32,7 +35,7 @@ struct Tracer(HashSet<(HostId, i32)>);
 impl Tracer {
     fn new(timeline: &Timeline) -> Tracer {
         let daemon = |t: &&Thread| named(timeline, t).any(|name| name.starts_with("lttng-"));
-        Tracer(timeline.threads.iter().filter(daemon).map(|t| (t.host, t.pid)).collect())
+        Tracer(timeline.threads().iter().filter(daemon).map(|t| (t.host, t.pid)).collect())
     }
 
     fn runs(&self, timeline: &Timeline, thread: &Thread) -> bool {
@@ -43,7 +46,7 @@ impl Tracer {
 
 /// The names that a thread had.
 fn named<'a>(timeline: &'a Timeline, thread: &'a Thread) -> impl Iterator<Item = &'a str> {
-    thread.names.iter().map(|name| timeline.names.get(name.name))
+    thread.names.iter().map(|name| timeline.names().get(name.name))
 }
 
 /// A user-space event at which something began or ended.
@@ -62,7 +65,7 @@ fn user_events<'a>(timeline: &Timeline, named: impl Fn(&Mark) -> Option<&'a str>
         let symbol = symbols.entry((name, mark.begins)).or_insert_with(|| names.intern(&format!("{name} {end}")));
         Some(UserEvent { thread, time: mark.time, symbol: *symbol })
     };
-    let mut all: Vec<UserEvent> = timeline.marks.iter().filter_map(event).collect();
+    let mut all: Vec<UserEvent> = timeline.reader(Asker::Operations).marks().filter_map(event).collect();
     all.sort_by_key(|event| (event.thread, event.time));
     all
 }
@@ -72,9 +75,10 @@ pub fn of_recording<'a>(timeline: &Timeline, named: impl Fn(&Mark) -> Option<&'a
     let mut operations = Operations { one_clock: true, ..Operations::default() };
     let events = user_events(timeline, named, &mut operations.names);
     let leaders = Leaders::new(timeline);
-    let mut streams: Vec<Option<u32>> = vec![None; timeline.threads.len()];
+    let reader = timeline.reader(Asker::Operations);
+    let mut streams: Vec<Option<u32>> = vec![None; timeline.threads().len()];
     for id in self::streams(timeline) {
-        let (Some(stream), Some(thread)) = (streams.get_mut(id.index()), timeline.thread(id)) else { continue };
+        let Some(stream) = streams.get_mut(id.index()) else { continue };
         *stream = Some(operations.sequences.len() as u32);
         let place = place(timeline, &leaders, id);
         let mut sequence = Sequence { stream: format!("{} {}", place.name, place.tid), ..Sequence::default() };
@@ -86,8 +90,8 @@ pub fn of_recording<'a>(timeline: &Timeline, named: impl Fn(&Mark) -> Option<&'a
             let start = sequence.operations.last().map_or(span.start, |o| o.end.max(span.start));
             sequence.operations.push(Operation { symbol, kind, start, end: span.end.max(start) });
         };
-        let mut segments = thread.segments.as_slice();
-        for call in &thread.calls {
+        let mut segments = reader.segments(id);
+        for call in reader.calls(id).all() {
             while let Some(event) = own.next_if(|event| event.time <= call.span.start) {
                 add(event.symbol, OperationKind::Work, Span::new(event.time, event.time));
             }
@@ -96,14 +100,14 @@ pub fn of_recording<'a>(timeline: &Timeline, named: impl Fn(&Mark) -> Option<&'a
             } else {
                 OperationKind::Work
             };
-            add(operations.names.intern(timeline.names.get(call.name)), kind, call.span);
+            add(operations.names.intern(timeline.names().get(call.name)), kind, call.span);
         }
         own.for_each(|event| add(event.symbol, OperationKind::Work, Span::new(event.time, event.time)));
         operations.sequences.push(sequence);
     }
-    for (to, thread) in streams.iter().zip(&timeline.threads) {
+    for (at, to) in streams.iter().enumerate() {
         let Some(to) = *to else { continue };
-        for segment in &thread.segments {
+        for segment in reader.segments(ThreadId::at(at)).all() {
             let carrier = match segment.kind {
                 SegmentKind::Blocked => Carrier::Wakeup,
                 SegmentKind::Network => Carrier::Packet,
@@ -127,17 +131,12 @@ pub fn of_recording<'a>(timeline: &Timeline, named: impl Fn(&Mark) -> Option<&'a
     operations
 }
 
-/// The time for which a thread waited in `span`. `segments` are those that may overlap it; the ones before it are
-/// removed.
-fn waited(segments: &mut &[Segment], span: Span) -> Ns {
-    while let Some((_, rest)) = segments.split_first().filter(|(first, _)| first.span.end <= span.start) {
-        *segments = rest;
-    }
-    let inside = segments.iter().take_while(|e| e.span.start < span.end);
+/// The time for which a thread waited in `span`.
+fn waited(segments: &mut RowCursor<'_, Segment>, span: Span) -> Ns {
     let runs = |kind| {
         matches!(kind, SegmentKind::Running | SegmentKind::Interrupted | SegmentKind::Preempted | SegmentKind::Unknown)
     };
-    inside.filter(|e| !runs(e.kind)).map(|e| e.span.clip(span).len()).sum()
+    segments.within(span).filter(|e| !runs(e.kind)).map(|e| e.span.clip(span).len()).sum()
 }
 
 /// The identity of a thread, as propagation paths show it.
@@ -146,7 +145,7 @@ pub fn place(timeline: &Timeline, leaders: &Leaders, id: ThreadId) -> ThreadIden
         return ThreadIdentity { pid: 0, tid: 0, name: "unknown".into(), process: "unknown".into() };
     };
     let leader = leaders.of(timeline, thread, thread.life.end);
-    let last = |t: &Thread| t.names.last().map_or_else(String::new, |last| timeline.names.get(last.name).to_owned());
+    let last = |t: &Thread| t.names.last().map_or_else(String::new, |last| timeline.names().get(last.name).to_owned());
     ThreadIdentity { pid: thread.pid, tid: thread.tid, name: last(thread), process: last(leader) }
 }
 
@@ -168,19 +167,18 @@ mod tests {
     use crate::analysis::patterns::PatternAnalysis;
     use crate::base::ctx::Ctx;
     use crate::model::settings::Settings;
-    use crate::state::timeline::Call;
-    use crate::state::timeline::ThreadName;
+    use crate::state::timeline::{Call, ThreadDraft, ThreadName, TimelineDraft};
 
     const MS: Ns = 1_000_000;
 
     /// A server that waits for its client, which computes, writes, reads; once it computes ten times as long.
-    fn timeline() -> Timeline {
-        let mut timeline = Timeline::default();
+    fn draft() -> TimelineDraft {
+        let mut timeline = TimelineDraft::default();
         let [server, client, futex, write, read] =
             ["server", "client", "futex", "write", "read"].map(|n| timeline.names.intern(n));
         let thread = |tid, name| {
             let life = Span::of_ns(0, 1_000 * MS);
-            Thread {
+            ThreadDraft {
                 host: HostId::at(0),
                 tid,
                 pid: tid,
@@ -218,7 +216,7 @@ mod tests {
 
     #[test]
     fn slow_wait_has_the_causing_thread_as_root_cause() {
-        let operations = of_recording(&timeline(), |_| None);
+        let operations = of_recording(&draft().seal(), |_| None);
         assert_eq!(operations.messages.len(), 50);
         let ctx = Ctx::new(1);
         let mined = PatternAnalysis::new(operations, &ctx).unwrap();
@@ -241,18 +239,22 @@ mod tests {
 
     #[test]
     fn streams_leaves_out_the_tracer() {
-        let mut timeline = timeline();
+        let mut timeline = draft();
         let [daemon, listener] = ["lttng-sessiond", "client-ust"].map(|n| timeline.names.intern(n));
         timeline.threads[0].names.push(ThreadName { from: Timestamp::ZERO, name: daemon });
         timeline.threads[1].names.push(ThreadName { from: Timestamp::new(1), name: listener });
-        assert_eq!(streams(&timeline).collect::<Vec<_>>(), [ThreadId::at(1)], "a main thread may be called anything");
+        assert_eq!(
+            streams(&timeline.clone().seal()).collect::<Vec<_>>(),
+            [ThreadId::at(1)],
+            "a main thread may be called anything"
+        );
         timeline.threads[1].pid = 5;
-        assert_eq!(streams(&timeline).count(), 0);
+        assert_eq!(streams(&timeline.seal()).count(), 0);
     }
 
     #[test]
     fn user_events_are_placed_between_calls() {
-        let mut timeline = timeline();
+        let mut timeline = draft();
         let mark = |time, begins| Mark {
             time,
             task: 0,
@@ -266,7 +268,7 @@ mod tests {
         };
         let first = timeline.threads[1].calls[0].span;
         timeline.marks = vec![mark(first.start - 1, true), mark(first.end, false)];
-        let operations = of_recording(&timeline, |_| Some("app:request"));
+        let operations = of_recording(&timeline.seal(), |_| Some("app:request"));
         let names: Vec<_> =
             operations.sequences[1].operations.iter().take(4).map(|o| operations.names.get(o.symbol)).collect();
         assert_eq!(names, ["app:request begin", "write", "app:request end", "read"]);

@@ -10,6 +10,8 @@
 
 use crate::base::names::NameId;
 use crate::base::time::{Span, Timestamp};
+use crate::state::questions::Asker;
+use crate::state::reader::{RowCursor, RowReader};
 use crate::state::timeline::{Segment, SegmentKind, ThreadId, Timeline, Waker};
 
 /// The reason why the path entered a thread: the state of the thread above it.
@@ -71,9 +73,25 @@ fn follow(timeline: &Timeline, segment: &Segment) -> Option<Follow> {
     }
 }
 
-/// The segment of a thread at `t` with its position; an unknown one where none was recorded. `None` before the recorded
+/// A part of a thread's life whose cause may be under resolution.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Place {
+    /// Before its creation.
+    Unborn,
+    /// The segment that begins here, and the time without a segment before it.
+    Segment(Timestamp),
+    /// Behind its last segment.
+    Past,
+}
+
+/// The segment of a thread at `t` with its place; an unknown one where none was recorded. `None` before the recorded
 /// creation of the thread.
-fn segment_at(timeline: &Timeline, thread: ThreadId, t: Timestamp) -> Option<(usize, Segment)> {
+fn segment_at(
+    timeline: &Timeline,
+    segments: &mut RowCursor<'_, Segment>,
+    thread: ThreadId,
+    t: Timestamp,
+) -> Option<(Place, Segment)> {
     let unknown = |start, end| Segment {
         span: Span::new(start, end),
         kind: SegmentKind::Unknown,
@@ -81,28 +99,30 @@ fn segment_at(timeline: &Timeline, thread: ThreadId, t: Timestamp) -> Option<(us
         qualifier: None,
         cpu: 0,
     };
-    let Some(known) = timeline.thread(thread) else { return Some((0, unknown(Timestamp::MIN, Timestamp::MAX))) };
+    let Some(known) = timeline.thread(thread) else {
+        return Some((Place::Past, unknown(Timestamp::MIN, Timestamp::MAX)));
+    };
     if t < known.life.start && known.parent.is_some() {
         return None;
     }
-    let at = known.first_segment_after(t);
-    Some(match known.segments.get(at) {
-        Some(segment) if segment.span.start <= t => (at, *segment),
-        Some(segment) => (at, unknown(t, segment.span.start)),
-        None => (at, unknown(t, Timestamp::MAX)),
+    Some(match segments.first_after(t) {
+        Some(segment) if segment.span.start <= t => (Place::Segment(segment.span.start), segment),
+        Some(segment) => (Place::Segment(segment.span.start), unknown(t, segment.span.start)),
+        None => (Place::Past, unknown(t, Timestamp::MAX)),
     })
 }
 
 /// A thread in whose window the walk is.
-#[derive(Clone, Copy, Debug)]
-struct Frame {
+#[derive(Debug)]
+struct Frame<'r> {
     thread: ThreadId,
+    segments: RowCursor<'r, Segment>,
     /// The time up to which the window was walked.
     at: Timestamp,
     /// The end of the window.
     until: Timestamp,
-    /// The position of the wait of this thread that the frame above it resolves.
-    resolving: Option<usize>,
+    /// The wait of this thread that the frame above it resolves.
+    resolving: Option<Place>,
     entered: Entered,
 }
 
@@ -116,43 +136,44 @@ struct Frame {
 /// assert_eq!(path.iter().map(|s| s.span.len()).sum::<i64>(), 4); // unknown time counts
 /// ```
 pub fn walk(timeline: &Timeline, thread: ThreadId, span: Span) -> Vec<PathSegment> {
-    let mut path = Path::default();
+    let reader = timeline.reader(Asker::Path);
+    let mut path = Path { reader: &reader, frames: Vec::new(), segments: Vec::new() };
     if span.is_empty() {
         return path.segments;
     }
-    path.push(thread, span.start, span.end, Entered::Start);
+    path.push(thread, reader.segments(thread), span, Entered::Start);
     while let Some(depth) = path.frames.len().checked_sub(1) {
-        let frame = path.frames[depth];
-        path.frames[depth].resolving = None;
-        if frame.at >= frame.until {
+        let frame = &mut path.frames[depth];
+        frame.resolving = None;
+        let (thread, at, end) = (frame.thread, frame.at, frame.until);
+        if at >= end {
             path.frames.pop();
             continue;
         }
-        let Some((index, segment)) = segment_at(timeline, frame.thread, frame.at) else {
+        let Some((place, segment)) = segment_at(timeline, &mut frame.segments, thread, at) else {
             // The thread was created inside the window: before that its parent explains the time.
-            let known = timeline.thread(frame.thread);
-            let birth = known.map_or(frame.until, |t| t.life.start).min(frame.until);
+            let known = timeline.thread(thread);
+            let birth = known.map_or(end, |t| t.life.start).min(end);
+            (frame.at, frame.resolving) = (birth, Some(Place::Unborn));
             let parent = known.and_then(|t| t.parent);
-            path.frames[depth].at = birth;
-            path.frames[depth].resolving = Some(usize::MAX);
-            match parent.filter(|p| path.may_enter(*p, frame.at, timeline)) {
-                Some(parent) => path.push(parent, frame.at, birth, Entered::Fork),
-                None => path.emit(depth, Span::new(frame.at, birth), SegmentKind::Unknown, None, 0),
+            match parent.and_then(|parent| Some((parent, path.entry(parent, at, timeline)?))) {
+                Some((parent, segments)) => path.push(parent, segments, Span::new(at, birth), Entered::Fork),
+                None => path.emit(depth, Span::new(at, birth), SegmentKind::Unknown, None, 0),
             }
             continue;
         };
-        let until = segment.span.end.min(frame.until);
-        let followed = follow(timeline, &segment).filter(|f| f.until > frame.at);
-        path.frames[depth].resolving = Some(index);
-        match followed.filter(|f| path.may_enter(f.thread, frame.at, timeline)) {
-            Some(next) => {
+        frame.resolving = Some(place);
+        let until = segment.span.end.min(end);
+        let followed = follow(timeline, &segment).filter(|f| f.until > at);
+        match followed.and_then(|next| Some((next, path.entry(next.thread, at, timeline)?))) {
+            Some((next, segments)) => {
                 let stop = next.until.min(until);
                 path.frames[depth].at = stop;
-                path.push(next.thread, frame.at, stop, next.entered);
+                path.push(next.thread, segments, Span::new(at, stop), next.entered);
             }
             None => {
                 path.frames[depth].at = until;
-                path.emit(depth, Span::new(frame.at, until), segment.kind, segment.qualifier, segment.cpu);
+                path.emit(depth, Span::new(at, until), segment.kind, segment.qualifier, segment.cpu);
             }
         }
     }
@@ -165,29 +186,32 @@ pub fn tiles(path: &[PathSegment], span: Span) -> bool {
     span.is_empty() || end == Some(span.end)
 }
 
-#[derive(Default)]
-struct Path {
-    frames: Vec<Frame>,
+struct Path<'r> {
+    reader: &'r RowReader<'r>,
+    frames: Vec<Frame<'r>>,
     segments: Vec<PathSegment>,
 }
 
-impl Path {
+impl<'r> Path<'r> {
     /// Enter a thread: push its window, and the segment of length zero.
-    fn push(&mut self, thread: ThreadId, from: Timestamp, until: Timestamp, entered: Entered) {
-        self.frames.push(Frame { thread, at: from, until, resolving: None, entered });
-        let span = Span::new(from, from);
+    fn push(&mut self, thread: ThreadId, segments: RowCursor<'r, Segment>, window: Span, entered: Entered) {
+        let Span { start: at, end: until } = window;
+        self.frames.push(Frame { thread, segments, at, until, resolving: None, entered });
+        let span = Span::new(at, at);
         let depth = (self.frames.len() - 1) as u32;
         let kind = SegmentKind::Running;
         self.segments.push(PathSegment { thread, span, kind, qualifier: None, cpu: 0, depth, entered });
     }
 
-    /// False where the walk already resolves the wait of `thread` at `t`.
-    fn may_enter(&self, thread: ThreadId, t: Timestamp, timeline: &Timeline) -> bool {
+    /// The segments of `thread`, at `t`; `None` where the walk already resolves its wait at that time.
+    fn entry(&self, thread: ThreadId, t: Timestamp, timeline: &Timeline) -> Option<RowCursor<'r, Segment>> {
         if self.frames.len() >= DEEPEST {
-            return false;
+            return None;
         }
-        let index = segment_at(timeline, thread, t).map_or(usize::MAX, |(index, _)| index);
-        !self.frames.iter().any(|f| f.thread == thread && f.resolving == Some(index))
+        let mut segments = self.reader.segments(thread);
+        let place = segment_at(timeline, &mut segments, thread, t).map_or(Place::Unborn, |(place, _)| place);
+        let resolves = |frame: &Frame<'_>| frame.thread == thread && frame.resolving == Some(place);
+        (!self.frames.iter().any(resolves)).then_some(segments)
     }
 
     /// Add a segment of the frame at `depth`; it extends its predecessor where nothing changed.
@@ -204,28 +228,29 @@ impl Path {
 
 /// The thread and state on the path of `thread` at the moment `t`: the definition with which tests compare [`walk`].
 pub fn label(timeline: &Timeline, thread: ThreadId, t: Timestamp) -> (ThreadId, SegmentKind) {
+    let reader = timeline.reader(Asker::Path);
+    let place_of = |thread: ThreadId| segment_at(timeline, &mut reader.segments(thread), thread, t);
+    let may_visit = |visited: &[(ThreadId, Place)], thread: ThreadId| {
+        let place = place_of(thread).map_or(Place::Unborn, |(place, _)| place);
+        visited.len() < DEEPEST && !visited.contains(&(thread, place))
+    };
     let mut at = thread;
-    let mut visited: Vec<(ThreadId, usize)> = Vec::new();
+    let mut visited: Vec<(ThreadId, Place)> = Vec::new();
     loop {
-        let Some((index, segment)) = segment_at(timeline, at, t) else {
+        let Some((place, segment)) = place_of(at) else {
             let parent = timeline.thread(at).and_then(|thread| thread.parent);
-            visited.push((at, usize::MAX));
-            match parent.filter(|p| may_visit(timeline, &visited, *p, t)) {
+            visited.push((at, Place::Unborn));
+            match parent.filter(|parent| may_visit(&visited, *parent)) {
                 Some(parent) => at = parent,
                 None => return (at, SegmentKind::Unknown),
             }
             continue;
         };
-        visited.push((at, index));
-        let next = follow(timeline, &segment).filter(|f| f.until > t && may_visit(timeline, &visited, f.thread, t));
+        visited.push((at, place));
+        let next = follow(timeline, &segment).filter(|f| f.until > t && may_visit(&visited, f.thread));
         match next {
             Some(next) => at = next.thread,
             None => return (at, segment.kind),
         }
     }
-}
-
-fn may_visit(timeline: &Timeline, visited: &[(ThreadId, usize)], thread: ThreadId, t: Timestamp) -> bool {
-    let index = segment_at(timeline, thread, t).map_or(usize::MAX, |(index, _)| index);
-    visited.len() < DEEPEST && !visited.contains(&(thread, index))
 }

@@ -9,7 +9,9 @@
 //! linear in segments, calls and samples. ALGORITHMS.md 7.7.
 
 use crate::base::time::{Ns, Span, Timestamp};
-use crate::state::timeline::{HostId, SegmentKind, Thread, Timeline};
+use crate::state::questions::Asker;
+use crate::state::reader::RowReader;
+use crate::state::timeline::{HostId, Segment, SegmentKind, ThreadId, Timeline};
 
 /// Length of a slot, at least.
 const SLOT: Ns = 100_000;
@@ -22,7 +24,7 @@ const EXPECTED: f64 = 10.0;
 
 /// The pauses of each host, in order of time.
 pub fn pauses(timeline: &Timeline) -> Vec<Vec<Span>> {
-    let hosts = 0..timeline.hosts.len();
+    let hosts = 0..timeline.hosts().len();
     hosts
         .map(HostId::at)
         .map(|host| if timeline.is_scheduled(host) { of_host(timeline, host) } else { Vec::new() })
@@ -64,26 +66,29 @@ struct CpuTime {
 }
 
 fn of_host(timeline: &Timeline, host: HostId) -> Vec<Span> {
-    let slots = Slots::new(timeline.span);
+    let slots = Slots::new(timeline.span());
     // By slot: an event happened.
     let mut happened = vec![false; slots.count];
-    let mut running: Vec<CpuTime> = Vec::new();
-    for thread in timeline.threads.iter().filter(|t| t.host == host && !t.idle) {
-        thread.segments.iter().for_each(|segment| happened[slots.at(segment.span.start)] = true);
-        thread.calls.iter().for_each(|call| {
+    let mut busy: Vec<CpuTime> = Vec::new();
+    let reader = timeline.reader(Asker::Pauses);
+    for (thread, _) in timeline.threads_by_id().filter(|(_, t)| t.host == host && !t.idle) {
+        let segments = reader.segments(thread).all();
+        segments.clone().for_each(|segment| happened[slots.at(segment.span.start)] = true);
+        reader.calls(thread).all().for_each(|call| {
             happened[slots.at(call.span.start)] = true;
             happened[slots.at(call.span.end)] = true;
         });
-        thread.samples.iter().for_each(|sample| happened[slots.at(sample.time)] = true);
-        let rate = rate(thread) * slots.length as f64;
-        for segment in thread.segments.iter().filter(|e| e.kind == SegmentKind::Running) {
+        reader.samples(thread).all().for_each(|sample| happened[slots.at(sample.time)] = true);
+        let running = segments.filter(|e| e.kind == SegmentKind::Running);
+        let rate = rate(&reader, thread, running.clone()) * slots.length as f64;
+        for segment in running {
             let (from, to) = (slots.at(segment.span.start) + 1, slots.at(segment.span.end));
             if to >= from + LEAST {
-                running.push(CpuTime { from, to, rate });
+                busy.push(CpuTime { from, to, rate });
             }
         }
     }
-    running.sort_by_key(|time| time.from);
+    busy.sort_by_key(|time| time.from);
     let mut pauses = Vec::new();
     let mut open: Vec<CpuTime> = Vec::new();
     let mut next = 0;
@@ -94,7 +99,7 @@ fn of_host(timeline: &Timeline, host: HostId) -> Vec<Span> {
             continue;
         }
         let end = (at..slots.count).find(|slot| happened[*slot]).unwrap_or(slots.count);
-        while let Some(run) = running.get(next).filter(|time| time.from <= at) {
+        while let Some(run) = busy.get(next).filter(|time| time.from <= at) {
             open.push(*run);
             next += 1;
         }
@@ -110,10 +115,9 @@ fn of_host(timeline: &Timeline, host: HostId) -> Vec<Span> {
 }
 
 /// The recorded events of a thread per nanosecond of running.
-fn rate(thread: &Thread) -> f64 {
-    let running = thread.segments.iter().filter(|e| e.kind == SegmentKind::Running);
+fn rate(reader: &RowReader<'_>, thread: ThreadId, running: impl Iterator<Item = Segment>) -> f64 {
     let (runs, ns) = running.fold((0, 0), |(n, ns), e| (n + 1, ns + e.span.len()));
-    (runs + 2 * thread.calls.len() + thread.samples.len()) as f64 / ns.max(1) as f64
+    (runs + 2 * reader.calls(thread).len() + reader.samples(thread).len()) as f64 / ns.max(1) as f64
 }
 
 #[cfg(test)]
@@ -146,7 +150,7 @@ mod tests {
     #[test]
     fn pauses_finds_a_time_without_events_of_any_thread() {
         let found = |builder: &TimelineBuilder| {
-            let all = pauses(&builder.0);
+            let all = pauses(&builder.sealed());
             all.into_iter().flatten().collect::<Vec<_>>()
         };
         let paused = found(&builder(true));

@@ -13,6 +13,7 @@ use crate::event::task::TaskDefinition;
 use crate::model::survey::Survey;
 use crate::model::survey::TaskSurvey;
 use crate::model::survey::UnknownTime;
+use crate::state::questions::Asker;
 use crate::state::timeline::{SegmentKind, ThreadId, Timeline};
 use foldhash::HashSet;
 use std::collections::BTreeMap;
@@ -34,7 +35,7 @@ impl Survey {
 
 /// Survey the tasks whose marks the recording holds, and its system calls.
 pub fn survey(timeline: &Timeline, tasks: &[TaskDefinition], notices: &mut Notices) -> Survey {
-    let mut found = Survey { span: timeline.span, ..Survey::default() };
+    let mut found = Survey { span: timeline.span(), ..Survey::default() };
     for (task, marks) in tasks.iter().zip(executions::by_task(timeline, tasks.len())) {
         let executions = executions::pair_marks(timeline, marks.into_iter(), &PairingRule::of(task), notices);
         let executions = executions::covered(timeline, executions, notices);
@@ -46,17 +47,19 @@ pub fn survey(timeline: &Timeline, tasks: &[TaskDefinition], notices: &mut Notic
     let mut all: Vec<UnknownTime> = found.tasks.values().map(|s| s.unknown.clone()).collect();
     let empty = found.tasks.values().all(|s| s.durations.is_empty());
     let names: HashSet<&str> = tasks.iter().map(|task| task.name.as_str()).collect();
-    for (i, thread) in timeline.threads.iter().enumerate() {
-        let recorded = timeline.covered.iter().find(|covered| covered.host == thread.host).map(|covered| covered.span);
+    let reader = timeline.reader(Asker::Survey);
+    for (id, thread) in timeline.threads_by_id() {
+        let recorded =
+            timeline.covered().iter().find(|covered| covered.host == thread.host).map(|covered| covered.span);
         let covered = |span: Span| recorded.is_none_or(|all| all.clip(span) == span);
-        for call in thread.calls.iter().filter(|c| c.ret.is_some()) {
-            let name = timeline.names.get(call.name);
+        for call in reader.calls(id).all().filter(|c| c.ret.is_some()) {
+            let name = timeline.names().get(call.name);
             if names.contains(name) {
                 continue;
             }
             let surveyed = found.tasks.entry(name.to_owned()).or_default();
             if covered(call.span) {
-                surveyed.add(timeline, ThreadId::at(i), call.span, notices);
+                surveyed.add(timeline, id, call.span, notices);
             } else {
                 surveyed.durations.push(call.span.len());
             }
@@ -86,7 +89,7 @@ impl TaskSurvey {
                 self.unknown.off_cpu_ns += segment.span.len();
             }
             if matches!(segment.kind, SegmentKind::Unknown | SegmentKind::Blocked) && !segment.span.is_empty() {
-                let reason = segment.qualifier.map_or("no wake-up was seen", |q| timeline.names.get(q));
+                let reason = segment.qualifier.map_or("no wake-up was seen", |q| timeline.names().get(q));
                 self.unknown.add(reason, 1, segment.span.len());
             }
         }

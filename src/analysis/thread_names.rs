@@ -45,9 +45,9 @@ impl ThreadNames {
     pub fn new(timeline: &Timeline, names: &mut Names, notices: &mut Notices) -> Self {
         let mut families: BTreeMap<(Family, String), BTreeSet<NameId>> = BTreeMap::new();
         let mut result = ThreadNames::default();
-        for thread in &timeline.threads {
+        for thread in timeline.threads() {
             for ThreadName { name, .. } in &thread.names {
-                let text = timeline.names.get(*name);
+                let text = timeline.names().get(*name);
                 result.shown.entry(*name).or_insert_with(|| names.intern(text));
                 if let Some(stem) = without_number(text) {
                     families.entry((Family::of(thread), stem)).or_default().insert(*name);
@@ -59,7 +59,7 @@ impl ThreadNames {
                 continue;
             }
             let shown = names.intern(stem);
-            let first = members.first().map_or("", |n| timeline.names.get(*n));
+            let first = members.first().map_or("", |n| timeline.names().get(*n));
             if !stem.starts_with(WORKER) {
                 notices.add(Notice::NamesFolded, members.len() as u64, || format!("{first} as {stem}"));
             }

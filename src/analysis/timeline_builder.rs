@@ -3,14 +3,14 @@
 
 use crate::base::time::{Ns, Span, Timestamp};
 use crate::state::timeline::{
-    Call, CpuRun, CpuTimeline, HostId, Mark, Segment, SegmentKind, StackOrigin, StackSample, Thread, ThreadId,
-    ThreadName, Timeline, Waker,
+    Call, CpuRun, CpuTimeline, HostId, Mark, Segment, SegmentKind, StackOrigin, StackSample, ThreadDraft, ThreadId,
+    ThreadName, Timeline, TimelineDraft, Waker,
 };
 
 pub(crate) const HOST: HostId = HostId::at(0);
 pub(crate) const PID: i32 = 100;
 
-pub(crate) struct TimelineBuilder(pub Timeline);
+pub(crate) struct TimelineBuilder(pub TimelineDraft);
 
 /// Thread number `n`.
 pub(crate) fn thread(n: usize) -> ThreadId {
@@ -20,10 +20,10 @@ pub(crate) fn thread(n: usize) -> ThreadId {
 impl TimelineBuilder {
     /// `threads` threads, named by their number, that live over `[0, 1000)`.
     pub fn new(threads: usize) -> Self {
-        let mut timeline = Timeline { span: Span::of_ns(0, 1000), ..Timeline::default() };
+        let mut timeline = TimelineDraft { span: Span::of_ns(0, 1000), ..TimelineDraft::default() };
         for i in 1..=threads {
             let name = timeline.names.intern(&i.to_string());
-            timeline.threads.push(Thread {
+            timeline.threads.push(ThreadDraft {
                 host: HOST,
                 tid: i as i32,
                 pid: PID,
@@ -40,6 +40,11 @@ impl TimelineBuilder {
             });
         }
         TimelineBuilder(timeline)
+    }
+
+    /// The timeline as it is so far.
+    pub fn sealed(&self) -> Timeline {
+        self.0.clone().seal()
     }
 
     /// A segment of a thread; `waker` 0 for none.

@@ -11,6 +11,7 @@
 use super::symbols::kernel::{KernelSymbols, is_interrupt_entry};
 use crate::base::time::Timestamp;
 use crate::event::stack::StackOrigin;
+use crate::state::questions::Asker;
 use crate::state::timeline::{RawStackId, SegmentKind, ThreadId, Timeline, WakeStack};
 use foldhash::HashMap;
 
@@ -65,41 +66,36 @@ fn evidence<'s>(functions: impl Iterator<Item = &'s str>) -> Evidence {
 
 /// Correct the kinds of a timeline's waits where the call chains of their wake-ups show more.
 pub fn relabel(timeline: &mut Timeline, symbols: &KernelSymbols) {
-    let wakes = std::mem::take(&mut timeline.wake_stacks);
-    let remote = timeline.names.intern("woken by another CPU; the thread there was not recorded");
+    let remote = timeline.intern("woken by another CPU; the thread there was not recorded");
     let mut known: HashMap<RawStackId, Evidence> = HashMap::default();
-    for WakeStack { woken, time: t, stack } in &wakes {
+    let wakes = timeline.wake_stacks().to_vec();
+    for WakeStack { woken, time: t, stack } in wakes {
         let found =
-            *known.entry(*stack).or_insert_with(|| evidence(symbols.all_functions(timeline.stacks.get(*stack))));
-        let for_disk = found != Evidence::Own && waits_for_disk(timeline, symbols, *woken, *t);
-        let Some(thread) = timeline.threads.get_mut(woken.index()) else { continue };
-        let at = thread.segments.partition_point(|segment| segment.span.end < *t);
-        let Some(segment) = thread.segments.get_mut(at).filter(|segment| segment.span.end == *t) else { continue };
-        let is_known_from_events =
-            !matches!(segment.kind, SegmentKind::Blocked | SegmentKind::Device | SegmentKind::Network);
-        if is_known_from_events || segment.kind == SegmentKind::Network && segment.waker.is_some() {
-            continue;
-        }
-        match found {
-            _ if for_disk => (segment.kind, segment.waker, segment.qualifier) = (SegmentKind::Disk, None, None),
-            Evidence::Kind(kind) => (segment.kind, segment.waker, segment.qualifier) = (kind, None, None),
-            Evidence::Remote => {
-                (segment.kind, segment.waker, segment.qualifier) = (SegmentKind::Blocked, None, Some(remote))
+            *known.entry(stack).or_insert_with(|| evidence(symbols.all_functions(timeline.stacks().get(stack))));
+        let for_disk = found != Evidence::Own && waits_for_disk(timeline, symbols, woken, t);
+        timeline.relabel(woken, t, |segment| {
+            let is_known_from_events =
+                !matches!(segment.kind, SegmentKind::Blocked | SegmentKind::Device | SegmentKind::Network);
+            if is_known_from_events || segment.kind == SegmentKind::Network && segment.waker.is_some() {
+                return;
             }
-            Evidence::Own | Evidence::Interrupt => {}
-        }
+            let (kind, qualifier) = match found {
+                _ if for_disk => (SegmentKind::Disk, None),
+                Evidence::Kind(kind) => (kind, None),
+                Evidence::Remote => (SegmentKind::Blocked, Some(remote)),
+                Evidence::Own | Evidence::Interrupt => return,
+            };
+            (segment.kind, segment.waker, segment.qualifier) = (kind, None, qualifier);
+        });
     }
-    timeline.wake_stacks = wakes;
 }
 
 /// True where the wait that ended at `t` began in `io_schedule` or one of its variants.
 fn waits_for_disk(timeline: &Timeline, symbols: &KernelSymbols, thread: ThreadId, t: Timestamp) -> bool {
-    let Some(thread) = timeline.threads.get(thread.index()) else { return false };
-    let before = thread.samples.partition_point(|sample| sample.time < t);
-    let out = thread.samples.get(..before).and_then(|all| all.last());
+    let out = timeline.reader(Asker::Wakers).samples(thread).last_begun(t.saturating_sub(1));
     let kernel = out.filter(|sample| sample.origin == StackOrigin::SwitchOut).and_then(|sample| sample.kernel);
     kernel.is_some_and(|stack| {
-        symbols.all_functions(timeline.stacks.get(stack)).any(|name| name.starts_with("io_schedule"))
+        symbols.all_functions(timeline.stacks().get(stack)).any(|name| name.starts_with("io_schedule"))
     })
 }
 

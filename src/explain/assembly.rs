@@ -58,14 +58,14 @@ impl Assembly<'_> {
             model.timelines.insert(id, execution_timelines::of(inputs, execution, &own));
         }
         let kind = execution.begin.kind.or(execution.end.kind);
-        let kind = kind.map(|k| model.names.intern(self.recording.names.get(k)));
+        let kind = kind.map(|k| model.names.intern(self.recording.names().get(k)));
         let trace = TraceId::from_raw(execution.end.trace);
         let label = self.request.traces.get(trace.index()).map_or("", |t| t.label.as_str());
         let label = model.names.intern(label);
         let counts = PathCounts { interleaved, ..counts };
         self.columns.push(execution, counts, &counters, NewExecution { spent: &spent, kind, trace: label });
         let lossy = self.recording.is_lossy(execution.span);
-        let first = || format!("execution at {} ns", execution.span.start.since(self.recording.span.start));
+        let first = || format!("execution at {} ns", execution.span.start.since(self.recording.span().start));
         model.notices.add(Notice::UnresolvedWaits, unresolved, first);
         model.notices.add(Notice::UntiledPaths, u64::from(!tiled), first);
         let thread = self.threads.id(execution.thread, execution.last_moment(), &mut model.who, &mut model.names);
@@ -83,7 +83,7 @@ impl Assembly<'_> {
     pub(super) fn finish(mut self, ctx: &Ctx) -> Result<(Model, Contributions), Cancelled> {
         let model = &mut self.model;
         model.executions.inclusive = model.executions.own.inclusive(&model.contexts, ctx)?;
-        model.executions.columns = self.columns.finish(&self.recording.names);
+        model.executions.columns = self.columns.finish(&self.recording.names());
         let mut threads: Vec<_> = self.outline.threads().collect();
         threads.sort_unstable();
         for (node, thread, ns) in threads {

@@ -11,7 +11,7 @@ use crate::base::names::{NameId, Names};
 use crate::base::time::Timestamp;
 use crate::model::metric::{ABSENT, Column, Metric};
 use crate::model::wait_kind::WaitKind;
-use crate::state::timeline::{Counter, Mark, Timeline};
+use crate::state::timeline::{Mark, Timeline};
 use std::collections::BTreeMap;
 
 /// Collects the metrics of executions, one after the other, in order.
@@ -53,12 +53,12 @@ impl MetricColumns {
         let times = WaitKind::ALL.into_iter().filter(|kind| kind.has_metric()).map(Metric::Time);
         let metrics = [Metric::Duration, Metric::Start].into_iter().chain(times).chain(other);
         let fixed = metrics.map(|metric| Column { metric, values: Vec::new() }).collect();
-        let counter = |c: &Counter| {
-            let name = recording.names.get(c.name);
+        let counter = |name| {
+            let name = recording.names().get(name);
             Column { metric: Metric::Perf(name.trim_start_matches("perf_").to_owned()), values: Vec::new() }
         };
-        let counters = recording.counters.iter().map(counter).collect();
-        let origin = recording.span.start;
+        let counters = recording.counters().map(counter).collect();
+        let origin = recording.span().start;
         MetricColumns { origin, executions: 0, fixed, kinds: Vec::new(), fields: BTreeMap::new(), counters }
     }
 

@@ -122,7 +122,7 @@ impl ContextNames<'_> {
             OutlineStep::Process(name) => vec![Frame { kind: FrameKind::Process, name: shown(name) }],
             OutlineStep::Thread(spent, name) => vec![Frame { kind: FrameKind::Thread(spent), name: shown(name) }],
             OutlineStep::Wait(spent, what) => {
-                let text = what.map_or(wait_name(spent), |what| self.dictionary.recording.names.get(what));
+                let text = what.map_or(wait_name(spent), |what| self.dictionary.recording.names().get(what));
                 vec![Frame { kind: FrameKind::Wait(spent), name: self.names.intern(text) }]
             }
             OutlineStep::Stack(id) => {
@@ -152,10 +152,10 @@ impl ContextNames<'_> {
         let function = |f: UserFrame| Frame { kind: kind(&f), name: f.name };
         let mut frames: Vec<Frame> = user.into_iter().map(function).collect();
         if let Some(call) = stack.call {
-            let name = self.names.intern(self.dictionary.recording.names.get(call));
+            let name = self.names.intern(self.dictionary.recording.names().get(call));
             frames.push(Frame { kind: FrameKind::Call, name });
         }
-        let kernel = stack.kernel.map_or(&[][..], |k| self.dictionary.recording.stacks.get(k));
+        let kernel = stack.kernel.map_or(&[][..], |k| self.dictionary.recording.stacks().get(k));
         for name in self.dictionary.kernel.map_or_else(Vec::new, |symbols| symbols.functions(kernel)) {
             frames.push(Frame { kind: FrameKind::KernelFunction, name: self.names.intern(name) });
         }

@@ -18,6 +18,7 @@ use crate::model::execution_timeline::{
     ExecutionTimeline, MOST_EVENTS, TimelineEvent, TimelineEventKind, TimelineSegment, TimelineThread, TimelineWait,
 };
 use crate::model::wait_kind::WaitKind;
+use crate::state::questions::Asker;
 use crate::state::timeline::{SegmentKind, ThreadId, Timeline};
 use foldhash::HashMap;
 
@@ -103,13 +104,13 @@ impl Drawing<'_> {
 
     fn describe(&self, id: ThreadId, t: Timestamp) -> TimelineThread {
         let TimelineInputs { recording, leaders, shown, names } = self.inputs;
-        let recorded = |id: Option<NameId>| id.map_or("unknown", |id| recording.names.get(id)).to_owned();
+        let recorded = |id: Option<NameId>| id.map_or("unknown", |id| recording.names().get(id)).to_owned();
         let Some(thread) = recording.thread(id) else {
             let unknown = || "unknown".to_owned();
             return TimelineThread { host: unknown(), process: unknown(), name: unknown(), pid: 0, tid: 0 };
         };
         TimelineThread {
-            host: recorded(recording.hosts.get(thread.host.index()).map(|host| host.name)),
+            host: recorded(recording.hosts().get(thread.host.index()).map(|host| host.name)),
             process: recorded(leaders.of(recording, thread, t).name_at(t)),
             name: shown.at(thread, t).map_or_else(|| recorded(thread.name_at(t)), |id| names.get(id).to_owned()),
             pid: thread.pid,
@@ -190,24 +191,23 @@ impl Drawing<'_> {
 
     fn add_calls(&self, thread: ThreadId, span: Span, lane: u32, events: &mut Vec<TimelineEvent>) {
         let recording = self.inputs.recording;
-        let Some(thread) = recording.thread(thread) else { return };
-        let begun = thread.calls.partition_point(|call| call.span.start < span.end);
-        let inside = thread.calls.iter().take(begun).rev().take_while(|call| call.span.end > span.start);
-        events.extend(inside.map(|call| TimelineEvent {
+        let reader = recording.reader(Asker::Explain);
+        let mut calls = reader.calls(thread);
+        let last = calls.last_begun(span.end.saturating_sub(1));
+        let before = std::iter::successors(last, |_| calls.previous());
+        events.extend(before.take_while(|call| call.span.end > span.start).map(|call| TimelineEvent {
             at_ns: self.since(call.span.start),
             ns: call.span.len(),
             thread: lane,
             kind: TimelineEventKind::Call,
-            name: recording.names.get(call.name).to_owned(),
+            name: recording.names().get(call.name).to_owned(),
             result: call.ret,
         }));
     }
 
     fn add_faults(&self, thread: ThreadId, span: Span, lane: u32, events: &mut Vec<TimelineEvent>) {
-        let Some(faults) = &self.inputs.recording.page_faults else { return };
-        let first = faults.partition_point(|fault| (fault.thread, fault.time) < (thread, span.start));
-        let inside = faults.iter().skip(first).take_while(|fault| fault.thread == thread && fault.time < span.end);
-        events.extend(inside.map(|fault| TimelineEvent {
+        let reader = self.inputs.recording.reader(Asker::Explain);
+        events.extend(reader.faults(thread).begun_in(span).map(|fault| TimelineEvent {
             at_ns: self.since(fault.time),
             ns: 0,
             thread: lane,

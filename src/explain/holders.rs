@@ -14,6 +14,7 @@ use crate::analysis::thread_names::ThreadNames;
 use crate::base::time::{Ns, Span, Timestamp};
 use crate::model::context::ContextId;
 use crate::model::thread::ThreadIdentity;
+use crate::state::questions::Asker;
 use crate::state::timeline::{SegmentKind, ThreadId, Timeline};
 use foldhash::HashMap;
 use std::collections::BTreeMap;
@@ -87,7 +88,9 @@ impl Contributions {
 /// How long three quarters of the waits for a CPU last at most, of the first in each thread: a delay that is no longer
 /// is the scheduler's noise.
 fn scheduler_noise(recording: &Timeline) -> Ns {
-    let waits = recording.threads.iter().flat_map(|t| t.segments.iter().filter(|e| e.kind == SegmentKind::Preempted));
+    let reader = recording.reader(Asker::Explain);
+    let segments = recording.threads_by_id().flat_map(|(id, _)| reader.segments(id).all());
+    let waits = segments.filter(|e| e.kind == SegmentKind::Preempted);
     let mut waits: Vec<Ns> = waits.take(SAMPLED).map(|e| e.span.len()).collect();
     let at = waits.len() * 3 / 4;
     if at >= waits.len() {

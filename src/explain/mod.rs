@@ -127,7 +127,7 @@ impl Stacks {
     ) -> Result<Stacks, Cancelled> {
         ctx.progress.enter("stacks", 0);
         let kernel = kernel_symbols(places, notices);
-        let spaces = Spaces::new(&recording.images);
+        let spaces = Spaces::new(recording.images());
         let timelines = StackTimelines::new(recording, &spaces, kernel.is_some(), ctx)?;
         let (disk, leaders, counter) = (DiskUse::new(recording), Leaders::new(recording), PathCounter::new(recording));
         let (symbols, marks) = (SymbolCache::default(), MarksByTask::new(recording));
@@ -160,7 +160,7 @@ fn made(
         traces: request.traces.clone(),
         notices: notices.clone(),
         quality: quality(recording),
-        origin: recording.span.start,
+        origin: recording.span().start,
         ..Model::default()
     };
     let Stacks { spaces, timelines, symbols, kernel, disk, leaders, counter, marks } = stacks;
@@ -206,8 +206,10 @@ fn made(
 
 /// Of the hosts whose switches were recorded.
 fn quality(recording: &Timeline) -> Vec<HostQuality> {
-    let hosts = recording.hosts.iter().zip(&recording.quality).filter(|(_, quality)| quality.switches > 0);
-    hosts.map(|(h, quality)| HostQuality { host: recording.names.get(h.name).to_owned(), quality: *quality }).collect()
+    let hosts = recording.hosts().iter().zip(recording.quality()).filter(|(_, quality)| quality.switches > 0);
+    hosts
+        .map(|(h, quality)| HostQuality { host: recording.names().get(h.name).to_owned(), quality: *quality })
+        .collect()
 }
 
 /// Invariants of every critical path.

@@ -43,8 +43,8 @@ impl<'a> ModelThreads<'a> {
             let unknown = names.intern("unknown");
             return ThreadInfo { host: unknown, process: unknown, pid: 0, tid: 0, thread: unknown };
         };
-        let mut name = |id: Option<NameId>| names.intern(id.map_or("unknown", |id| self.recording.names.get(id)));
-        let host = name(self.recording.hosts.get(thread.host.index()).map(|h| h.name));
+        let mut name = |id: Option<NameId>| names.intern(id.map_or("unknown", |id| self.recording.names().get(id)));
+        let host = name(self.recording.hosts().get(thread.host.index()).map(|h| h.name));
         let process = name(self.leaders.of(self.recording, thread, t).name_at(t));
         ThreadInfo { host, process, pid: thread.pid, tid: thread.tid, thread: name(thread.name_at(t)) }
     }

@@ -286,7 +286,7 @@ impl Traces {
     /// One line for a recording in which nothing runs that could be explained: what it answers, and what to record.
     fn nothing_by_itself(&self, ctx: &Ctx, pass: &KernelPass) -> anyhow::Result<String> {
         let recording = &pass.recording;
-        let scheduled = recording.quality.iter().any(|q| q.switches > 0);
+        let scheduled = recording.quality().iter().any(|q| q.switches > 0);
         let what = if scheduled {
             "nothing in it delimits executions: no system calls, functions or pairs of user-space events were \
              recorded, and no \

@@ -48,7 +48,7 @@ impl Traces {
         places: &SymbolPaths,
         ctx: &Ctx,
     ) -> anyhow::Result<Option<MinedExecutions>> {
-        let hosts = pass.recording.hosts.len();
+        let hosts = pass.recording.hosts().len();
         if !(0..hosts).any(|host| pass.recording.is_scheduled(HostId::at(host))) {
             return Ok(None);
         }

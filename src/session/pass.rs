@@ -9,6 +9,7 @@ use crate::base::ctx::{Cancelled, Ctx};
 use crate::base::notice::Notices;
 use crate::event::derived::Derived;
 use crate::event::task::{Pairing, TaskDefinition};
+use crate::state::questions::Asker;
 use crate::state::timeline::{Mark, Timeline};
 use std::collections::BTreeSet;
 
@@ -59,7 +60,8 @@ impl KernelPass {
 
     /// Positions of the tasks with a begin event on a known thread.
     pub fn begun(&self) -> impl Iterator<Item = usize> {
-        let marks = self.recording.marks.iter().filter(|m| m.thread.is_some());
+        let reader = self.recording.reader(Asker::Explain);
+        let marks = reader.marks().filter(|m| m.thread.is_some());
         let begun: BTreeSet<usize> = marks.map(|m| m.task as usize).collect();
         begun.into_iter().filter(|task| *task < self.tasks.len())
     }

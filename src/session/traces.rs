@@ -32,7 +32,7 @@ use crate::reading::engine::EngineOptions;
 use crate::reading::tasks;
 use crate::state::history::History;
 use crate::state::kernel::{Handlers, Options, record};
-use crate::state::timeline::{Timeline, TraceOrigin};
+use crate::state::timeline::Timeline;
 use etcetera::BaseStrategy;
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
@@ -156,10 +156,10 @@ impl Traces {
         let options = Options { engine: self.engine, labels: self.labels(), handlers: self.handlers.clone(), pairs };
         let (mut recording, mut notices) = record(&self.traces(), tasks, &options, ctx)?;
         for clock in self.clocks() {
-            for TraceOrigin { host, .. } in clock.traces.iter().filter_map(|trace| recording.traces.get(*trace)) {
-                if let (Some(error), Some(quality)) = (clock.beside_kernel, recording.quality.get_mut(host.index())) {
-                    quality.clock_error = quality.clock_error.max(error.unsigned_abs());
-                }
+            let Some(error) = clock.beside_kernel else { continue };
+            let hosts = clock.traces.iter().filter_map(|trace| recording.traces().get(*trace)).map(|trace| trace.host);
+            for host in hosts.collect::<Vec<_>>() {
+                recording.widen_clock_error(host, error.unsigned_abs());
             }
         }
         notices.merge(&self.notices());
@@ -335,7 +335,7 @@ impl Traces {
                 symbols::images::add_build_ids(&mut recording, at, ids);
             }
         }
-        if !recording.wake_stacks.is_empty()
+        if !recording.wake_stacks().is_empty()
             && let Some(symbols) = symbols::kernel_symbols(places, &mut Notices::default())
         {
             wakers::relabel(&mut recording, &symbols);

@@ -4,15 +4,22 @@
 //! any number of [`attributes`] and answers a query of a view in microseconds.
 //!
 //! - [`attributes`]: the attributes of the history, named by paths, found by patterns
+//! - [`draft`]: a timeline while it is put together
 //! - [`history`]: the intervals of each attribute, and the tree (R-SHT) that answers queries about them
+//! - [`reader`]: the way to the rows of a timeline; [`questions`] counts what is asked of it
+//! - [`rows`]: rows of CPUs, devices, hosts and tasks
 //! - [`segments`]: a thread's segments, system calls and stack samples
 //! - [`slot`]: the effect of a chunk of events on a slot whose carried-in value is not known
 //! - [`threads`]: the thread instance that an id names
 //! - [`summary`]: time per state at several scales, exact
 
 pub mod attributes;
+pub mod draft;
 pub mod history;
 pub mod kernel;
+pub mod questions;
+pub mod reader;
+pub mod rows;
 pub mod segments;
 pub mod slot;
 pub mod summary;

@@ -1,7 +1,8 @@
-//! A thread of the timeline: its segments, system calls and stack samples, each sorted by time.
+//! A thread of the timeline, and the rows that it has: segments, system calls and stack samples, each sorted by time.
 //!
-//! Made by the kernel machine, read through [`super::timeline`]. ALGORITHMS.md section 3.
+//! Made by the kernel machine; the rows are read through [`super::reader`]. ALGORITHMS.md section 3.
 
+use super::draft::ThreadDraft;
 use crate::base::names::{NameId, Names};
 use crate::base::time::{Span, Timestamp};
 use crate::event::host::HostId;
@@ -105,12 +106,19 @@ pub struct Thread {
     pub idle: bool,
     /// True for kernel threads that work for a disk: a thread that waits for one waits for the disk.
     pub disk_worker: bool,
-    /// Segments, contiguous and sorted, over its life; none for idle tasks.
-    pub segments: Vec<Segment>,
-    /// System calls, sorted by start.
-    pub calls: Vec<Call>,
-    /// Stack samples, sorted by time.
-    pub samples: Vec<StackSample>,
+    /// It made a system call, or its first or last sample has a user-space stack.
+    has_program: bool,
+}
+
+/// The rows of a thread.
+#[derive(Clone, Debug, Default)]
+pub(super) struct ThreadRows {
+    /// Contiguous and sorted, over its life; none for idle tasks.
+    pub(super) segments: Vec<Segment>,
+    /// Sorted by start.
+    pub(super) calls: Vec<Call>,
+    /// Sorted by time.
+    pub(super) samples: Vec<StackSample>,
 }
 
 impl Thread {
@@ -135,25 +143,73 @@ impl Thread {
     /// and its children. Where the parent was not recorded its name decides, unless it did something that only the
     /// threads of programs do.
     pub fn is_kernel(&self, names: &Names) -> bool {
-        let name = self.names.last().map(|name| names.get(name.name));
+        let ids = KernelSigns { idle: self.idle, tid: self.tid, ppid: self.ppid, name: self.names.last() };
+        ids.is_kernel(names, || self.has_program)
+    }
+
+    /// A sealed thread, and its rows.
+    pub(super) fn of(draft: ThreadDraft) -> (Thread, ThreadRows) {
+        let ThreadDraft { host, tid, pid, ppid, virtual_ids, names, life, parent, idle, disk_worker, .. } = draft;
+        let rows = ThreadRows { segments: draft.segments, calls: draft.calls, samples: draft.samples };
+        let has_program = has_program(&rows.calls, &rows.samples);
+        let thread = Thread { host, tid, pid, ppid, virtual_ids, names, life, parent, idle, disk_worker, has_program };
+        (thread, rows)
+    }
+
+    /// The draft of which it was made.
+    pub(super) fn into_draft(self, rows: ThreadRows) -> ThreadDraft {
+        let Thread { host, tid, pid, ppid, virtual_ids, names, life, parent, idle, disk_worker, has_program: _ } = self;
+        let ThreadRows { segments, calls, samples } = rows;
+        ThreadDraft {
+            host,
+            tid,
+            pid,
+            ppid,
+            virtual_ids,
+            names,
+            life,
+            parent,
+            idle,
+            disk_worker,
+            segments,
+            calls,
+            samples,
+        }
+    }
+}
+
+impl ThreadDraft {
+    /// The same as of the sealed thread, by the rows so far.
+    pub(super) fn is_kernel(&self, names: &Names) -> bool {
+        let ids = KernelSigns { idle: self.idle, tid: self.tid, ppid: self.ppid, name: self.names.last() };
+        ids.is_kernel(names, || has_program(&self.calls, &self.samples))
+    }
+}
+
+/// True for a thread that made a system call, or whose first or last sample has a user-space stack.
+fn has_program(calls: &[Call], samples: &[StackSample]) -> bool {
+    let ends = [samples.first(), samples.last()];
+    !calls.is_empty() || ends.into_iter().flatten().any(|sample| sample.user.is_some())
+}
+
+/// The properties that show whether a thread is one of the kernel.
+struct KernelSigns<'t> {
+    idle: bool,
+    tid: i32,
+    ppid: i32,
+    name: Option<&'t ThreadName>,
+}
+
+impl KernelSigns<'_> {
+    fn is_kernel(&self, names: &Names, has_program: impl FnOnce() -> bool) -> bool {
+        let name = self.name.map(|name| names.get(name.name));
         match self.ppid {
             _ if self.idle => true,
             KTHREADD => true,
             _ if self.tid == KTHREADD => name.is_none_or(|name| name == "kthreadd"),
-            0 => !self.has_program() && name.is_some_and(kernel_thread::is_name),
+            0 => !has_program() && name.is_some_and(kernel_thread::is_name),
             _ => false,
         }
-    }
-
-    /// True if it made a system call, or its first or last sample has a user-space stack.
-    fn has_program(&self) -> bool {
-        let ends = [self.samples.first(), self.samples.last()];
-        !self.calls.is_empty() || ends.into_iter().flatten().any(|sample| sample.user.is_some())
-    }
-
-    /// Index of the first segment that ends after `t`.
-    pub fn first_segment_after(&self, t: Timestamp) -> usize {
-        self.segments.partition_point(|e| e.span.end <= t)
     }
 }
 

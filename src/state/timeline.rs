@@ -1,9 +1,17 @@
 //! The result of the kernel pass: threads ([`super::segments`]), the threads of each CPU, images, disk requests,
-//! delimiters and counters. Everything is sorted by time and sealed; ids are dense.
+//! delimiters and counters ([`super::rows`]). Everything is sorted by time and sealed; ids are dense.
 //!
 //! The kernel machine in `state/kernel` makes it; critical paths, stacks, symbols and ECCTs read it. Size: linear in
 //! switches, wake-ups, system calls and stack samples. ALGORITHMS.md sections 3 and 4.2.
 
+pub use super::draft::{ThreadDraft, TimelineDraft};
+use super::questions::{Asker, QuestionCounts};
+use super::reader::RowReader;
+pub use super::rows::{
+    Counter, CounterOwner, CounterValue, CpuRun, CpuTimeline, DiskRequest, Host, HostCoverage, ImageEvent, Mark,
+    MarkField, PageFault, Service, WakeStack,
+};
+use super::segments::ThreadRows;
 pub use super::segments::{Call, Segment, SegmentKind, StackSample, Thread, ThreadId, ThreadName, VirtualIds, Waker};
 use crate::base::heap::{HeapSize, block, with_elements};
 use crate::base::names::{NameId, Names};
@@ -14,213 +22,48 @@ pub use crate::event::image::ImageChange;
 pub use crate::event::stack::{RawStackId, RawStacks, StackOrigin};
 use crate::model::facts::Quality;
 
-/// An [`ImageChange`] of one process.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct ImageEvent {
-    /// When.
-    pub time: Timestamp,
-    /// Host.
-    pub host: HostId,
-    /// Process (in the initial namespace).
-    pub pid: i32,
-    /// The change.
-    pub change: ImageChange,
-}
-
-/// One request to a block device.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct DiskRequest {
-    /// Host.
-    pub host: HostId,
-    /// Device number.
-    pub device: u32,
-    /// First sector.
-    pub sector: u64,
-    /// Bytes.
-    pub bytes: u64,
-    /// True for writes.
-    pub write: bool,
-    /// The thread that submitted it.
-    pub submitter: Option<ThreadId>,
-    /// Where that is a kernel thread that runs a work item: the thread that queued the item.
-    pub queued_by: Option<ThreadId>,
-    /// From its insertion into the queue (`issued` where not recorded) to its completion (the end of the trace where
-    /// not recorded).
-    pub span: Span,
-    /// When it was handed to the device.
-    pub issued: Timestamp,
-}
-
-/// Work of a kernel thread for another thread.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub struct Service {
-    /// The kernel thread.
-    pub thread: ThreadId,
-    /// When.
-    pub span: Span,
-    /// The thread for which it worked.
-    pub client: ThreadId,
-    /// When that thread handed in the work.
-    pub since: Timestamp,
-}
-
-/// A host.
-#[derive(Clone, Debug)]
-pub struct Host {
-    /// Its name.
-    pub name: NameId,
-    /// Kernel release, where recorded.
-    pub kernel_release: Option<String>,
-}
-
-/// A thread on a CPU.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct CpuRun {
-    /// When.
-    pub span: Span,
-    /// The thread (idle tasks included).
-    pub thread: ThreadId,
-}
-
-/// The threads that ran on one CPU.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct CpuTimeline {
-    /// Host.
-    pub host: HostId,
-    /// Number of the CPU on its host.
-    pub cpu: u32,
-    /// Its runs in order of time; they do not overlap.
-    pub runs: Vec<CpuRun>,
-}
-
-/// The time over which all CPUs of a host were recorded.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct HostCoverage {
-    /// Host.
-    pub host: HostId,
-    /// When.
-    pub span: Span,
-}
-
-/// A page fault.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub struct PageFault {
-    /// The thread.
-    pub thread: ThreadId,
-    /// When.
-    pub time: Timestamp,
-}
-
-/// The kernel's call chain at a wake-up.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct WakeStack {
-    /// The woken thread.
-    pub woken: ThreadId,
-    /// When.
-    pub time: Timestamp,
-    /// The calls of the CPU that woke it.
-    pub stack: RawStackId,
-}
-
-/// A numeric field of a delimiting event.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct MarkField {
-    /// Its name.
-    pub name: NameId,
-    /// Its value.
-    pub value: i64,
-}
-
-/// A delimiting event, in the total order of events.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Mark {
-    /// When.
-    pub time: Timestamp,
-    /// Position of the task in the list that was passed to the kernel pass.
-    pub task: u32,
-    /// True if it begins an execution, false if it ends one.
-    pub begins: bool,
-    /// The thread it happened on; `None` where unattached.
-    pub thread: Option<ThreadId>,
-    /// Position of the trace in the list that was passed to the kernel pass.
-    pub trace: u32,
-    /// The CPU it happened on; `u16::MAX` where unknown.
-    pub cpu: u16,
-    /// Value of the task's key field.
-    pub key: Option<i64>,
-    /// Value of the task's type field.
-    pub kind: Option<NameId>,
-    /// Numeric payload fields.
-    pub fields: Vec<MarkField>,
-}
-
-/// The owner of a hardware counter.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub enum CounterOwner {
-    /// A thread: the counter counts while it runs.
-    Thread(ThreadId),
-    /// A CPU of a host: the counter counts all threads that run there.
-    Cpu(HostId, u32),
-}
-
-/// A value of a hardware counter.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct CounterValue {
-    /// Its owner.
-    pub owner: CounterOwner,
-    /// When it was read.
-    pub time: Timestamp,
-    /// The count so far.
-    pub value: u64,
-}
-
-/// A hardware counter.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Counter {
-    /// Name of its context (`perf_thread_instructions`).
-    pub name: NameId,
-    /// Its values, sorted by owner and time.
-    pub values: Vec<CounterValue>,
-}
-
-/// The sealed states of all threads and CPUs of a recording.
+/// The sealed states of all threads and CPUs of a recording: tables that are resident, and rows that are asked for
+/// through a [`RowReader`].
 #[derive(Clone, Debug, Default)]
 pub struct Timeline {
     /// Names of threads, calls, devices, paths.
-    pub names: Names,
+    pub(super) names: Names,
     /// Hosts.
-    pub hosts: Vec<Host>,
+    pub(super) hosts: Vec<Host>,
     /// The traces, in the order in which they were passed to the kernel pass.
-    pub traces: Vec<TraceOrigin>,
+    pub(super) traces: Vec<TraceOrigin>,
     /// Threads by id.
-    pub threads: Vec<Thread>,
+    pub(super) threads: Vec<Thread>,
+    /// By thread: its rows.
+    pub(super) rows: Vec<ThreadRows>,
     /// CPUs sorted by host and number.
-    pub cpus: Vec<CpuTimeline>,
+    pub(super) cpus: Vec<CpuTimeline>,
     /// Distinct raw stacks.
-    pub stacks: RawStacks,
+    pub(super) stacks: RawStacks,
     /// Image changes sorted by time.
-    pub images: Vec<ImageEvent>,
+    pub(super) images: Vec<ImageEvent>,
     /// Disk requests sorted by start.
-    pub disk: Vec<DiskRequest>,
+    pub(super) disk: Vec<DiskRequest>,
     /// Work of kernel threads for others, sorted by thread and time; that of one thread does not overlap.
-    pub services: Vec<Service>,
+    pub(super) services: Vec<Service>,
     /// Delimiting events of the requested tasks.
-    pub marks: Vec<Mark>,
+    pub(super) marks: Vec<Mark>,
     /// Page faults, sorted by thread and time; `None` when the recording has no such events.
-    pub page_faults: Option<Vec<PageFault>>,
+    pub(super) page_faults: Option<Vec<PageFault>>,
     /// Hardware counters, sorted by name.
-    pub counters: Vec<Counter>,
+    pub(super) counters: Vec<Counter>,
     /// By host: how well the events of its scheduler agree.
-    pub quality: Vec<Quality>,
+    pub(super) quality: Vec<Quality>,
     /// Spans in which events were lost: results over them are marked.
-    pub lossy: Vec<Span>,
+    pub(super) lossy: Vec<Span>,
     /// Hosts with a kernel trace. The buffers of a snapshot reach back unequally far, and user-space events may outlast
     /// those of the kernel; outside these spans states are guesses.
-    pub covered: Vec<HostCoverage>,
+    pub(super) covered: Vec<HostCoverage>,
     /// From the first to the last event.
-    pub span: Span,
+    pub(super) span: Span,
     /// Kernel call chains of wake-ups, in order of time.
-    pub wake_stacks: Vec<WakeStack>,
+    pub(super) wake_stacks: Vec<WakeStack>,
+    pub(super) questions: QuestionCounts,
 }
 
 impl HeapSize for Timeline {
@@ -230,6 +73,7 @@ impl HeapSize for Timeline {
         let marks = self.marks.iter().map(|mark| block(&mark.fields));
         let faults = self.page_faults.as_ref().map_or(0, block);
         with_elements(&self.threads)
+            + with_elements(&self.rows)
             + self.names.heap_bytes()
             + self.stacks.heap_bytes()
             + block(&self.marks)
@@ -244,7 +88,13 @@ impl HeapSize for Timeline {
 
 impl HeapSize for Thread {
     fn heap_bytes(&self) -> usize {
-        block(&self.names) + block(&self.segments) + block(&self.calls) + block(&self.samples)
+        block(&self.names)
+    }
+}
+
+impl HeapSize for ThreadRows {
+    fn heap_bytes(&self) -> usize {
+        block(&self.segments) + block(&self.calls) + block(&self.samples)
     }
 }
 
@@ -252,16 +102,16 @@ impl Timeline {
     /// The first invariant that does not hold (`--check`): a thread's segments tile its known life without empty ones,
     /// its calls and names are in order, and a CPU has one thread at a time.
     pub fn check(&self) -> Option<String> {
-        for (at, thread) in self.threads.iter().enumerate().filter(|(_, thread)| !thread.idle) {
-            let segments = &thread.segments;
+        let all = self.threads.iter().zip(&self.rows).enumerate();
+        for (at, (thread, rows)) in all.filter(|(_, (thread, _))| !thread.idle) {
+            let segments = &rows.segments;
             let tiled = segments.iter().all(|e| !e.span.is_empty())
                 && segments.windows(2).all(|w| w[0].span.end == w[1].span.start);
             let ends = segments.first().zip(segments.last()).map(|(a, b)| Span::new(a.span.start, b.span.end));
             if !tiled || ends.is_some_and(|ends| ends != thread.life) {
                 return Some(format!("the segments of thread {} (number {at}) do not tile its life", thread.tid));
             }
-            if !thread.calls.is_sorted_by_key(|call| call.span.start)
-                || !thread.names.is_sorted_by_key(|name| name.from)
+            if !rows.calls.is_sorted_by_key(|call| call.span.start) || !thread.names.is_sorted_by_key(|name| name.from)
             {
                 return Some(format!("calls or names of thread {} (number {at}) are out of order", thread.tid));
             }
@@ -276,7 +126,7 @@ impl Timeline {
     }
 
     /// The threads that ran on a CPU.
-    pub fn runs(&self, host: HostId, cpu: u32) -> &[CpuRun] {
+    pub(super) fn runs_of(&self, host: HostId, cpu: u32) -> &[CpuRun] {
         match self.cpus.binary_search_by_key(&(host, cpu), |cpu| (cpu.host, cpu.cpu)) {
             Ok(i) => &self.cpus[i].runs,
             Err(_) => &[],
@@ -306,13 +156,6 @@ impl Timeline {
         segment.kind == SegmentKind::Disk || segment.kind == SegmentKind::Blocked && segment.waker.is_some_and(worker)
     }
 
-    /// The work of a kernel thread for others in a span of time, in order.
-    pub fn services_in(&self, thread: ThreadId, span: Span) -> &[Service] {
-        let begins = self.services.partition_point(|s| (s.thread, s.span.end) <= (thread, span.start));
-        let ends = self.services.partition_point(|s| (s.thread, s.span.start) < (thread, span.end));
-        self.services.get(begins..ends).unwrap_or(&[])
-    }
-
     /// The instance of `tid` that lived at `t` (the last one that began before, else the first).
     pub fn find_thread(&self, host: HostId, tid: i32, t: Timestamp) -> Option<ThreadId> {
         let mut best: Option<(usize, &Thread)> = None;
@@ -326,5 +169,144 @@ impl Timeline {
             }
         }
         best.map(|(i, _)| ThreadId::at(i))
+    }
+
+    /// A reader of its rows, for one analysis on one worker.
+    pub fn reader(&self, asker: Asker) -> RowReader<'_> {
+        RowReader::new(self, asker)
+    }
+
+    /// The questions that were asked so far, by readers that are no longer in use.
+    pub fn questions(&self) -> &QuestionCounts {
+        &self.questions
+    }
+
+    /// Names of threads, calls, devices, paths.
+    pub fn names(&self) -> &Names {
+        &self.names
+    }
+
+    /// Hosts by id.
+    pub fn hosts(&self) -> &[Host] {
+        &self.hosts
+    }
+
+    /// The traces, in the order in which they were passed to the kernel pass.
+    pub fn traces(&self) -> &[TraceOrigin] {
+        &self.traces
+    }
+
+    /// Threads by id.
+    pub fn threads(&self) -> &[Thread] {
+        &self.threads
+    }
+
+    /// The threads with their ids.
+    pub fn threads_by_id(&self) -> impl ExactSizeIterator<Item = (ThreadId, &Thread)> + DoubleEndedIterator + Clone {
+        self.threads.iter().enumerate().map(|(at, thread)| (ThreadId::at(at), thread))
+    }
+
+    /// Host and number of the CPUs on which a thread ran, sorted.
+    pub fn cpus(&self) -> impl ExactSizeIterator<Item = (HostId, u32)> {
+        self.cpus.iter().map(|cpu| (cpu.host, cpu.cpu))
+    }
+
+    /// Distinct raw stacks.
+    pub fn stacks(&self) -> &RawStacks {
+        &self.stacks
+    }
+
+    /// Image changes sorted by time.
+    pub fn images(&self) -> &[ImageEvent] {
+        &self.images
+    }
+
+    /// By host: how well the events of its scheduler agree.
+    pub fn quality(&self) -> &[Quality] {
+        &self.quality
+    }
+
+    /// Spans in which events were lost, sorted.
+    pub fn lossy(&self) -> &[Span] {
+        &self.lossy
+    }
+
+    /// Hosts with a kernel trace, and the time over which all of their CPUs were recorded.
+    pub fn covered(&self) -> &[HostCoverage] {
+        &self.covered
+    }
+
+    /// From the first to the last event.
+    pub fn span(&self) -> Span {
+        self.span
+    }
+
+    /// Names of the contexts with hardware counters, sorted.
+    pub fn counters(&self) -> impl ExactSizeIterator<Item = NameId> {
+        self.counters.iter().map(|counter| counter.name)
+    }
+
+    /// The owner of the first value of a hardware counter: whether it counts by thread or by CPU.
+    pub fn first_owner(&self, counter: usize) -> Option<CounterOwner> {
+        self.counters.get(counter)?.values.first().map(|value| value.owner)
+    }
+
+    /// True where page faults were recorded.
+    pub fn has_page_faults(&self) -> bool {
+        self.page_faults.is_some()
+    }
+
+    /// True where any system call was recorded.
+    pub fn has_calls(&self) -> bool {
+        self.rows.iter().any(|rows| !rows.calls.is_empty())
+    }
+
+    /// True where any stack was sampled.
+    pub fn has_samples(&self) -> bool {
+        self.rows.iter().any(|rows| !rows.samples.is_empty())
+    }
+}
+
+/// Changes after the kernel pass, before executions are explained.
+impl Timeline {
+    /// The id of a text among its names.
+    pub fn intern(&mut self, text: &str) -> NameId {
+        self.names.intern(text)
+    }
+
+    /// The id of a raw stack.
+    pub fn intern_stack(&mut self, addresses: &[u64]) -> RawStackId {
+        self.stacks.intern(addresses)
+    }
+
+    /// Delimiting events that no event of the recording shows.
+    pub fn add_marks(&mut self, marks: impl IntoIterator<Item = Mark>) {
+        self.marks.extend(marks);
+    }
+
+    /// Replace the image changes.
+    pub fn set_images(&mut self, images: Vec<ImageEvent>) {
+        self.images = images;
+    }
+
+    /// The clock of a host may err by so many nanoseconds.
+    pub fn widen_clock_error(&mut self, host: HostId, error: u64) {
+        if let Some(quality) = self.quality.get_mut(host.index()) {
+            quality.clock_error = quality.clock_error.max(error);
+        }
+    }
+
+    /// Kernel call chains of wake-ups, in order of time.
+    pub fn wake_stacks(&self) -> &[WakeStack] {
+        &self.wake_stacks
+    }
+
+    /// Give the segment of a thread that ends at `end` another cause; nothing changes where there is none.
+    pub fn relabel(&mut self, thread: ThreadId, end: Timestamp, relabel: impl FnOnce(&mut Segment)) {
+        let Some(rows) = self.rows.get_mut(thread.index()) else { return };
+        let at = rows.segments.partition_point(|segment| segment.span.end < end);
+        if let Some(segment) = rows.segments.get_mut(at).filter(|segment| segment.span.end == end) {
+            relabel(segment);
+        }
     }
 }

@@ -7,6 +7,7 @@ use whyslow::input::Trace;
 use whyslow::state::history::lines::{Held, Time};
 use whyslow::state::history::{History, Shown};
 use whyslow::state::kernel::{Options, record};
+use whyslow::state::questions::Asker;
 use whyslow::state::timeline::SegmentKind;
 
 #[test]
@@ -23,10 +24,11 @@ fn history_of_a_recording_is_asked_by_path() {
     assert!(history.tree().size() < 20 * history.tree().len() as usize + 64 * history.tree().attributes());
 
     let mut asked = 0;
-    for thread in recording.threads.iter().filter(|thread| !thread.idle) {
-        let others = recording.threads.iter().filter(|other| other.tid == thread.tid && !other.idle).count();
+    let reader = recording.reader(Asker::History);
+    for (id, thread) in recording.threads_by_id().filter(|(_, thread)| !thread.idle) {
+        let others = recording.threads().iter().filter(|other| other.tid == thread.tid && !other.idle).count();
         let state = history.attributes.find(&format!("threads/{}/state", thread.tid)).unwrap();
-        for segment in thread.segments.iter().filter(|segment| !segment.span.is_empty() && others == 1) {
+        for segment in reader.segments(id).all().filter(|segment| !segment.span.is_empty() && others == 1) {
             let held = history.held(state, segment.span.start);
             assert!(held.span.start <= segment.span.start && segment.span.end <= held.span.end);
             assert_eq!(held.value.is_none(), segment.kind == SegmentKind::Unknown);
@@ -37,12 +39,13 @@ fn history_of_a_recording_is_asked_by_path() {
 
     let whole = Time::Range(history.window());
     let cpus = history.lines("cpus/*/thread", &whole, &Cancel::default()).unwrap();
-    assert_eq!(cpus.len(), recording.cpus.len());
-    for (line, cpu) in cpus.iter().zip(&recording.cpus) {
+    assert_eq!(cpus.len(), recording.cpus().len());
+    for (line, (host, cpu)) in cpus.iter().zip(recording.cpus()) {
         let idle = |held: &&Held| held.value.is_some_and(|value| history.show(value) == Shown::Number(0));
         let time = |spans: &mut dyn Iterator<Item = Span>| spans.map(Span::len).sum::<i64>();
         let idle_here = time(&mut line.held.iter().filter(idle).map(|held| held.span));
-        let idle_there = cpu.runs.iter().filter(|run| recording.thread(run.thread).is_some_and(|t| t.tid == 0));
+        let idle_there =
+            reader.runs(host, cpu).all().filter(|run| recording.thread(run.thread).is_some_and(|t| t.tid == 0));
         assert_eq!(idle_here, time(&mut idle_there.map(|run| run.span)));
     }
 }

@@ -7,12 +7,12 @@ fn functions(s: &mut KernelEvents) -> Vec<(Ns, String)> {
     let recording = s.recording();
     let thread = recording.find_thread(HostId::at(0), 1, Timestamp::new(0)).unwrap();
     let text = |stack: Option<_>| -> String {
-        let addresses = stack.map_or(&[][..], |stack| recording.stacks.get(stack));
+        let addresses = stack.map_or(&[][..], |stack| recording.stacks().get(stack));
         // Callers stand one behind their first address.
         let letter = |(depth, a): (usize, &u64)| (*a as u8 - u8::from(depth > 0)) as char;
         addresses.iter().enumerate().map(letter).collect::<Vec<_>>().into_iter().rev().collect()
     };
-    recording.thread(thread).unwrap().samples.iter().map(|s| (s.time.ns(), text(s.user))).collect()
+    recording.reader(Asker::Path).samples(thread).all().map(|s| (s.time.ns(), text(s.user))).collect()
 }
 
 #[test]
@@ -58,7 +58,7 @@ fn latency_events_give_calls_that_were_not_recorded() {
     s.switch(0, 0, 0, READY, 1).at(300, 0, Kind::Latency { ns: 200 }).at(350, 0, Kind::Latency { ns: 120 });
     let recording = s.recording();
     let thread = recording.find_thread(HostId::at(0), 1, Timestamp::new(0)).unwrap();
-    let spans: Vec<_> = recording.thread(thread).unwrap().calls.iter().map(|c| c.span).collect();
+    let spans: Vec<_> = recording.reader(Asker::Path).calls(thread).all().map(|c| c.span).collect();
     assert_eq!(spans, [span(100, 300), span(300, 350)]);
 }
 
@@ -71,6 +71,6 @@ fn calls_do_not_span_lost_events() {
     called(&mut s, 50, 1, "futex", Some(0));
     let recording = s.recording();
     let one = recording.find_thread(HostId::at(0), 1, Timestamp::new(20)).unwrap();
-    let calls: Vec<_> = recording.thread(one).unwrap().calls.iter().map(|c| c.span).collect();
+    let calls: Vec<_> = recording.reader(Asker::Path).calls(one).all().map(|c| c.span).collect();
     assert_eq!(calls, [span(20, 30), span(30, 50)]);
 }

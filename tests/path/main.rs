@@ -22,7 +22,8 @@ use whyslow::event::prev_state::Generation;
 use whyslow::reading::batch::{Batch, BlockRequest, DumpStatus, DumpedThread, MarkBody, ThreadContext};
 use whyslow::reading::sources::HostName;
 use whyslow::state::kernel::{Handlers, Machine};
-use whyslow::state::timeline::{HostId, SegmentKind, ThreadId, Timeline, Waker};
+use whyslow::state::questions::Asker;
+use whyslow::state::timeline::{HostId, SegmentKind, ThreadId, Timeline, TimelineDraft, Waker};
 
 const SLEEP: u16 = 1;
 

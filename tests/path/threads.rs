@@ -10,7 +10,7 @@ fn reused_tid_is_another_thread() {
     s.fork(8, 0, 1, 7).wake_new(8, 0, 7).at(9, 0, Kind::Free { tid: 7 }).switch(10, 0, 1, SLEEP, 7);
     s.at(14, 0, Kind::Exit { tid: 7 }).switch(15, 0, 7, DEAD, 0).at(16, 0, Kind::Free { tid: 7 });
     let recording = s.recording();
-    let lives: Vec<Span> = recording.threads.iter().filter(|t| t.tid == 7).map(|t| t.life).collect();
+    let lives: Vec<Span> = recording.threads().iter().filter(|t| t.tid == 7).map(|t| t.life).collect();
     assert_eq!(lives, [span(1, 6), span(8, 15)]);
 }
 
@@ -20,7 +20,7 @@ fn lost_exit_ends_at_the_next_fork_of_its_tid() {
     s.switch(0, 0, 0, READY, 1).fork(1, 0, 1, 7).wake_new(1, 0, 7).fork(5, 0, 1, 7).wake_new(5, 0, 7);
     s.switch(6, 0, 1, SLEEP, 7).switch(9, 0, 7, DEAD, 0);
     let recording = s.recording();
-    let lives: Vec<Span> = recording.threads.iter().filter(|t| t.tid == 7).map(|t| t.life).collect();
+    let lives: Vec<Span> = recording.threads().iter().filter(|t| t.tid == 7).map(|t| t.life).collect();
     assert_eq!(lives, [span(1, 5), span(5, 9)]);
 }
 
@@ -30,10 +30,15 @@ fn thread_known_before_the_first_event_begins_with_it_on_a_clock_before_zero() {
     let mut s = kernel_events();
     s.fork(-30, 0, 3, 7).switch(-20, 1, 3, SLEEP, 1).switch(-10, 0, 0, READY, 0);
     let recording = s.recording();
-    assert_eq!(recording.span, span(-20, -10));
-    for thread in recording.threads.iter().filter(|t| t.tid == 3 || t.tid == 7) {
+    assert_eq!(recording.span(), span(-20, -10));
+    for (id, thread) in recording.threads_by_id().filter(|(_, t)| t.tid == 3 || t.tid == 7) {
         assert_eq!(thread.life, span(-20, -10), "{}", thread.tid);
-        assert_eq!(thread.segments.iter().map(|e| e.span.len()).sum::<Ns>(), 10, "{}", thread.tid);
+        assert_eq!(
+            recording.reader(Asker::Path).segments(id).all().map(|e| e.span.len()).sum::<Ns>(),
+            10,
+            "{}",
+            thread.tid
+        );
     }
 }
 
@@ -45,8 +50,13 @@ fn call_without_entry_of_a_thread_known_before_begins_with_the_recording() {
     called(&mut s, 1_010, 7, "execve", Some(0));
     s.switch(1_020, 0, 7, SLEEP, 0);
     let recording = s.recording();
-    let calls: Vec<Span> =
-        recording.threads.iter().filter(|t| t.tid == 7).flat_map(|t| &t.calls).map(|c| c.span).collect();
+    let calls: Vec<Span> = TimelineDraft::of(&recording)
+        .threads
+        .iter()
+        .filter(|t| t.tid == 7)
+        .flat_map(|t| &t.calls)
+        .map(|c| c.span)
+        .collect();
     assert_eq!(calls, [span(1_000, 1_010)]);
 }
 
@@ -57,9 +67,9 @@ fn exec_by_another_thread_takes_over_the_leaders_tid() {
     s.switch(0, 0, 0, READY, 10).fork(1, 0, 10, 11).wake_new(1, 0, 11).switch(2, 0, 10, SLEEP, 11);
     s.at(5, 0, Kind::Exec { tid: 10, old_tid: 11, path }).switch(9, 0, 10, SLEEP, 0);
     let recording = s.recording();
-    let lives: Vec<Span> = recording.threads.iter().filter(|t| t.tid == 10).map(|t| t.life).collect();
+    let lives: Vec<Span> = recording.threads().iter().filter(|t| t.tid == 10).map(|t| t.life).collect();
     assert_eq!(lives, [span(0, 5), span(1, 9)]);
-    let after = recording.threads.iter().position(|t| t.life == span(1, 9)).unwrap();
+    let after = recording.threads().iter().position(|t| t.life == span(1, 9)).unwrap();
     let path = walk(&recording, ThreadId::at(after), span(2, 9));
     assert_eq!(shown(&recording, &path), ["10 Running 2..9"]);
 }
@@ -76,7 +86,7 @@ fn user_mark(s: &mut KernelEvents, t: Ns, vtid: i32, vpid: i32) {
 /// Tids of the threads that the marks were attached to.
 fn attached(s: &mut KernelEvents) -> Vec<Option<i32>> {
     let recording = s.recording();
-    recording.marks.iter().map(|m| m.thread.and_then(|t| recording.thread(t)).map(|t| t.tid)).collect()
+    recording.reader(Asker::Path).marks().map(|m| m.thread.and_then(|t| recording.thread(t)).map(|t| t.tid)).collect()
 }
 
 #[test]
@@ -126,7 +136,7 @@ fn small_container_tid_is_no_kernel_thread() {
     s.streams.entry((2, 0)).or_default().push(event);
     s.switch(9, 0, 900, SLEEP, 0);
     let recording = s.recording();
-    let thread = recording.marks[0].thread.and_then(|t| recording.thread(t)).unwrap();
+    let thread = recording.reader(Asker::Path).mark(0).unwrap().thread.and_then(|t| recording.thread(t)).unwrap();
     assert_eq!(thread.tid, 900);
 }
 
@@ -138,7 +148,7 @@ fn exec_renames_at_once() {
     s.at(10, 0, Kind::Exec { tid: 7, old_tid: 7, path });
     let recording = s.recording();
     let thread = recording.thread(recording.find_thread(HostId::at(0), 7, Timestamp::new(1)).unwrap()).unwrap();
-    let name = |t| recording.names.get(thread.name_at(Timestamp::new(t)).unwrap());
+    let name = |t| recording.names().get(thread.name_at(Timestamp::new(t)).unwrap());
     assert_eq!((name(9), name(10)), ("bash", "a-rather-long-p"));
 }
 
@@ -152,7 +162,7 @@ fn exec_dates_a_name_that_a_switch_told_before_its_event() {
     }
     let recording = s.recording();
     let thread = recording.thread(recording.find_thread(HostId::at(0), 7, Timestamp::new(1)).unwrap()).unwrap();
-    let name = |t| recording.names.get(thread.name_at(Timestamp::new(t)).unwrap());
+    let name = |t| recording.names().get(thread.name_at(Timestamp::new(t)).unwrap());
     // The second one runs the same program again.
     assert_eq!([9, 10, 19, 20].map(name), ["taskset", "ls", "ls", "ls"]);
 }

@@ -31,7 +31,7 @@ fn wait_ended_by_a_journal_thread_is_for_the_disk() {
     let inside: Vec<_> = path.iter().map(|s| (s.depth, format!("{:?}", s.entered), s.span.len())).collect();
     let want = [(0, "Start", 0), (1, "Disk", 0), (1, "Disk", 5), (0, "Start", 1)];
     assert_eq!(inside, want.map(|(depth, entered, len)| (depth, entered.to_owned(), len)));
-    assert!(recording.is_disk_wait(&recording.threads[thread.index()].segments[1]));
+    assert!(recording.is_disk_wait(&TimelineDraft::of(&recording).threads[thread.index()].segments[1]));
 }
 
 #[test]
@@ -40,7 +40,7 @@ fn circular_waits_terminate() {
     let mut s = kernel_events();
     s.switch(0, 0, 0, READY, 1).switch(0, 1, 0, READY, 2).switch(2, 0, 1, SLEEP, 0).switch(2, 1, 2, SLEEP, 0);
     let recording = {
-        let mut recording = s.recording();
+        let mut recording = TimelineDraft::of(&s.recording());
         let (a, b) = (ThreadId::at(1), ThreadId::at(3));
         for (me, other) in [(a, b), (b, a)] {
             let segments = &mut recording.threads[me.index()].segments;
@@ -53,7 +53,7 @@ fn circular_waits_terminate() {
             wait.waker = Some(Waker { thread: other, at: Timestamp::new(8) });
             segments.push(wait);
         }
-        recording
+        recording.seal()
     };
     check(&recording, ThreadId::at(1), span(0, 8));
     let path = walk(&recording, ThreadId::at(1), span(0, 8));
@@ -71,8 +71,9 @@ fn disk_request_belongs_to_its_submitter() {
     s.at(9, 0, Kind::Block { step: RequestStep::Complete, request: done }).wake(10, 0, 5);
     s.leave(11, 0, Context::Irq(31)).switch(12, 0, 0, READY, 5);
     let recording = s.recording();
-    let of = recording.disk[0].submitter.and_then(|t| recording.thread(t)).unwrap();
-    assert_eq!((of.tid, recording.disk[0].span, recording.disk[0].bytes), (5, span(3, 9), 4096));
+    let disk = TimelineDraft::of(&recording).disk;
+    let of = disk[0].submitter.and_then(|t| recording.thread(t)).unwrap();
+    assert_eq!((of.tid, disk[0].span, disk[0].bytes), (5, span(3, 9), 4096));
 }
 
 #[test]
@@ -85,8 +86,9 @@ fn disk_request_of_a_work_item_names_the_thread_that_queued_it() {
     s.switch(0, 0, 0, READY, 9).switch(0, 1, 0, READY, 7).at(2, 0, work(WorkStep::Queue));
     s.at(3, 1, work(WorkStep::Begin)).at(4, 1, issue).at(5, 1, work(WorkStep::End));
     let recording = s.recording();
+    let disk = TimelineDraft::of(&recording).disk;
     let tid = |t: Option<ThreadId>| t.and_then(|t| recording.thread(t)).map(|t| t.tid);
-    assert_eq!((tid(recording.disk[0].submitter), tid(recording.disk[0].queued_by)), (Some(7), Some(9)));
+    assert_eq!((tid(disk[0].submitter), tid(disk[0].queued_by)), (Some(7), Some(9)));
 }
 
 #[test]
@@ -108,10 +110,10 @@ fn duplicate_switch_with_a_stack_changes_no_state() {
     s.by(14, 0, who, Kind::Stack { origin, user, kernel: None, witness: false });
     s.wake(20, 0, 1).switch(30, 0, 2, SLEEP, 1).switch(40, 0, 1, SLEEP, 0);
     let recording = s.recording();
-    assert_eq!((recording.quality[0].gaps, recording.quality[0].contradictions), (0, 0));
+    assert_eq!((recording.quality()[0].gaps, recording.quality()[0].contradictions), (0, 0));
     let one = recording.find_thread(HostId::at(0), 1, Timestamp::new(0)).unwrap();
     // The record comes late: the stack was taken when the thread left.
-    assert_eq!(recording.thread(one).unwrap().samples[0].time, Timestamp::new(10));
+    assert_eq!(recording.reader(Asker::Path).samples(one).first().unwrap().time, Timestamp::new(10));
     let want = ["1 Running 0..10", "2 Running 10..20", "1 Preempted 20..30", "1 Running 30..40"];
     assert_eq!(shown(&recording, &walk(&recording, one, span(0, 40))), want);
 }
@@ -234,7 +236,7 @@ fn untraced_idle_switches_are_no_contradictions() {
         }
         s.recording()
     };
-    let quality = |leaves| story(leaves).quality[0];
+    let quality = |leaves| story(leaves).quality()[0];
     let (never, once) = (quality(false), quality(true));
     assert_eq!((never.contradictions, never.gaps), (0, 19));
     assert_eq!((once.contradictions, once.gaps), (19, 0));
@@ -257,10 +259,14 @@ fn services_last_from_the_wake_up_until_the_kernel_thread_sleeps() {
     s.switch(50, 0, 8, SLEEP, 7).switch(60, 0, 7, SLEEP, 0);
     let recording = s.recording();
     let tid = |thread: ThreadId| recording.thread(thread).unwrap().tid;
-    let services: Vec<_> =
-        recording.services.iter().map(|s| (tid(s.thread), s.span, tid(s.client), s.since.ns())).collect();
+    let services: Vec<_> = TimelineDraft::of(&recording)
+        .services
+        .iter()
+        .map(|s| (tid(s.thread), s.span, tid(s.client), s.since.ns()))
+        .collect();
     assert_eq!(services, [(7, span(10, 30), 1, 10), (7, span(40, 60), 2, 40)]);
-    let journal = recording.services[0].thread;
-    assert_eq!(recording.services_in(journal, span(30, 40)), []);
-    assert_eq!(recording.services_in(journal, span(29, 41)).len(), 2);
+    let journal = TimelineDraft::of(&recording).services[0].thread;
+    let reader = recording.reader(Asker::Path);
+    assert_eq!(reader.services(journal).within(span(30, 40)).count(), 0);
+    assert_eq!(reader.services(journal).within(span(29, 41)).count(), 2);
 }

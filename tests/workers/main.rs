@@ -30,7 +30,7 @@ use whyslow::state::history::History;
 use whyslow::state::history::lines::Time;
 use whyslow::state::history::tree::Tree;
 use whyslow::state::kernel::{Options, record};
-use whyslow::state::timeline::Timeline;
+use whyslow::state::timeline::{Timeline, TimelineDraft};
 use whyslow::view::stats::StatsTable;
 
 fn load(path: &Path) -> Vec<Source> {
@@ -70,11 +70,12 @@ fn tasks() -> Vec<TaskDefinition> {
 /// All of it as text, in which equal recordings are equal.
 fn text(recording: &Timeline, notices: &[String]) -> String {
     let names: Vec<&str> =
-        (0..recording.names.len()).map(|i| recording.names.get(whyslow::base::names::NameId::at(i))).collect();
-    let stacks: Vec<&[u64]> =
-        (0..recording.stacks.len()).map(|i| recording.stacks.get(whyslow::event::stack::RawStackId::at(i))).collect();
+        (0..recording.names().len()).map(|i| recording.names().get(whyslow::base::names::NameId::at(i))).collect();
+    let stacks: Vec<&[u64]> = (0..recording.stacks().len())
+        .map(|i| recording.stacks().get(whyslow::event::stack::RawStackId::at(i)))
+        .collect();
     // All fields by name: a new field of a recording is to be compared as well.
-    let Timeline {
+    let TimelineDraft {
         names: _,
         stacks: _,
         hosts,
@@ -93,7 +94,7 @@ fn text(recording: &Timeline, notices: &[String]) -> String {
         span,
         // Held by `tests/recorders.rs`: only perf and ftrace record them.
         wake_stacks: _,
-    } = recording;
+    } = TimelineDraft::of(recording);
     format!(
         "{names:?}{stacks:?}{hosts:?}{traces:?}{threads:?}{cpus:?}{images:?}{disk:?}{services:?}{marks:?}{page_faults:?}{counters:?}{lossy:?}\
          {covered:?}{quality:?}{span:?}{notices:?}"
@@ -305,8 +306,8 @@ fn usage_equals_the_kernel_machine() {
         let work = Ctx::new(2);
         let (recording, _) = record(&traces, &[], &Options::default(), &work).unwrap();
         // With lost events, or buffers that end unevenly, the machine guesses more than sums should.
-        let even = recording.covered.iter().all(|covered| covered.span.end >= recording.span.end);
-        if !recording.lossy.is_empty() || !even {
+        let even = recording.covered().iter().all(|covered| covered.span.end >= recording.span().end);
+        if !recording.lossy().is_empty() || !even {
             continue;
         }
         compared += 1;
@@ -315,10 +316,11 @@ fn usage_equals_the_kernel_machine() {
         assert_eq!(work.progress.replayed.load(Ordering::Relaxed), 0, "{}", path.display());
         let mut threads: std::collections::BTreeMap<(i32, i32), i64> = Default::default();
         let mut cpus = Vec::new();
-        for whyslow::state::timeline::CpuTimeline { cpu, runs, .. } in &recording.cpus {
-            let idle = |run: &&whyslow::state::timeline::CpuRun| recording.threads[run.thread.index()].idle;
+        let draft = TimelineDraft::of(&recording);
+        for whyslow::state::timeline::CpuTimeline { cpu, runs, .. } in &draft.cpus {
+            let idle = |run: &&whyslow::state::timeline::CpuRun| recording.threads()[run.thread.index()].idle;
             for run in runs.iter().filter(|run| !idle(run)) {
-                let thread = &recording.threads[run.thread.index()];
+                let thread = &recording.threads()[run.thread.index()];
                 *threads.entry((thread.pid, thread.tid)).or_default() += run.span.len();
             }
             let busy: i64 = runs.iter().filter(|run| !idle(run)).map(|run| run.span.len()).sum();
@@ -330,10 +332,10 @@ fn usage_equals_the_kernel_machine() {
         running.threads().iter().for_each(|t| *found.entry((t.pid, t.tid)).or_default() += t.cpu_ns);
         assert_eq!(found, threads, "{}", path.display());
         let mut moved: std::collections::BTreeMap<i32, [u64; 4]> = Default::default();
-        for thread in &recording.threads {
+        for thread in &draft.threads {
             for call in &thread.calls {
                 use whyslow::event::transfer::{Transfer, transfer};
-                let (Some(ret), Some(way)) = (call.ret, transfer(recording.names.get(call.name))) else { continue };
+                let (Some(ret), Some(way)) = (call.ret, transfer(recording.names().get(call.name))) else { continue };
                 let sums = moved.entry(thread.pid).or_default();
                 let at = if way == Transfer::Read { 0 } else { 2 };
                 sums[at] += u64::try_from(ret).unwrap_or(0);

@@ -20,7 +20,7 @@ use crate::input::record::StreamId;
 use crate::reading::batch::Batch;
 use crate::reading::bind::{Binder, Binding};
 use crate::state::kernel::{Options, record};
-use crate::state::timeline::CpuTimeline;
+use crate::state::questions::Asker;
 use foldhash::HashMap;
 
 /// Packets of each stream that are read.
@@ -52,14 +52,14 @@ impl UserRuns {
     pub fn of(kernel: &[&Trace], ctx: &Ctx) -> Result<UserRuns, Cancelled> {
         let (timeline, _) = record(kernel, &[], &Options::default(), ctx)?;
         let mut found = UserRuns::default();
-        for CpuTimeline { cpu, runs, .. } in &timeline.cpus {
-            for run in runs {
+        let reader = timeline.reader(Asker::Clocks);
+        for (host, cpu) in timeline.cpus() {
+            for run in reader.runs(host, cpu).all() {
                 let Some(thread) = timeline.thread(run.thread).filter(|thread| !thread.idle) else { continue };
                 let tid = thread.virtual_ids.map_or(thread.tid, |ids| ids.tid);
-                let spans = found.0.entry((u16::try_from(*cpu).unwrap_or(u16::MAX), tid)).or_default();
+                let spans = found.0.entry((u16::try_from(cpu).unwrap_or(u16::MAX), tid)).or_default();
                 let mut from = run.span.start;
-                let first = thread.calls.partition_point(|call| call.span.end <= run.span.start);
-                for call in thread.calls[first..].iter().take_while(|call| call.span.start < run.span.end) {
+                for call in reader.calls(run.thread).within(run.span) {
                     spans.extend(Some(Span::new(from, call.span.start)).filter(|s| s.start < s.end));
                     from = from.max(call.span.end);
                 }

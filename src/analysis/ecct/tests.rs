@@ -13,15 +13,16 @@ use std::collections::BTreeMap;
 
 /// Nanoseconds by path, steps as words.
 fn tree(builder: &TimelineBuilder, n: usize, start: Ns, end: Ns) -> BTreeMap<String, u64> {
+    let timeline = builder.sealed();
     let spaces = Spaces::default();
-    let timelines = StackTimelines::new(&builder.0, &spaces, false, &Ctx::new(1)).unwrap();
+    let timelines = StackTimelines::new(&timeline, &spaces, false, &Ctx::new(1)).unwrap();
     let mut shown = Names::default();
-    let names = ThreadNames::new(&builder.0, &mut shown, &mut Notices::default());
-    let disk = DiskUse::new(&builder.0);
-    let leaders = Leaders::new(&builder.0);
+    let names = ThreadNames::new(&timeline, &mut shown, &mut Notices::default());
+    let disk = DiskUse::new(&timeline);
+    let leaders = Leaders::new(&timeline);
     let sources =
-        EcctInputs { timeline: &builder.0, timelines: &timelines, names: &names, disk: &disk, leaders: &leaders };
-    let path = path::walk(&builder.0, thread(n), Span::of_ns(start, end));
+        EcctInputs { timeline: &timeline, timelines: &timelines, names: &names, disk: &disk, leaders: &leaders };
+    let path = path::walk(&timeline, thread(n), Span::of_ns(start, end));
     let mut outline = Outline::default();
     let own = accumulate(&sources, &path, &mut outline);
     let mut paths: Vec<String> = Vec::new();

@@ -22,7 +22,9 @@ use crate::base::ctx::{Cancelled, Ctx};
 use crate::base::names::NameId;
 use crate::base::parallel::in_order;
 use crate::base::time::{Ns, Span, Timestamp};
-use crate::state::timeline::{Call, RawStackId, SegmentKind, StackOrigin, Thread, ThreadId, Timeline};
+use crate::state::questions::Asker;
+use crate::state::reader::RowReader;
+use crate::state::timeline::{Call, RawStackId, SegmentKind, StackOrigin, StackSample, Thread, ThreadId, Timeline};
 use foldhash::HashMap;
 
 crate::base::names::handle! {
@@ -80,17 +82,19 @@ impl StackTimelines {
     /// Build all timelines. `kernel` says whether kernel stacks are wanted.
     pub fn new(timeline: &Timeline, spaces: &Spaces, kernel: bool, ctx: &Ctx) -> Result<Self, Cancelled> {
         let reach = PERIODS.saturating_mul(period(timeline));
-        let calls_recorded = timeline.threads.iter().any(|thread| !thread.calls.is_empty());
+        let calls_recorded = timeline.has_calls();
         let mut all = StackTimelines::default();
         all.stacks.intern(Stack::default());
-        let chunks = timeline.threads.len().div_ceil(CHUNK);
+        let chunks = timeline.threads().len().div_ceil(CHUNK);
         let build = |i: usize| {
             let mut table = Table::default();
-            let threads = timeline.threads.iter().skip(i * CHUNK).take(CHUNK);
-            let lines = threads.map(|thread| {
+            let reader = &timeline.reader(Asker::Stacks);
+            let threads = timeline.threads_by_id().skip(i * CHUNK).take(CHUNK);
+            let lines = threads.map(|(id, thread)| {
                 let programs = spaces.programs(thread.host, thread.pid);
                 let (table, parts) = (&mut table, Vec::new());
-                Builder { timeline, spaces, programs, thread, kernel, reach, calls_recorded, table, parts }.build()
+                Builder { timeline, reader, spaces, programs, id, thread, kernel, reach, calls_recorded, table, parts }
+                    .build()
             });
             (lines.collect::<Vec<_>>(), table.stacks)
         };
@@ -141,8 +145,9 @@ impl StackTimelines {
 /// The sampling period: the median distance of neighbouring ticks that hit one thread.
 fn period(timeline: &Timeline) -> Ns {
     let mut gaps = Vec::new();
-    for thread in timeline.threads.iter().filter(|t| !t.idle) {
-        let ticks = thread.samples.iter().filter(|s| s.origin == StackOrigin::Tick).map(|s| s.time);
+    let reader = timeline.reader(Asker::Stacks);
+    for (thread, _) in timeline.threads_by_id().filter(|(_, t)| !t.idle) {
+        let ticks = reader.samples(thread).all().filter(|s| s.origin == StackOrigin::Tick).map(|s| s.time);
         gaps.extend(ticks.clone().zip(ticks.skip(1)).map(|(a, b)| b.since(a)));
     }
     let middle = gaps.len() / 2;
@@ -190,9 +195,11 @@ struct ThreadSamples {
 
 struct Builder<'a> {
     timeline: &'a Timeline,
+    reader: &'a RowReader<'a>,
     spaces: &'a Spaces,
     /// The times at which its process began other programs.
     programs: Vec<Timestamp>,
+    id: ThreadId,
     thread: &'a Thread,
     kernel: bool,
     reach: Ns,
@@ -209,7 +216,7 @@ impl Builder<'_> {
         }
         let ThreadSamples { all: samples, late, functions } = self.samples();
         let full: Vec<Sample> = samples.iter().filter(|s| s.full && s.user.is_some()).copied().collect();
-        let calls = &self.thread.calls;
+        let calls: &[Call] = &self.reader.calls(self.id).all().collect::<Vec<_>>();
         let window = |i: usize| {
             let from =
                 i.checked_sub(1).and_then(|before| calls.get(before)).map_or(Timestamp::MIN, |call| call.span.end);
@@ -231,20 +238,20 @@ impl Builder<'_> {
 
     fn samples(&self) -> ThreadSamples {
         let (host, pid) = (self.thread.host, self.thread.pid);
-        let sample = |s: &crate::state::timeline::StackSample| {
-            let user = s.user.filter(|u| !self.timeline.stacks.get(*u).is_empty());
-            let full = user.is_some_and(|u| self.timeline.stacks.get(u).len() > 1);
+        let sample = |s: StackSample| {
+            let user = s.user.filter(|u| !self.timeline.stacks().get(*u).is_empty());
+            let full = user.is_some_and(|u| self.timeline.stacks().get(u).len() > 1);
             let addresses = match s.origin {
                 StackOrigin::Function => AddressKind::FunctionEntry,
                 _ => AddressKind::Sampled,
             };
             let of_process =
                 |stack| ProcessStack { host, pid, space: self.spaces.at(host, pid, s.time), stack, addresses };
-            let kernel = s.kernel.filter(|k| self.kernel && !self.timeline.stacks.get(*k).is_empty());
+            let kernel = s.kernel.filter(|k| self.kernel && !self.timeline.stacks().get(*k).is_empty());
             Sample { time: s.time, origin: s.origin, user: user.map(of_process), kernel, full }
         };
         let ThreadSamples { mut all, mut late, mut functions } = ThreadSamples::default();
-        for s in self.thread.samples.iter().map(sample) {
+        for s in self.reader.samples(self.id).all().map(sample) {
             match s.origin {
                 StackOrigin::Function => functions.push(s),
                 StackOrigin::AfterCall => late.extend(s.user.map(|_| s)),

@@ -26,10 +26,15 @@ impl Builder<'_> {
         if sample.origin != StackOrigin::SwitchOut {
             return None;
         }
-        let off = self.thread.segments.get(self.thread.first_segment_after(sample.time)..)?;
-        let off: Vec<_> = off.iter().take_while(|e| !on_cpu(e.kind)).collect();
-        let waits = off.iter().any(|e| e.kind != SegmentKind::Preempted);
-        off.last().filter(|_| waits).map(|last| last.span.end)
+        let mut segments = self.reader.segments(self.id);
+        let (mut waits, mut end) = (false, None);
+        let mut off = segments.first_after(sample.time);
+        while let Some(segment) = off.filter(|segment| !on_cpu(segment.kind)) {
+            waits |= segment.kind != SegmentKind::Preempted;
+            end = Some(segment.span.end);
+            off = segments.next();
+        }
+        end.filter(|_| waits)
     }
 
     /// The time for which each of `samples` (all inside `span`) holds.
@@ -57,7 +62,7 @@ impl Builder<'_> {
             return began.clamp(a.time, b.time);
         }
         let middle = a.time + (b.time - a.time) / 2;
-        match self.thread.segments.get(self.thread.first_segment_after(middle)) {
+        match self.reader.segments(self.id).first_after(middle) {
             Some(e) if !on_cpu(e.kind) && e.span.contains(middle) && a.time <= e.span.start && e.span.end <= b.time => {
                 if e.span.start - a.time <= b.time - e.span.end {
                     e.span.end
@@ -75,10 +80,7 @@ impl Builder<'_> {
         if end.since(t) <= left {
             return end;
         }
-        for e in &self.thread.segments[self.thread.first_segment_after(t)..] {
-            if e.span.start >= end {
-                break;
-            }
+        for e in self.reader.segments(self.id).within(Span::new(t, end)) {
             let part = e.span.clip(Span::new(t, end));
             if on_cpu(e.kind) {
                 if part.len() > left {
@@ -96,11 +98,9 @@ impl Builder<'_> {
         if t.since(start) <= left {
             return start;
         }
-        let before = self.thread.segments.partition_point(|e| e.span.start < t);
-        for e in self.thread.segments[..before].iter().rev() {
-            if e.span.end <= start {
-                break;
-            }
+        let mut segments = self.reader.segments(self.id);
+        let mut before = segments.last_begun(t.saturating_sub(1));
+        while let Some(e) = before.filter(|e| e.span.end > start) {
             let part = e.span.clip(Span::new(start, t));
             if on_cpu(e.kind) {
                 if part.len() > left {
@@ -108,6 +108,7 @@ impl Builder<'_> {
                 }
                 left -= part.len();
             }
+            before = segments.previous();
         }
         start
     }

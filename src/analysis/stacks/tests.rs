@@ -15,7 +15,7 @@ struct Part {
 /// The parts of thread 1 up to `end`. A hole shows the stacks around it.
 fn parts(builder: &TimelineBuilder, end: Ns) -> Vec<Part> {
     let spaces = Spaces::new(&builder.0.images);
-    let lines = StackTimelines::new(&builder.0, &spaces, false, &Ctx::new(1)).unwrap();
+    let lines = StackTimelines::new(&builder.sealed(), &spaces, false, &Ctx::new(1)).unwrap();
     let text = |s: Stack| {
         let user = s.user.map_or("?".to_owned(), |u| builder.letters(u.stack));
         let around = s.around.map(|(a, b)| format!("({}|{})", builder.letters(a.stack), builder.letters(b.stack)));

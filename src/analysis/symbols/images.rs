@@ -28,11 +28,11 @@ const FORK_DEPTH: usize = 32;
 
 /// Add the build ids that a trace gives for files, by their paths, to the mappings of the processes of its host.
 pub fn add_build_ids(timeline: &mut Timeline, trace: u32, ids: &HashMap<Vec<u8>, Vec<u8>>) {
-    let mut identified = Vec::with_capacity(timeline.images.len());
-    for event in std::mem::take(&mut timeline.images) {
+    let mut identified = Vec::with_capacity(timeline.images().len());
+    for event in timeline.images().to_vec() {
         let id = match &event.change {
             ImageChange::Load { base, path, .. } if timeline.trace_of(event.host) == Some(trace) => {
-                let id = ids.get(timeline.names.get(*path).as_bytes());
+                let id = ids.get(timeline.names().get(*path).as_bytes());
                 id.map(|id| ImageChange::BuildId { base: *base, id: id.as_slice().into() })
             }
             _ => None,
@@ -41,7 +41,7 @@ pub fn add_build_ids(timeline: &mut Timeline, trace: u32, ids: &HashMap<Vec<u8>,
         identified.push(event);
         identified.extend(id);
     }
-    timeline.images = identified;
+    timeline.set_images(identified);
 }
 
 /// A mapped file.
@@ -325,13 +325,14 @@ mod tests {
         builder.0.traces = vec![TraceOrigin { host: HOST, kernel: true, generation: Generation::New }];
         let [server, libc] = ["/srv/server", "/lib/libc.so"].map(|path| builder.0.names.intern(path).raw());
         builder.0.images = vec![load(0, 7, 0x4000, server), load(0, 7, 0x9000, libc)];
-        add_build_ids(&mut builder.0, 0, &[(b"/srv/server".to_vec(), vec![1, 2])].into_iter().collect());
-        let spaces = Spaces::new(&builder.0.images);
+        let mut timeline = builder.sealed();
+        add_build_ids(&mut timeline, 0, &[(b"/srv/server".to_vec(), vec![1, 2])].into_iter().collect());
+        let spaces = Spaces::new(timeline.images());
         let id = |address| spaces.image(spaces.at(HOST, 7, Timestamp::new(1))?, HOST, address)?.build_id.as_deref();
         assert_eq!((id(0x4000), id(0x9000)), (Some(&[1u8, 2][..]), None));
         // Build ids of another trace are ignored.
-        add_build_ids(&mut builder.0, 1, &[(b"/lib/libc.so".to_vec(), vec![3])].into_iter().collect());
-        assert_eq!(builder.0.images.len(), 3);
+        add_build_ids(&mut timeline, 1, &[(b"/lib/libc.so".to_vec(), vec![3])].into_iter().collect());
+        assert_eq!(timeline.images().len(), 3);
     }
 
     #[test]

@@ -199,7 +199,7 @@ impl<'a> StackResolver<'a> {
                         all.extend(found.get(file).and_then(|f| f.get(&address)).into_iter().flatten().copied());
                     }
                     AddressTarget::Named(name) => {
-                        let name = names.intern(self.timeline.names.get(name));
+                        let name = names.intern(self.timeline.names().get(name));
                         all.push(UserFrame { name, folded: false, inlined: false, address });
                     }
                     AddressTarget::Elsewhere => {
@@ -241,7 +241,7 @@ impl<'a> StackResolver<'a> {
             |i| files[i].symbols(self.symbol_paths, self.cache),
             |i, known| {
                 let file = &files[i];
-                let path = self.timeline.names.get(file.key.path);
+                let path = self.timeline.names().get(file.key.path);
                 let mut proven = true;
                 match &known.found {
                     SymbolFile::File { main, proved, .. } => {
@@ -272,7 +272,7 @@ impl<'a> StackResolver<'a> {
     /// Addresses to look up, innermost first. All except the innermost are return addresses: one less is inside the
     /// calling instruction. Zeros and all-ones pad or end what the tracer recorded.
     fn addresses(&self, stack: &ProcessStack) -> impl Iterator<Item = u64> + use<'a> {
-        let raw = self.timeline.stacks.get(stack.stack).iter().filter(|a| **a != 0 && **a != u64::MAX);
+        let raw = self.timeline.stacks().get(stack.stack).iter().filter(|a| **a != 0 && **a != u64::MAX);
         raw.enumerate().map(|(depth, a)| if depth == 0 { *a } else { a - 1 })
     }
 
@@ -282,7 +282,7 @@ impl<'a> StackResolver<'a> {
         else {
             return false;
         };
-        let path = self.files.get(*file).map_or("", |f| self.timeline.names.get(f.key.path));
+        let path = self.files.get(*file).map_or("", |f| self.timeline.names().get(f.key.path));
         let name = path.rsplit('/').next().unwrap_or(path);
         TRACERS.iter().any(|tracer| name.starts_with(tracer))
     }
@@ -310,7 +310,7 @@ impl<'a> StackResolver<'a> {
             return AddressTarget::Named(name);
         }
         let Some(id) = stack.space else { return AddressTarget::Elsewhere };
-        let names = &self.timeline.names;
+        let names = &self.timeline.names();
         if let Some(image) = self.spaces.image(id, stack.host, address) {
             let virtually = is_virtual(names.get(image.path));
             let (count, address) = match image.offset {

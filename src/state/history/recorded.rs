@@ -26,7 +26,9 @@ use crate::base::names::NameId;
 use crate::base::parallel::in_order;
 use crate::base::time::{Span, Timestamp};
 use crate::state::attributes::{AttributeId, Attributes};
-use crate::state::timeline::{CpuRun, CpuTimeline, HostId, SegmentKind, Thread, Timeline};
+use crate::state::questions::Asker;
+use crate::state::reader::RowReader;
+use crate::state::timeline::{HostId, SegmentKind, Thread, ThreadId, Timeline};
 use std::fmt::Write;
 use std::ops::Range;
 
@@ -54,7 +56,7 @@ fn state(kind: SegmentKind) -> Option<StateValue> {
 
 /// The attributes of the instances of one tid, and these threads.
 struct TidAttributes<'a> {
-    threads: &'a [&'a Thread],
+    threads: &'a [ThreadOf<'a>],
     state: AttributeId,
     cpu: AttributeId,
     syscall: AttributeId,
@@ -63,10 +65,18 @@ struct TidAttributes<'a> {
     ppid: AttributeId,
 }
 
+/// A thread of the timeline.
+struct ThreadOf<'a> {
+    id: ThreadId,
+    thread: &'a Thread,
+    /// Upper bound of the number of its intervals of state, CPU and system call.
+    rows: usize,
+}
+
 /// The source of the intervals of some attributes.
 enum IntervalSource<'a> {
     Tid(TidAttributes<'a>),
-    Cpu { attribute: AttributeId, runs: &'a [CpuRun] },
+    Cpu { attribute: AttributeId, host: HostId, cpu: u32, runs: usize },
 }
 
 /// Largest number of intervals that a worker writes at a time; one source may have more.
@@ -76,39 +86,47 @@ impl History {
     /// The history of `timeline`.
     pub fn of_recording(timeline: &Timeline, ctx: &Ctx) -> Result<History, BuildError> {
         let mut builder = HistoryBuilder::new(STATES);
-        let (texts, new_texts) = canonical(timeline.names.clone());
+        let (texts, new_texts) = canonical(timeline.names().clone());
         builder.texts = texts;
-        let mut threads: Vec<&Thread> = timeline.threads.iter().filter(|thread| !thread.idle).collect();
-        threads.sort_by_key(|thread| (thread.host, thread.tid));
-        let sources = sources(timeline, &threads, &mut builder.attributes);
+        let reader = timeline.reader(Asker::History);
+        let thread = |(id, thread)| {
+            let rows = 2 * reader.segments(id).len() + reader.calls(id).len();
+            ThreadOf { id, thread, rows }
+        };
+        let mut threads: Vec<ThreadOf<'_>> =
+            timeline.threads_by_id().filter(|(_, thread)| !thread.idle).map(thread).collect();
+        threads.sort_by_key(|one| (one.thread.host, one.thread.tid));
+        let sources = sources(timeline, &reader, &threads, &mut builder.attributes);
         let groups = groups(&sources);
         let make = |i: usize| {
             let sources = &sources[groups[i].clone()];
             let mut run = Run::with_capacity(sources.iter().map(IntervalSource::weight).sum());
-            sources.iter().for_each(|source| source.write(timeline, &new_texts, &mut run));
+            let reader = timeline.reader(Asker::History);
+            sources.iter().for_each(|source| source.write(timeline, &reader, &new_texts, &mut run));
             run
         };
         in_order(ctx, groups.len(), make, |_, run| builder.push(run))?;
-        builder.seal(timeline.span, Shape::default(), ctx)
+        builder.seal(timeline.span(), Shape::default(), ctx)
     }
 }
 
 /// All sources with their attributes, which are added in the order of a sealed history.
 fn sources<'a>(
     timeline: &'a Timeline,
-    threads: &'a [&'a Thread],
+    reader: &RowReader<'_>,
+    threads: &'a [ThreadOf<'a>],
     attributes: &mut Attributes,
 ) -> Vec<IntervalSource<'a>> {
     let prefixes = prefixes(timeline);
     let prefix = |host: HostId| prefixes.get(host.index()).map_or("", |prefix| prefix);
-    let tids = || threads.chunk_by(|a, b| (a.host, a.tid) == (b.host, b.tid));
-    let mut hosts: Vec<HostId> = timeline.cpus.iter().map(|cpu| cpu.host).collect();
-    hosts.extend(tids().filter_map(|same| same.first()).map(|thread| thread.host));
+    let tids = || threads.chunk_by(|a, b| (a.thread.host, a.thread.tid) == (b.thread.host, b.thread.tid));
+    let mut hosts: Vec<HostId> = timeline.cpus().map(|(host, _)| host).collect();
+    hosts.extend(tids().filter_map(|same| same.first()).map(|one| one.thread.host));
     hosts.sort_unstable();
     hosts.dedup();
     hosts.sort_by_key(|host| prefix(*host));
-    attributes.reserve(7 * tids().count() + 2 * timeline.cpus.len());
-    let mut sources = Vec::with_capacity(tids().count() + timeline.cpus.len());
+    attributes.reserve(7 * tids().count() + 2 * timeline.cpus().len());
+    let mut sources = Vec::with_capacity(tids().count() + timeline.cpus().len());
     let mut number = String::new();
     let mut below = |attributes: &mut Attributes, above: AttributeId, id: i64| {
         number.clear();
@@ -117,18 +135,19 @@ fn sources<'a>(
         attributes.child(above, &number)
     };
     for host in hosts {
-        let own = timeline.cpus.iter().filter(|cpu| cpu.host == host);
-        for CpuTimeline { cpu, runs, .. } in own {
+        for (_, cpu) in timeline.cpus().filter(|(of, _)| *of == host) {
             let above = attributes.path(&format!("{}cpus", prefix(host)));
-            let cpu = below(attributes, above, (*cpu).into());
-            sources.push(IntervalSource::Cpu { attribute: attributes.child(cpu, "thread"), runs });
+            let at = below(attributes, above, cpu.into());
+            let (attribute, runs) = (attributes.child(at, "thread"), reader.runs(host, cpu).len());
+            sources.push(IntervalSource::Cpu { attribute, host, cpu, runs });
         }
-        let (from, past) = (threads.partition_point(|t| t.host < host), threads.partition_point(|t| t.host <= host));
+        let from = threads.partition_point(|one| one.thread.host < host);
+        let past = from + threads[from..].partition_point(|one| one.thread.host == host);
         let Some(own) = threads.get(from..past).filter(|own| !own.is_empty()) else { continue };
         let above = attributes.path(&format!("{}threads", prefix(host)));
         let names = ["cpu", "name", "pid", "ppid", "state", "syscall"].map(|name| attributes.name(name));
-        for same in own.chunk_by(|a, b| a.tid == b.tid) {
-            let at = below(attributes, above, same.first().map_or(0, |thread| thread.tid.into()));
+        for same in own.chunk_by(|a, b| a.thread.tid == b.thread.tid) {
+            let at = below(attributes, above, same.first().map_or(0, |one| one.thread.tid.into()));
             let [cpu, name, pid, ppid, state, syscall] = names.map(|name| attributes.named(at, name));
             sources.push(IntervalSource::Tid(TidAttributes { threads: same, state, cpu, syscall, name, pid, ppid }));
         }
@@ -156,12 +175,13 @@ fn groups(sources: &[IntervalSource<'_>]) -> Vec<Range<usize>> {
 /// The first components of the paths of each host: none where there is one host, else its name, made unique by a
 /// number.
 fn prefixes(timeline: &Timeline) -> Vec<String> {
-    if timeline.hosts.len() < 2 {
-        return vec![String::new(); timeline.hosts.len()];
+    let hosts = timeline.hosts();
+    if hosts.len() < 2 {
+        return vec![String::new(); hosts.len()];
     }
-    let mut prefixes: Vec<String> = Vec::with_capacity(timeline.hosts.len());
-    for host in &timeline.hosts {
-        let name = format!("hosts/{}", timeline.names.get(host.name));
+    let mut prefixes: Vec<String> = Vec::with_capacity(hosts.len());
+    for host in hosts {
+        let name = format!("hosts/{}", timeline.names().get(host.name));
         let taken = |prefix: &String| prefixes.contains(prefix);
         let first = format!("{name}/");
         let others = (2..).map(|n| format!("{name}~{n}/"));
@@ -174,24 +194,24 @@ impl IntervalSource<'_> {
     /// Upper bound of its number of intervals.
     fn weight(&self) -> usize {
         match self {
-            IntervalSource::Cpu { runs, .. } => runs.len(),
+            IntervalSource::Cpu { runs, .. } => *runs,
             IntervalSource::Tid(attributes) => {
-                let of = |thread: &&Thread| 2 * thread.segments.len() + thread.calls.len() + thread.names.len() + 2;
+                let of = |one: &ThreadOf<'_>| one.rows + one.thread.names.len() + 2;
                 attributes.threads.iter().map(of).sum()
             }
         }
     }
 
     /// Write its intervals; `texts` are the new ids of the timeline's names.
-    fn write(&self, timeline: &Timeline, texts: &[NameId], run: &mut Run) {
+    fn write(&self, timeline: &Timeline, reader: &RowReader<'_>, texts: &[NameId], run: &mut Run) {
         match self {
-            IntervalSource::Tid(attributes) => attributes.write(texts, run),
-            IntervalSource::Cpu { attribute, runs } => {
+            IntervalSource::Tid(attributes) => attributes.write(reader, texts, run),
+            IntervalSource::Cpu { attribute, host, cpu, .. } => {
                 let tid = |id| timeline.thread(id).map_or(0, |thread| i64::from(thread.tid));
                 write_attribute(
                     run,
                     *attribute,
-                    runs.iter().map(|run| (run.span, Some(StateValue::Int(tid(run.thread))))),
+                    reader.runs(*host, *cpu).all().map(|run| (run.span, Some(StateValue::Int(tid(run.thread))))),
                 );
             }
         }
@@ -199,12 +219,12 @@ impl IntervalSource<'_> {
 }
 
 impl TidAttributes<'_> {
-    fn write(&self, texts: &[NameId], run: &mut Run) {
+    fn write(&self, reader: &RowReader<'_>, texts: &[NameId], run: &mut Run) {
         let text = |name: NameId| Some(StateValue::Text(texts.get(name.index()).copied().unwrap_or(name)));
-        let segments = || self.threads.iter().flat_map(|thread| &thread.segments);
-        let calls = self.threads.iter().flat_map(|thread| &thread.calls);
-        let lives = || self.threads.iter().map(|thread| (thread, thread.life));
-        let names = self.threads.iter().flat_map(|thread| {
+        let segments = || self.threads.iter().flat_map(|one| reader.segments(one.id).all());
+        let calls = self.threads.iter().flat_map(|one| reader.calls(one.id).all());
+        let lives = || self.threads.iter().map(|one| (one.thread, one.thread.life));
+        let names = self.threads.iter().flat_map(|ThreadOf { thread, .. }| {
             let ends = thread.names.iter().skip(1).map(|name| name.from).chain([thread.life.end]);
             thread.names.iter().zip(ends).map(|(name, end)| (Span::new(name.from, end), text(name.name)))
         });

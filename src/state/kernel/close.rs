@@ -6,7 +6,7 @@ use crate::base::names::NameId;
 use crate::base::notice::{Notice, Notices};
 use crate::base::time::{Span, Timestamp};
 use crate::state::threads::ThreadInstance;
-use crate::state::timeline::{CpuTimeline, HostId, Segment, SegmentKind, Thread, ThreadName, Timeline};
+use crate::state::timeline::{CpuTimeline, HostId, Segment, SegmentKind, ThreadDraft, ThreadName, Timeline};
 use foldhash::HashMap;
 use std::collections::BTreeSet;
 
@@ -59,7 +59,7 @@ impl Machine {
         }
         out.lossy.extend(lossy);
         out.span = Span::new(self.start.unwrap_or_default(), end);
-        (out, self.notices)
+        (out.seal(), self.notices)
     }
 
     /// Count for each host how far its switches agree. Events after a switch to a thread that the recording never
@@ -143,7 +143,7 @@ impl Machine {
 
 /// The segments of a thread whose running is known from its events alone: running outside calls where it was the only
 /// thread seen, else unknown. An interrupt shows the thread that it interrupted, in a call or not.
-fn segments_by_events(thread: &Thread, reason: NameId) -> Vec<Segment> {
+fn segments_by_events(thread: &ThreadDraft, reason: NameId) -> Vec<Segment> {
     let mut segments: Vec<Segment> = Vec::new();
     let mut put = |start: Timestamp, end: Timestamp, runs: Option<Segment>| {
         let unknown = Segment {

@@ -1,4 +1,5 @@
-//! The kernel machine: typed events in their total order go in, a sealed [`Timeline`] comes out.
+//! The kernel machine: typed events in their total order go in, a
+//! [`Timeline`](crate::state::timeline::Timeline) comes out.
 //!
 //! It keeps the slots of ALGORITHMS.md 3.1 (the thread and the interrupt context of each CPU; the scheduler's state of
 //! each thread) and derives the segments of threads while it steps. Cost: O(1) for each event, a hash look-up where the
@@ -29,7 +30,7 @@ use crate::model::facts::Quality;
 use crate::reading::batch::{Batch, BatchNames};
 use crate::reading::sources::HostName;
 use crate::state::threads::ThreadTable;
-use crate::state::timeline::{Host, HostId, RawStacks, SegmentKind, ThreadId, Timeline};
+use crate::state::timeline::{Host, HostId, RawStacks, SegmentKind, ThreadId, TimelineDraft};
 use foldhash::HashMap;
 use smallvec::SmallVec;
 use std::collections::BTreeSet;
@@ -55,7 +56,7 @@ pub struct Machine {
     pub(super) handlers: Handlers,
     /// By name of a handler: the kind of wait that it ends, where it was looked up.
     pub(super) handler_kinds: Vec<Option<SegmentKind>>,
-    pub(super) out: Timeline,
+    pub(super) out: TimelineDraft,
     pub(super) threads: ThreadTable<ThreadState>,
     pub(super) by_vtid: HashMap<(HostId, i32), SmallVec<[ThreadId; 2]>>,
     /// The threads that seem to have certain ids in user space, by host, thread id and process id.
@@ -91,7 +92,7 @@ pub(super) struct BatchIds<'b> {
 }
 
 impl BatchIds<'_> {
-    pub fn name(&mut self, out: &mut Timeline, id: TextId) -> Option<NameId> {
+    pub fn name(&mut self, out: &mut TimelineDraft, id: TextId) -> Option<NameId> {
         self.names.name(&mut out.names, id)
     }
 
@@ -105,7 +106,7 @@ impl BatchIds<'_> {
 impl Machine {
     /// A machine for traces with these origins; hosts in the order of their ids.
     pub fn new(hosts: Vec<HostName>, origins: Vec<TraceOrigin>, handlers: Handlers) -> Machine {
-        let mut out = Timeline::default();
+        let mut out = TimelineDraft::default();
         for HostName { name, kernel_release } in hosts {
             let name = out.names.intern(&name);
             out.hosts.push(Host { name, kernel_release });

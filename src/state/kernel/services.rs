@@ -10,7 +10,7 @@
 use super::machine::Machine;
 use crate::base::time::{Span, Timestamp};
 use crate::event::kernel_thread::{is_handed_work, is_worker};
-use crate::state::timeline::{HostId, Service, Thread, ThreadId};
+use crate::state::timeline::{HostId, Service, ThreadDraft, ThreadId};
 use foldhash::HashMap;
 
 /// Work items that wait for a worker.
@@ -137,7 +137,7 @@ impl Machine {
     pub(super) fn hand_work(&mut self, thread: ThreadId, t: Timestamp, waker: ThreadId) {
         let names = &self.out.names;
         let [woken, by] = [thread, waker].map(|id| &self.threads[id].thread);
-        let name = |thread: &Thread| thread.names.last().map_or("", |last| names.get(last.name));
+        let name = |thread: &ThreadDraft| thread.names.last().map_or("", |last| names.get(last.name));
         let (woken_name, waker_name) = (name(woken), name(by));
         if is_handed_work(woken_name) && woken.is_kernel(names) && !(is_worker(woken_name) && is_worker(waker_name)) {
             self.services.hand(thread, t, waker);

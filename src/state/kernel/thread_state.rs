@@ -8,7 +8,7 @@ use super::functions::Functions;
 use crate::base::names::NameId;
 use crate::base::time::{Span, Timestamp};
 use crate::state::threads::{HostTid, Observed, ThreadInstance};
-use crate::state::timeline::{Call, Segment, SegmentKind, Thread, ThreadId, Waker};
+use crate::state::timeline::{Call, Segment, SegmentKind, ThreadDraft, ThreadId, Waker};
 
 /// The scheduler's slot of a thread (ALGORITHMS.md 3.1).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -96,7 +96,7 @@ pub(super) struct Gaps {
 /// A thread instance and what the machine knows of it.
 #[derive(Clone, Debug)]
 pub(super) struct ThreadState {
-    pub thread: Thread,
+    pub thread: ThreadDraft,
     pub sched: Sched,
     /// Start of the open segment.
     since: Timestamp,
@@ -151,7 +151,7 @@ impl ThreadState {
     pub fn new(key: HostTid, start: Timestamp, sched: Sched, previous: Option<ThreadId>) -> ThreadState {
         let (tid, mut pid) = (key.tid(), Observed::default());
         pid.observe(key.idle_on().map(|_| tid));
-        let thread = Thread {
+        let thread = ThreadDraft {
             host: key.host(),
             tid,
             pid: tid,

@@ -1,0 +1,178 @@
+//! The rows of a timeline that belong to a CPU, a device, a host or a task; those of threads are in
+//! [`super::segments`].
+
+use super::segments::ThreadId;
+use crate::base::names::NameId;
+use crate::base::time::{Span, Timestamp};
+use crate::event::host::HostId;
+use crate::event::image::ImageChange;
+use crate::event::stack::RawStackId;
+
+/// An [`ImageChange`] of one process.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ImageEvent {
+    /// When.
+    pub time: Timestamp,
+    /// Host.
+    pub host: HostId,
+    /// Process (in the initial namespace).
+    pub pid: i32,
+    /// The change.
+    pub change: ImageChange,
+}
+
+/// One request to a block device.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct DiskRequest {
+    /// Host.
+    pub host: HostId,
+    /// Device number.
+    pub device: u32,
+    /// First sector.
+    pub sector: u64,
+    /// Bytes.
+    pub bytes: u64,
+    /// True for writes.
+    pub write: bool,
+    /// The thread that submitted it.
+    pub submitter: Option<ThreadId>,
+    /// Where that is a kernel thread that runs a work item: the thread that queued the item.
+    pub queued_by: Option<ThreadId>,
+    /// From its insertion into the queue (`issued` where not recorded) to its completion (the end of the trace where
+    /// not recorded).
+    pub span: Span,
+    /// When it was handed to the device.
+    pub issued: Timestamp,
+}
+
+/// Work of a kernel thread for another thread.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub struct Service {
+    /// The kernel thread.
+    pub thread: ThreadId,
+    /// When.
+    pub span: Span,
+    /// The thread for which it worked.
+    pub client: ThreadId,
+    /// When that thread handed in the work.
+    pub since: Timestamp,
+}
+
+/// A host.
+#[derive(Clone, Debug)]
+pub struct Host {
+    /// Its name.
+    pub name: NameId,
+    /// Kernel release, where recorded.
+    pub kernel_release: Option<String>,
+}
+
+/// A thread on a CPU.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct CpuRun {
+    /// When.
+    pub span: Span,
+    /// The thread (idle tasks included).
+    pub thread: ThreadId,
+}
+
+/// The threads that ran on one CPU.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct CpuTimeline {
+    /// Host.
+    pub host: HostId,
+    /// Number of the CPU on its host.
+    pub cpu: u32,
+    /// Its runs in order of time; they do not overlap.
+    pub runs: Vec<CpuRun>,
+}
+
+/// The time over which all CPUs of a host were recorded.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct HostCoverage {
+    /// Host.
+    pub host: HostId,
+    /// When.
+    pub span: Span,
+}
+
+/// A page fault.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub struct PageFault {
+    /// The thread.
+    pub thread: ThreadId,
+    /// When.
+    pub time: Timestamp,
+}
+
+/// The kernel's call chain at a wake-up.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct WakeStack {
+    /// The woken thread.
+    pub woken: ThreadId,
+    /// When.
+    pub time: Timestamp,
+    /// The calls of the CPU that woke it.
+    pub stack: RawStackId,
+}
+
+/// A numeric field of a delimiting event.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct MarkField {
+    /// Its name.
+    pub name: NameId,
+    /// Its value.
+    pub value: i64,
+}
+
+/// A delimiting event, in the total order of events.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Mark {
+    /// When.
+    pub time: Timestamp,
+    /// Position of the task in the list that was passed to the kernel pass.
+    pub task: u32,
+    /// True if it begins an execution, false if it ends one.
+    pub begins: bool,
+    /// The thread it happened on; `None` where unattached.
+    pub thread: Option<ThreadId>,
+    /// Position of the trace in the list that was passed to the kernel pass.
+    pub trace: u32,
+    /// The CPU it happened on; `u16::MAX` where unknown.
+    pub cpu: u16,
+    /// Value of the task's key field.
+    pub key: Option<i64>,
+    /// Value of the task's type field.
+    pub kind: Option<NameId>,
+    /// Numeric payload fields.
+    pub fields: Vec<MarkField>,
+}
+
+/// The owner of a hardware counter.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum CounterOwner {
+    /// A thread: the counter counts while it runs.
+    Thread(ThreadId),
+    /// A CPU of a host: the counter counts all threads that run there.
+    Cpu(HostId, u32),
+}
+
+/// A value of a hardware counter.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct CounterValue {
+    /// Its owner.
+    pub owner: CounterOwner,
+    /// When it was read.
+    pub time: Timestamp,
+    /// The count so far.
+    pub value: u64,
+}
+
+/// A hardware counter.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Counter {
+    /// Name of its context (`perf_thread_instructions`).
+    pub name: NameId,
+    /// Its values, sorted by owner and time.
+    pub values: Vec<CounterValue>,
+}

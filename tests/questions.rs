@@ -1,0 +1,186 @@
+//! The questions that analyses ask of a timeline are those of the table in ALGORITHMS.md 8.10, and no more of them.
+
+#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
+
+use std::collections::BTreeMap;
+use std::path::Path;
+use whyslow::analysis::candidates::{self, ThreadActivity};
+use whyslow::analysis::executions::{self, PairingRule};
+use whyslow::analysis::path::walk;
+use whyslow::analysis::symbols::files::SymbolPaths;
+use whyslow::analysis::{operations, survey};
+use whyslow::base::ctx::Ctx;
+use whyslow::base::notice::Notices;
+use whyslow::event::task::{Delimiter, Pairing, TaskDefinition};
+use whyslow::explain;
+use whyslow::input::{Argument, Opened, open};
+use whyslow::state::history::History;
+use whyslow::state::kernel::{Options, record};
+use whyslow::state::questions::{Access, Asker, Family};
+use whyslow::state::timeline::Timeline;
+
+/// Analysis, rows, access.
+type Question = (String, String, String);
+
+/// A line of the table: the most questions per unit, where a figure is given.
+struct Known {
+    most: Option<f64>,
+    unit: String,
+}
+
+fn table() -> BTreeMap<Question, Known> {
+    let text = std::fs::read_to_string(Path::new(env!("CARGO_MANIFEST_DIR")).join("docs/ALGORITHMS.md")).unwrap();
+    let section = text.split("### 8.10 ").nth(1).unwrap().split("\n## ").next().unwrap();
+    let mut known = BTreeMap::new();
+    for line in section.lines().filter(|line| line.starts_with('|')) {
+        let cells: Vec<&str> = line.trim_matches('|').split('|').map(str::trim).collect();
+        if let [asker, family, access, most, unit] = cells[..]
+            && Asker::ALL.iter().any(|one| one.name() == asker)
+        {
+            let question = (asker.to_owned(), family.to_owned(), access.to_owned());
+            let before = known.insert(question, Known { most: most.parse().ok(), unit: unit.to_owned() });
+            assert!(before.is_none(), "twice: {line}");
+        }
+    }
+    known
+}
+
+fn asked(timeline: &Timeline) -> BTreeMap<Question, u64> {
+    let mut asked = BTreeMap::new();
+    for asker in Asker::ALL {
+        for family in Family::ALL {
+            for access in Access::ALL {
+                let count = timeline.questions().of(*asker, *family, *access);
+                if count > 0 {
+                    asked.insert((asker.name().to_owned(), family.name().to_owned(), access.name().to_owned()), count);
+                }
+            }
+        }
+    }
+    asked
+}
+
+/// Some system calls that the fixtures have.
+fn tasks() -> Vec<TaskDefinition> {
+    let delimiter = |event: &str| Delimiter { event: event.to_owned(), key: Vec::new(), conditions: Vec::new() };
+    let task = |name: &str, begin: String, end: String| TaskDefinition {
+        name: name.to_owned(),
+        begins: vec![delimiter(&begin)],
+        ends: vec![delimiter(&end)],
+        pairing: Pairing::Thread,
+        kind: None,
+        nest: false,
+    };
+    let call = |name: &str| task(name, format!("syscall_entry_{name}"), format!("syscall_exit_{name}"));
+    ["futex", "read", "write", "pread64", "fsync", "nanosleep", "clock_nanosleep", "poll"].map(call).into()
+}
+
+/// The questions asked of one timeline, and the number of its units.
+struct Asked {
+    questions: BTreeMap<Question, u64>,
+    units: BTreeMap<&'static str, u64>,
+}
+
+/// Everything that `explain` asks of one recording, for each task; then the questions of `info --full`, `anomalies` and
+/// `query`.
+fn questions(folder: &Path) -> [Asked; 2] {
+    let ctx = Ctx::new(2);
+    let Ok(Opened::Traces(sources)) = open(&[Argument { label: None, path: folder.to_owned() }], &ctx) else {
+        panic!("{}: no traces", folder.display());
+    };
+    let traces: Vec<_> = sources.iter().map(|source| &source.trace).collect();
+    let tasks = tasks();
+    let (timeline, _) = record(&traces, &tasks, &Options::default(), &ctx).unwrap();
+    // The questions of each clone are counted for itself.
+    let (explained, surveyed) = (timeline.clone(), timeline.clone());
+    let mut notices = Notices::default();
+    let threads = timeline.threads().len() as u64;
+    let mut units = BTreeMap::from([("recording", tasks.len() as u64), ("thread", threads * tasks.len() as u64)]);
+    for (number, task) in (0..).zip(&tasks) {
+        let rule = PairingRule::of(task);
+        let request = explain::TaskRequest {
+            tasks: vec![task.name.clone()].into(),
+            marks: number,
+            rule: rule.clone(),
+            ..Default::default()
+        };
+        explain::build(&explained, &request, &Notices::default(), &ctx).unwrap();
+        let all = executions::pair(&timeline, number, &rule, &mut notices);
+        for one in executions::covered(&timeline, all, &mut notices) {
+            *units.entry("execution").or_default() += 1;
+            *units.entry("segment").or_default() += walk(&timeline, one.thread, one.span).len() as u64;
+        }
+    }
+    survey::survey(&surveyed, &[], &mut notices);
+    operations::of_recording(&surveyed, |_| None);
+    let activity = ThreadActivity::new(&surveyed);
+    activity.busiest(&surveyed);
+    let (_, sites) = candidates::loops(&surveyed, &activity, &SymbolPaths::default(), &ctx).unwrap();
+    candidates::calls(&surveyed, &activity, &sites);
+    History::of_recording(&surveyed, &ctx).unwrap();
+    let mut others = asked(&surveyed);
+    // The paths of the survey are those of all system calls.
+    others.retain(|(asker, ..), _| asker != Asker::Path.name());
+    let reader = timeline.reader(Asker::Tasks);
+    let [segments, calls] = timeline.threads_by_id().fold([0, 0], |[segments, calls], (id, _)| {
+        [segments + reader.segments(id).len() as u64, calls + reader.calls(id).len() as u64]
+    });
+    let rows = BTreeMap::from([("recording", 1), ("thread", threads), ("row", segments.max(calls))]);
+    [Asked { questions: asked(&explained), units }, Asked { questions: others, units: rows }]
+}
+
+#[test]
+fn analyses_ask_the_questions_of_the_table() {
+    let known = table();
+    let mut seen: BTreeMap<Question, f64> = BTreeMap::new();
+    let mut wrong = Vec::new();
+    for name in ["cpu-contention", "disk-contention", "lock-contention", "lost-events", "snap"] {
+        let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("fixtures/traces").join(name);
+        for Asked { questions, units } in questions(&folder) {
+            for (question, count) in questions {
+                let unit = known.get(&question).map_or("recording", |known| &known.unit);
+                let per = count as f64 / units.get(unit).copied().unwrap_or(0).max(1) as f64;
+                let most = seen.entry(question).or_default();
+                *most = most.max(per);
+            }
+        }
+    }
+    for (question, per) in &seen {
+        let (asker, family, access) = question;
+        match known.get(question) {
+            Some(Known { most: Some(most), .. }) if per <= most => {}
+            Some(Known { unit, most }) => {
+                wrong.push(format!("| {asker} | {family} | {access} | {per:.3} | {unit} | {most:?}"))
+            }
+            None => wrong.push(format!("| {asker} | {family} | {access} | {per:.3} | recording | not in the table")),
+        }
+    }
+    let unseen = known.iter().filter(|(question, known)| known.most.is_some() && !seen.contains_key(*question));
+    wrong.extend(unseen.map(|((asker, family, access), _)| format!("{asker} {family} {access}: not asked")));
+    assert!(wrong.is_empty(), "{}", wrong.join("\n"));
+}
+
+/// Files below a folder whose names end in `.rs`.
+fn sources(folder: &Path, found: &mut Vec<std::path::PathBuf>) {
+    for entry in std::fs::read_dir(folder).unwrap() {
+        let path = entry.unwrap().path();
+        match path.is_dir() {
+            true => sources(&path, found),
+            false if path.extension().is_some_and(|ending| ending == "rs") => found.push(path),
+            false => {}
+        }
+    }
+}
+
+#[test]
+fn rows_are_copied_by_tests_alone() {
+    let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("src");
+    let mut all = Vec::new();
+    sources(&root, &mut all);
+    let copies = |path: &std::path::PathBuf| {
+        let text = std::fs::read_to_string(path).unwrap();
+        text.split("#[cfg(test)]").next().unwrap_or("").contains("TimelineDraft::of(")
+    };
+    let copying: Vec<_> = all.into_iter().filter(copies).collect();
+    assert!(copying.is_empty(), "{copying:?}: ask a reader");
+}
