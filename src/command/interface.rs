@@ -6,19 +6,20 @@ use crate::analysis::symbols::files::SymbolPaths;
 use crate::base::ctx::Ctx;
 use crate::base::memory::{self, Limit};
 use crate::base::notice::Notices;
+use crate::base::time::Span;
 use crate::compare::{self, Comparison};
 use crate::confinement::Files;
-use crate::explain::concurrent;
 use crate::explain::mining::Mining;
+use crate::explain::{concurrent, overview};
 use crate::input::Argument;
 use crate::model::Model;
 use crate::model::concurrent::{ConcurrentQuestion, ConcurrentUse};
 use crate::model::execution::ExecutionId;
 use crate::model::join::Renamed;
+use crate::model::overview::RecordingOverview;
 use crate::model::settings::Settings;
 use crate::options::{AppearanceOptions, ColorChoice, GroupOptions, InputOptions};
-use crate::session::{self, Session, UsageError};
-use crate::state::history::History;
+use crate::session::{self, RecordedHistory, Session, UsageError};
 use crate::view::tui::job::{Exported, SelectedPath, TaskSummary};
 use crate::view::tui::report::AnomalyReport;
 use crate::view::tui::setup::{Backend, FirstQuestion, Setup, UiOptions};
@@ -111,13 +112,26 @@ struct Analyst {
     /// The patterns, once they are mined for the task.
     mined: Option<Arc<Mining>>,
     /// The state history, once it was needed.
-    history: Option<Arc<History>>,
+    history: Option<Arc<RecordedHistory>>,
     memory: Option<Limit>,
     /// The notices of the last analysis.
     notices: Arc<Mutex<Notices>>,
 }
 
+/// Cells of an overview: more than a wide terminal has columns.
+const OVERVIEW_CELLS: usize = 512;
+
 impl Analyst {
+    /// The state history, built on the first question.
+    fn recorded(&mut self, ctx: &Ctx) -> anyhow::Result<Arc<RecordedHistory>> {
+        if let Some(history) = &self.history {
+            return Ok(Arc::clone(history));
+        }
+        let session = &mut self.session;
+        let recorded = memory::within(self.memory, &ctx.cancel, || session.history(ctx))??;
+        Ok(Arc::clone(self.history.insert(Arc::new(recorded))))
+    }
+
     /// Mine the patterns, and keep them.
     fn mine(&mut self, ctx: &Ctx) -> anyhow::Result<Arc<Mining>> {
         let (session, task) = (&mut self.session, self.task.as_deref());
@@ -125,6 +139,22 @@ impl Analyst {
         self.notices.lock().unwrap_or_else(PoisonError::into_inner).merge(&mining.notices);
         self.mined = Some(Arc::clone(&mining));
         Ok(mining)
+    }
+}
+
+impl Analyst {
+    /// The database that `whyslow build` would write for the current task.
+    fn database(&mut self, ctx: &Ctx) -> anyhow::Result<Vec<u8>> {
+        let tasks: Vec<&str> = self.task.as_deref().into_iter().collect();
+        let (session, places) = (&mut self.session, &self.places);
+        memory::within(self.memory, &ctx.cancel, || {
+            let writer = match session {
+                Session::Traces(traces) => traces.build(&tasks, places, ctx)?,
+                Session::Run(run) => run.build(&[], ctx)?,
+                Session::Databases(databases) => return databases.refuse("build"),
+            };
+            Ok(writer.bytes())
+        })?
     }
 }
 
@@ -191,19 +221,21 @@ impl Backend for Analyst {
     }
 
     fn concurrent(&mut self, question: &ConcurrentQuestion, ctx: &Ctx) -> anyhow::Result<ConcurrentUse> {
-        let session = &mut self.session;
-        let history = match &self.history {
-            Some(history) => Arc::clone(history),
-            None => {
-                let history = memory::within(self.memory, &ctx.cancel, || session.history(ctx))??;
-                Arc::clone(self.history.insert(Arc::new(history)))
-            }
-        };
-        Ok(concurrent::concurrent(&history, question, &ctx.cancel)?)
+        let recorded = self.recorded(ctx)?;
+        Ok(concurrent::concurrent(&recorded.history, question, &ctx.cancel)?)
     }
 
-    fn export(&mut self, what: &Exported) -> anyhow::Result<String> {
+    fn overview(&mut self, span: Option<Span>, ctx: &Ctx) -> anyhow::Result<RecordingOverview> {
+        let recorded = self.recorded(ctx)?;
+        let span = span.unwrap_or(recorded.history.window());
+        memory::within(self.memory, &ctx.cancel, || {
+            Ok(overview::overview(&recorded.history, span, OVERVIEW_CELLS, &recorded.lossy, ctx)?)
+        })?
+    }
+
+    fn export(&mut self, what: &Exported, ctx: &Ctx) -> anyhow::Result<Vec<u8>> {
         let text = match what {
+            Exported::Database => return self.database(ctx),
             Exported::Comparison { model, comparison, path: None } => {
                 serde_json::to_string_pretty(&json::diff(model, comparison, None, None))
             }
@@ -219,7 +251,7 @@ impl Backend for Analyst {
                 }
             }
         };
-        Ok(text? + "\n")
+        Ok((text? + "\n").into_bytes())
     }
 }
 

@@ -17,6 +17,7 @@ pub mod condition;
 mod dimension;
 mod doubt;
 pub mod filter;
+pub mod functions;
 mod groups;
 mod interrupts;
 mod kinds;
@@ -26,6 +27,7 @@ mod naming;
 mod partition;
 #[cfg(test)]
 pub(crate) mod scenario;
+pub mod separation;
 mod tail;
 mod tree;
 mod verdict;

@@ -27,6 +27,7 @@ pub mod iterations;
 mod measured;
 pub mod mining;
 mod naming;
+pub mod overview;
 mod paths;
 mod propagation;
 mod root_causes;

@@ -18,6 +18,7 @@ pub mod histogram;
 pub mod history;
 pub mod join;
 pub mod metric;
+pub mod overview;
 pub mod propagation;
 pub mod questions;
 pub mod root_cause;

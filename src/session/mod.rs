@@ -7,12 +7,14 @@
 mod catalog;
 mod choice;
 mod database;
+mod history;
 mod mining;
 mod pass;
 mod run;
 mod traces;
 
 pub use database::Databases;
+pub use history::RecordedHistory;
 pub use run::MpiRuns;
 pub use traces::Traces;
 
@@ -26,7 +28,6 @@ use crate::input::{self, Argument, OpenError, Opened};
 use crate::model::Model;
 use crate::model::execution::ExecutionId;
 use crate::model::join::{self, Renamed};
-use crate::state::history::History;
 use std::io::Read;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -126,9 +127,9 @@ impl Session {
     }
 
     /// The state history of a kernel recording.
-    pub fn history(&mut self, ctx: &Ctx) -> anyhow::Result<History> {
+    pub fn history(&mut self, ctx: &Ctx) -> anyhow::Result<RecordedHistory> {
         match self {
-            Session::Traces(traces) => Ok(traces.history(ctx)?.0),
+            Session::Traces(traces) => traces.recorded_history(ctx),
             Session::Run(run) => anyhow::bail!("{}: an OTF2 archive has no scheduler events", run.title()),
             Session::Databases(databases) => databases.refuse("query"),
         }

@@ -30,7 +30,6 @@ use crate::reading::bind::{Focus, is_kernel};
 use crate::reading::chunks::ChunkTarget;
 use crate::reading::engine::EngineOptions;
 use crate::reading::tasks;
-use crate::state::history::History;
 use crate::state::kernel::{Handlers, Options, record};
 use crate::state::timeline::Timeline;
 use etcetera::BaseStrategy;
@@ -180,13 +179,6 @@ impl Traces {
 
     fn labels(&self) -> Vec<Option<String>> {
         self.sources.iter().map(|s| s.labelled.then(|| s.label.clone())).collect()
-    }
-
-    /// The state history of the whole recording.
-    pub fn history(&mut self, ctx: &Ctx) -> anyhow::Result<(History, Notices)> {
-        self.fit_clocks(ctx)?;
-        let (recording, notices) = self.record(&[], ctx)?;
-        Ok((History::of_recording(&recording, ctx)?, notices))
     }
 
     /// Notices raised when the traces were opened.

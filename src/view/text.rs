@@ -7,6 +7,7 @@ use super::json::largest;
 use super::words;
 use crate::base::names::NameId;
 use crate::base::{clean, figure};
+use crate::compare::functions::by_function;
 use crate::compare::members::sorted_present;
 use crate::compare::{Comparison, DiffNode, GroupsOrigin, share_of_group};
 use crate::model::Model;
@@ -17,6 +18,8 @@ use unicode_width::{UnicodeWidthChar, UnicodeWidthStr};
 
 /// Nodes of the tree shown, at most.
 const TREE_LINES: usize = 60;
+/// Functions shown, at most.
+const FUNCTION_LINES: usize = 12;
 /// Narrowest page.
 const NARROWEST: usize = 40;
 
@@ -121,6 +124,7 @@ pub fn diff(model: &Model, c: &Comparison, page: Page) -> String {
         histogram(model, c, column, page, &mut out);
     }
     tree(model, c, page, &mut out);
+    functions(model, c, page, &mut out);
     causes(c, page, &mut out);
     notes(c, page, &mut out);
     out
@@ -273,6 +277,30 @@ fn tree(model: &Model, c: &Comparison, page: Page, out: &mut String) {
         page.wrap(out, 0, &format!("({left} smaller nodes not shown, --json has all; *: significant)"));
     } else {
         out.push_str("(*: significant)\n");
+    }
+}
+
+/// The largest differences by function.
+fn functions(model: &Model, c: &Comparison, page: Page, out: &mut String) {
+    let all = by_function(model, &c.tree);
+    out.push('\n');
+    out.push_str(&cut("Difference   by itself   slow mean  places  function, over all contexts", page.width()));
+    out.push('\n');
+    for function in all.iter().take(FUNCTION_LINES) {
+        let line = format!(
+            "{:>10} {:>11} {:>11} {:>7}  {}",
+            figure::extra(function.delta_ns),
+            figure::extra(function.self_delta_ns),
+            figure::time(function.slow_mean_ns),
+            function.places,
+            clean::text(&function.name),
+        );
+        out.push_str(&cut(&line, page.width()));
+        out.push('\n');
+    }
+    let left = all.len().saturating_sub(FUNCTION_LINES);
+    if left > 0 {
+        page.wrap(out, 0, &format!("({} not shown, --json has all)", figure::plural(left as u64, "smaller one")));
     }
 }
 

@@ -8,8 +8,10 @@
 mod filters;
 #[path = "../support/interface/mod.rs"]
 mod interface;
+mod overview;
 mod panes;
 mod patterns;
+mod tasks;
 mod timeline;
 
 use interface::Session;
@@ -39,7 +41,7 @@ const fn screen(name: &'static str, keys: &'static str, shows: &'static str) -> 
     Screen { name, keys, shows }
 }
 
-const SCREENS: [Screen; 23] = [
+const SCREENS: [Screen; 28] = [
     screen("answer", "", "2 Flame tree"),
     screen("cause", "Enter", "expensive_flush"),
     screen("search", "Enter Enter / w r i t e Enter", "match 1 of"),
@@ -53,6 +55,11 @@ const SCREENS: [Screen; 23] = [
     screen("timeline", "v", "Time-line of an execution"),
     screen("timeline-events", "v p o Right", "Time-line of an execution"),
     screen("timeline-aligned", "v a + + Shift-Left Tab", "Time-line of an execution"),
+    screen("overview", "r", "The recording at a glance"),
+    screen("overview-selected", "r PgDn > > > > > +", "The recording at a glance"),
+    screen("functions", "F", "Difference by function"),
+    screen("function", "F e x p e n Enter", "Callers, the nearest first"),
+    screen("save-database", "D", "save database to > "),
     screen("quality", "w", "Data quality"),
     screen("help", "? PgDn", "Help"),
     screen("palette", ": t h", "Any action"),
@@ -199,9 +206,23 @@ fn ascii_option_draws_ascii_alone() {
     let mut session = Session::new(200, 60, ColourDepth::Mono);
     session.app.options.ascii = true;
     session.ready();
-    for keys in
-        ["1 > > s", "Enter", "?", "Esc : ", "Esc 2 i", "Esc w", "Esc v", "p o", "Esc 3", "i", "Esc p", "Esc Enter"]
-    {
+    for keys in [
+        "1 > > s",
+        "Enter",
+        "?",
+        "Esc : ",
+        "Esc 2 i",
+        "Esc w",
+        "Esc v",
+        "p o",
+        "Esc r",
+        "Esc F",
+        "> >",
+        "Esc 3",
+        "i",
+        "Esc p",
+        "Esc Enter",
+    ] {
         session.keys(keys);
         assert!(session.draw().content.iter().all(|c| c.symbol().is_ascii()), "after {keys}");
     }

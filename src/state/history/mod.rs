@@ -85,6 +85,11 @@ impl History {
         self.window
     }
 
+    /// The code of a state.
+    pub fn code_of(&self, state: &str) -> Option<u16> {
+        self.states.iter().position(|name| *name == state).and_then(|at| u16::try_from(at).ok())
+    }
+
     /// A value as screens and JSON show it.
     pub fn show(&self, value: StateValue) -> Shown<'_> {
         match value {

@@ -23,7 +23,7 @@ use crate::model::Model;
 use comparison::{Head, Tail};
 use samples::{AlignmentJson, SampleJson};
 use serde::Serialize;
-use tree::{MetricJson, NodeJson};
+use tree::{FunctionJson, MetricJson, NodeJson};
 
 fn cleaned(text: &str) -> String {
     clean::text(text).into_owned()
@@ -50,6 +50,8 @@ struct DiffJson {
     tree: Vec<NodeJson>,
     /// Nodes were left out to obey `--max-nodes`.
     truncated: bool,
+    /// The same difference by function.
+    functions: Vec<FunctionJson>,
     samples: Vec<SampleJson>,
     #[serde(skip_serializing_if = "Option::is_none")]
     executions: Option<AlignmentJson>,
@@ -72,6 +74,7 @@ pub fn diff(
         head: Head::new("whyslow.diff/1", model, c),
         metrics: model.executions.columns.iter().map(|column| tree::metric(model, column, c)).collect(),
         truncated: tree.len() < c.tree.nodes.len(),
+        functions: tree::functions(model, &c.tree, max_nodes),
         tree,
         samples,
         executions: aligned.map(|a| samples::alignment(model, a)),

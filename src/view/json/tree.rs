@@ -2,7 +2,9 @@
 
 use super::cleaned;
 use crate::base::names::NameId;
+use crate::compare::functions::{FunctionDiff, by_function};
 use crate::compare::members::sorted_present;
+use crate::compare::separation::separation;
 use crate::compare::{Comparison, DiffTree, frame_text};
 use crate::model::Model;
 use crate::model::execution::ExecutionId;
@@ -23,6 +25,8 @@ pub(super) struct MetricJson {
     names: Option<Vec<String>>,
     slow: Vec<u32>,
     fast: Vec<u32>,
+    /// How well it separates the groups, from 0 to 1.
+    separation: f64,
 }
 
 pub(super) fn metric(model: &Model, column: &Column, c: &Comparison) -> MetricJson {
@@ -37,6 +41,7 @@ pub(super) fn metric(model: &Model, column: &Column, c: &Comparison) -> MetricJs
     };
     let name =
         |v: &i64| u32::try_from(*v).map_or_else(|_| String::new(), |id| cleaned(model.names.get(NameId::from_raw(id))));
+    let (slow, fast) = (counts(&c.slow.members), counts(&c.fast.members));
     MetricJson {
         name: cleaned(&column.metric.name()),
         unit: match unit {
@@ -47,8 +52,9 @@ pub(super) fn metric(model: &Model, column: &Column, c: &Comparison) -> MetricJs
         },
         logarithmic: bins.logarithmic,
         names: (unit == Unit::Name).then(|| bins.edges.iter().take(bins.len()).map(name).collect()),
-        slow: counts(&c.slow.members),
-        fast: counts(&c.fast.members),
+        separation: separation(unit == Unit::Name, &slow, &fast),
+        slow,
+        fast,
         bins: bins.edges,
     }
 }
@@ -85,6 +91,30 @@ pub(super) fn tree(model: &Model, tree: &DiffTree, most: Option<usize>) -> Vec<N
         fast_affected: n.fast_affected,
     })
     .collect()
+}
+
+#[derive(Serialize)]
+pub(super) struct FunctionJson {
+    name: String,
+    /// Contexts that have it.
+    places: u32,
+    slow_mean_ns: f64,
+    fast_mean_ns: f64,
+    delta_ns: f64,
+    self_delta_ns: f64,
+}
+
+/// The difference by function, at most `most` rows.
+pub(super) fn functions(model: &Model, tree: &DiffTree, most: Option<usize>) -> Vec<FunctionJson> {
+    let row = |f: FunctionDiff| FunctionJson {
+        name: cleaned(&f.name),
+        places: f.places,
+        slow_mean_ns: f.slow_mean_ns,
+        fast_mean_ns: f.fast_mean_ns,
+        delta_ns: f.delta_ns,
+        self_delta_ns: f.self_delta_ns,
+    };
+    by_function(model, tree).into_iter().take(most.unwrap_or(usize::MAX)).map(row).collect()
 }
 
 /// Which nodes to keep of a tree bounded to `most`: the largest differences, each with all nodes above it.

@@ -91,6 +91,10 @@ pub enum Action {
     Details,
     /// The time-line of an execution.
     ShowTimeline,
+    /// The difference by function.
+    ShowFunctions,
+    /// The recording at a glance.
+    ShowOverview,
     /// Time-line: half as much time.
     ZoomIn,
     /// Time-line: twice as much time.
@@ -109,6 +113,8 @@ pub enum Action {
     Concurrent,
     /// Export the comparison.
     Export,
+    /// Save the executions as a database.
+    SaveDatabase,
     /// Copy the selection.
     Copy,
     /// Save the screen as a picture.
@@ -144,6 +150,8 @@ pub enum ActionScope {
     Path,
     /// In the time-line of an execution.
     Timeline,
+    /// In the recording at a glance.
+    Overview,
 }
 
 impl ActionScope {
@@ -160,6 +168,7 @@ impl ActionScope {
             ActionScope::Anomalies => "anomalies",
             ActionScope::Path => "propagation",
             ActionScope::Timeline => "time-line",
+            ActionScope::Overview => "overview",
         }
     }
 }

@@ -10,6 +10,7 @@ use super::groups::{BinSelection, GroupHistory, GroupSide};
 use super::job::{Busy, Job, JobLane, TaskSummary};
 use super::message::UiEffect;
 use super::overlay::Overlay;
+use super::overview::OverviewState;
 use super::pane::Pane;
 use super::patterns::{PathPane, PatternState};
 use super::search::TextSearch;
@@ -159,6 +160,8 @@ pub struct App {
     pub patterns: PatternState,
     /// Agreement of patterns and comparison, once both are known.
     pub compared: Option<Agreement>,
+    /// The recording at a glance.
+    pub overview: OverviewState,
     /// A moment whose executions are to be the slow group as soon as there are any.
     pub moment: Option<Span>,
 }
@@ -216,6 +219,7 @@ impl App {
             remembered: Vec::new(),
             patterns: PatternState::default(),
             compared: None,
+            overview: OverviewState::default(),
             moment: None,
         })
     }
@@ -241,6 +245,10 @@ impl App {
             JobLane::Patterns => {
                 self.patterns.busy = busy;
                 self.patterns.failure = None;
+            }
+            JobLane::Overview => {
+                self.overview.busy = busy;
+                self.overview.failure = None;
             }
         }
         vec![UiEffect::Start(job)]
@@ -300,6 +308,7 @@ impl App {
         match lane {
             JobLane::Executions => self.busy.as_ref(),
             JobLane::Patterns => self.patterns.busy.as_ref(),
+            JobLane::Overview => self.overview.busy.as_ref(),
         }
     }
 

@@ -11,6 +11,7 @@ use crate::base::op::Op;
 use crate::compare::ComparisonRequest;
 use crate::compare::filter::{Filter, Operand, Test};
 use crate::compare::members;
+use crate::compare::separation::separation;
 use crate::model::Model;
 use crate::model::histogram::Bins;
 use crate::model::metric::{ABSENT, Column, Metric, Unit};
@@ -32,6 +33,8 @@ pub struct HistogramRow {
     pub slow: GroupCounts,
     /// Those that the fast group's filters concern.
     pub fast: GroupCounts,
+    /// How well the metric separates the groups, from 0 to 1.
+    pub separation: f64,
 }
 
 /// The counts of one group on one metric.
@@ -55,7 +58,8 @@ struct RowShape {
 /// All histograms at one moment.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct HistogramCounts {
-    /// The duration first, the start last, between them in the order of the model's columns.
+    /// The duration first, then those that separate the groups best; of equal ones the start last, others in the order
+    /// of the model's columns.
     pub rows: Vec<HistogramRow>,
     /// Metrics that have one value in all executions, and that value: there is nothing to select.
     pub constant: Arc<[(Metric, i64)]>,
@@ -133,15 +137,34 @@ impl HistogramCounter {
             members: group.members_by_bin(linked, axis),
             inside: inside(bins, group.range(axis)),
         };
-        let rows = linked.axes().iter().zip(&self.shapes).enumerate().map(|(i, (axis, shape))| HistogramRow {
-            metric: axis.metric.clone(),
-            bins: Arc::clone(&shape.bins),
-            names: Arc::clone(&shape.names),
-            all: Arc::clone(&shape.all),
-            slow: of(&self.slow, i, &shape.bins),
-            fast: of(&self.fast, i, &shape.bins),
+        let rows = linked.axes().iter().zip(&self.shapes).enumerate().map(|(i, (axis, shape))| {
+            let (slow, fast) = (of(&self.slow, i, &shape.bins), of(&self.fast, i, &shape.bins));
+            HistogramRow {
+                metric: axis.metric.clone(),
+                bins: Arc::clone(&shape.bins),
+                names: Arc::clone(&shape.names),
+                all: Arc::clone(&shape.all),
+                separation: separation(axis.metric.unit() == Unit::Name, &slow.members, &fast.members),
+                slow,
+                fast,
+            }
         });
         HistogramCounts { rows: rows.collect(), constant: Arc::clone(&self.constant) }
+    }
+}
+
+impl HistogramCounts {
+    /// Order the rows by how well they separate the groups; the duration, by which groups are mostly made, stays first.
+    pub fn sort_by_separation(&mut self) {
+        let is_duration = |row: &HistogramRow| row.metric == Metric::Duration;
+        self.rows
+            .sort_by(|a, b| is_duration(b).cmp(&is_duration(a)).then_with(|| b.separation.total_cmp(&a.separation)));
+    }
+
+    /// Order the rows as another snapshot has them; metrics that it does not have come last.
+    pub fn sort_like(&mut self, other: &HistogramCounts) {
+        let place = |row: &HistogramRow| other.rows.iter().position(|o| o.metric == row.metric).unwrap_or(usize::MAX);
+        self.rows.sort_by_key(place);
     }
 }
 

@@ -5,7 +5,7 @@
 
 use super::app::App;
 use super::background;
-use super::job::{Busy, Done, JobLane};
+use super::job::{Busy, Done, JobLane, LANES};
 use super::jobs::{Jobs, Ticket};
 use super::keyboard::{self, TerminalEvent};
 use super::message::{UiEffect, UiMessage};
@@ -61,7 +61,7 @@ pub fn run(setup: Setup) -> anyhow::Result<()> {
     app.size = terminal.size();
     let effects = update::start(&mut app, first);
     let mut running =
-        Loop { app, terminal, jobs, painter: Painter::default(), progress: [None, None], bytes: Vec::new() };
+        Loop { app, terminal, jobs, painter: Painter::default(), progress: [None, None, None], bytes: Vec::new() };
     // If the terminal was asked for its background, the first frame waits for the first message or one tick: most
     // terminals answer in that time.
     if !asks {
@@ -110,7 +110,7 @@ struct Loop {
     jobs: Jobs,
     painter: Painter,
     /// By lane.
-    progress: [Option<Arc<Progress>>; 2],
+    progress: [Option<Arc<Progress>>; LANES],
     /// The bytes of a frame.
     bytes: Vec<u8>,
 }
@@ -126,7 +126,7 @@ impl Loop {
     fn until_end(&mut self, incoming: &Receiver<Incoming>) -> anyhow::Result<()> {
         loop {
             let first = match self.progress {
-                [None, None] => incoming.recv().map_err(|_| RecvTimeoutError::Disconnected),
+                [None, None, None] => incoming.recv().map_err(|_| RecvTimeoutError::Disconnected),
                 _ => incoming.recv_timeout(TICK),
             };
             // All messages that have come by now make one frame.
@@ -218,7 +218,7 @@ impl Loop {
     }
 
     fn update_progress(&mut self) {
-        for lane in [JobLane::Executions, JobLane::Patterns] {
+        for lane in [JobLane::Executions, JobLane::Patterns, JobLane::Overview] {
             let progress = &mut self.progress[lane as usize];
             if self.app.busy(lane).is_none() {
                 *progress = None;

@@ -35,6 +35,8 @@ pub struct ScreenFrame {
     pub full: Rect,
     /// Inside the time-line of an execution.
     pub timeline: TimelineLines,
+    /// Columns of the drawing of the recording at a glance.
+    pub overview_columns: usize,
 }
 
 /// A pane and its rectangle.

@@ -252,6 +252,7 @@ mod tests {
             all: Arc::new([]),
             slow: GroupCounts::default(),
             fast: GroupCounts::default(),
+            separation: 0.0,
         };
         let select = |anchor, head| BinSelection { metric: Metric::Duration, anchor, head, attached: None };
         let text = |s: BinSelection| s.filter(&row, 1).map(|f| f.to_string());

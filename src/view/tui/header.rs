@@ -5,16 +5,20 @@
 use crate::base::figure;
 use crate::base::op::Op;
 use crate::compare::filter::{Filter, Operand, Test};
-use crate::compare::{Group, GroupsOrigin};
+use crate::compare::{Basis, Group, GroupsOrigin};
 use crate::model::metric::Metric;
 use crate::view::anomalies::verdict;
 use crate::view::tui::app::App;
 use crate::view::tui::canvas::{clip_front, width, wrap};
 use crate::view::tui::frame::HeaderLine;
+use crate::view::tui::overview::{self, OverviewColumn};
 use crate::view::tui::theme::StyleScope;
 use crate::view::tui::widget::page::StyledLine;
-use crate::view::tui::widget::progress;
+use crate::view::tui::widget::{progress, strip};
 use crate::view::words;
+
+/// From this number of lines on the header names the next steps.
+const NEXT_STEPS_FROM: u16 = 24;
 
 /// From this width on both groups share one line, if their texts fit.
 const ONE_LINE: usize = 120;
@@ -59,7 +63,55 @@ pub fn lines(app: &App, columns: usize) -> Vec<HeaderLine> {
         sentence(StyleScope::Unsure, &format!("Pattern analysis: {}", verdict(&found.anomalies)), columns, &mut lines);
         compared.disagreement.iter().for_each(|why| sentence(StyleScope::Unsure, why, columns, &mut lines));
     }
+    if app.size.1 >= NEXT_STEPS_FROM {
+        lines.push(next_steps(app));
+    }
+    if overview::shows_strip(app.size) {
+        lines.extend(strip_lines(app, columns));
+    }
     lines
+}
+
+/// What to do after the verdict, by its basis.
+fn next_steps(app: &App) -> HeaderLine {
+    let keys: &[(&str, &str)] = match app.comparison.as_ref().filter(|_| app.failure.is_none()) {
+        Some(c) if !c.verdict.confident => &[("w", "what limits this answer"), ("1", "compare the metrics")],
+        Some(c) if c.verdict.basis == Basis::Dimension => &[("1", "compare the metrics"), ("s", "choose the groups")],
+        Some(_) => &[("v", "an example as a time-line"), ("Enter", "its place in the tree")],
+        None => &[("T", "choose another task"), ("?", "all keys")],
+    };
+    let step =
+        |(key, word): &(&str, &str)| [(StyleScope::Key, format!("  {key}")), (StyleScope::Dim, format!(" {word}"))];
+    let next = std::iter::once((StyleScope::Dim, "  next:".to_owned()));
+    let left = next.chain(keys.iter().flat_map(step)).collect();
+    HeaderLine { left, right: Vec::new(), is_sentence: false }
+}
+
+/// The whole recording in two lines: CPU use, and where executions begin; `!` where events were lost.
+fn strip_lines(app: &App, columns: usize) -> Vec<HeaderLine> {
+    const LABEL: usize = 15;
+    let Some(whole) = app.overview.whole.as_deref().filter(|whole| !whole.span.is_empty()) else { return Vec::new() };
+    let count = columns.saturating_sub(LABEL + 1);
+    let executions = app.model.as_deref().zip(app.comparison.as_deref());
+    let drawn = overview::columns(whole, whole.span, count, executions);
+    let cpu: Vec<f64> = drawn.iter().map(|c| c.mean.cpu_use).collect();
+    let mark = |c: &OverviewColumn| match (c.lossy, c.slow, c.fast) {
+        (true, ..) => (StyleScope::Warning, '!'),
+        (_, 1.., _) => (StyleScope::SlowBar, '●'),
+        (_, 0, 1..) => (StyleScope::FastBar, '·'),
+        _ => (StyleScope::Dim, ' '),
+    };
+    let marks: Vec<(StyleScope, char)> = drawn.iter().map(mark).collect();
+    let runs = marks.chunk_by(|a, b| a.0 == b.0).filter_map(|run| {
+        let (scope, _) = run.first()?;
+        Some((*scope, run.iter().map(|(_, symbol)| *symbol).collect::<String>()))
+    });
+    let label = |text: &str| (StyleScope::Dim, format!("{text:<LABEL$}"));
+    let line = |left: StyledLine| HeaderLine { left, right: Vec::new(), is_sentence: false };
+    vec![
+        line(vec![label("CPU use (r)"), (StyleScope::StateRunning, strip::line(&cpu, 1.0))]),
+        line(std::iter::once(label("● slow  · fast")).chain(runs).collect()),
+    ]
 }
 
 fn sentence(scope: StyleScope, text: &str, columns: usize, lines: &mut Vec<HeaderLine>) {

@@ -4,10 +4,12 @@ use super::counts::HistogramCounts;
 use super::report::AnomalyReport;
 use crate::base::file::Existing;
 use crate::base::statistics::nearest_rank;
+use crate::base::time::Span;
 use crate::compare::{Comparison, ComparisonRequest};
 use crate::model::Model;
 use crate::model::concurrent::{ConcurrentQuestion, ConcurrentUse};
 use crate::model::execution::ExecutionId;
+use crate::model::overview::RecordingOverview;
 use crate::model::settings::Settings;
 use crate::view::agreement::Agreement;
 use std::path::PathBuf;
@@ -45,7 +47,12 @@ pub enum Job {
         /// As which, and when.
         question: ConcurrentQuestion,
     },
-    /// Write a result to a file as JSON.
+    /// How busy CPUs, disks and network were over a span, or over the whole recording.
+    Overview {
+        /// The span.
+        span: Option<Span>,
+    },
+    /// Write a result to a file, as JSON or as a database.
     Export {
         /// The result.
         what: Exported,
@@ -77,6 +84,27 @@ pub enum Exported {
         /// The comparison's result beside them.
         compared: Option<Agreement>,
     },
+    /// A database of the current task, which opens without the trace.
+    Database,
+}
+
+/// The formats of files.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum ExportFormat {
+    /// A JSON document.
+    Json,
+    /// An execution database.
+    Database,
+}
+
+impl Exported {
+    /// The format of its file.
+    pub fn format(&self) -> ExportFormat {
+        match self {
+            Exported::Comparison { .. } | Exported::Anomalies { .. } => ExportFormat::Json,
+            Exported::Database => ExportFormat::Database,
+        }
+    }
 }
 
 /// A path among all.
@@ -95,13 +123,19 @@ pub enum JobLane {
     Executions,
     /// About patterns.
     Patterns,
+    /// About the whole recording.
+    Overview,
 }
+
+/// The number of lanes.
+pub const LANES: usize = 3;
 
 impl Job {
     /// Its lane.
     pub fn lane(&self) -> JobLane {
         match self {
             Job::Mine { .. } => JobLane::Patterns,
+            Job::Overview { .. } => JobLane::Overview,
             Job::Analyse { .. }
             | Job::Compare { .. }
             | Job::Survey
@@ -118,7 +152,7 @@ impl Job {
             Job::Compare { .. } => "comparing",
             Job::Mine { .. } => "mining",
             Job::Survey => "counting",
-            Job::Timelines { .. } | Job::Concurrent { .. } => "reading",
+            Job::Timelines { .. } | Job::Concurrent { .. } | Job::Overview { .. } => "reading",
             Job::Export { .. } => "exporting",
         }
     }
@@ -175,10 +209,14 @@ pub enum Done {
     Surveyed(Result<Arc<[TaskSummary]>, String>),
     /// A model that has the time-lines of these executions.
     Timelines(Vec<ExecutionId>, Result<Arc<Model>, String>),
+    /// A span of the recording, or the whole of it.
+    Overview(Option<Span>, Result<Arc<RecordingOverview>, String>),
     /// The threads that used the same things.
     Concurrent(ConcurrentQuestion, Result<ConcurrentUse, String>),
     /// The file is written, or not.
     Exported {
+        /// Its content.
+        format: ExportFormat,
         /// The file.
         path: PathBuf,
         /// The outcome.

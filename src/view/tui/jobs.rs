@@ -2,11 +2,11 @@
 //!
 //! In: [`Job`]s from the loop. Out: [`Done`]s through the function given at the start, each with the [`Ticket`] of its
 //! request, so that the loop can drop results that come too late. One thread does everything slow: the analysis,
-//! counting histograms, comparing, pattern mining, writing files ([`Runner`]). There are two lanes, because a request
-//! about executions does not make one about patterns obsolete. Within a lane the newest wins; executions go first, and
-//! mining that they interrupt begins again after them.
+//! counting histograms, comparing, pattern mining, writing files ([`Runner`]). There is a lane for each subject,
+//! because a request about executions does not make one about patterns obsolete. Within a lane the newest wins;
+//! executions go first, and mining that they interrupt begins again after them.
 
-use super::job::{Done, Job, JobLane};
+use super::job::{Done, Job, JobLane, LANES};
 use super::runner::Runner;
 use super::setup::Backend;
 use crate::base::allocator::room_for_threads;
@@ -31,8 +31,8 @@ struct QueuedJob {
 #[derive(Default)]
 struct JobQueue {
     /// By lane, as are the waiting jobs.
-    newest: [u64; 2],
-    waiting: [Option<QueuedJob>; 2],
+    newest: [u64; LANES],
+    waiting: [Option<QueuedJob>; LANES],
     running: Option<QueuedJob>,
     closed: bool,
 }
@@ -170,8 +170,8 @@ mod tests {
             Ok(AnomalyReport::default())
         }
 
-        fn export(&mut self, _: &Exported) -> anyhow::Result<String> {
-            Ok(String::new())
+        fn export(&mut self, _: &Exported, _: &Ctx) -> anyhow::Result<Vec<u8>> {
+            Ok(Vec::new())
         }
     }
 

@@ -5,7 +5,7 @@
 //! PRODUCT.md's table of keys is the contract.
 
 use super::actions::Action as A;
-use super::actions::ActionScope::{self, Anomalies, Any, Histograms, Path, Timeline, Tree};
+use super::actions::ActionScope::{self, Anomalies, Any, Histograms, Overview, Path, Timeline, Tree};
 use super::actions::{Action, KeyBinding};
 use super::key::KeyPress;
 
@@ -123,6 +123,15 @@ pub static TABLE: &[KeyBinding] = &[
     entry(A::Search, "search", "/", "search for a function, call, wait or thread on the path", Timeline, None),
     entry(A::NextMatch, "next match", "n", "go to the next match", Timeline, None),
     entry(A::PreviousMatch, "previous match", "N", "go to the previous match", Timeline, None),
+    entry(A::ZoomIn, "zoom in", "+ =", "show half as much time, around the cursor", Overview, None),
+    entry(A::ZoomOut, "zoom out", "-", "show twice as much time", Overview, None),
+    entry(A::Zoom, "zoom", "z 0", "show the whole recording", Overview, None),
+    entry(A::PanLeft, "pan left", "Shift-Left", "go to earlier times", Overview, None),
+    entry(A::PanRight, "pan right", "Shift-Right", "go to later times", Overview, None),
+    entry(A::GrowRight, "grow selection right", ">", "select to the right", Overview, None),
+    entry(A::GrowLeft, "grow selection left", "<", "select to the left", Overview, None),
+    entry(A::MakeSlow, "slow group", "s", "the executions that begin there become the slow group", Overview, None),
+    entry(A::MakeFast, "fast group", "f", "the executions that begin there become the fast group", Overview, None),
     entry(A::Back, "back", "-", "go back to where the last jump started", Any, None),
     entry(A::GrowRight, "grow selection right", ">", "move the selection's free end to the right", Histograms, None),
     entry(
@@ -178,6 +187,15 @@ pub static TABLE: &[KeyBinding] = &[
         Any,
         Some("time-line"),
     ),
+    entry(
+        A::ShowFunctions,
+        "functions",
+        "F",
+        "show the difference by function: its cost everywhere, callers and callees",
+        Any,
+        None,
+    ),
+    entry(A::ShowOverview, "overview", "r", "show the recording at a glance", Any, None),
     entry(A::Swap, "swap", "x", "swap the two groups", Any, None),
     entry(A::Propose, "propose", "g", "go back to automatically proposed groups", Any, None),
     entry(A::Undo, "undo", "u", "undo the last change of the groups", Any, None),
@@ -208,6 +226,14 @@ pub static TABLE: &[KeyBinding] = &[
         "export groups, tree and causes, or anomalies, to a JSON file",
         Any,
         Some("export"),
+    ),
+    entry(
+        A::SaveDatabase,
+        "save database",
+        "D",
+        "save the executions as a database: small, opens without the trace",
+        Any,
+        None,
     ),
     entry(A::Copy, "copy", "y", "copy the item under the cursor to the clipboard (OSC 52)", Any, None),
     entry(A::SaveScreen, "save screen", "", "save this screen as an SVG picture", Any, None),
@@ -257,7 +283,7 @@ mod tests {
     #[test]
     fn every_key_parses_and_none_has_two_meanings_in_a_scope() {
         // A pane's own meaning may hide that of all panes.
-        for scope in [Any, Histograms, Tree, Anomalies, Path, Timeline] {
+        for scope in [Any, Histograms, Tree, Anomalies, Path, Timeline, Overview] {
             let mut seen = std::collections::BTreeSet::new();
             for e in TABLE.iter().filter(|e| e.scope == scope) {
                 for k in e.keys.split(' ').filter(|k| !k.is_empty()) {

@@ -7,6 +7,7 @@ use super::canvas::width;
 use super::frame::{HistogramCells, ListLines, PaneArea, PathLines, ScreenFrame, TimelineLines, TreeLines};
 use super::header;
 use super::overlay::Overlay;
+use super::overview;
 use super::pages;
 use super::pane::Pane;
 use super::report::streams;
@@ -26,6 +27,7 @@ pub fn frame(app: &App) -> ScreenFrame {
     if let Some(Overlay::Page { page, .. }) = app.overlays.last() {
         frame.page = Some(pages::lines(app, page, usize::from(frame.overlay.width).saturating_sub(2)));
     }
+    frame.overview_columns = usize::from(app.size.0).saturating_sub(overview::LABELS + 2).max(1);
     frame.timeline = timeline_lines(app, frame.full);
     frame.tree = TreeLines::new(frame.inside(Pane::Tree).height, app.causes().len());
     let counts = app.counts.as_ref();

@@ -39,6 +39,7 @@ pub mod keyboard;
 mod layout;
 pub mod message;
 pub mod overlay;
+pub mod overview;
 mod pages;
 pub mod paint;
 pub mod pane;

@@ -9,9 +9,11 @@ use super::groups::GroupSide;
 use super::input::TextInput;
 use super::key::KeyPress;
 use super::key_bindings;
+use super::overview::OverviewView;
 use super::report::AnomalyReport;
 use super::timeline::TimelineView;
 use crate::compare::filter::Filter;
+use crate::compare::functions::Sandwich;
 use crossterm::event::KeyCode;
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -39,6 +41,8 @@ pub enum OverlayPage {
         /// The sampled execution that Enter opens, by position.
         example: usize,
     },
+    /// A function with its callers and callees.
+    Function(Box<Sandwich>),
     /// All patterns, selected and rejected.
     Patterns,
     /// Ranks over time: around the root cause under the cursor, and all.
@@ -56,6 +60,8 @@ pub enum PromptPurpose {
     Export,
     /// The file for the picture.
     Picture,
+    /// The file for the database.
+    Database,
 }
 
 /// An entry of a list to choose from.
@@ -78,6 +84,8 @@ pub enum MenuCommand {
     Task(String),
     /// Take this theme.
     Theme(usize),
+    /// Show this function with its callers and callees.
+    Function(String),
 }
 
 /// One thing on the stack.
@@ -112,6 +120,8 @@ pub enum Overlay {
     Filters(Box<FilterPrompt>),
     /// The time-line of an execution.
     Timeline(Box<TimelineView>),
+    /// The recording at a glance.
+    Overview(Box<OverviewView>),
     /// May the file be replaced?
     Replace {
         /// The purpose.
@@ -151,6 +161,8 @@ pub enum OverlayResponse {
     Act(Action),
     /// An action of the time-line.
     Timeline(Action),
+    /// An action of the recording at a glance.
+    Overview(Action),
     /// Mark the next (1) or previous (-1) sampled execution of the page.
     MarkExample(isize),
     /// Open the time-line of the marked execution.
@@ -197,6 +209,15 @@ impl Overlay {
                 ("y", "copy"),
             ],
             Overlay::Page { .. } => &[("Esc", "close"), ("Up Down PgUp PgDn", "scroll"), ("y", "copy")],
+            Overlay::Overview(_) => &[
+                ("Esc", "close"),
+                ("Left Right", "move"),
+                ("+ -", "zoom"),
+                ("< >", "select"),
+                ("s", "slow"),
+                ("f", "fast"),
+                ("?", "help"),
+            ],
             Overlay::Timeline(_) => &[
                 ("Esc", "close"),
                 ("Left Right", "step"),
@@ -255,6 +276,7 @@ impl Overlay {
                 }
             },
             Overlay::Timeline(_) => timeline_key(key),
+            Overlay::Overview(_) => overview_key(key),
             Overlay::Replace { purpose, path } => match key.typed() {
                 Some('y' | 'Y') => OverlayResponse::Replace(*purpose, path.clone()),
                 _ => OverlayResponse::Close,
@@ -278,13 +300,26 @@ impl Overlay {
                 *at = 0;
                 OverlayResponse::Taken
             }
-            Overlay::Page { .. } | Overlay::Replace { .. } | Overlay::Timeline(_) => OverlayResponse::Taken,
+            Overlay::Page { .. } | Overlay::Replace { .. } | Overlay::Timeline(_) | Overlay::Overview(_) => {
+                OverlayResponse::Taken
+            }
         }
     }
 }
 
 /// Ctrl-c leaves a prompt as it leaves the program: one layer at a time.
 const QUIT: KeyPress = KeyPress::control('c');
+
+fn overview_key(key: KeyPress) -> OverlayResponse {
+    match key_bindings::bound(key, ActionScope::Overview) {
+        None => OverlayResponse::Taken,
+        Some(Action::Close | Action::Quit | Action::Back | Action::ShowOverview) => OverlayResponse::Close,
+        Some(action @ (Action::Help | Action::Redraw | Action::Suspend | Action::Theme)) => {
+            OverlayResponse::Act(action)
+        }
+        Some(action) => OverlayResponse::Overview(action),
+    }
+}
 
 fn timeline_key(key: KeyPress) -> OverlayResponse {
     match key_bindings::bound(key, ActionScope::Timeline) {
@@ -312,6 +347,7 @@ fn page_key(page: &OverlayPage, key: KeyPress) -> OverlayResponse {
         OverlayPage::Help => Action::Help,
         OverlayPage::Quality => Action::Quality,
         OverlayPage::Details { .. } | OverlayPage::Anomaly { .. } => Action::Details,
+        OverlayPage::Function(_) => Action::ShowFunctions,
         OverlayPage::Patterns => Action::ShowPatterns,
         OverlayPage::Ranks => Action::ShowRanks,
     };

@@ -47,12 +47,16 @@ impl Runner {
                 let found = caught(|| self.backend.concurrent(&question, ctx));
                 send(Done::Concurrent(question, found));
             }
+            Job::Overview { span } => {
+                let overview = caught(|| self.backend.overview(span, ctx)).map(Arc::new);
+                send(Done::Overview(span, overview));
+            }
             Job::Export { what, path, existing } => {
-                let outcome = match caught(|| self.backend.export(&what)) {
-                    Ok(text) => self.backend.write(&path, text.as_bytes(), existing),
+                let outcome = match caught(|| self.backend.export(&what, ctx)) {
+                    Ok(text) => self.backend.write(&path, &text, existing),
                     Err(error) => WriteOutcome::Failed(error),
                 };
-                send(Done::Exported { path, outcome });
+                send(Done::Exported { format: what.format(), path, outcome });
             }
         }
     }

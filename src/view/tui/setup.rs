@@ -6,10 +6,12 @@ use super::theme::{ColourDepth, ThemeSource};
 use crate::base::ctx::Ctx;
 use crate::base::file::{self, Existing};
 use crate::base::sandbox;
+use crate::base::time::Span;
 use crate::compare::{Comparison, ComparisonRequest};
 use crate::model::Model;
 use crate::model::concurrent::{ConcurrentQuestion, ConcurrentUse};
 use crate::model::execution::ExecutionId;
+use crate::model::overview::RecordingOverview;
 use crate::model::settings::Settings;
 use std::io::ErrorKind;
 use std::path::Path;
@@ -54,8 +56,14 @@ pub trait Backend: Send {
         Ok(ConcurrentUse::default())
     }
 
-    /// The JSON document of `whyslow diff --json` or `whyslow anomalies --json`, with the selected path.
-    fn export(&mut self, what: &Exported) -> anyhow::Result<String>;
+    /// A span of the recording, or the whole of it, in cells. By default there is none.
+    fn overview(&mut self, _: Option<Span>, _: &Ctx) -> anyhow::Result<RecordingOverview> {
+        anyhow::bail!("there is no overview of this recording")
+    }
+
+    /// The JSON document of `whyslow diff --json` or `whyslow anomalies --json`, with the selected path; or the
+    /// database of the current task.
+    fn export(&mut self, what: &Exported, ctx: &Ctx) -> anyhow::Result<Vec<u8>>;
 
     /// Write a file that the user named.
     fn write(&mut self, path: &Path, text: &[u8], existing: Existing) -> WriteOutcome {

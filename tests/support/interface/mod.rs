@@ -13,7 +13,7 @@ mod server;
 
 use ratatui::buffer::Buffer;
 use ring::ring;
-use server::{START, server, timeline};
+use server::{START, label, server, timeline};
 use std::cell::RefCell;
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -24,12 +24,14 @@ use whyslow::analysis::patterns::PatternAnalysis;
 use whyslow::base::ctx::Ctx;
 use whyslow::base::file::Existing;
 use whyslow::base::notice::Notices;
+use whyslow::base::time::Span;
 use whyslow::compare::{Comparison, ComparisonRequest, compare};
 use whyslow::event::operation::Operations;
 use whyslow::explain::mining::Mining;
 use whyslow::model::Model;
 use whyslow::model::concurrent::{ConcurrentQuestion, ConcurrentThread, ConcurrentUse};
 use whyslow::model::execution::ExecutionId;
+use whyslow::model::overview::{OverviewCell, RecordingOverview};
 use whyslow::model::settings::Settings;
 use whyslow::view::tui::app::App;
 use whyslow::view::tui::job::{Busy, Done, Job, JobLane, TaskSummary, WriteOutcome};
@@ -49,6 +51,8 @@ struct MadeUp {
     mining: Option<Mining>,
     /// Nothing can be read any more.
     fails: bool,
+    /// Half of the executions are of a second trace.
+    labelled: bool,
     exported: Arc<Mutex<Option<Exported>>>,
 }
 
@@ -62,6 +66,9 @@ impl Backend for MadeUp {
             ctx.progress.step(1);
         }
         let mut model = server(self.executions);
+        if self.labelled {
+            label(&mut model);
+        }
         if let Some(task) = task {
             model.task = model.tasks.iter().position(|t| t == task).unwrap_or(0);
         }
@@ -104,6 +111,21 @@ impl Backend for MadeUp {
         Ok(Arc::new(model))
     }
 
+    fn overview(&mut self, span: Option<Span>, _: &Ctx) -> anyhow::Result<RecordingOverview> {
+        if self.fails {
+            anyhow::bail!("ledger: a database holds executions only: run `whyslow query` on the original trace");
+        }
+        let span = span.unwrap_or(server(self.executions).traces[0].span);
+        let cell = |at: u64| OverviewCell {
+            running_ns: span.len() as u64 / 64 * (at % 13) / 4,
+            runnable_ns: span.len() as u64 / 64 * (at % 7),
+            disk_ns: span.len() as u64 / 640 * (at % 5),
+            network_ns: 0,
+        };
+        let lossy = vec![Span::new(span.start, span.start + span.len() / 40)];
+        Ok(RecordingOverview { span, cpus: 4, cells: (0..64).map(cell).collect(), lossy })
+    }
+
     fn concurrent(&mut self, question: &ConcurrentQuestion, _: &Ctx) -> anyhow::Result<ConcurrentUse> {
         let thread =
             |name: &str, tid, part| ConcurrentThread { name: name.into(), tid, ns: question.span.len() / part };
@@ -111,9 +133,9 @@ impl Backend for MadeUp {
         Ok(ConcurrentUse { on_cpu, on_disk: vec![thread("auditlogd", 91, 2)], in_futex: Vec::new() })
     }
 
-    fn export(&mut self, what: &Exported) -> anyhow::Result<String> {
+    fn export(&mut self, what: &Exported, _: &Ctx) -> anyhow::Result<Vec<u8>> {
         *self.exported.lock().unwrap() = Some(what.clone());
-        Ok(format!("{what:?}\n").chars().take(22).collect())
+        Ok(format!("{what:?}\n").chars().take(22).collect::<String>().into_bytes())
     }
 
     fn write(&mut self, _: &Path, text: &[u8], existing: Existing) -> WriteOutcome {
@@ -169,13 +191,31 @@ impl Session {
         session
     }
 
+    /// The same over two traces with the labels `old` and `new`.
+    #[allow(dead_code)]
+    pub fn labelled(columns: u16, lines: u16) -> Session {
+        let mut session = Session::new(columns, lines, ColourDepth::True);
+        let exported = Arc::default();
+        let backend = MadeUp {
+            executions: 700,
+            operations: ring(6, 120),
+            mining: None,
+            fails: false,
+            labelled: true,
+            exported: Arc::clone(&exported),
+        };
+        (session.runner, session.exported) = (Runner::new(Box::new(backend)), exported);
+        session
+    }
+
     fn over(app: App, executions: usize, operations: Operations) -> Session {
         Session::of(app, executions, operations, false)
     }
 
     fn of(app: App, executions: usize, operations: Operations, fails: bool) -> Session {
         let exported = Arc::default();
-        let backend = MadeUp { executions, operations, mining: None, fails, exported: Arc::clone(&exported) };
+        let backend =
+            MadeUp { executions, operations, mining: None, fails, labelled: false, exported: Arc::clone(&exported) };
         let runner = Runner::new(Box::new(backend));
         Session { app, copied: Vec::new(), ended: false, runner, exported, known: None }
     }
@@ -256,6 +296,7 @@ impl Session {
             Job::Mine { settings } => (format!("{settings:?}"), None),
             Job::Survey => ("survey".to_owned(), None),
             Job::Timelines { executions } => (format!("{executions:?}"), None),
+            Job::Overview { span } => (format!("{span:?}"), None),
             Job::Concurrent { question } => (format!("{question:?}"), None),
             Job::Export { .. } => return self.run(job),
         };

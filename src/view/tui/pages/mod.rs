@@ -2,6 +2,7 @@
 
 pub mod anomaly;
 pub mod details;
+pub mod function;
 pub mod help;
 pub mod quality;
 pub mod ranks;
@@ -19,6 +20,7 @@ pub fn title(page: &OverlayPage) -> &'static str {
         OverlayPage::Quality => "Data quality: losses, unknowns, caveats",
         OverlayPage::Details { .. } => "Details",
         OverlayPage::Anomaly { .. } => "Anomaly",
+        OverlayPage::Function(_) => "Function: callers and callees",
         OverlayPage::Patterns => "Patterns: selected and rejected",
         OverlayPage::Ranks => "Ranks over time",
     }
@@ -31,6 +33,7 @@ pub fn lines(app: &App, page: &OverlayPage, columns: usize) -> Vec<StyledLine> {
         OverlayPage::Quality => quality::lines(app, columns),
         OverlayPage::Details { details, example } => details::lines(app, details, *example, columns),
         OverlayPage::Anomaly { report, at, example } => anomaly::lines(app, report, *at, *example, columns),
+        OverlayPage::Function(sandwich) => function::lines(sandwich, columns),
         OverlayPage::Patterns => {
             app.patterns.found.as_ref().map_or(Vec::new(), |report| anomaly::patterns(report, columns))
         }
@@ -38,8 +41,12 @@ pub fn lines(app: &App, page: &OverlayPage, columns: usize) -> Vec<StyledLine> {
     }
 }
 
-/// The scope whose keys come first on the help page: the time-line's, where it is open, else the pane's.
+/// The scope whose keys come first on the help page: that of the dialog below it, else the pane's.
 fn front(app: &App) -> ActionScope {
-    let is_timeline = |overlay: &Overlay| matches!(overlay, Overlay::Timeline(_));
-    if app.overlays.iter().any(is_timeline) { ActionScope::Timeline } else { app.pane.scope() }
+    let of_dialog = app.overlays.iter().rev().find_map(|overlay| match overlay {
+        Overlay::Timeline(_) => Some(ActionScope::Timeline),
+        Overlay::Overview(_) => Some(ActionScope::Overview),
+        _ => None,
+    });
+    of_dialog.unwrap_or(app.pane.scope())
 }

@@ -9,8 +9,7 @@ use crate::view::tui::theme::StyleScope;
 /// that there is more.
 pub fn draw(canvas: &mut Canvas<'_>, all: &[HeaderLine]) {
     let room = canvas.height();
-    let sentences = all.iter().filter(|l| l.is_sentence).count();
-    let first_sentence = all.len() - sentences;
+    let first_sentence = all.iter().position(|l| l.is_sentence).unwrap_or(all.len());
     let mut chosen: Vec<&HeaderLine> = all.iter().collect();
     let cut = chosen.len() > room;
     if cut {

@@ -7,7 +7,7 @@
 use crate::base::figure;
 use crate::model::metric::Metric;
 use crate::view::tui::app::App;
-use crate::view::tui::canvas::Canvas;
+use crate::view::tui::canvas::{Canvas, width};
 use crate::view::tui::counts::HistogramRow;
 use crate::view::tui::frame::{BinGrid, HistogramCells};
 use crate::view::tui::groups::GroupSide;
@@ -110,7 +110,13 @@ fn title(
         at = canvas.text(at, 0, "fast ", StyleScope::Fast);
         at = canvas.text(at, 0, &figure::count(sum(&row.fast.members)), StyleScope::Strong);
         at = canvas.text(at, 0, ", slow ", StyleScope::Slow);
-        canvas.text(at, 0, &figure::count(sum(&row.slow.members)), StyleScope::Strong);
+        at = canvas.text(at, 0, &figure::count(sum(&row.slow.members)), StyleScope::Strong);
+    }
+    if row.separation >= 0.005 && row.metric != Metric::Duration {
+        let text = format!("separates {}", figure::percent(row.separation, 0));
+        if at + width(&text) + 2 < canvas.width() {
+            canvas.right(canvas.width(), 0, &text, StyleScope::Dim);
+        }
     }
     if here {
         canvas.mark_line(0);

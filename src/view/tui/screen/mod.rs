@@ -6,6 +6,7 @@ mod causes;
 pub mod footer;
 pub mod header;
 pub mod histograms;
+pub mod overview;
 pub mod path;
 mod timeline;
 pub mod tree;
@@ -73,6 +74,7 @@ fn draw_overlay(canvas: &mut Canvas<'_>, app: &App, overlay: &Overlay) {
                 PromptPurpose::Filter => "filter by words ",
                 PromptPurpose::Export => "export JSON to ",
                 PromptPurpose::Picture => "save SVG to ",
+                PromptPurpose::Database => "save database to ",
             };
             let mut line = canvas.part(last_line(app));
             line.clear();
@@ -82,6 +84,7 @@ fn draw_overlay(canvas: &mut Canvas<'_>, app: &App, overlay: &Overlay) {
             let lines = filter_prompt::height(prompt, usize::from(app.size.0)) as u16;
             filter_prompt::draw(&mut canvas.part(last_lines(app, lines)), prompt);
         }
+        Overlay::Overview(view) => overview::draw(&mut canvas.part(frame.full), app, view),
         Overlay::Timeline(view) => timeline::draw(&mut canvas.part(frame.full), app, view),
         Overlay::Replace { path, .. } => {
             let mut line = canvas.part(last_line(app));

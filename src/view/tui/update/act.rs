@@ -1,8 +1,10 @@
 //! The actions of the table, each by the function of its subject.
 
+use super::functions;
 use super::groups::{self, effective, move_selection, narrow, regroup, select, widen};
 use super::moving::{move_bin, page, vertical};
 use super::overlays::{ask_file, choose_task, next_theme, open_details, palette};
+use super::overview;
 use super::patterns::{self, next_path, show, tune};
 use super::timeline;
 use super::tree::{back, fold, open, reorder, step_match, unfold};
@@ -81,10 +83,13 @@ pub(super) fn act(app: &mut App, action: Action) -> Vec<UiEffect> {
         A::Palette => app.overlays.push(palette(app)),
         A::ChooseTask => return choose_task(app),
         A::Theme => next_theme(app),
+        A::ShowFunctions => functions::open(app),
+        A::ShowOverview => return overview::open(app),
         A::ShowTimeline => return timeline::open_example(app),
         A::ZoomIn | A::ZoomOut | A::PanLeft | A::PanRight | A::OtherExecution => app.say(ONLY_THERE),
         A::Align | A::ShowEvents | A::Concurrent => app.say(ONLY_THERE),
         A::Export => ask_file(app, PromptPurpose::Export),
+        A::SaveDatabase => ask_file(app, PromptPurpose::Database),
         A::SaveScreen => ask_file(app, PromptPurpose::Picture),
         A::Copy => return copy(app),
         A::Close => clear_marks(app),

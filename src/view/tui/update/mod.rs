@@ -6,10 +6,12 @@
 //! it. A message is read in the frame before it: a click, or a page up, means the screen that the user sees.
 
 mod act;
+mod functions;
 mod groups;
 mod mouse;
 mod moving;
 mod overlays;
+mod overview;
 mod patterns;
 mod respond;
 mod results;
@@ -71,6 +73,7 @@ fn take(app: &mut App, message: UiMessage) -> Vec<UiEffect> {
             let now = match lane {
                 JobLane::Executions => &mut app.busy,
                 JobLane::Patterns => &mut app.patterns.busy,
+                JobLane::Overview => &mut app.overview.busy,
             };
             if let Some(now) = now {
                 *now = Busy { what: now.what, ..progress };

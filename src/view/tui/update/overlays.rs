@@ -157,12 +157,22 @@ pub(super) fn take_theme(app: &mut App, at: usize) {
 }
 
 pub(super) fn ask_file(app: &mut App, purpose: PromptPurpose) {
-    if purpose == PromptPurpose::Export && (exported(app).is_none() || app.busy.is_some()) {
-        return app.say("nothing to export yet");
+    let is_missing = match purpose {
+        PromptPurpose::Export => exported(app).is_none() || app.busy.is_some(),
+        PromptPurpose::Database => app.model.is_none() || app.busy.is_some(),
+        _ => false,
+    };
+    if is_missing {
+        return app.say("nothing to save yet");
     }
-    let name = if app.pane.is_of_patterns() { "anomalies" } else { app.task().unwrap_or("screen") };
+    let of_patterns = app.pane.is_of_patterns() && purpose != PromptPurpose::Database;
+    let name = if of_patterns { "anomalies" } else { app.task().unwrap_or("screen") };
     let task: String = name.chars().map(|c| if c.is_alphanumeric() { c } else { '-' }).collect();
-    let ending = if purpose == PromptPurpose::Export { "json" } else { "svg" };
+    let ending = match purpose {
+        PromptPurpose::Export => "json",
+        PromptPurpose::Database => "why",
+        _ => "svg",
+    };
     let input = TextInput::new(format!("whyslow-{task}.{ending}"));
     app.overlays.push(Overlay::prompt(purpose, input));
 }
@@ -175,6 +185,7 @@ pub(super) fn write_file(app: &mut App, purpose: PromptPurpose, path: PathBuf, e
     match (purpose, exported(app)) {
         (PromptPurpose::Picture, _) => vec![UiEffect::SavePicture { path, existing }],
         (PromptPurpose::Export, Some(what)) => app.begin(Job::Export { what, path, existing }),
+        (PromptPurpose::Database, _) => app.begin(Job::Export { what: Exported::Database, path, existing }),
         _ => Vec::new(),
     }
 }

@@ -1,9 +1,11 @@
 //! The responses of the dialog on top: it closes, scrolls, or its text or entry is used.
 
 use super::act::act;
+use super::functions;
 use super::groups;
 use super::moving::scroll_page;
 use super::overlays::{take_theme, write_file};
+use super::overview;
 use super::patterns;
 use super::timeline;
 use super::tree::{search, step_match};
@@ -26,9 +28,11 @@ pub(super) fn respond(app: &mut App, response: OverlayResponse) -> Vec<UiEffect>
         OverlayResponse::Taken => {}
         OverlayResponse::Close => drop(app.overlays.pop()),
         OverlayResponse::Scroll(scroll) => scroll_page(app, scroll),
+        OverlayResponse::Run(MenuCommand::Function(name)) => functions::show(app, &name),
         OverlayResponse::Run(command) => {
             app.overlays.pop();
             match command {
+                MenuCommand::Function(_) => {}
                 MenuCommand::Act(action) => return act(app, action),
                 MenuCommand::Task(task) => return app.begin(Job::Analyse { task: Some(task) }),
                 MenuCommand::Theme(at) => take_theme(app, at),
@@ -51,7 +55,7 @@ pub(super) fn respond(app: &mut App, response: OverlayResponse) -> Vec<UiEffect>
                     }
                 }
                 PromptPurpose::Filter => patterns::filter(app, &text),
-                PromptPurpose::Export | PromptPurpose::Picture => {
+                PromptPurpose::Export | PromptPurpose::Picture | PromptPurpose::Database => {
                     return write_file(app, purpose, PathBuf::from(text), Existing::Keep);
                 }
             }
@@ -62,6 +66,7 @@ pub(super) fn respond(app: &mut App, response: OverlayResponse) -> Vec<UiEffect>
         }
         OverlayResponse::Act(action) => return act(app, action),
         OverlayResponse::Timeline(action) => return timeline::act(app, action),
+        OverlayResponse::Overview(action) => return overview::act(app, action),
         OverlayResponse::MarkExample(by) => mark_example(app, by),
         OverlayResponse::OpenExample => return open_marked(app),
     }
@@ -76,7 +81,7 @@ fn typed(app: &mut App, purpose: PromptPurpose) {
         PromptPurpose::Search if timeline::search(app, &text) => {}
         PromptPurpose::Search => search(app, &text),
         PromptPurpose::Filter => patterns::filter(app, &text),
-        PromptPurpose::Export | PromptPurpose::Picture => {}
+        PromptPurpose::Export | PromptPurpose::Picture | PromptPurpose::Database => {}
     }
 }
 

@@ -2,6 +2,7 @@
 
 use super::groups::{compare, prompt};
 use super::overlays::{on_outcome, on_survey};
+use super::overview;
 use super::patterns::{go_to_moment, show};
 use super::timeline;
 use super::tree::search_tree;
@@ -12,7 +13,7 @@ use crate::view::agreement::agreement;
 use crate::view::tui::app::{App, Cursor, HistogramPane, MarkedNodes, TypedFilters};
 use crate::view::tui::counts::HistogramCounts;
 use crate::view::tui::details;
-use crate::view::tui::job::Done;
+use crate::view::tui::job::{Done, ExportFormat};
 use crate::view::tui::message::UiEffect;
 use crate::view::tui::overlay::PromptPurpose;
 use crate::view::tui::pane::Pane;
@@ -65,7 +66,7 @@ fn take(app: &mut App, done: Done) -> Vec<UiEffect> {
             replace_comparison(app, comparison);
             match app.moment.take() {
                 Some(moment) => go_to_moment(app, moment),
-                None => Vec::new(),
+                None => overview::read_for_header(app),
             }
         }
         Done::Compared(Err(what)) => {
@@ -84,29 +85,43 @@ fn take(app: &mut App, done: Done) -> Vec<UiEffect> {
             }
             Vec::new()
         }
+        of_dialog => {
+            take_for_dialog(app, of_dialog);
+            Vec::new()
+        }
+    }
+}
+
+/// Results that a dialog or a message shows.
+fn take_for_dialog(app: &mut App, done: Done) {
+    match done {
         Done::Surveyed(result) => {
             app.busy = None;
             match result {
                 Ok(tasks) => on_survey(app, tasks),
                 Err(what) => app.report_failure(what),
             }
-            Vec::new()
         }
         Done::Timelines(executions, result) => {
             app.busy = None;
             timeline::on_timelines(app, &executions, result);
-            Vec::new()
+        }
+        Done::Overview(asked, result) => {
+            overview::on_overview(app, asked, result);
         }
         Done::Concurrent(question, result) => {
             app.busy = None;
             timeline::on_concurrent(app, &question, result);
-            Vec::new()
         }
-        Done::Exported { path, outcome } => {
+        Done::Exported { format, path, outcome } => {
+            let purpose = match format {
+                ExportFormat::Json => PromptPurpose::Export,
+                ExportFormat::Database => PromptPurpose::Database,
+            };
             app.busy = None;
-            on_outcome(app, PromptPurpose::Export, path, outcome);
-            Vec::new()
+            on_outcome(app, purpose, path, outcome);
         }
+        Done::Analysed(_) | Done::Counted(_) | Done::Compared(_) | Done::Mined(..) => {}
     }
 }
 
@@ -151,6 +166,13 @@ fn refuse(app: &mut App, what: String) -> Vec<UiEffect> {
 }
 
 pub(super) fn replace_counts(app: &mut App, counts: Arc<HistogramCounts>) {
+    let mut counts = counts;
+    let rows = Arc::make_mut(&mut counts);
+    match &app.counts {
+        // Rows do not change places below a filter that is being moved.
+        Some(before) if app.histograms.dragging => rows.sort_like(before),
+        _ => rows.sort_by_separation(),
+    }
     let metric = app.histogram_row().map(|r| r.metric.clone());
     if let Some(at) = metric.and_then(|m| counts.rows.iter().position(|r| r.metric == m)) {
         app.histograms.row = at;

@@ -171,6 +171,7 @@ mod tests {
             all: Arc::new([]),
             slow: GroupCounts::default(),
             fast: GroupCounts::default(),
+            separation: 0.0,
         }
     }
 

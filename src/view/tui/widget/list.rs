@@ -17,7 +17,7 @@ pub fn draw(canvas: &mut Canvas<'_>, title: &str, typed: &TextInput, choices: &[
         canvas.text(2, 2, "no match", StyleScope::Dim);
     }
     let offset = (at + 1).saturating_sub(shown);
-    let widest = choices.iter().map(|c| width(&c.name)).max().unwrap_or(0).min(canvas.width() / 2);
+    let widest = name_columns(choices, canvas.width());
     for (y, choice) in found.iter().skip(offset).take(shown).enumerate() {
         let here = offset + y == at;
         let end =
@@ -27,6 +27,15 @@ pub fn draw(canvas: &mut Canvas<'_>, title: &str, typed: &TextInput, choices: &[
             canvas.mark_line(y + 2);
         }
     }
+}
+
+/// Columns of the names: what the figures beside them leave, or half where sentences stand there.
+fn name_columns(choices: &[MenuItem], columns: usize) -> usize {
+    const LEAST: usize = 12;
+    let widest = choices.iter().map(|c| width(&c.name)).max().unwrap_or(0);
+    let figures = choices.iter().map(|c| width(&c.help)).min().unwrap_or(0);
+    let left = columns.saturating_sub(figures + 4);
+    widest.min(if left >= LEAST && figures > 0 { left } else { columns / 2 })
 }
 
 /// A line being typed, with its cursor; its end stays in sight.
@@ -41,5 +50,32 @@ pub fn line(canvas: &mut Canvas<'_>, y: usize, label: &str, input: &TextInput) {
         canvas.text(cursor, y, "█", StyleScope::Selection);
     } else {
         canvas.shade(cursor, y, 1, StyleScope::Match);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::view::tui::overlay::MenuCommand;
+    use crate::view::tui::theme::{ColourDepth, Theme, built_in};
+    use ratatui::buffer::Buffer;
+    use ratatui::layout::Rect;
+
+    #[test]
+    fn figures_stay_whole_beside_long_names() {
+        let item = |name: &str, help: &str| MenuItem {
+            name: name.into(),
+            help: help.into(),
+            command: MenuCommand::Task(name.into()),
+        };
+        let figures = "     700 executions  p50  4.59 ms  p99  60.6 ms";
+        let choices = [item(&"wait=epoll_pwait2,thread=".repeat(3), figures), item("short", figures)];
+        let theme = Theme::compile(&built_in()[0], ColourDepth::True).unwrap();
+        for columns in [64_u16, 80, 200] {
+            let mut buffer = Buffer::empty(Rect::new(0, 0, columns, 6));
+            draw(&mut Canvas::new(&mut buffer, &theme), "Task", &TextInput::default(), &choices, 0);
+            let text: String = buffer.content.iter().map(|cell| cell.symbol()).collect();
+            assert_eq!(text.matches("p99  60.6 ms").count(), 2, "{columns}: {text}");
+        }
     }
 }

@@ -8,4 +8,5 @@ pub mod list;
 pub mod page;
 pub mod progress;
 pub mod spacetime;
+pub mod strip;
 pub mod table;

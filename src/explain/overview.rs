@@ -1,0 +1,134 @@
+//! A recording at a glance, from the state history.
+//!
+//! In: a history and a span. Out: a [`RecordingOverview`]: the time of all threads in each state, by cells. The
+//! history's summary at several scales answers for each thread and cell at a cost that does not grow with the number of
+//! intervals in the cell; a thread that has no state in the span costs one look-up.
+
+use crate::base::ctx::{Cancelled, Ctx};
+use crate::base::parallel::in_order;
+use crate::base::time::Span;
+use crate::model::overview::{OverviewCell, RecordingOverview, cut};
+use crate::state::attributes::AttributeId;
+use crate::state::history::History;
+
+/// Threads that a worker takes at a time.
+const GROUP: usize = 64;
+
+/// The cells of a span of a history.
+pub fn overview(
+    history: &History,
+    span: Span,
+    cells: usize,
+    lossy: &[Span],
+    ctx: &Ctx,
+) -> Result<RecordingOverview, Cancelled> {
+    let span = span.clip(history.window());
+    let find = |pattern: &str| {
+        let own = history.attributes.matching(pattern);
+        if own.is_empty() { history.attributes.matching(&format!("hosts/*/{pattern}")) } else { own }
+    };
+    let (threads, cpus) = (find("threads/*/state"), find("cpus/*/thread").len());
+    let summary = history.summary(ctx)?;
+    let kinds = StateCodes::of(history);
+    let groups: Vec<&[AttributeId]> = threads.chunks(GROUP).collect();
+    let mut all = vec![OverviewCell::default(); cells];
+    let add_up = |group: usize| {
+        let mut sums = vec![OverviewCell::default(); cells];
+        for attribute in groups[group] {
+            let life = history.tree().life(*attribute).map(|life| life.clip(span));
+            let Some(life) = life.filter(|life| !life.is_empty()) else { continue };
+            for (at, sum) in sums.iter_mut().enumerate() {
+                let cell = Span::new(cut(span, cells, at), cut(span, cells, at + 1)).clip(life);
+                if cell.is_empty() {
+                    continue;
+                }
+                for (code, ns) in summary.times(history.tree(), *attribute, cell) {
+                    kinds.add(sum, code, ns);
+                }
+            }
+        }
+        sums
+    };
+    ctx.progress.enter("overview", groups.len() as u64);
+    in_order(ctx, groups.len(), add_up, |_, sums| {
+        for (all, sum) in all.iter_mut().zip(sums) {
+            all.running_ns += sum.running_ns;
+            all.runnable_ns += sum.runnable_ns;
+            all.disk_ns += sum.disk_ns;
+            all.network_ns += sum.network_ns;
+        }
+        ctx.progress.step(1);
+    })?;
+    Ok(RecordingOverview { span, cpus: cpus as u32, cells: all, lossy: lossy.to_vec() })
+}
+
+/// The codes of the states that are added up.
+struct StateCodes {
+    running: [Option<u16>; 2],
+    runnable: Option<u16>,
+    disk: Option<u16>,
+    network: Option<u16>,
+}
+
+impl StateCodes {
+    fn of(history: &History) -> StateCodes {
+        let code = |name: &str| history.code_of(name);
+        StateCodes {
+            running: [code("running"), code("interrupted")],
+            runnable: code("preempted"),
+            disk: code("disk"),
+            network: code("network"),
+        }
+    }
+
+    fn add(&self, cell: &mut OverviewCell, code: u16, ns: u64) {
+        let code = Some(code);
+        if self.running.contains(&code) {
+            cell.running_ns += ns;
+        } else if code == self.runnable {
+            cell.runnable_ns += ns;
+        } else if code == self.disk {
+            cell.disk_ns += ns;
+        } else if code == self.network {
+            cell.network_ns += ns;
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::state::history::builder::HistoryBuilder;
+    use crate::state::history::interval::{Run, StateValue};
+    use crate::state::history::recorded::STATES;
+    use crate::state::history::tree::Shape;
+
+    #[test]
+    fn overview_adds_up_the_states_of_all_threads() {
+        let mut builder = HistoryBuilder::new(STATES);
+        let code = |name: &str| StateValue::Code(STATES.iter().position(|s| *s == name).unwrap() as u16);
+        for (path, start, end, value) in [
+            ("threads/7/state", 0, 60, code("running")),
+            ("threads/7/state", 60, 100, code("disk")),
+            ("threads/8/state", 20, 60, code("preempted")),
+            ("threads/8/state", 60, 80, code("interrupted")),
+            ("cpus/0/thread", 0, 100, StateValue::Int(7)),
+            ("cpus/1/thread", 0, 100, StateValue::Int(0)),
+        ] {
+            let mut run = Run::default();
+            run.push(builder.attributes.path(path), Span::of_ns(start, end), value);
+            builder.push(run);
+        }
+        let history = builder.seal(Span::of_ns(0, 100), Shape::default(), &Ctx::new(1)).unwrap();
+        for workers in [1, 3] {
+            let found = overview(&history, Span::of_ns(0, 100), 2, &[], &Ctx::new(workers)).unwrap();
+            let cell = |running_ns, runnable_ns, disk_ns| OverviewCell {
+                running_ns,
+                runnable_ns,
+                disk_ns,
+                ..OverviewCell::default()
+            };
+            assert_eq!((found.cpus, found.cells), (2, vec![cell(50, 30, 0), cell(30, 10, 40)]));
+        }
+    }
+}

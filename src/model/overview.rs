@@ -1,0 +1,117 @@
+//! A whole recording, or a part of it, in cells of equal length: how busy CPUs, run queues, disks and network were.
+
+use crate::base::time::{Span, Timestamp};
+
+/// A cell: the time of all threads in some states during it.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct OverviewCell {
+    /// On a CPU, interrupts included.
+    pub running_ns: u64,
+    /// Ready to run, not on a CPU.
+    pub runnable_ns: u64,
+    /// Waiting for a disk.
+    pub disk_ns: u64,
+    /// Waiting for the network.
+    pub network_ns: u64,
+}
+
+/// A span in cells.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct RecordingOverview {
+    /// The span that the cells divide.
+    pub span: Span,
+    /// CPUs with a recorded scheduler.
+    pub cpus: u32,
+    /// In order of time; equally long, but for rounding.
+    pub cells: Vec<OverviewCell>,
+    /// Spans in which events were lost.
+    pub lossy: Vec<Span>,
+}
+
+/// Averages over a span.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub struct OverviewMean {
+    /// The part of all CPUs that was in use, from 0 to 1.
+    pub cpu_use: f64,
+    /// Threads ready to run and not on a CPU.
+    pub runnable: f64,
+    /// Threads that waited for a disk.
+    pub on_disk: f64,
+    /// Threads that waited for the network.
+    pub on_network: f64,
+}
+
+impl RecordingOverview {
+    /// The span of a cell.
+    pub fn cell_span(&self, at: usize) -> Span {
+        Span::new(cut(self.span, self.cells.len(), at), cut(self.span, self.cells.len(), at + 1))
+    }
+
+    /// The averages over a span: those of the cells that meet it, by the part of each inside.
+    pub fn mean(&self, span: Span) -> OverviewMean {
+        let (length, cells) = (self.span.len().max(1) as f64, self.cells.len());
+        let near = |t: Timestamp| (t.since(self.span.start) as f64 / length * cells as f64).floor();
+        let first = (near(span.start).max(0.0) as usize).saturating_sub(1);
+        let mut mean = OverviewMean::default();
+        let mut total = 0.0;
+        for (at, cell) in self.cells.iter().enumerate().skip(first) {
+            let of = self.cell_span(at);
+            if of.start >= span.end {
+                break;
+            }
+            let inside = of.clip(span).len().max(0) as f64;
+            if inside <= 0.0 {
+                continue;
+            }
+            let part = inside / of.len().max(1) as f64;
+            total += inside;
+            mean.cpu_use += cell.running_ns as f64 * part;
+            mean.runnable += cell.runnable_ns as f64 * part;
+            mean.on_disk += cell.disk_ns as f64 * part;
+            mean.on_network += cell.network_ns as f64 * part;
+        }
+        if total <= 0.0 {
+            return OverviewMean::default();
+        }
+        OverviewMean {
+            cpu_use: (mean.cpu_use / total / f64::from(self.cpus.max(1))).min(1.0),
+            runnable: mean.runnable / total,
+            on_disk: mean.on_disk / total,
+            on_network: mean.on_network / total,
+        }
+    }
+
+    /// True if events were lost in a span.
+    pub fn is_lossy(&self, span: Span) -> bool {
+        self.lossy.iter().any(|lost| lost.start < span.end && span.start < lost.end)
+    }
+}
+
+/// The border before cell `at` of a span in so many cells.
+pub fn cut(span: Span, cells: usize, at: usize) -> Timestamp {
+    let part = i128::from(span.len()) * at.min(cells) as i128 / cells.max(1) as i128;
+    span.start.saturating_add(part as i64)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn mean_weighs_cells_by_their_part_of_the_span() {
+        let cell = |running_ns, runnable_ns| OverviewCell { running_ns, runnable_ns, ..OverviewCell::default() };
+        let overview = RecordingOverview {
+            span: Span::of_ns(100, 300),
+            cpus: 2,
+            cells: vec![cell(100, 0), cell(0, 100), cell(50, 300), cell(0, 0)],
+            lossy: vec![Span::of_ns(160, 170)],
+        };
+        assert_eq!(overview.cell_span(2), Span::of_ns(200, 250));
+        let mean = overview.mean(Span::of_ns(125, 175));
+        assert_eq!((mean.cpu_use, mean.runnable), (0.5, 1.0));
+        let whole = overview.mean(overview.span);
+        assert_eq!((whole.cpu_use, whole.runnable), (150.0 / 200.0 / 2.0, 2.0));
+        assert_eq!(overview.mean(Span::of_ns(0, 50)), OverviewMean::default());
+        assert!(overview.is_lossy(Span::of_ns(165, 200)) && !overview.is_lossy(Span::of_ns(170, 200)));
+    }
+}

@@ -1,0 +1,150 @@
+//! The recording at a glance, over the whole screen: CPU use, run queues, disks, network, losses, executions.
+
+use crate::base::figure;
+use crate::base::time::{Span, Timestamp};
+use crate::view::tui::app::App;
+use crate::view::tui::canvas::{Canvas, wrap};
+use crate::view::tui::overview::{LABELS, OverviewColumn, OverviewView, columns};
+use crate::view::tui::theme::StyleScope;
+use crate::view::tui::widget::{progress, strip};
+
+/// A line of bars.
+struct Measure {
+    name: &'static str,
+    scope: StyleScope,
+    value: fn(&OverviewColumn) -> f64,
+}
+
+const MEASURES: [Measure; 4] = [
+    Measure { name: "CPU use", scope: StyleScope::StateRunning, value: |c| c.mean.cpu_use },
+    Measure { name: "runnable", scope: StyleScope::StateRunnable, value: |c| c.mean.runnable },
+    Measure { name: "disk", scope: StyleScope::StateDisk, value: |c| c.mean.on_disk },
+    Measure { name: "network", scope: StyleScope::StateNetwork, value: |c| c.mean.on_network },
+];
+
+/// Draw it.
+pub fn draw(canvas: &mut Canvas<'_>, app: &App, view: &OverviewView) {
+    canvas.clear();
+    canvas.fill(0, 0, canvas.width(), '─', StyleScope::Rule);
+    canvas.text(2, 0, " The recording at a glance ", StyleScope::Title);
+    let Some(whole) = &app.overview.whole else {
+        let y = canvas.height() / 3;
+        match (&app.overview.failure, &app.overview.busy) {
+            (Some(why), _) => {
+                for (line, text) in wrap(why, canvas.width().saturating_sub(4)).iter().enumerate() {
+                    canvas.text(2, 2 + line, text, StyleScope::Error);
+                }
+            }
+            (None, Some(busy)) => progress::draw(canvas, 2, y, busy),
+            (None, None) => {}
+        }
+        return;
+    };
+    let count = app.frame.overview_columns;
+    let window = if view.window.is_empty() { whole.span } else { view.window };
+    let cells = view.detail.as_ref().unwrap_or(whole);
+    let executions = app.model.as_deref().zip(app.comparison.as_deref());
+    let drawn = columns(cells, window, count, executions);
+    // Title, losses, two lines of executions, axis and its labels, four lines of text.
+    let lines = (canvas.height().saturating_sub(10) / MEASURES.len()).clamp(1, 6);
+    let mut y = 1;
+    for measure in &MEASURES {
+        y = draw_measure(canvas, y, lines, measure, &drawn);
+    }
+    canvas.text_in(1, y, LABELS, "losses", StyleScope::Dim);
+    let lost: String = drawn.iter().map(|c| if c.lossy { '!' } else { ' ' }).collect();
+    canvas.text_in(LABELS + 1, y, count, &lost, StyleScope::Warning);
+    let marks: [(&str, StyleScope, fn(&OverviewColumn) -> usize); 2] =
+        [("slow", StyleScope::SlowBar, |c| c.slow), ("fast", StyleScope::FastBar, |c| c.fast)];
+    for (line, (name, scope, number)) in marks.into_iter().enumerate() {
+        canvas.text_in(1, y + 1 + line, LABELS, name, scope);
+        let values: Vec<f64> = drawn.iter().map(|c| number(c) as f64).collect();
+        let most = values.iter().copied().fold(0.0, f64::max);
+        strip::draw(canvas, LABELS + 1, y + 1 + line, 1, &values, most, scope);
+    }
+    y += 3;
+    axis(canvas, app, y, window, count);
+    mark_selection(canvas, y, view, count);
+    if let Some(column) = drawn.get(view.column(count)) {
+        let texts = details(app, view, column, cells.cpus, count);
+        let wrapped = |(text, scope): &(String, StyleScope)| {
+            let scope = *scope;
+            wrap(text, canvas.width().saturating_sub(2)).into_iter().map(move |line| (line, scope)).collect::<Vec<_>>()
+        };
+        let text: Vec<(String, StyleScope)> = texts.iter().flat_map(wrapped).collect();
+        for (line, (text, scope)) in text.iter().enumerate() {
+            canvas.text(1, y + 2 + line, text, *scope);
+        }
+    }
+}
+
+/// The bars of a measure with its largest value; returns the line below.
+fn draw_measure(canvas: &mut Canvas<'_>, y: usize, lines: usize, measure: &Measure, drawn: &[OverviewColumn]) -> usize {
+    let values: Vec<f64> = drawn.iter().map(measure.value).collect();
+    let of_cpus = measure.name == "CPU use";
+    let most = if of_cpus { 1.0 } else { values.iter().copied().fold(0.0, f64::max) };
+    canvas.text_in(1, y, LABELS, measure.name, StyleScope::Text);
+    if lines > 1 {
+        let scale = if of_cpus { "to 100%".to_owned() } else { format!("to {most:.1}") };
+        canvas.text_in(1, y + 1, LABELS, &scale, StyleScope::Dim);
+    }
+    strip::draw(canvas, LABELS + 1, y, lines, &values, most, measure.scope);
+    y + lines
+}
+
+/// A line, and below it the times at both ends of the window.
+fn axis(canvas: &mut Canvas<'_>, app: &App, y: usize, window: Span, count: usize) {
+    canvas.fill(LABELS + 1, y, count, '─', StyleScope::Rule);
+    let stamp = |t: Timestamp| figure::stamp(t.since(app.origin()));
+    let x = canvas.text(LABELS + 1, y + 1, &stamp(window.start), StyleScope::Dim);
+    let end = stamp(window.end);
+    if x + end.len() + 2 < LABELS + 1 + count {
+        canvas.right(LABELS + 1 + count, y + 1, &end, StyleScope::Dim);
+    }
+}
+
+/// The cursor and the selection on the axis.
+fn mark_selection(canvas: &mut Canvas<'_>, y: usize, view: &OverviewView, count: usize) {
+    let cursor = view.column(count);
+    if let Some(anchor) = view.anchor {
+        let at = OverviewView { cursor: anchor, ..view.clone() }.column(count);
+        let (first, last) = (at.min(cursor), at.max(cursor));
+        canvas.fill(LABELS + 1 + first, y, last + 1 - first, '═', StyleScope::Selection);
+    }
+    canvas.text_in(LABELS + 1 + cursor, y, 1, "▲", StyleScope::Selection);
+}
+
+/// The column under the cursor in words.
+fn details(
+    app: &App,
+    view: &OverviewView,
+    column: &OverviewColumn,
+    cpus: u32,
+    count: usize,
+) -> [(String, StyleScope); 2] {
+    let stamp = |t: Timestamp| figure::stamp(t.since(app.origin()));
+    let mean = column.mean;
+    let lost = if column.lossy { ", events lost" } else { "" };
+    let executions = match app.comparison.is_some() {
+        true => format!("; {} slow, {} fast begin", column.slow, column.fast),
+        false => String::new(),
+    };
+    let first = format!(
+        "{}: {:.0}% of {}, {:.1} runnable, {:.1} on disk, {:.1} on network{lost}{executions}",
+        stamp(column.span.start),
+        mean.cpu_use * 100.0,
+        figure::plural(cpus.into(), "CPU"),
+        mean.runnable,
+        mean.on_disk,
+        mean.on_network,
+    );
+    let selected = view.selected(count);
+    let second = match selected {
+        Some(span) => {
+            let (length, start) = (figure::duration(span.len()), stamp(span.start));
+            format!("selected: {length} from {start}; s or f: the executions that begin there as a group")
+        }
+        None => "threads on average; < > select; s or f: the executions that begin here as a group".to_owned(),
+    };
+    [(first, StyleScope::Text), (second, StyleScope::Dim)]
+}

@@ -1,0 +1,76 @@
+//! The recording at a glance: in the header, and as a dialog.
+
+use super::interface::Session;
+use super::{SNAPSHOT_SIZES, assert_snapshot};
+use whyslow::view::tui::message::UiMessage;
+use whyslow::view::tui::overlay::Overlay;
+use whyslow::view::tui::theme::ColourDepth;
+
+fn session(columns: u16, lines: u16, keys: &str) -> Session {
+    let mut session = Session::new(columns, lines, ColourDepth::True);
+    session.ready();
+    session.keys(keys);
+    session
+}
+
+#[test]
+fn overview_states_equal_their_snapshots() {
+    for (columns, lines) in SNAPSHOT_SIZES {
+        let mut waiting = Session::new(columns, lines, ColourDepth::True);
+        let key = whyslow::view::tui::key::KeyPress::parse("r").unwrap();
+        whyslow::view::tui::update::update(&mut waiting.app, UiMessage::Key(key));
+        assert_snapshot(&format!("overview-loading-{columns}x{lines}"), &waiting);
+        let mut failed = Session::unreadable(columns, lines);
+        failed.ready();
+        failed.keys("r");
+        assert!(failed.lines().join(" ").contains("a database holds executions only"));
+        assert_snapshot(&format!("overview-failed-{columns}x{lines}"), &failed);
+    }
+}
+
+#[test]
+fn header_has_a_strip_where_there_is_space() {
+    for (columns, lines, shown) in [(100, 40, true), (99, 40, false), (200, 60, true), (120, 39, false)] {
+        let session = session(columns, lines, "");
+        assert_eq!(session.lines().iter().any(|l| l.starts_with("CPU use (r)")), shown, "{columns}x{lines}");
+    }
+}
+
+#[test]
+fn a_selected_range_becomes_a_group_by_start() {
+    let mut session = session(80, 24, "r Right Right Right > > > > > > > > > > > > > > s Enter");
+    assert!(session.app.overlays.is_empty(), "{}", session.lines().join("\n"));
+    let model = session.app.model.clone().unwrap();
+    let comparison = session.app.comparison.clone().unwrap();
+    let first = model.executions.start[comparison.slow.members[0].index()].since(model.origin);
+    assert!(first > 0 && comparison.slow.members.len() < 200, "{first}");
+    assert_eq!(comparison.slow.members.len() + comparison.fast.members.len(), model.executions.len());
+    session.keys("u");
+    assert_ne!(session.app.comparison.as_ref().unwrap().slow.members, comparison.slow.members);
+}
+
+#[test]
+fn zoom_reads_the_window_and_counts_its_executions() {
+    let mut session = session(80, 24, "r");
+    let page = |s: &Session| s.lines().join("\n");
+    assert!(page(&session).contains("slow, ") && page(&session).contains("lost"), "{}", page(&session));
+    let whole = session.app.overview.whole.as_ref().unwrap().span;
+    session.keys("End + +");
+    assert!(!page(&session).contains("lost"), "{}", page(&session));
+    let Some(Overlay::Overview(view)) = session.app.overlays.last() else { panic!("closed") };
+    assert_eq!(view.detail.as_ref().map(|detail| detail.span), Some(view.window), "the window was read");
+    assert_eq!(view.window.len(), whole.len() / 2 / 2);
+    session.keys("z Esc");
+    assert!(session.app.overlays.is_empty());
+}
+
+#[test]
+fn every_size_draws_the_overview() {
+    for (columns, lines) in [(1, 1), (2, 2), (5, 3), (19, 7), (40, 10), (60, 16), (140, 20), (500, 200), (1, 80)] {
+        let mut session = session(columns, lines, "r");
+        for key in "Right > > + + - z PgDn Shift-Left End Home ? Esc f Esc".split(' ') {
+            session.keys(key);
+            session.draw();
+        }
+    }
+}
