@@ -9,7 +9,7 @@ fn groups_follow_the_selection_and_come_back_with_undo() {
     session.ready();
     let slow = |s: &Session| s.app.comparison.as_ref().unwrap().slow.members.len();
     let proposed = slow(&session);
-    session.keys("1 Down Right Right Right > > > > > > > > > > s Enter");
+    session.keys("1 Down Down Down Down Down Down Right Right Right > > > > > > > > > > s Enter");
     let selected = slow(&session);
     assert_ne!(selected, proposed);
     // Moving the filter step by step is one change.
@@ -72,7 +72,7 @@ fn an_empty_group_is_refused_in_the_prompt() {
 fn undo_brings_back_the_selection_and_the_task() {
     let mut session = Session::new(120, 40, ColourDepth::True);
     session.ready();
-    session.keys("1 Down Right Right Right > > > >");
+    session.keys("1 Down Down Down Down Down Down Right Right Right > > > >");
     let selection = session.app.histograms.selection.clone().unwrap();
     session.keys("s Enter u");
     assert_eq!(session.app.histograms.selection, Some(selection.clone()));
@@ -97,8 +97,8 @@ fn a_metrics_own_filter_shows_which_bars_are_members() {
         // Without colours, too: members are full, executions of the other group shaded.
         let lines = session.lines();
         let (fast, slow): (String, String) = (
-            lines[8..10].iter().map(|l| l.chars().take(40).collect::<String>()).collect(),
-            lines[8..10].iter().map(|l| l.chars().skip(40).collect::<String>()).collect(),
+            lines[9..11].iter().map(|l| l.chars().take(40).collect::<String>()).collect(),
+            lines[9..11].iter().map(|l| l.chars().skip(40).collect::<String>()).collect(),
         );
         assert!(fast.contains('█') && fast.contains('░') && slow.contains('░'), "{fast}\n{slow}");
         assert_ne!(fast.replace(' ', ""), slow.replace(' ', ""));

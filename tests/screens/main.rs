@@ -47,7 +47,7 @@ const SCREENS: [Screen; 28] = [
     screen("search", "Enter Enter / w r i t e Enter", "match 1 of"),
     screen("histograms", "1", "1 Histograms"),
     screen("filter", "1 Down Down End < < < < < < < < < < s Enter Shift-Left", "1 Histograms"),
-    screen("filters", "1 Down Right Right Right > > > s", "slow> cpu in "),
+    screen("filters", "1 Down Down Down Down Down Down Right Right Right > > > s", "slow> cpu in "),
     screen("completion", "s t y p e Tab a Tab Space d u r Tab > 5 Tab", "slow> type=append duration>5ms"),
     screen("refused", "s t y p e = a p p e n d Space d u r a t i o n > 5 Enter", "`5` has no unit"),
     screen("details", "i", "Details"),

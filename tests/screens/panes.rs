@@ -112,6 +112,8 @@ fn clicks_do_what_the_keys_of_the_clicked_thing_do() {
     assert!(session.lines().join("").contains(" Help "));
     session.keys("Esc");
     click(&mut session, "1 Histograms");
+    // The row of cpu is below those that separate the groups better.
+    session.keys("Down Down Down Down Down Down");
     let (x, y) = place(&session, "cpu");
     session.send(UiMessage::Click(x + 10, y + 1));
     session.send(UiMessage::Drag(x + 15, y + 1));
