@@ -26,6 +26,6 @@ impl Traces {
     pub(super) fn recorded_history(&mut self, ctx: &Ctx) -> anyhow::Result<RecordedHistory> {
         self.fit_clocks(ctx)?;
         let (recording, _) = self.record(&[], ctx)?;
-        Ok(RecordedHistory { history: History::of_recording(&recording, ctx)?, lossy: recording.lossy })
+        Ok(RecordedHistory { history: History::of_recording(&recording, ctx)?, lossy: recording.lossy().to_vec() })
     }
 }
