@@ -87,6 +87,7 @@ impl Question for InterfaceOptions {
         });
         tui::run(Setup {
             title,
+            command_line: self.groups.command_line(&self.input),
             request: self.groups.request(&self.input),
             first,
             options,

@@ -98,14 +98,23 @@ pub struct CommandLine {
 }
 
 impl CommandLine {
+    /// The command that lists the anomalies of patterns, quoted for a POSIX shell.
+    pub fn anomalies(&self) -> String {
+        self.command("anomalies").iter().map(|word| quoted(word)).collect::<Vec<_>>().join(" ")
+    }
+
+    /// Program, command, input and task.
+    fn command(&self, name: &str) -> Vec<String> {
+        let mut words = vec!["whyslow".to_owned(), name.to_owned()];
+        words.extend(self.words.iter().cloned());
+        words.extend(self.task.iter().flat_map(|task| ["--task".to_owned(), task.clone()]));
+        words
+    }
+
     /// The command that explains the groups of a request, quoted for a POSIX shell.
     pub fn explain(&self, request: &ComparisonRequest) -> String {
-        let mut words = vec!["whyslow".to_owned(), "explain".to_owned()];
-        words.extend(self.words.iter().cloned());
+        let mut words = self.command("explain");
         let mut add = |option: &str, value: String| words.extend([option.to_owned(), value]);
-        if let Some(task) = &self.task {
-            add("--task", task.clone());
-        }
         for (option, filters) in [("--slow", &request.slow), ("--fast", &request.fast)] {
             if !filters.is_empty() {
                 add(option, filters.iter().map(words::filter).collect::<Vec<_>>().join(", "));

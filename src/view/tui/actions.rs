@@ -117,6 +117,10 @@ pub enum Action {
     SaveDatabase,
     /// Copy the selection.
     Copy,
+    /// Copy a summary for a ticket.
+    CopySummary,
+    /// Copy the command line that gives this answer.
+    CopyCommand,
     /// Save the screen as a picture.
     SaveScreen,
     /// Choose a task.

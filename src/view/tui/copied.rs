@@ -13,7 +13,8 @@ use crate::base::{clean, figure};
 use crate::compare::share_of_group;
 use crate::model::carrier::Carrier;
 use crate::model::propagation::PropagationStep;
-use crate::view::anomalies::of_source;
+use crate::view::anomalies::{self, ListBounds, of_source};
+use crate::view::report::{CommandLine, Report};
 use crate::view::words;
 
 /// The text; empty where there is nothing.
@@ -37,6 +38,34 @@ fn timeline(app: &App) -> Option<String> {
     let text = lines.map(|line| line.into_iter().map(|(_, text)| text).collect::<String>());
     let command = format!("whyslow diff --executions {}", numbers.join(","));
     Some(text.chain((numbers.len() > 1).then_some(command)).collect::<Vec<_>>().join("\n"))
+}
+
+/// A summary in Markdown: of the comparison, or of the anomalies in front where they are what one looks at.
+pub fn summary(app: &App) -> String {
+    let command = command(app);
+    match (&app.model, &app.comparison, &app.patterns.found) {
+        (_, _, Some(found)) if is_about_anomalies(app) => {
+            let text = anomalies::text(&found.anomalies, &found.notices, None, ListBounds::FIRST);
+            let fenced = text.lines().map(|line| format!("    {}\n", clean::text(line))).collect::<String>();
+            format!("{fenced}\n### Reproduce\n\n    {command}\n")
+        }
+        (Some(model), Some(comparison), _) => {
+            Report { model, comparison, command: &command, timelines: None }.markdown()
+        }
+        _ => String::new(),
+    }
+}
+
+/// The command line that prints the answer in front.
+pub fn command(app: &App) -> String {
+    let task = app.groups.chosen_task().map(str::to_owned);
+    let line = CommandLine { task: task.or_else(|| app.command_line.task.clone()), ..app.command_line.clone() };
+    if is_about_anomalies(app) { line.anomalies() } else { line.explain(app.groups.now()) }
+}
+
+/// The patterns are in front, or there is no comparison.
+fn is_about_anomalies(app: &App) -> bool {
+    app.patterns.found.is_some() && (app.comparison.is_none() || matches!(app.pane, Pane::Anomalies | Pane::Path))
 }
 
 /// The page on top, wrapped to lines that fit a message.

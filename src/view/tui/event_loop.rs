@@ -40,11 +40,11 @@ pub fn run(setup: Setup) -> anyhow::Result<()> {
     if !std::io::stdout().is_terminal() {
         anyhow::bail!("standard output is not a terminal; use `whyslow explain TRACE` instead");
     }
-    let Setup { title, request, first, options, threads, backend } = setup;
+    let Setup { title, command_line, request, first, options, threads, backend } = setup;
     let mouse = options.mouse;
     // Only the built-in themes depend on the background.
     let asks = options.theme.is_none() && options.depth >= ColourDepth::Indexed;
-    let mut app = App::new(title, request, options, (80, 24))?;
+    let mut app = App { command_line, ..App::new(title, request, options, (80, 24))? };
     let (sender, incoming) = channel();
     let jobs = {
         let sender = sender.clone();

@@ -67,6 +67,11 @@ impl GroupHistory {
         self.entries[self.at].task.as_deref()
     }
 
+    /// The task that the user chose in the interface, if any.
+    pub fn chosen_task(&self) -> Option<&str> {
+        self.task().filter(|task| self.entries[0].task.as_deref() != Some(*task))
+    }
+
     /// The request that asks for a proposal, within the limits of the command line.
     pub fn proposal(&self) -> ComparisonRequest {
         let first = &self.entries[0].request;

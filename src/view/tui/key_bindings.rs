@@ -236,6 +236,8 @@ pub static TABLE: &[KeyBinding] = &[
         None,
     ),
     entry(A::Copy, "copy", "y", "copy the item under the cursor to the clipboard (OSC 52)", Any, None),
+    entry(A::CopySummary, "copy summary", "Y", "copy a summary in Markdown, for a ticket", Any, None),
+    entry(A::CopyCommand, "copy command", "", "copy the command line that prints this answer", Any, None),
     entry(A::SaveScreen, "save screen", "", "save this screen as an SVG picture", Any, None),
     entry(A::ChooseTask, "task", "T", "choose the task whose executions are compared", Any, None),
     entry(A::Quality, "data quality", "w", "show data quality: losses, unknowns, caveats", Any, None),

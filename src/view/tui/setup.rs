@@ -13,6 +13,7 @@ use crate::model::concurrent::{ConcurrentQuestion, ConcurrentUse};
 use crate::model::execution::ExecutionId;
 use crate::model::overview::RecordingOverview;
 use crate::model::settings::Settings;
+use crate::view::report::CommandLine;
 use std::io::ErrorKind;
 use std::path::Path;
 use std::sync::Arc;
@@ -100,6 +101,8 @@ pub struct UiOptions {
 pub struct Setup {
     /// The traces, as the header names them.
     pub title: String,
+    /// The command line without the groups.
+    pub command_line: CommandLine,
     /// The groups given on the command line; empty: proposed.
     pub request: ComparisonRequest,
     /// The first question.

@@ -91,7 +91,9 @@ pub(super) fn act(app: &mut App, action: Action) -> Vec<UiEffect> {
         A::Export => ask_file(app, PromptPurpose::Export),
         A::SaveDatabase => ask_file(app, PromptPurpose::Database),
         A::SaveScreen => ask_file(app, PromptPurpose::Picture),
-        A::Copy => return copy(app),
+        A::Copy => return copy(app, copied::text(app)),
+        A::CopySummary => return copy(app, copied::summary(app)),
+        A::CopyCommand => return copy(app, copied::command(app)),
         A::Close => clear_marks(app),
         A::Redraw => return vec![UiEffect::Redraw],
         A::Suspend => return vec![UiEffect::Suspend],
@@ -124,8 +126,7 @@ fn neighbour(pane: Pane, step: usize) -> Pane {
     Pane::ALL[(at + step) % Pane::ALL.len()]
 }
 
-fn copy(app: &mut App) -> Vec<UiEffect> {
-    let text = copied::text(app);
+fn copy(app: &mut App, text: String) -> Vec<UiEffect> {
     if text.is_empty() {
         app.say("nothing to copy here");
     } else if text.len() > COPY_LIMIT {
