@@ -288,6 +288,21 @@ fn export_asks_before_it_replaces_a_file() {
 }
 
 #[test]
+fn summary_and_command_are_copied_for_the_groups_on_the_screen() {
+    let mut session = Session::new(80, 24, ColourDepth::True);
+    session.app.command_line.words = vec!["ledger/trace".into()];
+    session.ready();
+    session.keys("s Ctrl-u d u r a t i o n > = 5 m s Enter");
+    session.ready();
+    session.keys("Y");
+    session.keys(": c o p y Space c o m m a n d Enter");
+    let [summary, command] = session.copied.as_slice() else { panic!("{:?}", session.copied) };
+    assert_eq!(command, "whyslow explain ledger/trace --slow 'duration>=5ms'");
+    assert!(summary.starts_with("## ") && summary.contains("| slow |"), "{summary}");
+    assert!(summary.trim_end().ends_with(command), "{summary}");
+}
+
+#[test]
 fn copy_takes_the_item_under_the_cursor() {
     let mut session = Session::new(80, 24, ColourDepth::True);
     session.ready();
