@@ -136,6 +136,18 @@ fn runs_are_compared_and_stored() {
     assert_eq!(one(kept)["causes"], one(&a)["causes"]);
 }
 
+/// An archive cannot record the scheduler: the options named are those of Score-P and EZTrace.
+#[test]
+fn data_quality_names_options_of_the_recorder() {
+    let found = json(&["info", "--full", "--json", archive("regridding").to_str().unwrap()]);
+    let questions = found["questions"].as_array().unwrap();
+    let words: Vec<&str> = questions.iter().map(|q| q["question"].as_str().unwrap()).collect();
+    assert_eq!(words, ["whether it computed or was preempted", "who held it up", "in which function"]);
+    assert_eq!(questions[0]["share"], 0.0, "{questions:?}");
+    assert!(questions.iter().all(|q| !q["remedy"].as_str().unwrap().contains("sched_")), "{questions:?}");
+    assert!(questions[1]["share"].as_f64().unwrap() > 0.5, "{questions:?}");
+}
+
 #[test]
 fn archive_without_events_is_an_error() {
     let folder = tempfile::tempdir().unwrap();

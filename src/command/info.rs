@@ -99,7 +99,13 @@ impl InfoOptions {
         let notices = analysed.as_ref().map_or(&run.archive.notices, |(mining, _)| &mining.notices);
         let tasks = analysed.as_ref().map(|(mining, _)| iteration_durations(&mining.mined));
         let analysed = tasks.as_deref().zip(analysed.as_ref().map(|(_, found)| found));
-        let facts = ArchiveDocument::new(&archive_facts(&run.archive), analysed, notices);
+        let mut facts = ArchiveDocument::new(&archive_facts(&run.archive), analysed, notices);
+        // A run in which nothing repeats has no questions to answer.
+        if self.full
+            && let Ok(model) = run.model(None, console.ctx)
+        {
+            facts = facts.with_questions(&questions(&model));
+        }
         console.answer(self.json, || &facts, |_| facts.text())?;
         Ok(notices.clone())
     }

@@ -5,7 +5,7 @@ use crate::base::statistics::Random;
 use crate::base::time::Timestamp;
 use crate::model::context::ContextId;
 use crate::model::metric::{Column, Metric};
-use crate::model::{Model, TraceId, TraceInfo};
+use crate::model::{Model, TraceId, TraceInfo, TraceLevel};
 
 #[path = "../../tests/support/model_parts.rs"]
 mod model_parts;
@@ -25,7 +25,7 @@ const MS: u64 = 1_000_000;
 impl ModelBuilder {
     pub fn new(seed: u64) -> Self {
         let mut model = Model { tasks: vec!["app:request".into()].into(), ..Model::default() };
-        model.traces.push(TraceInfo { label: "made-up".into(), span: Default::default() });
+        model.traces.push(TraceInfo { label: "made-up".into(), level: TraceLevel::Machine, span: Default::default() });
         ModelBuilder { model, random: Random::new(seed), types: Vec::new(), at: Timestamp::ZERO }
     }
 

@@ -148,6 +148,11 @@ pub(super) fn missing_fact(kind: WaitKind, reason: Option<&str>) -> String {
         Some("idle CPU") => {
             ("its waker was not recorded", "record sched_waking and the events of interrupts and timers")
         }
+        // Of an archive: a frame of explain/iterations.
+        Some("unknown") => (
+            "no recorded message or collective explains it",
+            "Score-P: SCOREP_MPI_ENABLE_GROUPS=all; EZTrace records no completions of C programs",
+        ),
         Some("recording ended") => ("the recording ended before", "record for longer"),
         Some(other) => (other, ""),
         None => ("", ""),

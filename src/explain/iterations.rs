@@ -22,10 +22,10 @@ use crate::base::names::{NameId, Names};
 use crate::base::notice::Notices;
 use crate::base::time::{Ns, Span, Timestamp};
 use crate::event::operation::{NO_PATH, OperationKind, OperationPlace, Operations, Sequence};
-use crate::model::context::{ContextId, Contexts, Frame, FrameKind};
+use crate::model::context::{COMPUTATION, ContextId, Contexts, Frame, FrameKind};
 use crate::model::metric::{ABSENT, Column, Metric};
 use crate::model::wait_kind::WaitKind;
-use crate::model::{Model, ThreadInfo, ThreadInfoId, TraceId, TraceInfo};
+use crate::model::{Model, ThreadInfo, ThreadInfoId, TraceId, TraceInfo, TraceLevel};
 use foldhash::HashMap;
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -91,7 +91,8 @@ pub fn iterations(
     let bounds: Vec<Span> = (0..).zip(&mined.operations.sequences).filter_map(whole).collect();
     model.origin = bounds.iter().map(|b| b.start).min().unwrap_or_default();
     let end = bounds.iter().map(|b| b.end).max().unwrap_or(model.origin);
-    model.traces.push(TraceInfo { label: label.to_owned(), span: Span::new(model.origin, end) });
+    let span = Span::new(model.origin, end);
+    model.traces.push(TraceInfo { label: label.to_owned(), level: TraceLevel::MpiRun, span });
     model.tasks = Arc::new(tasks);
     model.task = task;
     model.who = threads(mined, host, &mut model.names);
@@ -261,7 +262,8 @@ impl<'a> IterationContexts<'a> {
             let frame = match operation {
                 Some(operation) => self.frames_of(operation.symbol).1,
                 None => {
-                    Frame { kind: FrameKind::Function, name: self.names.intern("computation before the first call") }
+                    let name = self.names.intern(&format!("{COMPUTATION}before the first call"));
+                    Frame { kind: FrameKind::Function, name }
                 }
             };
             context = self.contexts.child(Some(context), frame);
@@ -328,7 +330,7 @@ impl<'a> IterationContexts<'a> {
         }
         let name = self.operations.names.get(symbol);
         let call = Frame { kind: FrameKind::Function, name: self.names.intern(name) };
-        let after = self.names.intern(&format!("computation after {name}"));
+        let after = self.names.intern(&format!("{COMPUTATION}after {name}"));
         let frames = (call, Frame { kind: FrameKind::Function, name: after });
         self.frames.insert(symbol, frames);
         frames

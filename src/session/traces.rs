@@ -25,7 +25,7 @@ use crate::model::counts::RecordCounts;
 use crate::model::database::Writer;
 use crate::model::execution::ExecutionId;
 use crate::model::survey::{Survey, TaskSurvey};
-use crate::model::{Model, TraceInfo};
+use crate::model::{Model, TraceInfo, TraceLevel};
 use crate::reading::bind::{Focus, is_kernel};
 use crate::reading::chunks::ChunkTarget;
 use crate::reading::engine::EngineOptions;
@@ -435,5 +435,5 @@ fn about(source: &Source) -> TraceInfo {
     let packets = || source.trace.streams().iter().flat_map(|s| &s.packets);
     let start = packets().filter_map(|p| p.begin).min().unwrap_or_default();
     let end = packets().filter_map(|p| p.end).max().unwrap_or(start);
-    TraceInfo { label: source.label.clone(), span: Span::new(start, end) }
+    TraceInfo { label: source.label.clone(), level: TraceLevel::Machine, span: Span::new(start, end) }
 }

@@ -4,12 +4,13 @@
 //! without the fields that an archive does not have (packets, losses).
 
 use super::anomalies::{ClockJson, clocks};
-use super::info::{self, Measured, TaskFacts};
+use super::info::{self, Measured, QuestionJson, TaskFacts};
 use crate::base::clean;
 use crate::base::notice::Notices;
 use crate::base::time::Timestamp;
 use crate::model::anomalies::Anomalies;
 use crate::model::facts::{ArchiveFacts, TaskDurations};
+use crate::model::questions::Answered;
 use serde::Serialize;
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Write;
@@ -31,6 +32,8 @@ pub struct ArchiveDocument {
     tasks: Vec<TaskFacts>,
     #[serde(skip_serializing_if = "Option::is_none")]
     clocks: Option<Vec<ClockJson>>,
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    questions: Vec<QuestionJson>,
     warnings: Vec<String>,
 }
 
@@ -97,8 +100,15 @@ impl ArchiveDocument {
             lost: Lost { events: 0, packets: 0, streams: 0 },
             tasks: analysed.map_or_else(Vec::new, |(tasks, _)| tasks.iter().map(task).collect()),
             clocks: analysed.map(|(_, found)| clocks(&found.streams)),
+            questions: Vec::new(),
             warnings: warnings(notices),
         }
+    }
+
+    /// Add the answers to the questions of data quality.
+    pub fn with_questions(mut self, answered: &[Answered]) -> ArchiveDocument {
+        self.questions = info::questions(answered);
+        self
     }
 
     /// For people.
@@ -128,6 +138,7 @@ impl ArchiveDocument {
         for clock in self.clocks.iter().flatten() {
             writeln!(out, "{clock}")?;
         }
+        info::write_questions(&self.questions, out)?;
         for warning in &self.warnings {
             writeln!(out, "note: {warning}")?;
         }

@@ -33,7 +33,7 @@ pub struct InfoDocument {
 
 /// Share of the time for which a question is answered, over the executions of the task that `explain` chooses.
 #[derive(Clone, Debug, Serialize)]
-struct QuestionJson {
+pub(super) struct QuestionJson {
     question: &'static str,
     known_ns: u64,
     of_ns: u64,
@@ -147,11 +147,7 @@ impl InfoDocument {
 
     /// Add the answers to the questions of data quality.
     pub fn with_questions(mut self, answered: &[Answered]) -> InfoDocument {
-        let json = |a: &Answered| {
-            let (question, remedy) = (a.question, a.remedy);
-            Some(QuestionJson { question, known_ns: a.known_ns, of_ns: a.of_ns, share: a.share()?, remedy })
-        };
-        self.questions = answered.iter().filter_map(json).collect();
+        self.questions = questions(answered);
         self
     }
 
@@ -201,18 +197,33 @@ impl InfoDocument {
         if let Some(unknown) = &self.unknown_waits {
             unknown.write(&self.tasks, out)?;
         }
-        if !self.questions.is_empty() {
-            writeln!(out, "\nquestions that this recording answers, by share of the analysed executions' time")?;
-        }
-        for q in &self.questions {
-            write!(out, "{:>10}  {}", figure::percent(q.share, 1), q.question)?;
-            match q.known_ns < q.of_ns {
-                true => writeln!(out, " (for the rest: {})", q.remedy)?,
-                false => writeln!(out)?,
-            }
-        }
+        write_questions(&self.questions, out)?;
         self.warnings.iter().try_for_each(|w| writeln!(out, "note: {w}"))
     }
+}
+
+/// The questions that were asked of any time.
+pub(super) fn questions(answered: &[Answered]) -> Vec<QuestionJson> {
+    let json = |a: &Answered| {
+        let (question, remedy) = (a.question, a.remedy);
+        Some(QuestionJson { question, known_ns: a.known_ns, of_ns: a.of_ns, share: a.share()?, remedy })
+    };
+    answered.iter().filter_map(json).collect()
+}
+
+/// Each question with the share of the time for which it is answered.
+pub(super) fn write_questions(questions: &[QuestionJson], out: &mut String) -> std::fmt::Result {
+    if !questions.is_empty() {
+        writeln!(out, "\nquestions that this recording answers, by share of the analysed executions' time")?;
+    }
+    for q in questions {
+        write!(out, "{:>10}  {}", figure::percent(q.share, 1), q.question)?;
+        match q.known_ns < q.of_ns {
+            true => writeln!(out, " (for the rest: {})", q.remedy)?,
+            false => writeln!(out)?,
+        }
+    }
+    Ok(())
 }
 
 /// A table of tasks: with figures where they were measured.

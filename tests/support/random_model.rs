@@ -9,16 +9,18 @@ use whyslow::base::time::{Span, Timestamp};
 use whyslow::model::context::{ContextId, Frame, FrameKind};
 use whyslow::model::metric::{ABSENT, Column, Metric};
 use whyslow::model::wait_kind::WaitKind;
-use whyslow::model::{Model, ThreadInfoId, TraceId, TraceInfo};
+use whyslow::model::{Model, ThreadInfoId, TraceId, TraceInfo, TraceLevel};
 
 /// `executions` of them, the same for the same seed.
 pub fn model(executions: usize, seed: u64) -> Model {
     let mut random = Random::new(seed);
     let mut model = Model { origin: Timestamp::new(1_700_000_000_000_000_000), ..Model::default() };
     model.tasks = vec!["app:request".into()].into();
-    model
-        .traces
-        .push(TraceInfo { label: "made-up".into(), span: Span::new(model.origin, model.origin + 60_000_000_000) });
+    model.traces.push(TraceInfo {
+        label: "made-up".into(),
+        level: TraceLevel::Machine,
+        span: Span::new(model.origin, model.origin + 60_000_000_000),
+    });
     let label = i64::from(model.names.intern("made-up").raw());
     let kinds = ["get", "put", "list"].map(|k| i64::from(model.names.intern(k).raw()));
     let process = model.names.intern("server");

@@ -14,7 +14,7 @@ use crate::model::context::{ContextId, Contexts, Frame, FrameKind};
 use crate::model::execution::{Executions, Sparse};
 use crate::model::facts::{Facts, HostQuality, Lost, Quality, TraceFacts};
 use crate::model::wait_kind::WaitKind;
-use crate::model::{Model, ThreadInfo, ThreadInfoId, TraceId, TraceInfo};
+use crate::model::{Model, ThreadInfo, ThreadInfoId, TraceId, TraceInfo, TraceLevel};
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -238,7 +238,12 @@ fn read_traces(traces: usize, unpack: &mut Unpack<'_>) -> Option<(Timestamp, Vec
     let quality = (0..unpack.index(unpack.0.len())?).map(|_| host(unpack)).collect::<Option<_>>()?;
     let trace = |_| {
         let label = unpack.text()?;
-        Some(TraceInfo { label, span: Span::new(unpack.moment()?, unpack.moment()?) })
+        let level = match unpack.number()? {
+            0_u64 => TraceLevel::Machine,
+            1 => TraceLevel::MpiRun,
+            _ => return None,
+        };
+        Some(TraceInfo { label, level, span: Span::new(unpack.moment()?, unpack.moment()?) })
     };
     Some((origin, quality, (0..traces).map(trace).collect::<Option<_>>()?))
 }

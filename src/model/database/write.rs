@@ -10,7 +10,7 @@ use crate::base::time::Timestamp;
 use crate::model::context::{Contexts, FrameKind};
 use crate::model::execution::{Executions, Sparse};
 use crate::model::facts::{Facts, HostQuality, Lost, Quality, TraceFacts};
-use crate::model::{Model, ThreadInfo, TraceInfo};
+use crate::model::{Model, ThreadInfo, TraceInfo, TraceLevel};
 use std::path::Path;
 
 struct Section {
@@ -156,8 +156,12 @@ fn write_quality(hosts: &[HostQuality], pack: &mut Pack) {
 }
 
 fn write_traces(traces: &[TraceInfo], pack: &mut Pack) -> usize {
-    for TraceInfo { label, span } in traces {
+    for TraceInfo { label, level, span } in traces {
         pack.text(label);
+        pack.number(match level {
+            TraceLevel::Machine => 0,
+            TraceLevel::MpiRun => 1,
+        });
         pack.moment(span.start);
         pack.moment(span.end);
     }

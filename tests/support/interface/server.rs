@@ -14,7 +14,7 @@ use whyslow::model::execution_timeline::{
 };
 use whyslow::model::metric::{Column, Metric};
 use whyslow::model::wait_kind::WaitKind;
-use whyslow::model::{Model, ThreadInfoId, TraceId, TraceInfo};
+use whyslow::model::{Model, ThreadInfoId, TraceId, TraceInfo, TraceLevel};
 
 /// The name of the made-up host.
 const HOST: &str = "db3";
@@ -182,7 +182,7 @@ pub fn server(executions: usize) -> Model {
     }
     b.model.executions.inclusive = b.model.executions.own.inclusive(&b.model.contexts, &Ctx::new(1)).unwrap();
     b.model.executions.columns = columns.into();
-    b.model.traces.push(TraceInfo { label: "ledger".into(), span: Span::new(START, at) });
+    b.model.traces.push(TraceInfo { label: "ledger".into(), level: TraceLevel::Machine, span: Span::new(START, at) });
     b.model.notices.add(Notice::DiscardedEvents, 1723, || "kernel/kchan_1, packet 88".into());
     b.model.notices.add(Notice::UnresolvedWaits, 41, String::new);
     b.model
