@@ -39,6 +39,15 @@ pub fn try_reserve<T>(list: &mut Vec<T>, more: usize) -> Result<(), TryReserveEr
     reserved
 }
 
+/// Give the pages of freed blocks back to the system, where its C library keeps them: after a step that frees many
+/// small blocks and before one that allocates large ones, which cannot use them.
+pub fn return_free_memory() {
+    #[cfg(all(target_os = "linux", target_env = "gnu"))]
+    #[allow(unsafe_code)]
+    // SAFETY: it takes a number and touches free blocks only.
+    let _ = unsafe { libc::malloc_trim(0) };
+}
+
 /// Address space that a thread takes to begin: its stack, and what the C library and the runtime keep for it.
 const THREAD: usize = (2 << 20) + (256 << 10);
 

@@ -9,12 +9,78 @@ use foldhash::HashMap;
 pub const NO_PATH: u32 = u32::MAX;
 
 /// The call path of an operation, and that of the time behind it.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct CallSite {
     /// Position in `Operations::paths` of the path that ends with the operation.
     pub path: u32,
     /// Of the path in which most of the time until the next operation was spent; [`NO_PATH`] outside all.
     pub after: u32,
+}
+
+/// The call sites of a stream's operations, by position. Few of them differ, so that an operation keeps a number of two
+/// bytes, and of four only where a stream has more than 65,536 of them.
+#[derive(Clone, Debug, Default)]
+pub struct CallSites {
+    distinct: Vec<CallSite>,
+    numbers: CallSiteNumbers,
+    /// Numbers of the distinct ones; empty when all are there.
+    known: HashMap<CallSite, u32>,
+}
+
+#[derive(Clone, Debug)]
+enum CallSiteNumbers {
+    Narrow(Vec<u16>),
+    Wide(Vec<u32>),
+}
+
+impl Default for CallSiteNumbers {
+    fn default() -> Self {
+        CallSiteNumbers::Narrow(Vec::new())
+    }
+}
+
+impl CallSites {
+    /// That of the next operation.
+    pub fn push(&mut self, site: CallSite) {
+        let number = *self.known.entry(site).or_insert_with(|| {
+            self.distinct.push(site);
+            self.distinct.len() as u32 - 1
+        });
+        match (&mut self.numbers, u16::try_from(number)) {
+            (CallSiteNumbers::Narrow(all), Ok(number)) => all.push(number),
+            (CallSiteNumbers::Wide(all), _) => all.push(number),
+            (CallSiteNumbers::Narrow(all), Err(_)) => {
+                let wide = all.iter().map(|number| u32::from(*number)).chain([number]);
+                self.numbers = CallSiteNumbers::Wide(wide.collect());
+            }
+        }
+    }
+
+    /// That of an operation; `None` where call sites are not known.
+    #[inline]
+    pub fn get(&self, operation: usize) -> Option<CallSite> {
+        let number = match &self.numbers {
+            CallSiteNumbers::Narrow(all) => usize::from(*all.get(operation)?),
+            CallSiteNumbers::Wide(all) => *all.get(operation)? as usize,
+        };
+        self.distinct.get(number).copied()
+    }
+
+    /// No more operations follow: give back what was kept for them.
+    pub fn seal(&mut self) {
+        self.known = HashMap::default();
+        match &mut self.numbers {
+            CallSiteNumbers::Narrow(all) => all.shrink_to_fit(),
+            CallSiteNumbers::Wide(all) => all.shrink_to_fit(),
+        }
+    }
+
+    /// Replace the number of each path.
+    pub fn renumber(&mut self, number: impl Fn(u32) -> u32) {
+        for site in &mut self.distinct {
+            (site.path, site.after) = (number(site.path), number(site.after));
+        }
+    }
 }
 
 /// Call paths: each once, parents first.
@@ -73,5 +139,24 @@ impl CallPaths {
             ids.push(self.child(parent, *name));
         }
         ids
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn call_sites_get_gives_what_was_pushed_with_few_and_many_distinct_ones() {
+        for distinct in [3, 70_000] {
+            let mut sites = CallSites::default();
+            let site = |operation: u32| CallSite { path: operation % distinct, after: NO_PATH };
+            (0..140_000).for_each(|operation| sites.push(site(operation)));
+            sites.seal();
+            assert!((0..140_000).all(|operation| sites.get(operation as usize) == Some(site(operation))));
+            assert_eq!(sites.get(140_000), None);
+            sites.renumber(|path| path.wrapping_add(1));
+            assert_eq!(sites.get(4), Some(CallSite { path: 4 % distinct + 1, after: 0 }));
+        }
     }
 }

@@ -7,6 +7,7 @@
 
 use super::mpi::{LocationRun, MessageHalf, NOWHERE};
 use super::operation::{Message, OperationPlace, SendCompletion};
+use crate::base::allocator::return_free_memory;
 use crate::base::ctx::{Cancelled, Ctx};
 use crate::base::parallel::in_order;
 use crate::model::carrier::Carrier;
@@ -82,13 +83,19 @@ pub(super) fn messages(locations: &mut [LocationRun], ctx: &Ctx) -> Result<Match
         found.messages.sort_by_key(|m| (m.to, m.received, m.from));
         found
     };
-    in_order(ctx, shared.len(), found, |_, found| {
+    in_order(ctx, shared.len(), found, |at, found| {
+        if at % RECEIVERS == RECEIVERS - 1 {
+            return_free_memory();
+        }
         matched.messages.extend(found.messages);
         matched.send_completions.extend(found.send_completions);
         matched.unmatched += found.unmatched;
     })?;
     Ok(matched)
 }
+
+/// After so many receivers the memory of their halves is given back: messages are in one list, which cannot use it.
+const RECEIVERS: usize = 64;
 
 fn message(sender: u32, send: &MessageHalf, receiver: u32, receive: &MessageHalf) -> Message {
     Message {

@@ -5,7 +5,7 @@
 //! Times of operations are on their stream's own clock, as recorded; putting the streams on one time line is a later
 //! step (`analysis/offsets`), because in MPI archives it needs the messages found here.
 
-pub use super::call_path::{CallPaths, CallSite, NO_PATH};
+pub use super::call_path::{CallPaths, CallSite, CallSites, NO_PATH};
 use crate::base::names::{NameId, Names};
 use crate::base::time::{Ns, Span, Timestamp};
 use crate::model::carrier::Carrier;
@@ -92,7 +92,7 @@ pub struct Sequence {
     /// Parameters, in order of their operations.
     pub parameters: Vec<NamedParameter>,
     /// By operation, where call paths are known for each: where it was called.
-    pub call_sites: Vec<CallSite>,
+    pub call_sites: CallSites,
     /// The thread, where it is one of a kernel recording.
     pub thread: Option<ThreadIdentity>,
     /// In order.
@@ -255,9 +255,9 @@ impl Operations {
     /// The call path of an event of a stream: of an operation the one around it, of a gap the one in which it was
     /// spent.
     pub fn around(&self, stream: u32, event: u32) -> u32 {
-        let call_sites = self.sequences.get(stream as usize).map_or(&[][..], |s| &s.call_sites);
-        let Some(way) = call_sites.get(event as usize / 2) else { return NO_PATH };
-        if event.is_multiple_of(2) { self.paths.parent(way.path) } else { way.after }
+        let site = self.sequences.get(stream as usize).and_then(|s| s.call_sites.get(event as usize / 2));
+        let Some(site) = site else { return NO_PATH };
+        if event.is_multiple_of(2) { self.paths.parent(site.path) } else { site.after }
     }
 
     /// The function around an event of a stream: by its call path, else by the stacks recorded over a span of the

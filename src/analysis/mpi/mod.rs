@@ -192,8 +192,9 @@ fn states(operations: &Operations, waits: &[RankWait], costs: &DelayCosts) -> Ve
     let mut rows: HashMap<WaitKey, WaitSum> = HashMap::default();
     for (wait, cause) in waits.iter().zip(&costs.causes) {
         let Some(operation) = operations.get(wait.place) else { continue };
-        let call_sites = operations.sequences.get(wait.place.stream as usize).map_or(&[][..], |s| &s.call_sites);
-        let path = call_sites.get(wait.place.operation as usize).map_or(NO_PATH, |site| site.path);
+        let sequence = operations.sequences.get(wait.place.stream as usize);
+        let site = sequence.and_then(|s| s.call_sites.get(wait.place.operation as usize));
+        let path = site.map_or(NO_PATH, |site| site.path);
         let key = WaitKey { kind: wait.kind, stream: wait.place.stream, path, call: operation.symbol };
         let row = rows.entry(key).or_default();
         row.waits += 1;

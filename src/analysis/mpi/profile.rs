@@ -7,7 +7,7 @@
 use crate::analysis::offsets::StreamClock;
 use crate::base::names::NameId;
 use crate::base::time::{Ns, Span, Timestamp};
-use crate::event::call_path::CallSite;
+use crate::event::call_path::CallSites;
 use crate::event::operation::{NO_PATH, Operation, OperationPlace, Operations};
 use crate::model::event_kind::EventKind;
 
@@ -76,8 +76,7 @@ impl<'a> Streams<'a> {
 
     /// The call path of an event; the outermost where it is unknown.
     pub fn path(&self, stream: u32, event: u32) -> u32 {
-        let call_sites = self.operations.sequences.get(stream as usize).map_or(&[][..], |s| &s.call_sites);
-        let site = call_sites.get(event as usize / 2);
+        let site = self.operations.sequences.get(stream as usize).and_then(|s| s.call_sites.get(event as usize / 2));
         site.map_or(NO_PATH, |site| if event.is_multiple_of(2) { site.path } else { site.after })
     }
 
@@ -96,7 +95,7 @@ impl<'a> Streams<'a> {
         let sequence = self.operations.sequences.get(stream as usize);
         let clock = self.clocks.get(stream as usize).copied().unwrap_or_default();
         let operations = sequence.map_or(&[][..], |s| &s.operations);
-        let call_sites = sequence.map_or(&[][..], |s| &s.call_sites);
+        let call_sites = sequence.map(|s| &s.call_sites);
         let left = operations.partition_point(|o| clock.common(o.start) < within.end);
         let next = operations.get(left).map(|o| clock.common(o.start));
         Backward { inside: &self.inside, operations, call_sites, clock, within, left, gap_is_next: true, next }
@@ -107,7 +106,7 @@ impl<'a> Streams<'a> {
 pub struct Backward<'a> {
     inside: &'a [Option<NameId>],
     operations: &'a [Operation],
-    call_sites: &'a [CallSite],
+    call_sites: Option<&'a CallSites>,
     clock: StreamClock,
     within: Span,
     /// The number of operations that are still to come.
@@ -123,7 +122,7 @@ impl Backward<'_> {
     #[inline]
     fn gap(&self, at: usize, operation: &Operation, next: Timestamp) -> ActivitySpan {
         let start = self.clock.common(operation.end);
-        let path = self.call_sites.get(at).map_or(NO_PATH, |site| site.after);
+        let path = self.call_sites.and_then(|sites| sites.get(at)).map_or(NO_PATH, |site| site.after);
         let region = match self.inside.get(path as usize) {
             Some(Some(name)) => Region { name: *name, after: false },
             _ => Region { name: operation.symbol, after: true },

@@ -5,7 +5,7 @@
 
 use crate::analysis::offsets::StreamClock;
 use crate::base::time::{Span, Timestamp};
-use crate::event::operation::{Operation, OperationPlace, Operations};
+use crate::event::operation::{CollectiveInstance, Operation, OperationPlace, Operations};
 use crate::model::carrier::Carrier;
 
 /// The end of a wait.
@@ -24,8 +24,12 @@ pub struct Trigger {
 pub struct Triggers<'a> {
     operations: &'a Operations,
     clocks: &'a [StreamClock],
+    /// By stream: position of the first message to it; then the number of messages.
+    first: Vec<usize>,
     /// Members of collective operations, each with the position of its operation; sorted.
     members: Vec<(OperationPlace, u32)>,
+    /// By collective operation: the last member to enter, and when.
+    last_to_enter: Vec<Option<Trigger>>,
 }
 
 impl<'a> Triggers<'a> {
@@ -35,7 +39,21 @@ impl<'a> Triggers<'a> {
         let mut members: Vec<_> =
             collectives.flat_map(|(m, collective)| collective.members.iter().map(move |p| (*p, m))).collect();
         members.sort_unstable();
-        Triggers { operations, clocks, members }
+        let streams = 0..=operations.sequences.len();
+        let first = streams.map(|s| operations.messages.partition_point(|m| (m.to.stream as usize) < s)).collect();
+        let mut triggers = Triggers { operations, clocks, first, members, last_to_enter: Vec::new() };
+        let last = |c: &CollectiveInstance| triggers.entries(c).max_by_key(order);
+        triggers.last_to_enter = operations.collectives.iter().map(last).collect();
+        triggers
+    }
+
+    /// When each member of a collective operation entered.
+    fn entries(&self, collective: &'a CollectiveInstance) -> impl Iterator<Item = Trigger> {
+        let carrier = collective.exchange.carrier();
+        collective.members.iter().filter_map(move |member| {
+            let entered = self.clock(member.stream).common(self.operations.get(*member)?.start);
+            Some(Trigger { from: *member, sent: entered, carrier })
+        })
     }
 
     /// The clock of a stream.
@@ -51,7 +69,9 @@ impl<'a> Triggers<'a> {
 
     /// The trigger that ended the wait of an operation left at `end`.
     pub fn of(&self, place: OperationPlace, end: Timestamp) -> Option<Trigger> {
-        let messages = &self.operations.messages;
+        let stream = place.stream as usize;
+        let to_stream = self.first.get(stream).zip(self.first.get(stream + 1));
+        let messages = to_stream.and_then(|(from, to)| self.operations.messages.get(*from..*to)).unwrap_or(&[]);
         let first = messages.partition_point(|m| m.to < place);
         let received = messages[first..].iter().take_while(|m| m.to == place).map(|m| {
             // Tracers record a send at its begin, while the message leaves until the end of the operation; wake-ups and
@@ -63,15 +83,22 @@ impl<'a> Triggers<'a> {
             Trigger { from: m.from, sent: self.clock(m.from.stream).common(sent), carrier: m.carrier }
         });
         let at = self.members.binary_search_by_key(&place, |(p, _)| *p).ok();
-        let collective = at.and_then(|at| self.operations.collectives.get(self.members[at].1 as usize));
-        let members =
-            collective.into_iter().flat_map(|m| m.members.iter().map(|member| (m.exchange.carrier(), member)));
-        let members = members.filter_map(|(carrier, member)| {
-            let entered = self.clock(member.stream).common(self.operations.get(*member)?.start);
-            Some(Trigger { from: *member, sent: entered, carrier })
-        });
-        // A member that entered after this one had left did not delay it (a broadcast).
-        let members = members.filter(|t| t.sent <= end);
-        received.chain(members).max_by_key(|t| (t.sent, std::cmp::Reverse(t.from)))
+        let collective = at.map(|at| self.members[at].1 as usize);
+        received.chain(collective.and_then(|at| self.entered_before(at, end))).max_by_key(order)
     }
+
+    /// The last member that entered a collective operation until `end`. One that entered later, after another had left,
+    /// did not delay that one (a broadcast).
+    fn entered_before(&self, collective: usize, end: Timestamp) -> Option<Trigger> {
+        let last = self.last_to_enter.get(collective).copied().flatten()?;
+        if last.sent <= end {
+            return Some(last);
+        }
+        self.entries(self.operations.collectives.get(collective)?).filter(|t| t.sent <= end).max_by_key(order)
+    }
+}
+
+/// Of several triggers the latest; of equals the first by place.
+fn order(trigger: &Trigger) -> (Timestamp, std::cmp::Reverse<OperationPlace>) {
+    (trigger.sent, std::cmp::Reverse(trigger.from))
 }

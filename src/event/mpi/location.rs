@@ -54,6 +54,7 @@ pub(super) fn read(archive: &Archive, symbols: &Symbols, id: LocationId, cancel:
         transferring: HashMap::default(),
         contexts: Vec::new(),
         since: Timestamp::MIN,
+        last_path: None,
         longest: LongestPath::NONE,
         forked: None,
         idle: None,
@@ -143,6 +144,8 @@ pub(super) struct LocationReader<'a> {
     contexts: Vec<u32>,
     /// When the innermost region became that.
     pub(super) since: Timestamp,
+    /// The call path of the last operation, whose call site is known when the time behind it is.
+    last_path: Option<u32>,
     /// Behind the last operation: the path with the longest time so far.
     pub(super) longest: LongestPath,
     /// When a parallel region was begun that has no team yet.
@@ -292,7 +295,7 @@ impl LocationReader<'_> {
         }
         let again = symbol.polls
             && self.run.operations.last().is_some_and(|o| o.symbol == symbol.name && time - o.end <= POLLING)
-            && self.run.call_sites.last().is_some_and(|way| way.path == path);
+            && self.last_path == Some(path);
         let (sends, receives) = (self.run.sends.len(), self.run.receives.len());
         let participations = self.run.participations.len();
         let task = self.task;
@@ -396,8 +399,8 @@ impl LocationReader<'_> {
     /// A new operation; the time since the one before belongs to that.
     pub(super) fn add(&mut self, symbol: NameId, kind: OperationKind, span: Span, path: u32) {
         let run = &mut *self.run;
-        if let Some(before) = run.call_sites.last_mut() {
-            before.after = self.longest.path;
+        if let Some(path) = self.last_path.replace(path) {
+            run.call_sites.push(CallSite { path, after: self.longest.path });
         }
         self.longest = LongestPath::NONE;
         // If regions overlap instead of nesting, the later one begins at the end of the earlier one.
@@ -406,14 +409,13 @@ impl LocationReader<'_> {
         for metric in &mut run.metrics {
             metric.by_operation.push(Some(metric.current));
         }
-        run.call_sites.push(CallSite { path, after: NO_PATH });
     }
 
     /// The time behind the last operation has an owner as well.
     fn finish(&mut self, last: Timestamp) {
         self.spend(last);
-        if let Some(before) = self.run.call_sites.last_mut() {
-            before.after = self.longest.path;
+        if let Some(path) = self.last_path.take() {
+            self.run.call_sites.push(CallSite { path, after: self.longest.path });
         }
     }
 }

@@ -16,6 +16,7 @@ mod threads;
 mod windows;
 
 use super::matching::{self, MessagePair};
+use crate::base::allocator::return_free_memory;
 use crate::base::ctx::{Cancelled, Ctx};
 use crate::base::names::Names;
 use crate::base::notice::{Notice, Notices};
@@ -80,9 +81,7 @@ fn locations(archive: &Archive, ctx: &Ctx) -> Result<MpiRun, Cancelled> {
             run.notices.merge(&location.notices);
             let ids = run.paths.merge(&std::mem::take(&mut location.paths));
             let global = |path: u32| ids.get(path as usize).copied().unwrap_or(NO_PATH);
-            for way in &mut location.call_sites {
-                (way.path, way.after) = (global(way.path), global(way.after));
-            }
+            location.call_sites.renumber(global);
             run.locations.push(location);
         },
     )?;
@@ -143,6 +142,7 @@ impl MpiRun {
             matching::messages(&mut self.locations, ctx)?;
         self.notices.add(Notice::UnmatchedMessages, unmatched, String::new);
         self.locations.iter_mut().for_each(|l| l.sends = Vec::new());
+        return_free_memory();
         let mut collectives = self.collectives();
         let between_ranks = messages.len();
         process::tie(archive, &self.locations, &mut messages, &mut collectives);

@@ -3,7 +3,7 @@
 
 use crate::base::notice::Notices;
 use crate::base::time::{Span, Timestamp};
-use crate::event::call_path::CallSite;
+use crate::event::call_path::CallSites;
 use crate::event::operation::{CallPaths, Operation};
 use crate::input::otf2::{CreatedThread, LocalClock, LocationId, ParameterValue, TaskKey};
 use crate::model::usage::FileTransfers;
@@ -206,7 +206,7 @@ pub struct LocationRun {
     /// In order.
     pub operations: Vec<Operation>,
     /// By operation: where it was called, and where the time behind it was spent.
-    pub call_sites: Vec<CallSite>,
+    pub call_sites: CallSites,
     /// Sends in order.
     pub sends: Vec<MessageHalf>,
     /// Receives in posting order.
@@ -251,7 +251,7 @@ impl LocationRun {
     /// Give back what was kept for growing: there are as many of these as locations.
     pub(super) fn shrink(&mut self) {
         self.operations.shrink_to_fit();
-        self.call_sites.shrink_to_fit();
+        self.call_sites.seal();
         self.sends.shrink_to_fit();
         self.receives.shrink_to_fit();
         self.participations.shrink_to_fit();
