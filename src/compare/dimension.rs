@@ -100,8 +100,10 @@ fn names(model: &Model) -> Vec<NameDimension> {
     };
     let who = |i: usize| e.who.get(i).and_then(|w| model.who.get(w.index()));
     let text = |id: NameId| model.names.get(id).to_string();
-    if let Some(types) = values(model, &Metric::Type) {
-        add("type", &|i| types.get(i).filter(|v| **v != ABSENT).map(|v| text(NameId::from_raw(*v as u32))));
+    for (name, metric) in [("type", Metric::Type), ("role", Metric::Role)] {
+        if let Some(values) = values(model, &metric) {
+            add(name, &|i| values.get(i).filter(|v| **v != ABSENT).map(|v| text(NameId::from_raw(*v as u32))));
+        }
     }
     add("trace", &|i| model.traces.get(e.trace.get(i)?.index()).map(|t| t.label.clone()));
     add("host", &|i| who(i).map(|w| text(w.host)));

@@ -25,6 +25,7 @@ pub mod members;
 pub mod moments;
 mod naming;
 mod partition;
+pub mod ranks;
 #[cfg(test)]
 pub(crate) mod scenario;
 pub mod separation;

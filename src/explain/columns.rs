@@ -87,7 +87,9 @@ impl MetricColumns {
                 Metric::Paused => counts.paused.unwrap_or(ABSENT),
                 Metric::Interleaved => counts.interleaved.unwrap_or(ABSENT),
                 Metric::Trace => i64::from(trace.raw()),
-                Metric::Type | Metric::Group | Metric::End | Metric::Field(_) | Metric::Perf(_) => ABSENT,
+                Metric::Type | Metric::Role | Metric::Group | Metric::End | Metric::Field(_) | Metric::Perf(_) => {
+                    ABSENT
+                }
             });
         }
         for (column, grown) in self.counters.iter_mut().zip(counters) {

@@ -15,6 +15,7 @@
 //! Cost: linear in the operations of the iterations, plus those that each wait is followed through.
 
 use super::measured::Measured;
+use super::roles;
 use crate::analysis::patterns::triggers::Triggers;
 use crate::analysis::patterns::{Iterations, PatternAnalysis};
 use crate::base::ctx::{Cancelled, Ctx};
@@ -100,6 +101,10 @@ pub fn iterations(
     ctx.progress.enter("paths", all.len() as u64);
     let trace = contexts.names.intern(label);
     let mut columns = Columns::default();
+    let roles: Vec<i64> = roles::roles(&mined.operations)
+        .into_iter()
+        .map(|role| role.map_or(ABSENT, |role| i64::from(contexts.names.intern(&role).raw())))
+        .collect();
     for Iteration { span, stream, pattern, number } in all {
         ctx.cancel.check()?;
         let own = contexts.fold(span, stream);
@@ -117,6 +122,7 @@ pub fn iterations(
         };
         columns.traces.push(i64::from(trace.raw()));
         columns.patterns.push(i64::from(kind.raw()));
+        columns.roles.push(roles.get(stream as usize).copied().unwrap_or(ABSENT));
         let executions = &mut model.executions;
         executions.start.push(span.start);
         executions.end.push(span.end);
@@ -352,6 +358,7 @@ struct Columns {
     threads: Vec<i64>,
     traces: Vec<i64>,
     patterns: Vec<i64>,
+    roles: Vec<i64>,
     rank: Vec<i64>,
     number: Vec<i64>,
 }
@@ -405,6 +412,7 @@ impl Columns {
             (Metric::Threads, self.threads),
             (Metric::Trace, self.traces),
             (Metric::Type, self.patterns),
+            (Metric::Role, self.roles),
             (Metric::Field("rank".into()), self.rank),
             (Metric::Field("turn".into()), self.number),
         ];

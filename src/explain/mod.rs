@@ -30,6 +30,7 @@ mod naming;
 pub mod overview;
 mod paths;
 mod propagation;
+mod roles;
 mod root_causes;
 mod routes;
 mod threads;

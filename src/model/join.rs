@@ -8,7 +8,7 @@
 use super::context::{ContextId, Frame, FrameKind};
 use super::execution::{ExecutionId, Executions};
 use super::metric::{ABSENT, Column, Metric, Unit};
-use super::{Model, ThreadInfoId, TraceId};
+use super::{Model, ThreadInfo, ThreadInfoId, TraceId, TraceLevel};
 use crate::base::ctx::{Cancelled, Ctx};
 use crate::base::names::NameId;
 use crate::base::time::Timestamp;
@@ -33,6 +33,8 @@ pub fn join(mut models: Vec<Model>, renamed: &Renamed, ctx: &Ctx) -> Result<Mode
     if models.len() == 1 && renamed.is_empty() {
         return Ok(models.pop().unwrap_or_default());
     }
+    // Rank 9 of 64 is no rank 9 of 128: what ranks of other runs are compared with is their role.
+    let by_role = runs_of_different_size(&models);
     let mut whole = Model { origin: models.iter().map(|m| m.origin).min().unwrap_or_default(), ..Model::default() };
     whole.choice = models.first().and_then(|m| m.choice.clone());
     let mut tasks: Vec<&String> = Vec::new();
@@ -48,7 +50,7 @@ pub fn join(mut models: Vec<Model>, renamed: &Renamed, ctx: &Ctx) -> Result<Mode
     let mut parts = Vec::new();
     for model in models {
         ctx.cancel.check()?;
-        parts.push(Part::new(model, renamed, &mut whole));
+        parts.push(Part::new(model, renamed, by_role, &mut whole));
     }
     executions(&parts, &mut whole, ctx)?;
     Ok(whole)
@@ -56,7 +58,7 @@ pub fn join(mut models: Vec<Model>, renamed: &Renamed, ctx: &Ctx) -> Result<Mode
 
 impl Part {
     /// Take a model's tables into the whole.
-    fn new(model: Model, renamed: &Renamed, whole: &mut Model) -> Part {
+    fn new(model: Model, renamed: &Renamed, by_role: bool, whole: &mut Model) -> Part {
         let text = |i: usize| model.names.get(NameId::at(i));
         let names: Vec<NameId> = (0..model.names.len()).map(|i| whole.names.intern(text(i))).collect();
         // A name that one of them has not proven is not proven in the whole.
@@ -73,11 +75,13 @@ impl Part {
             }
             w
         }));
+        let roles = if by_role { thread_roles(&model) } else { BTreeMap::new() };
         let mut contexts: Vec<ContextId> = Vec::with_capacity(model.contexts.len());
         for (parent, Frame { kind, name }) in model.contexts.nodes() {
             let is_function = matches!(kind, FrameKind::Function | FrameKind::Inlined | FrameKind::KernelFunction);
             let new = is_function.then(|| renamed.get(text(name.index()))).flatten();
-            let name = new.map_or(names[name.index()], |new| whole.names.intern(new));
+            let role = matches!(kind, FrameKind::Thread(_)).then(|| roles.get(&name)).flatten();
+            let name = new.or(role).map_or(names[name.index()], |new| whole.names.intern(new));
             contexts.push(whole.contexts.child(parent.map(|p| contexts[p.index()]), Frame { kind, name }));
         }
         for ((context, held), ns) in &model.contexts.who {
@@ -95,6 +99,34 @@ impl Part {
             _ => value,
         }
     }
+}
+
+/// All are MPI runs, and not all have the same ranks.
+fn runs_of_different_size(models: &[Model]) -> bool {
+    let runs = models.iter().flat_map(|m| &m.traces).all(|t| t.level == TraceLevel::MpiRun);
+    let ranks = |m: &Model| -> BTreeSet<i32> { m.who.iter().map(|w| w.pid).collect() };
+    let mut sizes = models.iter().map(ranks);
+    let first = sizes.next();
+    runs && sizes.any(|ranks| Some(ranks) != first)
+}
+
+/// The roles of an MPI run's threads, by their name: `rank with 4 partners`, `thread 1 of rank with 4 partners`.
+fn thread_roles(model: &Model) -> BTreeMap<NameId, String> {
+    let Some(roles) = model.executions.column(&Metric::Role) else { return BTreeMap::new() };
+    let mut by_process: BTreeMap<NameId, NameId> = BTreeMap::new();
+    for (who, role) in model.executions.who.iter().zip(&roles.values) {
+        if let (Some(who), Ok(role)) = (model.who.get(who.index()), u32::try_from(*role)) {
+            by_process.insert(who.process, NameId::from_raw(role));
+        }
+    }
+    let named = |who: &ThreadInfo| {
+        let role = model.names.get(*by_process.get(&who.process)?);
+        let (thread, process) = (model.names.get(who.thread), model.names.get(who.process));
+        let within = thread.strip_prefix(process).unwrap_or_default().trim_start();
+        let text = if within.is_empty() { role.to_owned() } else { format!("{within} of {role}") };
+        Some((who.thread, text))
+    };
+    model.who.iter().filter_map(named).collect()
 }
 
 /// All executions, by time.

@@ -78,6 +78,8 @@ pub enum Metric {
     Trace,
     /// The value of the task's type field.
     Type,
+    /// The role of its rank in an MPI run, which runs on other numbers of ranks share.
+    Role,
     /// Which of the two groups: `group!=slow` in the filters of the fast group. It has no column.
     Group,
     /// A numeric field of the delimiting events: `field.NAME`.
@@ -92,7 +94,15 @@ impl Metric {
         let mut all = vec![Metric::Duration, Metric::Start];
         all.extend(WaitKind::ALL.into_iter().filter(|kind| kind.has_metric()).map(Metric::Time));
         all.extend([Metric::Other, Metric::Syscalls, Metric::PageFaults, Metric::BytesRead, Metric::BytesWritten]);
-        all.extend([Metric::Threads, Metric::Paused, Metric::Interleaved, Metric::Trace, Metric::Type, Metric::End]);
+        all.extend([
+            Metric::Threads,
+            Metric::Paused,
+            Metric::Interleaved,
+            Metric::Trace,
+            Metric::Type,
+            Metric::Role,
+            Metric::End,
+        ]);
         all
     }
 
@@ -128,6 +138,7 @@ impl Metric {
             Metric::Interleaved => "interleaved".into(),
             Metric::Trace => "trace".into(),
             Metric::Type => "type".into(),
+            Metric::Role => "role".into(),
             Metric::Group => "group".into(),
             Metric::Field(name) => format!("field.{name}"),
             Metric::Perf(name) => format!("perf.{name}"),
@@ -141,7 +152,7 @@ impl Metric {
             Metric::Paused | Metric::Interleaved => Unit::Ns,
             Metric::BytesRead | Metric::BytesWritten => Unit::Bytes,
             Metric::Syscalls | Metric::PageFaults | Metric::Threads | Metric::Field(_) | Metric::Perf(_) => Unit::Count,
-            Metric::Trace | Metric::Type | Metric::Group => Unit::Name,
+            Metric::Trace | Metric::Type | Metric::Role | Metric::Group => Unit::Name,
         }
     }
 }

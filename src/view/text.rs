@@ -9,6 +9,7 @@ use crate::base::names::NameId;
 use crate::base::{clean, figure};
 use crate::compare::functions::by_function;
 use crate::compare::members::sorted_present;
+use crate::compare::ranks::{self, GroupMeans, RankComparison};
 use crate::compare::{Comparison, DiffNode, GroupsOrigin, share_of_group};
 use crate::model::Model;
 use crate::model::execution::ExecutionId;
@@ -123,11 +124,40 @@ pub fn diff(model: &Model, c: &Comparison, page: Page) -> String {
     for column in &model.executions.columns {
         histogram(model, c, column, page, &mut out);
     }
+    if let Some(found) = ranks::ranks(model, c) {
+        ranks_side_by_side(&found, page, &mut out);
+    }
     tree(model, c, page, &mut out);
     functions(model, c, page, &mut out);
     causes(c, page, &mut out);
     notes(c, page, &mut out);
     out
+}
+
+/// Regions shown, at most.
+const REGIONS: usize = 20;
+
+/// The iterations of MPI runs by region and rank role, and by number.
+fn ranks_side_by_side(found: &RankComparison, page: Page, out: &mut String) {
+    let time = |ns: Option<i64>| ns.map_or_else(|| "-".to_owned(), |ns| figure::time(ns as f64));
+    let row = |means: &GroupMeans, of: &str, out: &mut String| {
+        let (slow, fast) = (time(means.slow_ns), time(means.fast_ns));
+        let line = format!("{:>11}{slow:>12}{fast:>12}   {of}", time(means.delta_ns()));
+        out.push_str(cut(&clean::line(&line), page.width()).trim_end());
+        out.push('\n');
+    };
+    out.push_str("\n Difference   slow mean   fast mean   per iteration of a rank: region, role\n");
+    for r in found.regions.iter().take(REGIONS) {
+        row(&r.means, &format!("{}, {}", r.region, r.role), out);
+    }
+    if found.regions.len() > REGIONS {
+        out.push_str(&format!("  {} more are in --json\n", found.regions.len() - REGIONS));
+    }
+    out.push_str("\n Difference   slow mean   fast mean   length of iterations\n");
+    for r in &found.iterations {
+        let of = if r.first == r.last { r.first.to_string() } else { format!("{} to {}", r.first, r.last) };
+        row(&r.means, &of, out);
+    }
 }
 
 fn head(model: &Model, c: &Comparison, page: Page, out: &mut String) {

@@ -7,6 +7,7 @@ mod beside;
 #[path = "../support/otf2/mod.rs"]
 mod otf2;
 mod ranks;
+mod sizes;
 mod threads;
 
 use otf2::{ArchiveWriter, Events, Paradigm, Role, Value};

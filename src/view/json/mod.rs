@@ -19,6 +19,7 @@ pub use tree::largest;
 use crate::base::clean;
 use crate::compare::Comparison;
 use crate::compare::moments::Alignment;
+use crate::compare::ranks::{self, GroupMeans, RankComparison};
 use crate::model::Model;
 use comparison::{Head, Tail};
 use samples::{AlignmentJson, SampleJson};
@@ -56,7 +57,57 @@ struct DiffJson {
     #[serde(skip_serializing_if = "Option::is_none")]
     executions: Option<AlignmentJson>,
     #[serde(flatten)]
+    ranks: Option<RanksJson>,
+    #[serde(flatten)]
     tail: Tail,
+}
+
+/// Iterations of MPI runs side by side.
+#[derive(Serialize)]
+struct RanksJson {
+    regions: Vec<RegionJson>,
+    iterations: Vec<IterationJson>,
+}
+
+#[derive(Serialize)]
+struct MeansJson {
+    slow_mean_ns: Option<i64>,
+    fast_mean_ns: Option<i64>,
+    delta_ns: Option<i64>,
+}
+
+#[derive(Serialize)]
+struct RegionJson {
+    function: String,
+    role: String,
+    #[serde(flatten)]
+    means: MeansJson,
+}
+
+#[derive(Serialize)]
+struct IterationJson {
+    first: i64,
+    last: i64,
+    #[serde(flatten)]
+    means: MeansJson,
+}
+
+impl RanksJson {
+    fn new(found: &RankComparison) -> RanksJson {
+        let means =
+            |m: &GroupMeans| MeansJson { slow_mean_ns: m.slow_ns, fast_mean_ns: m.fast_ns, delta_ns: m.delta_ns() };
+        let region = |r: &ranks::RegionRow| RegionJson {
+            function: cleaned(&r.region),
+            role: cleaned(&r.role),
+            means: means(&r.means),
+        };
+        let iteration =
+            |r: &ranks::IterationRow| IterationJson { first: r.first, last: r.last, means: means(&r.means) };
+        RanksJson {
+            regions: found.regions.iter().map(region).collect(),
+            iterations: found.iterations.iter().map(iteration).collect(),
+        }
+    }
 }
 
 /// The document `whyslow.diff/1`, its tree bounded to `max_nodes`; with two executions aligned where that was asked
@@ -77,6 +128,7 @@ pub fn diff(
         functions: tree::functions(model, &c.tree, max_nodes),
         tree,
         samples,
+        ranks: ranks::ranks(model, c).map(|found| RanksJson::new(&found)),
         executions: aligned.map(|a| samples::alignment(model, a)),
         tail: Tail::new(c),
     }
