@@ -5,8 +5,8 @@ use crate::base::clean;
 use crate::base::ctx::Cancel;
 use crate::base::notice::Notices;
 use crate::input::otf2::{
-    Archive, Definitions, Envelope, EventReader, EventRecord, Location, LocationFiles, LocationId, ParameterValue,
-    TimedRecord, class_name,
+    Archive, AttributeValue, Definitions, Envelope, EventAttribute, EventReader, EventRecord, Location, LocationFiles,
+    LocationId, MetricValue, ParameterValue, TimedRecord, class_name,
 };
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
@@ -53,7 +53,7 @@ pub fn dump(archive: &Archive, cancel: &Cancel, out: &mut impl Write) -> Result<
     while let Some(Reverse((at, stream))) = heap.pop() {
         let (Some(head), Some(reader)) = (heads.get_mut(stream), readers.get_mut(stream)) else { break };
         if let (Some(record), Some(files)) = (&head, files.get(stream)) {
-            let line = Line { archive, files, values: reader.values() };
+            let line = Line { archive, files, values: reader.values(), attributes: reader.attributes().collect() };
             // Writing to a String cannot fail.
             _ = line.write(stream, at, record, &mut text);
         }
@@ -77,7 +77,8 @@ struct Line<'a> {
     archive: &'a Archive,
     files: &'a LocationFiles,
     /// Values of a metric event.
-    values: &'a [i64],
+    values: &'a [MetricValue],
+    attributes: Vec<EventAttribute>,
 }
 
 impl Line<'_> {
@@ -91,6 +92,12 @@ impl Line<'_> {
         }
         write!(out, "\t{}\t{class}\t", clean::text(&location))?;
         self.fields(&record.event, out)?;
+        for attribute in &self.attributes {
+            if !out.ends_with('\t') {
+                out.push_str(", ");
+            }
+            self.attribute(attribute, out)?;
+        }
         out.push('\n');
         Ok(())
     }
@@ -167,6 +174,17 @@ impl Line<'_> {
         }
     }
 
+    fn attribute(&self, attribute: &EventAttribute, out: &mut String) -> fmt::Result {
+        let named = &self.definitions().named;
+        write!(out, "{}=", clean::text(named.attribute(attribute.id)))?;
+        match attribute.value {
+            AttributeValue::Number(number) => write!(out, "{number}"),
+            AttributeValue::Double(number) => write!(out, "{number}"),
+            AttributeValue::Text(id) => write!(out, "{}", clean::text(named.text(id))),
+            AttributeValue::Reference(id) => write!(out, "definition {id}"),
+        }
+    }
+
     /// Files, metrics and parameters.
     fn measurement(&self, event: &EventRecord, out: &mut String) -> fmt::Result {
         let named = &self.definitions().named;
@@ -181,7 +199,7 @@ impl Line<'_> {
             EventRecord::Metric(metric) => {
                 let members = named.metric(*metric).iter().filter_map(|m| named.members.get(*m as usize));
                 let values: Vec<String> =
-                    members.zip(self.values).map(|(m, v)| format!("{} {v}", clean::text(&m.name))).collect();
+                    members.zip(self.values).map(|(m, v)| clean::text(&m.shown(*v)).into_owned()).collect();
                 write!(out, "{}", values.join(", "))
             }
             EventRecord::Parameter { parameter, value } => {

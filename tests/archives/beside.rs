@@ -52,6 +52,8 @@ fn metrics_are_columns_parameters_are_types_and_dumps_have_names() {
     let mut run = Recording::new(2);
     let instructions = run.writer.metric("PAPI_TOT_INS", "#", true, false);
     let temperature = run.writer.metric("temperature", "C", false, true);
+    let power = run.writer.scaled_metric("power", "W", false, false, -3);
+    let moved = run.writer.scaled_metric("moved", "B", false, false, 3);
     let level = run.writer.parameter("level", 1);
     run.writer.handle(7, "restart.dat");
     let mut now = MS;
@@ -63,6 +65,8 @@ fn metrics_are_columns_parameters_are_types_and_dumps_have_names() {
             e.parameter_int(now, level, (step % 3) as i64);
             e.metric(now + 400 * US, instructions, &[Value::U64(1_000 * (step + 1) * (step + 1))]);
             e.metric(now + 400 * US, temperature, &[Value::F64(40.4 + step as f64)]);
+            e.metric(now + 400 * US, power, &[Value::U64(2_500)]);
+            e.metric(now + 400 * US, moved, &[Value::U64(7)]);
             e.leave(now + 400 * US, region);
         }
         run.meet("MPI_Allreduce", 11, None, &[(now + 400 * US, now + 420 * US); 2]);
@@ -80,6 +84,8 @@ fn metrics_are_columns_parameters_are_types_and_dumps_have_names() {
     let turn = column(&Metric::Field("turn".into()));
     let grown = column(&Metric::Perf("PAPI_TOT_INS".into()));
     let warm = column(&Metric::Field("temperature".into()));
+    assert!(column(&Metric::Field("moved".into())).iter().all(|v| *v == 7_000), "thousands of bytes");
+    assert!(column(&Metric::Field("power".into())).iter().all(|v| *v == 2_500), "as recorded: thousandths of a watt");
     let kinds = column(&Metric::Type);
     let mut seen = 0;
     for at in 0..model.executions.len() {
@@ -97,7 +103,9 @@ fn metrics_are_columns_parameters_are_types_and_dumps_have_names() {
     let dumped = String::from_utf8(dumped).unwrap();
     for text in [
         "PAPI_TOT_INS 1000\n",
-        "temperature 40\n",
+        "temperature 40.4 C\n",
+        "power 2.5 W\n",
+        "moved 7000 B\n",
         "level=2\n",
         "write 1, restart.dat\n",
         ", 4096 bytes, restart.dat\n",

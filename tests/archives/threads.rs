@@ -215,3 +215,37 @@ fn accelerator_and_host_wait_for_each_other() {
     // The host waits 2 ms twice; the queue has nothing to do from 5 ms until the second launch has arrived.
     assert_eq!(run.totals(), [("accelerator", 4_000), ("idle_accelerator", 4_010)].into());
 }
+
+/// Tasks of a task graph, numbered by attributes: one waits for its maker, one goes on on another thread.
+#[test]
+fn task_graph_waits_for_makers_and_migrating_tasks() {
+    let mut run = Recording::new(1);
+    let worker = run.writer.thread(0);
+    let (task, maker) = (run.writer.attribute("GUID"), run.writer.attribute("Parent GUID"));
+    let mut part = |location: u64, name: &'static str, number: u64, made_by: u64, from: u64, to: u64| {
+        let region = run.region(name);
+        let events = run.on(location);
+        events.attributes(&[(task, Value::U64(number)), (maker, Value::U64(made_by))]).enter(from, region);
+        events.leave(to, region);
+    };
+    part(0, "produce", 1, 0, MS, 5 * MS);
+    part(0, "migrate", 4, 1, 6 * MS, 7 * MS);
+    part(worker, "consume", 2, 0, MS, 2 * MS);
+    // Its maker ends 3 ms later.
+    part(worker, "consume", 3, 1, 5 * MS + 20 * US, 5 * MS + 500 * US);
+    part(worker, "migrate", 4, 1, 7 * MS + 10 * US, 9 * MS);
+    let (folder, path) = run.finish();
+    let (archive, work) = (Archive::open(&path).unwrap(), Ctx::new(1));
+    let operations = mpi::read(&archive, &work).unwrap().into_operations(&archive);
+    let mined = PatternAnalysis::new(operations, &work).unwrap();
+    let states = mined.waiting.unwrap().states;
+    let totals: Vec<(&str, i64)> = states.iter().map(|s| (s.kind.name(), s.ns / 1_000)).collect();
+    assert_eq!(totals, [("tasks", 4_500)]);
+    let causes: Vec<u32> = states[0].rows.iter().flat_map(|r| r.causes.iter().map(|c| c.stream)).collect();
+    assert!(!causes.is_empty() && causes.iter().all(|stream| *stream == 0), "{states:?}");
+    let mut dumped = Vec::new();
+    dump(&archive, &Cancel::default(), &mut dumped).unwrap();
+    let dumped = String::from_utf8(dumped).unwrap();
+    assert!(dumped.contains("Enter\tconsume, GUID=3, Parent GUID=1\n"), "{dumped}");
+    drop(folder);
+}

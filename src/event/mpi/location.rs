@@ -8,13 +8,16 @@ use super::recorded::{
     LocationRun, MessageHalf, NOWHERE, ParameterRecord, Participation, Released, TaskCreation, ThreadExit,
 };
 use super::regions::{Class, Symbols};
+use super::task_graph::GraphTask;
 use crate::base::ctx::Cancel;
 use crate::base::names::NameId;
 use crate::base::notice::Notice;
 use crate::base::time::{Ns, Span, Timestamp};
 use crate::event::call_path::CallSite;
 use crate::event::operation::{NO_PATH, Operation, OperationKind};
-use crate::input::otf2::{Archive, CreatedThread, Envelope, EventRecord, LocationId, LocationKind, TaskKey};
+use crate::input::otf2::{
+    Archive, CreatedThread, Envelope, EventRecord, LocationId, LocationKind, MetricValue, TaskKey,
+};
 use foldhash::HashMap;
 
 /// Records between two looks at the cancel flag.
@@ -36,6 +39,8 @@ pub(super) struct Frame {
     sends: usize,
     receives: usize,
     participations: usize,
+    /// Position of the part of a task that it is.
+    pub(super) task_part: Option<u32>,
 }
 
 /// Read the event file of one location.
@@ -65,6 +70,7 @@ pub(super) fn read(archive: &Archive, symbols: &Symbols, id: LocationId, cancel:
         joining: None,
         postings: Vec::new(),
     };
+    let task_attributes = archive.definitions.named.task_attributes();
     let mut last = Timestamp::MIN;
     while let Some(record) = reader.next() {
         // A cancelled run is dropped as a whole.
@@ -82,6 +88,11 @@ pub(super) fn read(archive: &Archive, symbols: &Symbols, id: LocationId, cancel:
         }
         last = last.max(time);
         location.step(last, record.event, reader.values());
+        if let (EventRecord::Enter(_), Some((task, maker))) = (record.event, task_attributes)
+            && let Some(task) = GraphTask::of(&reader, task, maker)
+        {
+            location.begin_task_part(task, last);
+        }
         per_class[usize::from(record.class)] += 1;
         let (first, _) = location.run.ticks.unwrap_or((ticks, ticks));
         location.run.ticks = Some((first, ticks));
@@ -166,7 +177,7 @@ pub(super) struct LocationReader<'a> {
 }
 
 impl LocationReader<'_> {
-    fn step(&mut self, time: Timestamp, event: EventRecord, values: &[i64]) {
+    fn step(&mut self, time: Timestamp, event: EventRecord, values: &[MetricValue]) {
         let record = self.run.records as u32;
         match event {
             EventRecord::Enter(region) => self.enter(region, time),
@@ -309,6 +320,7 @@ impl LocationReader<'_> {
             sends,
             receives,
             participations,
+            task_part: None,
         });
     }
 
@@ -326,7 +338,12 @@ impl LocationReader<'_> {
             self.spend(time);
         }
         let frame = self.frames.remove(at);
-        if frame.encloses { self.rest_of_wait(&frame, Span::new(since, time)) } else { self.leave(&frame, time) }
+        if frame.encloses {
+            self.rest_of_wait(&frame, Span::new(since, time))
+        } else {
+            self.leave(&frame, time)
+        }
+        self.end_task_part(&frame, time);
     }
 
     /// The thread is in this calling context now, found by a sample or an instrumented call: what is above both stays.

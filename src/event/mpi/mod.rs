@@ -12,6 +12,7 @@ mod process;
 mod recorded;
 mod regions;
 mod rma;
+mod task_graph;
 mod threads;
 mod windows;
 
@@ -169,7 +170,7 @@ impl MpiRun {
                 label: l.label(),
                 rank: l.rank,
                 process: Some(l.process_index),
-                worker: l.kind != LocationKind::Thread || (l.member > 0 && !run.parts.is_empty() && !talks),
+                worker: l.kind != LocationKind::Thread || (l.member > 0 && run.works_for_others() && !talks),
                 readings: readings(archive, &mut names, run.metrics),
                 parameters: parameters(archive, &mut names, &run.parameters),
                 flushes: run.flushes,

@@ -10,6 +10,7 @@ use super::NOWHERE;
 use super::recorded::{
     Fork, LocationRun, Part, PartBarrier, Released, TaskCompletion, TaskWait, Tasks, ThreadExit, ThreadJoin,
 };
+use super::task_graph;
 use crate::base::time::Timestamp;
 use crate::event::operation::{CollectiveInstance, CollectiveKind, Message, OperationPlace};
 use crate::input::otf2::{Archive, CreatedThread, LocationKind, TaskKey};
@@ -31,6 +32,7 @@ pub(super) fn tie(
     joins(&process, locations, messages);
     accelerators(archive, locations, messages);
     launches(archive, locations, messages);
+    task_graph::tie(&process, locations, messages);
 }
 
 /// Forks and barriers: by team and by the how-manieth time that it works.

@@ -146,6 +146,23 @@ pub(super) struct TaskWait {
     pub(super) creator: Option<TaskKey>,
 }
 
+/// A part of a task of a task graph: from when a thread took it up to when it left it.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct TaskPart {
+    /// Number of the task.
+    pub(super) task: u64,
+    /// Number of the task that made it.
+    pub(super) maker: Option<u64>,
+    /// Position of the operation that represents the idle time before.
+    pub(super) idle: u32,
+    /// Position of its first operation.
+    pub(super) first: u32,
+    /// Position of its last operation.
+    pub(super) last: u32,
+    pub(super) start: Timestamp,
+    pub(super) end: Timestamp,
+}
+
 /// The end of a thread.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct ThreadExit {
@@ -227,6 +244,8 @@ pub struct LocationRun {
     /// Barriers; sorted.
     pub(super) barriers: Vec<PartBarrier>,
     pub(super) tasks: Tasks,
+    /// Of a task graph; in order of their beginnings.
+    pub(super) task_parts: Vec<TaskPart>,
     pub(super) syncs: Vec<Sync>,
     pub(super) window_locks: Vec<WindowLock>,
     pub(super) metrics: Vec<MetricRun>,
@@ -248,6 +267,11 @@ pub struct LocationRun {
 }
 
 impl LocationRun {
+    /// Its thread runs what another thread gives it: as part of a team, or as tasks.
+    pub(super) fn works_for_others(&self) -> bool {
+        !self.parts.is_empty() || !self.task_parts.is_empty()
+    }
+
     /// Give back what was kept for growing: there are as many of these as locations.
     pub(super) fn shrink(&mut self) {
         self.operations.shrink_to_fit();

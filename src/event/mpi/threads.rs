@@ -44,6 +44,13 @@ impl LocationReader<'_> {
         self.since = span.end;
     }
 
+    /// A thread has had nothing to do since its last operation.
+    pub(super) fn idle_before_task(&mut self, time: Timestamp) {
+        if let Some(since) = self.run.operations.last().map(|o| o.end) {
+            self.add_idle(Span::new(since, time.max(since)));
+        }
+    }
+
     /// A queue has had nothing to do since its last operation.
     pub(super) fn idle_queue(&mut self, time: Timestamp) {
         let Some(since) = self.run.operations.last().map(|o| o.end) else { return };

@@ -3,7 +3,7 @@
 use super::location::LocationReader;
 use super::recorded::{MetricRun, NOWHERE, Participation, Sync, SyncKind, WindowLock};
 use crate::base::time::Timestamp;
-use crate::input::otf2::{MetricMode, RmaLock};
+use crate::input::otf2::{MetricMode, MetricValue, RmaLock};
 
 impl LocationReader<'_> {
     /// A fence, or another operation of all ranks of a window.
@@ -41,7 +41,7 @@ impl LocationReader<'_> {
     }
 
     /// Values of a metric class or instance.
-    pub(super) fn measure(&mut self, metric: u32, values: &[i64]) {
+    pub(super) fn measure(&mut self, metric: u32, values: &[MetricValue]) {
         let named = &self.archive.definitions.named;
         for (member, value) in named.metric(metric).iter().zip(values) {
             let at = self.run.metrics.iter().position(|m| m.member == *member).unwrap_or_else(|| {
@@ -49,9 +49,11 @@ impl LocationReader<'_> {
                 self.run.metrics.push(MetricRun { member: *member, current: 0, by_operation });
                 self.run.metrics.len() - 1
             });
-            let relative = named.members.get(*member as usize).is_some_and(|m| m.mode == MetricMode::Relative);
+            let Some(definition) = named.members.get(*member as usize) else { continue };
+            let relative = definition.mode == MetricMode::Relative;
+            let value = definition.whole(*value);
             if let Some(known) = self.run.metrics.get_mut(at) {
-                known.current = if relative { known.current.saturating_add(*value) } else { *value };
+                known.current = if relative { known.current.saturating_add(value) } else { value };
             }
         }
     }

@@ -62,6 +62,11 @@ impl<'a> Bytes<'a> {
     }
 
     /// A full 32-bit number.
+    pub(super) fn full_u16(&mut self) -> Option<u16> {
+        self.number(2).map(|n| n as u16)
+    }
+
+    /// A full number of 32 bits.
     pub(super) fn full_u32(&mut self) -> Option<u32> {
         self.number(4).map(|v| v as u32)
     }

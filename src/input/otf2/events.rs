@@ -1,19 +1,25 @@
 //! The event records of one location: bytes in, typed records with their times out.
 //!
-//! OTF2-FACTS.md section 7. A time stamp is a record of its own and is valid until the next one; attribute lists are
-//! skipped; ten types have one packed number and no length; all others have a length, so unknown types are skipped too.
-//! A record costs a few byte reads and no allocation. Damage ends its chunk.
+//! OTF2-FACTS.md section 7. A time stamp is a record of its own and is valid until the next one; attribute lists
+//! precede their record and are decoded only where they are asked for; ten types have one packed number and no length;
+//! all others have a length, so unknown types are skipped too. A record costs a few byte reads and no allocation. Damage
+//! ends its chunk.
 
 use super::bytes::{Bytes, Chunks, Next};
 use super::classes::class_name;
 use super::local::LocalDefinitions;
-use super::records::{CreatedThread, Envelope, EventRecord, ParameterValue, RmaLock, TaskKey, TimedRecord};
+use super::records::{
+    AttributeValue, CreatedThread, Envelope, EventAttribute, EventRecord, MetricValue, ParameterValue, RmaLock,
+    TaskKey, TimedRecord,
+};
 use crate::base::notice::{Notice, Notices};
 
 const TIMESTAMP: u8 = 5;
 const ATTRIBUTE_LIST: u8 = 6;
 /// OTF2's number of the type of doubles.
 const FLOAT64: u8 = 10;
+/// That of references to locations, which have 64 bits.
+const LOCATION: u8 = 13;
 
 /// Reads the event records of one location.
 #[derive(Debug)]
@@ -21,9 +27,11 @@ pub struct EventReader<'a> {
     chunks: Chunks<'a>,
     local: &'a LocalDefinitions,
     ticks: Option<u64>,
+    /// The attribute list of the last record.
+    attributes: Option<Bytes<'a>>,
     notices: Notices,
     /// The values of the last metric record.
-    values: Vec<i64>,
+    values: Vec<MetricValue>,
     /// File name, for notices.
     place: &'a str,
 }
@@ -34,6 +42,7 @@ impl<'a> EventReader<'a> {
             chunks: Chunks::new(data, chunk_size),
             local,
             ticks: None,
+            attributes: None,
             notices: Notices::default(),
             values: Vec::new(),
             place,
@@ -43,10 +52,11 @@ impl<'a> EventReader<'a> {
     /// The next record; `None` at the end.
     #[allow(clippy::should_implement_trait)] // read like the other formats' readers
     pub fn next(&mut self) -> Option<TimedRecord> {
+        self.attributes = None;
         loop {
             let read = match self.chunks.next() {
                 Next::Type(TIMESTAMP) => self.chunks.bytes.full_u64().map(|t| self.ticks = Some(t)),
-                Next::Type(ATTRIBUTE_LIST) => self.chunks.bytes.payload().map(|_| ()),
+                Next::Type(ATTRIBUTE_LIST) => self.chunks.bytes.payload().map(|list| self.attributes = Some(list)),
                 Next::Type(class) => match (self.ticks, self.event(class)) {
                     (Some(ticks), Some(event)) => return Some(TimedRecord { ticks, class, event }),
                     _ => None,
@@ -66,9 +76,38 @@ impl<'a> EventReader<'a> {
         }
     }
 
-    /// The values of the last metric record, rounded to whole numbers.
-    pub fn values(&self) -> &[i64] {
+    /// The values of the last metric record.
+    pub fn values(&self) -> &[MetricValue] {
         &self.values
+    }
+
+    /// The attributes of the last record, up to the first that is damaged.
+    pub fn attributes(&self) -> impl Iterator<Item = EventAttribute> {
+        let mut list = self.attributes;
+        let count = list.as_mut().and_then(|p| p.packed_u32()).unwrap_or(0);
+        (0..count).map_while(move |_| self.attribute(list.as_mut()?))
+    }
+
+    /// By OTF2_Type: numbers of 8, 16, 32 and 64 bits without and with sign, two kinds of floating point numbers, texts,
+    /// and references to other definitions.
+    fn attribute(&self, p: &mut Bytes<'_>) -> Option<EventAttribute> {
+        let (id, kind) = (self.local.attributes.global(p.packed_u32()?), p.u8()?);
+        let value = match kind {
+            1 => AttributeValue::Number(p.u8()?.into()),
+            2 => AttributeValue::Number(p.full_u16()?.into()),
+            3 => AttributeValue::Number(p.packed_u32()?.into()),
+            4 => AttributeValue::Number(p.packed_u64()?.into()),
+            5 => AttributeValue::Number((p.u8()? as i8).into()),
+            6 => AttributeValue::Number((p.full_u16()? as i16).into()),
+            7 => AttributeValue::Number((p.packed_u32()? as i32).into()),
+            8 => AttributeValue::Number((p.packed_u64()? as i64).into()),
+            9 => AttributeValue::Double(f32::from_bits(p.full_u32()?).into()),
+            10 => AttributeValue::Double(f64::from_bits(p.full_u64()?)),
+            11 => AttributeValue::Text(self.local.strings.global(p.packed_u32()?)),
+            LOCATION => AttributeValue::Reference(p.packed_u64()?),
+            _ => AttributeValue::Reference(p.packed_u32()?.into()),
+        };
+        Some(EventAttribute { id, value })
     }
 
     /// Damage found so far.
@@ -196,7 +235,10 @@ impl<'a> EventReader<'a> {
         self.values.clear();
         for _ in 0..p.u8()? {
             let (kind, bits) = (p.u8()?, p.packed_u64()?);
-            self.values.push(if kind == FLOAT64 { f64::from_bits(bits).round() as i64 } else { bits as i64 });
+            self.values.push(match kind {
+                FLOAT64 => MetricValue::Double(f64::from_bits(bits)),
+                _ => MetricValue::Integer(bits as i64),
+            });
         }
         Some(())
     }

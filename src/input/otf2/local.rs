@@ -43,6 +43,7 @@ pub(super) struct LocalDefinitions {
     pub(super) communicators: IdMap,
     pub(super) calling_contexts: IdMap,
     pub(super) strings: IdMap,
+    pub(super) attributes: IdMap,
     pub(super) groups: IdMap,
     pub(super) metrics: IdMap,
     pub(super) parameters: IdMap,
@@ -52,6 +53,7 @@ pub(super) struct LocalDefinitions {
 }
 
 const MAP_STRINGS: u8 = 0;
+const MAP_ATTRIBUTES: u8 = 1;
 const MAP_REGIONS: u8 = 3;
 const MAP_GROUPS: u8 = 4;
 const MAP_METRICS: u8 = 5;
@@ -85,6 +87,7 @@ pub(super) fn read(
                     MAP_REGIONS => found.regions = IdMap { pairs },
                     MAP_COMMUNICATORS => found.communicators = IdMap { pairs },
                     MAP_CALLING_CONTEXTS => found.calling_contexts = IdMap { pairs },
+                    MAP_ATTRIBUTES => found.attributes = IdMap { pairs },
                     MAP_STRINGS => found.strings = IdMap { pairs },
                     MAP_GROUPS => found.groups = IdMap { pairs },
                     MAP_METRICS => found.metrics = IdMap { pairs },

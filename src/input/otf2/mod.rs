@@ -24,7 +24,10 @@ pub use clock::LocalClock;
 pub use definitions::{CallingContext, Definitions, Location, LocationId, LocationKind, RegionDefinition};
 pub use events::EventReader;
 pub use named::{MetricMember, MetricMode, NameTables, WindowDefinition};
-pub use records::{CreatedThread, Envelope, EventRecord, ParameterValue, RmaLock, TaskKey, TimedRecord};
+pub use records::{
+    AttributeValue, CreatedThread, Envelope, EventAttribute, EventRecord, MetricValue, ParameterValue, RmaLock,
+    TaskKey, TimedRecord,
+};
 
 use super::{OpenError, Unreadable};
 use crate::base::mapped::Mapped;

@@ -4,8 +4,10 @@
 //! OTF2-FACTS.md section 5. Metric classes and their instances share their ids. Cost: linear in the file.
 
 use super::bytes::Bytes;
+use super::records::MetricValue;
 use foldhash::HashMap;
 
+const ATTRIBUTE: u8 = 11;
 const METRIC_MEMBER: u8 = 19;
 const METRIC_CLASS: u8 = 20;
 const METRIC_INSTANCE: u8 = 21;
@@ -37,12 +39,38 @@ impl MetricMode {
 }
 
 /// A metric as defined.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq)]
 pub struct MetricMember {
     /// Its name.
     pub name: String,
     /// Meaning of its values.
     pub mode: MetricMode,
+    /// Unit of its values times `factor`; empty where not said.
+    pub unit: String,
+    /// A power of ten or two.
+    pub factor: f64,
+}
+
+impl MetricMember {
+    /// A recorded value in whole units, rounded. Parts of a unit (a factor below 1) are kept as they were recorded.
+    pub fn whole(&self, value: MetricValue) -> i64 {
+        match value {
+            MetricValue::Integer(value) if self.factor > 1.0 => value.saturating_mul(self.factor as i64),
+            MetricValue::Integer(value) => value,
+            MetricValue::Double(value) => (value * self.factor.max(1.0)).round() as i64,
+        }
+    }
+
+    /// Name, value and unit: `power 12.5 W`.
+    pub fn shown(&self, value: MetricValue) -> String {
+        let value = match value {
+            MetricValue::Integer(value) if self.factor == 1.0 => value.to_string(),
+            MetricValue::Integer(value) => (value as f64 * self.factor).to_string(),
+            MetricValue::Double(value) => (value * self.factor).to_string(),
+        };
+        let unit = if self.unit == "#" { "" } else { &self.unit };
+        format!("{} {value} {unit}", self.name).trim_end().to_owned()
+    }
 }
 
 /// A window of memory as defined.
@@ -65,6 +93,7 @@ pub struct NameTables {
     windows: HashMap<u32, WindowDefinition>,
     handles: HashMap<u32, String>,
     texts: HashMap<u32, String>,
+    attributes: HashMap<u32, String>,
 }
 
 impl NameTables {
@@ -88,6 +117,17 @@ impl NameTables {
         self.handles.get(&id).map_or("", |name| name)
     }
 
+    /// An attribute of events; empty where it has no name.
+    pub fn attribute(&self, id: u32) -> &str {
+        self.attributes.get(&id).map_or("", |name| name)
+    }
+
+    /// The attributes of regions that are tasks: of the task's own number, and of that of the task which made it.
+    pub fn task_attributes(&self) -> Option<(u32, Option<u32>)> {
+        let named = |name: &str| self.attributes.iter().filter(|(_, n)| n.as_str() == name).map(|(id, _)| *id).min();
+        Some((named("GUID")?, named("Parent GUID")))
+    }
+
     /// A text.
     pub fn text(&self, id: u32) -> &str {
         self.texts.get(&id).map_or("", |text| text)
@@ -103,6 +143,7 @@ pub(super) struct WrittenNames {
     parameters: Vec<WrittenName>,
     windows: Vec<WrittenWindow>,
     handles: Vec<WrittenName>,
+    attributes: Vec<WrittenName>,
 }
 
 /// A metric as written; names are ids of strings here and below.
@@ -110,6 +151,28 @@ struct WrittenMember {
     id: u32,
     name: u32,
     mode: u8,
+    scale: Option<WrittenScale>,
+}
+
+/// The unit of a metric as written, and what its values count of it.
+struct WrittenScale {
+    /// OTF2_Base: 0 binary, 1 decimal.
+    base: u8,
+    exponent: i64,
+    unit: u32,
+}
+
+impl WrittenScale {
+    fn read(p: &mut Bytes<'_>) -> Option<WrittenScale> {
+        // The type of the values precedes it.
+        p.u8()?;
+        Some(WrittenScale { base: p.u8()?, exponent: p.packed_u64()? as i64, unit: p.packed_u32()? })
+    }
+
+    fn factor(&self) -> f64 {
+        let base: f64 = if self.base == 0 { 2.0 } else { 10.0 };
+        base.powi(self.exponent.clamp(-63, 63) as i32)
+    }
 }
 
 /// A metric class as written.
@@ -152,8 +215,10 @@ impl WrittenNames {
                 let (id, name) = (p.packed_u32()?, p.packed_u32()?);
                 p.packed_u32()?;
                 p.u8()?;
-                self.members.push(WrittenMember { id, name, mode: p.u8()? });
+                let mode = p.u8()?;
+                self.members.push(WrittenMember { id, name, mode, scale: WrittenScale::read(p) });
             }
+            ATTRIBUTE => self.attributes.push(WrittenName::read(p)?),
             METRIC_CLASS => {
                 let (id, count) = (p.packed_u32()?, p.u8()?);
                 let members = (0..count).map(|_| p.packed_u32()).collect::<Option<Vec<u32>>>()?;
@@ -177,9 +242,13 @@ impl WrittenNames {
     pub(super) fn resolve(self, texts: HashMap<u32, String>) -> NameTables {
         let text = |id: u32| texts.get(&id).cloned().unwrap_or_default();
         let named = |names: &[WrittenName]| names.iter().map(|object| (object.id, text(object.name))).collect();
-        let members = self.members.iter();
-        let members =
-            members.map(|m| MetricMember { name: text(m.name), mode: MetricMode::numbered(m.mode) }).collect();
+        let member = |m: &WrittenMember| MetricMember {
+            name: text(m.name),
+            mode: MetricMode::numbered(m.mode),
+            unit: m.scale.as_ref().map_or_else(String::new, |scale| text(scale.unit)),
+            factor: m.scale.as_ref().map_or(1.0, WrittenScale::factor),
+        };
+        let members = self.members.iter().map(member).collect();
         let position: HashMap<u32, u32> = self.members.iter().zip(0..).map(|(member, at)| (member.id, at)).collect();
         let positions = |class: &WrittenClass| class.members.iter().filter_map(|m| position.get(m).copied()).collect();
         let mut classes: HashMap<u32, Vec<u32>> =
@@ -196,6 +265,7 @@ impl WrittenNames {
             parameters: named(&self.parameters),
             windows: self.windows.iter().map(window).collect(),
             handles: named(&self.handles),
+            attributes: named(&self.attributes),
             texts,
         }
     }

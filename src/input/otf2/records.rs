@@ -42,6 +42,48 @@ pub enum ParameterValue {
     Number(i128),
 }
 
+/// A recorded value of a metric.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub enum MetricValue {
+    /// A whole number.
+    Integer(i64),
+    /// Another number.
+    Double(f64),
+}
+
+/// An attribute of an event.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct EventAttribute {
+    /// Global id.
+    pub id: u32,
+    /// Its value.
+    pub value: AttributeValue,
+}
+
+/// The value of an attribute.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub enum AttributeValue {
+    /// A whole number.
+    Number(i128),
+    /// Another number.
+    Double(f64),
+    /// By the global id of the text.
+    Text(u32),
+    /// The id of another definition.
+    Reference(u64),
+}
+
+impl AttributeValue {
+    /// As a number that identifies something.
+    pub fn number(self) -> Option<u64> {
+        match self {
+            AttributeValue::Number(number) => u64::try_from(number).ok(),
+            AttributeValue::Reference(id) => Some(id),
+            AttributeValue::Double(_) | AttributeValue::Text(_) => None,
+        }
+    }
+}
+
 /// An operation on a window's lock.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum RmaLock {

@@ -193,13 +193,18 @@ impl ArchiveWriter {
 
     /// A metric class of one member that is recorded as it is (`accumulated`: since the beginning).
     pub fn metric(&mut self, name: &str, unit: &str, accumulated: bool, is_double: bool) -> u32 {
+        self.scaled_metric(name, unit, accumulated, is_double, 0)
+    }
+
+    /// The same, whose values count 10 to the power of `exponent` units.
+    pub fn scaled_metric(&mut self, name: &str, unit: &str, accumulated: bool, is_double: bool, exponent: i64) -> u32 {
         let (id, name, unit) = (self.metrics, self.string(name), self.string(unit));
         self.metrics += 1;
         self.define(19, |p| {
             [id, name, name].iter().for_each(|n| packed32(*n, p));
             // PAPI or other; accumulated since the start, or absolute at the point; type of the value; decimal.
             p.extend([0, if accumulated { 0 } else { 17 }, if is_double { 10 } else { 4 }, 1]);
-            packed64(0, p);
+            packed64(exponent as u64, p);
             packed32(unit, p);
         });
         self.define(20, |p| {
