@@ -34,8 +34,8 @@ impl GroupMeans {
 pub struct RegionRow {
     /// The region, or call.
     pub region: String,
-    /// The role.
-    pub role: String,
+    /// The role; `None`: all ranks together.
+    pub role: Option<String>,
     /// Per iteration of a rank of this role.
     pub means: GroupMeans,
 }
@@ -54,7 +54,7 @@ pub struct IterationRow {
 /// The comparison of two groups of iterations.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct RankComparison {
-    /// Largest difference first.
+    /// Of all ranks together, then by role; largest difference first.
     pub regions: Vec<RegionRow>,
     /// In order.
     pub iterations: Vec<IterationRow>,
@@ -99,29 +99,32 @@ pub fn ranks(model: &Model, c: &Comparison) -> Option<RankComparison> {
 fn regions(model: &Model, groups: [&Vec<ExecutionId>; 2], roles: &[i64]) -> Vec<RegionRow> {
     let by_context: Vec<Option<NameId>> =
         (0..model.contexts.len()).map(|at| region(model, ContextId::at(at))).collect();
-    let mut times: BTreeMap<(i64, NameId), [i64; 2]> = BTreeMap::new();
-    let mut counts: BTreeMap<i64, [i64; 2]> = BTreeMap::new();
+    // By role, and without one for all ranks.
+    let mut times: BTreeMap<(Option<i64>, NameId), [i64; 2]> = BTreeMap::new();
+    let mut counts: BTreeMap<Option<i64>, [i64; 2]> = BTreeMap::new();
     for (at, members) in groups.into_iter().enumerate() {
         for execution in members {
-            let role = roles.get(execution.index()).copied().unwrap_or(ABSENT);
-            counts.entry(role).or_default()[at] += 1;
+            let role = roles.get(execution.index()).copied().filter(|role| *role != ABSENT);
+            let both: &[Option<i64>] = if role.is_some() { &[None, role] } else { &[None] };
+            both.iter().for_each(|role| counts.entry(*role).or_default()[at] += 1);
             for (context, ns) in model.executions.own.row(execution.index()) {
                 if let Some(Some(region)) = by_context.get(context.index()) {
-                    times.entry((role, *region)).or_default()[at] += ns as i64;
+                    both.iter().for_each(|role| times.entry((*role, *region)).or_default()[at] += ns as i64);
                 }
             }
         }
     }
-    let text = |role: i64| u32::try_from(role).map_or("", |id| model.names.get(NameId::from_raw(id)));
-    let row = |((role, region), ns): ((i64, NameId), [i64; 2])| {
+    let text = |role: i64| Some(model.names.get(NameId::from_raw(u32::try_from(role).ok()?)).to_owned());
+    let row = |((role, region), ns): ((Option<i64>, NameId), [i64; 2])| {
         let iterations = counts.get(&role).copied().unwrap_or_default();
         let sum = |at: usize| Sum { ns: ns[at], iterations: iterations[at] };
         let region = model.names.get(region).to_owned();
-        RegionRow { region, role: text(role).to_owned(), means: means([sum(0), sum(1)]) }
+        RegionRow { region, role: role.and_then(text), means: means([sum(0), sum(1)]) }
     };
     let mut rows: Vec<RegionRow> = times.into_iter().map(row).collect();
     // A role that one group lacks comes behind those that can be compared.
-    rows.sort_by_key(|r| Reverse((r.means.delta_ns().map(i64::abs), r.means.slow_ns, r.means.fast_ns)));
+    let size = |r: &RegionRow| Reverse((r.means.delta_ns().map(i64::abs), r.means.slow_ns, r.means.fast_ns));
+    rows.sort_by_key(|r| (r.role.is_some(), size(r)));
     rows
 }
 

@@ -9,7 +9,7 @@ use crate::base::names::NameId;
 use crate::base::{clean, figure};
 use crate::compare::functions::by_function;
 use crate::compare::members::sorted_present;
-use crate::compare::ranks::{self, GroupMeans, RankComparison};
+use crate::compare::ranks::{self, GroupMeans, RankComparison, RegionRow};
 use crate::compare::{Comparison, DiffNode, GroupsOrigin, share_of_group};
 use crate::model::Model;
 use crate::model::execution::ExecutionId;
@@ -134,24 +134,29 @@ pub fn diff(model: &Model, c: &Comparison, page: Page) -> String {
     out
 }
 
-/// Regions shown, at most.
-const REGIONS: usize = 20;
+/// Regions shown of all ranks, and by role, at most.
+const REGIONS: usize = 15;
 
 /// The iterations of MPI runs by region and rank role, and by number.
 fn ranks_side_by_side(found: &RankComparison, page: Page, out: &mut String) {
     let time = |ns: Option<i64>| ns.map_or_else(|| "-".to_owned(), |ns| figure::time(ns as f64));
     let row = |means: &GroupMeans, of: &str, out: &mut String| {
+        let delta = means.delta_ns().map_or_else(|| "-".to_owned(), |ns| figure::extra(ns as f64));
         let (slow, fast) = (time(means.slow_ns), time(means.fast_ns));
-        let line = format!("{:>11}{slow:>12}{fast:>12}   {of}", time(means.delta_ns()));
-        out.push_str(cut(&clean::line(&line), page.width()).trim_end());
+        let line = format!("{delta:>11}{slow:>12}{fast:>12}   {}", clean::line(of));
+        out.push_str(cut(&line, page.width()).trim_end());
         out.push('\n');
     };
-    out.push_str("\n Difference   slow mean   fast mean   per iteration of a rank: region, role\n");
-    for r in found.regions.iter().take(REGIONS) {
-        row(&r.means, &format!("{}, {}", r.region, r.role), out);
-    }
-    if found.regions.len() > REGIONS {
-        out.push_str(&format!("  {} more are in --json\n", found.regions.len() - REGIONS));
+    let (of_all, by_role): (Vec<&RegionRow>, Vec<&RegionRow>) = found.regions.iter().partition(|r| r.role.is_none());
+    for (rows, title) in [(of_all, "region, of all ranks"), (by_role, "region and role of the rank")] {
+        out.push_str(&format!("\n Difference   slow mean   fast mean   per iteration, by {title}\n"));
+        for r in rows.iter().take(REGIONS) {
+            let role = r.role.as_ref().map_or_else(String::new, |role| format!(", {role}"));
+            row(&r.means, &format!("{}{role}", r.region), out);
+        }
+        if rows.len() > REGIONS {
+            out.push_str(&format!("  {} more are in --json\n", rows.len() - REGIONS));
+        }
     }
     out.push_str("\n Difference   slow mean   fast mean   length of iterations\n");
     for r in &found.iterations {

@@ -184,6 +184,11 @@ pub fn write(w: &Waiting, rows: usize, out: &mut String) -> std::fmt::Result {
             figure::percent(e.serialisation, 1),
             figure::percent(e.transfer, 1)
         )?;
+        writeln!(
+            out,
+            "  of the time in the program's own code: mean / largest of the ranks, largest / that on the critical path, \
+             and that / the whole run"
+        )?;
     }
     for (title, shown) in [("waiting", StripContent::Waiting), ("computing", StripContent::Computing)] {
         writeln!(out, "\n{title} over time, from 0 % ( ) to 100 % (#)")?;

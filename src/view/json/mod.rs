@@ -79,7 +79,8 @@ struct MeansJson {
 #[derive(Serialize)]
 struct RegionJson {
     function: String,
-    role: String,
+    /// Absent in the rows of all ranks together.
+    role: Option<String>,
     #[serde(flatten)]
     means: MeansJson,
 }
@@ -98,7 +99,7 @@ impl RanksJson {
             |m: &GroupMeans| MeansJson { slow_mean_ns: m.slow_ns, fast_mean_ns: m.fast_ns, delta_ns: m.delta_ns() };
         let region = |r: &ranks::RegionRow| RegionJson {
             function: cleaned(&r.region),
-            role: cleaned(&r.role),
+            role: r.role.as_deref().map(cleaned),
             means: means(&r.means),
         };
         let iteration =
