@@ -1,8 +1,8 @@
 //! Two groups of an MPI run's iterations side by side: by region and rank role, and by iteration.
 //!
-//! In: a model of iterations with the ranks' roles, and the groups of a comparison. Out: mean times per iteration, which
-//! runs on different numbers of ranks have in common. A region is the deepest one of the rank itself: the time that a
-//! call waited for others counts for the call. Cost: linear in the members' contexts, and a walk up per context.
+//! In: a model of iterations with the ranks' roles, and the groups of a comparison. Out: mean times per iteration,
+//! which runs on different numbers of ranks have in common. A region is the deepest one of the rank itself: the time
+//! that a call waited for others counts for the call. Cost: linear in the members' contexts, and a walk up per context.
 
 use super::Comparison;
 use crate::base::names::NameId;

@@ -58,7 +58,7 @@ impl Communication {
         match self.partners {
             0 if self.is_root => root.to_owned(),
             0 => "rank without messages".to_owned(),
-            // Among very few ranks a neighbour is not told from a partner of all.
+            // Among very few ranks a neighbour cannot be distinguished from a partner of all.
             n if n + 1 == ranks && ranks > FEW => format!("{root} that exchanges with all"),
             n => format!("{root} with {}", figure::plural(n as u64, "partner")),
         }

@@ -15,8 +15,8 @@ crate::base::names::handle! {
     ContextId,
 }
 
-/// Begin of the names of function frames that are no functions: time of a rank between two calls, of which no region but
-/// the outermost is known.
+/// Begin of the names of function frames that are no functions: time of a rank between two calls, of which no region
+/// but the outermost is known.
 pub const COMPUTATION: &str = "computation ";
 
 /// The kind of a frame.

@@ -2,8 +2,8 @@
 //!
 //! In: a model. Out: for each question of a user the time that it is asked of and the time of which the answer is
 //! known, over all executions of the task. A share does not mean that the answers are right: contradictions and losses
-//! are reported by notices. Archives of MPI runs are asked other questions, because other options record the answers. Cost: linear in the executions' sparse lists and in the contexts times their depth.
-//! PRODUCT.md, `info`.
+//! are reported by notices. Archives of MPI runs are asked other questions, because other options record the answers.
+//! Cost: linear in the executions' sparse lists and in the contexts times their depth. PRODUCT.md, `info`.
 
 use super::context::{COMPUTATION, ContextId, FrameKind};
 use super::wait_kind::WaitKind;

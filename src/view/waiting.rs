@@ -186,8 +186,8 @@ pub fn write(w: &Waiting, rows: usize, out: &mut String) -> std::fmt::Result {
         )?;
         writeln!(
             out,
-            "  of the time in the program's own code: mean / largest of the ranks, largest / that on the critical path, \
-             and that / the whole run"
+            "  of the time in the program's own code: mean / largest of the ranks, largest / that on the critical \
+             path, and that / the whole run"
         )?;
     }
     for (title, shown) in [("waiting", StripContent::Waiting), ("computing", StripContent::Computing)] {

@@ -88,8 +88,8 @@ impl<'a> EventReader<'a> {
         (0..count).map_while(move |_| self.attribute(list.as_mut()?))
     }
 
-    /// By OTF2_Type: numbers of 8, 16, 32 and 64 bits without and with sign, two kinds of floating point numbers, texts,
-    /// and references to other definitions.
+    /// By OTF2_Type: numbers of 8, 16, 32 and 64 bits without and with sign, two kinds of floating point numbers,
+    /// texts, and references to other definitions.
     fn attribute(&self, p: &mut Bytes<'_>) -> Option<EventAttribute> {
         let (id, kind) = (self.local.attributes.global(p.packed_u32()?), p.u8()?);
         let value = match kind {
