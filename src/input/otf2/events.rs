@@ -2,8 +2,8 @@
 //!
 //! OTF2-FACTS.md section 7. A time stamp is a record of its own and is valid until the next one; attribute lists
 //! precede their record and are decoded only where they are asked for; ten types have one packed number and no length;
-//! all others have a length, so unknown types are skipped too. A record costs a few byte reads and no allocation. Damage
-//! ends its chunk.
+//! all others have a length, so unknown types are skipped too. A record costs a few byte reads and no allocation.
+//! Damage ends its chunk.
 
 use super::bytes::{Bytes, Chunks, Next};
 use super::classes::class_name;
