@@ -6,7 +6,7 @@
 //! from its creation to its end. Where no life of the name was recorded completely, the recorded parts count. Cost:
 //! linear in threads and calls. ALGORITHMS.md 6.1.
 
-use super::iterations::{self, boundary};
+use super::iterations::{self, ExecutionEnd, boundary};
 use super::symbols::files::SymbolPaths;
 use crate::base::ctx::{Cancelled, Ctx};
 use crate::base::names::fold_digits;
@@ -106,9 +106,9 @@ fn calls(timeline: &mut Timeline, task: u32, name: &str, left_out: &BTreeSet<Thr
     for (id, span, value) in &found {
         let end = Mark {
             fields: vec![MarkField { name: ret, value: *value }],
-            ..boundary(timeline, *id, task, span.end, false)
+            ..boundary(timeline, *id, task, ExecutionEnd::End, span.end)
         };
-        let begin = boundary(timeline, *id, task, span.start, true);
+        let begin = boundary(timeline, *id, task, ExecutionEnd::Begin, span.start);
         timeline.add_marks([begin, end]);
     }
     !found.is_empty()
@@ -202,8 +202,8 @@ fn prefer_whole(lives: &mut Vec<ThreadLife>) {
 fn mark_lives(timeline: &mut Timeline, task: u32, mut lives: Lives, name: &str) -> bool {
     let Some(lives) = lives.remove(name) else { return false };
     for life in lives {
-        let (from, to) = (life.span.start, life.span.end);
-        let marks = [(from, true), (to, false)].map(|(t, begins)| boundary(timeline, life.thread, task, t, begins));
+        let marks = [(ExecutionEnd::Begin, life.span.start), (ExecutionEnd::End, life.span.end)]
+            .map(|(end, time)| boundary(timeline, life.thread, task, end, time));
         timeline.add_marks(marks);
     }
     true

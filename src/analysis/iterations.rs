@@ -109,8 +109,8 @@ pub fn mark(
             let value = pair[0].call.and_then(|call| call.ret);
             if from <= to {
                 let fields = value.map(|value| MarkField { name: ret, value }).into_iter().collect();
-                marks.push(Mark { fields, ..boundary(timeline, *id, task, from, true) });
-                marks.push(boundary(timeline, *id, task, to, false));
+                marks.push(Mark { fields, ..boundary(timeline, *id, task, ExecutionEnd::Begin, from) });
+                marks.push(boundary(timeline, *id, task, ExecutionEnd::End, to));
             }
         }
     }
@@ -118,8 +118,18 @@ pub fn mark(
     Ok(())
 }
 
+/// The two ends of an execution.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum ExecutionEnd {
+    /// Its beginning.
+    Begin,
+    /// Its end.
+    End,
+}
+
 /// A derived mark: a thread begins or ends an execution here without an event of its own.
-pub fn boundary(timeline: &Timeline, id: ThreadId, task: u32, time: Timestamp, begins: bool) -> Mark {
+pub fn boundary(timeline: &Timeline, id: ThreadId, task: u32, end: ExecutionEnd, time: Timestamp) -> Mark {
+    let begins = end == ExecutionEnd::Begin;
     let thread = timeline.thread(id);
     // The CPU on which the thread runs from then on, or ran until then.
     let reader = timeline.reader(Asker::Tasks);

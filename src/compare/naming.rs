@@ -67,6 +67,15 @@ struct Leaves<'a> {
     heaviest: ContextId,
 }
 
+/// The functions that may name leaves.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Functions {
+    /// Functions of user space with symbols.
+    Named,
+    /// Also functions without symbols, and the kernel's.
+    All,
+}
+
 /// A function, and the context in which it is on the first leaf that has it.
 #[derive(Clone, Copy)]
 struct CommonFunction {
@@ -143,18 +152,18 @@ impl<'a> Leaves<'a> {
     /// The deepest function that covers [`COVERS`] of the leaves whose functions are known. Functions without a name,
     /// and the kernel's, only where most leaves have no other.
     fn common_function(&self, frames: impl Fn(ContextId) -> Vec<ContextId>) -> Option<CommonFunction> {
-        self.common_among(&frames, false).or_else(|| self.common_among(&frames, true))
+        self.common_among(&frames, Functions::Named).or_else(|| self.common_among(&frames, Functions::All))
     }
 
-    fn common_among(&self, frames: &impl Fn(ContextId) -> Vec<ContextId>, any: bool) -> Option<CommonFunction> {
+    fn common_among(&self, frames: &impl Fn(ContextId) -> Vec<ContextId>, among: Functions) -> Option<CommonFunction> {
         let mut known = 0;
         let mut with_any = 0;
         let mut covers: BTreeMap<NameId, i128> = BTreeMap::new();
         for Leaf { context, weight } in &self.list {
             let path = frames(*context);
-            let names: BTreeSet<NameId> = path.iter().filter_map(|c| self.function(*c, any)).collect();
+            let names: BTreeSet<NameId> = path.iter().filter_map(|c| self.function(*c, among)).collect();
             known += if names.is_empty() { 0 } else { *weight };
-            with_any += if path.iter().any(|c| self.function(*c, true).is_some()) { *weight } else { 0 };
+            with_any += if path.iter().any(|c| self.function(*c, Functions::All).is_some()) { *weight } else { 0 };
             for name in names {
                 *covers.entry(name).or_insert(0) += weight;
             }
@@ -167,15 +176,16 @@ impl<'a> Leaves<'a> {
         COVERS.iter().find_map(|percent| {
             candidates.iter().find_map(|leaf| {
                 frames(leaf.context).into_iter().rev().find_map(|context| {
-                    let name = self.function(context, any)?;
+                    let name = self.function(context, among)?;
                     is_share(*covers.get(&name)?, *percent, known).then_some(CommonFunction { name, context })
                 })
             })
         })
     }
 
-    /// The name of a function's frame; with `any` also of functions without symbols and of the kernel's.
-    fn function(&self, context: ContextId, any: bool) -> Option<NameId> {
+    /// The name of a function's frame.
+    fn function(&self, context: ContextId, among: Functions) -> Option<NameId> {
+        let any = among == Functions::All;
         let frame = self.input.model.contexts.frame(context);
         match frame.kind {
             FrameKind::Function if any || is_named(self.input.model, context) => Some(frame.name),

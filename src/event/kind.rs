@@ -49,6 +49,15 @@ pub struct Event {
     pub kind: Kind,
 }
 
+/// The tracepoint of a wake-up.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum WakeTracepoint {
+    /// `sched_waking`.
+    Waking,
+    /// `sched_wakeup`.
+    Wakeup,
+}
+
 /// The event that reported a wake-up.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum WakeSource {
@@ -58,23 +67,23 @@ pub enum WakeSource {
     Wakeup,
     /// The same where `sched_waking` is recorded too: it only says in which run queue the woken thread is.
     Queued,
-    /// `sched_waking` (`true`) or `sched_wakeup` that says itself that it comes from a hard interrupt: the running
-    /// thread has no part in it.
-    HardInterrupt(bool),
-    /// The same of a soft interrupt, which may be part of what the running thread does (sending over the loopback
-    /// device).
-    SoftInterrupt(bool),
+    /// A wake-up whose flags mark it as part of a hard interrupt: the running thread has no part in it.
+    HardInterrupt(WakeTracepoint),
+    /// A wake-up whose flags mark it as part of a soft interrupt, which may be work of the running thread (sending over
+    /// the loopback device).
+    SoftInterrupt(WakeTracepoint),
     /// `sched_wakeup_new`: the start of a forked thread.
     New,
 }
 
 impl WakeSource {
-    /// The same, by the flags that ftrace and perf record with each event (`TRACE_FLAG_HARDIRQ`, `TRACE_FLAG_SOFTIRQ`).
+    /// The source of an event with the flags that ftrace and perf record (`TRACE_FLAG_HARDIRQ`, `TRACE_FLAG_SOFTIRQ`).
     pub fn flagged(self, flags: u64) -> WakeSource {
+        let tracepoint = if self == WakeSource::Waking { WakeTracepoint::Waking } else { WakeTracepoint::Wakeup };
         match self {
             WakeSource::New => self,
-            _ if flags & 8 != 0 => WakeSource::HardInterrupt(self == WakeSource::Waking),
-            _ if flags & 0x10 != 0 => WakeSource::SoftInterrupt(self == WakeSource::Waking),
+            _ if flags & 8 != 0 => WakeSource::HardInterrupt(tracepoint),
+            _ if flags & 0x10 != 0 => WakeSource::SoftInterrupt(tracepoint),
             _ => self,
         }
     }

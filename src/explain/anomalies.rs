@@ -23,15 +23,24 @@ use std::cmp::Reverse;
 
 /// The anomalies of mined patterns under these settings. Fast enough to be called at each change of q or s.
 pub fn of_patterns(mined: &PatternAnalysis, settings: &Settings, ctx: &Ctx) -> Result<Anomalies, Cancelled> {
-    find(mined, None, false, settings, ctx)
+    find(mined, None, Completeness::Complete, settings, ctx)
 }
 
-/// The same. Delayed executions come first, if there are executions; delays that they did not wait for follow. `lossy`:
-/// events were lost.
+/// Whether a recording holds all events.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(super) enum Completeness {
+    /// No loss is known.
+    Complete,
+    /// Events were lost.
+    Lossy,
+}
+
+/// The anomalies of mined patterns and of delayed executions. Delayed executions come first, if there are executions;
+/// delays that they did not wait for follow.
 pub(super) fn find(
     mined: &PatternAnalysis,
     served: Option<&MinedExecutions>,
-    lossy: bool,
+    completeness: Completeness,
     settings: &Settings,
     ctx: &Ctx,
 ) -> Result<Anomalies, Cancelled> {
@@ -59,7 +68,7 @@ pub(super) fn find(
             anomalies.splice(0..0, of_executions);
         }
         // Routes are unknown where events were lost.
-        (None, Some(idle)) if !lossy => {
+        (None, Some(idle)) if completeness == Completeness::Complete => {
             let differences = routes::of_iterations(mined, idle, settings, &ctx.cancel);
             routes::add(differences, &mut anomalies, &mut found.paths);
         }

@@ -8,7 +8,7 @@
 
 use super::chains::{ChainId, ChainLink};
 use super::contribution::{Contribution, Contributions};
-use super::delays::{Delay, Reference};
+use super::delays::{ChainPart, Delay, Reference};
 use super::naming::Activity;
 use crate::analysis::hops::HopId;
 use crate::base::names::NameId;
@@ -110,7 +110,9 @@ impl Delayed<'_> {
         let pattern = |population: usize| {
             let first = self.reference.population.iter().position(|p| *p as usize == population);
             let chain = first.and_then(|e| self.reference.root(e as u32));
-            let bounds = chain.map(|c| self.reference.bounds(population as u32, c, true, settings)).unwrap_or_default();
+            let bounds = chain
+                .map(|c| self.reference.bounds(population as u32, c, ChainPart::Whole, settings))
+                .unwrap_or_default();
             let mut members = self.reference.population.iter().enumerate().filter(|(_, p)| **p as usize == population);
             let kind = |i: usize| types.and_then(|t| t.values.get(i)).copied();
             let of_first = first.and_then(kind);
@@ -192,8 +194,8 @@ impl Delayed<'_> {
             let held: Vec<&Contribution> = row.iter().filter(below).filter(|c| on_way(c, hop + 2)).collect();
             let carrier = self.contributions.hops.get(*way.get(hop + 1)?)?.carrier;
             let population = *self.reference.population.get(delay.execution as usize)?;
-            let usual = self.reference.bounds(population, waits, true, settings).typical_ns;
-            let took = self.reference.spent(delay.execution, waits, true);
+            let usual = self.reference.bounds(population, waits, ChainPart::Whole, settings).typical_ns;
+            let took = self.reference.whole_time(delay.execution, waits);
             let leaves: Vec<(ContextId, u64)> = held.iter().map(|c| (c.context, c.ns)).collect();
             let kind = if carrier == Carrier::Cpu { EventKind::Runnable } else { EventKind::Receive };
             steps.push(PropagationStep {

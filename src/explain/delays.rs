@@ -131,6 +131,15 @@ pub struct Reference {
     noise_ns: Ns,
 }
 
+/// The part of a chain's time.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum ChainPart {
+    /// The time of the chain's end alone.
+    Own,
+    /// Also the time of everything that it waited for.
+    Whole,
+}
+
 impl Reference {
     /// Add up the chains of all executions. `noise_ns`: the longest delay that clocks and scheduler alone may cause.
     pub fn new(model: &Model, noise_ns: Ns) -> Reference {
@@ -170,18 +179,21 @@ impl Reference {
     }
 
     /// The usual time of a chain in a population.
-    pub fn bounds(&self, population: u32, chain: ChainId, whole: bool, settings: &Settings) -> UsualTimes {
+    pub fn bounds(&self, population: u32, chain: ChainId, part: ChainPart, settings: &Settings) -> UsualTimes {
         let count = self.sizes.get(population as usize).copied().unwrap_or(0);
         let usual = self.usual.get(&(population, chain));
-        let present = usual.map_or(&[][..], |u| if whole { &u.whole } else { &u.own });
+        let present = usual.map_or(&[][..], |u| match part {
+            ChainPart::Own => &u.own,
+            ChainPart::Whole => &u.whole,
+        });
         UsualTimes::new(Distribution { present, count }, settings)
     }
 
-    /// The time of a chain in an execution: of its last link, or of all below.
-    pub fn spent(&self, execution: u32, chain: ChainId, whole: bool) -> Ns {
+    /// The time of a chain in an execution, with everything that it waited for.
+    pub fn whole_time(&self, execution: u32, chain: ChainId) -> Ns {
         let entries = self.entries.get(execution as usize).map_or(&[][..], Vec::as_slice);
         let found = entries.binary_search_by_key(&chain, |e| e.chain).ok().and_then(|at| entries.get(at));
-        found.map_or(0, |e| if whole { e.whole } else { e.own } as Ns)
+        found.map_or(0, |e| e.whole as Ns)
     }
 
     /// The chain of an execution that holds all of it.
@@ -199,14 +211,16 @@ impl Reference {
                 continue;
             }
             let mut late = |chain: ChainId, whole: bool, ns: u64| {
+                let part = if whole { ChainPart::Whole } else { ChainPart::Own };
                 let key = (*population, chain, whole);
-                let bounds = *known.entry(key).or_insert_with(|| self.bounds(*population, chain, whole, settings));
+                let bounds = *known.entry(key).or_insert_with(|| self.bounds(*population, chain, part, settings));
                 let excess = ns as Ns - bounds.typical_ns;
                 (ns as Ns >= bounds.limit_ns).then_some((excess, bounds.typical_ns))
             };
             let duration = entries.first().map_or(0, |root| root.whole) as Ns;
-            let usual =
-                entries.first().map_or(0, |root| self.bounds(*population, root.chain, true, settings).typical_ns);
+            let usual = entries
+                .first()
+                .map_or(0, |root| self.bounds(*population, root.chain, ChainPart::Whole, settings).typical_ns);
             let floor = FLOOR.max(self.noise_ns).max(usual.min(duration) / SHARE_OF_DURATION);
             let mut delays: Vec<Delay> = Vec::new();
             // The ends of a chain come before it.

@@ -56,7 +56,8 @@ impl Mining {
     /// Anomalies under these settings, and their causes.
     pub fn anomalies(&self, settings: &Settings, ctx: &Ctx) -> Result<Anomalies, Cancelled> {
         let lossy = LOSSES.iter().any(|notice| self.notices.count(*notice) > 0);
-        let mut found = anomalies::find(&self.mined, self.served.as_ref(), lossy, settings, ctx)?;
+        let completeness = if lossy { anomalies::Completeness::Lossy } else { anomalies::Completeness::Complete };
+        let mut found = anomalies::find(&self.mined, self.served.as_ref(), completeness, settings, ctx)?;
         found.examined.declares_calls = self.declares_calls;
         found.examined.is_mpi |= self.is_run;
         Ok(found)

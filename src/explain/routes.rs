@@ -6,6 +6,7 @@
 //! step, whose cost counts where no delay covers its time. Cost: linear in the operations of the iterations and the
 //! steps of all paths. ALGORITHMS.md 9.8.
 
+use super::delays::ChainPart;
 use super::idle::IdleWaits;
 use super::mining::MinedExecutions;
 use crate::analysis::patterns::routes::{Difference, RouteOccurrence};
@@ -76,7 +77,7 @@ pub(super) fn of_executions(
         let ComparedExecution { execution, population } = compared;
         let span = Span::new(*executions.start.get(execution as usize)?, *executions.end.get(execution as usize)?);
         let root = served.reference.root(execution)?;
-        let usual = served.reference.bounds(population, root, true, settings).max_ref_ns;
+        let usual = served.reference.bounds(population, root, ChainPart::Whole, settings).max_ref_ns;
         Some(RouteDelay {
             execution: Some(compared),
             span,

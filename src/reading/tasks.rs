@@ -89,17 +89,27 @@ fn keyed(event: &str, key: &str) -> Delimiter {
 /// All tasks that the record classes of the traces offer: user-space pairs, accepted connections, system calls,
 /// pairs among the kernel's own events; each group by name.
 pub fn discover(classes: &[Arc<EventSignature>]) -> Vec<TaskDefinition> {
-    let mut tasks = pairs(classes, false);
+    let mut tasks = pairs(classes, PairOrigin::UserSpace);
     tasks.extend(connections(classes));
     tasks.extend(system_calls(classes));
-    tasks.extend(pairs(classes, true));
+    tasks.extend(pairs(classes, PairOrigin::Kernel));
     let mut seen = BTreeSet::new();
     tasks.retain(|t| seen.insert(t.name.clone()));
     tasks
 }
 
-fn pairs(classes: &[Arc<EventSignature>], kernel: bool) -> Vec<TaskDefinition> {
-    let ours = |c: &&EventSignature| (c.kernel && !c.is_probe()) == kernel && !c.name.starts_with("lttng_");
+/// The events among which pairs are searched for.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum PairOrigin {
+    /// Those of user space, and probes.
+    UserSpace,
+    /// The kernel's own.
+    Kernel,
+}
+
+fn pairs(classes: &[Arc<EventSignature>], origin: PairOrigin) -> Vec<TaskDefinition> {
+    let is_of_kernel = |c: &EventSignature| c.kernel && !c.is_probe();
+    let ours = |c: &&EventSignature| is_of_kernel(c) == (origin == PairOrigin::Kernel) && !c.name.starts_with("lttng_");
     let by_name: BTreeMap<&str, &EventSignature> =
         classes.iter().map(Arc::as_ref).filter(ours).map(|c| (c.name.as_str(), c)).collect();
     let mut tasks = BTreeMap::new();

@@ -7,7 +7,7 @@ use super::thread_state::{Label, OpenCall};
 use crate::base::names::NameId;
 use crate::base::notice::Notice;
 use crate::base::time::{Ns, Timestamp};
-use crate::event::kind::{Context, SoftIrq, Vector, WakeSource};
+use crate::event::kind::{Context, SoftIrq, Vector, WakeSource, WakeTracepoint};
 use crate::reading::batch::NetworkPacket;
 use crate::state::timeline::{SegmentKind, ThreadId, Waker};
 
@@ -106,12 +106,12 @@ impl Machine {
             return Label::of(SegmentKind::Disk);
         }
         let source = match source {
-            WakeSource::HardInterrupt(true) => return unknown(self.reasons.interrupt),
-            WakeSource::HardInterrupt(false) => return unknown(self.reasons.remote),
+            WakeSource::HardInterrupt(WakeTracepoint::Waking) => return unknown(self.reasons.interrupt),
+            WakeSource::HardInterrupt(WakeTracepoint::Wakeup) => return unknown(self.reasons.remote),
             // A thread that is sending delivers its own packets over the loopback device.
             WakeSource::SoftInterrupt(_) if !self.sends(c) => return unknown(self.reasons.interrupt),
-            WakeSource::SoftInterrupt(true) => WakeSource::Waking,
-            WakeSource::SoftInterrupt(false) => WakeSource::Wakeup,
+            WakeSource::SoftInterrupt(WakeTracepoint::Waking) => WakeSource::Waking,
+            WakeSource::SoftInterrupt(WakeTracepoint::Wakeup) => WakeSource::Wakeup,
             source => source,
         };
         let Some(waker) = cpu.thread else { return unknown(self.reasons.lost) };
