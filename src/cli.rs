@@ -32,7 +32,7 @@ struct CommandLine {
 #[derive(Subcommand, Debug)]
 enum FirstWord {
     #[command(flatten)]
-    Run(Command),
+    Run(Box<Command>),
     /// Print a script that completes commands, options and paths in a shell
     #[command(after_help = COMPLETION_EXAMPLES)]
     Completions {
@@ -77,7 +77,7 @@ pub fn parse(words: impl IntoIterator<Item = OsString>, configuration: &Configur
     match matches.and_then(|matches| CommandLine::from_arg_matches(&matches)) {
         Ok(line) => {
             let command = match line.command {
-                Some(FirstWord::Run(command)) => command,
+                Some(FirstWord::Run(command)) => *command,
                 Some(FirstWord::Completions { shell }) => {
                     return Parsed::Print(pages::completions(CommandLine::command(), shell));
                 }

@@ -208,7 +208,7 @@ fn owner(
     if let Some(tid) = ring_owner(timeline, thread, t) {
         return rings.get(&(request.host, tid)).copied().or(Some(submitter));
     }
-    if !thread.is_kernel(&timeline.names()) {
+    if !thread.is_kernel(timeline.names()) {
         return Some(submitter);
     }
     let begun = syncs[..syncs.partition_point(|(_, s, _)| s.start <= t)].iter().rev().take(SYNC_DEPTH);

@@ -135,7 +135,7 @@ pub fn boundary(timeline: &Timeline, id: ThreadId, task: u32, end: ExecutionEnd,
     let reader = timeline.reader(Asker::Tasks);
     let mut segments = reader.segments(id);
     let after = segments.first_after(time);
-    let segment = if begins { after } else { segments.previous() };
+    let segment = if begins { after } else { segments.previous_row() };
     let on_cpu = |segment: &Segment| matches!(segment.kind, SegmentKind::Running | SegmentKind::Interrupted);
     let cpu = segment.filter(on_cpu).and_then(|segment| u16::try_from(segment.cpu).ok()).unwrap_or(u16::MAX);
     let trace = thread.and_then(|thread| timeline.trace_of(thread.host)).unwrap_or(0);

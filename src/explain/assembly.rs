@@ -83,7 +83,7 @@ impl Assembly<'_> {
     pub(super) fn finish(mut self, ctx: &Ctx) -> Result<(Model, Contributions), Cancelled> {
         let model = &mut self.model;
         model.executions.inclusive = model.executions.own.inclusive(&model.contexts, ctx)?;
-        model.executions.columns = self.columns.finish(&self.recording.names());
+        model.executions.columns = self.columns.finish(self.recording.names());
         let mut threads: Vec<_> = self.outline.threads().collect();
         threads.sort_unstable();
         for (node, thread, ns) in threads {

@@ -194,7 +194,7 @@ impl Drawing<'_> {
         let reader = recording.reader(Asker::Explain);
         let mut calls = reader.calls(thread);
         let last = calls.last_begun(span.end.saturating_sub(1));
-        let before = std::iter::successors(last, |_| calls.previous());
+        let before = std::iter::successors(last, |_| calls.previous_row());
         events.extend(before.take_while(|call| call.span.end > span.start).map(|call| TimelineEvent {
             at_ns: self.since(call.span.start),
             ns: call.span.len(),

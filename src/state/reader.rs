@@ -204,14 +204,14 @@ impl<'r, R: Row> RowCursor<'r, R> {
     }
 
     /// The row behind the one that was returned last.
-    pub fn next(&mut self) -> Option<R> {
+    pub fn next_row(&mut self) -> Option<R> {
         self.count(Access::Next);
         self.at = (self.at + 1).min(self.rows.len());
         self.rows.get(self.at).copied()
     }
 
     /// The row before the one that was returned last.
-    pub fn previous(&mut self) -> Option<R> {
+    pub fn previous_row(&mut self) -> Option<R> {
         self.count(Access::Next);
         self.at = self.at.checked_sub(1)?;
         self.rows.get(self.at).copied()

@@ -32,7 +32,7 @@ impl Builder<'_> {
         while let Some(segment) = off.filter(|segment| !on_cpu(segment.kind)) {
             waits |= segment.kind != SegmentKind::Preempted;
             end = Some(segment.span.end);
-            off = segments.next();
+            off = segments.next_row();
         }
         end.filter(|_| waits)
     }
@@ -108,7 +108,7 @@ impl Builder<'_> {
                 }
                 left -= part.len();
             }
-            before = segments.previous();
+            before = segments.previous_row();
         }
         start
     }

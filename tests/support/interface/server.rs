@@ -227,7 +227,7 @@ pub fn timeline(model: &Model, id: ExecutionId) -> ExecutionTimeline {
         at += ns;
     }
     let held = timeline.segments.iter().filter(|s| s.thread == 1);
-    if let (Some(first), Some(last)) = (held.clone().next(), held.last()) {
+    if let (Some(first), Some(last)) = (held.clone().next(), held.clone().next_back()) {
         let (start_ns, end_ns) = (first.start_ns, last.end_ns());
         timeline.waits.push(TimelineWait { start_ns, end_ns, waiter: 0, waits_for: 1, carrier: Carrier::Lock });
         let (name, kind) = ("lock".to_owned(), TimelineEventKind::Message);

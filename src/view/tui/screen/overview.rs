@@ -54,11 +54,11 @@ pub fn draw(canvas: &mut Canvas<'_>, app: &App, view: &OverviewView) {
     canvas.text_in(1, y, LABELS, "losses", StyleScope::Dim);
     let lost: String = drawn.iter().map(|c| if c.lossy { '!' } else { ' ' }).collect();
     canvas.text_in(LABELS + 1, y, count, &lost, StyleScope::Warning);
-    let marks: [(&str, StyleScope, fn(&OverviewColumn) -> usize); 2] =
-        [("slow", StyleScope::SlowBar, |c| c.slow), ("fast", StyleScope::FastBar, |c| c.fast)];
-    for (line, (name, scope, number)) in marks.into_iter().enumerate() {
+    let slow: Vec<f64> = drawn.iter().map(|c| c.slow as f64).collect();
+    let fast: Vec<f64> = drawn.iter().map(|c| c.fast as f64).collect();
+    let marks = [("slow", StyleScope::SlowBar, slow), ("fast", StyleScope::FastBar, fast)];
+    for (line, (name, scope, values)) in marks.into_iter().enumerate() {
         canvas.text_in(1, y + 1 + line, LABELS, name, scope);
-        let values: Vec<f64> = drawn.iter().map(|c| number(c) as f64).collect();
         let most = values.iter().copied().fold(0.0, f64::max);
         strip::draw(canvas, LABELS + 1, y + 1 + line, 1, &values, most, scope);
     }
