@@ -30,7 +30,7 @@ fn main() -> ExitCode {
         Ok(configuration) => cli::parse(std::env::args_os(), &configuration),
         Err(wrong) => match cli::parse(std::env::args_os(), &Configuration::default()) {
             help @ Parsed::Print(_) => help,
-            _ => Parsed::Wrong(wrong.to_string()),
+            _ => return exit_code(Err(wrong)),
         },
     };
     let command = match parsed {

@@ -160,7 +160,7 @@ fn analyses_ask_the_questions_of_the_table() {
     assert!(wrong.is_empty(), "{}", wrong.join("\n"));
 }
 
-/// Files below a folder whose names end in `.rs`.
+/// Files below a folder that are Rust sources.
 fn sources(folder: &Path, found: &mut Vec<std::path::PathBuf>) {
     for entry in std::fs::read_dir(folder).unwrap() {
         let path = entry.unwrap().path();

@@ -6,6 +6,7 @@
 use super::ColorChoice;
 use crate::session::{self, UsageError};
 use crate::view::tui::theme;
+use anyhow::Context;
 use clap::builder::OsStr;
 use etcetera::BaseStrategy;
 use serde::Deserialize;
@@ -34,14 +35,18 @@ pub struct Configuration {
 }
 
 impl Configuration {
-    /// The user's configuration; the empty one where there is no file.
-    pub fn load() -> Result<Configuration, UsageError> {
+    /// The user's configuration; the empty one where there is no file, or none that may be
+    /// read. A wrong setting is a [`UsageError`].
+    pub fn load() -> anyhow::Result<Configuration> {
         let Ok(folders) = etcetera::choose_base_strategy() else { return Ok(Configuration::default()) };
         let path = folders.config_dir().join("whyslow/config.toml");
         match session::text_of(&path) {
-            Ok(text) => Configuration::parse(&path, &text),
-            Err(e) if e.kind() == ErrorKind::NotFound => Ok(Configuration::default()),
-            Err(e) => Err(UsageError(format!("{}: {e}", path.display()))),
+            Ok(text) => Ok(Configuration::parse(&path, &text)?),
+            // After `sudo -u` the home is that of another user, who may not share the configuration.
+            Err(e) if matches!(e.kind(), ErrorKind::NotFound | ErrorKind::PermissionDenied) => {
+                Ok(Configuration::default())
+            }
+            Err(e) => Err(e).with_context(|| format!("{} cannot be read", path.display())),
         }
     }
 

@@ -328,7 +328,7 @@ fn functions(model: &Model, c: &Comparison, page: Page, out: &mut String) {
             figure::extra(function.self_delta_ns),
             figure::time(function.slow_mean_ns),
             function.places,
-            clean::text(&function.name),
+            clean::text(words::frame_of_path(&function.name)),
         );
         out.push_str(&cut(&line, page.width()));
         out.push('\n');

@@ -18,7 +18,7 @@ fn errors_name_file_and_remedy() {
     let ring = RingArchive::new(PLAIN);
     let fails = |path: &Path| Archive::open(path).unwrap_err().to_string();
     let nothing = tempfile::tempdir().unwrap();
-    assert!(fails(nothing.path()).contains("give the file NAME.otf2"));
+    assert!(fails(nothing.path()).contains("name the file NAME.otf2"));
     let anchor_file = ring.path().join("trace.otf2");
     let original = std::fs::read(&anchor_file).unwrap();
     let with = |data: &[u8]| {

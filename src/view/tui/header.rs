@@ -6,6 +6,7 @@ use crate::base::figure;
 use crate::base::op::Op;
 use crate::compare::filter::{Filter, Operand, Test};
 use crate::compare::{Basis, Group, GroupsOrigin};
+use crate::model::TraceLevel;
 use crate::model::metric::Metric;
 use crate::view::anomalies::verdict;
 use crate::view::tui::app::App;
@@ -77,6 +78,7 @@ fn next_steps(app: &App) -> HeaderLine {
     let keys: &[(&str, &str)] = match app.comparison.as_ref().filter(|_| app.failure.is_none()) {
         Some(c) if !c.verdict.confident => &[("w", "what limits this answer"), ("1", "compare the metrics")],
         Some(c) if c.verdict.basis == Basis::Dimension => &[("1", "compare the metrics"), ("s", "choose the groups")],
+        Some(_) if is_run(app) => &[("i", "sample iterations"), ("Enter", "its place in the tree")],
         Some(_) => &[("v", "an example as a time-line"), ("Enter", "its place in the tree")],
         None => &[("T", "choose another task"), ("?", "all keys")],
     };
@@ -85,6 +87,11 @@ fn next_steps(app: &App) -> HeaderLine {
     let next = std::iter::once((StyleScope::Dim, "  next:".to_owned()));
     let left = next.chain(keys.iter().flat_map(step)).collect();
     HeaderLine { left, right: Vec::new(), is_sentence: false }
+}
+
+/// An MPI run has no time-lines of single iterations.
+fn is_run(app: &App) -> bool {
+    app.model.as_ref().is_some_and(|model| model.traces.iter().all(|trace| trace.level == TraceLevel::MpiRun))
 }
 
 /// The whole recording in two lines: CPU use, and where executions begin; `!` where events were lost.

@@ -4,11 +4,12 @@ use crate::base::figure;
 use crate::compare::functions::{FrameLevel, Sandwich};
 use crate::view::tui::theme::StyleScope;
 use crate::view::tui::widget::page::{StyledLine, paragraph, plain};
+use crate::view::words;
 
 /// Its lines in this width.
 pub fn lines(sandwich: &Sandwich, columns: usize) -> Vec<StyledLine> {
     let function = &sandwich.function;
-    let mut lines = vec![plain(StyleScope::Strong, function.name.clone())];
+    let mut lines = vec![plain(StyleScope::Strong, words::frame_of_path(&function.name).to_owned())];
     let text = format!(
         "{} with all that it calls: slow {}, fast {} per execution; {} by itself; in {}",
         figure::extra(function.delta_ns),
@@ -39,7 +40,7 @@ fn add_level(level: &FrameLevel, depth: usize, columns: usize, lines: &mut Vec<S
     for frame in &level.frames {
         lines.push(vec![
             (StyleScope::Dim, figures(frame.delta_ns(), frame.slow_mean_ns, frame.fast_mean_ns)),
-            (StyleScope::Text, frame.name.clone()),
+            (StyleScope::Text, words::frame_of_path(&frame.name).to_owned()),
         ]);
         // A single frame below another one is not moved in: long chains stay readable.
         let single = frame.next.frames.len() == 1 && frame.next.small == 0;

@@ -1,7 +1,7 @@
 //! The data quality page: how far the recording supports the answer.
 
 use crate::base::figure;
-use crate::base::notice::Severity;
+use crate::base::notice::{Notices, Severity};
 use crate::model::questions::{Answered, questions};
 use crate::view::tui::app::App;
 use crate::view::tui::header;
@@ -65,26 +65,37 @@ pub fn lines(app: &App, columns: usize) -> Vec<StyledLine> {
         for line in questions(model).into_iter().filter_map(|answered| question(&answered)) {
             lines.extend(paragraph(line.0, &line.1, columns, 2));
         }
-        let notices: Vec<(Severity, String)> = {
-            let mut entries: Vec<_> = model.notices.iter().collect();
-            entries.sort_by_key(|(kind, _)| (std::cmp::Reverse(kind.severity()), *kind));
-            let text = |kind: crate::base::notice::Notice, count: u64, first: &str| {
-                let sentence = kind.sentence(count);
-                if first.is_empty() { sentence } else { format!("{sentence} (first: {first})") }
-            };
-            entries.into_iter().map(|(k, e)| (k.severity(), text(k, e.count, &e.first))).collect()
-        };
-        if notices.is_empty() && unsure == 0 {
+        if model.notices.is_empty() && unsure == 0 {
             lines.push(plain(StyleScope::Dim, "nothing lost, nothing unknown"));
         }
-        for (severity, sentence) in notices {
-            let (mark, scope) = match severity {
-                Severity::Fault => ("fault: ", StyleScope::Error),
-                Severity::Loss => ("lost: ", StyleScope::Warning),
-                Severity::Note => ("", StyleScope::Text),
-            };
-            lines.extend(paragraph(scope, &format!("- {mark}{sentence}"), columns, 2));
+        add_notices(&model.notices, columns, &mut lines);
+    } else if let Some(found) = &app.patterns.found {
+        section("The recording", &mut lines);
+        if found.notices.is_empty() {
+            lines.push(plain(StyleScope::Dim, "nothing lost, as far as the patterns show"));
         }
+        add_notices(&found.notices, columns, &mut lines);
+    }
+    if app.model.is_none() && app.failure.is_none() {
+        section("No executions were compared so far", &mut lines);
+        let text = "Panes 1 and 2 compare them; then this page says how far the recording supports the answer.";
+        lines.extend(paragraph(StyleScope::Dim, text, columns, 0));
     }
     lines
+}
+
+/// Notices, the gravest first.
+fn add_notices(notices: &Notices, columns: usize, lines: &mut Vec<StyledLine>) {
+    let mut entries: Vec<_> = notices.iter().collect();
+    entries.sort_by_key(|(kind, _)| (std::cmp::Reverse(kind.severity()), *kind));
+    for (kind, entry) in entries {
+        let (mark, scope) = match kind.severity() {
+            Severity::Fault => ("fault: ", StyleScope::Error),
+            Severity::Loss => ("lost: ", StyleScope::Warning),
+            Severity::Note => ("", StyleScope::Text),
+        };
+        let sentence = kind.sentence(entry.count);
+        let first = if entry.first.is_empty() { String::new() } else { format!(" (first: {})", entry.first) };
+        lines.extend(paragraph(scope, &format!("- {mark}{sentence}{first}"), columns, 2));
+    }
 }

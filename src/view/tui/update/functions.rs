@@ -5,6 +5,7 @@ use crate::base::figure;
 use crate::compare::functions::{FunctionDiff, by_function, sandwich};
 use crate::view::tui::app::App;
 use crate::view::tui::overlay::{MenuCommand, MenuItem, Overlay, OverlayPage};
+use crate::view::words;
 
 /// Show the list, the largest difference first; typing narrows it.
 pub(super) fn open(app: &mut App) {
@@ -17,7 +18,7 @@ pub(super) fn open(app: &mut App) {
             figure::plural(function.places.into(), "place")
         ),
         command: MenuCommand::Function(function.name.clone()),
-        name: function.name,
+        name: words::frame_of_path(&function.name).to_owned(),
     };
     let choices = by_function(&model, &comparison.tree).into_iter().map(item).collect();
     app.overlays.push(Overlay::list("Difference by function (Enter: callers and callees)", choices));
