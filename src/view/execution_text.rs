@@ -1,6 +1,7 @@
 //! Two executions as text for people: their time-lines on one scale, the longest waits, and all moments side by side.
 //!
-//! In: a model that has the time-lines of both, and their alignment. The interface draws the same cells ([`lanes`]).
+//! In: a model that has the time-lines of both, and their alignment. The interface draws the same cells
+//! ([`super::lanes`]).
 
 use super::lanes::{self, LaneCell};
 use super::text::{Page, cut};
