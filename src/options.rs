@@ -10,7 +10,7 @@ use crate::compare::filter::{Filter, Filters};
 use crate::input::Argument;
 use crate::model::execution::ExecutionId;
 use crate::model::metric::Metric;
-use crate::view::report::CommandLine;
+use crate::view::report::Invocation;
 use clap::builder::{OsStringValueParser, TypedValueParser};
 use clap::{Args, ValueEnum};
 use serde::Deserialize;
@@ -109,7 +109,7 @@ impl GroupOptions {
     }
 
     /// The words of a command line with these traces and options, without the filters.
-    pub fn command_line(&self, input: &InputOptions) -> CommandLine {
+    pub fn command_line(&self, input: &InputOptions) -> Invocation {
         let trace = |trace: &Argument| {
             let path = trace.path.display();
             trace.label.as_ref().map_or_else(|| path.to_string(), |label| format!("{label}={path}"))
@@ -125,7 +125,7 @@ impl GroupOptions {
         ] {
             words.extend(paths.iter().flat_map(|path| [option.to_owned(), path.display().to_string()]));
         }
-        CommandLine { words, task: self.task.clone() }
+        Invocation { words, task: self.task.clone() }
     }
 
     /// The label of the baseline, and its trace if that is not among those of `input`.

@@ -98,6 +98,9 @@ impl Configuration {
 
     /// The definition of the command line with these defaults, in every command that has the option.
     pub fn applied(&self, definition: clap::Command) -> clap::Command {
+        if self.defaults.is_empty() {
+            return definition;
+        }
         let commands: Vec<String> = definition.get_subcommands().map(|c| c.get_name().to_owned()).collect();
         let with_own = self.with_defaults(definition);
         commands.iter().fold(with_own, |all, name| all.mut_subcommand(name, |command| self.with_defaults(command)))

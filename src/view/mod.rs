@@ -7,6 +7,7 @@ pub mod execution_text;
 pub mod info;
 pub mod json;
 pub mod lanes;
+mod markup;
 pub mod profile;
 pub mod query;
 pub mod report;

@@ -4,8 +4,8 @@
 //! the grid by `textLength`, so that the picture does not depend on the font that the reader has. Block characters
 //! are drawn as rectangles: fonts leave gaps between them. Cost: linear in the cells.
 
+use super::markup::Escaped;
 use super::tui::theme::rgb;
-use crate::base::clean;
 use ratatui::buffer::{Buffer, Cell};
 use ratatui::style::{Color, Modifier};
 use std::fmt::Write;
@@ -128,7 +128,7 @@ fn words(svg: &mut String, row: &[Cell], from: usize, y: usize, run: usize, look
             MARGIN + y * CELL.1 + 13,
             columns * CELL.0,
             hex(look.text),
-            escape(shown)
+            Escaped(shown)
         );
         x = end.max(x + 1);
     }
@@ -182,22 +182,6 @@ impl Block {
 
 fn hex([r, g, b]: [u8; 3]) -> String {
     format!("#{r:02x}{g:02x}{b:02x}")
-}
-
-fn escape(text: &str) -> String {
-    let mut escaped = String::new();
-    for c in text.chars() {
-        match c {
-            '&' => escaped.push_str("&amp;"),
-            '<' => escaped.push_str("&lt;"),
-            '>' => escaped.push_str("&gt;"),
-            '"' => escaped.push_str("&quot;"),
-            // XML 1.0 has no place for control characters, not even escaped; invisible characters could deceive.
-            c if clean::is_unsafe(c) => escaped.push('\u{fffd}'),
-            c => escaped.push(c),
-        }
-    }
-    escaped
 }
 
 #[cfg(test)]

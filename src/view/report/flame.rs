@@ -7,9 +7,9 @@
 //! (B. Gregg, "Differential Flame Graphs", 2014; the tree itself: ALGORITHMS.md 7.2.)
 
 use super::Report;
-use super::markup::Escaped;
 use crate::base::figure;
 use crate::compare::{Comparison, DiffNode, share_of_group};
+use crate::view::markup::Escaped;
 use crate::view::words;
 use std::fmt::{self, Write};
 

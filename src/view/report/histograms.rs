@@ -2,7 +2,6 @@
 //! same bins. Each group's bars are scaled to its own largest bin, because groups differ in size.
 
 use super::Report;
-use super::markup::Escaped;
 use crate::base::figure;
 use crate::base::names::NameId;
 use crate::compare::members::sorted_present;
@@ -10,6 +9,7 @@ use crate::model::Model;
 use crate::model::execution::ExecutionId;
 use crate::model::histogram::Bins;
 use crate::model::metric::{Column, Unit};
+use crate::view::markup::Escaped;
 use crate::view::words;
 use std::fmt::{self, Write};
 

@@ -4,11 +4,11 @@
 use super::examples::{drawn, examples};
 use super::flame::{self, Widths};
 use super::markdown::{affected, path_of};
-use super::markup::Escaped;
 use super::timelines::{self, DrawnExecution};
 use super::{Report, histograms};
 use crate::base::figure;
 use crate::model::questions::questions;
+use crate::view::markup::Escaped;
 use crate::view::words;
 use std::fmt::{self, Write};
 

@@ -3,10 +3,10 @@
 
 use super::Report;
 use super::examples::examples;
-use super::markup::{Plain, code};
 use crate::base::figure;
 use crate::compare::{Cause, Group, share_of_group};
 use crate::model::questions::questions;
+use crate::view::markup::{Plain, code};
 use crate::view::words;
 use std::fmt::{self, Write};
 

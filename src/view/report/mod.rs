@@ -9,7 +9,6 @@ mod flame;
 mod histograms;
 mod html;
 mod markdown;
-mod markup;
 mod timelines;
 
 use crate::base::figure;
@@ -88,16 +87,16 @@ impl Report<'_> {
     }
 }
 
-/// The words of a command line that select the input; groups and task are added to them.
+/// How the program was called: the words that select the input. Groups and task are added to them.
 #[derive(Clone, Debug, Default)]
-pub struct CommandLine {
+pub struct Invocation {
     /// Traces, and options that do not depend on the groups.
     pub words: Vec<String>,
     /// The task, if the user named one.
     pub task: Option<String>,
 }
 
-impl CommandLine {
+impl Invocation {
     /// The command that lists the anomalies of patterns, quoted for a POSIX shell.
     pub fn anomalies(&self) -> String {
         self.command("anomalies").iter().map(|word| quoted(word)).collect::<Vec<_>>().join(" ")
@@ -144,10 +143,10 @@ fn quoted(word: &str) -> String {
 
 #[cfg(test)]
 mod tests {
-    use super::markup::{Escaped, Plain};
     use super::*;
     use crate::base::ctx::Ctx;
     use crate::compare::{compare, scenario};
+    use crate::view::markup::{Escaped, Plain};
 
     /// A comparison whose names try to break out of their place.
     fn hostile() -> (Model, Comparison) {
@@ -198,7 +197,7 @@ mod tests {
             within: vec!["type=append".parse().unwrap()],
             ..ComparisonRequest::default()
         };
-        let line = CommandLine { words: vec!["old=/t/a b".into(), "it's".into()], task: Some("read".into()) };
+        let line = Invocation { words: vec!["old=/t/a b".into(), "it's".into()], task: Some("read".into()) };
         assert_eq!(
             line.explain(&request),
             "whyslow explain 'old=/t/a b' 'it'\\''s' --task read --slow 'duration>=20ms, type=append' --type append"

@@ -22,7 +22,7 @@ use crate::compare::{Cause, Comparison, ComparisonRequest, DiffNode};
 use crate::model::Model;
 use crate::model::context::ContextId;
 use crate::view::agreement::Agreement;
-use crate::view::report::CommandLine;
+use crate::view::report::Invocation;
 use std::sync::Arc;
 
 /// A line for the user, shown until the next key.
@@ -114,7 +114,7 @@ pub struct App {
     /// The traces.
     pub title: String,
     /// The command line, for summaries.
-    pub command_line: CommandLine,
+    pub command_line: Invocation,
     /// Columns and lines of the screen.
     pub size: (u16, u16),
     /// Rectangles and wrapped texts after the latest message.
@@ -190,7 +190,7 @@ impl App {
         let theme = Theme::compile(&source, options.depth)?;
         Ok(App {
             title,
-            command_line: CommandLine::default(),
+            command_line: Invocation::default(),
             size,
             frame: ScreenFrame::default(),
             options,

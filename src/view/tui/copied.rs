@@ -14,7 +14,7 @@ use crate::compare::share_of_group;
 use crate::model::carrier::Carrier;
 use crate::model::propagation::PropagationStep;
 use crate::view::anomalies::{self, ListBounds, of_source};
-use crate::view::report::{CommandLine, Report};
+use crate::view::report::{Invocation, Report};
 use crate::view::words;
 
 /// The text; empty where there is nothing.
@@ -59,7 +59,7 @@ pub fn summary(app: &App) -> String {
 /// The command line that prints the answer in front.
 pub fn command(app: &App) -> String {
     let task = app.groups.chosen_task().map(str::to_owned);
-    let line = CommandLine { task: task.or_else(|| app.command_line.task.clone()), ..app.command_line.clone() };
+    let line = Invocation { task: task.or_else(|| app.command_line.task.clone()), ..app.command_line.clone() };
     if is_about_anomalies(app) { line.anomalies() } else { line.explain(app.groups.now()) }
 }
 

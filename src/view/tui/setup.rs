@@ -13,7 +13,7 @@ use crate::model::concurrent::{ConcurrentQuestion, ConcurrentUse};
 use crate::model::execution::ExecutionId;
 use crate::model::overview::RecordingOverview;
 use crate::model::settings::Settings;
-use crate::view::report::CommandLine;
+use crate::view::report::Invocation;
 use std::io::ErrorKind;
 use std::path::Path;
 use std::sync::Arc;
@@ -102,7 +102,7 @@ pub struct Setup {
     /// The traces, as the header names them.
     pub title: String,
     /// The command line without the groups.
-    pub command_line: CommandLine,
+    pub command_line: Invocation,
     /// The groups given on the command line; empty: proposed.
     pub request: ComparisonRequest,
     /// The first question.

@@ -1,3 +1,5 @@
+//! Time-lines made of a few segments: position, scale, alignment and search.
+
 use super::*;
 use crate::model::context::{Frame, FrameKind};
 use crate::model::execution_timeline::TimelineThread;
