@@ -118,7 +118,14 @@ fn interface(traces: &[PathBuf], programs: Option<PathBuf>, s: f64) -> anyhow::R
     let places = SymbolPaths { folders: programs.into_iter().collect(), ..SymbolPaths::default() };
     let mut session = Session::open(&traces, &OpenOptions::default(), &ctx)?;
     let depth = ColourDepth::True;
-    let options = UiOptions { theme: None, suits: depth.suits(|_| None), depth, ascii: false, mouse: false };
+    let options = UiOptions {
+        theme: None,
+        suits: depth.suits(|_| None),
+        depth,
+        ascii: false,
+        mouse: false,
+        keys: Arc::default(),
+    };
     let mut app = App::new("bench".into(), ComparisonRequest::default(), options, (200, 60))?;
     update::start(&mut app, FirstQuestion::Executions);
     let mining = session.mine(None, &places, &ctx)?;

@@ -9,6 +9,7 @@ use random::Random;
 use std::hint::black_box;
 use std::time::Instant;
 use whyslow::base::ctx::Ctx;
+use whyslow::model::histogram::ValueRange;
 use whyslow::model::metric::{Column, Metric};
 use whyslow::model::selection::{Linked, Selection};
 
@@ -44,13 +45,13 @@ fn main() {
         let Ok(linked) = Linked::new(&columns, &Ctx::new(0)) else { return };
         let loading = start.elapsed().as_secs_f64() * 1e3;
         let mut group = Selection::new(&linked);
-        let window = |at: i64| Some((at, at + 4_000_000_000 / n as i64));
+        let window = |at: i64| Some(ValueRange { from: at, to: at + 4_000_000_000 / n as i64 });
         let recount = milliseconds(9, |_| group.exclude(&linked, |_| false));
         group.select(&linked, 0, window(0));
         let moved = milliseconds(200, |i| group.select(&linked, 0, window(400_000_000 / n as i64 * i as i64)));
         let jumped = milliseconds(50, |i| group.select(&linked, 0, window((i as i64 * 7919) % 990 * 1000)));
         group.select(&linked, 0, None);
-        let modes = [Some((0, 1_000)), Some((1_000, 1_000_000))];
+        let modes = [Some(ValueRange { from: 0, to: 1_000 }), Some(ValueRange { from: 1_000, to: 1_000_000 })];
         let switched = milliseconds(20, |i| group.select(&linked, 1, modes[i % 2]));
         let cleared = milliseconds(20, |i| group.select(&linked, 1, modes[1].filter(|_| i % 2 == 0)));
         black_box(&group);

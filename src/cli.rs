@@ -56,6 +56,7 @@ const EXAMPLES: &str = "Examples:
   whyslow explain TRACE                              why the slow executions are slow, in a few lines
   whyslow explain TRACE --slow 'type=append, duration>20ms'
   whyslow explain NEW --baseline OLD --fail-if 'p95>+5%'
+  whyslow --tour                                     learn the interface in nine steps
   whyslow info TRACE --full                          the contents of the recording and the facts that it lacks
   whyslow record -- ./server                         record a program, then open the recording";
 
@@ -72,8 +73,13 @@ pub enum Parsed {
 
 /// Read a command line (program name first); the configuration gives the defaults.
 pub fn parse(words: impl IntoIterator<Item = OsString>, configuration: &Configuration) -> Parsed {
-    let definition = configuration.applied(CommandLine::command());
-    let matches = definition.try_get_matches_from(command_first(words.into_iter().collect()));
+    let words: Vec<OsString> = words.into_iter().collect();
+    let mut definition = configuration.applied(CommandLine::command());
+    if words.iter().any(|word| word == "--tour") {
+        // The tour has a recording of its own.
+        definition = definition.mut_arg("traces", |traces| traces.required(false));
+    }
+    let matches = definition.try_get_matches_from(command_first(words));
     match matches.and_then(|matches| CommandLine::from_arg_matches(&matches)) {
         Ok(line) => {
             let command = match line.command {
@@ -206,6 +212,27 @@ mod tests {
         CommandLine::command().debug_assert();
     }
 
+    /// Lines of shell code in the documents that begin with the program's name.
+    fn documented() -> Vec<String> {
+        let root = Path::new(env!("CARGO_MANIFEST_DIR"));
+        let documents = ["README.md", "docs/FIVE-MINUTES.md", "docs/PRODUCT.md"];
+        let text: String = documents.map(|path| std::fs::read_to_string(root.join(path)).unwrap()).concat();
+        let code = text.split("\n```").filter_map(|block| block.strip_prefix("sh\n"));
+        let lines = code.flat_map(str::lines).map(|line| line.split(" #").next().unwrap_or(line).trim());
+        let whole = lines.map(|line| line.strip_prefix("sudo ").unwrap_or(line).replace("TRACE...", "TRACE"));
+        whole.filter(|line| line.starts_with("whyslow ")).collect()
+    }
+
+    #[test]
+    fn parse_accepts_the_documented_command_lines() {
+        let lines = documented();
+        assert!(lines.len() > 15, "{lines:#?}");
+        for line in lines {
+            let parsed = parse_words(&line.replace('\'', ""));
+            assert!(matches!(parsed, Parsed::Run(_)), "{line}: {parsed:?}");
+        }
+    }
+
     #[test]
     fn parse_takes_a_first_word_that_is_a_command_for_the_command() {
         let Parsed::Run(command) = parse_words("whyslow explain t") else { panic!() };
@@ -229,6 +256,11 @@ mod tests {
         }
         let Parsed::Run(command) = parse_words("whyslow --symbols explain t") else { panic!() };
         assert!(matches!(*command, Command::Interface(_)), "the value of an option is no command");
+        for line in ["whyslow --tour", "whyslow --tour --mouse"] {
+            let Parsed::Run(command) = parse_words(line) else { panic!("{line}") };
+            assert!(matches!(*command, Command::Interface(_)), "{line}");
+        }
+        assert!(matches!(parse_words("whyslow --tour t"), Parsed::Wrong(_)));
         for line in ["whyslow help", "whyslow help explain", "whyslow --threads 2 help query"] {
             assert!(matches!(parse_words(line), Parsed::Print(_)), "{line}");
         }

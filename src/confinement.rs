@@ -41,6 +41,8 @@ const NO_PROGRAMS: [&str; 9] = ["boot", "dev", "etc", "home", "proc", "root", "r
 pub fn rules(input: &InputOptions, traces: &[Argument], files: &Files<'_>) -> Rules {
     let mut rules = Rules::default();
     rules.read.extend(traces.iter().map(|a| root(&a.path)));
+    // Kernel symbols beside a perf.data.
+    rules.read.extend(traces.iter().map(|a| a.path.with_file_name("kallsyms")));
     rules.read.extend(input.tasks.iter().chain(&input.handlers).cloned());
     rules.read.extend(files.functions.map(Path::to_owned));
     let strategy = etcetera::choose_base_strategy().ok();

@@ -26,9 +26,13 @@ fn main() -> ExitCode {
     let _ = std::thread::current();
     // With the signal handled, a limit on the size of files is an error of the write, which is reported in one line.
     let _ = signal_hook::flag::register(signal_hook::consts::SIGXFSZ, Arc::default());
+    let mut words: Vec<_> = std::env::args_os().collect();
+    if words.len() == 1 {
+        words.extend(command::recent::choose().into_iter().flatten());
+    }
     let parsed = match Configuration::load() {
-        Ok(configuration) => cli::parse(std::env::args_os(), &configuration),
-        Err(wrong) => match cli::parse(std::env::args_os(), &Configuration::default()) {
+        Ok(configuration) => cli::parse(words, &configuration),
+        Err(wrong) => match cli::parse(words, &Configuration::default()) {
             help @ Parsed::Print(_) => help,
             _ => return exit_code(Err(wrong)),
         },

@@ -11,6 +11,7 @@ use crate::input::Argument;
 use crate::model::execution::ExecutionId;
 use crate::model::metric::Metric;
 use crate::view::report::Invocation;
+use crate::view::tui::key_map::KeySetting;
 use clap::builder::{OsStringValueParser, TypedValueParser};
 use clap::{Args, ValueEnum};
 use serde::Deserialize;
@@ -26,7 +27,7 @@ const BASELINE: &str = "baseline";
 #[derive(Args, Clone, Debug, Default)]
 pub struct InputOptions {
     /// Trace directories (CTF), OTF2 archives, perf.data, trace.dat or databases, or LABEL=PATH to name one
-    #[arg(required = true, value_name = "TRACE", value_parser = OsStringValueParser::new().map(Argument::parse))]
+    #[arg(required = true, value_name = "TRACE", value_parser = OsStringValueParser::new().map(located))]
     pub traces: Vec<Argument>,
     /// Worker threads (default: all cores)
     #[arg(long, value_name = "N", default_value_t = 0, hide_default_value = true)]
@@ -37,7 +38,7 @@ pub struct InputOptions {
     /// Print times and peak memory per stage to stderr
     #[arg(long)]
     pub timings: bool,
-    /// Verify all invariants of the data that was built
+    /// Check the invariants of the analysed data; a broken one ends the command with status 1
     #[arg(long)]
     pub check: bool,
     /// Tasks declared in a TOML file, with conditions and keys
@@ -135,10 +136,14 @@ impl GroupOptions {
         if let Some(label) = known {
             return Some((label.to_owned(), None));
         }
-        let Argument { label, path } = Argument::parse(old);
+        let Argument { label, path } = Argument::parse(old).located();
         let label = label.unwrap_or_else(|| BASELINE.to_owned());
         Some((label.clone(), Some(Argument { label: Some(label), path })))
     }
+}
+
+fn located(text: OsString) -> Argument {
+    Argument::parse(text).located()
 }
 
 /// True if every trace has a label and there are two labels.
@@ -199,6 +204,9 @@ pub struct AppearanceOptions {
     #[arg(long, value_name = "BOOL", num_args = 0..=1, require_equals = true, default_missing_value = "true",
           default_value = "false", hide_possible_values = true)]
     pub mouse: bool,
+    /// Other keys for an action of the interface: `export=E`, `slow group=S Alt-s`; repeatable
+    #[arg(long = "key", value_name = "ACTION=KEYS")]
+    pub keys: Vec<KeySetting>,
 }
 
 /// Two executions by number: `A,B`.

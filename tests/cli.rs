@@ -12,7 +12,6 @@ mod random;
 use ask::{json, output, refuses};
 use ctf_writer::{Channel, Event, TraceWriter, Value};
 use std::path::{Path, PathBuf};
-use std::process::Command;
 use std::rc::Rc;
 
 fn scratch(name: &str) -> PathBuf {
@@ -121,7 +120,7 @@ fn fail_if_sets_the_exit_status() {
 
 #[test]
 fn broken_pipe_is_success() {
-    let mut child = Command::new(env!("CARGO_BIN_EXE_whyslow"))
+    let mut child = ask::program()
         .args(["dump", LOCK])
         .current_dir(env!("CARGO_MANIFEST_DIR"))
         .stdout(std::process::Stdio::piped())
@@ -311,7 +310,7 @@ fn memory_limit_holds_or_is_refused_as_too_small() {
     let free = output(&words).stdout;
     assert_eq!(output(&[&words[..], &["--memory", "4GiB"]].concat()).stdout, free);
     for command in ["explain", "diff", "anomalies", "info", "dump"] {
-        refuses(&[command, "--memory", "64KiB", LOCK], 1, &["--memory 64KiB: more is needed", "raise the limit"]);
+        refuses(&[command, "--memory", "64KiB", LOCK], 1, &["--memory 64KiB: this is not enough", "raise the limit"]);
     }
     let dump = ["dump", "--canonical", LOCK];
     assert_eq!(output(&[&dump[..], &["--memory", "4GiB"]].concat()).stdout, output(&dump).stdout);

@@ -4,6 +4,8 @@
 
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 
+#[path = "support/ask.rs"]
+mod ask;
 #[path = "support/ctf_writer.rs"]
 mod ctf_writer;
 #[path = "support/kernel_trace.rs"]
@@ -17,7 +19,6 @@ use kernel_trace::{KernelTrace, segment};
 use serde_json::Value;
 use spans::span;
 use std::path::PathBuf;
-use std::process::Command;
 use whyslow::analysis::clocks;
 use whyslow::analysis::path::walk;
 use whyslow::base::ctx::Ctx;
@@ -202,7 +203,7 @@ fn unrelated_hosts_keep_their_clocks() {
 }
 
 fn run(pair: &Pair, words: &[&str]) -> Vec<u8> {
-    let out = Command::new(env!("CARGO_BIN_EXE_whyslow")).args(words).args(&pair.paths).output().unwrap();
+    let out = ask::run(ask::program().args(words).args(&pair.paths));
     assert!(out.status.success(), "{}", String::from_utf8_lossy(&out.stderr));
     out.stdout
 }

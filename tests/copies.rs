@@ -3,6 +3,8 @@
 
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 
+#[path = "support/ask.rs"]
+mod ask;
 #[path = "support/ctf_writer.rs"]
 mod ctf_writer;
 #[path = "support/kernel_trace.rs"]
@@ -15,7 +17,6 @@ use kernel_trace::KernelTrace;
 use serde_json::Value;
 use std::collections::BTreeMap;
 use std::path::Path;
-use std::process::Command;
 
 /// Executions of the task.
 const EXECUTIONS: i64 = 120;
@@ -58,8 +59,8 @@ fn write(folder: &Path, uuid: u128, channels: Vec<Vec<Event>>) {
 
 /// The groups and causes of the calls.
 fn answer(traces: &[&Path]) -> Value {
-    let mut command = Command::new(env!("CARGO_BIN_EXE_whyslow"));
-    let out = command.args(["explain", "--json", "--task", "futex"]).args(traces).output().unwrap();
+    let mut command = ask::program();
+    let out = ask::run(command.args(["explain", "--json", "--task", "futex"]).args(traces));
     assert!(out.status.success(), "{}", String::from_utf8_lossy(&out.stderr));
     let mut answer: Value = serde_json::from_slice(&out.stdout).unwrap();
     let parts = ["slow", "fast", "extra_ns", "causes"];

@@ -2,6 +2,8 @@
 
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 
+#[path = "support/ask.rs"]
+mod ask;
 #[path = "support/ctf_writer.rs"]
 mod ctf_writer;
 #[path = "support/random.rs"]
@@ -12,7 +14,6 @@ mod spans;
 use ctf_writer::{Channel, Event, Task, TraceWriter, Value};
 use spans::span;
 use std::path::{Path, PathBuf};
-use std::process::Command;
 use std::rc::Rc;
 use whyslow::base::ctx::Ctx;
 use whyslow::base::time::Ns;
@@ -85,19 +86,23 @@ fn cpu_is_unknown_after_a_damaged_record() {
         let recording = read(workers, chunks);
         assert_eq!(recording.check(), None);
         let draft = TimelineDraft::of(&recording);
-        let seven = draft.threads.iter().find(|t| t.tid == 7).unwrap();
+        let seven = draft.threads.iter().find(|t| t.thread.tid == 7).unwrap();
         let edges: Vec<(Ns, Ns, SegmentKind)> =
-            seven.segments.iter().map(|e| (e.span.start.ns() - START, e.span.end.ns() - START, e.kind)).collect();
+            seven.rows.segments.iter().map(|e| (e.span.start.ns() - START, e.span.end.ns() - START, e.kind)).collect();
         assert!(edges.contains(&(10, 60, SegmentKind::Running)), "{edges:?}");
-        let lost =
-            seven.segments.iter().find(|e| e.kind == SegmentKind::Unknown && e.span.start.ns() == START + 60).unwrap();
+        let lost = seven
+            .rows
+            .segments
+            .iter()
+            .find(|e| e.kind == SegmentKind::Unknown && e.span.start.ns() == START + 60)
+            .unwrap();
         assert_eq!(lost.qualifier.map(|q| recording.names().get(q)), Some("events lost"), "{edges:?}");
         // The other CPU is whole.
-        let nine = draft.threads.iter().find(|t| t.tid == 9).unwrap();
+        let nine = draft.threads.iter().find(|t| t.thread.tid == 9).unwrap();
         assert!(
-            nine.segments.iter().any(|e| e.kind == SegmentKind::Running && e.span.len() == 285),
+            nine.rows.segments.iter().any(|e| e.kind == SegmentKind::Running && e.span.len() == 285),
             "{:?}",
-            nine.segments
+            nine.rows.segments
         );
         assert!(recording.is_lossy(span(START + 150, START + 160)));
         assert!(!recording.is_lossy(span(START + 20, START + 30)));
@@ -111,8 +116,8 @@ fn stats_cpu_ends_at_the_damage() {
     let folder = tempfile::tempdir().unwrap();
     let path = write(folder.path());
     for threads in ["1", "2"] {
-        let mut command = Command::new(env!("CARGO_BIN_EXE_whyslow"));
-        let out = command.args(["stats", "cpu", "--json", "--threads", threads]).arg(&path).output().unwrap();
+        let mut command = ask::program();
+        let out = ask::run(command.args(["stats", "cpu", "--json", "--threads", threads]).arg(&path));
         assert!(out.status.success(), "{}", String::from_utf8_lossy(&out.stderr));
         let table: serde_json::Value = serde_json::from_slice(&out.stdout).unwrap();
         let ran =
@@ -153,8 +158,8 @@ fn calls_end_at_a_damaged_record() {
         trace.channels.push(channel("calls", vec![entry, exit]));
         trace.write(&path);
         damage(&path);
-        let mut command = Command::new(env!("CARGO_BIN_EXE_whyslow"));
-        let out = command.args(["stats", "io", "--json"]).arg(&path).output().unwrap();
+        let mut command = ask::program();
+        let out = ask::run(command.args(["stats", "io", "--json"]).arg(&path));
         assert!(out.status.success(), "{}", String::from_utf8_lossy(&out.stderr));
         let table: serde_json::Value = serde_json::from_slice(&out.stdout).unwrap();
         let bytes =

@@ -4,6 +4,8 @@
 
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 
+#[path = "support/ask.rs"]
+mod ask;
 #[path = "delays/plants.rs"]
 mod plants;
 #[path = "delays/routes.rs"]
@@ -18,16 +20,15 @@ use simulator::recorder::{Manner, record};
 use simulator::{Random, World};
 use std::collections::BTreeMap;
 use std::path::Path;
-use std::process::Command;
 use whyslow::base::time::Ns;
 
 /// The answer of `anomalies --json` about a recorded machine, with further arguments.
 fn anomalies(world: &World, manner: &Manner, name: &str, arguments: &[&str]) -> Value {
     let folder = Path::new(env!("CARGO_TARGET_TMPDIR")).join(format!("delays-{name}"));
     let recorded = record(world, manner, &folder);
-    let mut command = Command::new(env!("CARGO_BIN_EXE_whyslow"));
+    let mut command = ask::program();
     command.args(["anomalies", "--json"]).args(arguments).arg("--symbols").arg(&recorded.symbols);
-    let out = command.args(&recorded.traces).output().unwrap();
+    let out = ask::run(command.args(&recorded.traces));
     assert!(out.status.success(), "{name}: {}", String::from_utf8_lossy(&out.stderr));
     std::fs::remove_dir_all(&folder).unwrap();
     serde_json::from_slice(&out.stdout).unwrap()

@@ -3,9 +3,11 @@
 
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 
+#[path = "support/ask.rs"]
+mod ask;
+
 use serde_json::Value;
 use std::path::Path;
-use std::process::Command;
 
 struct Expected {
     folder: &'static str,
@@ -47,9 +49,9 @@ const DISK: Expected = Expected {
 
 fn explain(expected: &Expected, groups: &[&str]) -> Value {
     let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("fixtures/traces").join(expected.folder);
-    let mut command = Command::new(env!("CARGO_BIN_EXE_whyslow"));
+    let mut command = ask::program();
     command.args(["explain", "--json", "--task", expected.task, "--symbols"]).arg(folder.join("bin")).args(groups);
-    let out = command.args(expected.traces.iter().map(|t| folder.join(t))).output().unwrap();
+    let out = ask::run(command.args(expected.traces.iter().map(|t| folder.join(t))));
     assert!(out.status.success(), "{}", String::from_utf8_lossy(&out.stderr));
     serde_json::from_slice(&out.stdout).unwrap()
 }

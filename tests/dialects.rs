@@ -128,12 +128,15 @@ fn comm_records_name_threads_and_processes() {
     assert_eq!(recording.names().get(recording.hosts()[0].name), "machine-7");
     assert_eq!(recording.hosts()[0].kernel_release.as_deref(), Some("6.1.0"));
     let draft = TimelineDraft::of(&recording);
-    let of = |tid: i32| draft.threads.iter().filter(|t| t.tid == tid && !t.idle).collect::<Vec<_>>();
+    let of = |tid: i32| draft.threads.iter().filter(|t| t.thread.tid == tid && !t.thread.idle).collect::<Vec<_>>();
     let id_of = |tid: i32| recording.threads_by_id().find(|(_, t)| t.tid == tid && !t.idle).unwrap().0;
     let worker_id = id_of(WORKER);
     // One fork, recorded twice.
     let [worker] = of(WORKER)[..] else { panic!("{:?}", of(WORKER)) };
-    assert_eq!((worker.pid, worker.life.start.ns(), worker.life.end.ns()), (LEADER, START + 30, START + 120));
+    assert_eq!(
+        (worker.thread.pid, worker.thread.life.start.ns(), worker.thread.life.end.ns()),
+        (LEADER, START + 30, START + 120)
+    );
     let name = |t: Ns| recording.names().get(recording.thread(worker_id).unwrap().name_at(Timestamp::new(t)).unwrap());
     assert_eq!(name(START + 100), "worker-x");
     let leader = of(LEADER)[0];
@@ -142,14 +145,14 @@ fn comm_records_name_threads_and_processes() {
         "server"
     );
     // Records that perf synthesised when it began, with time 0, are no part of the recording.
-    assert_eq!((recording.span().start.ns(), leader.life.start.ns()), (START + 20, START + 20));
+    assert_eq!((recording.span().start.ns(), leader.thread.life.start.ns()), (START + 20, START + 20));
     assert_eq!(recording.check(), None);
     // No thread was seen to run on CPU 0.
     assert!(recording.reader(Asker::Path).runs(HostId::at(0), 0).is_empty());
     assert!(
-        worker.segments.iter().any(|e| e.kind == SegmentKind::Running && e.span.len() == 70),
+        worker.rows.segments.iter().any(|e| e.kind == SegmentKind::Running && e.span.len() == 70),
         "{:?}",
-        worker.segments
+        worker.rows.segments
     );
 }
 
@@ -168,8 +171,8 @@ fn numbers_of_system_calls_are_those_of_the_machine() {
         let recording = read(&opened(&folder.path().join(at.to_string()), &[("domain", "kernel"), (entry, machine)]));
         let calls_of = |tid: i32| {
             let draft = TimelineDraft::of(&recording);
-            let thread = draft.threads.iter().find(|t| t.tid == tid && !t.idle).unwrap();
-            thread.calls.iter().map(|c| recording.names().get(c.name).to_owned()).collect::<Vec<_>>()
+            let thread = draft.threads.iter().find(|t| t.thread.tid == tid && !t.thread.idle).unwrap();
+            thread.rows.calls.iter().map(|c| recording.names().get(c.name).to_owned()).collect::<Vec<_>>()
         };
         // The worker comes back from the call that made it.
         assert_eq!(calls_of(LEADER), [calls[0]], "{machine}");
@@ -205,8 +208,8 @@ fn calls_of_old_tracers_are_named_by_number() {
         let Opened::Traces(sources) = open(&arguments, &Ctx::new(1)).unwrap() else { panic!("no trace") };
         let recording = read(&sources);
         let draft = TimelineDraft::of(&recording);
-        let thread = draft.threads.iter().find(|t| t.tid == LEADER).unwrap();
-        thread.calls.iter().map(|c| (recording.names().get(c.name).to_owned(), c.ret)).collect::<Vec<_>>()
+        let thread = draft.threads.iter().find(|t| t.thread.tid == LEADER).unwrap();
+        thread.rows.calls.iter().map(|c| (recording.names().get(c.name).to_owned(), c.ret)).collect::<Vec<_>>()
     };
     let returns = vec![("id", Value::I64(202)), ("ret", Value::I64(1))];
     assert_eq!(calls_of("old", returns), [("futex".to_owned(), Some(1))]);

@@ -18,7 +18,7 @@ fn begins(mebibytes: u64) -> bool {
 fn limited(mebibytes: u64) -> Command {
     let mut command = Command::new("sh");
     let script = format!("ulimit -v {}; exec \"$@\"", mebibytes * 1024);
-    command.args(["-c", &script, "sh", env!("CARGO_BIN_EXE_whyslow")]);
+    command.args(["-c", &script, "sh", ask::PROGRAM]);
     command
 }
 

@@ -120,7 +120,7 @@ fn as_nobody(command: &mut Command, mine: &Path) -> Output {
         // The program may be in a folder that only root can read.
         let program = mine.join(".program");
         if !program.exists() {
-            std::fs::copy(env!("CARGO_BIN_EXE_whyslow"), &program).unwrap();
+            std::fs::copy(ask::PROGRAM, &program).unwrap();
         }
         let words: Vec<_> = command.get_args().map(ToOwned::to_owned).collect();
         return run(Command::new(program)
@@ -232,7 +232,7 @@ fn dangling_link_is_not_written_through() {
 fn file_size_limit_is_an_error_line() {
     let folder = tempfile::tempdir().unwrap();
     let mut command = Command::new("sh");
-    command.args(["-c", "ulimit -f 1; exec \"$@\"", "sh", env!("CARGO_BIN_EXE_whyslow"), "build", "-o"]);
+    command.args(["-c", "ulimit -f 1; exec \"$@\"", "sh", ask::PROGRAM, "build", "-o"]);
     let out = run(command.arg(folder.path().join("a.whyslow")).arg(fixture("cpu-contention")));
     assert_eq!((out.status.code(), said(&out).lines().count()), (Some(1), 1), "{:?}: {}", out.status, said(&out));
     assert_eq!(std::fs::read_dir(folder.path()).unwrap().count(), 0);
@@ -263,7 +263,7 @@ fn full_stdout_is_named_and_full_stderr_changes_nothing() {
         drop(child.stderr.take());
         assert_eq!(child.wait().unwrap().code(), Some(status), "{words:?} with a closed stderr");
         let mut closed = Command::new("sh");
-        closed.args(["-c", "exec \"$@\" 2>&-", "sh", env!("CARGO_BIN_EXE_whyslow")]).args(words);
+        closed.args(["-c", "exec \"$@\" 2>&-", "sh", ask::PROGRAM]).args(words);
         assert_eq!(run(&mut closed).status.code(), Some(status), "{words:?} with stderr closed");
     }
     let timed = whyslow(["stats", "count", "--timings"])

@@ -140,12 +140,7 @@ const JSON: [Metadata; 5] = [
 fn cost(words: &[&str], trace: &Path) -> (f64, f64) {
     let quiet = "\"$@\" > /dev/null || exit 9; times";
     let mut command = Command::new("sh");
-    command
-        .current_dir(trace)
-        .args(["-c", quiet, "sh", env!("CARGO_BIN_EXE_whyslow")])
-        .args(words)
-        .arg("--timings")
-        .arg(trace);
+    command.current_dir(trace).args(["-c", quiet, "sh", ask::PROGRAM]).args(words).arg("--timings").arg(trace);
     let out = run(&mut command);
     assert!(out.status.success(), "{words:?}: {}", said(&out));
     let times = String::from_utf8_lossy(&out.stdout).into_owned();

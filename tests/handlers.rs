@@ -2,6 +2,8 @@
 
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 
+#[path = "support/ask.rs"]
+mod ask;
 #[path = "support/ctf_writer.rs"]
 mod ctf_writer;
 #[path = "support/kernel_trace.rs"]
@@ -13,7 +15,7 @@ use ctf_writer::Value as Field;
 use kernel_trace::KernelTrace;
 use serde_json::Value;
 use std::path::Path;
-use std::process::{Command, Output};
+use std::process::Output;
 
 const TABLE: &str = "# Our own card.\ndisk = [\"fastcard*\"]\n";
 
@@ -34,9 +36,9 @@ fn write(folder: &Path) {
 }
 
 fn explain(trace: &Path, configuration: &Path, more: &[&str]) -> Output {
-    let mut command = Command::new(env!("CARGO_BIN_EXE_whyslow"));
+    let mut command = ask::program();
     command.env("XDG_CONFIG_HOME", configuration).args(["explain", "--json", "--task", "job"]).args(more);
-    command.arg(trace).output().unwrap()
+    ask::run(command.arg(trace))
 }
 
 fn kind(out: &Output) -> String {

@@ -39,7 +39,7 @@ fn files(folder: &Path, into: &mut Vec<PathBuf>) {
 fn ask(words: &[&str], trace: &Path) -> Output {
     let started = Instant::now();
     let out = Command::new("sh")
-        .args(["-c", "ulimit -v 4194304; exec \"$@\"", "sh", env!("CARGO_BIN_EXE_whyslow")])
+        .args(["-c", "ulimit -v 4194304; exec \"$@\"", "sh", ask::PROGRAM])
         .args(words)
         .arg(trace)
         .stdin(Stdio::null())

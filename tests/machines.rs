@@ -3,6 +3,8 @@
 
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 
+#[path = "support/ask.rs"]
+mod ask;
 mod simulator;
 
 use serde_json::Value;
@@ -12,7 +14,6 @@ use simulator::recorder::{BASE, Dialect, Events, IMAGE, Manner, Missing, record}
 use simulator::{Machine, Op, World, explained, turns};
 use std::collections::BTreeMap;
 use std::path::Path;
-use std::process::Command;
 
 #[test]
 fn machine_of_a_seed_is_the_same_and_accounts_for_all_time() {
@@ -78,9 +79,9 @@ fn mmap_records_name_functions() {
     events.kernel.sort_by_key(|e| e.time);
     let recorded = record(&world, &manner, &folder);
     let traces = simulator::recorder::write(events, &manner, &folder.join("mapped"));
-    let mut command = Command::new(env!("CARGO_BIN_EXE_whyslow"));
+    let mut command = ask::program();
     command.args(["explain", "--json", "--task", "app:request", "--symbols"]).arg(&recorded.symbols);
-    let out = command.args(traces).output().unwrap();
+    let out = ask::run(command.args(traces));
     assert!(out.status.success(), "{}", String::from_utf8_lossy(&out.stderr));
     let answer: Value = serde_json::from_slice(&out.stdout).unwrap();
     let first = &answer["causes"][0];
@@ -141,8 +142,7 @@ fn anomalies_chooses_the_task_of_explain() {
         let recorded = record(&machine(seed).world, &Manner::default(), &folder);
         let traces = if kernel_only { &recorded.traces[..1] } else { &recorded.traces[..] };
         let ask = |command: &str| -> Value {
-            let out =
-                Command::new(env!("CARGO_BIN_EXE_whyslow")).args([command, "--json"]).args(traces).output().unwrap();
+            let out = ask::run(ask::program().args([command, "--json"]).args(traces));
             assert!(out.status.success(), "{}", String::from_utf8_lossy(&out.stderr));
             serde_json::from_slice(&out.stdout).unwrap()
         };
@@ -172,9 +172,9 @@ enum Grade {
 /// The grade of the answer to a generated machine, whether it names a caller of the planted function, and its text.
 fn grade(generated: &Generated, folder: &Path) -> (Grade, bool, String) {
     let recorded = record(&generated.world, &generated.manner, folder);
-    let mut command = Command::new(env!("CARGO_BIN_EXE_whyslow"));
+    let mut command = ask::program();
     command.args(["explain", "--json", "--threads", "1", "--task", "app:request", "--symbols"]).arg(&recorded.symbols);
-    let out = command.args(&recorded.traces).output().unwrap();
+    let out = ask::run(command.args(&recorded.traces));
     let _ = std::fs::remove_dir_all(folder);
     let said = String::from_utf8_lossy(&out.stderr).trim().to_owned();
     let lacks = generated.plant.lacks(&generated.manner);

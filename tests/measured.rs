@@ -3,6 +3,8 @@
 
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, dead_code)]
 
+#[path = "support/ask.rs"]
+mod ask;
 #[path = "support/ctf_writer.rs"]
 mod ctf_writer;
 #[path = "support/random.rs"]
@@ -10,14 +12,13 @@ mod random;
 
 use ctf_writer::{Channel, Context, Event, Task, TraceWriter, Value};
 use std::path::{Path, PathBuf};
-use std::process::Command;
 use std::rc::Rc;
 
 /// Time, name and fields of an event.
 type TimedEvent = (i64, &'static str, Vec<(&'static str, Value)>);
 
 fn json(words: &[&str], trace: &Path) -> serde_json::Value {
-    let out = Command::new(env!("CARGO_BIN_EXE_whyslow")).args(words).arg("--json").arg(trace).output().unwrap();
+    let out = ask::run(ask::program().args(words).arg("--json").arg(trace));
     assert!(out.status.success(), "{words:?}: {}", String::from_utf8_lossy(&out.stderr));
     serde_json::from_slice(&out.stdout).unwrap()
 }

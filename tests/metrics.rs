@@ -2,6 +2,8 @@
 
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 
+#[path = "support/ask.rs"]
+mod ask;
 #[path = "support/ctf_writer.rs"]
 mod ctf_writer;
 #[path = "support/kernel_trace.rs"]
@@ -13,7 +15,7 @@ use ctf_writer::{Context, Value as Field};
 use kernel_trace::KernelTrace;
 use serde_json::Value;
 use std::path::Path;
-use std::process::{Command, Output};
+use std::process::Output;
 
 /// Thread 5 makes 60 calls `job`; every sixth is three times as long, has three times the instructions, and a page
 /// fault in the middle. With `counters` each event carries two of them; `perf_tid` is none.
@@ -50,7 +52,7 @@ fn write(folder: &Path, counters: bool) {
 }
 
 fn run(folder: &Path, words: &[&str]) -> Output {
-    Command::new(env!("CARGO_BIN_EXE_whyslow")).args(words).arg(folder).output().unwrap()
+    ask::run(ask::program().args(words).arg(folder))
 }
 
 fn diff(folder: &Path, words: &[&str]) -> Value {

@@ -5,6 +5,7 @@
 use proptest::prelude::*;
 use whyslow::base::ctx::Ctx;
 use whyslow::base::statistics::{Sums, divide_rounded, mann_whitney, nearest_rank};
+use whyslow::model::histogram::ValueRange;
 use whyslow::model::metric::{ABSENT, Column, Metric};
 use whyslow::model::selection::{Linked, Selection};
 
@@ -23,19 +24,21 @@ fn columns() -> impl Strategy<Value = Vec<Column>> {
     })
 }
 
-fn moves() -> impl Strategy<Value = Vec<(usize, Option<(i64, i64)>)>> {
-    let range = proptest::option::of((-10..60_i64, 0..60_i64).prop_map(|(from, length)| (from, from + length)));
+fn moves() -> impl Strategy<Value = Vec<(usize, Option<ValueRange>)>> {
+    let range = proptest::option::of(
+        (-10..60_i64, 0..60_i64).prop_map(|(from, length)| ValueRange { from, to: from + length }),
+    );
     proptest::collection::vec((0..METRICS, range), 1..30)
 }
 
 /// Counts by the definition: executions that pass all ranges but the metric's own.
-fn slow_counts(columns: &[Column], ranges: &[Option<(i64, i64)>], linked: &Linked, axis: usize) -> Vec<u32> {
+fn slow_counts(columns: &[Column], ranges: &[Option<ValueRange>], linked: &Linked, axis: usize) -> Vec<u32> {
     let bins = &linked.axes()[axis].bins;
     let mut counts = vec![0; bins.len()];
     for i in 0..columns[0].values.len() {
         let passes = |m: usize| {
             let v = columns[m].values[i];
-            m == axis || ranges[m].is_none_or(|(from, to)| v != ABSENT && from <= v && v < to)
+            m == axis || ranges[m].is_none_or(|range| v != ABSENT && range.from <= v && v < range.to)
         };
         if let Some(bin) = bins.of(columns[axis].values[i]).filter(|_| (0..METRICS).all(passes)) {
             counts[bin] += 1;
@@ -59,7 +62,7 @@ proptest! {
             }
             let inside = |i: &usize| (0..METRICS).all(|m| {
                 let v = columns[m].values[*i];
-                ranges[m].is_none_or(|(from, to)| v != ABSENT && from <= v && v < to)
+                ranges[m].is_none_or(|range| v != ABSENT && range.from <= v && v < range.to)
             });
             let members: Vec<usize> = (0..linked.len()).filter(inside).collect();
             prop_assert_eq!(selection.len(), members.len());
@@ -76,7 +79,7 @@ proptest! {
     fn exclude_keeps_the_ranges(columns in columns(), out in 0..7_u32) {
         let linked = Linked::new(&columns, &Ctx::new(1)).unwrap();
         let mut selection = Selection::new(&linked);
-        selection.select(&linked, 1, Some((0, 20)));
+        selection.select(&linked, 1, Some(ValueRange { from: 0, to: 20 }));
         let before = selection.clone();
         selection.exclude(&linked, |e| e.raw() % 7 == out);
         prop_assert!(selection.members().iter().all(|e| e.raw() % 7 != out));

@@ -1,10 +1,12 @@
-//! `record`: what is planned for which machine, and that whatever happens a recording ends whole and leaves nothing
-//! behind.
+//! `record`: the plan for each kind of machine; a recording ends whole in every case and leaves nothing behind.
 //!
-//! The recorders of these tests are small scripts that behave as the real ones do: their options are compared with
-//! those of the real ones' own parsers by the ignored tests, which need perf, trace-cmd, LTTng and root.
+//! The recorders of these tests are small scripts that behave like the real ones. The ignored tests pass the same
+//! options to the real recorders' parsers; they need perf, trace-cmd, LTTng and root.
 
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
+
+#[path = "support/ask.rs"]
+mod ask;
 
 use std::collections::BTreeSet;
 use std::ffi::OsString;
@@ -13,9 +15,9 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
 use whyslow::record::capabilities::{Capabilities, Tool};
-use whyslow::record::plan::{ScriptMode, plan};
+use whyslow::record::plan::{PlanUse, ScriptMode, plan};
 use whyslow::record::shell::ShellCommand;
-use whyslow::record::{self, EndTrigger, Recorder, RecordingProgress, RecordingRequest};
+use whyslow::record::{self, CallGraph, EndTrigger, Recorder, RecordingProgress, RecordingRequest};
 
 /// Events of a usual kernel.
 fn events() -> BTreeSet<String> {
@@ -54,7 +56,7 @@ fn server() -> Capabilities {
 
 /// The commands to run by hand, with reasons and notes.
 fn planned(host: &Capabilities, request: &RecordingRequest) -> String {
-    match plan(host, request, Path::new("out"), 7, true) {
+    match plan(host, request, Path::new("out"), 7, PlanUse::Print) {
         Ok(plan) => {
             let notes: String = plan.notes.iter().map(|note| format!("# {note}\n")).collect();
             let sleep = ScriptMode::Command(ShellCommand::new(["sleep", "10"]));
@@ -85,7 +87,7 @@ fn plan_without_rights_names_the_remedy() {
     insta::assert_snapshot!("check-server", record::report(&Capabilities { lttng: None, ..server() }).text);
     let allowed = Capabilities { paranoid: Some(-1), events: Some(events()), ..user };
     assert_eq!(
-        plan(&allowed, &RecordingRequest::default(), Path::new("out"), 7, false).unwrap().recorder,
+        plan(&allowed, &RecordingRequest::default(), Path::new("out"), 7, PlanUse::Run).unwrap().recorder,
         Recorder::Perf
     );
 }
@@ -105,7 +107,12 @@ fn options_are_obeyed_or_refused_with_a_reason() {
         let request = RecordingRequest { overwrite: past, ..of(recorder) };
         insta::assert_snapshot!(format!("plan-overwrite-{}", recorder.name()), planned(&server(), &request));
     }
+    let copies = |with| RecordingRequest { with, call_graph: CallGraph::Dwarf, ..RecordingRequest::default() };
+    let copied = planned(&server(), &copies(None));
+    assert_eq!(copied.matches("call-graph=dwarf/").count(), 2, "switches and samples: {copied}");
+    assert!(copied.contains("# perf, because lttng cannot: lttng follows frame pointers"), "{copied}");
     for (request, part) in [
+        (copies(Some(Recorder::TraceCmd)), "--with trace-cmd: trace-cmd follows frame pointers only"),
         (
             RecordingRequest { uprobes: probe.uprobes.clone(), ..of(Recorder::Lttng) },
             "--with lttng: LTTng records only the entry",
@@ -130,7 +137,7 @@ fn options_are_obeyed_or_refused_with_a_reason() {
         assert!(said.contains(part) && said.lines().count() == 1, "{said}");
     }
     let missing = Capabilities { trace_cmd: None, ..server() };
-    let here = plan(&missing, &of(Recorder::TraceCmd), Path::new("out"), 7, false).unwrap_err().to_string();
+    let here = plan(&missing, &of(Recorder::TraceCmd), Path::new("out"), 7, PlanUse::Run).unwrap_err().to_string();
     assert_eq!(here, "--with trace-cmd: `trace-cmd` is not installed: install the package trace-cmd");
     assert!(
         planned(&missing, &of(Recorder::TraceCmd))
@@ -163,7 +170,7 @@ fn run(
     folder: &Path,
 ) -> (Result<record::RecordingEnd, String>, Vec<RecordingProgress>) {
     let mut reported = Vec::new();
-    let plan = plan(host, request, folder, 7, false).unwrap();
+    let plan = plan(host, request, folder, 7, PlanUse::Run).unwrap();
     let ended = record::run(&plan, request, &mut |progress| reported.push(progress));
     (ended.map_err(|e| e.to_string()), reported)
 }
@@ -254,7 +261,7 @@ fn whyslow(folder: &Path, out: &Path) -> std::process::Child {
     std::fs::write(tracefs.join("available_events"), "sched:sched_switch\n").unwrap();
     let usual = std::env::var_os("PATH").unwrap();
     let path = std::iter::once(folder.to_owned()).chain(std::env::split_paths(&usual));
-    let mut whyslow = Command::new(env!("CARGO_BIN_EXE_whyslow"));
+    let mut whyslow = ask::program();
     whyslow.args(["record", "--with", "perf", "--root"]).arg(folder).arg("-o").arg(out);
     whyslow.env("PATH", std::env::join_paths(path).unwrap());
     let child = whyslow.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null()).spawn().unwrap();
@@ -291,7 +298,7 @@ fn recording_ended_by_a_signal_or_a_kill_is_whole() {
 #[ignore = "needs perf, trace-cmd and lttng"]
 fn real_recorders_accept_the_plans() {
     let folder = tempfile::tempdir().unwrap();
-    let here = Capabilities::look(Path::new("/"), &std::env::var_os("PATH").unwrap());
+    let here = Capabilities::detect(Path::new("/"), &std::env::var_os("PATH").unwrap());
     // A parser's words for an option or event that it does not know.
     let unknown = [
         "event syntax error",
@@ -322,7 +329,7 @@ fn real_recorders_accept_the_plans() {
                 _ => eprintln!("{}: {:?}", recorder.name(), ended.err()),
             }
             // After a line that is refused the others are not tried: each by itself.
-            let plan = plan(&host, &request, &out, 8, false).unwrap();
+            let plan = plan(&host, &request, &out, 8, PlanUse::Run).unwrap();
             for line in plan.prepare.iter().chain(&plan.finish) {
                 let ran = Command::new("sh").arg("-c").arg(line.to_string()).output().unwrap();
                 let said = String::from_utf8_lossy(&[ran.stdout, ran.stderr].concat()).into_owned();
@@ -371,7 +378,7 @@ fn planted_function_is_recorded_and_named() {
     let built = Command::new("rustc").args(flags).arg(&source).arg("-o").arg(&program).output().unwrap();
     assert!(built.status.success(), "{}", String::from_utf8_lossy(&built.stderr));
     let out = folder.path().join("out");
-    let recorded = Command::new(env!("CARGO_BIN_EXE_whyslow"))
+    let recorded = ask::program()
         .args(["record", "--with", "perf", "--uprobe", "handle_request", "-o"])
         .arg(&out)
         .arg("--")
@@ -379,7 +386,7 @@ fn planted_function_is_recorded_and_named() {
         .output()
         .unwrap();
     assert!(recorded.status.success(), "{}", String::from_utf8_lossy(&recorded.stderr));
-    let explained = Command::new(env!("CARGO_BIN_EXE_whyslow"))
+    let explained = ask::program()
         .args(["explain", "--json"])
         .arg(out.join("perf.data"))
         .arg("--kallsyms")

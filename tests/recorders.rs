@@ -5,6 +5,8 @@
 
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 
+#[path = "support/ask.rs"]
+mod ask;
 #[path = "support/corpus.rs"]
 mod corpus;
 #[path = "support/random.rs"]
@@ -15,7 +17,6 @@ use corpus::corpus;
 use random::Random;
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
-use std::process::Command;
 use std::time::{Duration, Instant};
 use whyslow::base::ctx::Ctx;
 use whyslow::base::notice::Notice;
@@ -80,7 +81,7 @@ fn perf_data_of_every_form_has_the_counts_of_perf_script() {
 fn program_started_while_recording_has_its_own_maps() {
     // `sched_process_exec` comes when the program is mapped already; perf's own record of the exec comes before.
     let explain = ["explain", "--json", "--task", "wait=clock_nanosleep"];
-    let out = Command::new(env!("CARGO_BIN_EXE_whyslow")).args(explain).arg(fixture("exec.data")).output().unwrap();
+    let out = ask::run(ask::program().args(explain).arg(fixture("exec.data")));
     let json: serde_json::Value = serde_json::from_slice(&out.stdout).unwrap();
     let path: Vec<&str> = json["causes"][0]["path"].as_array().unwrap().iter().filter_map(|f| f.as_str()).collect();
     assert!(path.iter().any(|frame| frame.starts_with("spin+0x")) && !path.contains(&"[unknown]"), "{path:?}");
@@ -89,7 +90,7 @@ fn program_started_while_recording_has_its_own_maps() {
 /// The functions of the first cause's path, and the notices. The mark on names from unproven files is left out: a
 /// checkout makes files newer than their recording.
 fn explained(path: &Path, options: &[&str]) -> (Vec<String>, String) {
-    let out = Command::new(env!("CARGO_BIN_EXE_whyslow")).args(["explain", "--json"]).args(options).arg(path).output();
+    let out = ask::program().args(["explain", "--json"]).args(options).arg(path).output();
     let json: serde_json::Value = serde_json::from_slice(&out.unwrap().stdout).unwrap();
     let path = json["causes"][0]["path"]
         .as_array()
@@ -258,7 +259,7 @@ fn answers_do_not_depend_on_workers_or_chunks() {
                 Options { engine: EngineOptions { chunks, ..EngineOptions::default() }, ..Options::default() };
             let (found, notices) = record(&traces, &[], &options, &Ctx::new(workers)).unwrap();
             let found = whyslow::state::timeline::TimelineDraft::of(&found);
-            format!("{:?}\n{:?}\n{:?}\n{notices:?}", found.threads, found.images, found.wake_stacks)
+            format!("{:?}\n{:?}\n{:?}\n{notices:?}", found.threads, found.tables.images, found.tables.wake_stacks)
         };
         let one = recorded(1, ChunkTarget::Whole);
         assert!(one.contains("Running"), "{name}");
@@ -387,7 +388,7 @@ fn planted_cause_is_named_from_every_recorder() {
         let (symbols, kernel) = (folder.join("bin"), corpus.join("kernel_symbols.txt"));
         let mut row = format!("| {case} |");
         for (file, (kind, thread)) in ["", "perf/perf.data", "tracecmd/trace.dat"].into_iter().zip(answers) {
-            let out = Command::new(env!("CARGO_BIN_EXE_whyslow"))
+            let out = ask::program()
                 .args(["explain", "--json", "--task", task, "--symbols", symbols.to_str().unwrap()])
                 .args(["--kallsyms", kernel.to_str().unwrap(), folder.join(file).to_str().unwrap()])
                 .output()
@@ -402,4 +403,17 @@ fn planted_cause_is_named_from_every_recorder() {
         }
         println!("{row}");
     }
+}
+
+/// `whyslow record` writes the kernel's symbols beside its perf.data.
+#[test]
+fn kernel_symbols_beside_a_recording_are_its_own() {
+    let folder = tempfile::tempdir().unwrap();
+    let data = folder.path().join("perf.data");
+    std::fs::copy(fixture("switch.data"), &data).unwrap();
+    let symbols = || open(&data).unwrap()[0].trace.kernel_symbols().map(<[u8]>::to_vec);
+    assert_eq!(symbols(), None);
+    let text = b"ffffffff81000000 T _text\n";
+    std::fs::write(folder.path().join("kallsyms"), text).unwrap();
+    assert_eq!(symbols().unwrap(), text);
 }

@@ -201,7 +201,7 @@ fn interface_writes_into_the_current_folder_alone() {
     let mut shell = PtyShell::new(80, 24);
     let trace = fixture("snap");
     // The temporary folder may be written to as well: it must not be one that holds `other`.
-    shell.send(&format!("clear; TMPDIR=$PWD {} {}\r", env!("CARGO_BIN_EXE_whyslow"), trace.display()));
+    shell.send(&format!("clear; TMPDIR=$PWD {} {}\r", ask::PROGRAM, trace.display()));
     shell.wait("Sleeping");
     let export = |shell: &mut PtyShell, path: &str, answer: &str| {
         shell.send("e");

@@ -105,13 +105,13 @@ proptest! {
         machine.absorb(&batch);
         let (recording, _) = machine.close(Vec::new());
         let draft = TimelineDraft::of(&recording);
-        for thread in draft.threads.iter().filter(|t| !t.idle) {
-            prop_assert!(thread.segments.iter().all(|e| !e.span.is_empty()));
-            prop_assert!(thread.segments.windows(2).all(|w| w[0].span.end == w[1].span.start));
-            let ends = thread.segments.first().zip(thread.segments.last());
+        for thread in draft.threads.iter().filter(|t| !t.thread.idle) {
+            prop_assert!(thread.rows.segments.iter().all(|e| !e.span.is_empty()));
+            prop_assert!(thread.rows.segments.windows(2).all(|w| w[0].span.end == w[1].span.start));
+            let ends = thread.rows.segments.first().zip(thread.rows.segments.last());
             let whole = ends.map(|(first, last)| Span::new(first.span.start, last.span.end));
-            prop_assert!(whole.is_none_or(|whole| whole == thread.life), "{:?} {:?}", whole, thread.life);
-            prop_assert!(whole.is_some() || thread.life.is_empty());
+            prop_assert!(whole.is_none_or(|whole| whole == thread.thread.life), "{:?} {:?}", whole, thread.thread.life);
+            prop_assert!(whole.is_some() || thread.thread.life.is_empty());
         }
         for cpu in &draft.cpus {
             prop_assert!(cpu.runs.windows(2).all(|w| w[0].span.end <= w[1].span.start));

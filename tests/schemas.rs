@@ -20,6 +20,7 @@ use whyslow::input::Argument;
 use whyslow::model::settings::Settings;
 use whyslow::session::{OpenOptions, Session};
 use whyslow::view::anomalies;
+use whyslow::view::tui::bookmarks::{Bookmark, BookmarkPlace, with_bookmarks};
 
 /// Described properties that no recording in `fixtures` shows: a kernel recording with waits without a known cause.
 const NOT_IN_FIXTURES: [&str; 4] = ["pid", "tid", "thread", "process"];
@@ -60,7 +61,7 @@ fn document(words: &[&str], recording: &Path) -> Option<Value> {
 
 /// The documents that all commands print about a recording.
 fn documents(recording: &Path) -> Vec<Value> {
-    let commands: [&[&str]; 9] = [
+    let commands: [&[&str]; 10] = [
         &["explain"],
         &["diff", "--max-nodes", "200"],
         &["diff", "--executions", "0,1"],
@@ -70,6 +71,7 @@ fn documents(recording: &Path) -> Vec<Value> {
         &["stats", "io"],
         &["info"],
         &["info", "--full"],
+        &["query", "--overview", "--points", "7"],
     ];
     let query = ["threads/*/state", "cpus/*/thread"];
     let query = query.map(|attribute| vec!["query", "--attribute", attribute, "--longest", "3"]);
@@ -116,6 +118,13 @@ fn exported(schemas: &Schemas, report: &mut Report) {
     let comparison = whyslow::session::compare(model, &Default::default(), &ctx).unwrap();
     let diff = whyslow::view::json::diff(model, &comparison, None, None);
     let listed = anomalies::json(&found, &mining.notices, None);
+    let places = [
+        BookmarkPlace::Context { path: vec!["main".into()] },
+        BookmarkPlace::Metric { metric: "duration".into() },
+        BookmarkPlace::Anomaly { start_ns: 7, place: "journal futex".into() },
+    ];
+    let bookmarks = places.map(|place| Bookmark { task: None, place, note: "ask the owner".into() });
+    let diff = with_bookmarks(diff, &bookmarks);
     let documents = [
         serde_json::to_value(anomalies::with_path(diff, &found, 0)).unwrap(),
         serde_json::to_value(anomalies::with_path(listed, &found, 0)).unwrap(),

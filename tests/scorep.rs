@@ -3,9 +3,11 @@
 
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, clippy::indexing_slicing)]
 
+#[path = "support/ask.rs"]
+mod ask;
+
 use serde_json::Value;
 use std::path::{Path, PathBuf};
-use std::process::Command;
 
 fn archive(name: &str) -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("fixtures/archives").join(name).join("trace/traces.otf2")
@@ -17,7 +19,7 @@ fn truth(name: &str) -> Value {
 }
 
 fn run(words: &[&str]) -> (i32, String, String) {
-    let out = Command::new(env!("CARGO_BIN_EXE_whyslow")).args(words).output().unwrap();
+    let out = ask::run(ask::program().args(words));
     let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
     (out.status.code().unwrap(), text(&out.stdout), text(&out.stderr))
 }
@@ -61,6 +63,57 @@ fn holds(name: &str, label: &str, function: &str, totals: &[(&str, f64)]) {
     }
     let costs = &found["delay_costs"][0];
     assert_eq!((&costs["label"], &costs["function"]), (&label.into(), &function.into()), "{name}: {costs}");
+}
+
+/// One archive for each wait state, written by libotf2 (`fixtures/archives/src`): its total to the nanosecond, the late
+/// rank and its function as the first cause and the first source.
+#[test]
+fn each_wait_state_equals_its_truth() {
+    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("fixtures/archives/wait_states");
+    let mut kinds = 0;
+    for entry in std::fs::read_dir(folder).unwrap() {
+        let folder = entry.unwrap().path();
+        let truth: Value = serde_json::from_str(&std::fs::read_to_string(folder.join("truth.json")).unwrap()).unwrap();
+        let file = folder.join("traces.otf2");
+        let found = json(&["anomalies", "--json", file.to_str().unwrap()]);
+        let (kind, function) = (truth["kind"].as_str().unwrap(), truth["function"].as_str().unwrap());
+        kinds += 1;
+        assert_eq!(state(&found, kind), truth["waited_ns"].as_i64().unwrap(), "{kind}");
+        let row = &found["wait_states"].as_array().unwrap().iter().find(|s| s["kind"] == kind).unwrap()["by"][0];
+        assert!(!row["call_path"].as_array().unwrap().is_empty(), "{kind}: {row}");
+        if kind == "completion" {
+            assert_eq!((&row["rank"], &row["function"]), (&truth["rank"], &"MPI_Barrier".into()));
+            assert!(row["causes"].as_array().unwrap().is_empty() && found["delay_costs"] == serde_json::json!([]));
+            continue;
+        }
+        let label = match truth["thread"].as_u64().unwrap() {
+            0 => format!("rank {}", truth["rank"]),
+            thread => format!("rank {} thread {thread}", truth["rank"]),
+        };
+        let is_late = |by: &Value| by["label"] == label && by["function"] == function;
+        // Of a lock that went from thread to thread, the last waits for the second.
+        let state = found["wait_states"].as_array().unwrap().iter().find(|s| s["kind"] == kind).unwrap();
+        let names_late = |row: &Value| row["causes"][0]["label"] == label;
+        assert!(state["by"].as_array().unwrap().iter().any(names_late), "{kind}: {state}");
+        // The idle time of a team has no cost; its master is its cause.
+        assert!(kind == "idle_threads" || is_late(&found["delay_costs"][0]), "{kind}: {}", found["delay_costs"][0]);
+        let first = &found["paths"][0]["steps"][0];
+        assert_eq!((&first["label"], &first["what"]), (&label.as_str().into(), &function.into()), "{kind}: {first}");
+        assert!(first["noise"].is_null(), "{kind}: {first}");
+    }
+    assert_eq!(kinds, 12);
+}
+
+/// Samples find a call in one line and then in another: it is one call.
+#[test]
+fn samples_in_several_lines_are_one_visit() {
+    let file = Path::new(env!("CARGO_MANIFEST_DIR")).join("fixtures/archives/wait_states/calling_contexts/traces.otf2");
+    let found = json(&["anomalies", "--json", file.to_str().unwrap()]);
+    let regions = found["regions"].as_array().unwrap();
+    let visits = |name: &str| regions.iter().find(|r| r["function"] == name).map(|r| r["visits"].as_u64().unwrap());
+    assert_eq!((visits("assemble"), visits("smooth")), (Some(30), Some(30)), "{regions:?}");
+    let names: Vec<&str> = found["patterns"].as_array().unwrap().iter().map(|p| p["name"].as_str().unwrap()).collect();
+    assert!(names.contains(&"assemble MPI_Send") && names.contains(&"smooth MPI_Recv"), "{names:?}");
 }
 
 #[test]

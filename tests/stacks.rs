@@ -7,6 +7,8 @@
 
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 
+#[path = "support/ask.rs"]
+mod ask;
 #[path = "support/corpus.rs"]
 mod corpus;
 
@@ -100,7 +102,7 @@ fn samples(recording: &Timeline, spaces: &Spaces) -> Vec<(&'static str, ProcessS
 #[ignore = "needs the corpus"]
 fn open_functions_are_those_of_a_replay() {
     let trace = corpus("public/real/cyg-profile-glxgears-cyg-profile");
-    let out = std::process::Command::new(env!("CARGO_BIN_EXE_whyslow")).arg("dump").arg(&trace).output().unwrap();
+    let out = ask::run(ask::program().arg("dump").arg(&trace));
     let mut open: Vec<u64> = Vec::new();
     let mut wanted: Vec<Vec<u64>> = Vec::new();
     for line in String::from_utf8(out.stdout).unwrap().lines() {

@@ -241,3 +241,12 @@ fn named_files_exist() {
     }
     only_known("path", missing);
 }
+
+#[test]
+fn tests_run_the_program_through_one_file() {
+    // Only `ask.rs` limits the time of the program and closes its standard input.
+    let name = concat!("CARGO_BIN", "_EXE_whyslow");
+    let named: Vec<String> =
+        files(&["tests"], "rs").iter().filter(|path| text(path).contains(name)).map(|path| shown(path)).collect();
+    assert_eq!(named, ["tests/support/ask.rs"]);
+}

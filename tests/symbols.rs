@@ -52,13 +52,13 @@ impl Process {
     ) -> u64 {
         let base = BASE + self.images * 0x10_0000;
         self.images += 1;
-        let names = &mut self.recording.names;
+        let names = &mut self.recording.tables.names;
         let path = names.intern(path);
         let mut changes = vec![ImageChange::Load { base, size, path, position_independent: true, offset: None }];
         changes.extend(id.map(|id| ImageChange::BuildId { base, id: id.into() }));
         changes.extend(link.map(|(file, crc)| ImageChange::DebugLink { base, file: names.intern(file), crc }));
         let event = |change| ImageEvent { time: Timestamp::new(time), host: HOST, pid, change };
-        self.recording.images.extend(changes.into_iter().map(event));
+        self.recording.tables.images.extend(changes.into_iter().map(event));
         base
     }
 
@@ -75,8 +75,8 @@ impl Process {
         stack: &[u64],
         places: &SymbolPaths,
     ) -> (Vec<String>, Notices) {
-        let stack = self.recording.stacks.intern(stack);
-        let spaces = Spaces::new(&self.recording.images);
+        let stack = self.recording.tables.stacks.intern(stack);
+        let spaces = Spaces::new(&self.recording.tables.images);
         let placed = ProcessStack {
             host: HOST,
             pid,
@@ -291,12 +291,12 @@ fn time(count: u64) -> Duration {
     let addresses: Vec<u64> = (0..count).map(|i| text.address() + text.size() * i / count).collect();
     let mut process = Process::default();
     let base = 0x5555_0000_0000;
-    let path = process.recording.names.intern(path.to_str().unwrap());
+    let path = process.recording.tables.names.intern(path.to_str().unwrap());
     let size = file.segments().map(|s| s.address() + s.size()).max().unwrap();
     let change = ImageChange::Load { base, size, path, position_independent: true, offset: None };
-    process.recording.images.push(ImageEvent { time: Timestamp::ZERO, host: HOST, pid: 7, change });
-    let stacks: Vec<_> = addresses.iter().map(|a| process.recording.stacks.intern(&[base + a])).collect();
-    let spaces = Spaces::new(&process.recording.images);
+    process.recording.tables.images.push(ImageEvent { time: Timestamp::ZERO, host: HOST, pid: 7, change });
+    let stacks: Vec<_> = addresses.iter().map(|a| process.recording.tables.stacks.intern(&[base + a])).collect();
+    let spaces = Spaces::new(&process.recording.tables.images);
     let space = spaces.at(HOST, 7, Timestamp::ZERO);
     let placed: Vec<ProcessStack> = stacks
         .iter()

@@ -5,6 +5,8 @@
 //! checks, so that finding the text is the same as matching it.
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 
+#[path = "support/ask.rs"]
+mod ask;
 #[path = "support/pty_shell.rs"]
 mod pty_shell;
 
@@ -164,7 +166,7 @@ fn the_demo_keeps_the_rules() {
 fn the_demo_plays() {
     // The cells of a terminal of 1240 x 760 pixels with letters of 15.
     let mut shell = PtyShell::new(132, 38);
-    let program = std::path::Path::new(env!("CARGO_BIN_EXE_whyslow"));
+    let program = std::path::Path::new(ask::PROGRAM);
     let folder = program.parent().unwrap().display();
     shell.send(&format!("PATH={folder}:$PATH; cd {}; clear; echo rea''dy\r", env!("CARGO_MANIFEST_DIR")));
     shell.wait("ready");

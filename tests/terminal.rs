@@ -5,6 +5,8 @@
 //! shows whether the terminal is as it was.
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 
+#[path = "support/ask.rs"]
+mod ask;
 #[path = "support/pty_shell.rs"]
 mod pty_shell;
 
@@ -22,7 +24,7 @@ fn settings(shell: &mut PtyShell, name: &str) -> String {
 /// Start the program and wait for its answer.
 fn start(shell: &mut PtyShell) {
     let trace = concat!(env!("CARGO_MANIFEST_DIR"), "/fixtures/traces/lock-contention");
-    let program = env!("CARGO_BIN_EXE_whyslow");
+    let program = ask::PROGRAM;
     shell.send(&format!("clear; sh -c 'echo $$ > pid; exec {program} {trace} --symbols {trace}/bin'\r"));
     shell.wait("Flame tree");
     shell.wait("expensive_flush");
@@ -103,7 +105,7 @@ fn background_query_chooses_the_theme_and_loses_no_key() {
     for answer in ["\x1b]11;rgb:ffff/ffff/ffff\x07", "\x1b]11;rgb:1e1e/1e1e/1e1e\x1b\\", ""] {
         let mut shell = PtyShell::new(80, 24);
         let trace = concat!(env!("CARGO_MANIFEST_DIR"), "/fixtures/traces/lock-contention");
-        shell.send(&format!("clear; {} {trace} --symbols {trace}/bin\r", env!("CARGO_BIN_EXE_whyslow")));
+        shell.send(&format!("clear; {} {trace} --symbols {trace}/bin\r", ask::PROGRAM));
         shell.until("query", |d| *d.queries.lock().unwrap() == 1);
         // The first key changes nothing, the second opens the help: it is taken although the answer precedes it.
         shell.send(&format!("2{answer}?"));
@@ -125,7 +127,7 @@ fn background_query_chooses_the_theme_and_loses_no_key() {
 fn chosen_theme_sends_no_background_query() {
     let mut shell = PtyShell::new(80, 24);
     let trace = concat!(env!("CARGO_MANIFEST_DIR"), "/fixtures/traces/lock-contention");
-    shell.send(&format!("clear; {} --theme light {trace} --symbols {trace}/bin\r", env!("CARGO_BIN_EXE_whyslow")));
+    shell.send(&format!("clear; {} --theme light {trace} --symbols {trace}/bin\r", ask::PROGRAM));
     shell.wait("expensive_flush");
     shell.send("q");
     is_back(&mut shell);
@@ -137,7 +139,7 @@ fn chosen_theme_sends_no_background_query() {
 fn dumb_terminals_get_lines_and_others_ascii() {
     let mut shell = PtyShell::new(80, 24);
     let trace = concat!(env!("CARGO_MANIFEST_DIR"), "/fixtures/traces/lock-contention");
-    let program = env!("CARGO_BIN_EXE_whyslow");
+    let program = ask::PROGRAM;
     shell.send(&format!("clear; TERM=dumb {program} {trace}\r"));
     shell.wait("Kinds of slow executions");
     assert!(!shell.is_alternate());
@@ -246,9 +248,11 @@ fn stalled(how: Stalled) -> (Box<dyn portable_pty::Child + Send + Sync>, Box<dyn
     let trace = concat!(env!("CARGO_MANIFEST_DIR"), "/fixtures/traces/lock-contention");
     let size = PtySize { rows: 200, cols: 500, pixel_width: 0, pixel_height: 0 };
     let pty = portable_pty::native_pty_system().openpty(size).unwrap();
-    let mut command = portable_pty::CommandBuilder::new(env!("CARGO_BIN_EXE_whyslow"));
+    let mut command = portable_pty::CommandBuilder::new(ask::PROGRAM);
     command.args([trace, "--theme", "dark"]);
     command.env("TERM", "xterm-256color");
+    // Without a folder for its state it keeps nothing.
+    command.env("XDG_STATE_HOME", "/dev/null/none");
     let mut child = pty.slave.spawn_command(command).unwrap();
     let mut keys = pty.master.take_writer().unwrap();
     let mut reader = pty.master.try_clone_reader().unwrap();

@@ -2,6 +2,8 @@
 
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 
+#[path = "support/ask.rs"]
+mod ask;
 #[path = "support/corpus.rs"]
 mod corpus;
 
@@ -9,11 +11,9 @@ use corpus::corpus;
 use serde_json::Value;
 use std::io::Write;
 use std::path::{Path, PathBuf};
-use std::process::Command;
 
 fn count(trace: &Path, more: &[&str]) -> Value {
-    let out =
-        Command::new(env!("CARGO_BIN_EXE_whyslow")).args(["stats", "count", "--json"]).args(more).arg(trace).output();
+    let out = ask::program().args(["stats", "count", "--json"]).args(more).arg(trace).output();
     let out = out.unwrap();
     assert!(out.status.success(), "{}: {}", trace.display(), String::from_utf8_lossy(&out.stderr));
     serde_json::from_slice(&out.stdout).unwrap()
@@ -64,7 +64,7 @@ fn fixtures_have_readmes() {
 }
 
 fn run(words: &[&str], trace: &Path) -> (bool, Value, String) {
-    let out = Command::new(env!("CARGO_BIN_EXE_whyslow")).args(words).arg("--json").arg(trace).output().unwrap();
+    let out = ask::run(ask::program().args(words).arg("--json").arg(trace));
     let json = serde_json::from_slice(&out.stdout).unwrap_or(Value::Null);
     (out.status.success(), json, String::from_utf8_lossy(&out.stderr).into_owned())
 }

@@ -3,6 +3,8 @@
 
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 
+#[path = "support/ask.rs"]
+mod ask;
 mod simulator;
 
 use serde_json::Value;
@@ -10,7 +12,6 @@ use simulator::plants::sleeper;
 use simulator::recorder::{Manner, record};
 use simulator::{Machine, Op, World, explained, turns};
 use std::path::Path;
-use std::process::Command;
 
 /// Two sessions at once record each event of user space twice: the executions are the same.
 #[test]
@@ -20,8 +21,8 @@ fn user_space_recorded_by_two_sessions_is_followed_once() {
         let folder = Path::new(env!("CARGO_TARGET_TMPDIR")).join(format!("machines-twice-{name}"));
         let recorded = record(&world, &manner, &folder);
         let traces = recorded.traces.iter().filter(|t| kernel || !t.ends_with("kernel"));
-        let mut command = Command::new(env!("CARGO_BIN_EXE_whyslow"));
-        let out = command.args(["explain", "--json", "--task", "app:request"]).args(traces).output().unwrap();
+        let mut command = ask::program();
+        let out = ask::run(command.args(["explain", "--json", "--task", "app:request"]).args(traces));
         assert!(out.status.success(), "{}", String::from_utf8_lossy(&out.stderr));
         serde_json::from_slice(&out.stdout).unwrap()
     };
@@ -72,8 +73,8 @@ fn nested_pairs_explain_the_time_of_user_space_alone() {
     let folder = Path::new(env!("CARGO_TARGET_TMPDIR")).join("machines-staged");
     let recorded = record(&world, &Manner::default(), &folder);
     let ask = |traces: &[&std::path::PathBuf]| -> Value {
-        let mut command = Command::new(env!("CARGO_BIN_EXE_whyslow"));
-        let out = command.args(["explain", "--json", "--task", "app:request"]).args(traces).output().unwrap();
+        let mut command = ask::program();
+        let out = ask::run(command.args(["explain", "--json", "--task", "app:request"]).args(traces));
         assert!(out.status.success(), "{}", String::from_utf8_lossy(&out.stderr));
         serde_json::from_slice(&out.stdout).unwrap()
     };
@@ -105,8 +106,8 @@ fn user_space_clock_may_have_any_rate() {
         let manner = Manner { user_clock_frequencies: frequencies.to_vec(), ..Manner::default() };
         let recorded = record(&world, &manner, &folder);
         let traces = recorded.traces.iter().filter(|t| !t.ends_with("kernel"));
-        let mut command = Command::new(env!("CARGO_BIN_EXE_whyslow"));
-        let out = command.args(["explain", "--json", "--task", "app:request"]).args(traces).output().unwrap();
+        let mut command = ask::program();
+        let out = ask::run(command.args(["explain", "--json", "--task", "app:request"]).args(traces));
         assert!(out.status.success(), "{}", String::from_utf8_lossy(&out.stderr));
         serde_json::from_slice(&out.stdout).unwrap()
     };

@@ -6,6 +6,8 @@
 
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 
+#[path = "support/ask.rs"]
+mod ask;
 #[path = "support/reread.rs"]
 mod reread;
 mod simulator;
@@ -15,7 +17,6 @@ use simulator::ctf_writer;
 use simulator::recorder::{Contexts, Dialect, Events, Losses, Manner, Missing, Twice, write};
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
-use std::process::Command;
 use std::rc::Rc;
 
 /// The answer that a variant must give.
@@ -102,9 +103,9 @@ fn contained(mut events: Events) -> Events {
 }
 
 fn explain(fixture: &Fixture, traces: &[PathBuf], task: &str) -> Result<Value, String> {
-    let mut command = Command::new(env!("CARGO_BIN_EXE_whyslow"));
+    let mut command = ask::program();
     command.args(["explain", "--json", "--task", task, "--symbols"]).arg(folder(fixture).join("bin"));
-    let out = command.args(traces).output().unwrap();
+    let out = ask::run(command.args(traces));
     if !out.status.success() {
         return Err(String::from_utf8_lossy(&out.stderr).trim().to_owned());
     }

@@ -1,8 +1,11 @@
 //! Waiting in totals: each wait state by hand, and generated runs with steady imbalance, serialisation, steps of other
-//! structure and nothing at all. The generated runs are written as OTF2 archives and read back.
+//! structure and nothing at all, through the whole program: they are written as OTF2 archives, and `anomalies` is
+//! asked. The efficiencies of a run, by hand.
 
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, clippy::indexing_slicing)]
 
+#[path = "support/ask.rs"]
+mod ask;
 #[path = "support/operations.rs"]
 mod operations;
 #[path = "support/otf2/mod.rs"]
@@ -12,18 +15,13 @@ mod random;
 
 use operations::{MS, OperationsBuilder, US};
 use random::Random;
+use serde_json::Value;
 use std::collections::BTreeMap;
 use whyslow::analysis::mpi::WaitAnalysis;
-use whyslow::analysis::patterns::PatternAnalysis;
 use whyslow::base::ctx::Ctx;
 use whyslow::base::time::{Ns, Timestamp};
-use whyslow::event::mpi;
-use whyslow::event::operation::{CollectiveKind, Message, OperationKind, Operations};
-use whyslow::explain::anomalies;
-use whyslow::input::otf2::Archive;
-use whyslow::model::anomalies::Anomalies;
+use whyslow::event::operation::{CollectiveInstance, CollectiveKind, Message, OperationKind, Operations};
 use whyslow::model::carrier::Carrier;
-use whyslow::model::settings::Settings;
 
 /// The waits of its ranks.
 fn waiting(run: OperationsBuilder) -> (Operations, WaitAnalysis) {
@@ -33,15 +31,13 @@ fn waiting(run: OperationsBuilder) -> (Operations, WaitAnalysis) {
     (operations, waiting)
 }
 
-/// Written as an archive, read back, analysed.
-fn recorded(run: OperationsBuilder) -> Anomalies {
+/// The answer of `whyslow anomalies` to the archive of a run.
+fn recorded(run: OperationsBuilder) -> Value {
     let folder = tempfile::tempdir().unwrap();
-    let archive = Archive::open(&otf2::recording::record(&run.finish(), folder.path())).unwrap();
-    let ctx = Ctx::new(1);
-    let run = mpi::read(&archive, &ctx).unwrap();
-    assert!(run.notices.is_empty(), "{:?}", run.notices.sentences());
-    let mined = PatternAnalysis::new(run.into_operations(&archive), &ctx).unwrap();
-    anomalies::of_patterns(&mined, &Settings::default(), &ctx).unwrap()
+    let archive = otf2::recording::record(&run.finish(), folder.path());
+    let found = ask::json(&["anomalies", "--json", archive.to_str().unwrap()]);
+    assert_eq!(found["warnings"], serde_json::json!([]));
+    found
 }
 
 fn totals(run: OperationsBuilder) -> BTreeMap<&'static str, Ns> {
@@ -154,6 +150,156 @@ fn delay_costs_are_charged_to_the_first_late_rank() {
     assert!(first.ns > 15 * MS && first.ns <= waiting.waited_ns(), "{first:?}");
 }
 
+// ---- efficiencies, computed by hand --------------------------------------------------------------------------------
+
+/// The length on an ideal network and that of the run, in microseconds.
+fn lengths(run: OperationsBuilder) -> (Ns, Ns) {
+    let (_, waiting) = waiting(run);
+    let efficiency = waiting.efficiency.unwrap();
+    let product = efficiency.load_balance * efficiency.serialisation * efficiency.transfer;
+    assert!((efficiency.parallel - product).abs() < 1e-9, "{efficiency:?}");
+    (efficiency.ideal_ns / US, waiting.window.len() / US)
+}
+
+#[test]
+fn efficiencies_of_a_pipeline_equal_those_by_hand() {
+    let mut run = OperationsBuilder::on_one_clock(2);
+    run.work(0, "assemble", 6 * MS);
+    run.work(1, "assemble", 2 * MS);
+    // The message is 2 ms on its way.
+    let send = run.work(0, "MPI_Send", MS);
+    let receive = run.until(1, "MPI_Recv", OperationKind::Receive, 8 * MS);
+    run.send(send, receive);
+    run.work(1, "smooth", 2 * MS);
+    let (_, waiting) = waiting(run);
+    let e = waiting.efficiency.unwrap();
+    // On an ideal network the receive ends when the sending call begins, after 6 ms.
+    assert_eq!((e.ideal_ns, waiting.window.len()), (8 * MS, 10 * MS));
+    // Useful: 6 and 4 ms.
+    let expected = [5.0 / 6.0, 6.0 / 8.0, 8.0 / 10.0, 6.0 / 10.0, 5.0 / 10.0];
+    let measured = [e.load_balance, e.serialisation, e.transfer, e.communication, e.parallel];
+    assert!(measured.iter().zip(expected).all(|(a, b)| (a - b).abs() < 1e-9), "{e:?}");
+}
+
+#[test]
+fn ideal_length_keeps_serialisation_and_drops_transfer() {
+    // One rank after another: each computes when it has the message of the one before.
+    let mut serial = OperationsBuilder::on_one_clock(4);
+    for rank in 0..4 {
+        serial.work(rank, "assemble", MS);
+        if rank < 3 {
+            serial.message(rank, rank + 1);
+            serial.now[rank + 1] = serial.now[rank + 1].max(serial.now[rank]);
+        }
+    }
+    assert_eq!(lengths(serial).0, 4_000, "nothing overlaps");
+    // All at once; an exchange of both ways takes 3 ms.
+    let mut exchange = OperationsBuilder::on_one_clock(2);
+    for rank in 0..2 {
+        exchange.work(rank, "assemble", 2 * MS);
+    }
+    let calls = [0, 1].map(|rank| exchange.until(rank, "MPI_Sendrecv", OperationKind::Receive, 5 * MS));
+    exchange.send(calls[0], calls[1]);
+    exchange.send(calls[1], calls[0]);
+    for rank in 0..2 {
+        exchange.work(rank, "smooth", MS);
+    }
+    assert_eq!(lengths(exchange), (3_000, 6_000));
+}
+
+#[test]
+fn ideal_length_of_collectives_is_that_of_the_ranks_they_need() {
+    // What the ranks compute before and after the call, in ms.
+    let ideal = |exchange, before: [Ns; 3], after: [Ns; 3]| {
+        let mut run = OperationsBuilder::on_one_clock(3);
+        for (rank, ms) in before.into_iter().enumerate() {
+            run.work(rank, "assemble", ms * MS);
+        }
+        run.meet("MPI_Something", exchange);
+        for (rank, ms) in after.into_iter().enumerate() {
+            run.work(rank, "smooth", ms * MS);
+        }
+        lengths(run).0 / 1_000
+    };
+    let (before, after) = ([1, 3, 6], [7, 6, 1]);
+    assert_eq!(ideal(CollectiveKind::All, before, after), 6 + 7, "all leave after 6 ms");
+    assert_eq!(ideal(CollectiveKind::FromOne(Some(1)), before, after), 3 + 7, "the first waits for the root");
+    assert_eq!(ideal(CollectiveKind::ToOne(Some(0)), before, after), 6 + 7, "the root waits for the third");
+    assert_eq!(ideal(CollectiveKind::ToOne(Some(2)), before, after), 3 + 6, "the others go on at once");
+    assert_eq!(ideal(CollectiveKind::Prefix, before, after), 3 + 6, "no rank waits for a later rank");
+    assert_eq!(ideal(CollectiveKind::Prefix, [6, 3, 1], [1, 3, 7]), 6 + 7, "the third waits for the first");
+}
+
+#[test]
+fn ideal_length_counts_synchronous_sends_and_no_flow_control() {
+    for (carrier, ideal) in [(Carrier::Rendezvous, 6_000), (Carrier::FlowControl, 5_000)] {
+        let mut run = OperationsBuilder::on_one_clock(2);
+        run.work(1, "assemble", 4 * MS);
+        run.work(0, "assemble", 3 * MS);
+        let send = run.until(0, "MPI_Send", OperationKind::Send, 5 * MS);
+        let receive = run.until(1, "MPI_Recv", OperationKind::Receive, 5 * MS);
+        let time = Timestamp::new(5 * MS);
+        run.operations.messages.push(Message { carrier, from: receive, to: send, sent: time, received: time });
+        run.send(send, receive);
+        run.work(0, "smooth", 2 * MS);
+        assert_eq!(lengths(run), (ideal, 7_000), "{carrier:?}");
+    }
+}
+
+#[test]
+fn ideal_length_follows_the_threads_of_a_rank() {
+    let mut run = OperationsBuilder::on_one_clock(3);
+    run.operations.sequences[1].worker = true;
+    // The master of rank 0 forks after 1 ms; its worker needs 5 ms, the master 2; they meet, and rank 2 gets a message.
+    let fork = run.work(0, "assemble", MS);
+    let idle = run.until(1, "(idle)", OperationKind::Receive, MS);
+    let at = Timestamp::new(MS);
+    run.operations.messages.push(Message { carrier: Carrier::Fork, from: fork, to: idle, sent: at, received: at });
+    run.work(0, "smooth", 2 * MS);
+    run.work(1, "smooth", 5 * MS);
+    let members = [0, 1].map(|s| run.until(s, "barrier", OperationKind::Collective, 6 * MS + 500 * US)).to_vec();
+    let exchange = CollectiveKind::TeamBarrier;
+    run.operations.collectives.push(CollectiveInstance { exchange, members });
+    let send = run.work(0, "MPI_Send", 500 * US);
+    let receive = run.until(2, "MPI_Recv", OperationKind::Receive, 8 * MS);
+    run.send(send, receive);
+    run.work(2, "smooth", 3 * MS);
+    assert_eq!(lengths(run), (9_000, 11_000), "1 + 5 on the worker, and 3 behind the message");
+}
+
+#[test]
+fn ideal_length_of_contradicting_dependencies_is_found() {
+    // Each receives before it sends: no order of these calls is possible.
+    let mut run = OperationsBuilder::on_one_clock(2);
+    let receives = [0, 1].map(|rank| run.until(rank, "MPI_Recv", OperationKind::Receive, MS));
+    let sends = [0, 1].map(|rank| run.work(rank, "MPI_Send", MS));
+    run.send(sends[0], receives[1]);
+    run.send(sends[1], receives[0]);
+    for rank in 0..2 {
+        run.work(rank, "smooth", 2 * MS);
+    }
+    assert_eq!(lengths(run), (2_000, 4_000));
+}
+
+#[test]
+fn ideal_length_lies_between_computation_and_recorded_length() {
+    for seed in 0..40 {
+        let trouble =
+            [Trouble::Nothing, Trouble::Imbalance, Trouble::Serialisation, Trouble::OtherSteps][seed as usize % 4];
+        let (_, waiting) = waiting(generate(trouble, 3_000 + seed).0);
+        let e = waiting.efficiency.unwrap();
+        let useful =
+            waiting.regions.iter().flat_map(|r| &r.by_stream).fold(BTreeMap::new(), |mut sums, (stream, ns)| {
+                *sums.entry(*stream).or_insert(0) += ns;
+                sums
+            });
+        let most = useful.into_values().max().unwrap();
+        assert!((most..=waiting.window.len()).contains(&e.ideal_ns), "seed {seed}: {most} {e:?}");
+        // A step of these runs takes 3 ms, its messages and collectives at most 150 us one after another.
+        assert!(e.transfer > 0.94, "seed {seed}: {e:?}");
+    }
+}
+
 // ---- generated runs ------------------------------------------------------------------------------------------------
 
 /// The problem of a run.
@@ -218,11 +364,12 @@ fn steady_imbalance_and_serialisation_are_named() {
         let trouble = if seed % 2 == 0 { Trouble::Imbalance } else { Trouble::Serialisation };
         let (run, culprit, region, _) = generate(trouble, seed);
         let found = recorded(run);
-        let first = found.waiting.as_ref().and_then(|w| w.imbalances.first());
-        named += usize::from(first.is_some_and(|i| i.at.rank == Some(culprit) && i.at.function == region));
-        let sentence = found.waiting.as_ref().and_then(|w| w.sentence());
-        assert!(first.is_none() || sentence.is_some_and(|s| s.contains("rank ")), "seed {seed}");
+        let first = &found["imbalance"][0];
+        named += usize::from(first["rank"] == culprit && first["function"] == region);
+        let sentence = found["steady"].as_str().unwrap_or_default();
+        assert!(first.is_null() || sentence.contains("rank "), "seed {seed}: {sentence}");
     }
+    println!("steady imbalance and serialisation: {named} of 100 named first");
     assert!(named >= 95, "{named} of 100");
 }
 
@@ -232,16 +379,16 @@ fn steps_of_other_structure_are_the_first_sources() {
     for seed in 0..100 {
         let (run, culprit, region, times) = generate(Trouble::OtherSteps, 1_000 + seed);
         let found = recorded(run);
-        let mut sources: Vec<(u32, &str, Timestamp)> = Vec::new();
-        for path in &found.paths {
-            let source = (path.steps[0].stream, path.steps[0].what.as_str(), path.steps[0].span.start);
+        let mut sources: Vec<&Value> = Vec::new();
+        for source in found["paths"].as_array().unwrap().iter().map(|path| &path["steps"][0]) {
             if !sources.contains(&source) {
                 sources.push(source);
             }
         }
-        let right = |(stream, what, _): &&(u32, &str, Timestamp)| *stream == culprit && *what == region;
+        let right = |source: &&&Value| source["rank"] == culprit && source["what"] == region;
         first += usize::from(sources.iter().take(times).filter(right).count() == times);
     }
+    println!("steps of other structure: {first} of 100 first");
     assert!(first >= 95, "{first} of 100");
 }
 
@@ -250,8 +397,9 @@ fn balanced_runs_name_no_rank() {
     for seed in 0..50 {
         let (run, ..) = generate(Trouble::Nothing, 2_000 + seed);
         let found = recorded(run);
-        let waiting = found.waiting.as_ref().unwrap();
-        assert!(waiting.imbalances.is_empty(), "seed {seed}: {:?}", waiting.sentence());
-        assert!(found.paths.is_empty(), "seed {seed}: {:?}", found.paths[0].steps[0]);
+        for list in ["imbalance", "paths", "sources"] {
+            assert!(found[list].as_array().is_some_and(Vec::is_empty), "seed {seed}: {list} {}", found[list]);
+        }
+        assert!(found["steady"].is_null(), "seed {seed}: {}", found["steady"]);
     }
 }

@@ -6,6 +6,9 @@
 
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 
+#[path = "support/ask.rs"]
+mod ask;
+
 use std::path::{Path, PathBuf};
 
 /// Files and folders whose texts keep to the glossary.
@@ -163,8 +166,8 @@ fn left_lists_only_files_with_replaced_words() {
 
 /// The output of `whyslow help` and of `whyslow help COMMAND`.
 fn help(command: &str) -> String {
-    let mut whyslow = std::process::Command::new(env!("CARGO_BIN_EXE_whyslow"));
-    let out = whyslow.arg("help").args(command.split_whitespace()).output().unwrap();
+    let mut whyslow = ask::program();
+    let out = ask::run(whyslow.arg("help").args(command.split_whitespace()));
     String::from_utf8(out.stdout).unwrap()
 }
 

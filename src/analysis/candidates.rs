@@ -288,12 +288,12 @@ pub fn calls(timeline: &Timeline, activity: &ThreadActivity, loops: &LoopSites) 
 pub fn functions(
     timeline: &Timeline,
     activity: &ThreadActivity,
-    executions: &[Execution<'_>],
+    executions: &[Execution],
     functions: &FunctionNames,
 ) -> Vec<Candidate> {
     let mut tasks: BTreeMap<Derived, Durations> = BTreeMap::new();
     for execution in executions {
-        let Some(function) = called(timeline, execution.begin) else { continue };
+        let Some(function) = timeline.mark(execution.begin).and_then(|begin| called(timeline, begin)) else { continue };
         let name = activity.name(execution.thread).unwrap_or("");
         let durations = tasks.entry(Derived::Named(functions.name(function).to_owned())).or_default();
         durations.entry(name.to_owned()).or_default().push(execution.span.len());
@@ -312,8 +312,8 @@ mod tests {
     /// A thread that waits in `call` and works in between: `n` iterations, every twentieth ten times as long.
     fn looping(name: &str, n: usize, spread: bool) -> TimelineBuilder {
         let mut builder = TimelineBuilder::new(1);
-        let id = builder.0.names.intern(name);
-        builder.0.threads[0].names = vec![ThreadName { from: Timestamp::ZERO, name: id }];
+        let id = builder.0.tables.names.intern(name);
+        builder.0.threads[0].thread.names = vec![ThreadName { from: Timestamp::ZERO, name: id }];
         let mut at = 0;
         for i in 0..n as Ns {
             let work = if spread && i % 20 == 7 { 100 } else { 10 };
@@ -352,38 +352,38 @@ mod tests {
         let mut builder = looping("job-1", 40, true);
         let other = looping("idler", 40, true);
         let mut command = other.0.threads[0].clone();
-        (command.tid, command.pid) = (9, 9);
-        let [before, own] = ["perf-exec", "server"].map(|name| builder.0.names.intern(name));
-        command.names =
+        (command.thread.tid, command.thread.pid) = (9, 9);
+        let [before, own] = ["perf-exec", "server"].map(|name| builder.0.tables.names.intern(name));
+        command.thread.names =
             vec![ThreadName { from: Timestamp::ZERO, name: before }, ThreadName { from: Timestamp::new(1), name: own }];
-        builder.0.threads[0].pid = builder.0.threads[0].tid;
+        builder.0.threads[0].thread.pid = builder.0.threads[0].thread.tid;
         builder.0.threads.push(command);
         // The command ran for far less time.
-        let busy = &mut builder.0.threads[0].segments;
+        let busy = &mut builder.0.threads[0].rows.segments;
         let end = busy.last().map_or(0, |segment| segment.span.end.ns());
         busy.push(Segment { span: Span::of_ns(end, end + 1_000_000), ..busy[0] });
         assert_eq!(found(&builder).0, ["wait=call,thread=server", "wait=call,thread=job-*"]);
         // A thread that keeps a tracer's name to its end is the tracer's own.
-        builder.0.threads[1].names.truncate(1);
-        let perf = builder.0.names.intern("perf");
-        builder.0.threads[1].names.push(ThreadName { from: Timestamp::new(2), name: perf });
+        builder.0.threads[1].thread.names.truncate(1);
+        let perf = builder.0.tables.names.intern("perf");
+        builder.0.threads[1].thread.names.push(ThreadName { from: Timestamp::new(2), name: perf });
         assert_eq!(found(&builder).0, ["wait=call,thread=job-*"]);
     }
 
     #[test]
     fn calls_ranks_the_busiest_process_and_the_longest_tail_first() {
         let mut builder = TimelineBuilder::new(2);
-        let (busy, idle) = (builder.0.names.intern("busy"), builder.0.names.intern("quiet"));
+        let (busy, idle) = (builder.0.tables.names.intern("busy"), builder.0.tables.names.intern("quiet"));
         for (at, (name, until)) in [(busy, 950), (idle, 20)].into_iter().enumerate() {
-            builder.0.threads[at].names = vec![ThreadName { from: Timestamp::ZERO, name }];
+            builder.0.threads[at].thread.names = vec![ThreadName { from: Timestamp::ZERO, name }];
             builder.segment(at + 1, 0, until, SegmentKind::Running, 0);
         }
-        let (read, sync) = (builder.0.names.intern("read"), builder.0.names.intern("fsync"));
+        let (read, sync) = (builder.0.tables.names.intern("read"), builder.0.tables.names.intern("fsync"));
         for i in 0..20 {
             let long = if i == 9 { 30 } else { 2 };
             builder.silent_call(1, i * 40, i * 40 + long).silent_call(2, i * 40, i * 40 + long + 9);
-            builder.0.threads[0].calls[i as usize].name = read;
-            builder.0.threads[1].calls[i as usize].name = sync;
+            builder.0.threads[0].rows.calls[i as usize].name = read;
+            builder.0.threads[1].rows.calls[i as usize].name = sync;
         }
         assert_eq!(found(&builder).1, ["read", "fsync"]);
     }

@@ -54,7 +54,7 @@ mod tests {
         let thread_values = vec![of(1, 0, 100), of(1, 10, 150), of(1, 40, 175), of(2, 12, 1000), of(2, 30, 1007)];
         let cpu = |time, value| CounterValue { owner: CounterOwner::Cpu(HOST, 0), time: Timestamp::new(time), value };
         let cpu_values = vec![cpu(0, 5), cpu(10, 25), cpu(30, 45), cpu(40, 90)];
-        let name = |builder: &mut TimelineBuilder, text| builder.0.names.intern(text);
+        let name = |builder: &mut TimelineBuilder, text| builder.0.tables.names.intern(text);
         let (a, b) = (name(&mut builder, "perf_thread_instructions"), name(&mut builder, "perf_cpu_cycles"));
         builder.0.counters = vec![Counter { name: a, values: thread_values }, Counter { name: b, values: cpu_values }];
         let along = |n, from, to| along(&builder.sealed(), &walk(&builder.sealed(), thread(n), Span::of_ns(from, to)));

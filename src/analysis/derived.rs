@@ -215,8 +215,7 @@ mod tests {
     use crate::analysis::executions::{PairingRule, pair};
     use crate::analysis::timeline_builder::{HOST, TimelineBuilder};
     use crate::base::notice::Notices;
-    use crate::state::timeline::ThreadName;
-    use crate::state::timeline::{ImageEvent, SegmentKind};
+    use crate::state::timeline::{ImageEvent, SegmentKind, ThreadDraft, ThreadName};
 
     fn found(builder: &mut TimelineBuilder, derived: Derived) -> Option<Vec<(Ns, Ns, u32)>> {
         builder.0.marks.clear();
@@ -236,10 +235,10 @@ mod tests {
     fn mark_leaves_out_calls_of_tracers_unless_the_task_is_named() {
         let mut builder = TimelineBuilder::new(2);
         builder.silent_call(1, 5, 9).silent_call(2, 6, 8).silent_call(2, 20, 30);
-        builder.0.threads[1].calls[1].ret = None;
+        builder.0.threads[1].rows.calls[1].ret = None;
         assert_eq!(found(&mut builder, named("call")), Some(vec![(5, 9, 1), (6, 8, 2)]));
-        let name = builder.0.names.intern("lttng-consumerd");
-        builder.0.threads[1].names = vec![ThreadName { from: Timestamp::ZERO, name }];
+        let name = builder.0.tables.names.intern("lttng-consumerd");
+        builder.0.threads[1].thread.names = vec![ThreadName { from: Timestamp::ZERO, name }];
         assert_eq!(found(&mut builder, Derived::Call("call".to_owned())), Some(vec![(5, 9, 1)]));
         assert_eq!(found(&mut builder, named("call")), Some(vec![(5, 9, 1), (6, 8, 2)]));
         assert_eq!(found(&mut builder, named("other")), None);
@@ -248,9 +247,9 @@ mod tests {
     #[test]
     fn process_runs_from_its_exec_to_its_exit_under_its_last_name() {
         let mut builder = TimelineBuilder::new(3);
-        let (shell, dd) = (builder.0.names.intern("sh"), builder.0.names.intern("dd"));
-        let path = builder.0.names.intern("/bin/dd");
-        for (at, thread) in builder.0.threads.iter_mut().enumerate() {
+        let (shell, dd) = (builder.0.tables.names.intern("sh"), builder.0.tables.names.intern("dd"));
+        let path = builder.0.tables.names.intern("/bin/dd");
+        for (at, ThreadDraft { thread, .. }) in builder.0.threads.iter_mut().enumerate() {
             thread.pid = thread.tid;
             thread.names = vec![
                 ThreadName { from: Timestamp::ZERO, name: shell },
@@ -258,11 +257,16 @@ mod tests {
             ];
             thread.life = Span::of_ns(50, 600 + at as Ns);
         }
-        builder.0.threads[2].names = vec![ThreadName { from: Timestamp::ZERO, name: shell }];
-        builder.0.threads[2].life = builder.0.span;
+        builder.0.threads[2].thread.names = vec![ThreadName { from: Timestamp::ZERO, name: shell }];
+        builder.0.threads[2].thread.life = builder.0.tables.span;
         for pid in [1, 2] {
             let change = ImageChange::Exec { path };
-            builder.0.images.push(ImageEvent { time: Timestamp::new(90 + Ns::from(pid)), host: HOST, pid, change });
+            builder.0.tables.images.push(ImageEvent {
+                time: Timestamp::new(90 + Ns::from(pid)),
+                host: HOST,
+                pid,
+                change,
+            });
         }
         builder.segment(1, 50, 600, SegmentKind::Running, 0);
         assert_eq!(found(&mut builder, Derived::Process("dd".to_owned())), Some(vec![(91, 600, 1), (92, 601, 2)]));
@@ -275,14 +279,14 @@ mod tests {
     #[test]
     fn thread_task_matches_names_with_digits_folded() {
         let mut builder = TimelineBuilder::new(2);
-        for (at, thread) in builder.0.threads.iter_mut().enumerate() {
+        for (at, ThreadDraft { thread, .. }) in builder.0.threads.iter_mut().enumerate() {
             thread.life = Span::of_ns(10, 500);
             thread.parent = (at == 0).then_some(ThreadId::at(1));
             thread.names =
-                vec![ThreadName { from: Timestamp::ZERO, name: builder.0.names.intern(&format!("job-{at}")) }];
+                vec![ThreadName { from: Timestamp::ZERO, name: builder.0.tables.names.intern(&format!("job-{at}")) }];
         }
         assert_eq!(found(&mut builder, Derived::Thread("job-7".to_owned())), Some(vec![(10, 500, 1)]));
-        builder.0.threads[0].parent = None;
+        builder.0.threads[0].thread.parent = None;
         assert_eq!(found(&mut builder, Derived::Thread("job-*".to_owned())).map(|all| all.len()), Some(2));
     }
 }

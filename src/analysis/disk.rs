@@ -64,13 +64,27 @@ pub struct Share {
     pub ns: u64,
 }
 
+/// A request that one device served.
+#[derive(Clone, Copy, Debug)]
+struct DeviceRequest {
+    device: u32,
+    span: Span,
+}
+
+/// The end of a request.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+struct RequestEnd {
+    time: Timestamp,
+    device: u32,
+}
+
 /// The disk requests of a timeline, indexed by device, thread and end.
 #[derive(Clone, Debug, Default)]
 pub struct DiskUse {
     devices: BTreeMap<(HostId, u32), Queue>,
-    of_thread: HashMap<ThreadId, Vec<(u32, Span)>>,
-    /// Ends of requests, sorted, with their device.
-    ends: BTreeMap<HostId, Vec<(Timestamp, u32)>>,
+    of_thread: HashMap<ThreadId, Vec<DeviceRequest>>,
+    /// Ends of requests, sorted.
+    ends: BTreeMap<HostId, Vec<RequestEnd>>,
     /// Waiting threads per host, where no requests were recorded.
     waiters: BTreeMap<HostId, Queue>,
 }
@@ -89,9 +103,17 @@ impl DiskUse {
             let owner = owner(timeline, &syncs, &rings, &request);
             let item = InFlight { span: request.span, bytes: request.bytes.max(1), owner };
             result.devices.entry((request.host, request.device)).or_default().push(item);
-            result.ends.entry(request.host).or_default().push((request.span.end, request.device));
+            result
+                .ends
+                .entry(request.host)
+                .or_default()
+                .push(RequestEnd { time: request.span.end, device: request.device });
             if let Some(owner) = owner {
-                result.of_thread.entry(owner).or_default().push((request.device, request.span));
+                result
+                    .of_thread
+                    .entry(owner)
+                    .or_default()
+                    .push(DeviceRequest { device: request.device, span: request.span });
             }
         }
         result.ends.values_mut().for_each(|ends| ends.sort_unstable());
@@ -118,87 +140,116 @@ impl DiskUse {
             Some(device) => self.devices.get(&(host, device)),
             None => self.waiters.get(&host),
         };
-        let counts_itself = self.waiters.is_empty();
-        queue.map_or_else(Vec::new, |q| share(q, waiter, counts_itself, span))
+        // Without requests the queue is made of the waits themselves: a wait does not delay itself.
+        let excluded = Some(waiter).filter(|_| !self.waiters.is_empty());
+        queue.map_or_else(Vec::new, |q| share(q, waiter, excluded, span))
     }
 
     /// The device that was waited for: that of the waiter's own request that ends nearest to the end of the wait;
     /// without one, that of the last request that completed during the wait.
     fn device(&self, host: HostId, waiter: ThreadId, span: Span) -> Option<u32> {
         let own = self.of_thread.get(&waiter).map_or(&[][..], |r| r);
-        let until = own.partition_point(|(_, s)| s.start < span.end);
-        let own = own[..until].iter().rev().take(SYNC_DEPTH).filter(|(_, s)| s.end > span.start);
-        if let Some((device, _)) = own.min_by_key(|(device, s)| (s.end.abs_diff(span.end), *device)) {
-            return Some(*device);
+        let until = own.partition_point(|request| request.span.start < span.end);
+        let own = own[..until].iter().rev().take(SYNC_DEPTH).filter(|request| request.span.end > span.start);
+        if let Some(request) = own.min_by_key(|request| (request.span.end.abs_diff(span.end), request.device)) {
+            return Some(request.device);
         }
         let ends = self.ends.get(&host)?;
-        let last = ends[..ends.partition_point(|(end, _)| *end <= span.end)].last()?;
-        (last.0 >= span.start).then_some(last.1)
+        let last = ends[..ends.partition_point(|end| end.time <= span.end)].last()?;
+        (last.time >= span.start).then_some(last.device)
     }
 }
 
-/// The thread that submitted requests, and when.
-type RequestSource = (Option<ThreadId>, Timestamp);
+/// The source of requests.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+struct RequestSource {
+    /// The thread that submitted them; `None` if unknown.
+    thread: Option<ThreadId>,
+    /// When it submitted them.
+    since: Timestamp,
+}
+
+/// The direction of a change; at equal times, bytes leave before others enter.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+enum Direction {
+    Leaves,
+    Enters,
+}
 
 /// Bytes enter or leave the queue of a device; ordered by time.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 struct QueueChange {
     time: Timestamp,
-    enters: bool,
+    direction: Direction,
     source: RequestSource,
     bytes: u64,
 }
 
-fn share(queue: &Queue, waiter: ThreadId, counts_itself: bool, span: Span) -> Vec<Share> {
+/// The parts of a wait over `span` that the items of a queue caused. Items of `excluded` are not counted; those of
+/// `waiter` are counted, and their part is left to the wait itself.
+fn share(queue: &Queue, waiter: ThreadId, excluded: Option<ThreadId>, span: Span) -> Vec<Share> {
     let mut changes: Vec<QueueChange> = Vec::new();
     for item in queue.over(span) {
-        if item.owner == Some(waiter) && !counts_itself {
+        if item.owner.is_some() && item.owner == excluded {
             continue;
         }
         let inside = item.span.clip(span);
-        let source = (item.owner, item.span.start);
-        changes.push(QueueChange { time: inside.start, enters: true, source, bytes: item.bytes });
-        changes.push(QueueChange { time: inside.end, enters: false, source, bytes: item.bytes });
+        let source = RequestSource { thread: item.owner, since: item.span.start };
+        changes.push(QueueChange { time: inside.start, direction: Direction::Enters, source, bytes: item.bytes });
+        changes.push(QueueChange { time: inside.end, direction: Direction::Leaves, source, bytes: item.bytes });
     }
     changes.sort_unstable();
     let mut in_flight: BTreeMap<RequestSource, u64> = BTreeMap::new();
     let mut shares: BTreeMap<RequestSource, u64> = BTreeMap::new();
     let mut from = span.start;
-    for QueueChange { time, enters, source, bytes } in changes {
+    for QueueChange { time, direction, source, bytes } in changes {
         let length = Span::new(from, time).len() as u128;
         if length > 0 {
             let total: u128 = in_flight.values().map(|b| u128::from(*b)).sum();
-            for (key, bytes) in in_flight.iter().filter(|((owner, _), _)| *owner != Some(waiter)) {
+            for (key, bytes) in in_flight.iter().filter(|(source, _)| source.thread != Some(waiter)) {
                 // At most `length`, which came from a time span.
                 *shares.entry(*key).or_insert(0) += (length * u128::from(*bytes) / total) as u64;
             }
             from = time;
         }
         let of_source = in_flight.entry(source).or_insert(0);
-        *of_source = if enters { of_source.saturating_add(bytes) } else { of_source.saturating_sub(bytes) };
+        *of_source = match direction {
+            Direction::Enters => of_source.saturating_add(bytes),
+            Direction::Leaves => of_source.saturating_sub(bytes),
+        };
         if *of_source == 0 {
             in_flight.remove(&source);
         }
     }
-    let share = |((thread, since), ns)| Share { thread, since, ns };
-    shares.into_iter().map(share).filter(|s| s.ns > 0).collect()
+    shares
+        .into_iter()
+        .map(|(RequestSource { thread, since }, ns)| Share { thread, since, ns })
+        .filter(|s| s.ns > 0)
+        .collect()
+}
+
+/// A call that writes data out.
+struct SyncCall {
+    host: HostId,
+    span: Span,
+    thread: ThreadId,
 }
 
 /// The calls that write data out, sorted by start.
-fn sync_calls(timeline: &Timeline, reader: &RowReader<'_>) -> Vec<(HostId, Span, ThreadId)> {
+fn sync_calls(timeline: &Timeline, reader: &RowReader<'_>) -> Vec<SyncCall> {
     let wanted: Vec<_> = SYNC_CALLS.iter().filter_map(|name| timeline.names().find(name)).collect();
     let mut syncs = Vec::new();
     for (id, thread) in timeline.threads_by_id().filter(|_| !wanted.is_empty()) {
         let calls = reader.calls(id).all().filter(|c| wanted.contains(&c.name));
-        syncs.extend(calls.map(|c| (thread.host, c.span, id)));
+        syncs.extend(calls.map(|c| SyncCall { host: thread.host, span: c.span, thread: id }));
     }
-    syncs.sort_by_key(|(_, span, thread)| (span.start, *thread));
+    syncs.sort_by_key(|call| (call.span.start, call.thread));
     syncs
 }
 
 fn owner(
     timeline: &Timeline,
-    syncs: &[(HostId, Span, ThreadId)],
+    syncs: &[SyncCall],
     rings: &HashMap<(HostId, i32), ThreadId>,
     request: &DiskRequest,
 ) -> Option<ThreadId> {
@@ -211,10 +262,10 @@ fn owner(
     if !thread.is_kernel(timeline.names()) {
         return Some(submitter);
     }
-    let begun = syncs[..syncs.partition_point(|(_, s, _)| s.start <= t)].iter().rev().take(SYNC_DEPTH);
-    let mut under_way = begun.filter(|(host, span, _)| *host == request.host && span.contains(t));
+    let begun = syncs[..syncs.partition_point(|call| call.span.start <= t)].iter().rev().take(SYNC_DEPTH);
+    let mut under_way = begun.filter(|call| call.host == request.host && call.span.contains(t));
     match (under_way.next(), under_way.next()) {
-        (Some((.., thread)), None) => Some(*thread),
+        (Some(call), None) => Some(call.thread),
         _ => request.queued_by.or(Some(submitter)),
     }
 }
@@ -249,32 +300,33 @@ mod tests {
         queue
     }
 
-    fn parts(queue: &Queue, own: bool, span: Span) -> Vec<(u32, u64)> {
+    fn parts(queue: &Queue, excluded: Option<ThreadId>, span: Span) -> Vec<(u32, u64)> {
         let thread = |s: &Share| s.thread.map_or(u32::MAX, |t| t.raw());
-        share(queue, ThreadId::at(1), own, span).iter().map(|s| (thread(s), s.ns)).collect()
+        share(queue, ThreadId::at(1), excluded, span).iter().map(|s| (thread(s), s.ns)).collect()
     }
 
     #[test]
     fn share_divides_by_bytes_in_flight_and_leaves_the_waiters_own() {
         let q = queue(&[(0, 100, 300, 2), (10, 50, 100, 1), (20, 30, 600, 3)]);
         // [10,20): 10*300/400 = 7; [20,30): 10*300/1000 = 3 and 6; [30,50): 20*300/400 = 15.
-        assert_eq!(parts(&q, true, Span::of_ns(10, 50)), [(2, 25), (3, 6)]);
-        assert_eq!(parts(&q, true, Span::of_ns(60, 90)), [(2, 30)]);
-        assert_eq!(parts(&q, true, Span::of_ns(100, 190)), []);
+        assert_eq!(parts(&q, None, Span::of_ns(10, 50)), [(2, 25), (3, 6)]);
+        assert_eq!(parts(&q, None, Span::of_ns(60, 90)), [(2, 30)]);
+        assert_eq!(parts(&q, None, Span::of_ns(100, 190)), []);
     }
 
     #[test]
     fn share_of_waiters_is_equal_and_leaves_the_remainder() {
         let q = queue(&[(6, 9, 1, 2), (6, 9, 1, 3), (6, 9, 1, 1)]);
-        assert_eq!(parts(&q, false, Span::of_ns(6, 9)), [(2, 1), (3, 1)]);
+        assert_eq!(parts(&q, Some(ThreadId::at(1)), Span::of_ns(6, 9)), [(2, 1), (3, 1)]);
     }
 
     #[test]
     fn owner_of_a_workers_request_is_the_thread_that_it_works_for() {
         let mut builder = TimelineBuilder::new(4);
-        let (ring, kworker) = (builder.0.names.intern("iou-wrk-1"), builder.0.names.intern("kworker/1:2"));
-        builder.0.threads[1].names = vec![ThreadName { from: Timestamp::ZERO, name: ring }];
-        builder.0.threads[2].names = vec![ThreadName { from: Timestamp::ZERO, name: kworker }];
+        let (ring, kworker) =
+            (builder.0.tables.names.intern("iou-wrk-1"), builder.0.tables.names.intern("kworker/1:2"));
+        builder.0.threads[1].thread.names = vec![ThreadName { from: Timestamp::ZERO, name: ring }];
+        builder.0.threads[2].thread.names = vec![ThreadName { from: Timestamp::ZERO, name: kworker }];
         let request = |submitter, queued_by: Option<usize>| DiskRequest {
             host: HostId::at(0),
             device: 8,

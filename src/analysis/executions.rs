@@ -11,24 +11,24 @@ use crate::base::notice::{Notice, Notices};
 use crate::base::time::{Span, Timestamp};
 use crate::event::task::{self, TaskDefinition};
 use crate::state::questions::Asker;
-use crate::state::timeline::{HostCoverage, HostId, Mark, ThreadId, Timeline};
+use crate::state::timeline::{HostCoverage, HostId, MarkRow, ThreadId, Timeline};
 use foldhash::HashMap;
 use std::collections::BTreeSet;
 
 /// One execution, by its two marks.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Execution<'a> {
+pub struct Execution {
     /// First to last event.
     pub span: Span,
     /// The thread of the end event: its delays delayed the end.
     pub thread: ThreadId,
-    /// The mark that began it.
-    pub begin: &'a Mark,
-    /// The mark that ended it.
-    pub end: &'a Mark,
+    /// The number of the mark that began it.
+    pub begin: u32,
+    /// The number of the mark that ended it.
+    pub end: u32,
 }
 
-impl Execution<'_> {
+impl Execution {
     /// The last moment inside: the end may be an exec, from which on the thread has another name.
     pub fn last_moment(&self) -> Timestamp {
         self.span.last_moment()
@@ -71,7 +71,7 @@ enum Pairing {
 }
 
 /// The marks of each of `tasks` tasks, in order, in one walk for all of them.
-pub fn by_task(timeline: &Timeline, tasks: usize) -> Vec<Vec<&Mark>> {
+pub fn by_task(timeline: &Timeline, tasks: usize) -> Vec<Vec<MarkRow>> {
     let mut marks = vec![Vec::new(); tasks];
     for mark in timeline.reader(Asker::Executions).marks() {
         if let Some(of_task) = marks.get_mut(mark.task as usize) {
@@ -95,13 +95,13 @@ impl MarksByTask {
         let reader = timeline.reader(Asker::Executions);
         let tasks = reader.marks().map(|m| m.task as usize + 1).max().unwrap_or(0);
         // Tasks beyond the number of marks come from damage: no question names them.
-        let mut positions = vec![Vec::new(); tasks.min(reader.marks().len())];
-        for (at, mark) in (0..).zip(reader.marks()) {
+        let mut positions = vec![Vec::new(); tasks.min(reader.mark_count())];
+        for mark in reader.marks() {
             if let Some(of_task) = positions.get_mut(mark.task as usize) {
-                of_task.push(at);
+                of_task.push(mark.number);
             }
         }
-        MarksByTask { positions, marks: reader.marks().len() }
+        MarksByTask { positions, marks: reader.mark_count() }
     }
 
     /// The most executions that the marks of a task can delimit.
@@ -110,18 +110,12 @@ impl MarksByTask {
     }
 
     /// As [`pair`], without a walk over the marks of other tasks.
-    pub fn pair<'a>(
-        &self,
-        timeline: &'a Timeline,
-        task: u32,
-        rule: &PairingRule,
-        notices: &mut Notices,
-    ) -> Vec<Execution<'a>> {
+    pub fn pair(&self, timeline: &Timeline, task: u32, rule: &PairingRule, notices: &mut Notices) -> Vec<Execution> {
         let reader = timeline.reader(Asker::Executions);
-        let known = self.positions.get(task as usize).filter(|_| self.marks == reader.marks().len());
+        let known = self.positions.get(task as usize).filter(|_| self.marks == reader.mark_count());
         match known {
             Some(positions) if rule.called.is_none() => {
-                let marks = positions.iter().filter_map(|at| reader.mark(*at as usize));
+                let marks = positions.iter().filter_map(|at| reader.mark(*at));
                 pair_marks(timeline, marks, rule, notices)
             }
             _ => pair(timeline, task, rule, notices),
@@ -131,9 +125,14 @@ impl MarksByTask {
 
 /// Pair the marks of one task. Marks of unknown threads take no part; the pass has counted them. Ends without a begin
 /// give a notice, except those of descriptors: most descriptors that are closed were never accepted.
-pub fn pair<'a>(timeline: &'a Timeline, task: u32, rule: &PairingRule, notices: &mut Notices) -> Vec<Execution<'a>> {
+pub fn pair(timeline: &Timeline, task: u32, rule: &PairingRule, notices: &mut Notices) -> Vec<Execution> {
     if let Some(wanted) = &rule.called {
-        let is_wanted = |e: &Execution<'_>| functions::called(timeline, e.begin).is_some_and(|f| wanted.contains(&f));
+        let is_wanted = |e: &Execution| {
+            timeline
+                .mark(e.begin)
+                .and_then(|begin| functions::called(timeline, begin))
+                .is_some_and(|f| wanted.contains(&f))
+        };
         let mut calls = functions::pair(timeline, task, notices);
         calls.retain(is_wanted);
         return calls;
@@ -143,13 +142,13 @@ pub fn pair<'a>(timeline: &'a Timeline, task: u32, rule: &PairingRule, notices: 
 }
 
 /// Pair these marks of one task, which are not calls of functions.
-pub fn pair_marks<'a>(
-    timeline: &'a Timeline,
-    marks: impl Iterator<Item = &'a Mark>,
+pub fn pair_marks(
+    timeline: &Timeline,
+    marks: impl Iterator<Item = MarkRow>,
     rule: &PairingRule,
     notices: &mut Notices,
-) -> Vec<Execution<'a>> {
-    let mut open: HashMap<Pairing, Vec<&Mark>> = HashMap::default();
+) -> Vec<Execution> {
+    let mut open: HashMap<Pairing, Vec<MarkRow>> = HashMap::default();
     let mut executions = Vec::new();
     for mark in marks {
         let Some(thread) = mark.thread else { continue };
@@ -159,7 +158,7 @@ pub fn pair_marks<'a>(
             Some(key) if rule.within_process => Pairing::ProcessKey(host, pid, key),
             Some(key) => Pairing::Key(host, key),
         };
-        let place = || place(timeline, mark);
+        let place = || place(timeline, &mark);
         if mark.begins {
             let begun = open.entry(pairing).or_default();
             if !rule.nest && !begun.is_empty() {
@@ -171,8 +170,9 @@ pub fn pair_marks<'a>(
         }
         match open.get_mut(&pairing).and_then(Vec::pop) {
             Some(begin) if begin.time <= mark.time => {
-                let execution = Execution { span: Span::new(begin.time, mark.time), thread, begin, end: mark };
-                match rule.each && spans_lost(timeline, &execution) {
+                let span = Span::new(begin.time, mark.time);
+                let execution = Execution { span, thread, begin: begin.number, end: mark.number };
+                match rule.each && begin.thread == mark.thread && spans_lost(timeline, &execution) {
                     true => notices.add(Notice::DelimitersLost, 1, place),
                     false => executions.push(execution),
                 }
@@ -193,10 +193,7 @@ pub fn pair_marks<'a>(
 /// True where an end and the next begin in between were lost, so that the pair spans two executions or more. This shows
 /// where the exit of a call begins an execution, or the entry of a call ends it: in between the thread made another
 /// call of that name, whose exit or entry was not recorded and would have ended one execution and begun another.
-fn spans_lost(timeline: &Timeline, execution: &Execution<'_>) -> bool {
-    if execution.begin.thread != execution.end.thread {
-        return false;
-    }
+fn spans_lost(timeline: &Timeline, execution: &Execution) -> bool {
     let Span { start, end } = execution.span;
     let reader = timeline.reader(Asker::Executions);
     let mut calls = reader.calls(execution.thread);
@@ -211,8 +208,8 @@ fn spans_lost(timeline: &Timeline, execution: &Execution<'_>) -> bool {
 
 /// Leave out executions that extend beyond the time that the kernel trace of their host covers, because their waits are
 /// unknown. Where that would leave none, all stay.
-pub fn covered<'a>(timeline: &Timeline, all: Vec<Execution<'a>>, notices: &mut Notices) -> Vec<Execution<'a>> {
-    let inside = |e: &Execution<'_>| {
+pub fn covered(timeline: &Timeline, all: Vec<Execution>, notices: &mut Notices) -> Vec<Execution> {
+    let inside = |e: &Execution| {
         let host = timeline.thread(e.thread).map(|t| t.host);
         let covered = timeline.covered().iter().find(|covered| Some(covered.host) == host);
         covered.is_none_or(|HostCoverage { span, .. }| span.start <= e.span.start && e.span.end <= span.end)
@@ -221,13 +218,18 @@ pub fn covered<'a>(timeline: &Timeline, all: Vec<Execution<'a>>, notices: &mut N
     if outside == all.len() {
         return all;
     }
-    let first = || all.iter().find(|e| !inside(e)).map_or_else(String::new, |e| place(timeline, e.begin));
+    let first = || all.iter().find(|e| !inside(e)).map_or_else(String::new, |e| begun_at(timeline, e));
     notices.add(Notice::Uncovered, outside as u64, first);
     all.into_iter().filter(inside).collect()
 }
 
+/// The begin of an execution in words.
+fn begun_at(timeline: &Timeline, execution: &Execution) -> String {
+    timeline.mark(execution.begin).map_or_else(String::new, |begin| place(timeline, &begin))
+}
+
 /// A mark in words: thread and time since the recording began.
-fn place(timeline: &Timeline, mark: &Mark) -> String {
+fn place(timeline: &Timeline, mark: &MarkRow) -> String {
     let tid = mark.thread.and_then(|t| timeline.thread(t)).map_or(-1, |t| t.tid);
     let since = mark.time.since(timeline.span().start);
     format!("thread {tid}, {}.{:09} s after the first event", since / 1_000_000_000, since % 1_000_000_000)
@@ -238,7 +240,7 @@ mod tests {
     use super::*;
     use crate::analysis::timeline_builder::TimelineBuilder;
     use crate::base::time::Ns;
-    use crate::state::timeline::Call;
+    use crate::state::timeline::{Call, ThreadDraft};
 
     type Marks<'a> = &'a [(Ns, bool, usize, Option<i64>)];
 
@@ -265,7 +267,7 @@ mod tests {
     #[test]
     fn pair_matches_descriptors_within_their_process() {
         let mut builder = TimelineBuilder::new(2);
-        for thread in &mut builder.0.threads {
+        for ThreadDraft { thread, .. } in &mut builder.0.threads {
             thread.pid = thread.tid;
         }
         builder.mark(1, true, 1, Some(5)).mark(2, true, 2, Some(5)).mark(3, false, 1, Some(5)).mark(
@@ -289,8 +291,8 @@ mod tests {
         let found = |name: &str, ret: Option<i64>, each: bool| {
             let mut builder = TimelineBuilder::new(1);
             let mut call = |name: &str, start: Ns, end: Ns, ret: Option<i64>| {
-                let name = builder.0.names.intern(name);
-                builder.0.threads[0].calls.push(Call { span: Span::of_ns(start, end), name, ret });
+                let name = builder.0.tables.names.intern(name);
+                builder.0.threads[0].rows.calls.push(Call { span: Span::of_ns(start, end), name, ret });
             };
             call("accept", 2, 10, Some(5));
             call(name, 40, 50, ret);
@@ -317,7 +319,7 @@ mod tests {
         let all = pair(&timeline, 0, &PairingRule { nest: true, ..PairingRule::default() }, &mut notices);
         for (until, kept, notice_count) in [(9, 2, 0), (8, 1, 1), (3, 2, 0)] {
             let mut draft = builder.0.clone();
-            draft.covered = vec![HostCoverage { host: HostId::at(0), span: Span::of_ns(0, until) }];
+            draft.tables.covered = vec![HostCoverage { host: HostId::at(0), span: Span::of_ns(0, until) }];
             let mut notices = Notices::default();
             assert_eq!(covered(&draft.seal(), all.clone(), &mut notices).len(), kept);
             assert_eq!(notices.count(Notice::Uncovered), notice_count);

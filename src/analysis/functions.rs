@@ -16,7 +16,7 @@ use crate::base::names::Names;
 use crate::base::notice::{Notice, Notices};
 use crate::base::time::{Span, Timestamp};
 use crate::state::questions::Asker;
-use crate::state::timeline::{HostId, Mark, ThreadId, Timeline};
+use crate::state::timeline::{HostId, MarkRow, ThreadId, Timeline};
 use foldhash::HashMap;
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -30,8 +30,8 @@ pub struct CalledFunction {
 }
 
 /// All calls of the functions of a task, ordered as executions are.
-pub fn pair<'a>(timeline: &'a Timeline, task: u32, notices: &mut Notices) -> Vec<Execution<'a>> {
-    let mut open: HashMap<ThreadId, Vec<&Mark>> = HashMap::default();
+pub fn pair(timeline: &Timeline, task: u32, notices: &mut Notices) -> Vec<Execution> {
+    let mut open: HashMap<ThreadId, Vec<MarkRow>> = HashMap::default();
     let mut calls = Vec::new();
     for mark in timeline.reader(Asker::Functions).marks().filter(|m| m.task == task) {
         let Some(thread) = mark.thread else { continue };
@@ -54,7 +54,7 @@ pub fn pair<'a>(timeline: &'a Timeline, task: u32, notices: &mut Notices) -> Vec
         match begun.pop() {
             Some(begin) if begin.time <= mark.time => {
                 let span = Span::new(begin.time, mark.time);
-                calls.push(Execution { span, thread, begin, end: mark });
+                calls.push(Execution { span, thread, begin: begin.number, end: mark.number });
             }
             _ => notices.add(Notice::ClockSkew, 1, place),
         }
@@ -66,7 +66,7 @@ pub fn pair<'a>(timeline: &'a Timeline, task: u32, notices: &mut Notices) -> Vec
 }
 
 /// The function whose entry a mark is.
-pub fn called(timeline: &Timeline, begin: &Mark) -> Option<CalledFunction> {
+pub fn called(timeline: &Timeline, begin: MarkRow) -> Option<CalledFunction> {
     let thread = timeline.thread(begin.thread?)?;
     Some(CalledFunction { host: thread.host, pid: thread.pid, address: begin.key? })
 }
@@ -165,7 +165,8 @@ mod tests {
         let mut notices = Notices::default();
         let timeline = builder.sealed();
         let calls = pair(&timeline, 0, &mut notices);
-        let seen: Vec<_> = calls.iter().map(|c| (c.span.start.ns(), c.span.end.ns(), c.begin.key)).collect();
+        let seen: Vec<_> =
+            calls.iter().map(|c| (c.span.start.ns(), c.span.end.ns(), timeline.mark(c.begin).unwrap().key)).collect();
         assert_eq!(seen, [(1, 5, Some(10)), (2, 3, Some(20)), (6, 9, Some(10)), (7, 8, Some(10))]);
         assert_eq!((notices.count(Notice::Unfinished), notices.count(Notice::EndWithoutBegin)), (1, 1));
     }

@@ -28,17 +28,17 @@ fn slices<'r>(reader: &'r RowReader<'_>, thread: ThreadId, span: Span) -> impl I
 
 /// For each execution, in order of their starts: the mean running time of those that alternated with it. `None` where
 /// it is not long, where none did, and on hosts whose interrupts were recorded or whose scheduler was not.
-pub fn interleaved(timeline: &Timeline, executions: &[Execution<'_>]) -> Vec<Option<i64>> {
+pub fn interleaved(timeline: &Timeline, executions: &[Execution]) -> Vec<Option<i64>> {
     let reader = timeline.reader(Asker::Interleaved);
     let is_examined = |host: HostId| {
         let interrupts = timeline.quality().get(host.index()).map_or(0, |quality| quality.interrupts);
         interrupts == 0 && timeline.is_scheduled(host)
     };
     let hosts: Vec<bool> = (0..timeline.hosts().len()).map(|host| is_examined(HostId::at(host))).collect();
-    let thread = |execution: &Execution<'_>| {
+    let thread = |execution: &Execution| {
         timeline.thread(execution.thread).filter(|t| hosts.get(t.host.index()).copied().unwrap_or(false))
     };
-    let ran = |execution: &Execution<'_>| {
+    let ran = |execution: &Execution| {
         let slices = thread(execution).map(|_| slices(&reader, execution.thread, execution.span));
         slices.into_iter().flatten().map(|(_, slice)| slice.len()).sum::<Ns>()
     };
@@ -49,7 +49,7 @@ pub fn interleaved(timeline: &Timeline, executions: &[Execution<'_>]) -> Vec<Opt
     let mut sorted: Vec<Ns> = running.iter().copied().filter(|ns| *ns > 0).collect();
     sorted.sort_unstable();
     let Some(usual) = sorted.get(sorted.len() / 2).copied() else { return vec![None; executions.len()] };
-    let one = |(i, execution): (usize, &Execution<'_>)| {
+    let one = |(i, execution): (usize, &Execution)| {
         let own = thread(execution).filter(|_| running[i] >= usual.saturating_mul(LONG))?;
         let mut others: Vec<Ns> = Vec::new();
         for (cpu, between) in between(&reader, execution, usual) {
@@ -70,7 +70,7 @@ pub fn interleaved(timeline: &Timeline, executions: &[Execution<'_>]) -> Vec<Opt
 }
 
 /// By CPU: the time between the thread's first and last running of more than `usual` there.
-fn between(reader: &RowReader<'_>, execution: &Execution<'_>, usual: Ns) -> Vec<(u32, Span)> {
+fn between(reader: &RowReader<'_>, execution: &Execution, usual: Ns) -> Vec<(u32, Span)> {
     let mut by_cpu: BTreeMap<u32, Vec<Span>> = BTreeMap::new();
     slices(reader, execution.thread, execution.span)
         .for_each(|(cpu, slice)| by_cpu.entry(cpu).or_default().push(slice));
@@ -104,9 +104,9 @@ mod tests {
     /// both are short.
     fn builder(other: Ns, interrupts: u64) -> TimelineBuilder {
         let mut builder = TimelineBuilder::new(2);
-        let name = builder.0.names.intern("host");
-        builder.0.hosts.push(Host { name, kernel_release: None });
-        builder.0.quality.push(Quality { switches: 99, interrupts, ..Quality::default() });
+        let name = builder.0.tables.names.intern("host");
+        builder.0.tables.hosts.push(Host { name, kernel_release: None });
+        builder.0.tables.quality.push(Quality { switches: 99, interrupts, ..Quality::default() });
         builder.runs(&[(0, 4_100, 1)]);
         let mut times = Vec::new();
         for i in 0..10 {
@@ -160,6 +160,7 @@ mod tests {
         // Without a long time slice before the others it is unknown whether the cause was there already.
         let mut late = builder(40, 0);
         late.0.threads[0]
+            .rows
             .segments
             .retain(|segment| segment.span.start.ns() < 1_000 || segment.span.start.ns() >= 3_000);
         assert!(found(&late).iter().all(Option::is_none));

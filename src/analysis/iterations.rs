@@ -255,8 +255,8 @@ mod tests {
     fn mark_replaces_numbers_in_thread_names() {
         let mut builder = looping(&[(10, 20), (40, 60)]);
         builder.silent_call(1, 8, 23).silent_call(1, 38, 62);
-        let name = builder.0.names.intern("job-17");
-        builder.0.threads[0].names = vec![ThreadName { from: Timestamp::ZERO, name }];
+        let name = builder.0.tables.names.intern("job-17");
+        builder.0.threads[0].thread.names = vec![ThreadName { from: Timestamp::ZERO, name }];
         for thread in ["job-*", "job-17", "job-4"] {
             assert_eq!(iterations(&mut builder, "call", Some(thread)), [(23, 40)], "{thread}");
         }
@@ -267,7 +267,7 @@ mod tests {
     fn iteration_begins_where_the_thread_runs_again_if_the_exit_is_lost() {
         let mut builder = looping(&[(10, 20), (40, 60)]);
         builder.silent_call(1, 8, 23).silent_call(1, 38, 62);
-        builder.0.threads[0].calls[0].ret = None;
+        builder.0.threads[0].rows.calls[0].ret = None;
         assert_eq!(iterations(&mut builder, "call", None), [(20, 40)]);
     }
 
@@ -287,7 +287,7 @@ mod tests {
         for (start, end) in [(8, 23), (38, 62), (78, 92)] {
             builder.silent_call(1, start, end);
         }
-        for segment in &mut builder.0.threads[0].segments {
+        for segment in &mut builder.0.threads[0].rows.segments {
             if segment.kind == SegmentKind::Network && segment.span.start.ns() == 40 {
                 segment.kind = SegmentKind::Unknown;
             }

@@ -15,7 +15,7 @@ use crate::model::carrier::Carrier;
 use crate::model::thread::ThreadIdentity;
 use crate::state::questions::Asker;
 use crate::state::reader::RowCursor;
-use crate::state::timeline::{HostId, Mark, Segment, SegmentKind, Thread, ThreadId, Timeline, Waker};
+use crate::state::timeline::{HostId, MarkRow, Segment, SegmentKind, Thread, ThreadId, Timeline, Waker};
 use foldhash::{HashMap, HashSet};
 
 /// The threads that are streams: those with system calls or user-space events, except idle tasks and the tracer's own
@@ -57,9 +57,13 @@ struct UserEvent {
 }
 
 /// The user-space events by thread and time. `named` gives the name of what a mark begins or ends.
-fn user_events<'a>(timeline: &Timeline, named: impl Fn(&Mark) -> Option<&'a str>, names: &mut Names) -> Vec<UserEvent> {
+fn user_events<'a>(
+    timeline: &Timeline,
+    named: impl Fn(MarkRow) -> Option<&'a str>,
+    names: &mut Names,
+) -> Vec<UserEvent> {
     let mut symbols: HashMap<(&str, bool), NameId> = HashMap::default();
-    let event = |mark: &Mark| {
+    let event = |mark: MarkRow| {
         let (thread, name) = (mark.thread?, named(mark)?);
         let end = if mark.begins { "begin" } else { "end" };
         let symbol = symbols.entry((name, mark.begins)).or_insert_with(|| names.intern(&format!("{name} {end}")));
@@ -71,7 +75,7 @@ fn user_events<'a>(timeline: &Timeline, named: impl Fn(&Mark) -> Option<&'a str>
 }
 
 /// The operations of those threads; `named` gives the name of what each mark begins or ends.
-pub fn of_recording<'a>(timeline: &Timeline, named: impl Fn(&Mark) -> Option<&'a str>) -> Operations {
+pub fn of_recording<'a>(timeline: &Timeline, named: impl Fn(MarkRow) -> Option<&'a str>) -> Operations {
     let mut operations = Operations { one_clock: true, ..Operations::default() };
     let events = user_events(timeline, named, &mut operations.names);
     let leaders = Leaders::new(timeline);
@@ -167,7 +171,7 @@ mod tests {
     use crate::analysis::patterns::PatternAnalysis;
     use crate::base::ctx::Ctx;
     use crate::model::settings::Settings;
-    use crate::state::timeline::{Call, ThreadDraft, ThreadName, TimelineDraft};
+    use crate::state::timeline::{Call, Mark, Thread, ThreadDraft, ThreadName, ThreadRows, TimelineDraft};
 
     const MS: Ns = 1_000_000;
 
@@ -175,24 +179,11 @@ mod tests {
     fn draft() -> TimelineDraft {
         let mut timeline = TimelineDraft::default();
         let [server, client, futex, write, read] =
-            ["server", "client", "futex", "write", "read"].map(|n| timeline.names.intern(n));
+            ["server", "client", "futex", "write", "read"].map(|n| timeline.tables.names.intern(n));
         let thread = |tid, name| {
-            let life = Span::of_ns(0, 1_000 * MS);
-            ThreadDraft {
-                host: HostId::at(0),
-                tid,
-                pid: tid,
-                ppid: 1,
-                virtual_ids: None,
-                names: vec![ThreadName { from: Timestamp::ZERO, name }],
-                life,
-                parent: None,
-                idle: false,
-                disk_worker: false,
-                segments: Vec::new(),
-                calls: Vec::new(),
-                samples: Vec::new(),
-            }
+            let mut thread = Thread::new(HostId::at(0), tid, Span::of_ns(0, 1_000 * MS));
+            (thread.ppid, thread.names) = (1, vec![ThreadName { from: Timestamp::ZERO, name }]);
+            ThreadDraft { thread, rows: ThreadRows::default() }
         };
         let (mut waits, mut works) = (thread(10, server), thread(11, client));
         let mut now = 0;
@@ -201,13 +192,13 @@ mod tests {
             now += if i == 30 { 50 * MS } else { 5 * MS };
             let call = |name, start, end| Call { span: Span::of_ns(start, end), name, ret: Some(0) };
             let (woken, end) = (now + MS / 2, now + MS);
-            works.calls.push(call(write, now, now + MS));
-            works.calls.push(call(read, now + MS, now + 2 * MS));
-            waits.calls.push(call(futex, begin + MS / 10, end));
+            works.rows.calls.push(call(write, now, now + MS));
+            works.rows.calls.push(call(read, now + MS, now + 2 * MS));
+            waits.rows.calls.push(call(futex, begin + MS / 10, end));
             let span = Span::of_ns(begin + MS / 5, woken);
             let waker = Some(Waker { thread: ThreadId::at(1), at: Timestamp::new(woken) });
-            waits.segments.push(Segment { span, kind: SegmentKind::Blocked, waker, qualifier: None, cpu: 0 });
-            waits.calls.push(call(read, end + MS / 10, end + MS / 5));
+            waits.rows.segments.push(Segment { span, kind: SegmentKind::Blocked, waker, qualifier: None, cpu: 0 });
+            waits.rows.calls.push(call(read, end + MS / 10, end + MS / 5));
             now += 2 * MS;
         }
         timeline.threads = vec![waits, works];
@@ -240,15 +231,15 @@ mod tests {
     #[test]
     fn streams_leaves_out_the_tracer() {
         let mut timeline = draft();
-        let [daemon, listener] = ["lttng-sessiond", "client-ust"].map(|n| timeline.names.intern(n));
-        timeline.threads[0].names.push(ThreadName { from: Timestamp::ZERO, name: daemon });
-        timeline.threads[1].names.push(ThreadName { from: Timestamp::new(1), name: listener });
+        let [daemon, listener] = ["lttng-sessiond", "client-ust"].map(|n| timeline.tables.names.intern(n));
+        timeline.threads[0].thread.names.push(ThreadName { from: Timestamp::ZERO, name: daemon });
+        timeline.threads[1].thread.names.push(ThreadName { from: Timestamp::new(1), name: listener });
         assert_eq!(
             streams(&timeline.clone().seal()).collect::<Vec<_>>(),
             [ThreadId::at(1)],
             "a main thread may be called anything"
         );
-        timeline.threads[1].pid = 5;
+        timeline.threads[1].thread.pid = 5;
         assert_eq!(streams(&timeline.seal()).count(), 0);
     }
 
@@ -266,7 +257,7 @@ mod tests {
             kind: None,
             fields: Default::default(),
         };
-        let first = timeline.threads[1].calls[0].span;
+        let first = timeline.threads[1].rows.calls[0].span;
         timeline.marks = vec![mark(first.start - 1, true), mark(first.end, false)];
         let operations = of_recording(&timeline.seal(), |_| Some("app:request"));
         let names: Vec<_> =

@@ -129,9 +129,9 @@ mod tests {
     /// Three threads that make a call every 50 us; from 40 to 48 ms all of them pause, or the first alone.
     fn builder(all: bool) -> TimelineBuilder {
         let mut builder = TimelineBuilder::new(3);
-        let name = builder.0.names.intern("host");
-        builder.0.hosts.push(Host { name, kernel_release: None });
-        builder.0.span = Span::of_ns(0, 100_000_000);
+        let name = builder.0.tables.names.intern("host");
+        builder.0.tables.hosts.push(Host { name, kernel_release: None });
+        builder.0.tables.span = Span::of_ns(0, 100_000_000);
         builder.runs(&[(0, 100_000_000, 1)]);
         let stop = |thread: usize| (thread == 1 || all).then(|| Span::of_ns(40_000_000, 48_000_000));
         for thread in 1..=3 {

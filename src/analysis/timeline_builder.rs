@@ -3,8 +3,8 @@
 
 use crate::base::time::{Ns, Span, Timestamp};
 use crate::state::timeline::{
-    Call, CpuRun, CpuTimeline, HostId, Mark, Segment, SegmentKind, StackOrigin, StackSample, ThreadDraft, ThreadId,
-    ThreadName, Timeline, TimelineDraft, Waker,
+    Call, CpuRun, CpuTimeline, HostId, Mark, Segment, SegmentKind, StackOrigin, StackSample, Thread, ThreadDraft,
+    ThreadId, ThreadName, ThreadRows, Timeline, TimelineDraft, Waker,
 };
 
 pub(crate) const HOST: HostId = HostId::at(0);
@@ -20,24 +20,13 @@ pub(crate) fn thread(n: usize) -> ThreadId {
 impl TimelineBuilder {
     /// `threads` threads, named by their number, that live over `[0, 1000)`.
     pub fn new(threads: usize) -> Self {
-        let mut timeline = TimelineDraft { span: Span::of_ns(0, 1000), ..TimelineDraft::default() };
+        let mut timeline = TimelineDraft::default();
+        timeline.tables.span = Span::of_ns(0, 1000);
         for i in 1..=threads {
-            let name = timeline.names.intern(&i.to_string());
-            timeline.threads.push(ThreadDraft {
-                host: HOST,
-                tid: i as i32,
-                pid: PID,
-                ppid: 0,
-                virtual_ids: None,
-                names: vec![ThreadName { from: Timestamp::ZERO, name }],
-                life: timeline.span,
-                parent: None,
-                idle: false,
-                disk_worker: false,
-                segments: Vec::new(),
-                calls: Vec::new(),
-                samples: Vec::new(),
-            });
+            let name = timeline.tables.names.intern(&i.to_string());
+            let mut thread = Thread::new(HOST, i as i32, timeline.tables.span);
+            (thread.pid, thread.names) = (PID, vec![ThreadName { from: Timestamp::ZERO, name }]);
+            timeline.threads.push(ThreadDraft { thread, rows: ThreadRows::default() });
         }
         TimelineBuilder(timeline)
     }
@@ -51,14 +40,14 @@ impl TimelineBuilder {
     pub fn segment(&mut self, n: usize, start: Ns, end: Ns, kind: SegmentKind, waker: usize) -> &mut Self {
         let waker = (waker > 0).then(|| Waker { thread: thread(waker), at: Timestamp::new(end) });
         let segment = Segment { span: Span::of_ns(start, end), kind, waker, qualifier: None, cpu: 0 };
-        self.0.threads[n - 1].segments.push(segment);
+        self.0.threads[n - 1].rows.segments.push(segment);
         self
     }
 
     /// A system call `call`, without a sample.
     pub fn silent_call(&mut self, n: usize, start: Ns, end: Ns) -> &mut Self {
-        let name = self.0.names.intern("call");
-        self.0.threads[n - 1].calls.push(Call { span: Span::of_ns(start, end), name, ret: Some(1) });
+        let name = self.0.tables.names.intern("call");
+        self.0.threads[n - 1].rows.calls.push(Call { span: Span::of_ns(start, end), name, ret: Some(1) });
         self
     }
 
@@ -71,8 +60,8 @@ impl TimelineBuilder {
     /// A stack sample, outermost function first.
     pub fn sample(&mut self, n: usize, time: Ns, origin: StackOrigin, stack: &str) -> &mut Self {
         let addresses: Vec<u64> = stack.bytes().rev().map(u64::from).collect();
-        let user = Some(self.0.stacks.intern(&addresses));
-        self.0.threads[n - 1].samples.push(StackSample { time: Timestamp::new(time), origin, user, kernel: None });
+        let user = Some(self.0.tables.stacks.intern(&addresses));
+        self.0.threads[n - 1].rows.samples.push(StackSample { time: Timestamp::new(time), origin, user, kernel: None });
         self
     }
 
@@ -101,6 +90,6 @@ impl TimelineBuilder {
 
     /// Addresses of a raw stack as letters, outermost first.
     pub fn letters(&self, stack: crate::state::timeline::RawStackId) -> String {
-        self.0.stacks.get(stack).iter().rev().map(|a| *a as u8 as char).collect()
+        self.0.tables.stacks.get(stack).iter().rev().map(|a| *a as u8 as char).collect()
     }
 }

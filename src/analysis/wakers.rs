@@ -12,7 +12,7 @@ use super::symbols::kernel::{KernelSymbols, is_interrupt_entry};
 use crate::base::time::Timestamp;
 use crate::event::stack::StackOrigin;
 use crate::state::questions::Asker;
-use crate::state::timeline::{RawStackId, SegmentKind, ThreadId, Timeline, WakeStack};
+use crate::state::timeline::{RawStackId, SegmentEnd, SegmentKind, ThreadId, Timeline, WakeStack};
 use foldhash::HashMap;
 
 /// The waker according to a call chain.
@@ -68,26 +68,28 @@ fn evidence<'s>(functions: impl Iterator<Item = &'s str>) -> Evidence {
 pub fn relabel(timeline: &mut Timeline, symbols: &KernelSymbols) {
     let remote = timeline.intern("woken by another CPU; the thread there was not recorded");
     let mut known: HashMap<RawStackId, Evidence> = HashMap::default();
-    let wakes = timeline.wake_stacks().to_vec();
-    for WakeStack { woken, time: t, stack } in wakes {
+    let mut ends = Vec::with_capacity(timeline.wake_stacks().len());
+    let mut causes = Vec::with_capacity(ends.capacity());
+    for WakeStack { woken, time: t, stack } in timeline.wake_stacks().iter().copied() {
         let found =
             *known.entry(stack).or_insert_with(|| evidence(symbols.all_functions(timeline.stacks().get(stack))));
         let for_disk = found != Evidence::Own && waits_for_disk(timeline, symbols, woken, t);
-        timeline.relabel(woken, t, |segment| {
-            let is_known_from_events =
-                !matches!(segment.kind, SegmentKind::Blocked | SegmentKind::Device | SegmentKind::Network);
-            if is_known_from_events || segment.kind == SegmentKind::Network && segment.waker.is_some() {
-                return;
-            }
-            let (kind, qualifier) = match found {
-                _ if for_disk => (SegmentKind::Disk, None),
-                Evidence::Kind(kind) => (kind, None),
-                Evidence::Remote => (SegmentKind::Blocked, Some(remote)),
-                Evidence::Own | Evidence::Interrupt => return,
-            };
-            (segment.kind, segment.waker, segment.qualifier) = (kind, None, qualifier);
-        });
+        causes.push(if for_disk { Evidence::Kind(SegmentKind::Disk) } else { found });
+        ends.push(SegmentEnd { thread: woken, at: t });
     }
+    timeline.relabel(&ends, |number, segment| {
+        let is_known_from_events =
+            !matches!(segment.kind, SegmentKind::Blocked | SegmentKind::Device | SegmentKind::Network);
+        if is_known_from_events || segment.kind == SegmentKind::Network && segment.waker.is_some() {
+            return;
+        }
+        let (kind, qualifier) = match causes.get(number) {
+            Some(Evidence::Kind(kind)) => (*kind, None),
+            Some(Evidence::Remote) => (SegmentKind::Blocked, Some(remote)),
+            Some(Evidence::Own | Evidence::Interrupt) | None => return,
+        };
+        (segment.kind, segment.waker, segment.qualifier) = (kind, None, qualifier);
+    });
 }
 
 /// True where the wait that ended at `t` began in `io_schedule` or one of its variants.

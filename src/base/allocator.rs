@@ -115,7 +115,7 @@ fn exhausted(size: usize) -> *mut u8 {
     exit_now()
 }
 
-const REMEDY: &[u8] = b" bytes more are needed; raise the limit, use fewer --threads, or ask of a shorter trace\n";
+const REMEDY: &[u8] = b" bytes more are needed; raise the limit, use fewer --threads, or use a shorter trace\n";
 
 /// A number in decimal, without an allocation.
 fn decimal(mut number: usize, digits: &mut [u8; 20]) -> &[u8] {

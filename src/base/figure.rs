@@ -1,4 +1,4 @@
-//! Numbers as the screens show them: three significant digits and a unit, never wider than nine columns.
+//! Numbers as text and screens show them: three significant digits and a unit, never wider than nine columns.
 //!
 //! In: nanoseconds, bytes, counts, shares, deviations. Out: short text of known greatest width, so that columns line
 //! up without measuring. Every difference has a sign: colour alone never shows the direction.
@@ -8,7 +8,7 @@ use super::time::Ns;
 /// Three significant digits of `value` without an exponent: `9.10`, `61.3`, `702`.
 fn digits(value: f64) -> String {
     let size = value.abs();
-    // The limits lie half a digit below the powers of ten, so that rounding never adds a fourth digit.
+    // The limits are half a digit below the powers of ten, so that rounding never adds a fourth digit.
     let places = if size >= 99.95 {
         0
     } else if size >= 9.995 {
@@ -37,6 +37,21 @@ pub fn time(ns: f64) -> String {
         return "0".into();
     }
     scaled(ns, &[(1e9, "s"), (1e6, "ms"), (1e3, "us"), (1.0, "ns")])
+}
+
+/// Seconds with decimals and without a unit, for columns of one unit: `1.250`.
+pub fn seconds(ns: Ns, decimals: usize) -> String {
+    format!("{:.decimals$}", ns as f64 / 1e9)
+}
+
+/// Milliseconds with decimals and without a unit, for columns of one unit: `1250.000`.
+pub fn milliseconds(ns: Ns, decimals: usize) -> String {
+    format!("{:.decimals$}", ns as f64 / 1e6)
+}
+
+/// The drift of a clock, from parts per billion: `1.2 ppm`.
+pub fn drift(ppb: f64) -> String {
+    format!("{:.1} ppm", ppb / 1e3)
 }
 
 /// A duration of whole nanoseconds.
@@ -88,7 +103,7 @@ pub fn share(part: f64) -> String {
     }
 }
 
-/// Standard deviations, with their sign: `+14.2`; beyond a thousand only that it is so.
+/// Standard deviations with their sign: `+14.2`; beyond a thousand `+>999`, and `few` where there are too few values.
 pub fn deviations(d: Option<f64>) -> String {
     match d {
         None => "few".into(),

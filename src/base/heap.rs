@@ -29,23 +29,47 @@ pub enum MemoryPart {
     OpenedTraces,
     /// Typed events of the chunks that are being read or joined.
     EventBuffers,
-    /// The sealed states of threads and CPUs.
-    Timeline,
+    /// Threads and CPUs, texts, stacks, images.
+    Threads,
+    /// States of threads.
+    Segments,
+    /// System calls.
+    Calls,
+    /// Stack samples.
+    Samples,
+    /// Threads on CPUs, disk requests, work for others, page faults, hardware counters.
+    OtherRows,
+    /// Delimiting events.
+    Marks,
     /// Executions, with their calling contexts and metrics.
     Results,
 }
 
 impl MemoryPart {
     /// All parts, in the order of the work.
-    pub const ALL: [MemoryPart; 4] =
-        [MemoryPart::OpenedTraces, MemoryPart::EventBuffers, MemoryPart::Timeline, MemoryPart::Results];
+    pub const ALL: [MemoryPart; 9] = [
+        MemoryPart::OpenedTraces,
+        MemoryPart::EventBuffers,
+        MemoryPart::Threads,
+        MemoryPart::Segments,
+        MemoryPart::Calls,
+        MemoryPart::Samples,
+        MemoryPart::OtherRows,
+        MemoryPart::Marks,
+        MemoryPart::Results,
+    ];
 
     /// Its name in `--timings`.
     pub fn name(self) -> &'static str {
         match self {
             MemoryPart::OpenedTraces => "traces",
             MemoryPart::EventBuffers => "buffers",
-            MemoryPart::Timeline => "timeline",
+            MemoryPart::Threads => "threads",
+            MemoryPart::Segments => "segments",
+            MemoryPart::Calls => "calls",
+            MemoryPart::Samples => "samples",
+            MemoryPart::OtherRows => "other rows",
+            MemoryPart::Marks => "marks",
             MemoryPart::Results => "results",
         }
     }
@@ -77,10 +101,10 @@ mod tests {
     #[test]
     fn held_names_the_most_of_each_part_in_order() {
         let sizes = PartSizes::default();
-        sizes.hold(MemoryPart::Timeline, 30);
-        sizes.hold(MemoryPart::Timeline, 20);
+        sizes.hold(MemoryPart::Segments, 30);
+        sizes.hold(MemoryPart::Segments, 20);
         sizes.hold(MemoryPart::OpenedTraces, 10);
         let held: Vec<_> = sizes.held().map(|(part, bytes)| (part.name(), bytes)).collect();
-        assert_eq!(held, [("traces", 10), ("timeline", 30)]);
+        assert_eq!(held, [("traces", 10), ("segments", 30)]);
     }
 }

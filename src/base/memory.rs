@@ -52,12 +52,12 @@ impl Limit {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum MemoryError {
     /// More was needed.
-    #[error("--memory {}: more is needed; raise the limit, use fewer --threads, or ask of a shorter trace", size(*.0))]
+    #[error("--memory {}: this is not enough; raise the limit, use fewer --threads, or use a shorter trace", size(*.0))]
     Exceeded(u64),
     /// The group's end was near.
     #[error(
-        "out of memory: the control group may hold {}, and more is needed; raise its limit, use fewer --threads, \
-         or ask of a shorter trace",
+        "out of memory: the control group may hold {}, which is not enough; raise its limit, use fewer --threads, \
+         or use a shorter trace",
         size(*.0)
     )]
     Group(u64),

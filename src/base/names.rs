@@ -2,9 +2,9 @@
 //!
 //! A handle is a `u32` newtype made only by its table (ARCHITECTURE.md rule 3). [`Names`] stores each distinct
 //! text once, and finds it by a table of ids alone; ids are given in order of first appearance, so equal input order
-//! gives equal ids. A table of function
-//! names also holds which of them no file proves. That is no part of the name: `flush` of a proven file and `flush` of
-//! an unproven one are one function, shown as `flush?`.
+//! gives equal ids. A table of function names also holds which of them no file proves, and which are functions of the
+//! C or C++ runtime. Neither is part of the name: `flush` of a proven file and `flush` of an unproven one are one
+//! function, shown as `flush?`.
 
 use super::heap::{HeapSize, block};
 use super::text::with_copy;
@@ -81,6 +81,7 @@ pub struct Names {
     ids: HashTable<NameId>,
     hasher: RandomState,
     unproven: BTreeSet<NameId>,
+    runtime: BTreeSet<NameId>,
 }
 
 impl Names {
@@ -125,6 +126,29 @@ impl Names {
     /// Names that a file gave which nothing proves, ascending.
     pub fn unproven(&self) -> impl ExactSizeIterator<Item = NameId> + '_ {
         self.unproven.iter().copied()
+    }
+
+    /// Remember that this is a function of the C or C++ runtime, through which a program waits, copies or allocates.
+    pub fn mark_runtime(&mut self, id: NameId) {
+        self.runtime.insert(id);
+    }
+
+    /// Functions of the C or C++ runtime, ascending.
+    pub fn runtime(&self) -> impl ExactSizeIterator<Item = NameId> + '_ {
+        self.runtime.iter().copied()
+    }
+
+    /// True for a function of the C or C++ runtime.
+    pub fn is_runtime(&self, id: NameId) -> bool {
+        self.runtime.contains(&id)
+    }
+
+    /// True for a program's own function that has a name: false for a file or an address (`[libc.so.6]`,
+    /// `server+0x1240`), and for functions of the runtime, whose callers say more. `syscall` of the C library is such a
+    /// function where its file is not known either.
+    pub fn is_program_function(&self, id: NameId) -> bool {
+        let name = self.get(id);
+        !name.starts_with('[') && !name.contains("+0x") && name != "syscall" && !self.runtime.contains(&id)
     }
 
     /// The name of a function as it is shown: `flush`, or `flush?` where nothing proves the file that gave it.

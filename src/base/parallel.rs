@@ -124,9 +124,36 @@ pub fn in_order<T: Send>(
     ctx.cancel.check()
 }
 
+/// Run two computations beside each other where there are workers, else one after the other. Each may use the workers.
+pub fn both<A: Send, B>(
+    ctx: &Ctx,
+    beside: impl FnOnce() -> Result<A, Cancelled> + Send,
+    here: impl FnOnce() -> Result<B, Cancelled>,
+) -> Result<(A, B), Cancelled> {
+    let Some(pool) = ctx.helpers() else { return Ok((beside()?, here()?)) };
+    let mut result = Err(Cancelled);
+    let other = pool.in_place_scope(|scope| {
+        scope.spawn(|_| result = beside());
+        here()
+    });
+    Ok((result?, other?))
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn both_return_their_results_and_may_use_the_workers() {
+        for threads in [1, 2, 3] {
+            let ctx = Ctx::new(threads);
+            let sum = || {
+                let mut sum = 0;
+                in_order(&ctx, 20, |i| i, |_, i| sum += i).map(|()| sum)
+            };
+            assert!(matches!(both(&ctx, sum, sum), Ok((190, 190))));
+        }
+    }
 
     #[test]
     fn in_order_consumes_by_index_for_any_number_of_workers() {

@@ -49,26 +49,39 @@ const FANOUT: usize = 64;
 /// Bounds of the spans below a node.
 #[derive(Clone, Copy, Debug)]
 struct Extent {
-    starts: (Timestamp, Timestamp),
-    ends: (Timestamp, Timestamp),
-    durations: (u64, u64),
+    starts: Extremes<Timestamp>,
+    ends: Extremes<Timestamp>,
+    durations: Extremes<u64>,
+}
+
+/// The least and the greatest of some values.
+#[derive(Clone, Copy, Debug)]
+struct Extremes<T> {
+    least: T,
+    most: T,
+}
+
+impl<T: Copy + Ord> Extremes<T> {
+    fn of(value: T) -> Self {
+        Extremes { least: value, most: value }
+    }
+
+    fn join(self, other: Self) -> Self {
+        Extremes { least: self.least.min(other.least), most: self.most.max(other.most) }
+    }
 }
 
 impl Extent {
     fn of(segment: &StoredSpan) -> Self {
         let Span { start, end } = segment.span;
-        let duration = duration(segment);
-        Extent { starts: (start, start), ends: (end, end), durations: (duration, duration) }
+        Extent { starts: Extremes::of(start), ends: Extremes::of(end), durations: Extremes::of(duration(segment)) }
     }
 
     fn join(self, other: Extent) -> Extent {
-        fn both<T: Ord>(a: (T, T), b: (T, T)) -> (T, T) {
-            (a.0.min(b.0), a.1.max(b.1))
-        }
         Extent {
-            starts: both(self.starts, other.starts),
-            ends: both(self.ends, other.ends),
-            durations: both(self.durations, other.durations),
+            starts: self.starts.join(other.starts),
+            ends: self.ends.join(other.ends),
+            durations: self.durations.join(other.durations),
         }
     }
 }
@@ -153,9 +166,9 @@ impl InOrder<'_> {
     /// Positions for the best of a node.
     fn bound(&self, extent: &Extent) -> u64 {
         let (least, most) = match self.order {
-            SpanOrder::Start => (rank(extent.starts.0), rank(extent.starts.1)),
-            SpanOrder::End => (rank(extent.ends.0), rank(extent.ends.1)),
-            SpanOrder::Duration => extent.durations,
+            SpanOrder::Start => (rank(extent.starts.least), rank(extent.starts.most)),
+            SpanOrder::End => (rank(extent.ends.least), rank(extent.ends.most)),
+            SpanOrder::Duration => (extent.durations.least, extent.durations.most),
         };
         self.directed(if self.direction == Direction::Up { least } else { most })
     }
@@ -179,7 +192,7 @@ impl InOrder<'_> {
     fn open(&mut self, level: usize, range: std::ops::Range<usize>) {
         for at in range {
             let extent = self.store.levels.get(level).and_then(|level| level.get(at));
-            if let Some(extent) = extent.filter(|e| self.meets(e.starts.0, e.ends.1)) {
+            if let Some(extent) = extent.filter(|e| self.meets(e.starts.least, e.ends.most)) {
                 let bound = self.bound(extent);
                 self.nodes.push(Reverse((bound, level, at)));
             }

@@ -16,13 +16,13 @@ use clap::Args;
 pub struct AnomaliesOptions {
     #[command(flatten)]
     input: InputOptions,
-    /// Fraction of a pattern's occurrences, fastest first, that is its reference
+    /// Fraction of a pattern's occurrences, the fastest ones, that are its reference
     #[arg(short, value_name = "QUOTIENT", default_value_t = 0.75, value_parser = quotient)]
     q: f64,
-    /// An occurrence is abnormal from this many times the slowest of the reference
+    /// Factor from which an occurrence is abnormal: its duration over that of the slowest in the reference
     #[arg(short, value_name = "THRESHOLD", default_value_t = 2.0, value_parser = threshold)]
     s: f64,
-    /// Limits by the median and its deviation, instead of by q
+    /// Derive limits from the median and the median deviation, instead of from -q and -s
     #[arg(long)]
     robust: bool,
     /// The task whose delayed executions come first (default: as `explain` chooses)

@@ -18,7 +18,7 @@ pub struct DiffOptions {
     /// Print one JSON document (schema whyslow.diff/1)
     #[arg(long)]
     json: bool,
-    /// Bound the tree in JSON to N nodes; `truncated` says so
+    /// Print at most N nodes of the tree in JSON; `truncated` is true if some are left out
     #[arg(long, value_name = "N")]
     max_nodes: Option<usize>,
     /// Two executions by number, aligned moment by moment

@@ -10,7 +10,7 @@ use crate::model::questions::questions;
 use crate::model::settings::Settings;
 use crate::options::{InputOptions, SymbolOptions};
 use crate::reading::tasks;
-use crate::session::{Databases, MpiRuns, Session, Traces};
+use crate::session::{Databases, Invariants, MpiRuns, Session, TraceSurvey, Traces};
 use crate::view::archive::ArchiveDocument;
 use crate::view::info;
 use clap::Args;
@@ -55,14 +55,15 @@ impl Question for InfoOptions {
 impl InfoOptions {
     fn of_traces(&self, mut traces: Traces, console: &mut Console<'_>) -> anyhow::Result<Notices> {
         let places = places(&self.input.traces, &self.symbols);
-        let (survey, functions, notices) = if self.full {
-            let survey = console.with_progress(|work| traces.survey(self.input.check, &places, work));
-            let (survey, functions, notices) = survey?;
+        let (survey, discovered, notices) = if self.full {
+            let invariants = if self.input.check { Invariants::Checked } else { Invariants::Assumed };
+            let TraceSurvey { survey, discovered, notices } =
+                console.with_progress(|ctx| traces.survey(invariants, &places, ctx))?;
             console.stage("survey");
             if self.input.check {
                 sound(explain::untiled(&notices))?;
             }
-            (Some(survey), functions, notices)
+            (Some(survey), discovered, notices)
         } else {
             (None, Vec::new(), traces.notices())
         };
@@ -72,7 +73,7 @@ impl InfoOptions {
             let survey = survey.as_ref()?;
             Some(survey.tasks.get(name).map_or(&[][..], |t| &t.durations))
         };
-        let names = found.into_iter().map(|t| &t.name).chain(&functions);
+        let names = found.into_iter().map(|t| &t.name).chain(&discovered);
         let tasks = names.map(|name| (name.as_str(), durations(name)));
         let analysed = survey.as_ref().map(|s| (s, traces.clocks()));
         let mut facts = info::InfoDocument::new(&facts(&traces.sources), tasks, analysed, &notices);

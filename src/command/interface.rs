@@ -1,7 +1,8 @@
 //! The terminal interface, which a command line without a command opens.
 
 use super::console::{Console, shows_ascii_only};
-use super::{Outcome, Question, places};
+use super::state_folder::{self, KnownRecording, StateFile};
+use super::{Outcome, Question, places, tour};
 use crate::analysis::symbols::files::SymbolPaths;
 use crate::base::ctx::Ctx;
 use crate::base::memory::{self, Limit};
@@ -19,9 +20,12 @@ use crate::model::join::Renamed;
 use crate::model::overview::RecordingOverview;
 use crate::model::settings::Settings;
 use crate::options::{AppearanceOptions, ColorChoice, GroupOptions, InputOptions};
-use crate::session::{self, RecordedHistory, Session, UsageError};
+use crate::session::{self, Invariants, RecordedHistory, Session, TraceSurvey, UsageError};
+use crate::view::tui::bookmarks::with_bookmarks;
 use crate::view::tui::job::{Exported, SelectedPath, TaskSummary};
+use crate::view::tui::key_map::KeyMap;
 use crate::view::tui::report::AnomalyReport;
+use crate::view::tui::saved::SavedView;
 use crate::view::tui::setup::{Backend, FirstQuestion, Setup, UiOptions};
 use crate::view::tui::theme::{self, ColourDepth};
 use crate::view::{anomalies, json, tui};
@@ -43,6 +47,12 @@ pub struct InterfaceOptions {
     /// Colours, theme, characters, mouse.
     #[command(flatten)]
     pub appearance: AppearanceOptions,
+    /// Start anew: do not open the groups and the place of the last time
+    #[arg(long)]
+    pub fresh: bool,
+    /// Learn the interface in nine steps, on a recording that comes with the program
+    #[arg(long, conflicts_with = "traces")]
+    pub tour: bool,
 }
 
 impl Question for InterfaceOptions {
@@ -59,14 +69,14 @@ impl Question for InterfaceOptions {
     }
 
     fn traces(&self) -> Vec<Argument> {
-        self.groups.traces(&self.input)
+        if self.tour { vec![Argument::parse(tour::path())] } else { self.groups.traces(&self.input) }
     }
 
     fn run(&self, session: Session, console: &mut Console<'_>) -> anyhow::Result<Outcome> {
         let options = ui_options(&self.appearance)?;
         let renamed = session::renamed(self.groups.functions.as_deref())?;
         session.check_task(self.groups.task.as_deref())?;
-        if !std::io::stdout().is_terminal() || !std::io::stdin().is_terminal() {
+        if !has_terminal() {
             anyhow::bail!("the interface needs a terminal: use `whyslow explain` or `whyslow diff` instead");
         }
         let title = session.title();
@@ -85,6 +95,13 @@ impl Question for InterfaceOptions {
             memory: console.ctx.memory,
             notices: Arc::clone(&notices),
         });
+        let state = state_folder::folder().filter(|_| !self.tour).map(|folder| StateFile::new(&folder, &self.traces()));
+        let known = state.as_ref().map_or_else(KnownRecording::default, StateFile::read);
+        let saved = match (known.view, self.fresh) {
+            // Notes are the user's own work: a fresh start keeps them.
+            (Some(view), true) => Some(SavedView { bookmarks: view.bookmarks, ..SavedView::default() }),
+            (view, _) => view,
+        };
         tui::run(Setup {
             title,
             command_line: self.groups.command_line(&self.input),
@@ -92,11 +109,24 @@ impl Question for InterfaceOptions {
             first,
             options,
             threads: console.ctx.threads,
+            tour: self.tour,
+            saved,
+            saved_notice: known.notice.filter(|_| !self.fresh),
+            keep: Box::new(move |view| {
+                if let Some(state) = &state {
+                    state.write(view);
+                }
+            }),
             backend,
         })?;
         let notices = notices.lock().unwrap_or_else(PoisonError::into_inner);
         Ok(notices.clone().into())
     }
+}
+
+/// True if the interface could show itself and take keys.
+pub(super) fn has_terminal() -> bool {
+    std::io::stdout().is_terminal() && std::io::stdin().is_terminal()
 }
 
 /// True for a terminal that can print lines only.
@@ -161,16 +191,16 @@ impl Analyst {
 
 impl Backend for Analyst {
     fn analyse(&mut self, task: Option<&str>, ctx: &Ctx) -> anyhow::Result<Arc<Model>> {
-        if let Some(task) = task {
-            self.task = Some(task.to_owned());
+        let wanted = task.map(str::to_owned).or_else(|| self.task.clone());
+        let session = &mut self.session;
+        let model = memory::within(self.memory, &ctx.cancel, || {
+            let model = session.model(wanted.as_deref(), &self.places, &[], ctx)?;
+            session::rename(model, &self.renamed, ctx)
+        })??;
+        if task.is_some() {
             // The patterns are about the executions of the previous task.
             self.mined = None;
         }
-        let (session, task) = (&mut self.session, self.task.as_deref());
-        let model = memory::within(self.memory, &ctx.cancel, || {
-            let model = session.model(task, &self.places, &[], ctx)?;
-            session::rename(model, &self.renamed, ctx)
-        })??;
         // Delays are analysed for the same executions.
         self.task = model.tasks.get(model.task).cloned();
         self.notices.lock().unwrap_or_else(PoisonError::into_inner).clone_from(&model.notices);
@@ -198,8 +228,8 @@ impl Backend for Analyst {
         let (session, places) = (&mut self.session, &self.places);
         memory::within(self.memory, &ctx.cancel, || match session {
             Session::Traces(traces) => {
-                let (survey, functions, _) = traces.survey(false, places, ctx)?;
-                let names = traces.found().iter().map(|task| &task.name).chain(&functions);
+                let TraceSurvey { survey, discovered, .. } = traces.survey(Invariants::Assumed, places, ctx)?;
+                let names = traces.found().iter().map(|task| &task.name).chain(&discovered);
                 let summary = |name: &String| TaskSummary::new(name, &survey.tasks.get(name)?.durations);
                 Ok(names.filter_map(summary).collect())
             }
@@ -237,12 +267,14 @@ impl Backend for Analyst {
     fn export(&mut self, what: &Exported, ctx: &Ctx) -> anyhow::Result<Vec<u8>> {
         let text = match what {
             Exported::Database => return self.database(ctx),
-            Exported::Comparison { model, comparison, path: None } => {
-                serde_json::to_string_pretty(&json::diff(model, comparison, None, None))
-            }
-            Exported::Comparison { model, comparison, path: Some(SelectedPath { found, at }) } => {
-                let diff = json::diff(model, comparison, None, None);
-                serde_json::to_string_pretty(&anomalies::with_path(diff, &found.anomalies, *at))
+            Exported::Comparison { model, comparison, path, bookmarks } => {
+                let diff = with_bookmarks(json::diff(model, comparison, None, None), bookmarks);
+                match path {
+                    None => serde_json::to_string_pretty(&diff),
+                    Some(SelectedPath { found, at }) => {
+                        serde_json::to_string_pretty(&anomalies::with_path(diff, &found.anomalies, *at))
+                    }
+                }
             }
             Exported::Anomalies { found, path, compared } => {
                 let document = anomalies::json(&found.anomalies, &found.notices, compared.clone());
@@ -267,12 +299,14 @@ fn ui_options(appearance: &AppearanceOptions) -> anyhow::Result<UiOptions> {
         }
     };
     let theme = appearance.theme.as_deref().map(theme).transpose()?;
+    let keys = KeyMap::new(&appearance.keys).map_err(|e| UsageError(format!("--key: {e}")))?;
     Ok(UiOptions {
         theme,
         suits: depth.suits(variable),
         depth,
         ascii: appearance.ascii || shows_ascii_only(),
         mouse: appearance.mouse,
+        keys: Arc::new(keys),
     })
 }
 

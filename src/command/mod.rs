@@ -13,9 +13,12 @@ mod explain;
 mod info;
 pub mod interface;
 mod query;
+pub mod recent;
 mod record;
 mod report;
+pub mod state_folder;
 mod stats;
+mod tour;
 
 pub use console::STDOUT;
 
@@ -158,7 +161,10 @@ pub fn run(command: &Command) -> anyhow::Result<u8> {
     if let Command::Record(options) = command {
         // The recorders need the rights that other commands give up.
         return match record::run(options)? {
-            record::AfterRecording::Open(interface) => ask(&*interface),
+            record::AfterRecording::Open(interface) => {
+                state_folder::prepare();
+                ask(&*interface)
+            }
             record::AfterRecording::Done(status) => Ok(status),
         };
     }
@@ -166,6 +172,14 @@ pub fn run(command: &Command) -> anyhow::Result<u8> {
         && interface::needs_plain_text()
     {
         return ask(&explain::ExplainOptions::instead_of(options));
+    }
+    if let Command::Interface(options) = command
+        && interface::has_terminal()
+    {
+        state_folder::prepare();
+        if options.tour {
+            tour::prepare()?;
+        }
     }
     command.question().map_or(Ok(0), ask)
 }

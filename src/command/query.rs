@@ -5,9 +5,11 @@ use super::{Outcome, Question, sound};
 use crate::base::quantity::{TimePoint, TimeRange};
 use crate::base::time::Span;
 use crate::explain::history::rows;
+use crate::explain::overview;
 use crate::options::InputOptions;
-use crate::session::{Session, UsageError};
+use crate::session::{Session, Traces, UsageError};
 use crate::state::history::lines::Time;
+use crate::view::overview::OverviewAnswer;
 use crate::view::query::Answer;
 use clap::Args;
 
@@ -16,8 +18,11 @@ pub struct QueryOptions {
     #[command(flatten)]
     input: InputOptions,
     /// A path or a pattern: threads/*/state, threads/123/syscall, cpus/0/thread
-    #[arg(long, value_name = "PATH")]
-    attribute: String,
+    #[arg(long, value_name = "PATH", required_unless_present = "overview")]
+    attribute: Option<String>,
+    /// The recording at a glance: CPU use, runnable threads, waits for disk and network in --points cells (default: 60)
+    #[arg(long, conflicts_with_all = ["attribute", "at", "longest"])]
+    overview: bool,
     /// Values at this time: nanoseconds on the time line, or with a unit since the first event (12.5ms); repeatable
     #[arg(long, value_name = "T", conflicts_with_all = ["range", "points"])]
     at: Vec<TimePoint>,
@@ -30,7 +35,7 @@ pub struct QueryOptions {
     /// Only the N longest intervals, longest first: with threads/*/syscall the slowest system calls
     #[arg(long, value_name = "N", conflicts_with_all = ["at", "points"])]
     longest: Option<u32>,
-    /// Print one JSON document (schema whyslow.query/1)
+    /// Print one JSON document (schema whyslow.query/1, with --overview whyslow.overview/1)
     #[arg(long)]
     json: bool,
 }
@@ -48,6 +53,10 @@ impl Question for QueryOptions {
             }
             Session::Databases(databases) => return databases.refuse("query"),
         };
+        if self.overview {
+            return self.overview(&mut traces, console);
+        }
+        let attribute = self.attribute.as_deref().unwrap_or_default();
         let (history, notices) = console.with_progress(|work| traces.history(work))?;
         console.stage("build");
         if self.input.check {
@@ -58,28 +67,49 @@ impl Question for QueryOptions {
             history.summary(console.ctx)?;
             console.stage("summarise");
         }
-        let lines = history.lines(&self.attribute, &time, &console.ctx.cancel)?;
+        let lines = history.lines(attribute, &time, &console.ctx.cancel)?;
         console.stage("query");
         if lines.is_empty() {
             let hint = "try threads/*/state or cpus/*/thread";
-            anyhow::bail!("--attribute {}: the recording has no such attribute; {hint}", self.attribute);
+            anyhow::bail!("--attribute {attribute}: the recording has no such attribute; {hint}");
         }
-        let answer = Answer::new(&self.attribute, &rows(&history, &lines), &notices);
+        let answer = Answer::new(attribute, &rows(&history, &lines), &notices);
         console.answer(self.json, || &answer, |_| answer.text(history.window().start))?;
         Ok(notices.into())
     }
 }
 
+/// Cells of an overview, unless another number is asked for.
+const CELLS: u32 = 60;
+
 impl QueryOptions {
+    /// The averages over cells of the range.
+    fn overview(&self, traces: &mut Traces, console: &mut Console<'_>) -> anyhow::Result<Outcome> {
+        let recorded = console.with_progress(|work| traces.recorded_history(work))?;
+        console.stage("build");
+        let window = recorded.history.window();
+        let span = self.span(window)?;
+        let cells = self.points.unwrap_or(CELLS) as usize;
+        let found = overview::overview(&recorded.history, span, cells, &recorded.lossy, console.ctx)?;
+        console.stage("summarise");
+        let answer = OverviewAnswer::new(&found, &recorded.notices);
+        console.answer(self.json, || &answer, |_| answer.text(window.start))?;
+        Ok(recorded.notices.into())
+    }
+
+    /// The range, by default all of `window`.
+    fn span(&self, window: Span) -> anyhow::Result<Span> {
+        let span = self.range.map_or(Some(window), |range| range.after(window.start));
+        let wrong = "--range: the end is before the begin; write the earlier time first";
+        Ok(span.ok_or_else(|| UsageError(wrong.to_owned()))?)
+    }
+
     /// Instants, else a range (default: all of `window`), or cells of it, or the longest intervals in it.
     fn time(&self, window: Span) -> anyhow::Result<Time> {
         if !self.at.is_empty() {
             return Ok(Time::Instants(self.at.iter().map(|t| t.after(window.start)).collect()));
         }
-        let span = self.range.map_or(Some(window), |range| range.after(window.start));
-        let span = span.ok_or_else(|| {
-            UsageError("--range: the end is before the begin; write the earlier time first".to_owned())
-        })?;
+        let span = self.span(window)?;
         Ok(match (self.points, self.longest) {
             (_, Some(n)) => Time::Longest(span, n as usize),
             (Some(n), _) => Time::Points(span, n as usize),

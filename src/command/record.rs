@@ -6,9 +6,9 @@ use crate::base::{clean, figure};
 use crate::input::Argument;
 use crate::options::{AppearanceOptions, GroupOptions, InputOptions, SymbolOptions};
 use crate::record::capabilities::Capabilities;
-use crate::record::plan::{RecordingPlan, ScriptMode, plan};
+use crate::record::plan::{PlanUse, RecordingPlan, ScriptMode, plan};
 use crate::record::shell::ShellCommand;
-use crate::record::{self, RecordingEnd, RecordingProgress, RecordingRequest};
+use crate::record::{self, Recorder, RecordingEnd, RecordingProgress, RecordingRequest};
 use crate::session::UsageError;
 use crate::view::stderr::say;
 use anyhow::Context;
@@ -45,10 +45,10 @@ pub(super) enum AfterRecording {
     Done(u8),
 }
 
-/// Plan a recording, run it, and decide on the next step.
+/// Plan a recording, run it, and return the next step.
 pub(super) fn run(options: &RecordOptions) -> anyhow::Result<AfterRecording> {
     let path = std::env::var_os("PATH").unwrap_or_default();
-    let host = Capabilities::look(&options.root, &path);
+    let host = Capabilities::detect(&options.root, &path);
     if options.check {
         let record::CheckReport { text, is_usable } = record::report(&host);
         print(&text)?;
@@ -56,28 +56,36 @@ pub(super) fn run(options: &RecordOptions) -> anyhow::Result<AfterRecording> {
     }
     let request = &options.request;
     let folder = request.output.clone().unwrap_or_else(free_folder);
-    let plan =
-        plan(&host, request, &folder, std::process::id(), options.dry_run).map_err(|e| UsageError(e.to_string()))?;
+    let purpose = if options.dry_run { PlanUse::Print } else { PlanUse::Run };
+    let plan = plan(&host, request, &folder, std::process::id(), purpose).map_err(|e| UsageError(e.to_string()))?;
     if options.dry_run {
-        print(&by_hand(&plan, request))?;
+        print(&script_by_hand(&plan, request))?;
         return Ok(AfterRecording::Done(0));
     }
-    let ended = watched(&plan, request)?;
+    let ended = run_and_report(&plan, request)?;
     let terminals = std::io::stdout().is_terminal() && std::io::stdin().is_terminal();
-    if options.no_open || ended.leave || !terminals {
-        let mut open = ShellCommand::new(["whyslow", "explain"]).with([plan.trace.to_string_lossy()]);
-        if let Some(symbols) = &plan.kernel_symbols {
-            open = open.with(["--kallsyms".into(), symbols.to_string_lossy()]);
-        }
-        if !ended.leave {
-            writeln!(std::io::stdout(), "{open}").context(STDOUT)?;
+    if options.no_open || ended.quits || !terminals {
+        if !ended.quits {
+            let mut explain = ShellCommand::new(["whyslow", "explain"]).with([plan.folder.to_string_lossy()]);
+            // A perf.data takes the symbols beside it.
+            if let Some(symbols) = plan.kernel_symbols.as_ref().filter(|_| plan.recorder != Recorder::Perf) {
+                explain = explain.with(["--kallsyms".into(), symbols.to_string_lossy()]);
+            }
+            writeln!(std::io::stdout(), "{explain}").context(STDOUT)?;
         }
         return Ok(AfterRecording::Done(0));
     }
-    let input = InputOptions { traces: vec![Argument::parse(plan.trace.as_os_str())], ..InputOptions::default() };
+    let input =
+        InputOptions { traces: vec![Argument::parse(plan.folder.as_os_str()).located()], ..InputOptions::default() };
     let symbols = SymbolOptions { folders: Vec::new(), kernel: plan.kernel_symbols.iter().cloned().collect() };
     let groups = GroupOptions { symbols, ..GroupOptions::default() };
-    Ok(AfterRecording::Open(Box::new(InterfaceOptions { input, groups, appearance: options.appearance.clone() })))
+    Ok(AfterRecording::Open(Box::new(InterfaceOptions {
+        input,
+        groups,
+        appearance: options.appearance.clone(),
+        fresh: false,
+        tour: false,
+    })))
 }
 
 /// The first folder of the default name that does not exist.
@@ -88,9 +96,9 @@ fn free_folder() -> PathBuf {
 }
 
 /// The plan as a script to run by hand.
-fn by_hand(plan: &RecordingPlan, request: &RecordingRequest) -> String {
+fn script_by_hand(plan: &RecordingPlan, request: &RecordingRequest) -> String {
     let during = match (request.command.as_slice(), request.duration) {
-        ([], None) => ScriptMode::Hand,
+        ([], None) => ScriptMode::ByHand,
         ([], Some(time)) => {
             ScriptMode::Command(ShellCommand::new(["sleep".to_owned(), time.as_secs_f64().to_string()]))
         }
@@ -102,7 +110,7 @@ fn by_hand(plan: &RecordingPlan, request: &RecordingRequest) -> String {
 }
 
 /// Run a plan, and report its progress on stderr.
-fn watched(plan: &RecordingPlan, request: &RecordingRequest) -> anyhow::Result<RecordingEnd> {
+fn run_and_report(plan: &RecordingPlan, request: &RecordingRequest) -> anyhow::Result<RecordingEnd> {
     say(&format!("recording with {}, because {}", plan.recorder.name(), clean::line(&plan.why)));
     plan.notes.iter().for_each(|note| say(&format!("note: {}", clean::line(note))));
     let live = std::io::stderr().is_terminal() && request.command.is_empty();
@@ -116,38 +124,38 @@ fn watched(plan: &RecordingPlan, request: &RecordingRequest) -> anyhow::Result<R
             };
             say(&format!("recording into {}; {end}", clean::line(&plan.folder.to_string_lossy())));
         }
-        RecordingProgress::Grown(time, grown) if live => {
+        RecordingProgress::Grown { time, size } if live => {
             let mut line = format!("{:6.1} s", time.as_secs_f64());
-            if let Some(events) = grown.events {
+            if let Some(events) = size.events {
                 let rate = (events - last.1) as f64 / (time - last.0).as_secs_f64().max(1e-3);
                 last = (time, events);
                 line.push_str(&format!("  {events} events  {rate:.0}/s"));
             }
-            if grown.bytes > 0 {
-                line.push_str(&format!("  {}", figure::bytes(grown.bytes as f64)));
+            if size.bytes > 0 {
+                line.push_str(&format!("  {}", figure::bytes(size.bytes as f64)));
             }
-            if let Some(lost) = grown.lost {
+            if let Some(lost) = size.lost {
                 line.push_str(&format!("  {lost} lost"));
             }
             let _ = write!(std::io::stderr(), "\r{line}\x1b[K");
         }
-        RecordingProgress::Grown(..) => {}
+        RecordingProgress::Grown { .. } => {}
         RecordingProgress::Ending(why) => {
             let new_line = if live { "\r\x1b[K" } else { "" };
             say(&format!("{new_line}{}; {} writes the rest of its buffers", clean::line(&why), plan.recorder.name()));
         }
-        RecordingProgress::Patience => {
+        RecordingProgress::StillWriting => {
             say("still writing the recording: please wait, an unfinished one cannot be opened")
         }
     };
     let ended = record::run(plan, request, &mut report)?;
-    let lost = match ended.grown.lost {
+    let lost = match ended.size.lost {
         Some(0) => ", nothing lost".to_owned(),
         Some(lost) => format!(", {lost} events lost: record with a larger --buffer, or less by --comm or --pid"),
         None => String::new(),
     };
-    let events = ended.grown.events.filter(|n| *n > 0).map_or(String::new(), |n| format!(", {n} events"));
-    let (time, size) = (figure::time(ended.took.as_secs_f64() * 1e9), figure::bytes(ended.grown.bytes as f64));
+    let events = ended.size.events.filter(|n| *n > 0).map_or(String::new(), |n| format!(", {n} events"));
+    let (time, size) = (figure::time(ended.took.as_secs_f64() * 1e9), figure::bytes(ended.size.bytes as f64));
     say(&format!("recorded {time}{events}, {size}{lost}"));
     if let Some(status) = ended.command.filter(|status| !status.success()) {
         say(&format!("note: the command ended with {status}"));

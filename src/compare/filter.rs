@@ -8,6 +8,7 @@ use crate::base::op::Op;
 use crate::base::quantity;
 use crate::base::spelling;
 use crate::base::statistics::nearest_rank;
+use crate::model::histogram::ValueRange;
 use crate::model::metric::{ABSENT, Metric, Unit};
 use std::fmt;
 use std::ops::Range;
@@ -254,9 +255,9 @@ impl Filter {
         Filter { metric, test: Test::Compare(op, Operand::Name(name.to_owned())) }
     }
 
-    /// The half-open range of values that pass, over the metric's ascending present values; `None` for `!=` and
-    /// for names, which are no ranges.
-    pub fn range(&self, sorted: &[i64]) -> Option<(i64, i64)> {
+    /// The range of values that pass, over the metric's ascending present values; `None` for `!=` and for names, which
+    /// are no ranges.
+    pub fn range(&self, sorted: &[i64]) -> Option<ValueRange> {
         let value = |operand: &Operand| match operand {
             Operand::Number(n) => Some(*n),
             Operand::Percentile(p) => nearest_rank(sorted, *p),
@@ -264,15 +265,16 @@ impl Filter {
         };
         let after = |v: i64| v.saturating_add(1);
         match &self.test {
-            Test::In(from, to) => Some((value(from)?, value(to)?)),
+            Test::In(from, to) => Some(ValueRange { from: value(from)?, to: value(to)? }),
             Test::Compare(op, operand) => {
                 let v = value(operand)?;
+                let (first, end) = (after(ABSENT), i64::MAX);
                 match op {
-                    Op::Less => Some((after(ABSENT), v)),
-                    Op::AtMost => Some((after(ABSENT), after(v))),
-                    Op::More => Some((after(v), i64::MAX)),
-                    Op::AtLeast => Some((v, i64::MAX)),
-                    Op::Equal => Some((v, after(v))),
+                    Op::Less => Some(ValueRange { from: first, to: v }),
+                    Op::AtMost => Some(ValueRange { from: first, to: after(v) }),
+                    Op::More => Some(ValueRange { from: after(v), to: end }),
+                    Op::AtLeast => Some(ValueRange { from: v, to: end }),
+                    Op::Equal => Some(ValueRange::single(v)),
                     Op::NotEqual => None,
                 }
             }

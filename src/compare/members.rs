@@ -9,6 +9,7 @@ use crate::base::op::Op;
 use crate::base::spelling;
 use crate::model::Model;
 use crate::model::execution::ExecutionId;
+use crate::model::histogram::ValueRange;
 use crate::model::metric::{ABSENT, Metric, Unit};
 use std::borrow::Cow;
 
@@ -92,7 +93,7 @@ pub fn members(model: &Model, filters: &[Filter], others: &[Filter]) -> Result<V
         })?;
         let range = match &filter.test {
             Test::Compare(_, Operand::Name(name)) => {
-                model.names.find(name).map(|id| (i64::from(id.raw()), i64::from(id.raw()) + 1))
+                model.names.find(name).map(|id| ValueRange::single(id.raw().into()))
             }
             Test::Compare(Op::NotEqual, value) => {
                 let equal = Filter { metric: filter.metric.clone(), test: Test::Compare(Op::Equal, value.clone()) };
@@ -102,7 +103,7 @@ pub fn members(model: &Model, filters: &[Filter], others: &[Filter]) -> Result<V
         };
         let inside = !matches!(filter.test, Test::Compare(Op::NotEqual, _));
         for (pass, v) in passes.iter_mut().zip(values.iter()) {
-            *pass &= *v != ABSENT && range.is_some_and(|(from, to)| from <= *v && *v < to) == inside;
+            *pass &= *v != ABSENT && range.is_some_and(|range| range.contains(*v)) == inside;
         }
     }
     Ok(passes.iter().enumerate().filter(|(_, p)| **p).map(|(i, _)| ExecutionId::at(i)).collect())

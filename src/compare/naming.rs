@@ -70,9 +70,9 @@ struct Leaves<'a> {
 /// The functions that may name leaves.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Functions {
-    /// Functions of user space with symbols.
+    /// The program's own functions, of user space, with symbols.
     Named,
-    /// Also functions without symbols, and the kernel's.
+    /// Also functions of the runtime, functions without symbols, and the kernel's.
     All,
 }
 
@@ -149,8 +149,8 @@ impl<'a> Leaves<'a> {
         self.list.iter().map(|leaf| leaf.weight).sum()
     }
 
-    /// The deepest function that covers [`COVERS`] of the leaves whose functions are known. Functions without a name,
-    /// and the kernel's, only where most leaves have no other.
+    /// The deepest function that covers [`COVERS`] of the leaves whose functions are known. Functions of the
+    /// runtime, those without a name, and the kernel's, only where most leaves have no other.
     fn common_function(&self, frames: impl Fn(ContextId) -> Vec<ContextId>) -> Option<CommonFunction> {
         self.common_among(&frames, Functions::Named).or_else(|| self.common_among(&frames, Functions::All))
     }
@@ -188,7 +188,7 @@ impl<'a> Leaves<'a> {
         let any = among == Functions::All;
         let frame = self.input.model.contexts.frame(context);
         match frame.kind {
-            FrameKind::Function if any || is_named(self.input.model, context) => Some(frame.name),
+            FrameKind::Function if any || self.input.model.names.is_program_function(frame.name) => Some(frame.name),
             FrameKind::KernelFunction if any => Some(frame.name),
             _ => None,
         }
@@ -254,11 +254,15 @@ impl<'a> Leaves<'a> {
 fn name_cpu(groups: &GroupPair<'_>, leaves: &Leaves<'_>, part: &DifferencePart) -> PartName {
     let model = leaves.input.model;
     let context = part.node.unwrap_or(model.contexts.path(leaves.heaviest)[0]);
-    let own = model.contexts.path(context);
-    let innermost = |kind: FrameKind| own.iter().rev().copied().filter(move |c| leaves.is_kind(*c, kind));
-    let function = innermost(FrameKind::Function).find(|c| is_named(model, *c));
-    let function = function.map(|c| model.names.function(leaves.frame_name(c)).into_owned());
+    let path = model.contexts.path(context);
+    let innermost = |kind: FrameKind| path.iter().rev().copied().filter(move |c| leaves.is_kind(*c, kind));
     let call = innermost(FrameKind::Call).next().map(|c| model.names.get(leaves.frame_name(c)));
+    let is_own = |c: &ContextId| model.names.is_program_function(leaves.frame_name(*c));
+    // The runtime's wrapper of a system call says no more than the call.
+    let is_runtime = |c: &ContextId| call.is_none() && model.names.is_runtime(leaves.frame_name(*c));
+    let own = innermost(FrameKind::Function).find(is_own);
+    let function = own.or_else(|| innermost(FrameKind::Function).find(is_runtime));
+    let function = function.map(|c| model.names.function(leaves.frame_name(c)).into_owned());
     let by = own_thread(groups, leaves.process(leaves.heaviest), function.as_deref().unwrap_or(""));
     let site = match (function, call) {
         (Some(function), Some(call)) => format!("{call} for {function}"),
@@ -303,13 +307,6 @@ fn name_blamed(leaves: &Leaves<'_>, site: String, blame: Blame) -> PartName {
     let through = above.filter(|c| is_kernel_thread(model, **c));
     let through = through.and_then(|c| role(model.names.get(leaves.frame_name(*c))));
     PartName { context, by, site, blame, through }
-}
-
-/// False for functions without symbols (`[libc.so.6]`, `[unknown]`, `file+0xoffset`), and for the C library's
-/// `syscall`, through which a program makes any call at all.
-fn is_named(model: &Model, function: ContextId) -> bool {
-    let name = model.names.get(model.contexts.frame(function).name);
-    !name.starts_with('[') && !name.contains("+0x") && name != "syscall"
 }
 
 /// The execution's own thread as the culprit: the properties that all slow executions have in common.
@@ -367,5 +364,54 @@ fn describe(model: &Model, weights: &BTreeMap<ThreadInfoId, u64>) -> Culprit {
         tid: agreed(model, weights, |w| (w.host, w.tid)).map(|(_, tid)| tid),
         thread: thread.or_else(collapsed),
         function: None,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use crate::base::ctx::Ctx;
+    use crate::compare::scenario::ModelBuilder;
+    use crate::compare::{Cause, ComparisonRequest, compare};
+
+    /// The first cause of 400 executions of which one in 20 has `parts` of 40 ms more; `runtime` lists the functions of
+    /// the C library.
+    fn first_cause(extra: &str, runtime: &[&str]) -> Cause {
+        let mut s = ModelBuilder::new(7);
+        for i in 0..400 {
+            let work = s.around(2.0);
+            let trouble = if i % 20 == 3 { 40_000_000 } else { 0 };
+            s.run("x", "p", "p", 1, &[("p;main", work), (extra, trouble)]);
+        }
+        let mut model = s.seal();
+        for name in runtime {
+            let name = model.names.intern(name);
+            model.names.mark_runtime(name);
+        }
+        compare(&model, &ComparisonRequest::default(), &Ctx::new(1)).unwrap().causes.swap_remove(0)
+    }
+
+    #[test]
+    fn name_prefers_the_programs_own_functions_to_the_runtimes() {
+        let runtime = ["pthread_mutex_lock", "__lll_lock_wait", "memcpy", "write"];
+        let lock = "main;append;pthread_mutex_lock;__lll_lock_wait;[futex];thread journal@p;tick;flush;memcpy";
+        let cause = first_cause(&format!("p;{lock}"), &runtime);
+        assert!(
+            cause.sentence.starts_with("Waiting in append for thread journal of p, which ran flush"),
+            "{}",
+            cause.sentence
+        );
+        assert_eq!(cause.by.function.as_deref(), Some("flush"));
+        // A program that defines it itself.
+        let cause = first_cause(&format!("p;{lock}"), &[]);
+        assert!(cause.sentence.starts_with("Waiting in __lll_lock_wait for thread journal of p, which ran memcpy"));
+        // Where the program has no names, the runtime's say most.
+        let cause = first_cause("p;p+0x12;pthread_mutex_lock;[futex];thread journal@p;p+0x34", &runtime);
+        assert!(cause.sentence.starts_with("Waiting in pthread_mutex_lock for thread journal"), "{}", cause.sentence);
+        // A wrapper adds nothing to the name of its system call.
+        assert!(
+            first_cause("p;main;write;[write]", &runtime).sentence.starts_with("Running write for main on the CPU")
+        );
+        assert!(first_cause("p;p+0x12;write;[write]", &runtime).sentence.starts_with("Running write on the CPU"));
+        assert!(first_cause("p;p+0x12;memcpy", &runtime).sentence.starts_with("Running memcpy on the CPU"));
     }
 }

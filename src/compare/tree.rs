@@ -180,7 +180,7 @@ pub(super) fn build(groups: &GroupPair<'_>) -> Result<BuiltTree, Cancelled> {
     }
     let raw = raw_p_values(groups, &pairs)?;
     let mut built = BuiltTree { tree: DiffTree::default(), own, raw: Vec::new() };
-    for (context, parent, depth) in pre_order(model, &pairs) {
+    for OrderedContext { context, parent, depth } in pre_order(model, &pairs) {
         let pair = &pairs[context.index()];
         let share = |having: u64, n: u64| having as f64 / n.max(1) as f64;
         built.raw.push(raw[context.index()]);
@@ -254,8 +254,16 @@ fn raw_p_values(groups: &GroupPair<'_>, pairs: &[GroupSums]) -> Result<Vec<Optio
     Ok(raw)
 }
 
-/// Contexts that occur, parents before children, siblings by name: (context, position of the parent, depth).
-fn pre_order(model: &Model, pairs: &[GroupSums]) -> Vec<(ContextId, Option<u32>, u32)> {
+/// A context in the order of the tree.
+struct OrderedContext {
+    context: ContextId,
+    /// Position of its parent in the order.
+    parent: Option<u32>,
+    depth: u32,
+}
+
+/// Contexts that occur, parents before children, siblings by name.
+fn pre_order(model: &Model, pairs: &[GroupSums]) -> Vec<OrderedContext> {
     let mut children: Vec<Vec<ContextId>> = vec![Vec::new(); pairs.len()];
     let mut roots = Vec::new();
     for (at, _) in pairs.iter().enumerate().filter(|(_, pair)| !pair.is_empty()) {
@@ -272,11 +280,13 @@ fn pre_order(model: &Model, pairs: &[GroupSums]) -> Vec<(ContextId, Option<u32>,
     by_name(&mut roots);
     children.iter_mut().for_each(by_name);
     let mut order = Vec::new();
-    let mut open: Vec<(ContextId, Option<u32>, u32)> = roots.into_iter().map(|c| (c, None, 0)).collect();
-    while let Some((context, parent, depth)) = open.pop() {
-        let at = order.len() as u32;
-        order.push((context, parent, depth));
-        open.extend(children[context.index()].iter().map(|c| (*c, Some(at), depth + 1)));
+    let mut open: Vec<OrderedContext> =
+        roots.into_iter().map(|context| OrderedContext { context, parent: None, depth: 0 }).collect();
+    while let Some(next) = open.pop() {
+        let (parent, depth) = (Some(order.len() as u32), next.depth + 1);
+        let below = &children[next.context.index()];
+        open.extend(below.iter().map(|context| OrderedContext { context: *context, parent, depth }));
+        order.push(next);
     }
     order
 }

@@ -3,15 +3,18 @@
 
 use super::tree::GroupPair;
 use super::{Cause, Culprit};
+use crate::base::demangle::abbreviated;
 use crate::base::figure;
 use crate::event::kernel_thread;
 use crate::model::wait_kind::WaitKind;
 
 /// A cause as a phrase: `waiting in append_entry for thread journal of ledgerd, which ran expensive_flush`.
 pub(super) fn phrase(kind: WaitKind, site: &str, by: &Culprit, blames: Blame) -> String {
+    let site = abbreviated(site);
     let within = if site.is_empty() { String::new() } else { format!(" in {site}") };
-    let ran = by.function.as_ref().map_or_else(String::new, |f| format!(", which ran {f}"));
-    let inside = by.function.as_ref().map_or_else(String::new, |f| format!(" (in {f})"));
+    let function = by.function.as_deref().map(abbreviated);
+    let ran = function.as_ref().map_or_else(String::new, |f| format!(", which ran {f}"));
+    let inside = function.map_or_else(String::new, |f| format!(" (in {f})"));
     // Sentences call the kernel's own threads by their purpose.
     let of_kernel = by.process.as_deref().is_none_or(kernel_thread::is_name);
     let role = by.thread.as_deref().filter(|_| of_kernel).and_then(kernel_thread::role);

@@ -105,7 +105,7 @@ impl Line<'_> {
     fn fields(&self, event: &EventRecord, out: &mut String) -> fmt::Result {
         match event {
             EventRecord::Enter(id) | EventRecord::Leave(id) => write!(out, "{}", clean::text(self.region(*id))),
-            EventRecord::Context(id) | EventRecord::ContextLeave(id) => {
+            EventRecord::Context { context: id, .. } | EventRecord::ContextLeave(id) => {
                 write!(out, "{}", clean::text(self.context(*id)))
             }
             EventRecord::Send { to, request } => {

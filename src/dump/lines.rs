@@ -9,7 +9,7 @@ use crate::base::notice::Notices;
 use crate::base::time::Timestamp;
 use crate::input::record::{ClassId, StreamId};
 use crate::input::stream::{CanonicalTime, Packet, Position};
-use crate::input::trace::{Plan, Reader, Trace};
+use crate::input::trace::{Plan, Reader, ShownRecord, Trace};
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
 
@@ -134,9 +134,9 @@ impl<'s, 'a> Lines<'s, 'a> {
     fn next(&mut self) -> bool {
         self.text.out.clear();
         self.before = self.key;
-        let Some((class, cycles)) = self.reader.show(&mut self.text) else { return false };
+        let Some(ShownRecord { class, clock }) = self.reader.show(&mut self.text) else { return false };
         self.class = class;
-        self.time = self.stream.time(self.reader.packet(), cycles);
+        self.time = self.stream.time(self.reader.packet(), clock);
         self.key = self.key.max(self.time.unwrap_or_default());
         true
     }

@@ -86,34 +86,44 @@ impl CallSites {
 /// Call paths: each once, parents first.
 #[derive(Clone, Debug, Default)]
 pub struct CallPaths {
-    nodes: Vec<(u32, NameId)>,
-    ids: HashMap<(u32, NameId), u32>,
+    nodes: Vec<CallPathNode>,
+    ids: HashMap<CallPathNode, u32>,
+}
+
+/// The last call of a path, and the path before it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub struct CallPathNode {
+    /// The path around the call; [`NO_PATH`] if it is the outermost.
+    pub parent: u32,
+    /// Name of the called function.
+    pub name: NameId,
 }
 
 impl CallPaths {
     /// The path one call further, made on first sight.
     pub fn child(&mut self, parent: u32, name: NameId) -> u32 {
-        *self.ids.entry((parent, name)).or_insert_with(|| {
-            self.nodes.push((parent, name));
+        let node = CallPathNode { parent, name };
+        *self.ids.entry(node).or_insert_with(|| {
+            self.nodes.push(node);
             self.nodes.len() as u32 - 1
         })
     }
 
-    /// Parent and last name of a path; `None` for [`NO_PATH`].
-    pub fn get(&self, path: u32) -> Option<(u32, NameId)> {
+    /// The last call of a path; `None` for [`NO_PATH`].
+    pub fn get(&self, path: u32) -> Option<CallPathNode> {
         self.nodes.get(path as usize).copied()
     }
 
     /// The path around one.
     pub fn parent(&self, path: u32) -> u32 {
-        self.get(path).map_or(NO_PATH, |(parent, _)| parent)
+        self.get(path).map_or(NO_PATH, |node| node.parent)
     }
 
     /// The names of a path, outermost first.
     pub fn names(&self, path: u32) -> Vec<NameId> {
         let mut names = Vec::new();
         let mut at = path;
-        while let Some((parent, name)) = self.get(at) {
+        while let Some(CallPathNode { parent, name }) = self.get(at) {
             names.push(name);
             at = parent;
         }
@@ -134,7 +144,7 @@ impl CallPaths {
     /// Take in others; gives the new position of each.
     pub fn merge(&mut self, others: &CallPaths) -> Vec<u32> {
         let mut ids: Vec<u32> = Vec::with_capacity(others.nodes.len());
-        for (parent, name) in &others.nodes {
+        for CallPathNode { parent, name } in &others.nodes {
             let parent = ids.get(*parent as usize).copied().unwrap_or(NO_PATH);
             ids.push(self.child(parent, *name));
         }

@@ -5,7 +5,7 @@
 //! Times of operations are on their stream's own clock, as recorded; putting the streams on one time line is a later
 //! step (`analysis/offsets`), because in MPI archives it needs the messages found here.
 
-pub use super::call_path::{CallPaths, CallSite, CallSites, NO_PATH};
+pub use super::call_path::{CallPathNode, CallPaths, CallSite, CallSites, NO_PATH};
 use crate::base::names::{NameId, Names};
 use crate::base::time::{Ns, Span, Timestamp};
 use crate::model::carrier::Carrier;
@@ -229,6 +229,8 @@ pub struct Operations {
     pub paths: CallPaths,
     /// By name: it is the program's own work and no library's.
     pub program: Vec<bool>,
+    /// By name: it asks whether something has happened, and is asked again when it has not.
+    pub polls: Vec<bool>,
 }
 
 impl Operations {
@@ -252,6 +254,11 @@ impl Operations {
         self.program.get(symbol.index()).copied().unwrap_or(false)
     }
 
+    /// It asks whether something has happened, and is asked again when it has not.
+    pub fn is_poll(&self, symbol: NameId) -> bool {
+        self.polls.get(symbol.index()).copied().unwrap_or(false)
+    }
+
     /// The call path of an event of a stream: of an operation the one around it, of a gap the one in which it was
     /// spent.
     pub fn around(&self, stream: u32, event: u32) -> u32 {
@@ -263,7 +270,7 @@ impl Operations {
     /// The function around an event of a stream: by its call path, else by the stacks recorded over a span of the
     /// stream's own clock.
     pub fn function_of(&self, stream: u32, event: u32, span: Span) -> Option<NameId> {
-        let by_path = self.paths.get(self.around(stream, event)).map(|(_, name)| name);
+        let by_path = self.paths.get(self.around(stream, event)).map(|node| node.name);
         by_path.or_else(|| self.function(stream, span))
     }
 

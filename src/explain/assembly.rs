@@ -26,7 +26,7 @@ use crate::state::timeline::Timeline;
 
 /// A model as it grows.
 pub(super) struct Assembly<'a> {
-    pub(super) recording: &'a Timeline,
+    pub(super) timeline: &'a Timeline,
     pub(super) request: &'a TaskRequest,
     pub(super) outline: &'a Outline,
     /// By node of the outline.
@@ -42,7 +42,7 @@ pub(super) struct Assembly<'a> {
 impl Assembly<'_> {
     /// The next execution. `interleaved`: its threads' time on a CPU during which others ran there, where that is
     /// known.
-    pub(super) fn push(&mut self, execution: &Execution<'_>, explained: Explained, interleaved: Option<i64>) {
+    pub(super) fn push(&mut self, execution: &Execution, explained: Explained, interleaved: Option<i64>) {
         let Explained { own, counts, counters, unresolved, tiled, contributions } = explained;
         self.contributions.push(contributions, self.contexts);
         let mut spent = [0; WaitKind::ALL.len()];
@@ -53,19 +53,23 @@ impl Assembly<'_> {
         let model = &mut self.model;
         let id = ExecutionId::at(model.executions.len());
         if self.request.timelines.contains(&id) {
-            let (recording, names) = (self.recording, &model.names);
-            let inputs = TimelineInputs { recording, leaders: self.leaders, shown: self.names, names };
+            let (timeline, names) = (self.timeline, &model.names);
+            let inputs = TimelineInputs { timeline, leaders: self.leaders, shown: self.names, names };
             model.timelines.insert(id, execution_timelines::of(inputs, execution, &own));
         }
-        let kind = execution.begin.kind.or(execution.end.kind);
-        let kind = kind.map(|k| model.names.intern(self.recording.names().get(k)));
-        let trace = TraceId::from_raw(execution.end.trace);
+        let [begin, end] = [execution.begin, execution.end].map(|mark| self.timeline.mark(mark).unwrap_or_default());
+        let kind = begin.kind.or(end.kind);
+        let kind = kind.map(|k| model.names.intern(self.timeline.names().get(k)));
+        let trace = TraceId::from_raw(end.trace);
         let label = self.request.traces.get(trace.index()).map_or("", |t| t.label.as_str());
         let label = model.names.intern(label);
         let counts = PathCounts { interleaved, ..counts };
-        self.columns.push(execution, counts, &counters, NewExecution { spent: &spent, kind, trace: label });
-        let lossy = self.recording.is_lossy(execution.span);
-        let first = || format!("execution at {} ns", execution.span.start.since(self.recording.span().start));
+        // Where both delimiters have a field the begin's counts.
+        let fields = [end, begin].into_iter().flat_map(|mark| self.timeline.mark_fields(mark.number));
+        let fields = fields.map(|field| (field.name, field.value)).collect();
+        self.columns.push(execution, fields, counts, &counters, NewExecution { spent: &spent, kind, trace: label });
+        let lossy = self.timeline.is_lossy(execution.span);
+        let first = || format!("execution at {} ns", execution.span.start.since(self.timeline.span().start));
         model.notices.add(Notice::UnresolvedWaits, unresolved, first);
         model.notices.add(Notice::UntiledPaths, u64::from(!tiled), first);
         let thread = self.threads.id(execution.thread, execution.last_moment(), &mut model.who, &mut model.names);
@@ -74,7 +78,7 @@ impl Assembly<'_> {
         executions.end.push(execution.span.end);
         executions.who.push(thread);
         executions.trace.push(trace);
-        executions.cpu.push(execution.begin.cpu);
+        executions.cpu.push(begin.cpu);
         executions.unsure.push(lossy || unresolved > 0);
         executions.own.push(own);
     }
@@ -83,17 +87,17 @@ impl Assembly<'_> {
     pub(super) fn finish(mut self, ctx: &Ctx) -> Result<(Model, Contributions), Cancelled> {
         let model = &mut self.model;
         model.executions.inclusive = model.executions.own.inclusive(&model.contexts, ctx)?;
-        model.executions.columns = self.columns.finish(self.recording.names());
+        model.executions.columns = self.columns.finish(self.timeline.names());
         let mut threads: Vec<_> = self.outline.threads().collect();
         threads.sort_unstable();
         for (node, thread, ns) in threads {
-            let end = self.recording.thread(thread).map_or(Timestamp::ZERO, |t| t.life.end);
+            let end = self.timeline.thread(thread).map_or(Timestamp::ZERO, |t| t.life.end);
             // Named as on the path: a thread that runs another program later had another name then.
             let shown: Option<NameId> = match self.outline.step(node) {
                 Some(OutlineStep::Thread(_, shown)) => shown,
                 _ => None,
             };
-            let named_until = shown.and_then(|shown| self.names.last_time(self.recording.thread(thread)?, shown));
+            let named_until = shown.and_then(|shown| self.names.last_time(self.timeline.thread(thread)?, shown));
             let id = self.threads.id(thread, named_until.unwrap_or(end), &mut model.who, &mut model.names);
             *model.contexts.who.entry((self.contexts[node.index()], id)).or_insert(0) += ns;
         }

@@ -115,9 +115,16 @@ impl WaitChains {
     }
 }
 
-/// Populations of executions that are compared with each other: those of one type and one process. Types with fewer
-/// than `fewest` executions form one population. Returns the population of each execution, and the size of each.
-pub fn populations(model: &Model, fewest: usize) -> (Vec<u32>, Vec<usize>) {
+/// Populations: the executions of one type and one process, which are compared with each other.
+pub struct Populations {
+    /// By execution, its population.
+    pub of_execution: Vec<u32>,
+    /// By population, the number of its executions.
+    pub sizes: Vec<usize>,
+}
+
+/// Divide executions into populations. Types with fewer than `fewest` executions form one.
+pub fn populations(model: &Model, fewest: usize) -> Populations {
     let executions = &model.executions;
     let types = executions.column(&Metric::Type).map(|c| c.values.as_slice());
     let name = |i: usize| {
@@ -140,6 +147,6 @@ pub fn populations(model: &Model, fewest: usize) -> (Vec<u32>, Vec<usize>) {
         sizes[number as usize] += 1;
         number
     };
-    let of = keys.into_iter().map(of).collect();
-    (of, sizes)
+    let of_execution = keys.into_iter().map(of).collect();
+    Populations { of_execution, sizes }
 }

@@ -11,7 +11,7 @@ use crate::base::names::{NameId, Names};
 use crate::base::time::Timestamp;
 use crate::model::metric::{ABSENT, Column, Metric};
 use crate::model::wait_kind::WaitKind;
-use crate::state::timeline::{Mark, Timeline};
+use crate::state::timeline::Timeline;
 use std::collections::BTreeMap;
 
 /// Collects the metrics of executions, one after the other, in order.
@@ -38,7 +38,7 @@ pub struct NewExecution<'a> {
 
 impl MetricColumns {
     /// No executions yet of a recording.
-    pub fn new(recording: &Timeline) -> Self {
+    pub fn new(timeline: &Timeline) -> Self {
         let other = [
             Metric::Other,
             Metric::Syscalls,
@@ -54,18 +54,19 @@ impl MetricColumns {
         let metrics = [Metric::Duration, Metric::Start].into_iter().chain(times).chain(other);
         let fixed = metrics.map(|metric| Column { metric, values: Vec::new() }).collect();
         let counter = |name| {
-            let name = recording.names().get(name);
+            let name = timeline.names().get(name);
             Column { metric: Metric::Perf(name.trim_start_matches("perf_").to_owned()), values: Vec::new() }
         };
-        let counters = recording.counters().map(counter).collect();
-        let origin = recording.span().start;
+        let counters = timeline.counters().map(counter).collect();
+        let origin = timeline.span().start;
         MetricColumns { origin, executions: 0, fixed, kinds: Vec::new(), fields: BTreeMap::new(), counters }
     }
 
     /// The next execution. `counters` are those of the recording.
     pub fn push(
         &mut self,
-        execution: &Execution<'_>,
+        execution: &Execution,
+        fields: BTreeMap<NameId, i64>,
         counts: PathCounts,
         counters: &[Option<i64>],
         new: NewExecution<'_>,
@@ -96,7 +97,7 @@ impl MetricColumns {
             column.values.push(grown.unwrap_or(ABSENT));
         }
         self.kinds.push(kind.map_or(ABSENT, |k| i64::from(k.raw())));
-        for (name, value) in fields(execution.begin, execution.end) {
+        for (name, value) in fields {
             let column = self.fields.entry(name).or_default();
             column.resize(self.executions, ABSENT);
             column.push(value);
@@ -121,9 +122,4 @@ impl MetricColumns {
         self.fixed.retain(|c| c.values.iter().any(|v| *v != ABSENT));
         self.fixed
     }
-}
-
-/// Numeric fields of both delimiters; where both have one the begin's counts.
-fn fields(begin: &Mark, end: &Mark) -> BTreeMap<NameId, i64> {
-    end.fields.iter().chain(&begin.fields).map(|field| (field.name, field.value)).collect()
 }

@@ -43,7 +43,7 @@ const STARTS: [&str; 9] = [
 #[derive(Debug)]
 pub struct Dictionary<'a> {
     /// The recording.
-    pub recording: &'a Timeline,
+    pub timeline: &'a Timeline,
     /// Its stacks.
     pub timelines: &'a StackTimelines,
     /// Its processes' images.
@@ -97,12 +97,12 @@ fn resolve(
         if let OutlineStep::Stack(id) = step {
             let stack = dictionary.timelines.get(id);
             wanted.extend(stack.user);
-            wanted.extend(stack.around.into_iter().flat_map(|(before, after)| [before, after]));
+            wanted.extend(stack.around.into_iter().flat_map(|around| [around.before, around.after]));
         }
     }
     wanted.sort_unstable();
     wanted.dedup();
-    let resolver = StackResolver::new(dictionary.recording, dictionary.spaces, dictionary.places, dictionary.symbols);
+    let resolver = StackResolver::new(dictionary.timeline, dictionary.spaces, dictionary.places, dictionary.symbols);
     let frames = resolver.resolve(&wanted, names, notices, ctx)?;
     Ok(wanted.into_iter().zip(frames).collect())
 }
@@ -122,7 +122,7 @@ impl ContextNames<'_> {
             OutlineStep::Process(name) => vec![Frame { kind: FrameKind::Process, name: shown(name) }],
             OutlineStep::Thread(spent, name) => vec![Frame { kind: FrameKind::Thread(spent), name: shown(name) }],
             OutlineStep::Wait(spent, what) => {
-                let text = what.map_or(wait_name(spent), |what| self.dictionary.recording.names().get(what));
+                let text = what.map_or(wait_name(spent), |what| self.dictionary.timeline.names().get(what));
                 vec![Frame { kind: FrameKind::Wait(spent), name: self.names.intern(text) }]
             }
             OutlineStep::Stack(id) => {
@@ -139,8 +139,8 @@ impl ContextNames<'_> {
     fn stack(&mut self, stack: Stack) -> Vec<Frame> {
         let mut user = stack.user.map_or_else(Vec::new, |user| self.functions(user));
         let named = user.iter().any(|f| !f.folded);
-        if let Some((before, after)) = stack.around.filter(|_| !named) {
-            let mut callers = common(&self.functions(before), &self.functions(after));
+        if let Some(around) = stack.around.filter(|_| !named) {
+            let mut callers = common(&self.functions(around.before), &self.functions(around.after));
             callers.extend(user);
             user = callers;
         }
@@ -152,10 +152,10 @@ impl ContextNames<'_> {
         let function = |f: UserFrame| Frame { kind: kind(&f), name: f.name };
         let mut frames: Vec<Frame> = user.into_iter().map(function).collect();
         if let Some(call) = stack.call {
-            let name = self.names.intern(self.dictionary.recording.names().get(call));
+            let name = self.names.intern(self.dictionary.timeline.names().get(call));
             frames.push(Frame { kind: FrameKind::Call, name });
         }
-        let kernel = stack.kernel.map_or(&[][..], |k| self.dictionary.recording.stacks().get(k));
+        let kernel = stack.kernel.map_or(&[][..], |k| self.dictionary.timeline.stacks().get(k));
         for name in self.dictionary.kernel.map_or_else(Vec::new, |symbols| symbols.functions(kernel)) {
             frames.push(Frame { kind: FrameKind::KernelFunction, name: self.names.intern(name) });
         }

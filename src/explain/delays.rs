@@ -7,7 +7,7 @@
 //! without the chain; a delay further down the chain is not reported again above. Cost: O(n log n) in the entries of
 //! the executions' chains once, then linear in them per choice.
 
-use super::chains::{ChainId, WaitChains, populations};
+use super::chains::{ChainId, Populations, WaitChains, populations};
 use crate::base::time::Ns;
 use crate::model::Model;
 use crate::model::settings::{FEWEST_EXECUTIONS, Settings, ThresholdRule};
@@ -144,7 +144,7 @@ impl Reference {
     /// Add up the chains of all executions. `noise_ns`: the longest delay that clocks and scheduler alone may cause.
     pub fn new(model: &Model, noise_ns: Ns) -> Reference {
         let chains = WaitChains::new(&model.contexts);
-        let (population, sizes) = populations(model, FEWEST_EXECUTIONS);
+        let Populations { of_execution: population, sizes } = populations(model, FEWEST_EXECUTIONS);
         let mut sums: Vec<(u64, u64)> = vec![(0, 0); chains.len()];
         let mut entries: Vec<Vec<Entry>> = Vec::with_capacity(model.executions.len());
         let mut usual: HashMap<(u32, ChainId), Usual> = HashMap::default();

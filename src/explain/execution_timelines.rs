@@ -25,7 +25,7 @@ use foldhash::HashMap;
 /// The tables that name threads.
 #[derive(Clone, Copy)]
 pub(super) struct TimelineInputs<'a> {
-    pub(super) recording: &'a Timeline,
+    pub(super) timeline: &'a Timeline,
     pub(super) leaders: &'a Leaders,
     pub(super) shown: &'a ThreadNames,
     /// Names of the model.
@@ -33,11 +33,11 @@ pub(super) struct TimelineInputs<'a> {
 }
 
 /// The time-line of an execution whose contexts have these times, in order of time.
-pub(super) fn of(inputs: TimelineInputs<'_>, execution: &Execution<'_>, own: &[(ContextId, u64)]) -> ExecutionTimeline {
-    let path = path::walk(inputs.recording, execution.thread, execution.span);
-    let timeline = ExecutionTimeline { start: execution.span.start, ns: execution.span.len(), ..Default::default() };
+pub(super) fn of(inputs: TimelineInputs<'_>, execution: &Execution, own: &[(ContextId, u64)]) -> ExecutionTimeline {
+    let path = path::walk(inputs.timeline, execution.thread, execution.span);
+    let drawn = ExecutionTimeline { start: execution.span.start, ns: execution.span.len(), ..Default::default() };
     let mut drawing =
-        Drawing { inputs, origin: execution.span.start, lanes: HashMap::default(), windows: Vec::new(), timeline };
+        Drawing { inputs, origin: execution.span.start, lanes: HashMap::default(), windows: Vec::new(), drawn };
     let mut open: Vec<OpenWindow> = Vec::new();
     for segment in &path {
         let keeps = usize::try_from(segment.depth).unwrap_or(usize::MAX) + usize::from(!segment.span.is_empty());
@@ -60,7 +60,7 @@ pub(super) fn of(inputs: TimelineInputs<'_>, execution: &Execution<'_>, own: &[(
     }
     drawing.add_segments(&path, own);
     drawing.add_events();
-    drawing.timeline
+    drawing.drawn
 }
 
 /// The path is in a thread.
@@ -83,7 +83,7 @@ struct Drawing<'a> {
     origin: Timestamp,
     lanes: HashMap<ThreadId, u32>,
     windows: Vec<ThreadWindow>,
-    timeline: ExecutionTimeline,
+    drawn: ExecutionTimeline,
 }
 
 impl Drawing<'_> {
@@ -96,22 +96,22 @@ impl Drawing<'_> {
         if let Some(known) = self.lanes.get(&thread) {
             return *known;
         }
-        let lane = self.timeline.threads.len() as u32;
-        self.timeline.threads.push(self.describe(thread, t));
+        let lane = self.drawn.threads.len() as u32;
+        self.drawn.threads.push(self.describe(thread, t));
         self.lanes.insert(thread, lane);
         lane
     }
 
     fn describe(&self, id: ThreadId, t: Timestamp) -> TimelineThread {
-        let TimelineInputs { recording, leaders, shown, names } = self.inputs;
-        let recorded = |id: Option<NameId>| id.map_or("unknown", |id| recording.names().get(id)).to_owned();
-        let Some(thread) = recording.thread(id) else {
+        let TimelineInputs { timeline, leaders, shown, names } = self.inputs;
+        let recorded = |id: Option<NameId>| id.map_or("unknown", |id| timeline.names().get(id)).to_owned();
+        let Some(thread) = timeline.thread(id) else {
             let unknown = || "unknown".to_owned();
             return TimelineThread { host: unknown(), process: unknown(), name: unknown(), pid: 0, tid: 0 };
         };
         TimelineThread {
-            host: recorded(recording.hosts().get(thread.host.index()).map(|host| host.name)),
-            process: recorded(leaders.of(recording, thread, t).name_at(t)),
+            host: recorded(timeline.hosts().get(thread.host.index()).map(|host| host.name)),
+            process: recorded(leaders.of(timeline, thread, t).name_at(t)),
             name: shown.at(thread, t).map_or_else(|| recorded(thread.name_at(t)), |id| names.get(id).to_owned()),
             pid: thread.pid,
             tid: thread.tid,
@@ -127,7 +127,7 @@ impl Drawing<'_> {
         }
         let waits_for = self.lane(window.thread, window.start);
         if let Some(waiter) = window.waiter {
-            let carrier = carriers::of(self.inputs.recording, waiter, window.start, window.entered);
+            let carrier = carriers::of(self.inputs.timeline, waiter, window.start, window.entered);
             let wait = TimelineWait {
                 start_ns: self.since(window.start),
                 end_ns: self.since(end),
@@ -135,7 +135,7 @@ impl Drawing<'_> {
                 waits_for,
                 carrier,
             };
-            self.timeline.waits.push(wait);
+            self.drawn.waits.push(wait);
         }
         self.windows.push(ThreadWindow { thread: window.thread, span });
     }
@@ -151,13 +151,13 @@ impl Drawing<'_> {
             let cpu = has_cpu(segment.kind).then_some(segment.cpu);
             let thread = self.lanes.get(&segment.thread).copied().unwrap_or(0);
             let ns = *ns as i64;
-            match self.timeline.segments.last_mut() {
+            match self.drawn.segments.last_mut() {
                 Some(last) if (last.context, last.thread, last.state, last.cpu) == (*context, thread, state, cpu) => {
                     last.ns += ns;
                 }
                 _ => {
                     let segment = TimelineSegment { start_ns: at, ns, thread, state, cpu, context: *context };
-                    self.timeline.segments.push(segment);
+                    self.drawn.segments.push(segment);
                 }
             }
             at += ns;
@@ -173,7 +173,7 @@ impl Drawing<'_> {
             self.add_faults(*thread, *span, lane, &mut events);
         }
         let carries = |carrier| matches!(carrier, Carrier::Packet | Carrier::Socket | Carrier::Pipe);
-        events.extend(self.timeline.waits.iter().filter(|wait| carries(wait.carrier)).map(|wait| TimelineEvent {
+        events.extend(self.drawn.waits.iter().filter(|wait| carries(wait.carrier)).map(|wait| TimelineEvent {
             at_ns: wait.end_ns,
             ns: 0,
             thread: wait.waiter,
@@ -184,14 +184,14 @@ impl Drawing<'_> {
         events.sort_by(|a, b| (a.at_ns, a.thread, a.kind, &a.name).cmp(&(b.at_ns, b.thread, b.kind, &b.name)));
         // A call that lasts over several windows of its thread is one.
         events.dedup();
-        self.timeline.events_left_out = events.len().saturating_sub(MOST_EVENTS) as u64;
+        self.drawn.events_left_out = events.len().saturating_sub(MOST_EVENTS) as u64;
         events.truncate(MOST_EVENTS);
-        self.timeline.events = events;
+        self.drawn.events = events;
     }
 
     fn add_calls(&self, thread: ThreadId, span: Span, lane: u32, events: &mut Vec<TimelineEvent>) {
-        let recording = self.inputs.recording;
-        let reader = recording.reader(Asker::Explain);
+        let timeline = self.inputs.timeline;
+        let reader = timeline.reader(Asker::Explain);
         let mut calls = reader.calls(thread);
         let last = calls.last_begun(span.end.saturating_sub(1));
         let before = std::iter::successors(last, |_| calls.previous_row());
@@ -200,13 +200,13 @@ impl Drawing<'_> {
             ns: call.span.len(),
             thread: lane,
             kind: TimelineEventKind::Call,
-            name: recording.names().get(call.name).to_owned(),
+            name: timeline.names().get(call.name).to_owned(),
             result: call.ret,
         }));
     }
 
     fn add_faults(&self, thread: ThreadId, span: Span, lane: u32, events: &mut Vec<TimelineEvent>) {
-        let reader = self.inputs.recording.reader(Asker::Explain);
+        let reader = self.inputs.timeline.reader(Asker::Explain);
         events.extend(reader.faults(thread).begun_in(span).map(|fault| TimelineEvent {
             at_ns: self.since(fault.time),
             ns: 0,

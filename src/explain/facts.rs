@@ -41,12 +41,11 @@ fn trace_facts(source: &Source) -> TraceFacts {
 /// Of an archive, from its anchor file and definitions.
 pub fn archive_facts(archive: &Archive) -> ArchiveFacts {
     let (anchor, definitions) = (&archive.anchor, &archive.definitions);
-    let (major, minor, bugfix) = anchor.version;
     let end = i128::from(definitions.global_offset) + i128::from(definitions.trace_length);
     let locations = || definitions.locations.iter();
     ArchiveFacts {
         path: archive.path.display().to_string(),
-        format: format!("OTF2 {major}.{minor}.{bugfix}"),
+        format: format!("OTF2 {}", anchor.version),
         begin: archive.ns(i128::from(definitions.global_offset)),
         end: archive.ns(end),
         streams: definitions.locations.len(),
@@ -68,7 +67,7 @@ pub fn iteration_durations(mined: &PatternAnalysis) -> Vec<TaskDurations> {
     for one in mined.iterations() {
         let durations = || one.spans.iter().map(|s| s.len());
         by_task.entry(ITERATION.to_owned()).or_default().extend(durations());
-        let name = mined.table.name(one.pattern, &mined.operations.names);
+        let name = one.pattern.name(mined);
         by_task.entry(name).or_default().extend(durations());
     }
     let task = |name: String| {

@@ -54,24 +54,24 @@ const SAMPLED: usize = 100_000;
 impl Contributions {
     /// None yet, of these executions.
     pub(super) fn new(
-        recording: &Timeline,
+        timeline: &Timeline,
         leaders: &Leaders,
         names: &ThreadNames,
-        executions: &[Execution<'_>],
+        executions: &[Execution],
         hops: Hops,
     ) -> Contributions {
         let mut threads: BTreeMap<ThreadId, ThreadIdentity> = BTreeMap::new();
         for id in hops.iter().map(|hop| hop.thread) {
-            threads.entry(id).or_insert_with(|| place(recording, leaders, id));
+            threads.entry(id).or_insert_with(|| place(timeline, leaders, id));
         }
         Contributions {
             hops,
             threads,
             own: executions.iter().map(|e| e.thread).collect(),
-            names: executions.iter().map(|e| names.at(recording.thread(e.thread)?, e.last_moment())).collect(),
-            lossy: executions.iter().map(|e| recording.is_lossy(e.span)).collect(),
+            names: executions.iter().map(|e| names.at(timeline.thread(e.thread)?, e.last_moment())).collect(),
+            lossy: executions.iter().map(|e| timeline.is_lossy(e.span)).collect(),
             rows: Vec::with_capacity(executions.len()),
-            scheduler_noise_ns: scheduler_noise(recording),
+            scheduler_noise_ns: scheduler_noise(timeline),
         }
     }
 
@@ -87,9 +87,9 @@ impl Contributions {
 
 /// How long three quarters of the waits for a CPU last at most, of the first in each thread: a delay that is no longer
 /// is the scheduler's noise.
-fn scheduler_noise(recording: &Timeline) -> Ns {
-    let reader = recording.reader(Asker::Explain);
-    let segments = recording.threads_by_id().flat_map(|(id, _)| reader.segments(id).all());
+fn scheduler_noise(timeline: &Timeline) -> Ns {
+    let reader = timeline.reader(Asker::Explain);
+    let segments = timeline.threads_by_id().flat_map(|(id, _)| reader.segments(id).all());
     let waits = segments.filter(|e| e.kind == SegmentKind::Preempted);
     let mut waits: Vec<Ns> = waits.take(SAMPLED).map(|e| e.span.len()).collect();
     let at = waits.len() * 3 / 4;

@@ -7,7 +7,8 @@
 //! by the call after it. MPI ranks have none: they receive no requests. Cost: linear in the operations of threads with
 //! loops.
 
-use crate::analysis::patterns::{Iterations, PatternAnalysis, Treatment};
+use crate::analysis::patterns::iterations::Iterations;
+use crate::analysis::patterns::{PatternAnalysis, Treatment};
 use crate::base::names::NameId;
 use crate::base::time::Ns;
 use crate::event::operation::{Operation, OperationKind};

@@ -16,13 +16,14 @@
 
 use super::measured::Measured;
 use super::roles;
+use crate::analysis::patterns::PatternAnalysis;
+use crate::analysis::patterns::iterations::Iterations;
 use crate::analysis::patterns::triggers::Triggers;
-use crate::analysis::patterns::{Iterations, PatternAnalysis};
 use crate::base::ctx::{Cancelled, Ctx};
 use crate::base::names::{NameId, Names};
 use crate::base::notice::Notices;
 use crate::base::time::{Ns, Span, Timestamp};
-use crate::event::operation::{NO_PATH, OperationKind, OperationPlace, Operations, Sequence};
+use crate::event::operation::{CallPathNode, NO_PATH, OperationKind, OperationPlace, Operations, Sequence};
 use crate::model::context::{COMPUTATION, ContextId, Contexts, Frame, FrameKind};
 use crate::model::metric::{ABSENT, Column, Metric};
 use crate::model::wait_kind::WaitKind;
@@ -43,7 +44,7 @@ pub fn tasks(mined: &PatternAnalysis) -> Vec<String> {
     patterns.sort_unstable();
     patterns.dedup();
     let all = (!patterns.is_empty()).then(|| ITERATION.to_owned());
-    all.into_iter().chain(patterns.into_iter().map(|p| mined.table.name(p, &mined.operations.names))).collect()
+    all.into_iter().chain(patterns.into_iter().map(|p| p.name(mined))).collect()
 }
 
 /// One iteration of a rank.
@@ -67,16 +68,13 @@ pub fn iterations(
 ) -> Result<Model, Cancelled> {
     let tasks = tasks(mined);
     let mut model = Model { notices: notices.clone(), ..Model::default() };
-    let chosen = |one: &Iterations| {
-        let name = || mined.table.name(one.pattern, &mined.operations.names);
-        task == 0 || tasks.get(task).is_some_and(|t| *t == name())
-    };
+    let chosen = |one: &Iterations| task == 0 || tasks.get(task).is_some_and(|t| *t == one.pattern.name(mined));
     let triggers = Triggers::new(&mined.operations, &mined.clocks);
     let mut all: Vec<Iteration> = Vec::new();
     let mut measured = Measured::new(&mined.operations);
     for one in mined.iterations().iter().filter(|one| chosen(one)) {
         let clock = triggers.clock(one.stream);
-        let name = model.names.intern(&mined.table.name(one.pattern, &mined.operations.names));
+        let name = model.names.intern(&one.pattern.name(mined));
         let spans = one.spans.iter().enumerate();
         all.extend(spans.map(|(number, local)| {
             let start = clock.common(local.start);
@@ -150,6 +148,15 @@ fn threads(mined: &PatternAnalysis, host: &str, names: &mut Names) -> Vec<Thread
     mined.operations.sequences.iter().map(one).collect()
 }
 
+/// The frames that stand for a called function.
+#[derive(Clone, Copy)]
+struct CallFrames {
+    /// The call itself.
+    call: Frame,
+    /// The computation from its end to the next call.
+    after: Frame,
+}
+
 /// Accumulates the time of iterations into contexts.
 struct IterationContexts<'a> {
     operations: &'a Operations,
@@ -159,7 +166,7 @@ struct IterationContexts<'a> {
     root: ContextId,
     ranks: Vec<NameId>,
     /// By symbol: the call, and the computation after it.
-    frames: HashMap<NameId, (Frame, Frame)>,
+    frames: HashMap<NameId, CallFrames>,
     /// By the context above and the call path.
     paths: HashMap<(ContextId, u32), ContextId>,
     transfer: Frame,
@@ -219,7 +226,7 @@ impl<'a> IterationContexts<'a> {
             let (start, end) = (time.start.clamp(at, span.end), time.end.clamp(at, span.end));
             self.compute(stream, before, Span::new(at, start), above, own);
             let around = self.around(above, self.operations.around(stream, 2 * position as u32));
-            let call = self.frames_of(operation.symbol).0;
+            let call = self.frames_of(operation.symbol).call;
             let call = self.contexts.child(Some(around), call);
             let inside = Span::new(start, end.max(start));
             match operation.kind {
@@ -237,7 +244,7 @@ impl<'a> IterationContexts<'a> {
 
     /// The context of a call path below another.
     fn around(&mut self, above: ContextId, path: u32) -> ContextId {
-        let Some((parent, name)) = self.operations.paths.get(path) else { return above };
+        let Some(CallPathNode { parent, name }) = self.operations.paths.get(path) else { return above };
         if let Some(known) = self.paths.get(&(above, path)) {
             return *known;
         }
@@ -266,7 +273,7 @@ impl<'a> IterationContexts<'a> {
         if self.operations.paths.parent(path) == NO_PATH {
             let operation = after.and_then(|at| self.operations.get(OperationPlace { stream, operation: at as u32 }));
             let frame = match operation {
-                Some(operation) => self.frames_of(operation.symbol).1,
+                Some(operation) => self.frames_of(operation.symbol).after,
                 None => {
                     let name = self.names.intern(&format!("{COMPUTATION}before the first call"));
                     Frame { kind: FrameKind::Function, name }
@@ -330,14 +337,15 @@ impl<'a> IterationContexts<'a> {
         add(own, transfer, span.end - sent);
     }
 
-    fn frames_of(&mut self, symbol: NameId) -> (Frame, Frame) {
+    fn frames_of(&mut self, symbol: NameId) -> CallFrames {
         if let Some(known) = self.frames.get(&symbol) {
             return *known;
         }
         let name = self.operations.names.get(symbol);
-        let call = Frame { kind: FrameKind::Function, name: self.names.intern(name) };
+        let call = self.names.intern(name);
         let after = self.names.intern(&format!("{COMPUTATION}after {name}"));
-        let frames = (call, Frame { kind: FrameKind::Function, name: after });
+        let [call, after] = [call, after].map(|name| Frame { kind: FrameKind::Function, name });
+        let frames = CallFrames { call, after };
         self.frames.insert(symbol, frames);
         frames
     }

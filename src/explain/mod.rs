@@ -86,21 +86,21 @@ pub struct TaskRequest {
 }
 
 /// Explain all executions of one task. `notices` are those of the pass; what is found here is added.
-pub fn build(recording: &Timeline, request: &TaskRequest, notices: &Notices, ctx: &Ctx) -> Result<Model, Cancelled> {
+pub fn build(timeline: &Timeline, request: &TaskRequest, notices: &Notices, ctx: &Ctx) -> Result<Model, Cancelled> {
     let mut notices = notices.clone();
-    let stacks = Stacks::new(recording, &request.places, &mut notices, ctx)?;
-    with_stacks(recording, &stacks, request, &notices, ctx)
+    let stacks = Stacks::new(timeline, &request.places, &mut notices, ctx)?;
+    with_stacks(timeline, &stacks, request, &notices, ctx)
 }
 
 /// The same with call stacks that are placed already, for several tasks in turn.
 pub fn with_stacks(
-    recording: &Timeline,
+    timeline: &Timeline,
     stacks: &Stacks,
     request: &TaskRequest,
     notices: &Notices,
     ctx: &Ctx,
 ) -> Result<Model, Cancelled> {
-    made(recording, stacks, request, notices, Holders::Omitted, ctx).map(|(model, _)| model)
+    made(timeline, stacks, request, notices, Holders::Omitted, ctx).map(|(model, _)| model)
 }
 
 /// Tables computed once per recording, for all of its tasks: above all its call stacks.
@@ -122,34 +122,34 @@ pub struct Stacks {
 impl Stacks {
     /// Place the stacks of all threads.
     pub fn new(
-        recording: &Timeline,
+        timeline: &Timeline,
         places: &SymbolPaths,
         notices: &mut Notices,
         ctx: &Ctx,
     ) -> Result<Stacks, Cancelled> {
         ctx.progress.enter("stacks", 0);
         let kernel = kernel_symbols(places, notices);
-        let spaces = Spaces::new(recording.images());
-        let timelines = StackTimelines::new(recording, &spaces, kernel.is_some(), ctx)?;
-        let (disk, leaders, counter) = (DiskUse::new(recording), Leaders::new(recording), PathCounter::new(recording));
-        let (symbols, marks) = (SymbolCache::default(), MarksByTask::new(recording));
+        let spaces = Spaces::new(timeline.images());
+        let timelines = StackTimelines::new(timeline, &spaces, kernel.is_some(), ctx)?;
+        let (disk, leaders, counter) = (DiskUse::new(timeline), Leaders::new(timeline), PathCounter::new(timeline));
+        let (symbols, marks) = (SymbolCache::default(), MarksByTask::new(timeline));
         Ok(Stacks { spaces, timelines, symbols, kernel, disk, leaders, counter, marks })
     }
 }
 
 /// The same, with the threads that delayed each execution, by context and time.
 pub fn with_contributions(
-    recording: &Timeline,
+    timeline: &Timeline,
     stacks: &Stacks,
     request: &TaskRequest,
     notices: &Notices,
     ctx: &Ctx,
 ) -> Result<(Model, Contributions), Cancelled> {
-    made(recording, stacks, request, notices, Holders::Wanted, ctx)
+    made(timeline, stacks, request, notices, Holders::Wanted, ctx)
 }
 
 fn made(
-    recording: &Timeline,
+    timeline: &Timeline,
     stacks: &Stacks,
     request: &TaskRequest,
     notices: &Notices,
@@ -161,21 +161,21 @@ fn made(
         task: request.task,
         traces: request.traces.clone(),
         notices: notices.clone(),
-        quality: quality(recording),
-        origin: recording.span().start,
+        quality: quality(timeline),
+        origin: timeline.span().start,
         ..Model::default()
     };
     let Stacks { spaces, timelines, symbols, kernel, disk, leaders, counter, marks } = stacks;
-    let names = ThreadNames::new(recording, &mut model.names, &mut model.notices);
-    let found = marks.pair(recording, request.marks, &request.rule, &mut model.notices);
-    let found = executions::covered(recording, found, &mut model.notices);
-    let interleaved = interleaved(recording, &found);
-    let sources = EcctInputs { timeline: recording, timelines, names: &names, disk, leaders };
+    let names = ThreadNames::new(timeline, &mut model.names, &mut model.notices);
+    let found = marks.pair(timeline, request.marks, &request.rule, &mut model.notices);
+    let found = executions::covered(timeline, found, &mut model.notices);
+    let interleaved = interleaved(timeline, &found);
+    let sources = EcctInputs { timeline, timelines, names: &names, disk, leaders };
     let explained = paths::explain(&found, &sources, counter, holders, ctx)?;
 
     ctx.progress.enter("symbols", 0);
     let places = &request.places;
-    let dictionary = Dictionary { recording, timelines, spaces, places, symbols, kernel: kernel.as_ref() };
+    let dictionary = Dictionary { timeline, timelines, spaces, places, symbols, kernel: kernel.as_ref() };
     let (tree, contexts) = contexts::name(&explained.outline, &dictionary, &mut model.names, &mut model.notices, ctx)?;
     model.contexts = tree;
     // Labels come before other names of executions.
@@ -183,18 +183,18 @@ fn made(
         model.names.intern(&trace.label);
     }
     let contributions = match holders {
-        Holders::Wanted => Contributions::new(recording, leaders, &names, &found, explained.hops),
+        Holders::Wanted => Contributions::new(timeline, leaders, &names, &found, explained.hops),
         Holders::Omitted => Contributions::default(),
     };
     let mut assembly = Assembly {
-        recording,
+        timeline,
         request,
         outline: &explained.outline,
         contexts: &contexts,
         names: &names,
         leaders,
-        threads: ModelThreads::new(recording, leaders),
-        columns: MetricColumns::new(recording),
+        threads: ModelThreads::new(timeline, leaders),
+        columns: MetricColumns::new(timeline),
         contributions,
         model,
     };
@@ -207,11 +207,9 @@ fn made(
 }
 
 /// Of the hosts whose switches were recorded.
-fn quality(recording: &Timeline) -> Vec<HostQuality> {
-    let hosts = recording.hosts().iter().zip(recording.quality()).filter(|(_, quality)| quality.switches > 0);
-    hosts
-        .map(|(h, quality)| HostQuality { host: recording.names().get(h.name).to_owned(), quality: *quality })
-        .collect()
+fn quality(timeline: &Timeline) -> Vec<HostQuality> {
+    let hosts = timeline.hosts().iter().zip(timeline.quality()).filter(|(_, quality)| quality.switches > 0);
+    hosts.map(|(h, quality)| HostQuality { host: timeline.names().get(h.name).to_owned(), quality: *quality }).collect()
 }
 
 /// Invariants of every critical path.

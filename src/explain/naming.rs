@@ -32,11 +32,8 @@ impl Activity {
         let mut leaves: Vec<Leaf> =
             leaves.iter().map(|(context, ns)| Leaf { frames: frames(model, *context, hop), ns: *ns }).collect();
         leaves.sort_by(|a, b| b.ns.cmp(&a.ns).then_with(|| a.frames.cmp(&b.frames)));
-        let has_name = |name: &NameId| {
-            let text = model.names.get(*name);
-            !text.starts_with('[') && !text.contains("+0x")
-        };
-        let function = covering(&leaves, &has_name).or_else(|| covering(&leaves, &|_| true));
+        let is_own = |name: &NameId| model.names.is_program_function(*name);
+        let function = covering(&leaves, &is_own).or_else(|| covering(&leaves, &|_| true));
         let total: u64 = leaves.iter().map(|leaf| leaf.ns).sum();
         let mut calls: BTreeMap<NameId, u64> = BTreeMap::new();
         for leaf in &leaves {

@@ -52,14 +52,14 @@ pub(super) struct Explained {
 
 /// Walk and accumulate the paths of all executions.
 pub(super) fn explain(
-    found: &[Execution<'_>],
+    found: &[Execution],
     sources: &EcctInputs<'_>,
     counter: &PathCounter,
     holders: Holders,
     ctx: &Ctx,
 ) -> Result<ExplainedExecutions, Cancelled> {
     ctx.progress.enter("paths", found.len() as u64);
-    let chunks: Vec<&[Execution<'_>]> = found.chunks(CHUNK).collect();
+    let chunks: Vec<&[Execution]> = found.chunks(CHUNK).collect();
     let mut all = ExplainedExecutions {
         outline: Outline::default(),
         hops: Hops::default(),
@@ -92,13 +92,13 @@ impl ExplainedExecutions {
 }
 
 fn accumulate(
-    chunk: &[Execution<'_>],
+    chunk: &[Execution],
     sources: &EcctInputs<'_>,
     counter: &PathCounter,
     holders: Holders,
 ) -> ExplainedExecutions {
     let (mut outline, mut hops) = (Outline::default(), Hops::default());
-    let one = |execution: &Execution<'_>| {
+    let one = |execution: &Execution| {
         let path = path::walk(sources.timeline, execution.thread, execution.span);
         let (own, contributions) = if holders == Holders::Wanted {
             let (own, spent_by) = ecct::accumulate_with_hops(sources, &path, &mut outline, &mut hops);

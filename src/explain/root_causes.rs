@@ -4,7 +4,7 @@
 //! paths of one source count it once. Waits for work come last and are not counted. Cost: a sort of the paths.
 
 use crate::base::time::Ns;
-use crate::model::anomalies::Anomalies;
+use crate::model::anomalies::{Anomalies, StreamName};
 use crate::model::carrier::Carrier;
 use crate::model::event_kind::EventKind;
 use crate::model::propagation::{PropagationPath, PropagationStep};
@@ -40,7 +40,7 @@ pub(super) fn of(found: &Anomalies) -> Vec<RootCause> {
     for (at, anomaly) in (0_u32..).zip(&found.anomalies).filter(|(_, a)| a.idle) {
         let worst = anomaly.responsible.iter().max_by_key(|r| (r.excess_ns, Reverse(r.local.start)));
         let Some(worst) = worst else { continue };
-        let (name, process) = found.named(anomaly.stream);
+        let StreamName { name, process } = found.named(anomaly.stream);
         let (what, kind) = (worst.what.clone(), worst.kind);
         let key = Key { idle: true, name, process, what, kind, ..Key::default() };
         let occurrence = CausedDelay {
@@ -75,7 +75,7 @@ fn of_paths(found: &Anomalies, paths: &[PropagationPath], first: u32) -> Option<
     let path = paths.first()?;
     let (source, last): (&PropagationStep, &PropagationStep) = (path.steps.first()?, path.steps.last()?);
     let is_rank = found.streams.get(source.stream as usize).is_some_and(|s| s.rank.is_some());
-    let (mut name, process) = found.named(source.stream);
+    let StreamName { mut name, process } = found.named(source.stream);
     if !path.origin.is_empty() {
         name.clone_from(&path.origin);
     }
@@ -88,7 +88,7 @@ fn of_paths(found: &Anomalies, paths: &[PropagationPath], first: u32) -> Option<
     let victim = (path.steps.len() > 1 && !is_rank && (last.stream != source.stream || is_interrupt)).then(|| {
         // The function in which a thread loses its CPU is not the reason.
         let function = last.function.clone().filter(|_| last.kind != EventKind::Runnable && !is_interrupt);
-        Victim { name: found.named(last.stream).0, function }
+        Victim { name: found.named(last.stream).name, function }
     });
     let key = Key {
         idle: false,

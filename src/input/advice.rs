@@ -1,18 +1,14 @@
 //! The reason why a path is not a recording, and the remedy.
 //!
-//! In: a path that no reader accepts. Out: the reason, from the file's first bytes or from the recordings below a
-//! folder. Cost: at most 10,000 directory entries.
+//! In: a path that no reader accepts. Out: the reason, from the file's first bytes, or from the recordings below or
+//! around it ([`search`]).
 
 use super::error::Unreadable;
-use super::{otf2, perf};
+use super::search;
 use crate::base::mapped;
 use std::io::Read;
 use std::path::{Path, PathBuf};
 
-/// The number of directory entries that are examined.
-const MOST_ENTRIES: usize = 10_000;
-/// The depth of folders that are searched.
-const DEEPEST: usize = 4;
 /// The number of recordings that a message names.
 const SHOWN: usize = 3;
 
@@ -34,6 +30,48 @@ const PACKED: [PackedFormat; 6] = [
     PackedFormat { at: 0, magic: b"PK\x03\x04", unpack: "unzip" },
 ];
 
+/// A format of other tools.
+struct ForeignFormat {
+    /// The first bytes of its files.
+    begin: &'static [u8],
+    /// Its name, with an article.
+    name: &'static str,
+    /// The way to an answer from here.
+    remedy: &'static str,
+}
+
+/// The remedy where a tool does not record what threads wait for.
+const RECORD_AGAIN: &str = "it does not say what threads waited for; record the run again with `whyslow record`";
+
+const FOREIGN: [ForeignFormat; 14] = [
+    ForeignFormat {
+        begin: b"\x7fELF",
+        name: "a program or a core dump",
+        remedy: "record a run of a program with `whyslow record -- PROGRAM`",
+    },
+    ForeignFormat {
+        begin: b"# tracer: ",
+        name: "the kernel's trace as text",
+        remedy: "record it with `trace-cmd record`, and name its trace.dat",
+    },
+    ForeignFormat {
+        begin: b"#Paraver ",
+        name: "a Paraver trace",
+        remedy: "record the run with Score-P or EZTrace, and name its traces.otf2",
+    },
+    ForeignFormat { begin: b"FLR\0", name: "a recording of Java Flight Recorder", remedy: RECORD_AGAIN },
+    ForeignFormat { begin: b"go 1.", name: "an execution trace of Go", remedy: RECORD_AGAIN },
+    ForeignFormat { begin: b"SQLite format 3\0", name: "an SQLite database", remedy: RECORD_AGAIN },
+    ForeignFormat { begin: b"\xd4\xc3\xb2\xa1", name: "a packet capture", remedy: RECORD_AGAIN },
+    ForeignFormat { begin: b"\xa1\xb2\xc3\xd4", name: "a packet capture", remedy: RECORD_AGAIN },
+    ForeignFormat { begin: b"\x4d\x3c\xb2\xa1", name: "a packet capture", remedy: RECORD_AGAIN },
+    ForeignFormat { begin: b"\x0a\x0d\x0d\x0a", name: "a capture of packets or of sysdig", remedy: RECORD_AGAIN },
+    ForeignFormat { begin: b"gmon", name: "a profile of gprof", remedy: RECORD_AGAIN },
+    ForeignFormat { begin: b"# callgrind format", name: "a profile of callgrind", remedy: RECORD_AGAIN },
+    ForeignFormat { begin: b"events: ", name: "a profile of callgrind", remedy: RECORD_AGAIN },
+    ForeignFormat { begin: b"execve(", name: "the output of strace", remedy: RECORD_AGAIN },
+];
+
 /// The reason why a path is no recording, and its remedy.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum NotARecording {
@@ -53,6 +91,20 @@ pub enum NotARecording {
         command: &'static str,
         /// The file.
         file: PathBuf,
+    },
+    /// A file or folder inside a recording.
+    #[error("a part of a recording; name the whole, {}", whole.display())]
+    Part {
+        /// The directory of the trace, or the anchor file of the archive.
+        whole: PathBuf,
+    },
+    /// A file of another tool.
+    #[error("{name}; {remedy}")]
+    Foreign {
+        /// Its format, with an article.
+        name: &'static str,
+        /// The way to an answer.
+        remedy: &'static str,
     },
     /// Any other file.
     #[error("not a recording; name a CTF trace directory, an OTF2 archive, a perf.data or a trace.dat")]
@@ -107,43 +159,23 @@ fn by_content(path: &Path, begin: &[u8]) -> NotARecording {
         let command = if is_tar { "tar xf" } else { *unpack };
         return NotARecording::Packed { command, file: path.to_owned() };
     }
-    NotARecording::OtherFile
+    if let Some(whole) = search::recording_around(path) {
+        return NotARecording::Part { whole };
+    }
+    match FOREIGN.iter().find(|format| begin.starts_with(format.begin)) {
+        Some(ForeignFormat { name, remedy, .. }) => NotARecording::Foreign { name, remedy },
+        None => NotARecording::OtherFile,
+    }
 }
 
 /// The reason why a folder without a CTF trace is not a recording.
 pub(super) fn for_folder(path: &Path) -> NotARecording {
-    let mut below = Vec::new();
-    let mut left = MOST_ENTRIES;
-    recordings_below(path, DEEPEST, &mut left, &mut below);
-    below.sort_unstable();
-    if below.is_empty() { NotARecording::NoRecordings } else { NotARecording::OtherRecordings { below } }
-}
-
-/// OTF2 anchors, perf.data and trace.dat below a folder.
-fn recordings_below(folder: &Path, depth: usize, left: &mut usize, found: &mut Vec<PathBuf>) {
-    let Ok(entries) = std::fs::read_dir(folder) else { return };
-    let mut folders = Vec::new();
-    for entry in entries.flatten() {
-        if *left == 0 {
-            return;
-        }
-        *left -= 1;
-        let path = entry.path();
-        // Links are not followed: they may lead in a circle.
-        match entry.file_type() {
-            Ok(kind) if kind.is_dir() && perf::header_file(&path).is_some() => found.push(path),
-            Ok(kind) if kind.is_dir() => folders.push(path),
-            Ok(kind) if kind.is_file() && is_recording(&path) => found.push(path),
-            _ => {}
-        }
+    let below = search::other_recordings_below(path);
+    match search::recording_around(path) {
+        _ if !below.is_empty() => NotARecording::OtherRecordings { below },
+        Some(whole) => NotARecording::Part { whole },
+        None => NotARecording::NoRecordings,
     }
-    if depth > 0 {
-        folders.iter().for_each(|folder| recordings_below(folder, depth - 1, left, found));
-    }
-}
-
-fn is_recording(path: &Path) -> bool {
-    otf2::find(path).is_some() || perf::header_file(path).is_some() || super::Kind::of(path) == super::Kind::Ftrace
 }
 
 #[cfg(test)]
@@ -161,6 +193,19 @@ mod tests {
     }
 
     #[test]
+    fn parts_name_their_recording() {
+        let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("fixtures");
+        let kernel = root.join("traces/lock-contention/kernel");
+        for part in ["kchan_0", "index/kchan_0.idx"] {
+            assert!(for_file(&kernel.join(part)).to_string().ends_with(&format!("whole, {}", kernel.display())));
+        }
+        assert!(for_folder(&kernel.join("index")).to_string().ends_with(&format!("whole, {}", kernel.display())));
+        let archive = root.join("archives/hybrid/trace");
+        let events = for_file(&archive.join("traces/0.evt")).to_string();
+        assert!(events.ends_with(&format!("whole, {}", archive.join("traces.otf2").display())), "{events}");
+    }
+
+    #[test]
     fn for_file_says_how_to_unpack() {
         let folder = tempfile::tempdir().unwrap();
         let packed = |name: &str, bytes: &[u8]| {
@@ -175,6 +220,9 @@ mod tests {
         tar[257..262].copy_from_slice(b"ustar");
         assert!(packed("a.tar", &tar).contains("`tar xf "));
         assert!(packed("a.txt", b"hello").contains("not a recording"));
+        assert!(packed("server", b"\x7fELF...").contains("whyslow record -- PROGRAM"));
+        assert!(packed("a.pcap", b"\xd4\xc3\xb2\xa1...").contains("a packet capture; it does not say"));
+        assert!(packed("trace", b"# tracer: nop\n").contains("trace-cmd record"));
         assert!(packed("metadata", b"").contains("name its directory"));
     }
 }

@@ -12,6 +12,7 @@ pub mod ftrace;
 pub mod otf2;
 pub mod perf;
 pub mod record;
+mod search;
 pub mod stream;
 pub mod trace;
 pub mod tracepoint;
@@ -54,6 +55,15 @@ impl Argument {
         }
     }
 
+    /// The perf.data or trace.dat in the folder that was named, where that is the only recording in it.
+    pub fn located(self) -> Argument {
+        let is_other = || self.is_archive() || Kind::of(&self.path) != Kind::Ctf;
+        match self.path.is_dir() && !is_other() {
+            true => Argument { path: search::only_recording_in(&self.path).unwrap_or(self.path), ..self },
+            false => self,
+        }
+    }
+
     /// An OTF2 anchor file, or a folder that holds one and is no CTF trace.
     fn is_archive(&self) -> bool {
         !self.path.join("metadata").exists() && otf2::find(&self.path).is_some()
@@ -78,8 +88,23 @@ pub struct Source {
 pub enum Opened {
     /// Traces in a stable order, on one time line.
     Traces(Vec<Source>),
-    /// The archives of MPI runs, with the labels that the user gave; one at least.
-    Otf2(Vec<(Option<String>, otf2::Archive)>),
+    /// The archives of MPI runs, at least one.
+    Otf2(Vec<LabelledArchive>),
+}
+
+/// The archive of an MPI run.
+#[derive(Debug)]
+pub struct LabelledArchive {
+    /// The label that the user gave.
+    pub label: Option<String>,
+    /// The opened archive.
+    pub archive: otf2::Archive,
+}
+
+impl LabelledArchive {
+    fn open(argument: &Argument) -> Result<LabelledArchive, OpenError> {
+        Ok(LabelledArchive { label: argument.label.clone(), archive: otf2::Archive::open(&argument.path)? })
+    }
 }
 
 /// Open the traces below the named paths, for commands that read events.
@@ -100,8 +125,7 @@ fn open_to_depth(arguments: &[Argument], depth: ctf::OpenDepth, ctx: &Ctx) -> Re
         if let Some(other) = arguments.iter().find(|a| !a.is_archive()) {
             return Err(Unreadable::NotAnArchive.at(&other.path));
         }
-        let open = |a: &Argument| Ok((a.label.clone(), otf2::Archive::open(&a.path)?));
-        return Ok(Opened::Otf2(arguments.iter().map(open).collect::<Result<_, OpenError>>()?));
+        return Ok(Opened::Otf2(arguments.iter().map(LabelledArchive::open).collect::<Result<_, _>>()?));
     }
     let kinds: Vec<Kind> = arguments.iter().map(|a| Kind::of(&a.path)).collect();
     let mut left_out = Vec::new();

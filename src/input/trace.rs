@@ -48,6 +48,15 @@ pub enum Reader<'a> {
     Nothing,
 }
 
+/// An event whose fields were written into a sink.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct ShownRecord {
+    /// Its class.
+    pub class: ClassId,
+    /// The full value of its clock.
+    pub clock: u64,
+}
+
 /// The interface of the readers of all formats.
 pub trait Records<'a> {
     /// The next record of a wanted class; `None` at the end. Damage raises a notice, and reading goes on with the next
@@ -58,8 +67,8 @@ pub trait Records<'a> {
     fn seek(&mut self, from: Timestamp, checkpoint: impl Fn(ClassId) -> bool) -> SeekResult;
     /// Skip the next event; returns the full value of its clock.
     fn step(&mut self) -> Option<u64>;
-    /// Write all fields of the next event into `sink`; returns its class and the full value of its clock.
-    fn show<S: Sink<'a>>(&mut self, sink: &mut S) -> Option<(ClassId, u64)>;
+    /// Write all fields of the next event into `sink`.
+    fn show<S: Sink<'a>>(&mut self, sink: &mut S) -> Option<ShownRecord>;
     /// Count the events of each class into `counts`, without decoding their values.
     fn count(&mut self, counts: &mut [u64]);
     /// Position in the packet.
@@ -309,7 +318,7 @@ impl<'a> Reader<'a> {
     }
 
     /// See [`Records::show`].
-    pub fn show<S: Sink<'a>>(&mut self, sink: &mut S) -> Option<(ClassId, u64)> {
+    pub fn show<S: Sink<'a>>(&mut self, sink: &mut S) -> Option<ShownRecord> {
         each!(Reader, self, r => r.show(sink), None)
     }
 

@@ -201,6 +201,15 @@ pub struct Examined {
     pub declares_calls: bool,
 }
 
+/// The names of a stream.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct StreamName {
+    /// Name of its thread, or its rank.
+    pub name: String,
+    /// Name of its process; empty if it has none.
+    pub process: String,
+}
+
 impl Anomalies {
     /// The part of all executions' time that a source delayed them by; `None` where there are none.
     pub fn share(&self, source: &RootCause) -> Option<f64> {
@@ -208,14 +217,15 @@ impl Anomalies {
         (all > 0).then(|| source.affected_ns as f64 / all as f64)
     }
 
-    /// Names of a stream's thread and process; of a rank `rank 4` and nothing.
-    pub fn named(&self, stream: u32) -> (String, String) {
-        let Some(stream) = self.streams.get(stream as usize) else { return Default::default() };
-        match (stream.rank, &stream.thread) {
+    /// The names of a stream; of a rank `rank 4` without a process.
+    pub fn named(&self, stream: u32) -> StreamName {
+        let Some(stream) = self.streams.get(stream as usize) else { return StreamName::default() };
+        let (name, process) = match (stream.rank, &stream.thread) {
             (Some(_), _) if !stream.label.is_empty() => (stream.label.clone(), String::new()),
             (Some(rank), _) => (format!("rank {rank}"), String::new()),
             (None, Some(thread)) => (thread.name.clone(), thread.process.clone()),
             (None, None) => (stream.name.clone(), String::new()),
-        }
+        };
+        StreamName { name, process }
     }
 }

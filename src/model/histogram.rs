@@ -20,6 +20,40 @@ pub struct Bins {
     pub logarithmic: bool,
 }
 
+/// A half-open range of values: `from` is inside, `to` is not.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct ValueRange {
+    /// The first value.
+    pub from: i64,
+    /// The first value after it.
+    pub to: i64,
+}
+
+impl ValueRange {
+    /// No value.
+    pub const EMPTY: ValueRange = ValueRange { from: 0, to: 0 };
+
+    /// One value.
+    pub fn single(value: i64) -> ValueRange {
+        ValueRange { from: value, to: value.saturating_add(1) }
+    }
+
+    /// True for a value inside.
+    pub fn contains(self, value: i64) -> bool {
+        self.from <= value && value < self.to
+    }
+
+    /// True if both have a value in common.
+    pub fn overlaps(self, other: ValueRange) -> bool {
+        self.from < other.to && other.from < self.to
+    }
+
+    /// The values that both contain; a range that ends before it begins contains none.
+    pub fn intersection(self, other: ValueRange) -> ValueRange {
+        ValueRange { from: self.from.max(other.from), to: self.to.min(other.to) }
+    }
+}
+
 impl Bins {
     /// Bins for present values in ascending order.
     pub fn new(sorted: &[i64], unit: Unit) -> Self {
@@ -70,9 +104,9 @@ impl Bins {
         Some(self.edges.partition_point(|e| *e <= value).saturating_sub(1).min(self.len() - 1))
     }
 
-    /// Values `[from, to)` of a bin.
-    pub fn range(&self, bin: usize) -> Option<(i64, i64)> {
-        Some((*self.edges.get(bin)?, *self.edges.get(bin + 1)?))
+    /// The values of a bin.
+    pub fn range(&self, bin: usize) -> Option<ValueRange> {
+        Some(ValueRange { from: *self.edges.get(bin)?, to: *self.edges.get(bin + 1)? })
     }
 }
 
@@ -85,7 +119,7 @@ mod tests {
         let bins = Bins::new(values, unit);
         assert!(bins.edges.is_sorted() && bins.len() <= MOST + 1);
         for v in values.iter().copied() {
-            let (from, to) = bins.range(bins.of(v).unwrap()).unwrap();
+            let ValueRange { from, to } = bins.range(bins.of(v).unwrap()).unwrap();
             assert!(from <= v && (v < to || v == i64::MAX), "{v} in {from}..{to}");
         }
         bins

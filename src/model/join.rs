@@ -67,6 +67,8 @@ impl Part {
             let name = new.map_or(names[name.index()], |new| whole.names.intern(new));
             whole.names.mark_unproven(name);
         }
+        // Renamed functions are a program's own.
+        model.names.runtime().for_each(|name| whole.names.mark_runtime(names[name.index()]));
         let (traces, who) = (whole.traces.len() as u32, whole.who.len() as u32);
         whole.traces.extend(model.traces.iter().cloned());
         whole.who.extend(model.who.iter().cloned().map(|mut w| {
@@ -110,7 +112,7 @@ fn runs_of_different_size(models: &[Model]) -> bool {
     runs && sizes.any(|ranks| Some(ranks) != first)
 }
 
-/// The roles of an MPI run's threads, by their name: `rank with 4 partners`, `thread 1 of rank with 4 partners`.
+/// The roles of an MPI run's threads, by their name: `rank with the most partners`, `thread 1 of root rank`.
 fn thread_roles(model: &Model) -> BTreeMap<NameId, String> {
     let Some(roles) = model.executions.column(&Metric::Role) else { return BTreeMap::new() };
     let mut by_process: BTreeMap<NameId, NameId> = BTreeMap::new();

@@ -27,7 +27,7 @@ impl Unit {
         }
     }
 
-    /// A value to three digits; names are for the caller to look up.
+    /// A value to three digits; of names the id ([`Model::value_text`](super::Model::value_text) looks it up).
     pub fn rounded(self, value: i64) -> String {
         match self {
             Unit::Ns => figure::time(value as f64),

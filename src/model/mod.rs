@@ -125,3 +125,18 @@ pub struct Model {
     /// Time to subtract so that the first event of the recording is at zero, for people.
     pub origin: Timestamp,
 }
+
+impl Model {
+    /// The name of a value of unit [`Unit::Name`](metric::Unit::Name); empty for a value that is no name.
+    pub fn name_of(&self, value: i64) -> &str {
+        u32::try_from(value).map_or("", |id| self.names.get(NameId::from_raw(id)))
+    }
+
+    /// A value of a metric for people: three digits and the unit, or the name.
+    pub fn value_text(&self, unit: metric::Unit, value: i64) -> String {
+        match unit {
+            metric::Unit::Name => self.name_of(value).to_owned(),
+            _ => unit.rounded(value),
+        }
+    }
+}

@@ -12,7 +12,7 @@
 //! same ranges (`tests/oracle.rs`).
 
 use super::execution::ExecutionId;
-use super::histogram::Bins;
+use super::histogram::{Bins, ValueRange};
 use super::metric::{ABSENT, Column, Metric};
 use crate::base::ctx::{Cancelled, Ctx};
 use crate::base::parallel::in_order;
@@ -55,9 +55,9 @@ impl Axis {
         }
     }
 
-    /// Positions of the executions whose value is in the half-open range; all for none.
-    fn positions(&self, range: Option<(i64, i64)>) -> (usize, usize) {
-        let Some((from, to)) = range else { return (0, self.order.len()) };
+    /// Positions of the executions whose value is in the range; all without one.
+    fn positions(&self, range: Option<ValueRange>) -> (usize, usize) {
+        let Some(ValueRange { from, to }) = range else { return (0, self.order.len()) };
         let below = |v: i64| self.order.partition_point(|i| self.values[*i as usize] < v);
         let lo = below(from).max(self.absent);
         (lo, below(to).max(lo))
@@ -123,7 +123,7 @@ impl Linked {
 /// One group: ranges, and what passes them.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Selection {
-    ranges: Vec<Option<(i64, i64)>>,
+    ranges: Vec<Option<ValueRange>>,
     /// By execution: bit `m` is set when metric `m` rejects it.
     masks: Vec<u32>,
     /// By metric, then by bin.
@@ -155,7 +155,7 @@ impl Selection {
     }
 
     /// The range on a metric.
-    pub fn range(&self, axis: usize) -> Option<(i64, i64)> {
+    pub fn range(&self, axis: usize) -> Option<ValueRange> {
         self.ranges.get(axis).copied().flatten()
     }
 
@@ -169,13 +169,16 @@ impl Selection {
     /// that the range cuts.
     pub fn members_by_bin(&self, linked: &Linked, axis: usize) -> Vec<u32> {
         let mut counts = self.counts(linked, axis).to_vec();
-        let (Some((from, to)), Some(of)) = (self.range(axis), linked.axes.get(axis)) else { return counts };
+        let (Some(ValueRange { from, to }), Some(of)) = (self.range(axis), linked.axes.get(axis)) else {
+            return counts;
+        };
         for (bin, count) in counts.iter_mut().enumerate() {
-            let Some((low, high)) = of.bins.range(bin) else { continue };
+            let Some(ValueRange { from: low, to: high }) = of.bins.range(bin) else { continue };
             if from <= low && high <= to {
                 continue;
             }
-            let (first, last) = of.positions(Some((low.max(from), high.min(to).max(low.max(from)))));
+            let first = low.max(from);
+            let (first, last) = of.positions(Some(ValueRange { from: first, to: high.min(to).max(first) }));
             let passing = of.order[first..last].iter().filter(|i| self.masks[**i as usize] == 0);
             *count = passing.count() as u32;
         }
@@ -188,8 +191,8 @@ impl Selection {
         passing.map(|(i, _)| ExecutionId::at(i)).collect()
     }
 
-    /// Set the half-open range on a metric, or clear it.
-    pub fn select(&mut self, linked: &Linked, axis: usize, range: Option<(i64, i64)>) {
+    /// Set the range on a metric, or clear it.
+    pub fn select(&mut self, linked: &Linked, axis: usize, range: Option<ValueRange>) {
         let (Some(of), Some(old)) = (linked.axes.get(axis), self.ranges.get(axis).copied()) else { return };
         self.ranges[axis] = range;
         let ((old_lo, old_hi), (lo, hi)) = (of.positions(old), of.positions(range));
@@ -200,11 +203,11 @@ impl Selection {
         };
         let bit = 1_u32 << axis;
         if changed.iter().map(|(from, to)| to - from).sum::<usize>() > linked.len / RECOUNT {
-            let (from, to) = range.unwrap_or((ABSENT, i64::MAX));
+            let range_or_all = range.unwrap_or(ValueRange { from: ABSENT, to: i64::MAX });
             // A range may end at the largest value only by leaving it out; no range leaves nothing out.
             let all = range.is_none();
             for (mask, v) in self.masks.iter_mut().zip(&of.values) {
-                let passes = all || (from <= *v && *v < to && *v != ABSENT);
+                let passes = all || (range_or_all.contains(*v) && *v != ABSENT);
                 *mask = if passes { *mask & !bit } else { *mask | bit };
             }
             self.recount(linked);

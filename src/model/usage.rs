@@ -48,6 +48,17 @@ pub struct Moved {
     pub calls: u64,
 }
 
+/// The file transfers of one process of an MPI run.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ProcessTransfers {
+    /// Position of the process among the definitions.
+    pub index: u32,
+    /// Name of the process, or its rank.
+    pub name: String,
+    /// Its transfers.
+    pub sum: FileTransfers,
+}
+
 /// Bytes that went to and from files.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct FileTransfers {

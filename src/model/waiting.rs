@@ -130,8 +130,10 @@ pub struct Efficiency {
     pub load_balance: f64,
     /// Serialisation x transfer.
     pub communication: f64,
-    /// Largest useful time over that on the critical path.
+    /// Largest useful time over the ideal length.
     pub serialisation: f64,
-    /// Useful time on the critical path over the length of the run.
+    /// Ideal length over the length of the run.
     pub transfer: f64,
+    /// The length of the run on a network that delivers every message at once.
+    pub ideal_ns: Ns,
 }

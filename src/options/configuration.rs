@@ -5,11 +5,13 @@
 
 use super::ColorChoice;
 use crate::session::{self, UsageError};
+use crate::view::tui::key_map::{KeyError, KeyMap, KeySetting};
 use crate::view::tui::theme;
 use anyhow::Context;
 use clap::builder::OsStr;
 use etcetera::BaseStrategy;
 use serde::Deserialize;
+use std::collections::BTreeMap;
 use std::ffi::OsString;
 use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
@@ -25,6 +27,8 @@ struct Settings {
     mouse: Option<bool>,
     #[serde(default)]
     symbols: Vec<Spanned<PathBuf>>,
+    #[serde(default)]
+    keys: BTreeMap<String, Spanned<String>>,
 }
 
 /// The configuration of the user.
@@ -93,6 +97,7 @@ impl Configuration {
         if !symbols.is_empty() {
             defaults.push(("symbols", symbols));
         }
+        defaults.extend(keys(settings.keys, wrong)?.map(|keys| ("key", keys)));
         Ok(Configuration { defaults })
     }
 
@@ -118,6 +123,34 @@ impl Configuration {
     }
 }
 
+/// The values of `--key` for the table `keys`; none where it is empty.
+fn keys(
+    table: BTreeMap<String, Spanned<String>>,
+    wrong: impl Fn(usize, &str) -> UsageError,
+) -> Result<Option<Vec<OsString>>, UsageError> {
+    let mut settings: Vec<KeySetting> = Vec::new();
+    for (action, keys) in &table {
+        let setting = KeySetting { action: action.clone(), keys: keys.get_ref().clone() };
+        if let Err(error) = KeyMap::new(std::slice::from_ref(&setting))
+            && !matches!(error, KeyError::Taken { .. })
+        {
+            return Err(wrong(keys.span().start, &format!("keys: {error}")));
+        }
+        settings.push(setting);
+    }
+    // Whether two actions have one key can be seen only in all of them.
+    if let Err(error) = KeyMap::new(&settings) {
+        let of_action = |name: &str| table.get(name).map(|keys| keys.span().start);
+        let at = match &error {
+            KeyError::Taken { action, .. } => of_action(action),
+            _ => None,
+        };
+        return Err(wrong(at.unwrap_or(0), &format!("keys: {error}")));
+    }
+    let words = settings.iter().map(|s| OsString::from(format!("{}={}", s.action, s.keys)));
+    Ok((!settings.is_empty()).then(|| words.collect()))
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -135,6 +168,9 @@ mod tests {
             ("theme = \"none-such\"", "/c/config.toml:1: theme: /c/none-such is no file; name a theme file or one of"),
             ("symbols = [\"/none/such\"]", "/c/config.toml:1: symbols: /none/such: no such folder"),
             ("theme =", "/c/config.toml:1: "),
+            ("[keys]\nexprot = \"E\"", "/c/config.toml:2: keys: no action `exprot`, did you mean `export`?"),
+            ("[keys]\n\nexport = \"Hyper-e\"", "/c/config.toml:3: keys: no key `Hyper-e`"),
+            ("[keys]\nexport = \"x\"", "/c/config.toml:2: keys: `x` of `export` is already the key of `swap`"),
         ] {
             let error = parse(text).unwrap_err();
             assert!(error.starts_with(message) && !error.contains('\n'), "{error}");
@@ -143,11 +179,19 @@ mod tests {
 
     #[test]
     fn parse_takes_every_setting() {
-        let text = "theme = \"light\"\ncolor = \"always\"\nascii = true\nmouse = false\nsymbols = [\"/\"]\n";
+        let text = "theme = \"light\"\ncolor = \"always\"\nascii = true\nmouse = false\nsymbols = [\"/\"]\n\
+                    [keys]\nexport = \"E\"\n";
         let defaults = parse(text).unwrap().defaults;
         let texts: Vec<(&str, String)> =
             defaults.iter().map(|(name, values)| (*name, values[0].to_string_lossy().into_owned())).collect();
-        let wanted = [("theme", "light"), ("color", "always"), ("ascii", "true"), ("mouse", "false"), ("symbols", "/")];
+        let wanted = [
+            ("theme", "light"),
+            ("color", "always"),
+            ("ascii", "true"),
+            ("mouse", "false"),
+            ("symbols", "/"),
+            ("key", "export=E"),
+        ];
         assert_eq!(texts, wanted.map(|(name, value)| (name, value.to_owned())));
         assert!(parse("").unwrap().defaults.is_empty());
     }

@@ -62,7 +62,7 @@ pub(super) fn event(name: &str) -> Cow<'_, str> {
     let row = EVENTS.iter().find_map(|(begin, becomes)| Some((becomes, name.strip_prefix(begin)?)));
     match row {
         Some((&"", rest)) => Cow::Borrowed(rest),
-        Some((becomes, rest)) => Cow::Owned(format!("{becomes}{rest}")),
+        Some((becomes, rest)) => Cow::Owned([becomes, rest].concat()),
         None => Cow::Borrowed(name),
     }
 }
@@ -72,8 +72,15 @@ pub(super) fn context(name: &str) -> Option<&'static str> {
     CONTEXTS.iter().find(|(known, _)| *known == name).map(|(_, other)| *other)
 }
 
-/// A call chain as the addresses of the user and those of the kernel, innermost first.
-pub(super) fn split_chain(chain: impl Iterator<Item = u64>) -> (Vec<u64>, Vec<u64>) {
+/// The addresses of a call chain, innermost first.
+#[derive(Debug, PartialEq, Eq)]
+pub(super) struct SplitChain {
+    pub user: Vec<u64>,
+    pub kernel: Vec<u64>,
+}
+
+/// Split a call chain at its marks.
+pub(super) fn split_chain(chain: impl Iterator<Item = u64>) -> SplitChain {
     let (mut user, mut kernel, mut mode) = (Vec::new(), Vec::new(), USER);
     for value in chain {
         match (value >= MARKS, mode) {
@@ -83,7 +90,7 @@ pub(super) fn split_chain(chain: impl Iterator<Item = u64>) -> (Vec<u64>, Vec<u6
             _ => {}
         }
     }
-    (user, kernel)
+    SplitChain { user, kernel }
 }
 
 /// True for the fields of an event by which one thread gives the CPU to another, whichever tracer wrote it.
@@ -127,8 +134,9 @@ mod tests {
     fn split_chain_splits_at_the_marks() {
         let guest = -2048_i64 as u64;
         let chain = [KERNEL, 0xffff_8000_0000_0001, USER, 0x1000, 0x2000, guest, 7];
-        assert_eq!(split_chain(chain.into_iter()), (vec![0x1000, 0x2000], vec![0xffff_8000_0000_0001]));
-        assert_eq!(split_chain([5, 6].into_iter()), (vec![5, 6], vec![]));
+        let expected = SplitChain { user: vec![0x1000, 0x2000], kernel: vec![0xffff_8000_0000_0001] };
+        assert_eq!(split_chain(chain.into_iter()), expected);
+        assert_eq!(split_chain([5, 6].into_iter()), SplitChain { user: vec![5, 6], kernel: vec![] });
     }
 
     #[test]

@@ -13,13 +13,22 @@ use crate::base::parallel::in_order;
 use crate::input::trace::Trace;
 use std::sync::atomic::Ordering;
 
+/// The knowledge with which a worker begins a chunk.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum ChunkStart {
+    /// Which thread ran, by the last switch before the chunk: it is in a packet that the worker decodes anyway.
+    AfterLastSwitch,
+    /// Nothing.
+    Unknown,
+}
+
 /// How the engine works. Results depend on none of it: `tests/workers/` varies all of it.
 #[derive(Clone, Copy, Debug)]
 pub struct EngineOptions {
     /// Size of chunks.
     pub chunks: ChunkTarget,
-    /// Whether workers read the last switch before their chunk, in packets that they decode anyway.
-    pub seeds: bool,
+    /// How a worker begins a chunk.
+    pub start: ChunkStart,
     /// Changes that tests make.
     #[doc(hidden)]
     pub hooks: Hooks,
@@ -27,7 +36,7 @@ pub struct EngineOptions {
 
 impl Default for EngineOptions {
     fn default() -> Self {
-        EngineOptions { chunks: ChunkTarget::default(), seeds: true, hooks: Hooks::default() }
+        EngineOptions { chunks: ChunkTarget::default(), start: ChunkStart::AfterLastSwitch, hooks: Hooks::default() }
     }
 }
 
@@ -55,7 +64,7 @@ pub trait Analysis: Sync {
     type Whole: Send;
 
     /// Read a chunk; runs on a worker. Once cancelled, the result is dropped.
-    fn chunk(&self, traces: &[&Trace], chunk: &Chunk, seeds: bool, cancel: &Cancel) -> Self::Partial;
+    fn chunk(&self, traces: &[&Trace], chunk: &Chunk, start: ChunkStart, cancel: &Cancel) -> Self::Partial;
 
     /// True when joining the next chunk gives exactly what running it from `whole` would.
     fn fits(&self, _whole: &Self::Whole, _next: &Self::Partial) -> bool {
@@ -67,7 +76,7 @@ pub trait Analysis: Sync {
 
     /// Run the next chunk from the state before it.
     fn run_again(&self, whole: &mut Self::Whole, traces: &[&Trace], chunk: &Chunk, cancel: &Cancel) {
-        self.merge(whole, self.chunk(traces, chunk, false, cancel));
+        self.merge(whole, self.chunk(traces, chunk, ChunkStart::Unknown, cancel));
     }
 }
 
@@ -82,7 +91,7 @@ pub fn run<A: Analysis>(
     let chunks = cut(traces, options.chunks, ctx.threads);
     ctx.progress.enter("reading", chunks.iter().map(|c| c.bytes).sum());
     let read = |i: usize| {
-        let partial = analysis.chunk(traces, &chunks[i], options.seeds, &ctx.cancel);
+        let partial = analysis.chunk(traces, &chunks[i], options.start, &ctx.cancel);
         ctx.progress.step(chunks[i].bytes);
         (options.hooks.after_chunk)(i);
         partial

@@ -136,12 +136,12 @@ impl BoundTraces {
         let mut events = self.buffer();
         let mut streams: Vec<Range<usize>> = Vec::with_capacity(chunk.ranges.len());
         let mut earlier = Vec::new();
-        let seeds = before.is_some();
+        let seeks_switch = before.is_some();
         for range in &chunk.ranges {
             let (Some(bound), Some(trace)) = (self.all.get(range.trace), traces.get(range.trace)) else { continue };
             let mut binder = Binder::new(&bound.binding, range.trace as u16);
             let start = events.len();
-            let checkpoint = |class| seeds && bound.binding.is_switch(class);
+            let checkpoint = |class| seeks_switch && bound.binding.is_switch(class);
             let outcome = range.read(trace, &bound.plan, chunk, cancel, checkpoint, |record, side| {
                 if side == ChunkSide::Inside {
                     seen(range, record);

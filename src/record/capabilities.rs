@@ -1,9 +1,9 @@
-//! The recorders that a machine has, and the permissions to use them.
+//! Detects the recorders of a machine, and the permissions to use them.
 //!
 //! In: a root folder (`/`, or a prepared folder in tests) and the folders of programs. Out: [`Capabilities`], which is
-//! immutable. Small files below `/proc`, `/sys`, `/etc` and `/lib/modules` are read, and each recorder is run for its
-//! version. One file is written, with the value that it already has: there is no other way to find out whether tracing
-//! may be switched on.
+//! immutable. [`Capabilities::detect`] reads small files below `/proc`, `/sys`, `/etc` and `/lib/modules`, and runs
+//! each recorder for its version. It writes one file, with the value that the file already has: only a write shows
+//! whether tracing may be switched on.
 
 use super::Recorder;
 use super::shell::ShellCommand;
@@ -35,35 +35,35 @@ pub struct Capabilities {
     pub root: bool,
     /// The process may use performance events of all users (`CAP_PERFMON` or `CAP_SYS_ADMIN`).
     pub perfmon: bool,
-    /// The user is of the group `tracing`, which LTTng's daemon of root listens to.
+    /// The user is a member of the group `tracing`, whose commands LTTng's root daemon accepts.
     pub tracing_group: bool,
-    /// Release of the kernel.
+    /// The kernel's release.
     pub release: String,
-    /// `perf_event_paranoid`.
+    /// The kernel's setting `perf_event_paranoid`; `None` if it cannot be read.
     pub paranoid: Option<i32>,
-    /// Events of the kernel as `system:name`; `None` if the list cannot be read.
+    /// The kernel's events as `system:name`; `None` if the list cannot be read.
     pub events: Option<BTreeSet<String>>,
-    /// The kernel's tracing can be switched on by hand, as trace-cmd does.
+    /// ftrace can be switched on, as trace-cmd does.
     pub ftrace: bool,
     /// Addresses of kernel functions can be read.
     pub kernel_symbols: bool,
     /// LTTng's kernel tracer is loaded, or `modprobe` can find it.
     pub lttng_modules: bool,
-    /// Cores.
+    /// Number of CPUs.
     pub cpus: u32,
-    /// Bytes of memory.
+    /// Bytes of memory; 0 if unknown.
     pub memory: u64,
-    /// `lttng`.
+    /// The program `lttng`, if installed.
     pub lttng: Option<Tool>,
-    /// `perf`.
+    /// The program `perf`, if installed.
     pub perf: Option<Tool>,
-    /// `trace-cmd`.
+    /// The program `trace-cmd`, if installed.
     pub trace_cmd: Option<Tool>,
 }
 
 impl Capabilities {
     /// The capabilities of the machine whose files are below `root`, with programs in the folders of `path` (`$PATH`).
-    pub fn look(root: &Path, path: &OsStr) -> Capabilities {
+    pub fn detect(root: &Path, path: &OsStr) -> Capabilities {
         let text = |name: &str| std::fs::read_to_string(root.join(name)).ok();
         let release = text("proc/sys/kernel/osrelease").unwrap_or_default().trim().to_owned();
         let status = text("proc/self/status").unwrap_or_default();
@@ -74,12 +74,12 @@ impl Capabilities {
             Some(Tool { version: version_of(&file, version), path: PathBuf::from(name) })
         };
         Capabilities {
-            root: field(&status, "Uid:").is_some_and(|real| real == "0"),
+            root: field(&status, "Uid:").is_some_and(|effective| effective == "0"),
             tracing_group: text("etc/group").is_some_and(|groups| is_of_group(&groups, "tracing", &status)),
             perfmon: capabilities & (SYS_ADMIN | PERFMON) != 0,
             paranoid: text("proc/sys/kernel/perf_event_paranoid").and_then(|level| level.trim().parse().ok()),
             events: events.map(|all| all.lines().map(|line| line.trim().to_owned()).collect()),
-            ftrace: switchable(&root.join("proc/sys/kernel/ftrace_enabled")),
+            ftrace: accepts_own_value(&root.join("proc/sys/kernel/ftrace_enabled")),
             kernel_symbols: has_addresses(&root.join("proc/kallsyms")),
             lttng_modules: root.join("proc/lttng").exists() || has_tracer(&root.join("lib/modules").join(&release)),
             cpus: std::thread::available_parallelism().map_or(1, |n| u32::try_from(n.get()).unwrap_or(u32::MAX)),
@@ -101,8 +101,8 @@ impl Capabilities {
         }
     }
 
-    /// A command line of a recorder, to be completed.
-    pub(super) fn line(&self, recorder: Recorder) -> ShellCommand {
+    /// The beginning of a recorder's command line: its program.
+    pub(super) fn command(&self, recorder: Recorder) -> ShellCommand {
         let known = self.tool(recorder).map(|tool| tool.path.to_string_lossy().into_owned());
         ShellCommand::new([known.unwrap_or_else(|| recorder.name().to_owned())])
     }
@@ -113,7 +113,8 @@ impl Capabilities {
     }
 }
 
-/// The first word behind a name in `/proc/self/status`; of `Uid:` it is the real user, the second the effective one.
+/// The value after a name in a file like `/proc/self/status`. `Uid:` has several values; the effective user is the
+/// second.
 fn field<'a>(status: &'a str, name: &str) -> Option<&'a str> {
     let mut words = status.lines().find_map(|line| line.strip_prefix(name))?.split_whitespace();
     if name == "Uid:" { words.nth(1) } else { words.next() }
@@ -123,39 +124,40 @@ fn field<'a>(status: &'a str, name: &str) -> Option<&'a str> {
 fn is_of_group(groups: &str, name: &str, status: &str) -> bool {
     let line = groups.lines().find_map(|line| line.strip_prefix(name)?.strip_prefix(':'));
     let id = line.and_then(|rest| rest.split(':').nth(1));
-    let own = status.lines().find_map(|line| line.strip_prefix("Groups:")).unwrap_or_default();
-    id.is_some_and(|id| own.split_whitespace().any(|group| group == id))
+    let memberships = status.lines().find_map(|line| line.strip_prefix("Groups:")).unwrap_or_default();
+    id.is_some_and(|id| memberships.split_whitespace().any(|group| group == id))
 }
 
 fn is_program(file: &Path) -> bool {
     file.is_file() && rustix::fs::access(file, rustix::fs::Access::EXEC_OK).is_ok()
 }
 
-/// The version that a program prints: the first dotted number.
+/// The version that a program prints.
 fn version_of(file: &Path, arguments: &[&str]) -> Vec<u32> {
     let printed = Command::new(file).args(arguments).stdin(Stdio::null()).stderr(Stdio::null()).output();
     let printed = printed.map(|o| String::from_utf8_lossy(&o.stdout).into_owned()).unwrap_or_default();
-    numbers(&printed)
+    parse_version(&printed)
 }
 
-fn numbers(printed: &str) -> Vec<u32> {
+/// The first number with dots in a text, as its parts.
+fn parse_version(printed: &str) -> Vec<u32> {
     let words = printed.split(|c: char| !c.is_ascii_digit() && c != '.');
     let dotted = words.map(|word| word.trim_matches('.')).find(|word| word.contains('.'));
     dotted.map(|word| word.split('.').map_while(|n| n.parse().ok()).collect()).unwrap_or_default()
 }
 
-/// True if the addresses of the kernel's functions are readable: readers without the right get zeros.
+/// True if `/proc/kallsyms` shows addresses: without the permission the kernel prints zeros.
 fn has_addresses(file: &Path) -> bool {
     use std::io::BufRead;
     let Ok(file) = std::fs::File::open(file) else { return false };
     let mut line = String::new();
-    let read = std::io::BufReader::new(file).read_line(&mut line).is_ok();
-    read && line.split_whitespace().next().is_some_and(|address| address.bytes().any(|digit| digit != b'0'))
+    let is_read = std::io::BufReader::new(file).read_line(&mut line).is_ok();
+    is_read && line.split_whitespace().next().is_some_and(|address| address.bytes().any(|digit| digit != b'0'))
 }
 
-/// True if a switch of the kernel accepts its own value. In a container or a confined machine the file looks
-/// writable to root and is not, so only writing shows it; the value stays as it is.
-fn switchable(file: &Path) -> bool {
+/// True if a file of `/proc/sys` accepts the value that it has. In a container the file seems writable to root and is
+/// not, so only a write shows it.
+fn accepts_own_value(file: &Path) -> bool {
     std::fs::read(file).is_ok_and(|value| {
         std::fs::OpenOptions::new()
             .write(true)
@@ -164,7 +166,7 @@ fn switchable(file: &Path) -> bool {
     })
 }
 
-/// True if LTTng's kernel tracer is among the modules of a release.
+/// True if the modules of a kernel release contain LTTng's kernel tracer.
 fn has_tracer(modules: &Path) -> bool {
     // `modules.dep` lists every module that `modprobe` can load.
     let list = std::fs::read_to_string(modules.join("modules.dep")).unwrap_or_default();
@@ -176,16 +178,16 @@ mod tests {
     use super::*;
 
     #[test]
-    fn numbers_reads_versions_of_real_tools() {
-        assert_eq!(numbers("perf version 6.1.192\n"), [6, 1, 192]);
-        assert_eq!(numbers("perf version 4.18.0-553.el8_10.x86_64\n"), [4, 18, 0]);
-        assert_eq!(numbers("trace-cmd version 3.1.6 (not-a-git-repo)\n"), [3, 1, 6]);
-        assert_eq!(numbers("lttng (LTTng Trace Control) 2.13.9 - Nordicité\n"), [2, 13, 9]);
-        assert_eq!(numbers("unknown"), [0; 0]);
+    fn parse_version_reads_the_output_of_each_tool() {
+        assert_eq!(parse_version("perf version 6.1.192\n"), [6, 1, 192]);
+        assert_eq!(parse_version("perf version 4.18.0-553.el8_10.x86_64\n"), [4, 18, 0]);
+        assert_eq!(parse_version("trace-cmd version 3.1.6 (not-a-git-repo)\n"), [3, 1, 6]);
+        assert_eq!(parse_version("lttng (LTTng Trace Control) 2.13.9 - Nordicité\n"), [2, 13, 9]);
+        assert_eq!(parse_version("unknown"), [0; 0]);
     }
 
     #[test]
-    fn look_reads_a_machine_from_its_files() {
+    fn detect_reads_a_machine_from_its_files() {
         let root = tempfile::tempdir().unwrap();
         let write = |name: &str, text: &str| {
             let file = root.path().join(name);
@@ -200,7 +202,7 @@ mod tests {
         write("proc/kallsyms", "0000000000000000 T _stext\n");
         write("sys/kernel/debug/tracing/available_events", "sched:sched_switch\nblock:block_rq_issue\n");
         write("lib/modules/6.1.0/modules.dep", "updates/dkms/lttng-tracer.ko.xz: x\n");
-        let host = Capabilities::look(root.path(), OsStr::new(""));
+        let host = Capabilities::detect(root.path(), OsStr::new(""));
         assert!(host.root && host.perfmon && host.lttng_modules && host.tracing_group);
         assert!(!host.kernel_symbols && !host.ftrace);
         assert_eq!((host.release.as_str(), host.paranoid, host.memory), ("6.1.0", Some(2), 2 << 20));

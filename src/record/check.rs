@@ -11,11 +11,11 @@ use std::fmt::Write;
 pub struct CheckReport {
     /// The report, several lines.
     pub text: String,
-    /// Some recorder can be used.
+    /// True if at least one recorder can be used.
     pub is_usable: bool,
 }
 
-/// Report on the recorders of a machine.
+/// Report which recorders of a machine can be used, and which questions the best of them answers.
 pub fn report(host: &Capabilities) -> CheckReport {
     let mut text = format!("recorders on this machine (Linux {}, {} CPUs)\n", host.release, host.cpus);
     let mut chosen = None;
@@ -25,7 +25,7 @@ pub fn report(host: &Capabilities) -> CheckReport {
             format!(" {}", numbers.join("."))
         });
         let state = match obstacle(host, recorder) {
-            Some(why) => format!("no: {why}"),
+            Some(reason) => format!("no: {reason}"),
             None if chosen.is_none() => {
                 chosen = Some(recorder);
                 "yes, used by `whyslow record`".to_owned()
@@ -39,24 +39,24 @@ pub fn report(host: &Capabilities) -> CheckReport {
         return CheckReport { text, is_usable: false };
     };
     let _ = writeln!(text, "questions that a recording by {} will answer", chosen.name());
-    let mut row = |question: &str, known: bool, why: &str| {
-        let mark = if known { "yes".to_owned() } else { format!("no: {why}") };
-        let _ = writeln!(text, "  {question:<28} {mark}");
+    let mut row = |question: &str, is_answered: bool, reason: &str| {
+        let answer = if is_answered { "yes".to_owned() } else { format!("no: {reason}") };
+        let _ = writeln!(text, "  {question:<28} {answer}");
     };
     for topic in &TOPICS {
-        let known = topic.events.iter().any(|event| host.has(event));
-        row(topic.question, known, &format!("this kernel has no {}; {}", topic.events[0], topic.without));
+        let is_answered = topic.events.iter().any(|event| host.has(event));
+        row(topic.question, is_answered, &format!("this kernel has no {}; {}", topic.events[0], topic.without));
     }
-    let stacks = chosen != Recorder::TraceCmd;
-    row("in which function", stacks, "trace-cmd records no user stacks with switches; install perf");
-    let named = host.kernel_symbols || chosen == Recorder::TraceCmd;
+    let has_user_stacks = chosen != Recorder::TraceCmd;
+    row("functions of programs", has_user_stacks, "trace-cmd records no user stacks with switches; install perf");
+    let has_names = host.kernel_symbols || chosen == Recorder::TraceCmd;
     let hidden = "addresses in /proc/kallsyms are hidden; run as root, or sysctl kernel.kptr_restrict=0";
-    row("names of kernel functions", named, hidden);
-    let user = chosen == Recorder::Lttng;
+    row("names of kernel functions", has_names, hidden);
+    let has_user_space = chosen == Recorder::Lttng;
     let probes = format!(
         "for functions that begin and end executions use {}",
         shell::ShellCommand::new(["--uprobe", "FUNCTION"])
     );
-    row("user-space tracepoints", user, &format!("only LTTng records them; {probes}"));
+    row("user-space tracepoints", has_user_space, &format!("only LTTng records them; {probes}"));
     CheckReport { text, is_usable: true }
 }

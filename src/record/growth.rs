@@ -1,21 +1,21 @@
-//! Growth of a recording: bytes, and events and losses if the unfinished file shows them.
+//! Size of a growing recording: bytes, and the numbers of events and losses where an unfinished file shows them.
 //!
-//! A perf.data is read by the headers of its records from the end of the last look (perf's
-//! `perf.data-file-format.txt`): 8 bytes a record, so a look costs the bytes written since. Of the other recorders the
-//! sizes of files are counted, and ftrace's own counters of losses are read.
+//! Of a perf.data, each measurement reads the records that were written since the last one, by their 8-byte headers
+//! (perf's `perf.data-file-format.txt`). For the other recorders it adds up the sizes of files, and reads ftrace's own
+//! counters of losses.
 
 use std::fs::File;
 use std::os::unix::fs::FileExt;
 use std::path::{Path, PathBuf};
 
-/// Progress of the recording.
+/// Size of a recording so far.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct RecordingSize {
     /// Bytes written.
     pub bytes: u64,
     /// Events; `None` while the files do not show them.
     pub events: Option<u64>,
-    /// Events that the recorder reports as lost; `None` likewise.
+    /// Events that the recorder reports as lost; `None` while the files do not show them.
     pub lost: Option<u64>,
 }
 
@@ -29,30 +29,30 @@ pub(super) struct PerfData {
     path: PathBuf,
     file: Option<File>,
     at: u64,
-    grown: RecordingSize,
+    size: RecordingSize,
 }
 
 impl PerfData {
     pub fn new(path: PathBuf) -> PerfData {
-        let grown = RecordingSize { bytes: 0, events: Some(0), lost: Some(0) };
-        PerfData { path, file: None, at: 0, grown }
+        let size = RecordingSize { bytes: 0, events: Some(0), lost: Some(0) };
+        PerfData { path, file: None, at: 0, size }
     }
 
-    /// Read the records that were written since the last look.
-    pub fn look(&mut self) -> RecordingSize {
+    /// Read the records that were written since the last call; the size of the whole recording.
+    pub fn measure(&mut self) -> RecordingSize {
         if self.file.is_none() {
             self.file = File::open(&self.path).ok();
         }
-        let Some(file) = self.file.take() else { return self.grown };
+        let Some(file) = self.file.take() else { return self.size };
         self.walk_file(&file);
         self.file = Some(file);
-        self.grown
+        self.size
     }
 
     fn walk_file(&mut self, file: &File) {
-        self.grown.bytes = file.metadata().map_or(0, |data| data.len());
+        self.size.bytes = file.metadata().map_or(0, |data| data.len());
         if self.at == 0 {
-            // The data's offset is the sixth word of the header; 0 until the header is written.
+            // The sixth word of the header is the offset of the records, 0 until perf has written the header.
             let mut header = [0; 104];
             if file.read_exact_at(&mut header, 0).is_err() {
                 return;
@@ -70,19 +70,19 @@ impl PerfData {
         }
     }
 
-    /// Count the whole records at the beginning of `bytes`; how many bytes they take.
+    /// Count the complete records at the beginning of `bytes`, and return their total length.
     fn walk(&mut self, bytes: &[u8]) -> usize {
         let mut at = 0;
         while let Some(header) = bytes.get(at..at + 8) {
-            let word = word(header);
-            let (kind, size) = (word as u32, usize::from((word >> 48) as u16));
+            let header = word(header);
+            let (kind, size) = (header as u32, usize::from((header >> 48) as u16));
             let Some(record) = bytes.get(at..at + size) else { break };
             match kind {
-                SAMPLE => self.grown.events = self.grown.events.map(|n| n + 1),
-                // The number of lost events follows the event's id.
+                SAMPLE => self.size.events = self.size.events.map(|n| n + 1),
+                // The body is the event's id and the number of lost events.
                 LOST => {
-                    let lost = record.get(16..24).map_or(0, self::word);
-                    self.grown.lost = self.grown.lost.map(|n| n.saturating_add(lost));
+                    let lost = record.get(16..24).map_or(0, word);
+                    self.size.lost = self.size.lost.map(|n| n.saturating_add(lost));
                 }
                 _ => {}
             }
@@ -100,7 +100,7 @@ fn word(bytes: &[u8]) -> u64 {
     bytes.get(..8).and_then(|b| b.try_into().ok()).map_or(0, u64::from_ne_bytes)
 }
 
-/// Bytes of all files below a folder.
+/// Total size of the files below a folder.
 pub(super) fn bytes_below(folder: &Path) -> u64 {
     let entries = std::fs::read_dir(folder).into_iter().flatten().flatten();
     let size = |entry: std::fs::DirEntry| match entry.file_type() {
@@ -111,7 +111,7 @@ pub(super) fn bytes_below(folder: &Path) -> u64 {
     entries.map(size).sum()
 }
 
-/// Events that the kernel's ring buffers lost, over all CPUs, by `per_cpu/cpuN/stats` of tracefs.
+/// Events that the kernel's ring buffers lost on all CPUs (`per_cpu/cpuN/stats` of tracefs).
 pub(super) fn lost_by_ftrace(tracefs: &Path) -> Option<u64> {
     let cpus = std::fs::read_dir(tracefs.join("per_cpu")).ok()?.flatten();
     let lost = |stats: String| {
@@ -128,11 +128,11 @@ mod tests {
     use std::io::Write;
 
     #[test]
-    fn look_counts_each_record_once() {
+    fn measure_counts_each_record_once() {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("perf.data");
-        let mut watched = PerfData::new(path.clone());
-        assert_eq!(watched.look(), RecordingSize { bytes: 0, events: Some(0), lost: Some(0) });
+        let mut recording = PerfData::new(path.clone());
+        assert_eq!(recording.measure(), RecordingSize { bytes: 0, events: Some(0), lost: Some(0) });
         let record = |kind: u32, body: &[u64]| {
             let size = 8 + 8 * body.len() as u64;
             let mut bytes = (u64::from(kind) | size << 48).to_ne_bytes().to_vec();
@@ -146,11 +146,11 @@ mod tests {
         file.write_all(&record(SAMPLE, &[1, 2])).unwrap();
         let cut = record(LOST, &[7, 12]);
         file.write_all(&cut[..20]).unwrap();
-        assert_eq!(watched.look(), RecordingSize { bytes: 148, events: Some(1), lost: Some(0) });
+        assert_eq!(recording.measure(), RecordingSize { bytes: 148, events: Some(1), lost: Some(0) });
         file.write_all(&cut[20..]).unwrap();
         file.write_all(&record(SAMPLE, &[])).unwrap();
-        assert_eq!(watched.look(), RecordingSize { bytes: 160, events: Some(2), lost: Some(12) });
-        assert_eq!(watched.look().events, Some(2));
+        assert_eq!(recording.measure(), RecordingSize { bytes: 160, events: Some(2), lost: Some(12) });
+        assert_eq!(recording.measure().events, Some(2));
     }
 
     #[test]

@@ -1,40 +1,40 @@
 //! The command lines of LTTng.
 //!
-//! Call stacks are in a channel of their own, so that their size does not push other events out: those of switches show
-//! in which function a thread stopped, those of the timer what it computes. User space records what programs bring
-//! along.
+//! Call stacks have a channel of their own, so that their size does not overwrite other events. Stacks of switches show
+//! the function in which a thread blocked, stacks of the timer the functions that run. In user space all tracepoints of
+//! the programs are recorded.
 
 use super::Recorder;
-use super::plan::{RecorderCommands, RecorderInput, shown};
+use super::plan::{RecorderCommands, RecorderInput, path_text};
 use super::topic::TOPICS;
 
 /// Events that carry call stacks.
 const STACKS: &str = "sched_switch,timer_hrtimer_expire_entry";
 
-/// Parts of a buffer.
-const PARTS: u64 = 8;
+/// Sub-buffers of a buffer.
+const SUB_BUFFERS: u64 = 8;
 
-pub(super) fn lines(order: &RecorderInput<'_>) -> RecorderCommands {
-    let session = format!("--session={}", order.name);
-    let bare = |words: &[&str]| order.host.line(Recorder::Lttng).with(words.iter().copied());
-    let lttng = |words: &[&str]| bare(words).with([session.as_str()]);
-    let overwrite = order.request.overwrite.is_some();
-    let output = format!("--output={}", shown(order.folder));
-    let mut create = bare(&["create", &order.name, &output]);
+pub(super) fn commands(input: &RecorderInput<'_>) -> RecorderCommands {
+    let session = format!("--session={}", input.name);
+    let lttng_bare = |words: &[&str]| input.host.command(Recorder::Lttng).with(words.iter().copied());
+    let lttng = |words: &[&str]| lttng_bare(words).with([session.as_str()]);
+    let overwrite = input.request.overwrite.is_some();
+    let output = format!("--output={}", path_text(input.folder));
+    let mut create = lttng_bare(&["create", &input.name, &output]);
     if overwrite {
         create = create.with(["--snapshot"]);
     }
-    let size = format!("--subbuf-size={}", (order.buffer / PARTS).max(1 << 12));
-    let number = format!("--num-subbuf={PARTS}");
+    let size = format!("--subbuf-size={}", (input.buffer / SUB_BUFFERS).max(1 << 12));
+    let number = format!("--num-subbuf={SUB_BUFFERS}");
     let channel = |domain: &str, name: &str| lttng(&["enable-channel", domain, &size, &number, name]);
     let events: Vec<String> = TOPICS
         .iter()
         .flat_map(|topic| topic.events)
-        .filter(|event| order.host.has(event) && !event.starts_with("raw_syscalls:") && !event.starts_with("task:"))
+        .filter(|event| input.host.has(event) && !event.starts_with("raw_syscalls:") && !event.starts_with("task:"))
         .map(|event| name(event))
         .collect();
     let mut calls = lttng(&["enable-event", "--kernel", "--channel=kernel", "--syscall", "--all"]);
-    if let Some(filter) = filter(order) {
+    if let Some(filter) = filter(input) {
         calls = calls.with([format!("--filter={filter}")]);
     }
     let contexts = ["--type=tid", "--type=pid", "--type=procname"];
@@ -59,18 +59,18 @@ pub(super) fn lines(order: &RecorderInput<'_>) -> RecorderCommands {
             "--type=vpid",
             "--type=procname",
         ]),
-        bare(&["start", &order.name]),
+        lttng_bare(&["start", &input.name]),
     ];
-    let mut finish = vec![bare(&["stop", &order.name])];
+    let mut finish = vec![lttng_bare(&["stop", &input.name])];
     if overwrite {
         finish.push(lttng(&["snapshot", "record"]));
     }
-    finish.push(bare(&["destroy", &order.name]));
-    let trace = order.folder.to_owned();
+    finish.push(lttng_bare(&["destroy", &input.name]));
+    let trace = input.folder.to_owned();
     RecorderCommands { prepare, record: None, finish, trace, notes: Vec::new() }
 }
 
-/// An event of the kernel in LTTng's words: systems whose events LTTng prefixes keep a prefix.
+/// LTTng's name of a kernel event: `irq`, `timer` and `net` stay as prefixes, other systems are left out.
 fn name(event: &str) -> String {
     match event.split_once(':') {
         Some(("irq", name)) if !name.starts_with("irq_") => format!("irq_{name}"),
@@ -81,10 +81,10 @@ fn name(event: &str) -> String {
     }
 }
 
-/// The threads whose system calls are meant, in LTTng's language of filters.
-fn filter(order: &RecorderInput<'_>) -> Option<String> {
-    let pids = order.request.pids.iter().map(|pid| format!("$ctx.pid == {pid}"));
-    let names = order.request.comms.iter().map(|name| format!("$ctx.procname == \"{name}\""));
+/// The condition for system calls in LTTng's filter language; `None` if those of all threads are recorded.
+fn filter(input: &RecorderInput<'_>) -> Option<String> {
+    let pids = input.request.pids.iter().map(|pid| format!("$ctx.pid == {pid}"));
+    let names = input.request.comms.iter().map(|name| format!("$ctx.procname == \"{name}\""));
     let all: Vec<String> = pids.chain(names).collect();
     (!all.is_empty()).then(|| all.join(" || "))
 }
@@ -94,7 +94,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn events_have_the_names_that_lttng_gives_them() {
+    fn name_translates_kernel_events_to_lttng() {
         for (kernel, lttng) in [
             ("sched:sched_switch", "sched_switch"),
             ("irq:irq_handler_entry", "irq_handler_entry"),

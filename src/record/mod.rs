@@ -1,13 +1,13 @@
-//! `whyslow record`: a good recording with one command, by a recorder of this machine.
+//! `whyslow record`: plans and runs a recording that answers whyslow's questions, by a recorder of this machine.
 //!
 //! ```text
 //! capabilities.rs (recorders, permissions) + RecordingRequest
-//!     -> plan.rs (recorder, command lines, reasons) -> watch.rs (run, progress, end)
+//!     -> plan.rs (recorder, command lines, reasons) -> watch.rs (start, progress, end)
 //! ```
-//! The recorders do the work; this folder knows which events answer which question (`topic.rs`), how each recorder is
-//! invoked (`perf.rs`, `ftrace.rs`, `lttng.rs`) and how it ends. A plan is one shell script: `--dry-run` prints it,
-//! `watch.rs` runs it in a process group of its own and ends it by closing its standard input. So the script cleans up
-//! behind itself however this program ends, `kill -9` included: no session, probe or recorder is left behind.
+//! `topic.rs` lists the events that answer each question; `perf.rs`, `ftrace.rs` and `lttng.rs` write the command lines
+//! of one recorder each. A plan is one shell script: `--dry-run` prints it, `watch.rs` runs it in a process group of
+//! its own and ends it by closing its standard input. The script therefore removes its sessions and probes and ends its
+//! recorder however this program ends, `kill -9` included.
 
 pub mod capabilities;
 mod check;
@@ -56,7 +56,27 @@ impl Recorder {
     }
 }
 
-/// Contents and end of a recording, as options of the command line.
+/// The form in which call stacks of programs are recorded.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum)]
+pub enum CallGraph {
+    /// By frame pointers; of a program compiled without them only the innermost function is known
+    #[default]
+    Fp,
+    /// Copies of 8 KiB of each stack, unwound when the recording is opened; by perf alone
+    Dwarf,
+}
+
+impl CallGraph {
+    /// The name of the option's value, which is perf's.
+    pub(super) fn name(self) -> &'static str {
+        match self {
+            CallGraph::Fp => "fp",
+            CallGraph::Dwarf => "dwarf",
+        }
+    }
+}
+
+/// The user's request: what to record and when to end. The options of the command line.
 #[derive(Args, Clone, Debug, Default)]
 pub struct RecordingRequest {
     /// The folder to write (default: whyslow-recording, or the first free whyslow-recording-N)
@@ -77,6 +97,9 @@ pub struct RecordingRequest {
     /// Each call of this function is an execution: FUNCTION of the command or of --pid, or FILE:FUNCTION; repeatable
     #[arg(long = "uprobe", value_name = "FUNCTION")]
     pub uprobes: Vec<String>,
+    /// The form in which call stacks of programs are recorded
+    #[arg(long, value_name = "FORM", default_value = "fp")]
+    pub call_graph: CallGraph,
     /// Keep only about the last TIME in memory, and write that at the end (a flight recorder)
     #[arg(long, value_name = "TIME", value_parser = quantity::duration)]
     pub overwrite: Option<Duration>,
@@ -91,10 +114,10 @@ pub struct RecordingRequest {
     pub command: Vec<OsString>,
 }
 
-/// The name of a thread in the form of the kernel's filters.
+/// Parse a thread's name that the kernel's filters can compare: they know no escapes and 15 bytes.
 fn comm(text: &str) -> Result<String, &'static str> {
-    let fits = !text.is_empty() && text.len() <= 15 && !text.contains(['"', '\'', '\\']);
-    if fits { Ok(text.to_owned()) } else { Err("write a thread's name of at most 15 bytes, without quotes") }
+    let comparable = !text.is_empty() && text.len() <= 15 && !text.contains(['"', '\'', '\\']);
+    if comparable { Ok(text.to_owned()) } else { Err("write a thread's name of at most 15 bytes, without quotes") }
 }
 
 /// The reason why a recording failed, with the remedy.

@@ -1,72 +1,79 @@
 //! The command lines of perf.
 //!
-//! Call chains are by frame pointer and with two kinds of events only: at switches, where they show in which function a
-//! thread stopped, and at 250 samples a second, where they show what it computes. Elsewhere they would cost and add
-//! nothing.
+//! perf records call chains (by frame pointer, or copied stacks) with two kinds of events only: with switches, to show
+//! the function in which a thread blocked, and with 250 samples a second, to show the functions that run. With other
+//! events call chains would cost buffer space and answer no question.
 
-use super::Recorder;
 use super::capabilities::Capabilities;
-use super::plan::{Probe, RecorderCommands, RecorderInput, filter, shown};
+use super::plan::{Probe, RecorderCommands, RecorderInput, filter, path_text};
 use super::shell::ShellCommand;
-use super::topic::{CALLS, ESSENTIAL, TOPICS};
+use super::topic::{ESSENTIAL, SYSTEM_CALLS, TOPICS};
+use super::{CallGraph, Recorder};
 
-/// Samples of each CPU in a second: as often as the timer of most kernels ticks.
-const SAMPLES: u32 = 250;
+/// Samples of each CPU in a second: the rate of the timer tick in most kernels.
+const SAMPLES_PER_SECOND: u32 = 250;
 
-pub(super) fn lines(order: &RecorderInput<'_>) -> RecorderCommands {
-    let mut record = order.host.line(Recorder::Perf).with(["record", "-a", "-k", "mono"]);
+pub(super) fn commands(input: &RecorderInput<'_>) -> RecorderCommands {
+    let mut record = input.host.command(Recorder::Perf).with(["record", "-a", "-k", "mono"]);
     record =
-        record.with(["-m".to_owned(), size(order.buffer), "-o".to_owned(), shown(&order.folder.join("perf.data"))]);
-    if order.request.overwrite.is_some() {
+        record.with(["-m".to_owned(), size(input.buffer), "-o".to_owned(), path_text(&input.folder.join("perf.data"))]);
+    if input.request.overwrite.is_some() {
         record = record.with(["--overwrite"]);
     }
-    let only = filter(order.request);
-    let events = TOPICS.iter().flat_map(|topic| topic.events).filter(|event| order.host.has(event));
+    let system_call_filter = filter(input.request);
+    let events = TOPICS.iter().flat_map(|topic| topic.events).filter(|event| input.host.has(event));
     for event in events {
-        let chain = if *event == ESSENTIAL { "fp" } else { "no" };
-        record = record.with(["-e".to_owned(), format!("{event}/call-graph={chain}/")]);
-        if CALLS.contains(event) {
-            // perf's own writes would be most of all system calls.
+        let call_graph = if *event == ESSENTIAL { input.request.call_graph.name() } else { "no" };
+        record = record.with(["-e".to_owned(), format!("{event}/call-graph={call_graph}/")]);
+        if SYSTEM_CALLS.contains(event) {
+            // Most system calls would be perf's own writes.
             record = record.with(["--exclude-perf"]);
-            if let Some(only) = &only {
-                record = record.with(["--filter", only.as_str()]);
+            if let Some(filter) = &system_call_filter {
+                record = record.with(["--filter", filter.as_str()]);
             }
         }
     }
-    record = record.with(["-e".to_owned(), format!("cpu-clock/freq={SAMPLES},call-graph=fp/")]);
-    if !order.probes.is_empty() {
-        record = record.with(["-e".to_owned(), format!("{}:*", order.name)]);
+    let call_graph = input.request.call_graph;
+    let samples = format!("cpu-clock/freq={SAMPLES_PER_SECOND},call-graph={}/", call_graph.name());
+    record = record.with(["-e".to_owned(), samples]);
+    if !input.probes.is_empty() {
+        record = record.with(["-e".to_owned(), format!("{}:*", input.name)]);
     }
-    let mut notes = vec![
-        "functions come from frame pointers: of a program that was compiled without them \
-         (-fomit-frame-pointer) only the innermost is known"
+    let mut notes = vec![match call_graph {
+        CallGraph::Fp => "functions come from frame pointers: of a program that was compiled without them \
+                          (-fomit-frame-pointer) only the innermost is known; --call-graph dwarf copies stacks instead"
             .to_owned(),
-    ];
-    if !order.request.pids.is_empty() {
+        CallGraph::Dwarf => {
+            "stacks are copied, 8 KiB with each switch and sample; the programs must be at their paths when the \
+             recording is opened, or below --symbols DIR"
+                .to_owned()
+        }
+    }];
+    if !input.request.pids.is_empty() {
         notes.push("threads that these processes begin later are recorded without their system calls".to_owned());
     }
-    let trace = order.folder.join("perf.data");
+    let trace = input.folder.join("perf.data");
     RecorderCommands { prepare: Vec::new(), record: Some(record), finish: Vec::new(), trace, notes }
 }
 
-/// The lines that place a probe where a function begins and one where it returns.
-pub(super) fn place(host: &Capabilities, probe: &Probe, group: &str) -> [ShellCommand; 2] {
+/// The commands that place one probe where a function begins and one where it returns.
+pub(super) fn probe_commands(host: &Capabilities, probe: &Probe, group: &str) -> [ShellCommand; 2] {
     let event: String = probe.function.chars().map(|c| if c.is_ascii_alphanumeric() { c } else { '_' }).collect();
-    let line = |definition: String| {
-        host.line(Recorder::Perf).with(["probe", "--quiet", "-x"]).with([
-            shown(&probe.file),
+    let command = |definition: String| {
+        host.command(Recorder::Perf).with(["probe", "--quiet", "-x"]).with([
+            path_text(&probe.file),
             "--add".to_owned(),
             definition,
         ])
     };
     [
-        line(format!("{group}:{event}={}", probe.function)),
-        // perf puts `__return` behind this name.
-        line(format!("{group}:{event}={}%return", probe.function)),
+        command(format!("{group}:{event}={}", probe.function)),
+        // perf appends `__return` to this name.
+        command(format!("{group}:{event}={}%return", probe.function)),
     ]
 }
 
-/// Bytes as perf takes them.
+/// A size in the form of perf's option `-m`.
 fn size(bytes: u64) -> String {
     if bytes >= 1 << 20 { format!("{}M", bytes >> 20) } else { format!("{}K", bytes >> 10) }
 }

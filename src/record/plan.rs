@@ -1,33 +1,33 @@
 //! Plan of a recording: the command lines of one recorder, from the capabilities of a machine and the user's request.
 //!
-//! Nothing is run here. [`plan`] takes the first recorder without an [`obstacle`]; a request that it cannot fulfil is
-//! an error with a remedy, a question that the recording will not answer is a note.
+//! Nothing is run here. [`plan`] takes the first recorder without an [`obstacle`]. A request that this recorder cannot
+//! fulfil is an error with a remedy; a question that the recording will not answer is a note.
 
 use super::capabilities::Capabilities;
 use super::shell::{ShellCommand, quoted};
 use super::topic::{ESSENTIAL, TOPICS};
-use super::{EndTrigger, RecordError, Recorder, RecordingRequest, ftrace, lttng, perf};
+use super::{CallGraph, EndTrigger, RecordError, Recorder, RecordingRequest, ftrace, lttng, perf};
 use std::fmt::Write;
 use std::path::{Path, PathBuf};
 
-/// Bytes that a busy CPU fills in a second, by recordings of servers: the size of a flight recorder's buffer.
+/// Bytes that a busy CPU of a server records in a second. A flight recorder's buffer holds as many for each second.
 const BYTES_PER_SECOND: u64 = 4 << 20;
 
-/// Default bytes of buffer per CPU.
-const BUFFER: u64 = 16 << 20;
+/// Bytes of buffer per CPU if neither the request nor a flight recorder needs another size.
+const DEFAULT_BUFFER: u64 = 16 << 20;
 
-/// The commands to run.
+/// A plan: the commands of a recording and the reasons for them.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct RecordingPlan {
     /// The recorder.
     pub recorder: Recorder,
-    /// The reason for that recorder.
+    /// The reason for this recorder.
     pub why: String,
-    /// Limits of the recording, and decisions.
+    /// Limits of the recording: what it will not show, and why.
     pub notes: Vec<String>,
     /// Commands before recording.
     pub prepare: Vec<ShellCommand>,
-    /// Command that records while the command at its end runs; `None` if `prepare` switched recording on.
+    /// Records while a command runs that is appended to it; `None` if `prepare` switches recording on.
     pub record: Option<ShellCommand>,
     /// Commands after recording, also after a failure.
     pub finish: Vec<ShellCommand>,
@@ -35,13 +35,13 @@ pub struct RecordingPlan {
     pub folder: PathBuf,
     /// The trace to open.
     pub trace: PathBuf,
-    /// Names of kernel functions.
+    /// The file for the addresses of kernel functions; `None` if they are not saved.
     pub kernel_symbols: Option<PathBuf>,
-    /// Prints the calls of probed functions while the command at its end runs.
+    /// Prints the calls of probed functions while a command runs that is appended to it; `None` if they are not needed.
     pub printer: Option<ShellCommand>,
 }
 
-/// A recorder's part of a plan.
+/// The part of a plan that the module of one recorder writes.
 pub(super) struct RecorderCommands {
     pub prepare: Vec<ShellCommand>,
     pub record: Option<ShellCommand>,
@@ -57,22 +57,22 @@ pub(super) struct Probe {
     pub function: String,
 }
 
-/// The input of the recorders' modules.
+/// Everything from which the module of a recorder writes its commands.
 pub(super) struct RecorderInput<'a> {
     pub host: &'a Capabilities,
     pub request: &'a RecordingRequest,
     pub folder: &'a Path,
     pub probes: &'a [Probe],
-    /// A name that no other current recording has.
+    /// The name of the session and of its probes; no other current recording has it.
     pub name: String,
     /// Bytes of buffer per CPU, a power of two.
     pub buffer: u64,
 }
 
-/// The reason why a recorder cannot record here, with the remedy; `None` if it can.
+/// The reason why a recorder cannot record on this machine, with the remedy; `None` if it can.
 pub fn obstacle(host: &Capabilities, recorder: Recorder) -> Option<String> {
     let install = |package: &str| format!("`{}` is not installed: install the package {package}", recorder.name());
-    let sudo = "run whyslow as root";
+    let as_root = "run whyslow as root";
     match recorder {
         Recorder::Lttng if host.lttng.is_none() => Some(install("lttng-tools")),
         Recorder::Lttng if !host.lttng_modules => Some(format!(
@@ -80,22 +80,22 @@ pub fn obstacle(host: &Capabilities, recorder: Recorder) -> Option<String> {
             host.release
         )),
         Recorder::Lttng if !host.root && !host.tracing_group => {
-            Some(format!("its kernel tracer accepts only root and the group `tracing`: {sudo}"))
+            Some(format!("its kernel tracer accepts only root and the group `tracing`: {as_root}"))
         }
         Recorder::Perf if host.perf.is_none() => Some(install("perf (Debian: linux-perf, Ubuntu: linux-tools)")),
         Recorder::Perf if !host.root && !host.perfmon && host.paranoid.is_none_or(|level| level > -1) => {
             let level = host.paranoid.map_or_else(|| "unknown".to_owned(), |level| level.to_string());
             Some(format!(
-                "this user may not record kernel events (perf_event_paranoid is {level}, not -1): {sudo}, or \
+                "this user may not record kernel events (perf_event_paranoid is {level}, not -1): {as_root}, or \
                  sysctl kernel.perf_event_paranoid=-1 and mount -o remount,mode=755 /sys/kernel/tracing"
             ))
         }
         Recorder::Perf if host.events.is_none() => {
             let mount = "mount -t tracefs nodev /sys/kernel/tracing";
-            Some(format!("the kernel's list of events cannot be read: {sudo}, or {mount}"))
+            Some(format!("the kernel's list of events cannot be read: {as_root}, or {mount}"))
         }
         Recorder::TraceCmd if host.trace_cmd.is_none() => Some(install("trace-cmd")),
-        Recorder::TraceCmd if !host.root => Some(format!("only root may trace the kernel: {sudo}")),
+        Recorder::TraceCmd if !host.root => Some(format!("only root may trace the kernel: {as_root}")),
         Recorder::TraceCmd if !host.ftrace => Some(
             "tracing cannot be switched on (/proc/sys/kernel/ftrace_enabled refuses): this is a container or a \
              confined machine; record on its host, or with perf"
@@ -108,73 +108,95 @@ pub fn obstacle(host: &Capabilities, recorder: Recorder) -> Option<String> {
     }
 }
 
-/// The option that a recorder cannot fulfil, with the remedy.
-fn refusal(host: &Capabilities, request: &RecordingRequest, recorder: Recorder) -> Option<String> {
-    let probed = !request.uprobes.is_empty();
+/// The reason why a recorder cannot fulfil the request, with the remedy; `None` if it can.
+fn unsupported(host: &Capabilities, request: &RecordingRequest, recorder: Recorder) -> Option<String> {
+    let needs_probes = !request.uprobes.is_empty();
     match recorder {
-        Recorder::Lttng if probed => {
+        Recorder::Lttng if needs_probes => {
             Some("LTTng records only the entry of a function, not its return (--uprobe)".to_owned())
         }
-        Recorder::TraceCmd if probed && host.perf.is_none() => {
+        Recorder::Lttng | Recorder::TraceCmd if request.call_graph == CallGraph::Dwarf => {
+            Some(format!("{} follows frame pointers only; perf copies stacks (--call-graph dwarf)", recorder.name()))
+        }
+        Recorder::TraceCmd if needs_probes && host.perf.is_none() => {
             Some("perf, which places the probes of --uprobe, is not installed: install perf".to_owned())
         }
         _ => None,
     }
 }
 
-/// The command lines for a request on a machine. `identity` distinguishes this recording from others at the same time.
-/// With `elsewhere` an obstacle of the chosen recorder becomes a note.
+/// The use of a plan.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum PlanUse {
+    /// It runs on this machine.
+    Run,
+    /// It is printed, perhaps for another machine: an obstacle of the recorder that the user chose is a note.
+    Print,
+}
+
+/// The recorder of a plan.
+struct Choice {
+    recorder: Recorder,
+    why: String,
+    /// The reason why it cannot record on this machine.
+    obstacle: Option<String>,
+}
+
+/// The recorder that the request names, or the first one that can fulfil the request on this machine.
+fn choose(host: &Capabilities, request: &RecordingRequest, purpose: PlanUse) -> Result<Choice, RecordError> {
+    if let Some(recorder) = request.with {
+        let obstacle = obstacle(host, recorder);
+        let fatal =
+            unsupported(host, request, recorder).or_else(|| obstacle.clone().filter(|_| purpose == PlanUse::Run));
+        return match fatal {
+            Some(reason) => Err(RecordError::option(format!("--with {}", recorder.name()), reason)),
+            None => Ok(Choice { recorder, why: "it was chosen with --with".to_owned(), obstacle }),
+        };
+    }
+    let mut rejected = Vec::new();
+    for recorder in Recorder::ALL {
+        match unsupported(host, request, recorder).or_else(|| obstacle(host, recorder)) {
+            Some(reason) => rejected.push(format!("{} cannot: {reason}", recorder.name())),
+            None => {
+                let why = match rejected.is_empty() {
+                    true => "it answers most questions".to_owned(),
+                    false => rejected.join("; "),
+                };
+                return Ok(Choice { recorder, why, obstacle: None });
+            }
+        }
+    }
+    Err(RecordError::NoRecorder(rejected.join(". ")))
+}
+
+/// Plan a recording into `folder`. `identity` distinguishes it from others that run at the same time.
 pub fn plan(
     host: &Capabilities,
     request: &RecordingRequest,
     folder: &Path,
     identity: u32,
-    elsewhere: bool,
+    purpose: PlanUse,
 ) -> Result<RecordingPlan, RecordError> {
-    let hindered = |recorder: Recorder| refusal(host, request, recorder).or_else(|| obstacle(host, recorder));
-    let mut hindrance = None;
-    let (recorder, why) = match request.with {
-        Some(recorder) => {
-            let refused = refusal(host, request, recorder);
-            hindrance = if elsewhere { obstacle(host, recorder) } else { None };
-            if let Some(why) = refused.or_else(|| if elsewhere { None } else { obstacle(host, recorder) }) {
-                return Err(RecordError::option(format!("--with {}", recorder.name()), why));
-            }
-            (recorder, "it was chosen with --with".to_owned())
-        }
-        None => {
-            let reasons: Vec<_> = Recorder::ALL.iter().map(|r| (*r, hindered(*r))).collect();
-            let obstacle_text = |(recorder, why): &(Recorder, Option<String>)| {
-                why.as_ref().map(|why| format!("{} cannot: {why}", recorder.name()))
-            };
-            let Some(chosen) = reasons.iter().position(|(_, why)| why.is_none()) else {
-                let all: Vec<String> = reasons.iter().filter_map(obstacle_text).collect();
-                return Err(RecordError::NoRecorder(all.join(". ")));
-            };
-            let before: Vec<String> = reasons[..chosen].iter().filter_map(obstacle_text).collect();
-            let best = if before.is_empty() { "it answers most questions".to_owned() } else { before.join("; ") };
-            (reasons[chosen].0, best)
-        }
-    };
+    let Choice { recorder, why, obstacle } = choose(host, request, purpose)?;
     let probes = probes(request)?;
     let buffer = buffer(host, request);
     let name = format!("whyslow_{identity}");
-    let order = RecorderInput { host, request, folder, probes: &probes, name, buffer };
+    let input = RecorderInput { host, request, folder, probes: &probes, name, buffer };
     let RecorderCommands { mut prepare, record, mut finish, trace, mut notes } = match recorder {
-        Recorder::Lttng => lttng::lines(&order),
-        Recorder::Perf => perf::lines(&order),
-        Recorder::TraceCmd => ftrace::lines(&order),
+        Recorder::Lttng => lttng::commands(&input),
+        Recorder::Perf => perf::commands(&input),
+        Recorder::TraceCmd => ftrace::commands(&input),
     };
-    let mut placed: Vec<ShellCommand> = probes.iter().flat_map(|probe| perf::place(host, probe, &order.name)).collect();
-    if !placed.is_empty() {
-        placed.append(&mut prepare);
-        prepare = placed;
-        finish.push(host.line(Recorder::Perf).with(["probe", "--quiet", "--del"]).with([format!("{}:*", order.name)]));
+    if !probes.is_empty() {
+        let place = probes.iter().flat_map(|probe| perf::probe_commands(host, probe, &input.name));
+        prepare = place.chain(prepare).collect();
+        finish
+            .push(host.command(Recorder::Perf).with(["probe", "--quiet", "--del"]).with([format!("{}:*", input.name)]));
     }
-    notes.extend(hindrance.map(|why| format!("it cannot record on this machine: {why}")));
+    notes.extend(obstacle.map(|reason| format!("it cannot record on this machine: {reason}")));
     let kernel_symbols = (host.kernel_symbols && recorder != Recorder::TraceCmd).then(|| folder.join("kallsyms"));
     if let Some(file) = &kernel_symbols {
-        finish.push(ShellCommand::new(["cp", "/proc/kallsyms"]).with([shown(file)]));
+        finish.push(ShellCommand::new(["cp", "/proc/kallsyms"]).with([path_text(file)]));
     } else if recorder != Recorder::TraceCmd {
         notes.push(
             "kernel functions will have no names: addresses in /proc/kallsyms are hidden from this user".to_owned(),
@@ -187,10 +209,10 @@ pub fn plan(
             .map(|topic| format!("this kernel has no events for \"{}\"; {}", topic.question, topic.without)),
     );
     if let Some(past) = request.overwrite {
-        let (size, seconds) = (order.buffer >> 20, past.as_secs());
+        let (size, seconds) = (input.buffer >> 20, past.as_secs());
         notes.push(format!(
             "buffers of {size} MiB per CPU keep the last events; they hold {seconds} s at up to {} MiB/s per CPU",
-            order.buffer.div_ceil(seconds.max(1)) >> 20
+            input.buffer.div_ceil(seconds.max(1)) >> 20
         ));
     }
     let latency = request.until.iter().any(|trigger| matches!(trigger, EndTrigger::Latency(_)));
@@ -198,16 +220,16 @@ pub fn plan(
         return Err(RecordError::option("--until latency", "no function is probed; name one with --uprobe FUNCTION"));
     }
     let printer =
-        latency.then(|| host.line(Recorder::Perf).with(["trace", "-a", "-e"]).with([format!("{}:*", order.name)]));
+        latency.then(|| host.command(Recorder::Perf).with(["trace", "-a", "-e"]).with([format!("{}:*", input.name)]));
     let folder = folder.to_owned();
     Ok(RecordingPlan { recorder, why, notes, prepare, record, finish, folder, trace, kernel_symbols, printer })
 }
 
-/// Bytes of buffer for each CPU: a power of two, and all together at most an eighth of the memory.
+/// Bytes of buffer for each CPU, a power of two. Without `--buffer`, all buffers take at most an eighth of the memory.
 fn buffer(host: &Capabilities, request: &RecordingRequest) -> u64 {
     let wanted = request.buffer.unwrap_or_else(|| match request.overwrite {
-        Some(past) => past.as_secs().max(1).saturating_mul(BYTES_PER_SECOND).max(BUFFER),
-        None => BUFFER,
+        Some(past) => past.as_secs().max(1).saturating_mul(BYTES_PER_SECOND).max(DEFAULT_BUFFER),
+        None => DEFAULT_BUFFER,
     });
     let most = host.memory / 8 / u64::from(host.cpus.max(1));
     let bytes = if request.buffer.is_some() { wanted } else { wanted.min(most) };
@@ -217,29 +239,31 @@ fn buffer(host: &Capabilities, request: &RecordingRequest) -> u64 {
 
 /// The functions that the request names, with their files.
 fn probes(request: &RecordingRequest) -> Result<Vec<Probe>, RecordError> {
-    let probe = |typed: &String| {
-        let wrong = |reason: String| RecordError::option(format!("--uprobe {typed}"), reason);
-        let (file, function) = match typed.rsplit_once(':') {
-            Some((file, function)) => (PathBuf::from(file), function),
-            None => (
-                program(request).ok_or_else(|| {
-                    wrong(format!("the program is missing; write FILE:{typed}, or give --pid or a command"))
-                })?,
-                typed.as_str(),
-            ),
-        };
-        if !file.is_file() {
-            return Err(wrong(format!("no such file: {}", file.display())));
-        }
-        if function.is_empty() || !function.chars().all(|c| c.is_alphanumeric() || "_.$@".contains(c)) {
-            return Err(wrong("give the function's name as `nm` shows it".to_owned()));
-        }
-        Ok(Probe { file, function: function.to_owned() })
-    };
-    request.uprobes.iter().map(probe).collect()
+    request.uprobes.iter().map(|text| probe(text, request)).collect()
 }
 
-/// The program that runs: of the first process, else of the command.
+/// The function that one `--uprobe` names: `FILE:FUNCTION`, or `FUNCTION` of the program that is recorded.
+fn probe(text: &str, request: &RecordingRequest) -> Result<Probe, RecordError> {
+    let wrong = |reason: String| RecordError::option(format!("--uprobe {text}"), reason);
+    let (file, function) = match text.rsplit_once(':') {
+        Some((file, function)) => (PathBuf::from(file), function),
+        None => (
+            program(request).ok_or_else(|| {
+                wrong(format!("the program is missing; write FILE:{text}, or give --pid or a command"))
+            })?,
+            text,
+        ),
+    };
+    if !file.is_file() {
+        return Err(wrong(format!("no such file: {}", file.display())));
+    }
+    if function.is_empty() || !function.chars().all(|c| c.is_alphanumeric() || "_.$@".contains(c)) {
+        return Err(wrong("give the function's name as `nm` shows it".to_owned()));
+    }
+    Ok(Probe { file, function: function.to_owned() })
+}
+
+/// The program that is recorded: that of the first `--pid`, or of the command.
 fn program(request: &RecordingRequest) -> Option<PathBuf> {
     if let Some(pid) = request.pids.first() {
         return std::fs::read_link(format!("/proc/{pid}/exe")).ok();
@@ -252,7 +276,7 @@ fn program(request: &RecordingRequest) -> Option<PathBuf> {
     std::env::split_paths(&path).map(|folder| folder.join(command)).find(|file| file.is_file())
 }
 
-/// A condition on the running thread, in the kernel's filter language; `None` for all threads.
+/// The condition on the running thread in the kernel's filter language; `None` if all threads are recorded.
 pub(super) fn filter(request: &RecordingRequest) -> Option<String> {
     let threads = request.pids.iter().flat_map(|pid| threads_of(*pid)).map(|tid| format!("common_pid == {tid}"));
     let names = request.comms.iter().map(|name| format!("comm == \"{name}\""));
@@ -260,7 +284,7 @@ pub(super) fn filter(request: &RecordingRequest) -> Option<String> {
     (!all.is_empty()).then(|| all.join(" || "))
 }
 
-/// The threads that a process has now.
+/// The threads that a process has now; the process itself if it has ended.
 fn threads_of(pid: u32) -> Vec<u32> {
     let folder = std::fs::read_dir(format!("/proc/{pid}/task")).into_iter().flatten().flatten();
     let mut threads: Vec<u32> = folder.filter_map(|entry| entry.file_name().to_str()?.parse().ok()).collect();
@@ -268,18 +292,19 @@ fn threads_of(pid: u32) -> Vec<u32> {
     if threads.is_empty() { vec![pid] } else { threads }
 }
 
-pub(super) fn shown(path: &Path) -> String {
+/// A path as a word of a command line.
+pub(super) fn path_text(path: &Path) -> String {
     path.to_string_lossy().into_owned()
 }
 
-/// The activity of a script during the recording.
+/// The part of a script that runs during the recording.
 pub enum ScriptMode {
-    /// Run a command, or sleep.
+    /// A command; the recording ends with it.
     Command(ShellCommand),
-    /// Print `ready`, then wait until standard input ends.
+    /// `ready` is printed, then the script waits until its standard input ends.
     Input,
-    /// Record until Ctrl-C, or Enter where the recorder runs in the background.
-    Hand,
+    /// The recording ends with Ctrl-C, or with Enter where the recorder runs in the background.
+    ByHand,
 }
 
 impl RecordingPlan {
@@ -287,7 +312,7 @@ impl RecordingPlan {
     pub fn script(&self, during: &ScriptMode) -> String {
         let mut script = String::new();
         let by_hand = !matches!(during, ScriptMode::Input);
-        let _ = writeln!(script, "mkdir -p {}", quoted(&shown(&self.folder)));
+        let _ = writeln!(script, "mkdir -p {}", quoted(&path_text(&self.folder)));
         if !by_hand {
             let _ = writeln!(script, "finish() {{");
             self.finish.iter().for_each(|line| {
@@ -314,8 +339,8 @@ impl RecordingPlan {
                 format!("echo {echo} >&2; {record} -- sh -c {}; status=$?", quoted(&waiting()))
             }
             (ScriptMode::Input, None) => format!("sh -c {}; status=$?", quoted(&waiting())),
-            (ScriptMode::Hand, Some(record)) => format!("{record:#}   # until Ctrl-C"),
-            (ScriptMode::Hand, None) => "read -r enter   # until Enter".to_owned(),
+            (ScriptMode::ByHand, Some(record)) => format!("{record:#}   # until Ctrl-C"),
+            (ScriptMode::ByHand, None) => "read -r enter   # until Enter".to_owned(),
         };
         let _ = writeln!(script, "{body}");
         match by_hand {

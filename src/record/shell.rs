@@ -1,9 +1,9 @@
-//! Command lines: as values, and as a user would type them.
+//! Command lines as values, printed in the form that a POSIX shell reads back.
 
 use std::borrow::Cow;
 use std::fmt;
 
-/// Columns of a line before the next option begins a new line.
+/// An option that would pass this column begins a new line.
 const WIDTH: usize = 100;
 
 /// A program and its arguments.
@@ -11,12 +11,12 @@ const WIDTH: usize = 100;
 pub struct ShellCommand(Vec<String>);
 
 impl ShellCommand {
-    /// A line of words, the program first.
+    /// A command of these words, the program first.
     pub fn new<W: Into<String>>(words: impl IntoIterator<Item = W>) -> ShellCommand {
         ShellCommand(words.into_iter().map(Into::into).collect())
     }
 
-    /// The same with more words.
+    /// The same command with more words at its end.
     pub fn with<W: Into<String>>(mut self, words: impl IntoIterator<Item = W>) -> ShellCommand {
         self.0.extend(words.into_iter().map(Into::into));
         self
@@ -34,23 +34,23 @@ impl fmt::Display for ShellCommand {
         let mut column = 0;
         for (i, word) in self.0.iter().enumerate() {
             let word = quoted(word);
-            let full = f.alternate() && word.starts_with('-') && column + word.len() > WIDTH;
-            let space = match (i, full) {
+            let wraps = f.alternate() && word.starts_with('-') && column + word.len() > WIDTH;
+            let space = match (i, wraps) {
                 (0, _) => "",
                 (_, false) => " ",
                 (_, true) => " \\\n  ",
             };
-            column = if full { 2 } else { column + space.len() } + word.len();
+            column = if wraps { 2 } else { column + space.len() } + word.len();
             write!(f, "{space}{word}")?;
         }
         Ok(())
     }
 }
 
-/// A word in quotes if a POSIX shell needs them.
+/// The word, in quotes if a POSIX shell would read it differently without.
 pub fn quoted(word: &str) -> Cow<'_, str> {
-    let plain = |c: char| c.is_ascii_alphanumeric() || "-_./:=,@%+".contains(c);
-    if !word.is_empty() && word.chars().all(plain) {
+    let is_plain = word.chars().all(|c| c.is_ascii_alphanumeric() || "-_./:=,@%+".contains(c));
+    if is_plain && !word.is_empty() {
         return Cow::Borrowed(word);
     }
     Cow::Owned(format!("'{}'", word.replace('\'', r"'\''")))
@@ -68,8 +68,8 @@ mod tests {
         let printed = std::process::Command::new("sh").arg("-c").arg(script).output().unwrap();
         assert_eq!(String::from_utf8(printed.stdout).unwrap().lines().collect::<Vec<_>>(), words);
         let long = ShellCommand::new(std::iter::repeat_n("--option", 30));
-        let folded = format!("{long:#}");
-        assert!(folded.lines().count() > 2 && folded.lines().all(|line| line.len() < WIDTH + 10));
-        assert_eq!(folded.replace(" \\\n  ", " "), long.to_string());
+        let wrapped = format!("{long:#}");
+        assert!(wrapped.lines().count() > 2 && wrapped.lines().all(|line| line.len() < WIDTH + 10));
+        assert_eq!(wrapped.replace(" \\\n  ", " "), long.to_string());
     }
 }

@@ -1,7 +1,7 @@
 //! Topics of a recording: each question of an analysis, the kernel events that answer it, and the consequence without
 //! them.
 //!
-//! Events are named as the kernel does, `system:name`; `lttng.rs` turns them into LTTng's words.
+//! Events have the kernel's names, `system:name`; `lttng.rs` translates them into LTTng's.
 
 /// A question and the events that answer it.
 #[derive(Debug)]
@@ -14,11 +14,11 @@ pub struct Topic {
     pub without: &'static str,
 }
 
-/// The event that every explanation needs.
+/// The event without which no wait can be explained.
 pub const ESSENTIAL: &str = "sched:sched_switch";
 
-/// The events of all system calls, by number.
-pub const CALLS: [&str; 2] = ["raw_syscalls:sys_enter", "raw_syscalls:sys_exit"];
+/// The events of all system calls. Their fields hold the number of the call, not its name.
+pub const SYSTEM_CALLS: [&str; 2] = ["raw_syscalls:sys_enter", "raw_syscalls:sys_exit"];
 
 /// All questions, the most important first.
 pub const TOPICS: [Topic; 9] = [
@@ -29,12 +29,12 @@ pub const TOPICS: [Topic; 9] = [
         without: "for a wait only its place is known, not which thread ended it",
     },
     Topic {
-        question: "where a woken thread queued",
+        question: "CPU that a thread waited for",
         events: &["sched:sched_migrate_task"],
-        without: "for some threads that waited for a CPU it is unknown for which",
+        without: "for some threads that were runnable it is unknown which CPU they waited for",
     },
     Topic {
-        question: "which threads and programs",
+        question: "process of each thread",
         events: &[
             "sched:sched_process_fork",
             "sched:sched_process_exec",
@@ -45,8 +45,8 @@ pub const TOPICS: [Topic; 9] = [
         without: "threads that begin while recording have no process, and whole processes cannot be tasks",
     },
     Topic {
-        question: "in which system call",
-        events: &CALLS,
+        question: "system calls",
+        events: &SYSTEM_CALLS,
         without: "system calls can be neither tasks nor places of waits",
     },
     Topic {
@@ -65,10 +65,10 @@ pub const TOPICS: [Topic; 9] = [
     Topic {
         question: "disk requests",
         events: &["block:block_rq_insert", "block:block_rq_issue", "block:block_rq_complete"],
-        without: "it is unknown whose requests a slow one queued behind",
+        without: "it is unknown behind which thread's requests a slow request queued",
     },
     Topic {
-        question: "kernel workers",
+        question: "work of kernel workers",
         events: &[
             "workqueue:workqueue_queue_work",
             "workqueue:workqueue_execute_start",

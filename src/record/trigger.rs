@@ -1,4 +1,4 @@
-//! Triggers that end a recording besides time, a command and Ctrl-C: a slow call, a signal, a file that appears.
+//! Conditions of `--until` that end a recording: a slow call, a signal, a file that appears.
 
 use crate::base::quantity::{self, QuantityError};
 use std::collections::HashMap;
@@ -17,13 +17,13 @@ pub enum EndTrigger {
     File(PathBuf),
 }
 
-/// A text that is not a trigger.
+/// The reason why a text is not a trigger.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum TriggerError {
     /// The limit of a latency is not a duration.
     #[error(transparent)]
     Latency(#[from] QuantityError),
-    /// No form of a trigger.
+    /// The text has none of the forms.
     #[error("write latency>20ms, signal, or file=PATH")]
     Unknown,
 }
@@ -31,48 +31,49 @@ pub enum TriggerError {
 impl FromStr for EndTrigger {
     type Err = TriggerError;
 
-    fn from_str(typed: &str) -> Result<EndTrigger, TriggerError> {
-        if let Some(limit) = typed.strip_prefix("latency>") {
+    fn from_str(text: &str) -> Result<EndTrigger, TriggerError> {
+        if let Some(limit) = text.strip_prefix("latency>") {
             return Ok(EndTrigger::Latency(quantity::duration(limit)?));
         }
-        match typed.split_once('=') {
+        match text.split_once('=') {
             Some(("file", path)) if !path.is_empty() => Ok(EndTrigger::File(PathBuf::from(path))),
-            None if typed == "signal" => Ok(EndTrigger::Signal),
+            None if text == "signal" => Ok(EndTrigger::Signal),
             _ => Err(TriggerError::Unknown),
         }
     }
 }
 
-/// A call of a probed function that has ended.
+/// A finished call of a probed function.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) struct EndedCall {
     pub function: String,
     pub took: Duration,
 }
 
-/// Calls of probed functions that have begun, from the lines that `perf trace` prints:
-/// `TIME COMM/TID GROUP:FUNCTION(...)`, with `__return` behind the name where it returns; the time is in milliseconds.
+/// Calls of probed functions that have begun and not ended, from the lines that `perf trace` prints:
+/// `TIME COMM/TID GROUP:FUNCTION(...)`, with `__return` after the name where the function returns; TIME is in
+/// milliseconds.
 #[derive(Debug, Default)]
 pub(super) struct OpenCalls {
-    /// Begins by thread and function, innermost last.
+    /// Times of begin by thread id and function, the innermost call last.
     open: HashMap<(u32, String), Vec<f64>>,
 }
 
 impl OpenCalls {
-    /// The most calls that may be open at once: threads that end inside of a call leave one behind.
-    const MOST: usize = 100_000;
+    /// The most calls that are kept: a thread that ends inside a call leaves its call open for ever.
+    const LIMIT: usize = 100_000;
 
-    /// Read one line. Returns the call that the line ends.
+    /// Read one line; the call that it ends, if it ends one.
     pub fn line(&mut self, line: &str) -> Option<EndedCall> {
         let (time, rest) = line.trim_start().split_once(char::is_whitespace)?;
         let time: f64 = time.parse().ok()?;
         let call = &rest[..rest.find('(')?];
-        // The name of a thread may hold anything: the event is the last word, the thread's id precedes it.
+        // A thread's name may contain blanks and slashes, so the line is read from its end: event, then thread id.
         let (thread, event) = call.trim_end().rsplit_once(char::is_whitespace)?;
         let tid: u32 = thread.trim_end().rsplit_once('/')?.1.parse().ok()?;
         let name = event.split_once(':')?.1;
         let Some(function) = name.strip_suffix("__return") else {
-            if self.open.len() >= Self::MOST {
+            if self.open.len() >= Self::LIMIT {
                 self.open.clear();
             }
             self.open.entry((tid, name.to_owned())).or_default().push(time);
@@ -103,7 +104,7 @@ mod tests {
     }
 
     #[test]
-    fn open_calls_times_the_lines_of_perf_trace() {
+    fn open_calls_measures_calls_from_lines_of_perf_trace() {
         let mut calls = OpenCalls::default();
         let lines = [
             "     0.000 t/32199 whyslow_7:handle_request(__probe_ip: 94903427563833)",
@@ -114,7 +115,7 @@ mod tests {
             "     9.500 a b/c/5 whyslow_7:handle_request__return(__probe_func: 9)",
         ];
         let took: Vec<_> = lines.iter().filter_map(|line| calls.line(line)).collect();
-        let handled = |us| EndedCall { function: "handle_request".to_owned(), took: Duration::from_micros(us) };
-        assert_eq!(took, [handled(6278), handled(8500)]);
+        let handle_request = |us| EndedCall { function: "handle_request".to_owned(), took: Duration::from_micros(us) };
+        assert_eq!(took, [handle_request(6278), handle_request(8500)]);
     }
 }

@@ -1,11 +1,11 @@
 //! Runs a plan: start, progress, end.
 //!
 //! The script of the plan runs in a process group of its own, so that Ctrl-C and a lost terminal reach this program
-//! alone. It says `ready` on its standard output once the recorder records, and ends when its standard input ends: by
-//! us, or because this process is gone. The output of the recorder goes into `record.log` beside the recording.
+//! alone. It prints `ready` once the recorder records, and ends when its standard input ends: this program closes it,
+//! or the kernel does when this process is gone. The recorder's output goes into `record.log` beside the recording.
 
 use super::growth::{self, PerfData, RecordingSize};
-use super::plan::{RecordingPlan, ScriptMode, shown};
+use super::plan::{RecordingPlan, ScriptMode, path_text};
 use super::trigger::{EndedCall, OpenCalls};
 use super::{EndTrigger, RecordError, Recorder, RecordingRequest};
 use crate::base::figure;
@@ -19,39 +19,44 @@ use std::process::{Child, Command, ExitStatus, Stdio};
 use std::sync::mpsc::{self, Receiver, RecvTimeoutError};
 use std::time::{Duration, Instant};
 
-/// Time between two checks of the conditions.
-const PAUSE: Duration = Duration::from_millis(50);
+/// Time between two checks of the end conditions.
+const POLL_INTERVAL: Duration = Duration::from_millis(50);
 
-/// Time between two looks at the growth of the recording.
-const LOOK: Duration = Duration::from_millis(500);
+/// Time between two measurements of the recording's size.
+const MEASURE_INTERVAL: Duration = Duration::from_millis(500);
 
-/// Time that a recorder may take to start.
-const START: Duration = Duration::from_secs(60);
+/// The longest time that a recorder may take to start.
+const START_TIMEOUT: Duration = Duration::from_secs(60);
 
 /// Progress messages.
 #[derive(Clone, Debug, PartialEq)]
 pub enum RecordingProgress {
-    /// The recorder records.
+    /// The recorder has started.
     Recording,
-    /// Time and size of the recording so far.
-    Grown(Duration, RecordingSize),
-    /// The recording ends; the reason.
+    /// The recording has grown.
+    Grown {
+        /// Time since the recorder started.
+        time: Duration,
+        /// Size of the recording so far.
+        size: RecordingSize,
+    },
+    /// The recording ends, for this reason.
     Ending(String),
-    /// A signal arrived while the recorder writes its last pages.
-    Patience,
+    /// A signal arrived while the recorder writes the rest of its buffers.
+    StillWriting,
 }
 
-/// The end of a recording.
+/// The result of a recording.
 #[derive(Clone, Debug)]
 pub struct RecordingEnd {
     /// Duration of the recording.
     pub took: Duration,
-    /// Final size.
-    pub grown: RecordingSize,
-    /// Exit status of the recorded command.
+    /// Size at its end.
+    pub size: RecordingSize,
+    /// Exit status of the recorded command; `None` without a command, or if it runs on.
     pub command: Option<ExitStatus>,
-    /// True if the terminal is gone or a signal ended the program: the recording is not opened.
-    pub leave: bool,
+    /// True if a signal (of a closed terminal, too) asked this program to end: the recording is not opened.
+    pub quits: bool,
 }
 
 /// Run a plan until a condition of the request ends it.
@@ -66,19 +71,19 @@ pub fn run(
     script.await_ready(&mut signals)?;
     report(RecordingProgress::Recording);
     let began = Instant::now();
-    let mut command = start_command(request)?;
+    let mut command = RecordedCommand::start(request)?;
     let mut meter = Meter::new(plan, request);
-    let RecordingStop { reason, leave } = loop {
-        if let Some(found) = script.slow_call(request, PAUSE) {
-            break RecordingStop::because(found);
+    let RecordingStop { reason, quits } = loop {
+        if let Some(reason) = script.slow_call(request, POLL_INTERVAL) {
+            break RecordingStop::because(reason);
         }
         if let Some(status) = script.ended() {
             return Err(script.failure(status));
         }
-        if let Some(found) = signalled(&mut signals, request) {
-            break found;
+        if let Some(stop) = stop_by_signal(&mut signals, request) {
+            break stop;
         }
-        if let Some((name, child)) = &mut command
+        if let Some(RecordedCommand { name, child }) = &mut command
             && let Ok(Some(_)) = child.try_wait()
         {
             break RecordingStop::because(format!("{name} ended"));
@@ -86,15 +91,15 @@ pub fn run(
         if request.duration.is_some_and(|limit| began.elapsed() >= limit) {
             break RecordingStop::because("the duration is over");
         }
-        let there = request.until.iter().find_map(|trigger| match trigger {
+        let appeared = request.until.iter().find_map(|trigger| match trigger {
             EndTrigger::File(path) if path.exists() => Some(path),
             _ => None,
         });
-        if let Some(path) = there {
+        if let Some(path) = appeared {
             break RecordingStop::because(format!("{} exists", path.display()));
         }
-        if let Some(grown) = meter.due() {
-            report(RecordingProgress::Grown(began.elapsed(), grown));
+        if let Some(size) = meter.measure_if_due() {
+            report(RecordingProgress::Grown { time: began.elapsed(), size });
         }
     };
     let took = began.elapsed();
@@ -103,50 +108,59 @@ pub fn run(
     if !status.success() {
         return Err(script.failure(status));
     }
-    let command = command.map(|(_, child)| stopped(child, leave));
-    Ok(RecordingEnd { took, grown: meter.look(), command: command.flatten(), leave })
+    let command = command.and_then(|command| command.status_at_end(quits));
+    Ok(RecordingEnd { took, size: meter.measure(), command, quits })
 }
 
-/// The end of a recording.
+/// The decision to end a recording.
 struct RecordingStop {
     reason: String,
-    /// The program ends as well.
-    leave: bool,
+    /// True if this program ends with it.
+    quits: bool,
 }
 
 impl RecordingStop {
     fn because(reason: impl Into<String>) -> RecordingStop {
-        RecordingStop { reason: reason.into(), leave: false }
+        RecordingStop { reason: reason.into(), quits: false }
     }
 }
 
-/// Effect of a signal; SIGUSR1 only if requested.
-fn signalled(signals: &mut Signals, request: &RecordingRequest) -> Option<RecordingStop> {
+/// The stop that a pending signal causes. SIGUSR1 causes one only if the request says so.
+fn stop_by_signal(signals: &mut Signals, request: &RecordingRequest) -> Option<RecordingStop> {
     signals.pending().find_map(|signal| match signal {
         SIGUSR1 if !request.until.contains(&EndTrigger::Signal) => None,
         SIGUSR1 => Some(RecordingStop::because("SIGUSR1 arrived")),
         SIGINT => Some(RecordingStop::because("stopped")),
-        _ => Some(RecordingStop { reason: "ended by a signal".to_owned(), leave: true }),
+        _ => Some(RecordingStop { reason: "ended by a signal".to_owned(), quits: true }),
     })
 }
 
-fn start_command(request: &RecordingRequest) -> Result<Option<(String, Child)>, RecordError> {
-    let Some((program, arguments)) = request.command.split_first() else { return Ok(None) };
-    let name = program.to_string_lossy().into_owned();
-    let child = Command::new(program).args(arguments).spawn();
-    child.map(|child| Some((name.clone(), child))).map_err(|e| RecordError::failed(&name, format!("cannot start: {e}")))
+/// The command that the user records.
+struct RecordedCommand {
+    name: String,
+    child: Child,
 }
 
-/// Exit status of the command. A command that runs on after the recording is left running, unless the program ends.
-fn stopped(mut child: Child, leave: bool) -> Option<ExitStatus> {
-    if let Ok(Some(status)) = child.try_wait() {
-        return Some(status);
+impl RecordedCommand {
+    fn start(request: &RecordingRequest) -> Result<Option<RecordedCommand>, RecordError> {
+        let Some((program, arguments)) = request.command.split_first() else { return Ok(None) };
+        let name = program.to_string_lossy().into_owned();
+        match Command::new(program).args(arguments).spawn() {
+            Ok(child) => Ok(Some(RecordedCommand { name, child })),
+            Err(e) => Err(RecordError::failed(name, format!("cannot start: {e}"))),
+        }
     }
-    if leave && let Some(pid) = rustix::process::Pid::from_raw(i32::try_from(child.id()).unwrap_or(0)) {
+
+    /// Its exit status after the recording. A command that still runs is terminated if this program quits, and left
+    /// running otherwise.
+    fn status_at_end(mut self, quits: bool) -> Option<ExitStatus> {
+        if let Ok(Some(status)) = self.child.try_wait() {
+            return Some(status);
+        }
+        let pid = rustix::process::Pid::from_raw(i32::try_from(self.child.id()).unwrap_or(0)).filter(|_| quits)?;
         let _ = rustix::process::kill_process(pid, rustix::process::Signal::TERM);
-        return child.wait().ok();
+        self.child.wait().ok()
     }
-    None
 }
 
 /// The running script.
@@ -160,8 +174,8 @@ struct Script<'a> {
 impl Script<'_> {
     fn start(plan: &RecordingPlan) -> Result<Script<'_>, RecordError> {
         make_folder(&plan.folder)?;
-        let at = |e: std::io::Error| RecordError::failed(shown(&plan.folder), e.to_string());
-        let log = File::create(plan.folder.join("record.log")).map_err(at)?;
+        let log = File::create(plan.folder.join("record.log"))
+            .map_err(|e| RecordError::failed(path_text(&plan.folder), e.to_string()))?;
         let mut child = Command::new("sh")
             .arg("-c")
             .arg(plan.script(&ScriptMode::Input))
@@ -187,12 +201,12 @@ impl Script<'_> {
     fn await_ready(&mut self, signals: &mut Signals) -> Result<(), RecordError> {
         let began = Instant::now();
         loop {
-            match self.lines.recv_timeout(PAUSE) {
+            match self.lines.recv_timeout(POLL_INTERVAL) {
                 Ok(line) if line == "ready" => return Ok(()),
                 Ok(_) => {}
                 Err(RecvTimeoutError::Timeout) if self.ended().is_none() => {
                     let interrupted = signals.pending().any(|signal| signal != SIGUSR1);
-                    if interrupted || began.elapsed() > START {
+                    if interrupted || began.elapsed() > START_TIMEOUT {
                         self.finish(signals, &mut |_| {});
                         let why = if interrupted { "stopped before it began" } else { "the recorder did not start" };
                         return Err(RecordError::failed(self.plan.recorder.name(), why));
@@ -206,7 +220,8 @@ impl Script<'_> {
         }
     }
 
-    /// Wait a little for a line of the script; a call over the latency limit ends the recording.
+    /// Wait at most `pause` for a line of the script. The result is the reason to end the recording: the line's call
+    /// took longer than the limit.
     fn slow_call(&mut self, request: &RecordingRequest, pause: Duration) -> Option<String> {
         let limit = request.until.iter().find_map(|trigger| match trigger {
             EndTrigger::Latency(limit) => Some(*limit),
@@ -230,18 +245,18 @@ impl Script<'_> {
         self.child.try_wait().ok().flatten()
     }
 
-    /// End the script, and wait until the recorder has written what it holds.
+    /// End the script, and wait until the recorder has written its buffers.
     fn finish(&mut self, signals: &mut Signals, report: &mut dyn FnMut(RecordingProgress)) -> ExitStatus {
         drop(self.child.stdin.take());
         loop {
             match self.child.try_wait() {
                 Ok(Some(status)) => return status,
-                Ok(None) => std::thread::sleep(PAUSE),
-                // No other thread waits for it, so this cannot fail.
+                Ok(None) => std::thread::sleep(POLL_INTERVAL),
+                // Impossible: no other thread waits for this child.
                 Err(_) => return ExitStatus::default(),
             }
             if signals.pending().any(|signal| signal != SIGUSR1) {
-                report(RecordingProgress::Patience);
+                report(RecordingProgress::StillWriting);
             }
         }
     }
@@ -253,7 +268,7 @@ impl Script<'_> {
         let finishing: Vec<String> = self.plan.finish.iter().map(|line| format!("+ {line}")).collect();
         let (mut step, mut last) = (None, None);
         for line in text.lines().map(str::trim).filter(|line| !line.is_empty()) {
-            if finishing.iter().any(|known| known == line) {
+            if finishing.iter().any(|command| command == line) {
                 break;
             }
             match line.strip_prefix("+ ") {
@@ -267,7 +282,7 @@ impl Script<'_> {
     }
 }
 
-/// Make the folder of a recording, which must be new or empty: nothing is overwritten.
+/// Make the folder of a recording. It must be new or empty, so that nothing is overwritten.
 fn make_folder(folder: &Path) -> Result<(), RecordError> {
     let wrong = |reason: String| RecordError::option(format!("--output {}", folder.display()), reason);
     match std::fs::read_dir(folder).map(|mut entries| entries.next().is_some()) {
@@ -280,33 +295,33 @@ fn make_folder(folder: &Path) -> Result<(), RecordError> {
     }
 }
 
-/// Measures the size of the recording from time to time.
+/// Measures the size of the recording every [`MEASURE_INTERVAL`].
 struct Meter<'a> {
     plan: &'a RecordingPlan,
     perf: Option<PerfData>,
-    looked: Instant,
-    quiet: bool,
+    measured: Instant,
+    /// True for a flight recorder, which writes its buffer at the end.
+    writes_at_end: bool,
 }
 
 impl Meter<'_> {
     fn new<'a>(plan: &'a RecordingPlan, request: &RecordingRequest) -> Meter<'a> {
         let perf = (plan.recorder == Recorder::Perf).then(|| PerfData::new(plan.trace.clone()));
-        Meter { plan, perf, looked: Instant::now(), quiet: request.overwrite.is_some() }
+        Meter { plan, perf, measured: Instant::now(), writes_at_end: request.overwrite.is_some() }
     }
 
-    /// The size, if the last look was [`LOOK`] ago.
-    fn due(&mut self) -> Option<RecordingSize> {
-        if self.looked.elapsed() < LOOK {
+    /// The size, if the last measurement is [`MEASURE_INTERVAL`] ago.
+    fn measure_if_due(&mut self) -> Option<RecordingSize> {
+        if self.measured.elapsed() < MEASURE_INTERVAL {
             return None;
         }
-        self.looked = Instant::now();
-        // A flight recorder's buffer is written at the end.
-        Some(if self.quiet { RecordingSize::default() } else { self.look() })
+        self.measured = Instant::now();
+        Some(if self.writes_at_end { RecordingSize::default() } else { self.measure() })
     }
 
-    fn look(&mut self) -> RecordingSize {
+    fn measure(&mut self) -> RecordingSize {
         match (&mut self.perf, self.plan.recorder) {
-            (Some(perf), _) => perf.look(),
+            (Some(perf), _) => perf.measure(),
             (None, Recorder::TraceCmd) => {
                 let lost = growth::lost_by_ftrace(Path::new("/sys/kernel/tracing"));
                 RecordingSize { bytes: growth::bytes_below(&self.plan.folder), events: None, lost }

@@ -116,7 +116,7 @@ impl Traces {
         };
         let own: Vec<Trial> = begun.into_iter().map(own).collect();
         let mut best = Best { answer: None, enough: None, some: None };
-        let marks = MarksByTask::new(&pass.recording);
+        let marks = MarksByTask::new(&pass.timeline);
         // A single candidate needs no comparison.
         let alone = own.len() == 1;
         for (at, trial) in own.iter().enumerate() {
@@ -158,8 +158,8 @@ impl Traces {
         places: &SymbolPaths,
         ctx: &Ctx,
     ) -> anyhow::Result<Vec<MarkedLoop>> {
-        let activity = ThreadActivity::new(&pass.recording);
-        let (loops, _) = candidates::loops(&pass.recording, &activity, places, ctx)?;
+        let activity = ThreadActivity::new(&pass.timeline);
+        let (loops, _) = candidates::loops(&pass.timeline, &activity, places, ctx)?;
         let mut marked = Vec::new();
         for candidate in loops {
             marked.push(MarkedLoop { task: pass.add(&candidate.task, places, ctx)?, name: candidate.task.to_string() });
@@ -176,13 +176,13 @@ impl Traces {
         with: SymbolsAndCtx<'_>,
     ) -> anyhow::Result<(Vec<Trial>, Vec<Trial>)> {
         let SymbolsAndCtx { places, ctx } = with;
-        let activity = ThreadActivity::new(&pass.recording);
-        let (loops, waited) = candidates::loops(&pass.recording, &activity, places, ctx)?;
-        let calls = candidates::calls(&pass.recording, &activity, &waited);
+        let activity = ThreadActivity::new(&pass.timeline);
+        let (loops, waited) = candidates::loops(&pass.timeline, &activity, places, ctx)?;
+        let calls = candidates::calls(&pass.timeline, &activity, &waited);
         let functions = match pass.functions.get(pairs) {
             Some(names) => {
-                let called = functions::pair(&pass.recording, pairs as u32, &mut Notices::default());
-                candidates::functions(&pass.recording, &activity, &called, names)
+                let called = functions::pair(&pass.timeline, pairs as u32, &mut Notices::default());
+                candidates::functions(&pass.timeline, &activity, &called, names)
             }
             None => Vec::new(),
         };
@@ -213,12 +213,12 @@ impl Traces {
             }
         }
         if enough.is_empty() && few.is_empty() {
-            let lives = derived::processes(&pass.recording);
+            let lives = derived::processes(&pass.timeline);
             let run = |(name, lives): (&String, &Vec<derived::ThreadLife>)| {
                 let ns: i64 = lives.iter().map(|life| life.span.len()).sum();
                 (std::cmp::Reverse(ns), name.clone())
             };
-            let left_out = derived::tracers(&pass.recording);
+            let left_out = derived::tracers(&pass.timeline);
             let users = |lives: &Vec<derived::ThreadLife>| {
                 lives.iter().any(|life| life.whole && !left_out.contains(&life.thread))
             };
@@ -229,7 +229,7 @@ impl Traces {
         }
         if enough.is_empty()
             && few.is_empty()
-            && let Some(name) = activity.busiest(&pass.recording)
+            && let Some(name) = activity.busiest(&pass.timeline)
         {
             let why = "the threads that ran most, because no command ran from its start to its end".to_owned();
             few.extend(self.trial(pass, pairs, &Derived::Thread(name), why, with)?);
@@ -243,10 +243,10 @@ impl Traces {
         if labels.len() != 2 || self.sources.iter().any(|s| !s.labelled) {
             return Ok(None);
         }
-        let recording = &pass.recording;
-        let left_out = derived::tracers(recording);
+        let timeline = &pass.timeline;
+        let left_out = derived::tracers(timeline);
         let label = |life: &derived::ThreadLife| {
-            let trace = recording.trace_of(recording.thread(life.thread)?.host)?;
+            let trace = timeline.trace_of(timeline.thread(life.thread)?.host)?;
             self.sources.get(trace as usize).map(|s| s.label.as_str())
         };
         let both = |(name, lives): (String, Vec<derived::ThreadLife>)| {
@@ -254,7 +254,7 @@ impl Traces {
             let of: BTreeSet<&str> = whole().filter_map(label).collect();
             (of == labels).then(|| (whole().map(|life| life.span.len()).sum::<i64>(), std::cmp::Reverse(name)))
         };
-        let longest = derived::processes(recording).into_iter().filter_map(both).max();
+        let longest = derived::processes(timeline).into_iter().filter_map(both).max();
         let Some((_, std::cmp::Reverse(name))) = longest else { return Ok(None) };
         let why = "the command that ran in both traces".to_owned();
         let pairs = pass.tasks.len();
@@ -285,8 +285,8 @@ impl Traces {
 
     /// One line for a recording in which nothing runs that could be explained: what it answers, and what to record.
     fn nothing_by_itself(&self, ctx: &Ctx, pass: &KernelPass) -> anyhow::Result<String> {
-        let recording = &pass.recording;
-        let scheduled = recording.quality().iter().any(|q| q.switches > 0);
+        let timeline = &pass.timeline;
+        let scheduled = timeline.quality().iter().any(|q| q.switches > 0);
         let what = if scheduled {
             "nothing in it delimits executions: no system calls, functions or pairs of user-space events were \
              recorded, and no \

@@ -12,20 +12,23 @@ pub struct RecordedHistory {
     pub history: History,
     /// Spans in which events were lost.
     pub lossy: Vec<Span>,
+    /// Facts about the data that limit the answers.
+    pub notices: Notices,
 }
 
 impl Traces {
     /// The state history of the whole recording.
     pub fn history(&mut self, ctx: &Ctx) -> anyhow::Result<(History, Notices)> {
         self.fit_clocks(ctx)?;
-        let (recording, notices) = self.record(&[], ctx)?;
-        Ok((History::of_recording(&recording, ctx)?, notices))
+        let (timeline, notices) = self.record(&[], ctx)?;
+        Ok((History::of_recording(&timeline, ctx)?, notices))
     }
 
     /// The state history, and the spans in which events were lost.
-    pub(super) fn recorded_history(&mut self, ctx: &Ctx) -> anyhow::Result<RecordedHistory> {
+    pub fn recorded_history(&mut self, ctx: &Ctx) -> anyhow::Result<RecordedHistory> {
         self.fit_clocks(ctx)?;
-        let (recording, _) = self.record(&[], ctx)?;
-        Ok(RecordedHistory { history: History::of_recording(&recording, ctx)?, lossy: recording.lossy().to_vec() })
+        let (timeline, notices) = self.record(&[], ctx)?;
+        let history = History::of_recording(&timeline, ctx)?;
+        Ok(RecordedHistory { history, lossy: timeline.lossy().to_vec(), notices })
     }
 }

@@ -13,7 +13,7 @@ use crate::explain;
 use crate::explain::Stacks;
 use crate::explain::mining::{MinedExecutions, Mining};
 use crate::reading::tasks;
-use crate::state::timeline::{HostId, Mark, ThreadId};
+use crate::state::timeline::{HostId, MarkRow, ThreadId};
 
 impl Traces {
     /// Patterns of each thread's system calls and user-space events, and the executions of a task with who held them
@@ -26,12 +26,12 @@ impl Traces {
         // The exit event of a function may not name it: it ends `function`.
         tasks.extend(tasks::function("function", &self.tasks().classes));
         let mut pass = self.pass(tasks, places, ctx)?;
-        let is_users = |mark: &Mark| pass.tasks.get(mark.task as usize).is_some_and(|task| !self.is_kernels(task));
-        let named = |mark: &Mark| pass.name(mark).filter(|_| is_users(mark));
-        let mut operations = operations::of_recording(&pass.recording, named);
-        let stacks = Stacks::new(&pass.recording, places, &mut pass.notices, ctx)?;
+        let is_users = |mark: MarkRow| pass.tasks.get(mark.task as usize).is_some_and(|task| !self.is_kernels(task));
+        let named = |mark: MarkRow| pass.name(mark).filter(|_| is_users(mark));
+        let mut operations = operations::of_recording(&pass.timeline, named);
+        let stacks = Stacks::new(&pass.timeline, places, &mut pass.notices, ctx)?;
         let sources = StackSources { spaces: &stacks.spaces, stacks: &stacks.timelines, symbols: &stacks.symbols };
-        operation_stacks::attach(&pass.recording, sources, &mut operations, places, &mut pass.notices, ctx)?;
+        operation_stacks::attach(&pass.timeline, sources, &mut operations, places, &mut pass.notices, ctx)?;
         let served = self.served(&mut pass, &stacks, candidates, typed, places, ctx)?;
         let mined = PatternAnalysis::new(operations, ctx)?;
         let declares_calls = self.found().iter().any(tasks::is_system_call);
@@ -48,13 +48,13 @@ impl Traces {
         places: &SymbolPaths,
         ctx: &Ctx,
     ) -> anyhow::Result<Option<MinedExecutions>> {
-        let hosts = pass.recording.hosts().len();
-        if !(0..hosts).any(|host| pass.recording.is_scheduled(HostId::at(host))) {
+        let hosts = pass.timeline.hosts().len();
+        if !(0..hosts).any(|host| pass.timeline.is_scheduled(HostId::at(host))) {
             return Ok(None);
         }
         let with_contributions = |pass: &KernelPass, chosen: usize, rule: PairingRule| {
             let request = self.request(pass, chosen, rule, places, &[]);
-            Ok(explain::with_contributions(&pass.recording, stacks, &request, &pass.notices, ctx)?)
+            Ok(explain::with_contributions(&pass.timeline, stacks, &request, &pass.notices, ctx)?)
         };
         let made = if typed.is_none() && self.tasks().declared == 0 {
             self.choose_in(pass, candidates, places, &with_contributions, ctx)?
@@ -68,7 +68,7 @@ impl Traces {
         }
         // A task that ran too seldom to be compared, and is not one of the program's own, delimits nothing.
         let made = made.filter(|(model, _)| model.choice.as_ref().is_none_or(|choice| !choice.profile));
-        let threads: Vec<ThreadId> = operations::streams(&pass.recording).collect();
+        let threads: Vec<ThreadId> = operations::streams(&pass.timeline).collect();
         let error = self.clocks().iter().filter_map(|clock| clock.error).max().unwrap_or(0);
         Ok(made.map(|(model, contributions)| MinedExecutions::new(model, contributions, &threads, error)))
     }

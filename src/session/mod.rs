@@ -11,11 +11,13 @@ mod history;
 mod mining;
 mod pass;
 mod run;
+mod survey;
 mod traces;
 
 pub use database::Databases;
 pub use history::RecordedHistory;
 pub use run::MpiRuns;
+pub use survey::{Invariants, TraceSurvey};
 pub use traces::Traces;
 
 use crate::analysis::symbols::files::SymbolPaths;
@@ -115,7 +117,7 @@ impl Session {
             Session::Traces(traces) => traces.model(task, places, timelines, ctx),
             Session::Run(run) if !timelines.is_empty() => {
                 anyhow::bail!(
-                    "{}: the time-line of an execution needs a recording with scheduler events; of an MPI run, panes 3 \
+                    "{}: the time-line of an execution needs a timeline with scheduler events; of an MPI run, panes 3 \
                      and 4 draw the delays",
                     run.title()
                 )

@@ -10,7 +10,7 @@ use crate::base::notice::Notices;
 use crate::event::derived::Derived;
 use crate::event::task::{Pairing, TaskDefinition};
 use crate::state::questions::Asker;
-use crate::state::timeline::{Mark, Timeline};
+use crate::state::timeline::{MarkRow, Timeline};
 use std::collections::BTreeSet;
 
 /// Result of the kernel pass for some tasks.
@@ -18,15 +18,15 @@ pub(super) struct KernelPass {
     pub tasks: Vec<TaskDefinition>,
     /// By task: the names of the functions that were entered, where its marks are entries and exits of functions.
     pub functions: Vec<FunctionNames>,
-    pub recording: Timeline,
+    pub timeline: Timeline,
     pub notices: Notices,
 }
 
 impl KernelPass {
     /// The name of the task that a begin or end event belongs to: the function that was entered, else the task's own.
-    pub fn name(&self, mark: &Mark) -> Option<&str> {
+    pub fn name(&self, mark: MarkRow) -> Option<&str> {
         let (at, task) = (mark.task as usize, self.tasks.get(mark.task as usize)?);
-        let called = (task.pairing == Pairing::Function).then(|| functions::called(&self.recording, mark)).flatten();
+        let called = (task.pairing == Pairing::Function).then(|| functions::called(&self.timeline, mark)).flatten();
         Some(match called {
             Some(function) => self.functions.get(at)?.name(function),
             None => &task.name,
@@ -60,7 +60,7 @@ impl KernelPass {
 
     /// Positions of the tasks with a begin event on a known thread.
     pub fn begun(&self) -> impl Iterator<Item = usize> {
-        let reader = self.recording.reader(Asker::Explain);
+        let reader = self.timeline.reader(Asker::Explain);
         let marks = reader.marks().filter(|m| m.thread.is_some());
         let begun: BTreeSet<usize> = marks.map(|m| m.task as usize).collect();
         begun.into_iter().filter(|task| *task < self.tasks.len())
@@ -69,7 +69,7 @@ impl KernelPass {
     /// Add a task that no event delimits; returns its position.
     pub fn add(&mut self, derived: &Derived, places: &SymbolPaths, ctx: &Ctx) -> Result<usize, Cancelled> {
         let at = self.tasks.len();
-        derived::mark(&mut self.recording, at as u32, derived, places, ctx)?;
+        derived::mark(&mut self.timeline, at as u32, derived, places, ctx)?;
         self.tasks.push(TaskDefinition::derived(derived.to_string(), derived.clone()));
         self.functions.push(FunctionNames::default());
         Ok(at)

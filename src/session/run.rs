@@ -8,6 +8,7 @@ use crate::base::notice::Notices;
 use crate::event::mpi;
 use crate::explain::iterations;
 use crate::explain::mining::Mining;
+use crate::input::LabelledArchive;
 use crate::input::otf2::Archive;
 use crate::model::Model;
 use crate::model::database::Writer;
@@ -34,9 +35,10 @@ impl MpiRuns {
     }
 
     /// The first of some runs, with the others beside it.
-    pub fn of(archives: Vec<(Option<String>, Archive)>) -> anyhow::Result<MpiRuns> {
-        let run = |(label, archive)| MpiRuns { label, ..MpiRuns::new(Box::new(archive)) };
-        let mut runs = archives.into_iter().map(run);
+    pub fn of(archives: Vec<LabelledArchive>) -> anyhow::Result<MpiRuns> {
+        let mut runs = archives
+            .into_iter()
+            .map(|LabelledArchive { label, archive }| MpiRuns { label, ..MpiRuns::new(Box::new(archive)) });
         let mut first = runs.next().ok_or_else(|| UsageError("name an archive".to_owned()))?;
         first.others = runs.collect();
         Ok(first)
@@ -95,31 +97,38 @@ impl MpiRuns {
         Ok(join::join(models, &Renamed::new(), ctx)?)
     }
 
-    /// A database of the iterations; without tasks of all together.
+    /// A database of the iterations of all runs; without tasks of all patterns together.
     pub fn build(&self, typed: &[&str], ctx: &Ctx) -> anyhow::Result<Writer> {
-        self.alone("build")?;
+        let runs = || std::iter::once(self).chain(&self.others);
+        let mut notices = Notices::default();
+        for run in runs() {
+            notices.merge(&run.mine(ctx)?.notices);
+        }
+        let facts = Facts { traces: runs().map(MpiRuns::facts).collect(), ..Facts::default() };
+        let mut writer = Writer::new(facts, notices);
+        let typed = if typed.is_empty() { &[iterations::ITERATION][..] } else { typed };
+        for task in typed {
+            writer.add(&self.model(Some(task), ctx)?);
+        }
+        Ok(writer)
+    }
+
+    /// Facts about this run's archive.
+    fn facts(&self) -> TraceFacts {
         let archive = &self.archive;
         let definitions = &archive.definitions;
         let begin = archive.ns(i128::from(definitions.global_offset));
         let end = archive.ns(i128::from(definitions.global_offset) + i128::from(definitions.trace_length));
-        let (major, minor, bugfix) = archive.anchor.version;
-        let trace = TraceFacts {
-            path: self.title(),
-            format: format!("OTF2 {major}.{minor}.{bugfix}"),
+        TraceFacts {
+            path: self.label.clone().unwrap_or_else(|| archive.path.display().to_string()),
+            format: format!("OTF2 {}", archive.anchor.version),
             begin,
             end,
             streams: definitions.locations.len() as u64,
             host: (!archive.anchor.machine.is_empty()).then(|| archive.anchor.machine.clone()),
             clock: Some(format!("{} Hz", definitions.ticks_per_second)),
             ..TraceFacts::default()
-        };
-        let mining = self.mine(ctx)?;
-        let mut writer = Writer::new(Facts { traces: vec![trace], ..Facts::default() }, mining.notices.clone());
-        let typed = if typed.is_empty() { &[iterations::ITERATION][..] } else { typed };
-        for task in typed {
-            writer.add(&self.own_model(Some(task), ctx)?);
         }
-        Ok(writer)
     }
 
     fn own_model(&self, task: Option<&str>, ctx: &Ctx) -> anyhow::Result<Model> {

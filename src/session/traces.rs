@@ -3,14 +3,13 @@
 //! Metadata and packet indexes are read when the traces are opened, events are not: each question below reads them.
 
 use super::catalog::TaskCatalog;
-use super::choice::MarkedLoop;
 use super::pass::KernelPass;
 use super::{OpenOptions, UsageError};
-use crate::analysis::executions::{self, PairingRule};
-use crate::analysis::functions::{self, FunctionNames};
+use crate::analysis::executions::PairingRule;
+use crate::analysis::functions::FunctionNames;
 use crate::analysis::symbols::files::SymbolPaths;
 use crate::analysis::usage::Usage;
-use crate::analysis::{clocks, derived, survey, symbols, wakers};
+use crate::analysis::{clocks, derived, symbols, wakers};
 use crate::base::ctx::Ctx;
 use crate::base::notice::Notices;
 use crate::base::time::Span;
@@ -24,7 +23,6 @@ use crate::model::clock::{FittedClocks, HostClock};
 use crate::model::counts::RecordCounts;
 use crate::model::database::Writer;
 use crate::model::execution::ExecutionId;
-use crate::model::survey::{Survey, TaskSurvey};
 use crate::model::{Model, TraceInfo, TraceLevel};
 use crate::reading::bind::{Focus, is_kernel};
 use crate::reading::chunks::ChunkTarget;
@@ -33,7 +31,6 @@ use crate::reading::tasks;
 use crate::state::kernel::{Handlers, Options, record};
 use crate::state::timeline::Timeline;
 use etcetera::BaseStrategy;
-use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
 use std::sync::{Arc, OnceLock};
 
@@ -152,18 +149,24 @@ impl Traces {
     /// The kernel pass, with marks for some tasks.
     pub fn record(&self, tasks: &[TaskDefinition], ctx: &Ctx) -> anyhow::Result<(Timeline, Notices)> {
         let pairs = self.pairs();
-        let options = Options { engine: self.engine, labels: self.labels(), handlers: self.handlers.clone(), pairs };
-        let (mut recording, mut notices) = record(&self.traces(), tasks, &options, ctx)?;
+        let options = Options {
+            engine: self.engine,
+            labels: self.labels(),
+            handlers: self.handlers.clone(),
+            pairs,
+            ..Options::default()
+        };
+        let (mut timeline, mut notices) = record(&self.traces(), tasks, &options, ctx)?;
         for clock in self.clocks() {
             let Some(error) = clock.beside_kernel else { continue };
-            let hosts = clock.traces.iter().filter_map(|trace| recording.traces().get(*trace)).map(|trace| trace.host);
+            let hosts = clock.traces.iter().filter_map(|trace| timeline.traces().get(*trace)).map(|trace| trace.host);
             for host in hosts.collect::<Vec<_>>() {
-                recording.widen_clock_error(host, error.unsigned_abs());
+                timeline.widen_clock_error(host, error.unsigned_abs());
             }
         }
         notices.merge(&self.notices());
         self.clocks.iter().for_each(|fitted| notices.merge(&fitted.notices));
-        Ok((recording, notices))
+        Ok((timeline, notices))
     }
 
     /// CPU time by thread, or bytes read and written by process.
@@ -186,55 +189,6 @@ impl Traces {
         let mut notices = Notices::default();
         self.sources.iter().for_each(|s| notices.merge(&s.trace.notices()));
         notices
-    }
-
-    /// How often and how long each task ran. Functions whose calls were recorded are the tasks that are not known
-    /// before. `check` holds the recording against its invariants.
-    pub fn survey(
-        &mut self,
-        check: bool,
-        places: &SymbolPaths,
-        ctx: &Ctx,
-    ) -> anyhow::Result<(Survey, Vec<String>, Notices)> {
-        self.fit_clocks(ctx)?;
-        let tasks = self.candidates(&[])?;
-        let functions = tasks::function("", &self.tasks().classes);
-        let mut pass = self.pass(tasks.iter().cloned().chain(functions).collect(), places, ctx)?;
-        let (recording, mut notices) = (&pass.recording, pass.notices.clone());
-        if let Some(broken) = check.then(|| recording.check()).flatten() {
-            anyhow::bail!("an invariant does not hold: {broken}; please report this");
-        }
-        let mut survey = survey::survey(recording, &tasks, &mut notices);
-        let mut calls: BTreeMap<String, TaskSurvey> = BTreeMap::new();
-        if pass.tasks.len() > tasks.len() {
-            for call in functions::pair(recording, tasks.len() as u32, &mut notices) {
-                let name = pass.name(call.begin).unwrap_or_default();
-                calls.entry(name.to_owned()).or_default().add(recording, call.thread, call.span, &mut notices);
-            }
-        }
-        let loops = self.loops(&mut pass, places, ctx)?;
-        let recording = &pass.recording;
-        let mut names = Vec::new();
-        for MarkedLoop { task, name } in loops {
-            let iterations = executions::pair(recording, task as u32, &PairingRule::default(), &mut notices);
-            let surveyed = survey.tasks.entry(name.clone()).or_default();
-            iterations.iter().for_each(|one| surveyed.add(recording, one.thread, one.span, &mut notices));
-            surveyed.durations.sort_unstable();
-            names.push(name);
-        }
-        // Calls that no class of events names (raw ones, those of old tracers) are known by now.
-        let named: BTreeSet<&str> = names.iter().map(String::as_str).collect();
-        let found = &self.tasks().names().first;
-        let unnamed = |name: &&String| !found.contains_key(*name) && !named.contains(name.as_str());
-        let unnamed: Vec<String> = survey.tasks.keys().filter(unnamed).cloned().collect();
-        names.extend(unnamed);
-        names.extend(calls.keys().filter(|name| !survey.tasks.contains_key(*name)).cloned());
-        survey.add_functions(calls);
-        for (name, durations) in derived::whole_lives(recording) {
-            names.push(name.clone());
-            survey.tasks.entry(name).or_default().durations = durations;
-        }
-        Ok((survey, names, notices))
     }
 
     /// The executions of a task, explained. Without a task: of the first declared one that has executions, else of what
@@ -296,7 +250,7 @@ impl Traces {
     fn ask(&self, typed: &[&str], places: &SymbolPaths, ctx: &Ctx) -> anyhow::Result<KernelPass> {
         let tasks = self.candidates(typed)?;
         if tasks.is_empty() {
-            anyhow::bail!("{}", self.nothing(ctx, "no task is found in it by itself")?);
+            anyhow::bail!("{}", self.nothing(ctx, "no task was found in the trace")?);
         }
         self.pass(tasks, places, ctx)
     }
@@ -321,25 +275,25 @@ impl Traces {
         for source in &self.sources {
             symbols::unwind::unwind(&source.trace, places, ctx)?;
         }
-        let (mut recording, mut notices) = self.record(&tasks, ctx)?;
+        let (mut timeline, mut notices) = self.record(&tasks, ctx)?;
         for (at, source) in (0..).zip(&self.sources) {
             if let Some(ids) = source.trace.build_ids() {
-                symbols::images::add_build_ids(&mut recording, at, ids);
+                symbols::images::add_build_ids(&mut timeline, at, ids);
             }
         }
-        if !recording.wake_stacks().is_empty()
+        if !timeline.wake_stacks().is_empty()
             && let Some(symbols) = symbols::kernel_symbols(places, &mut Notices::default())
         {
-            wakers::relabel(&mut recording, &symbols);
+            wakers::relabel(&mut timeline, &symbols);
         }
         let mut functions = vec![FunctionNames::default(); tasks.len()];
         for (at, task) in tasks.iter().enumerate() {
             match &task.pairing {
                 Pairing::Function => {
-                    functions[at] = FunctionNames::new(&mut recording, at as u32, places, &mut notices, ctx)?;
+                    functions[at] = FunctionNames::new(&mut timeline, at as u32, places, &mut notices, ctx)?;
                 }
                 Pairing::Derived(derived) => {
-                    let known = derived::mark(&mut recording, at as u32, derived, places, ctx)?;
+                    let known = derived::mark(&mut timeline, at as u32, derived, places, ctx)?;
                     if let (false, Derived::Named(name)) = (known, derived) {
                         return Err(UsageError(tasks::unknown(name, self.found()).to_string()).into());
                     }
@@ -347,7 +301,7 @@ impl Traces {
                 _ => {}
             }
         }
-        Ok(KernelPass { tasks, functions, recording, notices })
+        Ok(KernelPass { tasks, functions, timeline, notices })
     }
 
     /// Place the call stacks of a kernel pass, once for all its models, with all notices so far.
@@ -358,7 +312,7 @@ impl Traces {
         ctx: &Ctx,
     ) -> anyhow::Result<PlacedStacks> {
         let mut notices = pass.notices.clone();
-        let stacks = Stacks::new(&pass.recording, &self.with_recorded(places), &mut notices, ctx)?;
+        let stacks = Stacks::new(&pass.timeline, &self.with_recorded(places), &mut notices, ctx)?;
         Ok(PlacedStacks { stacks, notices })
     }
 
@@ -372,7 +326,7 @@ impl Traces {
         ctx: &Ctx,
     ) -> anyhow::Result<Model> {
         let request = self.request(pass, chosen, rule, places, timelines);
-        Ok(explain::with_stacks(&pass.recording, &placed.stacks, &request, &placed.notices, ctx)?)
+        Ok(explain::with_stacks(&pass.timeline, &placed.stacks, &request, &placed.notices, ctx)?)
     }
 
     /// The request for the executions of a task.
@@ -403,7 +357,7 @@ impl Traces {
         }
         Ok(format!(
             "{title}: {what}; `whyslow info --full` lists tasks with their counts, --task begin=EVENT,end=EVENT \
-             names one by hand"
+             defines one"
         ))
     }
 }

@@ -22,6 +22,8 @@ pub mod reader;
 pub mod rows;
 pub mod segments;
 pub mod slot;
+mod store;
 pub mod summary;
+pub mod tables;
 pub mod threads;
 pub mod timeline;

@@ -2,12 +2,14 @@
 //!
 //! A [`RowReader`] belongs to one analysis and one worker. It gives [`RowCursor`]s over the rows of one line (the
 //! segments of a thread, the runs of a CPU, ...), which are sorted by start. A cursor keeps its place: a question for
-//! the same row or the next costs a comparison, any other a binary search, O(log rows). The questions are counted
-//! ([`super::questions`]).
+//! the same row or the next costs a comparison, any other two binary searches, O(log rows). Rows are in compressed
+//! leaves ([`super::store`]). The questions are counted ([`super::questions`]).
 
 use super::questions::{Access, Asker, Family, Tally};
 use super::segments::{Call, Segment, StackSample, ThreadId};
-use super::timeline::{CounterOwner, CounterValue, CpuRun, DiskRequest, HostId, Mark, PageFault, Service, Timeline};
+use super::store::leaf::StoredRow;
+use super::store::parts::{LineView, Place};
+use super::timeline::{CounterOwner, CounterValue, CpuRun, DiskRequest, HostId, MarkRow, PageFault, Service, Timeline};
 use crate::base::time::{Span, Timestamp};
 use std::cell::Cell;
 
@@ -65,56 +67,63 @@ impl<'t> RowReader<'t> {
 
     /// The segments of a thread, which tile its life.
     pub fn segments(&self, thread: ThreadId) -> RowCursor<'_, Segment> {
-        self.cursor(self.timeline.rows.get(thread.index()).map_or(&[], |rows| &rows.segments))
+        self.cursor(self.timeline.rows.segments.line(thread.index()))
     }
 
     /// The system calls of a thread, by start.
     pub fn calls(&self, thread: ThreadId) -> RowCursor<'_, Call> {
-        self.cursor(self.timeline.rows.get(thread.index()).map_or(&[], |rows| &rows.calls))
+        self.cursor(self.timeline.rows.calls.line(thread.index()))
     }
 
     /// The stack samples of a thread, by time.
     pub fn samples(&self, thread: ThreadId) -> RowCursor<'_, StackSample> {
-        self.cursor(self.timeline.rows.get(thread.index()).map_or(&[], |rows| &rows.samples))
+        self.cursor(self.timeline.rows.samples.line(thread.index()))
     }
 
     /// The threads that ran on a CPU; they do not overlap.
     pub fn runs(&self, host: HostId, cpu: u32) -> RowCursor<'_, CpuRun> {
-        self.cursor(self.timeline.runs_of(host, cpu))
+        let line = self.timeline.line_of_cpu(host, cpu);
+        self.cursor(line.map_or_else(LineView::default, |line| self.timeline.rows.runs.line(line)))
     }
 
     /// All disk requests, by start.
     pub fn requests(&self) -> RowCursor<'_, DiskRequest> {
-        self.cursor(&self.timeline.disk)
+        self.cursor(self.timeline.rows.requests.line(0))
     }
 
     /// The work of a kernel thread for others; it does not overlap.
     pub fn services(&self, thread: ThreadId) -> RowCursor<'_, Service> {
-        self.cursor(equal(&self.timeline.services, |service| service.thread, thread))
+        self.cursor(self.timeline.rows.services.line(thread.index()))
     }
 
     /// The page faults of a thread; none where they were not recorded.
     pub fn faults(&self, thread: ThreadId) -> RowCursor<'_, PageFault> {
-        let faults = self.timeline.page_faults.as_deref().unwrap_or(&[]);
-        self.cursor(equal(faults, |fault| fault.thread, thread))
+        let faults = self.timeline.rows.page_faults.as_ref();
+        self.cursor(faults.map_or_else(LineView::default, |faults| faults.line(thread.index())))
     }
 
     /// The values of a hardware counter, by its position among the counters of the timeline.
     pub fn counter(&self, counter: usize, owner: CounterOwner) -> RowCursor<'_, CounterValue> {
-        let values = self.timeline.counters.get(counter).map_or(&[][..], |counter| &counter.values);
-        self.cursor(equal(values, |value| value.owner, owner))
+        let counter = self.timeline.rows.counters.get(counter);
+        let line = counter.and_then(|counter| Some(counter.values.line(counter.owners.binary_search(&owner).ok()?)));
+        self.cursor(line.unwrap_or_default())
     }
 
     /// The delimiting events of all tasks, in the order in which they were recorded or added.
-    pub fn marks(&self) -> impl ExactSizeIterator<Item = &'t Mark> + use<'t> {
+    pub fn marks(&self) -> impl ExactSizeIterator<Item = MarkRow> + use<'t> {
         count(self.tally.of(Family::Marks, Access::All));
-        self.timeline.marks.iter()
+        self.timeline.rows.marks.all()
     }
 
-    /// One of them by its position.
-    pub fn mark(&self, position: usize) -> Option<&'t Mark> {
+    /// Number of them.
+    pub fn mark_count(&self) -> usize {
+        self.timeline.rows.marks.len()
+    }
+
+    /// One of them by its number.
+    pub fn mark(&self, number: u32) -> Option<MarkRow> {
         count(self.tally.of(Family::Marks, Access::At));
-        self.timeline.marks.get(position)
+        self.timeline.rows.marks.get(number)
     }
 
     /// Count a question that a table answers which is derived from the rows, or resident.
@@ -123,8 +132,8 @@ impl<'t> RowReader<'t> {
         count(self.tally.of(family, access));
     }
 
-    fn cursor<'r, R: Row>(&'r self, rows: &'r [R]) -> RowCursor<'r, R> {
-        RowCursor { rows, at: 0, tally: &self.tally }
+    fn cursor<'r, R: StoredRow>(&'r self, line: LineView<'r, R>) -> RowCursor<'r, R> {
+        RowCursor { line, at: Place::default(), tally: &self.tally }
     }
 }
 
@@ -133,23 +142,16 @@ fn count(counter: &Cell<u32>) {
     counter.set(counter.get().saturating_add(1));
 }
 
-/// The rows of one owner among rows that are sorted by owner.
-fn equal<R, K: Ord + Copy>(rows: &[R], owner: impl Fn(&R) -> K, wanted: K) -> &[R] {
-    let start = rows.partition_point(|row| owner(row) < wanted);
-    let rows = rows.get(start..).unwrap_or(&[]);
-    rows.get(..rows.partition_point(|row| owner(row) <= wanted)).unwrap_or(&[])
-}
-
 /// A place among the rows of one line.
 #[derive(Clone, Debug)]
 pub struct RowCursor<'r, R> {
-    rows: &'r [R],
+    line: LineView<'r, R>,
     /// The row that was returned last.
-    at: usize,
+    at: Place,
     tally: &'r Tally,
 }
 
-impl<'r, R: Row> RowCursor<'r, R> {
+impl<'r, R: StoredRow> RowCursor<'r, R> {
     #[inline(always)]
     fn count(&self, access: Access) {
         count(self.tally.of(R::FAMILY, access));
@@ -157,7 +159,7 @@ impl<'r, R: Row> RowCursor<'r, R> {
 
     /// True where the line has no row.
     pub fn is_empty(&self) -> bool {
-        self.rows.is_empty()
+        self.line.is_empty()
     }
 
     /// The row that ends after `t` first: the one that holds at `t`, else the next that begins. For lines whose rows do
@@ -165,22 +167,15 @@ impl<'r, R: Row> RowCursor<'r, R> {
     #[inline]
     pub fn first_after(&mut self, t: Timestamp) -> Option<R> {
         self.count(Access::At);
-        let ends_after = |row: &R| row.span().end > t;
-        let before = self.at.checked_sub(1).and_then(|before| self.rows.get(before));
         // A walk in order of time asks for the same row or the next.
-        if before.is_none_or(|row| !ends_after(row)) {
-            for at in [self.at, self.at + 1] {
-                match self.rows.get(at) {
-                    Some(row) if !ends_after(row) => {}
-                    found => {
-                        self.at = at.min(self.rows.len());
-                        return found.copied();
-                    }
-                }
-            }
-        }
-        self.at = self.rows.partition_point(|row| !ends_after(row));
-        self.rows.get(self.at).copied()
+        let near = self.line.end(self.at).and_then(|end| {
+            let after = if end > t { self.at } else { self.line.after(self.at) };
+            let (before, holds) = (self.line.before(after), self.line.end(after).is_none_or(|end| end > t));
+            let ended = |before| self.line.end(before).is_none_or(|end| end <= t);
+            (holds && before.is_none_or(ended)).then_some(after)
+        });
+        self.at = near.unwrap_or_else(|| self.line.ends_after(t));
+        self.line.get(self.at)
     }
 
     /// The row that holds at `t`. For lines whose rows do not overlap.
@@ -191,39 +186,42 @@ impl<'r, R: Row> RowCursor<'r, R> {
     /// The last row that begins at `t` or before.
     pub fn last_begun(&mut self, t: Timestamp) -> Option<R> {
         self.count(Access::At);
-        self.at = self.rows.partition_point(|row| row.span().start <= t);
-        self.at = self.at.checked_sub(1)?;
-        self.rows.get(self.at).copied()
+        self.go_before(self.line.starts_after(t))
     }
 
     /// The first row that begins at `t` or later.
     pub fn first_from(&mut self, t: Timestamp) -> Option<R> {
         self.count(Access::At);
-        self.at = self.rows.partition_point(|row| row.span().start < t);
-        self.rows.get(self.at).copied()
+        self.at = self.line.starts_from(t);
+        self.line.get(self.at)
     }
 
     /// The row behind the one that was returned last.
     pub fn next_row(&mut self) -> Option<R> {
         self.count(Access::Next);
-        self.at = (self.at + 1).min(self.rows.len());
-        self.rows.get(self.at).copied()
+        self.at = self.line.after(self.at);
+        self.line.get(self.at)
     }
 
     /// The row before the one that was returned last.
     pub fn previous_row(&mut self) -> Option<R> {
         self.count(Access::Next);
-        self.at = self.at.checked_sub(1)?;
-        self.rows.get(self.at).copied()
+        self.go_before(self.at)
+    }
+
+    /// The row before a place.
+    fn go_before(&mut self, place: Place) -> Option<R> {
+        self.at = place;
+        self.at = self.line.before(place)?;
+        self.line.get(self.at)
     }
 
     /// The rows that begin in a span, in order.
     #[inline]
     pub fn begun_in(&mut self, span: Span) -> impl Iterator<Item = R> + use<'r, R> {
         self.count(Access::Within);
-        self.at = self.rows.partition_point(|row| row.span().start < span.start);
-        let rows = self.rows.get(self.at..).unwrap_or(&[]);
-        rows.iter().take_while(move |row| row.span().start < span.end).copied()
+        self.at = self.line.starts_from(span.start);
+        self.line.rows_before(self.at, span.end)
     }
 
     /// The rows that meet a span, in order; those without length where they are inside. For lines whose rows do not
@@ -231,33 +229,31 @@ impl<'r, R: Row> RowCursor<'r, R> {
     #[inline]
     pub fn within(&mut self, span: Span) -> impl Iterator<Item = R> + use<'r, R> {
         self.count(Access::Within);
-        self.at = self.rows.partition_point(|row| row.span().end <= span.start);
-        let rows = self.rows.get(self.at..).unwrap_or(&[]);
-        rows.iter().take_while(move |row| row.span().start < span.end).copied()
+        self.at = self.line.ends_after(span.start);
+        self.line.rows_before(self.at, span.end)
     }
 
     /// All rows, in order.
     pub fn all(&self) -> impl DoubleEndedIterator<Item = R> + ExactSizeIterator + Clone + use<'r, R> {
         self.count(Access::All);
-        self.rows.iter().copied()
+        self.line.all()
     }
 
     /// Number of rows.
     pub fn len(&self) -> usize {
-        self.rows.len()
+        self.line.len()
     }
 
     /// The first row.
     pub fn first(&mut self) -> Option<R> {
         self.count(Access::At);
-        self.at = 0;
-        self.rows.first().copied()
+        self.at = Place::default();
+        self.line.get(self.at)
     }
 
     /// The last row.
     pub fn last(&mut self) -> Option<R> {
         self.count(Access::At);
-        self.at = self.rows.len().saturating_sub(1);
-        self.rows.last().copied()
+        self.go_before(self.line.end_place())
     }
 }

@@ -76,6 +76,15 @@ pub struct CpuRun {
     pub thread: ThreadId,
 }
 
+/// A CPU of a host.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub struct HostCpu {
+    /// Host.
+    pub host: HostId,
+    /// Number of the CPU on its host.
+    pub cpu: u32,
+}
+
 /// The threads that ran on one CPU.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct CpuTimeline {
@@ -146,6 +155,43 @@ pub struct Mark {
     pub kind: Option<NameId>,
     /// Numeric payload fields.
     pub fields: Vec<MarkField>,
+}
+
+/// A delimiting event without its fields.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct MarkRow {
+    /// Its number, by which its fields are found.
+    pub number: u32,
+    /// When.
+    pub time: Timestamp,
+    /// Position of the task in the list that was passed to the kernel pass.
+    pub task: u32,
+    /// True if it begins an execution, false if it ends one.
+    pub begins: bool,
+    /// The thread it happened on; `None` where unattached.
+    pub thread: Option<ThreadId>,
+    /// Position of the trace in the list that was passed to the kernel pass.
+    pub trace: u32,
+    /// The CPU it happened on; `u16::MAX` where unknown.
+    pub cpu: u16,
+    /// Value of the task's key field.
+    pub key: Option<i64>,
+    /// Value of the task's type field.
+    pub kind: Option<NameId>,
+}
+
+impl MarkRow {
+    /// A mark by its number.
+    pub(super) fn of(number: u32, mark: &Mark) -> MarkRow {
+        let Mark { time, task, begins, thread, trace, cpu, key, kind, fields: _ } = *mark;
+        MarkRow { number, time, task, begins, thread, trace, cpu, key, kind }
+    }
+
+    /// The mark with its fields.
+    pub(super) fn with_fields(self, fields: Vec<MarkField>) -> Mark {
+        let MarkRow { number: _, time, task, begins, thread, trace, cpu, key, kind } = self;
+        Mark { time, task, begins, thread, trace, cpu, key, kind, fields }
+    }
 }
 
 /// The owner of a hardware counter.

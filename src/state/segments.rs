@@ -2,7 +2,6 @@
 //!
 //! Made by the kernel machine; the rows are read through [`super::reader`]. ALGORITHMS.md section 3.
 
-use super::draft::ThreadDraft;
 use crate::base::names::{NameId, Names};
 use crate::base::time::{Span, Timestamp};
 use crate::event::host::HostId;
@@ -112,13 +111,15 @@ pub struct Thread {
 
 /// The rows of a thread.
 #[derive(Clone, Debug, Default)]
-pub(super) struct ThreadRows {
+pub struct ThreadRows {
     /// Contiguous and sorted, over its life; none for idle tasks.
-    pub(super) segments: Vec<Segment>,
+    pub segments: Vec<Segment>,
     /// Sorted by start.
-    pub(super) calls: Vec<Call>,
+    pub calls: Vec<Call>,
     /// Sorted by time.
-    pub(super) samples: Vec<StackSample>,
+    pub samples: Vec<StackSample>,
+    /// True where earlier samples were sealed.
+    pub(super) has_earlier_samples: bool,
 }
 
 impl Thread {
@@ -143,66 +144,16 @@ impl Thread {
     /// and its children. Where the parent was not recorded its name decides, unless it did something that only the
     /// threads of programs do.
     pub fn is_kernel(&self, names: &Names) -> bool {
-        let ids = KernelSigns { idle: self.idle, tid: self.tid, ppid: self.ppid, name: self.names.last() };
-        ids.is_kernel(names, || self.has_program)
+        self.is_kernel_with(names, || self.has_program)
     }
 
-    /// A sealed thread, and its rows.
-    pub(super) fn of(draft: ThreadDraft) -> (Thread, ThreadRows) {
-        let ThreadDraft { host, tid, pid, ppid, virtual_ids, names, life, parent, idle, disk_worker, .. } = draft;
-        let rows = ThreadRows { segments: draft.segments, calls: draft.calls, samples: draft.samples };
-        let has_program = has_program(&rows.calls, &rows.samples);
-        let thread = Thread { host, tid, pid, ppid, virtual_ids, names, life, parent, idle, disk_worker, has_program };
-        (thread, rows)
+    /// The same while its rows are open.
+    pub(super) fn is_kernel_so_far(&self, rows: &ThreadRows, names: &Names) -> bool {
+        self.is_kernel_with(names, || self.has_program || rows.has_program())
     }
 
-    /// The draft of which it was made.
-    pub(super) fn into_draft(self, rows: ThreadRows) -> ThreadDraft {
-        let Thread { host, tid, pid, ppid, virtual_ids, names, life, parent, idle, disk_worker, has_program: _ } = self;
-        let ThreadRows { segments, calls, samples } = rows;
-        ThreadDraft {
-            host,
-            tid,
-            pid,
-            ppid,
-            virtual_ids,
-            names,
-            life,
-            parent,
-            idle,
-            disk_worker,
-            segments,
-            calls,
-            samples,
-        }
-    }
-}
-
-impl ThreadDraft {
-    /// The same as of the sealed thread, by the rows so far.
-    pub(super) fn is_kernel(&self, names: &Names) -> bool {
-        let ids = KernelSigns { idle: self.idle, tid: self.tid, ppid: self.ppid, name: self.names.last() };
-        ids.is_kernel(names, || has_program(&self.calls, &self.samples))
-    }
-}
-
-/// True for a thread that made a system call, or whose first or last sample has a user-space stack.
-fn has_program(calls: &[Call], samples: &[StackSample]) -> bool {
-    let ends = [samples.first(), samples.last()];
-    !calls.is_empty() || ends.into_iter().flatten().any(|sample| sample.user.is_some())
-}
-
-/// The properties that show whether a thread is one of the kernel.
-struct KernelSigns<'t> {
-    idle: bool,
-    tid: i32,
-    ppid: i32,
-    name: Option<&'t ThreadName>,
-}
-
-impl KernelSigns<'_> {
-    fn is_kernel(&self, names: &Names, has_program: impl FnOnce() -> bool) -> bool {
-        let name = self.name.map(|name| names.get(name.name));
+    fn is_kernel_with(&self, names: &Names, has_program: impl FnOnce() -> bool) -> bool {
+        let name = self.names.last().map(|name| names.get(name.name));
         match self.ppid {
             _ if self.idle => true,
             KTHREADD => true,
@@ -210,6 +161,42 @@ impl KernelSigns<'_> {
             0 => !has_program() && name.is_some_and(kernel_thread::is_name),
             _ => false,
         }
+    }
+
+    /// A thread of its own process, without a name.
+    pub fn new(host: HostId, tid: i32, life: Span) -> Thread {
+        Thread {
+            host,
+            tid,
+            pid: tid,
+            ppid: 0,
+            virtual_ids: None,
+            names: Vec::new(),
+            life,
+            parent: None,
+            idle: false,
+            disk_worker: false,
+            has_program: false,
+        }
+    }
+
+    /// It made a system call, or its first sample has a user-space stack.
+    pub(super) fn runs_program(&mut self) {
+        self.has_program = true;
+    }
+
+    /// Its rows are complete; these are the last ones.
+    pub(super) fn seal(&mut self, rows: &ThreadRows) {
+        self.has_program |= rows.has_program();
+    }
+}
+
+impl ThreadRows {
+    /// True for a thread that made a system call, or whose first or last sample has a user-space stack, as far as the
+    /// rows that are not sealed yet show it.
+    fn has_program(&self) -> bool {
+        let first = self.samples.first().filter(|_| !self.has_earlier_samples);
+        !self.calls.is_empty() || first.into_iter().chain(self.samples.last()).any(|sample| sample.user.is_some())
     }
 }
 

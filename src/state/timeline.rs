@@ -8,12 +8,16 @@ pub use super::draft::{ThreadDraft, TimelineDraft};
 use super::questions::{Asker, QuestionCounts};
 use super::reader::RowReader;
 pub use super::rows::{
-    Counter, CounterOwner, CounterValue, CpuRun, CpuTimeline, DiskRequest, Host, HostCoverage, ImageEvent, Mark,
-    MarkField, PageFault, Service, WakeStack,
+    Counter, CounterOwner, CounterValue, CpuRun, CpuTimeline, DiskRequest, Host, HostCoverage, HostCpu, ImageEvent,
+    Mark, MarkField, MarkRow, PageFault, Service, WakeStack,
 };
-use super::segments::ThreadRows;
-pub use super::segments::{Call, Segment, SegmentKind, StackSample, Thread, ThreadId, ThreadName, VirtualIds, Waker};
-use crate::base::heap::{HeapSize, block, with_elements};
+pub use super::segments::{
+    Call, Segment, SegmentKind, StackSample, Thread, ThreadId, ThreadName, ThreadRows, VirtualIds, Waker,
+};
+use super::store::families::RowStores;
+use super::store::parts::RowPlace;
+pub use super::tables::Tables;
+use crate::base::heap::{HeapSize, MemoryPart, PartSizes, block, with_elements};
 use crate::base::names::{NameId, Names};
 use crate::base::time::{Span, Timestamp};
 pub use crate::event::host::HostId;
@@ -26,64 +30,14 @@ use crate::model::facts::Quality;
 /// through a [`RowReader`].
 #[derive(Clone, Debug, Default)]
 pub struct Timeline {
-    /// Names of threads, calls, devices, paths.
-    pub(super) names: Names,
-    /// Hosts.
-    pub(super) hosts: Vec<Host>,
-    /// The traces, in the order in which they were passed to the kernel pass.
-    pub(super) traces: Vec<TraceOrigin>,
+    /// Names, hosts, stacks, ...
+    pub(super) tables: Tables,
     /// Threads by id.
     pub(super) threads: Vec<Thread>,
-    /// By thread: its rows.
-    pub(super) rows: Vec<ThreadRows>,
-    /// CPUs sorted by host and number.
-    pub(super) cpus: Vec<CpuTimeline>,
-    /// Distinct raw stacks.
-    pub(super) stacks: RawStacks,
-    /// Image changes sorted by time.
-    pub(super) images: Vec<ImageEvent>,
-    /// Disk requests sorted by start.
-    pub(super) disk: Vec<DiskRequest>,
-    /// Work of kernel threads for others, sorted by thread and time; that of one thread does not overlap.
-    pub(super) services: Vec<Service>,
-    /// Delimiting events of the requested tasks.
-    pub(super) marks: Vec<Mark>,
-    /// Page faults, sorted by thread and time; `None` when the recording has no such events.
-    pub(super) page_faults: Option<Vec<PageFault>>,
-    /// Hardware counters, sorted by name.
-    pub(super) counters: Vec<Counter>,
-    /// By host: how well the events of its scheduler agree.
-    pub(super) quality: Vec<Quality>,
-    /// Spans in which events were lost: results over them are marked.
-    pub(super) lossy: Vec<Span>,
-    /// Hosts with a kernel trace. The buffers of a snapshot reach back unequally far, and user-space events may outlast
-    /// those of the kernel; outside these spans states are guesses.
-    pub(super) covered: Vec<HostCoverage>,
-    /// From the first to the last event.
-    pub(super) span: Span,
-    /// Kernel call chains of wake-ups, in order of time.
-    pub(super) wake_stacks: Vec<WakeStack>,
+    /// Sorted.
+    pub(super) cpus: Vec<HostCpu>,
+    pub(super) rows: RowStores,
     pub(super) questions: QuestionCounts,
-}
-
-impl HeapSize for Timeline {
-    fn heap_bytes(&self) -> usize {
-        let counters = self.counters.iter().map(|counter| block(&counter.values));
-        let cpus = self.cpus.iter().map(|cpu| block(&cpu.runs));
-        let marks = self.marks.iter().map(|mark| block(&mark.fields));
-        let faults = self.page_faults.as_ref().map_or(0, block);
-        with_elements(&self.threads)
-            + with_elements(&self.rows)
-            + self.names.heap_bytes()
-            + self.stacks.heap_bytes()
-            + block(&self.marks)
-            + marks.chain(cpus).chain(counters).sum::<usize>()
-            + block(&self.images)
-            + block(&self.disk)
-            + block(&self.services)
-            + block(&self.wake_stacks)
-            + faults
-    }
 }
 
 impl HeapSize for Thread {
@@ -92,56 +46,54 @@ impl HeapSize for Thread {
     }
 }
 
-impl HeapSize for ThreadRows {
-    fn heap_bytes(&self) -> usize {
-        block(&self.segments) + block(&self.calls) + block(&self.samples)
-    }
+/// True where of any two neighbours the first one fits before the second.
+fn neighbours<R>(mut rows: impl Iterator<Item = R>, fit: impl Fn(&R, &R) -> bool) -> bool {
+    let mut before = rows.next();
+    rows.all(|row| before.replace(row).zip(before.as_ref()).is_none_or(|(a, b)| fit(&a, b)))
 }
 
 impl Timeline {
     /// The first invariant that does not hold (`--check`): a thread's segments tile its known life without empty ones,
     /// its calls and names are in order, and a CPU has one thread at a time.
     pub fn check(&self) -> Option<String> {
-        let all = self.threads.iter().zip(&self.rows).enumerate();
-        for (at, (thread, rows)) in all.filter(|(_, (thread, _))| !thread.idle) {
-            let segments = &rows.segments;
-            let tiled = segments.iter().all(|e| !e.span.is_empty())
-                && segments.windows(2).all(|w| w[0].span.end == w[1].span.start);
-            let ends = segments.first().zip(segments.last()).map(|(a, b)| Span::new(a.span.start, b.span.end));
-            if !tiled || ends.is_some_and(|ends| ends != thread.life) {
+        for (at, thread) in self.threads.iter().enumerate().filter(|(_, thread)| !thread.idle) {
+            let segments = self.rows.segments.line(at);
+            let tiled = segments.all().all(|e| !e.span.is_empty())
+                && neighbours(segments.all(), |a, b| a.span.end == b.span.start);
+            let ends = segments.all().next().zip(segments.all().next_back());
+            if !tiled || ends.is_some_and(|(a, b)| Span::new(a.span.start, b.span.end) != thread.life) {
                 return Some(format!("the segments of thread {} (number {at}) do not tile its life", thread.tid));
             }
-            if !rows.calls.is_sorted_by_key(|call| call.span.start) || !thread.names.is_sorted_by_key(|name| name.from)
-            {
+            let calls = neighbours(self.rows.calls.line(at).all(), |a, b| a.span.start <= b.span.start);
+            if !calls || !thread.names.is_sorted_by_key(|name| name.from) {
                 return Some(format!("calls or names of thread {} (number {at}) are out of order", thread.tid));
             }
         }
-        let overlaps = |cpu: &&CpuTimeline| cpu.runs.windows(2).any(|w| w[0].span.end > w[1].span.start);
-        self.cpus.iter().find(overlaps).map(|cpu| format!("CPU {} has two threads at a time", cpu.cpu))
+        let one = |line: usize| neighbours(self.rows.runs.line(line).all(), |a, b| a.span.end <= b.span.start);
+        let mut cpus = self.cpus.iter().enumerate();
+        cpus.find(|(line, _)| !one(*line)).map(|(_, cpu)| format!("CPU {} has two threads at a time", cpu.cpu))
     }
 
     /// True if events were lost in this span.
     pub fn is_lossy(&self, span: Span) -> bool {
-        self.lossy.iter().any(|lost| !lost.clip(span).is_empty())
+        self.tables.lossy.iter().any(|lost| !lost.clip(span).is_empty())
     }
 
-    /// The threads that ran on a CPU.
-    pub(super) fn runs_of(&self, host: HostId, cpu: u32) -> &[CpuRun] {
-        match self.cpus.binary_search_by_key(&(host, cpu), |cpu| (cpu.host, cpu.cpu)) {
-            Ok(i) => &self.cpus[i].runs,
-            Err(_) => &[],
-        }
+    /// The position of a CPU.
+    pub(super) fn line_of_cpu(&self, host: HostId, cpu: u32) -> Option<usize> {
+        self.cpus.binary_search(&HostCpu { host, cpu }).ok()
     }
 
     /// True where the scheduler of a host was recorded: without it running and waiting look the same.
     pub fn is_scheduled(&self, host: HostId) -> bool {
         let first = self.cpus.partition_point(|cpu| cpu.host < host);
-        self.cpus[first..].iter().take_while(|cpu| cpu.host == host).any(|cpu| !cpu.runs.is_empty())
+        let of_host = self.cpus.iter().enumerate().skip(first).take_while(|(_, cpu)| cpu.host == host);
+        of_host.into_iter().any(|(line, _)| !self.rows.runs.line(line).is_empty())
     }
 
     /// The first trace of a host, the kernel's before others.
     pub fn trace_of(&self, host: HostId) -> Option<u32> {
-        let of_host = |kernel: bool| self.traces.iter().position(|of| of.host == host && of.kernel == kernel);
+        let of_host = |kernel: bool| self.tables.traces.iter().position(|of| of.host == host && of.kernel == kernel);
         of_host(true).or_else(|| of_host(false)).map(|at| at as u32)
     }
 
@@ -183,17 +135,17 @@ impl Timeline {
 
     /// Names of threads, calls, devices, paths.
     pub fn names(&self) -> &Names {
-        &self.names
+        &self.tables.names
     }
 
     /// Hosts by id.
     pub fn hosts(&self) -> &[Host] {
-        &self.hosts
+        &self.tables.hosts
     }
 
     /// The traces, in the order in which they were passed to the kernel pass.
     pub fn traces(&self) -> &[TraceOrigin] {
-        &self.traces
+        &self.tables.traces
     }
 
     /// Threads by id.
@@ -213,57 +165,75 @@ impl Timeline {
 
     /// Distinct raw stacks.
     pub fn stacks(&self) -> &RawStacks {
-        &self.stacks
+        &self.tables.stacks
     }
 
     /// Image changes sorted by time.
     pub fn images(&self) -> &[ImageEvent] {
-        &self.images
+        &self.tables.images
     }
 
     /// By host: how well the events of its scheduler agree.
     pub fn quality(&self) -> &[Quality] {
-        &self.quality
+        &self.tables.quality
     }
 
     /// Spans in which events were lost, sorted.
     pub fn lossy(&self) -> &[Span] {
-        &self.lossy
+        &self.tables.lossy
     }
 
     /// Hosts with a kernel trace, and the time over which all of their CPUs were recorded.
     pub fn covered(&self) -> &[HostCoverage] {
-        &self.covered
+        &self.tables.covered
     }
 
     /// From the first to the last event.
     pub fn span(&self) -> Span {
-        self.span
+        self.tables.span
     }
 
     /// Names of the contexts with hardware counters, sorted.
     pub fn counters(&self) -> impl ExactSizeIterator<Item = NameId> {
-        self.counters.iter().map(|counter| counter.name)
+        self.rows.counters.iter().map(|counter| counter.name)
     }
 
     /// The owner of the first value of a hardware counter: whether it counts by thread or by CPU.
     pub fn first_owner(&self, counter: usize) -> Option<CounterOwner> {
-        self.counters.get(counter)?.values.first().map(|value| value.owner)
+        self.rows.counters.get(counter)?.owners.first().copied()
+    }
+
+    /// A delimiting event by its number.
+    pub fn mark(&self, number: u32) -> Option<MarkRow> {
+        self.rows.marks.get(number)
+    }
+
+    /// The numeric fields of a delimiting event.
+    pub fn mark_fields(&self, number: u32) -> impl Iterator<Item = MarkField> {
+        self.rows.marks.fields(number)
     }
 
     /// True where page faults were recorded.
     pub fn has_page_faults(&self) -> bool {
-        self.page_faults.is_some()
+        self.rows.page_faults.is_some()
     }
 
     /// True where any system call was recorded.
     pub fn has_calls(&self) -> bool {
-        self.rows.iter().any(|rows| !rows.calls.is_empty())
+        !self.rows.calls.is_empty()
     }
 
     /// True where any stack was sampled.
     pub fn has_samples(&self) -> bool {
-        self.rows.iter().any(|rows| !rows.samples.is_empty())
+        !self.rows.samples.is_empty()
+    }
+}
+
+impl Timeline {
+    /// What its parts hold on the heap.
+    pub(super) fn hold(&self, sizes: &PartSizes) {
+        sizes.hold(MemoryPart::Threads, with_elements(&self.threads) + self.tables.heap_bytes());
+        self.rows.hold(sizes);
     }
 }
 
@@ -271,42 +241,60 @@ impl Timeline {
 impl Timeline {
     /// The id of a text among its names.
     pub fn intern(&mut self, text: &str) -> NameId {
-        self.names.intern(text)
+        self.tables.names.intern(text)
     }
 
     /// The id of a raw stack.
     pub fn intern_stack(&mut self, addresses: &[u64]) -> RawStackId {
-        self.stacks.intern(addresses)
+        self.tables.stacks.intern(addresses)
     }
 
     /// Delimiting events that no event of the recording shows.
     pub fn add_marks(&mut self, marks: impl IntoIterator<Item = Mark>) {
-        self.marks.extend(marks);
+        self.rows.marks.extend(marks);
     }
 
     /// Replace the image changes.
     pub fn set_images(&mut self, images: Vec<ImageEvent>) {
-        self.images = images;
+        self.tables.images = images;
     }
 
     /// The clock of a host may err by so many nanoseconds.
     pub fn widen_clock_error(&mut self, host: HostId, error: u64) {
-        if let Some(quality) = self.quality.get_mut(host.index()) {
+        if let Some(quality) = self.tables.quality.get_mut(host.index()) {
             quality.clock_error = quality.clock_error.max(error);
         }
     }
 
     /// Kernel call chains of wake-ups, in order of time.
     pub fn wake_stacks(&self) -> &[WakeStack] {
-        &self.wake_stacks
+        &self.tables.wake_stacks
     }
 
-    /// Give the segment of a thread that ends at `end` another cause; nothing changes where there is none.
-    pub fn relabel(&mut self, thread: ThreadId, end: Timestamp, relabel: impl FnOnce(&mut Segment)) {
-        let Some(rows) = self.rows.get_mut(thread.index()) else { return };
-        let at = rows.segments.partition_point(|segment| segment.span.end < end);
-        if let Some(segment) = rows.segments.get_mut(at).filter(|segment| segment.span.end == end) {
-            relabel(segment);
+    /// Change the segments that end at these moments; nothing changes where there is none. `change` gets the position
+    /// among `ends`.
+    pub fn relabel(&mut self, ends: &[SegmentEnd], change: impl Fn(usize, &mut Segment)) {
+        let mut found = Vec::with_capacity(ends.len());
+        let mut places = Vec::with_capacity(ends.len());
+        for (number, SegmentEnd { thread, at }) in ends.iter().enumerate() {
+            let line = self.rows.segments.line(thread.index());
+            let place = line.ends_after(at.saturating_sub(1));
+            if line.end(place) == Some(*at) {
+                found.push(number);
+                places.push(RowPlace { line: thread.index(), row: line.position(place) });
+            }
         }
+        self.rows.segments.rewrite(&places, |at, segment| {
+            found.get(at).into_iter().for_each(|number| change(*number, segment));
+        });
     }
+}
+
+/// The end of a segment.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct SegmentEnd {
+    /// The thread.
+    pub thread: ThreadId,
+    /// When.
+    pub at: Timestamp,
 }

@@ -5,9 +5,9 @@
 
 use super::anomalies::{ClockJson, clocks};
 use super::info::{self, Measured, QuestionJson, TaskFacts};
-use crate::base::clean;
 use crate::base::notice::Notices;
 use crate::base::time::Timestamp;
+use crate::base::{clean, figure};
 use crate::model::anomalies::Anomalies;
 use crate::model::facts::{ArchiveFacts, TaskDurations};
 use crate::model::questions::Answered;
@@ -130,8 +130,8 @@ impl ArchiveDocument {
             if !t.nodes.is_empty() {
                 writeln!(out, "    nodes: {}", t.nodes.iter().take(NODES).cloned().collect::<Vec<_>>().join(", "))?;
             }
-            if let Some(length) = t.begin_ns.zip(t.end_ns).map(|(b, e)| (e - b) as f64 / 1e9) {
-                writeln!(out, "    {length:.3} s, as declared by the archive")?;
+            if let Some(length) = t.begin_ns.zip(t.end_ns).map(|(begin, end)| end - begin) {
+                writeln!(out, "    {} s, as declared by the archive", figure::seconds(length, 3))?;
             }
         }
         info::write_tasks(&self.tasks, out)?;

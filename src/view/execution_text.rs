@@ -6,6 +6,7 @@
 use super::lanes::{self, LaneCell};
 use super::text::{Page, cut};
 use super::words;
+use crate::base::demangle::abbreviated;
 use crate::base::time::Ns;
 use crate::base::{clean, figure};
 use crate::compare::moments::{Alignment, ExecutionPart, Moment};
@@ -125,7 +126,7 @@ fn moments(model: &Model, aligned: &Alignment, page: Page, out: &mut String) {
         let arrow = if page.ascii { " > " } else { " › " };
         // The end of the path says most; all paths begin alike.
         let shown = &path[path.len().saturating_sub(3)..];
-        let place: Vec<String> = shown.iter().map(|c| clean::line(&words::frame(model, *c))).collect();
+        let place: Vec<String> = shown.iter().map(|c| clean::line(&abbreviated(&words::frame(model, *c)))).collect();
         let line = format!(
             "{:>9} {:>9} {:>9} {:>9} {:>9}  {}",
             time(moment.a, |p| p.start_ns),

@@ -161,11 +161,12 @@ impl InfoDocument {
 
     fn write(&self, out: &mut String) -> std::fmt::Result {
         for t in &self.traces {
-            let seconds = t.begin_ns.zip(t.end_ns).map(|(b, e)| e.since(b) as f64 / 1e9);
+            let length = t.begin_ns.zip(t.end_ns).map(|(begin, end)| end.since(begin));
             writeln!(out, "{}  {}", t.path, t.format)?;
             let host = t.host.as_deref().unwrap_or("unknown host");
             let clock = t.clock.as_deref().unwrap_or("no clock");
-            let length = seconds.map_or_else(|| "no time stamps".to_owned(), |s| format!("{s:.3} s"));
+            let length = length
+                .map_or_else(|| "no time stamps".to_owned(), |length| format!("{} s", figure::seconds(length, 3)));
             writeln!(
                 out,
                 "    {host}, {clock}, {length}, {} streams, {} packets, {} event types",
@@ -179,9 +180,9 @@ impl InfoDocument {
             let (length, after) = (end_ns.since(begin_ns), begin_ns.since(began));
             writeln!(
                 out,
-                "events: spanning {:.3} s, the first {:.3} s after the recording began",
-                length as f64 / 1e9,
-                after as f64 / 1e9
+                "events: spanning {} s, the first {} s after the recording began",
+                figure::seconds(length, 3),
+                figure::seconds(after, 3)
             )?;
         }
         let lost = &self.lost;
@@ -243,7 +244,7 @@ pub(super) fn write_tasks(tasks: &[TaskFacts], out: &mut String) -> std::fmt::Re
             Some(m) => {
                 write!(out, "{:>10}", m.executions)?;
                 for ns in [m.p50_ns, m.p95_ns, m.p99_ns, m.max_ns] {
-                    write!(out, " {:>11.3}", ns.unwrap_or(0) as f64 / 1e6)?;
+                    write!(out, " {:>11}", figure::milliseconds(ns.unwrap_or(0), 3))?;
                 }
                 writeln!(out, "  {}", t.name)?;
             }
@@ -258,7 +259,7 @@ impl std::fmt::Display for ClockFacts {
         let error = self.error_ns.map_or_else(|| "unknown".to_owned(), figure::duration);
         let offset = figure::duration(self.offset_ns);
         write!(f, "clock of {host}: correction {offset}, error at most {error}, from {} packets", self.packets)?;
-        if self.drift_ppb == 0.0 { Ok(()) } else { write!(f, ", drift {:.1} ppm", self.drift_ppb / 1e3) }
+        if self.drift_ppb == 0.0 { Ok(()) } else { write!(f, ", drift {}", figure::drift(self.drift_ppb)) }
     }
 }
 
@@ -333,7 +334,7 @@ impl UnknownWaits {
         if let Some(share) = self.share() {
             writeln!(out, "\nwaits on critical paths without a known cause: {share} off the CPU")?;
             for r in &self.reasons {
-                writeln!(out, "{:>10} {:>11.3} ms  {}", r.waits, r.ns as f64 / 1e6, r.reason)?;
+                writeln!(out, "{:>10} {:>11} ms  {}", r.waits, figure::milliseconds(r.ns, 3), r.reason)?;
             }
             for (task, waits) in own().filter(|(_, waits)| !waits.reasons.is_empty()) {
                 writeln!(out, "           {} in {task}", waits.share().unwrap_or_default())?;

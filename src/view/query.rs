@@ -1,8 +1,8 @@
 //! `query`: lines of the state history, as JSON (`whyslow.query/1`) and as text.
 
-use crate::base::clean;
 use crate::base::notice::Notices;
 use crate::base::time::Timestamp;
+use crate::base::{clean, figure};
 use crate::model::history::{HistoryRow, HistoryValue};
 use serde::Serialize;
 use std::fmt::Write;
@@ -62,15 +62,15 @@ impl Answer {
                 let _ = writeln!(out, "{}", interval.attribute);
                 last = &interval.attribute;
             }
-            let start = interval.start_ns.since(origin) as f64 / 1e9;
-            let length = interval.end_ns.since(interval.start_ns) as f64 / 1e6;
+            let start = figure::seconds(interval.start_ns.since(origin), 9);
+            let length = figure::milliseconds(interval.end_ns.since(interval.start_ns), 6);
             let value = match &interval.value {
                 None => "unknown".to_owned(),
                 Some(Word::Number(n)) => n.to_string(),
                 Some(Word::Text(text)) => text.clone(),
             };
             // Writing to a String cannot fail.
-            let _ = writeln!(out, "  {start:>14.9} s {length:>12.6} ms  {value}");
+            let _ = writeln!(out, "  {start:>14} s {length:>12} ms  {value}");
         }
         for warning in &self.warnings {
             let _ = writeln!(out, "note: {warning}");

@@ -1,9 +1,9 @@
 //! `stats count`, `cpu` and `io`: one table, as JSON (`whyslow.stats.*/1`) and as text.
 
-use crate::base::clean;
 use crate::base::notice::Notices;
+use crate::base::{clean, figure};
 use crate::model::counts::{ArchiveCounts, RecordCounts};
-use crate::model::usage::{CpuUse, FileTransfers, IoUse, ThreadUse};
+use crate::model::usage::{CpuUse, IoUse, ProcessTransfers, ThreadUse};
 use serde::Serialize;
 use std::collections::BTreeMap;
 use std::fmt::Write;
@@ -182,17 +182,18 @@ impl StatsTable {
     }
 
     /// From bytes that each process of an MPI run read from and wrote to files.
-    pub fn transfers(by_process: &[(String, FileTransfers)], notices: &Notices) -> StatsTable {
-        let line = |(at, (name, t)): (i32, &(String, FileTransfers))| IoLine {
-            pid: at,
-            name: clean::text(name).into_owned(),
-            read_bytes: t.read_bytes,
-            written_bytes: t.written_bytes,
-            reads: t.reads,
-            writes: t.writes,
-        };
-        let moved = |(_, (_, t)): &(i32, &(String, FileTransfers))| t.reads + t.writes > 0;
-        let processes = (0..).zip(by_process).filter(moved).map(line).collect();
+    pub fn transfers(by_process: &[ProcessTransfers], notices: &Notices) -> StatsTable {
+        let numbered = (0..).zip(by_process).filter(|(_, process)| process.sum.reads + process.sum.writes > 0);
+        let processes = numbered
+            .map(|(pid, ProcessTransfers { name, sum, .. })| IoLine {
+                pid,
+                name: clean::text(name).into_owned(),
+                read_bytes: sum.read_bytes,
+                written_bytes: sum.written_bytes,
+                reads: sum.reads,
+                writes: sum.writes,
+            })
+            .collect();
         StatsTable::Io(IoDocument { schema: "whyslow.stats.io/1", processes, warnings: warnings(notices) })
     }
 
@@ -232,13 +233,13 @@ impl CountDocument {
 impl CpuDocument {
     fn write(&self, out: &mut String) -> std::fmt::Result {
         for c in &self.cpus {
-            let (active, idle) = (c.active_ns as f64 / 1e6, c.idle_percent);
-            writeln!(out, "cpu {:<4} {active:>12.3} ms active {:>6.2}% idle {idle:>6.2}%", c.cpu, c.percent)?;
+            let (active, idle) = (figure::milliseconds(c.active_ns, 3), c.idle_percent);
+            writeln!(out, "cpu {:<4} {active:>12} ms active {:>6.2}% idle {idle:>6.2}%", c.cpu, c.percent)?;
         }
         writeln!(out, "\n{:>8} {:>8} {:>14} {:>7}  thread", "pid", "tid", "cpu ms", "%")?;
         for t in &self.threads {
-            let time = t.cpu_ns as f64 / 1e6;
-            writeln!(out, "{:>8} {:>8} {time:>14.3} {:>7.2}  {}", t.pid, t.tid, t.percent, t.name)?;
+            let time = figure::milliseconds(t.cpu_ns, 3);
+            writeln!(out, "{:>8} {:>8} {time:>14} {:>7.2}  {}", t.pid, t.tid, t.percent, t.name)?;
         }
         notes(out, &self.warnings)
     }

@@ -5,7 +5,7 @@
 
 use super::json::largest;
 use super::words;
-use crate::base::names::NameId;
+use crate::base::demangle::abbreviated;
 use crate::base::{clean, figure};
 use crate::compare::functions::by_function;
 use crate::compare::members::sorted_present;
@@ -14,7 +14,8 @@ use crate::compare::{Comparison, DiffNode, GroupsOrigin, share_of_group};
 use crate::model::Model;
 use crate::model::execution::ExecutionId;
 use crate::model::histogram::Bins;
-use crate::model::metric::{Column, Unit};
+use crate::model::metric::Column;
+use std::borrow::Cow;
 use unicode_width::{UnicodeWidthChar, UnicodeWidthStr};
 
 /// Nodes of the tree shown, at most.
@@ -215,7 +216,8 @@ fn causes(c: &Comparison, page: Page, out: &mut String) {
         out.push('\n');
         page.wrap(out, 4, &cause.sentence);
         if !cause.path.is_empty() {
-            let path: Vec<&str> = cause.path.iter().map(|frame| words::frame_of_path(frame)).collect();
+            let path: Vec<Cow<'_, str>> =
+                cause.path.iter().map(|frame| abbreviated(words::frame_of_path(frame))).collect();
             page.wrap(out, 4, &path.join(arrow));
         }
         if let Some(text) = significance(cause.deviations, cause.p_value) {
@@ -257,15 +259,13 @@ fn histogram(model: &Model, c: &Comparison, column: &Column, page: Page, out: &m
         }
         sparkline(&counts, page.ascii)
     };
-    let value = |v: i64| match unit {
-        Unit::Ns => figure::time(v as f64),
-        Unit::Name => u32::try_from(v)
-            .map_or_else(|_| String::new(), |id| clean::text(model.names.get(NameId::from_raw(id))).into()),
-        Unit::Bytes | Unit::Count => unit.exact(v),
-    };
     let name = cut(&clean::text(&words::metric(&column.metric)), 16);
     let (fast, slow) = (bars(&c.fast.members), bars(&c.slow.members));
-    let line = format!("  {name:16} |{fast}| |{slow}|  {} .. {}", value(*least), value(*most));
+    let line = format!(
+        "  {name:16} |{fast}| |{slow}|  {} .. {}",
+        clean::text(&model.value_text(unit, *least)),
+        clean::text(&model.value_text(unit, *most))
+    );
     out.push_str(cut(&line, page.width()).trim_end());
     out.push('\n');
 }

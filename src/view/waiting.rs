@@ -73,6 +73,7 @@ struct EfficiencyJson {
     communication: f64,
     serialisation: f64,
     transfer: f64,
+    ideal_ns: Ns,
 }
 
 #[derive(Clone, Debug, Serialize)]
@@ -137,6 +138,7 @@ pub fn json(found: Option<&Waiting>) -> WaitingJson {
             communication: e.communication,
             serialisation: e.serialisation,
             transfer: e.transfer,
+            ideal_ns: e.ideal_ns,
         }),
         regions: w.regions.iter().map(region).collect(),
         critical_path: w.critical_path.iter().map(doer).collect(),
@@ -176,6 +178,7 @@ pub fn write(w: &Waiting, rows: usize, out: &mut String) -> std::fmt::Result {
         )?;
     }
     if let Some(e) = w.efficiency {
+        let ideal = figure::duration(e.ideal_ns);
         writeln!(
             out,
             "parallel efficiency {} = load balance {} x serialisation {} x transfer {}",
@@ -186,9 +189,11 @@ pub fn write(w: &Waiting, rows: usize, out: &mut String) -> std::fmt::Result {
         )?;
         writeln!(
             out,
-            "  of the time in the program's own code: mean / largest of the ranks, largest / that on the critical \
-             path, and that / the whole run"
+            "  load balance: mean / largest time of a rank in the program's own code; serialisation: the largest / \
+             {ideal}; transfer: {ideal} / {}",
+            figure::duration(w.window.len())
         )?;
+        writeln!(out, "  {ideal} is the length of the run on a network that delivers every message at once")?;
     }
     for (title, shown) in [("waiting", StripContent::Waiting), ("computing", StripContent::Computing)] {
         writeln!(out, "\n{title} over time, from 0 % ( ) to 100 % (#)")?;

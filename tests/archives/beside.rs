@@ -1,4 +1,4 @@
-//! One-sided communication, metrics and parameters, and the work of the tracer itself.
+//! One-sided communication, metrics and parameters.
 
 use super::*;
 
@@ -112,41 +112,4 @@ fn metrics_are_columns_parameters_are_types_and_dumps_have_names() {
     ] {
         assert!(dumped.contains(text), "{text}");
     }
-}
-
-#[test]
-fn buffer_flush_is_noise_of_the_tracer() {
-    let mut run = Recording::new(4);
-    let flushed = 17;
-    let mut now = 2 * MS;
-    for step in 0..40 {
-        let mut came = [now; 4];
-        for rank in 0..4 {
-            let (from, mut to) = (now, now + 800 * US + rank * 3 * US);
-            if step == flushed && rank == 2 {
-                to += 30 * MS;
-                let region = run.region("smooth");
-                let e = run.on(rank);
-                e.enter(from, region);
-                e.flush(from + 100 * US, from + 100 * US + 30 * MS);
-                e.leave(to, region);
-            } else {
-                run.work(rank, "smooth", from, to);
-            }
-            came[rank as usize] = to;
-        }
-        let last = came.into_iter().max().unwrap();
-        let times: Vec<(u64, u64)> = came.iter().map(|at| (*at, last + 20 * US)).collect();
-        run.meet("MPI_Allreduce", 11, None, &times);
-        now = last + 30 * US;
-    }
-    let found = run.analyse();
-    let first = &found.paths[0].steps[0];
-    let noise = first.noise.map(|n| n.name());
-    assert_eq!((first.stream, first.what.as_str(), noise), (2, "TRACE BUFFER FLUSH", Some("tracer")), "{first:?}");
-    let waiting = found.waiting.unwrap();
-    let smooth = waiting.regions.iter().find(|r| r.function == "smooth").unwrap();
-    assert!(smooth.max_ns < 40 * 900_000, "the flush is taken out of the region: {smooth:?}");
-    assert_eq!((waiting.costs[0].label.as_str(), waiting.costs[0].function.as_str()), ("rank 2", "TRACE BUFFER FLUSH"));
-    assert!(waiting.imbalances.is_empty(), "{:?}", waiting.imbalances);
 }

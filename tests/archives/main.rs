@@ -3,9 +3,14 @@
 
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, clippy::indexing_slicing)]
 
+#[path = "../support/ask.rs"]
+mod ask;
 mod beside;
+mod growing;
+mod noise;
 #[path = "../support/otf2/mod.rs"]
 mod otf2;
+mod polling;
 mod ranks;
 mod sizes;
 mod threads;

@@ -226,6 +226,26 @@ fn unproven_function_names_are_joined() {
     assert!(shown.matches("?\"").count() > 10 && shown.replace('?', "") == bare, "{shown}");
 }
 
+#[test]
+fn functions_of_the_runtime_are_read_back_and_joined() {
+    let mut model = random_model::model(200, 1);
+    let marked: Vec<String> = ["function_3", "function_7"].map(str::to_owned).into();
+    for name in &marked {
+        let name = model.names.find(name).unwrap();
+        model.names.mark_runtime(name);
+    }
+    let runtime = |model: &Model| -> Vec<String> {
+        let mut all: Vec<String> = model.names.runtime().map(|name| model.names.get(name).to_owned()).collect();
+        all.sort();
+        all
+    };
+    let work = Ctx::new(1);
+    let from_file = open(&written(&[model])).unwrap().model(0, &work).unwrap();
+    assert_eq!(runtime(&from_file), marked);
+    let whole = join::join(vec![random_model::model(200, 2), from_file], &Renamed::default(), &work).unwrap();
+    assert_eq!(runtime(&whole), marked);
+}
+
 fn facts() -> Facts {
     let begin = Some(Timestamp::new(-5));
     let trace = TraceFacts { path: "a/kernel".into(), format: "CTF 1.8".into(), begin, ..Default::default() };

@@ -28,7 +28,7 @@ fn interface_out_of_memory_restores_the_terminal() {
         std::fs::read_to_string(shell.folder.path().join(name)).unwrap()
     };
     let before = settings(&mut shell, "before");
-    let (program, trace) = (env!("CARGO_BIN_EXE_whyslow"), fixture("snap"));
+    let (program, trace) = (ask::PROGRAM, fixture("snap"));
     shell.send(&format!(
         "clear; LD_PRELOAD={} FAIL_ALLOCATION=9000 {program} --theme dark {}; echo ended with $?.\r",
         shim().display(),

@@ -57,7 +57,7 @@ fn recorded_archives_agree_with_their_oracles() {
             assert_eq!(location.name, expected["name"].as_str().unwrap(), "{name}");
             assert_eq!(run.records, expected["records"].as_u64().unwrap(), "{name}");
             let ends = [&expected["first"], &expected["last"]].map(|t| i128::from(t.as_i64().unwrap()));
-            assert_eq!(run.ticks.map(|(a, b)| [a, b]), Some(ends), "{name} {}", location.name);
+            assert_eq!(run.ticks.map(|range| [range.first, range.last]), Some(ends), "{name} {}", location.name);
         }
         let messages = &oracle["messages"];
         let figures = [counts.sends, counts.receives, counts.matched];

@@ -53,8 +53,8 @@ fn call_without_entry_of_a_thread_known_before_begins_with_the_recording() {
     let calls: Vec<Span> = TimelineDraft::of(&recording)
         .threads
         .iter()
-        .filter(|t| t.tid == 7)
-        .flat_map(|t| &t.calls)
+        .filter(|t| t.thread.tid == 7)
+        .flat_map(|t| &t.rows.calls)
         .map(|c| c.span)
         .collect();
     assert_eq!(calls, [span(1_000, 1_010)]);

@@ -31,7 +31,7 @@ fn wait_ended_by_a_journal_thread_is_for_the_disk() {
     let inside: Vec<_> = path.iter().map(|s| (s.depth, format!("{:?}", s.entered), s.span.len())).collect();
     let want = [(0, "Start", 0), (1, "Disk", 0), (1, "Disk", 5), (0, "Start", 1)];
     assert_eq!(inside, want.map(|(depth, entered, len)| (depth, entered.to_owned(), len)));
-    assert!(recording.is_disk_wait(&TimelineDraft::of(&recording).threads[thread.index()].segments[1]));
+    assert!(recording.is_disk_wait(&TimelineDraft::of(&recording).threads[thread.index()].rows.segments[1]));
 }
 
 #[test]
@@ -43,7 +43,7 @@ fn circular_waits_terminate() {
         let mut recording = TimelineDraft::of(&s.recording());
         let (a, b) = (ThreadId::at(1), ThreadId::at(3));
         for (me, other) in [(a, b), (b, a)] {
-            let segments = &mut recording.threads[me.index()].segments;
+            let segments = &mut recording.threads[me.index()].rows.segments;
             let last = segments.last_mut().unwrap();
             assert_eq!(last.kind, SegmentKind::Running);
             last.span.end = Timestamp::new(2);

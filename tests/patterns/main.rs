@@ -4,6 +4,7 @@
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 
 mod anomalies;
+mod clocks;
 mod generator;
 mod mining;
 #[path = "../support/operations.rs"]

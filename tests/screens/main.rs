@@ -11,7 +11,10 @@ mod interface;
 mod overview;
 mod panes;
 mod patterns;
+mod random;
+mod saved;
 mod tasks;
+mod themes;
 mod timeline;
 
 use interface::Session;
@@ -41,7 +44,7 @@ const fn screen(name: &'static str, keys: &'static str, shows: &'static str) -> 
     Screen { name, keys, shows }
 }
 
-const SCREENS: [Screen; 28] = [
+const SCREENS: [Screen; 30] = [
     screen("answer", "", "2 Flame tree"),
     screen("cause", "Enter", "expensive_flush"),
     screen("search", "Enter Enter / w r i t e Enter", "match 1 of"),
@@ -63,6 +66,8 @@ const SCREENS: [Screen; 28] = [
     screen("quality", "w", "Data quality"),
     screen("help", "? PgDn", "Help"),
     screen("palette", ": t h", "Any action"),
+    screen("note", "b o n c e", "note (empty: no bookmark) > once"),
+    screen("bookmarks", "b o n c e Enter 1 b t w o Enter B Down", "Bookmarks"),
     screen("tasks", "T Down", "syscall:futex"),
     screen("export", "e", "export JSON to > "),
     screen("anomalies", "3 Down", "3 Anomalies"),

@@ -135,3 +135,17 @@ fn tasks_are_listed_with_their_executions_and_without_empty_ones() {
     session.keys("Down Enter");
     assert_eq!(session.app.task(), Some("syscall:futex"));
 }
+
+#[test]
+fn bars_show_what_both_groups_have_and_the_extra_apart() {
+    let mut session = Session::new(80, 24, ColourDepth::Mono);
+    session.ready();
+    session.keys("Enter");
+    let lines = session.lines();
+    // The journal's flush is in slow executions alone; all executions have the worker's own time.
+    let row = |name: &str| lines.iter().rfind(|line| line.contains(name) && !line.contains("Waiting")).unwrap().clone();
+    let extra = row("expensive_flush");
+    assert!(extra.contains('█') && !extra.contains('▒'), "{extra}");
+    let both = row("worker_main");
+    assert!(both.contains('▒') && both.contains('█'), "{both}");
+}

@@ -416,9 +416,9 @@ impl Machine {
 
 /// The answer on the requests of a recorded machine.
 pub fn explained(recorded: &recorder::Recorded) -> serde_json::Value {
-    let mut command = std::process::Command::new(env!("CARGO_BIN_EXE_whyslow"));
+    let mut command = crate::ask::program();
     command.args(["explain", "--json", "--task", "app:request", "--symbols"]).arg(&recorded.symbols);
-    let out = command.args(&recorded.traces).output().unwrap();
+    let out = crate::ask::run(command.args(&recorded.traces));
     assert!(out.status.success(), "{}", String::from_utf8_lossy(&out.stderr));
     serde_json::from_slice(&out.stdout).unwrap()
 }

@@ -10,10 +10,20 @@ use std::time::{Duration, Instant};
 /// Longer than any command of these tests takes, even on a busy machine.
 pub const PATIENCE: Duration = Duration::from_secs(300);
 
+/// The built program. All tests run it through this file (`tests/structure.rs` checks that).
+pub const PROGRAM: &str = env!("CARGO_BIN_EXE_whyslow");
+
+/// The program without words.
+pub fn program() -> Command {
+    let mut command = Command::new(PROGRAM);
+    command.stdin(Stdio::null());
+    command
+}
+
 /// The program with these words.
 pub fn whyslow<W: AsRef<OsStr>>(words: impl IntoIterator<Item = W>) -> Command {
-    let mut command = Command::new(env!("CARGO_BIN_EXE_whyslow"));
-    command.args(words).stdin(Stdio::null());
+    let mut command = program();
+    command.args(words);
     command
 }
 

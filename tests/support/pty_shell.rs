@@ -34,6 +34,9 @@ impl PtyShell {
         command.env("INPUTRC", folder.path().join("inputrc"));
         command.args(["--norc", "--noprofile", "-i"]);
         command.cwd(folder.path());
+        // The interface keeps its state there, and not with the user who runs the tests.
+        command.env("XDG_STATE_HOME", folder.path().join("state"));
+        command.env("XDG_CONFIG_HOME", folder.path().join("config"));
         for (name, value) in
             [("PS1", "desk$ "), ("TERM", "xterm-256color"), ("COLORTERM", ""), ("NO_COLOR", ""), ("LC_ALL", "C.UTF-8")]
         {

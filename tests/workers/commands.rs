@@ -4,8 +4,8 @@ use super::*;
 
 /// A command's output and exit status.
 fn printed(words: &[&str], trace: &Path, more: &[&str]) -> (Option<i32>, Vec<u8>, Vec<u8>) {
-    let mut command = std::process::Command::new(env!("CARGO_BIN_EXE_whyslow"));
-    let out = command.args(words).arg(trace).args(more).output().unwrap();
+    let mut command = ask::program();
+    let out = ask::run(command.args(words).arg(trace).args(more));
     (out.status.code(), out.stdout, out.stderr)
 }
 

@@ -1,12 +1,15 @@
 //! Serial equals parallel: the same results from every analysis, and the same bytes from every command, for any number
-//! of workers, any size of chunks, chunks that are done in any order, seeds or none, and chunks that are run again
-//! without need; on every fixture, on damaged copies of one, and on generated recordings, whole and damaged.
+//! of workers, any size of chunks, chunks that are done in any order, with and without the last switch before them, and
+//! chunks that are run again without need; on every fixture, on damaged copies of one, and on generated recordings,
+//! whole and damaged.
 //!
 //! `WHYSLOW_CORPUS=... cargo test --release --test workers -- --ignored` does the same on the corpus, in every
 //! combination.
 
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 
+#[path = "../support/ask.rs"]
+mod ask;
 mod commands;
 #[path = "../support/recordings.rs"]
 mod recordings;
@@ -25,12 +28,12 @@ use whyslow::event::task::{Delimiter, Pairing, TaskDefinition};
 use whyslow::input::{Argument, Opened, Source, Trace, count, open};
 use whyslow::reading::bind::Focus;
 use whyslow::reading::chunks::ChunkTarget;
-use whyslow::reading::engine::{EngineOptions, Hooks};
+use whyslow::reading::engine::{ChunkStart, EngineOptions, Hooks};
 use whyslow::state::history::History;
 use whyslow::state::history::lines::Time;
 use whyslow::state::history::tree::Tree;
 use whyslow::state::kernel::{Options, record};
-use whyslow::state::timeline::{Timeline, TimelineDraft};
+use whyslow::state::timeline::{Tables, Timeline, TimelineDraft};
 use whyslow::view::stats::StatsTable;
 
 fn load(path: &Path) -> Vec<Source> {
@@ -75,26 +78,21 @@ fn text(recording: &Timeline, notices: &[String]) -> String {
         .map(|i| recording.stacks().get(whyslow::event::stack::RawStackId::at(i)))
         .collect();
     // All fields by name: a new field of a recording is to be compared as well.
-    let TimelineDraft {
+    let TimelineDraft { tables, threads, cpus, disk, services, marks, page_faults, counters } =
+        TimelineDraft::of(recording);
+    let Tables {
         names: _,
         stacks: _,
         hosts,
         traces,
-        threads,
-        cpus,
         images,
-        disk,
-        services,
-        marks,
-        page_faults,
-        counters,
         lossy,
         covered,
         quality,
         span,
         // Held by `tests/recorders.rs`: only perf and ftrace record them.
         wake_stacks: _,
-    } = TimelineDraft::of(recording);
+    } = tables;
     format!(
         "{names:?}{stacks:?}{hosts:?}{traces:?}{threads:?}{cpus:?}{images:?}{disk:?}{services:?}{marks:?}{page_faults:?}{counters:?}{lossy:?}\
          {covered:?}{quality:?}{span:?}{notices:?}"
@@ -107,11 +105,12 @@ struct Results {
     tree: Tree,
 }
 
-fn results(sources: &[Source], way: EngineOptions, workers: usize) -> Results {
+/// All results, with rows sealed every so many events.
+fn results(sources: &[Source], way: EngineOptions, workers: usize, seal_every: usize) -> Results {
     let traces: Vec<_> = sources.iter().map(|s| &s.trace).collect();
     let work = Ctx::new(workers);
     let (recording, notices) =
-        record(&traces, &tasks(), &Options { engine: way, ..Options::default() }, &work).unwrap();
+        record(&traces, &tasks(), &Options { engine: way, seal_every, ..Options::default() }, &work).unwrap();
     let history = History::of_recording(&recording, &work).unwrap();
     let tree = history.tree().clone();
     assert_eq!(tree.check(), Ok(()));
@@ -154,10 +153,10 @@ fn ways() -> Vec<(usize, EngineOptions)> {
     let mut ways = Vec::new();
     for workers in [1, 2, 3, 7] {
         for chunks in sizes {
-            for seeds in [true, false] {
+            for start in [ChunkStart::AfterLastSwitch, ChunkStart::Unknown] {
                 ways.extend(run_again.map(|run_again| {
                     let hooks = Hooks { run_again, after_chunk: dawdle };
-                    (workers, EngineOptions { chunks, seeds, hooks })
+                    (workers, EngineOptions { chunks, start, hooks })
                 }));
             }
         }
@@ -167,16 +166,22 @@ fn ways() -> Vec<(usize, EngineOptions)> {
 
 /// Hold some of the ways against one worker with one chunk.
 fn check(name: &str, sources: &[Source], step: usize) {
-    let serial = EngineOptions { chunks: ChunkTarget::Whole, seeds: false, ..EngineOptions::default() };
-    let want = results(sources, serial, 1);
+    let serial = EngineOptions { chunks: ChunkTarget::Whole, start: ChunkStart::Unknown, ..EngineOptions::default() };
+    let want = results(sources, serial, 1, usize::MAX);
     // A stride prime to all the counts of choices meets each of them.
-    for (workers, way) in ways().into_iter().step_by(step) {
-        let found = results(sources, way, workers);
+    let seals = [1, 300, 1 << 14].into_iter().cycle();
+    for ((workers, way), seal_every) in ways().into_iter().step_by(step).zip(seals) {
+        let found = results(sources, way, workers, seal_every);
         for ((what, found), (_, want)) in found.texts.iter().zip(&want.texts) {
             // Not assert_eq: some of the texts are megabytes.
             let at = found.bytes().zip(want.bytes()).position(|(a, b)| a != b).unwrap_or(0);
             let part = |text: &str| text.chars().skip(at.saturating_sub(150)).take(300).collect::<String>();
-            assert!(found == want, "{name}: {what}, {workers} workers, {way:?}:\n{}\n{}", part(found), part(want));
+            assert!(
+                found == want,
+                "{name}: {what}, {workers} workers, {way:?}, sealed every {seal_every}:\n{}\n{}",
+                part(found),
+                part(want)
+            );
         }
         assert!(found.tree == want.tree, "{name}: history, {workers} workers, {way:?}");
     }
@@ -333,10 +338,10 @@ fn usage_equals_the_kernel_machine() {
         assert_eq!(found, threads, "{}", path.display());
         let mut moved: std::collections::BTreeMap<i32, [u64; 4]> = Default::default();
         for thread in &draft.threads {
-            for call in &thread.calls {
+            for call in &thread.rows.calls {
                 use whyslow::event::transfer::{Transfer, transfer};
                 let (Some(ret), Some(way)) = (call.ret, transfer(recording.names().get(call.name))) else { continue };
-                let sums = moved.entry(thread.pid).or_default();
+                let sums = moved.entry(thread.thread.pid).or_default();
                 let at = if way == Transfer::Read { 0 } else { 2 };
                 sums[at] += u64::try_from(ret).unwrap_or(0);
                 sums[at + 1] += 1;

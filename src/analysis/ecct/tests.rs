@@ -83,7 +83,7 @@ fn accumulate_gives_the_worked_example_of_the_handbook() {
 fn accumulate_uses_a_late_sample_of_a_call() {
     let sampled = |at: Ns| {
         let mut builder = TimelineBuilder::new(1);
-        builder.0.threads[0].life = Span::of_ns(0, 2_000_000);
+        builder.0.threads[0].thread.life = Span::of_ns(0, 2_000_000);
         builder.segment(1, 0, 100_000, SegmentKind::Running, 0).segment(1, 100_000, 400_000, SegmentKind::Timer, 0);
         builder.segment(1, 400_000, 2_000_000, SegmentKind::Running, 0).silent_call(1, 100_000, 400_000);
         builder.sample(1, at, StackOrigin::AfterCall, "AB");
@@ -101,15 +101,15 @@ fn accumulate_names_a_thread_as_it_is_called_then() {
     let mut builder = TimelineBuilder::new(2);
     builder.segment(1, 0, 100, SegmentKind::Blocked, 2).segment(2, 0, 60, SegmentKind::Running, 0);
     builder.segment(2, 60, 100, SegmentKind::Timer, 0);
-    let exec = builder.0.names.intern("gzip");
-    builder.0.threads[1].names.push(ThreadName { from: Timestamp::new(10), name: exec });
+    let exec = builder.0.tables.names.intern("gzip");
+    builder.0.threads[1].thread.names.push(ThreadName { from: Timestamp::new(10), name: exec });
     let wanted = [("thread 2", 10), ("thread gzip", 50), ("thread gzip;[blocked.timer]", 40)];
     expect(tree(&builder, 1, 0, 100), &wanted);
     // So is the thread that runs on the CPU.
     let mut builder = TimelineBuilder::new(2);
     builder.segment(1, 0, 100, SegmentKind::Preempted, 0).runs(&[(0, 100, 2)]);
-    let exec = builder.0.names.intern("gzip");
-    builder.0.threads[1].names.push(ThreadName { from: Timestamp::new(10), name: exec });
+    let exec = builder.0.tables.names.intern("gzip");
+    builder.0.threads[1].thread.names.push(ThreadName { from: Timestamp::new(10), name: exec });
     let wanted = [("[preempted];thread 2", 10), ("[preempted];thread gzip", 90)];
     expect(tree(&builder, 1, 0, 100), &wanted);
 }
@@ -128,7 +128,7 @@ fn accumulate_puts_running_threads_below_a_runnable_wait() {
     let mut builder = TimelineBuilder::new(9);
     builder.segment(1, 8, 10, SegmentKind::Running, 0).segment(1, 10, 14, SegmentKind::Preempted, 0);
     builder.call(1, 8, 20, "M").call(9, 0, 20, "MS");
-    builder.runs(&[(8, 9, 1), (9, 13, 9), (13, 14, 2)]).0.threads[1].idle = true;
+    builder.runs(&[(8, 9, 1), (9, 13, 9), (13, 14, 2)]).0.threads[1].thread.idle = true;
     expect(tree(&builder, 1, 10, 14), &[("M;[preempted];thread 9;M;S", 3), ("M;[preempted]", 1)]);
 }
 
@@ -180,6 +180,6 @@ fn accumulate_skips_a_thread_that_waits_in_the_same_place() {
     ];
     expect(tree(&builder, 1, 0, 12), &expected);
     // A thread in between that waits in another place is shown.
-    builder.0.threads[1].calls[0].name = builder.0.names.intern("other");
+    builder.0.threads[1].rows.calls[0].name = builder.0.tables.names.intern("other");
     assert_eq!(tree(&builder, 1, 0, 12).get("A;L;thread 2;A;L;thread 3;J"), Some(&7));
 }

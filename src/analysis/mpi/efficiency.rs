@@ -2,12 +2,12 @@
 //! rank.
 //!
 //! In: the activities of streams, and their waits. The window is the run between starting up and shutting down
-//! (`MPI_Init`, `MPI_Finalize`). Definitions (those of the POP Centre of Excellence, with the critical path in place of
-//! a replay on an ideal network): useful is time in the program's own code;
+//! (`MPI_Init`, `MPI_Finalize`). Definitions, those of the POP Centre of Excellence; useful is time in the program's
+//! own code, and the ideal length is that of the replay on an ideal network (`replay`):
 //!
 //! ```text
-//! load balance  = mean useful / largest useful         serialisation = largest useful / useful on the critical path
-//! transfer      = useful on the critical path / length communication = serialisation x transfer
+//! load balance  = mean useful / largest useful         serialisation = largest useful / ideal length
+//! transfer      = ideal length / length                communication = serialisation x transfer
 //! parallel efficiency = load balance x communication   = mean useful / length
 //! ```
 //! The critical path goes back from the end: through the activities of a stream, and from a wait to its cause. Cost:
@@ -46,13 +46,35 @@ pub struct RegionShare {
     pub ns: Ns,
 }
 
+/// Useful time of the ranks' masters.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct UsefulTotals {
+    /// The mean.
+    pub mean_ns: Ns,
+    /// The largest.
+    pub most_ns: Ns,
+}
+
+impl UsefulTotals {
+    /// POP's efficiencies of a run of a length, which on an ideal network is `ideal_ns` long; `None` where the program
+    /// computed nothing.
+    pub fn efficiency(self, length: Ns, ideal_ns: Ns) -> Option<Efficiency> {
+        let ratio = |a: Ns, b: Ns| if b > 0 { (a as f64 / b as f64).min(1.0) } else { 0.0 };
+        let load_balance = (self.most_ns > 0).then(|| ratio(self.mean_ns, self.most_ns))?;
+        let (serialisation, transfer) = (ratio(self.most_ns, ideal_ns), ratio(ideal_ns, length));
+        let communication = serialisation * transfer;
+        let parallel = load_balance * communication;
+        Some(Efficiency { parallel, load_balance, communication, serialisation, transfer, ideal_ns })
+    }
+}
+
 /// Result of [`measure`].
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct EfficiencyAnalysis {
     /// Extent of the analysis.
     pub window: Span,
-    /// Efficiencies; `None` where the window is empty.
-    pub efficiency: Option<Efficiency>,
+    /// Useful time.
+    pub useful: UsefulTotals,
     /// Useful regions, by time.
     pub regions: Vec<RegionProfile>,
     /// Useful time on the critical path by stream and region, longest first.
@@ -92,9 +114,13 @@ fn ranks(operations: &Operations) -> impl Iterator<Item = (u32, &Sequence)> {
     (0_u32..).zip(&operations.sequences).filter(|(_, s)| !s.worker && !s.operations.is_empty())
 }
 
-/// Efficiencies, regions and critical path.
-pub fn measure(streams: &Streams<'_>, waits: &[RankWait], ctx: &Ctx) -> Result<EfficiencyAnalysis, Cancelled> {
-    let window = window(streams);
+/// Useful time, regions and critical path of a [`window`].
+pub fn measure(
+    streams: &Streams<'_>,
+    window: Span,
+    waits: &[RankWait],
+    ctx: &Ctx,
+) -> Result<EfficiencyAnalysis, Cancelled> {
     let mut measured = EfficiencyAnalysis { window, ..EfficiencyAnalysis::default() };
     let mut regions: HashMap<Region, RegionProfile> = HashMap::default();
     let (mut useful, mut most, mut n) = (0, 0, 0);
@@ -120,15 +146,7 @@ pub fn measure(streams: &Streams<'_>, waits: &[RankWait], ctx: &Ctx) -> Result<E
     let whole = |r: &RegionProfile| r.by_stream.iter().map(|(_, ns)| ns).sum::<Ns>();
     measured.regions.sort_by_key(|r| (std::cmp::Reverse(whole(r)), r.region));
     measured.critical_path = critical_path(streams, waits, window, &ctx.cancel);
-    let on_path: Ns = measured.critical_path.iter().map(|share| share.ns).sum();
-    let ratio = |a: Ns, b: Ns| if b > 0 { (a as f64 / b as f64).min(1.0) } else { 0.0 };
-    if n > 0 && most > 0 {
-        let load_balance = ratio(useful / n, most);
-        let (serialisation, transfer) = (ratio(most, on_path), ratio(on_path, window.len()));
-        let communication = serialisation * transfer;
-        let parallel = load_balance * communication;
-        measured.efficiency = Some(Efficiency { parallel, load_balance, communication, serialisation, transfer });
-    }
+    measured.useful = UsefulTotals { mean_ns: if n > 0 { useful / n } else { 0 }, most_ns: most };
     Ok(measured)
 }
 

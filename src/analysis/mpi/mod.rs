@@ -2,19 +2,21 @@
 //!
 //! ```text
 //! operations -> wait_states -> delays (costs of waiting) -> WaitAnalysis
-//!            -> profile     -> efficiency (POP, regions, critical path)
+//!            -> profile     -> efficiency (POP, regions, critical path), with the replay on an ideal network
 //! ```
 //! It needs no repetition, so a run of one step has an answer too. ALGORITHMS.md 9.6.
 
 pub mod delays;
 pub mod efficiency;
 pub mod profile;
+mod replay;
 pub mod strip;
 pub mod wait_states;
 
 use super::offsets::StreamClock;
 use crate::base::ctx::{Cancelled, Ctx};
 use crate::base::names::NameId;
+use crate::base::parallel::both;
 use crate::base::time::{Ns, Span};
 use crate::event::operation::{NO_PATH, Operations};
 use crate::model::wait_state::WaitState;
@@ -126,14 +128,20 @@ impl WaitAnalysis {
             return Ok(None);
         }
         let streams = Streams::new(operations, clocks);
-        let mut waits = wait_states::find(operations, clocks, ctx)?;
-        let measured = efficiency::measure(&streams, &waits, ctx)?;
-        // Waiting for the start-up of others does not count.
-        waits.retain(|w| w.until > measured.window.start && w.start < measured.window.end);
-        let costs = delays::distribute(&streams, &waits, ctx)?;
+        let window = efficiency::window(&streams);
+        let ideal = || replay::ideal_length(&streams, window, &ctx.cancel);
+        let found = || -> Result<_, Cancelled> {
+            let mut waits = wait_states::find(operations, clocks, ctx)?;
+            let measured = efficiency::measure(&streams, window, &waits, ctx)?;
+            // Waiting for the start-up of others does not count.
+            waits.retain(|w| w.until > window.start && w.start < window.end);
+            let costs = delays::distribute(&streams, &waits, ctx)?;
+            Ok((waits, measured, costs))
+        };
+        let (ideal_ns, (waits, measured, costs)) = both(ctx, ideal, found)?;
         let life = |s: &crate::event::operation::Sequence| {
             let (Some(first), Some(last)) = (s.operations.first(), s.operations.last()) else { return 0 };
-            (last.end - first.start).min(measured.window.len())
+            (last.end - first.start).min(window.len())
         };
         let mut waiting = WaitAnalysis {
             window: measured.window,
@@ -144,7 +152,8 @@ impl WaitAnalysis {
             ..WaitAnalysis::default()
         };
         waiting.imbalances = imbalances(operations, &waiting, &measured);
-        (waiting.efficiency, waiting.critical_path) = (measured.efficiency, measured.critical_path);
+        waiting.efficiency = measured.useful.efficiency(window.len(), ideal_ns);
+        waiting.critical_path = measured.critical_path;
         waiting.regions = measured.regions;
         Ok(Some(waiting))
     }

@@ -53,9 +53,8 @@ pub struct Streams<'a> {
 impl<'a> Streams<'a> {
     /// The streams of a run. Cost: linear in the call paths.
     pub fn new(operations: &'a Operations, clocks: &'a [StreamClock]) -> Streams<'a> {
-        let name = |path: usize| {
-            operations.paths.get(path as u32).filter(|(above, _)| *above != NO_PATH).map(|(_, name)| name)
-        };
+        let name =
+            |path: usize| operations.paths.get(path as u32).filter(|node| node.parent != NO_PATH).map(|node| node.name);
         Streams { operations, clocks, inside: (0..operations.paths.len()).map(name).collect() }
     }
 
@@ -80,6 +79,13 @@ impl<'a> Streams<'a> {
         site.map_or(NO_PATH, |site| if event.is_multiple_of(2) { site.path } else { site.after })
     }
 
+    /// The region of the time after an operation.
+    pub fn region_after(&self, stream: u32, operation: usize) -> Option<Region> {
+        let sequence = self.operations.sequences.get(stream as usize)?;
+        let path = sequence.call_sites.get(operation).map_or(NO_PATH, |site| site.after);
+        Some(region_of_gap(&self.inside, path, sequence.operations.get(operation)?.symbol))
+    }
+
     /// True where the program computed, false where it was in a library. Nothing inside a call that waits or
     /// communicates counts as computation.
     pub fn is_useful(&self, activity: &ActivitySpan) -> bool {
@@ -99,6 +105,15 @@ impl<'a> Streams<'a> {
         let left = operations.partition_point(|o| clock.common(o.start) < within.end);
         let next = operations.get(left).map(|o| clock.common(o.start));
         Backward { inside: &self.inside, operations, call_sites, clock, within, left, gap_is_next: true, next }
+    }
+}
+
+/// The region of the time spent in a call path: its innermost one, else the computation after a call.
+#[inline]
+fn region_of_gap(inside: &[Option<NameId>], path: u32, call: NameId) -> Region {
+    match inside.get(path as usize) {
+        Some(Some(name)) => Region { name: *name, after: false },
+        _ => Region { name: call, after: true },
     }
 }
 
@@ -123,10 +138,7 @@ impl Backward<'_> {
     fn gap(&self, at: usize, operation: &Operation, next: Timestamp) -> ActivitySpan {
         let start = self.clock.common(operation.end);
         let path = self.call_sites.and_then(|sites| sites.get(at)).map_or(NO_PATH, |site| site.after);
-        let region = match self.inside.get(path as usize) {
-            Some(Some(name)) => Region { name: *name, after: false },
-            _ => Region { name: operation.symbol, after: true },
-        };
+        let region = region_of_gap(self.inside, path, operation.symbol);
         ActivitySpan { event: 2 * at as u32 + 1, span: Span::new(start, next.max(start)), kind: EventKind::Gap, region }
     }
 }

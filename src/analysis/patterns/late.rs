@@ -11,7 +11,7 @@
 
 use super::Treatment;
 use super::measure::{Durations, PatternLimits, SMALLEST};
-use super::table::{Occurrence, PatternId, PatternTable};
+use super::table::{Occurrence, PatternId, PatternRole, PatternTable};
 use crate::base::ctx::Cancel;
 use crate::base::time::{Ns, Span};
 use crate::event::operation::Operations;
@@ -89,7 +89,7 @@ pub fn find(
     // By stream and first operation: excess already accounted for.
     let mut explained: BTreeMap<(u32, u32), Ns> = BTreeMap::new();
     let mut found = Vec::new();
-    let (units, others): (Vec<_>, Vec<_>) = table.measured().partition(|(_, p)| p.unit);
+    let (units, others): (Vec<_>, Vec<_>) = table.measured().partition(|(_, p)| p.role == PatternRole::Unit);
     // The others are in order of their ids: the parts of a pattern come before it.
     for (id, pattern) in units.into_iter().chain(others).take_while(|_| !cancel.is_cancelled()) {
         let (durations, limits) = (&durations[id.index()], &limits[id.index()]);
@@ -104,7 +104,7 @@ pub fn find(
             let excess = duration - durations.each[reference];
             let inside = (occurrence.stream, occurrence.first)..(occurrence.stream, occurrence.first + pattern.length);
             let known: Ns = explained.range(inside).map(|(_, e)| *e).sum();
-            if !pattern.unit && known as f64 >= EXPLAINED * excess as f64 {
+            if pattern.role == PatternRole::Composite && known as f64 >= EXPLAINED * excess as f64 {
                 continue;
             }
             let usual = durations.events(operations, occurrences[reference], length);

@@ -9,6 +9,7 @@
 
 mod follow;
 pub mod grammar;
+pub mod iterations;
 pub mod late;
 pub mod measure;
 pub mod rendezvous;
@@ -21,15 +22,14 @@ use super::offsets::{StreamClock, fit};
 use crate::analysis::mpi::WaitAnalysis;
 use crate::base::ctx::{Cancelled, Ctx};
 use crate::base::parallel::in_order;
-use crate::base::time::Span;
-use crate::event::operation::{OperationPlace, Operations};
+use crate::event::operation::Operations;
 use crate::model::settings::Settings;
+use iterations::Iterations;
 use late::{LateOccurrence, ResponsibleEvent};
 use measure::{Durations, PatternLimits, measure};
 use spread::DelayForest;
-use std::collections::{BTreeMap, BTreeSet};
 use std::time::{Duration, Instant};
-use table::{PatternId, PatternPart, PatternTable};
+use table::PatternTable;
 
 /// A recording's operations with everything mined from them.
 #[derive(Debug, Default)]
@@ -67,17 +67,6 @@ pub struct Lateness {
     pub late: Vec<LateOccurrence>,
     /// Their causes among each other.
     pub spread: DelayForest,
-}
-
-/// The executions of an MPI run: one stream's iterations of the outermost loop.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Iterations {
-    /// Position of the stream.
-    pub stream: u32,
-    /// The pattern that is repeated.
-    pub pattern: PatternId,
-    /// Its iterations, on the stream's own clock.
-    pub spans: Vec<Span>,
 }
 
 impl PatternAnalysis {
@@ -133,41 +122,8 @@ impl PatternAnalysis {
         Ok(Lateness { limits, late, spread })
     }
 
-    /// The iterations of each stream's outermost loop: of the loops that nothing encloses, the body that takes most of
-    /// the stream's time. Streams without a loop are left out.
+    /// The iterations of each stream's outermost loop.
     pub fn iterations(&self) -> Vec<Iterations> {
-        (0..).zip(&self.table.tops).filter_map(|(stream, top)| self.iterations_of(stream, top)).collect()
-    }
-
-    fn iterations_of(&self, stream: u32, top: &[PatternPart]) -> Option<Iterations> {
-        let mut spans: BTreeMap<PatternId, Vec<Span>> = BTreeMap::new();
-        let bodies: BTreeSet<PatternId> = top.iter().filter_map(|part| Some(self.table.iterations(*part)?.0)).collect();
-        let at = |operation| self.operations.get(OperationPlace { stream, operation });
-        let mut first = 0;
-        for part in top {
-            let (body, iterations) = match (*part, self.table.iterations(*part)) {
-                (_, Some((body, iterations))) => (body, iterations),
-                // An iteration before or after the loop is an iteration too.
-                (PatternPart::Pattern(id), None) if bodies.contains(&id) => (id, 1),
-                _ => {
-                    first += self.table.length(*part);
-                    continue;
-                }
-            };
-            let length = self.table.patterns[body.index()].length;
-            for iteration in 1..=iterations {
-                let next = first + length;
-                // An iteration lasts until the next begins; the last one until its last operation ends.
-                let end = if iteration < iterations { at(next).map(|o| o.start) } else { at(next - 1).map(|o| o.end) };
-                if let (Some(begin), Some(end)) = (at(first), end) {
-                    spans.entry(body).or_default().push(Span::new(begin.start, end));
-                }
-                first = next;
-            }
-        }
-        let covered = |spans: &[Span]| spans.iter().map(|s| s.len()).sum::<i64>();
-        // Of equals the first, for the same answer every time.
-        let longest = spans.into_iter().max_by_key(|(id, spans)| (covered(spans), std::cmp::Reverse(*id)));
-        longest.map(|(pattern, spans)| Iterations { stream, pattern, spans })
+        iterations::find(self)
     }
 }

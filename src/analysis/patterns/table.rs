@@ -42,6 +42,15 @@ pub enum PatternShape {
     },
 }
 
+/// The role of a pattern when occurrences are measured.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum PatternRole {
+    /// Its occurrences are compared; no part of it is measured by itself.
+    Unit,
+    /// It has units as parts.
+    Composite,
+}
+
 /// A pattern. Those that it uses have smaller ids.
 #[derive(Clone, Debug)]
 pub struct MinedPattern {
@@ -49,8 +58,8 @@ pub struct MinedPattern {
     pub shape: PatternShape,
     /// Operations in it, loops unrolled.
     pub length: u32,
-    /// It is a unit: no part of it is measured by itself.
-    pub unit: bool,
+    /// Its role when occurrences are measured.
+    pub role: PatternRole,
     /// A short loop over one operation: part of a unit, never measured by itself.
     plain: bool,
 }
@@ -75,7 +84,7 @@ pub struct PatternTable {
     pub occurrences: Vec<Vec<Occurrence>>,
     /// By stream: the parts that derive all of it.
     pub tops: Vec<Vec<PatternPart>>,
-    ids: HashMap<(PatternShape, bool), PatternId>,
+    ids: HashMap<(PatternShape, PatternRole), PatternId>,
 }
 
 /// A loop over one operation with more iterations than this is measured iteration by iteration.
@@ -114,7 +123,7 @@ impl PatternTable {
                     if *count > SHORT_LOOP && matches!(body, PatternPart::Operation(_)) {
                         body = self.unit(vec![body]);
                     }
-                    self.intern(PatternShape::Loop { body, count: *count }, false)
+                    self.intern(PatternShape::Loop { body, count: *count }, PatternRole::Composite)
                 }
                 GrammarRule::Sequence(items) => {
                     let parts: Vec<PatternPart> = items.iter().map(|i| part(i, &parts_of_rules)).collect();
@@ -122,7 +131,7 @@ impl PatternTable {
                         self.unit(parts)
                     } else {
                         let parts = self.gather_plain(&parts);
-                        self.intern(PatternShape::Sequence(parts), false)
+                        self.intern(PatternShape::Sequence(parts), PatternRole::Composite)
                     }
                 }
             };
@@ -139,7 +148,7 @@ impl PatternTable {
     }
 
     fn unit(&mut self, parts: Vec<PatternPart>) -> PatternPart {
-        self.intern(PatternShape::Sequence(parts), true)
+        self.intern(PatternShape::Sequence(parts), PatternRole::Unit)
     }
 
     fn is_plain(&self, part: PatternPart) -> bool {
@@ -154,8 +163,8 @@ impl PatternTable {
         length(&self.patterns, part)
     }
 
-    fn intern(&mut self, shape: PatternShape, unit: bool) -> PatternPart {
-        if let Some(id) = self.ids.get(&(shape.clone(), unit)) {
+    fn intern(&mut self, shape: PatternShape, role: PatternRole) -> PatternPart {
+        if let Some(id) = self.ids.get(&(shape.clone(), role)) {
             return PatternPart::Pattern(*id);
         }
         // No overflow: a pattern is no longer than the stream that it was mined from.
@@ -166,8 +175,8 @@ impl PatternTable {
             }
         };
         let id = PatternId::at(self.patterns.len());
-        self.patterns.push(MinedPattern { shape: shape.clone(), length, unit, plain });
-        self.ids.insert((shape, unit), id);
+        self.patterns.push(MinedPattern { shape: shape.clone(), length, role, plain });
+        self.ids.insert((shape, role), id);
         PatternPart::Pattern(id)
     }
 
@@ -263,7 +272,7 @@ impl Walk<'_> {
         }
         self.found[id.index()].push(here);
         match &pattern.shape {
-            _ if pattern.unit => {}
+            _ if pattern.role == PatternRole::Unit => {}
             PatternShape::Sequence(parts) => {
                 let mut at = Occurrence { opens: false, ..here };
                 for part in parts {

@@ -19,6 +19,14 @@ pub struct Trigger {
     pub carrier: Carrier,
 }
 
+/// A member of a collective operation.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+struct CollectiveMember {
+    place: OperationPlace,
+    /// Position of the operation.
+    collective: u32,
+}
+
 /// Finds the events that ended waits.
 #[derive(Debug)]
 pub struct Triggers<'a> {
@@ -26,8 +34,8 @@ pub struct Triggers<'a> {
     clocks: &'a [StreamClock],
     /// By stream: position of the first message to it; then the number of messages.
     first: Vec<usize>,
-    /// Members of collective operations, each with the position of its operation; sorted.
-    members: Vec<(OperationPlace, u32)>,
+    /// Members of all collective operations, sorted by place.
+    members: Vec<CollectiveMember>,
     /// By collective operation: the last member to enter, and when.
     last_to_enter: Vec<Option<Trigger>>,
 }
@@ -36,8 +44,11 @@ impl<'a> Triggers<'a> {
     /// Sort the members of all collective operations.
     pub fn new(operations: &'a Operations, clocks: &'a [StreamClock]) -> Self {
         let collectives = (0_u32..).zip(&operations.collectives);
-        let mut members: Vec<_> =
-            collectives.flat_map(|(m, collective)| collective.members.iter().map(move |p| (*p, m))).collect();
+        let mut members: Vec<_> = collectives
+            .flat_map(|(m, collective)| {
+                collective.members.iter().map(move |p| CollectiveMember { place: *p, collective: m })
+            })
+            .collect();
         members.sort_unstable();
         let streams = 0..=operations.sequences.len();
         let first = streams.map(|s| operations.messages.partition_point(|m| (m.to.stream as usize) < s)).collect();
@@ -82,8 +93,8 @@ impl<'a> Triggers<'a> {
             };
             Trigger { from: m.from, sent: self.clock(m.from.stream).common(sent), carrier: m.carrier }
         });
-        let at = self.members.binary_search_by_key(&place, |(p, _)| *p).ok();
-        let collective = at.map(|at| self.members[at].1 as usize);
+        let at = self.members.binary_search_by_key(&place, |member| member.place).ok();
+        let collective = at.map(|at| self.members[at].collective as usize);
         received.chain(collective.and_then(|at| self.entered_before(at, end))).max_by_key(order)
     }
 

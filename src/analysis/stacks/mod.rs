@@ -49,11 +49,20 @@ pub struct Stack {
     /// The user stack.
     pub user: Option<ProcessStack>,
     /// If the user stack is unknown or cut short: the full stacks before and after it, in the same program.
-    pub around: Option<(ProcessStack, ProcessStack)>,
+    pub around: Option<SurroundingStacks>,
     /// The system call under way.
     pub call: Option<NameId>,
     /// The kernel stack.
     pub kernel: Option<RawStackId>,
+}
+
+/// The nearest full stacks around a moment.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub struct SurroundingStacks {
+    /// The last one before it.
+    pub before: ProcessStack,
+    /// The first one after it.
+    pub after: ProcessStack,
 }
 
 /// The stacks of all threads over time.
@@ -321,11 +330,11 @@ impl Builder<'_> {
         }
     }
 
-    /// The full stacks before and after a span, where they belong to one program.
-    fn around(&self, span: Span, full: &[Sample]) -> Option<(ProcessStack, ProcessStack)> {
+    /// The full stacks around a span, where they belong to one program.
+    fn around(&self, span: Span, full: &[Sample]) -> Option<SurroundingStacks> {
         let before = full[..full.partition_point(|s| s.time <= span.start)].last()?.user?;
         let after = full.get(full.partition_point(|s| s.time < span.end))?.user?;
-        (self.program(before) == self.program(after)).then_some((before, after))
+        (self.program(before) == self.program(after)).then_some(SurroundingStacks { before, after })
     }
 
     /// The time over which the process runs the program that it runs at `t`.

@@ -14,11 +14,13 @@ struct Part {
 
 /// The parts of thread 1 up to `end`. A hole shows the stacks around it.
 fn parts(builder: &TimelineBuilder, end: Ns) -> Vec<Part> {
-    let spaces = Spaces::new(&builder.0.images);
+    let spaces = Spaces::new(&builder.0.tables.images);
     let lines = StackTimelines::new(&builder.sealed(), &spaces, false, &Ctx::new(1)).unwrap();
     let text = |s: Stack| {
         let user = s.user.map_or("?".to_owned(), |u| builder.letters(u.stack));
-        let around = s.around.map(|(a, b)| format!("({}|{})", builder.letters(a.stack), builder.letters(b.stack)));
+        let around = s.around.map(|SurroundingStacks { before, after }| {
+            format!("({}|{})", builder.letters(before.stack), builder.letters(after.stack))
+        });
         around.unwrap_or_default() + &user
     };
     let over = lines.over(thread(1), Span::of_ns(0, end));
@@ -80,10 +82,10 @@ fn sample_holds_for_ten_periods_of_running_time() {
 #[test]
 fn stack_ends_at_an_exec() {
     let mut builder = TimelineBuilder::new(1);
-    let exec = ImageChange::Exec { path: builder.0.names.intern("server") };
+    let exec = ImageChange::Exec { path: builder.0.tables.names.intern("server") };
     builder.segment(1, 0, 900, SegmentKind::Running, 0);
-    builder.0.images.push(ImageEvent { time: Timestamp::ZERO, host: HOST, pid: PID, change: exec.clone() });
-    builder.0.images.push(ImageEvent { time: Timestamp::new(50), host: HOST, pid: PID, change: exec });
+    builder.0.tables.images.push(ImageEvent { time: Timestamp::ZERO, host: HOST, pid: PID, change: exec.clone() });
+    builder.0.tables.images.push(ImageEvent { time: Timestamp::new(50), host: HOST, pid: PID, change: exec });
     builder.sample(1, 10, StackOrigin::Tick, "AB").call(1, 40, 60, "AC").sample(1, 61, StackOrigin::CallExit, "X");
     let expected = [part(0, "AB", false), part(40, "AC", true), part(50, "?", true), part(60, "?", false)];
     assert_eq!(parts(&builder, 100), expected);
@@ -94,7 +96,7 @@ fn sample_after_a_long_call_gives_its_stack() {
     // The 2 first calls are long, the third is short; two samples come late: the last one for the last long call
     // without a stack, which is the first call if the second has a sample of its own.
     let mut builder = TimelineBuilder::new(1);
-    builder.0.threads[0].life = Span::of_ns(0, 2_000_000);
+    builder.0.threads[0].thread.life = Span::of_ns(0, 2_000_000);
     let (a, b) = ((100_000, 300_000), (400_000, 600_000));
     builder.silent_call(1, a.0, a.1).silent_call(1, b.0, b.1).silent_call(1, 700_000, 700_500);
     builder.sample(1, 300_100, StackOrigin::AfterCall, "AB").sample(1, 800_000, StackOrigin::AfterCall, "AC");
@@ -103,11 +105,11 @@ fn sample_after_a_long_call_gives_its_stack() {
     };
     assert_eq!(calls(&builder), ["AB", "AC", "?"]);
     // The result does not depend on how late the second sample is.
-    builder.0.threads[0].samples[1].time = Timestamp::new(1_900_000);
+    builder.0.threads[0].rows.samples[1].time = Timestamp::new(1_900_000);
     assert_eq!(calls(&builder), ["AB", "AC", "?"]);
     // An entry stack takes precedence.
     builder.sample(1, b.0, StackOrigin::CallEntry, "AD");
-    builder.0.threads[0].samples.sort_by_key(|s| s.time);
+    builder.0.threads[0].rows.samples.sort_by_key(|s| s.time);
     assert_eq!(calls(&builder), ["AB", "AD", "?"]);
 }
 
@@ -118,7 +120,7 @@ fn open_functions_take_precedence_over_samples() {
     builder.sample(1, 10, StackOrigin::Tick, "AB").sample(1, 20, StackOrigin::Function, "F");
     builder.sample(1, 30, StackOrigin::Function, "FG").call(1, 40, 60, "AC");
     builder.sample(1, 50, StackOrigin::Function, "F").sample(1, 70, StackOrigin::Function, "");
-    builder.0.threads[0].samples.sort_by_key(|s| s.time);
+    builder.0.threads[0].rows.samples.sort_by_key(|s| s.time);
     let expected = [
         part(0, "AB", false),
         part(20, "F", false),
@@ -134,9 +136,9 @@ fn open_functions_take_precedence_over_samples() {
 #[test]
 fn hole_and_lost_chain_keep_the_stacks_around_them() {
     let mut builder = TimelineBuilder::new(1);
-    let exec = ImageChange::Exec { path: builder.0.names.intern("server") };
-    builder.0.images.push(ImageEvent { time: Timestamp::ZERO, host: HOST, pid: PID, change: exec.clone() });
-    builder.0.images.push(ImageEvent { time: Timestamp::new(65), host: HOST, pid: PID, change: exec });
+    let exec = ImageChange::Exec { path: builder.0.tables.names.intern("server") };
+    builder.0.tables.images.push(ImageEvent { time: Timestamp::ZERO, host: HOST, pid: PID, change: exec.clone() });
+    builder.0.tables.images.push(ImageEvent { time: Timestamp::new(65), host: HOST, pid: PID, change: exec });
     builder.call(1, 10, 20, "AB").call(1, 30, 40, "R").call(1, 50, 60, "AC").call(1, 70, 80, "AD");
     let expected = [
         part(0, "?", false),

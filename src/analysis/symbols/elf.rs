@@ -60,7 +60,7 @@ pub struct FileIdentity {
     /// Its build id.
     pub build_id: Option<Box<[u8]>>,
     /// Its separate debug file.
-    pub debug_link: Option<DebugLink>,
+    pub debug_link: Option<DebugLink<String>>,
     /// It has a full symbol table, so that no debug file is needed.
     pub has_names: bool,
     /// Bytes in memory from the first that is loaded to the last.
@@ -71,11 +71,18 @@ pub struct FileIdentity {
     pub segments: Vec<LoadSegment>,
 }
 
-/// A link to a separate debug file.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct DebugLink {
+impl FileIdentity {
+    /// The link to its separate debug file.
+    pub fn debug_link(&self) -> Option<DebugLink<&str>> {
+        self.debug_link.as_ref().map(|link| DebugLink { name: link.name.as_str(), crc: link.crc })
+    }
+}
+
+/// A link to a separate debug file (`.gnu_debuglink`).
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct DebugLink<N> {
     /// The file's name.
-    pub name: String,
+    pub name: N,
     /// Its checksum.
     pub crc: u32,
 }

@@ -7,7 +7,7 @@
 //! used. Where none was recorded, [`proof`](super::proof) judges a file. Only regular files are opened,
 //! and nothing is ever fetched.
 
-use super::elf;
+use super::elf::{self, DebugLink};
 use super::proof::{Mapping, Proof, by_size_and_time};
 use crate::base::mapped::open_regular;
 use std::io::{self, Read};
@@ -16,6 +16,11 @@ use std::sync::Arc;
 
 /// Folders of separate debug files that systems install.
 const SYSTEM_DEBUG: &str = "/usr/lib/debug";
+
+/// Beginnings of the names of files with the C and C++ runtime: glibc (also before 2.34, when threads were a library of
+/// their own), musl, bionic, BSD, the dynamic loader, libstdc++ and LLVM's.
+const RUNTIMES: [&str; 9] =
+    ["libc.so", "libc-2.", "libc.musl-", "ld-musl-", "ld-linux", "ld-2.", "libpthread", "libstdc++.so", "libc++"];
 
 /// The folders to search for symbols.
 #[derive(Clone, Debug, Default)]
@@ -37,8 +42,8 @@ pub struct RecordedFile<'a> {
     pub path: &'a str,
     /// Its build id, where recorded.
     pub build_id: Option<&'a [u8]>,
-    /// Name and checksum of its separate debug file, where recorded.
-    pub debug_link: Option<(&'a str, u32)>,
+    /// The link to its separate debug file, where recorded.
+    pub debug_link: Option<DebugLink<&'a str>>,
     /// Its other recorded properties.
     pub mapping: Mapping,
 }
@@ -80,11 +85,10 @@ pub fn find(recorded_file: RecordedFile<'_>, symbol_paths: &SymbolPaths) -> Symb
 }
 
 fn proof(recorded_file: RecordedFile<'_>, candidate: &Path, built: &elf::FileIdentity) -> Proof {
-    let own = built.debug_link.as_ref().map(|link| (link.name.as_str(), link.crc));
     match (recorded_file.build_id, recorded_file.debug_link) {
         (Some(id), _) if built.build_id.as_deref() == Some(id) => Proof::Same,
         (Some(_), _) => Proof::Other,
-        (None, Some(link)) if own == Some(link) => Proof::Same,
+        (None, Some(link)) if built.debug_link() == Some(link) => Proof::Same,
         (None, _) => by_size_and_time(candidate, built, recorded_file.mapping),
     }
 }
@@ -131,8 +135,7 @@ fn debug_file(
     if indexed.is_some() {
         return indexed;
     }
-    let own = built.debug_link.as_ref().map(|link| (link.name.as_str(), link.crc));
-    let (name, crc) = own.or(recorded_file.debug_link)?;
+    let DebugLink { name, crc } = built.debug_link().or(recorded_file.debug_link)?;
     let name = Path::new(name).file_name()?;
     let folder = main.parent().unwrap_or(Path::new(""));
     let beside = [folder.join(name), folder.join(".debug").join(name)];
@@ -167,9 +170,33 @@ fn checksum(path: &Path) -> io::Result<u32> {
     }
 }
 
+/// True for files of the C and C++ runtime.
+pub(super) fn is_runtime(path: &str) -> bool {
+    let file = path.rsplit('/').next().unwrap_or(path);
+    RUNTIMES.iter().any(|runtime| file.starts_with(runtime))
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn is_runtime_knows_c_libraries_by_their_file() {
+        for path in [
+            "/usr/lib/x86_64-linux-gnu/libc.so.6",
+            "/lib/libc-2.31.so",
+            "/lib/ld-musl-x86_64.so.1",
+            "/lib64/ld-linux-x86-64.so.2",
+            "/lib/libpthread-2.31.so",
+            "/usr/lib/libstdc++.so.6.0.30",
+            "libc++abi.so.1",
+        ] {
+            assert!(is_runtime(path), "{path}");
+        }
+        for path in ["/opt/libc/server", "libcrypto.so.3", "libcurl.so.4", "ld-server", "libclang-2.so", "[vdso]"] {
+            assert!(!is_runtime(path), "{path}");
+        }
+    }
 
     #[test]
     fn checksum_gives_the_published_value() {

@@ -10,6 +10,7 @@
 //! the earlier ones, and then in the process that forked this one. Cost: a binary search per
 //! look-up. ALGORITHMS.md section 5.2.
 
+use super::elf::DebugLink;
 use crate::base::names::NameId;
 use crate::base::time::Timestamp;
 use crate::event::image::CODE;
@@ -59,8 +60,8 @@ pub struct Image {
     pub offset: Option<u64>,
     /// Recorded build id.
     pub build_id: Option<Box<[u8]>>,
-    /// Name and checksum of its separate debug file.
-    pub debug_link: Option<(NameId, u32)>,
+    /// The link to its separate debug file.
+    pub debug_link: Option<DebugLink<NameId>>,
     unloaded: bool,
 }
 
@@ -224,7 +225,7 @@ impl Spaces {
             }
             ImageChange::DebugLink { base, file, crc } => {
                 if let Some(image) = self.mapped_at(current, *base) {
-                    image.debug_link = Some((*file, *crc));
+                    image.debug_link = Some(DebugLink { name: *file, crc: *crc });
                 }
             }
             ImageChange::Unload { base } => {
@@ -322,9 +323,9 @@ mod tests {
     #[test]
     fn add_build_ids_gives_them_to_the_mappings_of_a_file() {
         let mut builder = TimelineBuilder::new(1);
-        builder.0.traces = vec![TraceOrigin { host: HOST, kernel: true, generation: Generation::New }];
-        let [server, libc] = ["/srv/server", "/lib/libc.so"].map(|path| builder.0.names.intern(path).raw());
-        builder.0.images = vec![load(0, 7, 0x4000, server), load(0, 7, 0x9000, libc)];
+        builder.0.tables.traces = vec![TraceOrigin { host: HOST, kernel: true, generation: Generation::New }];
+        let [server, libc] = ["/srv/server", "/lib/libc.so"].map(|path| builder.0.tables.names.intern(path).raw());
+        builder.0.tables.images = vec![load(0, 7, 0x4000, server), load(0, 7, 0x9000, libc)];
         let mut timeline = builder.sealed();
         add_build_ids(&mut timeline, 0, &[(b"/srv/server".to_vec(), vec![1, 2])].into_iter().collect());
         let spaces = Spaces::new(timeline.images());

@@ -31,7 +31,7 @@ use crate::event::image::CODE;
 use crate::event::stack::name_of;
 use crate::state::timeline::{HostId, RawStackId, Timeline};
 use cache::{KnownSymbols, SymbolCache};
-use elf::{AddressBase, SymbolsAt};
+use elf::{AddressBase, DebugLink, SymbolsAt};
 use files::{RecordedFile, SymbolFile, SymbolPaths};
 use foldhash::HashMap;
 use images::{SpaceId, Spaces};
@@ -234,6 +234,8 @@ impl<'a> StackResolver<'a> {
         ctx: &Ctx,
     ) -> Result<Vec<HashMap<u64, Vec<UserFrame>>>, Cancelled> {
         let mut found: Vec<HashMap<u64, Vec<UserFrame>>> = Vec::with_capacity(self.files.len());
+        let mut of_runtimes: BTreeSet<NameId> = BTreeSet::new();
+        let mut of_programs: BTreeSet<NameId> = BTreeSet::new();
         let files = &self.files;
         in_order(
             ctx,
@@ -262,10 +264,19 @@ impl<'a> StackResolver<'a> {
                     let resolved = ResolvedAddress { symbols: known.symbols.get(a)?, proven, entered };
                     Some((*a, resolved.frames(path, *a, names)))
                 };
-                found.push(file.addresses.iter().filter_map(frames).collect());
+                let frames: HashMap<u64, Vec<UserFrame>> = file.addresses.iter().filter_map(frames).collect();
+                let functions = frames.values().flatten().filter(|frame| !frame.folded).map(|frame| frame.name);
+                if files::is_runtime(path) {
+                    of_runtimes.extend(functions)
+                } else {
+                    of_programs.extend(functions)
+                }
+                found.push(frames);
                 self.cache.put(file.key, known);
             },
         )?;
+        // A program may define a function of the runtime anew (`malloc`); then it is the program's own.
+        of_runtimes.difference(&of_programs).for_each(|name| names.mark_runtime(*name));
         Ok(found)
     }
 
@@ -330,7 +341,7 @@ impl<'a> StackResolver<'a> {
             let recorded = RecordedFile {
                 path: names.get(image.path),
                 build_id: image.build_id.as_deref(),
-                debug_link: image.debug_link.map(|(name, crc)| (names.get(name), crc)),
+                debug_link: image.debug_link.map(|link| DebugLink { name: names.get(link.name), crc: link.crc }),
                 mapping: Mapping { extent: Some(extent), reported: self.spaces.first_reported(image.path) },
             };
             return AddressTarget::File(self.file(image.path, recorded, count), address);

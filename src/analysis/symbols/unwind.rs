@@ -130,9 +130,9 @@ fn unwind_on<P: Processor>(
         let mut cache = P::cache();
         let mut cut = 0;
         let one = |copy: StackCopy<'_>| {
-            let (stack, whole) = unwinding.stack(&copy, &mut cache);
-            cut += u64::from(!whole);
-            SampleStack { at: copy.at, addresses: stack }
+            let UnwoundStack { addresses, is_whole } = unwinding.stack(&copy, &mut cache);
+            cut += u64::from(!is_whole);
+            SampleStack { at: copy.at, addresses }
         };
         let packet = packets.get(at).copied().unwrap_or_default();
         let stacks: Vec<SampleStack> = trace.copies(packet, architecture).into_iter().map(one).collect();
@@ -165,9 +165,17 @@ fn events(changed: &MapEvent, names: &mut Names) -> Vec<ImageEvent> {
     }
 }
 
+/// The addresses of a copied stack.
+struct UnwoundStack {
+    /// Innermost first.
+    addresses: Vec<u64>,
+    /// The outermost function was reached.
+    is_whole: bool,
+}
+
 impl<P: Processor> Unwinding<'_, P> {
-    /// The addresses of a copied stack, innermost first, and true where its end was reached.
-    fn stack(&self, copy: &StackCopy<'_>, cache: &mut <P::Unwinder as Unwinder>::Cache) -> (Vec<u64>, bool) {
+    /// Unwind a copied stack.
+    fn stack(&self, copy: &StackCopy<'_>, cache: &mut <P::Unwinder as Unwinder>::Cache) -> UnwoundStack {
         let space = self.spaces.at(HOST, copy.pid, Timestamp::new(copy.clock as i64));
         let mut registers = P::registers(&copy.registers);
         let mut read = |address: u64| {
@@ -185,7 +193,7 @@ impl<P: Processor> Unwinding<'_, P> {
             let table = image.and_then(|image| Some((image, self.table(image)?)));
             if image.is_some() && table.is_none() {
                 // Without its table the caller is unknown, because most files are built without frame pointers.
-                return (stack, false);
+                return UnwoundStack { addresses: stack, is_whole: false };
             }
             let own = |image: &Image, table: &Table<P::Unwinder>| {
                 let place =
@@ -198,14 +206,14 @@ impl<P: Processor> Unwinding<'_, P> {
                 true => Some(FrameAddress::from_instruction_pointer(at)),
                 false => FrameAddress::from_return_address(at),
             };
-            let Some(address) = address else { return (stack, true) };
+            let Some(address) = address else { return UnwoundStack { addresses: stack, is_whole: true } };
             match unwinder.unwind_frame(address, &mut registers, cache, &mut read) {
                 Ok(Some(caller)) => stack.push(P::address(caller)),
-                Ok(None) => return (stack, true),
-                Err(_) => return (stack, false),
+                Ok(None) => return UnwoundStack { addresses: stack, is_whole: true },
+                Err(_) => return UnwoundStack { addresses: stack, is_whole: false },
             }
         }
-        (stack, false)
+        UnwoundStack { addresses: stack, is_whole: false }
     }
 
     fn table(&self, image: &Image) -> Option<&Table<P::Unwinder>> {

@@ -20,7 +20,7 @@ pub use crate::model::usage::Moved;
 use crate::model::usage::{CpuUse, IoUse, ThreadUse};
 use crate::reading::bind::{Binding, Focus};
 use crate::reading::chunks::Chunk;
-use crate::reading::engine::{self, Analysis, EngineOptions};
+use crate::reading::engine::{self, Analysis, ChunkStart, EngineOptions};
 use crate::reading::sources::{BoundTrace, BoundTraces};
 use crate::state::threads::ThreadInstance;
 use foldhash::HashMap;
@@ -47,7 +47,7 @@ impl UsagePass<'_> {
         notices: &mut Notices,
         traces: &[&Trace],
         chunk: &Chunk,
-        seeds: bool,
+        start: ChunkStart,
         cancel: &Cancel,
     ) {
         // By trace and CPU: the first and the last event of any kind. Most records are of the CPU of the one before.
@@ -76,7 +76,7 @@ impl UsagePass<'_> {
                 }
             }
         };
-        let before = seeds.then_some(&mut before as &mut dyn FnMut(&Event));
+        let before = (start == ChunkStart::AfterLastSwitch).then_some(&mut before as &mut dyn FnMut(&Event));
         let batch = self.sources.read(
             traces,
             chunk,
@@ -114,9 +114,9 @@ impl Analysis for UsagePass<'_> {
     type Partial = (UsageMachine, Notices);
     type Whole = (UsageMachine, Notices);
 
-    fn chunk(&self, traces: &[&Trace], chunk: &Chunk, seeds: bool, cancel: &Cancel) -> Self::Partial {
+    fn chunk(&self, traces: &[&Trace], chunk: &Chunk, start: ChunkStart, cancel: &Cancel) -> Self::Partial {
         let (mut machine, mut notices) = (UsageMachine::new(false), Notices::default());
-        self.step(&mut machine, &mut notices, traces, chunk, seeds, cancel);
+        self.step(&mut machine, &mut notices, traces, chunk, start, cancel);
         (machine, notices)
     }
 
@@ -130,7 +130,7 @@ impl Analysis for UsagePass<'_> {
     }
 
     fn run_again(&self, (whole, notices): &mut Self::Whole, traces: &[&Trace], chunk: &Chunk, cancel: &Cancel) {
-        self.step(whole, notices, traces, chunk, false, cancel);
+        self.step(whole, notices, traces, chunk, ChunkStart::Unknown, cancel);
     }
 }
 

@@ -5,7 +5,7 @@
 //! path in which most of it was spent. Cost: linear in the records, one look-up per call.
 
 use super::recorded::{
-    LocationRun, MessageHalf, NOWHERE, ParameterRecord, Participation, Released, TaskCreation, ThreadExit,
+    LocationRun, MessageHalf, NOWHERE, ParameterRecord, Participation, Released, TaskCreation, ThreadExit, TickRange,
 };
 use super::regions::{Class, Symbols};
 use super::task_graph::GraphTask;
@@ -16,7 +16,7 @@ use crate::base::time::{Ns, Span, Timestamp};
 use crate::event::call_path::CallSite;
 use crate::event::operation::{NO_PATH, Operation, OperationKind};
 use crate::input::otf2::{
-    Archive, CreatedThread, Envelope, EventRecord, LocationId, LocationKind, MetricValue, TaskKey,
+    Archive, CommunicatorMembers, CreatedThread, Envelope, EventRecord, LocationId, LocationKind, MetricValue, TaskKey,
 };
 use foldhash::HashMap;
 
@@ -88,14 +88,14 @@ pub(super) fn read(archive: &Archive, symbols: &Symbols, id: LocationId, cancel:
         }
         last = last.max(time);
         location.step(last, record.event, reader.values());
-        if let (EventRecord::Enter(_), Some((task, maker))) = (record.event, task_attributes)
-            && let Some(task) = GraphTask::of(&reader, task, maker)
+        if let (EventRecord::Enter(_), Some(attributes)) = (record.event, task_attributes)
+            && let Some(task) = GraphTask::of(&reader, attributes)
         {
             location.begin_task_part(task, last);
         }
         per_class[usize::from(record.class)] += 1;
-        let (first, _) = location.run.ticks.unwrap_or((ticks, ticks));
-        location.run.ticks = Some((first, ticks));
+        let first = location.run.ticks.map_or(ticks, |range| range.first);
+        location.run.ticks = Some(TickRange { first, last: ticks });
         location.run.records += 1;
     }
     location.finish(last);
@@ -182,10 +182,10 @@ impl LocationReader<'_> {
         match event {
             EventRecord::Enter(region) => self.enter(region, time),
             EventRecord::Leave(region) => self.leave_region(region, time),
-            EventRecord::Context(context) => self.be_in(Some(context), time),
+            EventRecord::Context { context, entered } => self.be_in(Some(context), entered, time),
             EventRecord::ContextLeave(context) => {
                 let around = self.archive.definitions.calling_context(context).and_then(|c| c.parent);
-                self.be_in(around, time);
+                self.be_in(around, 0, time);
             }
             EventRecord::Send { to, request } => {
                 if let Some(number) = request {
@@ -259,10 +259,10 @@ impl LocationReader<'_> {
 
     /// A collective operation ended in which other locations participate.
     fn participate(&mut self, collective: u8, communicator: u32, root: u32) {
-        if let Some((group, members)) = self.archive.definitions.members(communicator)
-            && members.len() > 1
+        if let Some(CommunicatorMembers { group, ranks }) = self.archive.definitions.members(communicator)
+            && ranks.len() > 1
         {
-            let root = members.get(root as usize).copied().flatten();
+            let root = ranks.get(root as usize).copied().flatten();
             self.run.participations.push(Participation { operation: NOWHERE, group, collective, root });
         }
     }
@@ -346,21 +346,22 @@ impl LocationReader<'_> {
         self.end_task_part(&frame, time);
     }
 
-    /// The thread is in this calling context now, found by a sample or an instrumented call: what is above both stays.
-    fn be_in(&mut self, context: Option<u32>, time: Timestamp) {
+    /// The thread is in this calling context now, found by a sample or an instrumented call; the innermost `entered`
+    /// calls are new. Calls around them go on if they are of the same regions, also in another line of these.
+    fn be_in(&mut self, context: Option<u32>, entered: u32, time: Timestamp) {
         let definitions = &self.archive.definitions;
         let around = |c: &u32| definitions.calling_context(*c).and_then(|c| c.parent);
         let mut now: Vec<u32> = std::iter::successors(context, around).take(DEEPEST).collect();
         now.reverse();
-        let common = self.contexts.iter().zip(&now).take_while(|(a, b)| a == b).count();
         let region = |c: u32| definitions.calling_context(c).map_or(u32::MAX, |c| c.region);
+        let old = now.len().saturating_sub(entered as usize);
+        let both = self.contexts.iter().zip(&now).take(old);
+        let common = both.take_while(|(a, b)| region(**a) == region(**b)).count();
         for left in self.contexts.split_off(common).into_iter().rev() {
             self.leave_region(region(left), time);
         }
-        for entered in now.into_iter().skip(common) {
-            self.enter(region(entered), time);
-            self.contexts.push(entered);
-        }
+        now.iter().skip(common).for_each(|entered| self.enter(region(*entered), time));
+        self.contexts = now;
     }
 
     /// `other`: the operation that posted it or that is left when it is done.

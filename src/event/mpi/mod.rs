@@ -28,7 +28,7 @@ use crate::event::operation::{
 };
 use crate::input::otf2::{Archive, LocationId, LocationKind, MetricMode, ParameterValue, class_name};
 use crate::model::counts::ArchiveCounts;
-pub use crate::model::usage::FileTransfers;
+pub use crate::model::usage::{FileTransfers, ProcessTransfers};
 use foldhash::HashMap;
 pub(super) use recorded::NOWHERE;
 pub use recorded::{LocationRun, MessageHalf};
@@ -48,6 +48,7 @@ pub struct MpiRun {
     names: Names,
     paths: CallPaths,
     program: Vec<bool>,
+    polls: Vec<bool>,
 }
 
 /// Read a whole archive.
@@ -86,7 +87,7 @@ fn locations(archive: &Archive, ctx: &Ctx) -> Result<MpiRun, Cancelled> {
             run.locations.push(location);
         },
     )?;
-    run.program = symbols.program();
+    (run.program, run.polls) = (symbols.program(), symbols.polls());
     run.names = symbols.names;
     Ok(run)
 }
@@ -111,24 +112,24 @@ impl MpiRun {
         counts
     }
 
-    /// The file transfers of each process, by name of the process.
-    pub fn transfers(&self, archive: &Archive) -> Vec<(String, FileTransfers)> {
-        let mut by_process: Vec<(u32, String, FileTransfers)> = Vec::new();
+    /// The file transfers of each process.
+    pub fn transfers(&self, archive: &Archive) -> Vec<ProcessTransfers> {
+        let mut by_process: Vec<ProcessTransfers> = Vec::new();
         for (l, run) in archive.definitions.locations.iter().zip(&self.locations) {
-            let at = by_process.iter().position(|(process, ..)| *process == l.process_index);
+            let at = by_process.iter().position(|p| p.index == l.process_index);
             let at = at.unwrap_or_else(|| {
                 let name = l.rank.map_or_else(|| l.process.clone(), |rank| format!("rank {rank}"));
-                by_process.push((l.process_index, name, FileTransfers::default()));
+                by_process.push(ProcessTransfers { index: l.process_index, name, sum: FileTransfers::default() });
                 by_process.len() - 1
             });
-            if let Some((_, _, sum)) = by_process.get_mut(at) {
+            if let Some(ProcessTransfers { sum, .. }) = by_process.get_mut(at) {
                 sum.read_bytes = sum.read_bytes.saturating_add(run.transfers.read_bytes);
                 sum.written_bytes = sum.written_bytes.saturating_add(run.transfers.written_bytes);
                 sum.reads += run.transfers.reads;
                 sum.writes += run.transfers.writes;
             }
         }
-        by_process.into_iter().map(|(_, name, sum)| (name, sum)).collect()
+        by_process
     }
 
     /// The neutral form, for clocks, mining and propagation.
@@ -188,6 +189,7 @@ impl MpiRun {
             send_completions,
             paths: self.paths,
             program: self.program,
+            polls: self.polls,
             ..Operations::default()
         };
         Ok((operations, self.notices))

@@ -217,6 +217,15 @@ pub(super) struct Released {
     pub(super) time: Timestamp,
 }
 
+/// The times of a location's first and last record on the archive's clock, in ticks.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct TickRange {
+    /// The first.
+    pub first: i128,
+    /// The last.
+    pub last: i128,
+}
+
 /// The records of one location.
 #[derive(Clone, Debug, Default)]
 pub struct LocationRun {
@@ -228,8 +237,8 @@ pub struct LocationRun {
     pub sends: Vec<MessageHalf>,
     /// Receives in posting order.
     pub receives: Vec<MessageHalf>,
-    /// First and last record, on the archive's clock, in ticks.
-    pub ticks: Option<(i128, i128)>,
+    /// Times of its records; `None` without records.
+    pub ticks: Option<TickRange>,
     /// Event records.
     pub records: u64,
     /// Its clock against the archive's.

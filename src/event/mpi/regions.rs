@@ -92,13 +92,22 @@ impl Symbols {
 
     /// By name: it is the program's own work.
     pub(super) fn program(&self) -> Vec<bool> {
-        let mut program = vec![false; self.names.len()];
-        for symbol in self.by_region.values().filter(|s| s.class == Class::Program && s.kind == OperationKind::Work) {
-            if let Some(known) = program.get_mut(symbol.name.index()) {
-                *known = true;
+        self.names_of(|s| s.class == Class::Program && s.kind == OperationKind::Work)
+    }
+
+    /// By name: it polls.
+    pub(super) fn polls(&self) -> Vec<bool> {
+        self.names_of(|s| s.polls)
+    }
+
+    fn names_of(&self, is: impl Fn(&Symbol) -> bool) -> Vec<bool> {
+        let mut marked = vec![false; self.names.len()];
+        for symbol in self.by_region.values().filter(|s| is(s)) {
+            if let Some(mark) = marked.get_mut(symbol.name.index()) {
+                *mark = true;
             }
         }
-        program
+        marked
     }
 }
 

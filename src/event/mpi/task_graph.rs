@@ -9,7 +9,7 @@ use super::location::{Frame, LocationReader};
 use super::recorded::{LocationRun, NOWHERE, TaskPart};
 use crate::base::time::Timestamp;
 use crate::event::operation::{Message, OperationPlace};
-use crate::input::otf2::EventReader;
+use crate::input::otf2::{EventReader, TaskAttributes};
 use crate::model::carrier::Carrier;
 use foldhash::HashMap;
 
@@ -22,14 +22,14 @@ pub(super) struct GraphTask {
 
 impl GraphTask {
     /// The task of the last record, if its attributes name one.
-    pub(super) fn of(reader: &EventReader<'_>, task: u32, maker: Option<u32>) -> Option<GraphTask> {
+    pub(super) fn of(reader: &EventReader<'_>, attributes: TaskAttributes) -> Option<GraphTask> {
         let mut found = GraphTask { task: 0, maker: None };
         let mut is_task = false;
         for attribute in reader.attributes() {
             let Some(number) = attribute.value.number() else { continue };
-            if attribute.id == task {
+            if attribute.id == attributes.task {
                 (found.task, is_task) = (number, true);
-            } else if Some(attribute.id) == maker {
+            } else if Some(attribute.id) == attributes.maker {
                 found.maker = Some(number);
             }
         }

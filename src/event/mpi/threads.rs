@@ -11,13 +11,13 @@ use super::regions::Class;
 use crate::base::notice::Notice;
 use crate::base::time::{Span, Timestamp};
 use crate::event::operation::{NO_PATH, OperationKind};
-use crate::input::otf2::TaskKey;
+use crate::input::otf2::{CommunicatorMembers, TaskKey};
 
 impl LocationReader<'_> {
     /// The thread is part of a team from here on. One whose region encloses nothing yet is a worker of that team, and
     /// had nothing to do since it was last part of one.
     pub(super) fn begin_part(&mut self, team: u32, time: Timestamp) {
-        let Some((group, _)) = self.archive.definitions.members(team) else { return };
+        let Some(CommunicatorMembers { group, .. }) = self.archive.definitions.members(team) else { return };
         let mut idle = NOWHERE;
         if self.frames.is_empty() && self.forked.is_none() {
             let since = self.idle.take().unwrap_or(time);

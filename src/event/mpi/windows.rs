@@ -3,15 +3,15 @@
 use super::location::LocationReader;
 use super::recorded::{MetricRun, NOWHERE, Participation, Sync, SyncKind, WindowLock};
 use crate::base::time::Timestamp;
-use crate::input::otf2::{MetricMode, MetricValue, RmaLock};
+use crate::input::otf2::{CommunicatorMembers, MetricMode, MetricValue, RmaLock};
 
 impl LocationReader<'_> {
     /// A fence, or another operation of all ranks of a window.
     pub(super) fn meet_at(&mut self, window: u32, collective: u8) {
         let definitions = &self.archive.definitions;
         let communicator = definitions.named.window(window).map(|window| window.communicator);
-        if let Some((group, members)) = communicator.and_then(|c| definitions.members(c))
-            && members.len() > 1
+        if let Some(CommunicatorMembers { group, ranks }) = communicator.and_then(|c| definitions.members(c))
+            && ranks.len() > 1
         {
             self.run.participations.push(Participation { operation: NOWHERE, group, collective, root: None });
         }

@@ -20,7 +20,14 @@ struct Context {
     at: usize,
     what: String,
     /// The constructs around the error, innermost first.
-    within: Vec<(String, usize)>,
+    within: Vec<Enclosing>,
+}
+
+/// A construct around an error that begins at byte `at`.
+#[derive(Debug)]
+struct Enclosing {
+    name: String,
+    at: usize,
 }
 
 /// An error in a metadata text, with lines and columns.
@@ -85,7 +92,7 @@ impl MetadataError {
     /// The same error, inside the construct `name`, which begins at byte `at`.
     #[cold]
     pub(super) fn within(mut self, name: impl Into<String>, at: usize) -> Self {
-        self.0.within.push((name.into(), at));
+        self.0.within.push(Enclosing { name: name.into(), at });
         self
     }
 
@@ -98,8 +105,11 @@ impl MetadataError {
     /// The error with places in `text`, which is the text that was read.
     pub(super) fn located(self, text: &str) -> MetadataTextError {
         let Context { at, what, within } = *self.0;
-        let construct = |(name, at)| Construct { name, begin: TextPlace::of(text, at) };
-        MetadataTextError { place: TextPlace::of(text, at), what, within: within.into_iter().map(construct).collect() }
+        let within = within
+            .into_iter()
+            .map(|Enclosing { name, at }| Construct { name, begin: TextPlace::of(text, at) })
+            .collect();
+        MetadataTextError { place: TextPlace::of(text, at), what, within }
     }
 }
 

@@ -10,14 +10,14 @@ use super::plan::CtfPlan;
 use super::real::Real;
 use super::schema::Role;
 use super::steps::Body;
-use super::stride::EventSkip;
+use super::stride::{EventSkip, LocatedHeader};
 use super::trace::CtfTrace;
 use crate::base::cursor::ByteOrder;
 use crate::base::notice::{Notice, Notices};
 use crate::base::time::Timestamp;
 use crate::input::record::{ClassId, IntegerArray, Record, StreamId, Value};
 use crate::input::stream::{Position, SeekResult};
-use crate::input::trace::Records;
+use crate::input::trace::{Records, ShownRecord};
 use std::ops::Range;
 
 /// The values of one record of a projection.
@@ -197,13 +197,15 @@ impl<'a> Records<'a> for CtfReader<'a> {
         }
     }
 
-    fn show<S: Sink<'a>>(&mut self, sink: &mut S) -> Option<(ClassId, u64)> {
+    fn show<S: Sink<'a>>(&mut self, sink: &mut S) -> Option<ShownRecord> {
         loop {
             self.began = self.position();
             let Some(head) = self.head() else { if self.enter() { continue } else { return None } };
             let Some(body) = self.plan.body(self.packet.class, head.class) else { continue };
             match run_body(&mut self.decoder, body, sink) {
-                Ok(()) if self.decoder.at > head.at => return Some((head.class, self.decoder.clock)),
+                Ok(()) if self.decoder.at > head.at => {
+                    return Some(ShownRecord { class: head.class, clock: self.decoder.clock });
+                }
                 outcome => {
                     sink.void();
                     self.end_body(outcome, head.at);
@@ -244,7 +246,7 @@ impl<'a> CtfReader<'a> {
         let (data, limit) = (self.decoder.data, self.decoder.limit);
         let mut at = self.decoder.at;
         while at < limit {
-            let Some((start, id)) = locator.enter(data, at, limit) else { break };
+            let Some(LocatedHeader { start, id }) = locator.enter(data, at, limit) else { break };
             let template = header.templates.get(id as usize).and_then(|template| template.get()?.as_ref());
             let Some(template) = template else { break };
             let Some(end) = template.skip.end(data, start, start + template.bits, limit) else { break };
@@ -284,7 +286,7 @@ impl<'a> CtfReader<'a> {
         let header = plan.headers.get(self.packet.class)?;
         let ids = self.trace.tables.ids.get(self.packet.class)?;
         if let Some(locator) = &header.locator
-            && let Some((start, id)) = locator.enter(self.decoder.data, at, self.decoder.limit)
+            && let Some(LocatedHeader { start, id }) = locator.enter(self.decoder.data, at, self.decoder.limit)
             && let Some(template) = plan.template(self.packet.class, header, id, ids)
             && start + template.bits <= self.decoder.limit
         {

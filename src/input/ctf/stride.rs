@@ -118,6 +118,14 @@ struct Walk {
 /// The walk ends: at the id, or because the header is of another kind.
 struct End;
 
+/// An event header in a packet.
+pub(super) struct LocatedHeader {
+    /// Its first bit.
+    pub(super) start: u64,
+    /// The event id in it; 0 if the stream has no ids.
+    pub(super) id: u64,
+}
+
 impl IdLocator {
     /// The locator for the headers of a stream class, if they begin with a small id. With mixed byte orders the fields
     /// behind the header depend on the byte order of its last number.
@@ -144,15 +152,15 @@ impl IdLocator {
         Some(locator)
     }
 
-    /// The position of the header behind `at` and the event id in it; `None` if they do not end before `limit`.
+    /// The header at or after `at`; `None` if its id does not end before `limit`.
     #[inline(always)]
-    pub(super) fn enter(&self, data: &[u8], at: u64, limit: u64) -> Option<(u64, u64)> {
+    pub(super) fn enter(&self, data: &[u8], at: u64, limit: u64) -> Option<LocatedHeader> {
         let start = at.checked_add(at.wrapping_neg() & self.mask)?;
-        let Some(id) = self.id else { return Some((start, 0)) };
+        let Some(id) = self.id else { return Some(LocatedHeader { start, id: 0 }) };
         if start + id.lead + u64::from(id.size) > limit {
             return None;
         }
-        Some((start, id.read(data, start)?))
+        Some(LocatedHeader { start, id: id.read(data, start)? })
     }
 
     /// The header with a given id.

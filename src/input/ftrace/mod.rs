@@ -17,7 +17,7 @@ pub use sections::TraceDatError;
 use super::record::ClassId;
 use super::tracepoint::threads::Threads;
 use super::tracepoint::{
-    self, ClassSchema, ClockLoss, CpuPacket, CpuStream, RecorderClock, TraceParts, Walk, WalkStep,
+    self, ClassSchema, ClockLoss, CpuPacket, CpuStream, PacketPlace, RecorderClock, TraceParts, Walk, WalkStep,
 };
 use super::{OpenError, Unreadable};
 use crate::base::cursor::{ByteOrder, bits};
@@ -130,9 +130,9 @@ impl tracepoint::Storage for FtraceStorage {
         self.threads.get_or_init(|| self.thread_names())
     }
 
-    fn place(&self, stream: usize, packet: usize) -> (&str, u64) {
+    fn place(&self, stream: usize, packet: usize) -> PacketPlace<'_> {
         let at = self.cpus.get(stream).map_or(0, |cpu| cpu.at + packet * cpu.page * PAGES);
-        (&self.name, at as u64)
+        PacketPlace { file: &self.name, at: at as u64 }
     }
 
     fn notices(&self) -> Notices {

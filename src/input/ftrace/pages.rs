@@ -7,7 +7,7 @@
 
 use crate::base::cursor::{ByteOrder, bits};
 use crate::input::record::{ClassId, IntegerArray};
-use crate::input::tracepoint::{Raw, StackSide, Walk, WalkStep};
+use crate::input::tracepoint::{Raw, StackSide, Walk, WalkPosition, WalkStep};
 
 /// Type of padding.
 const PADDING: u32 = 29;
@@ -228,11 +228,11 @@ impl<'a> Walk<'a> for PageWalk<'a> {
         }
     }
 
-    fn position(&self) -> (u64, u64) {
-        (self.at as u64, self.time)
+    fn position(&self) -> WalkPosition {
+        WalkPosition { at: self.at as u64, clock: self.time }
     }
 
-    fn go(&mut self, at: u64, clock: u64) {
+    fn go(&mut self, WalkPosition { at, clock }: WalkPosition) {
         let at = at as usize;
         let inside = at % self.size >= self.rules.data;
         // If no page was entered, the next step enters one.

@@ -5,8 +5,8 @@
 use super::bytes::Bytes;
 use crate::base::mapped::read_small;
 use crate::base::text::copied;
-use std::io;
 use std::path::{Path, PathBuf};
+use std::{fmt, io};
 
 /// A larger file is not an anchor.
 const LARGEST_ANCHOR: u64 = 1 << 20;
@@ -19,7 +19,7 @@ const POSIX: u8 = 1;
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Anchor {
     /// Version of OTF2 that wrote it.
-    pub version: (u8, u8, u8),
+    pub version: ArchiveVersion,
     /// Bytes of each event chunk but the last.
     pub event_chunk: u64,
     /// Bytes of each definition chunk but the last.
@@ -47,6 +47,23 @@ pub fn find(path: &Path) -> Option<PathBuf> {
     let mut found = std::fs::read_dir(path).ok()?.filter_map(Result::ok).map(|e| e.path()).filter(|p| is_anchor(p));
     let first = found.next()?;
     found.next().is_none().then_some(first)
+}
+
+/// A version of OTF2.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct ArchiveVersion {
+    /// Incompatible formats differ in it.
+    pub major: u8,
+    /// Compatible extensions differ in it.
+    pub minor: u8,
+    /// Corrections differ in it.
+    pub bugfix: u8,
+}
+
+impl fmt::Display for ArchiveVersion {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}.{}.{}", self.major, self.minor, self.bugfix)
+    }
 }
 
 /// The reason why an archive cannot be read, and its remedy.
@@ -111,7 +128,7 @@ fn parse(bytes: &mut Bytes<'_>) -> Option<AnchorFile> {
     bytes.string()?;
     let format = bytes.u8()?;
     bytes.u8()?;
-    let version = (bytes.u8()?, bytes.u8()?, bytes.u8()?);
+    let version = ArchiveVersion { major: bytes.u8()?, minor: bytes.u8()?, bugfix: bytes.u8()? };
     let (event_chunk, definition_chunk) = (bytes.full_u64()?, bytes.full_u64()?);
     let (substrate, compression) = (bytes.u8()?, bytes.u8()?);
     let locations = bytes.full_u64()?;

@@ -105,6 +105,15 @@ pub struct CallingContext {
     pub parent: Option<u32>,
 }
 
+/// The members of a communicator.
+#[derive(Clone, Copy, Debug)]
+pub struct CommunicatorMembers<'a> {
+    /// Equal for all communicators with equal members: each rank may give its communicator an id of its own.
+    pub group: usize,
+    /// By rank, the location; `None` for a rank without one.
+    pub ranks: &'a [Option<LocationId>],
+}
+
 impl Definitions {
     /// A region, by global id.
     pub fn region(&self, id: u32) -> Option<RegionDefinition> {
@@ -133,11 +142,10 @@ impl Definitions {
         self.communicators.len()
     }
 
-    /// The members of a communicator in rank order, by global id; `None` inside for those without a location. The
-    /// number is the same for all communicators with equal members (each rank may give one its own id).
-    pub fn members(&self, communicator: u32) -> Option<(usize, &[Option<LocationId>])> {
+    /// The members of a communicator with this global id.
+    pub fn members(&self, communicator: u32) -> Option<CommunicatorMembers<'_>> {
         let group = *self.communicators.get(&communicator)?;
-        Some((group, self.groups.get(group)?))
+        Some(CommunicatorMembers { group, ranks: self.groups.get(group)? })
     }
 
     /// The members of a group, by global id.
@@ -148,6 +156,6 @@ impl Definitions {
 
     /// The location of rank `peer` of a communicator, by global id.
     pub fn peer(&self, communicator: u32, peer: u32) -> Option<LocationId> {
-        *self.members(communicator)?.1.get(peer as usize)?
+        *self.members(communicator)?.ranks.get(peer as usize)?
     }
 }

@@ -179,7 +179,13 @@ impl<'a> EventReader<'a> {
             }
             25..=27 | 53..=61 | 64 | 65 => self.threading(class, p)?,
             35 | 36 | 38..=43 | 46..=48 => self.one_sided(class, p)?,
-            66 | 68 => EventRecord::Context(self.local.calling_contexts.global(p.packed_u32()?)),
+            66 | 68 => {
+                let context = self.local.calling_contexts.global(p.packed_u32()?);
+                // The unwind distance counts the call that only went on as well; 0: nothing happened since.
+                let distance = p.packed_u32()?;
+                let entered = if distance == u32::MAX { 0 } else { distance.saturating_sub(1) };
+                EventRecord::Context { context, entered }
+            }
             67 => EventRecord::ContextLeave(self.local.calling_contexts.global(p.packed_u32()?)),
             75 => {
                 let handle = self.local.handles.global(p.packed_u32()?);

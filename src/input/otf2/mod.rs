@@ -18,12 +18,14 @@ mod named;
 mod records;
 mod written;
 
-pub use anchor::{Anchor, ArchiveError, find};
+pub use anchor::{Anchor, ArchiveError, ArchiveVersion, find};
 pub use classes::class_name;
 pub use clock::LocalClock;
-pub use definitions::{CallingContext, Definitions, Location, LocationId, LocationKind, RegionDefinition};
+pub use definitions::{
+    CallingContext, CommunicatorMembers, Definitions, Location, LocationId, LocationKind, RegionDefinition,
+};
 pub use events::EventReader;
-pub use named::{MetricMember, MetricMode, NameTables, WindowDefinition};
+pub use named::{MetricMember, MetricMode, NameTables, TaskAttributes, WindowDefinition};
 pub use records::{
     AttributeValue, CreatedThread, Envelope, EventAttribute, EventRecord, MetricValue, ParameterValue, RmaLock,
     TaskKey, TimedRecord,

@@ -122,16 +122,25 @@ impl NameTables {
         self.attributes.get(&id).map_or("", |name| name)
     }
 
-    /// The attributes of regions that are tasks: of the task's own number, and of that of the task which made it.
-    pub fn task_attributes(&self) -> Option<(u32, Option<u32>)> {
+    /// The attributes of regions that are tasks of a graph; `None` if the archive has no such regions.
+    pub fn task_attributes(&self) -> Option<TaskAttributes> {
         let named = |name: &str| self.attributes.iter().filter(|(_, n)| n.as_str() == name).map(|(id, _)| *id).min();
-        Some((named("GUID")?, named("Parent GUID")))
+        Some(TaskAttributes { task: named("GUID")?, maker: named("Parent GUID") })
     }
 
     /// A text.
     pub fn text(&self, id: u32) -> &str {
         self.texts.get(&id).map_or("", |text| text)
     }
+}
+
+/// Attributes of regions that are tasks of a graph, by global id.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct TaskAttributes {
+    /// Holds the task's own number.
+    pub task: u32,
+    /// Holds the number of the task that made it.
+    pub maker: Option<u32>,
 }
 
 /// The definitions of named objects, as written.

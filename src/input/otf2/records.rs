@@ -174,8 +174,13 @@ pub enum EventRecord {
         /// Number of the acquisition that ends.
         order: u32,
     },
-    /// A calling context begins, or a sample found the thread in it.
-    Context(u32),
+    /// A call begins in this calling context, or a sample found the thread in it.
+    Context {
+        /// Which.
+        context: u32,
+        /// The number of its innermost calls that began since the record before.
+        entered: u32,
+    },
     /// A calling context ends.
     ContextLeave(u32),
     /// The tracer wrote out its buffer until then, in ticks of the location's own clock: the program was stopped.

@@ -20,7 +20,7 @@ mod unpack;
 mod walk;
 
 use super::tracepoint::threads::Threads;
-use super::tracepoint::{self, ClassSchema, RecorderClock, TraceParts, Walk, WalkStep};
+use super::tracepoint::{self, ClassSchema, PacketPlace, RecorderClock, TraceParts, Walk, WalkStep};
 use super::{OpenError, Unreadable, stream};
 use crate::base::cursor::ByteOrder;
 use crate::base::mapped::{Mapped, open_regular};
@@ -136,8 +136,9 @@ impl tracepoint::Storage for PerfStorage {
         &self.threads
     }
 
-    fn place(&self, stream: usize, packet: usize) -> (&str, u64) {
-        self.run(stream, packet).map_or(("", 0), |(run, file)| (&file.name, run.at as u64))
+    fn place(&self, stream: usize, packet: usize) -> PacketPlace<'_> {
+        self.run(stream, packet)
+            .map_or(PacketPlace { file: "", at: 0 }, |(run, file)| PacketPlace { file: &file.name, at: run.at as u64 })
     }
 
     fn notices(&self) -> Notices {
@@ -222,7 +223,7 @@ pub fn open(path: &Path) -> Result<PerfTrace, OpenError> {
     let (runs, cpu_streams) = index.streams().into_iter().map(|cpu| (cpu.runs, cpu.stream)).unzip();
     let clock = clock(&attrs, &header);
     let schemas = schemas(&attrs, &header);
-    let symbols = kernel_symbols(&path.join("kcore_dir/kallsyms"), &mut notices);
+    let symbols = kernel_symbols(path, &mut notices);
     let files = files.into_iter().map(|part| part.file).collect();
     let copied = attrs.iter().any(Attr::has_copies);
     let unwound = OnceLock::new();
@@ -240,12 +241,15 @@ pub fn open(path: &Path) -> Result<PerfTrace, OpenError> {
 /// `perf_event_attr.type` of a tracepoint.
 const TRACEPOINT: u32 = 2;
 
-/// The kernel symbols of the recording, if it has any.
+/// The kernel symbols of the recording, if it has any: in a directory of perf, or beside a file as `whyslow record`
+/// writes them.
 fn kernel_symbols(path: &Path, notices: &mut Notices) -> Option<Mapped> {
-    match Mapped::open(path) {
-        Ok(symbols) => return Some(symbols),
-        Err(e) if matches!(e.kind(), ErrorKind::NotFound | ErrorKind::NotADirectory) => {}
-        Err(e) => notices.add(Notice::SymbolFileMissing, 1, || format!("{}: {e}", path.display())),
+    for path in [path.join("kcore_dir/kallsyms"), path.with_file_name("kallsyms")] {
+        match Mapped::open(&path) {
+            Ok(symbols) => return Some(symbols),
+            Err(e) if matches!(e.kind(), ErrorKind::NotFound | ErrorKind::NotADirectory) => {}
+            Err(e) => notices.add(Notice::SymbolFileMissing, 1, || format!("{}: {e}", path.display())),
+        }
     }
     None
 }

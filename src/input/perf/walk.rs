@@ -10,7 +10,7 @@ use super::sample::ThreadIds;
 use crate::base::cursor::{ByteOrder, bits};
 use crate::input::record::{ClassId, IntegerArray};
 use crate::input::tracepoint::format::{Field, FieldType};
-use crate::input::tracepoint::{ClassSchema, Raw, StackSide, Walk, WalkStep};
+use crate::input::tracepoint::{ClassSchema, Raw, StackSide, Walk, WalkPosition, WalkStep};
 
 /// Record types of the kernel.
 pub const MMAP: u32 = 1;
@@ -271,11 +271,11 @@ impl<'a> Walk<'a> for RunWalk<'a> {
         WalkStep::End
     }
 
-    fn position(&self) -> (u64, u64) {
-        (self.at as u64, self.clock)
+    fn position(&self) -> WalkPosition {
+        WalkPosition { at: self.at as u64, clock: self.clock }
     }
 
-    fn go(&mut self, at: u64, clock: u64) {
+    fn go(&mut self, WalkPosition { at, clock }: WalkPosition) {
         (self.at, self.clock) = (at as usize, clock);
     }
 

@@ -62,14 +62,32 @@ pub enum StackSide {
     User,
 }
 
+/// A position in a packet.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct WalkPosition {
+    /// Bytes from the beginning of the packet.
+    pub at: u64,
+    /// The recorder's clock there.
+    pub clock: u64,
+}
+
+/// The place of a packet in the files of a recording.
+#[derive(Clone, Copy, Debug)]
+pub struct PacketPlace<'a> {
+    /// The file's name.
+    pub file: &'a str,
+    /// Bytes before the packet.
+    pub at: u64,
+}
+
 /// Steps from record to record through one packet.
 pub trait Walk<'a>: Debug {
     /// The next record.
     fn next(&mut self) -> WalkStep<'a>;
-    /// Bytes from the beginning of the packet, and the clock there.
-    fn position(&self) -> (u64, u64);
+    /// The position before the next record.
+    fn position(&self) -> WalkPosition;
     /// Go to a position that [`Walk::position`] returned.
-    fn go(&mut self, at: u64, clock: u64);
+    fn go(&mut self, position: WalkPosition);
     /// The thread that ran: its id in the initial namespace, where the record has it.
     fn thread(&self, raw: &Raw<'a>) -> Option<i32>;
     /// Its process, where the record has it.
@@ -88,8 +106,8 @@ pub trait Storage: Debug + Send + Sync {
     fn walk(&self, stream: usize, packet: usize) -> Option<Self::Walk<'_>>;
     /// Names and processes of threads.
     fn threads(&self) -> &Threads;
-    /// The file of a packet, and where it begins there.
-    fn place(&self, stream: usize, packet: usize) -> (&str, u64);
+    /// The place of a packet.
+    fn place(&self, stream: usize, packet: usize) -> PacketPlace<'_>;
     /// Irregularities found since it was opened: truncated files, stacks that could not be unwound.
     fn notices(&self) -> Notices;
     /// The order of the bytes of numbers.

@@ -35,8 +35,15 @@ pub struct TracepointPlan {
 #[derive(Debug)]
 pub(super) struct Show {
     scopes: [u32; 3],
-    context: Vec<(u32, Get)>,
-    fields: Vec<(u32, Get)>,
+    context: Vec<ShownField>,
+    fields: Vec<ShownField>,
+}
+
+/// The node of a field, and the way to its value.
+#[derive(Debug)]
+struct ShownField {
+    node: u32,
+    get: Get,
 }
 
 impl TracepointPlan {
@@ -64,15 +71,15 @@ impl TracepointPlan {
                     ContextField::KernelStack | ContextField::UserStack => words(),
                 };
                 let node = plan.node(Some(context.name()), show.context.len(), field_type);
-                show.context.push((node, Get::ContextField(context)));
+                show.context.push(ShownField { node, get: Get::ContextField(context) });
             }
             for field in &schema.common {
                 let node = plan.node(Some(&field.name), show.context.len(), field_type(field));
-                show.context.push((node, Get::Field(field.clone())));
+                show.context.push(ShownField { node, get: Get::Field(field.clone()) });
             }
             for (position, field) in schema.fields.iter().enumerate() {
                 let node = plan.node(Some(&field.name), position, field_type(field));
-                show.fields.push((node, Get::Field(field.clone())));
+                show.fields.push(ShownField { node, get: Get::Field(field.clone()) });
             }
             plan.shows.push(show);
         }
@@ -206,12 +213,12 @@ impl Show {
         sink: &mut S,
     ) {
         let [common, specific, payload] = self.scopes;
-        let mut members = |node: u32, members: &[(u32, Get)]| {
+        let mut members = |node: u32, members: &[ShownField]| {
             if members.is_empty() {
                 return sink.missing(node);
             }
             sink.open(node);
-            for (node, get) in members {
+            for ShownField { node, get } in members {
                 match get.value(walk, raw, threads, byte_order) {
                     Value::Unsigned(n) => sink.unsigned(*node, n),
                     Value::Signed(n) => sink.signed(*node, n),

@@ -3,14 +3,14 @@
 //! Damage ends its packet; reading goes on with the next packet.
 
 use super::plan::TracepointPlan;
-use super::{Raw, Storage, TracepointTrace, Walk, WalkStep};
+use super::{PacketPlace, Raw, Storage, TracepointTrace, Walk, WalkPosition, WalkStep};
 use crate::base::cursor::ByteOrder;
 use crate::base::notice::{Notice, Notices};
 use crate::base::time::Timestamp;
 use crate::input::ctf::Sink;
 use crate::input::record::{ClassId, Record, StreamId, Value};
 use crate::input::stream::{Position, SeekResult};
-use crate::input::trace::Records;
+use crate::input::trace::{Records, ShownRecord};
 use std::ops::Range;
 
 /// Reads a run of packets of one stream.
@@ -63,8 +63,8 @@ impl<'a, S: Storage> TracepointReader<'a, S> {
 
     #[cold]
     fn damaged(&mut self, what: &str) {
-        let at = self.walk.as_ref().map_or(0, |walk| walk.position().0);
-        let (file, start) = self.trace.storage.place(self.stream.index(), self.number);
+        let at = self.walk.as_ref().map_or(0, |walk| walk.position().at);
+        let PacketPlace { file, at: start } = self.trace.storage.place(self.stream.index(), self.number);
         self.notices.add(Notice::DamagedPacket, 1, || format!("{file}: at byte {}: {what}", start + at));
     }
 
@@ -126,13 +126,13 @@ impl<'a, S: Storage> Records<'a> for TracepointReader<'a, S> {
         self.any().map(|raw| raw.clock)
     }
 
-    fn show<T: Sink<'a>>(&mut self, sink: &mut T) -> Option<(ClassId, u64)> {
+    fn show<T: Sink<'a>>(&mut self, sink: &mut T) -> Option<ShownRecord> {
         loop {
             let raw = self.any()?;
             let storage = &self.trace.storage;
             let (Some(walk), Some(show)) = (&self.walk, self.plan.show(raw.class)) else { continue };
             show.write(walk, &raw, storage.threads(), storage.byte_order(), sink);
-            return Some((raw.class, raw.clock));
+            return Some(ShownRecord { class: raw.class, clock: raw.clock });
         }
     }
 
@@ -151,14 +151,14 @@ impl<'a, S: Storage> Records<'a> for TracepointReader<'a, S> {
 
     fn position(&self) -> Position {
         self.walk.as_ref().map_or(Position::BEGIN, |walk| {
-            let (at, clock) = walk.position();
+            let WalkPosition { at, clock } = walk.position();
             Position { at: at * 8, clock, last_order: ByteOrder::Little }
         })
     }
 
     fn go(&mut self, position: Position) {
         if let Some(walk) = &mut self.walk {
-            walk.go(position.at / 8, position.clock);
+            walk.go(WalkPosition { at: position.at / 8, clock: position.clock });
         }
     }
 

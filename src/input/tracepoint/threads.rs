@@ -9,27 +9,35 @@ use foldhash::HashMap;
 /// A name as recorded.
 type Name = Box<[u8]>;
 
-/// See the module.
+/// A recorded property of a thread.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+struct Dated<T> {
+    /// The recorder's clock from which it holds.
+    from: u64,
+    value: T,
+}
+
+/// Names and processes of threads, by thread id.
 #[derive(Clone, Debug, Default)]
 pub struct Threads {
-    names: HashMap<i32, Vec<(u64, Name)>>,
-    processes: HashMap<i32, Vec<(u64, i32)>>,
+    names: HashMap<i32, Vec<Dated<Name>>>,
+    processes: HashMap<i32, Vec<Dated<i32>>>,
 }
 
 impl Threads {
     /// A thread has this name from `clock` on.
     pub fn named(&mut self, tid: i32, clock: u64, name: &[u8]) {
         let all = self.names.entry(tid).or_default();
-        if all.last().is_none_or(|(_, last)| &**last != name) {
-            all.push((clock, name.into()));
+        if all.last().is_none_or(|last| &*last.value != name) {
+            all.push(Dated { from: clock, value: name.into() });
         }
     }
 
     /// A thread belongs to this process from `clock` on.
     pub fn belongs(&mut self, tid: i32, clock: u64, pid: i32) {
         let all = self.processes.entry(tid).or_default();
-        if all.last().is_none_or(|(_, last)| *last != pid) {
-            all.push((clock, pid));
+        if all.last().is_none_or(|last| last.value != pid) {
+            all.push(Dated { from: clock, value: pid });
         }
     }
 
@@ -50,9 +58,10 @@ impl Threads {
     }
 }
 
-fn at<T>(all: &[(u64, T)], clock: u64) -> Option<&T> {
-    let after = all.partition_point(|(from, _)| *from <= clock);
-    all.get(after.saturating_sub(1)).map(|(_, what)| what)
+/// The last value that holds from `clock` or earlier, else the first one.
+fn at<T>(all: &[Dated<T>], clock: u64) -> Option<&T> {
+    let after = all.partition_point(|dated| dated.from <= clock);
+    all.get(after.saturating_sub(1)).map(|dated| &dated.value)
 }
 
 #[cfg(test)]

@@ -33,7 +33,7 @@ use std::path::{Path, PathBuf};
 /// How each database begins.
 const MAGIC: [u8; 8] = *b"whyslow\x1a";
 /// The one layout that is written and read.
-const VERSION: u32 = 5;
+const VERSION: u32 = 6;
 /// Bytes before the table.
 const HEADER: usize = 32;
 /// Bytes of a section in the table.
@@ -69,14 +69,17 @@ enum Kind {
     Notices,
     /// Names of functions that no file proves.
     Unproven,
+    /// Names of functions of the C or C++ runtime.
+    Runtime,
 }
 
 impl Kind {
     /// The sections of a task, in the order of the file.
-    const OF_TASK: [Kind; 10] = [
+    const OF_TASK: [Kind; 11] = [
         Kind::Traces,
         Kind::Names,
         Kind::Unproven,
+        Kind::Runtime,
         Kind::Who,
         Kind::Contexts,
         Kind::Held,

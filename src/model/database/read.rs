@@ -151,7 +151,11 @@ impl Database {
         let number = task as u32;
         let (origin, quality, traces) = self.section(Kind::Traces, number, read_traces)?;
         let mut names = self.section(Kind::Names, number, read_names)?;
-        self.section(Kind::Unproven, number, |n, u| read_unproven(n, &mut names, u))?;
+        let marked = |n, u: &mut Unpack<'_>| read_marked(n, names.len(), u);
+        let unproven = self.section(Kind::Unproven, number, marked)?;
+        let runtime = self.section(Kind::Runtime, number, marked)?;
+        unproven.into_iter().for_each(|id| names.mark_unproven(id));
+        runtime.into_iter().for_each(|id| names.mark_runtime(id));
         let who = self.section(Kind::Who, number, |n, u| read_who(n, names.len(), u))?;
         let mut contexts = self.section(Kind::Contexts, number, |n, u| read_contexts(n, names.len(), u))?;
         contexts.who = self.section(Kind::Held, number, |n, u| read_held(n, contexts.len(), who.len(), u))?;
@@ -258,15 +262,15 @@ fn read_names(names: usize, unpack: &mut Unpack<'_>) -> Option<Names> {
     Some(all)
 }
 
-/// See `write_unproven`.
-fn read_unproven(count: usize, names: &mut Names, unpack: &mut Unpack<'_>) -> Option<()> {
+/// See `write_marked`.
+fn read_marked(count: usize, names: usize, unpack: &mut Unpack<'_>) -> Option<Vec<NameId>> {
     let mut next = 0;
-    for _ in 0..count {
-        let id = unpack.index(names.len().checked_sub(next)?)? + next;
-        names.mark_unproven(NameId::at(id));
+    let id = |_| {
+        let id = unpack.index(names.checked_sub(next)?)? + next;
         next = id + 1;
-    }
-    Some(())
+        Some(NameId::at(id))
+    };
+    (0..count).map(id).collect()
 }
 
 fn read_who(count: usize, names: usize, unpack: &mut Unpack<'_>) -> Option<Vec<ThreadInfo>> {

@@ -56,7 +56,8 @@ impl Writer {
             let mut pack = Pack::default();
             let items = match kind {
                 Kind::Names => write_names(names, &mut pack),
-                Kind::Unproven => write_unproven(names, &mut pack),
+                Kind::Unproven => write_marked(names.unproven(), &mut pack),
+                Kind::Runtime => write_marked(names.runtime(), &mut pack),
                 Kind::Who => write_who(who, &mut pack),
                 Kind::Contexts => write_contexts(contexts, &mut pack),
                 Kind::Held => write_held(contexts, &mut pack),
@@ -174,13 +175,14 @@ fn write_names(names: &Names, pack: &mut Pack) -> usize {
 }
 
 /// Each as its distance from the one before, the first from the beginning.
-fn write_unproven(names: &Names, pack: &mut Pack) -> usize {
+fn write_marked(marked: impl ExactSizeIterator<Item = NameId>, pack: &mut Pack) -> usize {
+    let count = marked.len();
     let mut next = 0;
-    for id in names.unproven().map(NameId::raw) {
+    for id in marked.map(NameId::raw) {
         pack.number((id - next).into());
         next = id + 1;
     }
-    names.unproven().len()
+    count
 }
 
 fn write_who(all: &[ThreadInfo], pack: &mut Pack) -> usize {

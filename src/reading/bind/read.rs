@@ -13,7 +13,7 @@ use crate::event::stack::RawStackId;
 use crate::input::record::{Record, Value};
 use crate::reading::batch::Batch;
 use crate::reading::classes::Shape;
-use crate::reading::dialect::split_chain;
+use crate::reading::dialect::{SplitChain, split_chain};
 
 /// Turns the records of one stream into events of a batch.
 #[derive(Debug)]
@@ -66,9 +66,11 @@ impl<'b> Binder<'b> {
         let is_elsewhere = bound.followed_elsewhere.as_ref().is_some_and(|covered| covered.holds(cpu, record.time));
         let followed = !bound.twin && !is_elsewhere;
         if let Some(BoundStack { origin, addresses }) = bound.stack {
-            let (user, kernel) = match addresses {
+            let EventStacks { user, kernel } = match addresses {
                 StackSlots::Chain(both) => chain(values.at(both), batch),
-                StackSlots::Apart { user, kernel } => (stack(values.at(user), batch), stack(values.at(kernel), batch)),
+                StackSlots::Apart { user, kernel } => {
+                    EventStacks { user: stack(values.at(user), batch), kernel: stack(values.at(kernel), batch) }
+                }
             };
             if user.is_some() || kernel.is_some() {
                 let witness = followed && bound.shape != Shape::Switch;
@@ -118,10 +120,17 @@ pub(super) fn stack(value: Value<'_>, batch: &mut Batch) -> Option<RawStackId> {
     (!addresses.is_empty()).then(|| batch.stacks.intern(&addresses))
 }
 
-/// The parts of a call chain: user space, kernel.
-fn chain(value: Value<'_>, batch: &mut Batch) -> (Option<RawStackId>, Option<RawStackId>) {
-    let Some(words) = value.as_words() else { return (None, None) };
-    let (user, kernel) = split_chain(words.iter());
+/// The stacks of an event.
+#[derive(Default)]
+struct EventStacks {
+    user: Option<RawStackId>,
+    kernel: Option<RawStackId>,
+}
+
+/// The stacks of a call chain.
+fn chain(value: Value<'_>, batch: &mut Batch) -> EventStacks {
+    let Some(words) = value.as_words() else { return EventStacks::default() };
+    let SplitChain { user, kernel } = split_chain(words.iter());
     let mut intern = |addresses: Vec<u64>| (!addresses.is_empty()).then(|| batch.stacks.intern(&addresses));
-    (intern(user), intern(kernel))
+    EventStacks { user: intern(user), kernel: intern(kernel) }
 }

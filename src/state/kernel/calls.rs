@@ -8,13 +8,14 @@
 //! interrupt, and whether that interrupt was recorded or not ([`timed_out`]). ALGORITHMS.md sections 3.4 and 4.4.
 
 use super::machine::Machine;
+use super::seal::SegmentChange;
 use super::thread_state::{OpenCall, ThreadState, WakeOutsideCall};
 use crate::base::names::NameId;
 use crate::base::time::Timestamp;
 use crate::state::timeline::{Segment, SegmentKind, ThreadId, Waker};
 
 /// Number of segments in which the last wait of a call is looked for.
-const NEAR: usize = 64;
+pub(super) const NEAR: usize = 64;
 
 /// Sleeps: a timer ended them when they return 0.
 const SLEEPS: [&str; 4] = ["nanosleep", "clock_nanosleep", "clock_nanosleep_time64", "nanosleep_time64"];
@@ -88,14 +89,15 @@ impl Machine {
             (Some(OpenCall { since, name: entered }), Some(left)) if entered != left && state.has_called => {
                 // The exit of one call and the entry of another are missing. A sleep that is over was in the second.
                 let lost = self.losses.first(state.thread.host, None, since, t);
-                let slept = || timed_out(self.out.names.get(left), ret).then(|| first_wait(state, since)).flatten();
+                let slept =
+                    || timed_out(self.out.tables.names.get(left), ret).then(|| first_wait(state, since)).flatten();
                 let start = lost.or_else(slept);
                 self.end_unseen(thread, start.unwrap_or(t));
                 self.inconsistent(t);
                 self.begin_unseen(thread, start.filter(|start| *start < t), left);
             }
             (None, Some(left)) => {
-                let before = state.thread.calls.last().map_or(state.thread.life.start, |call| call.span.end);
+                let before = state.rows.calls.last().map_or(state.thread.life.start, |call| call.span.end);
                 let lost = self.losses.first(state.thread.host, None, before, t);
                 // A thread that never entered a call here began inside it: before the recording, or by a fork.
                 let start = if state.has_called {
@@ -118,17 +120,10 @@ impl Machine {
     fn begin_unseen(&mut self, thread: ThreadId, start: Option<Timestamp>, name: NameId) {
         let state = &mut self.threads[thread];
         state.call = start.map(|since| OpenCall { since, name });
-        let before = state.thread.calls.last().map_or(Timestamp::MIN, |call| call.span.end);
+        let before = state.rows.calls.last().map_or(Timestamp::MIN, |call| call.span.end);
         let Some(wake) = state.woke_outside.take().filter(|wake| wake.at >= before) else { return };
         let WakeOutsideCall { woken, segment, at } = wake;
-        if let Some(segment) = self.threads[woken]
-            .thread
-            .segments
-            .get_mut(segment)
-            .filter(|e| e.span.end == at && e.kind == SegmentKind::Blocked)
-        {
-            (segment.waker, segment.qualifier) = (Some(Waker { thread, at }), None);
-        }
+        self.change_segment(woken, segment, SegmentChange::WokenInCall(Waker { thread, at }));
     }
 
     /// The open call of a thread returns: if a timer ended it, its last wait was for that timer. A call that does
@@ -136,12 +131,11 @@ impl Machine {
     fn relabel_timed_out_wait(&mut self, thread: ThreadId, ret: i64) {
         let state = &mut self.threads[thread];
         let Some(OpenCall { since, name }) = state.call else { return };
-        let name = self.out.names.get(name);
+        let name = self.out.tables.names.get(name);
         if !timed_out(name, ret) {
             return;
         }
-        let mut inside =
-            state.thread.segments.iter_mut().rev().take(NEAR).take_while(|segment| segment.span.end > since);
+        let mut inside = state.rows.segments.iter_mut().rev().take(NEAR).take_while(|segment| segment.span.end > since);
         let slept = |segment: &&mut Segment| {
             is_wait(segment.kind) || segment.kind == SegmentKind::Unknown && segment.span.start >= since
         };
@@ -161,7 +155,7 @@ fn is_wait(kind: SegmentKind) -> bool {
 /// The start of the first wait of a thread, or of the first segment that may be one, since `before`: threads wait in
 /// calls.
 fn first_wait(state: &ThreadState, before: Timestamp) -> Option<Timestamp> {
-    let since = state.thread.segments.iter().rev().take(NEAR).take_while(|segment| segment.span.start >= before);
+    let since = state.rows.segments.iter().rev().take(NEAR).take_while(|segment| segment.span.start >= before);
     since
         .filter(|segment| is_wait(segment.kind) || segment.kind == SegmentKind::Unknown)
         .last()

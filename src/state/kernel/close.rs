@@ -1,12 +1,16 @@
 //! The end of the kernel pass: open states are closed, and the timeline is sealed.
 
 use super::machine::Machine;
-use super::thread_state::{Gaps, Sched, UnknownReason};
+use super::seal::{LateChange, SegmentChange};
+use super::thread_state::{Gaps, Sched, ThreadState, UnknownReason};
 use crate::base::names::NameId;
 use crate::base::notice::{Notice, Notices};
 use crate::base::time::{Span, Timestamp};
+use crate::state::store::parts::RowPlace;
 use crate::state::threads::ThreadInstance;
-use crate::state::timeline::{CpuTimeline, HostId, Segment, SegmentKind, ThreadDraft, ThreadName, Timeline};
+use crate::state::timeline::{
+    CpuTimeline, HostId, Segment, SegmentKind, ThreadDraft, ThreadName, ThreadRows, Timeline,
+};
 use foldhash::HashMap;
 use std::collections::BTreeSet;
 
@@ -15,7 +19,7 @@ impl Machine {
     pub fn close(mut self, lossy: Vec<Span>) -> (Timeline, Notices) {
         let end = self.end.max(self.start());
         self.close_counters();
-        let unnamed = self.out.names.intern("unknown");
+        let unnamed = self.out.tables.names.intern("unknown");
         let mut worker_names: HashMap<NameId, bool> = HashMap::default();
         self.assess_switches();
         self.close_unscheduled(end);
@@ -39,7 +43,7 @@ impl Machine {
                 Some(first) => first.from = thread.life.start,
                 None => thread.names.push(ThreadName { from: thread.life.start, name: unnamed }),
             }
-            let names = &self.out.names;
+            let names = &self.out.tables.names;
             let handlers = &self.handlers;
             let mut is_disk_worker =
                 |name| *worker_names.entry(name).or_insert_with(|| handlers.is_disk_worker(names.get(name)));
@@ -48,18 +52,32 @@ impl Machine {
         let begin = self.start();
         self.threads.iter_mut().for_each(|state| state.begin_with(begin));
         let mut out = self.out;
-        out.threads = self.threads.into_parts().0.into_iter().map(|state| state.thread).collect();
-        let cpus = self.cpus.into_vec().into_iter();
+        out.threads = self
+            .threads
+            .into_parts()
+            .0
+            .into_iter()
+            .map(|state| ThreadDraft { thread: state.thread, rows: state.rows })
+            .collect();
+        let mut cpus: Vec<_> = self.cpus.into_vec().into_iter().enumerate().collect();
+        cpus.sort_by_key(|(_, cpu)| (cpu.host, cpu.number));
+        let mut lines = vec![0; cpus.len()];
+        for (line, (old, _)) in (0..).zip(&cpus) {
+            lines[*old] = line;
+        }
+        self.sealed.runs.renumber(&lines);
+        let cpus = cpus.into_iter().map(|(_, cpu)| cpu);
         out.cpus = cpus.map(|cpu| CpuTimeline { host: cpu.host, cpu: cpu.number, runs: cpu.runs }).collect();
-        out.cpus.sort_by_key(|cpu| (cpu.host, cpu.cpu));
         out.services = self.services.close(end);
         out.disk = self.requests.close(end, |host, since| self.losses.first(host, None, since, end));
         if let Some(faults) = &mut out.page_faults {
             faults.sort_unstable();
         }
-        out.lossy.extend(lossy);
-        out.span = Span::new(self.start.unwrap_or_default(), end);
-        (out.seal(), self.notices)
+        out.tables.lossy.extend(lossy);
+        out.tables.span = Span::new(self.start.unwrap_or_default(), end);
+        let mut timeline = out.seal_with(self.sealed);
+        timeline.change_late(&self.late_changes, &self.reasons);
+        (timeline, self.notices)
     }
 
     /// Count for each host how far its switches agree. Events after a switch to a thread that the recording never
@@ -81,7 +99,7 @@ impl Machine {
             }
         }
         let (mut gaps, mut first, mut left_out) = (0, Timestamp::MAX, 0);
-        let mut tracked = vec![(0, 0); self.out.hosts.len()];
+        let mut tracked = vec![(0, 0); self.out.tables.hosts.len()];
         for state in self.threads.iter() {
             let Gaps { count, first: since } = state.gaps;
             let all_signs = count + state.contradictions;
@@ -93,7 +111,7 @@ impl Machine {
                 left_out += all_signs;
                 continue;
             }
-            if let Some(quality) = self.out.quality.get_mut(state.thread.host.index()) {
+            if let Some(quality) = self.out.tables.quality.get_mut(state.thread.host.index()) {
                 quality.contradictions += state.contradictions;
                 quality.gaps += count;
             }
@@ -102,19 +120,19 @@ impl Machine {
         self.notices.add(Notice::SwitchesMissing, gaps, || format!("at {first} ns"));
         self.notices.add(Notice::ThreadsLeftOut, left_out, String::new);
         let tracked: Vec<bool> = tracked.into_iter().map(|(left_out, all)| left_out * 2 > all).collect();
-        for state in self.threads.iter_mut().filter(|state| tracked.get(state.thread.host.index()) == Some(&true)) {
-            let queued = |segment: &&mut Segment| segment.kind == SegmentKind::Preempted && !state.followed;
-            state.thread.segments.iter_mut().filter(queued).for_each(|segment| segment.kind = SegmentKind::Unknown);
-            let unknown = state.thread.segments.iter_mut().filter(|segment| segment.kind == SegmentKind::Unknown);
-            let here = unknown.filter(|segment| segment.qualifier.is_none_or(|reason| reason == self.reasons.gap));
-            here.for_each(|segment| segment.qualifier = Some(self.reasons.untracked));
+        let untracked = |state: &ThreadState| tracked.get(state.thread.host.index()) == Some(&true);
+        for (line, state) in self.threads.iter_mut().enumerate().filter(|(_, state)| untracked(state)) {
+            let change = SegmentChange::Untracked { follows: state.followed };
+            state.rows.segments.iter_mut().for_each(|segment| change.apply(segment, &self.reasons));
+            let stored = (0..state.sealed.stored).map(|row| RowPlace { line, row });
+            self.late_changes.extend(stored.map(|place| LateChange { place, change }));
         }
     }
 
     /// Close the threads of hosts without any recorded switch. Running and waiting are unknown there, except where all
     /// events on a CPU are of one thread outside system calls: it did not wait, and no other thread was seen to run.
     fn close_unscheduled(&mut self, end: Timestamp) {
-        let hosts = self.out.quality.iter().map(|quality| quality.switches > 0);
+        let hosts = self.out.tables.quality.iter().map(|quality| quality.switches > 0);
         let scheduled: Vec<bool> = hosts.collect();
         let reason = self.reasons.unscheduled;
         for state in self.threads.iter_mut() {
@@ -132,7 +150,7 @@ impl Machine {
                 state.end_call(end, None);
                 state.thread.life.end = end;
             }
-            state.thread.segments = segments_by_events(&state.thread, reason);
+            state.rows.segments = segments_by_events(&state.rows, reason);
         }
         for cpu in self.cpus.iter_mut().filter(|cpu| scheduled.get(cpu.host.index()) != Some(&true)) {
             cpu.thread = None;
@@ -143,7 +161,7 @@ impl Machine {
 
 /// The segments of a thread whose running is known from its events alone: running outside calls where it was the only
 /// thread seen, else unknown. An interrupt shows the thread that it interrupted, in a call or not.
-fn segments_by_events(thread: &ThreadDraft, reason: NameId) -> Vec<Segment> {
+fn segments_by_events(rows: &ThreadRows, reason: NameId) -> Vec<Segment> {
     let mut segments: Vec<Segment> = Vec::new();
     let mut put = |start: Timestamp, end: Timestamp, runs: Option<Segment>| {
         let unknown = Segment {
@@ -160,8 +178,8 @@ fn segments_by_events(thread: &ThreadDraft, reason: NameId) -> Vec<Segment> {
             _ => segments.push(segment),
         }
     };
-    let mut calls = thread.calls.iter().peekable();
-    for segment in &thread.segments {
+    let mut calls = rows.calls.iter().peekable();
+    for segment in &rows.segments {
         let mut at = segment.span.start;
         if segment.kind != SegmentKind::Running {
             put(at, segment.span.end, Some(*segment).filter(|segment| segment.kind == SegmentKind::Interrupted));

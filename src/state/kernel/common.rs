@@ -37,14 +37,14 @@ impl Machine {
             }
             Kind::Stack { origin, user, kernel, .. } => {
                 if let Some(thread) = thread.filter(|thread| !self.threads[*thread].thread.idle) {
-                    let user = ids.stack(&mut self.out.stacks, user);
-                    let kernel = ids.stack(&mut self.out.stacks, kernel);
+                    let user = ids.stack(&mut self.out.tables.stacks, user);
+                    let kernel = ids.stack(&mut self.out.tables.stacks, kernel);
                     let state = &mut self.threads[thread];
-                    let before = state.thread.samples.last().map_or(Timestamp::MIN, |sample| sample.time);
+                    let before = state.rows.samples.last().map_or(Timestamp::MIN, |sample| sample.time);
                     // Delivered late by another stream: it was taken when the thread left the CPU.
                     let running = matches!(state.sched, Sched::Running(_));
                     let time = if running { t } else { state.start_of_segment().clamp(before.min(t), t) };
-                    state.thread.samples.push(StackSample { time, origin, user, kernel });
+                    state.rows.samples.push(StackSample { time, origin, user, kernel });
                 }
             }
             Kind::Function { enters, address } => {
@@ -104,6 +104,6 @@ impl Machine {
         if thread.is_none() {
             self.notices.add(Notice::UnattachedUser, 1, || format!("at {} ns", event.time));
         }
-        self.out.marks.push(mark);
+        self.sealed.marks.push(mark);
     }
 }

@@ -21,7 +21,7 @@ impl Machine {
     ) {
         let cpu = &self.cpus[c];
         let owner = match thread {
-            _ if self.out.names.get(name).starts_with("perf_cpu_") => CounterOwner::Cpu(cpu.host, cpu.number),
+            _ if self.out.tables.names.get(name).starts_with("perf_cpu_") => CounterOwner::Cpu(cpu.host, cpu.number),
             Some(thread) => CounterOwner::Thread(thread),
             None => return,
         };
@@ -40,7 +40,7 @@ impl Machine {
             // The sort is stable: of several values at one time the last event's comes last.
             counter.values.sort_by_key(|value| (value.owner, value.time));
         }
-        let names = &self.out.names;
+        let names = &self.out.tables.names;
         self.out.counters.sort_by(|a, b| names.get(a.name).cmp(names.get(b.name)));
     }
 }

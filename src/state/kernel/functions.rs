@@ -78,7 +78,7 @@ pub(super) struct Pairs {
 impl Machine {
     /// The marks of tasks from `first` on delimit no executions: they are entries and exits of functions.
     pub fn expect_pairs<'n>(&mut self, first: usize, names: impl Iterator<Item = &'n str>) {
-        let names = names.map(|name| self.out.names.intern(name)).collect();
+        let names = names.map(|name| self.out.tables.names.intern(name)).collect();
         self.pairs = Pairs { first: first as u32, names, begun: HashMap::default() };
     }
 
@@ -111,11 +111,11 @@ impl Machine {
                 functions.deeper += 1;
                 return;
             }
-            if self.out.stacks.addresses() > MOST_ADDRESSES {
+            if self.out.tables.stacks.addresses() > MOST_ADDRESSES {
                 self.notices.add(Notice::MemoryLimit, 1, || format!("functions from {t} ns on"));
                 return;
             }
-            let stack = self.out.stacks.intern(&functions.stack_with(address));
+            let stack = self.out.tables.stacks.intern(&functions.stack_with(address));
             functions.open.push(OpenFunction { address, stack });
         } else if !functions.leave(address) {
             return;
@@ -136,17 +136,17 @@ impl Machine {
     fn sample_functions(&mut self, thread: ThreadId, time: Timestamp) {
         let state = &mut self.threads[thread];
         let user = state.functions.open.last().map(|function| function.stack);
-        state.thread.samples.push(StackSample { time, origin: StackOrigin::Function, user, kernel: None });
+        state.rows.samples.push(StackSample { time, origin: StackOrigin::Function, user, kernel: None });
     }
 
     /// A system call ends that took `duration`; it counts only where calls are not recorded themselves.
     pub(super) fn latency(&mut self, thread: ThreadId, t: Timestamp, duration: Ns) {
-        let name = self.out.names.intern("syscall");
+        let name = self.out.tables.names.intern("syscall");
         let state = &mut self.threads[thread];
-        let before = state.thread.calls.last().map_or(state.thread.life.start, |call| call.span.end);
+        let before = state.rows.calls.last().map_or(state.thread.life.start, |call| call.span.end);
         let span = Span::new(t.saturating_sub(duration).max(before), t);
         if !state.has_called && !span.is_empty() {
-            state.thread.calls.push(Call { span, name, ret: None });
+            state.rows.calls.push(Call { span, name, ret: None });
         }
     }
 }

@@ -104,7 +104,7 @@ impl Machine {
         if state.thread.names.last().map(|last| last.name) != Some(name) {
             state.thread.names.push(ThreadName { from: t, name });
             state.named_by_exec = false;
-            state.runs_softirqs = self.out.names.get(name).starts_with("ksoftirqd/");
+            state.runs_softirqs = self.out.tables.names.get(name).starts_with("ksoftirqd/");
         }
     }
 
@@ -133,7 +133,7 @@ impl Machine {
     /// An exec names its thread after the file, as the kernel does: the last component of the path, cut to 15 bytes.
     pub(super) fn rename(&mut self, thread: ThreadId, t: Timestamp, path: NameId) {
         const LONGEST: usize = 15;
-        let path = self.out.names.get(path);
+        let path = self.out.tables.names.get(path);
         let mut name = path.rsplit('/').next().unwrap_or(path);
         while name.len() > LONGEST {
             let cut = name.char_indices().next_back().map_or(0, |(at, _)| at);
@@ -143,7 +143,7 @@ impl Machine {
             return;
         }
         let name = name.to_owned();
-        let name = self.out.names.intern(&name);
+        let name = self.out.tables.names.intern(&name);
         let state = &mut self.threads[thread];
         let was_named_by_exec = std::mem::replace(&mut state.named_by_exec, true);
         match state.thread.names.as_mut_slice() {

@@ -27,7 +27,7 @@ impl Machine {
         let Some(pid) = state.map(|state| state.thread.pid).or(vpid) else { return };
         let is_certain = state.is_some_and(|state| state.confirmed || state.thread.virtual_ids.is_some());
         if let (false, Some(vpid)) = (is_certain, vpid) {
-            self.unclaimed.entry((host, vpid)).or_default().push(self.out.images.len());
+            self.unclaimed.entry((host, vpid)).or_default().push(self.out.tables.images.len());
         }
         self.image(event.time, host, pid, change);
     }
@@ -37,13 +37,13 @@ impl Machine {
         let Some(state) = self.threads.get(thread) else { return };
         let (host, pid) = (state.thread.host, state.thread.pid);
         for at in self.unclaimed.remove(&(host, vpid)).unwrap_or_default() {
-            if let Some(image) = self.out.images.get_mut(at) {
+            if let Some(image) = self.out.tables.images.get_mut(at) {
                 image.pid = pid;
             }
         }
     }
 
     pub(super) fn image(&mut self, time: Timestamp, host: HostId, pid: i32, change: ImageChange) {
-        self.out.images.push(ImageEvent { time, host, pid, change });
+        self.out.tables.images.push(ImageEvent { time, host, pid, change });
     }
 }

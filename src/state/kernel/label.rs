@@ -3,6 +3,7 @@
 use super::cpu::{Completion, CpuId};
 use super::machine::Machine;
 use super::packets::EndedWait;
+use super::seal::SegmentChange;
 use super::thread_state::{Label, OpenCall};
 use crate::base::names::NameId;
 use crate::base::notice::Notice;
@@ -62,7 +63,7 @@ impl Machine {
         if let Some(Some(kind)) = self.handler_kinds.get(name.index()) {
             return *kind;
         }
-        let kind = self.handlers.label(self.out.names.get(name));
+        let kind = self.handlers.label(self.out.tables.names.get(name));
         self.handler_kinds.resize(self.handler_kinds.len().max(name.index() + 1), None);
         self.handler_kinds[name.index()] = Some(kind);
         kind
@@ -72,14 +73,14 @@ impl Machine {
     /// still follow in the order of events.
     pub(super) fn expect_sender(&mut self, c: CpuId, t: Timestamp, woken: ThreadId) {
         let cpu = &self.cpus[c];
-        let segments = &self.threads[woken].thread.segments;
-        if self.out.hosts.len() < 2
-            || segments.last().is_none_or(|last| last.kind != SegmentKind::Network || last.waker.is_some())
+        let state = &self.threads[woken];
+        if self.out.tables.hosts.len() < 2
+            || state.rows.segments.last().is_none_or(|last| last.kind != SegmentKind::Network || last.waker.is_some())
         {
             return;
         }
-        if let Some(delivery) = cpu.delivery() {
-            let wait = EndedWait { thread: woken, segment: segments.len() - 1 };
+        if let Some((delivery, segment)) = cpu.delivery().zip(state.last_segment()) {
+            let wait = EndedWait { thread: woken, segment };
             self.packets.ended(cpu.host, &delivery.packet, wait, t);
         }
     }
@@ -88,9 +89,7 @@ impl Machine {
     pub(super) fn came_early(&mut self, ended: Vec<EndedWait>, sender: Waker) {
         self.notices.add(Notice::ClampedPackets, ended.len() as u64, || format!("at {} ns", sender.at));
         for EndedWait { thread, segment } in ended {
-            if let Some(segment) = self.threads[thread].thread.segments.get_mut(segment) {
-                segment.waker = Some(sender);
-            }
+            self.change_segment(thread, segment, SegmentChange::Sent(sender));
         }
     }
 
@@ -130,7 +129,7 @@ impl Machine {
     fn sends(&self, c: CpuId) -> bool {
         let Some(state) = self.cpus[c].thread.map(|thread| &self.threads[thread]) else { return false };
         let sending = |OpenCall { name, .. }: OpenCall| {
-            let name = self.out.names.get(name);
+            let name = self.out.tables.names.get(name);
             ["send", "write", "splice", "connect", "shutdown", "close"].iter().any(|call| name.contains(call))
         };
         !state.thread.idle && (!state.has_called || state.call.is_some_and(sending))

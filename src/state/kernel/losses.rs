@@ -61,7 +61,7 @@ impl Machine {
     /// not known any more.
     pub(super) fn lose(&mut self, c: CpuId, t: Timestamp, source: LossSource, resumes: Timestamp) {
         if source == LossSource::Damaged {
-            self.out.lossy.push(Span::new(t, resumes.max(t)));
+            self.out.tables.lossy.push(Span::new(t, resumes.max(t)));
         }
         let cpu = &mut self.cpus[c];
         cpu.leave_all();
@@ -70,7 +70,7 @@ impl Machine {
         self.losses.begin(host, cpu.number, t, resumes);
         self.packets.lose(host, t);
         self.services.lose(t, host, cpu.thread);
-        if let Some(quality) = self.out.quality.get_mut(host.index()) {
+        if let Some(quality) = self.out.tables.quality.get_mut(host.index()) {
             quality.losses += 1;
         }
         if let Some(thread) = cpu.thread {

@@ -17,6 +17,7 @@ use super::handlers::Handlers;
 use super::losses::Losses;
 use super::packets::Packets;
 use super::requests::Requests;
+use super::seal::{LateChange, SEAL_EVERY};
 use super::services::Services;
 use super::thread_state::{Reasons, ThreadState};
 use super::user::Guess;
@@ -29,6 +30,7 @@ use crate::event::stack::RawStackId;
 use crate::model::facts::Quality;
 use crate::reading::batch::{Batch, BatchNames};
 use crate::reading::sources::HostName;
+use crate::state::store::families::RowBuilders;
 use crate::state::threads::ThreadTable;
 use crate::state::timeline::{Host, HostId, RawStacks, SegmentKind, ThreadId, TimelineDraft};
 use foldhash::HashMap;
@@ -57,6 +59,14 @@ pub struct Machine {
     /// By name of a handler: the kind of wait that it ends, where it was looked up.
     pub(super) handler_kinds: Vec<Option<SegmentKind>>,
     pub(super) out: TimelineDraft,
+    /// The rows that no later event changes.
+    pub(super) sealed: RowBuilders,
+    /// Changes of sealed segments nevertheless, in their order.
+    pub(super) late_changes: Vec<LateChange>,
+    /// Events between two slabs, at least.
+    pub(super) seal_every: usize,
+    /// Events until rows are sealed next.
+    pub(super) events_to_seal: usize,
     pub(super) threads: ThreadTable<ThreadState>,
     pub(super) by_vtid: HashMap<(HostId, i32), SmallVec<[ThreadId; 2]>>,
     /// The threads that seem to have certain ids in user space, by host, thread id and process id.
@@ -93,7 +103,7 @@ pub(super) struct BatchIds<'b> {
 
 impl BatchIds<'_> {
     pub fn name(&mut self, out: &mut TimelineDraft, id: TextId) -> Option<NameId> {
-        self.names.name(&mut out.names, id)
+        self.names.name(&mut out.tables.names, id)
     }
 
     pub fn stack(&mut self, out: &mut RawStacks, id: Option<RawStackId>) -> Option<RawStackId> {
@@ -108,10 +118,10 @@ impl Machine {
     pub fn new(hosts: Vec<HostName>, origins: Vec<TraceOrigin>, handlers: Handlers) -> Machine {
         let mut out = TimelineDraft::default();
         for HostName { name, kernel_release } in hosts {
-            let name = out.names.intern(&name);
-            out.hosts.push(Host { name, kernel_release });
+            let name = out.tables.names.intern(&name);
+            out.tables.hosts.push(Host { name, kernel_release });
         }
-        let mut reason = |text| out.names.intern(text);
+        let mut reason = |text| out.tables.names.intern(text);
         let reasons = Reasons {
             unresolved: reason("no wake-up recorded"),
             ended: reason("recording ended"),
@@ -124,8 +134,8 @@ impl Machine {
             interrupt: reason("an interrupt that was not recorded"),
             remote: reason("woken from another CPU"),
         };
-        out.quality = vec![Quality::default(); out.hosts.len()];
-        let hosts = (0..out.hosts.len()).map(HostId::at);
+        out.tables.quality = vec![Quality::default(); out.tables.hosts.len()];
+        let hosts = (0..out.tables.hosts.len()).map(HostId::at);
         Machine {
             kernel_traced: hosts.clone().map(|host| origins.iter().any(|o| o.kernel && o.host == host)).collect(),
             origins,
@@ -134,6 +144,10 @@ impl Machine {
             cpus: Cpus::new(hosts.len()),
             recorded: vec![BTreeSet::new(); hosts.len()],
             out,
+            sealed: RowBuilders::default(),
+            late_changes: Vec::new(),
+            seal_every: SEAL_EVERY,
+            events_to_seal: SEAL_EVERY,
             threads: ThreadTable::default(),
             by_vtid: HashMap::default(),
             guesses: HashMap::default(),
@@ -178,6 +192,10 @@ impl Machine {
         self.pending_stack = None;
         for event in &batch.events {
             self.step(event, &mut ids);
+            self.events_to_seal -= 1;
+            if self.events_to_seal == 0 {
+                self.seal_rows();
+            }
         }
     }
 

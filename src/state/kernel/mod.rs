@@ -11,7 +11,8 @@
 //! (`identity`, `user`), lost events (`losses`), sent packets (`packets`), open block requests (`requests`), entered
 //! functions (`functions`), the clients of kernel threads (`services`), hardware counters (`counters`). `common` has
 //! the events that kernel and user-space traces share; `copies` drops user-space events that two sessions recorded.
-//! `label` uses all of these slots to find the cause of a wait at its wake-up. `close` seals the timeline.
+//! `label` uses all of these slots to find the cause of a wait at its wake-up. `seal` moves settled rows to the store,
+//! `close` seals the timeline.
 
 mod calls;
 mod close;
@@ -30,6 +31,7 @@ mod packets;
 mod record;
 mod requests;
 mod sched;
+mod seal;
 mod services;
 mod step;
 mod thread_events;

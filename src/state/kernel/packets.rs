@@ -6,6 +6,7 @@
 //! send before a loss does not match a receive after it. The lists are bounded in number and age. Cost: the length of a
 //! connection's list, which is short where packets arrive.
 
+use super::thread_state::SegmentNumber;
 use crate::base::time::{Ns, Timestamp};
 use crate::reading::batch::{Flow, NetworkPacket, TcpSegment};
 use crate::state::timeline::{HostId, ThreadId, Waker};
@@ -38,8 +39,8 @@ struct Sent {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct EndedWait {
     pub thread: ThreadId,
-    /// Position of the wait among the segments of the thread.
-    pub segment: usize,
+    /// The wait among the segments of the thread.
+    pub segment: SegmentNumber,
 }
 
 /// A receive whose send may follow.
@@ -191,7 +192,7 @@ mod tests {
     #[test]
     fn send_returns_waits_that_it_ended_early_on_another_host() {
         let mut packets = Packets::default();
-        let wait = EndedWait { thread: ThreadId::at(7), segment: 3 };
+        let wait = EndedWait { thread: ThreadId::at(7), segment: SegmentNumber(3) };
         packets.ended(HostId::at(1), &tcp(100, 10, 0x18), wait, Timestamp::new(10));
         assert_eq!(packets.send(HostId::at(1), &tcp(100, 10, 0x18), sender(12)), []);
         assert_eq!(packets.send(HOST, &tcp(200, 10, 0x18), sender(12)), []);

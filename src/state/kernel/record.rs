@@ -7,8 +7,9 @@
 
 use super::handlers::Handlers;
 use super::machine::Machine;
+use super::seal::SEAL_EVERY;
 use crate::base::ctx::{Cancel, Cancelled, Ctx};
-use crate::base::heap::{HeapSize, MemoryPart};
+use crate::base::heap::MemoryPart;
 use crate::base::notice::{Notice, Notices};
 use crate::base::time::Span;
 use crate::event::task::TaskDefinition;
@@ -17,7 +18,7 @@ use crate::input::stream::Stream;
 use crate::reading::batch::Batch;
 use crate::reading::bind::Binding;
 use crate::reading::chunks::Chunk;
-use crate::reading::engine::{self, Analysis, EngineOptions};
+use crate::reading::engine::{self, Analysis, ChunkStart, EngineOptions};
 use crate::reading::sources::BoundTraces;
 use crate::state::timeline::{HostCoverage, HostId, Timeline};
 use std::collections::BTreeMap;
@@ -34,6 +35,8 @@ pub struct Options {
     pub pairs: Vec<TaskDefinition>,
     /// Labels that the user gave the traces, by position (missing: none): under different labels, equal hosts are two.
     pub labels: Vec<Option<String>>,
+    /// Rows move to the store every so many events, at least; the result does not depend on it.
+    pub seal_every: usize,
 }
 
 impl Default for Options {
@@ -43,6 +46,7 @@ impl Default for Options {
             handlers: Handlers::built_in(),
             pairs: Vec::new(),
             labels: Vec::new(),
+            seal_every: SEAL_EVERY,
         }
     }
 }
@@ -56,7 +60,7 @@ impl Analysis for KernelPass<'_> {
     type Partial = (Batch, Notices);
     type Whole = (Machine, Notices);
 
-    fn chunk(&self, traces: &[&Trace], chunk: &Chunk, _seeds: bool, cancel: &Cancel) -> Self::Partial {
+    fn chunk(&self, traces: &[&Trace], chunk: &Chunk, _start: ChunkStart, cancel: &Cancel) -> Self::Partial {
         let mut notices = Notices::default();
         let batch = self.sources.read(traces, chunk, cancel, &mut notices, |_, _| {}, None);
         self.events.fetch_add(batch.events.len() as u64, Ordering::Relaxed);
@@ -99,6 +103,7 @@ pub fn record(
         }
     }
     let mut machine = Machine::new(sources.hosts.clone(), sources.origins.clone(), options.handlers.clone());
+    machine.set_seal_every(options.seal_every);
     if sources.all.iter().any(|s| s.binding.page_faults) {
         machine.expect_page_faults();
     }
@@ -118,13 +123,13 @@ pub fn record(
     let (machine, mut notices) = engine::run(&pass, (machine, notices), traces, &options.engine, ctx)?;
     ctx.progress.parts.hold(MemoryPart::EventBuffers, pass.sources.spare_bytes());
     drop(pass);
-    let (mut recording, found) = machine.close(lossy);
-    ctx.progress.parts.hold(MemoryPart::Timeline, recording.heap_bytes());
-    recording.lossy = union(recording.lossy);
-    recording.traces = origins;
-    recording.covered = coverage(&covered);
+    let (mut timeline, found) = machine.close(lossy);
+    timeline.hold(&ctx.progress.parts);
+    timeline.tables.lossy = union(timeline.tables.lossy);
+    timeline.tables.traces = origins;
+    timeline.tables.covered = coverage(&covered);
     notices.merge(&found);
-    Ok((recording, notices))
+    Ok((timeline, notices))
 }
 
 /// From the begin of a stream's first packet to the end of its last, where both were recorded.

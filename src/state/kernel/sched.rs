@@ -86,7 +86,7 @@ impl Machine {
     /// woken.
     pub(super) fn switch(&mut self, c: CpuId, t: Timestamp, prev: ThreadId, leaves: Leaves, next: ThreadId) {
         let (running, host) = (self.cpus[c].thread, self.cpus[c].host);
-        if let Some(quality) = self.out.quality.get_mut(host.index()) {
+        if let Some(quality) = self.out.tables.quality.get_mut(host.index()) {
             quality.switches += 1;
         }
         if running != Some(prev) {
@@ -164,8 +164,7 @@ impl Machine {
                 state.cut(t, label);
                 state.sched = Sched::Ready;
                 if label.qualifier == Some(self.reasons.interrupt)
-                    && let (Some(waker), Some(segment)) =
-                        (self.cpus[c].thread, state.thread.segments.len().checked_sub(1))
+                    && let (Some(waker), Some(segment)) = (self.cpus[c].thread, state.last_segment())
                 {
                     self.threads[waker].woke_outside = Some(WakeOutsideCall { woken: thread, segment, at: t });
                 }

@@ -8,9 +8,10 @@
 //! the pool needs one more runnable worker. The table of queued items is bounded; it is emptied when it is full.
 
 use super::machine::Machine;
+use super::thread_state::ThreadState;
 use crate::base::time::{Span, Timestamp};
 use crate::event::kernel_thread::{is_handed_work, is_worker};
-use crate::state::timeline::{HostId, Service, ThreadDraft, ThreadId};
+use crate::state::timeline::{HostId, Service, ThreadId};
 use foldhash::HashMap;
 
 /// Work items that wait for a worker.
@@ -135,9 +136,9 @@ impl Services {
 impl Machine {
     /// `waker` woke `thread` at `t`: a kernel thread may have been handed work.
     pub(super) fn hand_work(&mut self, thread: ThreadId, t: Timestamp, waker: ThreadId) {
-        let names = &self.out.names;
-        let [woken, by] = [thread, waker].map(|id| &self.threads[id].thread);
-        let name = |thread: &ThreadDraft| thread.names.last().map_or("", |last| names.get(last.name));
+        let names = &self.out.tables.names;
+        let [woken, by] = [thread, waker].map(|id| &self.threads[id]);
+        let name = |state: &ThreadState| state.thread.names.last().map_or("", |last| names.get(last.name));
         let (woken_name, waker_name) = (name(woken), name(by));
         if is_handed_work(woken_name) && woken.is_kernel(names) && !(is_worker(woken_name) && is_worker(waker_name)) {
             self.services.hand(thread, t, waker);

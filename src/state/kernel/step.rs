@@ -144,9 +144,9 @@ impl Machine {
         self.name(woken, t, name, ids);
         self.wake(c, t, woken, u32::from(cpu), source);
         if let Some(pending) = self.pending_stack.take().filter(|pending| (pending.cpu, pending.time) == (c, t))
-            && let Some(stack) = ids.stack(&mut self.out.stacks, Some(pending.stack))
+            && let Some(stack) = ids.stack(&mut self.out.tables.stacks, Some(pending.stack))
         {
-            self.out.wake_stacks.push(WakeStack { woken, time: t, stack });
+            self.out.tables.wake_stacks.push(WakeStack { woken, time: t, stack });
         }
     }
 
@@ -158,7 +158,7 @@ impl Machine {
             name = self.lines.get(&(host, irq)).copied();
         }
         if let (Context::Irq(_) | Context::SoftIrq(_), Some(quality)) =
-            (context, self.out.quality.get_mut(host.index()))
+            (context, self.out.tables.quality.get_mut(host.index()))
         {
             quality.interrupts += 1;
         }

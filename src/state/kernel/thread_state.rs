@@ -5,10 +5,11 @@
 
 use super::cpu::CpuId;
 use super::functions::Functions;
-use crate::base::names::NameId;
+use super::seal::SealedSegments;
+use crate::base::names::{NameId, Names};
 use crate::base::time::{Span, Timestamp};
 use crate::state::threads::{HostTid, Observed, ThreadInstance};
-use crate::state::timeline::{Call, Segment, SegmentKind, ThreadDraft, ThreadId, Waker};
+use crate::state::timeline::{Call, Segment, SegmentKind, Thread, ThreadId, ThreadRows, Waker};
 
 /// The scheduler's slot of a thread (ALGORITHMS.md 3.1).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -76,12 +77,16 @@ pub(super) struct OpenCall {
     pub name: NameId,
 }
 
+/// The number of a segment among all of its thread, sealed or not.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct SegmentNumber(pub usize);
+
 /// A wake-up by a thread that seemed to be in no system call.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct WakeOutsideCall {
     pub woken: ThreadId,
-    /// Position of the segment of the woken thread that ends by the wake-up.
-    pub segment: usize,
+    /// Number of the segment of the woken thread that ends by the wake-up.
+    pub segment: SegmentNumber,
     pub at: Timestamp,
 }
 
@@ -96,7 +101,10 @@ pub(super) struct Gaps {
 /// A thread instance and what the machine knows of it.
 #[derive(Clone, Debug)]
 pub(super) struct ThreadState {
-    pub thread: ThreadDraft,
+    pub thread: Thread,
+    /// Its rows that are not sealed yet.
+    pub rows: ThreadRows,
+    pub sealed: SealedSegments,
     pub sched: Sched,
     /// Start of the open segment.
     since: Timestamp,
@@ -151,23 +159,12 @@ impl ThreadState {
     pub fn new(key: HostTid, start: Timestamp, sched: Sched, previous: Option<ThreadId>) -> ThreadState {
         let (tid, mut pid) = (key.tid(), Observed::default());
         pid.observe(key.idle_on().map(|_| tid));
-        let thread = ThreadDraft {
-            host: key.host(),
-            tid,
-            pid: tid,
-            ppid: 0,
-            virtual_ids: None,
-            names: Vec::new(),
-            life: Span::new(start, Timestamp::MAX),
-            parent: None,
-            idle: key.is_idle(),
-            disk_worker: false,
-            segments: Vec::new(),
-            calls: Vec::new(),
-            samples: Vec::new(),
-        };
+        let mut thread = Thread::new(key.host(), tid, Span::new(start, Timestamp::MAX));
+        thread.idle = key.is_idle();
         ThreadState {
             thread,
+            rows: ThreadRows::default(),
+            sealed: SealedSegments::default(),
             sched,
             since: start,
             cpu: key.idle_on().unwrap_or(0),
@@ -203,14 +200,14 @@ impl ThreadState {
         }
         let span = Span::new(self.since, t);
         let segment = Segment { span, kind: label.kind, waker: label.waker, qualifier: label.qualifier, cpu: self.cpu };
-        match self.thread.segments.last_mut() {
+        match self.rows.segments.last_mut() {
             // A wake-up separates two equal waits (it was spurious); segments that nothing separates are one.
             Some(last)
                 if label.waker.is_none() && Segment { span, ..*last } == segment && last.span.end == span.start =>
             {
                 last.span.end = t;
             }
-            _ => self.thread.segments.push(segment),
+            _ => self.rows.segments.push(segment),
         }
         self.since = t;
     }
@@ -275,26 +272,33 @@ impl ThreadState {
             return;
         }
         thread.life = Span::new(begin, thread.life.end.max(begin));
-        thread.segments.retain(|segment| segment.span.end > begin);
-        if let Some(first) = thread.segments.first_mut() {
-            first.span.start = first.span.start.max(begin);
-        }
-        // A call whose entry was not recorded began with the thread.
-        for call in thread.calls.iter_mut().take_while(|call| call.span.start < begin) {
-            call.span = Span::new(begin, call.span.end.max(begin));
-        }
         // The name that it had when the recording began.
         let earlier = thread.names.partition_point(|name| name.from <= begin);
         thread.names.drain(..earlier.saturating_sub(1));
         if let Some(first) = thread.names.first_mut() {
             first.from = begin;
         }
+        self.clip_rows(begin);
+    }
+
+    /// The part of its rows before `begin` goes.
+    pub(super) fn clip_rows(&mut self, begin: Timestamp) {
+        let all = self.rows.segments.len();
+        self.rows.segments.retain(|segment| segment.span.end > begin);
+        self.sealed.dropped += all - self.rows.segments.len();
+        if let Some(first) = self.rows.segments.first_mut() {
+            first.span.start = first.span.start.max(begin);
+        }
+        // A call whose entry was not recorded began with the thread.
+        for call in self.rows.calls.iter_mut().take_while(|call| call.span.start < begin) {
+            call.span = Span::new(begin, call.span.end.max(begin));
+        }
     }
 
     /// The open system call ends.
     pub fn end_call(&mut self, t: Timestamp, ret: Option<i64>) {
         if let Some(OpenCall { since, name }) = self.call.take() {
-            self.thread.calls.push(Call { span: Span::new(since, t), name, ret });
+            self.rows.calls.push(Call { span: Span::new(since, t), name, ret });
         }
     }
 
@@ -316,6 +320,11 @@ impl ThreadState {
     pub fn fill_pid(&mut self, pid: i32) {
         self.pid.fill(Some(pid));
         self.observe_pid(None);
+    }
+
+    /// True for a thread of the kernel itself, as far as is known.
+    pub fn is_kernel(&self, names: &Names) -> bool {
+        self.thread.is_kernel_so_far(&self.rows, names)
     }
 
     /// True if the recording names its process.

@@ -89,7 +89,7 @@ impl Machine {
     }
 
     fn is_kernel_thread(&self, thread: ThreadId) -> bool {
-        self.threads[thread].thread.is_kernel(&self.out.names)
+        self.threads[thread].is_kernel(&self.out.tables.names)
     }
 
     /// The threads that have certain ids. Of several in containers it is `here`, which runs on the CPU of the event.

@@ -78,7 +78,7 @@ impl std::fmt::Display for ClockJson {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         let error = self.error_ns.map_or_else(|| "unknown".to_owned(), figure::duration);
         write!(f, "clock of {}: correction {}, error at most {error}", self.stream, figure::duration(self.offset_ns))?;
-        if self.drift_ppb == 0.0 { Ok(()) } else { write!(f, ", drift {:.1} ppm", self.drift_ppb / 1e3) }
+        if self.drift_ppb == 0.0 { Ok(()) } else { write!(f, ", drift {}", figure::drift(self.drift_ppb)) }
     }
 }
 

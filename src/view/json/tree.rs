@@ -1,7 +1,6 @@
 //! The metrics of both groups as histograms, and the differential tree.
 
 use super::cleaned;
-use crate::base::names::NameId;
 use crate::compare::functions::{FunctionDiff, by_function};
 use crate::compare::members::sorted_present;
 use crate::compare::separation::separation;
@@ -39,8 +38,7 @@ pub(super) fn metric(model: &Model, column: &Column, c: &Comparison) -> MetricJs
         }
         counts
     };
-    let name =
-        |v: &i64| u32::try_from(*v).map_or_else(|_| String::new(), |id| cleaned(model.names.get(NameId::from_raw(id))));
+    let name = |value: &i64| cleaned(model.name_of(*value));
     let (slow, fast) = (counts(&c.slow.members), counts(&c.fast.members));
     MetricJson {
         name: cleaned(&column.metric.name()),

@@ -2,12 +2,10 @@
 //! same bins. Each group's bars are scaled to its own largest bin, because groups differ in size.
 
 use super::Report;
-use crate::base::figure;
-use crate::base::names::NameId;
 use crate::compare::members::sorted_present;
 use crate::model::Model;
 use crate::model::execution::ExecutionId;
-use crate::model::histogram::Bins;
+use crate::model::histogram::{Bins, ValueRange};
 use crate::model::metric::{Column, Unit};
 use crate::view::markup::Escaped;
 use crate::view::words;
@@ -52,7 +50,7 @@ fn write(report: &Report<'_>, column: &Column, out: &mut String) -> fmt::Result 
         for (bin, count) in counts.iter().enumerate().filter(|(_, count)| **count > 0) {
             let height = BARS * f64::from(*count) / largest;
             let y = if is_above { BARS - height } else { BARS + 1.0 };
-            let range = bins.range(bin).map_or_else(String::new, |(from, to)| range_text(model, unit, from, to));
+            let range = bins.range(bin).map_or_else(String::new, |range| range_text(model, unit, range));
             writeln!(
                 out,
                 "<rect class=\"{class}\" x=\"{:.1}\" y=\"{y:.1}\" width=\"{:.1}\" height=\"{height:.1}\"><title>{}\
@@ -64,11 +62,11 @@ fn write(report: &Report<'_>, column: &Column, out: &mut String) -> fmt::Result 
         }
     }
     let y = 2.0 * BARS + 13.0;
-    writeln!(out, "<text x=\"0\" y=\"{y}\">{}</text>", Escaped(&value_text(model, unit, least)))?;
+    writeln!(out, "<text x=\"0\" y=\"{y}\">{}</text>", Escaped(&model.value_text(unit, least)))?;
     writeln!(
         out,
         "<text x=\"{WIDTH}\" y=\"{y}\" text-anchor=\"end\">{}</text>",
-        Escaped(&value_text(model, unit, most))
+        Escaped(&model.value_text(unit, most))
     )?;
     writeln!(out, "</svg></figure>")
 }
@@ -82,21 +80,10 @@ fn counted(bins: &Bins, column: &Column, members: &[ExecutionId]) -> Vec<u32> {
     counts
 }
 
-fn range_text(model: &Model, unit: Unit, from: i64, to: i64) -> String {
+fn range_text(model: &Model, unit: Unit, ValueRange { from, to }: ValueRange) -> String {
     match unit {
-        Unit::Name => value_text(model, unit, from),
-        _ if to - from <= 1 => value_text(model, unit, from),
-        _ => format!("{} to {}", value_text(model, unit, from), value_text(model, unit, to)),
-    }
-}
-
-fn value_text(model: &Model, unit: Unit, value: i64) -> String {
-    match unit {
-        Unit::Ns => figure::time(value as f64),
-        Unit::Bytes => figure::bytes(value as f64),
-        Unit::Count => value.to_string(),
-        Unit::Name => {
-            u32::try_from(value).map_or_else(|_| String::new(), |id| model.names.get(NameId::from_raw(id)).to_owned())
-        }
+        Unit::Name => model.value_text(unit, from),
+        _ if to - from <= 1 => model.value_text(unit, from),
+        _ => format!("{} to {}", model.value_text(unit, from), model.value_text(unit, to)),
     }
 }

@@ -3,11 +3,13 @@
 
 use super::Report;
 use super::examples::examples;
+use crate::base::demangle::abbreviated;
 use crate::base::figure;
 use crate::compare::{Cause, Group, share_of_group};
 use crate::model::questions::questions;
 use crate::view::markup::{Plain, code};
 use crate::view::words;
+use std::borrow::Cow;
 use std::fmt::{self, Write};
 
 /// Causes that are listed.
@@ -83,6 +85,6 @@ pub(super) fn affected(cause: &Cause, slow: usize) -> String {
 
 /// The calling context of a cause in one line.
 pub(super) fn path_of(cause: &Cause) -> String {
-    let path: Vec<&str> = cause.path.iter().map(|frame| words::frame_of_path(frame)).collect();
+    let path: Vec<Cow<'_, str>> = cause.path.iter().map(|frame| abbreviated(words::frame_of_path(frame))).collect();
     path.join(" > ")
 }

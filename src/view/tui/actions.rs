@@ -1,5 +1,7 @@
 //! Actions of the user, the panes where they apply, and the row of an action in the table of keys.
 
+use std::borrow::Cow;
+
 /// An action of the user.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Action {
@@ -117,6 +119,12 @@ pub enum Action {
     SaveDatabase,
     /// Copy the selection.
     Copy,
+    /// Attach a note to the item under the cursor.
+    Bookmark,
+    /// All bookmarks.
+    ShowBookmarks,
+    /// Go on in the tour.
+    SkipStep,
     /// Copy a summary for a ticket.
     CopySummary,
     /// Copy the command line that gives this answer.
@@ -178,14 +186,14 @@ impl ActionScope {
 }
 
 /// A row of the table.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Debug)]
 pub struct KeyBinding {
     /// The action.
     pub action: Action,
     /// Its name in the palette.
     pub name: &'static str,
-    /// Default keys, blank between them.
-    pub keys: &'static str,
+    /// Keys, blank between them; empty: only in the palette.
+    pub keys: Cow<'static, str>,
     /// One line of help.
     pub help: &'static str,
     /// The pane where it applies.

@@ -4,6 +4,7 @@
 //! `update` alone changes it; screens take `&App`. Results of background jobs are shared (`Arc`) and replaced whole;
 //! the item under the cursor is found again in the new ones by name.
 
+use super::bookmarks::Bookmark;
 use super::counts::{HistogramCounts, HistogramRow};
 use super::frame::{BinGrid, ScreenFrame};
 use super::groups::{BinSelection, GroupHistory, GroupSide};
@@ -13,9 +14,11 @@ use super::overlay::Overlay;
 use super::overview::OverviewState;
 use super::pane::Pane;
 use super::patterns::{PathPane, PatternState};
+use super::saved::SavedView;
 use super::search::TextSearch;
 use super::setup::UiOptions;
 use super::theme::{self, Theme, ThemeError, ThemeSource};
+use super::tour::TourProgress;
 use super::tree::{SmallNodes, TreeItem, TreeRows};
 use crate::base::time::{Span, Timestamp};
 use crate::compare::{Cause, Comparison, ComparisonRequest, DiffNode};
@@ -167,6 +170,14 @@ pub struct App {
     pub overview: OverviewState,
     /// A moment whose executions are to be the slow group as soon as there are any.
     pub moment: Option<Span>,
+    /// What was open the last time, until it is open again.
+    pub restoring: Option<Box<SavedView>>,
+    /// The metric that was under the cursor the last time, until the histograms are counted.
+    pub restored_metric: Option<String>,
+    /// Places with notes.
+    pub bookmarks: Vec<Bookmark>,
+    /// The tour, while it runs.
+    pub tour: Option<TourProgress>,
 }
 
 impl App {
@@ -225,6 +236,10 @@ impl App {
             compared: None,
             overview: OverviewState::default(),
             moment: None,
+            restoring: None,
+            restored_metric: None,
+            bookmarks: Vec::new(),
+            tour: None,
         })
     }
 

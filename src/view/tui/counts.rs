@@ -6,14 +6,13 @@
 //! [`HistogramCounter`].
 
 use crate::base::ctx::{Cancelled, Ctx};
-use crate::base::names::NameId;
 use crate::base::op::Op;
 use crate::compare::ComparisonRequest;
 use crate::compare::filter::{Filter, Operand, Test};
 use crate::compare::members;
 use crate::compare::separation::separation;
 use crate::model::Model;
-use crate::model::histogram::Bins;
+use crate::model::histogram::{Bins, ValueRange};
 use crate::model::metric::{ABSENT, Column, Metric, Unit};
 use crate::model::selection::{Axis, Linked, Selection};
 use std::sync::Arc;
@@ -96,9 +95,7 @@ impl HistogramCounter {
             constant.into_iter().filter(|c| c.metric.unit() != Unit::Name).filter_map(value).collect();
         let linked = Linked::new(&columns, ctx)?;
         let names = |metric: &Metric, bins: &Bins| -> Arc<[String]> {
-            let name = |v: &i64| {
-                u32::try_from(*v).map_or(String::new(), |id| model.names.get(NameId::from_raw(id)).to_owned())
-            };
+            let name = |value: &i64| model.name_of(*value).to_owned();
             let is_name = metric.unit() == Unit::Name;
             bins.edges.iter().take(if is_name { bins.len() } else { 0 }).map(name).collect()
         };
@@ -204,22 +201,22 @@ fn is_no_range(filter: &Filter) -> bool {
 }
 
 /// The range that all these filters on one metric leave; `None` when none of them is a range.
-fn range(model: &Model, filters: &[Filter]) -> Option<(i64, i64)> {
+fn range(model: &Model, filters: &[Filter]) -> Option<ValueRange> {
     let mut ranges = filters.iter().filter(|f| !is_no_range(f)).map(|f| match &f.test {
         // A name that does not occur lets nothing in.
         Test::Compare(_, Operand::Name(name)) => {
-            model.names.find(name).map_or((0, 0), |id| (i64::from(id.raw()), i64::from(id.raw()) + 1))
+            model.names.find(name).map_or(ValueRange::EMPTY, |id| ValueRange::single(id.raw().into()))
         }
         _ => {
             let values = members::values(model, &f.metric).unwrap_or_default();
-            f.range(&members::sorted_present(&values)).unwrap_or((0, 0))
+            f.range(&members::sorted_present(&values)).unwrap_or(ValueRange::EMPTY)
         }
     });
     let first = ranges.next()?;
-    Some(ranges.fold(first, |(low, high), (from, to)| (low.max(from), high.min(to))))
+    Some(ranges.fold(first, ValueRange::intersection))
 }
 
-fn inside(bins: &Bins, range: Option<(i64, i64)>) -> Vec<bool> {
-    let overlaps = |(low, high): (i64, i64)| range.is_none_or(|(from, to)| from < high && low < to);
-    (0..bins.len()).map(|i| bins.range(i).is_some_and(overlaps)).collect()
+fn inside(bins: &Bins, range: Option<ValueRange>) -> Vec<bool> {
+    let is_inside = |bin: ValueRange| range.is_none_or(|range| range.overlaps(bin));
+    (0..bins.len()).map(|i| bins.range(i).is_some_and(is_inside)).collect()
 }

@@ -7,13 +7,16 @@ use super::app::App;
 use super::background;
 use super::job::{Busy, Done, JobLane, LANES};
 use super::jobs::{Jobs, Ticket};
+use super::keeping;
 use super::keyboard::{self, TerminalEvent};
 use super::message::{UiEffect, UiMessage};
 use super::paint::Painter;
+use super::saved::SavedView;
 use super::screen;
 use super::setup::{Setup, write_file};
 use super::terminal::{self, SignalRequest, Terminal, die_by};
 use super::theme::ColourDepth;
+use super::tour::TourProgress;
 use super::update::{self, update};
 use crate::base::allocator::room_for_threads;
 use crate::base::ctx::Progress;
@@ -40,11 +43,17 @@ pub fn run(setup: Setup) -> anyhow::Result<()> {
     if !std::io::stdout().is_terminal() {
         anyhow::bail!("standard output is not a terminal; use `whyslow explain TRACE` instead");
     }
-    let Setup { title, command_line, request, first, options, threads, backend } = setup;
+    let Setup { title, command_line, request, first, options, threads, tour, saved, saved_notice, keep, backend } =
+        setup;
     let mouse = options.mouse;
     // Only the built-in themes depend on the background.
     let asks = options.theme.is_none() && options.depth >= ColourDepth::Indexed;
     let mut app = App { command_line, ..App::new(title, request, options, (80, 24))? };
+    app.restoring = saved.map(Box::new);
+    app.tour = tour.then(TourProgress::default);
+    if let Some(notice) = saved_notice {
+        app.say(notice);
+    }
     let (sender, incoming) = channel();
     let jobs = {
         let sender = sender.clone();
@@ -60,8 +69,15 @@ pub fn run(setup: Setup) -> anyhow::Result<()> {
     }
     app.size = terminal.size();
     let effects = update::start(&mut app, first);
-    let mut running =
-        Loop { app, terminal, jobs, painter: Painter::default(), progress: [None, None, None], bytes: Vec::new() };
+    let mut running = Loop {
+        app,
+        terminal,
+        jobs,
+        keep,
+        painter: Painter::default(),
+        progress: [None, None, None],
+        bytes: Vec::new(),
+    };
     // If the terminal was asked for its background, the first frame waits for the first message or one tick: most
     // terminals answer in that time.
     if !asks {
@@ -70,6 +86,7 @@ pub fn run(setup: Setup) -> anyhow::Result<()> {
     read_inputs(sender)?;
     running.perform(effects)?;
     let ended = running.until_end(&incoming);
+    (running.keep)(&keeping::view(&running.app));
     // A late answer of the terminal would go to the shell as input.
     while asks && let Some(rest) = background::LATEST.checked_sub(began.elapsed()) {
         if let Ok(Incoming::Terminal(TerminalEvent::Background(_))) | Err(_) = incoming.recv_timeout(rest) {
@@ -108,6 +125,7 @@ struct Loop {
     app: App,
     terminal: Terminal,
     jobs: Jobs,
+    keep: Box<dyn FnMut(&SavedView)>,
     painter: Painter,
     /// By lane.
     progress: [Option<Arc<Progress>>; LANES],
@@ -140,7 +158,10 @@ impl Loop {
                 match self.take(incoming_message)? {
                     LoopStep::Go => {}
                     LoopStep::End => return Ok(()),
-                    LoopStep::Die(signal) => die_by(signal),
+                    LoopStep::Die(signal) => {
+                        (self.keep)(&keeping::view(&self.app));
+                        die_by(signal)
+                    }
                 }
                 message = if began.elapsed() < TICK { incoming.try_recv().ok() } else { None };
             }
@@ -201,6 +222,7 @@ impl Loop {
                     let outcome = write_file(&path, picture.as_bytes(), existing);
                     update(&mut self.app, UiMessage::Saved(path, outcome));
                 }
+                UiEffect::KeepState => (self.keep)(&keeping::view(&self.app)),
                 UiEffect::Redraw => self.painter.forget(),
                 UiEffect::Suspend => self.suspend()?,
                 UiEffect::Quit => return Ok(LoopStep::End),

@@ -9,6 +9,7 @@ use crate::compare::{Basis, Group, GroupsOrigin};
 use crate::model::TraceLevel;
 use crate::model::metric::Metric;
 use crate::view::anomalies::verdict;
+use crate::view::tui::actions::Action;
 use crate::view::tui::app::App;
 use crate::view::tui::canvas::{clip_front, width, wrap};
 use crate::view::tui::frame::HeaderLine;
@@ -64,7 +65,10 @@ pub fn lines(app: &App, columns: usize) -> Vec<HeaderLine> {
         sentence(StyleScope::Unsure, &format!("Pattern analysis: {}", verdict(&found.anomalies)), columns, &mut lines);
         compared.disagreement.iter().for_each(|why| sentence(StyleScope::Unsure, why, columns, &mut lines));
     }
-    if app.size.1 >= NEXT_STEPS_FROM {
+    if let Some(tour) = app.tour {
+        let skip = app.options.keys.rows().iter().find(|row| row.action == Action::SkipStep);
+        sentence(StyleScope::Key, &tour.text(skip.map_or(".", |row| &row.keys)), columns, &mut lines);
+    } else if app.size.1 >= NEXT_STEPS_FROM {
         lines.push(next_steps(app));
     }
     if overview::shows_strip(app.size) {

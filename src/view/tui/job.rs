@@ -1,5 +1,6 @@
 //! The vocabulary of background jobs: requests, results, and the progress of a running job.
 
+use super::bookmarks::Bookmark;
 use super::counts::HistogramCounts;
 use super::report::AnomalyReport;
 use crate::base::file::Existing;
@@ -74,6 +75,8 @@ pub enum Exported {
         comparison: Arc<Comparison>,
         /// The selected path.
         path: Option<SelectedPath>,
+        /// Places with notes.
+        bookmarks: Vec<Bookmark>,
     },
     /// Patterns, anomalies and paths, and the path that is selected.
     Anomalies {
@@ -194,25 +197,36 @@ impl TaskSummary {
     }
 }
 
+/// The reason why a job has no result.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum JobError {
+    /// The backend cannot answer; the reason and the remedy in one line.
+    #[error("{0}")]
+    Failed(String),
+    /// The backend panicked with this message.
+    #[error("whyslow failed here; this is an error in whyslow, not in the trace: {0}")]
+    Panicked(String),
+}
+
 /// A result, or a part of it.
 #[derive(Clone, Debug)]
 pub enum Done {
     /// The analysis is done.
-    Analysed(Result<Arc<Model>, String>),
+    Analysed(Result<Arc<Model>, JobError>),
     /// The histograms are counted.
     Counted(Arc<HistogramCounts>),
     /// The comparison is done.
-    Compared(Result<Arc<Comparison>, String>),
+    Compared(Result<Arc<Comparison>, JobError>),
     /// Patterns are mined, and these are the anomalies under these settings.
-    Mined(Settings, Result<Arc<AnomalyReport>, String>),
+    Mined(Settings, Result<Arc<AnomalyReport>, JobError>),
     /// The tasks that have executions.
-    Surveyed(Result<Arc<[TaskSummary]>, String>),
+    Surveyed(Result<Arc<[TaskSummary]>, JobError>),
     /// A model that has the time-lines of these executions.
-    Timelines(Vec<ExecutionId>, Result<Arc<Model>, String>),
+    Timelines(Vec<ExecutionId>, Result<Arc<Model>, JobError>),
     /// A span of the recording, or the whole of it.
-    Overview(Option<Span>, Result<Arc<RecordingOverview>, String>),
+    Overview(Option<Span>, Result<Arc<RecordingOverview>, JobError>),
     /// The threads that used the same things.
-    Concurrent(ConcurrentQuestion, Result<ConcurrentUse, String>),
+    Concurrent(ConcurrentQuestion, Result<ConcurrentUse, JobError>),
     /// The file is written, or not.
     Exported {
         /// Its content.

@@ -218,7 +218,8 @@ mod tests {
         let jobs = Jobs::start(Box::new(Slow), 1, send).unwrap();
         jobs.request(analyse("broken"));
         let Done::Analysed(Err(error)) = results.recv_timeout(Duration::from_secs(20)).unwrap() else { panic!() };
-        assert!(error.contains("an error in whyslow") && error.contains("a bug"), "{error}");
+        let text = error.to_string();
+        assert!(text.contains("an error in whyslow") && text.contains("a bug"), "{text}");
         jobs.request(analyse("quick"));
         assert!(matches!(results.recv_timeout(Duration::from_secs(20)).unwrap(), Done::Analysed(Ok(_))));
     }

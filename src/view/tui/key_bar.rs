@@ -5,7 +5,6 @@
 use super::actions::{Action, ActionScope, KeyBinding};
 use super::app::App;
 use super::canvas::width;
-use super::key_bindings::TABLE;
 use super::pages::ranks;
 use std::ops::Range;
 
@@ -32,8 +31,8 @@ impl KeyWord {
 /// The words in so many columns. Help and quit come last and stay longest.
 pub fn words(app: &App, columns: usize) -> Vec<KeyWord> {
     let scope = app.pane.scope();
-    let own = TABLE.iter().filter(|e| e.scope == scope && app.has_results());
-    let any = TABLE.iter().filter(|e| e.scope == ActionScope::Any);
+    let own = app.options.keys.rows().iter().filter(|e| e.scope == scope && app.has_results());
+    let any = app.options.keys.rows().iter().filter(|e| e.scope == ActionScope::Any);
     let useful = |e: &&KeyBinding| match e.action {
         Action::ShowRanks => ranks::are_known(app),
         Action::Details | Action::Export => app.has_results(),

@@ -7,7 +7,7 @@
 use super::actions::Action as A;
 use super::actions::ActionScope::{self, Anomalies, Any, Histograms, Overview, Path, Timeline, Tree};
 use super::actions::{Action, KeyBinding};
-use super::key::KeyPress;
+use std::borrow::Cow;
 
 const fn entry(
     action: Action,
@@ -17,7 +17,7 @@ const fn entry(
     scope: ActionScope,
     footer: Option<&'static str>,
 ) -> KeyBinding {
-    KeyBinding { action, name, keys, help, scope, footer }
+    KeyBinding { action, name, keys: Cow::Borrowed(keys), help, scope, footer }
 }
 
 /// The table, in the order of the help page.
@@ -236,6 +236,9 @@ pub static TABLE: &[KeyBinding] = &[
         None,
     ),
     entry(A::Copy, "copy", "y", "copy the item under the cursor to the clipboard (OSC 52)", Any, None),
+    entry(A::Bookmark, "bookmark", "b", "bookmark the item under the cursor, with a note", Any, None),
+    entry(A::ShowBookmarks, "bookmarks", "B", "list the bookmarks, and go to one", Any, None),
+    entry(A::SkipStep, "skip step", ".", "skip this step of the tour", Any, None),
     entry(A::CopySummary, "copy summary", "Y", "copy a summary in Markdown, for a ticket", Any, None),
     entry(A::CopyCommand, "copy command", "", "copy the command line that prints this answer", Any, None),
     entry(A::SaveScreen, "save screen", "", "save this screen as an SVG picture", Any, None),
@@ -249,23 +252,6 @@ pub static TABLE: &[KeyBinding] = &[
     entry(A::Suspend, "suspend", "Ctrl-z", "suspend the program; fg resumes it", Any, None),
     entry(A::Quit, "quit", "q Ctrl-c", "quit", Any, Some("quit")),
 ];
-
-/// One row per action: the pane's own row if there is one.
-pub fn all(scope: ActionScope) -> impl Iterator<Item = &'static KeyBinding> {
-    TABLE.iter().filter(move |e| {
-        let mut same = TABLE.iter().filter(|o| o.action == e.action);
-        let own = same.clone().find(|o| o.scope == scope);
-        own.or_else(|| same.next()).is_some_and(|o| o.scope == e.scope)
-    })
-}
-
-/// The action of a key in a pane; the pane's own actions take precedence over those of all panes.
-pub fn bound(key: KeyPress, scope: ActionScope) -> Option<Action> {
-    let text = key.to_string();
-    let has = |e: &&KeyBinding| e.keys.split(' ').any(|k| k == text);
-    let own = TABLE.iter().filter(|e| e.scope == scope).find(has);
-    own.or_else(|| TABLE.iter().filter(|e| e.scope == Any).find(has)).map(|e| e.action)
-}
 
 /// The table as Markdown: `docs/KEYS.md`, held equal by a test.
 pub fn markdown() -> String {
@@ -281,6 +267,8 @@ pub fn markdown() -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::view::tui::key::KeyPress;
+    use crate::view::tui::key_map::KeyMap;
 
     #[test]
     fn every_key_parses_and_none_has_two_meanings_in_a_scope() {
@@ -313,7 +301,7 @@ mod tests {
                         t ? q";
         for text in contract.split_whitespace() {
             let key = KeyPress::parse(text).unwrap();
-            let bound = ActionScope::PANES.iter().any(|p| bound(key, *p).is_some());
+            let bound = ActionScope::PANES.iter().any(|p| KeyMap::default().bound(key, *p).is_some());
             assert!(bound, "{text} does nothing");
         }
     }

@@ -45,6 +45,8 @@ pub enum UiEffect {
         /// For a file that exists.
         existing: Existing,
     },
+    /// Keep the state for the next session now: a bookmark changed.
+    KeepState,
     /// Draw everything again.
     Redraw,
     /// Stop until `fg`.

@@ -8,7 +8,7 @@ use super::filter_prompt::{FilterPrompt, PromptResponse};
 use super::groups::GroupSide;
 use super::input::TextInput;
 use super::key::KeyPress;
-use super::key_bindings;
+use super::key_map::KeyMap;
 use super::overview::OverviewView;
 use super::report::AnomalyReport;
 use super::timeline::TimelineView;
@@ -62,6 +62,8 @@ pub enum PromptPurpose {
     Picture,
     /// The file for the database.
     Database,
+    /// The note on the item under the cursor.
+    Note,
 }
 
 /// An entry of a list to choose from.
@@ -86,6 +88,8 @@ pub enum MenuCommand {
     Theme(usize),
     /// Show this function with its callers and callees.
     Function(String),
+    /// Go to the bookmark at this position.
+    Bookmark(usize),
 }
 
 /// One thing on the stack.
@@ -237,9 +241,9 @@ impl Overlay {
     }
 
     /// Take a key.
-    pub fn key(&mut self, key: KeyPress) -> OverlayResponse {
+    pub fn key(&mut self, key: KeyPress, keys: &KeyMap) -> OverlayResponse {
         match self {
-            Overlay::Page { page, .. } => page_key(page, key),
+            Overlay::Page { page, .. } => page_key(page, key, keys),
             Overlay::List { input, choices, at, .. } => {
                 let fitting = fitting(choices, input.text()).count();
                 match key.plain() {
@@ -275,8 +279,8 @@ impl Overlay {
                     OverlayResponse::Group { side: prompt.side, text: prompt.input.text().to_owned(), filters }
                 }
             },
-            Overlay::Timeline(_) => timeline_key(key),
-            Overlay::Overview(_) => overview_key(key),
+            Overlay::Timeline(_) => timeline_key(key, keys),
+            Overlay::Overview(_) => overview_key(key, keys),
             Overlay::Replace { purpose, path } => match key.typed() {
                 Some('y' | 'Y') => OverlayResponse::Replace(*purpose, path.clone()),
                 _ => OverlayResponse::Close,
@@ -310,8 +314,8 @@ impl Overlay {
 /// Ctrl-c leaves a prompt as it leaves the program: one layer at a time.
 const QUIT: KeyPress = KeyPress::control('c');
 
-fn overview_key(key: KeyPress) -> OverlayResponse {
-    match key_bindings::bound(key, ActionScope::Overview) {
+fn overview_key(key: KeyPress, keys: &KeyMap) -> OverlayResponse {
+    match keys.bound(key, ActionScope::Overview) {
         None => OverlayResponse::Taken,
         Some(Action::Close | Action::Quit | Action::Back | Action::ShowOverview) => OverlayResponse::Close,
         Some(action @ (Action::Help | Action::Redraw | Action::Suspend | Action::Theme)) => {
@@ -321,8 +325,8 @@ fn overview_key(key: KeyPress) -> OverlayResponse {
     }
 }
 
-fn timeline_key(key: KeyPress) -> OverlayResponse {
-    match key_bindings::bound(key, ActionScope::Timeline) {
+fn timeline_key(key: KeyPress, keys: &KeyMap) -> OverlayResponse {
+    match keys.bound(key, ActionScope::Timeline) {
         None => OverlayResponse::Taken,
         Some(Action::Close | Action::Quit | Action::Back | Action::ShowTimeline) => OverlayResponse::Close,
         Some(action @ (Action::Help | Action::Copy | Action::Redraw | Action::Suspend | Action::Theme)) => {
@@ -332,9 +336,9 @@ fn timeline_key(key: KeyPress) -> OverlayResponse {
     }
 }
 
-fn page_key(page: &OverlayPage, key: KeyPress) -> OverlayResponse {
+fn page_key(page: &OverlayPage, key: KeyPress, keys: &KeyMap) -> OverlayResponse {
     let has_examples = matches!(page, OverlayPage::Details { .. } | OverlayPage::Anomaly { .. });
-    if has_examples && let Some(response) = example_key(key) {
+    if has_examples && let Some(response) = example_key(key, keys) {
         return response;
     }
     let scope = if matches!(page, OverlayPage::Patterns | OverlayPage::Ranks) {
@@ -342,7 +346,7 @@ fn page_key(page: &OverlayPage, key: KeyPress) -> OverlayResponse {
     } else {
         ActionScope::Any
     };
-    let Some(action) = key_bindings::bound(key, scope) else { return OverlayResponse::Taken };
+    let Some(action) = keys.bound(key, scope) else { return OverlayResponse::Taken };
     let own = match page {
         OverlayPage::Help => Action::Help,
         OverlayPage::Quality => Action::Quality,
@@ -366,8 +370,8 @@ fn page_key(page: &OverlayPage, key: KeyPress) -> OverlayResponse {
 }
 
 /// Keys on pages that list sampled executions.
-fn example_key(key: KeyPress) -> Option<OverlayResponse> {
-    match key_bindings::bound(key, ActionScope::Any) {
+fn example_key(key: KeyPress, keys: &KeyMap) -> Option<OverlayResponse> {
+    match keys.bound(key, ActionScope::Any) {
         Some(Action::NextPane) => Some(OverlayResponse::MarkExample(1)),
         Some(Action::PreviousPane) => Some(OverlayResponse::MarkExample(-1)),
         Some(Action::ShowTimeline) => Some(OverlayResponse::OpenExample),

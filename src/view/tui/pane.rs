@@ -24,6 +24,11 @@ impl Pane {
         Pane::ALL.get(usize::from(number).wrapping_sub(1)).copied()
     }
 
+    /// Its number, from 1.
+    pub fn number(self) -> u8 {
+        Pane::ALL.iter().zip(1..).find(|(pane, _)| **pane == self).map_or(1, |(_, number)| number)
+    }
+
     /// The two panes that are side by side on wide screens: executions, or patterns.
     pub fn pair(self) -> [Pane; 2] {
         if self.is_of_patterns() { [Pane::Anomalies, Pane::Path] } else { [Pane::Histograms, Pane::Tree] }

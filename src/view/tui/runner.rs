@@ -5,7 +5,7 @@
 //! and panics of the backend become results.
 
 use super::counts::HistogramCounter;
-use super::job::{Done, Job, WriteOutcome};
+use super::job::{Done, Job, JobError, WriteOutcome};
 use super::setup::Backend;
 use crate::base::ctx::Ctx;
 use crate::compare::ComparisonRequest;
@@ -54,7 +54,7 @@ impl Runner {
             Job::Export { what, path, existing } => {
                 let outcome = match caught(|| self.backend.export(&what, ctx)) {
                     Ok(text) => self.backend.write(&path, &text, existing),
-                    Err(error) => WriteOutcome::Failed(error),
+                    Err(error) => WriteOutcome::Failed(error.to_string()),
                 };
                 send(Done::Exported { format: what.format(), path, outcome });
             }
@@ -72,10 +72,11 @@ impl Runner {
         let result = caught(|| self.backend.compare(model, &request, ctx)).map(Arc::new);
         let groups = match &result {
             Ok(comparison) => comparison.request(),
-            Err(_) => request,
+            Err(_) => request.clone(),
         };
         send(Done::Compared(result));
-        if !counts_first {
+        // A group without filters is the rest of the other one, which only the comparison knows.
+        if !counts_first || groups != request {
             self.count(model, &groups, ctx, send);
         }
     }
@@ -90,15 +91,15 @@ impl Runner {
     }
 }
 
-/// Errors and panics of the backend as one line.
-fn caught<T>(run: impl FnOnce() -> anyhow::Result<T>) -> Result<T, String> {
+/// The result of a question to the backend, which may fail or panic.
+fn caught<T>(run: impl FnOnce() -> anyhow::Result<T>) -> Result<T, JobError> {
     match catch_unwind(AssertUnwindSafe(run)) {
         Ok(Ok(value)) => Ok(value),
-        Ok(Err(error)) => Err(format!("{error:#}")),
+        Ok(Err(error)) => Err(JobError::Failed(format!("{error:#}"))),
         Err(panic) => {
             let message = panic.downcast_ref::<&str>().map(|s| (*s).to_owned());
             let message = message.or_else(|| panic.downcast_ref::<String>().cloned()).unwrap_or_default();
-            Err(format!("whyslow failed here; this is an error in whyslow, not in the trace: {message}"))
+            Err(JobError::Panicked(message))
         }
     }
 }

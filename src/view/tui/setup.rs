@@ -1,7 +1,9 @@
 //! Input of the interface: a title, its appearance, and the [`Backend`] that does the ctx.
 
 use super::job::{Exported, TaskSummary, WriteOutcome};
+use super::key_map::KeyMap;
 use super::report::AnomalyReport;
+use super::saved::SavedView;
 use super::theme::{ColourDepth, ThemeSource};
 use crate::base::ctx::Ctx;
 use crate::base::file::{self, Existing};
@@ -95,6 +97,8 @@ pub struct UiOptions {
     pub ascii: bool,
     /// Enable mouse support.
     pub mouse: bool,
+    /// The keys of the actions.
+    pub keys: Arc<KeyMap>,
 }
 
 /// Everything that [`run`](super::run) needs.
@@ -111,7 +115,15 @@ pub struct Setup {
     pub options: UiOptions,
     /// Worker threads; 0: all cores.
     pub threads: usize,
-    /// Does the ctx.
+    /// Begin the tour.
+    pub tour: bool,
+    /// What was open the last time.
+    pub saved: Option<SavedView>,
+    /// A sentence about what was kept, to be shown first.
+    pub saved_notice: Option<String>,
+    /// Keeps what is open for the next time; failures are not the user's concern.
+    pub keep: Box<dyn FnMut(&SavedView)>,
+    /// Answers the questions.
     pub backend: Box<dyn Backend>,
 }
 

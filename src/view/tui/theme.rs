@@ -191,6 +191,8 @@ pub fn built_in() -> Vec<ThemeSource> {
         ("dark", include_str!("../../../themes/dark.toml")),
         ("light", include_str!("../../../themes/light.toml")),
         ("ansi", include_str!("../../../themes/ansi.toml")),
+        ("high-contrast", include_str!("../../../themes/high-contrast.toml")),
+        ("color-blind", include_str!("../../../themes/color-blind.toml")),
         ("mono", include_str!("../../../themes/mono.toml")),
     ]
     .map(|(name, text)| ThemeSource { name: name.into(), text: text.into() })

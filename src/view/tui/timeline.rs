@@ -14,6 +14,7 @@ use crate::model::context::ContextId;
 use crate::model::execution::ExecutionId;
 use crate::model::execution_timeline::{ExecutionTimeline, TimelineSegment};
 use crate::view::lanes::{ColumnGrid, thread_name};
+use crate::view::tui::job::JobError;
 use std::collections::BTreeMap;
 use std::ops::Range;
 use std::sync::Arc;
@@ -56,7 +57,7 @@ pub struct ConcurrentAnswer {
     /// The question.
     pub question: ConcurrentQuestion,
     /// The answer; `None` while a job looks for it.
-    pub answer: Option<Result<ConcurrentUse, String>>,
+    pub answer: Option<Result<ConcurrentUse, JobError>>,
 }
 
 /// Time-lines with a cursor.

@@ -39,6 +39,7 @@ use whyslow::view::tui::key::KeyPress;
 use whyslow::view::tui::message::{UiEffect, UiMessage};
 use whyslow::view::tui::report::AnomalyReport;
 use whyslow::view::tui::runner::Runner;
+use whyslow::view::tui::saved::SavedView;
 use whyslow::view::tui::theme::ColourDepth;
 use whyslow::view::tui::update::{self, update};
 use whyslow::view::tui::{Backend, Exported, FirstQuestion, UiOptions, screen};
@@ -154,6 +155,8 @@ pub struct Session {
     pub copied: Vec<String>,
     /// The user has quit.
     pub ended: bool,
+    /// How often the state was kept.
+    pub kept: usize,
     runner: Runner,
     exported: Arc<Mutex<Option<Exported>>>,
     /// Results of jobs, where they are remembered.
@@ -175,12 +178,31 @@ impl Session {
 
     /// The same, beginning with patterns.
     pub fn beginning(columns: u16, lines: u16, depth: ColourDepth, first: FirstQuestion) -> Session {
-        let options = UiOptions { theme: None, suits: depth.suits(|_| None), depth, ascii: false, mouse: false };
+        let options = UiOptions {
+            theme: None,
+            suits: depth.suits(|_| None),
+            depth,
+            ascii: false,
+            mouse: false,
+            keys: Arc::default(),
+        };
         let mut app =
             App::new("ledger/kernel, ledger/ust".into(), ComparisonRequest::default(), options, (columns, lines))
                 .unwrap();
         update::start(&mut app, first);
         Session::over(app, 700, ring(6, 120))
+    }
+
+    /// A session that opens what was open the last time, with the groups of a command line.
+    #[allow(dead_code)]
+    pub fn restoring(columns: u16, lines: u16, view: SavedView, request: ComparisonRequest) -> Session {
+        let mut session = Session::new(columns, lines, ColourDepth::True);
+        session.app =
+            App::new(session.app.title.clone(), request, session.app.options.clone(), (columns, lines)).unwrap();
+        session.app.restoring = Some(Box::new(view));
+        let effects = update::start(&mut session.app, FirstQuestion::Executions);
+        session.perform(effects);
+        session
     }
 
     /// The same over a recording that cannot be read again.
@@ -217,7 +239,7 @@ impl Session {
         let backend =
             MadeUp { executions, operations, mining: None, fails, labelled: false, exported: Arc::clone(&exported) };
         let runner = Runner::new(Box::new(backend));
-        Session { app, copied: Vec::new(), ended: false, runner, exported, known: None }
+        Session { app, copied: Vec::new(), ended: false, kept: 0, runner, exported, known: None }
     }
 
     /// Another session in the same state, over a recording of few executions and iterations, for tests that begin very
@@ -281,6 +303,7 @@ impl Session {
                     };
                     self.send(UiMessage::Saved(path, outcome));
                 }
+                UiEffect::KeepState => self.kept += 1,
                 UiEffect::Redraw | UiEffect::Suspend => {}
             }
         }

@@ -72,15 +72,22 @@ pub(super) fn parse_uuid(a: &Attribute<'_>) -> Resolved<(String, [u8; 16])> {
     Ok((text.to_ascii_lowercase(), bytes))
 }
 
-/// Moves whole seconds from the offset in cycles to that in seconds: the cycles that remain are not negative and make
-/// less than a second.
-pub(super) fn normal_offset(seconds: i64, cycles: i128, frequency: u64) -> Option<(i64, u64)> {
+/// The offset of a clock.
+pub(super) struct NormalOffset {
+    pub(super) seconds: i64,
+    /// Less than a second.
+    pub(super) cycles: u64,
+}
+
+/// Move whole seconds from the offset in cycles to that in seconds; `None` if the seconds do not fit 64 bits.
+pub(super) fn normal_offset(seconds: i64, cycles: i128, frequency: u64) -> Option<NormalOffset> {
     if (0..i128::from(frequency)).contains(&cycles) {
-        return Some((seconds, cycles as u64));
+        return Some(NormalOffset { seconds, cycles: cycles as u64 });
     }
     let frequency = i128::from(frequency);
     let whole = i64::try_from(cycles.div_euclid(frequency)).ok()?;
-    Some((seconds.checked_add(whole)?, u64::try_from(cycles.rem_euclid(frequency)).ok()?))
+    let cycles = u64::try_from(cycles.rem_euclid(frequency)).ok()?;
+    Some(NormalOffset { seconds: seconds.checked_add(whole)?, cycles })
 }
 
 /// A power of two.

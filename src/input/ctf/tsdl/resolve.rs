@@ -202,9 +202,9 @@ impl<'t> Resolver<'t> {
         }
         let name = name.ok_or_else(|| MetadataError::at(at, "a clock needs a `name`"))?;
         let frequency = frequency.unwrap_or(1_000_000_000);
-        let (offset_seconds, offset_cycles) = normal_offset(seconds.unwrap_or(0), cycles.unwrap_or(0), frequency)
+        let offset = normal_offset(seconds.unwrap_or(0), cycles.unwrap_or(0), frequency)
             .ok_or_else(|| MetadataError::at(at, "the offset of the clock does not fit 64 bits"))?;
-        let clock = Clock { name, uuid, frequency, offset_seconds, offset_cycles };
+        let clock = Clock { name, uuid, frequency, offset_seconds: offset.seconds, offset_cycles: offset.cycles };
         match self.clock_places.get(&clock.name).and_then(|place| self.clocks.get(*place)) {
             // babeltrace 2.0 writes the clock of each stream class anew.
             Some(same) if *same == clock => {

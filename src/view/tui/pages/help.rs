@@ -2,7 +2,7 @@
 
 use crate::view::tui::actions::{ActionScope, KeyBinding};
 use crate::view::tui::canvas::{self, clip};
-use crate::view::tui::key_bindings::TABLE;
+use crate::view::tui::key_map::KeyMap;
 use crate::view::tui::theme::StyleScope;
 use crate::view::tui::widget::page::{StyledLine, paragraph, plain};
 
@@ -37,10 +37,10 @@ const KEYS: usize = 18;
 const TWO_COLUMNS: usize = 60;
 
 /// Its lines in this width, for the pane in front: its own keys in sentences, then all others by name.
-pub fn lines(columns: usize, front: ActionScope) -> Vec<StyledLine> {
+pub fn lines(columns: usize, front: ActionScope, map: &KeyMap) -> Vec<StyledLine> {
     let mut lines = Vec::new();
     lines.push(plain(StyleScope::Strong, format!("In the {}", front.name())));
-    for entry in TABLE.iter().filter(|e| e.scope == front) {
+    for entry in map.rows().iter().filter(|e| e.scope == front) {
         let mut rest = paragraph(StyleScope::Text, entry.help, columns.saturating_sub(KEYS + 2).max(12), 0).into_iter();
         let mut first: StyledLine = vec![(StyleScope::Key, format!("  {:<KEYS$}", keys(entry)))];
         first.extend(rest.next().unwrap_or_default());
@@ -56,7 +56,7 @@ pub fn lines(columns: usize, front: ActionScope) -> Vec<StyledLine> {
         let title = if scope == ActionScope::Any { "Everywhere".into() } else { format!("In the {}", scope.name()) };
         lines.push(StyledLine::new());
         lines.push(plain(StyleScope::Strong, title));
-        let entries: Vec<&KeyBinding> = TABLE.iter().filter(|e| e.scope == scope).collect();
+        let entries: Vec<&KeyBinding> = map.rows().iter().filter(|e| e.scope == scope).collect();
         lines.extend(by_name(&entries, columns));
     }
     lines.push(StyledLine::new());
@@ -77,7 +77,7 @@ pub fn lines(columns: usize, front: ActionScope) -> Vec<StyledLine> {
 
 /// The keys of an action; `:` and its name where it has none.
 fn keys(entry: &KeyBinding) -> String {
-    if entry.keys.is_empty() { format!(": {}", entry.name) } else { entry.keys.to_owned() }
+    if entry.keys.is_empty() { format!(": {}", entry.name) } else { entry.keys.to_string() }
 }
 
 /// Keys and names, in two columns where they fit; read down the first column, then down the second.

@@ -29,7 +29,7 @@ pub fn title(page: &OverlayPage) -> &'static str {
 /// The lines of a page, at most so many columns wide where words can be broken.
 pub fn lines(app: &App, page: &OverlayPage, columns: usize) -> Vec<StyledLine> {
     match page {
-        OverlayPage::Help => help::lines(columns, front(app)),
+        OverlayPage::Help => help::lines(columns, front(app), &app.options.keys),
         OverlayPage::Quality => quality::lines(app, columns),
         OverlayPage::Details { details, example } => details::lines(app, details, *example, columns),
         OverlayPage::Anomaly { report, at, example } => anomaly::lines(app, report, *at, *example, columns),

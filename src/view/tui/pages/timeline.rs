@@ -29,7 +29,7 @@ pub fn lines(loaded: &LoadedTimelines, columns: usize) -> Vec<StyledLine> {
     if let Some(concurrent) = &loaded.concurrent {
         match &concurrent.answer {
             None => lines.push(plain(StyleScope::Progress, "looking who else was there …")),
-            Some(Err(why)) => lines.extend(paragraph(StyleScope::Error, why, columns, 0)),
+            Some(Err(error)) => lines.extend(paragraph(StyleScope::Error, &error.to_string(), columns, 0)),
             Some(Ok(used)) => {
                 let texts = others(concurrent.question.cpu, used);
                 lines.extend(texts.iter().flat_map(|text| paragraph(StyleScope::Strong, text, columns, 2)));

@@ -75,6 +75,7 @@ fn draw_overlay(canvas: &mut Canvas<'_>, app: &App, overlay: &Overlay) {
                 PromptPurpose::Export => "export JSON to ",
                 PromptPurpose::Picture => "save SVG to ",
                 PromptPurpose::Database => "save database to ",
+                PromptPurpose::Note => "note (empty: no bookmark) ",
             };
             let mut line = canvas.part(last_line(app));
             line.clear();

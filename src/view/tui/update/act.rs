@@ -1,5 +1,6 @@
 //! The actions of the table, each by the function of its subject.
 
+use super::bookmarks;
 use super::functions;
 use super::groups::{self, effective, move_selection, narrow, regroup, select, widen};
 use super::moving::{move_bin, page, vertical};
@@ -7,6 +8,7 @@ use super::overlays::{ask_file, choose_task, next_theme, open_details, palette};
 use super::overview;
 use super::patterns::{self, next_path, show, tune};
 use super::timeline;
+use super::tour;
 use super::tree::{back, fold, open, reorder, step_match, unfold};
 use crate::view::tui::actions::Action;
 use crate::view::tui::app::App;
@@ -92,6 +94,9 @@ pub(super) fn act(app: &mut App, action: Action) -> Vec<UiEffect> {
         A::SaveDatabase => ask_file(app, PromptPurpose::Database),
         A::SaveScreen => ask_file(app, PromptPurpose::Picture),
         A::Copy => return copy(app, copied::text(app)),
+        A::Bookmark => bookmarks::ask(app),
+        A::ShowBookmarks => bookmarks::list(app),
+        A::SkipStep => tour::skip(app),
         A::CopySummary => return copy(app, copied::summary(app)),
         A::CopyCommand => return copy(app, copied::command(app)),
         A::Close => clear_marks(app),

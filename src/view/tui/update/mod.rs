@@ -6,6 +6,7 @@
 //! it. A message is read in the frame before it: a click, or a page up, means the screen that the user sees.
 
 mod act;
+mod bookmarks;
 mod functions;
 mod groups;
 mod mouse;
@@ -14,26 +15,29 @@ mod overlays;
 mod overview;
 mod patterns;
 mod respond;
+mod restore;
 mod results;
 mod settle;
 mod timeline;
+mod tour;
 mod tree;
 
 use super::actions::Action;
 use super::app::App;
 use super::job::{Busy, Job, JobLane};
 use super::key::KeyPress;
-use super::key_bindings;
 use super::layout;
 use super::message::{UiEffect, UiMessage};
 use super::overlay::{OverlayResponse, PromptPurpose, Scroll};
 use super::pane::Pane;
 use super::setup::FirstQuestion;
+use std::sync::Arc;
 
 /// The first job of the program.
 pub fn start(app: &mut App, first: FirstQuestion) -> Vec<UiEffect> {
+    let task = restore::begin(app, first == FirstQuestion::Patterns);
     let effects = match first {
-        FirstQuestion::Executions => app.begin(Job::Analyse { task: None }),
+        FirstQuestion::Executions => app.begin(Job::Analyse { task }),
         FirstQuestion::Patterns => patterns::show(app, Pane::Anomalies),
     };
     app.frame = layout::frame(app);
@@ -44,6 +48,7 @@ pub fn start(app: &mut App, first: FirstQuestion) -> Vec<UiEffect> {
 pub fn update(app: &mut App, message: UiMessage) -> Vec<UiEffect> {
     let effects = take(app, message);
     settle::cursors(app);
+    tour::advance(app);
     app.frame = layout::frame(app);
     settle::offsets(app);
     effects
@@ -85,11 +90,12 @@ fn take(app: &mut App, message: UiMessage) -> Vec<UiEffect> {
 }
 
 fn on_key(app: &mut App, key: KeyPress) -> Vec<UiEffect> {
+    let keys = Arc::clone(&app.options.keys);
     if let Some(top) = app.overlays.last_mut() {
-        let response = top.key(key);
+        let response = top.key(key, &keys);
         return respond::respond(app, response);
     }
-    match key_bindings::bound(key, app.pane.scope()) {
+    match keys.bound(key, app.pane.scope()) {
         Some(action) => act::act(app, action),
         None => {
             app.say(format!("{key} is not bound here; ?: show the keys"));

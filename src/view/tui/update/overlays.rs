@@ -9,7 +9,6 @@ use crate::view::tui::background::Background;
 use crate::view::tui::details;
 use crate::view::tui::input::TextInput;
 use crate::view::tui::job::{Exported, Job, SelectedPath, TaskSummary, WriteOutcome};
-use crate::view::tui::key_bindings;
 use crate::view::tui::message::UiEffect;
 use crate::view::tui::overlay::{MenuCommand, MenuItem, Overlay, OverlayPage, PromptPurpose, fitting};
 use crate::view::tui::pane::Pane;
@@ -61,7 +60,10 @@ fn open_anomaly(app: &mut App) {
 }
 
 pub(super) fn palette(app: &App) -> Overlay {
-    let mut choices: Vec<MenuItem> = key_bindings::all(app.pane.scope())
+    let mut choices: Vec<MenuItem> = app
+        .options
+        .keys
+        .all(app.pane.scope())
         .map(|e| MenuItem {
             name: e.name.into(),
             help: format!("{}  {}", e.help, e.keys),
@@ -202,6 +204,7 @@ fn exported(app: &App) -> Option<Exported> {
         model,
         comparison,
         path: selected.map(|(found, at)| SelectedPath { found: Arc::clone(found), at }),
+        bookmarks: app.bookmarks.clone(),
     })
 }
 

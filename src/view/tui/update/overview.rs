@@ -6,7 +6,7 @@ use crate::model::overview::RecordingOverview;
 use crate::view::tui::actions::Action;
 use crate::view::tui::app::App;
 use crate::view::tui::groups::GroupSide;
-use crate::view::tui::job::{Job, JobLane};
+use crate::view::tui::job::{Job, JobError, JobLane};
 use crate::view::tui::message::UiEffect;
 use crate::view::tui::overlay::Overlay;
 use crate::view::tui::overview::{OverviewView, shows_strip};
@@ -31,7 +31,7 @@ fn read_whole(app: &mut App) -> Vec<UiEffect> {
 }
 
 /// A part of the recording is read, or not.
-pub(super) fn on_overview(app: &mut App, asked: Option<Span>, result: Result<Arc<RecordingOverview>, String>) {
+pub(super) fn on_overview(app: &mut App, asked: Option<Span>, result: Result<Arc<RecordingOverview>, JobError>) {
     app.overview.busy = None;
     let open = app.overlays.iter_mut().find_map(|overlay| match overlay {
         Overlay::Overview(view) => Some(view),
@@ -49,8 +49,8 @@ pub(super) fn on_overview(app: &mut App, asked: Option<Span>, result: Result<Arc
                 view.detail = Some(part);
             }
         }
-        (Err(why), None) => app.overview.failure = Some(why),
-        (Err(why), Some(_)) => app.report_failure(why),
+        (Err(error), None) => app.overview.failure = Some(error.to_string()),
+        (Err(error), Some(_)) => app.report_failure(error.to_string()),
     }
 }
 

@@ -1,6 +1,7 @@
 //! The responses of the dialog on top: it closes, scrolls, or its text or entry is used.
 
 use super::act::act;
+use super::bookmarks;
 use super::functions;
 use super::groups;
 use super::moving::scroll_page;
@@ -33,6 +34,7 @@ pub(super) fn respond(app: &mut App, response: OverlayResponse) -> Vec<UiEffect>
             app.overlays.pop();
             match command {
                 MenuCommand::Function(_) => {}
+                MenuCommand::Bookmark(at) => return bookmarks::go(app, at),
                 MenuCommand::Act(action) => return act(app, action),
                 MenuCommand::Task(task) => return app.begin(Job::Analyse { task: Some(task) }),
                 MenuCommand::Theme(at) => take_theme(app, at),
@@ -55,6 +57,7 @@ pub(super) fn respond(app: &mut App, response: OverlayResponse) -> Vec<UiEffect>
                     }
                 }
                 PromptPurpose::Filter => patterns::filter(app, &text),
+                PromptPurpose::Note => return bookmarks::keep(app, &text),
                 PromptPurpose::Export | PromptPurpose::Picture | PromptPurpose::Database => {
                     return write_file(app, purpose, PathBuf::from(text), Existing::Keep);
                 }
@@ -81,7 +84,7 @@ fn typed(app: &mut App, purpose: PromptPurpose) {
         PromptPurpose::Search if timeline::search(app, &text) => {}
         PromptPurpose::Search => search(app, &text),
         PromptPurpose::Filter => patterns::filter(app, &text),
-        PromptPurpose::Export | PromptPurpose::Picture | PromptPurpose::Database => {}
+        PromptPurpose::Export | PromptPurpose::Picture | PromptPurpose::Database | PromptPurpose::Note => {}
     }
 }
 

@@ -4,6 +4,7 @@ use super::groups::{compare, prompt};
 use super::overlays::{on_outcome, on_survey};
 use super::overview;
 use super::patterns::{go_to_moment, show};
+use super::restore;
 use super::timeline;
 use super::tree::search_tree;
 use crate::compare::Comparison;
@@ -52,9 +53,10 @@ fn take(app: &mut App, done: Done) -> Vec<UiEffect> {
             app.tree.rows.visible.clear();
             compare(app)
         }
-        Done::Analysed(Err(what)) => fail(app, what),
+        Done::Analysed(Err(error)) => fail(app, error.to_string()),
         Done::Counted(counts) => {
             replace_counts(app, counts);
+            restore::metric(app);
             // Counts are the last part of a job only when the comparison came before them.
             Vec::new()
         }
@@ -64,14 +66,16 @@ fn take(app: &mut App, done: Done) -> Vec<UiEffect> {
             app.groups.confirm();
             app.typed = None;
             replace_comparison(app, comparison);
-            match app.moment.take() {
+            let mut effects = restore::place(app);
+            effects.extend(match app.moment.take() {
                 Some(moment) => go_to_moment(app, moment),
                 None => overview::read_for_header(app),
-            }
+            });
+            effects
         }
-        Done::Compared(Err(what)) => {
+        Done::Compared(Err(error)) => {
             app.busy = None;
-            refuse(app, what)
+            refuse(app, error.to_string())
         }
         Done::Mined(settings, result) => {
             // A result under old settings is dropped: the newest request follows.
@@ -81,7 +85,7 @@ fn take(app: &mut App, done: Done) -> Vec<UiEffect> {
             app.patterns.busy = None;
             match result {
                 Ok(found) => app.patterns.replace(found),
-                Err(what) => app.patterns.failure = Some(what),
+                Err(error) => app.patterns.failure = Some(error.to_string()),
             }
             Vec::new()
         }
@@ -99,7 +103,7 @@ fn take_for_dialog(app: &mut App, done: Done) {
             app.busy = None;
             match result {
                 Ok(tasks) => on_survey(app, tasks),
-                Err(what) => app.report_failure(what),
+                Err(error) => app.report_failure(error.to_string()),
             }
         }
         Done::Timelines(executions, result) => {
@@ -130,6 +134,9 @@ fn fail(app: &mut App, what: String) -> Vec<UiEffect> {
     // The title is on the screen already.
     let what = what.strip_prefix(&format!("{}: ", app.title)).map_or(what.clone(), str::to_owned);
     app.busy = None;
+    if let Some(effects) = restore::give_up(app, &what) {
+        return effects;
+    }
     // A model that is there stays: another task could not be analysed.
     if app.model.is_some() {
         app.groups.reject();
@@ -145,6 +152,9 @@ fn fail(app: &mut App, what: String) -> Vec<UiEffect> {
 
 /// The groups cannot be compared: those on the screen stay, and filters that were typed go back into the prompt.
 fn refuse(app: &mut App, what: String) -> Vec<UiEffect> {
+    if let Some(effects) = restore::give_up(app, &what) {
+        return effects;
+    }
     let typed = app.typed.take();
     if app.comparison.is_none() || !app.groups.reject() {
         app.failure = Some(what);

@@ -8,7 +8,7 @@ use crate::view::tui::actions::Action;
 use crate::view::tui::app::{App, Cursor};
 use crate::view::tui::details::{self, Details, SampleExecution};
 use crate::view::tui::input::TextInput;
-use crate::view::tui::job::Job;
+use crate::view::tui::job::{Job, JobError};
 use crate::view::tui::message::UiEffect;
 use crate::view::tui::overlay::{Overlay, PromptPurpose};
 use crate::view::tui::pane::Pane;
@@ -92,14 +92,14 @@ fn loaded(app: &mut App) -> Option<&mut LoadedTimelines> {
 }
 
 /// The time-lines are read, or not.
-pub(super) fn on_timelines(app: &mut App, asked: &[ExecutionId], result: Result<Arc<Model>, String>) {
+pub(super) fn on_timelines(app: &mut App, asked: &[ExecutionId], result: Result<Arc<Model>, JobError>) {
     let start = |model: &Model, id: ExecutionId| model.executions.start.get(id.index()).copied();
     let same = |new: &Model| {
         let old = app.model.as_ref();
         old.is_some_and(|old| asked.iter().all(|id| start(old, *id).is_some() && start(old, *id) == start(new, *id)))
     };
     let content = match result {
-        Err(why) => TimelineContent::Failed(why),
+        Err(error) => TimelineContent::Failed(error.to_string()),
         Ok(model) if !same(&model) => {
             TimelineContent::Failed("the recording has changed since it was analysed: open it again".to_owned())
         }
@@ -114,7 +114,7 @@ pub(super) fn on_timelines(app: &mut App, asked: &[ExecutionId], result: Result<
 }
 
 /// The others are found, or not.
-pub(super) fn on_concurrent(app: &mut App, asked: &ConcurrentQuestion, result: Result<ConcurrentUse, String>) {
+pub(super) fn on_concurrent(app: &mut App, asked: &ConcurrentQuestion, result: Result<ConcurrentUse, JobError>) {
     if let Some(concurrent) = loaded(app).and_then(|loaded| loaded.concurrent.as_mut())
         && concurrent.question == *asked
     {

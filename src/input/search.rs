@@ -1,0 +1,108 @@
+//! Recordings below and around a path.
+//!
+//! In: a path. Out: the recordings of a folder and its subfolders that are not CTF traces, or the recording of which
+//! the path is a part. Links are not followed: they may lead in a circle. Cost: at most 10,000 directory entries.
+
+use super::{Kind, otf2, perf};
+use std::path::{Path, PathBuf};
+
+/// The number of directory entries that are examined.
+const MOST_ENTRIES: usize = 10_000;
+/// The depth of folders that are searched.
+const DEEPEST: usize = 4;
+/// The number of folders around a path that may be the recording.
+const PARENTS: usize = 2;
+
+/// OTF2 anchors, perf.data and trace.dat below a folder, sorted.
+pub(super) fn other_recordings_below(folder: &Path) -> Vec<PathBuf> {
+    let mut search = Search { left: MOST_ENTRIES, found: Vec::new(), has_ctf: false, ends_at_ctf: false };
+    search.look_into(folder, DEEPEST);
+    search.found.sort_unstable();
+    search.found
+}
+
+/// The perf.data or trace.dat in a folder that holds no other recording.
+pub(super) fn only_recording_in(folder: &Path) -> Option<PathBuf> {
+    let mut search = Search { left: MOST_ENTRIES, found: Vec::new(), has_ctf: false, ends_at_ctf: true };
+    search.look_into(folder, DEEPEST);
+    // Where entries were left out, other recordings may be among them.
+    let is_whole = search.left > 0 && !search.has_ctf;
+    let only = search.found.pop().filter(|_| is_whole && search.found.is_empty())?;
+    Some(only).filter(|path| Kind::of(path) != Kind::Ctf)
+}
+
+struct Search {
+    /// Directory entries that may still be examined.
+    left: usize,
+    found: Vec<PathBuf>,
+    /// A CTF trace was seen.
+    has_ctf: bool,
+    /// The search ends at the first CTF trace.
+    ends_at_ctf: bool,
+}
+
+impl Search {
+    fn look_into(&mut self, folder: &Path, depth: usize) {
+        self.has_ctf |= folder.join("metadata").is_file();
+        if self.has_ctf && self.ends_at_ctf {
+            return;
+        }
+        let Ok(entries) = std::fs::read_dir(folder) else { return };
+        let mut folders = Vec::new();
+        for entry in entries.flatten() {
+            if self.left == 0 {
+                return;
+            }
+            self.left -= 1;
+            let path = entry.path();
+            match entry.file_type() {
+                Ok(kind) if kind.is_dir() && perf::header_file(&path).is_some() => self.found.push(path),
+                Ok(kind) if kind.is_dir() => folders.push(path),
+                Ok(kind) if kind.is_file() && is_recording(&path) => self.found.push(path),
+                _ => {}
+            }
+        }
+        if depth > 0 {
+            folders.iter().for_each(|folder| self.look_into(folder, depth - 1));
+        }
+    }
+}
+
+fn is_recording(path: &Path) -> bool {
+    otf2::find(path).is_some() || perf::header_file(path).is_some() || Kind::of(path) == Kind::Ftrace
+}
+
+/// The trace or archive that holds a path in itself (`channel0_0`, `traces/0.evt`) or one folder down (`index`).
+pub(super) fn recording_around(path: &Path) -> Option<PathBuf> {
+    let absolute = std::path::absolute(path).ok()?;
+    absolute.ancestors().skip(1).take(PARENTS).find_map(|folder| {
+        let shown = path.ancestors().find(|shown| std::path::absolute(shown).is_ok_and(|shown| shown == folder));
+        let shown = shown.filter(|shown| !shown.as_os_str().is_empty()).unwrap_or(folder);
+        let is_trace = folder.join("metadata").is_file();
+        is_trace.then(|| shown.to_owned()).or_else(|| otf2::find(shown))
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_recording_in_a_folder_stands_for_it() {
+        let perf = Path::new(env!("CARGO_MANIFEST_DIR")).join("fixtures/recorders/switch.data");
+        let folder = tempfile::tempdir().unwrap();
+        let only = || only_recording_in(folder.path());
+        assert_eq!(only(), None);
+        let first = folder.path().join("perf.data");
+        std::fs::copy(&perf, &first).unwrap();
+        std::fs::write(folder.path().join("record.log"), "lost: nothing").unwrap();
+        assert_eq!(only(), Some(first));
+        // With a second recording of any kind it is not clear which is meant.
+        std::fs::create_dir(folder.path().join("ust")).unwrap();
+        std::fs::write(folder.path().join("ust/metadata"), "/* CTF 1.8 */").unwrap();
+        assert_eq!(only(), None);
+        std::fs::remove_file(folder.path().join("ust/metadata")).unwrap();
+        std::fs::copy(&perf, folder.path().join("ust/perf.data")).unwrap();
+        assert_eq!(only(), None);
+    }
+}

@@ -1,0 +1,179 @@
+//! Rows are sealed while the pass runs: those that no later event reads or changes go to the store.
+//!
+//! Every so many events ([`SEAL_EVERY`] by default; more seldom where there are many threads: each is looked at) all
+//! settled rows move. A thread keeps its last row of each kind, and the segments that the end of its open or next
+//! system call may relabel ([`NEAR`] at most). Until a host had a switch its rows stay: without any they are made anew
+//! when the pass ends. Few changes come later than that (a packet whose send follows, a call whose entry was lost):
+//! they are kept and made in the sealed leaves. When rows are sealed depends on the number of events alone.
+
+use super::calls::NEAR;
+use super::machine::Machine;
+use super::thread_state::{OpenCall, Reasons, Sched, SegmentNumber, ThreadState};
+use crate::base::time::Timestamp;
+use crate::state::store::families::RowBuilders;
+use crate::state::store::parts::RowPlace;
+use crate::state::timeline::{Segment, SegmentKind, ThreadId, Timeline, Waker};
+
+/// Events between two slabs, where the options of the pass do not say.
+pub(super) const SEAL_EVERY: usize = 1 << 14;
+/// Events for each thread between two slabs.
+const PER_THREAD: usize = 4;
+/// Rows for which a thread keeps memory at least.
+const KEPT: usize = 16;
+
+/// Segments of a thread that are not among its rows any more.
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct SealedSegments {
+    /// In the store.
+    pub stored: usize,
+    /// Before the recording began.
+    pub dropped: usize,
+}
+
+/// A change of a segment, once its cause is known.
+#[derive(Clone, Copy, Debug)]
+pub(super) enum SegmentChange {
+    /// The send of the packet that ended the wait.
+    Sent(Waker),
+    /// If it is a wait that ended then without a cause: the thread was in a call, so it was the waker.
+    WokenInCall(Waker),
+    /// Only some processes were tracked; `follows` says whether this thread was.
+    Untracked { follows: bool },
+}
+
+/// A change of a sealed segment.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct LateChange {
+    pub place: RowPlace,
+    pub change: SegmentChange,
+}
+
+impl SegmentChange {
+    /// Change a segment.
+    pub fn apply(self, segment: &mut Segment, reasons: &Reasons) {
+        match self {
+            SegmentChange::Sent(sender) => segment.waker = Some(sender),
+            SegmentChange::WokenInCall(waker) => {
+                if segment.span.end == waker.at && segment.kind == SegmentKind::Blocked {
+                    (segment.waker, segment.qualifier) = (Some(waker), None);
+                }
+            }
+            SegmentChange::Untracked { follows } => {
+                if segment.kind == SegmentKind::Preempted && !follows {
+                    segment.kind = SegmentKind::Unknown;
+                }
+                if segment.kind == SegmentKind::Unknown && segment.qualifier.is_none_or(|reason| reason == reasons.gap)
+                {
+                    segment.qualifier = Some(reasons.untracked);
+                }
+            }
+        }
+    }
+}
+
+impl ThreadState {
+    /// Its last segment so far.
+    pub(super) fn last_segment(&self) -> Option<SegmentNumber> {
+        let last = self.rows.segments.len().checked_sub(1)?;
+        Some(SegmentNumber(self.sealed.dropped + self.sealed.stored + last))
+    }
+
+    /// Number of segments that no event of the thread reads or changes any more. The exit of a system call relabels
+    /// segments since its entry, or, where that was lost, since the call before.
+    fn settled_segments(&self) -> usize {
+        let segments = &self.rows.segments;
+        let since = match (self.call, self.rows.calls.last()) {
+            _ if self.sched == Sched::Dead => Timestamp::MAX,
+            (Some(OpenCall { since, .. }), _) => since,
+            (None, Some(last)) => last.span.end,
+            (None, None) => self.thread.life.start,
+        };
+        let settled = segments.partition_point(|segment| segment.span.end <= since);
+        settled.max(segments.len().saturating_sub(NEAR)).min(segments.len().saturating_sub(1))
+    }
+
+    /// Move its settled rows; `scheduled` is true where its host had switches.
+    fn seal_rows(&mut self, line: usize, begin: Timestamp, scheduled: bool, into: &mut RowBuilders) {
+        if self.thread.life.start < begin {
+            self.clip_rows(begin);
+        }
+        let samples = self.rows.samples.len().saturating_sub(1);
+        if samples > 0 && !self.rows.has_earlier_samples {
+            self.rows.has_earlier_samples = true;
+            if self.rows.samples.first().is_some_and(|first| first.user.is_some()) {
+                self.thread.runs_program();
+            }
+        }
+        into.samples.push(line, self.rows.samples.drain(..samples));
+        shrink(&mut self.rows.samples);
+        if !scheduled {
+            return;
+        }
+        let segments = self.settled_segments();
+        into.segments.push(line, self.rows.segments.drain(..segments));
+        self.sealed.stored += segments;
+        shrink(&mut self.rows.segments);
+        let calls = self.rows.calls.len().saturating_sub(1);
+        if calls > 0 {
+            self.thread.runs_program();
+        }
+        into.calls.push(line, self.rows.calls.drain(..calls));
+        shrink(&mut self.rows.calls);
+    }
+}
+
+/// Release the memory of rows that are gone.
+fn shrink<R>(rows: &mut Vec<R>) {
+    if rows.capacity() > 4 * rows.len().max(KEPT) {
+        rows.shrink_to(2 * rows.len().max(KEPT));
+    }
+}
+
+impl Machine {
+    /// Seal rows every so many events.
+    pub(super) fn set_seal_every(&mut self, events: usize) {
+        self.seal_every = events.max(1);
+        self.events_to_seal = self.seal_every;
+    }
+
+    /// Move all settled rows to the store.
+    pub(super) fn seal_rows(&mut self) {
+        self.events_to_seal = self.seal_every.max(PER_THREAD * self.threads.iter().len());
+        let Some(begin) = self.start else { return };
+        let scheduled: Vec<bool> = self.out.tables.quality.iter().map(|quality| quality.switches > 0).collect();
+        let is_scheduled = |host: usize| scheduled.get(host) == Some(&true);
+        for (line, state) in self.threads.iter_mut().enumerate() {
+            state.seal_rows(line, begin, is_scheduled(state.thread.host.index()), &mut self.sealed);
+        }
+        for (line, cpu) in self.cpus.iter_mut().enumerate().filter(|(_, cpu)| is_scheduled(cpu.host.index())) {
+            self.sealed.runs.push(line, cpu.runs.drain(..));
+        }
+        self.sealed.seal_slabs();
+    }
+
+    /// Change a segment, sealed or not.
+    pub(super) fn change_segment(&mut self, thread: ThreadId, segment: SegmentNumber, change: SegmentChange) {
+        let state = &mut self.threads[thread];
+        let Some(row) = segment.0.checked_sub(state.sealed.dropped) else { return };
+        match row.checked_sub(state.sealed.stored) {
+            Some(open) => {
+                let segment = state.rows.segments.get_mut(open);
+                segment.into_iter().for_each(|segment| change.apply(segment, &self.reasons));
+            }
+            None => {
+                let place = RowPlace { line: thread.index(), row };
+                self.late_changes.push(LateChange { place, change });
+            }
+        }
+    }
+}
+
+impl Timeline {
+    /// Make the changes of segments that were sealed before their cause was known.
+    pub(super) fn change_late(&mut self, changes: &[LateChange], reasons: &Reasons) {
+        let places: Vec<RowPlace> = changes.iter().map(|change| change.place).collect();
+        self.rows.segments.rewrite(&places, |at, segment| {
+            changes.get(at).into_iter().for_each(|change| change.change.apply(segment, reasons));
+        });
+    }
+}

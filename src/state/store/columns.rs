@@ -1,0 +1,145 @@
+//! Columns of numbers.
+//!
+//! In: the numbers of some rows. Out: each column in as few bytes as its largest number needs (0 to 8 for each), or, if
+//! that is smaller, only its numbers other than zero with a bitmap of their rows. Any number is read in constant time.
+
+/// Bytes after the last column, so that every number can be read as eight bytes.
+pub(super) const PADDING: usize = 8;
+
+/// Rows for each word of a bitmap.
+const WORD: usize = 64;
+/// Bytes of a bitmap for each word: the word, and the number of ones before it.
+const WORD_BYTES: usize = 8 + 2;
+
+/// The place of a column among the bytes of its leaf.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(super) struct PackedColumn {
+    offset: u32,
+    /// Words of the bitmap; 0 for a dense column.
+    words: u16,
+    /// Bytes of a number; 0 where all are zero.
+    width: u8,
+    /// The bits of a number.
+    mask: u64,
+}
+
+/// The bytes that a number needs.
+fn width(largest: u64) -> usize {
+    (u64::BITS - largest.leading_zeros()).div_ceil(8) as usize
+}
+
+#[inline(always)]
+fn load(bytes: &[u8], at: usize) -> u64 {
+    match bytes.get(at..at + 8) {
+        Some(&[a, b, c, d, e, f, g, h]) => u64::from_le_bytes([a, b, c, d, e, f, g, h]),
+        _ => 0,
+    }
+}
+
+impl PackedColumn {
+    /// Add a column to `bytes`.
+    pub fn append(bytes: &mut Vec<u8>, numbers: &[u64]) -> PackedColumn {
+        let largest = numbers.iter().fold(0, |all, number| all | *number);
+        let width = width(largest);
+        if width == 0 {
+            return PackedColumn::default();
+        }
+        let present = numbers.iter().filter(|number| **number != 0).count();
+        let words = numbers.len().div_ceil(WORD);
+        let mask = u64::MAX >> (64 - 8 * width);
+        let column = PackedColumn { offset: bytes.len() as u32, width: width as u8, words: 0, mask };
+        let write = |bytes: &mut Vec<u8>, number: u64| {
+            bytes.extend_from_slice(number.to_le_bytes().get(..width).unwrap_or_default());
+        };
+        if words * WORD_BYTES + present * width >= numbers.len() * width {
+            bytes.reserve(numbers.len() * width);
+            numbers.iter().for_each(|number| write(bytes, *number));
+            return column;
+        }
+        let bitmap = numbers
+            .chunks(WORD)
+            .map(|rows| rows.iter().enumerate().fold(0u64, |word, (at, number)| word | u64::from(*number != 0) << at));
+        bitmap.clone().for_each(|word| bytes.extend_from_slice(&word.to_le_bytes()));
+        let mut before = 0u16;
+        for word in bitmap {
+            bytes.extend_from_slice(&before.to_le_bytes());
+            before += word.count_ones() as u16;
+        }
+        numbers.iter().filter(|number| **number != 0).for_each(|number| write(bytes, *number));
+        PackedColumn { words: words as u16, ..column }
+    }
+
+    /// The number of a row.
+    #[inline(always)]
+    pub fn get(self, bytes: &[u8], row: usize) -> u64 {
+        let (offset, width) = (self.offset as usize, usize::from(self.width));
+        if self.words == 0 {
+            return load(bytes, offset + row * width) & self.mask;
+        }
+        let (words, at) = (usize::from(self.words), row / WORD);
+        let (word, bit) = (load(bytes, offset + at * 8), 1u64 << (row % WORD));
+        if word & bit == 0 {
+            return 0;
+        }
+        let before = load(bytes, offset + words * 8 + at * 2) & 0xffff;
+        let rank = before as usize + (word & (bit - 1)).count_ones() as usize;
+        load(bytes, offset + words * WORD_BYTES + rank * width) & self.mask
+    }
+
+    /// The numbers of rows from `row` on, as many as there is space for.
+    #[inline]
+    pub fn fill(self, bytes: &[u8], row: usize, numbers: &mut [u64]) {
+        if self.width == 0 {
+            numbers.fill(0);
+        } else if self.words > 0 {
+            numbers.iter_mut().zip(row..).for_each(|(number, row)| *number = self.get(bytes, row));
+        } else {
+            let (offset, width) = (self.offset as usize + row * usize::from(self.width), usize::from(self.width));
+            let places = bytes.get(offset..).unwrap_or(&[]).windows(8).step_by(width);
+            for (number, place) in numbers.iter_mut().zip(places) {
+                *number = load(place, 0) & self.mask;
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn packed(numbers: &[u64]) -> (PackedColumn, Vec<u8>) {
+        let mut bytes = vec![7; 3];
+        let column = PackedColumn::append(&mut bytes, numbers);
+        bytes.resize(bytes.len() + PADDING, 0);
+        let back: Vec<u64> = (0..numbers.len()).map(|row| column.get(&bytes, row)).collect();
+        assert_eq!(back, numbers);
+        for from in 0..numbers.len().min(70) {
+            let mut some = vec![7; (numbers.len() - from).min(66)];
+            column.fill(&bytes, from, &mut some);
+            assert_eq!(some, numbers[from..from + some.len()]);
+        }
+        (column, bytes)
+    }
+
+    #[test]
+    fn append_keeps_numbers_of_any_width() {
+        for width in 0..=8 {
+            let largest = if width == 0 { 0 } else { u64::MAX >> (64 - 8 * width) };
+            let numbers: Vec<u64> = (0..300).map(|n| largest.saturating_sub(n * 3)).collect();
+            packed(&numbers);
+        }
+        packed(&[]);
+    }
+
+    #[test]
+    fn append_keeps_few_numbers_with_a_bitmap() {
+        for distance in [2, 7, 63, 64, 65, 500] {
+            let numbers: Vec<u64> = (0..1_000).map(|n| if n % distance == 1 { n << 20 } else { 0 }).collect();
+            packed(&numbers);
+        }
+        let (column, bytes) = packed(&(0..640).map(|n| u64::from(n == 639) << 60).collect::<Vec<_>>());
+        assert_eq!((column.words, bytes.len()), (10, 3 + 10 * WORD_BYTES + 8 + PADDING));
+        let (column, bytes) = packed(&[0; 640]);
+        assert_eq!((column.width, bytes.len()), (0, 3 + PADDING));
+    }
+}

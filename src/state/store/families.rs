@@ -1,0 +1,143 @@
+//! The rows of a timeline, family by family.
+
+use super::builder::LineStoreBuilder;
+use super::leaf::StoredRow;
+use super::marks::MarkStore;
+use super::parts::LineStore;
+use crate::base::heap::{HeapSize, MemoryPart, PartSizes};
+use crate::base::names::NameId;
+use crate::state::draft::TimelineDraft;
+use crate::state::segments::ThreadRows;
+use crate::state::timeline::{
+    Call, Counter, CounterOwner, CounterValue, CpuRun, DiskRequest, PageFault, Segment, Service, StackSample, ThreadId,
+};
+
+/// A slab is sealed when it has so many rows: what is not sealed takes little memory, and a line has few parts.
+const SLAB: usize = 1 << 14;
+
+/// The values of a hardware counter.
+#[derive(Clone, Debug)]
+pub(in crate::state) struct CounterStore {
+    pub name: NameId,
+    /// Sorted; their positions are their lines.
+    pub owners: Vec<CounterOwner>,
+    pub values: LineStore<CounterValue>,
+}
+
+/// The sealed rows of a timeline.
+#[derive(Clone, Debug, Default)]
+pub(in crate::state) struct RowStores {
+    /// By thread.
+    pub segments: LineStore<Segment>,
+    /// By thread.
+    pub calls: LineStore<Call>,
+    /// By thread.
+    pub samples: LineStore<StackSample>,
+    /// By position of the CPU.
+    pub runs: LineStore<CpuRun>,
+    /// All in line 0.
+    pub requests: LineStore<DiskRequest>,
+    /// By thread.
+    pub services: LineStore<Service>,
+    /// By thread; `None` where page faults were not recorded.
+    pub page_faults: Option<LineStore<PageFault>>,
+    pub counters: Vec<CounterStore>,
+    /// Of all tasks.
+    pub marks: MarkStore,
+}
+
+/// The families whose rows are sealed while the kernel pass runs.
+#[derive(Clone, Debug, Default)]
+pub(in crate::state) struct RowBuilders {
+    pub segments: LineStoreBuilder<Segment>,
+    pub calls: LineStoreBuilder<Call>,
+    pub samples: LineStoreBuilder<StackSample>,
+    pub runs: LineStoreBuilder<CpuRun>,
+    pub marks: MarkStore,
+}
+
+impl RowBuilders {
+    /// Add the last rows of a thread.
+    pub fn push_thread(&mut self, thread: usize, rows: ThreadRows) {
+        self.segments.push(thread, rows.segments);
+        self.calls.push(thread, rows.calls);
+        self.samples.push(thread, rows.samples);
+        if self.segments.open_rows() + self.calls.open_rows() + self.samples.open_rows() >= SLAB {
+            self.seal_slabs();
+        }
+    }
+
+    /// Move all rows so far into leaves.
+    pub fn seal_slabs(&mut self) {
+        self.segments.seal_slab();
+        self.calls.seal_slab();
+        self.samples.seal_slab();
+        self.runs.seal_slab();
+    }
+}
+
+impl RowStores {
+    /// The stores of the rows so far and those of a draft.
+    pub fn of(mut builders: RowBuilders, draft: TimelineDraft) -> RowStores {
+        let (threads, cpus) = (draft.threads.len(), draft.cpus.len());
+        for (thread, of) in draft.threads.into_iter().enumerate() {
+            builders.push_thread(thread, of.rows);
+        }
+        for (cpu, of) in draft.cpus.into_iter().enumerate() {
+            builders.runs.push(cpu, of.runs);
+        }
+        builders.marks.extend(draft.marks);
+        let by_thread = |thread: ThreadId| thread.index();
+        RowStores {
+            segments: builders.segments.finish(threads),
+            calls: builders.calls.finish(threads),
+            samples: builders.samples.finish(threads),
+            runs: builders.runs.finish(cpus),
+            requests: sorted(draft.disk, |_| 0, 1),
+            services: sorted(draft.services, |service| by_thread(service.thread), threads),
+            page_faults: draft.page_faults.map(|all| sorted(all, |fault| by_thread(fault.thread), threads)),
+            counters: draft.counters.into_iter().map(CounterStore::of).collect(),
+            marks: builders.marks,
+        }
+    }
+}
+
+/// The store of rows that are sorted by line and start.
+fn sorted<R: StoredRow>(rows: Vec<R>, line: impl Fn(&R) -> usize, lines: usize) -> LineStore<R> {
+    let mut builder = LineStoreBuilder::default();
+    for same in rows.chunk_by(|a, b| line(a) == line(b)) {
+        same.first().into_iter().for_each(|first| builder.push(line(first), same.iter().copied()));
+    }
+    builder.finish(lines)
+}
+
+impl CounterStore {
+    fn of(counter: Counter) -> CounterStore {
+        let Counter { name, values } = counter;
+        let mut owners: Vec<CounterOwner> = values.iter().map(|value| value.owner).collect();
+        owners.dedup();
+        let line = |value: &CounterValue| owners.binary_search(&value.owner).unwrap_or(owners.len());
+        let values = sorted(values, line, owners.len());
+        CounterStore { name, owners, values }
+    }
+
+    /// The counter with all its values.
+    pub fn to_counter(&self) -> Counter {
+        let values = (0..self.owners.len()).flat_map(|line| self.values.line(line).all()).collect();
+        Counter { name: self.name, values }
+    }
+}
+
+impl RowStores {
+    /// What each family holds on the heap.
+    pub fn hold(&self, sizes: &PartSizes) {
+        let counters = self.counters.iter().map(|counter| counter.values.heap_bytes());
+        let faults = self.page_faults.as_ref().map_or(0, HeapSize::heap_bytes);
+        let devices = self.requests.heap_bytes() + self.services.heap_bytes();
+        sizes.hold(MemoryPart::Segments, self.segments.heap_bytes());
+        sizes.hold(MemoryPart::Calls, self.calls.heap_bytes());
+        sizes.hold(MemoryPart::Samples, self.samples.heap_bytes());
+        sizes.hold(MemoryPart::OtherRows, self.runs.heap_bytes() + devices + faults + counters.sum::<usize>());
+        sizes.hold(MemoryPart::Marks, self.marks.heap_bytes());
+    }
+}

@@ -1,0 +1,147 @@
+//! The rows of one leaf: those of several lines over some span, column by column.
+//!
+//! The ends of rows count from the first end in the leaf. The starts follow from them: for rows that follow each other
+//! from the end of the row before (and a column of gaps, which is empty where they tile a life), for others from a
+//! column of lengths. All differences wrap, so any two moments are kept exactly.
+
+use super::columns::{PADDING, PackedColumn};
+use crate::base::time::{Span, Timestamp};
+use crate::state::reader::Row;
+use smallvec::SmallVec;
+use std::sync::Arc;
+
+/// The most numbers of a row besides its span.
+pub(super) const MOST_FIELDS: usize = 6;
+
+/// The most rows that are decoded at once.
+pub(super) const BLOCK: usize = 16;
+
+/// Decoded rows.
+pub(super) type RowBlock<R> = SmallVec<[R; BLOCK]>;
+
+/// How the start of a row follows from its end.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Extent {
+    /// It is the end of the row before, mostly.
+    Follows,
+    /// By its length.
+    Length,
+    /// It is an instant.
+    Instant,
+}
+
+/// A row that a leaf can keep: its span, and some numbers, which are best small.
+pub trait StoredRow: Row {
+    /// How its start is kept.
+    #[doc(hidden)]
+    const EXTENT: Extent;
+    /// How many numbers it has, at most [`MOST_FIELDS`].
+    #[doc(hidden)]
+    const FIELDS: usize;
+    /// One of its numbers.
+    #[doc(hidden)]
+    fn field(&self, number: usize) -> u64;
+    /// A row by its span and its numbers.
+    #[doc(hidden)]
+    fn of(span: Span, field: impl Fn(usize) -> u64) -> Self;
+}
+
+/// Rows of one family.
+#[derive(Clone, Debug)]
+pub(super) struct Leaf {
+    bytes: Arc<[u8]>,
+    base: Timestamp,
+    ends: PackedColumn,
+    /// Gaps or lengths.
+    extents: PackedColumn,
+    fields: [PackedColumn; MOST_FIELDS],
+}
+
+/// `a` minus `b`, which [`Timestamp::wrapping_add`] adds again.
+#[inline(always)]
+fn difference(a: Timestamp, b: Timestamp) -> u64 {
+    a.ns().wrapping_sub(b.ns()) as u64
+}
+
+impl Leaf {
+    /// The leaf of some rows; `first` says of each whether it is the first of its line here.
+    pub fn encode<R: StoredRow>(rows: &[R], first: impl Fn(usize) -> bool) -> Leaf {
+        let base = rows.iter().map(|row| row.span().end).min().unwrap_or_default();
+        let (mut bytes, mut numbers) = (Vec::with_capacity(rows.len() * 8), Vec::with_capacity(rows.len()));
+        let mut column = |number: &mut dyn FnMut(usize, &R) -> u64| {
+            numbers.clear();
+            numbers.extend(rows.iter().enumerate().map(|(at, row)| number(at, row)));
+            PackedColumn::append(&mut bytes, &numbers)
+        };
+        let ends = column(&mut |_, row| difference(row.span().end, base));
+        let mut before = Timestamp::ZERO;
+        let extents = match R::EXTENT {
+            Extent::Instant => PackedColumn::default(),
+            Extent::Length => column(&mut |_, row| difference(row.span().end, row.span().start)),
+            Extent::Follows => column(&mut |at, row| {
+                let from = std::mem::replace(&mut before, row.span().end);
+                if first(at) { 0 } else { difference(row.span().start, from) }
+            }),
+        };
+        let mut fields = [PackedColumn::default(); MOST_FIELDS];
+        for (number, field) in fields.iter_mut().enumerate().take(R::FIELDS) {
+            *field = column(&mut |_, row| row.field(number));
+        }
+        bytes.resize(bytes.len() + PADDING, 0);
+        Leaf { bytes: bytes.into(), base, ends, extents, fields }
+    }
+
+    /// Bytes on the heap.
+    pub fn heap_bytes(&self) -> usize {
+        self.bytes.len()
+    }
+
+    /// The end of a row.
+    #[inline(always)]
+    pub fn end(&self, row: usize) -> Timestamp {
+        self.base.wrapping_add(self.ends.get(&self.bytes, row))
+    }
+
+    /// The start of a row that is not the first of its line here.
+    #[inline(always)]
+    pub fn start(&self, extent: Extent, row: usize) -> Timestamp {
+        match extent {
+            Extent::Instant => self.end(row),
+            Extent::Length => self.end(row).wrapping_add(self.extents.get(&self.bytes, row).wrapping_neg()),
+            Extent::Follows => self.end(row.saturating_sub(1)).wrapping_add(self.extents.get(&self.bytes, row)),
+        }
+    }
+
+    /// Some rows from `row` on, at most [`BLOCK`]; the first of them starts at `start`.
+    pub fn decode<R: StoredRow>(&self, row: usize, count: usize, start: Timestamp, rows: &mut RowBlock<R>) {
+        let count = count.min(BLOCK);
+        let mut columns = [[0; BLOCK]; 2 + MOST_FIELDS];
+        let sources = [self.ends, self.extents].into_iter().chain(self.fields).take(2 + R::FIELDS);
+        for (numbers, column) in columns.iter_mut().zip(sources) {
+            column.fill(&self.bytes, row, numbers.get_mut(..count).unwrap_or(&mut []));
+        }
+        let [ends, extents, fields @ ..] = &columns;
+        let mut start = start;
+        for at in 0..count {
+            let number = |column: &[u64; BLOCK]| column.get(at).copied().unwrap_or(0);
+            let end = self.base.wrapping_add(number(ends));
+            start = match R::EXTENT {
+                Extent::Instant => end,
+                Extent::Length => end.wrapping_add(number(extents).wrapping_neg()),
+                Extent::Follows if at == 0 => start,
+                Extent::Follows => start.wrapping_add(number(extents)),
+            };
+            rows.push(R::of(Span { start, end }, |field| fields.get(field).map_or(0, number)));
+            if R::EXTENT == Extent::Follows {
+                start = end;
+            }
+        }
+    }
+
+    /// A row that starts at `start`.
+    #[inline(always)]
+    pub fn get<R: StoredRow>(&self, row: usize, start: Timestamp) -> R {
+        let span = Span { start, end: self.end(row) };
+        R::of(span, |field| self.fields.get(field).map_or(0, |column| column.get(&self.bytes, row)))
+    }
+}

@@ -1,0 +1,201 @@
+//! The delimiting events of all tasks, in the order in which they were recorded or added.
+//!
+//! In: marks with any number of fields. Out: the same by their numbers. Each [`MOST_MARKS`] of them are a leaf: a
+//! column for each property of a mark, and columns of all their fields one after the other; the last ones are open. A
+//! mark takes some 10 bytes, and as many as its fields need. Cost: O(1) for a mark.
+
+use super::columns::{PADDING, PackedColumn};
+use super::rows::{optional, present, unzigzag, zigzag};
+use crate::base::heap::{HeapSize, block};
+use crate::base::names::NameId;
+use crate::base::time::Timestamp;
+use crate::state::rows::{Mark, MarkField, MarkRow};
+use crate::state::segments::ThreadId;
+use std::sync::Arc;
+
+/// Marks of a leaf.
+const MOST_MARKS: usize = 1024;
+
+/// The columns of a leaf, by number.
+#[derive(Clone, Copy)]
+enum MarkColumn {
+    Time,
+    /// The task, whether the mark begins an execution, whether it has a key.
+    Task,
+    Thread,
+    Trace,
+    Cpu,
+    Key,
+    Kind,
+    /// Number of fields of the marks before it.
+    FieldsBefore,
+    FieldName,
+    FieldValue,
+}
+
+const COLUMNS: usize = MarkColumn::FieldValue as usize + 1;
+
+/// Marks that follow each other.
+#[derive(Clone, Debug)]
+struct MarkLeaf {
+    bytes: Arc<[u8]>,
+    base: Timestamp,
+    columns: [PackedColumn; COLUMNS],
+    fields: usize,
+}
+
+impl MarkLeaf {
+    fn encode(marks: &[Mark]) -> MarkLeaf {
+        let base = marks.iter().map(|mark| mark.time).min().unwrap_or_default();
+        let fields = || marks.iter().flat_map(|mark| &mark.fields);
+        let before = marks.iter().scan(0, |before, mark| {
+            let first = *before;
+            *before += mark.fields.len() as u64;
+            Some(first)
+        });
+        let task =
+            |mark: &Mark| u64::from(mark.task) << 2 | u64::from(mark.begins) << 1 | u64::from(mark.key.is_some());
+        let of = |number: &dyn Fn(&Mark) -> u64| marks.iter().map(number).collect::<Vec<u64>>();
+        // In the order of `MarkColumn`.
+        let numbers: [Vec<u64>; COLUMNS] = [
+            of(&|mark| mark.time.abs_diff(base)),
+            of(&task),
+            of(&|mark| optional(mark.thread.map(|thread| thread.raw()))),
+            of(&|mark| mark.trace.into()),
+            of(&|mark| mark.cpu.into()),
+            of(&|mark| mark.key.map_or(0, zigzag)),
+            of(&|mark| optional(mark.kind.map(|kind| kind.raw()))),
+            before.collect(),
+            fields().map(|field| field.name.raw().into()).collect(),
+            fields().map(|field| zigzag(field.value)).collect(),
+        ];
+        let mut bytes = Vec::new();
+        let columns = numbers.map(|numbers| PackedColumn::append(&mut bytes, &numbers));
+        bytes.resize(bytes.len() + PADDING, 0);
+        MarkLeaf { bytes: bytes.into(), base, columns, fields: fields().count() }
+    }
+
+    #[inline(always)]
+    fn number(&self, column: MarkColumn, at: usize) -> u64 {
+        self.columns.get(column as usize).map_or(0, |column| column.get(&self.bytes, at))
+    }
+
+    fn get(&self, number: u32, at: usize) -> MarkRow {
+        let task = self.number(MarkColumn::Task, at);
+        MarkRow {
+            number,
+            time: self.base.wrapping_add(self.number(MarkColumn::Time, at)),
+            task: (task >> 2) as u32,
+            begins: task & 2 != 0,
+            thread: present(self.number(MarkColumn::Thread, at)).map(ThreadId::from_raw),
+            trace: self.number(MarkColumn::Trace, at) as u32,
+            cpu: self.number(MarkColumn::Cpu, at) as u16,
+            key: (task & 1 == 1).then(|| unzigzag(self.number(MarkColumn::Key, at))),
+            kind: present(self.number(MarkColumn::Kind, at)).map(NameId::from_raw),
+        }
+    }
+
+    fn fields(&self, at: usize) -> impl Iterator<Item = MarkField> {
+        let first = |at: usize| match at < MOST_MARKS {
+            true => self.number(MarkColumn::FieldsBefore, at) as usize,
+            false => self.fields,
+        };
+        (first(at)..first(at + 1)).map(|field| MarkField {
+            name: NameId::from_raw(self.number(MarkColumn::FieldName, field) as u32),
+            value: unzigzag(self.number(MarkColumn::FieldValue, field)),
+        })
+    }
+}
+
+/// All marks.
+#[derive(Clone, Debug, Default)]
+pub(in crate::state) struct MarkStore {
+    leaves: Vec<MarkLeaf>,
+    /// Those after the last leaf.
+    open: Vec<Mark>,
+}
+
+impl MarkStore {
+    /// Add a mark.
+    pub fn push(&mut self, mark: Mark) {
+        self.open.push(mark);
+        if self.open.len() == MOST_MARKS {
+            self.leaves.push(MarkLeaf::encode(&self.open));
+            self.open.clear();
+        }
+    }
+
+    /// Number of marks.
+    pub fn len(&self) -> usize {
+        self.leaves.len() * MOST_MARKS + self.open.len()
+    }
+
+    /// A mark by its number.
+    pub fn get(&self, number: u32) -> Option<MarkRow> {
+        let (leaf, at) = (number as usize / MOST_MARKS, number as usize % MOST_MARKS);
+        match self.leaves.get(leaf) {
+            Some(leaf) => Some(leaf.get(number, at)),
+            None => {
+                self.open.get(number as usize - self.leaves.len() * MOST_MARKS).map(|mark| MarkRow::of(number, mark))
+            }
+        }
+    }
+
+    /// The fields of a mark.
+    pub fn fields(&self, number: u32) -> impl Iterator<Item = MarkField> {
+        let (leaf, at) = (self.leaves.get(number as usize / MOST_MARKS), number as usize % MOST_MARKS);
+        let open = if leaf.is_none() { self.open.get(at) } else { None };
+        let packed = leaf.into_iter().flat_map(move |leaf| leaf.fields(at));
+        packed.chain(open.into_iter().flat_map(|mark| mark.fields.iter().copied()))
+    }
+
+    /// All marks in order.
+    pub fn all(&self) -> impl ExactSizeIterator<Item = MarkRow> {
+        // The numbers are those of marks.
+        (0..self.len() as u32).map(|number| self.get(number).unwrap_or_default())
+    }
+}
+
+impl Extend<Mark> for MarkStore {
+    fn extend<T: IntoIterator<Item = Mark>>(&mut self, marks: T) {
+        marks.into_iter().for_each(|mark| self.push(mark));
+    }
+}
+
+impl HeapSize for MarkStore {
+    fn heap_bytes(&self) -> usize {
+        let leaves = self.leaves.iter().map(|leaf| leaf.bytes.len()).sum::<usize>();
+        let open = self.open.iter().map(|mark| block(&mark.fields)).sum::<usize>();
+        leaves + block(&self.leaves) + block(&self.open) + open
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn marks_and_their_fields_are_found_by_number() {
+        let mark = |n: u32| Mark {
+            time: Timestamp::new(i64::from(n) * 7 - 100),
+            task: n % 3,
+            begins: n.is_multiple_of(2),
+            thread: (!n.is_multiple_of(11)).then_some(ThreadId::from_raw(n % 50)),
+            trace: n % 2,
+            cpu: if n.is_multiple_of(13) { u16::MAX } else { n as u16 % 4 },
+            key: n.is_multiple_of(5).then_some(i64::MIN + i64::from(n)),
+            kind: n.is_multiple_of(4).then_some(NameId::from_raw(n)),
+            fields: (0..n % 4).map(|at| MarkField { name: NameId::from_raw(at), value: -i64::from(n) }).collect(),
+        };
+        let all: Vec<Mark> = (0..3 * MOST_MARKS as u32 + 5).map(mark).collect();
+        let mut store = MarkStore::default();
+        store.extend(all.iter().cloned());
+        assert_eq!((store.len(), store.leaves.len()), (all.len(), 3));
+        for (number, (mark, found)) in (0..).zip(all.iter().zip(store.all())) {
+            assert_eq!(found, MarkRow::of(number, mark));
+            assert_eq!(store.fields(number).collect::<Vec<_>>(), mark.fields);
+        }
+        assert_eq!(store.get(all.len() as u32), None);
+        assert_eq!(store.fields(all.len() as u32).count(), 0);
+    }
+}

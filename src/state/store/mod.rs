@@ -1,0 +1,32 @@
+//! The store of a timeline's rows: lines of one family in compressed leaves.
+//!
+//! ```text
+//!  kernel machine        every few thousand events             at the end
+//!  rows that no later    LineStoreBuilder::seal_slab    ->     LineStore: leaves + the parts of each line
+//!  event changes    ->   (a leaf or more for each family)      (read by LineView, changed by LineStore::rewrite)
+//! ```
+//! A *line* has the rows of one owner (the segments of a thread, the runs of a CPU) by start. Rows are sealed in the
+//! order of time, so that a leaf has the rows of all lines over some span; inside a leaf they are sorted by line. The
+//! rows of a line in one leaf are a [`part`](parts::LinePart); the list of all parts is resident and finds a row with
+//! two binary searches and one leaf.
+//!
+//! - [`columns`]: columns of numbers, dense or sparse
+//! - [`leaf`]: the rows of one leaf
+//! - [`rows`]: how the rows of each family become columns
+//! - [`parts`]: a line as parts of leaves
+//! - [`builder`]: rows become leaves
+//! - [`marks`]: delimiting events, which have fields of their own
+//! - [`families`]: the stores of a timeline
+//!
+//! Cost: 6 to 12 bytes a row, 24 for each part; reading a row takes some 20 ns. ALGORITHMS.md 8.11.
+
+mod builder;
+mod columns;
+pub(super) mod families;
+pub(super) mod leaf;
+pub(super) mod marks;
+pub(super) mod parts;
+mod rows;
+
+#[cfg(test)]
+mod tests;

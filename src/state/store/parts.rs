@@ -1,0 +1,348 @@
+//! Lines as parts of leaves, and the places of their rows.
+//!
+//! In: the sealed leaves of a family and the parts of each line, in order. Out: the rows of a line by place, by start
+//! or by end. A search by start or end is O(log parts + log rows of a part); the next row costs nothing but its
+//! numbers. The rows of a line are sorted by start; a search by end is for lines whose rows do not overlap.
+
+use super::leaf::{Leaf, RowBlock, StoredRow};
+use crate::base::heap::{HeapSize, block};
+use crate::base::time::Timestamp;
+use std::marker::PhantomData;
+
+/// The rows of one line in one leaf.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct LinePart {
+    /// Start of the first row.
+    pub start: Timestamp,
+    /// Number of rows of the line before them.
+    pub before: u32,
+    pub leaf: u32,
+    /// Position of the first row in the leaf.
+    pub first: u16,
+    pub rows: u16,
+}
+
+/// The sealed rows of a family.
+#[derive(Clone, Debug)]
+pub(in crate::state) struct LineStore<R> {
+    pub(super) leaves: Vec<Leaf>,
+    /// By line and position.
+    pub(super) parts: Vec<LinePart>,
+    /// By line: the position of its first part; then the number of parts.
+    pub(super) lines: Vec<u32>,
+    pub(super) family: PhantomData<R>,
+}
+
+impl<R> Default for LineStore<R> {
+    fn default() -> Self {
+        LineStore { leaves: Vec::new(), parts: Vec::new(), lines: Vec::new(), family: PhantomData }
+    }
+}
+
+impl<R> HeapSize for LineStore<R> {
+    fn heap_bytes(&self) -> usize {
+        let leaves = self.leaves.iter().map(Leaf::heap_bytes).sum::<usize>();
+        leaves + block(&self.leaves) + block(&self.parts) + block(&self.lines)
+    }
+}
+
+impl<R: StoredRow> LineStore<R> {
+    /// The rows of a line; none for one that is not known.
+    #[inline]
+    pub fn line(&self, line: usize) -> LineView<'_, R> {
+        let parts = match (self.lines.get(line), self.lines.get(line + 1)) {
+            (Some(from), Some(to)) => self.parts.get(*from as usize..*to as usize).unwrap_or(&[]),
+            _ => &[],
+        };
+        LineView { leaves: &self.leaves, parts, family: PhantomData }
+    }
+
+    /// True where no line has a row.
+    pub fn is_empty(&self) -> bool {
+        self.parts.is_empty()
+    }
+
+    /// Change some rows but not their spans. `rows` has their lines and their positions in the line; `change` gets the
+    /// position among `rows`. Several changes of one row come in the order of `rows`. Cost: the leaves that change, and
+    /// the list of parts.
+    pub fn rewrite(&mut self, rows: &[RowPlace], mut change: impl FnMut(usize, &mut R)) {
+        let mut wanted: Vec<(u32, usize, usize)> = Vec::with_capacity(rows.len());
+        for (number, RowPlace { line, row }) in rows.iter().enumerate() {
+            let view = self.line(*line);
+            let part = view.parts.partition_point(|part| part.before as usize <= *row);
+            let Some(part) = part.checked_sub(1).and_then(|at| view.parts.get(at)) else { continue };
+            let inside = *row - part.before as usize;
+            if inside < usize::from(part.rows) {
+                wanted.push((part.leaf, usize::from(part.first) + inside, number));
+            }
+        }
+        wanted.sort_unstable();
+        let mut by_leaf: Vec<LinePart> = if wanted.is_empty() { Vec::new() } else { self.parts.clone() };
+        by_leaf.sort_unstable_by_key(|part| (part.leaf, part.first));
+        for changes in wanted.chunk_by(|a, b| a.0 == b.0) {
+            let Some(leaf) = changes.first().map(|(leaf, ..)| *leaf) else { continue };
+            let from = by_leaf.partition_point(|part| part.leaf < leaf);
+            let parts = by_leaf.get(from..).unwrap_or(&[]);
+            let parts = parts.get(..parts.partition_point(|part| part.leaf == leaf)).unwrap_or(&[]);
+            let views = parts.chunks(1).map(|part| LineView { leaves: &self.leaves, parts: part, family: PhantomData });
+            let mut all: Vec<R> = views.flat_map(LineView::all).collect();
+            for (_, row, number) in changes {
+                if let Some(row) = all.get_mut(*row) {
+                    change(*number, row);
+                }
+            }
+            let is_first = |row: usize| parts.binary_search_by_key(&row, |part| usize::from(part.first)).is_ok();
+            let changed = Leaf::encode(&all, is_first);
+            if let Some(old) = self.leaves.get_mut(leaf as usize) {
+                *old = changed;
+            }
+        }
+    }
+}
+
+/// A row by its line and its position in the line.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(in crate::state) struct RowPlace {
+    pub line: usize,
+    pub row: usize,
+}
+
+/// The rows of one line.
+#[derive(Debug)]
+pub(in crate::state) struct LineView<'s, R> {
+    leaves: &'s [Leaf],
+    parts: &'s [LinePart],
+    family: PhantomData<R>,
+}
+
+impl<R> Clone for LineView<'_, R> {
+    fn clone(&self) -> Self {
+        *self
+    }
+}
+
+impl<R> Copy for LineView<'_, R> {}
+
+impl<R> Default for LineView<'_, R> {
+    fn default() -> Self {
+        LineView { leaves: &[], parts: &[], family: PhantomData }
+    }
+}
+
+/// A place in a line: a row, or behind the last.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(in crate::state) struct Place {
+    part: u32,
+    /// Below the number of rows of the part; 0 behind the last part.
+    row: u32,
+}
+
+impl<'s, R: StoredRow> LineView<'s, R> {
+    /// Number of rows.
+    pub fn len(self) -> usize {
+        let ends = self.parts.first().zip(self.parts.last());
+        ends.map_or(0, |(first, last)| (last.before - first.before) as usize + usize::from(last.rows))
+    }
+
+    /// True for a line without rows.
+    pub fn is_empty(self) -> bool {
+        self.parts.is_empty()
+    }
+
+    /// Behind the last row.
+    pub fn end_place(self) -> Place {
+        Place { part: self.parts.len() as u32, row: 0 }
+    }
+
+    #[inline(always)]
+    fn part(self, place: Place) -> Option<(&'s LinePart, &'s Leaf)> {
+        let part = self.parts.get(place.part as usize)?;
+        Some((part, self.leaves.get(part.leaf as usize)?))
+    }
+
+    #[inline(always)]
+    fn start_in(part: &LinePart, leaf: &Leaf, row: u32) -> Timestamp {
+        if row == 0 { part.start } else { leaf.start(R::EXTENT, usize::from(part.first) + row as usize) }
+    }
+
+    /// The row at a place.
+    #[inline]
+    pub fn get(self, place: Place) -> Option<R> {
+        let (part, leaf) = self.part(place)?;
+        let start = Self::start_in(part, leaf, place.row);
+        Some(leaf.get(usize::from(part.first) + place.row as usize, start))
+    }
+
+    /// The end of the row at a place.
+    #[inline(always)]
+    pub fn end(self, place: Place) -> Option<Timestamp> {
+        let (part, leaf) = self.part(place)?;
+        Some(leaf.end(usize::from(part.first) + place.row as usize))
+    }
+
+    /// The place behind a row.
+    #[inline(always)]
+    pub fn after(self, place: Place) -> Place {
+        match self.parts.get(place.part as usize) {
+            Some(part) if place.row + 1 < u32::from(part.rows) => Place { row: place.row + 1, ..place },
+            Some(_) => Place { part: place.part + 1, row: 0 },
+            None => place,
+        }
+    }
+
+    /// The place before another; `None` for the first.
+    #[inline(always)]
+    pub fn before(self, place: Place) -> Option<Place> {
+        if place.row > 0 {
+            return Some(Place { row: place.row - 1, ..place });
+        }
+        let part = place.part.checked_sub(1)?;
+        let rows = self.parts.get(part as usize)?.rows;
+        Some(Place { part, row: u32::from(rows).saturating_sub(1) })
+    }
+
+    /// The first place for which `is_before` is false; `is_before` is true up to some row and false from then on.
+    /// `behind` is the number of parts whose first row may be before that place: only the last of them is searched.
+    #[inline]
+    fn search(self, behind: usize, is_before: impl Fn(&LinePart, &Leaf, u32) -> bool) -> Place {
+        let next = Place { part: behind as u32, row: 0 };
+        let Some(part) = next.part.checked_sub(1) else { return next };
+        let Some((of, leaf)) = self.part(Place { part, row: 0 }) else { return next };
+        let (mut low, mut high) = (0, u32::from(of.rows));
+        while low < high {
+            let middle = low.midpoint(high);
+            if is_before(of, leaf, middle) {
+                low = middle + 1;
+            } else {
+                high = middle;
+            }
+        }
+        if low < u32::from(of.rows) { Place { part, row: low } } else { next }
+    }
+
+    /// The first row that begins at `t` or later.
+    #[inline]
+    pub fn starts_from(self, t: Timestamp) -> Place {
+        let behind = self.parts.partition_point(|part| part.start < t);
+        self.search(behind, |part, leaf, row| Self::start_in(part, leaf, row) < t)
+    }
+
+    /// The first row that begins after `t`.
+    #[inline]
+    pub fn starts_after(self, t: Timestamp) -> Place {
+        let behind = self.parts.partition_point(|part| part.start <= t);
+        self.search(behind, |part, leaf, row| Self::start_in(part, leaf, row) <= t)
+    }
+
+    /// The first row that ends after `t`, where rows do not overlap.
+    #[inline]
+    pub fn ends_after(self, t: Timestamp) -> Place {
+        let behind = self.parts.partition_point(|part| part.start <= t);
+        self.search(behind, |part, leaf, row| leaf.end(usize::from(part.first) + row as usize) <= t)
+    }
+
+    /// The rows from a place on that begin before `until`.
+    pub fn rows_before(self, place: Place, until: Timestamp) -> RowsBefore<'s, R> {
+        RowsBefore { line: self, next: place, until }
+    }
+
+    /// All rows.
+    pub fn all(self) -> LineRows<'s, R> {
+        LineRows { line: self, next: Place::default(), end: self.end_place(), block: RowBlock::new(), at: 0 }
+    }
+
+    /// The position of a place among the rows of the line.
+    pub fn position(self, place: Place) -> usize {
+        let Some(part) = self.parts.get(place.part as usize) else { return self.len() };
+        let first = self.parts.first().map_or(0, |first| first.before);
+        (part.before - first + place.row) as usize
+    }
+}
+
+/// Rows of a line in order, decoded some at a time.
+#[derive(Clone, Debug)]
+pub struct LineRows<'s, R: StoredRow> {
+    line: LineView<'s, R>,
+    /// Behind the rows of the block.
+    next: Place,
+    end: Place,
+    /// In order.
+    block: RowBlock<R>,
+    /// The first of them that was not returned.
+    at: usize,
+}
+
+impl<R: StoredRow> LineRows<'_, R> {
+    /// Decode the next rows; false where there is none.
+    fn refill(&mut self) -> bool {
+        self.block.clear();
+        self.at = 0;
+        let Some((part, leaf)) = self.line.part(self.next).filter(|_| self.next != self.end) else { return false };
+        let until = if self.next.part == self.end.part { self.end.row } else { u32::from(part.rows) };
+        let left = until.saturating_sub(self.next.row) as usize;
+        let start = LineView::<R>::start_in(part, leaf, self.next.row);
+        leaf.decode(usize::from(part.first) + self.next.row as usize, left, start, &mut self.block);
+        let row = self.next.row + self.block.len() as u32;
+        self.next = match row < u32::from(part.rows) {
+            true => Place { row, ..self.next },
+            false => Place { part: self.next.part + 1, row: 0 },
+        };
+        !self.block.is_empty()
+    }
+}
+
+impl<R: StoredRow> Iterator for LineRows<'_, R> {
+    type Item = R;
+
+    #[inline]
+    fn next(&mut self) -> Option<R> {
+        if self.at == self.block.len() && !self.refill() {
+            return None;
+        }
+        let row = self.block.get(self.at).copied();
+        self.at += 1;
+        row
+    }
+
+    fn size_hint(&self) -> (usize, Option<usize>) {
+        let behind = self.line.position(self.end).saturating_sub(self.line.position(self.next));
+        let left = behind + self.block.len() - self.at;
+        (left, Some(left))
+    }
+}
+
+impl<R: StoredRow> DoubleEndedIterator for LineRows<'_, R> {
+    fn next_back(&mut self) -> Option<R> {
+        if self.next == self.end {
+            return if self.at < self.block.len() { self.block.pop() } else { None };
+        }
+        self.end = self.line.before(self.end)?;
+        self.line.get(self.end)
+    }
+}
+
+impl<R: StoredRow> ExactSizeIterator for LineRows<'_, R> {}
+
+/// The rows of a line that begin before a moment.
+#[derive(Clone, Debug)]
+pub struct RowsBefore<'s, R> {
+    line: LineView<'s, R>,
+    next: Place,
+    until: Timestamp,
+}
+
+impl<R: StoredRow> Iterator for RowsBefore<'_, R> {
+    type Item = R;
+
+    #[inline]
+    fn next(&mut self) -> Option<R> {
+        let (part, leaf) = self.line.part(self.next)?;
+        let start = LineView::<R>::start_in(part, leaf, self.next.row);
+        if start >= self.until {
+            return None;
+        }
+        let row = leaf.get(usize::from(part.first) + self.next.row as usize, start);
+        self.next = self.line.after(self.next);
+        Some(row)
+    }
+}

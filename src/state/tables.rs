@@ -1,0 +1,44 @@
+//! The tables of a recording that are resident, while its timeline is put together and afterwards: they are small, are
+//! asked as a whole, or change after the kernel pass.
+//!
+//! The rows, of which there are many, are in [`super::segments`] and [`super::rows`].
+
+use super::rows::{Host, HostCoverage, ImageEvent, WakeStack};
+use crate::base::heap::{HeapSize, block};
+use crate::base::names::Names;
+use crate::base::time::Span;
+use crate::event::host::TraceOrigin;
+use crate::event::stack::RawStacks;
+use crate::model::facts::Quality;
+
+/// The resident tables of a recording, threads apart.
+#[derive(Clone, Debug, Default)]
+pub struct Tables {
+    /// Names of threads, calls, devices, paths.
+    pub names: Names,
+    /// Hosts.
+    pub hosts: Vec<Host>,
+    /// The traces, in the order in which they were passed to the kernel pass.
+    pub traces: Vec<TraceOrigin>,
+    /// Distinct raw stacks.
+    pub stacks: RawStacks,
+    /// Image changes sorted by time.
+    pub images: Vec<ImageEvent>,
+    /// By host: how well the events of its scheduler agree.
+    pub quality: Vec<Quality>,
+    /// Spans in which events were lost: results over them are marked.
+    pub lossy: Vec<Span>,
+    /// Hosts with a kernel trace. The buffers of a snapshot reach back unequally far, and user-space events may outlast
+    /// those of the kernel; outside these spans states are guesses.
+    pub covered: Vec<HostCoverage>,
+    /// From the first to the last event.
+    pub span: Span,
+    /// Kernel call chains of wake-ups, in order of time.
+    pub wake_stacks: Vec<WakeStack>,
+}
+
+impl HeapSize for Tables {
+    fn heap_bytes(&self) -> usize {
+        self.names.heap_bytes() + self.stacks.heap_bytes() + block(&self.images) + block(&self.wake_stacks)
+    }
+}

@@ -1,0 +1,154 @@
+//! Bookmarks: asking for a note, keeping it, and going to a place.
+
+use super::patterns::show;
+use super::tree::go_to;
+use crate::base::clean;
+use crate::base::time::Timestamp;
+use crate::model::root_cause::CausedDelay;
+use crate::view::tui::app::{App, Cursor, JumpOrigin};
+use crate::view::tui::bookmarks::{Bookmark, BookmarkPlace};
+use crate::view::tui::details::cause_node;
+use crate::view::tui::input::TextInput;
+use crate::view::tui::message::UiEffect;
+use crate::view::tui::overlay::{MenuCommand, MenuItem, Overlay, PromptPurpose};
+use crate::view::tui::pane::Pane;
+use crate::view::tui::sources::RootCauseRow;
+use crate::view::tui::tree::{TreeItem, ancestry, find_path};
+use crate::view::words;
+
+/// Ask for the note on the item under the cursor; one that exists is the first text.
+pub(super) fn ask(app: &mut App) {
+    let Some(place) = under_cursor(app) else { return app.say("no item here to bookmark") };
+    let text = note_on(app, &place).unwrap_or_default().to_owned();
+    app.overlays.push(Overlay::prompt(PromptPurpose::Note, TextInput::new(text)));
+}
+
+/// Keep the note that was typed; an empty one removes the bookmark.
+pub(super) fn keep(app: &mut App, note: &str) -> Vec<UiEffect> {
+    let Some(place) = under_cursor(app) else { return Vec::new() };
+    let task = app.task().map(str::to_owned);
+    let before = app.bookmarks.len();
+    app.bookmarks.retain(|b| b.task != task || b.place != place);
+    let note = note.trim();
+    if note.is_empty() {
+        let removed = app.bookmarks.len() < before;
+        app.say(if removed { "bookmark removed" } else { "no note, no bookmark" });
+    } else {
+        app.say(format!("bookmarked {}; B lists all", place.title()));
+        app.bookmarks.push(Bookmark { task, place, note: note.to_owned() });
+    }
+    vec![UiEffect::KeepState]
+}
+
+/// List all bookmarks.
+pub(super) fn list(app: &mut App) {
+    if app.bookmarks.is_empty() {
+        return app.say("no bookmarks yet; b makes one of the item under the cursor");
+    }
+    let item = |(at, b): (usize, &Bookmark)| MenuItem {
+        name: b.place.title(),
+        help: b.note.clone(),
+        command: MenuCommand::Bookmark(at),
+    };
+    let choices = app.bookmarks.iter().enumerate().map(item).collect();
+    app.overlays.push(Overlay::list("Bookmarks", choices));
+}
+
+/// Go to the place of a bookmark.
+pub(super) fn go(app: &mut App, at: usize) -> Vec<UiEffect> {
+    let Some(bookmark) = app.bookmarks.get(at).cloned() else { return Vec::new() };
+    if bookmark.task.as_deref() != app.task() {
+        let task = bookmark.task.as_deref().unwrap_or("no task");
+        app.say(format!("a bookmark of {task}: press T to choose that task first"));
+        return Vec::new();
+    }
+    match bookmark.place {
+        BookmarkPlace::Context { path } => {
+            let Some((model, comparison)) = app.compared_executions() else { return Vec::new() };
+            let Some(node) = find_path(&model, &comparison.tree, &path) else {
+                app.report_failure("none of the compared executions was there; g proposes other groups");
+                return Vec::new();
+            };
+            if let Some((_, here)) = app.node() {
+                let context = here.context;
+                app.trail.push(JumpOrigin::Context(context));
+            }
+            app.tree.touched = true;
+            go_to(app, node, &model, &comparison);
+        }
+        BookmarkPlace::Metric { metric } => {
+            let rows = app.counts.as_ref().map(|c| &c.rows);
+            match rows.and_then(|rows| rows.iter().position(|row| words::metric(&row.metric) == metric)) {
+                Some(row) => {
+                    app.histograms.row = row;
+                    return show(app, Pane::Histograms);
+                }
+                None => app.report_failure(format!("no executions here have {metric}")),
+            }
+        }
+        BookmarkPlace::Anomaly { start_ns, .. } => {
+            if !go_to_anomaly(app, start_ns) {
+                let effects = show(app, Pane::Anomalies);
+                let text = match effects.is_empty() {
+                    true => "no anomaly begins then under these limits",
+                    false => "patterns are being mined; go there again when they are done",
+                };
+                app.say(text);
+                return effects;
+            }
+        }
+    }
+    Vec::new()
+}
+
+/// Put the cursor on the root cause whose occurrence begins then.
+fn go_to_anomaly(app: &mut App, start_ns: i64) -> bool {
+    let Some(found) = app.patterns.found.clone() else { return false };
+    let begins = |o: &CausedDelay| o.span.start.since(Timestamp::ZERO) == start_ns;
+    let mut rows = (0_u32..).zip(&found.anomalies.sources).flat_map(|(source, s)| {
+        let occurrences = (0_u32..).zip(&s.occurrences);
+        occurrences.filter(|(_, o)| begins(o)).map(move |(occurrence, _)| (source, occurrence))
+    });
+    let Some((source, occurrence)) = rows.next() else { return false };
+    app.pane = Pane::Anomalies;
+    app.patterns.list.go_to(RootCauseRow::Occurrence(source, occurrence))
+        || app.patterns.list.go_to(RootCauseRow::Source(source))
+}
+
+/// The place of the item under the cursor.
+fn under_cursor(app: &App) -> Option<BookmarkPlace> {
+    match app.pane {
+        Pane::Tree => path_under_cursor(app).map(|path| BookmarkPlace::Context { path }),
+        Pane::Histograms => app.histogram_row().map(|row| BookmarkPlace::Metric { metric: words::metric(&row.metric) }),
+        Pane::Anomalies | Pane::Path => {
+            let found = app.patterns.found.as_ref()?;
+            let row = app.patterns.list.here()?;
+            let (source, occurrence) = (row.source(found)?, row.occurrence(found)?);
+            Some(BookmarkPlace::Anomaly {
+                start_ns: occurrence.span.start.since(Timestamp::ZERO),
+                place: clean::text(&format!("{} {}", source.name, source.what)).into_owned(),
+            })
+        }
+    }
+}
+
+/// The note on a place of the current task.
+fn note_on<'a>(app: &'a App, place: &BookmarkPlace) -> Option<&'a str> {
+    let task = app.task();
+    app.bookmarks.iter().find(|b| b.task.as_deref() == task && b.place == *place).map(|b| b.note.as_str())
+}
+
+/// The frames from the root to the node under the cursor of the tree pane: a row's, or a cause's.
+fn path_under_cursor(app: &App) -> Option<Vec<String>> {
+    let (model, comparison) = app.compared_executions()?;
+    let node = match app.tree.cursor {
+        Cursor::Cause(at) => cause_node(&model, &comparison, comparison.causes.get(at)?)?,
+        Cursor::Row(row) => match app.tree.rows.visible.get(row)? {
+            TreeItem::Node(at) => *at,
+            TreeItem::Small(_) => return None,
+        },
+    };
+    let contexts = ancestry(&comparison.tree, node);
+    let frame = |at: &u32| comparison.tree.nodes.get(*at as usize).map(|n| words::frame(&model, n.context));
+    contexts.iter().map(frame).collect()
+}
