@@ -161,7 +161,12 @@ fn model(executions: usize) -> anyhow::Result<Model> {
     }
     model.executions.inclusive = model.executions.own.inclusive(&model.contexts, &Ctx::new(0))?;
     model.executions.columns = columns.into();
-    model.traces.push(TraceInfo { label: "bench".into(), level: TraceLevel::Machine, span: Span::new(START, at) });
+    model.traces.push(TraceInfo {
+        label: "bench".into(),
+        level: TraceLevel::Machine,
+        span: Span::new(START, at),
+        recorded: None,
+    });
     Ok(model)
 }
 

@@ -65,7 +65,7 @@ fn modules(text: &str) -> Vec<String> {
 
 /// Modules that may use only some of those before them.
 const NARROW: [(&str, &[&str]); 3] =
-    [("model", &["base"]), ("record", &["base"]), ("view", &["base", "model", "compare"])];
+    [("model", &["base"]), ("record", &["base", "model"]), ("view", &["base", "model", "compare"])];
 
 /// True if a module may use another. Names that are no module of [`ORDER`] are items of the crate's root.
 fn may_use(module: &str, used: &str) -> bool {

@@ -25,7 +25,12 @@ const MS: u64 = 1_000_000;
 impl ModelBuilder {
     pub fn new(seed: u64) -> Self {
         let mut model = Model { tasks: vec!["app:request".into()].into(), ..Model::default() };
-        model.traces.push(TraceInfo { label: "made-up".into(), level: TraceLevel::Machine, span: Default::default() });
+        model.traces.push(TraceInfo {
+            label: "made-up".into(),
+            level: TraceLevel::Machine,
+            span: Default::default(),
+            recorded: None,
+        });
         ModelBuilder { model, random: Random::new(seed), types: Vec::new(), at: Timestamp::ZERO }
     }
 

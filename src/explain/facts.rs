@@ -7,6 +7,7 @@ use crate::input::Source;
 use crate::input::count::{LostTotals, lost};
 use crate::input::otf2::{Archive, LocationKind};
 use crate::model::facts::{ArchiveFacts, Facts, Lost, TaskDurations, TraceFacts};
+use crate::reading::topics;
 use std::collections::{BTreeMap, BTreeSet};
 
 /// Of opened traces.
@@ -35,6 +36,7 @@ fn trace_facts(source: &Source) -> TraceFacts {
         host: trace.host().map(str::to_owned),
         clock: clock.or_else(|| trace.clock_name().map(str::to_owned)),
         event_types: trace.classes().len() as u64,
+        recorded: Some(topics::recorded(trace)),
     }
 }
 

@@ -91,7 +91,7 @@ pub fn iterations(
     model.origin = bounds.iter().map(|b| b.start).min().unwrap_or_default();
     let end = bounds.iter().map(|b| b.end).max().unwrap_or(model.origin);
     let span = Span::new(model.origin, end);
-    model.traces.push(TraceInfo { label: label.to_owned(), level: TraceLevel::MpiRun, span });
+    model.traces.push(TraceInfo { label: label.to_owned(), level: TraceLevel::MpiRun, span, recorded: None });
     model.tasks = Arc::new(tasks);
     model.task = task;
     model.who = threads(mined, host, &mut model.names);

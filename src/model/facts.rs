@@ -1,5 +1,6 @@
 //! Facts about traces, from metadata, index and packet headers: `info` shows them and a database stores them.
 
+use super::recorded::Recorded;
 use crate::base::time::{Ns, Timestamp};
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -24,6 +25,8 @@ pub struct TraceFacts {
     pub clock: Option<String>,
     /// Record classes.
     pub event_types: u64,
+    /// What it recorded.
+    pub recorded: Option<Recorded>,
 }
 
 /// Losses of the tracer.

@@ -21,12 +21,14 @@ pub mod metric;
 pub mod overview;
 pub mod propagation;
 pub mod questions;
+pub mod recorded;
 pub mod root_cause;
 pub mod selection;
 pub mod settings;
 pub mod survey;
 pub mod thread;
 pub mod timeline;
+pub mod topic;
 pub mod unexplained;
 pub mod usage;
 pub mod wait_kind;
@@ -36,6 +38,7 @@ pub mod waiting;
 use crate::base::names::{NameId, Names};
 use crate::base::notice::Notices;
 use crate::base::time::{Span, Timestamp};
+use recorded::Recorded;
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
@@ -82,6 +85,8 @@ pub struct TraceInfo {
     pub level: TraceLevel,
     /// First and last event.
     pub span: Span,
+    /// What it recorded; `None` if that is unknown, or another table of questions applies.
+    pub recorded: Option<Recorded>,
 }
 
 /// The reason for choosing a task where the user named none.

@@ -6,11 +6,13 @@
 //! Cost: linear in the executions' sparse lists and in the contexts times their depth. PRODUCT.md, `info`.
 
 use super::context::{COMPUTATION, ContextId, FrameKind};
+use super::recorded::{self, MissingTopic, Recorded, StackKind, TraceRecorder};
 use super::wait_kind::WaitKind;
 use super::{Model, TraceLevel};
+use std::borrow::Cow;
 
 /// A question, and how far it is answered.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Answered {
     /// In words.
     pub question: &'static str,
@@ -19,7 +21,7 @@ pub struct Answered {
     /// Nanoseconds of which it is asked.
     pub of_ns: u64,
     /// Option that records the rest.
-    pub remedy: &'static str,
+    pub remedy: Cow<'static, str>,
 }
 
 impl Answered {
@@ -67,7 +69,7 @@ fn evidence(model: &Model, context: ContextId) -> Evidence {
 
 impl Answered {
     fn none(question: &'static str, remedy: &'static str) -> Answered {
-        Answered { question, known_ns: 0, of_ns: 0, remedy }
+        Answered { question, known_ns: 0, of_ns: 0, remedy: remedy.into() }
     }
 
     fn count(&mut self, ns: u64, known: bool) {
@@ -155,10 +157,55 @@ fn of_machine(model: &Model, times: &[ContextTime]) -> [Answered; 4] {
             why.count(ns, !found.unknown_wait && !found.unknown_state);
         }
     }
+    let traces: Vec<&Recorded> = model.traces.iter().filter_map(|trace| trace.recorded.as_ref()).collect();
+    if !traces.is_empty() {
+        let missing = missing(model);
+        for (question, topics) in [(&mut ran, RAN), (&mut woke, WOKE), (&mut why, WHY), (&mut place, PLACE)] {
+            question.remedy = remedy(&missing, topics);
+        }
+        if place.remedy == RECORDED {
+            place.remedy = stacks_remedy(&traces).into();
+        }
+    }
     if in_files * 2 > place.of_ns - place.known_ns {
-        place.remedy = GIVE_SYMBOLS;
+        place.remedy = GIVE_SYMBOLS.into();
     }
     [ran, woke, why, place]
+}
+
+/// The questions of [`TOPICS`](super::topic::TOPICS) behind each question of a user.
+const RAN: &[&str] = &["who ran"];
+const WOKE: &[&str] = &["who woke whom", "packets"];
+const WHY: &[&str] = &["who woke whom", "interrupts and timers", "disk requests", "work of kernel workers"];
+const PLACE: &[&str] = &["functions in which threads waited", "functions that ran"];
+
+/// The remedy where nothing is missing that a recorder could add.
+const RECORDED: &str =
+    "all events for it were recorded; the rest was lost, or is before the first event of a thread: use larger buffers";
+
+/// The questions that the traces of a model cannot answer, and the command that records the answers.
+pub fn missing(model: &Model) -> Vec<MissingTopic> {
+    recorded::missing(model.traces.iter().filter_map(|trace| trace.recorded.as_ref()))
+}
+
+/// The events and options that answer some topics.
+fn remedy(missing: &[MissingTopic], topics: &[&str]) -> Cow<'static, str> {
+    let lacks: Vec<&str> = missing
+        .iter()
+        .filter(|topic| topics.contains(&topic.question))
+        .flat_map(|topic| topic.lacks.iter().map(String::as_str))
+        .collect();
+    if lacks.is_empty() { RECORDED.into() } else { format!("record {}", lacks.join(", ")).into() }
+}
+
+/// The remedy for functions without names, where call stacks were recorded.
+fn stacks_remedy(traces: &[&Recorded]) -> &'static str {
+    let by_perf =
+        |trace: &&&Recorded| trace.recorder == TraceRecorder::Perf && trace.stacks.contains(&StackKind::UserAtSwitches);
+    match traces.iter().any(|trace| by_perf(&trace)) {
+        true => "give --symbols DIR; of programs without frame pointers record copies of stacks (--call-graph dwarf)",
+        false => GIVE_SYMBOLS,
+    }
 }
 
 #[cfg(test)]
@@ -192,6 +239,22 @@ mod tests {
         let known: Vec<(u64, u64)> = questions(&model).iter().map(|a| (a.known_ns, a.of_ns)).collect();
         assert_eq!(known, [(100, 108), (20, 35), (25, 40), (98, 108)]);
         assert_eq!(questions(&model)[3].remedy, RECORD_STACKS);
+        let recorded = Recorded { recorder: TraceRecorder::Perf, ..Recorded::default() };
+        let trace = |recorded| TraceInfo {
+            label: String::new(),
+            level: TraceLevel::Machine,
+            span: Default::default(),
+            recorded: Some(recorded),
+        };
+        let [mut with_switches, mut with_stacks] = [model.clone(), model.clone()];
+        with_switches.traces.push(trace(Recorded { events: ["sched:sched_switch".into()].into(), ..recorded.clone() }));
+        let remedies: Vec<_> = questions(&with_switches).into_iter().map(|a| a.remedy).collect();
+        assert_eq!(remedies[0], RECORDED);
+        assert!(remedies[1].starts_with("record sched:sched_waking, sched:sched_wakeup_new, net:net_dev_queue"));
+        assert_eq!(remedies[3], "record call stacks of sched_switch, call stacks at a timer's rate");
+        with_stacks.traces.push(trace(Recorded { stacks: StackKind::ALL.into(), ..recorded }));
+        assert!(questions(&with_stacks)[3].remedy.contains("--call-graph dwarf"));
+        assert!(missing(&with_stacks).iter().all(|topic| topic.command.starts_with("perf record ")));
         let unnamed = model.contexts.child(Some(root), Frame { kind: FrameKind::File, name });
         model.executions.own.push(vec![(unnamed, 11)]);
         model.executions.start.push(Timestamp::ZERO);
@@ -204,7 +267,7 @@ mod tests {
     fn questions_of_an_mpi_run_are_answered_by_options_of_its_recorder() {
         let mut model = Model::default();
         let span = Default::default();
-        model.traces.push(TraceInfo { label: String::new(), level: TraceLevel::MpiRun, span });
+        model.traces.push(TraceInfo { label: String::new(), level: TraceLevel::MpiRun, span, recorded: None });
         let root = Frame { kind: FrameKind::Process, name: model.names.intern("rank") };
         let root = model.contexts.child(None, root);
         let mut row = Vec::new();

@@ -24,3 +24,4 @@ mod recorded;
 pub mod sources;
 mod syscalls;
 pub mod tasks;
+pub mod topics;

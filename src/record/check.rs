@@ -2,8 +2,8 @@
 
 use super::capabilities::Capabilities;
 use super::plan::obstacle;
-use super::topic::TOPICS;
 use super::{Recorder, shell};
+use crate::model::topic::TOPICS;
 use std::fmt::Write;
 
 /// Result of [`report`].

@@ -5,7 +5,7 @@
 
 use super::Recorder;
 use super::plan::{RecorderCommands, RecorderInput, filter, path_text};
-use super::topic::{ESSENTIAL, SYSTEM_CALLS, TOPICS};
+use crate::model::topic::{ESSENTIAL, SYSTEM_CALLS, TOPICS};
 
 pub(super) fn commands(input: &RecorderInput<'_>) -> RecorderCommands {
     let trace = input.folder.join("trace.dat");

@@ -6,7 +6,7 @@
 
 use super::Recorder;
 use super::plan::{RecorderCommands, RecorderInput, path_text};
-use super::topic::TOPICS;
+use crate::model::topic::{TOPICS, is_lttng_event, lttng_name};
 
 /// Events that carry call stacks.
 const STACKS: &str = "sched_switch,timer_hrtimer_expire_entry";
@@ -30,8 +30,8 @@ pub(super) fn commands(input: &RecorderInput<'_>) -> RecorderCommands {
     let events: Vec<String> = TOPICS
         .iter()
         .flat_map(|topic| topic.events)
-        .filter(|event| input.host.has(event) && !event.starts_with("raw_syscalls:") && !event.starts_with("task:"))
-        .map(|event| name(event))
+        .filter(|event| input.host.has(event) && is_lttng_event(event))
+        .map(|event| lttng_name(event))
         .collect();
     let mut calls = lttng(&["enable-event", "--kernel", "--channel=kernel", "--syscall", "--all"]);
     if let Some(filter) = filter(input) {
@@ -70,41 +70,10 @@ pub(super) fn commands(input: &RecorderInput<'_>) -> RecorderCommands {
     RecorderCommands { prepare, record: None, finish, trace, notes: Vec::new() }
 }
 
-/// LTTng's name of a kernel event: `irq`, `timer` and `net` stay as prefixes, other systems are left out.
-fn name(event: &str) -> String {
-    match event.split_once(':') {
-        Some(("irq", name)) if !name.starts_with("irq_") => format!("irq_{name}"),
-        Some(("timer", name)) => format!("timer_{name}"),
-        Some(("net", name)) if !name.starts_with("net_") => format!("net_{}", name.replacen("netif", "if", 1)),
-        Some((_, name)) => name.to_owned(),
-        None => event.to_owned(),
-    }
-}
-
 /// The condition for system calls in LTTng's filter language; `None` if those of all threads are recorded.
 fn filter(input: &RecorderInput<'_>) -> Option<String> {
     let pids = input.request.pids.iter().map(|pid| format!("$ctx.pid == {pid}"));
     let names = input.request.comms.iter().map(|name| format!("$ctx.procname == \"{name}\""));
     let all: Vec<String> = pids.chain(names).collect();
     (!all.is_empty()).then(|| all.join(" || "))
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn name_translates_kernel_events_to_lttng() {
-        for (kernel, lttng) in [
-            ("sched:sched_switch", "sched_switch"),
-            ("irq:irq_handler_entry", "irq_handler_entry"),
-            ("irq:softirq_raise", "irq_softirq_raise"),
-            ("timer:hrtimer_expire_entry", "timer_hrtimer_expire_entry"),
-            ("net:net_dev_queue", "net_dev_queue"),
-            ("net:netif_receive_skb", "net_if_receive_skb"),
-            ("block:block_rq_issue", "block_rq_issue"),
-        ] {
-            assert_eq!(name(kernel), lttng);
-        }
-    }
 }

@@ -4,10 +4,10 @@
 //! capabilities.rs (recorders, permissions) + RecordingRequest
 //!     -> plan.rs (recorder, command lines, reasons) -> watch.rs (start, progress, end)
 //! ```
-//! `topic.rs` lists the events that answer each question; `perf.rs`, `ftrace.rs` and `lttng.rs` write the command lines
-//! of one recorder each. A plan is one shell script: `--dry-run` prints it, `watch.rs` runs it in a process group of
-//! its own and ends it by closing its standard input. The script therefore removes its sessions and probes and ends its
-//! recorder however this program ends, `kill -9` included.
+//! `model/topic.rs` lists the events that answer each question; `perf.rs`, `ftrace.rs` and `lttng.rs` write the command
+//! lines of one recorder each. A plan is one shell script: `--dry-run` prints it, `watch.rs` runs it in a process group
+//! of its own and ends it by closing its standard input. The script therefore removes its sessions and probes and ends
+//! its recorder however this program ends, `kill -9` included.
 
 pub mod capabilities;
 mod check;
@@ -17,7 +17,6 @@ mod lttng;
 mod perf;
 pub mod plan;
 pub mod shell;
-mod topic;
 mod trigger;
 mod watch;
 

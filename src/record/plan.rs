@@ -5,8 +5,8 @@
 
 use super::capabilities::Capabilities;
 use super::shell::{ShellCommand, quoted};
-use super::topic::{ESSENTIAL, TOPICS};
 use super::{CallGraph, EndTrigger, RecordError, Recorder, RecordingRequest, ftrace, lttng, perf};
+use crate::model::topic::{ESSENTIAL, TOPICS};
 use std::fmt::Write;
 use std::path::{Path, PathBuf};
 

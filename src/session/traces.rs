@@ -23,11 +23,12 @@ use crate::model::clock::{FittedClocks, HostClock};
 use crate::model::counts::RecordCounts;
 use crate::model::database::Writer;
 use crate::model::execution::ExecutionId;
+use crate::model::recorded::Recorded;
 use crate::model::{Model, TraceInfo, TraceLevel};
 use crate::reading::bind::{Focus, is_kernel};
 use crate::reading::chunks::ChunkTarget;
 use crate::reading::engine::EngineOptions;
-use crate::reading::tasks;
+use crate::reading::{tasks, topics};
 use crate::state::kernel::{Handlers, Options, record};
 use crate::state::timeline::Timeline;
 use etcetera::BaseStrategy;
@@ -50,6 +51,8 @@ pub struct Traces {
     clocks: Option<FittedClocks>,
     handlers: Handlers,
     engine: EngineOptions,
+    /// By trace: what it recorded. Found for the first model.
+    recorded: OnceLock<Vec<Recorded>>,
 }
 
 impl Traces {
@@ -73,6 +76,7 @@ impl Traces {
             clocks: None,
             handlers,
             engine: EngineOptions { chunks, ..EngineOptions::default() },
+            recorded: OnceLock::new(),
         })
     }
 
@@ -344,9 +348,16 @@ impl Traces {
             Arc::make_mut(&mut tasks).push(name.clone());
             tasks.len() - 1
         });
-        let traces = self.sources.iter().map(about).collect();
+        let traces = self.about();
         let (places, timelines) = (self.with_recorded(places), timelines.to_vec());
         explain::TaskRequest { tasks, task, marks: chosen as u32, rule, traces, places, timelines }
+    }
+
+    /// The traces as a model describes them.
+    fn about(&self) -> Vec<TraceInfo> {
+        let read = || self.sources.iter().map(|source| topics::recorded(&source.trace)).collect();
+        let recorded: &Vec<Recorded> = self.recorded.get_or_init(read);
+        self.sources.iter().zip(recorded).map(|(source, recorded)| about(source, recorded)).collect()
     }
 
     /// One line for a recording without an answer.
@@ -385,9 +396,10 @@ fn handlers(typed: Option<&Path>) -> anyhow::Result<Handlers> {
 }
 
 /// Label and bounds, from the packets.
-fn about(source: &Source) -> TraceInfo {
+fn about(source: &Source, recorded: &Recorded) -> TraceInfo {
     let packets = || source.trace.streams().iter().flat_map(|s| &s.packets);
     let start = packets().filter_map(|p| p.begin).min().unwrap_or_default();
     let end = packets().filter_map(|p| p.end).max().unwrap_or(start);
-    TraceInfo { label: source.label.clone(), level: TraceLevel::Machine, span: Span::new(start, end) }
+    let (label, span, recorded) = (source.label.clone(), Span::new(start, end), Some(recorded.clone()));
+    TraceInfo { label, level: TraceLevel::Machine, span, recorded }
 }

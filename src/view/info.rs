@@ -9,6 +9,7 @@ use crate::model::clock::HostClock;
 use crate::model::facts::{self, TraceFacts};
 use crate::model::questions::Answered;
 use crate::model::survey::{Survey, UnknownTime};
+use crate::view::missing::{self, MissingJson};
 use serde::Serialize;
 use std::fmt::Write;
 
@@ -28,6 +29,7 @@ pub struct InfoDocument {
     unknown_waits: Option<UnknownWaits>,
     #[serde(skip_serializing_if = "Vec::is_empty")]
     questions: Vec<QuestionJson>,
+    missing: Vec<MissingJson>,
     warnings: Vec<String>,
 }
 
@@ -38,7 +40,7 @@ pub(super) struct QuestionJson {
     known_ns: u64,
     of_ns: u64,
     share: f64,
-    remedy: &'static str,
+    remedy: String,
 }
 
 #[derive(Clone, Debug, Serialize)]
@@ -141,6 +143,7 @@ impl InfoDocument {
             clocks: full.map(|(_, clocks)| clocks.iter().map(|clock| ClockFacts::new(clock, recorded)).collect()),
             unknown_waits: full.map(|(survey, _)| UnknownWaits::new(&survey.unknown)),
             questions: Vec::new(),
+            missing: missing::of(recorded),
             warnings: notices.sentences().iter().map(|s| clean::line(s)).collect(),
         }
     }
@@ -199,6 +202,7 @@ impl InfoDocument {
             unknown.write(&self.tasks, out)?;
         }
         write_questions(&self.questions, out)?;
+        missing::write(&self.missing, out)?;
         self.warnings.iter().try_for_each(|w| writeln!(out, "note: {w}"))
     }
 }
@@ -206,7 +210,7 @@ impl InfoDocument {
 /// The questions that were asked of any time.
 pub(super) fn questions(answered: &[Answered]) -> Vec<QuestionJson> {
     let json = |a: &Answered| {
-        let (question, remedy) = (a.question, a.remedy);
+        let (question, remedy) = (a.question, a.remedy.to_string());
         Some(QuestionJson { question, known_ns: a.known_ns, of_ns: a.of_ns, share: a.share()?, remedy })
     };
     answered.iter().filter_map(json).collect()
@@ -284,7 +288,7 @@ impl ClockFacts {
 
 impl TraceJson {
     fn new(facts: &TraceFacts) -> TraceJson {
-        let TraceFacts { path, format, begin, end, streams, packets, host, clock, event_types } = facts;
+        let TraceFacts { path, format, begin, end, streams, packets, host, clock, event_types, .. } = facts;
         let clean = |text: &String| clean::text(text).into_owned();
         TraceJson {
             path: clean(path),

@@ -8,6 +8,7 @@ pub mod info;
 pub mod json;
 pub mod lanes;
 mod markup;
+mod missing;
 pub mod overview;
 pub mod profile;
 pub mod query;

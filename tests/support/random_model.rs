@@ -20,6 +20,7 @@ pub fn model(executions: usize, seed: u64) -> Model {
         label: "made-up".into(),
         level: TraceLevel::Machine,
         span: Span::new(model.origin, model.origin + 60_000_000_000),
+        recorded: None,
     });
     let label = i64::from(model.names.intern("made-up").raw());
     let kinds = ["get", "put", "list"].map(|k| i64::from(model.names.intern(k).raw()));

@@ -13,6 +13,7 @@ use crate::base::time::{Ns, Span, Timestamp};
 use crate::model::context::{ContextId, Contexts, Frame, FrameKind};
 use crate::model::execution::{Executions, Sparse};
 use crate::model::facts::{Facts, HostQuality, Lost, Quality, TraceFacts};
+use crate::model::recorded::{Recorded, StackKind, TraceRecorder};
 use crate::model::wait_kind::WaitKind;
 use crate::model::{Model, ThreadInfo, ThreadInfoId, TraceId, TraceInfo, TraceLevel};
 use std::collections::BTreeMap;
@@ -223,9 +224,26 @@ fn read_facts(traces: usize, unpack: &mut Unpack<'_>) -> Option<Facts> {
             streams: unpack.number()?,
             packets: unpack.number()?,
             event_types: unpack.number()?,
+            recorded: unpack.maybe(read_recorded).ok()?,
         })
     };
     Some(Facts { traces: (0..traces).map(trace).collect::<Option<_>>()?, lost })
+}
+
+fn read_recorded(unpack: &mut Unpack<'_>) -> Option<Recorded> {
+    let host = unpack.text()?;
+    let recorder = match unpack.number()? {
+        0_u64 => TraceRecorder::Other,
+        1 => TraceRecorder::Lttng,
+        2 => TraceRecorder::Perf,
+        3 => TraceRecorder::TraceCmd,
+        _ => return None,
+    };
+    let bits = unpack.number()?;
+    let stacks = (0..).zip(StackKind::ALL).filter(|(bit, _)| bits >> bit & 1 != 0).map(|(_, kind)| kind).collect();
+    // No more events than bytes: `index` bounds the number.
+    let events = (0..unpack.index(unpack.0.len())?).map(|_| unpack.text()).collect::<Option<_>>()?;
+    Some(Recorded { host, recorder, events, stacks })
 }
 
 fn read_traces(traces: usize, unpack: &mut Unpack<'_>) -> Option<(Timestamp, Vec<HostQuality>, Vec<TraceInfo>)> {
@@ -247,7 +265,8 @@ fn read_traces(traces: usize, unpack: &mut Unpack<'_>) -> Option<(Timestamp, Vec
             1 => TraceLevel::MpiRun,
             _ => return None,
         };
-        Some(TraceInfo { label, level, span: Span::new(unpack.moment()?, unpack.moment()?) })
+        let span = Span::new(unpack.moment()?, unpack.moment()?);
+        Some(TraceInfo { label, level, span, recorded: unpack.maybe(read_recorded).ok()? })
     };
     Some((origin, quality, (0..traces).map(trace).collect::<Option<_>>()?))
 }

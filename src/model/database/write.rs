@@ -10,6 +10,7 @@ use crate::base::time::Timestamp;
 use crate::model::context::{Contexts, FrameKind};
 use crate::model::execution::{Executions, Sparse};
 use crate::model::facts::{Facts, HostQuality, Lost, Quality, TraceFacts};
+use crate::model::recorded::{Recorded, StackKind, TraceRecorder};
 use crate::model::{Model, ThreadInfo, TraceInfo, TraceLevel};
 use std::path::Path;
 
@@ -136,7 +137,7 @@ impl Writer {
 
 fn write_facts(Facts { traces, lost: Lost { events, packets, streams } }: &Facts, pack: &mut Pack) {
     [*events, *packets, *streams].into_iter().for_each(|n| pack.number(n));
-    for TraceFacts { path, format, begin, end, streams, packets, host, clock, event_types } in traces {
+    for TraceFacts { path, format, begin, end, streams, packets, host, clock, event_types, recorded } in traces {
         pack.text(path);
         pack.text(format);
         pack.maybe(*begin, Pack::moment);
@@ -144,7 +145,22 @@ fn write_facts(Facts { traces, lost: Lost { events, packets, streams } }: &Facts
         pack.maybe(host.as_deref(), Pack::text);
         pack.maybe(clock.as_deref(), Pack::text);
         [*streams, *packets, *event_types].into_iter().for_each(|n| pack.number(n));
+        pack.maybe(recorded.as_ref(), write_recorded);
     }
+}
+
+fn write_recorded(pack: &mut Pack, recorded: &Recorded) {
+    pack.text(&recorded.host);
+    pack.number(match recorded.recorder {
+        TraceRecorder::Other => 0,
+        TraceRecorder::Lttng => 1,
+        TraceRecorder::Perf => 2,
+        TraceRecorder::TraceCmd => 3,
+    });
+    let stacks = (0..).zip(StackKind::ALL).filter(|(_, kind)| recorded.stacks.contains(kind));
+    pack.number(stacks.map(|(bit, _)| 1 << bit).sum());
+    pack.number(recorded.events.len() as u64);
+    recorded.events.iter().for_each(|event| pack.text(event));
 }
 
 fn write_quality(hosts: &[HostQuality], pack: &mut Pack) {
@@ -157,7 +173,7 @@ fn write_quality(hosts: &[HostQuality], pack: &mut Pack) {
 }
 
 fn write_traces(traces: &[TraceInfo], pack: &mut Pack) -> usize {
-    for TraceInfo { label, level, span } in traces {
+    for TraceInfo { label, level, span, recorded } in traces {
         pack.text(label);
         pack.number(match level {
             TraceLevel::Machine => 0,
@@ -165,6 +181,7 @@ fn write_traces(traces: &[TraceInfo], pack: &mut Pack) -> usize {
         });
         pack.moment(span.start);
         pack.moment(span.end);
+        pack.maybe(recorded.as_ref(), write_recorded);
     }
     traces.len()
 }

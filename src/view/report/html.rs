@@ -151,7 +151,7 @@ fn quality(report: &Report<'_>, out: &mut String) -> fmt::Result {
     writeln!(out, "<h2>Data quality</h2>\n<table>\n<tr><th>question<th class=\"n\">known<th>to know more</tr>")?;
     for answered in questions(report.model) {
         let Some(share) = answered.share() else { continue };
-        let remedy = if share < 1.0 { answered.remedy } else { "" };
+        let remedy = if share < 1.0 { &*answered.remedy } else { "" };
         let share = figure::share(share);
         writeln!(out, "<tr><td>{}<td class=\"n\">{share}<td>{}</tr>", answered.question, Escaped(remedy))?;
     }

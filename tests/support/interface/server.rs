@@ -182,7 +182,12 @@ pub fn server(executions: usize) -> Model {
     }
     b.model.executions.inclusive = b.model.executions.own.inclusive(&b.model.contexts, &Ctx::new(1)).unwrap();
     b.model.executions.columns = columns.into();
-    b.model.traces.push(TraceInfo { label: "ledger".into(), level: TraceLevel::Machine, span: Span::new(START, at) });
+    b.model.traces.push(TraceInfo {
+        label: "ledger".into(),
+        level: TraceLevel::Machine,
+        span: Span::new(START, at),
+        recorded: None,
+    });
     b.model.notices.add(Notice::DiscardedEvents, 1723, || "kernel/kchan_1, packet 88".into());
     b.model.notices.add(Notice::UnresolvedWaits, 41, String::new);
     b.model

@@ -2,7 +2,9 @@
 
 use crate::base::figure;
 use crate::base::notice::{Notices, Severity};
+use crate::model::Model;
 use crate::model::questions::{Answered, questions};
+use crate::view::missing::{self, MissingCommand, MissingText};
 use crate::view::tui::app::App;
 use crate::view::tui::header;
 use crate::view::tui::theme::StyleScope;
@@ -65,6 +67,7 @@ pub fn lines(app: &App, columns: usize) -> Vec<StyledLine> {
         for line in questions(model).into_iter().filter_map(|answered| question(&answered)) {
             lines.extend(paragraph(line.0, &line.1, columns, 2));
         }
+        add_missing(model, columns, &mut lines);
         if model.notices.is_empty() && unsure == 0 {
             lines.push(plain(StyleScope::Dim, "nothing lost, nothing unknown"));
         }
@@ -82,6 +85,17 @@ pub fn lines(app: &App, columns: usize) -> Vec<StyledLine> {
         lines.extend(paragraph(StyleScope::Dim, text, columns, 0));
     }
     lines
+}
+
+/// The questions that the recording cannot answer, and the commands that record the answers.
+fn add_missing(model: &Model, columns: usize, lines: &mut Vec<StyledLine>) {
+    let MissingText { sentences, commands } = missing::text(&missing::of_model(model));
+    for sentence in sentences {
+        lines.extend(paragraph(StyleScope::Unsure, &format!("- {sentence}"), columns, 2));
+    }
+    for MissingCommand { purpose, line } in commands {
+        lines.extend(paragraph(StyleScope::Text, &format!("- {purpose} {line}"), columns, 2));
+    }
 }
 
 /// Notices, the gravest first.

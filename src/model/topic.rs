@@ -1,7 +1,8 @@
 //! Topics of a recording: each question of an analysis, the kernel events that answer it, and the consequence without
 //! them.
 //!
-//! Events have the kernel's names, `system:name`; `lttng.rs` translates them into LTTng's.
+//! Events have the kernel's names, `system:name`; [`lttng_name`] translates them into LTTng's. `record/` plans a
+//! recording by this table, and `recorded.rs` compares a recording with it.
 
 /// A question and the events that answer it.
 #[derive(Debug)]
@@ -82,3 +83,72 @@ pub const TOPICS: [Topic; 9] = [
         without: "for a wait for the network the sender is unknown",
     },
 ];
+
+/// Without any event of the kernel.
+pub const KERNEL: OptionTopic = OptionTopic {
+    question: "what threads waited for",
+    option: "events of the kernel",
+    without: "no wait can be explained",
+};
+
+/// Without call stacks of switches.
+pub const STACKS_OF_SWITCHES: OptionTopic = OptionTopic {
+    question: "functions in which threads waited",
+    option: "call stacks of sched_switch",
+    without: "the reason for a wait ends at its system call",
+};
+
+/// Without call stacks of running threads.
+pub const STACKS_OF_SAMPLES: OptionTopic = OptionTopic {
+    question: "functions that ran",
+    option: "call stacks at a timer's rate",
+    without: "time on a CPU belongs to a thread, not to a function",
+};
+
+/// A question that an option of a recorder answers.
+#[derive(Clone, Copy, Debug)]
+pub struct OptionTopic {
+    /// The question.
+    pub question: &'static str,
+    /// What has to be recorded, in words.
+    pub option: &'static str,
+    /// The consequence where it is missing.
+    pub without: &'static str,
+}
+
+/// LTTng's name of a kernel event: `irq`, `timer` and `net` stay as prefixes, other systems are left out.
+pub fn lttng_name(event: &str) -> String {
+    match event.split_once(':') {
+        Some(("irq", name)) if !name.starts_with("irq_") => format!("irq_{name}"),
+        Some(("timer", name)) => format!("timer_{name}"),
+        Some(("net", name)) if !name.starts_with("net_") => format!("net_{}", name.replacen("netif", "if", 1)),
+        Some((_, name)) => name.to_owned(),
+        None => event.to_owned(),
+    }
+}
+
+/// True for events that LTTng records in another way: system calls by an option of their own, and names and processes
+/// of threads by contexts.
+pub fn is_lttng_event(event: &str) -> bool {
+    !event.starts_with("raw_syscalls:") && !event.starts_with("task:")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn lttng_name_translates_kernel_events() {
+        for (kernel, lttng) in [
+            ("sched:sched_switch", "sched_switch"),
+            ("irq:irq_handler_entry", "irq_handler_entry"),
+            ("irq:softirq_raise", "irq_softirq_raise"),
+            ("timer:hrtimer_expire_entry", "timer_hrtimer_expire_entry"),
+            ("net:net_dev_queue", "net_dev_queue"),
+            ("net:netif_receive_skb", "net_if_receive_skb"),
+            ("block:block_rq_issue", "block_rq_issue"),
+        ] {
+            assert_eq!(lttng_name(kernel), lttng);
+        }
+    }
+}

@@ -1,0 +1,106 @@
+//! The questions that a recording cannot answer, and the commands that record the answers: for `info` and for the data
+//! quality page.
+//!
+//! Texts from the recording (a host's name) are cleaned; names of events are plain words already
+//! ([`recorded`](crate::model::recorded)).
+
+use crate::base::clean;
+use crate::model::Model;
+use crate::model::facts::Facts;
+use crate::model::questions;
+use crate::model::recorded::{self, MissingExtent, MissingTopic};
+use serde::Serialize;
+use std::fmt::Write;
+
+/// A question that the traces cannot answer.
+#[derive(Clone, Debug, Serialize)]
+pub(super) struct MissingJson {
+    host: Option<String>,
+    question: &'static str,
+    extent: &'static str,
+    lacks: Vec<String>,
+    effect: &'static str,
+    command: String,
+}
+
+/// Of some traces.
+pub(super) fn of(facts: &Facts) -> Vec<MissingJson> {
+    json(recorded::missing(facts.traces.iter().filter_map(|trace| trace.recorded.as_ref())))
+}
+
+/// Of the traces of a model.
+pub(super) fn of_model(model: &Model) -> Vec<MissingJson> {
+    json(questions::missing(model))
+}
+
+fn json(missing: Vec<MissingTopic>) -> Vec<MissingJson> {
+    let json = |topic: MissingTopic| MissingJson {
+        host: (!topic.host.is_empty()).then(|| clean::text(&topic.host).into_owned()),
+        question: topic.question,
+        extent: match topic.extent {
+            MissingExtent::Whole => "whole",
+            MissingExtent::Part => "part",
+        },
+        lacks: topic.lacks,
+        effect: topic.without,
+        command: topic.command,
+    };
+    missing.into_iter().map(json).collect()
+}
+
+impl MissingJson {
+    /// The question, its consequence and the events, in one line.
+    fn sentence(&self) -> String {
+        let host = self.host.as_ref().map_or_else(String::new, |host| format!("{host}: "));
+        // The consequence is that of a question without any answer.
+        let effect = if self.extent == "part" { ", in part".to_owned() } else { format!(": {}", self.effect) };
+        format!("{host}{}{effect}; not recorded: {}", self.question, self.lacks.join(", "))
+    }
+}
+
+/// The sentences, and the commands with what they are for.
+pub(super) struct MissingText {
+    /// One for each question.
+    pub sentences: Vec<String>,
+    /// Each command once.
+    pub commands: Vec<MissingCommand>,
+}
+
+/// A command that records what is missing.
+pub(super) struct MissingCommand {
+    /// What it is for.
+    pub purpose: String,
+    /// One line for a shell.
+    pub line: String,
+}
+
+/// As texts.
+pub(super) fn text(missing: &[MissingJson]) -> MissingText {
+    let mut lines: Vec<&str> = Vec::new();
+    for m in missing {
+        if !lines.contains(&m.command.as_str()) {
+            lines.push(&m.command);
+        }
+    }
+    let command = |line: &&str| {
+        let questions: Vec<&str> = missing.iter().filter(|m| m.command == *line).map(|m| m.question).collect();
+        let what = if questions.len() == missing.len() { "all of it".to_owned() } else { questions.join(", ") };
+        MissingCommand { purpose: format!("to record 10 s with {what}, as root:"), line: (*line).to_owned() }
+    };
+    let commands = lines.iter().map(command).collect();
+    MissingText { sentences: missing.iter().map(MissingJson::sentence).collect(), commands }
+}
+
+/// A section of `info`.
+pub(super) fn write(missing: &[MissingJson], out: &mut String) -> std::fmt::Result {
+    if missing.is_empty() {
+        return Ok(());
+    }
+    let MissingText { sentences, commands } = text(missing);
+    writeln!(out, "\nquestions that this recording cannot answer")?;
+    sentences.iter().try_for_each(|sentence| writeln!(out, "    {sentence}"))?;
+    for MissingCommand { purpose, line } in commands {
+        writeln!(out, "{purpose}\n    {line}")?;
+    }
+    Ok(())
+}
