@@ -27,7 +27,7 @@ use whyslow::model::carrier::Carrier;
 fn waiting(run: OperationsBuilder) -> (Operations, WaitAnalysis) {
     let operations = run.finish();
     let clocks = whyslow::analysis::offsets::fit(&operations);
-    let waiting = WaitAnalysis::new(&operations, &clocks, &Ctx::new(1)).unwrap().unwrap();
+    let waiting = WaitAnalysis::new(&operations, &clocks, &Ctx::new(1)).unwrap();
     (operations, waiting)
 }
 

@@ -76,7 +76,7 @@ pub(super) fn rank(groups: &GroupPair<'_>, built: &mut BuiltTree, whole_ns: i64)
         p_values.push(groups.p_value(&sums, || list.clone()));
         let affected = affected(groups, &input, part, list)?;
         let named = name(groups, &input, part);
-        ranked.phrases.push(phrase(part.kind, &named.site, &named.by, named.blame) + &through(&named));
+        ranked.phrases.push(phrase(part.kind, &named) + &through(&named));
         if at == 0 {
             ranked.place = CausePlace { site: named.site.clone(), reason: reason(&input, part) };
         }

@@ -10,7 +10,7 @@
 use super::Culprit;
 use super::partition::{BlamedThread, DifferencePart, PartitionInput, is_kernel_thread};
 use super::tree::GroupPair;
-use super::words::Blame;
+use super::words::{Blame, Parties};
 use crate::base::names::{NameId, fold_digits};
 use crate::event::kernel_thread::role;
 use crate::model::context::{ContextId, FrameKind};
@@ -41,6 +41,8 @@ pub(super) struct PartName {
     pub blame: Blame,
     /// The kernel thread through which the culprit delayed the execution, by its purpose.
     pub through: Option<String>,
+    /// What the culprit is one of.
+    pub parties: Parties,
 }
 
 /// Name a part.
@@ -197,10 +199,14 @@ impl<'a> Leaves<'a> {
     /// The call of the message passing library in which at least half of the time was waited: it says more than the
     /// function around it.
     fn message_call(&self) -> Option<NameId> {
-        let last = |leaf: &Leaf| self.own_frames(leaf.context).last().map(|c| self.frame_name(*c));
-        let is_library = |name: &NameId| self.input.model.names.get(*name).starts_with("MPI_");
-        let call = self.list.first().and_then(last).filter(is_library)?;
-        let there: i128 = self.list.iter().filter(|leaf| last(leaf) == Some(call)).map(|leaf| leaf.weight).sum();
+        let mut calls: BTreeMap<NameId, i128> = BTreeMap::new();
+        for Leaf { context, weight } in &self.list {
+            let last = self.own_frames(*context).last().map(|c| self.frame_name(*c));
+            if let Some(call) = last.filter(|name| self.input.model.names.get(*name).starts_with("MPI_")) {
+                *calls.entry(call).or_insert(0) += weight;
+            }
+        }
+        let (call, there) = calls.into_iter().max_by_key(|(call, weight)| (*weight, std::cmp::Reverse(*call)))?;
         is_share(there, 50, self.total()).then_some(call)
     }
 
@@ -256,11 +262,16 @@ fn name_cpu(groups: &GroupPair<'_>, leaves: &Leaves<'_>, part: &DifferencePart) 
     let context = part.node.unwrap_or(model.contexts.path(leaves.heaviest)[0]);
     let path = model.contexts.path(context);
     let innermost = |kind: FrameKind| path.iter().rev().copied().filter(move |c| leaves.is_kind(*c, kind));
-    let call = innermost(FrameKind::Call).next().map(|c| model.names.get(leaves.frame_name(c)));
+    let parties = Parties::of(model);
     let is_own = |c: &ContextId| model.names.is_program_function(leaves.frame_name(*c));
+    let own = innermost(FrameKind::Function).find(is_own);
+    // In an MPI run the calls of libraries are functions too; they name no cause where one of the program is around.
+    let is_library = |c: &ContextId| own.is_some() && model.names.is_runtime(leaves.frame_name(*c));
+    let library = || innermost(FrameKind::Function).next().filter(|_| parties == Parties::Ranks).filter(is_library);
+    let call = innermost(FrameKind::Call).next().or_else(library);
+    let call = call.map(|c| model.names.get(leaves.frame_name(c)));
     // The runtime's wrapper of a system call says no more than the call.
     let is_runtime = |c: &ContextId| call.is_none() && model.names.is_runtime(leaves.frame_name(*c));
-    let own = innermost(FrameKind::Function).find(is_own);
     let function = own.or_else(|| innermost(FrameKind::Function).find(is_runtime));
     let function = function.map(|c| model.names.function(leaves.frame_name(c)).into_owned());
     let by = own_thread(groups, leaves.process(leaves.heaviest), function.as_deref().unwrap_or(""));
@@ -268,12 +279,17 @@ fn name_cpu(groups: &GroupPair<'_>, leaves: &Leaves<'_>, part: &DifferencePart) 
         (Some(function), Some(call)) => format!("{call} for {function}"),
         (function, call) => function.or(call.map(str::to_owned)).unwrap_or_default(),
     };
-    PartName { context, by, site, blame: Blame::NoThread, through: None }
+    PartName { context, by, site, blame: Blame::NoThread, through: None, parties }
 }
 
 /// A wait: its site, and the thread to blame where there is one.
 fn name_wait(groups: &GroupPair<'_>, leaves: &Leaves<'_>, part: &DifferencePart) -> PartName {
-    let function = leaves.common_function(|leaf| leaves.own_frames(leaf));
+    let own_frames = |leaf| leaves.own_frames(leaf);
+    // A rank waits in a call of a library, which says more than the region around it.
+    let function = match Parties::of(groups.model) {
+        Parties::Threads => leaves.common_function(own_frames),
+        Parties::Ranks => leaves.common_among(&own_frames, Functions::All),
+    };
     let ordered = function.map_or_else(|| leaves.with(leaves.list.clone()), |found| leaves.ordered_by(found.name));
     let site = ordered.site(function);
     if let Some((blame, thread)) = ordered.culprit(part) {
@@ -284,7 +300,7 @@ fn name_wait(groups: &GroupPair<'_>, leaves: &Leaves<'_>, part: &DifferencePart)
     let path = leaves.input.model.contexts.path(heaviest);
     let context = path.into_iter().take_while(|c| Some(*c) != culprit).last().unwrap_or(heaviest);
     let by = own_thread(groups, leaves.process(heaviest), &site);
-    PartName { context, by, site, blame: Blame::NoThread, through: None }
+    PartName { context, by, site, blame: Blame::NoThread, through: None, parties: Parties::of(groups.model) }
 }
 
 /// A wait that another thread held up; `leaves` are those for which it is to blame.
@@ -306,7 +322,7 @@ fn name_blamed(leaves: &Leaves<'_>, site: String, blame: Blame) -> PartName {
     let above = path.iter().rev().skip_while(|c| **c != thread).skip(1).find(is_thread);
     let through = above.filter(|c| is_kernel_thread(model, **c));
     let through = through.and_then(|c| role(model.names.get(leaves.frame_name(*c))));
-    PartName { context, by, site, blame, through }
+    PartName { context, by, site, blame, through, parties: Parties::of(model) }
 }
 
 /// The execution's own thread as the culprit: the properties that all slow executions have in common.
@@ -331,7 +347,9 @@ fn other_thread(model: &Model, frames: &BTreeSet<ContextId>, function: Option<Na
         }
     }
     let mut by = describe(model, &time);
-    if by.thread.is_none() {
+    // Of ranks that only have a role in common, the frame is named after the role.
+    let is_role = || Parties::of(model) == Parties::Ranks && by.thread.as_ref().is_some_and(|t| t.contains('*'));
+    if by.thread.is_none() || is_role() {
         by.thread = frames.first().map(|c| model.names.get(model.contexts.frame(*c).name).to_string());
     }
     by.function = function.map(|f| model.names.function(f).into_owned());

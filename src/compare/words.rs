@@ -1,31 +1,26 @@
 //! The words of causes: a time, a kind of waiting, the thread to blame. They are in one place, so that text, JSON and
 //! the interface say the same.
 
+use super::naming::PartName;
 use super::tree::GroupPair;
 use super::{Cause, Culprit};
 use crate::base::demangle::abbreviated;
 use crate::base::figure;
 use crate::event::kernel_thread;
 use crate::model::wait_kind::WaitKind;
+use crate::model::{Model, TraceLevel};
 
 /// A cause as a phrase: `waiting in append_entry for thread journal of ledgerd, which ran expensive_flush`.
-pub(super) fn phrase(kind: WaitKind, site: &str, by: &Culprit, blames: Blame) -> String {
-    let site = abbreviated(site);
+pub(super) fn phrase(kind: WaitKind, named: &PartName) -> String {
+    let PartName { site, by, blame: blames, parties, .. } = named;
+    let (site, blames, others) = (abbreviated(site), *blames, parties.noun());
     let within = if site.is_empty() { String::new() } else { format!(" in {site}") };
     let function = by.function.as_deref().map(abbreviated);
     let ran = function.as_ref().map_or_else(String::new, |f| format!(", which ran {f}"));
     let inside = function.map_or_else(String::new, |f| format!(" (in {f})"));
-    // Sentences call the kernel's own threads by their purpose.
-    let of_kernel = by.process.as_deref().is_none_or(kernel_thread::is_name);
-    let role = by.thread.as_deref().filter(|_| of_kernel).and_then(kernel_thread::role);
-    let who = match (&by.thread, &by.process) {
-        (Some(t), _) if role.is_some() => format!("{} ({t})", role.unwrap_or_default()),
-        // `rank 2 thread 1` contains its process, `rank 2`.
-        (Some(t), Some(p)) if p.starts_with("rank ") && t.starts_with(p.as_str()) => t.clone(),
-        (Some(t), Some(p)) if !p.is_empty() => format!("thread {t} of {p}"),
-        (Some(t), _) => format!("thread {t}"),
-        (None, Some(p)) => p.clone(),
-        (None, None) => "an unknown thread".into(),
+    let who = match parties {
+        Parties::Threads => thread(by),
+        Parties::Ranks => rank(by),
     };
     match (kind, blames) {
         (WaitKind::Cpu, _) if site.is_empty() => "running on the CPU".into(),
@@ -47,13 +42,63 @@ pub(super) fn phrase(kind: WaitKind, site: &str, by: &Culprit, blames: Blame) ->
         (WaitKind::Network, Blame::NoThread) => format!("waiting for the network{within}"),
         (WaitKind::Timer, _) => format!("sleeping{within}"),
         (WaitKind::Thread, Blame::One | Blame::Program) => format!("waiting{within} for {who}{ran}"),
-        (WaitKind::Thread, Blame::Several) => format!("waiting{within} for other threads, mostly {who}{ran}"),
-        (WaitKind::Thread, Blame::NoThread) => format!("waiting{within} for an unknown thread"),
+        (WaitKind::Thread, Blame::Several) => format!("waiting{within} for other {others}s, mostly {who}{ran}"),
+        (WaitKind::Thread, Blame::NoThread) => format!("waiting{within} for an unknown {others}"),
         (WaitKind::Device, _) => format!("waiting for a device{within}"),
         (WaitKind::Ipi, _) => format!("waiting{within} for another CPU"),
         (WaitKind::User, _) => format!("waiting for user input{within}"),
         (WaitKind::UnknownWait, _) => format!("waiting{within} for something that the recording does not show"),
         (WaitKind::UnknownState, _) => format!("running or waiting{within} (the recording does not show which)"),
+    }
+}
+
+/// A thread in words, with its program.
+fn thread(by: &Culprit) -> String {
+    // Sentences call the kernel's own threads by their purpose.
+    let of_kernel = by.process.as_deref().is_none_or(kernel_thread::is_name);
+    let role = by.thread.as_deref().filter(|_| of_kernel).and_then(kernel_thread::role);
+    match (&by.thread, &by.process) {
+        (Some(t), _) if role.is_some() => format!("{} ({t})", role.unwrap_or_default()),
+        (Some(t), Some(p)) if !p.is_empty() => format!("thread {t} of {p}"),
+        (Some(t), _) => format!("thread {t}"),
+        (None, Some(p)) => p.clone(),
+        (None, None) => "an unknown thread".into(),
+    }
+}
+
+/// A rank in words, or the ranks of a role: `rank 2 thread 1`, `ranks with few partners`.
+fn rank(by: &Culprit) -> String {
+    match (by.thread.as_deref(), &by.process) {
+        (Some(several), _) if several.contains('*') => "several ranks".into(),
+        (Some(one), _) if one.contains(|c: char| c.is_ascii_digit()) && !one.contains(" of ") => one.to_owned(),
+        (Some(role), _) => role.replacen("rank", "ranks", 1).replacen("that exchanges", "that exchange", 1),
+        (None, Some(process)) => process.clone(),
+        (None, None) => "an unknown rank".into(),
+    }
+}
+
+/// Those who run the executions and wait for each other.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Parties {
+    /// Threads of programs.
+    Threads,
+    /// Ranks of MPI runs, with their threads.
+    Ranks,
+}
+
+impl Parties {
+    /// Of a model.
+    pub(super) fn of(model: &Model) -> Parties {
+        let of_runs = !model.traces.is_empty() && model.traces.iter().all(|t| t.level == TraceLevel::MpiRun);
+        if of_runs { Parties::Ranks } else { Parties::Threads }
+    }
+
+    /// One of them.
+    fn noun(self) -> &'static str {
+        match self {
+            Parties::Threads => "thread",
+            Parties::Ranks => "rank",
+        }
     }
 }
 
@@ -174,22 +219,47 @@ pub(super) fn sentence_case(text: &str) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::model::context::ContextId;
+
+    fn part(site: &str, parties: Parties, process: Option<&str>, thread: &str, function: &str) -> PartName {
+        let by = Culprit {
+            process: process.map(str::to_owned),
+            thread: Some(thread.to_owned()),
+            function: Some(function.to_owned()),
+            ..Culprit::default()
+        };
+        let context = ContextId::at(0);
+        PartName { context, by, site: site.to_owned(), blame: Blame::One, through: None, parties }
+    }
 
     #[test]
     fn phrase_names_thread_and_function() {
-        let by = Culprit {
-            process: Some("ledgerd".into()),
-            thread: Some("journal".into()),
-            function: Some("expensive_flush".into()),
-            ..Culprit::default()
-        };
+        let journal = part("append_entry", Parties::Threads, Some("ledgerd"), "journal", "expensive_flush");
         assert_eq!(
-            phrase(WaitKind::Thread, "append_entry", &by, Blame::One),
+            phrase(WaitKind::Thread, &journal),
             "waiting in append_entry for thread journal of ledgerd, which ran expensive_flush"
         );
-        assert_eq!(
-            phrase(WaitKind::Timer, "retry_backoff", &Culprit::default(), Blame::NoThread),
-            "sleeping in retry_backoff"
-        );
+        let nobody = PartName { by: Culprit::default(), blame: Blame::NoThread, ..journal };
+        let asleep = PartName { site: "retry_backoff".into(), ..nobody };
+        assert_eq!(phrase(WaitKind::Timer, &asleep), "sleeping in retry_backoff");
+    }
+
+    #[test]
+    fn phrase_calls_ranks_by_number_or_role() {
+        let said = |process, thread| {
+            phrase(WaitKind::Thread, &part("MPI_Recv", Parties::Ranks, process, thread, "smooth"))
+        };
+        let of = |who: &str| format!("waiting in MPI_Recv for {who}, which ran smooth");
+        assert_eq!(said(Some("rank 5"), "rank 5"), of("rank 5"));
+        assert_eq!(said(Some("rank 5"), "rank 5 thread 1"), of("rank 5 thread 1"));
+        assert_eq!(said(None, "rank 5"), of("rank 5"));
+        assert_eq!(said(Some("rank 9"), "rank with few partners"), of("ranks with few partners"));
+        assert_eq!(said(None, "thread 1 of root rank"), of("thread 1 of root ranks"));
+        assert_eq!(said(None, "rank that exchanges with most"), of("ranks that exchange with most"));
+        assert_eq!(said(None, "rank *"), of("several ranks"));
+        let several = part("MPI_Recv", Parties::Ranks, Some("rank 5"), "rank 5", "smooth");
+        let several = PartName { blame: Blame::Several, ..several };
+        let text = phrase(WaitKind::Thread, &several);
+        assert_eq!(text, "waiting in MPI_Recv for other ranks, mostly rank 5, which ran smooth");
     }
 }

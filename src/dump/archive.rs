@@ -3,11 +3,14 @@
 use super::DumpError;
 use crate::base::clean;
 use crate::base::ctx::Cancel;
+use crate::base::demangle::demangle;
+use crate::base::names::NameId;
 use crate::base::notice::Notices;
 use crate::input::otf2::{
     Archive, AttributeValue, Definitions, Envelope, EventAttribute, EventReader, EventRecord, Location, LocationFiles,
     LocationId, MetricValue, ParameterValue, TimedRecord, class_name,
 };
+use foldhash::HashMap;
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
 use std::fmt::{self, Write as _};
@@ -50,10 +53,12 @@ pub fn dump(archive: &Archive, cancel: &Cancel, out: &mut impl Write) -> Result<
         heap.extend(head.map(|record| Reverse((ticks(stream, &record), stream))));
     }
     let mut text = String::with_capacity(BUFFER + 1024);
+    let demangled = demangled(&archive.definitions);
     while let Some(Reverse((at, stream))) = heap.pop() {
         let (Some(head), Some(reader)) = (heads.get_mut(stream), readers.get_mut(stream)) else { break };
         if let (Some(record), Some(files)) = (&head, files.get(stream)) {
-            let line = Line { archive, files, values: reader.values(), attributes: reader.attributes().collect() };
+            let (values, attributes) = (reader.values(), reader.attributes().collect());
+            let line = Line { archive, demangled: &demangled, files, values, attributes };
             // Writing to a String cannot fail.
             _ = line.write(stream, at, record, &mut text);
         }
@@ -72,9 +77,17 @@ pub fn dump(archive: &Archive, cancel: &Cancel, out: &mut impl Write) -> Result<
     Ok(notices)
 }
 
+/// The names of regions as their authors wrote them, where they are recorded as linkers know them.
+fn demangled(definitions: &Definitions) -> HashMap<NameId, String> {
+    let names = definitions.regions().map(|(_, region)| (region.name, definitions.names.get(region.name)));
+    let mangled = names.filter(|(_, name)| name.starts_with("_Z") || name.starts_with("_R"));
+    mangled.map(|(id, name)| (id, demangle(name))).collect()
+}
+
 /// One event of a location, and the definitions that name what it refers to.
 struct Line<'a> {
     archive: &'a Archive,
+    demangled: &'a HashMap<NameId, String>,
     files: &'a LocationFiles,
     /// Values of a metric event.
     values: &'a [MetricValue],
@@ -219,7 +232,8 @@ impl Line<'_> {
 
     fn region(&self, id: u32) -> &str {
         let definitions = self.definitions();
-        definitions.region(id).map_or("(undefined region)", |r| definitions.names.get(r.name))
+        let name = |id: NameId| self.demangled.get(&id).map_or_else(|| definitions.names.get(id), String::as_str);
+        definitions.region(id).map_or("(undefined region)", |r| name(r.name))
     }
 
     fn context(&self, id: u32) -> &str {

@@ -97,7 +97,7 @@ pub(super) fn find(
         around: timelines::around(mined, &found.paths),
         paths: found.paths,
         paths_left_out: found.left_out,
-        waiting: mined.waiting.as_ref().map(|w| waiting::named(w, &mined.operations)),
+        waiting: mined.waiting(ctx)?.map(|w| waiting::named(w, &mined.operations)),
         sources: Vec::new(),
         unexplained: unexplained::of(mined, &lateness),
         examined: examined(&mined.operations, executions),

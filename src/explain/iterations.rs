@@ -14,6 +14,7 @@
 //! ```
 //! Cost: linear in the operations of the iterations, plus those that each wait is followed through.
 
+use super::libraries;
 use super::measured::Measured;
 use super::roles;
 use crate::analysis::patterns::PatternAnalysis;
@@ -95,6 +96,7 @@ pub fn iterations(
     model.tasks = Arc::new(tasks);
     model.task = task;
     model.who = threads(mined, host, &mut model.names);
+    libraries::mark(&mined.operations, &mut model.names);
     let mut contexts = IterationContexts::new(&mined.operations, &triggers, &mut model.contexts, &mut model.names);
     ctx.progress.enter("paths", all.len() as u64);
     let trace = contexts.names.intern(label);

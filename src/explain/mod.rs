@@ -24,6 +24,7 @@ pub mod history;
 mod holders;
 mod idle;
 pub mod iterations;
+mod libraries;
 mod measured;
 pub mod mining;
 mod naming;

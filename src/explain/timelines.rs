@@ -29,7 +29,7 @@ pub fn whole(strip: &Strip, operations: &Operations) -> RankTimeline {
 
 /// Around each of the first sources of ranks and threads that wait for each other, by number of the source.
 pub fn around(mined: &PatternAnalysis, paths: &[PropagationPath]) -> Vec<RankTimeline> {
-    if mined.waiting.is_none() {
+    if !mined.is_run() {
         return Vec::new();
     }
     let streams = Streams::new(&mined.operations, &mined.clocks);

@@ -128,7 +128,12 @@ impl ArchiveDocument {
             write!(out, "    by {by}: {} ranks, {} threads, ", t.ranks, t.threads)?;
             writeln!(out, "{} accelerator streams, {} communicators", t.accelerator_streams, t.communicators)?;
             if !t.nodes.is_empty() {
-                writeln!(out, "    nodes: {}", t.nodes.iter().take(NODES).cloned().collect::<Vec<_>>().join(", "))?;
+                let more = match t.nodes.len().saturating_sub(NODES) {
+                    0 => String::new(),
+                    more => format!(" and {more} more (--json lists all)"),
+                };
+                let nodes = t.nodes.iter().take(NODES).cloned().collect::<Vec<_>>().join(", ");
+                writeln!(out, "    nodes: {nodes}{more}")?;
             }
             if let Some(length) = t.begin_ns.zip(t.end_ns).map(|(begin, end)| end - begin) {
                 writeln!(out, "    {} s, as declared by the archive", figure::seconds(length, 3))?;

@@ -92,6 +92,10 @@ fn warnings(notices: &Notices) -> Vec<String> {
     notices.sentences().iter().map(|s| clean::line(s)).collect()
 }
 
+/// Why there is no file transfer in an archive.
+const NO_TRANSFERS: &str = "the archive holds no I/O operations: record them (Score-P: build with scorep --io=posix; \
+                            EZTrace: -t posixio)";
+
 /// The warnings; the reason for an empty table comes first.
 fn reasoned(is_empty: bool, why: &str, notices: &Notices) -> Vec<String> {
     is_empty.then(|| why.to_owned()).into_iter().chain(warnings(notices)).collect()
@@ -184,7 +188,7 @@ impl StatsTable {
     /// From bytes that each process of an MPI run read from and wrote to files.
     pub fn transfers(by_process: &[ProcessTransfers], notices: &Notices) -> StatsTable {
         let numbered = (0..).zip(by_process).filter(|(_, process)| process.sum.reads + process.sum.writes > 0);
-        let processes = numbered
+        let processes: Vec<IoLine> = numbered
             .map(|(pid, ProcessTransfers { name, sum, .. })| IoLine {
                 pid,
                 name: clean::text(name).into_owned(),
@@ -194,7 +198,8 @@ impl StatsTable {
                 writes: sum.writes,
             })
             .collect();
-        StatsTable::Io(IoDocument { schema: "whyslow.stats.io/1", processes, warnings: warnings(notices) })
+        let warnings = reasoned(processes.is_empty(), NO_TRANSFERS, notices);
+        StatsTable::Io(IoDocument { schema: "whyslow.stats.io/1", processes, warnings })
     }
 
     /// For people.

@@ -142,7 +142,10 @@ fn growing_runs_are_compared_by_region_role_and_iteration() {
     let explained = json("explain", &archives);
     let first = &explained["causes"][0]["by"];
     assert_eq!((&first["thread"], &first["function"]), (&"rank 0".into(), &"partition".into()), "{first}");
-    for cause in explained["causes"].as_array().unwrap() {
-        println!("{} {}", cause["by"], cause["sentence"]);
-    }
+    // Ranks of other runs are called by their role, and no rank is called a thread.
+    let sentences: Vec<&str> =
+        explained["causes"].as_array().unwrap().iter().filter_map(|c| c["sentence"].as_str()).collect();
+    assert!(sentences[0].contains(" for rank 0, which ran partition"), "{sentences:?}");
+    assert!(sentences.iter().any(|s| s.contains(" for ranks with a medium number of partners, ")), "{sentences:?}");
+    assert!(sentences.iter().all(|s| !s.contains("thread")), "{sentences:?}");
 }

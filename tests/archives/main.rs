@@ -6,7 +6,9 @@
 #[path = "../support/ask.rs"]
 mod ask;
 mod beside;
+mod facts;
 mod growing;
+mod libraries;
 mod noise;
 #[path = "../support/otf2/mod.rs"]
 mod otf2;
@@ -124,7 +126,7 @@ impl Recording {
     /// Waiting by kind in microseconds, completion apart.
     fn totals(self) -> BTreeMap<&'static str, i64> {
         let mined = self.mined();
-        let states = mined.waiting.map_or_else(Vec::new, |w| w.states);
+        let states = mined.waiting(&Ctx::new(1)).unwrap().map_or(&[][..], |w| &w.states);
         let total = |s: &whyslow::analysis::mpi::WaitStateRows| (s.kind.name(), s.ns / 1_000);
         states.iter().map(total).filter(|(kind, _)| *kind != "completion").collect()
     }

@@ -55,7 +55,7 @@ fn polling_loops_are_no_iterations_of_their_own() {
 #[test]
 fn wait_of_a_polled_receive_is_for_its_sender() {
     let mined = polled(5 * US, None);
-    let states = &mined.waiting.as_ref().unwrap().states;
+    let states = &mined.waiting(&Ctx::new(1)).unwrap().unwrap().states;
     let late = states.iter().find(|s| s.kind.name() == "late_sender").unwrap();
     assert_eq!(late.waits, STEPS, "one wait in each step: {late:?}");
 }

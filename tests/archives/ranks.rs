@@ -96,7 +96,7 @@ fn barrier_completion_is_the_time_after_the_last_arrival() {
     let mut run = Recording::new(2);
     run.meet("MPI_Barrier", 0, None, &[(MS, 2 * MS), (MS, 5 * MS)]);
     let mined = run.mined();
-    let states = &mined.waiting.as_ref().unwrap().states;
+    let states = &mined.waiting(&Ctx::new(1)).unwrap().unwrap().states;
     let completion = states.iter().find(|s| s.kind.name() == "completion").unwrap();
     assert_eq!((completion.waits, completion.ns / 1_000), (1, 3_000));
 }

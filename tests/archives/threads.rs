@@ -191,7 +191,7 @@ fn task_continues_on_another_thread() {
     };
     assert_eq!(of(0), [("!$omp task", 3), ("!$omp barrier", 4)], "3 ms here");
     assert_eq!(of(1), [("(idle)", 0), ("!$omp task", 4), ("!$omp barrier", 0)], "and 4 there");
-    let barrier = mined.waiting.unwrap().states[0].clone();
+    let barrier = mined.waiting(&Ctx::new(1)).unwrap().unwrap().states[0].clone();
     assert_eq!((barrier.kind.name(), barrier.ns / 1_000), ("thread_barrier", 4_000), "for the second half");
 }
 
@@ -238,7 +238,7 @@ fn task_graph_waits_for_makers_and_migrating_tasks() {
     let (archive, work) = (Archive::open(&path).unwrap(), Ctx::new(1));
     let operations = mpi::read(&archive, &work).unwrap().into_operations(&archive);
     let mined = PatternAnalysis::new(operations, &work).unwrap();
-    let states = mined.waiting.unwrap().states;
+    let states = &mined.waiting(&Ctx::new(1)).unwrap().unwrap().states;
     let totals: Vec<(&str, i64)> = states.iter().map(|s| (s.kind.name(), s.ns / 1_000)).collect();
     assert_eq!(totals, [("tasks", 4_500)]);
     let causes: Vec<u32> = states[0].rows.iter().flat_map(|r| r.causes.iter().map(|c| c.stream)).collect();

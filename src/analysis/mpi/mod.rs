@@ -122,11 +122,8 @@ pub struct WaitAnalysis {
 }
 
 impl WaitAnalysis {
-    /// The analysis of a run; `None` where no message or collective connects streams.
-    pub fn new(operations: &Operations, clocks: &[StreamClock], ctx: &Ctx) -> Result<Option<WaitAnalysis>, Cancelled> {
-        if operations.messages.is_empty() && operations.collectives.is_empty() {
-            return Ok(None);
-        }
+    /// The analysis of a run whose streams are connected by messages or collectives.
+    pub fn new(operations: &Operations, clocks: &[StreamClock], ctx: &Ctx) -> Result<WaitAnalysis, Cancelled> {
         let streams = Streams::new(operations, clocks);
         let window = efficiency::window(&streams);
         let ideal = || replay::ideal_length(&streams, window, &ctx.cancel);
@@ -155,7 +152,7 @@ impl WaitAnalysis {
         waiting.efficiency = measured.useful.efficiency(window.len(), ideal_ns);
         waiting.critical_path = measured.critical_path;
         waiting.regions = measured.regions;
-        Ok(Some(waiting))
+        Ok(waiting)
     }
 
     /// The waiting for late ranks of all kinds, without idle threads and completion.

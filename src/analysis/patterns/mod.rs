@@ -3,9 +3,11 @@
 //! ```text
 //! operations -> rendezvous -> grammar (per stream) -> table (all streams) -> measure -> late -> follow -> spread
 //! ```
-//! [`PatternAnalysis::new`] does what depends on the recording alone; [`PatternAnalysis::lateness`] what depends on q
-//! and s, so that the interface can change them at once; `explain::anomalies` names the results. Nothing here knows
-//! what the operations are: MPI calls, system calls, functions. Source: the COMPAS 2015 paper, ALGORITHMS.md section 9.
+//! [`PatternAnalysis::new`] does what depends on the recording alone and every question needs; durations and waiting in
+//! totals, which iterations do without, are computed when they are asked for. [`PatternAnalysis::lateness`] does what
+//! depends on q and s, so that the interface can change them at once; `explain::anomalies` names the results. Nothing
+//! here knows what the operations are: MPI calls, system calls, functions. Source: the COMPAS 2015 paper, ALGORITHMS.md
+//! section 9.
 
 mod follow;
 pub mod grammar;
@@ -28,6 +30,7 @@ use iterations::Iterations;
 use late::{LateOccurrence, ResponsibleEvent};
 use measure::{Durations, PatternLimits, measure};
 use spread::DelayForest;
+use std::sync::OnceLock;
 use std::time::{Duration, Instant};
 use table::PatternTable;
 
@@ -40,9 +43,10 @@ pub struct PatternAnalysis {
     pub clocks: Vec<StreamClock>,
     /// Patterns and occurrences.
     pub table: PatternTable,
-    durations: Vec<Durations>,
-    /// Waiting in totals, of a run whose ranks and threads wait for each other.
-    pub waiting: Option<WaitAnalysis>,
+    /// By pattern, once they were asked for.
+    durations: OnceLock<Vec<Durations>>,
+    /// Waiting in totals, once it was asked for.
+    waiting: OnceLock<WaitAnalysis>,
     /// Time that mining took, summed over streams.
     pub detection: Duration,
 }
@@ -70,7 +74,7 @@ pub struct Lateness {
 }
 
 impl PatternAnalysis {
-    /// Fit clocks, mine all streams in parallel, measure.
+    /// Fit clocks, mine all streams in parallel.
     pub fn new(mut operations: Operations, ctx: &Ctx) -> Result<Self, Cancelled> {
         let clocks = fit(&operations);
         rendezvous::find(&mut operations, &clocks, ctx)?;
@@ -92,11 +96,33 @@ impl PatternAnalysis {
         let started = Instant::now();
         let table = PatternTable::new(&grammars);
         detection += started.elapsed();
-        let durations = measure(&table, &operations, ctx)?;
-        // Threads of a kernel recording have tasks, and paths of their own.
-        let waiting = operations.sequences.iter().all(|s| s.thread.is_none());
-        let waiting = if waiting { WaitAnalysis::new(&operations, &clocks, ctx)? } else { None };
-        Ok(PatternAnalysis { operations, clocks, table, durations, waiting, detection })
+        Ok(PatternAnalysis { operations, clocks, table, detection, ..PatternAnalysis::default() })
+    }
+
+    /// True for a run whose ranks and threads wait for each other. Threads of a kernel recording have tasks, and paths
+    /// of their own.
+    pub fn is_run(&self) -> bool {
+        let operations = &self.operations;
+        let is_connected = !operations.messages.is_empty() || !operations.collectives.is_empty();
+        is_connected && operations.sequences.iter().all(|s| s.thread.is_none())
+    }
+
+    /// Waiting in totals; `None` where no rank or thread waits for another.
+    pub fn waiting(&self, ctx: &Ctx) -> Result<Option<&WaitAnalysis>, Cancelled> {
+        if self.waiting.get().is_none() && self.is_run() {
+            let found = WaitAnalysis::new(&self.operations, &self.clocks, ctx)?;
+            return Ok(Some(self.waiting.get_or_init(|| found)));
+        }
+        Ok(self.waiting.get())
+    }
+
+    /// By pattern.
+    fn durations(&self, ctx: &Ctx) -> Result<&[Durations], Cancelled> {
+        if let Some(known) = self.durations.get() {
+            return Ok(known);
+        }
+        let found = measure(&self.table, &self.operations, ctx)?;
+        Ok(self.durations.get_or_init(|| found))
     }
 
     /// Anomalies and their causes, for one choice of settings.
@@ -111,8 +137,9 @@ impl PatternAnalysis {
         treat: impl Fn(u32, &ResponsibleEvent) -> Treatment,
         ctx: &Ctx,
     ) -> Result<Lateness, Cancelled> {
-        let limits: Vec<PatternLimits> = self.durations.iter().map(|d| d.limits(settings)).collect();
-        let mut late = late::find(&self.table, &self.durations, &limits, &self.operations, settings.s, &ctx.cancel);
+        let durations = self.durations(ctx)?;
+        let limits: Vec<PatternLimits> = durations.iter().map(|d| d.limits(settings)).collect();
+        let mut late = late::find(&self.table, durations, &limits, &self.operations, settings.s, &ctx.cancel);
         ctx.cancel.check()?;
         follow::extend(self, &limits, settings.s, &mut late, &ctx.cancel);
         late.retain_mut(|late| late.classify(&treat));

@@ -33,7 +33,7 @@ use foldhash::HashMap;
 pub(super) use recorded::NOWHERE;
 pub use recorded::{LocationRun, MessageHalf};
 use recorded::{MetricRun, ParameterRecord};
-pub use regions::IDLE;
+pub use regions::{FLUSH, IDLE};
 use regions::Symbols;
 
 /// Everything read from an archive.

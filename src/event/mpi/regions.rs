@@ -14,7 +14,7 @@ use foldhash::HashMap;
 pub(super) enum Class {
     /// A function or a part of one: the program's own work.
     Program,
-    /// A call into a library that communicates.
+    /// A call into MPI, or into the run-time library of OpenMP, pthreads or an accelerator.
     Library,
     /// A barrier of the threads of a team.
     Barrier,
@@ -61,7 +61,7 @@ pub(super) struct Symbols {
 const DENSE: u32 = 1 << 12;
 
 /// The name that Score-P gives to writing out its buffer.
-const FLUSH: &str = "TRACE BUFFER FLUSH";
+pub const FLUSH: &str = "TRACE BUFFER FLUSH";
 
 /// The name of the time of a team's threads between two parallel regions.
 pub const IDLE: &str = "(idle)";
@@ -125,7 +125,9 @@ fn readable(name: &str) -> String {
 const ROLE_CRITICAL: u8 = 12;
 const ROLE_BARRIER: u8 = 15;
 const ROLE_IMPLICIT_BARRIER: u8 = 16;
+const ROLE_FLUSH: u8 = 17;
 const ROLE_ORDERED: u8 = 18;
+const ROLE_TASK_CREATE: u8 = 21;
 const ROLE_TASK_WAIT: u8 = 22;
 const ROLE_ARTIFICIAL: u8 = 31;
 const ROLE_THREAD_WAIT: u8 = 33;
@@ -151,11 +153,12 @@ fn class(region: &RegionDefinition, name: &str) -> Class {
         ROLE_BARRIER | ROLE_IMPLICIT_BARRIER if region.paradigm == PARADIGM_OPENMP => Class::Barrier,
         ROLE_CRITICAL | ROLE_ORDERED if region.paradigm == PARADIGM_OPENMP => Class::Critical,
         ROLE_TASK_WAIT => Class::TaskWait,
+        ROLE_FLUSH | ROLE_TASK_CREATE if region.paradigm == PARADIGM_OPENMP => Class::Library,
         ROLE_THREAD_WAIT => Class::Join,
         _ if accelerator && waits(name) => Class::Synchronise,
         _ if accelerator && launches(name) => Class::Launch,
         _ if accelerator || region.paradigm == PARADIGM_PTHREAD || region.paradigm == PARADIGM_MPI => Class::Library,
-        _ if name.starts_with("MPI_") => Class::Library,
+        _ if name.starts_with("MPI_") || name.starts_with("omp_") => Class::Library,
         _ => Class::Program,
     }
 }

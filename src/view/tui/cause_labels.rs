@@ -24,6 +24,8 @@ fn label(cause: &Cause) -> String {
     let Some(kind) = cause.kind else { return "many small differences".to_owned() };
     let by = &cause.by;
     let who = match (&by.process, &by.thread) {
+        // `rank 2 thread 1` contains its process, `rank 2`.
+        (Some(process), Some(thread)) if process.starts_with("rank ") && thread.starts_with(process) => thread.clone(),
         (Some(process), Some(thread)) if process != thread => format!("{process}/{thread}"),
         (Some(name), _) | (None, Some(name)) => name.clone(),
         (None, None) => String::new(),
