@@ -5,13 +5,15 @@
 //! difference. If the late rank had waited itself meanwhile, that part is passed on to the rank that it waited for
 //! (Scalasca's short-term and long-term costs). Waits are processed from the last to the first, so that each has all
 //! its costs before it is distributed; the workers determine the regions of the waits in parallel. Cost: O(waits log
-//! waits), and a few passes over the events between two waits of each stream.
+//! waits), and the events between two waits of each stream; long times are taken from an index (`region_index`).
 
-use super::profile::{Region, RegionSums, Streams};
+use super::profile::{ActivitySpan, Region, RegionSums, Streams};
+use super::region_index::RegionIndex;
 use super::wait_states::RankWait;
 use crate::base::ctx::{Cancelled, Ctx};
 use crate::base::parallel::in_order;
 use crate::base::time::{Ns, Span, Timestamp};
+use crate::event::operation::{NO_PATH, OperationPlace};
 use crate::model::wait_state::WaitState;
 use foldhash::HashMap;
 use std::cmp::Reverse;
@@ -41,12 +43,13 @@ pub fn distribute(streams: &Streams<'_>, waits: &[RankWait], ctx: &Ctx) -> Resul
     let mut order: Vec<u32> = (0..waits.len() as u32).collect();
     order.sort_unstable_by_key(|w| (Reverse(waits[*w as usize].until), Reverse(*w)));
     let mut passing = CostPropagation::new(waits);
+    let index = RegionIndex::new(streams);
     let mut costs = DelayCosts { causes: vec![None; waits.len()], ..DelayCosts::default() };
     for batch in order.chunks(BATCH) {
         ctx.cancel.check()?;
         let shares: Vec<Share> = batch.iter().filter_map(|at| passing.pass_on(*at)).collect();
         let chunks: Vec<&[Share]> = shares.chunks(CHUNK).collect();
-        let distribute = |i: usize| CostDistribution::new(streams, waits).all(chunks[i]);
+        let distribute = |i: usize| CostDistribution::new(streams, &index, waits).all(chunks[i]);
         in_order(ctx, chunks.len(), distribute, |i, (by_region, causes)| {
             for (key, cost) in by_region {
                 costs.by_region.entry(key).or_insert(RegionCost { ns: 0, ..cost }).ns += cost.ns;
@@ -140,13 +143,12 @@ pub type ByRegion = HashMap<(u32, Region), RegionCost>;
 struct Longer {
     region: Region,
     ns: Ns,
-    /// The first event there.
-    first: u32,
 }
 
 /// Distributes costs over regions.
 struct CostDistribution<'a> {
     streams: &'a Streams<'a>,
+    index: &'a RegionIndex<'a>,
     waits: &'a [RankWait],
     /// Activities of the waiting rank and of the late rank.
     waiting: RegionSums,
@@ -156,9 +158,9 @@ struct CostDistribution<'a> {
 }
 
 impl<'a> CostDistribution<'a> {
-    fn new(streams: &'a Streams<'a>, waits: &'a [RankWait]) -> CostDistribution<'a> {
+    fn new(streams: &'a Streams<'a>, index: &'a RegionIndex<'a>, waits: &'a [RankWait]) -> CostDistribution<'a> {
         let [waiting, late] = [0, 1].map(|_| RegionSums::new(streams.operations()));
-        CostDistribution { streams, waits, waiting, late, longer: Vec::new() }
+        CostDistribution { streams, index, waits, waiting, late, longer: Vec::new() }
     }
 
     /// The costs of some shares, and the cause of each.
@@ -177,32 +179,36 @@ impl<'a> CostDistribution<'a> {
         self.late.clear();
         let late_since = share.late_since.unwrap_or(Timestamp::MIN).min(wait.until);
         let since = share.since.unwrap_or(Timestamp::MIN).min(wait.start);
-        add_up(&mut self.late, self.streams, late, Span::new(late_since, wait.until));
-        add_up(&mut self.waiting, self.streams, wait.place.stream, Span::new(since, wait.start));
+        let mut late_time = Span::new(late_since, wait.until);
+        self.index.add_up(&mut self.late, late, late_time, wait.cause.operation);
+        let OperationPlace { stream, operation } = wait.place;
+        self.index.add_up(&mut self.waiting, stream, Span::new(since, wait.start), operation);
         self.longer.clear();
         let waiting = &self.waiting;
         self.longer.extend(self.late.iter().filter_map(|(region, sum)| {
             let ns = sum.ns - waiting.ns(region);
-            (ns > 0).then_some(Longer { region, ns, first: sum.first })
+            (ns > 0).then_some(Longer { region, ns })
         }));
         if self.longer.is_empty() {
             // The late rank did nothing longer and only began later: then its activity during the wait counts.
             self.late.clear();
-            add_up(&mut self.late, self.streams, late, Span::new(wait.start, wait.until));
-            let activity = self.late.iter().map(|(region, sum)| Longer { region, ns: sum.ns, first: sum.first });
-            self.longer.extend(activity);
+            late_time = Span::new(wait.start, wait.until);
+            self.index.add_up(&mut self.late, late, late_time, wait.cause.operation);
+            self.longer.extend(self.late.iter().map(|(region, sum)| Longer { region, ns: sum.ns }));
         }
         let whole: Ns = self.longer.iter().map(|longer| longer.ns).sum();
-        for Longer { region, ns, first } in &self.longer {
+        for Longer { region, ns } in &self.longer {
             let cost = (i128::from(share.amount) * i128::from(*ns) / i128::from(whole.max(1))) as Ns;
-            let path = || RegionCost { ns: 0, path: self.streams.path(late, *first) };
+            let path = || RegionCost { ns: 0, path: self.path(late, late_time, wait.cause.operation, *region) };
             costs.entry((late, *region)).or_insert_with(path).ns += cost;
         }
         self.longer.iter().max_by_key(|longer| (longer.ns, Reverse(longer.region))).map(|longer| longer.region)
     }
-}
 
-/// Add up a stream's time by region, without its waits.
-fn add_up(sums: &mut RegionSums, streams: &Streams<'_>, stream: u32, within: Span) {
-    streams.back(stream, within).filter(|p| !p.kind.waits()).for_each(|activity| sums.add(&activity));
+    /// The call path of a region's last visit in a time, without waits.
+    fn path(&self, stream: u32, within: Span, near: u32, region: Region) -> u32 {
+        let is_visit = |activity: &ActivitySpan| activity.region == region && !activity.kind.waits();
+        let last = self.streams.back_near(stream, within, near).find(is_visit);
+        last.map_or(NO_PATH, |activity| self.streams.path(stream, activity.event))
+    }
 }

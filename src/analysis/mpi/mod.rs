@@ -9,6 +9,7 @@
 pub mod delays;
 pub mod efficiency;
 pub mod profile;
+mod region_index;
 mod replay;
 pub mod strip;
 pub mod wait_states;

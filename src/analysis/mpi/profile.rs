@@ -98,14 +98,38 @@ impl<'a> Streams<'a> {
 
     /// The events of a stream in a span, latest first, cut to it.
     pub fn back(&self, stream: u32, within: Span) -> Backward<'_> {
+        self.back_near(stream, within, u32::MAX)
+    }
+
+    /// The same; `near`: an operation that begins near the end of the span.
+    pub fn back_near(&self, stream: u32, within: Span, near: u32) -> Backward<'_> {
         let sequence = self.operations.sequences.get(stream as usize);
         let clock = self.clocks.get(stream as usize).copied().unwrap_or_default();
         let operations = sequence.map_or(&[][..], |s| &s.operations);
         let call_sites = sequence.map(|s| &s.call_sites);
-        let left = operations.partition_point(|o| clock.common(o.start) < within.end);
+        let begins_before = |o: &Operation| clock.common(o.start) < within.end;
+        let left = partition_point_near(operations, near as usize, begins_before);
         let next = operations.get(left).map(|o| clock.common(o.start));
         Backward { inside: &self.inside, operations, call_sites, clock, within, left, gap_is_next: true, next }
     }
+}
+
+/// The partition point of a slice, searched from a position outwards.
+fn partition_point_near<T>(all: &[T], near: usize, is_before: impl Fn(&T) -> bool) -> usize {
+    let before = |at: usize| all.get(at).is_some_and(&is_before);
+    let (mut low, mut high, mut step) = (near.min(all.len()), near.min(all.len()), 1);
+    if before(low) {
+        while before(high) {
+            (low, high) = (high + 1, high + 1 + step);
+            step *= 2;
+        }
+    } else {
+        while low > 0 && !before(low - 1) {
+            (high, low) = (low - 1, (low - 1).saturating_sub(step));
+            step *= 2;
+        }
+    }
+    low + all.get(low..high.min(all.len())).map_or(0, |between| between.partition_point(is_before))
 }
 
 /// The region of the time spent in a call path: its innermost one, else the computation after a call.
@@ -133,6 +157,22 @@ pub struct Backward<'a> {
 }
 
 impl Backward<'_> {
+    /// The number of operations that are still to come, if the time after the last of them is still to come too.
+    pub fn whole_left(&self) -> Option<usize> {
+        self.gap_is_next.then_some(self.left)
+    }
+
+    /// The first operation that begins within the span.
+    pub fn first_within(&self) -> usize {
+        self.operations.partition_point(|o| self.clock.common(o.start) <= self.within.start)
+    }
+
+    /// Leave out the events up to the begin of an operation, which is within the span.
+    pub fn continue_before(&mut self, operation: usize) {
+        self.next = self.operations.get(operation).map(|o| self.clock.common(o.start));
+        (self.left, self.gap_is_next) = (operation, true);
+    }
+
     /// The time after an operation, until `next`.
     #[inline]
     fn gap(&self, at: usize, operation: &Operation, next: Timestamp) -> ActivitySpan {
@@ -178,10 +218,8 @@ impl Iterator for Backward<'_> {
 pub struct RegionSum {
     /// How long.
     pub ns: Ns,
-    /// The number of activities.
+    /// The number of activities that were added one by one.
     pub count: u32,
-    /// The event that was added first.
-    pub first: u32,
 }
 
 /// Sums of time by region. They are allocated once and cleared between queries.
@@ -208,13 +246,20 @@ impl RegionSums {
     /// Add an activity.
     #[inline]
     pub fn add(&mut self, activity: &ActivitySpan) {
-        let Some(sum) = self.sums.get_mut(position(activity.region)) else { return };
-        if sum.count == 0 {
-            sum.first = activity.event;
-            self.added.push(activity.region);
+        self.add_time(activity.region, activity.span.len());
+        if let Some(sum) = self.sums.get_mut(position(activity.region)) {
+            sum.count = sum.count.saturating_add(1);
         }
-        sum.count = sum.count.saturating_add(1);
-        sum.ns += activity.span.len();
+    }
+
+    /// Add time, which is not zero.
+    #[inline]
+    pub fn add_time(&mut self, region: Region, ns: Ns) {
+        let Some(sum) = self.sums.get_mut(position(region)) else { return };
+        if sum.ns == 0 {
+            self.added.push(region);
+        }
+        sum.ns += ns;
     }
 
     /// The time in a region.
