@@ -239,16 +239,15 @@ mod tests {
             phrase(WaitKind::Thread, &journal),
             "waiting in append_entry for thread journal of ledgerd, which ran expensive_flush"
         );
-        let nobody = PartName { by: Culprit::default(), blame: Blame::NoThread, ..journal };
-        let asleep = PartName { site: "retry_backoff".into(), ..nobody };
+        let unknown = PartName { by: Culprit::default(), blame: Blame::NoThread, ..journal };
+        let asleep = PartName { site: "retry_backoff".into(), ..unknown };
         assert_eq!(phrase(WaitKind::Timer, &asleep), "sleeping in retry_backoff");
     }
 
     #[test]
     fn phrase_calls_ranks_by_number_or_role() {
-        let said = |process, thread| {
-            phrase(WaitKind::Thread, &part("MPI_Recv", Parties::Ranks, process, thread, "smooth"))
-        };
+        let said =
+            |process, thread| phrase(WaitKind::Thread, &part("MPI_Recv", Parties::Ranks, process, thread, "smooth"));
         let of = |who: &str| format!("waiting in MPI_Recv for {who}, which ran smooth");
         assert_eq!(said(Some("rank 5"), "rank 5"), of("rank 5"));
         assert_eq!(said(Some("rank 5"), "rank 5 thread 1"), of("rank 5 thread 1"));

@@ -33,8 +33,8 @@ use foldhash::HashMap;
 pub(super) use recorded::NOWHERE;
 pub use recorded::{LocationRun, MessageHalf};
 use recorded::{MetricRun, ParameterRecord};
-pub use regions::{FLUSH, IDLE};
 use regions::Symbols;
+pub use regions::{FLUSH, IDLE};
 
 /// Everything read from an archive.
 #[derive(Clone, Debug, Default)]
