@@ -24,7 +24,7 @@ use whyslow::model::metric::{Column, Metric};
 use whyslow::model::{Model, TraceId, TraceInfo, TraceLevel};
 use whyslow::view::tui::app::App;
 use whyslow::view::tui::counts::HistogramCounter;
-use whyslow::view::tui::job::Done;
+use whyslow::view::tui::job::{ComparedGroups, Done};
 use whyslow::view::tui::key::KeyPress;
 use whyslow::view::tui::message::UiMessage;
 use whyslow::view::tui::paint::Painter;
@@ -72,7 +72,13 @@ fn main() -> anyhow::Result<()> {
         let measured = [(80, 24, 1024), (200, 60, 4096)].map(|(columns, lines, most_bytes)| -> anyhow::Result<()> {
             let mut app = app(columns, lines)?;
             update(&mut app, UiMessage::Done(Done::Analysed(Ok(Arc::clone(&model)))));
-            update(&mut app, UiMessage::Done(Done::Compared(Ok(Arc::clone(&comparison)))));
+            update(
+                &mut app,
+                UiMessage::Done(Done::Compared(Ok(ComparedGroups {
+                    comparison: Arc::clone(&comparison),
+                    inverted: None,
+                }))),
+            );
             update(&mut app, UiMessage::Done(Done::Counted(Arc::clone(&counts))));
             keys(&mut app, most_bytes)
         });

@@ -16,7 +16,7 @@ use whyslow::model::settings::Settings;
 use whyslow::session::{self, OpenOptions, Session};
 use whyslow::view::tui::app::App;
 use whyslow::view::tui::counts::HistogramCounter;
-use whyslow::view::tui::job::Done;
+use whyslow::view::tui::job::{ComparedGroups, Done};
 use whyslow::view::tui::key::KeyPress;
 use whyslow::view::tui::message::UiMessage;
 use whyslow::view::tui::report::AnomalyReport;
@@ -135,7 +135,13 @@ fn interface(traces: &[PathBuf], programs: Option<PathBuf>, s: f64) -> anyhow::R
         if let Ok(comparison) = session::compare(&model, &ComparisonRequest::default(), &ctx) {
             let mut counter = HistogramCounter::new(&model, &ctx)?;
             let groups = comparison.request();
-            update(&mut app, UiMessage::Done(Done::Compared(Ok(Arc::new(comparison)))));
+            update(
+                &mut app,
+                UiMessage::Done(Done::Compared(Ok(ComparedGroups {
+                    comparison: Arc::new(comparison),
+                    inverted: None,
+                }))),
+            );
             update(&mut app, UiMessage::Done(Done::Counted(Arc::new(counter.count(&groups)))));
         }
     }

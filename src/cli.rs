@@ -3,6 +3,7 @@
 //! In: words. Out: a [`Command`] whose fields are the options, or one line with the error and the remedy (exit
 //! status 2). `--help` and `--version` are not errors.
 
+mod examples;
 mod pages;
 
 use crate::command::Command;
@@ -71,21 +72,26 @@ pub enum Parsed {
     Wrong(String),
 }
 
+/// The commands, options and their help.
+fn definition() -> clap::Command {
+    examples::applied(CommandLine::command())
+}
+
 /// Read a command line (program name first); the configuration gives the defaults.
 pub fn parse(words: impl IntoIterator<Item = OsString>, configuration: &Configuration) -> Parsed {
     let words: Vec<OsString> = words.into_iter().collect();
-    let mut definition = configuration.applied(CommandLine::command());
+    let mut line = configuration.applied(definition());
     if words.iter().any(|word| word == "--tour") {
         // The tour has a recording of its own.
-        definition = definition.mut_arg("traces", |traces| traces.required(false));
+        line = line.mut_arg("traces", |traces| traces.required(false));
     }
-    let matches = definition.try_get_matches_from(command_first(words));
+    let matches = line.try_get_matches_from(command_first(words));
     match matches.and_then(|matches| CommandLine::from_arg_matches(&matches)) {
         Ok(line) => {
             let command = match line.command {
                 Some(FirstWord::Run(command)) => *command,
                 Some(FirstWord::Completions { shell }) => {
-                    return Parsed::Print(pages::completions(CommandLine::command(), shell));
+                    return Parsed::Print(pages::completions(definition(), shell));
                 }
                 Some(FirstWord::Man { command }) => return manual(command.as_deref()),
                 None => Command::Interface(line.interface),
@@ -101,7 +107,7 @@ pub fn parse(words: impl IntoIterator<Item = OsString>, configuration: &Configur
 }
 
 fn manual(command: Option<&str>) -> Parsed {
-    match pages::manual(CommandLine::command(), command) {
+    match pages::manual(definition(), command) {
         Some(page) => Parsed::Print(page),
         None => Parsed::Wrong(format!("{}: no such command; see `whyslow --help`", shortened(command.unwrap_or("")))),
     }
@@ -112,7 +118,7 @@ fn command_first(mut words: Vec<OsString>) -> Vec<OsString> {
     if words.get(1).is_none_or(|word| !word.as_encoded_bytes().starts_with(b"-")) {
         return words;
     }
-    let definition = CommandLine::command();
+    let definition = definition();
     let takes_value = |word: &str| {
         let all = definition.get_subcommands().chain([&definition]).flat_map(clap::Command::get_arguments);
         let mut same = all.filter(|arg| match word.strip_prefix("--") {
@@ -149,7 +155,7 @@ fn misspelt(command: &Command) -> Option<String> {
     if word.contains('/') || std::fs::symlink_metadata(word).is_ok() {
         return None;
     }
-    let definition = CommandLine::command();
+    let definition = definition();
     let names = definition.get_subcommands().map(clap::Command::get_name);
     let (distance, name) = names.map(|name| (strsim::osa_distance(word, name), name)).min()?;
     let is_near = distance <= 2 && distance < name.len() / 2;
@@ -209,7 +215,7 @@ mod tests {
 
     #[test]
     fn command_line_definition_is_consistent() {
-        CommandLine::command().debug_assert();
+        definition().debug_assert();
     }
 
     /// Lines of shell code in the documents that begin with the program's name.

@@ -362,3 +362,40 @@ fn baseline_is_the_fast_group() {
     assert_eq!(group(&two, "slow").0, group(&two, "fast").0);
     refuses(&["explain", "--fail-if", "p95>+5%", LOCK], 2, &["--fail-if", "--baseline OLD"]);
 }
+
+#[test]
+fn diff_prints_one_function_and_callees_first() {
+    let words = ["diff", "--task", "app:request", LOCK, "--symbols", "fixtures/traces/lock-contention/bin"];
+    let answer = json(&[&words[..], &["--json", "--callees-first", "--function", "expensive_flush"]].concat());
+    let sum = |key: &str| {
+        let roots = answer[key].as_array().unwrap().iter().filter(|node| node["depth"] == 0);
+        roots.map(|node| node["delta_ns"].as_f64().unwrap()).sum::<f64>()
+    };
+    assert!((sum("callees_first") - answer["extra_ns"].as_f64().unwrap()).abs() < 10.0);
+    let function = &answer["function"];
+    let of_list = answer["functions"].as_array().unwrap().iter().find(|f| f["name"] == "expensive_flush").unwrap();
+    assert_eq!((&function["delta_ns"], &function["places"]), (&of_list["delta_ns"], &of_list["places"]));
+    assert_eq!(function["callers"]["frames"][0]["name"], "journal_tick");
+    let text = |more: &[&str]| {
+        let out = output(&[&words[..], more].concat());
+        assert!(out.status.success(), "{}", String::from_utf8_lossy(&out.stderr));
+        String::from_utf8(out.stdout).unwrap()
+    };
+    assert!(text(&["--callees-first"]).contains("\nCallees first: own time of each frame"));
+    let one = text(&["--function", "expensive_flush"]);
+    assert!(one.contains("\nCallers, the nearest first\n") && one.contains("journal_tick"), "{one}");
+    refuses(&[&words[..], &["--function", "expensive_flsh"]].concat(), 2, &["did you mean `expensive_flush`"]);
+}
+
+#[test]
+fn help_has_examples_and_each_command_only_its_own_options() {
+    let help = |words: &[&str]| String::from_utf8(output(words).stdout).unwrap();
+    let main = help(&["--help"]);
+    assert!(main.contains("OTF2") && main.contains("perf.data") && main.contains("Examples"), "{main}");
+    for command in ["explain", "diff", "anomalies", "query", "stats", "build", "report"] {
+        assert!(help(&[command, "--help"]).contains("Example"), "{command}");
+    }
+    for (command, option) in [("dump", "--tasks"), ("dump", "--handlers"), ("stats", "--tasks"), ("query", "--tasks")] {
+        assert!(!help(&[command, "--help"]).contains(option), "{command} has no use for {option}");
+    }
+}

@@ -118,6 +118,7 @@ fn questions(folder: &Path) -> [Asked; 2] {
     let (_, sites) = candidates::loops(&surveyed, &activity, &SymbolPaths::default(), &ctx).unwrap();
     candidates::calls(&surveyed, &activity, &sites);
     History::of_recording(&surveyed, &ctx).unwrap();
+    explain::overview::disk_requests(&surveyed);
     let mut others = asked(&surveyed);
     // The paths of the survey are those of all system calls.
     others.retain(|(asker, ..), _| asker != Asker::Path.name());

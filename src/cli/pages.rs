@@ -90,8 +90,6 @@ const FILES: [(&str, &str); 2] = [
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::cli::CommandLine;
-    use clap::CommandFactory;
 
     fn options(command: &Command) -> impl Iterator<Item = String> + '_ {
         let visible = command.get_arguments().filter(|arg| !arg.is_hide_set());
@@ -100,9 +98,9 @@ mod tests {
 
     #[test]
     fn completions_know_every_command_and_option() {
-        let definition = CommandLine::command();
+        let definition = crate::cli::definition();
         for shell in [Shell::Bash, Shell::Zsh, Shell::Fish] {
-            let script = completions(CommandLine::command(), shell);
+            let script = completions(crate::cli::definition(), shell);
             for command in definition.get_subcommands() {
                 assert!(script.contains(command.get_name()), "{shell}: {}", command.get_name());
                 for option in options(command) {
@@ -116,10 +114,10 @@ mod tests {
 
     #[test]
     fn manual_describes_every_option_of_each_command() {
-        let definition = CommandLine::command();
+        let definition = crate::cli::definition();
         let names = definition.get_subcommands().map(|command| Some(command.get_name()));
         for name in names.chain([None]) {
-            let page = manual(CommandLine::command(), name).unwrap();
+            let page = manual(crate::cli::definition(), name).unwrap();
             let plain = page.replace("\\-", "-");
             let command = name.map_or(&definition, |name| definition.find_subcommand(name).unwrap());
             for option in options(command) {
@@ -129,6 +127,6 @@ mod tests {
             let title = name.map_or("whyslow".to_owned(), |name| format!("whyslow-{name}"));
             assert!(plain.contains(&format!(".TH {title} 1")), "{plain}");
         }
-        assert_eq!(manual(CommandLine::command(), Some("explian")), None);
+        assert_eq!(manual(crate::cli::definition(), Some("explian")), None);
     }
 }

@@ -2,12 +2,21 @@
 
 use super::console::Console;
 use super::{Outcome, Question, compared};
+use crate::base::spelling::suggest;
+use crate::compare::Comparison;
+use crate::compare::functions::{Sandwich, by_function, sandwich};
+use crate::compare::inverted::invert;
 use crate::confinement::Files;
 use crate::input::Argument;
+use crate::model::Model;
 use crate::options::{ExecutionPair, GroupOptions, InputOptions};
-use crate::session::{self, Session};
-use crate::view::{execution_text, json, text};
+use crate::session::{self, Session, UsageError};
+use crate::view::diff_parts::DiffParts;
+use crate::view::{json, text, words};
 use clap::Args;
+
+/// Names that a wrong one is compared with.
+const NAMED: usize = 20;
 
 #[derive(Args, Debug)]
 pub struct DiffOptions {
@@ -24,6 +33,12 @@ pub struct DiffOptions {
     /// Two executions by number, aligned moment by moment
     #[arg(long, value_name = "A,B")]
     executions: Option<ExecutionPair>,
+    /// Also the tree with callees first: each frame by its own time, its callers below it
+    #[arg(long)]
+    callees_first: bool,
+    /// One function, call, wait or thread over all contexts, with its callers and callees
+    #[arg(long, value_name = "NAME", conflicts_with = "executions")]
+    function: Option<String>,
 }
 
 impl Question for DiffOptions {
@@ -44,14 +59,30 @@ impl Question for DiffOptions {
         let timelines = timelines.as_ref().map_or(&[][..], |both| both);
         let (model, comparison) = compared(&self.input, &self.groups, timelines, &mut session, console)?;
         let aligned = self.executions.map(|ExecutionPair { a, b }| session::align(&model, a, b)).transpose()?;
+        let inverted = match self.callees_first {
+            true => Some(invert(&model, &comparison, console.ctx)?),
+            false => None,
+        };
+        let function = self.function.as_deref().map(|name| function(&model, &comparison, name)).transpose()?;
+        let parts = DiffParts { aligned: aligned.as_ref(), inverted: inverted.as_ref(), function: function.as_ref() };
         console.answer(
             self.json,
-            || json::diff(&model, &comparison, aligned.as_ref(), self.max_nodes),
-            |page| match &aligned {
-                Some(aligned) => execution_text::executions(&model, aligned, page),
-                None => text::diff(&model, &comparison, page),
-            },
+            || json::diff(&model, &comparison, &parts, self.max_nodes),
+            |page| text::diff(&model, &comparison, &parts, page),
         )?;
         Ok(model.notices.into())
     }
+}
+
+/// The function of that name, as the tree draws it.
+fn function(model: &Model, comparison: &Comparison, name: &str) -> anyhow::Result<Sandwich> {
+    let all = by_function(model, &comparison.tree);
+    let found = all.iter().find(|f| f.name == name || words::frame_of_path(&f.name) == name);
+    if let Some(found) = found.and_then(|found| sandwich(model, &comparison.tree, &found.name)) {
+        return Ok(found);
+    }
+    // The largest differences are those that one asks about.
+    let names: Vec<String> = all.iter().take(NAMED).map(|f| words::frame_of_path(&f.name).to_owned()).collect();
+    let hint = suggest(name, &names);
+    Err(UsageError(format!("--function {name}: the compared executions were never in it; {hint}")).into())
 }

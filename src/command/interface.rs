@@ -10,8 +10,8 @@ use crate::base::notice::Notices;
 use crate::base::time::Span;
 use crate::compare::{self, Comparison};
 use crate::confinement::Files;
+use crate::explain::concurrent;
 use crate::explain::mining::Mining;
-use crate::explain::{concurrent, overview};
 use crate::input::Argument;
 use crate::model::Model;
 use crate::model::concurrent::{ConcurrentQuestion, ConcurrentUse};
@@ -21,6 +21,7 @@ use crate::model::overview::RecordingOverview;
 use crate::model::settings::Settings;
 use crate::options::{AppearanceOptions, ColorChoice, GroupOptions, InputOptions};
 use crate::session::{self, Invariants, RecordedHistory, Session, TraceSurvey, UsageError};
+use crate::view::diff_parts::DiffParts;
 use crate::view::tui::bookmarks::with_bookmarks;
 use crate::view::tui::job::{Exported, SelectedPath, TaskSummary};
 use crate::view::tui::key_map::KeyMap;
@@ -259,16 +260,14 @@ impl Backend for Analyst {
     fn overview(&mut self, span: Option<Span>, ctx: &Ctx) -> anyhow::Result<RecordingOverview> {
         let recorded = self.recorded(ctx)?;
         let span = span.unwrap_or(recorded.history.window());
-        memory::within(self.memory, &ctx.cancel, || {
-            Ok(overview::overview(&recorded.history, span, OVERVIEW_CELLS, &recorded.lossy, ctx)?)
-        })?
+        memory::within(self.memory, &ctx.cancel, || Ok(recorded.overview(span, OVERVIEW_CELLS, ctx)?))?
     }
 
     fn export(&mut self, what: &Exported, ctx: &Ctx) -> anyhow::Result<Vec<u8>> {
         let text = match what {
             Exported::Database => return self.database(ctx),
             Exported::Comparison { model, comparison, path, bookmarks } => {
-                let diff = with_bookmarks(json::diff(model, comparison, None, None), bookmarks);
+                let diff = with_bookmarks(json::diff(model, comparison, &DiffParts::default(), None), bookmarks);
                 match path {
                     None => serde_json::to_string_pretty(&diff),
                     Some(SelectedPath { found, at }) => {

@@ -5,7 +5,6 @@ use super::{Outcome, Question, sound};
 use crate::base::quantity::{TimePoint, TimeRange};
 use crate::base::time::Span;
 use crate::explain::history::rows;
-use crate::explain::overview;
 use crate::options::InputOptions;
 use crate::session::{Session, Traces, UsageError};
 use crate::state::history::lines::Time;
@@ -90,7 +89,7 @@ impl QueryOptions {
         let window = recorded.history.window();
         let span = self.span(window)?;
         let cells = self.points.unwrap_or(CELLS) as usize;
-        let found = overview::overview(&recorded.history, span, cells, &recorded.lossy, console.ctx)?;
+        let found = recorded.overview(span, cells, console.ctx)?;
         console.stage("summarise");
         let answer = OverviewAnswer::new(&found, &recorded.notices);
         console.answer(self.json, || &answer, |_| answer.text(window.start))?;

@@ -20,6 +20,7 @@ pub mod filter;
 pub mod functions;
 mod groups;
 mod interrupts;
+pub mod inverted;
 mod kinds;
 pub mod members;
 pub mod moments;

@@ -161,9 +161,41 @@ pub(super) struct BuiltTree {
     raw: Vec<Option<f64>>,
 }
 
+/// The time of each execution by context: those of its model, or those of the inverted tree.
+pub(super) trait TimesByContext {
+    /// The model that has the contexts and their names.
+    fn model(&self) -> &Model;
+    /// Own times of an execution; a context may come several times.
+    fn own(&mut self, execution: ExecutionId, put: impl FnMut(ContextId, u64));
+    /// The same with the contexts below; each context once.
+    fn inclusive(&mut self, execution: ExecutionId, put: impl FnMut(ContextId, u64));
+}
+
+/// The contexts of a model.
+struct ModelTimes<'a>(&'a Model);
+
+impl TimesByContext for ModelTimes<'_> {
+    fn model(&self) -> &Model {
+        self.0
+    }
+
+    fn own(&mut self, execution: ExecutionId, mut put: impl FnMut(ContextId, u64)) {
+        self.0.executions.own.row(execution.index()).for_each(|(context, ns)| put(context, ns));
+    }
+
+    fn inclusive(&mut self, execution: ExecutionId, mut put: impl FnMut(ContextId, u64)) {
+        self.0.executions.inclusive.row(execution.index()).for_each(|(context, ns)| put(context, ns));
+    }
+}
+
 /// Accumulate both groups into one tree.
 pub(super) fn build(groups: &GroupPair<'_>) -> Result<BuiltTree, Cancelled> {
-    let (model, n) = (groups.model, groups.model.contexts.len());
+    build_of(groups, &mut ModelTimes(groups.model))
+}
+
+/// Accumulate times of both groups into one tree.
+pub(super) fn build_of(groups: &GroupPair<'_>, times: &mut impl TimesByContext) -> Result<BuiltTree, Cancelled> {
+    let n = times.model().contexts.len();
     let mut pairs = vec![GroupSums::new(groups); n];
     let mut own = vec![0_i128; n];
     // Without a fast group the difference is the slow one's own time.
@@ -171,16 +203,12 @@ pub(super) fn build(groups: &GroupPair<'_>) -> Result<BuiltTree, Cancelled> {
     for (side, e) in groups.members() {
         let weight = if side == GroupSide::Slow { n_fast } else { -n_slow };
         groups.cancel.check()?;
-        for (context, ns) in model.executions.inclusive.row(e.index()) {
-            pairs[context.index()].put(side, ns);
-        }
-        for (context, ns) in model.executions.own.row(e.index()) {
-            own[context.index()] += i128::from(ns) * weight;
-        }
+        times.inclusive(e, |context, ns| pairs[context.index()].put(side, ns));
+        times.own(e, |context, ns| own[context.index()] += i128::from(ns) * weight);
     }
-    let raw = raw_p_values(groups, &pairs)?;
+    let raw = raw_p_values(groups, &pairs, times)?;
     let mut built = BuiltTree { tree: DiffTree::default(), own, raw: Vec::new() };
-    for OrderedContext { context, parent, depth } in pre_order(model, &pairs) {
+    for OrderedContext { context, parent, depth } in pre_order(times.model(), &pairs) {
         let pair = &pairs[context.index()];
         let share = |having: u64, n: u64| having as f64 / n.max(1) as f64;
         built.raw.push(raw[context.index()]);
@@ -224,7 +252,11 @@ impl BuiltTree {
 }
 
 /// Uncorrected p-values by context.
-fn raw_p_values(groups: &GroupPair<'_>, pairs: &[GroupSums]) -> Result<Vec<Option<f64>>, Cancelled> {
+fn raw_p_values(
+    groups: &GroupPair<'_>,
+    pairs: &[GroupSums],
+    times: &mut impl TimesByContext,
+) -> Result<Vec<Option<f64>>, Cancelled> {
     let tested: Vec<bool> = pairs.iter().map(|p| !p.is_empty() && groups.is_tested(p)).collect();
     let mut raw = vec![None; pairs.len()];
     // Permutations need each execution's value; they are gathered by context in one pass.
@@ -233,11 +265,11 @@ fn raw_p_values(groups: &GroupPair<'_>, pairs: &[GroupSums]) -> Result<Vec<Optio
     if rare.contains(&true) {
         columns.resize(pairs.len(), Vec::new());
         for (at, (_, e)) in groups.members().enumerate() {
-            for (context, ns) in groups.model.executions.inclusive.row(e.index()) {
+            times.inclusive(e, |context, ns| {
                 if rare[context.index()] {
                     columns[context.index()].push((at as u32, ns));
                 }
-            }
+            });
         }
     }
     let members = groups.slow.len() + groups.fast.len();

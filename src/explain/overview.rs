@@ -2,24 +2,41 @@
 //!
 //! In: a history and a span. Out: a [`RecordingOverview`]: the time of all threads in each state, by cells. The
 //! history's summary at several scales answers for each thread and cell at a cost that does not grow with the number of
-//! intervals in the cell; a thread that has no state in the span costs one look-up.
+//! intervals in the cell; a thread that has no state in the span costs one look-up. Disk requests in flight are added
+//! up from their spans.
 
 use crate::base::ctx::{Cancelled, Ctx};
 use crate::base::parallel::in_order;
-use crate::base::time::Span;
-use crate::model::overview::{OverviewCell, RecordingOverview, cut};
+use crate::base::time::{Span, Timestamp};
+use crate::model::overview::{OverviewCell, RecordingOverview, RequestRecord, cut};
 use crate::state::attributes::AttributeId;
 use crate::state::history::History;
+use crate::state::questions::Asker;
+use crate::state::timeline::Timeline;
 
 /// Threads that a worker takes at a time.
 const GROUP: usize = 64;
+
+/// Facts about a recording that its state history does not have.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Beside<'a> {
+    /// Spans in which events were lost.
+    pub lossy: &'a [Span],
+    /// Disk requests from their insertion into the queue to their completion, by start.
+    pub requests: &'a [Span],
+}
+
+/// The disk requests of a recording.
+pub fn disk_requests(timeline: &Timeline) -> Vec<Span> {
+    timeline.reader(Asker::History).requests().all().map(|request| request.span).collect()
+}
 
 /// The cells of a span of a history.
 pub fn overview(
     history: &History,
     span: Span,
     cells: usize,
-    lossy: &[Span],
+    beside: Beside<'_>,
     ctx: &Ctx,
 ) -> Result<RecordingOverview, Cancelled> {
     let span = span.clip(history.window());
@@ -59,7 +76,31 @@ pub fn overview(
         }
         ctx.progress.step(1);
     })?;
-    Ok(RecordingOverview { span, cpus: cpus as u32, cells: all, lossy: lossy.to_vec() })
+    let mut found =
+        RecordingOverview { span, cpus: cpus as u32, cells: all, lossy: beside.lossy.to_vec(), ..Default::default() };
+    add_requests(&mut found, beside.requests);
+    Ok(found)
+}
+
+/// The time of disk requests in each cell.
+fn add_requests(overview: &mut RecordingOverview, requests: &[Span]) {
+    if requests.is_empty() {
+        return;
+    }
+    overview.requests = RequestRecord::Recorded;
+    let (span, count) = (overview.span, overview.cells.len());
+    let cell_of = |t: Timestamp| {
+        let part = i128::from(t.since(span.start)) * count as i128 / i128::from(span.len().max(1));
+        usize::try_from(part).unwrap_or(0)
+    };
+    for request in requests.iter().map(|request| request.clip(span)).filter(|request| !request.is_empty()) {
+        // Borders are rounded: the cell before may have a part.
+        let first = cell_of(request.start).saturating_sub(1);
+        for at in first..(cell_of(request.end) + 2).min(count) {
+            let inside = overview.cell_span(at).clip(request).len().max(0);
+            overview.cells[at].requests_ns += inside as u64;
+        }
+    }
 }
 
 /// The codes of the states that are added up.
@@ -120,15 +161,19 @@ mod tests {
             builder.push(run);
         }
         let history = builder.seal(Span::of_ns(0, 100), Shape::default(), &Ctx::new(1)).unwrap();
+        let requests = [Span::of_ns(-5, 10), Span::of_ns(40, 70), Span::of_ns(45, 55), Span::of_ns(99, 200)];
+        let beside = Beside { lossy: &[], requests: &requests };
         for workers in [1, 3] {
-            let found = overview(&history, Span::of_ns(0, 100), 2, &[], &Ctx::new(workers)).unwrap();
-            let cell = |running_ns, runnable_ns, disk_ns| OverviewCell {
+            let found = overview(&history, Span::of_ns(0, 100), 2, beside, &Ctx::new(workers)).unwrap();
+            let cell = |running_ns, runnable_ns, disk_ns, requests_ns| OverviewCell {
                 running_ns,
                 runnable_ns,
                 disk_ns,
+                requests_ns,
                 ..OverviewCell::default()
             };
-            assert_eq!((found.cpus, found.cells), (2, vec![cell(50, 30, 0), cell(30, 10, 40)]));
+            assert_eq!((found.cpus, &found.cells), (2, &vec![cell(50, 30, 0, 25), cell(30, 10, 40, 26)]));
+            assert_eq!(found.mean(Span::of_ns(0, 100)).disk_requests, Some(0.51));
         }
     }
 }

@@ -11,6 +11,8 @@ pub struct ConcurrentQuestion {
     pub host: String,
     /// Id of the thread, which is left out of the answer.
     pub tid: i32,
+    /// Its process, whose threads are those that may wait for the same lock.
+    pub pid: i32,
     /// Its CPU, where it is known.
     pub cpu: Option<u32>,
 }
@@ -24,6 +26,8 @@ pub struct ConcurrentThread {
     pub tid: i32,
     /// Its time within the span.
     pub ns: Ns,
+    /// When, in order of time, within the span.
+    pub spans: Vec<Span>,
 }
 
 /// The answer, each list with the longest first.
@@ -33,6 +37,6 @@ pub struct ConcurrentUse {
     pub on_cpu: Vec<ConcurrentThread>,
     /// The threads that waited for a disk.
     pub on_disk: Vec<ConcurrentThread>,
-    /// The threads in calls on a futex: those that waited for a lock, or gave one back.
+    /// The threads of its process in calls on a futex: those that waited for a lock, or gave one back.
     pub in_futex: Vec<ConcurrentThread>,
 }

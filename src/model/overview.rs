@@ -13,6 +13,8 @@ pub struct OverviewCell {
     pub disk_ns: u64,
     /// Waiting for the network.
     pub network_ns: u64,
+    /// Time of all disk requests in flight: from the queue to the completion.
+    pub requests_ns: u64,
 }
 
 /// A span in cells.
@@ -26,6 +28,18 @@ pub struct RecordingOverview {
     pub cells: Vec<OverviewCell>,
     /// Spans in which events were lost.
     pub lossy: Vec<Span>,
+    /// What is known of disk requests.
+    pub requests: RequestRecord,
+}
+
+/// Whether disk requests were recorded.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum RequestRecord {
+    /// None was: their number is unknown.
+    #[default]
+    Absent,
+    /// They were.
+    Recorded,
 }
 
 /// Averages over a span.
@@ -39,6 +53,8 @@ pub struct OverviewMean {
     pub on_disk: f64,
     /// Threads that waited for the network.
     pub on_network: f64,
+    /// Disk requests in flight; `None` where none was recorded.
+    pub disk_requests: Option<f64>,
 }
 
 impl RecordingOverview {
@@ -53,7 +69,7 @@ impl RecordingOverview {
         let near = |t: Timestamp| (t.since(self.span.start) as f64 / length * cells as f64).floor();
         let first = (near(span.start).max(0.0) as usize).saturating_sub(1);
         let mut mean = OverviewMean::default();
-        let mut total = 0.0;
+        let (mut total, mut requests) = (0.0, 0.0);
         for (at, cell) in self.cells.iter().enumerate().skip(first) {
             let of = self.cell_span(at);
             if of.start >= span.end {
@@ -69,6 +85,7 @@ impl RecordingOverview {
             mean.runnable += cell.runnable_ns as f64 * part;
             mean.on_disk += cell.disk_ns as f64 * part;
             mean.on_network += cell.network_ns as f64 * part;
+            requests += cell.requests_ns as f64 * part;
         }
         if total <= 0.0 {
             return OverviewMean::default();
@@ -78,6 +95,7 @@ impl RecordingOverview {
             runnable: mean.runnable / total,
             on_disk: mean.on_disk / total,
             on_network: mean.on_network / total,
+            disk_requests: (self.requests == RequestRecord::Recorded).then(|| requests / total),
         }
     }
 
@@ -105,10 +123,11 @@ mod tests {
             cpus: 2,
             cells: vec![cell(100, 0), cell(0, 100), cell(50, 300), cell(0, 0)],
             lossy: vec![Span::of_ns(160, 170)],
+            requests: RequestRecord::Absent,
         };
         assert_eq!(overview.cell_span(2), Span::of_ns(200, 250));
         let mean = overview.mean(Span::of_ns(125, 175));
-        assert_eq!((mean.cpu_use, mean.runnable), (0.5, 1.0));
+        assert_eq!((mean.cpu_use, mean.runnable, mean.disk_requests), (0.5, 1.0, None));
         let whole = overview.mean(overview.span);
         assert_eq!((whole.cpu_use, whole.runnable), (150.0 / 200.0 / 2.0, 2.0));
         assert_eq!(overview.mean(Span::of_ns(0, 50)), OverviewMean::default());

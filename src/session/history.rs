@@ -1,9 +1,11 @@
 //! The state history of traces: for `query`, and for the questions of the interface about a whole recording.
 
 use super::Traces;
-use crate::base::ctx::Ctx;
+use crate::base::ctx::{Cancelled, Ctx};
 use crate::base::notice::Notices;
 use crate::base::time::Span;
+use crate::explain::overview;
+use crate::model::overview::RecordingOverview;
 use crate::state::history::History;
 
 /// The state history of a kernel recording.
@@ -12,8 +14,18 @@ pub struct RecordedHistory {
     pub history: History,
     /// Spans in which events were lost.
     pub lossy: Vec<Span>,
+    /// Disk requests in flight, by start.
+    pub requests: Vec<Span>,
     /// Facts about the data that limit the answers.
     pub notices: Notices,
+}
+
+impl RecordedHistory {
+    /// A span of it in cells.
+    pub fn overview(&self, span: Span, cells: usize, ctx: &Ctx) -> Result<RecordingOverview, Cancelled> {
+        let beside = overview::Beside { lossy: &self.lossy, requests: &self.requests };
+        overview::overview(&self.history, span, cells, beside, ctx)
+    }
 }
 
 impl Traces {
@@ -29,6 +41,7 @@ impl Traces {
         self.fit_clocks(ctx)?;
         let (timeline, notices) = self.record(&[], ctx)?;
         let history = History::of_recording(&timeline, ctx)?;
-        Ok(RecordedHistory { history, lossy: timeline.lossy().to_vec(), notices })
+        let (lossy, requests) = (timeline.lossy().to_vec(), overview::disk_requests(&timeline));
+        Ok(RecordedHistory { history, lossy, requests, notices })
     }
 }

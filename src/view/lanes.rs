@@ -102,6 +102,18 @@ pub fn cells(timeline: &ExecutionTimeline, window: &Range<Ns>, columns: usize) -
     times.chunks(columns.max(1)).map(|line| line.iter().map(cell).collect()).collect()
 }
 
+/// The cells of a thread that used something at these times, at least one for each.
+pub fn used(spans: &[Range<Ns>], state: WaitKind, window: &Range<Ns>, columns: usize) -> Vec<LaneCell> {
+    let grid = ColumnGrid::new(window, columns);
+    let mut cells = vec![LaneCell::Empty; columns];
+    for (column, _) in spans.iter().flat_map(|span| grid.parts(span.clone())) {
+        if let Some(cell) = cells.get_mut(column) {
+            *cell = LaneCell::State(state);
+        }
+    }
+    cells
+}
+
 /// Columns over a range of times.
 #[derive(Clone, Debug)]
 pub struct ColumnGrid {
@@ -196,6 +208,13 @@ mod tests {
         assert_eq!(text(&cells(&timeline, &(60..80), 4)), ["..Rr", "DD  "]);
         assert_eq!(text(&cells(&timeline, &(0..200), 10)), ["R...r     ", " DDD      "]);
         assert_eq!(cells(&timeline, &(0..100), 0), Vec::<Vec<LaneCell>>::new());
+    }
+
+    #[test]
+    fn used_marks_each_column_with_use() {
+        let spans = [5..12, 30..31, 95..200];
+        assert_eq!(text(&[used(&spans, WaitKind::Disk, &(0..100), 10)]), ["DD D     D"]);
+        assert_eq!(used(&spans, WaitKind::Disk, &(0..100), 0), Vec::new());
     }
 
     #[test]

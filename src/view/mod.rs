@@ -3,7 +3,9 @@
 pub mod agreement;
 pub mod anomalies;
 pub mod archive;
+pub mod diff_parts;
 pub mod execution_text;
+pub mod function_text;
 pub mod info;
 pub mod json;
 pub mod lanes;

@@ -32,6 +32,8 @@ struct CellJson {
     on_disk: f64,
     /// Threads that waited for the network.
     on_network: f64,
+    /// Disk requests in flight; null where none was recorded.
+    disk_requests: Option<f64>,
     /// Events were lost in it.
     lossy: bool,
 }
@@ -49,6 +51,7 @@ impl OverviewAnswer {
                 runnable: mean.runnable,
                 on_disk: mean.on_disk,
                 on_network: mean.on_network,
+                disk_requests: mean.disk_requests,
                 lossy: overview.is_lossy(span),
             }
         };
@@ -62,12 +65,15 @@ impl OverviewAnswer {
 
     /// A line for each cell: seconds since the first event, and the averages.
     pub fn text(&self, origin: Timestamp) -> String {
-        let mut out = format!("{:>14} {:>8} {:>9} {:>8} {:>8}\n", "from", "CPU use", "runnable", "disk", "network");
+        let (from, cpu) = ("from", "CPU use");
+        let mut out =
+            format!("{from:>14} {cpu:>8} {:>9} {:>8} {:>8} {:>9}\n", "runnable", "disk", "network", "requests");
         for cell in &self.cells {
+            let requests = cell.disk_requests.map_or_else(|| "-".to_owned(), |requests| format!("{requests:.2}"));
             let lossy = if cell.lossy { "  ! events were lost" } else { "" };
             let _ = writeln!(
                 out,
-                "{:>14} {:>7.0}% {:>9.2} {:>8.2} {:>8.2}{lossy}",
+                "{:>14} {:>7.0}% {:>9.2} {:>8.2} {:>8.2} {requests:>9}{lossy}",
                 figure::stamp(cell.start_ns.since(origin)),
                 cell.cpu_use * 100.0,
                 cell.runnable,
@@ -83,20 +89,21 @@ impl OverviewAnswer {
 mod tests {
     use super::*;
     use crate::base::time::Span;
-    use crate::model::overview::OverviewCell;
+    use crate::model::overview::{OverviewCell, RequestRecord};
 
     #[test]
     fn text_has_the_averages_of_each_cell() {
-        let busy = OverviewCell { running_ns: 100, runnable_ns: 150, disk_ns: 25, network_ns: 0 };
+        let busy = OverviewCell { running_ns: 100, runnable_ns: 150, disk_ns: 25, network_ns: 0, requests_ns: 70 };
         let overview = RecordingOverview {
             span: Span::of_ns(0, 200),
             cpus: 2,
             cells: vec![busy, OverviewCell::default()],
             lossy: vec![Span::of_ns(150, 160)],
+            requests: RequestRecord::Recorded,
         };
         let text = OverviewAnswer::new(&overview, &Notices::default()).text(Timestamp::ZERO);
         let lines: Vec<Vec<&str>> = text.lines().map(|line| line.split_whitespace().collect()).collect();
-        assert_eq!(lines[1][lines[1].len() - 4..], ["50%", "1.50", "0.25", "0.00"]);
+        assert_eq!(lines[1][lines[1].len() - 5..], ["50%", "1.50", "0.25", "0.00", "0.70"]);
         assert!(text.lines().nth(2).unwrap().ends_with("! events were lost"), "{text}");
     }
 }

@@ -3,8 +3,9 @@
 //! Fits any width from 40 columns on: sentences are wrapped, tree lines cut at the right. Bars and marks exist in
 //! ASCII and in Unicode. Texts from traces are cleaned of control characters.
 
+use super::diff_parts::DiffParts;
 use super::json::largest;
-use super::words;
+use super::{execution_text, function_text, words};
 use crate::base::demangle::abbreviated;
 use crate::base::{clean, figure};
 use crate::compare::functions::by_function;
@@ -112,10 +113,17 @@ pub fn explain(model: &Model, c: &Comparison, page: Page) -> String {
     out
 }
 
-/// Groups, histograms, differential tree, causes.
-pub fn diff(model: &Model, c: &Comparison, page: Page) -> String {
+/// Groups, histograms, differential tree, causes; or of two executions or one function alone, where these were asked
+/// for.
+pub fn diff(model: &Model, c: &Comparison, parts: &DiffParts<'_>, page: Page) -> String {
+    if let Some(aligned) = parts.aligned {
+        return execution_text::executions(model, aligned, page);
+    }
     let mut out = String::new();
     head(model, c, page, &mut out);
+    if let Some(function) = parts.function {
+        return out + "\n" + &function_text::text(function, page);
+    }
     out.push('\n');
     page.wrap(
         &mut out,
@@ -128,7 +136,15 @@ pub fn diff(model: &Model, c: &Comparison, page: Page) -> String {
     if let Some(found) = ranks::ranks(model, c) {
         ranks_side_by_side(&found, page, &mut out);
     }
-    tree(model, c, page, &mut out);
+    match parts.inverted {
+        Some(inverted) => {
+            out.push('\n');
+            let cut = if inverted.truncated { "; the farthest callers are left out" } else { "" };
+            page.wrap(&mut out, 0, &format!("Callees first: own time of each frame, its callers below it{cut}"));
+            tree(&inverted.model, &inverted.comparison, page, &mut out);
+        }
+        None => tree(model, c, page, &mut out),
+    }
     functions(model, c, page, &mut out);
     causes(c, page, &mut out);
     notes(c, page, &mut out);
@@ -357,7 +373,7 @@ mod tests {
         for width in [1, 40, 80, 250] {
             for ascii in [false, true] {
                 let page = Page { width, ascii };
-                for text in [explain(&model, &c, page), diff(&model, &c, page)] {
+                for text in [explain(&model, &c, page), diff(&model, &c, &DiffParts::default(), page)] {
                     assert!(text.starts_with("Waiting in append_entry for"), "{text}");
                     for line in text.lines() {
                         assert!(line.width() <= width.max(NARROWEST), "{width}: {line}");

@@ -5,17 +5,21 @@
 //! style of each line by the name of a letter, so that a change of colour shows in the snapshot as a change of letters.
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 
+mod defects;
 mod filters;
 #[path = "../support/interface/mod.rs"]
 mod interface;
+mod inverted;
 mod overview;
 mod panes;
 mod patterns;
 mod random;
 mod saved;
+mod states;
 mod tasks;
 mod themes;
 mod timeline;
+mod twins;
 
 use interface::Session;
 use ratatui::buffer::Buffer;
@@ -44,7 +48,7 @@ const fn screen(name: &'static str, keys: &'static str, shows: &'static str) -> 
     Screen { name, keys, shows }
 }
 
-const SCREENS: [Screen; 30] = [
+const SCREENS: [Screen; 35] = [
     screen("answer", "", "2 Flame tree"),
     screen("cause", "Enter", "expensive_flush"),
     screen("search", "Enter Enter / w r i t e Enter", "match 1 of"),
@@ -60,6 +64,11 @@ const SCREENS: [Screen; 30] = [
     screen("timeline-aligned", "v a + + Shift-Left Tab", "Time-line of an execution"),
     screen("overview", "r", "The recording at a glance"),
     screen("overview-selected", "r PgDn > > > > > +", "The recording at a glance"),
+    screen("inverted", "I Right Right", "serialize_entries"),
+    screen("inverted-details", "I i", "Details"),
+    screen("search-prompt", "/ w r", "search > wr"),
+    screen("list-filter", "3 f w a i t", "filter by words > wait"),
+    screen("replace", "e Enter", "The file exists. Overwrite it?"),
     screen("functions", "F", "Difference by function"),
     screen("function", "F e x p e n Enter", "Function: callers"),
     screen("save-database", "D", "save database to > "),

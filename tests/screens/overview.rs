@@ -30,9 +30,12 @@ fn overview_states_equal_their_snapshots() {
 
 #[test]
 fn header_has_a_strip_where_there_is_space() {
-    for (columns, lines, shown) in [(100, 40, true), (99, 40, false), (200, 60, true), (120, 39, false)] {
-        let session = session(columns, lines, "");
-        assert_eq!(session.lines().iter().any(|l| l.starts_with("CPU use (r)")), shown, "{columns}x{lines}");
+    for (columns, lines, shown) in
+        [(100, 40, 2), (99, 40, 0), (200, 60, 2), (120, 30, 2), (120, 29, 1), (100, 20, 1), (100, 19, 0)]
+    {
+        let page = session(columns, lines, "").lines();
+        let strip = page.iter().filter(|l| l.starts_with("CPU use (r)") || l.starts_with("● slow  · fast")).count();
+        assert_eq!(strip, shown, "{columns}x{lines}\n{}", page.join("\n"));
     }
 }
 

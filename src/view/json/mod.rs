@@ -5,10 +5,12 @@
 //!
 //! - `comparison`: groups, verdict, causes: the parts that both documents share
 //! - `tree`: metrics and the differential tree
+//! - `function`: one function with its callers and callees
 //! - `samples`: executions of the groups, and two of them aligned
 //! - `timeline`: one execution
 
 mod comparison;
+mod function;
 mod samples;
 mod timeline;
 mod tree;
@@ -16,12 +18,13 @@ mod tree;
 pub use samples::sampled;
 pub use tree::largest;
 
+use super::diff_parts::DiffParts;
 use crate::base::clean;
 use crate::compare::Comparison;
-use crate::compare::moments::Alignment;
 use crate::compare::ranks::{self, GroupMeans, RankComparison};
 use crate::model::Model;
 use comparison::{Head, Tail};
+use function::SandwichJson;
 use samples::{AlignmentJson, SampleJson};
 use serde::Serialize;
 use tree::{FunctionJson, MetricJson, NodeJson};
@@ -53,6 +56,11 @@ struct DiffJson {
     truncated: bool,
     /// The same difference by function.
     functions: Vec<FunctionJson>,
+    /// The tree with callees first.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    callees_first: Option<Vec<NodeJson>>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    function: Option<SandwichJson>,
     samples: Vec<SampleJson>,
     #[serde(skip_serializing_if = "Option::is_none")]
     executions: Option<AlignmentJson>,
@@ -111,26 +119,25 @@ impl RanksJson {
     }
 }
 
-/// The document `whyslow.diff/1`, its tree bounded to `max_nodes`; with two executions aligned where that was asked
-/// for.
-pub fn diff(
-    model: &Model,
-    c: &Comparison,
-    aligned: Option<&Alignment>,
-    max_nodes: Option<usize>,
-) -> impl Serialize + use<> {
+/// The document `whyslow.diff/1` with the parts that were asked for, its trees bounded to `max_nodes`.
+pub fn diff(model: &Model, c: &Comparison, parts: &DiffParts<'_>, max_nodes: Option<usize>) -> impl Serialize + use<> {
     let tree = tree::tree(model, &c.tree, max_nodes);
+    let inverted = parts.inverted.map(|i| (tree::callees_first(i, max_nodes), i.comparison.tree.nodes.len()));
+    let is_cut =
+        parts.inverted.is_some_and(|i| i.truncated) || inverted.as_ref().is_some_and(|(nodes, of)| nodes.len() < *of);
     let mut samples = samples::samples(model, "slow", &c.slow.members);
     samples.extend(samples::samples(model, "fast", &c.fast.members));
     DiffJson {
         head: Head::new("whyslow.diff/1", model, c),
         metrics: model.executions.columns.iter().map(|column| tree::metric(model, column, c)).collect(),
-        truncated: tree.len() < c.tree.nodes.len(),
+        truncated: tree.len() < c.tree.nodes.len() || is_cut,
         functions: tree::functions(model, &c.tree, max_nodes),
         tree,
+        callees_first: inverted.map(|(nodes, _)| nodes),
+        function: parts.function.map(SandwichJson::new),
         samples,
         ranks: ranks::ranks(model, c).map(|found| RanksJson::new(&found)),
-        executions: aligned.map(|a| samples::alignment(model, a)),
+        executions: parts.aligned.map(|a| samples::alignment(model, a)),
         tail: Tail::new(c),
     }
 }
@@ -187,7 +194,7 @@ mod tests {
     #[test]
     fn diff_is_whole_or_says_that_it_is_not() {
         let (model, c) = made();
-        let whole = value(diff(&model, &c, None, None));
+        let whole = value(diff(&model, &c, &DiffParts::default(), None));
         assert_eq!(whole["tree"].as_array().unwrap().len(), c.tree.nodes.len());
         assert_eq!(whole["truncated"], false);
         for metric in whole["metrics"].as_array().unwrap() {
@@ -197,7 +204,7 @@ mod tests {
             assert_eq!(sum as usize, c.slow.members.len());
         }
         for most in [0, 1, 5, 17] {
-            let v = value(diff(&model, &c, None, Some(most)));
+            let v = value(diff(&model, &c, &DiffParts::default(), Some(most)));
             let nodes = v["tree"].as_array().unwrap();
             assert_eq!((nodes.len(), &v["truncated"]), (most, &true.into()));
             let depths: Vec<u64> = nodes.iter().map(|n| n["depth"].as_u64().unwrap()).collect();
@@ -224,7 +231,7 @@ mod tests {
         }
         let model = s.seal();
         let c = compare(&model, &ComparisonRequest::default(), &Ctx::new(1)).unwrap();
-        let text = serde_json::to_string(&diff(&model, &c, None, None)).unwrap();
+        let text = serde_json::to_string(&diff(&model, &c, &DiffParts::default(), None)).unwrap();
         assert!(text.contains("il") && !text.contains(clean::is_unsafe) && !text.contains("\\u001b"), "{text}");
     }
 }

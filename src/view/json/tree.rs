@@ -2,10 +2,12 @@
 
 use super::cleaned;
 use crate::compare::functions::{FunctionDiff, by_function};
+use crate::compare::inverted::InvertedTree;
 use crate::compare::members::sorted_present;
 use crate::compare::separation::separation;
 use crate::compare::{Comparison, DiffTree, frame_text};
 use crate::model::Model;
+use crate::model::context::ContextId;
 use crate::model::execution::ExecutionId;
 use crate::model::histogram::Bins;
 use crate::model::metric::{Column, Unit};
@@ -60,7 +62,9 @@ pub(super) fn metric(model: &Model, column: &Column, c: &Comparison) -> MetricJs
 #[derive(Serialize)]
 pub(super) struct NodeJson {
     name: String,
-    kind: &'static str,
+    /// How the execution's own thread spent the time; absent with callees first, where a node joins several.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    kind: Option<&'static str>,
     depth: u32,
     slow_mean_ns: f64,
     fast_mean_ns: f64,
@@ -73,11 +77,25 @@ pub(super) struct NodeJson {
 }
 
 pub(super) fn tree(model: &Model, tree: &DiffTree, most: Option<usize>) -> Vec<NodeJson> {
+    nodes(model, tree, most, |context| Some(model.contexts.spent(context).name()))
+}
+
+/// The nodes of an inverted tree.
+pub(super) fn callees_first(inverted: &InvertedTree, most: Option<usize>) -> Vec<NodeJson> {
+    nodes(&inverted.model, &inverted.comparison.tree, most, |_| None)
+}
+
+fn nodes(
+    model: &Model,
+    tree: &DiffTree,
+    most: Option<usize>,
+    kind: impl Fn(ContextId) -> Option<&'static str>,
+) -> Vec<NodeJson> {
     let keep = largest(tree, most.unwrap_or(usize::MAX));
     let kept = tree.nodes.iter().zip(keep).filter(|(_, keep)| *keep);
     kept.map(|(n, _)| NodeJson {
         name: cleaned(&frame_text(model, n.context)),
-        kind: model.contexts.spent(n.context).name(),
+        kind: kind(n.context),
         depth: n.depth,
         slow_mean_ns: n.slow_mean_ns,
         fast_mean_ns: n.fast_mean_ns,
@@ -102,17 +120,22 @@ pub(super) struct FunctionJson {
     self_delta_ns: f64,
 }
 
+impl FunctionJson {
+    pub(super) fn new(f: &FunctionDiff) -> FunctionJson {
+        FunctionJson {
+            name: cleaned(&f.name),
+            places: f.places,
+            slow_mean_ns: f.slow_mean_ns,
+            fast_mean_ns: f.fast_mean_ns,
+            delta_ns: f.delta_ns,
+            self_delta_ns: f.self_delta_ns,
+        }
+    }
+}
+
 /// The difference by function, at most `most` rows.
 pub(super) fn functions(model: &Model, tree: &DiffTree, most: Option<usize>) -> Vec<FunctionJson> {
-    let row = |f: FunctionDiff| FunctionJson {
-        name: cleaned(&f.name),
-        places: f.places,
-        slow_mean_ns: f.slow_mean_ns,
-        fast_mean_ns: f.fast_mean_ns,
-        delta_ns: f.delta_ns,
-        self_delta_ns: f.self_delta_ns,
-    };
-    by_function(model, tree).into_iter().take(most.unwrap_or(usize::MAX)).map(row).collect()
+    by_function(model, tree).iter().take(most.unwrap_or(usize::MAX)).map(FunctionJson::new).collect()
 }
 
 /// Which nodes to keep of a tree bounded to `most`: the largest differences, each with all nodes above it.

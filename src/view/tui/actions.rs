@@ -85,6 +85,8 @@ pub enum Action {
     PreviousMatch,
     /// Order of the tree.
     Order,
+    /// The tree with callees first, or with callers first again.
+    Invert,
     /// The data quality page.
     Quality,
     /// Any action by name.

@@ -19,8 +19,9 @@ use super::search::TextSearch;
 use super::setup::UiOptions;
 use super::theme::{self, Theme, ThemeError, ThemeSource};
 use super::tour::TourProgress;
-use super::tree::{SmallNodes, TreeItem, TreeRows};
+use super::tree::{SmallNodes, TreeDirection, TreeItem, TreeRows};
 use crate::base::time::{Span, Timestamp};
+use crate::compare::inverted::InvertedTree;
 use crate::compare::{Cause, Comparison, ComparisonRequest, DiffNode};
 use crate::model::Model;
 use crate::model::context::ContextId;
@@ -70,6 +71,17 @@ pub struct MarkedNodes {
     pub nodes: Vec<u32>,
 }
 
+/// The inverted tree, and the rows of the other one.
+#[derive(Clone, Debug)]
+pub struct ShownInverted {
+    /// The tree.
+    pub tree: Arc<InvertedTree>,
+    /// The rows of the tree with callers first, for the way back.
+    pub rows: TreeRows,
+    /// The cursor in them.
+    pub cursor: Cursor,
+}
+
 /// State of the tree pane.
 #[derive(Clone, Debug)]
 pub struct TreePane {
@@ -85,6 +97,8 @@ pub struct TreePane {
     pub search: TextSearch,
     /// Nodes with time of the cause that the cursor was on last; their rows are marked.
     pub marked: MarkedNodes,
+    /// The tree with callees first, while it is shown; the rows and the cursor are about it then.
+    pub inverted: Option<ShownInverted>,
     /// The user has moved or unfolded something: leave it as it is when results are replaced.
     pub touched: bool,
 }
@@ -227,6 +241,7 @@ impl App {
                 cause_offset: 0,
                 search: TextSearch::default(),
                 marked: MarkedNodes::default(),
+                inverted: None,
                 touched: false,
             },
             overlays: Vec::new(),
@@ -278,6 +293,19 @@ impl App {
         Some((self.model.clone()?, self.comparison.clone()?))
     }
 
+    /// The tree of the tree pane: the comparison, or the same with its tree inverted and the contexts of that.
+    pub fn shown_tree(&self) -> Option<(Arc<Model>, Arc<Comparison>)> {
+        match &self.tree.inverted {
+            Some(inverted) => Some((Arc::clone(&inverted.tree.model), Arc::clone(&inverted.tree.comparison))),
+            None => self.compared_executions(),
+        }
+    }
+
+    /// The direction of the tree of the tree pane.
+    pub fn tree_direction(&self) -> TreeDirection {
+        if self.tree.inverted.is_some() { TreeDirection::CalleesFirst } else { TreeDirection::CallersFirst }
+    }
+
     /// The metric under the cursor.
     pub fn histogram_row(&self) -> Option<&HistogramRow> {
         self.counts.as_ref()?.rows.get(self.histograms.row)
@@ -297,7 +325,11 @@ impl App {
     pub fn node(&self) -> Option<(u32, &DiffNode)> {
         let Cursor::Row(row) = self.tree.cursor else { return None };
         let TreeItem::Node(at) = *self.tree.rows.visible.get(row)? else { return None };
-        Some((at, self.comparison.as_ref()?.tree.nodes.get(at as usize)?))
+        let comparison = match &self.tree.inverted {
+            Some(inverted) => &inverted.tree.comparison,
+            None => self.comparison.as_ref()?,
+        };
+        Some((at, comparison.tree.nodes.get(at as usize)?))
     }
 
     /// The small nodes under the cursor, if it is on a row of several.

@@ -78,7 +78,9 @@ fn page(app: &App) -> Option<String> {
 fn node(app: &App) -> Option<String> {
     let (_, node) = app.node()?;
     let slow = app.comparison.as_ref()?.slow.members.len();
-    let path = path_text(app.model.as_ref()?, node.context).join(" > ");
+    let (model, _) = app.shown_tree()?;
+    let between = if app.tree.inverted.is_some() { " < " } else { " > " };
+    let path = path_text(&model, node.context).join(between);
     Some(format!(
         "{path}: {} (slow {}, fast {}, {} standard deviations, in {} of the slow executions)",
         figure::extra(node.delta_ns),

@@ -5,9 +5,10 @@
 //! `pages/details.rs`. Cost is bounded: of very large groups every n-th execution is looked at.
 
 use super::counts::HistogramRow;
-use super::tree::{ancestry, find_context, find_path, path_text};
+use super::tree::{TreeDirection, ancestry, find_context, find_path, path_text};
 use crate::base::time::{Ns, Span, Timestamp};
-use crate::compare::{Cause, Comparison, DiffNode, Group, members};
+use crate::compare::inverted::InvertedTree;
+use crate::compare::{Cause, Comparison, DiffNode, DiffTree, Group, members};
 use crate::model::context::ContextId;
 use crate::model::execution::ExecutionId;
 use crate::model::{Model, ThreadInfoId};
@@ -71,7 +72,9 @@ pub enum Details {
     Context {
         /// The cause.
         cause: Option<Cause>,
-        /// From the root.
+        /// The tree of the path.
+        direction: TreeDirection,
+        /// From a root of the tree: the process, or the callee.
         path: Vec<StackRow>,
         /// Threads behind the frames of the path, the longest first.
         threads: Vec<ThreadTime>,
@@ -91,22 +94,40 @@ pub enum Details {
 
 /// Details of a context.
 pub fn of_context(model: &Model, comparison: &Comparison, node: u32) -> Details {
-    let path: Vec<StackRow> = ancestry(&comparison.tree, node)
-        .into_iter()
-        .filter_map(|at| comparison.tree.nodes.get(at as usize))
-        .map(|n| StackRow { frame: words::frame(model, n.context), node: Some(n.clone()) })
-        .collect();
+    let path = stack(model, &comparison.tree, node);
     let contexts: Vec<ContextId> = path.iter().filter_map(|s| s.node.as_ref()).map(|n| n.context).collect();
     let samples = contexts.last().map_or(Vec::new(), |c| samples_at(model, comparison, *c));
-    Details::Context { cause: None, threads: threads(model, &contexts), path, samples }
+    let direction = TreeDirection::CallersFirst;
+    Details::Context { cause: None, direction, threads: threads(model, &contexts), path, samples }
+}
+
+/// Details of a node of the inverted tree: the frame, the callers, and the executions with most time there.
+pub fn of_inverted(model: &Model, comparison: &Comparison, inverted: &InvertedTree, node: u32) -> Details {
+    let path = stack(&inverted.model, &inverted.comparison.tree, node);
+    let last = path.last().and_then(|row| row.node.as_ref());
+    let inside = last.map_or(Vec::new(), |node| inverted.contexts_in(node.context));
+    let is_inside = |context: ContextId| inside.get(context.index()).copied().unwrap_or(false);
+    let own = &model.executions.own;
+    let time = |id: ExecutionId| {
+        let ns: u64 = own.row(id.index()).filter(|(context, _)| is_inside(*context)).map(|(_, ns)| ns).sum();
+        (ns > 0).then_some(ns as i64)
+    };
+    let samples = sampled(model, comparison, own.row(0).len().max(16), time);
+    Details::Context { cause: None, direction: TreeDirection::CalleesFirst, threads: Vec::new(), path, samples }
+}
+
+/// The frames from a root of the tree to a node.
+fn stack(model: &Model, tree: &DiffTree, node: u32) -> Vec<StackRow> {
+    let nodes = ancestry(tree, node).into_iter().filter_map(|at| tree.nodes.get(at as usize));
+    nodes.map(|n| StackRow { frame: words::frame(model, n.context), node: Some(n.clone()) }).collect()
 }
 
 /// Details of a cause: those of its context, where it has one.
 pub fn of_cause(model: &Model, comparison: &Comparison, cause: &Cause) -> Details {
     match cause_node(model, comparison, cause) {
         Some(node) => match of_context(model, comparison, node) {
-            Details::Context { path, threads, samples, .. } => {
-                Details::Context { cause: Some(cause.clone()), path, threads, samples }
+            Details::Context { direction, path, threads, samples, .. } => {
+                Details::Context { cause: Some(cause.clone()), direction, path, threads, samples }
             }
             range => range,
         },
@@ -116,7 +137,8 @@ pub fn of_cause(model: &Model, comparison: &Comparison, cause: &Cause) -> Detail
                 None => cause.path.clone(),
             };
             let path = path.into_iter().map(|frame| StackRow { frame, node: None }).collect();
-            Details::Context { cause: Some(cause.clone()), path, threads: Vec::new(), samples: Vec::new() }
+            let direction = TreeDirection::CallersFirst;
+            Details::Context { cause: Some(cause.clone()), direction, path, threads: Vec::new(), samples: Vec::new() }
         }
     }
 }

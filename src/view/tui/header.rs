@@ -71,9 +71,7 @@ pub fn lines(app: &App, columns: usize) -> Vec<HeaderLine> {
     } else if app.size.1 >= NEXT_STEPS_FROM {
         lines.push(next_steps(app));
     }
-    if overview::shows_strip(app.size) {
-        lines.extend(strip_lines(app, columns));
-    }
+    lines.extend(strip_lines(app, columns).into_iter().take(overview::strip_lines(app.size)));
     lines
 }
 
@@ -101,6 +99,9 @@ fn is_run(app: &App) -> bool {
 /// The whole recording in two lines: CPU use, and where executions begin; `!` where events were lost.
 fn strip_lines(app: &App, columns: usize) -> Vec<HeaderLine> {
     const LABEL: usize = 15;
+    if overview::strip_lines(app.size) == 0 {
+        return Vec::new();
+    }
     let Some(whole) = app.overview.whole.as_deref().filter(|whole| !whole.span.is_empty()) else { return Vec::new() };
     let count = columns.saturating_sub(LABEL + 1);
     let executions = app.model.as_deref().zip(app.comparison.as_deref());

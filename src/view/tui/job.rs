@@ -3,9 +3,11 @@
 use super::bookmarks::Bookmark;
 use super::counts::HistogramCounts;
 use super::report::AnomalyReport;
+use super::tree::TreeDirection;
 use crate::base::file::Existing;
 use crate::base::statistics::nearest_rank;
 use crate::base::time::Span;
+use crate::compare::inverted::InvertedTree;
 use crate::compare::{Comparison, ComparisonRequest};
 use crate::model::Model;
 use crate::model::concurrent::{ConcurrentQuestion, ConcurrentUse};
@@ -30,6 +32,15 @@ pub enum Job {
         model: Arc<Model>,
         /// The groups.
         request: ComparisonRequest,
+        /// The direction of the tree on the screen.
+        direction: TreeDirection,
+    },
+    /// Invert the tree of a comparison.
+    Invert {
+        /// Of these executions.
+        model: Arc<Model>,
+        /// The comparison on the screen.
+        comparison: Arc<Comparison>,
     },
     /// Mine patterns, unless that is done; then find the anomalies under these settings, and their causes.
     Mine {
@@ -141,6 +152,7 @@ impl Job {
             Job::Overview { .. } => JobLane::Overview,
             Job::Analyse { .. }
             | Job::Compare { .. }
+            | Job::Invert { .. }
             | Job::Survey
             | Job::Timelines { .. }
             | Job::Concurrent { .. }
@@ -153,6 +165,7 @@ impl Job {
         match self {
             Job::Analyse { .. } => "analysing",
             Job::Compare { .. } => "comparing",
+            Job::Invert { .. } => "inverting",
             Job::Mine { .. } => "mining",
             Job::Survey => "counting",
             Job::Timelines { .. } | Job::Concurrent { .. } | Job::Overview { .. } => "reading",
@@ -164,7 +177,7 @@ impl Job {
 /// A running job, as the screen shows it.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Busy {
-    /// `analysing`, `comparing`, `mining`, `counting`, `reading`, `exporting`.
+    /// `analysing`, `comparing`, `inverting`, `mining`, `counting`, `reading`, `exporting`.
     pub what: &'static str,
     /// Its stage.
     pub stage: &'static str,
@@ -208,6 +221,15 @@ pub enum JobError {
     Panicked(String),
 }
 
+/// A comparison, and its inverted tree where that is on the screen.
+#[derive(Clone, Debug)]
+pub struct ComparedGroups {
+    /// The comparison.
+    pub comparison: Arc<Comparison>,
+    /// The same with its tree inverted.
+    pub inverted: Option<Arc<InvertedTree>>,
+}
+
 /// A result, or a part of it.
 #[derive(Clone, Debug)]
 pub enum Done {
@@ -216,7 +238,9 @@ pub enum Done {
     /// The histograms are counted.
     Counted(Arc<HistogramCounts>),
     /// The comparison is done.
-    Compared(Result<Arc<Comparison>, JobError>),
+    Compared(Result<ComparedGroups, JobError>),
+    /// The tree is inverted.
+    Inverted(Result<Arc<InvertedTree>, JobError>),
     /// Patterns are mined, and these are the anomalies under these settings.
     Mined(Settings, Result<Arc<AnomalyReport>, JobError>),
     /// The tasks that have executions.

@@ -24,11 +24,14 @@ pub fn view(app: &App) -> SavedView {
     let own = !request.by_trace && request.within.is_empty();
     let filters = |filters: &[_]| filters.iter().map(words::filter).collect::<Vec<_>>().join(", ");
     let text = |given: &[_]| if own { filters(given) } else { String::new() };
+    // The tree with callers first is kept; the other one is made from it.
+    let rows = app.tree.inverted.as_ref().map_or(&app.tree.rows, |inverted| &inverted.rows);
     let node = match app.tree.cursor {
+        Cursor::Row(_) if app.tree.inverted.is_some() => None,
         Cursor::Row(_) => app.node().map(|(_, node)| path_text(&model, node.context)),
         Cursor::Cause(_) => None,
     };
-    let mut unfolded = if app.tree.touched { app.tree.rows.remember(&model) } else { Vec::new() };
+    let mut unfolded = if app.tree.touched { rows.remember(&model) } else { Vec::new() };
     // Only what is in this tree: nodes of other groups are forgotten.
     unfolded.retain(|path| find_path(&model, &comparison.tree, path).is_some());
     unfolded.truncate(MOST);

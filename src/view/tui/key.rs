@@ -49,6 +49,11 @@ impl KeyPress {
     /// Tab with Shift.
     pub const BACK_TAB: KeyPress = KeyPress { code: KeyCode::Tab, modifiers: KeyModifiers::SHIFT };
 
+    /// A key without modifiers.
+    pub const fn of(code: KeyCode) -> KeyPress {
+        KeyPress { code, modifiers: KeyModifiers::NONE }
+    }
+
     /// A letter with Ctrl.
     pub const fn control(letter: char) -> KeyPress {
         KeyPress { code: KeyCode::Char(letter), modifiers: KeyModifiers::CONTROL }

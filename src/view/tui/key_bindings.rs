@@ -50,6 +50,14 @@ pub static TABLE: &[KeyBinding] = &[
     entry(A::PreviousMatch, "previous match", "N", "go to the previous match", Tree, None),
     entry(A::Order, "order", "o", "order by extra time, deviations or name", Tree, Some("order")),
     entry(
+        A::Invert,
+        "invert",
+        "I",
+        "invert the tree: each frame by its own time, its callers below it; and back",
+        Tree,
+        None,
+    ),
+    entry(
         A::MakeSlow,
         "slow group",
         "s",

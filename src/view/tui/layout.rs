@@ -83,9 +83,11 @@ fn timeline_lines(app: &App, area: Rect) -> TimelineLines {
     });
     let Some((view, loaded)) = open else { return TimelineLines::default() };
     let timelines: Vec<_> = (0..view.executions.len()).filter_map(|at| loaded.timeline(at)).collect();
-    let threads: Vec<usize> = timelines.iter().map(|timeline| timeline.threads.len()).collect();
-    let names = timelines.iter().flat_map(|timeline| &timeline.threads);
-    let labels = names.map(|thread| width(&thread_name(thread))).max().unwrap_or(0);
+    let others: Vec<_> = (0..timelines.len()).map(|at| loaded.others(at)).collect();
+    let threads: Vec<usize> =
+        timelines.iter().zip(&others).map(|(timeline, others)| timeline.threads.len() + others.len()).collect();
+    let names = timelines.iter().flat_map(|timeline| &timeline.threads).map(|thread| width(&thread_name(thread)));
+    let labels = names.chain(others.iter().flatten().map(|other| width(&other.label))).max().unwrap_or(0);
     let thread_here = |(at, timeline): (usize, &&ExecutionTimeline)| {
         let segment = loaded.cursor.get(at).and_then(|segment| timeline.segments.get(*segment));
         segment.map_or(0, |segment| segment.thread as usize)

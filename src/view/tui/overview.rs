@@ -16,9 +16,14 @@ use std::sync::Arc;
 /// Columns of the names beside the drawing.
 pub const LABELS: usize = 9;
 
-/// True where the header has a strip of the whole recording.
-pub fn shows_strip((columns, lines): (u16, u16)) -> bool {
-    columns >= 100 && lines >= 40
+/// Lines of the strip of the whole recording in the header of a screen of this size: CPU use, and the executions below
+/// it where that leaves the panes enough lines.
+pub fn strip_lines((columns, lines): (u16, u16)) -> usize {
+    match (columns, lines) {
+        (..100, _) | (_, ..20) => 0,
+        (_, ..30) => 1,
+        _ => 2,
+    }
 }
 
 /// The whole recording, once a job has read it.

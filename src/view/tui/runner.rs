@@ -5,10 +5,12 @@
 //! and panics of the backend become results.
 
 use super::counts::HistogramCounter;
-use super::job::{Done, Job, JobError, WriteOutcome};
+use super::job::{ComparedGroups, Done, Job, JobError, WriteOutcome};
 use super::setup::Backend;
+use super::tree::TreeDirection;
 use crate::base::ctx::Ctx;
 use crate::compare::ComparisonRequest;
+use crate::compare::inverted::invert;
 use crate::model::Model;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
@@ -33,7 +35,11 @@ impl Runner {
                 self.counter = None;
                 send(Done::Analysed(caught(|| self.backend.analyse(task.as_deref(), ctx))));
             }
-            Job::Compare { model, request } => self.compare(&model, request, ctx, send),
+            Job::Compare { model, request, direction } => self.compare(&model, request, direction, ctx, send),
+            Job::Invert { model, comparison } => {
+                let inverted = caught(|| Ok(Arc::new(invert(&model, &comparison, ctx)?)));
+                send(Done::Inverted(inverted));
+            }
             Job::Mine { settings } => {
                 let found = caught(|| self.backend.anomalies(&settings, ctx)).map(Arc::new);
                 send(Done::Mined(settings, found));
@@ -61,7 +67,14 @@ impl Runner {
         }
     }
 
-    fn compare(&mut self, model: &Arc<Model>, request: ComparisonRequest, ctx: &Ctx, send: &mut dyn FnMut(Done)) {
+    fn compare(
+        &mut self,
+        model: &Arc<Model>,
+        request: ComparisonRequest,
+        direction: TreeDirection,
+        ctx: &Ctx,
+        send: &mut dyn FnMut(Done),
+    ) {
         // While the user moves a filter, the counts come first: they take milliseconds.
         let known = self.counter.as_ref().is_some_and(|c| c.is_of(model));
         let given = !request.slow.is_empty() || !request.fast.is_empty();
@@ -69,9 +82,16 @@ impl Runner {
         if counts_first {
             self.count(model, &request, ctx, send);
         }
-        let result = caught(|| self.backend.compare(model, &request, ctx)).map(Arc::new);
+        let result = caught(|| {
+            let comparison = Arc::new(self.backend.compare(model, &request, ctx)?);
+            let inverted = match direction {
+                TreeDirection::CallersFirst => None,
+                TreeDirection::CalleesFirst => Some(Arc::new(invert(model, &comparison, ctx)?)),
+            };
+            Ok(ComparedGroups { comparison, inverted })
+        });
         let groups = match &result {
-            Ok(comparison) => comparison.request(),
+            Ok(compared) => compared.comparison.request(),
             Err(_) => request.clone(),
         };
         send(Done::Compared(result));

@@ -5,14 +5,16 @@
 //! execution in front. Cost of a step: linear in the segments that share a column.
 
 use super::search::{MatchStep, TextSearch};
-use crate::base::time::{Ns, Span};
+use crate::base::clean;
+use crate::base::time::{Ns, Span, Timestamp};
 use crate::compare::frame_text;
 use crate::compare::moments::{Divergence, align};
 use crate::model::Model;
-use crate::model::concurrent::{ConcurrentQuestion, ConcurrentUse};
+use crate::model::concurrent::{ConcurrentQuestion, ConcurrentThread, ConcurrentUse};
 use crate::model::context::ContextId;
 use crate::model::execution::ExecutionId;
 use crate::model::execution_timeline::{ExecutionTimeline, TimelineSegment};
+use crate::model::wait_kind::WaitKind;
 use crate::view::lanes::{ColumnGrid, thread_name};
 use crate::view::tui::job::JobError;
 use std::collections::BTreeMap;
@@ -312,6 +314,30 @@ impl LoadedTimelines {
         }
     }
 
+    /// Lines for the other threads that used the same things, below the execution in front.
+    pub fn others(&self, at: usize) -> Vec<OtherLane> {
+        let answer = self.concurrent.as_ref().and_then(|concurrent| concurrent.answer.as_ref()?.as_ref().ok());
+        let (Some(used), Some(timeline)) = (answer.filter(|_| at == self.front), self.timeline(at)) else {
+            return Vec::new();
+        };
+        other_lanes(used, timeline.start)
+    }
+
+    /// Put the cursor on the segment of a thread at a column, or on its nearest one.
+    pub fn point_to(&mut self, at: usize, thread: usize, column: usize, columns: usize) {
+        let window = self.window_of(at);
+        let Some(timeline) = self.timeline(at) else { return };
+        let grid = ColumnGrid::new(&window, columns);
+        let middle = grid.start(column).midpoint(grid.start(column + 1));
+        let Some(nearest) = nearest_of(timeline, thread as u32, middle) else { return };
+        if self.front != at {
+            self.front = at;
+            let text = self.search.text.clone();
+            self.find(&text);
+        }
+        self.go_to(nearest, columns);
+    }
+
     /// The question who else used the things of the segment under the cursor.
     pub fn question(&self) -> Option<ConcurrentQuestion> {
         let (timeline, segment) = self.here()?;
@@ -321,6 +347,7 @@ impl LoadedTimelines {
             span: Span::new(start, start.saturating_add(segment.ns)),
             host: thread.host.clone(),
             tid: thread.tid,
+            pid: thread.pid,
             cpu: segment.cpu,
         })
     }
@@ -335,6 +362,38 @@ fn nearest_of(timeline: &ExecutionTimeline, thread: u32, at_ns: Ns) -> Option<us
     let behind = later.iter().position(|s| is_its(&s)).map(|at| after + at);
     let distance = |at: &usize| timeline.segments.get(*at).map_or(Ns::MAX, |s| (s.start_ns + s.ns / 2 - at_ns).abs());
     before.into_iter().chain(behind).min_by_key(distance)
+}
+
+/// Lines of one kind of use, at most.
+const OTHERS_OF_A_KIND: usize = 2;
+
+/// Another thread, and when it used the same thing.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct OtherLane {
+    /// The thread and what it used.
+    pub label: String,
+    /// How it is drawn.
+    pub state: WaitKind,
+    /// When, since the execution began.
+    pub spans: Vec<Range<Ns>>,
+}
+
+/// The threads that used a thing longest, each with a line.
+fn other_lanes(used: &ConcurrentUse, start: Timestamp) -> Vec<OtherLane> {
+    let kinds = [
+        ("CPU", WaitKind::Cpu, &used.on_cpu),
+        ("disk", WaitKind::Disk, &used.on_disk),
+        ("futex", WaitKind::Thread, &used.in_futex),
+    ];
+    let lane = |what: &str, state, thread: &ConcurrentThread| {
+        let name = if thread.name.is_empty() { "thread" } else { &thread.name };
+        let spans = thread.spans.iter().map(|span| span.start.since(start)..span.end.since(start)).collect();
+        OtherLane { label: format!("{what}: {} {}", clean::text(name), thread.tid), state, spans }
+    };
+    let of_kind = |(what, state, threads): (&'static str, WaitKind, &Vec<ConcurrentThread>)| {
+        threads.iter().take(OTHERS_OF_A_KIND).map(|thread| lane(what, state, thread)).collect::<Vec<_>>()
+    };
+    kinds.into_iter().flat_map(of_kind).collect()
 }
 
 #[cfg(test)]

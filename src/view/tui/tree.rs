@@ -45,6 +45,16 @@ impl TreeOrder {
     }
 }
 
+/// What the roots of the tree are.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum TreeDirection {
+    /// Processes, with what they call below.
+    #[default]
+    CallersFirst,
+    /// The frames in which time was spent, with their callers below.
+    CalleesFirst,
+}
+
 /// Part of the whole below which a node is small.
 const SMALL: f64 = 0.01;
 

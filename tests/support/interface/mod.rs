@@ -31,7 +31,7 @@ use whyslow::explain::mining::Mining;
 use whyslow::model::Model;
 use whyslow::model::concurrent::{ConcurrentQuestion, ConcurrentThread, ConcurrentUse};
 use whyslow::model::execution::ExecutionId;
-use whyslow::model::overview::{OverviewCell, RecordingOverview};
+use whyslow::model::overview::{OverviewCell, RecordingOverview, RequestRecord};
 use whyslow::model::settings::Settings;
 use whyslow::view::tui::app::App;
 use whyslow::view::tui::job::{Busy, Done, Job, JobLane, TaskSummary, WriteOutcome};
@@ -122,14 +122,24 @@ impl Backend for MadeUp {
             runnable_ns: span.len() as u64 / 64 * (at % 7),
             disk_ns: span.len() as u64 / 640 * (at % 5),
             network_ns: 0,
+            requests_ns: span.len() as u64 / 320 * (at % 5),
         };
         let lossy = vec![Span::new(span.start, span.start + span.len() / 40)];
-        Ok(RecordingOverview { span, cpus: 4, cells: (0..64).map(cell).collect(), lossy })
+        Ok(RecordingOverview {
+            span,
+            cpus: 4,
+            cells: (0..64).map(cell).collect(),
+            lossy,
+            requests: RequestRecord::Recorded,
+        })
     }
 
     fn concurrent(&mut self, question: &ConcurrentQuestion, _: &Ctx) -> anyhow::Result<ConcurrentUse> {
-        let thread =
-            |name: &str, tid, part| ConcurrentThread { name: name.into(), tid, ns: question.span.len() / part };
+        let thread = |name: &str, tid, part| {
+            let ns = question.span.len() / part;
+            let start = question.span.start;
+            ConcurrentThread { name: name.into(), tid, ns, spans: vec![Span::new(start, start + ns)] }
+        };
         let on_cpu = question.cpu.map(|_| thread("telemetryd", 77, 3)).into_iter().collect();
         Ok(ConcurrentUse { on_cpu, on_disk: vec![thread("auditlogd", 91, 2)], in_futex: Vec::new() })
     }
@@ -313,15 +323,15 @@ impl Session {
     fn results(&mut self, job: Job) -> Vec<Done> {
         let (key, about) = match &job {
             Job::Analyse { task } => (format!("{task:?}"), None),
-            Job::Compare { model, request } => {
-                (format!("{:?} {request:?}", Arc::as_ptr(model)), Some(Arc::clone(model)))
+            Job::Compare { model, request, direction } => {
+                (format!("{:?} {request:?} {direction:?}", Arc::as_ptr(model)), Some(Arc::clone(model)))
             }
             Job::Mine { settings } => (format!("{settings:?}"), None),
             Job::Survey => ("survey".to_owned(), None),
             Job::Timelines { executions } => (format!("{executions:?}"), None),
             Job::Overview { span } => (format!("{span:?}"), None),
             Job::Concurrent { question } => (format!("{question:?}"), None),
-            Job::Export { .. } => return self.run(job),
+            Job::Export { .. } | Job::Invert { .. } => return self.run(job),
         };
         let Some(known) = self.known.clone() else { return self.run(job) };
         if let Some((_, done)) = known.borrow().get(&key) {

@@ -8,6 +8,7 @@ use crate::view::tui::app::App;
 use crate::view::tui::counts::HistogramRow;
 use crate::view::tui::details::{Details, SampleExecution, StackRow};
 use crate::view::tui::theme::{StyleScope, Theme};
+use crate::view::tui::tree::TreeDirection;
 use crate::view::tui::widget::page::{StyledLine, paragraph, plain};
 use crate::view::words;
 use std::ops::Range;
@@ -19,7 +20,7 @@ pub const MARK: &str = "▌";
 pub fn lines(app: &App, details: &Details, example: usize, columns: usize) -> Vec<StyledLine> {
     let mut lines = Vec::new();
     match details {
-        Details::Context { cause, path, threads, samples } => {
+        Details::Context { cause, direction, path, threads, samples } => {
             if let Some(cause) = cause {
                 let title = cause.rank.map_or("All small causes together".to_owned(), |r| format!("Cause {r}"));
                 lines.push(plain(StyleScope::Strong, title));
@@ -39,7 +40,7 @@ pub fn lines(app: &App, details: &Details, example: usize, columns: usize) -> Ve
                 lines.extend(places(app, cause, columns));
                 lines.push(StyledLine::new());
             }
-            stack(app, path, columns, &mut lines);
+            stack(app, path, *direction, columns, &mut lines);
             if !threads.is_empty() {
                 lines.push(StyledLine::new());
                 lines.push(plain(StyleScope::Strong, "Threads involved"));
@@ -79,10 +80,14 @@ fn places(app: &App, cause: &Cause, columns: usize) -> Vec<StyledLine> {
     paragraph(StyleScope::Dim, &text, columns, 0)
 }
 
-fn stack(app: &App, path: &[StackRow], columns: usize, lines: &mut Vec<StyledLine>) {
+fn stack(app: &App, path: &[StackRow], direction: TreeDirection, columns: usize, lines: &mut Vec<StyledLine>) {
     let members = |group: fn(&Comparison) -> &Group| app.comparison.as_ref().map_or(0, |c| group(c).members.len());
     let (slow, fast) = (members(|c| &c.slow), members(|c| &c.fast));
-    lines.push(vec![(StyleScope::Strong, "Full stack".to_owned())]);
+    let title = match direction {
+        TreeDirection::CallersFirst => "Full stack",
+        TreeDirection::CalleesFirst => "Its own time, and the part of it below each caller",
+    };
+    lines.push(plain(StyleScope::Strong, title));
     let figures = columns >= 60;
     if figures {
         let head = format!("{:>10} {:>9} {:>9} {:>7} {:>9}", "extra", "slow", "fast", "dev", "% of slow");
@@ -103,11 +108,12 @@ fn stack(app: &App, path: &[StackRow], columns: usize, lines: &mut Vec<StyledLin
     }
     if let Some(n) = path.last().and_then(|s| s.node.as_ref()) {
         let p = n.p_value.map_or("not tested".to_owned(), |p| format!("{p:.1e}"));
-        let text = format!(
-            "self time: {}; p-value {p}; {} of the fast executions are affected",
-            figure::extra(n.self_delta_ns),
-            share_of_group(n.fast_affected, fast)
-        );
+        let own = match direction {
+            TreeDirection::CallersFirst => format!("self time: {}; ", figure::extra(n.self_delta_ns)),
+            TreeDirection::CalleesFirst => String::new(),
+        };
+        let affected = share_of_group(n.fast_affected, fast);
+        let text = format!("{own}p-value {p}; {affected} of the fast executions are affected");
         lines.extend(paragraph(StyleScope::Dim, &text, columns, 0));
     }
 }

@@ -75,7 +75,10 @@ fn reasons(timeline: &ExecutionTimeline, segment: &TimelineSegment) -> Vec<Strin
     if let Some(wait) = timeline.waiting_for(segment.thread, segment.start_ns) {
         let length = figure::time((wait.end_ns - wait.start_ns) as f64);
         let (waiter, until) = (name(wait.waiter), figure::time(wait.end_ns as f64));
-        let carrier = carrier_words(wait.carrier);
+        let carrier = match wait.carrier {
+            Carrier::Lock => "lock, which it held",
+            other => carrier_words(other),
+        };
         reasons.push(format!("{waiter} waits for it until {until}, {length} in all ({carrier})"));
     }
     if let Some(wait) = timeline.woken_at(segment.thread, segment.start_ns) {
@@ -145,12 +148,16 @@ fn others(cpu: Option<u32>, used: &ConcurrentUse) -> Vec<String> {
     let lines: Vec<String> = [
         on_cpu,
         list("waited for a disk meanwhile".into(), &used.on_disk),
-        list("in futex calls meanwhile".into(), &used.in_futex),
+        list("of its process in futex calls meanwhile".into(), &used.in_futex),
     ]
     .into_iter()
     .flatten()
     .collect();
-    if lines.is_empty() { vec!["no other thread used its CPU, a disk or a lock meanwhile".into()] } else { lines }
+    if lines.is_empty() {
+        vec!["no other thread used its CPU or a disk meanwhile, none of its process a futex".into()]
+    } else {
+        lines
+    }
 }
 
 /// The letters of the states that occur, for the last line.

@@ -2,11 +2,15 @@
 
 use crate::base::figure;
 use crate::base::time::{Span, Timestamp};
+use crate::model::overview::RequestRecord;
 use crate::view::tui::app::App;
 use crate::view::tui::canvas::{Canvas, wrap};
 use crate::view::tui::overview::{LABELS, OverviewColumn, OverviewView, columns};
 use crate::view::tui::theme::StyleScope;
 use crate::view::tui::widget::{progress, strip};
+
+/// Disk requests in flight, which a recording without them does not draw.
+const REQUESTS: &str = "requests";
 
 /// A line of bars.
 struct Measure {
@@ -15,10 +19,11 @@ struct Measure {
     value: fn(&OverviewColumn) -> f64,
 }
 
-const MEASURES: [Measure; 4] = [
+const MEASURES: [Measure; 5] = [
     Measure { name: "CPU use", scope: StyleScope::StateRunning, value: |c| c.mean.cpu_use },
     Measure { name: "runnable", scope: StyleScope::StateRunnable, value: |c| c.mean.runnable },
     Measure { name: "disk", scope: StyleScope::StateDisk, value: |c| c.mean.on_disk },
+    Measure { name: REQUESTS, scope: StyleScope::StateDisk, value: |c| c.mean.disk_requests.unwrap_or(0.0) },
     Measure { name: "network", scope: StyleScope::StateNetwork, value: |c| c.mean.on_network },
 ];
 
@@ -46,9 +51,11 @@ pub fn draw(canvas: &mut Canvas<'_>, app: &App, view: &OverviewView) {
     let executions = app.model.as_deref().zip(app.comparison.as_deref());
     let drawn = columns(cells, window, count, executions);
     // Title, losses, two lines of executions, axis and its labels, four lines of text.
-    let lines = (canvas.height().saturating_sub(10) / MEASURES.len()).clamp(1, 6);
+    let is_drawn = |measure: &&Measure| measure.name != REQUESTS || cells.requests == RequestRecord::Recorded;
+    let measures: Vec<&Measure> = MEASURES.iter().filter(is_drawn).collect();
+    let lines = (canvas.height().saturating_sub(10) / measures.len().max(1)).clamp(1, 6);
     let mut y = 1;
-    for measure in &MEASURES {
+    for measure in measures {
         y = draw_measure(canvas, y, lines, measure, &drawn);
     }
     canvas.text_in(1, y, LABELS, "losses", StyleScope::Dim);
@@ -129,8 +136,9 @@ fn details(
         true => format!("; {} slow, {} fast begin", column.slow, column.fast),
         false => String::new(),
     };
+    let requests = mean.disk_requests.map_or_else(String::new, |requests| format!(" ({requests:.1} requests)"));
     let first = format!(
-        "{}: {:.0}% of {}, {:.1} runnable, {:.1} on disk, {:.1} on network{lost}{executions}",
+        "{}: {:.0}% of {}, {:.1} runnable, {:.1} on disk{requests}, {:.1} on network{lost}{executions}",
         stamp(column.span.start),
         mean.cpu_use * 100.0,
         figure::plural(cpus.into(), "CPU"),

@@ -3,7 +3,7 @@
 use crate::base::figure;
 use crate::base::time::Ns;
 use crate::model::execution_timeline::{ExecutionTimeline, TimelineEventKind};
-use crate::view::lanes::{ColumnGrid, cells};
+use crate::view::lanes::{ColumnGrid, cells, used};
 use crate::view::tui::app::App;
 use crate::view::tui::canvas::{Canvas, width, wrap};
 use crate::view::tui::frame::TimelineLines;
@@ -110,7 +110,9 @@ fn lanes(
 ) {
     let window = loaded.window_of(at);
     let grid = ColumnGrid::new(&window, lines.columns);
-    let cells = cells(timeline, &window, lines.columns);
+    let others = loaded.others(at);
+    let mut cells = cells(timeline, &window, lines.columns);
+    cells.extend(others.iter().map(|other| used(&other.spans, other.state, &window, lines.columns)));
     let here = loaded.here().filter(|_| loaded.front == at).map(|(_, segment)| segment);
     let column_of = |range: Range<Ns>| columns_of(&grid, &window, range);
     let cursor = here.and_then(|s| Some((s.thread as usize, column_of(s.start_ns..s.end_ns())?)));
@@ -126,7 +128,8 @@ fn lanes(
         let (from, to) = (wait.waits_for as usize, wait.waiter as usize);
         (columns.len() > 1).then_some(LaneArrow { from, to, column })
     });
-    let labels: Vec<String> = timeline.threads.iter().map(crate::view::lanes::thread_name).collect();
+    let mut labels: Vec<String> = timeline.threads.iter().map(crate::view::lanes::thread_name).collect();
+    labels.extend(others.into_iter().map(|other| other.label));
     let drawing = Lanes {
         labels: &labels,
         cells: &cells,

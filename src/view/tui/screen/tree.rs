@@ -20,13 +20,13 @@ use std::borrow::Cow;
 
 /// Draw it.
 pub fn draw(canvas: &mut Canvas<'_>, app: &App) {
-    let (Some(model), Some(comparison)) = (&app.model, &app.comparison) else {
+    let Some((model, comparison)) = app.shown_tree() else {
         canvas.text(2, 1, "comparing …", StyleScope::Progress);
         return;
     };
     let lines = app.frame.tree;
     let here = |cursor: Cursor| app.pane == Pane::Tree && app.tree.cursor == cursor;
-    causes::draw(canvas, app, comparison);
+    causes::draw(canvas, app, &comparison);
     let tree = tree_table(canvas.width());
     let top = lines.cause_head + lines.causes;
     if lines.tree_head > 0 {
@@ -43,7 +43,7 @@ pub fn draw(canvas: &mut Canvas<'_>, app: &App) {
                 let Some(node) = nodes.get(*at as usize) else { continue };
                 let share = part_of(node.delta_ns, comparison.extra_ns as f64);
                 let is_marked = is_marked(app, *at, node);
-                TreeRow { app, model, node, share, is_marked, here }.draw(canvas, &tree, y, widest);
+                TreeRow { app, model: &model, node, share, is_marked, here }.draw(canvas, &tree, y, widest);
             }
             TreeItem::Small(small) => {
                 let depth = depth(item, &comparison.tree) as usize;
@@ -63,6 +63,9 @@ fn part_of(part: f64, whole: f64) -> f64 {
 
 /// True if the row of a node shows time of the marked cause: its own, or that of nodes folded below it.
 fn is_marked(app: &App, at: u32, node: &DiffNode) -> bool {
+    if app.tree.inverted.is_some() {
+        return false;
+    }
     let end = if app.tree.rows.is_unfolded(node) { at + 1 } else { at + node.size.max(1) };
     let marked = &app.tree.marked.nodes;
     marked.get(marked.partition_point(|m| *m < at)).is_some_and(|first| *first < end)
@@ -126,7 +129,12 @@ fn tree_head(canvas: &mut Canvas<'_>, table: &TableLayout, y: usize, app: &App) 
     } else {
         format!(", {} match /{}", search.matches.len(), search.text)
     };
-    let title = format!(" by {}{found} ", app.tree.rows.order().name());
+    let direction = match app.tree.inverted.as_ref().map(|inverted| inverted.tree.truncated) {
+        None => "",
+        Some(false) => "callees first, ",
+        Some(true) => "callees first, cut, ",
+    };
+    let title = format!(" {direction}by {}{found} ", app.tree.rows.order().name());
     let (name, bar) = (table.column(NAME), table.column(BAR));
     canvas.text_in(name.x, y, (name.width + bar.width).saturating_sub(1), &title, StyleScope::Dim);
 }

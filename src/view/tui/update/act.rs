@@ -3,6 +3,7 @@
 use super::bookmarks;
 use super::functions;
 use super::groups::{self, effective, move_selection, narrow, regroup, select, widen};
+use super::inverted;
 use super::moving::{move_bin, page, vertical};
 use super::overlays::{ask_file, choose_task, next_theme, open_details, palette};
 use super::overview;
@@ -77,6 +78,7 @@ pub(super) fn act(app: &mut App, action: Action) -> Vec<UiEffect> {
         A::PreviousMatch => step_match(app, MatchStep::Previous),
         A::Order if of_patterns => patterns::reorder(app),
         A::Order => reorder(app),
+        A::Invert => return inverted::toggle(app),
         A::ShowPatterns => app.overlays.push(Overlay::page(OverlayPage::Patterns)),
         A::ShowRanks => app.overlays.push(Overlay::page(OverlayPage::Ranks)),
         A::Quality => app.overlays.push(Overlay::page(OverlayPage::Quality)),

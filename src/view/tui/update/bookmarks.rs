@@ -1,11 +1,11 @@
 //! Bookmarks: asking for a note, keeping it, and going to a place.
 
 use super::patterns::show;
-use super::tree::go_to;
+use super::tree::{go_to, remember_node};
 use crate::base::clean;
 use crate::base::time::Timestamp;
 use crate::model::root_cause::CausedDelay;
-use crate::view::tui::app::{App, Cursor, JumpOrigin};
+use crate::view::tui::app::{App, Cursor};
 use crate::view::tui::bookmarks::{Bookmark, BookmarkPlace};
 use crate::view::tui::details::cause_node;
 use crate::view::tui::input::TextInput;
@@ -18,7 +18,14 @@ use crate::view::words;
 
 /// Ask for the note on the item under the cursor; one that exists is the first text.
 pub(super) fn ask(app: &mut App) {
-    let Some(place) = under_cursor(app) else { return app.say("no item here to bookmark") };
+    let Some(place) = under_cursor(app) else {
+        let is_inverted = app.pane == Pane::Tree && app.tree.inverted.is_some();
+        return app.say(if is_inverted {
+            "bookmarks lead to the tree with callers first; I: show it"
+        } else {
+            "no item here to bookmark"
+        });
+    };
     let text = note_on(app, &place).unwrap_or_default().to_owned();
     app.overlays.push(Overlay::prompt(PromptPurpose::Note, TextInput::new(text)));
 }
@@ -69,10 +76,7 @@ pub(super) fn go(app: &mut App, at: usize) -> Vec<UiEffect> {
                 app.report_failure("none of the compared executions was there; g proposes other groups");
                 return Vec::new();
             };
-            if let Some((_, here)) = app.node() {
-                let context = here.context;
-                app.trail.push(JumpOrigin::Context(context));
-            }
+            remember_node(app);
             app.tree.touched = true;
             go_to(app, node, &model, &comparison);
         }
@@ -143,6 +147,7 @@ fn path_under_cursor(app: &App) -> Option<Vec<String>> {
     let (model, comparison) = app.compared_executions()?;
     let node = match app.tree.cursor {
         Cursor::Cause(at) => cause_node(&model, &comparison, comparison.causes.get(at)?)?,
+        Cursor::Row(_) if app.tree.inverted.is_some() => return None,
         Cursor::Row(row) => match app.tree.rows.visible.get(row)? {
             TreeItem::Node(at) => *at,
             TreeItem::Small(_) => return None,

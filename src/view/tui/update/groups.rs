@@ -52,7 +52,8 @@ fn push(app: &mut App, request: ComparisonRequest) {
 pub(super) fn compare(app: &mut App) -> Vec<UiEffect> {
     let Some(model) = app.model.clone() else { return Vec::new() };
     let request = app.groups.now().clone();
-    app.begin(Job::Compare { model, request })
+    let direction = app.tree_direction();
+    app.begin(Job::Compare { model, request, direction })
 }
 
 /// Change the selection on the metric under the cursor, or begin one at the cursor.

@@ -7,8 +7,10 @@
 
 mod act;
 mod bookmarks;
+mod dialogs;
 mod functions;
 mod groups;
+mod inverted;
 mod mouse;
 mod moving;
 mod overlays;
@@ -21,6 +23,7 @@ mod settle;
 mod timeline;
 mod tour;
 mod tree;
+mod tree_search;
 
 use super::actions::Action;
 use super::app::App;
@@ -28,7 +31,7 @@ use super::job::{Busy, Job, JobLane};
 use super::key::KeyPress;
 use super::layout;
 use super::message::{UiEffect, UiMessage};
-use super::overlay::{OverlayResponse, PromptPurpose, Scroll};
+use super::overlay::PromptPurpose;
 use super::pane::Pane;
 use super::setup::FirstQuestion;
 use std::sync::Arc;
@@ -66,9 +69,10 @@ fn take(app: &mut App, message: UiMessage) -> Vec<UiEffect> {
             }
         }
         UiMessage::Resize(columns, lines) => app.size = (columns, lines),
+        UiMessage::Wheel(lines) if !app.overlays.is_empty() => return dialogs::wheel(app, lines),
         UiMessage::Wheel(lines) => {
             let action = if lines < 0 { Action::Up } else { Action::Down };
-            return (0..lines.unsigned_abs()).flat_map(|_| on_wheel(app, action)).collect();
+            return (0..lines.unsigned_abs()).flat_map(|_| act::act(app, action)).collect();
         }
         UiMessage::Click(x, y) => return mouse::click(app, x, y),
         UiMessage::Drag(x, y) => return mouse::drag(app, x, y),
@@ -101,15 +105,5 @@ fn on_key(app: &mut App, key: KeyPress) -> Vec<UiEffect> {
             app.say(format!("{key} is not bound here; ?: show the keys"));
             Vec::new()
         }
-    }
-}
-
-/// One line of the wheel: for the page on top, if there is one.
-fn on_wheel(app: &mut App, action: Action) -> Vec<UiEffect> {
-    match (app.overlays.last(), action) {
-        (Some(_), Action::Up) => respond::respond(app, OverlayResponse::Scroll(Scroll::Lines(-1))),
-        (Some(_), Action::Down) => respond::respond(app, OverlayResponse::Scroll(Scroll::Lines(1))),
-        (Some(_), _) => Vec::new(),
-        (None, action) => act::act(app, action),
     }
 }

@@ -1,9 +1,11 @@
 //! The mouse: a click does what the keys of the clicked thing do.
 //!
 //! Titles show their pane, words of the key bar are their keys, the warnings open the data quality page, a triangle
-//! unfolds, a line takes the cursor and, when it has it, is opened; dragging in a histogram selects a range.
+//! unfolds, a line takes the cursor and, when it has it, is opened; dragging in a histogram selects a range. Clicks on
+//! dialogs are those of `dialogs`.
 
 use super::act::act;
+use super::dialogs;
 use super::groups::drag_to;
 use super::patterns::show;
 use crate::view::tui::actions::Action;
@@ -19,7 +21,7 @@ use crate::view::tui::tree::{TreeItem, depth};
 /// The button went down on a cell.
 pub(super) fn click(app: &mut App, x: u16, y: u16) -> Vec<UiEffect> {
     if !app.overlays.is_empty() {
-        return Vec::new();
+        return dialogs::click(app, x, y);
     }
     if app.frame.footer.contains((x, y).into()) {
         let bar = key_bar::words(app, usize::from(app.size.0));
@@ -79,7 +81,7 @@ fn click_tree(app: &mut App, line: usize, column: usize, was_in_front: bool) -> 
         return Vec::new();
     }
     let width = usize::from(app.frame.inside(Pane::Tree).width);
-    let is_triangle = item.zip(app.comparison.as_ref()).is_some_and(|(item, comparison)| {
+    let is_triangle = item.zip(app.shown_tree()).is_some_and(|(item, (_, comparison))| {
         let at = fold_column(width, depth(item, &comparison.tree) as usize);
         matches!(item, TreeItem::Node(_)) && (at..at + 2).contains(&column)
     });
@@ -116,9 +118,12 @@ fn bin_at(app: &App, column: usize) -> Option<usize> {
 
 /// The mouse moved with the button down.
 pub(super) fn drag(app: &mut App, x: u16, y: u16) -> Vec<UiEffect> {
+    if !app.overlays.is_empty() {
+        return dialogs::drag(app, x);
+    }
     let inside = app.frame.inside(Pane::Histograms);
     let shown = app.frame.panes.iter().any(|p| p.pane == Pane::Histograms);
-    if app.pane != Pane::Histograms || !shown || !app.overlays.is_empty() || !inside.contains((x, y).into()) {
+    if app.pane != Pane::Histograms || !shown || !inside.contains((x, y).into()) {
         return Vec::new();
     }
     match bin_at(app, usize::from(x - inside.x)) {

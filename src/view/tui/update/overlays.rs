@@ -23,7 +23,7 @@ pub(super) fn open_details(app: &mut App) {
     let Some((model, comparison)) = app.compared_executions() else { return app.say("nothing to show yet") };
     let details = match (app.pane, app.tree.cursor) {
         (Pane::Tree, Cursor::Cause(i)) => comparison.causes.get(i).map(|c| details::of_cause(&model, &comparison, c)),
-        (Pane::Tree, Cursor::Row(_)) => app.node().map(|(at, _)| details::of_context(&model, &comparison, at)),
+        (Pane::Tree, Cursor::Row(_)) => node_details(app, &model, &comparison),
         _ => range_details(app, &model, &comparison),
     };
     match details {
@@ -32,6 +32,15 @@ pub(super) fn open_details(app: &mut App) {
         }
         None => app.say("nothing to show here"),
     }
+}
+
+/// Details of the node under the cursor of the tree that is shown.
+pub(super) fn node_details(app: &App, model: &Model, comparison: &Comparison) -> Option<details::Details> {
+    let (node, _) = app.node()?;
+    Some(match &app.tree.inverted {
+        Some(inverted) => details::of_inverted(model, comparison, &inverted.tree, node),
+        None => details::of_context(model, comparison, node),
+    })
 }
 
 /// Details of the selected range of the metric under the cursor.

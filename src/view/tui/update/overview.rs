@@ -2,14 +2,14 @@
 
 use super::groups::prompt;
 use crate::base::time::Span;
-use crate::model::overview::RecordingOverview;
+use crate::model::overview::{RecordingOverview, cut};
 use crate::view::tui::actions::Action;
 use crate::view::tui::app::App;
 use crate::view::tui::groups::GroupSide;
 use crate::view::tui::job::{Job, JobError, JobLane};
 use crate::view::tui::message::UiEffect;
 use crate::view::tui::overlay::Overlay;
-use crate::view::tui::overview::{OverviewView, shows_strip};
+use crate::view::tui::overview::{LABELS, OverviewView, strip_lines};
 use crate::view::words;
 use std::sync::Arc;
 
@@ -22,7 +22,7 @@ pub(super) fn open(app: &mut App) -> Vec<UiEffect> {
 
 /// Read the recording for the header, where the screen shows it there.
 pub(super) fn read_for_header(app: &mut App) -> Vec<UiEffect> {
-    if shows_strip(app.size) && app.overview.failure.is_none() { read_whole(app) } else { Vec::new() }
+    if strip_lines(app.size) > 0 && app.overview.failure.is_none() { read_whole(app) } else { Vec::new() }
 }
 
 fn read_whole(app: &mut App) -> Vec<UiEffect> {
@@ -52,6 +52,29 @@ pub(super) fn on_overview(app: &mut App, asked: Option<Span>, result: Result<Arc
         (Err(error), None) => app.overview.failure = Some(error.to_string()),
         (Err(error), Some(_)) => app.report_failure(error.to_string()),
     }
+}
+
+/// The mouse on the drawing.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Pointing {
+    /// The button went down: the cursor goes there.
+    Click,
+    /// It moved with the button down: it selects from where it went down.
+    Drag,
+}
+
+/// The cursor goes to a column of the screen.
+pub(super) fn point_to(app: &mut App, x: u16, pointing: Pointing) {
+    let count = app.frame.overview_columns;
+    let Some(column) = usize::from(x).checked_sub(LABELS + 1).filter(|column| *column < count) else { return };
+    let Some(Overlay::Overview(view)) = app.overlays.last_mut() else { return };
+    match pointing {
+        Pointing::Click => view.anchor = None,
+        Pointing::Drag => {
+            view.anchor.get_or_insert(view.cursor);
+        }
+    }
+    view.cursor = cut(view.window, count, column);
 }
 
 /// Do an action of the dialog's own keys.

@@ -1,12 +1,13 @@
 //! Results of jobs replace the previous ones; the item under the cursor is found again by name.
 
 use super::groups::{compare, prompt};
+use super::inverted;
 use super::overlays::{on_outcome, on_survey};
 use super::overview;
 use super::patterns::{go_to_moment, show};
 use super::restore;
 use super::timeline;
-use super::tree::search_tree;
+use super::tree_search::search_tree;
 use crate::compare::Comparison;
 use crate::model::Model;
 use crate::model::context::ContextId;
@@ -14,7 +15,7 @@ use crate::view::agreement::agreement;
 use crate::view::tui::app::{App, Cursor, HistogramPane, MarkedNodes, TypedFilters};
 use crate::view::tui::counts::HistogramCounts;
 use crate::view::tui::details;
-use crate::view::tui::job::{Done, ExportFormat};
+use crate::view::tui::job::{ComparedGroups, Done, ExportFormat};
 use crate::view::tui::message::UiEffect;
 use crate::view::tui::overlay::PromptPurpose;
 use crate::view::tui::pane::Pane;
@@ -34,6 +35,7 @@ pub(super) fn on_done(app: &mut App, done: Done) -> Vec<UiEffect> {
 fn take(app: &mut App, done: Done) -> Vec<UiEffect> {
     match done {
         Done::Analysed(Ok(model)) => {
+            inverted::leave(app);
             if let Some(old) = &app.model {
                 app.remembered = app.tree.rows.remember(old);
                 app.trail.clear();
@@ -60,12 +62,16 @@ fn take(app: &mut App, done: Done) -> Vec<UiEffect> {
             // Counts are the last part of a job only when the comparison came before them.
             Vec::new()
         }
-        Done::Compared(Ok(comparison)) => {
+        Done::Compared(Ok(ComparedGroups { comparison, inverted })) => {
             app.busy = None;
             app.failure = None;
             app.groups.confirm();
             app.typed = None;
+            let place = inverted::leave(app);
             replace_comparison(app, comparison);
+            if let (Some(tree), Some(place)) = (inverted, place) {
+                inverted::show(app, tree, Some(place));
+            }
             let mut effects = restore::place(app);
             effects.extend(match app.moment.take() {
                 Some(moment) => go_to_moment(app, moment),
@@ -106,6 +112,7 @@ fn take_for_dialog(app: &mut App, done: Done) {
                 Err(error) => app.report_failure(error.to_string()),
             }
         }
+        Done::Inverted(result) => inverted::on_inverted(app, result),
         Done::Timelines(executions, result) => {
             app.busy = None;
             timeline::on_timelines(app, &executions, result);

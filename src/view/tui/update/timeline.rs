@@ -48,7 +48,7 @@ fn example(app: &App) -> Option<SampleExecution> {
     }
     let shown = match (app.pane, app.tree.cursor) {
         (Pane::Tree, Cursor::Cause(i)) => details::of_cause(&model, &comparison, comparison.causes.get(i)?),
-        (Pane::Tree, Cursor::Row(_)) => details::of_context(&model, &comparison, app.node()?.0),
+        (Pane::Tree, Cursor::Row(_)) => super::overlays::node_details(app, &model, &comparison)?,
         _ => super::overlays::range_details(app, &model, &comparison)?,
     };
     match shown {
@@ -139,6 +139,26 @@ pub(super) fn step_match(app: &mut App, step: MatchStep) -> bool {
         app.say(text);
     }
     open
+}
+
+/// A click on a cell of the screen: the segment there, or the nearest one of its thread, gets the cursor.
+pub(super) fn click(app: &mut App, x: usize, y: usize) {
+    let lines = app.frame.timeline.clone();
+    let Some(loaded) = loaded(app) else { return };
+    let Some(column) = x.checked_sub(lines.label_columns + 2).filter(|column| *column < lines.columns) else { return };
+    // The title, and above each drawing a head.
+    let mut top = 1;
+    for (at, rows) in lines.rows.iter().enumerate() {
+        if let Some(line) = y.checked_sub(top + 1).filter(|line| line < rows) {
+            let thread = lines.first.get(at).copied().unwrap_or(0) + line / lines.per_lane.max(1);
+            let before = (loaded.front, loaded.cursor);
+            loaded.point_to(at, thread, column, lines.columns);
+            if (loaded.front, loaded.cursor) != before {
+                loaded.concurrent = None;
+            }
+        }
+        top += 1 + rows;
+    }
 }
 
 /// Do an action of the time-line's own keys.

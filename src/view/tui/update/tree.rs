@@ -1,17 +1,19 @@
 //! The tree pane: folding, following causes, searching, and the trail of jumps back.
 
+use super::inverted;
 use super::moving::vertical;
 use super::patterns;
+use super::tree_search::search_tree;
 use crate::compare::Comparison;
 use crate::model::Model;
 use crate::view::tui::app::{App, Cursor, JumpOrigin};
 use crate::view::tui::details;
 use crate::view::tui::pane::Pane;
-use crate::view::tui::search::{MatchStep, TextSearch};
+use crate::view::tui::search::MatchStep;
 use crate::view::tui::tree::find_context;
 
 pub(super) fn fold(app: &mut App) {
-    let (Some((_, comparison)), Cursor::Row(row)) = (app.compared_executions(), app.tree.cursor) else { return };
+    let (Some((_, comparison)), Cursor::Row(row)) = (app.shown_tree(), app.tree.cursor) else { return };
     app.tree.touched = true;
     let unfolded = app.node().is_some_and(|(_, n)| n.size > 1 && app.tree.rows.is_unfolded(n));
     if unfolded {
@@ -22,7 +24,7 @@ pub(super) fn fold(app: &mut App) {
 }
 
 pub(super) fn unfold(app: &mut App) {
-    let Some((model, comparison)) = app.compared_executions() else { return };
+    let Some((model, comparison)) = app.shown_tree() else { return };
     app.tree.touched = true;
     match app.tree.cursor {
         // An unfolded node is entered.
@@ -36,36 +38,53 @@ pub(super) fn unfold(app: &mut App) {
 }
 
 pub(super) fn open(app: &mut App) {
-    let Some((model, comparison)) = app.compared_executions() else { return };
+    if matches!(app.tree.cursor, Cursor::Cause(_)) {
+        return follow_cause(app);
+    }
+    let Some((model, comparison)) = app.shown_tree() else { return };
     app.tree.touched = true;
-    match app.tree.cursor {
-        Cursor::Row(row) => {
-            if let Some(small) = app.small_nodes() {
-                app.tree.cursor = Cursor::Row(app.tree.rows.split(small, &model, &comparison.tree));
-            } else if app.node().is_some_and(|(_, n)| app.tree.rows.is_unfolded(n)) {
-                app.tree.rows.fold(row, &comparison.tree);
-            } else {
-                app.tree.rows.unfold(row, &model, &comparison.tree);
-            }
-        }
-        Cursor::Cause(i) => {
-            let Some(cause) = comparison.causes.get(i) else { return };
-            match details::cause_node(&model, &comparison, cause) {
-                Some(node) => {
-                    app.trail.push(JumpOrigin::Cause(i));
-                    go_to(app, node, &model, &comparison);
-                }
-                None if cause.kind.is_some() => app.say("this cause has no place in the tree"),
-                None => app.say("this row is the sum of many small differences, which have no single node in the tree"),
-            }
-        }
+    let Cursor::Row(row) = app.tree.cursor else { return };
+    if let Some(small) = app.small_nodes() {
+        app.tree.cursor = Cursor::Row(app.tree.rows.split(small, &model, &comparison.tree));
+    } else if app.node().is_some_and(|(_, n)| app.tree.rows.is_unfolded(n)) {
+        app.tree.rows.fold(row, &comparison.tree);
+    } else {
+        app.tree.rows.unfold(row, &model, &comparison.tree);
     }
 }
 
+/// Go to the node of the cause under the cursor, which is in the tree with callers first.
+fn follow_cause(app: &mut App) {
+    let (Some((model, comparison)), Cursor::Cause(i)) = (app.compared_executions(), app.tree.cursor) else { return };
+    app.tree.touched = true;
+    let Some(cause) = comparison.causes.get(i) else { return };
+    match details::cause_node(&model, &comparison, cause) {
+        Some(node) => {
+            app.trail.push(JumpOrigin::Cause(i));
+            go_to(app, node, &model, &comparison);
+        }
+        None if cause.kind.is_some() => app.say("this cause has no place in the tree"),
+        None => app.say("this row is the sum of many small differences, which have no single node in the tree"),
+    }
+}
+
+/// Go to a node of the tree with callers first.
 pub(super) fn go_to(app: &mut App, node: u32, model: &Model, comparison: &Comparison) {
+    inverted::leave(app);
+    put_on(app, node, model, comparison);
+}
+
+/// Put the cursor on a node of the tree that is shown.
+fn put_on(app: &mut App, node: u32, model: &Model, comparison: &Comparison) {
     let row = app.tree.rows.reveal(node, model, &comparison.tree);
     app.tree.cursor = Cursor::Row(row);
     app.pane = Pane::Tree;
+}
+
+/// Keep the node under the cursor as the origin of a jump; the way back leads to the tree with callers first alone.
+pub(super) fn remember_node(app: &mut App) {
+    let context = app.node().filter(|_| app.tree.inverted.is_none()).map(|(_, here)| here.context);
+    app.trail.extend(context.map(JumpOrigin::Context));
 }
 
 pub(super) fn back(app: &mut App) {
@@ -92,7 +111,7 @@ pub(super) fn back(app: &mut App) {
 }
 
 pub(super) fn reorder(app: &mut App) {
-    let Some((model, comparison)) = app.compared_executions() else { return };
+    let Some((model, comparison)) = app.shown_tree() else { return };
     let order = app.tree.rows.order().next();
     app.tree.rows.set_order(order, &model, &comparison.tree);
     // A new order is read from its top.
@@ -110,21 +129,12 @@ pub(super) fn search(app: &mut App, text: &str) {
     search_tree(app, text);
 }
 
-/// Nodes whose frame has this text in it.
-pub(super) fn search_tree(app: &mut App, text: &str) {
-    let matches = match app.compared_executions() {
-        Some((model, comparison)) if !text.is_empty() => app.tree.rows.matches(text, &model, &comparison.tree),
-        _ => Vec::new(),
-    };
-    app.tree.search = TextSearch { text: text.to_owned(), matches };
-}
-
 /// Go to a match of the last search.
 pub(super) fn step_match(app: &mut App, step: MatchStep) {
     if app.pane.is_of_patterns() {
         return patterns::step_match(app, step);
     }
-    let Some((model, comparison)) = app.compared_executions() else { return };
+    let Some((model, comparison)) = app.shown_tree() else { return };
     let matches = &app.tree.search.matches;
     if app.tree.search.text.is_empty() {
         return app.say("no search yet; /: search");
@@ -146,11 +156,8 @@ pub(super) fn step_match(app: &mut App, step: MatchStep) {
     let count = matches.len();
     let at = step.target(preceding(false), preceding(true), count);
     let node = matches[at];
-    if let Some((_, here)) = app.node() {
-        let context = here.context;
-        app.trail.push(JumpOrigin::Context(context));
-    }
+    remember_node(app);
     app.tree.touched = true;
-    go_to(app, node, &model, &comparison);
+    put_on(app, node, &model, &comparison);
     app.say(format!("match {} of {count}", at + 1));
 }

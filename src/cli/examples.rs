@@ -1,0 +1,123 @@
+//! Examples below the help of each command, and the options that a command has no use for, which its help leaves out.
+//!
+//! Every command takes the options about input, so that they may stand anywhere; where one changes nothing, the help,
+//! the completions and the manual pages don't show it.
+
+use clap::Command;
+
+/// A command and its examples.
+struct Examples {
+    command: &'static str,
+    text: &'static str,
+}
+
+const EXAMPLES: [Examples; 9] = [
+    Examples {
+        command: "explain",
+        text: "Examples:
+  whyslow explain TRACE --symbols ./bin                     names of functions from the files in ./bin
+  whyslow explain TRACE --task syscall:fsync                the slow calls of fsync
+  whyslow explain TRACE --slow 'duration>20ms, type=append'
+  whyslow explain NEW --baseline OLD --fail-if 'p95>+5%'    exit status 3 where NEW is slower",
+    },
+    Examples {
+        command: "diff",
+        text: "Examples:
+  whyslow diff TRACE --json                 all figures of the interface
+  whyslow diff TRACE --executions 598,17    two executions as time-lines, moment by moment
+  whyslow diff TRACE --function fsync       what one function costs, its callers and callees
+  whyslow diff TRACE --callees-first        the tree inverted: where the time was spent",
+    },
+    Examples {
+        command: "anomalies",
+        text: "Examples:
+  whyslow anomalies TRACE                   which thread or rank delayed what, how often
+  whyslow anomalies run/traces.otf2 --all   all root causes of an MPI run
+  whyslow anomalies TRACE -q 0.9 -s 1.5     a larger reference set, a lower threshold",
+    },
+    Examples {
+        command: "query",
+        text: "Examples:
+  whyslow query TRACE --overview                                      the recording at a glance
+  whyslow query TRACE --attribute 'threads/*/state' --at 12.5s        all threads at one time
+  whyslow query TRACE --attribute 'threads/*/syscall' --longest 10    the slowest system calls",
+    },
+    Examples {
+        command: "stats",
+        text: "Examples:
+  whyslow stats count TRACE    events per type
+  whyslow stats cpu TRACE      CPU time per CPU and thread
+  whyslow stats io TRACE       bytes read and written per process",
+    },
+    Examples {
+        command: "info",
+        text: "Examples:
+  whyslow info TRACE           from metadata and index alone, at once
+  whyslow info TRACE --full    also what the recording can answer, and how to record the rest",
+    },
+    Examples {
+        command: "build",
+        text: "Examples:
+  whyslow build TRACE --symbols ./bin -o slow.whyslow    a small file for a colleague
+  whyslow slow.whyslow                                   opened in place of the trace",
+    },
+    Examples {
+        command: "dump",
+        text: "Examples:
+  whyslow dump TRACE | grep sched_switch
+  whyslow dump TRACE --canonical           the format in which CTF readers are compared",
+    },
+    Examples {
+        command: "record",
+        text: "Examples:
+  whyslow record --check        what this machine can record, and what is missing
+  whyslow record -- ./server    record a program, then open the recording",
+    },
+];
+
+/// Options without an effect, by command.
+const WITHOUT_EFFECT: [(&str, &[&str]); 3] =
+    [("dump", &["tasks", "handlers", "check"]), ("stats", &["tasks"]), ("query", &["tasks"])];
+
+/// The definition with examples, and without the options that change nothing.
+pub(super) fn applied(mut definition: Command) -> Command {
+    for Examples { command, text } in &EXAMPLES {
+        definition = definition.mut_subcommand(command, |command| command.after_help(*text));
+    }
+    for (command, options) in WITHOUT_EFFECT {
+        for option in options {
+            definition =
+                definition.mut_subcommand(command, |command| command.mut_arg(option, |option| option.hide(true)));
+        }
+    }
+    definition
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::cli::{Parsed, definition, parse};
+    use crate::options::configuration::Configuration;
+
+    #[test]
+    fn each_command_has_examples_that_parse() {
+        for command in definition().get_subcommands().filter(|command| !["help", "man"].contains(&command.get_name())) {
+            let text = command.get_after_help().map(ToString::to_string).unwrap_or_default();
+            assert!(text.contains("Example"), "{}", command.get_name());
+        }
+        for Examples { command, text } in &EXAMPLES {
+            for line in text.lines().filter(|line| line.starts_with("  ")) {
+                let words = line.trim().split("   ").next().unwrap().split(" |").next().unwrap();
+                // As a shell divides it.
+                let mut parts = words.split('\'');
+                let mut all: Vec<String> = Vec::new();
+                while let Some(plain) = parts.next() {
+                    all.extend(plain.split_whitespace().map(str::to_owned));
+                    all.extend(parts.next().map(str::to_owned));
+                }
+                let parsed = parse(all.into_iter().map(Into::into), &Configuration::default());
+                assert!(matches!(parsed, Parsed::Run(_)), "{command}: {line}: {parsed:?}");
+            }
+        }
+    }
+}

@@ -1,0 +1,16 @@
+//! Parts of `whyslow diff` that are printed where options ask for them.
+
+use crate::compare::functions::Sandwich;
+use crate::compare::inverted::InvertedTree;
+use crate::compare::moments::Alignment;
+
+/// The parts that were asked for.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct DiffParts<'a> {
+    /// `--executions`: two executions, moment by moment.
+    pub aligned: Option<&'a Alignment>,
+    /// `--callees-first`: the tree inverted.
+    pub inverted: Option<&'a InvertedTree>,
+    /// `--function`: one function with its callers and callees.
+    pub function: Option<&'a Sandwich>,
+}

@@ -1,0 +1,92 @@
+//! The tree pane with callees first: asked for, shown, kept while groups change, and left.
+
+use super::tree_search::search_tree;
+use crate::compare::inverted::InvertedTree;
+use crate::view::tui::app::{App, Cursor, ShownInverted};
+use crate::view::tui::job::{Job, JobError};
+use crate::view::tui::message::UiEffect;
+use crate::view::tui::tree::{TreeRows, find_path, path_text};
+use std::sync::Arc;
+
+/// Show the tree with callees first, or with callers first again.
+pub(super) fn toggle(app: &mut App) -> Vec<UiEffect> {
+    if app.tree.inverted.is_some() {
+        leave(app);
+        app.say("callers first");
+        return Vec::new();
+    }
+    let Some((model, comparison)) = app.compared_executions() else {
+        app.say("nothing to show yet");
+        return Vec::new();
+    };
+    if app.busy.is_some() {
+        app.say("the analysis still runs; try again when it is done");
+        return Vec::new();
+    }
+    app.begin(Job::Invert { model, comparison })
+}
+
+/// The tree was inverted, or not.
+pub(super) fn on_inverted(app: &mut App, result: Result<Arc<InvertedTree>, JobError>) {
+    app.busy = None;
+    match result {
+        Ok(tree) => {
+            show(app, tree, None);
+            app.say("callees first: each frame by its own time, its callers below it; I: back");
+        }
+        Err(error) => app.report_failure(error.to_string()),
+    }
+}
+
+/// The place in an inverted tree, by names.
+pub(super) struct InvertedPlace {
+    unfolded: Vec<Vec<String>>,
+    cursor: Option<Vec<String>>,
+}
+
+/// Show an inverted tree, at a place of the one before or at its top.
+pub(super) fn show(app: &mut App, tree: Arc<InvertedTree>, place: Option<InvertedPlace>) {
+    leave(app);
+    let order = app.tree.rows.order();
+    let mut rows = TreeRows::default();
+    let (model, of) = (&tree.model, &tree.comparison.tree);
+    let place = place.unwrap_or(InvertedPlace { unfolded: Vec::new(), cursor: None });
+    rows.recall(&place.unfolded, model, of);
+    rows.set_order(order, model, of);
+    // The node, or the nearest one above it that is still there.
+    let found = place.cursor.as_ref().and_then(|path| {
+        let paths = (1..=path.len()).rev().filter_map(|frames| path.get(..frames));
+        paths.filter_map(|path| find_path(model, of, path)).find_map(|node| rows.row_of(node))
+    });
+    let rows = std::mem::replace(&mut app.tree.rows, rows);
+    let cursor = app.tree.cursor;
+    app.tree.inverted = Some(ShownInverted { tree, rows, cursor });
+    match (place.cursor.is_some(), cursor) {
+        (false, Cursor::Cause(_)) if !place.unfolded.is_empty() => {}
+        _ => app.tree.cursor = Cursor::Row(found.unwrap_or(0)),
+    }
+    search_again(app);
+}
+
+/// Show the tree with callers first, where the cursor was; returns the place in the other one.
+pub(super) fn leave(app: &mut App) -> Option<InvertedPlace> {
+    let node = app.node().filter(|_| app.tree.inverted.is_some()).map(|(_, node)| node.context);
+    let shown = app.tree.inverted.take()?;
+    let unfolded = app.tree.rows.remember(&shown.tree.model);
+    let cursor = node.map(|context| path_text(&shown.tree.model, context));
+    let order = app.tree.rows.order();
+    app.tree.rows = shown.rows;
+    if let Cursor::Row(_) = app.tree.cursor {
+        app.tree.cursor = shown.cursor;
+    }
+    if let Some((model, comparison)) = app.compared_executions() {
+        app.tree.rows.set_order(order, &model, &comparison.tree);
+    }
+    search_again(app);
+    Some(InvertedPlace { unfolded, cursor })
+}
+
+fn search_again(app: &mut App) {
+    let text = app.tree.search.text.clone();
+    search_tree(app, &text);
+}
