@@ -2,6 +2,7 @@
 
 use super::console::{STDOUT, print};
 use super::interface::InterfaceOptions;
+use crate::base::time::Ns;
 use crate::base::{clean, figure};
 use crate::input::Argument;
 use crate::options::{AppearanceOptions, GroupOptions, InputOptions, SymbolOptions};
@@ -125,7 +126,7 @@ fn run_and_report(plan: &RecordingPlan, request: &RecordingRequest) -> anyhow::R
             say(&format!("recording into {}; {end}", clean::line(&plan.folder.to_string_lossy())));
         }
         RecordingProgress::Grown { time, size } if live => {
-            let mut line = format!("{:6.1} s", time.as_secs_f64());
+            let mut line = format!("{:>6} s", figure::seconds(time.as_nanos() as Ns, 1));
             if let Some(events) = size.events {
                 let rate = (events - last.1) as f64 / (time - last.0).as_secs_f64().max(1e-3);
                 last = (time, events);

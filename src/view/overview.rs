@@ -73,9 +73,9 @@ impl OverviewAnswer {
             let lossy = if cell.lossy { "  ! events were lost" } else { "" };
             let _ = writeln!(
                 out,
-                "{:>14} {:>7.0}% {:>9.2} {:>8.2} {:>8.2} {requests:>9}{lossy}",
+                "{:>14} {:>8} {:>9.2} {:>8.2} {:>8.2} {requests:>9}{lossy}",
                 figure::stamp(cell.start_ns.since(origin)),
-                cell.cpu_use * 100.0,
+                figure::percent(cell.cpu_use, 0),
                 cell.runnable,
                 cell.on_disk,
                 cell.on_network,

@@ -238,8 +238,9 @@ impl CountDocument {
 impl CpuDocument {
     fn write(&self, out: &mut String) -> std::fmt::Result {
         for c in &self.cpus {
-            let (active, idle) = (figure::milliseconds(c.active_ns, 3), c.idle_percent);
-            writeln!(out, "cpu {:<4} {active:>12} ms active {:>6.2}% idle {idle:>6.2}%", c.cpu, c.percent)?;
+            let active = figure::milliseconds(c.active_ns, 3);
+            let [busy, idle] = [c.percent, c.idle_percent].map(|percent| figure::percent(percent / 100.0, 2));
+            writeln!(out, "cpu {:<4} {active:>12} ms active {busy:>7} idle {idle:>7}", c.cpu)?;
         }
         writeln!(out, "\n{:>8} {:>8} {:>14} {:>7}  thread", "pid", "tid", "cpu ms", "%")?;
         for t in &self.threads {

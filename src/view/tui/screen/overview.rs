@@ -138,9 +138,9 @@ fn details(
     };
     let requests = mean.disk_requests.map_or_else(String::new, |requests| format!(" ({requests:.1} requests)"));
     let first = format!(
-        "{}: {:.0}% of {}, {:.1} runnable, {:.1} on disk{requests}, {:.1} on network{lost}{executions}",
+        "{}: {} of {}, {:.1} runnable, {:.1} on disk{requests}, {:.1} on network{lost}{executions}",
         stamp(column.span.start),
-        mean.cpu_use * 100.0,
+        figure::percent(mean.cpu_use, 0),
         figure::plural(cpus.into(), "CPU"),
         mean.runnable,
         mean.on_disk,
