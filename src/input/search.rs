@@ -58,7 +58,11 @@ impl Search {
             match entry.file_type() {
                 Ok(kind) if kind.is_dir() && perf::header_file(&path).is_some() => self.found.push(path),
                 Ok(kind) if kind.is_dir() => folders.push(path),
-                Ok(kind) if kind.is_file() && is_recording(&path) => self.found.push(path),
+                // `data` in a folder is the header of a recording that is the folder.
+                Ok(kind) if kind.is_file() && is_recording(&path) => match path.file_name() {
+                    Some(name) if name == "data" => self.found.push(folder.to_owned()),
+                    _ => self.found.push(path),
+                },
                 _ => {}
             }
         }
@@ -97,6 +101,9 @@ mod tests {
         std::fs::copy(&perf, &first).unwrap();
         std::fs::write(folder.path().join("record.log"), "lost: nothing").unwrap();
         assert_eq!(only(), Some(first));
+        // A folder with `data` is a recording itself, whether or not its header could be read before.
+        let whole = Path::new(env!("CARGO_MANIFEST_DIR")).join("fixtures/recorders/dir.data");
+        assert_eq!(only_recording_in(&whole), Some(whole));
         // With a second recording of any kind it is not clear which is meant.
         std::fs::create_dir(folder.path().join("ust")).unwrap();
         std::fs::write(folder.path().join("ust/metadata"), "/* CTF 1.8 */").unwrap();
