@@ -141,21 +141,30 @@ fn small_file_allocates_little() {
 /// milliseconds).
 #[test]
 fn open_is_linear_in_the_executions() {
-    let time = |n: usize| {
-        let folder = folder();
-        let path: PathBuf = folder.path().join("many.why");
+    let folder = folder();
+    let write = |n: usize| {
+        let path: PathBuf = folder.path().join(format!("{n}.why"));
         let mut writer = Writer::new(Facts::default(), Notices::default());
         writer.add(&random_model::model(n, 1));
         let length = writer.save(&path).unwrap();
         assert!(length < 60 * n as u64, "{length} bytes for {n} executions");
-        let once = |_| {
-            let start = Instant::now();
-            let model = Database::open(&path).unwrap().model(0, &Ctx::new(1)).unwrap();
-            assert_eq!(model.executions.len(), n);
-            start.elapsed()
-        };
-        (0..5).map(once).min().unwrap()
+        path
     };
-    let (few, many) = (time(20_000), time(200_000));
-    assert!(many < few * 40, "{few:?} for 20,000 and {many:?} for 200,000");
+    let time = |path: &PathBuf, n: usize| {
+        let start = Instant::now();
+        let model = Database::open(path).unwrap().model(0, &Ctx::new(1)).unwrap();
+        assert_eq!(model.executions.len(), n);
+        start.elapsed()
+    };
+    let sizes = [20_000, 200_000];
+    let paths = sizes.map(write);
+    let mut least = [Duration::MAX; 2];
+    // A busy machine takes longer, never shorter: the least of some rounds is the cost.
+    let is_linear = (0..20).any(|_| {
+        for (least, (path, n)) in least.iter_mut().zip(paths.iter().zip(sizes)) {
+            *least = time(path, n).min(*least);
+        }
+        least[1] < least[0] * 40
+    });
+    assert!(is_linear, "{:?} for 20,000 and {:?} for 200,000", least[0], least[1]);
 }
