@@ -9,8 +9,9 @@ use crate::base::names::NameId;
 use crate::base::time::{Ns, Span};
 use crate::event::transfer::{Transfer, transfer};
 use crate::state::questions::Asker;
-use crate::state::timeline::Timeline;
-use std::collections::BTreeSet;
+use crate::state::reader::RowCursor;
+use crate::state::timeline::{Call, PageFault, ThreadId, Timeline};
+use std::collections::BTreeMap;
 
 /// Counts along a path.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -29,6 +30,12 @@ pub struct PathCounts {
     pub paused: Option<i64>,
     /// Mean running time of the executions that alternated with it on its CPU (`interleaved`).
     pub interleaved: Option<i64>,
+}
+
+/// Places among the rows of a thread.
+struct ThreadCursors<'r> {
+    calls: RowCursor<'r, Call>,
+    faults: RowCursor<'r, PageFault>,
 }
 
 /// Counts along the paths of one timeline. It is made once for all tasks, at the cost of a look at each name and each
@@ -54,10 +61,12 @@ impl PathCounter {
     pub fn count(&self, timeline: &Timeline, path: &[PathSegment]) -> PathCounts {
         let (mut syscalls, mut read, mut written, mut page_faults) = (0, 0i64, 0i64, 0);
         let reader = timeline.reader(Asker::Counts);
-        let mut threads = BTreeSet::new();
+        // The segments of one thread follow each other in time: so do the questions to its cursors.
+        let mut threads: BTreeMap<ThreadId, ThreadCursors<'_>> = BTreeMap::new();
         for segment in path.iter().filter(|s| !s.span.is_empty()) {
-            threads.insert(segment.thread);
-            for call in reader.calls(segment.thread).begun_in(segment.span) {
+            let (calls, faults) = (reader.calls(segment.thread), reader.faults(segment.thread));
+            let cursors = threads.entry(segment.thread).or_insert(ThreadCursors { calls, faults });
+            for call in cursors.calls.begun_in(segment.span) {
                 syscalls += 1;
                 let moved = call.ret.unwrap_or(0).max(0);
                 match self.moves.get(call.name.index()).copied().flatten() {
@@ -66,7 +75,7 @@ impl PathCounter {
                     None => {}
                 }
             }
-            page_faults += reader.faults(segment.thread).begun_in(segment.span).count() as i64;
+            page_faults += cursors.faults.begun_in(segment.span).count() as i64;
         }
         let of_calls = |n: i64| self.calls_recorded.then_some(n);
         PathCounts {

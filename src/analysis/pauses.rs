@@ -11,7 +11,7 @@
 use crate::base::time::{Ns, Span, Timestamp};
 use crate::state::questions::Asker;
 use crate::state::reader::RowReader;
-use crate::state::timeline::{HostId, Segment, SegmentKind, ThreadId, Timeline};
+use crate::state::timeline::{HostId, SegmentKind, ThreadId, Timeline};
 
 /// Length of a slot, at least.
 const SLOT: Ns = 100_000;
@@ -70,19 +70,24 @@ fn of_host(timeline: &Timeline, host: HostId) -> Vec<Span> {
     // By slot: an event happened.
     let mut happened = vec![false; slots.count];
     let mut busy: Vec<CpuTime> = Vec::new();
+    let mut running: Vec<Span> = Vec::new();
     let reader = timeline.reader(Asker::Pauses);
     for (thread, _) in timeline.threads_by_id().filter(|(_, t)| t.host == host && !t.idle) {
-        let segments = reader.segments(thread).all();
-        segments.clone().for_each(|segment| happened[slots.at(segment.span.start)] = true);
+        running.clear();
+        for segment in reader.segments(thread).all() {
+            happened[slots.at(segment.span.start)] = true;
+            if segment.kind == SegmentKind::Running {
+                running.push(segment.span);
+            }
+        }
         reader.calls(thread).all().for_each(|call| {
             happened[slots.at(call.span.start)] = true;
             happened[slots.at(call.span.end)] = true;
         });
         reader.samples(thread).all().for_each(|sample| happened[slots.at(sample.time)] = true);
-        let running = segments.filter(|e| e.kind == SegmentKind::Running);
-        let rate = rate(&reader, thread, running.clone()) * slots.length as f64;
-        for segment in running {
-            let (from, to) = (slots.at(segment.span.start) + 1, slots.at(segment.span.end));
+        let rate = rate(&reader, thread, &running) * slots.length as f64;
+        for span in &running {
+            let (from, to) = (slots.at(span.start) + 1, slots.at(span.end));
             if to >= from + LEAST {
                 busy.push(CpuTime { from, to, rate });
             }
@@ -115,8 +120,8 @@ fn of_host(timeline: &Timeline, host: HostId) -> Vec<Span> {
 }
 
 /// The recorded events of a thread per nanosecond of running.
-fn rate(reader: &RowReader<'_>, thread: ThreadId, running: impl Iterator<Item = Segment>) -> f64 {
-    let (runs, ns) = running.fold((0, 0), |(n, ns), e| (n + 1, ns + e.span.len()));
+fn rate(reader: &RowReader<'_>, thread: ThreadId, running: &[Span]) -> f64 {
+    let (runs, ns) = (running.len(), running.iter().map(|span| span.len()).sum::<Ns>());
     (runs + 2 * reader.calls(thread).len() + reader.samples(thread).len()) as f64 / ns.max(1) as f64
 }
 

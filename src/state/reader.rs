@@ -133,7 +133,7 @@ impl<'t> RowReader<'t> {
     }
 
     fn cursor<'r, R: StoredRow>(&'r self, line: LineView<'r, R>) -> RowCursor<'r, R> {
-        RowCursor { line, at: Place::default(), tally: &self.tally }
+        RowCursor { line, at: Place::default(), row: None, tally: &self.tally }
     }
 }
 
@@ -146,8 +146,9 @@ fn count(counter: &Cell<u32>) {
 #[derive(Clone, Debug)]
 pub struct RowCursor<'r, R> {
     line: LineView<'r, R>,
-    /// The row that was returned last.
     at: Place,
+    /// The row there, where it was returned last.
+    row: Option<R>,
     tally: &'r Tally,
 }
 
@@ -168,14 +169,15 @@ impl<'r, R: StoredRow> RowCursor<'r, R> {
     pub fn first_after(&mut self, t: Timestamp) -> Option<R> {
         self.count(Access::At);
         // A walk in order of time asks for the same row or the next.
-        let near = self.line.end(self.at).and_then(|end| {
-            let after = if end > t { self.at } else { self.line.after(self.at) };
-            let (before, holds) = (self.line.before(after), self.line.end(after).is_none_or(|end| end > t));
-            let ended = |before| self.line.end(before).is_none_or(|end| end <= t);
-            (holds && before.is_none_or(ended)).then_some(after)
-        });
-        self.at = near.unwrap_or_else(|| self.line.ends_after(t));
-        self.line.get(self.at)
+        match self.row.map(|row| row.span()) {
+            Some(span) if span.start <= t && t < span.end => self.row,
+            Some(span) if span.end <= t => {
+                let next = self.line.after(self.at);
+                let is_next = self.line.end(next).is_none_or(|end| end > t);
+                self.go_to(if is_next { next } else { self.line.ends_after(t) })
+            }
+            _ => self.go_to(self.line.ends_after(t)),
+        }
     }
 
     /// The row that holds at `t`. For lines whose rows do not overlap.
@@ -192,15 +194,13 @@ impl<'r, R: StoredRow> RowCursor<'r, R> {
     /// The first row that begins at `t` or later.
     pub fn first_from(&mut self, t: Timestamp) -> Option<R> {
         self.count(Access::At);
-        self.at = self.line.starts_from(t);
-        self.line.get(self.at)
+        self.go_to(self.line.starts_from(t))
     }
 
     /// The row behind the one that was returned last.
     pub fn next_row(&mut self) -> Option<R> {
         self.count(Access::Next);
-        self.at = self.line.after(self.at);
-        self.line.get(self.at)
+        self.go_to(self.line.after(self.at))
     }
 
     /// The row before the one that was returned last.
@@ -209,18 +209,30 @@ impl<'r, R: StoredRow> RowCursor<'r, R> {
         self.go_before(self.at)
     }
 
-    /// The row before a place.
-    fn go_before(&mut self, place: Place) -> Option<R> {
+    fn go_to(&mut self, place: Place) -> Option<R> {
         self.at = place;
-        self.at = self.line.before(place)?;
-        self.line.get(self.at)
+        self.row = self.line.get(place);
+        self.row
+    }
+
+    /// The row before a place; the cursor stays there where there is none.
+    fn go_before(&mut self, place: Place) -> Option<R> {
+        match self.line.before(place) {
+            Some(before) => self.go_to(before),
+            None => {
+                (self.at, self.row) = (place, None);
+                None
+            }
+        }
     }
 
     /// The rows that begin in a span, in order.
     #[inline]
     pub fn begun_in(&mut self, span: Span) -> impl Iterator<Item = R> + use<'r, R> {
         self.count(Access::Within);
-        self.at = self.line.starts_from(span.start);
+        // Spans in order of time begin a few rows after the one before.
+        let near = if self.at == Place::default() { None } else { self.line.starts_near(self.at, span.start) };
+        (self.at, self.row) = (near.unwrap_or_else(|| self.line.starts_from(span.start)), None);
         self.line.rows_before(self.at, span.end)
     }
 
@@ -229,7 +241,7 @@ impl<'r, R: StoredRow> RowCursor<'r, R> {
     #[inline]
     pub fn within(&mut self, span: Span) -> impl Iterator<Item = R> + use<'r, R> {
         self.count(Access::Within);
-        self.at = self.line.ends_after(span.start);
+        (self.at, self.row) = (self.line.ends_after(span.start), None);
         self.line.rows_before(self.at, span.end)
     }
 
@@ -247,13 +259,59 @@ impl<'r, R: StoredRow> RowCursor<'r, R> {
     /// The first row.
     pub fn first(&mut self) -> Option<R> {
         self.count(Access::At);
-        self.at = Place::default();
-        self.line.get(self.at)
+        self.go_to(Place::default())
     }
 
     /// The last row.
     pub fn last(&mut self) -> Option<R> {
         self.count(Access::At);
         self.go_before(self.line.end_place())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::base::statistics::Random;
+    use crate::state::store::builder::LineStoreBuilder;
+
+    #[test]
+    fn first_after_and_begun_in_do_not_depend_on_what_was_asked_before() {
+        let mut random = Random::new(7);
+        let mut end = Timestamp::ZERO;
+        // Rows with gaps, rows that follow each other, and some without length.
+        let rows: Vec<CpuRun> = (0..5_000)
+            .map(|_| {
+                let start = end.saturating_add([0, 0, 3][random.below(3)]);
+                end = start.saturating_add([0, 2, 9][random.below(3)]);
+                CpuRun { span: Span::new(start, end), thread: ThreadId::at(random.below(9)) }
+            })
+            .collect();
+        let mut builder = LineStoreBuilder::default();
+        for some in rows.chunks(700) {
+            builder.push(0, some.iter().copied());
+            builder.seal_slab();
+        }
+        let store = builder.finish(1);
+        let (line, tally) = (store.line(0), Tally::new());
+        let mut cursor = RowCursor { line, at: Place::default(), row: None, tally: &tally };
+        let mut t = Timestamp::ZERO;
+        for _ in 0..20_000 {
+            // Mostly a little later, at times anywhere.
+            let far = Timestamp::new(random.below(end.ns() as usize + 10) as i64);
+            t = if random.below(20) == 0 { far } else { t.saturating_add(random.below(12) as i64 - 2) };
+            match random.below(3) {
+                0 => {
+                    let from = rows.partition_point(|row| row.span.start < t);
+                    let until = t.saturating_add(random.below(30) as i64);
+                    let expected = rows[from..].iter().copied().take_while(|row| row.span.start < until);
+                    assert!(cursor.begun_in(Span::new(t, until)).eq(expected), "{t:?}");
+                }
+                _ => {
+                    let expected = rows.get(rows.partition_point(|row| row.span.end <= t)).copied();
+                    assert_eq!(cursor.first_after(t), expected, "{t:?}");
+                }
+            }
+        }
     }
 }

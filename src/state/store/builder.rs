@@ -96,8 +96,7 @@ impl<R: StoredRow> LineStoreBuilder<R> {
         let leaf = self.leaves.len() as u32;
         let slab = self.parts.get(from..).unwrap_or(&[]);
         let parts = slab.get(slab.partition_point(|of| of.part.leaf < leaf)..).unwrap_or(&[]);
-        let is_first = |row: usize| parts.binary_search_by_key(&row, |of| usize::from(of.part.first)).is_ok();
-        self.leaves.push(Leaf::encode(rows, is_first));
+        self.leaves.push(Leaf::encode(rows, parts.iter().map(|of| usize::from(of.part.first))));
         rows.clear();
     }
 

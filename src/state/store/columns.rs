@@ -48,12 +48,8 @@ impl PackedColumn {
         let words = numbers.len().div_ceil(WORD);
         let mask = u64::MAX >> (64 - 8 * width);
         let column = PackedColumn { offset: bytes.len() as u32, width: width as u8, words: 0, mask };
-        let write = |bytes: &mut Vec<u8>, number: u64| {
-            bytes.extend_from_slice(number.to_le_bytes().get(..width).unwrap_or_default());
-        };
         if words * WORD_BYTES + present * width >= numbers.len() * width {
-            bytes.reserve(numbers.len() * width);
-            numbers.iter().for_each(|number| write(bytes, *number));
+            write(bytes, width, numbers.len(), numbers.iter().copied());
             return column;
         }
         let bitmap = numbers
@@ -65,7 +61,7 @@ impl PackedColumn {
             bytes.extend_from_slice(&before.to_le_bytes());
             before += word.count_ones() as u16;
         }
-        numbers.iter().filter(|number| **number != 0).for_each(|number| write(bytes, *number));
+        write(bytes, width, present, numbers.iter().copied().filter(|number| *number != 0));
         PackedColumn { words: words as u16, ..column }
     }
 
@@ -89,17 +85,68 @@ impl PackedColumn {
     /// The numbers of rows from `row` on, as many as there is space for.
     #[inline]
     pub fn fill(self, bytes: &[u8], row: usize, numbers: &mut [u64]) {
-        if self.width == 0 {
-            numbers.fill(0);
-        } else if self.words > 0 {
-            numbers.iter_mut().zip(row..).for_each(|(number, row)| *number = self.get(bytes, row));
-        } else {
-            let (offset, width) = (self.offset as usize + row * usize::from(self.width), usize::from(self.width));
-            let places = bytes.get(offset..).unwrap_or(&[]).windows(8).step_by(width);
-            for (number, place) in numbers.iter_mut().zip(places) {
-                *number = load(place, 0) & self.mask;
-            }
+        let dense = bytes.get(self.offset as usize + row * usize::from(self.width)..).unwrap_or(&[]);
+        match self.width {
+            0 => numbers.fill(0),
+            _ if self.words > 0 => self.fill_sparse(bytes, row, numbers),
+            1 => widen::<1>(dense, numbers),
+            2 => widen::<2>(dense, numbers),
+            3 => widen::<3>(dense, numbers),
+            4 => widen::<4>(dense, numbers),
+            5 => widen::<5>(dense, numbers),
+            6 => widen::<6>(dense, numbers),
+            7 => widen::<7>(dense, numbers),
+            _ => widen::<8>(dense, numbers),
         }
+    }
+
+    /// The same for a column with a bitmap: the ones before a row are counted once for each word.
+    fn fill_sparse(self, bytes: &[u8], row: usize, numbers: &mut [u64]) {
+        let (offset, words, width) = (self.offset as usize, usize::from(self.words), usize::from(self.width));
+        let present = offset + words * WORD_BYTES;
+        let mut row = row;
+        let mut rest = numbers;
+        while !rest.is_empty() {
+            let (at, bit) = (row / WORD, row % WORD);
+            let (some, others) = rest.split_at_mut(rest.len().min(WORD - bit));
+            let word = load(bytes, offset + at * 8);
+            let before = load(bytes, offset + words * 8 + at * 2) & 0xffff;
+            let mut rank = before as usize + (word & ((1 << bit) - 1)).count_ones() as usize;
+            let mut bits = word >> bit;
+            for number in &mut *some {
+                *number = 0;
+                if bits & 1 == 1 {
+                    *number = load(bytes, present + rank * width) & self.mask;
+                    rank += 1;
+                }
+                bits >>= 1;
+            }
+            row += some.len();
+            rest = others;
+        }
+    }
+}
+
+/// Add `count` numbers of `width` bytes each. Each is written whole: the next one covers what it does not need.
+fn write(bytes: &mut Vec<u8>, width: usize, count: usize, numbers: impl Iterator<Item = u64>) {
+    let from = bytes.len();
+    bytes.resize(from + count * width + PADDING, 0);
+    let places = (from..).step_by(width.max(1));
+    for (number, at) in numbers.zip(places) {
+        if let Some(place) = bytes.get_mut(at..at + 8) {
+            place.copy_from_slice(&number.to_le_bytes());
+        }
+    }
+    bytes.truncate(from + count * width);
+}
+
+/// Numbers of `W` bytes each.
+#[inline(always)]
+fn widen<const W: usize>(bytes: &[u8], numbers: &mut [u64]) {
+    for (number, from) in numbers.iter_mut().zip(bytes.chunks_exact(W)) {
+        let mut whole = [0; 8];
+        whole[..W].copy_from_slice(from);
+        *number = u64::from_le_bytes(whole);
     }
 }
 

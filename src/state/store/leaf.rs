@@ -57,6 +57,22 @@ pub(super) struct Leaf {
     fields: [PackedColumn; MOST_FIELDS],
 }
 
+/// The columns of a leaf as they are added.
+struct LeafColumns<'r, R> {
+    rows: &'r [R],
+    bytes: Vec<u8>,
+    /// Those of the column that is added; kept for the next.
+    numbers: Vec<u64>,
+}
+
+impl<R> LeafColumns<'_, R> {
+    fn append(&mut self, number: impl FnMut(&R) -> u64) -> PackedColumn {
+        self.numbers.clear();
+        self.numbers.extend(self.rows.iter().map(number));
+        PackedColumn::append(&mut self.bytes, &self.numbers)
+    }
+}
+
 /// `a` minus `b`, which [`Timestamp::wrapping_add`] adds again.
 #[inline(always)]
 fn difference(a: Timestamp, b: Timestamp) -> u64 {
@@ -64,29 +80,28 @@ fn difference(a: Timestamp, b: Timestamp) -> u64 {
 }
 
 impl Leaf {
-    /// The leaf of some rows; `first` says of each whether it is the first of its line here.
-    pub fn encode<R: StoredRow>(rows: &[R], first: impl Fn(usize) -> bool) -> Leaf {
+    /// The leaf of some rows; `first` has the positions of the rows that are the first of their line here, ascending.
+    pub fn encode<R: StoredRow>(rows: &[R], first: impl IntoIterator<Item = usize>) -> Leaf {
         let base = rows.iter().map(|row| row.span().end).min().unwrap_or_default();
-        let (mut bytes, mut numbers) = (Vec::with_capacity(rows.len() * 8), Vec::with_capacity(rows.len()));
-        let mut column = |number: &mut dyn FnMut(usize, &R) -> u64| {
-            numbers.clear();
-            numbers.extend(rows.iter().enumerate().map(|(at, row)| number(at, row)));
-            PackedColumn::append(&mut bytes, &numbers)
-        };
-        let ends = column(&mut |_, row| difference(row.span().end, base));
-        let mut before = Timestamp::ZERO;
+        let mut columns = LeafColumns { rows, bytes: Vec::with_capacity(rows.len() * 8), numbers: Vec::new() };
+        let ends = columns.append(|row| difference(row.span().end, base));
         let extents = match R::EXTENT {
             Extent::Instant => PackedColumn::default(),
-            Extent::Length => column(&mut |_, row| difference(row.span().end, row.span().start)),
-            Extent::Follows => column(&mut |at, row| {
-                let from = std::mem::replace(&mut before, row.span().end);
-                if first(at) { 0 } else { difference(row.span().start, from) }
-            }),
+            Extent::Length => columns.append(|row| difference(row.span().end, row.span().start)),
+            Extent::Follows => {
+                let (mut first, mut at, mut before) = (first.into_iter().peekable(), 0, Timestamp::ZERO);
+                columns.append(|row| {
+                    let from = std::mem::replace(&mut before, row.span().end);
+                    at += 1;
+                    if first.next_if_eq(&(at - 1)).is_some() { 0 } else { difference(row.span().start, from) }
+                })
+            }
         };
         let mut fields = [PackedColumn::default(); MOST_FIELDS];
         for (number, field) in fields.iter_mut().enumerate().take(R::FIELDS) {
-            *field = column(&mut |_, row| row.field(number));
+            *field = columns.append(|row| row.field(number));
         }
+        let mut bytes = columns.bytes;
         bytes.resize(bytes.len() + PADDING, 0);
         Leaf { bytes: bytes.into(), base, ends, extents, fields }
     }
@@ -122,20 +137,18 @@ impl Leaf {
         }
         let [ends, extents, fields @ ..] = &columns;
         let mut start = start;
-        for at in 0..count {
+        rows.extend((0..count).map(|at| {
             let number = |column: &[u64; BLOCK]| column.get(at).copied().unwrap_or(0);
             let end = self.base.wrapping_add(number(ends));
-            start = match R::EXTENT {
+            let begin = match R::EXTENT {
                 Extent::Instant => end,
                 Extent::Length => end.wrapping_add(number(extents).wrapping_neg()),
                 Extent::Follows if at == 0 => start,
                 Extent::Follows => start.wrapping_add(number(extents)),
             };
-            rows.push(R::of(Span { start, end }, |field| fields.get(field).map_or(0, number)));
-            if R::EXTENT == Extent::Follows {
-                start = end;
-            }
-        }
+            start = end;
+            R::of(Span { start: begin, end }, |field| fields.get(field).map_or(0, number))
+        }));
     }
 
     /// A row that starts at `start`.

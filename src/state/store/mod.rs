@@ -20,7 +20,7 @@
 //!
 //! Cost: 6 to 12 bytes a row, 24 for each part; reading a row takes some 20 ns. ALGORITHMS.md 8.11.
 
-mod builder;
+pub(super) mod builder;
 mod columns;
 pub(super) mod families;
 pub(super) mod leaf;

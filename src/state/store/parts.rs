@@ -9,6 +9,9 @@ use crate::base::heap::{HeapSize, block};
 use crate::base::time::Timestamp;
 use std::marker::PhantomData;
 
+/// Rows that are looked at in turn before a search.
+const NEAR: usize = 6;
+
 /// The rows of one line in one leaf.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct LinePart {
@@ -91,8 +94,7 @@ impl<R: StoredRow> LineStore<R> {
                     change(*number, row);
                 }
             }
-            let is_first = |row: usize| parts.binary_search_by_key(&row, |part| usize::from(part.first)).is_ok();
-            let changed = Leaf::encode(&all, is_first);
+            let changed = Leaf::encode(&all, parts.iter().map(|part| usize::from(part.first)));
             if let Some(old) = self.leaves.get_mut(leaf as usize) {
                 *old = changed;
             }
@@ -225,6 +227,23 @@ impl<'s, R: StoredRow> LineView<'s, R> {
     pub fn starts_from(self, t: Timestamp) -> Place {
         let behind = self.parts.partition_point(|part| part.start < t);
         self.search(behind, |part, leaf, row| Self::start_in(part, leaf, row) < t)
+    }
+
+    /// The same, if it is `place` or one of the next few.
+    #[inline]
+    pub fn starts_near(self, place: Place, t: Timestamp) -> Option<Place> {
+        let start = |place: Place| self.part(place).map(|(part, leaf)| Self::start_in(part, leaf, place.row));
+        if start(self.before(place)?)? >= t {
+            return None;
+        }
+        let mut at = place;
+        for _ in 0..NEAR {
+            if start(at).is_none_or(|start| start >= t) {
+                return Some(at);
+            }
+            at = self.after(at);
+        }
+        None
     }
 
     /// The first row that begins after `t`.

@@ -41,6 +41,11 @@ fn check_rows<R: StoredRow + PartialEq + Debug>(lines: &[Vec<R>], slab: usize) -
             prop_assert_eq!(found(line.starts_from(t)), rows.partition_point(|row| row.span().start < t));
             prop_assert_eq!(found(line.starts_after(t)), rows.partition_point(|row| row.span().start <= t));
             prop_assert_eq!(found(line.ends_after(t)), rows.partition_point(|row| row.span().end <= t));
+            let places =
+                std::iter::successors(Some(Place::default()), |at| (*at != line.end_place()).then(|| line.after(*at)));
+            for near in places.step_by(5).filter_map(|place| line.starts_near(place, t)) {
+                prop_assert_eq!(near, line.starts_from(t));
+            }
             let place = line.ends_after(t);
             prop_assert_eq!(line.get(place), rows.get(found(place)).copied());
             let before = line.before(place).and_then(|before| line.get(before));
