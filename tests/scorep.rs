@@ -134,6 +134,25 @@ fn late_thread_of_a_team_is_named_first() {
     assert_eq!(tasks["tasks"][0]["executions"], 200, "iterations are the ranks', not their threads'");
 }
 
+/// A rank's team works inside of the iterations of its master and has none of its own.
+#[test]
+fn iterations_are_those_of_the_ranks_masters() {
+    let file = archive("hybrid");
+    let groups = ["--slow", "field.rank=2", "--fast", "field.rank!=2"];
+    let explained = json(&[&["explain", "--json"][..], &groups, &[file.to_str().unwrap()]].concat());
+    let count = |group: &str| explained[group]["count"].as_u64().unwrap();
+    assert_eq!((count("slow"), count("fast")), (50, 150), "4 ranks, 50 steps");
+    let causes = explained["causes"].as_array().unwrap();
+    let inside = |c: &Value| {
+        let path: Vec<&str> = c["path"].as_array().unwrap().iter().filter_map(Value::as_str).collect();
+        path.contains(&"thread rank 2 thread 1") && path.contains(&"!$omp implicit barrier @inject.c:59")
+    };
+    assert!(causes.iter().any(inside), "{causes:?}");
+    // What is left of a barrier of threads after the last of them came is no transfer over a network.
+    let of_threads = |c: &&Value| c["sentence"].as_str().unwrap().contains("for the network in !$omp");
+    assert_eq!(causes.iter().find(of_threads), None);
+}
+
 #[test]
 fn waits_without_a_known_cause_are_listed_beside_the_paths() {
     let file = archive("late_sender");

@@ -17,6 +17,7 @@ pub mod op;
 pub mod parallel;
 pub mod quantity;
 pub mod sandbox;
+pub mod search;
 pub mod spans;
 pub mod spelling;
 pub mod statistics;

@@ -16,10 +16,11 @@
 
 use super::libraries;
 use super::measured::Measured;
+use super::own_times::OwnTimes;
 use super::roles;
 use crate::analysis::patterns::PatternAnalysis;
 use crate::analysis::patterns::iterations::Iterations;
-use crate::analysis::patterns::triggers::Triggers;
+use crate::analysis::patterns::triggers::{LastWait, Triggers};
 use crate::base::ctx::{Cancelled, Ctx};
 use crate::base::names::{NameId, Names};
 use crate::base::notice::Notices;
@@ -167,13 +168,17 @@ struct IterationContexts<'a> {
     names: &'a mut Names,
     root: ContextId,
     ranks: Vec<NameId>,
-    /// By symbol: the call, and the computation after it.
-    frames: HashMap<NameId, CallFrames>,
+    /// By symbol: the call, and the computation after it; `None` before they are asked for.
+    frames: Vec<Option<CallFrames>>,
     /// By the context above and the call path.
     paths: HashMap<(ContextId, u32), ContextId>,
     transfer: Frame,
     unknown: Frame,
     flush: Frame,
+    /// By stream: its last wait.
+    last_waits: Vec<LastWait>,
+    /// Empty between two iterations.
+    own: OwnTimes,
 }
 
 impl<'a> IterationContexts<'a> {
@@ -188,7 +193,8 @@ impl<'a> IterationContexts<'a> {
         let transfer = Frame { kind: FrameKind::Wait(WaitKind::Network), name: names.intern("transfer") };
         let unknown = Frame { kind: FrameKind::Wait(WaitKind::UnknownWait), name: names.intern("unknown") };
         let flush = Frame { kind: FrameKind::Function, name: names.intern("trace buffer flush") };
-        let (frames, paths) = (HashMap::default(), HashMap::default());
+        let frames = vec![None; operations.names.len()];
+        let last_waits = vec![LastWait::default(); operations.sequences.len()];
         IterationContexts {
             operations,
             triggers,
@@ -197,22 +203,26 @@ impl<'a> IterationContexts<'a> {
             root,
             ranks,
             frames,
-            paths,
+            paths: HashMap::default(),
             transfer,
             unknown,
             flush,
+            last_waits,
+            own: OwnTimes::default(),
         }
     }
 
     /// The time of one iteration by context.
     fn fold(&mut self, span: Span, stream: u32) -> Vec<(ContextId, u64)> {
-        let mut own = Vec::new();
+        let mut own = std::mem::take(&mut self.own);
         self.spend(span, stream, self.root, 0, &mut own);
-        own
+        let row = own.take();
+        self.own = own;
+        row
     }
 
     /// Activity of a stream over a span, below a context.
-    fn spend(&mut self, span: Span, stream: u32, above: ContextId, far: usize, own: &mut Vec<(ContextId, u64)>) {
+    fn spend(&mut self, span: Span, stream: u32, above: ContextId, far: usize, own: &mut OwnTimes) {
         let operations = self.operations;
         let Some(sequence) = operations.sequences.get(stream as usize) else { return };
         let all = &sequence.operations;
@@ -258,14 +268,7 @@ impl<'a> IterationContexts<'a> {
     }
 
     /// Computation behind an operation.
-    fn compute(
-        &mut self,
-        stream: u32,
-        after: Option<usize>,
-        span: Span,
-        above: ContextId,
-        own: &mut Vec<(ContextId, u64)>,
-    ) {
+    fn compute(&mut self, stream: u32, after: Option<usize>, span: Span, above: ContextId, own: &mut OwnTimes) {
         if span.is_empty() {
             return;
         }
@@ -287,7 +290,7 @@ impl<'a> IterationContexts<'a> {
     }
 
     /// A stream's own time; the tracer's share of it is separate.
-    fn spent(&mut self, stream: u32, context: ContextId, span: Span, own: &mut Vec<(ContextId, u64)>) {
+    fn spent(&mut self, stream: u32, context: ContextId, span: Span, own: &mut OwnTimes) {
         let flushes = self.operations.sequences.get(stream as usize).map_or(&[][..], |s| &s.flushes);
         let mut flushed = 0;
         if !flushes.is_empty() {
@@ -295,10 +298,10 @@ impl<'a> IterationContexts<'a> {
             let during = |f: &Span| clock.common(f.end).min(span.end) - clock.common(f.start).max(span.start);
             flushed = flushes.iter().map(during).filter(|ns| *ns > 0).sum::<Ns>().min(span.len());
         }
-        add(own, context, span.len() - flushed);
+        own.add(context, span.len() - flushed);
         if flushed > 0 {
             let flush = self.contexts.child(Some(context), self.flush);
-            add(own, flush, flushed);
+            own.add(flush, flushed);
         }
     }
 
@@ -311,19 +314,21 @@ impl<'a> IterationContexts<'a> {
         span: Span,
         call: ContextId,
         far: usize,
-        own: &mut Vec<(ContextId, u64)>,
+        own: &mut OwnTimes,
     ) {
-        let trigger = self.triggers.of(place, left).filter(|t| t.from.stream != place.stream);
-        let Some(trigger) = trigger else {
+        let mut unknown = LastWait::default();
+        let last = self.last_waits.get_mut(place.stream as usize).unwrap_or(&mut unknown);
+        let trigger = self.triggers.after(last, place, left);
+        let Some(trigger) = trigger.filter(|t| t.from.stream != place.stream) else {
             // The last to arrive at a collective does not wait: its time is the operation's own.
-            let own_time = self.triggers.of(place, left).is_some();
+            let own_time = trigger.is_some();
             let context = if own_time { call } else { self.contexts.child(Some(call), self.unknown) };
             return self.spent(place.stream, context, span, own);
         };
         let sent = trigger.sent.clamp(span.start, span.end);
         if sent > span.start {
             // Every place is one of a stream.
-            let Some(name) = self.ranks.get(trigger.from.stream as usize) else { return add(own, call, span.len()) };
+            let Some(name) = self.ranks.get(trigger.from.stream as usize) else { return own.add(call, span.len()) };
             let frame = Frame { kind: FrameKind::Thread(WaitKind::Thread), name: *name };
             let thread = self.contexts.child(Some(call), frame);
             let waited = Span::new(span.start, sent);
@@ -332,15 +337,18 @@ impl<'a> IterationContexts<'a> {
             if far < FARTHEST {
                 self.spend(waited, trigger.from.stream, thread, far + 1, own);
             } else {
-                add(own, thread, waited.len());
+                own.add(thread, waited.len());
             }
         }
-        let transfer = self.contexts.child(Some(call), self.transfer);
-        add(own, transfer, span.end - sent);
+        // Between threads of one process nothing is transferred: the rest is the call's own.
+        let process = |stream: u32| self.operations.sequences.get(stream as usize).and_then(|s| s.process);
+        let is_inside = process(place.stream).is_some_and(|own| process(trigger.from.stream) == Some(own));
+        let rest = if is_inside { call } else { self.contexts.child(Some(call), self.transfer) };
+        own.add(rest, span.end - sent);
     }
 
     fn frames_of(&mut self, symbol: NameId) -> CallFrames {
-        if let Some(known) = self.frames.get(&symbol) {
+        if let Some(Some(known)) = self.frames.get(symbol.index()) {
             return *known;
         }
         let name = self.operations.names.get(symbol);
@@ -348,14 +356,10 @@ impl<'a> IterationContexts<'a> {
         let after = self.names.intern(&format!("{COMPUTATION}after {name}"));
         let [call, after] = [call, after].map(|name| Frame { kind: FrameKind::Function, name });
         let frames = CallFrames { call, after };
-        self.frames.insert(symbol, frames);
+        if let Some(known) = self.frames.get_mut(symbol.index()) {
+            *known = Some(frames);
+        }
         frames
-    }
-}
-
-fn add(own: &mut Vec<(ContextId, u64)>, context: ContextId, ns: Ns) {
-    if ns > 0 {
-        own.push((context, ns as u64));
     }
 }
 

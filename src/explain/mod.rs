@@ -29,6 +29,7 @@ mod measured;
 pub mod mining;
 mod naming;
 pub mod overview;
+mod own_times;
 mod paths;
 mod propagation;
 mod roles;

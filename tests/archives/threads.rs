@@ -195,15 +195,15 @@ fn task_continues_on_another_thread() {
     assert_eq!((barrier.kind.name(), barrier.ns / 1_000), ("thread_barrier", 4_000), "for the second half");
 }
 
-#[test]
-fn accelerator_and_host_wait_for_each_other() {
-    let mut run = Recording::new(1);
-    let queue = run.writer.queue(0, "CUDA[0:7]");
+/// A host of rank 1 that launches two kernels and waits for each; `queue`: makes the location of the accelerator.
+fn with_accelerator(queue: impl Fn(&mut ArchiveWriter) -> u64) -> Recording {
+    let mut run = Recording::new(2);
+    let queue = queue(&mut run.writer);
     let launch = run.region_of("cuLaunchKernel", Role::Function, Paradigm::Cuda);
     let wait = run.region_of("cuStreamSynchronize", Role::Function, Paradigm::Cuda);
     let kernel = run.region_of("stencil_kernel", Role::Function, Paradigm::Cuda);
     for (launched, began, ended) in [(2 * MS, 2 * MS + 10 * US, 5 * MS), (9 * MS, 9 * MS + 10 * US, 12 * MS)] {
-        let e = run.on(0);
+        let e = run.on(1);
         e.enter(launched, launch);
         e.leave(launched + 5 * US, launch);
         e.enter(launched + MS, wait);
@@ -212,8 +212,24 @@ fn accelerator_and_host_wait_for_each_other() {
         e.enter(began, kernel);
         e.leave(ended, kernel);
     }
-    // The host waits 2 ms twice; the queue has nothing to do from 5 ms until the second launch has arrived.
-    assert_eq!(run.totals(), [("accelerator", 4_000), ("idle_accelerator", 4_010)].into());
+    run
+}
+
+#[test]
+fn accelerator_and_host_wait_for_each_other() {
+    let in_group_of_rank = with_accelerator(|writer| writer.queue(1, "CUDA[0:7]"));
+    let in_own_group = with_accelerator(|writer| writer.accelerator(1, "CUDA Context 1", "CUDA[0:7]"));
+    for run in [in_group_of_rank, in_own_group] {
+        let mined = run.mined();
+        let waiting = mined.waiting(&Ctx::new(1)).unwrap().unwrap();
+        // The host waits 2 ms twice; the queue has nothing to do from 5 ms until the second launch has arrived.
+        let totals: Vec<(&str, i64)> = waiting.states.iter().map(|s| (s.kind.name(), s.ns / 1_000)).collect();
+        assert_eq!(totals, [("idle_accelerator", 4_010), ("accelerator", 4_000)]);
+        let queue = &mined.operations.sequences[2];
+        assert_eq!((queue.label(), queue.rank), ("rank 1 CUDA[0:7]", Some(1)), "its group's creator gives the rank");
+        let cause = &waiting.states[1].rows[0];
+        assert_eq!((cause.stream, cause.causes[0].stream), (1, 2), "the host waits for the queue");
+    }
 }
 
 /// Tasks of a task graph, numbered by attributes: one waits for its maker, one goes on on another thread.

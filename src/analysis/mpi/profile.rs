@@ -6,6 +6,7 @@
 
 use crate::analysis::offsets::StreamClock;
 use crate::base::names::NameId;
+use crate::base::search::partition_point_near;
 use crate::base::time::{Ns, Span, Timestamp};
 use crate::event::call_path::CallSites;
 use crate::event::operation::{NO_PATH, Operation, OperationPlace, Operations};
@@ -112,24 +113,6 @@ impl<'a> Streams<'a> {
         let next = operations.get(left).map(|o| clock.common(o.start));
         Backward { inside: &self.inside, operations, call_sites, clock, within, left, gap_is_next: true, next }
     }
-}
-
-/// The partition point of a slice, searched from a position outwards.
-fn partition_point_near<T>(all: &[T], near: usize, is_before: impl Fn(&T) -> bool) -> usize {
-    let before = |at: usize| all.get(at).is_some_and(&is_before);
-    let (mut low, mut high, mut step) = (near.min(all.len()), near.min(all.len()), 1);
-    if before(low) {
-        while before(high) {
-            (low, high) = (high + 1, high + 1 + step);
-            step *= 2;
-        }
-    } else {
-        while low > 0 && !before(low - 1) {
-            (high, low) = (low - 1, (low - 1).saturating_sub(step));
-            step *= 2;
-        }
-    }
-    low + all.get(low..high.min(all.len())).map_or(0, |between| between.partition_point(is_before))
 }
 
 /// The region of the time spent in a call path: its innermost one, else the computation after a call.

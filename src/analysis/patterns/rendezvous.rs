@@ -13,8 +13,8 @@
 //! In: for each message the call that its sender left and the call that posted its receive; clocks. Out: a message back
 //! ([`Carrier::Rendezvous`], [`Carrier::FlowControl`]) from the posting call to each held call, which thus waits
 //! ([`OperationKind::Send`]). A call counts as held if its receive was posted in its second half: if earlier, most of
-//! the call is the transfer. Without bounds on the clocks no call counts as held. Cost: two passes over the messages, a
-//! search per long send, and sorting the added messages.
+//! the call is the transfer. Without bounds on the clocks no call counts as held. Cost: a pass over the messages, another
+//! over those that may have been held, a search per long send, and sorting the added messages.
 
 use crate::analysis::offsets::StreamClock;
 use crate::base::ctx::{Cancelled, Ctx};
@@ -34,6 +34,23 @@ struct SendTiming {
     posted: Timestamp,
     /// The largest error of the two clocks together.
     error: Ns,
+}
+
+impl SendTiming {
+    /// The latest time at which the call may have ended.
+    fn last(&self) -> Timestamp {
+        self.call.end.saturating_add(self.error)
+    }
+
+    /// The receive was posted in the second half of the call.
+    fn is_posted_late(&self) -> bool {
+        (self.posted - self.call.start).saturating_mul(2) >= self.call.len() && self.posted <= self.last()
+    }
+
+    /// The call was long enough to be held by flow control.
+    fn is_long(&self) -> bool {
+        self.call.len() >= SHORTEST.max(self.error.saturating_mul(4))
+    }
 }
 
 fn timing(operations: &Operations, clocks: &[StreamClock], completion: &SendCompletion) -> Option<SendTiming> {
@@ -100,39 +117,46 @@ fn next_call(
 pub fn find(operations: &mut Operations, clocks: &[StreamClock], ctx: &Ctx) -> Result<(), Cancelled> {
     let send_completions = std::mem::take(&mut operations.send_completions);
     let chunks: Vec<&[SendCompletion]> = send_completions.chunks(CHUNK).collect();
-    let timing_of = |h: &&SendCompletion| timing(operations, clocks, h);
+    let timing_of = |h: &SendCompletion| timing(operations, clocks, h);
     let mut eager: HashMap<NameId, u32> = HashMap::default();
-    let largest_of = |i: usize| {
+    // Positions of the sends that may have been held.
+    let mut candidates: Vec<u32> = Vec::new();
+    let classify = |i: usize| {
         let mut eager: HashMap<NameId, u32> = HashMap::default();
-        for completion in chunks[i] {
-            if let Some(s) = timing_of(&completion).filter(|s| s.call.end.saturating_add(s.error + READING) < s.posted)
-            {
+        let mut candidates = Vec::new();
+        for (completion, at) in chunks[i].iter().zip((i * CHUNK) as u32..) {
+            let Some(s) = timing_of(completion) else { continue };
+            if s.call.end.saturating_add(s.error + READING) < s.posted {
                 let largest = eager.entry(s.symbol).or_default();
                 *largest = completion.bytes.max(*largest);
             }
+            if s.is_posted_late() || s.is_long() {
+                candidates.push(at);
+            }
         }
-        eager
+        (eager, candidates)
     };
-    in_order(ctx, chunks.len(), largest_of, |_, found| {
+    in_order(ctx, chunks.len(), classify, |_, (found, held)| {
         for (symbol, bytes) in found {
             let largest = eager.entry(symbol).or_default();
             *largest = bytes.max(*largest);
         }
+        candidates.extend(held);
     })?;
+    let chunks: Vec<&[u32]> = candidates.chunks(CHUNK).collect();
     let library = library_calls(operations);
     // The call of the receiver that released a held send.
     let release = |h: &SendCompletion| -> Option<(Carrier, OperationPlace)> {
-        let s = timing_of(&h).filter(|_| h.from.stream != h.posted.stream)?;
-        let large = eager.get(&s.symbol).is_none_or(|largest| h.bytes > *largest);
-        let last = s.call.end.saturating_add(s.error);
-        if large && (s.posted - s.call.start).saturating_mul(2) >= s.call.len() && s.posted <= last {
+        let s = timing_of(h).filter(|_| h.from.stream != h.posted.stream)?;
+        if s.is_posted_late() && eager.get(&s.symbol).is_none_or(|largest| h.bytes > *largest) {
             return Some((Carrier::Rendezvous, h.posted));
         }
-        let long = s.call.len() >= SHORTEST.max(s.error.saturating_mul(4));
-        let call = long.then(|| next_call(operations, clocks, &library, h.posted.stream, s.call, last)).flatten()?;
+        let of = h.posted.stream;
+        let call = s.is_long().then(|| next_call(operations, clocks, &library, of, s.call, s.last())).flatten()?;
         Some((Carrier::FlowControl, call))
     };
-    let back = |h: &SendCompletion| {
+    let back = |at: &u32| {
+        let h = send_completions.get(*at as usize)?;
         let (carrier, from) = release(h)?;
         let (released, call) = (operations.get(from)?, operations.get(h.left())?);
         Some(Message { carrier, from, to: h.left(), sent: released.start, received: call.end })

@@ -1,9 +1,11 @@
 //! Triggers: the events that ended waits, with the last sender and times on the common time line.
 //!
 //! In: messages and collectives, sorted by receiving place. A wait ends with the last message to arrive (of a held
-//! send: with the receive that was posted), or with the last member to enter. Cost: a binary search per wait.
+//! send: with the receive that was posted), or with the last member to enter. Cost: a search per wait, from the wait
+//! before where the caller keeps its place.
 
 use crate::analysis::offsets::StreamClock;
+use crate::base::search::partition_point_near;
 use crate::base::time::{Span, Timestamp};
 use crate::event::operation::{CollectiveInstance, Operation, OperationPlace, Operations};
 use crate::model::carrier::Carrier;
@@ -25,6 +27,15 @@ struct CollectiveMember {
     place: OperationPlace,
     /// Position of the operation.
     collective: u32,
+}
+
+/// Where the search for the trigger of one wait of a stream ended.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct LastWait {
+    /// Among the messages to the stream.
+    message: usize,
+    /// Among the members of all collective operations.
+    member: usize,
 }
 
 /// Finds the events that ended waits.
@@ -80,11 +91,16 @@ impl<'a> Triggers<'a> {
 
     /// The trigger that ended the wait of an operation left at `end`.
     pub fn of(&self, place: OperationPlace, end: Timestamp) -> Option<Trigger> {
+        self.after(&mut LastWait::default(), place, end)
+    }
+
+    /// The same; the search begins at an earlier wait of the stream, or a later one, which this one replaces.
+    pub fn after(&self, last: &mut LastWait, place: OperationPlace, end: Timestamp) -> Option<Trigger> {
         let stream = place.stream as usize;
         let to_stream = self.first.get(stream).zip(self.first.get(stream + 1));
         let messages = to_stream.and_then(|(from, to)| self.operations.messages.get(*from..*to)).unwrap_or(&[]);
-        let first = messages.partition_point(|m| m.to < place);
-        let received = messages[first..].iter().take_while(|m| m.to == place).map(|m| {
+        last.message = partition_point_near(messages, last.message, |m| m.to < place);
+        let received = messages[last.message..].iter().take_while(|m| m.to == place).map(|m| {
             // Tracers record a send at its begin, while the message leaves until the end of the operation; wake-ups and
             // packets are recorded when they happen.
             let sent = match (m.carrier, self.operations.get(m.from)) {
@@ -93,8 +109,9 @@ impl<'a> Triggers<'a> {
             };
             Trigger { from: m.from, sent: self.clock(m.from.stream).common(sent), carrier: m.carrier }
         });
-        let at = self.members.binary_search_by_key(&place, |member| member.place).ok();
-        let collective = at.map(|at| self.members[at].collective as usize);
+        last.member = partition_point_near(&self.members, last.member, |member| member.place < place);
+        let member = self.members.get(last.member).filter(|member| member.place == place);
+        let collective = member.map(|member| member.collective as usize);
         received.chain(collective.and_then(|at| self.entered_before(at, end))).max_by_key(order)
     }
 

@@ -9,6 +9,9 @@ use super::events::{DEFINITION_CHUNK, EVENT_CHUNK, Events, Paradigm, Role};
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
+/// Location groups of accelerators are numbered from here on.
+const ACCELERATORS: u32 = 1 << 16;
+
 /// An archive as it grows. Times are nanoseconds.
 pub struct ArchiveWriter {
     folder: PathBuf,
@@ -129,6 +132,22 @@ impl ArchiveWriter {
         *thread += 1;
         let number = (u64::from(*thread) << 32) + u64::from(rank);
         self.location(number, name, 2, rank)
+    }
+
+    /// A queue in a location group of its own, an accelerator's, whose creator is the group of a rank.
+    pub fn accelerator(&mut self, rank: u32, device: &str, queue: &str) -> u64 {
+        let thread = self.threads.entry(rank).or_insert(0);
+        *thread += 1;
+        let (number, group) = ((u64::from(*thread) << 32) + u64::from(rank), ACCELERATORS + rank);
+        let name = self.string(device);
+        self.define(13, |p| {
+            packed32(group, p);
+            packed32(name, p);
+            p.push(2);
+            packed32(UNDEFINED, p);
+            packed32(rank, p);
+        });
+        self.location(number, queue, 2, group)
     }
 
     fn location(&mut self, number: u64, name: &str, kind: u8, process: u32) -> u64 {
