@@ -13,8 +13,8 @@
 //! In: for each message the call that its sender left and the call that posted its receive; clocks. Out: a message back
 //! ([`Carrier::Rendezvous`], [`Carrier::FlowControl`]) from the posting call to each held call, which thus waits
 //! ([`OperationKind::Send`]). A call counts as held if its receive was posted in its second half: if earlier, most of
-//! the call is the transfer. Without bounds on the clocks no call counts as held. Cost: a pass over the messages, another
-//! over those that may have been held, a search per long send, and sorting the added messages.
+//! the call is the transfer. Without bounds on the clocks no call counts as held. Cost: a pass over the messages, a
+//! second over those that may have been held, a search per long send, and sorting the added messages.
 
 use crate::analysis::offsets::StreamClock;
 use crate::base::ctx::{Cancelled, Ctx};
