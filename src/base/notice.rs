@@ -132,6 +132,12 @@ notices! {
         "{n} {recording mentions|recordings mention} virtual machines, whose own recordings are not aligned with \
          {it|them}";
     UnknownRecords     Note  Found    "{n} {record|records} of unknown type {was|were} skipped";
+    RecordsUnused      Note  Found
+        "{n} {record of a type that no analysis uses was|records of types that no analysis uses were} skipped";
+    ClockThrottled     Loss  Recorded
+        "perf stopped sampling {n} {time|times} because samples came too fast; functions that ran then are unknown";
+    PidNamespaces      Note  Recorded
+        "processes of {n} pid namespaces (containers) were recorded; one id can mean different processes in them";
 }
 
 impl Notice {

@@ -260,6 +260,7 @@ fn places(traces: &[Argument], symbols: &SymbolOptions) -> SymbolPaths {
         folders: symbols.folders.clone(),
         kernel: symbols.kernel.clone(),
         recorded: Vec::new(),
+        code: Vec::new(),
         beside: traces.iter().map(|a| a.path.clone()).collect(),
     }
 }

@@ -198,6 +198,14 @@ impl Trace {
         }
     }
 
+    /// Symbols of kernel code that was made while recording, each with its end; empty where none was recorded.
+    pub fn kernel_code(&self) -> &str {
+        match self {
+            Trace::Perf(t) => t.kernel_code(),
+            Trace::Ctf(_) | Trace::Ftrace(_) => "",
+        }
+    }
+
     /// Build ids of files by their paths, where the recording lists them outside of the mappings.
     pub fn build_ids(&self) -> Option<&HashMap<Vec<u8>, Vec<u8>>> {
         match self {

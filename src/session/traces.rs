@@ -263,6 +263,13 @@ impl Traces {
     fn with_recorded(&self, places: &SymbolPaths) -> SymbolPaths {
         let recorded = self.sources.iter().filter_map(|s| s.trace.kernel_symbols()).map(Into::into);
         SymbolPaths {
+            code: self
+                .sources
+                .iter()
+                .map(|s| s.trace.kernel_code())
+                .filter(|code| !code.is_empty())
+                .map(Into::into)
+                .collect(),
             recorded: if places.kernel.is_empty() { recorded.collect() } else { Vec::new() },
             ..places.clone()
         }

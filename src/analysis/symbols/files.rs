@@ -31,6 +31,8 @@ pub struct SymbolPaths {
     pub kernel: Vec<PathBuf>,
     /// Kernel symbols inside recordings; used where `kernel` names none.
     pub recorded: Vec<Arc<[u8]>>,
+    /// Symbols of kernel code that was made while recording; used beside the others.
+    pub code: Vec<Arc<str>>,
     /// Folders that may hold `perf-PID.map` files (the traces' own); `folders` are searched as well.
     pub beside: Vec<PathBuf>,
 }

@@ -7,6 +7,7 @@
 //! `/proc/PID/wchan`.
 
 use crate::base::mapped::open_regular;
+use crate::input::perf::side::END;
 use std::io::{self, BufRead, BufReader};
 use std::ops::Range;
 use std::path::Path;
@@ -63,6 +64,15 @@ impl KernelSymbols {
         Ok(KernelSymbols { symbols, scheduler })
     }
 
+    /// Add symbols of code that was made while recording, each with its end. Where both name an address, the list of all
+    /// symbols counts, which the kernel made itself.
+    pub fn add<'a>(&mut self, texts: impl Iterator<Item = &'a str>) {
+        self.symbols.extend(texts.flat_map(str::lines).filter_map(|line| parse(line).or_else(|| end(line))));
+        // Of one address the named symbol comes before the end of another.
+        self.symbols.sort_by_key(|symbol| (symbol.address, symbol.name.is_empty()));
+        self.symbols.dedup_by(|b, a| a.address == b.address);
+    }
+
     /// True when no symbol was found (`kallsyms` read without permission has addresses of zero only).
     pub fn is_empty(&self) -> bool {
         self.symbols.is_empty()
@@ -70,7 +80,7 @@ impl KernelSymbols {
 
     fn at(&self, address: u64) -> Option<&Symbol> {
         let after = self.symbols.partition_point(|s| s.address <= address);
-        self.symbols[..after].last().filter(|s| address - s.address < LONGEST)
+        self.symbols[..after].last().filter(|s| address - s.address < LONGEST && !s.name.is_empty())
     }
 
     /// The system call of a kernel stack, given innermost address first.
@@ -115,6 +125,13 @@ fn parse(line: &str) -> Option<Symbol> {
     let name = words.next().filter(|name| !name.ends_with("_text_start") && !name.ends_with("_text_end"))?.into();
     let module = words.next().map(|m| m.trim_matches(['[', ']']).into());
     Some(Symbol { address, name, module })
+}
+
+/// The end of code, as a symbol without a name.
+fn end(line: &str) -> Option<Symbol> {
+    let mut words = line.split_whitespace();
+    let address = u64::from_str_radix(words.next()?, 16).ok()?;
+    (words.next()? == END).then(|| Symbol { address, name: "".into(), module: None })
 }
 
 /// The address that a line gives to a name.
@@ -200,6 +217,16 @@ mod tests {
         assert_eq!(list.functions(&stack), ["vfs_write"]);
         assert_eq!(list.functions(&stack[..3]), [""; 0]);
         assert_eq!(list.functions(&[0xffff_ffff_c000_0001, 0xffff_ffff_8100_0210]), ["vfs_write"]);
+    }
+
+    #[test]
+    fn add_names_code_that_was_made_while_recording_up_to_its_end() {
+        let mut symbols = symbols("ffffffff81000000 T do_sys\nffffffffc0000000 t module_init [x]\n");
+        symbols.add(["ffffffffc0000400 t bpf_prog_1_run [bpf]\nffffffffc0000480 e -\n"].into_iter());
+        let name = |address: u64| symbols.functions(&[address]).concat();
+        assert_eq!(name(0xffff_ffff_c000_0404), "bpf_prog_1_run");
+        assert_eq!(name(0xffff_ffff_c000_0500), "", "past its end");
+        assert_eq!(name(0xffff_ffff_c000_0004), "module_init");
     }
 
     #[test]

@@ -419,7 +419,10 @@ pub fn kernel_symbols(symbol_paths: &SymbolPaths, notices: &mut Notices) -> Opti
     let recorded = if symbol_paths.kernel.is_empty() { symbol_paths.recorded.as_slice() } else { &[] };
     let shown = |paths: &[PathBuf]| paths.iter().map(|p| p.display().to_string()).collect::<Vec<_>>().join(", ");
     match kernel::KernelSymbols::of(symbol_paths.kernel.iter().map(PathBuf::as_path), recorded) {
-        Ok(symbols) if !symbols.is_empty() => Some(symbols),
+        Ok(mut symbols) if !symbols.is_empty() => {
+            symbols.add(symbol_paths.code.iter().map(|text| &**text));
+            Some(symbols)
+        }
         Ok(_) | Err(_) => {
             notices.add(Notice::SymbolFileMissing, 1, || shown(&symbol_paths.kernel));
             None

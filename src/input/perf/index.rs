@@ -8,6 +8,7 @@
 
 use super::header::{RecordHeader, bytes_behind, record};
 use super::sample::TimeAndCpu;
+use super::side::SideRecords;
 use super::walk::{COMM, FORK, LOST, RecordOrigin, SAMPLE, SideClass, USER, WalkRules};
 use crate::base::cursor::bits;
 use crate::base::notice::{Notice, Notices};
@@ -42,6 +43,8 @@ pub struct Index {
     /// Records that perf synthesised at the start.
     before: Vec<RecordRun>,
     threads_seen: Vec<ThreadRecord>,
+    /// Records of other kinds.
+    pub side: SideRecords,
     /// Irregularities found on the way.
     pub notices: Notices,
 }
@@ -129,6 +132,7 @@ impl Index {
                     if kind == LOST {
                         let n = bits(body, 64, 64, rules.byte_order);
                         cpu.losses.push(ClockLoss { from: cpu.last.min(time), to: time, events: n });
+                        self.side.lose(n.unwrap_or(0));
                     }
                     cpu.last = cpu.last.max(time);
                 }
@@ -159,12 +163,17 @@ impl Index {
             return Some(RecordPlace { cpu: Some(layout.cpu(body).unwrap_or(0)), time: layout.time(body) });
         }
         if kind >= USER {
+            self.side.add(kind, body, 0, rules.byte_order);
             return None;
         }
         let layout = rules.attrs.of_record(body);
         let TimeAndCpu { time, cpu } = layout.map_or_else(TimeAndCpu::default, |layout| layout.time_and_cpu(body));
         let origin = RecordOrigin::at(time);
-        SideClass::of(kind, misc, origin)?;
+        if SideClass::of(kind, misc, origin).is_none() {
+            let trailer = layout.map_or(0, |layout| layout.trailer_bytes());
+            self.side.add(kind, body, trailer, rules.byte_order);
+            return None;
+        }
         self.note_thread(rules, kind, body, time.unwrap_or(0), at);
         Some(match origin {
             RecordOrigin::Synthesised => RecordPlace { cpu: None, time: Some(0) },

@@ -16,6 +16,7 @@ pub mod copies;
 pub mod header;
 mod index;
 mod sample;
+pub mod side;
 mod unpack;
 mod walk;
 
@@ -49,6 +50,8 @@ pub struct PerfStorage {
     rules: WalkRules,
     threads: Threads,
     symbols: Option<Mapped>,
+    /// Symbols of kernel code that was made while recording.
+    code: String,
     /// Build ids of files by their paths, where their records have none.
     build_ids: HashMap<Vec<u8>, Vec<u8>>,
     /// Samples hold copies of the stack.
@@ -89,6 +92,11 @@ impl PerfStorage {
 }
 
 impl PerfTrace {
+    /// Symbols of kernel code that was made while recording, as `/proc/kallsyms` lists symbols, each with its end.
+    pub fn kernel_code(&self) -> &str {
+        &self.storage().code
+    }
+
     /// The build ids of the header by path; perf lists the files that samples hit.
     pub fn build_ids(&self) -> &HashMap<Vec<u8>, Vec<u8>> {
         &self.storage().build_ids
@@ -220,6 +228,8 @@ pub fn open(path: &Path) -> Result<PerfTrace, OpenError> {
     }
     let threads = index.threads();
     notices.merge(&index.notices);
+    index.side.notices(&mut notices);
+    let code = index.side.symbols();
     let (runs, cpu_streams) = index.streams().into_iter().map(|cpu| (cpu.runs, cpu.stream)).unzip();
     let clock = clock(&attrs, &header);
     let schemas = schemas(&attrs, &header);
@@ -229,7 +239,8 @@ pub fn open(path: &Path) -> Result<PerfTrace, OpenError> {
     let unwound = OnceLock::new();
     let build_ids = std::mem::take(&mut header.build_ids);
     let none = StackStore::default();
-    let mut storage = PerfStorage { files, runs, rules, threads, symbols, build_ids, copied, deferred: none, unwound };
+    let mut storage =
+        PerfStorage { files, runs, rules, threads, symbols, code, build_ids, copied, deferred: none, unwound };
     if !deferred.is_empty() {
         storage.deferred = storage.stacks_of(&deferred);
     }
