@@ -57,6 +57,9 @@ const PROVIDERS: [&str; 2] = ["lttng_ust_cyg_profile", "lttng_ust_cyg_profile_fa
 const PAIRS: [(&str, &str); 6] =
     [("begin", "end"), ("start", "end"), ("start", "stop"), ("enter", "leave"), ("entry", "exit"), ("", "__return")];
 
+/// The events of text that programs wrote into `trace_marker`.
+pub(super) const MARKERS: &str = "trace_marker:";
+
 /// Text fields that name the type of an execution, best first.
 const KIND_FIELDS: [&str; 6] = ["type", "kind", "operation", "op", "method", "name"];
 
@@ -64,6 +67,11 @@ impl EventSignature {
     /// True for the events of a probe that a user placed on a function.
     pub fn is_probe(&self) -> bool {
         self.fields.iter().any(|field| PROBED.contains(&field.name.as_str()))
+    }
+
+    /// True for events that the user placed in a program, although the kernel's tracer recorded them.
+    pub fn is_placed(&self) -> bool {
+        self.is_probe() || self.name.starts_with(MARKERS)
     }
 
     fn has_integer(&self, name: &str) -> bool {
@@ -90,12 +98,24 @@ fn keyed(event: &str, key: &str) -> Delimiter {
 /// pairs among the kernel's own events; each group by name.
 pub fn discover(classes: &[Arc<EventSignature>]) -> Vec<TaskDefinition> {
     let mut tasks = pairs(classes, PairOrigin::UserSpace);
+    tasks.iter_mut().filter(|task| task.name == ASYNCHRONOUS_MARKERS).for_each(by_name_and_cookie);
     tasks.extend(connections(classes));
     tasks.extend(system_calls(classes));
     tasks.extend(pairs(classes, PairOrigin::Kernel));
     let mut seen = BTreeSet::new();
     tasks.retain(|t| seen.insert(t.name.clone()));
     tasks
+}
+
+/// The task of markers that begin and end on any threads.
+const ASYNCHRONOUS_MARKERS: &str = "trace_marker:async";
+
+/// Pairs its begins and ends by all that its texts hold.
+fn by_name_and_cookie(task: &mut TaskDefinition) {
+    for delimiter in task.begins.iter_mut().chain(&mut task.ends) {
+        delimiter.key = ["pid", "name", "cookie"].map(str::to_owned).to_vec();
+    }
+    task.pairing = Pairing::Key;
 }
 
 /// The events among which pairs are searched for.
@@ -108,7 +128,7 @@ enum PairOrigin {
 }
 
 fn pairs(classes: &[Arc<EventSignature>], origin: PairOrigin) -> Vec<TaskDefinition> {
-    let is_of_kernel = |c: &EventSignature| c.kernel && !c.is_probe();
+    let is_of_kernel = |c: &EventSignature| c.kernel && !c.is_placed();
     let ours = |c: &&EventSignature| is_of_kernel(c) == (origin == PairOrigin::Kernel) && !c.name.starts_with("lttng_");
     let by_name: BTreeMap<&str, &EventSignature> =
         classes.iter().map(Arc::as_ref).filter(ours).map(|c| (c.name.as_str(), c)).collect();

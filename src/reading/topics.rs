@@ -7,6 +7,7 @@
 use super::bind::is_kernel;
 use super::dialect;
 use super::recorded::RecordEstimates;
+use super::tasks;
 use crate::input::Trace;
 use crate::input::record::{ClassId, Scope};
 use crate::input::stream::Class;
@@ -88,7 +89,7 @@ fn add_event(recorded: &mut Recorded, trace: &Trace, id: ClassId, class: &Class)
     let is_event = match recorded.recorder {
         TraceRecorder::Perf => !class.name.starts_with("perf:") && class.name.contains(':'),
         TraceRecorder::Lttng => !class.name.starts_with("lttng_"),
-        TraceRecorder::TraceCmd => !OF_FTRACE.contains(&class.name.as_str()),
+        TraceRecorder::TraceCmd => !OF_FTRACE.contains(&class.name.as_str()) && !class.name.starts_with(tasks::MARKERS),
         TraceRecorder::Other => false,
     };
     let fields = trace.payload_fields(id);

@@ -38,7 +38,7 @@ pub(super) struct Names {
 impl TaskCatalog {
     pub fn new(sources: &[Source]) -> TaskCatalog {
         let classes = all_signatures(sources);
-        let kernel = classes.iter().filter(|c| c.kernel && !c.is_probe()).map(|c| c.name.clone()).collect();
+        let kernel = classes.iter().filter(|c| c.kernel && !c.is_placed()).map(|c| c.name.clone()).collect();
         TaskCatalog { tasks: tasks::discover(&classes), declared: 0, classes, kernel, names: OnceLock::new() }
     }
 

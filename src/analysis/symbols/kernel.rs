@@ -64,8 +64,8 @@ impl KernelSymbols {
         Ok(KernelSymbols { symbols, scheduler })
     }
 
-    /// Add symbols of code that was made while recording, each with its end. Where both name an address, the list of all
-    /// symbols counts, which the kernel made itself.
+    /// Add symbols of code that was made while recording, each with its end. Where both name an address, the list of
+    /// all symbols counts, which the kernel made itself.
     pub fn add<'a>(&mut self, texts: impl Iterator<Item = &'a str>) {
         self.symbols.extend(texts.flat_map(str::lines).filter_map(|line| parse(line).or_else(|| end(line))));
         // Of one address the named symbol comes before the end of another.

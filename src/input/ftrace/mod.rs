@@ -8,6 +8,7 @@
 //! record of the previous page and its first record; events that only the counters of the CPU report were overwritten
 //! before the first page.
 
+mod marker;
 mod pages;
 mod sections;
 mod unpack;
@@ -24,6 +25,7 @@ use crate::base::cursor::{ByteOrder, bits};
 use crate::base::mapped::Mapped;
 use crate::base::notice::{Notice, Notices};
 use crate::input::tracepoint::format::{Field, FieldType, Format};
+use marker::MarkerClasses;
 use pages::{PageLoss, PageRules, PageWalk, StackClasses};
 use sections::{Buffer, CpuData, SavedName, Sections};
 use std::path::Path;
@@ -165,7 +167,8 @@ pub fn open(path: &Path) -> Result<FtraceTrace, OpenError> {
         Compression::None => None,
         _ => Some(unpacked(&file, &mut sections, &mut notices).map_err(|e| Unreadable::from(e).at(path))?),
     };
-    let Classes { schemas, rules, names } = classes(&sections);
+    let pages = plain.as_ref().unwrap_or(&file).bytes();
+    let Classes { schemas, rules, names } = classes(&sections, pages);
     let clock = RecorderClock {
         name: if sections.clock.is_empty() { "local".to_owned() } else { sections.clock.clone() },
         base: i128::from(sections.offset),
@@ -237,13 +240,14 @@ struct Classes {
     names: Vec<NameFields>,
 }
 
-fn classes(sections: &Sections) -> Classes {
+fn classes(sections: &Sections, pages: &[u8]) -> Classes {
     let mut rules = PageRules {
         byte_order: sections.head.byte_order,
         long: usize::from(sections.head.long),
         data: sections.page_data,
         classes: Vec::new(),
         stacks: StackClasses::default(),
+        markers: None,
         ticks: sections.ticks,
     };
     let (mut schemas, mut names) = (Vec::new(), Vec::new());
@@ -265,6 +269,14 @@ fn classes(sections: &Sections) -> Classes {
         let naming = NAMING_EVENTS.iter().filter(|naming| naming.event == format.name);
         names.extend(naming.filter_map(|naming| NameFields::of(naming, class, format)));
         schemas.push(schema(format));
+    }
+    let print = sections.formats.iter().find(|format| format.system == "ftrace" && format.name == "print");
+    if let Some(format) = print
+        && let Some(class) = usize::try_from(format.id).ok().and_then(|id| *rules.classes.get(id)?)
+        && let Some(markers) = MarkerClasses::find(class, format, pages, rules.byte_order, schemas.len())
+    {
+        schemas.extend(markers.schemas(&schema(format)));
+        rules.markers = Some(markers);
     }
     Classes { schemas, rules, names }
 }

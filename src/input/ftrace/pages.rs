@@ -5,6 +5,7 @@
 //! within a CPU. The stack events that the tracer writes after an event belong to it: they are searched for among the
 //! next records of the same thread, past records that interrupts may have written between.
 
+use super::marker::MarkerClasses;
 use crate::base::cursor::{ByteOrder, bits};
 use crate::input::record::{ClassId, IntegerArray};
 use crate::input::tracepoint::{Raw, StackSide, Walk, WalkPosition, WalkStep};
@@ -39,6 +40,8 @@ pub struct PageRules {
     pub classes: Vec<Option<ClassId>>,
     /// The classes of stacks.
     pub stacks: StackClasses,
+    /// The classes of markers, where the recording holds any.
+    pub markers: Option<MarkerClasses>,
     /// The scale of the clock, where it does not count nanoseconds.
     pub ticks: Option<TickScale>,
 }
@@ -203,7 +206,8 @@ impl<'a> PageWalk<'a> {
 
     fn class(&self, data: &[u8]) -> Option<ClassId> {
         let id = bits(data, 0, 16, self.rules.byte_order)?;
-        self.rules.classes.get(id as usize).copied().flatten()
+        let class = self.rules.classes.get(id as usize).copied().flatten()?;
+        Some(self.rules.markers.as_ref().map_or(class, |markers| markers.class(class, data)))
     }
 
     fn tid(&self, data: &[u8]) -> Option<u64> {
@@ -282,14 +286,14 @@ impl<'a> Walk<'a> for PageWalk<'a> {
 impl PageRules {
     /// The addresses of a recorded stack. A kernel stack has a count at byte 8 and that many addresses from byte 16 on
     /// (12 where a `long` has 4 bytes), even if the format describes it otherwise; a user stack has eight addresses
-    /// from byte 16 on, with zeros behind the last.
+    /// from the same place on, with zeros behind the last.
     fn addresses<'a>(&self, data: &'a [u8], side: StackSide) -> Option<IntegerArray<'a>> {
         let long = self.long;
         let words = |bytes| IntegerArray { bytes, width: long as u8, byte_order: self.byte_order };
         let (all, count) = match side {
             StackSide::Kernel => (data.get(8 + long..)?, bits(data, 64, 32, self.byte_order)? as usize),
             StackSide::User => {
-                let all = data.get(16..)?;
+                let all = data.get(8 + long..)?;
                 (all, words(all).iter().take(8).position(|address| address == 0).unwrap_or(8))
             }
         };

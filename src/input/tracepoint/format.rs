@@ -33,6 +33,36 @@ pub enum FieldType {
     },
     /// An integer that the kind of the record implies; it has no bytes in the record.
     Given(u64),
+    /// A part of the text of a marker, from here on.
+    Marker(MarkerPart),
+}
+
+/// A part of `KIND|PID|NAME` or `KIND|PID|NAME|COOKIE`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum MarkerPart {
+    /// The process that wrote it, or for which it was written.
+    Process,
+    /// The rest is a name.
+    Name,
+    /// A name before a cookie.
+    NameOfTwo,
+    /// The last part.
+    Cookie,
+}
+
+impl MarkerPart {
+    /// This part of a text, which ends at a NUL or a new line; `None` where the text has no such part.
+    pub(super) fn of(self, text: &[u8]) -> Option<&[u8]> {
+        let text = text.get(..memchr::memchr2(0, b'\n', text).unwrap_or(text.len()))?;
+        let number = |n: usize| memchr::memchr_iter(b'|', text).nth(n);
+        let last = memchr::memrchr(b'|', text)?;
+        match self {
+            MarkerPart::Process => text.get(number(0)? + 1..number(1).unwrap_or(text.len())),
+            MarkerPart::Name => text.get(number(1)? + 1..),
+            MarkerPart::NameOfTwo => text.get(number(1)? + 1..last),
+            MarkerPart::Cookie => text.get(last + 1..),
+        }
+    }
 }
 
 /// A field.
@@ -58,7 +88,10 @@ impl Field {
     pub fn is_number(&self) -> Option<bool> {
         match self.field_type {
             FieldType::Number { .. } | FieldType::Given(_) => Some(true),
-            FieldType::Text | FieldType::Elsewhere { width: None, .. } | FieldType::Rest { width: None } => Some(false),
+            FieldType::Text
+            | FieldType::Marker(_)
+            | FieldType::Elsewhere { width: None, .. }
+            | FieldType::Rest { width: None } => Some(false),
             _ => None,
         }
     }

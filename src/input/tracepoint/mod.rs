@@ -365,6 +365,7 @@ pub(super) fn bytes_of<'a>(body: &'a [u8], field: &Field, byte_order: ByteOrder)
         FieldType::Number { .. } | FieldType::Text | FieldType::Words { .. } => body.get(field.at..)?.get(..field.size),
         FieldType::Rest { .. } => body.get(field.at..),
         FieldType::Given(_) => None,
+        FieldType::Marker(part) => part.of(body.get(field.at..)?),
         FieldType::Elsewhere { relative, .. } => {
             let word: [u8; 4] = body.get(field.at..)?.get(..4)?.try_into().ok()?;
             let word = if byte_order == ByteOrder::Big { u32::from_be_bytes(word) } else { u32::from_le_bytes(word) };

@@ -128,9 +128,10 @@ fn words() -> ctf::FieldShape {
 fn field_type(field: &Field) -> ctf::FieldShape {
     match field.field_type {
         FieldType::Number { .. } | FieldType::Given(_) => ctf::FieldShape::Number(NumberFormat::Decimal),
-        FieldType::Text | FieldType::Elsewhere { width: None, .. } | FieldType::Rest { width: None } => {
-            ctf::FieldShape::Text
-        }
+        FieldType::Text
+        | FieldType::Marker(_)
+        | FieldType::Elsewhere { width: None, .. }
+        | FieldType::Rest { width: None } => ctf::FieldShape::Text,
         FieldType::Words { .. } | FieldType::Elsewhere { .. } | FieldType::Rest { .. } => words(),
     }
 }
