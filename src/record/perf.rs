@@ -20,6 +20,9 @@ pub(super) fn commands(input: &RecorderInput<'_>) -> RecorderCommands {
     if input.request.overwrite.is_some() {
         record = record.with(["--overwrite"]);
     }
+    if maps_have_build_ids(input.host) {
+        record = record.with(["--buildid-mmap"]);
+    }
     let system_call_filter = filter(input.request);
     let events = TOPICS.iter().flat_map(|topic| topic.events).filter(|event| input.host.has(event));
     for event in events {
@@ -54,6 +57,17 @@ pub(super) fn commands(input: &RecorderInput<'_>) -> RecorderCommands {
     }
     let trace = input.folder.join("perf.data");
     RecorderCommands { prepare: Vec::new(), record: Some(record), finish: Vec::new(), trace, notes }
+}
+
+/// The first kernel, and the first perf, whose records of mappings can hold build ids. With them names are not taken
+/// from a file that was replaced after the recording.
+const BUILD_IDS: [u32; 2] = [5, 12];
+
+/// True if both the kernel and perf can record build ids with mappings.
+fn maps_have_build_ids(host: &Capabilities) -> bool {
+    let kernel: Vec<u32> = host.release.split(['.', '-']).map_while(|n| n.parse().ok()).collect();
+    let perf = host.perf.as_ref().map_or(&[][..], |tool| &tool.version);
+    kernel.as_slice() >= BUILD_IDS.as_slice() && perf >= BUILD_IDS.as_slice()
 }
 
 /// The commands that place one probe where a function begins and one where it returns.
