@@ -399,3 +399,24 @@ fn help_has_examples_and_each_command_only_its_own_options() {
         assert!(!help(&[command, "--help"]).contains(option), "{command} has no use for {option}");
     }
 }
+
+#[test]
+fn plain_answer_is_words_alone() {
+    let symbols = ["--symbols", "fixtures/traces/lock-contention/bin"];
+    for words in [&["explain", "--plain", LOCK][..], &["--plain", LOCK]] {
+        let out = output(&[words, &symbols].concat());
+        assert!(out.status.success(), "{}", String::from_utf8_lossy(&out.stderr));
+        let text = String::from_utf8(out.stdout).unwrap();
+        assert!(text.starts_with("Waiting in append_entry for thread journal of ledgerd, which ran expensive_flush"));
+        assert!(text.contains("\nCause 1: 12.4 ms, 77%, blocked.thread.\n"), "{text}");
+        assert!(text.contains("    Path: ledgerd, worker_main, handle_request"), "{text}");
+        // Nothing is aligned in columns or drawn, which a reader would spell out.
+        for line in text.lines() {
+            let inside = line.trim_start();
+            assert!(
+                line.is_ascii() && !inside.contains("  ") && !inside.contains(['#', '|']) && !inside.contains(" > "),
+                "{line}"
+            );
+        }
+    }
+}

@@ -2,7 +2,7 @@
 
 use crate::base::ctx::Ctx;
 use crate::view::stderr::say;
-use crate::view::text::Page;
+use crate::view::text::{Glyphs, Page};
 use anyhow::Context;
 use serde::Serialize;
 use std::io::{IsTerminal, Write};
@@ -119,7 +119,8 @@ pub(super) fn print(text: &str) -> anyhow::Result<()> {
 fn page() -> Page {
     let out = std::io::stdout();
     let width = if out.is_terminal() { crossterm::terminal::size().map_or(100, |(w, _)| usize::from(w)) } else { 100 };
-    Page { width, ascii: out.is_terminal() && shows_ascii_only() }
+    let glyphs = if out.is_terminal() && shows_ascii_only() { Glyphs::Ascii } else { Glyphs::Unicode };
+    Page { width, glyphs }
 }
 
 /// True if the locale is not UTF-8, or the terminal is the Linux console, whose font has little else than ASCII.

@@ -10,6 +10,7 @@ use crate::input::Argument;
 use crate::options::{GroupOptions, InputOptions};
 use crate::session::{Session, UsageError};
 use crate::view::stderr::say;
+use crate::view::text::{Glyphs, Page};
 use crate::view::{json, text};
 use clap::Args;
 
@@ -25,16 +26,19 @@ pub struct ExplainOptions {
     /// Print one JSON document (schema whyslow.explain/1)
     #[arg(long)]
     json: bool,
+    /// Words alone, for screen readers: no bars, no arrows, no columns
+    #[arg(long, conflicts_with = "json")]
+    plain: bool,
     /// Exit with status 3 if this holds and is significant: `extra>2ms`, `p95>+5%`
     #[arg(long, value_name = "CONDITION")]
     fail_if: Option<FailIf>,
 }
 
 impl ExplainOptions {
-    /// The answer in lines, for a terminal that cannot show the interface.
+    /// The answer in lines, for a terminal that cannot show the interface, or a user who asks for words.
     pub(super) fn instead_of(interface: &InterfaceOptions) -> Self {
-        let InterfaceOptions { input, groups, .. } = interface;
-        ExplainOptions { input: input.clone(), groups: groups.clone(), json: false, fail_if: None }
+        let InterfaceOptions { input, groups, plain, .. } = interface;
+        ExplainOptions { input: input.clone(), groups: groups.clone(), json: false, plain: *plain, fail_if: None }
     }
 }
 
@@ -67,7 +71,10 @@ impl Question for ExplainOptions {
         console.answer(
             self.json,
             || json::explain(&model, &comparison),
-            |page| text::explain(&model, &comparison, page),
+            |page| {
+                let glyphs = if self.plain { Glyphs::Words } else { page.glyphs };
+                text::explain(&model, &comparison, Page { glyphs, ..page })
+            },
         )?;
         let held = self.fail_if.and_then(|condition| condition.holds(&model, &comparison));
         if let Some(sentence) = &held {

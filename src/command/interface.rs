@@ -51,6 +51,9 @@ pub struct InterfaceOptions {
     /// Start anew: do not open the groups and the place of the last time
     #[arg(long)]
     pub fresh: bool,
+    /// Print the answer in words instead, for screen readers: what `explain --plain` prints
+    #[arg(long)]
+    pub plain: bool,
     /// Learn the interface in nine steps, on a recording that comes with the program
     #[arg(long, conflicts_with = "traces")]
     pub tour: bool,

@@ -169,7 +169,7 @@ pub fn run(command: &Command) -> anyhow::Result<u8> {
         };
     }
     if let Command::Interface(options) = command
-        && interface::needs_plain_text()
+        && (options.plain || interface::needs_plain_text())
     {
         return ask(&explain::ExplainOptions::instead_of(options));
     }

@@ -84,6 +84,7 @@ pub(super) fn run(options: &RecordOptions) -> anyhow::Result<AfterRecording> {
         input,
         groups,
         appearance: options.appearance.clone(),
+        plain: false,
         fresh: false,
         tour: false,
     })))

@@ -123,7 +123,7 @@ fn moments(model: &Model, aligned: &Alignment, page: Page, out: &mut String) {
             p.map_or_else(|| "-".into(), |p| figure::time(of(p) as f64))
         };
         let path = model.contexts.path(moment.context);
-        let arrow = if page.ascii { " > " } else { " › " };
+        let arrow = if page.is_ascii() { " > " } else { " › " };
         // The end of the path says most; all paths begin alike.
         let shown = &path[path.len().saturating_sub(3)..];
         let place: Vec<String> = shown.iter().map(|c| clean::line(&abbreviated(&words::frame(model, *c)))).collect();

@@ -82,7 +82,7 @@ pub fn text(found: &Sandwich, page: Page) -> String {
             page.wrap(&mut out, 2, "none");
             continue;
         }
-        for line in std::iter::once(HEAD.to_owned()).chain(rows.iter().map(|row| row.line(page.ascii))) {
+        for line in std::iter::once(HEAD.to_owned()).chain(rows.iter().map(|row| row.line(page.is_ascii()))) {
             out.push_str(cut(&line, page.width()).trim_end());
             out.push('\n');
         }
@@ -103,14 +103,16 @@ mod tests {
     use crate::base::ctx::Ctx;
     use crate::compare::functions::sandwich;
     use crate::compare::{ComparisonRequest, compare, scenario};
+    use crate::view::text::Glyphs;
 
     #[test]
     fn text_has_the_function_between_callers_and_callees() {
         let model = scenario::lock_contention(5, 16.0);
         let comparison = compare(&model, &ComparisonRequest::default(), &Ctx::new(1)).unwrap();
         let found = sandwich(&model, &comparison.tree, "expensive_flush").unwrap();
-        for ascii in [false, true] {
-            let text = text(&found, Page { width: 80, ascii });
+        for glyphs in [Glyphs::Unicode, Glyphs::Ascii] {
+            let ascii = glyphs == Glyphs::Ascii;
+            let text = text(&found, Page { width: 80, glyphs });
             let lines: Vec<&str> = text.lines().collect();
             assert_eq!(lines[0], "expensive_flush");
             assert!(lines[1].contains("with all that it calls") && text.contains("thread journal"), "{text}");

@@ -11,7 +11,7 @@ use crate::base::{clean, figure};
 use crate::compare::functions::by_function;
 use crate::compare::members::sorted_present;
 use crate::compare::ranks::{self, GroupMeans, RankComparison, RegionRow};
-use crate::compare::{Comparison, DiffNode, GroupsOrigin, share_of_group};
+use crate::compare::{Cause, Comparison, DiffNode, GroupsOrigin, share_of_group};
 use crate::model::Model;
 use crate::model::execution::ExecutionId;
 use crate::model::histogram::Bins;
@@ -26,13 +26,25 @@ const FUNCTION_LINES: usize = 12;
 /// Narrowest page.
 const NARROWEST: usize = 40;
 
+/// The characters of a text.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Glyphs {
+    /// Bars and arrows of Unicode.
+    #[default]
+    Unicode,
+    /// Only ASCII.
+    Ascii,
+    /// Words alone, for screen readers: no bars, no arrows, no columns.
+    Words,
+}
+
 /// The page that text is written to.
 #[derive(Clone, Copy, Debug)]
 pub struct Page {
     /// Columns.
     pub width: usize,
-    /// Only ASCII.
-    pub ascii: bool,
+    /// Its characters.
+    pub glyphs: Glyphs,
 }
 
 impl Page {
@@ -40,10 +52,15 @@ impl Page {
         self.width.max(NARROWEST)
     }
 
+    /// True without Unicode.
+    pub(super) fn is_ascii(&self) -> bool {
+        self.glyphs != Glyphs::Unicode
+    }
+
     /// A bar of `share` of `columns`.
     fn bar(&self, share: f64, columns: usize) -> String {
         let share = if share.is_finite() { share.clamp(0.0, 1.0) } else { 0.0 };
-        if self.ascii {
+        if self.is_ascii() {
             return "#".repeat((share * columns as f64).round() as usize);
         }
         let eighths = (share * columns as f64 * 8.0).round() as usize;
@@ -212,7 +229,11 @@ fn head(model: &Model, c: &Comparison, page: Page, out: &mut String) {
 }
 
 fn causes(c: &Comparison, page: Page, out: &mut String) {
-    let arrow = if page.ascii { " > " } else { " › " };
+    let arrow = match page.glyphs {
+        Glyphs::Unicode => " › ",
+        Glyphs::Ascii => " > ",
+        Glyphs::Words => ", ",
+    };
     out.push('\n');
     let extra = figure::time(c.extra_ns as f64);
     let title = match c.verdict.groups {
@@ -222,24 +243,42 @@ fn causes(c: &Comparison, page: Page, out: &mut String) {
     page.wrap(out, 0, &title);
     let most = c.causes.iter().map(|c| c.share.abs()).fold(0.0, f64::max);
     for cause in &c.causes {
-        let rank = cause.rank.map_or_else(|| " -".into(), |r| format!("{r:2}"));
-        let bar = page.bar(if most > 0.0 { cause.share.abs() / most } else { 0.0 }, 12);
-        let time = figure::time(cause.extra_ns as f64);
-        let pad = " ".repeat(12_usize.saturating_sub(bar.width()));
-        let kind = cause.kind.map_or("", words::kind);
-        let line = format!("{rank} {time:>9} {:>6}  {bar}{pad}  {kind}", c.share(cause.share));
-        out.push_str(cut(&line, page.width()).trim_end());
-        out.push('\n');
+        if page.glyphs == Glyphs::Words {
+            page.wrap(out, 0, &heading(c, cause));
+        } else {
+            out.push_str(cut(&row(c, cause, most, page), page.width()).trim_end());
+            out.push('\n');
+        }
         page.wrap(out, 4, &cause.sentence);
         if !cause.path.is_empty() {
             let path: Vec<Cow<'_, str>> =
                 cause.path.iter().map(|frame| abbreviated(words::frame_of_path(frame))).collect();
-            page.wrap(out, 4, &path.join(arrow));
+            let title = if page.glyphs == Glyphs::Words { "Path: " } else { "" };
+            page.wrap(out, 4, &format!("{title}{}", path.join(arrow)));
         }
         if let Some(text) = significance(cause.deviations, cause.p_value) {
             page.wrap(out, 4, &text);
         }
     }
+}
+
+/// The figures of a cause as a row with a bar; a bar of full length is `most`.
+fn row(c: &Comparison, cause: &Cause, most: f64, page: Page) -> String {
+    let rank = cause.rank.map_or_else(|| " -".into(), |r| format!("{r:2}"));
+    let bar = page.bar(if most > 0.0 { cause.share.abs() / most } else { 0.0 }, 12);
+    let time = figure::time(cause.extra_ns as f64);
+    let pad = " ".repeat(12_usize.saturating_sub(bar.width()));
+    let kind = cause.kind.map_or("", words::kind);
+    format!("{rank} {time:>9} {:>6}  {bar}{pad}  {kind}", c.share(cause.share))
+}
+
+/// The same in words.
+fn heading(c: &Comparison, cause: &Cause) -> String {
+    let name = cause.rank.map_or_else(|| "The rest".to_owned(), |rank| format!("Cause {rank}"));
+    let mut parts = vec![format!("{name}: {}", figure::time(cause.extra_ns as f64))];
+    parts.extend(Some(c.share(cause.share)).filter(|share| !share.is_empty()));
+    parts.extend(cause.kind.map(|kind| words::kind(kind).to_owned()));
+    parts.join(", ") + "."
 }
 
 fn significance(deviations: Option<f64>, p: Option<f64>) -> Option<String> {
@@ -273,7 +312,7 @@ fn histogram(model: &Model, c: &Comparison, column: &Column, page: Page, out: &m
         for bin in members.iter().filter_map(|e| bins.of(*column.values.get(e.index())?)) {
             counts[bin * columns / bins.len()] += 1;
         }
-        sparkline(&counts, page.ascii)
+        sparkline(&counts, page.is_ascii())
     };
     let name = cut(&clean::text(&words::metric(&column.metric)), 16);
     let (fast, slow) = (bars(&c.fast.members), bars(&c.slow.members));
@@ -371,8 +410,8 @@ mod tests {
     fn explain_fits_every_width_and_begins_with_the_answer() {
         let (model, c) = made();
         for width in [1, 40, 80, 250] {
-            for ascii in [false, true] {
-                let page = Page { width, ascii };
+            for glyphs in [Glyphs::Unicode, Glyphs::Ascii, Glyphs::Words] {
+                let (page, ascii) = (Page { width, glyphs }, glyphs != Glyphs::Unicode);
                 for text in [explain(&model, &c, page), diff(&model, &c, &DiffParts::default(), page)] {
                     assert!(text.starts_with("Waiting in append_entry for"), "{text}");
                     for line in text.lines() {
@@ -387,7 +426,7 @@ mod tests {
     #[test]
     fn explain_shows_figures_and_paths() {
         let (model, c) = made();
-        let text = explain(&model, &c, Page { width: 120, ascii: true });
+        let text = explain(&model, &c, Page { width: 120, glyphs: Glyphs::Ascii });
         for part in ["blocked.thread", "thread journal", "[futex]", "standard deviations, p < 0.0001", "Caveats"] {
             assert!(text.contains(part), "{part} in {text}");
         }
@@ -395,9 +434,9 @@ mod tests {
 
     #[test]
     fn bars_grow_with_their_share() {
-        let page = Page { width: 80, ascii: false };
+        let page = Page { width: 80, glyphs: Glyphs::Unicode };
         assert_eq!((page.bar(1.0, 4), page.bar(0.5, 4), page.bar(0.03, 4)), ("████".into(), "██".into(), "▏".into()));
-        assert_eq!(Page { ascii: true, ..page }.bar(f64::NAN, 4), "");
+        assert_eq!(Page { glyphs: Glyphs::Ascii, ..page }.bar(f64::NAN, 4), "");
         assert_eq!(sparkline(&[0, 1, 4, 8], false), " ▁▄█");
     }
 }

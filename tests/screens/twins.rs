@@ -10,7 +10,7 @@ use whyslow::compare::functions::sandwich;
 use whyslow::compare::inverted::invert;
 use whyslow::view::diff_parts::DiffParts;
 use whyslow::view::overview::OverviewAnswer;
-use whyslow::view::text::Page;
+use whyslow::view::text::{Glyphs, Page};
 use whyslow::view::tui::app::App;
 use whyslow::view::tui::overlay::Overlay;
 use whyslow::view::tui::theme::ColourDepth;
@@ -92,7 +92,7 @@ fn causes_and_groups_equal_explain() {
     let session = session("");
     let (model, comparison) = session.app.compared_executions().unwrap();
     let twin = serde_json::to_value(json::explain(&model, &comparison)).unwrap();
-    let printed = text::explain(&model, &comparison, Page { width: 200, ascii: false });
+    let printed = text::explain(&model, &comparison, Page { width: 200, glyphs: Glyphs::Unicode });
     let page = session.lines().join("\n");
     let sentence = twin["verdict"]["sentence"].as_str().unwrap();
     assert!(printed.starts_with(sentence) && page.contains(sentence), "{page}");
@@ -124,7 +124,7 @@ fn functions_equal_the_diff() {
     let (model, comparison) = session.app.compared_executions().unwrap();
     let found = sandwich(&model, &comparison.tree, "expensive_flush").unwrap();
     // The text of `diff --function`, word by word.
-    let printed = function_text::text(&found, Page { width: 200, ascii: false });
+    let printed = function_text::text(&found, Page { width: 200, glyphs: Glyphs::Unicode });
     let page = session.lines().join(" ");
     let words = |text: &str| text.split_whitespace().map(str::to_owned).collect::<Vec<_>>();
     let (printed, page) = (words(&printed), words(&page));
@@ -204,7 +204,7 @@ fn timeline_equals_diff_of_two_executions() {
     let [a, b] = [view.executions[0].id, view.executions[1].id];
     let whyslow::view::tui::timeline::TimelineContent::Loaded(loaded) = &view.content else { panic!("not loaded") };
     let aligned = whyslow::compare::moments::align(&loaded.model, a, b).unwrap();
-    let printed = execution_text::executions(&loaded.model, &aligned, Page { width: 200, ascii: false });
+    let printed = execution_text::executions(&loaded.model, &aligned, Page { width: 200, glyphs: Glyphs::Unicode });
     let page = session.lines().join("\n");
     for id in [a, b] {
         let duration = figure::time(loaded.model.executions.duration(id.index()) as f64);
