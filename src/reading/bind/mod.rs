@@ -78,9 +78,10 @@ struct Habits {
 }
 
 impl Habits {
-    fn of(trace: &Trace) -> Habits {
+    /// Those of the classes that are followed: copies in other channels may lack a context, and are not read.
+    fn of(trace: &Trace, followed: &HashSet<ClassId>) -> Habits {
         let mut habits = Habits { nameless_exits: false, calls_name_threads: true };
-        for (i, class) in trace.classes().iter().enumerate() {
+        for (i, class) in trace.classes().iter().enumerate().filter(|(i, _)| followed.contains(&ClassId::at(*i))) {
             let Some(event) = classes::call(class.known()) else { continue };
             let mut paths = Paths::new(trace, ClassId::at(i));
             habits.nameless_exits |= event.call.is_empty();
@@ -237,7 +238,6 @@ impl Binding {
     /// Bind the classes of a trace; `focus` chooses those to decode.
     pub fn focused(trace: &Trace, tasks: &[TaskDefinition], focus: Focus) -> Binding {
         let kernel = is_kernel(trace);
-        let habits = if focus == Focus::Transfers { Habits::of(trace) } else { Habits::default() };
         let declared: HashSet<_> = trace.classes().iter().map(|c| dialect::event(c.known())).collect();
         let events = DeclaredEvents::new(trace);
         let (waking, migrations) = (kernel && events.records_wakings(), declared.contains("sched_migrate_task"));
@@ -265,6 +265,7 @@ impl Binding {
             known.and_then(queued).or_else(|| delimiters.contains_key(name).then_some(marked))
         };
         let followed = events.followed(|name| meaning(name).is_some());
+        let habits = if focus == Focus::Transfers { Habits::of(trace, &followed) } else { Habits::default() };
         let mut bound = Binding {
             classes: Vec::new(),
             projection: Projection::default(),
