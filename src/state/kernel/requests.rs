@@ -1,10 +1,16 @@
 //! Block requests from insertion to completion, matched by device and first sector.
+//!
+//! A flush of the device's cache has no sector. The kernel keeps -1 for it, which `block_rq_issue` shows as 0
+//! (`blk_rq_trace_sector`) and `block_rq_complete` as it is; a device has one flush under way at a time.
 
 use crate::base::time::{Span, Timestamp};
 use crate::event::kind::RequestStep;
 use crate::reading::batch::BlockRequest;
 use crate::state::timeline::{DiskRequest, HostId, ThreadId};
 use foldhash::HashMap;
+
+/// The sector of a flush that completes.
+const OF_A_FLUSH: u64 = u64::MAX;
 
 /// The submitter of a request.
 #[derive(Clone, Copy, Debug, Default)]
@@ -44,7 +50,8 @@ impl Requests {
         by: Submitter,
         lost: impl Fn(Timestamp) -> Option<Timestamp>,
     ) -> Option<ThreadId> {
-        let key = (host, request.device, request.sector);
+        let sector = if request.sector == OF_A_FLUSH { 0 } else { request.sector };
+        let key = (host, request.device, sector);
         if step == RequestStep::Complete {
             let OpenRequest { at, .. } = self.open.remove(&key)?;
             self.all[at].span.end = t;
@@ -96,6 +103,22 @@ impl Requests {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn step_completes_a_flush_whose_completion_names_no_sector() {
+        let mut requests = Requests::default();
+        let mut step = |t, step, sector| {
+            let request = BlockRequest { device: 8, sector, bytes: 0, write: false, tid: None };
+            let by = Submitter { thread: Some(ThreadId::at(3)), client: None };
+            requests.step(Timestamp::new(t), HostId::at(0), step, &request, by, |_| None)
+        };
+        step(10, RequestStep::Issue, 0);
+        assert_eq!(step(30, RequestStep::Complete, u64::MAX), Some(ThreadId::at(3)));
+        step(50, RequestStep::Issue, 0);
+        assert_eq!(step(80, RequestStep::Complete, u64::MAX), Some(ThreadId::at(3)));
+        let all = requests.close(Timestamp::new(90), |_, _| None);
+        assert_eq!(all.iter().map(|r| (r.span.start.ns(), r.span.end.ns())).collect::<Vec<_>>(), [(10, 30), (50, 80)]);
+    }
 
     #[test]
     fn step_follows_a_request_until_its_completion() {
