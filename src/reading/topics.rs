@@ -2,7 +2,7 @@
 //!
 //! In: a trace. Out: [`Recorded`]. LTTng and perf declare the events that were enabled. trace-cmd may declare those of
 //! all systems, and perf's own records of switches have no declaration; there a sample of the records decides
-//! ([`RecordEstimates`]). Cost: a look at each class, and for perf and trace-cmd the headers of some records.
+//! (`RecordEstimates`). Cost: a look at each class, and for perf and trace-cmd the headers of some records.
 
 use super::bind::is_kernel;
 use super::dialect;

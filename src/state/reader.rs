@@ -3,7 +3,7 @@
 //! A [`RowReader`] belongs to one analysis and one worker. It gives [`RowCursor`]s over the rows of one line (the
 //! segments of a thread, the runs of a CPU, ...), which are sorted by start. A cursor keeps its place: a question for
 //! the same row or the next costs a comparison, any other two binary searches, O(log rows). Rows are in compressed
-//! leaves ([`super::store`]). The questions are counted ([`super::questions`]).
+//! leaves (`state::store`). The questions are counted ([`super::questions`]).
 
 use super::questions::{Access, Asker, Family, Tally};
 use super::segments::{Call, Segment, StackSample, ThreadId};

@@ -122,8 +122,8 @@ impl ArchiveDocument {
     fn write(&self, out: &mut String) -> std::fmt::Result {
         for t in &self.traces {
             writeln!(out, "{}  {}", t.path, t.format)?;
-            let host = t.host.as_deref().unwrap_or("unknown host");
-            writeln!(out, "    {host}, clock of {}, {} locations", t.clock.as_deref().unwrap_or(""), t.streams)?;
+            let clock = t.clock.as_deref().unwrap_or("unknown frequency");
+            writeln!(out, "    clock of {clock}, {}", figure::plural(t.streams as u64, "location"))?;
             let by = if t.creator.is_empty() { "an unknown tracer" } else { &t.creator };
             write!(out, "    by {by}: {} ranks, {} threads, ", t.ranks, t.threads)?;
             writeln!(out, "{} accelerator streams, {} communicators", t.accelerator_streams, t.communicators)?;
@@ -139,7 +139,9 @@ impl ArchiveDocument {
                 writeln!(out, "    {} s, as declared by the archive", figure::seconds(length, 3))?;
             }
         }
-        info::write_tasks(&self.tasks, out)?;
+        if !self.tasks.is_empty() {
+            info::write_tasks(&self.tasks, out)?;
+        }
         for clock in self.clocks.iter().flatten() {
             writeln!(out, "{clock}")?;
         }

@@ -1,7 +1,7 @@
 //! The state of the interface, to be kept for the next session.
 //!
 //! In: the state when the program ends, or when a bookmark changes. Out: a [`SavedView`]. Cost: the unfolded nodes and
-//! the bookmarks, of each at most [`MOST`].
+//! the bookmarks, of each at most `MOST`.
 
 use super::app::{App, Cursor};
 use super::bookmarks::Bookmark;
