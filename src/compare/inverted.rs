@@ -4,7 +4,7 @@
 //! spent, and whose children are the callers of their parents: a node is the part of its root's own time that came
 //! through these callers. Figures and tests are those of the other tree ([`super::tree`]), over contexts whose frames
 //! are reversed. Each execution's time is in the last caller's context and counts in all frames below it, so that roots
-//! add up to the difference. Cost: the own times of both groups times their depth; at most [`MOST`] contexts are made,
+//! add up to the difference. Cost: the own times of both groups times their depth; at most `MOST` contexts are made,
 //! beyond which callers are left out (their time stays with the callee).
 
 use super::tree::{self, GroupPair, TimesByContext};
