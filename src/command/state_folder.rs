@@ -4,7 +4,7 @@
 //! since: the files below it have another number, size or time. Files are named by a hash of the traces' paths and
 //! hold those paths, so that two recordings never share a view. They are written whole (`base/file.rs`). No failure
 //! here ends the program: without a folder nothing is kept. Cost: the entries of the recording's folders, at most
-//! [`ENTRIES`].
+//! `ENTRIES`.
 
 use crate::base::clean;
 use crate::base::file::{self, Existing};

@@ -2,7 +2,7 @@
 //!
 //! In: a model and a comparison. Out: the same comparison with a tree whose roots are the frames in which time was
 //! spent, and whose children are the callers of their parents: a node is the part of its root's own time that came
-//! through these callers. Figures and tests are those of the other tree ([`super::tree`]), over contexts whose frames
+//! through these callers. Figures and tests are those of the other tree (`compare::tree`), over contexts whose frames
 //! are reversed. Each execution's time is in the last caller's context and counts in all frames below it, so that roots
 //! add up to the difference. Cost: the own times of both groups times their depth; at most `MOST` contexts are made,
 //! beyond which callers are left out (their time stays with the callee).
