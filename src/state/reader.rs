@@ -231,7 +231,7 @@ impl<'r, R: StoredRow> RowCursor<'r, R> {
     pub fn begun_in(&mut self, span: Span) -> impl Iterator<Item = R> + use<'r, R> {
         self.count(Access::Within);
         // Spans in order of time begin a few rows after the one before.
-        let near = if self.at == Place::default() { None } else { self.line.starts_near(self.at, span.start) };
+        let near = self.line.starts_near(self.at, span.start);
         (self.at, self.row) = (near.unwrap_or_else(|| self.line.starts_from(span.start)), None);
         self.line.rows_before(self.at, span.end)
     }

@@ -1,18 +1,12 @@
 //! What a review of the interface found, each with the behaviour that it asked for; other tests here show the rest.
 
 use super::interface::Session;
+use super::session;
 use whyslow::view::tui::message::UiMessage;
 use whyslow::view::tui::pane::Pane;
 use whyslow::view::tui::sources::RootCauseOrder;
 use whyslow::view::tui::theme::ColourDepth;
 use whyslow::view::tui::{FirstQuestion, key_bar};
-
-fn session(columns: u16, lines: u16, keys: &str) -> Session {
-    let mut session = Session::new(columns, lines, ColourDepth::True);
-    session.ready();
-    session.keys(keys);
-    session
-}
 
 /// D2: the verdict of the comparison stays beside that of the patterns, and a sentence says why they differ.
 #[test]

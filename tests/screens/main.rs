@@ -35,6 +35,14 @@ const SNAPSHOT_SIZES: [(u16, u16); 2] = [(80, 24), (200, 60)];
 /// Other sizes, down to the least.
 const OTHER_SIZES: [(u16, u16); 3] = [(120, 40), (40, 10), (1, 1)];
 
+/// A session with the answer on its screen, after some keys.
+fn session(columns: u16, lines: u16, keys: &str) -> Session {
+    let mut session = Session::new(columns, lines, ColourDepth::True);
+    session.ready();
+    session.keys(keys);
+    session
+}
+
 /// A screen.
 struct Screen {
     name: &'static str,

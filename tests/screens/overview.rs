@@ -1,17 +1,10 @@
 //! The recording at a glance: in the header, and as a dialog.
 
 use super::interface::Session;
-use super::{SNAPSHOT_SIZES, assert_snapshot};
+use super::{SNAPSHOT_SIZES, assert_snapshot, session};
 use whyslow::view::tui::message::UiMessage;
 use whyslow::view::tui::overlay::Overlay;
 use whyslow::view::tui::theme::ColourDepth;
-
-fn session(columns: u16, lines: u16, keys: &str) -> Session {
-    let mut session = Session::new(columns, lines, ColourDepth::True);
-    session.ready();
-    session.keys(keys);
-    session
-}
 
 #[test]
 fn overview_states_equal_their_snapshots() {

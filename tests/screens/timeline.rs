@@ -1,18 +1,10 @@
 //! The time-line of an execution: its ways in, its states, its keys.
 
 use super::interface::Session;
-use super::{SNAPSHOT_SIZES, assert_snapshot};
+use super::{SNAPSHOT_SIZES, assert_snapshot, session};
 use whyslow::view::tui::message::UiMessage;
 use whyslow::view::tui::overlay::Overlay;
-use whyslow::view::tui::theme::ColourDepth;
 use whyslow::view::tui::timeline::{LoadedTimelines, TimelineContent, TimelineView};
-
-fn session(columns: u16, lines: u16, keys: &str) -> Session {
-    let mut session = Session::new(columns, lines, ColourDepth::True);
-    session.ready();
-    session.keys(keys);
-    session
-}
 
 fn view(session: &Session) -> &TimelineView {
     match session.app.overlays.last() {

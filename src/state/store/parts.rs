@@ -229,7 +229,7 @@ impl<'s, R: StoredRow> LineView<'s, R> {
         self.search(behind, |part, leaf, row| Self::start_in(part, leaf, row) < t)
     }
 
-    /// The same, if it is `place` or one of the next few.
+    /// The same, if it is `place` or one of the next few; `None` for the first place, which no question led to.
     #[inline]
     pub fn starts_near(self, place: Place, t: Timestamp) -> Option<Place> {
         let start = |place: Place| self.part(place).map(|(part, leaf)| Self::start_in(part, leaf, place.row));

@@ -1,3 +1,5 @@
+//! Stores of random rows, compared with the vectors that they were made of.
+
 use super::builder::LineStoreBuilder;
 use super::leaf::StoredRow;
 use super::parts::{LineStore, Place, RowPlace};
