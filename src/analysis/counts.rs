@@ -1,7 +1,8 @@
 //! Counts along a critical path: system calls, page faults and bytes of its threads, and the pauses of their machines.
 //!
 //! In: a path. Out: counts. A call counts in the segment in which it begins; its bytes are its return value. Cost: a
-//! search per segment, short where a thread's segments are near each other, and the calls inside it. ALGORITHMS.md section 6.2.
+//! search per segment, short where a thread's segments are near each other, and the calls inside it. ALGORITHMS.md
+//! section 6.2.
 
 use super::path::PathSegment;
 use super::pauses::pauses;
