@@ -307,12 +307,12 @@ pub enum Kind {
     },
     /// The running thread enters a system call.
     CallEntry {
-        /// `futex`, `read` ...
+        /// `futex`, `read` ...; none for a call of the recorder's probe.
         name: TextId,
     },
     /// It returns.
     CallExit {
-        /// Name of the call; none in old recordings.
+        /// Name of the call; none in old recordings, and where the call changed its own number.
         name: TextId,
         /// Its return value.
         ret: i64,

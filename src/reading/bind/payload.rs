@@ -53,10 +53,14 @@ impl Payload<'_, '_> {
         }
     }
 
-    /// The name of a system call by its number; the number itself where it has no name.
+    /// The name of a system call by its number; the number itself where it has no name. None for a number below 0,
+    /// which the kernel writes where a call set all registers (`rt_sigreturn`), and for the calls by which the code of
+    /// probes enters the kernel: they belong to the recorder, not to the program.
     fn call(&mut self) -> TextId {
         let number = self.values.number(self.slot(0));
         match syscalls::name(self.machine, number) {
+            Some("uretprobe" | "uprobe") => TextId::NONE,
+            None if number < 0 => TextId::NONE,
             Some(name) => self.batch.text(name.as_bytes()),
             None => self.batch.text(format!("syscall {number}").as_bytes()),
         }
