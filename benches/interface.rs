@@ -20,6 +20,7 @@ use whyslow::base::ctx::Ctx;
 use whyslow::base::time::{Span, Timestamp};
 use whyslow::compare::{ComparisonRequest, compare};
 use whyslow::model::context::ContextId;
+use whyslow::model::execution::ContextTime;
 use whyslow::model::metric::{Column, Metric};
 use whyslow::model::{Model, TraceId, TraceInfo, TraceLevel};
 use whyslow::view::tui::app::App;
@@ -151,9 +152,11 @@ fn model(executions: usize) -> anyhow::Result<Model> {
     for number in 0..executions {
         let slow = number % 20 == 0;
         let spread = (number as u64).wrapping_mul(2_654_435_761) % 100_000;
-        let parts =
-            [(leaves[number % leaves.len()], 400_000 + spread), (leaves[7], if slow { 4_000_000 } else { 90_000 })];
-        let duration: i64 = parts.iter().map(|(_, ns)| *ns as i64).sum();
+        let parts = [
+            ContextTime { context: leaves[number % leaves.len()], ns: 400_000 + spread },
+            ContextTime { context: leaves[7], ns: if slow { 4_000_000 } else { 90_000 } },
+        ];
+        let duration: i64 = parts.iter().map(|time| time.ns as i64).sum();
         columns[0].values.push(duration);
         columns[1].values.push(3 + (number % 5) as i64);
         let all = &mut model.executions;

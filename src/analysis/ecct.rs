@@ -51,8 +51,14 @@ pub struct EcctInputs<'a> {
     pub leaders: &'a Leaders,
 }
 
-/// Nanoseconds per node of one execution, without descendants; a node may occur more than once.
-pub type ContextTimes = Vec<(OutlineId, u64)>;
+/// A time of one execution in a node, without the nodes below.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct NodeTime {
+    /// In which node; an execution may have several times in one.
+    pub node: OutlineId,
+    /// How long.
+    pub ns: u64,
+}
 
 /// A thread that the path went through.
 struct PathThread {
@@ -78,7 +84,7 @@ struct ThreadEntry {
 }
 
 /// Accumulate one path into the outline.
-pub fn accumulate(sources: &EcctInputs<'_>, path: &[PathSegment], outline: &mut Outline) -> ContextTimes {
+pub fn accumulate(sources: &EcctInputs<'_>, path: &[PathSegment], outline: &mut Outline) -> Vec<NodeTime> {
     Walk::new(sources, outline, None).through(path).0
 }
 
@@ -89,7 +95,7 @@ pub fn accumulate_with_hops(
     path: &[PathSegment],
     outline: &mut Outline,
     hops: &mut Hops,
-) -> (ContextTimes, Vec<HopId>) {
+) -> (Vec<NodeTime>, Vec<HopId>) {
     Walk::new(sources, outline, Some(hops)).through(path)
 }
 
@@ -98,7 +104,7 @@ struct Walk<'a> {
     reader: RowReader<'a>,
     outline: &'a mut Outline,
     passed: Vec<PathThread>,
-    own: ContextTimes,
+    own: Vec<NodeTime>,
     hops: Option<&'a mut Hops>,
     /// The hop of the thread that spends the time that is added.
     hop: HopId,
@@ -112,7 +118,7 @@ struct Walk<'a> {
 
 impl<'a> Walk<'a> {
     fn new(sources: &'a EcctInputs<'a>, outline: &'a mut Outline, hops: Option<&'a mut Hops>) -> Self {
-        let (passed, own, spent_by) = (Vec::new(), ContextTimes::new(), Vec::new());
+        let (passed, own, spent_by) = (Vec::new(), Vec::new(), Vec::new());
         Walk {
             sources,
             reader: sources.timeline.reader(Asker::Ecct),
@@ -127,7 +133,7 @@ impl<'a> Walk<'a> {
         }
     }
 
-    fn through(mut self, path: &[PathSegment]) -> (ContextTimes, Vec<HopId>) {
+    fn through(mut self, path: &[PathSegment]) -> (Vec<NodeTime>, Vec<HopId>) {
         self.named_at = path.last().map_or(Timestamp::ZERO, |segment| segment.span.last_moment());
         path.iter().for_each(|segment| self.step_by_name(segment));
         (self.own, self.spent_by)
@@ -265,7 +271,7 @@ impl<'a> Walk<'a> {
 
     fn add(&mut self, node: OutlineId, ns: u64) {
         if ns > 0 {
-            self.own.push((node, ns));
+            self.own.push(NodeTime { node, ns });
             if let Some((root, client)) = self.client {
                 self.outline.count(root, client, ns);
             }

@@ -14,6 +14,7 @@ use crate::base::figure;
 use crate::base::names::NameId;
 use crate::base::statistics::divide_rounded;
 use crate::model::context::{ContextId, FrameKind};
+use crate::model::execution::ContextTime;
 use crate::model::wait_kind::WaitKind;
 use std::collections::BTreeMap;
 
@@ -185,7 +186,7 @@ fn values(groups: &GroupPair<'_>, parts: &[DifferencePart]) -> Result<Vec<Vec<u6
     let mut values = vec![vec![0; groups.slow.len() + groups.fast.len()]; parts.len()];
     for (member, (_, e)) in groups.members().enumerate() {
         groups.cancel.check()?;
-        for (context, ns) in groups.model.executions.own.row(e.index()) {
+        for ContextTime { context, ns } in groups.model.executions.own.row(e.index()) {
             if let Some(part) = part_of[context.index()] {
                 values[part][member] += ns;
             }

@@ -191,8 +191,9 @@ fn unknown(e: &Evidence<'_>) -> f64 {
     let model = e.groups.model;
     let unknown =
         |context: ContextId| matches!(model.contexts.spent(context), WaitKind::UnknownWait | WaitKind::UnknownState);
-    let of =
-        |id: &ExecutionId| model.executions.own.row(id.index()).filter(|(c, _)| unknown(*c)).map(|(_, ns)| ns as f64);
+    let of = |id: &ExecutionId| {
+        model.executions.own.row(id.index()).filter(|time| unknown(time.context)).map(|time| time.ns as f64)
+    };
     e.slow.members.iter().flat_map(of).sum::<f64>() / e.slow.members.len().max(1) as f64
 }
 

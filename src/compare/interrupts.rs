@@ -18,6 +18,7 @@ use super::tail::has_unknown_stack;
 use super::verdict::Evidence;
 use crate::model::Model;
 use crate::model::context::ContextId;
+use crate::model::execution::ContextTime;
 use crate::model::metric::{ABSENT, Metric};
 use crate::model::wait_kind::WaitKind;
 
@@ -46,8 +47,8 @@ struct Neighbours {
 }
 
 fn running_time(model: &Model, execution: usize, node: ContextId) -> RunningTime {
-    let own = model.executions.own.row(execution).filter(|(c, _)| model.contexts.spent(*c) == WaitKind::Cpu);
-    own.fold(RunningTime::default(), |time, (context, ns)| {
+    let own = model.executions.own.row(execution).filter(|time| model.contexts.spent(time.context) == WaitKind::Cpu);
+    own.fold(RunningTime::default(), |time, ContextTime { context, ns }| {
         let ns = ns as f64;
         let is_known = !has_unknown_stack(model, context);
         let is_inside = is_known && is_below(model, context, node);

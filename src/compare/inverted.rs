@@ -12,7 +12,7 @@ use super::{Comparison, DiffTree};
 use crate::base::ctx::{Cancelled, Ctx};
 use crate::model::Model;
 use crate::model::context::{ContextId, Contexts};
-use crate::model::execution::ExecutionId;
+use crate::model::execution::{ContextTime, ExecutionId};
 use std::sync::Arc;
 
 /// Contexts of an inverted tree.
@@ -37,8 +37,8 @@ pub fn invert(model: &Model, comparison: &Comparison, ctx: &Ctx) -> Result<Inver
     let mut has_time = vec![false; model.contexts.len()];
     for (_, execution) in groups.members() {
         ctx.cancel.check()?;
-        for (context, _) in model.executions.own.row(execution.index()).filter(|(_, ns)| *ns > 0) {
-            has_time[context.index()] = true;
+        for time in model.executions.own.row(execution.index()).filter(|time| time.ns > 0) {
+            has_time[time.context.index()] = true;
         }
     }
     let reversed = reverse(model, &has_time);
@@ -116,7 +116,7 @@ impl TimesByContext for ReversedTimes<'_> {
     }
 
     fn own(&mut self, execution: ExecutionId, mut put: impl FnMut(ContextId, u64)) {
-        for (context, ns) in self.of.executions.own.row(execution.index()) {
+        for ContextTime { context, ns } in self.of.executions.own.row(execution.index()) {
             if let Some(end) = self.ends.get(context.index()).copied().flatten() {
                 put(end, ns);
             }
@@ -124,7 +124,7 @@ impl TimesByContext for ReversedTimes<'_> {
     }
 
     fn inclusive(&mut self, execution: ExecutionId, mut put: impl FnMut(ContextId, u64)) {
-        for (context, ns) in self.of.executions.own.row(execution.index()).filter(|(_, ns)| *ns > 0) {
+        for ContextTime { context, ns } in self.of.executions.own.row(execution.index()).filter(|time| time.ns > 0) {
             let end = self.ends.get(context.index()).copied().flatten();
             for at in std::iter::successors(end, |at| self.inverted.contexts.parent(*at)) {
                 let sum = &mut self.sums[at.index()];

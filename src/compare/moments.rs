@@ -195,6 +195,7 @@ mod tests {
     use super::*;
     use crate::base::statistics::Random;
     use crate::model::context::{Frame, FrameKind};
+    use crate::model::execution::ContextTime;
     use crate::model::execution_timeline::ExecutionTimeline;
     use crate::model::wait_kind::WaitKind;
 
@@ -210,10 +211,10 @@ mod tests {
             }
             at.unwrap()
         };
-        let moments = [a, b].map(|m| m.iter().map(|(c, ns)| (context(*c), *ns)).collect());
-        let timeline = |(at, moments): (usize, Vec<(ContextId, u64)>)| {
+        let moments = [a, b].map(|m| m.iter().map(|(c, ns)| ContextTime { context: context(*c), ns: *ns }).collect());
+        let timeline = |(at, moments): (usize, Vec<ContextTime>)| {
             let mut timeline = ExecutionTimeline::default();
-            for (context, ns) in moments {
+            for ContextTime { context, ns } in moments {
                 let (start_ns, ns) = (timeline.ns, ns as i64);
                 let (thread, state, cpu) = (0, WaitKind::Cpu, None);
                 timeline.segments.push(TimelineSegment { start_ns, ns, thread, state, cpu, context });

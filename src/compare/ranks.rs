@@ -7,7 +7,7 @@
 use super::Comparison;
 use crate::base::names::NameId;
 use crate::model::context::{ContextId, FrameKind};
-use crate::model::execution::ExecutionId;
+use crate::model::execution::{ContextTime, ExecutionId};
 use crate::model::metric::{ABSENT, Metric};
 use crate::model::{Model, TraceLevel};
 use std::cmp::Reverse;
@@ -107,7 +107,7 @@ fn regions(model: &Model, groups: [&Vec<ExecutionId>; 2], roles: &[i64]) -> Vec<
             let role = roles.get(execution.index()).copied().filter(|role| *role != ABSENT);
             let both: &[Option<i64>] = if role.is_some() { &[None, role] } else { &[None] };
             both.iter().for_each(|role| counts.entry(*role).or_default()[at] += 1);
-            for (context, ns) in model.executions.own.row(execution.index()) {
+            for ContextTime { context, ns } in model.executions.own.row(execution.index()) {
                 if let Some(Some(region)) = by_context.get(context.index()) {
                     both.iter().for_each(|role| times.entry((*role, *region)).or_default()[at] += ns as i64);
                 }

@@ -3,7 +3,7 @@
 use crate::base::ctx::Ctx;
 use crate::base::statistics::Random;
 use crate::base::time::Timestamp;
-use crate::model::context::ContextId;
+use crate::model::execution::ContextTime;
 use crate::model::metric::{Column, Metric};
 use crate::model::{Model, TraceId, TraceInfo, TraceLevel};
 
@@ -36,8 +36,11 @@ impl ModelBuilder {
 
     /// One execution of a type on a thread, as its parts.
     pub fn run(&mut self, kind: &str, process: &str, thread: &str, tid: i32, parts: &[(&str, u64)]) {
-        let own: Vec<(ContextId, u64)> =
-            parts.iter().map(|(path, ns)| (model_parts::context(&mut self.model, HOST, path, *ns), *ns)).collect();
+        let time = |&(path, ns): &(&str, u64)| {
+            let context = model_parts::context(&mut self.model, HOST, path, ns);
+            ContextTime { context, ns }
+        };
+        let own: Vec<ContextTime> = parts.iter().map(time).collect();
         let who = model_parts::thread(&mut self.model, HOST, (process, tid), (thread, tid));
         let kind = self.model.names.intern(kind);
         self.types.push(i64::from(kind.raw()));

@@ -14,7 +14,7 @@ use super::tree::{GroupPair, GroupSide};
 use crate::base::statistics::{nearest_rank, upper_normal};
 use crate::model::Model;
 use crate::model::context::{ContextId, FrameKind};
-use crate::model::execution::ExecutionId;
+use crate::model::execution::{ContextTime, ExecutionId};
 use std::collections::BTreeSet;
 
 /// Usual executions that a line needs.
@@ -94,8 +94,8 @@ pub(super) fn has_unknown_stack(model: &Model, context: ContextId) -> bool {
 
 /// Time of an execution in some contexts, which ascend.
 pub(super) fn time_in(model: &Model, execution: usize, contexts: &[ContextId]) -> f64 {
-    let inside = |(context, _): &(ContextId, u64)| contexts.binary_search(context).is_ok();
-    model.executions.own.row(execution).filter(inside).map(|(_, ns)| ns as f64).sum()
+    let inside = |time: &ContextTime| contexts.binary_search(&time.context).is_ok();
+    model.executions.own.row(execution).filter(inside).map(|time| time.ns as f64).sum()
 }
 
 fn mean(groups: &GroupPair<'_>, contexts: &[ContextId], side: GroupSide) -> f64 {

@@ -180,11 +180,11 @@ impl TimesByContext for ModelTimes<'_> {
     }
 
     fn own(&mut self, execution: ExecutionId, mut put: impl FnMut(ContextId, u64)) {
-        self.0.executions.own.row(execution.index()).for_each(|(context, ns)| put(context, ns));
+        self.0.executions.own.row(execution.index()).for_each(|time| put(time.context, time.ns));
     }
 
     fn inclusive(&mut self, execution: ExecutionId, mut put: impl FnMut(ContextId, u64)) {
-        self.0.executions.inclusive.row(execution.index()).for_each(|(context, ns)| put(context, ns));
+        self.0.executions.inclusive.row(execution.index()).for_each(|time| put(time.context, time.ns));
     }
 }
 

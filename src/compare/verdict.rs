@@ -14,6 +14,7 @@ use super::tree::{GroupPair, GroupSide, GroupSums};
 use super::words::{TotalDifference, figures, missing_fact, sentence_case, share_of_group};
 use super::{Basis, Cause, Group, GroupsOrigin, Verdict, windows};
 use crate::base::figure;
+use crate::model::execution::ContextTime;
 use crate::model::wait_kind::WaitKind;
 use crate::model::{Model, TaskChoice};
 
@@ -207,8 +208,8 @@ fn explains_cause(e: &Evidence<'_>, d: &SeparatingDimension) -> bool {
     let executions = &e.groups.model.executions;
     let first: Vec<f64> = (0..executions.len())
         .map(|i| {
-            let of_cause = |(c, _): &(_, _)| e.ranked.first.binary_search(c).is_ok();
-            executions.own.row(i).filter(of_cause).map(|(_, ns)| ns as f64).sum()
+            let of_cause = |time: &ContextTime| e.ranked.first.binary_search(&time.context).is_ok();
+            executions.own.row(i).filter(of_cause).map(|time| time.ns as f64).sum()
         })
         .collect();
     explained(e.groups, &d.classes, |i| first[i]) >= 0.5

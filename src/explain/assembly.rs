@@ -10,6 +10,7 @@ use super::execution_timelines::{self, TimelineInputs};
 use super::paths::Explained;
 use super::threads::ModelThreads;
 use crate::analysis::counts::PathCounts;
+use crate::analysis::ecct::NodeTime;
 use crate::analysis::executions::Execution;
 use crate::analysis::leaders::Leaders;
 use crate::analysis::outline::{Outline, OutlineStep};
@@ -19,7 +20,7 @@ use crate::base::names::NameId;
 use crate::base::notice::Notice;
 use crate::base::time::Timestamp;
 use crate::model::context::ContextId;
-use crate::model::execution::ExecutionId;
+use crate::model::execution::{ContextTime, ExecutionId};
 use crate::model::wait_kind::WaitKind;
 use crate::model::{Model, TraceId};
 use crate::state::timeline::Timeline;
@@ -46,10 +47,11 @@ impl Assembly<'_> {
         let Explained { own, counts, counters, unresolved, tiled, contributions } = explained;
         self.contributions.push(contributions, self.contexts);
         let mut spent = [0; WaitKind::ALL.len()];
-        for (node, ns) in &own {
-            spent[self.outline.wait_kind(*node) as usize] += ns;
+        for time in &own {
+            spent[self.outline.wait_kind(time.node) as usize] += time.ns;
         }
-        let own: Vec<(ContextId, u64)> = own.into_iter().map(|(node, ns)| (self.contexts[node.index()], ns)).collect();
+        let time = |time: NodeTime| ContextTime { context: self.contexts[time.node.index()], ns: time.ns };
+        let own: Vec<ContextTime> = own.into_iter().map(time).collect();
         let model = &mut self.model;
         let id = ExecutionId::at(model.executions.len());
         if self.request.timelines.contains(&id) {

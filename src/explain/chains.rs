@@ -128,7 +128,7 @@ pub fn populations(model: &Model, fewest: usize) -> Populations {
     let executions = &model.executions;
     let types = executions.column(&Metric::Type).map(|c| c.values.as_slice());
     let name = |i: usize| {
-        let root = executions.own.row(i).next().map(|(c, _)| model.contexts.path(c)[0]);
+        let root = executions.own.row(i).next().map(|time| model.contexts.path(time.context)[0]);
         root.map(|root| model.contexts.frame(root).name)
     };
     let kind = |i: usize| types.and_then(|t| t.get(i)).copied().filter(|t| *t != ABSENT);

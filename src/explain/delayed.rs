@@ -19,6 +19,7 @@ use crate::model::anomalies::{Anomaly, Pattern, Responsible};
 use crate::model::carrier::Carrier;
 use crate::model::context::ContextId;
 use crate::model::event_kind::EventKind;
+use crate::model::execution::ContextTime;
 use crate::model::metric::Metric;
 use crate::model::propagation::{PropagationPath, PropagationStep};
 use crate::model::settings::{FEWEST_EXECUTIONS, PatternVerdict, Settings};
@@ -196,7 +197,7 @@ impl Delayed<'_> {
             let population = *self.reference.population.get(delay.execution as usize)?;
             let usual = self.reference.bounds(population, waits, ChainPart::Whole, settings).typical_ns;
             let took = self.reference.whole_time(delay.execution, waits);
-            let leaves: Vec<(ContextId, u64)> = held.iter().map(|c| (c.context, c.ns)).collect();
+            let leaves: Vec<ContextTime> = held.iter().map(|c| ContextTime { context: c.context, ns: c.ns }).collect();
             let kind = if carrier == Carrier::Cpu { EventKind::Runnable } else { EventKind::Receive };
             steps.push(PropagationStep {
                 carrier: Some(carrier),
@@ -242,11 +243,11 @@ impl Delayed<'_> {
         // Code that runs longer than usual is named by its functions.
         let surplus = |c: &&Contribution| {
             let usual = self.sums.get(&(population, c.context)).copied().unwrap_or(0) / size;
-            (c.context, c.ns.saturating_sub(usual))
+            ContextTime { context: c.context, ns: c.ns.saturating_sub(usual) }
         };
-        let mut leaves: Vec<(ContextId, u64)> = held.iter().map(surplus).collect();
-        if !chain.link.is_thread() || leaves.iter().all(|(_, ns)| *ns == 0) {
-            leaves = held.iter().map(|c| (c.context, c.ns)).collect();
+        let mut leaves: Vec<ContextTime> = held.iter().map(surplus).collect();
+        if !chain.link.is_thread() || leaves.iter().all(|time| time.ns == 0) {
+            leaves = held.iter().map(|c| ContextTime { context: c.context, ns: c.ns }).collect();
         }
         let named = Activity::of(self.model, &leaves, hop);
         let (kind, word) = match chain.link {

@@ -10,6 +10,7 @@
 use super::chains::{ChainId, Populations, WaitChains, populations};
 use crate::base::time::Ns;
 use crate::model::Model;
+use crate::model::execution::ContextTime;
 use crate::model::settings::{FEWEST_EXECUTIONS, Settings, ThresholdRule};
 use foldhash::HashMap;
 use std::cmp::Reverse;
@@ -150,7 +151,7 @@ impl Reference {
         let mut usual: HashMap<(u32, ChainId), Usual> = HashMap::default();
         for (i, population) in population.iter().enumerate() {
             let mut met: Vec<ChainId> = Vec::new();
-            for (context, ns) in model.executions.own.row(i).filter(|(_, ns)| *ns > 0) {
+            for ContextTime { context, ns } in model.executions.own.row(i).filter(|time| time.ns > 0) {
                 let chain = chains.of(context);
                 sums[chain.index()].0 += ns;
                 for above in chains.upwards(chain) {
@@ -271,11 +272,11 @@ mod tests {
         let waits = child(Some(holds), FrameKind::Wait(WaitKind::Preempted), lost);
         let has_cpu = child(Some(waits), FrameKind::Thread(WaitKind::Preempted), other);
         for i in 0..20 {
-            let mut row = vec![(own, runs(i))];
+            let mut row = vec![ContextTime { context: own, ns: runs(i) }];
             if i == late {
-                row.extend([(holds, 2 * MS), (has_cpu, 3 * MS)]);
+                row.extend([(holds, 2 * MS), (has_cpu, 3 * MS)].map(|(context, ns)| ContextTime { context, ns }));
             }
-            let duration: u64 = row.iter().map(|(_, ns)| ns).sum();
+            let duration: u64 = row.iter().map(|time| time.ns).sum();
             let e = &mut model.executions;
             e.start.push(Timestamp::new(i as Ns * 10 * MS as Ns));
             e.end.push(Timestamp::new(i as Ns * 10 * MS as Ns + duration as Ns));
@@ -318,7 +319,7 @@ mod tests {
         for times in [&mut few.executions.start, &mut few.executions.end] {
             times.truncate(9);
         }
-        let rows: Vec<Vec<(ContextId, u64)>> = (0..9).map(|i| few.executions.own.row(i).collect()).collect();
+        let rows: Vec<Vec<ContextTime>> = (0..9).map(|i| few.executions.own.row(i).collect()).collect();
         few.executions.own = Default::default();
         rows.into_iter().for_each(|row| few.executions.own.push(row));
         assert_eq!(found(&few), []);

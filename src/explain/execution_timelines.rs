@@ -13,7 +13,7 @@ use crate::analysis::thread_names::ThreadNames;
 use crate::base::names::{NameId, Names};
 use crate::base::time::{Ns, Span, Timestamp};
 use crate::model::carrier::Carrier;
-use crate::model::context::ContextId;
+use crate::model::execution::ContextTime;
 use crate::model::execution_timeline::{
     ExecutionTimeline, MOST_EVENTS, TimelineEvent, TimelineEventKind, TimelineSegment, TimelineThread, TimelineWait,
 };
@@ -33,7 +33,7 @@ pub(super) struct TimelineInputs<'a> {
 }
 
 /// The time-line of an execution whose contexts have these times, in order of time.
-pub(super) fn of(inputs: TimelineInputs<'_>, execution: &Execution, own: &[(ContextId, u64)]) -> ExecutionTimeline {
+pub(super) fn of(inputs: TimelineInputs<'_>, execution: &Execution, own: &[ContextTime]) -> ExecutionTimeline {
     let path = path::walk(inputs.timeline, execution.thread, execution.span);
     let drawn = ExecutionTimeline { start: execution.span.start, ns: execution.span.len(), ..Default::default() };
     let mut drawing =
@@ -141,10 +141,10 @@ impl Drawing<'_> {
     }
 
     /// The segments: each part of the path with the context that its time is added to.
-    fn add_segments(&mut self, path: &[PathSegment], own: &[(ContextId, u64)]) {
+    fn add_segments(&mut self, path: &[PathSegment], own: &[ContextTime]) {
         let mut path = path.iter().filter(|segment| !segment.span.is_empty()).peekable();
         let mut at: Ns = 0;
-        for (context, ns) in own.iter().filter(|(_, ns)| *ns > 0) {
+        for ContextTime { context, ns } in own.iter().filter(|time| time.ns > 0) {
             while path.next_if(|segment| segment.span.end.since(self.origin) <= at).is_some() {}
             let Some(segment) = path.peek() else { break };
             let state = state(segment.kind);

@@ -4,7 +4,7 @@
 //! Cost: linear in the entries. The result is a few dozen entries per execution, however often threads alternated.
 
 use super::contribution::{Contribution, Contributions};
-use crate::analysis::ecct::ContextTimes;
+use crate::analysis::ecct::NodeTime;
 use crate::analysis::executions::Execution;
 use crate::analysis::hops::{HopId, Hops};
 use crate::analysis::leaders::Leaders;
@@ -29,11 +29,11 @@ pub(super) struct HeldContext {
 }
 
 /// Add up a path that began at `start`; `spent_by` names the hop of each entry.
-pub(super) fn add_up(start: Timestamp, own: &ContextTimes, spent_by: &[HopId]) -> Vec<HeldContext> {
+pub(super) fn add_up(start: Timestamp, own: &[NodeTime], spent_by: &[HopId]) -> Vec<HeldContext> {
     let mut positions: HashMap<(OutlineId, HopId), usize> = HashMap::default();
     let mut all: Vec<HeldContext> = Vec::new();
     let mut at = start;
-    for ((node, ns), hop) in own.iter().zip(spent_by) {
+    for (NodeTime { node, ns }, hop) in own.iter().zip(spent_by) {
         let span = Span::new(at, at.saturating_add(i64::try_from(*ns).unwrap_or(Ns::MAX)));
         at = span.end;
         let position = *positions.entry((*node, *hop)).or_insert_with(|| {

@@ -27,6 +27,7 @@ use crate::base::notice::Notices;
 use crate::base::time::{Ns, Span, Timestamp};
 use crate::event::operation::{CallPathNode, NO_PATH, OperationKind, OperationPlace, Operations, Sequence};
 use crate::model::context::{COMPUTATION, ContextId, Contexts, Frame, FrameKind};
+use crate::model::execution::ContextTime;
 use crate::model::metric::{ABSENT, Column, Metric};
 use crate::model::wait_kind::WaitKind;
 use crate::model::{Model, ThreadInfo, ThreadInfoId, TraceId, TraceInfo, TraceLevel};
@@ -213,7 +214,7 @@ impl<'a> IterationContexts<'a> {
     }
 
     /// The time of one iteration by context.
-    fn fold(&mut self, span: Span, stream: u32) -> Vec<(ContextId, u64)> {
+    fn fold(&mut self, span: Span, stream: u32) -> Vec<ContextTime> {
         let mut own = std::mem::take(&mut self.own);
         self.spend(span, stream, self.root, 0, &mut own);
         let row = own.take();
@@ -381,14 +382,14 @@ impl Columns {
     fn push(
         &mut self,
         contexts: &Contexts,
-        own: &[(ContextId, u64)],
+        own: &[ContextTime],
         since_origin: Ns,
         length: Ns,
         fields: [Option<i64>; 2],
     ) {
         let mut spent = [0; 4];
         let mut ranks = BTreeSet::new();
-        for (context, ns) in own {
+        for ContextTime { context, ns } in own {
             let kind = match contexts.spent(*context) {
                 WaitKind::Cpu => 0,
                 WaitKind::Thread => 1,

@@ -14,6 +14,7 @@ use crate::model::Model;
 use crate::model::anomalies::{Anomalies, StreamInfo};
 use crate::model::context::ContextId;
 use crate::model::event_kind::EventKind;
+use crate::model::execution::ContextTime;
 use crate::model::settings::Settings;
 use crate::state::timeline::ThreadId;
 use foldhash::HashMap;
@@ -105,7 +106,7 @@ impl MinedExecutions {
         let reference = Reference::new(&model, noise_ns.max(2 * contributions.scheduler_noise_ns));
         let mut sums: HashMap<(u32, ContextId), u64> = HashMap::default();
         for (i, population) in reference.population.iter().enumerate() {
-            for (context, ns) in model.executions.own.row(i) {
+            for ContextTime { context, ns } in model.executions.own.row(i) {
                 *sums.entry((*population, context)).or_default() += ns;
             }
         }

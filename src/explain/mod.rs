@@ -227,9 +227,9 @@ pub fn check(model: &Model, most: usize) -> Vec<String> {
     let executions = &model.executions;
     for i in 0..executions.len() {
         let duration = executions.duration(i);
-        let own: u64 = executions.own.row(i).map(|(_, ns)| ns).sum();
-        let roots = executions.inclusive.row(i).filter(|(c, _)| model.contexts.parent(*c).is_none());
-        let root: u64 = roots.map(|(_, ns)| ns).sum();
+        let own: u64 = executions.own.row(i).map(|time| time.ns).sum();
+        let roots = executions.inclusive.row(i).filter(|time| model.contexts.parent(time.context).is_none());
+        let root: u64 = roots.map(|time| time.ns).sum();
         let id = ExecutionId::at(i).raw();
         if duration < 0 || own != duration as u64 || root != own {
             wrong.push(format!("execution {id} lasts {duration} ns, its contexts {own} ns, its root {root} ns"));

@@ -7,6 +7,7 @@
 use crate::base::names::NameId;
 use crate::model::Model;
 use crate::model::context::{ContextId, Frame, FrameKind};
+use crate::model::execution::ContextTime;
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -28,9 +29,9 @@ pub(super) struct Activity {
 
 impl Activity {
     /// Activity of the thread at position `hop` of the path in these contexts.
-    pub(super) fn of(model: &Model, leaves: &[(ContextId, u64)], hop: usize) -> Activity {
+    pub(super) fn of(model: &Model, leaves: &[ContextTime], hop: usize) -> Activity {
         let mut leaves: Vec<Leaf> =
-            leaves.iter().map(|(context, ns)| Leaf { frames: frames(model, *context, hop), ns: *ns }).collect();
+            leaves.iter().map(|time| Leaf { frames: frames(model, time.context, hop), ns: time.ns }).collect();
         leaves.sort_by(|a, b| b.ns.cmp(&a.ns).then_with(|| a.frames.cmp(&b.frames)));
         let is_own = |name: &NameId| model.names.is_program_function(*name);
         let function = covering(&leaves, &is_own).or_else(|| covering(&leaves, &|_| true));

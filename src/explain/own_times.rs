@@ -5,6 +5,7 @@
 
 use crate::base::time::Ns;
 use crate::model::context::ContextId;
+use crate::model::execution::ContextTime;
 
 /// Sums by context; emptied by [`OwnTimes::take`] and used again.
 #[derive(Debug, Default)]
@@ -32,10 +33,11 @@ impl OwnTimes {
     }
 
     /// The contexts with their times, ascending; none are left.
-    pub(super) fn take(&mut self) -> Vec<(ContextId, u64)> {
+    pub(super) fn take(&mut self) -> Vec<ContextTime> {
         self.with_time.sort_unstable();
         let sums = &mut self.sums;
-        let time = |context: ContextId| (context, sums.get_mut(context.index()).map_or(0, std::mem::take));
+        let time =
+            |context: ContextId| ContextTime { context, ns: sums.get_mut(context.index()).map_or(0, std::mem::take) };
         self.with_time.drain(..).map(time).collect()
     }
 }
@@ -49,9 +51,10 @@ mod tests {
         let mut own = OwnTimes::default();
         let [a, b] = [3, 900].map(ContextId::at);
         [(b, 5), (a, 1), (b, 2), (a, 0), (a, -4)].into_iter().for_each(|(context, ns)| own.add(context, ns));
-        assert_eq!(own.take(), [(a, 1), (b, 7)]);
+        let time = |context, ns| ContextTime { context, ns };
+        assert_eq!(own.take(), [time(a, 1), time(b, 7)]);
         own.add(b, 1);
-        assert_eq!(own.take(), [(b, 1)]);
+        assert_eq!(own.take(), [time(b, 1)]);
         assert_eq!(own.take(), []);
     }
 }

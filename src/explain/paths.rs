@@ -6,7 +6,7 @@
 use super::holders::{self, HeldContext};
 use crate::analysis::counters;
 use crate::analysis::counts::{PathCounter, PathCounts};
-use crate::analysis::ecct::{self, ContextTimes, EcctInputs};
+use crate::analysis::ecct::{self, EcctInputs, NodeTime};
 use crate::analysis::executions::Execution;
 use crate::analysis::hops::Hops;
 use crate::analysis::outline::Outline;
@@ -39,7 +39,7 @@ pub(super) struct ExplainedExecutions {
 
 /// One execution.
 pub(super) struct Explained {
-    pub(super) own: ContextTimes,
+    pub(super) own: Vec<NodeTime>,
     pub(super) counts: PathCounts,
     pub(super) counters: Vec<Option<i64>>,
     /// Waits without a cause.
@@ -82,7 +82,7 @@ impl ExplainedExecutions {
     fn append(&mut self, chunk: ExplainedExecutions) {
         let (ids, hop_ids) = (self.outline.merge(&chunk.outline), self.hops.merge(&chunk.hops));
         for mut execution in chunk.executions {
-            execution.own.iter_mut().for_each(|(node, _)| *node = ids[node.index()]);
+            execution.own.iter_mut().for_each(|time| time.node = ids[time.node.index()]);
             for held in &mut execution.contributions {
                 (held.node, held.hop) = (ids[held.node.index()], hop_ids[held.hop.index()]);
             }

@@ -17,7 +17,16 @@ crate::base::names::handle! {
 /// An execution of the model's task, numbered by (start, end, thread).
 ExecutionId, }
 
-/// For each execution a list of (context, nanoseconds), sorted by context; compressed rows.
+/// A time in a context.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub struct ContextTime {
+    /// In which context.
+    pub context: ContextId,
+    /// How long.
+    pub ns: u64,
+}
+
+/// For each execution its times, sorted by context; compressed rows.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Sparse {
     starts: Vec<u32>,
@@ -27,13 +36,13 @@ pub struct Sparse {
 
 impl Sparse {
     /// Append the next execution's list; sorted by context here, equal contexts added.
-    pub fn push(&mut self, mut row: Vec<(ContextId, u64)>) {
+    pub fn push(&mut self, mut row: Vec<ContextTime>) {
         row.sort_unstable();
         if self.starts.is_empty() {
             self.starts.push(0);
         }
         let first = self.contexts.len();
-        for (context, ns) in row {
+        for ContextTime { context, ns } in row {
             match self.contexts[first..].last() {
                 Some(last) if *last == context => {
                     let at = self.ns.len() - 1;
@@ -49,11 +58,11 @@ impl Sparse {
     }
 
     /// The next execution's list, already ascending and without repetition.
-    pub fn push_sorted(&mut self, row: impl IntoIterator<Item = (ContextId, u64)>) {
+    pub fn push_sorted(&mut self, row: impl IntoIterator<Item = ContextTime>) {
         if self.starts.is_empty() {
             self.starts.push(0);
         }
-        for (context, ns) in row {
+        for ContextTime { context, ns } in row {
             self.contexts.push(context);
             self.ns.push(ns);
         }
@@ -71,10 +80,13 @@ impl Sparse {
     }
 
     /// The list of execution `i`.
-    pub fn row(&self, i: usize) -> impl ExactSizeIterator<Item = (ContextId, u64)> + '_ {
+    pub fn row(&self, i: usize) -> impl ExactSizeIterator<Item = ContextTime> + '_ {
         let at = |i: usize| self.starts.get(i).map_or(self.contexts.len(), |s| *s as usize);
         let range = at(i)..at(i + 1);
-        self.contexts[range.clone()].iter().copied().zip(self.ns[range].iter().copied())
+        self.contexts[range.clone()]
+            .iter()
+            .zip(&self.ns[range])
+            .map(|(context, ns)| ContextTime { context: *context, ns: *ns })
     }
 
     /// From own times to inclusive ones: each context's time is added to all contexts above it. Cost: the entries
@@ -110,8 +122,8 @@ struct Above<'a> {
 
 impl Above<'_> {
     /// Append the inclusive list of an execution to `part`.
-    fn push(&mut self, own: impl Iterator<Item = (ContextId, u64)>, part: &mut Sparse) {
-        for (context, ns) in own.filter(|(_, ns)| *ns > 0) {
+    fn push(&mut self, own: impl Iterator<Item = ContextTime>, part: &mut Sparse) {
+        for ContextTime { context, ns } in own.filter(|time| time.ns > 0) {
             let mut at = Some(context);
             while let Some(c) = at {
                 let sum = &mut self.sums[c.index()];
@@ -124,7 +136,8 @@ impl Above<'_> {
         }
         self.touched.sort_unstable();
         let sums = &mut self.sums;
-        part.push_sorted(self.touched.drain(..).map(|c| (c, std::mem::take(&mut sums[c.index()]))));
+        let time = |context: ContextId| ContextTime { context, ns: std::mem::take(&mut sums[context.index()]) };
+        part.push_sorted(self.touched.drain(..).map(time));
     }
 }
 
@@ -222,6 +235,10 @@ mod tests {
         }
     }
 
+    fn times(all: &[(ContextId, u64)]) -> Vec<ContextTime> {
+        all.iter().map(|&(context, ns)| ContextTime { context, ns }).collect()
+    }
+
     #[test]
     fn inclusive_times_add_up_for_any_number_of_workers() {
         let mut contexts = Contexts::default();
@@ -232,11 +249,11 @@ mod tests {
         let deep = contexts.child(Some(left), frame(3));
         let mut own = Sparse::default();
         for i in 0..10_000_u64 {
-            own.push(vec![(deep, 5), (right, i % 3), (deep, 1)]);
+            own.push(times(&[(deep, 5), (right, i % 3), (deep, 1)]));
         }
         let one = own.inclusive(&contexts, &Ctx::new(1)).unwrap();
-        assert_eq!(one.row(4).collect::<Vec<_>>(), [(root, 7), (left, 6), (right, 1), (deep, 6)]);
-        assert_eq!(one.row(9999).collect::<Vec<_>>(), [(root, 6), (left, 6), (deep, 6)]);
+        assert_eq!(one.row(4).collect::<Vec<_>>(), times(&[(root, 7), (left, 6), (right, 1), (deep, 6)]));
+        assert_eq!(one.row(9999).collect::<Vec<_>>(), times(&[(root, 6), (left, 6), (deep, 6)]));
         assert_eq!((one.len(), &one), (10_000, &own.inclusive(&contexts, &Ctx::new(3)).unwrap()));
         assert!(Sparse::default().inclusive(&contexts, &Ctx::new(2)).unwrap().is_empty());
     }

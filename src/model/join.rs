@@ -6,7 +6,7 @@
 //! sorting. Equal threads of two models stay two: they are of different recordings.
 
 use super::context::{ContextId, Frame, FrameKind};
-use super::execution::{ExecutionId, Executions};
+use super::execution::{ContextTime, ExecutionId, Executions};
 use super::metric::{ABSENT, Column, Metric, Unit};
 use super::{Model, ThreadInfo, ThreadInfoId, TraceId, TraceLevel};
 use crate::base::ctx::{Cancelled, Ctx};
@@ -151,7 +151,8 @@ fn executions(parts: &[Part], whole: &mut Model, ctx: &Ctx) -> Result<(), Cancel
         all.trace.push(TraceId::from_raw(part.traces + e.trace[*i].raw()));
         all.cpu.push(e.cpu.get(*i).copied().unwrap_or(u16::MAX));
         all.unsure.push(e.unsure[*i]);
-        all.own.push(e.own.row(*i).map(|(c, ns)| (part.contexts[c.index()], ns)).collect());
+        let joined = |time: ContextTime| ContextTime { context: part.contexts[time.context.index()], ..time };
+        all.own.push(e.own.row(*i).map(joined).collect());
         if let Some(timeline) = part.model.timelines.get(&ExecutionId::at(*i)) {
             let mut timeline = timeline.clone();
             timeline.segments.iter_mut().for_each(|s| s.context = part.contexts[s.context.index()]);

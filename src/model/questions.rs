@@ -6,6 +6,7 @@
 //! Cost: linear in the executions' sparse lists and in the contexts times their depth. PRODUCT.md, `info`.
 
 use super::context::{COMPUTATION, ContextId, FrameKind};
+use super::execution::ContextTime;
 use super::recorded::{self, MissingTopic, Recorded, StackKind, TraceRecorder};
 use super::wait_kind::WaitKind;
 use super::{Model, TraceLevel};
@@ -82,7 +83,7 @@ impl Answered {
 pub fn questions(model: &Model) -> Vec<Answered> {
     let mut sums = vec![0_u64; model.contexts.len()];
     for i in 0..model.executions.len() {
-        for (context, ns) in model.executions.own.row(i) {
+        for ContextTime { context, ns } in model.executions.own.row(i) {
             sums[context.index()] += ns;
         }
     }
@@ -97,12 +98,6 @@ pub fn questions(model: &Model) -> Vec<Answered> {
     } else {
         of_machine(model, &times).into()
     }
-}
-
-/// The own time of a context in all executions.
-struct ContextTime {
-    context: ContextId,
-    ns: u64,
 }
 
 /// No archive records the scheduler. Calls of MPI are regions; the program's functions are regions only where they
@@ -231,7 +226,7 @@ mod tests {
             (vec![FrameKind::Function, wait(WaitKind::UnknownState)], 8),
         ] {
             let child = |at, kind| model.contexts.child(Some(at), Frame { kind, name });
-            row.push((kinds.into_iter().fold(root, child), ns));
+            row.push(ContextTime { context: kinds.into_iter().fold(root, child), ns });
         }
         model.executions.start.push(Timestamp::ZERO);
         model.executions.end.push(Timestamp::new(108));
@@ -256,7 +251,7 @@ mod tests {
         assert!(questions(&with_stacks)[3].remedy.contains("--call-graph dwarf"));
         assert!(missing(&with_stacks).iter().all(|topic| topic.command.starts_with("perf record ")));
         let unnamed = model.contexts.child(Some(root), Frame { kind: FrameKind::File, name });
-        model.executions.own.push(vec![(unnamed, 11)]);
+        model.executions.own.push(vec![ContextTime { context: unnamed, ns: 11 }]);
         model.executions.start.push(Timestamp::ZERO);
         model.executions.end.push(Timestamp::new(11));
         assert_eq!(questions(&model)[3].remedy, GIVE_SYMBOLS);
@@ -281,7 +276,7 @@ mod tests {
             for (kind, name) in frames {
                 context = model.contexts.child(Some(context), Frame { kind, name: model.names.intern(name) });
             }
-            row.push((context, ns));
+            row.push(ContextTime { context, ns });
         }
         model.executions.start.push(Timestamp::ZERO);
         model.executions.end.push(Timestamp::new(90));

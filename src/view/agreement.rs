@@ -47,10 +47,10 @@ fn disagreement(model: &Model, comparison: &Comparison, found: &Anomalies) -> Op
     let who = Words::of(top).who;
     let why = match delayed(comparison, top) {
         None => format!("{who} delayed none of the compared executions; it acted at another time or on another thread"),
-        Some((inside, all)) if inside * 2 < all => {
+        Some(DelayedExecutions { slow: inside, all }) if inside * 2 < all => {
             format!("{who} delayed {all} executions, of which {inside} are in the slow group")
         }
-        Some((inside, all)) => {
+        Some(DelayedExecutions { slow: inside, all }) => {
             let each = figure::time(top.affected_ns as f64 / all.max(1) as f64);
             let mean = figure::time(cause.extra_ns as f64);
             format!(
@@ -64,11 +64,18 @@ fn disagreement(model: &Model, comparison: &Comparison, found: &Anomalies) -> Op
     Some(format!("They name different culprits: {why}.{row}"))
 }
 
-/// Executions that a root cause delayed: those in the slow group, and all; `None` if it delayed none.
-fn delayed(comparison: &Comparison, source: &RootCause) -> Option<(usize, usize)> {
+/// How many executions a root cause delayed.
+struct DelayedExecutions {
+    /// Of the slow group.
+    slow: usize,
+    all: usize,
+}
+
+/// The executions that a root cause delayed; `None` if it delayed none.
+fn delayed(comparison: &Comparison, source: &RootCause) -> Option<DelayedExecutions> {
     let all: BTreeSet<u32> = source.occurrences.iter().flat_map(|o| &o.executions).copied().collect();
     let slow = comparison.slow.members.iter().filter(|id| all.contains(&id.raw())).count();
-    (!all.is_empty()).then_some((slow, all.len()))
+    (!all.is_empty()).then_some(DelayedExecutions { slow, all: all.len() })
 }
 
 /// True if a cause of the comparison and a root cause name the same thread or function.

@@ -1,6 +1,7 @@
 //! Damaged and hostile files: each is refused in one line, or harmless.
 
 use super::*;
+use whyslow::model::execution::ContextTime;
 
 /// Little-endian numbers in header and table.
 fn put(bytes: &mut [u8], at: usize, value: u32) {
@@ -128,7 +129,7 @@ fn small_file_allocates_little() {
         e.trace.push(whyslow::model::TraceId::at(0));
         e.unsure.push(false);
         e.cpu.push(0);
-        e.own.push(vec![(at.unwrap(), 1)]);
+        e.own.push(vec![ContextTime { context: at.unwrap(), ns: 1 }]);
     }
     model.executions.columns.clear();
     let bytes = written(&[model]);

@@ -7,6 +7,7 @@ use whyslow::base::ctx::Ctx;
 use whyslow::base::notice::Notice;
 use whyslow::base::time::{Span, Timestamp};
 use whyslow::model::context::{ContextId, Frame, FrameKind};
+use whyslow::model::execution::ContextTime;
 use whyslow::model::metric::{ABSENT, Column, Metric};
 use whyslow::model::wait_kind::WaitKind;
 use whyslow::model::{Model, ThreadInfoId, TraceId, TraceInfo, TraceLevel};
@@ -56,10 +57,11 @@ pub fn model(executions: usize, seed: u64) -> Model {
     for i in 0..executions {
         at += random.below(400_000) as i64;
         let parts = 1 + random.below(6);
-        let own: Vec<(ContextId, u64)> =
-            (0..parts).map(|_| (nodes[random.below(nodes.len())], 1 + random.below(2_000_000) as u64)).collect();
+        let own: Vec<ContextTime> = (0..parts)
+            .map(|_| ContextTime { context: nodes[random.below(nodes.len())], ns: 1 + random.below(2_000_000) as u64 })
+            .collect();
         let of = |wanted: &dyn Fn(WaitKind) -> bool| -> i64 {
-            own.iter().filter(|(c, _)| wanted(model.contexts.spent(*c))).map(|(_, ns)| *ns as i64).sum()
+            own.iter().filter(|time| wanted(model.contexts.spent(time.context))).map(|time| time.ns as i64).sum()
         };
         let duration = of(&|_| true);
         let read = if random.below(3) == 0 { ABSENT } else { 512 * random.below(64) as i64 };

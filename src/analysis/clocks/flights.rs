@@ -43,11 +43,18 @@ pub(super) struct Flight {
     pub received: Timestamp,
 }
 
+/// An end of a packet's way.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+enum FlightEnd {
+    Sending,
+    Arrival,
+}
+
 /// The records of a header on one host, of its sending or of its arrival.
 #[derive(Clone, Copy, Debug)]
 struct Sighting {
     clock: u16,
-    sent: bool,
+    end: FlightEnd,
     first: Timestamp,
     last: Timestamp,
 }
@@ -75,7 +82,7 @@ impl SightingTable {
             return;
         }
         let all = self.seen.entry(*segment).or_default();
-        match all.iter_mut().find(|s| (s.clock, s.sent) == (new.clock, new.sent)) {
+        match all.iter_mut().find(|s| (s.clock, s.end) == (new.clock, new.end)) {
             Some(known) => (known.first, known.last) = (known.first.min(new.first), known.last.max(new.last)),
             None => all.push(new),
         }
@@ -98,8 +105,8 @@ impl SightingTable {
         let mut flights = Vec::new();
         let once = |s: &&Sighting| s.last.since(s.first) <= PASSAGE;
         for all in self.seen.values() {
-            for sent in all.iter().filter(|s| s.sent).filter(once) {
-                let arrivals = all.iter().filter(|s| !s.sent && s.clock != sent.clock).filter(once);
+            for sent in all.iter().filter(|s| s.end == FlightEnd::Sending).filter(once) {
+                let arrivals = all.iter().filter(|s| s.end == FlightEnd::Arrival && s.clock != sent.clock).filter(once);
                 let flight =
                     |r: &Sighting| Flight { from: sent.clock, to: r.clock, sent: sent.first, received: r.first };
                 flights.extend(arrivals.map(flight));
@@ -173,11 +180,15 @@ fn connected(traces: &[NetworkTrace<'_>], lives: &[Span]) -> BTreeSet<u16> {
     let pairs = clocks.iter().flat_map(|a| clocks.iter().map(move |b| (*a, *b))).filter(|(a, b)| a != b);
     found.extend(pairs.clone().filter(|(a, b)| overlap(*a, *b)).flat_map(|(a, b)| [a, b]));
     if found.len() < clocks.len() {
-        let mut routes: BTreeMap<(u16, bool), BTreeSet<Route>> = BTreeMap::new();
+        let mut routes: BTreeMap<(u16, FlightEnd), BTreeSet<Route>> = BTreeMap::new();
         traces.iter().for_each(|r| r.sample(&mut routes));
         let empty = BTreeSet::new();
-        let of = |clock, sent| routes.get(&(clock, sent)).unwrap_or(&empty);
-        found.extend(pairs.filter(|(a, b)| !of(*a, true).is_disjoint(of(*b, false))).flat_map(|(a, b)| [a, b]));
+        let of = |clock, end| routes.get(&(clock, end)).unwrap_or(&empty);
+        found.extend(
+            pairs
+                .filter(|(a, b)| !of(*a, FlightEnd::Sending).is_disjoint(of(*b, FlightEnd::Arrival)))
+                .flat_map(|(a, b)| [a, b]),
+        );
     }
     found
 }
@@ -203,8 +214,8 @@ fn cut(traces: &[NetworkTrace<'_>]) -> Vec<ReadRange> {
 impl ReadRange {
     fn read(&self, trace: &NetworkTrace<'_>) -> SightingTable {
         let mut table = SightingTable::new(MOST);
-        trace.read(self.stream, self.packets.clone(), usize::MAX, |segment, sent, t| {
-            table.add(segment, Sighting { clock: trace.clock, sent, first: t, last: t });
+        trace.read(self.stream, self.packets.clone(), usize::MAX, |segment, end, t| {
+            table.add(segment, Sighting { clock: trace.clock, end, first: t, last: t });
         });
         table
     }
@@ -212,13 +223,13 @@ impl ReadRange {
 
 impl NetworkTrace<'_> {
     /// Pass the sent and received packets among the first `records` records of some packets of a stream to `take`: the
-    /// header, true for a sent one, and the time. The main reading of the trace reports damage.
+    /// header, the end of its way, and the time. The main reading of the trace reports damage.
     fn read(
         &self,
         stream: StreamId,
         packets: Range<usize>,
         records: usize,
-        mut take: impl FnMut(&TcpSegment, bool, Timestamp),
+        mut take: impl FnMut(&TcpSegment, FlightEnd, Timestamp),
     ) {
         let mut binder = Binder::new(&self.binding, 0);
         let mut reader = self.source.trace.reader(&self.plan, stream, packets);
@@ -228,27 +239,27 @@ impl NetworkTrace<'_> {
             remaining -= 1;
             binder.read(&record, &mut batch, &mut events);
             for event in events.drain(..) {
-                let (id, sent) = match event.kind {
-                    Kind::Send(id) => (id, true),
-                    Kind::Receive(id) => (id, false),
+                let (id, end) = match event.kind {
+                    Kind::Send(id) => (id, FlightEnd::Sending),
+                    Kind::Receive(id) => (id, FlightEnd::Arrival),
                     _ => continue,
                 };
                 if let Some(segment) = batch.packet_of(id).and_then(|p| p.tcp).filter(|s| !s.flow.is_loopback()) {
-                    take(&segment, sent, event.time);
+                    take(&segment, end, event.time);
                 }
             }
         }
     }
 
     /// Add the routes of packets in a few places of the trace to `routes`.
-    fn sample(&self, routes: &mut BTreeMap<(u16, bool), BTreeSet<Route>>) {
+    fn sample(&self, routes: &mut BTreeMap<(u16, FlightEnd), BTreeSet<Route>>) {
         for (number, stream) in self.source.trace.streams().iter().enumerate() {
             let count = stream.packets.len();
             let places: BTreeSet<usize> = (0..SAMPLES.min(count)).map(|i| i * count / SAMPLES.min(count)).collect();
             for at in places.into_iter().filter(|_| self.binding.binds(&self.source.trace, stream.stream_class)) {
-                self.read(StreamId::at(number), at..at + 1, RECORDS, |segment, sent, _| {
+                self.read(StreamId::at(number), at..at + 1, RECORDS, |segment, end, _| {
                     let route = (segment.flow.source, segment.flow.dest);
-                    routes.entry((self.clock, sent)).or_default().insert(route);
+                    routes.entry((self.clock, end)).or_default().insert(route);
                 });
             }
         }
@@ -257,6 +268,7 @@ impl NetworkTrace<'_> {
 
 #[cfg(test)]
 mod tests {
+    use super::FlightEnd::{Arrival, Sending};
     use super::*;
     use crate::reading::batch::Flow;
 
@@ -265,9 +277,9 @@ mod tests {
         TcpSegment { flow, seq, ack: 9, flags: 0x18, len: 100 }
     }
 
-    fn seen(clock: u16, sent: bool, t: i64) -> Sighting {
+    fn seen(clock: u16, end: FlightEnd, t: i64) -> Sighting {
         let t = Timestamp::new(t);
-        Sighting { clock, sent, first: t, last: t }
+        Sighting { clock, end, first: t, last: t }
     }
 
     fn table(rows: &[(u32, Sighting)]) -> SightingTable {
@@ -281,21 +293,21 @@ mod tests {
         let again = PASSAGE + 1;
         let rows = [
             // Two devices on each side.
-            (1, seen(0, true, 10)),
-            (1, seen(0, true, 14)),
-            (1, seen(1, false, 7)),
-            (1, seen(1, false, 9)),
+            (1, seen(0, Sending, 10)),
+            (1, seen(0, Sending, 14)),
+            (1, seen(1, Arrival, 7)),
+            (1, seen(1, Arrival, 9)),
             // Recorded on one host only.
-            (2, seen(0, true, 20)),
+            (2, seen(0, Sending, 20)),
             // A retransmission.
-            (3, seen(1, true, 30)),
-            (3, seen(1, true, 30 + again)),
-            (3, seen(0, false, 40)),
+            (3, seen(1, Sending, 30)),
+            (3, seen(1, Sending, 30 + again)),
+            (3, seen(0, Arrival, 40)),
             // Forwarded by a third host.
-            (4, seen(0, true, 50)),
-            (4, seen(2, false, 60)),
-            (4, seen(2, true, 61)),
-            (4, seen(1, false, 70)),
+            (4, seen(0, Sending, 50)),
+            (4, seen(2, Arrival, 60)),
+            (4, seen(2, Sending, 61)),
+            (4, seen(1, Arrival, 70)),
         ];
         let flight = |from, to, sent, received| {
             let (sent, received) = (Timestamp::new(sent), Timestamp::new(received));
@@ -316,8 +328,8 @@ mod tests {
         let fill = |rows: &mut dyn Iterator<Item = &u32>| {
             let mut table = SightingTable::new(300);
             rows.for_each(|seq| {
-                table.add(&segment(*seq), seen(0, true, 5));
-                table.add(&segment(*seq), seen(1, false, 6));
+                table.add(&segment(*seq), seen(0, Sending, 5));
+                table.add(&segment(*seq), seen(1, Arrival, 6));
             });
             table
         };

@@ -40,7 +40,7 @@ fn tree(builder: &TimelineBuilder, n: usize, start: Ns, end: Ns) -> BTreeMap<Str
         paths.push(above + &word);
     }
     let mut tree = BTreeMap::new();
-    for (node, ns) in own {
+    for NodeTime { node, ns } in own {
         *tree.entry(paths[node.index()].trim_start_matches(';').to_owned()).or_insert(0) += ns;
     }
     assert_eq!(tree.values().sum::<u64>() as Ns, end - start, "the tree holds the whole path");

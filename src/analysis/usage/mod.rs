@@ -51,15 +51,16 @@ impl UsagePass<'_> {
         cancel: &Cancel,
     ) {
         // By trace and CPU: the first and the last event of any kind. Most records are of the CPU of the one before.
-        let mut bounds: BTreeMap<(usize, u16), (Timestamp, Timestamp)> = BTreeMap::default();
-        let mut latest = None;
+        let mut bounds: BTreeMap<TraceCpu, EventBounds> = BTreeMap::default();
+        let mut latest: Option<(TraceCpu, EventBounds)> = None;
         let mut seen = |trace: usize, cpu: u32, t: Timestamp| {
-            let key = (trace, u16::try_from(cpu).unwrap_or(u16::MAX));
+            let place = TraceCpu { trace, cpu: u16::try_from(cpu).unwrap_or(u16::MAX) };
+            let event = EventBounds { first: t, last: t };
             match &mut latest {
-                Some((last, (from, to))) if *last == key => (*from, *to) = (t.min(*from), t.max(*to)),
+                Some((last, found)) if *last == place => found.widen(event),
                 _ => {
-                    if let Some((key, span)) = latest.replace((key, (t, t))) {
-                        widen(&mut bounds, key, span);
+                    if let Some((place, found)) = latest.replace((place, event)) {
+                        bounds.entry(place).or_insert(found).widen(found);
                     }
                 }
             }
@@ -85,10 +86,10 @@ impl UsagePass<'_> {
             |piece, record| seen(piece.trace, record.cpu, record.time),
             before,
         );
-        if let Some((key, span)) = latest {
-            widen(&mut bounds, key, span);
+        if let Some((place, found)) = latest {
+            bounds.entry(place).or_insert(found).widen(found);
         }
-        for ((trace, cpu), (first, last)) in bounds {
+        for (TraceCpu { trace, cpu }, EventBounds { first, last }) in bounds {
             match self.traces.get(trace) {
                 Some(Some(kernel)) => {
                     let place = HostCpu { host: kernel.origin.host, cpu };
@@ -134,10 +135,24 @@ impl Analysis for UsagePass<'_> {
     }
 }
 
-/// Something happened from the first to the second of `span`.
-fn widen(bounds: &mut BTreeMap<(usize, u16), (Timestamp, Timestamp)>, key: (usize, u16), span: (Timestamp, Timestamp)) {
-    let all = bounds.entry(key).or_insert(span);
-    *all = (span.0.min(all.0), span.1.max(all.1));
+/// A CPU of a trace, by the trace's position; `u16::MAX` where the CPU is unknown.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+struct TraceCpu {
+    trace: usize,
+    cpu: u16,
+}
+
+/// The first and the last of some events.
+#[derive(Clone, Copy)]
+struct EventBounds {
+    first: Timestamp,
+    last: Timestamp,
+}
+
+impl EventBounds {
+    fn widen(&mut self, other: EventBounds) {
+        *self = EventBounds { first: self.first.min(other.first), last: self.last.max(other.last) };
+    }
 }
 
 /// The end of the recording of each CPU: after it nothing is known of a CPU whose buffers end earlier than others'.

@@ -188,7 +188,7 @@ fn unpack(bytes: &[u8]) -> Result<Unpacked, MetadataFileError> {
             break;
         }
         let header = Header::read(rest, byte_order).ok_or(MetadataPacketError::CutHeader.at(at))?;
-        let (content, size) = header.check().map_err(|error| error.at(at))?;
+        let PacketSizes { content, packet: size } = header.sizes().map_err(|error| error.at(at))?;
         if *uuid.get_or_insert(header.uuid) != header.uuid {
             return Err(MetadataPacketError::Uuid.at(at));
         }
@@ -207,6 +207,13 @@ fn packet_byte_order(first: [u8; 4]) -> Option<ByteOrder> {
         (_, MAGIC) => Some(ByteOrder::Little),
         _ => None,
     }
+}
+
+/// Bytes of a packet.
+struct PacketSizes {
+    /// Without its padding.
+    content: usize,
+    packet: usize,
 }
 
 /// The header of a metadata packet.
@@ -233,7 +240,7 @@ impl Header {
     }
 
     /// Bytes of content and of the whole packet, header included in both.
-    fn check(&self) -> Result<(usize, usize), MetadataPacketError> {
+    fn sizes(&self) -> Result<PacketSizes, MetadataPacketError> {
         if self.magic != MAGIC {
             return Err(MetadataPacketError::Magic(self.magic));
         }
@@ -248,6 +255,6 @@ impl Header {
         if content % 8 != 0 || packet % 8 != 0 || content > packet || content < HEADER_BYTES * 8 {
             return Err(MetadataPacketError::Sizes { packet, content });
         }
-        Ok((content / 8, packet / 8))
+        Ok(PacketSizes { content: content / 8, packet: packet / 8 })
     }
 }

@@ -6,6 +6,7 @@
 
 use super::pack::{Pack, Unpack, fold, unfold};
 use crate::model::Model;
+use crate::model::execution::ContextTime;
 use crate::model::metric::{ABSENT, Column, Metric, Unit};
 use crate::model::wait_kind::WaitKind;
 
@@ -42,7 +43,7 @@ type ByKind = [i64; WaitKind::ALL.len()];
 fn by_kind(model: &Model) -> Vec<ByKind> {
     let times = |i: usize| {
         let mut times = [0; WaitKind::ALL.len()];
-        for (context, ns) in model.executions.own.row(i) {
+        for ContextTime { context, ns } in model.executions.own.row(i) {
             times[model.contexts.spent(context) as usize] += ns as i64;
         }
         times

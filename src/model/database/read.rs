@@ -11,7 +11,7 @@ use crate::base::names::{NameId, Names};
 use crate::base::notice::{Notice, Notices};
 use crate::base::time::{Ns, Span, Timestamp};
 use crate::model::context::{ContextId, Contexts, Frame, FrameKind};
-use crate::model::execution::{Executions, Sparse};
+use crate::model::execution::{ContextTime, Executions, Sparse};
 use crate::model::facts::{Facts, HostQuality, Lost, Quality, TraceFacts};
 use crate::model::recorded::{Recorded, StackKind, TraceRecorder};
 use crate::model::wait_kind::WaitKind;
@@ -386,7 +386,7 @@ fn read_own(
 ) -> Option<Sparse> {
     (count == executions.len()).then_some(())?;
     let mut own = Sparse::default();
-    let mut row: Vec<(ContextId, u64)> = Vec::new();
+    let mut row: Vec<ContextTime> = Vec::new();
     for i in 0..count {
         row.clear();
         let (mut at, mut left) = (0, executions.duration(i) as u64);
@@ -399,7 +399,7 @@ fn read_own(
             left = left.checked_sub(ns)?;
             let context = ContextId::at(at);
             most = most.checked_sub(u64::from(contexts.depth(context)) + 1)?;
-            row.push((context, ns));
+            row.push(ContextTime { context, ns });
         }
         (left == 0).then_some(())?;
         own.push_sorted(row.drain(..));

@@ -8,7 +8,7 @@ use crate::base::names::{NameId, Names};
 use crate::base::notice::Notices;
 use crate::base::time::Timestamp;
 use crate::model::context::{Contexts, FrameKind};
-use crate::model::execution::{Executions, Sparse};
+use crate::model::execution::{ContextTime, Executions, Sparse};
 use crate::model::facts::{Facts, HostQuality, Lost, Quality, TraceFacts};
 use crate::model::recorded::{Recorded, StackKind, TraceRecorder};
 use crate::model::{Model, ThreadInfo, TraceInfo, TraceLevel};
@@ -265,7 +265,7 @@ fn write_own(executions: usize, own: &Sparse, pack: &mut Pack) -> usize {
         let row = own.row(i);
         pack.number(row.len() as u64);
         let mut before = 0;
-        for (context, ns) in row {
+        for ContextTime { context, ns } in row {
             pack.number((context.raw() - before).into());
             pack.number(ns);
             before = context.raw();

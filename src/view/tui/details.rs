@@ -109,7 +109,7 @@ pub fn of_inverted(model: &Model, comparison: &Comparison, inverted: &InvertedTr
     let is_inside = |context: ContextId| inside.get(context.index()).copied().unwrap_or(false);
     let own = &model.executions.own;
     let time = |id: ExecutionId| {
-        let ns: u64 = own.row(id.index()).filter(|(context, _)| is_inside(*context)).map(|(_, ns)| ns).sum();
+        let ns: u64 = own.row(id.index()).filter(|time| is_inside(time.context)).map(|time| time.ns).sum();
         (ns > 0).then_some(ns as i64)
     };
     let samples = sampled(model, comparison, own.row(0).len().max(16), time);
@@ -164,7 +164,8 @@ pub fn of_range(model: &Model, comparison: &Comparison, row: &HistogramRow, bins
 fn samples_at(model: &Model, comparison: &Comparison, context: ContextId) -> Vec<SampleExecution> {
     let inclusive = &model.executions.inclusive;
     let row = model.executions.inclusive.row(0).len().max(16);
-    let time = |id: ExecutionId| inclusive.row(id.index()).find(|(c, _)| *c == context).map(|(_, ns)| ns as i64);
+    let time =
+        |id: ExecutionId| inclusive.row(id.index()).find(|time| time.context == context).map(|time| time.ns as i64);
     sampled(model, comparison, row, time)
 }
 

@@ -8,7 +8,7 @@ use whyslow::base::notice::Notice;
 use whyslow::base::time::{Span, Timestamp};
 use whyslow::model::carrier::Carrier;
 use whyslow::model::context::ContextId;
-use whyslow::model::execution::ExecutionId;
+use whyslow::model::execution::{ContextTime, ExecutionId};
 use whyslow::model::execution_timeline::{
     ExecutionTimeline, TimelineEvent, TimelineEventKind, TimelineSegment, TimelineThread, TimelineWait,
 };
@@ -94,7 +94,7 @@ impl Contexts {
 
 /// One request: its time by context, and how long the journal thread held it up.
 struct Request {
-    parts: Vec<(ContextId, u64)>,
+    parts: Vec<ContextTime>,
     is_append: bool,
     held_ns: u64,
     bytes: i64,
@@ -103,35 +103,36 @@ struct Request {
 impl Request {
     /// One append in 12 waits for the lock that the journal thread holds while it flushes.
     fn new(contexts: &Contexts, is_append: bool, random: &mut Random) -> Request {
+        let time = |context, ns| ContextTime { context, ns };
         let own = if is_append { (contexts.append, 4 * MS) } else { (contexts.lookup, 3 * MS) };
         let mut parts = vec![
-            (own.0, around(random, own.1)),
-            (contexts.parse, around(random, MS / 2)),
-            (contexts.reply, around(random, MS / 5)),
+            time(own.0, around(random, own.1)),
+            time(contexts.parse, around(random, MS / 2)),
+            time(contexts.reply, around(random, MS / 5)),
         ];
         let mut held_ns = 0;
         if is_append {
-            parts.push((contexts.disk, around(random, MS)));
+            parts.push(time(contexts.disk, around(random, MS)));
             if random.once_in(12) {
                 held_ns = around(random, 48 * MS);
-                parts.push((contexts.lock, around(random, MS / 10)));
-                parts.push((contexts.serialize, held_ns * 2 / 3));
-                parts.push((contexts.checksum, held_ns / 3));
+                parts.push(time(contexts.lock, around(random, MS / 10)));
+                parts.push(time(contexts.serialize, held_ns * 2 / 3));
+                parts.push(time(contexts.checksum, held_ns / 3));
             }
         }
         if random.once_in(90) {
-            parts.push((contexts.timer, around(random, 2 * MS)));
+            parts.push(time(contexts.timer, around(random, 2 * MS)));
         }
         let bytes = if is_append { 4096 * (1 + random.below(4) as i64) } else { 512 };
         Request { parts, is_append, held_ns, bytes }
     }
 
     fn sum(&self, contexts: &[ContextId]) -> i64 {
-        self.parts.iter().filter(|(c, _)| contexts.contains(c)).map(|(_, ns)| *ns as i64).sum()
+        self.parts.iter().filter(|time| contexts.contains(&time.context)).map(|time| time.ns as i64).sum()
     }
 
     fn duration(&self) -> i64 {
-        self.parts.iter().map(|(_, ns)| *ns as i64).sum()
+        self.parts.iter().map(|time| time.ns as i64).sum()
     }
 
     fn values(&self, contexts: &Contexts, kind: i64, trace: i64) -> [i64; METRICS.len()] {
@@ -212,7 +213,7 @@ pub fn timeline(model: &Model, id: ExecutionId) -> ExecutionTimeline {
         ..ExecutionTimeline::default()
     };
     let mut at = 0;
-    for (context, ns) in e.own.row(id.index()).filter(|(_, ns)| *ns > 0) {
+    for ContextTime { context, ns } in e.own.row(id.index()).filter(|time| time.ns > 0) {
         let frames: Vec<&str> =
             model.contexts.path(context).iter().map(|c| model.names.get(model.contexts.frame(*c).name)).collect();
         let of_journal = frames.contains(&"journal_tick");
