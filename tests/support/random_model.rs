@@ -12,6 +12,14 @@ use whyslow::model::metric::{ABSENT, Column, Metric};
 use whyslow::model::wait_kind::WaitKind;
 use whyslow::model::{Model, ThreadInfoId, TraceId, TraceInfo, TraceLevel};
 
+/// Times of an execution in up to six contexts.
+fn own_times(random: &mut Random, nodes: &[ContextId]) -> Vec<ContextTime> {
+    let parts = 1 + random.below(6);
+    (0..parts)
+        .map(|_| ContextTime { context: nodes[random.below(nodes.len())], ns: 1 + random.below(2_000_000) as u64 })
+        .collect()
+}
+
 /// `executions` of them, the same for the same seed.
 pub fn model(executions: usize, seed: u64) -> Model {
     let mut random = Random::new(seed);
@@ -56,10 +64,7 @@ pub fn model(executions: usize, seed: u64) -> Model {
     let mut at = model.origin;
     for i in 0..executions {
         at += random.below(400_000) as i64;
-        let parts = 1 + random.below(6);
-        let own: Vec<ContextTime> = (0..parts)
-            .map(|_| ContextTime { context: nodes[random.below(nodes.len())], ns: 1 + random.below(2_000_000) as u64 })
-            .collect();
+        let own = own_times(&mut random, &nodes);
         let of = |wanted: &dyn Fn(WaitKind) -> bool| -> i64 {
             own.iter().filter(|time| wanted(model.contexts.spent(time.context))).map(|time| time.ns as i64).sum()
         };
