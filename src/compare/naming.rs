@@ -43,6 +43,8 @@ pub(super) struct PartName {
     pub through: Option<String>,
     /// What the culprit is one of.
     pub parties: Parties,
+    /// What the culprit did for most of the time; `None` where nothing prevails.
+    pub did: Option<WaitKind>,
 }
 
 /// Name a part.
@@ -145,6 +147,21 @@ impl<'a> Leaves<'a> {
         let path = self.input.model.contexts.path(leaf);
         let from = path.iter().position(|c| Some(*c) == culprit).map_or(path.len(), |at| at + 1);
         path[from..].to_vec()
+    }
+
+    /// What the thread to blame did for at least half of the time: a wait of its own, whoever held it up, or running.
+    fn culprit_did(&self) -> Option<WaitKind> {
+        let mut kinds: BTreeMap<WaitKind, i128> = BTreeMap::new();
+        for Leaf { context, weight } in &self.list {
+            let wait =
+                self.culprit_frames(*context).into_iter().find_map(|c| match self.input.model.contexts.frame(c).kind {
+                    FrameKind::Wait(kind) | FrameKind::Thread(kind) => Some(kind),
+                    _ => None,
+                });
+            *kinds.entry(wait.unwrap_or(WaitKind::Cpu)).or_insert(0) += weight;
+        }
+        let (did, share) = kinds.into_iter().max_by_key(|(_, share)| *share)?;
+        is_share(share, 50, self.total()).then_some(did)
     }
 
     fn total(&self) -> i128 {
@@ -279,7 +296,7 @@ fn name_cpu(groups: &GroupPair<'_>, leaves: &Leaves<'_>, part: &DifferencePart) 
         (Some(function), Some(call)) => format!("{call} for {function}"),
         (function, call) => function.or(call.map(str::to_owned)).unwrap_or_default(),
     };
-    PartName { context, by, site, blame: Blame::NoThread, through: None, parties }
+    PartName { context, by, site, blame: Blame::NoThread, through: None, parties, did: None }
 }
 
 /// A wait: its site, and the thread to blame where there is one.
@@ -300,7 +317,8 @@ fn name_wait(groups: &GroupPair<'_>, leaves: &Leaves<'_>, part: &DifferencePart)
     let path = leaves.input.model.contexts.path(heaviest);
     let context = path.into_iter().take_while(|c| Some(*c) != culprit).last().unwrap_or(heaviest);
     let by = own_thread(groups, leaves.process(heaviest), &site);
-    PartName { context, by, site, blame: Blame::NoThread, through: None, parties: Parties::of(groups.model) }
+    let parties = Parties::of(groups.model);
+    PartName { context, by, site, blame: Blame::NoThread, through: None, parties, did: None }
 }
 
 /// A wait that another thread held up; `leaves` are those for which it is to blame.
@@ -322,7 +340,7 @@ fn name_blamed(leaves: &Leaves<'_>, site: String, blame: Blame) -> PartName {
     let above = path.iter().rev().skip_while(|c| **c != thread).skip(1).find(is_thread);
     let through = above.filter(|c| is_kernel_thread(model, **c));
     let through = through.and_then(|c| role(model.names.get(leaves.frame_name(*c))));
-    PartName { context, by, site, blame, through, parties: Parties::of(model) }
+    PartName { context, by, site, blame, through, parties: Parties::of(model), did: leaves.culprit_did() }
 }
 
 /// The execution's own thread as the culprit: the properties that all slow executions have in common.
@@ -425,6 +443,13 @@ mod tests {
         // Where the program has no names, the runtime's say most.
         let cause = first_cause("p;p+0x12;pthread_mutex_lock;[futex];thread journal@p;p+0x34", &runtime);
         assert!(cause.sentence.starts_with("Waiting in pthread_mutex_lock for thread journal"), "{}", cause.sentence);
+        // A thread that did not run is not said to have.
+        let asleep = first_cause("p;main;append;[wait4];thread child@q;nap;[clock_nanosleep];{timer}", &runtime);
+        assert!(
+            asleep.sentence.starts_with("Waiting in append for thread child of q, which slept in nap"),
+            "{}",
+            asleep.sentence
+        );
         // A wrapper adds nothing to the name of its system call.
         assert!(
             first_cause("p;main;write;[write]", &runtime).sentence.starts_with("Running write for main on the CPU")

@@ -12,11 +12,11 @@ use crate::model::{Model, TraceLevel};
 
 /// A cause as a phrase: `waiting in append_entry for thread journal of ledgerd, which ran expensive_flush`.
 pub(super) fn phrase(kind: WaitKind, named: &PartName) -> String {
-    let PartName { site, by, blame: blames, parties, .. } = named;
+    let PartName { site, by, blame: blames, parties, did, .. } = named;
     let (site, blames, others) = (abbreviated(site), *blames, parties.noun());
     let within = if site.is_empty() { String::new() } else { format!(" in {site}") };
     let function = by.function.as_deref().map(abbreviated);
-    let ran = function.as_ref().map_or_else(String::new, |f| format!(", which ran {f}"));
+    let ran = deed(*did, function.as_deref());
     let inside = function.map_or_else(String::new, |f| format!(" (in {f})"));
     let who = match parties {
         Parties::Threads => thread(by),
@@ -50,6 +50,27 @@ pub(super) fn phrase(kind: WaitKind, named: &PartName) -> String {
         (WaitKind::UnknownWait, _) => format!("waiting{within} for something that the recording does not show"),
         (WaitKind::UnknownState, _) => format!("running or waiting{within} (the recording does not show which)"),
     }
+}
+
+/// What the culprit did meanwhile, as far as it is known: `, which ran expensive_flush`.
+fn deed(did: Option<WaitKind>, function: Option<&str>) -> String {
+    let within = function.map_or_else(String::new, |f| format!(" in {f}"));
+    let did = match (did, function) {
+        (Some(WaitKind::Cpu), Some(f)) => format!("ran {f}"),
+        (None | Some(WaitKind::UnknownState), Some(f)) => format!("was in {f}"),
+        (None | Some(WaitKind::Cpu | WaitKind::UnknownState), None) => return String::new(),
+        (Some(WaitKind::Preempted), _) => format!("waited for a CPU{within}"),
+        (Some(WaitKind::Interrupted), _) => format!("was paused by interrupt handlers{within}"),
+        (Some(WaitKind::Disk), _) => format!("waited for the disk{within}"),
+        (Some(WaitKind::Network), _) => format!("waited for the network{within}"),
+        (Some(WaitKind::Timer), _) => format!("slept{within}"),
+        (Some(WaitKind::Thread), _) => format!("waited for another thread{within}"),
+        (Some(WaitKind::Device), _) => format!("waited for a device{within}"),
+        (Some(WaitKind::Ipi), _) => format!("waited for another CPU{within}"),
+        (Some(WaitKind::User), _) => format!("waited for user input{within}"),
+        (Some(WaitKind::UnknownWait), _) => format!("waited{within} for something that the recording does not show"),
+    };
+    format!(", which {did}")
 }
 
 /// A thread in words, with its program.
@@ -229,7 +250,15 @@ mod tests {
             ..Culprit::default()
         };
         let context = ContextId::at(0);
-        PartName { context, by, site: site.to_owned(), blame: Blame::One, through: None, parties }
+        PartName {
+            context,
+            by,
+            site: site.to_owned(),
+            blame: Blame::One,
+            through: None,
+            parties,
+            did: Some(WaitKind::Cpu),
+        }
     }
 
     #[test]
@@ -239,6 +268,16 @@ mod tests {
             phrase(WaitKind::Thread, &journal),
             "waiting in append_entry for thread journal of ledgerd, which ran expensive_flush"
         );
+        let holder = |did, function: Option<&str>| {
+            let by = Culprit { function: function.map(str::to_owned), ..journal.by.clone() };
+            let named = PartName { by, site: String::new(), did, ..part("", Parties::Threads, None, "", "") };
+            phrase(WaitKind::Thread, &named).replace("waiting for thread journal of ledgerd", "")
+        };
+        assert_eq!(holder(Some(WaitKind::Disk), Some("flush")), ", which waited for the disk in flush");
+        assert_eq!(holder(Some(WaitKind::Timer), None), ", which slept");
+        assert_eq!(holder(Some(WaitKind::UnknownState), Some("flush")), ", which was in flush");
+        assert_eq!(holder(None, Some("flush")), ", which was in flush");
+        assert_eq!(holder(Some(WaitKind::Cpu), None), "");
         let unknown = PartName { by: Culprit::default(), blame: Blame::NoThread, ..journal };
         let asleep = PartName { site: "retry_backoff".into(), ..unknown };
         assert_eq!(phrase(WaitKind::Timer, &asleep), "sleeping in retry_backoff");
