@@ -22,6 +22,7 @@ mod groups;
 mod interrupts;
 pub mod inverted;
 mod kinds;
+mod leaves;
 pub mod members;
 pub mod moments;
 mod naming;

@@ -4,11 +4,12 @@
 //! after the deepest function that covers most of the part's time whose functions are known (ALGORITHMS.md 7.6), once
 //! for the execution's own thread (the site) and once for the thread to blame. Own CPU time has a name of its own
 //! kind ([`name_cpu`]), every wait has a site ([`name_wait`]), and a wait with a culprit has the culprit's function too
-//! ([`name_blamed`]). The leaves of a part are never changed: each step makes the ordered or filtered list that it
-//! needs. Cost: linear in the part's contexts times their depth.
+//! ([`name_blamed`]). [`super::leaves`] finds what its contexts have in common. Cost: linear in the part's contexts
+//! times their depth.
 
 use super::Culprit;
-use super::partition::{BlamedThread, DifferencePart, PartitionInput, is_kernel_thread};
+use super::leaves::{Functions, Leaf, Leaves};
+use super::partition::{DifferencePart, PartitionInput, is_kernel_thread};
 use super::tree::GroupPair;
 use super::words::{Blame, Parties};
 use crate::base::names::{NameId, fold_digits};
@@ -18,14 +19,6 @@ use crate::model::wait_kind::WaitKind;
 use crate::model::{Model, ThreadInfo, ThreadInfoId};
 use std::collections::{BTreeMap, BTreeSet};
 
-/// Leaves that may give a part its name: the heaviest ones.
-const NAME_CANDIDATES: usize = 16;
-/// Percent of the known time that a function must cover to name a part: the first if a function does, else the second.
-const COVERS: [i128; 2] = [80, 50];
-/// Percent of a part's time whose functions must be known for any of them to represent the rest.
-const LEAST_KNOWN: i128 = 5;
-/// Percent of a disk wait that another process must have used the disk to be named.
-const DISK_USER: i128 = 10;
 /// Percent of the time that a property of threads must cover to be a property of the culprit.
 const AGREES: u128 = 90;
 
@@ -53,223 +46,6 @@ pub(super) fn name(groups: &GroupPair<'_>, input: &PartitionInput<'_>, part: &Di
     match part.kind {
         WaitKind::Cpu => name_cpu(groups, &leaves, part),
         _ => name_wait(groups, &leaves, part),
-    }
-}
-
-/// A context of a part, and the part's time there times the product of the group sizes.
-#[derive(Clone, Copy)]
-struct Leaf {
-    context: ContextId,
-    weight: i128,
-}
-
-/// The contexts of a part whose time has the part's sign; the heaviest first unless said otherwise.
-struct Leaves<'a> {
-    input: &'a PartitionInput<'a>,
-    list: Vec<Leaf>,
-    /// The heaviest leaf; the first context where no leaf has the part's sign.
-    heaviest: ContextId,
-}
-
-/// The functions that may name leaves.
-#[derive(Clone, Copy, PartialEq, Eq)]
-enum Functions {
-    /// The program's own functions, of user space, with symbols.
-    Named,
-    /// Also functions of the runtime, functions without symbols, and the kernel's.
-    All,
-}
-
-/// A function, and the context in which it is on the first leaf that has it.
-#[derive(Clone, Copy)]
-struct CommonFunction {
-    name: NameId,
-    context: ContextId,
-}
-
-/// True if `part` is at least so many percent of `whole`.
-fn is_share(part: i128, percent: i128, whole: i128) -> bool {
-    part * 100 >= whole * percent
-}
-
-impl<'a> Leaves<'a> {
-    fn new(input: &'a PartitionInput<'a>, part: &DifferencePart) -> Self {
-        let sign = part.difference.signum();
-        let weigh = |context: &ContextId| Leaf { context: *context, weight: input.own[context.index()] * sign };
-        let mut list: Vec<Leaf> = part.contexts.iter().map(weigh).filter(|leaf| leaf.weight > 0).collect();
-        list.sort_by_key(|leaf| (std::cmp::Reverse(leaf.weight), leaf.context));
-        let heaviest = list.first().map_or_else(|| part.contexts[0], |leaf| leaf.context);
-        Leaves { input, list, heaviest }
-    }
-
-    fn with(&self, list: Vec<Leaf>) -> Self {
-        Leaves { input: self.input, list, heaviest: self.heaviest }
-    }
-
-    /// The same leaves, those whose own frames hold a function first.
-    fn ordered_by(&self, function: NameId) -> Self {
-        let holds = |leaf: &Leaf| self.own_frames(leaf.context).iter().any(|f| self.frame_name(*f) == function);
-        let (with, without): (Vec<Leaf>, Vec<Leaf>) = self.list.iter().copied().partition(holds);
-        self.with([with, without].concat())
-    }
-
-    /// The leaves for which one thread is to blame.
-    fn blamed_on(&self, thread: &BlamedThread) -> Self {
-        let is_its = |leaf: &&Leaf| self.input.blamed(leaf.context).as_ref() == Some(thread);
-        self.with(self.list.iter().filter(is_its).copied().collect())
-    }
-
-    fn frame_name(&self, context: ContextId) -> NameId {
-        self.input.model.contexts.frame(context).name
-    }
-
-    fn is_kind(&self, context: ContextId, kind: FrameKind) -> bool {
-        self.input.model.contexts.frame(context).kind == kind
-    }
-
-    /// The process frame of a context.
-    fn process(&self, context: ContextId) -> NameId {
-        self.frame_name(self.input.model.contexts.path(context)[0])
-    }
-
-    /// The frames of the execution's own thread, up to the innermost system call: how the kernel waits inside a call is
-    /// the same for all threads that wait in it, so the call says more.
-    fn own_frames(&self, leaf: ContextId) -> Vec<ContextId> {
-        let mut path = self.input.model.contexts.path(self.input.origins[leaf.index()].site);
-        let call = path.iter().rposition(|c| self.is_kind(*c, FrameKind::Call));
-        path.truncate(call.map_or(path.len(), |at| at + 1));
-        path
-    }
-
-    /// The frames of the thread to blame.
-    fn culprit_frames(&self, leaf: ContextId) -> Vec<ContextId> {
-        let culprit = self.input.origins[leaf.index()].culprit;
-        let path = self.input.model.contexts.path(leaf);
-        let from = path.iter().position(|c| Some(*c) == culprit).map_or(path.len(), |at| at + 1);
-        path[from..].to_vec()
-    }
-
-    /// What the thread to blame did for at least half of the time: a wait of its own, whoever held it up, or running.
-    fn culprit_did(&self) -> Option<WaitKind> {
-        let mut kinds: BTreeMap<WaitKind, i128> = BTreeMap::new();
-        for Leaf { context, weight } in &self.list {
-            let wait =
-                self.culprit_frames(*context).into_iter().find_map(|c| match self.input.model.contexts.frame(c).kind {
-                    FrameKind::Wait(kind) | FrameKind::Thread(kind) => Some(kind),
-                    _ => None,
-                });
-            *kinds.entry(wait.unwrap_or(WaitKind::Cpu)).or_insert(0) += weight;
-        }
-        let (did, share) = kinds.into_iter().max_by_key(|(_, share)| *share)?;
-        is_share(share, 50, self.total()).then_some(did)
-    }
-
-    fn total(&self) -> i128 {
-        self.list.iter().map(|leaf| leaf.weight).sum()
-    }
-
-    /// The deepest function that covers [`COVERS`] of the leaves whose functions are known. Functions of the
-    /// runtime, those without a name, and the kernel's, only where most leaves have no other.
-    fn common_function(&self, frames: impl Fn(ContextId) -> Vec<ContextId>) -> Option<CommonFunction> {
-        self.common_among(&frames, Functions::Named).or_else(|| self.common_among(&frames, Functions::All))
-    }
-
-    fn common_among(&self, frames: &impl Fn(ContextId) -> Vec<ContextId>, among: Functions) -> Option<CommonFunction> {
-        let mut known = 0;
-        let mut with_any = 0;
-        let mut covers: BTreeMap<NameId, i128> = BTreeMap::new();
-        for Leaf { context, weight } in &self.list {
-            let path = frames(*context);
-            let names: BTreeSet<NameId> = path.iter().filter_map(|c| self.function(*c, among)).collect();
-            known += if names.is_empty() { 0 } else { *weight };
-            with_any += if path.iter().any(|c| self.function(*c, Functions::All).is_some()) { *weight } else { 0 };
-            for name in names {
-                *covers.entry(name).or_insert(0) += weight;
-            }
-        }
-        // Too few leaves have a function name for it to represent the rest.
-        if known == 0 || !is_share(known, LEAST_KNOWN, self.total()) || !is_share(known, 50, with_any) {
-            return None;
-        }
-        let candidates = &self.list[..self.list.len().min(NAME_CANDIDATES)];
-        COVERS.iter().find_map(|percent| {
-            candidates.iter().find_map(|leaf| {
-                frames(leaf.context).into_iter().rev().find_map(|context| {
-                    let name = self.function(context, among)?;
-                    is_share(*covers.get(&name)?, *percent, known).then_some(CommonFunction { name, context })
-                })
-            })
-        })
-    }
-
-    /// The name of a function's frame.
-    fn function(&self, context: ContextId, among: Functions) -> Option<NameId> {
-        let any = among == Functions::All;
-        let frame = self.input.model.contexts.frame(context);
-        match frame.kind {
-            FrameKind::Function if any || self.input.model.names.is_program_function(frame.name) => Some(frame.name),
-            FrameKind::KernelFunction if any => Some(frame.name),
-            _ => None,
-        }
-    }
-
-    /// The call of the message passing library in which at least half of the time was waited: it says more than the
-    /// function around it.
-    fn message_call(&self) -> Option<NameId> {
-        let mut calls: BTreeMap<NameId, i128> = BTreeMap::new();
-        for Leaf { context, weight } in &self.list {
-            let last = self.own_frames(*context).last().map(|c| self.frame_name(*c));
-            if let Some(call) = last.filter(|name| self.input.model.names.get(*name).starts_with("MPI_")) {
-                *calls.entry(call).or_insert(0) += weight;
-            }
-        }
-        let (call, there) = calls.into_iter().max_by_key(|(call, weight)| (*weight, std::cmp::Reverse(*call)))?;
-        is_share(there, 50, self.total()).then_some(call)
-    }
-
-    /// The site of a wait of the own thread: a call of the message passing library, else the common function, else the
-    /// system call of the heaviest leaf.
-    fn site(&self, function: Option<CommonFunction>) -> String {
-        let names = &self.input.model.names;
-        match (self.message_call(), function) {
-            (None, Some(function)) => names.function(function.name).into_owned(),
-            (message, _) => {
-                let frames = self.own_frames(self.heaviest).into_iter().rev();
-                let call =
-                    || frames.into_iter().find(|c| self.is_kind(*c, FrameKind::Call)).map(|c| self.frame_name(c));
-                message.or_else(call).map_or_else(String::new, |name| names.get(name).to_owned())
-            }
-        }
-    }
-
-    /// The thread to blame for a wait: the part's thread, or the one with the largest share where there are several;
-    /// for the disk another process that had [`DISK_USER`] percent of it (threads of the same program are fellow
-    /// sufferers).
-    fn culprit(&self, part: &DifferencePart) -> Option<(Blame, BlamedThread)> {
-        if let Some(thread) = part.blamed.as_ref().filter(|blamed| blamed.thread.is_some()) {
-            return Some((Blame::One, thread.clone()));
-        }
-        if part.blamed.is_none() && !part.several && part.kind != WaitKind::Disk {
-            return None;
-        }
-        let whole = part.difference.abs();
-        let own = self.input.model.names.get(self.process(self.heaviest));
-        let mut shares: BTreeMap<BlamedThread, i128> = BTreeMap::new();
-        for leaf in &self.list {
-            if let Some(thread) = self.input.blamed(leaf.context) {
-                *shares.entry(thread).or_insert(0) += leaf.weight;
-            }
-        }
-        if part.kind == WaitKind::Disk {
-            shares.retain(|of, share| of.process != own && is_share(*share, DISK_USER, whole));
-        }
-        let (thread, share) = shares.into_iter().max_by_key(|(_, share)| *share)?;
-        let blame = match part.blamed {
-            _ if part.several => Blame::Several,
-            Some(_) if !is_share(share, COVERS[0], whole) => Blame::Program,
-            _ => Blame::One,
-        };
-        Some((blame, thread))
     }
 }
 
