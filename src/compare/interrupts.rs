@@ -29,6 +29,13 @@ const LEAST_LEFT: f64 = 0.25;
 /// Part of the slow executions that ran longer whose neighbours must be known.
 const KNOWN_NEIGHBOURS: f64 = 0.25;
 
+const SAME_CODE: &str = "interrupts were not recorded, and the slow executions spend their extra CPU time in the same \
+                         code as the fast ones, so it may have gone to interrupts (record irq_handler_entry and \
+                         irq_softirq_entry)";
+const UNKNOWN_CODE: &str = "neither interrupts were recorded nor the code that ran, so the extra CPU time may have gone \
+                            to interrupts (record irq_handler_entry, irq_softirq_entry and call stacks at a timer's \
+                            rate)";
+
 /// Running time of an execution, in nanoseconds.
 #[derive(Clone, Copy, Default)]
 struct RunningTime {
@@ -36,6 +43,8 @@ struct RunningTime {
     inside: f64,
     /// In all places that are known.
     known: f64,
+    /// In functions and calls: more is known than the process.
+    in_code: f64,
     all: f64,
 }
 
@@ -55,6 +64,7 @@ fn running_time(model: &Model, execution: usize, node: ContextId) -> RunningTime
         RunningTime {
             inside: time.inside + if is_inside { ns } else { 0.0 },
             known: time.known + if is_known { ns } else { 0.0 },
+            in_code: time.in_code + if is_known && model.contexts.parent(context).is_some() { ns } else { 0.0 },
             all: time.all + ns,
         }
     })
@@ -71,21 +81,22 @@ pub(super) fn unrecorded(e: &Evidence<'_>, cause: &Cause) -> Option<String> {
     // Time without a stack says nothing about its place.
     let usual = if fast_known > 0.0 { fast_inside / fast_known } else { 1.0 };
     let (mut longer, mut there) = (0.0, 0.0);
+    let mut slow = RunningTime::default();
     let mut beside = Vec::new();
     for id in &e.slow.members {
-        let RunningTime { inside, all, .. } = running_time(model, id.index(), node);
+        let RunningTime { inside, known, in_code, all } = running_time(model, id.index(), node);
         let extra = all - fast_all;
         if extra * 2.0 >= cause.extra_ns as f64 {
             longer += 1.0;
+            slow = RunningTime { in_code: slow.in_code + in_code, all: slow.all + all, ..slow };
             there += if (inside - fast_inside) * 2.0 >= extra { 1.0 } else { 0.0 };
             beside.extend(interleaved(e, id.index()).map(|others| Neighbours { own: all, others }));
         }
     }
-    (at_least(there, longer, usual) >= LIKELY && !spare_others(&beside, fast_all, longer)).then(|| {
-        "interrupts were not recorded, and the slow executions spend their extra CPU time in the same code as the \
-         fast ones, so it may have gone to interrupts (record irq_handler_entry and irq_softirq_entry)"
-            .to_owned()
-    })
+    let doubted = at_least(there, longer, usual) >= LIKELY && !spare_others(&beside, fast_all, longer);
+    // Nothing is known of the code if most of the running time has none.
+    let sentence = if slow.in_code * 2.0 >= slow.all { SAME_CODE } else { UNKNOWN_CODE };
+    doubted.then(|| sentence.to_owned())
 }
 
 /// Mean running time of the executions that alternated with one.
@@ -178,7 +189,7 @@ mod tests {
         };
         assert!(ask(9).confident);
         let verdict = ask(0);
-        assert!(!verdict.confident && verdict.sentence.contains("interrupts were not recorded"), "{verdict:?}");
+        assert!(!verdict.confident && verdict.sentence.contains("in the same code as the fast ones"), "{verdict:?}");
     }
 
     #[test]
@@ -198,7 +209,10 @@ mod tests {
             model.executions.columns.push(Column { metric: Metric::Interleaved, values: interleaved });
             let quality = Quality { switches: 1000, ..Quality::default() };
             model.quality.push(HostQuality { host: "h".into(), quality });
-            compare(&model, &ComparisonRequest::default(), &Ctx::new(1)).unwrap().verdict.confident
+            let verdict = compare(&model, &ComparisonRequest::default(), &Ctx::new(1)).unwrap().verdict;
+            // Without stacks it is not known whether the fast ones ran the same code.
+            assert!(verdict.confident || verdict.sentence.contains("nor the code that ran"), "{verdict:?}");
+            verdict.confident
         };
         assert!(ask(20, 2.1) && ask(8, 2.1), "others were spared");
         assert!(!ask(20, 9.0), "all were stretched");
