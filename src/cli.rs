@@ -6,6 +6,7 @@
 mod examples;
 mod pages;
 
+use crate::base::spelling;
 use crate::command::Command;
 use crate::command::interface::InterfaceOptions;
 use crate::options::configuration::Configuration;
@@ -102,14 +103,17 @@ pub fn parse(words: impl IntoIterator<Item = OsString>, configuration: &Configur
             }
         }
         Err(e) if !e.use_stderr() => Parsed::Print(e.render().to_string()),
-        Err(e) => Parsed::Wrong(wrong_value(&e).unwrap_or_else(|| one_line(&e.render().to_string()))),
+        Err(e) => {
+            let message = wrong_value(&e).or_else(|| wrong_word(&e)).or_else(|| missing(&e));
+            Parsed::Wrong(message.unwrap_or_else(|| one_line(&e.render().to_string())))
+        }
     }
 }
 
 fn manual(command: Option<&str>) -> Parsed {
     match pages::manual(definition(), command) {
         Some(page) => Parsed::Print(page),
-        None => Parsed::Wrong(format!("{}: no such command; see `whyslow --help`", shortened(command.unwrap_or("")))),
+        None => Parsed::Wrong(no_command(command.unwrap_or(""))),
     }
 }
 
@@ -148,6 +152,14 @@ fn command_first(mut words: Vec<OsString>) -> Vec<OsString> {
     words
 }
 
+/// There is no such command: the nearest one, or the list of them.
+fn no_command(word: &str) -> String {
+    let definition = definition();
+    let near = spelling::did_you_mean(word, definition.get_subcommands().map(clap::Command::get_name));
+    let help = near.unwrap_or_else(|| "`whyslow --help` lists them".to_owned());
+    format!("{}: no such command; {help}", shortened(word))
+}
+
 /// The suggestion for a first word that is neither a file nor a command.
 fn misspelt(command: &Command) -> Option<String> {
     let Command::Interface(InterfaceOptions { input, .. }) = command else { return None };
@@ -175,10 +187,7 @@ fn shortened(text: &str) -> String {
 
 /// `--slow: filter ...: remedy` for an option whose value was refused.
 fn wrong_value(error: &clap::Error) -> Option<String> {
-    let text = |kind| match error.get(kind)? {
-        ContextValue::String(text) => Some(text.as_str()),
-        _ => None,
-    };
+    let text = |kind| context(error, kind);
     if error.kind() != ErrorKind::ValueValidation {
         return None;
     }
@@ -190,6 +199,39 @@ fn wrong_value(error: &clap::Error) -> Option<String> {
         return Some(format!("{option}: {}", reason.replace(value, &shortened(value))));
     }
     Some(format!("{option} {}: {reason}", shortened(value)))
+}
+
+/// A text that clap gives with an error.
+fn context(error: &clap::Error, kind: ContextKind) -> Option<&str> {
+    match error.get(kind)? {
+        ContextValue::String(text) => Some(text),
+        ContextValue::Strings(texts) => texts.first().map(String::as_str),
+        _ => None,
+    }
+}
+
+/// An option or a command that does not exist, with the nearest one.
+fn wrong_word(error: &clap::Error) -> Option<String> {
+    match error.kind() {
+        ErrorKind::UnknownArgument => {
+            let word = context(error, ContextKind::InvalidArg).filter(|word| word.starts_with('-'))?;
+            let near = context(error, ContextKind::SuggestedArg);
+            let near = near.map_or_else(String::new, |near| format!(" did you mean `{near}`?"));
+            Some(format!("{}: no such option here;{near} see `whyslow --help`", shortened(word)))
+        }
+        ErrorKind::InvalidSubcommand => context(error, ContextKind::InvalidSubcommand).map(no_command),
+        _ => None,
+    }
+}
+
+/// What to name, where nothing is named.
+fn missing(error: &clap::Error) -> Option<String> {
+    let is_trace = context(error, ContextKind::InvalidArg).is_some_and(|word| word.starts_with("<TRACE>"));
+    (error.kind() == ErrorKind::MissingRequiredArgument && is_trace).then(|| {
+        "name a recording (a trace directory, an OTF2 archive, perf.data, trace.dat); `whyslow --tour` shows one that \
+         is built in, `whyslow record -- PROGRAM` makes one; see `whyslow --help`"
+            .to_owned()
+    })
 }
 
 /// clap's message in one line: the error, its suggestion, a pointer to the help.
@@ -277,6 +319,27 @@ mod tests {
         let Parsed::Wrong(message) = parse_words("whyslow explian t") else { panic!() };
         assert_eq!(message, "explian: no such command and no such file; did you mean `explain`?");
         assert!(matches!(parse_words("whyslow some-trace"), Parsed::Run(_)));
+    }
+
+    #[test]
+    fn parse_suggests_options_commands_and_where_to_begin() {
+        for (line, message) in [
+            (
+                "whyslow explain --syms d t",
+                "--syms: no such option here; did you mean `--symbols`? see `whyslow --help`",
+            ),
+            ("whyslow stats count --event x t", "--event: no such option here; see `whyslow --help`"),
+            ("whyslow help explian", "explian: no such command; did you mean `explain`?"),
+            ("whyslow man explian", "explian: no such command; did you mean `explain`?"),
+            ("whyslow help xyzzy", "xyzzy: no such command; `whyslow --help` lists them"),
+        ] {
+            let Parsed::Wrong(wrong) = parse_words(line) else { panic!("{line}") };
+            assert_eq!(wrong, message, "{line}");
+        }
+        for line in ["whyslow", "whyslow explain"] {
+            let Parsed::Wrong(wrong) = parse_words(line) else { panic!("{line}") };
+            assert!(wrong.starts_with("name a recording (") && wrong.contains("--tour"), "{wrong}");
+        }
     }
 
     #[test]

@@ -3,7 +3,7 @@
 //! Every command takes the options about input, so that they may stand anywhere; where one changes nothing, the help,
 //! the completions and the manual pages don't show it.
 
-use clap::Command;
+use clap::{Arg, Command};
 
 /// A command and its examples.
 struct Examples {
@@ -79,6 +79,9 @@ const EXAMPLES: [Examples; 9] = [
 const WITHOUT_EFFECT: [(&str, &[&str]); 3] =
     [("dump", &["tasks", "handlers", "check"]), ("stats", &["tasks"]), ("query", &["tasks"])];
 
+/// Options for rare needs, which the short help (`-h`) leaves to the long one.
+const RARE: [&str; 6] = ["strict", "timings", "check", "memory", "handlers", "no-sandbox"];
+
 /// The definition with examples, and without the options that change nothing.
 pub(super) fn applied(mut definition: Command) -> Command {
     for Examples { command, text } in &EXAMPLES {
@@ -90,7 +93,9 @@ pub(super) fn applied(mut definition: Command) -> Command {
                 definition.mut_subcommand(command, |command| command.mut_arg(option, |option| option.hide(true)));
         }
     }
-    definition
+    let is_rare = |arg: &Arg| arg.get_long().is_some_and(|long| RARE.contains(&long));
+    let shortened = |arg: Arg| if is_rare(&arg) { arg.hide_short_help(true) } else { arg };
+    definition.mut_args(shortened).mut_subcommands(|command| command.mut_args(shortened))
 }
 
 #[cfg(test)]
@@ -98,6 +103,23 @@ mod tests {
     use super::*;
     use crate::cli::{Parsed, definition, parse};
     use crate::options::configuration::Configuration;
+
+    #[test]
+    fn short_help_is_shorter_and_both_have_examples() {
+        for command in ["", "explain", "diff", "anomalies", "query", "report"] {
+            let help = |option: &str| {
+                let words = ["whyslow", command, option].into_iter().filter(|word| !word.is_empty());
+                match parse(words.map(Into::into), &Configuration::default()) {
+                    Parsed::Print(text) => text,
+                    other => panic!("{other:?}"),
+                }
+            };
+            let (short, long) = (help("-h"), help("--help"));
+            assert!(short.lines().count() < long.lines().count(), "{command}");
+            assert!(!short.contains("--no-sandbox") && long.contains("--no-sandbox"), "{command}");
+            assert!(short.contains("xamples:") && long.contains("xamples:"), "{command}: {short}");
+        }
+    }
 
     #[test]
     fn each_command_has_examples_that_parse() {

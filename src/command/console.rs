@@ -118,7 +118,9 @@ pub(super) fn print(text: &str) -> anyhow::Result<()> {
 /// A page as wide as the terminal, else 100 columns; ASCII if the terminal shows nothing else.
 fn page() -> Page {
     let out = std::io::stdout();
-    let width = if out.is_terminal() { crossterm::terminal::size().map_or(100, |(w, _)| usize::from(w)) } else { 100 };
+    // Some terminals do not know their size and say 0.
+    let size = || crossterm::terminal::size().ok().map(|(columns, _)| usize::from(columns)).filter(|n| *n > 0);
+    let width = if out.is_terminal() { size().unwrap_or(80) } else { 100 };
     let glyphs = if out.is_terminal() && shows_ascii_only() { Glyphs::Ascii } else { Glyphs::Unicode };
     Page { width, glyphs }
 }

@@ -174,6 +174,12 @@ pub fn run(command: &Command) -> anyhow::Result<u8> {
         return ask(&explain::ExplainOptions::instead_of(options));
     }
     if let Command::Interface(options) = command
+        && options.tour
+        && !interface::has_terminal()
+    {
+        anyhow::bail!("the tour needs a terminal");
+    }
+    if let Command::Interface(options) = command
         && interface::has_terminal()
     {
         state_folder::prepare();

@@ -43,7 +43,7 @@ struct ForeignFormat {
 /// The remedy where a tool does not record what threads wait for.
 const RECORD_AGAIN: &str = "it does not say what threads waited for; record the run again with `whyslow record`";
 
-const FOREIGN: [ForeignFormat; 14] = [
+const FOREIGN: [ForeignFormat; 15] = [
     ForeignFormat {
         begin: b"\x7fELF",
         name: "a program or a core dump",
@@ -69,6 +69,7 @@ const FOREIGN: [ForeignFormat; 14] = [
     ForeignFormat { begin: b"gmon", name: "a profile of gprof", remedy: RECORD_AGAIN },
     ForeignFormat { begin: b"# callgrind format", name: "a profile of callgrind", remedy: RECORD_AGAIN },
     ForeignFormat { begin: b"events: ", name: "a profile of callgrind", remedy: RECORD_AGAIN },
+    ForeignFormat { begin: b"{\"traceEvents\"", name: "a trace of Chrome or Perfetto", remedy: RECORD_AGAIN },
     ForeignFormat { begin: b"execve(", name: "the output of strace", remedy: RECORD_AGAIN },
 ];
 

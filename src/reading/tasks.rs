@@ -9,6 +9,7 @@
 
 use super::classes::{self, CallSide, SystemCallEvent};
 use crate::base::op::Op;
+use crate::base::spelling;
 use crate::event::derived::{self, Derived};
 use crate::event::task::{Condition, Delimiter, Literal, Pairing, TaskDefinition};
 use crate::input::stream::SimpleField;
@@ -286,8 +287,11 @@ pub fn parse(
     let side = |what: &str, event: Option<&str>| {
         let event = event.ok_or_else(|| wrong(format!("{what}=EVENT is missing")))?;
         let class = classes.iter().find(|c| c.name == event || c.shown == event);
-        let class =
-            class.ok_or_else(|| wrong(format!("the trace has no event `{event}`; `whyslow info` lists its events")))?;
+        let class = class.ok_or_else(|| {
+            let near = spelling::did_you_mean(event, classes.iter().map(|c| c.shown.as_str()));
+            let help = near.unwrap_or_else(|| "`whyslow stats count` lists its events".to_owned());
+            wrong(format!("the trace has no event `{event}`; {help}"))
+        })?;
         if let Some(field) = &key
             && !class.has_integer(field)
         {
@@ -313,12 +317,10 @@ pub fn unknown(typed: &str, found: &[TaskDefinition]) -> TaskError {
 
 /// "; did you mean ...?", or the first task that there is.
 fn nearest(typed: &str, found: &[TaskDefinition]) -> String {
-    let alike = |t: &&TaskDefinition| t.name.contains(typed) || typed.contains(t.name.as_str());
-    let names: Vec<&str> = found.iter().filter(alike).map(|t| t.name.as_str()).take(3).collect();
-    match (names.as_slice(), found.first()) {
-        ([], None) => "; it has none: give begin=EVENT,end=EVENT".to_owned(),
-        ([], Some(first)) => format!("; the first that it has is `{}`, `whyslow info` lists all", first.name),
-        (names, _) => format!("; did you mean `{}`?", names.join("` or `")),
+    match (spelling::did_you_mean(typed, found.iter().map(|t| t.name.as_str())), found.first()) {
+        (_, None) => "; it has none: give begin=EVENT,end=EVENT".to_owned(),
+        (None, Some(first)) => format!("; the first that it has is `{}`, `whyslow info` lists all", first.name),
+        (Some(near), _) => format!("; {near}"),
     }
 }
 
