@@ -113,6 +113,8 @@ fn background_query_chooses_the_theme_and_loses_no_key() {
         shell.send("\x1b");
         shell.until("help closed", |d| !d.contents().contains("Everywhere"));
         shell.wait("expensive_flush");
+        // A screen is written colour by colour.
+        shell.wait("┄");
         assert!(!shell.contents().contains("rgb:"), "{}", shell.contents());
         colours.push(colour(&shell, "┄"));
         shell.send("q");
