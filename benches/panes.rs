@@ -49,7 +49,7 @@ const KEYS: [(&str, &str, usize); 9] = [
     ("open and close", "3 Home Enter Enter", 10),
     ("open, to the end", "3 Home Enter End", 2),
     ("page", "3 PgDn", 50),
-    ("filter", "3 f m p i Enter f Backspace Backspace Backspace Enter", 3),
+    ("filter", "3 & m p i Enter & Backspace Backspace Backspace Enter", 3),
     ("path, next", "4 Right", 100),
     ("walk", "4 Down", 50),
     ("walk back", "4 Left", 100),

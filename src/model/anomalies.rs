@@ -211,6 +211,11 @@ pub struct StreamName {
 }
 
 impl Anomalies {
+    /// Occurrences of all root causes.
+    pub fn times(&self) -> u64 {
+        self.sources.iter().map(|source| source.occurrences.len() as u64).sum()
+    }
+
     /// The part of all executions' time that a source delayed them by; `None` where there are none.
     pub fn share(&self, source: &RootCause) -> Option<f64> {
         let all = self.examined.executions_ns;

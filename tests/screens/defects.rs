@@ -2,24 +2,50 @@
 
 use super::interface::Session;
 use super::session;
+use whyslow::view::tui::key_bindings::TABLE;
 use whyslow::view::tui::message::UiMessage;
 use whyslow::view::tui::pane::Pane;
 use whyslow::view::tui::sources::RootCauseOrder;
 use whyslow::view::tui::theme::ColourDepth;
 use whyslow::view::tui::{FirstQuestion, key_bar};
 
-/// D2: the verdict of the comparison stays beside that of the patterns, and a sentence says why they differ.
+/// D2: line 1 is the answer to the first question in every pane; the other verdict is below it by its name.
 #[test]
-fn both_verdicts_are_shown_together() {
-    let mut session = session(120, 40, "3");
-    let verdict = session.app.comparison.as_ref().unwrap().verdict.sentence.clone();
+fn the_first_verdict_is_line_one_in_every_pane() {
     let header = |s: &Session| s.lines()[..usize::from(s.app.frame.header.height)].join(" ").replace("▌ ", "");
-    assert!(header(&session).contains("Comparison: "), "{}", header(&session));
+    let sentences = |s: &Session| -> Vec<String> {
+        s.lines().into_iter().filter_map(|line| Some(line.strip_prefix("▌ ")?.trim_end().to_owned())).collect()
+    };
+    let mut session = session(120, 40, "");
+    let verdict = session.app.comparison.as_ref().unwrap().verdict.sentence.clone();
     let begin: String = verdict.chars().take(60).collect();
-    assert!(header(&session).contains(&begin), "{}", header(&session));
-    session.keys("2");
-    assert!(header(&session).contains(&begin) && header(&session).contains("Pattern analysis: rank 1"));
-    assert!(session.app.compared.is_some());
+    for pane in ["3", "4", "1", "2"] {
+        session.keys(pane);
+        assert!(sentences(&session)[0].starts_with(&begin), "{pane}: {}", header(&session));
+        assert!(header(&session).contains("Pattern analysis: rank 1"), "{pane}: {}", header(&session));
+        assert!(header(&session).contains("They name different culprits: rank 1 delayed none of"), "{pane}");
+    }
+    // A run begins with its patterns.
+    let mut session = Session::beginning(120, 40, ColourDepth::True, FirstQuestion::Patterns);
+    session.mined();
+    assert!(sentences(&session)[0].starts_with("rank 1, "), "{}", header(&session));
+    for pane in ["2", "1", "3"] {
+        session.keys(pane);
+        assert!(sentences(&session)[0].starts_with("rank 1, "), "{pane}: {}", header(&session));
+        assert!(header(&session).contains("Comparison: Waiting in "), "{pane}: {}", header(&session));
+    }
+}
+
+/// D2: while patterns are mined, the verdict of the comparison stays.
+#[test]
+fn the_verdict_stays_while_patterns_are_mined() {
+    let mut session = session(80, 24, "");
+    whyslow::view::tui::update::update(
+        &mut session.app,
+        UiMessage::Key(whyslow::view::tui::key::KeyPress::parse("3").unwrap()),
+    );
+    assert!(session.app.patterns.found.is_none());
+    assert!(session.lines()[1].starts_with("▌ Waiting in "), "{}", session.lines().join("\n"));
 }
 
 /// D4: the list begins with the root cause of the verdict, says when, and the path beside it follows the cursor.
@@ -46,6 +72,23 @@ fn anomalies_and_path_side_by_side_are_linked() {
     }
 }
 
+/// D4: the first look in the list is at the root cause that the verdict names, and the path beside it is its path.
+#[test]
+fn the_first_look_at_a_run_is_at_the_root_cause_of_the_verdict() {
+    let mut session = Session::beginning(200, 40, ColourDepth::True, FirstQuestion::Patterns);
+    session.over_interruptions();
+    session.mined();
+    let found = session.app.patterns.found.clone().unwrap();
+    let sentence = whyslow::view::anomalies::verdict(&found.anomalies);
+    let named = sentence.split(',').next().unwrap().to_owned();
+    assert_ne!(found.anomalies.sources[0].name, named, "another one caused more, by many small delays: {sentence}");
+    assert_eq!(session.app.patterns.list.here().unwrap().source(&found).unwrap().name, named, "{sentence}");
+    let path = &found.anomalies.paths[session.app.patterns.path.path];
+    assert!(sentence.contains(&whyslow::base::figure::stamp(path.steps[0].span.start - session.app.origin())));
+    let page = session.lines();
+    assert!(page.iter().any(|l| l.starts_with('▌') && l.contains(&format!("  {named} "))), "{}", page.join("\n"));
+}
+
 /// D12: a trace without tasks shows its patterns, and why, in few lines.
 #[test]
 fn trace_without_tasks_shows_patterns_and_the_remedy() {
@@ -62,7 +105,52 @@ fn trace_without_tasks_shows_patterns_and_the_remedy() {
     assert!(usize::from(session.app.frame.header.height) <= 8, "{page}");
 }
 
-/// D25: Esc takes away what is on top and what is marked, never the program; q leaves one layer; `-` goes back.
+/// D18: of threads with one name the number at the end distinguishes them; it stays where the name is cut.
+#[test]
+fn numbers_of_threads_are_not_cut_off() {
+    let mut session = Session::threads(80, 24, "a-long-name-of-a-server", &[4711, 4712, 4713]);
+    session.ready();
+    session.keys("3 { { { { 4");
+    let mut rows: Vec<String> = Vec::new();
+    for _ in 0..5 {
+        rows.extend(session.lines().into_iter().skip(9).filter(|line| line.contains("a-long")));
+        session.keys("Right");
+    }
+    assert!(rows.iter().all(|row| row.contains("… 471")), "{rows:#?}");
+    for number in ["4711", "4712"] {
+        assert!(rows.iter().any(|row| row.contains(&format!("… {number}"))), "{number}\n{rows:#?}");
+    }
+}
+
+/// D20: a part can be larger than the whole difference: the sentence says what takes less; and shares of few executions
+/// are counts.
+#[test]
+fn shares_above_the_whole_are_explained_and_those_of_few_are_counts() {
+    let mut session = session(120, 40, "s Ctrl-u t y p e = a p p e n d Space d u r a t i o n < 1 0 m s Enter");
+    session.keys("f Ctrl-u t y p e = l o o k u p Enter");
+    let comparison = session.app.comparison.clone().unwrap();
+    assert!(comparison.causes[0].share > 1.0, "{}", comparison.verdict.sentence);
+    let header = |page: &[String], session: &Session| {
+        let lines = page[..usize::from(session.app.frame.header.height)].join(" ").replace("▌ ", "");
+        lines.split_whitespace().collect::<Vec<_>>().join(" ")
+    };
+    let sentence = header(&session.lines(), &session);
+    assert!(sentence.contains("; other parts take ") && sentence.contains(" less"), "{sentence}");
+    session.keys("s Ctrl-u d u r a t i o n > = 6 8 m s Enter");
+    let slow = session.app.comparison.as_ref().unwrap().slow.members.len();
+    assert!((1..5).contains(&slow), "{slow}");
+    let page = session.lines();
+    let sentence = header(&page, &session);
+    assert!(
+        sentence.contains(&format!("in {slow} of {slow} slow executions")) && !sentence.contains('%'),
+        "{sentence}"
+    );
+    let inside = session.app.frame.inside(Pane::Tree);
+    let rows = &page[usize::from(inside.y) + 1..usize::from(inside.y) + 1 + session.app.frame.tree.causes];
+    assert!(rows.iter().all(|row| !row.contains('%')), "{}", rows.join("\n"));
+}
+
+/// D25: Esc takes away what is on top and what is marked, never the program; q leaves one layer; Ctrl-o goes back.
 #[test]
 fn keys_that_leave_mean_the_same_in_every_pane() {
     for pane in ["1", "2", "3", "4"] {
@@ -73,12 +161,48 @@ fn keys_that_leave_mean_the_same_in_every_pane() {
         assert!(!session.ended && session.app.overlays.is_empty(), "q closes the page");
         session.keys("? Esc");
         assert!(session.app.overlays.is_empty());
-        session.keys("-");
+        session.keys("Ctrl-o");
         assert!(session.lines()[23].contains("nothing to go back to"), "{}", session.lines()[23]);
         session.keys("/ a b c Enter Backspace");
         assert!(session.app.tree.search.text.is_empty() || pane == "1", "Backspace clears");
         session.keys("q");
         assert!(session.ended, "q quits");
+    }
+    for dialog in ["v", "r", "i", "F", "T", "w"] {
+        for key in ["Esc", "q"] {
+            let mut session = session(80, 24, dialog);
+            session.keys(key);
+            // A list is narrowed by letters.
+            let is_list = key == "q" && ["F", "T"].contains(&dialog);
+            assert!(!session.ended && session.app.overlays.is_empty() != is_list, "{key} in {dialog}");
+        }
+    }
+}
+
+/// D25: a key of these has one meaning wherever it has any.
+#[test]
+fn keys_of_several_panes_have_one_meaning() {
+    for key in ["Esc", "q", "-", "+", "Backspace", "Delete", "s", "f", "e", "/", "n", "N", "<", ">", "Ctrl-o", "&"] {
+        let rows = TABLE.iter().filter(|row| row.keys.split(' ').any(|of| of == key));
+        let actions: std::collections::HashSet<_> = rows.map(|row| row.action).collect();
+        assert_eq!(actions.len(), 1, "{key}: {actions:?}");
+    }
+}
+
+/// No key is named twice in the key bar, or for what it does elsewhere.
+#[test]
+fn key_bar_names_each_key_once_and_for_what_it_does() {
+    for pane in ["1", "2", "3", "4"] {
+        let session = session(200, 60, pane);
+        let words = key_bar::words(&session.app, 200);
+        for (at, word) in words.iter().enumerate() {
+            assert!(words[..at].iter().all(|other| other.key != word.key), "{pane}: {words:?}");
+            if let Some(key) = whyslow::view::tui::key::KeyPress::parse(&word.key) {
+                let bound = session.app.options.keys.bound(key, session.app.pane.scope());
+                assert_eq!(bound, Some(word.action), "{pane}: {word:?}");
+            }
+        }
+        assert!(words.iter().any(|word| word.word == "time-line"), "{words:?}");
     }
 }
 
@@ -139,21 +263,49 @@ fn loading_shows_its_stage_and_only_keys_that_work() {
     }
 }
 
-/// D30: on ten lines the verdict says its figure, or that it goes on; large screens are not left empty.
+/// D30: on ten lines both groups with their counts and the figures of the verdict are there.
 #[test]
-fn small_screens_keep_the_verdicts_figure() {
-    let session = session(40, 10, "");
-    let header = session.lines()[..usize::from(session.app.frame.header.height)].join(" ");
-    assert!(header.contains(" ms of ") || header.contains('…'), "{header}");
+fn small_screens_keep_groups_and_the_verdicts_figures() {
+    for (columns, lines) in [(40, 10), (60, 12), (50, 15)] {
+        let session = session(columns, lines, "");
+        let header = session.lines()[..usize::from(session.app.frame.header.height)].join(" ").replace("▌ ", "");
+        let header = header.split_whitespace().collect::<Vec<_>>().join(" ");
+        assert!(header.contains("slow 24 × 54.5 ms fast 676 × 4.71 ms"), "{header}");
+        assert!(header.contains("Waiting in pthread_mutex_lock"), "{header}");
+        assert!(header.contains(": 48.7 ms of 49.8 ms extra (98%), in 24 of 24 slow executions."), "{header}");
+    }
     // All of it is one key away.
-    let mut session = session_of(session, "w");
+    let mut session = session(40, 10, "w");
     session.keys("Esc i");
     assert!(!session.app.overlays.is_empty());
 }
 
-fn session_of(mut session: Session, keys: &str) -> Session {
-    session.keys(keys);
-    session
+/// D30: on large screens the details of the item under the cursor stand below the tree.
+#[test]
+fn large_screens_show_details_below_the_tree() {
+    for (columns, lines) in [(250, 60), (200, 60)] {
+        let mut session = session(columns, lines, "");
+        let page = |s: &Session| s.lines().join("\n");
+        assert!(page(&session).contains(" details (i: with sample executions) "), "{}", page(&session));
+        assert!(page(&session).contains("Full stack") && page(&session).contains("journal (tid 319) of ledgerd"));
+        // They follow the cursor, and the page of `i` begins with them.
+        session.keys("Enter Left Left");
+        let below: Vec<String> =
+            session.app.frame.tree_details.iter().map(|l| l.iter().map(|(_, t)| t.as_str()).collect()).collect();
+        session.keys("i");
+        let whole = session.app.frame.page.clone().unwrap();
+        let whole: Vec<String> = whole.iter().map(|l| l.iter().map(|(_, t)| t.as_str()).collect()).collect();
+        assert!(below.len() > 5 && whole[..below.len()] == below, "{below:#?}\n{whole:#?}");
+        session.keys("Esc");
+        // Rows precede details.
+        let rows = session.app.frame.tree.rows;
+        session.app.tree.rows.visible = std::iter::repeat_n(session.app.tree.rows.visible[0], rows).collect();
+        session.send(UiMessage::Resize(columns, lines));
+        assert!(session.app.frame.tree_details.is_empty());
+    }
+    for (columns, lines) in [(80, 24), (140, 40), (200, 30)] {
+        assert!(session(columns, lines, "").app.frame.tree_details.is_empty(), "{columns}x{lines}");
+    }
 }
 
 #[test]

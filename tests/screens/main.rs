@@ -5,6 +5,7 @@
 //! style of each line by the name of a letter, so that a change of colour shows in the snapshot as a change of letters.
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 
+mod bytes;
 mod defects;
 mod filters;
 #[path = "../support/interface/mod.rs"]
@@ -20,6 +21,7 @@ mod tasks;
 mod themes;
 mod timeline;
 mod twins;
+mod twins_pages;
 
 use interface::Session;
 use ratatui::buffer::Buffer;
@@ -27,7 +29,6 @@ use ratatui::style::Style;
 use std::collections::BTreeMap;
 use std::fmt::Write;
 use whyslow::view::tui::message::UiMessage;
-use whyslow::view::tui::paint::Painter;
 use whyslow::view::tui::theme::ColourDepth;
 
 /// One pane, and two panes side by side.
@@ -56,7 +57,7 @@ const fn screen(name: &'static str, keys: &'static str, shows: &'static str) -> 
     Screen { name, keys, shows }
 }
 
-const SCREENS: [Screen; 35] = [
+const SCREENS: [Screen; 36] = [
     screen("answer", "", "2 Flame tree"),
     screen("cause", "Enter", "expensive_flush"),
     screen("search", "Enter Enter / w r i t e Enter", "match 1 of"),
@@ -75,7 +76,7 @@ const SCREENS: [Screen; 35] = [
     screen("inverted", "I Right Right", "serialize_entries"),
     screen("inverted-details", "I i", "Details"),
     screen("search-prompt", "/ w r", "search > wr"),
-    screen("list-filter", "3 f w a i t", "filter by words > wait"),
+    screen("list-filter", "3 & w a i t", "filter by words > wait"),
     screen("replace", "e Enter", "The file exists. Overwrite it?"),
     screen("functions", "F", "Difference by function"),
     screen("function", "F e x p e n Enter", "Function: callers"),
@@ -88,6 +89,7 @@ const SCREENS: [Screen; 35] = [
     screen("tasks", "T Down", "syscall:futex"),
     screen("export", "e", "export JSON to > "),
     screen("anomalies", "3 Down", "3 Anomalies"),
+    screen("factors", "3 o o", "3 Anomalies"),
     screen("path", "3 Down Enter Enter", "4 Propagation"),
     screen("patterns", "3 p", "Patterns: selected"),
     screen("anomaly", "3 i", "Anomaly"),
@@ -176,8 +178,7 @@ fn every_screen_shows_its_essentials_at_other_sizes() {
             assert!(shown.iter().any(|line| line.contains(screen.shows)), "no {:?} on {place}", screen.shows);
             if session.app.overlays.is_empty() {
                 // The answer comes first, the line of the cursor is marked, and the last line shows keys or a message.
-                let answer = if session.app.pane.is_of_patterns() { "▌ rank 1" } else { "▌ Waiting in " };
-                assert!(shown[..4].iter().any(|line| line.starts_with(answer)), "{place}");
+                assert!(shown[..4].iter().any(|line| line.starts_with("▌ Waiting in ")), "{place}");
                 let pane = session.app.frame.inside(session.app.pane);
                 let body = &shown[usize::from(pane.top())..usize::from(pane.bottom())];
                 // A propagation path also marks the lane of the thread that the cursor is on.
@@ -208,7 +209,7 @@ fn fewer_colours_equal_their_snapshots() {
 fn every_size_is_drawn_and_every_key_taken() {
     let keys = "Enter Down Right 1 > > s Enter Shift-Left f Tab Tab Up Down Left x Esc x u U g 2 s 5 Enter Esc o \
                 o / a Enter n N - i y Esc ? End Esc w Esc : Esc T Esc e Esc t z Tab 3 4 [ { Home End PgUp PgDn \
-                Backspace 3 o / r n N f s Enter Esc i Esc p Esc R R Enter Enter Right Left End m - Backspace \
+                Backspace 3 o / r n N & s Enter Esc i Esc p Esc R R Enter Enter Right Left End m Ctrl-o Backspace \
                 Backspace y";
     for (columns, lines) in
         [(1, 1), (2, 2), (5, 3), (19, 7), (40, 10), (139, 20), (140, 20), (300, 100), (80, 1), (1, 80)]
@@ -264,36 +265,6 @@ fn header_marks_a_verdict_that_is_cut() {
             let shown: String = shown.chars().filter(|c| !c.is_whitespace() && *c != '▌').collect();
             assert!(shown.contains(&whole) || shown.contains('…'), "{columns}x{lines}: {shown}");
         }
-    }
-}
-
-/// Bytes that each of these keys costs, in a session of this size.
-fn bytes_per_key(columns: u16, lines: u16, keys: &str) -> Vec<(String, usize)> {
-    let mut session = Session::new(columns, lines, ColourDepth::True);
-    session.ready();
-    let mut painter = Painter::default();
-    painter.paint(&session.draw(), &mut Vec::new());
-    let cost = |key: &str| {
-        session.keys(key);
-        let mut out = Vec::new();
-        painter.paint(&session.draw(), &mut out);
-        (key.to_owned(), out.len())
-    };
-    keys.split_whitespace().map(cost).collect()
-}
-
-#[test]
-fn moving_writes_few_bytes() {
-    let keys = "Enter Down Right Down Down Right Down Down Down Down Up Up Up Up Up Up Up Up Up Left Home End Up \
-                PgUp PgDn 1 Right Right Right Right Left Down Down Down Down Down Down Up End Home Tab Down";
-    for (columns, lines, limit) in [(80, 24, 1024), (200, 60, 4096)] {
-        let costs = bytes_per_key(columns, lines, keys);
-        let moves: Vec<&(String, usize)> = costs.iter().filter(|(k, _)| !["1", "Tab"].contains(&k.as_str())).collect();
-        for (key, bytes) in &moves {
-            println!("{columns}x{lines} {key}: {bytes} bytes");
-        }
-        let most = moves.iter().map(|(_, bytes)| *bytes).max().unwrap();
-        assert!(most <= limit, "{columns}x{lines}: up to {most} bytes per key");
     }
 }
 

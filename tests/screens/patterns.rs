@@ -35,7 +35,7 @@ fn q_and_s_change_the_list_at_once_and_the_cursor_stays() {
 fn the_table_of_sources_is_filtered_searched_and_ordered() {
     let mut session = Session::new(120, 40, ColourDepth::True);
     session.ready();
-    session.keys("3 f n o i s e Enter");
+    session.keys("3 & n o i s e Enter");
     let noise = |s: &Session| {
         let found = s.app.patterns.found.clone().unwrap();
         let rows = s.app.patterns.list.visible.iter();
@@ -91,7 +91,7 @@ fn the_table_of_sources_and_the_path_follow_each_other() {
     assert_eq!(session.app.patterns.path.path as u32, occurrence.path.unwrap());
     session.keys("Enter");
     assert_eq!(session.app.pane, Pane::Path);
-    session.keys("- Left");
+    session.keys("Ctrl-o Left");
     assert_eq!((here(&session), session.app.patterns.list.visible.len()), (source, rows));
 }
 
@@ -112,9 +112,9 @@ fn from_a_step_to_the_executions_of_its_moment_and_back() {
     assert!(fast.iter().all(|m| !members.contains(&m.index())), "none is in both groups");
     assert!(session.lines()[1].contains("those that ran at "), "{}", session.lines()[1]);
     let step = session.app.patterns.path;
-    session.keys("-");
+    session.keys("Ctrl-o");
     assert_eq!((session.app.pane, session.app.patterns.path), (Pane::Path, step));
-    session.keys("- -");
+    session.keys("Ctrl-o Ctrl-o");
     assert_eq!(session.app.pane, Pane::Anomalies);
 }
 

@@ -9,6 +9,7 @@ use whyslow::view::tui::key::KeyPress;
 use whyslow::view::tui::message::UiMessage;
 use whyslow::view::tui::report::AnomalyReport;
 use whyslow::view::tui::theme::ColourDepth;
+use whyslow::view::tui::tour::TourProgress;
 use whyslow::view::tui::update::update;
 
 fn failed<T>(why: &str) -> Result<T, JobError> {
@@ -30,7 +31,7 @@ const NO_TASK: &str = "ledger/kernel, ledger/ust: no task detected; define one w
 /// A state by name, and how a ready session comes to it.
 type State = (&'static str, fn(&mut Session));
 
-const OF_A_READY_SESSION: [State; 10] = [
+const OF_A_READY_SESSION: [State; 11] = [
     ("comparing", |s| {
         let model = s.app.model.clone().unwrap();
         take(s, UiMessage::Done(Done::Analysed(Ok(model))));
@@ -56,6 +57,10 @@ const OF_A_READY_SESSION: [State; 10] = [
         let settings = s.app.patterns.settings;
         let report = AnomalyReport::new(Default::default(), Default::default());
         take(s, UiMessage::Done(Done::Mined(settings, Ok(Arc::new(report)))));
+    }),
+    ("tour", |s| {
+        s.app.tour = Some(TourProgress::default());
+        press(s, "Down");
     }),
     ("export-failed", |s| {
         let outcome = WriteOutcome::Failed("no space left on device".to_owned());

@@ -143,3 +143,13 @@ fn every_size_draws_the_timeline() {
         }
     }
 }
+
+#[test]
+fn timeline_and_overview_have_the_time_of_day() {
+    let page = session(120, 40, "v").lines().join("\n");
+    assert!(page.contains("begins at 1.846800 s, 2 threads, 2023-11-14 22:13:21.846800 UTC"), "{page}");
+    let page = session(80, 24, "v").lines().join("\n");
+    assert!(page.contains("begins at 1.846800 s, 2 threads, 22:13:21.846800 UTC"), "{page}");
+    let page = session(80, 24, "r").lines().join("\n");
+    assert!(page.contains("22:13:20.000000 UTC; average threads"), "{page}");
+}

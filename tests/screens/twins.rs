@@ -162,6 +162,13 @@ fn root_causes_equal_those_of_anomalies() {
     let twin = serde_json::to_value(anomalies::json(&found.anomalies, &found.notices, None)).unwrap();
     let sources = twin["sources"].as_array().unwrap();
     let page = session.lines();
+    // The first line of the text has the same totals.
+    let printed = anomalies::text(&found.anomalies, &found.notices, None, anomalies::ListBounds::FIRST);
+    let totals = format!("{}, {}", figure::plural(sources.len() as u64, "root cause"), {
+        let times = sources.iter().map(|source| source["occurrences"].as_u64().unwrap()).sum();
+        figure::plural(times, "time")
+    });
+    assert!(page[1].contains(&totals) && printed.lines().next().unwrap().contains(&totals), "{totals}: {}", page[1]);
     let top = usize::from(session.app.frame.inside(session.app.pane).y) + session.app.frame.list.head;
     for (row, source) in session.app.patterns.list.visible.iter().zip(&page[top..]).take(6) {
         let twin = &sources[row.at() as usize];

@@ -6,7 +6,7 @@
 mod paths;
 mod text;
 
-pub use text::{ListBounds, Words, examined, rule, text, verdict};
+pub use text::{ListBounds, Words, examined, rule, text, verdict, verdict_path};
 pub(super) use text::{doing, of_source, routed};
 
 use super::agreement::Agreement;

@@ -6,7 +6,7 @@ use crate::base::notice::{Notices, Severity};
 use crate::base::{clean, figure};
 use crate::model::anomalies::{Anomalies, ExaminedExecutions, StreamInfo};
 use crate::model::event_kind::EventKind;
-use crate::model::propagation::{PropagationStep, RouteChange};
+use crate::model::propagation::{PropagationPath, PropagationStep, RouteChange};
 use crate::model::root_cause::{RootCause, Victim};
 use crate::model::settings::{FEWEST_EXECUTIONS, PatternVerdict, ThresholdRule};
 use crate::view::agreement::Agreement;
@@ -60,12 +60,13 @@ fn write(
     let step = if found.examined.executions.is_some() { "hop" } else { "message" };
     writeln!(
         out,
-        "{} patterns, {} selected ({}): {} anomalies, {} root causes, longest path {}",
+        "{} patterns, {} selected ({}): {} anomalies, {}, {}, longest path {}",
         s.patterns,
         s.selected,
         rule(found.limit, found.q, found.s),
         s.anomalies,
-        s.sources,
+        figure::plural(found.sources.len() as u64, "root cause"),
+        figure::plural(found.times(), "time"),
         figure::plural(s.longest_path, step)
     )?;
     writeln!(out, "{}", verdict(found))?;
@@ -243,14 +244,25 @@ pub fn examined(found: &Anomalies, notices: &Notices) -> String {
     clean::line(&format!("Examined {base}{executions}{why}.{lost}")).to_string()
 }
 
+/// The path whose root cause the verdict names, where no executions were examined: the first one that begins with
+/// something else than a wait.
+pub fn verdict_path(found: &Anomalies) -> Option<usize> {
+    if found.examined.executions.is_some() {
+        return None;
+    }
+    let begins = |path: &PropagationPath, waits: bool| path.steps.first().is_some_and(|s| s.kind.waits() == waits);
+    let first = |waits| found.paths.iter().position(|path| begins(path, waits));
+    first(false).or_else(|| first(true))
+}
+
 /// The root cause that cost most, in one sentence; waits that nothing explains come last.
 pub fn verdict(found: &Anomalies) -> String {
     if let Some(ExaminedExecutions { task, count }) = &found.examined.executions {
         return of_executions(found, task, *count);
     }
-    let mut sources = found.paths.iter().filter_map(|p| Some((p, p.steps.first()?)));
-    let own = sources.clone().find(|(_, first)| !first.kind.waits());
-    let Some((path, first)) = own.or_else(|| sources.next()) else {
+    let at = verdict_path(found);
+    let path = at.and_then(|at| found.paths.get(at)).and_then(|path| Some((path, path.steps.first()?)));
+    let Some((path, first)) = path else {
         return match found.anomalies.len() {
             0 => examined(found, &Notices::default()),
             n => format!("{n} waits were unusually long, and the recording does not show why."),

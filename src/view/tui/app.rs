@@ -6,6 +6,7 @@
 
 use super::bookmarks::Bookmark;
 use super::counts::{HistogramCounts, HistogramRow};
+use super::details::Details;
 use super::frame::{BinGrid, ScreenFrame};
 use super::groups::{BinSelection, GroupHistory, GroupSide};
 use super::job::{Busy, Job, JobLane, TaskSummary};
@@ -16,7 +17,7 @@ use super::pane::Pane;
 use super::patterns::{PathPane, PatternState};
 use super::saved::SavedView;
 use super::search::TextSearch;
-use super::setup::UiOptions;
+use super::setup::{FirstQuestion, UiOptions};
 use super::theme::{self, Theme, ThemeError, ThemeSource};
 use super::tour::TourProgress;
 use super::tree::{SmallNodes, TreeDirection, TreeItem, TreeRows};
@@ -103,6 +104,26 @@ pub struct TreePane {
     pub touched: bool,
 }
 
+/// What the cursor of the tree pane is on.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum TreePaneItem {
+    /// A cause, by position.
+    Cause(usize),
+    /// A node of the tree that is shown, by position.
+    Node(u32),
+}
+
+/// Details of the item under the cursor, without executions.
+#[derive(Clone, Debug)]
+pub struct DetailsBeside {
+    /// The item.
+    pub item: TreePaneItem,
+    /// The tree that it is of.
+    pub tree: Arc<Comparison>,
+    /// Its details.
+    pub details: Details,
+}
+
 /// The origin of a jump.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum JumpOrigin {
@@ -162,6 +183,8 @@ pub struct App {
     pub failure: Option<String>,
     /// A line for the user.
     pub status: Option<Status>,
+    /// The question whose verdict is line 1 in every pane.
+    pub first: FirstQuestion,
     /// The pane in front.
     pub pane: Pane,
     /// It fills the screen although two would fit.
@@ -170,6 +193,8 @@ pub struct App {
     pub histograms: HistogramPane,
     /// The tree pane.
     pub tree: TreePane,
+    /// Details for the empty part below the tree of large screens.
+    pub beside: Option<DetailsBeside>,
     /// Dialogs, the topmost last.
     pub overlays: Vec<Overlay>,
     /// Origins of jumps, the latest last.
@@ -231,6 +256,7 @@ impl App {
             busy: None,
             failure: None,
             status: None,
+            first: FirstQuestion::Executions,
             pane: Pane::Tree,
             zoom: false,
             histograms: HistogramPane::default(),
@@ -244,6 +270,7 @@ impl App {
                 inverted: None,
                 touched: false,
             },
+            beside: None,
             overlays: Vec::new(),
             trail: Vec::new(),
             remembered: Vec::new(),

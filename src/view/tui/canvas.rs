@@ -25,6 +25,15 @@ pub fn clip(text: &str, columns: usize) -> Cow<'_, str> {
     Cow::Owned(format!("{}…", head(text, room)))
 }
 
+/// The text cut to `columns` so that a number at its end stays, which distinguishes threads of one name: `ledger… 193`.
+pub fn clip_name(text: &str, columns: usize) -> Cow<'_, str> {
+    let is_number = |word: &str| !word.is_empty() && word.chars().all(|c| c.is_ascii_digit());
+    match text.rsplit_once(' ').filter(|(_, id)| width(text) > columns && is_number(id) && width(id) + 3 <= columns) {
+        Some((name, id)) => Cow::Owned(format!("{} {id}", clip(name, columns - width(id) - 1))),
+        None => clip(text, columns),
+    }
+}
+
 /// The text cut to `columns` at its front: the end of a path says more than its beginning.
 pub fn clip_front(text: &str, columns: usize) -> Cow<'_, str> {
     let all = width(text);
@@ -288,6 +297,15 @@ mod tests {
         assert_eq!(clip("漢字漢字", 5), "漢字…");
         assert_eq!(clip("x", 0), "");
         assert_eq!(clip_front("漢字漢字", 4), "…字");
+    }
+
+    #[test]
+    fn clip_name_keeps_the_number_that_tells_threads_apart() {
+        assert_eq!(clip_name("ledgerclient 193", 16), "ledgerclient 193");
+        assert_eq!(clip_name("ledgerclient 193", 14), "ledgercli… 193");
+        assert_eq!(clip_name("ledgerclient 193", 5), "ledg…");
+        assert_eq!(clip_name("worker of ledgerd", 8), "worker …");
+        assert_eq!(clip_name("漢字漢字 7", 7), "漢字… 7");
     }
 
     #[test]

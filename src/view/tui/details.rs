@@ -92,18 +92,38 @@ pub enum Details {
     },
 }
 
+/// Whether executions are looked up: many are looked at for that.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum SampleSearch {
+    /// They are.
+    Done,
+    /// They are not: for each move of a cursor.
+    LeftOut,
+}
+
 /// Details of a context.
-pub fn of_context(model: &Model, comparison: &Comparison, node: u32) -> Details {
+pub fn of_context(model: &Model, comparison: &Comparison, node: u32, search: SampleSearch) -> Details {
     let path = stack(model, &comparison.tree, node);
     let contexts: Vec<ContextId> = path.iter().filter_map(|s| s.node.as_ref()).map(|n| n.context).collect();
-    let samples = contexts.last().map_or(Vec::new(), |c| samples_at(model, comparison, *c));
+    let last = contexts.last().filter(|_| search == SampleSearch::Done);
+    let samples = last.map_or(Vec::new(), |c| samples_at(model, comparison, *c));
     let direction = TreeDirection::CallersFirst;
     Details::Context { cause: None, direction, threads: threads(model, &contexts), path, samples }
 }
 
 /// Details of a node of the inverted tree: the frame, the callers, and the executions with most time there.
-pub fn of_inverted(model: &Model, comparison: &Comparison, inverted: &InvertedTree, node: u32) -> Details {
+pub fn of_inverted(
+    model: &Model,
+    comparison: &Comparison,
+    inverted: &InvertedTree,
+    node: u32,
+    search: SampleSearch,
+) -> Details {
     let path = stack(&inverted.model, &inverted.comparison.tree, node);
+    let direction = TreeDirection::CalleesFirst;
+    if search == SampleSearch::LeftOut {
+        return Details::Context { cause: None, direction, threads: Vec::new(), path, samples: Vec::new() };
+    }
     let last = path.last().and_then(|row| row.node.as_ref());
     let inside = last.map_or(Vec::new(), |node| inverted.contexts_in(node.context));
     let is_inside = |context: ContextId| inside.get(context.index()).copied().unwrap_or(false);
@@ -113,7 +133,7 @@ pub fn of_inverted(model: &Model, comparison: &Comparison, inverted: &InvertedTr
         (ns > 0).then_some(ns as i64)
     };
     let samples = sampled(model, comparison, own.row(0).len().max(16), time);
-    Details::Context { cause: None, direction: TreeDirection::CalleesFirst, threads: Vec::new(), path, samples }
+    Details::Context { cause: None, direction, threads: Vec::new(), path, samples }
 }
 
 /// The frames from a root of the tree to a node.
@@ -123,9 +143,9 @@ fn stack(model: &Model, tree: &DiffTree, node: u32) -> Vec<StackRow> {
 }
 
 /// Details of a cause: those of its context, where it has one.
-pub fn of_cause(model: &Model, comparison: &Comparison, cause: &Cause) -> Details {
+pub fn of_cause(model: &Model, comparison: &Comparison, cause: &Cause, search: SampleSearch) -> Details {
     match cause_node(model, comparison, cause) {
-        Some(node) => match of_context(model, comparison, node) {
+        Some(node) => match of_context(model, comparison, node, search) {
             Details::Context { direction, path, threads, samples, .. } => {
                 Details::Context { cause: Some(cause.clone()), direction, path, threads, samples }
             }

@@ -25,6 +25,8 @@ pub struct ScreenFrame {
     pub page: Option<Vec<StyledLine>>,
     /// Inside the tree pane.
     pub tree: TreeLines,
+    /// Details of the item under the cursor, for the last lines of the tree pane, where its rows leave them empty.
+    pub tree_details: Vec<StyledLine>,
     /// Inside the histogram pane.
     pub histograms: HistogramCells,
     /// Inside the pane of root causes.
@@ -129,6 +131,24 @@ impl TimelineLines {
         usize::from(area.height).saturating_sub(drawn)
     }
 }
+
+/// Lines that the header may take on a screen of so many lines.
+pub fn most_header_lines(lines: u16) -> usize {
+    // On low screens the sentence goes before the lines of the pane.
+    let least_body = if lines >= 20 { 12 } else { (lines / 3).max(4).min(lines / 2) };
+    usize::from(lines.saturating_sub(footer_lines(lines) + least_body))
+}
+
+/// Lines of the footer on a screen of so many lines.
+pub fn footer_lines(lines: u16) -> u16 {
+    u16::from(lines >= 4)
+}
+
+/// From this width of the tree pane on, details stand below its rows.
+pub const DETAILS_FROM: u16 = 100;
+
+/// Lines for them, their head included.
+pub const DETAILS_LINES: u16 = 22;
 
 /// Lines inside the tree pane.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]

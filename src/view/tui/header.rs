@@ -5,15 +5,16 @@
 use crate::base::figure;
 use crate::base::op::Op;
 use crate::compare::filter::{Filter, Operand, Test};
-use crate::compare::{Basis, Group, GroupsOrigin};
+use crate::compare::{Basis, Comparison, Group, GroupsOrigin};
 use crate::model::TraceLevel;
 use crate::model::metric::Metric;
 use crate::view::anomalies::verdict;
 use crate::view::tui::actions::Action;
 use crate::view::tui::app::App;
 use crate::view::tui::canvas::{clip_front, width, wrap};
-use crate::view::tui::frame::HeaderLine;
+use crate::view::tui::frame::{HeaderLine, most_header_lines};
 use crate::view::tui::overview::{self, OverviewColumn};
+use crate::view::tui::setup::FirstQuestion;
 use crate::view::tui::theme::StyleScope;
 use crate::view::tui::widget::page::StyledLine;
 use crate::view::tui::widget::{progress, strip};
@@ -21,6 +22,9 @@ use crate::view::words;
 
 /// From this number of lines on the header names the next steps.
 const NEXT_STEPS_FROM: u16 = 24;
+
+/// Below this number of lines both groups share one short line, and the title gives way first.
+pub const SMALL: u16 = 16;
 
 /// From this width on both groups share one line, if their texts fit.
 const ONE_LINE: usize = 120;
@@ -37,7 +41,9 @@ pub fn lines(app: &App, columns: usize) -> Vec<HeaderLine> {
         of_patterns(app, columns, &mut lines);
         return lines;
     }
-    if let Some(c) = &app.comparison {
+    if let Some(c) = app.comparison.as_ref().filter(|_| app.size.1 < SMALL) {
+        lines.push(HeaderLine { left: both_groups(c), right: Vec::new(), is_sentence: false });
+    } else if let Some(c) = &app.comparison {
         let slow = group("slow", StyleScope::Slow, &c.slow);
         let fast = group("fast", StyleScope::Fast, &c.fast);
         let origin = vec![(StyleScope::Dim, origin(c.verdict.groups).to_owned())];
@@ -53,18 +59,12 @@ pub fn lines(app: &App, columns: usize) -> Vec<HeaderLine> {
             lines.push(HeaderLine { left: fast, right: origin, is_sentence: false });
         }
     }
-    let (scope, verdict_text) = match (&app.failure, &app.comparison) {
-        (Some(failure), _) => (StyleScope::Error, failure.as_str()),
-        (None, Some(c)) if c.verdict.confident => (StyleScope::Verdict, c.verdict.sentence.as_str()),
-        (None, Some(c)) => (StyleScope::Unsure, c.verdict.sentence.as_str()),
-        (None, None) => return lines,
-    };
-    sentence(scope, verdict_text, columns, &mut lines);
-    // Once patterns have been mined.
-    if let (Some(found), Some(compared)) = (&app.patterns.found, &app.compared) {
-        sentence(StyleScope::Unsure, &format!("Pattern analysis: {}", verdict(&found.anomalies)), columns, &mut lines);
-        compared.disagreement.iter().for_each(|why| sentence(StyleScope::Unsure, why, columns, &mut lines));
+    if let Some(failure) = &app.failure {
+        sentence(StyleScope::Error, failure, columns, &mut lines);
+    } else if app.comparison.is_none() {
+        return lines;
     }
+    verdicts(app, columns, &mut lines);
     if let Some(tour) = app.tour {
         let skip = app.options.keys.rows().iter().find(|row| row.action == Action::SkipStep);
         sentence(StyleScope::Key, &tour.text(skip.map_or(".", |row| &row.keys)), columns, &mut lines);
@@ -126,38 +126,81 @@ fn strip_lines(app: &App, columns: usize) -> Vec<HeaderLine> {
     ]
 }
 
+/// The verdicts, in the same order in every pane: that of the first question is line 1, the other one says what it is
+/// of, and a sentence says why they differ.
+fn verdicts(app: &App, columns: usize, lines: &mut Vec<HeaderLine>) {
+    let confidence = |c: &Comparison| if c.verdict.confident { StyleScope::Verdict } else { StyleScope::Unsure };
+    let comparison = app.comparison.as_ref().filter(|_| app.failure.is_none());
+    let compared = comparison.map(|c| (confidence(c), fitting(app, &c.verdict.sentence, columns)));
+    let mined = app.patterns.found.as_ref().map(|found| (StyleScope::Verdict, verdict(&found.anomalies)));
+    let (first, second, of) = match app.first {
+        FirstQuestion::Executions => (compared, mined, "Pattern analysis"),
+        FirstQuestion::Patterns => (mined, compared, "Comparison"),
+    };
+    match (first, second) {
+        (Some((scope, text)), second) => {
+            sentence(scope, &text, columns, lines);
+            if let Some((_, text)) = second {
+                sentence(StyleScope::Unsure, &format!("{of}: {text}"), columns, lines);
+            }
+        }
+        (None, Some((scope, text))) => sentence(scope, &text, columns, lines),
+        (None, None) => {}
+    }
+    let why = app.compared.as_ref().and_then(|compared| compared.disagreement.as_ref());
+    why.iter().for_each(|why| sentence(StyleScope::Unsure, why, columns, lines));
+}
+
+/// The verdict of a comparison; on small screens its place is cut so that its figures, which come last, stay.
+fn fitting(app: &App, text: &str, columns: usize) -> String {
+    let room = columns.saturating_sub(2);
+    let available = most_header_lines(app.size.1).saturating_sub(1);
+    let fits = |text: &str| wrap(text, room).len() <= available;
+    let parted = text.split_once(": ").filter(|_| app.size.1 < SMALL && !fits(text));
+    let Some((place, figures)) = parted else { return text.to_owned() };
+    let ends = place.char_indices().rev().map(|(end, _)| format!("{}…: {figures}", place[..end].trim_end()));
+    ends.into_iter().find(|shorter| fits(shorter)).unwrap_or_else(|| text.to_owned())
+}
+
+/// Both groups in one short line.
+fn both_groups(c: &Comparison) -> StyledLine {
+    let one = |name: &str, scope, group: &Group| {
+        let count = figure::count(group.members.len() as u64);
+        let text = format!(" {count} × {}", figure::time(group.mean_ns as f64));
+        [(scope, name.to_owned()), (StyleScope::Strong, text)]
+    };
+    let gap = (StyleScope::Dim, "  ".to_owned());
+    let (slow, fast) = (one("slow", StyleScope::Slow, &c.slow), one("fast", StyleScope::Fast, &c.fast));
+    slow.into_iter().chain([gap]).chain(fast).collect()
+}
+
 fn sentence(scope: StyleScope, text: &str, columns: usize, lines: &mut Vec<HeaderLine>) {
     for line in wrap(text, columns.saturating_sub(2)) {
         lines.push(HeaderLine { left: vec![(scope, format!("▌ {line}"))], right: Vec::new(), is_sentence: true });
     }
 }
 
-/// The result of mining in figures, and the first root cause in one sentence.
+/// The result of mining in figures, and the verdicts.
 fn of_patterns(app: &App, columns: usize, lines: &mut Vec<HeaderLine>) {
     let rule = vec![(StyleScope::Dim, app.patterns.rule())];
     if let Some(found) = &app.patterns.found {
         let s = &found.anomalies.summary;
-        let number = |n: u64| (StyleScope::Strong, figure::count(n));
-        let word = |text: &str| (StyleScope::Dim, text.to_owned());
-        let left = vec![
-            number(s.patterns),
-            word(" patterns, "),
-            number(s.selected),
-            word(" selected, "),
-            number(s.anomalies),
-            word(" anomalies, "),
-            number(found.anomalies.sources.len() as u64),
-            word(" root causes, "),
-            number(found.anomalies.sources.iter().map(|s| s.occurrences.len() as u64).sum()),
-            word(" times"),
+        let counted = |n: u64, one: &str, gap: &str| {
+            let word = if n == 1 { one.to_owned() } else { format!("{one}s") };
+            [(StyleScope::Strong, figure::count(n)), (StyleScope::Dim, format!(" {word}{gap}"))]
+        };
+        let anomalies = if s.anomalies == 1 { "anomaly" } else { "anomalies" };
+        let left = [
+            counted(s.patterns, "pattern", ", "),
+            [(StyleScope::Strong, figure::count(s.selected)), (StyleScope::Dim, " selected, ".to_owned())],
+            [(StyleScope::Strong, figure::count(s.anomalies)), (StyleScope::Dim, format!(" {anomalies}, "))],
+            counted(found.anomalies.sources.len() as u64, "root cause", ", "),
+            counted(found.anomalies.times(), "time", ""),
         ];
+        let left = left.into_iter().flatten().collect();
         lines.push(HeaderLine { left, right: rule, is_sentence: false });
-        sentence(StyleScope::Verdict, &verdict(&found.anomalies), columns, lines);
-        if let Some(compared) = &app.compared {
-            sentence(StyleScope::Unsure, &format!("Comparison: {}", compared.sentence), columns, lines);
-            compared.disagreement.iter().for_each(|why| sentence(StyleScope::Unsure, why, columns, lines));
-        }
     }
+    verdicts(app, columns, lines);
     // The reason why there are no executions, where they were requested first.
     if let Some(failure) = &app.failure {
         sentence(StyleScope::Unsure, failure, columns, lines);

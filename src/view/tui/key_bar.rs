@@ -5,6 +5,7 @@
 use super::actions::{Action, ActionScope, KeyBinding};
 use super::app::App;
 use super::canvas::width;
+use super::key::KeyPress;
 use super::pages::ranks;
 use std::ops::Range;
 
@@ -40,7 +41,12 @@ pub fn words(app: &App, columns: usize) -> Vec<KeyWord> {
         _ => true,
     };
     let word = |e: &KeyBinding| {
-        let key = e.keys.split(' ').next().unwrap_or_default();
+        // A key of all panes may have another meaning in this one.
+        let means = |key: &&str| {
+            let here = KeyPress::parse(key).and_then(|press| app.options.keys.bound(press, scope));
+            here == Some(e.action)
+        };
+        let key = e.keys.split(' ').find(means)?;
         // `<` represents the pair.
         let key = if key == "<" { "< >" } else { key };
         Some(KeyWord { key: key.to_owned(), word: e.footer?, action: e.action, x: 0 })

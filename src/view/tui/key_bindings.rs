@@ -80,7 +80,7 @@ pub static TABLE: &[KeyBinding] = &[
     entry(
         A::Filter,
         "filter",
-        "f",
+        "&",
         "list only root causes that match all of the words typed",
         Anomalies,
         Some("filter"),
@@ -119,7 +119,7 @@ pub static TABLE: &[KeyBinding] = &[
     entry(A::PanRight, "pan right", "Shift-Right", "show later times", Timeline, None),
     entry(A::OtherExecution, "other execution", "Tab Shift-Tab", "go to the other execution", Timeline, None),
     entry(A::Align, "align", "a", "align both at their begins, or where they diverge", Timeline, None),
-    entry(A::ShowEvents, "events", "p e", "show calls (c), page faults (f) and messages (m)", Timeline, None),
+    entry(A::ShowEvents, "events", "p", "show calls (c), page faults (f) and messages (m)", Timeline, None),
     entry(
         A::Concurrent,
         "who else",
@@ -140,7 +140,7 @@ pub static TABLE: &[KeyBinding] = &[
     entry(A::GrowLeft, "grow selection left", "<", "select to the left", Overview, None),
     entry(A::MakeSlow, "slow group", "s", "the executions that begin there become the slow group", Overview, None),
     entry(A::MakeFast, "fast group", "f", "the executions that begin there become the fast group", Overview, None),
-    entry(A::Back, "back", "-", "go back to where the last jump started", Any, None),
+    entry(A::Back, "back", "Ctrl-o", "go back to where the last jump started", Any, None),
     entry(A::GrowRight, "grow selection right", ">", "move the selection's free end to the right", Histograms, None),
     entry(
         A::GrowLeft,
@@ -305,8 +305,8 @@ mod tests {
     #[test]
     fn every_key_of_the_contract_is_bound() {
         let contract = "Up Down Left Right h j k l PgUp PgDn Home End Tab Shift-Tab 1 2 3 4 z < > Shift-Left \
-                        Shift-Right Shift-Up Shift-Down s f Backspace x g u U [ ] { } Enter Space - / n N o w : i e y \
-                        t ? q";
+                        Shift-Right Shift-Up Shift-Down s f Backspace x g u U [ ] { } Enter Space Ctrl-o / n N o w : \
+                        i e y t ? q &";
         for text in contract.split_whitespace() {
             let key = KeyPress::parse(text).unwrap();
             let bound = ActionScope::PANES.iter().any(|p| KeyMap::default().bound(key, *p).is_some());

@@ -4,14 +4,19 @@
 
 use super::app::App;
 use super::canvas::width;
-use super::frame::{HistogramCells, ListLines, PaneArea, PathLines, ScreenFrame, TimelineLines, TreeLines};
+use super::frame::{
+    DETAILS_FROM, DETAILS_LINES, HistogramCells, ListLines, PaneArea, PathLines, ScreenFrame, TimelineLines, TreeLines,
+    footer_lines, most_header_lines,
+};
 use super::header;
 use super::overlay::Overlay;
 use super::overview;
 use super::pages;
 use super::pane::Pane;
 use super::report::streams;
+use super::theme::StyleScope;
 use super::timeline::TimelineContent;
+use super::widget::page::{StyledLine, plain};
 use crate::model::execution_timeline::ExecutionTimeline;
 use crate::view::lanes::thread_name;
 use ratatui::layout::Rect;
@@ -30,6 +35,7 @@ pub fn frame(app: &App) -> ScreenFrame {
     frame.overview_columns = usize::from(app.size.0).saturating_sub(overview::LABELS + 2).max(1);
     frame.timeline = timeline_lines(app, frame.full);
     frame.tree = TreeLines::new(frame.inside(Pane::Tree).height, app.causes().len());
+    frame.tree_details = tree_details(app, &frame);
     let counts = app.counts.as_ref();
     frame.histograms = HistogramCells::new(
         frame.inside(Pane::Histograms),
@@ -46,14 +52,25 @@ pub fn frame(app: &App) -> ScreenFrame {
     frame
 }
 
+/// The details below the rows of the tree, if there is room.
+fn tree_details(app: &App, frame: &ScreenFrame) -> Vec<StyledLine> {
+    let (inside, most) = (frame.inside(Pane::Tree), usize::from(DETAILS_LINES) - 1);
+    let is_shown = frame.panes.iter().any(|shown| shown.pane == Pane::Tree && shown.area.width >= DETAILS_FROM);
+    let left = frame.tree.rows.saturating_sub(app.tree.rows.visible.len());
+    let Some(beside) = app.beside.as_ref().filter(|_| is_shown && left > most + 1) else { return Vec::new() };
+    let mut lines = pages::details::place(app, &beside.details, usize::from(inside.width).saturating_sub(2));
+    if lines.len() > most {
+        lines.truncate(most - 1);
+        lines.push(plain(StyleScope::Dim, "… i: all"));
+    }
+    lines
+}
+
 /// The parts of the screen, for a header that needs so many lines.
 fn rectangles(app: &App, header_lines: usize) -> ScreenFrame {
     let (columns, lines) = app.size;
-    // On low screens the sentence goes before the lines of the pane.
-    let least_body = if lines >= 20 { 12 } else { (lines / 3).max(4).min(lines / 2) };
-    let footer_lines = u16::from(lines >= 4);
-    let budget = lines.saturating_sub(footer_lines + least_body);
-    let header = Rect::new(0, 0, columns, header_lines.min(usize::from(budget)) as u16);
+    let footer_lines = footer_lines(lines);
+    let header = Rect::new(0, 0, columns, header_lines.min(most_header_lines(lines)) as u16);
     let body = Rect::new(0, header.height, columns, lines.saturating_sub(header.height + footer_lines));
     let panes = if columns >= SIDE_BY_SIDE && !app.zoom {
         let [first, second] = app.pane.pair();

@@ -11,7 +11,7 @@ use super::key::KeyPress;
 use super::key_map::KeyMap;
 use super::overview::OverviewView;
 use super::report::AnomalyReport;
-use super::timeline::TimelineView;
+use super::timeline::{TimelineContent, TimelineView};
 use crate::compare::filter::Filter;
 use crate::compare::functions::Sandwich;
 use crossterm::event::KeyCode;
@@ -186,6 +186,9 @@ pub enum Scroll {
     End,
 }
 
+/// The keys of a dialog that has nothing to show yet.
+pub const EMPTY: &[(&str, &str)] = &[("Esc", "close"), ("?", "help")];
+
 impl Overlay {
     /// A page from its first line.
     pub fn page(page: OverlayPage) -> Overlay {
@@ -222,6 +225,7 @@ impl Overlay {
                 ("f", "fast"),
                 ("?", "help"),
             ],
+            Overlay::Timeline(view) if !matches!(view.content, TimelineContent::Loaded(_)) => EMPTY,
             Overlay::Timeline(_) => &[
                 ("Esc", "close"),
                 ("Left Right", "step"),

@@ -8,7 +8,7 @@ use super::report::AnomalyReport;
 use super::sources::{RootCauseList, RootCauseRow};
 use crate::model::propagation::PropagationStep;
 use crate::model::settings::Settings;
-use crate::view::anomalies::rule;
+use crate::view::anomalies::{rule, verdict_path};
 use std::sync::Arc;
 
 /// State of the path pane.
@@ -58,7 +58,13 @@ impl PatternState {
         let mut steps = found.anomalies.paths.iter().enumerate().map(|(at, p)| (at, p.steps.iter().position(same)));
         let place = steps.find_map(|(path, step)| Some(PathPane { path, step: step?, offset: 0 }));
         self.path = place.unwrap_or_default();
+        // The first look is at the root cause of the verdict.
+        let first = verdict_path(&found.anomalies).filter(|_| old.is_none());
         self.found = Some(found);
+        if let Some(path) = first {
+            self.path = PathPane { path, ..PathPane::default() };
+            self.follow_path();
+        }
     }
 
     /// The path of the row under the cursor is shown beside it.

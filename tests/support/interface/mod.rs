@@ -5,14 +5,14 @@
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 
 #[path = "../model_parts.rs"]
-mod model_parts;
+pub mod model_parts;
 #[path = "../random.rs"]
 pub mod random;
 mod ring;
 mod server;
 
 use ratatui::buffer::Buffer;
-use ring::ring;
+use ring::{ring, ring_with};
 use server::{START, label, server, timeline};
 use std::cell::RefCell;
 use std::collections::BTreeMap;
@@ -33,6 +33,7 @@ use whyslow::model::concurrent::{ConcurrentQuestion, ConcurrentThread, Concurren
 use whyslow::model::execution::ExecutionId;
 use whyslow::model::overview::{OverviewCell, RecordingOverview, RequestRecord};
 use whyslow::model::settings::Settings;
+use whyslow::model::thread::ThreadIdentity;
 use whyslow::view::tui::app::App;
 use whyslow::view::tui::job::{Busy, Done, Job, JobLane, TaskSummary, WriteOutcome};
 use whyslow::view::tui::key::KeyPress;
@@ -213,6 +214,26 @@ impl Session {
         let effects = update::start(&mut session.app, FirstQuestion::Executions);
         session.perform(effects);
         session
+    }
+
+    /// The same over a recording of threads of this name with these numbers, which delay each other.
+    #[allow(dead_code)]
+    pub fn threads(columns: u16, lines: u16, name: &str, tids: &[i32]) -> Session {
+        let mut session = Session::new(columns, lines, ColourDepth::True);
+        let mut operations = ring(tids.len() as u32, 120);
+        for (sequence, tid) in operations.sequences.iter_mut().zip(tids) {
+            let thread = ThreadIdentity { pid: tids[0], tid: *tid, name: name.to_owned(), process: name.to_owned() };
+            (sequence.rank, sequence.stream, sequence.thread) = (None, format!("{name} {tid}"), Some(thread));
+        }
+        session.runner = Session::of(session.app.clone(), 700, operations, false).runner;
+        session
+    }
+
+    /// The same over a run in which the first rank is interrupted often.
+    #[allow(dead_code)]
+    pub fn over_interruptions(&mut self) {
+        let turns: Vec<u64> = (1..12).map(|at| at * 20).collect();
+        self.runner = Session::of(self.app.clone(), 700, ring_with(6, 240, &turns), false).runner;
     }
 
     /// The same over a recording that cannot be read again.

@@ -8,6 +8,11 @@ use whyslow::model::carrier::Carrier;
 
 /// Ranks in a ring, each receiving from the one before: once one computes too long, twice another is interrupted.
 pub fn ring(ranks: u32, turns: u64) -> Operations {
+    ring_with(ranks, turns, &[])
+}
+
+/// The same, where the first rank is interrupted in these turns, too.
+pub fn ring_with(ranks: u32, turns: u64, interrupted: &[u64]) -> Operations {
     let mut operations = Operations { one_clock: true, ..Operations::default() };
     let [receive, send, test] = ["MPI_Recv", "MPI_Send", "MPI_Test"].map(|n| operations.names.intern(n));
     let rank = |r| Sequence { stream: format!("P#{r}T#0"), rank: Some(r), ..Sequence::default() };
@@ -35,7 +40,7 @@ pub fn ring(ranks: u32, turns: u64) -> Operations {
             if turn == turns / 3 && r == 1 {
                 at += 40_000_000;
             }
-            let long = turn == turns / 2 && r == 2 || turn == turns / 4 && r == 0;
+            let long = turn == turns / 2 && r == 2 || r == 0 && (turn == turns / 4 || interrupted.contains(&turn));
             let end = at + if long { 9_000_000 } else { 2_000 };
             sent = Some((add(&mut operations, r, send, OperationKind::Work, at, end), end));
             now[r as usize] = end;

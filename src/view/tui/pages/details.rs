@@ -18,9 +18,26 @@ pub const MARK: &str = "▌";
 
 /// Its lines in this width; the sampled execution at position `example` is marked.
 pub fn lines(app: &App, details: &Details, example: usize, columns: usize) -> Vec<StyledLine> {
+    let mut lines = place(app, details, columns);
+    match details {
+        Details::Context { samples, .. } => {
+            executions(app, Samples { samples, example }, "here", |v| figure::time(v as f64), &mut lines);
+        }
+        Details::Range { row, samples, .. } => {
+            let unit = row.metric.unit();
+            let name = |v: i64| row.bins.of(v).and_then(|bin| row.names.get(bin)).cloned();
+            let text = |v: i64| name(v).unwrap_or_else(|| unit.rounded(v));
+            executions(app, Samples { samples, example }, &words::metric(&row.metric), text, &mut lines);
+        }
+    }
+    lines
+}
+
+/// The same without the sampled executions.
+pub fn place(app: &App, details: &Details, columns: usize) -> Vec<StyledLine> {
     let mut lines = Vec::new();
     match details {
-        Details::Context { cause, direction, path, threads, samples } => {
+        Details::Context { cause, direction, path, threads, .. } => {
             if let Some(cause) = cause {
                 let title = cause.rank.map_or("All small causes together".to_owned(), |r| format!("Cause {r}"));
                 lines.push(plain(StyleScope::Strong, title));
@@ -51,16 +68,8 @@ pub fn lines(app: &App, details: &Details, example: usize, columns: usize) -> Ve
                     ]);
                 }
             }
-            let shown = Samples { samples, example };
-            executions(app, shown, "here", |v| figure::time(v as f64), &mut lines);
         }
-        Details::Range { row, bins, samples } => {
-            range(row, bins, &mut lines);
-            let unit = row.metric.unit();
-            let name = |v: i64| row.bins.of(v).and_then(|bin| row.names.get(bin)).cloned();
-            let text = |v: i64| name(v).unwrap_or_else(|| unit.rounded(v));
-            executions(app, Samples { samples, example }, &words::metric(&row.metric), text, &mut lines);
-        }
+        Details::Range { row, bins, .. } => range(row, bins, &mut lines),
     }
     lines
 }

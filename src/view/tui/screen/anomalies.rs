@@ -5,7 +5,7 @@ use crate::base::figure;
 use crate::model::root_cause::{CausedDelay, RootCause};
 use crate::view::anomalies::{Words, examined};
 use crate::view::tui::app::App;
-use crate::view::tui::canvas::{Canvas, width, wrap};
+use crate::view::tui::canvas::{Canvas, clip_name, width, wrap};
 use crate::view::tui::pane::Pane;
 use crate::view::tui::report::AnomalyReport;
 use crate::view::tui::sources::{RootCauseOrder, RootCauseRow};
@@ -76,6 +76,7 @@ fn strip(found: &AnomalyReport, source: &RootCause, cells: usize) -> String {
 /// Positions of the columns.
 const DELAY: usize = 0;
 const STRIP: usize = 4;
+const PLACE: usize = 5;
 const ACTIVITY: usize = 6;
 
 fn table(width: usize, report: &AnomalyReport, order: RootCauseOrder) -> TableLayout {
@@ -92,7 +93,8 @@ fn table(width: usize, report: &AnomalyReport, order: RootCauseOrder) -> TableLa
         TableColumn::right(if order == RootCauseOrder::Excess { "extra" } else { "delay" }).fixed(9),
         TableColumn::right("times").gap(1).from(40, 6),
         if of_executions { executions.from(60, 6) } else { executions.fixed(0) },
-        TableColumn::right("factor").gap(1).from(78, 7),
+        // Narrow tables show it where it is the order.
+        TableColumn::right("factor").gap(1).from(if order == RootCauseOrder::Factor { 78 } else { 90 }, 7),
         TableColumn::left("when").gap(2).from(60, 8).from(100, 12).from(140, 20),
         TableColumn::left("root cause").gap(2).fixed(report.widest.clamp(least, most)),
         TableColumn::left("").gap(2),
@@ -165,7 +167,7 @@ impl Rows<'_> {
             (figure::count(source.executions), StyleScope::Text),
             (factor(source.times()), StyleScope::Dim),
             (strip(self.report, source, self.table.column(STRIP).width), scope),
-            (words.who, text),
+            (clip_name(&words.who, self.table.column(PLACE).width).into_owned(), text),
         ];
         self.table.cells(canvas, y, DELAY, &cells);
         let part = match () {

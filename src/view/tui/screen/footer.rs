@@ -3,6 +3,7 @@
 use crate::view::tui::app::App;
 use crate::view::tui::canvas::Canvas;
 use crate::view::tui::key_bar;
+use crate::view::tui::overlay::{EMPTY, Overlay};
 use crate::view::tui::theme::StyleScope;
 
 /// Draw it.
@@ -14,7 +15,8 @@ pub fn draw(canvas: &mut Canvas<'_>, app: &App) {
     }
     if let Some(top) = app.overlays.last() {
         let mut at = 0;
-        for (key, word) in top.keys() {
+        let is_empty = matches!(top, Overlay::Overview(_)) && app.overview.whole.is_none();
+        for (key, word) in if is_empty { EMPTY } else { top.keys() } {
             at = canvas.text(at, 0, key, StyleScope::Key) + 1;
             at = canvas.text(at, 0, word, StyleScope::Dim) + 2;
         }

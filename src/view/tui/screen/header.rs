@@ -5,18 +5,29 @@ use crate::view::tui::frame::HeaderLine;
 use crate::view::tui::header::length;
 use crate::view::tui::theme::StyleScope;
 
+/// What is left out first where not all lines fit.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum FirstCut {
+    /// The groups, with their filters.
+    Groups,
+    /// The title: the groups share one line with it gone.
+    Title,
+}
+
 /// Draw as many lines as fit. If not all fit, the verdict has priority over the groups, and the last line says
 /// that there is more.
-pub fn draw(canvas: &mut Canvas<'_>, all: &[HeaderLine]) {
+pub fn draw(canvas: &mut Canvas<'_>, all: &[HeaderLine], first: FirstCut) {
     let room = canvas.height();
     let first_sentence = all.iter().position(|l| l.is_sentence).unwrap_or(all.len());
     let mut chosen: Vec<&HeaderLine> = all.iter().collect();
     let cut = chosen.len() > room;
     if cut {
-        // Leave out the groups first, then the title, then the end of the verdict.
+        // Leave out the groups first, then the title, then the end of the verdict; where the groups are one short
+        // line, the title first.
         let spare = chosen.len() - room;
-        let from = if spare >= first_sentence && room > 0 { 0 } else { first_sentence.saturating_sub(spare).max(1) };
-        chosen.drain(from..first_sentence.min(from + spare));
+        let title_first = spare >= first_sentence && room > 0 || first == FirstCut::Title;
+        let from = if title_first { 0 } else { first_sentence.saturating_sub(spare).max(1) };
+        chosen.drain(from.min(first_sentence)..first_sentence.min(from + spare));
     }
     for (y, line) in chosen.iter().take(room).enumerate() {
         let (left, right) = (length(&line.left), length(&line.right));

@@ -14,6 +14,7 @@ pub mod tree;
 use super::app::App;
 use super::canvas::{Canvas, to_ascii, wrap};
 use super::frame::ScreenFrame;
+use super::header::SMALL;
 use super::job::Busy;
 use super::overlay::{Overlay, PromptPurpose};
 use super::pages;
@@ -21,6 +22,7 @@ use super::pane::Pane;
 use super::tabs::tabs;
 use super::theme::StyleScope;
 use super::widget::{filter_prompt, list, page, progress};
+use header::FirstCut;
 use ratatui::buffer::Buffer;
 use ratatui::layout::Rect;
 
@@ -30,7 +32,8 @@ pub fn draw(app: &App) -> Buffer {
     let frame = &app.frame;
     let mut canvas = Canvas::new(&mut buffer, &app.theme);
     canvas.clear();
-    header::draw(&mut canvas.part(frame.header), &frame.header_lines);
+    let left_out = if app.size.1 < SMALL { FirstCut::Title } else { FirstCut::Groups };
+    header::draw(&mut canvas.part(frame.header), &frame.header_lines, left_out);
     for shown in &frame.panes {
         draw_pane(&mut canvas.part(shown.area), app, frame, shown.pane);
     }

@@ -152,7 +152,12 @@ fn details(
             let (length, start) = (figure::duration(span.len()), stamp(span.start));
             format!("selected: {length} from {start}; s or f: the executions that begin there as a group")
         }
-        None => "threads on average; < > select; s or f: the executions that begin here as a group".to_owned(),
+        None => {
+            let clock = figure::time_of_day(column.span.start.since(Timestamp::ZERO));
+            let time = clock.as_deref().and_then(|clock| clock.split(' ').next_back());
+            let time = time.map_or_else(String::new, |time| format!("{time} UTC; "));
+            format!("{time}average threads; < > select; s or f: those that begin here")
+        }
     };
     [(first, StyleScope::Text), (second, StyleScope::Dim)]
 }

@@ -157,7 +157,8 @@ impl StepRow<'_> {
         let scope = if step.carrier.is_none() { StyleScope::Slow3 } else { StyleScope::Dim };
         table.cell(canvas, y, CARRIER, step.carrier.map_or(first, Carrier::name), scope);
         let text = if self.here { StyleScope::Strong } else { StyleScope::Text };
-        table.cell(canvas, y, PLACE, &self.report.place(step.stream), text);
+        let place = self.report.place(step.stream);
+        table.cell(canvas, y, PLACE, &canvas::clip_name(&place, table.column(PLACE).width), text);
         table.cell(canvas, y, ACTIVITY, &doing(step), text);
         let figures = [
             (figure::stamp(step.span.start - self.app.origin()), StyleScope::Dim),

@@ -1,7 +1,7 @@
 //! The time-line of an execution, above that of a typical one on the same scale, and the segment under the cursor.
 
 use crate::base::figure;
-use crate::base::time::Ns;
+use crate::base::time::{Ns, Timestamp};
 use crate::model::execution_timeline::{ExecutionTimeline, TimelineEventKind};
 use crate::view::lanes::{ColumnGrid, cells, used};
 use crate::view::tui::app::App;
@@ -90,7 +90,15 @@ fn head(
     let since = timeline.start.since(app.origin());
     let typical = if at > 0 { ", of typical length" } else { "" };
     let threads = figure::plural(timeline.threads.len() as u64, "thread");
-    canvas.text(x + 2, y, &format!("begins at {}, {threads}{typical}", figure::stamp(since)), StyleScope::Dim);
+    let text = format!("begins at {}, {threads}{typical}", figure::stamp(since));
+    let x = canvas.text(x + 2, y, &text, StyleScope::Dim);
+    // The time of day for the logs: with its date, where that fits.
+    let clock = figure::time_of_day(timeline.start.since(Timestamp::ZERO)).unwrap_or_default();
+    let time = clock.split(' ').next_back().unwrap_or_default();
+    let fits = |text: &&str| !text.is_empty() && x + text.len() + ", UTC".len() < canvas.width();
+    if let Some(clock) = [clock.as_str(), time].into_iter().find(fits) {
+        canvas.text(x, y, &format!(", {clock} UTC"), StyleScope::Dim);
+    }
 }
 
 /// Columns of a range of times, at least one where it is visible.

@@ -11,9 +11,11 @@ use crate::model::Model;
 use crate::model::context::FrameKind;
 use crate::view::tui::app::{App, Cursor};
 use crate::view::tui::canvas::{Canvas, clip_front, width};
+use crate::view::tui::frame::DETAILS_LINES;
 use crate::view::tui::pane::Pane;
 use crate::view::tui::theme::{StyleScope, Theme};
 use crate::view::tui::tree::{SmallNodes, TreeItem, children, depth};
+use crate::view::tui::widget::page::StyledLine;
 use crate::view::tui::widget::table::{TableColumn, TableLayout};
 use crate::view::words;
 use std::borrow::Cow;
@@ -31,6 +33,9 @@ pub fn draw(canvas: &mut Canvas<'_>, app: &App) {
     let top = lines.cause_head + lines.causes;
     if lines.tree_head > 0 {
         tree_head(canvas, &tree, top, app);
+    }
+    if !app.frame.tree_details.is_empty() {
+        details(canvas, &app.frame.tree_details);
     }
     let nodes = &comparison.tree.nodes;
     let roots = children(&comparison.tree, None).filter_map(|at| nodes.get(at as usize));
@@ -53,6 +58,16 @@ pub fn draw(canvas: &mut Canvas<'_>, app: &App) {
                 }
             }
         }
+    }
+}
+
+/// The details below the rows, always in the same lines.
+fn details(canvas: &mut Canvas<'_>, lines: &[StyledLine]) {
+    let y = canvas.height().saturating_sub(usize::from(DETAILS_LINES));
+    canvas.fill(0, y, canvas.width(), '┄', StyleScope::Rule);
+    canvas.text(2, y, " details (i: with sample executions) ", StyleScope::Dim);
+    for (line, text) in lines.iter().enumerate() {
+        canvas.pieces(1, y + 1 + line, canvas.width(), text);
     }
 }
 

@@ -38,6 +38,7 @@ use std::sync::Arc;
 
 /// The first job of the program.
 pub fn start(app: &mut App, first: FirstQuestion) -> Vec<UiEffect> {
+    app.first = first;
     let task = restore::begin(app, first == FirstQuestion::Patterns);
     let effects = match first {
         FirstQuestion::Executions => app.begin(Job::Analyse { task }),

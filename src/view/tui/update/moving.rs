@@ -8,7 +8,7 @@ use crate::view::tui::pane::Pane;
 pub(super) fn page(app: &App) -> isize {
     match app.pane {
         Pane::Tree => app.frame.tree.rows.max(2) as isize - 1,
-        Pane::Histograms => app.frame.histograms.shown as isize,
+        Pane::Histograms => app.frame.histograms.shown.max(2) as isize - 1,
         Pane::Anomalies => app.frame.list.rows.max(2) as isize - 1,
         Pane::Path => app.frame.path.steps.max(2) as isize - 1,
     }
@@ -54,7 +54,8 @@ pub(super) fn scroll_page(app: &mut App, scroll: Scroll) {
     if let Some(Overlay::Page { offset, .. }) = app.overlays.last_mut() {
         *offset = match scroll {
             Scroll::Lines(n) => offset.saturating_add_signed(n),
-            Scroll::Pages(n) => offset.saturating_add_signed(n * shown.saturating_sub(1).max(1) as isize),
+            // Two lines stay in sight.
+            Scroll::Pages(n) => offset.saturating_add_signed(n * shown.saturating_sub(2).max(1) as isize),
             Scroll::Home => 0,
             Scroll::End => last,
         }

@@ -6,7 +6,7 @@ use crate::compare::Comparison;
 use crate::model::Model;
 use crate::view::tui::app::{App, Cursor};
 use crate::view::tui::background::Background;
-use crate::view::tui::details;
+use crate::view::tui::details::{self, SampleSearch};
 use crate::view::tui::input::TextInput;
 use crate::view::tui::job::{Exported, Job, SelectedPath, TaskSummary, WriteOutcome};
 use crate::view::tui::message::UiEffect;
@@ -22,8 +22,10 @@ pub(super) fn open_details(app: &mut App) {
     }
     let Some((model, comparison)) = app.compared_executions() else { return app.say("nothing to show yet") };
     let details = match (app.pane, app.tree.cursor) {
-        (Pane::Tree, Cursor::Cause(i)) => comparison.causes.get(i).map(|c| details::of_cause(&model, &comparison, c)),
-        (Pane::Tree, Cursor::Row(_)) => node_details(app, &model, &comparison),
+        (Pane::Tree, Cursor::Cause(i)) => {
+            comparison.causes.get(i).map(|c| details::of_cause(&model, &comparison, c, SampleSearch::Done))
+        }
+        (Pane::Tree, Cursor::Row(_)) => node_details(app, &model, &comparison, SampleSearch::Done),
         _ => range_details(app, &model, &comparison),
     };
     match details {
@@ -35,11 +37,16 @@ pub(super) fn open_details(app: &mut App) {
 }
 
 /// Details of the node under the cursor of the tree that is shown.
-pub(super) fn node_details(app: &App, model: &Model, comparison: &Comparison) -> Option<details::Details> {
+pub(super) fn node_details(
+    app: &App,
+    model: &Model,
+    comparison: &Comparison,
+    search: SampleSearch,
+) -> Option<details::Details> {
     let (node, _) = app.node()?;
     Some(match &app.tree.inverted {
-        Some(inverted) => details::of_inverted(model, comparison, &inverted.tree, node),
-        None => details::of_context(model, comparison, node),
+        Some(inverted) => details::of_inverted(model, comparison, &inverted.tree, node, search),
+        None => details::of_context(model, comparison, node, search),
     })
 }
 

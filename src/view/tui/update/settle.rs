@@ -1,8 +1,12 @@
 //! After a message: cursors are on existing items, and their lines are visible.
 
-use crate::view::tui::app::{App, Cursor, MarkedNodes};
+use super::overlays;
+use crate::view::tui::app::{App, Cursor, DetailsBeside, MarkedNodes, TreePaneItem};
+use crate::view::tui::details::{self, SampleSearch};
+use crate::view::tui::frame::{DETAILS_FROM, DETAILS_LINES};
 use crate::view::tui::overlay::Overlay;
 use crate::view::tui::pane::Pane;
+use std::sync::Arc;
 
 /// Bring the cursors back to existing items; list and path follow each other.
 pub(super) fn cursors(app: &mut App) {
@@ -14,6 +18,7 @@ pub(super) fn cursors(app: &mut App) {
         Cursor::Row(i) => Cursor::Row(i.min(rows.saturating_sub(1))),
     };
     mark(app);
+    look_beside(app);
     let metrics = app.counts.as_ref().map_or(0, |c| c.rows.len());
     app.histograms.row = app.histograms.row.min(metrics.saturating_sub(1));
     let list = &mut app.patterns.list;
@@ -25,6 +30,31 @@ pub(super) fn cursors(app: &mut App) {
     }
     let steps = steps(app);
     app.patterns.path.step = app.patterns.path.step.min(steps.saturating_sub(1));
+}
+
+/// Look up the details of the item under the cursor of the tree, where the screen may have space for them.
+fn look_beside(app: &mut App) {
+    let (columns, lines) = app.size;
+    let item = match app.tree.cursor {
+        Cursor::Cause(at) => Some(TreePaneItem::Cause(at)),
+        Cursor::Row(_) => app.node().map(|(at, _)| TreePaneItem::Node(at)),
+    };
+    let shown = app.shown_tree().zip(item).filter(|_| columns >= DETAILS_FROM && lines > DETAILS_LINES);
+    let Some(((_, tree), item)) = shown else {
+        app.beside = None;
+        return;
+    };
+    if app.beside.as_ref().is_some_and(|beside| beside.item == item && Arc::ptr_eq(&beside.tree, &tree)) {
+        return;
+    }
+    let found = app.compared_executions().and_then(|(model, comparison)| match item {
+        TreePaneItem::Cause(at) => {
+            let cause = comparison.causes.get(at)?;
+            Some(details::of_cause(&model, &comparison, cause, SampleSearch::LeftOut))
+        }
+        TreePaneItem::Node(_) => overlays::node_details(app, &model, &comparison, SampleSearch::LeftOut),
+    });
+    app.beside = found.map(|details| DetailsBeside { item, tree, details });
 }
 
 /// Mark the nodes of the cause under the cursor: one pass over the tree, when the cause is another one.

@@ -6,7 +6,7 @@ use crate::model::concurrent::{ConcurrentQuestion, ConcurrentUse};
 use crate::model::execution::ExecutionId;
 use crate::view::tui::actions::Action;
 use crate::view::tui::app::{App, Cursor};
-use crate::view::tui::details::{self, Details, SampleExecution};
+use crate::view::tui::details::{self, Details, SampleExecution, SampleSearch};
 use crate::view::tui::input::TextInput;
 use crate::view::tui::job::{Job, JobError};
 use crate::view::tui::message::UiEffect;
@@ -47,8 +47,10 @@ fn example(app: &App) -> Option<SampleExecution> {
         return details::samples_of_moment(&model, span).into_iter().next();
     }
     let shown = match (app.pane, app.tree.cursor) {
-        (Pane::Tree, Cursor::Cause(i)) => details::of_cause(&model, &comparison, comparison.causes.get(i)?),
-        (Pane::Tree, Cursor::Row(_)) => super::overlays::node_details(app, &model, &comparison)?,
+        (Pane::Tree, Cursor::Cause(i)) => {
+            details::of_cause(&model, &comparison, comparison.causes.get(i)?, SampleSearch::Done)
+        }
+        (Pane::Tree, Cursor::Row(_)) => super::overlays::node_details(app, &model, &comparison, SampleSearch::Done)?,
         _ => super::overlays::range_details(app, &model, &comparison)?,
     };
     match shown {

@@ -4,7 +4,7 @@
 //! Bars of root causes are full, waits are shaded, so that they differ without colours. A dotted line connects a cause
 //! with its arrow: the time until the delayed message was sent.
 
-use crate::view::tui::canvas::{Canvas, width};
+use crate::view::tui::canvas::{Canvas, clip_name, width};
 use crate::view::tui::theme::StyleScope;
 
 /// Something that took long. Times are parts of the drawing's window, from 0 to 1.
@@ -105,11 +105,15 @@ impl SpaceTime {
                 && y < lines
             {
                 let scope = if stream == self.here { StyleScope::Strong } else { StyleScope::Text };
-                canvas.text_in(1, y, label, name, scope);
+                canvas.text_in(1, y, label, &clip_name(name, label), scope);
                 if stream == self.here {
                     canvas.text(0, y, "▌", StyleScope::Selection);
                 }
             }
+        }
+        let hidden = self.labels.len().saturating_sub(shown);
+        if hidden > 0 {
+            canvas.text_in(1, lines, label, &format!("{hidden} more"), StyleScope::Dim);
         }
         let end = canvas.text(left, lines, &self.begin, StyleScope::Dim);
         if end + 2 + width(&self.length) <= left + columns {
