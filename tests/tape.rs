@@ -12,6 +12,7 @@ mod pty_shell;
 
 use pty_shell::PtyShell;
 use std::time::Duration;
+use whyslow::view::tui::key_bindings::TABLE;
 
 const KEYS: &[(&str, &str)] = &[
     ("Enter", "\r"),
@@ -160,6 +161,24 @@ fn the_demo_keeps_the_rules() {
     let has = |wanted: fn(&Command) -> bool| commands.iter().any(wanted);
     assert!(has(|c| matches!(c, Command::Output(_))) && has(|c| matches!(c, Command::Require(p) if p == "whyslow")));
     assert!(commands.iter().filter(|c| matches!(c, Command::Wait(_))).count() >= 5, "a demo waits for what it shows");
+}
+
+/// A key that is typed alone runs an action of the interface: none is named that the program does not have.
+#[test]
+fn typed_keys_are_keys_of_the_interface() {
+    let keys = |commands: &[Command]| -> Vec<String> {
+        let typed = commands.iter().filter_map(|c| if let Command::Type(text) = c { Some(text.clone()) } else { None });
+        typed.filter(|text| text.chars().count() == 1).collect()
+    };
+    let typed = keys(&demo());
+    for key in &typed {
+        let has = |row: &whyslow::view::tui::actions::KeyBinding| row.keys.split(' ').any(|of| of == key);
+        assert!(TABLE.iter().any(has), "`{key}` is no key");
+    }
+    // It shows the screens that the documents describe.
+    for key in ["i", "v", "a", "o", "F", "I", "r", "f", "u", "3", "w", "q"] {
+        assert!(typed.iter().any(|of| of == key), "`{key}` is not shown");
+    }
 }
 
 #[test]
