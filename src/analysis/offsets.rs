@@ -42,10 +42,12 @@ pub struct StreamClock {
 
 impl StreamClock {
     /// A time of the stream on the common line.
+    #[inline]
     pub fn common(&self, local: Timestamp) -> Timestamp {
         local + self.offset + self.drifted(local)
     }
 
+    #[inline]
     fn drifted(&self, local: Timestamp) -> Ns {
         if self.drift == 0.0 { 0 } else { (self.drift * (local - self.origin) as f64).round() as Ns }
     }
@@ -134,6 +136,55 @@ struct ClockEdge {
     to: u32,
     /// The smallest time of receipt minus time of sending, each on its own clock.
     least: Ns,
+}
+
+/// The smallest times by ordered pair of clocks. Messages come receiver by receiver: those to one clock are kept by
+/// position of their sender until one to another clock comes.
+struct LeastTimes {
+    by_pair: HashMap<(u32, u32), Ns>,
+    /// The receiver of the last message.
+    to: u32,
+    /// By sender: the smallest time to that receiver.
+    from: Vec<Option<Ns>>,
+    /// The senders that have one.
+    senders: Vec<u32>,
+}
+
+impl LeastTimes {
+    fn new(clocks: usize) -> LeastTimes {
+        LeastTimes { by_pair: HashMap::default(), to: 0, from: vec![None; clocks], senders: Vec::new() }
+    }
+
+    fn add(&mut self, from: u32, to: u32, time: Ns) {
+        if to != self.to {
+            self.leave_receiver();
+            self.to = to;
+        }
+        match self.from.get_mut(from as usize) {
+            Some(Some(least)) => *least = time.min(*least),
+            Some(least) => {
+                *least = Some(time);
+                self.senders.push(from);
+            }
+            None => {}
+        }
+    }
+
+    fn leave_receiver(&mut self) {
+        for from in self.senders.drain(..) {
+            let Some(time) = self.from.get_mut(from as usize).and_then(Option::take) else { continue };
+            let least = self.by_pair.entry((from, self.to)).or_insert(time);
+            *least = time.min(*least);
+        }
+    }
+
+    fn edges(mut self) -> Vec<ClockEdge> {
+        self.leave_receiver();
+        let edge = |((from, to), least): ((u32, u32), Ns)| ClockEdge { from, to, least };
+        let mut edges: Vec<ClockEdge> = self.by_pair.into_iter().map(edge).collect();
+        edges.sort_unstable();
+        edges
+    }
 }
 
 /// The offset of a clock as its bounds give it.
@@ -232,7 +283,7 @@ impl<'a> ClockFit<'a> {
     /// By ordered pair of clocks: the smallest time of receipt minus time of sending, drift subtracted.
     fn smallest(&self, clocks: &[StreamClock], keep: impl Fn(&TimedMessage) -> bool) -> Vec<ClockEdge> {
         let operations = self.operations;
-        let mut least: HashMap<(u32, u32), Ns> = HashMap::default();
+        let mut least = LeastTimes::new(clocks.len());
         let mut add = |mut message: TimedMessage| {
             let of = |stream: u32| self.clock_of.get(stream as usize).copied();
             let (Some(from), Some(to)) = (of(message.from), of(message.to)) else { return };
@@ -240,9 +291,7 @@ impl<'a> ClockFit<'a> {
             let (Some(a), Some(b)) = (clocks.get(from as usize), clocks.get(to as usize)) else { return };
             if from != to && keep(&message) {
                 let received = message.received + b.drifted(message.received);
-                let between = received - (message.sent + a.drifted(message.sent));
-                let least = least.entry((from, to)).or_insert(between);
-                *least = (*least).min(between);
+                least.add(from, to, received - (message.sent + a.drifted(message.sent)));
             }
         };
         for m in &operations.messages {
@@ -257,9 +306,7 @@ impl<'a> ClockFit<'a> {
                 add(TimedMessage { from: member, to: hub, sent: there.start, received: at_hub.end });
             }
         }
-        let mut edges: Vec<_> = least.into_iter().map(|((from, to), least)| ClockEdge { from, to, least }).collect();
-        edges.sort_unstable();
-        edges
+        least.edges()
     }
 
     /// By clock: its offset; `None` for clocks that no messages connect with the first.

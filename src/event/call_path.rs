@@ -1,9 +1,18 @@
 //! Call paths of operations: what encloses a call, each path once.
 //!
-//! A path is a small number; interning one call further is one hash look-up. Parents precede children.
+//! A path is a small number; interning one call further is one hash look-up, and none where it was interned lately.
+//! Parents precede children.
 
 use crate::base::names::NameId;
 use foldhash::HashMap;
+
+/// The number of positions that are known without a hash look-up.
+const RECENT: usize = 32;
+
+/// The place of a pair of numbers among those.
+fn recent(one: u32, other: u32) -> usize {
+    (one.wrapping_mul(7) ^ other) as usize % RECENT
+}
 
 /// No call path.
 pub const NO_PATH: u32 = u32::MAX;
@@ -25,6 +34,8 @@ pub struct CallSites {
     numbers: CallSiteNumbers,
     /// Numbers of the distinct ones; empty when all are there.
     known: HashMap<CallSite, u32>,
+    /// Numbers that were used lately.
+    recent: [u32; RECENT],
 }
 
 #[derive(Clone, Debug)]
@@ -42,10 +53,14 @@ impl Default for CallSiteNumbers {
 impl CallSites {
     /// That of the next operation.
     pub fn push(&mut self, site: CallSite) {
-        let number = *self.known.entry(site).or_insert_with(|| {
-            self.distinct.push(site);
-            self.distinct.len() as u32 - 1
-        });
+        let recent = &mut self.recent[recent(site.path, site.after)];
+        if self.distinct.get(*recent as usize) != Some(&site) {
+            *recent = *self.known.entry(site).or_insert_with(|| {
+                self.distinct.push(site);
+                self.distinct.len() as u32 - 1
+            });
+        }
+        let number = *recent;
         match (&mut self.numbers, u16::try_from(number)) {
             (CallSiteNumbers::Narrow(all), Ok(number)) => all.push(number),
             (CallSiteNumbers::Wide(all), _) => all.push(number),
@@ -88,6 +103,8 @@ impl CallSites {
 pub struct CallPaths {
     nodes: Vec<CallPathNode>,
     ids: HashMap<CallPathNode, u32>,
+    /// Nodes that were made or found lately.
+    recent: [u32; RECENT],
 }
 
 /// The last call of a path, and the path before it.
@@ -103,10 +120,14 @@ impl CallPaths {
     /// The path one call further, made on first sight.
     pub fn child(&mut self, parent: u32, name: NameId) -> u32 {
         let node = CallPathNode { parent, name };
-        *self.ids.entry(node).or_insert_with(|| {
-            self.nodes.push(node);
-            self.nodes.len() as u32 - 1
-        })
+        let recent = &mut self.recent[recent(parent, name.raw())];
+        if self.nodes.get(*recent as usize) != Some(&node) {
+            *recent = *self.ids.entry(node).or_insert_with(|| {
+                self.nodes.push(node);
+                self.nodes.len() as u32 - 1
+            });
+        }
+        *recent
     }
 
     /// The last call of a path; `None` for [`NO_PATH`].

@@ -129,6 +129,49 @@ fn by_receiver(locations: &[LocationRun]) -> Vec<Vec<(u32, Vec<u32>)>> {
     lists
 }
 
+/// The sends of one sender with one tag that are not received yet: positions of the first and of the last.
+struct SendQueue {
+    head: u32,
+    tail: u32,
+}
+
+/// The queues by sender and tag. Those used lately are found without a hash look-up.
+#[derive(Default)]
+struct SendQueues {
+    queues: Vec<SendQueue>,
+    known: HashMap<(u32, u32), u32>,
+    recent: [Option<((u32, u32), u32)>; RECENT],
+}
+
+/// The number of queues that are known without a hash look-up.
+const RECENT: usize = 32;
+
+impl SendQueues {
+    fn recent(key: (u32, u32)) -> usize {
+        (key.0.wrapping_mul(7) ^ key.1) as usize % RECENT
+    }
+
+    fn get(&mut self, key: (u32, u32)) -> Option<&mut SendQueue> {
+        let recent = &mut self.recent[Self::recent(key)];
+        let at = match *recent {
+            Some((known, at)) if known == key => at,
+            _ => *self.known.get(&key)?,
+        };
+        *recent = Some((key, at));
+        self.queues.get_mut(at as usize)
+    }
+
+    /// Append a send; gives the position of the one before it.
+    fn push(&mut self, key: (u32, u32), at: u32) -> Option<u32> {
+        if let Some(queue) = self.get(key) {
+            return Some(std::mem::replace(&mut queue.tail, at));
+        }
+        self.known.insert(key, self.queues.len() as u32);
+        self.queues.push(SendQueue { head: at, tail: at });
+        None
+    }
+}
+
 /// Match the receives of one location.
 fn match_receiver(
     locations: &[LocationRun],
@@ -139,7 +182,7 @@ fn match_receiver(
     // A queue of sends per (sender, tag), as a linked list through the positions of all sends to this receiver.
     let mut sent: Vec<HalfPlace> = Vec::new();
     let mut next: Vec<u32> = Vec::new();
-    let mut queues: HashMap<(u32, u32), (u32, u32)> = HashMap::default();
+    let mut queues = SendQueues::default();
     for (sender, positions) in by_receiver.get(receiver).into_iter().flatten() {
         let Some(location) = locations.get(*sender as usize) else { continue };
         for position in positions {
@@ -147,20 +190,18 @@ fn match_receiver(
             let at = sent.len() as u32;
             sent.push(HalfPlace { location: *sender, position: *position });
             next.push(NOWHERE);
-            let (_, tail) = queues.entry((*sender, send.tag)).or_insert((at, at));
-            if *tail != at {
-                next[*tail as usize] = at;
-                *tail = at;
+            if let Some(before) = queues.push((*sender, send.tag), at) {
+                next[before as usize] = at;
             }
         }
     }
     let mut pairs = Vec::with_capacity(receives.len());
     for (position, receive) in (0_u32..).zip(receives) {
         let Some(from) = receive.peer() else { continue };
-        let Some((head, _)) = queues.get_mut(&(from.raw(), receive.tag)) else { continue };
-        if let Some(send) = sent.get(*head as usize) {
+        let Some(queue) = queues.get((from.raw(), receive.tag)) else { continue };
+        if let Some(send) = sent.get(queue.head as usize) {
             pairs.push(MessagePair { send: *send, receive: HalfPlace { location: receiver as u32, position } });
-            *head = next[*head as usize];
+            queue.head = next[queue.head as usize];
         }
     }
     pairs

@@ -12,6 +12,7 @@ use super::region_index::RegionIndex;
 use super::wait_states::RankWait;
 use crate::base::ctx::{Cancelled, Ctx};
 use crate::base::parallel::in_order;
+use crate::base::search::partition_point_near;
 use crate::base::time::{Ns, Span, Timestamp};
 use crate::event::operation::{NO_PATH, OperationPlace};
 use crate::model::wait_state::WaitState;
@@ -40,9 +41,11 @@ const CHUNK: usize = 1 << 12;
 
 /// Distribute all waits over their causes.
 pub fn distribute(streams: &Streams<'_>, waits: &[RankWait], ctx: &Ctx) -> Result<DelayCosts, Cancelled> {
+    // Those of each stream are nearly in order; of equals the last by place comes first.
     let mut order: Vec<u32> = (0..waits.len() as u32).collect();
-    order.sort_unstable_by_key(|w| (Reverse(waits[*w as usize].until), Reverse(*w)));
-    let mut passing = CostPropagation::new(waits);
+    order.sort_by_key(|w| waits[*w as usize].until);
+    order.reverse();
+    let mut passing = CostPropagation::new(waits, streams.operations().sequences.len());
     let index = RegionIndex::new(streams);
     let mut costs = DelayCosts { causes: vec![None; waits.len()], ..DelayCosts::default() };
     for batch in order.chunks(BATCH) {
@@ -51,8 +54,10 @@ pub fn distribute(streams: &Streams<'_>, waits: &[RankWait], ctx: &Ctx) -> Resul
         let chunks: Vec<&[Share]> = shares.chunks(CHUNK).collect();
         let distribute = |i: usize| CostDistribution::new(streams, &index, waits).all(chunks[i]);
         in_order(ctx, chunks.len(), distribute, |i, (by_region, causes)| {
-            for (key, cost) in by_region {
-                costs.by_region.entry(key).or_insert(RegionCost { ns: 0, ..cost }).ns += cost.ns;
+            for ((stream, region), cost) in by_region {
+                let path = || last_path(streams, stream, region, cost.first);
+                let sum = costs.by_region.entry((stream, region));
+                sum.or_insert_with(|| RegionCost { ns: 0, path: path() }).ns += cost.ns;
             }
             for (share, cause) in chunks[i].iter().zip(causes) {
                 costs.causes[share.wait as usize] = cause;
@@ -79,16 +84,18 @@ struct CostPropagation<'a> {
     amounts: Vec<Ns>,
     /// Smaller amounts are ignored.
     least: Ns,
+    /// By stream: the first wait that does not precede the last one that was searched for there.
+    near: Vec<usize>,
 }
 
 impl CostPropagation<'_> {
-    fn new(waits: &[RankWait]) -> CostPropagation<'_> {
+    fn new(waits: &[RankWait], streams: usize) -> CostPropagation<'_> {
         // Idle threads and accelerators cause no delay; the activity for which they wait is passed on.
         let amount = |w: &RankWait| if w.kind.has_no_late_rank() { 0 } else { w.len() };
         let amounts: Vec<Ns> = waits.iter().map(amount).collect();
         // A millionth of all costs together is ignored.
         let least = (amounts.iter().sum::<Ns>() / 1_000_000).max(SHORTEST);
-        CostPropagation { waits, amounts, least }
+        CostPropagation { waits, amounts, least, near: vec![waits.len(); streams] }
     }
 
     /// Pass on the part of a wait in which the late rank had waited itself. All later waits have passed on theirs.
@@ -103,11 +110,14 @@ impl CostPropagation<'_> {
         let own = self.before(at - same, wait.place.stream, wait.start, long);
         let since = own.map(|w| self.waits[w].until);
         let (cause, entered) = (wait.cause, wait.until);
-        let first = self.waits.partition_point(|w| w.place < cause);
+        let mut unknown = self.waits.len();
+        let near = self.near.get_mut(cause.stream as usize).unwrap_or(&mut unknown);
+        let first = partition_point_near(self.waits, *near, |w| w.place < cause);
+        *near = first;
         let other = self.before(first, cause.stream, entered, long);
         let other = other.filter(|w| self.waits[*w].until < entered || *w < at);
         let passed = other.map_or(0, |w| overlap(&self.waits[w], &wait));
-        let on = (i128::from(amount) * i128::from(passed) / i128::from(wait.len().max(1))) as Ns;
+        let on = part(amount, passed, wait.len());
         if let Some(other) = other.filter(|_| on > 0) {
             self.amounts[other] += on;
         }
@@ -120,6 +130,15 @@ impl CostPropagation<'_> {
         let of_stream = self.waits[..first].iter().enumerate().rev().take_while(|(_, w)| w.place.stream == stream);
         let is_long = |w: &RankWait| w.kind != WaitState::Completion && w.len() >= long && w.until <= until;
         of_stream.take(LOOKED_AT).find(|(_, w)| is_long(w)).map(|(at, _)| at)
+    }
+}
+
+/// `amount` times the part that `of` is of `whole`.
+fn part(amount: Ns, of: Ns, whole: Ns) -> Ns {
+    let whole = whole.max(1);
+    match amount.checked_mul(of) {
+        Some(product) => product / whole,
+        None => (i128::from(amount) * i128::from(of) / i128::from(whole)) as Ns,
     }
 }
 
@@ -139,6 +158,28 @@ pub struct RegionCost {
 /// Costs by stream and region.
 pub type ByRegion = HashMap<(u32, Region), RegionCost>;
 
+/// A time of a late rank.
+#[derive(Clone, Copy)]
+struct LateTime {
+    span: Span,
+    /// An operation that begins near its end.
+    near: u32,
+}
+
+/// The waiting of some shares that a region caused.
+struct ChunkCost {
+    ns: Ns,
+    /// The late time of the first of them.
+    first: LateTime,
+}
+
+/// The call path of a region's last visit in a time, without waits.
+fn last_path(streams: &Streams<'_>, stream: u32, region: Region, within: LateTime) -> u32 {
+    let is_visit = |activity: &ActivitySpan| activity.region == region && !activity.kind.waits();
+    let last = streams.back_near(stream, within.span, within.near).find(is_visit);
+    last.map_or(NO_PATH, |activity| streams.path(stream, activity.event))
+}
+
 /// The additional time that a late rank spent in a region.
 struct Longer {
     region: Region,
@@ -147,7 +188,6 @@ struct Longer {
 
 /// Distributes costs over regions.
 struct CostDistribution<'a> {
-    streams: &'a Streams<'a>,
     index: &'a RegionIndex<'a>,
     waits: &'a [RankWait],
     /// Activities of the waiting rank and of the late rank.
@@ -160,19 +200,19 @@ struct CostDistribution<'a> {
 impl<'a> CostDistribution<'a> {
     fn new(streams: &'a Streams<'a>, index: &'a RegionIndex<'a>, waits: &'a [RankWait]) -> CostDistribution<'a> {
         let [waiting, late] = [0, 1].map(|_| RegionSums::new(streams.operations()));
-        CostDistribution { streams, index, waits, waiting, late, longer: Vec::new() }
+        CostDistribution { index, waits, waiting, late, longer: Vec::new() }
     }
 
     /// The costs of some shares, and the cause of each.
-    fn all(mut self, shares: &[Share]) -> (ByRegion, Vec<Option<Region>>) {
-        let mut costs = ByRegion::default();
+    fn all(mut self, shares: &[Share]) -> (HashMap<(u32, Region), ChunkCost>, Vec<Option<Region>>) {
+        let mut costs = HashMap::default();
         let causes = shares.iter().map(|share| self.distribute(share, &mut costs)).collect();
         (costs, causes)
     }
 
     /// Distribute a share over the regions in which the late rank spent more time than the waiting rank; returns the
     /// one with the largest part.
-    fn distribute(&mut self, share: &Share, costs: &mut ByRegion) -> Option<Region> {
+    fn distribute(&mut self, share: &Share, costs: &mut HashMap<(u32, Region), ChunkCost>) -> Option<Region> {
         let wait = self.waits.get(share.wait as usize)?;
         let late = wait.cause.stream;
         self.waiting.clear();
@@ -198,17 +238,10 @@ impl<'a> CostDistribution<'a> {
         }
         let whole: Ns = self.longer.iter().map(|longer| longer.ns).sum();
         for Longer { region, ns } in &self.longer {
-            let cost = (i128::from(share.amount) * i128::from(*ns) / i128::from(whole.max(1))) as Ns;
-            let path = || RegionCost { ns: 0, path: self.path(late, late_time, wait.cause.operation, *region) };
-            costs.entry((late, *region)).or_insert_with(path).ns += cost;
+            let cost = part(share.amount, *ns, whole);
+            let first = LateTime { span: late_time, near: wait.cause.operation };
+            costs.entry((late, *region)).or_insert(ChunkCost { ns: 0, first }).ns += cost;
         }
         self.longer.iter().max_by_key(|longer| (longer.ns, Reverse(longer.region))).map(|longer| longer.region)
-    }
-
-    /// The call path of a region's last visit in a time, without waits.
-    fn path(&self, stream: u32, within: Span, near: u32, region: Region) -> u32 {
-        let is_visit = |activity: &ActivitySpan| activity.region == region && !activity.kind.waits();
-        let last = self.streams.back_near(stream, within, near).find(is_visit);
-        last.map_or(NO_PATH, |activity| self.streams.path(stream, activity.event))
     }
 }

@@ -163,11 +163,13 @@ impl UsefulTime {
         let mut ns = 0;
         let mut cells = Cells::new(window);
         let mut sums = RegionSums::new(streams.operations());
-        for activity in streams.back(stream, window).filter(|activity| streams.is_useful(activity)) {
-            ns += activity.span.len();
-            cells.add(activity.span);
-            sums.add(&activity);
-        }
+        streams.back(stream, window).each_down_to(0, |activity| {
+            if streams.is_useful(&activity) {
+                ns += activity.span.len();
+                cells.add(activity.span);
+                sums.add(&activity);
+            }
+        });
         UsefulTime { ns, regions: sums.iter().collect(), cells: cells.sums }
     }
 }

@@ -65,6 +65,7 @@ impl<'a> Streams<'a> {
     }
 
     /// A time of a stream on the common line.
+    #[inline]
     pub fn common(&self, stream: u32, local: Timestamp) -> Timestamp {
         self.clocks.get(stream as usize).map_or(local, |c| c.common(local))
     }
@@ -140,9 +141,42 @@ pub struct Backward<'a> {
 }
 
 impl Backward<'_> {
-    /// The number of operations that are still to come, if the time after the last of them is still to come too.
-    pub fn whole_left(&self) -> Option<usize> {
-        self.gap_is_next.then_some(self.left)
+    /// The number of operations that are still to come.
+    pub fn left(&self) -> usize {
+        self.left
+    }
+
+    /// Look at the events from the last down to the begin of an operation, which takes less time than one by one; the
+    /// iterator must be at the begin of an operation, too. None are left where the span begins later.
+    #[inline]
+    pub fn each_down_to(&mut self, first: usize, mut look: impl FnMut(ActivitySpan)) {
+        let Span { start: from, end: to } = self.within;
+        let Some(operations) = self.operations.get(first..self.left) else { return };
+        for (at, operation) in (first..self.left).zip(operations).rev() {
+            let (start, end) = (self.clock.common(operation.start), self.clock.common(operation.end));
+            if let Some(next) = self.next.replace(start) {
+                let next = next.max(end);
+                if next <= from {
+                    self.left = 0;
+                    return;
+                }
+                let span = Span::new(end.max(from), next.min(to));
+                if span.end > span.start {
+                    let region = self.region_of_gap(at, operation.symbol);
+                    look(ActivitySpan { event: 2 * at as u32 + 1, span, kind: EventKind::Gap, region });
+                }
+            }
+            if end <= from {
+                self.left = 0;
+                return;
+            }
+            let span = Span::new(start.max(from), end.min(to));
+            if span.end > span.start {
+                let region = Region { name: operation.symbol, after: false };
+                look(ActivitySpan { event: 2 * at as u32, span, kind: EventKind::from(operation.kind), region });
+            }
+        }
+        (self.left, self.gap_is_next) = (first, true);
     }
 
     /// The first operation that begins within the span.
@@ -156,12 +190,17 @@ impl Backward<'_> {
         (self.left, self.gap_is_next) = (operation, true);
     }
 
+    #[inline]
+    fn region_of_gap(&self, at: usize, call: NameId) -> Region {
+        let path = self.call_sites.and_then(|sites| sites.get(at)).map_or(NO_PATH, |site| site.after);
+        region_of_gap(self.inside, path, call)
+    }
+
     /// The time after an operation, until `next`.
     #[inline]
     fn gap(&self, at: usize, operation: &Operation, next: Timestamp) -> ActivitySpan {
         let start = self.clock.common(operation.end);
-        let path = self.call_sites.and_then(|sites| sites.get(at)).map_or(NO_PATH, |site| site.after);
-        let region = region_of_gap(self.inside, path, operation.symbol);
+        let region = self.region_of_gap(at, operation.symbol);
         ActivitySpan { event: 2 * at as u32 + 1, span: Span::new(start, next.max(start)), kind: EventKind::Gap, region }
     }
 }
@@ -246,6 +285,7 @@ impl RegionSums {
     }
 
     /// The time in a region.
+    #[inline]
     pub fn ns(&self, region: Region) -> Ns {
         self.sums.get(position(region)).map_or(0, |sum| sum.ns)
     }
@@ -256,6 +296,7 @@ impl RegionSums {
     }
 }
 
+#[inline]
 fn position(region: Region) -> usize {
     2 * region.name.index() + usize::from(region.after)
 }

@@ -12,8 +12,8 @@ use std::sync::OnceLock;
 /// The least number of operations in a block.
 const BLOCK: usize = 512;
 
-/// Events that are looked at before an index is.
-const SHORT: usize = 4 * BLOCK;
+/// Operations that are looked at before an index is.
+const SHORT: usize = 2 * BLOCK;
 
 /// The sums of all streams that were asked for.
 pub struct RegionIndex<'a> {
@@ -41,24 +41,24 @@ impl<'a> RegionIndex<'a> {
 
     /// Add up a stream's time by region, without its waits. `near`: an operation that begins near the end of that time.
     pub fn add_up(&self, sums: &mut RegionSums, stream: u32, within: Span, near: u32) {
-        let mut events = self.streams.back_near(stream, within, near);
-        let mut add = |activity: ActivitySpan| {
+        let add = |sums: &mut RegionSums, activity: ActivitySpan| {
             if !activity.kind.waits() {
-                sums.add(&activity);
+                sums.add_time(activity.region, activity.span.len());
             }
         };
-        events.by_ref().take(SHORT).for_each(&mut add);
+        let mut events = self.streams.back_near(stream, within, near);
         // Up to the begin of a block.
-        while events.whole_left().is_none_or(|left| !left.is_multiple_of(self.block)) {
-            let Some(activity) = events.next() else { return };
-            add(activity);
+        let short = events.left().saturating_sub(SHORT) / self.block * self.block;
+        events.each_down_to(short, |activity| add(sums, activity));
+        if events.left() == 0 {
+            return;
         }
-        let (from, to) = (events.first_within().div_ceil(self.block), events.whole_left().unwrap_or(0) / self.block);
+        let (from, to) = (events.first_within().div_ceil(self.block), events.left() / self.block);
         if from < to {
             self.add_blocks(sums, stream, from, to);
             events.continue_before(from * self.block);
         }
-        events.filter(|activity| !activity.kind.waits()).for_each(|activity| sums.add(&activity));
+        events.each_down_to(0, |activity| add(sums, activity));
     }
 
     /// Add the time from the begin of one block up to the begin of a later one.
@@ -85,15 +85,15 @@ impl StreamIndex {
         // Rows from this one on are complete.
         let mut next = rows.len();
         let end = all.last().map_or(Timestamp::MIN, |last| streams.common(stream, last.end));
-        for activity in streams.back(stream, Span::new(Timestamp::MIN, end)) {
+        streams.back(stream, Span::new(Timestamp::MIN, end)).each_down_to(0, |activity| {
             while (activity.event as usize / 2) < (next - 1) * block {
                 next -= 1;
                 rows[next] = sums.iter().map(|(_, sum)| sum.ns).collect();
             }
             if !activity.kind.waits() {
-                sums.add(&activity);
+                sums.add_time(activity.region, activity.span.len());
             }
-        }
+        });
         for row in &mut rows[..next] {
             *row = sums.iter().map(|(_, sum)| sum.ns).collect();
         }

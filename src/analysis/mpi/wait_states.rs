@@ -10,6 +10,7 @@
 use crate::analysis::offsets::StreamClock;
 use crate::base::ctx::{Cancelled, Ctx};
 use crate::base::parallel::in_order;
+use crate::base::search::insert_sorted;
 use crate::base::time::{Ns, Timestamp};
 use crate::event::operation::{CollectiveKind, Message, OperationPlace, Operations};
 use crate::model::carrier::Carrier;
@@ -53,21 +54,29 @@ pub fn find(operations: &Operations, clocks: &[StreamClock], ctx: &Ctx) -> Resul
     let mut waits: Vec<RankWait> = Vec::new();
     let of_stream = |stream: usize| {
         let received = messages.get(first(stream)..first(stream + 1)).unwrap_or(&[]);
-        last_of_each(finder.messages(received))
+        let mut found = finder.messages(received);
+        found.chunk_by_mut(|a, b| a.place == b.place).for_each(|one| one.sort_unstable_by_key(order));
+        last_of_each(&mut found);
+        found
     };
     in_order(ctx, operations.sequences.len(), of_stream, |_, found| waits.extend(found))?;
-    let by_messages = waits.len();
-    finder.collectives(&mut waits);
-    if waits.len() > by_messages {
-        waits = last_of_each(waits);
+    let mut by_collectives = Vec::new();
+    finder.collectives(&mut by_collectives);
+    if !by_collectives.is_empty() {
+        by_collectives.sort_unstable_by_key(order);
+        insert_sorted(&mut waits, &by_collectives, order);
+        last_of_each(&mut waits);
     }
     Ok(waits)
 }
 
-/// The waits in order of their places; of those of one place and kind only the last.
-fn last_of_each(mut waits: Vec<RankWait>) -> Vec<RankWait> {
-    let key = |w: &RankWait| (w.place, w.kind, w.until);
-    waits.sort_unstable_by_key(|w| (key(w), w.cause, w.start));
+/// The order of waits; the last of a kind in an operation comes last.
+fn order(w: &RankWait) -> (OperationPlace, WaitState, Timestamp, OperationPlace, Timestamp) {
+    (w.place, w.kind, w.until, w.cause, w.start)
+}
+
+/// Keep of the waits of one place and kind only the last. They are in order.
+fn last_of_each(waits: &mut Vec<RankWait>) {
     let mut receives = None;
     waits.dedup_by(|next, kept| {
         let same = (next.place, next.kind) == (kept.place, kept.kind);
@@ -83,7 +92,6 @@ fn last_of_each(mut waits: Vec<RankWait>) -> Vec<RankWait> {
         // A call that waited for a message and to send another waited once: late senders take precedence.
         !(w.kind.of_sender() && receives == Some(w.place))
     });
-    waits
 }
 
 struct Finder<'a> {

@@ -18,7 +18,7 @@ use crate::analysis::offsets::StreamClock;
 use crate::base::ctx::Cancel;
 use crate::base::names::NameId;
 use crate::base::time::{Ns, Span};
-use crate::event::operation::{Operation, OperationPlace, Operations};
+use crate::event::operation::{OperationPlace, Operations};
 use crate::model::event_kind::EventKind;
 use crate::model::settings::PatternVerdict;
 use foldhash::{HashMap, HashSet};
@@ -103,9 +103,50 @@ struct Search<'a> {
     operations: &'a Operations,
     clocks: &'a [StreamClock],
     triggers: Triggers<'a>,
-    /// Usual duration of operations, and of the time between two, by name.
-    usual: HashMap<(NameId, Option<NameId>), Ns>,
+    /// Usual durations, by name of the operation.
+    usual: HashMap<NameId, UsualDurations>,
     s: f64,
+}
+
+/// Usual durations of what is frequent: of the operations of one name, and of the time after them.
+struct UsualDurations {
+    own: Ns,
+    /// By name of the operation that follows.
+    before: HashMap<NameId, Ns>,
+}
+
+impl UsualDurations {
+    fn of(operations: &Operations, name: NameId) -> UsualDurations {
+        let mut own = Vec::new();
+        // The times before operations of one name, and by name their position. The same name often follows again.
+        let mut before: Vec<Vec<Ns>> = Vec::new();
+        let mut known: HashMap<NameId, usize> = HashMap::default();
+        let mut last: Option<(NameId, usize)> = None;
+        for sequence in &operations.sequences {
+            for (at, operation) in sequence.operations.iter().enumerate().filter(|(_, o)| o.symbol == name) {
+                own.push(operation.end - operation.start);
+                let Some(next) = sequence.operations.get(at + 1) else { continue };
+                let position = match last {
+                    Some((name, position)) if name == next.symbol => position,
+                    _ => *known.entry(next.symbol).or_insert_with(|| {
+                        before.push(Vec::new());
+                        before.len() - 1
+                    }),
+                };
+                last = Some((next.symbol, position));
+                before[position].push(next.start - operation.end);
+            }
+        }
+        // The third quartile, as for patterns, because two kinds of pauses may follow the same calls.
+        let usual = |mut lengths: Vec<Ns>| {
+            let usual = (lengths.len() * 3).div_ceil(4).saturating_sub(1);
+            if lengths.len() < FEWEST { 0 } else { *lengths.select_nth_unstable(usual).1 }
+        };
+        UsualDurations {
+            own: usual(own),
+            before: known.into_iter().map(|(name, at)| (name, usual(std::mem::take(&mut before[at])))).collect(),
+        }
+    }
 }
 
 impl Search<'_> {
@@ -194,20 +235,12 @@ impl Search<'_> {
         let operations = self.operations;
         let named = |at| operations.get(OperationPlace { stream, operation: at }).map(|o| o.symbol);
         let Some(one) = named(event / 2) else { return 0 };
-        let next = if event.is_multiple_of(2) { None } else { named(event / 2 + 1) };
-        *self.usual.entry((one, next)).or_insert_with(|| {
-            let length = |two: &[Operation]| match (two, next) {
-                ([a, ..], None) if a.symbol == one => Some(a.end - a.start),
-                ([a, b], Some(next)) if a.symbol == one && b.symbol == next => Some(b.start - a.end),
-                _ => None,
-            };
-            let size = 1 + usize::from(next.is_some());
-            let all = operations.sequences.iter().flat_map(|s| s.operations.windows(size));
-            let mut lengths: Vec<Ns> = all.filter_map(length).collect();
-            // The third quartile, as for patterns, because two kinds of pauses may follow the same calls.
-            let usual = (lengths.len() * 3).div_ceil(4).saturating_sub(1);
-            if lengths.len() < FEWEST { 0 } else { *lengths.select_nth_unstable(usual).1 }
-        })
+        let usual = self.usual.entry(one).or_insert_with(|| UsualDurations::of(operations, one));
+        if event.is_multiple_of(2) {
+            return usual.own;
+        }
+        let next = named(event / 2 + 1);
+        next.and_then(|next| usual.before.get(&next).copied()).unwrap_or(0)
     }
 
     /// Long waits outside all patterns that have enough occurrences for limits.
@@ -237,8 +270,8 @@ impl Search<'_> {
             let long = usual_iteration.map_or(life / PER_LIFE, |iteration| iteration / PER_ITERATION).max(SHORTEST);
             for ((operation, known), at) in sequence.operations.iter().zip(covered).zip(0_u32..) {
                 let local = operation.span();
-                let waits = EventKind::from(operation.kind).waits() && !self.starts_up(stream, 2 * at);
-                if !known && waits && local.len() >= long {
+                let waits = !known && EventKind::from(operation.kind).waits() && local.len() >= long;
+                if waits && !self.starts_up(stream, 2 * at) {
                     found.push((stream, ResponsibleEvent { event: 2 * at, local, excess: local.len(), reference: 0 }));
                 }
             }

@@ -20,6 +20,7 @@ use crate::analysis::offsets::StreamClock;
 use crate::base::ctx::{Cancelled, Ctx};
 use crate::base::names::NameId;
 use crate::base::parallel::in_order;
+use crate::base::search::{insert_sorted, partition_point_near};
 use crate::base::time::{Ns, Span, Timestamp};
 use crate::event::operation::{Message, Operation, OperationKind, OperationPlace, Operations, SendCompletion};
 use crate::model::carrier::Carrier;
@@ -78,19 +79,20 @@ fn library_calls(operations: &Operations) -> Vec<bool> {
     (0..operations.names.len()).map(|i| operations.names.get(NameId::at(i)).starts_with("MPI_")).collect()
 }
 
-/// The call with which a stream entered the library again before `last`, if it had been outside for most of `call`.
+/// The call with which a stream entered the library again before a send ended at the latest, if it had been outside for
+/// most of the send's call. `near`: a call of the stream near that one.
 fn next_call(
     operations: &Operations,
     clocks: &[StreamClock],
     library: &[bool],
-    stream: u32,
-    call: Span,
-    last: Timestamp,
+    near: OperationPlace,
+    send: &SendTiming,
 ) -> Option<OperationPlace> {
+    let (stream, call, last) = (near.stream, send.call, send.last());
     let all = &operations.sequences.get(stream as usize)?.operations;
     let clock = clocks.get(stream as usize)?;
     let calls = |o: &Operation| library.get(o.symbol.index()).copied().unwrap_or(false);
-    let end = all.partition_point(|o| clock.common(o.start) <= last);
+    let end = partition_point_near(all, near.operation as usize, |o| clock.common(o.start) <= last);
     let long = |back: Timestamp, before: Timestamp| (back - before.max(call.start)).saturating_mul(2) >= call.len();
     let place = |at: usize| OperationPlace { stream, operation: at as u32 };
     // The call before which the stream may have been outside, with its begin.
@@ -151,8 +153,7 @@ pub fn find(operations: &mut Operations, clocks: &[StreamClock], ctx: &Ctx) -> R
         if s.is_posted_late() && eager.get(&s.symbol).is_none_or(|largest| h.bytes > *largest) {
             return Some((Carrier::Rendezvous, h.posted));
         }
-        let of = h.posted.stream;
-        let call = s.is_long().then(|| next_call(operations, clocks, &library, of, s.call, s.last())).flatten()?;
+        let call = s.is_long().then(|| next_call(operations, clocks, &library, h.posted, &s)).flatten()?;
         Some((Carrier::FlowControl, call))
     };
     let back = |at: &u32| {
@@ -177,25 +178,18 @@ pub fn find(operations: &mut Operations, clocks: &[StreamClock], ctx: &Ctx) -> R
     Ok(())
 }
 
-/// Insert messages into others that are in order.
+/// Insert messages into others.
 fn merge(all: &mut Vec<Message>, mut more: Vec<Message>) {
     let key = |m: &Message| (m.to, m.received, m.from, m.carrier, m.sent);
     if more.is_empty() {
         return;
     }
     more.sort_unstable_by_key(key);
-    let is_in_order = all.is_sorted_by_key(key);
-    let mut left = all.len();
-    all.extend(&more);
-    if !is_in_order {
-        return all.sort_unstable_by_key(key);
-    }
-    // From the back: each goes after the last that precedes it.
-    for (missing, message) in more.iter().enumerate().rev() {
-        let from = all[..left].partition_point(|m| key(m) <= key(message));
-        all.copy_within(from..left, from + missing + 1);
-        all[from + missing] = *message;
-        left = from;
+    if all.is_sorted_by_key(key) {
+        insert_sorted(all, &more, key);
+    } else {
+        all.extend(more);
+        all.sort_unstable_by_key(key);
     }
 }
 

@@ -5,9 +5,10 @@
 //! path in which most of it was spent. Cost: linear in the records, one look-up per call.
 
 use super::recorded::{
-    LocationRun, MessageHalf, NOWHERE, ParameterRecord, Participation, Released, TaskCreation, ThreadExit, TickRange,
+    LocationRun, MessageHalf, NOWHERE, ParameterRecord, Participation, Posting, Released, TaskCreation, ThreadExit,
+    TickRange, in_posting_order,
 };
-use super::regions::{Class, Symbols};
+use super::regions::{Class, Symbol, Symbols};
 use super::task_graph::GraphTask;
 use crate::base::ctx::Cancel;
 use crate::base::names::NameId;
@@ -28,6 +29,7 @@ const POLLING: Ns = 100_000;
 /// A region that has begun.
 pub(super) struct Frame {
     pub(super) region: u32,
+    pub(super) symbol: Symbol,
     pub(super) start: Timestamp,
     pub(super) path: u32,
     /// The task that made the call.
@@ -55,6 +57,7 @@ pub(super) fn read(archive: &Archive, symbols: &Symbols, id: LocationId, cancel:
         run: &mut run,
         frames: Vec::new(),
         open: HashMap::default(),
+        last_communicator: None,
         sending: HashMap::default(),
         transferring: HashMap::default(),
         contexts: Vec::new(),
@@ -72,6 +75,7 @@ pub(super) fn read(archive: &Archive, symbols: &Symbols, id: LocationId, cancel:
     };
     let task_attributes = archive.definitions.named.task_attributes();
     let mut last = Timestamp::MIN;
+    let mut recorded = None;
     while let Some(record) = reader.next() {
         // A cancelled run is dropped as a whole.
         if location.run.records.is_multiple_of(PATIENCE) && cancel.is_cancelled() {
@@ -94,11 +98,11 @@ pub(super) fn read(archive: &Archive, symbols: &Symbols, id: LocationId, cancel:
             location.begin_task_part(task, last);
         }
         per_class[usize::from(record.class)] += 1;
-        let first = location.run.ticks.map_or(ticks, |range| range.first);
-        location.run.ticks = Some(TickRange { first, last: ticks });
+        recorded = Some(TickRange { first: recorded.map_or(ticks, |range: TickRange| range.first), last: ticks });
         location.run.records += 1;
     }
     location.finish(last);
+    location.run.ticks = recorded;
     let postings = std::mem::take(&mut location.postings);
     run.notices.merge(reader.notices());
     run.notices.merge(&files.notices());
@@ -106,27 +110,13 @@ pub(super) fn read(archive: &Archive, symbols: &Symbols, id: LocationId, cancel:
     // Teams may be nested: barriers of an outer one come behind those of an inner.
     run.barriers.sort_unstable();
     // Non-overtaking holds in posting order, not in order of completion.
-    run.receives = in_posting_order(&run.receives, &postings);
+    run.receives = in_posting_order(std::mem::take(&mut run.receives), &postings);
     run.shrink();
     run
 }
 
-/// Receives by the position of the record that posted each; of equals in order of completion.
-fn in_posting_order(receives: &[MessageHalf], postings: &[u32]) -> Vec<MessageHalf> {
-    let mut order: Vec<(u32, u32)> = postings.iter().copied().zip(0..).collect();
-    order.sort_unstable();
-    order.into_iter().filter_map(|(_, at)| receives.get(at as usize).copied()).collect()
-}
-
 fn stream_name(archive: &Archive, id: LocationId) -> String {
     archive.definitions.locations.get(id.index()).map_or_else(String::new, |l| l.name.clone())
-}
-
-/// The posting of a receive: position of its record, and of the operation in which it was made.
-#[derive(Clone, Copy, Debug)]
-struct Posting {
-    record: u32,
-    operation: u32,
 }
 
 /// The call path in which most of a time was spent, and how much.
@@ -147,6 +137,8 @@ pub(super) struct LocationReader<'a> {
     pub(super) frames: Vec<Frame>,
     /// Open receive requests, by number; the latest is last.
     open: HashMap<u64, Vec<Posting>>,
+    /// The communicator of the last message, by global id, and its members.
+    last_communicator: Option<(u32, Option<CommunicatorMembers<'a>>)>,
     /// Positions of the sends of open send requests, by number.
     sending: HashMap<u64, usize>,
     /// Modes of the file operations that have begun, by number.
@@ -192,7 +184,8 @@ impl LocationReader<'_> {
                     self.sending.insert(number, self.run.sends.len());
                 }
                 let done = if request.is_some() { NOWHERE } else { self.operation() };
-                self.run.sends.push(self.half(time, to, record, done));
+                let send = self.half(time, to, record, done);
+                self.run.sends.push(send);
             }
             EventRecord::SendComplete(number) => {
                 let (sent, done) = (self.sending.remove(&number), self.operation());
@@ -254,7 +247,8 @@ impl LocationReader<'_> {
         let itself = Posting { record, operation: self.operation() };
         let posting = request.and_then(|number| self.open.get_mut(&number)?.pop()).unwrap_or(itself);
         self.postings.push(posting.record);
-        self.run.receives.push(self.half(time, from, record, posting.operation));
+        let receive = self.half(time, from, record, posting.operation);
+        self.run.receives.push(receive);
     }
 
     /// A collective operation ended in which other locations participate.
@@ -312,6 +306,7 @@ impl LocationReader<'_> {
         let task = self.task;
         self.frames.push(Frame {
             region,
+            symbol,
             start: time,
             path,
             task,
@@ -337,7 +332,9 @@ impl LocationReader<'_> {
         } else {
             self.spend(time);
         }
-        let frame = self.frames.remove(at);
+        let innermost = self.frames.len() - 1;
+        let frame = if at == innermost { self.frames.pop() } else { Some(self.frames.remove(at)) };
+        let Some(frame) = frame else { return };
         if frame.encloses {
             self.rest_of_wait(&frame, Span::new(since, time))
         } else {
@@ -365,8 +362,14 @@ impl LocationReader<'_> {
     }
 
     /// `other`: the operation that posted it or that is left when it is done.
-    fn half(&self, time: Timestamp, envelope: Envelope, record: u32, other: u32) -> MessageHalf {
-        let peer = self.archive.definitions.peer(envelope.communicator, envelope.peer);
+    fn half(&mut self, time: Timestamp, envelope: Envelope, record: u32, other: u32) -> MessageHalf {
+        let communicator = envelope.communicator;
+        let members = match self.last_communicator {
+            Some((last, members)) if last == communicator => members,
+            _ => self.archive.definitions.members(communicator),
+        };
+        self.last_communicator = Some((communicator, members));
+        let peer = members.and_then(|m| *m.ranks.get(envelope.peer as usize)?);
         let bytes = u32::try_from(envelope.bytes).unwrap_or(u32::MAX);
         let other_location = peer.map_or(NOWHERE, |id| id.raw());
         MessageHalf { time, other_location, tag: envelope.tag, record, bytes, operation: NOWHERE, other }
@@ -381,7 +384,7 @@ impl LocationReader<'_> {
     }
 
     fn leave(&mut self, frame: &Frame, end: Timestamp) {
-        let symbol = self.symbols.of(frame.region);
+        let symbol = frame.symbol;
         if symbol.class == Class::Flush {
             return self.flush(Span::new(frame.start, end));
         }

@@ -38,6 +38,23 @@ impl MessageHalf {
     }
 }
 
+/// The posting of a receive: position of its record, and of the operation in which it was made.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Posting {
+    pub(super) record: u32,
+    pub(super) operation: u32,
+}
+
+/// Receives by the position of the record that posted each; of equals in order of completion.
+pub(super) fn in_posting_order(receives: Vec<MessageHalf>, postings: &[u32]) -> Vec<MessageHalf> {
+    if postings.is_sorted() {
+        return receives;
+    }
+    let mut order: Vec<(u32, u32)> = postings.iter().copied().zip(0..).collect();
+    order.sort_unstable();
+    order.into_iter().filter_map(|(_, at)| receives.get(at as usize).copied()).collect()
+}
+
 /// A part in a collective operation.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Participation {

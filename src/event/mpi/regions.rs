@@ -85,6 +85,7 @@ impl Symbols {
     }
 
     /// The symbol of a region, by global id.
+    #[inline]
     pub(super) fn of(&self, region: u32) -> Symbol {
         let known = self.dense.get(region as usize).copied();
         known.unwrap_or_else(|| self.by_region.get(&region).copied()).unwrap_or(self.nameless)

@@ -64,7 +64,7 @@ impl LocationReader<'_> {
     pub(super) fn acquire(&mut self, lock: u32, order: u32, time: Timestamp) {
         let Some(frame) = self.frames.last_mut().filter(|f| !f.encloses) else { return };
         let (start, path) = (frame.start, frame.path);
-        let symbol = self.symbols.of(frame.region);
+        let symbol = frame.symbol;
         let operation = self.run.operations.len() as u32;
         if symbol.class == Class::Critical {
             frame.encloses = true;
@@ -125,7 +125,7 @@ impl LocationReader<'_> {
     pub(super) fn flush(&mut self, span: Span) {
         self.run.flushes.push(span);
         let leaf = self.frames.last().filter(|f| !f.encloses);
-        if leaf.is_none_or(|f| self.symbols.of(f.region).class == Class::Program) {
+        if leaf.is_none_or(|f| f.symbol.class == Class::Program) {
             self.split(span.start);
             let around = self.frames.last().map_or(NO_PATH, |f| f.path);
             let path = self.run.paths.child(around, self.symbols.flush);
@@ -147,7 +147,7 @@ impl LocationReader<'_> {
 
     /// A call that waits ran tasks meanwhile: the wait is what was left behind the last of them.
     pub(super) fn rest_of_wait(&mut self, frame: &Frame, rest: Span) {
-        let symbol = self.symbols.of(frame.region);
+        let symbol = frame.symbol;
         if matches!(symbol.class, Class::Barrier | Class::TaskWait) && rest.end >= rest.start {
             self.list(symbol.class, self.run.operations.len() as u32);
             self.add(symbol.name, symbol.kind, rest, frame.path);

@@ -21,7 +21,7 @@ impl LocationReader<'_> {
     pub(super) fn synchronise(&mut self, window: u32, group: u32) {
         let operation = self.operation();
         let Some(frame) = self.frames.last().filter(|_| operation != NOWHERE) else { return };
-        let kind = match self.symbols.names.get(self.symbols.of(frame.region).name) {
+        let kind = match self.symbols.names.get(frame.symbol.name) {
             "MPI_Win_post" => SyncKind::Post,
             "MPI_Win_start" => SyncKind::Start,
             "MPI_Win_complete" => SyncKind::Complete,

@@ -51,7 +51,18 @@ impl<'a> Bytes<'a> {
     }
 
     /// `n` bytes, at most 8, as an unsigned number.
+    #[inline]
     fn number(&mut self, n: usize) -> Option<u64> {
+        if let Some(word) = self.rest.first_chunk::<8>() {
+            // Eight bytes at once, of which the first `n` are used.
+            self.rest = self.rest.get(n..)?;
+            let unused = 64 - 8 * n as u32;
+            let word = match self.byte_order {
+                ByteOrder::Big => u64::from_be_bytes(*word).checked_shr(unused),
+                ByteOrder::Little => u64::from_le_bytes(*word).checked_shl(unused).map(|shifted| shifted >> unused),
+            };
+            return Some(word.unwrap_or(0));
+        }
         let bytes = self.take(n)?;
         let word = |v: u64, b: &u8| v << 8 | u64::from(*b);
         Some(if self.byte_order == ByteOrder::Big {
