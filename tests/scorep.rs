@@ -233,4 +233,13 @@ fn archive_without_events_is_an_error() {
         assert_eq!((status, out.as_str()), (1, ""), "{error}");
         assert!(error.contains("no call can be read from its event files"), "{error}");
     }
+    // Other commands give the same reason, and say nothing of what was not read.
+    for command in [&["info"][..], &["stats", "count"], &["stats", "io"]] {
+        let found = json(&[command, &["--json", path.to_str().unwrap()]].concat());
+        let warnings: Vec<&str> = found["warnings"].as_array().unwrap().iter().filter_map(Value::as_str).collect();
+        assert!(
+            warnings.len() == 1 && warnings[0].starts_with("6 streams could not be read"),
+            "{command:?}: {warnings:?}"
+        );
+    }
 }

@@ -97,10 +97,13 @@ impl InfoOptions {
         } else {
             None
         };
-        let notices = analysed.as_ref().map_or(&run.archive.notices, |(mining, _)| &mining.notices);
+        let mut notices = analysed.as_ref().map_or(&run.archive.notices, |(mining, _)| &mining.notices).clone();
+        if analysed.is_none() {
+            notices.merge(&run.archive.missing_events());
+        }
         let tasks = analysed.as_ref().map(|(mining, _)| iteration_durations(&mining.mined));
         let analysed = tasks.as_deref().zip(analysed.as_ref().map(|(_, found)| found));
-        let mut facts = ArchiveDocument::new(&archive_facts(&run.archive), analysed, notices);
+        let mut facts = ArchiveDocument::new(&archive_facts(&run.archive), analysed, &notices);
         // A run in which nothing repeats has no questions to answer.
         if self.full
             && let Ok(model) = run.model(None, console.ctx)
@@ -108,7 +111,7 @@ impl InfoOptions {
             facts = facts.with_questions(&questions(&model));
         }
         console.answer(self.json, || &facts, |_| facts.text())?;
-        Ok(notices.clone())
+        Ok(notices)
     }
 
     fn of_databases(&self, databases: &Databases, console: &mut Console<'_>) -> anyhow::Result<Notices> {

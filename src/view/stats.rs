@@ -94,7 +94,7 @@ fn warnings(notices: &Notices) -> Vec<String> {
 
 /// Why there is no file transfer in an archive.
 const NO_TRANSFERS: &str = "the archive holds no I/O operations: record them (Score-P: build with scorep --io=posix; \
-                            EZTrace: -t posixio)";
+                            EZTrace: add posixio to the modules, -t \"openmpi posixio\")";
 
 /// The warnings; the reason for an empty table comes first.
 fn reasoned(is_empty: bool, why: &str, notices: &Notices) -> Vec<String> {
@@ -185,7 +185,7 @@ impl StatsTable {
         StatsTable::Io(IoDocument { schema: "whyslow.stats.io/1", processes, warnings })
     }
 
-    /// From bytes that each process of an MPI run read from and wrote to files.
+    /// From bytes that each process of an MPI run read from and wrote to files; none where no event was read.
     pub fn transfers(by_process: &[ProcessTransfers], notices: &Notices) -> StatsTable {
         let numbered = (0..).zip(by_process).filter(|(_, process)| process.sum.reads + process.sum.writes > 0);
         let processes: Vec<IoLine> = numbered
@@ -198,7 +198,9 @@ impl StatsTable {
                 writes: sum.writes,
             })
             .collect();
-        let warnings = reasoned(processes.is_empty(), NO_TRANSFERS, notices);
+        // Where nothing could be read nothing is known of I/O.
+        let is_known = !by_process.is_empty();
+        let warnings = reasoned(is_known && processes.is_empty(), NO_TRANSFERS, notices);
         StatsTable::Io(IoDocument { schema: "whyslow.stats.io/1", processes, warnings })
     }
 

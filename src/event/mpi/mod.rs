@@ -112,8 +112,11 @@ impl MpiRun {
         counts
     }
 
-    /// The file transfers of each process.
+    /// The file transfers of each process; none where no event was read.
     pub fn transfers(&self, archive: &Archive) -> Vec<ProcessTransfers> {
+        if self.locations.iter().all(|l| l.records == 0) {
+            return Vec::new();
+        }
         let mut by_process: Vec<ProcessTransfers> = Vec::new();
         for (l, run) in archive.definitions.locations.iter().zip(&self.locations) {
             let at = by_process.iter().position(|p| p.index == l.process_index);

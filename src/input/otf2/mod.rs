@@ -103,6 +103,18 @@ impl Archive {
         }
     }
 
+    /// A notice of the event files that are not there. Cost: one look into the folder per location.
+    pub fn missing_events(&self) -> Notices {
+        let mut notices = Notices::default();
+        for location in &self.definitions.locations {
+            let file = self.folder.join(format!("{}.evt", location.number));
+            if !file.exists() {
+                notices.add(Notice::DamagedStream, 1, || format!("{}: no such file", file.display()));
+            }
+        }
+        notices
+    }
+
     /// Converts ticks to a time; `None` for ticks before or after the representable times.
     pub fn ns(&self, ticks: i128) -> Option<Timestamp> {
         exact_ns(ticks, self.definitions.ticks_per_second).filter(|t| t.ns().abs() < LATEST.ns())
