@@ -2,8 +2,7 @@
 
 use super::ComparisonRequest;
 use super::filter::Filter;
-use super::words::has_shares;
-use crate::base::figure;
+use super::words::share_of_difference;
 use crate::model::context::ContextId;
 use crate::model::execution::ExecutionId;
 use crate::model::wait_kind::WaitKind;
@@ -204,12 +203,10 @@ pub struct Comparison {
 }
 
 impl Comparison {
-    /// A share of the difference as it is printed; empty if a group has too few executions for shares.
+    /// A share of the difference as it is printed; empty if a group has too few executions for shares, or the part is
+    /// many times the difference.
     pub fn share(&self, share: f64) -> String {
-        match has_shares(self.slow.members.len(), self.fast.members.len()) {
-            true => figure::share(share),
-            false => String::new(),
-        }
+        share_of_difference(share, self.slow.members.len(), self.fast.members.len()).unwrap_or_default()
     }
 
     /// The request that selects the same groups.

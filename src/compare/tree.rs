@@ -6,6 +6,7 @@
 //! matter (0.1 % of either group's mean duration).
 
 use super::chance::{self, Splits};
+use super::words::Parties;
 use super::{DiffNode, DiffTree};
 use crate::base::ctx::{Cancel, Cancelled};
 use crate::base::statistics::{Sums, benjamini_hochberg, welch};
@@ -20,7 +21,8 @@ const TESTED_SHARE: f64 = 1e-3;
 /// Least deviation, in ns: below a microsecond, clocks and tracing decide.
 const FLOOR_NS: f64 = 1e3;
 
-/// A frame as drawn: `[futex]`, `thread journal`, `handle_request`, `flush?` (the file that gave the name is unproven).
+/// A frame as drawn: `[futex]`, `thread journal`, `rank 3`, `handle_request`, `flush?` (the file that gave the name is
+/// unproven).
 pub fn frame_text(model: &Model, context: ContextId) -> String {
     let frame = model.contexts.frame(context);
     match frame.kind {
@@ -36,6 +38,8 @@ fn frame_name(model: &Model, context: ContextId) -> String {
     match frame.kind {
         FrameKind::Process | FrameKind::Function | FrameKind::Inlined | FrameKind::KernelFunction => name.to_string(),
         FrameKind::File | FrameKind::Call | FrameKind::Wait(_) => format!("[{name}]"),
+        // The name of a rank says that it is one: `rank 3 thread 1`.
+        FrameKind::Thread(_) if Parties::of(model) == Parties::Ranks => name.to_string(),
         FrameKind::Thread(_) => format!("thread {name}"),
         FrameKind::NoStack => "[no stack]".into(),
     }

@@ -10,7 +10,7 @@
 //! none but the outermost is known, it is named after the call before.
 //!
 //! ```text
-//! rank > main > exchange > MPI_Recv > thread rank 3 > main > computation after MPI_Send
+//! rank > main > exchange > MPI_Recv > rank 3 > main > computation after MPI_Send
 //! ```
 //! Cost: linear in the operations of the iterations, plus those that each wait is followed through.
 

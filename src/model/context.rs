@@ -36,8 +36,9 @@ pub enum FrameKind {
     Call,
     /// A wait, drawn `[block device]`; the threads that caused it may be below it.
     Wait(WaitKind),
-    /// Another thread, drawn `thread journal`: the path went over to it, or it held the CPU or the disk. `WaitKind` is
-    /// how the thread above waited for it (`Thread` or `Network`); below a `Wait` it repeats that wait's kind.
+    /// Another thread, drawn `thread journal` (`rank 3` in MPI runs): the path went over to it, or it held the CPU or
+    /// the disk. `WaitKind` is how the thread above waited for it (`Thread` or `Network`); below a `Wait` it repeats
+    /// that wait's kind.
     Thread(WaitKind),
     /// No stack is known here, drawn `[no stack]`.
     NoStack,
