@@ -226,6 +226,30 @@ fn data_quality_names_options_of_the_recorder() {
     assert!(questions[1]["share"].as_f64().unwrap() > 0.5, "{questions:?}");
 }
 
+/// Time per region and rank, its balance, and who carries the critical path.
+#[test]
+fn time_by_region_and_rank_adds_up() {
+    for name in ["hybrid", "late_sender", "regridding"] {
+        let file = archive(name);
+        let found = json(&["anomalies", "--json", file.to_str().unwrap()]);
+        let regions = found["regions"].as_array().unwrap();
+        assert!(!regions.is_empty());
+        for region in regions {
+            let by = region["by"].as_array().unwrap();
+            let times: Vec<i64> = by.iter().map(|b| b["ns"].as_i64().unwrap()).collect();
+            assert_eq!(times.iter().sum::<i64>(), region["ns"].as_i64().unwrap(), "{name}: {region}");
+            assert!(times.is_sorted_by(|a, b| a >= b), "{name}: {region}");
+            assert_eq!((&by[0]["label"], &by[0]["ns"]), (&region["max_label"], &region["max_ns"]));
+        }
+        let (_, text, _) = run(&["anomalies", file.to_str().unwrap()]);
+        assert!(text.contains("times the mean") && text.contains("computing on the critical path"), "{text}");
+    }
+    let found = json(&["anomalies", "--json", archive("regridding").to_str().unwrap()]);
+    let regrid = found["regions"].as_array().unwrap().iter().find(|r| r["function"] == "regrid").unwrap();
+    let ranks: Vec<i64> = regrid["by"].as_array().unwrap().iter().map(|b| b["rank"].as_i64().unwrap()).collect();
+    assert_eq!(ranks, [3], "no other rank calls it");
+}
+
 #[test]
 fn archive_without_events_is_an_error() {
     let folder = tempfile::tempdir().unwrap();

@@ -6,7 +6,7 @@
 use super::time::Ns;
 
 /// Three significant digits of `value` without an exponent: `9.10`, `61.3`, `702`.
-fn digits(value: f64) -> String {
+pub fn digits(value: f64) -> String {
     let size = value.abs();
     // The limits are half a digit below the powers of ten, so that rounding never adds a fourth digit.
     let places = if size >= 99.95 {

@@ -10,14 +10,10 @@ use crate::analysis::mpi::profile::Region;
 use crate::base::names::NameId;
 use crate::base::time::Ns;
 use crate::event::operation::{NO_PATH, Operations};
-use crate::model::waiting::Imbalance;
-use crate::model::waiting::RankTime;
-use crate::model::waiting::RegionTime;
-use crate::model::waiting::WaitPlace;
-use crate::model::waiting::WaitStateTotal;
-use crate::model::waiting::Waiting;
+use crate::model::waiting::{Imbalance, RankShare, RankTime, RegionTime, WaitPlace, WaitStateTotal, Waiting};
+use std::cmp::Reverse;
 
-/// So many of costs, regions and pieces of the critical path are kept.
+/// So many of costs, regions, ranks of a region and pieces of the critical path are kept.
 const KEPT: usize = 100;
 
 /// Totals of waiting, with names.
@@ -87,15 +83,23 @@ impl Namer<'_> {
         let ranks = self.operations.sequences.iter().filter(|s| !s.worker && !s.operations.is_empty()).count();
         let one = |r: &efficiency::RegionProfile| {
             let ns: Ns = r.by_stream.iter().map(|(_, ns)| ns).sum();
-            let most = r.by_stream.iter().max_by_key(|(s, ns)| (*ns, std::cmp::Reverse(*s))).copied();
-            let (stream, max_ns) = most.unwrap_or((0, 0));
+            let mut longest = r.by_stream.clone();
+            longest.sort_unstable_by_key(|(stream, ns)| (Reverse(*ns), *stream));
+            longest.truncate(KEPT);
+            let share = |(stream, ns): &(u32, Ns)| {
+                let RankTime { label, rank, .. } = self.at(*stream);
+                RankShare { label, rank, ns: *ns }
+            };
+            let by: Vec<RankShare> = longest.iter().map(share).collect();
+            let (max_label, max_ns) = by.first().map_or_else(Default::default, |most| (most.label.clone(), most.ns));
             RegionTime {
                 function: r.region.words(self.operations),
                 ns,
                 visits: r.visits,
                 mean_ns: ns / ranks.max(1) as Ns,
                 max_ns,
-                max_label: self.operations.label(stream).to_owned(),
+                max_label,
+                by,
             }
         };
         found.regions.iter().take(KEPT).map(one).collect()

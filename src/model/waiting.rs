@@ -75,6 +75,19 @@ pub struct RegionTime {
     pub max_ns: Ns,
     /// On which.
     pub max_label: String,
+    /// By rank or thread, longest first; of many the first.
+    pub by: Vec<RankShare>,
+}
+
+/// The time of a rank or thread in a region.
+#[derive(Clone, Debug, PartialEq)]
+pub struct RankShare {
+    /// The label shown.
+    pub label: String,
+    /// MPI rank of its process, where it has one.
+    pub rank: Option<u32>,
+    /// How long.
+    pub ns: Ns,
 }
 
 /// Waiting in totals.

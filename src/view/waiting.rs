@@ -85,6 +85,14 @@ struct RegionJson {
     max_ns: Ns,
     max_label: String,
     max_over_mean: f64,
+    by: Vec<RankShareJson>,
+}
+
+#[derive(Clone, Debug, Serialize)]
+struct RankShareJson {
+    label: String,
+    rank: Option<u32>,
+    ns: Ns,
 }
 
 fn cleaned(text: &str) -> String {
@@ -127,6 +135,7 @@ pub fn json(found: Option<&Waiting>) -> WaitingJson {
         max_ns: r.max_ns,
         max_label: cleaned(&r.max_label),
         max_over_mean: ratio(r.max_ns, r.mean_ns),
+        by: r.by.iter().map(|b| RankShareJson { label: cleaned(&b.label), rank: b.rank, ns: b.ns }).collect(),
     };
     WaitingJson {
         wait_states: w.states.iter().map(state).collect(),
@@ -177,6 +186,7 @@ pub fn write(w: &Waiting, rows: usize, out: &mut String) -> std::fmt::Result {
             text(c)
         )?;
     }
+    write_regions(w, out)?;
     if let Some(e) = w.efficiency {
         let ideal = figure::duration(e.ideal_ns);
         writeln!(
@@ -200,6 +210,27 @@ pub fn write(w: &Waiting, rows: usize, out: &mut String) -> std::fmt::Result {
         for line in strips::lines(&w.strip, shown, rows, COLUMNS) {
             writeln!(out, "{line}")?;
         }
+    }
+    Ok(())
+}
+
+/// The regions of the program with their balance, and who carries the critical path.
+fn write_regions(w: &Waiting, out: &mut String) -> std::fmt::Result {
+    if !w.regions.is_empty() {
+        writeln!(out, "time in the program's own regions: of all ranks, mean, and most of one")?;
+    }
+    for r in w.regions.iter().take(SHOWN) {
+        let [all, mean, most] = [r.ns, r.mean_ns, r.max_ns].map(figure::duration);
+        let times = figure::digits(ratio(r.max_ns, r.mean_ns));
+        let (function, label) = (clean::text(&r.function), clean::text(&r.max_label));
+        writeln!(out, "{all:>11} {mean:>9}  {function}: {most} on {label}, {times} times the mean")?;
+    }
+    let length = w.window.len();
+    if !w.critical_path.is_empty() {
+        writeln!(out, "computing on the critical path, which is {} long", figure::duration(length))?;
+    }
+    for p in w.critical_path.iter().take(SHOWN) {
+        writeln!(out, "{:>11} {:>7}  {}", figure::duration(p.ns), figure::percent(ratio(p.ns, length), 1), text(p))?;
     }
     Ok(())
 }
