@@ -128,7 +128,7 @@ fn extra_step_is_named_first() {
 
 #[test]
 fn late_thread_of_a_team_is_named_first() {
-    let totals = [("thread_barrier", 419.0), ("late_sender", 181.0), ("n_to_n", 147.0)];
+    let totals = [("thread_barrier", 419.0), ("late_sender", 181.0), ("n_to_n", 147.0), ("late_receiver", 68.2)];
     holds("hybrid", "rank 2 thread 1", "smooth", &totals);
     let tasks = json(&["info", "--full", "--json", archive("hybrid").to_str().unwrap()]);
     assert_eq!(tasks["tasks"][0]["executions"], 200, "iterations are the ranks', not their threads'");
