@@ -164,13 +164,16 @@ impl<'a> Replay<'a> {
 
     /// The time between an operation and the next one: nothing inside of a call that communicates.
     fn gap_after(&self, stream: u32, at: usize) -> Ns {
-        let [Some(operation), Some(next)] = [at, at + 1].map(|i| self.operations(stream).get(i)) else { return 0 };
-        let inside = self.streams.region_after(stream, at).filter(|region| !region.after);
-        if inside.is_some_and(|region| self.communicates.get(region.name.index()).copied().unwrap_or(false)) {
+        let operations = self.operations(stream);
+        let (Some(operation), Some(next)) = (operations.get(at), operations.get(at + 1)) else { return 0 };
+        let [end, start] = [operation.end, next.start];
+        let ns = self.cut(Span::new(self.streams.common(stream, end), self.streams.common(stream, start)));
+        if ns == 0 {
             return 0;
         }
-        let [end, start] = [operation.end, next.start].map(|t| self.streams.common(stream, t));
-        self.cut(Span::new(end, start))
+        let inside = self.streams.region_after(stream, at).filter(|region| !region.after);
+        let communicates = |name: NameId| self.communicates.get(name.index()).copied().unwrap_or(false);
+        if inside.is_some_and(|region| communicates(region.name)) { 0 } else { ns }
     }
 
     /// The ideal begin of an operation whose predecessor is done.
