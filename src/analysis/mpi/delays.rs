@@ -173,6 +173,9 @@ struct ChunkCost {
     first: LateTime,
 }
 
+/// The costs of some shares by stream and region.
+type ChunkCosts = HashMap<(u32, Region), ChunkCost>;
+
 /// The call path of a region's last visit in a time, without waits.
 fn last_path(streams: &Streams<'_>, stream: u32, region: Region, within: LateTime) -> u32 {
     let is_visit = |activity: &ActivitySpan| activity.region == region && !activity.kind.waits();
@@ -204,15 +207,15 @@ impl<'a> CostDistribution<'a> {
     }
 
     /// The costs of some shares, and the cause of each.
-    fn all(mut self, shares: &[Share]) -> (HashMap<(u32, Region), ChunkCost>, Vec<Option<Region>>) {
-        let mut costs = HashMap::default();
+    fn all(mut self, shares: &[Share]) -> (ChunkCosts, Vec<Option<Region>>) {
+        let mut costs = ChunkCosts::default();
         let causes = shares.iter().map(|share| self.distribute(share, &mut costs)).collect();
         (costs, causes)
     }
 
     /// Distribute a share over the regions in which the late rank spent more time than the waiting rank; returns the
     /// one with the largest part.
-    fn distribute(&mut self, share: &Share, costs: &mut HashMap<(u32, Region), ChunkCost>) -> Option<Region> {
+    fn distribute(&mut self, share: &Share, costs: &mut ChunkCosts) -> Option<Region> {
         let wait = self.waits.get(share.wait as usize)?;
         let late = wait.cause.stream;
         self.waiting.clear();
