@@ -84,7 +84,7 @@ pub(super) fn unrecorded(e: &Evidence<'_>, cause: &Cause) -> Option<String> {
     let mut slow = RunningTime::default();
     let mut beside = Vec::new();
     for id in &e.slow.members {
-        let RunningTime { inside, known, in_code, all } = running_time(model, id.index(), node);
+        let RunningTime { inside, in_code, all, .. } = running_time(model, id.index(), node);
         let extra = all - fast_all;
         if extra * 2.0 >= cause.extra_ns as f64 {
             longer += 1.0;
