@@ -4,8 +4,14 @@
 //! Recordings: `kernel/*/kernel` of the corpus (`target/corpus`, or where `WHYSLOW_CORPUS` points), repeated under
 //! other labels until 100 MB are reached; without a corpus the recordings in `fixtures/traces`.
 //!
-//! `cargo bench --bench decode` takes about a minute; `-- stages` or `-- processes` measures one half only.
+//! Recordings by perf and trace-cmd of the corpus, repeated until 200 MB are reached: `stats count` and `explain`
+//! beside `perf script` and `trace-cmd report`, where these are on the PATH.
+//!
+//! `cargo bench --bench decode` takes some minutes; `-- stages`, `-- processes` or `-- recorders` measures one part.
 #![allow(clippy::unwrap_used)]
+
+#[path = "../tests/support/repeated.rs"]
+mod repeated;
 
 use foldhash::fast::FixedState;
 use std::hash::{BuildHasher, Hasher};
@@ -44,6 +50,67 @@ fn main() {
     }
     if wants("processes") {
         processes(&arguments, &folders, &files);
+    }
+    if wants("recorders") {
+        recorders();
+    }
+}
+
+/// A recording of 200 MB, and its recorder's own tool.
+struct Recorder {
+    file: &'static str,
+    repeat: fn(&[u8], usize) -> Vec<u8>,
+    tool: &'static str,
+    /// Before the file.
+    words: &'static [&'static str],
+}
+
+const RECORDERS: [Recorder; 2] = [
+    Recorder {
+        file: "cs3-lock-contention/perf/perf.data",
+        repeat: repeated::perf_data,
+        tool: "perf",
+        words: &["script", "-i"],
+    },
+    Recorder {
+        file: "cs1-cpu-contention/tracecmd/trace.dat",
+        repeat: repeated::trace_dat,
+        tool: "trace-cmd",
+        words: &["report", "-i"],
+    },
+];
+
+/// Whole processes on long recordings by perf and trace-cmd, CPU seconds, beside their own tools in the same round.
+fn recorders() {
+    let root = Path::new(env!("CARGO_MANIFEST_DIR"));
+    let corpus = std::env::var_os("WHYSLOW_CORPUS").map_or_else(|| root.join("target/corpus"), PathBuf::from);
+    let whyslow = env!("CARGO_BIN_EXE_whyslow");
+    for Recorder { file, repeat, tool, words } in RECORDERS {
+        let Ok(short) = std::fs::read(corpus.join("kernel").join(file)) else { continue };
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("recording");
+        std::fs::write(&path, repeat(&short, 200_000_000)).unwrap();
+        let path = [path.display().to_string()];
+        let (mut counts, mut two, mut explained, mut theirs) = (vec![], vec![], vec![], vec![]);
+        for _ in 0..ROUNDS {
+            let run = |words: &[&str], runs| cost(whyslow, words, &path, runs);
+            let Some(one) = run(&["stats", "count", "--threads", "1"], 5) else { return };
+            let Some(pair) = run(&["stats", "count", "--threads", "2"], 5) else { return };
+            let Some(explain) = run(&["explain", "--threads", "1"], 1) else { return };
+            counts.push(one.0);
+            two.push(one.1 / pair.1);
+            explained.push(explain.0);
+            theirs.extend(cost(tool, words, &path, 1).map(|cost| cost.0));
+        }
+        let (count, explain, theirs) = (median(counts), median(explained), median(theirs));
+        println!("\n{file}, repeated to 200 MB, CPU seconds, medians of {ROUNDS} rounds");
+        println!("stats count            {count:.4}; two workers {:.2} times as fast", median(two));
+        println!("explain                {explain:.3}");
+        println!(
+            "{tool:<22} {theirs:.3}: {:.1} times stats count, {:.1} times explain",
+            theirs / count,
+            theirs / explain
+        );
     }
 }
 

@@ -11,6 +11,8 @@ mod ask;
 mod corpus;
 #[path = "support/random.rs"]
 mod random;
+#[path = "support/repeated.rs"]
+mod repeated;
 
 use corpus::corpus;
 
@@ -329,6 +331,32 @@ fn survives(path: &Path, what: &str) {
         record(&traces, &[], &Options::default(), &Ctx::new(1)).unwrap();
     }
     assert!(began.elapsed() < Duration::from_secs(20), "{what} took {:?}", began.elapsed());
+}
+
+/// Long enough for several parts of the walk that finds the runs of a perf.data.
+#[test]
+fn long_recordings_are_the_same_on_any_number_of_workers() {
+    const LONG: usize = 10 << 20;
+    let folder = scratch();
+    for (name, repeat) in
+        [("file.data", repeated::perf_data as fn(&[u8], usize) -> Vec<u8>), ("v6.dat", repeated::trace_dat)]
+    {
+        let path = folder.path().join(name);
+        std::fs::write(&path, repeat(&std::fs::read(fixture(name)).unwrap(), LONG)).unwrap();
+        let seen = |workers: usize| {
+            let argument = Argument { label: None, path: path.clone() };
+            let Ok(Opened::Traces(sources)) = input::open(&[argument], &Ctx::new(workers)) else { panic!("{name}") };
+            let counts = count::count(&sources, &Ctx::new(workers)).unwrap().0;
+            (counts.per_name, format!("{:?}", sources[0].trace.streams()))
+        };
+        let one = seen(1);
+        let event = if name == "file.data" { "sched:sched_switch" } else { "sched_switch" };
+        let (short, long) = (counts(&fixture(name))[event], one.0[event]);
+        assert!(long > 10 * short && long % short == 0, "{name}: {short} {long}");
+        for workers in [2, 3] {
+            assert_eq!(seen(workers), one, "{name} {workers}");
+        }
+    }
 }
 
 #[test]

@@ -131,11 +131,20 @@ notices! {
     GuestUnaligned     Note  Found
         "{n} {recording mentions|recordings mention} virtual machines, whose own recordings are not aligned with \
          {it|them}";
+    BufferClock        Loss  Found
+        "{n} {buffer was|buffers were} left out because {its|their} clock is not that of the first buffer; record all \
+         instances with the same clock (-C)";
     UnknownRecords     Note  Found    "{n} {record|records} of unknown type {was|were} skipped";
     RecordsUnused      Note  Found
         "{n} {record of a type that no analysis uses was|records of types that no analysis uses were} skipped";
     ClockThrottled     Loss  Recorded
         "perf stopped sampling {n} {time|times} because samples came too fast; functions that ran then are unknown";
+    OwnThreadsOnly     Loss  Recorded
+        "{n} {recording was|recordings were} made without -a: what other threads did, and who woke {its|their} own, is \
+         not in {it|them}; record with -a";
+    TracerBusy         Note  Recorded
+        "{n} system calls, most of those recorded, are the tracer's own; leave it out (perf: --exclude-perf behind the \
+         events)";
     PidNamespaces      Note  Recorded
         "processes of {n} pid namespaces (containers) were recorded; one id can mean different processes in them";
 }

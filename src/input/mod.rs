@@ -157,7 +157,7 @@ fn open_to_depth(arguments: &[Argument], depth: ctf::OpenDepth, ctx: &Ctx) -> Re
         let label = argument.label.clone().unwrap_or_else(|| argument.path.display().to_string());
         let source = |name, trace| Source { label: label.clone(), labelled: argument.label.is_some(), name, trace };
         match kind {
-            Kind::Perf => sources.push(source(String::new(), Trace::Perf(perf::open(&argument.path)?))),
+            Kind::Perf => sources.push(source(String::new(), Trace::Perf(perf::open(&argument.path, ctx)?))),
             Kind::Ftrace => sources.push(source(String::new(), Trace::Ftrace(ftrace::open(&argument.path)?))),
             Kind::Ctf => {
                 while let Some(((_, name), trace)) = opened.next_if(|((of, _), _)| std::ptr::eq(*of, argument)) {

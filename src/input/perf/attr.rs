@@ -27,9 +27,14 @@ pub(super) const FIXED: [u64; 9] = [IDENTIFIER, IP, TID, TIME, ADDR, ID, STREAM_
 /// The parts that other records end with, in order.
 pub(super) const TRAILER: [u64; 6] = [TID, TIME, ID, STREAM_ID, CPU, IDENTIFIER];
 
+/// `perf_event_attr.type` of a tracepoint.
+pub const TRACEPOINT: u32 = 2;
+
 /// Flags by bit.
 pub(super) const SAMPLE_ID_ALL: u32 = 18;
 const USE_CLOCKID: u32 = 25;
+/// Flag of attrs that begin with the command that perf runs; perf sets it without `-a`, `-p` and the like alone.
+pub const ENABLE_ON_EXEC: u32 = 12;
 /// FORK and EXIT are recorded.
 pub const TASK: u32 = 13;
 /// Flag of attrs with records of thread names.
@@ -116,6 +121,11 @@ impl Attr {
             1 => matches!(self.config, 0 | 1),
             _ => false,
         }
+    }
+
+    /// True for a tracepoint of the kernel.
+    pub fn is_tracepoint(&self) -> bool {
+        self.kind == TRACEPOINT && self.config != 0
     }
 
     /// Samples come with call chains.

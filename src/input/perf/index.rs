@@ -1,5 +1,6 @@
-//! Finds the runs of records of one CPU by one walk over the record headers.
+//! Finds the runs of records of one CPU by one walk over the record headers of a part of a file.
 //!
+//! In: the records of a part. Out: an [`Index`]; those of successive parts are appended to one another (`parts.rs`).
 //! perf empties the ring of one CPU after the other, so the data are a sequence of runs of one CPU each; times ascend
 //! within the runs of a CPU. A run is a packet; a long one is divided where a record ends. Records that perf
 //! synthesised at the start (names, processes and mappings that existed before) have time 0: their runs come first, at
@@ -7,8 +8,10 @@
 //! CPU of each record.
 
 use super::header::{RecordHeader, bytes_behind, record};
+use super::parts::DataBytes;
 use super::sample::TimeAndCpu;
 use super::side::SideRecords;
+use super::unpack;
 use super::walk::{COMM, FORK, LOST, RecordOrigin, SAMPLE, SideClass, USER, WalkRules};
 use crate::base::cursor::bits;
 use crate::base::notice::{Notice, Notices};
@@ -36,13 +39,15 @@ pub struct RecordRun {
     pub end: u64,
 }
 
-/// State of the scan.
+/// See the module.
 #[derive(Debug, Default)]
 pub struct Index {
     cpus: BTreeMap<u32, Cpu>,
     /// Records that perf synthesised at the start.
     before: Vec<RecordRun>,
     threads_seen: Vec<ThreadRecord>,
+    /// Some records are compressed.
+    pub packed: bool,
     /// Records of other kinds.
     pub side: SideRecords,
     /// Irregularities found on the way.
@@ -52,8 +57,42 @@ pub struct Index {
 #[derive(Debug, Default)]
 struct Cpu {
     runs: Vec<RecordRun>,
+    /// Positions of the runs whose records have no time, and come before any that has one.
+    untimed: Vec<usize>,
     losses: Vec<ClockLoss>,
-    last: u64,
+    /// The number of losses before any record with a time.
+    early: usize,
+    /// The last time.
+    last: Option<u64>,
+}
+
+impl Cpu {
+    /// Add what a later part has found.
+    fn append(&mut self, mut later: Cpu) {
+        let last = self.last.unwrap_or(0);
+        for at in later.untimed {
+            if let Some(run) = later.runs.get_mut(at) {
+                (run.begin, run.end) = (last, last);
+            }
+            if self.last.is_none() {
+                self.untimed.push(self.runs.len() + at);
+            }
+        }
+        for loss in later.losses.iter_mut().take(later.early) {
+            loss.from = last.min(loss.to);
+        }
+        if self.last.is_none() {
+            self.early += later.early;
+        }
+        self.runs.append(&mut later.runs);
+        self.losses.append(&mut later.losses);
+        self.last = self.last.max(later.last);
+    }
+
+    fn lose(&mut self, time: u64, events: Option<u64>) {
+        self.early += usize::from(self.last.is_none());
+        self.losses.push(ClockLoss { from: self.last.unwrap_or(0).min(time), to: time, events });
+    }
 }
 
 /// A record about a thread.
@@ -94,15 +133,32 @@ struct Open {
     /// `None`: perf synthesised its records.
     cpu: Option<u32>,
     run: RecordRun,
+    /// The last time of the CPU.
+    last: Option<u64>,
+}
+
+/// Where a walk stopped.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum WalkStop {
+    /// Before the record at this byte, which is the first that does not begin in the part.
+    At(usize),
+    /// At data that are no record.
+    Damage,
 }
 
 impl Index {
-    /// Walk through the records of a file. `shown`: its name.
-    pub fn walk(&mut self, rules: &WalkRules, file: u32, bytes: &[u8], data: Range<usize>, shown: &str) {
+    /// Walk through the records of a file that begin in a part of it. `data`: the bytes of all of its records; `shown`:
+    /// its name.
+    pub fn walk(
+        &mut self,
+        rules: &WalkRules,
+        DataBytes { file, bytes, shown }: DataBytes<'_>,
+        part: Range<usize>,
+    ) -> WalkStop {
         let mut open: Option<Open> = None;
-        let mut at = data.start;
-        let data = bytes.get(..data.end).unwrap_or(bytes);
-        while let Some(rest) = data.get(at..).filter(|rest| !rest.is_empty()) {
+        let mut at = part.start;
+        let mut stop = None;
+        while let Some(rest) = bytes.get(at..).filter(|rest| !rest.is_empty() && at < part.end) {
             let found = record(rest, rules.byte_order).and_then(|RecordHeader { kind, misc, size }| {
                 let body = rest.get(8..size)?;
                 Some((kind, misc, body, size.checked_add(bytes_behind(kind, body, rules.byte_order)?)?))
@@ -110,44 +166,69 @@ impl Index {
             let Some((kind, misc, body, size)) = found else {
                 self.notices
                     .add(Notice::DamagedStream, 1, || format!("{shown}: at byte {at}: a record passes the end"));
+                stop = Some(WalkStop::Damage);
                 break;
             };
             if let Some(RecordPlace { cpu, time }) = self.look(rules, kind, misc, body, at) {
-                let last = cpu.and_then(|cpu| self.cpus.get(&cpu)).map_or(0, |cpu| cpu.last);
-                let time = time.unwrap_or(last);
-                match &mut open {
-                    Some(o) if o.cpu == cpu && at - o.run.at < LONG => {
-                        (o.run.begin, o.run.end) = (o.run.begin.min(time), o.run.end.max(time));
-                    }
-                    _ => {
-                        self.close(open.take());
-                        open = Some(Open { cpu, run: RecordRun { file, at, bytes: 0, begin: time, end: time } });
-                    }
+                let is_one = |o: &Open| o.cpu == cpu && at - o.run.at < LONG;
+                if !open.as_ref().is_some_and(is_one) {
+                    self.close(open.take());
+                    let last = cpu.and_then(|cpu| self.cpus.get(&cpu)?.last);
+                    let run = RecordRun { file, at, bytes: 0, begin: u64::MAX, end: 0 };
+                    open = Some(Open { cpu, run, last });
                 }
-                if let Some(o) = &mut open {
-                    o.run.bytes = at + size - o.run.at;
-                }
-                if let Some(cpu) = cpu {
-                    let cpu = self.cpus.entry(cpu).or_default();
-                    if kind == LOST {
+                if let Some(Open { run, last, .. }) = &mut open {
+                    if let Some(time) = time.or(*last) {
+                        (run.begin, run.end) = (run.begin.min(time), run.end.max(time));
+                    }
+                    run.bytes = at + size - run.at;
+                    if kind == LOST
+                        && let Some(cpu) = cpu
+                    {
                         let n = bits(body, 64, 64, rules.byte_order);
-                        cpu.losses.push(ClockLoss { from: cpu.last.min(time), to: time, events: n });
+                        let cpu = self.cpus.entry(cpu).or_default();
+                        cpu.last = *last;
+                        cpu.lose(time.or(*last).unwrap_or(0), n);
                         self.side.lose(n.unwrap_or(0));
                     }
-                    cpu.last = cpu.last.max(time);
+                    *last = (*last).max(time);
                 }
             }
             at += size;
         }
         self.close(open);
+        stop.unwrap_or(WalkStop::At(at))
     }
 
     fn close(&mut self, open: Option<Open>) {
-        let Some(Open { cpu, run }) = open else { return };
-        match cpu {
-            Some(cpu) => self.cpus.entry(cpu).or_default().runs.push(run),
-            None => self.before.push(run),
+        let Some(Open { cpu, mut run, last }) = open else { return };
+        let untimed = run.begin > run.end;
+        if untimed {
+            (run.begin, run.end) = (0, 0);
         }
+        let Some(cpu) = cpu else {
+            self.before.push(run);
+            return;
+        };
+        let cpu = self.cpus.entry(cpu).or_default();
+        if untimed {
+            cpu.untimed.push(cpu.runs.len());
+        }
+        cpu.runs.push(run);
+        cpu.last = last;
+    }
+
+    /// Add what was found in the part behind this one.
+    pub fn append(&mut self, later: Index) {
+        let Index { cpus, mut before, mut threads_seen, packed, side, notices } = later;
+        for (number, cpu) in cpus {
+            self.cpus.entry(number).or_default().append(cpu);
+        }
+        self.before.append(&mut before);
+        self.threads_seen.append(&mut threads_seen);
+        self.packed |= packed;
+        self.side.append(side);
+        self.notices.merge(&notices);
     }
 
     /// The place of a record that belongs to a run; `None` for other records.
@@ -163,6 +244,7 @@ impl Index {
             return Some(RecordPlace { cpu: Some(layout.cpu(body).unwrap_or(0)), time: layout.time(body) });
         }
         if kind >= USER {
+            self.packed |= unpack::is_packed(kind);
             self.side.add(kind, body, 0, rules.byte_order);
             return None;
         }

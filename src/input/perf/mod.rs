@@ -15,6 +15,7 @@ pub mod chains;
 pub mod copies;
 pub mod header;
 mod index;
+mod parts;
 mod sample;
 pub mod side;
 mod unpack;
@@ -23,15 +24,17 @@ mod walk;
 use super::tracepoint::threads::Threads;
 use super::tracepoint::{self, ClassSchema, PacketPlace, RecorderClock, TraceParts, Walk, WalkStep};
 use super::{OpenError, Unreadable, stream};
+use crate::base::ctx::{Cancelled, Ctx};
 use crate::base::cursor::ByteOrder;
 use crate::base::mapped::{Mapped, open_regular};
 use crate::base::notice::{Notice, Notices};
-use attr::{Attr, Attrs, COMM, COMM_EXEC, DEFER_CALLCHAIN, TASK, WRITE_BACKWARD};
+use attr::{Attr, Attrs, COMM, COMM_EXEC, DEFER_CALLCHAIN, ENABLE_ON_EXEC, TASK, WRITE_BACKWARD};
 use chains::{Deferred, PacketKey, SampleStack, StackStore};
 use foldhash::HashMap;
 use header::Header;
 pub use header::PerfDataError;
 use index::{Index, RecordRun};
+use parts::DataBytes;
 use sample::ThreadIds;
 use std::io::ErrorKind;
 use std::ops::Range;
@@ -81,6 +84,26 @@ impl DataPart {
     fn whole(mapped: Mapped, name: String) -> DataPart {
         let data = 0..mapped.bytes().len();
         DataPart { file: DataFile { mapped, name }, data }
+    }
+
+    /// Its compressed records as a file of their own; `None` where it has none.
+    fn unpacked(&self, byte_order: ByteOrder, notices: &mut Notices) -> Option<DataPart> {
+        let DataFile { mapped, name } = &self.file;
+        match unpack::unpack(byte_order, mapped.bytes(), self.data.clone()) {
+            Ok(plain) => plain.map(|plain| DataPart::whole(plain, format!("{name} (unpacked)"))),
+            Err(e) => {
+                notices.add(Notice::DamagedStream, 1, || format!("{name}: compressed records: {e}"));
+                None
+            }
+        }
+    }
+
+    /// The index of its records.
+    fn index(&self, rules: &WalkRules, number: usize, ctx: &Ctx) -> Result<Index, Cancelled> {
+        let DataFile { mapped, name } = &self.file;
+        let bytes = mapped.bytes().get(..self.data.end).unwrap_or(mapped.bytes());
+        let data = DataBytes { file: number as u32, bytes, shown: name };
+        parts::index(rules, data, self.data.start, ctx)
     }
 }
 
@@ -184,7 +207,7 @@ pub fn header_file(path: &Path) -> Option<PathBuf> {
 }
 
 /// Open a perf.data, or a directory of perf.
-pub fn open(path: &Path) -> Result<PerfTrace, OpenError> {
+pub fn open(path: &Path, ctx: &Ctx) -> Result<PerfTrace, OpenError> {
     let file = header_file(path).unwrap_or_else(|| path.to_owned());
     let shown = |path: &Path| path.display().to_string();
     let mapped = Mapped::open(&file).map_err(|e| Unreadable::from(e).at(&file))?;
@@ -198,32 +221,38 @@ pub fn open(path: &Path) -> Result<PerfTrace, OpenError> {
             Err(e) => notices.add(Notice::DamagedStream, 1, || format!("{}: {e}", shown(&path))),
         }
     }
-    let mut unpacked = Vec::new();
-    for DataPart { file: DataFile { mapped, name }, data } in &files {
-        match unpack::unpack(&header, mapped.bytes(), data.clone()) {
-            Ok(Some(plain)) => unpacked.push(DataPart::whole(plain, format!("{name} (unpacked)"))),
-            Ok(None) => {}
-            Err(e) => notices.add(Notice::DamagedStream, 1, || format!("{name}: compressed records: {e}")),
-        }
-    }
-    files.extend(unpacked);
     let attrs = std::mem::take(&mut header.attrs);
-    let tracepoints = attrs.iter().map(|a| a.kind == TRACEPOINT && a.config != 0).collect();
+    let tracepoints = attrs.iter().map(Attr::is_tracepoint).collect();
     let rules = WalkRules { attrs: Attrs::new(&attrs, byte_order), tracepoints, byte_order };
-    if attrs.iter().any(|attr| attr.flag(WRITE_BACKWARD)) {
+    let backward = attrs.iter().any(|attr| attr.flag(WRITE_BACKWARD));
+    if backward {
+        let unpacked: Vec<DataPart> = files.iter().filter_map(|part| part.unpacked(byte_order, &mut notices)).collect();
+        files.extend(unpacked);
         for DataPart { file: DataFile { mapped, name }, data } in &mut files {
             let reversed = backward::reversed(&rules, mapped.bytes(), data.clone());
             *mapped = reversed.map_err(|e| Unreadable::from(e).at(Path::new(name)))?;
             *data = 0..mapped.bytes().len();
         }
     }
+    let own_threads = attrs.iter().any(|attr| attr.is_tracepoint() && attr.flag(ENABLE_ON_EXEC));
+    notices.add(Notice::OwnThreadsOnly, own_threads.into(), || shown(path));
     let mut index = Index::default();
+    let mut unpacked = Vec::new();
+    for (number, part) in files.iter().enumerate() {
+        let found = part.index(&rules, number, ctx).map_err(OpenError::Cancelled)?;
+        if found.packed && !backward {
+            unpacked.extend(part.unpacked(byte_order, &mut notices));
+        }
+        index.append(found);
+    }
+    for (number, part) in unpacked.iter().enumerate() {
+        index.append(part.index(&rules, files.len() + number, ctx).map_err(OpenError::Cancelled)?);
+    }
+    files.extend(unpacked);
     let mut deferred = Deferred::default();
-    let defers = attrs.iter().any(|attr| attr.flag(DEFER_CALLCHAIN));
-    for (number, DataPart { file: DataFile { mapped, name }, data }) in files.iter().enumerate() {
-        index.walk(&rules, number as u32, mapped.bytes(), data.clone(), name);
-        if defers {
-            deferred.gather(&rules, mapped.bytes(), data.clone());
+    if attrs.iter().any(|attr| attr.flag(DEFER_CALLCHAIN)) {
+        for DataPart { file, data } in &files {
+            deferred.gather(&rules, file.mapped.bytes(), data.clone());
         }
     }
     let threads = index.threads();
@@ -248,9 +277,6 @@ pub fn open(path: &Path) -> Result<PerfTrace, OpenError> {
     let environment = header.environment;
     Ok(PerfTrace::new(TraceParts { storage, format, schemas, cpu_streams, environment, clock, notices }))
 }
-
-/// `perf_event_attr.type` of a tracepoint.
-const TRACEPOINT: u32 = 2;
 
 /// The kernel symbols of the recording, if it has any: in a directory of perf, or beside a file as `whyslow record`
 /// writes them.
@@ -303,7 +329,8 @@ fn schemas(attrs: &[Attr], header: &Header) -> Vec<ClassSchema> {
     let execs_recorded = attrs.iter().any(|a| a.flag(COMM) && a.flag(COMM_EXEC));
     let mut schemas: Vec<ClassSchema> = Vec::with_capacity(attrs.len() + SideClass::ALL.len());
     for attr in attrs {
-        let format = (attr.kind == TRACEPOINT).then(|| header.formats.iter().find(|f| f.id == attr.config)).flatten();
+        let format =
+            (attr.kind == attr::TRACEPOINT).then(|| header.formats.iter().find(|f| f.id == attr.config)).flatten();
         let mut schema = match format {
             Some(format) => ClassSchema {
                 name: format!("{}:{}", format.system, format.name),

@@ -57,6 +57,42 @@ struct KernelCode {
     name: Option<String>,
 }
 
+/// A record of kernel code that was made or removed.
+#[derive(Clone, Debug)]
+struct CodeChange {
+    address: u64,
+    length: u64,
+    is_removed: bool,
+    name: Box<[u8]>,
+}
+
+impl CodeChange {
+    /// Follow the change in the code by address.
+    fn apply(&self, all: &mut BTreeMap<u64, KernelCode>) {
+        let CodeChange { address, length, is_removed, ref name } = *self;
+        let plain = |byte: &u8| if byte.is_ascii_graphic() { char::from(*byte) } else { '?' };
+        let name: String = name.iter().map(plain).collect();
+        let Some(end) = address.checked_add(length).filter(|end| *end > address && !name.is_empty()) else { return };
+        // The record of a removal repeats the name. Only where the code was there before recording is it the first.
+        if is_removed && all.get(&address).is_some_and(|code| code.length == length) {
+            return;
+        }
+        let mut name = Some(name);
+        let overlaps = |from: u64, code: &KernelCode| from < end && address < from.saturating_add(code.length);
+        // Ranges of different begin overlap only if one took the place of others.
+        let before = all.range(..end).next_back().map(|(from, _)| *from);
+        if let Some(from) = before
+            && let Some(code) = all.get_mut(&from)
+            && overlaps(from, code)
+            && (from, code.length, &code.name) != (address, length, &name)
+        {
+            (code.name, name) = (None, None);
+        }
+        let length = all.get(&address).map_or(length, |code| code.length.max(length));
+        all.insert(address, KernelCode { length, name });
+    }
+}
+
 /// See the module.
 #[derive(Clone, Debug, Default)]
 pub struct SideRecords {
@@ -67,7 +103,8 @@ pub struct SideRecords {
     throttled: u64,
     /// By device and inode.
     pid_namespaces: BTreeSet<[u64; 2]>,
-    code: BTreeMap<u64, KernelCode>,
+    /// In order of the file.
+    code: Vec<CodeChange>,
 }
 
 impl SideRecords {
@@ -88,7 +125,9 @@ impl SideRecords {
             KSYMBOL => {
                 let (address, length, flags) = (word(0, 8), word(8, 4), word(14, 2));
                 if let (Some(address), Some(length), Some(flags)) = (address, length, flags) {
-                    self.add_code(address, length, flags & REMOVED != 0, own.get(16..).unwrap_or(&[]));
+                    let name = own.get(16..).unwrap_or(&[]);
+                    let name = name.get(..memchr::memchr(0, name).unwrap_or(name.len())).unwrap_or(name).into();
+                    self.code.push(CodeChange { address, length, is_removed: flags & REMOVED != 0, name });
                 }
             }
             kind if REPEATED.contains(&kind) || FRAMING.iter().any(|kinds| kinds.contains(&kind)) => {}
@@ -101,34 +140,25 @@ impl SideRecords {
         self.lost = self.lost.saturating_add(events);
     }
 
-    fn add_code(&mut self, address: u64, length: u64, is_removed: bool, name: &[u8]) {
-        let name = name.get(..memchr::memchr(0, name).unwrap_or(name.len())).unwrap_or(name);
-        let plain = |byte: &u8| if byte.is_ascii_graphic() { char::from(*byte) } else { '?' };
-        let name: String = name.iter().map(plain).collect();
-        let Some(end) = address.checked_add(length).filter(|end| *end > address && !name.is_empty()) else { return };
-        // The record of a removal repeats the name. Only where the code was there before recording is it the first.
-        if is_removed && self.code.get(&address).is_some_and(|code| code.length == length) {
-            return;
+    /// Add the records of the part of the file behind this one.
+    pub fn append(&mut self, later: SideRecords) {
+        let SideRecords { unused, lost, lost_samples, throttled, pid_namespaces, mut code } = later;
+        for (kind, n) in unused {
+            *self.unused.entry(kind).or_default() += n;
         }
-        let mut name = Some(name);
-        let overlaps = |from: u64, code: &KernelCode| from < end && address < from.saturating_add(code.length);
-        // Ranges of different begin overlap only if one took the place of others.
-        let before = self.code.range(..end).next_back().map(|(from, _)| *from);
-        if let Some(from) = before
-            && let Some(code) = self.code.get_mut(&from)
-            && overlaps(from, code)
-            && (from, code.length, &code.name) != (address, length, &name)
-        {
-            (code.name, name) = (None, None);
-        }
-        let length = self.code.get(&address).map_or(length, |code| code.length.max(length));
-        self.code.insert(address, KernelCode { length, name });
+        self.lost = self.lost.saturating_add(lost);
+        self.lost_samples = self.lost_samples.saturating_add(lost_samples);
+        self.throttled += throttled;
+        self.pid_namespaces.extend(pid_namespaces);
+        self.code.append(&mut code);
     }
 
     /// Symbols of the code, and the end of each, as `/proc/kallsyms` lists symbols; empty where none was recorded.
     pub fn symbols(&self) -> String {
+        let mut all = BTreeMap::new();
+        self.code.iter().for_each(|change| change.apply(&mut all));
         let mut text = String::new();
-        for (address, KernelCode { length, name }) in &self.code {
+        for (address, KernelCode { length, name }) in &all {
             // Writing to a string does not fail.
             if let Some(name) = name {
                 let _ = writeln!(text, "{address:016x} t {name} [bpf]");

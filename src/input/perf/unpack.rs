@@ -4,8 +4,8 @@
 //! as another data file. The stream has no last block, so an empty one is appended. A stream that unpacks to far more
 //! than its size is refused.
 
-use super::header::{Header, RecordHeader, bytes_behind, record};
-use crate::base::cursor::bits;
+use super::header::{RecordHeader, bytes_behind, record};
+use crate::base::cursor::{ByteOrder, bits};
 use crate::base::mapped::Mapped;
 use ruzstd::decoding::StreamingDecoder;
 use std::io::{self, Read, Write};
@@ -18,9 +18,14 @@ const END: &[u8] = &[1, 0, 0];
 /// The largest compression ratio; real recordings reach a tenth of it.
 const MOST: u64 = 1000;
 
+/// True for the types of records that are compressed.
+pub fn is_packed(kind: u32) -> bool {
+    matches!(kind, COMPRESSED | COMPRESSED2)
+}
+
 /// The compressed pieces among the records of a file.
-pub fn pieces<'a>(header: &Header, bytes: &'a [u8], data: Range<usize>) -> impl Iterator<Item = &'a [u8]> + use<'a> {
-    let (byte_order, mut at) = (header.byte_order, data.start);
+fn pieces(byte_order: ByteOrder, bytes: &[u8], data: Range<usize>) -> impl Iterator<Item = &[u8]> {
+    let mut at = data.start;
     let data = bytes.get(..data.end).unwrap_or(bytes);
     std::iter::from_fn(move || {
         loop {
@@ -41,8 +46,8 @@ pub fn pieces<'a>(header: &Header, bytes: &'a [u8], data: Range<usize>) -> impl 
 }
 
 /// The plain records of a file's compressed pieces; `None` where it has none.
-pub fn unpack(header: &Header, bytes: &[u8], data: Range<usize>) -> io::Result<Option<Mapped>> {
-    let mut pieces = pieces(header, bytes, data).peekable();
+pub fn unpack(byte_order: ByteOrder, bytes: &[u8], data: Range<usize>) -> io::Result<Option<Mapped>> {
+    let mut pieces = pieces(byte_order, bytes, data).peekable();
     if pieces.peek().is_none() {
         return Ok(None);
     }

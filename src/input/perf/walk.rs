@@ -327,11 +327,15 @@ fn is_marker(address: u64) -> bool {
 
 /// The words behind a marker up to the next one.
 pub fn behind(chain: &[u8], marker: u64, byte_order: ByteOrder) -> Option<IntegerArray<'_>> {
-    let words = IntegerArray { bytes: chain, width: 8, byte_order };
-    let from = words.iter().position(|address| address == marker)? + 1;
-    let length = words.iter().skip(from).position(is_marker);
+    let (words, _) = chain.as_chunks::<8>();
+    let address = |word: &[u8; 8]| match byte_order {
+        ByteOrder::Little => u64::from_le_bytes(*word),
+        ByteOrder::Big => u64::from_be_bytes(*word),
+    };
+    let from = words.iter().position(|word| address(word) == marker)? + 1;
+    let length = words.get(from..)?.iter().position(|word| is_marker(address(word)));
     let bytes = chain.get(from * 8..)?;
-    let bytes = bytes.get(..length.map_or(bytes.len(), |n| n * 8))?;
+    let bytes = bytes.get(..length.map_or(bytes.len() / 8 * 8, |n| n * 8))?;
     (!bytes.is_empty()).then_some(IntegerArray { bytes, width: 8, byte_order })
 }
 
