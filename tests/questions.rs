@@ -7,6 +7,7 @@ use std::path::Path;
 use whyslow::analysis::candidates::{self, ThreadActivity};
 use whyslow::analysis::executions::{self, PairingRule};
 use whyslow::analysis::path::walk;
+use whyslow::analysis::stack_tables::LazyStackTables;
 use whyslow::analysis::symbols::files::SymbolPaths;
 use whyslow::analysis::{operations, survey};
 use whyslow::base::ctx::Ctx;
@@ -115,7 +116,8 @@ fn questions(folder: &Path) -> [Asked; 2] {
     operations::of_recording(&surveyed, |_| None);
     let activity = ThreadActivity::new(&surveyed);
     activity.busiest(&surveyed);
-    let (_, sites) = candidates::loops(&surveyed, &activity, &SymbolPaths::default(), &ctx).unwrap();
+    let stacks = (&LazyStackTables::default(), &SymbolPaths::default());
+    let (_, sites) = candidates::loops(&surveyed, &activity, stacks, &ctx).unwrap();
     candidates::calls(&surveyed, &activity, &sites);
     History::of_recording(&surveyed, &ctx).unwrap();
     explain::overview::disk_requests(&surveyed);

@@ -10,7 +10,8 @@
 use super::derived::{ThreadLife, commands, threads, tracers};
 use super::executions::Execution;
 use super::functions::{FunctionNames, called};
-use super::iterations::{ThreadWait, WaitSites, waits};
+use super::iterations::{ThreadWait, waits};
+use super::stack_tables::LazyStackTables;
 use super::symbols::files::SymbolPaths;
 use crate::base::ctx::{Cancelled, Ctx};
 use crate::base::names::{NameId, fold_digits};
@@ -196,7 +197,7 @@ pub type LoopSites = BTreeSet<LoopSite>;
 pub fn loops(
     timeline: &Timeline,
     activity: &ThreadActivity,
-    symbol_paths: &SymbolPaths,
+    (stacks, symbol_paths): (&LazyStackTables, &SymbolPaths),
     ctx: &Ctx,
 ) -> Result<(Vec<Candidate>, LoopSites), Cancelled> {
     let reader = timeline.reader(Asker::Tasks);
@@ -208,14 +209,16 @@ pub fn loops(
     ctx.cancel.check()?;
     // Where no system calls were recorded, the stacks at switches contain them.
     let (called, sampled) = (timeline.has_calls(), timeline.has_samples());
-    let sites = if !called && sampled { Some(WaitSites::new(timeline, &all, symbol_paths, ctx)?) } else { None };
+    let tables = if !called && sampled { Some(stacks.get(timeline, symbol_paths, ctx)?) } else { None };
+    let tables = tables.as_deref();
+    let sites = tables.map(|tables| tables.sites(timeline, symbol_paths, ctx)).transpose()?.zip(tables);
     let mut found: BTreeMap<LoopSite, LoopIterations> = BTreeMap::new();
     for (id, waits) in &all {
         let Some(name) = activity.name(*id) else { continue };
         let mut own: HashMap<&str, LoopIterations> = HashMap::default();
         for wait in waits.iter().filter(|wait| !wait.for_disk) {
             let call = match &sites {
-                Some(sites) => sites.names(*id, wait.span.start).next_back(),
+                Some((sites, tables)) => tables.functions(sites, *id, wait.span.start).next_back(),
                 None => wait.call.map(|call| timeline.names().get(call.name)),
             };
             let Some(call) = call else { continue };
@@ -334,7 +337,8 @@ mod tests {
     fn found(builder: &TimelineBuilder) -> (Vec<String>, Vec<String>) {
         let timeline = builder.sealed();
         let activity = ThreadActivity::new(&timeline);
-        let (loops, places) = loops(&timeline, &activity, &SymbolPaths::default(), &Ctx::new(1)).unwrap();
+        let stacks = (&LazyStackTables::default(), &SymbolPaths::default());
+        let (loops, places) = loops(&timeline, &activity, stacks, &Ctx::new(1)).unwrap();
         let names = |all: Vec<Candidate>| all.iter().map(|c| c.task.to_string()).collect();
         (names(loops), names(calls(&timeline, &activity, &places)))
     }

@@ -7,6 +7,7 @@
 //! linear in threads and calls. ALGORITHMS.md 6.1.
 
 use super::iterations::{self, ExecutionEnd, boundary};
+use super::stack_tables::LazyStackTables;
 use super::symbols::files::SymbolPaths;
 use crate::base::ctx::{Cancelled, Ctx};
 use crate::base::names::fold_digits;
@@ -69,16 +70,16 @@ pub fn commands(timeline: &Timeline) -> BTreeSet<ThreadId> {
     all.filter(|(_, t)| processes.contains(&(t.host, t.pid))).map(|(at, _)| ThreadId::at(at)).collect()
 }
 
-/// Mark the executions of a task. False where nothing in the timeline has its name.
+/// Mark the executions of a task; loops may need call stacks. False where nothing in the timeline has its name.
 pub fn mark(
     timeline: &mut Timeline,
     task: u32,
     derived: &Derived,
-    symbol_paths: &SymbolPaths,
+    places: (&LazyStackTables, &SymbolPaths),
     ctx: &Ctx,
 ) -> Result<bool, Cancelled> {
     let known = match derived {
-        Derived::Iterations(waits) => return iterations::mark(timeline, task, waits, symbol_paths, ctx).map(|()| true),
+        Derived::Iterations(waits) => return iterations::mark(timeline, task, waits, places, ctx).map(|()| true),
         Derived::Call(name) => {
             let left_out = tracers(timeline);
             calls(timeline, task, name, &left_out)
@@ -220,7 +221,8 @@ mod tests {
     fn found(builder: &mut TimelineBuilder, derived: Derived) -> Option<Vec<(Ns, Ns, u32)>> {
         builder.0.marks.clear();
         let mut timeline = builder.sealed();
-        let known = mark(&mut timeline, 0, &derived, &SymbolPaths::default(), &Ctx::new(1)).unwrap();
+        let places = (&LazyStackTables::default(), &SymbolPaths::default());
+        let known = mark(&mut timeline, 0, &derived, places, &Ctx::new(1)).unwrap();
         let mut notices = Notices::default();
         let all = pair(&timeline, 0, &PairingRule::default(), &mut notices);
         assert!(notices.is_empty());

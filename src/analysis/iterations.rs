@@ -7,11 +7,10 @@
 //! belongs to no iteration. Several waits in one system call count as one. Cost: linear in segments; the stacks that
 //! are needed are resolved once each. ALGORITHMS.md 6.1.
 
-use super::stacks::{StackId, StackTimelines};
-use super::symbols::cache::SymbolCache;
+use super::stack_tables::{LazyStackTables, StackTables};
+use super::stacks::StackId;
 use super::symbols::files::SymbolPaths;
-use super::symbols::images::Spaces;
-use super::symbols::{ProcessStack, StackResolver, kernel_symbols};
+use super::symbols::{ProcessStack, StackResolver};
 use crate::base::ctx::{Cancelled, Ctx};
 use crate::base::names::{NameId, Names, fold_digits};
 use crate::base::notice::Notices;
@@ -73,16 +72,15 @@ pub fn mark(
     timeline: &mut Timeline,
     task: u32,
     definition: &WaitIterations,
-    symbol_paths: &SymbolPaths,
+    (stacks, symbol_paths): (&LazyStackTables, &SymbolPaths),
     ctx: &Ctx,
 ) -> Result<(), Cancelled> {
     let name_of_task = definition.thread.as_deref().map(fold_digits);
-    let matches = |thread: &Thread, t: Timestamp| {
-        let name = || thread.name_at(t).map_or(String::new(), |name| fold_digits(timeline.names().get(name)));
-        name_of_task.as_ref().is_none_or(|of_task| *of_task == name())
-    };
+    let is_name = |name: NameId| name_of_task.as_deref() == Some(&*fold_digits(timeline.names().get(name)));
+    let matches = |thread: &Thread, t: Timestamp| name_of_task.is_none() || thread.name_at(t).is_some_and(is_name);
+    let ever_matches = |thread: &Thread| name_of_task.is_none() || thread.names.iter().any(|own| is_name(own.name));
     let reader = timeline.reader(Asker::Tasks);
-    let threads = timeline.threads_by_id().filter(|(_, thread)| !thread.idle);
+    let threads = timeline.threads_by_id().filter(|(_, thread)| !thread.idle && ever_matches(thread));
     let all: Vec<(ThreadId, Vec<ThreadWait>)> = threads
         .map(|(id, thread)| {
             let waits = waits(timeline, &reader, id);
@@ -95,13 +93,17 @@ pub fn mark(
     let is_call = |wait: &ThreadWait| wait.call.is_some_and(|c| Some(c.name) == call);
     let recorded = timeline.threads_by_id().any(|(id, _)| reader.calls(id).all().any(|c| Some(c.name) == call));
     drop(reader);
-    let sites = if recorded { None } else { Some(WaitSites::new(timeline, &all, symbol_paths, ctx)?) };
+    let tables = if recorded { None } else { Some(stacks.get(timeline, symbol_paths, ctx)?) };
+    let tables = tables.as_deref();
+    let sites = tables.map(|tables| tables.sites(timeline, symbol_paths, ctx)).transpose()?.zip(tables);
     let ret = timeline.intern("ret");
     let mut marks = Vec::new();
     for (id, waits) in &all {
         let is_site = |wait: &&ThreadWait| match &sites {
             None => is_call(wait),
-            Some(sites) => sites.names(*id, wait.span.start).any(|name| is_named(name, &definition.call)),
+            Some((sites, tables)) => {
+                tables.functions(sites, *id, wait.span.start).any(|name| is_named(name, &definition.call))
+            }
         };
         let at_site: Vec<&ThreadWait> = waits.iter().filter(is_site).collect();
         for pair in at_site.windows(2) {
@@ -149,8 +151,8 @@ fn is_named(function: &str, name: &str) -> bool {
 }
 
 /// The functions in which threads waited, by their stacks.
+#[derive(Debug)]
 pub struct WaitSites {
-    timelines: StackTimelines,
     /// Names on a stack, outermost first; the system call in its kernel part is last.
     names: HashMap<StackId, Vec<NameId>>,
     texts: Names,
@@ -160,22 +162,21 @@ impl WaitSites {
     /// The stacks at which waits begin, resolved.
     pub fn new(
         timeline: &Timeline,
-        waits: &[(ThreadId, Vec<ThreadWait>)],
+        StackTables { spaces, timelines, symbols, kernel, .. }: &StackTables,
         symbol_paths: &SymbolPaths,
         ctx: &Ctx,
     ) -> Result<WaitSites, Cancelled> {
         // Missing symbols are reported when the executions are explained.
         let mut unreported = Notices::default();
-        let kernel = kernel_symbols(symbol_paths, &mut unreported);
-        let spaces = Spaces::new(timeline.images());
-        let timelines = StackTimelines::new(timeline, &spaces, kernel.is_some(), ctx)?;
-        let begins = waits.iter().flat_map(|(id, waits)| waits.iter().map(|w| timelines.at(*id, w.span.start)));
-        let stacks: BTreeSet<StackId> = begins.collect();
+        let reader = timeline.reader(Asker::Tasks);
+        let mut stacks: BTreeSet<StackId> = BTreeSet::new();
+        for (id, _) in timeline.threads_by_id().filter(|(_, thread)| !thread.idle) {
+            stacks.extend(waits(timeline, &reader, id).iter().map(|wait| timelines.at(id, wait.span.start)));
+        }
         let placed: BTreeSet<ProcessStack> = stacks.iter().filter_map(|id| timelines.get(*id).user).collect();
         let placed: Vec<ProcessStack> = placed.into_iter().collect();
         let mut texts = Names::default();
-        let cache = SymbolCache::default();
-        let resolver = StackResolver::new(timeline, &spaces, symbol_paths, &cache);
+        let resolver = StackResolver::new(timeline, spaces, symbol_paths, symbols);
         let frames = resolver.resolve(&placed, &mut texts, &mut unreported, ctx)?;
         let user: HashMap<ProcessStack, Vec<NameId>> = placed
             .into_iter()
@@ -186,7 +187,7 @@ impl WaitSites {
         for id in stacks {
             let stack = timelines.get(id);
             let mut functions = stack.user.and_then(|placed| user.get(&placed)).cloned().unwrap_or_default();
-            if let (Some(symbols), Some(raw)) = (&kernel, stack.kernel) {
+            if let (Some(symbols), Some(raw)) = (kernel, stack.kernel) {
                 let addresses = timeline.stacks().get(raw);
                 let inner = symbols.functions(addresses);
                 functions.extend(inner.iter().map(|name| texts.intern(name)));
@@ -195,12 +196,12 @@ impl WaitSites {
             functions.extend(stack.call.map(|call| texts.intern(timeline.names().get(call))));
             names.insert(id, functions);
         }
-        Ok(WaitSites { timelines, names, texts })
+        Ok(WaitSites { names, texts })
     }
 
-    /// The functions in which a thread is at `t`, outermost first, and the system call.
-    pub fn names(&self, thread: ThreadId, t: Timestamp) -> impl DoubleEndedIterator<Item = &str> {
-        let names = self.names.get(&self.timelines.at(thread, t));
+    /// The functions on a stack, outermost first, and the system call.
+    pub fn names(&self, stack: StackId) -> impl DoubleEndedIterator<Item = &str> {
+        let names = self.names.get(&stack);
         names.into_iter().flatten().map(|name| self.texts.get(*name))
     }
 }
@@ -219,7 +220,8 @@ mod tests {
         let (mut notices, symbol_paths) = (Notices::default(), SymbolPaths::default());
         builder.0.marks.clear();
         let mut timeline = builder.sealed();
-        mark(&mut timeline, 0, &definition, &symbol_paths, &Ctx::new(1)).unwrap();
+        let stacks = LazyStackTables::default();
+        mark(&mut timeline, 0, &definition, (&stacks, &symbol_paths), &Ctx::new(1)).unwrap();
         let found = pair(&timeline, 0, &PairingRule::default(), &mut notices);
         assert!(notices.is_empty());
         found.iter().map(|e| (e.span.start.ns(), e.span.end.ns())).collect()

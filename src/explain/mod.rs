@@ -46,12 +46,8 @@ use crate::analysis::ecct::EcctInputs;
 use crate::analysis::executions::{self, MarksByTask, PairingRule};
 use crate::analysis::interleaved::interleaved;
 use crate::analysis::leaders::Leaders;
-use crate::analysis::stacks::StackTimelines;
-use crate::analysis::symbols::cache::SymbolCache;
+use crate::analysis::stack_tables::{LazyStackTables, StackTables};
 use crate::analysis::symbols::files::SymbolPaths;
-use crate::analysis::symbols::images::Spaces;
-use crate::analysis::symbols::kernel::KernelSymbols;
-use crate::analysis::symbols::kernel_symbols;
 use crate::analysis::thread_names::ThreadNames;
 use crate::base::ctx::{Cancelled, Ctx};
 use crate::base::heap::{HeapSize, MemoryPart};
@@ -90,7 +86,8 @@ pub struct TaskRequest {
 /// Explain all executions of one task. `notices` are those of the pass; what is found here is added.
 pub fn build(timeline: &Timeline, request: &TaskRequest, notices: &Notices, ctx: &Ctx) -> Result<Model, Cancelled> {
     let mut notices = notices.clone();
-    let stacks = Stacks::new(timeline, &request.places, &mut notices, ctx)?;
+    let tables = LazyStackTables::default().get(timeline, &request.places, ctx)?;
+    let stacks = Stacks::new(timeline, tables, &mut notices);
     with_stacks(timeline, &stacks, request, &notices, ctx)
 }
 
@@ -108,13 +105,8 @@ pub fn with_stacks(
 /// Tables computed once per recording, for all of its tasks: above all its call stacks.
 #[derive(Debug)]
 pub struct Stacks {
-    /// Images of processes.
-    pub spaces: Spaces,
-    /// Stacks over time, by thread.
-    pub timelines: StackTimelines,
-    /// Symbols of the files whose functions are on them.
-    pub symbols: SymbolCache,
-    kernel: Option<KernelSymbols>,
+    /// The call stacks.
+    pub tables: Arc<StackTables>,
     disk: DiskUse,
     leaders: Leaders,
     counter: PathCounter,
@@ -122,20 +114,11 @@ pub struct Stacks {
 }
 
 impl Stacks {
-    /// Place the stacks of all threads.
-    pub fn new(
-        timeline: &Timeline,
-        places: &SymbolPaths,
-        notices: &mut Notices,
-        ctx: &Ctx,
-    ) -> Result<Stacks, Cancelled> {
-        ctx.progress.enter("stacks", 0);
-        let kernel = kernel_symbols(places, notices);
-        let spaces = Spaces::new(timeline.images());
-        let timelines = StackTimelines::new(timeline, &spaces, kernel.is_some(), ctx)?;
+    /// With the stacks of all threads.
+    pub fn new(timeline: &Timeline, tables: Arc<StackTables>, notices: &mut Notices) -> Stacks {
+        notices.merge(&tables.notices);
         let (disk, leaders, counter) = (DiskUse::new(timeline), Leaders::new(timeline), PathCounter::new(timeline));
-        let (symbols, marks) = (SymbolCache::default(), MarksByTask::new(timeline));
-        Ok(Stacks { spaces, timelines, symbols, kernel, disk, leaders, counter, marks })
+        Stacks { tables, disk, leaders, counter, marks: MarksByTask::new(timeline) }
     }
 }
 
@@ -167,7 +150,8 @@ fn made(
         origin: timeline.span().start,
         ..Model::default()
     };
-    let Stacks { spaces, timelines, symbols, kernel, disk, leaders, counter, marks } = stacks;
+    let Stacks { tables, disk, leaders, counter, marks } = stacks;
+    let StackTables { spaces, timelines, symbols, kernel, .. } = &**tables;
     let names = ThreadNames::new(timeline, &mut model.names, &mut model.notices);
     let found = marks.pair(timeline, request.marks, &request.rule, &mut model.notices);
     let found = executions::covered(timeline, found, &mut model.notices);

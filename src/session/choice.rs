@@ -108,7 +108,7 @@ impl Traces {
         make: &Maker<'_, T>,
         ctx: &Ctx,
     ) -> anyhow::Result<Option<Made<T>>> {
-        let with = SymbolsAndCtx { places, ctx };
+        let with = SymbolsAndCtx { places: &self.with_recorded(places), ctx };
         let begun: Vec<usize> = pass.begun().filter(|at| *at < pairs).collect();
         let own = |at: usize| {
             let task = &pass.tasks[at];
@@ -159,7 +159,8 @@ impl Traces {
         ctx: &Ctx,
     ) -> anyhow::Result<Vec<MarkedLoop>> {
         let activity = ThreadActivity::new(&pass.timeline);
-        let (loops, _) = candidates::loops(&pass.timeline, &activity, places, ctx)?;
+        let places = &self.with_recorded(places);
+        let (loops, _) = candidates::loops(&pass.timeline, &activity, (&pass.stacks, places), ctx)?;
         let mut marked = Vec::new();
         for candidate in loops {
             marked.push(MarkedLoop { task: pass.add(&candidate.task, places, ctx)?, name: candidate.task.to_string() });
@@ -177,7 +178,7 @@ impl Traces {
     ) -> anyhow::Result<(Vec<Trial>, Vec<Trial>)> {
         let SymbolsAndCtx { places, ctx } = with;
         let activity = ThreadActivity::new(&pass.timeline);
-        let (loops, waited) = candidates::loops(&pass.timeline, &activity, places, ctx)?;
+        let (loops, waited) = candidates::loops(&pass.timeline, &activity, (&pass.stacks, places), ctx)?;
         let calls = candidates::calls(&pass.timeline, &activity, &waited);
         let functions = match pass.functions.get(pairs) {
             Some(names) => {

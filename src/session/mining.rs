@@ -29,8 +29,11 @@ impl Traces {
         let is_users = |mark: MarkRow| pass.tasks.get(mark.task as usize).is_some_and(|task| !self.is_kernels(task));
         let named = |mark: MarkRow| pass.name(mark).filter(|_| is_users(mark));
         let mut operations = operations::of_recording(&pass.timeline, named);
-        let stacks = Stacks::new(&pass.timeline, places, &mut pass.notices, ctx)?;
-        let sources = StackSources { spaces: &stacks.spaces, stacks: &stacks.timelines, symbols: &stacks.symbols };
+        let mut notices = std::mem::take(&mut pass.notices);
+        let stacks = self.stacks(&pass, places, &mut notices, ctx)?;
+        pass.notices = notices;
+        let tables = &stacks.tables;
+        let sources = StackSources { spaces: &tables.spaces, stacks: &tables.timelines, symbols: &tables.symbols };
         operation_stacks::attach(&pass.timeline, sources, &mut operations, places, &mut pass.notices, ctx)?;
         let served = self.served(&mut pass, &stacks, candidates, typed, places, ctx)?;
         let mined = PatternAnalysis::new(operations, ctx)?;

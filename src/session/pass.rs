@@ -4,6 +4,7 @@ use super::UsageError;
 use crate::analysis::derived;
 use crate::analysis::executions::PairingRule;
 use crate::analysis::functions::{self, FunctionNames};
+use crate::analysis::stack_tables::LazyStackTables;
 use crate::analysis::symbols::files::SymbolPaths;
 use crate::base::ctx::{Cancelled, Ctx};
 use crate::base::notice::Notices;
@@ -20,6 +21,8 @@ pub(super) struct KernelPass {
     pub functions: Vec<FunctionNames>,
     pub timeline: Timeline,
     pub notices: Notices,
+    /// Its call stacks.
+    pub stacks: LazyStackTables,
 }
 
 impl KernelPass {
@@ -69,7 +72,7 @@ impl KernelPass {
     /// Add a task that no event delimits; returns its position.
     pub fn add(&mut self, derived: &Derived, places: &SymbolPaths, ctx: &Ctx) -> Result<usize, Cancelled> {
         let at = self.tasks.len();
-        derived::mark(&mut self.timeline, at as u32, derived, places, ctx)?;
+        derived::mark(&mut self.timeline, at as u32, derived, (&self.stacks, places), ctx)?;
         self.tasks.push(TaskDefinition::derived(derived.to_string(), derived.clone()));
         self.functions.push(FunctionNames::default());
         Ok(at)

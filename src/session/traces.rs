@@ -7,6 +7,7 @@ use super::pass::KernelPass;
 use super::{OpenOptions, UsageError};
 use crate::analysis::executions::PairingRule;
 use crate::analysis::functions::FunctionNames;
+use crate::analysis::stack_tables::LazyStackTables;
 use crate::analysis::symbols::files::SymbolPaths;
 use crate::analysis::usage::Usage;
 use crate::analysis::{clocks, derived, symbols, wakers};
@@ -260,7 +261,7 @@ impl Traces {
     }
 
     /// The same places, with the kernel symbols that the recordings hold themselves.
-    fn with_recorded(&self, places: &SymbolPaths) -> SymbolPaths {
+    pub(super) fn with_recorded(&self, places: &SymbolPaths) -> SymbolPaths {
         let recorded = self.sources.iter().filter_map(|s| s.trace.kernel_symbols()).map(Into::into);
         SymbolPaths {
             code: self
@@ -298,13 +299,14 @@ impl Traces {
             wakers::relabel(&mut timeline, &symbols);
         }
         let mut functions = vec![FunctionNames::default(); tasks.len()];
+        let stacks = LazyStackTables::default();
         for (at, task) in tasks.iter().enumerate() {
             match &task.pairing {
                 Pairing::Function => {
                     functions[at] = FunctionNames::new(&mut timeline, at as u32, places, &mut notices, ctx)?;
                 }
                 Pairing::Derived(derived) => {
-                    let known = derived::mark(&mut timeline, at as u32, derived, places, ctx)?;
+                    let known = derived::mark(&mut timeline, at as u32, derived, (&stacks, places), ctx)?;
                     if let (false, Derived::Named(name)) = (known, derived) {
                         return Err(UsageError(tasks::unknown(name, self.found()).to_string()).into());
                     }
@@ -312,7 +314,7 @@ impl Traces {
                 _ => {}
             }
         }
-        Ok(KernelPass { tasks, functions, timeline, notices })
+        Ok(KernelPass { tasks, functions, timeline, notices, stacks })
     }
 
     /// Place the call stacks of a kernel pass, once for all its models, with all notices so far.
@@ -323,8 +325,20 @@ impl Traces {
         ctx: &Ctx,
     ) -> anyhow::Result<PlacedStacks> {
         let mut notices = pass.notices.clone();
-        let stacks = Stacks::new(&pass.timeline, &self.with_recorded(places), &mut notices, ctx)?;
+        let stacks = self.stacks(pass, places, &mut notices, ctx)?;
         Ok(PlacedStacks { stacks, notices })
+    }
+
+    /// The call stacks of a kernel pass.
+    pub(super) fn stacks(
+        &self,
+        pass: &KernelPass,
+        places: &SymbolPaths,
+        notices: &mut Notices,
+        ctx: &Ctx,
+    ) -> anyhow::Result<Stacks> {
+        let tables = pass.stacks.get(&pass.timeline, &self.with_recorded(places), ctx)?;
+        Ok(Stacks::new(&pass.timeline, tables, notices))
     }
 
     pub(super) fn explain(

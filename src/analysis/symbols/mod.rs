@@ -248,7 +248,8 @@ impl<'a> StackResolver<'a> {
                 match &known.found {
                     SymbolFile::File { main, proved, .. } => {
                         proven = *proved;
-                        if !proven && known.symbols.values().any(|symbols| matches!(symbols, SymbolsAt::Functions(_))) {
+                        let is_named = |a: &u64| matches!(known.symbols.get(a), Some(SymbolsAt::Functions(_)));
+                        if !proven && file.addresses.iter().any(is_named) {
                             notices.add(Notice::SymbolFileUnproved, 1, || main.display().to_string());
                         }
                         known.unread.iter().for_each(|why| notices.add(Notice::SymbolFileMissing, 1, || why.clone()))
