@@ -11,6 +11,7 @@ use super::stack_tables::LazyStackTables;
 use super::symbols::files::SymbolPaths;
 use crate::base::ctx::{Cancelled, Ctx};
 use crate::base::names::fold_digits;
+use crate::base::notice::{Notice, Notices};
 use crate::base::time::{Ns, Span, Timestamp};
 use crate::event::derived::Derived;
 use crate::state::questions::Asker;
@@ -25,6 +26,9 @@ const TRACERS: [&str; 6] = ["lttng", "perf", "trace-cmd", "bpftrace", "strace", 
 fn is_tracer(name: &str) -> bool {
     name.starts_with("lttng-") || name.ends_with("-ust") || TRACERS.contains(&name)
 }
+
+/// Calls of the tracer that are worth a note.
+const MANY_CALLS: usize = 100;
 
 /// The name that `perf` gives the process of the recorded command until the command begins.
 const ABOUT_TO_EXEC: &str = "perf-exec";
@@ -42,6 +46,17 @@ pub fn tracers(timeline: &Timeline) -> BTreeSet<ThreadId> {
     let processes: BTreeSet<_> = timeline.threads().iter().filter(leads).map(|t| (t.host, t.pid)).collect();
     let all = timeline.threads().iter().enumerate().filter(|(_, t)| !t.idle);
     all.filter(|(_, t)| named(t) || processes.contains(&(t.host, t.pid))).map(|(at, _)| ThreadId::at(at)).collect()
+}
+
+/// Note that most of the recorded system calls are the tracer's own: it records its own writes.
+pub fn note_tracer(timeline: &Timeline, notices: &mut Notices) {
+    let reader = timeline.reader(Asker::Tasks);
+    let calls = |id: ThreadId| reader.calls(id).len();
+    let own: usize = tracers(timeline).into_iter().map(calls).sum();
+    let all: usize = timeline.threads_by_id().map(|(id, _)| calls(id)).sum();
+    if own >= MANY_CALLS && own > all / 2 {
+        notices.add(Notice::TracerBusy, own as u64, String::new);
+    }
 }
 
 /// The threads of the command that a tracer ran, and of all its descendants. The command is a process that had the
@@ -215,7 +230,6 @@ mod tests {
     use super::*;
     use crate::analysis::executions::{PairingRule, pair};
     use crate::analysis::timeline_builder::{HOST, TimelineBuilder};
-    use crate::base::notice::Notices;
     use crate::state::timeline::{ImageEvent, SegmentKind, ThreadDraft, ThreadName};
 
     fn found(builder: &mut TimelineBuilder, derived: Derived) -> Option<Vec<(Ns, Ns, u32)>> {

@@ -12,6 +12,7 @@ use crate::base::notice::Notices;
 use crate::base::time::{ClockCorrection, Timestamp};
 use ctf::{FieldNode, Sink};
 use foldhash::{HashMap, HashSet};
+use ftrace::MappedFile;
 use std::ops::Range;
 use std::path::Path;
 
@@ -211,6 +212,14 @@ impl Trace {
         match self {
             Trace::Perf(t) => Some(t.build_ids()).filter(|ids| !ids.is_empty()),
             Trace::Ctf(_) | Trace::Ftrace(_) => None,
+        }
+    }
+
+    /// The files that processes had mapped, where the recording lists them outside of its records.
+    pub fn mapped_files(&self) -> &[MappedFile] {
+        match self {
+            Trace::Ftrace(t) => t.mapped_files(),
+            Trace::Ctf(_) | Trace::Perf(_) => &[],
         }
     }
 

@@ -169,6 +169,7 @@ impl Traces {
                 timeline.widen_clock_error(host, error.unsigned_abs());
             }
         }
+        derived::note_tracer(&timeline, &mut notices);
         notices.merge(&self.notices());
         self.clocks.iter().for_each(|fitted| notices.merge(&fitted.notices));
         Ok((timeline, notices))
@@ -292,6 +293,7 @@ impl Traces {
             if let Some(ids) = source.trace.build_ids() {
                 symbols::images::add_build_ids(&mut timeline, at, ids);
             }
+            symbols::images::add_mapped(&mut timeline, at, source.trace.mapped_files());
         }
         if !timeline.wake_stacks().is_empty()
             && let Some(symbols) = symbols::kernel_symbols(places, &mut Notices::default())

@@ -14,6 +14,7 @@ use super::elf::DebugLink;
 use crate::base::names::NameId;
 use crate::base::time::Timestamp;
 use crate::event::image::CODE;
+use crate::input::ftrace::MappedFile;
 use crate::state::timeline::{HostId, ImageChange, ImageEvent, Timeline};
 use foldhash::HashMap;
 
@@ -43,6 +44,26 @@ pub fn add_build_ids(timeline: &mut Timeline, trace: u32, ids: &HashMap<Vec<u8>,
         identified.extend(id);
     }
     timeline.set_images(identified);
+}
+
+/// Add the files that a trace lists for processes of its host, without times: trace-cmd lists them when a process or
+/// the recording ends.
+pub fn add_mapped(timeline: &mut Timeline, trace: u32, files: &[MappedFile]) {
+    let hosts = (0..timeline.hosts().len()).map(HostId::at);
+    let Some(host) = hosts.into_iter().find(|host| timeline.trace_of(*host) == Some(trace)) else { return };
+    if files.is_empty() {
+        return;
+    }
+    let mut images = timeline.images().to_vec();
+    let time = timeline.span().last_moment();
+    for MappedFile { pid, base, size, path } in files {
+        let path = timeline.intern(path);
+        let change = ImageChange::Load { base: *base, size: *size, path, position_independent: true, offset: None };
+        images.push(ImageEvent { time, host, pid: *pid, change });
+    }
+    // A stable sort: an exec at the same time comes first.
+    images.sort_by_key(|image| image.time);
+    timeline.set_images(images);
 }
 
 /// A mapped file.

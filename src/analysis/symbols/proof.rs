@@ -4,9 +4,10 @@
 //! the checksum in a debug link. Where neither was, two facts can contradict a file: another size, and a change
 //! after it was mapped. The sizes that recorders give: LTTng's `bin_info` and `dlopen` the number of bytes between
 //! the first and the last that are loaded (`memsz`), and whether the file is position independent; perf's `mmap` which
-//! part of the file was mapped, in whole pages; an exec nothing but the path. A file of the right size that has not
-//! changed since counts as the one that was traced. A file of another size in memory is another file. For all others it
-//! is unknown: names from them are [marked](crate::base::names::Names::mark_unproven).
+//! part of the file was mapped, in whole pages; trace-cmd's `--proc-map` the whole pages of all parts; an exec nothing
+//! but the path. A file of the right size that has not changed since counts as the one that was traced. A file of
+//! another size in memory is another file. For all others it is unknown: names from them are
+//! [marked](crate::base::names::Names::mark_unproven).
 
 use super::elf::{FileIdentity, LoadSegment};
 use crate::base::time::Timestamp;
@@ -72,7 +73,9 @@ fn fits(built: &FileIdentity, extent: MappedExtent) -> Option<bool> {
     match extent {
         MappedExtent::Loaded { bytes, position_independent } => {
             let loaded = built.loaded.filter(|_| bytes > 0)?;
-            Some(loaded == bytes && built.position_independent == position_independent)
+            let is_exact = loaded == bytes && built.position_independent == position_independent;
+            // trace-cmd lists whole pages of what is mapped from the file, whatever its kind.
+            Some(is_exact || in_pages(built) == Some(bytes))
         }
         // Neighbouring parts may have been reported as one, so a part that is missing in the file proves nothing.
         MappedExtent::Part { offset, bytes } => {
@@ -84,6 +87,13 @@ fn fits(built: &FileIdentity, extent: MappedExtent) -> Option<bool> {
             built.segments.iter().any(is_part).then_some(true)
         }
     }
+}
+
+/// Bytes of the pages that are mapped from a file, from the first to the last.
+fn in_pages(built: &FileIdentity) -> Option<u64> {
+    let first = built.segments.iter().map(|s| s.address / PAGE * PAGE).min()?;
+    let end = |s: &LoadSegment| s.address.checked_add(s.size)?.checked_next_multiple_of(PAGE);
+    built.segments.iter().filter(|s| s.size > 0).filter_map(end).max()?.checked_sub(first)
 }
 
 /// True where the file has not changed since.

@@ -8,11 +8,14 @@
 //! record of the previous page and its first record; events that only the counters of the CPU report were overwritten
 //! before the first page.
 
+mod maps;
 mod marker;
 mod pages;
+mod processes;
 mod sections;
 mod unpack;
 
+pub use maps::MappedFile;
 pub use sections::TraceDatError;
 
 use super::record::ClassId;
@@ -27,6 +30,7 @@ use crate::base::notice::{Notice, Notices};
 use crate::input::tracepoint::format::{Field, FieldType, Format};
 use marker::MarkerClasses;
 use pages::{PageLoss, PageRules, PageWalk, StackClasses};
+use processes::ProcessRecords;
 use sections::{Buffer, CpuData, SavedName, Sections};
 use std::path::Path;
 use std::sync::OnceLock;
@@ -58,9 +62,20 @@ pub struct FtraceStorage {
     /// Last names of threads.
     commands: Vec<SavedName>,
     symbols: Vec<u8>,
+    /// The files that processes had mapped.
+    maps: Vec<MappedFile>,
     /// The fields that name threads.
     names: Vec<NameFields>,
+    /// The records that relate threads to processes.
+    relations: ProcessRecords,
     threads: OnceLock<Threads>,
+}
+
+impl FtraceTrace {
+    /// The files that processes had mapped when they or the recording ended.
+    pub fn mapped_files(&self) -> &[MappedFile] {
+        &self.storage().maps
+    }
 }
 
 /// The fields of a class that name a thread.
@@ -89,10 +104,12 @@ impl FtraceStorage {
     fn thread_names(&self) -> Threads {
         let mut threads = Threads::default();
         let byte_order = self.rules.byte_order;
+        let mut relations = self.relations.clone();
         for (stream, cpu) in self.cpus.iter().enumerate() {
             for packet in 0..cpu.bytes.div_ceil(cpu.page * PAGES) {
                 let Some(mut walk) = tracepoint::Storage::walk(self, stream, packet) else { continue };
                 while let WalkStep::Record(raw) = walk.next() {
+                    relations.note(&raw, byte_order, &mut threads);
                     for NameFields { tid, name, .. } in self.names.iter().filter(|fields| fields.class == raw.class) {
                         let tid =
                             bits(raw.body, tid.at as u64 * 8, tid.size as u32 * 8, byte_order).map(|id| id as i32);
@@ -112,6 +129,7 @@ impl FtraceStorage {
         }
         threads.named(0, 0, b"swapper");
         threads.seal();
+        relations.finish(&mut threads);
         threads
     }
 }
@@ -169,8 +187,9 @@ pub fn open(path: &Path) -> Result<FtraceTrace, OpenError> {
     };
     let pages = plain.as_ref().unwrap_or(&file).bytes();
     let Classes { schemas, rules, names } = classes(&sections, pages);
+    let relations = ProcessRecords::of(&sections.formats, &rules);
     let clock = RecorderClock {
-        name: if sections.clock.is_empty() { "local".to_owned() } else { sections.clock.clone() },
+        name: sections.use_one_clock(&mut notices),
         base: i128::from(sections.offset),
         ..RecorderClock::default()
     };
@@ -182,7 +201,9 @@ pub fn open(path: &Path) -> Result<FtraceTrace, OpenError> {
         rules,
         commands: std::mem::take(&mut sections.commands),
         symbols: std::mem::take(&mut sections.symbols),
+        maps: std::mem::take(&mut sections.maps),
         names,
+        relations,
         threads: OnceLock::new(),
     };
     let mut cpu_streams = Vec::new();

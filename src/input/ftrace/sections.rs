@@ -6,9 +6,11 @@
 //! buffer's option, which these texts do not describe. Sizes are checked against the file; a chain of options that
 //! returns to an earlier place ends there.
 
+use super::maps::{self, MappedFile};
 use super::pages::TickScale;
 use super::unpack::{self, Compression};
 use crate::base::cursor::Bytes;
+use crate::base::notice::{Notice, Notices};
 use crate::base::text::{copied, copied_exactly};
 use crate::base::time::Ns;
 use crate::input::tracepoint::format::Format;
@@ -22,6 +24,7 @@ mod id {
     pub const TRACECLOCK: u16 = 4;
     pub const UNAME: u16 = 5;
     pub const OFFSET: u16 = 7;
+    pub const PROCMAPS: u16 = 10;
     pub const GUEST: u16 = 13;
     pub const TSC2NSEC: u16 = 14;
     pub const HEADER_INFO: u16 = 16;
@@ -84,6 +87,8 @@ pub struct Sections {
     pub lost: Vec<LostCount>,
     /// Guests were recorded with it.
     pub guests: bool,
+    /// The files that processes had mapped.
+    pub maps: Vec<MappedFile>,
 }
 
 /// The saved name of a thread.
@@ -151,6 +156,7 @@ impl Sections {
             ticks: None,
             lost: Vec::new(),
             guests: false,
+            maps: Vec::new(),
         };
         if head.version == 6 {
             all.version_6(file, &mut bytes).ok_or(TraceDatError::CutOff)?;
@@ -161,6 +167,22 @@ impl Sections {
             all.version_7(file, &mut bytes).ok_or(TraceDatError::CutOff)?;
         }
         Ok(all)
+    }
+
+    /// The clock of the first buffer with data. Buffers on other clocks are emptied: their times cannot be compared.
+    pub fn use_one_clock(&mut self, notices: &mut Notices) -> String {
+        let chosen = if self.clock.is_empty() { "local" } else { &self.clock }.to_owned();
+        let mut used: Option<String> = None;
+        for buffer in self.buffers.iter_mut().filter(|buffer| buffer.cpus.iter().any(|cpu| cpu.bytes > 0)) {
+            // Version 6 reports the clock of the top-level buffer alone.
+            let own = if buffer.clock.is_empty() { &chosen } else { &buffer.clock };
+            let used = used.get_or_insert_with(|| own.clone());
+            if used != own {
+                notices.add(Notice::BufferClock, 1, || format!("{}: {own}, not {used}", buffer.name));
+                buffer.cpus.clear();
+            }
+        }
+        used.unwrap_or(chosen)
     }
 
     fn page_header(&mut self, text: &str) {
@@ -256,6 +278,7 @@ impl Sections {
             id::UNAME => self.uname = text().split_whitespace().map(str::to_owned).collect(),
             id::OFFSET => self.offset = offset(&text()),
             id::GUEST => self.guests = true,
+            id::PROCMAPS => self.maps.extend(maps::parse(content)),
             id::TSC2NSEC => {
                 let mut bytes = Bytes::new(content);
                 let (multiplier, shift) = (bytes.u32(byte_order)?, bytes.u32(byte_order)?);

@@ -41,6 +41,15 @@ impl Threads {
         }
     }
 
+    /// A thread is created in this process; call after [`Self::seal`].
+    pub fn created(&mut self, tid: i32, clock: u64, pid: i32) {
+        let all = self.processes.entry(tid).or_default();
+        let after = all.partition_point(|dated| dated.from <= clock);
+        if after.checked_sub(1).and_then(|before| all.get(before)).is_none_or(|before| before.value != pid) {
+            all.insert(after, Dated { from: clock, value: pid });
+        }
+    }
+
     /// Sort the records; call after the last one was added.
     pub fn seal(&mut self) {
         self.names.values_mut().for_each(|all| all.sort());
@@ -78,5 +87,9 @@ mod tests {
         let name = |clock| threads.name(7, clock);
         assert_eq!([name(0), name(19), name(20)], [Some(&b"early"[..]), Some(b"early"), Some(b"late")]);
         assert_eq!((threads.process(7, 3), threads.process(8, 3)), (Some(5), None));
+        threads.created(7, 30, 6);
+        threads.created(7, 20, 5);
+        let process = |clock| threads.process(7, clock);
+        assert_eq!([process(3), process(29), process(30)], [Some(5), Some(5), Some(6)]);
     }
 }

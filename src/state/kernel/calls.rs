@@ -51,6 +51,8 @@ const TIMED: [&str; 11] = [
 /// Calls that return `EAGAIN` when a timer ended them.
 const RETRIED: [&str; 5] =
     ["rt_sigtimedwait", "rt_sigtimedwait_time64", "sigtimedwait", "semtimedop", "semtimedop_time64"];
+/// Calls that return 0 in the thread that they create.
+const CREATING: [&str; 4] = ["clone", "clone3", "fork", "vfork"];
 const EAGAIN: i64 = -11;
 const ETIME: i64 = -62;
 const ETIMEDOUT: i64 = -110;
@@ -99,8 +101,12 @@ impl Machine {
             (None, Some(left)) => {
                 let before = state.rows.calls.last().map_or(state.thread.life.start, |call| call.span.end);
                 let lost = self.losses.first(state.thread.host, None, before, t);
+                let creating = ret == 0 && CREATING.contains(&self.out.tables.names.get(left));
                 // A thread that never entered a call here began inside it: before the recording, or by a fork.
-                let start = if state.has_called {
+                let start = if creating && (state.has_called || state.thread.parent.is_none()) {
+                    // The creation was not recorded, so it began some time before.
+                    None
+                } else if state.has_called {
                     lost.or_else(|| first_wait(state, before))
                 } else {
                     Some(before.max(state.lost_at))

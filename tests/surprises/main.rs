@@ -1,12 +1,15 @@
 //! The surprises of perf.data and trace.dat: what a reader that assumes the usual case gets wrong, each on a small
-//! recording that a writer of these tests makes (`support/tracepoints.rs`) for machines of both byte orders and of 32
+//! recording that a writer of these tests makes (`support/tracepoints`) for machines of both byte orders and of 32
 //! and 64 bits.
 
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 
-#[path = "support/ask.rs"]
+#[path = "../support/ask.rs"]
 mod ask;
-#[path = "support/tracepoints.rs"]
+mod clocks;
+mod processes;
+mod threads;
+#[path = "../support/tracepoints/mod.rs"]
 mod tracepoints;
 
 use serde_json::Value;
@@ -42,6 +45,11 @@ fn dump(bytes: &[u8]) -> String {
 
 fn json(words: &[&str], bytes: &[u8]) -> Value {
     serde_json::from_str(&output(&[words, &["--json"]].concat(), &written("a", bytes).path)).unwrap()
+}
+
+/// Those that need all events to be read are among them.
+fn all_warnings(bytes: &[u8]) -> String {
+    json(&["info", "--full"], bytes)["warnings"].to_string()
 }
 
 fn warnings(bytes: &[u8]) -> String {
@@ -105,6 +113,7 @@ fn stack_events_belong_to_the_event_before_them() {
             tid,
             format,
             values: vec![first, addresses],
+            ..Happened::default()
         };
         // The format claims eight addresses; the size counts.
         let kernel = (0..11).map(|n| 0xc010_0000 + n).collect::<Vec<_>>();
@@ -199,6 +208,8 @@ fn other_records_of_perf_are_counted_and_named() {
             (13, 0, n(9, 8)),
             (41, 0, vec![]),
             (68, 0, vec![]),
+            // Times of samples are ns whatever the conversion of the processor's ticks.
+            (79, 0, [n(5, 8), n(3, 8), n(7, 8), n(1, 8)].concat()),
         ];
         let bytes = machine.perf_data(&requests(), &records, ATTR);
         let said = warnings(&bytes);
@@ -207,6 +218,7 @@ fn other_records_of_perf_are_counted_and_named() {
         {
             assert!(said.contains(part), "{machine:?}: {part}: {said}");
         }
+        assert!(!said.contains("79"), "{said}");
         assert_eq!(dump(&bytes), dump(&machine.perf_data(&requests(), &[], ATTR)));
     }
 }
