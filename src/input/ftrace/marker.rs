@@ -61,7 +61,9 @@ impl MarkerClasses {
             let id = bits(pages, begin as u64 * 8, 16, byte_order)?;
             (id == format.id && kind(self::text(pages, text)).is_some()).then_some(())
         };
-        let mut begins = memchr::memmem::find_iter(pages, b"B|").chain(memchr::memmem::find_iter(pages, b"S|"));
+        // One pass over the bars: they are fewer than either letter before them.
+        let begins = memchr::memchr_iter(b'|', pages).filter_map(|bar| bar.checked_sub(1));
+        let mut begins = begins.filter(|text| matches!(pages.get(*text), Some(b'B' | b'S')));
         begins.any(|text| is_print(text).is_some()).then(|| MarkerClasses { print, at, first: ClassId::at(count) })
     }
 
