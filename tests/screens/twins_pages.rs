@@ -214,7 +214,7 @@ fn data_quality_equals_info_and_explain() {
     }
     let answered = questions(&model);
     let info = InfoDocument::new(&Facts::default(), std::iter::empty(), None, &model.notices).with_questions(&answered);
-    let info = serde_json::to_value(&info).unwrap();
+    let info = serde_json::to_value(info).unwrap();
     let asked = info["questions"].as_array().unwrap();
     assert!(asked.len() >= 3, "{info}");
     for question in asked {
