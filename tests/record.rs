@@ -236,6 +236,35 @@ fn recording_ends_with_time_command_file_or_slow_call() {
 }
 
 #[test]
+fn perf_is_asked_for_what_its_buffers_hold() {
+    // perf itself writes when a buffer is half full: until then its file would show no events.
+    let folder = tempfile::tempdir().unwrap();
+    let listens = "for word; do case $word in --control=fifo:*) pipe=${word#--control=fifo:};; esac; done\n\
+                   (while read -r word; do echo \"asked $word\" >&2; done) 3<&0 < \"$pipe\" 2>> \"$pipe.asked\" &\n";
+    let host = fake_perf(folder.path(), &format!("{listens}{RECORDS}; kill $! 2>/dev/null; true"));
+    let request = RecordingRequest { duration: Some(Duration::from_millis(1800)), ..RecordingRequest::default() };
+    let out = folder.path().join("out");
+    let (ended, reported) = run(&host, &request, &out);
+    ended.unwrap();
+    assert!(reported.iter().any(|p| matches!(p, RecordingProgress::Grown { .. })), "{reported:?}");
+    let asked = std::fs::read_to_string(out.join("control.asked")).unwrap();
+    assert!(asked.lines().count() >= 2 && asked.lines().all(|line| line == "asked ping"), "{asked}");
+    assert!(!out.join("control").exists(), "the pipe is left behind");
+    // Not where a flight recorder writes at the end, by an old perf, or by hand.
+    let lines = |host: &Capabilities, request: &RecordingRequest, purpose| {
+        plan(host, request, Path::new("out"), 7, purpose).unwrap().script(&ScriptMode::Input)
+    };
+    let old = Capabilities { perf: tool("perf", &[5, 4]), ..host.clone() };
+    let past = RecordingRequest { overwrite: Some(Duration::from_secs(5)), ..RecordingRequest::default() };
+    assert!(lines(&host, &request, PlanUse::Run).contains("--control=fifo:out/control"));
+    for script in
+        [lines(&old, &request, PlanUse::Run), lines(&host, &past, PlanUse::Run), lines(&host, &request, PlanUse::Print)]
+    {
+        assert!(!script.contains("control"), "{script}");
+    }
+}
+
+#[test]
 fn failed_recorder_is_reported_in_one_line() {
     let folder = tempfile::tempdir().unwrap();
     let host = fake_perf(folder.path(), "echo 'event syntax error: no such thing' >&2; exit 129");

@@ -20,6 +20,9 @@ pub(super) fn commands(input: &RecorderInput<'_>) -> RecorderCommands {
     if input.request.overwrite.is_some() {
         record = record.with(["--overwrite"]);
     }
+    if let Some(control) = &input.control {
+        record = record.with([format!("--control=fifo:{}", path_text(control))]);
+    }
     if maps_have_build_ids(input.host) {
         record = record.with(["--buildid-mmap"]);
     }
@@ -57,6 +60,15 @@ pub(super) fn commands(input: &RecorderInput<'_>) -> RecorderCommands {
     }
     let trace = input.folder.join("perf.data");
     RecorderCommands { prepare: Vec::new(), record: Some(record), finish: Vec::new(), trace, notes }
+}
+
+/// The first perf that answers `ping` at its control. It does nothing else then, but like after every message it writes
+/// what its buffers hold. Otherwise it writes once a buffer is half full, and until then its file shows no events.
+const PINGS: [u32; 2] = [5, 12];
+
+/// True if perf can be asked to write what its buffers hold.
+pub(super) fn accepts_pings(host: &Capabilities) -> bool {
+    host.perf.as_ref().is_some_and(|tool| tool.version.as_slice() >= PINGS.as_slice())
 }
 
 /// The first kernel, and the first perf, whose records of mappings can hold build ids. With them names are not taken

@@ -37,6 +37,8 @@ pub struct RecordingPlan {
     pub trace: PathBuf,
     /// The file for the addresses of kernel functions; `None` if they are not saved.
     pub kernel_symbols: Option<PathBuf>,
+    /// A named pipe by which perf is asked to write what its buffers hold; `None` where it is not asked.
+    pub control: Option<PathBuf>,
     /// Prints the calls of probed functions while a command runs that is appended to it; `None` if they are not needed.
     pub printer: Option<ShellCommand>,
 }
@@ -67,6 +69,8 @@ pub(super) struct RecorderInput<'a> {
     pub name: String,
     /// Bytes of buffer per CPU, a power of two.
     pub buffer: u64,
+    /// See [`RecordingPlan::control`].
+    pub control: Option<PathBuf>,
 }
 
 /// The reason why a recorder cannot record on this machine, with the remedy; `None` if it can.
@@ -181,7 +185,10 @@ pub fn plan(
     let probes = probes(request)?;
     let buffer = buffer(host, request);
     let name = format!("whyslow_{identity}");
-    let input = RecorderInput { host, request, folder, probes: &probes, name, buffer };
+    // A script to run by hand does not ask, and a flight recorder writes at the end.
+    let is_asked = recorder == Recorder::Perf && purpose == PlanUse::Run && request.overwrite.is_none();
+    let control = (is_asked && perf::accepts_pings(host)).then(|| folder.join("control"));
+    let input = RecorderInput { host, request, folder, probes: &probes, name, buffer, control };
     let RecorderCommands { mut prepare, record, mut finish, trace, mut notes } = match recorder {
         Recorder::Lttng => lttng::commands(&input),
         Recorder::Perf => perf::commands(&input),
@@ -192,6 +199,10 @@ pub fn plan(
         prepare = place.chain(prepare).collect();
         finish
             .push(host.command(Recorder::Perf).with(["probe", "--quiet", "--del"]).with([format!("{}:*", input.name)]));
+    }
+    if let Some(control) = &input.control {
+        prepare.insert(0, ShellCommand::new(["mkfifo"]).with([path_text(control)]));
+        finish.push(ShellCommand::new(["rm", "-f"]).with([path_text(control)]));
     }
     notes.extend(obstacle.map(|reason| format!("it cannot record on this machine: {reason}")));
     let kernel_symbols = (host.kernel_symbols && recorder != Recorder::TraceCmd).then(|| folder.join("kallsyms"));
@@ -221,8 +232,8 @@ pub fn plan(
     }
     let printer =
         latency.then(|| host.command(Recorder::Perf).with(["trace", "-a", "-e"]).with([format!("{}:*", input.name)]));
-    let folder = folder.to_owned();
-    Ok(RecordingPlan { recorder, why, notes, prepare, record, finish, folder, trace, kernel_symbols, printer })
+    let (folder, control) = (folder.to_owned(), input.control);
+    Ok(RecordingPlan { recorder, why, notes, prepare, record, finish, folder, trace, kernel_symbols, control, printer })
 }
 
 /// Bytes of buffer for each CPU, a power of two. Without `--buffer`, all buffers take at most an eighth of the memory.

@@ -12,12 +12,16 @@ use crate::base::figure;
 use signal_hook::consts::{SIGHUP, SIGINT, SIGQUIT, SIGTERM, SIGUSR1};
 use signal_hook::iterator::Signals;
 use std::fs::File;
-use std::io::{BufRead, BufReader};
+use std::io::{BufRead, BufReader, Write};
+use std::os::unix::fs::OpenOptionsExt;
 use std::os::unix::process::CommandExt;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::process::{Child, Command, ExitStatus, Stdio};
 use std::sync::mpsc::{self, Receiver, RecvTimeoutError};
 use std::time::{Duration, Instant};
+
+/// A write to a full pipe fails instead of waiting.
+const NONBLOCK: i32 = rustix::fs::OFlags::NONBLOCK.bits() as i32;
 
 /// Time between two checks of the end conditions.
 const POLL_INTERVAL: Duration = Duration::from_millis(50);
@@ -299,6 +303,7 @@ fn make_folder(folder: &Path) -> Result<(), RecordError> {
 struct Meter<'a> {
     plan: &'a RecordingPlan,
     perf: Option<PerfData>,
+    control: Option<File>,
     measured: Instant,
     /// True for a flight recorder, which writes its buffer at the end.
     writes_at_end: bool,
@@ -307,7 +312,10 @@ struct Meter<'a> {
 impl Meter<'_> {
     fn new<'a>(plan: &'a RecordingPlan, request: &RecordingRequest) -> Meter<'a> {
         let perf = (plan.recorder == Recorder::Perf).then(|| PerfData::new(plan.trace.clone()));
-        Meter { plan, perf, measured: Instant::now(), writes_at_end: request.overwrite.is_some() }
+        // Opened for both directions, a named pipe opens without its reader.
+        let open = |path: &PathBuf| File::options().read(true).write(true).custom_flags(NONBLOCK).open(path).ok();
+        let control = plan.control.as_ref().and_then(open);
+        Meter { plan, perf, control, measured: Instant::now(), writes_at_end: request.overwrite.is_some() }
     }
 
     /// The size, if the last measurement is [`MEASURE_INTERVAL`] ago.
@@ -316,6 +324,10 @@ impl Meter<'_> {
             return None;
         }
         self.measured = Instant::now();
+        if let Some(control) = &mut self.control {
+            // A perf that is too busy to read it is asked again.
+            let _ = control.write_all(b"ping\n");
+        }
         Some(if self.writes_at_end { RecordingSize::default() } else { self.measure() })
     }
 
