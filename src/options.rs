@@ -26,7 +26,8 @@ const BASELINE: &str = "baseline";
 /// The traces, and the options for reading them.
 #[derive(Args, Clone, Debug, Default)]
 pub struct InputOptions {
-    /// Trace directories (CTF), OTF2 archives, perf.data, trace.dat or databases, or LABEL=PATH to name one
+    /// Trace directories (CTF), OTF2 archives, perf.data, trace.dat, files of DTrace, ETW or Perfetto, databases, or
+    /// LABEL=PATH to name one
     #[arg(required = true, value_name = "TRACE", value_parser = OsStringValueParser::new().map(located))]
     pub traces: Vec<Argument>,
     /// Worker threads (default: all cores)

@@ -44,13 +44,14 @@ use whyslow::{cli, dump};
 pub type Ask = fn(&[u8]);
 
 /// All targets by name; each has a file in `fuzz_targets/`.
-pub const TARGETS: [(&str, Ask); 13] = [
+pub const TARGETS: [(&str, Ask); 14] = [
     ("metadata_text", ask_metadata_text),
     ("metadata_json", ask_metadata_json),
     ("packet", ask_packet),
     ("schema_and_packet", ask_schema_and_packet),
     ("perf_data", ask_perf_data),
     ("trace_dat", ask_trace_dat),
+    ("translated", ask_translated),
     ("archive", ask_archive),
     ("database", ask_database),
     ("executable", ask_executable),
@@ -152,6 +153,11 @@ pub fn ask_perf_data(bytes: &[u8]) {
 /// As a trace.dat.
 pub fn ask_trace_dat(bytes: &[u8]) {
     ask_file("trace.dat", bytes);
+}
+
+/// As a file of another platform: DTrace, ETW or Perfetto, as its first bytes say.
+pub fn ask_translated(bytes: &[u8]) {
+    ask_file("trace", bytes);
 }
 
 /// Open a trace of one stream and read it in every way.

@@ -110,6 +110,9 @@ pub fn seeds(target: &str) -> Vec<Vec<u8>> {
         "schema_and_packet" => of_cases(|c| Some([&c.metadata[..], &[0], &c.stream].concat())).collect(),
         "perf_data" => recorded(&["zstd.data", "pipe.data", "overwrite.data"]),
         "trace_dat" => recorded(&["v7.dat"]),
+        "translated" => ["dtrace.txt", "xperf.csv", "tracerpt.csv", "perfetto.pftrace"]
+            .map(|name| read(&format!("fixtures/other-platforms/{name}")))
+            .to_vec(),
         "archive" => {
             let part = |(number, file): (usize, &&str)| {
                 [&[number as u8][..], &fs::read(archive().join(file)).expect("a sound file")].concat()

@@ -147,6 +147,8 @@ notices! {
          events)";
     PidNamespaces      Note  Recorded
         "processes of {n} pid namespaces (containers) were recorded; one id can mean different processes in them";
+    LinesUnread        Fault Found
+        "{n} {line or message|lines or messages} of the recording could not be read and {was|were} skipped";
 }
 
 impl Notice {

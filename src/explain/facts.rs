@@ -3,9 +3,11 @@
 use super::iterations::{self, ITERATION};
 use crate::analysis::patterns::PatternAnalysis;
 use crate::base::time::Ns;
+use crate::event::mpi::has_program_regions;
 use crate::input::Source;
 use crate::input::count::{LostTotals, lost};
 use crate::input::otf2::{Archive, LocationKind};
+use crate::model::archive_gaps::ArchiveContent;
 use crate::model::facts::{ArchiveFacts, Facts, Lost, TaskDurations, TraceFacts};
 use crate::reading::topics;
 use std::collections::{BTreeMap, BTreeSet};
@@ -45,6 +47,8 @@ pub fn archive_facts(archive: &Archive) -> ArchiveFacts {
     let (anchor, definitions) = (&archive.anchor, &archive.definitions);
     let end = i128::from(definitions.global_offset) + i128::from(definitions.trace_length);
     let locations = || definitions.locations.iter();
+    let program = has_program_regions(archive).then_some(ArchiveContent::ProgramRegions);
+    let files = definitions.named.has_handles().then_some(ArchiveContent::FileOperations);
     ArchiveFacts {
         path: archive.path.display().to_string(),
         format: format!("OTF2 {}", anchor.version),
@@ -60,6 +64,7 @@ pub fn archive_facts(archive: &Archive) -> ArchiveFacts {
         accelerator_streams: locations().filter(|l| l.kind == LocationKind::Stream).count(),
         communicators: definitions.communicators(),
         properties: anchor.properties.iter().map(|(k, v)| (k.clone(), v.clone())).collect(),
+        holds: program.into_iter().chain(files).collect(),
     }
 }
 

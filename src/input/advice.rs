@@ -108,7 +108,10 @@ pub enum NotARecording {
         remedy: &'static str,
     },
     /// Any other file.
-    #[error("not a recording; name a CTF trace directory, an OTF2 archive, a perf.data or a trace.dat")]
+    #[error(
+        "not a recording; name a CTF trace directory, an OTF2 archive, a perf.data, a trace.dat, or a file of DTrace, \
+         ETW or Perfetto"
+    )]
     OtherFile,
     /// A folder without recordings.
     #[error(

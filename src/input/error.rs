@@ -8,6 +8,7 @@ use super::ctf::MetadataFileError;
 use super::ftrace::TraceDatError;
 use super::otf2::ArchiveError;
 use super::perf::PerfDataError;
+use super::translated::TranslationError;
 use crate::base::ctx::Cancelled;
 use crate::base::notice::Notice;
 use std::io;
@@ -66,6 +67,9 @@ pub enum Unreadable {
     /// An OTF2 archive.
     #[error("{0}")]
     Archive(ArchiveError),
+    /// A recording of another platform.
+    #[error("{0}")]
+    Translation(TranslationError),
 }
 
 impl Unreadable {
@@ -90,6 +94,12 @@ impl From<PerfDataError> for Unreadable {
 impl From<TraceDatError> for Unreadable {
     fn from(error: TraceDatError) -> Self {
         Unreadable::TraceDat(error)
+    }
+}
+
+impl From<TranslationError> for Unreadable {
+    fn from(error: TranslationError) -> Self {
+        Unreadable::Translation(error)
     }
 }
 

@@ -16,6 +16,7 @@ mod search;
 pub mod stream;
 pub mod trace;
 pub mod tracepoint;
+pub mod translated;
 
 use crate::base::ctx::Ctx;
 use crate::base::heap::MemoryPart;
@@ -28,6 +29,7 @@ use std::io::ErrorKind;
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 pub use trace::Trace;
+use translated::TranslatedFormat;
 
 /// A path that the user gave, with an optional label (`LABEL=PATH`).
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -133,7 +135,7 @@ fn open_to_depth(arguments: &[Argument], depth: ctf::OpenDepth, ctx: &Ctx) -> Re
     for (argument, kind) in arguments.iter().zip(&kinds) {
         found.push(match kind {
             Kind::Ctf => traces_under(argument, &mut left_out)?,
-            Kind::Perf | Kind::Ftrace => Vec::new(),
+            Kind::Perf | Kind::Ftrace | Kind::Translated(_) => Vec::new(),
         });
     }
     let mut read = ctf::Directory::read_all(found.concat(), ctx)?.into_iter();
@@ -159,6 +161,10 @@ fn open_to_depth(arguments: &[Argument], depth: ctf::OpenDepth, ctx: &Ctx) -> Re
         match kind {
             Kind::Perf => sources.push(source(String::new(), Trace::Perf(perf::open(&argument.path, ctx)?))),
             Kind::Ftrace => sources.push(source(String::new(), Trace::Ftrace(ftrace::open(&argument.path)?))),
+            Kind::Translated(format) => {
+                let trace = translated::open(&argument.path, *format)?;
+                sources.push(source(String::new(), Trace::Translated(trace)));
+            }
             Kind::Ctf => {
                 while let Some(((_, name), trace)) = opened.next_if(|((of, _), _)| std::ptr::eq(*of, argument)) {
                     sources.push(source(name, Trace::Ctf(trace)));
@@ -191,6 +197,8 @@ enum Kind {
     Perf,
     /// A trace.dat.
     Ftrace,
+    /// A recording of another platform or tool.
+    Translated(TranslatedFormat),
 }
 
 impl Kind {
@@ -201,13 +209,16 @@ impl Kind {
         let mut begin = [0u8; 10];
         let read = crate::base::mapped::open_regular(path)
             .is_ok_and(|mut file| std::io::Read::read_exact(&mut file, &mut begin).is_ok());
-        if read && ftrace::is_one(&begin) { Kind::Ftrace } else { Kind::Ctf }
+        match read && ftrace::is_one(&begin) {
+            true => Kind::Ftrace,
+            false => TranslatedFormat::at(path).map_or(Kind::Ctf, Kind::Translated),
+        }
     }
 }
 
 /// True for recordings that may have to be unpacked into a temporary file.
 pub fn unpacks(path: &Path) -> bool {
-    Kind::of(path) != Kind::Ctf
+    matches!(Kind::of(path), Kind::Perf | Kind::Ftrace)
 }
 
 /// The trace directories below an argument, in order; folders that cannot be opened are added to `left_out`.

@@ -73,7 +73,9 @@ impl Search {
 }
 
 fn is_recording(path: &Path) -> bool {
-    otf2::find(path).is_some() || perf::header_file(path).is_some() || Kind::of(path) == Kind::Ftrace
+    otf2::find(path).is_some()
+        || perf::header_file(path).is_some()
+        || matches!(Kind::of(path), Kind::Ftrace | Kind::Translated(_))
 }
 
 /// The trace or archive that holds a path in itself (`channel0_0`, `traces/0.evt`) or one folder down (`index`).

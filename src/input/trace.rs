@@ -6,7 +6,7 @@
 
 use super::record::{ClassId, Projection, Record, Scope, StreamId};
 use super::stream::{CanonicalTime, Class, Position, SeekResult, SimpleField, Stream};
-use super::{OpenError, ctf, ftrace, perf, tracepoint};
+use super::{OpenError, ctf, ftrace, perf, tracepoint, translated};
 use crate::base::heap::{HeapSize, block};
 use crate::base::notice::Notices;
 use crate::base::time::{ClockCorrection, Timestamp};
@@ -25,6 +25,8 @@ pub enum Trace {
     Perf(perf::PerfTrace),
     /// A trace.dat.
     Ftrace(ftrace::FtraceTrace),
+    /// A recording of another platform or tool.
+    Translated(translated::TranslatedTrace),
 }
 
 /// A compiled projection of one trace, or everything of it, for writers.
@@ -45,6 +47,8 @@ pub enum Reader<'a> {
     Perf(tracepoint::reader::TracepointReader<'a, perf::PerfStorage>),
     /// Of a trace.dat.
     Ftrace(tracepoint::reader::TracepointReader<'a, ftrace::FtraceStorage>),
+    /// Of a recording of another platform or tool.
+    Translated(tracepoint::reader::TracepointReader<'a, translated::TranslatedStorage>),
     /// Reads nothing, because the plan belongs to a trace of another format.
     Nothing,
 }
@@ -93,6 +97,7 @@ macro_rules! each {
             Trace::Ctf($one) => $do,
             Trace::Perf($one) => $do,
             Trace::Ftrace($one) => $do,
+            Trace::Translated($one) => $do,
         }
     };
     (Reader, $what:expr, $one:ident => $do:expr, $nothing:expr) => {
@@ -100,6 +105,7 @@ macro_rules! each {
             Reader::Ctf($one) => $do,
             Reader::Perf($one) => $do,
             Reader::Ftrace($one) => $do,
+            Reader::Translated($one) => $do,
             Reader::Nothing => $nothing,
         }
     };
@@ -166,7 +172,7 @@ impl Trace {
     pub fn schema_key(&self) -> Option<usize> {
         match self {
             Trace::Ctf(t) => Some(t.schema_key()),
-            Trace::Perf(_) | Trace::Ftrace(_) => None,
+            Trace::Perf(_) | Trace::Ftrace(_) | Trace::Translated(_) => None,
         }
     }
 
@@ -176,6 +182,7 @@ impl Trace {
         let own = |trace: &Trace| match trace {
             Trace::Ctf(t) if known.insert(t.schema_key()) => t.shared_bytes() + t.heap_bytes(),
             Trace::Ctf(t) => t.heap_bytes(),
+            Trace::Translated(t) => t.storage().bytes(),
             other => other.streams().iter().map(|stream| block(&stream.packets)).sum(),
         };
         traces.into_iter().map(own).sum()
@@ -187,13 +194,14 @@ impl Trace {
             Trace::Ctf(t) => format!("CTF {}", if t.version() == 2 { "2" } else { "1.8" }),
             Trace::Perf(t) => t.format(),
             Trace::Ftrace(t) => t.format(),
+            Trace::Translated(t) => t.format(),
         }
     }
 
     /// Kernel symbols as in `/proc/kallsyms`, where the recording holds them.
     pub fn kernel_symbols(&self) -> Option<&[u8]> {
         match self {
-            Trace::Ctf(_) => None,
+            Trace::Ctf(_) | Trace::Translated(_) => None,
             Trace::Perf(t) => t.kernel_symbols(),
             Trace::Ftrace(t) => t.kernel_symbols(),
         }
@@ -203,7 +211,7 @@ impl Trace {
     pub fn kernel_code(&self) -> &str {
         match self {
             Trace::Perf(t) => t.kernel_code(),
-            Trace::Ctf(_) | Trace::Ftrace(_) => "",
+            Trace::Ctf(_) | Trace::Ftrace(_) | Trace::Translated(_) => "",
         }
     }
 
@@ -211,7 +219,7 @@ impl Trace {
     pub fn build_ids(&self) -> Option<&HashMap<Vec<u8>, Vec<u8>>> {
         match self {
             Trace::Perf(t) => Some(t.build_ids()).filter(|ids| !ids.is_empty()),
-            Trace::Ctf(_) | Trace::Ftrace(_) => None,
+            Trace::Ctf(_) | Trace::Ftrace(_) | Trace::Translated(_) => None,
         }
     }
 
@@ -219,7 +227,7 @@ impl Trace {
     pub fn mapped_files(&self) -> &[MappedFile] {
         match self {
             Trace::Ftrace(t) => t.mapped_files(),
-            Trace::Ctf(_) | Trace::Perf(_) => &[],
+            Trace::Ctf(_) | Trace::Perf(_) | Trace::Translated(_) => &[],
         }
     }
 
@@ -229,6 +237,7 @@ impl Trace {
             Trace::Ctf(_) => {}
             Trace::Perf(t) => t.join_clock(uuid, base),
             Trace::Ftrace(t) => t.join_clock(uuid, base),
+            Trace::Translated(t) => t.join_clock(uuid, base),
         }
     }
 
@@ -244,6 +253,7 @@ impl Trace {
             Trace::Ctf(t) => Plan::Ctf(t.compile(projection)),
             Trace::Perf(t) => Plan::Tracepoints(t.compile(projection)),
             Trace::Ftrace(t) => Plan::Tracepoints(t.compile(projection)),
+            Trace::Translated(t) => Plan::Tracepoints(t.compile(projection)),
         }
     }
 
@@ -253,6 +263,7 @@ impl Trace {
             Trace::Ctf(t) => Plan::Ctf(t.compile_whole()),
             Trace::Perf(t) => Plan::Tracepoints(t.compile_whole()),
             Trace::Ftrace(t) => Plan::Tracepoints(t.compile_whole()),
+            Trace::Translated(t) => Plan::Tracepoints(t.compile_whole()),
         }
     }
 
@@ -262,6 +273,9 @@ impl Trace {
             (Trace::Ctf(trace), Plan::Ctf(plan)) => Reader::Ctf(trace.reader(plan, stream, packets)),
             (Trace::Perf(trace), Plan::Tracepoints(plan)) => Reader::Perf(trace.reader(plan, stream, packets)),
             (Trace::Ftrace(trace), Plan::Tracepoints(plan)) => Reader::Ftrace(trace.reader(plan, stream, packets)),
+            (Trace::Translated(trace), Plan::Tracepoints(plan)) => {
+                Reader::Translated(trace.reader(plan, stream, packets))
+            }
             _ => Reader::Nothing,
         }
     }

@@ -1,5 +1,6 @@
 //! Facts about traces, from metadata, index and packet headers: `info` shows them and a database stores them.
 
+use super::archive_gaps::ArchiveContent;
 use super::recorded::Recorded;
 use crate::base::time::{Ns, Timestamp};
 use std::collections::{BTreeMap, BTreeSet};
@@ -118,6 +119,8 @@ pub struct ArchiveFacts {
     pub communicators: usize,
     /// Properties, by name.
     pub properties: BTreeMap<String, String>,
+    /// What it holds of that which tracers record only on request.
+    pub holds: BTreeSet<ArchiveContent>,
 }
 
 /// A task, and how long its executions took.

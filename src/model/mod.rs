@@ -4,6 +4,7 @@
 //! written to a database file and opened without it.
 
 pub mod anomalies;
+pub mod archive_gaps;
 pub mod carrier;
 pub mod clock;
 pub mod concurrent;
@@ -19,6 +20,7 @@ pub mod history;
 pub mod join;
 pub mod metric;
 pub mod overview;
+mod platforms;
 pub mod propagation;
 pub mod questions;
 pub mod recorded;

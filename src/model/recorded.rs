@@ -5,6 +5,7 @@
 //! recorder where that can. Names of events are copied from the recording into the line only if they are plain words,
 //! because a user may paste it. Traces of one host count together: LTTng writes the kernel and programs apart.
 
+use super::platforms::{self, NO_EVENT, NO_STACKS, Platform};
 use super::topic::{
     ESSENTIAL, KERNEL, OptionTopic, STACKS_OF_SAMPLES, STACKS_OF_SWITCHES, SYSTEM_CALLS, TOPICS, Topic, is_lttng_event,
     lttng_name,
@@ -23,6 +24,12 @@ pub enum TraceRecorder {
     Perf,
     /// trace-cmd.
     TraceCmd,
+    /// A DTrace script, in the grammar of docs/OTHER-PLATFORMS.md.
+    Dtrace,
+    /// Event Tracing for Windows, as text.
+    Etw,
+    /// Perfetto.
+    Perfetto,
 }
 
 /// Call stacks in a recording.
@@ -82,7 +89,8 @@ pub struct MissingTopic {
     pub lacks: Vec<String>,
     /// The consequence.
     pub without: &'static str,
-    /// A line for a shell: it records for some seconds what this recording has and what it lacks.
+    /// A line for a shell: it records for some seconds what this recording has and what it lacks. Empty where the
+    /// recorder cannot record it.
     pub command: String,
 }
 
@@ -123,6 +131,9 @@ impl Recorded {
     }
 
     fn missing(&self, host: &str) -> Vec<MissingTopic> {
+        if let Some(platform) = platforms::of(self.recorder) {
+            return self.missing_on(platform, host);
+        }
         let command = self.command();
         if !TOPICS.iter().flat_map(|topic| topic.events).any(|event| self.events.contains(*event)) {
             return vec![MissingTopic {
@@ -167,6 +178,38 @@ impl Recorded {
         TOPICS.iter().filter_map(topic).chain(of_stacks.into_iter().flatten()).collect()
     }
 
+    /// The same of a recorder of another platform. Where its files have no event for a question, no line is given.
+    fn missing_on(&self, platform: &Platform, host: &str) -> Vec<MissingTopic> {
+        let missing = |question, extent, lacks: Vec<String>, without, command: &str| MissingTopic {
+            host: host.to_owned(),
+            question,
+            extent,
+            lacks,
+            without,
+            command: command.to_owned(),
+        };
+        let topic = |topic: &Topic| {
+            let possible = || platform.events.iter().filter(|known| topic.events.contains(&known.event));
+            let lacks = || possible().filter(|known| !self.events.contains(known.event));
+            if topic.question == platform.answered {
+                return None;
+            }
+            if possible().next().is_none() {
+                let lacks = vec![NO_EVENT.to_owned()];
+                return Some(missing(topic.question, MissingExtent::Whole, lacks, topic.without, ""));
+            }
+            let words: Vec<String> = lacks().map(|known| known.word.to_owned()).collect();
+            let extent = if words.len() == possible().count() { MissingExtent::Whole } else { MissingExtent::Part };
+            let is_missing = !words.is_empty();
+            is_missing.then(|| missing(topic.question, extent, words, topic.without, platform.command))
+        };
+        let stacks = |topic: OptionTopic| {
+            missing(topic.question, MissingExtent::Whole, vec![NO_STACKS.to_owned()], topic.without, "")
+        };
+        let of_stacks = [stacks(STACKS_OF_SWITCHES), stacks(STACKS_OF_SAMPLES)];
+        TOPICS.iter().filter_map(topic).chain(of_stacks).collect()
+    }
+
     /// Events as the recorder names them.
     fn words(&self, events: impl Iterator<Item = &'static str>) -> Vec<String> {
         let word = |event: &'static str| match self.recorder {
@@ -192,7 +235,7 @@ impl Recorded {
             TraceRecorder::Lttng => self.all().lttng(),
             TraceRecorder::Perf => self.all().perf(),
             TraceRecorder::TraceCmd => self.all().trace_cmd(),
-            TraceRecorder::Other => "whyslow record --duration 10s".to_owned(),
+            _ => "whyslow record --duration 10s".to_owned(),
         }
     }
 

@@ -212,6 +212,7 @@ impl PacketRange {
                 Reader::Ctf(reader) => read_packet(reader, bounds, chunk, &checkpoint, &mut take),
                 Reader::Perf(reader) => read_packet(reader, bounds, chunk, &checkpoint, &mut take),
                 Reader::Ftrace(reader) => read_packet(reader, bounds, chunk, &checkpoint, &mut take),
+                Reader::Translated(reader) => read_packet(reader, bounds, chunk, &checkpoint, &mut take),
                 Reader::Nothing => continue,
             };
             let is_damaged = read.notices.count(Notice::DamagedPacket) > 0;

@@ -12,6 +12,7 @@ use crate::input::Trace;
 use crate::input::record::{ClassId, Scope};
 use crate::input::stream::Class;
 use crate::input::tracepoint::PROBED;
+use crate::input::translated::TranslatedFormat;
 use crate::model::recorded::{Recorded, StackKind, TraceRecorder, USER_SPACE, is_plain_name};
 use crate::model::topic::{ESSENTIAL, SYSTEM_CALLS, TOPICS, lttng_name};
 
@@ -31,14 +32,15 @@ pub fn recorded(trace: &Trace) -> Recorded {
     }
     let samples = match trace {
         Trace::Ctf(_) => RecordEstimates::default(),
-        Trace::Perf(_) | Trace::Ftrace(_) => RecordEstimates::sample(trace, |_| true),
+        Trace::Perf(_) | Trace::Ftrace(_) | Trace::Translated(_) => RecordEstimates::sample(trace, |_| true),
     };
     let occurs = |class: ClassId| samples.of(class).records > 0.0;
     let declares_all = trace.classes().len() >= ALL_SYSTEMS;
     for (at, class) in trace.classes().iter().enumerate() {
         let id = ClassId::at(at);
         let is_recorded = match trace {
-            Trace::Ctf(_) => true,
+            // Of other platforms: the classes of the events that occur.
+            Trace::Ctf(_) | Trace::Translated(_) => true,
             // Declared for each perf.data, recorded or not.
             Trace::Perf(_) => !class.name.starts_with("perf:") || occurs(id),
             Trace::Ftrace(_) => !declares_all || occurs(id),
@@ -62,6 +64,11 @@ fn recorder(trace: &Trace) -> TraceRecorder {
     match trace {
         Trace::Perf(_) => TraceRecorder::Perf,
         Trace::Ftrace(_) => TraceRecorder::TraceCmd,
+        Trace::Translated(t) => match t.storage().format() {
+            TranslatedFormat::Dtrace => TraceRecorder::Dtrace,
+            TranslatedFormat::Xperf | TranslatedFormat::Tracerpt => TraceRecorder::Etw,
+            TranslatedFormat::Perfetto => TraceRecorder::Perfetto,
+        },
         Trace::Ctf(_) if trace.environment("tracer_name").is_some_and(|name| name.starts_with("lttng")) => {
             TraceRecorder::Lttng
         }
@@ -90,7 +97,8 @@ fn add_event(recorded: &mut Recorded, trace: &Trace, id: ClassId, class: &Class)
         TraceRecorder::Perf => !class.name.starts_with("perf:") && class.name.contains(':'),
         TraceRecorder::Lttng => !class.name.starts_with("lttng_"),
         TraceRecorder::TraceCmd => !OF_FTRACE.contains(&class.name.as_str()) && !class.name.starts_with(tasks::MARKERS),
-        TraceRecorder::Other => false,
+        // The names of their other events are no options.
+        TraceRecorder::Dtrace | TraceRecorder::Etw | TraceRecorder::Perfetto | TraceRecorder::Other => false,
     };
     let fields = trace.payload_fields(id);
     // Counters and clocks have no fields; probes are removed when their recording ends.

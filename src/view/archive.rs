@@ -5,6 +5,7 @@
 
 use super::anomalies::{ClockJson, clocks};
 use super::info::{self, Measured, QuestionJson, TaskFacts};
+use super::missing::{self, MissingJson};
 use crate::base::notice::Notices;
 use crate::base::time::Timestamp;
 use crate::base::{clean, figure};
@@ -34,6 +35,7 @@ pub struct ArchiveDocument {
     clocks: Option<Vec<ClockJson>>,
     #[serde(skip_serializing_if = "Vec::is_empty")]
     questions: Vec<QuestionJson>,
+    missing: Vec<MissingJson>,
     warnings: Vec<String>,
 }
 
@@ -101,6 +103,7 @@ impl ArchiveDocument {
             tasks: analysed.map_or_else(Vec::new, |(tasks, _)| tasks.iter().map(task).collect()),
             clocks: analysed.map(|(_, found)| clocks(&found.streams)),
             questions: Vec::new(),
+            missing: missing::of_archive(archive),
             warnings: warnings(notices),
         }
     }
@@ -146,6 +149,7 @@ impl ArchiveDocument {
             writeln!(out, "{clock}")?;
         }
         info::write_questions(&self.questions, out)?;
+        missing::write_of_archive(&self.missing, out)?;
         for warning in &self.warnings {
             writeln!(out, "note: {warning}")?;
         }

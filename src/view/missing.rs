@@ -6,7 +6,8 @@
 
 use crate::base::clean;
 use crate::model::Model;
-use crate::model::facts::Facts;
+use crate::model::archive_gaps;
+use crate::model::facts::{ArchiveFacts, Facts};
 use crate::model::questions;
 use crate::model::recorded::{self, MissingExtent, MissingTopic};
 use serde::Serialize;
@@ -26,6 +27,11 @@ pub(super) struct MissingJson {
 /// Of some traces.
 pub(super) fn of(facts: &Facts) -> Vec<MissingJson> {
     json(recorded::missing(facts.traces.iter().filter_map(|trace| trace.recorded.as_ref())))
+}
+
+/// Of an archive.
+pub(super) fn of_archive(archive: &ArchiveFacts) -> Vec<MissingJson> {
+    json(archive_gaps::missing(archive))
 }
 
 /// Of the traces of a model.
@@ -78,7 +84,7 @@ pub(super) struct MissingCommand {
 pub(super) fn text(missing: &[MissingJson]) -> MissingText {
     let mut lines: Vec<&str> = Vec::new();
     for m in missing {
-        if !lines.contains(&m.command.as_str()) {
+        if !m.command.is_empty() && !lines.contains(&m.command.as_str()) {
             lines.push(&m.command);
         }
     }
@@ -101,6 +107,18 @@ pub(super) fn write(missing: &[MissingJson], out: &mut String) -> std::fmt::Resu
     sentences.iter().try_for_each(|sentence| writeln!(out, "    {sentence}"))?;
     for MissingCommand { purpose, line } in commands {
         writeln!(out, "{purpose}\n    {line}")?;
+    }
+    Ok(())
+}
+
+/// The same of an archive, whose commands hold names in the places of the user's own.
+pub(super) fn write_of_archive(missing: &[MissingJson], out: &mut String) -> std::fmt::Result {
+    if missing.is_empty() {
+        return Ok(());
+    }
+    writeln!(out, "\nquestions that this archive cannot answer")?;
+    for topic in missing {
+        writeln!(out, "    {}\n        {}", topic.sentence(), topic.command)?;
     }
     Ok(())
 }

@@ -2,6 +2,7 @@
 //! file transfers, and functions as their authors wrote them.
 
 use super::*;
+use std::path::Path;
 
 /// Two ranks, a thread and a queue, a function with the name that its linker knew, and a file that is written.
 fn archive(with_files: bool) -> (TempDir, PathBuf) {
@@ -45,6 +46,25 @@ fn info_names_creator_nodes_ranks_threads_streams_and_communicators() {
     let number = |key: &str| facts[key].as_u64().unwrap();
     assert_eq!((&facts["creator"], &facts["nodes"][0]), (&"whyslow's tests".into(), &"node0".into()));
     assert_eq!(["ranks", "threads", "accelerator_streams", "communicators"].map(number), [2, 3, 1, 1]);
+}
+
+#[test]
+fn info_names_what_an_archive_cannot_answer_with_the_command() {
+    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("fixtures/archives/hybrid/trace");
+    let found = ask::json(&["info", "--json", &path.display().to_string()]);
+    let missing = found["missing"].as_array().unwrap();
+    let about = |question: &str| missing.iter().find(|m| m["question"] == question);
+    let files = about("which files were read and written").unwrap();
+    assert!(files["command"].as_str().unwrap().starts_with("scorep --io=posix mpicc "), "{files}");
+    assert_eq!(about("whether it computed or was preempted").unwrap()["command"], "whyslow record --duration 10s");
+    assert!(about("functions that ran").is_none(), "it has regions of the program: {missing:?}");
+    let said = text(&["info", &path.display().to_string()]);
+    assert!(said.contains("questions that this archive cannot answer") && said.contains("--io=posix"), "{said}");
+    // With operations on files.
+    let (_folder, path) = archive(true);
+    let found = ask::json(&["info", "--json", &path.display().to_string()]);
+    let questions = found["missing"].as_array().unwrap().iter().map(|m| m["question"].as_str().unwrap());
+    assert_eq!(questions.collect::<Vec<_>>(), ["whether it computed or was preempted"]);
 }
 
 #[test]

@@ -34,7 +34,7 @@ pub(super) use recorded::NOWHERE;
 pub use recorded::{LocationRun, MessageHalf};
 use recorded::{MetricRun, ParameterRecord};
 use regions::Symbols;
-pub use regions::{FLUSH, IDLE};
+pub use regions::{FLUSH, IDLE, has_program_regions};
 
 /// Everything read from an archive.
 #[derive(Clone, Debug, Default)]

@@ -164,6 +164,15 @@ fn class(region: &RegionDefinition, name: &str) -> Class {
     }
 }
 
+/// True where an archive defines a function of the program.
+pub fn has_program_regions(archive: &Archive) -> bool {
+    let names = &archive.definitions.names;
+    archive.definitions.regions().any(|(_, region)| {
+        let name = readable(names.get(region.name));
+        class(&region, &name) == Class::Program && kind_by_name(&name) == OperationKind::Work
+    })
+}
+
 /// The kind of wait of a region's calls, where their records do not give it.
 fn kind(class: Class, name: &str) -> OperationKind {
     match class {

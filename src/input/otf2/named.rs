@@ -112,6 +112,11 @@ impl NameTables {
         self.windows.get(&id)
     }
 
+    /// True where operations on files were recorded.
+    pub fn has_handles(&self) -> bool {
+        !self.handles.is_empty()
+    }
+
     /// A handle of a file; empty where it has no name.
     pub fn handle(&self, id: u32) -> &str {
         self.handles.get(&id).map_or("", |name| name)

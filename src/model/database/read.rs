@@ -237,6 +237,9 @@ fn read_recorded(unpack: &mut Unpack<'_>) -> Option<Recorded> {
         1 => TraceRecorder::Lttng,
         2 => TraceRecorder::Perf,
         3 => TraceRecorder::TraceCmd,
+        4 => TraceRecorder::Dtrace,
+        5 => TraceRecorder::Etw,
+        6 => TraceRecorder::Perfetto,
         _ => return None,
     };
     let bits = unpack.number()?;

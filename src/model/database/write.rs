@@ -156,6 +156,9 @@ fn write_recorded(pack: &mut Pack, recorded: &Recorded) {
         TraceRecorder::Lttng => 1,
         TraceRecorder::Perf => 2,
         TraceRecorder::TraceCmd => 3,
+        TraceRecorder::Dtrace => 4,
+        TraceRecorder::Etw => 5,
+        TraceRecorder::Perfetto => 6,
     });
     let stacks = (0..).zip(StackKind::ALL).filter(|(_, kind)| recorded.stacks.contains(kind));
     pack.number(stacks.map(|(bit, _)| 1 << bit).sum());

@@ -1,0 +1,283 @@
+//! Recordings of other platforms and tools: they are translated when they are opened, into records of the same form as
+//! the kernel's tracepoints.
+//!
+//! ```text
+//! dtrace.rs, xperf.rs, tracerpt.rs (text), perfetto.rs (protocol buffers) -> translation.rs: records of each CPU
+//!     -> TranslatedStorage: packets -> walk -> records of tracepoint::TracepointReader
+//! ```
+//! The file is read once, in order, a line or a message at a time; lines and messages have a greatest length. The
+//! records stay in memory: about as many bytes as the text. docs/OTHER-PLATFORMS.md has the grammars. What a file does
+//! not say stays unknown: without wake-ups a wait has no cause.
+
+mod dtrace;
+mod lines;
+mod perfetto;
+mod perfetto_messages;
+mod thread_ids;
+mod tracerpt;
+mod translation;
+mod xperf;
+
+use super::record::{ClassId, IntegerArray};
+use super::tracepoint::threads::Threads;
+use super::tracepoint::{
+    PacketPlace, Raw, RecorderClock, StackSide, Storage, TraceParts, TracepointTrace, Walk, WalkPosition, WalkStep,
+};
+use super::{OpenError, Unreadable};
+use crate::base::cursor::{ByteOrder, Bytes};
+use crate::base::mapped;
+use crate::base::notice::Notices;
+use std::io::{BufReader, Read};
+use std::path::Path;
+use translation::Translation;
+
+/// An opened recording.
+pub type TranslatedTrace = TracepointTrace<TranslatedStorage>;
+
+/// Bytes at the begin of a file that show its format.
+const BEGIN: u64 = 512;
+
+/// A format that is translated.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum TranslatedFormat {
+    /// The output of a DTrace script.
+    Dtrace,
+    /// Events of Windows, by `xperf -a dumper`.
+    Xperf,
+    /// Events of Windows, by `tracerpt -of CSV`.
+    Tracerpt,
+    /// A trace of Perfetto.
+    Perfetto,
+}
+
+impl TranslatedFormat {
+    /// The format of a file that begins so.
+    fn of(begin: &[u8]) -> Option<TranslatedFormat> {
+        let text = begin.strip_prefix(b"\xef\xbb\xbf").unwrap_or(begin).trim_ascii_start();
+        let begins = |with: &str| text.starts_with(with.as_bytes());
+        match () {
+            () if begins(dtrace::BEGIN) => Some(TranslatedFormat::Dtrace),
+            () if begins(xperf::BEGIN) => Some(TranslatedFormat::Xperf),
+            () if begins(tracerpt::BEGIN) => Some(TranslatedFormat::Tracerpt),
+            () if perfetto::is_one(begin) => Some(TranslatedFormat::Perfetto),
+            () => None,
+        }
+    }
+
+    /// The format of the file at a path.
+    pub fn at(path: &Path) -> Option<TranslatedFormat> {
+        let mut begin = Vec::new();
+        mapped::open_regular(path).and_then(|file| file.take(BEGIN).read_to_end(&mut begin)).ok()?;
+        TranslatedFormat::of(&begin)
+    }
+
+    /// Its name.
+    pub fn name(self) -> &'static str {
+        match self {
+            TranslatedFormat::Dtrace => "DTrace text",
+            TranslatedFormat::Xperf => "ETW text (xperf)",
+            TranslatedFormat::Tracerpt => "ETW text (tracerpt)",
+            TranslatedFormat::Perfetto => "Perfetto",
+        }
+    }
+}
+
+/// The reason why a file cannot be translated.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum TranslationError {
+    /// The header lacks a part.
+    #[error("line {line}: {expected} (docs/OTHER-PLATFORMS.md)")]
+    Header {
+        /// The line.
+        line: u64,
+        /// The part that was expected, as a sentence.
+        expected: &'static str,
+    },
+    /// No event of the file is of use.
+    #[error("no context switch in it: {remedy}")]
+    NoSwitches {
+        /// The way to record them.
+        remedy: &'static str,
+    },
+}
+
+/// What a file says about its host and clock.
+#[derive(Debug, Default)]
+struct About {
+    environment: Vec<(&'static str, String)>,
+    clock: RecorderClock,
+}
+
+/// Open a file of one of the formats.
+pub fn open(path: &Path, format: TranslatedFormat) -> Result<TranslatedTrace, OpenError> {
+    let io = |e: std::io::Error| Unreadable::from(e).at(path);
+    let mut file = BufReader::with_capacity(1 << 18, mapped::open_regular(path).map_err(io)?);
+    let mut translation = Translation::new(format, path.display().to_string());
+    let read = match format {
+        TranslatedFormat::Dtrace => dtrace::read(&mut file, &mut translation),
+        TranslatedFormat::Xperf => xperf::read(&mut file, &mut translation),
+        TranslatedFormat::Tracerpt => tracerpt::read(&mut file, &mut translation),
+        TranslatedFormat::Perfetto => perfetto::read(&mut file, &mut translation),
+    };
+    let about = read.map_err(io)?.map_err(|e| Unreadable::from(e).at(path))?;
+    let sealed = translation.seal();
+    Ok(TranslatedTrace::new(TraceParts {
+        storage: sealed.storage,
+        format: format.name().to_owned(),
+        schemas: sealed.schemas,
+        cpu_streams: sealed.cpu_streams,
+        environment: about.environment,
+        clock: about.clock,
+        notices: sealed.notices,
+    }))
+}
+
+/// The records of one CPU.
+#[derive(Debug, Default)]
+struct CpuRecords {
+    bytes: Vec<u8>,
+    /// Where packets begin.
+    packets: Vec<usize>,
+}
+
+/// The records of a recording.
+#[derive(Debug)]
+pub struct TranslatedStorage {
+    format: TranslatedFormat,
+    name: String,
+    cpus: Vec<CpuRecords>,
+    threads: Threads,
+}
+
+impl TranslatedStorage {
+    /// The format of the file.
+    pub fn format(&self) -> TranslatedFormat {
+        self.format
+    }
+
+    /// Bytes of all records.
+    pub fn bytes(&self) -> usize {
+        self.cpus.iter().map(|cpu| cpu.bytes.len()).sum()
+    }
+}
+
+impl Storage for TranslatedStorage {
+    type Walk<'a> = RecordWalk<'a>;
+
+    fn walk(&self, stream: usize, packet: usize) -> Option<RecordWalk<'_>> {
+        let cpu = self.cpus.get(stream)?;
+        let begin = *cpu.packets.get(packet)?;
+        let end = cpu.packets.get(packet + 1).copied().unwrap_or(cpu.bytes.len());
+        Some(RecordWalk { packet: cpu.bytes.get(begin..end)?, at: 0, clock: 0 })
+    }
+
+    fn threads(&self) -> &Threads {
+        &self.threads
+    }
+
+    fn place(&self, stream: usize, packet: usize) -> PacketPlace<'_> {
+        let at = self.cpus.get(stream).and_then(|cpu| cpu.packets.get(packet)).copied().unwrap_or(0);
+        PacketPlace { file: &self.name, at: at as u64 }
+    }
+
+    fn notices(&self) -> Notices {
+        Notices::default()
+    }
+
+    fn byte_order(&self) -> ByteOrder {
+        ByteOrder::Little
+    }
+
+    fn kernel_symbols(&self) -> Option<&[u8]> {
+        None
+    }
+}
+
+/// Bytes before the fields of a record: size, class, time, thread, process.
+const HEAD: usize = 24;
+
+/// The head of a record.
+struct RecordHead {
+    size: usize,
+    class: ClassId,
+    time: u64,
+}
+
+impl RecordHead {
+    fn read(record: &[u8]) -> Option<RecordHead> {
+        let mut bytes = Bytes::new(record);
+        let size = bytes.u32(ByteOrder::Little)? as usize;
+        let class = ClassId::at(bytes.u32(ByteOrder::Little)? as usize);
+        Some(RecordHead { size, class, time: bytes.u64(ByteOrder::Little)? })
+    }
+}
+
+/// Walks from record to record.
+#[derive(Debug)]
+pub struct RecordWalk<'a> {
+    packet: &'a [u8],
+    at: usize,
+    clock: u64,
+}
+
+/// An id in the head of a record; none where it is below 0.
+fn id(raw: &Raw<'_>, at: usize) -> Option<i32> {
+    let bytes: [u8; 4] = raw.around.get(at..)?.get(..4)?.try_into().ok()?;
+    Some(i32::from_le_bytes(bytes)).filter(|id| *id >= 0)
+}
+
+impl<'a> Walk<'a> for RecordWalk<'a> {
+    fn next(&mut self) -> WalkStep<'a> {
+        let rest = self.packet.get(self.at..).unwrap_or(&[]);
+        if rest.is_empty() {
+            return WalkStep::End;
+        }
+        let found = RecordHead::read(rest).and_then(|head| Some((rest.get(..head.size)?, head)));
+        // Impossible: `Translation` wrote them.
+        let Some((around, RecordHead { size, class, time })) = found else {
+            return WalkStep::Damage("a record passes the end");
+        };
+        let Some(body) = around.get(HEAD..) else { return WalkStep::Damage("a record is too short") };
+        self.at += size;
+        self.clock = time;
+        WalkStep::Record(Raw { class, clock: time, body, around })
+    }
+
+    fn position(&self) -> WalkPosition {
+        WalkPosition { at: self.at as u64, clock: self.clock }
+    }
+
+    fn go(&mut self, position: WalkPosition) {
+        self.at = position.at as usize;
+        self.clock = position.clock;
+    }
+
+    fn thread(&self, raw: &Raw<'a>) -> Option<i32> {
+        id(raw, 16)
+    }
+
+    fn process(&self, raw: &Raw<'a>) -> Option<i32> {
+        id(raw, 20)
+    }
+
+    fn stack(&self, _raw: &Raw<'a>, _side: StackSide) -> Option<IntegerArray<'a>> {
+        None
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn format_is_told_by_the_begin_of_a_file() {
+        let of = TranslatedFormat::of;
+        assert_eq!(of(b"\n\nwhyslow-dtrace\t1\tos=FreeBSD\n"), Some(TranslatedFormat::Dtrace));
+        assert_eq!(of(b"BeginHeader\r\n"), Some(TranslatedFormat::Xperf));
+        assert_eq!(of(b"\xef\xbb\xbf   Event Name,   Type,"), Some(TranslatedFormat::Tracerpt));
+        assert_eq!(of(b"\x0a\x04\x40\x01\x50\x01"), Some(TranslatedFormat::Perfetto));
+        for other in [&b"\x0a\x0d\x0d\x0a\x1c\0\0\0"[..], b"", b"\n", b"hello", b"\nThis is text", b"\x0a\x02zz"] {
+            assert_eq!(of(other), None, "{other:?}");
+        }
+    }
+}
