@@ -45,16 +45,15 @@ fn chain_of_one_address_keeps_the_callers_around_it() {
     const KERNEL: u64 = -128i64 as u64;
     const USER: u64 = -512i64 as u64;
     let mut events = requests();
-    let mut waits = 0;
-    for event in events.iter_mut().filter(|event| event.format == SWITCH && event.tid == 100) {
+    let waits = events.iter_mut().filter(|event| event.format == SWITCH && event.tid == 100);
+    for (number, event) in waits.enumerate() {
         // Every fourth wait, which is the long one, has lost its callers; the function itself has no name.
-        let user: &[u64] = match waits % 4 {
+        let user: &[u64] = match number % 4 {
             3 => &[0x40_3010],
             2 => &[0x40_2010, 0x40_1020, 0x40_0030],
             _ => &[0x40_4010, 0x40_1020, 0x40_0030],
         };
         event.chain = [&[KERNEL, 0xffff_ffff_8100_0000, USER], user].concat();
-        waits += 1;
     }
     let file = written("perf.data", &LITTLE.perf_data(&events, &[], ATTR));
     let map = "400000 100 main\n401000 100 handle_request\n402000 100 read_page\n404000 100 read_index\n";
