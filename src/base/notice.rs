@@ -144,7 +144,7 @@ notices! {
          not in {it|them}; record with -a";
     TracerBusy         Note  Recorded
         "{n} system calls, most of those recorded, are the tracer's own; leave it out (perf: --exclude-perf behind the \
-         events)";
+         events; LTTng: --filter '$ctx.procname != \"lttng-consumerd\"')";
     PidNamespaces      Note  Recorded
         "processes of {n} pid namespaces (containers) were recorded; one id can mean different processes in them";
     LinesUnread        Fault Found
