@@ -116,8 +116,8 @@ fn questions(folder: &Path) -> [Asked; 2] {
     operations::of_recording(&surveyed, |_| None);
     let activity = ThreadActivity::new(&surveyed);
     activity.busiest(&surveyed);
-    let stacks = (&LazyStackTables::default(), &SymbolPaths::default());
-    let (_, sites) = candidates::loops(&surveyed, &activity, stacks, &ctx).unwrap();
+    let (stacks, paths) = (LazyStackTables::default(), SymbolPaths::default());
+    let (_, sites) = candidates::loops(&surveyed, &activity, &stacks, &paths, &ctx).unwrap();
     candidates::calls(&surveyed, &activity, &sites);
     History::of_recording(&surveyed, &ctx).unwrap();
     explain::overview::disk_requests(&surveyed);

@@ -197,7 +197,8 @@ pub type LoopSites = BTreeSet<LoopSite>;
 pub fn loops(
     timeline: &Timeline,
     activity: &ThreadActivity,
-    (stacks, symbol_paths): (&LazyStackTables, &SymbolPaths),
+    stacks: &LazyStackTables,
+    symbol_paths: &SymbolPaths,
     ctx: &Ctx,
 ) -> Result<(Vec<Candidate>, LoopSites), Cancelled> {
     let reader = timeline.reader(Asker::Tasks);
@@ -337,8 +338,8 @@ mod tests {
     fn found(builder: &TimelineBuilder) -> (Vec<String>, Vec<String>) {
         let timeline = builder.sealed();
         let activity = ThreadActivity::new(&timeline);
-        let stacks = (&LazyStackTables::default(), &SymbolPaths::default());
-        let (loops, places) = loops(&timeline, &activity, stacks, &Ctx::new(1)).unwrap();
+        let (stacks, paths) = (LazyStackTables::default(), SymbolPaths::default());
+        let (loops, places) = loops(&timeline, &activity, &stacks, &paths, &Ctx::new(1)).unwrap();
         let names = |all: Vec<Candidate>| all.iter().map(|c| c.task.to_string()).collect();
         (names(loops), names(calls(&timeline, &activity, &places)))
     }

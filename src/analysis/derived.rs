@@ -90,11 +90,14 @@ pub fn mark(
     timeline: &mut Timeline,
     task: u32,
     derived: &Derived,
-    places: (&LazyStackTables, &SymbolPaths),
+    stacks: &LazyStackTables,
+    symbol_paths: &SymbolPaths,
     ctx: &Ctx,
 ) -> Result<bool, Cancelled> {
     let known = match derived {
-        Derived::Iterations(waits) => return iterations::mark(timeline, task, waits, places, ctx).map(|()| true),
+        Derived::Iterations(waits) => {
+            return iterations::mark(timeline, task, waits, stacks, symbol_paths, ctx).map(|()| true);
+        }
         Derived::Call(name) => {
             let left_out = tracers(timeline);
             calls(timeline, task, name, &left_out)
@@ -235,8 +238,8 @@ mod tests {
     fn found(builder: &mut TimelineBuilder, derived: Derived) -> Option<Vec<(Ns, Ns, u32)>> {
         builder.0.marks.clear();
         let mut timeline = builder.sealed();
-        let places = (&LazyStackTables::default(), &SymbolPaths::default());
-        let known = mark(&mut timeline, 0, &derived, places, &Ctx::new(1)).unwrap();
+        let (stacks, paths) = (LazyStackTables::default(), SymbolPaths::default());
+        let known = mark(&mut timeline, 0, &derived, &stacks, &paths, &Ctx::new(1)).unwrap();
         let mut notices = Notices::default();
         let all = pair(&timeline, 0, &PairingRule::default(), &mut notices);
         assert!(notices.is_empty());

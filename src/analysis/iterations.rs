@@ -72,7 +72,8 @@ pub fn mark(
     timeline: &mut Timeline,
     task: u32,
     definition: &WaitIterations,
-    (stacks, symbol_paths): (&LazyStackTables, &SymbolPaths),
+    stacks: &LazyStackTables,
+    symbol_paths: &SymbolPaths,
     ctx: &Ctx,
 ) -> Result<(), Cancelled> {
     let name_of_task = definition.thread.as_deref().map(fold_digits);
@@ -221,7 +222,7 @@ mod tests {
         builder.0.marks.clear();
         let mut timeline = builder.sealed();
         let stacks = LazyStackTables::default();
-        mark(&mut timeline, 0, &definition, (&stacks, &symbol_paths), &Ctx::new(1)).unwrap();
+        mark(&mut timeline, 0, &definition, &stacks, &symbol_paths, &Ctx::new(1)).unwrap();
         let found = pair(&timeline, 0, &PairingRule::default(), &mut notices);
         assert!(notices.is_empty());
         found.iter().map(|e| (e.span.start.ns(), e.span.end.ns())).collect()

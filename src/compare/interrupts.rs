@@ -32,7 +32,7 @@ const KNOWN_NEIGHBOURS: f64 = 0.25;
 const SAME_CODE: &str = "interrupts were not recorded, and the slow executions spend their extra CPU time in the same \
                          code as the fast ones, so it may have gone to interrupts (record irq_handler_entry and \
                          irq_softirq_entry)";
-const UNKNOWN_CODE: &str = "neither interrupts were recorded nor the code that ran, so the extra CPU time may have \
+const UNKNOWN_CODE: &str = "neither interrupts nor the code that ran were recorded, so the extra CPU time may have \
                             gone to interrupts (record irq_handler_entry, irq_softirq_entry and call stacks at a \
                             timer's rate)";
 

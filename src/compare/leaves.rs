@@ -115,7 +115,7 @@ impl<'a> Leaves<'a> {
     }
 
     /// What the thread to blame did for at least half of the time: a wait of its own or running.
-    pub(super) fn culprit_did(&self) -> Option<WaitKind> {
+    pub(super) fn culprit_activity(&self) -> Option<WaitKind> {
         let mut kinds: BTreeMap<WaitKind, i128> = BTreeMap::new();
         for Leaf { context, weight } in &self.list {
             let wait =
@@ -125,8 +125,8 @@ impl<'a> Leaves<'a> {
                 });
             *kinds.entry(wait.unwrap_or(WaitKind::Cpu)).or_insert(0) += weight;
         }
-        let (did, share) = kinds.into_iter().max_by_key(|(_, share)| *share)?;
-        is_share(share, 50, self.total()).then_some(did)
+        let (activity, share) = kinds.into_iter().max_by_key(|(_, share)| *share)?;
+        is_share(share, 50, self.total()).then_some(activity)
     }
 
     fn total(&self) -> i128 {

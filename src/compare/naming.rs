@@ -37,7 +37,7 @@ pub(super) struct PartName {
     /// What the culprit is one of.
     pub parties: Parties,
     /// What the culprit did for most of the time; `None` where nothing prevails.
-    pub did: Option<WaitKind>,
+    pub activity: Option<WaitKind>,
 }
 
 /// Name a part.
@@ -72,7 +72,7 @@ fn name_cpu(groups: &GroupPair<'_>, leaves: &Leaves<'_>, part: &DifferencePart) 
         (Some(function), Some(call)) => format!("{call} for {function}"),
         (function, call) => function.or(call.map(str::to_owned)).unwrap_or_default(),
     };
-    PartName { context, by, site, blame: Blame::NoThread, through: None, parties, did: None }
+    PartName { context, by, site, blame: Blame::NoThread, through: None, parties, activity: None }
 }
 
 /// A wait: its site, and the thread to blame where there is one.
@@ -94,7 +94,7 @@ fn name_wait(groups: &GroupPair<'_>, leaves: &Leaves<'_>, part: &DifferencePart)
     let context = path.into_iter().take_while(|c| Some(*c) != culprit).last().unwrap_or(heaviest);
     let by = own_thread(groups, leaves.process(heaviest), &site);
     let parties = Parties::of(groups.model);
-    PartName { context, by, site, blame: Blame::NoThread, through: None, parties, did: None }
+    PartName { context, by, site, blame: Blame::NoThread, through: None, parties, activity: None }
 }
 
 /// A wait that another thread held up; `leaves` are those for which it is to blame.
@@ -116,7 +116,7 @@ fn name_blamed(leaves: &Leaves<'_>, site: String, blame: Blame) -> PartName {
     let above = path.iter().rev().skip_while(|c| **c != thread).skip(1).find(is_thread);
     let through = above.filter(|c| is_kernel_thread(model, **c));
     let through = through.and_then(|c| role(model.names.get(leaves.frame_name(*c))));
-    PartName { context, by, site, blame, through, parties: Parties::of(model), did: leaves.culprit_did() }
+    PartName { context, by, site, blame, through, parties: Parties::of(model), activity: leaves.culprit_activity() }
 }
 
 /// The execution's own thread as the culprit: the properties that all slow executions have in common.

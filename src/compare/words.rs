@@ -12,11 +12,11 @@ use crate::model::{Model, TraceLevel};
 
 /// A cause as a phrase: `waiting in append_entry for thread journal of ledgerd, which ran expensive_flush`.
 pub(super) fn phrase(kind: WaitKind, named: &PartName) -> String {
-    let PartName { site, by, blame: blames, parties, did, .. } = named;
+    let PartName { site, by, blame: blames, parties, activity, .. } = named;
     let (site, blames, others) = (abbreviated(site), *blames, parties.noun());
     let within = if site.is_empty() { String::new() } else { format!(" in {site}") };
     let function = by.function.as_deref().map(abbreviated);
-    let ran = deed(*did, function.as_deref());
+    let ran = doing(*activity, function.as_deref());
     let inside = function.map_or_else(String::new, |f| format!(" (in {f})"));
     let who = match parties {
         Parties::Threads => thread(by),
@@ -53,9 +53,9 @@ pub(super) fn phrase(kind: WaitKind, named: &PartName) -> String {
 }
 
 /// What the culprit did meanwhile, as far as it is known: `, which ran expensive_flush`.
-fn deed(did: Option<WaitKind>, function: Option<&str>) -> String {
+fn doing(activity: Option<WaitKind>, function: Option<&str>) -> String {
     let within = function.map_or_else(String::new, |f| format!(" in {f}"));
-    let did = match (did, function) {
+    let did = match (activity, function) {
         (Some(WaitKind::Cpu), Some(f)) => format!("ran {f}"),
         (None | Some(WaitKind::UnknownState), Some(f)) => format!("was in {f}"),
         (None | Some(WaitKind::Cpu | WaitKind::UnknownState), None) => return String::new(),
@@ -271,7 +271,7 @@ mod tests {
             blame: Blame::One,
             through: None,
             parties,
-            did: Some(WaitKind::Cpu),
+            activity: Some(WaitKind::Cpu),
         }
     }
 
@@ -282,9 +282,9 @@ mod tests {
             phrase(WaitKind::Thread, &journal),
             "waiting in append_entry for thread journal of ledgerd, which ran expensive_flush"
         );
-        let holder = |did, function: Option<&str>| {
+        let holder = |activity, function: Option<&str>| {
             let by = Culprit { function: function.map(str::to_owned), ..journal.by.clone() };
-            let named = PartName { by, site: String::new(), did, ..part("", Parties::Threads, None, "", "") };
+            let named = PartName { by, site: String::new(), activity, ..part("", Parties::Threads, None, "", "") };
             phrase(WaitKind::Thread, &named).replace("waiting for thread journal of ledgerd", "")
         };
         assert_eq!(holder(Some(WaitKind::Disk), Some("flush")), ", which waited for the disk in flush");

@@ -160,7 +160,7 @@ impl Traces {
     ) -> anyhow::Result<Vec<MarkedLoop>> {
         let activity = ThreadActivity::new(&pass.timeline);
         let places = &self.with_recorded(places);
-        let (loops, _) = candidates::loops(&pass.timeline, &activity, (&pass.stacks, places), ctx)?;
+        let (loops, _) = candidates::loops(&pass.timeline, &activity, &pass.stacks, places, ctx)?;
         let mut marked = Vec::new();
         for candidate in loops {
             marked.push(MarkedLoop { task: pass.add(&candidate.task, places, ctx)?, name: candidate.task.to_string() });
@@ -178,7 +178,7 @@ impl Traces {
     ) -> anyhow::Result<(Vec<Trial>, Vec<Trial>)> {
         let SymbolsAndCtx { places, ctx } = with;
         let activity = ThreadActivity::new(&pass.timeline);
-        let (loops, waited) = candidates::loops(&pass.timeline, &activity, (&pass.stacks, places), ctx)?;
+        let (loops, waited) = candidates::loops(&pass.timeline, &activity, &pass.stacks, places, ctx)?;
         let calls = candidates::calls(&pass.timeline, &activity, &waited);
         let functions = match pass.functions.get(pairs) {
             Some(names) => {

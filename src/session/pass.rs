@@ -72,7 +72,7 @@ impl KernelPass {
     /// Add a task that no event delimits; returns its position.
     pub fn add(&mut self, derived: &Derived, places: &SymbolPaths, ctx: &Ctx) -> Result<usize, Cancelled> {
         let at = self.tasks.len();
-        derived::mark(&mut self.timeline, at as u32, derived, (&self.stacks, places), ctx)?;
+        derived::mark(&mut self.timeline, at as u32, derived, &self.stacks, places, ctx)?;
         self.tasks.push(TaskDefinition::derived(derived.to_string(), derived.clone()));
         self.functions.push(FunctionNames::default());
         Ok(at)

@@ -308,7 +308,7 @@ impl Traces {
                     functions[at] = FunctionNames::new(&mut timeline, at as u32, places, &mut notices, ctx)?;
                 }
                 Pairing::Derived(derived) => {
-                    let known = derived::mark(&mut timeline, at as u32, derived, (&stacks, places), ctx)?;
+                    let known = derived::mark(&mut timeline, at as u32, derived, &stacks, places, ctx)?;
                     if let (false, Derived::Named(name)) = (known, derived) {
                         return Err(UsageError(tasks::unknown(name, self.found()).to_string()).into());
                     }
