@@ -53,9 +53,13 @@ fn neighbours<R>(mut rows: impl Iterator<Item = R>, fit: impl Fn(&R, &R) -> bool
 }
 
 impl Timeline {
-    /// The first invariant that does not hold (`--check`): a thread's segments tile its known life without empty ones,
-    /// its calls and names are in order, and a CPU has one thread at a time.
+    /// The first invariant that does not hold (`--check`): the leaves are read again from their bytes; a thread's
+    /// segments tile its known life without empty ones, its calls and names are in order, and a CPU has one thread at a
+    /// time.
     pub fn check(&self) -> Option<String> {
+        if let Some(broken) = self.rows.check() {
+            return Some(broken);
+        }
         for (at, thread) in self.threads.iter().enumerate().filter(|(_, thread)| !thread.idle) {
             let segments = self.rows.segments.line(at);
             let tiled = segments.all().all(|e| !e.span.is_empty())

@@ -4,7 +4,8 @@
 //! that were added since the last slab are sorted by line and cut into leaves of at most [`MOST_ROWS`] rows; so the
 //! leaves depend on the rows and on the moments at which slabs are sealed alone.
 
-use super::leaf::{Leaf, StoredRow};
+use super::leaf::StoredRow;
+use super::leaf_bytes::Leaf;
 use super::parts::{LinePart, LineStore};
 use std::marker::PhantomData;
 use std::ops::Range;

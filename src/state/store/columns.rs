@@ -3,8 +3,10 @@
 //! In: the numbers of some rows. Out: each column in as few bytes as its largest number needs (0 to 8 for each), or, if
 //! that is smaller, only its numbers other than zero with a bitmap of their rows. Any number is read in constant time.
 
-/// Bytes after the last column, so that every number can be read as eight bytes.
-pub(super) const PADDING: usize = 8;
+use std::ops::Range;
+
+/// Bytes that follow the last column, so that every number can be read as eight bytes.
+const PADDING: usize = 8;
 
 /// Rows for each word of a bitmap.
 const WORD: usize = 64;
@@ -36,7 +38,58 @@ fn load(bytes: &[u8], at: usize) -> u64 {
     }
 }
 
+/// A number of at most `width` bytes has these bits.
+fn mask(width: usize) -> u64 {
+    u64::MAX >> (64 - 8 * width)
+}
+
 impl PackedColumn {
+    /// Its place, as kept in the header of a leaf.
+    pub fn to_bytes(self) -> [u8; 8] {
+        let ([a, b, c, d], [e, f]) = (self.offset.to_le_bytes(), self.words.to_le_bytes());
+        [a, b, c, d, e, f, self.width, 0]
+    }
+
+    /// The place of a column of `count` numbers; `None` where it is not inside `data`, or its bitmap has another number
+    /// of rows than it says.
+    pub fn from_bytes(place: [u8; 8], bytes: &[u8], data: Range<usize>, count: usize) -> Option<PackedColumn> {
+        let [a, b, c, d, e, f, width, zero] = place;
+        let (offset, words) = (u32::from_le_bytes([a, b, c, d]), u16::from_le_bytes([e, f]));
+        if width == 0 {
+            return (place == [0; 8]).then(PackedColumn::default);
+        }
+        let column = PackedColumn { offset, words, width, mask: mask(usize::from(width).min(8)) };
+        let numbers = match words {
+            0 => count,
+            _ => column.count_present(bytes, count)?,
+        };
+        let long = usize::from(words) * WORD_BYTES + numbers.checked_mul(usize::from(width))?;
+        let from = offset as usize;
+        let is_inside = from >= data.start && from.checked_add(long)? <= data.end;
+        (zero == 0 && width <= 8 && is_inside).then_some(column)
+    }
+
+    /// Numbers other than zero of a column with a bitmap; `None` where it is inconsistent.
+    fn count_present(self, bytes: &[u8], count: usize) -> Option<usize> {
+        let (from, words) = (self.offset as usize, usize::from(self.words));
+        let last_bit = count.checked_sub(1)? % WORD;
+        if words != count.div_ceil(WORD) {
+            return None;
+        }
+        let bitmap = bytes.get(from..)?.get(..words * 8)?.chunks_exact(8);
+        let before = bytes.get(from + words * 8..)?.get(..words * 2)?.chunks_exact(2);
+        let mut present = 0;
+        for (word, before) in bitmap.zip(before) {
+            if present != usize::from(u16::from_le_bytes(before.try_into().ok()?)) {
+                return None;
+            }
+            present += u64::from_le_bytes(word.try_into().ok()?).count_ones() as usize;
+        }
+        let last = load(bytes, from + words.checked_sub(1)? * 8);
+        let behind = last.checked_shr(last_bit as u32 + 1).unwrap_or(0);
+        (behind == 0).then_some(present)
+    }
+
     /// Add a column to `bytes`.
     pub fn append(bytes: &mut Vec<u8>, numbers: &[u64]) -> PackedColumn {
         let largest = numbers.iter().fold(0, |all, number| all | *number);
@@ -46,9 +99,10 @@ impl PackedColumn {
         }
         let present = numbers.iter().filter(|number| **number != 0).count();
         let words = numbers.len().div_ceil(WORD);
-        let mask = u64::MAX >> (64 - 8 * width);
+        let mask = mask(width);
         let column = PackedColumn { offset: bytes.len() as u32, width: width as u8, words: 0, mask };
-        if words * WORD_BYTES + present * width >= numbers.len() * width {
+        let is_counted = present <= usize::from(u16::MAX) && words <= usize::from(u16::MAX);
+        if !is_counted || words * WORD_BYTES + present * width >= numbers.len() * width {
             write(bytes, width, numbers.len(), numbers.iter().copied());
             return column;
         }
@@ -176,6 +230,11 @@ mod tests {
             packed(&numbers);
         }
         packed(&[]);
+    }
+
+    #[test]
+    fn append_keeps_more_numbers_than_a_bitmap_can_count() {
+        packed(&(0..200_000).map(|n| u64::from(n % 2 == 0) << 60).collect::<Vec<_>>());
     }
 
     #[test]

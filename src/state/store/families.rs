@@ -7,6 +7,7 @@ use super::parts::LineStore;
 use crate::base::heap::{HeapSize, MemoryPart, PartSizes};
 use crate::base::names::NameId;
 use crate::state::draft::TimelineDraft;
+use crate::state::questions::Family;
 use crate::state::segments::ThreadRows;
 use crate::state::timeline::{
     Call, Counter, CounterOwner, CounterValue, CpuRun, DiskRequest, PageFault, Segment, Service, StackSample, ThreadId,
@@ -129,6 +130,22 @@ impl CounterStore {
 }
 
 impl RowStores {
+    /// What does not hold of the stores (`--check`).
+    pub fn check(&self) -> Option<String> {
+        let mut checks = vec![
+            (Family::Segments, self.segments.check()),
+            (Family::Calls, self.calls.check()),
+            (Family::Samples, self.samples.check()),
+            (Family::Runs, self.runs.check()),
+            (Family::Requests, self.requests.check()),
+            (Family::Services, self.services.check()),
+            (Family::Marks, self.marks.check()),
+        ];
+        checks.extend(self.page_faults.iter().map(|faults| (Family::Faults, faults.check())));
+        checks.extend(self.counters.iter().map(|counter| (Family::Counters, counter.values.check())));
+        checks.into_iter().find_map(|(family, of)| Some(format!("the store of {}: {}", family.name(), of.err()?)))
+    }
+
     /// What each family holds on the heap.
     pub fn hold(&self, sizes: &PartSizes) {
         let counters = self.counters.iter().map(|counter| counter.values.heap_bytes());

@@ -4,14 +4,16 @@
 //! from the end of the row before (and a column of gaps, which is empty where they tile a life), for others from a
 //! column of lengths. All differences wrap, so any two moments are kept exactly.
 
-use super::columns::{PADDING, PackedColumn};
+use super::leaf_bytes::{Leaf, LeafWriter};
 use crate::base::time::{Span, Timestamp};
 use crate::state::reader::Row;
 use smallvec::SmallVec;
-use std::sync::Arc;
 
 /// The most numbers of a row besides its span.
 pub(super) const MOST_FIELDS: usize = 6;
+
+/// Columns before those of its numbers: ends; gaps or lengths.
+pub(super) const SPAN_COLUMNS: usize = 2;
 
 /// The most rows that are decoded at once.
 pub(super) const BLOCK: usize = 16;
@@ -46,30 +48,19 @@ pub trait StoredRow: Row {
     fn of(span: Span, field: impl Fn(usize) -> u64) -> Self;
 }
 
-/// Rows of one family.
-#[derive(Clone, Debug)]
-pub(super) struct Leaf {
-    bytes: Arc<[u8]>,
-    base: Timestamp,
-    ends: PackedColumn,
-    /// Gaps or lengths.
-    extents: PackedColumn,
-    fields: [PackedColumn; MOST_FIELDS],
-}
-
 /// The columns of a leaf as they are added.
 struct LeafColumns<'r, R> {
     rows: &'r [R],
-    bytes: Vec<u8>,
+    leaf: LeafWriter,
     /// Those of the column that is added; kept for the next.
     numbers: Vec<u64>,
 }
 
 impl<R> LeafColumns<'_, R> {
-    fn append(&mut self, number: impl FnMut(&R) -> u64) -> PackedColumn {
+    fn append(&mut self, number: impl FnMut(&R) -> u64) {
         self.numbers.clear();
         self.numbers.extend(self.rows.iter().map(number));
-        PackedColumn::append(&mut self.bytes, &self.numbers)
+        self.leaf.append(&self.numbers);
     }
 }
 
@@ -83,10 +74,11 @@ impl Leaf {
     /// The leaf of some rows; `first` has the positions of the rows that are the first of their line here, ascending.
     pub fn encode<R: StoredRow>(rows: &[R], first: impl IntoIterator<Item = usize>) -> Leaf {
         let base = rows.iter().map(|row| row.span().end).min().unwrap_or_default();
-        let mut columns = LeafColumns { rows, bytes: Vec::with_capacity(rows.len() * 8), numbers: Vec::new() };
-        let ends = columns.append(|row| difference(row.span().end, base));
-        let extents = match R::EXTENT {
-            Extent::Instant => PackedColumn::default(),
+        let leaf = LeafWriter::new(R::FAMILY, base, rows.len());
+        let mut columns = LeafColumns { rows, leaf, numbers: Vec::new() };
+        columns.append(|row| difference(row.span().end, base));
+        match R::EXTENT {
+            Extent::Instant => columns.leaf.append(&[]),
             Extent::Length => columns.append(|row| difference(row.span().end, row.span().start)),
             Extent::Follows => {
                 let (mut first, mut at, mut before) = (first.into_iter().peekable(), 0, Timestamp::ZERO);
@@ -94,44 +86,38 @@ impl Leaf {
                     let from = std::mem::replace(&mut before, row.span().end);
                     at += 1;
                     if first.next_if_eq(&(at - 1)).is_some() { 0 } else { difference(row.span().start, from) }
-                })
+                });
             }
-        };
-        let mut fields = [PackedColumn::default(); MOST_FIELDS];
-        for (number, field) in fields.iter_mut().enumerate().take(R::FIELDS) {
-            *field = columns.append(|row| row.field(number));
         }
-        let mut bytes = columns.bytes;
-        bytes.resize(bytes.len() + PADDING, 0);
-        Leaf { bytes: bytes.into(), base, ends, extents, fields }
-    }
-
-    /// Bytes on the heap.
-    pub fn heap_bytes(&self) -> usize {
-        self.bytes.len()
+        for number in 0..R::FIELDS {
+            columns.append(|row| row.field(number));
+        }
+        columns.leaf.finish()
     }
 
     /// The end of a row.
     #[inline(always)]
     pub fn end(&self, row: usize) -> Timestamp {
-        self.base.wrapping_add(self.ends.get(&self.bytes, row))
+        let [ends, ..] = &self.columns;
+        self.base.wrapping_add(ends.get(&self.bytes, row))
     }
 
     /// The start of a row that is not the first of its line here.
     #[inline(always)]
     pub fn start(&self, extent: Extent, row: usize) -> Timestamp {
+        let [_, extents, ..] = &self.columns;
         match extent {
             Extent::Instant => self.end(row),
-            Extent::Length => self.end(row).wrapping_add(self.extents.get(&self.bytes, row).wrapping_neg()),
-            Extent::Follows => self.end(row.saturating_sub(1)).wrapping_add(self.extents.get(&self.bytes, row)),
+            Extent::Length => self.end(row).wrapping_add(extents.get(&self.bytes, row).wrapping_neg()),
+            Extent::Follows => self.end(row.saturating_sub(1)).wrapping_add(extents.get(&self.bytes, row)),
         }
     }
 
     /// Some rows from `row` on, at most [`BLOCK`]; the first of them starts at `start`.
     pub fn decode<R: StoredRow>(&self, row: usize, count: usize, start: Timestamp, rows: &mut RowBlock<R>) {
         let count = count.min(BLOCK);
-        let mut columns = [[0; BLOCK]; 2 + MOST_FIELDS];
-        let sources = [self.ends, self.extents].into_iter().chain(self.fields).take(2 + R::FIELDS);
+        let mut columns = [[0; BLOCK]; SPAN_COLUMNS + MOST_FIELDS];
+        let sources = self.columns.iter().take(SPAN_COLUMNS + R::FIELDS);
         for (numbers, column) in columns.iter_mut().zip(sources) {
             column.fill(&self.bytes, row, numbers.get_mut(..count).unwrap_or(&mut []));
         }
@@ -155,6 +141,7 @@ impl Leaf {
     #[inline(always)]
     pub fn get<R: StoredRow>(&self, row: usize, start: Timestamp) -> R {
         let span = Span { start, end: self.end(row) };
-        R::of(span, |field| self.fields.get(field).map_or(0, |column| column.get(&self.bytes, row)))
+        let [_, _, fields @ ..] = &self.columns;
+        R::of(span, |field| fields.get(field).map_or(0, |column| column.get(&self.bytes, row)))
     }
 }

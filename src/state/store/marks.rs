@@ -4,11 +4,12 @@
 //! column for each property of a mark, and columns of all their fields one after the other; the last ones are open. A
 //! mark takes some 10 bytes, and as many as its fields need. Cost: O(1) for a mark.
 
-use super::columns::{PADDING, PackedColumn};
+use super::leaf_bytes::{Leaf, LeafError, LeafWriter};
 use super::rows::{optional, present, unzigzag, zigzag};
+use super::whole::StoreError;
 use crate::base::heap::{HeapSize, block};
 use crate::base::names::NameId;
-use crate::base::time::Timestamp;
+use crate::state::questions::Family;
 use crate::state::rows::{Mark, MarkField, MarkRow};
 use crate::state::segments::ThreadId;
 use std::sync::Arc;
@@ -33,16 +34,12 @@ enum MarkColumn {
     FieldValue,
 }
 
-const COLUMNS: usize = MarkColumn::FieldValue as usize + 1;
+/// Columns with a number for each mark.
+const COLUMNS: usize = MarkColumn::FieldName as usize;
 
-/// Marks that follow each other.
+/// [`MOST_MARKS`] marks that follow each other.
 #[derive(Clone, Debug)]
-struct MarkLeaf {
-    bytes: Arc<[u8]>,
-    base: Timestamp,
-    columns: [PackedColumn; COLUMNS],
-    fields: usize,
-}
+pub(in crate::state) struct MarkLeaf(Leaf);
 
 impl MarkLeaf {
     fn encode(marks: &[Mark]) -> MarkLeaf {
@@ -66,25 +63,38 @@ impl MarkLeaf {
             of(&|mark| mark.key.map_or(0, zigzag)),
             of(&|mark| optional(mark.kind.map(|kind| kind.raw()))),
             before.collect(),
-            fields().map(|field| field.name.raw().into()).collect(),
-            fields().map(|field| zigzag(field.value)).collect(),
         ];
-        let mut bytes = Vec::new();
-        let columns = numbers.map(|numbers| PackedColumn::append(&mut bytes, &numbers));
-        bytes.resize(bytes.len() + PADDING, 0);
-        MarkLeaf { bytes: bytes.into(), base, columns, fields: fields().count() }
+        let mut leaf = LeafWriter::new(Family::Marks, base, marks.len());
+        numbers.iter().for_each(|numbers| leaf.append(numbers));
+        // Larger than zero, so that each field takes a byte.
+        leaf.append_items(&fields().map(|field| u64::from(field.name.raw()) + 1).collect::<Vec<u64>>());
+        leaf.append_items(&fields().map(|field| zigzag(field.value)).collect::<Vec<u64>>());
+        MarkLeaf(leaf.finish())
+    }
+
+    /// The leaf of marks that these bytes are.
+    pub fn from_bytes(bytes: Arc<[u8]>) -> Result<MarkLeaf, LeafError> {
+        let leaf = MarkLeaf(Leaf::from_bytes(bytes, Family::Marks)?);
+        let before = (0..leaf.0.rows()).map(|at| leaf.number(MarkColumn::FieldsBefore, at) as usize);
+        let in_order = before.clone().is_sorted() && before.clone().last().is_none_or(|last| last <= leaf.0.items());
+        if in_order && leaf.0.rows() == MOST_MARKS { Ok(leaf) } else { Err(LeafError::Header) }
+    }
+
+    /// Its bytes.
+    pub fn bytes(&self) -> &Arc<[u8]> {
+        self.0.bytes()
     }
 
     #[inline(always)]
     fn number(&self, column: MarkColumn, at: usize) -> u64 {
-        self.columns.get(column as usize).map_or(0, |column| column.get(&self.bytes, at))
+        self.0.columns.get(column as usize).map_or(0, |column| column.get(&self.0.bytes, at))
     }
 
     fn get(&self, number: u32, at: usize) -> MarkRow {
         let task = self.number(MarkColumn::Task, at);
         MarkRow {
             number,
-            time: self.base.wrapping_add(self.number(MarkColumn::Time, at)),
+            time: self.0.base.wrapping_add(self.number(MarkColumn::Time, at)),
             task: (task >> 2) as u32,
             begins: task & 2 != 0,
             thread: present(self.number(MarkColumn::Thread, at)).map(ThreadId::from_raw),
@@ -98,10 +108,10 @@ impl MarkLeaf {
     fn fields(&self, at: usize) -> impl Iterator<Item = MarkField> {
         let first = |at: usize| match at < MOST_MARKS {
             true => self.number(MarkColumn::FieldsBefore, at) as usize,
-            false => self.fields,
+            false => self.0.items(),
         };
         (first(at)..first(at + 1)).map(|field| MarkField {
-            name: NameId::from_raw(self.number(MarkColumn::FieldName, field) as u32),
+            name: NameId::from_raw(self.number(MarkColumn::FieldName, field).wrapping_sub(1) as u32),
             value: unzigzag(self.number(MarkColumn::FieldValue, field)),
         })
     }
@@ -123,6 +133,33 @@ impl MarkStore {
             self.leaves.push(MarkLeaf::encode(&self.open));
             self.open.clear();
         }
+    }
+
+    /// The marks of these leaves, then `open`, which are fewer than a leaf has.
+    pub fn from_parts(leaves: Vec<MarkLeaf>, open: impl IntoIterator<Item = Mark>) -> MarkStore {
+        let mut store = MarkStore { leaves, open: Vec::new() };
+        store.extend(open);
+        store
+    }
+
+    /// The full leaves.
+    pub fn leaves(&self) -> &[MarkLeaf] {
+        &self.leaves
+    }
+
+    /// The marks behind those of the last leaf.
+    pub fn open(&self) -> &[Mark] {
+        &self.open
+    }
+
+    /// What does not hold of its leaves (`--check`): they are made again of their bytes.
+    pub fn check(&self) -> Result<(), StoreError> {
+        let read = |(leaf, of): (usize, &MarkLeaf)| {
+            MarkLeaf::from_bytes(of.bytes().clone()).map_err(|error| StoreError::Leaf { leaf, error })
+        };
+        let leaves = self.leaves().iter().enumerate().map(read).collect::<Result<_, _>>()?;
+        let again = MarkStore::from_parts(leaves, self.open().iter().cloned());
+        if again.len() == self.len() { Ok(()) } else { Err(StoreError::Rows(again.leaves.len())) }
     }
 
     /// Number of marks.
@@ -164,7 +201,7 @@ impl Extend<Mark> for MarkStore {
 
 impl HeapSize for MarkStore {
     fn heap_bytes(&self) -> usize {
-        let leaves = self.leaves.iter().map(|leaf| leaf.bytes.len()).sum::<usize>();
+        let leaves = self.leaves.iter().map(|leaf| leaf.bytes().len()).sum::<usize>();
         let open = self.open.iter().map(|mark| block(&mark.fields)).sum::<usize>();
         leaves + block(&self.leaves) + block(&self.open) + open
     }
@@ -173,6 +210,7 @@ impl HeapSize for MarkStore {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::base::time::Timestamp;
 
     #[test]
     fn marks_and_their_fields_are_found_by_number() {

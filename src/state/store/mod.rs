@@ -11,9 +11,11 @@
 //! two binary searches and one leaf.
 //!
 //! - [`columns`]: columns of numbers, dense or sparse
+//! - [`leaf_bytes`]: the bytes of a leaf, with header and checksum
 //! - [`leaf`]: the rows of one leaf
 //! - [`rows`]: how the rows of each family become columns
 //! - [`parts`]: a line as parts of leaves
+//! - [`whole`]: a store made of its leaves and lists, and checked
 //! - [`builder`]: rows become leaves
 //! - [`marks`]: delimiting events, which have fields of their own
 //! - [`families`]: the stores of a timeline
@@ -24,9 +26,11 @@ pub(super) mod builder;
 mod columns;
 pub(super) mod families;
 pub(super) mod leaf;
+pub(super) mod leaf_bytes;
 pub(super) mod marks;
 pub(super) mod parts;
 mod rows;
+pub(super) mod whole;
 
 #[cfg(test)]
 mod tests;

@@ -4,7 +4,8 @@
 //! or by end. A search by start or end is O(log parts + log rows of a part); the next row costs nothing but its
 //! numbers. The rows of a line are sorted by start; a search by end is for lines whose rows do not overlap.
 
-use super::leaf::{Leaf, RowBlock, StoredRow};
+use super::leaf::{RowBlock, StoredRow};
+use super::leaf_bytes::Leaf;
 use crate::base::heap::{HeapSize, block};
 use crate::base::time::Timestamp;
 use std::marker::PhantomData;
@@ -13,8 +14,8 @@ use std::marker::PhantomData;
 const NEAR: usize = 6;
 
 /// The rows of one line in one leaf.
-#[derive(Clone, Copy, Debug)]
-pub(super) struct LinePart {
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(in crate::state) struct LinePart {
     /// Start of the first row.
     pub start: Timestamp,
     /// Number of rows of the line before them.
@@ -58,6 +59,21 @@ impl<R: StoredRow> LineStore<R> {
             _ => &[],
         };
         LineView { leaves: &self.leaves, parts, family: PhantomData }
+    }
+
+    /// Its leaves.
+    pub fn leaves(&self) -> &[Leaf] {
+        &self.leaves
+    }
+
+    /// The parts of all lines, by line and position.
+    pub fn parts(&self) -> &[LinePart] {
+        &self.parts
+    }
+
+    /// By line: the position of its first part; then the number of parts.
+    pub fn lines(&self) -> &[u32] {
+        &self.lines
     }
 
     /// True where no line has a row.

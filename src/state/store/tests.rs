@@ -1,14 +1,17 @@
 //! Stores of random rows, compared with the vectors that they were made of.
 
 use super::builder::LineStoreBuilder;
-use super::leaf::StoredRow;
+use super::leaf::{RowBlock, StoredRow};
+use super::leaf_bytes::{Leaf, LeafError};
+use super::marks::{MarkLeaf, MarkStore};
 use super::parts::{LineStore, Place, RowPlace};
 use crate::base::names::NameId;
 use crate::base::time::{Span, Timestamp};
 use crate::event::stack::{RawStackId, StackOrigin};
+use crate::state::questions::Family;
 use crate::state::timeline::{
-    Call, CounterOwner, CounterValue, DiskRequest, HostId, PageFault, Segment, SegmentKind, Service, StackSample,
-    ThreadId, Waker,
+    Call, CounterOwner, CounterValue, DiskRequest, HostId, Mark, MarkField, PageFault, Segment, SegmentKind, Service,
+    StackSample, ThreadId, Waker,
 };
 use proptest::prelude::*;
 use std::fmt::Debug;
@@ -171,6 +174,157 @@ proptest! {
         for (number, rows) in rows.iter().enumerate() {
             prop_assert_eq!(&store.line(number).all().collect::<Vec<_>>(), rows);
         }
+    }
+}
+
+/// Leaves of all kinds of columns, with the family that they are of.
+fn leaves() -> Vec<(Family, Vec<u8>)> {
+    let numbers = |n: i64| Numbers {
+        span: Span::of_ns(n * 50, n * 50 + 20 + n % 7),
+        small: (n % 40) as u32,
+        large: if n % 9 == 0 { u64::MAX - n as u64 } else { n as u64 % 4 },
+    };
+    let lines: Vec<Vec<Numbers>> = vec![(0..150).map(numbers).collect(), (150..200).map(numbers).collect()];
+    let bytes = |leaf: &Leaf| leaf.bytes().to_vec();
+    let faults = of(&lines, |n| PageFault { thread: ThreadId::from_raw(n.small), time: n.span.start });
+    let call =
+        |n: &Numbers| Call { span: n.span, name: NameId::from_raw(n.small), ret: Some((n.large % 3) as i64 - 1) };
+    let marks = (0..1_024).map(|n| Mark {
+        time: Timestamp::new(i64::from(n)),
+        task: 0,
+        begins: n % 2 == 0,
+        thread: None,
+        trace: 0,
+        cpu: 1,
+        key: (n % 3 == 0).then_some(i64::from(n)),
+        kind: None,
+        fields: vec![MarkField { name: NameId::from_raw(n), value: 0 }; n as usize % 3],
+    });
+    let mut store_of_marks = MarkStore::default();
+    store_of_marks.extend(marks);
+    let mut all = vec![
+        (Family::Segments, bytes(&store(&of(&lines, segment), 60).leaves()[0])),
+        (Family::Calls, bytes(&store(&of(&lines, call), 500).leaves()[0])),
+        (Family::Faults, bytes(&store(&faults, 500).leaves()[0])),
+    ];
+    all.push((Family::Marks, store_of_marks.leaves()[0].bytes().to_vec()));
+    all
+}
+
+fn read(family: Family, bytes: &[u8]) -> Result<(), LeafError> {
+    match family {
+        Family::Marks => MarkLeaf::from_bytes(bytes.into()).map(|_| ()),
+        _ => Leaf::from_bytes(bytes.into(), family).map(|leaf| assert_eq!(leaf.bytes()[..], *bytes)),
+    }
+}
+
+#[test]
+fn a_leaf_is_read_from_its_bytes_and_from_no_other() {
+    for (family, bytes) in leaves() {
+        assert_eq!(read(family, &bytes), Ok(()), "{family:?}");
+        let other = if family == Family::Calls { Family::Samples } else { Family::Calls };
+        assert_eq!(read(other, &bytes), Err(LeafError::Family));
+        for length in 0..bytes.len() {
+            assert!(read(family, &bytes[..length]).is_err(), "{family:?}, the first {length} bytes");
+        }
+        let mut changed = bytes.clone();
+        for at in 0..bytes.len() {
+            for flip in [1, 0x80, 0xff] {
+                changed[at] ^= flip;
+                assert!(read(family, &changed).is_err(), "{family:?}, byte {at}");
+                changed[at] ^= flip;
+            }
+        }
+        changed.push(0);
+        assert_eq!(read(family, &changed), Err(LeafError::Length));
+    }
+}
+
+#[test]
+fn families_keep_their_numbers_in_leaves() {
+    let numbers = Family::ALL.iter().map(|family| *family as u8);
+    assert!(numbers.eq(0..11));
+    let names = Family::ALL.iter().map(|family| family.name()).collect::<Vec<_>>().join(" ");
+    assert_eq!(names, "segments calls samples runs requests services faults counters marks stacks names");
+}
+
+/// Bytes with a checksum that fits.
+fn forged(mut bytes: Vec<u8>) -> Vec<u8> {
+    let length = bytes.len() as u32;
+    if let Some(place) = bytes.get_mut(4..8) {
+        place.copy_from_slice(&length.to_le_bytes());
+    }
+    let end = bytes.len().saturating_sub(4);
+    let sum = crc32fast::hash(&bytes[..end]).to_le_bytes();
+    bytes[end..].iter_mut().zip(sum).for_each(|(byte, sum)| *byte = sum);
+    bytes
+}
+
+/// Ask everything of a leaf that was accepted.
+fn read_rows<R: StoredRow>(leaf: &Leaf) -> usize {
+    let mut rows = RowBlock::<R>::new();
+    for row in (0..leaf.rows()).chain([leaf.rows(), usize::MAX / 16]) {
+        let start = leaf.start(R::EXTENT, row);
+        rows.clear();
+        leaf.decode(row, 16, start, &mut rows);
+        rows.push(leaf.get(row, start));
+    }
+    rows.len()
+}
+
+proptest! {
+    #[test]
+    fn bytes_of_a_forger_end_in_an_error_or_in_rows(
+        which in 0..4usize,
+        changes in prop::collection::vec((0..120usize, any::<u8>()), 1..6),
+        random in prop::collection::vec(any::<u8>(), 0..300),
+    ) {
+        let (family, mut bytes) = leaves().swap_remove(which);
+        for (at, byte) in changes {
+            bytes[at] = byte;
+        }
+        for bytes in [forged(bytes), forged(random.clone()), random] {
+            if family == Family::Marks {
+                if let Ok(leaf) = MarkLeaf::from_bytes(bytes.into()) {
+                    let store = MarkStore::from_parts(vec![leaf], []);
+                    prop_assert_eq!(store.all().map(|mark| store.fields(mark.number).count()).len(), 1_024);
+                }
+                continue;
+            }
+            let Ok(leaf) = Leaf::from_bytes(bytes.into(), family) else { continue };
+            match family {
+                Family::Segments => read_rows::<Segment>(&leaf),
+                Family::Calls => read_rows::<Call>(&leaf),
+                _ => read_rows::<PageFault>(&leaf),
+            };
+        }
+    }
+
+    #[test]
+    fn a_store_is_made_of_its_lists_and_of_no_others(
+        lines in lines(),
+        slab in 1..50usize,
+        change in (0..100usize, 0..6usize, 1..4u32),
+    ) {
+        let rows = of(&lines, segment);
+        let store = store(&rows, slab);
+        prop_assert_eq!(store.check(), Ok(()));
+        let (leaves, mut parts, mut starts) = (store.leaves().to_vec(), store.parts().to_vec(), store.lines().to_vec());
+        let again = LineStore::<Segment>::from_parts(leaves.clone(), parts.clone(), starts.clone()).unwrap();
+        for (number, rows) in rows.iter().enumerate() {
+            prop_assert_eq!(&again.line(number).all().collect::<Vec<_>>(), rows);
+        }
+        let (at, what, by) = change;
+        let Some(part) = at.checked_rem(parts.len()).and_then(|at| parts.get_mut(at)) else { return Ok(()) };
+        match what {
+            0 => part.leaf += by,
+            1 => part.first += by as u16,
+            2 => part.rows += by as u16,
+            3 => part.before += by,
+            4 => part.rows = 0,
+            _ => *starts.last_mut().unwrap() += by,
+        }
+        prop_assert!(LineStore::<Segment>::from_parts(leaves, parts, starts).is_err());
     }
 }
 

@@ -1,0 +1,84 @@
+//! A store made of its leaves and its resident lists, and checked.
+//!
+//! In: leaves, the parts of all lines, the first part of each line; from a file, where they may be anything. Out: the
+//! store, if each row of a leaf belongs to exactly one part and the parts of a line follow each other; else the first
+//! contradiction. Cost: linear in the parts, and a sort of them.
+
+use super::leaf::StoredRow;
+use super::leaf_bytes::{Leaf, LeafError};
+use super::parts::{LinePart, LineStore};
+use std::marker::PhantomData;
+
+/// What is wrong with the lists of a store.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+pub(in crate::state) enum StoreError {
+    /// A leaf does not have the bytes that it should have.
+    #[error("leaf {leaf}: {error}")]
+    Leaf {
+        /// Its position.
+        leaf: usize,
+        /// What is wrong with it.
+        error: LeafError,
+    },
+    /// The first parts of lines are out of order, or not those of the list of parts.
+    #[error("its list of lines does not fit the list of parts")]
+    Lines,
+    /// The parts of a line are out of order, or their counts of rows do not add up.
+    #[error("the parts of line {0} are out of order")]
+    Order(usize),
+    /// The parts of a leaf are not its rows.
+    #[error("the parts of leaf {0} are not its rows")]
+    Rows(usize),
+}
+
+impl<R: StoredRow> LineStore<R> {
+    /// The store of these leaves and resident lists, which are checked against each other: each row of a leaf belongs
+    /// to one part, and the parts of a line follow each other.
+    pub fn from_parts(leaves: Vec<Leaf>, parts: Vec<LinePart>, lines: Vec<u32>) -> Result<Self, StoreError> {
+        let ends = lines.first().zip(lines.last());
+        if !lines.is_sorted() || ends.map_or((0, 0), |(first, last)| (*first, *last as usize)) != (0, parts.len()) {
+            return Err(StoreError::Lines);
+        }
+        for (line, of) in lines.windows(2).enumerate() {
+            let &[from, to] = of else { continue };
+            let (mut rows, mut before): (u32, Option<&LinePart>) = (0, None);
+            for part in parts.get(from as usize..to as usize).unwrap_or(&[]) {
+                let in_order = before.replace(part).is_none_or(|a| a.leaf < part.leaf && a.start <= part.start);
+                if !in_order || part.before != rows || part.rows == 0 {
+                    return Err(StoreError::Order(line));
+                }
+                rows = rows.checked_add(part.rows.into()).ok_or(StoreError::Order(line))?;
+            }
+        }
+        let mut by_leaf: Vec<&LinePart> = parts.iter().collect();
+        by_leaf.sort_unstable_by_key(|part| (part.leaf, part.first));
+        let mut left = by_leaf.as_slice();
+        for (number, leaf) in leaves.iter().enumerate() {
+            let (own, rest) = left.split_at(left.partition_point(|part| part.leaf as usize <= number));
+            let mut rows = 0;
+            for part in own {
+                if usize::from(part.first) != rows {
+                    return Err(StoreError::Rows(number));
+                }
+                rows += usize::from(part.rows);
+            }
+            if rows != leaf.rows() {
+                return Err(StoreError::Rows(number));
+            }
+            left = rest;
+        }
+        if !left.is_empty() {
+            return Err(StoreError::Rows(leaves.len()));
+        }
+        Ok(LineStore { leaves, parts, lines, family: PhantomData })
+    }
+
+    /// What does not hold of the store (`--check`): it is made again of the bytes of its leaves and of its lists.
+    pub fn check(&self) -> Result<(), StoreError> {
+        let read = |(leaf, of): (usize, &Leaf)| {
+            Leaf::from_bytes(of.bytes().clone(), R::FAMILY).map_err(|error| StoreError::Leaf { leaf, error })
+        };
+        let leaves = self.leaves().iter().enumerate().map(read).collect::<Result<_, _>>()?;
+        LineStore::<R>::from_parts(leaves, self.parts().to_vec(), self.lines().to_vec()).map(|_| ())
+    }
+}
