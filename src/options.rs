@@ -58,6 +58,9 @@ pub struct InputOptions {
     /// Bytes of trace in one chunk (default: balanced over the workers)
     #[arg(long, value_name = "BYTES", hide = true)]
     pub chunk: Option<u64>,
+    /// Bytes of leaves of the state history in memory (default: half of what other parts leave of the budget)
+    #[arg(long, value_name = "BYTES", hide = true)]
+    pub leaf_memory: Option<u64>,
 }
 
 /// The executions that are compared.

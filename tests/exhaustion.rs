@@ -1,5 +1,5 @@
 //! Without memory there is one line and exit status 1, never a signal: under every limit of the address space from too
-//! small to begin to large enough to answer.
+//! small to begin to large enough to answer. Under `--memory` states go to a file, and what cannot is refused by name.
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 
 #[path = "support/ask.rs"]
@@ -77,4 +77,56 @@ fn commands_answer_under_every_limit_of_the_address_space() {
     }
     println!("from {least} MiB: {answered} answers, {lines} lines");
     assert!(answered > 20 && lines > 5, "{answered} answers, {lines} lines");
+}
+
+/// The answer of `explain` to one fixture, within limits.
+fn explained(words: &[&str], folder: &str) -> Output {
+    let mut command = ask::whyslow(["explain", "--json", "--task", "client:call"]);
+    run(command.args(words).arg(fixture("lock-contention")).env("TMPDIR", folder))
+}
+
+#[test]
+fn what_cannot_fit_is_refused_by_its_parts_with_the_limit_that_would_do() {
+    let refused = (2..20).find_map(|mebibytes| {
+        let limit = format!("{mebibytes}MiB");
+        let out = explained(&["--memory", &limit, "--threads", "7"], "/tmp");
+        answered_or_told(&out, &limit);
+        let said = said(&out);
+        let enough = said.split_once("opened traces hold ")?.1.split_once("raise the limit to ")?.1;
+        Some((said.clone(), enough.split_once(',')?.0.to_owned()))
+    });
+    let (said, enough) = refused.expect("a limit with room for the traces, but not for buffers");
+    assert!(said.contains("buffers of events and of states need") && said.contains("--threads"), "{said}");
+    let out = explained(&["--memory", &enough, "--threads", "7"], "/tmp");
+    assert!(!ask::said(&out).contains("opened traces hold"), "{enough}: {}", ask::said(&out));
+}
+
+#[test]
+fn states_go_to_a_file_that_leaves_no_name() {
+    let folder = tempfile::tempdir().unwrap();
+    let place = folder.path().to_str().unwrap();
+    let want = explained(&[], place);
+    for more in [&["--leaf-memory", "0"][..], &["--leaf-memory", "0", "--no-sandbox"], &["--leaf-memory", "20000"]] {
+        let out = explained(&[&["--timings", "--check"], more].concat(), place);
+        assert!(out.status.success() && out.stdout == want.stdout, "{more:?}: {}", said(&out));
+        let text = said(&out);
+        let file = text.lines().find_map(|line| line.trim().strip_prefix("file")).unwrap();
+        assert!(!file.trim().starts_with("0 leaves") && !file.contains(" 0 read"), "{text}");
+        assert!(text.contains(" for leaves") && text.lines().any(|line| line.trim().starts_with("leaves")), "{text}");
+    }
+    assert_eq!(std::fs::read_dir(place).unwrap().count(), 0);
+    // Without a folder that can be written, another is found.
+    let out = explained(&["--leaf-memory", "0"], "/no/such/folder");
+    assert!(out.status.success() && out.stdout == want.stdout, "{}", said(&out));
+}
+
+#[test]
+fn a_folder_in_memory_is_not_for_states() {
+    let mounts = std::fs::read_to_string("/proc/mounts").unwrap_or_default();
+    let in_memory = |folder: &str| mounts.lines().any(|line| line.contains(&format!(" {folder} tmpfs ")));
+    if !in_memory("/dev/shm") || ["/", "/var", "/var/tmp"].iter().any(|folder| in_memory(folder)) {
+        return;
+    }
+    let out = explained(&["--leaf-memory", "0", "--timings"], "/dev/shm");
+    assert!(said(&out).contains("in /var/tmp") && !said(&out).contains("which is memory"), "{}", said(&out));
 }

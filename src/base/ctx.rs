@@ -4,8 +4,9 @@
 //! needed and kept for all copies of one context; [`super::parallel`] runs on them.
 
 use super::allocator::room_for_threads;
+use super::budget::Budget;
 use super::heap::PartSizes;
-use super::memory::Limit;
+use super::memory::{Limit, MemoryError};
 use rayon::{ThreadPool, ThreadPoolBuilder};
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
@@ -15,19 +16,38 @@ use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 #[error("cancelled")]
 pub struct Cancelled;
 
-/// A flag that long computations read often (every packet, every chunk, every node).
+/// A flag that long computations read often (every packet, every chunk, every node), and the reason where the
+/// computation cannot go on.
 #[derive(Clone, Debug, Default)]
-pub struct Cancel(Arc<AtomicBool>);
+pub struct Cancel(Arc<CancelState>);
+
+#[derive(Debug, Default)]
+struct CancelState {
+    asked: AtomicBool,
+    failure: OnceLock<MemoryError>,
+}
 
 impl Cancel {
     /// Ask the computation to stop.
     pub fn cancel(&self) {
-        self.0.store(true, Ordering::Relaxed);
+        self.0.asked.store(true, Ordering::Relaxed);
+    }
+
+    /// Stop the computation for a reason, with which it ends; the first one counts.
+    pub fn fail(&self, why: MemoryError) {
+        // A second reason follows from the first.
+        let _ = self.0.failure.set(why);
+        self.cancel();
+    }
+
+    /// The reason why it cannot go on.
+    pub fn failure(&self) -> Option<&MemoryError> {
+        self.0.failure.get()
     }
 
     /// True once asked.
     pub fn is_cancelled(&self) -> bool {
-        self.0.load(Ordering::Relaxed)
+        self.0.asked.load(Ordering::Relaxed)
     }
 
     /// `Err` once asked, for `?`.
@@ -50,6 +70,12 @@ pub struct Progress {
     pub replayed: AtomicU64,
     /// Memory by part of the program.
     pub parts: PartSizes,
+    /// Bytes of leaves that may be in memory; 0 while unknown.
+    pub leaf_budget: AtomicU64,
+    /// Leaves that were written to a file, because memory had no room for them.
+    pub leaves_written: AtomicU64,
+    /// Leaves that were read back.
+    pub leaves_read: AtomicU64,
 }
 
 impl Progress {
@@ -82,6 +108,8 @@ pub struct Ctx {
     pub progress: Arc<Progress>,
     /// Bytes that the computation may take.
     pub memory: Option<Limit>,
+    /// Bytes of memory for everything, and the file for what does not fit; `None`: all stays in memory.
+    pub budget: Option<Budget>,
     /// Shared by all copies of this context.
     pub(crate) helpers: Arc<HelperPool>,
 }
@@ -101,7 +129,7 @@ impl Ctx {
             threads => threads,
         };
         let helpers = Arc::new(HelperPool { threads: threads - 1, pool: OnceLock::new() });
-        Ctx { threads, cancel: Cancel::default(), progress: Arc::default(), memory: None, helpers }
+        Ctx { threads, cancel: Cancel::default(), progress: Arc::default(), memory: None, budget: None, helpers }
     }
 
     /// The workers beside the calling thread; `None` for a single worker, or if the system refuses threads.

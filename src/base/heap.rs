@@ -41,13 +41,15 @@ pub enum MemoryPart {
     OtherRows,
     /// Delimiting events.
     Marks,
+    /// Leaves of all families in memory, where some are in a file.
+    Leaves,
     /// Executions, with their calling contexts and metrics.
     Results,
 }
 
 impl MemoryPart {
     /// All parts, in the order of the work.
-    pub const ALL: [MemoryPart; 9] = [
+    pub const ALL: [MemoryPart; 10] = [
         MemoryPart::OpenedTraces,
         MemoryPart::EventBuffers,
         MemoryPart::Threads,
@@ -56,6 +58,7 @@ impl MemoryPart {
         MemoryPart::Samples,
         MemoryPart::OtherRows,
         MemoryPart::Marks,
+        MemoryPart::Leaves,
         MemoryPart::Results,
     ];
 
@@ -70,6 +73,7 @@ impl MemoryPart {
             MemoryPart::Samples => "samples",
             MemoryPart::OtherRows => "other rows",
             MemoryPart::Marks => "marks",
+            MemoryPart::Leaves => "leaves",
             MemoryPart::Results => "results",
         }
     }

@@ -10,8 +10,9 @@
 use super::allocator::room_for_threads;
 use super::ctx::Cancel;
 use super::quantity;
-use std::path::Path;
-use std::sync::atomic::{AtomicBool, Ordering};
+use super::spill::SpillError;
+use std::fmt;
+use std::path::{Path, PathBuf};
 use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
@@ -19,7 +20,7 @@ use std::time::Duration;
 const PAUSE: Duration = Duration::from_millis(5);
 
 /// The mount point of control groups.
-const GROUPS: &str = "/sys/fs/cgroup";
+pub(super) const GROUPS: &str = "/sys/fs/cgroup";
 
 /// How much may be held.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -49,7 +50,7 @@ impl Limit {
 }
 
 /// The limit did not suffice.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum MemoryError {
     /// More was needed.
     #[error("--memory {}: this is not enough; raise the limit, use fewer --threads, or use a shorter trace", size(*.0))]
@@ -61,6 +62,27 @@ pub enum MemoryError {
         size(*.0)
     )]
     Group(u64),
+    /// What must be in memory is more, before any work.
+    #[error(
+        "{limit}: opened traces hold {}, and buffers of events and of states need {} and {} more at least; raise the \
+         limit to {}, use fewer --threads, or fewer traces",
+        size(*.opened), size(*.buffers), size(*.leaves), size(*.needed)
+    )]
+    Parts {
+        /// The limit.
+        limit: Limit,
+        /// Bytes that the process holds once the traces are open.
+        opened: u64,
+        /// Bytes of buffers of events.
+        buffers: u64,
+        /// Bytes of leaves.
+        leaves: u64,
+        /// All of them.
+        needed: u64,
+    },
+    /// States gave way to a file, which failed.
+    #[error("{0}")]
+    Spill(SpillError),
     /// The system does not report how much is held.
     #[error("--memory: this system does not report how much memory a process holds; leave the option out")]
     Unknown,
@@ -83,12 +105,21 @@ fn size(bytes: u64) -> String {
     quantity::exact(i64::try_from(bytes).unwrap_or(i64::MAX), quantity::SIZE)
 }
 
+impl fmt::Display for Limit {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Limit::Asked(bytes) => write!(f, "--memory {}", size(*bytes)),
+            Limit::Group(bytes) => write!(f, "the control group may hold {}", size(*bytes)),
+        }
+    }
+}
+
 /// Run `job`, which looks at `cancel`, within a limit.
 pub fn within<T>(limit: Option<Limit>, cancel: &Cancel, job: impl FnOnce() -> T) -> Result<T, MemoryError> {
-    let Some(limit) = limit else { return Ok(job()) };
+    let ended = |result: T| cancel.failure().cloned().map_or(Ok(result), Err);
+    let Some(limit) = limit else { return ended(job()) };
     let most = limit.bytes();
-    let exceeded = AtomicBool::new(held().ok_or(MemoryError::Unknown)? > most);
-    if exceeded.load(Ordering::Relaxed) {
+    if held().ok_or(MemoryError::Unknown)? > most {
         return Err(limit.into());
     }
     let watched = Watched::default();
@@ -97,8 +128,7 @@ pub fn within<T>(limit: Option<Limit>, cancel: &Cancel, job: impl FnOnce() -> T)
             watched.enter(Stage::Watching);
             while !watched.has_ended_within(PAUSE) {
                 if held().is_some_and(|bytes| bytes > most) {
-                    exceeded.store(true, Ordering::Relaxed);
-                    cancel.cancel();
+                    cancel.fail(limit.into());
                     return;
                 }
             }
@@ -111,7 +141,7 @@ pub fn within<T>(limit: Option<Limit>, cancel: &Cancel, job: impl FnOnce() -> T)
         watched.until_begun();
         let result = job();
         drop(ends);
-        if exceeded.load(Ordering::Relaxed) { Err(limit.into()) } else { Ok(result) }
+        ended(result)
     })
 }
 
@@ -167,7 +197,7 @@ impl<F: Fn()> Drop for OnDrop<F> {
 }
 
 /// Bytes of memory of its own that this process holds.
-fn held() -> Option<u64> {
+pub fn held() -> Option<u64> {
     kib(&std::fs::read_to_string("/proc/self/status").ok()?, "RssAnon:")
 }
 
@@ -176,33 +206,63 @@ fn physical() -> Option<u64> {
     kib(&std::fs::read_to_string("/proc/meminfo").ok()?, "MemTotal:")
 }
 
-fn kib(text: &str, name: &str) -> Option<u64> {
+pub(super) fn kib(text: &str, name: &str) -> Option<u64> {
     let kib = text.lines().find_map(|l| l.strip_prefix(name))?.trim().strip_suffix("kB")?;
     kib.trim().parse::<u64>().ok()?.checked_mul(1024)
 }
 
-/// The smallest limit of the groups that a process belongs to, by its `/proc/PID/cgroup`, and of those around them; of
-/// version 2 (`0::/path`, `memory.max`) and 1 (`4:memory:/path`, `memory.limit_in_bytes`). In a container the path may
-/// lead nowhere: then the root is the container's own group.
-fn group(root: &Path, of: &str) -> Option<u64> {
+/// A control group's files: its limit, and what it holds.
+pub(super) struct GroupFiles {
+    most: PathBuf,
+    used: PathBuf,
+}
+
+impl GroupFiles {
+    /// Its limit; `None` where it has none.
+    pub fn most(&self) -> Option<u64> {
+        number(&self.most)
+    }
+
+    /// What it may still take.
+    pub fn left(&self) -> Option<u64> {
+        Some(self.most()?.saturating_sub(number(&self.used)?))
+    }
+}
+
+fn number(file: &Path) -> Option<u64> {
+    std::fs::read_to_string(file).ok()?.trim().parse().ok()
+}
+
+/// The groups that a process belongs to, by its `/proc/PID/cgroup`, and those around them; of version 2 (`0::/path`,
+/// `memory.max`) and 1 (`4:memory:/path`, `memory.limit_in_bytes`). In a container the path may lead nowhere: then the
+/// root is the container's own group.
+pub(super) fn groups(root: &Path, of: &str) -> Vec<GroupFiles> {
     let memberships = of.lines().filter_map(|line| {
         let mut parts = line.splitn(3, ':').skip(1);
         let (controllers, path) = (parts.next()?, parts.next()?);
         match controllers {
-            "" => Some((root.to_owned(), path, "memory.max")),
+            "" => Some((root.to_owned(), path, ["memory.max", "memory.current"])),
             _ if controllers.split(',').any(|c| c == "memory") => {
-                Some((root.join("memory"), path, "memory.limit_in_bytes"))
+                Some((root.join("memory"), path, ["memory.limit_in_bytes", "memory.usage_in_bytes"]))
             }
             _ => None,
         }
     });
-    let limits = memberships.flat_map(|(root, path, file)| {
+    let files = memberships.flat_map(|(root, path, files)| {
         // From the group outwards to the root.
-        let path = Path::new(path.trim_start_matches('/'));
-        let inward = path.ancestors().map(move |part| root.join(part).join(file));
-        inward.filter_map(|file| std::fs::read_to_string(file).ok()?.trim().parse::<u64>().ok()).collect::<Vec<_>>()
+        let path = Path::new(path.trim_start_matches('/')).to_owned();
+        let folders: Vec<PathBuf> = path.ancestors().map(|part| root.join(part)).collect();
+        folders.into_iter().map(move |folder| {
+            let [most, used] = files.map(|file| folder.join(file));
+            GroupFiles { most, used }
+        })
     });
-    limits.min()
+    files.collect()
+}
+
+/// The smallest limit of all groups of a process.
+fn group(root: &Path, of: &str) -> Option<u64> {
+    groups(root, of).iter().filter_map(GroupFiles::most).min()
 }
 
 #[cfg(test)]

@@ -2,6 +2,7 @@
 //! statistics.
 
 pub mod allocator;
+pub mod budget;
 pub mod clean;
 pub mod ctx;
 pub mod cursor;
@@ -20,6 +21,7 @@ pub mod sandbox;
 pub mod search;
 pub mod spans;
 pub mod spelling;
+pub mod spill;
 pub mod statistics;
 pub mod text;
 pub mod time;

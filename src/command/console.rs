@@ -38,6 +38,8 @@ impl<'a> Console<'a> {
         document: impl FnOnce() -> D,
         text: impl FnOnce(Page) -> String,
     ) -> anyhow::Result<()> {
+        // Not an answer of which a part could not be read.
+        self.ctx.cancel.check()?;
         if !json {
             return print(&text(page()));
         }
@@ -48,6 +50,11 @@ impl<'a> Console<'a> {
 
     /// Run `job`, with a progress line if stderr is a terminal and the job takes long.
     pub fn with_progress<T: Send>(&self, job: impl FnOnce(&Ctx) -> anyhow::Result<T> + Send) -> anyhow::Result<T> {
+        let job = |ctx: &Ctx| {
+            let result = job(ctx)?;
+            ctx.cancel.check()?;
+            Ok(result)
+        };
         if !std::io::stderr().is_terminal() {
             return job(self.ctx);
         }
@@ -105,6 +112,16 @@ impl<'a> Console<'a> {
         }
         for (part, bytes) in self.ctx.progress.parts.held() {
             say(&format!("{:>10} {} kB", part.name(), bytes.div_ceil(1024)));
+        }
+        let progress = &self.ctx.progress;
+        let [leaves, written, read] =
+            [&progress.leaf_budget, &progress.leaves_written, &progress.leaves_read].map(|count| count.load(Relaxed));
+        if let Some(budget) = self.ctx.budget.as_ref().filter(|_| leaves > 0 || written > 0) {
+            let whole = budget.bytes.div_ceil(1024);
+            say(&format!("{:>10} {whole} kB, of them {} kB for leaves", "budget", leaves.div_ceil(1024)));
+            let place = budget.file.as_ref().filter(|_| written > 0);
+            let place = place.map_or(String::new(), |file| format!(", in {}", file.folder().display()));
+            say(&format!("{:>10} {written} leaves written, {read} read back{place}", "file"));
         }
     }
 }

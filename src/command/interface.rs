@@ -4,6 +4,7 @@ use super::console::{Console, shows_ascii_only};
 use super::state_folder::{self, KnownRecording, StateFile};
 use super::{Outcome, Question, places, tour};
 use crate::analysis::symbols::files::SymbolPaths;
+use crate::base::budget::Budget;
 use crate::base::ctx::Ctx;
 use crate::base::memory::{self, Limit};
 use crate::base::notice::Notices;
@@ -97,6 +98,7 @@ impl Question for InterfaceOptions {
             mined: None,
             history: None,
             memory: console.ctx.memory,
+            budget: console.ctx.budget.clone(),
             notices: Arc::clone(&notices),
         });
         let state = state_folder::folder().filter(|_| !self.tour).map(|folder| StateFile::new(&folder, &self.traces()));
@@ -149,6 +151,7 @@ struct Analyst {
     /// The state history, once it was needed.
     history: Option<Arc<RecordedHistory>>,
     memory: Option<Limit>,
+    budget: Option<Budget>,
     /// The notices of the last analysis.
     notices: Arc<Mutex<Notices>>,
 }
@@ -157,11 +160,17 @@ struct Analyst {
 const OVERVIEW_CELLS: usize = 512;
 
 impl Analyst {
+    /// The context of a job within the limits of the command.
+    fn limited(&self, ctx: &Ctx) -> Ctx {
+        Ctx { memory: self.memory, budget: self.budget.clone(), ..ctx.clone() }
+    }
+
     /// The state history, built on the first question.
     fn recorded(&mut self, ctx: &Ctx) -> anyhow::Result<Arc<RecordedHistory>> {
         if let Some(history) = &self.history {
             return Ok(Arc::clone(history));
         }
+        let ctx = &self.limited(ctx);
         let session = &mut self.session;
         let recorded = memory::within(self.memory, &ctx.cancel, || session.history(ctx))??;
         Ok(Arc::clone(self.history.insert(Arc::new(recorded))))
@@ -169,6 +178,7 @@ impl Analyst {
 
     /// Mine the patterns, and keep them.
     fn mine(&mut self, ctx: &Ctx) -> anyhow::Result<Arc<Mining>> {
+        let ctx = &self.limited(ctx);
         let (session, task) = (&mut self.session, self.task.as_deref());
         let mining = memory::within(self.memory, &ctx.cancel, || session.mine(task, &self.places, ctx))??;
         self.notices.lock().unwrap_or_else(PoisonError::into_inner).merge(&mining.notices);
@@ -180,6 +190,7 @@ impl Analyst {
 impl Analyst {
     /// The database that `whyslow build` would write for the current task.
     fn database(&mut self, ctx: &Ctx) -> anyhow::Result<Vec<u8>> {
+        let ctx = &self.limited(ctx);
         let tasks: Vec<&str> = self.task.as_deref().into_iter().collect();
         let (session, places) = (&mut self.session, &self.places);
         memory::within(self.memory, &ctx.cancel, || {
@@ -195,6 +206,7 @@ impl Analyst {
 
 impl Backend for Analyst {
     fn analyse(&mut self, task: Option<&str>, ctx: &Ctx) -> anyhow::Result<Arc<Model>> {
+        let ctx = &self.limited(ctx);
         let wanted = task.map(str::to_owned).or_else(|| self.task.clone());
         let session = &mut self.session;
         let model = memory::within(self.memory, &ctx.cancel, || {
@@ -229,6 +241,7 @@ impl Backend for Analyst {
     }
 
     fn survey(&mut self, ctx: &Ctx) -> anyhow::Result<Vec<TaskSummary>> {
+        let ctx = &self.limited(ctx);
         let (session, places) = (&mut self.session, &self.places);
         memory::within(self.memory, &ctx.cancel, || match session {
             Session::Traces(traces) => {
@@ -247,6 +260,7 @@ impl Backend for Analyst {
     }
 
     fn timelines(&mut self, executions: &[ExecutionId], ctx: &Ctx) -> anyhow::Result<Arc<Model>> {
+        let ctx = &self.limited(ctx);
         let (session, task) = (&mut self.session, self.task.as_deref());
         let model = memory::within(self.memory, &ctx.cancel, || {
             let model = session.model(task, &self.places, executions, ctx)?;

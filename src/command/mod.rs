@@ -23,6 +23,7 @@ mod tour;
 pub use console::STDOUT;
 
 use crate::analysis::symbols::files::SymbolPaths;
+use crate::base::budget::Budget;
 use crate::base::clean;
 use crate::base::ctx::Ctx;
 use crate::base::memory::{self, Limit};
@@ -38,6 +39,7 @@ use crate::session::{self, OpenOptions, Session, UsageError};
 use crate::view::stderr::say;
 use clap::Subcommand;
 use console::Console;
+use std::sync::atomic::Ordering;
 
 /// A command with its options.
 #[derive(Subcommand, Debug)]
@@ -200,9 +202,11 @@ fn ask(question: &dyn Question) -> anyhow::Result<u8> {
             return Err(UsageError(format!("--symbols {}: {why}", folder.display())).into());
         }
     }
+    // Its file for states that memory has no room for must be open before the sandbox begins.
+    let budget = Budget { leaves: input.leaf_memory, ..Budget::new(limit) };
     // The sandbox begins before a byte of the input is read, and before there is another thread.
     confine(question);
-    let ctx = Ctx { memory: limit, ..Ctx::new(workers(input.threads)) };
+    let ctx = Ctx { memory: limit, budget: Some(budget), ..Ctx::new(workers(input.threads)) };
     let mut console = Console::new(&ctx, input.timings);
     let Outcome { notices, status } = if question.is_interface() {
         let session = memory::within(limit, &ctx.cancel, || open(question, &mut console))??;
@@ -214,6 +218,7 @@ fn ask(question: &dyn Question) -> anyhow::Result<u8> {
         })??
     };
     console.finish();
+    say_where_states_are(&ctx);
     if input.strict && notices.has_fault() {
         anyhow::bail!("the input is malformed (--strict): {}", notices.sentences().first().map_or("", |s| s));
     }
@@ -223,6 +228,19 @@ fn ask(question: &dyn Question) -> anyhow::Result<u8> {
         }
     }
     Ok(status)
+}
+
+/// A note where states went to a file that takes memory all the same.
+fn say_where_states_are(ctx: &Ctx) {
+    let file = ctx.budget.as_ref().and_then(|budget| budget.file.as_ref());
+    if let Some(file) = file.filter(|file| file.is_in_memory())
+        && ctx.progress.leaves_written.load(Ordering::Relaxed) > 0
+    {
+        let folder = file.folder().display();
+        say(&format!(
+            "note: states that did not fit went to {folder}, which is memory: name a folder on disk by TMPDIR"
+        ));
+    }
 }
 
 fn open(question: &dyn Question, console: &mut Console<'_>) -> anyhow::Result<Session> {

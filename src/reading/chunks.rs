@@ -116,6 +116,13 @@ fn cuts(traces: &[&Trace], target: ChunkTarget, workers: usize) -> Vec<Timestamp
     cuts
 }
 
+/// Bytes of the chunks that are in memory at a time at most, decoded: about as many as in the trace.
+pub fn in_flight_bytes(traces: &[&Trace], target: ChunkTarget, workers: usize) -> u64 {
+    let chunks = cut(traces, target, workers);
+    let largest = chunks.iter().map(|chunk| chunk.bytes).max().unwrap_or(0);
+    largest * chunks.len().min(2 * workers) as u64
+}
+
 /// Cut the time line of some traces into chunks.
 pub fn cut(traces: &[&Trace], target: ChunkTarget, workers: usize) -> Vec<Chunk> {
     let cuts = cuts(traces, target, workers);

@@ -1,13 +1,15 @@
 //! The only way to the rows of a [`Timeline`]: readers and their cursors.
 //!
 //! A [`RowReader`] belongs to one analysis and one worker. It gives [`RowCursor`]s over the rows of one line (the
-//! segments of a thread, the runs of a CPU, ...), which are sorted by start. A cursor keeps its place: a question for
-//! the same row or the next costs a comparison, any other two binary searches, O(log rows). Rows are in compressed
-//! leaves (`state::store`). The questions are counted ([`super::questions`]).
+//! segments of a thread, the runs of a CPU, ...), which are sorted by start. A cursor keeps its place and its leaf: a
+//! question for the same row or the next costs a comparison, any other two binary searches, O(log rows). Rows are in
+//! compressed leaves (`state::store`), in memory or in a file; a row that cannot be read back is absent, and the work
+//! ends with the reason (`store::pool`). The questions are counted ([`super::questions`]).
 
 use super::questions::{Access, Asker, Family, Tally};
 use super::segments::{Call, Segment, StackSample, ThreadId};
 use super::store::leaf::StoredRow;
+use super::store::leaves::LeafPin;
 use super::store::parts::{LineView, Place};
 use super::timeline::{CounterOwner, CounterValue, CpuRun, DiskRequest, HostId, MarkRow, PageFault, Service, Timeline};
 use crate::base::time::{Span, Timestamp};
@@ -133,7 +135,7 @@ impl<'t> RowReader<'t> {
     }
 
     fn cursor<'r, R: StoredRow>(&'r self, line: LineView<'r, R>) -> RowCursor<'r, R> {
-        RowCursor { line, at: Place::default(), row: None, tally: &self.tally }
+        RowCursor { line, at: Place::default(), row: None, pin: LeafPin::default(), tally: &self.tally }
     }
 }
 
@@ -149,6 +151,8 @@ pub struct RowCursor<'r, R> {
     at: Place,
     /// The row there, where it was returned last.
     row: Option<R>,
+    /// Its leaf.
+    pin: LeafPin,
     tally: &'r Tally,
 }
 
@@ -173,10 +177,14 @@ impl<'r, R: StoredRow> RowCursor<'r, R> {
             Some(span) if span.start <= t && t < span.end => self.row,
             Some(span) if span.end <= t => {
                 let next = self.line.after(self.at);
-                let is_next = self.line.end(next).is_none_or(|end| end > t);
-                self.go_to(if is_next { next } else { self.line.ends_after(t) })
+                let is_next = self.line.end(next, &mut self.pin).is_none_or(|end| end > t);
+                let place = if is_next { next } else { self.line.ends_after(t, &mut self.pin) };
+                self.go_to(place)
             }
-            _ => self.go_to(self.line.ends_after(t)),
+            _ => {
+                let place = self.line.ends_after(t, &mut self.pin);
+                self.go_to(place)
+            }
         }
     }
 
@@ -188,13 +196,15 @@ impl<'r, R: StoredRow> RowCursor<'r, R> {
     /// The last row that begins at `t` or before.
     pub fn last_begun(&mut self, t: Timestamp) -> Option<R> {
         self.count(Access::At);
-        self.go_before(self.line.starts_after(t))
+        let place = self.line.starts_after(t, &mut self.pin);
+        self.go_before(place)
     }
 
     /// The first row that begins at `t` or later.
     pub fn first_from(&mut self, t: Timestamp) -> Option<R> {
         self.count(Access::At);
-        self.go_to(self.line.starts_from(t))
+        let place = self.line.starts_from(t, &mut self.pin);
+        self.go_to(place)
     }
 
     /// The row behind the one that was returned last.
@@ -211,7 +221,7 @@ impl<'r, R: StoredRow> RowCursor<'r, R> {
 
     fn go_to(&mut self, place: Place) -> Option<R> {
         self.at = place;
-        self.row = self.line.get(place);
+        self.row = self.line.get(place, &mut self.pin);
         self.row
     }
 
@@ -231,9 +241,9 @@ impl<'r, R: StoredRow> RowCursor<'r, R> {
     pub fn begun_in(&mut self, span: Span) -> impl Iterator<Item = R> + use<'r, R> {
         self.count(Access::Within);
         // Spans in order of time begin a few rows after the one before.
-        let near = self.line.starts_near(self.at, span.start);
-        (self.at, self.row) = (near.unwrap_or_else(|| self.line.starts_from(span.start)), None);
-        self.line.rows_before(self.at, span.end)
+        let near = self.line.starts_near(self.at, span.start, &mut self.pin);
+        (self.at, self.row) = (near.unwrap_or_else(|| self.line.starts_from(span.start, &mut self.pin)), None);
+        self.line.rows_before(self.at, span.end, self.pin.clone())
     }
 
     /// The rows that meet a span, in order; those without length where they are inside. For lines whose rows do not
@@ -241,8 +251,8 @@ impl<'r, R: StoredRow> RowCursor<'r, R> {
     #[inline]
     pub fn within(&mut self, span: Span) -> impl Iterator<Item = R> + use<'r, R> {
         self.count(Access::Within);
-        (self.at, self.row) = (self.line.ends_after(span.start), None);
-        self.line.rows_before(self.at, span.end)
+        (self.at, self.row) = (self.line.ends_after(span.start, &mut self.pin), None);
+        self.line.rows_before(self.at, span.end, self.pin.clone())
     }
 
     /// All rows, in order.
@@ -294,7 +304,7 @@ mod tests {
         }
         let store = builder.finish(1);
         let (line, tally) = (store.line(0), Tally::new());
-        let mut cursor = RowCursor { line, at: Place::default(), row: None, tally: &tally };
+        let mut cursor = RowCursor { line, at: Place::default(), row: None, pin: LeafPin::default(), tally: &tally };
         let mut t = Timestamp::ZERO;
         for _ in 0..20_000 {
             // Mostly a little later, at times anywhere.

@@ -15,6 +15,7 @@ pub use super::segments::{
     Call, Segment, SegmentKind, StackSample, Thread, ThreadId, ThreadName, ThreadRows, VirtualIds, Waker,
 };
 use super::store::families::RowStores;
+use super::store::leaves::LeafPin;
 use super::store::parts::RowPlace;
 pub use super::tables::Tables;
 use crate::base::heap::{HeapSize, MemoryPart, PartSizes, block, with_elements};
@@ -282,8 +283,9 @@ impl Timeline {
         let mut places = Vec::with_capacity(ends.len());
         for (number, SegmentEnd { thread, at }) in ends.iter().enumerate() {
             let line = self.rows.segments.line(thread.index());
-            let place = line.ends_after(at.saturating_sub(1));
-            if line.end(place) == Some(*at) {
+            let mut pin = LeafPin::default();
+            let place = line.ends_after(at.saturating_sub(1), &mut pin);
+            if line.end(place, &mut pin) == Some(*at) {
                 found.push(number);
                 places.push(RowPlace { line: thread.index(), row: line.position(place) });
             }

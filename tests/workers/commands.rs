@@ -24,6 +24,10 @@ fn prints_the_same(trace: &Path, words: &[&str]) -> (Option<i32>, Vec<u8>, Vec<u
         assert!(with(threads, &["--chunk", chunk]) == want, "{name} {words:?}: {threads} workers, chunks of {chunk}");
     }
     assert!(with("2", &[]) == want, "{name} {words:?}: two workers, balanced chunks");
+    for (threads, leaves) in [("1", "0"), ("2", "40000"), ("3", "0"), ("7", "4000")] {
+        let found = with(threads, &["--leaf-memory", leaves]);
+        assert!(found == want, "{name} {words:?}: {threads} workers, {leaves} bytes of leaves");
+    }
     want
 }
 

@@ -1,7 +1,7 @@
 //! Serial equals parallel: the same results from every analysis, and the same bytes from every command, for any number
 //! of workers, any size of chunks, chunks that are done in any order, with and without the last switch before them, and
-//! chunks that are run again without need; on every fixture, on damaged copies of one, and on generated recordings,
-//! whole and damaged.
+//! chunks that are run again without need, whether rows are in memory or in a file; on every fixture, on damaged copies
+//! of one, and on generated recordings, whole and damaged.
 //!
 //! `WHYSLOW_CORPUS=... cargo test --release --test workers -- --ignored` does the same on the corpus, in every
 //! combination.
@@ -19,11 +19,15 @@ mod schedule;
 use recordings::{damage, fixtures, of_corpus, split_files};
 use schedule::random::Random;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::{Duration, Instant};
 use whyslow::analysis::usage::Usage;
+use whyslow::base::budget::Budget;
 use whyslow::base::ctx::{Cancelled, Ctx};
+use whyslow::base::heap::MemoryPart;
 use whyslow::base::notice::Notice;
+use whyslow::base::spill::SpillFile;
 use whyslow::event::task::{Delimiter, Pairing, TaskDefinition};
 use whyslow::input::{Argument, Opened, Source, Trace, count, open};
 use whyslow::reading::bind::Focus;
@@ -105,25 +109,36 @@ struct Results {
     tree: Tree,
 }
 
-/// All results, with rows sealed every so many events.
-fn results(sources: &[Source], way: EngineOptions, workers: usize, seal_every: usize) -> Results {
+/// A budget for `leaves` bytes of leaves in memory; the others go to a file.
+fn budget(leaves: u64) -> Budget {
+    Budget { bytes: u64::MAX, leaves: Some(leaves), file: SpillFile::new().map(Arc::new) }
+}
+
+/// The most bytes of rows and leaves that a recording had in memory.
+fn row_bytes(ctx: &Ctx) -> u64 {
+    let others = [MemoryPart::OpenedTraces, MemoryPart::EventBuffers, MemoryPart::Threads, MemoryPart::Results];
+    ctx.progress.parts.held().filter(|(part, _)| !others.contains(part)).map(|(_, bytes)| bytes).sum()
+}
+
+/// All results, with rows sealed every so many events, and a budget for leaves.
+fn results(sources: &[Source], way: EngineOptions, seal_every: usize, work: &Ctx) -> Results {
     let traces: Vec<_> = sources.iter().map(|s| &s.trace).collect();
-    let work = Ctx::new(workers);
     let (recording, notices) =
-        record(&traces, &tasks(), &Options { engine: way, seal_every, ..Options::default() }, &work).unwrap();
-    let history = History::of_recording(&recording, &work).unwrap();
+        record(&traces, &tasks(), &Options { engine: way, seal_every, ..Options::default() }, work).unwrap();
+    assert_eq!(recording.check(), None);
+    let history = History::of_recording(&recording, work).unwrap();
     let tree = history.tree().clone();
     assert_eq!(tree.check(), Ok(()));
     let paths: Vec<String> = history.attributes.ids().map(|id| history.attributes.path_of(id)).collect();
     let words: Vec<&str> =
         (0..history.texts.len()).map(|i| history.texts.get(whyslow::base::names::NameId::at(i))).collect();
-    let summary = history.summary(&work).unwrap();
+    let summary = history.summary(work).unwrap();
     // Segments: all states of all threads, the longest first.
     let longest = history.lines("threads/*/state", &Time::Longest(history.window(), 1 << 20), &work.cancel).unwrap();
-    let usage = |focus| Usage::read(&traces, &[], focus, &way, &work).unwrap();
+    let usage = |focus| Usage::read(&traces, &[], focus, &way, work).unwrap();
     let json = |table: &StatsTable| serde_json::to_string(table).unwrap();
     let ((running, ran), (moving, moved)) = (usage(Focus::Running), usage(Focus::Transfers));
-    let (counts, counted) = count::count(sources, &work).unwrap();
+    let (counts, counted) = count::count(sources, work).unwrap();
     let texts = vec![
         ("recording", text(&recording, &notices.sentences())),
         ("names of the history", format!("{paths:?}{words:?}")),
@@ -164,33 +179,48 @@ fn ways() -> Vec<(usize, EngineOptions)> {
     ways
 }
 
-/// Hold some of the ways against one worker with one chunk.
-fn check(name: &str, sources: &[Source], step: usize) {
+/// Compare some of the ways with one worker and one chunk; the number of leaves that were written to a file.
+fn check(name: &str, sources: &[Source], step: usize) -> u64 {
     let serial = EngineOptions { chunks: ChunkTarget::Whole, start: ChunkStart::Unknown, ..EngineOptions::default() };
-    let want = results(sources, serial, 1, usize::MAX);
+    let ctx = Ctx::new(1);
+    let want = results(sources, serial, usize::MAX, &ctx);
+    // As much as needed, one tenth, the least.
+    let budgets = [u64::MAX, row_bytes(&ctx) / 10, 0];
     // A stride prime to all the counts of choices meets each of them.
-    let seals = [1, 300, 1 << 14].into_iter().cycle();
-    for ((workers, way), seal_every) in ways().into_iter().step_by(step).zip(seals) {
-        let found = results(sources, way, workers, seal_every);
+    let seals = [1, 300, 1 << 14];
+    let mut written = 0;
+    for (number, (workers, way)) in ways().into_iter().step_by(step).enumerate() {
+        let (seal_every, leaves) = (seals[number % 3], budgets[(number + number / 3) % 3]);
+        let mut ctx = Ctx::new(workers);
+        ctx.budget = Some(budget(leaves));
+        let found = results(sources, way, seal_every, &ctx);
+        let [wrote, read] =
+            [&ctx.progress.leaves_written, &ctx.progress.leaves_read].map(|n| n.load(Ordering::Relaxed));
+        // All rows are looked at afterwards.
+        assert_eq!(wrote > 0, read > 0, "{name}, {leaves} bytes");
+        written += wrote;
+        assert_eq!(ctx.cancel.failure(), None);
         for ((what, found), (_, want)) in found.texts.iter().zip(&want.texts) {
             // Not assert_eq: some of the texts are megabytes.
             let at = found.bytes().zip(want.bytes()).position(|(a, b)| a != b).unwrap_or(0);
             let part = |text: &str| text.chars().skip(at.saturating_sub(150)).take(300).collect::<String>();
             assert!(
                 found == want,
-                "{name}: {what}, {workers} workers, {way:?}, sealed every {seal_every}:\n{}\n{}",
+                "{name}: {what}, {workers} workers, {way:?}, sealed every {seal_every}, {leaves} bytes:\n{}\n{}",
                 part(found),
                 part(want)
             );
         }
         assert!(found.tree == want.tree, "{name}: history, {workers} workers, {way:?}");
     }
+    written
 }
 
 #[test]
 fn results_do_not_depend_on_how_fixtures_are_read() {
     for path in fixtures() {
-        check(&path.display().to_string(), &load(&path), 29);
+        let written = check(&path.display().to_string(), &load(&path), 29);
+        assert!(written > 0, "{}", path.display());
     }
 }
 

@@ -17,9 +17,10 @@ use crate::input::Trace;
 use crate::input::stream::Stream;
 use crate::reading::batch::Batch;
 use crate::reading::bind::Binding;
-use crate::reading::chunks::Chunk;
+use crate::reading::chunks::{Chunk, in_flight_bytes};
 use crate::reading::engine::{self, Analysis, ChunkStart, EngineOptions};
 use crate::reading::sources::BoundTraces;
+use crate::state::store::pool::LeafPool;
 use crate::state::timeline::{HostCoverage, HostId, Timeline};
 use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -104,6 +105,7 @@ pub fn record(
     }
     let mut machine = Machine::new(sources.hosts.clone(), sources.origins.clone(), options.handlers.clone());
     machine.set_seal_every(options.seal_every);
+    machine.keep_leaves_in(LeafPool::within(ctx, in_flight_bytes(traces, options.engine.chunks, ctx.threads))?);
     if sources.all.iter().any(|s| s.binding.page_faults) {
         machine.expect_page_faults();
     }

@@ -12,7 +12,9 @@ use super::thread_state::{OpenCall, Reasons, Sched, SegmentNumber, ThreadState};
 use crate::base::time::Timestamp;
 use crate::state::store::families::RowBuilders;
 use crate::state::store::parts::RowPlace;
+use crate::state::store::pool::LeafPool;
 use crate::state::timeline::{Segment, SegmentKind, ThreadId, Timeline, Waker};
+use std::sync::Arc;
 
 /// Events between two slabs, where the options of the pass do not say.
 pub(super) const SEAL_EVERY: usize = 1 << 14;
@@ -134,6 +136,11 @@ impl Machine {
     pub(super) fn set_seal_every(&mut self, events: usize) {
         self.seal_every = events.max(1);
         self.events_to_seal = self.seal_every;
+    }
+
+    /// Leaves that memory has no room for go to a pool.
+    pub(super) fn keep_leaves_in(&mut self, pool: Option<Arc<LeafPool>>) {
+        self.sealed.pool = pool;
     }
 
     /// Move all settled rows to the store.

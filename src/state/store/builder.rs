@@ -6,9 +6,12 @@
 
 use super::leaf::StoredRow;
 use super::leaf_bytes::Leaf;
+use super::leaves::Leaves;
 use super::parts::{LinePart, LineStore};
+use super::pool::LeafPool;
 use std::marker::PhantomData;
 use std::ops::Range;
+use std::sync::Arc;
 
 /// The most rows of a leaf: 14 to 30 KB.
 const MOST_ROWS: usize = 2048;
@@ -32,13 +35,16 @@ struct PartOfLine {
 pub(in crate::state) struct LineStoreBuilder<R> {
     open: Vec<R>,
     stretches: Vec<Stretch>,
-    leaves: Vec<Leaf>,
+    leaves: Leaves,
+    /// Bytes of the leaves.
+    sealed_bytes: usize,
     parts: Vec<PartOfLine>,
 }
 
 impl<R> Default for LineStoreBuilder<R> {
     fn default() -> Self {
-        LineStoreBuilder { open: Vec::new(), stretches: Vec::new(), leaves: Vec::new(), parts: Vec::new() }
+        let (open, stretches, leaves, parts) = (Vec::new(), Vec::new(), Leaves::default(), Vec::new());
+        LineStoreBuilder { open, stretches, leaves, sealed_bytes: 0, parts }
     }
 }
 
@@ -55,6 +61,16 @@ impl<R: StoredRow> LineStoreBuilder<R> {
     /// Number of rows that are in no leaf yet.
     pub fn open_rows(&self) -> usize {
         self.open.len()
+    }
+
+    /// Bytes of all leaves.
+    pub fn sealed_bytes(&self) -> usize {
+        self.sealed_bytes
+    }
+
+    /// Move the leaves, and those to come, to a pool.
+    pub fn move_to(&mut self, pool: &Arc<LeafPool>) {
+        self.leaves.move_to(pool, R::FAMILY);
     }
 
     /// Move the rows added since the last slab into leaves.
@@ -97,7 +113,9 @@ impl<R: StoredRow> LineStoreBuilder<R> {
         let leaf = self.leaves.len() as u32;
         let slab = self.parts.get(from..).unwrap_or(&[]);
         let parts = slab.get(slab.partition_point(|of| of.part.leaf < leaf)..).unwrap_or(&[]);
-        self.leaves.push(Leaf::encode(rows, parts.iter().map(|of| usize::from(of.part.first))));
+        let leaf = Leaf::encode(rows, parts.iter().map(|of| usize::from(of.part.first)));
+        self.sealed_bytes += leaf.heap_bytes();
+        self.leaves.push(leaf, R::FAMILY);
         rows.clear();
     }
 

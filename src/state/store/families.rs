@@ -2,8 +2,10 @@
 
 use super::builder::LineStoreBuilder;
 use super::leaf::StoredRow;
+use super::leaves::Leaves;
 use super::marks::MarkStore;
 use super::parts::LineStore;
+use super::pool::LeafPool;
 use crate::base::heap::{HeapSize, MemoryPart, PartSizes};
 use crate::base::names::NameId;
 use crate::state::draft::TimelineDraft;
@@ -12,6 +14,7 @@ use crate::state::segments::ThreadRows;
 use crate::state::timeline::{
     Call, Counter, CounterOwner, CounterValue, CpuRun, DiskRequest, PageFault, Segment, Service, StackSample, ThreadId,
 };
+use std::sync::Arc;
 
 /// A slab is sealed when it has so many rows: what is not sealed takes little memory, and a line has few parts.
 const SLAB: usize = 1 << 14;
@@ -45,6 +48,8 @@ pub(in crate::state) struct RowStores {
     pub counters: Vec<CounterStore>,
     /// Of all tasks.
     pub marks: MarkStore,
+    /// Where the leaves are that memory has no room for.
+    pub pool: Option<Arc<LeafPool>>,
 }
 
 /// The families whose rows are sealed while the kernel pass runs.
@@ -55,6 +60,8 @@ pub(in crate::state) struct RowBuilders {
     pub samples: LineStoreBuilder<StackSample>,
     pub runs: LineStoreBuilder<CpuRun>,
     pub marks: MarkStore,
+    /// For leaves that do not fit into memory; `None` where all stay there.
+    pub pool: Option<Arc<LeafPool>>,
 }
 
 impl RowBuilders {
@@ -74,6 +81,20 @@ impl RowBuilders {
         self.calls.seal_slab();
         self.samples.seal_slab();
         self.runs.seal_slab();
+        if let Some(pool) = self.pool.as_ref().filter(|pool| self.sealed_bytes() as u64 > pool.budget()) {
+            self.segments.move_to(pool);
+            self.calls.move_to(pool);
+            self.samples.move_to(pool);
+            self.runs.move_to(pool);
+            self.marks.move_to(pool);
+        }
+    }
+
+    /// Bytes of all leaves so far.
+    fn sealed_bytes(&self) -> usize {
+        let marks = self.marks.leaves().own_bytes();
+        let threads = self.segments.sealed_bytes() + self.calls.sealed_bytes() + self.samples.sealed_bytes();
+        threads + self.runs.sealed_bytes() + marks
     }
 }
 
@@ -88,8 +109,10 @@ impl RowStores {
             builders.runs.push(cpu, of.runs);
         }
         builders.marks.extend(draft.marks);
+        builders.seal_slabs();
         let by_thread = |thread: ThreadId| thread.index();
-        RowStores {
+        let pool = builders.pool;
+        let mut stores = RowStores {
             segments: builders.segments.finish(threads),
             calls: builders.calls.finish(threads),
             samples: builders.samples.finish(threads),
@@ -99,7 +122,49 @@ impl RowStores {
             page_faults: draft.page_faults.map(|all| sorted(all, |fault| by_thread(fault.thread), threads)),
             counters: draft.counters.into_iter().map(CounterStore::of).collect(),
             marks: builders.marks,
+            pool: None,
+        };
+        if let Some(pool) = pool.filter(|pool| stores.leaf_bytes() > pool.budget()) {
+            stores.move_to(&pool);
+            stores.pool = Some(pool);
         }
+        stores
+    }
+
+    /// Bytes of all leaves that are in no pool, or more than any budget where some are in one.
+    fn leaf_bytes(&self) -> u64 {
+        let all = self.leaves();
+        match all.iter().any(|leaves| leaves.is_pooled()) {
+            true => u64::MAX,
+            false => all.iter().map(|leaves| leaves.own_bytes() as u64).sum(),
+        }
+    }
+
+    fn leaves(&self) -> Vec<&Leaves> {
+        let mut all = vec![
+            self.segments.leaves(),
+            self.calls.leaves(),
+            self.samples.leaves(),
+            self.runs.leaves(),
+            self.requests.leaves(),
+            self.services.leaves(),
+            self.marks.leaves(),
+        ];
+        all.extend(self.page_faults.iter().map(LineStore::leaves));
+        all.extend(self.counters.iter().map(|counter| counter.values.leaves()));
+        all
+    }
+
+    fn move_to(&mut self, pool: &Arc<LeafPool>) {
+        self.segments.move_to(pool);
+        self.calls.move_to(pool);
+        self.samples.move_to(pool);
+        self.runs.move_to(pool);
+        self.requests.move_to(pool);
+        self.services.move_to(pool);
+        self.page_faults.iter_mut().for_each(|faults| faults.move_to(pool));
+        self.counters.iter_mut().for_each(|counter| counter.values.move_to(pool));
+        self.marks.move_to(pool);
     }
 }
 
@@ -156,5 +221,6 @@ impl RowStores {
         sizes.hold(MemoryPart::Samples, self.samples.heap_bytes());
         sizes.hold(MemoryPart::OtherRows, self.runs.heap_bytes() + devices + faults + counters.sum::<usize>());
         sizes.hold(MemoryPart::Marks, self.marks.heap_bytes());
+        sizes.hold(MemoryPart::Leaves, self.pool.as_ref().map_or(0, |pool| pool.heap_bytes()));
     }
 }

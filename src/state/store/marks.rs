@@ -5,6 +5,8 @@
 //! mark takes some 10 bytes, and as many as its fields need. Cost: O(1) for a mark.
 
 use super::leaf_bytes::{Leaf, LeafError, LeafWriter};
+use super::leaves::{LeafHandle, LeafPin, Leaves};
+use super::pool::LeafPool;
 use super::rows::{optional, present, unzigzag, zigzag};
 use super::whole::StoreError;
 use crate::base::heap::{HeapSize, block};
@@ -12,6 +14,7 @@ use crate::base::names::NameId;
 use crate::state::questions::Family;
 use crate::state::rows::{Mark, MarkField, MarkRow};
 use crate::state::segments::ThreadId;
+use std::ops::Range;
 use std::sync::Arc;
 
 /// Marks of a leaf.
@@ -40,6 +43,10 @@ const COLUMNS: usize = MarkColumn::FieldName as usize;
 /// [`MOST_MARKS`] marks that follow each other.
 #[derive(Clone, Debug)]
 pub(in crate::state) struct MarkLeaf(Leaf);
+
+/// The marks of a leaf, as they are read.
+#[derive(Clone, Copy)]
+struct MarkView<'l>(&'l Leaf);
 
 impl MarkLeaf {
     fn encode(marks: &[Mark]) -> MarkLeaf {
@@ -74,23 +81,20 @@ impl MarkLeaf {
 
     /// The leaf of marks that these bytes are.
     pub fn from_bytes(bytes: Arc<[u8]>) -> Result<MarkLeaf, LeafError> {
-        let leaf = MarkLeaf(Leaf::from_bytes(bytes, Family::Marks)?);
-        let before = (0..leaf.0.rows()).map(|at| leaf.number(MarkColumn::FieldsBefore, at) as usize);
-        let in_order = before.clone().is_sorted() && before.clone().last().is_none_or(|last| last <= leaf.0.items());
-        if in_order && leaf.0.rows() == MOST_MARKS { Ok(leaf) } else { Err(LeafError::Header) }
+        let leaf = Leaf::from_bytes(bytes, Family::Marks)?;
+        let before = (0..leaf.rows()).map(|at| MarkView(&leaf).number(MarkColumn::FieldsBefore, at) as usize);
+        let in_order = before.clone().is_sorted() && before.clone().next_back().is_none_or(|last| last <= leaf.items());
+        if in_order && leaf.rows() == MOST_MARKS { Ok(MarkLeaf(leaf)) } else { Err(LeafError::Header) }
     }
+}
 
-    /// Its bytes.
-    pub fn bytes(&self) -> &Arc<[u8]> {
-        self.0.bytes()
-    }
-
+impl MarkView<'_> {
     #[inline(always)]
-    fn number(&self, column: MarkColumn, at: usize) -> u64 {
+    fn number(self, column: MarkColumn, at: usize) -> u64 {
         self.0.columns.get(column as usize).map_or(0, |column| column.get(&self.0.bytes, at))
     }
 
-    fn get(&self, number: u32, at: usize) -> MarkRow {
+    fn get(self, number: u32, at: usize) -> MarkRow {
         let task = self.number(MarkColumn::Task, at);
         MarkRow {
             number,
@@ -105,22 +109,27 @@ impl MarkLeaf {
         }
     }
 
-    fn fields(&self, at: usize) -> impl Iterator<Item = MarkField> {
+    /// The positions of the fields of a mark.
+    fn fields(self, at: usize) -> Range<usize> {
         let first = |at: usize| match at < MOST_MARKS {
             true => self.number(MarkColumn::FieldsBefore, at) as usize,
             false => self.0.items(),
         };
-        (first(at)..first(at + 1)).map(|field| MarkField {
-            name: NameId::from_raw(self.number(MarkColumn::FieldName, field).wrapping_sub(1) as u32),
-            value: unzigzag(self.number(MarkColumn::FieldValue, field)),
-        })
+        first(at)..first(at + 1)
+    }
+
+    fn field(self, at: usize) -> MarkField {
+        MarkField {
+            name: NameId::from_raw(self.number(MarkColumn::FieldName, at).wrapping_sub(1) as u32),
+            value: unzigzag(self.number(MarkColumn::FieldValue, at)),
+        }
     }
 }
 
 /// All marks.
 #[derive(Clone, Debug, Default)]
 pub(in crate::state) struct MarkStore {
-    leaves: Vec<MarkLeaf>,
+    leaves: Leaves,
     /// Those after the last leaf.
     open: Vec<Mark>,
 }
@@ -130,20 +139,21 @@ impl MarkStore {
     pub fn push(&mut self, mark: Mark) {
         self.open.push(mark);
         if self.open.len() == MOST_MARKS {
-            self.leaves.push(MarkLeaf::encode(&self.open));
+            self.leaves.push(MarkLeaf::encode(&self.open).0, Family::Marks);
             self.open.clear();
         }
     }
 
     /// The marks of these leaves, then `open`, which are fewer than a leaf has.
     pub fn from_parts(leaves: Vec<MarkLeaf>, open: impl IntoIterator<Item = Mark>) -> MarkStore {
-        let mut store = MarkStore { leaves, open: Vec::new() };
+        let leaves = leaves.into_iter().map(|leaf| leaf.0).collect();
+        let mut store = MarkStore { leaves: Leaves::Here(leaves), open: Vec::new() };
         store.extend(open);
         store
     }
 
     /// The full leaves.
-    pub fn leaves(&self) -> &[MarkLeaf] {
+    pub fn leaves(&self) -> &Leaves {
         &self.leaves
     }
 
@@ -154,7 +164,7 @@ impl MarkStore {
 
     /// What does not hold of its leaves (`--check`): they are made again of their bytes.
     pub fn check(&self) -> Result<(), StoreError> {
-        let read = |(leaf, of): (usize, &MarkLeaf)| {
+        let read = |(leaf, of): (usize, LeafHandle<'_>)| {
             MarkLeaf::from_bytes(of.bytes().clone()).map_err(|error| StoreError::Leaf { leaf, error })
         };
         let leaves = self.leaves().iter().enumerate().map(read).collect::<Result<_, _>>()?;
@@ -167,29 +177,41 @@ impl MarkStore {
         self.leaves.len() * MOST_MARKS + self.open.len()
     }
 
+    /// Move the leaves, and those to come, to a pool.
+    pub fn move_to(&mut self, pool: &Arc<LeafPool>) {
+        self.leaves.move_to(pool, Family::Marks);
+    }
+
     /// A mark by its number.
     pub fn get(&self, number: u32) -> Option<MarkRow> {
+        self.read(number, &mut LeafPin::default())
+    }
+
+    fn read(&self, number: u32, pin: &mut LeafPin) -> Option<MarkRow> {
         let (leaf, at) = (number as usize / MOST_MARKS, number as usize % MOST_MARKS);
-        match self.leaves.get(leaf) {
-            Some(leaf) => Some(leaf.get(number, at)),
-            None => {
-                self.open.get(number as usize - self.leaves.len() * MOST_MARKS).map(|mark| MarkRow::of(number, mark))
-            }
+        match leaf < self.leaves.len() {
+            true => Some(MarkView(self.leaves.get(leaf as u32, pin)?).get(number, at)),
+            false => self.open_mark(number).map(|mark| MarkRow::of(number, mark)),
         }
+    }
+
+    fn open_mark(&self, number: u32) -> Option<&Mark> {
+        self.open.get((number as usize).checked_sub(self.leaves.len() * MOST_MARKS)?)
     }
 
     /// The fields of a mark.
     pub fn fields(&self, number: u32) -> impl Iterator<Item = MarkField> {
-        let (leaf, at) = (self.leaves.get(number as usize / MOST_MARKS), number as usize % MOST_MARKS);
-        let open = if leaf.is_none() { self.open.get(at) } else { None };
-        let packed = leaf.into_iter().flat_map(move |leaf| leaf.fields(at));
-        packed.chain(open.into_iter().flat_map(|mark| mark.fields.iter().copied()))
+        let leaf = self.leaves.handle(number as usize / MOST_MARKS);
+        let fields = leaf.as_deref().map_or(0..0, |leaf| MarkView(leaf).fields(number as usize % MOST_MARKS));
+        let packed = fields.filter_map(move |field| Some(MarkView(leaf.as_deref()?).field(field)));
+        packed.chain(self.open_mark(number).into_iter().flat_map(|mark| mark.fields.iter().copied()))
     }
 
     /// All marks in order.
     pub fn all(&self) -> impl ExactSizeIterator<Item = MarkRow> {
-        // The numbers are those of marks.
-        (0..self.len() as u32).map(|number| self.get(number).unwrap_or_default())
+        let mut pin = LeafPin::default();
+        // The numbers are those of marks; one that cannot be read ends the work.
+        (0..self.len() as u32).map(move |number| self.read(number, &mut pin).unwrap_or_default())
     }
 }
 
@@ -201,9 +223,8 @@ impl Extend<Mark> for MarkStore {
 
 impl HeapSize for MarkStore {
     fn heap_bytes(&self) -> usize {
-        let leaves = self.leaves.iter().map(|leaf| leaf.bytes().len()).sum::<usize>();
         let open = self.open.iter().map(|mark| block(&mark.fields)).sum::<usize>();
-        leaves + block(&self.leaves) + block(&self.open) + open
+        self.leaves.heap_bytes() + block(&self.open) + open
     }
 }
 

@@ -13,6 +13,8 @@
 //! - [`columns`]: columns of numbers, dense or sparse
 //! - [`leaf_bytes`]: the bytes of a leaf, with header and checksum
 //! - [`leaf`]: the rows of one leaf
+//! - [`leaves`]: the leaves of a store, in memory or in a pool
+//! - [`pool`]: leaves in memory as far as a budget goes, the others in a file
 //! - [`rows`]: how the rows of each family become columns
 //! - [`parts`]: a line as parts of leaves
 //! - [`whole`]: a store made of its leaves and lists, and checked
@@ -27,10 +29,14 @@ mod columns;
 pub(super) mod families;
 pub(super) mod leaf;
 pub(super) mod leaf_bytes;
+pub(super) mod leaves;
 pub(super) mod marks;
 pub(super) mod parts;
+pub(super) mod pool;
 mod rows;
 pub(super) mod whole;
 
+#[cfg(test)]
+mod pool_tests;
 #[cfg(test)]
 mod tests;

@@ -6,9 +6,12 @@
 
 use super::leaf::{RowBlock, StoredRow};
 use super::leaf_bytes::Leaf;
+use super::leaves::{LeafPin, Leaves, NO_LEAVES};
+use super::pool::LeafPool;
 use crate::base::heap::{HeapSize, block};
 use crate::base::time::Timestamp;
 use std::marker::PhantomData;
+use std::sync::Arc;
 
 /// Rows that are looked at in turn before a search.
 const NEAR: usize = 6;
@@ -29,7 +32,7 @@ pub(in crate::state) struct LinePart {
 /// The sealed rows of a family.
 #[derive(Clone, Debug)]
 pub(in crate::state) struct LineStore<R> {
-    pub(super) leaves: Vec<Leaf>,
+    pub(super) leaves: Leaves,
     /// By line and position.
     pub(super) parts: Vec<LinePart>,
     /// By line: the position of its first part; then the number of parts.
@@ -39,14 +42,13 @@ pub(in crate::state) struct LineStore<R> {
 
 impl<R> Default for LineStore<R> {
     fn default() -> Self {
-        LineStore { leaves: Vec::new(), parts: Vec::new(), lines: Vec::new(), family: PhantomData }
+        LineStore { leaves: Leaves::default(), parts: Vec::new(), lines: Vec::new(), family: PhantomData }
     }
 }
 
 impl<R> HeapSize for LineStore<R> {
     fn heap_bytes(&self) -> usize {
-        let leaves = self.leaves.iter().map(Leaf::heap_bytes).sum::<usize>();
-        leaves + block(&self.leaves) + block(&self.parts) + block(&self.lines)
+        self.leaves.heap_bytes() + block(&self.parts) + block(&self.lines)
     }
 }
 
@@ -62,7 +64,7 @@ impl<R: StoredRow> LineStore<R> {
     }
 
     /// Its leaves.
-    pub fn leaves(&self) -> &[Leaf] {
+    pub fn leaves(&self) -> &Leaves {
         &self.leaves
     }
 
@@ -74,6 +76,11 @@ impl<R: StoredRow> LineStore<R> {
     /// By line: the position of its first part; then the number of parts.
     pub fn lines(&self) -> &[u32] {
         &self.lines
+    }
+
+    /// Move the leaves to a pool.
+    pub fn move_to(&mut self, pool: &Arc<LeafPool>) {
+        self.leaves.move_to(pool, R::FAMILY);
     }
 
     /// True where no line has a row.
@@ -111,9 +118,7 @@ impl<R: StoredRow> LineStore<R> {
                 }
             }
             let changed = Leaf::encode(&all, parts.iter().map(|part| usize::from(part.first)));
-            if let Some(old) = self.leaves.get_mut(leaf as usize) {
-                *old = changed;
-            }
+            self.leaves.replace(leaf as usize, changed, R::FAMILY);
         }
     }
 }
@@ -128,7 +133,7 @@ pub(in crate::state) struct RowPlace {
 /// The rows of one line.
 #[derive(Debug)]
 pub(in crate::state) struct LineView<'s, R> {
-    leaves: &'s [Leaf],
+    leaves: &'s Leaves,
     parts: &'s [LinePart],
     family: PhantomData<R>,
 }
@@ -143,7 +148,7 @@ impl<R> Copy for LineView<'_, R> {}
 
 impl<R> Default for LineView<'_, R> {
     fn default() -> Self {
-        LineView { leaves: &[], parts: &[], family: PhantomData }
+        LineView { leaves: &NO_LEAVES, parts: &[], family: PhantomData }
     }
 }
 
@@ -173,9 +178,12 @@ impl<'s, R: StoredRow> LineView<'s, R> {
     }
 
     #[inline(always)]
-    fn part(self, place: Place) -> Option<(&'s LinePart, &'s Leaf)> {
+    fn part<'a>(self, place: Place, pin: &'a mut LeafPin) -> Option<(&'s LinePart, &'a Leaf)>
+    where
+        's: 'a,
+    {
         let part = self.parts.get(place.part as usize)?;
-        Some((part, self.leaves.get(part.leaf as usize)?))
+        Some((part, self.leaves.get(part.leaf, pin)?))
     }
 
     #[inline(always)]
@@ -185,16 +193,16 @@ impl<'s, R: StoredRow> LineView<'s, R> {
 
     /// The row at a place.
     #[inline]
-    pub fn get(self, place: Place) -> Option<R> {
-        let (part, leaf) = self.part(place)?;
+    pub fn get(self, place: Place, pin: &mut LeafPin) -> Option<R> {
+        let (part, leaf) = self.part(place, pin)?;
         let start = Self::start_in(part, leaf, place.row);
         Some(leaf.get(usize::from(part.first) + place.row as usize, start))
     }
 
     /// The end of the row at a place.
     #[inline(always)]
-    pub fn end(self, place: Place) -> Option<Timestamp> {
-        let (part, leaf) = self.part(place)?;
+    pub fn end(self, place: Place, pin: &mut LeafPin) -> Option<Timestamp> {
+        let (part, leaf) = self.part(place, pin)?;
         Some(leaf.end(usize::from(part.first) + place.row as usize))
     }
 
@@ -222,10 +230,10 @@ impl<'s, R: StoredRow> LineView<'s, R> {
     /// The first place for which `is_before` is false; `is_before` is true up to some row and false from then on.
     /// `behind` is the number of parts whose first row may be before that place: only the last of them is searched.
     #[inline]
-    fn search(self, behind: usize, is_before: impl Fn(&LinePart, &Leaf, u32) -> bool) -> Place {
+    fn search(self, behind: usize, pin: &mut LeafPin, is_before: impl Fn(&LinePart, &Leaf, u32) -> bool) -> Place {
         let next = Place { part: behind as u32, row: 0 };
         let Some(part) = next.part.checked_sub(1) else { return next };
-        let Some((of, leaf)) = self.part(Place { part, row: 0 }) else { return next };
+        let Some((of, leaf)) = self.part(Place { part, row: 0 }, pin) else { return next };
         let (mut low, mut high) = (0, u32::from(of.rows));
         while low < high {
             let middle = low.midpoint(high);
@@ -240,15 +248,15 @@ impl<'s, R: StoredRow> LineView<'s, R> {
 
     /// The first row that begins at `t` or later.
     #[inline]
-    pub fn starts_from(self, t: Timestamp) -> Place {
+    pub fn starts_from(self, t: Timestamp, pin: &mut LeafPin) -> Place {
         let behind = self.parts.partition_point(|part| part.start < t);
-        self.search(behind, |part, leaf, row| Self::start_in(part, leaf, row) < t)
+        self.search(behind, pin, |part, leaf, row| Self::start_in(part, leaf, row) < t)
     }
 
     /// The same, if it is `place` or one of the next few; `None` for the first place, which no question led to.
     #[inline]
-    pub fn starts_near(self, place: Place, t: Timestamp) -> Option<Place> {
-        let start = |place: Place| self.part(place).map(|(part, leaf)| Self::start_in(part, leaf, place.row));
+    pub fn starts_near(self, place: Place, t: Timestamp, pin: &mut LeafPin) -> Option<Place> {
+        let mut start = |place: Place| self.part(place, pin).map(|(part, leaf)| Self::start_in(part, leaf, place.row));
         if start(self.before(place)?)? >= t {
             return None;
         }
@@ -264,26 +272,27 @@ impl<'s, R: StoredRow> LineView<'s, R> {
 
     /// The first row that begins after `t`.
     #[inline]
-    pub fn starts_after(self, t: Timestamp) -> Place {
+    pub fn starts_after(self, t: Timestamp, pin: &mut LeafPin) -> Place {
         let behind = self.parts.partition_point(|part| part.start <= t);
-        self.search(behind, |part, leaf, row| Self::start_in(part, leaf, row) <= t)
+        self.search(behind, pin, |part, leaf, row| Self::start_in(part, leaf, row) <= t)
     }
 
     /// The first row that ends after `t`, where rows do not overlap.
     #[inline]
-    pub fn ends_after(self, t: Timestamp) -> Place {
+    pub fn ends_after(self, t: Timestamp, pin: &mut LeafPin) -> Place {
         let behind = self.parts.partition_point(|part| part.start <= t);
-        self.search(behind, |part, leaf, row| leaf.end(usize::from(part.first) + row as usize) <= t)
+        self.search(behind, pin, |part, leaf, row| leaf.end(usize::from(part.first) + row as usize) <= t)
     }
 
     /// The rows from a place on that begin before `until`.
-    pub fn rows_before(self, place: Place, until: Timestamp) -> RowsBefore<'s, R> {
-        RowsBefore { line: self, next: place, until }
+    pub fn rows_before(self, place: Place, until: Timestamp, pin: LeafPin) -> RowsBefore<'s, R> {
+        RowsBefore { line: self, next: place, until, pin }
     }
 
     /// All rows.
     pub fn all(self) -> LineRows<'s, R> {
-        LineRows { line: self, next: Place::default(), end: self.end_place(), block: RowBlock::new(), at: 0 }
+        let (next, end, pin) = (Place::default(), self.end_place(), LeafPin::default());
+        LineRows { line: self, next, end, block: RowBlock::new(), at: 0, pin }
     }
 
     /// The position of a place among the rows of the line.
@@ -305,6 +314,7 @@ pub struct LineRows<'s, R: StoredRow> {
     block: RowBlock<R>,
     /// The first of them that was not returned.
     at: usize,
+    pin: LeafPin,
 }
 
 impl<R: StoredRow> LineRows<'_, R> {
@@ -312,7 +322,10 @@ impl<R: StoredRow> LineRows<'_, R> {
     fn refill(&mut self) -> bool {
         self.block.clear();
         self.at = 0;
-        let Some((part, leaf)) = self.line.part(self.next).filter(|_| self.next != self.end) else { return false };
+        if self.next == self.end {
+            return false;
+        }
+        let Some((part, leaf)) = self.line.part(self.next, &mut self.pin) else { return false };
         let until = if self.next.part == self.end.part { self.end.row } else { u32::from(part.rows) };
         let left = until.saturating_sub(self.next.row) as usize;
         let start = LineView::<R>::start_in(part, leaf, self.next.row);
@@ -352,7 +365,7 @@ impl<R: StoredRow> DoubleEndedIterator for LineRows<'_, R> {
             return if self.at < self.block.len() { self.block.pop() } else { None };
         }
         self.end = self.line.before(self.end)?;
-        self.line.get(self.end)
+        self.line.get(self.end, &mut self.pin)
     }
 }
 
@@ -364,6 +377,7 @@ pub struct RowsBefore<'s, R> {
     line: LineView<'s, R>,
     next: Place,
     until: Timestamp,
+    pin: LeafPin,
 }
 
 impl<R: StoredRow> Iterator for RowsBefore<'_, R> {
@@ -371,7 +385,7 @@ impl<R: StoredRow> Iterator for RowsBefore<'_, R> {
 
     #[inline]
     fn next(&mut self) -> Option<R> {
-        let (part, leaf) = self.line.part(self.next)?;
+        let (part, leaf) = self.line.part(self.next, &mut self.pin)?;
         let start = LineView::<R>::start_in(part, leaf, self.next.row);
         if start >= self.until {
             return None;

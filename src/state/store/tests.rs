@@ -3,6 +3,7 @@
 use super::builder::LineStoreBuilder;
 use super::leaf::{RowBlock, StoredRow};
 use super::leaf_bytes::{Leaf, LeafError};
+use super::leaves::{LeafPin, Leaves};
 use super::marks::{MarkLeaf, MarkStore};
 use super::parts::{LineStore, Place, RowPlace};
 use crate::base::names::NameId;
@@ -33,8 +34,9 @@ fn store<R: StoredRow>(lines: &[Vec<R>], slab: usize) -> LineStore<R> {
 /// Rows of any kind, made of numbers: instants, lengths, gaps.
 fn check_rows<R: StoredRow + PartialEq + Debug>(lines: &[Vec<R>], slab: usize) -> Result<(), TestCaseError> {
     let store = store(lines, slab);
+    let mut pin = LeafPin::default();
     for (number, rows) in lines.iter().enumerate() {
-        let line = store.line(number);
+        let (line, pin) = (store.line(number), &mut pin);
         prop_assert_eq!(&line.all().collect::<Vec<_>>(), rows);
         let mut back: Vec<_> = line.all().rev().collect();
         back.reverse();
@@ -43,17 +45,18 @@ fn check_rows<R: StoredRow + PartialEq + Debug>(lines: &[Vec<R>], slab: usize) -
         let times = rows.iter().flat_map(|row| [row.span().start, row.span().end]);
         for t in times.flat_map(|t| [t.saturating_sub(1), t, t.saturating_add(1)]) {
             let found = |place: Place| line.position(place);
-            prop_assert_eq!(found(line.starts_from(t)), rows.partition_point(|row| row.span().start < t));
-            prop_assert_eq!(found(line.starts_after(t)), rows.partition_point(|row| row.span().start <= t));
-            prop_assert_eq!(found(line.ends_after(t)), rows.partition_point(|row| row.span().end <= t));
+            prop_assert_eq!(found(line.starts_from(t, pin)), rows.partition_point(|row| row.span().start < t));
+            prop_assert_eq!(found(line.starts_after(t, pin)), rows.partition_point(|row| row.span().start <= t));
+            prop_assert_eq!(found(line.ends_after(t, pin)), rows.partition_point(|row| row.span().end <= t));
             let places =
                 std::iter::successors(Some(Place::default()), |at| (*at != line.end_place()).then(|| line.after(*at)));
-            for near in places.step_by(5).filter_map(|place| line.starts_near(place, t)) {
-                prop_assert_eq!(near, line.starts_from(t));
+            let from = line.starts_from(t, pin);
+            for near in places.step_by(5).filter_map(|place| line.starts_near(place, t, pin)) {
+                prop_assert_eq!(near, from);
             }
-            let place = line.ends_after(t);
-            prop_assert_eq!(line.get(place), rows.get(found(place)).copied());
-            let before = line.before(place).and_then(|before| line.get(before));
+            let place = line.ends_after(t, pin);
+            prop_assert_eq!(line.get(place, pin), rows.get(found(place)).copied());
+            let before = line.before(place).and_then(|before| line.get(before, pin));
             prop_assert_eq!(before, found(place).checked_sub(1).map(|at| rows[at]));
         }
     }
@@ -185,7 +188,7 @@ fn leaves() -> Vec<(Family, Vec<u8>)> {
         large: if n % 9 == 0 { u64::MAX - n as u64 } else { n as u64 % 4 },
     };
     let lines: Vec<Vec<Numbers>> = vec![(0..150).map(numbers).collect(), (150..200).map(numbers).collect()];
-    let bytes = |leaf: &Leaf| leaf.bytes().to_vec();
+    let first = |leaves: &Leaves| leaves.handle(0).unwrap().bytes().to_vec();
     let faults = of(&lines, |n| PageFault { thread: ThreadId::from_raw(n.small), time: n.span.start });
     let call =
         |n: &Numbers| Call { span: n.span, name: NameId::from_raw(n.small), ret: Some((n.large % 3) as i64 - 1) };
@@ -203,11 +206,11 @@ fn leaves() -> Vec<(Family, Vec<u8>)> {
     let mut store_of_marks = MarkStore::default();
     store_of_marks.extend(marks);
     let mut all = vec![
-        (Family::Segments, bytes(&store(&of(&lines, segment), 60).leaves()[0])),
-        (Family::Calls, bytes(&store(&of(&lines, call), 500).leaves()[0])),
-        (Family::Faults, bytes(&store(&faults, 500).leaves()[0])),
+        (Family::Segments, first(store(&of(&lines, segment), 60).leaves())),
+        (Family::Calls, first(store(&of(&lines, call), 500).leaves())),
+        (Family::Faults, first(store(&faults, 500).leaves())),
     ];
-    all.push((Family::Marks, store_of_marks.leaves()[0].bytes().to_vec()));
+    all.push((Family::Marks, first(store_of_marks.leaves())));
     all
 }
 
@@ -309,7 +312,8 @@ proptest! {
         let rows = of(&lines, segment);
         let store = store(&rows, slab);
         prop_assert_eq!(store.check(), Ok(()));
-        let (leaves, mut parts, mut starts) = (store.leaves().to_vec(), store.parts().to_vec(), store.lines().to_vec());
+        let leaves: Vec<Leaf> = store.leaves().iter().map(|leaf| Leaf::clone(&leaf)).collect();
+        let (mut parts, mut starts) = (store.parts().to_vec(), store.lines().to_vec());
         let again = LineStore::<Segment>::from_parts(leaves.clone(), parts.clone(), starts.clone()).unwrap();
         for (number, rows) in rows.iter().enumerate() {
             prop_assert_eq!(&again.line(number).all().collect::<Vec<_>>(), rows);
@@ -349,9 +353,13 @@ fn more_rows_than_a_leaf_has_are_found() {
     for (number, rows) in rows.iter().enumerate() {
         let line = store.line(number);
         assert_eq!(line.all().collect::<Vec<_>>(), *rows);
-        let found = |t| line.get(line.starts_from(Timestamp::new(t))).map(|row| row.time.ns());
+        let mut pin = LeafPin::default();
+        let mut found = |t| {
+            let place = line.starts_from(Timestamp::new(t), &mut pin);
+            line.get(place, &mut pin).map(|row| row.time.ns())
+        };
         assert_eq!(
-            [0, 1, 20_475, 20_480, 49_990, 49_991].map(found),
+            [0, 1, 20_475, 20_480, 49_990, 49_991].map(&mut found),
             [Some(0), Some(10), Some(20_480), Some(20_480), Some(49_990), None]
         );
     }

@@ -6,6 +6,7 @@
 
 use super::leaf::StoredRow;
 use super::leaf_bytes::{Leaf, LeafError};
+use super::leaves::{LeafHandle, Leaves};
 use super::parts::{LinePart, LineStore};
 use std::marker::PhantomData;
 
@@ -70,12 +71,12 @@ impl<R: StoredRow> LineStore<R> {
         if !left.is_empty() {
             return Err(StoreError::Rows(leaves.len()));
         }
-        Ok(LineStore { leaves, parts, lines, family: PhantomData })
+        Ok(LineStore { leaves: Leaves::Here(leaves), parts, lines, family: PhantomData })
     }
 
     /// What does not hold of the store (`--check`): it is made again of the bytes of its leaves and of its lists.
     pub fn check(&self) -> Result<(), StoreError> {
-        let read = |(leaf, of): (usize, &Leaf)| {
+        let read = |(leaf, of): (usize, LeafHandle<'_>)| {
             Leaf::from_bytes(of.bytes().clone(), R::FAMILY).map_err(|error| StoreError::Leaf { leaf, error })
         };
         let leaves = self.leaves().iter().enumerate().map(read).collect::<Result<_, _>>()?;

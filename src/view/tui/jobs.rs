@@ -83,7 +83,7 @@ impl Jobs {
         std::thread::Builder::new().name("jobs".into()).spawn(move || {
             while let Some(QueuedJob { ticket, job, ctx }) = of_thread.next() {
                 runner.run(job, &ctx, &mut |done| {
-                    if !ctx.cancel.is_cancelled() {
+                    if !ctx.cancel.is_cancelled() || ctx.cancel.failure().is_some() {
                         send(ticket, done);
                     }
                 });

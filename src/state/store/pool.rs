@@ -1,0 +1,179 @@
+//! Leaves in memory as far as a budget goes, the others in a temporary file.
+//!
+//! In: sealed leaves. Out: a number for each, by which it is asked for. When the leaves in memory pass the budget, one
+//! that was not used for long gives way: the pool goes round the leaves in memory like a clock's hand and passes over
+//! those that were asked for since it came by last. A leaf is written once, as it never changes; when it is asked for
+//! again it is read with one positioned read, and its checksum and columns are checked. A reader holds its
+//! leaf ([`LeafPin`](super::leaves::LeafPin)), so the next row costs no look into the pool; leaves that are held do not
+//! give way. Where leaves are never changes an answer.
+//!
+//! The first error, of the file or of a checksum, cancels the work, which ends with that reason: rows that cannot be
+//! read look absent until then. Cost: a lock and an atomic addition where a reader moves to another leaf; a read takes
+//! 5 us from the system's cache.
+
+use super::leaf_bytes::Leaf;
+use crate::base::budget;
+use crate::base::ctx::{Cancel, Cancelled, Ctx, Progress};
+use crate::base::heap::MemoryPart;
+use crate::base::memory::{self, MemoryError};
+use crate::base::spill::{SpillArea, SpillError, SpillFile, SpillPlace};
+use crate::state::questions::Family;
+use std::collections::VecDeque;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+/// The number of a leaf in its pool.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct LeafId(u32);
+
+/// A leaf in memory, in the file, or both.
+#[derive(Debug)]
+struct PooledLeaf {
+    family: Family,
+    leaf: Option<Arc<Leaf>>,
+    place: Option<SpillPlace>,
+    used: bool,
+}
+
+#[derive(Debug, Default)]
+struct PoolState {
+    leaves: Vec<PooledLeaf>,
+    /// Those in memory; the hand is at the front.
+    clock: VecDeque<LeafId>,
+    /// Bytes of those in memory.
+    bytes: u64,
+}
+
+/// The leaves of all families of a timeline.
+#[derive(Debug)]
+pub(in crate::state) struct LeafPool {
+    state: Mutex<PoolState>,
+    budget: u64,
+    area: SpillArea,
+    cancel: Cancel,
+    progress: Arc<Progress>,
+    failed: AtomicBool,
+}
+
+impl LeafPool {
+    /// A pool without leaves, for at most `budget` bytes in memory.
+    pub fn new(budget: u64, file: Arc<SpillFile>, cancel: Cancel, progress: Arc<Progress>) -> LeafPool {
+        let (state, area) = (Mutex::default(), SpillArea::new(file));
+        LeafPool { state, budget, area, cancel, progress, failed: AtomicBool::new(false) }
+    }
+
+    /// The pool of a recording whose traces are open, for leaves beside `buffers` bytes of events; `None` where no
+    /// budget is set, or there is no file. The work ends here where a limit has no room for the least of each part.
+    pub fn within(ctx: &Ctx, buffers: u64) -> Result<Option<Arc<LeafPool>>, Cancelled> {
+        let Some(budget) = &ctx.budget else { return Ok(None) };
+        let opened = memory::held().unwrap_or(0);
+        if let Some(limit) = ctx.memory
+            && let Err(why) = budget::check_parts(limit, opened, buffers, ctx.threads)
+        {
+            ctx.cancel.fail(why);
+            ctx.cancel.check()?;
+        }
+        let bytes = budget.for_leaves(opened, buffers, ctx.threads);
+        let pool = |file| LeafPool::new(bytes, file, ctx.cancel.clone(), Arc::clone(&ctx.progress));
+        ctx.progress.leaf_budget.store(bytes, Ordering::Relaxed);
+        Ok(budget.file.clone().map(pool).map(Arc::new))
+    }
+
+    /// The most bytes of leaves in memory.
+    pub fn budget(&self) -> u64 {
+        self.budget
+    }
+
+    fn state(&self) -> MutexGuard<'_, PoolState> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Add a leaf of a family.
+    pub(super) fn add(&self, leaf: Leaf, family: Family) -> LeafId {
+        let mut state = self.state();
+        let id = LeafId(state.leaves.len() as u32);
+        state.leaves.push(PooledLeaf { family, leaf: None, place: None, used: false });
+        self.put(&mut state, id, &Arc::new(leaf));
+        id
+    }
+
+    /// A leaf; `None` after an error.
+    pub(super) fn get(&self, id: LeafId) -> Option<Arc<Leaf>> {
+        let (place, family) = {
+            let mut state = self.state();
+            let pooled = state.leaves.get_mut(id.0 as usize)?;
+            pooled.used = true;
+            if let Some(leaf) = &pooled.leaf {
+                return Some(Arc::clone(leaf));
+            }
+            (pooled.place?, pooled.family)
+        };
+        // Not in the meantime of other workers: two that read one leaf get the same bytes.
+        let read = self
+            .area
+            .read(place)
+            .and_then(|bytes| Leaf::from_bytes(bytes.into(), family).map_err(|error| self.area.unreadable(&error)));
+        let leaf = Arc::new(read.map_err(|error| self.fail(error)).ok()?);
+        self.progress.leaves_read.fetch_add(1, Ordering::Relaxed);
+        let mut state = self.state();
+        match state.leaves.get(id.0 as usize)?.leaf.clone() {
+            Some(other) => Some(other),
+            None => {
+                self.put(&mut state, id, &leaf);
+                Some(leaf)
+            }
+        }
+    }
+
+    /// Bytes in memory.
+    pub fn heap_bytes(&self) -> usize {
+        self.state().bytes as usize
+    }
+
+    /// Keep a leaf in memory that was not there; others give way.
+    fn put(&self, state: &mut PoolState, id: LeafId, leaf: &Arc<Leaf>) {
+        let Some(pooled) = state.leaves.get_mut(id.0 as usize) else { return };
+        pooled.leaf = Some(Arc::clone(leaf));
+        pooled.used = true;
+        state.bytes += leaf.heap_bytes() as u64;
+        state.clock.push_back(id);
+        // Each leaf is passed over once at most: it was used, or is held.
+        let mut left = 2 * state.clock.len();
+        while state.bytes > self.budget && left > 0 && !self.failed.load(Ordering::Relaxed) {
+            left -= 1;
+            let Some(next) = state.clock.pop_front() else { break };
+            if !self.give_way(state, next) {
+                state.clock.push_back(next);
+            }
+        }
+        self.progress.parts.hold(MemoryPart::Leaves, state.bytes as usize);
+    }
+
+    /// Take a leaf out of memory unless it is in use; true if it is out.
+    fn give_way(&self, state: &mut PoolState, id: LeafId) -> bool {
+        let Some(pooled) = state.leaves.get_mut(id.0 as usize) else { return true };
+        let Some(leaf) = &pooled.leaf else { return true };
+        if std::mem::take(&mut pooled.used) || Arc::strong_count(leaf) > 1 {
+            return false;
+        }
+        if pooled.place.is_none() {
+            match self.area.write(leaf.bytes()) {
+                Ok(place) => pooled.place = Some(place),
+                Err(error) => {
+                    self.fail(error);
+                    return false;
+                }
+            }
+            self.progress.leaves_written.fetch_add(1, Ordering::Relaxed);
+        }
+        state.bytes -= leaf.heap_bytes() as u64;
+        pooled.leaf = None;
+        true
+    }
+
+    /// The work ends with this error, if it is the first.
+    fn fail(&self, error: SpillError) {
+        self.failed.store(true, Ordering::Relaxed);
+        self.cancel.fail(MemoryError::Spill(error));
+    }
+}
