@@ -121,6 +121,17 @@ fn states_go_to_a_file_that_leaves_no_name() {
 }
 
 #[test]
+fn a_disk_that_is_full_ends_the_work_with_one_line() {
+    // No file may grow: a write fails as on a full disk, where its signal is ignored.
+    let script = "trap '' XFSZ; ulimit -f 0; exec \"$@\"";
+    let words = ["explain", "--json", "--task", "client:call", "--leaf-memory", "0"];
+    let mut command = Command::new("sh");
+    let out = run(command.args(["-c", script, "sh", ask::PROGRAM]).args(words).arg(fixture("lock-contention")));
+    assert!(!answered_or_told(&out, "a full disk") && out.stdout.is_empty(), "{}", said(&out));
+    assert!(said(&out).contains("cannot hold them") && said(&out).contains("TMPDIR"), "{}", said(&out));
+}
+
+#[test]
 fn a_folder_in_memory_is_not_for_states() {
     let mounts = std::fs::read_to_string("/proc/mounts").unwrap_or_default();
     let in_memory = |folder: &str| mounts.lines().any(|line| line.contains(&format!(" {folder} tmpfs ")));

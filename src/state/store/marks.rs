@@ -4,6 +4,7 @@
 //! column for each property of a mark, and columns of all their fields one after the other; the last ones are open. A
 //! mark takes some 10 bytes, and as many as its fields need. Cost: O(1) for a mark.
 
+use super::leaf::{BLOCK, RowBlock};
 use super::leaf_bytes::{Leaf, LeafError, LeafWriter};
 use super::leaves::{LeafHandle, LeafPin, Leaves};
 use super::pool::LeafPool;
@@ -36,6 +37,9 @@ enum MarkColumn {
     FieldName,
     FieldValue,
 }
+
+/// Columns of a mark without its fields.
+const ROW_COLUMNS: usize = MarkColumn::FieldsBefore as usize;
 
 /// Columns with a number for each mark.
 const COLUMNS: usize = MarkColumn::FieldName as usize;
@@ -95,18 +99,37 @@ impl MarkView<'_> {
     }
 
     fn get(self, number: u32, at: usize) -> MarkRow {
-        let task = self.number(MarkColumn::Task, at);
+        self.row(number, |column| self.number(column, at))
+    }
+
+    /// The mark whose columns have these numbers.
+    #[inline(always)]
+    fn row(self, number: u32, of: impl Fn(MarkColumn) -> u64) -> MarkRow {
+        let task = of(MarkColumn::Task);
         MarkRow {
             number,
-            time: self.0.base.wrapping_add(self.number(MarkColumn::Time, at)),
+            time: self.0.base.wrapping_add(of(MarkColumn::Time)),
             task: (task >> 2) as u32,
             begins: task & 2 != 0,
-            thread: present(self.number(MarkColumn::Thread, at)).map(ThreadId::from_raw),
-            trace: self.number(MarkColumn::Trace, at) as u32,
-            cpu: self.number(MarkColumn::Cpu, at) as u16,
-            key: (task & 1 == 1).then(|| unzigzag(self.number(MarkColumn::Key, at))),
-            kind: present(self.number(MarkColumn::Kind, at)).map(NameId::from_raw),
+            thread: present(of(MarkColumn::Thread)).map(ThreadId::from_raw),
+            trace: of(MarkColumn::Trace) as u32,
+            cpu: of(MarkColumn::Cpu) as u16,
+            key: (task & 1 == 1).then(|| unzigzag(of(MarkColumn::Key))),
+            kind: present(of(MarkColumn::Kind)).map(NameId::from_raw),
         }
+    }
+
+    /// Some marks from `at` on, of which the first has this number.
+    fn decode(self, number: u32, at: usize, rows: &mut RowBlock<MarkRow>) {
+        let mut columns = [[0; BLOCK]; ROW_COLUMNS];
+        let count = BLOCK.min(MOST_MARKS - at);
+        for (numbers, column) in columns.iter_mut().zip(&self.0.columns) {
+            column.fill(&self.0.bytes, at, numbers.get_mut(..count).unwrap_or(&mut []));
+        }
+        rows.extend((0..count).map(|row| {
+            let of = |column: MarkColumn| columns.get(column as usize).and_then(|numbers| numbers.get(row));
+            self.row(number + row as u32, |column| of(column).copied().unwrap_or(0))
+        }));
     }
 
     /// The positions of the fields of a mark.
@@ -195,6 +218,21 @@ impl MarkStore {
         }
     }
 
+    /// Some marks from a number on that is a multiple of [`BLOCK`].
+    fn decode(&self, number: u32, rows: &mut RowBlock<MarkRow>, pin: &mut LeafPin) {
+        let (leaf, at) = (number as usize / MOST_MARKS, number as usize % MOST_MARKS);
+        match leaf < self.leaves.len() {
+            true => {
+                let leaf = self.leaves.get(leaf as u32, pin);
+                leaf.into_iter().for_each(|leaf| MarkView(leaf).decode(number, at, rows));
+            }
+            false => {
+                let open = self.open.get(at..).unwrap_or(&[]).iter().take(BLOCK);
+                rows.extend((number..).zip(open).map(|(number, mark)| MarkRow::of(number, mark)));
+            }
+        }
+    }
+
     fn open_mark(&self, number: u32) -> Option<&Mark> {
         self.open.get((number as usize).checked_sub(self.leaves.len() * MOST_MARKS)?)
     }
@@ -209,9 +247,16 @@ impl MarkStore {
 
     /// All marks in order.
     pub fn all(&self) -> impl ExactSizeIterator<Item = MarkRow> {
-        let mut pin = LeafPin::default();
-        // The numbers are those of marks; one that cannot be read ends the work.
-        (0..self.len() as u32).map(move |number| self.read(number, &mut pin).unwrap_or_default())
+        let (mut pin, mut block) = (LeafPin::default(), RowBlock::<MarkRow>::new());
+        (0..self.len() as u32).map(move |number| {
+            let in_block = number as usize % MOST_MARKS % BLOCK;
+            if in_block == 0 {
+                block.clear();
+                self.decode(number, &mut block, &mut pin);
+            }
+            // The numbers are those of marks; one that cannot be read ends the work.
+            block.get(in_block).copied().unwrap_or_default()
+        })
     }
 }
 
