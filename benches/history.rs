@@ -3,7 +3,8 @@
 //! run.
 //!
 //! Then the kernel recording of many threads, if the corpus is there: its history, the process-tree query, a zoom
-//! sequence.
+//! sequence; then a row at a random moment and a cursor's step, with leaves in memory and in a file, and their ratio
+//! to a binary search in a vector and to its next element.
 //!
 //! `cargo bench --bench history` takes about two minutes; `-- 100000x100` or `-- recording` measures one of them only.
 #![allow(clippy::unwrap_used)]
@@ -17,8 +18,11 @@ use packings::{Kind, model, pack};
 use random::Random;
 use std::hint::black_box;
 use std::path::PathBuf;
+use std::sync::Arc;
 use std::time::{Duration, Instant};
+use whyslow::base::budget::Budget;
 use whyslow::base::ctx::{Cancel, Ctx};
+use whyslow::base::spill::SpillFile;
 use whyslow::base::time::{Span, Timestamp};
 use whyslow::input::Trace;
 use whyslow::state::attributes::AttributeId;
@@ -30,6 +34,8 @@ use whyslow::state::history::lines::Time;
 use whyslow::state::history::search::{When, Which};
 use whyslow::state::history::tree::{Depth, Shape, Tree};
 use whyslow::state::kernel::{Options, record};
+use whyslow::state::questions::Asker;
+use whyslow::state::timeline::Timeline;
 
 /// Bytes that no cache holds.
 const COLD: usize = 256 << 20;
@@ -68,6 +74,10 @@ fn main() {
 fn recording(trace: &Trace) {
     let ctx = Ctx::new(2);
     let (pass, (recording, _)) = timed(|| record(&[trace], &[], &Options::default(), &ctx).unwrap());
+    rows("in memory", &recording);
+    let mut least = Ctx::new(2);
+    least.budget = Some(Budget { bytes: u64::MAX, leaves: Some(0), file: SpillFile::new().map(Arc::new) });
+    rows("in a file", &record(&[trace], &[], &Options::default(), &least).unwrap().0);
     let built: Vec<_> = (0..5).map(|_| timed(|| History::of_recording(&recording, &ctx).unwrap())).collect();
     let times = built.iter().map(|(time, _)| *time).collect();
     let Some((_, history)) = built.into_iter().next() else { return };
@@ -112,6 +122,38 @@ fn recording(trace: &Trace) {
         process_tree.as_secs_f64() * 1e3,
         views.len(),
         median(zooms.collect()).as_secs_f64() * 1e3
+    );
+}
+
+/// Rows of the thread that has the most: at random moments, and step by step.
+fn rows(place: &str, recording: &Timeline) {
+    let reader = recording.reader(Asker::History);
+    let ids = recording.threads_by_id().map(|(id, _)| id);
+    let Some(thread) = ids.max_by_key(|id| reader.segments(*id).len()) else { return };
+    let all: Vec<_> = reader.segments(thread).all().collect();
+    let Some((first, last)) = all.first().zip(all.last()) else { return };
+    let (from, long) = (first.span.start, (last.span.end - first.span.start).max(1));
+    let mut random = Random::new(3);
+    let moments: Vec<Timestamp> = (0..10_000).map(|_| from + random.below(long as usize) as i64).collect();
+    let each = |times: Vec<Duration>, count: usize| median(times).as_nanos() as f64 / count.max(1) as f64;
+    let ask = |_| timed(|| moments.iter().filter_map(|t| reader.segments(thread).at(*t)).map(black_box).count()).0;
+    let search = |_| {
+        let at = |t: &Timestamp| all.get(all.partition_point(|row| row.span.end <= *t));
+        timed(|| moments.iter().filter_map(at).map(black_box).count()).0
+    };
+    let walk = |_| {
+        let mut cursor = reader.segments(thread);
+        timed(|| std::iter::successors(cursor.first(), |_| cursor.next_row()).map(black_box).count()).0
+    };
+    let iterate = |_| timed(|| all.iter().map(black_box).count()).0;
+    let [at, searched] = [(0..11).map(ask).collect(), (0..11).map(search).collect()].map(|t| each(t, moments.len()));
+    let [step, iterated] = [(0..11).map(walk).collect(), (0..11).map(iterate).collect()].map(|t| each(t, all.len()));
+    println!(
+        "\nleaves {place}, {} segments: random at {at:.0} ns ({:.1} times a search in a vector), step {step:.1} ns \
+         ({:.1} times)",
+        all.len(),
+        at / searched,
+        step / iterated.max(0.1)
     );
 }
 
