@@ -5,6 +5,7 @@
 //! `-o`; the temporary folder if a recording has to be unpacked; in the interface also the current folder and that of
 //! its state.
 
+use crate::analysis::symbols::perf_map;
 use crate::base::sandbox::Rules;
 use crate::input::{self, Argument};
 use crate::options::{GroupOptions, InputOptions, SymbolOptions};
@@ -41,8 +42,9 @@ const NO_PROGRAMS: [&str; 9] = ["boot", "dev", "etc", "home", "proc", "root", "r
 pub fn rules(input: &InputOptions, traces: &[Argument], files: &Files<'_>) -> Rules {
     let mut rules = Rules::default();
     rules.read.extend(traces.iter().map(|a| root(&a.path)));
-    // Kernel symbols beside a perf.data.
+    // Kernel symbols beside a perf.data, and the functions that programs compiled while they ran.
     rules.read.extend(traces.iter().map(|a| a.path.with_file_name("kallsyms")));
+    rules.read.extend(traces.iter().flat_map(|a| perf_map::beside(&a.path)));
     rules.read.extend(input.tasks.iter().chain(&input.handlers).cloned());
     rules.read.extend(files.functions.map(Path::to_owned));
     let strategy = etcetera::choose_base_strategy().ok();

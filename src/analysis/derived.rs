@@ -122,14 +122,16 @@ fn calls(timeline: &mut Timeline, task: u32, name: &str, left_out: &BTreeSet<Thr
     }
     drop(reader);
     let ret = timeline.intern("ret");
+    let reader = timeline.reader(Asker::Tasks);
+    let mut marks = Vec::with_capacity(2 * found.len());
     for (id, span, value) in &found {
-        let end = Mark {
-            fields: vec![MarkField { name: ret, value: *value }],
-            ..boundary(timeline, *id, task, ExecutionEnd::End, span.end)
-        };
-        let begin = boundary(timeline, *id, task, ExecutionEnd::Begin, span.start);
-        timeline.add_marks([begin, end]);
+        let mut segments = reader.segments(*id);
+        let begin = boundary(timeline, &mut segments, *id, task, ExecutionEnd::Begin, span.start);
+        let end = boundary(timeline, &mut segments, *id, task, ExecutionEnd::End, span.end);
+        marks.extend([begin, Mark { fields: vec![MarkField { name: ret, value: *value }], ..end }]);
     }
+    drop(reader);
+    timeline.add_marks(marks);
     !found.is_empty()
 }
 
@@ -220,11 +222,15 @@ fn prefer_whole(lives: &mut Vec<ThreadLife>) {
 
 fn mark_lives(timeline: &mut Timeline, task: u32, mut lives: Lives, name: &str) -> bool {
     let Some(lives) = lives.remove(name) else { return false };
-    for life in lives {
-        let marks = [(ExecutionEnd::Begin, life.span.start), (ExecutionEnd::End, life.span.end)]
-            .map(|(end, time)| boundary(timeline, life.thread, task, end, time));
-        timeline.add_marks(marks);
+    let reader = timeline.reader(Asker::Tasks);
+    let mut marks = Vec::with_capacity(2 * lives.len());
+    for ThreadLife { thread, span, .. } in lives {
+        let mut segments = reader.segments(thread);
+        marks.push(boundary(timeline, &mut segments, thread, task, ExecutionEnd::Begin, span.start));
+        marks.push(boundary(timeline, &mut segments, thread, task, ExecutionEnd::End, span.end));
     }
+    drop(reader);
+    timeline.add_marks(marks);
     true
 }
 

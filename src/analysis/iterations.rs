@@ -99,7 +99,9 @@ pub fn mark(
     let sites = tables.map(|tables| tables.sites(timeline, symbol_paths, ctx)).transpose()?.zip(tables);
     let ret = timeline.intern("ret");
     let mut marks = Vec::new();
+    let reader = timeline.reader(Asker::Tasks);
     for (id, waits) in &all {
+        let mut segments = reader.segments(*id);
         let is_site = |wait: &&ThreadWait| match &sites {
             None => is_call(wait),
             Some((sites, tables)) => {
@@ -112,11 +114,12 @@ pub fn mark(
             let value = pair[0].call.and_then(|call| call.ret);
             if from <= to {
                 let fields = value.map(|value| MarkField { name: ret, value }).into_iter().collect();
-                marks.push(Mark { fields, ..boundary(timeline, *id, task, ExecutionEnd::Begin, from) });
-                marks.push(boundary(timeline, *id, task, ExecutionEnd::End, to));
+                marks.push(Mark { fields, ..boundary(timeline, &mut segments, *id, task, ExecutionEnd::Begin, from) });
+                marks.push(boundary(timeline, &mut segments, *id, task, ExecutionEnd::End, to));
             }
         }
     }
+    drop(reader);
     timeline.add_marks(marks);
     Ok(())
 }
@@ -130,13 +133,19 @@ pub enum ExecutionEnd {
     End,
 }
 
-/// A derived mark: a thread begins or ends an execution here without an event of its own.
-pub fn boundary(timeline: &Timeline, id: ThreadId, task: u32, end: ExecutionEnd, time: Timestamp) -> Mark {
+/// A derived mark: a thread begins or ends an execution here without an event of its own. `segments` are those of the
+/// thread; marks in order of time cost least.
+pub fn boundary(
+    timeline: &Timeline,
+    segments: &mut RowCursor<'_, Segment>,
+    id: ThreadId,
+    task: u32,
+    end: ExecutionEnd,
+    time: Timestamp,
+) -> Mark {
     let begins = end == ExecutionEnd::Begin;
     let thread = timeline.thread(id);
     // The CPU on which the thread runs from then on, or ran until then.
-    let reader = timeline.reader(Asker::Tasks);
-    let mut segments = reader.segments(id);
     let after = segments.first_after(time);
     let segment = if begins { after } else { segments.previous_row() };
     let on_cpu = |segment: &Segment| matches!(segment.kind, SegmentKind::Running | SegmentKind::Interrupted);

@@ -28,6 +28,7 @@ pub mod outline;
 pub mod path;
 pub mod patterns;
 pub mod pauses;
+mod remote_wakers;
 pub mod stack_tables;
 pub mod stacks;
 pub mod survey;

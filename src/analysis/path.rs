@@ -66,7 +66,8 @@ fn follow(timeline: &Timeline, segment: &Segment) -> Option<Follow> {
     match segment.kind {
         SegmentKind::Blocked => {
             let entered = if timeline.is_disk_wait(segment) { Entered::Disk } else { Entered::Blocked };
-            Some(Follow { thread, until: segment.span.end, entered })
+            // A wake-up from another CPU arrives later than it was sent.
+            Some(Follow { thread, until: at.min(segment.span.end), entered })
         }
         SegmentKind::Network => Some(Follow { thread, until: at.min(segment.span.end), entered: Entered::Network }),
         _ => None,

@@ -6,13 +6,16 @@
 //! waker, and the chain contains `sched_ttwu_pending`. Otherwise the chain names the timer, the disk or the network; in
 //! a chain without an interrupt the running thread is the waker, and the kind stays. A wait that began in `io_schedule`
 //! is a wait for a disk by the kernel's own accounting, whichever thread ended it. Cost: a search for each wake-up with
-//! a chain; each distinct chain is resolved once. ALGORITHMS.md section 4.4.
+//! a chain; each distinct chain is resolved once. The waker on another CPU may follow by elimination
+//! ([`super::remote_wakers`]). ALGORITHMS.md section 4.4.
 
+use super::remote_wakers::{Candidates, FutexWait};
 use super::symbols::kernel::{KernelSymbols, is_interrupt_entry};
+use crate::base::notice::{Notice, Notices};
 use crate::base::time::Timestamp;
 use crate::event::stack::StackOrigin;
 use crate::state::questions::Asker;
-use crate::state::timeline::{RawStackId, SegmentEnd, SegmentKind, ThreadId, Timeline, WakeStack};
+use crate::state::timeline::{RawStackId, SegmentEnd, SegmentKind, ThreadId, Timeline, WakeStack, Waker};
 use foldhash::HashMap;
 
 /// The waker according to a call chain.
@@ -65,8 +68,9 @@ fn evidence<'s>(functions: impl Iterator<Item = &'s str>) -> Evidence {
 }
 
 /// Correct the kinds of a timeline's waits where the call chains of their wake-ups show more.
-pub fn relabel(timeline: &mut Timeline, symbols: &KernelSymbols) {
+pub fn relabel(timeline: &mut Timeline, symbols: &KernelSymbols, notices: &mut Notices) {
     let remote = timeline.intern("woken by another CPU; the thread there was not recorded");
+    let travels = timeline.intern("the wake-up came from another CPU");
     let mut known: HashMap<RawStackId, Evidence> = HashMap::default();
     let mut ends = Vec::with_capacity(timeline.wake_stacks().len());
     let mut causes = Vec::with_capacity(ends.capacity());
@@ -77,19 +81,51 @@ pub fn relabel(timeline: &mut Timeline, symbols: &KernelSymbols) {
         causes.push(if for_disk { Evidence::Kind(SegmentKind::Disk) } else { found });
         ends.push(SegmentEnd { thread: woken, at: t });
     }
+    let eliminated = eliminated(timeline, symbols, &causes);
+    let n = eliminated.iter().flatten().count() as u64;
+    if n > 0 {
+        notices.add(Notice::WakersByElimination, n, String::new);
+    }
     timeline.relabel(&ends, |number, segment| {
         let is_known_from_events =
             !matches!(segment.kind, SegmentKind::Blocked | SegmentKind::Device | SegmentKind::Network);
         if is_known_from_events || segment.kind == SegmentKind::Network && segment.waker.is_some() {
             return;
         }
+        let waker = eliminated.get(number).copied().flatten();
         let (kind, qualifier) = match causes.get(number) {
             Some(Evidence::Kind(kind)) => (*kind, None),
+            Some(Evidence::Remote) if waker.is_some() => (SegmentKind::Blocked, Some(travels)),
             Some(Evidence::Remote) => (SegmentKind::Blocked, Some(remote)),
             Some(Evidence::Own | Evidence::Interrupt) | None => return,
         };
-        (segment.kind, segment.waker, segment.qualifier) = (kind, None, qualifier);
+        (segment.kind, segment.waker, segment.qualifier) = (kind, waker, qualifier);
     });
+}
+
+/// By wake-up: the thread on another CPU that must have caused it.
+fn eliminated(timeline: &Timeline, symbols: &KernelSymbols, causes: &[Evidence]) -> Vec<Option<Waker>> {
+    if !causes.contains(&Evidence::Remote) {
+        return Vec::new();
+    }
+    let mut futex: HashMap<RawStackId, bool> = HashMap::default();
+    let mut is_futex = |stack: RawStackId| {
+        let names = || symbols.all_functions(timeline.stacks().get(stack));
+        *futex.entry(stack).or_insert_with(|| names().any(|name| name.contains("futex_wait")))
+    };
+    let mut candidates = Candidates::new(timeline);
+    let mut remote: Vec<Option<FutexWait>> = Vec::with_capacity(causes.len());
+    for (WakeStack { woken, time, .. }, cause) in timeline.wake_stacks().iter().zip(causes) {
+        let wait = match cause {
+            Evidence::Own | Evidence::Remote => candidates.wait(*woken, *time, &mut is_futex),
+            Evidence::Kind(_) | Evidence::Interrupt => None,
+        };
+        if let (Evidence::Own, Some(wait)) = (cause, wait) {
+            candidates.see(wait);
+        }
+        remote.push(wait.filter(|_| *cause == Evidence::Remote));
+    }
+    remote.into_iter().map(|wait| candidates.waker(wait?)).collect()
 }
 
 /// True where the wait that ended at `t` began in `io_schedule` or one of its variants.

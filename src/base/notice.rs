@@ -149,6 +149,9 @@ notices! {
         "processes of {n} pid namespaces (containers) were recorded; one id can mean different processes in them";
     LinesUnread        Fault Found
         "{n} {line or message|lines or messages} of the recording could not be read and {was|were} skipped";
+    WakersByElimination Note Found
+        "{n} {wait was|waits were} ended from another CPU, whose thread was not recorded: {it is|they are} ascribed to \
+         the only thread of the process that ran on another CPU meanwhile";
 }
 
 impl Notice {

@@ -23,6 +23,7 @@ mod tour;
 pub use console::STDOUT;
 
 use crate::analysis::symbols::files::SymbolPaths;
+use crate::analysis::symbols::perf_map;
 use crate::base::budget::Budget;
 use crate::base::clean;
 use crate::base::ctx::Ctx;
@@ -285,7 +286,7 @@ fn places(traces: &[Argument], symbols: &SymbolOptions) -> SymbolPaths {
         kernel: symbols.kernel.clone(),
         recorded: Vec::new(),
         code: Vec::new(),
-        beside: traces.iter().map(|a| a.path.clone()).collect(),
+        beside: traces.iter().map(|a| perf_map::folder(&a.path).to_owned()).collect(),
     }
 }
 

@@ -160,7 +160,7 @@ fn open_to_depth(arguments: &[Argument], depth: ctf::OpenDepth, ctx: &Ctx) -> Re
         let source = |name, trace| Source { label: label.clone(), labelled: argument.label.is_some(), name, trace };
         match kind {
             Kind::Perf => sources.push(source(String::new(), Trace::Perf(perf::open(&argument.path, ctx)?))),
-            Kind::Ftrace => sources.push(source(String::new(), Trace::Ftrace(ftrace::open(&argument.path)?))),
+            Kind::Ftrace => sources.push(source(String::new(), Trace::Ftrace(ftrace::open(&argument.path, ctx)?))),
             Kind::Translated(format) => {
                 let trace = translated::open(&argument.path, *format)?;
                 sources.push(source(String::new(), Trace::Translated(trace)));

@@ -115,10 +115,11 @@ impl<'a> IntegerArray<'a> {
         let width = usize::from(self.width.clamp(1, 8));
         self.bytes.chunks_exact(width).map(move |bytes| {
             let word = |v: u64, b: &u8| v << 8 | u64::from(*b);
-            if self.byte_order == ByteOrder::Big {
-                bytes.iter().fold(0, word)
-            } else {
-                bytes.iter().rev().fold(0, word)
+            match (<[u8; 8]>::try_from(bytes), self.byte_order) {
+                (Ok(whole), ByteOrder::Little) => u64::from_le_bytes(whole),
+                (Ok(whole), ByteOrder::Big) => u64::from_be_bytes(whole),
+                (Err(_), ByteOrder::Big) => bytes.iter().fold(0, word),
+                (Err(_), ByteOrder::Little) => bytes.iter().rev().fold(0, word),
             }
         })
     }

@@ -74,10 +74,29 @@ struct SymbolsAndCtx<'a> {
     ctx: &'a Ctx,
 }
 
-/// A candidate: the position of its task, how its events pair, and the reason for trying it.
+/// The executions of a candidate.
+enum TrialTask {
+    /// Delimited in the pass: the position of the task, and how its events pair.
+    Marked(usize, PairingRule),
+    /// Marked when its turn comes: most candidates are never tried.
+    Unmarked(Derived),
+}
+
+impl TrialTask {
+    fn marked(&self, pass: &mut KernelPass, with: SymbolsAndCtx<'_>) -> anyhow::Result<(usize, PairingRule)> {
+        match self {
+            TrialTask::Marked(task, rule) => Ok((*task, rule.clone())),
+            TrialTask::Unmarked(derived) => {
+                let task = pass.add(derived, with.places, with.ctx)?;
+                Ok((task, PairingRule::of(&pass.tasks[task])))
+            }
+        }
+    }
+}
+
+/// A candidate: its executions, and the reason for trying it.
 struct Trial {
-    task: usize,
-    rule: PairingRule,
+    task: TrialTask,
     why: Option<String>,
     name: String,
 }
@@ -112,19 +131,19 @@ impl Traces {
         let begun: Vec<usize> = pass.begun().filter(|at| *at < pairs).collect();
         let own = |at: usize| {
             let task = &pass.tasks[at];
-            Trial { task: at, rule: PairingRule::of(task), why: None, name: task.name.clone() }
+            Trial { task: TrialTask::Marked(at, PairingRule::of(task)), why: None, name: task.name.clone() }
         };
-        let own: Vec<Trial> = begun.into_iter().map(own).collect();
+        let own: Vec<Trial> = begun.iter().copied().map(own).collect();
         let mut best = Best { answer: None, enough: None, some: None };
         let marks = MarksByTask::new(&pass.timeline);
         // A single candidate needs no comparison.
         let alone = own.len() == 1;
-        for (at, trial) in own.iter().enumerate() {
+        for (at, (trial, task)) in own.iter().zip(begun).enumerate() {
             // One more of those that ran too seldom changes nothing, and there may be thousands.
-            if best.some.is_some() && marks.most_executions(trial.task) < ENOUGH {
+            if best.some.is_some() && marks.most_executions(task) < ENOUGH {
                 continue;
             }
-            attempt(pass, (at, trial), alone, &mut best, make, ctx)?;
+            attempt(pass, (at, trial), alone, &mut best, make, with)?;
             if best.is_settled() {
                 break;
             }
@@ -132,8 +151,9 @@ impl Traces {
         if best.answer.is_some() || best.enough.is_some() {
             return Ok(best.take().map(|attempt| attempt.made));
         }
-        if let Some(trial) = self.in_both_traces(pass, with)? {
-            let (mut model, more) = make(pass, trial.task, trial.rule)?;
+        if let Some(trial) = self.in_both_traces(pass) {
+            let (task, rule) = trial.task.marked(pass, with)?;
+            let (mut model, more) = make(pass, task, rule)?;
             let (why, others) = (trial.why.unwrap_or_default(), Vec::new());
             model.choice = Some(TaskChoice { why, others, profile: false, by_trace: true });
             return Ok(Some((model, more)));
@@ -143,7 +163,7 @@ impl Traces {
         let trials: Vec<Trial> = own.into_iter().chain(others).chain(few).collect();
         for (at, trial) in trials.iter().enumerate().skip(first) {
             // A task with few executions shows where its time goes, if nothing else is left.
-            attempt(pass, (at, trial), false, &mut best, make, ctx)?;
+            attempt(pass, (at, trial), false, &mut best, make, with)?;
             if best.is_settled() || (best.enough.is_some() && at + 1 >= first + 3 * TRIED) {
                 break;
             }
@@ -172,7 +192,7 @@ impl Traces {
     /// more seldom, the processes, and the threads.
     fn others(
         &self,
-        pass: &mut KernelPass,
+        pass: &KernelPass,
         pairs: usize,
         with: SymbolsAndCtx<'_>,
     ) -> anyhow::Result<(Vec<Trial>, Vec<Trial>)> {
@@ -206,11 +226,11 @@ impl Traces {
                     (_, 0) => format!("{what} {}", most(&candidate)),
                     _ => format!("{what} that answers first, of those {}", most(&candidate)),
                 };
-                enough.extend(self.trial(pass, pairs, &candidate.task, why, with)?);
+                enough.extend(trial(pass, pairs, candidate.task, why));
             }
             for candidate in seldom.into_iter().take(1) {
                 let why = format!("{what} {}", most(&candidate));
-                few.extend(self.trial(pass, pairs, &candidate.task, why, with)?);
+                few.extend(trial(pass, pairs, candidate.task, why));
             }
         }
         if enough.is_empty() && few.is_empty() {
@@ -225,7 +245,7 @@ impl Traces {
             };
             if let Some((_, name)) = lives.iter().filter(|(_, lives)| users(lives)).map(run).min() {
                 let why = "the command that ran longest from its start to its end".to_owned();
-                few.extend(self.trial(pass, pairs, &Derived::Process(name), why, with)?);
+                few.extend(trial(pass, pairs, Derived::Process(name), why));
             }
         }
         if enough.is_empty()
@@ -233,16 +253,16 @@ impl Traces {
             && let Some(name) = activity.busiest(&pass.timeline)
         {
             let why = "the threads that ran most, because no command ran from its start to its end".to_owned();
-            few.extend(self.trial(pass, pairs, &Derived::Thread(name), why, with)?);
+            few.extend(trial(pass, pairs, Derived::Thread(name), why));
         }
         Ok((enough, few))
     }
 
     /// The command that ran longest from its start to its end in both of two labelled traces.
-    fn in_both_traces(&self, pass: &mut KernelPass, with: SymbolsAndCtx<'_>) -> anyhow::Result<Option<Trial>> {
+    fn in_both_traces(&self, pass: &KernelPass) -> Option<Trial> {
         let labels: BTreeSet<&str> = self.sources.iter().map(|s| s.label.as_str()).collect();
         if labels.len() != 2 || self.sources.iter().any(|s| !s.labelled) {
-            return Ok(None);
+            return None;
         }
         let timeline = &pass.timeline;
         let left_out = derived::tracers(timeline);
@@ -256,32 +276,9 @@ impl Traces {
             (of == labels).then(|| (whole().map(|life| life.span.len()).sum::<i64>(), std::cmp::Reverse(name)))
         };
         let longest = derived::processes(timeline).into_iter().filter_map(both).max();
-        let Some((_, std::cmp::Reverse(name))) = longest else { return Ok(None) };
+        let (_, std::cmp::Reverse(name)) = longest?;
         let why = "the command that ran in both traces".to_owned();
-        let pairs = pass.tasks.len();
-        self.trial(pass, pairs, &Derived::Process(name), why, with)
-    }
-
-    /// A candidate as something to try.
-    fn trial(
-        &self,
-        pass: &mut KernelPass,
-        pairs: usize,
-        task: &Derived,
-        why: String,
-        with: SymbolsAndCtx<'_>,
-    ) -> anyhow::Result<Option<Trial>> {
-        let name = task.to_string();
-        // Functions are marked already, all under one task; each gets the name of its own.
-        if let Derived::Named(function) = task {
-            let Some(meant) = pass.functions.get(pairs).map(|f| f.matching(function)) else { return Ok(None) };
-            let Some(all) = pass.tasks.get(pairs).filter(|t| t.pairing == Pairing::Function) else { return Ok(None) };
-            let rule = PairingRule { called: Some(meant), ..PairingRule::of(all) };
-            return Ok(Some(Trial { task: pairs, rule, why: Some(why), name }));
-        }
-        let at = pass.add(task, with.places, with.ctx)?;
-        let rule = PairingRule::of(&pass.tasks[at]);
-        Ok(Some(Trial { task: at, rule, why: Some(why), name }))
+        trial(pass, pass.tasks.len(), Derived::Process(name), why)
     }
 
     /// One line for a recording in which nothing runs that could be explained: what it answers, and what to record.
@@ -307,19 +304,34 @@ impl Traces {
     }
 }
 
+/// A candidate as something to try; `pairs` is the position of the task of all functions.
+fn trial(pass: &KernelPass, pairs: usize, task: Derived, why: String) -> Option<Trial> {
+    let name = task.to_string();
+    // Functions are marked already, all under one task; each gets the name of its own.
+    let task = if let Derived::Named(function) = &task {
+        let meant = pass.functions.get(pairs)?.matching(function);
+        let all = pass.tasks.get(pairs).filter(|t| t.pairing == Pairing::Function)?;
+        TrialTask::Marked(pairs, PairingRule { called: Some(meant), ..PairingRule::of(all) })
+    } else {
+        TrialTask::Unmarked(task)
+    };
+    Some(Trial { task, why: Some(why), name })
+}
+
 /// Make the model of one candidate, and see whether it answers.
 fn attempt<T>(
-    pass: &KernelPass,
+    pass: &mut KernelPass,
     (at, trial): (usize, &Trial),
     alone: bool,
     best: &mut Best<T>,
     make: &Maker<'_, T>,
-    ctx: &Ctx,
+    with: SymbolsAndCtx<'_>,
 ) -> anyhow::Result<()> {
-    let made = make(pass, trial.task, trial.rule.clone())?;
+    let (task, rule) = trial.task.marked(pass, with)?;
+    let made = make(pass, task, rule)?;
     let n = made.0.executions.len();
     let answers = || {
-        let verdict = compare::compare(&made.0, &compare::ComparisonRequest::default(), ctx);
+        let verdict = compare::compare(&made.0, &compare::ComparisonRequest::default(), with.ctx);
         verdict.is_ok_and(|c| c.verdict.confident)
     };
     if n == 0 {

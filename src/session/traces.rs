@@ -298,7 +298,7 @@ impl Traces {
         if !timeline.wake_stacks().is_empty()
             && let Some(symbols) = symbols::kernel_symbols(places, &mut Notices::default())
         {
-            wakers::relabel(&mut timeline, &symbols);
+            wakers::relabel(&mut timeline, &symbols, &mut notices);
         }
         let mut functions = vec![FunctionNames::default(); tasks.len()];
         let stacks = LazyStackTables::default();

@@ -7,13 +7,13 @@
 //! headers; each address one search. Everything is read through bounds-checked readers; a section that claims to
 //! unpack into far more than it holds is not unpacked.
 
+use super::sections::{Reader, Sections, UnpackedSections};
 use crate::base::demangle::demangle;
 use crate::base::mapped::open_regular;
 use addr2line::Context;
-use gimli::{BaseAddresses, EndianSlice, RunTimeEndian, UnwindSection};
+use gimli::{BaseAddresses, RunTimeEndian, UnwindSection};
 use object::read::ReadCache;
 use object::{Object, ObjectSection, ObjectSegment, ObjectSymbol, SectionFlags, SectionKind, SegmentFlags, SymbolKind};
-use std::borrow::Cow;
 use std::cell::Cell;
 use std::collections::BTreeMap;
 use std::fs::File;
@@ -22,7 +22,6 @@ use std::ops::Range;
 use std::path::Path;
 use std::rc::Rc;
 
-type Reader<'a> = EndianSlice<'a, RunTimeEndian>;
 pub(super) type Cache = ReadCache<CheckedFile>;
 
 /// A file that records whether reading it failed, because a parser treats an unreadable part as missing.
@@ -49,8 +48,6 @@ impl Seek for CheckedFile {
     }
 }
 
-/// A compressed section may be this many times larger than its bytes in the file.
-const UNPACKED: u64 = 64;
 /// The symbols before the nearest one that are examined for a longer one around the address.
 const AROUND: usize = 16;
 
@@ -137,13 +134,6 @@ pub fn own_address(segments: &[LoadSegment], offset: u64) -> u64 {
     segments.iter().find(holds).map_or(offset, |s| s.address.wrapping_add(offset - s.offset))
 }
 
-/// The bytes of a section, unless it claims to unpack into far more than it holds.
-pub(super) fn unpacked<'a>(section: &impl ObjectSection<'a>) -> Option<Cow<'a, [u8]>> {
-    let packed = section.compressed_data().ok()?;
-    let held = (packed.data.len() as u64).saturating_mul(UNPACKED);
-    if packed.uncompressed_size <= held { packed.decompress().ok() } else { None }
-}
-
 /// The symbols at an address.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum SymbolsAt {
@@ -186,17 +176,35 @@ pub fn symbols_at(
     count: AddressBase,
     addresses: &[u64],
 ) -> io::Result<Vec<SymbolsAt>> {
+    symbols_with(main, debug, count, addresses, &mut UnpackedSections::default())
+}
+
+/// The same; `unpacked` are the sections that earlier questions about the file have unpacked, and those of this one are
+/// added.
+pub(super) fn symbols_with(
+    main: &Path,
+    debug: Option<&Path>,
+    count: AddressBase,
+    addresses: &[u64],
+    unpacked: &mut UnpackedSections,
+) -> io::Result<Vec<SymbolsAt>> {
     let main = CheckedFile::open(main)?;
     let debug = debug.map(CheckedFile::open).transpose()?;
     let all = [Some(Rc::clone(&main.failed)), debug.as_ref().map(|d| Rc::clone(&d.failed))];
-    let found = found(Cache::new(main), debug.map(Cache::new), count, addresses);
+    let found = found(Cache::new(main), debug.map(Cache::new), count, addresses, unpacked);
     match all.into_iter().flatten().any(|failed| failed.get()) {
         true => Err(io::Error::other("it could not be read to its end")),
         false => Ok(found),
     }
 }
 
-fn found(main: Cache, debug: Option<Cache>, count: AddressBase, addresses: &[u64]) -> Vec<SymbolsAt> {
+fn found(
+    main: Cache,
+    debug: Option<Cache>,
+    count: AddressBase,
+    addresses: &[u64],
+    unpacked: &mut UnpackedSections,
+) -> Vec<SymbolsAt> {
     let Ok(elf) = object::File::parse(&main) else { return vec![SymbolsAt::Unknown; addresses.len()] };
     let debug_elf = debug.as_ref().and_then(|cache| object::File::parse(cache).ok());
     let first = match count {
@@ -211,7 +219,7 @@ fn found(main: Cache, debug: Option<Cache>, count: AddressBase, addresses: &[u64
     };
     let symbols = Symbols::of([Some(&elf), debug_elf.as_ref()]);
     let named = debug_elf.as_ref().unwrap_or(&elf);
-    let sections = Sections::of(named);
+    let sections = Sections::of(named, unpacked);
     let dwarf = sections.dwarf().and_then(|dwarf| Context::from_dwarf(dwarf).ok());
     let mut starts = None;
     let place = |address: &u64| {
@@ -326,54 +334,6 @@ fn rank<'a>(symbol: &impl ObjectSymbol<'a>, name: &str) -> (bool, bool, usize, u
     let underscores = name.bytes().take_while(|b| *b == b'_').count();
     (symbol.is_local(), symbol.is_weak(), underscores, name.len())
 }
-
-/// Sections that DWARF is read from, unpacked.
-struct Sections<'a> {
-    endian: RunTimeEndian,
-    data: BTreeMap<&'static str, Cow<'a, [u8]>>,
-}
-
-impl<'a> Sections<'a> {
-    fn of(elf: &'a object::File<'a, &'a Cache>) -> Self {
-        let endian = if elf.is_little_endian() { RunTimeEndian::Little } else { RunTimeEndian::Big };
-        let mut data = BTreeMap::new();
-        for id in DWARF {
-            let bytes = elf.section_by_name(id.name()).and_then(|section| unpacked(&section));
-            if let Some(bytes) = bytes {
-                data.insert(id.name(), bytes);
-            }
-        }
-        Sections { endian, data }
-    }
-
-    fn dwarf(&self) -> Option<gimli::Dwarf<Reader<'_>>> {
-        self.data.contains_key(gimli::SectionId::DebugInfo.name()).then(|| {
-            let load = |id: gimli::SectionId| {
-                let bytes = self.data.get(id.name()).map_or(&[][..], |d| d);
-                Ok::<_, std::convert::Infallible>(EndianSlice::new(bytes, self.endian))
-            };
-            match gimli::Dwarf::load(load) {
-                Ok(dwarf) => dwarf,
-                Err(never) => match never {},
-            }
-        })
-    }
-}
-
-/// The sections for inlined functions and their names. Line tables are among them: without them a unit is not read.
-const DWARF: [gimli::SectionId; 11] = [
-    gimli::SectionId::DebugAbbrev,
-    gimli::SectionId::DebugAddr,
-    gimli::SectionId::DebugAranges,
-    gimli::SectionId::DebugInfo,
-    gimli::SectionId::DebugLine,
-    gimli::SectionId::DebugLineStr,
-    gimli::SectionId::DebugRanges,
-    gimli::SectionId::DebugRngLists,
-    gimli::SectionId::DebugStr,
-    gimli::SectionId::DebugStrOffsets,
-    gimli::SectionId::DebugTypes,
-];
 
 /// Begin and end of all functions in the unwind table.
 fn function_starts<'a>(elf: &object::File<'a, &'a Cache>) -> BTreeMap<u64, u64> {

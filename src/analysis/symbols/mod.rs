@@ -20,6 +20,7 @@ pub mod images;
 pub mod kernel;
 pub mod perf_map;
 pub mod proof;
+mod sections;
 pub mod unwind;
 pub mod unwind_tables;
 
@@ -37,6 +38,7 @@ use foldhash::HashMap;
 use images::{SpaceId, Spaces};
 use perf_map::PerfMap;
 use proof::{MappedExtent, Mapping};
+use sections::UnpackedSections;
 use std::collections::BTreeSet;
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -123,12 +125,14 @@ impl TracedFile<'_> {
             Some(known) => Arc::unwrap_or_clone(known),
             None => {
                 let found = files::find(self.recorded, symbol_paths);
-                KnownSymbols { found, unread: None, symbols: HashMap::default() }
+                let unpacked = UnpackedSections::default();
+                KnownSymbols { found, unread: None, symbols: HashMap::default(), unpacked }
             }
         };
         let symbols = match &known.found {
             SymbolFile::File { main, debug, .. } => {
-                let symbols = elf::symbols_at(main, debug.as_deref(), self.key.count, &addresses);
+                let unpacked = &mut known.unpacked;
+                let symbols = elf::symbols_with(main, debug.as_deref(), self.key.count, &addresses, unpacked);
                 symbols.map_err(|e| known.unread = Some(format!("{}: {e}", main.display()))).ok()
             }
             SymbolFile::Mismatch(_) | SymbolFile::Missing => None,

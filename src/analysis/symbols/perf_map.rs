@@ -7,9 +7,32 @@ use super::files::SymbolPaths;
 use crate::base::mapped::open_regular;
 use crate::base::notice::{Notice, Notices};
 use std::io::{self, BufRead, BufReader, ErrorKind};
+use std::path::{Path, PathBuf};
 
 /// The most lines of one file that are read: the map of a long-lived process can be huge.
 const MOST: usize = 4_000_000;
+
+/// The folder that may hold the maps of a trace: its own, or that of its file.
+pub fn folder(trace: &Path) -> &Path {
+    let parent = trace.parent().filter(|_| trace.is_file());
+    parent.map_or(trace, |parent| if parent.as_os_str().is_empty() { Path::new(".") } else { parent })
+}
+
+/// The maps beside the file of a trace; none for a folder, which is the trace.
+pub fn beside(trace: &Path) -> Vec<PathBuf> {
+    if !trace.is_file() {
+        return Vec::new();
+    }
+    let entries = std::fs::read_dir(folder(trace)).into_iter().flatten().flatten();
+    let is_map = |name: &str| {
+        let pid = name.strip_prefix("perf-").and_then(|rest| rest.strip_suffix(".map"));
+        pid.is_some_and(|pid| !pid.is_empty() && pid.bytes().all(|b| b.is_ascii_digit()))
+    };
+    let maps = entries.filter(|entry| entry.file_name().to_str().is_some_and(is_map));
+    let mut maps: Vec<PathBuf> = maps.map(|entry| entry.path()).collect();
+    maps.sort();
+    maps
+}
 
 /// A function at its addresses.
 #[derive(Clone, Debug)]
@@ -71,6 +94,19 @@ impl PerfMap {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn folder_of_a_file_is_where_its_maps_are() {
+        let folder = tempfile::tempdir().unwrap();
+        let trace = folder.path().join("perf.data");
+        for name in ["perf.data", "perf-12.map", "perf-x.map", "perf-.map", "perf-7.map", "notes-7.map"] {
+            std::fs::write(folder.path().join(name), b"").unwrap();
+        }
+        assert_eq!(super::folder(&trace), folder.path());
+        assert_eq!(super::folder(folder.path()), folder.path());
+        assert_eq!(beside(&trace), ["perf-12.map", "perf-7.map"].map(|name| folder.path().join(name)));
+        assert!(beside(folder.path()).is_empty());
+    }
 
     #[test]
     fn at_gives_the_last_line_for_an_address() {

@@ -24,6 +24,7 @@ use super::tracepoint::{
     self, ClassSchema, ClockLoss, CpuPacket, CpuStream, PacketPlace, RecorderClock, TraceParts, Walk, WalkStep,
 };
 use super::{OpenError, Unreadable};
+use crate::base::ctx::{Cancelled, Ctx};
 use crate::base::cursor::{ByteOrder, bits};
 use crate::base::mapped::Mapped;
 use crate::base::notice::{Notice, Notices};
@@ -176,7 +177,7 @@ pub fn is_one(begin: &[u8]) -> bool {
 }
 
 /// Open a trace.dat.
-pub fn open(path: &Path) -> Result<FtraceTrace, OpenError> {
+pub fn open(path: &Path, ctx: &Ctx) -> Result<FtraceTrace, OpenError> {
     let name = path.display().to_string();
     let file = Mapped::open(path).map_err(|e| Unreadable::from(e).at(path))?;
     let mut sections = Sections::read(file.bytes()).map_err(|e| Unreadable::from(e).at(path))?;
@@ -186,7 +187,7 @@ pub fn open(path: &Path) -> Result<FtraceTrace, OpenError> {
         _ => Some(unpacked(&file, &mut sections, &mut notices).map_err(|e| Unreadable::from(e).at(path))?),
     };
     let pages = plain.as_ref().unwrap_or(&file).bytes();
-    let Classes { schemas, rules, names } = classes(&sections, pages);
+    let Classes { schemas, rules, names } = classes(&sections, pages, ctx)?;
     let relations = ProcessRecords::of(&sections.formats, &rules);
     let clock = RecorderClock {
         name: sections.use_one_clock(&mut notices),
@@ -261,7 +262,7 @@ struct Classes {
     names: Vec<NameFields>,
 }
 
-fn classes(sections: &Sections, pages: &[u8]) -> Classes {
+fn classes(sections: &Sections, pages: &[u8], ctx: &Ctx) -> Result<Classes, Cancelled> {
     let mut rules = PageRules {
         byte_order: sections.head.byte_order,
         long: usize::from(sections.head.long),
@@ -294,12 +295,12 @@ fn classes(sections: &Sections, pages: &[u8]) -> Classes {
     let print = sections.formats.iter().find(|format| format.system == "ftrace" && format.name == "print");
     if let Some(format) = print
         && let Some(class) = usize::try_from(format.id).ok().and_then(|id| *rules.classes.get(id)?)
-        && let Some(markers) = MarkerClasses::find(class, format, pages, rules.byte_order, schemas.len())
+        && let Some(markers) = MarkerClasses::find(class, format, pages, rules.byte_order, schemas.len(), ctx)?
     {
         schemas.extend(markers.schemas(&schema(format)));
         rules.markers = Some(markers);
     }
-    Classes { schemas, rules, names }
+    Ok(Classes { schemas, rules, names })
 }
 
 fn schema(format: &Format) -> ClassSchema {

@@ -226,7 +226,7 @@ impl<'a> Walk<'a> for PageWalk<'a> {
                     let Some(class) = self.class(data) else { continue };
                     let clock = self.rules.ns(self.time);
                     let around = self.pages.get(self.at..).unwrap_or(&[]);
-                    return WalkStep::Record(Raw { class, clock, body: data, around });
+                    return WalkStep::Record(Raw { class, clock, body: data, around, chain: &[] });
                 }
             }
         }

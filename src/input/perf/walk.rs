@@ -6,7 +6,7 @@
 use super::attr::Attrs;
 use super::chains::PacketStacks;
 use super::header::{RecordHeader, bytes_behind, record};
-use super::sample::ThreadIds;
+use super::sample::{ThreadIds, Variable};
 use crate::base::cursor::{ByteOrder, bits};
 use crate::input::record::{ClassId, IntegerArray};
 use crate::input::tracepoint::format::{Field, FieldType};
@@ -221,12 +221,13 @@ impl<'a> RunWalk<'a> {
             let Some(attr) = rules.attrs.of_sample(body) else { return Ok(None) };
             let layout = rules.attrs.layouts.get(attr).ok_or("a sample whose id belongs to no event")?;
             self.clock = layout.time(body).unwrap_or(self.clock);
-            let raw = if rules.tracepoints.get(attr) == Some(&true) {
-                layout.variable(body).ok_or("a length in a sample passes its end")?.raw
+            let parts = layout.variable(body);
+            let Variable { chain, raw } = if rules.tracepoints.get(attr) == Some(&true) {
+                parts.ok_or("a length in a sample passes its end")?
             } else {
-                body
+                Variable { raw: body, ..parts.unwrap_or_default() }
             };
-            return Ok(Some(Raw { class: ClassId::at(attr), clock: self.clock, body: raw, around: body }));
+            return Ok(Some(Raw { class: ClassId::at(attr), clock: self.clock, body: raw, around: body, chain }));
         }
         if kind >= USER {
             return Ok(None);
@@ -240,7 +241,7 @@ impl<'a> RunWalk<'a> {
         let trailer = layout.filter(|_| !matches!(side, SideClass::SwitchOut | SideClass::SwitchPreempted));
         let own = body.len().saturating_sub(trailer.map_or(0, |l| l.trailer_bytes()));
         let body = body.get(..own).unwrap_or(body);
-        Ok(Some(Raw { class: rules.side(side), clock: self.clock, body, around: &[] }))
+        Ok(Some(Raw { class: rules.side(side), clock: self.clock, body, around: &[], chain: &[] }))
     }
 }
 
@@ -296,9 +297,8 @@ impl<'a> Walk<'a> for RunWalk<'a> {
     }
 
     fn stack(&self, raw: &Raw<'a>, side: StackSide) -> Option<IntegerArray<'a>> {
-        let layout = self.rules.attrs.layouts.get(raw.class.index())?;
         let byte_order = self.rules.byte_order;
-        let own = part(layout.variable(raw.around)?.chain, side, byte_order);
+        let own = part(raw.chain, side, byte_order);
         match side {
             StackSide::Kernel => own,
             StackSide::User => own.or_else(|| self.chains.iter().find_map(|chains| chains.get(self.begun, byte_order))),

@@ -40,6 +40,8 @@ pub struct Raw<'a> {
     pub body: &'a [u8],
     /// perf: the whole sample. ftrace: what follows in the packet.
     pub around: &'a [u8],
+    /// perf: the call chain in the sample, addresses of 8 bytes.
+    pub chain: &'a [u8],
 }
 
 /// The result of one step through a packet.

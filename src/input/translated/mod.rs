@@ -240,7 +240,7 @@ impl<'a> Walk<'a> for RecordWalk<'a> {
         let Some(body) = around.get(HEAD..) else { return WalkStep::Damage("a record is too short") };
         self.at += size;
         self.clock = time;
-        WalkStep::Record(Raw { class, clock: time, body, around })
+        WalkStep::Record(Raw { class, clock: time, body, around, chain: &[] })
     }
 
     fn position(&self) -> WalkPosition {

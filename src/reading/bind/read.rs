@@ -113,7 +113,9 @@ impl<'b> Binder<'b> {
 
 /// Addresses of a call stack without the mark of truncation at their end.
 pub(super) fn stack(value: Value<'_>, batch: &mut Batch) -> Option<RawStackId> {
-    let mut addresses: smallvec::SmallVec<[u64; 128]> = value.as_words()?.iter().collect();
+    // Filled in its place: it is too large to be moved for each stack.
+    let mut addresses = smallvec::SmallVec::<[u64; 128]>::new();
+    addresses.extend(value.as_words()?.iter());
     if addresses.last() == Some(&u64::MAX) {
         addresses.pop();
     }
