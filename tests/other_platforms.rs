@@ -18,7 +18,7 @@ use whyslow::base::ctx::Ctx;
 use whyslow::dump::{self, Form, Sizes};
 use whyslow::input::{self, Argument, Opened, Source};
 
-const ALL: [&str; 4] = ["dtrace.txt", "xperf.csv", "tracerpt.csv", "perfetto.pftrace"];
+const ALL: [&str; 5] = ["dtrace.txt", "xperf.csv", "tracerpt.csv", "perfetto.pftrace", "tracks.pftrace"];
 
 fn fixture(name: &str) -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("fixtures/other-platforms").join(name)
@@ -80,6 +80,7 @@ fn format_and_missing_questions_are_named() {
         ("xperf.csv", "ETW text (xperf)", "system calls"),
         ("tracerpt.csv", "ETW text (tracerpt)", "system calls"),
         ("perfetto.pftrace", "Perfetto", "work of kernel workers"),
+        ("tracks.pftrace", "Perfetto", "work of kernel workers"),
     ] {
         let info = json(&["info"], &fixture(name));
         assert!(info.to_string().contains(format), "{name}: {info:#}");
@@ -123,6 +124,30 @@ fn events_have_the_names_and_threads_of_the_file() {
     assert_eq!((counts(&dtrace, "sched_waking"), counts(&dtrace, "sched_switch")), (58, 116));
     assert_eq!((counts(&perfetto, "sched_waking"), counts(&perfetto, "sched_switch")), (58, 116));
     assert_eq!((counts(&perfetto, "trace_marker:begin"), counts(&perfetto, "raw_syscalls:sys_exit")), (40, 8));
+}
+
+/// Spans that programs recorded have no CPU and come behind the kernel's events, on clocks of their own.
+#[test]
+fn spans_on_tracks_are_on_the_thread_and_cpu_that_ran() {
+    let text = |name: &str| text(&open(&fixture(name)).unwrap(), 1, &Sizes::default());
+    let of = |text: &str, event: &str| -> Vec<String> {
+        let lines = text.lines().filter(|line| line.contains(event));
+        lines.map(|line| line.split("pid=100").next().unwrap().to_owned()).collect()
+    };
+    let (marked, tracks) = (text("perfetto.pftrace"), text("tracks.pftrace"));
+    for event in ["trace_marker:begin", "trace_marker:end"] {
+        assert_eq!(of(&tracks, event).len(), 40, "{event}");
+        assert_eq!(of(&tracks, event), of(&marked, event), "{event}");
+    }
+    assert_eq!(tracks.matches("name=\"handle_request\"").count(), 40);
+    // Two spans of one name overlap on a track.
+    let cookies: Vec<&str> =
+        tracks.lines().filter(|l| l.contains("async_")).map(|l| l.split("cookie=").nth(1).unwrap()).collect();
+    let [outer, inner, inner_end, outer_end] = cookies[..] else { panic!("{cookies:?}") };
+    assert!(outer != inner && inner == inner_end && outer == outer_end, "{cookies:?}");
+    // The counter, and the span of a thread that no switch names.
+    let warnings = json(&["info"], &fixture("tracks.pftrace"))["warnings"].to_string();
+    assert!(warnings.contains("2 records of types that no analysis uses were skipped"), "{warnings}");
 }
 
 #[test]

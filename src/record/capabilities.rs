@@ -209,4 +209,34 @@ mod tests {
         assert!(host.has("sched:sched_switch") && !host.has("irq:irq_handler_entry"));
         assert_eq!((host.lttng, host.perf, host.trace_cmd), (None, None, None));
     }
+
+    /// trace-cmd writes this file even where only events are recorded.
+    #[test]
+    fn detect_finds_by_a_write_whether_tracing_can_be_switched_on() {
+        use std::os::unix::fs::PermissionsExt;
+        let root = tempfile::tempdir().unwrap();
+        let file = |name: &str| root.path().join(name);
+        for folder in ["proc/self", "proc/sys/kernel", "sys/kernel/tracing", "bin"] {
+            std::fs::create_dir_all(file(folder)).unwrap();
+        }
+        std::fs::write(file("proc/self/status"), "Uid:\t0\t0\t0\t0\nCapEff:\t000001ffffffffff\n").unwrap();
+        std::fs::write(file("sys/kernel/tracing/available_events"), "sched:sched_switch\n").unwrap();
+        let tool = file("bin/trace-cmd");
+        std::fs::write(&tool, "#!/bin/sh\necho 'trace-cmd version 3.1.6'\n").unwrap();
+        std::fs::set_permissions(&tool, std::fs::Permissions::from_mode(0o755)).unwrap();
+        let report = || {
+            let host = Capabilities::detect(root.path(), file("bin").as_os_str());
+            (host.ftrace, crate::record::report(&host).text)
+        };
+        // A file of proc that root may open, and that refuses each write.
+        let enabled = file("proc/sys/kernel/ftrace_enabled");
+        std::os::unix::fs::symlink("/proc/version", &enabled).unwrap();
+        let (can, text) = report();
+        assert!(!can && text.contains("no: tracing cannot be switched on"), "{text}");
+        std::fs::remove_file(&enabled).unwrap();
+        std::fs::write(&enabled, "1\n").unwrap();
+        let (can, text) = report();
+        assert!(can && text.contains("trace-cmd 3.1.6   yes"), "{text}");
+        assert_eq!(std::fs::read_to_string(&enabled).unwrap(), "1\n");
+    }
 }

@@ -301,3 +301,37 @@ fn string(bytes: &mut Bytes<'_>, byte_order: ByteOrder) -> Option<String> {
     let text = text.get(..memchr::memchr(0, text).unwrap_or(text.len()))?;
     Some(copied(text))
 }
+
+/// True where the options of perf choose threads (`-p`, `-t`, `-u`), and no CPUs (`-a`, `-C`). The words of the
+/// recorded command count as options too, so an `-a` there hides the choice.
+pub fn chooses_threads(command: &[String]) -> bool {
+    let has = |letter: char, long: &str| {
+        command.iter().skip(1).any(|word| match word.strip_prefix('-') {
+            Some(rest) if rest.starts_with('-') => {
+                let name = rest.trim_start_matches('-').split('=').next().unwrap_or_default();
+                name == long
+            }
+            Some(rest) => rest.starts_with(letter) || (letter == 'a' && rest.contains(letter)),
+            None => false,
+        })
+    };
+    let threads = has('p', "pid") || has('t', "tid") || has('u', "uid");
+    threads && !has('a', "all-cpus") && !has('C', "cpu")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn chooses_threads_reads_the_options_of_perf() {
+        let of = |line: &str| chooses_threads(&line.split(' ').map(str::to_owned).collect::<Vec<_>>());
+        for own in ["perf record -p 7", "perf record -e x --pid=7", "perf record -g -t 7,8", "perf record -u www"] {
+            assert!(of(own), "{own}");
+        }
+        for all in ["perf record -a", "perf record -ag -- app -p 3", "perf record -C 0 -- app -p 3", "perf record app"]
+        {
+            assert!(!of(all), "{all}");
+        }
+    }
+}

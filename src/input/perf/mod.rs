@@ -235,6 +235,7 @@ pub fn open(path: &Path, ctx: &Ctx) -> Result<PerfTrace, OpenError> {
         }
     }
     let own_threads = attrs.iter().any(|attr| attr.is_tracepoint() && attr.flag(ENABLE_ON_EXEC));
+    let own_threads = own_threads || header::chooses_threads(&header.command);
     notices.add(Notice::OwnThreadsOnly, own_threads.into(), || shown(path));
     let mut index = Index::default();
     let mut unpacked = Vec::new();

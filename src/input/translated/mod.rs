@@ -2,7 +2,8 @@
 //! the kernel's tracepoints.
 //!
 //! ```text
-//! dtrace.rs, xperf.rs, tracerpt.rs (text), perfetto.rs (protocol buffers) -> translation.rs: records of each CPU
+//! dtrace.rs, xperf.rs, tracerpt.rs (text), perfetto.rs (protocol buffers; tracks.rs, spans.rs: spans of programs)
+//!     -> translation.rs: records of each CPU
 //!     -> TranslatedStorage: packets -> walk -> records of tracepoint::TracepointReader
 //! ```
 //! The file is read once, in order, a line or a message at a time; lines and messages have a greatest length. The
@@ -13,8 +14,11 @@ mod dtrace;
 mod lines;
 mod perfetto;
 mod perfetto_messages;
+mod spans;
 mod thread_ids;
 mod tracerpt;
+mod track_messages;
+mod tracks;
 mod translation;
 mod xperf;
 

@@ -1,14 +1,15 @@
-//! Traces of Perfetto with the kernel's events (data source `linux.ftrace`).
+//! Traces of Perfetto with the kernel's events (data source `linux.ftrace`), and spans of programs (`track_event`).
 //!
 //! A trace is a sequence of packets, each a message with its length before it (`perfetto_messages.rs`); packets in
 //! packets may be compressed by zlib. A bundle holds events of one CPU, and switches and wake-ups in columns whose
 //! times are differences. Such a column has the next thread alone: the thread that leaves is that which came before, so
 //! the first switch of a CPU only shows which thread runs. Text of `print` in the form of trace_marker begins and ends
-//! tasks. Names and processes of threads come from the process tree.
+//! tasks, and so do spans on tracks ([`Tracks`]). Names and processes of threads come from the process tree.
 
 use super::lines;
 use super::perfetto_messages::{ClockSnapshotMessage, ProcessTreeMessage, WakeupMessage};
 use super::perfetto_messages::{CompactSchedMessage, FtraceEventBundleMessage, FtraceEventMessage, TracePacket};
+use super::tracks::Tracks;
 use super::translation::{EventPlace, FieldValue, NamedThread, Translation};
 use super::{About, TranslationError};
 use foldhash::HashMap;
@@ -64,6 +65,8 @@ struct PerfettoState {
     running: HashMap<u32, i32>,
     /// The last known offset of the clock.
     has_clock: bool,
+    /// Of programs.
+    tracks: Tracks,
 }
 
 /// Read the events of a file.
@@ -78,6 +81,7 @@ pub(super) fn read(
         let remedy = "record the data source `linux.ftrace` with sched/sched_switch and sched/sched_waking";
         return Ok(Err(TranslationError::NoSwitches { remedy }));
     }
+    state.tracks.spans.write(translation);
     Ok(Ok(state.about))
 }
 
@@ -128,6 +132,7 @@ impl PerfettoState {
     }
 
     fn packet(&mut self, packet: TracePacket, translation: &mut Translation, depth: PacketDepth) -> io::Result<()> {
+        self.tracks.packet(&packet, translation);
         if let Some(tree) = packet.process_tree {
             self.process_tree(tree, packet.timestamp.unwrap_or(0), translation);
         }
@@ -195,6 +200,9 @@ impl PerfettoState {
 
     fn bundle(&mut self, bundle: FtraceEventBundleMessage, translation: &mut Translation) {
         let cpu = bundle.cpu.unwrap_or(0);
+        if bundle.clock.unwrap_or(0) != 0 {
+            return translation.unreadable(|| format!("events of CPU {cpu} on another clock than `boot`"));
+        }
         if bundle.lost_events == Some(true) {
             let columns = bundle.compact_sched.as_ref();
             let first =
@@ -259,6 +267,7 @@ impl PerfettoState {
                 let state = all.switch_prev_state.get(at).copied().unwrap_or(0);
                 translation.switch_by_number(moment, state, self.thread(*next, own_name));
             }
+            self.tracks.spans.switched(*next, *time, cpu);
             self.names.extend(own_name.filter(|name| !name.is_empty()).map(|name| (*next, name.to_vec())));
             self.running.insert(cpu, *next);
         }
@@ -276,6 +285,7 @@ impl PerfettoState {
             let next = self.thread(switch.next_pid?, switch.next_comm.as_deref());
             translation.switch_by_number(EventPlace { thread: prev, ..at }, switch.prev_state.unwrap_or(0), next);
             self.running.insert(cpu, switch.next_pid?);
+            self.tracks.spans.switched(switch.next_pid?, event.timestamp?, cpu);
         } else if let Some(wake) = &event.sched_waking {
             let (tid, target) = woken(wake)?;
             translation.waking(at, self.thread(tid, wake.comm.as_deref()), target, flags);

@@ -2,6 +2,7 @@
 //! (`protos/perfetto/trace` of Perfetto's sources). Fields that are not listed are skipped. Text is bytes, because
 //! names of threads need not be UTF-8.
 
+use super::track_messages::{InternedDataMessage, PacketDefaultsMessage, TrackDescriptorMessage, TrackEventMessage};
 use prost::Message;
 
 /// `TracePacket`.
@@ -15,11 +16,29 @@ pub(super) struct TracePacket {
     pub clock_snapshot: Option<ClockSnapshotMessage>,
     #[prost(uint64, optional, tag = "8")]
     pub timestamp: Option<u64>,
+    /// The writer.
+    #[prost(uint32, optional, tag = "10")]
+    pub sequence: Option<u32>,
+    #[prost(message, optional, tag = "11")]
+    pub track_event: Option<TrackEventMessage>,
+    #[prost(message, optional, tag = "12")]
+    pub interned: Option<InternedDataMessage>,
+    #[prost(uint32, optional, tag = "13")]
+    pub sequence_flags: Option<u32>,
+    /// What the sequence said before no longer holds; older than the flag for it.
+    #[prost(bool, optional, tag = "41")]
+    pub cleared: Option<bool>,
     #[prost(message, optional, tag = "45")]
     pub system_info: Option<SystemInfoMessage>,
     /// Packets compressed by zlib.
     #[prost(bytes = "vec", optional, tag = "50")]
     pub compressed_packets: Option<Vec<u8>>,
+    #[prost(uint32, optional, tag = "58")]
+    pub timestamp_clock_id: Option<u32>,
+    #[prost(message, optional, tag = "59")]
+    pub defaults: Option<PacketDefaultsMessage>,
+    #[prost(message, optional, tag = "60")]
+    pub track_descriptor: Option<TrackDescriptorMessage>,
 }
 
 /// `ProcessTree`.
@@ -62,6 +81,10 @@ pub(super) struct ClockMessage {
     pub clock_id: Option<u32>,
     #[prost(uint64, optional, tag = "2")]
     pub timestamp: Option<u64>,
+    #[prost(bool, optional, tag = "3")]
+    pub is_incremental: Option<bool>,
+    #[prost(uint64, optional, tag = "4")]
+    pub unit_multiplier_ns: Option<u64>,
 }
 
 /// `SystemInfo`.
@@ -93,6 +116,9 @@ pub(super) struct FtraceEventBundleMessage {
     pub lost_events: Option<bool>,
     #[prost(message, optional, tag = "4")]
     pub compact_sched: Option<CompactSchedMessage>,
+    /// The clock of the events, if it is not `boot`.
+    #[prost(int32, optional, tag = "5")]
+    pub clock: Option<i32>,
 }
 
 /// Switches and wake-ups in columns; times are differences.
