@@ -4,17 +4,27 @@
 //!
 //! Recordings are those of the corpus, each twice under labels of its own (at least 100 MB together); else the
 //! fixtures.
+//!
+//! Then the kernel pass of each recording alone, in chunks of 1 MiB: the CPU time of its workers and of the stage that
+//! joins the chunks, the share of that stage, and the efficiency that a simulation of the pipeline gets for more
+//! workers from these times, chunk by chunk, where the recording is repeated to about a thousand chunks (\[004\] 4.6.2
+//! does the same). Memory bandwidth is not simulated. For two workers the simulation of the recording is beside a
+//! real run. Only this part: `cargo bench --bench engine -- share`.
 #![allow(clippy::unwrap_used)]
 
+use std::cmp::Reverse;
+use std::collections::{BTreeSet, BinaryHeap};
 use std::hint::black_box;
 use std::path::{Path, PathBuf};
+use std::sync::Mutex;
 use std::time::Instant;
 use whyslow::analysis::usage::Usage;
 use whyslow::base::ctx::Ctx;
 use whyslow::input::Trace;
 use whyslow::input::{Argument, Opened, Source, count, open};
 use whyslow::reading::bind::Focus;
-use whyslow::reading::engine::EngineOptions;
+use whyslow::reading::chunks::ChunkTarget;
+use whyslow::reading::engine::{ChunkStep, EngineOptions, Hooks};
 use whyslow::state::history::History;
 use whyslow::state::kernel::{Options, record};
 
@@ -23,6 +33,9 @@ type Run<'a> = &'a dyn Fn(&Ctx);
 
 /// Runs of each; the median counts.
 const RUNS: usize = 15;
+
+/// Recordings whose pass is simulated have about so many chunks.
+const CHUNKS: usize = 1000;
 
 fn recordings() -> Vec<PathBuf> {
     let corpus = std::env::var_os("WHYSLOW_CORPUS").map_or_else(|| "target/corpus".into(), PathBuf::from);
@@ -37,7 +50,7 @@ fn recordings() -> Vec<PathBuf> {
         println!("no corpus at {}: the fixtures, which are small", corpus.display());
         found = folders(Path::new(env!("CARGO_MANIFEST_DIR")).join("fixtures/traces"), "");
     }
-    found.clone().into_iter().chain(found).collect()
+    found
 }
 
 /// Seconds of the processor that this process has used, all threads together.
@@ -66,9 +79,146 @@ fn measured(run: Run<'_>) -> [(f64, f64); 2] {
     })
 }
 
+/// The steps of chunks and their moments, in order.
+static STEPS: Mutex<Vec<(ChunkStep, Instant)>> = Mutex::new(Vec::new());
+
+fn note(step: ChunkStep, _chunk: usize) {
+    STEPS.lock().unwrap().push((step, Instant::now()));
+}
+
+/// The seconds that a chunk takes.
+#[derive(Clone, Copy)]
+struct ChunkTimes {
+    read: f64,
+    join: f64,
+    finish: f64,
+}
+
+impl ChunkTimes {
+    const MOST: ChunkTimes = ChunkTimes { read: f64::MAX, join: f64::MAX, finish: f64::MAX };
+
+    fn min(self, other: ChunkTimes) -> ChunkTimes {
+        ChunkTimes {
+            read: self.read.min(other.read),
+            join: self.join.min(other.join),
+            finish: self.finish.min(other.finish),
+        }
+    }
+}
+
+/// The kernel pass of one recording in chunks of 1 MiB.
+fn pass(traces: &[&Trace], hooks: Hooks, ctx: &Ctx) {
+    let engine = EngineOptions { chunks: ChunkTarget::Bytes(1 << 20), hooks, ..EngineOptions::default() };
+    black_box(record(traces, &[], &Options { engine, ..Options::default() }, ctx).unwrap());
+}
+
+/// The times of each chunk on one worker: the least of all runs, so that disturbances do not count.
+fn chunk_times(traces: &[&Trace]) -> Vec<ChunkTimes> {
+    let mut least: Vec<ChunkTimes> = Vec::new();
+    for _ in 0..RUNS {
+        STEPS.lock().unwrap().clear();
+        pass(traces, Hooks { step: note, ..Hooks::default() }, &Ctx::new(1));
+        let steps = STEPS.lock().unwrap();
+        let chunks = steps.chunks_exact(4).map(|of| {
+            let seconds = |to: usize| (of[to].1 - of[to - 1].1).as_secs_f64();
+            ChunkTimes { read: seconds(1), join: seconds(2), finish: seconds(3) }
+        });
+        least.resize(steps.len() / 4, ChunkTimes::MOST);
+        for (least, found) in least.iter_mut().zip(chunks) {
+            *least = least.min(found);
+        }
+    }
+    least
+}
+
+/// The seconds that some workers take for chunks, in a simulation of `base::parallel::in_order`.
+fn simulated(chunks: &[ChunkTimes], workers: usize) -> f64 {
+    let after = |now: u64, seconds: f64| now + (seconds * 1e9) as u64;
+    let (mut unclaimed, mut joined, mut joining) = (0, 0, false);
+    let (mut ready, mut idle) = (BTreeSet::new(), workers);
+    // The nanoseconds at which a step of a chunk ends, the earliest first.
+    let mut ends: BinaryHeap<Reverse<(u64, usize, ChunkStep)>> = BinaryHeap::new();
+    let mut now = 0;
+    loop {
+        while idle > 0 {
+            if !joining && ready.remove(&joined) {
+                joining = true;
+                ends.push(Reverse((after(now, chunks[joined].join), joined, ChunkStep::Joined)));
+            } else if unclaimed < chunks.len() && unclaimed < joined + 2 * workers {
+                ends.push(Reverse((after(now, chunks[unclaimed].read), unclaimed, ChunkStep::Read)));
+                unclaimed += 1;
+            } else {
+                break;
+            }
+            idle -= 1;
+        }
+        let Some(Reverse((t, chunk, step))) = ends.pop() else { return now as f64 / 1e9 };
+        now = t;
+        match step {
+            ChunkStep::Begin => {}
+            ChunkStep::Read => {
+                ready.insert(chunk);
+                idle += 1;
+            }
+            ChunkStep::Joined => {
+                (joined, joining) = (joined + 1, false);
+                ends.push(Reverse((after(now, chunks[chunk].finish), chunk, ChunkStep::Finished)));
+            }
+            ChunkStep::Finished => idle += 1,
+        }
+    }
+}
+
+/// The serial share of the kernel pass of each recording, and what it costs with more workers.
+fn serial_share() {
+    println!(
+        "\nkernel pass in chunks of 1 MiB: workers, stage that joins, simulated efficiency of about {CHUNKS} chunks"
+    );
+    println!(
+        "{:<20} {:>6} {:>10} {:>10} {:>7} {:>7} {:>7} {:>7} {:>22}",
+        "", "chunks", "workers", "stage", "share", "4", "16", "64", "2 simulated, measured"
+    );
+    for path in recordings() {
+        let argument = Argument { label: None, path: path.clone() };
+        let Opened::Traces(sources) = open(&[argument], &Ctx::new(1)).unwrap() else { continue };
+        let traces: Vec<&Trace> = sources.iter().map(|s| &s.trace).collect();
+        let chunks = chunk_times(&traces);
+        let sum = |of: fn(&ChunkTimes) -> f64| chunks.iter().map(of).sum::<f64>();
+        let (join, workers) = (sum(|of| of.join), sum(|of| of.read + of.finish));
+        let times = CHUNKS.div_ceil(chunks.len());
+        let many: Vec<ChunkTimes> = (0..times).flat_map(|_| chunks.iter().copied()).collect();
+        let all = (workers + join) * times as f64;
+        let efficiency = |workers: usize| all / simulated(&many, workers) / workers as f64;
+        let [(one, _), (two, _)] = measured(&|ctx| pass(&traces, Hooks::default(), ctx));
+        // Opening, binding and sealing lie outside the pipeline.
+        let outside = one - simulated(&chunks, 1);
+        println!(
+            "{:<20} {:>6} {:>7.1} ms {:>7.2} ms {:>7.3} {:>7.2} {:>7.2} {:>7.2} {:>8.1} ms {:>7.1} ms",
+            path.parent().and_then(Path::file_name).unwrap_or_default().display(),
+            chunks.len(),
+            workers * 1e3,
+            join * 1e3,
+            join / (workers + join),
+            efficiency(4),
+            efficiency(16),
+            efficiency(64),
+            (simulated(&chunks, 2) + outside) * 1e3,
+            two * 1e3,
+        );
+    }
+}
+
 fn main() {
+    if !std::env::args().any(|word| word == "share") {
+        analyses();
+    }
+    serial_share();
+}
+
+fn analyses() {
     let number = |(i, path)| Argument { label: Some(format!("r{i}")), path };
-    let arguments: Vec<Argument> = recordings().into_iter().enumerate().map(number).collect();
+    let twice = recordings().into_iter().chain(recordings());
+    let arguments: Vec<Argument> = twice.enumerate().map(number).collect();
     let Opened::Traces(sources) = open(&arguments, &Ctx::new(1)).unwrap() else { return };
     let traces: Vec<&Trace> = sources.iter().map(|s| &s.trace).collect();
     let labels: Vec<Option<String>> = sources.iter().map(|s| Some(s.label.clone())).collect();

@@ -5,6 +5,9 @@
 //! calling thread is one of the workers. The worker that finds the next result ready consumes it, so no thread only
 //! waits for others and there are never more threads than workers. Because `consume` sees the same sequence for any
 //! number of workers, serial equals parallel by construction.
+//!
+//! [`in_order_then`] has a third step, `finish`, for work that only `consume` can hand out and that needs no order: the
+//! worker that has consumed a result does it while another one consumes the next.
 
 use super::ctx::{Cancelled, Ctx};
 use std::collections::BTreeMap;
@@ -33,11 +36,12 @@ impl<T> State<T> {
 }
 
 /// An ordered pipeline, shared by the workers of one call.
-struct OrderedPipeline<'c, T, M, F> {
+struct OrderedPipeline<'c, T, M, F, G> {
     ctx: &'c Ctx,
     n: usize,
     make: M,
     consume: Mutex<F>,
+    finish: G,
     state: Mutex<State<T>>,
     changed: Condvar,
 }
@@ -47,7 +51,7 @@ fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-impl<T, M: Fn(usize) -> T, F: FnMut(usize, T)> OrderedPipeline<'_, T, M, F> {
+impl<T, R, M: Fn(usize) -> T, F: FnMut(usize, T) -> R, G: Fn(usize, R)> OrderedPipeline<'_, T, M, F, G> {
     /// Consume the next result if it is ready; otherwise claim and produce the next unclaimed item. The worker that
     /// completes the sequence consumes it, so no thread blocks on a result.
     fn run(&self) {
@@ -59,9 +63,16 @@ impl<T, M: Fn(usize) -> T, F: FnMut(usize, T)> OrderedPipeline<'_, T, M, F> {
             } else if let Some((i, made)) = s.next_ready() {
                 s.consuming = true;
                 drop(s);
-                lock(&self.consume)(i, made);
+                let rest = lock(&self.consume)(i, made);
                 s = lock(&self.state);
                 (s.consuming, s.unconsumed) = (false, i + 1);
+                if s.waiting > 0 {
+                    self.changed.notify_all();
+                }
+                drop(s);
+                (self.finish)(i, rest);
+                s = lock(&self.state);
+                continue;
             } else if s.unclaimed >= self.n {
                 break;
             } else if s.unclaimed < s.unconsumed + 2 * self.ctx.threads {
@@ -86,9 +97,9 @@ impl<T, M: Fn(usize) -> T, F: FnMut(usize, T)> OrderedPipeline<'_, T, M, F> {
 }
 
 /// Stops the other workers when one of them panics, so that none waits for it.
-struct StopOnPanic<'a, 'c, T, M, F>(&'a OrderedPipeline<'c, T, M, F>);
+struct StopOnPanic<'a, 'c, T, M, F, G>(&'a OrderedPipeline<'c, T, M, F, G>);
 
-impl<T, M, F> Drop for StopOnPanic<'_, '_, T, M, F> {
+impl<T, M, F, G> Drop for StopOnPanic<'_, '_, T, M, F, G> {
     fn drop(&mut self) {
         if std::thread::panicking() {
             lock(&self.0.state).stop = true;
@@ -102,19 +113,30 @@ pub fn in_order<T: Send>(
     ctx: &Ctx,
     n: usize,
     make: impl Fn(usize) -> T + Sync + Send,
-    mut consume: impl FnMut(usize, T) + Send,
+    consume: impl FnMut(usize, T) + Send,
+) -> Result<(), Cancelled> {
+    in_order_then(ctx, n, make, consume, |_, ()| {})
+}
+
+/// The same; what `consume` returns goes to `finish`, on the same worker, while other results are made and consumed.
+pub fn in_order_then<T: Send, R>(
+    ctx: &Ctx,
+    n: usize,
+    make: impl Fn(usize) -> T + Sync + Send,
+    mut consume: impl FnMut(usize, T) -> R + Send,
+    finish: impl Fn(usize, R) + Sync + Send,
 ) -> Result<(), Cancelled> {
     let Some(pool) = ctx.helpers().filter(|_| n > 1) else {
         for i in 0..n {
             ctx.cancel.check()?;
-            consume(i, make(i));
+            finish(i, consume(i, make(i)));
         }
         return ctx.cancel.check();
     };
     let state =
         State { unclaimed: 0, unconsumed: 0, ready: BTreeMap::new(), consuming: false, waiting: 0, stop: false };
     let (consume, state) = (Mutex::new(consume), Mutex::new(state));
-    let pipeline = OrderedPipeline { ctx, n, make, consume, state, changed: Condvar::new() };
+    let pipeline = OrderedPipeline { ctx, n, make, consume, finish, state, changed: Condvar::new() };
     pool.in_place_scope(|scope| {
         for _ in 1..ctx.threads.min(n) {
             scope.spawn(|_| pipeline.run());
@@ -167,6 +189,29 @@ mod tests {
             in_order(&ctx, 50, slow_first, |i, v| seen.push((i, v))).unwrap();
             assert_eq!(seen, (0..50).map(|i| (i, i * i)).collect::<Vec<_>>());
         }
+    }
+
+    #[test]
+    fn in_order_then_finishes_each_result_and_lets_the_next_be_consumed() {
+        for threads in [1, 2, 3, 7] {
+            let ctx = Ctx::new(threads);
+            let (mut consumed, finished) = (0, Mutex::new(Vec::new()));
+            let finish = |i: usize, sum: usize| {
+                std::thread::sleep(std::time::Duration::from_micros(((i * 5) % 3) as u64 * 100));
+                lock(&finished).push((i, sum));
+            };
+            let add = |_, i: usize| {
+                consumed += i;
+                consumed
+            };
+            in_order_then(&ctx, 50, |i| i, add, finish).unwrap();
+            let mut finished = finished.into_inner().unwrap();
+            finished.sort_unstable();
+            assert_eq!(finished, (0..50).map(|i| (i, i * (i + 1) / 2)).collect::<Vec<_>>());
+        }
+        // Two results are finished at once: each waits for the other to be consumed.
+        let both = std::sync::Barrier::new(2);
+        in_order_then(&Ctx::new(2), 2, |i| i, |_, i| i, |_, _| _ = both.wait()).unwrap();
     }
 
     #[test]

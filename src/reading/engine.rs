@@ -1,5 +1,5 @@
-//! The parallel engine: workers read the chunks of a recording; one thread joins their results in the order of the
-//! chunks while later ones are still being read.
+//! The parallel engine: workers read the chunks of a recording; one thread at a time joins their results in the order
+//! of the chunks while later ones are still being read, and what is left of a chunk then is done beside that.
 //!
 //! ALGORITHMS.md 10.1 and 10.2. [`super::chunks`] cuts the time line. An [`Analysis`] computes a partial result from a
 //! chunk without its carried-in state, and joins it to the result so far. Where that cannot be exact (recordings that
@@ -9,7 +9,7 @@
 
 use super::chunks::{Chunk, ChunkTarget, cut};
 use crate::base::ctx::{Cancel, Cancelled, Ctx};
-use crate::base::parallel::in_order;
+use crate::base::parallel::in_order_then;
 use crate::input::trace::Trace;
 use std::sync::atomic::Ordering;
 
@@ -46,13 +46,27 @@ impl Default for EngineOptions {
 pub struct Hooks {
     /// Chunks, by number, that are run again although their partial result fits.
     pub run_again: fn(usize) -> bool,
-    /// Called by the worker that has read a chunk, by its number, before the partial result can be joined.
-    pub after_chunk: fn(usize),
+    /// Called by the worker of each step of a chunk, by the chunk's number.
+    pub step: fn(ChunkStep, usize),
+}
+
+/// A moment in the work on a chunk.
+#[doc(hidden)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum ChunkStep {
+    /// A worker begins to read it.
+    Begin,
+    /// It is read; its partial result can be joined after this.
+    Read,
+    /// It is joined; the next one can be joined after this.
+    Joined,
+    /// What was left to do is done.
+    Finished,
 }
 
 impl Default for Hooks {
     fn default() -> Self {
-        Hooks { run_again: |_| false, after_chunk: |_| {} }
+        Hooks { run_again: |_| false, step: |_, _| {} }
     }
 }
 
@@ -62,6 +76,8 @@ pub trait Analysis: Sync {
     type Partial: Send;
     /// The result of all chunks so far.
     type Whole: Send;
+    /// What is left to do of a chunk once it is joined.
+    type Rest;
 
     /// Read a chunk; runs on a worker. Once cancelled, the result is dropped.
     fn chunk(&self, traces: &[&Trace], chunk: &Chunk, start: ChunkStart, cancel: &Cancel) -> Self::Partial;
@@ -71,12 +87,16 @@ pub trait Analysis: Sync {
         true
     }
 
-    /// Join the next chunk, which fits; runs in order, on one thread, while later chunks are being read.
-    fn merge(&self, whole: &mut Self::Whole, next: Self::Partial);
+    /// Join the next chunk, which fits; runs in order, on one thread, while later chunks are being read. What needs no
+    /// order is left to [`Analysis::finish`].
+    fn merge(&self, whole: &mut Self::Whole, next: Self::Partial) -> Self::Rest;
+
+    /// Do what is left of a chunk, while the next ones are being joined.
+    fn finish(&self, rest: Self::Rest);
 
     /// Run the next chunk from the state before it.
-    fn run_again(&self, whole: &mut Self::Whole, traces: &[&Trace], chunk: &Chunk, cancel: &Cancel) {
-        self.merge(whole, self.chunk(traces, chunk, ChunkStart::Unknown, cancel));
+    fn run_again(&self, whole: &mut Self::Whole, traces: &[&Trace], chunk: &Chunk, cancel: &Cancel) -> Self::Rest {
+        self.merge(whole, self.chunk(traces, chunk, ChunkStart::Unknown, cancel))
     }
 }
 
@@ -91,24 +111,32 @@ pub fn run<A: Analysis>(
     let chunks = cut(traces, options.chunks, ctx.threads);
     ctx.progress.enter("reading", chunks.iter().map(|c| c.bytes).sum());
     let read = |i: usize| {
+        (options.hooks.step)(ChunkStep::Begin, i);
         let partial = analysis.chunk(traces, &chunks[i], options.start, &ctx.cancel);
         ctx.progress.step(chunks[i].bytes);
-        (options.hooks.after_chunk)(i);
+        (options.hooks.step)(ChunkStep::Read, i);
         partial
     };
-    in_order(ctx, chunks.len(), read, |i, partial| {
-        // The partial result of a cancelled chunk is incomplete; `in_order` returns the error.
+    let join = |i: usize, partial: A::Partial| {
+        // The partial result of a cancelled chunk is incomplete; `in_order_then` returns the error.
         if ctx.cancel.is_cancelled() {
-            return;
+            return None;
         }
-        if analysis.fits(&whole, &partial) && !(options.hooks.run_again)(i) {
-            analysis.merge(&mut whole, partial);
+        let rest = if analysis.fits(&whole, &partial) && !(options.hooks.run_again)(i) {
+            analysis.merge(&mut whole, partial)
         } else {
             drop(partial);
-            analysis.run_again(&mut whole, traces, &chunks[i], &ctx.cancel);
             ctx.progress.replayed.fetch_add(1, Ordering::Relaxed);
-        }
-    })?;
+            analysis.run_again(&mut whole, traces, &chunks[i], &ctx.cancel)
+        };
+        (options.hooks.step)(ChunkStep::Joined, i);
+        Some(rest)
+    };
+    let finish = |i: usize, rest: Option<A::Rest>| {
+        rest.into_iter().for_each(|rest| analysis.finish(rest));
+        (options.hooks.step)(ChunkStep::Finished, i);
+    };
+    in_order_then(ctx, chunks.len(), read, join, finish)?;
     ctx.progress.done.store(ctx.progress.total.load(Ordering::Relaxed), Ordering::Relaxed);
     Ok(whole)
 }

@@ -32,7 +32,7 @@ use whyslow::event::task::{Delimiter, Pairing, TaskDefinition};
 use whyslow::input::{Argument, Opened, Source, Trace, count, open};
 use whyslow::reading::bind::Focus;
 use whyslow::reading::chunks::ChunkTarget;
-use whyslow::reading::engine::{ChunkStart, EngineOptions, Hooks};
+use whyslow::reading::engine::{ChunkStart, ChunkStep, EngineOptions, Hooks};
 use whyslow::state::history::History;
 use whyslow::state::history::lines::Time;
 use whyslow::state::history::tree::Tree;
@@ -157,7 +157,10 @@ fn some(chunk: usize) -> bool {
 }
 
 /// Chunks are handed on in an order of their own.
-fn dawdle(chunk: usize) {
+fn dawdle(step: ChunkStep, chunk: usize) {
+    if step != ChunkStep::Read {
+        return;
+    }
     std::thread::sleep(Duration::from_micros(Random::new(chunk as u64 * 31 + 7).below(4) as u64 * 50));
 }
 
@@ -170,7 +173,7 @@ fn ways() -> Vec<(usize, EngineOptions)> {
         for chunks in sizes {
             for start in [ChunkStart::AfterLastSwitch, ChunkStart::Unknown] {
                 ways.extend(run_again.map(|run_again| {
-                    let hooks = Hooks { run_again, after_chunk: dawdle };
+                    let hooks = Hooks { run_again, step: dawdle };
                     (workers, EngineOptions { chunks, start, hooks })
                 }));
             }
@@ -391,13 +394,16 @@ fn cancelled_run_ends_with_the_chunks_that_were_begun() {
     let folder = schedule::ctf::write(&place("cancelled"), 5, 4000, false);
     let sources = load(&folder);
     let traces: Vec<_> = sources.iter().map(|s| &s.trace).collect();
-    let slow = |_| {
+    let slow = |step, _| {
+        if step != ChunkStep::Read {
+            return;
+        }
         std::thread::sleep(Duration::from_millis(5));
         SEEN[1].fetch_add(1, Ordering::SeqCst);
     };
     let way = EngineOptions {
         chunks: ChunkTarget::Packet,
-        hooks: Hooks { after_chunk: slow, ..Hooks::default() },
+        hooks: Hooks { step: slow, ..Hooks::default() },
         ..EngineOptions::default()
     };
     let work = Ctx::new(3);

@@ -114,6 +114,7 @@ impl UsagePass<'_> {
 impl Analysis for UsagePass<'_> {
     type Partial = (UsageMachine, Notices);
     type Whole = (UsageMachine, Notices);
+    type Rest = ();
 
     fn chunk(&self, traces: &[&Trace], chunk: &Chunk, start: ChunkStart, cancel: &Cancel) -> Self::Partial {
         let (mut machine, mut notices) = (UsageMachine::new(false), Notices::default());
@@ -129,6 +130,8 @@ impl Analysis for UsagePass<'_> {
         whole.append(next);
         notices.merge(&theirs);
     }
+
+    fn finish(&self, (): ()) {}
 
     fn run_again(&self, (whole, notices): &mut Self::Whole, traces: &[&Trace], chunk: &Chunk, cancel: &Cancel) {
         self.step(whole, notices, traces, chunk, ChunkStart::Unknown, cancel);

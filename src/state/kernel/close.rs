@@ -18,6 +18,7 @@ impl Machine {
     /// Seal the timeline: all open states end with the last event, first names hold from the beginning of life.
     pub fn close(mut self, lossy: Vec<Span>) -> (Timeline, Notices) {
         let end = self.end.max(self.start());
+        self.seal_slabs();
         self.close_counters();
         let unnamed = self.out.tables.names.intern("unknown");
         let mut worker_names: HashMap<NameId, bool> = HashMap::default();

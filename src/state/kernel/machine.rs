@@ -17,7 +17,7 @@ use super::handlers::Handlers;
 use super::losses::Losses;
 use super::packets::Packets;
 use super::requests::Requests;
-use super::seal::{LateChange, SEAL_EVERY};
+use super::seal::{FilledSlabs, LateChange, SEAL_EVERY};
 use super::services::Services;
 use super::thread_state::{Reasons, ThreadState};
 use super::user::Guess;
@@ -61,6 +61,7 @@ pub struct Machine {
     pub(super) out: TimelineDraft,
     /// The rows that no later event changes.
     pub(super) sealed: RowBuilders,
+    pub(super) slabs: FilledSlabs,
     /// Changes of sealed segments nevertheless, in their order.
     pub(super) late_changes: Vec<LateChange>,
     /// Events between two slabs, at least.
@@ -145,6 +146,7 @@ impl Machine {
             recorded: vec![BTreeSet::new(); hosts.len()],
             out,
             sealed: RowBuilders::default(),
+            slabs: FilledSlabs::default(),
             late_changes: Vec::new(),
             seal_every: SEAL_EVERY,
             events_to_seal: SEAL_EVERY,

@@ -1,13 +1,13 @@
 //! The kernel pass: traces in, a sealed timeline out.
 //!
 //! An [`Analysis`] whose partial is a batch of typed events (read, bound, sorted and merged over the streams by the
-//! workers) and whose merge steps the machine through it. Decoding dominates (stepping is a tenth of the work), so the
-//! serial part runs beside the workers and takes no extra time on a few cores. Memory: the batches in flight and the
+//! workers) and whose merge steps the machine through it. What is left after that, making leaves of settled rows, needs
+//! no order: the worker does it while another one steps through the next chunk. Memory: the batches in flight and the
 //! timeline.
 
 use super::handlers::Handlers;
 use super::machine::Machine;
-use super::seal::SEAL_EVERY;
+use super::seal::{NumberedSlabs, SEAL_EVERY};
 use crate::base::ctx::{Cancel, Cancelled, Ctx};
 use crate::base::heap::MemoryPart;
 use crate::base::notice::{Notice, Notices};
@@ -20,10 +20,12 @@ use crate::reading::bind::Binding;
 use crate::reading::chunks::{Chunk, in_flight_bytes};
 use crate::reading::engine::{self, Analysis, ChunkStart, EngineOptions};
 use crate::reading::sources::BoundTraces;
+use crate::state::store::families::{OpenSlabs, SealedSlabs};
 use crate::state::store::pool::LeafPool;
 use crate::state::timeline::{HostCoverage, HostId, Timeline};
 use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Mutex, MutexGuard, PoisonError};
 
 /// Options of the kernel pass; the result does not depend on `engine`.
 #[derive(Clone, Debug)]
@@ -55,11 +57,33 @@ impl Default for Options {
 struct KernelPass<'w> {
     sources: BoundTraces,
     events: &'w AtomicU64,
+    slabs: Mutex<PassSlabs>,
+}
+
+/// The slabs of rows that were made leaves, in any order, and those that are empty again.
+#[derive(Default)]
+struct PassSlabs {
+    sealed: Vec<NumberedSlabs<SealedSlabs>>,
+    empty: Vec<OpenSlabs>,
+}
+
+impl KernelPass<'_> {
+    /// Give the machine the slabs that have been made leaves, and their memory.
+    fn hand_over_slabs(&self, machine: &mut Machine) {
+        let PassSlabs { sealed, empty } = std::mem::take(&mut *self.slabs());
+        machine.slabs.give_back(empty);
+        machine.add_slabs(sealed);
+    }
+
+    fn slabs(&self) -> MutexGuard<'_, PassSlabs> {
+        self.slabs.lock().unwrap_or_else(PoisonError::into_inner)
+    }
 }
 
 impl Analysis for KernelPass<'_> {
     type Partial = (Batch, Notices);
     type Whole = (Machine, Notices);
+    type Rest = Vec<NumberedSlabs<OpenSlabs>>;
 
     fn chunk(&self, traces: &[&Trace], chunk: &Chunk, _start: ChunkStart, cancel: &Cancel) -> Self::Partial {
         let mut notices = Notices::default();
@@ -68,10 +92,21 @@ impl Analysis for KernelPass<'_> {
         (batch, notices)
     }
 
-    fn merge(&self, (machine, notices): &mut Self::Whole, (batch, theirs): Self::Partial) {
+    fn merge(&self, (machine, notices): &mut Self::Whole, (batch, theirs): Self::Partial) -> Self::Rest {
+        self.hand_over_slabs(machine);
         machine.absorb(&batch);
         self.sources.recycle(batch);
         notices.merge(&theirs);
+        machine.slabs.take()
+    }
+
+    fn finish(&self, filled: Self::Rest) {
+        for NumberedSlabs { number, mut slabs } in filled {
+            let sealed = NumberedSlabs { number, slabs: slabs.seal() };
+            let mut all = self.slabs();
+            all.sealed.push(sealed);
+            all.empty.push(slabs);
+        }
     }
 }
 
@@ -121,9 +156,10 @@ pub fn record(
     machine.expect_pairs(tasks.len(), options.pairs.iter().map(|pair| pair.name.as_str()));
     sources.may_hold_copies(traces).into_iter().for_each(|trace| machine.expect_copies(trace));
     let origins = sources.origins.clone();
-    let pass = KernelPass { sources, events: &ctx.progress.events };
-    let (machine, mut notices) = engine::run(&pass, (machine, notices), traces, &options.engine, ctx)?;
+    let pass = KernelPass { sources, events: &ctx.progress.events, slabs: Mutex::default() };
+    let (mut machine, mut notices) = engine::run(&pass, (machine, notices), traces, &options.engine, ctx)?;
     ctx.progress.parts.hold(MemoryPart::EventBuffers, pass.sources.spare_bytes());
+    pass.hand_over_slabs(&mut machine);
     drop(pass);
     let (mut timeline, found) = machine.close(lossy);
     timeline.hold(&ctx.progress.parts);

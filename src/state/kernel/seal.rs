@@ -5,15 +5,18 @@
 //! system call may relabel ([`NEAR`] at most). Until a host had a switch its rows stay: without any they are made anew
 //! when the pass ends. Few changes come later than that (a packet whose send follows, a call whose entry was lost):
 //! they are kept and made in the sealed leaves. When rows are sealed depends on the number of events alone.
+//!
+//! The machine only moves the rows, as *slabs* by number; the pass makes them leaves, on another thread.
 
 use super::calls::NEAR;
 use super::machine::Machine;
 use super::thread_state::{OpenCall, Reasons, Sched, SegmentNumber, ThreadState};
 use crate::base::time::Timestamp;
-use crate::state::store::families::RowBuilders;
+use crate::state::store::families::{OpenSlabs, RowBuilders, SealedSlabs};
 use crate::state::store::parts::RowPlace;
 use crate::state::store::pool::LeafPool;
 use crate::state::timeline::{Segment, SegmentKind, ThreadId, Timeline, Waker};
+use std::collections::BTreeMap;
 use std::sync::Arc;
 
 /// Events between two slabs, where the options of the pass do not say.
@@ -30,6 +33,40 @@ pub(super) struct SealedSegments {
     pub stored: usize,
     /// Before the recording began.
     pub dropped: usize,
+}
+
+/// Slabs of rows by number.
+#[derive(Debug)]
+pub(super) struct NumberedSlabs<S> {
+    pub number: usize,
+    pub slabs: S,
+}
+
+/// The slabs that the machine has filled.
+#[derive(Debug, Default)]
+pub(super) struct FilledSlabs {
+    /// Number of slabs so far.
+    count: usize,
+    /// Those that were not taken to make them leaves.
+    open: Vec<NumberedSlabs<OpenSlabs>>,
+    /// Memory for the next ones.
+    spare: Vec<OpenSlabs>,
+    /// Leaves that wait for those of an earlier slab.
+    sealed: BTreeMap<usize, SealedSlabs>,
+    /// Number of slabs whose leaves are in the store.
+    added: usize,
+}
+
+impl FilledSlabs {
+    /// Take the slabs that were filled, to make them leaves.
+    pub fn take(&mut self) -> Vec<NumberedSlabs<OpenSlabs>> {
+        std::mem::take(&mut self.open)
+    }
+
+    /// Slabs that are empty again.
+    pub fn give_back(&mut self, empty: impl IntoIterator<Item = OpenSlabs>) {
+        self.spare.extend(empty);
+    }
 }
 
 /// A change of a segment, once its cause is known.
@@ -96,6 +133,13 @@ impl ThreadState {
 
     /// Move its settled rows; `scheduled` is true where its host had switches.
     fn seal_rows(&mut self, line: usize, begin: Timestamp, scheduled: bool, into: &mut RowBuilders) {
+        if self.rows.segments.len().max(self.rows.calls.len()).max(self.rows.samples.len()) <= 1 {
+            // Most threads did nothing since the last time.
+            shrink(&mut self.rows.segments, 0);
+            shrink(&mut self.rows.calls, 0);
+            shrink(&mut self.rows.samples, 0);
+            return;
+        }
         if self.thread.life.start < begin {
             self.clip_rows(begin);
         }
@@ -107,27 +151,28 @@ impl ThreadState {
             }
         }
         into.samples.push(line, self.rows.samples.drain(..samples));
-        shrink(&mut self.rows.samples);
+        shrink(&mut self.rows.samples, samples);
         if !scheduled {
             return;
         }
         let segments = self.settled_segments();
         into.segments.push(line, self.rows.segments.drain(..segments));
         self.sealed.stored += segments;
-        shrink(&mut self.rows.segments);
+        shrink(&mut self.rows.segments, segments);
         let calls = self.rows.calls.len().saturating_sub(1);
         if calls > 0 {
             self.thread.runs_program();
         }
         into.calls.push(line, self.rows.calls.drain(..calls));
-        shrink(&mut self.rows.calls);
+        shrink(&mut self.rows.calls, calls);
     }
 }
 
-/// Release the memory of rows that are gone.
-fn shrink<R>(rows: &mut Vec<R>) {
-    if rows.capacity() > 4 * rows.len().max(KEPT) {
-        rows.shrink_to(2 * rows.len().max(KEPT));
+/// Release memory of which rows took less than a quarter; `gone` have just left.
+fn shrink<R>(rows: &mut Vec<R>, gone: usize) {
+    let used = gone.max(rows.len()).max(KEPT);
+    if rows.capacity() > 4 * used {
+        rows.shrink_to(2 * used);
     }
 }
 
@@ -155,7 +200,26 @@ impl Machine {
         for (line, cpu) in self.cpus.iter_mut().enumerate().filter(|(_, cpu)| is_scheduled(cpu.host.index())) {
             self.sealed.runs.push(line, cpu.runs.drain(..));
         }
-        self.sealed.seal_slabs();
+        let empty = self.slabs.spare.pop().unwrap_or_default();
+        let slabs = self.sealed.take_slabs(empty);
+        self.slabs.open.push(NumberedSlabs { number: self.slabs.count, slabs });
+        self.slabs.count += 1;
+    }
+
+    /// Add slabs that were taken and made leaves to the store, in the order in which they were filled.
+    pub(super) fn add_slabs(&mut self, sealed: Vec<NumberedSlabs<SealedSlabs>>) {
+        self.slabs.sealed.extend(sealed.into_iter().map(|of| (of.number, of.slabs)));
+        while let Some(slabs) = self.slabs.sealed.remove(&self.slabs.added) {
+            self.sealed.add_slabs(slabs);
+            self.slabs.added += 1;
+        }
+    }
+
+    /// Make leaves of the slabs that were not taken.
+    pub(super) fn seal_slabs(&mut self) {
+        let left = self.slabs.take().into_iter();
+        let sealed = left.map(|mut of| NumberedSlabs { number: of.number, slabs: of.slabs.seal() }).collect();
+        self.add_slabs(sealed);
     }
 
     /// Change a segment, sealed or not.

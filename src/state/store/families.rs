@@ -1,6 +1,6 @@
 //! The rows of a timeline, family by family.
 
-use super::builder::LineStoreBuilder;
+use super::builder::{LineStoreBuilder, OpenSlab, SealedSlab};
 use super::leaf::StoredRow;
 use super::leaves::Leaves;
 use super::marks::MarkStore;
@@ -64,7 +64,56 @@ pub(in crate::state) struct RowBuilders {
     pub pool: Option<Arc<LeafPool>>,
 }
 
+/// The rows of these families that are in no leaf yet.
+#[derive(Clone, Debug, Default)]
+pub(in crate::state) struct OpenSlabs {
+    segments: OpenSlab<Segment>,
+    calls: OpenSlab<Call>,
+    samples: OpenSlab<StackSample>,
+    runs: OpenSlab<CpuRun>,
+}
+
+/// A slab of each of these families.
+#[derive(Clone, Debug, Default)]
+pub(in crate::state) struct SealedSlabs {
+    segments: SealedSlab,
+    calls: SealedSlab,
+    samples: SealedSlab,
+    runs: SealedSlab,
+}
+
+impl OpenSlabs {
+    /// Their rows as leaves; the slabs are empty then.
+    pub fn seal(&mut self) -> SealedSlabs {
+        SealedSlabs {
+            segments: self.segments.seal(),
+            calls: self.calls.seal(),
+            samples: self.samples.seal(),
+            runs: self.runs.seal(),
+        }
+    }
+}
+
 impl RowBuilders {
+    /// Take the rows added since the last slabs; `empty` gives its memory to the next ones.
+    pub fn take_slabs(&mut self, empty: OpenSlabs) -> OpenSlabs {
+        OpenSlabs {
+            segments: self.segments.take_slab(empty.segments),
+            calls: self.calls.take_slab(empty.calls),
+            samples: self.samples.take_slab(empty.samples),
+            runs: self.runs.take_slab(empty.runs),
+        }
+    }
+
+    /// Add the next slabs that were taken.
+    pub fn add_slabs(&mut self, slabs: SealedSlabs) {
+        self.segments.add_slab(slabs.segments);
+        self.calls.add_slab(slabs.calls);
+        self.samples.add_slab(slabs.samples);
+        self.runs.add_slab(slabs.runs);
+        self.move_to_pool();
+    }
+
     /// Add the last rows of a thread.
     pub fn push_thread(&mut self, thread: usize, rows: ThreadRows) {
         self.segments.push(thread, rows.segments);
@@ -77,10 +126,12 @@ impl RowBuilders {
 
     /// Move all rows so far into leaves.
     pub fn seal_slabs(&mut self) {
-        self.segments.seal_slab();
-        self.calls.seal_slab();
-        self.samples.seal_slab();
-        self.runs.seal_slab();
+        let slabs = self.take_slabs(OpenSlabs::default()).seal();
+        self.add_slabs(slabs);
+    }
+
+    /// Leaves that memory has no room for go to the pool.
+    fn move_to_pool(&mut self) {
         if let Some(pool) = self.pool.as_ref().filter(|pool| self.sealed_bytes() as u64 > pool.budget()) {
             self.segments.move_to(pool);
             self.calls.move_to(pool);

@@ -2,7 +2,7 @@
 //!
 //! ```text
 //!  kernel machine        every few thousand events             at the end
-//!  rows that no later    LineStoreBuilder::seal_slab    ->     LineStore: leaves + the parts of each line
+//!  rows that no later    OpenSlab::seal, on any worker  ->     LineStore: leaves + the parts of each line
 //!  event changes    ->   (a leaf or more for each family)      (read by LineView, changed by LineStore::rewrite)
 //! ```
 //! A *line* has the rows of one owner (the segments of a thread, the runs of a CPU) by start. Rows are sealed in the
