@@ -219,7 +219,7 @@ pub fn loops(
         let mut own: HashMap<&str, LoopIterations> = HashMap::default();
         for wait in waits.iter().filter(|wait| !wait.for_disk) {
             let call = match &sites {
-                Some((sites, tables)) => tables.functions(sites, *id, wait.span.start).next_back(),
+                Some((sites, tables)) => tables.functions(sites, &reader, *id, wait.span.start).next_back(),
                 None => wait.call.map(|call| timeline.names().get(call.name)),
             };
             let Some(call) = call else { continue };

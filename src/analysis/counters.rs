@@ -7,17 +7,16 @@
 //! switch-out. Cost: two binary searches per segment and counter. ALGORITHMS.md section 6.2.
 
 use super::path::PathSegment;
-use crate::state::questions::Asker;
 use crate::state::reader::RowReader;
 use crate::state::timeline::{CounterOwner, SegmentKind, Timeline};
 
 /// The growth of each counter of the recording along a path.
-pub fn along(timeline: &Timeline, path: &[PathSegment]) -> Vec<Option<i64>> {
-    let reader = timeline.reader(Asker::Counts);
+pub fn along(reader: &RowReader<'_>, path: &[PathSegment]) -> Vec<Option<i64>> {
+    let timeline = reader.timeline();
     let growth = |counter| {
         let grown =
             path.iter().filter(|s| matches!(s.kind, SegmentKind::Running | SegmentKind::Unknown) && !s.span.is_empty());
-        let grown = grown.filter_map(|s| grown_over(timeline, &reader, counter, s));
+        let grown = grown.filter_map(|s| grown_over(timeline, reader, counter, s));
         grown.fold(None, |sum: Option<i64>, n| Some(sum.unwrap_or(0).saturating_add(n)))
     };
     (0..timeline.counters().len()).map(growth).collect()
@@ -41,6 +40,7 @@ mod tests {
     use crate::analysis::path::walk;
     use crate::analysis::timeline_builder::{HOST, TimelineBuilder, thread};
     use crate::base::time::{Span, Timestamp};
+    use crate::state::questions::Asker;
     use crate::state::timeline::{Counter, CounterValue};
 
     #[test]
@@ -57,7 +57,9 @@ mod tests {
         let name = |builder: &mut TimelineBuilder, text| builder.0.tables.names.intern(text);
         let (a, b) = (name(&mut builder, "perf_thread_instructions"), name(&mut builder, "perf_cpu_cycles"));
         builder.0.counters = vec![Counter { name: a, values: thread_values }, Counter { name: b, values: cpu_values }];
-        let along = |n, from, to| along(&builder.sealed(), &walk(&builder.sealed(), thread(n), Span::of_ns(from, to)));
+        let along = |n, from, to| {
+            along(&builder.sealed().reader(Asker::Counts), &walk(&builder.sealed(), thread(n), Span::of_ns(from, to)))
+        };
         // 50 and 25 of the thread itself, 7 of the thread that it waited for.
         assert_eq!(along(1, 0, 40), [Some(82), Some(85)]);
         assert_eq!(along(3, 0, 40), [None, Some(85)]);

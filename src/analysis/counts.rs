@@ -9,8 +9,7 @@ use super::pauses::pauses;
 use crate::base::names::NameId;
 use crate::base::time::{Ns, Span};
 use crate::event::transfer::{Transfer, transfer};
-use crate::state::questions::Asker;
-use crate::state::reader::RowCursor;
+use crate::state::reader::{RowCursor, RowReader};
 use crate::state::timeline::{Call, PageFault, ThreadId, Timeline};
 use std::collections::BTreeMap;
 
@@ -59,9 +58,9 @@ impl PathCounter {
     }
 
     /// Count what the threads on a path did while they were on it.
-    pub fn count(&self, timeline: &Timeline, path: &[PathSegment]) -> PathCounts {
+    pub fn count(&self, reader: &RowReader<'_>, path: &[PathSegment]) -> PathCounts {
+        let timeline = reader.timeline();
         let (mut syscalls, mut read, mut written, mut page_faults) = (0, 0i64, 0i64, 0);
-        let reader = timeline.reader(Asker::Counts);
         // The segments of one thread follow each other in time: so do the questions to its cursors.
         let mut threads: BTreeMap<ThreadId, ThreadCursors<'_>> = BTreeMap::new();
         for segment in path.iter().filter(|s| !s.span.is_empty()) {

@@ -25,13 +25,14 @@ use super::hops::{HopId, Hops};
 use super::leaders::Leaders;
 use super::outline::{Outline, OutlineId, OutlineStep};
 use super::path::{Entered, PathSegment};
-use super::stacks::StackTimelines;
+use super::stacks::cursor::StackCursors;
+use super::stacks::{StackId, StackTimelines};
 use super::thread_names::ThreadNames;
 use crate::base::names::NameId;
 use crate::base::time::{Span, Timestamp};
 use crate::model::carrier::Carrier;
 use crate::model::wait_kind::WaitKind;
-use crate::state::questions::{Access, Asker, Family};
+use crate::state::questions::{Access, Family};
 use crate::state::reader::RowReader;
 use crate::state::timeline::{CpuRun, SegmentKind, Service, Thread, ThreadId, Timeline};
 use smallvec::SmallVec;
@@ -84,27 +85,35 @@ struct ThreadEntry {
 }
 
 /// Accumulate one path into the outline.
-pub fn accumulate(sources: &EcctInputs<'_>, path: &[PathSegment], outline: &mut Outline) -> Vec<NodeTime> {
-    Walk::new(sources, outline, None).through(path).0
+pub fn accumulate(
+    sources: &EcctInputs<'_>,
+    reader: &RowReader<'_>,
+    path: &[PathSegment],
+    outline: &mut Outline,
+) -> Vec<NodeTime> {
+    Walk::new(sources, reader, outline, None).through(path).0
 }
 
 /// The same, and for each entry the hops down to the thread that spent the time. The entries are in order of time and
 /// tile the path; those of a shared disk follow each other over their wait.
 pub fn accumulate_with_hops(
     sources: &EcctInputs<'_>,
+    reader: &RowReader<'_>,
     path: &[PathSegment],
     outline: &mut Outline,
     hops: &mut Hops,
 ) -> (Vec<NodeTime>, Vec<HopId>) {
-    Walk::new(sources, outline, Some(hops)).through(path)
+    Walk::new(sources, reader, outline, Some(hops)).through(path)
 }
 
 struct Walk<'a> {
     sources: &'a EcctInputs<'a>,
-    reader: RowReader<'a>,
+    reader: &'a RowReader<'a>,
     outline: &'a mut Outline,
     passed: Vec<PathThread>,
     own: Vec<NodeTime>,
+    /// Places among the stacks of the threads that were asked for last.
+    stacks: StackCursors<'a>,
     hops: Option<&'a mut Hops>,
     /// The hop of the thread that spends the time that is added.
     hop: HopId,
@@ -117,14 +126,20 @@ struct Walk<'a> {
 }
 
 impl<'a> Walk<'a> {
-    fn new(sources: &'a EcctInputs<'a>, outline: &'a mut Outline, hops: Option<&'a mut Hops>) -> Self {
+    fn new(
+        sources: &'a EcctInputs<'a>,
+        reader: &'a RowReader<'a>,
+        outline: &'a mut Outline,
+        hops: Option<&'a mut Hops>,
+    ) -> Self {
         let (passed, own, spent_by) = (Vec::new(), Vec::new(), Vec::new());
         Walk {
             sources,
-            reader: sources.timeline.reader(Asker::Ecct),
+            reader,
             outline,
             passed,
             own,
+            stacks: sources.timelines.cursors(reader),
             hops,
             hop: HopId::at(0),
             spent_by,
@@ -246,14 +261,19 @@ impl<'a> Walk<'a> {
     }
 
     /// The first of the threads above that wait in the same place, each for the next.
-    fn head_of_queue(&self, mut at: usize, t: Timestamp) -> usize {
-        let place = |i: usize| {
-            self.reader.asked(Family::Stacks, Access::At);
-            let stack = self.sources.timelines.get(self.sources.timelines.at(self.passed[i].thread, t));
+    fn head_of_queue(&mut self, mut at: usize, t: Timestamp) -> usize {
+        let mut place = |i: usize| {
+            let id = self.stacks.of(self.passed[i].thread).at(t);
+            let stack = self.sources.timelines.get(id);
             Some((stack.user?, stack.call?))
         };
-        while at > 0 && place(at).is_some() && place(at) == place(at - 1) {
-            at -= 1;
+        let mut own = place(at);
+        while at > 0 && own.is_some() {
+            let above = place(at - 1);
+            if above != own {
+                break;
+            }
+            (at, own) = (at - 1, above);
         }
         at
     }
@@ -264,9 +284,14 @@ impl<'a> Walk<'a> {
         self.sources.names.at(thread, t)
     }
 
+    /// The stacks of a thread over a span.
+    fn stacks(&mut self, thread: ThreadId, span: Span) -> SmallVec<[(Span, StackId); 8]> {
+        self.stacks.of(thread).over(span).collect()
+    }
+
     fn stack(&mut self, root: OutlineId, thread: ThreadId, t: Timestamp) -> OutlineId {
-        self.reader.asked(Family::Stacks, Access::At);
-        self.outline.child(Some(root), OutlineStep::Stack(self.sources.timelines.at(thread, t)))
+        let stack = self.stacks.of(thread).at(t);
+        self.outline.child(Some(root), OutlineStep::Stack(stack))
     }
 
     fn add(&mut self, node: OutlineId, ns: u64) {
@@ -294,8 +319,7 @@ impl<'a> Walk<'a> {
 
     /// Time in which it is unknown whether the thread ran or waited; its calls and samples give the context.
     fn add_unknown(&mut self, root: OutlineId, segment: &PathSegment) {
-        self.reader.asked(Family::Stacks, Access::Within);
-        for (part, stack) in self.sources.timelines.over(segment.thread, segment.span) {
+        for (part, stack) in self.stacks(segment.thread, segment.span) {
             let node = self.outline.child(Some(root), OutlineStep::Stack(stack));
             let mut unknown = self.outline.child(Some(node), OutlineStep::Wait(WaitKind::UnknownState, None));
             if segment.qualifier.is_some() {
@@ -309,8 +333,7 @@ impl<'a> Walk<'a> {
     /// Running time of a thread, by its functions; `service` is the work of a kernel thread for a client.
     fn add_stacks(&mut self, root: OutlineId, thread: ThreadId, span: Span, service: Option<Service>) {
         let (hop, client) = (self.hop, self.client);
-        self.reader.asked(Family::Stacks, Access::Within);
-        for (part, stack) in self.sources.timelines.over(thread, span) {
+        for (part, stack) in self.stacks(thread, span) {
             let node = self.outline.child(Some(root), OutlineStep::Stack(stack));
             let node = self.client_node(node, service);
             self.add(node, part.len() as u64);

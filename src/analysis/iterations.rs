@@ -98,6 +98,7 @@ pub fn mark(
     let tables = tables.as_deref();
     let sites = tables.map(|tables| tables.sites(timeline, symbol_paths, ctx)).transpose()?.zip(tables);
     let ret = timeline.intern("ret");
+    let reader = timeline.reader(Asker::Tasks);
     let mut marks = Vec::new();
     let reader = timeline.reader(Asker::Tasks);
     for (id, waits) in &all {
@@ -105,7 +106,7 @@ pub fn mark(
         let is_site = |wait: &&ThreadWait| match &sites {
             None => is_call(wait),
             Some((sites, tables)) => {
-                tables.functions(sites, *id, wait.span.start).any(|name| is_named(name, &definition.call))
+                tables.functions(sites, &reader, *id, wait.span.start).any(|name| is_named(name, &definition.call))
             }
         };
         let at_site: Vec<&ThreadWait> = waits.iter().filter(is_site).collect();
@@ -181,7 +182,7 @@ impl WaitSites {
         let reader = timeline.reader(Asker::Tasks);
         let mut stacks: BTreeSet<StackId> = BTreeSet::new();
         for (id, _) in timeline.threads_by_id().filter(|(_, thread)| !thread.idle) {
-            stacks.extend(waits(timeline, &reader, id).iter().map(|wait| timelines.at(id, wait.span.start)));
+            stacks.extend(waits(timeline, &reader, id).iter().map(|wait| timelines.at(&reader, id, wait.span.start)));
         }
         let placed: BTreeSet<ProcessStack> = stacks.iter().filter_map(|id| timelines.get(*id).user).collect();
         let placed: Vec<ProcessStack> = placed.into_iter().collect();

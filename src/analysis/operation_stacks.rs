@@ -13,6 +13,7 @@ use super::symbols::{ProcessStack, StackResolver};
 use crate::base::ctx::{Cancelled, Ctx};
 use crate::base::notice::Notices;
 use crate::event::operation::{Operations, StackSpan};
+use crate::state::questions::Asker;
 use crate::state::timeline::Timeline;
 use foldhash::HashMap;
 
@@ -39,12 +40,13 @@ pub fn attach(
     if !timeline.has_samples() {
         return Ok(());
     }
+    let reader = &timeline.reader(Asker::Operations);
     let mut numbers: HashMap<ProcessStack, u32> = HashMap::default();
     let mut stacks: Vec<ProcessStack> = Vec::new();
     for (thread, sequence) in streams(timeline).zip(&mut operations.sequences) {
         let Some(life) = timeline.thread(thread).map(|t| t.life) else { continue };
-        let known =
-            sources.stacks.over(thread, life).filter_map(|(span, id)| Some((span, sources.stacks.get(id).user?)));
+        let known = sources.stacks.cursor(reader, thread).over(life);
+        let known = known.filter_map(|(span, id)| Some((span, sources.stacks.get(id).user?)));
         sequence.stacks = known
             .map(|(span, placed)| {
                 let stack = *numbers.entry(placed).or_insert_with(|| {

@@ -137,8 +137,13 @@ struct Frame<'r> {
 /// assert_eq!(path.iter().map(|s| s.span.len()).sum::<i64>(), 4); // unknown time counts
 /// ```
 pub fn walk(timeline: &Timeline, thread: ThreadId, span: Span) -> Vec<PathSegment> {
-    let reader = timeline.reader(Asker::Path);
-    let mut path = Path { reader: &reader, frames: Vec::new(), segments: Vec::new() };
+    walk_with(&timeline.reader(Asker::Path), thread, span)
+}
+
+/// The same with a reader that serves many walks.
+pub fn walk_with(reader: &RowReader<'_>, thread: ThreadId, span: Span) -> Vec<PathSegment> {
+    let timeline = reader.timeline();
+    let mut path = Path { reader, frames: Vec::new(), segments: Vec::new() };
     if span.is_empty() {
         return path.segments;
     }

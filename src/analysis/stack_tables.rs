@@ -14,6 +14,7 @@ use super::symbols::kernel_symbols;
 use crate::base::ctx::{Cancelled, Ctx};
 use crate::base::notice::Notices;
 use crate::base::time::Timestamp;
+use crate::state::reader::RowReader;
 use crate::state::timeline::{ThreadId, Timeline};
 use std::sync::{Arc, OnceLock};
 
@@ -57,10 +58,11 @@ impl StackTables {
     pub fn functions<'a>(
         &self,
         sites: &'a WaitSites,
+        reader: &RowReader<'_>,
         thread: ThreadId,
         t: Timestamp,
     ) -> impl DoubleEndedIterator<Item = &'a str> {
-        sites.names(self.timelines.at(thread, t))
+        sites.names(self.timelines.at(reader, thread, t))
     }
 }
 

@@ -41,6 +41,8 @@ pub enum MemoryPart {
     OtherRows,
     /// Delimiting events.
     Marks,
+    /// Stacks of threads over time, which are derived from calls and samples.
+    Stacks,
     /// Leaves of all families in memory, where some are in a file.
     Leaves,
     /// Executions, with their calling contexts and metrics.
@@ -49,7 +51,7 @@ pub enum MemoryPart {
 
 impl MemoryPart {
     /// All parts, in the order of the work.
-    pub const ALL: [MemoryPart; 10] = [
+    pub const ALL: [MemoryPart; 11] = [
         MemoryPart::OpenedTraces,
         MemoryPart::EventBuffers,
         MemoryPart::Threads,
@@ -58,6 +60,7 @@ impl MemoryPart {
         MemoryPart::Samples,
         MemoryPart::OtherRows,
         MemoryPart::Marks,
+        MemoryPart::Stacks,
         MemoryPart::Leaves,
         MemoryPart::Results,
     ];
@@ -73,6 +76,7 @@ impl MemoryPart {
             MemoryPart::Samples => "samples",
             MemoryPart::OtherRows => "other rows",
             MemoryPart::Marks => "marks",
+            MemoryPart::Stacks => "stacks",
             MemoryPart::Leaves => "leaves",
             MemoryPart::Results => "results",
         }

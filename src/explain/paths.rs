@@ -13,6 +13,7 @@ use crate::analysis::outline::Outline;
 use crate::analysis::path::{self, PathSegment};
 use crate::base::ctx::{Cancelled, Ctx};
 use crate::base::parallel::in_order;
+use crate::state::questions::Asker;
 use crate::state::timeline::SegmentKind;
 
 /// Executions that a worker takes at once.
@@ -98,19 +99,20 @@ fn accumulate(
     holders: Holders,
 ) -> ExplainedExecutions {
     let (mut outline, mut hops) = (Outline::default(), Hops::default());
+    let [walks, trees, counts] = [Asker::Path, Asker::Ecct, Asker::Counts].map(|asker| sources.timeline.reader(asker));
     let one = |execution: &Execution| {
-        let path = path::walk(sources.timeline, execution.thread, execution.span);
+        let path = path::walk_with(&walks, execution.thread, execution.span);
         let (own, contributions) = if holders == Holders::Wanted {
-            let (own, spent_by) = ecct::accumulate_with_hops(sources, &path, &mut outline, &mut hops);
+            let (own, spent_by) = ecct::accumulate_with_hops(sources, &trees, &path, &mut outline, &mut hops);
             let contributions = holders::add_up(execution.span.start, &own, &spent_by);
             (own, contributions)
         } else {
-            (ecct::accumulate(sources, &path, &mut outline), Vec::new())
+            (ecct::accumulate(sources, &trees, &path, &mut outline), Vec::new())
         };
         let unresolved = path.iter().filter(|s| is_unresolved(s)).count() as u64;
         let tiled = path::tiles(&path, execution.span);
-        let counters = counters::along(sources.timeline, &path);
-        Explained { own, counts: counter.count(sources.timeline, &path), counters, unresolved, tiled, contributions }
+        let counters = counters::along(&counts, &path);
+        Explained { own, counts: counter.count(&counts, &path), counters, unresolved, tiled, contributions }
     };
     let executions = chunk.iter().map(one).collect();
     ExplainedExecutions { outline, hops, executions }

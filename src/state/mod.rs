@@ -4,6 +4,7 @@
 //! any number of [`attributes`] and answers a query of a view in microseconds.
 //!
 //! - [`attributes`]: the attributes of the history, named by paths, found by patterns
+//! - [`derived`]: rows that an analysis derives, in a store of their own
 //! - [`draft`]: a timeline while it is put together
 //! - [`history`]: the intervals of each attribute, and the tree (R-SHT) that answers queries about them
 //! - [`reader`]: the way to the rows of a timeline; [`questions`] counts what is asked of it
@@ -14,6 +15,7 @@
 //! - [`summary`]: time per state at several scales, exact
 
 pub mod attributes;
+pub mod derived;
 pub mod draft;
 pub mod history;
 pub mod kernel;

@@ -6,8 +6,9 @@
 //! compressed leaves (`state::store`), in memory or in a file; a row that cannot be read back is absent, and the work
 //! ends with the reason (`store::pool`). The questions are counted ([`super::questions`]).
 
+use super::derived::StackLines;
 use super::questions::{Access, Asker, Family, Tally};
-use super::segments::{Call, Segment, StackSample, ThreadId};
+use super::segments::{Call, Segment, StackChange, StackSample, ThreadId};
 use super::store::leaf::StoredRow;
 use super::store::leaves::LeafPin;
 use super::store::parts::{LineView, Place};
@@ -58,6 +59,7 @@ rows! {
     CpuRun Runs row => row.span;
     DiskRequest Requests row => row.span;
     Service Services row => row.span;
+    StackChange Stacks row => Span::new(row.time, row.time);
     PageFault Faults row => Span::new(row.time, row.time);
     CounterValue Counters row => Span::new(row.time, row.time);
 }
@@ -65,6 +67,11 @@ rows! {
 impl<'t> RowReader<'t> {
     pub(super) fn new(timeline: &'t Timeline, asker: Asker) -> RowReader<'t> {
         RowReader { timeline, asker, tally: Tally::new() }
+    }
+
+    /// The timeline that is read.
+    pub fn timeline(&self) -> &'t Timeline {
+        self.timeline
     }
 
     /// The segments of a thread, which tile its life.
@@ -80,6 +87,11 @@ impl<'t> RowReader<'t> {
     /// The stack samples of a thread, by time.
     pub fn samples(&self, thread: ThreadId) -> RowCursor<'_, StackSample> {
         self.cursor(self.timeline.rows.samples.line(thread.index()))
+    }
+
+    /// The stacks of a line of `lines`, which an analysis derived.
+    pub fn stacks<'r>(&'r self, lines: &'r StackLines, line: usize) -> RowCursor<'r, StackChange> {
+        self.cursor(lines.line(line))
     }
 
     /// The threads that ran on a CPU; they do not overlap.
@@ -196,8 +208,16 @@ impl<'r, R: StoredRow> RowCursor<'r, R> {
     /// The last row that begins at `t` or before.
     pub fn last_begun(&mut self, t: Timestamp) -> Option<R> {
         self.count(Access::At);
-        let place = self.line.starts_after(t, &mut self.pin);
+        let place = self.starts_after(t);
         self.go_before(place)
+    }
+
+    /// The first place whose row begins after `t`: often near the last one.
+    #[inline]
+    fn starts_after(&mut self, t: Timestamp) -> Place {
+        let from = self.line.after(self.at);
+        let near = t.checked_add(1).and_then(|after| self.line.starts_near(from, after, &mut self.pin));
+        near.unwrap_or_else(|| self.line.starts_after(t, &mut self.pin))
     }
 
     /// The first row that begins at `t` or later.
@@ -243,6 +263,15 @@ impl<'r, R: StoredRow> RowCursor<'r, R> {
         // Spans in order of time begin a few rows after the one before.
         let near = self.line.starts_near(self.at, span.start, &mut self.pin);
         (self.at, self.row) = (near.unwrap_or_else(|| self.line.starts_from(span.start, &mut self.pin)), None);
+        self.line.rows_before(self.at, span.end, self.pin.clone())
+    }
+
+    /// The rows that hold in a span, in order, for rows that each hold until the next one.
+    #[inline]
+    pub fn holding_in(&mut self, span: Span) -> impl Iterator<Item = R> + use<'r, R> {
+        self.count(Access::Within);
+        let next = self.starts_after(span.start);
+        (self.at, self.row) = (self.line.before(next).unwrap_or(next), None);
         self.line.rows_before(self.at, span.end, self.pin.clone())
     }
 

@@ -211,6 +211,15 @@ pub struct Call {
     pub ret: Option<i64>,
 }
 
+/// From a moment on, a thread has another stack: a number of the table of the analysis that derived it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct StackChange {
+    /// When.
+    pub time: Timestamp,
+    /// Its stack until the next change.
+    pub stack: u32,
+}
+
 /// A recorded call stack.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct StackSample {

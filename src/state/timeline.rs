@@ -12,7 +12,7 @@ pub use super::rows::{
     Mark, MarkField, MarkRow, PageFault, Service, WakeStack,
 };
 pub use super::segments::{
-    Call, Segment, SegmentKind, StackSample, Thread, ThreadId, ThreadName, ThreadRows, VirtualIds, Waker,
+    Call, Segment, SegmentKind, StackChange, StackSample, Thread, ThreadId, ThreadName, ThreadRows, VirtualIds, Waker,
 };
 use super::store::families::RowStores;
 use super::store::leaves::LeafPin;

@@ -8,6 +8,7 @@ use crate::base::ctx::Ctx;
 use crate::base::names::Names;
 use crate::base::notice::Notices;
 use crate::base::time::Ns;
+use crate::state::questions::Asker;
 use crate::state::timeline::{StackOrigin, ThreadName};
 use std::collections::BTreeMap;
 
@@ -24,7 +25,7 @@ fn tree(builder: &TimelineBuilder, n: usize, start: Ns, end: Ns) -> BTreeMap<Str
         EcctInputs { timeline: &timeline, timelines: &timelines, names: &names, disk: &disk, leaders: &leaders };
     let path = path::walk(&timeline, thread(n), Span::of_ns(start, end));
     let mut outline = Outline::default();
-    let own = accumulate(&sources, &path, &mut outline);
+    let own = accumulate(&sources, &timeline.reader(Asker::Ecct), &path, &mut outline);
     let mut paths: Vec<String> = Vec::new();
     for (parent, step) in outline.nodes() {
         let above = parent.map_or(String::new(), |p| paths[p.index()].clone());

@@ -1,11 +1,12 @@
 //! The time for which a sample holds: to the middle between it and its neighbours, over waits, within its program, and
 //! no longer than a number of sampling periods of running time.
 
-use super::{Builder, Sample, on_cpu};
+use super::Sample;
+use super::placement::Placement;
 use crate::base::time::{Span, Timestamp};
 use crate::state::timeline::{SegmentKind, StackOrigin};
 
-impl Builder<'_> {
+impl Placement<'_> {
     /// Without recorded system calls, the stack with which a thread leaves the CPU to wait is the stack of a call: it
     /// holds for the wait and says nothing about the code before and after it.
     pub(super) fn around_waits(&self, span: Span, samples: &[Sample]) -> Vec<(Span, Sample)> {
@@ -58,7 +59,7 @@ impl Builder<'_> {
         if let (Some(before), Some(after)) = (a.user, b.user)
             && self.program(before) != self.program(after)
         {
-            let began = after.space.and_then(|s| self.spaces.get(s)).map_or(b.time, |s| s.from);
+            let began = after.space.and_then(|s| self.inputs.spaces.get(s)).map_or(b.time, |s| s.from);
             return began.clamp(a.time, b.time);
         }
         let middle = a.time + (b.time - a.time) / 2;
@@ -76,7 +77,7 @@ impl Builder<'_> {
 
     /// The time after `t` when the thread has run for the reach of a sample, at most `end`.
     fn forward(&self, t: Timestamp, end: Timestamp) -> Timestamp {
-        let mut left = self.reach;
+        let mut left = self.inputs.reach;
         if end.since(t) <= left {
             return end;
         }
@@ -94,7 +95,7 @@ impl Builder<'_> {
 
     /// The same backward, at least `start`.
     fn backward(&self, t: Timestamp, start: Timestamp) -> Timestamp {
-        let mut left = self.reach;
+        let mut left = self.inputs.reach;
         if t.since(start) <= left {
             return start;
         }
@@ -112,4 +113,8 @@ impl Builder<'_> {
         }
         start
     }
+}
+
+fn on_cpu(kind: SegmentKind) -> bool {
+    matches!(kind, SegmentKind::Running | SegmentKind::Interrupted)
 }

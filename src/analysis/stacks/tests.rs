@@ -2,6 +2,8 @@
 
 use super::*;
 use crate::analysis::timeline_builder::{HOST, PID, TimelineBuilder, thread};
+use crate::base::time::Span;
+use crate::state::timeline::SegmentKind;
 use crate::state::timeline::{ImageChange, ImageEvent};
 
 /// A part of a stack timeline.
@@ -15,7 +17,9 @@ struct Part {
 /// The parts of thread 1 up to `end`. A hole shows the stacks around it.
 fn parts(builder: &TimelineBuilder, end: Ns) -> Vec<Part> {
     let spaces = Spaces::new(&builder.0.tables.images);
-    let lines = StackTimelines::new(&builder.sealed(), &spaces, false, &Ctx::new(1)).unwrap();
+    let timeline = builder.sealed();
+    let lines = StackTimelines::new(&timeline, &spaces, false, &Ctx::new(1)).unwrap();
+    let reader = timeline.reader(Asker::Stacks);
     let text = |s: Stack| {
         let user = s.user.map_or("?".to_owned(), |u| builder.letters(u.stack));
         let around = s.around.map(|SurroundingStacks { before, after }| {
@@ -23,14 +27,14 @@ fn parts(builder: &TimelineBuilder, end: Ns) -> Vec<Part> {
         });
         around.unwrap_or_default() + &user
     };
-    let over = lines.over(thread(1), Span::of_ns(0, end));
+    let over = lines.cursor(&reader, thread(1)).over(Span::of_ns(0, end));
     let shown = |(span, id): (Span, StackId)| {
         let stack = lines.get(id);
         Part { from: span.start.ns(), stack: text(stack), in_call: stack.call.is_some() }
     };
     let all: Vec<Part> = over.map(shown).collect();
     for part in &all {
-        assert_eq!(part.stack, text(lines.get(lines.at(thread(1), Timestamp::new(part.from)))));
+        assert_eq!(part.stack, text(lines.get(lines.at(&reader, thread(1), Timestamp::new(part.from)))));
     }
     all
 }

@@ -55,8 +55,11 @@ impl<R: StoredRow> OpenSlab<R> {
     fn push(&mut self, line: usize, rows: impl IntoIterator<Item = R>) {
         let from = self.rows.len();
         self.rows.extend(rows);
-        if from < self.rows.len() {
-            self.stretches.push(Stretch { line: line as u32, rows: from..self.rows.len() });
+        let rows = from..self.rows.len();
+        match self.stretches.last_mut() {
+            _ if rows.is_empty() => {}
+            Some(last) if last.line == line as u32 => last.rows.end = rows.end,
+            _ => self.stretches.push(Stretch { line: line as u32, rows }),
         }
     }
 

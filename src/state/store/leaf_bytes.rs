@@ -84,11 +84,11 @@ fn columns_of(family: Family) -> usize {
         Family::Segments => 6,
         Family::Calls | Family::Services => 5,
         Family::Samples | Family::Counters => 4,
-        Family::Runs | Family::Faults => 3,
+        Family::Runs | Family::Faults | Family::Stacks => 3,
         Family::Requests => 8,
         Family::Marks => 10,
         // No rows of these are stored.
-        Family::Stacks | Family::Names => 0,
+        Family::Names => 0,
     }
 }
 

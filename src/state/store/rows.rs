@@ -8,7 +8,7 @@ use crate::base::time::{Span, Timestamp};
 use crate::event::stack::{RawStackId, StackOrigin};
 use crate::state::timeline::{
     Call, CounterOwner, CounterValue, CpuRun, DiskRequest, HostId, PageFault, Segment, SegmentKind, Service,
-    StackSample, ThreadId, Waker,
+    StackChange, StackSample, ThreadId, Waker,
 };
 
 /// Kinds of segments by number.
@@ -133,6 +133,22 @@ impl StoredRow for StackSample {
             user: present(origin >> ORIGIN_BITS).map(RawStackId::from_raw),
             kernel: present(field(1)).map(RawStackId::from_raw),
         }
+    }
+}
+
+impl StoredRow for StackChange {
+    const EXTENT: Extent = Extent::Instant;
+
+    const FIELDS: usize = 1;
+
+    #[inline(always)]
+    fn field(&self, _: usize) -> u64 {
+        u64::from(self.stack)
+    }
+
+    #[inline(always)]
+    fn of(span: Span, field: impl Fn(usize) -> u64) -> StackChange {
+        StackChange { time: span.end, stack: field(0) as u32 }
     }
 }
 

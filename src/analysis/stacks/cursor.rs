@@ -1,0 +1,96 @@
+//! Places among the stacks of threads.
+//!
+//! In: a thread and a moment or span. Out: its stacks there. A cursor keeps its place, so that questions in order of
+//! time cost a few comparisons each; others cost a search (ALGORITHMS.md 8.10).
+
+use super::{GROUP, StackId, StackTimelines, UNKNOWN};
+use crate::base::time::{Span, Timestamp};
+use crate::state::reader::{RowCursor, RowReader};
+use crate::state::timeline::{StackChange, ThreadId};
+use smallvec::SmallVec;
+
+/// Threads whose places are kept.
+const KEPT: usize = 4;
+
+impl StackTimelines {
+    /// A place among the stacks of a thread.
+    pub fn cursor<'r>(&'r self, reader: &'r RowReader<'_>, thread: ThreadId) -> StackCursor<'r> {
+        let group = self.groups.get(thread.index() / GROUP);
+        let changes = group.map(|group| reader.stacks(&group.lines, thread.index() % GROUP));
+        StackCursor { thread, ids: group.map_or(&[], |group| &group.ids), changes }
+    }
+
+    /// Places among the stacks of several threads.
+    pub fn cursors<'r>(&'r self, reader: &'r RowReader<'r>) -> StackCursors<'r> {
+        StackCursors { timelines: self, reader, kept: SmallVec::new(), next: 0 }
+    }
+}
+
+/// Places among the stacks of the threads that were asked for last.
+pub struct StackCursors<'r> {
+    timelines: &'r StackTimelines,
+    reader: &'r RowReader<'r>,
+    kept: SmallVec<[StackCursor<'r>; KEPT]>,
+    /// The one that gives way to the next thread.
+    next: usize,
+}
+
+impl<'r> StackCursors<'r> {
+    /// The place among the stacks of a thread.
+    pub fn of(&mut self, thread: ThreadId) -> &mut StackCursor<'r> {
+        let known = self.kept.iter().position(|cursor| cursor.thread == thread);
+        let at = known.unwrap_or_else(|| {
+            let cursor = self.timelines.cursor(self.reader, thread);
+            if self.kept.len() < KEPT {
+                self.kept.push(cursor);
+                return self.kept.len() - 1;
+            }
+            let at = self.next;
+            self.kept[at] = cursor;
+            self.next = (at + 1) % KEPT;
+            at
+        });
+        &mut self.kept[at]
+    }
+}
+
+/// A place among the stacks of one thread.
+#[derive(Debug)]
+pub struct StackCursor<'r> {
+    thread: ThreadId,
+    ids: &'r [StackId],
+    changes: Option<RowCursor<'r, StackChange>>,
+}
+
+impl<'r> StackCursor<'r> {
+    /// Its stack at `t`.
+    pub fn at(&mut self, t: Timestamp) -> StackId {
+        let change = self.changes.as_mut().and_then(|changes| changes.last_begun(t));
+        change.map_or(StackId::at(UNKNOWN), |change| id(self.ids, change.stack))
+    }
+
+    /// Its stacks over a span: parts that tile it.
+    pub fn over(&mut self, span: Span) -> impl Iterator<Item = (Span, StackId)> + use<'r> {
+        let ids = self.ids;
+        let changes = self.changes.as_mut().map(|changes| changes.holding_in(span));
+        let id = move |number| id(ids, number);
+        let mut changes = changes.into_iter().flatten().peekable();
+        let first = changes.next_if(|change| change.time <= span.start);
+        let mut stack = first.map_or(StackId::at(UNKNOWN), |change| id(change.stack));
+        let mut start = span.start;
+        std::iter::from_fn(move || {
+            if start >= span.end {
+                return None;
+            }
+            let change = changes.next();
+            let end = change.map_or(span.end, |change| change.time);
+            let piece = (Span::new(start, end), stack);
+            (start, stack) = (end, change.map_or(stack, |change| id(change.stack)));
+            Some(piece)
+        })
+    }
+}
+
+fn id(ids: &[StackId], number: u32) -> StackId {
+    ids.get(number as usize).copied().unwrap_or(StackId::at(UNKNOWN))
+}
