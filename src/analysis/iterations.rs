@@ -98,7 +98,6 @@ pub fn mark(
     let tables = tables.as_deref();
     let sites = tables.map(|tables| tables.sites(timeline, symbol_paths, ctx)).transpose()?.zip(tables);
     let ret = timeline.intern("ret");
-    let reader = timeline.reader(Asker::Tasks);
     let mut marks = Vec::new();
     let reader = timeline.reader(Asker::Tasks);
     for (id, waits) in &all {

@@ -116,8 +116,13 @@ mod tests {
         file("a/b/memory.max", "max\n");
         file("a/b/memory.current", "400000\n");
         assert_eq!(free(root.path(), machine, "0::/a/b\n"), Some(1_500_000));
+        // Pages of files are given back.
+        file("a/memory.stat", "anon 90000\ninactive_file 300000\nactive_file 100000\nfile_mapped 7\n");
+        assert_eq!(free(root.path(), machine, "0::/a/b\n"), Some(1_900_000));
         file("memory/c/memory.limit_in_bytes", "1000\n");
         file("memory/c/memory.usage_in_bytes", "2000\n");
         assert_eq!(free(root.path(), machine, "4:memory:/c\n"), Some(0));
+        file("memory/c/memory.stat", "inactive_file 100\ntotal_inactive_file 1200\ntotal_active_file 300\n");
+        assert_eq!(free(root.path(), machine, "4:memory:/c\n"), Some(500));
     }
 }

@@ -215,6 +215,8 @@ pub(super) fn kib(text: &str, name: &str) -> Option<u64> {
 pub(super) struct GroupFiles {
     most: PathBuf,
     used: PathBuf,
+    /// What it holds by kind.
+    kinds: PathBuf,
 }
 
 impl GroupFiles {
@@ -223,9 +225,20 @@ impl GroupFiles {
         number(&self.most)
     }
 
-    /// What it may still take.
+    /// What it may still take; pages of files are given back when memory is asked for.
     pub fn left(&self) -> Option<u64> {
-        Some(self.most()?.saturating_sub(number(&self.used)?))
+        let (most, used) = (self.most()?, number(&self.used)?);
+        let kinds = std::fs::read_to_string(&self.kinds).unwrap_or_default();
+        let pages = |names: [&str; 2]| -> u64 {
+            let of = |line: &str| {
+                let (kind, bytes) = line.split_once(' ')?;
+                names.contains(&kind).then(|| bytes.trim().parse::<u64>().ok())?
+            };
+            kinds.lines().filter_map(of).fold(0, u64::saturating_add)
+        };
+        // Version 1 counts the groups inside it under names of their own.
+        let files = pages(["inactive_file", "active_file"]).max(pages(["total_inactive_file", "total_active_file"]));
+        Some(most.saturating_sub(used.saturating_sub(files)))
     }
 }
 
@@ -254,7 +267,7 @@ pub(super) fn groups(root: &Path, of: &str) -> Vec<GroupFiles> {
         let folders: Vec<PathBuf> = path.ancestors().map(|part| root.join(part)).collect();
         folders.into_iter().map(move |folder| {
             let [most, used] = files.map(|file| folder.join(file));
-            GroupFiles { most, used }
+            GroupFiles { most, used, kinds: folder.join("memory.stat") }
         })
     });
     files.collect()
