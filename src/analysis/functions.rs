@@ -7,7 +7,6 @@
 //! address is the name. Cost: linear in the marks.
 
 use super::executions::Execution;
-use super::symbols::cache::SymbolCache;
 use super::symbols::files::SymbolPaths;
 use super::symbols::images::Spaces;
 use super::symbols::{AddressKind, ProcessStack, StackResolver};
@@ -103,7 +102,7 @@ impl FunctionNames {
             .collect();
         let stacks: Vec<ProcessStack> = placed.iter().map(|(_, p)| *p).collect();
         let mut names = Names::default();
-        let cache = SymbolCache::default();
+        let cache = symbol_paths.known.clone().unwrap_or_default();
         let resolver = StackResolver::new(timeline, &spaces, symbol_paths, &cache);
         let frames = resolver.resolve(&stacks, &mut names, notices, ctx)?;
         let name = |((function, _), frames): (&(CalledFunction, ProcessStack), &Vec<_>)| {

@@ -26,7 +26,7 @@ pub struct StackTables {
     /// Stacks over time, by thread.
     pub timelines: StackTimelines,
     /// Symbols of the files whose functions are on them.
-    pub symbols: SymbolCache,
+    pub symbols: Arc<SymbolCache>,
     /// The kernel's symbols.
     pub kernel: Option<KernelSymbols>,
     /// About symbols that could not be read.
@@ -41,7 +41,7 @@ impl StackTables {
         let kernel = kernel_symbols(places, &mut notices);
         let spaces = Spaces::new(timeline.images());
         let timelines = StackTimelines::new(timeline, &spaces, kernel.is_some(), ctx)?;
-        let (symbols, sites) = (SymbolCache::default(), OnceLock::new());
+        let (symbols, sites) = (places.known.clone().unwrap_or_default(), OnceLock::new());
         Ok(StackTables { spaces, timelines, symbols, kernel, notices, sites })
     }
 

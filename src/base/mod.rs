@@ -15,6 +15,8 @@ pub mod memory;
 pub mod names;
 pub mod notice;
 pub mod op;
+pub mod pack;
+pub mod packed;
 pub mod parallel;
 pub mod quantity;
 pub mod sandbox;

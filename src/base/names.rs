@@ -45,6 +45,14 @@ macro_rules! handle {
                 $name(raw)
             }
         }
+        impl $crate::base::packed::Packed for $name {
+            fn pack(&self, pack: &mut $crate::base::pack::Pack) {
+                pack.number(self.0.into());
+            }
+            fn unpack(unpack: &mut $crate::base::pack::Unpack<'_>) -> Option<Self> {
+                u32::unpack(unpack).map($name)
+            }
+        }
     )+};
 }
 pub(crate) use handle;

@@ -117,6 +117,8 @@ notices! {
         "{n} critical {path does|paths do} not add up to {its execution|their executions}: this is a bug in whyslow";
     FewExecutions      Note  Found    "figures rest on only {n} {execution|executions}";
     SchemaLenient      Note  Found    "{n} {irregularity|irregularities} in the metadata {was|were} tolerated";
+    HistoryDamaged     Fault Found
+        "{n} {part|parts} of the history file {is|are} damaged: the states of {its|their} time are unknown";
     MappingLost        Fault Found    "{n} {file|files} shrank while being read";
     MemoryLimit        Loss  Found    "{n} {part was|parts were} left out to stay under the memory limit";
     ClockSkew          Note  Found

@@ -1,11 +1,12 @@
-//! `whyslow build`: an execution database.
+//! `whyslow build`: an execution database, or a history file.
 
 use super::console::Console;
 use super::{Outcome, Question, places};
+use crate::analysis::symbols::files::SymbolPaths;
 use crate::base::file;
 use crate::confinement::Files;
 use crate::options::{InputOptions, SymbolOptions};
-use crate::session::{Session, UsageError};
+use crate::session::{NewHistoryFile, Session, UsageError};
 use clap::Args;
 use std::path::PathBuf;
 
@@ -15,12 +16,18 @@ pub struct BuildOptions {
     input: InputOptions,
     #[command(flatten)]
     symbols: SymbolOptions,
-    /// The file to write; an existing database is replaced
+    /// The file to write; an existing file of the same kind is replaced
     #[arg(short, long, value_name = "FILE")]
     output: PathBuf,
-    /// A task to keep, as `--task` of `explain`; repeatable (default: all that are not system calls or interrupts)
+    /// A task to keep, as `--task` of `explain`; repeatable (default: all that are not system calls or interrupts; with
+    /// --history those as well)
     #[arg(long, value_name = "TASK")]
     task: Vec<String>,
+    /// Write the states of the whole recording in place of executions: a history file of 8 to 14 % of a large trace,
+    /// from which `explain`, `diff`, `anomalies`, `query`, `info`, `stats cpu`, `stats io` and the interface answer without
+    /// the trace and without symbols
+    #[arg(long)]
+    history: bool,
 }
 
 impl Question for BuildOptions {
@@ -43,6 +50,9 @@ impl Question for BuildOptions {
         }
         let tasks: Vec<&str> = self.task.iter().map(String::as_str).collect();
         let places = places(&self.input.traces, &self.symbols);
+        if self.history {
+            return self.history(session, &tasks, &places, console);
+        }
         let writer = console.with_progress(|work| match session {
             Session::Traces(mut traces) => traces.build(&tasks, &places, work),
             Session::Run(run) => run.build(&tasks, work),
@@ -53,5 +63,28 @@ impl Question for BuildOptions {
         let _ = file::remove_on_signals();
         writer.save(&self.output)?;
         Ok(writer.notices().clone().into())
+    }
+}
+
+impl BuildOptions {
+    /// Write a history file.
+    fn history(
+        &self,
+        session: Session,
+        tasks: &[&str],
+        places: &SymbolPaths,
+        console: &mut Console<'_>,
+    ) -> anyhow::Result<Outcome> {
+        let NewHistoryFile { writer, notices } = console.with_progress(|work| match session {
+            Session::Traces(mut traces) => traces.keep(tasks, places, work),
+            Session::Run(run) => {
+                anyhow::bail!("{}: an OTF2 archive has no state history; leave out --history", run.title())
+            }
+            Session::Databases(databases) => databases.refuse("build --history"),
+        })?;
+        console.stage("analyse");
+        let _ = file::remove_on_signals();
+        writer.save(&self.output)?;
+        Ok(notices.into())
     }
 }

@@ -31,7 +31,7 @@ impl Question for DumpOptions {
         let notices = match session {
             Session::Traces(traces) => {
                 let write = if self.canonical { dump::canonical } else { dump::readable };
-                let mut notices = write(&traces.sources, console.ctx, &mut std::io::stdout()).context(STDOUT)?;
+                let mut notices = write(traces.opened("dump")?, console.ctx, &mut std::io::stdout()).context(STDOUT)?;
                 notices.merge(&traces.notices());
                 notices
             }

@@ -5,7 +5,7 @@ use super::{Depth, Outcome, Question, places, sound};
 use crate::base::notice::Notices;
 use crate::confinement::Files;
 use crate::explain;
-use crate::explain::facts::{archive_facts, facts, iteration_durations};
+use crate::explain::facts::{archive_facts, iteration_durations};
 use crate::model::questions::questions;
 use crate::model::settings::Settings;
 use crate::options::{InputOptions, SymbolOptions};
@@ -54,6 +54,7 @@ impl Question for InfoOptions {
 
 impl InfoOptions {
     fn of_traces(&self, mut traces: Traces, console: &mut Console<'_>) -> anyhow::Result<Notices> {
+        traces.alone("info")?;
         let places = places(&self.input.traces, &self.symbols);
         let (survey, discovered, notices) = if self.full {
             let invariants = if self.input.check { Invariants::Checked } else { Invariants::Assumed };
@@ -76,7 +77,7 @@ impl InfoOptions {
         let names = found.into_iter().map(|t| &t.name).chain(&discovered);
         let tasks = names.map(|name| (name.as_str(), durations(name)));
         let analysed = survey.as_ref().map(|s| (s, traces.clocks()));
-        let mut facts = info::InfoDocument::new(&facts(&traces.sources), tasks, analysed, &notices);
+        let mut facts = info::InfoDocument::new(&traces.facts(), tasks, analysed, &notices);
         // A recording without executions has no questions to answer.
         if self.full
             && let Ok(model) = traces.model(None, &places, &[], console.ctx)

@@ -85,6 +85,7 @@ impl Question for InterfaceOptions {
             anyhow::bail!("the interface needs a terminal: use `whyslow explain` or `whyslow diff` instead");
         }
         let title = session.title();
+        let request = super::request(&self.groups, &self.input, &session);
         let first = match session {
             Session::Traces(_) | Session::Databases(_) => FirstQuestion::Executions,
             Session::Run(_) => FirstQuestion::Patterns,
@@ -111,7 +112,7 @@ impl Question for InterfaceOptions {
         tui::run(Setup {
             title,
             command_line: self.groups.command_line(&self.input),
-            request: self.groups.request(&self.input),
+            request,
             first,
             options,
             threads: console.ctx.threads,

@@ -30,7 +30,7 @@ use crate::base::ctx::Ctx;
 use crate::base::memory::{self, Limit};
 use crate::base::notice::Notices;
 use crate::base::sandbox::{self, Rules};
-use crate::compare::Comparison;
+use crate::compare::{Comparison, ComparisonRequest};
 use crate::confinement::{self, Files};
 use crate::input::Argument;
 use crate::model::Model;
@@ -287,12 +287,20 @@ fn places(traces: &[Argument], symbols: &SymbolOptions) -> SymbolPaths {
         recorded: Vec::new(),
         code: Vec::new(),
         beside: traces.iter().map(|a| perf_map::folder(&a.path).to_owned()).collect(),
+        known: None,
     }
 }
 
 /// An error for an invariant that `--check` found broken.
 fn sound(violation: Option<String>) -> anyhow::Result<()> {
     violation.map_or(Ok(()), |broken| Err(anyhow::anyhow!("an invariant does not hold: {broken}; please report this")))
+}
+
+/// The filters of both groups.
+fn request(groups: &GroupOptions, input: &InputOptions, session: &Session) -> ComparisonRequest {
+    let request = groups.request(input);
+    let by_trace = request.slow.is_empty() && request.fast.is_empty() && session.has_two_labels();
+    ComparisonRequest { by_trace: request.by_trace || by_trace, ..request }
 }
 
 /// The model of the chosen task, with the timelines of some executions, and the comparison of the chosen groups.
@@ -313,7 +321,8 @@ fn compared(
     if input.check {
         sound(crate::explain::check(&model, 1).pop())?;
     }
-    let comparison = console.with_progress(|ctx| session::compare(&model, &groups.request(input), ctx))?;
+    let request = request(groups, input, session);
+    let comparison = console.with_progress(|ctx| session::compare(&model, &request, ctx))?;
     console.stage("compare");
     Ok((model, comparison))
 }

@@ -1,12 +1,12 @@
 //! `whyslow stats`: events by name, CPU time, bytes read and written.
 
 use super::console::Console;
-use super::{Outcome, Question, sound};
+use super::{Outcome, Question};
 use crate::base::ctx::Ctx;
 use crate::base::notice::Notices;
+use crate::model::usage::CpuTotals;
 use crate::options::InputOptions;
-use crate::reading::bind::Focus;
-use crate::session::{MpiRuns, Session, Traces};
+use crate::session::{Invariants, MpiRuns, Session, Traces};
 use crate::view::stats::StatsTable;
 use clap::{Args, ValueEnum};
 
@@ -51,25 +51,19 @@ impl Question for StatsOptions {
 
 impl StatsOptions {
     fn of_traces(&self, traces: &Traces, ctx: &Ctx) -> anyhow::Result<(StatsTable, Notices)> {
-        let usage = |focus| {
-            let (usage, notices) = traces.usage(focus, ctx)?;
-            if self.input.check {
-                sound(usage.check())?;
-            }
-            anyhow::Ok((usage, notices))
-        };
+        let invariants = if self.input.check { Invariants::Checked } else { Invariants::Assumed };
         Ok(match self.what {
             Counted::Count => {
                 let (counts, notices) = traces.count(ctx)?;
                 (StatsTable::count(&counts, &notices), notices)
             }
             Counted::Cpu => {
-                let (usage, notices) = usage(Focus::Running)?;
-                (StatsTable::cpu(&usage.cpus(), usage.threads(), &notices), notices)
+                let (CpuTotals { cpus, threads }, notices) = traces.cpu_totals(invariants, ctx)?;
+                (StatsTable::cpu(&cpus, threads, &notices), notices)
             }
             Counted::Io => {
-                let (usage, notices) = usage(Focus::Transfers)?;
-                (StatsTable::io(usage.processes(), &notices), notices)
+                let (processes, notices) = traces.transfers(invariants, ctx)?;
+                (StatsTable::io(processes, &notices), notices)
             }
         })
     }

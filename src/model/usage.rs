@@ -26,6 +26,15 @@ pub struct ThreadUse {
     pub cpu_ns: Ns,
 }
 
+/// All CPUs and threads.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct CpuTotals {
+    /// By number.
+    pub cpus: Vec<CpuUse>,
+    /// Those with the most time first.
+    pub threads: Vec<ThreadUse>,
+}
+
 /// One process's reads and writes: what its system calls returned.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct IoUse {

@@ -38,19 +38,25 @@ pub(super) struct Names {
 impl TaskCatalog {
     pub fn new(sources: &[Source]) -> TaskCatalog {
         let classes = all_signatures(sources);
+        TaskCatalog::kept(tasks::discover(&classes), 0, classes)
+    }
+
+    /// Of tasks and classes that are known already.
+    pub fn kept(tasks: Vec<TaskDefinition>, declared: usize, classes: Vec<Arc<EventSignature>>) -> TaskCatalog {
         let kernel = classes.iter().filter(|c| c.kernel && !c.is_placed()).map(|c| c.name.clone()).collect();
-        TaskCatalog { tasks: tasks::discover(&classes), declared: 0, classes, kernel, names: OnceLock::new() }
+        TaskCatalog { tasks, declared, classes, kernel, names: OnceLock::new() }
     }
 
     /// Declared tasks come first and replace those found under the same name.
-    pub fn with_file(sources: &[Source], file: &Path) -> anyhow::Result<TaskCatalog> {
-        let mut known = TaskCatalog::new(sources);
+    pub fn with_file(mut self, file: &Path) -> anyhow::Result<TaskCatalog> {
+        let known = &mut self;
+        known.tasks.drain(..known.declared);
         let declared = declared(file, &known.classes)?;
         known.declared = declared.len();
         let names: BTreeSet<&str> = declared.iter().map(|d| d.name.as_str()).collect();
         known.tasks.retain(|t| !names.contains(t.name.as_str()));
         known.tasks.splice(0..0, declared);
-        Ok(known)
+        Ok(self)
     }
 
     /// Names of the tasks, and the first position of each.

@@ -260,15 +260,13 @@ impl Traces {
 
     /// The command that ran longest from its start to its end in both of two labelled traces.
     fn in_both_traces(&self, pass: &KernelPass) -> Option<Trial> {
-        let labels: BTreeSet<&str> = self.sources.iter().map(|s| s.label.as_str()).collect();
-        if labels.len() != 2 || self.sources.iter().any(|s| !s.labelled) {
-            return None;
-        }
+        let labels = self.labels_of_two()?;
+        let given = self.given_labels();
         let timeline = &pass.timeline;
         let left_out = derived::tracers(timeline);
         let label = |life: &derived::ThreadLife| {
             let trace = timeline.trace_of(timeline.thread(life.thread)?.host)?;
-            self.sources.get(trace as usize).map(|s| s.label.as_str())
+            given.get(trace as usize).map(|(label, _)| *label)
         };
         let both = |(name, lives): (String, Vec<derived::ThreadLife>)| {
             let whole = || lives.iter().filter(|life| life.whole && !left_out.contains(&life.thread));
@@ -293,7 +291,7 @@ impl Traces {
             "nothing in it delimits executions, and it has no scheduler events"
         };
         let known = format!("{}: {what}", self.title());
-        if self.count(ctx)?.0.events == 0 {
+        if !self.has_events(ctx)? {
             return self.nothing(ctx, what);
         }
         Ok(format!(

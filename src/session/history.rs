@@ -7,6 +7,7 @@ use crate::base::time::Span;
 use crate::explain::overview;
 use crate::model::overview::RecordingOverview;
 use crate::state::history::History;
+use crate::state::timeline::Timeline;
 
 /// The state history of a kernel recording.
 pub struct RecordedHistory {
@@ -28,20 +29,51 @@ impl RecordedHistory {
     }
 }
 
+impl RecordedHistory {
+    /// Of states; up to the end of a span that they begin with, where one is given.
+    pub(super) fn new(
+        timeline: &Timeline,
+        beginning: Option<Span>,
+        notices: Notices,
+        ctx: &Ctx,
+    ) -> anyhow::Result<RecordedHistory> {
+        let history = match beginning {
+            Some(span) => History::of_beginning(timeline, span, ctx)?,
+            None => History::of_recording(timeline, ctx)?,
+        };
+        let window = history.window();
+        let mut requests = overview::disk_requests(timeline);
+        requests.retain(|span| span.start < window.end || beginning.is_none());
+        if beginning.is_some() {
+            requests.iter_mut().for_each(|span| span.end = span.end.min(window.end));
+        }
+        Ok(RecordedHistory { history, lossy: timeline.lossy().to_vec(), requests, notices })
+    }
+
+    /// True where another one gives the same answers.
+    pub(super) fn is_same(&self, other: &RecordedHistory, ctx: &Ctx) -> Result<bool, Cancelled> {
+        let beside = |of: &RecordedHistory| (of.lossy.clone(), of.requests.clone());
+        let same = beside(self) == beside(other) && self.history.is_same(&other.history, &ctx.cancel);
+        ctx.cancel.check()?;
+        Ok(same)
+    }
+}
+
 impl Traces {
     /// The state history of the whole recording.
     pub fn history(&mut self, ctx: &Ctx) -> anyhow::Result<(History, Notices)> {
-        self.fit_clocks(ctx)?;
-        let (timeline, notices) = self.record(&[], ctx)?;
-        Ok((History::of_recording(&timeline, ctx)?, notices))
+        let RecordedHistory { history, notices, .. } = self.recorded_history(ctx)?;
+        Ok((history, notices))
     }
 
     /// The state history, and the spans in which events were lost.
     pub fn recorded_history(&mut self, ctx: &Ctx) -> anyhow::Result<RecordedHistory> {
+        self.alone("query")?;
+        if let Some(reopened) = &self.reopened {
+            return reopened.history(ctx);
+        }
         self.fit_clocks(ctx)?;
         let (timeline, notices) = self.record(&[], ctx)?;
-        let history = History::of_recording(&timeline, ctx)?;
-        let (lossy, requests) = (timeline.lossy().to_vec(), overview::disk_requests(&timeline));
-        Ok(RecordedHistory { history, lossy, requests, notices })
+        RecordedHistory::new(&timeline, None, notices, ctx)
     }
 }

@@ -20,6 +20,7 @@ impl Traces {
     /// up: without `typed` those of the task that `explain` chooses. Where call stacks were recorded, the operations
     /// know their functions.
     pub fn mine(&mut self, typed: Option<&str>, places: &SymbolPaths, ctx: &Ctx) -> anyhow::Result<Mining> {
+        self.alone("anomalies")?;
         self.fit_clocks(ctx)?;
         let mut tasks = self.candidates(typed.as_slice())?;
         let candidates = tasks.len();

@@ -1,21 +1,27 @@
 //! From a path to an answer: open, find tasks, read, explain, compare.
 //!
-//! A [`Session`] is what one command line names, opened: [`Traces`] in CTF, a [`MpiRuns`] under MPI, or [`Databases`]
-//! of executions. Each method is one question; each runs on the workers of the [`Ctx`] it is given, reports progress to
-//! it and ends early when it is cancelled. Questions that only one kind of input answers are methods of that kind.
+//! A [`Session`] is what one command line names, opened: [`Traces`] or a history file in their place, [`MpiRuns`] under
+//! MPI, or [`Databases`] of executions. Each method is one question; each runs on the workers of the [`Ctx`] it is
+//! given, reports progress to it and ends early when it is cancelled. Questions that only one kind of input answers are
+//! methods of that kind.
 
+mod about;
 mod catalog;
 mod choice;
 mod database;
 mod history;
+mod history_file;
+mod keep;
 mod mining;
 mod pass;
+mod reopened;
 mod run;
 mod survey;
 mod traces;
 
 pub use database::Databases;
 pub use history::RecordedHistory;
+pub use keep::NewHistoryFile;
 pub use run::MpiRuns;
 pub use survey::{Invariants, TraceSurvey};
 pub use traces::Traces;
@@ -30,6 +36,7 @@ use crate::input::{self, Argument, OpenError, Opened};
 use crate::model::Model;
 use crate::model::execution::ExecutionId;
 use crate::model::join::{self, Renamed};
+use crate::state::file::is_history_file;
 use std::io::Read;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -79,6 +86,16 @@ impl Session {
     ) -> anyhow::Result<Session> {
         if let Some(databases) = Databases::open(arguments)? {
             return Ok(Session::Databases(databases));
+        }
+        if let Some(one) = arguments.iter().find(|a| is_history_file(&a.path)) {
+            if let Some(other) = arguments.iter().find(|a| !is_history_file(&a.path)) {
+                anyhow::bail!(
+                    "{}: not a history file, and {} is one: build one of the other as well",
+                    other.path.display(),
+                    one.path.display()
+                );
+            }
+            return Ok(Session::Traces(Traces::reopen(arguments, options, ctx)?));
         }
         Ok(match open(arguments, ctx)? {
             Opened::Traces(sources) => Session::Traces(Traces::new(sources, options, ctx)?),
@@ -135,6 +152,12 @@ impl Session {
             Session::Run(run) => anyhow::bail!("{}: an OTF2 archive has no scheduler events", run.title()),
             Session::Databases(databases) => databases.refuse("query"),
         }
+    }
+
+    /// True for a history file of traces under two labels: as of two labelled traces, one group is each label's.
+    pub fn has_two_labels(&self) -> bool {
+        let Session::Traces(traces) = self else { return false };
+        traces.reopened.is_some() && traces.others.is_empty() && traces.labels_of_two().is_some()
     }
 
     /// An error where `--task` names a task that the input cannot have. Cost: metadata.

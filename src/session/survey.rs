@@ -37,6 +37,7 @@ pub enum Invariants {
 impl Traces {
     /// How often and how long each task ran.
     pub fn survey(&mut self, invariants: Invariants, places: &SymbolPaths, ctx: &Ctx) -> anyhow::Result<TraceSurvey> {
+        self.alone("info --full")?;
         self.fit_clocks(ctx)?;
         let tasks = self.candidates(&[])?;
         let functions = tasks::function("", &self.tasks().classes);

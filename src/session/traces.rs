@@ -4,32 +4,29 @@
 
 use super::catalog::TaskCatalog;
 use super::pass::KernelPass;
+use super::reopened::Reopened;
 use super::{OpenOptions, UsageError};
 use crate::analysis::executions::PairingRule;
 use crate::analysis::functions::FunctionNames;
 use crate::analysis::stack_tables::LazyStackTables;
 use crate::analysis::symbols::files::SymbolPaths;
-use crate::analysis::usage::Usage;
 use crate::analysis::{clocks, derived, symbols, wakers};
 use crate::base::ctx::Ctx;
 use crate::base::notice::Notices;
-use crate::base::time::Span;
 use crate::event::derived::Derived;
 use crate::event::task::{Pairing, TaskDefinition};
 use crate::explain;
 use crate::explain::Stacks;
-use crate::explain::facts::facts;
-use crate::input::{self, Source, count};
+use crate::input::{self, Source};
+use crate::model::Model;
 use crate::model::clock::{FittedClocks, HostClock};
-use crate::model::counts::RecordCounts;
 use crate::model::database::Writer;
 use crate::model::execution::ExecutionId;
 use crate::model::recorded::Recorded;
-use crate::model::{Model, TraceInfo, TraceLevel};
-use crate::reading::bind::{Focus, is_kernel};
+use crate::reading::bind::is_kernel;
 use crate::reading::chunks::ChunkTarget;
 use crate::reading::engine::EngineOptions;
-use crate::reading::{tasks, topics};
+use crate::reading::tasks;
 use crate::state::kernel::{Handlers, Options, record};
 use crate::state::timeline::Timeline;
 use etcetera::BaseStrategy;
@@ -44,16 +41,22 @@ pub(super) struct PlacedStacks {
 
 /// CTF traces on one time line.
 pub struct Traces {
-    /// The traces.
-    pub sources: Vec<Source>,
+    /// The traces; none where the recording is reopened from a history file.
+    pub(super) sources: Vec<Source>,
+    /// The history file in place of traces.
+    pub(super) reopened: Option<Box<Reopened>>,
+    /// More history files, each a recording of its own.
+    pub(super) others: Vec<Traces>,
     /// Found on the first question about tasks.
-    tasks: OnceLock<TaskCatalog>,
+    pub(super) tasks: OnceLock<Box<TaskCatalog>>,
     /// Set by `fit_clocks`.
-    clocks: Option<FittedClocks>,
-    handlers: Handlers,
-    engine: EngineOptions,
+    pub(super) clocks: Option<FittedClocks>,
+    pub(super) handlers: Handlers,
+    /// Checksum of the user's own table of handlers.
+    pub(super) handlers_checksum: u32,
+    pub(super) engine: EngineOptions,
     /// By trace: what it recorded. Found for the first model.
-    recorded: OnceLock<Vec<Recorded>>,
+    pub(super) recorded: OnceLock<Vec<Recorded>>,
 }
 
 impl Traces {
@@ -68,14 +71,17 @@ impl Traces {
                 ChunkTarget::Bytes((limit.bytes() / (64 * ctx.threads as u64)).clamp(1 << 16, 4 << 20))
             }
         };
-        let known = options.tasks.as_deref().map(|file| TaskCatalog::with_file(&sources, file)).transpose()?;
-        let tasks = known.map_or_else(OnceLock::new, OnceLock::from);
-        let handlers = handlers(options.handlers.as_deref())?;
+        let known = options.tasks.as_deref().map(|file| TaskCatalog::new(&sources).with_file(file)).transpose()?;
+        let tasks = known.map(Box::new).map_or_else(OnceLock::new, OnceLock::from);
+        let (handlers, handlers_checksum) = handlers(options.handlers.as_deref())?;
         Ok(Traces {
             sources,
+            reopened: None,
+            others: Vec::new(),
             tasks,
             clocks: None,
             handlers,
+            handlers_checksum,
             engine: EngineOptions { chunks, ..EngineOptions::default() },
             recorded: OnceLock::new(),
         })
@@ -97,24 +103,12 @@ impl Traces {
     }
 
     pub(super) fn tasks(&self) -> &TaskCatalog {
-        self.tasks.get_or_init(|| TaskCatalog::new(&self.sources))
+        self.tasks.get_or_init(|| Box::new(TaskCatalog::new(&self.sources)))
     }
 
     /// Tasks declared in a file, then those found among the record classes.
     pub fn found(&self) -> &[TaskDefinition] {
         &self.tasks().tasks
-    }
-
-    /// The traces as the user named them.
-    pub fn title(&self) -> String {
-        let mut labels: Vec<&str> = self.sources.iter().map(|s| s.label.as_str()).collect();
-        labels.dedup();
-        labels.join(" + ")
-    }
-
-    /// Events per name.
-    pub fn count(&self, ctx: &Ctx) -> anyhow::Result<(RecordCounts, Notices)> {
-        Ok(count::count(&self.sources, ctx)?)
     }
 
     /// The tasks that `--task` names; without it those that a file declares, else those whose executions are worth a
@@ -153,6 +147,9 @@ impl Traces {
 
     /// The kernel pass, with marks for some tasks.
     pub fn record(&self, tasks: &[TaskDefinition], ctx: &Ctx) -> anyhow::Result<(Timeline, Notices)> {
+        if let Some(reopened) = &self.reopened {
+            return Ok(reopened.record(tasks)?);
+        }
         let pairs = self.pairs();
         let options = Options {
             engine: self.engine,
@@ -175,26 +172,12 @@ impl Traces {
         Ok((timeline, notices))
     }
 
-    /// CPU time by thread, or bytes read and written by process.
-    pub fn usage(&self, focus: Focus, ctx: &Ctx) -> anyhow::Result<(Usage, Notices)> {
-        let (usage, mut notices) = Usage::read(&self.traces(), &self.labels(), focus, &self.engine, ctx)?;
-        notices.merge(&self.notices());
-        Ok((usage, notices))
-    }
-
-    fn traces(&self) -> Vec<&input::Trace> {
+    pub(super) fn traces(&self) -> Vec<&input::Trace> {
         self.sources.iter().map(|s| &s.trace).collect()
     }
 
-    fn labels(&self) -> Vec<Option<String>> {
+    pub(super) fn labels(&self) -> Vec<Option<String>> {
         self.sources.iter().map(|s| s.labelled.then(|| s.label.clone())).collect()
-    }
-
-    /// Notices raised when the traces were opened.
-    pub fn notices(&self) -> Notices {
-        let mut notices = Notices::default();
-        self.sources.iter().for_each(|s| notices.merge(&s.trace.notices()));
-        notices
     }
 
     /// The executions of a task, explained. Without a task: of the first declared one that has executions, else of what
@@ -207,6 +190,9 @@ impl Traces {
         ctx: &Ctx,
     ) -> anyhow::Result<Model> {
         self.fit_clocks(ctx)?;
+        if !self.others.is_empty() {
+            return self.joined_model(typed, places, timelines, ctx);
+        }
         if typed.is_none() && self.tasks().declared == 0 {
             return self.choose(places, timelines, ctx);
         }
@@ -228,10 +214,11 @@ impl Traces {
     /// A database of the executions of the tasks that are named; without names, of all that are worth a look by
     /// themselves.
     pub fn build(&mut self, typed: &[&str], places: &SymbolPaths, ctx: &Ctx) -> anyhow::Result<Writer> {
+        self.alone("build")?;
         self.fit_clocks(ctx)?;
         let pass = self.ask(typed, places, ctx)?;
         let rules = pass.rules()?;
-        let mut writer = Writer::new(facts(&self.sources), pass.notices.clone());
+        let mut writer = Writer::new(self.facts(), pass.notices.clone());
         let mut held = vec![false; pass.tasks.len()];
         let placed = self.place_stacks(&pass, places, ctx)?;
         for chosen in pass.begun() {
@@ -261,8 +248,11 @@ impl Traces {
         self.pass(tasks, places, ctx)
     }
 
-    /// The same places, with the kernel symbols that the recordings hold themselves.
+    /// The same places, with the kernel symbols that the recordings hold themselves; those of a history file alone.
     pub(super) fn with_recorded(&self, places: &SymbolPaths) -> SymbolPaths {
+        if let Some(reopened) = &self.reopened {
+            return reopened.symbols();
+        }
         let recorded = self.sources.iter().filter_map(|s| s.trace.kernel_symbols()).map(Into::into);
         SymbolPaths {
             code: self
@@ -285,16 +275,40 @@ impl Traces {
         ctx: &Ctx,
     ) -> anyhow::Result<KernelPass> {
         let places = &self.with_recorded(places);
+        let (timeline, notices) = self.states(&tasks, places, ctx)?;
+        self.derive(tasks, timeline, notices, places, ctx)
+    }
+
+    /// The states of all threads, with the events of some tasks, before anything is derived of them.
+    pub(super) fn states(
+        &self,
+        tasks: &[TaskDefinition],
+        places: &SymbolPaths,
+        ctx: &Ctx,
+    ) -> anyhow::Result<(Timeline, Notices)> {
         for source in &self.sources {
             symbols::unwind::unwind(&source.trace, places, ctx)?;
         }
-        let (mut timeline, mut notices) = self.record(&tasks, ctx)?;
+        let (mut timeline, notices) = self.record(tasks, ctx)?;
         for (at, source) in (0..).zip(&self.sources) {
             if let Some(ids) = source.trace.build_ids() {
                 symbols::images::add_build_ids(&mut timeline, at, ids);
             }
             symbols::images::add_mapped(&mut timeline, at, source.trace.mapped_files());
         }
+        Ok((timeline, notices))
+    }
+
+    /// The kernel pass of some states: causes of waits by the kernel's stacks, names of functions, tasks that no event
+    /// delimits.
+    pub(super) fn derive(
+        &self,
+        tasks: Vec<TaskDefinition>,
+        mut timeline: Timeline,
+        mut notices: Notices,
+        places: &SymbolPaths,
+        ctx: &Ctx,
+    ) -> anyhow::Result<KernelPass> {
         if !timeline.wake_stacks().is_empty()
             && let Some(symbols) = symbols::kernel_symbols(places, &mut Notices::default())
         {
@@ -376,17 +390,10 @@ impl Traces {
         explain::TaskRequest { tasks, task, marks: chosen as u32, rule, traces, places, timelines }
     }
 
-    /// The traces as a model describes them.
-    fn about(&self) -> Vec<TraceInfo> {
-        let read = || self.sources.iter().map(|source| topics::recorded(&source.trace)).collect();
-        let recorded: &Vec<Recorded> = self.recorded.get_or_init(read);
-        self.sources.iter().zip(recorded).map(|(source, recorded)| about(source, recorded)).collect()
-    }
-
     /// One line for a recording without an answer.
     pub(super) fn nothing(&self, ctx: &Ctx, what: &str) -> anyhow::Result<String> {
         let title = self.title();
-        if self.count(ctx)?.0.events == 0 {
+        if !self.has_events(ctx)? {
             return Ok(format!("{title}: the trace holds no events; was anything recorded before it was stopped?"));
         }
         Ok(format!(
@@ -406,23 +413,15 @@ fn named(tasks: &[&str]) -> String {
     }
 }
 
-/// The user's table of interrupt handlers: as typed, else the one among the configuration.
-fn handlers(typed: Option<&Path>) -> anyhow::Result<Handlers> {
+/// The user's table of interrupt handlers: as typed, else the one among the configuration; and
+/// its checksum.
+fn handlers(typed: Option<&Path>) -> anyhow::Result<(Handlers, u32)> {
     let kept = || {
         let folder = etcetera::choose_base_strategy().ok()?.config_dir();
         Some(folder.join("whyslow/handlers.toml")).filter(|path| path.is_file())
     };
-    let Some(path) = typed.map(Path::to_owned).or_else(kept) else { return Ok(Handlers::built_in()) };
+    let Some(path) = typed.map(Path::to_owned).or_else(kept) else { return Ok((Handlers::built_in(), 0)) };
     let said = |e: &dyn std::fmt::Display| UsageError(format!("{}: {e}", path.display()));
     let text = super::text_of(&path).map_err(|e| said(&e))?;
-    Ok(Handlers::with_own(&text).map_err(|e| said(&e))?)
-}
-
-/// Label and bounds, from the packets.
-fn about(source: &Source, recorded: &Recorded) -> TraceInfo {
-    let packets = || source.trace.streams().iter().flat_map(|s| &s.packets);
-    let start = packets().filter_map(|p| p.begin).min().unwrap_or_default();
-    let end = packets().filter_map(|p| p.end).max().unwrap_or(start);
-    let (label, span, recorded) = (source.label.clone(), Span::new(start, end), Some(recorded.clone()));
-    TraceInfo { label, level: TraceLevel::Machine, span, recorded }
+    Ok((Handlers::with_own(&text).map_err(|e| said(&e))?, crc32fast::hash(text.as_bytes())))
 }

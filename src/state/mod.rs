@@ -6,6 +6,7 @@
 //! - [`attributes`]: the attributes of the history, named by paths, found by patterns
 //! - [`derived`]: rows that an analysis derives, in a store of their own
 //! - [`draft`]: a timeline while it is put together
+//! - [`file`]: a timeline in a file, and back
 //! - [`history`]: the intervals of each attribute, and the tree (R-SHT) that answers queries about them
 //! - [`reader`]: the way to the rows of a timeline; [`questions`] counts what is asked of it
 //! - [`rows`]: rows of CPUs, devices, hosts and tasks
@@ -17,6 +18,7 @@
 pub mod attributes;
 pub mod derived;
 pub mod draft;
+pub mod file;
 pub mod history;
 pub mod kernel;
 pub mod questions;

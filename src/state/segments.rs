@@ -106,7 +106,7 @@ pub struct Thread {
     /// True for kernel threads that work for a disk: a thread that waits for one waits for the disk.
     pub disk_worker: bool,
     /// It made a system call, or its first or last sample has a user-space stack.
-    has_program: bool,
+    pub(super) has_program: bool,
 }
 
 /// The rows of a thread.

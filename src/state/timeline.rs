@@ -259,6 +259,17 @@ impl Timeline {
         self.rows.marks.extend(marks);
     }
 
+    /// Keep the delimiting events of some tasks: by task the positions that it has from now on, none for the others.
+    pub fn renumber_tasks(&mut self, tasks: &[Vec<u32>]) {
+        let marks = std::mem::take(&mut self.rows.marks);
+        let positions = |row: MarkRow| tasks.get(row.task as usize).into_iter().flatten().map(move |task| (row, *task));
+        let kept = marks
+            .all()
+            .flat_map(positions)
+            .map(|(row, task)| MarkRow { task, ..row }.with_fields(marks.fields(row.number).collect()));
+        self.rows.marks.extend(kept);
+    }
+
     /// Replace the image changes.
     pub fn set_images(&mut self, images: Vec<ImageEvent>) {
         self.tables.images = images;

@@ -148,6 +148,11 @@ impl StackTimelines {
         self.stacks.get(id)
     }
 
+    /// All stacks.
+    pub fn distinct(&self) -> &[Stack] {
+        &self.stacks.stacks
+    }
+
     /// The stack of a thread at `t`.
     pub fn at(&self, reader: &RowReader<'_>, thread: ThreadId, t: Timestamp) -> StackId {
         self.cursor(reader, thread).at(t)

@@ -4,11 +4,14 @@
 //! unpacked and units parsed. A recording's stacks are resolved for its operations and again for each task that is
 //! explained, mostly at the same addresses. In: a file, as recorded, and addresses. Out: the symbols there. A file is
 //! opened again only for new addresses, and its sections stay unpacked until [`KEPT`] bytes are. A cache belongs to one
-//! recording: its keys are names of that recording.
+//! recording: its keys are names of that recording. [`kept`](super::kept) writes a cache into a history file; one that
+//! was read from there knows all that can be known.
 
 use super::FileKey;
 use super::elf::{AddressBase, SymbolsAt};
 use super::files::SymbolFile;
+use super::kernel::KernelSymbols;
+use super::perf_map::PerfMap;
 use super::proof::MappedExtent;
 use super::sections::UnpackedSections;
 use crate::base::names::NameId;
@@ -17,10 +20,17 @@ use std::ops::Range;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 /// A [`FileKey`] that outlives the resolver.
-type Key = (NameId, Option<Box<[u8]>>, Option<MappedExtent>, AddressBase);
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub(super) struct KnownFile {
+    pub path: NameId,
+    pub build_id: Option<Box<[u8]>>,
+    pub extent: Option<MappedExtent>,
+    pub count: AddressBase,
+}
 
-fn key(file: FileKey<'_>) -> Key {
-    (file.path, file.build_id.map(Into::into), file.extent, file.count)
+fn key(file: FileKey<'_>) -> KnownFile {
+    let FileKey { path, build_id, extent, count } = file;
+    KnownFile { path, build_id: build_id.map(Into::into), extent, count }
 }
 
 /// Bytes of unpacked sections that a cache keeps.
@@ -39,11 +49,41 @@ pub(super) struct KnownSymbols {
     pub unpacked: UnpackedSections,
 }
 
+/// Functions that a process compiled, or why they could not be read.
+#[derive(Clone, Debug, Default)]
+pub(super) struct CompiledFunctions {
+    pub map: Arc<PerfMap>,
+    pub unread: Vec<String>,
+}
+
+/// The kernel's symbols, as far as they are known, or why they could not be read.
+#[derive(Clone, Debug, Default)]
+pub(super) struct KnownKernel {
+    pub symbols: Option<KernelSymbols>,
+    pub unread: Option<String>,
+}
+
+/// Whether files may be opened for what is not known yet.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(super) enum Lookup {
+    /// They may.
+    #[default]
+    Files,
+    /// What is not known cannot be known: the symbols are those of a history file.
+    Kept,
+}
+
 /// The files looked up so far.
 #[derive(Debug, Default)]
 pub struct SymbolCache {
-    files: Mutex<HashMap<Key, Arc<KnownSymbols>>>,
-    fixed: Mutex<HashMap<NameId, Option<Range<u64>>>>,
+    pub(super) files: Mutex<HashMap<KnownFile, Arc<KnownSymbols>>>,
+    /// By executable.
+    pub(super) fixed: Mutex<HashMap<NameId, Option<Range<u64>>>>,
+    /// By process.
+    pub(super) compiled: Mutex<HashMap<i32, CompiledFunctions>>,
+    /// Of a history file.
+    pub(super) kernel: Option<KnownKernel>,
+    pub(super) lookup: Lookup,
 }
 
 impl SymbolCache {
@@ -65,11 +105,24 @@ impl SymbolCache {
 
     /// The fixed addresses of an executable, if it has some; computed by `find` once.
     pub(super) fn fixed(&self, path: NameId, find: impl FnOnce() -> Option<Range<u64>>) -> Option<Range<u64>> {
-        locked(&self.fixed).entry(path).or_insert_with(find).clone()
+        let mut all = locked(&self.fixed);
+        match self.lookup {
+            Lookup::Files => all.entry(path).or_insert_with(find).clone(),
+            Lookup::Kept => all.get(&path).cloned().flatten(),
+        }
+    }
+
+    /// The functions that a process compiled; looked up by `find` once.
+    pub(super) fn compiled(&self, pid: i32, find: impl FnOnce() -> CompiledFunctions) -> CompiledFunctions {
+        let mut all = locked(&self.compiled);
+        match self.lookup {
+            Lookup::Files => all.entry(pid).or_insert_with(find).clone(),
+            Lookup::Kept => all.get(&pid).cloned().unwrap_or_default(),
+        }
     }
 }
 
 /// The cache stays whole after a panic: entries are added one by one.
-fn locked<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+pub(super) fn locked<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }

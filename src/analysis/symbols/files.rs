@@ -7,6 +7,7 @@
 //! used. Where none was recorded, [`proof`](super::proof) judges a file. Only regular files are opened,
 //! and nothing is ever fetched.
 
+use super::cache::SymbolCache;
 use super::elf::{self, DebugLink};
 use super::proof::{Mapping, Proof, by_size_and_time};
 use crate::base::mapped::open_regular;
@@ -35,6 +36,8 @@ pub struct SymbolPaths {
     pub code: Vec<Arc<str>>,
     /// Folders that may hold `perf-PID.map` files (the traces' own); `folders` are searched as well.
     pub beside: Vec<PathBuf>,
+    /// What is found is kept here; of a history file what was found when it was written, which is all.
+    pub known: Option<Arc<SymbolCache>>,
 }
 
 /// A traced file, as recorded.

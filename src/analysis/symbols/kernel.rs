@@ -6,7 +6,9 @@
 //! stopped: they are in a section of their own, between `__sched_text_start` and `__sched_text_end`, as for
 //! `/proc/PID/wchan`.
 
+use super::perf_map::last_before;
 use crate::base::mapped::open_regular;
+use crate::base::packed::packed;
 use crate::input::perf::side::END;
 use std::io::{self, BufRead, BufReader};
 use std::ops::Range;
@@ -36,7 +38,23 @@ pub struct KernelSymbols {
     scheduler: Range<u64>,
 }
 
+packed! {
+    Symbol { address, name, module }
+    KernelSymbols { symbols, scheduler }
+}
+
 impl KernelSymbols {
+    /// What is needed to name the functions at these addresses and before them, which are sorted.
+    pub fn only_at(&self, addresses: &[u64]) -> KernelSymbols {
+        let symbols = last_before(&self.symbols, |symbol| symbol.address, addresses).cloned().collect();
+        KernelSymbols { symbols, scheduler: self.scheduler.clone() }
+    }
+
+    /// True where the symbols are in the order that the search relies on.
+    pub fn is_sorted(&self) -> bool {
+        self.symbols.is_sorted_by_key(|symbol| symbol.address)
+    }
+
     /// Read one or more symbol lists. Other lines are skipped.
     pub fn read<'a>(files: impl IntoIterator<Item = &'a Path>) -> io::Result<Self> {
         KernelSymbols::of(files, &[])

@@ -17,6 +17,7 @@ pub mod cache;
 pub mod elf;
 pub mod files;
 pub mod images;
+pub mod kept;
 pub mod kernel;
 pub mod perf_map;
 pub mod proof;
@@ -31,7 +32,7 @@ use crate::base::parallel::in_order;
 use crate::event::image::CODE;
 use crate::event::stack::name_of;
 use crate::state::timeline::{HostId, RawStackId, Timeline};
-use cache::{KnownSymbols, SymbolCache};
+use cache::{CompiledFunctions, KnownSymbols, Lookup, SymbolCache};
 use elf::{AddressBase, DebugLink, SymbolsAt};
 use files::{RecordedFile, SymbolFile, SymbolPaths};
 use foldhash::HashMap;
@@ -124,18 +125,21 @@ impl TracedFile<'_> {
             Some(known) if addresses.is_empty() => return known,
             Some(known) => Arc::unwrap_or_clone(known),
             None => {
-                let found = files::find(self.recorded, symbol_paths);
+                let found = match cache.lookup {
+                    Lookup::Files => files::find(self.recorded, symbol_paths),
+                    Lookup::Kept => SymbolFile::Missing,
+                };
                 let unpacked = UnpackedSections::default();
                 KnownSymbols { found, unread: None, symbols: HashMap::default(), unpacked }
             }
         };
         let symbols = match &known.found {
-            SymbolFile::File { main, debug, .. } => {
+            SymbolFile::File { main, debug, .. } if cache.lookup == Lookup::Files => {
                 let unpacked = &mut known.unpacked;
                 let symbols = elf::symbols_with(main, debug.as_deref(), self.key.count, &addresses, unpacked);
                 symbols.map_err(|e| known.unread = Some(format!("{}: {e}", main.display()))).ok()
             }
-            SymbolFile::Mismatch(_) | SymbolFile::Missing => None,
+            SymbolFile::File { .. } | SymbolFile::Mismatch(_) | SymbolFile::Missing => None,
         };
         let symbols = symbols.unwrap_or_else(|| vec![SymbolsAt::Unknown; addresses.len()]);
         known.symbols.extend(addresses.into_iter().zip(symbols));
@@ -188,7 +192,7 @@ impl<'a> StackResolver<'a> {
             }
         }
         let found = self.look_up(names, notices, ctx)?;
-        let mut maps: HashMap<i32, PerfMap> = HashMap::default();
+        let mut maps: HashMap<i32, Arc<PerfMap>> = HashMap::default();
         let unknown = names.intern("unknown");
         let resolve = |stack: &ProcessStack| {
             let mut all: Vec<UserFrame> = Vec::new();
@@ -207,9 +211,7 @@ impl<'a> StackResolver<'a> {
                         all.push(UserFrame { name, folded: false, inlined: false, address });
                     }
                     AddressTarget::Elsewhere => {
-                        let map = maps
-                            .entry(stack.pid)
-                            .or_insert_with(|| PerfMap::find(stack.pid, self.symbol_paths, notices));
+                        let map = maps.entry(stack.pid).or_insert_with(|| self.compiled(stack.pid, notices));
                         let (name, folded) = match (map.at(address), stack.addresses) {
                             (Some(compiled), _) => (names.intern(compiled), false),
                             (None, AddressKind::FunctionEntry) => (names.intern(&format!("{address:#x}")), false),
@@ -301,6 +303,16 @@ impl<'a> StackResolver<'a> {
         let path = self.files.get(*file).map_or("", |f| self.timeline.names().get(f.key.path));
         let name = path.rsplit('/').next().unwrap_or(path);
         TRACERS.iter().any(|tracer| name.starts_with(tracer))
+    }
+
+    /// The functions that a process compiled; a notice where they cannot be read.
+    fn compiled(&self, pid: i32, notices: &mut Notices) -> Arc<PerfMap> {
+        let CompiledFunctions { map, unread } = self.cache.compiled(pid, || {
+            let (map, unread) = PerfMap::find(pid, self.symbol_paths);
+            CompiledFunctions { map: Arc::new(map), unread }
+        });
+        unread.iter().for_each(|why| notices.add(Notice::SymbolFileMissing, 1, || why.clone()));
+        map
     }
 
     /// Add an address to those of its file.
@@ -418,6 +430,10 @@ impl ResolvedAddress<'_> {
 
 /// Read the kernel's symbols; a file that cannot be read, or has none, gives a notice.
 pub fn kernel_symbols(symbol_paths: &SymbolPaths, notices: &mut Notices) -> Option<kernel::KernelSymbols> {
+    if let Some(kept) = symbol_paths.known.as_ref().and_then(|known| known.kernel.as_ref()) {
+        kept.unread.iter().for_each(|why| notices.add(Notice::SymbolFileMissing, 1, || why.clone()));
+        return kept.symbols.clone();
+    }
     if symbol_paths.kernel.is_empty() && symbol_paths.recorded.is_empty() {
         return None;
     }

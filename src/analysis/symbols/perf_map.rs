@@ -5,7 +5,7 @@
 
 use super::files::SymbolPaths;
 use crate::base::mapped::open_regular;
-use crate::base::notice::{Notice, Notices};
+use crate::base::packed::packed;
 use std::io::{self, BufRead, BufReader, ErrorKind};
 use std::path::{Path, PathBuf};
 
@@ -42,6 +42,11 @@ struct CompiledFunction {
     name: Box<str>,
 }
 
+packed! {
+    CompiledFunction { start, end, name }
+    PerfMap { functions }
+}
+
 /// Functions of one process, sorted by start.
 #[derive(Clone, Debug, Default)]
 pub struct PerfMap {
@@ -49,18 +54,19 @@ pub struct PerfMap {
 }
 
 impl PerfMap {
-    /// The map of a process; empty where there is none. One that cannot be read is a notice.
-    pub fn find(pid: i32, symbol_paths: &SymbolPaths, notices: &mut Notices) -> Self {
+    /// The map of a process, empty where there is none; and why others could not be read.
+    pub fn find(pid: i32, symbol_paths: &SymbolPaths) -> (PerfMap, Vec<String>) {
+        let mut unread = Vec::new();
         for folder in symbol_paths.beside.iter().chain(&symbol_paths.folders) {
             let path = folder.join(format!("perf-{pid}.map"));
             match open_regular(&path).and_then(|file| Self::read(BufReader::new(file))) {
-                Ok(map) => return map,
+                Ok(map) => return (map, unread),
                 // A trace may be a file, which is no folder to search in.
                 Err(e) if matches!(e.kind(), ErrorKind::NotFound | ErrorKind::NotADirectory) => {}
-                Err(e) => notices.add(Notice::SymbolFileMissing, 1, || format!("{}: {e}", path.display())),
+                Err(e) => unread.push(format!("{}: {e}", path.display())),
             }
         }
-        PerfMap::default()
+        (PerfMap::default(), unread)
     }
 
     fn read(text: impl BufRead) -> io::Result<Self> {
@@ -84,11 +90,35 @@ impl PerfMap {
         Ok(PerfMap { functions })
     }
 
+    /// What is needed to name the functions at these addresses, which are sorted.
+    pub fn only_at(&self, addresses: &[u64]) -> PerfMap {
+        let functions = last_before(&self.functions, |function| function.start, addresses);
+        PerfMap { functions: functions.cloned().collect() }
+    }
+
+    /// True where the functions are in the order that the search relies on.
+    pub fn is_sorted(&self) -> bool {
+        self.functions.is_sorted_by_key(|function| function.start)
+    }
+
     /// The function at an address.
     pub fn at(&self, address: u64) -> Option<&str> {
         let after = self.functions.partition_point(|function| function.start <= address);
         self.functions[..after].last().filter(|function| address < function.end).map(|function| &*function.name)
     }
+}
+
+/// Of sorted items those that are the last at or before one of some sorted addresses.
+pub(super) fn last_before<'a, T>(
+    items: &'a [T],
+    start: impl Fn(&T) -> u64 + 'a,
+    addresses: &'a [u64],
+) -> impl Iterator<Item = &'a T> {
+    let mut chosen = None;
+    addresses.iter().filter_map(move |address| {
+        let last = items.partition_point(|item| start(item) <= *address).checked_sub(1)?;
+        (chosen.replace(last) != Some(last)).then(|| items.get(last)).flatten()
+    })
 }
 
 #[cfg(test)]

@@ -4,7 +4,7 @@
 //! is stored by one byte. Other columns are the values themselves, or each value's distance from the one before
 //! (numbers that grow). Which form is tried out: cost a few passes over each column.
 
-use super::pack::{Pack, Unpack, fold, unfold};
+use crate::base::pack::{Pack, Unpack, fold, unfold};
 use crate::model::Model;
 use crate::model::execution::ContextTime;
 use crate::model::metric::{ABSENT, Column, Metric, Unit};

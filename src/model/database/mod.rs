@@ -20,7 +20,6 @@
 //! layout or to the meaning of a byte changes `VERSION`. ALGORITHMS.md section 6.3.
 
 mod columns;
-mod pack;
 mod read;
 mod write;
 

@@ -2,13 +2,13 @@
 //!
 //! Opening looks at header, table and the three shared sections; a task's sections are looked at when it is asked for.
 
-use super::pack::Unpack;
 use super::{DatabaseError, ENTRY, HEADER, Kind, MAGIC, SHARED, VERSION, columns};
 use crate::base::ctx::Ctx;
 use crate::base::cursor::{ByteOrder, Bytes};
 use crate::base::mapped::Mapped;
 use crate::base::names::{NameId, Names};
 use crate::base::notice::{Notice, Notices};
+use crate::base::pack::Unpack;
 use crate::base::time::{Ns, Span, Timestamp};
 use crate::model::context::{ContextId, Contexts, Frame, FrameKind};
 use crate::model::execution::{ContextTime, Executions, Sparse};

@@ -1,11 +1,11 @@
 //! Writing a database: each model is packed when it is given and can be dropped then; the file appears whole or not at
 //! all.
 
-use super::pack::Pack;
 use super::{DatabaseError, ENTRY, HEADER, Kind, MAGIC, SHARED, VERSION, columns};
 use crate::base::file::{self, Existing};
 use crate::base::names::{NameId, Names};
 use crate::base::notice::Notices;
+use crate::base::pack::Pack;
 use crate::base::time::Timestamp;
 use crate::model::context::{Contexts, FrameKind};
 use crate::model::execution::{ContextTime, Executions, Sparse};

@@ -19,9 +19,10 @@
 use super::History;
 use super::builder::{HistoryBuilder, canonical};
 use super::bulk::BuildError;
-use super::interval::{Run, StateValue};
+use super::interval::{Interval, Run, StateValue};
+use super::search::{When, Which};
 use super::tree::Shape;
-use crate::base::ctx::Ctx;
+use crate::base::ctx::{Cancel, Ctx};
 use crate::base::names::NameId;
 use crate::base::parallel::in_order;
 use crate::base::time::{Span, Timestamp};
@@ -85,6 +86,16 @@ const GROUP: usize = 1 << 15;
 impl History {
     /// The history of `timeline`.
     pub fn of_recording(timeline: &Timeline, ctx: &Ctx) -> Result<History, BuildError> {
+        History::until(timeline, timeline.span(), Timestamp::MAX, ctx)
+    }
+
+    /// The history of `timeline` up to the end of a span that it begins with.
+    pub fn of_beginning(timeline: &Timeline, window: Span, ctx: &Ctx) -> Result<History, BuildError> {
+        History::until(timeline, window, window.end, ctx)
+    }
+
+    /// Intervals end at `until` at the latest.
+    fn until(timeline: &Timeline, window: Span, until: Timestamp, ctx: &Ctx) -> Result<History, BuildError> {
         let mut builder = HistoryBuilder::new(STATES);
         let (texts, new_texts) = canonical(timeline.names().clone());
         builder.texts = texts;
@@ -94,7 +105,7 @@ impl History {
             ThreadOf { id, thread, rows }
         };
         let mut threads: Vec<ThreadOf<'_>> =
-            timeline.threads_by_id().filter(|(_, thread)| !thread.idle).map(thread).collect();
+            timeline.threads_by_id().filter(|(_, of)| !of.idle && of.life.start < until).map(thread).collect();
         threads.sort_by_key(|one| (one.thread.host, one.thread.tid));
         let sources = sources(timeline, &reader, &threads, &mut builder.attributes);
         let groups = groups(&sources);
@@ -102,12 +113,46 @@ impl History {
             let sources = &sources[groups[i].clone()];
             let mut run = Run::with_capacity(sources.iter().map(IntervalSource::weight).sum());
             let reader = timeline.reader(Asker::History);
-            sources.iter().for_each(|source| source.write(timeline, &reader, &new_texts, &mut run));
+            let target = Target { texts: &new_texts, until };
+            sources.iter().for_each(|source| source.write(timeline, &reader, target, &mut run));
             run
         };
         in_order(ctx, groups.len(), make, |_, run| builder.push(run))?;
-        builder.seal(timeline.span(), Shape::default(), ctx)
+        builder.seal(window, Shape::default(), ctx)
     }
+
+    /// True where another history has the same intervals under the same paths.
+    pub fn is_same(&self, other: &History, cancel: &Cancel) -> bool {
+        /// Attributes that are compared at a time.
+        const SOME: usize = 256;
+        let paths = |history: &History| (history.window, history.attributes.len(), history.tree.len());
+        let ids = || self.attributes.ids();
+        if paths(self) != paths(other) || ids().any(|id| self.attributes.path_of(id) != other.attributes.path_of(id)) {
+            return false;
+        }
+        (0..self.attributes.len()).step_by(SOME).all(|first| {
+            let some = || Which::range(AttributeId::at(first), AttributeId::at(first + SOME - 1));
+            let intervals = |history: &History| {
+                let mut all: Vec<Interval> = history.tree.search(some(), When::ALWAYS, cancel).collect();
+                all.sort_unstable_by_key(|interval| (interval.attribute, interval.span));
+                all
+            };
+            let (own, theirs) = (intervals(self), intervals(other));
+            let equal = |(a, b): (&Interval, &Interval)| {
+                (a.attribute, a.span, self.show(a.value)) == (b.attribute, b.span, other.show(b.value))
+            };
+            own.len() == theirs.len() && own.iter().zip(&theirs).all(equal)
+        })
+    }
+}
+
+/// What intervals are written with.
+#[derive(Clone, Copy)]
+struct Target<'a> {
+    /// The new ids of the timeline's names.
+    texts: &'a [NameId],
+    /// Where the last ones end.
+    until: Timestamp,
 }
 
 /// All sources with their attributes, which are added in the order of a sealed history.
@@ -202,15 +247,15 @@ impl IntervalSource<'_> {
         }
     }
 
-    /// Write its intervals; `texts` are the new ids of the timeline's names.
-    fn write(&self, timeline: &Timeline, reader: &RowReader<'_>, texts: &[NameId], run: &mut Run) {
+    /// Write its intervals.
+    fn write(&self, timeline: &Timeline, reader: &RowReader<'_>, target: Target<'_>, run: &mut Run) {
         match self {
-            IntervalSource::Tid(attributes) => attributes.write(reader, texts, run),
+            IntervalSource::Tid(attributes) => attributes.write(reader, target, run),
             IntervalSource::Cpu { attribute, host, cpu, .. } => {
                 let tid = |id| timeline.thread(id).map_or(0, |thread| i64::from(thread.tid));
                 write_attribute(
                     run,
-                    *attribute,
+                    (*attribute, target.until),
                     reader.runs(*host, *cpu).all().map(|run| (run.span, Some(StateValue::Int(tid(run.thread))))),
                 );
             }
@@ -219,7 +264,7 @@ impl IntervalSource<'_> {
 }
 
 impl TidAttributes<'_> {
-    fn write(&self, reader: &RowReader<'_>, texts: &[NameId], run: &mut Run) {
+    fn write(&self, reader: &RowReader<'_>, Target { texts, until }: Target<'_>, run: &mut Run) {
         let text = |name: NameId| Some(StateValue::Text(texts.get(name.index()).copied().unwrap_or(name)));
         let segments = || self.threads.iter().flat_map(|one| reader.segments(one.id).all());
         let calls = self.threads.iter().flat_map(|one| reader.calls(one.id).all());
@@ -229,27 +274,28 @@ impl TidAttributes<'_> {
             thread.names.iter().zip(ends).map(|(name, end)| (Span::new(name.from, end), text(name.name)))
         });
         let known = |id: i32| (id != 0).then_some(StateValue::Int(id.into()));
-        write_attribute(run, self.state, segments().map(|segment| (segment.span, state(segment.kind))));
+        write_attribute(run, (self.state, until), segments().map(|segment| (segment.span, state(segment.kind))));
         write_attribute(
             run,
-            self.cpu,
+            (self.cpu, until),
             segments().map(|segment| (segment.span, Some(StateValue::Int(segment.cpu.into())))),
         );
-        write_attribute(run, self.syscall, calls.map(|call| (call.span, text(call.name))));
-        write_attribute(run, self.name, names);
-        write_attribute(run, self.pid, lives().map(|(thread, life)| (life, known(thread.pid))));
-        write_attribute(run, self.ppid, lives().map(|(thread, life)| (life, known(thread.ppid))));
+        write_attribute(run, (self.syscall, until), calls.map(|call| (call.span, text(call.name))));
+        write_attribute(run, (self.name, until), names);
+        write_attribute(run, (self.pid, until), lives().map(|(thread, life)| (life, known(thread.pid))));
+        write_attribute(run, (self.ppid, until), lives().map(|(thread, life)| (life, known(thread.ppid))));
     }
 }
 
-/// Write the values of one attribute. Where two overlap, the later one ends the earlier one; neighbours of equal value
-/// become one interval.
+/// Write the values of one attribute up to a moment. Where two overlap, the later one ends the earlier one; neighbours
+/// of equal value become one interval.
 fn write_attribute(
     run: &mut Run,
-    attribute: AttributeId,
+    (attribute, until): (AttributeId, Timestamp),
     values: impl Iterator<Item = (Span, Option<StateValue>)> + Clone,
 ) {
-    let values = values.filter(|(span, _)| !span.is_empty());
+    let cut = |span: Span| Span::new(span.start, span.end.min(until).max(span.start));
+    let values = values.map(|(span, value)| (cut(span), value)).filter(|(span, _)| !span.is_empty());
     // The values of one thread are in order; only those of several threads of one tid, or of a timeline that
     // contradicts itself, need sorting.
     if values.clone().is_sorted_by_key(|(span, _)| span.start) {
@@ -300,7 +346,7 @@ mod tests {
             (Span::of_ns(60, 70), Some(StateValue::Int(2))),
         ];
         let mut run = Run::default();
-        write_attribute(&mut run, AttributeId::at(0), values.into_iter());
+        write_attribute(&mut run, (AttributeId::at(0), Timestamp::MAX), values.into_iter());
         let written: Vec<_> = run.iter().map(|i| (i.span.start.ns(), i.span.end.ns(), i.value)).collect();
         let two = StateValue::Int(2);
         assert_eq!(written, [(0, 15, StateValue::Int(1)), (15, 30, two), (35, 50, two), (60, 70, two)]);

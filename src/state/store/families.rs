@@ -163,7 +163,7 @@ impl RowStores {
         builders.seal_slabs();
         let by_thread = |thread: ThreadId| thread.index();
         let pool = builders.pool;
-        let mut stores = RowStores {
+        let stores = RowStores {
             segments: builders.segments.finish(threads),
             calls: builders.calls.finish(threads),
             samples: builders.samples.finish(threads),
@@ -175,11 +175,16 @@ impl RowStores {
             marks: builders.marks,
             pool: None,
         };
-        if let Some(pool) = pool.filter(|pool| stores.leaf_bytes() > pool.budget()) {
-            stores.move_to(&pool);
-            stores.pool = Some(pool);
+        stores.kept_in(pool)
+    }
+
+    /// The same, with the leaves in a pool if they have more than its bytes.
+    pub fn kept_in(mut self, pool: Option<Arc<LeafPool>>) -> RowStores {
+        if let Some(pool) = pool.filter(|pool| self.leaf_bytes() > pool.budget()) {
+            self.move_to(&pool);
+            self.pool = Some(pool);
         }
-        stores
+        self
     }
 
     /// Bytes of all leaves that are in no pool, or more than any budget where some are in one.

@@ -63,6 +63,11 @@ impl<R: StoredRow> LineStore<R> {
         LineView { leaves: &self.leaves, parts, family: PhantomData }
     }
 
+    /// The rows of one of its parts.
+    pub fn rows_of<'s>(&'s self, part: &'s LinePart) -> LineRows<'s, R> {
+        LineView { leaves: &self.leaves, parts: std::slice::from_ref(part), family: PhantomData }.all()
+    }
+
     /// Its leaves.
     pub fn leaves(&self) -> &Leaves {
         &self.leaves

@@ -3,14 +3,15 @@
 //! Numbers with a sign are folded first (0, -1, 1, -2 ... become 0, 1, 2, 3 ...), so that small ones of either sign
 //! stay short. Reading cannot panic: `None` where the bytes end or are none of ours.
 
-use crate::base::text::copied_exactly;
-use crate::base::time::Timestamp;
+use super::text::copied_exactly;
+use super::time::Timestamp;
 
 /// Bytes being written.
 #[derive(Debug, Default)]
-pub(super) struct Pack(pub Vec<u8>);
+pub struct Pack(pub Vec<u8>);
 
 impl Pack {
+    /// A number.
     pub fn number(&mut self, mut value: u64) {
         while value >= 0x80 {
             self.0.push(value as u8 | 0x80);
@@ -19,14 +20,17 @@ impl Pack {
         self.0.push(value as u8);
     }
 
+    /// A number with a sign.
     pub fn signed(&mut self, value: i64) {
         self.number(fold(value));
     }
 
+    /// A moment.
     pub fn moment(&mut self, value: Timestamp) {
         self.signed(value.ns());
     }
 
+    /// A text and its length.
     pub fn text(&mut self, text: &str) {
         self.number(text.len() as u64);
         self.0.extend_from_slice(text.as_bytes());
@@ -43,13 +47,14 @@ impl Pack {
 
 /// The bytes are no optional value.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct Damaged;
+pub struct Damaged;
 
 /// Bytes being read.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Unpack<'a>(pub &'a [u8]);
+pub struct Unpack<'a>(pub &'a [u8]);
 
 impl<'a> Unpack<'a> {
+    /// A number; `None` where the bytes end or are none, here as below.
     #[inline]
     pub fn number(&mut self) -> Option<u64> {
         let (first, rest) = self.0.split_first()?;
@@ -70,11 +75,13 @@ impl<'a> Unpack<'a> {
         None
     }
 
+    /// A number with a sign.
     #[inline]
     pub fn signed(&mut self) -> Option<i64> {
         self.number().map(unfold)
     }
 
+    /// A moment.
     #[inline]
     pub fn moment(&mut self) -> Option<Timestamp> {
         self.signed().map(Timestamp::new)
@@ -105,12 +112,12 @@ impl<'a> Unpack<'a> {
 }
 
 /// 0, -1, 1, -2 ... to 0, 1, 2, 3 ...
-pub(super) fn fold(value: i64) -> u64 {
+pub fn fold(value: i64) -> u64 {
     (value as u64) << 1 ^ (value >> 63) as u64
 }
 
 /// The way back.
-pub(super) fn unfold(value: u64) -> i64 {
+pub fn unfold(value: u64) -> i64 {
     (value >> 1) as i64 ^ -((value & 1) as i64)
 }
 

@@ -1,0 +1,278 @@
+//! What a history file holds beside the states: all that answers about a recording without its traces.
+//!
+//! In: the values of which a session of traces makes answers. Out: their bytes. A section is one of the structures
+//! below; ALGORITHMS.md 8.12 lists them.
+
+use crate::base::notice::{Notice, Notices};
+use crate::base::op::Op;
+use crate::base::pack::{Pack, Unpack};
+use crate::base::packed::{Packed, packed, packed_by_position};
+use crate::base::time::Span;
+use crate::event::derived::{Derived, WaitIterations};
+use crate::event::task::{Condition, Delimiter, Literal, Pairing, TaskDefinition};
+use crate::model::clock::{FittedClocks, HostClock};
+use crate::model::facts::{Facts, Lost, TraceFacts};
+use crate::model::recorded::{Recorded, StackKind, TraceRecorder};
+use crate::model::usage::{CpuTotals, CpuUse, IoUse, Moved, ThreadUse};
+use crate::model::{TraceInfo, TraceLevel};
+use crate::reading::tasks::{EventSignature, PayloadField};
+use crate::state::file::SectionName;
+
+/// [`KeptRecording`].
+pub(super) const RECORDING: SectionName = SectionName::new("recordng");
+/// [`KeptTasks`].
+pub(super) const TASKS: SectionName = SectionName::new("tasks");
+/// [`KeptUsage`].
+pub(super) const USAGE: SectionName = SectionName::new("usage");
+/// [`KeptHistory`].
+pub(super) const HISTORY: SectionName = SectionName::new("history");
+/// The names of functions (`analysis/symbols/kept.rs`).
+pub(super) const SYMBOLS: SectionName = SectionName::new("symbols");
+
+/// The recording as a whole.
+#[derive(Debug)]
+pub(super) struct KeptRecording {
+    pub facts: Facts,
+    /// By trace.
+    pub traces: Vec<KeptTrace>,
+    /// Raised when the traces were opened.
+    pub opened: Notices,
+    /// Raised by the kernel pass, with those.
+    pub pass: Notices,
+    pub clocks: FittedClocks,
+    /// The traces hold events.
+    pub has_events: bool,
+    /// Checksum of the table of interrupt handlers that named causes of waits.
+    pub handlers: u32,
+}
+
+/// A trace.
+#[derive(Debug)]
+pub(super) struct KeptTrace {
+    pub info: TraceInfo,
+    /// The user gave the label.
+    pub labelled: bool,
+    /// Checksum of what its metadata declare.
+    pub metadata: u32,
+    /// Checksum of the list of its packets.
+    pub packets: u32,
+}
+
+/// The tasks of the recording.
+#[derive(Debug)]
+pub(super) struct KeptTasks {
+    /// Those that a file declares, then those found.
+    pub tasks: Vec<TaskDefinition>,
+    /// How many of them are declared.
+    pub declared: usize,
+    /// Classes of events.
+    pub classes: Vec<EventSignature>,
+    /// The tasks whose events are in the file; delimiting events name them by position.
+    pub marked: Vec<TaskDefinition>,
+}
+
+/// `stats cpu` and `stats io`.
+#[derive(Debug)]
+pub(super) struct KeptUsage {
+    pub cpu: CpuTotals,
+    pub cpu_notices: Notices,
+    pub io: Vec<IoUse>,
+    pub io_notices: Notices,
+}
+
+/// The state history that `query` asks, which is that of the kernel's events alone.
+#[derive(Debug)]
+pub(super) struct KeptHistory {
+    pub states: HistoryStates,
+    /// From the first to the last of the kernel's events.
+    pub span: Span,
+    pub notices: Notices,
+}
+
+/// The states of which it is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum HistoryStates {
+    /// Those of all events.
+    All,
+    /// Their beginning.
+    Beginning,
+    /// States of its own: events of programs made a difference.
+    Own,
+}
+
+packed! {
+    KeptHistory { states, span, notices }
+    KeptRecording { facts, traces, opened, pass, clocks, has_events, handlers }
+    KeptTrace { info, labelled, metadata, packets }
+    KeptTasks { tasks, declared, classes, marked }
+    KeptUsage { cpu, cpu_notices, io, io_notices }
+    Facts { traces, lost }
+    Lost { events, packets, streams }
+    TraceFacts { path, format, begin, end, streams, packets, host, clock, event_types, recorded }
+    Recorded { host, recorder, events, stacks }
+    TraceInfo { label, level, span, recorded }
+    FittedClocks { clocks, notices }
+    HostClock { host, correction, error, beside_kernel, packets, traces }
+    EventSignature { name, shown, kernel, fields, contexts }
+    PayloadField { name, is_integer }
+    TaskDefinition { name, begins, ends, pairing, kind, nest }
+    Delimiter { event, key, conditions }
+    Condition { field, op, value }
+    WaitIterations { call, thread }
+    CpuTotals { cpus, threads }
+    CpuUse { cpu, active_ns, total_ns }
+    ThreadUse { tid, pid, name, cpu_ns }
+    IoUse { pid, name, read, written }
+    Moved { bytes, calls }
+}
+
+packed_by_position! {
+    HistoryStates: All, Beginning, Own;
+    TraceRecorder: Other, Lttng, Perf, TraceCmd, Dtrace, Etw, Perfetto;
+    StackKind: UserAtSwitches, KernelAtSwitches, Samples;
+    TraceLevel: Machine, MpiRun;
+    Op: Less, AtMost, More, AtLeast, Equal, NotEqual;
+}
+
+impl Packed for Literal {
+    fn pack(&self, pack: &mut Pack) {
+        match self {
+            Literal::Number(number) => {
+                pack.number(0);
+                number.pack(pack);
+            }
+            Literal::Text(text) => {
+                pack.number(1);
+                text.pack(pack);
+            }
+        }
+    }
+
+    fn unpack(unpack: &mut Unpack<'_>) -> Option<Self> {
+        Some(match unpack.index(2)? {
+            0 => Literal::Number(Packed::unpack(unpack)?),
+            _ => Literal::Text(Packed::unpack(unpack)?),
+        })
+    }
+}
+
+/// Numbers of the ways in which events pair.
+#[derive(Clone, Copy)]
+enum PairingCode {
+    Thread = 0,
+    Key,
+    ProcessKey,
+    Function,
+    Iterations,
+    Call,
+    Process,
+    ThreadLife,
+    Named,
+}
+
+impl Packed for Pairing {
+    fn pack(&self, pack: &mut Pack) {
+        let (code, name) = match self {
+            Pairing::Thread => (PairingCode::Thread, None),
+            Pairing::Key => (PairingCode::Key, None),
+            Pairing::ProcessKey => (PairingCode::ProcessKey, None),
+            Pairing::Function => (PairingCode::Function, None),
+            Pairing::Derived(Derived::Iterations(waits)) => {
+                pack.number(PairingCode::Iterations as u64);
+                return waits.pack(pack);
+            }
+            Pairing::Derived(Derived::Call(name)) => (PairingCode::Call, Some(name)),
+            Pairing::Derived(Derived::Process(name)) => (PairingCode::Process, Some(name)),
+            Pairing::Derived(Derived::Thread(name)) => (PairingCode::ThreadLife, Some(name)),
+            Pairing::Derived(Derived::Named(name)) => (PairingCode::Named, Some(name)),
+        };
+        pack.number(code as u64);
+        name.into_iter().for_each(|name| name.pack(pack));
+    }
+
+    fn unpack(unpack: &mut Unpack<'_>) -> Option<Self> {
+        use PairingCode::{Call, Function, Iterations, Key, Named, Process, ProcessKey, Thread, ThreadLife};
+        let all = [Thread, Key, ProcessKey, Function, Iterations, Call, Process, ThreadLife, Named];
+        Some(match all.get(unpack.index(all.len())?)? {
+            Thread => Pairing::Thread,
+            Key => Pairing::Key,
+            ProcessKey => Pairing::ProcessKey,
+            Function => Pairing::Function,
+            Iterations => Pairing::Derived(Derived::Iterations(Packed::unpack(unpack)?)),
+            Call => Pairing::Derived(Derived::Call(Packed::unpack(unpack)?)),
+            Process => Pairing::Derived(Derived::Process(Packed::unpack(unpack)?)),
+            ThreadLife => Pairing::Derived(Derived::Thread(Packed::unpack(unpack)?)),
+            Named => Pairing::Derived(Derived::Named(Packed::unpack(unpack)?)),
+        })
+    }
+}
+
+/// The name, the count and the first place of each.
+impl Packed for Notices {
+    fn pack(&self, pack: &mut Pack) {
+        pack.number(self.iter().count() as u64);
+        for (notice, entry) in self.iter() {
+            pack.text(notice.name());
+            pack.number(entry.count);
+            pack.text(&entry.first);
+        }
+    }
+
+    fn unpack(unpack: &mut Unpack<'_>) -> Option<Self> {
+        let mut notices = Notices::default();
+        for _ in 0..unpack.index(unpack.0.len())? {
+            let name = unpack.text()?;
+            let notice = Notice::ALL.iter().find(|notice| notice.name() == name)?;
+            let (count, first) = (unpack.number()?, unpack.text()?);
+            notices.add(*notice, count, || first);
+        }
+        Some(notices)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::base::packed::{bytes_of, value_of};
+
+    #[test]
+    fn tasks_are_read_as_they_were_written() {
+        let text = |text: &str| text.to_owned();
+        let conditions = vec![
+            Condition { field: text("ret"), op: Op::AtLeast, value: Literal::Number(i128::MIN) },
+            Condition { field: text("name"), op: Op::NotEqual, value: Literal::Text(vec![0, 255]) },
+        ];
+        let delimiter = Delimiter { event: text("app:begin"), key: vec![text("id")], conditions };
+        let waits = |thread: Option<&str>| WaitIterations { call: text("read"), thread: thread.map(text) };
+        let pairings = [
+            Pairing::Thread,
+            Pairing::Key,
+            Pairing::ProcessKey,
+            Pairing::Function,
+            Pairing::Derived(Derived::Iterations(waits(None))),
+            Pairing::Derived(Derived::Iterations(waits(Some("job-*")))),
+            Pairing::Derived(Derived::Call(text("read"))),
+            Pairing::Derived(Derived::Process(text("dd"))),
+            Pairing::Derived(Derived::Thread(text("job"))),
+            Pairing::Derived(Derived::Named(text("flush"))),
+        ];
+        let task = |pairing: Pairing| TaskDefinition {
+            name: text("a task"),
+            begins: vec![delimiter.clone()],
+            ends: Vec::new(),
+            pairing,
+            kind: Some(text("type")),
+            nest: true,
+        };
+        let tasks: Vec<TaskDefinition> = pairings.into_iter().map(task).collect();
+        assert_eq!(value_of::<Vec<TaskDefinition>>(&bytes_of(&tasks)), Some(tasks));
+    }
+
+    #[test]
+    fn notices_are_read_as_they_were_written() {
+        let mut notices = Notices::default();
+        notices.add(Notice::DiscardedEvents, u64::MAX, || "packet 3".to_owned());
+        notices.add(Notice::Unfinished, 1, String::new);
+        assert_eq!(value_of::<Notices>(&bytes_of(&notices)), Some(notices));
+    }
+}

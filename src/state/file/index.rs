@@ -1,0 +1,111 @@
+//! The index of a history file: where the blocks of each family are, and which lines have which of their rows.
+
+use crate::base::names::NameId;
+use crate::base::pack::{Pack, Unpack};
+use crate::base::packed::{Packed, packed};
+use crate::base::time::{Span, Timestamp};
+use crate::state::rows::{CounterOwner, Mark};
+use crate::state::store::parts::LinePart;
+
+/// A leaf in its section.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct BlockEntry {
+    pub offset: u64,
+    pub length: u64,
+    /// Of its rows.
+    pub span: Span,
+}
+
+/// The blocks of one family, and the parts of its lines.
+#[derive(Debug, Default)]
+pub(super) struct FamilyIndex {
+    pub blocks: Vec<BlockEntry>,
+    pub parts: Parts,
+}
+
+/// The parts of all lines.
+#[derive(Debug, Default)]
+pub(super) struct Parts {
+    pub parts: Vec<LinePart>,
+    /// By line: the position of its first part; then the number of parts.
+    pub lines: Vec<u32>,
+}
+
+/// A hardware counter.
+#[derive(Debug)]
+pub(super) struct CounterIndex {
+    pub name: NameId,
+    pub owners: Vec<CounterOwner>,
+    pub values: FamilyIndex,
+}
+
+/// The blocks of delimiting events.
+#[derive(Debug)]
+pub(super) struct MarkIndex {
+    pub blocks: Vec<BlockEntry>,
+    /// Those after the last block.
+    pub open: Vec<Mark>,
+}
+
+/// The index of all families.
+#[derive(Debug)]
+pub(super) struct Index {
+    pub segments: FamilyIndex,
+    pub calls: FamilyIndex,
+    pub samples: FamilyIndex,
+    pub runs: FamilyIndex,
+    pub requests: FamilyIndex,
+    pub services: FamilyIndex,
+    pub page_faults: Option<FamilyIndex>,
+    pub counters: Vec<CounterIndex>,
+    pub marks: MarkIndex,
+}
+
+packed! {
+    BlockEntry { offset, length, span }
+    FamilyIndex { blocks, parts }
+    CounterIndex { name, owners, values }
+    MarkIndex { blocks, open }
+    Index { segments, calls, samples, runs, requests, services, page_faults, counters, marks }
+}
+
+/// By line the number of its parts, then each: its leaf, its rows and its start, as distances from the part before.
+impl Packed for Parts {
+    fn pack(&self, pack: &mut Pack) {
+        pack.number(self.lines.len() as u64);
+        for line in self.lines.windows(2) {
+            let &[from, to] = line else { continue };
+            let parts = self.parts.get(from as usize..to as usize).unwrap_or(&[]);
+            pack.number(parts.len() as u64);
+            let (mut leaf, mut start) = (0, Timestamp::ZERO);
+            for part in parts {
+                pack.number(part.leaf.wrapping_sub(leaf).into());
+                pack.number(part.first.into());
+                pack.number(part.rows.into());
+                pack.signed(part.start.ns().wrapping_sub(start.ns()));
+                (leaf, start) = (part.leaf, part.start);
+            }
+        }
+    }
+
+    fn unpack(unpack: &mut Unpack<'_>) -> Option<Self> {
+        let mut all = Parts::default();
+        let lines = unpack.index(unpack.0.len().checked_add(2)?)?;
+        if lines == 0 {
+            return Some(all);
+        }
+        all.lines.push(0);
+        for _ in 1..lines {
+            let (mut leaf, mut start, mut before) = (0_u32, Timestamp::ZERO, 0_u32);
+            for _ in 0..unpack.index(unpack.0.len().checked_add(1)?)? {
+                leaf = leaf.checked_add(u32::unpack(unpack)?)?;
+                let (first, rows) = (u16::unpack(unpack)?, u16::unpack(unpack)?);
+                start = start.wrapping_add(unpack.signed()? as u64);
+                all.parts.push(LinePart { start, before, leaf, first, rows });
+                before = before.checked_add(rows.into())?;
+            }
+            all.lines.push(u32::try_from(all.parts.len()).ok()?);
+        }
+        Some(all)
+    }
+}

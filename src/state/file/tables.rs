@@ -1,0 +1,304 @@
+//! The resident tables of a timeline as bytes.
+//!
+//! In: tables. Out: their bytes, and from bytes tables whose ids are those of their own entries: [`Bounds`] says which
+//! ids there are. What is read is in the order in which it was written; the analyses rely on it.
+
+use crate::base::names::{NameId, Names};
+use crate::base::pack::{Pack, Unpack};
+use crate::base::packed::{Packed, packed, packed_by_position};
+use crate::base::time::Span;
+use crate::event::host::{HostId, TraceOrigin};
+use crate::event::image::ImageChange;
+use crate::event::prev_state::Generation;
+use crate::event::stack::{RawStackId, RawStacks};
+use crate::model::facts::Quality;
+use crate::state::rows::{CounterOwner, Host, HostCoverage, HostCpu, ImageEvent, Mark, MarkField, WakeStack};
+use crate::state::segments::{Thread, ThreadId, ThreadName, VirtualIds};
+
+packed! {
+    Host { name, kernel_release }
+    TraceOrigin { host, kernel, generation }
+    HostCpu { host, cpu }
+    HostCoverage { host, span }
+    WakeStack { woken, time, stack }
+    ThreadName { from, name }
+    VirtualIds { tid, pid }
+    ImageEvent { time, host, pid, change }
+    Quality { switches, contradictions, gaps, losses, interrupts, clock_error }
+    MarkField { name, value }
+    Mark { time, task, begins, thread, trace, cpu, key, kind, fields }
+    Thread { host, tid, pid, ppid, virtual_ids, names, life, parent, idle, disk_worker, has_program }
+    ResidentTables { hosts, traces, images, quality, lossy, covered, span, wake_stacks, cpus }
+}
+
+packed_by_position! {
+    Generation: Old, New, Unknown;
+}
+
+/// The tables besides names, stacks and threads.
+#[derive(Debug)]
+pub(super) struct ResidentTables {
+    pub hosts: Vec<Host>,
+    pub traces: Vec<TraceOrigin>,
+    pub images: Vec<ImageEvent>,
+    pub quality: Vec<Quality>,
+    pub lossy: Vec<Span>,
+    pub covered: Vec<HostCoverage>,
+    pub span: Span,
+    pub wake_stacks: Vec<WakeStack>,
+    /// Sorted.
+    pub cpus: Vec<HostCpu>,
+}
+
+/// How many entries the tables have to which ids lead.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Bounds {
+    pub names: usize,
+    pub stacks: usize,
+    pub threads: usize,
+    pub hosts: usize,
+    pub traces: usize,
+}
+
+impl Bounds {
+    pub fn name(&self, id: NameId) -> bool {
+        id.index() < self.names || id == Names::MISSING
+    }
+
+    pub fn thread(&self, id: ThreadId) -> bool {
+        id.index() < self.threads
+    }
+
+    pub fn host(&self, id: HostId) -> bool {
+        id.index() < self.hosts
+    }
+
+    pub fn stack(&self, id: RawStackId) -> bool {
+        id.index() < self.stacks
+    }
+
+    pub fn mark(&self, mark: &Mark) -> bool {
+        let names = mark.kind.into_iter().chain(mark.fields.iter().map(|field| field.name));
+        let trace = usize::try_from(mark.trace).is_ok_and(|trace| trace < self.traces);
+        trace && mark.thread.is_none_or(|thread| self.thread(thread)) && names.into_iter().all(|name| self.name(name))
+    }
+
+    /// The threads have a name each, and their ids are known.
+    pub fn threads(&self, threads: &[Thread]) -> bool {
+        threads.iter().all(|thread| {
+            let named = thread.names.iter().all(|name| self.name(name.name));
+            let in_order = thread.names.is_sorted_by_key(|name| name.from);
+            let parent = thread.parent.is_none_or(|parent| self.thread(parent));
+            self.host(thread.host) && named && in_order && parent
+        })
+    }
+
+    /// The tables agree with each other.
+    pub fn tables(&self, tables: &ResidentTables) -> bool {
+        let ResidentTables { hosts, traces, images, quality, lossy, covered, span: _, wake_stacks, cpus } = tables;
+        let image = |image: &ImageEvent| {
+            let mut known = true;
+            image.change.rename(|name| known &= self.name(*name));
+            known && self.host(image.host)
+        };
+        let waking = |waking: &WakeStack| self.thread(waking.woken) && self.stack(waking.stack);
+        quality.len() == hosts.len()
+            && hosts.iter().all(|host| self.name(host.name))
+            && traces.iter().all(|trace| self.host(trace.host))
+            && images.iter().all(image)
+            && images.is_sorted_by_key(|image| image.time)
+            && lossy.is_sorted()
+            && covered.iter().all(|covered| self.host(covered.host))
+            && wake_stacks.iter().all(waking)
+            && cpus.iter().all(|cpu| self.host(cpu.host))
+            && cpus.is_sorted_by(|a, b| a < b)
+    }
+}
+
+/// Numbers of the changes of images.
+#[derive(Clone, Copy)]
+enum ChangeCode {
+    Exec = 0,
+    Fork,
+    Restart,
+    Load,
+    BuildId,
+    DebugLink,
+    Unload,
+}
+
+impl Packed for ImageChange {
+    fn pack(&self, pack: &mut Pack) {
+        match self {
+            ImageChange::Exec { path } => {
+                pack.number(ChangeCode::Exec as u64);
+                path.pack(pack);
+            }
+            ImageChange::Fork { parent_pid } => {
+                pack.number(ChangeCode::Fork as u64);
+                parent_pid.pack(pack);
+            }
+            ImageChange::Restart => pack.number(ChangeCode::Restart as u64),
+            ImageChange::Load { base, size, path, position_independent, offset } => {
+                pack.number(ChangeCode::Load as u64);
+                base.pack(pack);
+                size.pack(pack);
+                path.pack(pack);
+                position_independent.pack(pack);
+                offset.pack(pack);
+            }
+            ImageChange::BuildId { base, id } => {
+                pack.number(ChangeCode::BuildId as u64);
+                base.pack(pack);
+                id.pack(pack);
+            }
+            ImageChange::DebugLink { base, file, crc } => {
+                pack.number(ChangeCode::DebugLink as u64);
+                base.pack(pack);
+                file.pack(pack);
+                crc.pack(pack);
+            }
+            ImageChange::Unload { base } => {
+                pack.number(ChangeCode::Unload as u64);
+                base.pack(pack);
+            }
+        }
+    }
+
+    fn unpack(unpack: &mut Unpack<'_>) -> Option<Self> {
+        use ChangeCode::{BuildId, DebugLink, Exec, Fork, Load, Restart, Unload};
+        let all = [Exec, Fork, Restart, Load, BuildId, DebugLink, Unload];
+        Some(match all.get(unpack.index(all.len())?)? {
+            Exec => ImageChange::Exec { path: Packed::unpack(unpack)? },
+            Fork => ImageChange::Fork { parent_pid: Packed::unpack(unpack)? },
+            Restart => ImageChange::Restart,
+            Load => ImageChange::Load {
+                base: Packed::unpack(unpack)?,
+                size: Packed::unpack(unpack)?,
+                path: Packed::unpack(unpack)?,
+                position_independent: Packed::unpack(unpack)?,
+                offset: Packed::unpack(unpack)?,
+            },
+            BuildId => ImageChange::BuildId { base: Packed::unpack(unpack)?, id: Packed::unpack(unpack)? },
+            DebugLink => ImageChange::DebugLink {
+                base: Packed::unpack(unpack)?,
+                file: Packed::unpack(unpack)?,
+                crc: Packed::unpack(unpack)?,
+            },
+            Unload => ImageChange::Unload { base: Packed::unpack(unpack)? },
+        })
+    }
+}
+
+impl Packed for CounterOwner {
+    fn pack(&self, pack: &mut Pack) {
+        match self {
+            CounterOwner::Thread(thread) => {
+                pack.number(0);
+                thread.pack(pack);
+            }
+            CounterOwner::Cpu(host, cpu) => {
+                pack.number(1);
+                host.pack(pack);
+                cpu.pack(pack);
+            }
+        }
+    }
+
+    fn unpack(unpack: &mut Unpack<'_>) -> Option<Self> {
+        Some(match unpack.index(2)? {
+            0 => CounterOwner::Thread(Packed::unpack(unpack)?),
+            _ => CounterOwner::Cpu(Packed::unpack(unpack)?, Packed::unpack(unpack)?),
+        })
+    }
+}
+
+/// Its texts. Those of a timeline are neither proven nor unproven.
+impl Packed for Names {
+    fn pack(&self, pack: &mut Pack) {
+        pack.number(self.len() as u64);
+        (0..self.len()).for_each(|at| pack.text(self.get(NameId::at(at))));
+    }
+
+    fn unpack(unpack: &mut Unpack<'_>) -> Option<Self> {
+        let mut names = Names::default();
+        for at in 0..unpack.index(unpack.0.len())? {
+            // A repeated name would shift the ids of all later names.
+            (names.intern(&unpack.text()?).index() == at).then_some(())?;
+        }
+        Some(names)
+    }
+}
+
+/// Each address as its distance from the one before.
+impl Packed for RawStacks {
+    fn pack(&self, pack: &mut Pack) {
+        pack.number(self.len() as u64);
+        for at in 0..self.len() {
+            let addresses = self.get(RawStackId::at(at));
+            pack.number(addresses.len() as u64);
+            let mut before = 0_u64;
+            for address in addresses {
+                pack.signed(address.wrapping_sub(before) as i64);
+                before = *address;
+            }
+        }
+    }
+
+    fn unpack(unpack: &mut Unpack<'_>) -> Option<Self> {
+        let (mut stacks, mut addresses) = (RawStacks::default(), Vec::new());
+        for at in 0..unpack.index(unpack.0.len())? {
+            addresses.clear();
+            let mut before = 0_u64;
+            for _ in 0..unpack.index(unpack.0.len().checked_add(1)?)? {
+                before = before.wrapping_add(unpack.signed()? as u64);
+                addresses.push(before);
+            }
+            (stacks.intern(&addresses).index() == at).then_some(())?;
+        }
+        Some(stacks)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::base::packed::{bytes_of, value_of};
+    use crate::base::time::Timestamp;
+
+    #[test]
+    fn changes_of_images_are_read_as_they_were_written() {
+        let (path, time) = (NameId::at(3), Timestamp::new(-9));
+        let changes = vec![
+            ImageChange::Exec { path },
+            ImageChange::Fork { parent_pid: -1 },
+            ImageChange::Restart,
+            ImageChange::Load { base: u64::MAX, size: 0, path, position_independent: true, offset: Some(8) },
+            ImageChange::BuildId { base: 1, id: vec![0, 255].into() },
+            ImageChange::DebugLink { base: 2, file: path, crc: u32::MAX },
+            ImageChange::Unload { base: 4 },
+        ];
+        let event = |change| ImageEvent { time, host: HostId::at(1), pid: 7, change };
+        let events: Vec<ImageEvent> = changes.into_iter().map(event).collect();
+        assert_eq!(value_of::<Vec<ImageEvent>>(&bytes_of(&events)), Some(events));
+    }
+
+    #[test]
+    fn names_and_stacks_keep_their_ids() {
+        let (mut names, mut stacks) = (Names::default(), RawStacks::default());
+        for text in ["", "a", "näive"] {
+            names.intern(text);
+        }
+        let all: [&[u64]; 3] = [&[], &[u64::MAX, 0, 1 << 63], &[5, 5]];
+        for stack in all {
+            stacks.intern(stack);
+        }
+        let names_read: Names = value_of(&bytes_of(&names)).unwrap();
+        let stacks_read: RawStacks = value_of(&bytes_of(&stacks)).unwrap();
+        assert!((0..3).map(NameId::at).all(|id| names_read.get(id) == names.get(id)));
+        assert!((0..3).map(RawStackId::at).all(|id| stacks_read.get(id) == stacks.get(id)));
+        // The same text or stack twice.
+        assert!(value_of::<Names>(&[2, 1, b'a', 1, b'a']).is_none());
+        assert!(value_of::<RawStacks>(&[2, 0, 0]).is_none());
+    }
+}

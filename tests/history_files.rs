@@ -1,0 +1,233 @@
+//! History files: every answer from one is the answer from its traces, to the byte, without the traces and without
+//! symbols; damage costs its span and a line; what a file does not hold is refused in one line.
+
+#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
+
+use ask::{json, output, refuses, said};
+use std::path::{Path, PathBuf};
+
+#[path = "support/ask.rs"]
+mod ask;
+
+const LOCK: &str = "fixtures/traces/lock-contention";
+const CPU: &str = "fixtures/traces/cpu-contention";
+
+fn folder() -> tempfile::TempDir {
+    tempfile::tempdir_in(env!("CARGO_TARGET_TMPDIR")).unwrap()
+}
+
+fn copy(from: &Path, to: &Path) {
+    if !from.is_dir() {
+        std::fs::copy(from, to).unwrap();
+        return;
+    }
+    std::fs::create_dir_all(to).unwrap();
+    for entry in std::fs::read_dir(from).unwrap() {
+        let entry = entry.unwrap();
+        copy(&entry.path(), &to.join(entry.file_name()));
+    }
+}
+
+/// Recordings in a folder of their own, which can be taken away.
+struct Recordings {
+    folder: tempfile::TempDir,
+    /// As on a command line.
+    words: Vec<String>,
+    symbols: Vec<String>,
+}
+
+impl Recordings {
+    /// Copies of `LABEL=PATH` or `PATH`, and symbol files where there are some beside them.
+    fn of(words: &[&str]) -> Recordings {
+        let folder = folder();
+        let copied = |word: &&str| {
+            let (label, path) = word.split_once('=').map_or(("", *word), |(label, path)| (label, path));
+            let to = folder.path().join(Path::new(path).file_name().unwrap());
+            copy(Path::new(path), &to);
+            let to = to.to_str().unwrap();
+            if label.is_empty() { to.to_owned() } else { format!("{label}={to}") }
+        };
+        let words = words.iter().map(copied).collect::<Vec<String>>();
+        let bin = |word: &String| PathBuf::from(word.split_once('=').map_or(&**word, |(_, path)| path)).join("bin");
+        let symbols = words.iter().map(bin).filter(|bin| bin.is_dir());
+        let symbols = symbols.flat_map(|bin| ["--symbols".to_owned(), bin.to_str().unwrap().to_owned()]).collect();
+        Recordings { folder, words, symbols }
+    }
+
+    fn file(&self) -> String {
+        self.folder.path().join("kept.history").to_str().unwrap().to_owned()
+    }
+
+    /// What the program prints for some words and these recordings.
+    fn answer(&self, words: &[&str]) -> (Option<i32>, Vec<u8>) {
+        let takes_symbols = !["stats", "query"].contains(&words[0]) && words != ["info", "--json"];
+        let symbols = self.symbols.iter().filter(|_| takes_symbols);
+        let all: Vec<&str> = words.iter().copied().chain(symbols.chain(&self.words).map(String::as_str)).collect();
+        let out = output(&all);
+        (out.status.code(), out.stdout)
+    }
+
+    fn build(&self, more: &[&str]) -> String {
+        let file = self.file();
+        let (status, _) = self.answer(&[&["build", "--history", "-o", &file], more].concat());
+        assert_eq!(status, Some(0));
+        file
+    }
+
+    /// The traces and their symbols are gone; the file stays.
+    fn take_away(&self) {
+        for entry in std::fs::read_dir(self.folder.path()).unwrap() {
+            let path = entry.unwrap().path();
+            if path.is_dir() {
+                std::fs::remove_dir_all(path).unwrap();
+            } else if path != Path::new(&self.file()) {
+                std::fs::remove_file(path).unwrap();
+            }
+        }
+    }
+}
+
+const QUESTIONS: [&[&str]; 11] = [
+    &["query", "--json", "--attribute", "threads/*/*"],
+    &["query", "--json", "--attribute", "cpus/*/*"],
+    &["query", "--json", "--overview"],
+    &["stats", "io", "--json"],
+    &["stats", "cpu", "--json"],
+    &["info", "--json"],
+    &["info", "--full", "--json"],
+    &["explain", "--json"],
+    &["diff", "--json"],
+    &["diff", "--json", "--executions", "0,1"],
+    &["anomalies", "--json"],
+];
+
+/// All questions have the same answers without the traces.
+fn answers_stay(recordings: &Recordings, more: &[&[&str]], build: &[&str]) {
+    let questions = || QUESTIONS.iter().copied().chain(more.iter().copied());
+    let file = recordings.build(build);
+    let expected: Vec<_> = questions().map(|words| recordings.answer(words)).collect();
+    recordings.take_away();
+    for (words, (status, text)) in questions().zip(expected) {
+        let out = output(&[words, &[&file]].concat());
+        assert_eq!(out.status.code(), status, "{words:?}: {}", said(&out));
+        assert!(out.stdout == text, "{words:?} of {:?}: {}", recordings.words, String::from_utf8_lossy(&out.stdout));
+    }
+}
+
+#[test]
+fn history_file_of_kernel_and_programs_answers_as_its_traces() {
+    // The file ends with the programs' events, the state history with the kernel's.
+    let more: [&[&str]; 3] = [
+        &["explain", "--json", "--task", "client:call"],
+        &["explain", "--json", "--task", "wait=read"],
+        &["explain", "--json", "--task", "read"],
+    ];
+    answers_stay(&Recordings::of(&[LOCK]), &more, &["--task", "read"]);
+}
+
+#[test]
+fn history_files_of_other_recorders_answer_as_their_traces() {
+    for recording in
+        ["fixtures/recorders/planted/lock.data", "fixtures/recorders/dwarf.data", "fixtures/recorders/v7.dat"]
+    {
+        answers_stay(&Recordings::of(&[recording]), &[], &[]);
+    }
+}
+
+#[test]
+fn history_file_of_several_hosts_answers_as_its_traces() {
+    let recordings = Recordings::of(&["a=fixtures/traces/snap", "b=fixtures/traces/pid-buffers"]);
+    answers_stay(&recordings, &[&["explain", "--json", "--slow", "trace=a", "--fast", "trace=b"]], &[]);
+}
+
+#[test]
+fn history_file_is_the_same_for_any_number_of_workers() {
+    let recordings = Recordings::of(&["fixtures/traces/pid-buffers"]);
+    let one = std::fs::read(recordings.build(&["--threads", "1"])).unwrap();
+    assert!(one == std::fs::read(recordings.build(&["--threads", "3", "--chunk", "0"])).unwrap());
+}
+
+#[test]
+fn damaged_rows_cost_their_span_and_a_line() {
+    let recordings = Recordings::of(&[CPU]);
+    let file = recordings.build(&[]);
+    let mut bytes = std::fs::read(&file).unwrap();
+    let whole = json(&["query", "--json", "--attribute", "threads/*/state", &file]);
+    // The rows of segments are the first ones of the largest section.
+    let section = largest_section(&bytes);
+    bytes[section + 5_000] ^= 4;
+    std::fs::write(&file, &bytes).unwrap();
+    for words in
+        [&["explain", "--json"][..], &["anomalies", "--json"], &["query", "--json", "--attribute", "threads/*/state"]]
+    {
+        let answer = json(&[words, &[&file]].concat());
+        let warnings = answer["warnings"].as_array().unwrap();
+        let names_it = |w: &serde_json::Value| w.as_str().unwrap().contains("1 part of the history file is damaged");
+        assert!(warnings.iter().any(names_it), "{words:?}: {warnings:?}");
+    }
+    let damaged = json(&["query", "--json", "--attribute", "threads/*/state", &file]);
+    let intervals = |answer: &serde_json::Value| answer["intervals"].as_array().unwrap().clone();
+    let (all, left) = (intervals(&whole), intervals(&damaged));
+    assert!(left.len() < all.len() && left.len() * 8 > all.len(), "{} of {}", left.len(), all.len());
+    // What is left was there, at that time; of the time that is lost nothing is said.
+    for interval in left.iter().filter(|interval| !interval["value"].is_null()) {
+        let span = |of: &serde_json::Value| (of["start_ns"].as_i64().unwrap(), of["end_ns"].as_i64().unwrap());
+        let (start, end) = span(interval);
+        let holds = |of: &&serde_json::Value| {
+            let (from, to) = span(of);
+            from <= start && end <= to && of["attribute"] == interval["attribute"] && of["value"] == interval["value"]
+        };
+        assert!(all.iter().any(|of| holds(&of)), "{interval}");
+    }
+    // `--strict` ends with an error.
+    assert_eq!(output(&["explain", "--strict", &file]).status.code(), Some(1));
+}
+
+/// Where the largest section of a history file begins.
+fn largest_section(bytes: &[u8]) -> usize {
+    let number = |at: usize| u64::from_le_bytes(bytes[at..at + 8].try_into().unwrap()) as usize;
+    let entries = (number(24)..bytes.len()).step_by(32);
+    let sections = entries.map(|at| (number(at + 16), number(at + 8)));
+    sections.max().unwrap().1
+}
+
+#[test]
+fn what_a_history_file_does_not_hold_is_refused_in_one_line() {
+    let recordings = Recordings::of(&[CPU]);
+    let file = recordings.build(&[]);
+    refuses(&["dump", &file], 1, &["holds states and no events", "run `whyslow dump` on the original trace"]);
+    refuses(&["stats", "count", &file], 1, &["run `whyslow stats count` on the original trace"]);
+    refuses(&["build", "--history", "-o", "x", &file], 1, &["it is a history file already"]);
+    refuses(&["explain", "--task", "read", &file], 2, &["--task read:", "`whyslow build --history --task read`"]);
+    refuses(&["explain", "--handlers", "fixtures/README.md", &file], 2, &["whyslow build --history"]);
+    refuses(&["explain", &file, LOCK], 1, &["not a history file"]);
+    refuses(&["query", "--attribute", "cpus/*/thread", &file, &file], 1, &["one history file at a time"]);
+    let database = recordings.folder.path().join("executions.why");
+    let database = database.to_str().unwrap();
+    assert!(output(&["build", "-o", database, &file]).status.success());
+    assert!(output(&["explain", "--json", database]).stdout == output(&["explain", "--json", &file]).stdout);
+    refuses(&["build", "--history", "-o", database, LOCK], 1, &["is no history file", "choose another name"]);
+    let mut bytes = std::fs::read(&file).unwrap();
+    bytes[8] = 9;
+    std::fs::write(&file, &bytes).unwrap();
+    refuses(&["explain", &file], 1, &["history file of version 9", "newer whyslow"]);
+    bytes[8] = 1;
+    bytes.pop();
+    std::fs::write(&file, &bytes).unwrap();
+    refuses(&["explain", &file], 1, &["its end is missing", "build it again"]);
+}
+
+#[test]
+fn history_files_are_compared_by_their_labels() {
+    let (old, new) = (Recordings::of(&[LOCK]), Recordings::of(&[CPU]));
+    let labelled = [format!("old={}", old.build(&[])), format!("new={}", new.build(&[]))];
+    let words = ["explain", "--json", "--task", "app:request", "--slow", "trace=old", "--fast", "trace=new"];
+    let from_files = json(&[&words[..], &[&labelled[0], &labelled[1]]].concat());
+    let traces = [format!("old={LOCK}"), format!("new={CPU}")];
+    let symbols = [format!("{LOCK}/bin"), format!("{CPU}/bin")];
+    let more = ["--symbols", &symbols[0], "--symbols", &symbols[1], &traces[0], &traces[1]];
+    let from_traces = json(&[&words[..], &more].concat());
+    for part in ["task", "slow", "fast", "extra_ns", "verdict", "causes", "dimensions"] {
+        assert_eq!(from_files[part], from_traces[part], "{part}");
+    }
+}
