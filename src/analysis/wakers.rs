@@ -7,7 +7,7 @@
 //! a chain without an interrupt the running thread is the waker, and the kind stays. A wait that began in `io_schedule`
 //! is a wait for a disk by the kernel's own accounting, whichever thread ended it. Cost: a search for each wake-up with
 //! a chain; each distinct chain is resolved once. The waker on another CPU may follow by elimination
-//! ([`super::remote_wakers`]). ALGORITHMS.md section 4.4.
+//! (`remote_wakers`). ALGORITHMS.md section 4.4.
 
 use super::remote_wakers::{Candidates, FutexWait};
 use super::symbols::kernel::{KernelSymbols, is_interrupt_entry};

@@ -12,9 +12,9 @@
 //! - Where that leaves a hole, and where the tracer lost the callers (one address only: some functions of the C library
 //!   keep no frame pointer), the stacks before and after are kept: they may have callers in common.
 //!
-//! - [`placement`]: the stack of each call, and of the times between calls; [`reach`]: how far a sample holds
+//! - `placement`: the stack of each call, and of the times between calls; `reach`: how far a sample holds
 //! - [`cursor`]: places among the stacks of threads
-//! - [`window`]: the rows near a call; [`overlay`]: open functions over sampled stacks
+//! - `window`: the rows near a call; `overlay`: open functions over sampled stacks
 //!
 //! Cost: linear in calls plus samples per thread, groups of threads in parallel. Of a thread only the rows near one
 //! call are decoded; the result is in compressed leaves (`state/derived.rs`). ALGORITHMS.md section 5.1.

@@ -3,7 +3,7 @@
 //! Opening a file with debug information costs more than everything else in the resolution of a stack: sections are
 //! unpacked and units parsed. A recording's stacks are resolved for its operations and again for each task that is
 //! explained, mostly at the same addresses. In: a file, as recorded, and addresses. Out: the symbols there. A file is
-//! opened again only for new addresses, and its sections stay unpacked until [`KEPT`] bytes are. A cache belongs to one
+//! opened again only for new addresses, and its sections stay unpacked until `KEPT` bytes are. A cache belongs to one
 //! recording: its keys are names of that recording. [`kept`](super::kept) writes a cache into a history file; one that
 //! was read from there knows all that can be known.
 

@@ -10,10 +10,10 @@
 //! checking decodes each row once. ALGORITHMS.md 8.12.
 //!
 //! - [`container`]: sections, checksums, versions
-//! - [`tables`]: names, threads, stacks, hosts, ...
-//! - [`index`]: where their blocks are
-//! - [`checked`]: what is asked of a row before it is believed
-//! - [`rows`]: the rows of all families
+//! - `tables`: names, threads, stacks, hosts, ...
+//! - `index`: where their blocks are
+//! - `checked`: what is asked of a row before it is believed
+//! - `rows`: the rows of all families
 
 mod checked;
 pub mod container;
