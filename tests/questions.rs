@@ -184,6 +184,8 @@ fn rows_are_copied_by_tests_alone() {
         let text = std::fs::read_to_string(path).unwrap();
         text.split("#[cfg(test)]").next().unwrap_or("").contains("TimelineDraft::of(")
     };
-    let copying: Vec<_> = all.into_iter().filter(copies).collect();
+    // Modules of tests have files of their own.
+    let is_test = |path: &std::path::PathBuf| path.file_stem().is_some_and(|name| name == "tests");
+    let copying: Vec<_> = all.into_iter().filter(|path| !is_test(path) && copies(path)).collect();
     assert!(copying.is_empty(), "{copying:?}: ask a reader");
 }
