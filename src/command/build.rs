@@ -24,8 +24,8 @@ pub struct BuildOptions {
     #[arg(long, value_name = "TASK")]
     task: Vec<String>,
     /// Write the states of the whole recording in place of executions: a history file of 8 to 14 % of a large trace,
-    /// from which `explain`, `diff`, `anomalies`, `query`, `info`, `stats cpu`, `stats io` and the interface answer without
-    /// the trace and without symbols
+    /// from which `explain`, `diff`, `anomalies`, `query`, `info`, `stats cpu`, `stats io` and the interface answer
+    /// without the trace and without symbols
     #[arg(long)]
     history: bool,
 }

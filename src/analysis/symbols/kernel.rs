@@ -6,13 +6,15 @@
 //! stopped: they are in a section of their own, between `__sched_text_start` and `__sched_text_end`, as for
 //! `/proc/PID/wchan`.
 
+use super::files::SymbolPaths;
 use super::perf_map::last_before;
 use crate::base::mapped::open_regular;
+use crate::base::notice::{Notice, Notices};
 use crate::base::packed::packed;
 use crate::input::perf::side::END;
 use std::io::{self, BufRead, BufReader};
 use std::ops::Range;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 /// Prefixes of the functions that enter system calls, on the architectures and kernels in use.
@@ -199,6 +201,29 @@ fn is_entry(name: &str) -> bool {
         || name.starts_with("el0_svc")
         || name.starts_with("el0t_64_sync")
         || name.starts_with("ret_from_fork")
+}
+
+/// Read the kernel's symbols; a file that cannot be read, or has none, gives a notice.
+pub fn kernel_symbols(symbol_paths: &SymbolPaths, notices: &mut Notices) -> Option<KernelSymbols> {
+    if let Some(kept) = symbol_paths.known.as_ref().and_then(|known| known.kernel.as_ref()) {
+        kept.unread.iter().for_each(|why| notices.add(Notice::SymbolFileMissing, 1, || why.clone()));
+        return kept.symbols.clone();
+    }
+    if symbol_paths.kernel.is_empty() && symbol_paths.recorded.is_empty() {
+        return None;
+    }
+    let recorded = if symbol_paths.kernel.is_empty() { symbol_paths.recorded.as_slice() } else { &[] };
+    let shown = |paths: &[PathBuf]| paths.iter().map(|p| p.display().to_string()).collect::<Vec<_>>().join(", ");
+    match KernelSymbols::of(symbol_paths.kernel.iter().map(PathBuf::as_path), recorded) {
+        Ok(mut symbols) if !symbols.is_empty() => {
+            symbols.add(symbol_paths.code.iter().map(|text| &**text));
+            Some(symbols)
+        }
+        Ok(_) | Err(_) => {
+            notices.add(Notice::SymbolFileMissing, 1, || shown(&symbol_paths.kernel));
+            None
+        }
+    }
 }
 
 #[cfg(test)]

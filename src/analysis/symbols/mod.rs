@@ -41,7 +41,6 @@ use perf_map::PerfMap;
 use proof::{MappedExtent, Mapping};
 use sections::UnpackedSections;
 use std::collections::BTreeSet;
-use std::path::PathBuf;
 use std::sync::Arc;
 
 /// Libraries of the tracer and its profiler, which are at the innermost end of the stacks that they record.
@@ -425,28 +424,5 @@ impl ResolvedAddress<'_> {
         let from_file = !matches!(self.symbols, SymbolsAt::Unknown);
         all.iter().filter(|f| from_file && !self.proven && !f.folded).for_each(|f| names.mark_unproven(f.name));
         all
-    }
-}
-
-/// Read the kernel's symbols; a file that cannot be read, or has none, gives a notice.
-pub fn kernel_symbols(symbol_paths: &SymbolPaths, notices: &mut Notices) -> Option<kernel::KernelSymbols> {
-    if let Some(kept) = symbol_paths.known.as_ref().and_then(|known| known.kernel.as_ref()) {
-        kept.unread.iter().for_each(|why| notices.add(Notice::SymbolFileMissing, 1, || why.clone()));
-        return kept.symbols.clone();
-    }
-    if symbol_paths.kernel.is_empty() && symbol_paths.recorded.is_empty() {
-        return None;
-    }
-    let recorded = if symbol_paths.kernel.is_empty() { symbol_paths.recorded.as_slice() } else { &[] };
-    let shown = |paths: &[PathBuf]| paths.iter().map(|p| p.display().to_string()).collect::<Vec<_>>().join(", ");
-    match kernel::KernelSymbols::of(symbol_paths.kernel.iter().map(PathBuf::as_path), recorded) {
-        Ok(mut symbols) if !symbols.is_empty() => {
-            symbols.add(symbol_paths.code.iter().map(|text| &**text));
-            Some(symbols)
-        }
-        Ok(_) | Err(_) => {
-            notices.add(Notice::SymbolFileMissing, 1, || shown(&symbol_paths.kernel));
-            None
-        }
     }
 }
