@@ -239,6 +239,11 @@ impl<'r, R: StoredRow> RowCursor<'r, R> {
         self.go_before(self.at)
     }
 
+    /// The start of the row behind the one that was returned last.
+    pub fn next_start(&mut self) -> Option<Timestamp> {
+        self.line.start(self.line.after(self.at), &mut self.pin)
+    }
+
     fn go_to(&mut self, place: Place) -> Option<R> {
         self.at = place;
         self.row = self.line.get(place, &mut self.pin);

@@ -5,6 +5,7 @@
 
 use super::{GROUP, StackId, StackTimelines, UNKNOWN};
 use crate::base::time::{Span, Timestamp};
+use crate::state::questions::{Access, Family};
 use crate::state::reader::{RowCursor, RowReader};
 use crate::state::timeline::{StackChange, ThreadId};
 use smallvec::SmallVec;
@@ -14,10 +15,10 @@ const KEPT: usize = 4;
 
 impl StackTimelines {
     /// A place among the stacks of a thread.
-    pub fn cursor<'r>(&'r self, reader: &'r RowReader<'_>, thread: ThreadId) -> StackCursor<'r> {
+    pub fn cursor<'r>(&'r self, reader: &'r RowReader<'r>, thread: ThreadId) -> StackCursor<'r> {
         let group = self.groups.get(thread.index() / GROUP);
         let changes = group.map(|group| reader.stacks(&group.lines, thread.index() % GROUP));
-        StackCursor { thread, ids: group.map_or(&[], |group| &group.ids), changes }
+        StackCursor { thread, reader, ids: group.map_or(&[], |group| &group.ids), changes, held: None }
     }
 
     /// Places among the stacks of several threads.
@@ -58,25 +59,51 @@ impl<'r> StackCursors<'r> {
 #[derive(Debug)]
 pub struct StackCursor<'r> {
     thread: ThreadId,
+    reader: &'r RowReader<'r>,
     ids: &'r [StackId],
     changes: Option<RowCursor<'r, StackChange>>,
+    /// The stack that was found last: many questions in turn are about one.
+    held: Option<HeldStack>,
+}
+
+/// A stack, and when the thread has it.
+#[derive(Clone, Copy, Debug)]
+struct HeldStack {
+    span: Span,
+    stack: StackId,
 }
 
 impl<'r> StackCursor<'r> {
     /// Its stack at `t`.
     pub fn at(&mut self, t: Timestamp) -> StackId {
-        let change = self.changes.as_mut().and_then(|changes| changes.last_begun(t));
-        change.map_or(StackId::at(UNKNOWN), |change| id(self.ids, change.stack))
+        if let Some(held) = self.held.filter(|held| held.span.contains(t)) {
+            self.reader.asked(Family::Stacks, Access::At);
+            return held.stack;
+        }
+        self.held = self.changes.as_mut().and_then(|changes| {
+            let change = changes.last_begun(t)?;
+            let span = Span::new(change.time, changes.next_start().unwrap_or(Timestamp::MAX));
+            Some(HeldStack { span, stack: id(self.ids, change.stack) })
+        });
+        self.held.map_or(UNKNOWN, |held| held.stack)
     }
 
     /// Its stacks over a span: parts that tile it.
     pub fn over(&mut self, span: Span) -> impl Iterator<Item = (Span, StackId)> + use<'r> {
         let ids = self.ids;
-        let changes = self.changes.as_mut().map(|changes| changes.holding_in(span));
+        let held = self.held.filter(|held| held.span.start <= span.start && span.end <= held.span.end);
+        let changes = match held {
+            Some(_) => {
+                self.reader.asked(Family::Stacks, Access::Within);
+                None
+            }
+            None => self.changes.as_mut().map(|changes| changes.holding_in(span)),
+        };
         let id = move |number| id(ids, number);
         let mut changes = changes.into_iter().flatten().peekable();
         let first = changes.next_if(|change| change.time <= span.start);
-        let mut stack = first.map_or(StackId::at(UNKNOWN), |change| id(change.stack));
+        let known = held.map(|held| held.stack).or(first.map(|change| id(change.stack)));
+        let mut stack = known.unwrap_or(UNKNOWN);
         let mut start = span.start;
         std::iter::from_fn(move || {
             if start >= span.end {
@@ -92,5 +119,5 @@ impl<'r> StackCursor<'r> {
 }
 
 fn id(ids: &[StackId], number: u32) -> StackId {
-    ids.get(number as usize).copied().unwrap_or(StackId::at(UNKNOWN))
+    ids.get(number as usize).copied().unwrap_or(UNKNOWN)
 }

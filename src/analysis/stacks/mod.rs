@@ -114,8 +114,8 @@ impl StackTable {
     }
 }
 
-/// The id of the unknown stack.
-const UNKNOWN: usize = 0;
+/// The stack of which nothing is known, in all tables.
+const UNKNOWN: StackId = StackId::at(0);
 
 impl StackTimelines {
     /// Build all timelines. `kernel` says whether kernel stacks are wanted.

@@ -204,6 +204,17 @@ impl<'s, R: StoredRow> LineView<'s, R> {
         Some(leaf.get(usize::from(part.first) + place.row as usize, start))
     }
 
+    /// The start of the row at a place; that of the first row of a part is resident.
+    #[inline(always)]
+    pub fn start(self, place: Place, pin: &mut LeafPin) -> Option<Timestamp> {
+        let part = self.parts.get(place.part as usize)?;
+        if place.row == 0 {
+            return Some(part.start);
+        }
+        let (part, leaf) = self.part(place, pin)?;
+        Some(Self::start_in(part, leaf, place.row))
+    }
+
     /// The end of the row at a place.
     #[inline(always)]
     pub fn end(self, place: Place, pin: &mut LeafPin) -> Option<Timestamp> {
@@ -261,7 +272,7 @@ impl<'s, R: StoredRow> LineView<'s, R> {
     /// The same, if it is `place` or one of the next few; `None` for the first place, which no question led to.
     #[inline]
     pub fn starts_near(self, place: Place, t: Timestamp, pin: &mut LeafPin) -> Option<Place> {
-        let mut start = |place: Place| self.part(place, pin).map(|(part, leaf)| Self::start_in(part, leaf, place.row));
+        let mut start = |place: Place| self.start(place, pin);
         if start(self.before(place)?)? >= t {
             return None;
         }
