@@ -24,7 +24,7 @@ const THREADS: usize = 256;
 pub(super) struct FutexWait {
     thread: ThreadId,
     span: Span,
-    /// The stack of user space at its begin.
+    /// The user stack with which it began.
     user: RawStackId,
     /// The CPU on which the thread was put into the run queue.
     cpu: u32,
@@ -36,22 +36,22 @@ type Process = (HostId, i32);
 /// Who woke threads that waited at a place, directly: process and stack of the waits, and the waker's name.
 type Seen = HashSet<(Process, RawStackId, String)>;
 
-/// Threads by process, and the wakers that the recording shows.
+/// The search for wakers on other CPUs: threads by process, and the wakers that the recording shows.
 #[derive(Debug)]
-pub(super) struct Candidates<'t> {
+pub(super) struct RemoteWakers<'t> {
     timeline: &'t Timeline,
     reader: RowReader<'t>,
     threads: HashMap<Process, Vec<ThreadId>>,
     seen: Seen,
 }
 
-impl<'t> Candidates<'t> {
-    pub(super) fn new(timeline: &'t Timeline) -> Candidates<'t> {
+impl<'t> RemoteWakers<'t> {
+    pub(super) fn new(timeline: &'t Timeline) -> RemoteWakers<'t> {
         let mut threads: HashMap<Process, Vec<ThreadId>> = HashMap::default();
         for (id, thread) in timeline.threads_by_id().filter(|(_, thread)| !thread.idle) {
             threads.entry((thread.host, thread.pid)).or_default().push(id);
         }
-        Candidates { timeline, reader: timeline.reader(Asker::Wakers), threads, seen: Seen::default() }
+        RemoteWakers { timeline, reader: timeline.reader(Asker::Wakers), threads, seen: Seen::default() }
     }
 
     fn process(&self, thread: ThreadId) -> Option<Process> {
@@ -160,10 +160,10 @@ mod tests {
     /// The waker of the wait of thread 1, where that of thread 3 was recorded.
     fn found(builder: &TimelineBuilder) -> Option<Waker> {
         let timeline = builder.sealed();
-        let mut candidates = Candidates::new(&timeline);
-        let seen = candidates.wait(thread(3), Timestamp::new(100), |_| true);
-        seen.into_iter().for_each(|wait| candidates.see(wait));
-        candidates.waker(candidates.wait(thread(1), Timestamp::new(400), |_| true)?)
+        let mut wakers = RemoteWakers::new(&timeline);
+        let seen = wakers.wait(thread(3), Timestamp::new(100), |_| true);
+        seen.into_iter().for_each(|wait| wakers.see(wait));
+        wakers.waker(wakers.wait(thread(1), Timestamp::new(400), |_| true)?)
     }
 
     #[test]
@@ -208,14 +208,14 @@ mod tests {
     #[test]
     fn wait_is_one_for_a_futex_with_a_stack() {
         let timeline = recorded().sealed();
-        let candidates = Candidates::new(&timeline);
-        let wait = |t, futex| candidates.wait(thread(1), Timestamp::new(t), |_| futex).map(|wait| wait.span);
+        let wakers = RemoteWakers::new(&timeline);
+        let wait = |t, futex| wakers.wait(thread(1), Timestamp::new(t), |_| futex).map(|wait| wait.span);
         assert_eq!(wait(400, true), Some(Span::of_ns(300, 400)));
         assert_eq!((wait(400, false), wait(399, true), wait(900, true)), (None, None, None));
         let mut builder = recorded();
         builder.0.threads[0].rows.samples[0].user = None;
         let timeline = builder.sealed();
-        let candidates = Candidates::new(&timeline);
-        assert!(candidates.wait(thread(1), Timestamp::new(400), |_| true).is_none());
+        let wakers = RemoteWakers::new(&timeline);
+        assert!(wakers.wait(thread(1), Timestamp::new(400), |_| true).is_none());
     }
 }

@@ -9,7 +9,7 @@
 //! a chain; each distinct chain is resolved once. The waker on another CPU may follow by elimination
 //! (`remote_wakers`). ALGORITHMS.md section 4.4.
 
-use super::remote_wakers::{Candidates, FutexWait};
+use super::remote_wakers::{FutexWait, RemoteWakers};
 use super::symbols::kernel::{KernelSymbols, is_interrupt_entry};
 use crate::base::notice::{Notice, Notices};
 use crate::base::time::Timestamp;
@@ -113,19 +113,19 @@ fn eliminated(timeline: &Timeline, symbols: &KernelSymbols, causes: &[Evidence])
         let names = || symbols.all_functions(timeline.stacks().get(stack));
         *futex.entry(stack).or_insert_with(|| names().any(|name| name.contains("futex_wait")))
     };
-    let mut candidates = Candidates::new(timeline);
+    let mut wakers = RemoteWakers::new(timeline);
     let mut remote: Vec<Option<FutexWait>> = Vec::with_capacity(causes.len());
     for (WakeStack { woken, time, .. }, cause) in timeline.wake_stacks().iter().zip(causes) {
         let wait = match cause {
-            Evidence::Own | Evidence::Remote => candidates.wait(*woken, *time, &mut is_futex),
+            Evidence::Own | Evidence::Remote => wakers.wait(*woken, *time, &mut is_futex),
             Evidence::Kind(_) | Evidence::Interrupt => None,
         };
         if let (Evidence::Own, Some(wait)) = (cause, wait) {
-            candidates.see(wait);
+            wakers.see(wait);
         }
         remote.push(wait.filter(|_| *cause == Evidence::Remote));
     }
-    remote.into_iter().map(|wait| candidates.waker(wait?)).collect()
+    remote.into_iter().map(|wait| wakers.waker(wait?)).collect()
 }
 
 /// True where the wait that ended at `t` began in `io_schedule` or one of its variants.

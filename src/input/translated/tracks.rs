@@ -167,7 +167,7 @@ impl Tracks {
         None
     }
 
-    /// Add the begin or the end of a span; `None` for other events.
+    /// Add the beginning or the end of a span; `None` for other events.
     fn event(&mut self, number: u32, event: &TrackEventMessage, time: Option<u64>) -> Option<()> {
         let time = time?;
         let sequence = self.sequences.get(&number)?;

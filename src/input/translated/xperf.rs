@@ -8,7 +8,7 @@
 //! ```
 //! The header names the columns of each kind of event, so columns are found by their names; versions of the tool differ
 //! in their number and order. Used are `CSwitch`, `ReadyThread`, `T-End`, and pairs of events of programs whose names
-//! end in `/Start` and `/Stop`. Times are microseconds since the begin of the recording. The dumper writes no CPU for
+//! end in `/Start` and `/Stop`. Times are microseconds since the recording began. The dumper writes no CPU for
 //! `ReadyThread`: it is that on which the readying thread runs.
 
 use super::lines::{self, TextLines};

@@ -108,7 +108,7 @@ impl LeafPool {
             }
             (pooled.place?, pooled.family)
         };
-        // Not in the meantime of other workers: two that read one leaf get the same bytes.
+        // Without the lock, so that other workers go on; two that read one leaf get the same bytes.
         let read = self
             .area
             .read(place)
