@@ -48,22 +48,38 @@ macro_rules! packed {
 }
 pub(crate) use packed;
 
-/// Enumerations without values, packed as their position in the list.
-macro_rules! packed_by_position {
-    ($($name:ident: $($variant:ident),+;)+) => {$(
+/// Enumerations, packed as the position of the variant in the list, and its fields in the order in which they are
+/// listed.
+macro_rules! packed_variants {
+    ($($name:ident {
+        $($variant:ident $({ $($field:ident),+ })? $(( $($item:ident),+ ))?),+ $(,)?
+    })+) => {$(
         impl $crate::base::packed::Packed for $name {
             fn pack(&self, pack: &mut $crate::base::pack::Pack) {
-                let all = [$($name::$variant),+];
-                pack.number(all.iter().position(|one| one == self).unwrap_or(all.len()) as u64);
+                enum Position { $($variant),+ }
+                match self {$(
+                    $name::$variant $({ $($field),+ })? $(( $($item),+ ))? => {
+                        pack.number(Position::$variant as u64);
+                        $($($crate::base::packed::Packed::pack($field, pack);)+)?
+                        $($($crate::base::packed::Packed::pack($item, pack);)+)?
+                    }
+                )+}
             }
             fn unpack(unpack: &mut $crate::base::pack::Unpack<'_>) -> Option<Self> {
-                let all = [$($name::$variant),+];
-                unpack.index(all.len()).and_then(|at| all.get(at).copied())
+                enum Position { $($variant),+ }
+                let all = [$(Position::$variant),+];
+                Some(match all.get(unpack.index(all.len())?)? {$(
+                    Position::$variant => {
+                        $($(let $field = $crate::base::packed::Packed::unpack(unpack)?;)+)?
+                        $($(let $item = $crate::base::packed::Packed::unpack(unpack)?;)+)?
+                        $name::$variant $({ $($field),+ })? $(( $($item),+ ))?
+                    }
+                )+})
             }
         }
     )+};
 }
-pub(crate) use packed_by_position;
+pub(crate) use packed_variants;
 
 macro_rules! integers {
     ($($name:ident $way:ident $wide:ident;)+) => {$(

@@ -1,100 +1,24 @@
 //! What a recording says of itself: its title, facts, labels, notices, and the sums of `stats`; of open traces, or of a
 //! history file in their place.
 
-use super::reopened::Reopened;
+use super::Invariants;
 use super::traces::Traces;
-use super::{Invariants, OpenOptions, UsageError};
-use crate::analysis::symbols::files::SymbolPaths;
 use crate::analysis::usage::Usage;
 use crate::base::ctx::Ctx;
 use crate::base::notice::Notices;
 use crate::base::time::Span;
 use crate::explain::facts::facts;
-use crate::input::{Argument, Source, count};
+use crate::input::{Source, count};
 use crate::model::counts::RecordCounts;
-use crate::model::execution::ExecutionId;
 use crate::model::facts::Facts;
-use crate::model::join::{self, Renamed};
 use crate::model::recorded::Recorded;
 use crate::model::usage::{CpuTotals, IoUse};
-use crate::model::{Model, TraceInfo, TraceLevel};
+use crate::model::{TraceInfo, TraceLevel};
 use crate::reading::bind::Focus;
-use crate::reading::engine::EngineOptions;
 use crate::reading::topics;
-use crate::state::kernel::Handlers;
 use std::collections::BTreeSet;
-use std::sync::OnceLock;
 
 impl Traces {
-    /// Recordings in history files, at least one.
-    pub fn reopen(arguments: &[Argument], options: &OpenOptions, ctx: &Ctx) -> anyhow::Result<Traces> {
-        let mut opened = Vec::new();
-        for argument in arguments {
-            let (reopened, mut catalog, clocks) = Reopened::open(argument, ctx)?;
-            if let Some(file) = options.tasks.as_deref() {
-                catalog = catalog.with_file(file)?;
-            }
-            if let Some(file) = &options.handlers {
-                let why = "the causes of waits are those of the build: give it to `whyslow build --history`";
-                return Err(UsageError(format!("--handlers {}: {why}", file.display())).into());
-            }
-            opened.push(Traces {
-                sources: Vec::new(),
-                reopened: Some(Box::new(reopened)),
-                others: Vec::new(),
-                tasks: OnceLock::from(Box::new(catalog)),
-                clocks: Some(clocks),
-                handlers: Handlers::built_in(),
-                handlers_checksum: 0,
-                engine: EngineOptions::default(),
-                recorded: OnceLock::new(),
-            });
-        }
-        let mut opened = opened.into_iter();
-        let first = opened.next().ok_or_else(|| UsageError("name a history file".to_owned()))?;
-        Ok(Traces { others: opened.collect(), ..first })
-    }
-
-    /// Error, in one line, if a question about one recording is asked of several history files.
-    pub fn alone(&self, question: &str) -> anyhow::Result<()> {
-        if self.others.is_empty() {
-            return Ok(());
-        }
-        anyhow::bail!("{}: `whyslow {question}` is asked of one history file at a time", self.title())
-    }
-
-    /// The open traces; one line for a question that a history file does not answer.
-    pub fn opened(&self, question: &str) -> anyhow::Result<&[Source]> {
-        match &self.reopened {
-            Some(reopened) => reopened.refuse(question),
-            None => Ok(&self.sources),
-        }
-    }
-
-    /// The executions of several history files: those of the task that the first one chooses, where none is named.
-    pub(super) fn joined_model(
-        &mut self,
-        typed: Option<&str>,
-        places: &SymbolPaths,
-        timelines: &[ExecutionId],
-        ctx: &Ctx,
-    ) -> anyhow::Result<Model> {
-        if !timelines.is_empty() {
-            self.alone("diff --executions")?;
-        }
-        let mut others = std::mem::take(&mut self.others);
-        let models = self.model(typed, places, &[], ctx).and_then(|first| {
-            let task = first.tasks.get(first.task).cloned().unwrap_or_default();
-            let mut models = vec![first];
-            for other in &mut others {
-                models.push(other.model(Some(&task), places, &[], ctx)?);
-            }
-            Ok(models)
-        });
-        self.others = others;
-        Ok(join::join(models?, &Renamed::new(), ctx)?)
-    }
-
     /// The traces as the user named them.
     pub fn title(&self) -> String {
         if let Some(reopened) = &self.reopened {

@@ -6,7 +6,7 @@
 use crate::base::notice::{Notice, Notices};
 use crate::base::op::Op;
 use crate::base::pack::{Pack, Unpack};
-use crate::base::packed::{Packed, packed, packed_by_position};
+use crate::base::packed::{Packed, packed, packed_variants};
 use crate::base::time::Span;
 use crate::event::derived::{Derived, WaitIterations};
 use crate::event::task::{Condition, Delimiter, Literal, Pairing, TaskDefinition};
@@ -42,8 +42,6 @@ pub(super) struct KeptRecording {
     pub clocks: FittedClocks,
     /// The traces hold events.
     pub has_events: bool,
-    /// Checksum of the table of interrupt handlers that named causes of waits.
-    pub handlers: u32,
 }
 
 /// A trace.
@@ -52,10 +50,6 @@ pub(super) struct KeptTrace {
     pub info: TraceInfo,
     /// The user gave the label.
     pub labelled: bool,
-    /// Checksum of what its metadata declare.
-    pub metadata: u32,
-    /// Checksum of the list of its packets.
-    pub packets: u32,
 }
 
 /// The tasks of the recording.
@@ -102,8 +96,8 @@ pub(super) enum HistoryStates {
 
 packed! {
     KeptHistory { states, span, notices }
-    KeptRecording { facts, traces, opened, pass, clocks, has_events, handlers }
-    KeptTrace { info, labelled, metadata, packets }
+    KeptRecording { facts, traces, opened, pass, clocks, has_events }
+    KeptTrace { info, labelled }
     KeptTasks { tasks, declared, classes, marked }
     KeptUsage { cpu, cpu_notices, io, io_notices }
     Facts { traces, lost }
@@ -126,85 +120,15 @@ packed! {
     Moved { bytes, calls }
 }
 
-packed_by_position! {
-    HistoryStates: All, Beginning, Own;
-    TraceRecorder: Other, Lttng, Perf, TraceCmd, Dtrace, Etw, Perfetto;
-    StackKind: UserAtSwitches, KernelAtSwitches, Samples;
-    TraceLevel: Machine, MpiRun;
-    Op: Less, AtMost, More, AtLeast, Equal, NotEqual;
-}
-
-impl Packed for Literal {
-    fn pack(&self, pack: &mut Pack) {
-        match self {
-            Literal::Number(number) => {
-                pack.number(0);
-                number.pack(pack);
-            }
-            Literal::Text(text) => {
-                pack.number(1);
-                text.pack(pack);
-            }
-        }
-    }
-
-    fn unpack(unpack: &mut Unpack<'_>) -> Option<Self> {
-        Some(match unpack.index(2)? {
-            0 => Literal::Number(Packed::unpack(unpack)?),
-            _ => Literal::Text(Packed::unpack(unpack)?),
-        })
-    }
-}
-
-/// Numbers of the ways in which events pair.
-#[derive(Clone, Copy)]
-enum PairingCode {
-    Thread = 0,
-    Key,
-    ProcessKey,
-    Function,
-    Iterations,
-    Call,
-    Process,
-    ThreadLife,
-    Named,
-}
-
-impl Packed for Pairing {
-    fn pack(&self, pack: &mut Pack) {
-        let (code, name) = match self {
-            Pairing::Thread => (PairingCode::Thread, None),
-            Pairing::Key => (PairingCode::Key, None),
-            Pairing::ProcessKey => (PairingCode::ProcessKey, None),
-            Pairing::Function => (PairingCode::Function, None),
-            Pairing::Derived(Derived::Iterations(waits)) => {
-                pack.number(PairingCode::Iterations as u64);
-                return waits.pack(pack);
-            }
-            Pairing::Derived(Derived::Call(name)) => (PairingCode::Call, Some(name)),
-            Pairing::Derived(Derived::Process(name)) => (PairingCode::Process, Some(name)),
-            Pairing::Derived(Derived::Thread(name)) => (PairingCode::ThreadLife, Some(name)),
-            Pairing::Derived(Derived::Named(name)) => (PairingCode::Named, Some(name)),
-        };
-        pack.number(code as u64);
-        name.into_iter().for_each(|name| name.pack(pack));
-    }
-
-    fn unpack(unpack: &mut Unpack<'_>) -> Option<Self> {
-        use PairingCode::{Call, Function, Iterations, Key, Named, Process, ProcessKey, Thread, ThreadLife};
-        let all = [Thread, Key, ProcessKey, Function, Iterations, Call, Process, ThreadLife, Named];
-        Some(match all.get(unpack.index(all.len())?)? {
-            Thread => Pairing::Thread,
-            Key => Pairing::Key,
-            ProcessKey => Pairing::ProcessKey,
-            Function => Pairing::Function,
-            Iterations => Pairing::Derived(Derived::Iterations(Packed::unpack(unpack)?)),
-            Call => Pairing::Derived(Derived::Call(Packed::unpack(unpack)?)),
-            Process => Pairing::Derived(Derived::Process(Packed::unpack(unpack)?)),
-            ThreadLife => Pairing::Derived(Derived::Thread(Packed::unpack(unpack)?)),
-            Named => Pairing::Derived(Derived::Named(Packed::unpack(unpack)?)),
-        })
-    }
+packed_variants! {
+    HistoryStates { All, Beginning, Own }
+    TraceRecorder { Other, Lttng, Perf, TraceCmd, Dtrace, Etw, Perfetto }
+    StackKind { UserAtSwitches, KernelAtSwitches, Samples }
+    TraceLevel { Machine, MpiRun }
+    Op { Less, AtMost, More, AtLeast, Equal, NotEqual }
+    Literal { Number(number), Text(text) }
+    Pairing { Thread, Key, ProcessKey, Function, Derived(derived) }
+    Derived { Iterations(waits), Call(name), Process(name), Thread(name), Named(name) }
 }
 
 /// The name, the count and the first place of each.

@@ -19,10 +19,8 @@ use crate::analysis::symbols::{self, ProcessStack, StackResolver, kept};
 use crate::base::ctx::Ctx;
 use crate::base::names::Names;
 use crate::base::notice::Notices;
-use crate::base::pack::Pack;
-use crate::base::packed::{Packed, bytes_of};
+use crate::base::packed::bytes_of;
 use crate::event::task::{Pairing, TaskDefinition};
-use crate::input::Source;
 use crate::reading::tasks;
 use crate::state::file::{self, HistoryFileWriter, StatesOf};
 use crate::state::timeline::Timeline;
@@ -87,21 +85,14 @@ impl Traces {
 
     fn kept_recording(&self, opened: Notices, pass: &Notices, ctx: &Ctx) -> anyhow::Result<KeptRecording> {
         let labelled = self.sources.iter().map(|source| source.labelled);
-        let traces = self.about().into_iter().zip(labelled).zip(&self.sources);
-        let trace = |((info, labelled), source)| KeptTrace {
-            info,
-            labelled,
-            metadata: metadata_checksum(source),
-            packets: packets_checksum(source),
-        };
+        let traces = self.about().into_iter().zip(labelled);
         Ok(KeptRecording {
             facts: self.facts(),
-            traces: traces.map(trace).collect(),
+            traces: traces.map(|(info, labelled)| KeptTrace { info, labelled }).collect(),
             opened,
             pass: pass.clone(),
             clocks: self.clocks.clone().unwrap_or_default(),
             has_events: self.has_events(ctx)?,
-            handlers: self.handlers_checksum,
         })
     }
 
@@ -150,34 +141,4 @@ fn kept_symbols(pass: &KernelPass, known: &SymbolCache, places: &SymbolPaths, ct
     let mut about_kernel = Notices::default();
     let kernel = symbols::kernel::kernel_symbols(places, &mut about_kernel);
     Ok(kept::write(known, kernel.as_ref(), &about_kernel, timeline.stacks()))
-}
-
-/// Of the classes of events with their fields, the format, the host and the clock.
-fn metadata_checksum(source: &Source) -> u32 {
-    let trace = &source.trace;
-    let mut pack = Pack::default();
-    for text in [Some(&*trace.format()), trace.host(), trace.clock_name()] {
-        text.unwrap_or_default().to_owned().pack(&mut pack);
-    }
-    for (at, class) in trace.classes().iter().enumerate() {
-        class.name.pack(&mut pack);
-        for field in trace.payload_fields(crate::input::record::ClassId::at(at)) {
-            pack.text(field.name);
-            field.is_integer.pack(&mut pack);
-        }
-    }
-    crc32fast::hash(&pack.0)
-}
-
-/// Of the bounds of all packets.
-fn packets_checksum(source: &Source) -> u32 {
-    let mut pack = Pack::default();
-    for stream in source.trace.streams() {
-        stream.packets.len().pack(&mut pack);
-        for packet in &stream.packets {
-            packet.begin.pack(&mut pack);
-            packet.end.pack(&mut pack);
-        }
-    }
-    crc32fast::hash(&pack.0)
 }

@@ -2,30 +2,35 @@
 //!
 //! In: the file. Out: what a session asks of traces: states with the events of tasks, tasks, facts, notices. The states
 //! are read and checked once; each question gets a copy, which shares the rows. A task whose events are not in the file
-//! is refused by its name. Cost: the bytes of the file, and a look at each row.
+//! is refused by its name. Several files are several recordings, whose executions are joined. Cost: the bytes of the
+//! file, and a look at each row.
 
-use super::UsageError;
 use super::catalog::TaskCatalog;
 use super::history::RecordedHistory;
 use super::history_file::{
     HISTORY, HistoryStates, KeptHistory, KeptRecording, KeptTasks, KeptTrace, KeptUsage, RECORDING, SYMBOLS, TASKS,
     USAGE,
 };
+use super::traces::Traces;
+use super::{OpenOptions, UsageError};
 use crate::analysis::symbols::cache::SymbolCache;
 use crate::analysis::symbols::files::SymbolPaths;
 use crate::analysis::symbols::kept;
 use crate::base::ctx::Ctx;
 use crate::base::notice::Notices;
-use crate::base::packed::{Packed, value_of};
 use crate::event::task::{Pairing, TaskDefinition};
-use crate::input::Argument;
-use crate::model::TraceInfo;
+use crate::input::{Argument, Source};
 use crate::model::clock::FittedClocks;
+use crate::model::execution::ExecutionId;
 use crate::model::facts::Facts;
+use crate::model::join::{self, Renamed};
 use crate::model::usage::{CpuTotals, IoUse};
-use crate::state::file::{self, HistoryFile, HistoryFileError, SectionName, StatesOf};
+use crate::model::{Model, TraceInfo};
+use crate::reading::engine::EngineOptions;
+use crate::state::file::{self, HistoryFile, HistoryFileError, StatesOf};
+use crate::state::kernel::Handlers;
 use crate::state::timeline::Timeline;
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 
 /// See the module.
 pub(super) struct Reopened {
@@ -49,14 +54,14 @@ impl Reopened {
         ctx.progress.enter("opening", 0);
         let file = HistoryFile::open(&argument.path)?;
         let mut damage = Notices::default();
-        let mut recording: KeptRecording = section(&file, RECORDING)?;
-        let KeptTasks { tasks, declared, classes, marked } = section(&file, TASKS)?;
-        let usage = section(&file, USAGE)?;
-        let symbols = kept::read(&file.section(SYMBOLS)?).ok_or_else(|| file.damaged(SYMBOLS, CONTRADICTS))?;
+        let mut recording: KeptRecording = file.value(RECORDING)?;
+        let KeptTasks { tasks, declared, classes, marked } = file.value(TASKS)?;
+        let usage = file.value(USAGE)?;
+        let symbols = kept::read(&file.section(SYMBOLS)?).ok_or_else(|| file.contradiction(SYMBOLS))?;
         let timeline = file::read(&file, StatesOf::AllEvents, &mut damage, ctx)?;
-        let history = section(&file, HISTORY)?;
+        let history = file.value(HISTORY)?;
         if recording.traces.len() != timeline.traces().len() || declared > tasks.len() {
-            return Err(file.damaged(RECORDING, CONTRADICTS));
+            return Err(file.contradiction(RECORDING));
         }
         if let Some(label) = &argument.label {
             recording.rename(label);
@@ -169,6 +174,76 @@ impl Reopened {
     }
 }
 
+impl Traces {
+    /// Recordings in history files, at least one.
+    pub fn reopen(arguments: &[Argument], options: &OpenOptions, ctx: &Ctx) -> anyhow::Result<Traces> {
+        let mut opened = Vec::new();
+        for argument in arguments {
+            let (reopened, mut catalog, clocks) = Reopened::open(argument, ctx)?;
+            if let Some(file) = options.tasks.as_deref() {
+                catalog = catalog.with_file(file)?;
+            }
+            if let Some(file) = &options.handlers {
+                let why = "the causes of waits are those of the build: give it to `whyslow build --history`";
+                return Err(UsageError(format!("--handlers {}: {why}", file.display())).into());
+            }
+            opened.push(Traces {
+                sources: Vec::new(),
+                reopened: Some(Box::new(reopened)),
+                others: Vec::new(),
+                tasks: OnceLock::from(Box::new(catalog)),
+                clocks: Some(clocks),
+                handlers: Handlers::built_in(),
+                engine: EngineOptions::default(),
+                recorded: OnceLock::new(),
+            });
+        }
+        let mut opened = opened.into_iter();
+        let first = opened.next().ok_or_else(|| UsageError("name a history file".to_owned()))?;
+        Ok(Traces { others: opened.collect(), ..first })
+    }
+
+    /// Error, in one line, if a question about one recording is asked of several history files.
+    pub fn alone(&self, question: &str) -> anyhow::Result<()> {
+        if self.others.is_empty() {
+            return Ok(());
+        }
+        anyhow::bail!("{}: `whyslow {question}` is asked of one history file at a time", self.title())
+    }
+
+    /// The open traces; one line for a question that a history file does not answer.
+    pub fn opened(&self, question: &str) -> anyhow::Result<&[Source]> {
+        match &self.reopened {
+            Some(reopened) => reopened.refuse(question),
+            None => Ok(&self.sources),
+        }
+    }
+
+    /// The executions of several history files: those of the task that the first one chooses, where none is named.
+    pub(super) fn joined_model(
+        &mut self,
+        typed: Option<&str>,
+        places: &SymbolPaths,
+        timelines: &[ExecutionId],
+        ctx: &Ctx,
+    ) -> anyhow::Result<Model> {
+        if !timelines.is_empty() {
+            self.alone("diff --executions")?;
+        }
+        let mut others = std::mem::take(&mut self.others);
+        let models = self.model(typed, places, &[], ctx).and_then(|first| {
+            let task = first.tasks.get(first.task).cloned().unwrap_or_default();
+            let mut models = vec![first];
+            for other in &mut others {
+                models.push(other.model(Some(&task), places, &[], ctx)?);
+            }
+            Ok(models)
+        });
+        self.others = others;
+        Ok(join::join(models?, &Renamed::new(), ctx)?)
+    }
+}
+
 impl KeptRecording {
     /// Give all traces a label.
     fn rename(&mut self, label: &str) {
@@ -180,12 +255,6 @@ impl KeptRecording {
             (info.label, *labelled) = (label.to_owned(), true);
         }
     }
-}
-
-const CONTRADICTS: &str = "a section contradicts the others or itself";
-
-fn section<T: Packed>(file: &HistoryFile, name: SectionName) -> Result<T, HistoryFileError> {
-    value_of(&file.section(name)?).ok_or_else(|| file.damaged(name, CONTRADICTS))
 }
 
 /// The events of one delimit the other. The task of a function has the events of all functions.

@@ -52,8 +52,6 @@ pub struct Traces {
     /// Set by `fit_clocks`.
     pub(super) clocks: Option<FittedClocks>,
     pub(super) handlers: Handlers,
-    /// Checksum of the user's own table of handlers.
-    pub(super) handlers_checksum: u32,
     pub(super) engine: EngineOptions,
     /// By trace: what it recorded. Found for the first model.
     pub(super) recorded: OnceLock<Vec<Recorded>>,
@@ -73,7 +71,7 @@ impl Traces {
         };
         let known = options.tasks.as_deref().map(|file| TaskCatalog::new(&sources).with_file(file)).transpose()?;
         let tasks = known.map(Box::new).map_or_else(OnceLock::new, OnceLock::from);
-        let (handlers, handlers_checksum) = handlers(options.handlers.as_deref())?;
+        let handlers = handlers(options.handlers.as_deref())?;
         Ok(Traces {
             sources,
             reopened: None,
@@ -81,7 +79,6 @@ impl Traces {
             tasks,
             clocks: None,
             handlers,
-            handlers_checksum,
             engine: EngineOptions { chunks, ..EngineOptions::default() },
             recorded: OnceLock::new(),
         })
@@ -415,13 +412,13 @@ fn named(tasks: &[&str]) -> String {
 
 /// The user's table of interrupt handlers: as typed, else the one among the configuration; and
 /// its checksum.
-fn handlers(typed: Option<&Path>) -> anyhow::Result<(Handlers, u32)> {
+fn handlers(typed: Option<&Path>) -> anyhow::Result<Handlers> {
     let kept = || {
         let folder = etcetera::choose_base_strategy().ok()?.config_dir();
         Some(folder.join("whyslow/handlers.toml")).filter(|path| path.is_file())
     };
-    let Some(path) = typed.map(Path::to_owned).or_else(kept) else { return Ok((Handlers::built_in(), 0)) };
+    let Some(path) = typed.map(Path::to_owned).or_else(kept) else { return Ok(Handlers::built_in()) };
     let said = |e: &dyn std::fmt::Display| UsageError(format!("{}: {e}", path.display()));
     let text = super::text_of(&path).map_err(|e| said(&e))?;
-    Ok((Handlers::with_own(&text).map_err(|e| said(&e))?, crc32fast::hash(text.as_bytes())))
+    Ok(Handlers::with_own(&text).map_err(|e| said(&e))?)
 }

@@ -15,7 +15,7 @@ use super::sections::UnpackedSections;
 use crate::base::names::NameId;
 use crate::base::notice::{Notice, Notices};
 use crate::base::pack::{Pack, Unpack};
-use crate::base::packed::{Packed, bytes_of, packed, packed_by_position, value_of};
+use crate::base::packed::{Packed, bytes_of, packed, packed_variants, value_of};
 use crate::event::stack::{RawStackId, RawStacks};
 use std::ops::Range;
 use std::path::PathBuf;
@@ -70,31 +70,10 @@ packed! {
     KeptSymbols { files, fixed, compiled, kernel, kernel_unread }
 }
 
-packed_by_position! {
-    AddressBase: Own, Loaded, Offset, Code;
-}
-
-impl Packed for MappedExtent {
-    fn pack(&self, pack: &mut Pack) {
-        match self {
-            MappedExtent::Loaded { bytes, position_independent } => {
-                pack.number(u64::from(*position_independent));
-                bytes.pack(pack);
-            }
-            MappedExtent::Part { offset, bytes } => {
-                pack.number(2);
-                offset.pack(pack);
-                bytes.pack(pack);
-            }
-        }
-    }
-
-    fn unpack(unpack: &mut Unpack<'_>) -> Option<Self> {
-        Some(match unpack.index(3)? {
-            2 => MappedExtent::Part { offset: Packed::unpack(unpack)?, bytes: Packed::unpack(unpack)? },
-            bit => MappedExtent::Loaded { position_independent: bit == 1, bytes: Packed::unpack(unpack)? },
-        })
-    }
+packed_variants! {
+    AddressBase { Own, Loaded, Offset, Code }
+    MappedExtent { Loaded { bytes, position_independent }, Part { offset, bytes } }
+    SymbolsAt { Unknown, JumpTable, Unnamed(start), Functions(functions) }
 }
 
 /// Its separate debug file is left out: it is opened when symbols are looked up, which they are.
@@ -115,32 +94,6 @@ impl Packed for SymbolFile {
             2 => SymbolFile::Mismatch(path),
             3 => SymbolFile::Missing,
             bit => SymbolFile::File { main: path, debug: None, proved: bit == 1 },
-        })
-    }
-}
-
-impl Packed for SymbolsAt {
-    fn pack(&self, pack: &mut Pack) {
-        match self {
-            SymbolsAt::Unknown => pack.number(0),
-            SymbolsAt::JumpTable => pack.number(1),
-            SymbolsAt::Unnamed(begin) => {
-                pack.number(2);
-                begin.pack(pack);
-            }
-            SymbolsAt::Functions(functions) => {
-                pack.number(3);
-                functions.pack(pack);
-            }
-        }
-    }
-
-    fn unpack(unpack: &mut Unpack<'_>) -> Option<Self> {
-        Some(match unpack.index(4)? {
-            0 => SymbolsAt::Unknown,
-            1 => SymbolsAt::JumpTable,
-            2 => SymbolsAt::Unnamed(Packed::unpack(unpack)?),
-            _ => SymbolsAt::Functions(Packed::unpack(unpack)?),
         })
     }
 }

@@ -15,6 +15,7 @@ use super::HistoryFileError;
 use crate::base::cursor::{ByteOrder, Bytes};
 use crate::base::file::{self, Existing};
 use crate::base::mapped::open_regular;
+use crate::base::packed::{Packed, value_of};
 use std::fs::File;
 use std::io::{self, ErrorKind, Read};
 use std::os::unix::fs::FileExt;
@@ -98,6 +99,7 @@ impl HistoryFileWriter {
     }
 
     /// All its bytes.
+    #[cfg(test)]
     pub fn bytes(&self) -> Vec<u8> {
         let (header, table) = self.frame();
         let sections = self.sections.iter().map(|(_, bytes)| &bytes[..]);
@@ -222,6 +224,11 @@ impl HistoryFile {
         }
     }
 
+    /// The value in a section.
+    pub fn value<T: Packed>(&self, name: SectionName) -> Result<T, HistoryFileError> {
+        value_of(&self.section(name)?).ok_or_else(|| self.contradiction(name))
+    }
+
     /// Some bytes of a section of blocks, which have a checksum of their own; `None` where they are not in the section
     /// or cannot be read.
     pub fn block(&self, name: SectionName, offset: u64, length: u64) -> Option<Vec<u8>> {
@@ -230,8 +237,13 @@ impl HistoryFile {
         self.read(section.offset.checked_add(offset)?, length).ok()
     }
 
+    /// A section whose checksum is right has no value, or one that the others exclude.
+    pub fn contradiction(&self, name: SectionName) -> HistoryFileError {
+        self.damaged(name, "a section contradicts the others or itself")
+    }
+
     /// An error about a section.
-    pub fn damaged(&self, name: SectionName, what: &'static str) -> HistoryFileError {
+    fn damaged(&self, name: SectionName, what: &'static str) -> HistoryFileError {
         let at = self.find(name).map_or(0, |section| section.offset);
         HistoryFileError::Damaged { path: self.path.clone(), at, what }
     }

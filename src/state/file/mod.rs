@@ -10,7 +10,7 @@
 //! checking decodes each row once. ALGORITHMS.md 8.12.
 //!
 //! - [`container`]: sections, checksums, versions
-//! - `tables`: names, threads, stacks, hosts, ...
+//! - `tables`: names, stacks, hosts, ..., threads and CPUs
 //! - `index`: where their blocks are
 //! - `checked`: what is asked of a row before it is believed
 //! - `rows`: the rows of all families
@@ -76,7 +76,7 @@ pub enum HistoryFileError {
     Damaged {
         /// The file.
         path: PathBuf,
-        /// The place: the begin of a section.
+        /// Where the section begins.
         at: u64,
         /// The problem.
         what: &'static str,

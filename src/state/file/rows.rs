@@ -9,14 +9,13 @@
 use super::checked::CheckedRow;
 use super::container::{HistoryFile, HistoryFileWriter, SectionName};
 use super::index::{BlockEntry, CounterIndex, FamilyIndex, Index, MarkIndex, Parts};
-use super::tables::{Bounds, ResidentTables};
+use super::tables::Bounds;
 use super::{HistoryFileError, StatesOf};
 use crate::base::ctx::Ctx;
-use crate::base::names::{NameId, Names};
+use crate::base::names::NameId;
 use crate::base::notice::{Notice, Notices};
-use crate::base::packed::{Packed, bytes_of, value_of};
+use crate::base::packed::bytes_of;
 use crate::base::time::{Span, Timestamp};
-use crate::event::stack::RawStacks;
 use crate::state::segments::Thread;
 use crate::state::store::builder::LineStoreBuilder;
 use crate::state::store::families::{CounterStore, RowStores};
@@ -27,15 +26,14 @@ use crate::state::store::marks::{MarkLeaf, MarkStore};
 use crate::state::store::parts::{LinePart, LineStore};
 use crate::state::store::pool::LeafPool;
 use crate::state::tables::Tables;
-use crate::state::timeline::{MarkRow, Timeline};
+use crate::state::timeline::{HostCpu, MarkRow, Timeline};
 
 /// The sections of a timeline.
 #[derive(Clone, Copy)]
 struct SectionNames {
-    names: SectionName,
-    stacks: SectionName,
-    threads: SectionName,
     tables: SectionName,
+    threads: SectionName,
+    cpus: SectionName,
     /// Where the blocks are, and the parts of lines.
     index: SectionName,
     /// The blocks.
@@ -46,10 +44,9 @@ impl SectionNames {
     fn of(states: StatesOf) -> SectionNames {
         let name = |all, kernel| SectionName::new(if states == StatesOf::AllEvents { all } else { kernel });
         SectionNames {
-            names: name("names", "k.names"),
-            stacks: name("stacks", "k.stacks"),
-            threads: name("threads", "k.thread"),
             tables: name("tables", "k.tables"),
+            threads: name("threads", "k.thread"),
+            cpus: name("cpus", "k.cpus"),
             index: name("index", "k.index"),
             leaves: name("leaves", "k.leaves"),
         }
@@ -63,22 +60,9 @@ const LOST: &str = "events lost";
 pub fn write(timeline: &Timeline, states: StatesOf, writer: &mut HistoryFileWriter) {
     let sections = SectionNames::of(states);
     let Timeline { tables, threads, cpus, rows, questions: _ } = timeline;
-    let Tables { names, hosts, traces, stacks, images, quality, lossy, covered, span, wake_stacks } = tables;
-    writer.add(sections.names, bytes_of(names));
-    writer.add(sections.stacks, bytes_of(stacks));
+    writer.add(sections.tables, bytes_of(tables));
     writer.add(sections.threads, bytes_of(threads));
-    let resident = ResidentTables {
-        hosts: hosts.clone(),
-        traces: traces.clone(),
-        images: images.clone(),
-        quality: quality.clone(),
-        lossy: lossy.clone(),
-        covered: covered.clone(),
-        span: *span,
-        wake_stacks: wake_stacks.clone(),
-        cpus: cpus.clone(),
-    };
-    writer.add(sections.tables, bytes_of(&resident));
+    writer.add(sections.cpus, bytes_of(cpus));
     let mut blocks = Blocks::default();
     let index = Index {
         segments: blocks.family(&rows.segments),
@@ -148,43 +132,35 @@ pub fn read(
     ctx: &Ctx,
 ) -> Result<Timeline, HistoryFileError> {
     let sections = SectionNames::of(states);
-    let mut names: Names = table(file, sections.names)?;
-    let stacks: RawStacks = table(file, sections.stacks)?;
-    let threads: Vec<Thread> = table(file, sections.threads)?;
-    let tables: ResidentTables = table(file, sections.tables)?;
-    let index: Index = table(file, sections.index)?;
+    let mut tables: Tables = file.value(sections.tables)?;
+    let threads: Vec<Thread> = file.value(sections.threads)?;
+    let cpus: Vec<HostCpu> = file.value(sections.cpus)?;
+    let index: Index = file.value(sections.index)?;
     let bounds = Bounds {
-        names: names.len(),
-        stacks: stacks.len(),
+        names: tables.names.len(),
+        stacks: tables.stacks.len(),
         threads: threads.len(),
         hosts: tables.hosts.len(),
         traces: tables.traces.len(),
     };
-    if !bounds.threads(&threads) {
-        return Err(file.damaged(sections.threads, CONTRADICTS));
+    let sound = [
+        (sections.tables, bounds.tables(&tables)),
+        (sections.threads, bounds.threads(&threads)),
+        (sections.cpus, bounds.cpus(&cpus)),
+    ];
+    if let Some((section, _)) = sound.into_iter().find(|(_, is_sound)| !is_sound) {
+        return Err(file.contradiction(section));
     }
-    if !bounds.tables(&tables) {
-        return Err(file.damaged(sections.tables, CONTRADICTS));
-    }
-    let lost = names.intern(LOST);
+    let lost = tables.names.intern(LOST);
     let mut reader = BlockReader { file, sections, bounds, threads: &threads, lost, damaged: Vec::new(), ctx };
-    let rows = reader.stores(index, &tables)?;
+    let rows = reader.stores(index, cpus.len())?;
     let damaged = std::mem::take(&mut reader.damaged);
     let first = damaged.iter().min().copied().unwrap_or_default();
     let place = || format!("from {} to {} ns", first.start, first.end);
     notices.add(Notice::HistoryDamaged, damaged.len() as u64, place);
-    let ResidentTables { hosts, traces, images, quality, lossy, covered, span, wake_stacks, cpus } = tables;
-    let mut lossy = lossy;
-    lossy.extend(damaged);
-    lossy.sort_unstable();
-    let tables = Tables { names, hosts, traces, stacks, images, quality, lossy, covered, span, wake_stacks };
+    tables.lossy.extend(damaged);
+    tables.lossy.sort_unstable();
     Ok(Timeline { tables, threads, cpus, rows, questions: Default::default() })
-}
-
-const CONTRADICTS: &str = "a section contradicts the others or itself";
-
-fn table<T: Packed>(file: &HistoryFile, name: SectionName) -> Result<T, HistoryFileError> {
-    value_of(&file.section(name)?).ok_or_else(|| file.damaged(name, CONTRADICTS))
 }
 
 /// Reads blocks, and keeps the spans of those that are damaged.
@@ -200,7 +176,7 @@ struct BlockReader<'f> {
 }
 
 impl BlockReader<'_> {
-    fn stores(&mut self, index: Index, tables: &ResidentTables) -> Result<RowStores, HistoryFileError> {
+    fn stores(&mut self, index: Index, cpus: usize) -> Result<RowStores, HistoryFileError> {
         let Index { segments, calls, samples, runs, requests, services, page_faults, counters, marks } = index;
         let threads = self.bounds.threads;
         let mut counter = |CounterIndex { name, owners, values }: CounterIndex| {
@@ -213,7 +189,7 @@ impl BlockReader<'_> {
             segments: self.family(segments, threads)?,
             calls: self.family(calls, threads)?,
             samples: self.family(samples, threads)?,
-            runs: self.family(runs, tables.cpus.len())?,
+            runs: self.family(runs, cpus)?,
             requests: self.family(requests, 1)?,
             services: self.family(services, threads)?,
             page_faults: page_faults.map(|faults| self.family(faults, threads)).transpose()?,
@@ -225,7 +201,7 @@ impl BlockReader<'_> {
     }
 
     fn contradiction(&self) -> HistoryFileError {
-        self.file.damaged(self.sections.index, CONTRADICTS)
+        self.file.contradiction(self.sections.index)
     }
 
     fn block(&self, entry: &BlockEntry) -> Option<Vec<u8>> {

@@ -5,8 +5,7 @@
 
 use crate::base::names::{NameId, Names};
 use crate::base::pack::{Pack, Unpack};
-use crate::base::packed::{Packed, packed, packed_by_position};
-use crate::base::time::Span;
+use crate::base::packed::{Packed, packed, packed_variants};
 use crate::event::host::{HostId, TraceOrigin};
 use crate::event::image::ImageChange;
 use crate::event::prev_state::Generation;
@@ -14,6 +13,7 @@ use crate::event::stack::{RawStackId, RawStacks};
 use crate::model::facts::Quality;
 use crate::state::rows::{CounterOwner, Host, HostCoverage, HostCpu, ImageEvent, Mark, MarkField, WakeStack};
 use crate::state::segments::{Thread, ThreadId, ThreadName, VirtualIds};
+use crate::state::tables::Tables;
 
 packed! {
     Host { name, kernel_release }
@@ -28,26 +28,21 @@ packed! {
     MarkField { name, value }
     Mark { time, task, begins, thread, trace, cpu, key, kind, fields }
     Thread { host, tid, pid, ppid, virtual_ids, names, life, parent, idle, disk_worker, has_program }
-    ResidentTables { hosts, traces, images, quality, lossy, covered, span, wake_stacks, cpus }
+    Tables { names, hosts, traces, stacks, images, quality, lossy, covered, span, wake_stacks }
 }
 
-packed_by_position! {
-    Generation: Old, New, Unknown;
-}
-
-/// The tables besides names, stacks and threads.
-#[derive(Debug)]
-pub(super) struct ResidentTables {
-    pub hosts: Vec<Host>,
-    pub traces: Vec<TraceOrigin>,
-    pub images: Vec<ImageEvent>,
-    pub quality: Vec<Quality>,
-    pub lossy: Vec<Span>,
-    pub covered: Vec<HostCoverage>,
-    pub span: Span,
-    pub wake_stacks: Vec<WakeStack>,
-    /// Sorted.
-    pub cpus: Vec<HostCpu>,
+packed_variants! {
+    Generation { Old, New, Unknown }
+    ImageChange {
+        Exec { path },
+        Fork { parent_pid },
+        Restart,
+        Load { base, size, path, position_independent, offset },
+        BuildId { base, id },
+        DebugLink { base, file, crc },
+        Unload { base },
+    }
+    CounterOwner { Thread(thread), Cpu(host, cpu) }
 }
 
 /// How many entries the tables have to which ids lead.
@@ -94,8 +89,9 @@ impl Bounds {
     }
 
     /// The tables agree with each other.
-    pub fn tables(&self, tables: &ResidentTables) -> bool {
-        let ResidentTables { hosts, traces, images, quality, lossy, covered, span: _, wake_stacks, cpus } = tables;
+    pub fn tables(&self, tables: &Tables) -> bool {
+        let Tables { hosts, traces, images, quality, lossy, covered, wake_stacks, names: _, stacks: _, span: _ } =
+            tables;
         let image = |image: &ImageEvent| {
             let mut known = true;
             image.change.rename(|name| known &= self.name(*name));
@@ -110,106 +106,11 @@ impl Bounds {
             && lossy.is_sorted()
             && covered.iter().all(|covered| self.host(covered.host))
             && wake_stacks.iter().all(waking)
-            && cpus.iter().all(|cpu| self.host(cpu.host))
-            && cpus.is_sorted_by(|a, b| a < b)
-    }
-}
-
-/// Numbers of the changes of images.
-#[derive(Clone, Copy)]
-enum ChangeCode {
-    Exec = 0,
-    Fork,
-    Restart,
-    Load,
-    BuildId,
-    DebugLink,
-    Unload,
-}
-
-impl Packed for ImageChange {
-    fn pack(&self, pack: &mut Pack) {
-        match self {
-            ImageChange::Exec { path } => {
-                pack.number(ChangeCode::Exec as u64);
-                path.pack(pack);
-            }
-            ImageChange::Fork { parent_pid } => {
-                pack.number(ChangeCode::Fork as u64);
-                parent_pid.pack(pack);
-            }
-            ImageChange::Restart => pack.number(ChangeCode::Restart as u64),
-            ImageChange::Load { base, size, path, position_independent, offset } => {
-                pack.number(ChangeCode::Load as u64);
-                base.pack(pack);
-                size.pack(pack);
-                path.pack(pack);
-                position_independent.pack(pack);
-                offset.pack(pack);
-            }
-            ImageChange::BuildId { base, id } => {
-                pack.number(ChangeCode::BuildId as u64);
-                base.pack(pack);
-                id.pack(pack);
-            }
-            ImageChange::DebugLink { base, file, crc } => {
-                pack.number(ChangeCode::DebugLink as u64);
-                base.pack(pack);
-                file.pack(pack);
-                crc.pack(pack);
-            }
-            ImageChange::Unload { base } => {
-                pack.number(ChangeCode::Unload as u64);
-                base.pack(pack);
-            }
-        }
     }
 
-    fn unpack(unpack: &mut Unpack<'_>) -> Option<Self> {
-        use ChangeCode::{BuildId, DebugLink, Exec, Fork, Load, Restart, Unload};
-        let all = [Exec, Fork, Restart, Load, BuildId, DebugLink, Unload];
-        Some(match all.get(unpack.index(all.len())?)? {
-            Exec => ImageChange::Exec { path: Packed::unpack(unpack)? },
-            Fork => ImageChange::Fork { parent_pid: Packed::unpack(unpack)? },
-            Restart => ImageChange::Restart,
-            Load => ImageChange::Load {
-                base: Packed::unpack(unpack)?,
-                size: Packed::unpack(unpack)?,
-                path: Packed::unpack(unpack)?,
-                position_independent: Packed::unpack(unpack)?,
-                offset: Packed::unpack(unpack)?,
-            },
-            BuildId => ImageChange::BuildId { base: Packed::unpack(unpack)?, id: Packed::unpack(unpack)? },
-            DebugLink => ImageChange::DebugLink {
-                base: Packed::unpack(unpack)?,
-                file: Packed::unpack(unpack)?,
-                crc: Packed::unpack(unpack)?,
-            },
-            Unload => ImageChange::Unload { base: Packed::unpack(unpack)? },
-        })
-    }
-}
-
-impl Packed for CounterOwner {
-    fn pack(&self, pack: &mut Pack) {
-        match self {
-            CounterOwner::Thread(thread) => {
-                pack.number(0);
-                thread.pack(pack);
-            }
-            CounterOwner::Cpu(host, cpu) => {
-                pack.number(1);
-                host.pack(pack);
-                cpu.pack(pack);
-            }
-        }
-    }
-
-    fn unpack(unpack: &mut Unpack<'_>) -> Option<Self> {
-        Some(match unpack.index(2)? {
-            0 => CounterOwner::Thread(Packed::unpack(unpack)?),
-            _ => CounterOwner::Cpu(Packed::unpack(unpack)?, Packed::unpack(unpack)?),
-        })
+    /// The CPUs are in order, and of known hosts.
+    pub fn cpus(&self, cpus: &[HostCpu]) -> bool {
+        cpus.iter().all(|cpu| self.host(cpu.host)) && cpus.is_sorted_by(|a, b| a < b)
     }
 }
 

@@ -24,7 +24,7 @@ use crate::state::segments::{
 use crate::state::timeline::Timeline;
 
 const HOST: HostId = HostId::at(0);
-const SECTIONS: [&str; 6] = ["names", "stacks", "threads", "tables", "index", "leaves"];
+const SECTIONS: [&str; 5] = ["tables", "threads", "cpus", "index", "leaves"];
 
 /// Threads whose segments tile their lives.
 fn timeline() -> Timeline {
