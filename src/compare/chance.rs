@@ -4,7 +4,7 @@
 //! differences that few executions have, which no normal distribution describes however large the groups are. It tries
 //! all splits if there are at most 100,000, else random ones, and ends early once the answer is clearly "chance" (Besag
 //! and Clifford 1991: after 20 splits at least as extreme, p = 20 / splits tried). The **A/A control** of the verdict
-//! is the size of the largest cause between random groups of the same sizes. ALGORITHMS.md 7.4 and 7.7. Sums are
+//! counts random groups of the same sizes between which a cause is as large; it sums only lists that can be. ALGORITHMS.md 7.4 and 7.7. Sums are
 //! integers throughout.
 //!
 //! Values come as one list, the slow group's first. Cost: permutation O(splits x smaller group), control
@@ -142,28 +142,83 @@ impl Draw {
     }
 }
 
-/// The A/A control: for each of `rounds` random splits into groups of the same sizes, the largest absolute difference
-/// of means over all lists, in the unit of the values; ascending.
-pub fn control(lists: &[Vec<u64>], slow: usize, fast: usize, rounds: usize) -> Vec<f64> {
-    let (total, smaller) = (slow + fast, slow.min(fast));
+/// The A/A control: true if in more than `may_reach` of `rounds` random splits into groups of the same sizes the means
+/// of some list differ by `observed` or more, in the unit of the values.
+pub fn is_reached_at_random(lists: &[Vec<u64>], sizes: GroupSizes, observed: f64, rounds: Rounds) -> bool {
+    let (total, smaller) = (sizes.slow + sizes.fast, sizes.slow.min(sizes.fast));
     if smaller == 0 {
-        return Vec::new();
+        return false;
     }
-    let alls: Vec<u128> = lists.iter().map(|l| l.iter().map(|v| u128::from(*v)).sum()).collect();
+    let lists: Vec<SplitList<'_>> = lists.iter().map(|list| SplitList::new(list, smaller)).collect();
+    let lists: Vec<SplitList<'_>> = lists.into_iter().filter(|list| list.most_apart() >= observed).collect();
+    if lists.is_empty() {
+        return false;
+    }
     let mut random = Random::new(SEED ^ 1);
     let mut draw = Draw::new(total);
-    let mut largest: Vec<f64> = (0..rounds)
-        .map(|_| {
-            let pick = draw.some(smaller, &mut random);
-            let differences = lists.iter().zip(&alls).map(|(list, all)| {
-                let s: u128 = pick.iter().map(|i| u128::from(list[*i as usize])).sum();
-                (s as f64 / smaller as f64 - (all - s) as f64 / (total - smaller) as f64).abs()
-            });
-            differences.fold(0.0, f64::max)
-        })
-        .collect();
-    largest.sort_by(f64::total_cmp);
-    largest
+    let reaching = (0..rounds.tried).filter(|_| {
+        let pick = draw.some(smaller, &mut random);
+        lists.iter().any(|list| list.apart(list.sum(pick)) >= observed)
+    });
+    reaching.take(rounds.may_reach + 1).count() > rounds.may_reach
+}
+
+/// Executions in the two groups.
+#[derive(Clone, Copy, Debug)]
+pub struct GroupSizes {
+    /// In the slow group, whose values come first.
+    pub slow: usize,
+    /// In the fast group.
+    pub fast: usize,
+}
+
+/// Random splits of a control.
+#[derive(Clone, Copy, Debug)]
+pub struct Rounds {
+    /// How many are tried.
+    pub tried: usize,
+    /// How many of them may reach the observed difference.
+    pub may_reach: usize,
+}
+
+/// A list of values that is split at random, and the sums that are possible.
+struct SplitList<'a> {
+    values: &'a [u64],
+    smaller: usize,
+    all: u128,
+}
+
+impl SplitList<'_> {
+    fn new(values: &[u64], smaller: usize) -> SplitList<'_> {
+        SplitList { values, smaller, all: sum(values.iter()) }
+    }
+
+    /// The sum of the chosen values.
+    fn sum(&self, chosen: &[u32]) -> u128 {
+        let values = || chosen.iter().map(|i| self.values[*i as usize]);
+        // No part of a sum that fits overflows.
+        if self.all <= u128::from(u64::MAX) { values().sum::<u64>().into() } else { values().map(u128::from).sum() }
+    }
+
+    /// The difference of the means if the smaller group's values have this sum.
+    fn apart(&self, s: u128) -> f64 {
+        let larger = (self.values.len() - self.smaller) as f64;
+        (s as f64 / self.smaller as f64 - (self.all - s) as f64 / larger).abs()
+    }
+
+    /// The largest difference that any split can have: the smaller group has the smallest values or the largest ones.
+    /// Rounding keeps the order of sums, so no split is beyond it.
+    fn most_apart(&self) -> f64 {
+        let mut sorted = self.values.to_vec();
+        sorted.select_nth_unstable(self.smaller - 1);
+        let low = sum(sorted[..self.smaller].iter());
+        sorted.select_nth_unstable_by(self.smaller - 1, |a, b| b.cmp(a));
+        self.apart(low).max(self.apart(sum(sorted[..self.smaller].iter())))
+    }
+}
+
+fn sum<'a>(values: impl Iterator<Item = &'a u64>) -> u128 {
+    values.map(|v| u128::from(*v)).sum()
 }
 
 /// Stretches of time into which [`flips`] cuts the executions.
@@ -396,13 +451,33 @@ mod tests {
         assert!(!is_shifted_as_far(&[], &[], 1.0));
     }
 
+    /// The same as when every list is summed in every round.
     #[test]
-    fn control_shows_the_differences_of_chance() {
-        let same = vec![vec![5; 100]];
-        assert!(control(&same, 10, 90, 50).iter().all(|d| *d < 1e-9));
-        let one = vec![(0..100).map(|i| if i < 10 { 1000 } else { 0 }).collect::<Vec<u64>>()];
-        let reached = control(&one, 10, 90, 200);
-        assert!(reached.last().copied().unwrap_or(0.0) < 900.0 && reached.len() == 200);
-        assert!(control(&one, 0, 100, 9).is_empty());
+    fn is_reached_at_random_where_all_lists_say_so() {
+        let sizes = GroupSizes { slow: 10, fast: 90 };
+        let lists: Vec<Vec<u64>> =
+            (1..6_u64).map(|n| (0..100).map(|i| (i * 7919 * n) % 97 * u64::from(i % n == 0)).collect()).collect();
+        let mut random = Random::new(SEED ^ 1);
+        let mut draw = Draw::new(100);
+        let mut largest = [0.0_f64; 200];
+        for largest in &mut largest {
+            let pick = draw.some(10, &mut random);
+            for list in &lists {
+                let s: u64 = pick.iter().map(|i| list[*i as usize]).sum();
+                let all: u64 = list.iter().sum();
+                *largest = largest.max((s as f64 / 10.0 - (all - s) as f64 / 90.0).abs());
+            }
+        }
+        for observed in (0..40).map(f64::from).chain(largest) {
+            let reaching = largest.iter().filter(|r| **r >= observed).count();
+            for may_reach in [0, 3, reaching.saturating_sub(1), reaching] {
+                let rounds = Rounds { tried: 200, may_reach };
+                assert_eq!(is_reached_at_random(&lists, sizes, observed, rounds), reaching > may_reach, "{observed}");
+            }
+        }
+        let few = GroupSizes { slow: 0, fast: 100 };
+        assert!(!is_reached_at_random(&lists, few, 0.0, Rounds { tried: 9, may_reach: 0 }));
+        let huge = [vec![u64::MAX; 100]];
+        assert!(!is_reached_at_random(&huge, sizes, 1e9, Rounds { tried: 9, may_reach: 0 }));
     }
 }

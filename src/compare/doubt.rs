@@ -6,7 +6,7 @@
 //! ALGORITHMS.md 7.6 and 7.7.
 
 use super::caveats::by_duration;
-use super::chance::{control, flips};
+use super::chance::{GroupSizes, Rounds, flips, is_reached_at_random};
 use super::verdict::Evidence;
 use super::{Cause, interrupts, tail, windows};
 use crate::base::figure;
@@ -19,8 +19,7 @@ use crate::model::wait_kind::WaitKind;
 /// Largest corrected p-value of a difference that counts.
 pub(super) const SIGNIFICANT: f64 = 0.05;
 /// Random splits of the control, and the number of them that may reach the observed difference.
-pub(super) const ROUNDS: usize = 300;
-pub(super) const MAY_REACH: usize = 3;
+pub(super) const RANDOM_SPLITS: Rounds = Rounds { tried: 300, may_reach: 3 };
 /// Share of the extra time above which the increases and the decreases are both larger than the difference itself.
 const MOST_SHARE: f64 = 1.5;
 /// Least difference, as a part of the fast mean, and in ns: below, clocks and tracing decide.
@@ -49,9 +48,8 @@ pub(super) fn doubt(e: &Evidence<'_>, cause: &Cause) -> Option<String> {
         return because("no slow execution has clearly more of the largest difference than the fast ones have");
     }
     let lists = &e.ranked.values;
-    let reached = control(lists, e.slow.members.len(), e.fast.members.len(), ROUNDS);
-    let as_large = |reached: &[f64]| reached.iter().filter(|r| **r >= cause.extra_ns as f64).count();
-    if as_large(&reached) > MAY_REACH {
+    let sizes = GroupSizes { slow: e.slow.members.len(), fast: e.fast.members.len() };
+    if is_reached_at_random(lists, sizes, cause.extra_ns as f64, RANDOM_SPLITS) {
         return because("random halves of the same executions differ as much");
     }
     if let Some(paused) = paused(e, cause) {
@@ -64,8 +62,8 @@ pub(super) fn doubt(e: &Evidence<'_>, cause: &Cause) -> Option<String> {
                 "the slow executions do the same as all others, only more of it, as any tail of such executions does",
             );
         }
-    } else if let Some(reached) = flips(lists, &in_time(e), e.slow.members.len(), ROUNDS)
-        && as_large(&reached) > MAY_REACH
+    } else if let Some(reached) = flips(lists, &in_time(e), e.slow.members.len(), RANDOM_SPLITS.tried)
+        && reached.iter().filter(|r| **r >= cause.extra_ns as f64).count() > RANDOM_SPLITS.may_reach
     {
         return because("stretches of time differ as much within the groups: neighbouring executions are alike");
     }

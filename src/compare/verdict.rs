@@ -7,9 +7,9 @@
 
 use super::causes::RankedCauses;
 use super::caveats::by_duration;
-use super::chance::{TimedExecution, control, is_shifted_as_far};
+use super::chance::{GroupSizes, TimedExecution, is_reached_at_random, is_shifted_as_far};
 use super::dimension::{SeparatingDimension, expected, explained};
-use super::doubt::{MAY_REACH, ROUNDS, SIGNIFICANT, doubt, is_place};
+use super::doubt::{RANDOM_SPLITS, SIGNIFICANT, doubt, is_place};
 use super::tree::{GroupPair, GroupSide, GroupSums};
 use super::words::{TotalDifference, figures, missing_fact, sentence_case, share_of_group};
 use super::{Basis, Cause, Group, GroupsOrigin, Verdict, windows};
@@ -159,8 +159,7 @@ fn is_no_chance(e: &Evidence<'_>, d: &SeparatingDimension) -> bool {
     let (slow, fast) = (e.slow.members.len(), e.fast.members.len());
     let mean = |part: &[u64]| part.iter().map(|v| *v as f64).sum::<f64>() / part.len().max(1) as f64;
     let observed = mean(&list[..slow]) - mean(&list[slow..]);
-    let reached = control(std::slice::from_ref(&list), slow, fast, ROUNDS);
-    reached.iter().filter(|r| **r >= observed).count() <= MAY_REACH
+    !is_reached_at_random(std::slice::from_ref(&list), GroupSizes { slow, fast }, observed, RANDOM_SPLITS)
         && !is_reached_in_time(e, d, observed)
         && !windows::differ_elsewhere(e.groups, (e.slow, e.fast), |i| expected[i], observed)
 }
