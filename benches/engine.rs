@@ -8,8 +8,9 @@
 //! Then the kernel pass of each recording alone, in chunks of 1 MiB: the CPU time of its workers and of the stage that
 //! joins the chunks, the share of that stage, and the efficiency that a simulation of the pipeline gets for more
 //! workers from these times, chunk by chunk, where the recording is repeated to about a thousand chunks (\[004\] 4.6.2
-//! does the same). Memory bandwidth is not simulated. For two workers the simulation of the recording is beside a
-//! real run. Only this part: `cargo bench --bench engine -- share`.
+//! does the same). Memory bandwidth is not simulated. Once the machine steps through all events, once workers make rows
+//! of part of them. For two workers the simulation of the recording is beside a real run, with the ratio of the two.
+//! Only this part: `cargo bench --bench engine -- share`.
 #![allow(clippy::unwrap_used)]
 
 use std::cmp::Reverse;
@@ -26,7 +27,7 @@ use whyslow::reading::bind::Focus;
 use whyslow::reading::chunks::ChunkTarget;
 use whyslow::reading::engine::{ChunkStep, EngineOptions, Hooks};
 use whyslow::state::history::History;
-use whyslow::state::kernel::{Options, record};
+use whyslow::state::kernel::{Options, RowsBy, record};
 
 /// One analysis of all recordings.
 type Run<'a> = &'a dyn Fn(&Ctx);
@@ -107,17 +108,17 @@ impl ChunkTimes {
 }
 
 /// The kernel pass of one recording in chunks of 1 MiB.
-fn pass(traces: &[&Trace], hooks: Hooks, ctx: &Ctx) {
+fn pass(traces: &[&Trace], rows_by: RowsBy, hooks: Hooks, ctx: &Ctx) {
     let engine = EngineOptions { chunks: ChunkTarget::Bytes(1 << 20), hooks, ..EngineOptions::default() };
-    black_box(record(traces, &[], &Options { engine, ..Options::default() }, ctx).unwrap());
+    black_box(record(traces, &[], &Options { engine, rows_by, ..Options::default() }, ctx).unwrap());
 }
 
 /// The times of each chunk on one worker: the least of all runs, so that disturbances do not count.
-fn chunk_times(traces: &[&Trace]) -> Vec<ChunkTimes> {
+fn chunk_times(traces: &[&Trace], rows_by: RowsBy) -> Vec<ChunkTimes> {
     let mut least: Vec<ChunkTimes> = Vec::new();
     for _ in 0..RUNS {
         STEPS.lock().unwrap().clear();
-        pass(traces, Hooks { step: note, ..Hooks::default() }, &Ctx::new(1));
+        pass(traces, rows_by, Hooks { step: note, ..Hooks::default() }, &Ctx::new(1));
         let steps = STEPS.lock().unwrap();
         let chunks = steps.chunks_exact(4).map(|of| {
             let seconds = |to: usize| (of[to].1 - of[to - 1].1).as_secs_f64();
@@ -175,37 +176,47 @@ fn serial_share() {
         "\nkernel pass in chunks of 1 MiB: workers, stage that joins, simulated efficiency of about {CHUNKS} chunks"
     );
     println!(
-        "{:<20} {:>6} {:>10} {:>10} {:>7} {:>7} {:>7} {:>7} {:>22}",
-        "", "chunks", "workers", "stage", "share", "4", "16", "64", "2 simulated, measured"
+        "{:<20} {:<8} {:>6} {:>10} {:>10} {:>7} {:>7} {:>7} {:>7} {:>30}",
+        "", "rows by", "chunks", "workers", "stage", "share", "4", "16", "64", "2 simulated, measured, ratio"
     );
     for path in recordings() {
         let argument = Argument { label: None, path: path.clone() };
         let Opened::Traces(sources) = open(&[argument], &Ctx::new(1)).unwrap() else { continue };
         let traces: Vec<&Trace> = sources.iter().map(|s| &s.trace).collect();
-        let chunks = chunk_times(&traces);
-        let sum = |of: fn(&ChunkTimes) -> f64| chunks.iter().map(of).sum::<f64>();
-        let (join, workers) = (sum(|of| of.join), sum(|of| of.read + of.finish));
-        let times = CHUNKS.div_ceil(chunks.len());
-        let many: Vec<ChunkTimes> = (0..times).flat_map(|_| chunks.iter().copied()).collect();
-        let all = (workers + join) * times as f64;
-        let efficiency = |workers: usize| all / simulated(&many, workers) / workers as f64;
-        let [(one, _), (two, _)] = measured(&|ctx| pass(&traces, Hooks::default(), ctx));
-        // Opening, binding and sealing lie outside the pipeline.
-        let outside = one - simulated(&chunks, 1);
-        println!(
-            "{:<20} {:>6} {:>7.1} ms {:>7.2} ms {:>7.3} {:>7.2} {:>7.2} {:>7.2} {:>8.1} ms {:>7.1} ms",
-            path.parent().and_then(Path::file_name).unwrap_or_default().display(),
-            chunks.len(),
-            workers * 1e3,
-            join * 1e3,
-            join / (workers + join),
-            efficiency(4),
-            efficiency(16),
-            efficiency(64),
-            (simulated(&chunks, 2) + outside) * 1e3,
-            two * 1e3,
-        );
+        let name = path.parent().and_then(Path::file_name).unwrap_or_default().display().to_string();
+        for rows_by in [RowsBy::Machine, RowsBy::Workers] {
+            print_share(&name, &traces, rows_by);
+        }
     }
+}
+
+/// One line of it.
+fn print_share(name: &str, traces: &[&Trace], rows_by: RowsBy) {
+    let chunks = chunk_times(traces, rows_by);
+    let sum = |of: fn(&ChunkTimes) -> f64| chunks.iter().map(of).sum::<f64>();
+    let (join, workers) = (sum(|of| of.join), sum(|of| of.read + of.finish));
+    let times = CHUNKS.div_ceil(chunks.len());
+    let many: Vec<ChunkTimes> = (0..times).flat_map(|_| chunks.iter().copied()).collect();
+    let all = (workers + join) * times as f64;
+    let efficiency = |workers: usize| all / simulated(&many, workers) / workers as f64;
+    let [(one, _), (two, _)] = measured(&|ctx| pass(traces, rows_by, Hooks::default(), ctx));
+    // Opening, binding and sealing lie outside the pipeline.
+    let outside = one - simulated(&chunks, 1);
+    let simulated_two = simulated(&chunks, 2) + outside;
+    println!(
+        "{name:<20} {:<8} {:>6} {:>7.1} ms {:>7.2} ms {:>7.3} {:>7.2} {:>7.2} {:>7.2} {:>9.1} ms {:>7.1} ms {:>7.2}",
+        format!("{rows_by:?}"),
+        chunks.len(),
+        workers * 1e3,
+        join * 1e3,
+        join / (workers + join),
+        efficiency(4),
+        efficiency(16),
+        efficiency(64),
+        simulated_two * 1e3,
+        two * 1e3,
+        two / simulated_two,
+    );
 }
 
 fn main() {

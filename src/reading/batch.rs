@@ -319,6 +319,11 @@ impl<'b> BatchNames<'b> {
         BatchNames { batch, names: vec![None; batch.texts()] }
     }
 
+    /// The name that a text has been given; `None` for one that was not asked for.
+    pub fn known(&self, id: TextId) -> Option<NameId> {
+        *self.names.get(id.index())?
+    }
+
     /// The name of a text in `table`, the same table each time; `None` for [`TextId::NONE`].
     pub fn name(&mut self, table: &mut Names, id: TextId) -> Option<NameId> {
         let slot = self.names.get_mut(id.index())?;

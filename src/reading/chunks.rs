@@ -28,6 +28,9 @@ pub enum ChunkTarget {
     Balanced,
     /// One chunk.
     Whole,
+    /// At these times, in order: tests cut between any two events.
+    #[doc(hidden)]
+    Moments(&'static [Timestamp]),
 }
 
 /// Consecutive packets of one stream.
@@ -99,8 +102,13 @@ fn cuts(traces: &[&Trace], target: ChunkTarget, workers: usize) -> Vec<Timestamp
         // Ever smaller, so that all workers end at about the same time. Bounded, because memory holds the chunks that
         // are being read.
         ChunkTarget::Balanced => Some((left / (CHUNKS_PER_SHARE * workers.max(1) as u64)).clamp(1 << 20, 32 << 20)),
-        ChunkTarget::Whole => None,
+        ChunkTarget::Whole | ChunkTarget::Moments(_) => None,
     };
+    if let ChunkTarget::Moments(moments) = target {
+        let mut cuts: Vec<Timestamp> = moments.iter().copied().filter(|t| *t < Timestamp::MAX).collect();
+        cuts.dedup();
+        return cuts;
+    }
     let mut cuts = Vec::new();
     let mut weight = 0;
     for (begin, bytes) in begins {

@@ -1,7 +1,7 @@
 //! Serial equals parallel: the same results from every analysis, and the same bytes from every command, for any number
 //! of workers, any size of chunks, chunks that are done in any order, with and without the last switch before them, and
-//! chunks that are run again without need, whether rows are in memory or in a file; on every fixture, on damaged copies
-//! of one, and on generated recordings, whole and damaged.
+//! chunks that are run again without need, whether workers or the machine make rows, and whether these are in memory or
+//! in a file; on every fixture, on damaged copies of one, and on generated recordings, whole and damaged.
 //!
 //! `WHYSLOW_CORPUS=... cargo test --release --test workers -- --ignored` does the same on the corpus, in every
 //! combination.
@@ -11,6 +11,7 @@
 #[path = "../support/ask.rs"]
 mod ask;
 mod commands;
+mod moments;
 #[path = "../support/recordings.rs"]
 mod recordings;
 #[path = "../schedule/mod.rs"]
@@ -36,7 +37,7 @@ use whyslow::reading::engine::{ChunkStart, ChunkStep, EngineOptions, Hooks};
 use whyslow::state::history::History;
 use whyslow::state::history::lines::Time;
 use whyslow::state::history::tree::Tree;
-use whyslow::state::kernel::{Options, record};
+use whyslow::state::kernel::{Options, RowsBy, record};
 use whyslow::state::timeline::{Tables, Timeline, TimelineDraft};
 use whyslow::view::stats::StatsTable;
 
@@ -121,10 +122,10 @@ fn row_bytes(ctx: &Ctx) -> u64 {
 }
 
 /// All results, with rows sealed every so many events, and a budget for leaves.
-fn results(sources: &[Source], way: EngineOptions, seal_every: usize, work: &Ctx) -> Results {
+fn results(sources: &[Source], engine: EngineOptions, seal_every: usize, rows_by: RowsBy, work: &Ctx) -> Results {
     let traces: Vec<_> = sources.iter().map(|s| &s.trace).collect();
-    let (recording, notices) =
-        record(&traces, &tasks(), &Options { engine: way, seal_every, ..Options::default() }, work).unwrap();
+    let options = Options { engine, seal_every, rows_by, ..Options::default() };
+    let (recording, notices) = record(&traces, &tasks(), &options, work).unwrap();
     assert_eq!(recording.check(), None);
     let history = History::of_recording(&recording, work).unwrap();
     let tree = history.tree().clone();
@@ -135,7 +136,7 @@ fn results(sources: &[Source], way: EngineOptions, seal_every: usize, work: &Ctx
     let summary = history.summary(work).unwrap();
     // Segments: all states of all threads, the longest first.
     let longest = history.lines("threads/*/state", &Time::Longest(history.window(), 1 << 20), &work.cancel).unwrap();
-    let usage = |focus| Usage::read(&traces, &[], focus, &way, work).unwrap();
+    let usage = |focus| Usage::read(&traces, &[], focus, &engine, work).unwrap();
     let json = |table: &StatsTable| serde_json::to_string(table).unwrap();
     let ((running, ran), (moving, moved)) = (usage(Focus::Running), usage(Focus::Transfers));
     let (counts, counted) = count::count(sources, work).unwrap();
@@ -149,6 +150,18 @@ fn results(sources: &[Source], way: EngineOptions, seal_every: usize, work: &Ctx
         ("stats count", json(&StatsTable::count(&counts, &counted))),
     ];
     Results { texts, tree }
+}
+
+impl Results {
+    fn assert_equal(&self, want: &Results, how: &str) {
+        for ((what, found), (_, want)) in self.texts.iter().zip(&want.texts) {
+            // Not assert_eq: some of the texts are megabytes.
+            let at = found.bytes().zip(want.bytes()).position(|(a, b)| a != b).unwrap_or(0);
+            let part = |text: &str| text.chars().skip(at.saturating_sub(150)).take(300).collect::<String>();
+            assert!(found == want, "{how}: {what}:\n{}\n{}", part(found), part(want));
+        }
+        assert!(self.tree == want.tree, "{how}: history");
+    }
 }
 
 /// About every third chunk.
@@ -186,7 +199,7 @@ fn ways() -> Vec<(usize, EngineOptions)> {
 fn check(name: &str, sources: &[Source], step: usize) -> u64 {
     let serial = EngineOptions { chunks: ChunkTarget::Whole, start: ChunkStart::Unknown, ..EngineOptions::default() };
     let ctx = Ctx::new(1);
-    let want = results(sources, serial, usize::MAX, &ctx);
+    let want = results(sources, serial, usize::MAX, RowsBy::Machine, &ctx);
     // As much as needed, one tenth, the least.
     let budgets = [u64::MAX, row_bytes(&ctx) / 10, 0];
     // A stride prime to all the counts of choices meets each of them.
@@ -194,27 +207,18 @@ fn check(name: &str, sources: &[Source], step: usize) -> u64 {
     let mut written = 0;
     for (number, (workers, way)) in ways().into_iter().step_by(step).enumerate() {
         let (seal_every, leaves) = (seals[number % 3], budgets[(number + number / 3) % 3]);
+        let rows_by = [RowsBy::Workers, RowsBy::WhoIsFree][number % 2];
         let mut ctx = Ctx::new(workers);
         ctx.budget = Some(budget(leaves));
-        let found = results(sources, way, seal_every, &ctx);
+        let found = results(sources, way, seal_every, rows_by, &ctx);
         let [wrote, read] =
             [&ctx.progress.leaves_written, &ctx.progress.leaves_read].map(|n| n.load(Ordering::Relaxed));
         // All rows are looked at afterwards.
         assert_eq!(wrote > 0, read > 0, "{name}, {leaves} bytes");
         written += wrote;
         assert_eq!(ctx.cancel.failure(), None);
-        for ((what, found), (_, want)) in found.texts.iter().zip(&want.texts) {
-            // Not assert_eq: some of the texts are megabytes.
-            let at = found.bytes().zip(want.bytes()).position(|(a, b)| a != b).unwrap_or(0);
-            let part = |text: &str| text.chars().skip(at.saturating_sub(150)).take(300).collect::<String>();
-            assert!(
-                found == want,
-                "{name}: {what}, {workers} workers, {way:?}, sealed every {seal_every}, {leaves} bytes:\n{}\n{}",
-                part(found),
-                part(want)
-            );
-        }
-        assert!(found.tree == want.tree, "{name}: history, {workers} workers, {way:?}");
+        let how = format!("{workers} workers, {way:?}, rows by {rows_by:?}, sealed every {seal_every}, {leaves} bytes");
+        found.assert_equal(&want, &format!("{name}, {how}"));
     }
     written
 }

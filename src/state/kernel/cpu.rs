@@ -18,7 +18,7 @@ use crate::state::timeline::{CpuRun, HostId, ThreadId, Waker};
 use std::ops::{Index, IndexMut};
 
 /// Interrupts nest three or four deep; more is damage.
-const MOST_NESTED: usize = 16;
+pub(super) const MOST_NESTED: usize = 16;
 
 /// A packet being delivered.
 #[derive(Clone, Copy, Debug)]
@@ -182,6 +182,11 @@ impl Cpu {
         self.confirmed_at = t;
     }
 
+    /// An event at `t` shows the thread running.
+    pub fn confirm(&mut self, t: Timestamp) {
+        self.confirmed_at = self.confirmed_at.max(t);
+    }
+
     /// True if an event showed the thread running after it was set.
     pub fn is_confirmed(&self) -> bool {
         self.confirmed_at > self.since
@@ -280,14 +285,14 @@ impl Cpu {
 }
 
 /// Its bit in `Cpu::raised`; none for a vector beyond the 32nd.
-fn bit(soft_irq: SoftIrq) -> u32 {
+pub(super) fn bit(soft_irq: SoftIrq) -> u32 {
     1u32.checked_shl(soft_irq.vector()).unwrap_or(0)
 }
 
 /// True where one context can begin while another lasts. Interrupt handlers run with interrupts disabled (since Linux
 /// 2.6.35): only the handler of an interrupt controller calls those of other lines. Soft interrupts run one after the
 /// other, at the exit of a hard interrupt or outside of any.
-fn may_nest(outer: Context, inner: Context) -> bool {
+pub(super) fn may_nest(outer: Context, inner: Context) -> bool {
     use Context::{Irq, SoftIrq, Timer, Vector};
     match (outer, inner) {
         (Irq(outer), Irq(inner)) => outer != inner,

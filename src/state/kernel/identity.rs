@@ -8,7 +8,7 @@ use super::machine::{BatchIds, Machine};
 use super::thread_state::{Sched, ThreadState};
 use crate::base::names::NameId;
 use crate::base::time::Timestamp;
-use crate::event::kind::{Event, TextId};
+use crate::event::kind::{Event, TextId, ThreadContextId};
 use crate::reading::batch::{DumpStatus, DumpedThread, ThreadContext};
 use crate::state::threads::{Holder, HostTid, ThreadInstance};
 use crate::state::timeline::{HostId, ThreadId, ThreadName, VirtualIds};
@@ -50,6 +50,10 @@ impl Machine {
     /// The thread that runs on CPU `c`: the one that the context names, else that of the last switch.
     pub(super) fn running(&mut self, c: CpuId, event: &Event, ids: &mut BatchIds<'_>) -> Option<ThreadId> {
         let batch = ids.batch;
+        if event.who == ThreadContextId::CONFIRMED {
+            self.cpus[c].confirm(event.time);
+            return self.cpus[c].thread;
+        }
         let Some(identity) = batch.context(event.who) else { return self.cpus[c].thread };
         let Some(tid) = identity.tid else { return self.cpus[c].thread };
         let thread = self.thread_on(c, tid, event.time);
@@ -80,7 +84,13 @@ impl Machine {
     }
 
     /// Apply the ids and the name that a context has of its thread.
-    fn describe(&mut self, thread: ThreadId, t: Timestamp, identity: &ThreadContext, ids: &mut BatchIds<'_>) {
+    pub(super) fn describe(
+        &mut self,
+        thread: ThreadId,
+        t: Timestamp,
+        identity: &ThreadContext,
+        ids: &mut BatchIds<'_>,
+    ) {
         let state = &mut self.threads[thread];
         state.observe_pid(identity.pid);
         if let Some(ppid) = identity.ppid {

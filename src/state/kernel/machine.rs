@@ -11,13 +11,14 @@
 //! (from thread ids to instances), `label` (the cause of a wait by its wake-up).
 
 use super::copies::Copies;
-use super::cpu::{CpuId, Cpus};
+use super::cpu::Cpus;
 use super::functions::Pairs;
 use super::handlers::Handlers;
 use super::losses::Losses;
 use super::packets::Packets;
+use super::prepare::WakeChains;
 use super::requests::Requests;
-use super::seal::{FilledSlabs, LateChange, SEAL_EVERY};
+use super::seal::{FilledSlabs, LateChange, SEAL_EVERY, SealMoments};
 use super::services::Services;
 use super::thread_state::{Reasons, ThreadState};
 use super::user::Guess;
@@ -25,7 +26,7 @@ use crate::base::names::NameId;
 use crate::base::notice::{Notice, Notices};
 use crate::base::time::Timestamp;
 use crate::event::host::TraceOrigin;
-use crate::event::kind::TextId;
+use crate::event::kind::{Event, TextId};
 use crate::event::stack::RawStackId;
 use crate::model::facts::Quality;
 use crate::reading::batch::{Batch, BatchNames};
@@ -39,15 +40,6 @@ use std::collections::BTreeSet;
 
 /// More CPUs than any machine has; a larger number comes from a damaged record.
 const MOST_CPUS: u32 = 1 << 14;
-
-/// A kernel call chain that was recorded before the wake-up to which it may belong.
-#[derive(Clone, Copy, Debug)]
-pub(super) struct PendingStack {
-    pub cpu: CpuId,
-    pub time: Timestamp,
-    /// Its id in the batch.
-    pub stack: RawStackId,
-}
 
 /// The state of all threads and CPUs, and the part of the timeline that is known so far.
 #[derive(Debug)]
@@ -64,10 +56,9 @@ pub struct Machine {
     pub(super) slabs: FilledSlabs,
     /// Changes of sealed segments nevertheless, in their order.
     pub(super) late_changes: Vec<LateChange>,
-    /// Events between two slabs, at least.
-    pub(super) seal_every: usize,
-    /// Events until rows are sealed next.
-    pub(super) events_to_seal: usize,
+    pub(super) seal_moments: SealMoments,
+    /// Events since rows were sealed.
+    pub(super) unsealed_events: usize,
     pub(super) threads: ThreadTable<ThreadState>,
     pub(super) by_vtid: HashMap<(HostId, i32), SmallVec<[ThreadId; 2]>>,
     /// The threads that seem to have certain ids in user space, by host, thread id and process id.
@@ -84,8 +75,6 @@ pub struct Machine {
     pub(super) lines: HashMap<(HostId, i32), NameId>,
     pub(super) reasons: Reasons,
     pub(super) losses: Losses,
-    /// The last call chain of the kernel.
-    pub(super) pending_stack: Option<PendingStack>,
     /// By host: the CPUs whose switches were recorded; empty where the recording does not show it.
     recorded: Vec<BTreeSet<u32>>,
     /// CPUs that events name and whose switches were not recorded.
@@ -100,11 +89,38 @@ pub(super) struct BatchIds<'b> {
     pub batch: &'b Batch,
     names: BatchNames<'b>,
     stacks: Vec<Option<RawStackId>>,
+    /// The call chains of wake-ups, where no worker has looked for them.
+    chains: Option<WakeChains>,
+    /// The call chain that was recorded with the next wake-up.
+    pub wake_chain: Option<RawStackId>,
 }
 
-impl BatchIds<'_> {
+impl<'b> BatchIds<'b> {
+    /// No text and no stack has an id yet.
+    pub fn new(batch: &'b Batch) -> BatchIds<'b> {
+        let stacks = vec![None; batch.stacks.len()];
+        BatchIds { batch, names: BatchNames::new(batch), stacks, chains: None, wake_chain: None }
+    }
+
+    /// The next event of a kernel trace: the call chain of a wake-up is known then.
+    pub fn follow_chains(&mut self, host: HostId, event: &Event) {
+        if let Some(chains) = &mut self.chains {
+            self.wake_chain = chains.next(host, event);
+        }
+    }
+
     pub fn name(&mut self, out: &mut TimelineDraft, id: TextId) -> Option<NameId> {
         self.names.name(&mut out.tables.names, id)
+    }
+
+    /// The same for a text that has a name already.
+    pub fn known_name(&self, id: TextId) -> Option<NameId> {
+        self.names.known(id)
+    }
+
+    /// The same for a stack that has an id already.
+    pub fn known_stack(&self, id: Option<RawStackId>) -> Option<RawStackId> {
+        *self.stacks.get(id?.index())?
     }
 
     pub fn stack(&mut self, out: &mut RawStacks, id: Option<RawStackId>) -> Option<RawStackId> {
@@ -148,8 +164,8 @@ impl Machine {
             sealed: RowBuilders::default(),
             slabs: FilledSlabs::default(),
             late_changes: Vec::new(),
-            seal_every: SEAL_EVERY,
-            events_to_seal: SEAL_EVERY,
+            seal_moments: SealMoments::every(SEAL_EVERY),
+            unsealed_events: 0,
             threads: ThreadTable::default(),
             by_vtid: HashMap::default(),
             guesses: HashMap::default(),
@@ -163,7 +179,6 @@ impl Machine {
             losses: Losses::default(),
             unrecorded: BTreeSet::new(),
             reasons,
-            pending_stack: None,
             start: None,
             end: Timestamp::MIN,
             notices: Notices::default(),
@@ -186,18 +201,16 @@ impl Machine {
         recorded
     }
 
-    /// Step through the events of a batch; batches come in order of time.
+    /// Step through all events of a batch; batches come in order of time.
     pub fn absorb(&mut self, batch: &Batch) {
-        let stacks = vec![None; batch.stacks.len()];
-        let mut ids = BatchIds { batch, names: BatchNames::new(batch), stacks };
         // Ids of a batch are not valid in the next one; an event and its stack are always in one chunk.
-        self.pending_stack = None;
+        let mut ids = BatchIds { chains: Some(WakeChains::default()), ..BatchIds::new(batch) };
         for event in &batch.events {
-            self.step(event, &mut ids);
-            self.events_to_seal -= 1;
-            if self.events_to_seal == 0 {
+            if self.seal_moments.holds(event.time) {
                 self.seal_rows();
             }
+            self.step(event, &mut ids);
+            self.unsealed_events += 1;
         }
     }
 

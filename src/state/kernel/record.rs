@@ -1,15 +1,18 @@
 //! The kernel pass: traces in, a sealed timeline out.
 //!
 //! An [`Analysis`] whose partial is a batch of typed events (read, bound, sorted and merged over the streams by the
-//! workers) and whose merge steps the machine through it. What is left after that, making leaves of settled rows, needs
-//! no order: the worker does it while another one steps through the next chunk. Memory: the batches in flight and the
-//! timeline.
+//! workers; with many workers, rows are made of part of them, `prepare`) and whose merge steps the machine through it.
+//! What is left after that, making leaves of settled rows, needs no order: the worker does it while another one steps
+//! through the next chunk. A chunk that runs again is stepped through event by event. Memory: the batches in flight and
+//! the timeline.
 
 use super::handlers::Handlers;
 use super::machine::Machine;
+use super::prepare::{PrepareOptions, prepare};
+use super::prepared::Prepared;
 use super::seal::{NumberedSlabs, SEAL_EVERY};
 use crate::base::ctx::{Cancel, Cancelled, Ctx};
-use crate::base::heap::MemoryPart;
+use crate::base::heap::{HeapSize, MemoryPart};
 use crate::base::notice::{Notice, Notices};
 use crate::base::time::Span;
 use crate::event::task::TaskDefinition;
@@ -38,9 +41,26 @@ pub struct Options {
     pub pairs: Vec<TaskDefinition>,
     /// Labels that the user gave the traces, by position (missing: none): under different labels, equal hosts are two.
     pub labels: Vec<Option<String>>,
-    /// Rows move to the store every so many events, at least; the result does not depend on it.
+    /// Rows move to the store every so many events on average; no answer depends on it.
     pub seal_every: usize,
+    /// Who makes rows of the events that concern the running thread alone; the result does not depend on it.
+    pub rows_by: RowsBy,
 }
+
+/// Who makes rows of events that concern the running thread alone.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum RowsBy {
+    /// Workers where there are so many that the machine would be their limit, else the machine.
+    #[default]
+    WhoIsFree,
+    /// Workers.
+    Workers,
+    /// The machine, which steps through all events.
+    Machine,
+}
+
+/// From so many workers on the machine is their limit: its steps are a quarter of the work.
+const MANY_WORKERS: usize = 4;
 
 impl Default for Options {
     fn default() -> Self {
@@ -50,6 +70,7 @@ impl Default for Options {
             pairs: Vec::new(),
             labels: Vec::new(),
             seal_every: SEAL_EVERY,
+            rows_by: RowsBy::default(),
         }
     }
 }
@@ -57,6 +78,8 @@ impl Default for Options {
 struct KernelPass<'w> {
     sources: BoundTraces,
     events: &'w AtomicU64,
+    /// `None` where the machine steps through all events.
+    prepare: Option<PrepareOptions>,
     slabs: Mutex<PassSlabs>,
 }
 
@@ -65,12 +88,24 @@ struct KernelPass<'w> {
 struct PassSlabs {
     sealed: Vec<NumberedSlabs<SealedSlabs>>,
     empty: Vec<OpenSlabs>,
+    /// Memory for rows that workers make.
+    rows: Vec<Prepared>,
 }
 
 impl KernelPass<'_> {
+    /// The events of a chunk.
+    fn read(&self, traces: &[&Trace], chunk: &Chunk, cancel: &Cancel, notices: &mut Notices) -> Batch {
+        let batch = self.sources.read(traces, chunk, cancel, notices, |_, _| {}, None);
+        self.events.fetch_add(batch.events.len() as u64, Ordering::Relaxed);
+        batch
+    }
+
     /// Give the machine the slabs that have been made leaves, and their memory.
     fn hand_over_slabs(&self, machine: &mut Machine) {
-        let PassSlabs { sealed, empty } = std::mem::take(&mut *self.slabs());
+        let (sealed, empty) = {
+            let mut slabs = self.slabs();
+            (std::mem::take(&mut slabs.sealed), std::mem::take(&mut slabs.empty))
+        };
         machine.slabs.give_back(empty);
         machine.add_slabs(sealed);
     }
@@ -81,23 +116,38 @@ impl KernelPass<'_> {
 }
 
 impl Analysis for KernelPass<'_> {
-    type Partial = (Batch, Notices);
+    type Partial = (Batch, Option<Prepared>, Notices);
     type Whole = (Machine, Notices);
     type Rest = Vec<NumberedSlabs<OpenSlabs>>;
 
     fn chunk(&self, traces: &[&Trace], chunk: &Chunk, _start: ChunkStart, cancel: &Cancel) -> Self::Partial {
         let mut notices = Notices::default();
-        let batch = self.sources.read(traces, chunk, cancel, &mut notices, |_, _| {}, None);
-        self.events.fetch_add(batch.events.len() as u64, Ordering::Relaxed);
-        (batch, notices)
+        let mut batch = self.read(traces, chunk, cancel, &mut notices);
+        let prepared = self.prepare.map(|options| {
+            let spare = self.slabs().rows.pop().unwrap_or_default();
+            prepare(&mut batch, &self.sources.origins, options, spare)
+        });
+        (batch, prepared, notices)
     }
 
-    fn merge(&self, (machine, notices): &mut Self::Whole, (batch, theirs): Self::Partial) -> Self::Rest {
+    fn merge(&self, (machine, notices): &mut Self::Whole, (batch, prepared, theirs): Self::Partial) -> Self::Rest {
         self.hand_over_slabs(machine);
-        machine.absorb(&batch);
+        match prepared {
+            Some(prepared) => {
+                machine.absorb_prepared(&batch, &prepared);
+                self.slabs().rows.push(prepared.emptied());
+            }
+            None => machine.absorb(&batch),
+        }
         self.sources.recycle(batch);
         notices.merge(&theirs);
         machine.slabs.take()
+    }
+
+    fn run_again(&self, whole: &mut Self::Whole, traces: &[&Trace], chunk: &Chunk, cancel: &Cancel) -> Self::Rest {
+        let mut notices = Notices::default();
+        let batch = self.read(traces, chunk, cancel, &mut notices);
+        self.merge(whole, (batch, None, notices))
     }
 
     fn finish(&self, filled: Self::Rest) {
@@ -140,7 +190,13 @@ pub fn record(
     }
     let mut machine = Machine::new(sources.hosts.clone(), sources.origins.clone(), options.handlers.clone());
     machine.set_seal_every(options.seal_every);
-    machine.keep_leaves_in(LeafPool::within(ctx, in_flight_bytes(traces, options.engine.chunks, ctx.threads))?);
+    let by_workers = match options.rows_by {
+        RowsBy::WhoIsFree => ctx.threads >= MANY_WORKERS,
+        by => by == RowsBy::Workers,
+    };
+    // Rows that workers make take about as much memory as the events.
+    let in_flight = in_flight_bytes(traces, options.engine.chunks, ctx.threads) * (1 + u64::from(by_workers));
+    machine.keep_leaves_in(LeafPool::within(ctx, in_flight)?);
     if sources.all.iter().any(|s| s.binding.page_faults) {
         machine.expect_page_faults();
     }
@@ -156,9 +212,12 @@ pub fn record(
     machine.expect_pairs(tasks.len(), options.pairs.iter().map(|pair| pair.name.as_str()));
     sources.may_hold_copies(traces).into_iter().for_each(|trace| machine.expect_copies(trace));
     let origins = sources.origins.clone();
-    let pass = KernelPass { sources, events: &ctx.progress.events, slabs: Mutex::default() };
+    let prepare = PrepareOptions { has_pairs: !options.pairs.is_empty(), seal_moments: machine.seal_moments };
+    let prepare = by_workers.then_some(prepare);
+    let pass = KernelPass { sources, events: &ctx.progress.events, prepare, slabs: Mutex::default() };
     let (mut machine, mut notices) = engine::run(&pass, (machine, notices), traces, &options.engine, ctx)?;
-    ctx.progress.parts.hold(MemoryPart::EventBuffers, pass.sources.spare_bytes());
+    let rows: usize = pass.slabs().rows.iter().map(HeapSize::heap_bytes).sum();
+    ctx.progress.parts.hold(MemoryPart::EventBuffers, pass.sources.spare_bytes() + rows);
     pass.hand_over_slabs(&mut machine);
     drop(pass);
     let (mut timeline, found) = machine.close(lossy);

@@ -4,7 +4,8 @@
 //! settled rows move. A thread keeps its last row of each kind, and the segments that the end of its open or next
 //! system call may relabel ([`NEAR`] at most). Until a host had a switch its rows stay: without any they are made anew
 //! when the pass ends. Few changes come later than that (a packet whose send follows, a call whose entry was lost):
-//! they are kept and made in the sealed leaves. When rows are sealed depends on the number of events alone.
+//! they are kept and made in the sealed leaves. When rows are sealed depends on the times of the events and on their
+//! number alone ([`SealMoments`]): a worker that does not know the events before its chunk knows these moments as well.
 //!
 //! The machine only moves the rows, as *slabs* by number; the pass makes them leaves, on another thread.
 
@@ -15,16 +16,39 @@ use crate::base::time::Timestamp;
 use crate::state::store::families::{OpenSlabs, RowBuilders, SealedSlabs};
 use crate::state::store::parts::RowPlace;
 use crate::state::store::pool::LeafPool;
-use crate::state::timeline::{Segment, SegmentKind, ThreadId, Timeline, Waker};
+use crate::state::timeline::{Call, Segment, SegmentKind, StackSample, ThreadId, Timeline, Waker};
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-/// Events between two slabs, where the options of the pass do not say.
+/// Events between two slabs on average, where the options of the pass do not say.
 pub(super) const SEAL_EVERY: usize = 1 << 14;
 /// Events for each thread between two slabs.
 const PER_THREAD: usize = 4;
 /// Rows for which a thread keeps memory at least.
 const KEPT: usize = 16;
+
+/// The moments at which rows may be sealed, by a hash of time: which events are before one does not depend on the cuts
+/// between chunks.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct SealMoments {
+    /// Fewer events than this are not sealed.
+    least: usize,
+    /// The greatest hash of such a moment.
+    greatest: u64,
+}
+
+impl SealMoments {
+    /// Every so many events on average: half as many, then one of the moments of which there is one in half as many.
+    pub fn every(events: usize) -> SealMoments {
+        let half = (events / 2).max(1);
+        SealMoments { least: half, greatest: u64::MAX / half as u64 }
+    }
+
+    /// True for such a moment.
+    pub fn holds(self, t: Timestamp) -> bool {
+        (t.ns() as u64).wrapping_mul(0x9e37_79b9_7f4a_7c15) <= self.greatest
+    }
+}
 
 /// Segments of a thread that are not among its rows any more.
 #[derive(Clone, Copy, Debug, Default)]
@@ -144,13 +168,7 @@ impl ThreadState {
             self.clip_rows(begin);
         }
         let samples = self.rows.samples.len().saturating_sub(1);
-        if samples > 0 && !self.rows.has_earlier_samples {
-            self.rows.has_earlier_samples = true;
-            if self.rows.samples.first().is_some_and(|first| first.user.is_some()) {
-                self.thread.runs_program();
-            }
-        }
-        into.samples.push(line, self.rows.samples.drain(..samples));
+        self.seal_samples(line, samples, into);
         shrink(&mut self.rows.samples, samples);
         if !scheduled {
             return;
@@ -160,11 +178,55 @@ impl ThreadState {
         self.sealed.stored += segments;
         shrink(&mut self.rows.segments, segments);
         let calls = self.rows.calls.len().saturating_sub(1);
-        if calls > 0 {
+        self.seal_calls(line, calls, into);
+        shrink(&mut self.rows.calls, calls);
+    }
+
+    /// Move its first samples.
+    fn seal_samples(&mut self, line: usize, count: usize, into: &mut RowBuilders) {
+        if count > 0 && !self.rows.has_earlier_samples {
+            self.rows.has_earlier_samples = true;
+            if self.rows.samples.first().is_some_and(|first| first.user.is_some()) {
+                self.thread.runs_program();
+            }
+        }
+        into.samples.push(line, self.rows.samples.drain(..count));
+    }
+
+    /// Move its first calls.
+    fn seal_calls(&mut self, line: usize, count: usize, into: &mut RowBuilders) {
+        if count > 0 {
             self.thread.runs_program();
         }
-        into.calls.push(line, self.rows.calls.drain(..calls));
-        shrink(&mut self.rows.calls, calls);
+        into.calls.push(line, self.rows.calls.drain(..count));
+    }
+
+    /// Add rows of a host that had a switch. All calls and samples but the last are settled: they move at once.
+    pub(super) fn add_settled(
+        &mut self,
+        line: usize,
+        begin: Timestamp,
+        mut calls: impl DoubleEndedIterator<Item = Call>,
+        mut samples: impl DoubleEndedIterator<Item = StackSample>,
+        into: &mut RowBuilders,
+    ) {
+        if self.thread.life.start < begin {
+            self.clip_rows(begin);
+        }
+        if let Some(last) = calls.next_back() {
+            self.seal_calls(line, self.rows.calls.len(), into);
+            into.calls.push(line, calls);
+            self.rows.calls.push(last);
+        }
+        if let Some(last) = samples.next_back() {
+            let mut first = samples.next();
+            if self.rows.samples.is_empty() {
+                self.rows.samples.extend(first.take());
+            }
+            self.seal_samples(line, self.rows.samples.len(), into);
+            into.samples.push(line, first.into_iter().chain(samples));
+            self.rows.samples.push(last);
+        }
     }
 }
 
@@ -177,10 +239,9 @@ fn shrink<R>(rows: &mut Vec<R>, gone: usize) {
 }
 
 impl Machine {
-    /// Seal rows every so many events.
+    /// Seal rows every so many events on average.
     pub(super) fn set_seal_every(&mut self, events: usize) {
-        self.seal_every = events.max(1);
-        self.events_to_seal = self.seal_every;
+        self.seal_moments = SealMoments::every(events);
     }
 
     /// Leaves that memory has no room for go to a pool.
@@ -188,9 +249,12 @@ impl Machine {
         self.sealed.pool = pool;
     }
 
-    /// Move all settled rows to the store.
+    /// Move all settled rows to the store, at one of the moments for it, unless there were few events since the last.
     pub(super) fn seal_rows(&mut self) {
-        self.events_to_seal = self.seal_every.max(PER_THREAD * self.threads.iter().len());
+        if self.unsealed_events < self.seal_moments.least.max(PER_THREAD * self.threads.iter().len()) {
+            return;
+        }
+        self.unsealed_events = 0;
         let Some(begin) = self.start else { return };
         let scheduled: Vec<bool> = self.out.tables.quality.iter().map(|quality| quality.switches > 0).collect();
         let is_scheduled = |host: usize| scheduled.get(host) == Some(&true);

@@ -5,10 +5,11 @@
 //! in `cpu`, the others in the modules that hold the slots. Cost: O(1) for each event.
 
 use super::cpu::{Completion, CpuId};
-use super::machine::{BatchIds, Machine, PendingStack};
+use super::machine::{BatchIds, Machine};
 use super::requests::Submitter;
 use super::services::WorkChange;
 use super::thread_state::{Interruption, Sched};
+use crate::base::names::NameId;
 use crate::base::time::Timestamp;
 use crate::event::host::TraceOrigin;
 use crate::event::kind::{Context, Event, Kind, RequestStep, TextId, ThreadContextId, WorkStep};
@@ -58,9 +59,7 @@ impl Machine {
         ids: &mut BatchIds<'_>,
     ) {
         let (t, host) = (event.time, origin.host);
-        if let Kind::Stack { kernel: Some(kernel), .. } = event.kind {
-            self.pending_stack = Some(PendingStack { cpu: c, time: t, stack: kernel });
-        }
+        ids.follow_chains(host, event);
         match event.kind {
             Kind::Switch { .. } => self.switched(c, event, origin, ids),
             Kind::Wake { .. } => self.woke(c, event, host, ids),
@@ -143,9 +142,8 @@ impl Machine {
         let woken = self.thread(host, tid, t);
         self.name(woken, t, name, ids);
         self.wake(c, t, woken, u32::from(cpu), source);
-        if let Some(pending) = self.pending_stack.take().filter(|pending| (pending.cpu, pending.time) == (c, t))
-            && let Some(stack) = ids.stack(&mut self.out.tables.stacks, Some(pending.stack))
-        {
+        let chain = ids.wake_chain.take();
+        if let Some(stack) = ids.stack(&mut self.out.tables.stacks, chain) {
             self.out.tables.wake_stacks.push(WakeStack { woken, time: t, stack });
         }
     }
@@ -153,10 +151,7 @@ impl Machine {
     /// The CPU enters an interrupt context.
     fn enter(&mut self, c: CpuId, t: Timestamp, context: Context, name: TextId, ids: &mut BatchIds<'_>) {
         let host = self.cpus[c].host;
-        let mut name = ids.name(&mut self.out, name);
-        if let (None, Context::Irq(irq)) = (name, context) {
-            name = self.lines.get(&(host, irq)).copied();
-        }
+        let name = self.handler(host, context, name, ids);
         if let (Context::Irq(_) | Context::SoftIrq(_), Some(quality)) =
             (context, self.out.tables.quality.get_mut(host.index()))
         {
@@ -168,6 +163,21 @@ impl Machine {
         }
         if entry.interrupts {
             self.interrupt(c, t, Some(Interruption { handler: name }));
+        }
+    }
+
+    /// The name of the handler of a context.
+    pub(super) fn handler(
+        &mut self,
+        host: HostId,
+        context: Context,
+        name: TextId,
+        ids: &mut BatchIds<'_>,
+    ) -> Option<NameId> {
+        let name = ids.name(&mut self.out, name);
+        match (name, context) {
+            (None, Context::Irq(irq)) => self.lines.get(&(host, irq)).copied(),
+            _ => name,
         }
     }
 
