@@ -84,37 +84,46 @@ struct ThreadEntry {
     kind: WaitKind,
 }
 
-/// Accumulate one path into the outline.
-pub fn accumulate(
-    sources: &EcctInputs<'_>,
-    reader: &RowReader<'_>,
-    path: &[PathSegment],
-    outline: &mut Outline,
-) -> Vec<NodeTime> {
-    Walk::new(sources, reader, outline, None).through(path).0
-}
-
-/// The same, and for each entry the hops down to the thread that spent the time. The entries are in order of time and
-/// tile the path; those of a shared disk follow each other over their wait.
-pub fn accumulate_with_hops(
-    sources: &EcctInputs<'_>,
-    reader: &RowReader<'_>,
-    path: &[PathSegment],
-    outline: &mut Outline,
-    hops: &mut Hops,
-) -> (Vec<NodeTime>, Vec<HopId>) {
-    Walk::new(sources, reader, outline, Some(hops)).through(path)
-}
-
-struct Walk<'a> {
+/// Makes the trees of paths, one after the other. Paths of the same threads that follow each other in time find their
+/// stacks at little cost.
+pub struct TreeBuilder<'a> {
     sources: &'a EcctInputs<'a>,
     reader: &'a RowReader<'a>,
-    outline: &'a mut Outline,
+    stacks: StackCursors<'a>,
+}
+
+impl<'a> TreeBuilder<'a> {
+    /// A builder that reads with `reader`.
+    pub fn new(sources: &'a EcctInputs<'a>, reader: &'a RowReader<'a>) -> TreeBuilder<'a> {
+        TreeBuilder { sources, reader, stacks: sources.timelines.cursors(reader) }
+    }
+
+    /// Accumulate one path into the outline.
+    pub fn accumulate(&mut self, path: &[PathSegment], outline: &mut Outline) -> Vec<NodeTime> {
+        Walk::new(self, outline, None).through(path).0
+    }
+
+    /// The same, and for each entry the hops down to the thread that spent the time. The entries are in order of time
+    /// and tile the path; those of a shared disk follow each other over their wait.
+    pub fn accumulate_with_hops(
+        &mut self,
+        path: &[PathSegment],
+        outline: &mut Outline,
+        hops: &mut Hops,
+    ) -> (Vec<NodeTime>, Vec<HopId>) {
+        Walk::new(self, outline, Some(hops)).through(path)
+    }
+}
+
+struct Walk<'w, 'a> {
+    sources: &'a EcctInputs<'a>,
+    reader: &'a RowReader<'a>,
+    outline: &'w mut Outline,
     passed: Vec<PathThread>,
     own: Vec<NodeTime>,
     /// Places among the stacks of the threads that were asked for last.
-    stacks: StackCursors<'a>,
-    hops: Option<&'a mut Hops>,
+    stacks: &'w mut StackCursors<'a>,
+    hops: Option<&'w mut Hops>,
     /// The hop of the thread that spends the time that is added.
     hop: HopId,
     /// By entry of `own`, where `hops` are asked for.
@@ -125,24 +134,19 @@ struct Walk<'a> {
     named_at: Timestamp,
 }
 
-impl<'a> Walk<'a> {
-    fn new(
-        sources: &'a EcctInputs<'a>,
-        reader: &'a RowReader<'a>,
-        outline: &'a mut Outline,
-        hops: Option<&'a mut Hops>,
-    ) -> Self {
-        let (passed, own, spent_by) = (Vec::new(), Vec::new(), Vec::new());
+impl<'w, 'a> Walk<'w, 'a> {
+    fn new(builder: &'w mut TreeBuilder<'a>, outline: &'w mut Outline, hops: Option<&'w mut Hops>) -> Self {
+        let TreeBuilder { sources, reader, stacks } = builder;
         Walk {
             sources,
             reader,
             outline,
-            passed,
-            own,
-            stacks: sources.timelines.cursors(reader),
+            passed: Vec::new(),
+            own: Vec::new(),
+            stacks,
             hops,
             hop: HopId::at(0),
-            spent_by,
+            spent_by: Vec::new(),
             client: None,
             named_at: Timestamp::ZERO,
         }
@@ -150,6 +154,7 @@ impl<'a> Walk<'a> {
 
     fn through(mut self, path: &[PathSegment]) -> (Vec<NodeTime>, Vec<HopId>) {
         self.named_at = path.last().map_or(Timestamp::ZERO, |segment| segment.span.last_moment());
+        self.own.reserve(path.len());
         path.iter().for_each(|segment| self.step_by_name(segment));
         (self.own, self.spent_by)
     }

@@ -11,6 +11,7 @@ use crate::base::notice::{Notice, Notices};
 use crate::base::time::{Span, Timestamp};
 use crate::event::task::{self, TaskDefinition};
 use crate::state::questions::Asker;
+use crate::state::reader::RowReader;
 use crate::state::timeline::{HostCoverage, HostId, MarkRow, ThreadId, Timeline};
 use foldhash::HashMap;
 use std::collections::BTreeSet;
@@ -150,6 +151,7 @@ pub fn pair_marks(
 ) -> Vec<Execution> {
     let mut open: HashMap<Pairing, Vec<MarkRow>> = HashMap::default();
     let mut executions = Vec::new();
+    let reader = timeline.reader(Asker::Executions);
     for mark in marks {
         let Some(thread) = mark.thread else { continue };
         let Some((host, pid)) = timeline.thread(thread).map(|t| (t.host, t.pid)) else { continue };
@@ -172,7 +174,7 @@ pub fn pair_marks(
             Some(begin) if begin.time <= mark.time => {
                 let span = Span::new(begin.time, mark.time);
                 let execution = Execution { span, thread, begin: begin.number, end: mark.number };
-                match rule.each && begin.thread == mark.thread && spans_lost(timeline, &execution) {
+                match rule.each && begin.thread == mark.thread && spans_lost(&reader, &execution) {
                     true => notices.add(Notice::DelimitersLost, 1, place),
                     false => executions.push(execution),
                 }
@@ -193,9 +195,8 @@ pub fn pair_marks(
 /// True where an end and the next begin in between were lost, so that the pair spans two executions or more. This shows
 /// where the exit of a call begins an execution, or the entry of a call ends it: in between the thread made another
 /// call of that name, whose exit or entry was not recorded and would have ended one execution and begun another.
-fn spans_lost(timeline: &Timeline, execution: &Execution) -> bool {
+fn spans_lost(reader: &RowReader<'_>, execution: &Execution) -> bool {
     let Span { start, end } = execution.span;
-    let reader = timeline.reader(Asker::Executions);
     let mut calls = reader.calls(execution.thread);
     let begun_by = calls.last_begun(start.saturating_sub(1));
     let begun_by = begun_by.filter(|call| call.span.end == start && call.ret.is_some());

@@ -6,7 +6,7 @@
 use super::holders::{self, HeldContext};
 use crate::analysis::counters;
 use crate::analysis::counts::{PathCounter, PathCounts};
-use crate::analysis::ecct::{self, EcctInputs, NodeTime};
+use crate::analysis::ecct::{EcctInputs, NodeTime, TreeBuilder};
 use crate::analysis::executions::Execution;
 use crate::analysis::hops::Hops;
 use crate::analysis::outline::Outline;
@@ -100,14 +100,15 @@ fn accumulate(
 ) -> ExplainedExecutions {
     let (mut outline, mut hops) = (Outline::default(), Hops::default());
     let [walks, trees, counts] = [Asker::Path, Asker::Ecct, Asker::Counts].map(|asker| sources.timeline.reader(asker));
+    let mut builder = TreeBuilder::new(sources, &trees);
     let one = |execution: &Execution| {
         let path = path::walk_with(&walks, execution.thread, execution.span);
         let (own, contributions) = if holders == Holders::Wanted {
-            let (own, spent_by) = ecct::accumulate_with_hops(sources, &trees, &path, &mut outline, &mut hops);
+            let (own, spent_by) = builder.accumulate_with_hops(&path, &mut outline, &mut hops);
             let contributions = holders::add_up(execution.span.start, &own, &spent_by);
             (own, contributions)
         } else {
-            (ecct::accumulate(sources, &trees, &path, &mut outline), Vec::new())
+            (builder.accumulate(&path, &mut outline), Vec::new())
         };
         let unresolved = path.iter().filter(|s| is_unresolved(s)).count() as u64;
         let tiled = path::tiles(&path, execution.span);

@@ -25,7 +25,8 @@ fn tree(builder: &TimelineBuilder, n: usize, start: Ns, end: Ns) -> BTreeMap<Str
         EcctInputs { timeline: &timeline, timelines: &timelines, names: &names, disk: &disk, leaders: &leaders };
     let path = path::walk(&timeline, thread(n), Span::of_ns(start, end));
     let mut outline = Outline::default();
-    let own = accumulate(&sources, &timeline.reader(Asker::Ecct), &path, &mut outline);
+    let reader = timeline.reader(Asker::Ecct);
+    let own = TreeBuilder::new(&sources, &reader).accumulate(&path, &mut outline);
     let mut paths: Vec<String> = Vec::new();
     for (parent, step) in outline.nodes() {
         let above = parent.map_or(String::new(), |p| paths[p.index()].clone());
