@@ -84,6 +84,11 @@ pub fn plural(n: u64, one: &str) -> String {
     format!("{n} {one}{}", if n == 1 { "" } else { "s" })
 }
 
+/// "1 event", "702 events", "12.3k events": [`count`] with its noun.
+pub fn counted(n: u64, one: &str) -> String {
+    format!("{} {one}{}", count(n), if n == 1 { "" } else { "s" })
+}
+
 /// A share with decimals, for tables: `97.3%`.
 pub fn percent(part: f64, decimals: usize) -> String {
     format!("{:.decimals$}%", part * 100.0)

@@ -109,9 +109,9 @@ fn write(report: &Report<'_>, widths: Widths, alone: bool, out: &mut String) -> 
     }
     let group = if widths == Widths::Slow { &c.slow } else { &c.fast };
     let title = format!(
-        "{}, {} executions, {} on average: width is their time, red is more and blue is less in slow executions",
+        "{}, {}, {} on average: width is their time, red is more and blue is less in slow executions",
         widths.name(),
-        group.members.len(),
+        figure::plural(group.members.len() as u64, "execution"),
         figure::time(group.mean_ns as f64)
     );
     writeln!(out, "<text x=\"2\" y=\"14\" font-size=\"12\">{}</text>", Escaped(&title))?;

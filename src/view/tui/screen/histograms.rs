@@ -41,7 +41,7 @@ pub fn draw(canvas: &mut Canvas<'_>, app: &App) {
         };
         for (i, side) in sides.iter().enumerate() {
             let group = app.comparison.as_ref().map(|c| if *side == GroupSide::Slow { &c.slow } else { &c.fast });
-            let text = group.map_or(String::new(), |g| format!("{} executions", figure::count(g.members.len() as u64)));
+            let text = group.map_or(String::new(), |g| figure::counted(g.members.len() as u64, "execution"));
             let scope = if *side == GroupSide::Slow { StyleScope::Slow } else { StyleScope::Fast };
             let at = canvas.text(i * columns + cells.gutter, 0, side.name(), scope) + 1;
             canvas.text(at, 0, &text, StyleScope::Dim);

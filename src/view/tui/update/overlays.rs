@@ -112,7 +112,8 @@ fn task_choices(app: &App, prefix: &str) -> Vec<MenuItem> {
         Some(tasks) if !tasks.is_empty() => {
             let figures = |t: &TaskSummary| {
                 let (p50, p99) = (figure::time(t.p50_ns as f64), figure::time(t.p99_ns as f64));
-                format!("{:>8} executions  p50 {p50:>8}  p99 {p99:>8}", figure::count(t.executions))
+                let unit = if t.executions == 1 { "execution" } else { "executions" };
+                format!("{:>8} {unit:<10}  p50 {p50:>8}  p99 {p99:>8}", figure::count(t.executions))
             };
             tasks.iter().map(|t| item(&t.name, figures(t))).collect()
         }
