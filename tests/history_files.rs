@@ -231,3 +231,40 @@ fn history_files_are_compared_by_their_labels() {
         assert_eq!(from_files[part], from_traces[part], "{part}");
     }
 }
+
+/// The rows of the store by family, as `info --timings` has them; the sums are those of the families.
+fn stored(path: &str) -> Vec<serde_json::Value> {
+    let store = json(&["info", "--timings", "--json", path])["store"].clone();
+    let families = store["families"].as_array().unwrap();
+    for key in ["leaves", "bytes", "index_bytes"] {
+        let sum: u64 = families.iter().map(|family| family[key].as_u64().unwrap()).sum();
+        assert_eq!(store[key], sum, "{key}");
+    }
+    families.clone()
+}
+
+#[test]
+fn info_with_timings_shows_the_store_of_a_trace_and_of_its_history_file() {
+    let recordings = Recordings::of(&[LOCK]);
+    let file = recordings.build(&[]);
+    let (of_trace, of_file) = (stored(LOCK), stored(&file));
+    let find = |of: &[serde_json::Value], name: &str| of.iter().find(|family| family["family"] == name).cloned();
+    for name in ["segments", "calls", "samples", "runs", "requests", "services"] {
+        assert_eq!(find(&of_trace, name), find(&of_file, name), "{name}");
+    }
+    let segments = find(&of_file, "segments").unwrap();
+    let [lines, rows, leaves, levels, bytes] = ["lines", "rows", "leaves", "levels", "bytes"].map(|key| &segments[key]);
+    // A row takes 5 to 15 bytes, a leaf has 2,048 of them at most.
+    let (rows, bytes) = (rows.as_u64().unwrap(), bytes.as_u64().unwrap());
+    assert!(lines.as_u64().unwrap() > 5 && rows > 2_000 && (5 * rows..15 * rows).contains(&bytes), "{segments}");
+    assert!((rows.div_ceil(2_048)..rows / 512).contains(&leaves.as_u64().unwrap()) && levels == 2, "{segments}");
+    // The file has the delimiters of system calls and functions too.
+    let marks = |of: &[serde_json::Value]| find(of, "marks").unwrap()["rows"].as_u64().unwrap();
+    assert!(marks(&of_trace) > 0 && marks(&of_file) >= marks(&of_trace));
+    let length = std::fs::metadata(&file).unwrap().len();
+    assert!(of_file.iter().map(|family| family["bytes"].as_u64().unwrap()).sum::<u64>() < length);
+    // Not without the option.
+    assert!(json(&["info", "--full", "--json", &file])["store"].is_null());
+    let text = String::from_utf8(output(&["info", "--timings", &file]).stdout).unwrap();
+    assert!(text.contains("\nstore: ") && text.lines().any(|line| line.ends_with("  segments")), "{text}");
+}

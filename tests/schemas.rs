@@ -64,7 +64,7 @@ fn document(words: &[&str], recording: &Path) -> Option<Value> {
 
 /// The documents that all commands print about a recording.
 fn documents(recording: &Path) -> Vec<Value> {
-    let commands: [&[&str]; 10] = [
+    let commands: [&[&str]; 11] = [
         &["explain"],
         &["diff", "--max-nodes", "200"],
         &["diff", "--executions", "0,1"],
@@ -74,6 +74,7 @@ fn documents(recording: &Path) -> Vec<Value> {
         &["stats", "io"],
         &["info"],
         &["info", "--full"],
+        &["info", "--timings"],
         &["query", "--overview", "--points", "7"],
     ];
     let query = ["threads/*/state", "cpus/*/thread"];

@@ -39,7 +39,7 @@ impl Question for InfoOptions {
     }
 
     fn depth(&self) -> Depth {
-        if self.full { Depth::Events } else { Depth::Outline }
+        if self.full || self.input.timings { Depth::Events } else { Depth::Outline }
     }
 
     fn run(&self, session: Session, console: &mut Console<'_>) -> anyhow::Result<Outcome> {
@@ -83,6 +83,11 @@ impl InfoOptions {
             && let Ok(model) = traces.model(None, &places, &[], console.ctx)
         {
             facts = facts.with_questions(&questions(&model));
+        }
+        if self.input.timings {
+            let stored = console.with_progress(|ctx| traces.stored(ctx))?;
+            console.stage("store");
+            facts = facts.with_stored(&stored);
         }
         console.answer(self.json, || &facts, |_| facts.text())?;
         Ok(notices)

@@ -27,6 +27,7 @@ pub mod recorded;
 pub mod root_cause;
 pub mod selection;
 pub mod settings;
+pub mod stored;
 pub mod survey;
 pub mod thread;
 pub mod timeline;

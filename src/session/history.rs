@@ -6,6 +6,7 @@ use crate::base::notice::Notices;
 use crate::base::time::Span;
 use crate::explain::overview;
 use crate::model::overview::RecordingOverview;
+use crate::model::stored::StoredRows;
 use crate::state::history::History;
 use crate::state::timeline::Timeline;
 
@@ -75,5 +76,14 @@ impl Traces {
         self.fit_clocks(ctx)?;
         let (timeline, notices) = self.record(&[], ctx)?;
         RecordedHistory::new(&timeline, None, notices, ctx)
+    }
+    /// How large the store of the states is, with the events of the tasks that are tried where none is named.
+    pub fn stored(&mut self, ctx: &Ctx) -> anyhow::Result<StoredRows> {
+        if let Some(reopened) = &self.reopened {
+            return Ok(reopened.stored());
+        }
+        self.fit_clocks(ctx)?;
+        let (timeline, _) = self.record(&self.candidates(&[])?, ctx)?;
+        Ok(timeline.stored())
     }
 }

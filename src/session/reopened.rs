@@ -24,6 +24,7 @@ use crate::model::clock::FittedClocks;
 use crate::model::execution::ExecutionId;
 use crate::model::facts::Facts;
 use crate::model::join::{self, Renamed};
+use crate::model::stored::StoredRows;
 use crate::model::usage::{CpuTotals, IoUse};
 use crate::model::{Model, TraceInfo};
 use crate::reading::engine::EngineOptions;
@@ -112,6 +113,11 @@ impl Reopened {
         notices.merge(&self.damage);
         let beginning = (*states == HistoryStates::Beginning).then_some(*span);
         RecordedHistory::new(&self.timeline, beginning, notices, ctx)
+    }
+
+    /// How large the store of the states is.
+    pub fn stored(&self) -> StoredRows {
+        self.timeline.stored()
     }
 
     fn refuse_task(&self, task: &TaskDefinition) -> UsageError {

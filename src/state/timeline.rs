@@ -26,6 +26,7 @@ pub use crate::event::host::TraceOrigin;
 pub use crate::event::image::ImageChange;
 pub use crate::event::stack::{RawStackId, RawStacks, StackOrigin};
 use crate::model::facts::Quality;
+use crate::model::stored::StoredRows;
 
 /// The sealed states of all threads and CPUs of a recording: tables that are resident, and rows that are asked for
 /// through a [`RowReader`].
@@ -216,6 +217,11 @@ impl Timeline {
     /// The numeric fields of a delimiting event.
     pub fn mark_fields(&self, number: u32) -> impl Iterator<Item = MarkField> {
         self.rows.marks.fields(number)
+    }
+
+    /// How large the store of its rows is.
+    pub fn stored(&self) -> StoredRows {
+        self.rows.stored()
     }
 
     /// True where page faults were recorded.

@@ -8,8 +8,10 @@ use crate::base::{clean, figure};
 use crate::model::clock::HostClock;
 use crate::model::facts::{self, TraceFacts};
 use crate::model::questions::Answered;
+use crate::model::stored::StoredRows;
 use crate::model::survey::{Survey, UnknownTime};
 use crate::view::missing::{self, MissingJson};
+use crate::view::stored::StoreJson;
 use serde::Serialize;
 use std::fmt::Write;
 
@@ -29,6 +31,8 @@ pub struct InfoDocument {
     unknown_waits: Option<UnknownWaits>,
     #[serde(skip_serializing_if = "Vec::is_empty")]
     questions: Vec<QuestionJson>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    store: Option<StoreJson>,
     missing: Vec<MissingJson>,
     warnings: Vec<String>,
 }
@@ -143,6 +147,7 @@ impl InfoDocument {
             clocks: full.map(|(_, clocks)| clocks.iter().map(|clock| ClockFacts::new(clock, recorded)).collect()),
             unknown_waits: full.map(|(survey, _)| UnknownWaits::new(&survey.unknown)),
             questions: Vec::new(),
+            store: None,
             missing: missing::of(recorded),
             warnings: notices.sentences().iter().map(|s| clean::line(s)).collect(),
         }
@@ -152,6 +157,11 @@ impl InfoDocument {
     pub fn with_questions(mut self, answered: &[Answered]) -> InfoDocument {
         self.questions = questions(answered);
         self
+    }
+
+    /// Add the size of the store of states.
+    pub fn with_stored(self, stored: &StoredRows) -> InfoDocument {
+        InfoDocument { store: Some(StoreJson::new(stored)), ..self }
     }
 
     /// For people.
@@ -202,6 +212,7 @@ impl InfoDocument {
             unknown.write(&self.tasks, out)?;
         }
         write_questions(&self.questions, out)?;
+        self.store.iter().try_for_each(|store| store.write(out))?;
         missing::write(&self.missing, out)?;
         self.warnings.iter().try_for_each(|w| writeln!(out, "note: {w}"))
     }

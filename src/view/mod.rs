@@ -17,6 +17,7 @@ pub mod query;
 pub mod report;
 pub mod stats;
 pub mod stderr;
+mod stored;
 pub mod strips;
 pub mod svg;
 pub mod text;

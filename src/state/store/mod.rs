@@ -21,6 +21,7 @@
 //! - [`builder`]: rows become leaves
 //! - [`marks`]: delimiting events, which have fields of their own
 //! - [`families`]: the stores of a timeline
+//! - [`shape`]: how large they are
 //!
 //! Cost: 6 to 12 bytes a row, 24 for each part; reading a row takes some 20 ns. ALGORITHMS.md 8.11.
 
@@ -34,6 +35,7 @@ pub(super) mod marks;
 pub(super) mod parts;
 pub(super) mod pool;
 mod rows;
+mod shape;
 pub(super) mod whole;
 
 #[cfg(test)]
