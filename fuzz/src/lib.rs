@@ -24,6 +24,7 @@ use std::os::unix::ffi::OsStringExt;
 use std::path::PathBuf;
 use std::{env, fs, process};
 use whyslow::analysis::symbols::elf;
+use whyslow::analysis::symbols::files::SymbolPaths;
 use whyslow::base::clean;
 use whyslow::base::ctx::Ctx;
 use whyslow::compare::condition::FailIf;
@@ -34,6 +35,7 @@ use whyslow::input::{self, Argument, Opened, count};
 use whyslow::model::database::Database;
 use whyslow::options::configuration::Configuration;
 use whyslow::reading::{declared, tasks};
+use whyslow::session::{self, LeafChecks, OpenOptions};
 use whyslow::state::kernel::Handlers;
 use whyslow::view::tui::keyboard::{InputDecoder, TerminalEvent};
 use whyslow::view::tui::message::UiMessage;
@@ -44,7 +46,7 @@ use whyslow::{cli, dump};
 pub type Ask = fn(&[u8]);
 
 /// All targets by name; each has a file in `fuzz_targets/`.
-pub const TARGETS: [(&str, Ask); 14] = [
+pub const TARGETS: [(&str, Ask); 15] = [
     ("metadata_text", ask_metadata_text),
     ("metadata_json", ask_metadata_json),
     ("packet", ask_packet),
@@ -54,6 +56,7 @@ pub const TARGETS: [(&str, Ask); 14] = [
     ("translated", ask_translated),
     ("archive", ask_archive),
     ("database", ask_database),
+    ("history_file", ask_history_file),
     ("executable", ask_executable),
     ("declared", ask_declared),
     ("command_line", ask_command_line),
@@ -238,6 +241,56 @@ pub fn ask_database(bytes: &[u8]) {
     for task in 0..database.tasks.len().min(4) {
         let _ = database.durations(task);
         let _ = database.model(task, &Ctx::new(1));
+    }
+}
+
+/// Open a history file and ask it for executions and states, its leaves read when it is opened, or when they are asked
+/// for; what it says of its length, of the checksums of its sections and of its leaves is put right before.
+pub fn ask_history_file(bytes: &[u8]) {
+    const HEADER: usize = 40;
+    const ENTRY: usize = 32;
+    let mut bytes = bytes.to_vec();
+    let number = |bytes: &[u8], at: usize| {
+        bytes.get(at..at + 8).map_or(0, |n| n.iter().rev().fold(0u64, |n, b| n << 8 | u64::from(*b)) as usize)
+    };
+    if bytes.len() >= HEADER {
+        let length = (bytes.len() as u64).to_le_bytes();
+        bytes[16..24].copy_from_slice(&length);
+        let count = u32::from_le_bytes([bytes[12], bytes[13], bytes[14], bytes[15]]) as usize;
+        let table = number(&bytes, 24).min(bytes.len());
+        for at in (table..bytes.len().saturating_sub(ENTRY - 1)).step_by(ENTRY).take(count) {
+            let (offset, length) = (number(&bytes, at + 8), number(&bytes, at + 16));
+            let Some(end) = offset.checked_add(length).filter(|end| *end <= table) else { continue };
+            if bytes[at..at + 8].ends_with(b"leaves\0\0") || bytes[at..at + 8] == *b"k.leaves" {
+                put_leaves_right(&mut bytes[offset..end]);
+            }
+            let sum = crc32fast::hash(&bytes[offset..end]).to_le_bytes();
+            bytes[at + 24..at + 28].copy_from_slice(&sum);
+        }
+        let sum = crc32fast::hash(&[&bytes[..HEADER - 4], &bytes[table..]].concat()).to_le_bytes();
+        bytes[HEADER - 4..HEADER].copy_from_slice(&sum);
+    }
+    let path = folder().expect("a folder").join("history");
+    fs::write(&path, bytes).expect("the history file");
+    for leaves in [LeafChecks::AtOpening, LeafChecks::WhenRead] {
+        let (options, argument) = (OpenOptions { leaves, ..OpenOptions::default() }, Argument::parse(path.clone()));
+        let Ok(mut session) = session::Session::open(&[argument], &options, &Ctx::new(1)) else { continue };
+        let _ = session.model(None, &SymbolPaths::default(), &[], &Ctx::new(1));
+        let _ = session.history(&Ctx::new(1));
+    }
+}
+
+/// Make the checksum of each leaf fit.
+fn put_leaves_right(mut leaves: &mut [u8]) {
+    while let Some(&[a, b, c, d]) = leaves.get(4..8) {
+        let length = u32::from_le_bytes([a, b, c, d]) as usize;
+        if length < 8 || length > leaves.len() {
+            return;
+        }
+        let (leaf, rest) = leaves.split_at_mut(length);
+        let sum = crc32fast::hash(&leaf[..length - 4]).to_le_bytes();
+        leaf[length - 4..].copy_from_slice(&sum);
+        leaves = rest;
     }
 }
 

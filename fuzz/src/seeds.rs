@@ -3,6 +3,7 @@
 //! The schemas in `fuzz/schemas/` are written by hand, without the CTF writer of the tests: the targets mutate this
 //! text, and it has every kind of field, which no tracer writes.
 
+use std::ffi::OsString;
 use std::fs;
 use std::path::{Path, PathBuf};
 use whyslow::options::configuration::Configuration;
@@ -72,19 +73,19 @@ fn bytes(text: &str) -> Vec<u8> {
     digits.chunks(2).filter_map(|pair| u8::from_str_radix(&String::from_iter(pair), 16).ok()).collect()
 }
 
-/// A database of a small recording, as this version writes it.
-fn database() -> Vec<u8> {
+/// What `build` writes of a small recording in this version: a database, or with `more` a history file.
+fn built(more: &[&str]) -> Vec<u8> {
     let path = super::folder().expect("a folder").join("seed.whyslow");
     fs::remove_file(&path).ok();
     let trace = root().join("fixtures/traces/snap");
-    let words =
-        ["whyslow".into(), "build".into(), "--no-sandbox".into(), "-o".into(), path.clone().into(), trace.into()];
+    let words = ["whyslow", "build", "--no-sandbox", "-o"].into_iter().map(OsString::from);
+    let words = words.chain([path.clone().into(), trace.into()]).chain(more.iter().map(OsString::from));
     let cli::Parsed::Run(command) = cli::parse(words, &Configuration::default()) else {
         panic!("`build` is a command")
     };
     let built = command::run(&command);
-    assert!(matches!(built, Ok(0)), "a database can be built: {built:?}");
-    fs::read(path).expect("the database")
+    assert!(matches!(built, Ok(0)), "a file can be built: {built:?}");
+    fs::read(path).expect("the file")
 }
 
 /// Fragments without the preamble, which the target writes itself.
@@ -119,7 +120,8 @@ pub fn seeds(target: &str) -> Vec<Vec<u8>> {
             };
             ARCHIVE.iter().enumerate().map(part).collect()
         }
-        "database" => vec![database()],
+        "database" => vec![built(&[])],
+        "history_file" => vec![built(&["--history"])],
         "executable" => vec![read("fixtures/traces/disk-contention/bin/auditlogd")],
         "declared" => texts(&[
             "[[task]]\nname = \"a\"\nbegin = \"b\"\nend = { event = \"c\", when = { x = 1 } }\nkey = [\"k\"]\n",

@@ -35,22 +35,22 @@ pub enum Existing {
 
 /// Write `bytes` to a file. A link to a file means that file; a dangling link is refused, since it cannot be intended.
 pub fn write(path: &Path, bytes: &[u8], existing: Existing) -> io::Result<()> {
-    write_parts(path, &[bytes], existing)
+    write_with(path, existing, |file| file.write_all(bytes))
 }
 
-/// The same for bytes in several parts, one behind the other.
-pub fn write_parts(path: &Path, parts: &[&[u8]], existing: Existing) -> io::Result<()> {
+/// The same for a file that `fill` writes piece by piece.
+pub fn write_with(path: &Path, existing: Existing, fill: impl FnOnce(&mut File) -> io::Result<()>) -> io::Result<()> {
     let target = target(path)?;
     let folder = target.parent().filter(|p| !p.as_os_str().is_empty()).unwrap_or(Path::new("."));
     remove_leftovers(folder);
     match nameless(folder) {
         Some(mut file) => {
-            fill(&mut file, parts)?;
+            filled(&mut file, fill)?;
             name(&file, &target, folder, existing)?;
         }
         None => {
             let (mut file, hidden) = hidden_file(folder)?;
-            let placed = fill(&mut file, parts).and_then(|()| place(&hidden, &target, existing));
+            let placed = filled(&mut file, fill).and_then(|()| place(&hidden, &target, existing));
             hidden.forget();
             placed?;
         }
@@ -117,10 +117,10 @@ fn nameless(folder: &Path) -> Option<File> {
     rustix::fs::openat(CWD, folder, flags, Mode::from_raw_mode(0o666)).ok().map(File::from)
 }
 
-fn fill(file: &mut File, parts: &[&[u8]]) -> io::Result<()> {
+fn filled(file: &mut File, fill: impl FnOnce(&mut File) -> io::Result<()>) -> io::Result<()> {
     // Not every file system has locks; without one either no process takes the file for a leftover, or all do.
     let _ = rustix::fs::flock(&*file, FlockOperation::LockExclusive);
-    parts.iter().try_for_each(|part| file.write_all(part))?;
+    fill(file)?;
     file.sync_all()
 }
 
@@ -227,7 +227,7 @@ mod tests {
             [("one", Existing::Keep, true), ("two", Existing::Keep, false), ("three", Existing::Replace, true)]
         {
             let (mut file, hidden) = hidden_file(folder.path()).unwrap();
-            fill(&mut file, &[text.as_bytes()]).unwrap();
+            filled(&mut file, |file| file.write_all(text.as_bytes())).unwrap();
             let placed = place(&hidden, &path, existing);
             hidden.forget();
             assert_eq!(placed.is_ok(), done);
@@ -241,7 +241,7 @@ mod tests {
         std::fs::write(folder.path().join(".whyslow-1-0"), "left").unwrap();
         std::fs::write(folder.path().join(".other"), "not ours").unwrap();
         let (mut file, hidden) = hidden_file(folder.path()).unwrap();
-        fill(&mut file, &[b"in progress"]).unwrap();
+        filled(&mut file, |file| file.write_all(b"in progress")).unwrap();
         write(&folder.path().join("a"), b"", Existing::Keep).unwrap();
         let mut expected = vec![".other".to_owned(), "a".to_owned()];
         expected.push(hidden.0.file_name().unwrap().to_str().unwrap().to_owned());

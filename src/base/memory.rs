@@ -83,6 +83,9 @@ pub enum MemoryError {
     /// States gave way to a file, which failed.
     #[error("{0}")]
     Spill(SpillError),
+    /// States are in a file, which has other bytes than were written.
+    #[error("{0}")]
+    Damaged(String),
     /// The system does not report how much is held.
     #[error("--memory: this system does not report how much memory a process holds; leave the option out")]
     Unknown,

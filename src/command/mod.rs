@@ -26,8 +26,8 @@ use crate::analysis::symbols::files::SymbolPaths;
 use crate::analysis::symbols::perf_map;
 use crate::base::budget::Budget;
 use crate::base::clean;
-use crate::base::ctx::Ctx;
-use crate::base::memory::{self, Limit};
+use crate::base::ctx::{Cancel, Ctx};
+use crate::base::memory::{self, Limit, MemoryError};
 use crate::base::notice::Notices;
 use crate::base::sandbox::{self, Rules};
 use crate::compare::{Comparison, ComparisonRequest};
@@ -36,7 +36,7 @@ use crate::input::Argument;
 use crate::model::Model;
 use crate::model::execution::ExecutionId;
 use crate::options::{GroupOptions, InputOptions, SymbolOptions};
-use crate::session::{self, OpenOptions, Session, UsageError};
+use crate::session::{self, LeafChecks, OpenOptions, Session, UsageError};
 use crate::view::stderr::say;
 use clap::Subcommand;
 use console::Console;
@@ -208,17 +208,15 @@ fn ask(question: &dyn Question) -> anyhow::Result<u8> {
     // The sandbox begins before a byte of the input is read, and before there is another thread.
     confine(question);
     let ctx = Ctx { memory: limit, budget: Some(budget), ..Ctx::new(workers(input.threads)) };
-    let mut console = Console::new(&ctx, input.timings);
-    let Outcome { notices, status } = if question.is_interface() {
-        let session = memory::within(limit, &ctx.cancel, || open(question, &mut console))??;
-        question.run(session, &mut console)?
-    } else {
-        memory::within(limit, &ctx.cancel, || {
-            let session = open(question, &mut console)?;
-            question.run(session, &mut console)
-        })??
+    let checks = if question.is_interface() { LeafChecks::AtOpening } else { LeafChecks::WhenRead };
+    let Outcome { notices, status } = match answer(question, checks, &ctx) {
+        // The answer is made anew without what is damaged: nothing was written yet.
+        Err(_) if matches!(ctx.cancel.failure(), Some(MemoryError::Damaged(_))) => {
+            let ctx = Ctx { cancel: Cancel::default(), ..ctx.clone() };
+            answer(question, LeafChecks::AtOpening, &ctx)?
+        }
+        answered => answered?,
     };
-    console.finish();
     say_where_states_are(&ctx);
     if input.strict && notices.has_fault() {
         anyhow::bail!("the input is malformed (--strict): {}", notices.sentences().first().map_or("", |s| s));
@@ -229,6 +227,23 @@ fn ask(question: &dyn Question) -> anyhow::Result<u8> {
         }
     }
     Ok(status)
+}
+
+/// Open the input and answer the question, within the limits.
+fn answer(question: &dyn Question, checks: LeafChecks, ctx: &Ctx) -> anyhow::Result<Outcome> {
+    let mut console = Console::new(ctx, question.input().timings);
+    let outcome = if question.is_interface() {
+        // Its jobs watch the limit one by one.
+        let session = memory::within(ctx.memory, &ctx.cancel, || open(question, checks, &mut console))??;
+        question.run(session, &mut console)?
+    } else {
+        memory::within(ctx.memory, &ctx.cancel, || {
+            let session = open(question, checks, &mut console)?;
+            question.run(session, &mut console)
+        })??
+    };
+    console.finish();
+    Ok(outcome)
 }
 
 /// A note where states went to a file that takes memory all the same.
@@ -244,9 +259,9 @@ fn say_where_states_are(ctx: &Ctx) {
     }
 }
 
-fn open(question: &dyn Question, console: &mut Console<'_>) -> anyhow::Result<Session> {
-    let input = question.input();
-    let options = OpenOptions { chunk: input.chunk, tasks: input.tasks.clone(), handlers: input.handlers.clone() };
+fn open(question: &dyn Question, leaves: LeafChecks, console: &mut Console<'_>) -> anyhow::Result<Session> {
+    let InputOptions { chunk, tasks, handlers, .. } = question.input();
+    let options = OpenOptions { chunk: *chunk, tasks: tasks.clone(), handlers: handlers.clone(), leaves };
     let session = console.with_progress(|ctx| match question.depth() {
         Depth::Outline => Session::outline(&question.traces(), &options, ctx),
         Depth::Events => Session::open(&question.traces(), &options, ctx),

@@ -19,6 +19,7 @@ mod run;
 mod survey;
 mod traces;
 
+pub use crate::state::file::LeafChecks;
 pub use database::Databases;
 pub use history::RecordedHistory;
 pub use keep::NewHistoryFile;
@@ -55,6 +56,8 @@ pub struct OpenOptions {
     pub tasks: Option<PathBuf>,
     /// The user's own table of interrupt handlers.
     pub handlers: Option<PathBuf>,
+    /// When the rows of history files are read.
+    pub leaves: LeafChecks,
 }
 
 /// The inputs of a command line, opened.

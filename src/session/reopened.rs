@@ -1,9 +1,9 @@
 //! A recording that is reopened from a history file, without its traces.
 //!
-//! In: the file. Out: what a session asks of traces: states with the events of tasks, tasks, facts, notices. The states
-//! are read and checked once; each question gets a copy, which shares the rows. A task whose events are not in the file
-//! is refused by its name. Several files are several recordings, whose executions are joined. Cost: the bytes of the
-//! file, and a look at each row.
+//! In: the file. Out: what a session asks of traces: states with the events of tasks, tasks, facts, notices. Tables and
+//! index are read when the file is opened, rows when they are asked for ([`LeafChecks`]); each question gets a copy of
+//! the tables, which shares the rows. A task whose events are not in the file is refused by its name. Several files are
+//! several recordings, whose executions are joined. Cost: the bytes of tables and index, and a read for each leaf.
 
 use super::catalog::TaskCatalog;
 use super::history::RecordedHistory;
@@ -28,14 +28,15 @@ use crate::model::stored::StoredRows;
 use crate::model::usage::{CpuTotals, IoUse};
 use crate::model::{Model, TraceInfo};
 use crate::reading::engine::EngineOptions;
-use crate::state::file::{self, HistoryFile, HistoryFileError, StatesOf};
+use crate::state::file::{self, HistoryFile, HistoryFileError, LeafChecks, StatesOf};
 use crate::state::kernel::Handlers;
 use crate::state::timeline::Timeline;
 use std::sync::{Arc, OnceLock};
 
 /// See the module.
 pub(super) struct Reopened {
-    file: HistoryFile,
+    file: Arc<HistoryFile>,
+    checks: LeafChecks,
     /// Given by the user.
     label: Option<String>,
     timeline: Timeline,
@@ -51,15 +52,19 @@ pub(super) struct Reopened {
 
 impl Reopened {
     /// Open a history file; and the tasks and clocks of its recording.
-    pub fn open(argument: &Argument, ctx: &Ctx) -> Result<(Reopened, TaskCatalog, FittedClocks), HistoryFileError> {
+    pub fn open(
+        argument: &Argument,
+        checks: LeafChecks,
+        ctx: &Ctx,
+    ) -> Result<(Reopened, TaskCatalog, FittedClocks), HistoryFileError> {
         ctx.progress.enter("opening", 0);
-        let file = HistoryFile::open(&argument.path)?;
+        let file = Arc::new(HistoryFile::open(&argument.path)?);
         let mut damage = Notices::default();
         let mut recording: KeptRecording = file.value(RECORDING)?;
         let KeptTasks { tasks, declared, classes, marked } = file.value(TASKS)?;
         let usage = file.value(USAGE)?;
         let symbols = kept::read(&file.section(SYMBOLS)?).ok_or_else(|| file.contradiction(SYMBOLS))?;
-        let timeline = file::read(&file, StatesOf::AllEvents, &mut damage, ctx)?;
+        let timeline = file::read(&file, (StatesOf::AllEvents, checks), &mut damage, ctx)?;
         let history = file.value(HISTORY)?;
         if recording.traces.len() != timeline.traces().len() || declared > tasks.len() {
             return Err(file.contradiction(RECORDING));
@@ -70,7 +75,7 @@ impl Reopened {
         let clocks = std::mem::take(&mut recording.clocks);
         let catalog = TaskCatalog::kept(tasks, declared, classes.into_iter().map(Arc::new).collect());
         let (label, symbols) = (argument.label.clone(), Arc::new(symbols));
-        let reopened = Reopened { file, label, timeline, marked, recording, usage, history, symbols, damage };
+        let reopened = Reopened { file, checks, label, timeline, marked, recording, usage, history, symbols, damage };
         Ok((reopened, catalog, clocks))
     }
 
@@ -107,7 +112,7 @@ impl Reopened {
         let KeptHistory { states, span, notices } = &self.history;
         let mut notices = notices.clone();
         if *states == HistoryStates::Own {
-            let timeline = file::read(&self.file, StatesOf::KernelEvents, &mut notices, ctx)?;
+            let timeline = file::read(&self.file, (StatesOf::KernelEvents, self.checks), &mut notices, ctx)?;
             return RecordedHistory::new(&timeline, None, notices, ctx);
         }
         notices.merge(&self.damage);
@@ -185,7 +190,7 @@ impl Traces {
     pub fn reopen(arguments: &[Argument], options: &OpenOptions, ctx: &Ctx) -> anyhow::Result<Traces> {
         let mut opened = Vec::new();
         for argument in arguments {
-            let (reopened, mut catalog, clocks) = Reopened::open(argument, ctx)?;
+            let (reopened, mut catalog, clocks) = Reopened::open(argument, options.leaves, ctx)?;
             if let Some(file) = options.tasks.as_deref() {
                 catalog = catalog.with_file(file)?;
             }

@@ -9,7 +9,7 @@ use crate::state::timeline::{
 };
 
 /// A row of a file, before it is believed.
-pub(super) trait CheckedRow: StoredRow {
+pub(super) trait CheckedRow: StoredRow + std::fmt::Debug + 'static {
     /// Rows of a line may overlap.
     const OVERLAPS: bool = false;
     /// Its ids lead to entries of the tables.

@@ -16,8 +16,9 @@ use crate::base::cursor::{ByteOrder, Bytes};
 use crate::base::file::{self, Existing};
 use crate::base::mapped::open_regular;
 use crate::base::packed::{Packed, value_of};
+use crate::state::store::leaves::Leaves;
 use std::fs::File;
-use std::io::{self, ErrorKind, Read};
+use std::io::{self, ErrorKind, Read, Write};
 use std::os::unix::fs::FileExt;
 use std::path::{Path, PathBuf};
 
@@ -65,20 +66,34 @@ struct Section {
     checksum: u32,
 }
 
+/// The bytes of a section.
+#[derive(Debug)]
+enum Content {
+    /// In memory.
+    Bytes(Vec<u8>),
+    /// Those of leaves one behind the other, which are taken from their store one by one.
+    Leaves(Vec<Leaves>),
+}
+
 /// A history file in the making.
 #[derive(Debug, Default)]
 pub struct HistoryFileWriter {
-    sections: Vec<(SectionName, Vec<u8>)>,
+    sections: Vec<(SectionName, Content)>,
 }
 
 impl HistoryFileWriter {
     /// Add a section behind the others.
     pub fn add(&mut self, name: SectionName, bytes: Vec<u8>) {
-        self.sections.push((name, bytes));
+        self.sections.push((name, Content::Bytes(bytes)));
     }
 
-    /// Write it to `path`, where only a history file may be replaced: it appears whole or not at all. Returns its
-    /// length.
+    /// Add a section of the bytes of leaves.
+    pub(in crate::state) fn add_leaves(&mut self, name: SectionName, leaves: Vec<Leaves>) {
+        self.sections.push((name, Content::Leaves(leaves)));
+    }
+
+    /// Write it to `path`, where only a history file may be replaced: it appears whole or not at all. Leaves are
+    /// written one by one. Returns its length.
     pub fn save(&self, path: &Path) -> Result<u64, HistoryFileError> {
         let io = |error| HistoryFileError::Io { path: path.to_owned(), error };
         let existing = match begins_as_history_file(path) {
@@ -87,48 +102,73 @@ impl HistoryFileWriter {
             Err(error) if error.kind() == ErrorKind::NotFound => Existing::Keep,
             Err(error) => return Err(io(error)),
         };
-        let (header, table) = self.frame();
-        let sections = self.sections.iter().map(|(_, bytes)| &bytes[..]);
-        let parts: Vec<&[u8]> = [&header[..]].into_iter().chain(sections).chain([&table[..]]).collect();
-        file::write_parts(path, &parts, existing).map_err(|error| match error.kind() {
+        let mut length = 0;
+        let fill = |file: &mut File| {
+            // The header has the place of the table, which comes last.
+            file.write_all(&[0; HEADER])?;
+            let header;
+            (header, length) = self.write_sections(file)?;
+            file.write_all_at(&header, 0)
+        };
+        file::write_with(path, existing, fill).map_err(|error| match error.kind() {
             // It was made meanwhile.
             ErrorKind::AlreadyExists => HistoryFileError::Foreign { path: path.to_owned() },
             _ => io(error),
         })?;
-        Ok(parts.iter().map(|part| part.len() as u64).sum())
+        Ok(length)
     }
 
     /// All its bytes.
     #[cfg(test)]
     pub fn bytes(&self) -> Vec<u8> {
-        let (header, table) = self.frame();
-        let sections = self.sections.iter().map(|(_, bytes)| &bytes[..]);
-        [&header[..]].into_iter().chain(sections).chain([&table[..]]).collect::<Vec<_>>().concat()
+        let mut bytes = vec![0; HEADER];
+        let (header, length) = self.write_sections(&mut bytes).unwrap();
+        assert_eq!(bytes.len() as u64, length);
+        bytes[..HEADER].copy_from_slice(&header);
+        bytes
     }
 
-    /// Header and table.
-    fn frame(&self) -> (Vec<u8>, Vec<u8>) {
+    /// Write all behind the header; returns the header and the length of the whole file.
+    fn write_sections(&self, out: &mut impl Write) -> io::Result<(Vec<u8>, u64)> {
         let mut table = Vec::with_capacity(self.sections.len() * ENTRY);
         let mut offset = HEADER as u64;
-        for (name, bytes) in &self.sections {
+        for (name, content) in &self.sections {
+            let (mut sum, mut length) = (crc32fast::Hasher::new(), 0);
+            let mut write = |bytes: &[u8]| {
+                sum.update(bytes);
+                length += bytes.len() as u64;
+                out.write_all(bytes)
+            };
+            match content {
+                Content::Bytes(bytes) => write(bytes)?,
+                Content::Leaves(lists) => {
+                    for (leaves, leaf) in lists.iter().flat_map(|leaves| (0..leaves.len()).map(move |at| (leaves, at)))
+                    {
+                        let leaf = leaves.handle(leaf).ok_or_else(|| io::Error::other("states cannot be read back"))?;
+                        write(leaf.bytes())?;
+                    }
+                }
+            }
             table.extend(name.0);
             table.extend(offset.to_le_bytes());
-            table.extend((bytes.len() as u64).to_le_bytes());
-            table.extend(crc32fast::hash(bytes).to_le_bytes());
+            table.extend(length.to_le_bytes());
+            table.extend(sum.finalize().to_le_bytes());
             table.extend([0; 4]);
-            offset += bytes.len() as u64;
+            offset += length;
         }
+        out.write_all(&table)?;
+        let length = offset + table.len() as u64;
         let mut header = Vec::with_capacity(HEADER);
         header.extend(MAGIC);
         header.extend(MAJOR.to_le_bytes());
         header.extend(MINOR.to_le_bytes());
         header.extend((self.sections.len() as u32).to_le_bytes());
-        header.extend((offset + table.len() as u64).to_le_bytes());
+        header.extend(length.to_le_bytes());
         header.extend(offset.to_le_bytes());
         header.extend([0; 4]);
         let checksum = checksum(&header, &table);
         header.extend(checksum.to_le_bytes());
-        (header, table)
+        Ok((header, length))
     }
 }
 

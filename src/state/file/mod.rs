@@ -6,18 +6,21 @@
 //! the rows of its span, which becomes a span of lost events, and a notice.
 //!
 //! Nothing in a file is trusted: checksums are compared, all ids are checked against their tables, rows have to be in
-//! order, and no more is allocated than the file has bytes for. Cost: writing and reading are linear in the bytes;
-//! checking decodes each row once. ALGORITHMS.md 8.12.
+//! order, and no more is allocated than the file has bytes for. Cost: writing is linear in the bytes, and a leaf is in
+//! memory at a time; opening reads the tables and the index; a leaf is read and checked when it is asked for, which
+//! decodes each of its rows once. ALGORITHMS.md 8.12.
 //!
 //! - [`container`]: sections, checksums, versions
 //! - `tables`: names, stacks, hosts, ..., threads and CPUs
 //! - `index`: where their blocks are
 //! - `checked`: what is asked of a row before it is believed
+//! - `kept`: a leaf, read and checked when it is asked for
 //! - `rows`: the rows of all families
 
 mod checked;
 pub mod container;
 mod index;
+mod kept;
 mod rows;
 mod tables;
 
@@ -36,6 +39,17 @@ pub enum StatesOf {
     AllEvents,
     /// The kernel's events alone.
     KernelEvents,
+}
+
+/// When the leaves of a file are read.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum LeafChecks {
+    /// All when the file is opened: damaged ones are left out, with a notice.
+    #[default]
+    AtOpening,
+    /// Each when it is asked for: a damaged one ends the work with
+    /// [`MemoryError::Damaged`](crate::base::memory::MemoryError::Damaged), before an answer is written.
+    WhenRead,
 }
 
 /// Why a history file cannot be read or written: one line with what to do.

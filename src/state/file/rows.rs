@@ -2,31 +2,35 @@
 //!
 //! In: a timeline. Out: its sections; and from a file a timeline. A block is the bytes of a leaf, with their own
 //! checksum; where each leaf is, what span it has and which lines have which of its rows, is in an index that is
-//! resident. Each row is decoded once when it is read: its ids must be known, and its line in order of time. A leaf
-//! that is damaged, or has rows that are not so, loses its rows: threads are in an unknown state then, and events count
-//! as lost over its span.
+//! resident. A leaf is read and checked when it is asked for (`kept`). The first one that is damaged, or has rows that
+//! cannot be, ends the work; then the file is opened again, and all leaves are read at once: damaged ones lose their
+//! rows, threads are in an unknown state then, and events count as lost over their spans. So an answer does not depend
+//! on the order in which leaves were asked for.
 
 use super::checked::CheckedRow;
 use super::container::{HistoryFile, HistoryFileWriter, SectionName};
 use super::index::{BlockEntry, CounterIndex, FamilyIndex, Index, MarkIndex, Parts};
+use super::kept::{BlocksOf, KeptLeaves, KeptMarks, unlimited};
 use super::tables::Bounds;
-use super::{HistoryFileError, StatesOf};
+use super::{HistoryFileError, LeafChecks, StatesOf};
 use crate::base::ctx::Ctx;
 use crate::base::names::NameId;
 use crate::base::notice::{Notice, Notices};
 use crate::base::packed::bytes_of;
 use crate::base::time::{Span, Timestamp};
+use crate::state::questions::Family;
 use crate::state::segments::Thread;
 use crate::state::store::builder::LineStoreBuilder;
 use crate::state::store::families::{CounterStore, RowStores};
 use crate::state::store::leaf::StoredRow;
 use crate::state::store::leaf_bytes::Leaf;
-use crate::state::store::leaves::LeafHandle;
-use crate::state::store::marks::{MarkLeaf, MarkStore};
+use crate::state::store::leaves::{LeafHandle, LeafSource, Leaves};
+use crate::state::store::marks::MarkStore;
 use crate::state::store::parts::{LinePart, LineStore};
 use crate::state::store::pool::LeafPool;
 use crate::state::tables::Tables;
-use crate::state::timeline::{HostCpu, MarkRow, Timeline};
+use crate::state::timeline::{HostCpu, Timeline};
+use std::sync::Arc;
 
 /// The sections of a timeline.
 #[derive(Clone, Copy)]
@@ -76,23 +80,36 @@ pub fn write(timeline: &Timeline, states: StatesOf, writer: &mut HistoryFileWrit
         marks: blocks.marks(&rows.marks),
     };
     writer.add(sections.index, bytes_of(&index));
-    writer.add(sections.leaves, blocks.0);
+    writer.add_leaves(sections.leaves, blocks.leaves);
 }
 
 /// The blocks so far.
 #[derive(Default)]
-struct Blocks(Vec<u8>);
+struct Blocks {
+    /// Bytes of all.
+    bytes: u64,
+    /// Those of each family; their bytes stay where they are.
+    leaves: Vec<Leaves>,
+}
 
 impl Blocks {
-    fn add(&mut self, bytes: &[u8], span: Span) -> BlockEntry {
-        let entry = BlockEntry { offset: self.0.len() as u64, length: bytes.len() as u64, span };
-        self.0.extend(bytes);
-        entry
+    /// Add leaves of these spans.
+    fn add(&mut self, leaves: &Leaves, spans: impl IntoIterator<Item = Span>) -> Vec<BlockEntry> {
+        self.leaves.push(leaves.clone());
+        let entry = |(leaf, span): (LeafHandle<'_>, Span)| {
+            let (offset, length) = (self.bytes, leaf.bytes().len() as u64);
+            self.bytes += length;
+            BlockEntry { offset, length, span }
+        };
+        leaves.iter().zip(spans).map(entry).collect()
     }
 
     fn family<R: StoredRow>(&mut self, store: &LineStore<R>) -> FamilyIndex {
         let mut spans: Vec<Option<Span>> = vec![None; store.leaves().len()];
-        for part in store.parts() {
+        // By leaf, so that each is read once.
+        let mut by_leaf: Vec<&LinePart> = store.parts().iter().collect();
+        by_leaf.sort_unstable_by_key(|part| (part.leaf, part.first));
+        for part in by_leaf {
             let ends = store.rows_of(part).map(|row| row.span().end).max();
             let own = Span::new(part.start, ends.unwrap_or(part.start));
             if let Some(span) = spans.get_mut(part.leaf as usize) {
@@ -100,8 +117,7 @@ impl Blocks {
                 *span = Some(span.map_or(own, both));
             }
         }
-        let leaves = store.leaves().iter().zip(spans);
-        let blocks = leaves.map(|(leaf, span)| self.add(leaf.bytes(), span.unwrap_or_default())).collect();
+        let blocks = self.add(store.leaves(), spans.into_iter().map(Option::unwrap_or_default));
         FamilyIndex { blocks, parts: Parts { parts: store.parts().to_vec(), lines: store.lines().to_vec() } }
     }
 
@@ -118,16 +134,15 @@ impl Blocks {
             let ends = times.iter().min().zip(times.iter().max());
             ends.map_or_else(Span::default, |(first, last)| Span::new(*first, *last))
         };
-        let leaves = store.leaves().iter().zip(&times);
-        let blocks = leaves.map(|(leaf, times)| self.add(leaf.bytes(), span(times))).collect();
-        MarkIndex { blocks, open: store.open().to_vec() }
+        MarkIndex { blocks: self.add(store.leaves(), times.iter().map(span)), open: store.open().to_vec() }
     }
 }
 
-/// The timeline in a file. A damaged block costs its rows and a notice; anything else is an error.
+/// The timeline in a file. With [`LeafChecks::AtOpening`] a damaged block costs its rows and a notice; anything else is
+/// an error.
 pub fn read(
-    file: &HistoryFile,
-    states: StatesOf,
+    file: &Arc<HistoryFile>,
+    (states, checks): (StatesOf, LeafChecks),
     notices: &mut Notices,
     ctx: &Ctx,
 ) -> Result<Timeline, HistoryFileError> {
@@ -152,8 +167,12 @@ pub fn read(
         return Err(file.contradiction(section));
     }
     let lost = tables.names.intern(LOST);
-    let mut reader = BlockReader { file, sections, bounds, threads: &threads, lost, damaged: Vec::new(), ctx };
-    let rows = reader.stores(index, cpus.len())?;
+    let pool = LeafPool::within(ctx, 0)?;
+    let kept = (checks == LeafChecks::WhenRead).then(|| pool.clone().unwrap_or_else(|| unlimited(ctx)));
+    let blocks = BlocksOf { file: Arc::clone(file), section: sections.leaves, bounds };
+    let mut reader =
+        BlockReader { blocks, index: sections.index, threads: &threads, lost, kept, damaged: Vec::new(), ctx };
+    let rows = reader.stores(index, cpus.len())?.kept_in(reader.kept.clone().or(pool));
     let damaged = std::mem::take(&mut reader.damaged);
     let first = damaged.iter().min().copied().unwrap_or_default();
     let place = || format!("from {} to {} ns", first.start, first.end);
@@ -165,12 +184,14 @@ pub fn read(
 
 /// Reads blocks, and keeps the spans of those that are damaged.
 struct BlockReader<'f> {
-    file: &'f HistoryFile,
-    sections: SectionNames,
-    bounds: Bounds,
+    blocks: BlocksOf,
+    /// The section of the index.
+    index: SectionName,
     threads: &'f [Thread],
     /// The reason of unknown time.
     lost: NameId,
+    /// Where leaves go that are read when they are asked for.
+    kept: Option<Arc<LeafPool>>,
     damaged: Vec<Span>,
     ctx: &'f Ctx,
 }
@@ -178,14 +199,14 @@ struct BlockReader<'f> {
 impl BlockReader<'_> {
     fn stores(&mut self, index: Index, cpus: usize) -> Result<RowStores, HistoryFileError> {
         let Index { segments, calls, samples, runs, requests, services, page_faults, counters, marks } = index;
-        let threads = self.bounds.threads;
+        let threads = self.blocks.bounds.threads;
         let mut counter = |CounterIndex { name, owners, values }: CounterIndex| {
-            let sorted = owners.is_sorted_by(|a, b| a < b) && self.bounds.name(name);
+            let sorted = owners.is_sorted_by(|a, b| a < b) && self.blocks.bounds.name(name);
             let values = self.family(values, owners.len())?;
             sorted.then_some(CounterStore { name, owners, values }).ok_or_else(|| self.contradiction())
         };
         let counters = counters.into_iter().map(&mut counter).collect::<Result<Vec<_>, _>>()?;
-        let stores = RowStores {
+        Ok(RowStores {
             segments: self.family(segments, threads)?,
             calls: self.family(calls, threads)?,
             samples: self.family(samples, threads)?,
@@ -196,69 +217,41 @@ impl BlockReader<'_> {
             counters,
             marks: self.marks(marks)?,
             pool: None,
-        };
-        Ok(stores.kept_in(LeafPool::within(self.ctx, 0)?))
+        })
     }
 
     fn contradiction(&self) -> HistoryFileError {
-        self.file.contradiction(self.sections.index)
-    }
-
-    fn block(&self, entry: &BlockEntry) -> Option<Vec<u8>> {
-        self.file.block(self.sections.leaves, entry.offset, entry.length)
+        self.blocks.file.contradiction(self.index)
     }
 
     /// The store of a family of so many lines.
     fn family<R: CheckedRow>(&mut self, index: FamilyIndex, lines: usize) -> Result<LineStore<R>, HistoryFileError> {
         self.ctx.cancel.check()?;
         let FamilyIndex { blocks, parts: Parts { parts, lines: starts } } = index;
-        let mut rows = vec![0_u32; blocks.len()];
-        for part in &parts {
-            let rows = rows.get_mut(part.leaf as usize).ok_or_else(|| self.contradiction())?;
-            *rows = rows.saturating_add(part.rows.into());
+        let kept = KeptLeaves::<R>::new(self.blocks.clone(), blocks, &parts, &starts);
+        let kept = kept.filter(|_| starts.len() == lines + 1).ok_or_else(|| self.contradiction())?;
+        let rows: Vec<usize> = (0..kept.len()).map(|leaf| kept.rows_of(leaf)).collect();
+        if let Some(pool) = &self.kept {
+            let (count, source): (usize, Arc<dyn LeafSource>) = (kept.len(), Arc::new(kept));
+            let leaves = Leaves::kept(pool, &source, count, R::FAMILY);
+            let store = LineStore::from_kept(leaves, rows.into_iter(), parts, starts);
+            return store.map_err(|_| self.contradiction());
         }
-        if starts.len() != lines + 1 || rows.iter().any(|rows| *rows > u32::from(u16::MAX)) {
-            return Err(self.contradiction());
-        }
-        let mut is_damaged = vec![false; blocks.len()];
-        let mut leaves = Vec::with_capacity(blocks.len());
-        for ((block, rows), is_damaged) in blocks.iter().zip(rows).zip(&mut is_damaged) {
-            let leaf = self.block(block).and_then(|bytes| Leaf::from_bytes(bytes.into(), R::FAMILY).ok());
-            leaves.push(leaf.filter(|leaf| leaf.rows() == rows as usize).unwrap_or_else(|| {
+        let mut is_damaged = vec![false; kept.len()];
+        let mut leaves = Vec::with_capacity(kept.len());
+        for ((leaf, rows), is_damaged) in rows.into_iter().enumerate().zip(&mut is_damaged) {
+            leaves.push(kept.sound(leaf).unwrap_or_else(|| {
                 *is_damaged = true;
+                self.damaged.push(kept.span(leaf));
                 // In place of the rows that are missing, until they are left out.
-                let none = R::of(Span::default(), |_| 0);
-                Leaf::encode(&vec![none; rows as usize], [])
+                Leaf::encode(&vec![R::of(Span::default(), |_| 0); rows], [])
             }));
         }
         let store = LineStore::from_parts(leaves, parts, starts).map_err(|_| self.contradiction())?;
-        for line in lines_of(&store) {
-            let mut before = None;
-            for part in line {
-                let Some(is_damaged) = is_damaged.get_mut(part.leaf as usize) else { continue };
-                *is_damaged = *is_damaged || !self.is_believed(&store, part, &mut before);
-                before = before.filter(|_| !*is_damaged);
-            }
+        match is_damaged.contains(&true) {
+            true => Ok(self.without(&store, &is_damaged, lines)),
+            false => Ok(store),
         }
-        let damaged = blocks.iter().zip(&is_damaged).filter(|(_, damaged)| **damaged);
-        self.damaged.extend(damaged.map(|(of, _)| lossy(of.span)));
-        if is_damaged.iter().any(|damaged| *damaged) {
-            return Ok(self.without(&store, &is_damaged, lines));
-        }
-        Ok(store)
-    }
-
-    /// The rows of a part have known ids and are in order of time. `before` is the span of the row before them.
-    fn is_believed<R: CheckedRow>(&self, store: &LineStore<R>, part: &LinePart, before: &mut Option<Span>) -> bool {
-        store.rows_of(part).all(|row| {
-            let span = row.span();
-            let in_order = match before.replace(span) {
-                None => true,
-                Some(before) if R::OVERLAPS => before.start <= span.start,
-                Some(before) => before.end <= span.start,
-            };
-            in_order && span.start <= span.end && row.is_known(&self.bounds)
-        })
     }
 
     /// The store without the rows of its damaged leaves.
@@ -280,24 +273,22 @@ impl BlockReader<'_> {
 
     fn marks(&mut self, index: MarkIndex) -> Result<MarkStore, HistoryFileError> {
         let MarkIndex { blocks, open } = index;
-        let mut leaves = Vec::with_capacity(blocks.len());
-        for block in &blocks {
-            let leaf = self.block(block).and_then(|bytes| MarkLeaf::from_bytes(bytes.into()).ok());
-            match leaf.filter(|leaf| self.are_known(leaf)) {
+        if !open.iter().all(|mark| self.blocks.bounds.mark(mark)) {
+            return Err(self.contradiction());
+        }
+        let kept = KeptMarks::new(self.blocks.clone(), blocks);
+        if let Some(pool) = &self.kept {
+            let (count, source): (usize, Arc<dyn LeafSource>) = (kept.len(), Arc::new(kept));
+            return Ok(MarkStore::from_kept(Leaves::kept(pool, &source, count, Family::Marks), open));
+        }
+        let mut leaves = Vec::with_capacity(kept.len());
+        for leaf in 0..kept.len() {
+            match kept.sound(leaf) {
                 Some(leaf) => leaves.push(leaf),
-                None => self.damaged.push(lossy(block.span)),
+                None => self.damaged.push(kept.span(leaf)),
             }
         }
-        match open.iter().all(|mark| self.bounds.mark(mark)) {
-            true => Ok(MarkStore::from_parts(leaves, open)),
-            false => Err(self.contradiction()),
-        }
-    }
-
-    fn are_known(&self, leaf: &MarkLeaf) -> bool {
-        let store = MarkStore::from_parts(vec![leaf.clone()], []);
-        let mark = |row: MarkRow| row.with_fields(store.fields(row.number).collect());
-        store.all().all(|row| self.bounds.mark(&mark(row)))
+        Ok(MarkStore::from_parts(leaves, open))
     }
 }
 
@@ -307,9 +298,4 @@ fn lines_of<R: StoredRow>(store: &LineStore<R>) -> impl Iterator<Item = &[LinePa
         let &[from, to] = line else { return &[][..] };
         store.parts().get(from as usize..to as usize).unwrap_or(&[])
     })
-}
-
-/// The span of lost rows: an instant lasts a nanosecond, so that it meets what contains it.
-fn lossy(span: Span) -> Span {
-    Span::new(span.start, span.end.max(span.start.saturating_add(1)))
 }

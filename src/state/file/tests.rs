@@ -1,8 +1,9 @@
 //! A small timeline of all families, written, damaged, forged and read again.
 
 use super::container::{HistoryFile, HistoryFileWriter, SectionName};
-use super::{HistoryFileError, StatesOf, read, write};
+use super::{HistoryFileError, LeafChecks, StatesOf, read, write};
 use crate::base::ctx::Ctx;
+use crate::base::memory::MemoryError;
 use crate::base::names::NameId;
 use crate::base::notice::{Notice, Notices};
 use crate::base::statistics::Random;
@@ -22,6 +23,8 @@ use crate::state::segments::{
     Call, Segment, SegmentKind, StackSample, Thread, ThreadId, ThreadName, ThreadRows, Waker,
 };
 use crate::state::timeline::Timeline;
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
 
 const HOST: HostId = HostId::at(0);
 const SECTIONS: [&str; 5] = ["tables", "threads", "cpus", "index", "leaves"];
@@ -122,9 +125,20 @@ impl Reader {
     /// The timeline in these bytes, and how many of its parts are damaged.
     fn opened(&self, bytes: &[u8]) -> Result<(Timeline, u64), HistoryFileError> {
         std::fs::write(&self.path, bytes).unwrap();
-        let mut notices = Notices::default();
-        let timeline = read(&HistoryFile::open(&self.path)?, StatesOf::AllEvents, &mut notices, &self.ctx)?;
+        let (mut notices, file) = (Notices::default(), Arc::new(HistoryFile::open(&self.path)?));
+        let timeline = read(&file, (StatesOf::AllEvents, LeafChecks::AtOpening), &mut notices, &self.ctx)?;
         Ok((timeline, notices.count(Notice::HistoryDamaged)))
+    }
+
+    /// What the file that was opened last says when all its rows are asked for, leaf by leaf: the rows, or why not.
+    fn asked(&self) -> Result<String, MemoryError> {
+        let (ctx, mut notices) = (Ctx::new(1), Notices::default());
+        let file = Arc::new(HistoryFile::open(&self.path).unwrap());
+        let timeline = read(&file, (StatesOf::AllEvents, LeafChecks::WhenRead), &mut notices, &ctx).unwrap();
+        // Opening reads no leaf.
+        assert_eq!((notices.count(Notice::HistoryDamaged), ctx.progress.leaves_read.load(Ordering::Relaxed)), (0, 0));
+        let rows = rows(&timeline);
+        ctx.cancel.failure().cloned().map_or(Ok(rows), Err)
     }
 }
 
@@ -140,10 +154,11 @@ fn read_gives_what_was_written() {
     let before = timeline();
     assert_eq!(before.check(), None);
     let bytes = written(&before).bytes();
-    let (after, damaged) = Reader::new().opened(&bytes).unwrap();
+    let reader = Reader::new();
+    let (after, damaged) = reader.opened(&bytes).unwrap();
     assert_eq!((after.check(), damaged), (None, 0));
     assert!(written(&after).bytes() == bytes);
-    assert!(rows(&after) == rows(&before));
+    assert!(rows(&after) == rows(&before) && reader.asked() == Ok(rows(&before)));
 }
 
 #[test]
@@ -162,6 +177,11 @@ fn each_changed_byte_is_an_error_or_a_notice() {
                 assert_eq!(after.check(), None, "byte {at}");
                 // The lost span is a span of lost events.
                 assert!(after.lossy().len() > before.lossy().len(), "byte {at}");
+                // Asked for leaf by leaf, the same ends the work.
+                if at % 16 == 0 {
+                    let why = reader.asked().unwrap_err().to_string();
+                    assert!(why.contains("the history file is damaged: states from "), "{why}");
+                }
                 noticed += 1;
             }
         }
@@ -231,10 +251,57 @@ fn forged_sections_give_a_timeline_or_an_error() {
                 drop(after.check());
                 drop(History::of_recording(&after, &reader.ctx));
                 drop(TimelineDraft::of(&after));
+                drop(reader.asked());
                 assert!((0..9).all(|id| after.stacks().get(RawStackId::at(id)).len() < 1_000));
             }
             Err(_) => refused += 1,
         }
     }
     assert!(read > 150 && refused > 150, "{read} read, {refused} refused");
+}
+
+/// Bytes of a file with some bytes of a leaf changed, and the checksum of the leaf put right.
+fn forged_leaf(bytes: &[u8], random: &mut Random) -> Vec<u8> {
+    let mut bytes = bytes.to_vec();
+    let number = |at: usize| u64::from_le_bytes(bytes[at..at + 8].try_into().unwrap()) as usize;
+    // The section of leaves is the last one.
+    let entry = bytes.len() - 32;
+    let (from, length) = (number(entry + 8), number(entry + 16));
+    let mut leaves = Vec::new();
+    let mut at = from;
+    while at < from + length {
+        let long = u32::from_le_bytes(bytes[at + 4..at + 8].try_into().unwrap()) as usize;
+        leaves.push(at..at + long);
+        at += long;
+    }
+    let leaf = leaves[random.below(leaves.len())].clone();
+    for _ in 0..1 + random.below(3) {
+        let place = leaf.start + random.below(leaf.len() - 4);
+        bytes[place] = [0, 1, 0x7f, 0x80, 0xff, random.below(256) as u8][random.below(6)];
+    }
+    let sum = crc32fast::hash(&bytes[leaf.start..leaf.end - 4]);
+    bytes[leaf.end - 4..leaf.end].copy_from_slice(&sum.to_le_bytes());
+    bytes
+}
+
+#[test]
+fn forged_leaves_give_rows_or_a_reason() {
+    let bytes = written(&timeline()).bytes();
+    let (mut random, reader) = (Random::new(16), Reader::new());
+    let (mut believed, mut refused) = (0, 0);
+    for _ in 0..400 {
+        let (after, damaged) = reader.opened(&forged_leaf(&bytes, &mut random)).unwrap();
+        // A leaf is believed or not, whenever it is read.
+        match (damaged, reader.asked()) {
+            (0, Ok(all)) => {
+                assert!(all == rows(&after));
+                believed += 1;
+            }
+            (1, Err(MemoryError::Damaged(_))) => refused += 1,
+            other => panic!("{other:?}"),
+        }
+        drop(after.check());
+        drop(History::of_recording(&after, &reader.ctx));
+    }
+    assert!(believed > 40 && refused > 40, "{believed} believed, {refused} refused");
 }

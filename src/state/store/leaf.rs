@@ -137,6 +137,23 @@ impl Leaf {
         }));
     }
 
+    /// Whether `is_right` holds for each of `count` rows from `first` on, of which the first starts at `start`.
+    pub fn all<R: StoredRow>(
+        &self,
+        first: usize,
+        count: usize,
+        start: Timestamp,
+        mut is_right: impl FnMut(&R) -> bool,
+    ) -> bool {
+        let mut block = RowBlock::<R>::new();
+        (first..first + count).step_by(BLOCK).all(|row| {
+            block.clear();
+            let start = if row == first { start } else { self.start(R::EXTENT, row) };
+            self.decode(row, first + count - row, start, &mut block);
+            block.iter().all(&mut is_right)
+        })
+    }
+
     /// A row that starts at `start`.
     #[inline(always)]
     pub fn get<R: StoredRow>(&self, row: usize, start: Timestamp) -> R {

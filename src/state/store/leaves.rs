@@ -7,7 +7,9 @@
 use super::leaf_bytes::Leaf;
 use super::pool::{LeafId, LeafPool};
 use crate::base::heap::block;
+use crate::base::memory::MemoryError;
 use crate::state::questions::Family;
+use std::fmt::Debug;
 use std::ops::Deref;
 use std::sync::Arc;
 
@@ -25,6 +27,12 @@ pub(in crate::state) enum Leaves {
 pub(in crate::state) struct PooledLeaves {
     pool: Arc<LeafPool>,
     ids: Vec<LeafId>,
+}
+
+/// Leaves of a file of the user's, which are read one by one.
+pub(in crate::state) trait LeafSource: Debug + Send + Sync {
+    /// A leaf by its number, if its bytes and rows are what was written; else the reason with which the work ends.
+    fn read(&self, leaf: u32) -> Result<Leaf, MemoryError>;
 }
 
 /// A leaf that is read, kept by the reader.
@@ -64,6 +72,12 @@ impl Default for Leaves {
 }
 
 impl Leaves {
+    /// So many leaves, which a pool reads from a source when they are asked for.
+    pub fn kept(pool: &Arc<LeafPool>, source: &Arc<dyn LeafSource>, count: usize, family: Family) -> Leaves {
+        let ids = (0..count as u32).map(|leaf| pool.add_kept(source, leaf, family)).collect();
+        Leaves::Pooled(PooledLeaves { pool: Arc::clone(pool), ids })
+    }
+
     /// True where they are in a pool.
     pub fn is_pooled(&self) -> bool {
         matches!(self, Leaves::Pooled(_))

@@ -92,6 +92,12 @@ impl MarkLeaf {
     }
 }
 
+impl From<MarkLeaf> for Leaf {
+    fn from(leaf: MarkLeaf) -> Leaf {
+        leaf.0
+    }
+}
+
 impl MarkView<'_> {
     #[inline(always)]
     fn number(self, column: MarkColumn, at: usize) -> u64 {
@@ -169,8 +175,12 @@ impl MarkStore {
 
     /// The marks of these leaves, then `open`, which are fewer than a leaf has.
     pub fn from_parts(leaves: Vec<MarkLeaf>, open: impl IntoIterator<Item = Mark>) -> MarkStore {
-        let leaves = leaves.into_iter().map(|leaf| leaf.0).collect();
-        let mut store = MarkStore { leaves: Leaves::Here(leaves), open: Vec::new() };
+        MarkStore::from_kept(Leaves::Here(leaves.into_iter().map(Leaf::from).collect()), open)
+    }
+
+    /// The same for leaves that are looked at when they are read.
+    pub fn from_kept(leaves: Leaves, open: impl IntoIterator<Item = Mark>) -> MarkStore {
+        let mut store = MarkStore { leaves, open: Vec::new() };
         store.extend(open);
         store
     }

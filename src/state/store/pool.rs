@@ -12,11 +12,12 @@
 //! 5 us from the system's cache.
 
 use super::leaf_bytes::Leaf;
+use super::leaves::LeafSource;
 use crate::base::budget;
 use crate::base::ctx::{Cancel, Cancelled, Ctx, Progress};
 use crate::base::heap::MemoryPart;
 use crate::base::memory::{self, MemoryError};
-use crate::base::spill::{SpillArea, SpillError, SpillFile, SpillPlace};
+use crate::base::spill::{SpillArea, SpillFile, SpillPlace};
 use crate::state::questions::Family;
 use std::collections::VecDeque;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -31,8 +32,17 @@ pub(super) struct LeafId(u32);
 struct PooledLeaf {
     family: Family,
     leaf: Option<Arc<Leaf>>,
-    place: Option<SpillPlace>,
+    place: Option<LeafPlace>,
     used: bool,
+}
+
+/// Where a leaf can be read.
+#[derive(Clone, Debug)]
+enum LeafPlace {
+    /// In the temporary file.
+    Spilled(SpillPlace),
+    /// In a file of the user's, which has it by this number.
+    Kept(Arc<dyn LeafSource>, u32),
 }
 
 #[derive(Debug, Default)]
@@ -97,6 +107,14 @@ impl LeafPool {
         id
     }
 
+    /// Add a leaf that is read from a source when it is asked for.
+    pub(super) fn add_kept(&self, source: &Arc<dyn LeafSource>, number: u32, family: Family) -> LeafId {
+        let mut state = self.state();
+        let (id, place) = (LeafId(state.leaves.len() as u32), LeafPlace::Kept(Arc::clone(source), number));
+        state.leaves.push(PooledLeaf { family, leaf: None, place: Some(place), used: false });
+        id
+    }
+
     /// A leaf; `None` after an error.
     pub(super) fn get(&self, id: LeafId) -> Option<Arc<Leaf>> {
         let (place, family) = {
@@ -106,13 +124,17 @@ impl LeafPool {
             if let Some(leaf) = &pooled.leaf {
                 return Some(Arc::clone(leaf));
             }
-            (pooled.place?, pooled.family)
+            (pooled.place.clone()?, pooled.family)
         };
         // Without the lock, so that other workers go on; two that read one leaf get the same bytes.
-        let read = self
-            .area
-            .read(place)
-            .and_then(|bytes| Leaf::from_bytes(bytes.into(), family).map_err(|error| self.area.unreadable(&error)));
+        let read = match place {
+            LeafPlace::Kept(source, number) => source.read(number),
+            LeafPlace::Spilled(place) => {
+                let whole = |error| self.area.unreadable(&error);
+                let leaf = |bytes: Vec<u8>| Leaf::from_bytes(bytes.into(), family).map_err(whole);
+                self.area.read(place).and_then(leaf).map_err(MemoryError::Spill)
+            }
+        };
         let leaf = Arc::new(read.map_err(|error| self.fail(error)).ok()?);
         self.progress.leaves_read.fetch_add(1, Ordering::Relaxed);
         let mut state = self.state();
@@ -158,9 +180,9 @@ impl LeafPool {
         }
         if pooled.place.is_none() {
             match self.area.write(leaf.bytes()) {
-                Ok(place) => pooled.place = Some(place),
+                Ok(place) => pooled.place = Some(LeafPlace::Spilled(place)),
                 Err(error) => {
-                    self.fail(error);
+                    self.fail(MemoryError::Spill(error));
                     return false;
                 }
             }
@@ -172,8 +194,8 @@ impl LeafPool {
     }
 
     /// The work ends with this error, if it is the first.
-    fn fail(&self, error: SpillError) {
+    fn fail(&self, error: MemoryError) {
         self.failed.store(true, Ordering::Relaxed);
-        self.cancel.fail(MemoryError::Spill(error));
+        self.cancel.fail(error);
     }
 }

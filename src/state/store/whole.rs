@@ -36,42 +36,19 @@ impl<R: StoredRow> LineStore<R> {
     /// The store of these leaves and resident lists, which are checked against each other: each row of a leaf belongs
     /// to one part, and the parts of a line follow each other.
     pub fn from_parts(leaves: Vec<Leaf>, parts: Vec<LinePart>, lines: Vec<u32>) -> Result<Self, StoreError> {
-        let ends = lines.first().zip(lines.last());
-        if !lines.is_sorted() || ends.map_or((0, 0), |(first, last)| (*first, *last as usize)) != (0, parts.len()) {
-            return Err(StoreError::Lines);
-        }
-        for (line, of) in lines.windows(2).enumerate() {
-            let &[from, to] = of else { continue };
-            let (mut rows, mut before): (u32, Option<&LinePart>) = (0, None);
-            for part in parts.get(from as usize..to as usize).unwrap_or(&[]) {
-                let in_order = before.replace(part).is_none_or(|a| a.leaf < part.leaf && a.start <= part.start);
-                if !in_order || part.before != rows || part.rows == 0 {
-                    return Err(StoreError::Order(line));
-                }
-                rows = rows.checked_add(part.rows.into()).ok_or(StoreError::Order(line))?;
-            }
-        }
-        let mut by_leaf: Vec<&LinePart> = parts.iter().collect();
-        by_leaf.sort_unstable_by_key(|part| (part.leaf, part.first));
-        let mut left = by_leaf.as_slice();
-        for (number, leaf) in leaves.iter().enumerate() {
-            let (own, rest) = left.split_at(left.partition_point(|part| part.leaf as usize <= number));
-            let mut rows = 0;
-            for part in own {
-                if usize::from(part.first) != rows {
-                    return Err(StoreError::Rows(number));
-                }
-                rows += usize::from(part.rows);
-            }
-            if rows != leaf.rows() {
-                return Err(StoreError::Rows(number));
-            }
-            left = rest;
-        }
-        if !left.is_empty() {
-            return Err(StoreError::Rows(leaves.len()));
-        }
+        check_lists(leaves.iter().map(Leaf::rows), &parts, &lines)?;
         Ok(LineStore { leaves: Leaves::Here(leaves), parts, lines, family: PhantomData })
+    }
+
+    /// The same for leaves that have as many rows as `rows` says, and are looked at when they are read.
+    pub fn from_kept(
+        leaves: Leaves,
+        rows: impl ExactSizeIterator<Item = usize>,
+        parts: Vec<LinePart>,
+        lines: Vec<u32>,
+    ) -> Result<Self, StoreError> {
+        check_lists(rows, &parts, &lines)?;
+        Ok(LineStore { leaves, parts, lines, family: PhantomData })
     }
 
     /// What does not hold of the store (`--check`): it is made again of the bytes of its leaves and of its lists.
@@ -82,4 +59,49 @@ impl<R: StoredRow> LineStore<R> {
         let leaves = self.leaves().iter().enumerate().map(read).collect::<Result<_, _>>()?;
         LineStore::<R>::from_parts(leaves, self.parts().to_vec(), self.lines().to_vec()).map(|_| ())
     }
+}
+
+/// The first contradiction of resident lists with each other, or with the number of rows of each leaf.
+fn check_lists(
+    leaves: impl ExactSizeIterator<Item = usize>,
+    parts: &[LinePart],
+    lines: &[u32],
+) -> Result<(), StoreError> {
+    let count = leaves.len();
+    let ends = lines.first().zip(lines.last());
+    if !lines.is_sorted() || ends.map_or((0, 0), |(first, last)| (*first, *last as usize)) != (0, parts.len()) {
+        return Err(StoreError::Lines);
+    }
+    for (line, of) in lines.windows(2).enumerate() {
+        let &[from, to] = of else { continue };
+        let (mut rows, mut before): (u32, Option<&LinePart>) = (0, None);
+        for part in parts.get(from as usize..to as usize).unwrap_or(&[]) {
+            let in_order = before.replace(part).is_none_or(|a| a.leaf < part.leaf && a.start <= part.start);
+            if !in_order || part.before != rows || part.rows == 0 {
+                return Err(StoreError::Order(line));
+            }
+            rows = rows.checked_add(part.rows.into()).ok_or(StoreError::Order(line))?;
+        }
+    }
+    let mut by_leaf: Vec<&LinePart> = parts.iter().collect();
+    by_leaf.sort_unstable_by_key(|part| (part.leaf, part.first));
+    let mut left = by_leaf.as_slice();
+    for (number, leaf_rows) in leaves.enumerate() {
+        let (own, rest) = left.split_at(left.partition_point(|part| part.leaf as usize <= number));
+        let mut rows = 0;
+        for part in own {
+            if usize::from(part.first) != rows {
+                return Err(StoreError::Rows(number));
+            }
+            rows += usize::from(part.rows);
+        }
+        if rows != leaf_rows {
+            return Err(StoreError::Rows(number));
+        }
+        left = rest;
+    }
+    if !left.is_empty() {
+        return Err(StoreError::Rows(count));
+    }
+    Ok(())
 }
