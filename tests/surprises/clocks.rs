@@ -42,6 +42,26 @@ fn clock_of_an_instance_is_its_own() {
     }
 }
 
+/// The counters of an instance follow its name.
+#[test]
+fn losses_of_an_instance_are_its_own() {
+    let events = requests();
+    let counters = |cpu: u32, n: u32| {
+        format!("CPU: {cpu}\nentries: 1\noverrun: {n}\ncommit overrun: 0\ndropped events: 0\n\0").into_bytes()
+    };
+    let named = |name: &str| (2, format!("\nBuffer: {name}\n\n\0").into_bytes());
+    for machine in MACHINES {
+        let lost = |names: [&'static str; 2], options: &[(u16, Vec<u8>)]| {
+            let buffers = names.map(|name| BufferOf { name, clock: "mono", events: &events });
+            json(&["info"], &machine.trace_dat_7(&buffers, options))["lost"]["events"].clone()
+        };
+        let own = [(2, counters(0, 4)), named("other"), (2, counters(0, 5))];
+        assert_eq!(lost(["", "other"], &own), 4 + 5, "{machine:?}");
+        // Those of a buffer without data are of no stream.
+        assert_eq!(lost(["", "third"], &own), 4, "{machine:?}");
+    }
+}
+
 /// 12: without `-k` the clock is the scheduler's.
 #[test]
 fn perfs_own_clock_is_no_common_time_line() {

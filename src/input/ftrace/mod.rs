@@ -360,8 +360,8 @@ impl FtraceStorage {
             last.end = end.max(last.begin);
         }
         // Counted by the CPU and reported by no page: overwritten before the first.
-        let counted =
-            sections.lost.iter().filter(|l| l.cpu == cpu.cpu && buffer.name.is_empty()).map(|l| l.events).sum::<u64>();
+        let of_cpu = sections.lost.iter().filter(|l| l.cpu == cpu.cpu && l.buffer == buffer.name);
+        let counted = of_cpu.map(|l| l.events).sum::<u64>();
         if counted > reported {
             cpu_stream.losses.insert(0, ClockLoss { from: begin, to: begin, events: Some(counted - reported) });
         }

@@ -83,8 +83,10 @@ pub struct Sections {
     pub offset: Ns,
     /// The scale of the clock, where it does not count nanoseconds.
     pub ticks: Option<TickScale>,
-    /// Events that each CPU lost.
+    /// Events that each CPU lost in each buffer.
     pub lost: Vec<LostCount>,
+    /// The buffer of the counters that follow: those of an instance follow its name.
+    counted: String,
     /// Guests were recorded with it.
     pub guests: bool,
     /// The files that processes had mapped.
@@ -101,8 +103,10 @@ pub struct SavedName {
 }
 
 /// The events that a CPU lost.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub struct LostCount {
+    /// The name of the buffer; empty for the top-level one.
+    pub buffer: String,
     /// The CPU.
     pub cpu: u32,
     /// Their number.
@@ -155,6 +159,7 @@ impl Sections {
             offset: 0,
             ticks: None,
             lost: Vec::new(),
+            counted: String::new(),
             guests: false,
             maps: Vec::new(),
         };
@@ -256,7 +261,8 @@ impl Sections {
             }
             tag = place.take(10)?;
         }
-        let cpus = self.lost.len().max(self.buffers.first().map_or(0, |b| b.cpus.len())) as u32;
+        let own = self.lost.iter().filter(|lost| lost.buffer.is_empty()).count();
+        let cpus = own.max(self.buffers.first().map_or(0, |b| b.cpus.len())) as u32;
         if tag == b"flyrecord\0" {
             let buffer = self.table(&mut place, cpus, name)?;
             self.buffers.push(buffer);
@@ -269,7 +275,10 @@ impl Sections {
         let byte_order = self.head.byte_order;
         let text = || copied(content.get(..memchr::memchr(0, content).unwrap_or(content.len())).unwrap_or(&[]));
         match option {
-            id::CPUSTAT => self.lost.extend(lost(&text())),
+            id::CPUSTAT => match text().trim().strip_prefix("Buffer: ") {
+                Some(name) => self.counted = name.to_owned(),
+                None => self.lost.extend(lost(&text(), &self.counted)),
+            },
             id::TRACECLOCK => {
                 let chosen = text();
                 let chosen = chosen.split_once('[').and_then(|(_, rest)| rest.split_once(']')).map(|(name, _)| name);
@@ -380,12 +389,13 @@ impl Sections {
 }
 
 /// The events that a CPU lost: overwritten, not committed, dropped.
-fn lost(text: &str) -> Option<LostCount> {
+fn lost(text: &str, buffer: &str) -> Option<LostCount> {
     let value = |line: &str| line.rsplit(':').next()?.trim().parse::<u64>().ok();
     let cpu = text.lines().find(|line| line.starts_with("CPU")).and_then(value)?;
     let counts = ["overrun:", "commit overrun:", "dropped events:"];
     let of = text.lines().filter(|line| counts.iter().any(|name| line.starts_with(name))).filter_map(value);
-    Some(LostCount { cpu: u32::try_from(cpu).ok()?, events: of.fold(0, u64::saturating_add) })
+    let (cpu, buffer) = (u32::try_from(cpu).ok()?, buffer.to_owned());
+    Some(LostCount { buffer, cpu, events: of.fold(0, u64::saturating_add) })
 }
 
 /// A number of nanoseconds, in decimal or after `0x`.
@@ -406,7 +416,7 @@ mod tests {
     #[test]
     fn lost_adds_up_three_counters() {
         let text = "CPU: 3\nentries: 10\noverrun: 5\ncommit overrun: 2\nbytes: 99\ndropped events: 1\nread events: 7\n";
-        assert_eq!(lost(text), Some(LostCount { cpu: 3, events: 8 }));
+        assert_eq!(lost(text, "b"), Some(LostCount { buffer: "b".to_owned(), cpu: 3, events: 8 }));
         assert_eq!((offset("-12"), offset("0x10\n"), offset("?")), (-12, 16, 0));
     }
 }
