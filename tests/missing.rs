@@ -16,6 +16,7 @@ use std::process::Command;
 const LTTNG: &str = "traces/lock-contention/kernel";
 const LTTNG_PROGRAMS: &str = "traces/lock-contention/ust";
 const PERF: &str = "recorders/file.data";
+const PERF_COPIES: &str = "recorders/dwarf.data";
 const TRACE_CMD: &str = "recorders/v6.dat";
 
 fn fixture(name: &str) -> PathBuf {
@@ -50,6 +51,12 @@ fn info_names_what_each_recorder_left_out() {
     );
     assert!(perf.iter().all(|m| m["question"] != "functions in which threads waited"), "it has call chains: {perf:#?}");
     assert!(perf.iter().all(|m| m["command"].as_str().unwrap().starts_with("perf record -a -k mono ")));
+    // Its chains were followed by frame pointers.
+    let frameless = about(&perf, "callers of functions without a frame");
+    assert_eq!(frameless["extent"], "part");
+    assert!(frameless["command"].as_str().unwrap().contains("sched:sched_switch/call-graph=dwarf/"), "{frameless:#}");
+    let copies = missing(&fixture(PERF_COPIES));
+    assert!(copies.iter().all(|m| m["question"] != frameless["question"]), "{copies:#?}");
     let pages = missing(&fixture(TRACE_CMD));
     assert_eq!(about(&pages, "interrupts and timers")["lacks"][0], "irq:irq_handler_entry");
     assert!(about(&pages, "disk requests")["command"].as_str().unwrap().starts_with("trace-cmd record -C mono "));
@@ -68,7 +75,7 @@ fn info_names_what_each_recorder_left_out() {
 
 #[test]
 fn text_of_info_has_each_command_as_a_line_of_its_own() {
-    for (name, commands) in [(PERF, 1), (TRACE_CMD, 2), (LTTNG, 1)] {
+    for (name, commands) in [(PERF, 2), (TRACE_CMD, 2), (LTTNG, 1)] {
         let text = info(&[], &fixture(name));
         for m in missing(&fixture(name)) {
             let line = format!("    {}", m["command"].as_str().unwrap());
@@ -101,6 +108,23 @@ fn database_gives_the_same_commands() {
     let built = ask::run(ask::whyslow(["build"]).arg(&both).arg("-o").arg(&database));
     assert!(built.status.success(), "{}", String::from_utf8_lossy(&built.stderr));
     assert_eq!(missing(&database), missing(&both));
+}
+
+#[test]
+fn saved_answers_of_all_kinds_name_what_their_recording_lacks() {
+    let folder = tempfile::tempdir().unwrap();
+    let archive = fixture("archives/late_sender/trace/traces.otf2");
+    let build = |name: &str, words: &[&str], from: &Path| {
+        let path = folder.path().join(name);
+        let built = ask::run(ask::whyslow(["build"]).args(words).arg(from).arg("-o").arg(&path));
+        assert!(built.status.success(), "{}", String::from_utf8_lossy(&built.stderr));
+        path
+    };
+    let of_archive = missing(&archive);
+    assert_eq!(about(&of_archive, "whether it computed or was preempted")["command"], "whyslow record --duration 10s");
+    assert_eq!(missing(&build("archive", &[], &archive)), of_archive);
+    let perf = missing(&fixture(PERF));
+    assert_eq!(missing(&build("history", &["--history"], &fixture(PERF))), perf);
 }
 
 #[test]

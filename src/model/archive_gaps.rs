@@ -1,12 +1,13 @@
 //! The questions that the archive of an MPI run cannot answer, and the commands that record the answers.
 //!
-//! In: what an archive holds, by its definitions. Out: as [`recorded`](super::recorded) gives it for traces. The
+//! In: what an archive holds, by its definitions. Out: as [`recorded`](super::recorded) gives it for traces: an archive
+//! is one, whose events are the [`ArchiveContent`]s that it holds, so a database keeps them in the same form. The
 //! commands have the words PROGRAM and RANKS in the places of the user's own: how a program is built and started is not
 //! in an archive. Options of Score-P: `scorep --help`, `scorep-info config-vars`; of EZTrace: `eztrace(1)`,
 //! `eztrace_avail`.
 
 use super::facts::ArchiveFacts;
-use super::recorded::{MissingExtent, MissingTopic};
+use super::recorded::{MissingExtent, MissingTopic, Recorded, RecordingWay, TraceRecorder};
 
 /// Something that archives hold only if it was asked for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -17,21 +18,48 @@ pub enum ArchiveContent {
     FileOperations,
 }
 
+impl ArchiveContent {
+    /// In place of an event's name.
+    fn word(self) -> &'static str {
+        match self {
+            ArchiveContent::ProgramRegions => "archive:program_regions",
+            ArchiveContent::FileOperations => "archive:file_operations",
+        }
+    }
+}
+
 /// A question that the scheduler's events answer, which no archive has.
 const SCHEDULER: &str = "whether it computed or was preempted";
 
+/// What an archive recorded; `name` distinguishes it from others.
+pub fn recorded(archive: &ArchiveFacts, name: &str) -> Recorded {
+    let eztrace = archive.creator.contains("EZTrace");
+    Recorded {
+        host: name.to_owned(),
+        recorder: if eztrace { TraceRecorder::Eztrace } else { TraceRecorder::ScoreP },
+        events: archive.holds.iter().map(|content| content.word().to_owned()).collect(),
+        ..Recorded::default()
+    }
+}
+
 /// Of an archive.
 pub fn missing(archive: &ArchiveFacts) -> Vec<MissingTopic> {
+    of(&recorded(archive, ""), "")
+}
+
+/// Of what an archive recorded.
+pub(super) fn of(archive: &Recorded, host: &str) -> Vec<MissingTopic> {
     let topic = |question, lacks: &str, without, command: String| MissingTopic {
-        host: String::new(),
+        host: host.to_owned(),
         question,
         extent: MissingExtent::Whole,
         lacks: vec![lacks.to_owned()],
         without,
         command,
+        way: RecordingWay::Run,
     };
     // The tracer of the archive where it can, else Score-P.
-    let traced = |options: &str, plugins: &str| match archive.creator.contains("EZTrace") {
+    let traced = |options: &str, plugins: &str| match archive.recorder == TraceRecorder::Eztrace {
         true => format!("mpirun -n RANKS eztrace -t \"{plugins}\" ./PROGRAM"),
         false => format!(
             "scorep{options} mpicc -g -o PROGRAM PROGRAM.c && SCOREP_ENABLE_TRACING=true \
@@ -58,7 +86,8 @@ pub fn missing(archive: &ArchiveFacts) -> Vec<MissingTopic> {
         "time outside of MPI counts as computation, even where another program ran",
         "whyslow record --duration 10s".to_owned(),
     );
-    let has = |content| archive.holds.contains(&content);
+    let scheduler = MissingTopic { way: RecordingWay::Machine, ..scheduler };
+    let has = |content: ArchiveContent| archive.events.contains(content.word());
     let functions = (!has(ArchiveContent::ProgramRegions)).then_some(functions);
     let files = (!has(ArchiveContent::FileOperations)).then_some(files);
     functions.into_iter().chain(files).chain([scheduler]).collect()

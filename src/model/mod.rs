@@ -88,7 +88,7 @@ pub struct TraceInfo {
     pub level: TraceLevel,
     /// First and last event.
     pub span: Span,
-    /// What it recorded; `None` if that is unknown, or another table of questions applies.
+    /// What it recorded; `None` if that is unknown.
     pub recorded: Option<Recorded>,
 }
 

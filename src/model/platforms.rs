@@ -82,6 +82,6 @@ pub(super) fn of(recorder: TraceRecorder) -> Option<&'static Platform> {
         TraceRecorder::Dtrace => Some(&DTRACE),
         TraceRecorder::Etw => Some(&ETW),
         TraceRecorder::Perfetto => Some(&PERFETTO),
-        TraceRecorder::Other | TraceRecorder::Lttng | TraceRecorder::Perf | TraceRecorder::TraceCmd => None,
+        _ => None,
     }
 }

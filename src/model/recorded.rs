@@ -5,10 +5,11 @@
 //! recorder where that can. Names of events are copied from the recording into the line only if they are plain words,
 //! because a user may paste it. Traces of one host count together: LTTng writes the kernel and programs apart.
 
+use super::archive_gaps;
 use super::platforms::{self, NO_EVENT, NO_STACKS, Platform};
 use super::topic::{
-    ESSENTIAL, KERNEL, OptionTopic, STACKS_OF_SAMPLES, STACKS_OF_SWITCHES, SYSTEM_CALLS, TOPICS, Topic, is_lttng_event,
-    lttng_name,
+    ESSENTIAL, FRAMELESS, KERNEL, OptionTopic, STACKS_OF_SAMPLES, STACKS_OF_SWITCHES, SYSTEM_CALLS, TOPICS, Topic,
+    is_lttng_event, lttng_name,
 };
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -30,6 +31,19 @@ pub enum TraceRecorder {
     Etw,
     /// Perfetto.
     Perfetto,
+    /// Score-P, or another tracer of MPI runs that writes archives.
+    ScoreP,
+    /// EZTrace.
+    Eztrace,
+}
+
+/// What its command records.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum RecordingWay {
+    /// The machine, for 10 s.
+    Machine,
+    /// A run of the user's program, which the command has names in place of.
+    Run,
 }
 
 /// Call stacks in a recording.
@@ -41,11 +55,14 @@ pub enum StackKind {
     KernelAtSwitches,
     /// Of running threads, at a timer's rate.
     Samples,
+    /// Those of programs were followed by frame pointers.
+    ByFramePointer,
 }
 
 impl StackKind {
     /// All, in the order of their bits in a database.
-    pub const ALL: [StackKind; 3] = [StackKind::UserAtSwitches, StackKind::KernelAtSwitches, StackKind::Samples];
+    pub const ALL: [StackKind; 4] =
+        [StackKind::UserAtSwitches, StackKind::KernelAtSwitches, StackKind::Samples, StackKind::ByFramePointer];
 }
 
 /// What a trace recorded.
@@ -92,6 +109,8 @@ pub struct MissingTopic {
     /// A line for a shell: it records for some seconds what this recording has and what it lacks. Empty where the
     /// recorder cannot record it.
     pub command: String,
+    /// What the line records.
+    pub way: RecordingWay,
 }
 
 /// True for a word that a shell and a recorder take literally, as the name of an event.
@@ -131,6 +150,9 @@ impl Recorded {
     }
 
     fn missing(&self, host: &str) -> Vec<MissingTopic> {
+        if matches!(self.recorder, TraceRecorder::ScoreP | TraceRecorder::Eztrace) {
+            return archive_gaps::of(self, host);
+        }
         if let Some(platform) = platforms::of(self.recorder) {
             return self.missing_on(platform, host);
         }
@@ -143,6 +165,7 @@ impl Recorded {
                 lacks: vec![KERNEL.option.to_owned()],
                 without: KERNEL.without,
                 command,
+                way: RecordingWay::Machine,
             }];
         }
         let topic = |topic: &Topic| {
@@ -156,6 +179,7 @@ impl Recorded {
                 lacks: self.words(lacks().copied()),
                 without: topic.without,
                 command: command.clone(),
+                way: RecordingWay::Machine,
             })
         };
         let stacks = |topic: &OptionTopic, kind| {
@@ -171,11 +195,23 @@ impl Recorded {
                 lacks: vec![topic.option.to_owned()],
                 without: topic.without,
                 command,
+                way: RecordingWay::Machine,
             })
         };
         let of_stacks =
             [stacks(&STACKS_OF_SWITCHES, StackKind::UserAtSwitches), stacks(&STACKS_OF_SAMPLES, StackKind::Samples)];
-        TOPICS.iter().filter_map(topic).chain(of_stacks.into_iter().flatten()).collect()
+        // Other recorders have no other way.
+        let by_pointers = self.recorder == TraceRecorder::Perf && self.stacks.contains(&StackKind::ByFramePointer);
+        let frameless = by_pointers.then(|| MissingTopic {
+            host: host.to_owned(),
+            question: FRAMELESS.question,
+            extent: MissingExtent::Part,
+            lacks: vec![FRAMELESS.option.to_owned()],
+            without: FRAMELESS.without,
+            command: command.replace("call-graph=fp", "call-graph=dwarf"),
+            way: RecordingWay::Machine,
+        });
+        TOPICS.iter().filter_map(topic).chain(of_stacks.into_iter().flatten()).chain(frameless).collect()
     }
 
     /// The same of a recorder of another platform. Where its files have no event for a question, no line is given.
@@ -187,6 +223,7 @@ impl Recorded {
             lacks,
             without,
             command: command.to_owned(),
+            way: RecordingWay::Machine,
         };
         let topic = |topic: &Topic| {
             let possible = || platform.events.iter().filter(|known| topic.events.contains(&known.event));
@@ -313,6 +350,9 @@ mod tests {
         }
     }
 
+    /// Of perf, as copies.
+    const STACKS: [StackKind; 3] = [StackKind::UserAtSwitches, StackKind::KernelAtSwitches, StackKind::Samples];
+
     fn of(recorded: &Recorded) -> Vec<MissingTopic> {
         missing(std::iter::once(recorded))
     }
@@ -329,15 +369,29 @@ mod tests {
             (TraceRecorder::Lttng, [vec!["--syscall --all"], vec!["irq_softirq_raise"]]),
         ] {
             let some = without(&["raw_syscalls:sys_exit", "irq:softirq_raise"]);
-            let found = of(&recorded(recorder, &some, &StackKind::ALL));
+            let found = of(&recorded(recorder, &some, &STACKS));
             assert_eq!(found.iter().map(|topic| topic.lacks.clone()).collect::<Vec<_>>(), lacks);
             assert!(found.iter().all(|topic| topic.extent == MissingExtent::Part), "{found:?}");
         }
-        assert_eq!(of(&recorded(TraceRecorder::TraceCmd, &everything(), &StackKind::ALL)), []);
+        assert_eq!(of(&recorded(TraceRecorder::TraceCmd, &everything(), &STACKS)), []);
         // The waker is known in part.
         let woken: Vec<&str> = without(&["sched:sched_waking"]).into_iter().chain([WAKEUP]).collect();
-        let found = of(&recorded(TraceRecorder::Perf, &woken, &StackKind::ALL));
+        let found = of(&recorded(TraceRecorder::Perf, &woken, &STACKS));
         assert_eq!((found[0].question, found[0].extent, found.len()), ("who woke whom", MissingExtent::Part, 1));
+    }
+
+    #[test]
+    fn stacks_by_frame_pointers_lack_callers_of_frameless_functions() {
+        let found = of(&recorded(TraceRecorder::Perf, &everything(), &StackKind::ALL));
+        let [topic] = &found[..] else { panic!("{found:?}") };
+        assert_eq!((topic.question, topic.extent), (FRAMELESS.question, MissingExtent::Part));
+        assert!(
+            topic.lacks[0].contains("--call-graph dwarf") && topic.lacks[0].contains("frame pointers"),
+            "{topic:?}"
+        );
+        assert!(topic.command.contains("sched:sched_switch/call-graph=dwarf/"), "{topic:?}");
+        assert!(!topic.command.contains("call-graph=fp"), "{topic:?}");
+        assert_eq!(of(&recorded(TraceRecorder::Lttng, &everything(), &StackKind::ALL)), []);
     }
 
     #[test]
@@ -363,7 +417,7 @@ mod tests {
 
     #[test]
     fn traces_of_one_host_count_together() {
-        let kernel = recorded(TraceRecorder::Lttng, &everything(), &StackKind::ALL);
+        let kernel = recorded(TraceRecorder::Lttng, &everything(), &STACKS);
         let programs = recorded(TraceRecorder::Lttng, &[USER_SPACE], &[]);
         assert_eq!(missing([&programs, &kernel].into_iter()), []);
         let kernel = Recorded { host: "a".to_owned(), ..kernel };

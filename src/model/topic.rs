@@ -105,6 +105,13 @@ pub const STACKS_OF_SAMPLES: OptionTopic = OptionTopic {
     without: "time on a CPU belongs to a thread, not to a function",
 };
 
+/// Stacks that were followed by frame pointers.
+pub const FRAMELESS: OptionTopic = OptionTopic {
+    question: "callers of functions without a frame",
+    option: "copies of stacks (--call-graph dwarf), or programs and libraries built with frame pointers",
+    without: "the caller of a function that makes no frame, as many of the C library, is left out of its stack",
+};
+
 /// A question that an option of a recorder answers.
 #[derive(Clone, Copy, Debug)]
 pub struct OptionTopic {

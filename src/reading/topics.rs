@@ -50,6 +50,12 @@ pub fn recorded(trace: &Trace) -> Recorded {
             add_stacks(&mut recorded, trace, id, class, occurs(id));
         }
     }
+    if let Trace::Perf(perf) = trace
+        && !perf.copies_stacks()
+        && (recorded.stacks.contains(&StackKind::UserAtSwitches) || recorded.stacks.contains(&StackKind::Samples))
+    {
+        recorded.stacks.insert(StackKind::ByFramePointer);
+    }
     if recorded.recorder == TraceRecorder::Perf {
         // It has records of its own about threads.
         let of_threads = |event: &&&str| event.starts_with("sched:sched_process_") || event.starts_with("task:");
@@ -98,7 +104,7 @@ fn add_event(recorded: &mut Recorded, trace: &Trace, id: ClassId, class: &Class)
         TraceRecorder::Lttng => !class.name.starts_with("lttng_"),
         TraceRecorder::TraceCmd => !OF_FTRACE.contains(&class.name.as_str()) && !class.name.starts_with(tasks::MARKERS),
         // The names of their other events are no options.
-        TraceRecorder::Dtrace | TraceRecorder::Etw | TraceRecorder::Perfetto | TraceRecorder::Other => false,
+        _ => false,
     };
     let fields = trace.payload_fields(id);
     // Counters and clocks have no fields; probes are removed when their recording ends.

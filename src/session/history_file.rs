@@ -122,8 +122,8 @@ packed! {
 
 packed_variants! {
     HistoryStates { All, Beginning, Own }
-    TraceRecorder { Other, Lttng, Perf, TraceCmd, Dtrace, Etw, Perfetto }
-    StackKind { UserAtSwitches, KernelAtSwitches, Samples }
+    TraceRecorder { Other, Lttng, Perf, TraceCmd, Dtrace, Etw, Perfetto, ScoreP, Eztrace }
+    StackKind { UserAtSwitches, KernelAtSwitches, Samples, ByFramePointer }
     TraceLevel { Machine, MpiRun }
     Op { Less, AtMost, More, AtLeast, Equal, NotEqual }
     Literal { Number(number), Text(text) }

@@ -6,14 +6,17 @@ use crate::analysis::patterns::PatternAnalysis;
 use crate::base::ctx::Ctx;
 use crate::base::notice::Notices;
 use crate::event::mpi;
+use crate::explain::facts::archive_facts;
 use crate::explain::iterations;
 use crate::explain::mining::Mining;
 use crate::input::LabelledArchive;
 use crate::input::otf2::Archive;
 use crate::model::Model;
+use crate::model::archive_gaps;
 use crate::model::database::Writer;
 use crate::model::facts::{Facts, TraceFacts};
 use crate::model::join::{self, Renamed};
+use crate::model::recorded::Recorded;
 use std::sync::{Arc, OnceLock};
 
 /// An MPI run, and others to compare it with.
@@ -127,8 +130,15 @@ impl MpiRuns {
             streams: definitions.locations.len() as u64,
             host: (!archive.anchor.machine.is_empty()).then(|| archive.anchor.machine.clone()),
             clock: Some(format!("{} Hz", definitions.ticks_per_second)),
+            recorded: Some(self.recorded()),
             ..TraceFacts::default()
         }
+    }
+
+    /// What it recorded.
+    fn recorded(&self) -> Recorded {
+        let name = self.label.clone().unwrap_or_else(|| self.archive.path.display().to_string());
+        archive_gaps::recorded(&archive_facts(&self.archive), &name)
     }
 
     fn own_model(&self, task: Option<&str>, ctx: &Ctx) -> anyhow::Result<Model> {
@@ -145,7 +155,9 @@ impl MpiRuns {
         let Some(at) = tasks.iter().position(|t| t == task) else {
             return Err(UsageError(format!("--task {task}: {title} has {}", tasks.join(", "))).into());
         };
-        Ok(iterations::iterations(mined, at, &title, &self.archive.anchor.machine, notices, ctx)?)
+        let mut model = iterations::iterations(mined, at, &title, &self.archive.anchor.machine, notices, ctx)?;
+        model.traces.iter_mut().for_each(|trace| trace.recorded = Some(self.recorded()));
+        Ok(model)
     }
 
     /// Patterns of each rank's operations; messages and collectives carry delays from rank to rank. Mined once.

@@ -9,7 +9,7 @@ use crate::model::Model;
 use crate::model::archive_gaps;
 use crate::model::facts::{ArchiveFacts, Facts};
 use crate::model::questions;
-use crate::model::recorded::{self, MissingExtent, MissingTopic};
+use crate::model::recorded::{self, MissingExtent, MissingTopic, RecordingWay};
 use serde::Serialize;
 use std::fmt::Write;
 
@@ -22,6 +22,8 @@ pub(super) struct MissingJson {
     lacks: Vec<String>,
     effect: &'static str,
     command: String,
+    #[serde(skip)]
+    way: RecordingWay,
 }
 
 /// Of some traces.
@@ -50,6 +52,7 @@ fn json(missing: Vec<MissingTopic>) -> Vec<MissingJson> {
         lacks: topic.lacks,
         effect: topic.without,
         command: topic.command,
+        way: topic.way,
     };
     missing.into_iter().map(json).collect()
 }
@@ -89,9 +92,14 @@ pub(super) fn text(missing: &[MissingJson]) -> MissingText {
         }
     }
     let command = |line: &&str| {
-        let questions: Vec<&str> = missing.iter().filter(|m| m.command == *line).map(|m| m.question).collect();
+        let of_line: Vec<&MissingJson> = missing.iter().filter(|m| m.command == *line).collect();
+        let questions: Vec<&str> = of_line.iter().map(|m| m.question).collect();
         let what = if questions.len() == missing.len() { "all of it".to_owned() } else { questions.join(", ") };
-        MissingCommand { purpose: format!("to record 10 s with {what}, as root:"), line: (*line).to_owned() }
+        let purpose = match of_line.iter().all(|m| m.way == RecordingWay::Run) {
+            true => format!("to record the program again with {what}:"),
+            false => format!("to record 10 s with {what}, as root:"),
+        };
+        MissingCommand { purpose, line: (*line).to_owned() }
     };
     let commands = lines.iter().map(command).collect();
     MissingText { sentences: missing.iter().map(MissingJson::sentence).collect(), commands }

@@ -120,6 +120,11 @@ impl PerfTrace {
         &self.storage().code
     }
 
+    /// True where samples hold copies of stacks; chains of others were followed by frame pointers.
+    pub fn copies_stacks(&self) -> bool {
+        self.storage().copied
+    }
+
     /// The build ids of the header by path; perf lists the files that samples hit.
     pub fn build_ids(&self) -> &HashMap<Vec<u8>, Vec<u8>> {
         &self.storage().build_ids

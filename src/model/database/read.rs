@@ -240,6 +240,8 @@ fn read_recorded(unpack: &mut Unpack<'_>) -> Option<Recorded> {
         4 => TraceRecorder::Dtrace,
         5 => TraceRecorder::Etw,
         6 => TraceRecorder::Perfetto,
+        7 => TraceRecorder::ScoreP,
+        8 => TraceRecorder::Eztrace,
         _ => return None,
     };
     let bits = unpack.number()?;

@@ -159,6 +159,8 @@ fn write_recorded(pack: &mut Pack, recorded: &Recorded) {
         TraceRecorder::Dtrace => 4,
         TraceRecorder::Etw => 5,
         TraceRecorder::Perfetto => 6,
+        TraceRecorder::ScoreP => 7,
+        TraceRecorder::Eztrace => 8,
     });
     let stacks = (0..).zip(StackKind::ALL).filter(|(_, kind)| recorded.stacks.contains(kind));
     pack.number(stacks.map(|(bit, _)| 1 << bit).sum());
