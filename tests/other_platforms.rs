@@ -1,6 +1,6 @@
-//! Recordings of other platforms: the same schedule as DTrace text, as ETW text by xperf and by tracerpt, and as a
-//! Perfetto trace gives the same answer, as far as each format recorded it; damage gets an answer; no answer depends on
-//! the number of workers.
+//! Recordings of other platforms: the same schedule as DTrace text, as ETW text by xperf and by tracerpt, as a Perfetto
+//! trace, and as spans of a program beside a recording of the kernel gives the same answer, as far as each format
+//! recorded it; damage gets an answer; no answer depends on the number of workers.
 //!
 //! The files are written by `fixtures/other-platforms/make.py` from the formats' documentation.
 
@@ -19,20 +19,29 @@ use whyslow::dump::{self, Form, Sizes};
 use whyslow::input::{self, Argument, Opened, Source};
 
 const ALL: [&str; 5] = ["dtrace.txt", "xperf.csv", "tracerpt.csv", "perfetto.pftrace", "tracks.pftrace"];
+const SPANS: [&str; 2] = ["chrome.json", "spans.pftrace"];
 
 fn fixture(name: &str) -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("fixtures/other-platforms").join(name)
 }
 
 fn json(words: &[&str], path: &Path) -> Value {
-    let out = ask::run(ask::whyslow(words).arg("--json").arg(path));
-    assert!(out.status.success(), "{}: {}", path.display(), String::from_utf8_lossy(&out.stderr));
+    json_of(words, &[path])
+}
+
+fn json_of(words: &[&str], paths: &[&Path]) -> Value {
+    let out = ask::run(ask::whyslow(words).arg("--json").args(paths));
+    assert!(out.status.success(), "{paths:?}: {}", String::from_utf8_lossy(&out.stderr));
     serde_json::from_slice(&out.stdout).unwrap()
 }
 
 fn error(path: &Path) -> String {
-    let out = ask::run(ask::whyslow(["explain"]).arg(path));
-    assert!(!out.status.success(), "{}", path.display());
+    error_of(&[path])
+}
+
+fn error_of(paths: &[&Path]) -> String {
+    let out = ask::run(ask::whyslow(["explain"]).args(paths));
+    assert!(!out.status.success(), "{paths:?}");
     String::from_utf8(out.stderr).unwrap()
 }
 
@@ -110,6 +119,23 @@ fn script_without_wakers_gives_waits_without_causes() {
     assert!(woken["command"].as_str().unwrap().starts_with("dtrace -s whyslow.d"), "{woken:#}");
 }
 
+/// Requests of a disk end the waits in place of the thread.
+#[test]
+fn disk_requests_of_dtrace_are_waits_for_the_disk() {
+    let explain = json(&["explain"], &fixture("disk.txt"));
+    let cause = &explain["causes"][0];
+    assert_eq!((&cause["kind"], &cause["extra_ns"]), (&"blocked.disk".into(), &4_950_000.into()), "{explain:#}");
+    assert_eq!(explain["verdict"]["confident"], true, "{explain:#}");
+    let dumped = text(&open(&fixture("disk.txt")).unwrap(), 1, &Sizes::default());
+    let requests =
+        |step: &str| dumped.lines().filter(|line| line.contains(step) && line.contains("sector=1089096")).count();
+    assert_eq!((requests("block:block_rq_issue"), requests("block:block_rq_complete")), (1, 1), "{dumped}");
+    let missing = json(&["info"], &fixture("disk.txt"))["missing"].clone();
+    assert!(missing.as_array().unwrap().iter().all(|m| m["question"] != "disk requests"), "{missing:#}");
+    let missing = json(&["info"], &fixture("dtrace.txt"))["missing"].to_string();
+    assert!(missing.contains("io:::start") && missing.contains("io:::done"), "{missing}");
+}
+
 #[test]
 fn events_have_the_names_and_threads_of_the_file() {
     let dtrace = text(&open(&fixture("dtrace.txt")).unwrap(), 1, &Sizes::default());
@@ -135,27 +161,136 @@ fn spans_on_tracks_are_on_the_thread_and_cpu_that_ran() {
         lines.map(|line| line.split("pid=100").next().unwrap().to_owned()).collect()
     };
     let (marked, tracks) = (text("perfetto.pftrace"), text("tracks.pftrace"));
-    for event in ["trace_marker:begin", "trace_marker:end"] {
-        assert_eq!(of(&tracks, event).len(), 40, "{event}");
-        assert_eq!(of(&tracks, event), of(&marked, event), "{event}");
+    for side in ["begin", "end"] {
+        let (span, marker) = (format!("span:handle_request:{side}"), format!("trace_marker:{side}"));
+        let spans: Vec<String> = of(&tracks, &span).iter().map(|line| line.replace(&span, &marker)).collect();
+        assert_eq!((spans.len(), &spans), (40, &of(&marked, &marker)), "{side}");
     }
-    assert_eq!(tracks.matches("name=\"handle_request\"").count(), 40);
-    // Two spans of one name overlap on a track.
-    let cookies: Vec<&str> =
-        tracks.lines().filter(|l| l.contains("async_")).map(|l| l.split("cookie=").nth(1).unwrap()).collect();
-    let [outer, inner, inner_end, outer_end] = cookies[..] else { panic!("{cookies:?}") };
-    assert!(outer != inner && inner == inner_end && outer == outer_end, "{cookies:?}");
+    overlapping_spans_are_told_apart(&tracks);
     // The counter, and the span of a thread that no switch names.
     let warnings = json(&["info"], &fixture("tracks.pftrace"))["warnings"].to_string();
     assert!(warnings.contains("2 records of types that no analysis uses were skipped"), "{warnings}");
 }
 
+/// Two spans of one name overlap on a track.
+fn overlapping_spans_are_told_apart(text: &str) {
+    let ids: Vec<&str> =
+        text.lines().filter(|l| l.contains("span:fetch:async_")).map(|l| l.split("id=").last().unwrap()).collect();
+    let [outer, inner, inner_end, outer_end] = ids[..] else { panic!("{ids:?}") };
+    assert!(outer != inner && inner == inner_end && outer == outer_end, "{ids:?}");
+}
+
+/// The kernel's events of the schedule, without begins and ends of executions, as two recorders write them.
+fn kernels(folder: &Path) -> [PathBuf; 2] {
+    let dtrace = changed(folder, "dtrace.txt", |text| {
+        let of_kernel = |line: &&str| !line.contains("\tbegin\t") && !line.contains("\tend\t");
+        text.lines().filter(of_kernel).map(|line| format!("{line}\n")).collect()
+    });
+    [fixture("kernel.pftrace"), dtrace]
+}
+
+/// Without times in the sentence, and what differs by recorder: how its events are counted.
+fn answer(mut explain: Value) -> Value {
+    let parts = ["slow", "fast", "extra_ns", "causes"];
+    let mut kept: serde_json::Map<String, Value> = serde_json::Map::new();
+    for part in parts {
+        kept.insert(part.to_owned(), explain[part].take());
+    }
+    Value::Object(kept)
+}
+
+#[test]
+fn spans_delimit_executions_beside_any_recording_of_the_kernel() {
+    let folder = tempfile::tempdir().unwrap();
+    let whole = answer(json(&["explain", "--task", "span:handle_request"], &fixture("tracks.pftrace")));
+    assert_eq!((&whole["slow"]["count"], &whole["fast"]["count"]), (&8.into(), &32.into()));
+    let [perfetto, dtrace] = kernels(folder.path());
+    for spans in SPANS {
+        let spans = fixture(spans);
+        for paths in [[&*perfetto, &*spans], [&*spans, &*perfetto]] {
+            let explain = json_of(&["explain"], &paths);
+            assert_eq!(explain["task"], "span:handle_request", "{paths:?}");
+            assert_eq!(answer(explain), whole, "{paths:?}");
+        }
+        // DTrace's times differ by the origin of its clock, its calls by their names.
+        let explain = json_of(&["explain"], &[&dtrace, &spans]);
+        let cause = &explain["causes"][0];
+        assert_eq!((&cause["kind"], &cause["extra_ns"]), (&"blocked.thread".into(), &4_950_000.into()), "{explain:#}");
+        assert_eq!(explain["verdict"]["confident"], true, "{explain:#}");
+        let dumped = |path: &Path| {
+            let arguments = [path, &*spans].map(|path| Argument { label: None, path: path.to_owned() });
+            let Ok(Opened::Traces(sources)) = input::open(&arguments, &Ctx::new(1)) else { panic!("{path:?}") };
+            text(&sources, 1, &Sizes::default())
+        };
+        let all = dumped(&perfetto);
+        assert_eq!(all.matches("span:handle_request:begin").count(), 40);
+        overlapping_spans_are_told_apart(&all);
+    }
+    let warnings = json_of(&["info"], &[&perfetto, &fixture("chrome.json")])["warnings"].to_string();
+    assert!(
+        warnings.contains("2 records of types that no analysis uses") && !warnings.contains("not be read"),
+        "{warnings}"
+    );
+}
+
+#[test]
+fn spans_alone_are_executions_whose_states_are_unknown() {
+    for name in SPANS {
+        let explain = json(&["explain"], &fixture(name));
+        assert_eq!((&explain["slow"]["count"], &explain["fast"]["count"]), (&8.into(), &32.into()), "{name}");
+        let kind = explain["causes"][0]["kind"].as_str().unwrap();
+        assert!(!kind.starts_with("blocked.thread") && kind != "cpu", "{name}: {explain:#}");
+        let missing = json(&["info"], &fixture(name))["missing"].to_string();
+        assert!(missing.contains("record --duration") || missing.contains("sched/sched_switch"), "{name}: {missing}");
+    }
+}
+
+/// Numbers behind a key of the JSON, changed.
+fn with_numbers(text: &str, key: &str, change: impl Fn(u64) -> String) -> String {
+    let mut parts = text.split(key);
+    let mut out = parts.next().unwrap().to_owned();
+    for part in parts {
+        let end = part.find(|c: char| !c.is_ascii_digit()).unwrap();
+        out += &format!("{key}{}{}", change(part[..end].parse().unwrap()), &part[end..]);
+    }
+    out
+}
+
+#[test]
+fn clock_of_spans_is_proved_by_where_their_threads_ran() {
+    let folder = tempfile::tempdir().unwrap();
+    let kernel = fixture("kernel.pftrace");
+    let with = |key: &str, change: &dyn Fn(u64) -> String| {
+        changed(folder.path(), "chrome.json", |text| with_numbers(&text, key, change))
+    };
+    let time = "\"ts\": ";
+    // The wall clock of the same moments; microseconds with a fraction.
+    let whole = answer(json_of(&["explain"], &[&kernel, &fixture("chrome.json")]));
+    let wall = |us: u64| (us + 1_795_000_000_000_000 - 1_000_000).to_string();
+    let fraction = |us: u64| format!("{us}.0");
+    for change in [&wall as &dyn Fn(u64) -> String, &fraction] {
+        assert_eq!(answer(json_of(&["explain"], &[&kernel, &with(time, change)])), whole);
+    }
+    // Another origin, within the recording and outside of it.
+    for shift in [9_000, 3_600_000_000] {
+        let said = error_of(&[&kernel, &with(time, &|us| (us + shift).to_string())]);
+        assert!(said.contains("another clock") && said.contains("-k CLOCK_MONOTONIC"), "{said}");
+        assert_eq!(said.lines().count(), 1, "{said}");
+    }
+    let said = error_of(&[&kernel, &with("\"tid\": ", &|_| "7".to_owned())]);
+    assert!(said.contains("none of the 1 threads of its spans ran"), "{said}");
+    // Under the same label they are of that kernel.
+    let labelled = |name: &str| format!("a={}", fixture(name).display());
+    let explain = ask::json(&["explain", "--json", &labelled("kernel.pftrace"), &labelled("chrome.json")]);
+    assert_eq!(explain["causes"][0]["kind"], "blocked.thread", "{explain:#}");
+}
+
 #[test]
 fn answers_do_not_depend_on_workers() {
-    for name in ALL {
+    for name in ALL.into_iter().chain(SPANS).chain(["disk.txt"]) {
         let sources = open(&fixture(name)).unwrap();
         let one = text(&sources, 1, &Sizes::default());
-        assert!(one.lines().count() > 150, "{name}");
+        assert!(one.lines().count() > 80, "{name}");
         assert_eq!(text(&sources, 3, &Sizes::default()), one, "{name}");
         let explain = |threads| json(&["explain", "--threads", threads], &fixture(name));
         assert_eq!(explain("1"), explain("2"), "{name}");
@@ -179,6 +314,7 @@ fn wrong_files_get_one_line_with_the_remedy() {
         ("d.csv", "BeginHeader\nEndHeader\n", "CSWITCH+DISPATCHER"),
         ("e.csv", "Event Name, Type, PID\n", "Clock-Time"),
         ("a.pftrace", "\u{a}\u{2}\u{40}\u{1}", "linux.ftrace"),
+        ("a.json", "{\"traceEvents\":[]}", "no span of a program"),
     ] {
         let said = write(name, content);
         assert!(said.contains(part) && said.lines().count() == 1, "{name}: {said}");
@@ -214,7 +350,7 @@ fn threads_numbered_within_their_process_are_told_apart() {
 fn damage_gets_an_answer() {
     let folder = tempfile::tempdir().unwrap();
     let mut random = Random::new(17);
-    for name in ALL {
+    for name in ALL.into_iter().chain(SPANS).chain(["disk.txt"]) {
         let whole = std::fs::read(fixture(name)).unwrap();
         for round in 0..60 {
             let mut bytes = whole.clone();

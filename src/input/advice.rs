@@ -43,7 +43,7 @@ struct ForeignFormat {
 /// The remedy where a tool does not record what threads wait for.
 const RECORD_AGAIN: &str = "it does not say what threads waited for; record the run again with `whyslow record`";
 
-const FOREIGN: [ForeignFormat; 15] = [
+const FOREIGN: [ForeignFormat; 14] = [
     ForeignFormat {
         begin: b"\x7fELF",
         name: "a program or a core dump",
@@ -69,7 +69,6 @@ const FOREIGN: [ForeignFormat; 15] = [
     ForeignFormat { begin: b"gmon", name: "a profile of gprof", remedy: RECORD_AGAIN },
     ForeignFormat { begin: b"# callgrind format", name: "a profile of callgrind", remedy: RECORD_AGAIN },
     ForeignFormat { begin: b"events: ", name: "a profile of callgrind", remedy: RECORD_AGAIN },
-    ForeignFormat { begin: b"{\"traceEvents\"", name: "a trace of Chrome or Perfetto", remedy: RECORD_AGAIN },
     ForeignFormat { begin: b"execve(", name: "the output of strace", remedy: RECORD_AGAIN },
 ];
 
@@ -110,7 +109,7 @@ pub enum NotARecording {
     /// Any other file.
     #[error(
         "not a recording; name a CTF trace directory, an OTF2 archive, a perf.data, a trace.dat, or a file of DTrace, \
-         ETW or Perfetto"
+         ETW, Perfetto or Chrome JSON"
     )]
     OtherFile,
     /// A folder without recordings.

@@ -5,6 +5,7 @@
 //! several, and traces of one uuid under one label (the chunks of a rotated session) are one trace.
 
 mod advice;
+mod beside;
 pub mod count;
 pub mod ctf;
 mod error;
@@ -21,6 +22,7 @@ pub mod translated;
 use crate::base::ctx::Ctx;
 use crate::base::heap::MemoryPart;
 use crate::base::notice::Notice;
+use beside::PendingSpans;
 use error::LeftOut;
 pub use error::{OpenError, Unreadable};
 use foldhash::HashMap;
@@ -29,7 +31,7 @@ use std::io::ErrorKind;
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 pub use trace::Trace;
-use translated::TranslatedFormat;
+use translated::{TranslatedFormat, TranslatedInput};
 
 /// A path that the user gave, with an optional label (`LABEL=PATH`).
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -154,17 +156,20 @@ fn open_to_depth(arguments: &[Argument], depth: ctf::OpenDepth, ctx: &Ctx) -> Re
         left_out.into_iter().for_each(|what| first.left_out(what));
     }
     let mut opened = named.into_iter().zip(traces).peekable();
-    let mut sources = Vec::new();
+    let (mut sources, mut spans) = (Vec::new(), Vec::new());
     for (argument, kind) in arguments.iter().zip(&kinds) {
         let label = argument.label.clone().unwrap_or_else(|| argument.path.display().to_string());
         let source = |name, trace| Source { label: label.clone(), labelled: argument.label.is_some(), name, trace };
         match kind {
             Kind::Perf => sources.push(source(String::new(), Trace::Perf(perf::open(&argument.path, ctx)?))),
             Kind::Ftrace => sources.push(source(String::new(), Trace::Ftrace(ftrace::open(&argument.path, ctx)?))),
-            Kind::Translated(format) => {
-                let trace = translated::open(&argument.path, *format)?;
-                sources.push(source(String::new(), Trace::Translated(trace)));
-            }
+            Kind::Translated(format) => match translated::open(&argument.path, *format)? {
+                TranslatedInput::Trace(trace) => sources.push(source(String::new(), Trace::Translated(*trace))),
+                TranslatedInput::Spans(file) => {
+                    let (position, labelled) = (sources.len(), argument.label.is_some());
+                    spans.push(PendingSpans { position, label: label.clone(), labelled, file: *file });
+                }
+            },
             Kind::Ctf => {
                 while let Some(((_, name), trace)) = opened.next_if(|((of, _), _)| std::ptr::eq(*of, argument)) {
                     sources.push(source(name, Trace::Ctf(trace)));
@@ -173,6 +178,7 @@ fn open_to_depth(arguments: &[Argument], depth: ctf::OpenDepth, ctx: &Ctx) -> Re
         }
     }
     share_clocks(&mut sources);
+    beside::open(&mut sources, spans, ctx)?;
     ctx.progress.parts.hold(MemoryPart::OpenedTraces, Trace::heap_bytes(sources.iter().map(|source| &source.trace)));
     Ok(Opened::Traces(sources))
 }

@@ -39,6 +39,8 @@ const DTRACE: Platform = Platform {
         PlatformEvent { event: WAKING, word: "sched:::wakeup" },
         PlatformEvent { event: SYSTEM_CALLS[0], word: "syscall:::entry" },
         PlatformEvent { event: SYSTEM_CALLS[1], word: "syscall:::return" },
+        PlatformEvent { event: "block:block_rq_issue", word: "io:::start" },
+        PlatformEvent { event: "block:block_rq_complete", word: "io:::done" },
     ],
     answered: PROCESSES,
     command: "dtrace -s whyslow.d -o dtrace.txt -c 'sleep 10' \"$(uname -s)\" \"$(uname -r)\" \"$(hostname)\"",

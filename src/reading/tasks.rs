@@ -61,6 +61,9 @@ const PAIRS: [(&str, &str); 6] =
 /// The events of text that programs wrote into `trace_marker`.
 pub(super) const MARKERS: &str = "trace_marker:";
 
+/// The events of spans that programs recorded themselves, in whatever file.
+const SPANS: &str = "span:";
+
 /// Text fields that name the type of an execution, best first.
 const KIND_FIELDS: [&str; 6] = ["type", "kind", "operation", "op", "method", "name"];
 
@@ -72,7 +75,7 @@ impl EventSignature {
 
     /// True for events that the user placed in a program, although the kernel's tracer recorded them.
     pub fn is_placed(&self) -> bool {
-        self.is_probe() || self.name.starts_with(MARKERS)
+        self.is_probe() || [MARKERS, SPANS].iter().any(|group| self.name.starts_with(group))
     }
 
     fn has_integer(&self, name: &str) -> bool {

@@ -74,6 +74,7 @@ fn recorder(trace: &Trace) -> TraceRecorder {
             TranslatedFormat::Dtrace => TraceRecorder::Dtrace,
             TranslatedFormat::Xperf | TranslatedFormat::Tracerpt => TraceRecorder::Etw,
             TranslatedFormat::Perfetto => TraceRecorder::Perfetto,
+            TranslatedFormat::Chrome => TraceRecorder::Other,
         },
         Trace::Ctf(_) if trace.environment("tracer_name").is_some_and(|name| name.starts_with("lttng")) => {
             TraceRecorder::Lttng

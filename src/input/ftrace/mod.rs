@@ -310,7 +310,7 @@ fn schema(format: &Format) -> ClassSchema {
         name: format.name.clone(),
         common: format.common.iter().filter(|f| tracepoint::is_of_interest(&f.name)).cloned().collect(),
         fields: format.fields.clone(),
-        threads: true,
+        threads: tracepoint::RecordedIds::Initial,
         stacks: !own,
         known_as: tracepoint::known_as(format),
     }

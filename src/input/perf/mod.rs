@@ -342,7 +342,7 @@ fn schemas(attrs: &[Attr], header: &Header) -> Vec<ClassSchema> {
                 name: format!("{}:{}", format.system, format.name),
                 common: format.common.iter().filter(|f| tracepoint::is_of_interest(&f.name)).cloned().collect(),
                 fields: format.fields.clone(),
-                threads: true,
+                threads: tracepoint::RecordedIds::Initial,
                 known_as: tracepoint::known_as(format),
                 ..ClassSchema::default()
             },
@@ -357,7 +357,7 @@ fn schemas(attrs: &[Attr], header: &Header) -> Vec<ClassSchema> {
         }
         schema.stacks = attr.has_chains();
         if attr.is_clock() {
-            (schema.threads, schema.known_as) = (true, Some("perf:tick".into()));
+            (schema.threads, schema.known_as) = (tracepoint::RecordedIds::Initial, Some("perf:tick".into()));
         }
         schemas.push(schema);
     }

@@ -6,10 +6,14 @@ use std::borrow::Cow;
 /// A context of a record.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ContextField {
-    /// Id of the thread that ran.
+    /// Id of the thread that ran, in the initial namespace.
     Thread,
     /// Its process.
     Process,
+    /// Id of the thread that ran, in its own namespace.
+    VirtualThread,
+    /// Its process, in that namespace.
+    VirtualProcess,
     /// Its name.
     Name,
     /// Call stack in the kernel.
@@ -18,20 +22,36 @@ pub enum ContextField {
     UserStack,
 }
 
-impl ContextField {
-    const ALL: [ContextField; 5] = [
-        ContextField::Thread,
-        ContextField::Process,
-        ContextField::Name,
-        ContextField::KernelStack,
-        ContextField::UserStack,
-    ];
+/// The ids that records have of the thread that ran.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum RecordedIds {
+    /// None.
+    #[default]
+    Absent,
+    /// Those of the initial namespace, as the kernel records them.
+    Initial,
+    /// Those of its own namespace, as a program records them.
+    Own,
+}
 
-    /// The LTTng kernel tracer's name of it.
+impl RecordedIds {
+    fn contexts(self) -> &'static [ContextField] {
+        match self {
+            RecordedIds::Absent => &[],
+            RecordedIds::Initial => &[ContextField::Thread, ContextField::Process, ContextField::Name],
+            RecordedIds::Own => &[ContextField::VirtualThread, ContextField::VirtualProcess, ContextField::Name],
+        }
+    }
+}
+
+impl ContextField {
+    /// LTTng's name of it.
     pub(super) fn name(self) -> &'static str {
         match self {
             ContextField::Thread => "tid",
             ContextField::Process => "pid",
+            ContextField::VirtualThread => "vtid",
+            ContextField::VirtualProcess => "vpid",
             ContextField::Name => "procname",
             ContextField::KernelStack => "callstack_kernel",
             ContextField::UserStack => "callstack_user",
@@ -48,8 +68,8 @@ pub struct ClassSchema {
     pub common: Vec<Field>,
     /// Its own fields.
     pub fields: Vec<Field>,
-    /// Its records have the thread that ran.
-    pub threads: bool,
+    /// The ids of the thread that ran in its records.
+    pub threads: RecordedIds,
     /// Its records have call stacks.
     pub stacks: bool,
     /// See [`known_as`](super::known_as).
@@ -58,7 +78,8 @@ pub struct ClassSchema {
 
 impl ClassSchema {
     pub(super) fn contexts(&self) -> impl Iterator<Item = ContextField> {
-        let stack = |c: &ContextField| matches!(c, ContextField::KernelStack | ContextField::UserStack);
-        ContextField::ALL.into_iter().filter(move |c| if stack(c) { self.stacks } else { self.threads })
+        let stacks: &[ContextField] =
+            if self.stacks { &[ContextField::KernelStack, ContextField::UserStack] } else { &[] };
+        self.threads.contexts().iter().chain(stacks).copied()
     }
 }

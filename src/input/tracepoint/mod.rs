@@ -19,7 +19,7 @@ use super::stream::{CanonicalTime, Class, SimpleField, Stream};
 use crate::base::cursor::ByteOrder;
 use crate::base::notice::Notices;
 use crate::base::time::{ClockCorrection, Timestamp};
-pub use class::{ClassSchema, ContextField};
+pub use class::{ClassSchema, ContextField, RecordedIds};
 pub use clock::{ClockLoss, CpuPacket, CpuStream, RecorderClock};
 use format::{Field, FieldType, Format};
 use plan::TracepointPlan;
@@ -28,6 +28,9 @@ use std::borrow::Cow;
 use std::fmt::Debug;
 use std::ops::Range;
 use threads::Threads;
+
+/// The member of the environment that says whether the events are the kernel's or those of programs.
+pub const DOMAIN: &str = "domain";
 
 /// A record in the recording.
 #[derive(Clone, Copy, Debug)]
@@ -143,7 +146,7 @@ pub struct TraceParts<S> {
     pub schemas: Vec<ClassSchema>,
     /// Its streams, by [`StreamId`].
     pub cpu_streams: Vec<CpuStream>,
-    /// Members of the environment.
+    /// Members of the environment; without [`DOMAIN`] the events are the kernel's.
     pub environment: Vec<(&'static str, String)>,
     /// Its clock.
     pub clock: RecorderClock,
@@ -155,7 +158,9 @@ impl<S: Storage> TracepointTrace<S> {
     /// Make a recording of its parts.
     pub fn new(parts: TraceParts<S>) -> TracepointTrace<S> {
         let TraceParts { storage, format, schemas, cpu_streams, mut environment, clock, notices } = parts;
-        environment.push(("domain", "kernel".to_owned()));
+        if !environment.iter().any(|(name, _)| *name == DOMAIN) {
+            environment.push((DOMAIN, "kernel".to_owned()));
+        }
         let classes = schemas
             .iter()
             .map(|schema| Class { name: schema.name.clone(), stream_class: 0, known_as: schema.known_as.clone() })
@@ -215,9 +220,10 @@ impl<S: Storage> TracepointTrace<S> {
     pub fn context_fields(&self, class: ClassId) -> impl Iterator<Item = SimpleField<'_>> {
         let contexts = self.schema(class).into_iter().flat_map(ClassSchema::contexts);
         contexts.filter_map(|context| match context {
-            ContextField::Thread | ContextField::Process => {
-                Some(SimpleField { name: context.name(), is_integer: true })
-            }
+            ContextField::Thread
+            | ContextField::Process
+            | ContextField::VirtualThread
+            | ContextField::VirtualProcess => Some(SimpleField { name: context.name(), is_integer: true }),
             ContextField::Name => Some(SimpleField { name: context.name(), is_integer: false }),
             ContextField::KernelStack | ContextField::UserStack => None,
         })

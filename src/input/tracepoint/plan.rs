@@ -66,7 +66,10 @@ impl TracepointPlan {
             }
             for context in schema.contexts() {
                 let field_type = match context {
-                    ContextField::Thread | ContextField::Process => ctf::FieldShape::Number(NumberFormat::Decimal),
+                    ContextField::Thread
+                    | ContextField::Process
+                    | ContextField::VirtualThread
+                    | ContextField::VirtualProcess => ctf::FieldShape::Number(NumberFormat::Decimal),
                     ContextField::Name => ctf::FieldShape::Text,
                     ContextField::KernelStack | ContextField::UserStack => words(),
                 };
@@ -195,8 +198,10 @@ fn computed<'a>(context: ContextField, walk: &impl Walk<'a>, raw: &Raw<'a>, thre
     let number = |id: i32| Value::Signed(i64::from(id));
     let thread = walk.thread(raw);
     match context {
-        ContextField::Thread => thread.map(number),
-        ContextField::Process => walk.process(raw).or_else(|| threads.process(thread?, raw.clock)).map(number),
+        ContextField::Thread | ContextField::VirtualThread => thread.map(number),
+        ContextField::Process | ContextField::VirtualProcess => {
+            walk.process(raw).or_else(|| threads.process(thread?, raw.clock)).map(number)
+        }
         ContextField::Name => threads.name(thread?, raw.clock).map(Value::Text),
         ContextField::KernelStack => walk.stack(raw, StackSide::Kernel).map(Value::Words),
         ContextField::UserStack => walk.stack(raw, StackSide::User).map(Value::Words),

@@ -6,6 +6,7 @@
 //! TIME  CPU  wakeup  TID  PID  NAME  WOKEN_TID  WOKEN_PID  WOKEN_NAME
 //! TIME  CPU  entry | return  TID  PID  NAME  CALL  [RESULT]
 //! TIME  CPU  begin | end  TID  PID  NAME  TASK
+//! TIME  CPU  issue | complete  TID  PID  NAME  DEVICE  SECTOR  BYTES  KIND
 //! TIME  CPU  exit  TID  PID  NAME
 //! TIME  CPU  lost  EVENTS
 //! ```
@@ -14,7 +15,9 @@
 
 use super::lines::{self, TextLines};
 use super::thread_ids::UniqueThreadIds;
-use super::translation::{EventPlace, EventUse, FieldValue, LeavingState, NamedThread, Translation};
+use super::translation::{
+    COMPLETE, DiskStep, EventPlace, EventUse, FieldValue, LeavingState, NamedThread, SECTOR, Translation,
+};
 use super::{About, TranslationError};
 use crate::base::text::copied;
 use crate::input::tracepoint::RecorderClock;
@@ -92,15 +95,15 @@ fn header(line: &[u8]) -> Option<About> {
 
 /// Add the event of a line; `None` where a field is missing or is not what it should be.
 fn event(fields: &[&[u8]], ids: &mut UniqueThreadIds, translation: &mut Translation) -> Option<EventUse> {
-    let [time, cpu, kind, rest @ ..] = fields else { return None };
+    let [time, cpu, line, rest @ ..] = fields else { return None };
     let (time, cpu) = (lines::number(time)?, u32::try_from(lines::number(cpu)?).ok()?);
-    if *kind == b"lost" {
+    if *line == b"lost" {
         translation.lost(cpu, time, Some(lines::number(rest.first()?)?));
         return Some(EventUse::Used);
     }
     let [tid, pid, name, rest @ ..] = rest else { return None };
     let at = EventPlace { time, cpu, thread: thread(tid, pid, name, ids)? };
-    match (*kind, rest) {
+    match (*line, rest) {
         (b"switch", [state, tid, pid, name, ..]) => {
             let state = match *state {
                 b"run" => LeavingState::Runnable,
@@ -117,13 +120,19 @@ fn event(fields: &[&[u8]], ids: &mut UniqueThreadIds, translation: &mut Translat
         (b"return", [call, result, ..]) => {
             translation.leave_call(at, &lines::plain(call), lines::signed(result)?);
         }
+        (b"issue" | b"complete", [device, sector, bytes, kind, ..]) => {
+            let step = if *line == b"issue" { "block:block_rq_issue" } else { COMPLETE };
+            let (device, sector) = (lines::number(device)?, lines::number(sector)?);
+            let sectors = lines::number(bytes)?.div_ceil(SECTOR);
+            translation.disk(at, DiskStep { step, device, sector, sectors, kind });
+        }
         (b"begin", [task, ..]) => translation.begin(at, &format!("dtrace:{}", lines::plain(task))),
         (b"end", [task, ..]) => translation.end(at, &format!("dtrace:{}", lines::plain(task))),
         (b"exit", _) => {
             let tid = FieldValue::Number(at.thread.tid.into());
             translation.event(at, "sched:sched_process_exit", &[("pid", tid)]);
         }
-        (b"switch" | b"wakeup" | b"entry" | b"return" | b"begin" | b"end", _) => return None,
+        (b"switch" | b"wakeup" | b"entry" | b"return" | b"issue" | b"complete" | b"begin" | b"end", _) => return None,
         _ => return Some(EventUse::Unknown),
     }
     Some(EventUse::Used)

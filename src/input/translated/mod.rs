@@ -2,7 +2,8 @@
 //! the kernel's tracepoints.
 //!
 //! ```text
-//! dtrace.rs, xperf.rs, tracerpt.rs (text), perfetto.rs (protocol buffers; tracks.rs, spans.rs: spans of programs)
+//! dtrace.rs, xperf.rs, tracerpt.rs (text), perfetto.rs (protocol buffers; tracks.rs), chrome.rs (JSON)
+//!     -> spans.rs, thread_runs.rs: spans of programs, on the CPU where their thread ran
 //!     -> translation.rs: records of each CPU
 //!     -> TranslatedStorage: packets -> walk -> records of tracepoint::TracepointReader
 //! ```
@@ -10,12 +11,16 @@
 //! records stay in memory: about as many bytes as the text. docs/OTHER-PLATFORMS.md has the grammars. What a file does
 //! not say stays unknown: without wake-ups a wait has no cause.
 
+mod chrome;
+mod chrome_event;
 mod dtrace;
 mod lines;
 mod perfetto;
 mod perfetto_messages;
+mod span_file;
 mod spans;
 mod thread_ids;
+mod thread_runs;
 mod tracerpt;
 mod track_messages;
 mod tracks;
@@ -31,15 +36,24 @@ use super::{OpenError, Unreadable};
 use crate::base::cursor::{ByteOrder, Bytes};
 use crate::base::mapped;
 use crate::base::notice::Notices;
+pub use span_file::{KernelOfSpans, SpanFile};
+use spans::Spans;
 use std::io::{BufReader, Read};
 use std::path::Path;
-use translation::Translation;
+pub use thread_runs::{CpuSwitch, ThreadRuns};
+use translation::{SealedTranslation, Translation};
 
 /// An opened recording.
 pub type TranslatedTrace = TracepointTrace<TranslatedStorage>;
 
-/// Bytes at the begin of a file that show its format.
-const BEGIN: u64 = 512;
+/// An opened file.
+#[derive(Debug)]
+pub enum TranslatedInput {
+    /// It has the kernel's events.
+    Trace(Box<TranslatedTrace>),
+    /// It has spans of programs alone.
+    Spans(Box<SpanFile>),
+}
 
 /// A format that is translated.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -52,6 +66,8 @@ pub enum TranslatedFormat {
     Tracerpt,
     /// A trace of Perfetto.
     Perfetto,
+    /// Spans of programs in Chrome's JSON.
+    Chrome,
 }
 
 impl TranslatedFormat {
@@ -64,6 +80,7 @@ impl TranslatedFormat {
             () if begins(xperf::BEGIN) => Some(TranslatedFormat::Xperf),
             () if begins(tracerpt::BEGIN) => Some(TranslatedFormat::Tracerpt),
             () if perfetto::is_one(begin) => Some(TranslatedFormat::Perfetto),
+            () if chrome::is_one(begin) => Some(TranslatedFormat::Chrome),
             () => None,
         }
     }
@@ -71,7 +88,7 @@ impl TranslatedFormat {
     /// The format of the file at a path.
     pub fn at(path: &Path) -> Option<TranslatedFormat> {
         let mut begin = Vec::new();
-        mapped::open_regular(path).and_then(|file| file.take(BEGIN).read_to_end(&mut begin)).ok()?;
+        mapped::open_regular(path).and_then(|file| file.take(chrome::BEGIN).read_to_end(&mut begin)).ok()?;
         TranslatedFormat::of(&begin)
     }
 
@@ -82,6 +99,7 @@ impl TranslatedFormat {
             TranslatedFormat::Xperf => "ETW text (xperf)",
             TranslatedFormat::Tracerpt => "ETW text (tracerpt)",
             TranslatedFormat::Perfetto => "Perfetto",
+            TranslatedFormat::Chrome => "Chrome JSON",
         }
     }
 }
@@ -103,6 +121,27 @@ pub enum TranslationError {
         /// The way to record them.
         remedy: &'static str,
     },
+    /// A file of spans has none.
+    #[error("no span of a program in it (phases B and E, X, or b and e)")]
+    NoSpans,
+    /// None of the threads of its spans is in the kernel's recording beside it.
+    #[error(
+        "none of the {0} threads of its spans ran in the kernel's recording beside it: record both at once; the ids of \
+         threads in a container are not the kernel's"
+    )]
+    OtherThreads(usize),
+    /// The times of its spans are not those of the kernel's recording.
+    #[error(
+        "its spans are on another clock than the kernel's recording beside it, or of another time (their thread ran at \
+         {agree} of {of} begins and ends): record the kernel on the clock of the spans, perf record -k CLOCK_MONOTONIC \
+         or trace-cmd record -C mono"
+    )]
+    OtherClock {
+        /// Begins and ends at which their thread ran.
+        agree: usize,
+        /// Begins and ends that were compared.
+        of: usize,
+    },
 }
 
 /// What a file says about its host and clock.
@@ -110,30 +149,44 @@ pub enum TranslationError {
 struct About {
     environment: Vec<(&'static str, String)>,
     clock: RecorderClock,
+    /// Where it has no events of the kernel.
+    spans: Option<Spans>,
 }
 
 /// Open a file of one of the formats.
-pub fn open(path: &Path, format: TranslatedFormat) -> Result<TranslatedTrace, OpenError> {
+pub fn open(path: &Path, format: TranslatedFormat) -> Result<TranslatedInput, OpenError> {
     let io = |e: std::io::Error| Unreadable::from(e).at(path);
-    let mut file = BufReader::with_capacity(1 << 18, mapped::open_regular(path).map_err(io)?);
+    let file = mapped::open_regular(path).map_err(io)?;
+    let size = file.metadata().map_err(io)?.len();
+    let mut file = BufReader::with_capacity(1 << 18, file);
     let mut translation = Translation::new(format, path.display().to_string());
     let read = match format {
         TranslatedFormat::Dtrace => dtrace::read(&mut file, &mut translation),
         TranslatedFormat::Xperf => xperf::read(&mut file, &mut translation),
         TranslatedFormat::Tracerpt => tracerpt::read(&mut file, &mut translation),
         TranslatedFormat::Perfetto => perfetto::read(&mut file, &mut translation),
+        TranslatedFormat::Chrome => chrome::read(&mut file, size, &mut translation),
     };
-    let about = read.map_err(io)?.map_err(|e| Unreadable::from(e).at(path))?;
-    let sealed = translation.seal();
-    Ok(TranslatedTrace::new(TraceParts {
-        storage: sealed.storage,
-        format: format.name().to_owned(),
-        schemas: sealed.schemas,
-        cpu_streams: sealed.cpu_streams,
-        environment: about.environment,
-        clock: about.clock,
-        notices: sealed.notices,
-    }))
+    let mut about = read.map_err(io)?.map_err(|e| Unreadable::from(e).at(path))?;
+    match about.spans.take() {
+        Some(spans) if spans.is_empty() => Err(Unreadable::from(TranslationError::NoSpans).at(path)),
+        Some(spans) => Ok(TranslatedInput::Spans(Box::new(SpanFile::new(path, spans, about, translation)))),
+        None => Ok(TranslatedInput::Trace(Box::new(about.trace(translation.seal())))),
+    }
+}
+
+impl About {
+    fn trace(self, sealed: SealedTranslation) -> TranslatedTrace {
+        TranslatedTrace::new(TraceParts {
+            format: sealed.storage.format.name().to_owned(),
+            storage: sealed.storage,
+            schemas: sealed.schemas,
+            cpu_streams: sealed.cpu_streams,
+            environment: self.environment,
+            clock: self.clock,
+            notices: sealed.notices,
+        })
+    }
 }
 
 /// The records of one CPU.

@@ -9,9 +9,11 @@
 use super::lines;
 use super::perfetto_messages::{ClockSnapshotMessage, ProcessTreeMessage, WakeupMessage};
 use super::perfetto_messages::{CompactSchedMessage, FtraceEventBundleMessage, FtraceEventMessage, TracePacket};
+use super::thread_runs::{CpuSwitch, ThreadRuns};
 use super::tracks::Tracks;
-use super::translation::{EventPlace, FieldValue, NamedThread, Translation};
+use super::translation::{COMPLETE, DiskStep, EventPlace, FieldValue, NamedThread, Translation};
 use super::{About, TranslationError};
+use crate::base::time::Timestamp;
 use foldhash::HashMap;
 use prost::Message;
 use std::io::{self, BufRead, Read};
@@ -55,6 +57,11 @@ pub(super) fn is_one(begin: &[u8]) -> bool {
     length > 0 && FIRST_TAGS.iter().any(|tag| inner.starts_with(tag)) && next.is_none_or(|tag| *tag == PACKET)
 }
 
+/// A time of the file as a moment of runs.
+fn moment(time: u64) -> Timestamp {
+    Timestamp::clamped(time.into())
+}
+
 /// What was read before and is needed again.
 #[derive(Default)]
 struct PerfettoState {
@@ -67,6 +74,8 @@ struct PerfettoState {
     has_clock: bool,
     /// Of programs.
     tracks: Tracks,
+    /// Of threads, for those.
+    runs: ThreadRuns,
 }
 
 /// Read the events of a file.
@@ -77,11 +86,16 @@ pub(super) fn read(
     let mut state = PerfettoState::default();
     state.about.clock.name = "boot".to_owned();
     state.packets(from, translation, PacketDepth::File)?;
+    if !translation.has_switches() && !state.tracks.spans.is_empty() {
+        state.about.spans = Some(state.tracks.spans);
+        return Ok(Ok(state.about));
+    }
     if !translation.has_switches() {
         let remedy = "record the data source `linux.ftrace` with sched/sched_switch and sched/sched_waking";
         return Ok(Err(TranslationError::NoSwitches { remedy }));
     }
-    state.tracks.spans.write(translation);
+    state.runs.seal();
+    state.tracks.spans.write(Some(&state.runs), 0, translation);
     Ok(Ok(state.about))
 }
 
@@ -267,7 +281,7 @@ impl PerfettoState {
                 let state = all.switch_prev_state.get(at).copied().unwrap_or(0);
                 translation.switch_by_number(moment, state, self.thread(*next, own_name));
             }
-            self.tracks.spans.switched(*next, *time, cpu);
+            self.runs.switched(CpuSwitch { time: moment(*time), cpu, prev: running, next: *next });
             self.names.extend(own_name.filter(|name| !name.is_empty()).map(|name| (*next, name.to_vec())));
             self.running.insert(cpu, *next);
         }
@@ -285,7 +299,8 @@ impl PerfettoState {
             let next = self.thread(switch.next_pid?, switch.next_comm.as_deref());
             translation.switch_by_number(EventPlace { thread: prev, ..at }, switch.prev_state.unwrap_or(0), next);
             self.running.insert(cpu, switch.next_pid?);
-            self.tracks.spans.switched(switch.next_pid?, event.timestamp?, cpu);
+            let (time, prev) = (moment(event.timestamp?), switch.prev_pid);
+            self.runs.switched(CpuSwitch { time, cpu, prev, next: switch.next_pid? });
         } else if let Some(wake) = &event.sched_waking {
             let (tid, target) = woken(wake)?;
             translation.waking(at, self.thread(tid, wake.comm.as_deref()), target, flags);
@@ -368,30 +383,17 @@ fn device_event(at: EventPlace<'_>, event: &FtraceEventMessage, translation: &mu
         translation.event(at, "irq:irq_handler_exit", &[("irq", FieldValue::Number(exit.irq?.into()))]);
         return Some(());
     }
-    let number = |n: Option<u64>| FieldValue::Number(n.unwrap_or(0) as i64);
-    let small = |n: Option<u32>| FieldValue::Number(n.unwrap_or(0).into());
     let requests = [("block:block_rq_insert", &event.block_rq_insert), ("block:block_rq_issue", &event.block_rq_issue)];
-    if let Some((name, request)) = requests.into_iter().find_map(|(name, event)| Some((name, event.as_ref()?))) {
-        let rwbs = FieldValue::Text(request.rwbs.as_deref().unwrap_or(b""));
-        let fields = [
-            ("dev", number(request.dev)),
-            ("sector", number(request.sector)),
-            ("nr_sector", small(request.nr_sector)),
-            ("bytes", small(request.bytes)),
-            ("rwbs", rwbs),
-        ];
-        translation.event(at, name, &fields);
-        return Some(());
-    }
-    let done = event.block_rq_complete.as_ref()?;
-    let rwbs = FieldValue::Text(done.rwbs.as_deref().unwrap_or(b""));
-    let fields = [
-        ("dev", number(done.dev)),
-        ("sector", number(done.sector)),
-        ("nr_sector", small(done.nr_sector)),
-        ("rwbs", rwbs),
-    ];
-    translation.event(at, "block:block_rq_complete", &fields);
+    let own = requests.into_iter().find_map(|(step, request)| {
+        let request = request.as_ref()?;
+        Some((step, request.dev, request.sector, request.nr_sector, request.rwbs.as_deref()))
+    });
+    let done = event.block_rq_complete.as_ref();
+    let done = done.map(|done| (COMPLETE, done.dev, done.sector, done.nr_sector, done.rwbs.as_deref()));
+    let (step, device, sector, sectors, kind) = own.or(done)?;
+    let (device, sector) = (device.unwrap_or(0), sector.unwrap_or(0));
+    let (sectors, kind) = (sectors.unwrap_or(0).into(), kind.unwrap_or(b""));
+    translation.disk(at, DiskStep { step, device, sector, sectors, kind });
     Some(())
 }
 

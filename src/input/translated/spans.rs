@@ -1,42 +1,78 @@
-//! Begins and ends of spans that programs recorded themselves, without a CPU, beside the kernel's events.
+//! Spans that programs recorded themselves, without a CPU.
 //!
-//! In: the ends of spans in any order, each on a thread; the context switches of the same file, on the same clock. Out:
-//! events like those of `trace_marker`, on the CPU where the thread ran at that time. All are kept until the file is
-//! read, because a writer flushes its spans long after the kernel's events. A span of a thread that was never seen on a
-//! CPU is counted as unused. Cost: one search for each end among the switches to its thread.
+//! In: begins and ends in any order, each on a thread, because a writer keeps its events for long and writes a whole
+//! span when it ends. Out: events that begin and end tasks, on the CPU where the thread ran at that time. Spans of a
+//! thread are nested there; those of a track of their own may end on another thread. Ends are paired in order of time,
+//! so the end of a span needs no name. The most frequent names are tasks of their own (`span:NAME`); all others, which
+//! may be different for each span, are types of the task `span`. Cost: sorting; all spans stay in memory until the file
+//! is read.
 
+use super::lines;
+use super::thread_runs::{ThreadMoment, ThreadRuns};
 use super::translation::{EventPlace, FieldValue, NamedThread, Translation};
-use foldhash::HashMap;
+use crate::base::time::Timestamp;
+use foldhash::{HashMap, HashSet};
 
-/// The begin or the end of a span.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum SpanEnd {
-    /// Nested on its thread.
-    Begin(SpanName),
-    End,
-    /// Paired by name and number.
-    TrackBegin(SpanName, i64),
-    TrackEnd(SpanName, i64),
+/// Names that are tasks of their own.
+const OWN_TASKS: usize = 256;
+/// Moments that are compared with the runs of threads.
+const MOMENTS: usize = 4096;
+
+/// The thread of a program.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub(super) struct SpanThread {
+    pub tid: i32,
+    /// Below 0: unknown.
+    pub pid: i32,
 }
 
 /// A name, kept once.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct SpanName(u32);
 
-/// An end at its time and thread.
+/// The row on which spans are nested.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub(super) enum SpanTrack {
+    /// That of a thread.
+    Thread(SpanThread),
+    /// One of its own, by a number of the file.
+    Own(u64),
+}
+
+/// What is known of a span.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum SpanPart {
+    Begin(SpanName),
+    /// The end of the last one that is open on the track.
+    End,
+    /// All of a span, with its length in ns.
+    Whole(SpanName, u64),
+}
+
+/// A part of a span at its time.
 #[derive(Clone, Copy, Debug)]
 struct Timed {
     time: u64,
-    tid: i32,
-    pid: i32,
-    end: SpanEnd,
+    thread: SpanThread,
+    track: SpanTrack,
+    part: SpanPart,
 }
 
-/// The moment from which a thread ran on a CPU.
+/// The begin or end of a span.
 #[derive(Clone, Copy, Debug)]
-struct SwitchIn {
+struct SpanBound {
     time: u64,
-    cpu: u32,
+    thread: SpanThread,
+}
+
+/// A span.
+#[derive(Clone, Copy, Debug)]
+struct PairedSpan {
+    name: SpanName,
+    track: SpanTrack,
+    begin: SpanBound,
+    /// `None`: it was open when the file ended.
+    end: Option<SpanBound>,
 }
 
 /// See the module.
@@ -45,7 +81,6 @@ pub(super) struct Spans {
     names: Vec<Vec<u8>>,
     by_name: HashMap<Vec<u8>, SpanName>,
     all: Vec<Timed>,
-    switches: HashMap<i32, Vec<SwitchIn>>,
 }
 
 impl Spans {
@@ -60,44 +95,157 @@ impl Spans {
         id
     }
 
-    /// A thread begins to run on a CPU.
-    pub fn switched(&mut self, tid: i32, time: u64, cpu: u32) {
-        self.switches.entry(tid).or_default().push(SwitchIn { time, cpu });
+    /// Add a part of a span.
+    pub fn add(&mut self, time: u64, thread: SpanThread, track: SpanTrack, part: SpanPart) {
+        self.all.push(Timed { time, thread, track, part });
     }
 
-    /// A span begins or ends.
-    pub fn add(&mut self, time: u64, tid: i32, pid: i32, end: SpanEnd) {
-        self.all.push(Timed { time, tid, pid, end });
+    /// True where there is none.
+    pub fn is_empty(&self) -> bool {
+        self.all.is_empty()
     }
 
-    /// Add the events of all spans.
-    pub fn write(mut self, translation: &mut Translation) {
-        for switches in self.switches.values_mut() {
-            switches.sort_by_key(|switch| switch.time);
-        }
-        // Ends of one time keep their order.
-        self.all.sort_by_key(|timed| timed.time);
-        for Timed { time, tid, pid, end } in self.all {
-            let of_thread = self.switches.get(&tid).map_or(&[][..], |all| all);
-            let after = of_thread.partition_point(|switch| switch.time <= time);
-            let Some(SwitchIn { cpu, .. }) = of_thread.get(after.saturating_sub(1)).copied() else {
-                translation.unused(|| "spans of threads that no context switch names".to_owned());
+    /// The threads that begin or end spans.
+    pub fn threads(&self) -> HashSet<i32> {
+        self.all.iter().map(|timed| timed.thread.tid).collect()
+    }
+
+    /// Some moments at which their threads ran, distributed over the file, on a clock that counts from `base`.
+    pub fn moments(&self, base: i128) -> impl Iterator<Item = ThreadMoment> {
+        let step = self.all.len() / MOMENTS + 1;
+        self.all.iter().step_by(step).map(move |timed| ThreadMoment {
+            tid: timed.thread.tid,
+            time: Timestamp::clamped(base + i128::from(timed.time)),
+        })
+    }
+
+    /// Add the events of all spans. Without runs all are on the first CPU. `base` is that of the runs.
+    pub fn write(mut self, runs: Option<&ThreadRuns>, base: i128, translation: &mut Translation) {
+        let mut spans = self.paired(translation);
+        // Those of one begin: the outer ones first.
+        let end = |span: &PairedSpan| span.end.map_or(u64::MAX, |end| end.time);
+        spans.sort_by_key(|span| (span.begin.time, std::cmp::Reverse(end(span))));
+        let writer = SpanWriter { tasks: self.tasks(&spans), names: &self.names, runs, base };
+        // Open spans of each thread, the inner ones last.
+        let mut open: HashMap<SpanThread, Vec<(usize, PairedSpan)>> = HashMap::default();
+        for (number, span) in spans.into_iter().enumerate() {
+            let SpanTrack::Thread(thread) = span.track else {
+                if writer.begin(number, &span, translation) {
+                    writer.end(number, &span, translation);
+                }
                 continue;
             };
-            let at = EventPlace { time, cpu, thread: NamedThread { tid, pid, name: b"" } };
-            let text = |name: SpanName| FieldValue::Text(self.names.get(name.0 as usize).map_or(&[][..], |name| name));
-            let process = ("pid", FieldValue::Number(pid.into()));
-            let cookie = |number| ("cookie", FieldValue::Number(number));
-            match end {
-                SpanEnd::Begin(name) => translation.event(at, "trace_marker:begin", &[process, ("name", text(name))]),
-                SpanEnd::End => translation.event(at, "trace_marker:end", &[process]),
-                SpanEnd::TrackBegin(name, number) => {
-                    translation.event(at, "trace_marker:async_begin", &[process, ("name", text(name)), cookie(number)])
-                }
-                SpanEnd::TrackEnd(name, number) => {
-                    translation.event(at, "trace_marker:async_end", &[process, ("name", text(name)), cookie(number)])
-                }
+            let above = open.entry(thread).or_default();
+            while let Some((ended, last)) = above.pop_if(|(_, last)| end(last) <= span.begin.time) {
+                writer.end(ended, &last, translation);
+            }
+            if writer.begin(number, &span, translation) {
+                above.push((number, span));
             }
         }
+        let mut left: Vec<(usize, PairedSpan)> = open.into_values().flatten().collect();
+        // The inner ones end first.
+        left.sort_by_key(|(number, _)| std::cmp::Reverse(*number));
+        left.iter().for_each(|(number, span)| writer.end(*number, span, translation));
+    }
+
+    /// Pair begins and ends.
+    fn paired(&mut self, translation: &mut Translation) -> Vec<PairedSpan> {
+        // Parts of one time keep their order.
+        self.all.sort_by_key(|timed| timed.time);
+        let mut spans: Vec<PairedSpan> = Vec::new();
+        let mut open: HashMap<SpanTrack, Vec<usize>> = HashMap::default();
+        for Timed { time, thread, track, part } in self.all.drain(..) {
+            let begin = SpanBound { time, thread };
+            match part {
+                SpanPart::Begin(name) => {
+                    open.entry(track).or_default().push(spans.len());
+                    spans.push(PairedSpan { name, track, begin, end: None });
+                }
+                SpanPart::Whole(name, length) => {
+                    let end = Some(SpanBound { time: time.saturating_add(length), thread });
+                    spans.push(PairedSpan { name, track, begin, end });
+                }
+                SpanPart::End => match open.get_mut(&track).and_then(Vec::pop).and_then(|at| spans.get_mut(at)) {
+                    Some(span) => span.end = Some(begin),
+                    None => translation.unused(|| "ends of spans that began before the file".to_owned()),
+                },
+            }
+        }
+        spans
+    }
+
+    /// The name of the task of each name that has one.
+    fn tasks(&self, spans: &[PairedSpan]) -> Vec<Option<String>> {
+        let mut counts = vec![0u64; self.names.len()];
+        for span in spans {
+            if let Some(count) = counts.get_mut(span.name.0 as usize) {
+                *count += 1;
+            }
+        }
+        let mut order: Vec<usize> = (0..counts.len()).collect();
+        order.sort_by_key(|name| std::cmp::Reverse(counts[*name]));
+        let (mut tasks, mut taken) = (vec![None; counts.len()], HashSet::default());
+        for name in order.into_iter().take(OWN_TASKS) {
+            let plain = lines::plain(&self.names[name]);
+            // Of two names with the same plain words, the second has none.
+            if !plain.is_empty() && taken.insert(plain.clone()) {
+                tasks[name] = Some(plain);
+            }
+        }
+        tasks
+    }
+}
+
+/// Writes the events of spans.
+struct SpanWriter<'a> {
+    names: &'a [Vec<u8>],
+    tasks: Vec<Option<String>>,
+    runs: Option<&'a ThreadRuns>,
+    base: i128,
+}
+
+impl SpanWriter<'_> {
+    fn place(&self, bound: SpanBound) -> Option<EventPlace<'static>> {
+        let SpanBound { time, thread: SpanThread { tid, pid } } = bound;
+        let moment = ThreadMoment { tid, time: Timestamp::clamped(self.base + i128::from(time)) };
+        let cpu = self.runs.map_or(Some(0), |runs| runs.cpu(moment))?;
+        Some(EventPlace { time, cpu, thread: NamedThread { tid, pid, name: b"" } })
+    }
+
+    /// Write its begin; false where its thread never ran.
+    fn begin(&self, number: usize, span: &PairedSpan, translation: &mut Translation) -> bool {
+        let place = self.place(span.begin);
+        match place {
+            Some(at) => self.event(at, number, span, "begin", translation),
+            None => translation.unused(|| "spans of threads that no context switch names".to_owned()),
+        }
+        place.is_some()
+    }
+
+    fn end(&self, number: usize, span: &PairedSpan, translation: &mut Translation) {
+        let Some(end) = span.end else { return };
+        match self.place(end) {
+            Some(at) => self.event(at, number, span, "end", translation),
+            None => translation.unused(|| "ends of spans on threads that no context switch names".to_owned()),
+        }
+    }
+
+    fn event(&self, at: EventPlace<'_>, number: usize, span: &PairedSpan, side: &str, translation: &mut Translation) {
+        let task = self.tasks.get(span.name.0 as usize).and_then(Option::as_deref);
+        let prefix = task.map_or("span:".to_owned(), |task| format!("span:{task}:"));
+        let name = self.names.get(span.name.0 as usize).map_or(&[][..], Vec::as_slice);
+        let mut fields = Vec::new();
+        if task.is_none() {
+            fields.push(("name", FieldValue::Text(name)));
+        }
+        let own = match span.track {
+            SpanTrack::Thread(_) => "",
+            SpanTrack::Own(_) => {
+                fields.push(("id", FieldValue::Number(number as i64)));
+                "async_"
+            }
+        };
+        translation.event(at, &format!("{prefix}{own}{side}"), &fields);
     }
 }

@@ -7,7 +7,7 @@
 //! Cost: linear; the state is as large as the packets that describe it.
 
 use super::perfetto_messages::{ClockSnapshotMessage, TracePacket};
-use super::spans::{SpanEnd, SpanName, Spans};
+use super::spans::{SpanName, SpanPart, SpanThread, SpanTrack, Spans};
 use super::track_messages::{TrackDescriptorMessage, TrackEventMessage};
 use super::translation::{NamedThread, Translation};
 use foldhash::HashMap;
@@ -18,26 +18,17 @@ const BOOTTIME: u32 = 6;
 const OF_SEQUENCE: std::ops::RangeInclusive<u32> = 64..=127;
 /// `SEQ_INCREMENTAL_STATE_CLEARED`.
 const CLEARED: u32 = 1;
-/// Spans that are open on a track at a time, and tracks above a track.
+/// Tracks above a track.
 const DEEPEST: usize = 1024;
 
 const SLICE_BEGIN: i32 = 1;
 const SLICE_END: i32 = 2;
 
-/// A thread of a process.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-struct TrackThread {
-    tid: i32,
-    pid: i32,
-}
-
 /// A track.
 #[derive(Debug, Default)]
 struct Track {
-    thread: Option<TrackThread>,
+    thread: Option<SpanThread>,
     parent: Option<u64>,
-    /// Names of spans that are open; of tracks that are not of a thread.
-    open: Vec<SpanName>,
 }
 
 /// A clock that counts from a snapshot of its sequence on.
@@ -148,7 +139,7 @@ impl Tracks {
             let tid = i32::try_from(thread.tid?).ok().filter(|tid| *tid > 0)?;
             let pid = thread.pid.filter(|pid| *pid > 0).unwrap_or(-1);
             translation.know(time, NamedThread { tid, pid, name: b"" });
-            Some(TrackThread { tid, pid })
+            Some(SpanThread { tid, pid })
         });
         let track = self.tracks.entry(uuid).or_default();
         track.thread = thread.or(track.thread);
@@ -156,7 +147,7 @@ impl Tracks {
     }
 
     /// The thread of a track, or of the nearest one above it.
-    fn thread(&self, mut uuid: u64) -> Option<TrackThread> {
+    fn thread(&self, mut uuid: u64) -> Option<SpanThread> {
         for _ in 0..DEEPEST {
             let track = self.tracks.get(&uuid)?;
             if track.thread.is_some() {
@@ -181,38 +172,19 @@ impl Tracks {
             None => by_number,
         };
         let phase = legacy.and_then(|legacy| u8::try_from(legacy.phase?).ok());
-        let begins = match (event.kind.unwrap_or(0), phase) {
-            (SLICE_BEGIN, _) | (0, Some(b'B' | b'X')) => true,
-            (SLICE_END, _) | (0, Some(b'E')) => false,
+        let part = match (event.kind.unwrap_or(0), phase) {
+            (SLICE_BEGIN, _) | (0, Some(b'B')) => SpanPart::Begin(name?),
+            (SLICE_END, _) | (0, Some(b'E')) => SpanPart::End,
+            (0, Some(b'X')) => {
+                let us = legacy.and_then(|legacy| legacy.duration_us).and_then(|us| u64::try_from(us).ok());
+                SpanPart::Whole(name?, us.unwrap_or(0).saturating_mul(1000))
+            }
             _ => return None,
         };
-        if let Some(TrackThread { tid, pid }) = self.tracks.get(&uuid).and_then(|track| track.thread) {
-            let end = if begins { SpanEnd::Begin(name?) } else { SpanEnd::End };
-            self.spans.add(time, tid, pid, end);
-            if phase == Some(b'X') {
-                let duration = legacy.and_then(|legacy| legacy.duration_us).and_then(|us| u64::try_from(us).ok());
-                let end = time.saturating_add(duration.unwrap_or(0).saturating_mul(1000));
-                self.spans.add(end, tid, pid, SpanEnd::End);
-            }
-            return Some(());
+        match self.tracks.get(&uuid).and_then(|track| track.thread) {
+            Some(thread) => self.spans.add(time, thread, SpanTrack::Thread(thread), part),
+            None => self.spans.add(time, self.thread(uuid).or(writer)?, SpanTrack::Own(uuid), part),
         }
-        let TrackThread { tid, pid } = self.thread(uuid).or(writer)?;
-        let open = &mut self.tracks.entry(uuid).or_default().open;
-        // The depth distinguishes spans of one name on one track.
-        let cookie = |depth: usize| uuid.wrapping_mul(DEEPEST as u64).wrapping_add(depth as u64) as i64;
-        let end = if begins {
-            let name = name?;
-            let depth = open.len();
-            if depth >= DEEPEST || phase.is_some() {
-                return None;
-            }
-            open.push(name);
-            SpanEnd::TrackBegin(name, cookie(depth))
-        } else {
-            let name = open.pop()?;
-            SpanEnd::TrackEnd(name, cookie(open.len()))
-        };
-        self.spans.add(time, tid, pid, end);
         Some(())
     }
 }

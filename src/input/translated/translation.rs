@@ -10,7 +10,7 @@ use crate::base::notice::{Notice, Notices};
 use crate::input::record::ClassId;
 use crate::input::tracepoint::format::{Field, FieldType};
 use crate::input::tracepoint::threads::Threads;
-use crate::input::tracepoint::{ClassSchema, ClockLoss, CpuPacket, CpuStream, PROBED};
+use crate::input::tracepoint::{ClassSchema, ClockLoss, CpuPacket, CpuStream, PROBED, RecordedIds};
 use foldhash::HashMap;
 use std::collections::BTreeMap;
 
@@ -25,6 +25,11 @@ const PACKET: usize = 1 << 16;
 
 /// The interrupt flag of the kernel's tracepoints (`TRACE_FLAG_SOFTIRQ`).
 pub(super) const IN_INTERRUPT: i64 = 0x10;
+
+/// The last step of a request of a disk.
+pub(super) const COMPLETE: &str = "block:block_rq_complete";
+/// Bytes of a sector.
+pub(super) const SECTOR: u64 = 512;
 
 /// A thread that an event names.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -57,6 +62,19 @@ pub(super) struct EventPlace<'a> {
 pub(super) enum FieldValue<'a> {
     Number(i64),
     Text(&'a [u8]),
+}
+
+/// A step of a request of a disk.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct DiskStep<'a> {
+    /// The kernel's name of the step.
+    pub step: &'static str,
+    /// Major and minor number, as the kernel joins them.
+    pub device: u64,
+    pub sector: u64,
+    pub sectors: u64,
+    /// `R` for reads, `W` for writes, and others.
+    pub kind: &'a [u8],
 }
 
 /// How a thread left its CPU.
@@ -101,6 +119,8 @@ pub(super) struct Translation {
     cpus: BTreeMap<u32, CpuTranslation>,
     threads: Threads,
     switches: u64,
+    /// The ids that events have of their threads.
+    pub thread_ids: RecordedIds,
     pub notices: Notices,
 }
 
@@ -122,6 +142,7 @@ impl Translation {
             cpus: BTreeMap::new(),
             threads: Threads::default(),
             switches: 0,
+            thread_ids: RecordedIds::Initial,
             notices: Notices::default(),
         }
     }
@@ -201,6 +222,21 @@ impl Translation {
         self.event(at, &format!("syscalls:sys_exit_{call}"), &[("ret", FieldValue::Number(ret))]);
     }
 
+    /// A request of a disk is handed over, sent or done.
+    pub fn disk(&mut self, at: EventPlace<'_>, request: DiskStep<'_>) {
+        let number = |n: u64| FieldValue::Number(n as i64);
+        let mut fields = vec![
+            ("dev", number(request.device)),
+            ("sector", number(request.sector)),
+            ("nr_sector", number(request.sectors)),
+            ("rwbs", FieldValue::Text(request.kind)),
+        ];
+        if request.step != COMPLETE {
+            fields.push(("bytes", number(request.sectors.saturating_mul(SECTOR))));
+        }
+        self.event(at, request.step, &fields);
+    }
+
     /// An execution of a task begins, as a probe of a function records it.
     pub fn begin(&mut self, at: EventPlace<'_>, task: &str) {
         self.event(at, task, &[(PROBED[0], FieldValue::Number(0))]);
@@ -278,13 +314,16 @@ impl Translation {
             .collect();
         let class = ClassId::at(self.schemas.len());
         self.by_name.insert(name.to_owned(), class);
-        self.schemas.push(ClassSchema { name: name.to_owned(), fields, threads: true, ..ClassSchema::default() });
+        let threads = self.thread_ids;
+        self.schemas.push(ClassSchema { name: name.to_owned(), fields, threads, ..ClassSchema::default() });
         Some(class)
     }
 
     /// Sort, cut into packets.
     pub fn seal(mut self) -> SealedTranslation {
-        self.threads.named(0, 0, b"swapper");
+        if self.thread_ids == RecordedIds::Initial {
+            self.threads.named(0, 0, b"swapper");
+        }
         self.threads.seal();
         let (mut cpus, mut cpu_streams) = (Vec::new(), Vec::new());
         for (cpu, records) in self.cpus {

@@ -111,7 +111,7 @@ pub(super) fn read(
         return Ok(Err(TranslationError::NoSwitches { remedy: NO_SWITCHES }));
     }
     let clock = RecorderClock { name: "qpc".to_owned(), ..RecorderClock::default() };
-    Ok(Ok(About { environment: vec![("sysname", "Windows".to_owned())], clock }))
+    Ok(Ok(About { environment: vec![("sysname", "Windows".to_owned())], clock, spans: None }))
 }
 
 impl EventColumns {
