@@ -19,6 +19,7 @@ use std::time::{Duration, Instant};
 use whyslow::base::ctx::Ctx;
 use whyslow::base::time::{Span, Timestamp};
 use whyslow::compare::{ComparisonRequest, compare};
+use whyslow::model::column_values::ColumnValues;
 use whyslow::model::context::ContextId;
 use whyslow::model::execution::ContextTime;
 use whyslow::model::metric::{Column, Metric};
@@ -147,7 +148,8 @@ fn model(executions: usize) -> anyhow::Result<Model> {
         leaves.push(model_parts::context(&mut model, "host", &format!("server;outer_{a};inner_{b};leaf_{c}"), 0));
     }
     let who = model_parts::thread(&mut model, "host", ("server", 1), ("worker", 2));
-    let mut columns = [Metric::Duration, Metric::Syscalls].map(|metric| Column { metric, values: Vec::new() });
+    let mut columns =
+        [Metric::Duration, Metric::Syscalls].map(|metric| Column { metric, values: ColumnValues::default() });
     let mut at = START;
     for number in 0..executions {
         let slow = number % 20 == 0;
@@ -168,7 +170,6 @@ fn model(executions: usize) -> anyhow::Result<Model> {
         all.own.push(parts.into());
         at += 1_000_000;
     }
-    model.executions.inclusive = model.executions.own.inclusive(&model.contexts, &Ctx::new(0))?;
     model.executions.columns = columns.into();
     model.traces.push(TraceInfo {
         label: "bench".into(),

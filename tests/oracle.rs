@@ -37,10 +37,10 @@ fn slow_counts(columns: &[Column], ranges: &[Option<ValueRange>], linked: &Linke
     let mut counts = vec![0; bins.len()];
     for i in 0..columns[0].values.len() {
         let passes = |m: usize| {
-            let v = columns[m].values[i];
+            let v = columns[m].values.get(i).unwrap();
             m == axis || ranges[m].is_none_or(|range| v != ABSENT && range.from <= v && v < range.to)
         };
-        if let Some(bin) = bins.of(columns[axis].values[i]).filter(|_| (0..METRICS).all(passes)) {
+        if let Some(bin) = bins.of(columns[axis].values.get(i).unwrap()).filter(|_| (0..METRICS).all(passes)) {
             counts[bin] += 1;
         }
     }
@@ -61,7 +61,7 @@ proptest! {
                 prop_assert_eq!(selection.counts(&linked, m), slow_counts(&columns, &ranges, &linked, m));
             }
             let inside = |i: &usize| (0..METRICS).all(|m| {
-                let v = columns[m].values[*i];
+                let v = columns[m].values.get(*i).unwrap();
                 ranges[m].is_none_or(|range| v != ABSENT && range.from <= v && v < range.to)
             });
             let members: Vec<usize> = (0..linked.len()).filter(inside).collect();

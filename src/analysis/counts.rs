@@ -7,6 +7,7 @@
 use super::path::PathSegment;
 use super::pauses::pauses;
 use crate::base::names::NameId;
+use crate::base::packed::packed;
 use crate::base::time::{Ns, Span};
 use crate::event::transfer::{Transfer, transfer};
 use crate::state::reader::{RowCursor, RowReader};
@@ -31,6 +32,8 @@ pub struct PathCounts {
     /// Mean running time of the executions that alternated with it on its CPU (`interleaved`).
     pub interleaved: Option<i64>,
 }
+
+packed! { PathCounts { syscalls, page_faults, read, written, threads, paused, interleaved } }
 
 /// Places among the rows of a thread.
 struct ThreadCursors<'r> {

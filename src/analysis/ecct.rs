@@ -29,6 +29,7 @@ use super::stacks::cursor::StackCursors;
 use super::stacks::{StackId, StackTimelines};
 use super::thread_names::ThreadNames;
 use crate::base::names::NameId;
+use crate::base::packed::packed;
 use crate::base::time::{Span, Timestamp};
 use crate::model::carrier::Carrier;
 use crate::model::wait_kind::WaitKind;
@@ -60,6 +61,8 @@ pub struct NodeTime {
     /// How long.
     pub ns: u64,
 }
+
+packed! { NodeTime { node, ns } }
 
 /// A thread that the path went through.
 struct PathThread {

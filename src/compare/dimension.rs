@@ -177,7 +177,7 @@ fn separating_number(groups: &GroupPair<'_>, metric: &Metric) -> Option<Separati
 
 /// Cut values into classes of about equal size; equal values are in one class.
 fn cuts(values: &[i64]) -> Vec<i64> {
-    let sorted = super::members::sorted_present(values);
+    let sorted = super::members::sorted_present(values.iter().copied());
     let class = |v: i64| (sorted.partition_point(|s| *s < v) * CUTS / sorted.len().max(1)) as i64;
     values.iter().map(|v| if *v == ABSENT { ABSENT } else { class(*v) }).collect()
 }

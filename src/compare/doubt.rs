@@ -122,8 +122,8 @@ fn group_mean(e: &Evidence<'_>, metric: &Metric, members: &[ExecutionId]) -> f64
     let sum: f64 = members
         .iter()
         .filter_map(|id| column.values.get(id.index()))
-        .filter(|v| **v != ABSENT)
-        .map(|v| (*v).max(0) as f64)
+        .filter(|v| *v != ABSENT)
+        .map(|v| v.max(0) as f64)
         .sum();
     sum / members.len().max(1) as f64
 }

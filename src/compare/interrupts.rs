@@ -102,7 +102,7 @@ pub(super) fn unrecorded(e: &Evidence<'_>, cause: &Cause) -> Option<String> {
 /// Mean running time of the executions that alternated with one.
 fn interleaved(e: &Evidence<'_>, execution: usize) -> Option<f64> {
     let column = e.groups.model.executions.column(&Metric::Interleaved)?;
-    column.values.get(execution).filter(|ns| **ns != ABSENT).map(|ns| *ns as f64)
+    column.values.get(execution).filter(|ns| *ns != ABSENT).map(|ns| ns as f64)
 }
 
 /// True if the executions that alternated on a CPU with those that ran longer ran no longer themselves, too often for
@@ -206,7 +206,7 @@ mod tests {
                 s.run("x", "p", "p", 1, &[("p", ns)]);
             }
             let mut model = s.seal();
-            model.executions.columns.push(Column { metric: Metric::Interleaved, values: interleaved });
+            model.executions.columns.push(Column { metric: Metric::Interleaved, values: interleaved.into() });
             let quality = Quality { switches: 1000, ..Quality::default() };
             model.quality.push(HostQuality { host: "h".into(), quality });
             let verdict = compare(&model, &ComparisonRequest::default(), &Ctx::new(1)).unwrap().verdict;

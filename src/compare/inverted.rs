@@ -12,7 +12,7 @@ use super::{Comparison, DiffTree};
 use crate::base::ctx::{Cancelled, Ctx};
 use crate::model::Model;
 use crate::model::context::{ContextId, Contexts};
-use crate::model::execution::{ContextTime, ExecutionId};
+use crate::model::execution::{ContextTime, ExecutionId, InclusiveTimes};
 use std::sync::Arc;
 
 /// Contexts of an inverted tree.
@@ -43,8 +43,8 @@ pub fn invert(model: &Model, comparison: &Comparison, ctx: &Ctx) -> Result<Inver
     }
     let reversed = reverse(model, &has_time);
     let inverted = Model { names: model.names.clone(), contexts: reversed.contexts, ..Model::default() };
-    let sums = vec![0; inverted.contexts.len()];
-    let mut times = ReversedTimes { of: model, inverted: &inverted, ends: &reversed.ends, sums, touched: Vec::new() };
+    let inclusive = InclusiveTimes::new(&inverted.contexts);
+    let mut times = ReversedTimes { of: model, inverted: &inverted, ends: &reversed.ends, inclusive };
     let mut built = tree::build_of(&groups, &mut times)?;
     built.correct(&mut []);
     let comparison = Comparison { tree: built.tree, ..without_tree(comparison) };
@@ -105,9 +105,7 @@ struct ReversedTimes<'a> {
     of: &'a Model,
     inverted: &'a Model,
     ends: &'a [Option<ContextId>],
-    /// By reversed context, zero between executions.
-    sums: Vec<u64>,
-    touched: Vec<ContextId>,
+    inclusive: InclusiveTimes<'a>,
 }
 
 impl TimesByContext for ReversedTimes<'_> {
@@ -116,28 +114,22 @@ impl TimesByContext for ReversedTimes<'_> {
     }
 
     fn own(&mut self, execution: ExecutionId, mut put: impl FnMut(ContextId, u64)) {
-        for ContextTime { context, ns } in self.of.executions.own.row(execution.index()) {
-            if let Some(end) = self.ends.get(context.index()).copied().flatten() {
-                put(end, ns);
-            }
-        }
+        reversed(self.of, self.ends, execution).for_each(|time| put(time.context, time.ns));
     }
 
-    fn inclusive(&mut self, execution: ExecutionId, mut put: impl FnMut(ContextId, u64)) {
-        for ContextTime { context, ns } in self.of.executions.own.row(execution.index()).filter(|time| time.ns > 0) {
-            let end = self.ends.get(context.index()).copied().flatten();
-            for at in std::iter::successors(end, |at| self.inverted.contexts.parent(*at)) {
-                let sum = &mut self.sums[at.index()];
-                if *sum == 0 {
-                    self.touched.push(at);
-                }
-                *sum += ns;
-            }
-        }
-        for at in self.touched.drain(..) {
-            put(at, std::mem::take(&mut self.sums[at.index()]));
-        }
+    fn inclusive(&mut self, execution: ExecutionId, put: impl FnMut(ContextId, u64)) {
+        self.inclusive.of(reversed(self.of, self.ends, execution), put);
     }
+}
+
+/// The own times of an execution by reversed context.
+fn reversed<'a>(
+    model: &'a Model,
+    ends: &'a [Option<ContextId>],
+    execution: ExecutionId,
+) -> impl Iterator<Item = ContextTime> + 'a {
+    let end = |time: ContextTime| Some(ContextTime { context: ends.get(time.context.index()).copied()??, ..time });
+    model.executions.own.row(execution.index()).filter_map(end)
 }
 
 #[cfg(test)]

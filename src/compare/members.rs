@@ -11,13 +11,12 @@ use crate::model::Model;
 use crate::model::execution::ExecutionId;
 use crate::model::histogram::ValueRange;
 use crate::model::metric::{ABSENT, Metric, Unit};
-use std::borrow::Cow;
 
 /// The values of a metric by execution; durations, starts and ends need no column.
-pub fn values<'m>(model: &'m Model, metric: &Metric) -> Option<Cow<'m, [i64]>> {
+pub fn values(model: &Model, metric: &Metric) -> Option<Vec<i64>> {
     let e = &model.executions;
     if let Some(column) = e.column(metric) {
-        return Some(Cow::Borrowed(&column.values));
+        return Some(column.values.iter().collect());
     }
     match metric {
         Metric::Duration => Some((0..e.len()).map(|i| e.duration(i)).collect()),
@@ -28,8 +27,8 @@ pub fn values<'m>(model: &'m Model, metric: &Metric) -> Option<Cow<'m, [i64]>> {
 }
 
 /// The present values of a metric, ascending.
-pub fn sorted_present(values: &[i64]) -> Vec<i64> {
-    let mut sorted: Vec<i64> = values.iter().copied().filter(|v| *v != ABSENT).collect();
+pub fn sorted_present(values: impl IntoIterator<Item = i64>) -> Vec<i64> {
+    let mut sorted: Vec<i64> = values.into_iter().filter(|v| *v != ABSENT).collect();
     sorted.sort_unstable();
     sorted
 }
@@ -97,9 +96,9 @@ pub fn members(model: &Model, filters: &[Filter], others: &[Filter]) -> Result<V
             }
             Test::Compare(Op::NotEqual, value) => {
                 let equal = Filter { metric: filter.metric.clone(), test: Test::Compare(Op::Equal, value.clone()) };
-                equal.range(&sorted_present(&values))
+                equal.range(&sorted_present(values.iter().copied()))
             }
-            _ => filter.range(&sorted_present(&values)),
+            _ => filter.range(&sorted_present(values.iter().copied())),
         };
         let inside = !matches!(filter.test, Test::Compare(Op::NotEqual, _));
         for (pass, v) in passes.iter_mut().zip(values.iter()) {
@@ -120,7 +119,7 @@ pub fn why_empty(model: &Model, filters: &[Filter], others: &[Filter]) -> String
     if filter.metric == Metric::Group {
         return format!("no execution passes `{filter}`: the other group has them all");
     }
-    let present = values(model, &filter.metric).map(|v| sorted_present(&v)).unwrap_or_default();
+    let present = values(model, &filter.metric).map(sorted_present).unwrap_or_default();
     let range = match (filter.metric.unit(), present.first(), present.last()) {
         (_, None, _) | (_, _, None) => "no execution has a value".to_string(),
         (Unit::Name, ..) => {
@@ -156,8 +155,8 @@ mod tests {
             e.start.push(Timestamp::new(1000 + d));
             e.end.push(Timestamp::new(1000 + 2 * d));
         }
-        e.columns.push(Column { metric: Metric::Type, values: vec![append, lookup, append, lookup] });
-        e.columns.push(Column { metric: Metric::Field("n".into()), values: vec![ABSENT, 7, 8, 9] });
+        e.columns.push(Column { metric: Metric::Type, values: vec![append, lookup, append, lookup].into() });
+        e.columns.push(Column { metric: Metric::Field("n".into()), values: vec![ABSENT, 7, 8, 9].into() });
         model.origin = Timestamp::new(1000);
         model
     }

@@ -87,13 +87,14 @@ fn means(sums: [Sum; 2]) -> GroupMeans {
 pub fn ranks(model: &Model, c: &Comparison) -> Option<RankComparison> {
     let groups = [&c.slow.members, &c.fast.members];
     let of_runs = model.traces.iter().all(|t| t.level == TraceLevel::MpiRun);
-    let roles = &model.executions.column(&Metric::Role)?.values;
-    let numbers = model.executions.column(&Metric::Field(ITERATION.to_owned())).map(|c| c.values.as_slice());
+    let roles: Vec<i64> = model.executions.column(&Metric::Role)?.values.iter().collect();
+    let numbers = model.executions.column(&Metric::Field(ITERATION.to_owned()));
+    let numbers: Vec<i64> = numbers.into_iter().flat_map(|column| column.values.iter()).collect();
     if !of_runs || groups.iter().any(|g| g.is_empty()) {
         return None;
     }
-    let regions = regions(model, groups, roles);
-    Some(RankComparison { regions, iterations: iterations(model, groups, numbers.unwrap_or(&[])) })
+    let regions = regions(model, groups, &roles);
+    Some(RankComparison { regions, iterations: iterations(model, groups, &numbers) })
 }
 
 fn regions(model: &Model, groups: [&Vec<ExecutionId>; 2], roles: &[i64]) -> Vec<RegionRow> {

@@ -1,6 +1,5 @@
 //! Models for tests, from call paths written as text, and the six recorded problems in miniature.
 
-use crate::base::ctx::Ctx;
 use crate::base::statistics::Random;
 use crate::base::time::Timestamp;
 use crate::model::execution::ContextTime;
@@ -58,10 +57,9 @@ impl ModelBuilder {
     /// The sealed model.
     pub fn seal(mut self) -> Model {
         let e = &mut self.model.executions;
-        e.inclusive = e.own.inclusive(&self.model.contexts, &Ctx::new(1)).unwrap();
         let durations = (0..e.len()).map(|i| e.duration(i)).collect();
         e.columns.push(Column { metric: Metric::Duration, values: durations });
-        e.columns.push(Column { metric: Metric::Type, values: self.types });
+        e.columns.push(Column { metric: Metric::Type, values: self.types.into() });
         self.model
     }
 

@@ -12,7 +12,7 @@ use crate::base::ctx::{Cancel, Cancelled};
 use crate::base::statistics::{Sums, benjamini_hochberg, welch};
 use crate::model::Model;
 use crate::model::context::{ContextId, FrameKind};
-use crate::model::execution::ExecutionId;
+use crate::model::execution::{ExecutionId, InclusiveTimes};
 
 /// Executions in the smaller group, and executions that have the tested context, from which Welch's test applies.
 const WELCH_FROM: u64 = 8;
@@ -176,25 +176,29 @@ pub(super) trait TimesByContext {
 }
 
 /// The contexts of a model.
-struct ModelTimes<'a>(&'a Model);
+struct ModelTimes<'a> {
+    model: &'a Model,
+    inclusive: InclusiveTimes<'a>,
+}
 
 impl TimesByContext for ModelTimes<'_> {
     fn model(&self) -> &Model {
-        self.0
+        self.model
     }
 
     fn own(&mut self, execution: ExecutionId, mut put: impl FnMut(ContextId, u64)) {
-        self.0.executions.own.row(execution.index()).for_each(|time| put(time.context, time.ns));
+        self.model.executions.own.row(execution.index()).for_each(|time| put(time.context, time.ns));
     }
 
-    fn inclusive(&mut self, execution: ExecutionId, mut put: impl FnMut(ContextId, u64)) {
-        self.0.executions.inclusive.row(execution.index()).for_each(|time| put(time.context, time.ns));
+    fn inclusive(&mut self, execution: ExecutionId, put: impl FnMut(ContextId, u64)) {
+        self.inclusive.of(self.model.executions.own.row(execution.index()), put);
     }
 }
 
 /// Accumulate both groups into one tree.
 pub(super) fn build(groups: &GroupPair<'_>) -> Result<BuiltTree, Cancelled> {
-    build_of(groups, &mut ModelTimes(groups.model))
+    let model = groups.model;
+    build_of(groups, &mut ModelTimes { model, inclusive: InclusiveTimes::new(&model.contexts) })
 }
 
 /// Accumulate times of both groups into one tree.

@@ -15,7 +15,6 @@ use crate::analysis::executions::Execution;
 use crate::analysis::leaders::Leaders;
 use crate::analysis::outline::{Outline, OutlineStep};
 use crate::analysis::thread_names::ThreadNames;
-use crate::base::ctx::{Cancelled, Ctx};
 use crate::base::names::NameId;
 use crate::base::notice::Notice;
 use crate::base::time::Timestamp;
@@ -86,9 +85,9 @@ impl Assembly<'_> {
     }
 
     /// The model, once all executions are in it.
-    pub(super) fn finish(mut self, ctx: &Ctx) -> Result<(Model, Contributions), Cancelled> {
+    pub(super) fn finish(mut self) -> (Model, Contributions) {
         let model = &mut self.model;
-        model.executions.inclusive = model.executions.own.inclusive(&model.contexts, ctx)?;
+        model.executions.own.shrink();
         model.executions.columns = self.columns.finish(self.timeline.names());
         let mut threads: Vec<_> = self.outline.threads().collect();
         threads.sort_unstable();
@@ -103,6 +102,6 @@ impl Assembly<'_> {
             let id = self.threads.id(thread, named_until.unwrap_or(end), &mut model.who, &mut model.names);
             *model.contexts.who.entry((self.contexts[node.index()], id)).or_insert(0) += ns;
         }
-        Ok((self.model, self.contributions))
+        (self.model, self.contributions)
     }
 }

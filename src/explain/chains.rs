@@ -126,12 +126,12 @@ pub struct Populations {
 /// Divide executions into populations. Types with fewer than `fewest` executions form one.
 pub fn populations(model: &Model, fewest: usize) -> Populations {
     let executions = &model.executions;
-    let types = executions.column(&Metric::Type).map(|c| c.values.as_slice());
+    let types = executions.column(&Metric::Type).map(|c| &c.values);
     let name = |i: usize| {
         let root = executions.own.row(i).next().map(|time| model.contexts.path(time.context)[0]);
         root.map(|root| model.contexts.frame(root).name)
     };
-    let kind = |i: usize| types.and_then(|t| t.get(i)).copied().filter(|t| *t != ABSENT);
+    let kind = |i: usize| types.and_then(|t| t.get(i)).filter(|t| *t != ABSENT);
     let mut counts: HashMap<(Option<NameId>, Option<i64>), usize> = HashMap::default();
     let keys: Vec<_> = (0..executions.len()).map(|i| (name(i), kind(i))).collect();
     keys.iter().for_each(|key| *counts.entry(*key).or_default() += 1);

@@ -9,6 +9,7 @@ use crate::analysis::counts::PathCounts;
 use crate::analysis::executions::Execution;
 use crate::base::names::{NameId, Names};
 use crate::base::time::Timestamp;
+use crate::model::column_values::ColumnValues;
 use crate::model::metric::{ABSENT, Column, Metric};
 use crate::model::wait_kind::WaitKind;
 use crate::state::timeline::Timeline;
@@ -20,8 +21,8 @@ pub struct MetricColumns {
     origin: Timestamp,
     executions: usize,
     fixed: Vec<Column>,
-    kinds: Vec<i64>,
-    fields: BTreeMap<NameId, Vec<i64>>,
+    kinds: ColumnValues,
+    fields: BTreeMap<NameId, ColumnValues>,
     counters: Vec<Column>,
 }
 
@@ -52,14 +53,24 @@ impl MetricColumns {
         ];
         let times = WaitKind::ALL.into_iter().filter(|kind| kind.has_metric()).map(Metric::Time);
         let metrics = [Metric::Duration, Metric::Start].into_iter().chain(times).chain(other);
-        let fixed = metrics.map(|metric| Column { metric, values: Vec::new() }).collect();
+        let fixed = metrics.map(|metric| Column { metric, values: ColumnValues::default() }).collect();
         let counter = |name| {
             let name = timeline.names().get(name);
-            Column { metric: Metric::Perf(name.trim_start_matches("perf_").to_owned()), values: Vec::new() }
+            Column {
+                metric: Metric::Perf(name.trim_start_matches("perf_").to_owned()),
+                values: ColumnValues::default(),
+            }
         };
         let counters = timeline.counters().map(counter).collect();
         let origin = timeline.span().start;
-        MetricColumns { origin, executions: 0, fixed, kinds: Vec::new(), fields: BTreeMap::new(), counters }
+        MetricColumns {
+            origin,
+            executions: 0,
+            fixed,
+            kinds: ColumnValues::default(),
+            fields: BTreeMap::new(),
+            counters,
+        }
     }
 
     /// The next execution. `counters` are those of the recording.
@@ -99,7 +110,7 @@ impl MetricColumns {
         self.kinds.push(kind.map_or(ABSENT, |k| i64::from(k.raw())));
         for (name, value) in fields {
             let column = self.fields.entry(name).or_default();
-            column.resize(self.executions, ABSENT);
+            column.pad(self.executions);
             column.push(value);
         }
         self.executions += 1;
@@ -112,14 +123,14 @@ impl MetricColumns {
             .fields
             .into_iter()
             .map(|(name, mut values)| {
-                values.resize(self.executions, ABSENT);
+                values.pad(self.executions);
                 Column { metric: Metric::Field(names.get(name).to_owned()), values }
             })
             .collect();
         fields.sort_by(|a, b| a.metric.cmp(&b.metric));
         self.fixed.extend(fields);
         self.fixed.extend(self.counters);
-        self.fixed.retain(|c| c.values.iter().any(|v| *v != ABSENT));
+        self.fixed.retain(|c| c.values.any());
         self.fixed
     }
 }

@@ -115,7 +115,7 @@ impl Delayed<'_> {
                 .map(|c| self.reference.bounds(population as u32, c, ChainPart::Whole, settings))
                 .unwrap_or_default();
             let mut members = self.reference.population.iter().enumerate().filter(|(_, p)| **p as usize == population);
-            let kind = |i: usize| types.and_then(|t| t.values.get(i)).copied();
+            let kind = |i: usize| types.and_then(|t| t.values.get(i));
             let of_first = first.and_then(kind);
             let kind = of_first.filter(|k| members.all(|(i, _)| kind(i) == Some(*k)));
             let kind = kind.and_then(|k| u32::try_from(k).ok()).map(|k| self.model.names.get(NameId::from_raw(k)));

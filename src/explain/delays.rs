@@ -253,7 +253,6 @@ impl Reference {
 
 #[cfg(test)]
 mod tests {
-    use crate::base::ctx::Ctx;
     use crate::base::time::Timestamp;
     use crate::explain::delays::*;
     use crate::model::context::{ContextId, Frame, FrameKind};
@@ -282,7 +281,6 @@ mod tests {
             e.end.push(Timestamp::new(i as Ns * 10 * MS as Ns + duration as Ns));
             e.own.push(row);
         }
-        model.executions.inclusive = model.executions.own.inclusive(&model.contexts, &Ctx::new(1)).unwrap();
         (model, [own, holds, has_cpu])
     }
 

@@ -11,6 +11,7 @@ use crate::analysis::leaders::Leaders;
 use crate::analysis::operations::place;
 use crate::analysis::outline::OutlineId;
 use crate::analysis::thread_names::ThreadNames;
+use crate::base::packed::packed;
 use crate::base::time::{Ns, Span, Timestamp};
 use crate::model::context::ContextId;
 use crate::model::thread::ThreadIdentity;
@@ -27,6 +28,8 @@ pub(super) struct HeldContext {
     pub(super) span: Span,
     pub(super) ns: u64,
 }
+
+packed! { HeldContext { node, hop, span, ns } }
 
 /// Add up a path that began at `start`; `spent_by` names the hop of each entry.
 pub(super) fn add_up(start: Timestamp, own: &[NodeTime], spent_by: &[HopId]) -> Vec<HeldContext> {

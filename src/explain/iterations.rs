@@ -136,7 +136,7 @@ pub fn iterations(
     }
     model.executions.columns = columns.finish();
     model.executions.columns.extend(measured.finish());
-    model.executions.inclusive = model.executions.own.inclusive(&model.contexts, ctx)?;
+    model.executions.own.shrink();
     Ok(model)
 }
 
@@ -432,7 +432,7 @@ impl Columns {
             (Metric::Field("turn".into()), self.number),
         ];
         let known = |(metric, values): (Metric, Vec<i64>)| {
-            values.iter().any(|v| *v != ABSENT).then_some(Column { metric, values })
+            values.iter().any(|v| *v != ABSENT).then(|| Column { metric, values: values.into() })
         };
         columns.into_iter().filter_map(known).collect()
     }

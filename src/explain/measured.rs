@@ -72,9 +72,9 @@ impl Measured {
         let iterations = self.iterations;
         let column = |(metric, mut values): (Metric, Vec<i64>)| {
             values.resize(iterations, ABSENT);
-            Column { metric, values }
+            Column { metric, values: values.into() }
         };
-        let known = |c: &Column| c.values.iter().any(|v| *v != ABSENT);
+        let known = |c: &Column| c.values.any();
         self.columns.into_iter().map(column).filter(known).collect()
     }
 }

@@ -52,7 +52,7 @@ use crate::analysis::thread_names::ThreadNames;
 use crate::base::ctx::{Cancelled, Ctx};
 use crate::base::heap::{HeapSize, MemoryPart};
 use crate::base::notice::{Notice, Notices};
-use crate::model::execution::ExecutionId;
+use crate::model::execution::{ExecutionId, InclusiveTimes};
 use crate::model::facts::HostQuality;
 use crate::model::{Model, TraceInfo};
 use crate::state::timeline::Timeline;
@@ -157,7 +157,7 @@ fn made(
     let found = executions::covered(timeline, found, &mut model.notices);
     let interleaved = interleaved(timeline, &found);
     let sources = EcctInputs { timeline, timelines, names: &names, disk, leaders };
-    let explained = paths::explain(&found, &sources, counter, holders, ctx)?;
+    let mut explained = paths::explain(&found, &request.timelines, &sources, counter, holders, ctx)?;
 
     ctx.progress.enter("symbols", 0);
     let places = &request.places;
@@ -168,6 +168,7 @@ fn made(
     for trace in &request.traces {
         model.names.intern(&trace.label);
     }
+    let executions = explained.take();
     let contributions = match holders {
         Holders::Wanted => Contributions::new(timeline, leaders, &names, &found, explained.hops),
         Holders::Omitted => Contributions::default(),
@@ -184,10 +185,10 @@ fn made(
         contributions,
         model,
     };
-    for (i, (execution, explained)) in found.iter().zip(explained.executions).enumerate() {
+    for (i, (execution, explained)) in found.iter().zip(executions).enumerate() {
         assembly.push(execution, explained, interleaved.get(i).copied().flatten());
     }
-    let (model, contributions) = assembly.finish(ctx)?;
+    let (model, contributions) = assembly.finish();
     ctx.progress.parts.hold(MemoryPart::Results, model.executions.heap_bytes());
     Ok((model, contributions))
 }
@@ -209,11 +210,14 @@ pub fn check(model: &Model, most: usize) -> Vec<String> {
     let mut wrong = Vec::new();
     wrong.extend(untiled(&model.notices));
     let executions = &model.executions;
+    let mut inclusive = InclusiveTimes::new(&model.contexts);
     for i in 0..executions.len() {
         let duration = executions.duration(i);
         let own: u64 = executions.own.row(i).map(|time| time.ns).sum();
-        let roots = executions.inclusive.row(i).filter(|time| model.contexts.parent(time.context).is_none());
-        let root: u64 = roots.map(|time| time.ns).sum();
+        let mut root = 0;
+        inclusive.of(executions.own.row(i), |context, ns| {
+            root += if model.contexts.parent(context).is_none() { ns } else { 0 };
+        });
         let id = ExecutionId::at(i).raw();
         if duration < 0 || own != duration as u64 || root != own {
             wrong.push(format!("execution {id} lasts {duration} ns, its contexts {own} ns, its root {root} ns"));

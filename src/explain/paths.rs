@@ -12,7 +12,9 @@ use crate::analysis::hops::Hops;
 use crate::analysis::outline::Outline;
 use crate::analysis::path::{self, PathSegment};
 use crate::base::ctx::{Cancelled, Ctx};
+use crate::base::packed::{self, packed};
 use crate::base::parallel::in_order;
+use crate::model::execution::ExecutionId;
 use crate::state::questions::Asker;
 use crate::state::timeline::SegmentKind;
 
@@ -29,17 +31,26 @@ pub(super) enum Holders {
 }
 
 /// All executions of a task.
+#[derive(Default)]
 pub(super) struct ExplainedExecutions {
     /// Their contexts.
     pub(super) outline: Outline,
     /// Threads that delayed them.
     pub(super) hops: Hops,
-    /// In order.
-    pub(super) executions: Vec<Explained>,
+    /// In order, each chunk's as bytes: they wait for the last path, and take a fifth of the memory so.
+    chunks: Vec<Vec<u8>>,
+}
+
+/// The executions of a chunk, whose contexts and hops are the chunk's.
+struct ExplainedChunk {
+    outline: Outline,
+    hops: Hops,
+    executions: Vec<Explained>,
 }
 
 /// One execution.
 pub(super) struct Explained {
+    /// Where its time was spent; in order of time if its time-line is wanted, else each node once.
     pub(super) own: Vec<NodeTime>,
     pub(super) counts: PathCounts,
     pub(super) counters: Vec<Option<i64>>,
@@ -51,9 +62,14 @@ pub(super) struct Explained {
     pub(super) contributions: Vec<HeldContext>,
 }
 
-/// Walk and accumulate the paths of all executions.
+packed! {
+    Explained { own, counts, counters, unresolved, tiled, contributions }
+}
+
+/// Walk and accumulate the paths of all executions. `timelines`: those whose own times stay in order of time.
 pub(super) fn explain(
     found: &[Execution],
+    timelines: &[ExecutionId],
     sources: &EcctInputs<'_>,
     counter: &PathCounter,
     holders: Holders,
@@ -61,17 +77,13 @@ pub(super) fn explain(
 ) -> Result<ExplainedExecutions, Cancelled> {
     ctx.progress.enter("paths", found.len() as u64);
     let chunks: Vec<&[Execution]> = found.chunks(CHUNK).collect();
-    let mut all = ExplainedExecutions {
-        outline: Outline::default(),
-        hops: Hops::default(),
-        executions: Vec::with_capacity(found.len()),
-    };
+    let mut all = ExplainedExecutions::default();
     in_order(
         ctx,
         chunks.len(),
         |i| accumulate(chunks[i], sources, counter, holders),
         |i, chunk| {
-            all.append(chunk);
+            all.append(chunk, i * CHUNK, timelines);
             ctx.progress.step(chunks[i].len() as u64);
         },
     )?;
@@ -80,16 +92,40 @@ pub(super) fn explain(
 
 impl ExplainedExecutions {
     /// The next executions, their contexts and hops renumbered.
-    fn append(&mut self, chunk: ExplainedExecutions) {
+    fn append(&mut self, mut chunk: ExplainedChunk, first: usize, timelines: &[ExecutionId]) {
         let (ids, hop_ids) = (self.outline.merge(&chunk.outline), self.hops.merge(&chunk.hops));
-        for mut execution in chunk.executions {
+        for (number, execution) in (first..).zip(&mut chunk.executions) {
             execution.own.iter_mut().for_each(|time| time.node = ids[time.node.index()]);
+            if !timelines.contains(&ExecutionId::at(number)) {
+                add_equal_nodes(&mut execution.own);
+            }
             for held in &mut execution.contributions {
                 (held.node, held.hop) = (ids[held.node.index()], hop_ids[held.hop.index()]);
             }
-            self.executions.push(execution);
         }
+        let mut bytes = packed::bytes_of(&chunk.executions);
+        bytes.shrink_to_fit();
+        self.chunks.push(bytes);
     }
+
+    /// The executions in order; the bytes of those that were taken are gone.
+    pub(super) fn take(&mut self) -> impl Iterator<Item = Explained> + use<> {
+        // What was packed here can be read.
+        let unpack = |bytes: Vec<u8>| packed::value_of::<Vec<Explained>>(&bytes).unwrap_or_default();
+        std::mem::take(&mut self.chunks).into_iter().flat_map(unpack)
+    }
+}
+
+/// One time for each node.
+fn add_equal_nodes(own: &mut Vec<NodeTime>) {
+    own.sort_unstable_by_key(|time| time.node);
+    own.dedup_by(|next, kept| {
+        let same = next.node == kept.node;
+        if same {
+            kept.ns += next.ns;
+        }
+        same
+    });
 }
 
 fn accumulate(
@@ -97,7 +133,7 @@ fn accumulate(
     sources: &EcctInputs<'_>,
     counter: &PathCounter,
     holders: Holders,
-) -> ExplainedExecutions {
+) -> ExplainedChunk {
     let (mut outline, mut hops) = (Outline::default(), Hops::default());
     let [walks, trees, counts] = [Asker::Path, Asker::Ecct, Asker::Counts].map(|asker| sources.timeline.reader(asker));
     let mut builder = TreeBuilder::new(sources, &trees);
@@ -116,7 +152,7 @@ fn accumulate(
         Explained { own, counts: counter.count(&counts, &path), counters, unresolved, tiled, contributions }
     };
     let executions = chunk.iter().map(one).collect();
-    ExplainedExecutions { outline, hops, executions }
+    ExplainedChunk { outline, hops, executions }
 }
 
 /// A wait with an unknown waker, or time in an unknown state.

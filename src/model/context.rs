@@ -130,6 +130,16 @@ impl Contexts {
         self.who.range(of_frame).map(|((_, thread), ns)| (*thread, *ns))
     }
 
+    /// By context: whether it is `id` or below it. Cost: one look at each context after `id`.
+    pub fn within(&self, id: ContextId) -> Vec<bool> {
+        let mut inside = vec![false; self.nodes.len()];
+        for at in id.index()..inside.len() {
+            let below = self.nodes[at].parent.is_some_and(|parent| inside[parent.index()]);
+            inside[at] = at == id.index() || below;
+        }
+        inside
+    }
+
     /// Contexts from the root to `id`, both included.
     pub fn path(&self, id: ContextId) -> Vec<ContextId> {
         let mut path = vec![id];

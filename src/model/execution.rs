@@ -3,15 +3,11 @@
 use super::context::{ContextId, Contexts};
 use super::metric::{Column, Metric};
 use super::{ThreadInfoId, TraceId};
-use crate::base::ctx::{Cancelled, Ctx};
 use crate::base::heap::{HeapSize, block};
-use crate::base::parallel::in_order;
+use crate::base::pack::{Pack, Unpack};
 use crate::base::spans::{Direction, SpanOrder, SpanStore, StoredSpan};
 use crate::base::time::{Ns, Span, Timestamp};
 use std::sync::OnceLock;
-
-/// Executions that a worker takes at once.
-const CHUNK: usize = 4096;
 
 crate::base::names::handle! {
 /// An execution of the model's task, numbered by (start, end, thread).
@@ -26,52 +22,54 @@ pub struct ContextTime {
     pub ns: u64,
 }
 
-/// For each execution its times, sorted by context; compressed rows.
+/// For each execution its times, sorted by context.
+///
+/// Packed: the number of the times, then each context as its distance from the one before, and its nanoseconds. That
+/// is 4 to 6 bytes for a time.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Sparse {
-    starts: Vec<u32>,
-    contexts: Vec<ContextId>,
-    ns: Vec<u64>,
+    /// Where each list begins.
+    starts: Vec<usize>,
+    bytes: Vec<u8>,
 }
 
 impl Sparse {
     /// Append the next execution's list; sorted by context here, equal contexts added.
     pub fn push(&mut self, mut row: Vec<ContextTime>) {
         row.sort_unstable();
-        if self.starts.is_empty() {
-            self.starts.push(0);
-        }
-        let first = self.contexts.len();
-        for ContextTime { context, ns } in row {
-            match self.contexts[first..].last() {
-                Some(last) if *last == context => {
-                    let at = self.ns.len() - 1;
-                    self.ns[at] += ns;
-                }
-                _ => {
-                    self.contexts.push(context);
-                    self.ns.push(ns);
-                }
+        row.dedup_by(|next, kept| {
+            let same = next.context == kept.context;
+            if same {
+                kept.ns += next.ns;
             }
-        }
-        self.starts.push(self.contexts.len() as u32);
+            same
+        });
+        self.push_sorted(&row);
     }
 
     /// The next execution's list, already ascending and without repetition.
-    pub fn push_sorted(&mut self, row: impl IntoIterator<Item = ContextTime>) {
-        if self.starts.is_empty() {
-            self.starts.push(0);
-        }
+    pub fn push_sorted(&mut self, row: &[ContextTime]) {
+        self.starts.push(self.bytes.len());
+        let mut pack = Pack(std::mem::take(&mut self.bytes));
+        pack.number(row.len() as u64);
+        let mut before = 0;
         for ContextTime { context, ns } in row {
-            self.contexts.push(context);
-            self.ns.push(ns);
+            pack.number(context.raw().wrapping_sub(before).into());
+            pack.number(*ns);
+            before = context.raw();
         }
-        self.starts.push(self.contexts.len() as u32);
+        self.bytes = pack.0;
+    }
+
+    /// Give back memory that growth left.
+    pub fn shrink(&mut self) {
+        self.starts.shrink_to_fit();
+        self.bytes.shrink_to_fit();
     }
 
     /// Number of lists.
     pub fn len(&self) -> usize {
-        self.starts.len().saturating_sub(1)
+        self.starts.len()
     }
 
     /// True when there is none.
@@ -80,64 +78,71 @@ impl Sparse {
     }
 
     /// The list of execution `i`.
-    pub fn row(&self, i: usize) -> impl ExactSizeIterator<Item = ContextTime> + '_ {
-        let at = |i: usize| self.starts.get(i).map_or(self.contexts.len(), |s| *s as usize);
-        let range = at(i)..at(i + 1);
-        self.contexts[range.clone()]
-            .iter()
-            .zip(&self.ns[range])
-            .map(|(context, ns)| ContextTime { context: *context, ns: *ns })
-    }
-
-    /// From own times to inclusive ones: each context's time is added to all contexts above it. Cost: the entries
-    /// times their depth, side by side.
-    pub fn inclusive(&self, contexts: &Contexts, ctx: &Ctx) -> Result<Sparse, Cancelled> {
-        let mut whole = Sparse::default();
-        let part = |i: usize| {
-            let mut above = Above { contexts, sums: vec![0; contexts.len()], touched: Vec::new() };
-            let mut part = Sparse::default();
-            (i * CHUNK..((i + 1) * CHUNK).min(self.len())).for_each(|row| above.push(self.row(row), &mut part));
-            part
-        };
-        in_order(ctx, self.len().div_ceil(CHUNK), part, |_, part| whole.append(&part))?;
-        Ok(whole)
-    }
-
-    fn append(&mut self, other: &Sparse) {
-        let first = self.contexts.len() as u32;
-        let starts = other.starts.get(usize::from(!self.starts.is_empty())..).unwrap_or(&[]);
-        self.starts.extend(starts.iter().map(|s| first + s));
-        self.contexts.extend_from_slice(&other.contexts);
-        self.ns.extend_from_slice(&other.ns);
+    pub fn row(&self, i: usize) -> SparseRow<'_> {
+        let from = self.starts.get(i).map_or(self.bytes.len(), |start| *start);
+        let mut unpack = Unpack(self.bytes.get(from..).unwrap_or(&[]));
+        let left = unpack.index(usize::MAX).unwrap_or(0);
+        SparseRow { unpack, left, context: 0 }
     }
 }
 
-/// Adds up own times into inclusive ones, with one number per context kept between executions.
-struct Above<'a> {
+/// The times of one execution, in order of their contexts.
+#[derive(Clone, Debug)]
+pub struct SparseRow<'a> {
+    unpack: Unpack<'a>,
+    left: usize,
+    context: u32,
+}
+
+impl Iterator for SparseRow<'_> {
+    type Item = ContextTime;
+
+    fn next(&mut self) -> Option<ContextTime> {
+        self.left = self.left.checked_sub(1)?;
+        self.context = self.context.wrapping_add(self.unpack.number()? as u32);
+        Some(ContextTime { context: ContextId::from_raw(self.context), ns: self.unpack.number()? })
+    }
+
+    fn size_hint(&self) -> (usize, Option<usize>) {
+        (self.left, Some(self.left))
+    }
+}
+
+impl ExactSizeIterator for SparseRow<'_> {}
+
+/// Adds up an execution's own times into inclusive ones: each time counts in its context and in all above it.
+///
+/// Inclusive times are not kept: they would take twice the memory of the own ones, and adding them up costs what
+/// reading them would. One number per context is kept between executions.
+#[derive(Debug)]
+pub struct InclusiveTimes<'a> {
     contexts: &'a Contexts,
     sums: Vec<u64>,
     /// Contexts of this execution whose sums are not zero.
     touched: Vec<ContextId>,
 }
 
-impl Above<'_> {
-    /// Append the inclusive list of an execution to `part`.
-    fn push(&mut self, own: impl Iterator<Item = ContextTime>, part: &mut Sparse) {
+impl<'a> InclusiveTimes<'a> {
+    /// Ready for executions with times in these contexts.
+    pub fn new(contexts: &'a Contexts) -> InclusiveTimes<'a> {
+        InclusiveTimes { contexts, sums: vec![0; contexts.len()], touched: Vec::new() }
+    }
+
+    /// Pass each context in which an execution with these own times spent any, once and in no order, with the time in
+    /// it and below. Cost: the times, each by its depth.
+    pub fn of(&mut self, own: impl Iterator<Item = ContextTime>, mut put: impl FnMut(ContextId, u64)) {
         for ContextTime { context, ns } in own.filter(|time| time.ns > 0) {
-            let mut at = Some(context);
-            while let Some(c) = at {
-                let sum = &mut self.sums[c.index()];
+            for at in std::iter::successors(Some(context), |at| self.contexts.parent(*at)) {
+                let sum = &mut self.sums[at.index()];
                 if *sum == 0 {
-                    self.touched.push(c);
+                    self.touched.push(at);
                 }
                 *sum += ns;
-                at = self.contexts.parent(c);
             }
         }
-        self.touched.sort_unstable();
-        let sums = &mut self.sums;
-        let time = |context: ContextId| ContextTime { context, ns: std::mem::take(&mut sums[context.index()]) };
-        part.push_sorted(self.touched.drain(..).map(time));
+        for at in self.touched.drain(..) {
+            put(at, std::mem::take(&mut self.sums[at.index()]));
+        }
     }
 }
 
@@ -160,24 +165,22 @@ pub struct Executions {
     pub columns: Vec<Column>,
     /// Time per context without its descendants. Sums to the duration, exactly.
     pub own: Sparse,
-    /// Time per context with its descendants.
-    pub inclusive: Sparse,
     /// Their spans, computed on the first query by time; nothing changes afterwards.
     pub(super) segments: OnceLock<SpanStore>,
 }
 
 impl HeapSize for Sparse {
     fn heap_bytes(&self) -> usize {
-        block(&self.starts) + block(&self.contexts) + block(&self.ns)
+        block(&self.starts) + block(&self.bytes)
     }
 }
 
 impl HeapSize for Executions {
     fn heap_bytes(&self) -> usize {
-        let columns = self.columns.iter().map(|column| block(&column.values));
+        let columns = self.columns.iter().map(|column| column.values.heap_bytes());
         let places = block(&self.who) + block(&self.trace) + block(&self.cpu) + block(&self.unsure);
         let times = block(&self.start) + block(&self.end);
-        places + times + columns.sum::<usize>() + self.own.heap_bytes() + self.inclusive.heap_bytes()
+        places + times + columns.sum::<usize>() + self.own.heap_bytes()
     }
 }
 
@@ -240,7 +243,7 @@ mod tests {
     }
 
     #[test]
-    fn inclusive_times_add_up_for_any_number_of_workers() {
+    fn inclusive_times_add_up() {
         let mut contexts = Contexts::default();
         let frame = |n: u32| Frame { kind: FrameKind::Function, name: NameId::from_raw(n) };
         let root = contexts.child(None, frame(0));
@@ -251,10 +254,20 @@ mod tests {
         for i in 0..10_000_u64 {
             own.push(times(&[(deep, 5), (right, i % 3), (deep, 1)]));
         }
-        let one = own.inclusive(&contexts, &Ctx::new(1)).unwrap();
-        assert_eq!(one.row(4).collect::<Vec<_>>(), times(&[(root, 7), (left, 6), (right, 1), (deep, 6)]));
-        assert_eq!(one.row(9999).collect::<Vec<_>>(), times(&[(root, 6), (left, 6), (deep, 6)]));
-        assert_eq!((one.len(), &one), (10_000, &own.inclusive(&contexts, &Ctx::new(3)).unwrap()));
-        assert!(Sparse::default().inclusive(&contexts, &Ctx::new(2)).unwrap().is_empty());
+        own.push(Vec::new());
+        own.push(times(&[(root, u64::MAX)]));
+        let mut inclusive = InclusiveTimes::new(&contexts);
+        let mut of = |i: usize| {
+            let mut row = Vec::new();
+            inclusive.of(own.row(i), |context, ns| row.push(ContextTime { context, ns }));
+            row.sort_unstable();
+            row
+        };
+        assert_eq!(of(4), times(&[(root, 7), (left, 6), (right, 1), (deep, 6)]));
+        assert_eq!(of(9999), times(&[(root, 6), (left, 6), (deep, 6)]));
+        assert_eq!((of(10_000), of(10_001)), (Vec::new(), times(&[(root, u64::MAX)])));
+        assert_eq!((of(10_002), own.len()), (Vec::new(), 10_002));
+        let row = own.row(4);
+        assert_eq!((row.len(), row.collect::<Vec<_>>()), (2, times(&[(right, 1), (deep, 6)])));
     }
 }

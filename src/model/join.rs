@@ -95,7 +95,7 @@ impl Part {
 
     /// The value of one of its columns, in the whole.
     fn value(&self, metric: &Metric, column: Option<&Column>, i: usize) -> i64 {
-        let value = column.map_or(ABSENT, |c| c.values[i]);
+        let value = column.and_then(|c| c.values.get(i)).unwrap_or(ABSENT);
         match metric.unit() {
             Unit::Name => usize::try_from(value).map_or(ABSENT, |id| i64::from(self.names[id].raw())),
             _ => value,
@@ -116,8 +116,8 @@ fn runs_of_different_size(models: &[Model]) -> bool {
 fn thread_roles(model: &Model) -> BTreeMap<NameId, String> {
     let Some(roles) = model.executions.column(&Metric::Role) else { return BTreeMap::new() };
     let mut by_process: BTreeMap<NameId, NameId> = BTreeMap::new();
-    for (who, role) in model.executions.who.iter().zip(&roles.values) {
-        if let (Some(who), Ok(role)) = (model.who.get(who.index()), u32::try_from(*role)) {
+    for (who, role) in model.executions.who.iter().zip(roles.values.iter()) {
+        if let (Some(who), Ok(role)) = (model.who.get(who.index()), u32::try_from(role)) {
             by_process.insert(who.process, NameId::from_raw(role));
         }
     }
@@ -169,7 +169,7 @@ fn executions(parts: &[Part], whole: &mut Model, ctx: &Ctx) -> Result<(), Cancel
         let values = order.iter().map(value).collect();
         all.columns.push(Column { metric, values });
     }
-    all.inclusive = all.own.inclusive(&whole.contexts, ctx)?;
+    all.own.shrink();
     whole.executions = all;
     Ok(())
 }
@@ -179,6 +179,6 @@ pub fn label(model: &mut Model, label: &str) {
     let id = i64::from(model.names.intern(label).raw());
     model.traces.iter_mut().for_each(|t| label.clone_into(&mut t.label));
     for column in model.executions.columns.iter_mut().filter(|c| c.metric == Metric::Trace) {
-        column.values.fill(id);
+        column.values = std::iter::repeat_n(id, column.values.len()).collect();
     }
 }

@@ -1,5 +1,6 @@
 //! Metrics: named numbers of an execution, in columns.
 
+use super::column_values::ColumnValues;
 use super::wait_kind::WaitKind;
 use crate::base::figure;
 use crate::base::quantity::{self, Units};
@@ -163,7 +164,7 @@ pub struct Column {
     /// Which.
     pub metric: Metric,
     /// By execution; [`ABSENT`] where it cannot be computed.
-    pub values: Vec<i64>,
+    pub values: ColumnValues,
 }
 
 /// Marks "no value" in a column.

@@ -7,6 +7,7 @@ pub mod anomalies;
 pub mod archive_gaps;
 pub mod carrier;
 pub mod clock;
+pub mod column_values;
 pub mod concurrent;
 pub mod context;
 pub mod counts;

@@ -42,14 +42,14 @@ pub struct Axis {
 
 impl Axis {
     fn new(column: &Column) -> Self {
-        let mut pairs: Vec<(i64, u32)> = column.values.iter().copied().zip(0..).collect();
+        let mut pairs: Vec<(i64, u32)> = column.values.iter().zip(0..).collect();
         pairs.sort_unstable();
         let absent = pairs.partition_point(|(v, _)| *v == ABSENT);
         let sorted: Vec<i64> = pairs[absent..].iter().map(|(v, _)| *v).collect();
         Axis {
             metric: column.metric.clone(),
             bins: Bins::new(&sorted, column.metric.unit()),
-            values: column.values.clone(),
+            values: column.values.iter().collect(),
             order: pairs.into_iter().map(|(_, i)| i).collect(),
             absent,
         }

@@ -303,13 +303,13 @@ fn notes(c: &Comparison, page: Page, out: &mut String) {
 
 fn histogram(model: &Model, c: &Comparison, column: &Column, page: Page, out: &mut String) {
     let unit = column.metric.unit();
-    let present = sorted_present(&column.values);
+    let present = sorted_present(column.values.iter());
     let (Some(least), Some(most)) = (present.first(), present.last()) else { return };
     let bins = Bins::new(&present, unit);
     let columns = (page.width().saturating_sub(44) / 2).clamp(8, 32).min(bins.len().max(1));
     let bars = |members: &[ExecutionId]| {
         let mut counts = vec![0_u32; columns];
-        for bin in members.iter().filter_map(|e| bins.of(*column.values.get(e.index())?)) {
+        for bin in members.iter().filter_map(|e| bins.of(column.values.get(e.index())?)) {
             counts[bin * columns / bins.len()] += 1;
         }
         sparkline(&counts, page.is_ascii())

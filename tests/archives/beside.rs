@@ -80,7 +80,7 @@ fn metrics_are_columns_parameters_are_types_and_dumps_have_names() {
     let (operations, notices) = mpi::operations(&archive, &work).unwrap();
     let mined = PatternAnalysis::new(operations, &work).unwrap();
     let model = iterations(&mined, 0, "run", "host", &notices, &work).unwrap();
-    let column = |metric: &Metric| &model.executions.column(metric).unwrap().values;
+    let column = |metric: &Metric| model.executions.column(metric).unwrap().values.iter().collect::<Vec<i64>>();
     let turn = column(&Metric::Field("turn".into()));
     let grown = column(&Metric::Perf("PAPI_TOT_INS".into()));
     let warm = column(&Metric::Field("temperature".into()));

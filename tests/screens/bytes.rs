@@ -6,6 +6,7 @@ use std::sync::Arc;
 use whyslow::base::ctx::Ctx;
 use whyslow::base::time::{Span, Timestamp};
 use whyslow::compare::{ComparisonRequest, compare};
+use whyslow::model::column_values::ColumnValues;
 use whyslow::model::execution::ContextTime;
 use whyslow::model::metric::{Column, Metric};
 use whyslow::model::{Model, TraceId, TraceInfo, TraceLevel};
@@ -112,7 +113,7 @@ fn wide() -> Model {
         |at: usize| format!("server;outer_{};{}_{}", at % 3, ["read", "find_entry", "serialise"][at % 7 % 3], at);
     let leaves: Vec<_> = (0..400).map(|at| model_parts::context(&mut model, "host", &leaf(at), 0)).collect();
     let who = model_parts::thread(&mut model, "host", ("server", 1), ("worker", 2));
-    let mut column = Column { metric: Metric::Duration, values: Vec::new() };
+    let mut column = Column { metric: Metric::Duration, values: ColumnValues::default() };
     let mut at = START;
     for number in 0..EXECUTIONS {
         let slow = number % 20 == 0;
@@ -133,7 +134,6 @@ fn wide() -> Model {
         all.own.push(parts);
         at += 10_000_000;
     }
-    model.executions.inclusive = model.executions.own.inclusive(&model.contexts, &Ctx::new(0)).unwrap();
     model.executions.columns = vec![column];
     model.traces.push(TraceInfo {
         label: "wide".into(),

@@ -48,7 +48,7 @@ fn examples_open_from_causes_details_and_anomalies() {
         let kind = |at: usize| {
             let id = shown.executions[at].id.index();
             let types = model.executions.column(&whyslow::model::metric::Metric::Type).unwrap();
-            types.values[id]
+            types.values.get(id).unwrap()
         };
         assert_eq!(kind(0), kind(1), "{keys}: of the same type");
     }

@@ -125,8 +125,9 @@ fn sample_executions_equal_those_of_the_diff() {
     // Their time in the place is part of the mean that the tree of `diff` has for it.
     let place = path.last().unwrap().node.as_ref().unwrap();
     let here = |number: usize| {
-        let time = model.executions.inclusive.row(number).find(|time| time.context == place.context).unwrap();
-        time.ns as f64
+        let inside = model.contexts.within(place.context);
+        let own = model.executions.own.row(number).filter(|time| inside[time.context.index()]);
+        own.map(|time| time.ns).sum::<u64>() as f64
     };
     let slow = session.app.comparison.as_ref().unwrap().slow.members.clone();
     let mean = slow.iter().map(|id| here(id.index())).sum::<f64>() / slow.len() as f64;

@@ -3,9 +3,9 @@
 
 use super::model_parts;
 use super::random::Random;
-use whyslow::base::ctx::Ctx;
 use whyslow::base::notice::Notice;
 use whyslow::base::time::{Span, Timestamp};
+use whyslow::model::column_values::ColumnValues;
 use whyslow::model::context::{ContextId, Frame, FrameKind};
 use whyslow::model::execution::ContextTime;
 use whyslow::model::metric::{ABSENT, Column, Metric};
@@ -59,7 +59,7 @@ pub fn model(executions: usize, seed: u64) -> Model {
         .chain([WaitKind::Cpu, WaitKind::Disk, WaitKind::Thread].map(Metric::Time))
         .chain([Metric::Other, Metric::Syscalls, Metric::BytesRead, Metric::Threads, Metric::Trace, Metric::Type])
         .chain(["id", "status"].map(|f| Metric::Field(f.into())))
-        .map(|metric| Column { metric, values: Vec::with_capacity(executions) })
+        .map(|metric| Column { metric, values: ColumnValues::default() })
         .collect();
     let mut at = model.origin;
     for i in 0..executions {
@@ -95,7 +95,6 @@ pub fn model(executions: usize, seed: u64) -> Model {
         e.own.push(own);
     }
     model.executions.columns = columns;
-    model.executions.inclusive = model.executions.own.inclusive(&model.contexts, &Ctx::new(0)).unwrap_or_default();
     model.notices.add(Notice::UnresolvedWaits, 12, || "execution at 5 ns".into());
     model
 }

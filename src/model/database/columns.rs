@@ -56,23 +56,23 @@ pub(super) fn write(model: &Model, pack: &mut Pack) -> usize {
     let by_kind = by_kind(model);
     for Column { metric, values } in &model.executions.columns {
         pack.text(&metric.name());
-        if follows(model, &by_kind, metric).is_some_and(|f| f == *values) {
+        if follows(model, &by_kind, metric).is_some_and(|f| values.iter().eq(f)) {
             pack.number(FOLLOWS);
-        } else if let Some(first) = values.first().filter(|first| values.iter().all(|v| v == *first)) {
+        } else if let Some(first) = values.get(0).filter(|first| values.iter().all(|v| v == *first)) {
             pack.number(SAME);
-            pack.number(present(*first));
+            pack.number(present(first));
         } else {
             let (mut plain, mut apart) = (Pack::default(), Some(Pack::default()));
-            values.iter().for_each(|v| plain.number(present(*v)));
+            values.iter().for_each(|v| plain.number(present(v)));
             let mut before = 0_i64;
-            for v in values {
-                let distance = if *v == ABSENT { ABSENT } else { v.wrapping_sub(before) };
-                if *v != ABSENT && distance == ABSENT {
+            for v in values.iter() {
+                let distance = if v == ABSENT { ABSENT } else { v.wrapping_sub(before) };
+                if v != ABSENT && distance == ABSENT {
                     apart = None;
                 }
                 let Some(apart) = &mut apart else { break };
                 apart.number(present(distance));
-                before = if *v == ABSENT { before } else { *v };
+                before = if v == ABSENT { before } else { v };
             }
             match apart.filter(|a| a.0.len() < plain.0.len()) {
                 Some(apart) => {
@@ -134,7 +134,7 @@ pub(super) fn read(model: &Model, columns: usize, mut most: usize, unpack: &mut 
         if metric.unit() == Unit::Name && !values.iter().all(is_name) {
             return None;
         }
-        all.push(Column { metric, values });
+        all.push(Column { metric, values: values.into() });
     }
     Some(all)
 }

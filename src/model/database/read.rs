@@ -166,7 +166,6 @@ impl Database {
         let most = PER_BYTE.saturating_mul(self.file.bytes().len() as u64).saturating_add(FREE);
         executions.own = self.section(Kind::Own, number, |n, u| read_own(n, &executions, &contexts, most, u))?;
         ctx.cancel.check()?;
-        executions.inclusive = executions.own.inclusive(&contexts, ctx)?;
         let notices = self.section(Kind::Notices, number, read_notices)?;
         let mut model = Model {
             choice: None,
@@ -407,8 +406,9 @@ fn read_own(
             row.push(ContextTime { context, ns });
         }
         (left == 0).then_some(())?;
-        own.push_sorted(row.drain(..));
+        own.push_sorted(&row);
     }
+    own.shrink();
     Some(own)
 }
 

@@ -251,7 +251,7 @@ fn write_held(contexts: &Contexts, pack: &mut Pack) -> usize {
 }
 
 fn write_executions(executions: &Executions, origin: Timestamp, pack: &mut Pack) -> usize {
-    let Executions { start, end, who, trace, cpu, unsure, columns: _, own: _, inclusive: _, segments: _ } = executions;
+    let Executions { start, end, who, trace, cpu, unsure, columns: _, own: _, segments: _ } = executions;
     let mut before = origin;
     for i in 0..start.len() {
         pack.signed(start[i].ns().wrapping_sub(before.ns()));

@@ -32,10 +32,10 @@ pub(super) struct MetricJson {
 
 pub(super) fn metric(model: &Model, column: &Column, c: &Comparison) -> MetricJson {
     let unit = column.metric.unit();
-    let bins = Bins::new(&sorted_present(&column.values), unit);
+    let bins = Bins::new(&sorted_present(column.values.iter()), unit);
     let counts = |members: &[ExecutionId]| {
         let mut counts = vec![0; bins.len()];
-        for bin in members.iter().filter_map(|e| bins.of(*column.values.get(e.index())?)) {
+        for bin in members.iter().filter_map(|e| bins.of(column.values.get(e.index())?)) {
             counts[bin] += 1;
         }
         counts

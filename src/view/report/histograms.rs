@@ -28,7 +28,7 @@ pub(super) fn elements(report: &Report<'_>) -> String {
 fn write(report: &Report<'_>, column: &Column, out: &mut String) -> fmt::Result {
     let (model, c) = (report.model, report.comparison);
     let unit = column.metric.unit();
-    let present = sorted_present(&column.values);
+    let present = sorted_present(column.values.iter());
     let (Some(&least), Some(&most)) = (present.first(), present.last()) else { return Ok(()) };
     if least == most {
         return Ok(());
@@ -74,7 +74,7 @@ fn write(report: &Report<'_>, column: &Column, out: &mut String) -> fmt::Result 
 /// Executions of a group by bin.
 fn counted(bins: &Bins, column: &Column, members: &[ExecutionId]) -> Vec<u32> {
     let mut counts = vec![0_u32; bins.len()];
-    for bin in members.iter().filter_map(|id| bins.of(*column.values.get(id.index())?)) {
+    for bin in members.iter().filter_map(|id| bins.of(column.values.get(id.index())?)) {
         counts[bin] += 1;
     }
     counts

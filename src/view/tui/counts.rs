@@ -12,8 +12,9 @@ use crate::compare::filter::{Filter, Operand, Test};
 use crate::compare::members;
 use crate::compare::separation::separation;
 use crate::model::Model;
+use crate::model::column_values::ColumnValues;
 use crate::model::histogram::{Bins, ValueRange};
-use crate::model::metric::{ABSENT, Column, Metric, Unit};
+use crate::model::metric::{Column, Metric, Unit};
 use crate::model::selection::{Axis, Linked, Selection};
 use std::sync::Arc;
 
@@ -83,14 +84,16 @@ impl HistogramCounter {
         metrics.extend(others.filter(|m| ![Metric::Duration, Metric::Start].contains(m)));
         metrics.push(Metric::Start);
         let column = |metric: Metric| {
-            let values = members::values(model, &metric)?.into_owned();
+            let values = ColumnValues::from(members::values(model, &metric)?);
             // A metric without values has no histogram.
-            values.iter().any(|v| *v != ABSENT).then_some(Column { metric, values })
+            values.any().then_some(Column { metric, values })
         };
         // One that has the same value everywhere takes no histogram. A single execution has all of its own.
-        let same = |column: &Column| column.values.len() > 1 && column.values.windows(2).all(|w| w[0] == w[1]);
+        let same = |column: &Column| {
+            column.values.len() > 1 && column.values.iter().all(|value| Some(value) == column.values.get(0))
+        };
         let (constant, columns): (Vec<Column>, Vec<Column>) = metrics.into_iter().filter_map(column).partition(same);
-        let value = |column: Column| Some((column.metric, *column.values.first()?));
+        let value = |column: Column| Some((column.metric, column.values.get(0)?));
         let constant: Arc<[(Metric, i64)]> =
             constant.into_iter().filter(|c| c.metric.unit() != Unit::Name).filter_map(value).collect();
         let linked = Linked::new(&columns, ctx)?;
@@ -209,7 +212,7 @@ fn range(model: &Model, filters: &[Filter]) -> Option<ValueRange> {
         }
         _ => {
             let values = members::values(model, &f.metric).unwrap_or_default();
-            f.range(&members::sorted_present(&values)).unwrap_or(ValueRange::EMPTY)
+            f.range(&members::sorted_present(values)).unwrap_or(ValueRange::EMPTY)
         }
     });
     let first = ranges.next()?;

@@ -126,13 +126,7 @@ pub fn of_inverted(
     }
     let last = path.last().and_then(|row| row.node.as_ref());
     let inside = last.map_or(Vec::new(), |node| inverted.contexts_in(node.context));
-    let is_inside = |context: ContextId| inside.get(context.index()).copied().unwrap_or(false);
-    let own = &model.executions.own;
-    let time = |id: ExecutionId| {
-        let ns: u64 = own.row(id.index()).filter(|time| is_inside(time.context)).map(|time| time.ns).sum();
-        (ns > 0).then_some(ns as i64)
-    };
-    let samples = sampled(model, comparison, own.row(0).len().max(16), time);
+    let samples = sampled_inside(model, comparison, &inside);
     Details::Context { cause: None, direction, threads: Vec::new(), path, samples }
 }
 
@@ -182,11 +176,19 @@ pub fn of_range(model: &Model, comparison: &Comparison, row: &HistogramRow, bins
 
 /// The executions that spent most time in a context.
 fn samples_at(model: &Model, comparison: &Comparison, context: ContextId) -> Vec<SampleExecution> {
-    let inclusive = &model.executions.inclusive;
-    let row = model.executions.inclusive.row(0).len().max(16);
-    let time =
-        |id: ExecutionId| inclusive.row(id.index()).find(|time| time.context == context).map(|time| time.ns as i64);
-    sampled(model, comparison, row, time)
+    let inside = model.contexts.within(context);
+    sampled_inside(model, comparison, &inside)
+}
+
+/// The executions that spent most time of their own in some contexts.
+fn sampled_inside(model: &Model, comparison: &Comparison, inside: &[bool]) -> Vec<SampleExecution> {
+    let is_inside = |context: ContextId| inside.get(context.index()).copied().unwrap_or(false);
+    let own = &model.executions.own;
+    let time = |id: ExecutionId| {
+        let ns: u64 = own.row(id.index()).filter(|time| is_inside(time.context)).map(|time| time.ns).sum();
+        (ns > 0).then_some(ns as i64)
+    };
+    sampled(model, comparison, own.row(0).len().max(16), time)
 }
 
 fn sampled(

@@ -3,10 +3,10 @@
 
 use super::model_parts;
 use super::random::Random;
-use whyslow::base::ctx::Ctx;
 use whyslow::base::notice::Notice;
 use whyslow::base::time::{Span, Timestamp};
 use whyslow::model::carrier::Carrier;
+use whyslow::model::column_values::ColumnValues;
 use whyslow::model::context::ContextId;
 use whyslow::model::execution::{ContextTime, ExecutionId};
 use whyslow::model::execution_timeline::{
@@ -160,7 +160,7 @@ pub fn server(executions: usize) -> Model {
     let journal = b.who("ledgerd", 311, "journal", 319);
     let kinds = ["append", "lookup"].map(|name| i64::from(b.model.names.intern(name).raw()));
     let trace = i64::from(b.model.names.intern("ledger").raw());
-    let mut columns = METRICS.map(|metric| Column { metric, values: Vec::new() });
+    let mut columns = METRICS.map(|metric| Column { metric, values: ColumnValues::default() });
     let mut at = START;
     for i in 0..executions {
         let is_append = i % 2 == 0;
@@ -181,7 +181,6 @@ pub fn server(executions: usize) -> Model {
         e.own.push(request.parts);
         at += 2_700_000;
     }
-    b.model.executions.inclusive = b.model.executions.own.inclusive(&b.model.contexts, &Ctx::new(1)).unwrap();
     b.model.executions.columns = columns.into();
     b.model.traces.push(TraceInfo {
         label: "ledger".into(),
@@ -249,5 +248,5 @@ pub fn timeline(model: &Model, id: ExecutionId) -> ExecutionTimeline {
 pub fn label(model: &mut Model) {
     let labels = ["old", "new"].map(|name| i64::from(model.names.intern(name).raw()));
     let column = model.executions.columns.iter_mut().find(|c| c.metric == Metric::Trace).unwrap();
-    column.values.iter_mut().enumerate().for_each(|(i, value)| *value = labels[i / 2 % 2]);
+    column.values = (0..column.values.len()).map(|i| labels[i / 2 % 2]).collect();
 }
