@@ -96,7 +96,10 @@ fn what_cannot_fit_is_refused_by_its_parts_with_the_limit_that_would_do() {
         Some((said.clone(), enough.split_once(',')?.0.to_owned()))
     });
     let (said, enough) = refused.expect("a limit with room for the traces, but not for buffers");
-    assert!(said.contains("buffers of events and of states need") && said.contains("--threads"), "{said}");
+    assert!(
+        said.contains("buffers of events, open rows and leaves of states need") && said.contains("--threads"),
+        "{said}"
+    );
     let out = explained(&["--memory", &enough, "--threads", "7"], "/tmp");
     assert!(!ask::said(&out).contains("opened traces hold"), "{enough}: {}", ask::said(&out));
 }

@@ -2,8 +2,9 @@
 //!
 //! In: the limit, what the machine and the control groups have free, what the opened traces hold. Out: the bytes of
 //! states that may be in memory at a time; others go to a file (`super::spill`). Opened traces, buffers of events, open
-//! rows, tables and results cannot give way: where a limit has no room for the least of them, the work does not begin.
-//! Beyond that [`super::memory`] watches what the process holds.
+//! rows, tables and results cannot give way: where a limit has no room for the least of them, the step that needs them
+//! does not begin, and the error names the part. Leaves give way to results. Beyond that [`super::memory`] watches what
+//! the process holds.
 
 use super::memory::{GROUPS, Limit, MemoryError, groups, kib};
 use super::spill::SpillFile;
@@ -24,19 +25,37 @@ pub struct Budget {
 
 /// The most bytes of a leaf, roughly.
 const LEAF: u64 = 32 << 10;
+/// Buffers of events of one worker, at most.
+const BUFFERS: u64 = 30 << 20;
+/// Of the budget, for buffers of events: one in so many.
+const BUFFERS_OF: u64 = 8;
+/// Bytes of an execution: its path until all paths are known, its times by context, its metrics; and the groups, ranks
+/// and trees of a comparison. Measured on the corpus: 150 to 230.
+const EXECUTION: u64 = 256;
 
 impl Budget {
     /// The budget within a limit.
     pub fn new(limit: Option<Limit>) -> Budget {
         let read = |file: &str| std::fs::read_to_string(file).unwrap_or_default();
         let free = || free(Path::new(GROUPS), &read("/proc/meminfo"), &read("/proc/self/cgroup"));
-        let free = || free().map_or(u64::MAX, |bytes| bytes / 10 * 7);
+        // In whole MiB, as it is shown.
+        let free = || free().map_or(u64::MAX, |bytes| ((bytes / 10 * 7) >> 20) << 20);
         let bytes = match limit {
-            Some(Limit::Asked(bytes)) => bytes,
             Some(limit @ Limit::Group(_)) => limit.bytes().min(free()),
+            Some(limit) => limit.bytes(),
             None => free(),
         };
         Budget { bytes, leaves: None, file: SpillFile::new().map(Arc::new) }
+    }
+
+    /// The limit to watch where none was asked for and no group has one.
+    pub fn limit(&self) -> Option<Limit> {
+        (self.bytes < u64::MAX).then_some(Limit::Free(self.bytes))
+    }
+
+    /// Bytes for buffers of events.
+    pub fn for_buffers(&self, workers: usize) -> u64 {
+        (self.bytes / BUFFERS_OF).min(BUFFERS * workers as u64)
     }
 
     /// Bytes for leaves in memory beside the `opened` bytes that the process holds before it reads events, and the
@@ -52,22 +71,58 @@ pub fn least_for_leaves(workers: usize) -> u64 {
     (4 * workers as u64 + 16) * LEAF
 }
 
-/// What must be in memory, compared with a limit before events are read.
+/// In whole MiB, as one would type them.
+fn whole(bytes: u64) -> u64 {
+    bytes.div_ceil(1 << 20) << 20
+}
+
+/// The limit that has room for so many bytes.
+fn limit_for(limit: Limit, needed: u64) -> u64 {
+    match limit {
+        Limit::Asked(_) | Limit::Free(_) => whole(needed),
+        // Some of a group's limit is left for the kernel.
+        Limit::Group(_) => whole(needed / 7 * 8 + 8),
+    }
+}
+
+/// What must be in memory, compared with a limit before events are read. Open rows are those of the chunks that are
+/// being joined and made leaves: at most half as many bytes as all buffers.
 pub fn check_parts(limit: Limit, opened: u64, buffers: u64, workers: usize) -> Result<(), MemoryError> {
-    let leaves = least_for_leaves(workers);
-    let needed = opened + buffers + leaves;
+    let (rows, leaves) = (buffers / 2, least_for_leaves(workers));
+    let needed = opened + buffers + rows + leaves;
     if needed <= limit.bytes() {
         return Ok(());
     }
-    // In whole MiB, as one would type them.
-    let whole = |bytes: u64| bytes.div_ceil(1 << 20) << 20;
-    let (opened, buffers, leaves) = (whole(opened), whole(buffers), whole(leaves));
-    // Buffers grow with the limit, by a part of it; a group's limit must leave room for the kernel.
-    let needed = match limit {
-        Limit::Asked(_) => needed / 15 * 16,
-        Limit::Group(_) => needed / 6 * 7,
-    };
-    Err(MemoryError::Parts { limit, opened, buffers, leaves, needed: whole(needed) })
+    // Buffers, and rows with them, grow with the limit.
+    let needed = limit_for(limit, needed / 6 * 8);
+    let [opened, buffers, rows, leaves] = [opened, buffers, rows, leaves].map(whole);
+    Err(MemoryError::Parts { limit, opened, buffers, rows, leaves, needed })
+}
+
+/// What the results of so many executions need, compared with a limit before the first is explained. `held` are all
+/// bytes that the process holds, `in_leaves` those of leaves that can give way. Returns the bytes left for leaves.
+pub fn check_results(
+    limit: Limit,
+    held: u64,
+    in_leaves: u64,
+    executions: usize,
+    workers: usize,
+) -> Result<u64, MemoryError> {
+    let results = EXECUTION.saturating_mul(executions as u64);
+    let others = held.saturating_sub(in_leaves).saturating_add(in_leaves.min(least_for_leaves(workers)));
+    let needed = others.saturating_add(results);
+    if needed > limit.bytes() {
+        let (held, results, needed) = (whole(others), whole(results), limit_for(limit, needed));
+        return Err(MemoryError::Results { limit, executions, results, held, needed });
+    }
+    Ok(limit.bytes().saturating_sub(held.saturating_sub(in_leaves)).saturating_sub(results))
+}
+
+/// Bytes for leaves of rows, once the pass has ended, beside what else is held and the results of the executions that
+/// so many events may delimit. Half is for stacks over time, their tables, and what is made of both.
+pub fn rows_beside_results(limit: Limit, others: u64, marks: usize) -> u64 {
+    let results = EXECUTION.saturating_mul(marks as u64 / 2);
+    limit.bytes().saturating_sub(others).saturating_sub(results) / 2
 }
 
 /// Bytes that the machine could give, and the control groups too.
@@ -91,14 +146,54 @@ mod tests {
     #[test]
     fn what_cannot_fit_is_refused_by_its_parts() {
         let of = |limit: Limit| check_parts(limit, 90 << 20, 20 << 20, 2);
-        assert_eq!(of(Limit::Asked(111 << 20)), Ok(()));
+        assert_eq!(of(Limit::Asked(121 << 20)), Ok(()));
         let error = of(Limit::Asked(100 << 20)).unwrap_err().to_string();
-        for part in ["--memory 100MiB", "hold 90MiB", "20MiB and 1MiB", "to 119MiB"] {
+        for part in ["--memory 100MiB", "hold 90MiB", "20MiB, 10MiB and 1MiB", "raise the limit to 161MiB"] {
             assert!(error.contains(part), "{error}");
         }
         let error = of(Limit::Group(112 << 20)).unwrap_err().to_string();
-        assert!(error.contains("control group may hold 112MiB") && error.contains("to 130MiB"), "{error}");
-        assert_eq!(of(Limit::Group(130 << 20)), Ok(()));
+        assert!(error.contains("control group may hold 112MiB") && error.contains("to 185MiB"), "{error}");
+        assert_eq!(of(Limit::Group(185 << 20)), Ok(()));
+        let error = of(Limit::Free(100 << 20)).unwrap_err().to_string();
+        assert!(error.contains("of the free memory, 100MiB") && error.contains("161MiB"), "{error}");
+    }
+
+    #[test]
+    fn the_limit_that_a_refusal_names_suffices() {
+        for (opened, workers) in [(3 << 20, 1), (90 << 20, 2), (700 << 20, 16)] {
+            let asked = |bytes: u64| Budget { bytes, leaves: None, file: None };
+            let of = |bytes: u64| check_parts(Limit::Asked(bytes), opened, asked(bytes).for_buffers(workers), workers);
+            let Err(MemoryError::Parts { needed, .. }) = of(opened) else { panic!("{opened} bytes are taken") };
+            assert_eq!(of(needed), Ok(()), "{opened} {workers}");
+        }
+    }
+
+    #[test]
+    fn results_are_refused_by_their_number_unless_leaves_can_give_way() {
+        let of = |limit: u64, executions: usize| {
+            check_results(Limit::Asked(limit << 20), 150 << 20, 80 << 20, executions, 2)
+        };
+        // 70 MiB of others, 25 MiB of results: 161 MiB stay for leaves.
+        assert_eq!(of(256, 100 << 10), Ok(161 << 20));
+        assert_eq!(of(96, 100 << 10), Ok(1 << 20));
+        let error = of(95, 100 << 10).unwrap_err();
+        for part in ["102400 executions", "25MiB", "71MiB", "raise the limit to 96MiB"] {
+            assert!(error.to_string().contains(part), "{error}");
+        }
+        let Err(MemoryError::Results { needed, .. }) = of(95, 100 << 10) else { panic!("{error}") };
+        assert!(of(needed >> 20, 100 << 10).is_ok());
+        assert!(check_results(Limit::Group(110 << 20), 150 << 20, 80 << 20, 100 << 10, 2).is_ok());
+        assert!(check_results(Limit::Free(u64::MAX >> 1), u64::MAX, 0, usize::MAX, 2).is_err());
+        assert_eq!(rows_beside_results(Limit::Asked(256 << 20), 70 << 20, 200 << 10), 161 << 19);
+    }
+
+    #[test]
+    fn buffers_have_an_eighth_of_the_budget_up_to_30_mib_a_worker() {
+        let budget = |bytes: u64| Budget { bytes, leaves: None, file: None };
+        assert_eq!(budget(128 << 20).for_buffers(2), 16 << 20);
+        assert_eq!(budget(16 << 30).for_buffers(2), 60 << 20);
+        assert_eq!(budget(16 << 30).for_buffers(16), 480 << 20);
+        assert_eq!((budget(5 << 20).limit(), budget(u64::MAX).limit()), (Some(Limit::Free(5 << 20)), None));
     }
 
     #[test]

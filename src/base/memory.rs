@@ -1,9 +1,10 @@
 //! Obeying a memory limit: work that would need more is ended, with one line, before the system ends it with none.
 //!
 //! The limit is the user's (`--memory`), else that of the control group in which the process runs (a container's, a
-//! service's), whose end is a kill that no process can catch: it is read beforehand. A watcher looks at what the
-//! process holds every few milliseconds (the pages of its own; mapped files are the system's, which takes them back
-//! when it needs to) and cancels the work once that is more than the limit. So the limit may be passed by what is
+//! service's), whose end is a kill that no process can catch: it is read beforehand. Where there is neither, it is 70 %
+//! of what the machine has free. A watcher looks at what the process holds every few milliseconds, the oftener the
+//! nearer the limit is (the pages of its own; mapped files are the system's, which takes them back when it needs to),
+//! and cancels the work once that is more than the limit. So the limit may be passed by what is
 //! allocated between two looks and until the work sees its cancel flag; of a group's limit an eighth is left for that,
 //! and for what the kernel holds for the process.
 
@@ -16,8 +17,10 @@ use std::path::{Path, PathBuf};
 use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
-/// Between two looks.
-const PAUSE: Duration = Duration::from_millis(5);
+/// Between two looks: the least and the most.
+const PAUSES: (Duration, Duration) = (Duration::from_millis(5), Duration::from_millis(50));
+/// A process takes no more bytes in a microsecond.
+const FASTEST: u64 = 16_384;
 
 /// The mount point of control groups.
 pub(super) const GROUPS: &str = "/sys/fs/cgroup";
@@ -29,6 +32,8 @@ pub enum Limit {
     Asked(u64),
     /// Bytes that the control group may hold.
     Group(u64),
+    /// Bytes of what was free when the process began, where no other limit is set.
+    Free(u64),
 }
 
 impl Limit {
@@ -43,7 +48,7 @@ impl Limit {
     /// So much the process may hold itself.
     pub fn bytes(self) -> u64 {
         match self {
-            Limit::Asked(bytes) => bytes,
+            Limit::Asked(bytes) | Limit::Free(bytes) => bytes,
             Limit::Group(bytes) => bytes - bytes / 8,
         }
     }
@@ -62,11 +67,18 @@ pub enum MemoryError {
         size(*.0)
     )]
     Group(u64),
+    /// The system would have had no more.
+    #[error(
+        "out of memory: 70 % of what was free are {}, which is not enough; free memory, or allow more by --memory, use \
+         fewer --threads, or use a shorter trace",
+        size(*.0)
+    )]
+    Free(u64),
     /// What must be in memory is more, before any work.
     #[error(
-        "{limit}: opened traces hold {}, and buffers of events and of states need {} and {} more at least; raise the \
-         limit to {}, use fewer --threads, or fewer traces",
-        size(*.opened), size(*.buffers), size(*.leaves), size(*.needed)
+        "{limit}: opened traces hold {}, and buffers of events, open rows and leaves of states need {}, {} and {} more \
+         at least; raise the limit to {}, use fewer --threads, or fewer traces",
+        size(*.opened), size(*.buffers), size(*.rows), size(*.leaves), size(*.needed)
     )]
     Parts {
         /// The limit.
@@ -75,9 +87,29 @@ pub enum MemoryError {
         opened: u64,
         /// Bytes of buffers of events.
         buffers: u64,
+        /// Bytes of open rows.
+        rows: u64,
         /// Bytes of leaves.
         leaves: u64,
-        /// All of them.
+        /// The limit that has room for them.
+        needed: u64,
+    },
+    /// The results would be more, before the first of them.
+    #[error(
+        "{limit}: the results of {} executions need {} beside the {} that are held; raise the limit to {}, or choose a \
+         --task with fewer executions",
+        .executions, size(*.results), size(*.held), size(*.needed)
+    )]
+    Results {
+        /// The limit.
+        limit: Limit,
+        /// How many.
+        executions: usize,
+        /// Bytes that they need.
+        results: u64,
+        /// Bytes of all else, with the least of leaves.
+        held: u64,
+        /// The limit that has room for them.
         needed: u64,
     },
     /// States gave way to a file, which failed.
@@ -99,6 +131,7 @@ impl From<Limit> for MemoryError {
         match limit {
             Limit::Asked(bytes) => MemoryError::Exceeded(bytes),
             Limit::Group(bytes) => MemoryError::Group(bytes),
+            Limit::Free(bytes) => MemoryError::Free(bytes),
         }
     }
 }
@@ -113,6 +146,7 @@ impl fmt::Display for Limit {
         match self {
             Limit::Asked(bytes) => write!(f, "--memory {}", size(*bytes)),
             Limit::Group(bytes) => write!(f, "the control group may hold {}", size(*bytes)),
+            Limit::Free(bytes) => write!(f, "70 % of the free memory, {} (--memory sets another limit)", size(*bytes)),
         }
     }
 }
@@ -122,30 +156,46 @@ pub fn within<T>(limit: Option<Limit>, cancel: &Cancel, job: impl FnOnce() -> T)
     let ended = |result: T| cancel.failure().cloned().map_or(Ok(result), Err);
     let Some(limit) = limit else { return ended(job()) };
     let most = limit.bytes();
-    if held().ok_or(MemoryError::Unknown)? > most {
-        return Err(limit.into());
+    let is_given = !matches!(limit, Limit::Free(_));
+    match held() {
+        Some(bytes) if bytes > most => return Err(limit.into()),
+        None if is_given => return Err(MemoryError::Unknown),
+        None => return ended(job()),
+        Some(_) => {}
     }
     let watched = Watched::default();
     std::thread::scope(|scope| {
         let watch = || {
             watched.enter(Stage::Watching);
-            while !watched.has_ended_within(PAUSE) {
-                if held().is_some_and(|bytes| bytes > most) {
+            let mut next = PAUSES.0;
+            while !watched.has_ended_within(next) {
+                let bytes = held().unwrap_or(0);
+                if bytes > most {
                     cancel.fail(limit.into());
                     return;
                 }
+                next = pause(most - bytes);
             }
         };
-        room_for_threads(1).map_err(|_| MemoryError::Unwatched)?;
-        let thread = std::thread::Builder::new().name("memory".into()).spawn_scoped(scope, watch);
-        thread.map_err(|_| MemoryError::Unwatched)?;
+        let builder = std::thread::Builder::new().name("memory".into());
+        let is_watched = room_for_threads(1).is_ok() && builder.spawn_scoped(scope, watch).is_ok();
+        if !is_watched && is_given {
+            return Err(MemoryError::Unwatched);
+        }
         // Sent on the way out of a panic as well.
         let ends = OnDrop(|| watched.enter(Stage::Ended));
-        watched.until_begun();
+        if is_watched {
+            watched.until_begun();
+        }
         let result = job();
         drop(ends);
         ended(result)
     })
+}
+
+/// Until the next look, where so many bytes are left.
+fn pause(left: u64) -> Duration {
+    Duration::from_micros(left / FASTEST).clamp(PAUSES.0, PAUSES.1)
 }
 
 /// How far a watched job is.
@@ -304,6 +354,11 @@ mod tests {
         assert_eq!(within(Some(Limit::Asked(u64::MAX)), &Cancel::default(), || 7), Ok(7));
         assert_eq!(within(Some(Limit::Asked(1)), &Cancel::default(), || 7), Err(MemoryError::Exceeded(1)));
         assert_eq!(within(Some(Limit::Group(1 << 10)), &Cancel::default(), || 7), Err(MemoryError::Group(1 << 10)));
+        // It has a sentence of its own, as no option named it.
+        assert_eq!(within(Some(Limit::Free(1)), &Cancel::default(), || 7), Err(MemoryError::Free(1)));
+        assert!(
+            pause(0) == PAUSES.0 && pause(u64::MAX) == PAUSES.1 && pause(160 << 20) == Duration::from_micros(10_240)
+        );
         assert!(MemoryError::Exceeded(512 << 20).to_string().contains("512MiB"));
     }
 

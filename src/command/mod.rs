@@ -205,6 +205,7 @@ fn ask(question: &dyn Question) -> anyhow::Result<u8> {
     }
     // Its file for states that memory has no room for must be open before the sandbox begins.
     let budget = Budget { leaves: input.leaf_memory, ..Budget::new(limit) };
+    let limit = limit.or_else(|| budget.limit());
     // The sandbox begins before a byte of the input is read, and before there is another thread.
     confine(question);
     let ctx = Ctx { memory: limit, budget: Some(budget), ..Ctx::new(workers(input.threads)) };

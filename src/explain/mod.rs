@@ -155,6 +155,7 @@ fn made(
     let names = ThreadNames::new(timeline, &mut model.names, &mut model.notices);
     let found = marks.pair(timeline, request.marks, &request.rule, &mut model.notices);
     let found = executions::covered(timeline, found, &mut model.notices);
+    timeline.make_room(found.len(), ctx)?;
     let interleaved = interleaved(timeline, &found);
     let sources = EcctInputs { timeline, timelines, names: &names, disk, leaders };
     let mut explained = paths::explain(&found, &request.timelines, &sources, counter, holders, ctx)?;

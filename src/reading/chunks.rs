@@ -26,6 +26,8 @@ pub enum ChunkTarget {
     /// By the size of the trace and the number of workers.
     #[default]
     Balanced,
+    /// The same, with at most about so many bytes.
+    Within(u64),
     /// One chunk.
     Whole,
     /// At these times, in order: tests cut between any two events.
@@ -59,6 +61,9 @@ pub struct Chunk {
 
 /// A balanced chunk is a worker's share of the bytes that are left, divided by this.
 const CHUNKS_PER_SHARE: u64 = 2;
+/// Least and most bytes of a balanced chunk.
+const LEAST: u64 = 1 << 20;
+const MOST: u64 = 32 << 20;
 
 /// Times that bound the records of a packet.
 #[derive(Clone, Copy, Debug)]
@@ -99,9 +104,8 @@ fn cuts(traces: &[&Trace], target: ChunkTarget, workers: usize) -> Vec<Timestamp
     let size = |left: u64| match target {
         ChunkTarget::Packet => Some(0),
         ChunkTarget::Bytes(bytes) => Some(bytes),
-        // Ever smaller, so that all workers end at about the same time. Bounded, because memory holds the chunks that
-        // are being read.
-        ChunkTarget::Balanced => Some((left / (CHUNKS_PER_SHARE * workers.max(1) as u64)).clamp(1 << 20, 32 << 20)),
+        ChunkTarget::Balanced => Some(balanced(left, MOST, workers)),
+        ChunkTarget::Within(most) => Some(balanced(left, most, workers)),
         ChunkTarget::Whole | ChunkTarget::Moments(_) => None,
     };
     if let ChunkTarget::Moments(moments) = target {
@@ -124,11 +128,10 @@ fn cuts(traces: &[&Trace], target: ChunkTarget, workers: usize) -> Vec<Timestamp
     cuts
 }
 
-/// Bytes of the chunks that are in memory at a time at most, decoded: about as many as in the trace.
-pub fn in_flight_bytes(traces: &[&Trace], target: ChunkTarget, workers: usize) -> u64 {
-    let chunks = cut(traces, target, workers);
-    let largest = chunks.iter().map(|chunk| chunk.bytes).max().unwrap_or(0);
-    largest * chunks.len().min(2 * workers) as u64
+/// Bytes of the next chunk where so many are left: ever smaller, so that all workers end at about the same time.
+/// Bounded, because memory holds the chunks that are being read.
+pub(super) fn balanced(left: u64, most: u64, workers: usize) -> u64 {
+    (left / (CHUNKS_PER_SHARE * workers.max(1) as u64)).clamp(LEAST, MOST).min(most)
 }
 
 /// Cut the time line of some traces into chunks.

@@ -7,12 +7,13 @@
 //!                            (Binder: record -> event)  (all streams, sorted)     in the order of chunks
 //! ```
 //! [`sources`] prepares traces and reads a chunk of them (`copies`: events that several of them recorded); [`chunks`]
-//! cuts the time line, [`engine`] drives the workers. [`bind`] binds each record class once, by the names and fields of
-//! `classes` in the words of a tracer ([`dialect`]); after that, reading a record is a jump and some copies. [`tasks`]
-//! and [`declared`] find in the same classes what delimits executions.
+//! cuts the time line (`buffers`: how finely), [`engine`] drives the workers. [`bind`] binds each record class once, by
+//! the names and fields of `classes` in the words of a tracer ([`dialect`]); after that, reading a record is a jump and
+//! some copies. [`tasks`] and [`declared`] find in the same classes what delimits executions.
 
 pub mod batch;
 pub mod bind;
+mod buffers;
 pub mod chunks;
 pub mod classes;
 mod copies;

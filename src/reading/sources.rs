@@ -17,6 +17,7 @@ use crate::input::stream::{Loss, Stream};
 use crate::input::trace::{Plan, Trace};
 use crate::reading::batch::{Batch, sort_by_time};
 use crate::reading::bind::{Binder, Binding, is_kernel};
+use crate::reading::buffers::EventDensity;
 use crate::reading::chunks::{Chunk, ChunkSide, PacketRange};
 use crate::reading::dialect::RELEASES;
 use foldhash::{HashMap, HashSet};
@@ -64,6 +65,8 @@ pub struct BoundTraces {
     pub all: Vec<BoundTrace>,
     /// Buffers of chunks to use again: fresh memory costs more than decoding into it.
     spare: Mutex<Vec<Vec<Event>>>,
+    /// How dense events are, where it was measured.
+    pub(super) density: Option<EventDensity>,
 }
 
 impl BoundTraces {
@@ -76,7 +79,8 @@ impl BoundTraces {
         ctx: &Ctx,
     ) -> Result<BoundTraces, Cancelled> {
         let (hosts, host_of) = hosts(traces, labels);
-        let mut bound = BoundTraces { hosts, origins: Vec::new(), all: Vec::new(), spare: Mutex::default() };
+        let mut bound =
+            BoundTraces { hosts, origins: Vec::new(), all: Vec::new(), spare: Mutex::default(), density: None };
         let schemas = Schemas::of(traces);
         let compile = |schema: usize| {
             let trace = traces[schemas.first[schema]];
@@ -134,6 +138,9 @@ impl BoundTraces {
         // The events of all streams, one after the other: one buffer of the size of the merged one, not many that each
         // grow to the largest stream.
         let mut events = self.buffer();
+        // What is reserved at once is not copied as it grows, and no more than is needed.
+        let expected = self.density.map_or(0, |density| density.events(chunk.bytes));
+        events.reserve_exact(expected);
         let mut streams: Vec<Range<usize>> = Vec::with_capacity(chunk.ranges.len());
         let mut earlier = Vec::new();
         let seeks_switch = before.is_some();
@@ -202,6 +209,10 @@ impl Schemas {
 }
 
 impl BoundTrace {
+    pub(super) fn plan(&self) -> &Plan {
+        &self.plan
+    }
+
     /// Add an event for each loss that begins in the chunk, after the other events of the same time.
     fn add_losses(&self, range: &PacketRange, trace: &Trace, chunk: &Chunk, damaged: &[Span], events: &mut Vec<Event>) {
         let Some(stream) = trace.streams().get(range.stream.index()) else { return };

@@ -101,7 +101,7 @@ impl Session {
             return Ok(Session::Traces(Traces::reopen(arguments, options, ctx)?));
         }
         Ok(match open(arguments, ctx)? {
-            Opened::Traces(sources) => Session::Traces(Traces::new(sources, options, ctx)?),
+            Opened::Traces(sources) => Session::Traces(Traces::new(sources, options)?),
             Opened::Otf2(archives) => Session::Run(MpiRuns::of(archives)?),
         })
     }

@@ -59,15 +59,11 @@ pub struct Traces {
 
 impl Traces {
     /// Traces that are open.
-    pub fn new(sources: Vec<Source>, options: &OpenOptions, ctx: &Ctx) -> anyhow::Result<Traces> {
-        let chunks = match (options.chunk, ctx.memory) {
-            (Some(0), _) => ChunkTarget::Packet,
-            (Some(bytes), _) => ChunkTarget::Bytes(bytes),
-            (None, None) => ChunkTarget::default(),
-            // Decoded chunks that are not merged yet take several times their bytes: two for each worker.
-            (None, Some(limit)) => {
-                ChunkTarget::Bytes((limit.bytes() / (64 * ctx.threads as u64)).clamp(1 << 16, 4 << 20))
-            }
+    pub fn new(sources: Vec<Source>, options: &OpenOptions) -> anyhow::Result<Traces> {
+        let chunks = match options.chunk {
+            Some(0) => ChunkTarget::Packet,
+            Some(bytes) => ChunkTarget::Bytes(bytes),
+            None => ChunkTarget::default(),
         };
         let known = options.tasks.as_deref().map(|file| TaskCatalog::new(&sources).with_file(file)).transpose()?;
         let tasks = known.map(Box::new).map_or_else(OnceLock::new, OnceLock::from);

@@ -37,6 +37,7 @@ impl StackLinesBuilder {
         self.rows.push(line, [change]);
         if self.rows.open_rows() >= SLAB {
             self.rows.seal_slab();
+            self.pool.iter().for_each(|pool| self.rows.move_to(pool));
         }
     }
 

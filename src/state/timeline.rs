@@ -17,7 +17,9 @@ pub use super::segments::{
 use super::store::families::RowStores;
 use super::store::leaves::LeafPin;
 use super::store::parts::RowPlace;
+use super::store::pool::LeafPool;
 pub use super::tables::Tables;
+use crate::base::ctx::{Cancelled, Ctx};
 use crate::base::heap::{HeapSize, MemoryPart, PartSizes, block, with_elements};
 use crate::base::names::{NameId, Names};
 use crate::base::time::{Span, Timestamp};
@@ -241,6 +243,17 @@ impl Timeline {
 }
 
 impl Timeline {
+    /// Leaves have the memory that what else is held and the results leave them.
+    pub(super) fn leave_room_for_results(&mut self, pool: Option<&std::sync::Arc<LeafPool>>, ctx: &Ctx) {
+        pool.into_iter().for_each(|pool| self.rows.leave_room_for_results(pool, ctx));
+    }
+
+    /// Room for the results of so many executions: leaves give way as far as they must. The work ends here where that
+    /// is not enough.
+    pub fn make_room(&self, executions: usize, ctx: &Ctx) -> Result<(), Cancelled> {
+        LeafPool::make_room(self.rows.pool.as_deref(), executions, ctx)
+    }
+
     /// What its parts hold on the heap.
     pub(super) fn hold(&self, sizes: &PartSizes) {
         sizes.hold(MemoryPart::Threads, with_elements(&self.threads) + self.tables.heap_bytes());

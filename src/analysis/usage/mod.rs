@@ -185,14 +185,15 @@ impl Usage {
         let (traces, left_out) = traces.split_at(traces.len().min(1 << 16));
         let mut notices = Notices::default();
         notices.add(Notice::MemoryLimit, left_out.len() as u64, || "traces after the first 65,536".to_owned());
-        let sources = BoundTraces::new(traces, labels, |trace| Binding::focused(trace, &[], focus), ctx)?;
+        let mut sources = BoundTraces::new(traces, labels, |trace| Binding::focused(trace, &[], focus), ctx)?;
+        let (options, _) = sources.fit_buffers(traces, options, 0, ctx);
         let kernel_trace = |(origin, source): (&TraceOrigin, &BoundTrace)| {
             origin.kernel.then_some(KernelTrace { origin: *origin, follows_switches: source.binding.follows_switches })
         };
         let kernel_traces = sources.origins.iter().zip(&sources.all).map(kernel_trace).collect();
         let ends = recorded_to(traces, &sources);
         let pass = UsagePass { sources, traces: kernel_traces, events: &ctx.progress.events };
-        let (mut machine, mut notices) = engine::run(&pass, (UsageMachine::new(true), notices), traces, options, ctx)?;
+        let (mut machine, mut notices) = engine::run(&pass, (UsageMachine::new(true), notices), traces, &options, ctx)?;
         machine.close(&ends);
         let of_calls = machine.threads.iter().map(|thread| thread.calls.contradictions).sum::<u64>();
         let first = machine.contradictions.first;

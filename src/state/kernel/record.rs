@@ -11,6 +11,7 @@ use super::machine::Machine;
 use super::prepare::{PrepareOptions, prepare};
 use super::prepared::Prepared;
 use super::seal::{NumberedSlabs, SEAL_EVERY};
+use crate::base::allocator::return_free_memory;
 use crate::base::ctx::{Cancel, Cancelled, Ctx};
 use crate::base::heap::{HeapSize, MemoryPart};
 use crate::base::notice::{Notice, Notices};
@@ -20,7 +21,7 @@ use crate::input::Trace;
 use crate::input::stream::Stream;
 use crate::reading::batch::Batch;
 use crate::reading::bind::Binding;
-use crate::reading::chunks::{Chunk, in_flight_bytes};
+use crate::reading::chunks::Chunk;
 use crate::reading::engine::{self, Analysis, ChunkStart, EngineOptions};
 use crate::reading::sources::BoundTraces;
 use crate::state::store::families::{OpenSlabs, SealedSlabs};
@@ -174,7 +175,7 @@ pub fn record(
     let mut notices = Notices::default();
     notices.add(Notice::MemoryLimit, left_out.len() as u64, || "traces after the first 65,536".to_owned());
     let all: Vec<TaskDefinition> = tasks.iter().chain(&options.pairs).cloned().collect();
-    let sources = BoundTraces::new(traces, &options.labels, |trace| Binding::new(trace, &all), ctx)?;
+    let mut sources = BoundTraces::new(traces, &options.labels, |trace| Binding::new(trace, &all), ctx)?;
     let mut lossy = Vec::new();
     let mut covered: BTreeMap<(HostId, Option<u32>), Span> = BTreeMap::new();
     for ((trace, origin), source) in traces.iter().zip(&sources.origins).zip(&sources.all) {
@@ -195,8 +196,9 @@ pub fn record(
         by => by == RowsBy::Workers,
     };
     // Rows that workers make take about as much memory as the events.
-    let in_flight = in_flight_bytes(traces, options.engine.chunks, ctx.threads) * (1 + u64::from(by_workers));
-    machine.keep_leaves_in(LeafPool::within(ctx, in_flight)?);
+    let (engine, buffers) = sources.fit_buffers(traces, &options.engine, u64::from(by_workers), ctx);
+    let pool = LeafPool::within(ctx, buffers)?;
+    machine.keep_leaves_in(pool.clone());
     if sources.all.iter().any(|s| s.binding.page_faults) {
         machine.expect_page_faults();
     }
@@ -215,12 +217,15 @@ pub fn record(
     let prepare = PrepareOptions { has_pairs: !options.pairs.is_empty(), seal_moments: machine.seal_moments };
     let prepare = by_workers.then_some(prepare);
     let pass = KernelPass { sources, events: &ctx.progress.events, prepare, slabs: Mutex::default() };
-    let (mut machine, mut notices) = engine::run(&pass, (machine, notices), traces, &options.engine, ctx)?;
+    let (mut machine, mut notices) = engine::run(&pass, (machine, notices), traces, &engine, ctx)?;
     let rows: usize = pass.slabs().rows.iter().map(HeapSize::heap_bytes).sum();
     ctx.progress.parts.hold(MemoryPart::EventBuffers, pass.sources.spare_bytes() + rows);
     pass.hand_over_slabs(&mut machine);
     drop(pass);
+    // That of the buffers, which are of no use to leaves and results.
+    return_free_memory();
     let (mut timeline, found) = machine.close(lossy);
+    timeline.leave_room_for_results(pool.as_ref(), ctx);
     timeline.hold(&ctx.progress.parts);
     timeline.tables.lossy = union(timeline.tables.lossy);
     timeline.tables.traces = origins;

@@ -6,7 +6,10 @@ use super::leaves::Leaves;
 use super::marks::MarkStore;
 use super::parts::LineStore;
 use super::pool::LeafPool;
+use crate::base::budget;
+use crate::base::ctx::Ctx;
 use crate::base::heap::{HeapSize, MemoryPart, PartSizes};
+use crate::base::memory;
 use crate::base::names::NameId;
 use crate::state::draft::TimelineDraft;
 use crate::state::questions::Family;
@@ -180,11 +183,25 @@ impl RowStores {
 
     /// The same, with the leaves in a pool if they have more than its bytes.
     pub fn kept_in(mut self, pool: Option<Arc<LeafPool>>) -> RowStores {
-        if let Some(pool) = pool.filter(|pool| self.leaf_bytes() > pool.budget()) {
-            self.move_to(&pool);
-            self.pool = Some(pool);
-        }
+        pool.iter().for_each(|pool| self.keep_in(pool));
         self
+    }
+
+    fn keep_in(&mut self, pool: &Arc<LeafPool>) {
+        if self.leaf_bytes() > pool.budget() {
+            self.move_to(pool);
+            self.pool = Some(Arc::clone(pool));
+        }
+    }
+
+    /// Once the pass has ended: leaves have the memory that what else is held and the results leave them.
+    pub fn leave_room_for_results(&mut self, pool: &Arc<LeafPool>, ctx: &Ctx) {
+        let (Some(limit), Some(held)) = (ctx.memory, memory::held()) else { return };
+        let here: usize = self.leaves().iter().map(|leaves| leaves.own_bytes()).sum();
+        let others = held.saturating_sub((here + pool.heap_bytes()) as u64);
+        let bytes = budget::rows_beside_results(limit, others, self.marks.len());
+        pool.shrink(bytes.max(budget::least_for_leaves(ctx.threads)));
+        self.keep_in(pool);
     }
 
     /// Bytes of all leaves that are in no pool, or more than any budget where some are in one.

@@ -13,6 +13,7 @@
 
 use super::leaf_bytes::Leaf;
 use super::leaves::LeafSource;
+use crate::base::allocator::return_free_memory;
 use crate::base::budget;
 use crate::base::ctx::{Cancel, Cancelled, Ctx, Progress};
 use crate::base::heap::MemoryPart;
@@ -20,7 +21,7 @@ use crate::base::memory::{self, MemoryError};
 use crate::base::spill::{SpillArea, SpillFile, SpillPlace};
 use crate::state::questions::Family;
 use std::collections::VecDeque;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 /// The number of a leaf in its pool.
@@ -58,7 +59,7 @@ struct PoolState {
 #[derive(Debug)]
 pub(in crate::state) struct LeafPool {
     state: Mutex<PoolState>,
-    budget: u64,
+    budget: AtomicU64,
     area: SpillArea,
     cancel: Cancel,
     progress: Arc<Progress>,
@@ -69,6 +70,7 @@ impl LeafPool {
     /// A pool without leaves, for at most `budget` bytes in memory.
     pub fn new(budget: u64, file: Arc<SpillFile>, cancel: Cancel, progress: Arc<Progress>) -> LeafPool {
         let (state, area) = (Mutex::default(), SpillArea::new(file));
+        let budget = AtomicU64::new(budget);
         LeafPool { state, budget, area, cancel, progress, failed: AtomicBool::new(false) }
     }
 
@@ -91,7 +93,37 @@ impl LeafPool {
 
     /// The most bytes of leaves in memory.
     pub fn budget(&self) -> u64 {
-        self.budget
+        self.budget.load(Ordering::Relaxed)
+    }
+
+    /// At most so many bytes of leaves are in memory from now on, unless they were fewer before; others give way at
+    /// once, but for those that are held.
+    pub fn shrink(&self, bytes: u64) {
+        let before = self.budget.fetch_min(bytes, Ordering::Relaxed);
+        if bytes < before {
+            self.progress.leaf_budget.store(bytes, Ordering::Relaxed);
+            self.let_leaves_go(&mut self.state());
+            return_free_memory();
+        }
+    }
+
+    /// Room for the results of so many executions: leaves give way as far as they must. The work ends here, before the
+    /// first is explained, where that is not enough.
+    pub fn make_room(pool: Option<&LeafPool>, executions: usize, ctx: &Ctx) -> Result<(), Cancelled> {
+        let (Some(limit), Some(held)) = (ctx.memory, memory::held()) else { return Ok(()) };
+        let in_leaves = pool.map_or(0, |pool| pool.heap_bytes() as u64);
+        let check = |held: u64| budget::check_results(limit, held, in_leaves, executions, ctx.threads);
+        let checked = check(held).or_else(|_| {
+            // Blocks that were freed and not returned are no need.
+            return_free_memory();
+            check(memory::held().unwrap_or(held))
+        });
+        match checked {
+            // A pool without a limit has no file.
+            Ok(bytes) => pool.filter(|pool| pool.budget() < u64::MAX).into_iter().for_each(|pool| pool.shrink(bytes)),
+            Err(why) => ctx.cancel.fail(why),
+        }
+        ctx.cancel.check()
     }
 
     fn state(&self) -> MutexGuard<'_, PoolState> {
@@ -159,16 +191,21 @@ impl LeafPool {
         pooled.used = true;
         state.bytes += leaf.heap_bytes() as u64;
         state.clock.push_back(id);
+        self.let_leaves_go(state);
+        self.progress.parts.hold(MemoryPart::Leaves, state.bytes as usize);
+    }
+
+    /// Leaves give way until the others fit.
+    fn let_leaves_go(&self, state: &mut PoolState) {
         // Each leaf is passed over once at most: it was used, or is held.
         let mut left = 2 * state.clock.len();
-        while state.bytes > self.budget && left > 0 && !self.failed.load(Ordering::Relaxed) {
+        while state.bytes > self.budget() && left > 0 && !self.failed.load(Ordering::Relaxed) {
             left -= 1;
             let Some(next) = state.clock.pop_front() else { break };
             if !self.give_way(state, next) {
                 state.clock.push_back(next);
             }
         }
-        self.progress.parts.hold(MemoryPart::Leaves, state.bytes as usize);
     }
 
     /// Take a leaf out of memory unless it is in use; true if it is out.

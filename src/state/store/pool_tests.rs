@@ -143,6 +143,28 @@ fn leaves_give_way_and_come_back() {
 }
 
 #[test]
+fn leaves_give_way_at_once_when_a_pool_shrinks() {
+    let (lines, mut store) = calls();
+    let leaf = store.leaves().handle(0).unwrap().heap_bytes() as u64;
+    let ctx = Ctx::new(1);
+    let pool = pool(u64::MAX, Faulty::default(), &ctx);
+    store.move_to(&pool);
+    assert_eq!(ctx.progress.leaves_written.load(Ordering::Relaxed), 0);
+    let (mut pin, all) = (LeafPin::default(), pool.heap_bytes() as u64);
+    let held = store.line(0).get(Place::default(), &mut pin);
+    pool.shrink(5 * leaf);
+    assert!(all > 10 * leaf && pool.heap_bytes() as u64 <= 5 * leaf, "{all}: {}", pool.heap_bytes());
+    pool.shrink(all);
+    assert_eq!(pool.budget(), 5 * leaf, "it does not grow again");
+    pool.shrink(0);
+    // The leaf of a cursor stays.
+    assert!((1..=2 * leaf).contains(&(pool.heap_bytes() as u64)), "{}", pool.heap_bytes());
+    assert_eq!(held, lines[0].first().copied());
+    assert_eq!(ask(&lines, &store, &ctx, 100), 100);
+    assert_eq!(store.check(), Ok(()));
+}
+
+#[test]
 fn a_walk_holds_its_leaf() {
     let (lines, mut store) = calls();
     let ctx = Ctx::new(1);

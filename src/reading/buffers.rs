@@ -1,0 +1,187 @@
+//! How large chunks may be, so that the buffers of their events stay within their part of the memory budget.
+//!
+//! In: bound traces, the budget, the number of workers. Out: the size of chunks, and the bytes of all buffers. A worker
+//! decodes a chunk into one buffer and merges its streams into a second, and at most two merged chunks for each worker
+//! wait or are being joined (`base/parallel.rs`): three buffers for each worker, each as large as the largest chunk
+//! makes it. How many bytes of events a byte of trace makes is measured on a packet in the middle of the largest stream
+//! of each schema, since only the events that are asked for are decoded: 0.3 to 1 in the recordings at hand. No result
+//! depends on it. Cost: at most [`MOST_SAMPLED`] packets decoded twice, and none where any trace of this size would
+//! fit.
+
+use super::batch::Batch;
+use super::bind::{Binder, Binding};
+use super::chunks::{Chunk, ChunkTarget, PacketRange, balanced, cut};
+use super::engine::EngineOptions;
+use super::sources::BoundTraces;
+use crate::base::ctx::{Cancel, Ctx};
+use crate::base::time::Timestamp;
+use crate::event::kind::Event;
+use crate::input::record::StreamId;
+use crate::input::trace::Trace;
+use foldhash::HashMap;
+use std::sync::Arc;
+
+/// Buffers of a worker.
+const BUFFERS: u64 = 3;
+/// Schemas that are sampled, the largest first.
+const MOST_SAMPLED: usize = 4;
+/// Packets of more bytes are not sampled.
+const LONGEST_SAMPLE: u64 = 1 << 20;
+/// Bytes of a chunk, at least: smaller ones take more time than they save memory.
+const LEAST_CHUNK: u64 = 64 << 10;
+
+/// Bytes of events for each 1,024 bytes of trace.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(super) struct EventDensity(u64);
+
+impl EventDensity {
+    /// More than in any recording that we know: the events of a tracer with one word of payload.
+    const DENSEST: EventDensity = EventDensity(4 << 10);
+
+    /// Of a sample, with a quarter more for parts of the recording that have more events.
+    fn of(events: u64, bytes: u64) -> EventDensity {
+        EventDensity((events * size_of::<Event>() as u64 * 1280 / bytes.max(1)).clamp(64, EventDensity::DENSEST.0))
+    }
+
+    /// Bytes of the events in so many bytes of trace.
+    fn decoded(self, bytes: u64) -> u64 {
+        bytes.saturating_mul(self.0) >> 10
+    }
+
+    /// Events in so many bytes of trace, at most.
+    pub fn events(self, bytes: u64) -> usize {
+        self.decoded(bytes) as usize / size_of::<Event>()
+    }
+
+    /// Bytes of trace whose events take so many.
+    fn encoded(self, bytes: u64) -> u64 {
+        (bytes << 10) / self.0
+    }
+}
+
+impl BoundTraces {
+    /// The engine's options with chunks whose buffers stay within their part of the budget, and the bytes that these
+    /// buffers take. The options stay as they are where there is no budget, or where they say how large chunks are.
+    /// `rows`: bytes of rows that workers make for each byte of events, and that wait like these.
+    pub fn fit_buffers(
+        &mut self,
+        traces: &[&Trace],
+        options: &EngineOptions,
+        rows: u64,
+        ctx: &Ctx,
+    ) -> (EngineOptions, u64) {
+        let Some(budget) = &ctx.budget else { return (*options, 0) };
+        let buffers = BUFFERS * ctx.threads as u64;
+        let share = budget.for_buffers(ctx.threads) / (buffers * (1 + rows));
+        let packets = || traces.iter().flat_map(|trace| trace.streams()).flat_map(|stream| &stream.packets);
+        let whole: u64 = packets().map(|packet| packet.bytes).sum();
+        let largest = balanced(whole, u64::MAX, ctx.threads);
+        let fits_anyway = EventDensity::DENSEST.decoded(largest) <= share;
+        let density = if fits_anyway { EventDensity::DENSEST } else { self.density(traces, &ctx.cancel) };
+        if !fits_anyway {
+            self.density = Some(density);
+        }
+        let chunks = match options.chunks {
+            // A chunk ends with the packet that reaches its size.
+            ChunkTarget::Balanced => {
+                let packet = packets().map(|packet| packet.bytes).max().unwrap_or(0);
+                ChunkTarget::Within(density.encoded(share).saturating_sub(packet).max(LEAST_CHUNK))
+            }
+            chunks => chunks,
+        };
+        let all = cut(traces, chunks, ctx.threads);
+        let most = all.iter().map(|chunk| chunk.bytes).max().unwrap_or(0);
+        let bytes = density.decoded(most).saturating_mul(buffers.min(2 * all.len() as u64) * (1 + rows));
+        (EngineOptions { chunks, ..*options }, bytes)
+    }
+
+    /// How dense the events of these traces are, by samples of the largest schemas.
+    fn density(&self, traces: &[&Trace], cancel: &Cancel) -> EventDensity {
+        /// The traces of a schema: the number of one, and the bytes of all.
+        type OfSchema = (usize, u64);
+        let mut schemas: HashMap<*const Binding, OfSchema> = HashMap::default();
+        for (number, (bound, trace)) in self.all.iter().zip(traces).enumerate() {
+            let bytes: u64 = trace.streams().iter().flat_map(|s| &s.packets).map(|p| p.bytes).sum();
+            schemas.entry(Arc::as_ptr(&bound.binding)).or_insert((number, 0)).1 += bytes;
+        }
+        let mut largest: Vec<OfSchema> = schemas.into_values().collect();
+        largest.sort_unstable_by_key(|(number, bytes)| (u64::MAX - bytes, *number));
+        largest.truncate(MOST_SAMPLED);
+        let whole: u64 = largest.iter().map(|(_, bytes)| bytes).sum();
+        let weighted = |(number, bytes): OfSchema| {
+            let density = self.sample(number, traces, cancel).unwrap_or(EventDensity::DENSEST);
+            u128::from(density.0) * u128::from(bytes)
+        };
+        let sum: u128 = largest.into_iter().map(weighted).sum();
+        EventDensity((sum / u128::from(whole.max(1))).max(64) as u64)
+    }
+
+    /// How dense the events are in a packet of a trace; `None` where it has none that can be sampled.
+    fn sample(&self, number: usize, traces: &[&Trace], cancel: &Cancel) -> Option<EventDensity> {
+        let (bound, trace) = (self.all.get(number)?, *traces.get(number)?);
+        let streams = trace.streams().iter().enumerate();
+        let (stream, largest) = streams.max_by_key(|(_, s)| s.packets.iter().map(|p| p.bytes).sum::<u64>())?;
+        let packet = largest.packets.len() / 2;
+        let bytes = largest.packets.get(packet)?.bytes;
+        (0 < bytes && bytes <= LONGEST_SAMPLE).then_some(())?;
+        let range = PacketRange { trace: number, stream: StreamId::at(stream), packets: packet..packet + 1 };
+        let chunk = Chunk { from: Timestamp::MIN, until: Timestamp::MAX, ranges: Vec::new(), bytes };
+        let (mut batch, mut events) = (Batch::default(), Vec::new());
+        let mut binder = Binder::new(&bound.binding, number as u16);
+        range.read(
+            trace,
+            bound.plan(),
+            &chunk,
+            cancel,
+            |_| false,
+            |record, _| binder.read(record, &mut batch, &mut events),
+        );
+        Some(EventDensity::of(events.len() as u64, bytes))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::base::budget::Budget;
+    use crate::input::{self, Argument, Opened, Source};
+
+    #[test]
+    fn fit_buffers_keeps_buffers_within_their_part_of_the_budget() {
+        let argument = Argument::parse("fixtures/traces/lock-contention");
+        let Ok(Opened::Traces(sources)) = input::open(&[argument], &Ctx::new(1)) else { panic!("it is a trace") };
+        let sources: Vec<&Source> = sources.iter().collect();
+        let traces: Vec<&Trace> = sources.iter().map(|source| &source.trace).collect();
+        let mut sizes = Vec::new();
+        for mebibytes in [32, 64, 4096] {
+            let budget = Budget { bytes: mebibytes << 20, leaves: None, file: None };
+            let ctx = Ctx { budget: Some(budget.clone()), ..Ctx::new(2) };
+            let mut bound = BoundTraces::new(&traces, &[], |trace| Binding::new(trace, &[]), &ctx).unwrap();
+            let (options, said) = bound.fit_buffers(&traces, &EngineOptions::default(), 0, &ctx);
+            let mut notices = Default::default();
+            let mut most = 0;
+            let chunks = cut(&traces, options.chunks, 2);
+            let buffers = 2 * chunks.len().min(3) as u64;
+            for chunk in chunks {
+                let batch = bound.read(&traces, &chunk, &ctx.cancel, &mut notices, |_, _| {}, None);
+                most = most.max(batch.events.len() * size_of::<Event>());
+            }
+            assert!(most > 0 && buffers * most as u64 <= said, "{mebibytes} MiB: {most} of {said}");
+            assert!(said <= budget.for_buffers(2).max(6 * EventDensity::DENSEST.decoded(LEAST_CHUNK)), "{said}");
+            sizes.push(most);
+            // Who says how large chunks are gets them.
+            let packets = EngineOptions { chunks: ChunkTarget::Packet, ..EngineOptions::default() };
+            assert_eq!(bound.fit_buffers(&traces, &packets, 0, &ctx).0.chunks, ChunkTarget::Packet);
+        }
+        assert!(sizes.is_sorted(), "{sizes:?}");
+    }
+
+    #[test]
+    fn event_density_converts_both_ways() {
+        let density = EventDensity::of(1_000, 100_000);
+        assert_eq!(density, EventDensity(512));
+        assert_eq!((density.decoded(1 << 20), density.encoded(1 << 20)), (1 << 19, 2 << 20));
+        assert_eq!(EventDensity::of(u64::MAX >> 20, 1), EventDensity::DENSEST);
+        assert_eq!(EventDensity::of(0, 0), EventDensity(64));
+    }
+}
