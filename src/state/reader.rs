@@ -147,7 +147,7 @@ impl<'t> RowReader<'t> {
     }
 
     fn cursor<'r, R: StoredRow>(&'r self, line: LineView<'r, R>) -> RowCursor<'r, R> {
-        RowCursor { line, at: Place::default(), row: None, pin: LeafPin::default(), tally: &self.tally }
+        RowCursor::new(line, &self.tally)
     }
 }
 
@@ -165,13 +165,40 @@ pub struct RowCursor<'r, R> {
     row: Option<R>,
     /// Its leaf.
     pin: LeafPin,
+    /// Rows that follow it in the leaf, decoded together for a walk from row to row.
+    ahead: Ahead<R>,
     tally: &'r Tally,
 }
 
+/// Decoded rows behind the place of a cursor.
+#[derive(Clone, Debug)]
+struct Ahead<R> {
+    rows: Vec<R>,
+    /// The next of them.
+    next: usize,
+    /// Steps from row to row since the cursor was put to its place.
+    steps: u32,
+}
+
+/// Steps from row to row before more than one is decoded at a time.
+const STEPS: u32 = 3;
+
 impl<'r, R: StoredRow> RowCursor<'r, R> {
+    fn new(line: LineView<'r, R>, tally: &'r Tally) -> RowCursor<'r, R> {
+        let ahead = Ahead { rows: Vec::new(), next: 0, steps: 0 };
+        RowCursor { line, at: Place::default(), row: None, pin: LeafPin::default(), ahead, tally }
+    }
+
     #[inline(always)]
     fn count(&self, access: Access) {
         count(self.tally.of(R::FAMILY, access));
+    }
+
+    /// Put the cursor to a place; what was decoded ahead is behind another.
+    #[inline(always)]
+    fn put(&mut self, at: Place, row: Option<R>) {
+        (self.at, self.row) = (at, row);
+        (self.ahead.next, self.ahead.steps) = (usize::MAX, 0);
     }
 
     /// True where the line has no row.
@@ -230,7 +257,27 @@ impl<'r, R: StoredRow> RowCursor<'r, R> {
     /// The row behind the one that was returned last.
     pub fn next_row(&mut self) -> Option<R> {
         self.count(Access::Next);
-        self.go_to(self.line.after(self.at))
+        let next = self.line.after(self.at);
+        if let Some(row) = self.ahead.rows.get(self.ahead.next).copied() {
+            self.ahead.next += 1;
+            (self.at, self.row) = (next, Some(row));
+            return Some(row);
+        }
+        let steps = self.ahead.steps.saturating_add(1);
+        let row = match steps > STEPS {
+            true => {
+                self.ahead.rows.clear();
+                self.line.decode(next, &mut self.ahead.rows, &mut self.pin);
+                self.ahead.rows.first().copied()
+            }
+            false => self.line.get(next, &mut self.pin),
+        };
+        self.put(next, row);
+        self.ahead.steps = steps;
+        if steps > STEPS {
+            self.ahead.next = 1;
+        }
+        row
     }
 
     /// The row before the one that was returned last.
@@ -245,9 +292,9 @@ impl<'r, R: StoredRow> RowCursor<'r, R> {
     }
 
     fn go_to(&mut self, place: Place) -> Option<R> {
-        self.at = place;
-        self.row = self.line.get(place, &mut self.pin);
-        self.row
+        let row = self.line.get(place, &mut self.pin);
+        self.put(place, row);
+        row
     }
 
     /// The row before a place; the cursor stays there where there is none.
@@ -255,7 +302,7 @@ impl<'r, R: StoredRow> RowCursor<'r, R> {
         match self.line.before(place) {
             Some(before) => self.go_to(before),
             None => {
-                (self.at, self.row) = (place, None);
+                self.put(place, None);
                 None
             }
         }
@@ -267,7 +314,8 @@ impl<'r, R: StoredRow> RowCursor<'r, R> {
         self.count(Access::Within);
         // Spans in order of time begin a few rows after the one before.
         let near = self.line.starts_near(self.at, span.start, &mut self.pin);
-        (self.at, self.row) = (near.unwrap_or_else(|| self.line.starts_from(span.start, &mut self.pin)), None);
+        let place = near.unwrap_or_else(|| self.line.starts_from(span.start, &mut self.pin));
+        self.put(place, None);
         self.line.rows_before(self.at, span.end, self.pin.clone())
     }
 
@@ -276,7 +324,7 @@ impl<'r, R: StoredRow> RowCursor<'r, R> {
     pub fn holding_in(&mut self, span: Span) -> impl Iterator<Item = R> + use<'r, R> {
         self.count(Access::Within);
         let next = self.starts_after(span.start);
-        (self.at, self.row) = (self.line.before(next).unwrap_or(next), None);
+        self.put(self.line.before(next).unwrap_or(next), None);
         self.line.rows_before(self.at, span.end, self.pin.clone())
     }
 
@@ -285,7 +333,8 @@ impl<'r, R: StoredRow> RowCursor<'r, R> {
     #[inline]
     pub fn within(&mut self, span: Span) -> impl Iterator<Item = R> + use<'r, R> {
         self.count(Access::Within);
-        (self.at, self.row) = (self.line.ends_after(span.start, &mut self.pin), None);
+        let place = self.line.ends_after(span.start, &mut self.pin);
+        self.put(place, None);
         self.line.rows_before(self.at, span.end, self.pin.clone())
     }
 
@@ -338,13 +387,29 @@ mod tests {
         }
         let store = builder.finish(1);
         let (line, tally) = (store.line(0), Tally::new());
-        let mut cursor = RowCursor { line, at: Place::default(), row: None, pin: LeafPin::default(), tally: &tally };
+        let mut cursor = RowCursor::new(line, &tally);
         let mut t = Timestamp::ZERO;
         for _ in 0..20_000 {
             // Mostly a little later, at times anywhere.
             let far = Timestamp::new(random.below(end.ns() as usize + 10) as i64);
             t = if random.below(20) == 0 { far } else { t.saturating_add(random.below(12) as i64 - 2) };
-            match random.below(3) {
+            match random.below(4) {
+                1 => {
+                    // From row to row, a few or many.
+                    let mut number = rows.partition_point(|row| row.span.end <= t);
+                    assert_eq!(cursor.first_after(t), rows.get(number).copied());
+                    for _ in 0..random.below(40) {
+                        if random.below(8) == 0 && number > 0 {
+                            number -= 1;
+                            assert_eq!(cursor.previous_row(), Some(rows[number]));
+                        } else if number + 1 < rows.len() {
+                            number += 1;
+                            assert_eq!(cursor.next_row(), Some(rows[number]));
+                            assert_eq!(cursor.next_start(), rows.get(number + 1).map(|row| row.span.start));
+                        }
+                    }
+                    t = rows.get(number).map_or(t, |row| row.span.start);
+                }
                 0 => {
                     let from = rows.partition_point(|row| row.span.start < t);
                     let until = t.saturating_add(random.below(30) as i64);

@@ -204,6 +204,16 @@ impl<'s, R: StoredRow> LineView<'s, R> {
         Some(leaf.get(usize::from(part.first) + place.row as usize, start))
     }
 
+    /// The row at a place, and some that follow it in its leaf.
+    pub fn decode(self, place: Place, rows: &mut Vec<R>, pin: &mut LeafPin) {
+        let Some((part, leaf)) = self.part(place, pin) else { return };
+        let mut block = RowBlock::<R>::new();
+        let left = u32::from(part.rows).saturating_sub(place.row) as usize;
+        let start = Self::start_in(part, leaf, place.row);
+        leaf.decode(usize::from(part.first) + place.row as usize, left, start, &mut block);
+        rows.extend_from_slice(&block);
+    }
+
     /// The start of the row at a place; that of the first row of a part is resident.
     #[inline(always)]
     pub fn start(self, place: Place, pin: &mut LeafPin) -> Option<Timestamp> {
