@@ -15,7 +15,9 @@ use whyslow::base::notice::Notices;
 use whyslow::event::task::{Delimiter, Pairing, TaskDefinition};
 use whyslow::explain;
 use whyslow::input::{Argument, Opened, open};
-use whyslow::state::history::History;
+use whyslow::state::history::StateHistory;
+use whyslow::state::history::lines::Time;
+use whyslow::state::history::view::HistoryView;
 use whyslow::state::kernel::{Options, record};
 use whyslow::state::questions::{Access, Asker, Family};
 use whyslow::state::timeline::Timeline;
@@ -119,9 +121,17 @@ fn questions(folder: &Path) -> [Asked; 2] {
     let (stacks, paths) = (LazyStackTables::default(), SymbolPaths::default());
     let (_, sites) = candidates::loops(&surveyed, &activity, &stacks, &paths, &ctx).unwrap();
     candidates::calls(&surveyed, &activity, &sites);
-    History::of_recording(&surveyed, &ctx).unwrap();
     explain::overview::disk_requests(&surveyed);
     let mut others = asked(&surveyed);
+    // What `query` asks of the rows about all of its attributes, over the whole recording and at a moment.
+    let view = HistoryView::new(surveyed.clone(), None);
+    let middle = timeline.span().start + timeline.span().len() / 2;
+    for time in [Time::Range(timeline.span()), Time::Instants(vec![middle])] {
+        for pattern in ["threads/*/*", "cpus/*/*"] {
+            view.lines(pattern, &time, &ctx.cancel).unwrap();
+        }
+    }
+    others.extend(asked(view.timeline()));
     // The paths of the survey are those of all system calls.
     others.retain(|(asker, ..), _| asker != Asker::Path.name());
     let reader = timeline.reader(Asker::Tasks);

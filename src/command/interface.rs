@@ -22,6 +22,7 @@ use crate::model::overview::RecordingOverview;
 use crate::model::settings::Settings;
 use crate::options::{AppearanceOptions, ColorChoice, GroupOptions, InputOptions};
 use crate::session::{self, Invariants, RecordedHistory, Session, TraceSurvey, UsageError};
+use crate::state::history::StateHistory;
 use crate::view::diff_parts::DiffParts;
 use crate::view::tui::bookmarks::with_bookmarks;
 use crate::view::tui::job::{Exported, SelectedPath, TaskSummary};

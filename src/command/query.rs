@@ -7,6 +7,7 @@ use crate::base::time::Span;
 use crate::explain::history::rows;
 use crate::options::InputOptions;
 use crate::session::{Session, Traces, UsageError};
+use crate::state::history::StateHistory;
 use crate::state::history::lines::Time;
 use crate::view::overview::OverviewAnswer;
 use crate::view::query::Answer;
@@ -59,13 +60,9 @@ impl Question for QueryOptions {
         let (history, notices) = console.with_progress(|work| traces.history(work))?;
         console.stage("build");
         if self.input.check {
-            sound(history.tree().check().err().map(|broken| broken.to_string()))?;
+            sound(history.check(console.ctx)?)?;
         }
         let time = self.time(history.window())?;
-        if self.points.is_some() {
-            history.summary(console.ctx)?;
-            console.stage("summarise");
-        }
         let lines = history.lines(attribute, &time, &console.ctx.cancel)?;
         console.stage("query");
         if lines.is_empty() {

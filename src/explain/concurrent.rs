@@ -7,7 +7,7 @@ use crate::base::ctx::{Cancel, Cancelled};
 use crate::base::time::Span;
 use crate::model::concurrent::{ConcurrentQuestion, ConcurrentThread, ConcurrentUse};
 use crate::state::history::lines::{HistoryLine, Time};
-use crate::state::history::{History, Shown};
+use crate::state::history::{Shown, StateHistory};
 use std::collections::BTreeMap;
 
 /// Threads named in each list, at most.
@@ -15,7 +15,7 @@ const MOST: usize = 12;
 
 /// The threads that used the same things meanwhile.
 pub fn concurrent(
-    history: &History,
+    history: &dyn StateHistory,
     question: &ConcurrentQuestion,
     cancel: &Cancel,
 ) -> Result<ConcurrentUse, Cancelled> {
@@ -50,7 +50,7 @@ fn total(spans: &[Span]) -> i64 {
 }
 
 struct Ask<'a> {
-    history: &'a History,
+    history: &'a dyn StateHistory,
     question: &'a ConcurrentQuestion,
     cancel: &'a Cancel,
 }
@@ -71,7 +71,7 @@ impl Ask<'_> {
     fn times_of(&self, pattern: &str, fits: impl Fn(&str) -> bool) -> Result<ThreadSpans, Cancelled> {
         let mut times = ThreadSpans::new();
         for line in self.lines(pattern)? {
-            let path = self.history.attributes.path_of(line.attribute);
+            let path = self.history.attributes().path_of(line.attribute);
             let Some(tid) = path.rsplit('/').nth(1).and_then(|tid| tid.parse().ok()) else { continue };
             let texts = line.held.iter().filter_map(|held| match self.history.show(held.value?) {
                 Shown::Text(text) if fits(text) => self.inside(held.span),
@@ -125,6 +125,7 @@ mod tests {
     use super::*;
     use crate::base::ctx::Ctx;
     use crate::base::names::Names;
+    use crate::state::history::History;
     use crate::state::history::builder::HistoryBuilder;
     use crate::state::history::interval::{Run, StateValue};
     use crate::state::history::tree::Shape;

@@ -1,16 +1,15 @@
 //! A recording at a glance, from the state history.
 //!
-//! In: a history and a span. Out: a [`RecordingOverview`]: the time of all threads in each state, by cells. The
-//! history's summary at several scales answers for each thread and cell at a cost that does not grow with the number of
-//! intervals in the cell; a thread that has no state in the span costs one look-up. Disk requests in flight are added
-//! up from their spans.
+//! In: a history and a span. Out: a [`RecordingOverview`]: the time of all threads in each state, by cells. Of rows in
+//! a store those of the span are added up, thread by thread; a thread that has no state in the span costs one look-up.
+//! Disk requests in flight are added up from their spans.
 
 use crate::base::ctx::{Cancelled, Ctx};
 use crate::base::parallel::in_order;
 use crate::base::time::{Span, Timestamp};
 use crate::model::overview::{OverviewCell, RecordingOverview, RequestRecord, cut};
 use crate::state::attributes::AttributeId;
-use crate::state::history::History;
+use crate::state::history::StateHistory;
 use crate::state::questions::Asker;
 use crate::state::timeline::Timeline;
 
@@ -33,7 +32,7 @@ pub fn disk_requests(timeline: &Timeline) -> Vec<Span> {
 
 /// The cells of a span of a history.
 pub fn overview(
-    history: &History,
+    history: &dyn StateHistory,
     span: Span,
     cells: usize,
     beside: Beside<'_>,
@@ -41,27 +40,22 @@ pub fn overview(
 ) -> Result<RecordingOverview, Cancelled> {
     let span = span.clip(history.window());
     let find = |pattern: &str| {
-        let own = history.attributes.matching(pattern);
-        if own.is_empty() { history.attributes.matching(&format!("hosts/*/{pattern}")) } else { own }
+        let own = history.attributes().matching(pattern);
+        if own.is_empty() { history.attributes().matching(&format!("hosts/*/{pattern}")) } else { own }
     };
     let (threads, cpus) = (find("threads/*/state"), find("cpus/*/thread").len());
-    let summary = history.summary(ctx)?;
     let kinds = StateCodes::of(history);
     let groups: Vec<&[AttributeId]> = threads.chunks(GROUP).collect();
+    let borders: Vec<Span> = (0..cells).map(|at| Span::new(cut(span, cells, at), cut(span, cells, at + 1))).collect();
     let mut all = vec![OverviewCell::default(); cells];
     let add_up = |group: usize| {
         let mut sums = vec![OverviewCell::default(); cells];
         for attribute in groups[group] {
-            let life = history.tree().life(*attribute).map(|life| life.clip(span));
-            let Some(life) = life.filter(|life| !life.is_empty()) else { continue };
-            for (at, sum) in sums.iter_mut().enumerate() {
-                let cell = Span::new(cut(span, cells, at), cut(span, cells, at + 1)).clip(life);
-                if cell.is_empty() {
-                    continue;
-                }
-                for (code, ns) in summary.times(history.tree(), *attribute, cell) {
-                    kinds.add(sum, code, ns);
-                }
+            if ctx.cancel.is_cancelled() {
+                break;
+            }
+            for (sum, times) in sums.iter_mut().zip(history.times(*attribute, &borders)) {
+                times.into_iter().for_each(|(code, ns)| kinds.add(sum, code, ns));
             }
         }
         sums
@@ -112,7 +106,7 @@ struct StateCodes {
 }
 
 impl StateCodes {
-    fn of(history: &History) -> StateCodes {
+    fn of(history: &dyn StateHistory) -> StateCodes {
         let code = |name: &str| history.code_of(name);
         StateCodes {
             running: [code("running"), code("interrupted")],

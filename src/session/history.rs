@@ -7,13 +7,13 @@ use crate::base::time::Span;
 use crate::explain::overview;
 use crate::model::overview::RecordingOverview;
 use crate::model::stored::StoredRows;
-use crate::state::history::History;
+use crate::state::history::view::HistoryView;
 use crate::state::timeline::Timeline;
 
 /// The state history of a kernel recording.
 pub struct RecordedHistory {
     /// The states of all threads and CPUs.
-    pub history: History,
+    pub history: HistoryView,
     /// Spans in which events were lost.
     pub lossy: Vec<Span>,
     /// Disk requests in flight, by start.
@@ -32,23 +32,15 @@ impl RecordedHistory {
 
 impl RecordedHistory {
     /// Of states; up to the end of a span that they begin with, where one is given.
-    pub(super) fn new(
-        timeline: &Timeline,
-        beginning: Option<Span>,
-        notices: Notices,
-        ctx: &Ctx,
-    ) -> anyhow::Result<RecordedHistory> {
-        let history = match beginning {
-            Some(span) => History::of_beginning(timeline, span, ctx)?,
-            None => History::of_recording(timeline, ctx)?,
-        };
-        let window = history.window();
-        let mut requests = overview::disk_requests(timeline);
+    pub(super) fn new(timeline: Timeline, beginning: Option<Span>, notices: Notices) -> RecordedHistory {
+        let window = beginning.unwrap_or(timeline.span());
+        let mut requests = overview::disk_requests(&timeline);
         requests.retain(|span| span.start < window.end || beginning.is_none());
         if beginning.is_some() {
             requests.iter_mut().for_each(|span| span.end = span.end.min(window.end));
         }
-        Ok(RecordedHistory { history, lossy: timeline.lossy().to_vec(), requests, notices })
+        let lossy = timeline.lossy().to_vec();
+        RecordedHistory { history: HistoryView::new(timeline, beginning), lossy, requests, notices }
     }
 
     /// True where another one gives the same answers.
@@ -62,7 +54,7 @@ impl RecordedHistory {
 
 impl Traces {
     /// The state history of the whole recording.
-    pub fn history(&mut self, ctx: &Ctx) -> anyhow::Result<(History, Notices)> {
+    pub fn history(&mut self, ctx: &Ctx) -> anyhow::Result<(HistoryView, Notices)> {
         let RecordedHistory { history, notices, .. } = self.recorded_history(ctx)?;
         Ok((history, notices))
     }
@@ -75,7 +67,7 @@ impl Traces {
         }
         self.fit_clocks(ctx)?;
         let (timeline, notices) = self.record(&[], ctx)?;
-        RecordedHistory::new(&timeline, None, notices, ctx)
+        Ok(RecordedHistory::new(timeline, None, notices))
     }
     /// How large the store of the states is, with the events of the tasks that are tried where none is named.
     pub fn stored(&mut self, ctx: &Ctx) -> anyhow::Result<StoredRows> {

@@ -112,9 +112,9 @@ fn kept_history(
     ctx: &Ctx,
 ) -> anyhow::Result<KeptHistory> {
     let span = bare.span();
-    let wanted = RecordedHistory::new(bare, None, Notices::default(), ctx)?;
+    let wanted = RecordedHistory::new(bare.clone(), None, Notices::default());
     let beginning = (timeline.span() != span).then_some(span);
-    let own = RecordedHistory::new(timeline, beginning, Notices::default(), ctx)?;
+    let own = RecordedHistory::new(timeline.clone(), beginning, Notices::default());
     let states = match (wanted.is_same(&own, ctx)?, beginning) {
         (true, None) => HistoryStates::All,
         (true, Some(_)) => HistoryStates::Beginning,

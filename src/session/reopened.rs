@@ -113,11 +113,11 @@ impl Reopened {
         let mut notices = notices.clone();
         if *states == HistoryStates::Own {
             let timeline = file::read(&self.file, (StatesOf::KernelEvents, self.checks), &mut notices, ctx)?;
-            return RecordedHistory::new(&timeline, None, notices, ctx);
+            return Ok(RecordedHistory::new(timeline, None, notices));
         }
         notices.merge(&self.damage);
         let beginning = (*states == HistoryStates::Beginning).then_some(*span);
-        RecordedHistory::new(&self.timeline, beginning, notices, ctx)
+        Ok(RecordedHistory::new(self.timeline.clone(), beginning, notices))
     }
 
     /// How large the store of the states is.

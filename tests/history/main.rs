@@ -12,6 +12,7 @@ mod recorded;
 #[path = "../support/spans.rs"]
 mod spans;
 mod summary;
+mod view;
 
 use packings::{Kind, pack};
 use proptest::prelude::*;

@@ -219,7 +219,7 @@ impl History {
 const MOST_POINTS: usize = 1 << 20;
 
 /// So many instants of `span` at equal distances, the first at its start; fewer where it has fewer nanoseconds.
-fn points_of(span: Span, points: usize) -> Vec<Timestamp> {
+pub(super) fn points_of(span: Span, points: usize) -> Vec<Timestamp> {
     let length = u128::from(span.end.abs_diff(span.start));
     if span.is_empty() || points == 0 {
         return Vec::new();

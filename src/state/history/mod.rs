@@ -17,7 +17,8 @@
 //! - [`bulk`]: the parallel build; `cuts`: how it cuts time without sorting; [`growing`]: the incremental one
 //! - [`search`]: single, full and 2D queries
 //! - [`builder`]: joins the names of all chunks, then runs the bulk build
-//! - [`recorded`]: the history of a kernel recording
+//! - [`recorded`]: the history of a kernel recording, written into the tree
+//! - [`view`]: the same without a tree, from the rows of the store
 //! - [`lines`]: what the `query` command prints
 //! - [`check`]: the invariants
 
@@ -32,13 +33,15 @@ pub mod lines;
 pub mod recorded;
 pub mod search;
 pub mod tree;
+pub mod view;
 
-use crate::base::ctx::{Cancelled, Ctx};
-use crate::base::names::Names;
+use crate::base::ctx::{Cancel, Cancelled, Ctx};
+use crate::base::names::{NameId, Names};
 use crate::base::time::Span;
-use crate::state::attributes::Attributes;
-use crate::state::summary::Summary;
+use crate::state::attributes::{AttributeId, Attributes};
+use crate::state::summary::{Summary, Times};
 use interval::StateValue;
+use lines::{HistoryLine, Time};
 use std::sync::OnceLock;
 use tree::Tree;
 
@@ -85,17 +88,73 @@ impl History {
         self.window
     }
 
+    /// A value as screens and JSON show it.
+    pub fn show(&self, value: StateValue) -> Shown<'_> {
+        StateHistory::show(self, value)
+    }
+}
+
+/// What questions need of a history, in a tree or in the rows of a store.
+pub trait StateHistory: Sync {
+    /// The attributes, numbered by path.
+    fn attributes(&self) -> &Attributes;
+
+    /// The time that the trace covers.
+    fn window(&self) -> Span;
+
+    /// The names of the states.
+    fn states(&self) -> &'static [&'static str];
+
+    /// A text that a value names.
+    fn text(&self, id: NameId) -> &str;
+
+    /// The lines of all attributes that `pattern` matches, in order of their paths. An attribute without any interval
+    /// (such as `threads`, which only has others below it) has no line, unless the pattern names it.
+    fn lines(&self, pattern: &str, time: &Time, cancel: &Cancel) -> Result<Vec<HistoryLine>, Cancelled>;
+
+    /// The time of an attribute in each state, in spans that follow each other.
+    fn times(&self, attribute: AttributeId, cells: &[Span]) -> Vec<Times>;
+
     /// The code of a state.
-    pub fn code_of(&self, state: &str) -> Option<u16> {
-        self.states.iter().position(|name| *name == state).and_then(|at| u16::try_from(at).ok())
+    fn code_of(&self, state: &str) -> Option<u16> {
+        self.states().iter().position(|name| *name == state).and_then(|at| u16::try_from(at).ok())
     }
 
     /// A value as screens and JSON show it.
-    pub fn show(&self, value: StateValue) -> Shown<'_> {
+    fn show(&self, value: StateValue) -> Shown<'_> {
         match value {
-            StateValue::Code(code) => Shown::Text(self.states.get(usize::from(code)).copied().unwrap_or("?")),
+            StateValue::Code(code) => Shown::Text(self.states().get(usize::from(code)).copied().unwrap_or("?")),
             StateValue::Int(n) => Shown::Number(n),
-            StateValue::Text(id) => Shown::Text(self.texts.get(id)),
+            StateValue::Text(id) => Shown::Text(self.text(id)),
         }
+    }
+}
+
+impl StateHistory for History {
+    fn attributes(&self) -> &Attributes {
+        &self.attributes
+    }
+
+    fn window(&self) -> Span {
+        self.window
+    }
+
+    fn states(&self) -> &'static [&'static str] {
+        self.states
+    }
+
+    fn text(&self, id: NameId) -> &str {
+        self.texts.get(id)
+    }
+
+    fn lines(&self, pattern: &str, time: &Time, cancel: &Cancel) -> Result<Vec<HistoryLine>, Cancelled> {
+        History::lines(self, pattern, time, cancel)
+    }
+
+    fn times(&self, attribute: AttributeId, cells: &[Span]) -> Vec<Times> {
+        // Nothing cancels it.
+        let summary = self.summary(&Ctx::new(1)).ok();
+        let times = |cell: &Span| summary.map_or_else(Times::new, |of| of.times(&self.tree, attribute, *cell));
+        cells.iter().map(times).collect()
     }
 }

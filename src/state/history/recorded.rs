@@ -38,7 +38,7 @@ pub const STATES: &[&str] =
     &["running", "interrupted", "preempted", "blocked", "timer", "disk", "network", "user input", "ipi", "device"];
 
 /// The state of a segment; `None` where it is unknown.
-fn state(kind: SegmentKind) -> Option<StateValue> {
+pub(super) fn state(kind: SegmentKind) -> Option<StateValue> {
     let code = match kind {
         SegmentKind::Running => 0,
         SegmentKind::Interrupted => 1,
@@ -56,26 +56,26 @@ fn state(kind: SegmentKind) -> Option<StateValue> {
 }
 
 /// The attributes of the instances of one tid, and these threads.
-struct TidAttributes<'a> {
-    threads: &'a [ThreadOf<'a>],
-    state: AttributeId,
-    cpu: AttributeId,
-    syscall: AttributeId,
-    name: AttributeId,
-    pid: AttributeId,
-    ppid: AttributeId,
+pub(super) struct TidAttributes<'a> {
+    pub(super) threads: &'a [ThreadOf<'a>],
+    pub(super) state: AttributeId,
+    pub(super) cpu: AttributeId,
+    pub(super) syscall: AttributeId,
+    pub(super) name: AttributeId,
+    pub(super) pid: AttributeId,
+    pub(super) ppid: AttributeId,
 }
 
 /// A thread of the timeline.
-struct ThreadOf<'a> {
-    id: ThreadId,
-    thread: &'a Thread,
+pub(super) struct ThreadOf<'a> {
+    pub(super) id: ThreadId,
+    pub(super) thread: &'a Thread,
     /// Upper bound of the number of its intervals of state, CPU and system call.
-    rows: usize,
+    pub(super) rows: usize,
 }
 
 /// The source of the intervals of some attributes.
-enum IntervalSource<'a> {
+pub(super) enum IntervalSource<'a> {
     Tid(TidAttributes<'a>),
     Cpu { attribute: AttributeId, host: HostId, cpu: u32, runs: usize },
 }
@@ -100,13 +100,7 @@ impl History {
         let (texts, new_texts) = canonical(timeline.names().clone());
         builder.texts = texts;
         let reader = timeline.reader(Asker::History);
-        let thread = |(id, thread)| {
-            let rows = 2 * reader.segments(id).len() + reader.calls(id).len();
-            ThreadOf { id, thread, rows }
-        };
-        let mut threads: Vec<ThreadOf<'_>> =
-            timeline.threads_by_id().filter(|(_, of)| !of.idle && of.life.start < until).map(thread).collect();
-        threads.sort_by_key(|one| (one.thread.host, one.thread.tid));
+        let threads = threads_until(timeline, &reader, until);
         let sources = sources(timeline, &reader, &threads, &mut builder.attributes);
         let groups = groups(&sources);
         let make = |i: usize| {
@@ -146,6 +140,18 @@ impl History {
     }
 }
 
+/// The threads that live before a moment, by host and tid, those of one tid by id.
+pub(super) fn threads_until<'t>(timeline: &'t Timeline, reader: &RowReader<'_>, until: Timestamp) -> Vec<ThreadOf<'t>> {
+    let thread = |(id, thread)| {
+        let rows = 2 * reader.segments(id).len() + reader.calls(id).len();
+        ThreadOf { id, thread, rows }
+    };
+    let known = timeline.threads_by_id().filter(|(_, of)| !of.idle && of.life.start < until);
+    let mut threads: Vec<ThreadOf<'_>> = known.map(thread).collect();
+    threads.sort_by_key(|one| (one.thread.host, one.thread.tid));
+    threads
+}
+
 /// What intervals are written with.
 #[derive(Clone, Copy)]
 struct Target<'a> {
@@ -156,7 +162,7 @@ struct Target<'a> {
 }
 
 /// All sources with their attributes, which are added in the order of a sealed history.
-fn sources<'a>(
+pub(super) fn sources<'a>(
     timeline: &'a Timeline,
     reader: &RowReader<'_>,
     threads: &'a [ThreadOf<'a>],
@@ -287,46 +293,70 @@ impl TidAttributes<'_> {
     }
 }
 
-/// Write the values of one attribute up to a moment. Where two overlap, the later one ends the earlier one; neighbours
-/// of equal value become one interval.
+/// Write the values of one attribute up to a moment.
 fn write_attribute(
     run: &mut Run,
     (attribute, until): (AttributeId, Timestamp),
     values: impl Iterator<Item = (Span, Option<StateValue>)> + Clone,
 ) {
-    let cut = |span: Span| Span::new(span.start, span.end.min(until).max(span.start));
-    let values = values.map(|(span, value)| (cut(span), value)).filter(|(span, _)| !span.is_empty());
+    join(values, until, |span, value| run.push(attribute, span, value));
+}
+
+/// Write the intervals of values up to a moment. Where two overlap, the later one ends the earlier one; neighbours of
+/// equal value become one interval.
+pub(super) fn join(
+    values: impl Iterator<Item = (Span, Option<StateValue>)> + Clone,
+    until: Timestamp,
+    mut write: impl FnMut(Span, StateValue),
+) {
+    let values = values.map(|(span, value)| (cut(span, until), value)).filter(|(span, _)| !span.is_empty());
     // The values of one thread are in order; only those of several threads of one tid, or of a timeline that
     // contradicts itself, need sorting.
+    let mut joined = Joined::default();
+    let mut add = |(span, value)| joined.add(span, value).into_iter().for_each(|(span, value)| write(span, value));
     if values.clone().is_sorted_by_key(|(span, _)| span.start) {
-        write_sorted(run, attribute, values);
+        values.for_each(&mut add);
     } else {
         let mut values: Vec<(Span, Option<StateValue>)> = values.collect();
         values.sort_by_key(|(span, _)| span.start);
-        write_sorted(run, attribute, values.into_iter());
+        values.into_iter().for_each(&mut add);
     }
+    joined.last().into_iter().for_each(|(span, value)| write(span, value));
 }
 
-/// Write the values of one attribute, given in order of start.
-fn write_sorted(run: &mut Run, attribute: AttributeId, values: impl Iterator<Item = (Span, Option<StateValue>)>) {
-    let mut open: Option<(Span, Option<StateValue>)> = None;
-    let mut write = |(span, value): (Span, Option<StateValue>), until: Timestamp| {
-        if let Some(value) = value {
-            run.push(attribute, Span::new(span.start, span.end.min(until)), value);
-        }
-    };
-    for (span, value) in values {
-        match &mut open {
-            Some((before, same)) if *same == value && before.end >= span.start => before.end = before.end.max(span.end),
+/// The part of a span before `until`.
+pub(super) fn cut(span: Span, until: Timestamp) -> Span {
+    Span::new(span.start, span.end.min(until).max(span.start))
+}
+
+/// Values in order of start, as they become intervals.
+#[derive(Default)]
+pub(super) struct Joined(Option<(Span, Option<StateValue>)>);
+
+impl Joined {
+    /// Add the next value; the interval that it ends.
+    pub(super) fn add(&mut self, span: Span, value: Option<StateValue>) -> Option<(Span, StateValue)> {
+        match &mut self.0 {
+            Some((before, same)) if *same == value && before.end >= span.start => {
+                before.end = before.end.max(span.end);
+                None
+            }
             _ => {
-                if let Some(before) = open.replace((span, value)) {
-                    write(before, span.start);
-                }
+                let (before, known) = self.0.replace((span, value))?;
+                Some((Span::new(before.start, before.end.min(span.start)), known?))
             }
         }
     }
-    if let Some(last) = open {
-        write(last, Timestamp::MAX);
+
+    /// Where the value that was added last begins, its equal neighbours included.
+    pub(super) fn start(&self) -> Option<Timestamp> {
+        self.0.map(|(span, _)| span.start)
+    }
+
+    /// The last interval.
+    pub(super) fn last(self) -> Option<(Span, StateValue)> {
+        let (span, value) = self.0?;
+        Some((span, value?))
     }
 }
 

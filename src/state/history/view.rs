@@ -1,0 +1,444 @@
+//! The history of a recording as a view of the store's rows: nothing is copied.
+//!
+//! In: a timeline. Out: the same answers as those of the history that [`History::of_recording`] writes of it. An
+//! attribute is a name for a line: the state of a tid is the segments of its thread. The intervals of an attribute about
+//! a span are made of the rows there: from the last row before it whose value differs from that of its neighbour, to the
+//! first known one behind it. So equal neighbours join as they do in the whole line. Lines of several threads with one
+//! tid are made as a whole: their rows may contradict each other.
+//!
+//! Cost: the table of names; for each line of a question one descent, the rows that are about the span, and the equal
+//! neighbours of the first and the last. ALGORITHMS.md 8.13.
+
+use super::bulk::BuildError;
+use super::interval::StateValue;
+use super::lines::{Held, HistoryLine, Time, points_of};
+use super::recorded::{IntervalSource, Joined, STATES, cut, join, sources, state, threads_until};
+use super::{History, StateHistory};
+use crate::base::ctx::{Cancel, Cancelled, Ctx};
+use crate::base::names::NameId;
+use crate::base::spans::{Direction, SpanOrder, SpanStore, StoredSpan};
+use crate::base::time::{Span, Timestamp};
+use crate::state::attributes::{AttributeId, Attributes};
+use crate::state::questions::Asker;
+use crate::state::reader::{Row, RowCursor, RowReader};
+use crate::state::store::leaf::StoredRow;
+use crate::state::summary::{Times, most};
+use crate::state::timeline::{Call, CpuRun, HostId, Segment, Thread, ThreadId, Timeline};
+use std::ops::Range;
+
+/// A property of a thread.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum ThreadLine {
+    State,
+    Cpu,
+    Syscall,
+    Name,
+    Pid,
+    Ppid,
+}
+
+/// The rows of an attribute.
+#[derive(Clone, Debug)]
+enum NamedLine {
+    /// Of no attribute: it has others below it.
+    None,
+    /// Of some threads of [`HistoryView::threads`].
+    Threads(ThreadLine, Range<u32>),
+    Cpu(HostId, u32),
+}
+
+/// The history of a timeline.
+#[derive(Clone, Debug)]
+pub struct HistoryView {
+    timeline: Timeline,
+    attributes: Attributes,
+    /// By attribute.
+    lines: Vec<NamedLine>,
+    /// By host and tid.
+    threads: Vec<ThreadId>,
+    window: Span,
+    /// Intervals end here at the latest.
+    until: Timestamp,
+}
+
+/// Intervals of an attribute about a span, and what is beside them.
+#[derive(Debug, Default)]
+struct Around {
+    /// Ascending: those that meet the span, and the last one before it if its start is unknown.
+    intervals: Vec<(Span, StateValue)>,
+    /// Where the first known value behind them begins, if the end of the span is unknown.
+    next: Option<Timestamp>,
+}
+
+impl HistoryView {
+    /// Of `timeline`; up to the end of a span that it begins with, where one is given.
+    pub fn new(timeline: Timeline, beginning: Option<Span>) -> HistoryView {
+        let until = beginning.map_or(Timestamp::MAX, |span| span.end);
+        let (mut attributes, mut lines) = (Attributes::default(), Vec::new());
+        let mut ids = Vec::new();
+        {
+            let reader = timeline.reader(Asker::History);
+            let threads = threads_until(&timeline, &reader, until);
+            let mut set = |attribute: AttributeId, line: NamedLine| {
+                lines.resize((attribute.index() + 1).max(lines.len()), NamedLine::None);
+                lines.get_mut(attribute.index()).into_iter().for_each(|place| *place = line.clone());
+            };
+            for source in sources(&timeline, &reader, &threads, &mut attributes) {
+                match source {
+                    IntervalSource::Cpu { attribute, host, cpu, .. } => set(attribute, NamedLine::Cpu(host, cpu)),
+                    IntervalSource::Tid(of) => {
+                        let from = ids.len() as u32;
+                        ids.extend(of.threads.iter().map(|one| one.id));
+                        let mut set = |attribute, line: ThreadLine| {
+                            set(attribute, NamedLine::Threads(line, from..from + of.threads.len() as u32));
+                        };
+                        set(of.state, ThreadLine::State);
+                        set(of.cpu, ThreadLine::Cpu);
+                        set(of.syscall, ThreadLine::Syscall);
+                        set(of.name, ThreadLine::Name);
+                        set(of.pid, ThreadLine::Pid);
+                        set(of.ppid, ThreadLine::Ppid);
+                    }
+                }
+            }
+        }
+        lines.resize(attributes.len(), NamedLine::None);
+        let window = beginning.unwrap_or(timeline.span());
+        HistoryView { timeline, attributes, lines, threads: ids, window, until }
+    }
+
+    /// The states.
+    pub fn timeline(&self) -> &Timeline {
+        &self.timeline
+    }
+
+    /// True where another history has the same intervals under the same paths.
+    pub fn is_same(&self, other: &HistoryView, cancel: &Cancel) -> bool {
+        let ids = || self.attributes.ids();
+        if (self.window, self.attributes.len()) != (other.window, other.attributes.len())
+            || ids().any(|id| self.attributes.path_of(id) != other.attributes.path_of(id))
+        {
+            return false;
+        }
+        let readers = [self, other].map(|view| view.timeline.reader(Asker::History));
+        ids().all(|id| {
+            let [own, theirs] = [(self, &readers[0]), (other, &readers[1])].map(|(view, reader)| view.all(reader, id));
+            let equal = |((a, one), (b, other_one)): (&(Span, StateValue), &(Span, StateValue))| {
+                a == b && self.show(*one) == other.show(*other_one)
+            };
+            !cancel.is_cancelled() && own.len() == theirs.len() && own.iter().zip(&theirs).all(equal)
+        })
+    }
+
+    /// What does not hold of the rows, or of the history that is written of them (`--check`).
+    pub fn check(&self, ctx: &Ctx) -> Result<Option<String>, BuildError> {
+        if let Some(broken) = self.timeline.check() {
+            return Ok(Some(broken));
+        }
+        let written = match self.until {
+            Timestamp::MAX => History::of_recording(&self.timeline, ctx)?,
+            _ => History::of_beginning(&self.timeline, self.window, ctx)?,
+        };
+        if let Err(broken) = written.tree().check() {
+            return Ok(Some(broken.to_string()));
+        }
+        let other = "the history that is written of the rows has other intervals than the rows";
+        Ok((!self.is_as_written(&written)).then(|| other.to_owned()))
+    }
+
+    /// True where a written history has the same intervals under the same paths.
+    fn is_as_written(&self, history: &History) -> bool {
+        let reader = self.timeline.reader(Asker::History);
+        self.attributes.len() == history.attributes.len()
+            && self.attributes.ids().all(|id| {
+                let time = Time::Range(self.window);
+                let (path, cancel) = (self.attributes.path_of(id), Cancel::default());
+                let same = |written: &Held, own: &Held| {
+                    let values = (written.value.map(|v| history.show(v)), own.value.map(|v| self.show(v)));
+                    written.span == own.span && values.0 == values.1
+                };
+                let written = history.lines(&path, &time, &cancel).unwrap_or_default();
+                let own = self.line(&reader, id, &time);
+                let [only] = written.as_slice() else { return false };
+                only.held.len() == own.held.len() && only.held.iter().zip(&own.held).all(|(a, b)| same(a, b))
+            })
+    }
+
+    fn all(&self, reader: &RowReader<'_>, attribute: AttributeId) -> Vec<(Span, StateValue)> {
+        self.around(reader, attribute, Span::new(Timestamp::MIN, Timestamp::MAX)).intervals
+    }
+
+    /// The intervals of an attribute about a span.
+    fn around(&self, reader: &RowReader<'_>, attribute: AttributeId, want: Span) -> Around {
+        match self.lines.get(attribute.index()) {
+            Some(NamedLine::Cpu(host, cpu)) => {
+                let run = |run: &CpuRun| Some(StateValue::Int(self.tid(run.thread)));
+                windowed(reader.runs(*host, *cpu), self.until, want, run)
+            }
+            Some(NamedLine::Threads(line, threads)) => {
+                let threads = self.threads.get(threads.start as usize..threads.end as usize).unwrap_or(&[]);
+                match (line, threads) {
+                    (ThreadLine::State, [one]) => windowed(reader.segments(*one), self.until, want, of_state),
+                    (ThreadLine::Cpu, [one]) => windowed(reader.segments(*one), self.until, want, of_cpu),
+                    (ThreadLine::Syscall, [one]) => windowed(reader.calls(*one), self.until, want, of_call),
+                    _ => self.whole(reader, *line, threads),
+                }
+            }
+            _ => Around::default(),
+        }
+    }
+
+    fn tid(&self, thread: ThreadId) -> i64 {
+        self.timeline.thread(thread).map_or(0, |thread| thread.tid.into())
+    }
+
+    /// All intervals of a line of threads.
+    fn whole(&self, reader: &RowReader<'_>, line: ThreadLine, threads: &[ThreadId]) -> Around {
+        let mut intervals = Vec::new();
+        let write = |span, value| intervals.push((span, value));
+        let of = || threads.iter().filter_map(|id| self.timeline.thread(*id));
+        let segments = || threads.iter().flat_map(|id| reader.segments(*id).all());
+        let known = |id: i32| (id != 0).then_some(StateValue::Int(id.into()));
+        match line {
+            ThreadLine::State => join(segments().map(|row| (row.span, of_state(&row))), self.until, write),
+            ThreadLine::Cpu => join(segments().map(|row| (row.span, of_cpu(&row))), self.until, write),
+            ThreadLine::Syscall => {
+                let calls = threads.iter().flat_map(|id| reader.calls(*id).all());
+                join(calls.map(|row| (row.span, of_call(&row))), self.until, write);
+            }
+            ThreadLine::Name => join(of().flat_map(names), self.until, write),
+            ThreadLine::Pid => join(of().map(|thread| (thread.life, known(thread.pid))), self.until, write),
+            ThreadLine::Ppid => join(of().map(|thread| (thread.life, known(thread.ppid))), self.until, write),
+        }
+        Around { intervals, next: None }
+    }
+
+    /// The span around `t` in which nothing is known; it ends with the window where nothing is known before or after.
+    fn gap(&self, around: &Around, t: Timestamp) -> Span {
+        let window = Span::new(self.window.start.min(t), self.window.end.max(t.saturating_add(1)));
+        let behind = around.intervals.partition_point(|(span, _)| span.end <= t);
+        let before = behind.checked_sub(1).and_then(|at| around.intervals.get(at)).map(|(span, _)| span.end);
+        let after = around.intervals.get(behind).map(|(span, _)| span.start).or(around.next);
+        match (before, after) {
+            (None, None) => window,
+            (None, Some(after)) => Span::new(window.start.min(after), after),
+            (Some(before), None) => Span::new(before, window.end.max(before)),
+            (Some(before), Some(after)) => Span::new(before, after),
+        }
+    }
+
+    /// The values of an attribute at some instants, or over a span.
+    fn line(&self, reader: &RowReader<'_>, attribute: AttributeId, time: &Time) -> HistoryLine {
+        let mut held: Vec<Held> = Vec::new();
+        match time {
+            Time::Instants(instants) => {
+                for t in instants {
+                    if held.last().is_some_and(|last| *t < last.span.end) {
+                        continue;
+                    }
+                    let around = self.around(reader, attribute, Span::new(*t, t.saturating_add(1)));
+                    let own = around.intervals.iter().find(|(span, _)| span.contains(*t));
+                    held.push(match own {
+                        Some((span, value)) => Held { span: *span, value: Some(*value) },
+                        None => Held { span: self.gap(&around, *t), value: None },
+                    });
+                }
+            }
+            Time::Range(span) | Time::Points(span, _) | Time::Longest(span, _) if span.is_empty() => {}
+            Time::Range(span) | Time::Points(span, _) | Time::Longest(span, _) => {
+                let around = self.around(reader, attribute, *span);
+                let mut known_to = span.start;
+                for (own, value) in meeting(&around.intervals, *span) {
+                    if known_to < own.start {
+                        held.push(Held { span: self.gap(&around, known_to), value: None });
+                    }
+                    held.push(Held { span: *own, value: Some(*value) });
+                    known_to = own.end;
+                }
+                if known_to < span.end {
+                    held.push(Held { span: self.gap(&around, known_to), value: None });
+                }
+            }
+        }
+        HistoryLine { attribute, held }
+    }
+
+    fn is_state(&self, attribute: AttributeId) -> bool {
+        matches!(self.lines.get(attribute.index()), Some(NamedLine::Threads(ThreadLine::State, _)))
+    }
+
+    /// True for an attribute with any known value.
+    fn has_any(&self, reader: &RowReader<'_>, attribute: AttributeId) -> bool {
+        let Around { intervals, next } =
+            self.around(reader, attribute, Span::new(self.window.start, self.window.start));
+        !intervals.is_empty() || next.is_some()
+    }
+
+    /// The longest intervals of some attributes that meet `span`.
+    fn longest(
+        &self,
+        attributes: &[AttributeId],
+        (span, count): (Span, usize),
+        cancel: &Cancel,
+    ) -> Result<Vec<HistoryLine>, Cancelled> {
+        let reader = self.timeline.reader(Asker::History);
+        let mut found: Vec<(AttributeId, Span, StateValue)> = Vec::new();
+        for attribute in attributes {
+            cancel.check()?;
+            let around = self.around(&reader, *attribute, span);
+            let own = meeting(&around.intervals, span);
+            found.extend(own.iter().filter(|_| !span.is_empty()).map(|(span, value)| (*attribute, *span, *value)));
+        }
+        let stored = |(item, (_, span, _)): (usize, &_)| StoredSpan { span: *span, item: item as u32 };
+        let spans = SpanStore::new(found.iter().enumerate().map(stored).collect());
+        let line = |stored: StoredSpan| {
+            let (attribute, span, value) = *found.get(stored.item as usize)?;
+            Some(HistoryLine { attribute, held: vec![Held { span, value: Some(value) }] })
+        };
+        Ok(spans.iter(SpanOrder::Duration, Direction::Down, span).take(count).filter_map(line).collect())
+    }
+}
+
+impl StateHistory for HistoryView {
+    fn attributes(&self) -> &Attributes {
+        &self.attributes
+    }
+
+    fn window(&self) -> Span {
+        self.window
+    }
+
+    fn states(&self) -> &'static [&'static str] {
+        STATES
+    }
+
+    fn text(&self, id: NameId) -> &str {
+        self.timeline.names().get(id)
+    }
+
+    fn lines(&self, pattern: &str, time: &Time, cancel: &Cancel) -> Result<Vec<HistoryLine>, Cancelled> {
+        let mut attributes = self.attributes.matching(pattern);
+        let reader = self.timeline.reader(Asker::History);
+        if let Time::Longest(span, count) = time {
+            return self.longest(&attributes, (*span, *count), cancel);
+        }
+        if attributes.len() > 1 {
+            attributes.retain(|attribute| self.has_any(&reader, *attribute));
+        }
+        let instants = match time {
+            Time::Points(span, points) => points_of(*span, *points),
+            Time::Instants(instants) => {
+                let mut instants = instants.clone();
+                instants.sort_unstable();
+                instants
+            }
+            _ => Vec::new(),
+        };
+        let at = Time::Instants(instants);
+        let line = |attribute: AttributeId| {
+            cancel.check()?;
+            Ok(match (time, &at) {
+                (Time::Points(span, _), Time::Instants(starts))
+                    if self.is_state(attribute) && self.has_any(&reader, attribute) =>
+                {
+                    let ends = starts.iter().skip(1).copied().chain([span.end]);
+                    let cells: Vec<Span> = starts.iter().zip(ends).map(|(start, end)| Span::new(*start, end)).collect();
+                    let times = self.times(attribute, &cells);
+                    let held =
+                        |(span, times): (&Span, Times)| Held { span: *span, value: most(&times).map(StateValue::Code) };
+                    HistoryLine { attribute, held: cells.iter().zip(times).map(held).collect() }
+                }
+                (Time::Range(_), _) => self.line(&reader, attribute, time),
+                _ => self.line(&reader, attribute, &at),
+            })
+        };
+        attributes.into_iter().map(line).collect()
+    }
+
+    fn times(&self, attribute: AttributeId, cells: &[Span]) -> Vec<Times> {
+        let mut times = vec![Times::new(); cells.len()];
+        let Some(whole) = cells.first().zip(cells.last()).map(|(first, last)| Span::new(first.start, last.end)) else {
+            return times;
+        };
+        let around = self.around(&self.timeline.reader(Asker::History), attribute, whole);
+        for (span, value) in meeting(&around.intervals, whole) {
+            let StateValue::Code(code) = *value else { continue };
+            let first = cells.partition_point(|cell| cell.end <= span.start);
+            let own = cells.iter().zip(&mut times).skip(first).take_while(|(cell, _)| cell.start < span.end);
+            for (cell, times) in own {
+                let inside = span.clip(*cell);
+                if !inside.is_empty() {
+                    *times.entry(code).or_default() += inside.end.abs_diff(inside.start);
+                }
+            }
+        }
+        times
+    }
+}
+
+fn of_state(segment: &Segment) -> Option<StateValue> {
+    state(segment.kind)
+}
+
+fn of_cpu(segment: &Segment) -> Option<StateValue> {
+    Some(StateValue::Int(segment.cpu.into()))
+}
+
+fn of_call(call: &Call) -> Option<StateValue> {
+    Some(StateValue::Text(call.name))
+}
+
+/// The names of a thread, each until the next.
+pub(super) fn names(thread: &Thread) -> impl Iterator<Item = (Span, Option<StateValue>)> + Clone {
+    let ends = thread.names.iter().skip(1).map(|name| name.from).chain([thread.life.end]);
+    let named = thread.names.iter().zip(ends);
+    named.map(|(name, end)| (Span::new(name.from, end), Some(StateValue::Text(name.name))))
+}
+
+/// The intervals that meet a span.
+fn meeting(intervals: &[(Span, StateValue)], span: Span) -> &[(Span, StateValue)] {
+    let from = intervals.partition_point(|(own, _)| own.end <= span.start);
+    let rest = intervals.get(from..).unwrap_or(&[]);
+    rest.get(..rest.partition_point(|(own, _)| own.start < span.end)).unwrap_or(&[])
+}
+
+/// The intervals about `want` of the rows of a line, which are sorted by start.
+fn windowed<R: StoredRow + Row>(
+    mut cursor: RowCursor<'_, R>,
+    until: Timestamp,
+    want: Span,
+    value: impl Fn(&R) -> Option<StateValue>,
+) -> Around {
+    let span = |row: &R| cut(row.span(), until);
+    let mut row = cursor.last_begun(want.start);
+    // The last known row: its interval is the one before `want`, if it does not reach into it.
+    while row.is_some_and(|row| span(&row).is_empty() || value(&row).is_none()) {
+        row = cursor.previous_row();
+    }
+    // The first of its equal neighbours.
+    let known = row.as_ref().and_then(&value);
+    while row.is_some_and(|row| span(&row).is_empty() || value(&row) == known) {
+        row = cursor.previous_row();
+    }
+    let mut next = if row.is_some() { cursor.next_row() } else { cursor.first() };
+    let (mut around, mut joined) = (Around::default(), Joined::default());
+    while let Some(row) = next {
+        let (span, value) = (span(&row), value(&row));
+        if !span.is_empty() {
+            around.intervals.extend(joined.add(span, value));
+            // What is known to the end of `want`, or what is known next, is known.
+            let is_behind = span.start >= want.end && joined.start() == Some(span.start);
+            let is_known = || around.intervals.last().is_some_and(|(last, _)| last.end >= want.end);
+            if is_behind && value.is_some() {
+                around.next = Some(span.start);
+                return around;
+            }
+            if is_behind && is_known() {
+                return around;
+            }
+        }
+        next = cursor.next_row();
+    }
+    around.intervals.extend(joined.last());
+    around
+}

@@ -1,0 +1,313 @@
+//! The view of a recording's rows answers like the tree that is written of them, and reads the leaves of its question.
+
+use super::random::Random;
+use std::path::Path;
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+use whyslow::base::ctx::{Cancel, Ctx};
+use whyslow::base::notice::Notices;
+use whyslow::base::time::{Ns, Span, Timestamp};
+use whyslow::event::host::HostId;
+use whyslow::input::{Argument, Opened, open};
+use whyslow::state::file::{self, HistoryFile, HistoryFileWriter, LeafChecks, StatesOf};
+use whyslow::state::history::lines::{Held, Time};
+use whyslow::state::history::view::HistoryView;
+use whyslow::state::history::{History, StateHistory};
+use whyslow::state::kernel::{Options, record};
+use whyslow::state::questions::Asker;
+use whyslow::state::rows::{CpuRun, CpuTimeline};
+use whyslow::state::segments::{Call, Segment, SegmentKind, Thread, ThreadId, ThreadName, ThreadRows};
+use whyslow::state::timeline::{ThreadDraft, Timeline, TimelineDraft};
+
+fn recorded(path: &str) -> Timeline {
+    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("fixtures").join(path);
+    let Ok(Opened::Traces(sources)) = open(&[Argument { label: None, path }], &Ctx::new(2)) else {
+        panic!("no traces")
+    };
+    let traces: Vec<_> = sources.iter().map(|source| &source.trace).collect();
+    record(&traces, &[], &Options::default(), &Ctx::new(2)).unwrap().0
+}
+
+const PATTERNS: [&str; 11] = [
+    "threads/*/state",
+    "threads/*/cpu",
+    "threads/*/syscall",
+    "threads/*/name",
+    "threads/*/pid",
+    "threads/*/ppid",
+    "cpus/*/thread",
+    "threads/7/*",
+    "threads/7/state",
+    "threads",
+    "nothing",
+];
+
+/// What a history says, as text.
+fn said(history: &dyn StateHistory, pattern: &str, time: &Time) -> Vec<String> {
+    let lines = history.lines(pattern, time, &Cancel::default()).unwrap();
+    let held = |held: &Held| format!("{:?} {:?}", held.span, held.value.map(|value| history.show(value)));
+    let text = |line: &whyslow::state::history::lines::HistoryLine| {
+        let all: Vec<String> = line.held.iter().map(held).collect();
+        format!("{}: {}", history.attributes().path_of(line.attribute), all.join(", "))
+    };
+    lines.iter().map(text).collect()
+}
+
+fn answers_like_the_tree(timeline: &Timeline, beginning: Option<Span>, random: &mut Random, times: usize) {
+    let ctx = Ctx::new(1);
+    let tree = match beginning {
+        Some(span) => History::of_beginning(timeline, span, &ctx).unwrap(),
+        None => History::of_recording(timeline, &ctx).unwrap(),
+    };
+    let view = HistoryView::new(timeline.clone(), beginning);
+    assert_eq!((view.window(), view.attributes().len()), (tree.window(), tree.attributes.len()));
+    assert_eq!(view.check(&ctx).unwrap(), None);
+    assert!(view.is_same(&HistoryView::new(timeline.clone(), beginning), &Cancel::default()));
+    let window = view.window();
+    let long = window.len().max(1);
+    let mut moment = || window.start + random.below((long + long / 4) as usize) as Ns - long / 8;
+    for _ in 0..times {
+        let (from, to) = (moment(), moment());
+        let part = Span::new(from.min(to), from.max(to));
+        let asked = [
+            Time::Range(window),
+            Time::Range(part),
+            Time::Range(Span::new(from, from)),
+            Time::Instants(vec![to, from, moment(), from]),
+            Time::Points(part, 7),
+            Time::Points(window, 300),
+            Time::Points(part, 0),
+            Time::Longest(part, 1_000_000),
+        ];
+        for pattern in PATTERNS {
+            for time in &asked {
+                let (mut expected, mut found) = (said(&tree, pattern, time), said(&view, pattern, time));
+                if matches!(time, Time::Longest(..)) {
+                    // Of equal spans of two attributes the tree gives that first which it found first.
+                    expected.sort();
+                    found.sort();
+                }
+                assert_eq!(found, expected, "{pattern} {time:?}");
+            }
+        }
+        for attribute in view.attributes().matching("threads/*/state") {
+            let cells: Vec<Span> = (0..9).map(|at| Span::new(from + at * 99, from + at * 99 + 99)).collect();
+            assert_eq!(view.times(attribute, &cells), StateHistory::times(&tree, attribute, &cells));
+        }
+    }
+}
+
+#[test]
+fn view_of_recordings_answers_like_the_tree() {
+    let mut random = Random::new(3);
+    for path in ["traces/cpu-contention/kernel", "traces/lost-events", "recorders/v7.dat"] {
+        let timeline = recorded(path);
+        answers_like_the_tree(&timeline, None, &mut random, 1);
+        let span = timeline.span();
+        let beginning = Span::new(span.start, span.start + span.len() / 3);
+        answers_like_the_tree(&timeline, Some(beginning), &mut random, 1);
+    }
+}
+
+/// Threads whose rows contradict each other: calls in calls, several threads of one tid at a time, empty rows, gaps.
+fn contradictory(random: &mut Random) -> Timeline {
+    let mut draft = TimelineDraft::default();
+    let names = ["host", "one", "two", "three"].map(|name| draft.tables.names.intern(name));
+    let host = HostId::at(0);
+    draft.tables.hosts = vec![whyslow::state::rows::Host { name: names[0], kernel_release: None }];
+    draft.tables.quality = vec![Default::default()];
+    draft.tables.span = Span::of_ns(0, 1_000);
+    for tid in [7, 7, 8, 9, 10, 11] {
+        let mut rows = ThreadRows::default();
+        let from = random.below(200) as Ns;
+        let mut at = from;
+        while at < 900 {
+            let span = Span::of_ns(at, at + random.below(40) as Ns);
+            let kinds = [SegmentKind::Running, SegmentKind::Disk, SegmentKind::Unknown, SegmentKind::Unknown];
+            let kind = kinds[random.below(if tid == 11 { 4 } else { 3 })];
+            rows.segments.push(Segment { span, kind, waker: None, qualifier: None, cpu: random.below(2) as u32 });
+            at = span.end.ns();
+        }
+        let mut start = 0;
+        for _ in 0..random.below(30) {
+            start += random.below(30) as Ns;
+            let span = Span::of_ns(start, start + random.below(60) as Ns);
+            rows.calls.push(Call { span, name: names[1 + random.below(3)], ret: None });
+        }
+        let mut thread = Thread::new(host, tid, Span::of_ns(from, at));
+        thread.pid = [0, 7][random.below(2)];
+        thread.names = vec![
+            ThreadName { from: Timestamp::new(from), name: names[1] },
+            ThreadName { from: Timestamp::new(from + random.below(300) as Ns), name: names[1 + random.below(2)] },
+        ];
+        draft.threads.push(ThreadDraft { thread, rows });
+    }
+    let mut end = 0;
+    let runs = (0..random.below(60)).map(|_| {
+        let start = end + [0, 0, 5][random.below(3)];
+        end = start + random.below(20) as Ns;
+        CpuRun { span: Span::of_ns(start, end), thread: ThreadId::at(random.below(6)) }
+    });
+    draft.cpus = vec![CpuTimeline { host, cpu: 0, runs: runs.collect() }];
+    draft.seal()
+}
+
+#[test]
+fn view_of_contradictory_rows_answers_like_the_tree() {
+    for seed in 0..60 {
+        let mut random = Random::new(seed);
+        let timeline = contradictory(&mut random);
+        let beginning = (seed % 3 == 0).then(|| Span::of_ns(0, 1 + random.below(900) as Ns));
+        // `--check` of these finds what contradicts itself in the rows: only the answers are compared.
+        let ctx = Ctx::new(1);
+        let tree = match beginning {
+            Some(span) => History::of_beginning(&timeline, span, &ctx).unwrap(),
+            None => History::of_recording(&timeline, &ctx).unwrap(),
+        };
+        let view = HistoryView::new(timeline.clone(), beginning);
+        for _ in 0..20 {
+            let moment = |random: &mut Random| Timestamp::new(random.below(1_100) as Ns - 50);
+            let (from, to) = (moment(&mut random), moment(&mut random));
+            let part = Span::new(from.min(to), from.max(to));
+            let times = [
+                Time::Range(part),
+                Time::Instants(vec![to, from]),
+                Time::Instants((0..1_000).step_by(7).map(Timestamp::new).collect()),
+                Time::Points(part, 11),
+            ];
+            for pattern in PATTERNS {
+                for time in &times {
+                    let (expected, found) = (said(&tree, pattern, time), said(&view, pattern, time));
+                    assert_eq!(found, expected, "seed {seed}: {pattern} {time:?}");
+                }
+            }
+        }
+    }
+}
+
+/// A history file, opened anew for each question, which is cold then.
+struct Cold(tempfile::TempPath);
+
+impl Cold {
+    fn of(timeline: &Timeline) -> Cold {
+        let path = tempfile::NamedTempFile::new().unwrap().into_temp_path();
+        std::fs::remove_file(&path).unwrap();
+        let mut writer = HistoryFileWriter::default();
+        file::write(timeline, StatesOf::AllEvents, &mut writer);
+        writer.save(&path).unwrap();
+        Cold(path)
+    }
+
+    /// The answer, and how many leaves were read for it.
+    fn ask<T>(&self, question: impl FnOnce(Timeline, &dyn Fn() -> u64) -> T) -> (T, u64) {
+        let ctx = Ctx::new(1);
+        let opened = Arc::new(HistoryFile::open(&self.0).unwrap());
+        let how = (StatesOf::AllEvents, LeafChecks::WhenRead);
+        let timeline = file::read(&opened, how, &mut Notices::default(), &ctx).unwrap();
+        let read = || ctx.progress.leaves_read.load(Ordering::Relaxed);
+        assert_eq!(read(), 0, "opening reads no leaf");
+        let answer = question(timeline, &read);
+        (answer, read())
+    }
+}
+
+/// The leaf in which each segment of a thread is, by number: the leaves that were read when a walk came to it.
+fn leaves_of(cold: &Cold, thread: ThreadId) -> Vec<(Span, u64)> {
+    let walk = |timeline: Timeline, read: &dyn Fn() -> u64| {
+        let reader = timeline.reader(Asker::History);
+        let mut cursor = reader.segments(thread);
+        let mut all = Vec::new();
+        let mut row = cursor.first();
+        while let Some(segment) = row {
+            all.push((segment.span, read()));
+            row = cursor.next_row();
+        }
+        all
+    };
+    cold.ask(walk).0
+}
+
+#[test]
+fn questions_read_the_leaves_of_the_cost_model() {
+    let timeline = recorded("traces/lock-contention");
+    let cold = Cold::of(&timeline);
+    let reader = timeline.reader(Asker::History);
+    let mut threads: Vec<ThreadId> = timeline.threads_by_id().map(|(id, _)| id).collect();
+    threads.sort_by_key(|id| std::cmp::Reverse(reader.segments(*id).len()));
+    let mut random = Random::new(5);
+    let mut most_leaves = 0;
+    for thread in threads.into_iter().take(4) {
+        let rows = leaves_of(&cold, thread);
+        let leaves = rows.last().unwrap().1;
+        most_leaves = most_leaves.max(leaves);
+        // All rows: each leaf of the line once; so does a walk by moments.
+        let all =
+            |timeline: Timeline, _: &dyn Fn() -> u64| timeline.reader(Asker::History).segments(thread).all().count();
+        assert_eq!(cold.ask(all), (rows.len(), leaves));
+        let walk = |timeline: Timeline, _: &dyn Fn() -> u64| {
+            let reader = timeline.reader(Asker::History);
+            let mut cursor = reader.segments(thread);
+            rows.iter().filter(|(span, _)| cursor.at(span.start).is_some_and(|row| row.span == *span)).count()
+        };
+        assert_eq!(cold.ask(walk), (rows.len(), leaves));
+        for _ in 0..20 {
+            let at = random.below(rows.len());
+            let (span, leaf) = rows[at];
+            // At a moment: one leaf. The same again, and neighbours in the leaf: none.
+            let near = |timeline: Timeline, read: &dyn Fn() -> u64| {
+                let reader = timeline.reader(Asker::History);
+                let mut cursor = reader.segments(thread);
+                assert_eq!(cursor.at(span.start).map(|row| row.span), Some(span));
+                assert_eq!(read(), 1);
+                assert_eq!(cursor.at(span.end - 1).map(|row| row.span), Some(span));
+                assert_eq!(read(), 1);
+                let next = cursor.next_row().map(|row| row.span);
+                assert_eq!(next, rows.get(at + 1).map(|(span, _)| *span));
+            };
+            let is_same_leaf = rows.get(at + 1).is_none_or(|(_, next)| *next == leaf);
+            assert_eq!(cold.ask(near).1, if is_same_leaf { 1 } else { 2 });
+            // A span: the leaves that have its rows, and that of the row that ends it, where that is another.
+            let until = random.below(rows.len() - at) + at;
+            let wanted = Span::new(span.start, rows[until].0.end);
+            let within = |timeline: Timeline, _: &dyn Fn() -> u64| {
+                timeline.reader(Asker::History).segments(thread).within(wanted).count()
+            };
+            let behind = rows.get(until + 1).map_or(rows[until].1, |(_, next)| *next);
+            let (count, read) = cold.ask(within);
+            assert_eq!(count, until - at + 1);
+            assert!((rows[until].1 - leaf + 1..=behind - leaf + 1).contains(&read), "{read}");
+        }
+    }
+    assert!(most_leaves >= 3, "{most_leaves}: a line of several leaves is wanted");
+}
+
+#[test]
+fn cold_query_reads_the_leaves_about_its_answer() {
+    let timeline = recorded("traces/lock-contention");
+    let cold = Cold::of(&timeline);
+    let reader = timeline.reader(Asker::History);
+    let mut random = Random::new(9);
+    let (mut asked, mut two) = (0, 0);
+    for (id, thread) in timeline.threads_by_id().filter(|(_, thread)| !thread.idle) {
+        if reader.segments(id).len() < 300 {
+            continue;
+        }
+        let leaves = leaves_of(&cold, id);
+        for _ in 0..10 {
+            let t = thread.life.start + random.below(thread.life.len() as usize) as Ns;
+            let pattern = format!("threads/{}/state", thread.tid);
+            let lines = |timeline: Timeline, _: &dyn Fn() -> u64| {
+                let view = HistoryView::new(timeline, None);
+                view.lines(&pattern, &Time::Instants(vec![t]), &Cancel::default()).unwrap()
+            };
+            let (lines, read) = cold.ask(lines);
+            // The leaves of the interval, and those of the row before and of the row behind it.
+            let held = lines[0].held[0].span;
+            let from = leaves.partition_point(|(span, _)| span.end <= held.start).saturating_sub(1);
+            let until = leaves.partition_point(|(span, _)| span.start <= held.end).saturating_sub(1);
+            assert!(read <= leaves[until].1 - leaves[from].1 + 1, "{read} for {held:?}");
+            (asked, two) = (asked + 1, two + u64::from(read <= 2));
+        }
+    }
+    assert!(asked >= 20 && two * 20 >= asked * 19, "{two} of {asked} read two leaves at most");
+}
