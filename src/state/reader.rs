@@ -242,8 +242,11 @@ impl<'r, R: StoredRow> RowCursor<'r, R> {
     /// The first place whose row begins after `t`: often near the last one.
     #[inline]
     fn starts_after(&mut self, t: Timestamp) -> Place {
+        // A cursor that was not asked yet is not near: looking there would read the first leaf.
+        let was_asked = self.row.is_some() || self.at != Place::default();
         let from = self.line.after(self.at);
-        let near = t.checked_add(1).and_then(|after| self.line.starts_near(from, after, &mut self.pin));
+        let near =
+            t.checked_add(1).filter(|_| was_asked).and_then(|after| self.line.starts_near(from, after, &mut self.pin));
         near.unwrap_or_else(|| self.line.starts_after(t, &mut self.pin))
     }
 

@@ -343,7 +343,9 @@ impl Joined {
             }
             _ => {
                 let (before, known) = self.0.replace((span, value))?;
-                Some((Span::new(before.start, before.end.min(span.start)), known?))
+                let ended = Span::new(before.start, before.end.min(span.start));
+                // Nothing is left of one of two that begin together.
+                known.filter(|_| !ended.is_empty()).map(|known| (ended, known))
             }
         }
     }
