@@ -1,10 +1,10 @@
 //! The history of a recording as a view of the store's rows: nothing is copied.
 //!
 //! In: a timeline. Out: the same answers as those of the history that [`History::of_recording`] writes of it. An
-//! attribute is a name for a line: the state of a tid is the segments of its thread. The intervals of an attribute about
-//! a span are made of the rows there: from the last row before it whose value differs from that of its neighbour, to the
-//! first known one behind it. So equal neighbours join as they do in the whole line. Lines of several threads with one
-//! tid are made as a whole: their rows may contradict each other.
+//! attribute is a name for a line: the state of a tid is the segments of its thread. The intervals of an attribute
+//! about a span are made of the rows there: from the last row before it whose value differs from that of its neighbour,
+//! to the first known one behind it. So equal neighbours join as they do in the whole line. Lines of several threads
+//! with one tid are made as a whole: their rows may contradict each other.
 //!
 //! Cost: the table of names; for each line of a question one descent, the rows that are about the span, and the equal
 //! neighbours of the first and the last. ALGORITHMS.md 8.13.
