@@ -205,10 +205,12 @@ fn ask(question: &dyn Question) -> anyhow::Result<u8> {
     }
     // Its file for states that memory has no room for must be open before the sandbox begins.
     let budget = Budget { leaves: input.leaf_memory, ..Budget::new(limit) };
-    let limit = limit.or_else(|| budget.limit());
     // The sandbox begins before a byte of the input is read, and before there is another thread.
     confine(question);
-    let ctx = Ctx { memory: limit, budget: Some(budget), ..Ctx::new(workers(input.threads)) };
+    let ctx = Ctx::new(workers(input.threads));
+    // One worker is the only thread: another one, which watches the limit, is only for a limit that was set.
+    let memory = limit.or_else(|| budget.limit().filter(|_| ctx.threads > 1));
+    let ctx = Ctx { memory, budget: Some(budget), ..ctx };
     let checks = if question.is_interface() { LeafChecks::AtOpening } else { LeafChecks::WhenRead };
     let Outcome { notices, status } = match answer(question, checks, &ctx) {
         // The answer is made anew without what is damaged: nothing was written yet.
