@@ -239,7 +239,8 @@ impl Backend for Analyst {
             Some(mining) => Arc::clone(mining),
             None => self.mine(ctx)?,
         };
-        Ok(AnomalyReport::new(mining.anomalies(settings, ctx)?, mining.notices.clone()))
+        let report = AnomalyReport::new(mining.anomalies(settings, ctx)?, mining.notices.clone());
+        Ok(report.with_recorded(self.session.recorded()))
     }
 
     fn survey(&mut self, ctx: &Ctx) -> anyhow::Result<Vec<TaskSummary>> {

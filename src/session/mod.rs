@@ -37,6 +37,7 @@ use crate::input::{self, Argument, OpenError, Opened};
 use crate::model::Model;
 use crate::model::execution::ExecutionId;
 use crate::model::join::{self, Renamed};
+use crate::model::recorded::Recorded;
 use crate::state::file::is_history_file;
 use std::io::Read;
 use std::path::{Path, PathBuf};
@@ -121,6 +122,15 @@ impl Session {
             Session::Traces(traces) => traces.notices(),
             Session::Run(run) => run.notices(),
             Session::Databases(databases) => databases.notices(),
+        }
+    }
+
+    /// What each trace or archive recorded, whatever is asked of it.
+    pub fn recorded(&self) -> Vec<Recorded> {
+        match self {
+            Session::Traces(traces) => traces.facts().traces.into_iter().filter_map(|trace| trace.recorded).collect(),
+            Session::Run(run) => run.recorded(),
+            Session::Databases(_) => Vec::new(),
         }
     }
 

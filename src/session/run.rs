@@ -130,13 +130,18 @@ impl MpiRuns {
             streams: definitions.locations.len() as u64,
             host: (!archive.anchor.machine.is_empty()).then(|| archive.anchor.machine.clone()),
             clock: Some(format!("{} Hz", definitions.ticks_per_second)),
-            recorded: Some(self.recorded()),
+            recorded: Some(self.own_recorded()),
             ..TraceFacts::default()
         }
     }
 
+    /// What each of the runs recorded.
+    pub(super) fn recorded(&self) -> Vec<Recorded> {
+        std::iter::once(self).chain(&self.others).map(MpiRuns::own_recorded).collect()
+    }
+
     /// What it recorded.
-    fn recorded(&self) -> Recorded {
+    fn own_recorded(&self) -> Recorded {
         let name = self.label.clone().unwrap_or_else(|| self.archive.path.display().to_string());
         archive_gaps::recorded(&archive_facts(&self.archive), &name)
     }
@@ -156,7 +161,7 @@ impl MpiRuns {
             return Err(UsageError(format!("--task {task}: {title} has {}", tasks.join(", "))).into());
         };
         let mut model = iterations::iterations(mined, at, &title, &self.archive.anchor.machine, notices, ctx)?;
-        model.traces.iter_mut().for_each(|trace| trace.recorded = Some(self.recorded()));
+        model.traces.iter_mut().for_each(|trace| trace.recorded = Some(self.own_recorded()));
         Ok(model)
     }
 

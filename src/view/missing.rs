@@ -9,7 +9,7 @@ use crate::model::Model;
 use crate::model::archive_gaps;
 use crate::model::facts::{ArchiveFacts, Facts};
 use crate::model::questions;
-use crate::model::recorded::{self, MissingExtent, MissingTopic, RecordingWay};
+use crate::model::recorded::{self, MissingExtent, MissingTopic, Recorded, RecordingWay};
 use serde::Serialize;
 use std::fmt::Write;
 
@@ -34,6 +34,11 @@ pub(super) fn of(facts: &Facts) -> Vec<MissingJson> {
 /// Of an archive.
 pub(super) fn of_archive(archive: &ArchiveFacts) -> Vec<MissingJson> {
     json(archive_gaps::missing(archive))
+}
+
+/// Of traces and archives that recorded this.
+pub(super) fn of_recorded(all: &[Recorded]) -> Vec<MissingJson> {
+    json(recorded::missing(all.iter()))
 }
 
 /// Of the traces of a model.

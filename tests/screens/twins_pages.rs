@@ -1,20 +1,35 @@
 //! The pages and the propagation pane, whose figures equal those of the documents and texts of the commands.
 
+use super::interface::Session;
 use super::session;
 use serde_json::Value;
+use std::path::Path;
+use std::sync::Arc;
+use whyslow::base::ctx::Ctx;
 use whyslow::base::figure;
+use whyslow::base::notice::Notices;
 use whyslow::base::time::Timestamp;
 use whyslow::compare::share_of_group;
+use whyslow::input::Argument;
+use whyslow::model::anomalies::Anomalies;
 use whyslow::model::facts::Facts;
 use whyslow::model::questions::questions;
+use whyslow::model::recorded;
+use whyslow::session::OpenOptions;
 use whyslow::view::anomalies;
 use whyslow::view::anomalies::ListBounds;
 use whyslow::view::diff_parts::DiffParts;
 use whyslow::view::info::InfoDocument;
 use whyslow::view::json;
 use whyslow::view::strips::{self, StripContent};
+use whyslow::view::tui::FirstQuestion;
 use whyslow::view::tui::app::App;
+use whyslow::view::tui::job::Done;
+use whyslow::view::tui::message::UiMessage;
 use whyslow::view::tui::overlay::{Overlay, OverlayPage};
+use whyslow::view::tui::report::AnomalyReport;
+use whyslow::view::tui::theme::ColourDepth;
+use whyslow::view::tui::update::update;
 
 /// The document of `diff --json`.
 fn diff(app: &App) -> Value {
@@ -227,4 +242,27 @@ fn data_quality_equals_info_and_explain() {
         assert!(contains_words(&page, notice.as_str().unwrap()), "{notice}\n{page}");
     }
     assert!(!model.notices.is_empty());
+}
+
+/// An archive has no executions that were compared when it opens.
+#[test]
+fn data_quality_of_an_archive_names_what_it_lacks_before_executions_are_compared() {
+    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("fixtures/archives/late_sender/trace/traces.otf2");
+    let archive = Argument { label: None, path };
+    let opened = whyslow::session::Session::open(&[archive], &OpenOptions::default(), &Ctx::new(1)).unwrap();
+    let mut session = Session::beginning(120, 60, ColourDepth::True, FirstQuestion::Patterns);
+    session.mined();
+    let report = AnomalyReport::new(Anomalies::default(), Notices::default()).with_recorded(opened.recorded());
+    let settings = session.app.patterns.settings;
+    update(&mut session.app, UiMessage::Done(Done::Mined(settings, Ok(Arc::new(report)))));
+    session.keys("w");
+    let page = page_lines(&session.app).join("\n");
+    let recorded = opened.recorded();
+    let missing = recorded::missing(recorded.iter());
+    assert!(session.app.model.is_none() && missing.len() >= 2, "{missing:?}");
+    for topic in missing {
+        let sentence = format!("{}: {}; not recorded:", topic.question, topic.without);
+        assert!(contains_words(&page, &sentence), "{sentence}\n{page}");
+        assert!(contains_words(&page, &topic.command), "{}\n{page}", topic.command);
+    }
 }

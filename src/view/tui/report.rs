@@ -8,6 +8,7 @@ use crate::base::notice::Notices;
 use crate::base::time::Span;
 use crate::model::anomalies::{Anomalies, Anomaly, StreamInfo};
 use crate::model::propagation::{PropagationPath, PropagationStep};
+use crate::model::recorded::Recorded;
 use crate::model::root_cause::RootCause;
 use crate::view::anomalies::Words;
 use std::collections::BTreeSet;
@@ -54,6 +55,8 @@ pub struct AnomalyReport {
     pub anomalies: Anomalies,
     /// Notices about the data.
     pub notices: Notices,
+    /// What its traces or archives recorded.
+    pub recorded: Vec<Recorded>,
     /// The role, by anomaly.
     pub roles: Vec<AnomalyRole>,
     /// By anomaly: its step on the first path that it is on.
@@ -116,7 +119,13 @@ impl AnomalyReport {
         let end = spans().map(|s| s.end).max().unwrap_or(anomalies.origin);
         let start = spans().map(|s| s.start).min().unwrap_or(end).min(anomalies.origin);
         let widest = anomalies.sources.iter().map(|s| width(&Words::of(s).who)).max().unwrap_or(0);
-        AnomalyReport { span: Span::new(start, end), anomalies, notices, roles, places, beginnings, widest }
+        let (span, recorded) = (Span::new(start, end), Vec::new());
+        AnomalyReport { span, anomalies, notices, recorded, roles, places, beginnings, widest }
+    }
+
+    /// The same of traces or archives that recorded this.
+    pub fn with_recorded(self, recorded: Vec<Recorded>) -> AnomalyReport {
+        AnomalyReport { recorded, ..self }
     }
 
     /// An anomaly.

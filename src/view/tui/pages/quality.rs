@@ -2,9 +2,8 @@
 
 use crate::base::figure;
 use crate::base::notice::{Notices, Severity};
-use crate::model::Model;
 use crate::model::questions::{Answered, questions};
-use crate::view::missing::{self, MissingCommand, MissingText};
+use crate::view::missing::{self, MissingCommand, MissingJson, MissingText};
 use crate::view::tui::app::App;
 use crate::view::tui::header;
 use crate::view::tui::theme::StyleScope;
@@ -67,13 +66,14 @@ pub fn lines(app: &App, columns: usize) -> Vec<StyledLine> {
         for line in questions(model).into_iter().filter_map(|answered| question(&answered)) {
             lines.extend(paragraph(line.0, &line.1, columns, 2));
         }
-        add_missing(model, columns, &mut lines);
+        add_missing(&missing::of_model(model), columns, &mut lines);
         if model.notices.is_empty() && unsure == 0 {
             lines.push(plain(StyleScope::Dim, "nothing lost, nothing unknown"));
         }
         add_notices(&model.notices, columns, &mut lines);
     } else if let Some(found) = &app.patterns.found {
         section("The recording", &mut lines);
+        add_missing(&missing::of_recorded(&found.recorded), columns, &mut lines);
         if found.notices.is_empty() {
             lines.push(plain(StyleScope::Dim, "nothing lost, as far as the patterns show"));
         }
@@ -88,8 +88,8 @@ pub fn lines(app: &App, columns: usize) -> Vec<StyledLine> {
 }
 
 /// The questions that the recording cannot answer, and the commands that record the answers.
-fn add_missing(model: &Model, columns: usize, lines: &mut Vec<StyledLine>) {
-    let MissingText { sentences, commands } = missing::text(&missing::of_model(model));
+fn add_missing(missing: &[MissingJson], columns: usize, lines: &mut Vec<StyledLine>) {
+    let MissingText { sentences, commands } = missing::text(missing);
     for sentence in sentences {
         lines.extend(paragraph(StyleScope::Unsure, &format!("- {sentence}"), columns, 2));
     }
