@@ -207,7 +207,7 @@ fn check(name: &str, sources: &[Source], step: usize) -> u64 {
     let mut written = 0;
     for (number, (workers, way)) in ways().into_iter().step_by(step).enumerate() {
         let (seal_every, leaves) = (seals[number % 3], budgets[(number + number / 3) % 3]);
-        let rows_by = [RowsBy::Workers, RowsBy::Machine][number % 2];
+        let rows_by = [RowsBy::Workers, RowsBy::WhoIsFree][number % 2];
         let mut ctx = Ctx::new(workers);
         ctx.budget = Some(budget(leaves));
         let found = results(sources, way, seal_every, rows_by, &ctx);

@@ -27,7 +27,7 @@ fn check_chunks_of_two(name: &str, sources: &[Source]) -> bool {
     let want = results(sources, way(ChunkTarget::Whole), usize::MAX, RowsBy::Machine, &Ctx::new(1));
     let twos = ChunkTarget::Moments(moments.leak());
     for (workers, rows_by, seal_every) in
-        [(1, RowsBy::Machine, 1), (2, RowsBy::Workers, 300), (7, RowsBy::Workers, 1), (7, RowsBy::Machine, 1 << 14)]
+        [(1, RowsBy::Machine, 1), (2, RowsBy::Workers, 300), (7, RowsBy::Workers, 1), (7, RowsBy::WhoIsFree, 1 << 14)]
     {
         let found = results(sources, way(twos), seal_every, rows_by, &Ctx::new(workers));
         found.assert_equal(&want, &format!("{name}, {workers} workers, rows by {rows_by:?}, sealed {seal_every}"));

@@ -51,12 +51,17 @@ pub struct Options {
 /// Who makes rows of events that concern the running thread alone.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum RowsBy {
-    /// The machine, which steps through all events.
+    /// Workers where there are so many that the machine would be their limit, else the machine.
     #[default]
-    Machine,
-    /// Workers. Not by default: of contradictory events, a call's start can differ from the machine's.
+    WhoIsFree,
+    /// Workers.
     Workers,
+    /// The machine, which steps through all events.
+    Machine,
 }
+
+/// From so many workers on the machine is their limit: its steps are a quarter of the work.
+const MANY_WORKERS: usize = 4;
 
 impl Default for Options {
     fn default() -> Self {
@@ -186,7 +191,10 @@ pub fn record(
     }
     let mut machine = Machine::new(sources.hosts.clone(), sources.origins.clone(), options.handlers.clone());
     machine.set_seal_every(options.seal_every);
-    let by_workers = options.rows_by == RowsBy::Workers;
+    let by_workers = match options.rows_by {
+        RowsBy::WhoIsFree => ctx.threads >= MANY_WORKERS,
+        by => by == RowsBy::Workers,
+    };
     // Rows that workers make take about as much memory as the events.
     let (engine, buffers) = sources.fit_buffers(traces, &options.engine, u64::from(by_workers), ctx);
     let pool = LeafPool::within(ctx, buffers)?;

@@ -80,6 +80,8 @@ pub(super) struct Lane {
     pub cpu: u16,
     /// The thread that runs there since a switch, where nothing has contradicted that.
     pub tid: Option<i32>,
+    /// True if it is known to be the latest thread of its id.
+    pub is_latest: bool,
     /// What contexts have said of it.
     described: ThreadContext,
     /// These contexts.
@@ -100,6 +102,7 @@ impl Lane {
             host,
             cpu,
             tid: None,
+            is_latest: false,
             described: ThreadContext::default(),
             shown: SmallVec::new(),
             call: KnownCall::Unknown,
@@ -112,9 +115,10 @@ impl Lane {
     }
 
     /// A switch gives the CPU to a thread.
-    pub fn begin(&mut self, tid: i32, name: TextId, call: KnownCall) {
+    pub fn begin(&mut self, tid: i32, name: TextId, is_latest: bool, call: KnownCall) {
         self.resume();
         self.tid = Some(tid);
+        self.is_latest = is_latest;
         self.call = call;
         self.describe_anew(name);
     }

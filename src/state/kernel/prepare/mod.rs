@@ -348,19 +348,20 @@ impl Preparation<'_> {
         let Kind::Switch { prev, next, prev_state, next_name, .. } = event.kind else { return };
         let host = origin.host;
         let of = &self.lanes[lane];
-        let call = if of.tid == Some(prev) { of.call } else { KnownCall::Unknown };
-        let kept = self.calls.remove(&(host, next));
+        let dies = [false, true].iter().any(|exited| origin.generation.decode(prev_state, *exited) == Leaves::Dead);
+        // On a CPU an id names the thread that runs there, even one that ended and whose id a later thread has.
+        let is_latest = next != prev && of.tid.is_some_and(|running| running != next);
+        let kept = self.calls.remove(&(host, next)).filter(|_| is_latest);
         self.calls.remove(&(host, prev));
         // Nothing is pending. What the thread that leaves has raised is known, and stays raised.
         if let Some(tid) = of.tid {
             self.running.remove(&(host, tid));
         }
-        let dies = [false, true].iter().any(|exited| origin.generation.decode(prev_state, *exited) == Leaves::Dead);
-        if prev != IDLE && prev != next && !dies && call != KnownCall::Unknown {
-            self.calls.insert((host, prev), call);
+        let is_kept = of.tid == Some(prev) && of.is_latest && ![IDLE, next].contains(&prev) && !dies;
+        if is_kept && of.call != KnownCall::Unknown {
+            self.calls.insert((host, prev), of.call);
         }
-        let call = kept.unwrap_or_default();
-        self.lanes[lane].begin(next, next_name, call);
+        self.lanes[lane].begin(next, next_name, is_latest, kept.unwrap_or_default());
         if next != IDLE {
             self.running.insert((host, next), lane);
         }
