@@ -5,19 +5,14 @@
 //! S|PID|NAME|COOKIE   F|PID|NAME|COOKIE        by name and cookie, on any threads
 //! ```
 //! In: the text of a `print` record. Out: one of four classes beside that of `print`, whose fields are the parts of the
-//! text. The classes exist only in recordings that hold such text: a search for it in the pages decides, at the speed
-//! of memory, by all workers. All other text stays `print`.
+//! text. The classes exist only in recordings that hold such text: a search for it ([`MarkerSearch`]) decides, at the
+//! speed of memory, while the workers index the pages. All other text stays `print`.
 
-use crate::base::ctx::{Cancelled, Ctx};
 use crate::base::cursor::{ByteOrder, bits};
-use crate::base::parallel::in_order;
 use crate::input::record::ClassId;
 use crate::input::tracepoint::ClassSchema;
 use crate::input::tracepoint::format::{Field, FieldType, Format, MarkerPart};
 use std::sync::atomic::{AtomicBool, Ordering};
-
-/// Bytes of pages that a worker searches at a time.
-const PART: usize = 4 << 20;
 
 /// The beginnings of texts, and their classes, in the order of the classes.
 const KINDS: [(u8, &str); 4] = [
@@ -58,40 +53,49 @@ fn kind(text: &[u8]) -> Option<usize> {
     is_marker.then_some(kind)
 }
 
+/// The search for text that is a marker.
+#[derive(Debug)]
+pub struct MarkerSearch {
+    /// The number of the format of `print`.
+    id: u64,
+    /// Offset of the text in a record.
+    at: usize,
+    byte_order: ByteOrder,
+    found: AtomicBool,
+}
+
+impl MarkerSearch {
+    /// The search, given the format of `print`; `None` where that has no text.
+    pub fn new(format: &Format, byte_order: ByteOrder) -> Option<MarkerSearch> {
+        let field = format.fields.iter().find(|field| field.name == "buf")?;
+        Some(MarkerSearch { id: format.id, at: field.at, byte_order, found: AtomicBool::new(false) })
+    }
+
+    /// Search whole pages, unless a marker has been found.
+    pub fn search(&self, pages: &[u8]) {
+        // One pass over the bars: they are fewer than either letter before them.
+        let begins = || memchr::memchr_iter(b'|', pages).filter_map(|bar| bar.checked_sub(1));
+        if !self.has_found() && begins().any(|text| self.is_marker(pages, text)) {
+            self.found.store(true, Ordering::Relaxed);
+        }
+    }
+
+    /// True once a marker has been found.
+    pub fn has_found(&self) -> bool {
+        self.found.load(Ordering::Relaxed)
+    }
+
+    /// True where the text at a place, before a bar, is a marker in a record of `print`.
+    fn is_marker(&self, pages: &[u8], text: usize) -> bool {
+        let id = || bits(pages, text.checked_sub(self.at)? as u64 * 8, 16, self.byte_order);
+        matches!(pages.get(text), Some(b'B' | b'S')) && id() == Some(self.id) && kind(self::text(pages, text)).is_some()
+    }
+}
+
 impl MarkerClasses {
-    /// The classes behind the `count` classes of the formats, where the pages hold such text.
-    pub fn find(
-        print: ClassId,
-        format: &Format,
-        pages: &[u8],
-        byte_order: ByteOrder,
-        count: usize,
-        ctx: &Ctx,
-    ) -> Result<Option<Self>, Cancelled> {
-        let Some(field) = format.fields.iter().find(|field| field.name == "buf") else { return Ok(None) };
-        let at = field.at;
-        let is_print = |text: usize| {
-            let begin = text.checked_sub(at)?;
-            let id = bits(pages, begin as u64 * 8, 16, byte_order)?;
-            (id == format.id && kind(self::text(pages, text)).is_some()).then_some(())
-        };
-        // One pass over the bars: they are fewer than either letter before them. A bar belongs to the part that it is
-        // in; what is read around it may be in another one.
-        let search = |part: usize| {
-            let from = part * PART;
-            let bytes = pages.get(from..pages.len().min(from + PART)).unwrap_or(&[]);
-            let begins = memchr::memchr_iter(b'|', bytes).filter_map(|bar| (from + bar).checked_sub(1));
-            let mut begins = begins.filter(|text| matches!(pages.get(*text), Some(b'B' | b'S')));
-            begins.any(|text| is_print(text).is_some())
-        };
-        let found = AtomicBool::new(false);
-        let make = |part| {
-            if !found.load(Ordering::Relaxed) && search(part) {
-                found.store(true, Ordering::Relaxed);
-            }
-        };
-        in_order(ctx, pages.len().div_ceil(PART), make, |_, ()| {})?;
-        Ok(found.into_inner().then(|| MarkerClasses { print, at, first: ClassId::at(count) }))
+    /// The classes behind the `count` classes of the formats, given the class of `print`.
+    pub fn new(print: ClassId, search: &MarkerSearch, count: usize) -> MarkerClasses {
+        MarkerClasses { print, at: search.at, first: ClassId::at(count) }
     }
 
     /// The class of a record, given that of its format.

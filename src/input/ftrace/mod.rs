@@ -2,12 +2,14 @@
 //!
 //! ```text
 //! head, sections, options -> formats -> classes
-//! pages of each CPU, unpacked where they are compressed -> packets -> walk -> records of tracepoint::TracepointReader
+//! pages of each CPU, unpacked where they are compressed -> index of packets -> walk -> records of
+//!     tracepoint::TracepointReader
 //! ```
 //! A stream is one CPU of one buffer; a packet is some of its pages. The loss that a page reports is between the last
 //! record of the previous page and its first record; events that only the counters of the CPU report were overwritten
 //! before the first page.
 
+mod index;
 mod maps;
 mod marker;
 mod pages;
@@ -21,18 +23,19 @@ pub use sections::TraceDatError;
 use super::record::ClassId;
 use super::tracepoint::threads::Threads;
 use super::tracepoint::{
-    self, ClassSchema, ClockLoss, CpuPacket, CpuStream, PacketPlace, RecorderClock, TraceParts, Walk, WalkStep,
+    self, ClassSchema, ClockLoss, CpuStream, PacketPlace, RecorderClock, TraceParts, Walk, WalkStep,
 };
 use super::{OpenError, Unreadable};
-use crate::base::ctx::{Cancelled, Ctx};
+use crate::base::ctx::Ctx;
 use crate::base::cursor::{ByteOrder, bits};
 use crate::base::mapped::Mapped;
 use crate::base::notice::{Notice, Notices};
 use crate::input::tracepoint::format::{Field, FieldType, Format};
-use marker::MarkerClasses;
-use pages::{PageLoss, PageRules, PageWalk, StackClasses};
+use index::{CpuIndex, CpuPages, PageIndex, PageIndexer};
+use marker::{MarkerClasses, MarkerSearch};
+use pages::{PageRules, PageWalk, StackClasses};
 use processes::ProcessRecords;
-use sections::{Buffer, CpuData, SavedName, Sections};
+use sections::{Buffer, CpuData, SavedName, Sections, SymbolText};
 use std::path::Path;
 use std::sync::OnceLock;
 use unpack::{Compression, UnpackedChunks};
@@ -42,14 +45,6 @@ pub type FtraceTrace = tracepoint::TracepointTrace<FtraceStorage>;
 
 /// Pages of a packet.
 const PAGES: usize = 16;
-
-/// The pages of one CPU of one buffer.
-#[derive(Clone, Copy, Debug)]
-struct CpuPages {
-    at: usize,
-    bytes: usize,
-    page: usize,
-}
 
 /// The records of the recording.
 #[derive(Debug)]
@@ -62,7 +57,7 @@ pub struct FtraceStorage {
     rules: PageRules,
     /// Last names of threads.
     commands: Vec<SavedName>,
-    symbols: Vec<u8>,
+    symbols: SymbolText,
     /// The files that processes had mapped.
     maps: Vec<MappedFile>,
     /// The fields that name threads.
@@ -107,7 +102,7 @@ impl FtraceStorage {
         let byte_order = self.rules.byte_order;
         let mut relations = self.relations.clone();
         for (stream, cpu) in self.cpus.iter().enumerate() {
-            for packet in 0..cpu.bytes.div_ceil(cpu.page * PAGES) {
+            for packet in 0..cpu.bytes.div_ceil(cpu.packet()) {
                 let Some(mut walk) = tracepoint::Storage::walk(self, stream, packet) else { continue };
                 while let WalkStep::Record(raw) = walk.next() {
                     relations.note(&raw, byte_order, &mut threads);
@@ -142,9 +137,9 @@ impl tracepoint::Storage for FtraceStorage {
         let cpu = self.cpus.get(stream)?;
         let pages = self.pages().get(cpu.at..)?;
         let pages = pages.get(..cpu.bytes).unwrap_or(pages);
-        let from = packet.checked_mul(cpu.page * PAGES)?;
+        let from = packet.checked_mul(cpu.packet())?;
         let rest = pages.get(from..)?;
-        Some(PageWalk::new(&self.rules, rest, rest.len().min(cpu.page * PAGES), cpu.page))
+        Some(PageWalk::new(&self.rules, rest, rest.len().min(cpu.packet()), cpu.page))
     }
 
     fn threads(&self) -> &Threads {
@@ -152,7 +147,7 @@ impl tracepoint::Storage for FtraceStorage {
     }
 
     fn place(&self, stream: usize, packet: usize) -> PacketPlace<'_> {
-        let at = self.cpus.get(stream).map_or(0, |cpu| cpu.at + packet * cpu.page * PAGES);
+        let at = self.cpus.get(stream).map_or(0, |cpu| cpu.at + packet * cpu.packet());
         PacketPlace { file: &self.name, at: at as u64 }
     }
 
@@ -167,7 +162,11 @@ impl tracepoint::Storage for FtraceStorage {
     }
 
     fn kernel_symbols(&self) -> Option<&[u8]> {
-        (!self.symbols.is_empty()).then_some(&*self.symbols)
+        let symbols = match &self.symbols {
+            SymbolText::InFile(place) => self.file.bytes().get(place.clone())?,
+            SymbolText::Unpacked(symbols) => symbols,
+        };
+        (!symbols.is_empty()).then_some(symbols)
     }
 }
 
@@ -186,39 +185,35 @@ pub fn open(path: &Path, ctx: &Ctx) -> Result<FtraceTrace, OpenError> {
         Compression::None => None,
         _ => Some(unpacked(&file, &mut sections, &mut notices).map_err(|e| Unreadable::from(e).at(path))?),
     };
-    let pages = plain.as_ref().unwrap_or(&file).bytes();
-    let Classes { schemas, rules, names } = classes(&sections, pages, ctx)?;
-    let relations = ProcessRecords::of(&sections.formats, &rules);
     let clock = RecorderClock {
         name: sections.use_one_clock(&mut notices),
         base: i128::from(sections.offset),
         ..RecorderClock::default()
     };
-    let mut storage = FtraceStorage {
-        file,
-        plain,
-        name,
-        cpus: Vec::new(),
-        rules,
-        commands: std::mem::take(&mut sections.commands),
-        symbols: std::mem::take(&mut sections.symbols),
-        maps: std::mem::take(&mut sections.maps),
-        names,
-        relations,
-        threads: OnceLock::new(),
-    };
-    let mut cpu_streams = Vec::new();
-    for buffer in &sections.buffers {
-        for cpu in buffer.cpus.iter().filter(|cpu| cpu.bytes > 0) {
-            cpu_streams.push(storage.add(buffer, cpu, &sections, &mut notices));
-        }
+    let pages = plain.as_ref().unwrap_or(&file).bytes();
+    let cpus = cpus(&sections, pages, &name, &mut notices);
+    let Classes { mut schemas, mut rules, names, print } = classes(&sections);
+    let search = print.and_then(|print| MarkerSearch::new(print.format, rules.byte_order));
+    let indexer = PageIndexer { rules: &rules, pages, cpus: &cpus, markers: search.as_ref() };
+    let PageIndex { cpus: indices, has_markers } = indexer.read(ctx)?;
+    if has_markers && let Some((print, search)) = print.zip(search) {
+        let markers = MarkerClasses::new(print.class, &search, schemas.len());
+        schemas.extend(markers.schemas(&schema(print.format)));
+        rules.markers = Some(markers);
     }
+    let relations = ProcessRecords::of(&sections.formats, &rules);
+    let used = sections.buffers.iter().flat_map(|buffer| used_cpus(buffer).map(move |cpu| (buffer, cpu)));
+    let cpu_streams =
+        used.zip(indices).map(|((buffer, cpu), index)| cpu_stream(buffer, cpu, index, &sections)).collect();
     if sections.guests {
-        notices.add(Notice::GuestUnaligned, 1, || storage.name.clone());
+        notices.add(Notice::GuestUnaligned, 1, || name.clone());
     }
     let environment = ["hostname", "kernel_release", "architecture"].into_iter().zip(sections.uname.drain(..).skip(1));
     let environment = environment.collect();
     let format = format!("trace.dat {}", sections.head.version);
+    let (commands, symbols, maps) = (sections.commands, sections.symbols, sections.maps);
+    let threads = OnceLock::new();
+    let storage = FtraceStorage { file, plain, name, cpus, rules, commands, symbols, maps, names, relations, threads };
     Ok(FtraceTrace::new(TraceParts { storage, format, schemas, cpu_streams, environment, clock, notices }))
 }
 
@@ -256,13 +251,21 @@ const NAMING_EVENTS: [NamingEvent; 6] = [
 ];
 
 /// The classes of a recording.
-struct Classes {
+struct Classes<'f> {
     schemas: Vec<ClassSchema>,
     rules: PageRules,
     names: Vec<NameFields>,
+    print: Option<PrintFormat<'f>>,
 }
 
-fn classes(sections: &Sections, pages: &[u8], ctx: &Ctx) -> Result<Classes, Cancelled> {
+/// The event of texts that programs write.
+#[derive(Clone, Copy, Debug)]
+struct PrintFormat<'f> {
+    class: ClassId,
+    format: &'f Format,
+}
+
+fn classes(sections: &Sections) -> Classes<'_> {
     let mut rules = PageRules {
         byte_order: sections.head.byte_order,
         long: usize::from(sections.head.long),
@@ -293,14 +296,11 @@ fn classes(sections: &Sections, pages: &[u8], ctx: &Ctx) -> Result<Classes, Canc
         schemas.push(schema(format));
     }
     let print = sections.formats.iter().find(|format| format.system == "ftrace" && format.name == "print");
-    if let Some(format) = print
-        && let Some(class) = usize::try_from(format.id).ok().and_then(|id| *rules.classes.get(id)?)
-        && let Some(markers) = MarkerClasses::find(class, format, pages, rules.byte_order, schemas.len(), ctx)?
-    {
-        schemas.extend(markers.schemas(&schema(format)));
-        rules.markers = Some(markers);
-    }
-    Ok(Classes { schemas, rules, names })
+    let print = print.and_then(|format| {
+        let class = usize::try_from(format.id).ok().and_then(|id| *rules.classes.get(id)?)?;
+        Some(PrintFormat { class, format })
+    });
+    Classes { schemas, rules, names, print }
 }
 
 fn schema(format: &Format) -> ClassSchema {
@@ -316,68 +316,35 @@ fn schema(format: &Format) -> ClassSchema {
     }
 }
 
-impl FtraceStorage {
-    /// The stream of a CPU.
-    fn add(&mut self, buffer: &Buffer, cpu: &CpuData, sections: &Sections, notices: &mut Notices) -> CpuStream {
-        let there = self.pages().len().saturating_sub(cpu.at).min(cpu.bytes);
-        if there < cpu.bytes {
-            let name = self.name.clone();
+/// The CPUs of a buffer that have any data.
+fn used_cpus(buffer: &Buffer) -> impl Iterator<Item = &CpuData> {
+    buffer.cpus.iter().filter(|cpu| cpu.bytes > 0)
+}
+
+/// The pages of all CPUs, as far as the file has them.
+fn cpus(sections: &Sections, pages: &[u8], name: &str, notices: &mut Notices) -> Vec<CpuPages> {
+    let mut cpus = Vec::new();
+    for (buffer, cpu) in sections.buffers.iter().flat_map(|buffer| used_cpus(buffer).map(move |cpu| (buffer, cpu))) {
+        let bytes = pages.len().saturating_sub(cpu.at).min(cpu.bytes);
+        if bytes < cpu.bytes {
             notices.add(Notice::DamagedStream, 1, || format!("{name}: the data of cpu {} are cut off", cpu.cpu));
         }
-        let pages = CpuPages { at: cpu.at, bytes: there, page: buffer.page };
-        let stream = self.cpus.len();
-        self.cpus.push(pages);
-        let name = if buffer.name.is_empty() { String::new() } else { format!("{} ", buffer.name) };
-        let mut cpu_stream =
-            CpuStream { name: format!("{name}cpu {}", cpu.cpu), cpu: Some(cpu.cpu), ..CpuStream::default() };
-        let packet = pages.page * PAGES;
-        let (mut reported, mut previous) = (0u64, None);
-        for from in (0..there).step_by(packet) {
-            let mut begin = None;
-            let to = (from + packet).min(there);
-            for at in (from..to).step_by(pages.page) {
-                let page = self.pages().get(pages.at + at..pages.at + to).unwrap_or(&[]);
-                let Some(header) = self.rules.page(page) else { continue };
-                let time = self.rules.ns(header.time);
-                begin.get_or_insert(time);
-                if let Some(PageLoss { events }) = header.loss {
-                    // The time of the last record of the previous page.
-                    let before = previous.and_then(|page| self.last(stream, page)).unwrap_or(time);
-                    cpu_stream.losses.push(ClockLoss { from: before.min(time), to: time, events });
-                    reported = reported.saturating_add(events.unwrap_or(0));
-                }
-                previous = Some(at);
-            }
-            let begin = begin.unwrap_or_else(|| cpu_stream.packets.last().map_or(0, |packet: &CpuPacket| packet.end));
-            if let Some(last) = cpu_stream.packets.last_mut() {
-                last.end = begin;
-            }
-            cpu_stream.packets.push(CpuPacket { begin, end: begin, bytes: (to - from) as u64 });
-        }
-        let end = previous.and_then(|page| self.last(stream, page));
-        let begin = cpu_stream.packets.first().map_or(0, |packet| packet.begin);
-        if let (Some(last), Some(end)) = (cpu_stream.packets.last_mut(), end) {
-            last.end = end.max(last.begin);
-        }
-        // Counted by the CPU and reported by no page: overwritten before the first.
-        let of_cpu = sections.lost.iter().filter(|l| l.cpu == cpu.cpu && l.buffer == buffer.name);
-        let counted = of_cpu.map(|l| l.events).sum::<u64>();
-        if counted > reported {
-            cpu_stream.losses.insert(0, ClockLoss { from: begin, to: begin, events: Some(counted - reported) });
-        }
-        cpu_stream
+        cpus.push(CpuPages { at: cpu.at, bytes, page: buffer.page });
     }
+    cpus
+}
 
-    /// Time of the last record of a page.
-    fn last(&self, stream: usize, page: usize) -> Option<u64> {
-        let cpu = self.cpus.get(stream)?;
-        let bytes = self.pages().get(cpu.at + page..)?;
-        let mut walk =
-            PageWalk::new(&self.rules, bytes.get(..cpu.page).unwrap_or(bytes), cpu.page.min(bytes.len()), cpu.page);
-        let mut last = None;
-        while let WalkStep::Record(raw) = walk.next() {
-            last = Some(raw.clock);
-        }
-        last
+/// The stream of a CPU.
+fn cpu_stream(buffer: &Buffer, cpu: &CpuData, index: CpuIndex, sections: &Sections) -> CpuStream {
+    let CpuIndex { packets, mut losses } = index;
+    let of_buffer = if buffer.name.is_empty() { String::new() } else { format!("{} ", buffer.name) };
+    // Counted by the CPU and reported by no page: overwritten before the first.
+    let of_cpu = sections.lost.iter().filter(|lost| lost.cpu == cpu.cpu && lost.buffer == buffer.name);
+    let counted = of_cpu.map(|lost| lost.events).fold(0, u64::saturating_add);
+    let reported = losses.iter().filter_map(|loss| loss.events).fold(0, u64::saturating_add);
+    if counted > reported {
+        let begin = packets.first().map_or(0, |packet| packet.begin);
+        losses.insert(0, ClockLoss { from: begin, to: begin, events: Some(counted - reported) });
     }
+    CpuStream { name: format!("{of_buffer}cpu {}", cpu.cpu), cpu: Some(cpu.cpu), packets, losses }
 }

@@ -15,6 +15,8 @@ use crate::base::text::{copied, copied_exactly};
 use crate::base::time::Ns;
 use crate::input::tracepoint::format::Format;
 use crate::input::tracepoint::head::{self, Head};
+use std::borrow::Cow;
+use std::ops::Range;
 
 /// Options, and in version 7 sections, by number.
 mod id {
@@ -70,7 +72,7 @@ pub struct Sections {
     /// Formats of all events.
     pub formats: Vec<Format>,
     /// `/proc/kallsyms` of the machine; empty where not recorded.
-    pub symbols: Vec<u8>,
+    pub symbols: SymbolText,
     /// Last names of threads.
     pub commands: Vec<SavedName>,
     /// Buffers in the order of their options.
@@ -91,6 +93,22 @@ pub struct Sections {
     pub guests: bool,
     /// The files that processes had mapped.
     pub maps: Vec<MappedFile>,
+}
+
+/// A long text of the file. It is copied only where it was compressed.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum SymbolText {
+    /// Its place in the file.
+    InFile(Range<usize>),
+    /// The text.
+    Unpacked(Vec<u8>),
+}
+
+/// The plain bytes of a section.
+struct PlainSection<'f> {
+    bytes: Cow<'f, [u8]>,
+    /// The place of these bytes in the file, where they are not compressed.
+    at: Option<usize>,
 }
 
 /// The saved name of a thread.
@@ -151,7 +169,7 @@ impl Sections {
             compression: Compression::None,
             page_data: 8 + usize::from(head.long),
             formats: Vec::new(),
-            symbols: Vec::new(),
+            symbols: SymbolText::InFile(0..0),
             commands: Vec::new(),
             buffers: Vec::new(),
             clock: String::new(),
@@ -211,7 +229,7 @@ impl Sections {
         let head = self.head;
         let parts = head::metadata(bytes, &head, &mut self.formats)?;
         self.page_header(&parts.page);
-        self.symbols = parts.symbols.to_vec();
+        self.symbols = SymbolText::InFile(parts.symbols);
         self.commands(parts.commands);
         let cpus = bytes.u32(head.byte_order)?;
         let mut next = bytes.take(10)?;
@@ -338,23 +356,24 @@ impl Sections {
         Some(0)
     }
 
-    /// The plain bytes of a section.
-    fn section(&self, file: &[u8], at: usize) -> Option<Vec<u8>> {
+    fn section<'f>(&self, file: &'f [u8], at: usize) -> Option<PlainSection<'f>> {
         let byte_order = self.head.byte_order;
         let mut bytes = Bytes::new(file.get(at..)?);
         let (_id, flags, _name) = (bytes.u16(byte_order)?, bytes.u16(byte_order)?, bytes.u32(byte_order)?);
         let content = bytes.counted_u64(byte_order)?;
         if flags & 1 == 0 {
-            return Some(content.to_vec());
+            let at = at + bytes.at() - content.len();
+            return Some(PlainSection { bytes: Cow::Borrowed(content), at: Some(at) });
         }
         let mut packed = Bytes::new(content);
         let (length, plain) = (packed.u32(byte_order)? as usize, packed.u32(byte_order)? as usize);
-        unpack::whole(self.compression, packed.take(length)?, plain)
+        let plain = unpack::whole(self.compression, packed.take(length)?, plain)?;
+        Some(PlainSection { bytes: Cow::Owned(plain), at: None })
     }
 
-    fn content(&mut self, section: u16, content: &[u8]) -> Option<()> {
+    fn content(&mut self, section: u16, content: &PlainSection<'_>) -> Option<()> {
         let head = self.head;
-        let mut bytes = Bytes::new(content);
+        let mut bytes = Bytes::new(&content.bytes);
         match section {
             id::HEADER_INFO => {
                 let text = head::page_header(&mut bytes, head.byte_order)?;
@@ -362,7 +381,13 @@ impl Sections {
             }
             id::FTRACE_EVENTS => head::ftrace_formats(&mut bytes, &head, &mut self.formats)?,
             id::EVENT_FORMATS => head::event_formats(&mut bytes, &head, &mut self.formats)?,
-            id::KALLSYMS => self.symbols = bytes.counted_u32(head.byte_order)?.to_vec(),
+            id::KALLSYMS => {
+                let symbols = bytes.counted_u32(head.byte_order)?;
+                self.symbols = match content.at {
+                    Some(at) => SymbolText::InFile(at + bytes.at() - symbols.len()..at + bytes.at()),
+                    None => SymbolText::Unpacked(symbols.to_vec()),
+                };
+            }
             _ => {
                 let text = bytes.counted_u64(head.byte_order)?;
                 self.commands(text);

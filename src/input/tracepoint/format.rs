@@ -115,78 +115,127 @@ pub struct Format {
 impl Format {
     /// Parse a format text; `None` without name and number. `long`: bytes of a `long` of the kernel.
     pub fn parse(system: &str, text: &str, long: u8) -> Option<Format> {
-        let line = |what: &str| text.lines().find_map(|line| line.trim().strip_prefix(what)).map(str::trim);
-        let (name, id) = (line("name:")?.to_owned(), line("ID:")?.parse().ok()?);
-        let all = text.lines().filter_map(|line| field(line.trim(), long));
-        let (common, fields) = all.partition(|field| field.name.starts_with("common_"));
-        Some(Format { system: system.to_owned(), name, id, common, fields })
+        let (mut name, mut id) = (None, None);
+        let (mut common, mut fields) = (Vec::new(), Vec::new());
+        for line in split(text, b'\n').map(str::trim_ascii) {
+            if let Some(field) = field(line, long) {
+                let part = if field.name.starts_with("common_") { &mut common } else { &mut fields };
+                part.push(field);
+            } else if name.is_none()
+                && let Some(first) = line.strip_prefix("name:")
+            {
+                name = Some(first.trim_ascii().to_owned());
+            } else if id.is_none()
+                && let Some(first) = line.strip_prefix("ID:")
+            {
+                id = Some(first.trim_ascii());
+            }
+        }
+        Some(Format { system: system.to_owned(), name: name?, id: id?.parse().ok()?, common, fields })
     }
+}
+
+/// The parts of a text between separators.
+fn split(text: &str, separator: u8) -> impl Iterator<Item = &str> {
+    let mut rest = Some(text);
+    std::iter::from_fn(move || {
+        let all = rest?;
+        let (part, behind) = match memchr::memchr(separator, all.as_bytes()) {
+            Some(at) => (all.get(..at)?, all.get(at + 1..)),
+            None => (all, None),
+        };
+        rest = behind;
+        Some(part)
+    })
 }
 
 /// `field:TYPE NAME[LEN]; offset:N; size:N; signed:N;`
 fn field(line: &str, long: u8) -> Option<Field> {
-    let mut parts = line.strip_prefix("field:")?.split(';').map(str::trim);
+    let mut parts = split(line.strip_prefix("field:")?, b';').map(str::trim_ascii);
     let declared = parts.next()?;
     let (mut at, mut size, mut signed) = (None, None, false);
     for part in parts {
-        match part.split_once(':') {
-            Some(("offset", n)) => at = n.parse().ok(),
-            Some(("size", n)) => size = n.parse().ok(),
-            Some(("signed", n)) => signed = n == "1",
-            _ => {}
+        if let Some(n) = part.strip_prefix("offset:") {
+            at = n.parse().ok();
+        } else if let Some(n) = part.strip_prefix("size:") {
+            size = n.parse().ok();
+        } else if let Some(n) = part.strip_prefix("signed:") {
+            signed = n == "1";
         }
     }
     let (at, size): (usize, usize) = (at?, size?);
     // The length of an array follows the name, or, for `__data_loc`, the type.
     let (head, count) = match declared.strip_suffix(']').and_then(|d| d.rsplit_once('[')) {
-        Some((head, count)) => (head.trim_end(), Some(count)),
+        Some((head, count)) => (head.trim_ascii_end(), Some(count)),
         None => (declared, None),
     };
-    let (kind, name) = head.rsplit_once([' ', '\t', '*', ']'])?;
-    let name = name.trim();
+    let behind = head.bytes().rposition(|byte| matches!(byte, b' ' | b'\t' | b'*' | b']'))?;
+    let (kind, name) = (head.get(..behind)?, head.get(behind + 1..)?.trim_ascii());
     if name.is_empty() {
         return None;
     }
-    let words = || kind.split([' ', '\t', '[', ']']);
-    let text = words().any(|w| w == "char") && !words().any(|w| w == "unsigned");
-    let width = element(kind, long);
-    let several = (!text).then_some(width);
-    let relative = words().any(|w| w == "__rel_loc");
-    let field_type = if (relative || words().any(|w| w == "__data_loc")) && size == 4 {
-        FieldType::Elsewhere { relative, width: several }
-    } else if size == 0 {
-        FieldType::Rest { width: several }
-    } else if let Some(count) = count {
-        let width = count.trim().parse::<usize>().ok().filter(|n| *n > 0).map_or(usize::from(width), |n| size / n);
-        match (text, width) {
-            (true, _) => FieldType::Text,
-            (false, 1 | 2 | 4 | 8) => FieldType::Words { width: width as u8 },
-            _ => FieldType::Words { width: 1 },
-        }
-    } else if matches!(size, 1 | 2 | 4 | 8) {
-        FieldType::Number { signed: signed && !head.contains('*') }
-    } else {
-        FieldType::Words { width: 1 }
-    };
-    Some(Field::new(name, at, size, field_type))
+    let declaration = Declaration { kind, count, size, signed: signed && !head.contains('*') };
+    Some(Field::new(name, at, size, declaration.field_type(long)))
 }
 
-/// Bytes of an element of an array whose length the text does not give.
-fn element(kind: &str, long: u8) -> u8 {
-    let has = |names: &[&str]| kind.split([' ', '\t', '[', ']']).any(|word| names.contains(&word));
-    if kind.contains('*') || has(&["long", "cpumask_t", "size_t", "uintptr_t"]) {
-        long
-    } else if has(&["u64", "s64", "__u64", "__s64", "uint64_t", "int64_t"]) {
-        8
-    } else if has(&["char", "u8", "s8", "__u8", "__s8", "uint8_t", "bool"]) {
-        1
-    } else if has(&["short", "u16", "s16", "__u16", "__s16", "__le16", "__be16", "uint16_t"]) {
-        2
-    } else {
-        4
+/// The declaration of a field, without its name.
+struct Declaration<'t> {
+    /// The words of its type.
+    kind: &'t str,
+    /// The length of an array, which may be a number.
+    count: Option<&'t str>,
+    /// Bytes.
+    size: usize,
+    /// Two's complement.
+    signed: bool,
+}
+
+impl Declaration<'_> {
+    fn has(&self, names: &[&str]) -> bool {
+        let mut words = self.kind.as_bytes().split(|byte| matches!(byte, b' ' | b'\t' | b'[' | b']'));
+        words.any(|word| names.iter().any(|name| name.as_bytes() == word))
+    }
+
+    fn is_text(&self) -> bool {
+        self.has(&["char"]) && !self.has(&["unsigned"])
+    }
+
+    fn field_type(&self, long: u8) -> FieldType {
+        let several = || (!self.is_text()).then(|| self.element(long));
+        if self.size == 4 && self.has(&["__data_loc", "__rel_loc"]) {
+            FieldType::Elsewhere { relative: self.has(&["__rel_loc"]), width: several() }
+        } else if self.size == 0 {
+            FieldType::Rest { width: several() }
+        } else if let Some(count) = self.count {
+            let count = count.trim_ascii().parse::<usize>().ok().filter(|n| *n > 0);
+            let width = count.map_or_else(|| usize::from(self.element(long)), |n| self.size / n);
+            match (self.is_text(), width) {
+                (true, _) => FieldType::Text,
+                (false, 1 | 2 | 4 | 8) => FieldType::Words { width: width as u8 },
+                _ => FieldType::Words { width: 1 },
+            }
+        } else if matches!(self.size, 1 | 2 | 4 | 8) {
+            FieldType::Number { signed: self.signed }
+        } else {
+            FieldType::Words { width: 1 }
+        }
+    }
+
+    /// Bytes of an element of an array whose length the text does not give.
+    fn element(&self, long: u8) -> u8 {
+        if self.kind.contains('*') || self.has(&["long", "cpumask_t", "size_t", "uintptr_t"]) {
+            long
+        } else if self.has(&["u64", "s64", "__u64", "__s64", "uint64_t", "int64_t"]) {
+            8
+        } else if self.has(&["char", "u8", "s8", "__u8", "__s8", "uint8_t", "bool"]) {
+            1
+        } else if self.has(&["short", "u16", "s16", "__u16", "__s16", "__le16", "__be16", "uint16_t"]) {
+            2
+        } else {
+            4
+        }
     }
 }
-
 #[cfg(test)]
 mod tests {
     use super::*;

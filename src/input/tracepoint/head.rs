@@ -7,6 +7,7 @@
 use super::format::Format;
 use crate::base::cursor::{ByteOrder, Bytes};
 use crate::base::text::{copied, copied_exactly};
+use std::ops::Range;
 
 /// The magic bytes of the head.
 pub const MAGIC: &[u8] = b"\x17\x08\x44tracing";
@@ -80,7 +81,8 @@ pub fn metadata<'a>(bytes: &mut Bytes<'a>, head: &Head, formats: &mut Vec<Format
     let page = page_header(bytes, head.byte_order)?;
     ftrace_formats(bytes, head, formats)?;
     event_formats(bytes, head, formats)?;
-    let symbols = bytes.counted_u32(head.byte_order)?;
+    let symbols = bytes.counted_u32(head.byte_order)?.len();
+    let symbols = bytes.at() - symbols..bytes.at();
     let _printk = bytes.counted_u32(head.byte_order)?;
     // perf 0.5 ends here.
     let commands = bytes.counted_u64(head.byte_order).unwrap_or(&[]);
@@ -92,8 +94,8 @@ pub fn metadata<'a>(bytes: &mut Bytes<'a>, head: &Head, formats: &mut Vec<Format
 pub struct RecorderMetadata<'a> {
     /// The text of `header_page`.
     pub page: String,
-    /// Kernel symbols as in `/proc/kallsyms`.
-    pub symbols: &'a [u8],
+    /// The place of kernel symbols as in `/proc/kallsyms`, in the bytes of the cursor.
+    pub symbols: Range<usize>,
     /// Lines of thread id and name.
     pub commands: &'a [u8],
 }
