@@ -13,6 +13,7 @@
 use crate::base::allocator::try_reserve;
 use std::fs::{File, Metadata, OpenOptions};
 use std::io::{self, Read};
+use std::ops::Range;
 use std::os::unix::fs::{MetadataExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 use std::ptr::null_mut;
@@ -73,6 +74,19 @@ impl Mapped {
         match &self.0 {
             Source::Map(map) => &map.bytes,
             Source::Copy(bytes) => bytes,
+        }
+    }
+
+    /// Take the pages of a range out of the process; they come back when they are read again. Several workers may do it
+    /// at once, unlike the system, which unmaps a file on one CPU.
+    pub fn give_back(&self, range: Range<usize>) {
+        let Source::Map(map) = &self.0 else { return };
+        let (from, to) = (range.start, range.end.min(map.bytes.len()));
+        if from < to {
+            #[allow(unsafe_code)]
+            // SAFETY: pages of a read-only mapping hold nothing of their own: the file's bytes, or the zeros that the
+            // handler put in their place, are read again. What is refused costs time at the end, and no more.
+            let _ = unsafe { map.bytes.unchecked_advise_range(memmap2::UncheckedAdvice::DontNeed, from, to - from) };
         }
     }
 
@@ -248,6 +262,13 @@ mod tests {
         assert_eq!((mapped.bytes().len(), kept), (64 * 4096 + 100, 4096 + 10));
         assert!(mapped.lost() && !other.lost());
         assert!(other.bytes().iter().all(|b| *b == 7));
+        // Pages that were given back hold the same.
+        for (map, kept) in [(&mapped, kept), (&other, 3 * 4096 + 100)] {
+            for range in [0..5000, 4096..usize::MAX, 70..70, usize::MAX - 1..usize::MAX] {
+                map.give_back(range);
+                assert_eq!(map.bytes().iter().filter(|b| **b == 7).count(), kept);
+            }
+        }
     }
 
     #[test]

@@ -7,6 +7,7 @@ use super::Source;
 use super::record::{Projection, StreamId};
 use super::trace::{Plan, Trace};
 use crate::base::ctx::{Cancelled, Ctx};
+use crate::base::mapped::Mapped;
 use crate::base::notice::{Notice, Notices};
 use crate::base::parallel::in_order;
 use crate::model::counts::RecordCounts;
@@ -16,6 +17,9 @@ use std::sync::OnceLock;
 
 /// Bytes of packets in a chunk.
 const CHUNK: u64 = 1 << 20;
+
+/// Bytes of a file whose pages a worker gives back at a time.
+const GIVEN_BACK: usize = 8 << 20;
 
 /// A run of packets of one stream of one trace.
 struct PacketRun {
@@ -67,6 +71,21 @@ pub fn count(sources: &[Source], ctx: &Ctx) -> Result<(RecordCounts, Notices), C
     notices.add(Notice::DiscardedEvents, sum.discarded_events, String::new);
     notices.add(Notice::DiscardedPackets, sum.discarded_packets, String::new);
     Ok((sum, notices))
+}
+
+/// Give the pages of large files back, on all workers, when nothing more is asked of the traces: what the process maps
+/// when it ends is unmapped by one.
+pub fn give_back(sources: &[Source], ctx: &Ctx) -> Result<(), Cancelled> {
+    let large = |file: &&Mapped| file.bytes().len() > GIVEN_BACK;
+    let files = sources.iter().flat_map(|source| source.trace.files()).filter(large);
+    let parts = files.flat_map(|file| (0..file.bytes().len()).step_by(GIVEN_BACK).map(move |from| (file, from)));
+    let parts: Vec<(&Mapped, usize)> = parts.collect();
+    let make = |part: usize| {
+        if let Some((file, from)) = parts.get(part) {
+            file.give_back(*from..from.saturating_add(GIVEN_BACK));
+        }
+    };
+    in_order(ctx, parts.len(), make, |_, ()| {})
 }
 
 /// Numbers that the tracer recorded of what it lost.

@@ -8,6 +8,7 @@ use super::record::{ClassId, Projection, Record, Scope, StreamId};
 use super::stream::{CanonicalTime, Class, Position, SeekResult, SimpleField, Stream};
 use super::{OpenError, ctf, ftrace, perf, tracepoint, translated};
 use crate::base::heap::{HeapSize, block};
+use crate::base::mapped::Mapped;
 use crate::base::notice::Notices;
 use crate::base::time::{ClockCorrection, Timestamp};
 use ctf::{FieldNode, Sink};
@@ -239,6 +240,11 @@ impl Trace {
             Trace::Ftrace(t) => t.join_clock(uuid, base),
             Trace::Translated(t) => t.join_clock(uuid, base),
         }
+    }
+
+    /// The files that hold the records.
+    pub fn files(&self) -> Vec<&Mapped> {
+        each!(Trace, self, t => t.files())
     }
 
     /// Irregularities found when the trace was opened, and files truncated since: to be read when all records were

@@ -35,14 +35,16 @@ impl Traces {
         if let Some(reopened) = &self.reopened {
             return reopened.refuse("stats count");
         }
-        Ok(count::count(&self.sources, ctx)?)
+        let counted = count::count(&self.sources, ctx)?;
+        count::give_back(&self.sources, ctx)?;
+        Ok(counted)
     }
 
     /// True where they hold any event.
     pub(super) fn has_events(&self, ctx: &Ctx) -> anyhow::Result<bool> {
         match &self.reopened {
             Some(reopened) => Ok(reopened.has_events()),
-            None => Ok(self.count(ctx)?.0.events > 0),
+            None => Ok(count::count(&self.sources, ctx)?.0.events > 0),
         }
     }
 

@@ -78,6 +78,11 @@ pub struct CtfTrace {
 }
 
 impl CtfTrace {
+    /// The files that hold its records.
+    pub fn files(&self) -> Vec<&Mapped> {
+        self.files.iter().map(|file| &file.mapped).collect()
+    }
+
     /// Record classes by [`ClassId`].
     pub fn classes(&self) -> &[Class] {
         &self.tables.classes

@@ -23,7 +23,7 @@ pub use sections::TraceDatError;
 use super::record::ClassId;
 use super::tracepoint::threads::Threads;
 use super::tracepoint::{
-    self, ClassSchema, ClockLoss, CpuStream, PacketPlace, RecorderClock, TraceParts, Walk, WalkStep,
+    self, ClassSchema, ClockLoss, CpuStream, PacketPlace, RecorderClock, TraceParts, Walk, WalkStep, head,
 };
 use super::{OpenError, Unreadable};
 use crate::base::ctx::Ctx;
@@ -168,11 +168,15 @@ impl tracepoint::Storage for FtraceStorage {
         };
         (!symbols.is_empty()).then_some(symbols)
     }
+
+    fn files(&self) -> Vec<&Mapped> {
+        std::iter::once(&self.file).chain(&self.plain).collect()
+    }
 }
 
 /// True for the first bytes of a trace.dat.
 pub fn is_one(begin: &[u8]) -> bool {
-    begin.starts_with(tracepoint::head::MAGIC)
+    begin.starts_with(head::MAGIC)
 }
 
 /// Open a trace.dat.
@@ -180,6 +184,7 @@ pub fn open(path: &Path, ctx: &Ctx) -> Result<FtraceTrace, OpenError> {
     let name = path.display().to_string();
     let file = Mapped::open(path).map_err(|e| Unreadable::from(e).at(path))?;
     let mut sections = Sections::read(file.bytes()).map_err(|e| Unreadable::from(e).at(path))?;
+    let formats = head::parse_formats(&sections.formats, &sections.head, ctx)?;
     let mut notices = Notices::default();
     let plain = match sections.compression {
         Compression::None => None,
@@ -192,16 +197,16 @@ pub fn open(path: &Path, ctx: &Ctx) -> Result<FtraceTrace, OpenError> {
     };
     let pages = plain.as_ref().unwrap_or(&file).bytes();
     let cpus = cpus(&sections, pages, &name, &mut notices);
-    let Classes { mut schemas, mut rules, names, print } = classes(&sections);
-    let search = print.and_then(|print| MarkerSearch::new(print.format, rules.byte_order));
-    let indexer = PageIndexer { rules: &rules, pages, cpus: &cpus, markers: search.as_ref() };
-    let PageIndex { cpus: indices, has_markers } = indexer.read(ctx)?;
-    if has_markers && let Some((print, search)) = print.zip(search) {
-        let markers = MarkerClasses::new(print.class, &search, schemas.len());
-        schemas.extend(markers.schemas(&schema(print.format)));
+    let Classes { mut schemas, mut rules, names, relations, print } = classes(&sections, formats);
+    let markers = print.as_ref().map(|print| &print.search);
+    let PageIndex { cpus: indices, has_markers } =
+        PageIndexer { rules: &rules, pages, cpus: &cpus, markers }.read(ctx)?;
+    if has_markers && let Some(PrintClass { class, search }) = print {
+        let markers = MarkerClasses::new(class, &search, schemas.len());
+        let print = schemas.get(class.index()).cloned().unwrap_or_default();
+        schemas.extend(markers.schemas(&print));
         rules.markers = Some(markers);
     }
-    let relations = ProcessRecords::of(&sections.formats, &rules);
     let used = sections.buffers.iter().flat_map(|buffer| used_cpus(buffer).map(move |cpu| (buffer, cpu)));
     let cpu_streams =
         used.zip(indices).map(|((buffer, cpu), index)| cpu_stream(buffer, cpu, index, &sections)).collect();
@@ -251,21 +256,29 @@ const NAMING_EVENTS: [NamingEvent; 6] = [
 ];
 
 /// The classes of a recording.
-struct Classes<'f> {
+struct Classes {
     schemas: Vec<ClassSchema>,
     rules: PageRules,
     names: Vec<NameFields>,
-    print: Option<PrintFormat<'f>>,
+    relations: ProcessRecords,
+    print: Option<PrintClass>,
 }
 
-/// The event of texts that programs write.
-#[derive(Clone, Copy, Debug)]
-struct PrintFormat<'f> {
+/// The event of texts that programs write, and the search for markers among them.
+struct PrintClass {
     class: ClassId,
-    format: &'f Format,
+    search: MarkerSearch,
 }
 
-fn classes(sections: &Sections) -> Classes<'_> {
+impl PrintClass {
+    fn of(formats: &[Format], rules: &PageRules) -> Option<PrintClass> {
+        let format = formats.iter().find(|format| format.system == "ftrace" && format.name == "print")?;
+        let class = rules.classes.get(usize::try_from(format.id).ok()?).copied().flatten()?;
+        Some(PrintClass { class, search: MarkerSearch::new(format, rules.byte_order)? })
+    }
+}
+
+fn classes(sections: &Sections, formats: Vec<Format>) -> Classes {
     let mut rules = PageRules {
         byte_order: sections.head.byte_order,
         long: usize::from(sections.head.long),
@@ -275,10 +288,10 @@ fn classes(sections: &Sections) -> Classes<'_> {
         markers: None,
         ticks: sections.ticks,
     };
-    let (mut schemas, mut names) = (Vec::new(), Vec::new());
-    for format in &sections.formats {
-        let class = ClassId::at(schemas.len());
-        let Ok(id) = u16::try_from(format.id).map(usize::from) else { continue };
+    let mut names = Vec::new();
+    let numbered = |format: &Format| u16::try_from(format.id).ok().map(usize::from);
+    for (number, (id, format)) in formats.iter().filter_map(|format| Some((numbered(format)?, format))).enumerate() {
+        let class = ClassId::at(number);
         if rules.classes.len() <= id {
             rules.classes.resize(id + 1, None);
         }
@@ -293,27 +306,20 @@ fn classes(sections: &Sections) -> Classes<'_> {
         }
         let naming = NAMING_EVENTS.iter().filter(|naming| naming.event == format.name);
         names.extend(naming.filter_map(|naming| NameFields::of(naming, class, format)));
-        schemas.push(schema(format));
     }
-    let print = sections.formats.iter().find(|format| format.system == "ftrace" && format.name == "print");
-    let print = print.and_then(|format| {
-        let class = usize::try_from(format.id).ok().and_then(|id| *rules.classes.get(id)?)?;
-        Some(PrintFormat { class, format })
-    });
-    Classes { schemas, rules, names, print }
+    let print = PrintClass::of(&formats, &rules);
+    let relations = ProcessRecords::of(&formats, &rules);
+    let schemas = formats.into_iter().filter(|format| numbered(format).is_some()).map(schema).collect();
+    Classes { schemas, rules, names, relations, print }
 }
 
-fn schema(format: &Format) -> ClassSchema {
+fn schema(format: Format) -> ClassSchema {
     // The tracer's own events hold stacks and text; they have no stack themselves.
     let own = format.system == "ftrace";
-    ClassSchema {
-        name: format.name.clone(),
-        common: format.common.iter().filter(|f| tracepoint::is_of_interest(&f.name)).cloned().collect(),
-        fields: format.fields.clone(),
-        threads: tracepoint::RecordedIds::Initial,
-        stacks: !own,
-        known_as: tracepoint::known_as(format),
-    }
+    let known_as = tracepoint::known_as(&format);
+    let Format { name, mut common, fields, .. } = format;
+    common.retain(|field| tracepoint::is_of_interest(&field.name));
+    ClassSchema { name, common, fields, threads: tracepoint::RecordedIds::Initial, stacks: !own, known_as }
 }
 
 /// The CPUs of a buffer that have any data.

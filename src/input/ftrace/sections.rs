@@ -14,7 +14,7 @@ use crate::base::notice::{Notice, Notices};
 use crate::base::text::{copied, copied_exactly};
 use crate::base::time::Ns;
 use crate::input::tracepoint::format::Format;
-use crate::input::tracepoint::head::{self, Head};
+use crate::input::tracepoint::head::{self, FormatText, Head};
 use std::borrow::Cow;
 use std::ops::Range;
 
@@ -69,8 +69,8 @@ pub struct Sections {
     pub compression: Compression,
     /// Offset of the data in a page.
     pub page_data: usize,
-    /// Formats of all events.
-    pub formats: Vec<Format>,
+    /// The texts of the formats of all events.
+    pub formats: Vec<FormatText>,
     /// `/proc/kallsyms` of the machine; empty where not recorded.
     pub symbols: SymbolText,
     /// Last names of threads.

@@ -233,7 +233,11 @@ impl Header {
     fn tracing(&mut self, section: &[u8]) -> Option<()> {
         let mut bytes = Bytes::new(section);
         let head = Head::read(&mut bytes)?;
-        head::metadata(&mut bytes, &head, &mut self.formats).map(|_| ())
+        let mut texts = Vec::new();
+        let read = head::metadata(&mut bytes, &head, &mut texts);
+        // The recorded events' alone: too few to share.
+        self.formats.extend(texts.iter().filter_map(|text| text.parse(&head)));
+        read.map(|_| ())
     }
 
     /// Reads a build id: pid, 20 bytes of id, the length of the id (if `misc` has that flag), 3 bytes, path.

@@ -195,6 +195,10 @@ impl tracepoint::Storage for PerfStorage {
     fn kernel_symbols(&self) -> Option<&[u8]> {
         self.symbols.as_ref().map(Mapped::bytes)
     }
+
+    fn files(&self) -> Vec<&Mapped> {
+        self.files.iter().map(|file| &file.mapped).collect()
+    }
 }
 
 /// True for the first bytes of a perf.data.

@@ -17,6 +17,7 @@ pub mod threads;
 use super::record::{ClassId, IntegerArray, Projection, Scope, StreamId};
 use super::stream::{CanonicalTime, Class, SimpleField, Stream};
 use crate::base::cursor::ByteOrder;
+use crate::base::mapped::Mapped;
 use crate::base::notice::Notices;
 use crate::base::time::{ClockCorrection, Timestamp};
 pub use class::{ClassSchema, ContextField, RecordedIds};
@@ -119,6 +120,8 @@ pub trait Storage: Debug + Send + Sync {
     fn byte_order(&self) -> ByteOrder;
     /// Kernel symbols as in `/proc/kallsyms`, where the recording holds them.
     fn kernel_symbols(&self) -> Option<&[u8]>;
+    /// The files that hold the records.
+    fn files(&self) -> Vec<&Mapped>;
 }
 
 /// An opened recording.
@@ -262,6 +265,11 @@ impl<S: Storage> TracepointTrace<S> {
     /// Kernel symbols as in `/proc/kallsyms`, where the recording holds them.
     pub fn kernel_symbols(&self) -> Option<&[u8]> {
         self.storage.kernel_symbols()
+    }
+
+    /// The files that hold its records.
+    pub fn files(&self) -> Vec<&Mapped> {
+        self.storage.files()
     }
 
     /// Irregularities found when it was opened, and files truncated since.

@@ -34,7 +34,7 @@ use super::tracepoint::{
 };
 use super::{OpenError, Unreadable};
 use crate::base::cursor::{ByteOrder, Bytes};
-use crate::base::mapped;
+use crate::base::mapped::{self, Mapped};
 use crate::base::notice::Notices;
 pub use span_file::{KernelOfSpans, SpanFile};
 use spans::Spans;
@@ -247,6 +247,10 @@ impl Storage for TranslatedStorage {
 
     fn kernel_symbols(&self) -> Option<&[u8]> {
         None
+    }
+
+    fn files(&self) -> Vec<&Mapped> {
+        Vec::new()
     }
 }
 
