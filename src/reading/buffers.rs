@@ -19,6 +19,7 @@ use crate::event::kind::Event;
 use crate::input::record::StreamId;
 use crate::input::trace::Trace;
 use foldhash::HashMap;
+use std::cmp::Reverse;
 use std::sync::Arc;
 
 /// Buffers of a worker.
@@ -59,6 +60,15 @@ impl EventDensity {
     }
 }
 
+/// The traces of a schema.
+#[derive(Clone, Copy, Debug)]
+struct SchemaTraces {
+    /// The number of the first one.
+    first: usize,
+    /// Bytes of all.
+    bytes: u64,
+}
+
 impl BoundTraces {
     /// The engine's options with chunks whose buffers stay within their part of the budget, and the bytes that these
     /// buffers take. The options stay as they are where there is no budget, or where they say how large chunks are.
@@ -97,19 +107,18 @@ impl BoundTraces {
 
     /// How dense the events of these traces are, by samples of the largest schemas.
     fn density(&self, traces: &[&Trace], cancel: &Cancel) -> EventDensity {
-        /// The traces of a schema: the number of one, and the bytes of all.
-        type OfSchema = (usize, u64);
-        let mut schemas: HashMap<*const Binding, OfSchema> = HashMap::default();
+        let mut schemas: HashMap<*const Binding, SchemaTraces> = HashMap::default();
         for (number, (bound, trace)) in self.all.iter().zip(traces).enumerate() {
             let bytes: u64 = trace.streams().iter().flat_map(|s| &s.packets).map(|p| p.bytes).sum();
-            schemas.entry(Arc::as_ptr(&bound.binding)).or_insert((number, 0)).1 += bytes;
+            let of_schema = schemas.entry(Arc::as_ptr(&bound.binding));
+            of_schema.or_insert(SchemaTraces { first: number, bytes: 0 }).bytes += bytes;
         }
-        let mut largest: Vec<OfSchema> = schemas.into_values().collect();
-        largest.sort_unstable_by_key(|(number, bytes)| (u64::MAX - bytes, *number));
+        let mut largest: Vec<SchemaTraces> = schemas.into_values().collect();
+        largest.sort_unstable_by_key(|schema| (Reverse(schema.bytes), schema.first));
         largest.truncate(MOST_SAMPLED);
-        let whole: u64 = largest.iter().map(|(_, bytes)| bytes).sum();
-        let weighted = |(number, bytes): OfSchema| {
-            let density = self.sample(number, traces, cancel).unwrap_or(EventDensity::DENSEST);
+        let whole: u64 = largest.iter().map(|schema| schema.bytes).sum();
+        let weighted = |SchemaTraces { first, bytes }: SchemaTraces| {
+            let density = self.sample(first, traces, cancel).unwrap_or(EventDensity::DENSEST);
             u128::from(density.0) * u128::from(bytes)
         };
         let sum: u128 = largest.into_iter().map(weighted).sum();

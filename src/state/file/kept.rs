@@ -10,19 +10,14 @@ use super::checked::CheckedRow;
 use super::container::SectionName;
 use super::index::BlockEntry;
 use super::tables::Bounds;
-use crate::base::ctx::Ctx;
 use crate::base::memory::MemoryError;
-use crate::base::spill::{Medium, SpillFile};
 use crate::base::time::{Span, Timestamp};
 use crate::state::store::leaf_bytes::Leaf;
 use crate::state::store::leaves::LeafSource;
 use crate::state::store::marks::{MarkLeaf, MarkStore};
 use crate::state::store::parts::LinePart;
-use crate::state::store::pool::LeafPool;
 use crate::state::timeline::MarkRow;
-use std::io;
 use std::marker::PhantomData;
-use std::path::Path;
 use std::sync::Arc;
 
 /// Where the blocks of a timeline are, and which ids they may have.
@@ -178,26 +173,4 @@ impl LeafSource for KeptMarks {
 /// The span of lost rows: an instant lasts a nanosecond, so that it meets what contains it.
 fn lossy(span: Span) -> Span {
     Span::new(span.start, span.end.max(span.start.saturating_add(1)))
-}
-
-/// A pool in which all leaves stay that were read.
-pub(super) fn unlimited(ctx: &Ctx) -> Arc<LeafPool> {
-    let file = SpillFile::of(Box::new(NoMedium), Path::new("/"));
-    Arc::new(LeafPool::new(u64::MAX, Arc::new(file), ctx.cancel.clone(), Arc::clone(&ctx.progress)))
-}
-
-/// In place of a temporary file where nothing ever goes to one.
-#[derive(Debug)]
-struct NoMedium;
-
-impl Medium for NoMedium {
-    fn write(&self, _bytes: &[u8], _at: u64) -> io::Result<()> {
-        Err(io::ErrorKind::Unsupported.into())
-    }
-
-    fn read(&self, _bytes: &mut [u8], _at: u64) -> io::Result<()> {
-        Err(io::ErrorKind::Unsupported.into())
-    }
-
-    fn clear(&self) {}
 }

@@ -10,7 +10,7 @@
 use super::checked::CheckedRow;
 use super::container::{HistoryFile, HistoryFileWriter, SectionName};
 use super::index::{BlockEntry, CounterIndex, FamilyIndex, Index, MarkIndex, Parts};
-use super::kept::{BlocksOf, KeptLeaves, KeptMarks, unlimited};
+use super::kept::{BlocksOf, KeptLeaves, KeptMarks};
 use super::tables::Bounds;
 use super::{HistoryFileError, LeafChecks, StatesOf};
 use crate::base::ctx::Ctx;
@@ -168,7 +168,8 @@ pub fn read(
     }
     let lost = tables.names.intern(LOST);
     let pool = LeafPool::within(ctx, 0)?;
-    let kept = (checks == LeafChecks::WhenRead).then(|| pool.clone().unwrap_or_else(|| unlimited(ctx)));
+    let all = || Arc::new(LeafPool::new(None, ctx));
+    let kept = (checks == LeafChecks::WhenRead).then(|| pool.clone().unwrap_or_else(all));
     let blocks = BlocksOf { file: Arc::clone(file), section: sections.leaves, bounds };
     let mut reader =
         BlockReader { blocks, index: sections.index, threads: &threads, lost, kept, damaged: Vec::new(), ctx };

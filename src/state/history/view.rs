@@ -322,7 +322,8 @@ impl StateHistory for HistoryView {
         if let Time::Longest(span, count) = time {
             return self.longest(&attributes, (*span, *count), cancel);
         }
-        if attributes.len() > 1 {
+        let several = attributes.len() > 1;
+        if several {
             attributes.retain(|attribute| self.has_any(&reader, *attribute));
         }
         let instants = match time {
@@ -339,7 +340,7 @@ impl StateHistory for HistoryView {
             cancel.check()?;
             Ok(match (time, &at) {
                 (Time::Points(span, _), Time::Instants(starts))
-                    if self.is_state(attribute) && self.has_any(&reader, attribute) =>
+                    if self.is_state(attribute) && (several || self.has_any(&reader, attribute)) =>
                 {
                     let ends = starts.iter().skip(1).copied().chain([span.end]);
                     let cells: Vec<Span> = starts.iter().zip(ends).map(|(start, end)| Span::new(*start, end)).collect();

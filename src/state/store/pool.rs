@@ -60,18 +60,37 @@ struct PoolState {
 pub(in crate::state) struct LeafPool {
     state: Mutex<PoolState>,
     budget: AtomicU64,
-    area: SpillArea,
+    /// Where leaves go that memory has no room for; without it they stay.
+    area: Option<SpillArea>,
     cancel: Cancel,
     progress: Arc<Progress>,
     failed: AtomicBool,
 }
 
+/// How many leaves stay in memory, and where the others go.
+#[derive(Clone, Debug)]
+pub(in crate::state) struct LeafRoom {
+    /// The most bytes in memory.
+    pub bytes: u64,
+    /// The file for all else.
+    pub file: Arc<SpillFile>,
+}
+
 impl LeafPool {
-    /// A pool without leaves, for at most `budget` bytes in memory.
-    pub fn new(budget: u64, file: Arc<SpillFile>, cancel: Cancel, progress: Arc<Progress>) -> LeafPool {
-        let (state, area) = (Mutex::default(), SpillArea::new(file));
-        let budget = AtomicU64::new(budget);
-        LeafPool { state, budget, area, cancel, progress, failed: AtomicBool::new(false) }
+    /// A pool without leaves. All that come stay in memory where no `room` is set for them.
+    pub fn new(room: Option<LeafRoom>, ctx: &Ctx) -> LeafPool {
+        let (bytes, area) = match room {
+            Some(LeafRoom { bytes, file }) => (bytes, Some(SpillArea::new(file))),
+            None => (u64::MAX, None),
+        };
+        LeafPool {
+            state: Mutex::default(),
+            budget: AtomicU64::new(bytes),
+            area,
+            cancel: ctx.cancel.clone(),
+            progress: Arc::clone(&ctx.progress),
+            failed: AtomicBool::new(false),
+        }
     }
 
     /// The pool of a recording whose traces are open, for leaves beside `buffers` bytes of events; `None` where no
@@ -86,7 +105,7 @@ impl LeafPool {
             ctx.cancel.check()?;
         }
         let bytes = budget.for_leaves(opened, buffers, ctx.threads);
-        let pool = |file| LeafPool::new(bytes, file, ctx.cancel.clone(), Arc::clone(&ctx.progress));
+        let pool = |file| LeafPool::new(Some(LeafRoom { bytes, file }), ctx);
         ctx.progress.leaf_budget.store(bytes, Ordering::Relaxed);
         Ok(budget.file.clone().map(pool).map(Arc::new))
     }
@@ -119,8 +138,7 @@ impl LeafPool {
             check(memory::held().unwrap_or(held))
         });
         match checked {
-            // A pool without a limit has no file.
-            Ok(bytes) => pool.filter(|pool| pool.budget() < u64::MAX).into_iter().for_each(|pool| pool.shrink(bytes)),
+            Ok(bytes) => pool.filter(|pool| pool.area.is_some()).into_iter().for_each(|pool| pool.shrink(bytes)),
             Err(why) => ctx.cancel.fail(why),
         }
         ctx.cancel.check()
@@ -162,9 +180,10 @@ impl LeafPool {
         let read = match place {
             LeafPlace::Kept(source, number) => source.read(number),
             LeafPlace::Spilled(place) => {
-                let whole = |error| self.area.unreadable(&error);
+                let area = self.area.as_ref()?;
+                let whole = |error| area.unreadable(&error);
                 let leaf = |bytes: Vec<u8>| Leaf::from_bytes(bytes.into(), family).map_err(whole);
-                self.area.read(place).and_then(leaf).map_err(MemoryError::Spill)
+                area.read(place).and_then(leaf).map_err(MemoryError::Spill)
             }
         };
         let leaf = Arc::new(read.map_err(|error| self.fail(error)).ok()?);
@@ -216,7 +235,8 @@ impl LeafPool {
             return false;
         }
         if pooled.place.is_none() {
-            match self.area.write(leaf.bytes()) {
+            let Some(area) = &self.area else { return false };
+            match area.write(leaf.bytes()) {
                 Ok(place) => pooled.place = Some(LeafPlace::Spilled(place)),
                 Err(error) => {
                     self.fail(MemoryError::Spill(error));

@@ -4,7 +4,7 @@ use super::builder::LineStoreBuilder;
 use super::leaves::LeafPin;
 use super::marks::MarkStore;
 use super::parts::{LineStore, Place};
-use super::pool::LeafPool;
+use super::pool::{LeafPool, LeafRoom};
 use crate::base::ctx::Ctx;
 use crate::base::memory::MemoryError;
 use crate::base::names::NameId;
@@ -63,7 +63,7 @@ impl Medium for Faulty {
 
 fn pool(budget: u64, medium: Faulty, ctx: &Ctx) -> Arc<LeafPool> {
     let file = Arc::new(SpillFile::of(Box::new(medium), Path::new("/folder")));
-    Arc::new(LeafPool::new(budget, file, ctx.cancel.clone(), Arc::clone(&ctx.progress)))
+    Arc::new(LeafPool::new(Some(LeafRoom { bytes: budget, file }), ctx))
 }
 
 /// Calls of some lines, and the store of them: 20 leaves.
@@ -234,4 +234,17 @@ fn marks_and_changes_do_not_depend_on_the_pool() {
 fn a_timeline_without_rows_needs_no_pool() {
     let timeline: Timeline = TimelineDraft::default().seal();
     assert_eq!(timeline.check(), None);
+}
+
+#[test]
+fn leaves_stay_where_no_room_is_set() {
+    let (lines, mut store) = calls();
+    let ctx = Ctx::new(1);
+    let pool = Arc::new(LeafPool::new(None, &ctx));
+    store.move_to(&pool);
+    let all = pool.heap_bytes();
+    // There is no file: none of them can give way.
+    pool.shrink(0);
+    assert_eq!((pool.heap_bytes(), ask(&lines, &store, &ctx, 100)), (all, 100));
+    assert_eq!((ctx.progress.leaves_written.load(Ordering::Relaxed), ctx.cancel.failure()), (0, None));
 }
