@@ -271,10 +271,12 @@ fn clock_of_spans_is_proved_by_where_their_threads_ran() {
     for change in [&wall as &dyn Fn(u64) -> String, &fraction] {
         assert_eq!(answer(json_of(&["explain"], &[&kernel, &with(time, change)])), whole);
     }
-    // Another origin, within the recording and outside of it.
-    for shift in [9_000, 3_600_000_000] {
-        let said = error_of(&[&kernel, &with(time, &|us| (us + shift).to_string())]);
-        assert!(said.contains("another clock") && said.contains("-k CLOCK_MONOTONIC"), "{said}");
+    // Another origin, within the recording and outside of it; a recording of other days.
+    let shifted = |shift: u64| error_of(&[&kernel, &with(time, &|us| (us + shift).to_string())]);
+    let other_days = error_of(&[&fixture("chrome.json"), &fixture("xperf.csv")]);
+    let outside = "its spans are of another time than the kernel's recording beside it";
+    for (said, part) in [(shifted(9_000), "another clock"), (shifted(3_600_000_000), outside), (other_days, outside)] {
+        assert!(said.contains(part) && said.contains("-k CLOCK_MONOTONIC") && !said.contains("0 of 0"), "{said}");
         assert_eq!(said.lines().count(), 1, "{said}");
     }
     let said = error_of(&[&kernel, &with("\"tid\": ", &|_| "7".to_owned())]);

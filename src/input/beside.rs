@@ -6,9 +6,10 @@
 //! context switches of those recordings, on all workers; kept are those of the threads with spans.
 
 use super::record::{ClassId, FieldPath, Projection, Scope, StreamId};
+use super::trace::Plan;
 use super::translated::{CpuSwitch, KernelOfSpans, SpanFile, ThreadRuns};
 use super::{OpenError, Source, Trace};
-use crate::base::ctx::Ctx;
+use crate::base::ctx::{Cancel, Ctx};
 use crate::base::parallel::in_order;
 use crate::base::time::{Span, Timestamp};
 use foldhash::HashSet;
@@ -58,7 +59,8 @@ fn kernels<'s>(
         let Some(first) = traces.first() else { continue };
         let mut runs = ThreadRuns::default();
         for trace in &traces {
-            let read = |stream: usize| stream_switches(trace, StreamId::at(stream), threads);
+            let Some(plan) = switch_plan(trace) else { continue };
+            let read = |stream: usize| stream_switches(trace, &plan, StreamId::at(stream), threads, &ctx.cancel);
             in_order(ctx, trace.streams().len(), read, |_, switches: Vec<CpuSwitch>| {
                 switches.into_iter().for_each(|switch| runs.switched(switch));
             })?;
@@ -86,22 +88,28 @@ fn switches(trace: &Trace) -> Option<ClassId> {
     trace.classes().iter().position(|class| is_switch(class.known())).map(ClassId::at)
 }
 
-/// The switches of a stream to and from some threads.
-fn stream_switches(trace: &Trace, stream: StreamId, threads: &HashSet<i32>) -> Vec<CpuSwitch> {
-    let Some(class) = switches(trace) else { return Vec::new() };
+/// The plan that reads the threads of switches: the one that leaves, and the next one.
+fn switch_plan(trace: &Trace) -> Option<Plan> {
+    let class = switches(trace)?;
     let field = |names: [&'static str; 3]| names.into_iter().find(|name| trace.has_field(class, Scope::Payload, name));
-    let (Some(prev), Some(next)) = (field(PREV), field(NEXT)) else { return Vec::new() };
-    let mut wanted = vec![None; trace.classes().len()];
-    for (at, wanted) in wanted.iter_mut().enumerate() {
-        if trace.classes()[at].known() == trace.classes()[class.index()].known() {
-            *wanted = Some([prev, next].map(|name| FieldPath::new(Scope::Payload, name)).to_vec());
-        }
-    }
-    let plan = trace.compile(&Projection { wanted });
+    let fields = [field(PREV)?, field(NEXT)?].map(|name| FieldPath::new(Scope::Payload, name)).to_vec();
+    let known = trace.classes().get(class.index())?.known();
+    let wanted = trace.classes().iter().map(|other| (other.known() == known).then(|| fields.clone()));
+    Some(trace.compile(&Projection { wanted: wanted.collect() }))
+}
+
+/// The switches of a stream to and from some threads.
+fn stream_switches(
+    trace: &Trace,
+    plan: &Plan,
+    stream: StreamId,
+    threads: &HashSet<i32>,
+    cancel: &Cancel,
+) -> Vec<CpuSwitch> {
     let packets = trace.streams().get(stream.index()).map_or(0, |stream| stream.packets.len());
-    let mut reader = trace.reader(&plan, stream, 0..packets);
+    let mut reader = trace.reader(plan, stream, 0..packets);
     let mut found = Vec::new();
-    while let Some(record) = reader.next() {
+    while let Some(record) = reader.next().filter(|_| !cancel.is_cancelled()) {
         let tid = |at: usize| i32::try_from(record.values.get(at)?.as_i64()?).ok();
         let (prev, Some(next)) = (tid(0), tid(1)) else { continue };
         if threads.contains(&next) || prev.is_some_and(|prev| threads.contains(&prev)) {

@@ -14,7 +14,7 @@
 //!
 //! The text is read once, event by event, and nothing but the spans is kept.
 
-use super::chrome_event::{Allowance, BoundedEvents, ChromeEvent, EventMember, EventPart, Scalar};
+use super::chrome_event::{BoundedText, ChromeEvent, EventMember, EventPart, Scalar, TextBounds};
 use super::spans::{SpanPart, SpanThread, SpanTrack, Spans};
 use super::translation::{NamedThread, Translation};
 use super::{About, TranslationError};
@@ -24,23 +24,26 @@ use foldhash::HashMap;
 use serde::de::{DeserializeSeed, Deserializer, IgnoredAny, MapAccess, SeqAccess, Visitor};
 use serde_json::error::Category;
 use std::fmt;
-use std::io::{self, BufRead, Read};
+use std::io::{self, BufRead, BufReader, ErrorKind, Read};
 
 /// Bytes at the begin of a file in which an event, or the list of them, begins.
 pub(super) const BEGIN: u64 = 1 << 16;
 /// The largest compression ratio.
 const MOST_RATIO: u64 = 64;
 const GZIP: &[u8] = b"\x1f\x8b";
+/// Errors that the bytes of a file cause, not the system.
+const DAMAGE: [ErrorKind; 3] = [ErrorKind::UnexpectedEof, ErrorKind::InvalidInput, ErrorKind::FileTooLarge];
 
 /// True for the begin of a file, of [`BEGIN`] bytes or the whole.
 pub(super) fn is_one(begin: &[u8]) -> bool {
     let mut plain = Vec::new();
-    let text = match begin.starts_with(GZIP) {
-        // What is cut off ends with an error, behind what was read.
-        true => MultiGzDecoder::new(begin).take(BEGIN).read_to_end(&mut plain).map_or(&[][..], |_| &[]),
-        false => begin,
+    let text = if begin.starts_with(GZIP) {
+        // The begin of a longer file ends with an error, behind what was read.
+        let _ = MultiGzDecoder::new(begin).take(BEGIN).read_to_end(&mut plain);
+        &plain
+    } else {
+        begin
     };
-    let text = if plain.is_empty() { text } else { &plain };
     let text = text.strip_prefix(b"\xef\xbb\xbf").unwrap_or(text).trim_ascii_start();
     let has = |what: &str| memchr::memmem::find(text, what.as_bytes()).is_some();
     match text.first() {
@@ -61,7 +64,8 @@ pub(super) fn read(
     let ended = match packed {
         true => {
             let mut plain = MultiGzDecoder::new(from).take(size.saturating_mul(MOST_RATIO));
-            match events.read(&mut plain) {
+            // The parser asks for one byte at a time.
+            match events.read(BufReader::with_capacity(1 << 16, &mut plain)) {
                 _ if plain.limit() == 0 => ReadEnd::Damaged,
                 ended => ended,
             }
@@ -108,17 +112,16 @@ struct ChromeEvents<'t> {
 
 impl ChromeEvents<'_> {
     fn read(&mut self, from: impl Read) -> ReadEnd {
-        let allowance = Allowance::default();
-        let mut json = serde_json::Deserializer::from_reader(BoundedEvents { from, allowance: &allowance });
-        let whole = ChromeDocument { events: self, allowance: &allowance }.deserialize(&mut json);
-        let in_event = allowance.get().is_some();
+        let bounds = TextBounds::default();
+        let mut json = serde_json::Deserializer::from_reader(BoundedText::new(from, &bounds));
+        let whole = ChromeDocument { events: self, bounds: &bounds }.deserialize(&mut json);
         match whole {
             Ok(()) => ReadEnd::Whole,
-            Err(_) if in_event => ReadEnd::InEvent,
+            Err(_) if bounds.in_event() => ReadEnd::InEvent,
             Err(e) if e.is_eof() => ReadEnd::Whole,
             Err(e) if e.classify() == Category::Io => match io::Error::from(e) {
-                // A compressed file that is cut off.
-                e if matches!(e.kind(), io::ErrorKind::UnexpectedEof | io::ErrorKind::InvalidInput) => ReadEnd::Damaged,
+                // A compressed file that is cut off, or a text that passes its bounds.
+                e if DAMAGE.contains(&e.kind()) => ReadEnd::Damaged,
                 e => ReadEnd::Failed(e),
             },
             Err(_) => ReadEnd::Damaged,
@@ -206,7 +209,7 @@ enum EventPhase {
 /// The whole file, or its list of events.
 struct ChromeDocument<'e, 't, 'c> {
     events: &'e mut ChromeEvents<'t>,
-    allowance: &'c Allowance,
+    bounds: &'c TextBounds,
 }
 
 impl<'de> DeserializeSeed<'de> for ChromeDocument<'_, '_, '_> {
@@ -225,20 +228,24 @@ impl<'de> Visitor<'de> for ChromeDocument<'_, '_, '_> {
     }
 
     fn visit_map<A: MapAccess<'de>>(self, mut members: A) -> Result<(), A::Error> {
-        while let Some(key) = members.next_key::<String>()? {
+        loop {
+            self.bounds.keep();
+            let Some(key) = members.next_key::<String>()? else { return Ok(()) };
             if key == "traceEvents" {
-                members.next_value_seed(ChromeDocument { events: &mut *self.events, allowance: self.allowance })?;
+                self.bounds.keep();
+                members.next_value_seed(ChromeDocument { events: &mut *self.events, bounds: self.bounds })?;
             } else {
+                self.bounds.skip();
                 members.next_value::<IgnoredAny>()?;
             }
         }
-        Ok(())
     }
 
     fn visit_seq<A: SeqAccess<'de>>(self, mut list: A) -> Result<(), A::Error> {
         loop {
             let mut event = ChromeEvent::default();
-            let seed = EventPart { event: &mut event, path: "", allowance: Some(self.allowance) };
+            let seed = EventPart { event: &mut event, path: "", bounds: Some(self.bounds) };
+            self.bounds.keep();
             if list.next_element_seed(seed)?.is_none() {
                 return Ok(());
             }
@@ -293,6 +300,19 @@ mod tests {
         assert_eq!(read_text(large.as_bytes()), (1, 1, 0));
         let deep = format!("[{EVENT},{{\"args\":{}", "[".repeat(1 << 20));
         assert_eq!(read_text(deep.as_bytes()), (1, 1, 0));
+        // The same outside of events: elements and keys that are kept, brackets of what is skipped.
+        let (long, brackets) = ("x".repeat(5 << 20), "[".repeat(1 << 20));
+        for damaged in [
+            format!("[{EVENT},\"{long}\",{EVENT}]"),
+            format!("{{\"traceEvents\":[{EVENT}],\"{long}\":1}}"),
+            format!("{{\"traceEvents\":[{EVENT}],\"x\":{brackets}"),
+        ] {
+            assert_eq!(read_text(damaged.as_bytes()), (1, 1, 0), "{}", &damaged[..100]);
+        }
+        assert_eq!(read_text(format!("{{\"traceEvents\":\"{long}\"}}").as_bytes()), (0, 1, 0));
+        // What is skipped may be long, and have brackets in quotes.
+        let skipped = format!("{{\"x\":\"{long}{brackets}\\\"{brackets}\",\"traceEvents\":[{EVENT}]}}");
+        assert_eq!(read_text(skipped.as_bytes()), (1, 0, 0));
         let packed = |text: &[u8]| {
             let mut packed = GzEncoder::new(Vec::new(), flate2::Compression::best());
             packed.write_all(text).unwrap();

@@ -1,7 +1,7 @@
 //! One event of Chrome's JSON: the members that are of use, read from the text as it comes.
 //!
-//! Members that are not in [`PATHS`] are skipped without being kept, however deep they are. The parser keeps a text in
-//! memory until its end, so an event may have at most [`MOST_EVENT`] bytes.
+//! Members that are not in [`PATHS`] are skipped without being kept. The parser keeps a text that is not skipped in
+//! memory until its end, and a byte for each open bracket; [`TextBounds`] bounds both while the text is read.
 
 use super::lines;
 use serde::de::{DeserializeSeed, Deserializer, Error, IgnoredAny, MapAccess, SeqAccess, Visitor};
@@ -9,26 +9,85 @@ use std::cell::Cell;
 use std::fmt;
 use std::io::{self, Read};
 
-/// The largest event.
-const MOST_EVENT: u64 = 4 << 20;
+/// The most bytes of an event, or of another text that the parser keeps.
+const MOST_KEPT: u64 = 4 << 20;
+/// The most brackets that are open at once.
+const MOST_OPEN: u32 = 1024;
 
-/// Bytes that the event being read may still have; `None` between events.
-pub(super) type Allowance = Cell<Option<u64>>;
-
-/// A reader that fails where an event is too large: the parser keeps a text in memory until its end.
-pub(super) struct BoundedEvents<'c, R> {
-    pub from: R,
-    pub allowance: &'c Allowance,
+/// What the parser may still read into its memory.
+#[derive(Debug, Default)]
+pub(super) struct TextBounds {
+    /// Bytes of what is kept; `None` where the text is skipped.
+    left: Cell<Option<u64>>,
+    /// The text is that of an event.
+    in_event: Cell<bool>,
 }
 
-impl<R: Read> Read for BoundedEvents<'_, R> {
-    fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
-        let read = self.from.read(buffer)?;
-        if let Some(left) = self.allowance.get() {
-            let left = left.checked_sub(read as u64).ok_or_else(|| io::Error::from(io::ErrorKind::FileTooLarge))?;
-            self.allowance.set(Some(left));
+impl TextBounds {
+    /// The next text is kept.
+    pub fn keep(&self) {
+        self.left.set(Some(MOST_KEPT));
+    }
+
+    /// The next text is skipped.
+    pub fn skip(&self) {
+        self.left.set(None);
+    }
+
+    /// True from the begin of an event to its end.
+    pub fn in_event(&self) -> bool {
+        self.in_event.get()
+    }
+}
+
+/// A reader that fails with [`io::ErrorKind::FileTooLarge`] where a text passes its bounds.
+pub(super) struct BoundedText<'c, R> {
+    from: R,
+    bounds: &'c TextBounds,
+    /// Open brackets.
+    open: u32,
+    place: TextPlace,
+}
+
+/// Whether a byte is part of a text in quotes.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum TextPlace {
+    Outside,
+    InQuotes,
+    BehindBackslash,
+}
+
+impl<'c, R: Read> BoundedText<'c, R> {
+    pub fn new(from: R, bounds: &'c TextBounds) -> BoundedText<'c, R> {
+        BoundedText { from, bounds, open: 0, place: TextPlace::Outside }
+    }
+
+    /// Follow the brackets; false where too many are open.
+    fn follow(&mut self, byte: u8) -> bool {
+        self.place = match (self.place, byte) {
+            (TextPlace::Outside, b'"') | (TextPlace::BehindBackslash, _) => TextPlace::InQuotes,
+            (TextPlace::InQuotes, b'"') => TextPlace::Outside,
+            (TextPlace::InQuotes, b'\\') => TextPlace::BehindBackslash,
+            (place, _) => place,
+        };
+        match byte {
+            b'[' | b'{' if self.place == TextPlace::Outside => self.open += 1,
+            b']' | b'}' if self.place == TextPlace::Outside => self.open = self.open.saturating_sub(1),
+            _ => {}
         }
-        Ok(read)
+        self.open <= MOST_OPEN
+    }
+}
+
+impl<R: Read> Read for BoundedText<'_, R> {
+    fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
+        let too_large = || io::Error::from(io::ErrorKind::FileTooLarge);
+        let read = self.from.read(buffer)?;
+        if let Some(left) = self.bounds.left.get() {
+            self.bounds.left.set(Some(left.checked_sub(read as u64).ok_or_else(too_large)?));
+        }
+        let is_bounded = buffer.iter().take(read).all(|byte| self.follow(*byte));
+        if is_bounded { Ok(read) } else { Err(too_large()) }
     }
 }
 
@@ -110,7 +169,7 @@ pub(super) struct EventPart<'e, 'p, 'c> {
     /// Its path; empty for the event itself.
     pub path: &'p str,
     /// Set where the part is the event itself.
-    pub allowance: Option<&'c Allowance>,
+    pub bounds: Option<&'c TextBounds>,
 }
 
 impl EventPart<'_, '_, '_> {
@@ -170,8 +229,9 @@ impl<'de> Visitor<'de> for EventPart<'_, '_, '_> {
     }
 
     fn visit_map<A: MapAccess<'de>>(self, mut members: A) -> Result<(), A::Error> {
-        if let Some(allowance) = self.allowance {
-            allowance.set(Some(MOST_EVENT));
+        if let Some(bounds) = self.bounds {
+            bounds.keep();
+            bounds.in_event.set(true);
         }
         while let Some(key) = members.next_key::<String>()? {
             let path = if self.path.is_empty() { key } else { format!("{}.{key}", self.path) };
@@ -179,12 +239,12 @@ impl<'de> Visitor<'de> for EventPart<'_, '_, '_> {
                 wanted.strip_prefix(&*path).is_some_and(|rest| rest.is_empty() || rest.starts_with('.'))
             };
             match PATHS.iter().any(leads) {
-                true => members.next_value_seed(EventPart { event: &mut *self.event, path: &path, allowance: None })?,
+                true => members.next_value_seed(EventPart { event: &mut *self.event, path: &path, bounds: None })?,
                 false => drop(members.next_value::<IgnoredAny>()?),
             }
         }
-        if let Some(allowance) = self.allowance {
-            allowance.set(None);
+        if let Some(bounds) = self.bounds {
+            bounds.in_event.set(false);
         }
         Ok(())
     }

@@ -130,6 +130,13 @@ pub enum TranslationError {
          threads in a container are not the kernel's"
     )]
     OtherThreads(usize),
+    /// No begin or end of its spans that was compared is within the kernel's recording beside it.
+    #[error(
+        "its spans are of another time than the kernel's recording beside it: of those compared none begins or ends \
+         within it on a thread that ran there, by the clock of that recording or by the wall clock; record both at \
+         once, or the kernel on the clock of the spans, perf record -k CLOCK_MONOTONIC or trace-cmd record -C mono"
+    )]
+    OtherTime,
     /// The times of its spans are not those of the kernel's recording.
     #[error(
         "its spans are on another clock than the kernel's recording beside it, or of another time (their thread ran at \

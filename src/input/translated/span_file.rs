@@ -75,8 +75,9 @@ impl SpanFile {
         };
         let bases = |number: usize| [kernels[number].base, 0].map(|base| agreement(number, base));
         let all = (0..kernels.len()).flat_map(bases);
+        let counts = |placed: &PlacedSpans| (placed.agreement.agree, placed.agreement.of);
         // The first of equal ones: the kernel's own clock.
-        let best = all.reduce(|best, other| if other.agreement.agree > best.agreement.agree { other } else { best });
+        let best = all.reduce(|best, other| if counts(&other) > counts(&best) { other } else { best });
         let threads = self.threads();
         let knows = |kernel: &KernelOfSpans| threads.iter().any(|tid| kernel.runs.knows(*tid));
         match best {
@@ -84,9 +85,10 @@ impl SpanFile {
                 let kernel = &kernels[placed.kernel];
                 Ok(self.trace(Some((kernel, placed.base))))
             }
-            Some(PlacedSpans { agreement: ClockAgreement { agree, of }, .. }) if kernels.iter().any(knows) => {
+            Some(PlacedSpans { agreement: ClockAgreement { agree, of }, .. }) if of > 0 => {
                 Err(Unreadable::from(TranslationError::OtherClock { agree, of }).at(&self.path))
             }
+            _ if kernels.iter().any(knows) => Err(Unreadable::from(TranslationError::OtherTime).at(&self.path)),
             _ => Err(Unreadable::from(TranslationError::OtherThreads(threads.len())).at(&self.path)),
         }
     }

@@ -10,8 +10,10 @@
 use super::lines;
 use super::thread_runs::{ThreadMoment, ThreadRuns};
 use super::translation::{EventPlace, FieldValue, NamedThread, Translation};
+use crate::base::names::{NameId, Names};
 use crate::base::time::Timestamp;
 use foldhash::{HashMap, HashSet};
+use std::cmp::Reverse;
 
 /// Names that are tasks of their own.
 const OWN_TASKS: usize = 256;
@@ -26,10 +28,6 @@ pub(super) struct SpanThread {
     pub pid: i32,
 }
 
-/// A name, kept once.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct SpanName(u32);
-
 /// The row on which spans are nested.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(super) enum SpanTrack {
@@ -42,11 +40,11 @@ pub(super) enum SpanTrack {
 /// What is known of a span.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum SpanPart {
-    Begin(SpanName),
+    Begin(NameId),
     /// The end of the last one that is open on the track.
     End,
     /// All of a span, with its length in ns.
-    Whole(SpanName, u64),
+    Whole(NameId, u64),
 }
 
 /// A part of a span at its time.
@@ -68,7 +66,7 @@ struct SpanBound {
 /// A span.
 #[derive(Clone, Copy, Debug)]
 struct PairedSpan {
-    name: SpanName,
+    name: NameId,
     track: SpanTrack,
     begin: SpanBound,
     /// `None`: it was open when the file ended.
@@ -78,21 +76,14 @@ struct PairedSpan {
 /// See the module.
 #[derive(Debug, Default)]
 pub(super) struct Spans {
-    names: Vec<Vec<u8>>,
-    by_name: HashMap<Vec<u8>, SpanName>,
+    names: Names,
     all: Vec<Timed>,
 }
 
 impl Spans {
     /// The id of a name.
-    pub fn name(&mut self, name: &[u8]) -> SpanName {
-        if let Some(known) = self.by_name.get(name) {
-            return *known;
-        }
-        let id = SpanName(self.names.len() as u32);
-        self.names.push(name.to_vec());
-        self.by_name.insert(name.to_vec(), id);
-        id
+    pub fn name(&mut self, name: &[u8]) -> NameId {
+        self.names.intern_bytes(name)
     }
 
     /// Add a part of a span.
@@ -124,7 +115,7 @@ impl Spans {
         let mut spans = self.paired(translation);
         // Those of one begin: the outer ones first.
         let end = |span: &PairedSpan| span.end.map_or(u64::MAX, |end| end.time);
-        spans.sort_by_key(|span| (span.begin.time, std::cmp::Reverse(end(span))));
+        spans.sort_by_key(|span| (span.begin.time, Reverse(end(span))));
         let writer = SpanWriter { tasks: self.tasks(&spans), names: &self.names, runs, base };
         // Open spans of each thread, the inner ones last.
         let mut open: HashMap<SpanThread, Vec<(usize, PairedSpan)>> = HashMap::default();
@@ -145,7 +136,7 @@ impl Spans {
         }
         let mut left: Vec<(usize, PairedSpan)> = open.into_values().flatten().collect();
         // The inner ones end first.
-        left.sort_by_key(|(number, _)| std::cmp::Reverse(*number));
+        left.sort_by_key(|(number, _)| Reverse(*number));
         left.iter().for_each(|(number, span)| writer.end(*number, span, translation));
     }
 
@@ -179,18 +170,20 @@ impl Spans {
     fn tasks(&self, spans: &[PairedSpan]) -> Vec<Option<String>> {
         let mut counts = vec![0u64; self.names.len()];
         for span in spans {
-            if let Some(count) = counts.get_mut(span.name.0 as usize) {
+            if let Some(count) = counts.get_mut(span.name.index()) {
                 *count += 1;
             }
         }
-        let mut order: Vec<usize> = (0..counts.len()).collect();
-        order.sort_by_key(|name| std::cmp::Reverse(counts[*name]));
+        let mut order: Vec<(Reverse<u64>, NameId)> =
+            counts.iter().enumerate().map(|(name, count)| (Reverse(*count), NameId::at(name))).collect();
+        order.sort_unstable();
         let (mut tasks, mut taken) = (vec![None; counts.len()], HashSet::default());
-        for name in order.into_iter().take(OWN_TASKS) {
-            let plain = lines::plain(&self.names[name]);
+        for (_, name) in order.into_iter().take(OWN_TASKS) {
+            let plain = lines::plain(self.names.get(name).as_bytes());
             // Of two names with the same plain words, the second has none.
-            if !plain.is_empty() && taken.insert(plain.clone()) {
-                tasks[name] = Some(plain);
+            if let Some(task) = tasks.get_mut(name.index()).filter(|_| !plain.is_empty() && taken.insert(plain.clone()))
+            {
+                *task = Some(plain);
             }
         }
         tasks
@@ -199,7 +192,7 @@ impl Spans {
 
 /// Writes the events of spans.
 struct SpanWriter<'a> {
-    names: &'a [Vec<u8>],
+    names: &'a Names,
     tasks: Vec<Option<String>>,
     runs: Option<&'a ThreadRuns>,
     base: i128,
@@ -232,9 +225,9 @@ impl SpanWriter<'_> {
     }
 
     fn event(&self, at: EventPlace<'_>, number: usize, span: &PairedSpan, side: &str, translation: &mut Translation) {
-        let task = self.tasks.get(span.name.0 as usize).and_then(Option::as_deref);
+        let task = self.tasks.get(span.name.index()).and_then(Option::as_deref);
         let prefix = task.map_or("span:".to_owned(), |task| format!("span:{task}:"));
-        let name = self.names.get(span.name.0 as usize).map_or(&[][..], Vec::as_slice);
+        let name = self.names.get(span.name).as_bytes();
         let mut fields = Vec::new();
         if task.is_none() {
             fields.push(("name", FieldValue::Text(name)));

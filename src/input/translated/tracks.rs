@@ -7,9 +7,10 @@
 //! Cost: linear; the state is as large as the packets that describe it.
 
 use super::perfetto_messages::{ClockSnapshotMessage, TracePacket};
-use super::spans::{SpanName, SpanPart, SpanThread, SpanTrack, Spans};
+use super::spans::{SpanPart, SpanThread, SpanTrack, Spans};
 use super::track_messages::{TrackDescriptorMessage, TrackEventMessage};
 use super::translation::{NamedThread, Translation};
+use crate::base::names::NameId;
 use foldhash::HashMap;
 
 /// `BUILTIN_CLOCK_BOOTTIME`: the clock of the kernel's events.
@@ -46,7 +47,7 @@ struct SequenceClock {
 /// What a writer said before.
 #[derive(Debug, Default)]
 struct Sequence {
-    names: HashMap<u64, SpanName>,
+    names: HashMap<u64, NameId>,
     track: Option<u64>,
     clock: Option<u32>,
     clocks: HashMap<u32, SequenceClock>,
