@@ -11,7 +11,7 @@ use crate::base::time::Timestamp;
 use crate::event::kind::{Event, TextId, ThreadContextId};
 use crate::reading::batch::{DumpStatus, DumpedThread, ThreadContext};
 use crate::state::threads::{Holder, HostTid, ThreadInstance};
-use crate::state::timeline::{HostId, ThreadId, ThreadName, VirtualIds};
+use crate::state::timeline::{HostId, ThreadId, VirtualIds};
 
 impl Machine {
     /// The instance that `tid` names now, for an event that may be of any CPU.
@@ -54,6 +54,10 @@ impl Machine {
             self.cpus[c].confirm(event.time);
             return self.cpus[c].thread;
         }
+        if let Some(thread) = self.described(c, event, ids) {
+            self.cpus[c].confirmed_at = event.time;
+            return Some(thread);
+        }
         let Some(identity) = batch.context(event.who) else { return self.cpus[c].thread };
         let Some(tid) = identity.tid else { return self.cpus[c].thread };
         let thread = self.thread_on(c, tid, event.time);
@@ -67,12 +71,22 @@ impl Machine {
             self.threads[thread].followed = true;
         }
         self.describe(thread, event.time, identity, ids);
+        ids.set_described(event.who, thread, self.threads[thread].description);
         Some(thread)
+    }
+
+    /// The thread that runs on CPU `c` if the context of the event names it and says nothing new: most do.
+    fn described(&self, c: CpuId, event: &Event, ids: &BatchIds<'_>) -> Option<ThreadId> {
+        let thread = self.cpus[c].thread?;
+        ids.has_described(event.who, thread, self.threads[thread].description).then_some(thread)
     }
 
     /// The thread of an event whose context may name another thread than the running one; without contexts the running
     /// thread.
     pub(super) fn named(&mut self, c: CpuId, event: &Event, ids: &mut BatchIds<'_>) -> Option<ThreadId> {
+        if let Some(thread) = self.described(c, event, ids) {
+            return Some(thread);
+        }
         let batch = ids.batch;
         let Some((identity, tid)) = batch.context(event.who).and_then(|identity| Some((identity, identity.tid?)))
         else {
@@ -94,7 +108,7 @@ impl Machine {
         let state = &mut self.threads[thread];
         state.observe_pid(identity.pid);
         if let Some(ppid) = identity.ppid {
-            state.thread.ppid = ppid;
+            state.set_ppid(ppid);
         }
         if let (Some(tid), Some(pid)) = (identity.vtid, identity.vpid)
             && state.thread.virtual_ids != Some(VirtualIds { tid, pid })
@@ -112,7 +126,7 @@ impl Machine {
         let Some(name) = ids.name(&mut self.out, name) else { return };
         let state = &mut self.threads[thread];
         if state.thread.names.last().map(|last| last.name) != Some(name) {
-            state.thread.names.push(ThreadName { from: t, name });
+            state.push_name(t, name);
             state.named_by_exec = false;
             state.runs_softirqs = self.out.tables.names.get(name).starts_with("ksoftirqd/");
         }
@@ -126,6 +140,7 @@ impl Machine {
         }
         let host = state.thread.host;
         let before = state.thread.virtual_ids.replace(ids);
+        state.change_description();
         state.namespace_level = level.min(i32::MAX - 1);
         if let Some(old) = before
             && let Some(same) = self.by_vtid.get_mut(&(host, old.tid))
@@ -161,7 +176,7 @@ impl Machine {
             // name.
             [_, .., last] if last.name == name && !was_named_by_exec => last.from = t,
             [.., last] if last.name == name => {}
-            _ => state.thread.names.push(ThreadName { from: t, name }),
+            _ => state.push_name(t, name),
         }
     }
 
@@ -180,7 +195,7 @@ impl Machine {
         let state = &mut self.threads[thread];
         state.fill_pid(process.pid);
         if state.thread.ppid == 0 {
-            state.thread.ppid = process.ppid;
+            state.set_ppid(process.ppid);
         }
         if state.sched == Sched::Unseen {
             let sched = match process.status {

@@ -20,13 +20,13 @@ use super::prepare::WakeChains;
 use super::requests::Requests;
 use super::seal::{FilledSlabs, LateChange, SEAL_EVERY, SealMoments};
 use super::services::Services;
-use super::thread_state::{Reasons, ThreadState};
+use super::thread_state::{DescriptionVersion, Reasons, ThreadState};
 use super::user::Guess;
 use crate::base::names::NameId;
 use crate::base::notice::{Notice, Notices};
 use crate::base::time::Timestamp;
 use crate::event::host::TraceOrigin;
-use crate::event::kind::{Event, TextId};
+use crate::event::kind::{Event, TextId, ThreadContextId};
 use crate::event::stack::RawStackId;
 use crate::model::facts::Quality;
 use crate::reading::batch::{Batch, BatchNames};
@@ -84,11 +84,20 @@ pub struct Machine {
     pub(super) notices: Notices,
 }
 
+/// A thread that a context has described.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+struct Described {
+    thread: ThreadId,
+    version: DescriptionVersion,
+}
+
 /// The ids of the timeline for the ids of one batch, filled on first use.
 pub(super) struct BatchIds<'b> {
     pub batch: &'b Batch,
     names: BatchNames<'b>,
     stacks: Vec<Option<RawStackId>>,
+    /// By context: the thread that it described last.
+    described: Vec<Option<Described>>,
     /// The call chains of wake-ups, where no worker has looked for them.
     chains: Option<WakeChains>,
     /// The call chain that was recorded with the next wake-up.
@@ -98,14 +107,26 @@ pub(super) struct BatchIds<'b> {
 impl<'b> BatchIds<'b> {
     /// No text and no stack has an id yet.
     pub fn new(batch: &'b Batch) -> BatchIds<'b> {
-        let stacks = vec![None; batch.stacks.len()];
-        BatchIds { batch, names: BatchNames::new(batch), stacks, chains: None, wake_chain: None }
+        let (stacks, described) = (vec![None; batch.stacks.len()], vec![None; batch.contexts()]);
+        BatchIds { batch, names: BatchNames::new(batch), stacks, described, chains: None, wake_chain: None }
     }
 
     /// The next event of a kernel trace: the call chain of a wake-up is known then.
     pub fn follow_chains(&mut self, host: HostId, event: &Event) {
         if let Some(chains) = &mut self.chains {
             self.wake_chain = chains.next(host, event);
+        }
+    }
+
+    /// True if a context has described a thread, and nothing has changed its description since.
+    pub fn has_described(&self, who: ThreadContextId, thread: ThreadId, version: DescriptionVersion) -> bool {
+        self.described.get(who.index()) == Some(&Some(Described { thread, version }))
+    }
+
+    /// A context has described a thread.
+    pub fn set_described(&mut self, who: ThreadContextId, thread: ThreadId, version: DescriptionVersion) {
+        if let Some(slot) = self.described.get_mut(who.index()) {
+            *slot = Some(Described { thread, version });
         }
     }
 

@@ -218,7 +218,7 @@ impl Machine {
         state.cpu = cpu;
         state.call = call.map(|call| OpenCall { since: t, ..call });
         state.observe_pid(Some(child_pid));
-        state.thread.ppid = pid;
+        state.set_ppid(pid);
         state.thread.parent = Some(parent);
         if child_vtid != 0 && child_vtid != child {
             // The id of its process there is unknown where its parent's virtual ids are.

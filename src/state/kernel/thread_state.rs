@@ -9,7 +9,7 @@ use super::seal::SealedSegments;
 use crate::base::names::{NameId, Names};
 use crate::base::time::{Span, Timestamp};
 use crate::state::threads::{HostTid, Observed, ThreadInstance};
-use crate::state::timeline::{Call, Segment, SegmentKind, Thread, ThreadId, ThreadRows, Waker};
+use crate::state::timeline::{Call, Segment, SegmentKind, Thread, ThreadId, ThreadName, ThreadRows, Waker};
 
 /// The scheduler's slot of a thread (ALGORITHMS.md 3.1).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -90,6 +90,10 @@ pub(super) struct WakeOutsideCall {
     pub at: Timestamp,
 }
 
+/// The number of changes so far of what contexts say of a thread: its ids and its name.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(super) struct DescriptionVersion(u64);
+
 /// Evidence that switches are missing.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Gaps {
@@ -142,6 +146,7 @@ pub(super) struct ThreadState {
     pub previous: Option<ThreadId>,
     /// Source of `thread.pid`.
     pid: Observed<i32>,
+    pub description: DescriptionVersion,
     /// True if a user-space event with the ids that it has outside of containers happened on its CPU.
     pub confirmed: bool,
     /// Depth of the namespace of `thread.virtual_ids`.
@@ -184,6 +189,7 @@ impl ThreadState {
             freed: false,
             previous,
             pid,
+            description: DescriptionVersion::default(),
             confirmed: false,
             namespace_level: 0,
             runs_softirqs: false,
@@ -310,16 +316,40 @@ impl ThreadState {
         self.thread.life.end = t;
     }
 
+    /// Its ids or its name change.
+    pub fn change_description(&mut self) {
+        self.description.0 += 1;
+    }
+
     /// An event of the thread names its process, or does not.
     pub fn observe_pid(&mut self, pid: Option<i32>) {
+        let before = self.pid;
         self.pid.observe(pid);
+        if self.pid != before {
+            self.change_description();
+        }
         self.thread.pid = self.pid.get().unwrap_or(self.thread.pid);
     }
 
     /// Another source names its process, which counts where none of its events did.
     pub fn fill_pid(&mut self, pid: i32) {
         self.pid.fill(Some(pid));
+        self.change_description();
         self.observe_pid(None);
+    }
+
+    /// An event names its parent.
+    pub fn set_ppid(&mut self, ppid: i32) {
+        if self.thread.ppid != ppid {
+            self.thread.ppid = ppid;
+            self.change_description();
+        }
+    }
+
+    /// It has another name from `t` on.
+    pub fn push_name(&mut self, t: Timestamp, name: NameId) {
+        self.thread.names.push(ThreadName { from: t, name });
+        self.change_description();
     }
 
     /// True for a thread of the kernel itself, as far as is known.
@@ -340,6 +370,7 @@ impl ThreadInstance for ThreadState {
 
     fn set_tid(&mut self, tid: i32) {
         self.thread.tid = tid;
+        self.change_description();
     }
 
     fn is_alive(&self) -> bool {
