@@ -53,12 +53,13 @@ impl World {
         let tid = if step.b % 37 == 36 { i32::from(step.a % self.ids) } else { self.running[step.cpu] };
         let name = if step.b % 29 == 28 { "renamed".to_owned() } else { format!("thread {tid}") };
         let name = Some(batch.text(name.as_bytes()));
-        let ids = ThreadContext { tid: Some(tid), pid: Some(tid / 2 * 2), name, ..ThreadContext::default() };
+        let pid = tid / 2 * 2 + i32::from(step.b % 27 == 26);
+        let ids = ThreadContext { tid: Some(tid), pid: Some(pid), name, ..ThreadContext::default() };
         match step.b % 13 {
             0 => ThreadContextId::ABSENT,
             1..6 => batch.context_id(ids),
             12 if tid == 5 => batch.context_id(ThreadContext { vtid: Some(1), vpid: Some(1), ..ids }),
-            _ => batch.context_id(ThreadContext { ppid: Some(1), ..ids }),
+            _ => batch.context_id(ThreadContext { ppid: Some(1 + i32::from(step.a % 19 == 18)), ..ids }),
         }
     }
 
