@@ -69,7 +69,7 @@ pub enum MemoryError {
     Group(u64),
     /// The system would have had no more.
     #[error(
-        "out of memory: 70 % of what was free are {}, which is not enough; free memory, or allow more by --memory, use \
+        "out of memory: 70 % of what was free, {}, is not enough; free memory, or allow more by --memory, use \
          fewer --threads, or use a shorter trace",
         size(*.0)
     )]

@@ -225,11 +225,14 @@ pub fn open(path: &Path, ctx: &Ctx) -> Result<FtraceTrace, OpenError> {
 /// Unpacks the pages of all CPUs into one file, and sets the places in `sections` to those in the new file.
 fn unpacked(file: &Mapped, sections: &mut Sections, notices: &mut Notices) -> std::io::Result<Mapped> {
     let mut out = tempfile::NamedTempFile::new()?;
-    let mut at = 0;
+    // A chunk belongs to one CPU, so all of them have as many packed bytes as the file at most.
+    let (mut at, mut left) = (0, file.bytes().len());
     let (compression, byte_order) = (sections.compression, sections.head.byte_order);
     for cpu in sections.buffers.iter_mut().flat_map(|b| &mut b.cpus).filter(|cpu| cpu.bytes > 0) {
         let packed = file.bytes().get(cpu.at..).unwrap_or(&[]);
-        let UnpackedChunks { bytes, complete } = unpack::chunks(compression, packed, byte_order, &mut out)?;
+        let packed = packed.get(..left).unwrap_or(packed);
+        let UnpackedChunks { bytes, read, complete } = unpack::chunks(compression, packed, byte_order, &mut out)?;
+        left = left.saturating_sub(read);
         let failed = u64::from(!complete);
         notices.add(Notice::DamagedStream, failed, || format!("cpu {}: a chunk cannot be unpacked", cpu.cpu));
         (cpu.at, cpu.bytes) = (at, bytes);
@@ -329,9 +332,11 @@ fn used_cpus(buffer: &Buffer) -> impl Iterator<Item = &CpuData> {
 
 /// The pages of all CPUs, as far as the file has them.
 fn cpus(sections: &Sections, pages: &[u8], name: &str, notices: &mut Notices) -> Vec<CpuPages> {
-    let mut cpus = Vec::new();
+    // A page belongs to one CPU.
+    let (mut cpus, mut left) = (Vec::new(), pages.len());
     for (buffer, cpu) in sections.buffers.iter().flat_map(|buffer| used_cpus(buffer).map(move |cpu| (buffer, cpu))) {
-        let bytes = pages.len().saturating_sub(cpu.at).min(cpu.bytes);
+        let bytes = pages.len().saturating_sub(cpu.at).min(cpu.bytes).min(left);
+        left -= bytes;
         if bytes < cpu.bytes {
             notices.add(Notice::DamagedStream, 1, || format!("{name}: the data of cpu {} are cut off", cpu.cpu));
         }
@@ -353,4 +358,40 @@ fn cpu_stream(buffer: &Buffer, cpu: &CpuData, index: CpuIndex, sections: &Sectio
         losses.insert(0, ClockLoss { from: begin, to: begin, events: Some(counted - reported) });
     }
     CpuStream { name: format!("{of_buffer}cpu {}", cpu.cpu), cpu: Some(cpu.cpu), packets, losses }
+}
+
+#[cfg(test)]
+#[allow(clippy::unwrap_used)]
+mod tests {
+    use super::*;
+
+    /// The sections of a fixture in which one CPU is named 1,000 times more.
+    fn with_shared_pages(file: &Mapped) -> Sections {
+        let mut sections = Sections::read(file.bytes()).unwrap();
+        let cpus = &mut sections.buffers[0].cpus;
+        let again = cpus.iter().find(|cpu| cpu.bytes > 0).unwrap().to_owned();
+        cpus.extend(std::iter::repeat_n(again, 1000));
+        sections
+    }
+
+    #[test]
+    fn cpus_that_share_their_pages_have_no_more_than_the_file() {
+        let file = Mapped::open(Path::new("fixtures/recorders/v6.dat")).unwrap();
+        let mut notices = Notices::default();
+        let shared = cpus(&with_shared_pages(&file), file.bytes(), "v6.dat", &mut notices);
+        assert!(shared.iter().map(|cpu| cpu.bytes).sum::<usize>() <= file.bytes().len());
+        assert!(shared.len() > 1000 && notices.count(Notice::DamagedStream) > 900);
+    }
+
+    #[test]
+    fn chunks_that_cpus_share_are_not_unpacked_again_and_again() {
+        let file = Mapped::open(Path::new("fixtures/recorders/v7.dat")).unwrap();
+        let (mut notices, mut whole) = (Notices::default(), Sections::read(file.bytes()).unwrap());
+        assert_ne!(whole.compression, Compression::None);
+        let plain = unpacked(&file, &mut whole, &mut notices).unwrap().bytes().len();
+        assert_eq!(notices.count(Notice::DamagedStream), 0);
+        let mut shared = with_shared_pages(&file);
+        let more = unpacked(&file, &mut shared, &mut notices).unwrap().bytes().len();
+        assert!(more <= 2 * plain && notices.count(Notice::DamagedStream) > 900, "{plain}, {more}");
+    }
 }

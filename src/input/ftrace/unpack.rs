@@ -2,7 +2,7 @@
 //!
 //! The pages of a CPU come in chunks, each with its plain length before it. All are unpacked into one temporary file
 //! before reading, so that pages follow each other as in a file that is not compressed. A chunk longer than [`LONGEST`]
-//! is refused, and so is a file that unpacks to far more than its size.
+//! is refused, and so is a file that unpacks to far more than its size, or whose CPUs share their chunks.
 
 use crate::base::cursor::{ByteOrder, Bytes};
 use std::io::{self, Read, Write};
@@ -64,6 +64,8 @@ pub fn whole(compression: Compression, packed: &[u8], plain: usize) -> Option<Ve
 pub struct UnpackedChunks {
     /// Bytes written.
     pub bytes: usize,
+    /// Packed bytes read.
+    pub read: usize,
     /// All chunks could be unpacked.
     pub complete: bool,
 }
@@ -77,7 +79,7 @@ pub fn chunks(
 ) -> io::Result<UnpackedChunks> {
     let mut bytes = Bytes::new(packed);
     let Some(n) = bytes.u32(byte_order) else {
-        return Ok(UnpackedChunks { bytes: 0, complete: false });
+        return Ok(UnpackedChunks { bytes: 0, read: 0, complete: false });
     };
     let most = packed.len().saturating_mul(RATIO).saturating_add(BESIDES);
     let mut written = 0;
@@ -88,12 +90,12 @@ pub fn chunks(
             whole(compression, packed, plain).filter(|plain| plain.len() <= most - written)
         })();
         let Some(plain) = one else {
-            return Ok(UnpackedChunks { bytes: written, complete: false });
+            return Ok(UnpackedChunks { bytes: written, read: bytes.at(), complete: false });
         };
         out.write_all(&plain)?;
         written += plain.len();
     }
-    Ok(UnpackedChunks { bytes: written, complete: true })
+    Ok(UnpackedChunks { bytes: written, read: bytes.at(), complete: true })
 }
 
 #[cfg(test)]
@@ -117,7 +119,7 @@ mod tests {
     fn chunks_bounds_the_bytes_that_a_small_file_unpacks_to() {
         let all = |n: u32| [n.to_le_bytes().to_vec(), bomb(80).repeat(n as usize)].concat();
         let one = chunks(Compression::Zstd, &all(1), ByteOrder::Little, &mut io::sink()).unwrap();
-        assert_eq!(one, UnpackedChunks { bytes: 80 << 17, complete: true });
+        assert_eq!(one, UnpackedChunks { bytes: 80 << 17, read: all(1).len(), complete: true });
         let nine = chunks(Compression::Zstd, &all(9), ByteOrder::Little, &mut io::sink()).unwrap();
         assert!(!nine.complete && nine.bytes <= 9 * bomb(80).len() * RATIO + BESIDES + 4 * RATIO, "{nine:?}");
     }

@@ -2,8 +2,8 @@
 //!
 //! In: context switches, those of a CPU in order. Out: the runs of each thread. With them spans that programs recorded
 //! without a CPU get the CPU where their thread ran, and a clock is proved: a thread that begins or ends a span runs at
-//! that time. What ran before the first switch of a CPU is the thread that it leaves. Cost: a binary search for each
-//! question.
+//! that time. What ran before the first switch of a CPU is the thread that it leaves. Cost: sorting the runs, then a
+//! binary search for each question; 24 bytes are kept for a run.
 
 use crate::base::time::Timestamp;
 use foldhash::HashMap;
