@@ -10,8 +10,10 @@
 
 use super::batch::Batch;
 use super::bind::{Binder, Binding};
-use super::chunks::{Chunk, ChunkTarget, PacketRange, balanced, cut};
+use super::chunks::{Chunk, ChunkTarget, PacketRange, balanced, cut_by};
+use super::cuts::LARGER_BY;
 use super::engine::EngineOptions;
+use super::packet_times::PacketTimes;
 use super::sources::BoundTraces;
 use crate::base::ctx::{Cancel, Ctx};
 use crate::base::time::Timestamp;
@@ -69,6 +71,11 @@ struct SchemaTraces {
     bytes: u64,
 }
 
+/// Bytes of a chunk whose events take so many.
+fn within(density: EventDensity, share: u64) -> u64 {
+    (density.encoded(share) / (LARGER_BY + 1) * LARGER_BY).max(LEAST_CHUNK)
+}
+
 impl BoundTraces {
     /// The engine's options with chunks whose buffers stay within their part of the budget, and the bytes that these
     /// buffers take. The options stay as they are where there is no budget, or where they say how large chunks are.
@@ -83,23 +90,26 @@ impl BoundTraces {
         let Some(budget) = &ctx.budget else { return (*options, 0) };
         let buffers = BUFFERS * ctx.threads as u64;
         let share = budget.for_buffers(ctx.threads) / (buffers * (1 + rows));
-        let packets = || traces.iter().flat_map(|trace| trace.streams()).flat_map(|stream| &stream.packets);
-        let whole: u64 = packets().map(|packet| packet.bytes).sum();
+        let packets = traces.iter().flat_map(|trace| trace.streams()).flat_map(|stream| &stream.packets);
+        let whole: u64 = packets.map(|packet| packet.bytes).sum();
         let largest = balanced(whole, u64::MAX, ctx.threads);
         let fits_anyway = EventDensity::DENSEST.decoded(largest) <= share;
-        let density = if fits_anyway { EventDensity::DENSEST } else { self.density(traces, &ctx.cancel) };
-        if !fits_anyway {
-            self.density = Some(density);
-        }
+        let mut density = if fits_anyway { EventDensity::DENSEST } else { self.density(traces, &ctx.cancel) };
         let chunks = match options.chunks {
-            // A chunk ends with the packet that reaches its size.
             ChunkTarget::Balanced => {
-                let packet = packets().map(|packet| packet.bytes).max().unwrap_or(0);
-                ChunkTarget::Within(density.encoded(share).saturating_sub(packet).max(LEAST_CHUNK))
+                self.times = PacketTimes::of_crowded(self, traces, within(density, share), ctx);
+                if self.times.events > 0 {
+                    // Each record makes one event at most, nearly.
+                    density = density.min(EventDensity::of(self.times.events, self.times.bytes));
+                }
+                ChunkTarget::Within(within(density, share))
             }
             chunks => chunks,
         };
-        let all = cut(traces, chunks, ctx.threads);
+        if !fits_anyway {
+            self.density = Some(density);
+        }
+        let all = cut_by(traces, &self.times, chunks, ctx.threads);
         let most = all.iter().map(|chunk| chunk.bytes).max().unwrap_or(0);
         let bytes = density.decoded(most).saturating_mul(buffers.min(2 * all.len() as u64) * (1 + rows));
         (EngineOptions { chunks, ..*options }, bytes)
@@ -169,7 +179,7 @@ mod tests {
             let (options, said) = bound.fit_buffers(&traces, &EngineOptions::default(), 0, &ctx);
             let mut notices = Default::default();
             let mut most = 0;
-            let chunks = cut(&traces, options.chunks, 2);
+            let chunks = cut_by(&traces, bound.packet_times(), options.chunks, 2);
             let buffers = 2 * chunks.len().min(3) as u64;
             for chunk in chunks {
                 let batch = bound.read(&traces, &chunk, &ctx.cancel, &mut notices, |_, _| {}, None);
@@ -183,6 +193,34 @@ mod tests {
             assert_eq!(bound.fit_buffers(&traces, &packets, 0, &ctx).0.chunks, ChunkTarget::Packet);
         }
         assert!(sizes.is_sorted(), "{sizes:?}");
+    }
+
+    /// Packets of copies begin at the same moments, and so do bursts of their events.
+    #[test]
+    fn fit_buffers_cuts_copies_of_a_recording_within_packets() {
+        let argument = |i| Argument::parse(format!("{i}=fixtures/traces/lock-contention/kernel"));
+        let arguments: Vec<Argument> = (0..12).map(argument).collect();
+        let Ok(Opened::Traces(sources)) = input::open(&arguments, &Ctx::new(2)) else { panic!("they are traces") };
+        let sources: Vec<&Source> = sources.iter().collect();
+        let traces: Vec<&Trace> = sources.iter().map(|source| &source.trace).collect();
+        let budget = Budget { bytes: 48 << 20, leaves: None, file: None };
+        let ctx = Ctx { budget: Some(budget.clone()), ..Ctx::new(2) };
+        let mut bound = BoundTraces::new(&traces, &[], |trace| Binding::new(trace, &[]), &ctx).unwrap();
+        let (options, said) = bound.fit_buffers(&traces, &EngineOptions::default(), 0, &ctx);
+        assert!(said <= budget.for_buffers(2), "{said}");
+        let chunks = cut_by(&traces, bound.packet_times(), options.chunks, 2);
+        let bytes: u64 = chunks.iter().map(|chunk| chunk.bytes).sum();
+        assert!(bytes.abs_diff(bound.packet_times().bytes) < 1000, "{bytes}");
+        let events = |chunk: &Chunk| {
+            let mut notices = Default::default();
+            bound.read(&traces, chunk, &ctx.cancel, &mut notices, |_, _| {}, None).events.len() * size_of::<Event>()
+        };
+        // The largest are at the begin, where the tracer names all threads.
+        let most = chunks.iter().take(20).map(events).max().unwrap();
+        assert!(6 * most as u64 <= said, "{most} of {said} in {} chunks", chunks.len());
+        // Without the times of their events the bursts are too large.
+        let evenly = cut_by(&traces, &PacketTimes::default(), options.chunks, 2);
+        assert!(evenly.iter().take(20).map(events).max().unwrap() > most, "{}", evenly.len());
     }
 
     #[test]

@@ -1,13 +1,14 @@
 //! Chunks: spans of the time line over all streams, and the records of each.
 //!
-//! In: the packet indexes of traces. Out: chunks balanced by bytes. Each packet's bytes count at its begin; where the
-//! sum since the last cut reaches the target, the next chunk begins. A packet that overlaps several chunks (at most one
-//! per stream and cut) is read for each of them: the reader skips its records before the chunk by their headers and
-//! stops at the first one behind it.
+//! In: the packet indexes of traces. Out: chunks balanced by bytes (`cuts`). A packet that overlaps several chunks (at
+//! most one per stream and cut) is read for each of them: the reader skips its records before the chunk by their
+//! headers and stops at the first one behind it.
 //!
 //! A record belongs to the chunk that holds its time, so records of equal times are never separated. The chunk in which
 //! a packet ends reports the errors in it. No result may depend on where the cuts are. ALGORITHMS.md 10.1.
 
+use super::cuts::{TimedPacket, cuts};
+use super::packet_times::{PacketPlace, PacketTimes};
 use crate::base::ctx::Cancel;
 use crate::base::notice::{Notice, Notices};
 use crate::base::time::{Span, Timestamp};
@@ -55,7 +56,7 @@ pub struct Chunk {
     pub until: Timestamp,
     /// Streams in the order of traces and of their ids.
     pub ranges: Vec<PacketRange>,
-    /// Bytes of the packets that begin in it.
+    /// Bytes of its part of each packet, which are spread evenly over the packet's time.
     pub bytes: u64,
 }
 
@@ -67,16 +68,16 @@ const MOST: u64 = 32 << 20;
 
 /// Times that bound the records of a packet.
 #[derive(Clone, Copy, Debug)]
-struct Bounds {
-    begin: Timestamp,
-    end: Timestamp,
+pub(super) struct Bounds {
+    pub begin: Timestamp,
+    pub end: Timestamp,
 }
 
 impl Bounds {
     const NONE: Bounds = Bounds { begin: Timestamp::MIN, end: Timestamp::MAX };
 
     /// The times that a packet names; `None` where it names none. A packet that ends before it begins has them swapped.
-    fn of(trace: &Trace, stream: usize, packet: usize) -> Option<Bounds> {
+    pub fn of(trace: &Trace, stream: usize, packet: usize) -> Option<Bounds> {
         let packet = trace.streams().get(stream)?.packets.get(packet)?;
         let (begin, end) = (packet.begin?, packet.end?);
         Some(Bounds { begin: begin.min(end), end: begin.max(end) })
@@ -87,45 +88,21 @@ impl Bounds {
     }
 }
 
-/// The times to cut at: begins of packets at which the bytes since the last cut reach the target. Traces with packets
-/// that do not name their times are not cut.
-fn cuts(traces: &[&Trace], target: ChunkTarget, workers: usize) -> Vec<Timestamp> {
-    let mut begins: Vec<(Timestamp, u64)> = Vec::new();
-    for trace in traces {
-        for (number, stream) in trace.streams().iter().enumerate() {
-            for (at, packet) in stream.packets.iter().enumerate() {
-                let Some(bounds) = Bounds::of(trace, number, at) else { return Vec::new() };
-                begins.push((bounds.begin, packet.bytes));
-            }
+/// The times to cut at. Traces with packets that do not name their times are not cut.
+fn cuts_of(traces: &[&Trace], times: &PacketTimes, target: ChunkTarget, workers: usize) -> Vec<Timestamp> {
+    let Some(packets) = times.packets(traces) else { return Vec::new() };
+    match target {
+        ChunkTarget::Packet => cuts(&packets, |_| 0),
+        ChunkTarget::Bytes(bytes) => cuts(&packets, |_| bytes),
+        ChunkTarget::Balanced => cuts(&packets, |left| balanced(left, MOST, workers)),
+        ChunkTarget::Within(most) => cuts(&packets, |left| balanced(left, most, workers)),
+        ChunkTarget::Whole => Vec::new(),
+        ChunkTarget::Moments(moments) => {
+            let mut cuts: Vec<Timestamp> = moments.iter().copied().filter(|t| *t < Timestamp::MAX).collect();
+            cuts.dedup();
+            cuts
         }
     }
-    begins.sort_unstable();
-    let mut left: u64 = begins.iter().map(|(_, bytes)| bytes).sum();
-    let size = |left: u64| match target {
-        ChunkTarget::Packet => Some(0),
-        ChunkTarget::Bytes(bytes) => Some(bytes),
-        ChunkTarget::Balanced => Some(balanced(left, MOST, workers)),
-        ChunkTarget::Within(most) => Some(balanced(left, most, workers)),
-        ChunkTarget::Whole | ChunkTarget::Moments(_) => None,
-    };
-    if let ChunkTarget::Moments(moments) = target {
-        let mut cuts: Vec<Timestamp> = moments.iter().copied().filter(|t| *t < Timestamp::MAX).collect();
-        cuts.dedup();
-        return cuts;
-    }
-    let mut cuts = Vec::new();
-    let mut weight = 0;
-    for (begin, bytes) in begins {
-        // There is no cut at the end of time: only the last chunk holds it.
-        let can_cut = begin < Timestamp::MAX && cuts.last() != Some(&begin);
-        if weight > 0 && can_cut && size(left).is_some_and(|size| weight >= size) {
-            cuts.push(begin);
-            left -= weight;
-            weight = 0;
-        }
-        weight += bytes;
-    }
-    cuts
 }
 
 /// Bytes of the next chunk where so many are left: ever smaller, so that all workers end at about the same time.
@@ -136,16 +113,38 @@ pub(super) fn balanced(left: u64, most: u64, workers: usize) -> u64 {
 
 /// Cut the time line of some traces into chunks.
 pub fn cut(traces: &[&Trace], target: ChunkTarget, workers: usize) -> Vec<Chunk> {
-    let cuts = cuts(traces, target, workers);
+    cut_by(traces, &PacketTimes::default(), target, workers)
+}
+
+/// The same, with the times of the events in some packets.
+pub(super) fn cut_by(traces: &[&Trace], times: &PacketTimes, target: ChunkTarget, workers: usize) -> Vec<Chunk> {
+    let cuts = cuts_of(traces, times, target, workers);
     let bounds: Vec<Timestamp> = std::iter::once(Timestamp::MIN).chain(cuts).chain([Timestamp::MAX]).collect();
     let chunk = |w: &[Timestamp]| Chunk { from: w[0], until: w[1], ranges: Vec::new(), bytes: 0 };
     let mut chunks: Vec<Chunk> = bounds.windows(2).map(chunk).collect();
     for (number, trace) in traces.iter().enumerate() {
         for stream in 0..trace.streams().len() {
             distribute(&mut chunks, number, trace, stream);
+            for packet in 0..trace.streams()[stream].packets.len() {
+                match times.parts(traces, PacketPlace { trace: number, stream, packet }) {
+                    Some(parts) => parts.for_each(|part| weigh(&mut chunks, part)),
+                    // Such traces are one chunk, unless the moments of the cuts were given.
+                    None => chunks[0].bytes += trace.streams()[stream].packets[packet].bytes,
+                }
+            }
         }
     }
     chunks
+}
+
+/// Count the bytes of a packet, or of a part of one, in the chunks that it meets.
+fn weigh(chunks: &mut [Chunk], packet: TimedPacket) {
+    let first = chunks.partition_point(|chunk| chunk.ends_before(packet.bounds.begin));
+    let mut before = 0;
+    for chunk in chunks.iter_mut().skip(first).take_while(|chunk| chunk.from <= packet.bounds.end) {
+        let until = if chunk.until < Timestamp::MAX { packet.bytes_before(chunk.until) } else { packet.bytes };
+        chunk.bytes += until - std::mem::replace(&mut before, until);
+    }
 }
 
 /// Give each chunk the packets of one stream that may hold its records: all from the first to the last such packet,
@@ -170,12 +169,6 @@ fn distribute(chunks: &mut [Chunk], number: usize, trace: &Trace, stream: usize)
         let after = earliest.partition_point(|begin| !chunk.ends_before(*begin));
         if first < after {
             chunk.ranges.push(PacketRange { trace: number, stream: StreamId::at(stream), packets: first..after });
-        }
-    }
-    for (packet, bounds) in trace.streams()[stream].packets.iter().zip(&bounds) {
-        let at = chunks.partition_point(|chunk| chunk.ends_before(bounds.begin));
-        if let Some(chunk) = chunks.get_mut(at) {
-            chunk.bytes += packet.bytes;
         }
     }
 }

@@ -7,7 +7,8 @@
 //! counted, and exact. No result may depend on the [`EngineOptions`]. Counting headers needs neither
 //! state nor order: it takes runs of packets of one stream (`input/count.rs`).
 
-use super::chunks::{Chunk, ChunkTarget, cut};
+use super::chunks::{Chunk, ChunkTarget, cut, cut_by};
+use super::packet_times::PacketTimes;
 use crate::base::ctx::{Cancel, Cancelled, Ctx};
 use crate::base::parallel::in_order_then;
 use crate::input::trace::Trace;
@@ -91,6 +92,11 @@ pub trait Analysis: Sync {
     /// order is left to [`Analysis::finish`].
     fn merge(&self, whole: &mut Self::Whole, next: Self::Partial) -> Self::Rest;
 
+    /// When the events of crowded packets are, where that was measured: chunks are cut by it.
+    fn packet_times(&self) -> Option<&PacketTimes> {
+        None
+    }
+
     /// Do what is left of a chunk, while the next ones are being joined.
     fn finish(&self, rest: Self::Rest);
 
@@ -108,7 +114,10 @@ pub fn run<A: Analysis>(
     options: &EngineOptions,
     ctx: &Ctx,
 ) -> Result<A::Whole, Cancelled> {
-    let chunks = cut(traces, options.chunks, ctx.threads);
+    let chunks = match analysis.packet_times() {
+        Some(times) => cut_by(traces, times, options.chunks, ctx.threads),
+        None => cut(traces, options.chunks, ctx.threads),
+    };
     ctx.progress.enter("reading", chunks.iter().map(|c| c.bytes).sum());
     let read = |i: usize| {
         (options.hooks.step)(ChunkStep::Begin, i);

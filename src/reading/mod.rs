@@ -7,9 +7,10 @@
 //!                            (Binder: record -> event)  (all streams, sorted)     in the order of chunks
 //! ```
 //! [`sources`] prepares traces and reads a chunk of them (`copies`: events that several of them recorded); [`chunks`]
-//! cuts the time line (`buffers`: how finely), [`engine`] drives the workers. [`bind`] binds each record class once, by
-//! the names and fields of `classes` in the words of a tracer ([`dialect`]); after that, reading a record is a jump and
-//! some copies. [`tasks`] and [`declared`] find in the same classes what delimits executions.
+//! cuts the time line (`cuts`: where, `buffers`: how finely, `packet_times`), [`engine`] drives the workers. [`bind`]
+//! binds each record class once, by the names and fields of `classes` in the words of a tracer ([`dialect`]); after
+//! that, reading a record is a jump and some copies. [`tasks`] and [`declared`] find in the same classes what delimits
+//! executions.
 
 pub mod batch;
 pub mod bind;
@@ -18,9 +19,11 @@ pub mod chunks;
 pub mod classes;
 mod copies;
 mod coverage;
+mod cuts;
 pub mod declared;
 pub mod dialect;
 pub mod engine;
+pub mod packet_times;
 mod recorded;
 pub mod sources;
 mod syscalls;

@@ -20,6 +20,7 @@ use crate::reading::bind::{Binder, Binding, is_kernel};
 use crate::reading::buffers::EventDensity;
 use crate::reading::chunks::{Chunk, ChunkSide, PacketRange};
 use crate::reading::dialect::RELEASES;
+use crate::reading::packet_times::PacketTimes;
 use foldhash::{HashMap, HashSet};
 use std::ops::Range;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -33,6 +34,9 @@ pub struct BoundTrace {
     /// By stream, where its switches are followed: the losses of its CPU.
     pub(super) losses: Vec<Vec<CpuLoss>>,
 }
+
+/// Streams of which none has more than an eighth of a chunk's events, as a rule.
+const MANY_STREAMS: usize = 16;
 
 /// Events of a CPU that the tracer lost.
 #[derive(Clone, Copy, Debug)]
@@ -67,6 +71,8 @@ pub struct BoundTraces {
     spare: Mutex<Vec<Vec<Event>>>,
     /// How dense events are, where it was measured.
     pub(super) density: Option<EventDensity>,
+    /// When the events of crowded packets are.
+    pub(super) times: PacketTimes,
 }
 
 impl BoundTraces {
@@ -79,8 +85,8 @@ impl BoundTraces {
         ctx: &Ctx,
     ) -> Result<BoundTraces, Cancelled> {
         let (hosts, host_of) = hosts(traces, labels);
-        let mut bound =
-            BoundTraces { hosts, origins: Vec::new(), all: Vec::new(), spare: Mutex::default(), density: None };
+        let (spare, times) = (Mutex::default(), PacketTimes::default());
+        let mut bound = BoundTraces { hosts, origins: Vec::new(), all: Vec::new(), spare, density: None, times };
         let schemas = Schemas::of(traces);
         let compile = |schema: usize| {
             let trace = traces[schemas.first[schema]];
@@ -141,6 +147,8 @@ impl BoundTraces {
         // What is reserved at once is not copied as it grows, and no more than is needed.
         let expected = self.density.map_or(0, |density| density.events(chunk.bytes));
         events.reserve_exact(expected);
+        // Of many streams it grows by an eighth where that is not enough, not by as much again.
+        let step = if chunk.ranges.len() >= MANY_STREAMS { expected / 8 } else { 0 };
         let mut streams: Vec<Range<usize>> = Vec::with_capacity(chunk.ranges.len());
         let mut earlier = Vec::new();
         let seeks_switch = before.is_some();
@@ -148,6 +156,9 @@ impl BoundTraces {
             let (Some(bound), Some(trace)) = (self.all.get(range.trace), traces.get(range.trace)) else { continue };
             let mut binder = Binder::new(&bound.binding, range.trace as u16);
             let start = events.len();
+            if events.capacity() - start < step {
+                events.reserve_exact(step);
+            }
             let checkpoint = |class| seeks_switch && bound.binding.is_switch(class);
             let outcome = range.read(trace, &bound.plan, chunk, cancel, checkpoint, |record, side| {
                 if side == ChunkSide::Inside {
@@ -167,6 +178,11 @@ impl BoundTraces {
         batch.merge(&streams);
         self.give_back(events);
         batch
+    }
+
+    /// When the events of crowded packets are: chunks are cut by it.
+    pub fn packet_times(&self) -> &PacketTimes {
+        &self.times
     }
 
     fn buffer(&self) -> Vec<Event> {

@@ -21,6 +21,7 @@ use crate::model::usage::{CpuUse, IoUse, ThreadUse};
 use crate::reading::bind::{Binding, Focus};
 use crate::reading::chunks::Chunk;
 use crate::reading::engine::{self, Analysis, ChunkStart, EngineOptions};
+use crate::reading::packet_times::PacketTimes;
 use crate::reading::sources::{BoundTrace, BoundTraces};
 use crate::state::threads::ThreadInstance;
 use foldhash::HashMap;
@@ -132,6 +133,10 @@ impl Analysis for UsagePass<'_> {
     }
 
     fn finish(&self, (): ()) {}
+
+    fn packet_times(&self) -> Option<&PacketTimes> {
+        Some(self.sources.packet_times())
+    }
 
     fn run_again(&self, (whole, notices): &mut Self::Whole, traces: &[&Trace], chunk: &Chunk, cancel: &Cancel) {
         self.step(whole, notices, traces, chunk, ChunkStart::Unknown, cancel);

@@ -227,7 +227,7 @@ impl Machine {
         // Ids of a batch are not valid in the next one; an event and its stack are always in one chunk.
         let mut ids = BatchIds { chains: Some(WakeChains::default()), ..BatchIds::new(batch) };
         for event in &batch.events {
-            if self.seal_moments.holds(event.time) {
+            if self.seal_moments.holds(event) {
                 self.seal_rows();
             }
             self.step(event, &mut ids);

@@ -23,6 +23,7 @@ use crate::reading::batch::Batch;
 use crate::reading::bind::Binding;
 use crate::reading::chunks::Chunk;
 use crate::reading::engine::{self, Analysis, ChunkStart, EngineOptions};
+use crate::reading::packet_times::PacketTimes;
 use crate::reading::sources::BoundTraces;
 use crate::state::store::families::{OpenSlabs, SealedSlabs};
 use crate::state::store::pool::LeafPool;
@@ -143,6 +144,10 @@ impl Analysis for KernelPass<'_> {
         self.sources.recycle(batch);
         notices.merge(&theirs);
         machine.slabs.take()
+    }
+
+    fn packet_times(&self) -> Option<&PacketTimes> {
+        Some(self.sources.packet_times())
     }
 
     fn run_again(&self, whole: &mut Self::Whole, traces: &[&Trace], chunk: &Chunk, cancel: &Cancel) -> Self::Rest {

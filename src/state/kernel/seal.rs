@@ -4,7 +4,7 @@
 //! settled rows move. A thread keeps its last row of each kind, and the segments that the end of its open or next
 //! system call may relabel ([`NEAR`] at most). Until a host had a switch its rows stay: without any they are made anew
 //! when the pass ends. Few changes come later than that (a packet whose send follows, a call whose entry was lost):
-//! they are kept and made in the sealed leaves. When rows are sealed depends on the times of the events and on their
+//! they are kept and made in the sealed leaves. When rows are sealed depends on the events and on their
 //! number alone ([`SealMoments`]): a worker that does not know the events before its chunk knows these moments as well.
 //!
 //! The machine only moves the rows, as *slabs* by number; the pass makes them leaves, on another thread.
@@ -13,6 +13,7 @@ use super::calls::NEAR;
 use super::machine::Machine;
 use super::thread_state::{OpenCall, Reasons, Sched, SegmentNumber, ThreadState};
 use crate::base::time::Timestamp;
+use crate::event::kind::Event;
 use crate::state::store::families::{OpenSlabs, RowBuilders, SealedSlabs};
 use crate::state::store::parts::RowPlace;
 use crate::state::store::pool::LeafPool;
@@ -27,8 +28,9 @@ const PER_THREAD: usize = 4;
 /// Rows for which a thread keeps memory at least.
 const KEPT: usize = 16;
 
-/// The moments at which rows may be sealed, by a hash of time: which events are before one does not depend on the cuts
-/// between chunks.
+/// The events before which rows may be sealed, by a hash of time, trace and CPU: which ones these are does not depend
+/// on the cuts between chunks. Time alone would not do: copies of a recording have as many events at each time as
+/// there are copies, so that many more events would lie between two moments.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct SealMoments {
     /// Fewer events than this are not sealed.
@@ -44,9 +46,11 @@ impl SealMoments {
         SealMoments { least: half, greatest: u64::MAX / half as u64 }
     }
 
-    /// True for such a moment.
-    pub fn holds(self, t: Timestamp) -> bool {
-        (t.ns() as u64).wrapping_mul(0x9e37_79b9_7f4a_7c15) <= self.greatest
+    /// True for the moment before such an event.
+    pub fn holds(self, event: &Event) -> bool {
+        let place = u64::from(event.trace) << 16 | u64::from(event.cpu);
+        let time = (event.time.ns() as u64).wrapping_mul(0x9e37_79b9_7f4a_7c15);
+        time.wrapping_add(place.wrapping_mul(0xd6e8_feb8_6659_fd93)) <= self.greatest
     }
 }
 
@@ -310,5 +314,30 @@ impl Timeline {
         self.rows.segments.rewrite(&places, |at, segment| {
             changes.get(at).into_iter().for_each(|change| change.change.apply(segment, reasons));
         });
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::event::kind::{Kind, ThreadContextId};
+
+    #[test]
+    fn seal_moments_are_as_frequent_in_copies_of_a_recording() {
+        let moments = SealMoments::every(1000);
+        for copies in [1_u16, 64] {
+            let event = |i: usize| Event {
+                time: Timestamp::new(1_700_000_000_000_000_000 + (i / usize::from(copies)) as i64 * 7919),
+                who: ThreadContextId::ABSENT,
+                trace: i as u16 % copies,
+                cpu: (i / usize::from(copies)) as u16 % 2,
+                kind: Kind::Exit { tid: 1 },
+            };
+            let at: Vec<usize> = (0..1_000_000).filter(|i| moments.holds(&event(*i))).collect();
+            let longest = at.windows(2).map(|pair| pair[1] - pair[0]).max();
+            // One in 500 events.
+            assert!((1500..2700).contains(&at.len()), "{copies}: {}", at.len());
+            assert!(longest.is_some_and(|events| events < 6000), "{copies}: {longest:?}");
+        }
     }
 }

@@ -125,7 +125,7 @@ pub(super) fn prepare(
 
 impl Preparation<'_> {
     fn next(&mut self, event: Event) {
-        if self.options.seal_moments.holds(event.time) {
+        if self.options.seal_moments.holds(&event) {
             self.flush_all();
             self.due(Due::Seal);
         }

@@ -1,0 +1,134 @@
+//! When the events of crowded packets are.
+//!
+//! In: packets, of which more are open at a time than a chunk should hold. Out: the number of events of each packet,
+//! and the times between parts of it that have as many events each. Where events come in bursts, a packet that is
+//! spread evenly over its time would make chunks of the bursts too large, and many packets of the same moments (copies
+//! of a recording) have their bursts together. A packet weighs as many bytes as its events have on average, since
+//! memory holds events. No result depends on it. Cost: the headers of these packets are read once more, on the
+//! workers: a twentieth of the time that decoding takes.
+
+use super::cuts::{TimedPacket, most_open};
+use super::sources::BoundTraces;
+use crate::base::ctx::Ctx;
+use crate::base::parallel::in_order;
+use crate::base::time::Timestamp;
+use crate::input::record::StreamId;
+use crate::input::trace::Trace;
+use foldhash::HashMap;
+
+/// Parts of a packet.
+pub(super) const PARTS: usize = 16;
+/// The packets that are open at a time have so many times the bytes of a chunk, from which on they are crowded.
+const CROWDED: u64 = 4;
+/// Events between two looks at the clock.
+const EVERY: u64 = 32;
+
+/// A packet of a trace.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub(super) struct PacketPlace {
+    pub trace: usize,
+    pub stream: usize,
+    pub packet: usize,
+}
+
+/// The events of a packet.
+#[derive(Debug)]
+struct PacketEvents {
+    events: u64,
+    /// Times between its parts; none where it has too few events.
+    between: Vec<Timestamp>,
+}
+
+/// The events of packets, where they were counted.
+#[derive(Debug, Default)]
+pub struct PacketTimes {
+    packets: HashMap<PacketPlace, PacketEvents>,
+    /// Of all packets.
+    pub(super) events: u64,
+    /// Of all packets.
+    pub(super) bytes: u64,
+}
+
+impl PacketTimes {
+    /// Of all packets, if more bytes of them are open at a time than some chunks of `size` have.
+    pub(super) fn of_crowded(bound: &BoundTraces, traces: &[&Trace], size: u64, ctx: &Ctx) -> PacketTimes {
+        let mut times = PacketTimes::default();
+        let Some(packets) = times.packets(traces) else { return times };
+        if most_open(&packets) <= size.saturating_mul(CROWDED) {
+            return times;
+        }
+        let streams = |trace: usize| (0..traces[trace].streams().len()).map(move |stream| (trace, stream));
+        let streams: Vec<(usize, usize)> = (0..traces.len()).flat_map(streams).collect();
+        let measure = |at: usize| {
+            let (trace, stream) = streams[at];
+            let packets = 0..traces[trace].streams()[stream].packets.len();
+            let places = packets.map(|packet| PacketPlace { trace, stream, packet });
+            places.filter_map(|place| Some((place, events_of(bound, traces, place)?))).collect::<Vec<_>>()
+        };
+        // Once cancelled, the work ends before a chunk is read.
+        let _ = in_order(ctx, streams.len(), measure, |_, measured| times.packets.extend(measured));
+        times.bytes = packets.iter().map(|packet| packet.bytes).sum();
+        times.events = times.packets.values().map(|packet| packet.events).sum();
+        times
+    }
+
+    /// The parts of all packets; `None` where a packet does not name its times.
+    pub(super) fn packets(&self, traces: &[&Trace]) -> Option<Vec<TimedPacket>> {
+        let mut parts = Vec::new();
+        for (trace, of) in traces.iter().enumerate() {
+            for (stream, packets) in of.streams().iter().enumerate() {
+                for packet in 0..packets.packets.len() {
+                    parts.extend(self.parts(traces, PacketPlace { trace, stream, packet })?);
+                }
+            }
+        }
+        Some(parts)
+    }
+
+    /// The parts of a packet, of as many bytes each; the whole packet where its events were not counted, `None` where
+    /// it does not name its times.
+    pub(super) fn parts(&self, traces: &[&Trace], place: PacketPlace) -> Option<impl Iterator<Item = TimedPacket>> {
+        let whole = TimedPacket::of(traces[place.trace], place.stream, place.packet)?;
+        let counted = self.packets.get(&place);
+        let between = counted.map_or(&[][..], |packet| &packet.between);
+        let weight = |events: u64| u128::from(events) * u128::from(self.bytes) / u128::from(self.events.max(1));
+        let weight = counted.map_or(whole.bytes, |packet| weight(packet.events) as u64);
+        let count = between.len() as u64 + 1;
+        let begins = std::iter::once(whole.bounds.begin).chain(between.iter().copied());
+        let ends = between.iter().copied().chain([whole.bounds.end]);
+        Some((0..count).zip(begins.zip(ends)).map(move |(at, (begin, end))| {
+            let bytes = weight * (at + 1) / count - weight * at / count;
+            TimedPacket { bounds: super::chunks::Bounds { begin, end }, bytes, whole: whole.bytes }
+        }))
+    }
+}
+
+/// Count the events of a packet, and look at the clock of every few.
+fn events_of(bound: &BoundTraces, traces: &[&Trace], place: PacketPlace) -> Option<PacketEvents> {
+    let trace = traces[place.trace];
+    let bounds = TimedPacket::of(trace, place.stream, place.packet)?.bounds;
+    let packets = place.packet..place.packet + 1;
+    let mut reader = trace.reader(bound.all.get(place.trace)?.plan(), StreamId::at(place.stream), packets);
+    let mut clocks = Vec::new();
+    let mut events = 0;
+    while let Some(clock) = reader.step() {
+        if events % EVERY == 0 {
+            clocks.push(clock);
+        }
+        events += 1;
+    }
+    let (first, last) = (*clocks.first()?, *clocks.last()?);
+    let cycles = u128::from(last.saturating_sub(first));
+    if clocks.len() < PARTS || cycles == 0 {
+        return Some(PacketEvents { events, between: Vec::new() });
+    }
+    let length = u128::from(bounds.end.abs_diff(bounds.begin));
+    let mut latest = bounds.begin;
+    let time = |part: usize| {
+        let clock = clocks.get(clocks.len() * part / PARTS).copied().unwrap_or(last);
+        let since = u128::from(clock.saturating_sub(first)).min(cycles);
+        latest = latest.max(bounds.begin.wrapping_add((since * length / cycles) as u64));
+        latest
+    };
+    Some(PacketEvents { events, between: (1..PARTS).map(time).collect() })
+}
