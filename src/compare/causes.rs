@@ -4,6 +4,7 @@
 //! durations exactly; small parts and rounding go to one last entry without a rank. `naming.rs` finds the names
 //! (ALGORITHMS.md 7.6). Cost: linear in the groups' sparse lists and in the parts' contexts times their depth.
 
+use super::chance::MemberValue;
 use super::naming::{PartName, name};
 use super::partition::{DifferencePart, PartitionInput, drawn_path, is_below, main_threads, origins, partition};
 use super::tree::{BuiltTree, GroupPair, GroupSums};
@@ -74,7 +75,7 @@ pub(super) fn rank(groups: &GroupPair<'_>, built: &mut BuiltTree, whole_ns: i64)
         groups.cancel.check()?;
         let list = &ranked.values[at];
         let sums = sums(groups, list.iter().copied().map(|ns| Some(ns).filter(|ns| *ns > 0)));
-        p_values.push(groups.p_value(&sums, || list.clone()));
+        p_values.push(groups.p_value(&sums, || MemberValue::of_list(list)));
         let affected = affected(groups, &input, part, list)?;
         let named = name(groups, &input, part);
         ranked.phrases.push(phrase(part.kind, &named) + &through(&named));

@@ -11,54 +11,37 @@
 //! O(rounds x smaller group) per list.
 
 use crate::base::statistics::Random;
+use std::cell::RefCell;
 
 /// Splits tried, at most.
 const SPLITS: usize = 100_000;
+/// Positions in the splits of a control that are kept: 4 MiB.
+const MOST_KEPT: usize = 1 << 20;
 /// Splits as extreme as the observed one, after which more would not change the answer.
 const ENOUGH: usize = 20;
 const SEED: u64 = 0x5107_0FA5_7C0D_E000;
 
-/// The ways to choose the smaller group from all executions, drawn once and used for every context.
-#[derive(Clone, Debug)]
+/// The ways to choose the smaller group from all executions, drawn once, as far as a test looks at them, and used for
+/// every context.
+#[derive(Debug)]
 pub struct Splits {
     total: usize,
     smaller: usize,
     slow: usize,
     exhaustive: bool,
-    /// Chosen positions, `smaller` at a time.
-    chosen: Vec<u32>,
+    drawn: RefCell<DrawnSplits>,
 }
 
 impl Splits {
     /// Splits of `slow + fast` executions.
     pub fn new(slow: usize, fast: usize) -> Self {
         let (total, smaller) = (slow + fast, slow.min(fast));
-        let mut splits =
-            Splits { total, smaller, slow, exhaustive: ways(total, smaller) <= SPLITS, chosen: Vec::new() };
-        if splits.exhaustive {
-            splits.choose_all();
-        } else {
-            let mut random = Random::new(SEED);
-            let mut draw = Draw::new(total);
-            for _ in 0..SPLITS {
-                splits.chosen.extend_from_slice(draw.some(smaller, &mut random));
-            }
-        }
-        splits
-    }
-
-    /// Every subset once, in lexicographic order.
-    fn choose_all(&mut self) {
-        let (n, k) = (self.total as u32, self.smaller as u32);
-        let mut pick: Vec<u32> = (0..k).collect();
-        loop {
-            self.chosen.extend_from_slice(&pick);
-            let Some(at) = (0..pick.len()).rev().find(|i| pick[*i] < n - k + *i as u32) else { return };
-            pick[at] += 1;
-            for i in at + 1..pick.len() {
-                pick[i] = pick[i - 1] + 1;
-            }
-        }
+        let exhaustive = ways(total, smaller) <= SPLITS;
+        let drawn = match exhaustive {
+            true => DrawnSplits::all(total, smaller),
+            false => DrawnSplits::new(total, smaller, SEED),
+        };
+        Splits { total, smaller, slow, exhaustive, drawn: RefCell::new(drawn) }
     }
 
     /// Two-sided p-value of the difference of the means of `values[..slow]` and the rest.
@@ -78,10 +61,12 @@ impl Splits {
             let s = pick.iter().map(|i| values[*i as usize]).fold(0, u64::saturating_add);
             i128::from(s) >= high || i128::from(s) <= low
         };
+        let mut drawn = self.drawn.borrow_mut();
         let (mut tried, mut as_extreme) = (0, 0);
-        for pick in self.chosen.chunks_exact(self.smaller) {
+        let all = if self.exhaustive { drawn.kept.len() / self.smaller } else { SPLITS };
+        while tried < all {
+            as_extreme += usize::from(is_extreme(drawn.of_round(tried, Keep::All)));
             tried += 1;
-            as_extreme += usize::from(is_extreme(pick));
             if !self.exhaustive && as_extreme >= ENOUGH {
                 return ENOUGH as f64 / tried as f64;
             }
@@ -91,12 +76,28 @@ impl Splits {
     }
 }
 
+/// A value that is not zero, and its member of the groups: the slow group's come first.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct MemberValue {
+    /// Position of the member.
+    pub member: u32,
+    /// Its value.
+    pub value: u64,
+}
+
+impl MemberValue {
+    /// Those of a list by member.
+    pub fn of_list(values: &[u64]) -> Vec<MemberValue> {
+        let all = (0..).zip(values).map(|(member, value)| MemberValue { member, value: *value });
+        all.filter(|of| of.value > 0).collect()
+    }
+}
+
 /// The permutation test for few nonzero values: exact, over all ways in which these may fall into the two groups.
-/// Two-sided p-value of the difference of the means of `values[..slow]` and the rest. Cost: 2^(nonzero values).
-pub fn rare(values: &[u64], slow: usize) -> f64 {
-    let (n, m) = (slow.min(values.len()), values.len().saturating_sub(slow));
-    let having: Vec<(usize, i128)> =
-        values.iter().enumerate().filter(|(_, v)| **v > 0).map(|(i, v)| (i, i128::from(*v))).collect();
+/// Two-sided p-value of the difference of the means of both groups. Cost: 2^(nonzero values).
+pub fn rare(having: &[MemberValue], sizes: GroupSizes) -> f64 {
+    let (n, m, slow) = (sizes.slow, sizes.fast, sizes.slow);
+    let having: Vec<(usize, i128)> = having.iter().map(|of| (of.member as usize, i128::from(of.value))).collect();
     let all: i128 = having.iter().map(|(_, v)| v).sum();
     // The difference of the means times n m, for a sum of the slow group's values.
     let apart = |sum: i128| (sum * m as i128 - (all - sum) * n as i128).abs();
@@ -126,6 +127,7 @@ fn ways(n: usize, k: usize) -> usize {
 }
 
 /// Draws without replacement (the first steps of a Fisher-Yates shuffle).
+#[derive(Debug)]
 struct Draw(Vec<u32>);
 
 impl Draw {
@@ -135,32 +137,106 @@ impl Draw {
 
     fn some(&mut self, k: usize, random: &mut Random) -> &[u32] {
         for i in 0..k {
-            let j = i + random.below(self.0.len() - i);
-            self.0.swap(i, j);
+            let rest = &mut self.0[i..];
+            let j = random.below(rest.len());
+            rest.swap(0, j);
         }
         &self.0[..k]
     }
 }
 
-/// The A/A control: true if in more than `may_reach` of `rounds` random splits into groups of the same sizes the means
-/// of some list differ by `observed` or more, in the unit of the values.
-pub fn is_reached_at_random(lists: &[Vec<u64>], sizes: GroupSizes, observed: f64, rounds: Rounds) -> bool {
-    let (total, smaller) = (sizes.slow + sizes.fast, sizes.slow.min(sizes.fast));
-    if smaller == 0 {
-        return false;
+/// Whether splits are kept to be asked about again.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Keep {
+    All,
+    None,
+}
+
+/// The splits that were drawn so far.
+#[derive(Debug)]
+struct DrawnSplits {
+    total: usize,
+    smaller: usize,
+    seed: u64,
+    random: Random,
+    draw: Draw,
+    /// The smaller group of each round.
+    kept: Vec<u32>,
+}
+
+impl DrawnSplits {
+    fn new(total: usize, smaller: usize, seed: u64) -> DrawnSplits {
+        let (random, draw) = (Random::new(seed), Draw::new(0));
+        DrawnSplits { total, smaller, seed, random, draw, kept: Vec::new() }
     }
-    let lists: Vec<SplitList<'_>> = lists.iter().map(|list| SplitList::new(list, smaller)).collect();
-    let lists: Vec<SplitList<'_>> = lists.into_iter().filter(|list| list.most_apart() >= observed).collect();
-    if lists.is_empty() {
-        return false;
+
+    /// Every subset once, in lexicographic order.
+    fn all(total: usize, smaller: usize) -> DrawnSplits {
+        let mut drawn = DrawnSplits::new(total, smaller, SEED);
+        let (n, k) = (total as u32, smaller as u32);
+        let mut pick: Vec<u32> = (0..k).collect();
+        loop {
+            drawn.kept.extend_from_slice(&pick);
+            let Some(at) = (0..pick.len()).rev().find(|i| pick[*i] < n - k + *i as u32) else { return drawn };
+            pick[at] += 1;
+            for i in at + 1..pick.len() {
+                pick[i] = pick[i - 1] + 1;
+            }
+        }
     }
-    let mut random = Random::new(SEED ^ 1);
-    let mut draw = Draw::new(total);
-    let reaching = (0..rounds.tried).filter(|_| {
-        let pick = draw.some(smaller, &mut random);
-        lists.iter().any(|list| list.apart(list.sum(pick)) >= observed)
-    });
-    reaching.take(rounds.may_reach + 1).count() > rounds.may_reach
+
+    /// The smaller group of a round; rounds come in order, from the first on.
+    fn of_round(&mut self, round: usize, keep: Keep) -> &[u32] {
+        let place = round * self.smaller..(round + 1) * self.smaller;
+        if place.end > self.kept.len() {
+            if round == 0 {
+                (self.random, self.draw) = (Random::new(self.seed), Draw::new(self.total));
+            }
+            let pick = self.draw.some(self.smaller, &mut self.random);
+            if keep == Keep::None {
+                return pick;
+            }
+            self.kept.extend_from_slice(pick);
+        }
+        &self.kept[place]
+    }
+}
+
+/// The A/A control: random splits into groups of the same sizes. They are drawn when they are first asked for, and kept
+/// for other lists if they are not too many.
+#[derive(Debug)]
+pub struct RandomSplits {
+    smaller: usize,
+    rounds: Rounds,
+    drawn: RefCell<DrawnSplits>,
+}
+
+impl RandomSplits {
+    /// Splits of executions into groups of these sizes.
+    pub fn new(sizes: GroupSizes, rounds: Rounds) -> RandomSplits {
+        let (total, smaller) = (sizes.slow + sizes.fast, sizes.slow.min(sizes.fast));
+        RandomSplits { smaller, rounds, drawn: RefCell::new(DrawnSplits::new(total, smaller, SEED ^ 1)) }
+    }
+
+    /// True if in more than `may_reach` of the splits the means of some list differ by `observed` or more, in the unit
+    /// of the values, the slow group's first.
+    pub fn reach(&self, lists: &[Vec<u64>], observed: f64) -> bool {
+        if self.smaller == 0 {
+            return false;
+        }
+        let lists: Vec<SplitList<'_>> = lists.iter().map(|list| SplitList::new(list, self.smaller)).collect();
+        let lists: Vec<SplitList<'_>> = lists.into_iter().filter(|list| list.most_apart() >= observed).collect();
+        if lists.is_empty() {
+            return false;
+        }
+        let keep = if self.rounds.tried * self.smaller <= MOST_KEPT { Keep::All } else { Keep::None };
+        let mut drawn = self.drawn.borrow_mut();
+        let reaching = (0..self.rounds.tried).filter(|round| {
+            let pick = drawn.of_round(*round, keep);
+            lists.iter().any(|list| list.apart(list.sum(pick)) >= observed)
+        });
+        reaching.take(self.rounds.may_reach + 1).count() > self.rounds.may_reach
+    }
 }
 
 /// Executions in the two groups.

@@ -15,6 +15,7 @@ use crate::base::statistics::mann_whitney;
 use crate::model::Model;
 use crate::model::execution::ExecutionId;
 use crate::model::metric::{ABSENT, Metric, Unit};
+use foldhash::HashMap;
 use std::collections::BTreeMap;
 
 /// Difference of the shares from which a name separates.
@@ -46,11 +47,12 @@ pub(super) fn dimensions(groups: &GroupPair<'_>, slow: &Group, fast: &Group) -> 
     let model = groups.model;
     let filtered = |m: &Metric| slow.filters.iter().chain(&fast.filters).any(|f| f.metric == *m);
     let mut all = Vec::new();
-    for NameDimension { name, classes, texts } in names(model) {
+    // One after the other: each has a number for each execution.
+    names(model, |NameDimension { name, classes, texts }| {
         if !filtered(&Metric::Type) || name != "type" {
             all.extend(separating_name(groups, name, classes, &texts));
         }
-    }
+    });
     for column in &model.executions.columns {
         let is_in_causes = matches!(
             column.metric,
@@ -81,41 +83,47 @@ struct NameDimension {
     texts: BTreeMap<i64, String>,
 }
 
-/// All dimensions of names with two values or more.
-fn names(model: &Model) -> Vec<NameDimension> {
+/// Pass all dimensions of names with two values or more.
+fn names(model: &Model, mut pass: impl FnMut(NameDimension)) {
     let e = &model.executions;
-    let mut dimensions = Vec::new();
-    let mut add = |name, text_of: &dyn Fn(usize) -> Option<String>| {
+    // `key_of`: equal numbers have equal texts, so that a text is made once for each.
+    let mut add = |name, key_of: &dyn Fn(usize) -> Option<i64>, text_of: &dyn Fn(usize) -> Option<String>| {
         let mut ids: BTreeMap<String, i64> = BTreeMap::new();
+        let mut class_of_key: HashMap<i64, i64> = HashMap::default();
+        let mut class_of_text = |i: usize| {
+            let next = ids.len() as i64;
+            text_of(i).map_or(ABSENT, |text| *ids.entry(text).or_insert(next))
+        };
         let classes: Vec<i64> = (0..e.len())
-            .map(|i| {
-                let next = ids.len() as i64;
-                text_of(i).map_or(ABSENT, |text| *ids.entry(text).or_insert(next))
-            })
+            .map(|i| key_of(i).map_or(ABSENT, |key| *class_of_key.entry(key).or_insert_with(|| class_of_text(i))))
             .collect();
         if ids.len() > 1 {
             let texts = ids.into_iter().map(|(text, id)| (id, text)).collect();
-            dimensions.push(NameDimension { name, classes, texts });
+            pass(NameDimension { name, classes, texts });
         }
     };
     let who = |i: usize| e.who.get(i).and_then(|w| model.who.get(w.index()));
     let text = |id: NameId| model.names.get(id).to_string();
     for (name, metric) in [("type", Metric::Type), ("role", Metric::Role)] {
         if let Some(values) = values(model, &metric) {
-            add(name, &|i| values.get(i).filter(|v| **v != ABSENT).map(|v| text(NameId::from_raw(*v as u32))));
+            let value = |i: usize| values.get(i).copied().filter(|v| *v != ABSENT);
+            add(name, &value, &|i| value(i).map(|v| text(NameId::from_raw(v as u32))));
         }
     }
-    add("trace", &|i| model.traces.get(e.trace.get(i)?.index()).map(|t| t.label.clone()));
-    add("host", &|i| who(i).map(|w| text(w.host)));
-    add("process", &|i| who(i).map(|w| text(w.process)));
+    let trace = |i: usize| e.trace.get(i).map(|trace| trace.index());
+    add("trace", &|i| Some(trace(i)? as i64), &|i| model.traces.get(trace(i)?).map(|t| t.label.clone()));
+    let thread = |i: usize| e.who.get(i).map(|who| who.index() as i64);
+    add("host", &thread, &|i| who(i).map(|w| text(w.host)));
+    add("process", &thread, &|i| who(i).map(|w| text(w.process)));
     let cpu = |i: usize| e.cpu.get(i).copied().filter(|cpu| *cpu != u16::MAX);
     let several = model.who.iter().any(|w| Some(w.host) != model.who.first().map(|w| w.host));
-    add("cpu", &|i| {
-        let (cpu, host) = (cpu(i)?, who(i).filter(|_| several).map(|w| text(w.host)));
+    let host = |i: usize| who(i).filter(|_| several).map(|w| w.host);
+    let place = |i: usize| Some(host(i).map_or(0, |host| i64::from(host.raw()) + 1) << 16 | i64::from(cpu(i)?));
+    add("cpu", &place, &|i| {
+        let (cpu, host) = (cpu(i)?, host(i).map(text));
         Some(host.map_or_else(|| cpu.to_string(), |host| format!("{cpu} of {host}")))
     });
-    add("thread", &|i| who(i).map(|w| fold_digits(model.names.get(w.thread))));
-    dimensions
+    add("thread", &thread, &|i| who(i).map(|w| fold_digits(model.names.get(w.thread))));
 }
 
 fn share(members: &[ExecutionId], has: impl Fn(usize) -> bool) -> f64 {
@@ -135,9 +143,12 @@ fn separating_name(
     // The value that the slow executions have; the values that they lack follow from it.
     let (text, slow, fast) = shares.max_by(|a, b| (a.1 - a.2).total_cmp(&(b.1 - b.2)))?;
     let effect = slow - fast;
+    if effect < APART {
+        return None;
+    }
     let explains = Some(explained(groups, &classes, |i| groups.model.executions.duration(i) as f64));
     let dimension = Dimension { name: name.into(), value: text.clone(), slow_share: slow, fast_share: fast, effect };
-    (effect >= APART).then_some(SeparatingDimension { dimension, explains, is_field: false, classes })
+    Some(SeparatingDimension { dimension, explains, is_field: false, classes })
 }
 
 fn separating_number(groups: &GroupPair<'_>, metric: &Metric) -> Option<SeparatingDimension> {

@@ -6,7 +6,7 @@
 //! ALGORITHMS.md 7.6 and 7.7.
 
 use super::caveats::by_duration;
-use super::chance::{GroupSizes, Rounds, flips, is_reached_at_random};
+use super::chance::{Rounds, flips};
 use super::verdict::Evidence;
 use super::{Cause, interrupts, tail, windows};
 use crate::base::figure;
@@ -48,8 +48,7 @@ pub(super) fn doubt(e: &Evidence<'_>, cause: &Cause) -> Option<String> {
         return because("no slow execution has clearly more of the largest difference than the fast ones have");
     }
     let lists = &e.ranked.values;
-    let sizes = GroupSizes { slow: e.slow.members.len(), fast: e.fast.members.len() };
-    if is_reached_at_random(lists, sizes, cause.extra_ns as f64, RANDOM_SPLITS) {
+    if e.splits.reach(lists, cause.extra_ns as f64) {
         return because("random halves of the same executions differ as much");
     }
     if let Some(paused) = paused(e, cause) {
@@ -57,7 +56,7 @@ pub(super) fn doubt(e: &Evidence<'_>, cause: &Cause) -> Option<String> {
     }
     if by_duration(e.slow, e.fast) {
         // A tail of unknown time says nothing about its parts.
-        if !is_place(cause) && tail::is_usual(e.groups, e.ranked) {
+        if !is_place(cause) && tail::is_usual(e.groups, &e.in_first) {
             return because(
                 "the slow executions do the same as all others, only more of it, as any tail of such executions does",
             );
@@ -67,8 +66,7 @@ pub(super) fn doubt(e: &Evidence<'_>, cause: &Cause) -> Option<String> {
     {
         return because("stretches of time differ as much within the groups: neighbouring executions are alike");
     }
-    let time = |i: usize| tail::time_in(e.groups.model, i, &e.ranked.first);
-    if windows::differ_elsewhere(e.groups, (e.slow, e.fast), time, cause.extra_ns as f64) {
+    if windows::differ_elsewhere(e.groups, (e.slow, e.fast), |i| e.in_first.time(i), cause.extra_ns as f64) {
         return because("other stretches of this recording differ as much");
     }
     clock_error(e, cause).or_else(|| interrupts::unrecorded(e, cause)).or_else(|| unreliable(e, cause))

@@ -107,6 +107,7 @@ pub fn compare(model: &Model, request: &ComparisonRequest, ctx: &Ctx) -> Result<
         _ => dimension::dimensions(&both, &slow, &fast),
     };
     ctx.cancel.check()?;
+    let sizes = chance::GroupSizes { slow: slow.members.len(), fast: fast.members.len() };
     let evidence = verdict::Evidence {
         groups: &both,
         slow: &slow,
@@ -114,6 +115,8 @@ pub fn compare(model: &Model, request: &ComparisonRequest, ctx: &Ctx) -> Result<
         origin,
         extra_ns,
         ranked: &ranked,
+        in_first: tail::CauseTimes::new(model, &ranked.first),
+        splits: chance::RandomSplits::new(sizes, doubt::RANDOM_SPLITS),
         dimensions: &dimensions,
     };
     let verdict = verdict::verdict(&evidence);

@@ -9,12 +9,12 @@
 //! variable, and in the slowest executions it took long. Time of unknown stacks says nothing about a place and is left
 //! out of the mixture if enough is known. Cost: linear in the executions' sparse lists. ALGORITHMS.md 7.7.
 
-use super::causes::RankedCauses;
-use super::tree::{GroupPair, GroupSide};
+use super::tree::GroupPair;
 use crate::base::statistics::{nearest_rank, upper_normal};
 use crate::model::Model;
 use crate::model::context::{ContextId, FrameKind};
 use crate::model::execution::{ContextTime, ExecutionId};
+use std::cell::OnceCell;
 use std::collections::BTreeSet;
 
 /// Usual executions that a line needs.
@@ -29,8 +29,77 @@ const ORDINARY: f64 = 2.0;
 /// normal distribution, 4.2 of an exponential one, 6.8 of a log-normal one with a standard deviation of 1.
 const SKEWED: f64 = 9.0;
 
+/// The time of each execution in a cause: all of it, and that of known stacks. All controls of the cause ask for it, so
+/// the executions' packed times are read once, when the first control asks.
+pub(super) struct CauseTimes<'a> {
+    model: &'a Model,
+    /// Contexts of the cause; ascending.
+    contexts: &'a [ContextId],
+    /// By execution.
+    times: OnceCell<Vec<TimeInCause>>,
+}
+
+/// Time of an execution in a cause.
+#[derive(Clone, Copy, Debug, Default)]
+struct TimeInCause {
+    all: u64,
+    known: u64,
+}
+
+/// Which part of the time in a cause.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Stacks {
+    All,
+    Known,
+}
+
+impl<'a> CauseTimes<'a> {
+    /// The times in some contexts of the model, which ascend.
+    pub fn new(model: &'a Model, contexts: &'a [ContextId]) -> CauseTimes<'a> {
+        CauseTimes { model, contexts, times: OnceCell::new() }
+    }
+
+    /// Time of an execution in the cause.
+    pub fn time(&self, execution: usize) -> f64 {
+        self.time_in(Stacks::All, execution)
+    }
+
+    fn time_in(&self, stacks: Stacks, execution: usize) -> f64 {
+        let time = self.times.get_or_init(|| self.read()).get(execution).copied().unwrap_or_default();
+        (if stacks == Stacks::All { time.all } else { time.known }) as f64
+    }
+
+    fn read(&self) -> Vec<TimeInCause> {
+        // By context: all of its time counts, or known stacks' as well.
+        let mut counts: Vec<Option<Stacks>> = vec![None; self.model.contexts.len()];
+        for context in self.contexts {
+            let is_unknown = has_unknown_stack(self.model, *context);
+            counts[context.index()] = Some(if is_unknown { Stacks::All } else { Stacks::Known });
+        }
+        let times = |execution: usize| {
+            let mut sum = TimeInCause::default();
+            for ContextTime { context, ns } in self.model.executions.own.row(execution) {
+                match counts.get(context.index()).copied().flatten() {
+                    Some(Stacks::Known) => {
+                        (sum.all, sum.known) = (sum.all.saturating_add(ns), sum.known.saturating_add(ns))
+                    }
+                    Some(Stacks::All) => sum.all = sum.all.saturating_add(ns),
+                    None => {}
+                }
+            }
+            sum
+        };
+        (0..self.model.executions.len()).map(times).collect()
+    }
+
+    /// Mean time of some executions.
+    fn mean(&self, stacks: Stacks, of: &[ExecutionId]) -> f64 {
+        of.iter().map(|e| self.time_in(stacks, e.index())).sum::<f64>() / of.len().max(1) as f64
+    }
+}
+
 /// True if any tail of such executions would show the first cause. Only for groups that were chosen by duration.
-pub(super) fn is_usual(groups: &GroupPair<'_>, ranked: &RankedCauses) -> bool {
+pub(super) fn is_usual(groups: &GroupPair<'_>, cause: &CauseTimes<'_>) -> bool {
     let model = groups.model;
     let slow: BTreeSet<usize> = groups.slow.iter().map(|e| e.index()).collect();
     let mut all: Vec<i64> = (0..model.executions.len()).map(|i| model.executions.duration(i)).collect();
@@ -40,36 +109,33 @@ pub(super) fn is_usual(groups: &GroupPair<'_>, ranked: &RankedCauses) -> bool {
     let usual = &others[..(all.len() * 3 / 4).min(others.len())];
     usual.len() >= LEAST
         && within_tail(groups, &all)
-        && (is_mixture(groups, ranked, usual) || is_own_tail(groups, ranked, &others))
+        && (is_mixture(groups, cause, usual) || is_own_tail(groups, cause, &others))
 }
 
 /// True if the time in the cause grows so much with the duration of the usual executions that it predicts that of the
 /// slow ones.
-fn is_mixture(groups: &GroupPair<'_>, ranked: &RankedCauses, usual: &[usize]) -> bool {
+fn is_mixture(groups: &GroupPair<'_>, cause: &CauseTimes<'_>, usual: &[usize]) -> bool {
     let model = groups.model;
-    let known: Vec<ContextId> = ranked.first.iter().copied().filter(|c| !has_unknown_stack(model, *c)).collect();
-    let extra =
-        |contexts: &[ContextId]| mean(groups, contexts, GroupSide::Slow) - mean(groups, contexts, GroupSide::Fast);
-    let whole = extra(&ranked.first);
-    let contexts = if extra(&known) * 5.0 >= whole { &known } else { &ranked.first };
+    let extra = |stacks: Stacks| cause.mean(stacks, groups.slow) - cause.mean(stacks, groups.fast);
+    let stacks = if extra(Stacks::Known) * 5.0 >= extra(Stacks::All) { Stacks::Known } else { Stacks::All };
     let duration = |i: usize| model.executions.duration(i) as f64;
-    let points: Vec<(f64, f64)> = usual.iter().map(|i| (duration(*i), time_in(model, *i, contexts))).collect();
+    let points: Vec<(f64, f64)> = usual.iter().map(|i| (duration(*i), cause.time_in(stacks, *i))).collect();
     let longer = mean_duration(model, groups.slow) - mean_duration(model, groups.fast);
-    slope(&points).clamp(0.0, 1.0) * longer >= PREDICTED * extra(contexts)
+    slope(&points).clamp(0.0, 1.0) * longer >= PREDICTED * extra(stacks)
 }
 
 /// True if the slow executions take less than twice the time of the fast ones, and their time in the cause is within
 /// the tail of the `others`.
-fn is_own_tail(groups: &GroupPair<'_>, ranked: &RankedCauses, others: &[usize]) -> bool {
+fn is_own_tail(groups: &GroupPair<'_>, cause: &CauseTimes<'_>, others: &[usize]) -> bool {
     let model = groups.model;
     if mean_duration(model, groups.slow) > ORDINARY * mean_duration(model, groups.fast) {
         return false;
     }
-    let times: Vec<f64> = others.iter().map(|i| time_in(model, *i, &ranked.first)).collect();
+    let times: Vec<f64> = others.iter().map(|i| cause.time(*i)).collect();
     let n = times.len().max(1) as f64;
     let usual = times.iter().sum::<f64>() / n;
     let deviation = (times.iter().map(|t| (t - usual).powi(2)).sum::<f64>() / n).sqrt();
-    mean(groups, &ranked.first, GroupSide::Slow) - usual <= SKEWED * deviation
+    cause.mean(Stacks::All, groups.slow) - usual <= SKEWED * deviation
 }
 
 fn mean_duration(model: &Model, of: &[ExecutionId]) -> f64 {
@@ -90,18 +156,6 @@ fn within_tail(groups: &GroupPair<'_>, all: &[i64]) -> bool {
 /// True if one of its frames is an unknown stack.
 pub(super) fn has_unknown_stack(model: &Model, context: ContextId) -> bool {
     model.contexts.path(context).into_iter().any(|c| model.contexts.frame(c).kind == FrameKind::NoStack)
-}
-
-/// Time of an execution in some contexts, which ascend.
-pub(super) fn time_in(model: &Model, execution: usize, contexts: &[ContextId]) -> f64 {
-    let inside = |time: &ContextTime| contexts.binary_search(&time.context).is_ok();
-    model.executions.own.row(execution).filter(inside).map(|time| time.ns as f64).sum()
-}
-
-fn mean(groups: &GroupPair<'_>, contexts: &[ContextId], side: GroupSide) -> f64 {
-    let members = if side == GroupSide::Slow { groups.slow } else { groups.fast };
-    let sum: f64 = members.iter().map(|e| time_in(groups.model, e.index(), contexts)).sum();
-    sum / members.len().max(1) as f64
 }
 
 /// The slope of the least-squares line through points.

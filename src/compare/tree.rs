@@ -5,14 +5,14 @@
 //! name, so that boxes do not jump. Cost: linear in the groups' sparse lists, plus the tests of contexts that
 //! matter (0.1 % of either group's mean duration).
 
-use super::chance::{self, Splits};
+use super::chance::{self, GroupSizes, MemberValue, Splits};
 use super::words::Parties;
 use super::{DiffNode, DiffTree};
 use crate::base::ctx::{Cancel, Cancelled};
 use crate::base::statistics::{Sums, benjamini_hochberg, welch};
 use crate::model::Model;
 use crate::model::context::{ContextId, FrameKind};
-use crate::model::execution::{ExecutionId, InclusiveTimes};
+use crate::model::execution::{ContextTime, ExecutionId, InclusiveTimes};
 
 /// Executions in the smaller group, and executions that have the tested context, from which Welch's test applies.
 const WELCH_FROM: u64 = 8;
@@ -146,12 +146,17 @@ impl<'a> GroupPair<'a> {
         self.splits.is_some() || pair.having() < WELCH_FROM
     }
 
-    /// Two-sided p-value, not corrected. `values`: by member, slow ones first; asked for only where few have it.
-    pub fn p_value(&self, pair: &GroupSums, values: impl FnOnce() -> Vec<u64>) -> Option<f64> {
+    /// Two-sided p-value, not corrected. `values`: asked for only where few have it.
+    pub fn p_value(&self, pair: &GroupSums, values: impl FnOnce() -> Vec<MemberValue>) -> Option<f64> {
+        let sizes = GroupSizes { slow: self.slow.len(), fast: self.fast.len() };
         match &self.splits {
             _ if self.fast.is_empty() => None,
-            Some(splits) => Some(splits.p_value(&values())),
-            None if self.is_rare(pair) => Some(chance::rare(&values(), self.slow.len())),
+            Some(splits) => {
+                let mut list = vec![0; sizes.slow + sizes.fast];
+                values().into_iter().for_each(|of| list[of.member as usize] = of.value);
+                Some(splits.p_value(&list))
+            }
+            None if self.is_rare(pair) => Some(chance::rare(&values(), sizes)),
             None => welch(&pair.fast, &pair.slow).map(|w| w.p),
         }
     }
@@ -173,12 +178,24 @@ pub(super) trait TimesByContext {
     fn own(&mut self, execution: ExecutionId, put: impl FnMut(ContextId, u64));
     /// The same with the contexts below; each context once.
     fn inclusive(&mut self, execution: ExecutionId, put: impl FnMut(ContextId, u64));
+    /// Both.
+    fn own_and_inclusive(
+        &mut self,
+        execution: ExecutionId,
+        own: impl FnMut(ContextId, u64),
+        inclusive: impl FnMut(ContextId, u64),
+    ) {
+        self.own(execution, own);
+        self.inclusive(execution, inclusive);
+    }
 }
 
 /// The contexts of a model.
 struct ModelTimes<'a> {
     model: &'a Model,
     inclusive: InclusiveTimes<'a>,
+    /// The own times of an execution, unpacked once for both.
+    row: Vec<ContextTime>,
 }
 
 impl TimesByContext for ModelTimes<'_> {
@@ -193,12 +210,24 @@ impl TimesByContext for ModelTimes<'_> {
     fn inclusive(&mut self, execution: ExecutionId, put: impl FnMut(ContextId, u64)) {
         self.inclusive.of(self.model.executions.own.row(execution.index()), put);
     }
+
+    fn own_and_inclusive(
+        &mut self,
+        execution: ExecutionId,
+        mut own: impl FnMut(ContextId, u64),
+        inclusive: impl FnMut(ContextId, u64),
+    ) {
+        self.row.clear();
+        self.row.extend(self.model.executions.own.row(execution.index()));
+        self.row.iter().for_each(|time| own(time.context, time.ns));
+        self.inclusive.of(self.row.iter().copied(), inclusive);
+    }
 }
 
 /// Accumulate both groups into one tree.
 pub(super) fn build(groups: &GroupPair<'_>) -> Result<BuiltTree, Cancelled> {
     let model = groups.model;
-    build_of(groups, &mut ModelTimes { model, inclusive: InclusiveTimes::new(&model.contexts) })
+    build_of(groups, &mut ModelTimes { model, inclusive: InclusiveTimes::new(&model.contexts), row: Vec::new() })
 }
 
 /// Accumulate times of both groups into one tree.
@@ -206,15 +235,26 @@ pub(super) fn build_of(groups: &GroupPair<'_>, times: &mut impl TimesByContext) 
     let n = times.model().contexts.len();
     let mut pairs = vec![GroupSums::new(groups); n];
     let mut own = vec![0_i128; n];
+    // The first values by context: all of them where few have it.
+    let mut few: Vec<Vec<MemberValue>> = vec![Vec::new(); n];
     // Without a fast group the difference is the slow one's own time.
     let (n_slow, n_fast) = (groups.slow.len().max(1) as i128, groups.fast.len().max(1) as i128);
-    for (side, e) in groups.members() {
+    for (member, (side, e)) in (0..).zip(groups.members()) {
         let weight = if side == GroupSide::Slow { n_fast } else { -n_slow };
         groups.cancel.check()?;
-        times.inclusive(e, |context, ns| pairs[context.index()].put(side, ns));
-        times.own(e, |context, ns| own[context.index()] += i128::from(ns) * weight);
+        times.own_and_inclusive(
+            e,
+            |context, ns| own[context.index()] += i128::from(ns) * weight,
+            |context, ns| {
+                let pair = &mut pairs[context.index()];
+                if pair.having() < WELCH_FROM {
+                    few[context.index()].push(MemberValue { member, value: ns });
+                }
+                pair.put(side, ns);
+            },
+        );
     }
-    let raw = raw_p_values(groups, &pairs, times)?;
+    let raw = raw_p_values(groups, &pairs, few, times)?;
     let mut built = BuiltTree { tree: DiffTree::default(), own, raw: Vec::new() };
     for OrderedContext { context, parent, depth } in pre_order(times.model(), &pairs) {
         let pair = &pairs[context.index()];
@@ -263,33 +303,26 @@ impl BuiltTree {
 fn raw_p_values(
     groups: &GroupPair<'_>,
     pairs: &[GroupSums],
+    few: Vec<Vec<MemberValue>>,
     times: &mut impl TimesByContext,
 ) -> Result<Vec<Option<f64>>, Cancelled> {
     let tested: Vec<bool> = pairs.iter().map(|p| !p.is_empty() && groups.is_tested(p)).collect();
     let mut raw = vec![None; pairs.len()];
-    // Permutations need each execution's value; they are gathered by context in one pass.
-    let mut columns: Vec<Vec<(u32, u64)>> = Vec::new();
-    let rare: Vec<bool> = pairs.iter().zip(&tested).map(|(p, tested)| *tested && groups.is_rare(p)).collect();
-    if rare.contains(&true) {
-        columns.resize(pairs.len(), Vec::new());
-        for (at, (_, e)) in groups.members().enumerate() {
+    // Of small groups permutations need each execution's value; they are gathered by context in one pass.
+    let mut columns = few;
+    if groups.splits.is_some() {
+        columns.iter_mut().for_each(Vec::clear);
+        for (member, (_, e)) in (0..).zip(groups.members()) {
             times.inclusive(e, |context, ns| {
-                if rare[context.index()] {
-                    columns[context.index()].push((at as u32, ns));
+                if tested[context.index()] {
+                    columns[context.index()].push(MemberValue { member, value: ns });
                 }
             });
         }
     }
-    let members = groups.slow.len() + groups.fast.len();
     for (at, pair) in pairs.iter().enumerate().filter(|(at, _)| tested[*at]) {
         groups.cancel.check()?;
-        raw[at] = groups.p_value(pair, || {
-            let mut values = vec![0; members];
-            for (member, ns) in columns.get(at).into_iter().flatten() {
-                values[*member as usize] = *ns;
-            }
-            values
-        });
+        raw[at] = groups.p_value(pair, || std::mem::take(&mut columns[at]));
     }
     Ok(raw)
 }

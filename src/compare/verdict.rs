@@ -7,14 +7,14 @@
 
 use super::causes::RankedCauses;
 use super::caveats::by_duration;
-use super::chance::{GroupSizes, TimedExecution, is_reached_at_random, is_shifted_as_far};
+use super::chance::{MemberValue, RandomSplits, TimedExecution, is_shifted_as_far};
 use super::dimension::{SeparatingDimension, expected, explained};
-use super::doubt::{RANDOM_SPLITS, SIGNIFICANT, doubt, is_place};
+use super::doubt::{SIGNIFICANT, doubt, is_place};
+use super::tail::CauseTimes;
 use super::tree::{GroupPair, GroupSide, GroupSums};
 use super::words::{TotalDifference, figures, missing_fact, sentence_case, share_of_group};
 use super::{Basis, Cause, Group, GroupsOrigin, Verdict, windows};
 use crate::base::figure;
-use crate::model::execution::ContextTime;
 use crate::model::wait_kind::WaitKind;
 use crate::model::{Model, TaskChoice};
 
@@ -31,6 +31,10 @@ pub(super) struct Evidence<'a> {
     pub origin: GroupsOrigin,
     pub extra_ns: i64,
     pub ranked: &'a RankedCauses,
+    /// The time of each execution in the first cause.
+    pub in_first: CauseTimes<'a>,
+    /// Random groups of the same sizes.
+    pub splits: RandomSplits,
     pub dimensions: &'a [SeparatingDimension],
 }
 
@@ -156,10 +160,10 @@ fn is_no_chance(e: &Evidence<'_>, d: &SeparatingDimension) -> bool {
     let executions = &e.groups.model.executions;
     let expected = expected(e.groups, &d.classes, |i| executions.duration(i) as f64);
     let list: Vec<u64> = e.groups.members().map(|(_, x)| expected[x.index()].max(0.0) as u64).collect();
-    let (slow, fast) = (e.slow.members.len(), e.fast.members.len());
+    let slow = e.slow.members.len();
     let mean = |part: &[u64]| part.iter().map(|v| *v as f64).sum::<f64>() / part.len().max(1) as f64;
     let observed = mean(&list[..slow]) - mean(&list[slow..]);
-    !is_reached_at_random(std::slice::from_ref(&list), GroupSizes { slow, fast }, observed, RANDOM_SPLITS)
+    !e.splits.reach(std::slice::from_ref(&list), observed)
         && !is_reached_in_time(e, d, observed)
         && !windows::differ_elsewhere(e.groups, (e.slow, e.fast), |i| expected[i], observed)
 }
@@ -199,19 +203,12 @@ fn separates(e: &Evidence<'_>, d: &SeparatingDimension) -> bool {
             pair.put(side, 1);
         }
     }
-    e.groups.p_value(&pair, || values).is_some_and(|p| p < SIGNIFICANT)
+    e.groups.p_value(&pair, || MemberValue::of_list(&values)).is_some_and(|p| p < SIGNIFICANT)
 }
 
 /// True if the dimension explains at least half of the first cause's difference.
 fn explains_cause(e: &Evidence<'_>, d: &SeparatingDimension) -> bool {
-    let executions = &e.groups.model.executions;
-    let first: Vec<f64> = (0..executions.len())
-        .map(|i| {
-            let of_cause = |time: &ContextTime| e.ranked.first.binary_search(&time.context).is_ok();
-            executions.own.row(i).filter(of_cause).map(|time| time.ns as f64).sum()
-        })
-        .collect();
-    explained(e.groups, &d.classes, |i| first[i]) >= 0.5
+    explained(e.groups, &d.classes, |i| e.in_first.time(i)) >= 0.5
 }
 
 fn dimension_sentence(e: &Evidence<'_>, d: &SeparatingDimension) -> String {

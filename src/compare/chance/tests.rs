@@ -2,11 +2,15 @@
 
 use super::*;
 
+fn rare_of(values: &[u64], slow: usize) -> f64 {
+    rare(&MemberValue::of_list(values), GroupSizes { slow, fast: values.len() - slow })
+}
+
 #[test]
 fn splits_of_small_groups_are_exhaustive() {
     let splits = Splits::new(2, 3);
     assert!(splits.exhaustive);
-    assert_eq!(splits.chosen.len(), 10 * 2);
+    assert_eq!(splits.drawn.borrow().kept.len(), 10 * 2);
     // Of the ten splits only the observed one reaches this difference.
     assert_eq!(splits.p_value(&[50, 60, 1, 2, 3]), 0.1);
     assert_eq!(splits.p_value(&[7, 7, 7, 7, 7]), 1.0);
@@ -39,13 +43,14 @@ fn rare_equals_all_splits() {
         (5, vec![0; 9]),
     ] {
         let counted = Splits::new(slow, values.len() - slow).p_value(&values);
-        assert!((rare(&values, slow) - counted).abs() < 1e-12, "{values:?}: {} {counted}", rare(&values, slow));
+        let rare = rare_of(&values, slow);
+        assert!((rare - counted).abs() < 1e-12, "{values:?}: {rare} {counted}");
     }
     // Three of ten slow executions have it and none of ninety fast ones: 10 9 8 / 100 99 98.
     let mut values = vec![0; 100];
     values[..3].fill(1_000);
-    assert!((rare(&values, 10) - 720.0 / 970_200.0).abs() < 1e-12);
-    assert_eq!(rare(&[], 0), 1.0);
+    assert!((rare_of(&values, 10) - 720.0 / 970_200.0).abs() < 1e-12);
+    assert_eq!(rare_of(&[], 0), 1.0);
 }
 
 #[test]
@@ -102,11 +107,11 @@ fn is_reached_at_random_where_all_lists_say_so() {
         let reaching = largest.iter().filter(|r| **r >= observed).count();
         for may_reach in [0, 3, reaching.saturating_sub(1), reaching] {
             let rounds = Rounds { tried: 200, may_reach };
-            assert_eq!(is_reached_at_random(&lists, sizes, observed, rounds), reaching > may_reach, "{observed}");
+            assert_eq!(RandomSplits::new(sizes, rounds).reach(&lists, observed), reaching > may_reach, "{observed}");
         }
     }
     let few = GroupSizes { slow: 0, fast: 100 };
-    assert!(!is_reached_at_random(&lists, few, 0.0, Rounds { tried: 9, may_reach: 0 }));
+    assert!(!RandomSplits::new(few, Rounds { tried: 9, may_reach: 0 }).reach(&lists, 0.0));
     let huge = [vec![u64::MAX; 100]];
-    assert!(!is_reached_at_random(&huge, sizes, 1e9, Rounds { tried: 9, may_reach: 0 }));
+    assert!(!RandomSplits::new(sizes, Rounds { tried: 9, may_reach: 0 }).reach(&huge, 1e9));
 }
