@@ -4,9 +4,17 @@
 
 #[path = "support/ask.rs"]
 mod ask;
+#[path = "support/ctf_writer.rs"]
+mod ctf_writer;
+#[path = "support/random.rs"]
+mod random;
 
 use ask::{fixture, run, said};
+use ctf_writer::{Channel, Context, Event, Task, TraceWriter, Value};
+use std::path::Path;
 use std::process::{Command, Output};
+use std::rc::Rc;
+use whyslow::base::time::Ns;
 
 /// True if the program's own code is reached under this limit: the loader and the kernel report smaller ones
 /// themselves.
@@ -102,6 +110,47 @@ fn what_cannot_fit_is_refused_by_its_parts_with_the_limit_that_would_do() {
     );
     let out = explained(&["--memory", &enough, "--threads", "7"], "/tmp");
     assert!(!ask::said(&out).contains("opened traces hold"), "{enough}: {}", ask::said(&out));
+}
+
+/// A recording of so many executions of one task.
+fn executions(n: usize, folder: &Path) {
+    let on = Rc::new(Task { vtid: 77, vpid: 77, ..Task::default() });
+    let event = |name: &'static str, time: Ns| {
+        let fields = vec![("n", Value::U8(0))];
+        Event { time, cpu: 0, name: name.into(), fields, on: Rc::clone(&on), stack: None }
+    };
+    let pair = |i: usize| [event("p:job_begin", 1000 + 100 * i as Ns), event("p:job_end", 1050 + 100 * i as Ns)];
+    let mut trace = TraceWriter::new("h", "ust", 0x71, 0x72);
+    trace.span = (1000, 1000 + 100 * n as Ns);
+    let (contexts, events) = (vec![Context::Vtid, Context::Vpid], (0..n).flat_map(pair).collect());
+    trace.channels.push(Channel { name: "stream".into(), contexts, events, discarded: Vec::new() });
+    trace.write(folder);
+}
+
+#[test]
+fn results_that_cannot_fit_are_refused_by_the_number_of_executions() {
+    let folder = tempfile::tempdir().unwrap();
+    executions(100_000, folder.path());
+    let explained = |limit: &str| {
+        let words = ["explain", "--threads", "1", "--task", "begin=p:job_begin,end=p:job_end", "--memory", limit];
+        run(ask::whyslow(words).arg(folder.path()))
+    };
+    let refused = (4..80).step_by(2).find_map(|mebibytes| {
+        let limit = format!("{mebibytes}MiB");
+        let out = explained(&limit);
+        if answered_or_told(&out, &limit) {
+            return None;
+        }
+        assert!(out.stdout.is_empty(), "{limit}");
+        let said = said(&out);
+        let enough = said.split_once("the results of 100000 executions need 31MiB beside the ")?.1;
+        let enough = enough.split_once("raise the limit to ")?.1.split_once(',')?.0.to_owned();
+        Some((said, enough))
+    });
+    let (text, enough) = refused.expect("a limit with room for the events, but not for results");
+    assert!(text.contains("choose a --task with fewer executions"), "{text}");
+    let out = explained(&enough);
+    assert!(answered_or_told(&out, &enough), "{enough}: {}", said(&out));
 }
 
 #[test]

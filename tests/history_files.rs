@@ -244,6 +244,24 @@ fn stored(path: &str) -> Vec<serde_json::Value> {
 }
 
 #[test]
+fn info_with_timings_shows_the_memory_of_each_part_beside_what_the_budget_gives_it() {
+    let words = ["info", "--timings", "--json", "--memory", "1GiB", "--threads", "1", LOCK];
+    let memory = json(&words)["memory"].as_array().unwrap().clone();
+    let part = |name: &str| memory.iter().find(|part| part["part"] == name).cloned().unwrap();
+    let bytes = |name: &str, key: &str| part(name)[key].as_u64().unwrap();
+    // An eighth of the budget, at most 30 MiB a worker, and half of that for rows.
+    assert_eq!((bytes("buffers", "given_bytes"), bytes("open rows", "given_bytes")), (30 << 20, 15 << 20));
+    for name in ["buffers", "open rows"] {
+        assert!((1..=bytes(name, "given_bytes")).contains(&bytes(name, "bytes")), "{}", part(name));
+    }
+    assert!(bytes("segments", "bytes") > 0 && part("segments")["given_bytes"].is_null());
+    let text = String::from_utf8(output(&words[..2].iter().chain(&words[3..]).copied().collect::<Vec<_>>()).stderr);
+    let text = text.unwrap();
+    let line = text.lines().find(|line| line.trim().starts_with("open rows")).unwrap();
+    assert!(line.ends_with(" kB of 15360 kB"), "{line}");
+}
+
+#[test]
 fn info_with_timings_shows_the_store_of_a_trace_and_of_its_history_file() {
     let recordings = Recordings::of(&[LOCK]);
     let file = recordings.build(&[]);
@@ -264,7 +282,8 @@ fn info_with_timings_shows_the_store_of_a_trace_and_of_its_history_file() {
     let length = std::fs::metadata(&file).unwrap().len();
     assert!(of_file.iter().map(|family| family["bytes"].as_u64().unwrap()).sum::<u64>() < length);
     // Not without the option.
-    assert!(json(&["info", "--full", "--json", &file])["store"].is_null());
+    let plain = json(&["info", "--full", "--json", &file]);
+    assert!(plain["store"].is_null() && plain["memory"].is_null());
     let text = String::from_utf8(output(&["info", "--timings", &file]).stdout).unwrap();
     assert!(text.contains("\nstore: ") && text.lines().any(|line| line.ends_with("  segments")), "{text}");
 }

@@ -29,6 +29,8 @@ pub enum MemoryPart {
     OpenedTraces,
     /// Typed events of the chunks that are being read or joined.
     EventBuffers,
+    /// Rows that are in no leaf yet.
+    OpenRows,
     /// Threads and CPUs, texts, stacks, images.
     Threads,
     /// States of threads.
@@ -51,9 +53,10 @@ pub enum MemoryPart {
 
 impl MemoryPart {
     /// All parts, in the order of the work.
-    pub const ALL: [MemoryPart; 11] = [
+    pub const ALL: [MemoryPart; 12] = [
         MemoryPart::OpenedTraces,
         MemoryPart::EventBuffers,
+        MemoryPart::OpenRows,
         MemoryPart::Threads,
         MemoryPart::Segments,
         MemoryPart::Calls,
@@ -70,6 +73,7 @@ impl MemoryPart {
         match self {
             MemoryPart::OpenedTraces => "traces",
             MemoryPart::EventBuffers => "buffers",
+            MemoryPart::OpenRows => "open rows",
             MemoryPart::Threads => "threads",
             MemoryPart::Segments => "segments",
             MemoryPart::Calls => "calls",
@@ -83,22 +87,52 @@ impl MemoryPart {
     }
 }
 
-/// The most bytes that each part has held.
+/// A part that has held memory.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct HeldPart {
+    /// Which one.
+    pub part: MemoryPart,
+    /// The most bytes that it has held.
+    pub most: u64,
+    /// The bytes that the budget gives it; `None` where it has no part of its own.
+    pub given: Option<u64>,
+}
+
+/// A number for each part; 0: none.
+type OfParts = [AtomicU64; MemoryPart::ALL.len()];
+
+/// The most bytes that each part has held, and the bytes that the budget gives it.
 #[derive(Debug, Default)]
-pub struct PartSizes([AtomicU64; MemoryPart::ALL.len()]);
+pub struct PartSizes {
+    most: OfParts,
+    given: OfParts,
+}
 
 impl PartSizes {
     /// A part holds so many bytes.
     pub fn hold(&self, part: MemoryPart, bytes: usize) {
-        if let Some(most) = self.0.get(part as usize) {
+        if let Some(most) = self.most.get(part as usize) {
             most.fetch_max(bytes as u64, Ordering::Relaxed);
         }
     }
 
-    /// The parts that have held anything, with their most bytes.
-    pub fn held(&self) -> impl Iterator<Item = (MemoryPart, u64)> + '_ {
-        let most = self.0.iter().map(|most| most.load(Ordering::Relaxed));
-        MemoryPart::ALL.into_iter().zip(most).filter(|(_, bytes)| *bytes > 0)
+    /// The budget gives a part so many bytes from now on.
+    pub fn give(&self, part: MemoryPart, bytes: u64) {
+        if let Some(given) = self.given.get(part as usize) {
+            given.store(bytes, Ordering::Relaxed);
+        }
+    }
+
+    /// The parts that have held anything.
+    pub fn held(&self) -> impl Iterator<Item = HeldPart> + '_ {
+        let load = |of: &AtomicU64| of.load(Ordering::Relaxed);
+        let part = move |(part, (most, given)): (MemoryPart, (&AtomicU64, &AtomicU64))| HeldPart {
+            part,
+            most: load(most),
+            given: Some(load(given)).filter(|bytes| *bytes > 0),
+        };
+        let all = MemoryPart::ALL.into_iter().zip(self.most.iter().zip(&self.given));
+        all.map(part).filter(|held| held.most > 0)
     }
 }
 
@@ -112,7 +146,11 @@ mod tests {
         sizes.hold(MemoryPart::Segments, 30);
         sizes.hold(MemoryPart::Segments, 20);
         sizes.hold(MemoryPart::OpenedTraces, 10);
-        let held: Vec<_> = sizes.held().map(|(part, bytes)| (part.name(), bytes)).collect();
-        assert_eq!(held, [("traces", 10), ("segments", 30)]);
+        sizes.hold(MemoryPart::OpenRows, 7);
+        sizes.give(MemoryPart::OpenRows, 90);
+        sizes.give(MemoryPart::OpenRows, 8);
+        sizes.give(MemoryPart::Leaves, 8);
+        let held: Vec<_> = sizes.held().map(|held| (held.part.name(), held.most, held.given)).collect();
+        assert_eq!(held, [("traces", 10, None), ("open rows", 7, Some(8)), ("segments", 30, None)]);
     }
 }

@@ -1,6 +1,7 @@
 //! Output of a command: the answer as text or JSON on stdout; progress, times and memory on stderr.
 
 use crate::base::ctx::Ctx;
+use crate::base::heap::HeldPart;
 use crate::view::stderr::say;
 use crate::view::text::{Glyphs, Page};
 use anyhow::Context;
@@ -110,8 +111,9 @@ impl<'a> Console<'a> {
         if let Some(peak) = status.lines().find_map(|l| l.strip_prefix("VmHWM:")) {
             say(&format!("{:>10} {}", "memory", peak.trim()));
         }
-        for (part, bytes) in self.ctx.progress.parts.held() {
-            say(&format!("{:>10} {} kB", part.name(), bytes.div_ceil(1024)));
+        for HeldPart { part, most, given } in self.ctx.progress.parts.held() {
+            let given = given.map_or(String::new(), |given| format!(" of {} kB", given.div_ceil(1024)));
+            say(&format!("{:>10} {} kB{given}", part.name(), most.div_ceil(1024)));
         }
         let progress = &self.ctx.progress;
         let [leaves, written, read] =

@@ -87,7 +87,7 @@ impl InfoOptions {
         if self.input.timings {
             let stored = console.with_progress(|ctx| traces.stored(ctx))?;
             console.stage("store");
-            facts = facts.with_stored(&stored);
+            facts = facts.with_stored(&stored, &console.ctx.progress.parts);
         }
         console.answer(self.json, || &facts, |_| facts.text())?;
         Ok(notices)

@@ -2,6 +2,7 @@
 //!
 //! Made by the kernel machine; the rows are read through [`super::reader`]. ALGORITHMS.md section 3.
 
+use crate::base::heap::{HeapSize, block};
 use crate::base::names::{NameId, Names};
 use crate::base::time::{Span, Timestamp};
 use crate::event::host::HostId;
@@ -120,6 +121,12 @@ pub struct ThreadRows {
     pub samples: Vec<StackSample>,
     /// True where earlier samples were sealed.
     pub(super) has_earlier_samples: bool,
+}
+
+impl HeapSize for ThreadRows {
+    fn heap_bytes(&self) -> usize {
+        block(&self.segments) + block(&self.calls) + block(&self.samples)
+    }
 }
 
 impl Thread {

@@ -1,6 +1,7 @@
 //! `info`: facts about the traces (`whyslow.info/1`), from metadata, index and packet headers; with a survey also how
 //! often and how long each task ran.
 
+use crate::base::heap::PartSizes;
 use crate::base::notice::Notices;
 use crate::base::statistics::nearest_rank;
 use crate::base::time::{ClockCorrection, Ns, Timestamp};
@@ -11,7 +12,7 @@ use crate::model::questions::Answered;
 use crate::model::stored::StoredRows;
 use crate::model::survey::{Survey, UnknownTime};
 use crate::view::missing::{self, MissingJson};
-use crate::view::stored::StoreJson;
+use crate::view::stored::{MemoryJson, StoreJson};
 use serde::Serialize;
 use std::fmt::Write;
 
@@ -33,6 +34,8 @@ pub struct InfoDocument {
     questions: Vec<QuestionJson>,
     #[serde(skip_serializing_if = "Option::is_none")]
     store: Option<StoreJson>,
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    memory: Vec<MemoryJson>,
     missing: Vec<MissingJson>,
     warnings: Vec<String>,
 }
@@ -148,6 +151,7 @@ impl InfoDocument {
             unknown_waits: full.map(|(survey, _)| UnknownWaits::new(&survey.unknown)),
             questions: Vec::new(),
             store: None,
+            memory: Vec::new(),
             missing: missing::of(recorded),
             warnings: notices.sentences().iter().map(|s| clean::line(s)).collect(),
         }
@@ -159,9 +163,9 @@ impl InfoDocument {
         self
     }
 
-    /// Add the size of the store of states.
-    pub fn with_stored(self, stored: &StoredRows) -> InfoDocument {
-        InfoDocument { store: Some(StoreJson::new(stored)), ..self }
+    /// Add the size of the store of states, and the memory that was held to make it.
+    pub fn with_stored(self, stored: &StoredRows, parts: &PartSizes) -> InfoDocument {
+        InfoDocument { store: Some(StoreJson::new(stored)), memory: MemoryJson::of(parts), ..self }
     }
 
     /// For people.

@@ -1,5 +1,6 @@
-//! The size of the store of a recording's states, for `info --timings`.
+//! The size of the store of a recording's states and the memory that was held, for `info --timings`.
 
+use crate::base::heap::{HeldPart, PartSizes};
 use crate::model::stored::{StoredFamily, StoredRows};
 use serde::Serialize;
 use std::fmt::Write;
@@ -12,6 +13,22 @@ pub(super) struct StoreJson {
     bytes: u64,
     index_bytes: u64,
     families: Vec<FamilyJson>,
+}
+
+/// A part of the program that held memory.
+#[derive(Clone, Copy, Debug, Serialize)]
+pub(super) struct MemoryJson {
+    part: &'static str,
+    bytes: u64,
+    given_bytes: Option<u64>,
+}
+
+impl MemoryJson {
+    /// The parts that have held anything, in the order of the work.
+    pub fn of(parts: &PartSizes) -> Vec<MemoryJson> {
+        let json = |HeldPart { part, most, given }| MemoryJson { part: part.name(), bytes: most, given_bytes: given };
+        parts.held().map(json).collect()
+    }
 }
 
 #[derive(Clone, Copy, Debug, Serialize)]

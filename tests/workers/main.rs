@@ -117,8 +117,9 @@ fn budget(leaves: u64) -> Budget {
 
 /// The most bytes of rows and leaves that a recording had in memory.
 fn row_bytes(ctx: &Ctx) -> u64 {
-    let others = [MemoryPart::OpenedTraces, MemoryPart::EventBuffers, MemoryPart::Threads, MemoryPart::Results];
-    ctx.progress.parts.held().filter(|(part, _)| !others.contains(part)).map(|(_, bytes)| bytes).sum()
+    use MemoryPart::{EventBuffers, OpenRows, OpenedTraces, Results, Threads};
+    let others = [OpenedTraces, EventBuffers, OpenRows, Threads, Results];
+    ctx.progress.parts.held().filter(|held| !others.contains(&held.part)).map(|held| held.most).sum()
 }
 
 /// All results, with rows sealed every so many events, and a budget for leaves.

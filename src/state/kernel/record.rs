@@ -226,6 +226,7 @@ pub fn record(
     let rows: usize = pass.slabs().rows.iter().map(HeapSize::heap_bytes).sum();
     ctx.progress.parts.hold(MemoryPart::EventBuffers, pass.sources.spare_bytes() + rows);
     pass.hand_over_slabs(&mut machine);
+    ctx.progress.parts.hold(MemoryPart::OpenRows, machine.most_open_bytes());
     drop(pass);
     // That of the buffers, which are of no use to leaves and results.
     return_free_memory();

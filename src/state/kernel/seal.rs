@@ -12,6 +12,7 @@
 use super::calls::NEAR;
 use super::machine::Machine;
 use super::thread_state::{OpenCall, Reasons, Sched, SegmentNumber, ThreadState};
+use crate::base::heap::HeapSize;
 use crate::base::time::Timestamp;
 use crate::event::kind::Event;
 use crate::state::store::families::{OpenSlabs, RowBuilders, SealedSlabs};
@@ -83,6 +84,15 @@ pub(super) struct FilledSlabs {
     sealed: BTreeMap<usize, SealedSlabs>,
     /// Number of slabs whose leaves are in the store.
     added: usize,
+    /// The most bytes of the rows that threads had.
+    most_in_threads: usize,
+}
+
+impl HeapSize for FilledSlabs {
+    fn heap_bytes(&self) -> usize {
+        let open = self.open.iter().map(|filled| &filled.slabs);
+        open.chain(&self.spare).map(HeapSize::heap_bytes).sum::<usize>() + self.most_in_threads
+    }
 }
 
 impl FilledSlabs {
@@ -248,6 +258,12 @@ impl Machine {
         self.seal_moments = SealMoments::every(events);
     }
 
+    /// The most bytes that rows have held before they were leaves, once all slabs are given back: slabs keep their
+    /// memory.
+    pub(super) fn most_open_bytes(&self) -> usize {
+        self.slabs.heap_bytes() + self.sealed.open_bytes()
+    }
+
     /// Leaves that memory has no room for go to a pool.
     pub(super) fn keep_leaves_in(&mut self, pool: Option<Arc<LeafPool>>) {
         self.sealed.pool = pool;
@@ -262,9 +278,12 @@ impl Machine {
         let Some(begin) = self.start else { return };
         let scheduled: Vec<bool> = self.out.tables.quality.iter().map(|quality| quality.switches > 0).collect();
         let is_scheduled = |host: usize| scheduled.get(host) == Some(&true);
+        let mut in_threads = 0;
         for (line, state) in self.threads.iter_mut().enumerate() {
+            in_threads += state.rows.heap_bytes();
             state.seal_rows(line, begin, is_scheduled(state.thread.host.index()), &mut self.sealed);
         }
+        self.slabs.most_in_threads = self.slabs.most_in_threads.max(in_threads);
         for (line, cpu) in self.cpus.iter_mut().enumerate().filter(|(_, cpu)| is_scheduled(cpu.host.index())) {
             self.sealed.runs.push(line, cpu.runs.drain(..));
         }

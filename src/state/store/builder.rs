@@ -10,6 +10,7 @@ use super::leaf_bytes::Leaf;
 use super::leaves::Leaves;
 use super::parts::{LinePart, LineStore};
 use super::pool::LeafPool;
+use crate::base::heap::{HeapSize, block};
 use std::marker::PhantomData;
 use std::ops::Range;
 use std::sync::Arc;
@@ -49,6 +50,12 @@ impl<R> Default for OpenSlab<R> {
 pub(in crate::state) struct SealedSlab {
     leaves: Vec<Leaf>,
     parts: Vec<PartOfLine>,
+}
+
+impl<R> HeapSize for OpenSlab<R> {
+    fn heap_bytes(&self) -> usize {
+        block(&self.rows) + block(&self.stretches)
+    }
 }
 
 impl<R: StoredRow> OpenSlab<R> {
@@ -129,6 +136,11 @@ impl<R: StoredRow> LineStoreBuilder<R> {
     /// Add rows of a line, which come after those that it has.
     pub fn push(&mut self, line: usize, rows: impl IntoIterator<Item = R>) {
         self.open.push(line, rows);
+    }
+
+    /// Bytes of the memory for rows that are in no leaf yet.
+    pub fn open_bytes(&self) -> usize {
+        self.open.heap_bytes()
     }
 
     /// Number of rows that are in no leaf yet.

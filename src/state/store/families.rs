@@ -85,6 +85,13 @@ pub(in crate::state) struct SealedSlabs {
     runs: SealedSlab,
 }
 
+impl HeapSize for OpenSlabs {
+    fn heap_bytes(&self) -> usize {
+        let OpenSlabs { segments, calls, samples, runs } = self;
+        segments.heap_bytes() + calls.heap_bytes() + samples.heap_bytes() + runs.heap_bytes()
+    }
+}
+
 impl OpenSlabs {
     /// Their rows as leaves; the slabs are empty then.
     pub fn seal(&mut self) -> SealedSlabs {
@@ -106,6 +113,12 @@ impl RowBuilders {
             samples: self.samples.take_slab(empty.samples),
             runs: self.runs.take_slab(empty.runs),
         }
+    }
+
+    /// Bytes of the memory for rows that are in no leaf yet.
+    pub fn open_bytes(&self) -> usize {
+        let RowBuilders { segments, calls, samples, runs, .. } = self;
+        segments.open_bytes() + calls.open_bytes() + samples.open_bytes() + runs.open_bytes()
     }
 
     /// Add the next slabs that were taken.

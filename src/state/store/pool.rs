@@ -107,6 +107,10 @@ impl LeafPool {
         let bytes = budget.for_leaves(opened, buffers, ctx.threads);
         let pool = |file| LeafPool::new(Some(LeafRoom { bytes, file }), ctx);
         ctx.progress.leaf_budget.store(bytes, Ordering::Relaxed);
+        let given = budget.for_buffers(ctx.threads).max(buffers);
+        ctx.progress.parts.give(MemoryPart::EventBuffers, given);
+        ctx.progress.parts.give(MemoryPart::OpenRows, budget::for_rows(given));
+        ctx.progress.parts.give(MemoryPart::Leaves, bytes);
         Ok(budget.file.clone().map(pool).map(Arc::new))
     }
 
@@ -121,6 +125,7 @@ impl LeafPool {
         let before = self.budget.fetch_min(bytes, Ordering::Relaxed);
         if bytes < before {
             self.progress.leaf_budget.store(bytes, Ordering::Relaxed);
+            self.progress.parts.give(MemoryPart::Leaves, bytes);
             self.let_leaves_go(&mut self.state());
             return_free_memory();
         }
