@@ -4,8 +4,8 @@
 //! Recordings: `kernel/*/kernel` of the corpus (`target/corpus`, or where `WHYSLOW_CORPUS` points), repeated under
 //! other labels until 100 MB are reached; without a corpus the recordings in `fixtures/traces`.
 //!
-//! Recordings by perf and trace-cmd of the corpus, repeated until 200 MB are reached: `stats count` and `explain`
-//! beside `perf script` and `trace-cmd report`, where these are on the PATH.
+//! Recordings by perf and trace-cmd of the corpus, repeated until 200 MB are reached: reading on one and two workers,
+//! `stats count` and `explain` beside `perf script` and `trace-cmd report`, where these are on the PATH.
 //!
 //! `cargo bench --bench decode` takes some minutes; `-- stages`, `-- processes` or `-- recorders` measures one part.
 #![allow(clippy::unwrap_used)]
@@ -91,8 +91,10 @@ fn recorders() {
         let path = folder.path().join("recording");
         std::fs::write(&path, repeat(&short, 200_000_000)).unwrap();
         let path = [path.display().to_string()];
-        let (mut counts, mut two, mut explained, mut theirs) = (vec![], vec![], vec![], vec![]);
+        let (mut counts, mut two, mut read, mut explained, mut theirs) = (vec![], vec![], vec![], vec![], vec![]);
         for _ in 0..ROUNDS {
+            let [one, pair] = [1, 2].map(|workers| (0..5).map(|_| reading(&path[0], workers)).sum::<f64>());
+            read.push(one / pair);
             let run = |words: &[&str], runs| cost(whyslow, words, &path, runs);
             let Some(one) = run(&["stats", "count", "--threads", "1"], 5) else { return };
             let Some(pair) = run(&["stats", "count", "--threads", "2"], 5) else { return };
@@ -104,6 +106,7 @@ fn recorders() {
         }
         let (count, explain, theirs) = (median(counts), median(explained), median(theirs));
         println!("\n{file}, repeated to 200 MB, CPU seconds, medians of {ROUNDS} rounds");
+        println!("reading                two workers {:.2} times as fast", median(read));
         println!("stats count            {count:.4}; two workers {:.2} times as fast", median(two));
         println!("explain                {explain:.3}");
         println!(
@@ -112,6 +115,15 @@ fn recorders() {
             theirs / explain
         );
     }
+}
+
+/// Seconds to open a recording and to count its records, without the begin and the end of a process.
+fn reading(path: &str, workers: usize) -> f64 {
+    let ctx = Ctx::new(workers);
+    let started = Instant::now();
+    let Ok(Opened::Traces(sources)) = open(&[Argument::parse(path)], &ctx) else { return f64::NAN };
+    black_box(count::count(&sources, &ctx).unwrap().0.events);
+    started.elapsed().as_secs_f64()
 }
 
 /// The recordings to read, some of them more than once.

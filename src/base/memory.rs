@@ -1,14 +1,14 @@
 //! Obeying a memory limit: work that would need more is ended, with one line, before the system ends it with none.
 //!
 //! The limit is the user's (`--memory`), else that of the control group in which the process runs (a container's, a
-//! service's), whose end is a kill that no process can catch: it is read beforehand. Where there is neither, it is 70 %
-//! of what the machine has free. A watcher looks at what the process holds every few milliseconds, the oftener the
+//! service's), whose end is a kill that no process can catch: it is read beforehand. Where there is neither, it is
+//! 70 % of what the machine has free. A watcher looks at what the process holds every few milliseconds, the oftener the
 //! nearer the limit is (the pages of its own; mapped files are the system's, which takes them back when it needs to),
-//! and cancels the work once that is more than the limit. So the limit may be passed by what is
-//! allocated between two looks and until the work sees its cancel flag; of a group's limit an eighth is left for that,
-//! and for what the kernel holds for the process.
+//! and cancels the work once that is more than the limit, freed blocks that the C library keeps left out. So the
+//! limit may be passed by what is allocated between two looks and until the work sees its cancel flag; of a group's
+//! limit an eighth is left for that, and for what the kernel holds for the process.
 
-use super::allocator::room_for_threads;
+use super::allocator::{return_free_memory, room_for_threads};
 use super::ctx::Cancel;
 use super::quantity;
 use super::spill::SpillError;
@@ -169,12 +169,11 @@ pub fn within<T>(limit: Option<Limit>, cancel: &Cancel, job: impl FnOnce() -> T)
             watched.enter(Stage::Watching);
             let mut next = PAUSES.0;
             while !watched.has_ended_within(next) {
-                let bytes = held().unwrap_or(0);
-                if bytes > most {
+                let Some(left) = left(most) else {
                     cancel.fail(limit.into());
                     return;
-                }
-                next = pause(most - bytes);
+                };
+                next = pause(left);
             }
         };
         let builder = std::thread::Builder::new().name("memory".into());
@@ -190,6 +189,16 @@ pub fn within<T>(limit: Option<Limit>, cancel: &Cancel, job: impl FnOnce() -> T)
         let result = job();
         drop(ends);
         ended(result)
+    })
+}
+
+/// Bytes that the process may still take; `None` where it holds more than `most`, even without the blocks that it has
+/// freed and that its C library keeps.
+fn left(most: u64) -> Option<u64> {
+    let left = || most.checked_sub(held().unwrap_or(0));
+    left().or_else(|| {
+        return_free_memory();
+        left()
     })
 }
 
@@ -360,6 +369,17 @@ mod tests {
             pause(0) == PAUSES.0 && pause(u64::MAX) == PAUSES.1 && pause(160 << 20) == Duration::from_micros(10_240)
         );
         assert!(MemoryError::Exceeded(512 << 20).to_string().contains("512MiB"));
+        // Freed blocks below one that is held stay in the process until they are asked for.
+        #[cfg(target_env = "gnu")]
+        {
+            let mut blocks: Vec<Vec<u8>> = (0..1 << 16).map(|_| black_box(vec![1; 4000])).collect();
+            let most = held().unwrap() - (64 << 20);
+            assert_eq!(left(most), None);
+            let held_block = blocks.pop();
+            drop(blocks);
+            assert!(left(most).is_some());
+            drop(held_block);
+        }
     }
 
     #[test]
