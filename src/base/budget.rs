@@ -67,7 +67,8 @@ impl Budget {
     }
 }
 
-/// Bytes for open rows beside so many of buffers: those of the chunks that are being joined and made leaves.
+/// Bytes reckoned for open rows beside so many of buffers: those of the chunks that are being joined and made leaves.
+/// Rows of many threads, such as those of copies of a recording, can take twice that.
 pub fn for_rows(buffers: u64) -> u64 {
     buffers / 2
 }

@@ -99,7 +99,7 @@ impl BoundTraces {
             ChunkTarget::Balanced => {
                 self.times = PacketTimes::of_crowded(self, traces, within(density, share), ctx);
                 if self.times.events > 0 {
-                    // Each record makes one event at most, nearly.
+                    // Records with a call stack make more than one event: the allowance of a quarter has to cover it.
                     density = density.min(EventDensity::of(self.times.events, self.times.bytes));
                 }
                 ChunkTarget::Within(within(density, share))

@@ -128,7 +128,7 @@ pub(super) fn cut_by(traces: &[&Trace], times: &PacketTimes, target: ChunkTarget
             for packet in 0..trace.streams()[stream].packets.len() {
                 match times.parts(traces, PacketPlace { trace: number, stream, packet }) {
                     Some(parts) => parts.for_each(|part| weigh(&mut chunks, part)),
-                    // Such traces are one chunk, unless the moments of the cuts were given.
+                    // Traces with such a packet are one chunk.
                     None => chunks[0].bytes += trace.streams()[stream].packets[packet].bytes,
                 }
             }

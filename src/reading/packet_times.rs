@@ -5,7 +5,7 @@
 //! spread evenly over its time would make chunks of the bursts too large, and many packets of the same moments (copies
 //! of a recording) have their bursts together. A packet weighs as many bytes as its events have on average, since
 //! memory holds events. No result depends on it. Cost: the headers of these packets are read once more, on the
-//! workers: a twentieth of the time that decoding takes.
+//! workers, without their fields.
 
 use super::cuts::{TimedPacket, most_open};
 use super::sources::BoundTraces;

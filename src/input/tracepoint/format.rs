@@ -236,6 +236,7 @@ impl Declaration<'_> {
         }
     }
 }
+
 #[cfg(test)]
 mod tests {
     use super::*;
