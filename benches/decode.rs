@@ -24,7 +24,7 @@ use whyslow::base::cursor::ByteOrder;
 use whyslow::base::parallel::in_order;
 use whyslow::input::ctf::{Real, Sink};
 use whyslow::input::record::{IntegerArray, StreamId};
-use whyslow::input::trace::{Plan, ShownRecord};
+use whyslow::input::trace::{PassedRecord, Plan};
 use whyslow::input::{Argument, Opened, Source, count, open};
 use whyslow::reading::bind::Binding;
 
@@ -244,7 +244,7 @@ fn decode(sources: &[Source], plans: &[Plan], ctx: &Ctx) -> u64 {
         let piece = &pieces[i];
         let mut reader = sources[piece.source].trace.reader(&plans[piece.source], piece.stream, piece.packets.clone());
         let mut sink = Hash(FixedState::with_seed(0).build_hasher());
-        while let Some(ShownRecord { class, clock }) = reader.show(&mut sink) {
+        while let Some(PassedRecord { class, clock }) = reader.show(&mut sink) {
             sink.0.write_u32(class.raw());
             sink.0.write_u64(clock);
         }

@@ -16,6 +16,7 @@ use super::lines::{Cut, End, OrderKey, Stream, StreamPosition, merge};
 use crate::base::ctx::{Cancelled, Ctx};
 use crate::base::notice::Notices;
 use crate::base::parallel::in_order;
+use crate::input::trace::PassedRecord;
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
 use std::io::{self, Write};
@@ -180,7 +181,7 @@ fn sample(
     // Time grows with the clock, except where it is out of range; up to `safe` it is in range. So between samples only
     // the largest value of the clock in the packet counts.
     let (mut safe, mut most) = (0, None);
-    while let Some(cycles) = reader.step() {
+    while let Some(PassedRecord { clock: cycles, .. }) = reader.step() {
         let (packet, position) = (reader.packet(), reader.began());
         let goes_on = packet == last && position.at < due;
         if goes_on && cycles <= safe {
@@ -326,7 +327,7 @@ impl Window<'_, '_> {
             }
             let mut reader = stream.reader(&stream.layout.steps, from, stream.packets);
             let mut highest = from.highest;
-            while let Some(cycles) = reader.step() {
+            while let Some(PassedRecord { clock: cycles, .. }) = reader.step() {
                 let (packet, position) = (reader.packet(), reader.began());
                 let key = highest.max(stream.time(packet, cycles).unwrap_or_default());
                 if cut.before(rank, key, packet, position) {

@@ -9,7 +9,7 @@ use crate::base::notice::Notices;
 use crate::base::time::Timestamp;
 use crate::input::record::{ClassId, StreamId};
 use crate::input::stream::{CanonicalTime, Packet, Position};
-use crate::input::trace::{Plan, Reader, ShownRecord, Trace};
+use crate::input::trace::{PassedRecord, Plan, Reader, Trace};
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
 
@@ -134,7 +134,7 @@ impl<'s, 'a> Lines<'s, 'a> {
     fn next(&mut self) -> bool {
         self.text.out.clear();
         self.before = self.key;
-        let Some(ShownRecord { class, clock }) = self.reader.show(&mut self.text) else { return false };
+        let Some(PassedRecord { class, clock }) = self.reader.show(&mut self.text) else { return false };
         self.class = class;
         self.time = self.stream.time(self.reader.packet(), clock);
         self.key = self.key.max(self.time.unwrap_or_default());

@@ -54,9 +54,9 @@ pub enum Reader<'a> {
     Nothing,
 }
 
-/// An event whose fields were written into a sink.
+/// An event that was skipped, or whose fields were written into a sink.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct ShownRecord {
+pub struct PassedRecord {
     /// Its class.
     pub class: ClassId,
     /// The full value of its clock.
@@ -71,10 +71,10 @@ pub trait Records<'a> {
     /// Skip the events of the next packet before `from`, without decoding their values. The result has the position of
     /// the last one whose class is a `checkpoint`.
     fn seek(&mut self, from: Timestamp, checkpoint: impl Fn(ClassId) -> bool) -> SeekResult;
-    /// Skip the next event; returns the full value of its clock.
-    fn step(&mut self) -> Option<u64>;
+    /// Skip the next event.
+    fn step(&mut self) -> Option<PassedRecord>;
     /// Write all fields of the next event into `sink`.
-    fn show<S: Sink<'a>>(&mut self, sink: &mut S) -> Option<ShownRecord>;
+    fn show<S: Sink<'a>>(&mut self, sink: &mut S) -> Option<PassedRecord>;
     /// Count the events of each class into `counts`, without decoding their values.
     fn count(&mut self, counts: &mut [u64]);
     /// Position in the packet.
@@ -350,12 +350,12 @@ impl<'a> Reader<'a> {
     }
 
     /// See [`Records::step`].
-    pub fn step(&mut self) -> Option<u64> {
+    pub fn step(&mut self) -> Option<PassedRecord> {
         each!(Reader, self, r => r.step(), None)
     }
 
     /// See [`Records::show`].
-    pub fn show<S: Sink<'a>>(&mut self, sink: &mut S) -> Option<ShownRecord> {
+    pub fn show<S: Sink<'a>>(&mut self, sink: &mut S) -> Option<PassedRecord> {
         each!(Reader, self, r => r.show(sink), None)
     }
 

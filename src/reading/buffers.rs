@@ -26,6 +26,8 @@ use std::sync::Arc;
 
 /// Buffers of a worker.
 const BUFFERS: u64 = 3;
+/// Of them, merged chunks that wait or are being joined.
+const WAITING: u64 = 2;
 /// Schemas that are sampled, the largest first.
 const MOST_SAMPLED: usize = 4;
 /// Packets of more bytes are not sampled.
@@ -88,8 +90,8 @@ impl BoundTraces {
         ctx: &Ctx,
     ) -> (EngineOptions, u64) {
         let Some(budget) = &ctx.budget else { return (*options, 0) };
-        let buffers = BUFFERS * ctx.threads as u64;
-        let share = budget.for_buffers(ctx.threads) / (buffers * (1 + rows));
+        let workers = ctx.threads as u64;
+        let share = budget.for_buffers(ctx.threads) / (workers * (BUFFERS + WAITING * rows));
         let packets = traces.iter().flat_map(|trace| trace.streams()).flat_map(|stream| &stream.packets);
         let whole: u64 = packets.map(|packet| packet.bytes).sum();
         let largest = balanced(whole, u64::MAX, ctx.threads);
@@ -99,19 +101,20 @@ impl BoundTraces {
             ChunkTarget::Balanced => {
                 self.times = PacketTimes::of_crowded(self, traces, within(density, share), ctx);
                 if self.times.events > 0 {
-                    // Records with a call stack make more than one event: the allowance of a quarter has to cover it.
-                    density = density.min(EventDensity::of(self.times.events, self.times.bytes));
+                    density = EventDensity::of(self.times.events, self.times.bytes);
                 }
                 ChunkTarget::Within(within(density, share))
             }
             chunks => chunks,
         };
-        if !fits_anyway {
-            self.density = Some(density);
-        }
         let all = cut_by(traces, &self.times, chunks, ctx.threads);
         let most = all.iter().map(|chunk| chunk.bytes).max().unwrap_or(0);
-        let bytes = density.decoded(most).saturating_mul(buffers.min(2 * all.len() as u64) * (1 + rows));
+        if !fits_anyway {
+            (self.density, self.most_events) = (Some(density), Some(density.events(most)));
+        }
+        let number = all.len() as u64;
+        let buffers = (BUFFERS * workers).min(2 * number) + (WAITING * workers).min(number) * rows;
+        let bytes = density.decoded(most).saturating_mul(buffers);
         (EngineOptions { chunks, ..*options }, bytes)
     }
 
@@ -215,12 +218,32 @@ mod tests {
             let mut notices = Default::default();
             bound.read(&traces, chunk, &ctx.cancel, &mut notices, |_, _| {}, None).events.len() * size_of::<Event>()
         };
-        // The largest are at the begin, where the tracer names all threads.
-        let most = chunks.iter().take(20).map(events).max().unwrap();
+        let most = chunks.iter().map(events).max().unwrap();
         assert!(6 * most as u64 <= said, "{most} of {said} in {} chunks", chunks.len());
-        // Without the times of their events the bursts are too large.
+        // Without the times of their events the bursts are too large, those at the begin, where the tracer names all
+        // threads, by the most.
         let evenly = cut_by(&traces, &PacketTimes::default(), options.chunks, 2);
         assert!(evenly.iter().take(20).map(events).max().unwrap() > most, "{}", evenly.len());
+    }
+
+    /// A record with a call stack makes two events, one of a class without a meaning none.
+    #[test]
+    fn packet_times_count_the_events_that_are_decoded() {
+        for name in ["lock-contention", "cpu-contention", "disk-contention"] {
+            let argument = Argument::parse(format!("fixtures/traces/{name}/kernel"));
+            let Ok(Opened::Traces(sources)) = input::open(&[argument], &Ctx::new(1)) else { panic!("it is a trace") };
+            let sources: Vec<&Source> = sources.iter().collect();
+            let traces: Vec<&Trace> = sources.iter().map(|source| &source.trace).collect();
+            let ctx = Ctx::new(1);
+            let bound = BoundTraces::new(&traces, &[], |trace| Binding::new(trace, &[]), &ctx).unwrap();
+            let times = PacketTimes::of_crowded(&bound, &traces, 0, &ctx);
+            let (mut events, mut notices) = (0, Default::default());
+            for chunk in cut_by(&traces, &times, ChunkTarget::Whole, 1) {
+                let batch = bound.read(&traces, &chunk, &ctx.cancel, &mut notices, |_, _| {}, None);
+                events += batch.events.len() as u64;
+            }
+            assert!(events > 0 && (events..events + events / 50).contains(&times.events), "{name}: {events} {times:?}");
+        }
     }
 
     #[test]

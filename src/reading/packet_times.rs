@@ -4,8 +4,9 @@
 //! and the times between parts of it that have as many events each. Where events come in bursts, a packet that is
 //! spread evenly over its time would make chunks of the bursts too large, and many packets of the same moments (copies
 //! of a recording) have their bursts together. A packet weighs as many bytes as its events have on average, since
-//! memory holds events. No result depends on it. Cost: the headers of these packets are read once more, on the
-//! workers, without their fields.
+//! memory holds events: a record with a call stack makes one for the stack too, one of a class without a meaning none.
+//! No result depends on it. Cost: the headers of these packets are read once more, on the workers, without their
+//! fields.
 
 use super::cuts::{TimedPacket, most_open};
 use super::sources::BoundTraces;
@@ -13,7 +14,7 @@ use crate::base::ctx::Ctx;
 use crate::base::parallel::in_order;
 use crate::base::time::Timestamp;
 use crate::input::record::StreamId;
-use crate::input::trace::Trace;
+use crate::input::trace::{PassedRecord, Trace};
 use foldhash::HashMap;
 
 /// Parts of a packet.
@@ -31,7 +32,7 @@ pub(super) struct PacketPlace {
     pub packet: usize,
 }
 
-/// The events of a packet.
+/// The events of a packet, at most: all stacks are there, all delimiters delimit.
 #[derive(Debug)]
 struct PacketEvents {
     events: u64,
@@ -103,32 +104,30 @@ impl PacketTimes {
     }
 }
 
-/// Count the events of a packet, and look at the clock of every few.
+/// Count the events of a packet by the classes of its records, and look at the clock of every few.
 fn events_of(bound: &BoundTraces, traces: &[&Trace], place: PacketPlace) -> Option<PacketEvents> {
-    let trace = traces[place.trace];
+    let (trace, bound) = (traces[place.trace], bound.all.get(place.trace)?);
     let bounds = TimedPacket::of(trace, place.stream, place.packet)?.bounds;
     let packets = place.packet..place.packet + 1;
-    let mut reader = trace.reader(bound.all.get(place.trace)?.plan(), StreamId::at(place.stream), packets);
+    let mut reader = trace.reader(bound.plan(), StreamId::at(place.stream), packets);
     let mut clocks = Vec::new();
     let mut events = 0;
-    while let Some(clock) = reader.step() {
-        if events % EVERY == 0 {
+    while let Some(PassedRecord { class, clock }) = reader.step() {
+        let before = events;
+        events += bound.binding.most_events(class);
+        if before.div_ceil(EVERY) < events.div_ceil(EVERY) {
             clocks.push(clock);
         }
-        events += 1;
     }
-    let (first, last) = (*clocks.first()?, *clocks.last()?);
-    let cycles = u128::from(last.saturating_sub(first));
-    if clocks.len() < PARTS || cycles == 0 {
+    if clocks.len() < PARTS {
         return Some(PacketEvents { events, between: Vec::new() });
     }
-    let length = u128::from(bounds.end.abs_diff(bounds.begin));
     let mut latest = bounds.begin;
     let time = |part: usize| {
-        let clock = clocks.get(clocks.len() * part / PARTS).copied().unwrap_or(last);
-        let since = u128::from(clock.saturating_sub(first)).min(cycles);
-        latest = latest.max(bounds.begin.wrapping_add((since * length / cycles) as u64));
-        latest
+        let clock = clocks.get(clocks.len() * part / PARTS).copied()?;
+        // Chunks are cut by times within the packet's, which never go back.
+        latest = trace.exact_time(StreamId::at(place.stream), place.packet, clock)?.min(bounds.end).max(latest);
+        Some(latest)
     };
-    Some(PacketEvents { events, between: (1..PARTS).map(time).collect() })
+    Some(PacketEvents { events, between: (1..PARTS).map_while(time).collect() })
 }

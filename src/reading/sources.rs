@@ -71,6 +71,8 @@ pub struct BoundTraces {
     spare: Mutex<Vec<Vec<Event>>>,
     /// How dense events are, where it was measured.
     pub(super) density: Option<EventDensity>,
+    /// The events that the largest chunk should have by that.
+    pub(super) most_events: Option<usize>,
     /// When the events of crowded packets are.
     pub(super) times: PacketTimes,
 }
@@ -85,8 +87,9 @@ impl BoundTraces {
         ctx: &Ctx,
     ) -> Result<BoundTraces, Cancelled> {
         let (hosts, host_of) = hosts(traces, labels);
-        let (spare, times) = (Mutex::default(), PacketTimes::default());
-        let mut bound = BoundTraces { hosts, origins: Vec::new(), all: Vec::new(), spare, density: None, times };
+        let (spare, times, density, most_events) = (Mutex::default(), PacketTimes::default(), None, None);
+        let (origins, all) = (Vec::new(), Vec::new());
+        let mut bound = BoundTraces { hosts, origins, all, spare, density, most_events, times };
         let schemas = Schemas::of(traces);
         let compile = |schema: usize| {
             let trace = traces[schemas.first[schema]];
@@ -191,6 +194,10 @@ impl BoundTraces {
 
     fn give_back(&self, mut events: Vec<Event>) {
         events.clear();
+        // After a chunk that had more events than was reckoned.
+        if let Some(most) = self.most_events {
+            events.shrink_to(most);
+        }
         self.spare.lock().unwrap_or_else(PoisonError::into_inner).push(events);
     }
 

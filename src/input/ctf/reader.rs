@@ -17,7 +17,7 @@ use crate::base::notice::{Notice, Notices};
 use crate::base::time::Timestamp;
 use crate::input::record::{ClassId, IntegerArray, Record, StreamId, Value};
 use crate::input::stream::{Position, SeekResult};
-use crate::input::trace::{Records, ShownRecord};
+use crate::input::trace::{PassedRecord, Records};
 use std::ops::Range;
 
 /// The values of one record of a projection.
@@ -154,12 +154,12 @@ impl<'a> Records<'a> for CtfReader<'a> {
         }
     }
 
-    fn step(&mut self) -> Option<u64> {
+    fn step(&mut self) -> Option<PassedRecord> {
         loop {
             self.began = self.position();
             let Some(head) = self.head() else { if self.enter() { continue } else { return None } };
             if self.skip(&head) {
-                return Some(self.decoder.clock);
+                return Some(PassedRecord { class: head.class, clock: self.decoder.clock });
             }
         }
     }
@@ -197,14 +197,14 @@ impl<'a> Records<'a> for CtfReader<'a> {
         }
     }
 
-    fn show<S: Sink<'a>>(&mut self, sink: &mut S) -> Option<ShownRecord> {
+    fn show<S: Sink<'a>>(&mut self, sink: &mut S) -> Option<PassedRecord> {
         loop {
             self.began = self.position();
             let Some(head) = self.head() else { if self.enter() { continue } else { return None } };
             let Some(body) = self.plan.body(self.packet.class, head.class) else { continue };
             match run_body(&mut self.decoder, body, sink) {
                 Ok(()) if self.decoder.at > head.at => {
-                    return Some(ShownRecord { class: head.class, clock: self.decoder.clock });
+                    return Some(PassedRecord { class: head.class, clock: self.decoder.clock });
                 }
                 outcome => {
                     sink.void();

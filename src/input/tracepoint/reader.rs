@@ -10,7 +10,7 @@ use crate::base::time::Timestamp;
 use crate::input::ctf::Sink;
 use crate::input::record::{ClassId, Record, StreamId, Value};
 use crate::input::stream::{Position, SeekResult};
-use crate::input::trace::{Records, ShownRecord};
+use crate::input::trace::{PassedRecord, Records};
 use std::ops::Range;
 
 /// Reads a run of packets of one stream.
@@ -122,17 +122,17 @@ impl<'a, S: Storage> Records<'a> for TracepointReader<'a, S> {
         }
     }
 
-    fn step(&mut self) -> Option<u64> {
-        self.any().map(|raw| raw.clock)
+    fn step(&mut self) -> Option<PassedRecord> {
+        self.any().map(|raw| PassedRecord { class: raw.class, clock: raw.clock })
     }
 
-    fn show<T: Sink<'a>>(&mut self, sink: &mut T) -> Option<ShownRecord> {
+    fn show<T: Sink<'a>>(&mut self, sink: &mut T) -> Option<PassedRecord> {
         loop {
             let raw = self.any()?;
             let storage = &self.trace.storage;
             let (Some(walk), Some(show)) = (&self.walk, self.plan.show(raw.class)) else { continue };
             show.write(walk, &raw, storage.threads(), storage.byte_order(), sink);
-            return Some(ShownRecord { class: raw.class, clock: raw.clock });
+            return Some(PassedRecord { class: raw.class, clock: raw.clock });
         }
     }
 

@@ -205,6 +205,17 @@ impl Binding {
         self.classes.get(class.index()).is_some_and(|bound| bound.as_ref().is_some_and(|b| b.shape == Shape::Switch))
     }
 
+    /// The most events that a record of a class makes.
+    pub fn most_events(&self, class: ClassId) -> u64 {
+        let Some(Some(bound)) = self.classes.get(class.index()) else { return 0 };
+        let stack = u64::from(bound.stack.is_some());
+        if bound.twin {
+            return stack;
+        }
+        let own = u64::from(!matches!(bound.shape, Shape::Tick | Shape::Other));
+        stack + own + (bound.counters.len() + bound.marks.len()) as u64
+    }
+
     /// Events that look like context switches although no dialect knows them, in a trace without known ones.
     pub fn look_like_switches<'t>(&self, trace: &'t Trace) -> Vec<&'t str> {
         let like = |(i, class): (usize, &'t Class)| {

@@ -200,8 +200,8 @@ pub fn record(
         RowsBy::WhoIsFree => ctx.threads >= MANY_WORKERS,
         by => by == RowsBy::Workers,
     };
-    // Rows that workers make take about as much memory as the events.
-    let (engine, buffers) = sources.fit_buffers(traces, &options.engine, u64::from(by_workers), ctx);
+    // Rows that workers make take up to twice the memory of the events.
+    let (engine, buffers) = sources.fit_buffers(traces, &options.engine, 2 * u64::from(by_workers), ctx);
     let pool = LeafPool::within(ctx, buffers)?;
     machine.keep_leaves_in(pool.clone());
     if sources.all.iter().any(|s| s.binding.page_faults) {
