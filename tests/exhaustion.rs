@@ -153,6 +153,23 @@ fn results_that_cannot_fit_are_refused_by_the_number_of_executions() {
     assert!(answered_or_told(&out, &enough), "{enough}: {}", said(&out));
 }
 
+/// Their packets begin at the same moments, and they have as many threads for each event as the original.
+#[test]
+fn buffers_and_open_rows_of_copies_stay_within_their_parts() {
+    let copies: Vec<String> = (0..8).map(|i| format!("h{i}={}/kernel", fixture("lock-contention").display())).collect();
+    for threads in ["2", "4"] {
+        let words = ["info", "--json", "--timings", "--memory", "48MiB", "--threads", threads];
+        let out = run(Command::new(ask::PROGRAM).args(words).args(&copies));
+        assert!(out.status.success(), "{}", said(&out));
+        let info: serde_json::Value = serde_json::from_slice(&out.stdout).unwrap();
+        for name in ["buffers", "open rows"] {
+            let part = info["memory"].as_array().unwrap().iter().find(|part| part["part"] == name).unwrap();
+            let bytes = |key: &str| part[key].as_u64().unwrap();
+            assert!(0 < bytes("bytes") && bytes("bytes") <= bytes("given_bytes"), "{threads}: {part}");
+        }
+    }
+}
+
 #[test]
 fn states_go_to_a_file_that_leaves_no_name() {
     let folder = tempfile::tempdir().unwrap();

@@ -27,6 +27,8 @@ pub struct Budget {
 const LEAF: u64 = 32 << 10;
 /// Buffers of events of one worker, at most.
 const BUFFERS: u64 = 30 << 20;
+/// Open rows of a recording that is not small, at least.
+const LEAST_ROWS: u64 = 8 << 20;
 /// Of the budget, for buffers of events: one in so many.
 const BUFFERS_OF: u64 = 8;
 /// Bytes of an execution: its path until all paths are known, its times by context, its metrics; and the groups, ranks
@@ -65,12 +67,20 @@ impl Budget {
         let left = self.bytes.saturating_sub(opened).saturating_sub(buffers);
         self.leaves.unwrap_or((left / 2).max(least_for_leaves(workers)))
     }
+
+    /// Bytes for open rows beside the same: as many as beside all buffers that the budget allows, at most a quarter of
+    /// the rest, at least what [`check_parts`] compares.
+    pub fn for_rows(&self, opened: u64, buffers: u64, workers: usize) -> u64 {
+        let left = self.bytes.saturating_sub(opened).saturating_sub(buffers);
+        let all = least_for_rows(self.for_buffers(workers).max(buffers));
+        all.min(left / 4).max(least_for_rows(buffers))
+    }
 }
 
-/// Bytes reckoned for open rows beside so many of buffers: those of the chunks that are being joined and made leaves.
-/// Rows of many threads, such as those of copies of a recording, can take twice that.
-pub fn for_rows(buffers: u64) -> u64 {
-    buffers / 2
+/// Bytes for open rows beside so many of buffers, at least: those of the chunks that are being joined and made leaves,
+/// and where these are small, those of threads and of one slab. Small recordings have no more rows than that.
+fn least_for_rows(buffers: u64) -> u64 {
+    (buffers / 2).max(buffers.min(LEAST_ROWS))
 }
 
 /// The least bytes of leaves in memory: what each worker may hold at a time.
@@ -94,7 +104,7 @@ fn limit_for(limit: Limit, needed: u64) -> u64 {
 
 /// What must be in memory, compared with a limit before events are read.
 pub fn check_parts(limit: Limit, opened: u64, buffers: u64, workers: usize) -> Result<(), MemoryError> {
-    let (rows, leaves) = (for_rows(buffers), least_for_leaves(workers));
+    let (rows, leaves) = (least_for_rows(buffers), least_for_leaves(workers));
     let needed = opened + buffers + rows + leaves;
     if needed <= limit.bytes() {
         return Ok(());

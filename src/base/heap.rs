@@ -123,6 +123,11 @@ impl PartSizes {
         }
     }
 
+    /// The bytes that the budget gives a part; `None` where it has no part of its own.
+    pub fn given(&self, part: MemoryPart) -> Option<u64> {
+        self.given.get(part as usize).map(|given| given.load(Ordering::Relaxed)).filter(|bytes| *bytes > 0)
+    }
+
     /// The parts that have held anything.
     pub fn held(&self) -> impl Iterator<Item = HeldPart> + '_ {
         let load = |of: &AtomicU64| of.load(Ordering::Relaxed);

@@ -108,7 +108,7 @@ impl KernelPass<'_> {
             let mut slabs = self.slabs();
             (std::mem::take(&mut slabs.sealed), std::mem::take(&mut slabs.empty))
         };
-        machine.slabs.give_back(empty);
+        machine.give_back(empty);
         machine.add_slabs(sealed);
     }
 
@@ -204,6 +204,7 @@ pub fn record(
     let (engine, buffers) = sources.fit_buffers(traces, &options.engine, 2 * u64::from(by_workers), ctx);
     let pool = LeafPool::within(ctx, buffers)?;
     machine.keep_leaves_in(pool.clone());
+    machine.bound_open_rows(ctx.progress.parts.given(MemoryPart::OpenRows));
     if sources.all.iter().any(|s| s.binding.page_faults) {
         machine.expect_page_faults();
     }

@@ -7,7 +7,9 @@
 //! they are kept and made in the sealed leaves. When rows are sealed depends on the events and on their
 //! number alone ([`SealMoments`]): a worker that does not know the events before its chunk knows these moments as well.
 //!
-//! The machine only moves the rows, as *slabs* by number; the pass makes them leaves, on another thread.
+//! The machine only moves the rows, as *slabs* by number; the pass makes them leaves, on another thread. Where these
+//! slabs and the rows of threads would pass their part of the memory budget, the machine makes them leaves itself,
+//! before it goes on: that takes the time of its own thread, and changes no leaf.
 
 use super::calls::NEAR;
 use super::machine::Machine;
@@ -15,6 +17,7 @@ use super::thread_state::{OpenCall, Reasons, Sched, SegmentNumber, ThreadState};
 use crate::base::heap::HeapSize;
 use crate::base::time::Timestamp;
 use crate::event::kind::Event;
+use crate::state::store::builder::OpenBytes;
 use crate::state::store::families::{OpenSlabs, RowBuilders, SealedSlabs};
 use crate::state::store::parts::RowPlace;
 use crate::state::store::pool::LeafPool;
@@ -27,7 +30,7 @@ pub(super) const SEAL_EVERY: usize = 1 << 14;
 /// Events for each thread between two slabs.
 const PER_THREAD: usize = 4;
 /// Rows for which a thread keeps memory at least.
-const KEPT: usize = 16;
+const KEPT: usize = 4;
 
 /// The events before which rows may be sealed, by a hash of time, trace and CPU: which ones these are does not depend
 /// on the cuts between chunks. Time alone would not do: copies of a recording have as many events at each time as
@@ -78,32 +81,22 @@ pub(super) struct FilledSlabs {
     count: usize,
     /// Those that were not taken to make them leaves.
     open: Vec<NumberedSlabs<OpenSlabs>>,
-    /// Memory for the next ones.
-    spare: Vec<OpenSlabs>,
     /// Leaves that wait for those of an earlier slab.
     sealed: BTreeMap<usize, SealedSlabs>,
     /// Number of slabs whose leaves are in the store.
     added: usize,
     /// The most bytes of the rows that threads had.
     most_in_threads: usize,
-}
-
-impl HeapSize for FilledSlabs {
-    fn heap_bytes(&self) -> usize {
-        let open = self.open.iter().map(|filled| &filled.slabs);
-        open.chain(&self.spare).map(HeapSize::heap_bytes).sum::<usize>() + self.most_in_threads
-    }
+    /// The bytes of the largest slabs so far.
+    largest: usize,
+    /// Bytes for rows that are in no leaf; `None`: any.
+    room: Option<u64>,
 }
 
 impl FilledSlabs {
     /// Take the slabs that were filled, to make them leaves.
     pub fn take(&mut self) -> Vec<NumberedSlabs<OpenSlabs>> {
         std::mem::take(&mut self.open)
-    }
-
-    /// Slabs that are empty again.
-    pub fn give_back(&mut self, empty: impl IntoIterator<Item = OpenSlabs>) {
-        self.spare.extend(empty);
     }
 }
 
@@ -244,11 +237,12 @@ impl ThreadState {
     }
 }
 
-/// Release memory of which rows took less than a quarter; `gone` have just left.
+/// Release memory of which rows took less than half, and let the next ones take what they need: `gone` have just left.
+/// A thread that has as many between any two slabs keeps its memory.
 fn shrink<R>(rows: &mut Vec<R>, gone: usize) {
     let used = gone.max(rows.len()).max(KEPT);
-    if rows.capacity() > 4 * used {
-        rows.shrink_to(2 * used);
+    if rows.capacity() > 2 * used {
+        rows.shrink_to(used);
     }
 }
 
@@ -258,10 +252,15 @@ impl Machine {
         self.seal_moments = SealMoments::every(events);
     }
 
-    /// The most bytes that rows have held before they were leaves, once all slabs are given back: slabs keep their
-    /// memory.
+    /// The most bytes that rows have held before they were leaves: the store keeps the memory of slabs.
     pub(super) fn most_open_bytes(&self) -> usize {
-        self.slabs.heap_bytes() + self.sealed.open_bytes()
+        self.slabs.most_in_threads + self.sealed.open_bytes().all
+    }
+
+    /// Rows that are in no leaf have so many bytes at most, unless those of threads and of one slab have more; `None`:
+    /// any.
+    pub(super) fn bound_open_rows(&mut self, bytes: Option<u64>) {
+        self.slabs.room = bytes;
     }
 
     /// Leaves that memory has no room for go to a pool.
@@ -287,10 +286,25 @@ impl Machine {
         for (line, cpu) in self.cpus.iter_mut().enumerate().filter(|(_, cpu)| is_scheduled(cpu.host.index())) {
             self.sealed.runs.push(line, cpu.runs.drain(..));
         }
-        let empty = self.slabs.spare.pop().unwrap_or_default();
-        let slabs = self.sealed.take_slabs(empty);
+        let slabs = self.sealed.take_slabs();
+        self.slabs.largest = self.slabs.largest.max(slabs.bytes());
         self.slabs.open.push(NumberedSlabs { number: self.slabs.count, slabs });
         self.slabs.count += 1;
+        if !self.has_room_for_slabs() {
+            self.seal_slabs();
+        }
+    }
+
+    /// True if the next slabs have room beside those that wait to be leaves.
+    fn has_room_for_slabs(&self) -> bool {
+        let Some(room) = self.slabs.room else { return true };
+        let (OpenBytes { all, spare }, next) = (self.sealed.open_bytes(), self.slabs.largest);
+        (self.slabs.most_in_threads + all + next.saturating_sub(spare)) as u64 <= room
+    }
+
+    /// Use the memory of slabs that are leaves again.
+    pub(super) fn give_back(&mut self, empty: impl IntoIterator<Item = OpenSlabs>) {
+        empty.into_iter().for_each(|slabs| self.sealed.give_back(slabs));
     }
 
     /// Add slabs that were taken and made leaves to the store, in the order in which they were filled.
@@ -304,9 +318,11 @@ impl Machine {
 
     /// Make leaves of the slabs that were not taken.
     pub(super) fn seal_slabs(&mut self) {
-        let left = self.slabs.take().into_iter();
-        let sealed = left.map(|mut of| NumberedSlabs { number: of.number, slabs: of.slabs.seal() }).collect();
-        self.add_slabs(sealed);
+        for NumberedSlabs { number, mut slabs } in self.slabs.take() {
+            let sealed = NumberedSlabs { number, slabs: slabs.seal() };
+            self.sealed.give_back(slabs);
+            self.add_slabs(vec![sealed]);
+        }
     }
 
     /// Change a segment, sealed or not.

@@ -3,26 +3,30 @@
 //! In: rows of lines, those of one line by start, those of all lines roughly by end. Out: a [`LineStore`]. The rows
 //! that were added since the last slab are sorted by line and cut into leaves of at most [`MOST_ROWS`] rows; so the
 //! leaves depend on the rows and on the moments at which slabs are taken alone. A slab can be sealed by another thread
-//! than the one that fills the next; sealed slabs are added in the order in which they were taken.
+//! than the one that fills the next; sealed slabs are added in the order in which they were taken. The rows of a slab
+//! are in blocks of one size, which all slabs of the family share: slabs differ in size, and one that kept its memory
+//! would keep that of the largest that it ever was.
 
 use super::leaf::StoredRow;
 use super::leaf_bytes::Leaf;
 use super::leaves::Leaves;
 use super::parts::{LinePart, LineStore};
 use super::pool::LeafPool;
-use crate::base::heap::{HeapSize, block};
 use std::marker::PhantomData;
-use std::ops::Range;
+use std::ops::{Add, Range};
 use std::sync::Arc;
 
 /// The most rows of a leaf: 14 to 30 KB.
 const MOST_ROWS: usize = 2048;
 
+/// Rows of a block: 24 to 64 KiB.
+const BLOCK: usize = 1024;
+
 /// Rows of one line that follow each other in the open slab.
 #[derive(Clone, Debug)]
 struct Stretch {
     line: u32,
-    rows: Range<usize>,
+    rows: Range<u32>,
 }
 
 /// A part, and the line that it is of.
@@ -35,13 +39,14 @@ struct PartOfLine {
 /// The rows of a family that are in no leaf yet.
 #[derive(Clone, Debug)]
 pub(in crate::state) struct OpenSlab<R> {
-    rows: Vec<R>,
+    /// All but the last are full.
+    blocks: Vec<Vec<R>>,
     stretches: Vec<Stretch>,
 }
 
 impl<R> Default for OpenSlab<R> {
     fn default() -> Self {
-        OpenSlab { rows: Vec::new(), stretches: Vec::new() }
+        OpenSlab { blocks: Vec::new(), stretches: Vec::new() }
     }
 }
 
@@ -52,17 +57,36 @@ pub(in crate::state) struct SealedSlab {
     parts: Vec<PartOfLine>,
 }
 
-impl<R> HeapSize for OpenSlab<R> {
-    fn heap_bytes(&self) -> usize {
-        block(&self.rows) + block(&self.stretches)
-    }
-}
-
 impl<R: StoredRow> OpenSlab<R> {
-    fn push(&mut self, line: usize, rows: impl IntoIterator<Item = R>) {
-        let from = self.rows.len();
-        self.rows.extend(rows);
-        let rows = from..self.rows.len();
+    /// Bytes of its blocks.
+    pub fn bytes(&self) -> usize {
+        self.blocks.len() * BLOCK * size_of::<R>()
+    }
+
+    /// Number of rows.
+    fn len(&self) -> usize {
+        self.blocks.last().map_or(0, |last| (self.blocks.len() - 1) * BLOCK + last.len())
+    }
+
+    fn push(&mut self, line: usize, rows: impl IntoIterator<Item = R>, mut block: impl FnMut() -> Vec<R>) {
+        let from = self.len() as u32;
+        let mut rows = rows.into_iter();
+        loop {
+            let room = self.blocks.last().map_or(0, |last| BLOCK - last.len());
+            if room == 0 {
+                let Some(first) = rows.next() else { break };
+                let mut next = block();
+                next.push(first);
+                self.blocks.push(next);
+                continue;
+            }
+            let Some(last) = self.blocks.last_mut() else { break };
+            last.extend(rows.by_ref().take(room));
+            if last.len() < BLOCK {
+                break;
+            }
+        }
+        let rows = from..self.len() as u32;
         match self.stretches.last_mut() {
             _ if rows.is_empty() => {}
             Some(last) if last.line == line as u32 => last.rows.end = rows.end,
@@ -74,24 +98,16 @@ impl<R: StoredRow> OpenSlab<R> {
     pub fn seal(&mut self) -> SealedSlab {
         self.stretches.sort_by_key(|stretch| stretch.line);
         let mut sealed = SealedSlab::default();
-        let mut rows: Vec<R> = Vec::with_capacity(MOST_ROWS.min(self.rows.len()));
-        for stretch in self.stretches.drain(..) {
-            let mut left = self.rows.get(stretch.rows).unwrap_or(&[]);
-            while let Some(first) = left.first() {
-                let leaf = sealed.leaves.len() as u32;
-                let (own, rest) = left.split_at(left.len().min(MOST_ROWS - rows.len()));
-                match sealed.parts.last_mut() {
-                    Some(PartOfLine { line, part }) if *line == stretch.line && part.leaf == leaf => {
-                        part.rows += own.len() as u16;
-                    }
-                    _ => {
-                        let (start, first) = (first.span().start, rows.len() as u16);
-                        let part = LinePart { start, before: 0, leaf, first, rows: own.len() as u16 };
-                        sealed.parts.push(PartOfLine { line: stretch.line, part });
-                    }
-                }
+        let mut rows: Vec<R> = Vec::with_capacity(MOST_ROWS.min(self.len()));
+        for Stretch { line, rows: Range { start, end } } in std::mem::take(&mut self.stretches) {
+            let mut at = start as usize;
+            while at < end as usize {
+                let block = self.blocks.get(at / BLOCK).and_then(|block| block.get(at % BLOCK..)).unwrap_or(&[]);
+                let count = block.len().min(end as usize - at).min(MOST_ROWS - rows.len());
+                let Some((first, own)) = block.first().zip(block.get(..count)) else { break };
+                sealed.add_part(line, first, rows.len(), count);
                 rows.extend_from_slice(own);
-                left = rest;
+                at += count;
                 if rows.len() == MOST_ROWS {
                     sealed.add_leaf(&mut rows);
                 }
@@ -100,12 +116,24 @@ impl<R: StoredRow> OpenSlab<R> {
         if !rows.is_empty() {
             sealed.add_leaf(&mut rows);
         }
-        self.rows.clear();
+        self.blocks.iter_mut().for_each(Vec::clear);
         sealed
     }
 }
 
 impl SealedSlab {
+    /// Count rows of a line that come next in the leaf to be added.
+    fn add_part<R: StoredRow>(&mut self, line: u32, first: &R, before: usize, count: usize) {
+        let leaf = self.leaves.len() as u32;
+        match self.parts.last_mut() {
+            Some(last) if last.line == line && last.part.leaf == leaf => last.part.rows += count as u16,
+            _ => {
+                let (start, first, rows) = (first.span().start, before as u16, count as u16);
+                self.parts.push(PartOfLine { line, part: LinePart { start, before: 0, leaf, first, rows } });
+            }
+        }
+    }
+
     /// Add a leaf of some rows; their parts are the last ones.
     fn add_leaf<R: StoredRow>(&mut self, rows: &mut Vec<R>) {
         let leaf = self.leaves.len() as u32;
@@ -115,10 +143,31 @@ impl SealedSlab {
     }
 }
 
+/// Bytes of the memory for rows that are in no leaf yet.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(in crate::state) struct OpenBytes {
+    /// All of it.
+    pub all: usize,
+    /// Of it, without rows.
+    pub spare: usize,
+}
+
+impl Add for OpenBytes {
+    type Output = OpenBytes;
+
+    fn add(self, other: OpenBytes) -> OpenBytes {
+        OpenBytes { all: self.all + other.all, spare: self.spare + other.spare }
+    }
+}
+
 /// The rows of a family, as they are sealed.
 #[derive(Clone, Debug)]
 pub(in crate::state) struct LineStoreBuilder<R> {
     open: OpenSlab<R>,
+    /// Empty blocks.
+    spare: Vec<Vec<R>>,
+    /// Number of all blocks: those of slabs that were taken, too.
+    blocks: usize,
     leaves: Leaves,
     /// Bytes of the leaves.
     sealed_bytes: usize,
@@ -128,29 +177,42 @@ pub(in crate::state) struct LineStoreBuilder<R> {
 impl<R> Default for LineStoreBuilder<R> {
     fn default() -> Self {
         let (open, leaves, parts) = (OpenSlab::default(), Leaves::default(), Vec::new());
-        LineStoreBuilder { open, leaves, sealed_bytes: 0, parts }
+        LineStoreBuilder { open, spare: Vec::new(), blocks: 0, leaves, sealed_bytes: 0, parts }
     }
 }
 
 impl<R: StoredRow> LineStoreBuilder<R> {
     /// Add rows of a line, which come after those that it has.
     pub fn push(&mut self, line: usize, rows: impl IntoIterator<Item = R>) {
-        self.open.push(line, rows);
+        let LineStoreBuilder { open, spare, blocks, .. } = self;
+        let block = || {
+            spare.pop().unwrap_or_else(|| {
+                *blocks += 1;
+                Vec::with_capacity(BLOCK)
+            })
+        };
+        open.push(line, rows, block);
     }
 
-    /// Bytes of the memory for rows that are in no leaf yet.
-    pub fn open_bytes(&self) -> usize {
-        self.open.heap_bytes()
+    /// Bytes of the memory for rows that are in no leaf yet, those of slabs that were taken, too.
+    pub fn open_bytes(&self) -> OpenBytes {
+        let block = BLOCK * size_of::<R>();
+        OpenBytes { all: self.blocks * block, spare: self.spare.len() * block }
     }
 
     /// Number of rows that are in no leaf yet.
     pub fn open_rows(&self) -> usize {
-        self.open.rows.len()
+        self.open.len()
     }
 
-    /// Take the rows added since the last slab; `empty` gives its memory to the next ones.
-    pub fn take_slab(&mut self, empty: OpenSlab<R>) -> OpenSlab<R> {
-        std::mem::replace(&mut self.open, empty)
+    /// Take the rows added since the last slab.
+    pub fn take_slab(&mut self) -> OpenSlab<R> {
+        std::mem::take(&mut self.open)
+    }
+
+    /// Use the memory of a slab that was sealed again.
+    pub fn give_back(&mut self, empty: OpenSlab<R>) {
+        self.spare.extend(empty.blocks);
     }
 
     /// Bytes of all leaves.
@@ -176,8 +238,9 @@ impl<R: StoredRow> LineStoreBuilder<R> {
 
     /// Move the rows added since the last slab into leaves.
     pub fn seal_slab(&mut self) {
-        let sealed = self.open.seal();
-        self.add_slab(sealed);
+        let mut slab = self.take_slab();
+        self.add_slab(slab.seal());
+        self.give_back(slab);
     }
 
     /// Give the lines other numbers: `lines` has those of the present ones.

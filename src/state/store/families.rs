@@ -1,6 +1,6 @@
 //! The rows of a timeline, family by family.
 
-use super::builder::{LineStoreBuilder, OpenSlab, SealedSlab};
+use super::builder::{LineStoreBuilder, OpenBytes, OpenSlab, SealedSlab};
 use super::leaf::StoredRow;
 use super::leaves::Leaves;
 use super::marks::MarkStore;
@@ -85,14 +85,13 @@ pub(in crate::state) struct SealedSlabs {
     runs: SealedSlab,
 }
 
-impl HeapSize for OpenSlabs {
-    fn heap_bytes(&self) -> usize {
-        let OpenSlabs { segments, calls, samples, runs } = self;
-        segments.heap_bytes() + calls.heap_bytes() + samples.heap_bytes() + runs.heap_bytes()
-    }
-}
-
 impl OpenSlabs {
+    /// Bytes of the memory for their rows.
+    pub fn bytes(&self) -> usize {
+        let OpenSlabs { segments, calls, samples, runs } = self;
+        segments.bytes() + calls.bytes() + samples.bytes() + runs.bytes()
+    }
+
     /// Their rows as leaves; the slabs are empty then.
     pub fn seal(&mut self) -> SealedSlabs {
         SealedSlabs {
@@ -105,18 +104,26 @@ impl OpenSlabs {
 }
 
 impl RowBuilders {
-    /// Take the rows added since the last slabs; `empty` gives its memory to the next ones.
-    pub fn take_slabs(&mut self, empty: OpenSlabs) -> OpenSlabs {
+    /// Take the rows added since the last slabs.
+    pub fn take_slabs(&mut self) -> OpenSlabs {
         OpenSlabs {
-            segments: self.segments.take_slab(empty.segments),
-            calls: self.calls.take_slab(empty.calls),
-            samples: self.samples.take_slab(empty.samples),
-            runs: self.runs.take_slab(empty.runs),
+            segments: self.segments.take_slab(),
+            calls: self.calls.take_slab(),
+            samples: self.samples.take_slab(),
+            runs: self.runs.take_slab(),
         }
     }
 
-    /// Bytes of the memory for rows that are in no leaf yet.
-    pub fn open_bytes(&self) -> usize {
+    /// Use the memory of slabs that were sealed again.
+    pub fn give_back(&mut self, empty: OpenSlabs) {
+        self.segments.give_back(empty.segments);
+        self.calls.give_back(empty.calls);
+        self.samples.give_back(empty.samples);
+        self.runs.give_back(empty.runs);
+    }
+
+    /// Bytes of the memory for rows that are in no leaf yet, those of slabs that were taken, too.
+    pub fn open_bytes(&self) -> OpenBytes {
         let RowBuilders { segments, calls, samples, runs, .. } = self;
         segments.open_bytes() + calls.open_bytes() + samples.open_bytes() + runs.open_bytes()
     }
@@ -142,8 +149,9 @@ impl RowBuilders {
 
     /// Move all rows so far into leaves.
     pub fn seal_slabs(&mut self) {
-        let slabs = self.take_slabs(OpenSlabs::default()).seal();
-        self.add_slabs(slabs);
+        let mut slabs = self.take_slabs();
+        self.add_slabs(slabs.seal());
+        self.give_back(slabs);
     }
 
     /// Leaves that memory has no room for go to the pool.

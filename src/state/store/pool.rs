@@ -107,9 +107,8 @@ impl LeafPool {
         let bytes = budget.for_leaves(opened, buffers, ctx.threads);
         let pool = |file| LeafPool::new(Some(LeafRoom { bytes, file }), ctx);
         ctx.progress.leaf_budget.store(bytes, Ordering::Relaxed);
-        let given = budget.for_buffers(ctx.threads).max(buffers);
-        ctx.progress.parts.give(MemoryPart::EventBuffers, given);
-        ctx.progress.parts.give(MemoryPart::OpenRows, budget::for_rows(given));
+        ctx.progress.parts.give(MemoryPart::EventBuffers, budget.for_buffers(ctx.threads).max(buffers));
+        ctx.progress.parts.give(MemoryPart::OpenRows, budget.for_rows(opened, buffers, ctx.threads));
         ctx.progress.parts.give(MemoryPart::Leaves, bytes);
         Ok(budget.file.clone().map(pool).map(Arc::new))
     }

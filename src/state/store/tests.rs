@@ -1,6 +1,6 @@
 //! Stores of random rows, compared with the vectors that they were made of.
 
-use super::builder::LineStoreBuilder;
+use super::builder::{LineStoreBuilder, OpenBytes, OpenSlab};
 use super::leaf::{RowBlock, StoredRow};
 use super::leaf_bytes::{Leaf, LeafError};
 use super::leaves::{LeafPin, Leaves};
@@ -363,4 +363,51 @@ fn more_rows_than_a_leaf_has_are_found() {
             [Some(0), Some(10), Some(20_480), Some(20_480), Some(49_990), None]
         );
     }
+}
+
+/// Rows of three lines, which come alternately, cross blocks and leaves.
+#[test]
+fn rows_that_cross_blocks_and_leaves_are_all_there() {
+    let row = |i: i64| PageFault { thread: ThreadId::from_raw(0), time: Timestamp::new(i) };
+    let line = |number: i64| (0..3000 + 700 * number).map(row).collect();
+    let lines: Vec<Vec<PageFault>> = (0..3).map(line).collect();
+    for slab in [700, 1024, 2048, 5000] {
+        let store = store(&lines, slab);
+        for (number, rows) in lines.iter().enumerate() {
+            assert_eq!(&store.line(number).all().collect::<Vec<_>>(), rows, "{slab}");
+        }
+        assert_eq!(store.check(), Ok(()));
+    }
+}
+
+/// A slab of many rows leaves its memory to all that follow; only slabs that are open at a time add up.
+#[test]
+fn open_bytes_are_those_of_the_most_rows_at_a_time() {
+    let mut builder = LineStoreBuilder::default();
+    let row = |i: usize| PageFault { thread: ThreadId::from_raw(0), time: Timestamp::new(i as i64) };
+    let bytes = |rows: usize| rows * size_of::<PageFault>();
+    let mut from = 0;
+    let mut slab = |builder: &mut LineStoreBuilder<PageFault>, rows: usize| {
+        builder.push(0, (from..from + rows).map(row));
+        from += rows;
+        assert_eq!(builder.open_rows(), rows);
+        builder.take_slab()
+    };
+    let mut waiting: Vec<_> = [8192, 1024].map(|rows| slab(&mut builder, rows)).into();
+    assert_eq!(builder.open_bytes(), OpenBytes { all: bytes(9216), spare: 0 });
+    assert_eq!(waiting[0].bytes(), bytes(8192));
+    for rows in [1024, 3072, 2048, 1024].repeat(5) {
+        waiting.push(slab(&mut builder, rows));
+        let mut first = waiting.remove(0);
+        builder.add_slab(first.seal());
+        builder.give_back(first);
+        let OpenBytes { all, spare } = builder.open_bytes();
+        let open: usize = waiting.iter().map(OpenSlab::bytes).sum();
+        assert_eq!((all, all - spare), (bytes(9216 + 1024), open));
+    }
+    for mut slab in waiting {
+        builder.add_slab(slab.seal());
+    }
+    let times: Vec<i64> = builder.finish(1).line(0).all().map(|fault| fault.time.ns()).collect();
+    assert_eq!(times, (0..from as i64).collect::<Vec<_>>());
 }

@@ -218,8 +218,12 @@ fn text(machine: Machine) -> String {
 /// The timelines of batches, stepped event by event and with rows that a worker made.
 fn both(batches: Vec<Batch>, pairs: bool, seal_every: usize) -> [String; 2] {
     let [mut stepped, mut prepared] = [0; 2].map(|_| machine(pairs, seal_every));
+    // Without room for open rows it makes leaves itself: they are the same.
+    stepped.bound_open_rows(Some(0));
     for mut batch in batches {
         stepped.absorb(&batch);
+        let open = stepped.sealed.open_bytes();
+        assert_eq!(open.all, open.spare);
         let options = PrepareOptions { has_pairs: pairs, seal_moments: prepared.seal_moments };
         let rows = prepare(&mut batch, &prepared.origins, options, Prepared::default());
         prepared.absorb_prepared(&batch, &rows);
