@@ -5,6 +5,7 @@
 
 use crate::base::cursor::ByteOrder;
 use crate::base::time::Timestamp;
+use std::sync::Arc;
 
 crate::base::names::handle! {
     /// A record class of one trace (dense; CTF: over all its stream classes).
@@ -30,19 +31,19 @@ pub enum Scope {
 pub struct FieldPath {
     /// The structure in which the path begins.
     pub scope: Scope,
-    /// Names, outermost first, as shown (CTF 1.8: without the one leading underscore).
-    pub path: Vec<String>,
+    /// Names, outermost first, as shown (CTF 1.8: without the one leading underscore), with dots between them.
+    pub dotted: Arc<str>,
 }
 
 impl FieldPath {
     /// `FieldPath::new(Scope::Payload, "transport_header.tcp.seq")`
     pub fn new(scope: Scope, dotted: &str) -> Self {
-        FieldPath { scope, path: dotted.split('.').map(str::to_owned).collect() }
+        FieldPath { scope, dotted: dotted.into() }
     }
 
     /// True for `FieldPath::new(scope, dotted)`.
     pub fn is(&self, scope: Scope, dotted: &str) -> bool {
-        self.scope == scope && dotted.split('.').eq(self.path.iter().map(String::as_str))
+        self.scope == scope && *self.dotted == *dotted
     }
 }
 

@@ -109,7 +109,7 @@ impl Compiler {
         for (scope, root) in SCOPES.into_iter().zip(roots) {
             let Some(root) = root else { continue };
             let wanted = (0..).zip(paths).filter(|(_, path)| path.scope == scope);
-            let wanted = wanted.map(|(i, path)| WantedPath { path: &path.path, value: NodeIx::new(i) });
+            let wanted = wanted.map(|(i, path)| WantedPath { path: Some(&path.dotted), value: NodeIx::new(i) });
             self.field(root, &Want::paths(wanted.collect()), MemberOf::NONE);
         }
         if self.out.is_empty() {

@@ -15,8 +15,8 @@ pub(super) enum Want<'p> {
 /// A path to a wanted field, and the position of its value in the record.
 #[derive(Clone, Copy)]
 pub(super) struct WantedPath<'p> {
-    /// Names below the field at hand; empty: that field itself.
-    pub(super) path: &'p [String],
+    /// Names below the field at hand, with dots between them; `None`: that field itself.
+    pub(super) path: Option<&'p str>,
     pub(super) value: NodeIx,
 }
 
@@ -37,7 +37,7 @@ impl<'p> Want<'p> {
     /// The value that the field itself fills.
     pub(super) fn value(&self) -> Option<NodeIx> {
         match self {
-            Want::Paths(paths) => paths.iter().find(|wanted| wanted.path.is_empty()).map(|wanted| wanted.value),
+            Want::Paths(paths) => paths.iter().find(|wanted| wanted.path.is_none()).map(|wanted| wanted.value),
             _ => None,
         }
     }
@@ -45,9 +45,8 @@ impl<'p> Want<'p> {
 
 impl<'p> WantedPath<'p> {
     fn below(&self, name: &str) -> Option<WantedPath<'p>> {
-        match self.path {
-            [first, path @ ..] if first == name => Some(WantedPath { path, value: self.value }),
-            _ => None,
-        }
+        let path = self.path?;
+        let (first, path) = path.split_once('.').map_or((path, None), |(first, below)| (first, Some(below)));
+        (first == name).then_some(WantedPath { path, value: self.value })
     }
 }

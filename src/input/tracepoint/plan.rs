@@ -114,11 +114,14 @@ impl TracepointPlan {
 }
 
 fn get(schema: &ClassSchema, path: &FieldPath) -> Get {
-    let [name] = path.path.as_slice() else { return Get::Nowhere };
-    let field = |fields: &[Field]| fields.iter().find(|f| f.name == *name).cloned().map(Get::Field);
+    let name = &*path.dotted;
+    if name.contains('.') {
+        return Get::Nowhere;
+    }
+    let field = |fields: &[Field]| fields.iter().find(|f| f.name == name).cloned().map(Get::Field);
     let found = match path.scope {
         Scope::Payload => field(&schema.fields).or_else(|| field(&schema.common)),
-        Scope::CommonContext => schema.contexts().find(|c| c.name() == *name).map(Get::ContextField),
+        Scope::CommonContext => schema.contexts().find(|c| c.name() == name).map(Get::ContextField),
         Scope::SpecificContext => None,
     };
     found.unwrap_or(Get::Nowhere)
