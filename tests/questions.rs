@@ -63,7 +63,7 @@ fn asked(timeline: &Timeline) -> BTreeMap<Question, u64> {
     asked
 }
 
-/// Some system calls that the fixtures have.
+/// Some system calls that the fixtures have, and the time between two of them.
 fn tasks() -> Vec<TaskDefinition> {
     let delimiter = |event: &str| Delimiter { event: event.to_owned(), key: Vec::new(), conditions: Vec::new() };
     let task = |name: &str, begin: String, end: String| TaskDefinition {
@@ -75,7 +75,9 @@ fn tasks() -> Vec<TaskDefinition> {
         nest: false,
     };
     let call = |name: &str| task(name, format!("syscall_entry_{name}"), format!("syscall_exit_{name}"));
-    ["futex", "read", "write", "pread64", "fsync", "nanosleep", "clock_nanosleep", "poll"].map(call).into()
+    let calls = ["futex", "read", "write", "pread64", "fsync", "nanosleep", "clock_nanosleep", "poll"].map(call);
+    let between = task("between", "syscall_exit_futex".to_owned(), "syscall_entry_futex".to_owned());
+    calls.into_iter().chain([between]).collect()
 }
 
 /// The questions asked of one timeline, and the number of its units.

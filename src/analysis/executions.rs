@@ -10,6 +10,7 @@ use super::functions::{self, CalledFunction};
 use crate::base::notice::{Notice, Notices};
 use crate::base::time::{Span, Timestamp};
 use crate::event::task::{self, TaskDefinition};
+use crate::reading::tasks;
 use crate::state::questions::Asker;
 use crate::state::reader::RowReader;
 use crate::state::timeline::{HostCoverage, HostId, MarkRow, ThreadId, Timeline};
@@ -43,7 +44,8 @@ pub struct PairingRule {
     pub within_process: bool,
     /// A second begin opens an inner execution; else it restarts the outer.
     pub nest: bool,
-    /// Begins and ends pair on their thread, without a key, and every event that could end an execution does.
+    /// Executions lie between two system calls and pair on their thread, without a key, and every event that could end
+    /// one does.
     pub each: bool,
     /// The marks are entries and exits of functions: only calls of these count.
     pub called: Option<BTreeSet<CalledFunction>>,
@@ -57,7 +59,7 @@ impl PairingRule {
         PairingRule {
             within_process: task.pairing == task::Pairing::ProcessKey,
             nest: task.nest,
-            each: each && task.pairing == task::Pairing::Thread && !task.nest,
+            each: each && task.pairing == task::Pairing::Thread && !task.nest && tasks::is_between_calls(task),
             called: None,
         }
     }
@@ -94,15 +96,18 @@ impl MarksByTask {
     /// One walk over the marks of a timeline.
     pub fn new(timeline: &Timeline) -> MarksByTask {
         let reader = timeline.reader(Asker::Executions);
-        let tasks = reader.marks().map(|m| m.task as usize + 1).max().unwrap_or(0);
-        // Tasks beyond the number of marks come from damage: no question names them.
-        let mut positions = vec![Vec::new(); tasks.min(reader.mark_count())];
+        let (mut positions, marks) = (Vec::<Vec<u32>>::new(), reader.mark_count());
         for mark in reader.marks() {
-            if let Some(of_task) = positions.get_mut(mark.task as usize) {
+            let task = mark.task as usize;
+            // Tasks beyond the number of marks come from damage: no question names them.
+            if task >= positions.len() && task < marks {
+                positions.resize_with(task + 1, Vec::new);
+            }
+            if let Some(of_task) = positions.get_mut(task) {
                 of_task.push(mark.number);
             }
         }
-        MarksByTask { positions, marks: reader.mark_count() }
+        MarksByTask { positions, marks }
     }
 
     /// The most executions that the marks of a task can delimit.
@@ -241,6 +246,7 @@ mod tests {
     use super::*;
     use crate::analysis::timeline_builder::TimelineBuilder;
     use crate::base::time::Ns;
+    use crate::event::task::Delimiter;
     use crate::state::timeline::{Call, ThreadDraft};
 
     type Marks<'a> = &'a [(Ns, bool, usize, Option<i64>)];
@@ -309,6 +315,20 @@ mod tests {
         assert!(!found("accept", None, true), "its exit would have begun one");
         assert!(!found("shutdown", Some(0), true), "its entry would have ended it");
         assert!(found("accept", None, false), "with a key not each call delimits");
+    }
+
+    #[test]
+    fn only_executions_between_calls_can_span_a_lost_end_and_begin() {
+        let side = |event: &str| vec![Delimiter { event: event.to_owned(), key: Vec::new(), conditions: Vec::new() }];
+        let each = |begin: &str, end: &str| {
+            let (begins, ends, pairing) = (side(begin), side(end), task::Pairing::Thread);
+            let task = TaskDefinition { name: String::new(), begins, ends, pairing, kind: None, nest: false };
+            PairingRule::of(&task).each
+        };
+        assert!(each("syscall_exit_accept", "syscall_entry_shutdown"));
+        assert!(each("app:begin", "syscalls:sys_enter_shutdown"));
+        assert!(!each("syscall_entry_read", "syscall_exit_read"), "an execution is one call");
+        assert!(!each("app:begin", "app:end"));
     }
 
     #[test]

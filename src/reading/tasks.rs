@@ -221,6 +221,13 @@ fn system_calls(classes: &[Arc<EventSignature>]) -> Vec<TaskDefinition> {
     .collect()
 }
 
+/// True where the exit of a system call may begin an execution, or the entry of one end it.
+pub fn is_between_calls(task: &TaskDefinition) -> bool {
+    let is =
+        |delimiter: &Delimiter, side: CallSide| classes::call(&delimiter.event).is_some_and(|call| call.side == side);
+    task.begins.iter().any(|begin| is(begin, CallSide::Exit)) || task.ends.iter().any(|end| is(end, CallSide::Entry))
+}
+
 /// True for a system call that events of the kernel delimit. Metadata declare many that never occur.
 pub fn is_system_call(task: &TaskDefinition) -> bool {
     let entry = SystemCallEvent { side: CallSide::Entry, call: &task.name };
