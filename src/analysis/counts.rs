@@ -67,8 +67,10 @@ impl PathCounter {
         // The segments of one thread follow each other in time: so do the questions to its cursors.
         let mut threads: BTreeMap<ThreadId, ThreadCursors<'_>> = BTreeMap::new();
         for segment in path.iter().filter(|s| !s.span.is_empty()) {
-            let (calls, faults) = (reader.calls(segment.thread), reader.faults(segment.thread));
-            let cursors = threads.entry(segment.thread).or_insert(ThreadCursors { calls, faults });
+            let cursors = threads.entry(segment.thread).or_insert_with(|| ThreadCursors {
+                calls: reader.calls(segment.thread),
+                faults: reader.faults(segment.thread),
+            });
             for call in cursors.calls.begun_in(segment.span) {
                 syscalls += 1;
                 let moved = call.ret.unwrap_or(0).max(0);

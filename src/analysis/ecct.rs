@@ -25,8 +25,8 @@ use super::hops::{HopId, Hops};
 use super::leaders::Leaders;
 use super::outline::{Outline, OutlineId, OutlineStep};
 use super::path::{Entered, PathSegment};
+use super::stacks::StackTimelines;
 use super::stacks::cursor::StackCursors;
-use super::stacks::{StackId, StackTimelines};
 use super::thread_names::ThreadNames;
 use crate::base::names::NameId;
 use crate::base::packed::packed;
@@ -292,11 +292,6 @@ impl<'w, 'a> Walk<'w, 'a> {
         self.sources.names.at(thread, t)
     }
 
-    /// The stacks of a thread over a span.
-    fn stacks(&mut self, thread: ThreadId, span: Span) -> SmallVec<[(Span, StackId); 8]> {
-        self.stacks.of(thread).over(span).collect()
-    }
-
     fn stack(&mut self, root: OutlineId, thread: ThreadId, t: Timestamp) -> OutlineId {
         let stack = self.stacks.of(thread).at(t);
         self.outline.child(Some(root), OutlineStep::Stack(stack))
@@ -327,7 +322,7 @@ impl<'w, 'a> Walk<'w, 'a> {
 
     /// Time in which it is unknown whether the thread ran or waited; its calls and samples give the context.
     fn add_unknown(&mut self, root: OutlineId, segment: &PathSegment) {
-        for (part, stack) in self.stacks(segment.thread, segment.span) {
+        for (part, stack) in self.stacks.of(segment.thread).over(segment.span) {
             let node = self.outline.child(Some(root), OutlineStep::Stack(stack));
             let mut unknown = self.outline.child(Some(node), OutlineStep::Wait(WaitKind::UnknownState, None));
             if segment.qualifier.is_some() {
@@ -341,7 +336,7 @@ impl<'w, 'a> Walk<'w, 'a> {
     /// Running time of a thread, by its functions; `service` is the work of a kernel thread for a client.
     fn add_stacks(&mut self, root: OutlineId, thread: ThreadId, span: Span, service: Option<Service>) {
         let (hop, client) = (self.hop, self.client);
-        for (part, stack) in self.stacks(thread, span) {
+        for (part, stack) in self.stacks.of(thread).over(span) {
             let node = self.outline.child(Some(root), OutlineStep::Stack(stack));
             let node = self.client_node(node, service);
             self.add(node, part.len() as u64);

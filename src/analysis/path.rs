@@ -137,16 +137,32 @@ struct Frame<'r> {
 /// assert_eq!(path.iter().map(|s| s.span.len()).sum::<i64>(), 4); // unknown time counts
 /// ```
 pub fn walk(timeline: &Timeline, thread: ThreadId, span: Span) -> Vec<PathSegment> {
-    walk_with(&timeline.reader(Asker::Path), thread, span)
+    Walker::new(&timeline.reader(Asker::Path)).walk(thread, span).to_vec()
 }
 
-/// The same with a reader that serves many walks.
-pub fn walk_with(reader: &RowReader<'_>, thread: ThreadId, span: Span) -> Vec<PathSegment> {
-    let timeline = reader.timeline();
-    let mut path = Path { reader, frames: Vec::new(), segments: Vec::new() };
-    if span.is_empty() {
-        return path.segments;
+/// The same with a reader and buffers that serve many walks.
+pub struct Walker<'r>(Path<'r>);
+
+impl<'r> Walker<'r> {
+    /// No path was walked yet.
+    pub fn new(reader: &'r RowReader<'r>) -> Walker<'r> {
+        Walker(Path { reader, frames: Vec::new(), segments: Vec::new() })
     }
+
+    /// The path of `thread` over `span`.
+    pub fn walk(&mut self, thread: ThreadId, span: Span) -> &[PathSegment] {
+        self.0.frames.clear();
+        self.0.segments.clear();
+        if !span.is_empty() {
+            walk_in(&mut self.0, thread, span);
+        }
+        &self.0.segments
+    }
+}
+
+fn walk_in(path: &mut Path<'_>, thread: ThreadId, span: Span) {
+    let reader = path.reader;
+    let timeline = reader.timeline();
     path.push(thread, reader.segments(thread), span, Entered::Start);
     while let Some(depth) = path.frames.len().checked_sub(1) {
         let frame = &mut path.frames[depth];
@@ -183,7 +199,6 @@ pub fn walk_with(reader: &RowReader<'_>, thread: ThreadId, span: Span) -> Vec<Pa
             }
         }
     }
-    path.segments
 }
 
 /// True where the segments of a path follow each other without gap or overlap from the start of `span` to its end.

@@ -18,6 +18,9 @@ pub trait Packed: Sized {
     fn unpack(unpack: &mut Unpack<'_>) -> Option<Self>;
 }
 
+/// Items of a list for which space is made before they are read.
+const BELIEVED: usize = 32;
+
 /// The bytes of a value.
 pub fn bytes_of(value: &impl Packed) -> Vec<u8> {
     let mut pack = Pack::default();
@@ -209,7 +212,11 @@ impl<T: Packed> Packed for Vec<T> {
     fn unpack(unpack: &mut Unpack<'_>) -> Option<Self> {
         // Each item takes a byte or more.
         let items = unpack.index(unpack.0.len().checked_add(1)?)?;
-        (0..items).map(|_| T::unpack(unpack)).collect()
+        let mut list = Vec::with_capacity(items.min(BELIEVED));
+        for _ in 0..items {
+            list.push(T::unpack(unpack)?);
+        }
+        Some(list)
     }
 }
 

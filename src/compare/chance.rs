@@ -231,6 +231,8 @@ impl RandomSplits {
         }
         let keep = if self.rounds.tried * self.smaller <= MOST_KEPT { Keep::All } else { Keep::None };
         let mut drawn = self.drawn.borrow_mut();
+        let missing = (self.rounds.tried * self.smaller).saturating_sub(drawn.kept.len());
+        drawn.kept.reserve_exact(if keep == Keep::All { missing } else { 0 });
         let reaching = (0..self.rounds.tried).filter(|round| {
             let pick = drawn.of_round(*round, keep);
             lists.iter().any(|list| list.apart(list.sum(pick)) >= observed)

@@ -136,20 +136,20 @@ fn accumulate(
 ) -> ExplainedChunk {
     let (mut outline, mut hops) = (Outline::default(), Hops::default());
     let [walks, trees, counts] = [Asker::Path, Asker::Ecct, Asker::Counts].map(|asker| sources.timeline.reader(asker));
-    let mut builder = TreeBuilder::new(sources, &trees);
+    let (mut builder, mut walker) = (TreeBuilder::new(sources, &trees), path::Walker::new(&walks));
     let one = |execution: &Execution| {
-        let path = path::walk_with(&walks, execution.thread, execution.span);
+        let path = walker.walk(execution.thread, execution.span);
         let (own, contributions) = if holders == Holders::Wanted {
-            let (own, spent_by) = builder.accumulate_with_hops(&path, &mut outline, &mut hops);
+            let (own, spent_by) = builder.accumulate_with_hops(path, &mut outline, &mut hops);
             let contributions = holders::add_up(execution.span.start, &own, &spent_by);
             (own, contributions)
         } else {
-            (builder.accumulate(&path, &mut outline), Vec::new())
+            (builder.accumulate(path, &mut outline), Vec::new())
         };
         let unresolved = path.iter().filter(|s| is_unresolved(s)).count() as u64;
-        let tiled = path::tiles(&path, execution.span);
-        let counters = counters::along(&counts, &path);
-        Explained { own, counts: counter.count(&counts, &path), counters, unresolved, tiled, contributions }
+        let tiled = path::tiles(path, execution.span);
+        let counters = counters::along(&counts, path);
+        Explained { own, counts: counter.count(&counts, path), counters, unresolved, tiled, contributions }
     };
     let executions = chunk.iter().map(one).collect();
     ExplainedChunk { outline, hops, executions }

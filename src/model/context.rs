@@ -142,12 +142,9 @@ impl Contexts {
 
     /// Contexts from the root to `id`, both included.
     pub fn path(&self, id: ContextId) -> Vec<ContextId> {
-        let mut path = vec![id];
-        let mut at = id;
-        while let Some(p) = self.parent(at) {
-            path.push(p);
-            at = p;
-        }
+        let up = || std::iter::successors(Some(id), |at| self.parent(*at));
+        let mut path = Vec::with_capacity(up().count());
+        path.extend(up());
         path.reverse();
         path
     }
