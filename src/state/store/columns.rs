@@ -5,9 +5,6 @@
 
 use std::ops::Range;
 
-/// Bytes that follow the last column, so that every number can be read as eight bytes.
-const PADDING: usize = 8;
-
 /// Rows for each word of a bitmap.
 const WORD: usize = 64;
 /// Bytes of a bitmap for each word: the word, and the number of ones before it.
@@ -106,14 +103,17 @@ impl PackedColumn {
             write(bytes, width, numbers.len(), numbers.iter().copied());
             return column;
         }
-        let bitmap = numbers
-            .chunks(WORD)
-            .map(|rows| rows.iter().enumerate().fold(0u64, |word, (at, number)| word | u64::from(*number != 0) << at));
-        bitmap.clone().for_each(|word| bytes.extend_from_slice(&word.to_le_bytes()));
-        let mut before = 0u16;
+        let is_present = |word: u64, (at, number): (usize, &u64)| word | u64::from(*number != 0) << at;
+        let bitmap = numbers.chunks(WORD).map(|rows| rows.iter().enumerate().fold(0, is_present));
+        let mut ones = Vec::with_capacity(words);
         for word in bitmap {
+            bytes.extend_from_slice(&word.to_le_bytes());
+            ones.push(word.count_ones() as u16);
+        }
+        let mut before = 0u16;
+        for ones in ones {
             bytes.extend_from_slice(&before.to_le_bytes());
-            before += word.count_ones() as u16;
+            before += ones;
         }
         write(bytes, width, present, numbers.iter().copied().filter(|number| *number != 0));
         PackedColumn { words: words as u16, ..column }
@@ -181,17 +181,29 @@ impl PackedColumn {
     }
 }
 
-/// Add `count` numbers of `width` bytes each. Each is written whole: the next one covers what it does not need.
+/// Add `count` numbers of `width` bytes each.
 fn write(bytes: &mut Vec<u8>, width: usize, count: usize, numbers: impl Iterator<Item = u64>) {
     let from = bytes.len();
-    bytes.resize(from + count * width + PADDING, 0);
-    let places = (from..).step_by(width.max(1));
-    for (number, at) in numbers.zip(places) {
-        if let Some(place) = bytes.get_mut(at..at + 8) {
-            place.copy_from_slice(&number.to_le_bytes());
-        }
+    bytes.resize(from + count * width, 0);
+    let places = bytes.get_mut(from..).unwrap_or(&mut []);
+    match width {
+        1 => narrow::<1>(places, numbers),
+        2 => narrow::<2>(places, numbers),
+        3 => narrow::<3>(places, numbers),
+        4 => narrow::<4>(places, numbers),
+        5 => narrow::<5>(places, numbers),
+        6 => narrow::<6>(places, numbers),
+        7 => narrow::<7>(places, numbers),
+        _ => narrow::<8>(places, numbers),
     }
-    bytes.truncate(from + count * width);
+}
+
+/// Numbers as `W` bytes each.
+#[inline(always)]
+fn narrow<const W: usize>(places: &mut [u8], numbers: impl Iterator<Item = u64>) {
+    for (place, number) in places.chunks_exact_mut(W).zip(numbers) {
+        place.copy_from_slice(&number.to_le_bytes()[..W]);
+    }
 }
 
 /// Numbers of `W` bytes each.
@@ -207,6 +219,9 @@ fn widen<const W: usize>(bytes: &[u8], numbers: &mut [u64]) {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    /// Bytes that follow the last column, so that every number can be read as eight bytes.
+    const PADDING: usize = 8;
 
     fn packed(numbers: &[u64]) -> (PackedColumn, Vec<u8>) {
         let mut bytes = vec![7; 3];
