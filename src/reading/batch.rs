@@ -141,8 +141,8 @@ pub enum MarkKey {
     Text(TextId),
 }
 
-/// The values of a delimiting event.
-#[derive(Clone, Debug, PartialEq, Eq)]
+/// The values of a delimiting event, without its fields.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct MarkBody {
     /// Position of the task in the list that the pass was given.
     pub task: u32,
@@ -152,8 +152,15 @@ pub struct MarkBody {
     pub key: Option<MarkKey>,
     /// Value of the task's type field.
     pub kind: Option<TextId>,
-    /// Numeric payload fields.
-    pub fields: Vec<(TextId, i64)>,
+}
+
+/// A numeric payload field of a delimiting event.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct MarkNumber {
+    /// Its name.
+    pub name: TextId,
+    /// Its value.
+    pub value: i64,
 }
 
 /// Typed events with the tables that their ids point into; see the module.
@@ -171,6 +178,10 @@ pub struct Batch {
     processes: Vec<DumpedThread>,
     images: Vec<ImageChange<TextId>>,
     marks: Vec<MarkBody>,
+    /// The fields of all marks, one after the other.
+    mark_fields: Vec<MarkNumber>,
+    /// By mark: the number of fields up to its last one.
+    mark_ends: Vec<u32>,
 }
 
 /// One more row at the end of a table.
@@ -255,8 +266,14 @@ impl Batch {
         self.images.get(id.index())
     }
 
-    /// Store a mark.
+    /// Store a field of the mark that is stored next.
+    pub fn mark_field(&mut self, name: TextId, value: i64) {
+        self.mark_fields.push(MarkNumber { name, value });
+    }
+
+    /// Store a mark. Its fields are those stored since the mark before.
     pub fn mark(&mut self, mark: MarkBody) -> MarkId {
+        self.mark_ends.push(self.mark_fields.len() as u32);
         MarkId::at(push(&mut self.marks, mark))
     }
 
@@ -265,33 +282,40 @@ impl Batch {
         self.marks.get(id.index())
     }
 
+    /// The fields of a mark.
+    pub fn fields_of(&self, id: MarkId) -> &[MarkNumber] {
+        let end = |mark: usize| self.mark_ends.get(mark).map_or(0, |end| *end as usize);
+        let first = id.index().checked_sub(1).map_or(0, end);
+        self.mark_fields.get(first..end(id.index())).unwrap_or(&[])
+    }
+
     /// Merge the events of several streams, given in order of rank, each in order of time, into `events`: the smallest
     /// head by (time, tie class, rank) is always next. The order inside a stream is never changed.
     pub fn merge<S: AsRef<[Event]>>(&mut self, streams: &[S]) {
         /// Smallest first in a heap that gives the greatest.
         type Head = std::cmp::Reverse<(Timestamp, u8, usize)>;
-        let head = |rank: usize, at: usize| -> Option<Head> {
-            let event = streams.get(rank)?.as_ref().get(at)?;
-            Some(std::cmp::Reverse((event.time, event.kind.tie_class(), rank)))
-        };
-        self.events.reserve_exact(streams.iter().map(|events| events.as_ref().len()).sum());
-        let mut at = vec![0; streams.len()];
-        let mut heads: BinaryHeap<Head> = (0..streams.len()).filter_map(|rank| head(rank, 0)).collect();
-        while let Some(&first) = heads.peek() {
-            let rank = first.0.2;
+        let head =
+            |rank: usize, event: &Event| -> Head { std::cmp::Reverse((event.time, event.kind.tie_class(), rank)) };
+        let mut left: Vec<&[Event]> = streams.iter().map(AsRef::as_ref).collect();
+        self.events.reserve_exact(left.iter().map(|events| events.len()).sum());
+        let first = |(rank, events): (usize, &&[Event])| Some(head(rank, events.first()?));
+        let mut heads: BinaryHeap<Head> = left.iter().enumerate().filter_map(first).collect();
+        while let Some(rank) = heads.peek().map(|first| first.0.2) {
             // The next smallest is a child of the root.
             let rival = heads.as_slice().iter().skip(1).take(2).max().copied();
-            // Follow this stream while no other head is smaller.
-            let start = at[rank];
-            let mut here = Some(first);
-            while here.is_some_and(|here| rival.is_none_or(|rival| rival <= here)) {
-                at[rank] += 1;
-                here = head(rank, at[rank]);
-            }
-            self.events.extend_from_slice(&streams[rank].as_ref()[start..at[rank]]);
+            let Some(events) = left.get_mut(rank) else { break };
+            // Follow this stream while no other head is smaller: mostly the time alone decides.
+            let is_first = |event: &Event, rival: Head| {
+                event.time < rival.0.0 || event.time == rival.0.0 && rival <= head(rank, event)
+            };
+            let others = events.iter().skip(1);
+            let run = rival.map(|rival| 1 + others.take_while(|event| is_first(event, rival)).count());
+            let (run, rest) = events.split_at_checked(run.unwrap_or(events.len())).unwrap_or((events, &[]));
+            self.events.extend_from_slice(run);
+            *events = rest;
             let Some(mut top) = heads.peek_mut() else { break };
-            match here {
-                Some(here) => *top = here,
+            match rest.first() {
+                Some(event) => *top = head(rank, event),
                 None => drop(PeekMut::pop(top)),
             }
         }
@@ -337,6 +361,7 @@ impl<'b> BatchNames<'b> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::base::statistics::Random;
     use crate::event::kind::{Context, Kind};
 
     fn at(ns: i64, kind: Kind) -> Event {
@@ -354,6 +379,51 @@ mod tests {
         batch.merge(&[vec![at(5, switch), at(5, exit)], vec![at(5, leave), at(5, switch), at(6, free)], vec![]]);
         let kinds: Vec<Kind> = batch.events.iter().map(|e| e.kind).collect();
         assert_eq!(kinds, [leave, switch, exit, switch, free]);
+    }
+
+    #[test]
+    fn merge_takes_the_smallest_head_of_any_number_of_streams() {
+        let switch = Kind::Switch { prev: 1, next: 2, prev_state: 0, prev_name: TextId::NONE, next_name: TextId::NONE };
+        let fork = Kind::Fork { parent: 1, child: 2, child_pid: 2, child_vtid: 0, name: TextId::NONE };
+        let kinds = [fork, switch, Kind::Free { tid: 1 }];
+        let mut random = Random::new(11);
+        for streams in 0..200 {
+            let stream = |rank: u16| -> Vec<Event> {
+                let times = (0..random.below(30)).scan(0, |t, _| {
+                    *t += random.below(3) as i64;
+                    Some(*t)
+                });
+                let times: Vec<i64> = times.collect();
+                times.iter().map(|t| Event { cpu: rank, ..at(*t, kinds[random.below(3)]) }).collect()
+            };
+            let streams: Vec<Vec<Event>> = (0..streams % 9).map(stream).collect();
+            let mut batch = Batch::default();
+            batch.merge(&streams);
+            let mut left: Vec<&[Event]> = streams.iter().map(Vec::as_slice).collect();
+            let mut expected = Vec::new();
+            let smallest = |left: &[&[Event]]| {
+                let heads = left.iter().enumerate().filter_map(|(rank, events)| Some((rank, *events.first()?)));
+                heads.min_by_key(|(rank, event)| (event.time, event.kind.tie_class(), *rank))
+            };
+            while let Some((rank, event)) = smallest(&left) {
+                expected.push(event);
+                left[rank] = &left[rank][1..];
+            }
+            assert_eq!(batch.events, expected);
+        }
+    }
+
+    #[test]
+    fn marks_have_the_fields_that_were_stored_since_the_one_before() {
+        let mut batch = Batch::default();
+        let name = batch.text(b"bytes");
+        for fields in [2, 0, 3] {
+            (0..fields).for_each(|value| batch.mark_field(name, value));
+            let id = batch.mark(MarkBody { task: 0, begins: true, key: None, kind: None });
+            let values: Vec<i64> = batch.fields_of(id).iter().map(|field| field.value).collect();
+            assert_eq!(values, (0..fields).collect::<Vec<i64>>());
+        }
+        assert!(batch.fields_of(MarkId::at(3)).is_empty());
     }
 
     #[test]

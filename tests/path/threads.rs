@@ -76,7 +76,7 @@ fn exec_by_another_thread_takes_over_the_leaders_tid() {
 
 /// A user-space event of thread `vtid` of process `vpid`, in a trace of its own on the same host.
 fn user_mark(s: &mut KernelEvents, t: Ns, vtid: i32, vpid: i32) {
-    let body = MarkBody { task: 0, begins: true, key: None, kind: None, fields: Vec::new() };
+    let body = MarkBody { task: 0, begins: true, key: None, kind: None };
     let mark = s.batch.mark(body);
     let who = s.batch.context_id(ThreadContext { vtid: Some(vtid), vpid: Some(vpid), ..ThreadContext::default() });
     let event = Event { time: Timestamp::new(t), who, trace: USER_TRACE, cpu: 0, kind: Kind::Mark(mark) };
@@ -131,7 +131,7 @@ fn small_container_tid_is_no_kernel_thread() {
     let id = s.batch.process(kworker);
     s.at(0, 0, Kind::Process(id)).switch(1, 0, 0, READY, 900);
     let who = s.batch.context_id(ThreadContext { vtid: Some(5), vpid: Some(5), ..ThreadContext::default() });
-    let mark = s.batch.mark(MarkBody { task: 0, begins: true, key: None, kind: None, fields: Vec::new() });
+    let mark = s.batch.mark(MarkBody { task: 0, begins: true, key: None, kind: None });
     let event = Event { time: Timestamp::new(5), who, trace: 2, cpu: 0, kind: Kind::Mark(mark) };
     s.streams.entry((2, 0)).or_default().push(event);
     s.switch(9, 0, 900, SLEEP, 0);

@@ -160,6 +160,8 @@ pub struct Binding {
     pub follows_switches: bool,
     /// The architecture, by which system calls are numbered.
     machine: Option<String>,
+    /// How many numbers delimiters have, those of each counted.
+    numbers: usize,
 }
 
 /// True for traces of the kernel tracer.
@@ -285,6 +287,7 @@ impl Binding {
             switches: Vec::new(),
             follows_switches: false,
             machine: dialect::machine(trace).map(str::to_owned),
+            numbers: 0,
         };
         for (i, class) in trace.classes().iter().enumerate() {
             let mut paths = Paths::new(trace, ClassId::at(i));
@@ -299,7 +302,11 @@ impl Binding {
                 match focus {
                     Focus::Everything => {
                         let marks = delimiters.get(class.known()).map_or(&[][..], Vec::as_slice);
-                        bind(&mut paths, meaning, in_followed, class.known(), tasks, marks).map(Some)
+                        let mut found = bind(&mut paths, meaning, in_followed, class.known(), !marks.is_empty())?;
+                        if in_followed {
+                            found.marks = BoundMark::all(&mut paths, tasks, marks, &mut bound.numbers);
+                        }
+                        Some(Some(found))
                     }
                     _ if in_followed => {
                         let call = classes::call(class.known()).map(|event| event.call);
@@ -323,20 +330,13 @@ impl Binding {
     }
 }
 
-/// Bind one class; `None` for a twin that has nothing to add.
-fn bind(
-    paths: &mut Paths<'_>,
-    meaning: Meaning,
-    followed: bool,
-    name: &str,
-    tasks: &[TaskDefinition],
-    marks: &[DelimiterPlace],
-) -> Option<Bound> {
+/// Bind one class but for its delimiters; `None` for a twin that has nothing to add.
+fn bind(paths: &mut Paths<'_>, meaning: Meaning, followed: bool, name: &str, delimits: bool) -> Option<Bound> {
     let stack = paths.stack().map(|addresses| BoundStack { origin: origin_of(meaning.shape), addresses });
     if !followed && stack.is_none() {
         return None;
     }
-    let with_context = meaning.context || stack.is_some() || !marks.is_empty();
+    let with_context = meaning.context || stack.is_some() || delimits;
     let context = with_context.then(|| paths.identity(meaning.shape, |_| true));
     let mut bound = Bound {
         shape: Shape::Other,
@@ -366,7 +366,6 @@ fn bind(
             paths.trace.context_fields(paths.class).into_iter().filter(|f| f.is_integer && is_counter(f.name));
         bound.counters = counters.map(|field| (field.name.to_owned(), paths.context(field.name))).collect();
     }
-    bound.marks = BoundMark::all(paths, tasks, marks);
     Some(bound)
 }
 

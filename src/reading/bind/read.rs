@@ -24,6 +24,8 @@ pub struct Binder<'b> {
     recent: Recent,
     /// Names of classes in the batch.
     texts: Vec<TextId>,
+    /// Names of the numbers of delimiters in the batch.
+    numbers: Vec<TextId>,
 }
 
 /// The values of a record by slot.
@@ -51,7 +53,8 @@ impl<'a> Values<'_, 'a> {
 impl<'b> Binder<'b> {
     /// A binder for one stream of the trace at position `trace`.
     pub fn new(binding: &'b Binding, trace: u16) -> Binder<'b> {
-        Binder { binding, trace, recent: Recent::default(), texts: vec![TextId::NONE; binding.classes.len()] }
+        let [texts, numbers] = [binding.classes.len(), binding.numbers].map(|names| vec![TextId::NONE; names]);
+        Binder { binding, trace, recent: Recent::default(), texts, numbers }
     }
 
     /// Append the events of a record.
@@ -86,8 +89,7 @@ impl<'b> Binder<'b> {
             }
         }
         for mark in &bound.marks {
-            if let Some(body) = mark.read(values, batch) {
-                let id = batch.mark(body);
+            if let Some(id) = mark.read(values, &mut self.numbers, batch) {
                 events.push(event(Kind::Mark(id)));
             }
         }

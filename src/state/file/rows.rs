@@ -134,7 +134,7 @@ impl Blocks {
             let ends = times.iter().min().zip(times.iter().max());
             ends.map_or_else(Span::default, |(first, last)| Span::new(*first, *last))
         };
-        MarkIndex { blocks: self.add(store.leaves(), times.iter().map(span)), open: store.open().to_vec() }
+        MarkIndex { blocks: self.add(store.leaves(), times.iter().map(span)), open: store.open().collect() }
     }
 }
 

@@ -11,7 +11,11 @@ use crate::base::time::Timestamp;
 use crate::event::host::TraceOrigin;
 use crate::event::kind::{Event, Kind, MarkId, TextId};
 use crate::reading::batch::MarkKey;
-use crate::state::timeline::{Mark, MarkField, PageFault, StackSample, ThreadId};
+use crate::state::timeline::{MarkField, MarkRow, PageFault, StackSample, ThreadId};
+use smallvec::SmallVec;
+
+/// The fields of most marks.
+type MarkFields = SmallVec<[MarkField; 8]>;
 
 impl Machine {
     /// Events that are the same in kernel and user-space traces: they happen on `thread`.
@@ -82,9 +86,11 @@ impl Machine {
         thread: Option<ThreadId>,
         ids: &mut BatchIds<'_>,
     ) {
-        let Some(body) = ids.batch.mark_of(id) else { return };
+        let batch = ids.batch;
+        let Some(body) = batch.mark_of(id) else { return };
         let mut name = |id: TextId| ids.name(&mut self.out, id).unwrap_or(Names::MISSING);
-        let mark = Mark {
+        let mark = MarkRow {
+            number: 0,
             time: event.time,
             task: body.task,
             begins: body.begins,
@@ -96,14 +102,15 @@ impl Machine {
                 MarkKey::Text(text) => i64::from(name(text).raw()),
             }),
             kind: body.kind.map(&mut name),
-            fields: body.fields.iter().map(|(field, value)| MarkField { name: name(*field), value: *value }).collect(),
         };
+        let fields = batch.fields_of(id).iter();
+        let fields: MarkFields = fields.map(|of| MarkField { name: name(of.name), value: of.value }).collect();
         if self.pair(origin.host, thread, &mark) {
             return;
         }
         if thread.is_none() {
             self.notices.add(Notice::UnattachedUser, 1, || format!("at {} ns", event.time));
         }
-        self.sealed.marks.push(mark);
+        self.sealed.marks.push(mark, &fields);
     }
 }

@@ -88,7 +88,7 @@ fn content(batch: &Batch, kind: Kind) -> Option<u64> {
                 None => {}
             }
             body.kind.and_then(|kind| batch.text_of(kind)).hash(&mut hash);
-            body.fields.iter().for_each(|(name, value)| (batch.text_of(*name), value).hash(&mut hash));
+            batch.fields_of(id).iter().for_each(|field| (batch.text_of(field.name), field.value).hash(&mut hash));
         }
         Kind::Function { enters, address } => (enters, address).hash(&mut hash),
         Kind::Stack { user, kernel, .. } => {

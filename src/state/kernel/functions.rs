@@ -15,7 +15,7 @@ use crate::base::names::NameId;
 use crate::base::notice::Notice;
 use crate::base::time::{Ns, Span, Timestamp};
 use crate::event::stack::{RawStackId, StackOrigin, named};
-use crate::state::timeline::{Call, HostId, Mark, StackSample, ThreadId};
+use crate::state::timeline::{Call, HostId, MarkRow, StackSample, ThreadId};
 use foldhash::HashMap;
 
 /// Open functions of one thread that are kept.
@@ -83,7 +83,7 @@ impl Machine {
     }
 
     /// A pair begins or ends on a thread; false for a mark that delimits executions.
-    pub(super) fn pair(&mut self, host: HostId, thread: Option<ThreadId>, mark: &Mark) -> bool {
+    pub(super) fn pair(&mut self, host: HostId, thread: Option<ThreadId>, mark: &MarkRow) -> bool {
         let at = mark.task.checked_sub(self.pairs.first).map(|at| at as usize);
         let Some(name) = at.and_then(|at| self.pairs.names.get(at)).copied() else { return false };
         let begun = mark.key.map(|key| (host, mark.task, key));

@@ -41,9 +41,6 @@ enum MarkColumn {
 /// Columns of a mark without its fields.
 const ROW_COLUMNS: usize = MarkColumn::FieldsBefore as usize;
 
-/// Columns with a number for each mark.
-const COLUMNS: usize = MarkColumn::FieldName as usize;
-
 /// [`MOST_MARKS`] marks that follow each other.
 #[derive(Clone, Debug)]
 pub(in crate::state) struct MarkLeaf(Leaf);
@@ -53,33 +50,34 @@ pub(in crate::state) struct MarkLeaf(Leaf);
 struct MarkView<'l>(&'l Leaf);
 
 impl MarkLeaf {
-    fn encode(marks: &[Mark]) -> MarkLeaf {
-        let base = marks.iter().map(|mark| mark.time).min().unwrap_or_default();
-        let fields = || marks.iter().flat_map(|mark| &mark.fields);
-        let before = marks.iter().scan(0, |before, mark| {
-            let first = *before;
-            *before += mark.fields.len() as u64;
-            Some(first)
-        });
-        let task =
-            |mark: &Mark| u64::from(mark.task) << 2 | u64::from(mark.begins) << 1 | u64::from(mark.key.is_some());
-        let of = |number: &dyn Fn(&Mark) -> u64| marks.iter().map(number).collect::<Vec<u64>>();
+    fn encode(marks: &OpenMarks) -> MarkLeaf {
+        let OpenMarks { rows, fields, ends } = marks;
+        let base = rows.iter().map(|mark| mark.time).min().unwrap_or_default();
+        let mut leaf = LeafWriter::new(Family::Marks, base, rows.len());
+        let mut numbers = Vec::with_capacity(fields.len().max(rows.len()));
         // In the order of `MarkColumn`.
-        let numbers: [Vec<u64>; COLUMNS] = [
-            of(&|mark| mark.time.abs_diff(base)),
-            of(&task),
-            of(&|mark| optional(mark.thread.map(|thread| thread.raw()))),
-            of(&|mark| mark.trace.into()),
-            of(&|mark| mark.cpu.into()),
-            of(&|mark| mark.key.map_or(0, zigzag)),
-            of(&|mark| optional(mark.kind.map(|kind| kind.raw()))),
-            before.collect(),
-        ];
-        let mut leaf = LeafWriter::new(Family::Marks, base, marks.len());
-        numbers.iter().for_each(|numbers| leaf.append(numbers));
+        let mut append = |number: &dyn Fn(&MarkRow) -> u64| {
+            numbers.clear();
+            numbers.extend(rows.iter().map(number));
+            leaf.append(&numbers);
+        };
+        append(&|mark| mark.time.abs_diff(base));
+        append(&|mark| u64::from(mark.task) << 2 | u64::from(mark.begins) << 1 | u64::from(mark.key.is_some()));
+        append(&|mark| optional(mark.thread.map(|thread| thread.raw())));
+        append(&|mark| mark.trace.into());
+        append(&|mark| mark.cpu.into());
+        append(&|mark| mark.key.map_or(0, zigzag));
+        append(&|mark| optional(mark.kind.map(|kind| kind.raw())));
+        numbers.clear();
+        numbers.extend([0].iter().chain(ends).take(rows.len()).map(|before| u64::from(*before)));
+        leaf.append(&numbers);
         // Larger than zero, so that each field takes a byte.
-        leaf.append_items(&fields().map(|field| u64::from(field.name.raw()) + 1).collect::<Vec<u64>>());
-        leaf.append_items(&fields().map(|field| zigzag(field.value)).collect::<Vec<u64>>());
+        numbers.clear();
+        numbers.extend(fields.iter().map(|field| u64::from(field.name.raw()) + 1));
+        leaf.append_items(&numbers);
+        numbers.clear();
+        numbers.extend(fields.iter().map(|field| zigzag(field.value)));
+        leaf.append_items(&numbers);
         MarkLeaf(leaf.finish())
     }
 
@@ -155,21 +153,50 @@ impl MarkView<'_> {
     }
 }
 
+/// Marks that are not in a leaf yet.
+#[derive(Clone, Debug, Default)]
+struct OpenMarks {
+    rows: Vec<MarkRow>,
+    /// The fields of all of them, one after the other.
+    fields: Vec<MarkField>,
+    /// By mark: the number of fields up to its last one.
+    ends: Vec<u32>,
+}
+
+impl OpenMarks {
+    fn fields_of(&self, at: usize) -> &[MarkField] {
+        let end = |mark: usize| self.ends.get(mark).map_or(0, |end| *end as usize);
+        let first = at.checked_sub(1).map_or(0, end);
+        self.fields.get(first..end(at)).unwrap_or(&[])
+    }
+}
+
+impl HeapSize for OpenMarks {
+    fn heap_bytes(&self) -> usize {
+        block(&self.rows) + block(&self.fields) + block(&self.ends)
+    }
+}
+
 /// All marks.
 #[derive(Clone, Debug, Default)]
 pub(in crate::state) struct MarkStore {
     leaves: Leaves,
     /// Those after the last leaf.
-    open: Vec<Mark>,
+    open: OpenMarks,
 }
 
 impl MarkStore {
-    /// Add a mark.
-    pub fn push(&mut self, mark: Mark) {
-        self.open.push(mark);
-        if self.open.len() == MOST_MARKS {
+    /// Add a mark, whatever its number, with its fields.
+    pub fn push(&mut self, mark: MarkRow, fields: &[MarkField]) {
+        let number = self.len() as u32;
+        self.open.rows.push(MarkRow { number, ..mark });
+        self.open.fields.extend_from_slice(fields);
+        self.open.ends.push(self.open.fields.len() as u32);
+        if self.open.rows.len() == MOST_MARKS {
             self.leaves.push(MarkLeaf::encode(&self.open).0, Family::Marks);
-            self.open.clear();
+            self.open.rows.clear();
+            self.open.fields.clear();
+            self.open.ends.clear();
         }
     }
 
@@ -180,7 +207,7 @@ impl MarkStore {
 
     /// The same for leaves that are looked at when they are read.
     pub fn from_kept(leaves: Leaves, open: impl IntoIterator<Item = Mark>) -> MarkStore {
-        let mut store = MarkStore { leaves, open: Vec::new() };
+        let mut store = MarkStore { leaves, open: OpenMarks::default() };
         store.extend(open);
         store
     }
@@ -191,8 +218,14 @@ impl MarkStore {
     }
 
     /// The marks behind those of the last leaf.
-    pub fn open(&self) -> &[Mark] {
-        &self.open
+    pub fn open(&self) -> impl Iterator<Item = Mark> {
+        let fields = |at: usize| self.open.fields_of(at).to_vec();
+        self.open.rows.iter().enumerate().map(move |(at, mark)| mark.with_fields(fields(at)))
+    }
+
+    /// Bytes of these.
+    pub fn open_bytes(&self) -> usize {
+        self.open.heap_bytes()
     }
 
     /// What does not hold of its leaves (`--check`): they are made again of their bytes.
@@ -201,13 +234,13 @@ impl MarkStore {
             MarkLeaf::from_bytes(of.bytes().clone()).map_err(|error| StoreError::Leaf { leaf, error })
         };
         let leaves = self.leaves().iter().enumerate().map(read).collect::<Result<_, _>>()?;
-        let again = MarkStore::from_parts(leaves, self.open().iter().cloned());
+        let again = MarkStore::from_parts(leaves, self.open());
         if again.len() == self.len() { Ok(()) } else { Err(StoreError::Rows(again.leaves.len())) }
     }
 
     /// Number of marks.
     pub fn len(&self) -> usize {
-        self.leaves.len() * MOST_MARKS + self.open.len()
+        self.leaves.len() * MOST_MARKS + self.open.rows.len()
     }
 
     /// Move the leaves, and those to come, to a pool.
@@ -224,7 +257,7 @@ impl MarkStore {
         let (leaf, at) = (number as usize / MOST_MARKS, number as usize % MOST_MARKS);
         match leaf < self.leaves.len() {
             true => Some(MarkView(self.leaves.get(leaf as u32, pin)?).get(number, at)),
-            false => self.open_mark(number).map(|mark| MarkRow::of(number, mark)),
+            false => self.open.rows.get(at).copied(),
         }
     }
 
@@ -237,22 +270,19 @@ impl MarkStore {
                 leaf.into_iter().for_each(|leaf| MarkView(leaf).decode(number, at, rows));
             }
             false => {
-                let open = self.open.get(at..).unwrap_or(&[]).iter().take(BLOCK);
-                rows.extend((number..).zip(open).map(|(number, mark)| MarkRow::of(number, mark)));
+                rows.extend(self.open.rows.iter().skip(at).take(BLOCK).copied());
             }
         }
     }
 
-    fn open_mark(&self, number: u32) -> Option<&Mark> {
-        self.open.get((number as usize).checked_sub(self.leaves.len() * MOST_MARKS)?)
-    }
-
     /// The fields of a mark.
     pub fn fields(&self, number: u32) -> impl Iterator<Item = MarkField> {
-        let leaf = self.leaves.handle(number as usize / MOST_MARKS);
-        let fields = leaf.as_deref().map_or(0..0, |leaf| MarkView(leaf).fields(number as usize % MOST_MARKS));
+        let (of, at) = (number as usize / MOST_MARKS, number as usize % MOST_MARKS);
+        let leaf = self.leaves.handle(of);
+        let fields = leaf.as_deref().map_or(0..0, |leaf| MarkView(leaf).fields(at));
         let packed = fields.filter_map(move |field| Some(MarkView(leaf.as_deref()?).field(field)));
-        packed.chain(self.open_mark(number).into_iter().flat_map(|mark| mark.fields.iter().copied()))
+        let open = if of == self.leaves.len() { self.open.fields_of(at) } else { &[] };
+        packed.chain(open.iter().copied())
     }
 
     /// All marks in order.
@@ -272,14 +302,13 @@ impl MarkStore {
 
 impl Extend<Mark> for MarkStore {
     fn extend<T: IntoIterator<Item = Mark>>(&mut self, marks: T) {
-        marks.into_iter().for_each(|mark| self.push(mark));
+        marks.into_iter().for_each(|mark| self.push(MarkRow::of(0, &mark), &mark.fields));
     }
 }
 
 impl HeapSize for MarkStore {
     fn heap_bytes(&self) -> usize {
-        let open = self.open.iter().map(|mark| block(&mark.fields)).sum::<usize>();
-        self.leaves.heap_bytes() + block(&self.open) + open
+        self.leaves.heap_bytes() + self.open.heap_bytes()
     }
 }
 

@@ -7,7 +7,6 @@ use super::families::RowStores;
 use super::leaf::StoredRow;
 use super::leaves::Leaves;
 use super::parts::LineStore;
-use crate::base::heap::block;
 use crate::model::stored::{StoredFamily, StoredRows};
 use crate::state::questions::Family;
 
@@ -33,7 +32,6 @@ impl RowStores {
     /// What each family holds that has rows.
     pub fn stored(&self) -> StoredRows {
         let marks = &self.marks;
-        let open = size_of_val(marks.open()) + marks.open().iter().map(|mark| block(&mark.fields)).sum::<usize>();
         let mut families = vec![
             of_family(&self.segments),
             of_family(&self.calls),
@@ -50,7 +48,7 @@ impl RowStores {
             rows: marks.len() as u64,
             leaves: marks.leaves().len() as u64,
             levels: u64::from(marks.leaves().len() > 0),
-            bytes: leaf_bytes(marks.leaves()) + open as u64,
+            bytes: leaf_bytes(marks.leaves()) + marks.open_bytes() as u64,
             index_bytes: 0,
         });
         families.retain(|family| family.rows > 0);

@@ -162,8 +162,7 @@ impl World {
             248 => Kind::Function { enters: b % 2 == 0, address: u64::from(a % 4) },
             249 => Kind::Latency { ns: i64::from(a % 4) },
             _ => {
-                let body =
-                    MarkBody { task: u32::from(a % 3), begins: b % 2 == 0, key: None, kind: None, fields: vec![] };
+                let body = MarkBody { task: u32::from(a % 3), begins: b % 2 == 0, key: None, kind: None };
                 Kind::Mark(batch.mark(body))
             }
         }
