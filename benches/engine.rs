@@ -8,9 +8,9 @@
 //! Then the kernel pass of each recording alone, in chunks of 1 MiB: the CPU time of its workers and of the stage that
 //! joins the chunks, the share of that stage, and the efficiency that a simulation of the pipeline gets for more
 //! workers from these times, chunk by chunk, where the recording is repeated to about a thousand chunks (\[004\] 4.6.2
-//! does the same). Memory bandwidth is not simulated. Once the machine steps through all events, once workers make rows
-//! of part of them. For two workers the simulation of the recording is beside a real run, with the ratio of the two.
-//! Only this part: `cargo bench --bench engine -- share`.
+//! does the same). Memory bandwidth is not simulated. Once the machine steps through all events, once workers step
+//! through those that their chunks decide. For two workers the simulation of the recording is beside a real run, with
+//! the ratio of the two. Only this part: `cargo bench --bench engine -- share`.
 #![allow(clippy::unwrap_used)]
 
 use std::cmp::Reverse;

@@ -32,8 +32,6 @@ impl TextId {
 impl ThreadContextId {
     /// No context.
     pub const ABSENT: ThreadContextId = ThreadContextId::from_raw(u32::MAX);
-    /// A context that names the thread which runs there, and says of it what contexts before have said.
-    pub const CONFIRMED: ThreadContextId = ThreadContextId::from_raw(u32::MAX - 1);
 }
 
 /// One event.

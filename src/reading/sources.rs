@@ -59,6 +59,19 @@ impl CpuLoss {
     }
 }
 
+/// A loss of events of a CPU that the tracer reported.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub struct ReportedLoss {
+    /// When it began.
+    pub start: Timestamp,
+    /// When the CPU's next packet began.
+    pub resumes: Timestamp,
+    /// The host.
+    pub host: HostId,
+    /// The CPU.
+    pub cpu: u16,
+}
+
 /// All traces of a recording, ready to be read.
 pub struct BoundTraces {
     /// Hosts, by id.
@@ -183,6 +196,20 @@ impl BoundTraces {
         batch
     }
 
+    /// The reported losses that began before `t` and ended later, by their start.
+    pub fn losses_over(&self, traces: &[&Trace], t: Timestamp) -> Vec<ReportedLoss> {
+        let mut all = Vec::new();
+        for ((trace, bound), origin) in traces.iter().zip(&self.all).zip(&self.origins) {
+            for (stream, losses) in trace.streams().iter().zip(&bound.losses) {
+                let (host, cpu) = (origin.host, number_of(stream));
+                let over = losses.iter().filter(|loss| loss.span.start < t && loss.resumes > t);
+                all.extend(over.map(|loss| ReportedLoss { start: loss.span.start, resumes: loss.resumes, host, cpu }));
+            }
+        }
+        all.sort_unstable();
+        all
+    }
+
     /// When the events of crowded packets are: chunks are cut by it.
     pub fn packet_times(&self) -> &PacketTimes {
         &self.times
@@ -239,7 +266,7 @@ impl BoundTrace {
     /// Add an event for each loss that begins in the chunk, after the other events of the same time.
     fn add_losses(&self, range: &PacketRange, trace: &Trace, chunk: &Chunk, damaged: &[Span], events: &mut Vec<Event>) {
         let Some(stream) = trace.streams().get(range.stream.index()) else { return };
-        let cpu = stream.cpu.and_then(|cpu| u16::try_from(cpu).ok()).unwrap_or(u16::MAX);
+        let cpu = number_of(stream);
         let lost = |source, span: Span, resumes| Event {
             time: span.start,
             who: ThreadContextId::ABSENT,
@@ -254,6 +281,11 @@ impl BoundTrace {
             events.extend(damaged.iter().map(|span| lost(LossSource::Damaged, *span, span.end)));
         }
     }
+}
+
+/// The CPU of a stream as its events name it.
+fn number_of(stream: &Stream) -> u16 {
+    stream.cpu.and_then(|cpu| u16::try_from(cpu).ok()).unwrap_or(u16::MAX)
 }
 
 /// A host, as its traces name it.

@@ -7,7 +7,6 @@ use super::machine::{BatchIds, Machine};
 use super::thread_state::Sched;
 use crate::base::names::Names;
 use crate::base::notice::Notice;
-use crate::base::time::Timestamp;
 use crate::event::host::TraceOrigin;
 use crate::event::kind::{Event, Kind, MarkId, TextId};
 use crate::reading::batch::MarkKey;
@@ -44,11 +43,11 @@ impl Machine {
                     let user = ids.stack(&mut self.out.tables.stacks, user);
                     let kernel = ids.stack(&mut self.out.tables.stacks, kernel);
                     let state = &mut self.threads[thread];
-                    let before = state.rows.samples.last().map_or(Timestamp::MIN, |sample| sample.time);
+                    let before = state.last_sample;
                     // Delivered late by another stream: it was taken when the thread left the CPU.
                     let running = matches!(state.sched, Sched::Running(_));
                     let time = if running { t } else { state.start_of_segment().clamp(before.min(t), t) };
-                    state.rows.samples.push(StackSample { time, origin, user, kernel });
+                    state.push_sample(StackSample { time, origin, user, kernel });
                 }
             }
             Kind::Function { enters, address } => {

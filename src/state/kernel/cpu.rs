@@ -53,6 +53,12 @@ impl ContextLevel {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct CpuId(u32);
 
+impl CpuId {
+    pub fn index(self) -> usize {
+        self.0 as usize
+    }
+}
+
 /// All CPUs, in the order in which events named them.
 #[derive(Clone, Debug)]
 pub(super) struct Cpus {
@@ -78,6 +84,11 @@ impl Cpus {
             CpuId(self.all.len() as u32 - 1)
         });
         Some(*id)
+    }
+
+    /// The CPUs so far.
+    pub fn ids(&self) -> impl Iterator<Item = CpuId> + use<> {
+        (0..self.all.len() as u32).map(CpuId)
     }
 
     pub fn iter(&self) -> std::slice::Iter<'_, Cpu> {
@@ -122,6 +133,36 @@ pub(super) struct ContextEntry {
     pub ended: Option<Timestamp>,
     /// True where an interruption begins.
     pub interrupts: bool,
+}
+
+/// The slots of a CPU that the events of a chunk set.
+#[derive(Clone, Debug)]
+pub(super) struct CpuSlots {
+    pub thread: Option<ThreadId>,
+    since: Timestamp,
+    confirmed_at: Timestamp,
+    contexts: Vec<ContextLevel>,
+    raised: u32,
+    delivery: Option<Delivery>,
+    idle_leaves: bool,
+}
+
+impl CpuSlots {
+    /// With other ids of names, threads and senders.
+    pub fn rename(
+        &mut self,
+        name: impl Fn(NameId) -> NameId,
+        thread: impl Fn(ThreadId) -> ThreadId,
+        sender: impl Fn(Waker) -> Option<Waker>,
+    ) {
+        self.thread = self.thread.map(thread);
+        for level in &mut self.contexts {
+            level.name = level.name.map(&name);
+        }
+        if let Some(delivery) = &mut self.delivery {
+            delivery.sender = delivery.sender.and_then(sender);
+        }
+    }
 }
 
 /// One CPU.
@@ -182,9 +223,16 @@ impl Cpu {
         self.confirmed_at = t;
     }
 
-    /// An event at `t` shows the thread running.
-    pub fn confirm(&mut self, t: Timestamp) {
-        self.confirmed_at = self.confirmed_at.max(t);
+    /// Nothing is known before the switch at `t` but the soft interrupts that are raised.
+    pub fn begin_again(&mut self, t: Timestamp, raised: u32) {
+        let idle = self.idle;
+        *self = Cpu { idle, raised, ..Cpu::new(self.host, self.number, t) };
+    }
+
+    /// A switch at `t` gives the CPU to a thread.
+    pub fn set_next(&mut self, next: ThreadId, t: Timestamp) {
+        self.first = None;
+        self.set_thread(Some(next), t);
     }
 
     /// True if an event showed the thread running after it was set.
@@ -202,8 +250,20 @@ impl Cpu {
         self.contexts.last().is_some_and(|level| level.own)
     }
 
-    fn is_interrupted(&self) -> bool {
+    /// True if a context interrupts the running thread.
+    pub fn is_interrupted(&self) -> bool {
         self.contexts.iter().any(|level| !level.own)
+    }
+
+    /// True if a context that begins now would be the running thread's own work had the thread raised it.
+    pub fn may_own(&self, context: Context) -> bool {
+        let over = self.contexts.iter().position(|level| !may_nest(level.context, context));
+        !self.contexts.iter().take(over.unwrap_or(usize::MAX)).any(|level| !level.own)
+    }
+
+    /// The soft interrupts that the running thread raised as its own work.
+    pub fn raised(&self) -> u32 {
+        self.raised
     }
 
     /// A soft interrupt is raised: it will run soon.
@@ -273,9 +333,36 @@ impl Cpu {
         self.contexts.clear();
     }
 
-    /// A packet arrives in the current context.
+    /// A packet arrives in the current context, if the CPU is in one.
     pub fn deliver(&mut self, packet: NetworkPacket, sender: Option<Waker>) {
-        self.delivery = Some(Delivery { depth: self.contexts.len(), packet, sender });
+        let depth = self.contexts.len();
+        self.delivery = (depth > 0).then_some(Delivery { depth, packet, sender });
+    }
+
+    /// What the events of a chunk have made of this CPU, all ids being those of this machine; of the soft interrupts
+    /// that the running thread has raised, the chunk does not know those in `unknown`.
+    pub fn continue_with(&mut self, after: CpuSlots, unknown: u32) {
+        self.thread = after.thread;
+        self.since = after.since;
+        self.confirmed_at = after.confirmed_at;
+        self.first = None;
+        self.contexts = after.contexts;
+        self.raised = self.raised & unknown | after.raised & !unknown;
+        self.delivery = after.delivery;
+        self.idle_leaves |= after.idle_leaves;
+    }
+
+    /// What the events of a chunk set.
+    pub fn slots(&self) -> CpuSlots {
+        CpuSlots {
+            thread: self.thread,
+            since: self.since,
+            confirmed_at: self.confirmed_at,
+            contexts: self.contexts.clone(),
+            raised: self.raised,
+            delivery: self.delivery,
+            idle_leaves: self.idle_leaves,
+        }
     }
 
     /// The packet being delivered.
@@ -304,105 +391,4 @@ pub(super) fn may_nest(outer: Context, inner: Context) -> bool {
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-    use crate::event::kind::Vector;
-
-    fn at(ns: i64) -> Timestamp {
-        Timestamp::new(ns)
-    }
-
-    fn cpu() -> Cpu {
-        Cpu::new(HostId::at(0), 0, Timestamp::ZERO)
-    }
-
-    /// True where an interruption begins.
-    fn enter(cpu: &mut Cpu, context: Context) -> bool {
-        let entry = cpu.enter(at(1), context, None);
-        assert_eq!(entry.ended, None);
-        entry.interrupts
-    }
-
-    fn leave(cpu: &mut Cpu, context: Context) -> bool {
-        cpu.leave(at(1), context)
-    }
-
-    #[test]
-    fn raised_soft_interrupt_does_not_interrupt_its_own_thread() {
-        let mut cpu = cpu();
-        cpu.raise(SoftIrq::NetRx);
-        assert!(!enter(&mut cpu, Context::SoftIrq(SoftIrq::NetRx)));
-        assert_eq!((cpu.context(), cpu.is_own()), (Some((Context::SoftIrq(SoftIrq::NetRx), None)), true));
-        // A hard interrupt inside it does, and the soft interrupts that this one raises are not the thread's own.
-        assert!(enter(&mut cpu, Context::Irq(5)));
-        assert!(!cpu.is_own());
-        cpu.raise(SoftIrq::Timer);
-        assert!(leave(&mut cpu, Context::Irq(5)));
-        assert!(!leave(&mut cpu, Context::SoftIrq(SoftIrq::NetRx)));
-        assert!(enter(&mut cpu, Context::SoftIrq(SoftIrq::Timer)));
-        assert!(leave(&mut cpu, Context::SoftIrq(SoftIrq::Timer)));
-        // One raise, one run.
-        assert!(enter(&mut cpu, Context::SoftIrq(SoftIrq::NetRx)));
-    }
-
-    #[test]
-    fn leave_pops_contexts_without_exit_and_ignores_exits_without_entry() {
-        let mut cpu = cpu();
-        assert!(enter(&mut cpu, Context::Irq(5)));
-        assert!(!enter(&mut cpu, Context::Irq(6)));
-        assert!(!enter(&mut cpu, Context::Timer));
-        assert!(!leave(&mut cpu, Context::SoftIrq(SoftIrq::Timer)));
-        assert!(!leave(&mut cpu, Context::Irq(6)));
-        assert_eq!(cpu.context(), Some((Context::Irq(5), None)));
-        assert!(leave(&mut cpu, Context::Irq(5)));
-        assert!(!leave(&mut cpu, Context::Irq(5)));
-    }
-
-    #[test]
-    fn context_without_exit_ends_with_the_last_event_in_it() {
-        let timer = Context::Vector(Vector::LocalTimer);
-        let entry = |ended, interrupts| ContextEntry { ended, interrupts };
-        let mut cpu = cpu();
-        assert_eq!(cpu.enter(at(10), timer, None), entry(None, true));
-        cpu.enter(at(11), Context::Timer, None);
-        cpu.leave(at(14), Context::Timer);
-        // The next tick cannot begin inside the one before.
-        assert_eq!(cpu.enter(at(4_000), timer, None), entry(Some(at(14)), true));
-        // Nor a soft interrupt inside a hard one.
-        assert_eq!(cpu.enter(at(4_005), Context::SoftIrq(SoftIrq::Timer), None), entry(Some(at(4_000)), true));
-        cpu.see(at(4_008));
-        assert_eq!(cpu.resume_thread(), Some(at(4_008)));
-        assert_eq!((cpu.resume_thread(), cpu.context()), (None, None));
-        // A soft interrupt stays open when a hard one inside it ends.
-        cpu.enter(at(5_000), Context::SoftIrq(SoftIrq::NetRx), None);
-        cpu.enter(at(5_001), timer, None);
-        assert_eq!(cpu.enter(at(5_002), timer, None), entry(None, false));
-        assert!(!cpu.leave(at(5_003), timer) && cpu.leave(at(5_004), Context::SoftIrq(SoftIrq::NetRx)));
-        // Hard interrupts do not show whether the soft interrupt before them still lasts.
-        cpu.enter(at(6_000), Context::SoftIrq(SoftIrq::NetRx), None);
-        cpu.enter(at(9_000), timer, None);
-        cpu.leave(at(9_002), timer);
-        assert_eq!(cpu.resume_thread(), Some(at(6_000)));
-    }
-
-    #[test]
-    fn delivery_ends_with_its_own_context() {
-        let mut cpu = cpu();
-        enter(&mut cpu, Context::SoftIrq(SoftIrq::NetRx));
-        cpu.deliver(NetworkPacket::default(), Some(Waker { thread: ThreadId::at(1), at: at(7) }));
-        enter(&mut cpu, Context::Timer);
-        leave(&mut cpu, Context::Timer);
-        assert!(cpu.delivery().is_some());
-        leave(&mut cpu, Context::SoftIrq(SoftIrq::NetRx));
-        assert!(cpu.delivery().is_none());
-    }
-
-    #[test]
-    fn enter_bounds_the_depth() {
-        let mut cpu = cpu();
-        for line in 0..1000 {
-            enter(&mut cpu, Context::Irq(line));
-        }
-        assert_eq!(cpu.contexts.len(), MOST_NESTED);
-    }
-}
+mod tests;

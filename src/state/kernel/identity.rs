@@ -8,7 +8,7 @@ use super::machine::{BatchIds, Machine};
 use super::thread_state::{Sched, ThreadState};
 use crate::base::names::NameId;
 use crate::base::time::Timestamp;
-use crate::event::kind::{Event, TextId, ThreadContextId};
+use crate::event::kind::{Event, TextId};
 use crate::reading::batch::{DumpStatus, DumpedThread, ThreadContext};
 use crate::state::threads::{Holder, HostTid, ThreadInstance};
 use crate::state::timeline::{HostId, ThreadId, VirtualIds};
@@ -36,7 +36,7 @@ impl Machine {
 
     /// The instance that has an id, else a new one, which begins with the recording where no event has named the id,
     /// else at `t`.
-    fn instance(&mut self, key: HostTid, holder: Holder, t: Timestamp) -> ThreadId {
+    pub(super) fn instance(&mut self, key: HostTid, holder: Holder, t: Timestamp) -> ThreadId {
         let start = match holder {
             Holder::Alive(thread) => return thread,
             Holder::Ended => t,
@@ -50,10 +50,6 @@ impl Machine {
     /// The thread that runs on CPU `c`: the one that the context names, else that of the last switch.
     pub(super) fn running(&mut self, c: CpuId, event: &Event, ids: &mut BatchIds<'_>) -> Option<ThreadId> {
         let batch = ids.batch;
-        if event.who == ThreadContextId::CONFIRMED {
-            self.cpus[c].confirm(event.time);
-            return self.cpus[c].thread;
-        }
         if let Some(thread) = self.described(c, event, ids) {
             self.cpus[c].confirmed_at = event.time;
             return Some(thread);
@@ -176,7 +172,10 @@ impl Machine {
             // name.
             [_, .., last] if last.name == name && !was_named_by_exec => last.from = t,
             [.., last] if last.name == name => {}
-            _ => state.push_name(t, name),
+            _ => {
+                state.push_name(t, name);
+                state.runs_softirqs = false;
+            }
         }
     }
 

@@ -13,7 +13,7 @@ use crate::reading::batch::NetworkPacket;
 use crate::state::timeline::{SegmentKind, ThreadId, Waker};
 
 /// The interrupt in which a block request completes wakes the waiting thread within this time.
-const COMPLETION_WAKES_WITHIN: Ns = 100_000;
+pub(super) const COMPLETION_WAKES_WITHIN: Ns = 100_000;
 
 impl Machine {
     /// The label of a wait that ends by a wake-up at `t` on CPU `c`.

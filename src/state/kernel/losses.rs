@@ -31,11 +31,13 @@ struct HostLosses {
 #[derive(Clone, Debug, Default)]
 pub(super) struct Losses {
     hosts: Vec<HostLosses>,
+    /// The latest end of a damaged packet.
+    damaged_until: Option<Timestamp>,
 }
 
 impl Losses {
     /// Events of a CPU are lost from `t` until `resumes`.
-    fn begin(&mut self, host: HostId, cpu: u32, t: Timestamp, resumes: Timestamp) {
+    pub fn begin(&mut self, host: HostId, cpu: u32, t: Timestamp, resumes: Timestamp) {
         if self.hosts.len() <= host.index() {
             self.hosts.resize(host.index() + 1, HostLosses::default());
         }
@@ -43,6 +45,12 @@ impl Losses {
         let of_host = &mut self.hosts[host.index()];
         of_host.longest = of_host.longest.max(end.since(t));
         of_host.all.push(CpuLoss { span: Span::new(t, end), cpu });
+    }
+
+    /// True if packets are damaged until after `t`: a worker knows the losses before its chunk that the tracer has
+    /// reported, and these not.
+    pub fn damage_reaches(&self, t: Timestamp) -> bool {
+        self.damaged_until.is_some_and(|end| end > t)
     }
 
     /// Until when a state that was known at `since` stays known: the start of the first loss between `since` and `t`,
@@ -62,6 +70,7 @@ impl Machine {
     pub(super) fn lose(&mut self, c: CpuId, t: Timestamp, source: LossSource, resumes: Timestamp) {
         if source == LossSource::Damaged {
             self.out.tables.lossy.push(Span::new(t, resumes.max(t)));
+            self.losses.damaged_until = self.losses.damaged_until.max(Some(resumes));
         }
         let cpu = &mut self.cpus[c];
         cpu.leave_all();

@@ -111,6 +111,12 @@ impl<'b> BatchIds<'b> {
         BatchIds { batch, names: BatchNames::new(batch), stacks, described, chains: None, wake_chain: None }
     }
 
+    /// The same for the machine of a worker: its stacks are those of the batch.
+    pub fn of_worker(batch: &'b Batch) -> BatchIds<'b> {
+        let stacks = (0..batch.stacks.len()).map(|at| Some(RawStackId::at(at))).collect();
+        BatchIds { stacks, ..BatchIds::new(batch) }
+    }
+
     /// The next event of a kernel trace: the call chain of a wake-up is known then.
     pub fn follow_chains(&mut self, host: HostId, event: &Event) {
         if let Some(chains) = &mut self.chains {

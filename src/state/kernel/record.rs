@@ -1,10 +1,10 @@
 //! The kernel pass: traces in, a sealed timeline out.
 //!
 //! An [`Analysis`] whose partial is a batch of typed events (read, bound, sorted and merged over the streams by the
-//! workers; with many workers, rows are made of part of them, `prepare`) and whose merge steps the machine through it.
-//! What is left after that, making leaves of settled rows, needs no order: the worker does it while another one steps
-//! through the next chunk. A chunk that runs again is stepped through event by event. Memory: the batches in flight and
-//! the timeline.
+//! workers; many workers step through what their chunks decide, `prepare`) and whose merge steps the machine through
+//! it. What is left after that, making leaves of settled rows, needs no order: the worker does it while another one
+//! steps through the next chunk. A chunk that runs again is stepped through event by event. Memory: the batches in
+//! flight and the timeline.
 
 use super::handlers::Handlers;
 use super::machine::Machine;
@@ -45,11 +45,11 @@ pub struct Options {
     pub labels: Vec<Option<String>>,
     /// Rows move to the store every so many events on average; no answer depends on it.
     pub seal_every: usize,
-    /// Who makes rows of the events that concern the running thread alone; the result does not depend on it.
+    /// Who steps through the events that a chunk decides by itself; the result does not depend on it.
     pub rows_by: RowsBy,
 }
 
-/// Who makes rows of events that concern the running thread alone.
+/// Who steps through the events that a chunk decides by itself, and makes rows of them.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum RowsBy {
     /// Workers where there are so many that the machine would be their limit, else the machine.
@@ -80,6 +80,7 @@ impl Default for Options {
 struct KernelPass<'w> {
     sources: BoundTraces,
     events: &'w AtomicU64,
+    options: &'w Options,
     /// `None` where the machine steps through all events.
     prepare: Option<PrepareOptions>,
     slabs: Mutex<PassSlabs>,
@@ -127,9 +128,18 @@ impl Analysis for KernelPass<'_> {
         let mut batch = self.read(traces, chunk, cancel, &mut notices);
         let prepared = self.prepare.map(|options| {
             let spare = self.slabs().rows.pop().unwrap_or_default();
-            prepare(&mut batch, &self.sources.origins, options, spare)
+            let mut machine = new_machine(traces, &self.sources, self.options);
+            if let Some(first) = batch.events.first() {
+                let losses = self.sources.losses_over(traces, first.time).into_iter();
+                losses.for_each(|of| machine.losses.begin(of.host, u32::from(of.cpu), of.start, of.resumes));
+            }
+            prepare(&mut batch, machine, options, spare)
         });
         (batch, prepared, notices)
+    }
+
+    fn fits(&self, (machine, _): &Self::Whole, (_, prepared, _): &Self::Partial) -> bool {
+        prepared.as_ref().and_then(|prepared| prepared.start).is_none_or(|start| !machine.losses.damage_reaches(start))
     }
 
     fn merge(&self, (machine, notices): &mut Self::Whole, (batch, prepared, theirs): Self::Partial) -> Self::Rest {
@@ -194,7 +204,7 @@ pub fn record(
             }
         }
     }
-    let mut machine = Machine::new(sources.hosts.clone(), sources.origins.clone(), options.handlers.clone());
+    let mut machine = new_machine(traces, &sources, options);
     machine.set_seal_every(options.seal_every);
     let by_workers = match options.rows_by {
         RowsBy::WhoIsFree => ctx.threads >= MANY_WORKERS,
@@ -208,12 +218,7 @@ pub fn record(
     if sources.all.iter().any(|s| s.binding.page_faults) {
         machine.expect_page_faults();
     }
-    for ((trace, origin), source) in traces.iter().zip(&sources.origins).zip(&sources.all) {
-        for stream in trace.streams().iter().filter(|s| source.binding.switches.contains(&s.stream_class)) {
-            if let Some(cpu) = stream.cpu {
-                machine.expect_cpu(origin.host, cpu);
-            }
-        }
+    for (trace, source) in traces.iter().zip(&sources.all) {
         let like = source.binding.look_like_switches(trace);
         notices.add(Notice::UnknownScheduler, like.len() as u64, || like.join(", "));
     }
@@ -222,7 +227,7 @@ pub fn record(
     let origins = sources.origins.clone();
     let prepare = PrepareOptions { has_pairs: !options.pairs.is_empty(), seal_moments: machine.seal_moments };
     let prepare = by_workers.then_some(prepare);
-    let pass = KernelPass { sources, events: &ctx.progress.events, prepare, slabs: Mutex::default() };
+    let pass = KernelPass { sources, options, events: &ctx.progress.events, prepare, slabs: Mutex::default() };
     let (mut machine, mut notices) = engine::run(&pass, (machine, notices), traces, &engine, ctx)?;
     let rows: usize = pass.slabs().rows.iter().map(HeapSize::heap_bytes).sum();
     ctx.progress.parts.hold(MemoryPart::EventBuffers, pass.sources.spare_bytes() + rows);
@@ -239,6 +244,19 @@ pub fn record(
     timeline.tables.covered = coverage(&covered);
     notices.merge(&found);
     Ok((timeline, notices))
+}
+
+/// A machine that has seen no event.
+fn new_machine(traces: &[&Trace], sources: &BoundTraces, options: &Options) -> Machine {
+    let mut machine = Machine::new(sources.hosts.clone(), sources.origins.clone(), options.handlers.clone());
+    for ((trace, origin), source) in traces.iter().zip(&sources.origins).zip(&sources.all) {
+        for stream in trace.streams().iter().filter(|s| source.binding.switches.contains(&s.stream_class)) {
+            if let Some(cpu) = stream.cpu {
+                machine.expect_cpu(origin.host, cpu);
+            }
+        }
+    }
+    machine
 }
 
 /// From the begin of a stream's first packet to the end of its last, where both were recorded.

@@ -85,6 +85,13 @@ impl Machine {
     /// is in an interrupt context (its exit was lost, or threads handle interrupts: the context ends); `next` was not
     /// woken.
     pub(super) fn switch(&mut self, c: CpuId, t: Timestamp, prev: ThreadId, leaves: Leaves, next: ThreadId) {
+        self.leave_cpu(c, t, prev, leaves);
+        self.get_cpu(c, t, next);
+        self.cpus[c].set_next(next, t);
+    }
+
+    /// `prev` leaves CPU `c`.
+    pub(super) fn leave_cpu(&mut self, c: CpuId, t: Timestamp, prev: ThreadId, leaves: Leaves) {
         let (running, host) = (self.cpus[c].thread, self.cpus[c].host);
         if let Some(quality) = self.out.tables.quality.get_mut(host.index()) {
             quality.switches += 1;
@@ -116,6 +123,10 @@ impl Machine {
             Leaves::Blocked | Leaves::Stopped => state.change(t, Sched::Blocked, &self.reasons),
             Leaves::Dead => state.die(t, &self.reasons),
         }
+    }
+
+    /// `next` gets CPU `c`, as far as the thread is concerned.
+    pub(super) fn get_cpu(&mut self, c: CpuId, t: Timestamp, next: ThreadId) {
         self.leave_elsewhere(c, next, t);
         self.apply_early_wake(next);
         let number = self.cpus[c].number;
@@ -131,8 +142,6 @@ impl Machine {
         state.change(t, Sched::Running(c), &self.reasons);
         state.early_wake = None;
         state.cpu = number;
-        self.cpus[c].first = None;
-        self.cpus[c].set_thread(Some(next), t);
     }
 
     /// An event on CPU `c` wakes `thread`, into the run queue of CPU `queue`.
@@ -165,6 +174,7 @@ impl Machine {
                 state.sched = Sched::Ready;
                 if label.qualifier == Some(self.reasons.interrupt)
                     && let (Some(waker), Some(segment)) = (self.cpus[c].thread, state.last_segment())
+                    && !self.threads[waker].thread.idle
                 {
                     self.threads[waker].woke_outside = Some(WakeOutsideCall { woken: thread, segment, at: t });
                 }

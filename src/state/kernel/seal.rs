@@ -21,7 +21,7 @@ use crate::state::store::builder::OpenBytes;
 use crate::state::store::families::{OpenSlabs, RowBuilders, SealedSlabs};
 use crate::state::store::parts::RowPlace;
 use crate::state::store::pool::LeafPool;
-use crate::state::timeline::{Call, Segment, SegmentKind, StackSample, ThreadId, Timeline, Waker};
+use crate::state::timeline::{Segment, SegmentKind, ThreadId, Timeline, Waker};
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
@@ -206,34 +206,6 @@ impl ThreadState {
             self.thread.runs_program();
         }
         into.calls.push(line, self.rows.calls.drain(..count));
-    }
-
-    /// Add rows of a host that had a switch. All calls and samples but the last are settled: they move at once.
-    pub(super) fn add_settled(
-        &mut self,
-        line: usize,
-        begin: Timestamp,
-        mut calls: impl DoubleEndedIterator<Item = Call>,
-        mut samples: impl DoubleEndedIterator<Item = StackSample>,
-        into: &mut RowBuilders,
-    ) {
-        if self.thread.life.start < begin {
-            self.clip_rows(begin);
-        }
-        if let Some(last) = calls.next_back() {
-            self.seal_calls(line, self.rows.calls.len(), into);
-            into.calls.push(line, calls);
-            self.rows.calls.push(last);
-        }
-        if let Some(last) = samples.next_back() {
-            let mut first = samples.next();
-            if self.rows.samples.is_empty() {
-                self.rows.samples.extend(first.take());
-            }
-            self.seal_samples(line, self.rows.samples.len(), into);
-            into.samples.push(line, first.into_iter().chain(samples));
-            self.rows.samples.push(last);
-        }
     }
 }
 

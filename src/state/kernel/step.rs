@@ -8,7 +8,7 @@ use super::cpu::{Completion, CpuId};
 use super::machine::{BatchIds, Machine};
 use super::requests::Submitter;
 use super::services::WorkChange;
-use super::thread_state::{Interruption, Sched};
+use super::thread_state::{Interruption, Sched, ThreadState};
 use crate::base::names::NameId;
 use crate::base::time::Timestamp;
 use crate::event::host::TraceOrigin;
@@ -21,6 +21,18 @@ use crate::state::timeline::{HostId, ThreadId, WakeStack};
 const UNINTERRUPTIBLE: u16 = 2;
 /// `TASK_NOLOAD`, which an idle kernel thread has besides before Linux 4.14; later kernels have a state of its own.
 const NO_LOAD: u16 = 0x400;
+
+/// True if a thread that leaves its CPU so has no more work to do.
+pub(super) fn rests(leaves: Leaves, prev_state: u16) -> bool {
+    leaves != Leaves::Ready && prev_state & (UNINTERRUPTIBLE | NO_LOAD) != UNINTERRUPTIBLE
+}
+
+impl ThreadState {
+    /// It left its CPU, and the switch names its state.
+    pub(super) fn left_with(&mut self, prev_state: u16) {
+        self.uninterruptible = prev_state & UNINTERRUPTIBLE != 0;
+    }
+}
 
 impl Machine {
     /// The next event.
@@ -47,6 +59,15 @@ impl Machine {
             _ => self.running(c, event, ids),
         };
         self.on_cpu(c, event, origin, thread, ids);
+    }
+
+    /// The next event, of a kernel trace and on `thread`, as a worker knows.
+    pub(super) fn step_on(&mut self, event: &Event, thread: ThreadId, ids: &mut BatchIds<'_>) {
+        let Some(&origin) = self.origins.get(usize::from(event.trace)) else { return };
+        self.end = self.end.max(event.time);
+        if let Some(c) = self.cpus.id(origin.host, event.cpu, event.time) {
+            self.on_cpu(c, event, origin, Some(thread), ids);
+        }
     }
 
     /// An event of a kernel trace on CPU `c`, where `thread` runs.
@@ -124,9 +145,8 @@ impl Machine {
         let next = self.thread_on(c, next, t);
         self.name(next, t, next_name, ids);
         self.switch(c, t, prev, leaves, next);
-        self.threads[prev].uninterruptible = prev_state & UNINTERRUPTIBLE != 0;
-        let is_busy = leaves == Leaves::Ready || prev_state & (UNINTERRUPTIBLE | NO_LOAD) == UNINTERRUPTIBLE;
-        if !is_busy {
+        self.threads[prev].left_with(prev_state);
+        if rests(leaves, prev_state) {
             self.services.rest(prev, t);
         }
     }
@@ -184,7 +204,9 @@ impl Machine {
     /// A block request moves on.
     fn block(&mut self, c: CpuId, t: Timestamp, step: RequestStep, request: &BlockRequest, running: Option<ThreadId>) {
         let host = self.cpus[c].host;
-        let named = request.tid.filter(|_| step != RequestStep::Complete);
+        // The running thread has its id, whichever thread has got it since.
+        let is_running = |tid: i32| running.is_some_and(|running| self.threads[running].thread.tid == tid);
+        let named = request.tid.filter(|tid| step != RequestStep::Complete && !is_running(*tid));
         let thread = named.map_or(running, |tid| Some(self.thread_on(c, tid, t)));
         let client = thread.and_then(|thread| self.services.client(thread)).map(|client| client.thread);
         let lost = |since| self.losses.first(host, None, since, t);

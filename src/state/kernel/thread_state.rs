@@ -9,7 +9,9 @@ use super::seal::SealedSegments;
 use crate::base::names::{NameId, Names};
 use crate::base::time::{Span, Timestamp};
 use crate::state::threads::{HostTid, Observed, ThreadInstance};
-use crate::state::timeline::{Call, Segment, SegmentKind, Thread, ThreadId, ThreadName, ThreadRows, Waker};
+use crate::state::timeline::{
+    Call, Segment, SegmentKind, StackSample, Thread, ThreadId, ThreadName, ThreadRows, Waker,
+};
 
 /// The scheduler's slot of a thread (ALGORITHMS.md 3.1).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -111,7 +113,7 @@ pub(super) struct ThreadState {
     pub sealed: SealedSegments,
     pub sched: Sched,
     /// Start of the open segment.
-    since: Timestamp,
+    pub since: Timestamp,
     /// Number of the CPU on which it runs, or in whose run queue it is.
     pub cpu: u32,
     /// While running: the interruption by the interrupt context of its CPU.
@@ -145,7 +147,7 @@ pub(super) struct ThreadState {
     /// The instance of the same id before it.
     pub previous: Option<ThreadId>,
     /// Source of `thread.pid`.
-    pid: Observed<i32>,
+    pub pid: Observed<i32>,
     pub description: DescriptionVersion,
     /// True if a user-space event with the ids that it has outside of containers happened on its CPU.
     pub confirmed: bool,
@@ -153,6 +155,8 @@ pub(super) struct ThreadState {
     pub namespace_level: i32,
     /// True if it runs soft interrupts as its own work.
     pub runs_softirqs: bool,
+    /// Time of its last stack sample.
+    pub last_sample: Timestamp,
     /// True if an exec gave it its last name.
     pub named_by_exec: bool,
     /// The functions that it is in, where their events were recorded.
@@ -193,6 +197,7 @@ impl ThreadState {
             confirmed: false,
             namespace_level: 0,
             runs_softirqs: false,
+            last_sample: Timestamp::MIN,
             named_by_exec: false,
             functions: Functions::default(),
         }
@@ -206,15 +211,7 @@ impl ThreadState {
         }
         let span = Span::new(self.since, t);
         let segment = Segment { span, kind: label.kind, waker: label.waker, qualifier: label.qualifier, cpu: self.cpu };
-        match self.rows.segments.last_mut() {
-            // A wake-up separates two equal waits (it was spurious); segments that nothing separates are one.
-            Some(last)
-                if label.waker.is_none() && Segment { span, ..*last } == segment && last.span.end == span.start =>
-            {
-                last.span.end = t;
-            }
-            _ => self.rows.segments.push(segment),
-        }
+        self.add_segment(segment);
         self.since = t;
     }
 
@@ -314,6 +311,27 @@ impl ThreadState {
         self.end_call(t, None);
         self.exited = true;
         self.thread.life.end = t;
+    }
+
+    /// A stack sample of it was taken.
+    pub fn push_sample(&mut self, sample: StackSample) {
+        self.last_sample = sample.time;
+        self.rows.samples.push(sample);
+    }
+
+    /// Add a segment that ends an open one.
+    pub fn add_segment(&mut self, segment: Segment) {
+        match self.rows.segments.last_mut() {
+            // A wake-up separates two equal waits (it was spurious); segments that nothing separates are one.
+            Some(last)
+                if segment.waker.is_none()
+                    && Segment { span: segment.span, ..*last } == segment
+                    && last.span.end == segment.span.start =>
+            {
+                last.span.end = segment.span.end;
+            }
+            _ => self.rows.segments.push(segment),
+        }
     }
 
     /// Its ids or its name change.

@@ -1,82 +1,44 @@
 //! The work of the kernel machine that a worker does for its chunk, without the states before it.
 //!
-//! In: a batch of events in their order. Out: the events that the machine has to step through, and rows of running
-//! threads in place of the others ([`Prepared`]). The idea: between two switches of a CPU, most events concern no
-//! thread but the one that runs there: calls with entry and exit, stack samples, interruptions in which nothing
-//! happens. Their rows are kept with the CPU ([`Lane`]) until an event comes that may ask for the thread or change it:
-//! it names the thread's id or the CPU, or it is a switch. Then they are put before that event as one [`RunPart`]. All
-//! events that may meet keep their order so, and the machine ends in the same state; where something is not known, the
-//! event is left to the machine. ALGORITHMS.md section 10.2.
+//! In: a batch of events in their order. Out: the events that the machine has to step through, and what a machine of
+//! the worker's own has made of the others ([`Prepared`]). The idea: a switch sets the slots of a thread and of a CPU
+//! whatever they were before. From there on the worker *holds* them: its machine, the same code, steps through their
+//! events as long as these ask for nothing that it does not hold. An event that does is left for the machine that knows
+//! everything, after the worker has handed over what the event may ask for; what the event may change is not held any
+//! more. All events that may meet keep their order so, and the machine ends in the same state. ALGORITHMS.md section
+//! 10.2, after \[004\] 4.5.2.
 //!
-//! - An event that names a thread puts its rows first; if it may end the thread or move it, the thread is not known
-//!   from there to the next switch of its CPU.
-//! - A user-space event may ask for any thread by ids that are not known here; all rows come first, unless it only
+//! - A CPU is held with the thread that runs on it; its other threads stay held when they leave it.
+//! - A user-space event may ask for any thread by ids that are not known here; nothing is held then, unless it only
 //!   delimits an execution.
-//! - Names and stacks get their ids in the order of all events, whichever are made rows.
+//! - Names and stacks get their ids in the order of all events, both those that are left and the others.
 //!
-//! - [`lane`]: what is known of a CPU
-//! - [`follow`]: the events that become rows
+//! - [`held`]: taking hold, handing over
+//! - [`follow`]: the events of a held CPU
+//! - [`wakes`]: its wake-ups
 //! - [`chains`]: call chains of wake-ups
 //!
-//! Cost: some nanoseconds for each event, a hash look-up for those that name threads.
+//! Cost: that of the machine's steps, and some nanoseconds for each event.
 
 mod chains;
 mod follow;
-mod lane;
+mod held;
+mod wakes;
 
 #[cfg(test)]
 mod tests;
 
-use super::prepared::{Due, DueAt, LaneRows, Prepared};
+use super::cpu::CpuId;
+use super::machine::{BatchIds, Machine};
+use super::prepared::{Due, DueAt, LocalCpu, Prepared};
 use super::seal::SealMoments;
-use crate::event::host::TraceOrigin;
 use crate::event::kind::{Event, Kind, TextId, ThreadContextId};
-use crate::event::prev_state::Leaves;
 use crate::event::stack::RawStackId;
 use crate::reading::batch::Batch;
+use crate::state::threads::HostTid;
 use crate::state::timeline::HostId;
 pub(super) use chains::WakeChains;
-use foldhash::HashMap;
-use lane::{ContextFit, KnownCall, Lane};
-
-/// The id of idle tasks.
-const IDLE: i32 = 0;
-
-/// The effect of an event on a thread whose id it names.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum NamedBy {
-    /// Its state is asked for.
-    Reader,
-    /// Its ids or its name may change.
-    Description,
-    /// It may end, or be somewhere else.
-    Change,
-}
-
-/// A worker at its chunk.
-struct Preparation<'b> {
-    batch: &'b Batch,
-    origins: &'b [TraceOrigin],
-    options: PrepareOptions,
-    /// The events, those that are left in front.
-    events: Vec<Event>,
-    /// Number of those that are left.
-    left: usize,
-    lanes: Vec<Lane>,
-    /// By host and CPU.
-    lane_ids: Vec<Vec<Option<usize>>>,
-    /// The lane of each thread that is known to run.
-    running: HashMap<(HostId, i32), usize>,
-    /// The calls of threads that do not run.
-    calls: HashMap<(HostId, i32), KnownCall>,
-    /// By text and stack: it has an id.
-    has_name: Vec<bool>,
-    has_stack: Vec<bool>,
-    chains: WakeChains,
-    /// Memory for rows.
-    spare_rows: Vec<LaneRows>,
-    out: Prepared,
-}
+use held::{HeldCpu, HeldThread};
 
 /// What a worker has to know of the machine.
 #[derive(Clone, Copy, Debug)]
@@ -86,292 +48,178 @@ pub(super) struct PrepareOptions {
     pub seal_moments: SealMoments,
 }
 
-/// Prepare the events of a batch: those that become rows leave it. `spare` gives its memory.
-pub(super) fn prepare(
-    batch: &mut Batch,
-    origins: &[TraceOrigin],
+/// A worker at its chunk.
+struct Preparation<'b> {
+    batch: &'b Batch,
     options: PrepareOptions,
-    mut spare: Prepared,
-) -> Prepared {
+    /// The events, those that are left in front.
+    events: Vec<Event>,
+    /// Number of those that are left.
+    left: usize,
+    /// The worker's own machine, and its ids for those of the batch.
+    machine: Machine,
+    ids: BatchIds<'b>,
+    /// By its ids.
+    threads: Vec<HeldThread>,
+    cpus: Vec<HeldCpu>,
+    /// By text and stack: it has an id.
+    has_name: Vec<bool>,
+    has_stack: Vec<bool>,
+    chains: WakeChains,
+    /// Packets that were received.
+    receives: usize,
+    out: Prepared,
+}
+
+/// Prepare the events of a batch: those that the worker's `machine`, a new one, steps through leave it. `spare` gives
+/// its memory.
+pub(super) fn prepare(batch: &mut Batch, machine: Machine, options: PrepareOptions, spare: Prepared) -> Prepared {
     let events = std::mem::take(&mut batch.events);
-    let hosts = origins.iter().map(|origin| origin.host.index() + 1).max().unwrap_or(0);
+    let own_names = machine.out.tables.names.len();
+    let start = events.first().map(|event| event.time);
     let mut preparation = Preparation {
         batch,
-        origins,
         options,
         left: 0,
-        lanes: Vec::new(),
-        lane_ids: vec![Vec::new(); hosts],
-        running: HashMap::default(),
-        calls: HashMap::default(),
+        machine,
+        ids: BatchIds::of_worker(batch),
+        threads: Vec::new(),
+        cpus: Vec::new(),
         has_name: vec![false; batch.texts()],
         has_stack: vec![false; batch.stacks.len()],
         chains: WakeChains::default(),
-        spare_rows: std::mem::take(&mut spare.rows),
-        out: spare,
+        receives: 0,
+        out: Prepared { own_names, start, ..spare },
         events,
     };
     for at in 0..preparation.events.len() {
         let event = preparation.events[at];
-        preparation.next(event);
+        preparation.next(&event);
     }
-    preparation.flush_all();
-    let Preparation { mut events, left, mut out, lanes, spare_rows, .. } = preparation;
+    preparation.hand_over_all();
+    let Preparation { mut events, left, mut out, machine, .. } = preparation;
     events.truncate(left);
     batch.events = events;
-    out.rows.extend(lanes.into_iter().map(|lane| lane.rows).chain(spare_rows));
+    out.quality = machine.out.tables.quality;
+    out.unrecorded = machine.unrecorded;
     out
 }
 
 impl Preparation<'_> {
-    fn next(&mut self, event: Event) {
-        if self.options.seal_moments.holds(&event) {
-            self.flush_all();
-            self.due(Due::Seal);
+    fn next(&mut self, event: &Event) {
+        if self.options.seal_moments.holds(event) {
+            self.hand_over_all();
+            let events = std::mem::take(&mut self.out.unsealed);
+            self.due(Due::Seal { events });
         }
-        let Some(origin) = self.origins.get(usize::from(event.trace)).copied() else { return self.leave(event) };
-        self.meet_named(origin.host, event.kind);
-        if origin.kernel {
-            self.kernel(origin, event);
+        let Some(&origin) = self.machine.origins.get(usize::from(event.trace)) else { return self.leave(event) };
+        let host = origin.host;
+        if event.who == ThreadContextId::ABSENT && is_thread_event(event.kind) {
+            // It concerns no CPU.
+            self.meet_named(host, event.kind);
+            return self.leave(event);
+        }
+        if !origin.kernel {
+            return self.user(host, event);
+        }
+        let chain = self.chains.next(host, event);
+        let Some(c) = self.cpu(host, event) else { return self.leave(event) };
+        if self.cpus[c.index()].is_held {
+            self.on_held(c, origin, event, chain);
         } else {
-            self.user(origin.host, &event);
-            self.leave(event);
+            self.on_other(c, origin, event, chain);
         }
     }
 
+    /// The CPU of an event.
+    fn cpu(&mut self, host: HostId, event: &Event) -> Option<CpuId> {
+        let c = self.machine.cpus.id(host, event.cpu, event.time)?;
+        if c.index() == self.cpus.len() {
+            self.cpus.push(HeldCpu::default());
+            self.out.cpus.push(LocalCpu { host, number: event.cpu });
+        }
+        Some(c)
+    }
+
     /// Leave an event to the machine.
-    fn leave(&mut self, event: Event) {
-        self.events[self.left] = event;
+    fn leave(&mut self, event: &Event) {
+        self.events[self.left] = *event;
         self.left += 1;
+    }
+
+    /// The same for an event with which a call chain was recorded.
+    fn leave_with(&mut self, event: &Event, chain: Option<RawStackId>) {
+        chain.into_iter().for_each(|stack| self.due(Due::WakeChain(stack)));
+        self.leave(event);
     }
 
     fn due(&mut self, due: Due) {
         self.out.due.push(DueAt { at: self.left as u32, due });
     }
 
-    /// Threads that an event of any trace names by their ids.
+    /// The worker's machine steps through an event.
+    fn step(&mut self, event: &Event) {
+        self.machine.step(event, &mut self.ids);
+        self.stepped(event);
+    }
+
+    /// An event is not left.
+    fn stepped(&mut self, event: &Event) {
+        self.out.unsealed += 1;
+        self.out.end = self.out.end.max(Some(event.time));
+    }
+
+    /// Threads that an event of any trace names by their ids: they are not held any more.
     fn meet_named(&mut self, host: HostId, kind: Kind) {
+        let batch = self.batch;
+        let mut meet = |tid: i32| self.release_tid(HostTid::new(host, tid));
         match kind {
-            Kind::Wake { tid, .. } | Kind::Namespace { tid, .. } | Kind::Name { tid, .. } => {
-                self.meet(host, tid, NamedBy::Description);
-            }
-            Kind::Fork { parent, child, .. } => {
-                self.meet(host, parent, NamedBy::Reader);
-                self.meet(host, child, NamedBy::Change);
-            }
+            Kind::Wake { tid, .. }
+            | Kind::Migrate { tid, .. }
+            | Kind::Namespace { tid, .. }
+            | Kind::Name { tid, .. }
+            | Kind::Exit { tid }
+            | Kind::Free { tid } => meet(tid),
+            Kind::Fork { parent, child, .. } => [parent, child].into_iter().for_each(meet),
             Kind::Exec { tid, old_tid, .. } => {
-                self.meet(host, tid, NamedBy::Change);
-                self.meet(host, old_tid, NamedBy::Change);
+                [tid, old_tid].into_iter().for_each(meet);
+                // A thread that runs may have another id now.
+                [tid, old_tid].into_iter().for_each(|tid| self.runs_on(None, HostTid::new(host, tid)));
             }
-            Kind::Exit { tid } | Kind::Free { tid } => self.meet(host, tid, NamedBy::Change),
-            Kind::Process(id) => {
-                if let Some(process) = self.batch.process_of(id) {
-                    self.meet(host, process.tid, NamedBy::Change);
-                }
-            }
-            // The names of interrupt lines are looked up when rows are added.
-            Kind::Line { .. } => self.flush_all(),
+            Kind::Process(id) => batch.process_of(id).into_iter().for_each(|process| meet(process.tid)),
             _ => {}
         }
-    }
-
-    fn meet(&mut self, host: HostId, tid: i32, by: NamedBy) {
-        if by == NamedBy::Change {
-            self.calls.remove(&(host, tid));
-        }
-        let Some(lane) = self.running.get(&(host, tid)).copied() else { return };
-        self.flush(lane);
-        match by {
-            NamedBy::Reader => {}
-            NamedBy::Description => self.lanes[lane].describe_anew(TextId::NONE),
-            NamedBy::Change => self.end(lane),
-        }
-    }
-
-    /// The thread of a lane is not known any more.
-    fn end(&mut self, lane: usize) {
-        self.flush(lane);
-        let of = &mut self.lanes[lane];
-        if let Some(tid) = of.tid {
-            self.running.remove(&(of.host, tid));
-        }
-        of.end();
     }
 
     /// A user-space event.
     fn user(&mut self, host: HostId, event: &Event) {
         if !matches!(event.kind, Kind::Mark(_)) || self.options.has_pairs {
-            self.flush_all();
-            if matches!(event.kind, Kind::CallEntry { .. } | Kind::CallExit { .. } | Kind::Latency { .. }) {
-                self.calls.clear();
-                self.lanes.iter_mut().for_each(|lane| lane.call = KnownCall::Unknown);
-            }
-            return;
+            self.release_all();
+            return self.leave(event);
         }
-        // The thread that runs on its CPU and the one that has its id: are they programs?
-        if let Some(lane) = self.lane_ids[host.index()].get(usize::from(event.cpu)).copied().flatten() {
-            self.flush(lane);
+        // It asks for the thread that runs on its CPU and the one that has its id, and changes neither.
+        if let Some(c) = self.cpu(host, event) {
+            self.hand_over_cpu(c);
         }
         let context = self.batch.context(event.who);
-        if let Some(tid) = context.and_then(|context| context.vtid.or(context.tid)) {
-            self.meet(host, tid, NamedBy::Reader);
-        }
-    }
-
-    fn lane(&mut self, host: HostId, cpu: u16) -> usize {
-        let ids = &mut self.lane_ids[host.index()];
-        let at = usize::from(cpu);
-        if ids.len() <= at {
-            ids.resize(at + 1, None);
-        }
-        *ids[at].get_or_insert_with(|| {
-            self.lanes.push(Lane::new(host, cpu, self.spare_rows.pop().unwrap_or_default()));
-            self.lanes.len() - 1
-        })
-    }
-
-    /// An event of a kernel trace.
-    fn kernel(&mut self, origin: TraceOrigin, event: Event) {
-        let host = origin.host;
-        let lane = self.lane(host, event.cpu);
-        let chain = self.chains.next(host, &event);
-        let batch = self.batch;
-        let context = batch.context(event.who);
-        let fit = self.lanes[lane].fit(event.who, context);
-        let is_switch = matches!(event.kind, Kind::Switch { .. });
-        match (fit, context) {
-            (ContextFit::Other, Some(context)) => {
-                let tid = context.tid.unwrap_or(0);
-                if is_switch || matches!(event.kind, Kind::Stack { witness: false, .. }) {
-                    self.meet(host, tid, NamedBy::Description);
-                } else {
-                    // Another thread seems to run here.
-                    self.meet(host, tid, NamedBy::Change);
-                    self.end(lane);
-                }
-            }
-            (ContextFit::Changed, Some(context)) => {
-                self.flush(lane);
-                self.lanes[lane].describe(event.who, context);
-                self.lanes[lane].change_context(event.kind);
-            }
-            _ => {
-                let is_known = self.lanes[lane].tid.is_some() && !is_switch;
-                if is_known && self.follow(lane, &event, fit) {
-                    return;
-                }
+        if let Some(tid) = context.and_then(|context| context.vtid.or(context.tid))
+            && let Some(thread) = self.machine.threads.alive(HostTid::new(host, tid))
+        {
+            if self.machine.is_recorded(host, event.cpu.into()) {
+                self.hand_over_thread(thread);
+            } else {
+                self.release_thread(thread);
             }
         }
-        if let Kind::Switch { prev, next, .. } = event.kind {
-            self.leave_elsewhere(host, lane, [prev, next]);
-        }
-        self.leave_kernel(lane, origin, event, fit, chain);
-    }
-
-    /// A switch of a lane names threads: they run nowhere else.
-    fn leave_elsewhere(&mut self, host: HostId, lane: usize, tids: [i32; 2]) {
-        for tid in tids {
-            if self.running.get(&(host, tid)).is_some_and(|other| *other != lane) {
-                self.meet(host, tid, NamedBy::Change);
-            }
-        }
-    }
-
-    /// Leave an event of a kernel trace to the machine, after what it may need of the worker.
-    fn leave_kernel(
-        &mut self,
-        lane: usize,
-        origin: TraceOrigin,
-        event: Event,
-        fit: ContextFit,
-        chain: Option<RawStackId>,
-    ) {
-        let is_known = self.lanes[lane].tid.is_some();
-        if is_known {
-            self.need_rows(lane, event.kind);
-        }
-        if let Some(stack) = chain {
-            self.due(Due::WakeChain(stack));
-        }
-        let mut who = event.who;
-        if is_known && !matches!(event.kind, Kind::Switch { .. } | Kind::Stack { witness: false, .. }) {
-            let of = &mut self.lanes[lane];
-            match (fit, self.batch.context(who)) {
-                (ContextFit::Known, _) => who = ThreadContextId::CONFIRMED,
-                (ContextFit::New, Some(context)) => of.describe(who, context),
-                _ => {}
-            }
-            of.learn_call(&event);
-        }
-        self.leave(Event { who, ..event });
-        match event.kind {
-            Kind::Switch { .. } => self.switch(lane, origin, event),
-            Kind::Lost { .. } => self.end(lane),
-            // It counts after its own context.
-            Kind::Wake { tid, .. } | Kind::Namespace { tid, .. } | Kind::Name { tid, .. }
-                if self.lanes[lane].tid == Some(tid) =>
-            {
-                self.lanes[lane].describe_anew(TextId::NONE);
-            }
-            _ => {}
-        }
-    }
-
-    /// Put the rows of a lane before an event that is left, where it may need them.
-    fn need_rows(&mut self, lane: usize, kind: Kind) {
-        match kind {
-            Kind::Mark(_) if self.options.has_pairs => self.flush_all(),
-            // These need neither its calls nor its contexts.
-            Kind::Mark(_)
-            | Kind::Counter { .. }
-            | Kind::PageFault
-            | Kind::Raise { .. }
-            | Kind::Migrate { .. }
-            | Kind::Mapped { .. }
-            | Kind::Exit { .. }
-            | Kind::Free { .. }
-            | Kind::Process(_)
-            | Kind::Namespace { .. }
-            | Kind::Name { .. } => {}
-            // These need its contexts alone.
-            Kind::Send(_) | Kind::Receive(_) | Kind::Block { .. } | Kind::Work { .. } => {
-                if !self.lanes[lane].held.is_empty() {
-                    self.flush(lane);
-                }
-            }
-            _ => self.flush(lane),
-        }
-    }
-
-    /// A switch: the thread that leaves, and the one that comes, is known from here on.
-    fn switch(&mut self, lane: usize, origin: TraceOrigin, event: Event) {
-        let Kind::Switch { prev, next, prev_state, next_name, .. } = event.kind else { return };
-        let host = origin.host;
-        let of = &self.lanes[lane];
-        let dies = [false, true].iter().any(|exited| origin.generation.decode(prev_state, *exited) == Leaves::Dead);
-        // On a CPU an id names the thread that runs there, even one that ended and whose id a later thread has.
-        let is_latest = next != prev && of.tid.is_some_and(|running| running != next);
-        let kept = self.calls.remove(&(host, next)).filter(|_| is_latest);
-        self.calls.remove(&(host, prev));
-        // Nothing is pending. What the thread that leaves has raised is known, and stays raised.
-        if let Some(tid) = of.tid {
-            self.running.remove(&(host, tid));
-        }
-        let is_kept = of.tid == Some(prev) && of.is_latest && ![IDLE, next].contains(&prev) && !dies;
-        if is_kept && of.call != KnownCall::Unknown {
-            self.calls.insert((host, prev), of.call);
-        }
-        self.lanes[lane].begin(next, next_name, is_latest, kept.unwrap_or_default());
-        if next != IDLE {
-            self.running.insert((host, next), lane);
-        }
+        self.leave(event);
     }
 
     fn need_name(&mut self, name: TextId) {
         if let Some(has_name) = self.has_name.get_mut(name.index())
             && !std::mem::replace(has_name, true)
+            && let Some(local) = self.ids.name(&mut self.machine.out, name)
         {
-            self.due(Due::Name(name));
+            self.due(Due::Name { text: name, local });
         }
     }
 
@@ -382,22 +230,19 @@ impl Preparation<'_> {
             self.due(Due::Stack(stack));
         }
     }
+}
 
-    fn flush_all(&mut self) {
-        (0..self.lanes.len()).for_each(|lane| self.flush(lane));
-    }
-
-    /// Put the rows of a lane, then the events that it holds, before the next event that is left.
-    fn flush(&mut self, lane: usize) {
-        let of = &mut self.lanes[lane];
-        if of.pending.events == 0 && of.pending.contexts.is_empty() && of.held.is_empty() {
-            return;
-        }
-        if of.pending.events > 0 || !of.pending.contexts.is_empty() {
-            self.out.parts.push(of.take_part(lane));
-            self.out.due.push(DueAt { at: self.left as u32, due: Due::Part });
-        }
-        let held = std::mem::take(&mut self.lanes[lane].held);
-        held.into_iter().for_each(|event| self.leave(event));
-    }
+/// True for the events that describe threads by their ids.
+fn is_thread_event(kind: Kind) -> bool {
+    matches!(
+        kind,
+        Kind::Fork { .. }
+            | Kind::Exec { .. }
+            | Kind::Exit { .. }
+            | Kind::Free { .. }
+            | Kind::Process(_)
+            | Kind::Namespace { .. }
+            | Kind::Mapped { .. }
+            | Kind::Name { .. }
+    )
 }

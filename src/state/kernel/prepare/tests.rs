@@ -223,8 +223,11 @@ fn both(batches: Vec<Batch>, pairs: bool, seal_every: usize) -> [String; 2] {
         stepped.absorb(&batch);
         let open = stepped.sealed.open_bytes();
         assert_eq!(open.all, open.spare);
+        // The worker knows the losses before its chunk.
+        let mut worker = machine(false, seal_every);
+        worker.losses = prepared.losses.clone();
         let options = PrepareOptions { has_pairs: pairs, seal_moments: prepared.seal_moments };
-        let rows = prepare(&mut batch, &prepared.origins, options, Prepared::default());
+        let rows = prepare(&mut batch, worker, options, Prepared::default());
         prepared.absorb_prepared(&batch, &rows);
     }
     [stepped, prepared].map(text)
@@ -323,4 +326,15 @@ fn calls_stay_with_their_thread_where_an_id_names_two() {
         let [stepped, prepared] = both(chosen(events), false, 1);
         assert_eq!(stepped, prepared, "{events:?}");
     }
+}
+
+/// More rows than a slab has, none of them settled before the end.
+#[test]
+fn rows_behind_the_last_slab_are_in_the_same_leaves() {
+    use Chosen::{Entry, Exit, Switch};
+    let calls = std::iter::repeat_n([(0, Entry), (0, Exit)], 10_000).flatten();
+    let first = [(0, Switch(0, 1, 0)), (0, Switch(1, 2, 0))].into_iter().chain(calls.clone());
+    let events: Vec<(u16, Chosen)> = first.chain([(0, Switch(2, 1, 0))]).chain(calls).collect();
+    let [stepped, prepared] = both(chosen(&events), false, usize::MAX);
+    assert!(stepped == prepared);
 }
