@@ -219,9 +219,14 @@ impl Machine {
         }
     }
 
+    /// False for a CPU whose switches were not recorded.
+    pub(super) fn has_recorded(&self, host: HostId, cpu: u32) -> bool {
+        self.recorded.get(host.index()).is_none_or(|all| all.is_empty() || all.contains(&cpu))
+    }
+
     /// False for a CPU whose switches were not recorded; it is remembered for a notice.
     pub(super) fn is_recorded(&mut self, host: HostId, cpu: u32) -> bool {
-        let recorded = self.recorded.get(host.index()).is_none_or(|all| all.is_empty() || all.contains(&cpu));
+        let recorded = self.has_recorded(host, cpu);
         if !recorded && cpu < MOST_CPUS {
             self.unrecorded.insert((host, cpu));
         }

@@ -30,6 +30,11 @@ pub(super) fn sender_of(receive: usize) -> Waker {
     Waker { thread: ThreadId::from_raw(SENDERS | receive as u32), at: Timestamp::MIN }
 }
 
+/// True for a thread that stands for the unknown sender of a packet.
+pub(super) fn is_sender(thread: ThreadId) -> bool {
+    thread.raw() & SENDERS != 0
+}
+
 /// A thing that the machine does at a place among the events that are left. Threads and CPUs are the worker's.
 #[derive(Clone, Copy, Debug)]
 pub(super) enum Due {

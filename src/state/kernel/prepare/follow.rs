@@ -14,11 +14,11 @@ use crate::reading::batch::ThreadContext;
 use crate::state::kernel::calls::timed_out;
 use crate::state::kernel::cpu::{CpuId, bit};
 use crate::state::kernel::machine::Machine;
-use crate::state::kernel::prepared::{Due, sender_of};
+use crate::state::kernel::prepared::{Due, is_sender, sender_of};
 use crate::state::kernel::step::rests;
 use crate::state::kernel::thread_state::{OpenCall, Sched};
 use crate::state::threads::HostTid;
-use crate::state::timeline::{ThreadId, VirtualIds};
+use crate::state::timeline::{Segment, ThreadId, VirtualIds};
 
 impl Preparation<'_> {
     /// An event of a CPU that is not held is left.
@@ -179,8 +179,10 @@ impl Preparation<'_> {
                 let parent = self.machine.threads.alive(HostTid::new(host, parent));
                 parent.into_iter().for_each(|parent| self.hand_over_thread(parent));
                 self.leave_on(c, thread, event);
+                // The id of idle tasks names no other thread.
                 if let Some(parent) = parent
                     && name != TextId::NONE
+                    && child != 0
                 {
                     self.hold_child(HostTid::new(host, child), event.time, parent, name);
                 }
@@ -368,7 +370,11 @@ impl Preparation<'_> {
         {
             let is_same = name == TextId::NONE || self.ids.known_name(name) == Some(entered);
             // A call that a timer ended changes the cause of a wait, which may have been handed over.
-            let has_rows = || state.rows.segments.first().is_some_and(|first| first.span.end <= since);
+            // Waits for packets of unknown senders may still become one.
+            let segments = &state.rows.segments;
+            let is_open = |segment: &Segment| segment.waker.is_some_and(|waker| is_sender(waker.thread));
+            let has_rows =
+                || segments.first().is_some_and(|first| first.span.end <= since) && !segments.iter().any(is_open);
             if is_same && (!timed_out(self.machine.out.tables.names.get(entered), ret) || has_rows()) {
                 return self.step(event);
             }

@@ -205,7 +205,7 @@ impl Preparation<'_> {
         if let Some(tid) = context.and_then(|context| context.vtid.or(context.tid))
             && let Some(thread) = self.machine.threads.alive(HostTid::new(host, tid))
         {
-            if self.machine.is_recorded(host, event.cpu.into()) {
+            if self.machine.has_recorded(host, event.cpu.into()) {
                 self.hand_over_thread(thread);
             } else {
                 self.release_thread(thread);
