@@ -30,7 +30,7 @@ pub(super) fn sender_of(receive: usize) -> Waker {
     Waker { thread: ThreadId::from_raw(SENDERS | receive as u32), at: Timestamp::MIN }
 }
 
-/// True for a thread that stands for the unknown sender of a packet.
+/// True for an id that is the number of an unknown sender.
 pub(super) fn is_sender(thread: ThreadId) -> bool {
     thread.raw() & SENDERS != 0
 }
