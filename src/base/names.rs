@@ -29,18 +29,22 @@ macro_rules! handle {
         pub struct $name(u32);
         impl $name {
             /// Position in the table that made the handle, for vectors that run parallel to it.
+            #[inline]
             pub const fn index(self) -> usize {
                 self.0 as usize
             }
             /// The handle of the entry at `index`; tables hold fewer than 2^32 entries by construction.
+            #[inline]
             pub const fn at(index: usize) -> Self {
                 Self::from_raw(index as u32)
             }
             /// The position as packed columns and files store it.
+            #[inline]
             pub const fn raw(self) -> u32 {
                 self.0
             }
             /// The handle whose position a packed column or a file stored.
+            #[inline]
             pub const fn from_raw(raw: u32) -> Self {
                 $name(raw)
             }

@@ -29,6 +29,7 @@ impl Timestamp {
     pub const MAX: Timestamp = Timestamp(i64::MAX);
 
     /// The moment `ns` nanoseconds after the origin.
+    #[inline]
     pub const fn new(ns: i64) -> Timestamp {
         Timestamp(ns)
     }
@@ -50,32 +51,38 @@ impl Timestamp {
     }
 
     /// Nanoseconds since the origin.
+    #[inline]
     pub const fn ns(self) -> i64 {
         self.0
     }
 
     /// The duration from `earlier` to this moment, negative where this is before it; the nearest duration where it does
     /// not fit.
+    #[inline]
     pub const fn since(self, earlier: Timestamp) -> Ns {
         self.0.saturating_sub(earlier.0)
     }
 
     /// The distance of two moments, whichever is first.
+    #[inline]
     pub const fn abs_diff(self, other: Timestamp) -> u64 {
         self.0.abs_diff(other.0)
     }
 
     /// The moment `distance` later, the inverse of [`Timestamp::abs_diff`]; one that does not fit wraps around.
+    #[inline]
     pub const fn wrapping_add(self, distance: u64) -> Timestamp {
         Timestamp(self.0.wrapping_add_unsigned(distance))
     }
 
     /// The moment `duration` later; the last one where that does not fit.
+    #[inline]
     pub const fn saturating_add(self, duration: Ns) -> Timestamp {
         Timestamp(self.0.saturating_add(duration))
     }
 
     /// The moment `duration` earlier; the first one where that does not fit.
+    #[inline]
     pub const fn saturating_sub(self, duration: Ns) -> Timestamp {
         Timestamp(self.0.saturating_sub(duration))
     }
@@ -150,6 +157,7 @@ pub struct Span {
 
 impl Span {
     /// The interval `[start, end)`.
+    #[inline]
     pub fn new(start: Timestamp, end: Timestamp) -> Self {
         Span { start, end }
     }
@@ -160,6 +168,7 @@ impl Span {
     }
 
     /// Its length; zero when the end is before the start.
+    #[inline]
     pub fn len(self) -> Ns {
         self.end.since(self.start).max(0)
     }
@@ -170,16 +179,19 @@ impl Span {
     }
 
     /// True when nothing is inside.
+    #[inline]
     pub fn is_empty(self) -> bool {
         self.end <= self.start
     }
 
     /// True when `t` is inside.
+    #[inline]
     pub fn contains(self, t: Timestamp) -> bool {
         self.start <= t && t < self.end
     }
 
     /// The part that is in both.
+    #[inline]
     pub fn clip(self, other: Span) -> Span {
         Span { start: self.start.max(other.start), end: self.end.min(other.end) }
     }

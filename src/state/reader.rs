@@ -160,22 +160,23 @@ fn count(counter: &Cell<u32>) {
 #[derive(Clone, Debug)]
 pub struct RowCursor<'r, R> {
     line: LineView<'r, R>,
-    at: Place,
+    /// Where a search or the last decoding led; a walk is some rows ahead.
+    from: Place,
     /// The row there, where it was returned last.
     row: Option<R>,
     /// Its leaf.
     pin: LeafPin,
-    /// Rows that follow it in the leaf, decoded together for a walk from row to row.
-    ahead: Ahead<R>,
+    walk: Walk<R>,
     tally: &'r Tally,
 }
 
-/// Decoded rows behind the place of a cursor.
+/// Rows that are decoded together for a walk from row to row.
 #[derive(Clone, Debug)]
-struct Ahead<R> {
+struct Walk<R> {
+    /// From the place of the cursor on, in one part; none where it does not walk.
     rows: Vec<R>,
-    /// The next of them.
-    next: usize,
+    /// Those that were returned.
+    taken: usize,
     /// Steps from row to row since the cursor was put to its place.
     steps: u32,
 }
@@ -185,8 +186,8 @@ const STEPS: u32 = 3;
 
 impl<'r, R: StoredRow> RowCursor<'r, R> {
     fn new(line: LineView<'r, R>, tally: &'r Tally) -> RowCursor<'r, R> {
-        let ahead = Ahead { rows: Vec::new(), next: 0, steps: 0 };
-        RowCursor { line, at: Place::default(), row: None, pin: LeafPin::default(), ahead, tally }
+        let walk = Walk { rows: Vec::new(), taken: 0, steps: 0 };
+        RowCursor { line, from: Place::default(), row: None, pin: LeafPin::default(), walk, tally }
     }
 
     #[inline(always)]
@@ -194,11 +195,27 @@ impl<'r, R: StoredRow> RowCursor<'r, R> {
         count(self.tally.of(R::FAMILY, access));
     }
 
-    /// Put the cursor to a place; what was decoded ahead is behind another.
+    /// Put the cursor to a place; what was decoded for a walk is behind another.
     #[inline(always)]
     fn put(&mut self, at: Place, row: Option<R>) {
-        (self.at, self.row) = (at, row);
-        (self.ahead.next, self.ahead.steps) = (usize::MAX, 0);
+        (self.from, self.row) = (at, row);
+        self.walk.rows.clear();
+        (self.walk.taken, self.walk.steps) = (0, 0);
+    }
+
+    /// The place of the row that was returned last.
+    #[inline(always)]
+    fn place(&self) -> Place {
+        self.line.ahead(self.from, self.walk.taken.saturating_sub(1))
+    }
+
+    /// That row.
+    #[inline(always)]
+    fn row(&self) -> Option<R> {
+        match self.walk.taken.checked_sub(1) {
+            Some(last) => self.walk.rows.get(last).copied(),
+            None => self.row,
+        }
     }
 
     /// True where the line has no row.
@@ -212,10 +229,10 @@ impl<'r, R: StoredRow> RowCursor<'r, R> {
     pub fn first_after(&mut self, t: Timestamp) -> Option<R> {
         self.count(Access::At);
         // A walk in order of time asks for the same row or the next.
-        match self.row.map(|row| row.span()) {
-            Some(span) if span.start <= t && t < span.end => self.row,
+        match self.row().map(|row| row.span()) {
+            Some(span) if span.start <= t && t < span.end => self.row(),
             Some(span) if span.end <= t => {
-                let next = self.line.after(self.at);
+                let next = self.line.after(self.place());
                 let is_next = self.line.end(next, &mut self.pin).is_none_or(|end| end > t);
                 let place = if is_next { next } else { self.line.ends_after(t, &mut self.pin) };
                 self.go_to(place)
@@ -243,8 +260,9 @@ impl<'r, R: StoredRow> RowCursor<'r, R> {
     #[inline]
     fn starts_after(&mut self, t: Timestamp) -> Place {
         // A cursor that was not asked yet is not near: looking there would read the first leaf.
-        let was_asked = self.row.is_some() || self.at != Place::default();
-        let from = self.line.after(self.at);
+        let at = self.place();
+        let was_asked = self.row().is_some() || at != Place::default();
+        let from = self.line.after(at);
         let near =
             t.checked_add(1).filter(|_| was_asked).and_then(|after| self.line.starts_near(from, after, &mut self.pin));
         near.unwrap_or_else(|| self.line.starts_after(t, &mut self.pin))
@@ -258,40 +276,42 @@ impl<'r, R: StoredRow> RowCursor<'r, R> {
     }
 
     /// The row behind the one that was returned last.
+    #[inline]
     pub fn next_row(&mut self) -> Option<R> {
         self.count(Access::Next);
-        let next = self.line.after(self.at);
-        if let Some(row) = self.ahead.rows.get(self.ahead.next).copied() {
-            self.ahead.next += 1;
-            (self.at, self.row) = (next, Some(row));
-            return Some(row);
-        }
-        let steps = self.ahead.steps.saturating_add(1);
-        let row = match steps > STEPS {
-            true => {
-                self.ahead.rows.clear();
-                self.line.decode(next, &mut self.ahead.rows, &mut self.pin);
-                self.ahead.rows.first().copied()
+        match self.walk.rows.get(self.walk.taken) {
+            Some(row) => {
+                self.walk.taken += 1;
+                Some(*row)
             }
-            false => self.line.get(next, &mut self.pin),
-        };
-        self.put(next, row);
-        self.ahead.steps = steps;
-        if steps > STEPS {
-            self.ahead.next = 1;
+            None => self.step(),
         }
-        row
+    }
+
+    /// The same where it is not decoded: after some steps with rows that follow it.
+    #[inline(never)]
+    fn step(&mut self) -> Option<R> {
+        let next = self.line.after(self.place());
+        let steps = self.walk.steps.saturating_add(1);
+        let row = if steps > STEPS { None } else { self.line.get(next, &mut self.pin) };
+        self.put(next, row);
+        if steps > STEPS {
+            self.line.decode(next, &mut self.walk.rows, &mut self.pin);
+            self.walk.taken = self.walk.rows.len().min(1);
+        }
+        self.walk.steps = steps;
+        self.row()
     }
 
     /// The row before the one that was returned last.
     pub fn previous_row(&mut self) -> Option<R> {
         self.count(Access::Next);
-        self.go_before(self.at)
+        self.go_before(self.place())
     }
 
     /// The start of the row behind the one that was returned last.
     pub fn next_start(&mut self) -> Option<Timestamp> {
-        self.line.start(self.line.after(self.at), &mut self.pin)
+        self.line.start(self.line.after(self.place()), &mut self.pin)
     }
 
     fn go_to(&mut self, place: Place) -> Option<R> {
@@ -316,10 +336,10 @@ impl<'r, R: StoredRow> RowCursor<'r, R> {
     pub fn begun_in(&mut self, span: Span) -> impl Iterator<Item = R> + use<'r, R> {
         self.count(Access::Within);
         // Spans in order of time begin a few rows after the one before.
-        let near = self.line.starts_near(self.at, span.start, &mut self.pin);
+        let near = self.line.starts_near(self.place(), span.start, &mut self.pin);
         let place = near.unwrap_or_else(|| self.line.starts_from(span.start, &mut self.pin));
         self.put(place, None);
-        self.line.rows_before(self.at, span.end, self.pin.clone())
+        self.line.rows_before(self.from, span.end, self.pin.clone())
     }
 
     /// The rows that hold in a span, in order, for rows that each hold until the next one.
@@ -328,7 +348,7 @@ impl<'r, R: StoredRow> RowCursor<'r, R> {
         self.count(Access::Within);
         let next = self.starts_after(span.start);
         self.put(self.line.before(next).unwrap_or(next), None);
-        self.line.rows_before(self.at, span.end, self.pin.clone())
+        self.line.rows_before(self.from, span.end, self.pin.clone())
     }
 
     /// The rows that meet a span, in order; those without length where they are inside. For lines whose rows do not
@@ -338,7 +358,7 @@ impl<'r, R: StoredRow> RowCursor<'r, R> {
         self.count(Access::Within);
         let place = self.line.ends_after(span.start, &mut self.pin);
         self.put(place, None);
-        self.line.rows_before(self.at, span.end, self.pin.clone())
+        self.line.rows_before(self.from, span.end, self.pin.clone())
     }
 
     /// All rows, in order.
@@ -385,7 +405,7 @@ mod tests {
             .collect();
         let mut builder = LineStoreBuilder::default();
         for some in rows.chunks(700) {
-            builder.push(0, some.iter().copied());
+            builder.push(0, some);
             builder.seal_slab();
         }
         let store = builder.finish(1);

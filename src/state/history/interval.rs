@@ -51,6 +51,7 @@ const ASIDE: u32 = 3;
 
 impl Packed {
     /// Its length in ns; exact even where the difference of two `i64` is not one.
+    #[inline]
     pub fn length(&self) -> u64 {
         self.end.abs_diff(self.start)
     }

@@ -1,10 +1,13 @@
 //! Columns of numbers.
 //!
 //! In: the numbers of some rows. Out: each column in as few bytes as its largest number needs (0 to 8 for each), or, if
-//! that is smaller, only its numbers other than zero with a bitmap of their rows. Any number is read in constant time.
+//! that is smaller, only its numbers other than zero with a bitmap of their rows. Any number is read in constant time,
+//! a block of them without a branch for each.
 
 use std::ops::Range;
 
+/// The numbers that are read at once.
+pub(super) const BLOCK: usize = 16;
 /// Rows for each word of a bitmap.
 const WORD: usize = 64;
 /// Bytes of a bitmap for each word: the word, and the number of ones before it.
@@ -136,13 +139,22 @@ impl PackedColumn {
         load(bytes, offset + words * WORD_BYTES + rank * width) & self.mask
     }
 
-    /// The numbers of rows from `row` on, as many as there is space for.
+    /// The numbers of the rows from `row` on; those beyond the last row mean nothing.
     #[inline]
-    pub fn fill(self, bytes: &[u8], row: usize, numbers: &mut [u64]) {
-        let dense = bytes.get(self.offset as usize + row * usize::from(self.width)..).unwrap_or(&[]);
+    pub fn fill(self, bytes: &[u8], row: usize, numbers: &mut [u64; BLOCK]) {
+        let (offset, width) = (self.offset as usize, usize::from(self.width));
+        match self.words {
+            _ if width == 0 => *numbers = [0; BLOCK],
+            0 => self.fill_dense(bytes, offset + row * width, numbers),
+            _ => self.fill_sparse(bytes, row, numbers),
+        }
+    }
+
+    /// The numbers that follow each other from a place on.
+    #[inline]
+    fn fill_dense(self, bytes: &[u8], from: usize, numbers: &mut [u64; BLOCK]) {
+        let dense = bytes.get(from..).unwrap_or(&[]);
         match self.width {
-            0 => numbers.fill(0),
-            _ if self.words > 0 => self.fill_sparse(bytes, row, numbers),
             1 => widen::<1>(dense, numbers),
             2 => widen::<2>(dense, numbers),
             3 => widen::<3>(dense, numbers),
@@ -154,29 +166,24 @@ impl PackedColumn {
         }
     }
 
-    /// The same for a column with a bitmap: the ones before a row are counted once for each word.
-    fn fill_sparse(self, bytes: &[u8], row: usize, numbers: &mut [u64]) {
+    /// The same for a column with a bitmap: the numbers other than zero are read as a dense column, and each row takes
+    /// the next of them or none by its bit. A branch on the bit would be predicted wrongly for every other row.
+    fn fill_sparse(self, bytes: &[u8], row: usize, numbers: &mut [u64; BLOCK]) {
         let (offset, words, width) = (self.offset as usize, usize::from(self.words), usize::from(self.width));
-        let present = offset + words * WORD_BYTES;
-        let mut row = row;
-        let mut rest = numbers;
-        while !rest.is_empty() {
-            let (at, bit) = (row / WORD, row % WORD);
-            let (some, others) = rest.split_at_mut(rest.len().min(WORD - bit));
-            let word = load(bytes, offset + at * 8);
-            let before = load(bytes, offset + words * 8 + at * 2) & 0xffff;
-            let mut rank = before as usize + (word & ((1 << bit) - 1)).count_ones() as usize;
-            let mut bits = word >> bit;
-            for number in &mut *some {
-                *number = 0;
-                if bits & 1 == 1 {
-                    *number = load(bytes, present + rank * width) & self.mask;
-                    rank += 1;
-                }
-                bits >>= 1;
-            }
-            row += some.len();
-            rest = others;
+        let (at, bit) = (row / WORD, row % WORD);
+        let word = load(bytes, offset + at * 8);
+        let next = if at + 1 < words { load(bytes, offset + at * 8 + 8) } else { 0 };
+        let mut bits = word >> bit | next << 1 << (WORD - 1 - bit);
+        let before = load(bytes, offset + words * 8 + at * 2) & 0xffff;
+        let rank = before as usize + (word & ((1 << bit) - 1)).count_ones() as usize;
+        let mut present = [0; BLOCK];
+        self.fill_dense(bytes, offset + words * WORD_BYTES + rank * width, &mut present);
+        let mut rank = 0;
+        for number in numbers {
+            let is_present = bits & 1;
+            *number = present[rank % BLOCK] & is_present.wrapping_neg();
+            rank += is_present as usize;
+            bits >>= 1;
         }
     }
 }
@@ -201,18 +208,23 @@ fn write(bytes: &mut Vec<u8>, width: usize, count: usize, numbers: impl Iterator
 /// Numbers as `W` bytes each.
 #[inline(always)]
 fn narrow<const W: usize>(places: &mut [u8], numbers: impl Iterator<Item = u64>) {
-    for (place, number) in places.chunks_exact_mut(W).zip(numbers) {
-        place.copy_from_slice(&number.to_le_bytes()[..W]);
+    for (place, number) in places.as_chunks_mut::<W>().0.iter_mut().zip(numbers) {
+        for (at, byte) in place.iter_mut().enumerate() {
+            *byte = (number >> (8 * at)) as u8;
+        }
     }
 }
 
 /// Numbers of `W` bytes each.
 #[inline(always)]
-fn widen<const W: usize>(bytes: &[u8], numbers: &mut [u64]) {
-    for (number, from) in numbers.iter_mut().zip(bytes.chunks_exact(W)) {
-        let mut whole = [0; 8];
-        whole[..W].copy_from_slice(from);
-        *number = u64::from_le_bytes(whole);
+fn widen<const W: usize>(bytes: &[u8], numbers: &mut [u64; BLOCK]) {
+    for (to, place) in numbers.iter_mut().zip(bytes.as_chunks::<W>().0) {
+        let mut number = 0;
+        // Shifts: a copy of `W` bytes may be a call for each number.
+        for (at, byte) in place.iter().enumerate() {
+            number |= u64::from(*byte) << (8 * at);
+        }
+        *to = number;
     }
 }
 
@@ -230,9 +242,9 @@ mod tests {
         let back: Vec<u64> = (0..numbers.len()).map(|row| column.get(&bytes, row)).collect();
         assert_eq!(back, numbers);
         for from in 0..numbers.len().min(70) {
-            let mut some = vec![7; (numbers.len() - from).min(66)];
+            let (mut some, count) = ([7; BLOCK], (numbers.len() - from).min(BLOCK));
             column.fill(&bytes, from, &mut some);
-            assert_eq!(some, numbers[from..from + some.len()]);
+            assert_eq!(some[..count], numbers[from..from + count]);
         }
         (column, bytes)
     }

@@ -4,6 +4,7 @@
 //! from the end of the row before (and a column of gaps, which is empty where they tile a life), for others from a
 //! column of lengths. All differences wrap, so any two moments are kept exactly.
 
+use super::columns::BLOCK;
 use super::leaf_bytes::{Leaf, LeafWriter};
 use crate::base::time::{Span, Timestamp};
 use crate::state::reader::Row;
@@ -14,9 +15,6 @@ pub(super) const MOST_FIELDS: usize = 6;
 
 /// Columns before those of its numbers: ends; gaps or lengths.
 pub(super) const SPAN_COLUMNS: usize = 2;
-
-/// The most rows that are decoded at once.
-pub(super) const BLOCK: usize = 16;
 
 /// Decoded rows.
 pub(super) type RowBlock<R> = SmallVec<[R; BLOCK]>;
@@ -114,12 +112,12 @@ impl Leaf {
     }
 
     /// Some rows from `row` on, at most [`BLOCK`]; the first of them starts at `start`.
-    pub fn decode<R: StoredRow>(&self, row: usize, count: usize, start: Timestamp, rows: &mut RowBlock<R>) {
+    pub fn decode<R: StoredRow>(&self, row: usize, count: usize, start: Timestamp, rows: &mut impl Extend<R>) {
         let count = count.min(BLOCK);
         let mut columns = [[0; BLOCK]; SPAN_COLUMNS + MOST_FIELDS];
         let sources = self.columns.iter().take(SPAN_COLUMNS + R::FIELDS);
         for (numbers, column) in columns.iter_mut().zip(sources) {
-            column.fill(&self.bytes, row, numbers.get_mut(..count).unwrap_or(&mut []));
+            column.fill(&self.bytes, row, numbers);
         }
         let [ends, extents, fields @ ..] = &columns;
         let mut start = start;

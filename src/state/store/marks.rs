@@ -4,7 +4,8 @@
 //! column for each property of a mark, and columns of all their fields one after the other; the last ones are open. A
 //! mark takes some 10 bytes, and as many as its fields need. Cost: O(1) for a mark.
 
-use super::leaf::{BLOCK, RowBlock};
+use super::columns::BLOCK;
+use super::leaf::RowBlock;
 use super::leaf_bytes::{Leaf, LeafError, LeafWriter};
 use super::leaves::{LeafHandle, LeafPin, Leaves};
 use super::pool::LeafPool;
@@ -128,7 +129,7 @@ impl MarkView<'_> {
         let mut columns = [[0; BLOCK]; ROW_COLUMNS];
         let count = BLOCK.min(MOST_MARKS - at);
         for (numbers, column) in columns.iter_mut().zip(&self.0.columns) {
-            column.fill(&self.0.bytes, at, numbers.get_mut(..count).unwrap_or(&mut []));
+            column.fill(&self.0.bytes, at, numbers);
         }
         rows.extend((0..count).map(|row| {
             let of = |column: MarkColumn| columns.get(column as usize).and_then(|numbers| numbers.get(row));

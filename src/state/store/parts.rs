@@ -207,11 +207,9 @@ impl<'s, R: StoredRow> LineView<'s, R> {
     /// The row at a place, and some that follow it in its leaf.
     pub fn decode(self, place: Place, rows: &mut Vec<R>, pin: &mut LeafPin) {
         let Some((part, leaf)) = self.part(place, pin) else { return };
-        let mut block = RowBlock::<R>::new();
         let left = u32::from(part.rows).saturating_sub(place.row) as usize;
         let start = Self::start_in(part, leaf, place.row);
-        leaf.decode(usize::from(part.first) + place.row as usize, left, start, &mut block);
-        rows.extend_from_slice(&block);
+        leaf.decode::<R>(usize::from(part.first) + place.row as usize, left, start, rows);
     }
 
     /// The start of the row at a place; that of the first row of a part is resident.
@@ -230,6 +228,12 @@ impl<'s, R: StoredRow> LineView<'s, R> {
     pub fn end(self, place: Place, pin: &mut LeafPin) -> Option<Timestamp> {
         let (part, leaf) = self.part(place, pin)?;
         Some(leaf.end(usize::from(part.first) + place.row as usize))
+    }
+
+    /// So many rows behind a place, in the same part.
+    #[inline(always)]
+    pub fn ahead(self, place: Place, rows: usize) -> Place {
+        Place { row: place.row + rows as u32, ..place }
     }
 
     /// The place behind a row.

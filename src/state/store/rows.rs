@@ -72,13 +72,14 @@ impl StoredRow for Segment {
 
     #[inline(always)]
     fn of(span: Span, field: impl Fn(usize) -> u64) -> Segment {
-        let kind = field(0);
-        let waker = present(field(2))
-            .map(|thread| Waker { thread: ThreadId::from_raw(thread), at: back_by(span.end, field(3)) });
+        let (kind, thread) = (field(0), field(2));
+        // Made for each row: whether there is one is hard to predict.
+        let waker =
+            Waker { thread: ThreadId::from_raw(thread.wrapping_sub(1) as u32), at: back_by(span.end, field(3)) };
         Segment {
             span,
             kind: KINDS.get(kind as usize & ((1 << KIND_BITS) - 1)).copied().unwrap_or(SegmentKind::Unknown),
-            waker,
+            waker: (thread != 0).then_some(waker),
             qualifier: present(field(1)).map(NameId::from_raw),
             cpu: (kind >> KIND_BITS) as u32,
         }
