@@ -6,11 +6,14 @@
 mod ask;
 #[path = "support/ctf_writer.rs"]
 mod ctf_writer;
+#[path = "support/kernel_trace.rs"]
+mod kernel_trace;
 #[path = "support/random.rs"]
 mod random;
 
 use ask::{fixture, run, said};
 use ctf_writer::{Channel, Context, Event, Task, TraceWriter, Value};
+use kernel_trace::KernelTrace;
 use std::path::Path;
 use std::process::{Command, Output};
 use std::rc::Rc;
@@ -151,6 +154,37 @@ fn results_that_cannot_fit_are_refused_by_the_number_of_executions() {
     assert!(text.contains("choose a --task with fewer executions"), "{text}");
     let out = explained(&enough);
     assert!(answered_or_told(&out, &enough), "{enough}: {}", said(&out));
+}
+
+/// Thread 5 shares its CPU with thread 9: 15,000 times one runs and the other waits for the CPU. Sixty jobs of thread 5
+/// last as long as all of that, side by side.
+#[test]
+fn long_executions_take_the_memory_of_their_contexts_not_of_their_switches() {
+    const TURNS: i64 = 15_000;
+    const JOBS: i64 = 60;
+    let folder = tempfile::tempdir().unwrap();
+    let mut trace = KernelTrace::new("alpha", 0x11);
+    let job = |n: i64| vec![("n", Value::I64(n))];
+    trace.switch(0, 0, 0, 0, 5);
+    for n in 0..JOBS {
+        trace.event(10 + n, 0, 5, "job_begin", job(n));
+    }
+    for turn in 0..TURNS {
+        trace.switch(1000 * turn + 500, 0, 5, 0, 9).switch(1000 * turn + 1000, 0, 9, 0, 5);
+    }
+    for n in 0..JOBS {
+        trace.event(1000 * TURNS + 10 + 3 * n, 0, 5, "job_end", job(n));
+    }
+    trace.switch(1000 * TURNS + 5000, 0, 5, 1, 0);
+    trace.write(folder.path());
+    for threads in ["1", "2"] {
+        let words = ["explain", "--json", "--task", "begin=job_begin,end=job_end,key=n", "--threads", threads];
+        let explained = |more: &[&str]| run(ask::whyslow(words).args(more).arg(folder.path()));
+        let (out, whole) = (explained(&["--memory", "20MiB"]), explained(&[]));
+        assert!(out.status.success() && out.stdout == whole.stdout, "{threads}: {}", said(&out));
+        let answer: serde_json::Value = serde_json::from_slice(&out.stdout).unwrap();
+        assert_eq!(answer["fast"]["count"], JOBS / 2, "{answer:#}");
+    }
 }
 
 /// Their packets begin at the same moments, and they have as many threads for each event as the original.

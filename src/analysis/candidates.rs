@@ -10,7 +10,7 @@
 use super::derived::{ThreadLife, commands, threads, tracers};
 use super::executions::Execution;
 use super::functions::{FunctionNames, called};
-use super::iterations::{ThreadWait, waits};
+use super::iterations::waits;
 use super::stack_tables::LazyStackTables;
 use super::symbols::files::SymbolPaths;
 use crate::base::ctx::{Cancelled, Ctx};
@@ -202,24 +202,24 @@ pub fn loops(
     ctx: &Ctx,
 ) -> Result<(Vec<Candidate>, LoopSites), Cancelled> {
     let reader = timeline.reader(Asker::Tasks);
-    let threads = (0..timeline.threads().len()).map(ThreadId::at).filter(|id| activity.name(*id).is_some());
-    let all: Vec<(ThreadId, Vec<ThreadWait>)> = threads
-        .map(|id| (id, waits(timeline, &reader, id)))
-        .filter(|(_, waits): &(_, Vec<ThreadWait>)| waits.len() > 1)
-        .collect();
-    ctx.cancel.check()?;
     // Where no system calls were recorded, the stacks at switches contain them.
     let (called, sampled) = (timeline.has_calls(), timeline.has_samples());
     let tables = if !called && sampled { Some(stacks.get(timeline, symbol_paths, ctx)?) } else { None };
     let tables = tables.as_deref();
     let sites = tables.map(|tables| tables.sites(timeline, symbol_paths, ctx)).transpose()?.zip(tables);
     let mut found: BTreeMap<LoopSite, LoopIterations> = BTreeMap::new();
-    for (id, waits) in &all {
-        let Some(name) = activity.name(*id) else { continue };
+    for id in (0..timeline.threads().len()).map(ThreadId::at) {
+        let Some(name) = activity.name(id) else { continue };
+        // Those of one thread at a time: together they may be more than all leaves.
+        let waits = waits(timeline, &reader, id);
+        ctx.cancel.check()?;
+        if waits.len() < 2 {
+            continue;
+        }
         let mut own: HashMap<&str, LoopIterations> = HashMap::default();
         for wait in waits.iter().filter(|wait| !wait.for_disk) {
             let call = match &sites {
-                Some((sites, tables)) => tables.functions(sites, &reader, *id, wait.span.start).next_back(),
+                Some((sites, tables)) => tables.functions(sites, &reader, id, wait.span.start).next_back(),
                 None => wait.call.map(|call| timeline.names().get(call.name)),
             };
             let Some(call) = call else { continue };

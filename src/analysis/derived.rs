@@ -114,25 +114,23 @@ pub fn mark(
 /// Mark the system calls of a name, of all threads except `left_out`.
 fn calls(timeline: &mut Timeline, task: u32, name: &str, left_out: &BTreeSet<ThreadId>) -> bool {
     let Some(name) = timeline.names().find(name) else { return false };
-    let mut found: Vec<(ThreadId, Span, i64)> = Vec::new();
-    let reader = timeline.reader(Asker::Tasks);
-    for (id, _) in timeline.threads_by_id().filter(|(id, _)| !left_out.contains(id)) {
-        let ended = reader.calls(id).all().filter(|call| call.name == name);
-        found.extend(ended.filter_map(|call| Some((id, call.span, call.ret?))));
-    }
-    drop(reader);
     let ret = timeline.intern("ret");
-    let reader = timeline.reader(Asker::Tasks);
-    let mut marks = Vec::with_capacity(2 * found.len());
-    for (id, span, value) in &found {
-        let mut segments = reader.segments(*id);
-        let begin = boundary(timeline, &mut segments, *id, task, ExecutionEnd::Begin, span.start);
-        let end = boundary(timeline, &mut segments, *id, task, ExecutionEnd::End, span.end);
-        marks.extend([begin, Mark { fields: vec![MarkField { name: ret, value: *value }], ..end }]);
-    }
-    drop(reader);
-    timeline.add_marks(marks);
-    !found.is_empty()
+    let mut found = false;
+    timeline.add_marks(|timeline, add| {
+        let reader = timeline.reader(Asker::Tasks);
+        for (id, _) in timeline.threads_by_id().filter(|(id, _)| !left_out.contains(id)) {
+            let mut segments = reader.segments(id);
+            for call in reader.calls(id).all().filter(|call| call.name == name) {
+                let Some(value) = call.ret else { continue };
+                let mut at = |end: ExecutionEnd, t| boundary(timeline, &mut segments, id, task, end, t);
+                add(at(ExecutionEnd::Begin, call.span.start));
+                let fields = vec![MarkField { name: ret, value }];
+                add(Mark { fields, ..at(ExecutionEnd::End, call.span.end) });
+                found = true;
+            }
+        }
+    });
+    found
 }
 
 /// The part of a thread's life under one name.
@@ -222,15 +220,14 @@ fn prefer_whole(lives: &mut Vec<ThreadLife>) {
 
 fn mark_lives(timeline: &mut Timeline, task: u32, mut lives: Lives, name: &str) -> bool {
     let Some(lives) = lives.remove(name) else { return false };
-    let reader = timeline.reader(Asker::Tasks);
-    let mut marks = Vec::with_capacity(2 * lives.len());
-    for ThreadLife { thread, span, .. } in lives {
-        let mut segments = reader.segments(thread);
-        marks.push(boundary(timeline, &mut segments, thread, task, ExecutionEnd::Begin, span.start));
-        marks.push(boundary(timeline, &mut segments, thread, task, ExecutionEnd::End, span.end));
-    }
-    drop(reader);
-    timeline.add_marks(marks);
+    timeline.add_marks(|timeline, add| {
+        let reader = timeline.reader(Asker::Tasks);
+        for ThreadLife { thread, span, .. } in lives {
+            let mut segments = reader.segments(thread);
+            add(boundary(timeline, &mut segments, thread, task, ExecutionEnd::Begin, span.start));
+            add(boundary(timeline, &mut segments, thread, task, ExecutionEnd::End, span.end));
+        }
+    });
     true
 }
 

@@ -19,6 +19,8 @@
 //!
 //! Cost: linear in segments plus stack changes and CPU runs inside them. ALGORITHMS.md sections 5.3 and 5.4.
 
+mod times;
+
 use super::carriers;
 use super::disk::DiskUse;
 use super::hops::{HopId, Hops};
@@ -29,7 +31,6 @@ use super::stacks::StackTimelines;
 use super::stacks::cursor::StackCursors;
 use super::thread_names::ThreadNames;
 use crate::base::names::NameId;
-use crate::base::packed::packed;
 use crate::base::time::{Span, Timestamp};
 use crate::model::carrier::Carrier;
 use crate::model::wait_kind::WaitKind;
@@ -37,6 +38,8 @@ use crate::state::questions::{Access, Family};
 use crate::state::reader::RowReader;
 use crate::state::timeline::{CpuRun, SegmentKind, Service, Thread, ThreadId, Timeline};
 use smallvec::SmallVec;
+use times::NodeTimes;
+pub use times::{NodeTime, TimeOrder, add_equal_nodes};
 
 /// The inputs of trees.
 #[derive(Debug)]
@@ -52,17 +55,6 @@ pub struct EcctInputs<'a> {
     /// First threads of processes.
     pub leaders: &'a Leaders,
 }
-
-/// A time of one execution in a node, without the nodes below.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct NodeTime {
-    /// In which node; an execution may have several times in one.
-    pub node: OutlineId,
-    /// How long.
-    pub ns: u64,
-}
-
-packed! { NodeTime { node, ns } }
 
 /// A thread that the path went through.
 struct PathThread {
@@ -102,8 +94,8 @@ impl<'a> TreeBuilder<'a> {
     }
 
     /// Accumulate one path into the outline.
-    pub fn accumulate(&mut self, path: &[PathSegment], outline: &mut Outline) -> Vec<NodeTime> {
-        Walk::new(self, outline, None).through(path).0
+    pub fn accumulate(&mut self, path: &[PathSegment], order: TimeOrder, outline: &mut Outline) -> Vec<NodeTime> {
+        Walk::new(self, NodeTimes::new(order, path.len()), outline, None).through(path).0
     }
 
     /// The same, and for each entry the hops down to the thread that spent the time. The entries are in order of time
@@ -114,7 +106,7 @@ impl<'a> TreeBuilder<'a> {
         outline: &mut Outline,
         hops: &mut Hops,
     ) -> (Vec<NodeTime>, Vec<HopId>) {
-        Walk::new(self, outline, Some(hops)).through(path)
+        Walk::new(self, NodeTimes::new(TimeOrder::Kept, path.len()), outline, Some(hops)).through(path)
     }
 }
 
@@ -123,7 +115,7 @@ struct Walk<'w, 'a> {
     reader: &'a RowReader<'a>,
     outline: &'w mut Outline,
     passed: Vec<PathThread>,
-    own: Vec<NodeTime>,
+    own: NodeTimes,
     /// Places among the stacks of the threads that were asked for last.
     stacks: &'w mut StackCursors<'a>,
     hops: Option<&'w mut Hops>,
@@ -138,14 +130,19 @@ struct Walk<'w, 'a> {
 }
 
 impl<'w, 'a> Walk<'w, 'a> {
-    fn new(builder: &'w mut TreeBuilder<'a>, outline: &'w mut Outline, hops: Option<&'w mut Hops>) -> Self {
+    fn new(
+        builder: &'w mut TreeBuilder<'a>,
+        own: NodeTimes,
+        outline: &'w mut Outline,
+        hops: Option<&'w mut Hops>,
+    ) -> Self {
         let TreeBuilder { sources, reader, stacks } = builder;
         Walk {
             sources,
             reader,
             outline,
             passed: Vec::new(),
-            own: Vec::new(),
+            own,
             stacks,
             hops,
             hop: HopId::at(0),
@@ -157,9 +154,8 @@ impl<'w, 'a> Walk<'w, 'a> {
 
     fn through(mut self, path: &[PathSegment]) -> (Vec<NodeTime>, Vec<HopId>) {
         self.named_at = path.last().map_or(Timestamp::ZERO, |segment| segment.span.last_moment());
-        self.own.reserve(path.len());
         path.iter().for_each(|segment| self.step_by_name(segment));
-        (self.own, self.spent_by)
+        (self.own.take(), self.spent_by)
     }
 
     /// The hop from `above` to the thread that delayed it.

@@ -76,51 +76,46 @@ pub fn mark(
     symbol_paths: &SymbolPaths,
     ctx: &Ctx,
 ) -> Result<(), Cancelled> {
-    let name_of_task = definition.thread.as_deref().map(fold_digits);
-    let is_name = |name: NameId| name_of_task.as_deref() == Some(&*fold_digits(timeline.names().get(name)));
-    let matches = |thread: &Thread, t: Timestamp| name_of_task.is_none() || thread.name_at(t).is_some_and(is_name);
-    let ever_matches = |thread: &Thread| name_of_task.is_none() || thread.names.iter().any(|own| is_name(own.name));
-    let reader = timeline.reader(Asker::Tasks);
-    let threads = timeline.threads_by_id().filter(|(_, thread)| !thread.idle && ever_matches(thread));
-    let all: Vec<(ThreadId, Vec<ThreadWait>)> = threads
-        .map(|(id, thread)| {
-            let waits = waits(timeline, &reader, id);
-            (id, waits.into_iter().filter(|w| matches(thread, w.span.start)).collect())
-        })
-        .filter(|(_, waits): &(_, Vec<ThreadWait>)| !waits.is_empty())
-        .collect();
-    ctx.cancel.check()?;
     let call = timeline.names().find(&definition.call);
-    let is_call = |wait: &ThreadWait| wait.call.is_some_and(|c| Some(c.name) == call);
+    let reader = timeline.reader(Asker::Tasks);
     let recorded = timeline.threads_by_id().any(|(id, _)| reader.calls(id).all().any(|c| Some(c.name) == call));
     drop(reader);
     let tables = if recorded { None } else { Some(stacks.get(timeline, symbol_paths, ctx)?) };
     let tables = tables.as_deref();
     let sites = tables.map(|tables| tables.sites(timeline, symbol_paths, ctx)).transpose()?.zip(tables);
     let ret = timeline.intern("ret");
-    let mut marks = Vec::new();
-    let reader = timeline.reader(Asker::Tasks);
-    for (id, waits) in &all {
-        let mut segments = reader.segments(*id);
-        let is_site = |wait: &&ThreadWait| match &sites {
-            None => is_call(wait),
+    let name_of_task = definition.thread.as_deref().map(fold_digits);
+    timeline.add_marks(|timeline, add| {
+        let is_name = |name: NameId| name_of_task.as_deref() == Some(&*fold_digits(timeline.names().get(name)));
+        let matches = |thread: &Thread, t: Timestamp| name_of_task.is_none() || thread.name_at(t).is_some_and(is_name);
+        let ever_matches = |thread: &Thread| name_of_task.is_none() || thread.names.iter().any(|own| is_name(own.name));
+        let reader = timeline.reader(Asker::Tasks);
+        let is_site = |id: ThreadId, wait: &ThreadWait| match &sites {
+            None => wait.call.is_some_and(|c| Some(c.name) == call),
             Some((sites, tables)) => {
-                tables.functions(sites, &reader, *id, wait.span.start).any(|name| is_named(name, &definition.call))
+                tables.functions(sites, &reader, id, wait.span.start).any(|name| is_named(name, &definition.call))
             }
         };
-        let at_site: Vec<&ThreadWait> = waits.iter().filter(is_site).collect();
-        for pair in at_site.windows(2) {
-            let (from, to) = (pair[0].span.end, pair[1].span.start);
-            let value = pair[0].call.and_then(|call| call.ret);
-            if from <= to {
-                let fields = value.map(|value| MarkField { name: ret, value }).into_iter().collect();
-                marks.push(Mark { fields, ..boundary(timeline, &mut segments, *id, task, ExecutionEnd::Begin, from) });
-                marks.push(boundary(timeline, &mut segments, *id, task, ExecutionEnd::End, to));
+        for (id, thread) in timeline.threads_by_id().filter(|(_, thread)| !thread.idle && ever_matches(thread)) {
+            if ctx.cancel.is_cancelled() {
+                break;
+            }
+            let mut segments = reader.segments(id);
+            let mut waits = waits(timeline, &reader, id);
+            waits.retain(|wait| matches(thread, wait.span.start) && is_site(id, wait));
+            for (from, to) in waits.iter().zip(waits.iter().skip(1)) {
+                let (start, end) = (from.span.end, to.span.start);
+                if start <= end {
+                    let value = from.call.and_then(|call| call.ret);
+                    let fields = value.map(|value| MarkField { name: ret, value }).into_iter().collect();
+                    let begin = boundary(timeline, &mut segments, id, task, ExecutionEnd::Begin, start);
+                    add(Mark { fields, ..begin });
+                    add(boundary(timeline, &mut segments, id, task, ExecutionEnd::End, end));
+                }
             }
         }
-    }
-    drop(reader);
-    timeline.add_marks(marks);
+    });
+    ctx.cancel.check()?;
     Ok(())
 }
 

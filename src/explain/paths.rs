@@ -1,12 +1,13 @@
 //! The critical paths of a task's executions, in parallel chunks, accumulated into one outline.
 //!
 //! In: executions. Out: [`ExplainedExecutions`], whose contexts are nodes of one outline. Chunks are merged in order of
-//! the executions, so every number of workers gives the same outline.
+//! the executions, so every number of workers gives the same outline. The times of an execution are added up by node as
+//! soon as its path ends: a chunk holds as much as its executions have nodes, however often their threads alternate.
 
 use super::holders::{self, HeldContext};
 use crate::analysis::counters;
 use crate::analysis::counts::{PathCounter, PathCounts};
-use crate::analysis::ecct::{EcctInputs, NodeTime, TreeBuilder};
+use crate::analysis::ecct::{EcctInputs, NodeTime, TimeOrder, TreeBuilder, add_equal_nodes};
 use crate::analysis::executions::Execution;
 use crate::analysis::hops::Hops;
 use crate::analysis::outline::Outline;
@@ -78,12 +79,16 @@ pub(super) fn explain(
     ctx.progress.enter("paths", found.len() as u64);
     let chunks: Vec<&[Execution]> = found.chunks(CHUNK).collect();
     let mut all = ExplainedExecutions::default();
+    let order = |number: usize| match timelines.contains(&ExecutionId::at(number)) {
+        true => TimeOrder::Kept,
+        false => TimeOrder::ByNode,
+    };
     in_order(
         ctx,
         chunks.len(),
-        |i| accumulate(chunks[i], sources, counter, holders),
+        |i| accumulate(chunks[i], &|at| order(i * CHUNK + at), sources, counter, holders),
         |i, chunk| {
-            all.append(chunk, i * CHUNK, timelines);
+            all.append(chunk, |at| order(i * CHUNK + at));
             ctx.progress.step(chunks[i].len() as u64);
         },
     )?;
@@ -92,11 +97,12 @@ pub(super) fn explain(
 
 impl ExplainedExecutions {
     /// The next executions, their contexts and hops renumbered.
-    fn append(&mut self, mut chunk: ExplainedChunk, first: usize, timelines: &[ExecutionId]) {
+    fn append(&mut self, mut chunk: ExplainedChunk, order: impl Fn(usize) -> TimeOrder) {
         let (ids, hop_ids) = (self.outline.merge(&chunk.outline), self.hops.merge(&chunk.hops));
-        for (number, execution) in (first..).zip(&mut chunk.executions) {
+        for (at, execution) in chunk.executions.iter_mut().enumerate() {
             execution.own.iter_mut().for_each(|time| time.node = ids[time.node.index()]);
-            if !timelines.contains(&ExecutionId::at(number)) {
+            // Other ids, another order.
+            if order(at) == TimeOrder::ByNode {
                 add_equal_nodes(&mut execution.own);
             }
             for held in &mut execution.contributions {
@@ -116,20 +122,9 @@ impl ExplainedExecutions {
     }
 }
 
-/// One time for each node.
-fn add_equal_nodes(own: &mut Vec<NodeTime>) {
-    own.sort_unstable_by_key(|time| time.node);
-    own.dedup_by(|next, kept| {
-        let same = next.node == kept.node;
-        if same {
-            kept.ns += next.ns;
-        }
-        same
-    });
-}
-
 fn accumulate(
     chunk: &[Execution],
+    order: &dyn Fn(usize) -> TimeOrder,
     sources: &EcctInputs<'_>,
     counter: &PathCounter,
     holders: Holders,
@@ -137,21 +132,25 @@ fn accumulate(
     let (mut outline, mut hops) = (Outline::default(), Hops::default());
     let [walks, trees, counts] = [Asker::Path, Asker::Ecct, Asker::Counts].map(|asker| sources.timeline.reader(asker));
     let (mut builder, mut walker) = (TreeBuilder::new(sources, &trees), path::Walker::new(&walks));
-    let one = |execution: &Execution| {
+    let one = |(at, execution): (usize, &Execution)| {
         let path = walker.walk(execution.thread, execution.span);
         let (own, contributions) = if holders == Holders::Wanted {
-            let (own, spent_by) = builder.accumulate_with_hops(path, &mut outline, &mut hops);
+            let (mut own, spent_by) = builder.accumulate_with_hops(path, &mut outline, &mut hops);
             let contributions = holders::add_up(execution.span.start, &own, &spent_by);
+            if order(at) == TimeOrder::ByNode {
+                add_equal_nodes(&mut own);
+                own.shrink_to_fit();
+            }
             (own, contributions)
         } else {
-            (builder.accumulate(path, &mut outline), Vec::new())
+            (builder.accumulate(path, order(at), &mut outline), Vec::new())
         };
         let unresolved = path.iter().filter(|s| is_unresolved(s)).count() as u64;
         let tiled = path::tiles(path, execution.span);
         let counters = counters::along(&counts, path);
         Explained { own, counts: counter.count(&counts, path), counters, unresolved, tiled, contributions }
     };
-    let executions = chunk.iter().map(one).collect();
+    let executions = chunk.iter().enumerate().map(one).collect();
     ExplainedChunk { outline, hops, executions }
 }
 

@@ -273,9 +273,12 @@ impl Timeline {
         self.tables.stacks.intern(addresses)
     }
 
-    /// Delimiting events that no event of the recording shows.
-    pub fn add_marks(&mut self, marks: impl IntoIterator<Item = Mark>) {
-        self.rows.marks.extend(marks);
+    /// Add delimiting events that no event of the recording shows, as `find` hands them over one by one: there may be
+    /// more than fit into memory. It does not see those of before.
+    pub fn add_marks(&mut self, find: impl FnOnce(&Timeline, &mut dyn FnMut(Mark))) {
+        let mut marks = std::mem::take(&mut self.rows.marks);
+        find(self, &mut |mark| marks.extend([mark]));
+        self.rows.marks = marks;
     }
 
     /// Keep the delimiting events of some tasks: by task the positions that it has from now on, none for the others.

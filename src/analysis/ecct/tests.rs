@@ -26,7 +26,7 @@ fn tree(builder: &TimelineBuilder, n: usize, start: Ns, end: Ns) -> BTreeMap<Str
     let path = path::walk(&timeline, thread(n), Span::of_ns(start, end));
     let mut outline = Outline::default();
     let reader = timeline.reader(Asker::Ecct);
-    let own = TreeBuilder::new(&sources, &reader).accumulate(&path, &mut outline);
+    let own = TreeBuilder::new(&sources, &reader).accumulate(&path, TimeOrder::Kept, &mut outline);
     let mut paths: Vec<String> = Vec::new();
     for (parent, step) in outline.nodes() {
         let above = parent.map_or(String::new(), |p| paths[p.index()].clone());
