@@ -2,11 +2,11 @@
 //!
 //! In: bound traces, the budget, the number of workers. Out: the size of chunks, and the bytes of all buffers. A worker
 //! decodes a chunk into one buffer and merges its streams into a second, and at most two merged chunks for each worker
-//! wait or are being joined (`base/parallel.rs`): three buffers for each worker, each as large as the largest chunk
-//! makes it. How many bytes of events a byte of trace makes is measured on a packet in the middle of the largest stream
-//! of each schema, since only the events that are asked for are decoded: 0.3 to 1 in the recordings at hand. No result
-//! depends on it. Cost: at most [`MOST_SAMPLED`] packets decoded twice, and none where any trace of this size would
-//! fit.
+//! wait or are being joined (`base/parallel.rs`): three buffers for each worker. Each grows to the largest chunk that
+//! it held, and a chunk is in two of them: so they hold no more than the largest chunks twice over. How many bytes of
+//! events a byte of trace makes is measured on a packet in the middle of the largest stream of each schema, since only
+//! the events that are asked for are decoded: 0.3 to 1 in the recordings at hand. No result depends on it. Cost: at
+//! most [`MOST_SAMPLED`] packets decoded twice, and none where any trace of this size would fit.
 
 use super::batch::Batch;
 use super::bind::{Binder, Binding};
@@ -108,13 +108,18 @@ impl BoundTraces {
             chunks => chunks,
         };
         let all = cut_by(traces, &self.times, chunks, ctx.threads);
-        let most = all.iter().map(|chunk| chunk.bytes).max().unwrap_or(0);
+        let mut sizes: Vec<u64> = all.iter().map(|chunk| chunk.bytes).collect();
+        sizes.sort_unstable_by_key(|bytes| Reverse(*bytes));
         if !fits_anyway {
+            let most = sizes.first().copied().unwrap_or(0);
             (self.density, self.most_events) = (Some(density), Some(density.events(most)));
         }
-        let number = all.len() as u64;
-        let buffers = (BUFFERS * workers).min(2 * number) + (WAITING * workers).min(number) * rows;
-        let bytes = density.decoded(most).saturating_mul(buffers);
+        // A buffer is as large as the largest chunk that it held; each chunk is in two of them, and its rows in one.
+        let held = |each: usize, buffers: u64| -> u64 {
+            let chunks = sizes.iter().flat_map(|bytes| std::iter::repeat_n(*bytes, each));
+            density.decoded(chunks.take(buffers as usize).sum())
+        };
+        let bytes = held(2, BUFFERS * workers).saturating_add(held(1, WAITING * workers).saturating_mul(rows));
         (EngineOptions { chunks, ..*options }, bytes)
     }
 
@@ -181,14 +186,16 @@ mod tests {
             let mut bound = BoundTraces::new(&traces, &[], |trace| Binding::new(trace, &[]), &ctx).unwrap();
             let (options, said) = bound.fit_buffers(&traces, &EngineOptions::default(), 0, &ctx);
             let mut notices = Default::default();
-            let mut most = 0;
             let chunks = cut_by(&traces, bound.packet_times(), options.chunks, 2);
-            let buffers = 2 * chunks.len().min(3) as u64;
-            for chunk in chunks {
-                let batch = bound.read(&traces, &chunk, &ctx.cancel, &mut notices, |_, _| {}, None);
-                most = most.max(batch.events.len() * size_of::<Event>());
-            }
-            assert!(most > 0 && buffers * most as u64 <= said, "{mebibytes} MiB: {most} of {said}");
+            let mut bytes = |chunk: &Chunk| {
+                let batch = bound.read(&traces, chunk, &ctx.cancel, &mut notices, |_, _| {}, None);
+                batch.events.len() * size_of::<Event>()
+            };
+            let mut decoded: Vec<usize> = chunks.iter().map(&mut bytes).collect();
+            decoded.sort_unstable_by_key(|bytes| Reverse(*bytes));
+            // Two workers, three buffers for each.
+            let (most, held) = (decoded[0], 2 * decoded.iter().take(3).sum::<usize>() as u64);
+            assert!(0 < held && held <= said, "{mebibytes} MiB: {held} of {said}");
             assert!(said <= budget.for_buffers(2).max(6 * EventDensity::DENSEST.decoded(LEAST_CHUNK)), "{said}");
             sizes.push(most);
             // Who says how large chunks are gets them.
@@ -218,8 +225,10 @@ mod tests {
             let mut notices = Default::default();
             bound.read(&traces, chunk, &ctx.cancel, &mut notices, |_, _| {}, None).events.len() * size_of::<Event>()
         };
-        let most = chunks.iter().map(events).max().unwrap();
-        assert!(6 * most as u64 <= said, "{most} of {said} in {} chunks", chunks.len());
+        let mut decoded: Vec<usize> = chunks.iter().map(events).collect();
+        decoded.sort_unstable_by_key(|bytes| Reverse(*bytes));
+        let (most, held) = (decoded[0], 2 * decoded.iter().take(3).sum::<usize>() as u64);
+        assert!(held <= said, "{held} of {said} in {} chunks", chunks.len());
         // Without the times of their events the bursts are too large, those at the begin, where the tracer names all
         // threads, by the most.
         let evenly = cut_by(&traces, &PacketTimes::default(), options.chunks, 2);

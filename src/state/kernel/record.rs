@@ -210,8 +210,8 @@ pub fn record(
         RowsBy::WhoIsFree => ctx.threads >= MANY_WORKERS,
         by => by == RowsBy::Workers,
     };
-    // Rows that workers make take up to twice the memory of the events.
-    let (engine, buffers) = sources.fit_buffers(traces, &options.engine, 2 * u64::from(by_workers), ctx);
+    // Rows that workers make take up to three times the memory of the events.
+    let (engine, buffers) = sources.fit_buffers(traces, &options.engine, 3 * u64::from(by_workers), ctx);
     let pool = LeafPool::within(ctx, buffers)?;
     machine.keep_leaves_in(pool.clone());
     machine.bound_open_rows(ctx.progress.parts.given(MemoryPart::OpenRows));
