@@ -94,7 +94,7 @@ pub struct HeldPart {
     pub part: MemoryPart,
     /// The most bytes that it has held.
     pub most: u64,
-    /// The bytes that the budget gives it; `None` where it has no part of its own.
+    /// The bytes that the budget gave it then, else gives it now; `None` where it has no part of its own.
     pub given: Option<u64>,
 }
 
@@ -106,13 +106,18 @@ type OfParts = [AtomicU64; MemoryPart::ALL.len()];
 pub struct PartSizes {
     most: OfParts,
     given: OfParts,
+    /// Those that it gave the part when that held most.
+    given_then: OfParts,
 }
 
 impl PartSizes {
     /// A part holds so many bytes.
     pub fn hold(&self, part: MemoryPart, bytes: usize) {
-        if let Some(most) = self.most.get(part as usize) {
-            most.fetch_max(bytes as u64, Ordering::Relaxed);
+        let at = part as usize;
+        if let (Some(most), Some(given), Some(then)) = (self.most.get(at), self.given.get(at), self.given_then.get(at))
+            && most.fetch_max(bytes as u64, Ordering::Relaxed) < bytes as u64
+        {
+            then.store(given.load(Ordering::Relaxed), Ordering::Relaxed);
         }
     }
 
@@ -131,13 +136,13 @@ impl PartSizes {
     /// The parts that have held anything.
     pub fn held(&self) -> impl Iterator<Item = HeldPart> + '_ {
         let load = |of: &AtomicU64| of.load(Ordering::Relaxed);
-        let part = move |(part, (most, given)): (MemoryPart, (&AtomicU64, &AtomicU64))| HeldPart {
+        let given = move |at: usize| [&self.given_then, &self.given].into_iter().filter_map(move |of| of.get(at));
+        let part = move |(at, part): (usize, MemoryPart)| HeldPart {
             part,
-            most: load(most),
-            given: Some(load(given)).filter(|bytes| *bytes > 0),
+            most: self.most.get(at).map_or(0, load),
+            given: given(at).map(load).find(|bytes| *bytes > 0),
         };
-        let all = MemoryPart::ALL.into_iter().zip(self.most.iter().zip(&self.given));
-        all.map(part).filter(|held| held.most > 0)
+        MemoryPart::ALL.into_iter().enumerate().map(part).filter(|held| held.most > 0)
     }
 }
 
@@ -154,8 +159,13 @@ mod tests {
         sizes.hold(MemoryPart::OpenRows, 7);
         sizes.give(MemoryPart::OpenRows, 90);
         sizes.give(MemoryPart::OpenRows, 8);
+        // What it holds is less from here on, as it must be.
+        sizes.give(MemoryPart::Leaves, 60);
+        sizes.hold(MemoryPart::Leaves, 50);
         sizes.give(MemoryPart::Leaves, 8);
+        sizes.hold(MemoryPart::Leaves, 8);
         let held: Vec<_> = sizes.held().map(|held| (held.part.name(), held.most, held.given)).collect();
-        assert_eq!(held, [("traces", 10, None), ("open rows", 7, Some(8)), ("segments", 30, None)]);
+        let rows = [("open rows", 7, Some(8)), ("segments", 30, None), ("leaves", 50, Some(60))];
+        assert_eq!(held, [&[("traces", 10, None)][..], &rows].concat());
     }
 }
