@@ -34,7 +34,7 @@ impl StackLinesBuilder {
 
     /// Add the next change of a line.
     pub fn push(&mut self, line: usize, change: StackChange) {
-        self.rows.push(line, [change]);
+        self.rows.push(line, &[change]);
         if self.rows.open_rows() >= SLAB {
             self.rows.seal_slab();
             self.pool.iter().for_each(|pool| self.rows.move_to(pool));

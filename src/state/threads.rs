@@ -83,14 +83,17 @@ pub trait ThreadInstance {
 /// All thread instances, and which one each id names.
 #[derive(Clone, Debug)]
 pub struct ThreadTable<T> {
-    all: Vec<T>,
+    /// Each in a place of its own: the table grows without moving them.
+    all: Vec<Box<T>>,
+    /// By instance: true if it may have changed since [`ThreadTable::visit_changed`].
+    changed: Vec<bool>,
     /// The latest instance of each id that was seen; `None` where it has another id now.
     latest: HashMap<HostTid, Option<ThreadId>>,
 }
 
 impl<T> Default for ThreadTable<T> {
     fn default() -> Self {
-        ThreadTable { all: Vec::new(), latest: HashMap::default() }
+        ThreadTable { all: Vec::new(), changed: Vec::new(), latest: HashMap::default() }
     }
 }
 
@@ -125,7 +128,8 @@ impl<T: ThreadInstance> ThreadTable<T> {
     /// A new instance, which its id names from now on.
     pub fn open(&mut self, key: HostTid, instance: T) -> ThreadId {
         let thread = ThreadId::at(self.all.len());
-        self.all.push(instance);
+        self.all.push(Box::new(instance));
+        self.changed.push(true);
         self.latest.insert(key, Some(thread));
         thread
     }
@@ -153,23 +157,34 @@ impl<T: ThreadInstance> ThreadTable<T> {
     }
 
     /// The instances by id.
-    pub fn iter(&self) -> std::slice::Iter<'_, T> {
-        self.all.iter()
+    pub fn iter(&self) -> impl ExactSizeIterator<Item = &T> {
+        self.all.iter().map(Box::as_ref)
     }
 
     /// The instances by id.
-    pub fn iter_mut(&mut self) -> std::slice::IterMut<'_, T> {
-        self.all.iter_mut()
+    pub fn iter_mut(&mut self) -> impl ExactSizeIterator<Item = &mut T> {
+        self.changed.fill(true);
+        self.all.iter_mut().map(Box::as_mut)
+    }
+
+    /// Call `visit` for each instance that may have changed since the last time, with its position. Those for which it
+    /// returns true are visited the next time, too. Cost: a byte for each instance, and those that are visited.
+    pub fn visit_changed(&mut self, mut visit: impl FnMut(usize, &mut T) -> bool) {
+        for (at, (instance, changed)) in self.all.iter_mut().zip(&mut self.changed).enumerate() {
+            if *changed {
+                *changed = visit(at, instance);
+            }
+        }
     }
 
     /// The instance of an id of this table.
     pub fn get(&self, thread: ThreadId) -> Option<&T> {
-        self.all.get(thread.index())
+        self.all.get(thread.index()).map(Box::as_ref)
     }
 
     /// The instances, and which one each id that was seen names.
-    pub fn into_parts(self) -> (Vec<T>, impl Iterator<Item = (HostTid, Option<ThreadId>)>) {
-        (self.all, self.latest.into_iter())
+    pub fn into_parts(self) -> (impl Iterator<Item = T>, impl Iterator<Item = (HostTid, Option<ThreadId>)>) {
+        (self.all.into_iter().map(|instance| *instance), self.latest.into_iter())
     }
 
     /// An id names this instance from now on, or none.
@@ -182,13 +197,16 @@ impl<T> Index<ThreadId> for ThreadTable<T> {
     type Output = T;
 
     /// Ids come from this table.
+    #[inline]
     fn index(&self, thread: ThreadId) -> &T {
         &self.all[thread.index()]
     }
 }
 
 impl<T> IndexMut<ThreadId> for ThreadTable<T> {
+    #[inline]
     fn index_mut(&mut self, thread: ThreadId) -> &mut T {
+        self.changed[thread.index()] = true;
         &mut self.all[thread.index()]
     }
 }
@@ -256,6 +274,31 @@ mod tests {
 
     fn key(tid: i32) -> HostTid {
         HostTid::new(HOST, tid)
+    }
+
+    #[test]
+    fn visits_are_of_what_changed() {
+        let mut table = ThreadTable::default();
+        let ids: Vec<ThreadId> = (0..4).map(|tid| table.open(key(tid), Named { tid, alive: true })).collect();
+        let visited = |table: &mut ThreadTable<Named>, again: Option<usize>| {
+            let mut tids = Vec::new();
+            table.visit_changed(|at, thread| {
+                assert_eq!(at, thread.tid() as usize);
+                tids.push(at);
+                Some(at) == again
+            });
+            tids
+        };
+        assert_eq!(visited(&mut table, Some(2)), [0, 1, 2, 3], "new instances are");
+        assert_eq!(table[ids[1]].tid(), 1);
+        assert_eq!(visited(&mut table, None), [2], "reading changes nothing; one wants to be visited again");
+        table[ids[3]].alive = false;
+        assert_eq!(visited(&mut table, None), [3]);
+        table.fork(key(0), Named { tid: 4, alive: true }, |old| old.alive = false);
+        assert_eq!(visited(&mut table, None), [0, 4], "a fork ends the one that had the id");
+        assert_eq!(visited(&mut table, None), [0; 0]);
+        table.iter_mut().for_each(|thread| thread.alive = true);
+        assert_eq!(visited(&mut table, None).len(), 5);
     }
 
     #[test]

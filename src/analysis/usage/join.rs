@@ -114,7 +114,7 @@ impl UsageMachine {
             self.append_cpu(*at, cpu, renamed);
         }
         let (threads, holders) = next.threads.into_parts();
-        for (thread, here) in threads.into_iter().zip(&now) {
+        for (thread, here) in threads.zip(&now) {
             self.threads[*here].append(thread, |name| names.get(name.index()).copied());
         }
         for (key, thread) in holders {

@@ -261,12 +261,12 @@ impl BlockReader<'_> {
         for (line, of) in lines_of(store).enumerate() {
             for (at, part) in of.iter().enumerate() {
                 if is_damaged.get(part.leaf as usize) == Some(&false) {
-                    builder.push(line, store.rows_of(part));
+                    builder.push(line, &store.rows_of(part).collect::<Vec<R>>());
                     continue;
                 }
                 let life = self.threads.get(line).map_or(part.start, |thread| thread.life.end);
                 let end = of.get(at + 1).map_or(life, |next| next.start);
-                builder.push(line, R::missing(Span::new(part.start, end.max(part.start)), self.lost));
+                builder.push(line, R::missing(Span::new(part.start, end.max(part.start)), self.lost).as_slice());
             }
         }
         builder.finish(lines)

@@ -53,13 +53,8 @@ impl Machine {
         let begin = self.start();
         self.threads.iter_mut().for_each(|state| state.begin_with(begin));
         let mut out = self.out;
-        out.threads = self
-            .threads
-            .into_parts()
-            .0
-            .into_iter()
-            .map(|state| ThreadDraft { thread: state.thread, rows: state.rows })
-            .collect();
+        out.threads =
+            self.threads.into_parts().0.map(|state| ThreadDraft { thread: state.thread, rows: state.rows }).collect();
         let mut cpus: Vec<_> = self.cpus.into_vec().into_iter().enumerate().collect();
         cpus.sort_by_key(|(_, cpu)| (cpu.host, cpu.number));
         let mut lines = vec![0; cpus.len()];

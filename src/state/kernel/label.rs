@@ -87,6 +87,9 @@ impl Machine {
 
     /// A packet is sent that ended waits before, because clocks are slightly off: its transit time is zero.
     pub(super) fn came_early(&mut self, ended: Vec<EndedWait>, sender: Waker) {
+        if ended.is_empty() {
+            return;
+        }
         self.notices.add(Notice::ClampedPackets, ended.len() as u64, || format!("at {} ns", sender.at));
         for EndedWait { thread, segment } in ended {
             self.change_segment(thread, segment, SegmentChange::Sent(sender));

@@ -146,6 +146,7 @@ impl<'b> BatchIds<'b> {
     }
 
     /// The same for a stack that has an id already.
+    #[inline]
     pub fn known_stack(&self, id: Option<RawStackId>) -> Option<RawStackId> {
         *self.stacks.get(id?.index())?
     }

@@ -18,6 +18,9 @@ const OLDEST: Ns = 60_000_000_000;
 /// Sends waiting over all connections.
 const MOST: usize = 1 << 16;
 
+/// Connections that keep their list although nothing waits there: most are used again.
+const KEPT_LISTS: usize = 1 << 12;
+
 /// After clock correction two hosts' clocks may still differ by more than the transit time of a packet: a send is
 /// matched with receives up to this long before it.
 const EARLY: Ns = 1_000_000;
@@ -146,7 +149,7 @@ impl Packets {
         if offset(&sent).saturating_add(segment.len) >= sent.segment.len {
             waiting.remove(at);
         }
-        if waiting.is_empty() {
+        if waiting.is_empty() && self.waiting.len() > KEPT_LISTS {
             self.waiting.remove(&route);
         }
         Some(sent.sender)

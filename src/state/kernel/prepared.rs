@@ -198,10 +198,12 @@ struct Ids {
 }
 
 impl Ids {
+    #[inline]
     fn name(&self, name: NameId) -> NameId {
         self.names.get(name.index()).copied().unwrap_or(name)
     }
 
+    #[inline]
     fn thread(&self, thread: ThreadId) -> ThreadId {
         self.threads.get(thread.index()).copied().unwrap_or(thread)
     }
@@ -389,13 +391,15 @@ impl Machine {
             }
         }
         let segments = prepared.segments.get(part.segments.clone()).unwrap_or(&[]);
+        state.rows.segments.reserve(segments.len());
         segments.iter().for_each(|segment| state.add_segment(ids.segment(segment)));
         let calls = prepared.calls.get(part.calls.clone()).unwrap_or(&[]);
         let samples = prepared.samples.get(part.samples.clone()).unwrap_or(&[]);
         let call = |call: &Call| Call { name: ids.name(call.name), ..*call };
-        let sample = |sample: &StackSample| {
-            let [user, kernel] = [sample.user, sample.kernel].map(|stack| batch.known_stack(stack));
-            StackSample { user, kernel, ..*sample }
+        let sample = |sample: &StackSample| StackSample {
+            user: batch.known_stack(sample.user),
+            kernel: batch.known_stack(sample.kernel),
+            ..*sample
         };
         state.rows.calls.extend(calls.iter().map(call));
         state.rows.samples.extend(samples.iter().map(sample));

@@ -1,11 +1,12 @@
 //! Rows are sealed while the pass runs: those that no later event reads or changes go to the store.
 //!
-//! Every so many events ([`SEAL_EVERY`] by default; more seldom where there are many threads: each is looked at) all
-//! settled rows move. A thread keeps its last row of each kind, and the segments that the end of its open or next
-//! system call may relabel ([`NEAR`] at most). Until a host had a switch its rows stay: without any they are made anew
-//! when the pass ends. Few changes come later than that (a packet whose send follows, a call whose entry was lost):
-//! they are kept and made in the sealed leaves. When rows are sealed depends on the events and on their
-//! number alone ([`SealMoments`]): a worker that does not know the events before its chunk knows these moments as well.
+//! Every so many events ([`SEAL_EVERY`] by default; more seldom where there are many threads) all settled rows move.
+//! Threads that no event has changed since the last time are not looked at. A thread keeps its last row of each kind,
+//! and the segments that the end of its open or next system call may relabel ([`NEAR`] at most). Until a host had a
+//! switch its rows stay: without any they are made anew when the pass ends. Few changes come later than that (a packet
+//! whose send follows, a call whose entry was lost): they are kept and made in the sealed leaves. When rows are sealed
+//! depends on the events and on their number alone ([`SealMoments`]): a worker that does not know the events before its
+//! chunk knows these moments as well.
 //!
 //! The machine only moves the rows, as *slabs* by number; the pass makes them leaves, on another thread. Where these
 //! slabs and the rows of threads would pass their part of the memory budget, the machine makes them leaves itself,
@@ -17,11 +18,12 @@ use super::thread_state::{OpenCall, Reasons, Sched, SegmentNumber, ThreadState};
 use crate::base::heap::HeapSize;
 use crate::base::time::Timestamp;
 use crate::event::kind::Event;
-use crate::state::store::builder::OpenBytes;
+use crate::state::store::builder::{LineStoreBuilder, OpenBytes};
 use crate::state::store::families::{OpenSlabs, RowBuilders, SealedSlabs};
+use crate::state::store::leaf::StoredRow;
 use crate::state::store::parts::RowPlace;
 use crate::state::store::pool::LeafPool;
-use crate::state::timeline::{Segment, SegmentKind, ThreadId, Timeline, Waker};
+use crate::state::timeline::{Segment, SegmentKind, ThreadId, ThreadRows, Timeline, Waker};
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
@@ -85,6 +87,8 @@ pub(super) struct FilledSlabs {
     sealed: BTreeMap<usize, SealedSlabs>,
     /// Number of slabs whose leaves are in the store.
     added: usize,
+    /// The bytes of the rows that threads had when they were last sealed.
+    in_threads: usize,
     /// The most bytes of the rows that threads had.
     most_in_threads: usize,
     /// The bytes of the largest slabs so far.
@@ -162,10 +166,16 @@ impl ThreadState {
         settled.max(segments.len().saturating_sub(NEAR)).min(segments.len().saturating_sub(1))
     }
 
+    /// True if its rows stay as they are until an event changes them.
+    fn is_sealed(&self) -> bool {
+        let ThreadRows { segments, calls, samples, .. } = &self.rows;
+        let is_small = segments.capacity().max(calls.capacity()).max(samples.capacity()) <= 2 * KEPT;
+        is_small && segments.len().max(calls.len()).max(samples.len()) <= 1
+    }
+
     /// Move its settled rows; `scheduled` is true where its host had switches.
     fn seal_rows(&mut self, line: usize, begin: Timestamp, scheduled: bool, into: &mut RowBuilders) {
         if self.rows.segments.len().max(self.rows.calls.len()).max(self.rows.samples.len()) <= 1 {
-            // Most threads did nothing since the last time.
             shrink(&mut self.rows.segments, 0);
             shrink(&mut self.rows.calls, 0);
             shrink(&mut self.rows.samples, 0);
@@ -176,17 +186,14 @@ impl ThreadState {
         }
         let samples = self.rows.samples.len().saturating_sub(1);
         self.seal_samples(line, samples, into);
-        shrink(&mut self.rows.samples, samples);
         if !scheduled {
             return;
         }
         let segments = self.settled_segments();
-        into.segments.push(line, self.rows.segments.drain(..segments));
+        move_first(&mut self.rows.segments, segments, line, &mut into.segments);
         self.sealed.stored += segments;
-        shrink(&mut self.rows.segments, segments);
         let calls = self.rows.calls.len().saturating_sub(1);
         self.seal_calls(line, calls, into);
-        shrink(&mut self.rows.calls, calls);
     }
 
     /// Move its first samples.
@@ -197,7 +204,7 @@ impl ThreadState {
                 self.thread.runs_program();
             }
         }
-        into.samples.push(line, self.rows.samples.drain(..count));
+        move_first(&mut self.rows.samples, count, line, &mut into.samples);
     }
 
     /// Move its first calls.
@@ -205,8 +212,15 @@ impl ThreadState {
         if count > 0 {
             self.thread.runs_program();
         }
-        into.calls.push(line, self.rows.calls.drain(..count));
+        move_first(&mut self.rows.calls, count, line, &mut into.calls);
     }
+}
+
+/// Move the first rows of a line.
+fn move_first<R: StoredRow>(rows: &mut Vec<R>, count: usize, line: usize, into: &mut LineStoreBuilder<R>) {
+    into.push(line, rows.get(..count).unwrap_or(&[]));
+    rows.drain(..count.min(rows.len()));
+    shrink(rows, count);
 }
 
 /// Release memory of which rows took less than half, and let the next ones take what they need: `gone` have just left.
@@ -249,14 +263,21 @@ impl Machine {
         let Some(begin) = self.start else { return };
         let scheduled: Vec<bool> = self.out.tables.quality.iter().map(|quality| quality.switches > 0).collect();
         let is_scheduled = |host: usize| scheduled.get(host) == Some(&true);
-        let mut in_threads = 0;
-        for (line, state) in self.threads.iter_mut().enumerate() {
-            in_threads += state.rows.heap_bytes();
+        let (mut before, mut after) = (self.slabs.in_threads, self.slabs.in_threads);
+        self.threads.visit_changed(|line, state| {
+            let bytes = state.rows.heap_bytes();
+            before = before + bytes - state.row_bytes;
+            after -= state.row_bytes;
             state.seal_rows(line, begin, is_scheduled(state.thread.host.index()), &mut self.sealed);
-        }
-        self.slabs.most_in_threads = self.slabs.most_in_threads.max(in_threads);
+            state.row_bytes = state.rows.heap_bytes();
+            after += state.row_bytes;
+            !state.is_sealed()
+        });
+        self.slabs.in_threads = after;
+        self.slabs.most_in_threads = self.slabs.most_in_threads.max(before);
         for (line, cpu) in self.cpus.iter_mut().enumerate().filter(|(_, cpu)| is_scheduled(cpu.host.index())) {
-            self.sealed.runs.push(line, cpu.runs.drain(..));
+            self.sealed.runs.push(line, &cpu.runs);
+            cpu.runs.clear();
         }
         let slabs = self.sealed.take_slabs();
         self.slabs.largest = self.slabs.largest.max(slabs.bytes());

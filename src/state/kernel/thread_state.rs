@@ -111,6 +111,8 @@ pub(super) struct ThreadState {
     /// Its rows that are not sealed yet.
     pub rows: ThreadRows,
     pub sealed: SealedSegments,
+    /// Bytes of its rows when they were last sealed.
+    pub row_bytes: usize,
     pub sched: Sched,
     /// Start of the open segment.
     pub since: Timestamp,
@@ -174,6 +176,7 @@ impl ThreadState {
             thread,
             rows: ThreadRows::default(),
             sealed: SealedSegments::default(),
+            row_bytes: 0,
             sched,
             since: start,
             cpu: key.idle_on().unwrap_or(0),

@@ -68,27 +68,24 @@ impl<R: StoredRow> OpenSlab<R> {
         self.blocks.last().map_or(0, |last| (self.blocks.len() - 1) * BLOCK + last.len())
     }
 
-    fn push(&mut self, line: usize, rows: impl IntoIterator<Item = R>, mut block: impl FnMut() -> Vec<R>) {
+    fn push(&mut self, line: usize, mut rows: &[R], mut block: impl FnMut() -> Vec<R>) {
+        if rows.is_empty() {
+            return;
+        }
         let from = self.len() as u32;
-        let mut rows = rows.into_iter();
-        loop {
+        while !rows.is_empty() {
             let room = self.blocks.last().map_or(0, |last| BLOCK - last.len());
             if room == 0 {
-                let Some(first) = rows.next() else { break };
-                let mut next = block();
-                next.push(first);
-                self.blocks.push(next);
+                self.blocks.push(block());
                 continue;
             }
             let Some(last) = self.blocks.last_mut() else { break };
-            last.extend(rows.by_ref().take(room));
-            if last.len() < BLOCK {
-                break;
-            }
+            let (here, others) = rows.split_at(room.min(rows.len()));
+            last.extend_from_slice(here);
+            rows = others;
         }
         let rows = from..self.len() as u32;
         match self.stretches.last_mut() {
-            _ if rows.is_empty() => {}
             Some(last) if last.line == line as u32 => last.rows.end = rows.end,
             _ => self.stretches.push(Stretch { line: line as u32, rows }),
         }
@@ -183,7 +180,7 @@ impl<R> Default for LineStoreBuilder<R> {
 
 impl<R: StoredRow> LineStoreBuilder<R> {
     /// Add rows of a line, which come after those that it has.
-    pub fn push(&mut self, line: usize, rows: impl IntoIterator<Item = R>) {
+    pub fn push(&mut self, line: usize, rows: &[R]) {
         let LineStoreBuilder { open, spare, blocks, .. } = self;
         let block = || {
             spare.pop().unwrap_or_else(|| {

@@ -139,9 +139,9 @@ impl RowBuilders {
 
     /// Add the last rows of a thread.
     pub fn push_thread(&mut self, thread: usize, rows: ThreadRows) {
-        self.segments.push(thread, rows.segments);
-        self.calls.push(thread, rows.calls);
-        self.samples.push(thread, rows.samples);
+        self.segments.push(thread, &rows.segments);
+        self.calls.push(thread, &rows.calls);
+        self.samples.push(thread, &rows.samples);
         if self.segments.open_rows() + self.calls.open_rows() + self.samples.open_rows() >= SLAB {
             self.seal_slabs();
         }
@@ -181,7 +181,7 @@ impl RowStores {
             builders.push_thread(thread, of.rows);
         }
         for (cpu, of) in draft.cpus.into_iter().enumerate() {
-            builders.runs.push(cpu, of.runs);
+            builders.runs.push(cpu, &of.runs);
         }
         builders.marks.extend(draft.marks);
         builders.seal_slabs();
@@ -266,7 +266,7 @@ impl RowStores {
 fn sorted<R: StoredRow>(rows: Vec<R>, line: impl Fn(&R) -> usize, lines: usize) -> LineStore<R> {
     let mut builder = LineStoreBuilder::default();
     for same in rows.chunk_by(|a, b| line(a) == line(b)) {
-        same.first().into_iter().for_each(|first| builder.push(line(first), same.iter().copied()));
+        same.first().into_iter().for_each(|first| builder.push(line(first), same));
     }
     builder.finish(lines)
 }

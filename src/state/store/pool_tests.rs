@@ -82,7 +82,7 @@ fn calls() -> (Vec<Vec<Call>>, LineStore<Call>) {
     let mut builder = LineStoreBuilder::default();
     for from in (0..8_000).step_by(400) {
         for (line, calls) in lines.iter().enumerate() {
-            builder.push(line, calls[from..from + 400].iter().copied());
+            builder.push(line, &calls[from..from + 400]);
         }
         builder.seal_slab();
     }

@@ -24,7 +24,7 @@ fn store<R: StoredRow>(lines: &[Vec<R>], slab: usize) -> LineStore<R> {
     for from in (0..longest).step_by(slab) {
         // Lines come in any order.
         for (line, rows) in lines.iter().enumerate().rev() {
-            builder.push(line, rows.iter().skip(from).take(slab).copied());
+            builder.push(line, rows.get(from..rows.len().min(from + slab)).unwrap_or(&[]));
         }
         builder.seal_slab();
     }
@@ -388,7 +388,7 @@ fn open_bytes_are_those_of_the_most_rows_at_a_time() {
     let bytes = |rows: usize| rows * size_of::<PageFault>();
     let mut from = 0;
     let mut slab = |builder: &mut LineStoreBuilder<PageFault>, rows: usize| {
-        builder.push(0, (from..from + rows).map(row));
+        builder.push(0, &(from..from + rows).map(row).collect::<Vec<PageFault>>());
         from += rows;
         assert_eq!(builder.open_rows(), rows);
         builder.take_slab()

@@ -100,8 +100,9 @@ impl Column {
         let places = bytes.get_mut(self.offset as usize..).unwrap_or(&mut []);
         let mut at = 0;
         for item in items {
-            if let Some(place) = places.get_mut(at..at + 8) {
-                place.copy_from_slice(&get(item).to_le_bytes());
+            // An array, and not `copy_from_slice`, which the compiler leaves as a call for each element.
+            if let Some(place) = places.get_mut(at..).and_then(|places| places.first_chunk_mut()) {
+                *place = get(item).to_le_bytes();
             }
             at += usize::from(self.width);
         }
