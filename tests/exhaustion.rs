@@ -156,6 +156,32 @@ fn results_that_cannot_fit_are_refused_by_the_number_of_executions() {
     assert!(answered_or_told(&out, &enough), "{enough}: {}", said(&out));
 }
 
+#[test]
+fn patterns_that_cannot_fit_are_refused_by_the_number_of_operations() {
+    let folder = tempfile::tempdir().unwrap();
+    executions(100_000, folder.path());
+    let mined = |limit: &str| {
+        let words = ["anomalies", "--threads", "1", "--task", "begin=p:job_begin,end=p:job_end", "--memory", limit];
+        run(ask::whyslow(words).arg(folder.path()))
+    };
+    let refused = (2..60).find_map(|mebibytes| {
+        let limit = format!("{mebibytes}MiB");
+        let out = mined(&limit);
+        if answered_or_told(&out, &limit) {
+            return None;
+        }
+        assert!(out.stdout.is_empty(), "{limit}");
+        let said = said(&out);
+        let patterns = "patterns in 200000 system calls and user-space events need 13MiB beside the ";
+        let enough = said.split_once(patterns)?.1.split_once("raise the limit to ")?.1.split_once(',')?.0.to_owned();
+        Some((said, enough))
+    });
+    let (text, enough) = refused.expect("a limit with room for the events, but not for operations");
+    assert!(text.contains("use a shorter trace"), "{text}");
+    let out = mined(&enough);
+    assert!(answered_or_told(&out, &enough), "{enough}: {}", said(&out));
+}
+
 /// Thread 5 shares its CPU with thread 9: 15,000 times one runs and the other waits for the CPU. Sixty jobs of thread 5
 /// last as long as all of that, side by side.
 #[test]

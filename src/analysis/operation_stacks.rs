@@ -56,6 +56,7 @@ pub fn attach(
                 StackSpan { span, stack }
             })
             .collect();
+        sequence.stacks.shrink_to_fit();
     }
     let resolver = StackResolver::new(timeline, sources.spaces, symbol_paths, sources.symbols);
     let frames = resolver.resolve(&stacks, &mut operations.names, notices, ctx)?;

@@ -88,7 +88,9 @@ pub fn of_recording<'a>(timeline: &Timeline, named: impl Fn(MarkRow) -> Option<&
         let mut sequence = Sequence { stream: format!("{} {}", place.name, place.tid), ..Sequence::default() };
         sequence.thread = Some(place);
         let own = events.partition_point(|e| e.thread < id)..events.partition_point(|e| e.thread <= id);
-        let mut own = events.get(own).unwrap_or(&[]).iter().peekable();
+        let own = events.get(own).unwrap_or(&[]);
+        sequence.operations.reserve_exact(own.len() + reader.calls(id).len());
+        let mut own = own.iter().peekable();
         let mut add = |symbol: NameId, kind: OperationKind, span: Span| {
             // Calls of one thread do not nest; where events were lost one may begin before another has ended.
             let start = sequence.operations.last().map_or(span.start, |o| o.end.max(span.start));

@@ -35,6 +35,50 @@ const BUFFERS_OF: u64 = 8;
 /// and lists by cause of a comparison. The model of 64 copies of a recording of locks has 116, and a comparison of its
 /// 461,248 system calls holds about as much beside it; the rest is an allowance, for symbols among others.
 const EXECUTION: u64 = 320;
+/// Bytes of blocks that were freed and are too small for others, where little is held.
+const PIECES: u64 = 2 << 20;
+/// Bytes of an execution that is not compared with others, without its contributions.
+const HELD_UP: u64 = 160;
+/// Bytes of a contribution of a thread to an execution: itself, and the allocator's header.
+const CONTRIBUTION: u64 = 36;
+/// Bytes of an operation: itself, its message, and the grammar of its sequence.
+const OPERATION: u64 = 40;
+/// Bytes of a stack beside operations.
+const STACK: u64 = 24;
+
+/// What results are made of.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum ResultsOf {
+    /// So many executions, which are compared.
+    Executions(usize),
+    /// Executions with the threads that delayed them.
+    HeldUp {
+        /// How many.
+        executions: usize,
+        /// By execution, context and thread; 0 before the paths are known.
+        contributions: usize,
+    },
+    /// The operations of all threads.
+    Operations {
+        /// At most so many.
+        operations: usize,
+        /// Samples of stacks.
+        stacks: usize,
+    },
+}
+
+impl ResultsOf {
+    fn bytes(self) -> u64 {
+        let of = |size: u64, count: usize| size.saturating_mul(count as u64);
+        match self {
+            ResultsOf::Executions(executions) => of(EXECUTION, executions),
+            ResultsOf::HeldUp { executions, contributions } => {
+                of(HELD_UP, executions).saturating_add(of(CONTRIBUTION, contributions))
+            }
+            ResultsOf::Operations { operations, stacks } => of(OPERATION, operations).saturating_add(of(STACK, stacks)),
+        }
+    }
+}
 
 impl Budget {
     /// The budget within a limit.
@@ -115,23 +159,23 @@ pub fn check_parts(limit: Limit, opened: u64, buffers: u64, workers: usize) -> R
     Err(MemoryError::Parts { limit, opened, buffers, rows, leaves, needed })
 }
 
-/// What the results of so many executions need, compared with a limit before the first is explained. `held` are all
-/// bytes that the process holds, `in_leaves` those of leaves that can give way. Returns the bytes left for leaves.
+/// What results need, compared with a limit before the first is made. `held` are all bytes that the process holds,
+/// `in_leaves` those of leaves that can give way. Returns the bytes left for leaves.
 pub fn check_results(
     limit: Limit,
     held: u64,
     in_leaves: u64,
-    executions: usize,
+    of: ResultsOf,
     workers: usize,
 ) -> Result<u64, MemoryError> {
-    let results = EXECUTION.saturating_mul(executions as u64);
+    let results = of.bytes();
     let others = held.saturating_sub(in_leaves).saturating_add(in_leaves.min(least_for_leaves(workers)));
     let needed = others.saturating_add(results);
     if needed > limit.bytes() {
         // What is held grows with the limit: blocks that were freed are in pieces.
-        let needed = limit_for(limit, needed.saturating_add(needed / 16));
+        let needed = limit_for(limit, needed.saturating_add(needed / 16).saturating_add(PIECES));
         let (held, results) = (whole(others), whole(results));
-        return Err(MemoryError::Results { limit, executions, results, held, needed });
+        return Err(MemoryError::Results { limit, of, results, held, needed });
     }
     Ok(limit.bytes().saturating_sub(held.saturating_sub(in_leaves)).saturating_sub(results))
 }
@@ -139,7 +183,7 @@ pub fn check_results(
 /// Bytes for leaves of rows, once the pass has ended, beside what else is held and the results of the executions that
 /// so many events may delimit. Half is for stacks over time, their tables, and what is made of both.
 pub fn rows_beside_results(limit: Limit, others: u64, marks: usize) -> u64 {
-    let results = EXECUTION.saturating_mul(marks as u64 / 2);
+    let results = ResultsOf::Executions(marks / 2).bytes();
     limit.bytes().saturating_sub(others).saturating_sub(results) / 2
 }
 
@@ -189,19 +233,37 @@ mod tests {
     #[test]
     fn results_are_refused_by_their_number_unless_leaves_can_give_way() {
         let of = |limit: u64, executions: usize| {
-            check_results(Limit::Asked(limit << 20), 150 << 20, 80 << 20, executions, 2)
+            check_results(Limit::Asked(limit << 20), 150 << 20, 80 << 20, ResultsOf::Executions(executions), 2)
         };
         // 70 MiB of others, 30 MiB of results: 156 MiB stay for leaves.
         assert_eq!(of(256, 96 << 10), Ok(156 << 20));
         assert_eq!(of(101, 96 << 10), Ok(1 << 20));
         let error = of(100, 96 << 10).unwrap_err();
-        for part in ["98304 executions", "30MiB", "71MiB", "raise the limit to 108MiB"] {
+        for part in ["98304 executions", "30MiB", "71MiB", "raise the limit to 110MiB"] {
             assert!(error.to_string().contains(part), "{error}");
         }
         let Err(MemoryError::Results { needed, .. }) = of(100, 96 << 10) else { panic!("{error}") };
         assert!(of(needed >> 20, 96 << 10).is_ok());
-        assert!(check_results(Limit::Group(116 << 20), 150 << 20, 80 << 20, 96 << 10, 2).is_ok());
-        assert!(check_results(Limit::Free(u64::MAX >> 1), u64::MAX, 0, usize::MAX, 2).is_err());
+        let all = ResultsOf::Executions(96 << 10);
+        assert!(check_results(Limit::Group(116 << 20), 150 << 20, 80 << 20, all, 2).is_ok());
+        for of in [
+            ResultsOf::Executions(usize::MAX),
+            ResultsOf::HeldUp { executions: usize::MAX, contributions: usize::MAX },
+            ResultsOf::Operations { operations: usize::MAX, stacks: usize::MAX },
+        ] {
+            assert!(check_results(Limit::Free(u64::MAX >> 1), u64::MAX, 0, of, 2).is_err());
+        }
+        let (executions, contributions) = (96 << 10, 96 << 13);
+        let held_up = ResultsOf::HeldUp { executions, contributions };
+        // 15 and 27 MiB of results.
+        assert_eq!(check_results(Limit::Asked(256 << 20), 70 << 20, 0, held_up, 2), Ok(144 << 20));
+        let operations = ResultsOf::Operations { operations: 96 << 13, stacks: 96 << 10 };
+        let error = check_results(Limit::Asked(80 << 20), 70 << 20, 0, operations, 2).unwrap_err().to_string();
+        for part in
+            ["patterns in 786432 system calls", "need 33MiB beside the 70MiB", "limit to 111MiB", "shorter trace"]
+        {
+            assert!(error.contains(part), "{error}");
+        }
         assert_eq!(rows_beside_results(Limit::Asked(256 << 20), 70 << 20, 192 << 10), 156 << 19);
     }
 

@@ -9,6 +9,7 @@
 //! limit an eighth is left for that, and for what the kernel holds for the process.
 
 use super::allocator::{return_free_memory, room_for_threads};
+use super::budget::ResultsOf;
 use super::ctx::Cancel;
 use super::quantity;
 use super::spill::SpillError;
@@ -96,15 +97,14 @@ pub enum MemoryError {
     },
     /// The results would be more, before the first of them.
     #[error(
-        "{limit}: the results of {} executions need {} beside the {} that are held; raise the limit to {}, or choose a \
-         --task with fewer executions",
-        .executions, size(*.results), size(*.held), size(*.needed)
+        "{limit}: {} need {} beside the {} that are held; raise the limit to {}, or {}",
+        subject(*.of), size(*.results), size(*.held), size(*.needed), remedy(*.of)
     )]
     Results {
         /// The limit.
         limit: Limit,
-        /// How many.
-        executions: usize,
+        /// What they are made of.
+        of: ResultsOf,
         /// Bytes that they need.
         results: u64,
         /// Bytes of all else, with the least of leaves.
@@ -133,6 +133,25 @@ impl From<Limit> for MemoryError {
             Limit::Group(bytes) => MemoryError::Group(bytes),
             Limit::Free(bytes) => MemoryError::Free(bytes),
         }
+    }
+}
+
+/// Whatever needs the memory.
+fn subject(of: ResultsOf) -> String {
+    match of {
+        ResultsOf::Executions(executions) => format!("the results of {executions} executions"),
+        ResultsOf::HeldUp { executions, .. } => format!("the threads that delayed {executions} executions"),
+        ResultsOf::Operations { operations, .. } => {
+            format!("patterns in {operations} system calls and user-space events")
+        }
+    }
+}
+
+/// What else would help.
+fn remedy(of: ResultsOf) -> &'static str {
+    match of {
+        ResultsOf::Executions(_) | ResultsOf::HeldUp { .. } => "choose a --task with fewer executions",
+        ResultsOf::Operations { .. } => "use a shorter trace",
     }
 }
 

@@ -42,6 +42,9 @@ pub struct Contributions {
     pub scheduler_noise_ns: Ns,
 }
 
+/// Spans that take no memory worth merging.
+const LEAST_MERGED: usize = 64;
+
 impl Contributions {
     /// The name of an execution's own thread, as contexts would show it.
     pub fn name<'a>(&self, model: &'a Model, execution: u32) -> &'a str {
@@ -51,7 +54,7 @@ impl Contributions {
 
     /// By thread: when executions' critical paths went through it, merged and sorted.
     pub fn on_paths(&self) -> BTreeMap<ThreadId, Vec<Span>> {
-        let mut spans: BTreeMap<ThreadId, Vec<Span>> = BTreeMap::new();
+        let mut spans: BTreeMap<ThreadId, MergedSpans> = BTreeMap::new();
         for contribution in self.rows.iter().flatten() {
             // A thread that waits for another is on the path as well.
             let mut at = self.hops.get(contribution.hop);
@@ -60,8 +63,30 @@ impl Contributions {
                 at = hop.above.and_then(|above| self.hops.get(above));
             }
         }
-        spans.values_mut().for_each(merge);
-        spans
+        spans.into_iter().map(|(thread, spans)| (thread, spans.finish())).collect()
+    }
+}
+
+/// Spans that are merged whenever there are twice as many as after the last time: executions of one thread, and
+/// contributions of many contexts, cover the same time over and over.
+#[derive(Default)]
+struct MergedSpans {
+    spans: Vec<Span>,
+    merged: usize,
+}
+
+impl MergedSpans {
+    fn push(&mut self, span: Span) {
+        if self.spans.len() >= LEAST_MERGED.max(2 * self.merged) {
+            merge(&mut self.spans);
+            self.merged = self.spans.len();
+        }
+        self.spans.push(span);
+    }
+
+    fn finish(mut self) -> Vec<Span> {
+        merge(&mut self.spans);
+        self.spans
     }
 }
 
@@ -93,6 +118,11 @@ mod tests {
         let mut spans: Vec<Span> = [(5, 7), (1, 3), (3, 4), (6, 9)].map(|(a, b)| Span::of_ns(a, b)).to_vec();
         merge(&mut spans);
         assert_eq!(spans, [Span::of_ns(1, 4), Span::of_ns(5, 9)]);
+        let mut often = MergedSpans::default();
+        let pairs = (0..10_000).map(|n| (n * 7919) % 10_000).filter(|n| n % 3 > 0);
+        pairs.for_each(|n| often.push(Span::of_ns(n, n + 1)));
+        assert!(often.spans.capacity() < 9000, "{}", often.spans.capacity());
+        assert_eq!(often.finish(), (0..3333).map(|n| Span::of_ns(3 * n + 1, 3 * n + 3)).collect::<Vec<_>>());
         assert_eq!(overlap(&spans, Span::of_ns(0, 20)), 7);
         assert_eq!((overlap(&spans, Span::of_ns(4, 5)), overlap(&spans, Span::of_ns(3, 6))), (0, 2));
     }

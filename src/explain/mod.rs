@@ -49,6 +49,7 @@ use crate::analysis::leaders::Leaders;
 use crate::analysis::stack_tables::{LazyStackTables, StackTables};
 use crate::analysis::symbols::files::SymbolPaths;
 use crate::analysis::thread_names::ThreadNames;
+use crate::base::budget::ResultsOf;
 use crate::base::ctx::{Cancelled, Ctx};
 use crate::base::heap::{HeapSize, MemoryPart};
 use crate::base::notice::{Notice, Notices};
@@ -155,10 +156,13 @@ fn made(
     let names = ThreadNames::new(timeline, &mut model.names, &mut model.notices);
     let found = marks.pair(timeline, request.marks, &request.rule, &mut model.notices);
     let found = executions::covered(timeline, found, &mut model.notices);
-    timeline.make_room(found.len(), ctx)?;
+    timeline.make_room(results(holders, found.len(), 0), ctx)?;
     let interleaved = interleaved(timeline, &found);
     let sources = EcctInputs { timeline, timelines, names: &names, disk, leaders };
     let mut explained = paths::explain(&found, &request.timelines, &sources, counter, holders, ctx)?;
+    if holders == Holders::Wanted {
+        timeline.make_room(results(holders, found.len(), explained.contributions), ctx)?;
+    }
 
     ctx.progress.enter("symbols", 0);
     let places = &request.places;
@@ -192,6 +196,14 @@ fn made(
     let (model, contributions) = assembly.finish();
     ctx.progress.parts.hold(MemoryPart::Results, model.executions.heap_bytes());
     Ok((model, contributions))
+}
+
+/// What the results of so many executions are made of.
+fn results(holders: Holders, executions: usize, contributions: usize) -> ResultsOf {
+    match holders {
+        Holders::Omitted => ResultsOf::Executions(executions),
+        Holders::Wanted => ResultsOf::HeldUp { executions, contributions },
+    }
 }
 
 /// Of the hosts whose switches were recorded.

@@ -38,6 +38,8 @@ pub(super) struct ExplainedExecutions {
     pub(super) outline: Outline,
     /// Threads that delayed them.
     pub(super) hops: Hops,
+    /// How many, of threads to executions.
+    pub(super) contributions: usize,
     /// In order, each chunk's as bytes: they wait for the last path, and take a fifth of the memory so.
     chunks: Vec<Vec<u8>>,
 }
@@ -105,6 +107,7 @@ impl ExplainedExecutions {
             if order(at) == TimeOrder::ByNode {
                 add_equal_nodes(&mut execution.own);
             }
+            self.contributions += execution.contributions.len();
             for held in &mut execution.contributions {
                 (held.node, held.hop) = (ids[held.node.index()], hop_ids[held.hop.index()]);
             }

@@ -29,6 +29,7 @@ impl Traces {
         let mut pass = self.pass(tasks, places, ctx)?;
         let is_users = |mark: MarkRow| pass.tasks.get(mark.task as usize).is_some_and(|task| !self.is_kernels(task));
         let named = |mark: MarkRow| pass.name(mark).filter(|_| is_users(mark));
+        pass.timeline.make_room(pass.timeline.most_operations(), ctx)?;
         let mut operations = operations::of_recording(&pass.timeline, named);
         let mut notices = std::mem::take(&mut pass.notices);
         let stacks = self.stacks(&pass, places, &mut notices, ctx)?;
@@ -36,8 +37,9 @@ impl Traces {
         let tables = &stacks.tables;
         let sources = StackSources { spaces: &tables.spaces, stacks: &tables.timelines, symbols: &tables.symbols };
         operation_stacks::attach(&pass.timeline, sources, &mut operations, places, &mut pass.notices, ctx)?;
-        let served = self.served(&mut pass, &stacks, candidates, typed, places, ctx)?;
+        // What mining needs for a while is free again before executions are explained.
         let mined = PatternAnalysis::new(operations, ctx)?;
+        let served = self.served(&mut pass, &stacks, candidates, typed, places, ctx)?;
         let declares_calls = self.found().iter().any(tasks::is_system_call);
         Ok(Mining { mined, served, notices: pass.notices, declares_calls, is_run: false })
     }

@@ -19,6 +19,7 @@ use super::store::leaves::LeafPin;
 use super::store::parts::RowPlace;
 use super::store::pool::LeafPool;
 pub use super::tables::Tables;
+use crate::base::budget::ResultsOf;
 use crate::base::ctx::{Cancelled, Ctx};
 use crate::base::heap::{HeapSize, MemoryPart, PartSizes, block, with_elements};
 use crate::base::names::{NameId, Names};
@@ -248,10 +249,18 @@ impl Timeline {
         pool.into_iter().for_each(|pool| self.rows.leave_room_for_results(pool, ctx));
     }
 
-    /// Room for the results of so many executions: leaves give way as far as they must. The work ends here where that
-    /// is not enough.
-    pub fn make_room(&self, executions: usize, ctx: &Ctx) -> Result<(), Cancelled> {
-        LeafPool::make_room(self.rows.pool.as_deref(), executions, ctx)
+    /// Room for results: leaves give way as far as they must. The work ends here where that is not enough.
+    pub fn make_room(&self, of: ResultsOf, ctx: &Ctx) -> Result<(), Cancelled> {
+        LeafPool::make_room(self.rows.pool.as_deref(), of, ctx)
+    }
+
+    /// The operations of all threads, at most: each system call and delimiting event, with each stack sample.
+    pub fn most_operations(&self) -> ResultsOf {
+        let rows = &self.rows;
+        ResultsOf::Operations {
+            operations: rows.calls.row_count() + rows.marks.len(),
+            stacks: rows.samples.row_count(),
+        }
     }
 
     /// What its parts hold on the heap.

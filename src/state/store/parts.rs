@@ -93,6 +93,11 @@ impl<R: StoredRow> LineStore<R> {
         self.parts.is_empty()
     }
 
+    /// The rows of all lines.
+    pub fn row_count(&self) -> usize {
+        self.parts.iter().map(|part| usize::from(part.rows)).sum()
+    }
+
     /// Change some rows but not their spans. `rows` has their lines and their positions in the line; `change` gets the
     /// position among `rows`. Several changes of one row come in the order of `rows`. Cost: the leaves that change, and
     /// the list of parts.

@@ -14,7 +14,7 @@
 use super::leaf_bytes::Leaf;
 use super::leaves::LeafSource;
 use crate::base::allocator::return_free_memory;
-use crate::base::budget;
+use crate::base::budget::{self, ResultsOf};
 use crate::base::ctx::{Cancel, Cancelled, Ctx, Progress};
 use crate::base::heap::MemoryPart;
 use crate::base::memory::{self, MemoryError};
@@ -130,12 +130,12 @@ impl LeafPool {
         }
     }
 
-    /// Room for the results of so many executions: leaves give way as far as they must. The work ends here, before the
-    /// first is explained, where that is not enough.
-    pub fn make_room(pool: Option<&LeafPool>, executions: usize, ctx: &Ctx) -> Result<(), Cancelled> {
+    /// Room for results: leaves give way as far as they must. The work ends here, before the first is made, where that
+    /// is not enough.
+    pub fn make_room(pool: Option<&LeafPool>, of: ResultsOf, ctx: &Ctx) -> Result<(), Cancelled> {
         let (Some(limit), Some(held)) = (ctx.memory, memory::held()) else { return Ok(()) };
         let in_leaves = pool.map_or(0, |pool| pool.heap_bytes() as u64);
-        let check = |held: u64| budget::check_results(limit, held, in_leaves, executions, ctx.threads);
+        let check = |held: u64| budget::check_results(limit, held, in_leaves, of, ctx.threads);
         let checked = check(held).or_else(|_| {
             // Blocks that were freed and not returned are no need.
             return_free_memory();
