@@ -9,8 +9,9 @@
 //! joins the chunks, the share of that stage, and the efficiency that a simulation of the pipeline gets for more
 //! workers from these times, chunk by chunk, where the recording is repeated to about a thousand chunks (\[004\] 4.6.2
 //! does the same). Memory bandwidth is not simulated. Once the machine steps through all events, once workers step
-//! through those that their chunks decide. For two workers the simulation of the recording is beside a real run, with
-//! the ratio of the two. Only this part: `cargo bench --bench engine -- share`.
+//! through those that their chunks decide. For two workers the simulation of the recording is beside real runs, which
+//! are taken in turns with those of one worker, from the first chunk's begin to the last one's end: medians, and the
+//! ratio of the two. Only this part: `cargo bench --bench engine -- share`.
 #![allow(clippy::unwrap_used)]
 
 use std::cmp::Reverse;
@@ -95,41 +96,44 @@ struct ChunkTimes {
     finish: f64,
 }
 
-impl ChunkTimes {
-    const MOST: ChunkTimes = ChunkTimes { read: f64::MAX, join: f64::MAX, finish: f64::MAX };
-
-    fn min(self, other: ChunkTimes) -> ChunkTimes {
-        ChunkTimes {
-            read: self.read.min(other.read),
-            join: self.join.min(other.join),
-            finish: self.finish.min(other.finish),
-        }
-    }
-}
-
 /// The kernel pass of one recording in chunks of 1 MiB.
 fn pass(traces: &[&Trace], rows_by: RowsBy, hooks: Hooks, ctx: &Ctx) {
     let engine = EngineOptions { chunks: ChunkTarget::Bytes(1 << 20), hooks, ..EngineOptions::default() };
     black_box(record(traces, &[], &Options { engine, rows_by, ..Options::default() }, ctx).unwrap());
 }
 
-/// The times of each chunk on one worker: the least of all runs, so that disturbances do not count.
-fn chunk_times(traces: &[&Trace], rows_by: RowsBy) -> Vec<ChunkTimes> {
-    let mut least: Vec<ChunkTimes> = Vec::new();
+/// The steps of all chunks of one pass, in order of time.
+fn steps(traces: &[&Trace], rows_by: RowsBy, ctx: &Ctx) -> Vec<(ChunkStep, Instant)> {
+    STEPS.lock().unwrap().clear();
+    pass(traces, rows_by, Hooks { step: note, ..Hooks::default() }, ctx);
+    std::mem::take(&mut *STEPS.lock().unwrap())
+}
+
+fn median(mut all: Vec<f64>) -> f64 {
+    all.sort_by(f64::total_cmp);
+    all[all.len() / 2]
+}
+
+/// The times of each chunk on one worker, and the seconds from the first chunk's begin to the last one's end on two:
+/// medians of passes in turns.
+fn chunk_times(traces: &[&Trace], rows_by: RowsBy) -> (Vec<ChunkTimes>, f64) {
+    let works = [Ctx::new(1), Ctx::new(2)];
+    let (mut passes, mut spans) = (Vec::new(), Vec::new());
     for _ in 0..RUNS {
-        STEPS.lock().unwrap().clear();
-        pass(traces, rows_by, Hooks { step: note, ..Hooks::default() }, &Ctx::new(1));
-        let steps = STEPS.lock().unwrap();
-        let chunks = steps.chunks_exact(4).map(|of| {
-            let seconds = |to: usize| (of[to].1 - of[to - 1].1).as_secs_f64();
-            ChunkTimes { read: seconds(1), join: seconds(2), finish: seconds(3) }
-        });
-        least.resize(steps.len() / 4, ChunkTimes::MOST);
-        for (least, found) in least.iter_mut().zip(chunks) {
-            *least = least.min(found);
-        }
+        passes.push(steps(traces, rows_by, &works[0]));
+        let both = steps(traces, rows_by, &works[1]);
+        spans.push((both[both.len() - 1].1 - both[0].1).as_secs_f64());
     }
-    least
+    let seconds = |step: usize| {
+        let of = |steps: &Vec<(ChunkStep, Instant)>| (steps[step].1 - steps[step - 1].1).as_secs_f64();
+        median(passes.iter().map(of).collect())
+    };
+    let chunks = (0..passes[0].len() / 4).map(|chunk| ChunkTimes {
+        read: seconds(4 * chunk + 1),
+        join: seconds(4 * chunk + 2),
+        finish: seconds(4 * chunk + 3),
+    });
+    (chunks.collect(), median(spans))
 }
 
 /// The seconds that some workers take for chunks, in a simulation of `base::parallel::in_order`.
@@ -192,17 +196,14 @@ fn serial_share() {
 
 /// One line of it.
 fn print_share(name: &str, traces: &[&Trace], rows_by: RowsBy) {
-    let chunks = chunk_times(traces, rows_by);
+    let (chunks, two) = chunk_times(traces, rows_by);
     let sum = |of: fn(&ChunkTimes) -> f64| chunks.iter().map(of).sum::<f64>();
     let (join, workers) = (sum(|of| of.join), sum(|of| of.read + of.finish));
     let times = CHUNKS.div_ceil(chunks.len());
     let many: Vec<ChunkTimes> = (0..times).flat_map(|_| chunks.iter().copied()).collect();
     let all = (workers + join) * times as f64;
     let efficiency = |workers: usize| all / simulated(&many, workers) / workers as f64;
-    let [(one, _), (two, _)] = measured(&|ctx| pass(traces, rows_by, Hooks::default(), ctx));
-    // Opening, binding and sealing lie outside the pipeline.
-    let outside = one - simulated(&chunks, 1);
-    let simulated_two = simulated(&chunks, 2) + outside;
+    let simulated_two = simulated(&chunks, 2);
     println!(
         "{name:<20} {:<8} {:>6} {:>7.1} ms {:>7.2} ms {:>7.3} {:>7.2} {:>7.2} {:>7.2} {:>9.1} ms {:>7.1} ms {:>7.2}",
         format!("{rows_by:?}"),

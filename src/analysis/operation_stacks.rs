@@ -47,15 +47,16 @@ pub fn attach(
         let Some(life) = timeline.thread(thread).map(|t| t.life) else { continue };
         let known = sources.stacks.cursor(reader, thread).over(life);
         let known = known.filter_map(|(span, id)| Some((span, sources.stacks.get(id).user?)));
-        sequence.stacks = known
-            .map(|(span, placed)| {
-                let stack = *numbers.entry(placed).or_insert_with(|| {
-                    stacks.push(placed);
-                    stacks.len() as u32 - 1
-                });
-                StackSpan { span, stack }
-            })
-            .collect();
+        for (span, placed) in known {
+            let stack = *numbers.entry(placed).or_insert_with(|| {
+                stacks.push(placed);
+                stacks.len() as u32 - 1
+            });
+            match sequence.stacks.last_mut() {
+                Some(last) if last.stack == stack && last.span.end == span.start => last.span.end = span.end,
+                _ => sequence.stacks.push(StackSpan { span, stack }),
+            }
+        }
         sequence.stacks.shrink_to_fit();
     }
     let resolver = StackResolver::new(timeline, sources.spaces, symbol_paths, sources.symbols);

@@ -31,6 +31,8 @@ const BUFFERS: u64 = 30 << 20;
 const LEAST_ROWS: u64 = 8 << 20;
 /// Of the budget, for buffers of events: one in so many.
 const BUFFERS_OF: u64 = 8;
+/// Of the budget, for executions whose paths are known while others are walked: one in so many.
+const PATHS_OF: u64 = 16;
 /// Bytes of an execution: its path until all paths are known, its times by context, its metrics; and the groups, ranks
 /// and lists by cause of a comparison. The model of 64 copies of a recording of locks has 116, and a comparison of its
 /// 461,248 system calls holds about as much beside it; the rest is an allowance, for symbols among others.
@@ -103,6 +105,11 @@ impl Budget {
     /// Bytes for buffers of events.
     pub fn for_buffers(&self, workers: usize) -> u64 {
         (self.bytes / BUFFERS_OF).min(BUFFERS * workers as u64)
+    }
+
+    /// Bytes in memory for what is known of executions until all paths are.
+    pub fn for_paths(&self) -> u64 {
+        self.bytes / PATHS_OF
     }
 
     /// Bytes for leaves in memory beside the `opened` bytes that the process holds before it reads events, and the

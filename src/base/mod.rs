@@ -2,6 +2,7 @@
 //! statistics.
 
 pub mod allocator;
+pub mod block_list;
 pub mod budget;
 pub mod clean;
 pub mod ctx;

@@ -44,7 +44,7 @@ impl Medium for File {
 pub enum SpillError {
     /// It cannot be written.
     #[error(
-        "the states of the recording do not fit into memory, and {} cannot hold them ({why}); make room there, name \
+        "what is known of the recording does not fit into memory, and {} cannot hold it ({why}); make room there, name \
          another folder by TMPDIR, or raise --memory",
         folder.display()
     )]

@@ -61,7 +61,7 @@ use assembly::Assembly;
 use columns::MetricColumns;
 use contexts::Dictionary;
 use contribution::Contributions;
-use paths::Holders;
+use paths::{ExplainedExecutions, Holders};
 use std::sync::Arc;
 use threads::ModelThreads;
 
@@ -159,29 +159,29 @@ fn made(
     timeline.make_room(results(holders, found.len(), 0), ctx)?;
     let interleaved = interleaved(timeline, &found);
     let sources = EcctInputs { timeline, timelines, names: &names, disk, leaders };
-    let mut explained = paths::explain(&found, &request.timelines, &sources, counter, holders, ctx)?;
+    let explained = paths::explain(&found, &request.timelines, &sources, counter, holders, ctx)?;
+    let ExplainedExecutions { outline, hops, contributions, chunks } = explained;
     if holders == Holders::Wanted {
-        timeline.make_room(results(holders, found.len(), explained.contributions), ctx)?;
+        timeline.make_room(results(holders, found.len(), contributions), ctx)?;
     }
 
     ctx.progress.enter("symbols", 0);
     let places = &request.places;
     let dictionary = Dictionary { timeline, timelines, spaces, places, symbols, kernel: kernel.as_ref() };
-    let (tree, contexts) = contexts::name(&explained.outline, &dictionary, &mut model.names, &mut model.notices, ctx)?;
+    let (tree, contexts) = contexts::name(&outline, &dictionary, &mut model.names, &mut model.notices, ctx)?;
     model.contexts = tree;
     // Labels come before other names of executions.
     for trace in &request.traces {
         model.names.intern(&trace.label);
     }
-    let executions = explained.take();
     let contributions = match holders {
-        Holders::Wanted => Contributions::new(timeline, leaders, &names, &found, explained.hops),
+        Holders::Wanted => Contributions::new(timeline, leaders, &names, &found, hops),
         Holders::Omitted => Contributions::default(),
     };
     let mut assembly = Assembly {
         timeline,
         request,
-        outline: &explained.outline,
+        outline: &outline,
         contexts: &contexts,
         names: &names,
         leaders,
@@ -190,9 +190,11 @@ fn made(
         contributions,
         model,
     };
+    let executions = paths::executions(chunks, &ctx.cancel);
     for (i, (execution, explained)) in found.iter().zip(executions).enumerate() {
         assembly.push(execution, explained, interleaved.get(i).copied().flatten());
     }
+    ctx.cancel.check()?;
     let (model, contributions) = assembly.finish();
     ctx.progress.parts.hold(MemoryPart::Results, model.executions.heap_bytes());
     Ok((model, contributions))

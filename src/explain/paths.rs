@@ -1,8 +1,9 @@
 //! The critical paths of a task's executions, in parallel chunks, accumulated into one outline.
 //!
 //! In: executions. Out: [`ExplainedExecutions`], whose contexts are nodes of one outline. Chunks are merged in order of
-//! the executions, so every number of workers gives the same outline. The times of an execution are added up by node as
-//! soon as its path ends: a chunk holds as much as its executions have nodes, however often their threads alternate.
+//! the executions, so every number of workers, and every size of chunks, gives the same outline. The times of an
+//! execution are added up by node as soon as its path ends: a chunk holds as much as its executions have nodes, however
+//! often their threads alternate.
 
 use super::holders::{self, HeldContext};
 use crate::analysis::counters;
@@ -12,15 +13,20 @@ use crate::analysis::executions::Execution;
 use crate::analysis::hops::Hops;
 use crate::analysis::outline::Outline;
 use crate::analysis::path::{self, PathSegment};
-use crate::base::ctx::{Cancelled, Ctx};
+use crate::base::block_list::BlockList;
+use crate::base::ctx::{Cancel, Cancelled, Ctx};
+use crate::base::memory::MemoryError;
 use crate::base::packed::{self, packed};
 use crate::base::parallel::in_order;
+use crate::base::spill::SpillError;
 use crate::model::execution::ExecutionId;
 use crate::state::questions::Asker;
 use crate::state::timeline::SegmentKind;
 
-/// Executions that a worker takes at once.
+/// Executions that a worker takes at once, at most.
 const CHUNK: usize = 64;
+/// Where executions are few, a worker takes one in so many of them: each may have a long path.
+const CHUNKS: usize = 64;
 
 /// Whether the threads that delayed each execution are wanted, with times.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -32,7 +38,6 @@ pub(super) enum Holders {
 }
 
 /// All executions of a task.
-#[derive(Default)]
 pub(super) struct ExplainedExecutions {
     /// Their contexts.
     pub(super) outline: Outline,
@@ -41,7 +46,7 @@ pub(super) struct ExplainedExecutions {
     /// How many, of threads to executions.
     pub(super) contributions: usize,
     /// In order, each chunk's as bytes: they wait for the last path, and take a fifth of the memory so.
-    chunks: Vec<Vec<u8>>,
+    pub(super) chunks: BlockList,
 }
 
 /// The executions of a chunk, whose contexts and hops are the chunk's.
@@ -79,8 +84,14 @@ pub(super) fn explain(
     ctx: &Ctx,
 ) -> Result<ExplainedExecutions, Cancelled> {
     ctx.progress.enter("paths", found.len() as u64);
-    let chunks: Vec<&[Execution]> = found.chunks(CHUNK).collect();
-    let mut all = ExplainedExecutions::default();
+    let size = found.len().div_ceil(CHUNKS).clamp(1, CHUNK);
+    let chunks: Vec<&[Execution]> = found.chunks(size).collect();
+    let mut all = ExplainedExecutions {
+        outline: Outline::default(),
+        hops: Hops::default(),
+        contributions: 0,
+        chunks: BlockList::new(ctx),
+    };
     let order = |number: usize| match timelines.contains(&ExecutionId::at(number)) {
         true => TimeOrder::Kept,
         false => TimeOrder::ByNode,
@@ -88,9 +99,11 @@ pub(super) fn explain(
     in_order(
         ctx,
         chunks.len(),
-        |i| accumulate(chunks[i], &|at| order(i * CHUNK + at), sources, counter, holders),
+        |i| accumulate(chunks[i], &|at| order(i * size + at), sources, counter, holders),
         |i, chunk| {
-            all.append(chunk, |at| order(i * CHUNK + at));
+            if let Err(why) = all.append(chunk, |at| order(i * size + at)) {
+                ctx.cancel.fail(MemoryError::Spill(why));
+            }
             ctx.progress.step(chunks[i].len() as u64);
         },
     )?;
@@ -99,7 +112,7 @@ pub(super) fn explain(
 
 impl ExplainedExecutions {
     /// The next executions, their contexts and hops renumbered.
-    fn append(&mut self, mut chunk: ExplainedChunk, order: impl Fn(usize) -> TimeOrder) {
+    fn append(&mut self, mut chunk: ExplainedChunk, order: impl Fn(usize) -> TimeOrder) -> Result<(), SpillError> {
         let (ids, hop_ids) = (self.outline.merge(&chunk.outline), self.hops.merge(&chunk.hops));
         for (at, execution) in chunk.executions.iter_mut().enumerate() {
             execution.own.iter_mut().for_each(|time| time.node = ids[time.node.index()]);
@@ -112,17 +125,17 @@ impl ExplainedExecutions {
                 (held.node, held.hop) = (ids[held.node.index()], hop_ids[held.hop.index()]);
             }
         }
-        let mut bytes = packed::bytes_of(&chunk.executions);
-        bytes.shrink_to_fit();
-        self.chunks.push(bytes);
+        self.chunks.push(packed::bytes_of(&chunk.executions))
     }
+}
 
-    /// The executions in order; the bytes of those that were taken are gone.
-    pub(super) fn take(&mut self) -> impl Iterator<Item = Explained> + use<> {
-        // What was packed here can be read.
-        let unpack = |bytes: Vec<u8>| packed::value_of::<Vec<Explained>>(&bytes).unwrap_or_default();
-        std::mem::take(&mut self.chunks).into_iter().flat_map(unpack)
-    }
+/// The executions in order; the bytes of those that were taken are gone. None come after bytes that cannot be read
+/// back, whose error is the one of the job.
+pub(super) fn executions(chunks: BlockList, cancel: &Cancel) -> impl Iterator<Item = Explained> {
+    let failed = move |why| cancel.fail(MemoryError::Spill(why));
+    let readable = chunks.take().map_while(move |bytes| bytes.map_err(failed).ok());
+    // What was packed here can be read.
+    readable.flat_map(|bytes| packed::value_of::<Vec<Explained>>(&bytes).unwrap_or_default())
 }
 
 fn accumulate(
