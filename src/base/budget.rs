@@ -33,6 +33,9 @@ const LEAST_ROWS: u64 = 8 << 20;
 const BUFFERS_OF: u64 = 8;
 /// Of the budget, for executions whose paths are known while others are walked: one in so many.
 const PATHS_OF: u64 = 16;
+/// Of a limit, for the buffers of workers that walk long paths with the threads on them: one in so many. Paths of 64
+/// copies of a recording, over its whole time, took two workers 35 of 240 MiB.
+const WALKS_OF: u64 = 6;
 /// Bytes of an execution: its path until all paths are known, its times by context, its metrics; and the groups, ranks
 /// and lists by cause of a comparison. The model of 64 copies of a recording of locks has 116, and a comparison of its
 /// 461,248 system calls holds about as much beside it; the rest is an allowance, for symbols among others.
@@ -53,11 +56,13 @@ const STACK: u64 = 24;
 pub enum ResultsOf {
     /// So many executions, which are compared.
     Executions(usize),
+    /// The paths of so many executions, with the threads on them: of what delayed them nothing is known yet.
+    Paths(usize),
     /// Executions with the threads that delayed them.
     HeldUp {
         /// How many.
         executions: usize,
-        /// By execution, context and thread; 0 before the paths are known.
+        /// By execution, context and thread.
         contributions: usize,
     },
     /// The operations of all threads.
@@ -74,10 +79,30 @@ impl ResultsOf {
         let of = |size: u64, count: usize| size.saturating_mul(count as u64);
         match self {
             ResultsOf::Executions(executions) => of(EXECUTION, executions),
+            ResultsOf::Paths(executions) => of(HELD_UP, executions),
             ResultsOf::HeldUp { executions, contributions } => {
                 of(HELD_UP, executions).saturating_add(of(CONTRIBUTION, contributions))
             }
             ResultsOf::Operations { operations, stacks } => of(OPERATION, operations).saturating_add(of(STACK, stacks)),
+        }
+    }
+
+    /// Bytes that are needed until the results are there, within a limit of so many.
+    fn until_then(self, limit: u64) -> u64 {
+        match self {
+            ResultsOf::Paths(_) => limit / WALKS_OF + limit / PATHS_OF,
+            _ => 0,
+        }
+    }
+
+    /// The least limit that has room for so many bytes beside those.
+    fn limit_beside(self, bytes: u64) -> u64 {
+        match self {
+            ResultsOf::Paths(_) => {
+                let (of, rest) = (WALKS_OF * PATHS_OF, WALKS_OF * PATHS_OF - WALKS_OF - PATHS_OF);
+                (bytes / rest).saturating_add(1).saturating_mul(of)
+            }
+            _ => bytes,
         }
     }
 }
@@ -178,10 +203,11 @@ pub fn check_results(
     let results = of.bytes();
     let others = held.saturating_sub(in_leaves).saturating_add(in_leaves.min(least_for_leaves(workers)));
     let needed = others.saturating_add(results);
-    if needed > limit.bytes() {
+    let until_then = of.until_then(limit.bytes());
+    if needed.saturating_add(until_then) > limit.bytes() {
         // What is held grows with the limit: blocks that were freed are in pieces.
-        let needed = limit_for(limit, needed.saturating_add(needed / 16).saturating_add(PIECES));
-        let (held, results) = (whole(others), whole(results));
+        let needed = limit_for(limit, of.limit_beside(needed.saturating_add(needed / 16).saturating_add(PIECES)));
+        let (held, results) = (whole(others), whole(results.saturating_add(until_then)));
         return Err(MemoryError::Results { limit, of, results, held, needed });
     }
     Ok(limit.bytes().saturating_sub(held.saturating_sub(in_leaves)).saturating_sub(results))
@@ -255,6 +281,7 @@ mod tests {
         assert!(check_results(Limit::Group(116 << 20), 150 << 20, 80 << 20, all, 2).is_ok());
         for of in [
             ResultsOf::Executions(usize::MAX),
+            ResultsOf::Paths(usize::MAX),
             ResultsOf::HeldUp { executions: usize::MAX, contributions: usize::MAX },
             ResultsOf::Operations { operations: usize::MAX, stacks: usize::MAX },
         ] {
@@ -264,6 +291,16 @@ mod tests {
         let held_up = ResultsOf::HeldUp { executions, contributions };
         // 15 and 27 MiB of results.
         assert_eq!(check_results(Limit::Asked(256 << 20), 70 << 20, 0, held_up, 2), Ok(144 << 20));
+        // Paths: 15 MiB, 40 of a limit of 176 MiB.
+        let paths =
+            |limit: u64| check_results(Limit::Asked(limit << 20), 110 << 20, 0, ResultsOf::Paths(executions), 2);
+        assert!(paths(176).is_ok());
+        let error = paths(150).unwrap_err();
+        for part in ["the paths of 98304 executions", "50MiB beside the 110MiB", "shorter trace"] {
+            assert!(error.to_string().contains(part), "{error}");
+        }
+        let MemoryError::Results { needed, .. } = error else { panic!("{error}") };
+        assert!(paths(needed >> 20).is_ok(), "{needed}");
         let operations = ResultsOf::Operations { operations: 96 << 13, stacks: 96 << 10 };
         let error = check_results(Limit::Asked(80 << 20), 70 << 20, 0, operations, 2).unwrap_err().to_string();
         for part in

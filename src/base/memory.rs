@@ -140,6 +140,7 @@ impl From<Limit> for MemoryError {
 fn subject(of: ResultsOf) -> String {
     match of {
         ResultsOf::Executions(executions) => format!("the results of {executions} executions"),
+        ResultsOf::Paths(executions) => format!("the paths of {executions} executions"),
         ResultsOf::HeldUp { executions, .. } => format!("the threads that delayed {executions} executions"),
         ResultsOf::Operations { operations, .. } => {
             format!("patterns in {operations} system calls and user-space events")
@@ -151,7 +152,7 @@ fn subject(of: ResultsOf) -> String {
 fn remedy(of: ResultsOf) -> &'static str {
     match of {
         ResultsOf::Executions(_) | ResultsOf::HeldUp { .. } => "choose a --task with fewer executions",
-        ResultsOf::Operations { .. } => "use a shorter trace",
+        ResultsOf::Paths(_) | ResultsOf::Operations { .. } => "use a shorter trace",
     }
 }
 

@@ -156,13 +156,19 @@ fn made(
     let names = ThreadNames::new(timeline, &mut model.names, &mut model.notices);
     let found = marks.pair(timeline, request.marks, &request.rule, &mut model.notices);
     let found = executions::covered(timeline, found, &mut model.notices);
-    timeline.make_room(results(holders, found.len(), 0), ctx)?;
+    timeline.make_room(
+        match holders {
+            Holders::Omitted => ResultsOf::Executions(found.len()),
+            Holders::Wanted => ResultsOf::Paths(found.len()),
+        },
+        ctx,
+    )?;
     let interleaved = interleaved(timeline, &found);
     let sources = EcctInputs { timeline, timelines, names: &names, disk, leaders };
     let explained = paths::explain(&found, &request.timelines, &sources, counter, holders, ctx)?;
     let ExplainedExecutions { outline, hops, contributions, chunks } = explained;
     if holders == Holders::Wanted {
-        timeline.make_room(results(holders, found.len(), contributions), ctx)?;
+        timeline.make_room(ResultsOf::HeldUp { executions: found.len(), contributions }, ctx)?;
     }
 
     ctx.progress.enter("symbols", 0);
@@ -198,14 +204,6 @@ fn made(
     let (model, contributions) = assembly.finish();
     ctx.progress.parts.hold(MemoryPart::Results, model.executions.heap_bytes());
     Ok((model, contributions))
-}
-
-/// What the results of so many executions are made of.
-fn results(holders: Holders, executions: usize, contributions: usize) -> ResultsOf {
-    match holders {
-        Holders::Omitted => ResultsOf::Executions(executions),
-        Holders::Wanted => ResultsOf::HeldUp { executions, contributions },
-    }
 }
 
 /// Of the hosts whose switches were recorded.
