@@ -177,6 +177,16 @@ impl<T: ThreadInstance> ThreadTable<T> {
         }
     }
 
+    /// False for an instance that nothing has changed since [`ThreadTable::visited`].
+    pub fn has_changed(&self, thread: ThreadId) -> bool {
+        self.changed.get(thread.index()) == Some(&true)
+    }
+
+    /// What has changed of an instance so far is known.
+    pub fn visited(&mut self, thread: ThreadId) {
+        self.changed.get_mut(thread.index()).into_iter().for_each(|changed| *changed = false);
+    }
+
     /// The instance of an id of this table.
     pub fn get(&self, thread: ThreadId) -> Option<&T> {
         self.all.get(thread.index()).map(Box::as_ref)

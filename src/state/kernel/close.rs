@@ -19,6 +19,7 @@ impl Machine {
     pub fn close(mut self, lossy: Vec<Span>) -> (Timeline, Notices) {
         let end = self.end.max(self.start());
         self.seal_slabs();
+        self.take_back_rows();
         self.close_counters();
         let unnamed = self.out.tables.names.intern("unknown");
         let mut worker_names: HashMap<NameId, bool> = HashMap::default();

@@ -151,6 +151,16 @@ impl<'b> BatchIds<'b> {
         *self.stacks.get(id?.index())?
     }
 
+    /// The ids of the stacks that have one already.
+    pub fn stacks(&self) -> &[Option<RawStackId>] {
+        &self.stacks
+    }
+
+    /// The same, once all events were stepped through.
+    pub fn into_stacks(self) -> Vec<Option<RawStackId>> {
+        self.stacks
+    }
+
     pub fn stack(&mut self, out: &mut RawStacks, id: Option<RawStackId>) -> Option<RawStackId> {
         let id = id?;
         let slot = self.stacks.get_mut(id.index())?;
@@ -236,11 +246,15 @@ impl Machine {
 
     /// Step through all events of a batch; batches come in order of time.
     pub fn absorb(&mut self, batch: &Batch) {
+        self.packets.drop_unused();
         // Ids of a batch are not valid in the next one; an event and its stack are always in one chunk.
         let mut ids = BatchIds { chains: Some(WakeChains::default()), ..BatchIds::new(batch) };
         for event in &batch.events {
             if self.seal_moments.holds(event) {
                 self.seal_rows();
+                if !self.has_room_for_slabs() {
+                    self.seal_slabs();
+                }
             }
             self.step(event, &mut ids);
             self.unsealed_events += 1;

@@ -7,7 +7,7 @@
 //! ```
 //! [`record()`] is the entry point. A worker steps a machine of its own through the events that its chunk decides by
 //! itself (`prepare`), and the machine takes what they have made of threads and CPUs at their places (`prepared`,
-//! `slots`). `step` takes one of the other events and changes the slots of the [`Machine`]: the thread and the
+//! `slots`; their rows: `worker_rows`). `step` takes one of the other events and changes the slots of the [`Machine`]: the thread and the
 //! interrupt contexts of a CPU (`cpu`), the scheduler's state of a thread and its open call (`thread_state`, `sched`,
 //! `calls`), beginning, end and names of threads (`thread_events`), images (`images`), the thread instance of an id
 //! (`identity`, `user`), lost events (`losses`), sent packets (`packets`), open block requests (`requests`), entered
@@ -42,6 +42,7 @@ mod step;
 mod thread_events;
 mod thread_state;
 mod user;
+mod worker_rows;
 
 pub use handlers::{Handlers, HandlersError};
 pub use machine::Machine;

@@ -18,7 +18,7 @@ const OLDEST: Ns = 60_000_000_000;
 /// Sends waiting over all connections.
 const MOST: usize = 1 << 16;
 
-/// Connections that keep their list although nothing waits there: most are used again.
+/// Routes that keep their list although nothing waits there: most are used again.
 const KEPT_LISTS: usize = 1 << 12;
 
 /// After clock correction two hosts' clocks may still differ by more than the transit time of a packet: a send is
@@ -27,15 +27,55 @@ const EARLY: Ns = 1_000_000;
 
 /// The key of a list. Loopback addresses mean another machine on each host.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-enum Route {
+pub(super) enum Route {
     Flow(Option<HostId>, Flow),
     Buffer(HostId, u64),
 }
 
+impl Route {
+    /// Of a packet that was sent or received on a host.
+    pub fn of(host: HostId, packet: &NetworkPacket) -> Route {
+        match packet.tcp {
+            Some(TcpSegment { flow, .. }) => Route::Flow(flow.is_loopback().then_some(host), flow),
+            None => Route::Buffer(host, packet.buffer),
+        }
+    }
+}
+
+/// The position of a list, valid until [`Packets::drop_unused`].
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct ListId(u32);
+
+/// What tells packets of one route apart.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+struct Bytes {
+    seq: u32,
+    ack: u32,
+    len: u32,
+    flags: u16,
+}
+
+impl Bytes {
+    fn of(packet: &NetworkPacket) -> Bytes {
+        let TcpSegment { seq, ack, flags, len, flow: _ } = packet.tcp.unwrap_or_default();
+        Bytes { seq, ack, len, flags }
+    }
+}
+
 #[derive(Clone, Copy, Debug)]
 struct Sent {
-    segment: TcpSegment,
+    bytes: Bytes,
     sender: Waker,
+}
+
+/// The sends that wait on a route.
+#[derive(Clone, Debug, Default)]
+struct WaitingSends {
+    sends: VecDeque<Sent>,
+    /// Some sequence number is before that of an earlier send.
+    is_unsorted: bool,
+    /// Number of its entries in [`Packets::order`].
+    ordered: usize,
 }
 
 /// A wait that a packet ended before its send was recorded.
@@ -58,19 +98,34 @@ struct EarlyReceive {
 /// Sends that wait for their receive.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Packets {
-    waiting: HashMap<Route, VecDeque<Sent>>,
+    routes: HashMap<Route, ListId>,
+    lists: Vec<WaitingSends>,
+    /// Lists of no route.
+    unused: Vec<ListId>,
     /// Time and list of each send, in order of time, to drop the oldest first.
-    order: VecDeque<(Timestamp, Route)>,
+    order: VecDeque<(Timestamp, ListId)>,
     /// In order of time.
     early: VecDeque<EarlyReceive>,
     /// The last loss of each host.
     lost: HashMap<HostId, Timestamp>,
 }
 
-fn route(host: HostId, packet: &NetworkPacket) -> Route {
-    match packet.tcp {
-        Some(TcpSegment { flow, .. }) => Route::Flow(flow.is_loopback().then_some(host), flow),
-        None => Route::Buffer(host, packet.buffer),
+impl WaitingSends {
+    /// Add a send, unless it is a retransmission: the first one counts. Most numbers are not before those that wait.
+    fn push(&mut self, sent: Sent) -> bool {
+        let is_before = |a: u32, b: u32| (1..1 << 31).contains(&b.wrapping_sub(a));
+        self.is_unsorted &= !self.sends.is_empty();
+        for other in self.sends.iter().rev() {
+            if other.bytes == sent.bytes {
+                return false;
+            }
+            if !self.is_unsorted && is_before(other.bytes.seq, sent.bytes.seq) {
+                break;
+            }
+        }
+        self.is_unsorted |= self.sends.back().is_some_and(|last| is_before(sent.bytes.seq, last.bytes.seq));
+        self.sends.push_back(sent);
+        true
     }
 }
 
@@ -95,8 +150,45 @@ impl Packets {
         ended.map(|early| early.wait).collect()
     }
 
+    /// The list of a route, where it has one.
+    pub fn list(&self, route: &Route) -> Option<ListId> {
+        self.routes.get(route).copied()
+    }
+
+    /// The list of a route.
+    pub fn list_for_sends(&mut self, route: Route) -> ListId {
+        let (lists, unused) = (&mut self.lists, &mut self.unused);
+        *self.routes.entry(route).or_insert_with(|| {
+            unused.pop().unwrap_or_else(|| {
+                lists.push(WaitingSends::default());
+                ListId(lists.len() as u32 - 1)
+            })
+        })
+    }
+
+    /// Routes on which nothing waits have no list any more, if there are many.
+    pub fn drop_unused(&mut self) {
+        if self.routes.len() <= KEPT_LISTS {
+            return;
+        }
+        let Packets { routes, lists, unused, .. } = self;
+        routes.retain(|_, list| {
+            let is_used = lists.get(list.0 as usize).is_some_and(|list| list.ordered > 0 || !list.sends.is_empty());
+            if !is_used {
+                unused.push(*list);
+            }
+            is_used
+        });
+    }
+
     /// A thread sends. Returns the waits that the packet ended already, because clocks are slightly off.
     pub fn send(&mut self, host: HostId, packet: &NetworkPacket, sender: Waker) -> Vec<EndedWait> {
+        let list = self.list_for_sends(Route::of(host, packet));
+        self.send_on(list, host, packet, sender)
+    }
+
+    /// The same for a packet whose list is known.
+    pub fn send_on(&mut self, list: ListId, host: HostId, packet: &NetworkPacket, sender: Waker) -> Vec<EndedWait> {
         let at = sender.at;
         let ended = self.early(host, packet, at);
         if !ended.is_empty() {
@@ -105,25 +197,21 @@ impl Packets {
         while self.order.front().is_some_and(|(t, _)| at.since(*t) > OLDEST) || self.order.len() >= MOST {
             self.forget_oldest();
         }
-        let route = route(host, packet);
-        let sent = Sent { segment: packet.tcp.unwrap_or_default(), sender };
-        let waiting = self.waiting.entry(route).or_default();
-        // Of a packet and its retransmissions the first one counts.
-        if !waiting.iter().any(|other| other.segment == sent.segment) {
-            waiting.push_back(sent);
-            self.order.push_back((at, route));
+        let bytes = Bytes::of(packet);
+        let Some(waiting) = self.lists.get_mut(list.0 as usize) else { return ended };
+        if waiting.push(Sent { bytes, sender }) {
+            waiting.ordered += 1;
+            self.order.push_back((at, list));
         }
         ended
     }
 
     fn forget_oldest(&mut self) {
-        let Some((at, route)) = self.order.pop_front() else { return };
-        if let Some(waiting) = self.waiting.get_mut(&route) {
-            while waiting.front().is_some_and(|sent| sent.sender.at <= at) {
-                waiting.pop_front();
-            }
-            if waiting.is_empty() {
-                self.waiting.remove(&route);
+        let Some((at, list)) = self.order.pop_front() else { return };
+        if let Some(waiting) = self.lists.get_mut(list.0 as usize) {
+            waiting.ordered -= 1;
+            while waiting.sends.front().is_some_and(|sent| sent.sender.at <= at) {
+                waiting.sends.pop_front();
             }
         }
     }
@@ -135,22 +223,23 @@ impl Packets {
 
     /// A packet arrives. Returns its sender, where it is known.
     pub fn receive(&mut self, host: HostId, packet: &NetworkPacket) -> Option<Waker> {
-        let route = route(host, packet);
-        let waiting = self.waiting.get_mut(&route)?;
-        if let (Route::Buffer(..), Some(lost)) = (route, self.lost.get(&host)) {
+        let list = self.list(&Route::of(host, packet))?;
+        self.receive_on(list, host, packet)
+    }
+
+    /// The same for a packet whose list is known.
+    pub fn receive_on(&mut self, list: ListId, host: HostId, packet: &NetworkPacket) -> Option<Waker> {
+        let waiting = &mut self.lists.get_mut(list.0 as usize)?.sends;
+        if let (None, Some(lost)) = (packet.tcp, self.lost.get(&host)) {
             waiting.retain(|sent| sent.sender.at >= *lost);
         }
-        let segment = packet.tcp.unwrap_or_default();
-        let exact =
-            |s: &Sent| (s.segment.seq, s.segment.ack, s.segment.flags) == (segment.seq, segment.ack, segment.flags);
-        let offset = |s: &Sent| segment.seq.wrapping_sub(s.segment.seq);
-        let at = waiting.iter().position(exact).or_else(|| waiting.iter().position(|s| offset(s) < s.segment.len))?;
+        let Bytes { seq, ack, len, flags } = Bytes::of(packet);
+        let exact = |s: &Sent| (s.bytes.seq, s.bytes.ack, s.bytes.flags) == (seq, ack, flags);
+        let offset = |s: &Sent| seq.wrapping_sub(s.bytes.seq);
+        let at = waiting.iter().position(exact).or_else(|| waiting.iter().position(|s| offset(s) < s.bytes.len))?;
         let sent = waiting[at];
-        if offset(&sent).saturating_add(segment.len) >= sent.segment.len {
+        if offset(&sent).saturating_add(len) >= sent.bytes.len {
             waiting.remove(at);
-        }
-        if waiting.is_empty() && self.waiting.len() > KEPT_LISTS {
-            self.waiting.remove(&route);
         }
         Some(sent.sender)
     }
@@ -178,6 +267,19 @@ mod tests {
         packets.send(HOST, &tcp(100, 10, 0x18), sender(20));
         assert_eq!(packets.receive(HOST, &tcp(100, 10, 0x18)), Some(sender(10)));
         assert_eq!(packets.receive(HOST, &tcp(100, 10, 0x18)), None);
+    }
+
+    #[test]
+    fn send_counts_the_first_of_several_transmissions_in_any_order() {
+        let mut packets = Packets::default();
+        let sent = [(100, 1), (200, 2), (100, 3), (50, 4), (200, 5), (50, 6), (300, 7), (200, 8)];
+        for (seq, at) in sent {
+            packets.send(HOST, &tcp(seq, 10, 0x18), sender(at));
+        }
+        for (seq, first) in [(200, 2), (50, 4), (300, 7), (100, 1)] {
+            assert_eq!(packets.receive(HOST, &tcp(seq, 10, 0x18)), Some(sender(first)));
+            assert_eq!(packets.receive(HOST, &tcp(seq, 10, 0x18)), None);
+        }
     }
 
     #[test]
@@ -224,8 +326,19 @@ mod tests {
         for i in 0..2 * MOST as u32 {
             packets.send(HOST, &NetworkPacket { buffer: u64::from(i), tcp: None }, sender(i.into()));
         }
-        assert!(packets.order.len() <= MOST && packets.waiting.len() <= MOST);
+        packets.drop_unused();
+        assert!(packets.order.len() <= MOST && packets.routes.len() <= MOST);
         packets.send(HOST, &tcp(1, 1, 0), sender(OLDEST + 2 * MOST as Ns));
-        assert_eq!(packets.waiting.len(), 1);
+        packets.drop_unused();
+        assert_eq!(packets.routes.len(), 1);
+        // Lists of other routes are used again.
+        assert_eq!(packets.receive(HOST, &tcp(1, 1, 0)), Some(sender(OLDEST + 2 * MOST as Ns)));
+        let lists = packets.lists.len();
+        packets.send(HOST, &NetworkPacket { buffer: 7, tcp: None }, sender(OLDEST + 3 * MOST as Ns));
+        assert_eq!(packets.lists.len(), lists);
+        assert_eq!(
+            packets.receive(HOST, &NetworkPacket { buffer: 7, tcp: None }).map(|sender| sender.at.ns()),
+            Some(OLDEST + 3 * MOST as Ns)
+        );
     }
 }

@@ -2,13 +2,15 @@
 //!
 //! In: the events that only the machine can step through and, at their places among these, what the worker's own
 //! machine has made of the others: slots and rows of threads and CPUs. Out: the machine as if it had stepped through
-//! all of them. The worker's ids (names, threads, CPUs, senders of packets) become ids of this machine. Cost: some
-//! nanoseconds for each row, about a hundred for each thread that is handed over.
+//! all of them. The worker's ids (names, threads, CPUs, senders of packets) become ids of this machine; most rows get
+//! theirs later (`worker_rows`). Cost: about a hundred nanoseconds for each thread that is handed over.
 
 use super::cpu::{CpuId, CpuSlots};
 use super::machine::{BatchIds, Machine};
+use super::packets::{ListId, Route};
 use super::slots::{KnownSlots, ThreadSlots};
-use super::thread_state::{Interruption, Label, OpenCall, Sched};
+use super::thread_state::{Interruption, Sched};
+use super::worker_rows::{Ids, PreparedRows, TakenRows, WorkerRows};
 use crate::base::heap::{HeapSize, block};
 use crate::base::names::NameId;
 use crate::base::notice::Notice;
@@ -18,9 +20,10 @@ use crate::event::stack::RawStackId;
 use crate::model::facts::Quality;
 use crate::reading::batch::Batch;
 use crate::state::threads::HostTid;
-use crate::state::timeline::{Call, CpuRun, HostId, Segment, StackSample, ThreadId, ThreadName, WakeStack, Waker};
+use crate::state::timeline::{HostId, ThreadId, ThreadName, WakeStack, Waker};
 use std::collections::BTreeSet;
 use std::ops::Range;
+use std::sync::Arc;
 
 /// Ids from here on are no threads of the worker's machine: they are the unknown senders of packets, by number.
 const SENDERS: u32 = 1 << 31;
@@ -28,6 +31,11 @@ const SENDERS: u32 = 1 << 31;
 /// The sender of a packet, by its number among the receives of a chunk.
 pub(super) fn sender_of(receive: usize) -> Waker {
     Waker { thread: ThreadId::from_raw(SENDERS | receive as u32), at: Timestamp::MIN }
+}
+
+/// The number of an unknown sender.
+pub(super) fn sender_number(thread: ThreadId) -> usize {
+    (thread.raw() & !SENDERS) as usize
 }
 
 /// True for an id that is the number of an unknown sender.
@@ -83,10 +91,13 @@ pub(super) enum Due {
         host: HostId,
         packet: PacketId,
         sender: Waker,
+        /// Its number among the worker's.
+        route: u32,
     },
     Receive {
         host: HostId,
         packet: PacketId,
+        route: u32,
     },
     /// A thread has no more work to do.
     Rest {
@@ -117,6 +128,8 @@ pub(super) struct ThreadPart {
     pub calls: Range<usize>,
     pub samples: Range<usize>,
     pub names: Range<usize>,
+    /// Neighbouring segments may turn out to be one.
+    pub may_join: bool,
 }
 
 /// What events have made of a CPU since its last part.
@@ -141,11 +154,7 @@ pub(super) struct Prepared {
     pub thread_parts: Vec<ThreadPart>,
     pub cpu_parts: Vec<CpuPart>,
     /// The rows of all parts.
-    pub segments: Vec<Segment>,
-    pub calls: Vec<Call>,
-    pub samples: Vec<StackSample>,
-    pub names: Vec<ThreadName>,
-    pub runs: Vec<CpuRun>,
+    pub rows: PreparedRows,
     /// By host.
     pub quality: Vec<Quality>,
     pub unrecorded: BTreeSet<(HostId, u32)>,
@@ -171,11 +180,6 @@ impl Prepared {
         self.cpus.clear();
         self.thread_parts.clear();
         self.cpu_parts.clear();
-        self.segments.clear();
-        self.calls.clear();
-        self.samples.clear();
-        self.names.clear();
-        self.runs.clear();
         Prepared { quality: Vec::new(), unrecorded: BTreeSet::new(), start: None, end: None, unsealed: 0, ..self }
     }
 }
@@ -183,69 +187,23 @@ impl Prepared {
 impl HeapSize for Prepared {
     fn heap_bytes(&self) -> usize {
         let parts = block(&self.due) + block(&self.cpus) + block(&self.thread_parts) + block(&self.cpu_parts);
-        let rows = block(&self.segments) + block(&self.calls) + block(&self.samples) + block(&self.runs);
-        parts + rows + block(&self.names) + block(&self.quality)
+        parts + self.rows.heap_bytes() + block(&self.quality)
     }
 }
 
-/// The ids of this machine for those of a worker's.
-struct Ids {
-    names: Vec<NameId>,
-    threads: Vec<ThreadId>,
-    cpus: Vec<Option<CpuId>>,
-    /// By number of the receive.
-    senders: Vec<Option<Waker>>,
-}
+/// The lists of packets by the worker's routes, as far as these have one.
+#[derive(Debug, Default)]
+struct ListIds(Vec<Option<ListId>>);
 
-impl Ids {
-    #[inline]
-    fn name(&self, name: NameId) -> NameId {
-        self.names.get(name.index()).copied().unwrap_or(name)
-    }
-
-    #[inline]
-    fn thread(&self, thread: ThreadId) -> ThreadId {
-        self.threads.get(thread.index()).copied().unwrap_or(thread)
-    }
-
-    fn waker(&self, waker: Waker) -> Option<Waker> {
-        let raw = waker.thread.raw();
-        match raw & SENDERS {
-            0 => Some(Waker { thread: self.thread(waker.thread), ..waker }),
-            _ => *self.senders.get((raw & !SENDERS) as usize)?,
+impl ListIds {
+    fn get(&mut self, route: u32, find: impl FnOnce() -> Option<ListId>) -> Option<ListId> {
+        let at = route as usize;
+        if self.0.len() <= at {
+            self.0.resize(at + 1, None);
         }
-    }
-
-    fn label(&self, label: Label) -> Label {
-        Label {
-            waker: label.waker.and_then(|waker| self.waker(waker)),
-            qualifier: label.qualifier.map(|name| self.name(name)),
-            ..label
-        }
-    }
-
-    fn slots(&self, mut slots: ThreadSlots) -> ThreadSlots {
-        if let Sched::Running(cpu) = slots.sched
-            && let Some(Some(cpu)) = self.cpus.get(cpu.index())
-        {
-            slots.sched = Sched::Running(*cpu);
-        }
-        if let Some(Interruption { handler: Some(name) }) = &mut slots.interrupted {
-            *name = self.name(*name);
-        }
-        if let Some(wake) = &mut slots.early_wake {
-            wake.label = self.label(wake.label);
-        }
-        slots.call = slots.call.map(|call| OpenCall { name: self.name(call.name), ..call });
-        slots
-    }
-
-    fn segment(&self, segment: &Segment) -> Segment {
-        Segment {
-            waker: segment.waker.and_then(|waker| self.waker(waker)),
-            qualifier: segment.qualifier.map(|name| self.name(name)),
-            ..*segment
-        }
+        let list = self.0.get_mut(at)?;
+        *list = list.or_else(find);
+        *list
     }
 }
 
@@ -253,21 +211,35 @@ impl Ids {
 struct Join<'b> {
     batch: BatchIds<'b>,
     prepared: &'b Prepared,
+    rows: Arc<WorkerRows>,
     ids: Ids,
+    lists: ListIds,
     thread_parts: std::slice::Iter<'b, ThreadPart>,
     cpu_parts: std::slice::Iter<'b, CpuPart>,
     /// The thread of the next event.
     on: Option<ThreadId>,
 }
 
+impl Join<'_> {
+    fn taken(&self) -> TakenRows<'_> {
+        TakenRows { rows: &self.rows, ids: &self.ids, stacks: self.batch.stacks() }
+    }
+}
+
 impl Machine {
-    /// Step through the events of a batch, and take what was made of the others; batches come in order of time.
-    pub(super) fn absorb_prepared(&mut self, batch: &Batch, prepared: &Prepared) {
+    /// Step through the events of a batch, and take what was made of the others; batches come in order of time. Returns
+    /// the rows, which slabs may still read.
+    pub(super) fn absorb_prepared(&mut self, batch: &Batch, prepared: &mut Prepared) -> Arc<WorkerRows> {
+        self.packets.drop_unused();
+        let rows = WorkerRows::new(std::mem::take(&mut prepared.rows));
+        let prepared = &*prepared;
         let own = (0..prepared.own_names).map(NameId::at).collect();
         let mut join = Join {
             batch: BatchIds::new(batch),
             prepared,
+            rows,
             ids: Ids { names: own, threads: Vec::new(), cpus: vec![None; prepared.cpus.len()], senders: Vec::new() },
+            lists: ListIds::default(),
             thread_parts: prepared.thread_parts.iter(),
             cpu_parts: prepared.cpu_parts.iter(),
             on: None,
@@ -287,6 +259,9 @@ impl Machine {
             mine.interrupts += theirs.interrupts;
         }
         self.unrecorded.extend(&prepared.unrecorded);
+        let Join { batch, rows, ids, .. } = join;
+        rows.set_ids(ids, batch.into_stacks());
+        rows
     }
 
     fn step_all(&mut self, events: &[Event], join: &mut Join<'_>) {
@@ -314,6 +289,10 @@ impl Machine {
             Due::Seal { events } => {
                 self.unsealed_events += events as usize;
                 self.seal_rows();
+                if !self.has_room_for_slabs() {
+                    join.rows.set_ids(ids.clone(), batch.stacks().to_vec());
+                    self.seal_slabs();
+                }
             }
             Due::Hold { cpu } => {
                 let Some(LocalCpu { host, number }) = join.prepared.cpus.get(cpu.index()).copied() else { return };
@@ -339,21 +318,25 @@ impl Machine {
                 }
             }
             Due::Thread => join.thread_parts.next().into_iter().for_each(|part| {
-                self.take_thread(part, join.prepared, &join.batch, &join.ids);
+                self.take_thread(part, &join.taken());
             }),
             Due::Cpu => join.cpu_parts.next().into_iter().for_each(|part| {
-                self.take_cpu(part, join.prepared, &join.ids);
+                self.take_cpu(part, &join.taken());
             }),
             Due::On(thread) => join.on = Some(ids.thread(thread)),
-            Due::Send { host, packet, sender } => {
+            Due::Send { host, packet, sender, route } => {
                 if let (Some(packet), Some(sender)) = (batch.batch.packet_of(packet), ids.waker(sender)) {
-                    let ended = self.packets.send(host, packet, sender);
-                    self.came_early(ended, sender);
+                    let list = join.lists.get(route, || Some(self.packets.list_for_sends(Route::of(host, packet))));
+                    let ended = list.map(|list| self.packets.send_on(list, host, packet, sender));
+                    self.came_early(ended.unwrap_or_default(), sender);
                 }
             }
-            Due::Receive { host, packet } => {
-                let packet = batch.batch.packet_of(packet);
-                ids.senders.push(packet.and_then(|packet| self.packets.receive(host, packet)));
+            Due::Receive { host, packet, route } => {
+                let sender = batch.batch.packet_of(packet).and_then(|packet| {
+                    let list = join.lists.get(route, || self.packets.list(&Route::of(host, packet)))?;
+                    self.packets.receive_on(list, host, packet)
+                });
+                ids.senders.push(sender);
             }
             Due::Rest { thread, t } => self.services.rest(ids.thread(thread), t),
             Due::Woke(WakeStack { woken, time, stack }) => {
@@ -379,10 +362,16 @@ impl Machine {
         thread
     }
 
-    fn take_thread(&mut self, part: &ThreadPart, prepared: &Prepared, batch: &BatchIds<'_>, ids: &Ids) {
-        let thread = ids.thread(part.thread);
+    /// True if rows of a host go to the store: those of a host without switches are made anew at the end.
+    fn may_seal(&self, host: HostId) -> bool {
+        self.out.tables.quality.get(host.index()).is_some_and(|quality| quality.switches > 0)
+    }
+
+    fn take_thread(&mut self, part: &ThreadPart, taken: &TakenRows<'_>) {
+        let (thread, ids) = (taken.ids.thread(part.thread), taken.ids);
+        let may_seal = self.may_seal(self.threads[thread].thread.host);
         let state = &mut self.threads[thread];
-        for ThreadName { from, name } in prepared.names.get(part.names.clone()).unwrap_or(&[]) {
+        for ThreadName { from, name } in taken.rows.rows.names.get(part.names.clone()).unwrap_or(&[]) {
             let name = ids.name(*name);
             if state.thread.names.last().map(|last| last.name) != Some(name) {
                 state.push_name(*from, name);
@@ -390,29 +379,37 @@ impl Machine {
                 state.runs_softirqs = self.out.tables.names.get(name).starts_with("ksoftirqd/");
             }
         }
-        let segments = prepared.segments.get(part.segments.clone()).unwrap_or(&[]);
-        state.rows.segments.reserve(segments.len());
-        segments.iter().for_each(|segment| state.add_segment(ids.segment(segment)));
-        let calls = prepared.calls.get(part.calls.clone()).unwrap_or(&[]);
-        let samples = prepared.samples.get(part.samples.clone()).unwrap_or(&[]);
-        let call = |call: &Call| Call { name: ids.name(call.name), ..*call };
-        let sample = |sample: &StackSample| StackSample {
-            user: batch.known_stack(sample.user),
-            kernel: batch.known_stack(sample.kernel),
-            ..*sample
-        };
-        state.rows.calls.extend(calls.iter().map(call));
-        state.rows.samples.extend(samples.iter().map(sample));
-        state.set_slots(&ids.slots(part.slots), part.known);
+        state.set_slots(&slots(ids, part.slots), part.known);
+        // What came before the recording's begin is cut off when rows are sealed.
+        let may_seal = may_seal && self.start.is_some_and(|begin| state.thread.life.start >= begin);
+        state.take_rows(thread.index(), part, taken, may_seal.then_some(&mut self.sealed));
     }
 
-    fn take_cpu(&mut self, part: &CpuPart, prepared: &Prepared, ids: &Ids) {
+    fn take_cpu(&mut self, part: &CpuPart, taken: &TakenRows<'_>) {
+        let ids = taken.ids;
         let Some(Some(c)) = ids.cpus.get(part.cpu.index()).copied() else { return };
+        let may_seal = self.may_seal(self.cpus[c].host);
         let cpu = &mut self.cpus[c];
-        let runs = prepared.runs.get(part.runs.clone()).unwrap_or(&[]);
-        cpu.runs.extend(runs.iter().map(|run| CpuRun { thread: ids.thread(run.thread), ..*run }));
+        cpu.take_runs(c.index(), part, taken, may_seal.then_some(&mut self.sealed));
         let mut slots = part.slots.clone();
         slots.rename(|name| ids.name(name), |thread| ids.thread(thread), |waker| ids.waker(waker));
         cpu.continue_with(slots, part.unknown_raised);
     }
+}
+
+/// Slots of a thread with the machine's ids.
+fn slots(ids: &Ids, mut slots: ThreadSlots) -> ThreadSlots {
+    if let Sched::Running(cpu) = slots.sched
+        && let Some(Some(cpu)) = ids.cpus.get(cpu.index())
+    {
+        slots.sched = Sched::Running(*cpu);
+    }
+    if let Some(Interruption { handler: Some(name) }) = &mut slots.interrupted {
+        *name = ids.name(*name);
+    }
+    if let Some(wake) = &mut slots.early_wake {
+        wake.label = ids.label(wake.label);
+    }
+    slots.call = slots.call.map(|call| ids.open_call(call));
+    slots
 }

@@ -11,6 +11,7 @@ use super::machine::Machine;
 use super::prepare::{PrepareOptions, prepare};
 use super::prepared::Prepared;
 use super::seal::{NumberedSlabs, SEAL_EVERY};
+use super::worker_rows::WorkerRows;
 use crate::base::allocator::return_free_memory;
 use crate::base::ctx::{Cancel, Cancelled, Ctx};
 use crate::base::heap::{HeapSize, MemoryPart};
@@ -30,7 +31,7 @@ use crate::state::store::pool::LeafPool;
 use crate::state::timeline::{HostCoverage, HostId, Timeline};
 use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 /// Options of the kernel pass; the result does not depend on `engine`.
 #[derive(Clone, Debug)]
@@ -91,8 +92,20 @@ struct KernelPass<'w> {
 struct PassSlabs {
     sealed: Vec<NumberedSlabs<SealedSlabs>>,
     empty: Vec<OpenSlabs>,
-    /// Memory for rows that workers make.
-    rows: Vec<Prepared>,
+    /// Memory for what workers prepare, without rows.
+    prepared: Vec<Prepared>,
+    /// The rows that workers have made; slabs that are not sealed yet read some of them.
+    rows: Vec<Arc<WorkerRows>>,
+}
+
+impl PassSlabs {
+    /// Memory for what a worker prepares.
+    fn spare(&mut self) -> Prepared {
+        let unused = self.rows.iter().position(|rows| Arc::strong_count(rows) == 1);
+        let rows = unused.and_then(|at| Arc::into_inner(self.rows.swap_remove(at)));
+        let rows = rows.map(|unused| unused.rows.emptied()).unwrap_or_default();
+        Prepared { rows, ..self.prepared.pop().unwrap_or_default() }
+    }
 }
 
 impl KernelPass<'_> {
@@ -127,7 +140,7 @@ impl Analysis for KernelPass<'_> {
         let mut notices = Notices::default();
         let mut batch = self.read(traces, chunk, cancel, &mut notices);
         let prepared = self.prepare.map(|options| {
-            let spare = self.slabs().rows.pop().unwrap_or_default();
+            let spare = self.slabs().spare();
             let mut machine = new_machine(traces, &self.sources, self.options);
             if let Some(first) = batch.events.first() {
                 let losses = self.sources.losses_over(traces, first.time).into_iter();
@@ -145,9 +158,11 @@ impl Analysis for KernelPass<'_> {
     fn merge(&self, (machine, notices): &mut Self::Whole, (batch, prepared, theirs): Self::Partial) -> Self::Rest {
         self.hand_over_slabs(machine);
         match prepared {
-            Some(prepared) => {
-                machine.absorb_prepared(&batch, &prepared);
-                self.slabs().rows.push(prepared.emptied());
+            Some(mut prepared) => {
+                let rows = machine.absorb_prepared(&batch, &mut prepared);
+                let mut slabs = self.slabs();
+                slabs.rows.push(rows);
+                slabs.prepared.push(prepared.emptied());
             }
             None => machine.absorb(&batch),
         }
@@ -229,8 +244,9 @@ pub fn record(
     let prepare = by_workers.then_some(prepare);
     let pass = KernelPass { sources, options, events: &ctx.progress.events, prepare, slabs: Mutex::default() };
     let (mut machine, mut notices) = engine::run(&pass, (machine, notices), traces, &engine, ctx)?;
-    let rows: usize = pass.slabs().rows.iter().map(HeapSize::heap_bytes).sum();
-    ctx.progress.parts.hold(MemoryPart::EventBuffers, pass.sources.spare_bytes() + rows);
+    let rows: usize = pass.slabs().rows.iter().map(|rows| rows.rows.heap_bytes()).sum();
+    let prepared: usize = pass.slabs().prepared.iter().map(HeapSize::heap_bytes).sum();
+    ctx.progress.parts.hold(MemoryPart::EventBuffers, pass.sources.spare_bytes() + rows + prepared);
     pass.hand_over_slabs(&mut machine);
     ctx.progress.parts.hold(MemoryPart::OpenRows, machine.most_open_bytes());
     drop(pass);

@@ -190,14 +190,19 @@ impl ThreadState {
             return;
         }
         let segments = self.settled_segments();
-        move_first(&mut self.rows.segments, segments, line, &mut into.segments);
-        self.sealed.stored += segments;
+        self.seal_segments(line, segments, into);
         let calls = self.rows.calls.len().saturating_sub(1);
         self.seal_calls(line, calls, into);
     }
 
+    /// Move its first segments.
+    pub(super) fn seal_segments(&mut self, line: usize, count: usize, into: &mut RowBuilders) {
+        move_first(&mut self.rows.segments, count, line, &mut into.segments);
+        self.sealed.stored += count;
+    }
+
     /// Move its first samples.
-    fn seal_samples(&mut self, line: usize, count: usize, into: &mut RowBuilders) {
+    pub(super) fn seal_samples(&mut self, line: usize, count: usize, into: &mut RowBuilders) {
         if count > 0 && !self.rows.has_earlier_samples {
             self.rows.has_earlier_samples = true;
             if self.rows.samples.first().is_some_and(|first| first.user.is_some()) {
@@ -208,7 +213,7 @@ impl ThreadState {
     }
 
     /// Move its first calls.
-    fn seal_calls(&mut self, line: usize, count: usize, into: &mut RowBuilders) {
+    pub(super) fn seal_calls(&mut self, line: usize, count: usize, into: &mut RowBuilders) {
         if count > 0 {
             self.thread.runs_program();
         }
@@ -283,16 +288,31 @@ impl Machine {
         self.slabs.largest = self.slabs.largest.max(slabs.bytes());
         self.slabs.open.push(NumberedSlabs { number: self.slabs.count, slabs });
         self.slabs.count += 1;
-        if !self.has_room_for_slabs() {
-            self.seal_slabs();
-        }
     }
 
     /// True if the next slabs have room beside those that wait to be leaves.
-    fn has_room_for_slabs(&self) -> bool {
+    pub(super) fn has_room_for_slabs(&self) -> bool {
         let Some(room) = self.slabs.room else { return true };
         let (OpenBytes { all, spare }, next) = (self.sealed.open_bytes(), self.slabs.largest);
         (self.slabs.most_in_threads + all + next.saturating_sub(spare)) as u64 <= room
+    }
+
+    /// Take back the rows that went to the slab of a moment that did not come.
+    pub(super) fn take_back_rows(&mut self) {
+        for (line, segments) in self.sealed.segments.take_lines() {
+            self.threads[ThreadId::at(line)].take_back(segments);
+        }
+        for (line, calls) in self.sealed.calls.take_lines() {
+            self.threads[ThreadId::at(line)].rows.calls.splice(0..0, calls);
+        }
+        for (line, samples) in self.sealed.samples.take_lines() {
+            self.threads[ThreadId::at(line)].rows.samples.splice(0..0, samples);
+        }
+        for (line, runs) in self.sealed.runs.take_lines() {
+            if let Some(cpu) = self.cpus.iter_mut().nth(line) {
+                cpu.runs.splice(0..0, runs);
+            }
+        }
     }
 
     /// Use the memory of slabs that are leaves again.

@@ -5,13 +5,15 @@
 //! leaves depend on the rows and on the moments at which slabs are taken alone. A slab can be sealed by another thread
 //! than the one that fills the next; sealed slabs are added in the order in which they were taken. The rows of a slab
 //! are in blocks of one size, which all slabs of the family share: slabs differ in size, and one that kept its memory
-//! would keep that of the largest that it ever was.
+//! would keep that of the largest that it ever was. Rows that have memory of their own are not copied into blocks: the
+//! slab reads them there when it is sealed ([`RowSource`]).
 
 use super::leaf::StoredRow;
 use super::leaf_bytes::Leaf;
 use super::leaves::Leaves;
 use super::parts::{LinePart, LineStore};
 use super::pool::LeafPool;
+use std::fmt::Debug;
 use std::marker::PhantomData;
 use std::ops::{Add, Range};
 use std::sync::Arc;
@@ -22,11 +24,19 @@ const MOST_ROWS: usize = 2048;
 /// Rows of a block: 24 to 64 KiB.
 const BLOCK: usize = 1024;
 
+/// Rows that have memory of their own until they are in leaves.
+pub(in crate::state) trait RowSource<R>: Debug + Send + Sync {
+    /// Add some of them, by number.
+    fn copy(&self, rows: Range<u32>, into: &mut Vec<R>);
+}
+
 /// Rows of one line that follow each other in the open slab.
 #[derive(Clone, Debug)]
 struct Stretch {
     line: u32,
     rows: Range<u32>,
+    /// Their source, a position in [`OpenSlab::sources`]; `None`: they are in the blocks.
+    source: Option<u32>,
 }
 
 /// A part, and the line that it is of.
@@ -41,12 +51,15 @@ struct PartOfLine {
 pub(in crate::state) struct OpenSlab<R> {
     /// All but the last are full.
     blocks: Vec<Vec<R>>,
+    sources: Vec<Arc<dyn RowSource<R>>>,
+    /// Number of rows that are in sources.
+    in_sources: usize,
     stretches: Vec<Stretch>,
 }
 
 impl<R> Default for OpenSlab<R> {
     fn default() -> Self {
-        OpenSlab { blocks: Vec::new(), stretches: Vec::new() }
+        OpenSlab { blocks: Vec::new(), sources: Vec::new(), in_sources: 0, stretches: Vec::new() }
     }
 }
 
@@ -58,13 +71,17 @@ pub(in crate::state) struct SealedSlab {
 }
 
 impl<R: StoredRow> OpenSlab<R> {
-    /// Bytes of its blocks.
+    /// Bytes of its blocks, and of its rows in sources.
     pub fn bytes(&self) -> usize {
-        self.blocks.len() * BLOCK * size_of::<R>()
+        (self.blocks.len() * BLOCK + self.in_sources) * size_of::<R>()
     }
 
     /// Number of rows.
     fn len(&self) -> usize {
+        self.in_blocks() + self.in_sources
+    }
+
+    fn in_blocks(&self) -> usize {
         self.blocks.last().map_or(0, |last| (self.blocks.len() - 1) * BLOCK + last.len())
     }
 
@@ -72,7 +89,7 @@ impl<R: StoredRow> OpenSlab<R> {
         if rows.is_empty() {
             return;
         }
-        let from = self.len() as u32;
+        let from = self.in_blocks() as u32;
         while !rows.is_empty() {
             let room = self.blocks.last().map_or(0, |last| BLOCK - last.len());
             if room == 0 {
@@ -84,11 +101,38 @@ impl<R: StoredRow> OpenSlab<R> {
             last.extend_from_slice(here);
             rows = others;
         }
-        let rows = from..self.len() as u32;
+        let rows = from..self.in_blocks() as u32;
         match self.stretches.last_mut() {
-            Some(last) if last.line == line as u32 => last.rows.end = rows.end,
-            _ => self.stretches.push(Stretch { line: line as u32, rows }),
+            Some(last) if last.line == line as u32 && last.source.is_none() => last.rows.end = rows.end,
+            _ => self.stretches.push(Stretch { line: line as u32, rows, source: None }),
         }
+    }
+
+    fn push_from(&mut self, line: usize, source: &Arc<dyn RowSource<R>>, rows: Range<u32>) {
+        if !self.sources.last().is_some_and(|last| Arc::ptr_eq(last, source)) {
+            self.sources.push(Arc::clone(source));
+        }
+        self.in_sources += rows.len();
+        let source = Some(self.sources.len() as u32 - 1);
+        self.stretches.push(Stretch { line: line as u32, rows, source });
+    }
+
+    /// Add the first rows of a stretch, `most` of them at most. Returns their number.
+    fn copy(&self, stretch: &Stretch, most: usize, into: &mut Vec<R>) -> usize {
+        let Range { start, end } = stretch.rows;
+        let before = into.len();
+        match stretch.source {
+            Some(source) => {
+                let end = end.min(start.saturating_add(most as u32));
+                self.sources.get(source as usize).into_iter().for_each(|source| source.copy(start..end, into));
+            }
+            None => {
+                let at = start as usize;
+                let block = self.blocks.get(at / BLOCK).and_then(|block| block.get(at % BLOCK..)).unwrap_or(&[]);
+                into.extend_from_slice(&block[..block.len().min(end as usize - at).min(most)]);
+            }
+        }
+        into.len() - before
     }
 
     /// Its rows as leaves; the slab is empty then.
@@ -96,15 +140,13 @@ impl<R: StoredRow> OpenSlab<R> {
         self.stretches.sort_by_key(|stretch| stretch.line);
         let mut sealed = SealedSlab::default();
         let mut rows: Vec<R> = Vec::with_capacity(MOST_ROWS.min(self.len()));
-        for Stretch { line, rows: Range { start, end } } in std::mem::take(&mut self.stretches) {
-            let mut at = start as usize;
-            while at < end as usize {
-                let block = self.blocks.get(at / BLOCK).and_then(|block| block.get(at % BLOCK..)).unwrap_or(&[]);
-                let count = block.len().min(end as usize - at).min(MOST_ROWS - rows.len());
-                let Some((first, own)) = block.first().zip(block.get(..count)) else { break };
-                sealed.add_part(line, first, rows.len(), count);
-                rows.extend_from_slice(own);
-                at += count;
+        for mut stretch in std::mem::take(&mut self.stretches) {
+            while !stretch.rows.is_empty() {
+                let before = rows.len();
+                let count = self.copy(&stretch, MOST_ROWS - before, &mut rows);
+                let Some(first) = rows.get(before) else { break };
+                sealed.add_part(stretch.line, first, before, count);
+                stretch.rows.start += count as u32;
                 if rows.len() == MOST_ROWS {
                     sealed.add_leaf(&mut rows);
                 }
@@ -114,7 +156,30 @@ impl<R: StoredRow> OpenSlab<R> {
             sealed.add_leaf(&mut rows);
         }
         self.blocks.iter_mut().for_each(Vec::clear);
+        self.sources.clear();
         sealed
+    }
+
+    /// Its rows by line; the slab is empty then.
+    fn take_lines(&mut self) -> Vec<(usize, Vec<R>)> {
+        self.stretches.sort_by_key(|stretch| stretch.line);
+        let mut lines: Vec<(usize, Vec<R>)> = Vec::new();
+        for mut stretch in std::mem::take(&mut self.stretches) {
+            let line = stretch.line as usize;
+            if lines.last().is_none_or(|(last, _)| *last != line) {
+                lines.push((line, Vec::new()));
+            }
+            let Some((_, rows)) = lines.last_mut() else { break };
+            while !stretch.rows.is_empty() {
+                match self.copy(&stretch, usize::MAX, rows) {
+                    0 => break,
+                    count => stretch.rows.start += count as u32,
+                }
+            }
+        }
+        self.blocks.iter_mut().for_each(Vec::clear);
+        self.sources.clear();
+        lines
     }
 }
 
@@ -165,6 +230,8 @@ pub(in crate::state) struct LineStoreBuilder<R> {
     spare: Vec<Vec<R>>,
     /// Number of all blocks: those of slabs that were taken, too.
     blocks: usize,
+    /// Number of all rows in sources, likewise.
+    in_sources: usize,
     leaves: Leaves,
     /// Bytes of the leaves.
     sealed_bytes: usize,
@@ -174,7 +241,7 @@ pub(in crate::state) struct LineStoreBuilder<R> {
 impl<R> Default for LineStoreBuilder<R> {
     fn default() -> Self {
         let (open, leaves, parts) = (OpenSlab::default(), Leaves::default(), Vec::new());
-        LineStoreBuilder { open, spare: Vec::new(), blocks: 0, leaves, sealed_bytes: 0, parts }
+        LineStoreBuilder { open, spare: Vec::new(), blocks: 0, in_sources: 0, leaves, sealed_bytes: 0, parts }
     }
 }
 
@@ -191,10 +258,25 @@ impl<R: StoredRow> LineStoreBuilder<R> {
         open.push(line, rows, block);
     }
 
+    /// Add rows of a line, which come after those that it has; they are read when the slab is sealed.
+    pub fn push_from(&mut self, line: usize, source: &Arc<dyn RowSource<R>>, rows: Range<u32>) {
+        self.in_sources += rows.len();
+        self.open.push_from(line, source, rows);
+    }
+
+    /// Take back the rows added since the last slab, by line.
+    pub fn take_lines(&mut self) -> Vec<(usize, Vec<R>)> {
+        let mut slab = self.take_slab();
+        let lines = slab.take_lines();
+        self.give_back(slab);
+        lines
+    }
+
     /// Bytes of the memory for rows that are in no leaf yet, those of slabs that were taken, too.
     pub fn open_bytes(&self) -> OpenBytes {
         let block = BLOCK * size_of::<R>();
-        OpenBytes { all: self.blocks * block, spare: self.spare.len() * block }
+        let in_sources = self.in_sources * size_of::<R>();
+        OpenBytes { all: self.blocks * block + in_sources, spare: self.spare.len() * block }
     }
 
     /// Number of rows that are in no leaf yet.
@@ -209,6 +291,7 @@ impl<R: StoredRow> LineStoreBuilder<R> {
 
     /// Use the memory of a slab that was sealed again.
     pub fn give_back(&mut self, empty: OpenSlab<R>) {
+        self.in_sources -= empty.in_sources;
         self.spare.extend(empty.blocks);
     }
 

@@ -116,7 +116,8 @@ impl Preparation<'_> {
                 if let Some(of) = self.batch.packet_of(packet)
                     && let Some(sender) = self.machine.sender(c, event.time, of)
                 {
-                    self.due(Due::Send { host: origin.host, packet, sender });
+                    let route = self.route(origin.host, of);
+                    self.due(Due::Send { host: origin.host, packet, sender, route });
                 }
             }
             Kind::Receive(packet) => {
@@ -125,7 +126,8 @@ impl Preparation<'_> {
                 if let Some(of) = self.batch.packet_of(packet) {
                     self.machine.cpus[c].deliver(*of, Some(sender_of(self.receives)));
                     self.receives += 1;
-                    self.due(Due::Receive { host: origin.host, packet });
+                    let route = self.route(origin.host, of);
+                    self.due(Due::Receive { host: origin.host, packet, route });
                 }
             }
             Kind::Exit { tid } => match self.machine.threads.alive(HostTid::new(origin.host, tid)) {

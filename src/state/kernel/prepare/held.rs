@@ -10,6 +10,7 @@ use crate::state::kernel::cpu::{CpuId, bit};
 use crate::state::kernel::prepared::{CpuPart, Due, ThreadPart};
 use crate::state::kernel::slots::KnownSlots;
 use crate::state::kernel::thread_state::{OpenCall, Sched, ThreadState};
+use crate::state::kernel::worker_rows::may_join;
 use crate::state::threads::HostTid;
 use crate::state::timeline::ThreadId;
 
@@ -132,22 +133,26 @@ impl Preparation<'_> {
         };
         let state = &mut self.machine.threads[thread];
         let out = &mut self.out;
-        let from = (out.segments.len(), out.calls.len(), out.samples.len(), out.names.len());
-        out.segments.append(&mut state.rows.segments);
-        out.calls.append(&mut state.rows.calls);
-        out.samples.append(&mut state.rows.samples);
-        out.names.extend_from_slice(state.thread.names.get(held.names..).unwrap_or(&[]));
+        let rows = &mut out.rows;
+        let from = (rows.segments.len(), rows.calls.len(), rows.samples.len(), rows.names.len());
+        let may_join = may_join(&state.rows.segments);
+        rows.segments.append(&mut state.rows.segments);
+        rows.calls.append(&mut state.rows.calls);
+        rows.samples.append(&mut state.rows.samples);
+        rows.names.extend_from_slice(state.thread.names.get(held.names..).unwrap_or(&[]));
         held.names = state.thread.names.len();
         let part = ThreadPart {
             thread,
             slots: state.slots(),
             known: held.known,
-            segments: from.0..out.segments.len(),
-            calls: from.1..out.calls.len(),
-            samples: from.2..out.samples.len(),
-            names: from.3..out.names.len(),
+            segments: from.0..rows.segments.len(),
+            calls: from.1..rows.calls.len(),
+            samples: from.2..rows.samples.len(),
+            names: from.3..rows.names.len(),
+            may_join,
         };
         out.thread_parts.push(part);
+        self.machine.threads.visited(thread);
         self.due(Due::Thread);
     }
 
@@ -156,21 +161,23 @@ impl Preparation<'_> {
         let Some(thread) = self.machine.cpus[c].thread.filter(|_| self.cpus[c.index()].is_held) else { return };
         self.hand_over_thread(thread);
         let cpu = &mut self.machine.cpus[c];
-        let from = self.out.runs.len();
-        self.out.runs.append(&mut cpu.runs);
+        let runs = &mut self.out.rows.runs;
+        let from = runs.len();
+        runs.append(&mut cpu.runs);
         let unknown_raised = self.cpus[c.index()].unknown_raised;
-        let part = CpuPart { cpu: c, slots: cpu.slots(), unknown_raised, runs: from..self.out.runs.len() };
+        let part = CpuPart { cpu: c, slots: cpu.slots(), unknown_raised, runs: from..runs.len() };
         self.out.cpu_parts.push(part);
         self.due(Due::Cpu);
     }
 
-    /// Hand over everything; it stays held.
+    /// Hand over everything that has changed; it stays held.
     pub(super) fn hand_over_all(&mut self) {
         let all: Vec<CpuId> = self.machine.cpus.ids().collect();
         all.into_iter().for_each(|c| self.hand_over_cpu(c));
         for at in 0..self.threads.len() {
             let thread = ThreadId::at(at);
-            if self.threads[at].is_held && !matches!(self.machine.threads[thread].sched, Sched::Running(_)) {
+            let has_changed = self.threads[at].is_held && self.machine.threads.has_changed(thread);
+            if has_changed && !matches!(self.machine.threads[thread].sched, Sched::Running(_)) {
                 self.hand_over_thread(thread);
             }
         }

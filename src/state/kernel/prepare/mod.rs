@@ -30,14 +30,16 @@ mod tests;
 
 use super::cpu::CpuId;
 use super::machine::{BatchIds, Machine};
+use super::packets::Route;
 use super::prepared::{Due, DueAt, LocalCpu, Prepared};
 use super::seal::SealMoments;
 use crate::event::kind::{Event, Kind, TextId, ThreadContextId};
 use crate::event::stack::RawStackId;
-use crate::reading::batch::Batch;
+use crate::reading::batch::{Batch, NetworkPacket};
 use crate::state::threads::HostTid;
 use crate::state::timeline::HostId;
 pub(super) use chains::WakeChains;
+use foldhash::HashMap;
 use held::{HeldCpu, HeldThread};
 
 /// What a worker has to know of the machine.
@@ -68,6 +70,8 @@ struct Preparation<'b> {
     chains: WakeChains,
     /// Packets that were received.
     receives: usize,
+    /// The routes of packets, in the order in which they were met.
+    routes: HashMap<Route, u32>,
     out: Prepared,
 }
 
@@ -89,6 +93,7 @@ pub(super) fn prepare(batch: &mut Batch, machine: Machine, options: PrepareOptio
         has_stack: vec![false; batch.stacks.len()],
         chains: WakeChains::default(),
         receives: 0,
+        routes: HashMap::default(),
         out: Prepared { own_names, start, ..spare },
         events,
     };
@@ -212,6 +217,12 @@ impl Preparation<'_> {
             }
         }
         self.leave(event);
+    }
+
+    /// The number of a packet's route.
+    fn route(&mut self, host: HostId, packet: &NetworkPacket) -> u32 {
+        let next = self.routes.len() as u32;
+        *self.routes.entry(Route::of(host, packet)).or_insert(next)
     }
 
     fn need_name(&mut self, name: TextId) {

@@ -227,8 +227,8 @@ fn both(batches: Vec<Batch>, pairs: bool, seal_every: usize) -> [String; 2] {
         let mut worker = machine(false, seal_every);
         worker.losses = prepared.losses.clone();
         let options = PrepareOptions { has_pairs: pairs, seal_moments: prepared.seal_moments };
-        let rows = prepare(&mut batch, worker, options, Prepared::default());
-        prepared.absorb_prepared(&batch, &rows);
+        let mut rows = prepare(&mut batch, worker, options, Prepared::default());
+        prepared.absorb_prepared(&batch, &mut rows);
     }
     [stepped, prepared].map(text)
 }
