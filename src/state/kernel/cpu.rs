@@ -10,6 +10,7 @@
 //! in it get the right label, but it interrupts no thread. Without `irq_softirq_raise` the recording does not show
 //! this: there every soft interrupt interrupts the thread.
 
+use super::slots::{UNKNOWN_START, known_span};
 use crate::base::names::NameId;
 use crate::base::time::{Span, Timestamp};
 use crate::event::kind::{Context, SoftIrq};
@@ -84,6 +85,11 @@ impl Cpus {
             CpuId(self.all.len() as u32 - 1)
         });
         Some(*id)
+    }
+
+    /// The same for one that an event has named.
+    pub fn find(&self, host: HostId, number: u16) -> Option<CpuId> {
+        *self.ids.get(host.index())?.get(usize::from(number))?
     }
 
     /// The CPUs so far.
@@ -343,13 +349,22 @@ impl Cpu {
     /// that the running thread has raised, the chunk does not know those in `unknown`.
     pub fn continue_with(&mut self, after: CpuSlots, unknown: u32) {
         self.thread = after.thread;
-        self.since = after.since;
-        self.confirmed_at = after.confirmed_at;
+        if after.since != UNKNOWN_START {
+            self.since = after.since;
+        }
+        if after.confirmed_at != UNKNOWN_START {
+            self.confirmed_at = after.confirmed_at;
+        }
         self.first = None;
         self.contexts = after.contexts;
         self.raised = self.raised & unknown | after.raised & !unknown;
         self.delivery = after.delivery;
         self.idle_leaves |= after.idle_leaves;
+    }
+
+    /// Add the first run that a worker has made.
+    pub fn add_first_run(&mut self, run: CpuRun) {
+        self.runs.extend(known_span(run.span, self.since).map(|span| CpuRun { span, ..run }));
     }
 
     /// What the events of a chunk set.

@@ -8,6 +8,7 @@
 use super::cpu::{CpuId, CpuSlots};
 use super::machine::{BatchIds, Machine};
 use super::packets::{ListId, Route};
+use super::prepare::FirstThread;
 use super::slots::{KnownSlots, ThreadSlots};
 use super::thread_state::{Interruption, Sched};
 use super::worker_rows::{Ids, PreparedRows, TakenRows, WorkerRows};
@@ -151,6 +152,8 @@ pub(super) struct Prepared {
     pub own_names: usize,
     /// By the worker's ids.
     pub cpus: Vec<LocalCpu>,
+    /// Of CPUs, one at most for each.
+    pub first_threads: Vec<FirstThread>,
     pub thread_parts: Vec<ThreadPart>,
     pub cpu_parts: Vec<CpuPart>,
     /// The rows of all parts.
@@ -178,6 +181,7 @@ impl Prepared {
     pub fn emptied(mut self) -> Prepared {
         self.due.clear();
         self.cpus.clear();
+        self.first_threads.clear();
         self.thread_parts.clear();
         self.cpu_parts.clear();
         Prepared { quality: Vec::new(), unrecorded: BTreeSet::new(), start: None, end: None, unsealed: 0, ..self }
@@ -187,7 +191,7 @@ impl Prepared {
 impl HeapSize for Prepared {
     fn heap_bytes(&self) -> usize {
         let parts = block(&self.due) + block(&self.cpus) + block(&self.thread_parts) + block(&self.cpu_parts);
-        parts + self.rows.heap_bytes() + block(&self.quality)
+        parts + self.rows.heap_bytes() + block(&self.quality) + block(&self.first_threads)
     }
 }
 
@@ -379,10 +383,11 @@ impl Machine {
                 state.runs_softirqs = self.out.tables.names.get(name).starts_with("ksoftirqd/");
             }
         }
+        let since = state.since;
         state.set_slots(&slots(ids, part.slots), part.known);
         // What came before the recording's begin is cut off when rows are sealed.
         let may_seal = may_seal && self.start.is_some_and(|begin| state.thread.life.start >= begin);
-        state.take_rows(thread.index(), part, taken, may_seal.then_some(&mut self.sealed));
+        state.take_rows((thread.index(), since), part, taken, may_seal.then_some(&mut self.sealed));
     }
 
     fn take_cpu(&mut self, part: &CpuPart, taken: &TakenRows<'_>) {

@@ -152,7 +152,7 @@ impl Analysis for KernelPass<'_> {
     }
 
     fn fits(&self, (machine, _): &Self::Whole, (_, prepared, _): &Self::Partial) -> bool {
-        prepared.as_ref().and_then(|prepared| prepared.start).is_none_or(|start| !machine.losses.damage_reaches(start))
+        prepared.as_ref().is_none_or(|prepared| machine.fits(prepared))
     }
 
     fn merge(&self, (machine, notices): &mut Self::Whole, (batch, prepared, theirs): Self::Partial) -> Self::Rest {

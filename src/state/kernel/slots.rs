@@ -5,11 +5,22 @@
 //! as it is there. Cost: constant.
 
 use super::thread_state::{EarlyWake, Interruption, OpenCall, Sched, ThreadState};
-use crate::base::time::Timestamp;
+use crate::base::time::{Span, Timestamp};
 use crate::state::threads::Observed;
+use crate::state::timeline::Segment;
 
 /// The parent of a thread of a worker that no event has named.
 const UNKNOWN_PARENT: i32 = i32::MIN;
+
+/// The start of what began before a worker knew of it: the other machine has it.
+pub(super) const UNKNOWN_START: Timestamp = Timestamp::MIN;
+
+/// The span of the first row that a worker makes of what began at `since` where the worker does not know that; `None`
+/// if it is empty.
+pub(super) fn known_span(span: Span, since: Timestamp) -> Option<Span> {
+    let start = if span.start == UNKNOWN_START { since } else { span.start };
+    (start < span.end).then(|| Span::new(start, span.end))
+}
 
 /// The slots of a thread that the events of a chunk set.
 #[derive(Clone, Copy, Debug)]
@@ -40,6 +51,8 @@ pub(super) struct KnownSlots {
     pub queue: bool,
     /// Its last stack sample.
     pub sample: bool,
+    /// A wake-up while it seemed to run.
+    pub early_wake: bool,
 }
 
 impl ThreadState {
@@ -70,13 +83,24 @@ impl ThreadState {
         }
     }
 
+    /// Add the first segment that a worker has made; the one that was open before began at `since`.
+    pub fn add_first_segment(&mut self, segment: Segment, since: Timestamp) {
+        if let Some(span) = known_span(segment.span, since) {
+            self.add_segment(Segment { span, ..segment });
+        }
+    }
+
     /// Set the slots that the events of a chunk have set.
     pub fn set_slots(&mut self, slots: &ThreadSlots, known: KnownSlots) {
         self.sched = slots.sched;
-        self.since = slots.since;
+        if slots.since != UNKNOWN_START {
+            self.since = slots.since;
+        }
         self.cpu = slots.cpu;
         self.interrupted = slots.interrupted;
-        self.early_wake = slots.early_wake;
+        if known.early_wake {
+            self.early_wake = slots.early_wake;
+        }
         if known.call {
             (self.call, self.has_called) = (slots.call, slots.has_called);
         }

@@ -240,7 +240,9 @@ impl Machine {
     fn interrupt(&mut self, c: CpuId, t: Timestamp, interruption: Option<Interruption>) {
         let Some(thread) = self.cpus[c].thread else { return };
         let state = &mut self.threads[thread];
-        if state.sched == Sched::Running(c) && !state.runs_softirqs {
+        // It may have got the name of one that runs soft interrupts while it was interrupted.
+        let ends = interruption.is_none() && state.interrupted.is_some();
+        if state.sched == Sched::Running(c) && (ends || !state.runs_softirqs) {
             let label = state.own_label(&self.reasons);
             state.cut(t, label);
             state.interrupted = interruption;

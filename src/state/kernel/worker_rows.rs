@@ -212,22 +212,22 @@ fn push_from<R: StoredRow>(
 }
 
 impl ThreadState {
-    /// Take the rows of a part, once its slots are set. Where rows may go to the store, `into` gets those that are
-    /// settled.
+    /// Take the rows of a part, once its slots are set: `since` is the start of the segment that was open before. Where
+    /// rows may go to the store, `into` gets those that are settled.
     pub(super) fn take_rows(
         &mut self,
-        line: usize,
+        (line, since): (usize, Timestamp),
         part: &ThreadPart,
         taken: &TakenRows<'_>,
         into: Option<&mut RowBuilders>,
     ) {
         let TakenRows { rows, ids, stacks } = *taken;
         let (mut segments, mut calls, mut samples) = (part.segments.clone(), part.calls.clone(), part.samples.clone());
+        let first = segments.next().and_then(|first| rows.rows.segments.get(first));
+        first.into_iter().for_each(|first| self.add_first_segment(ids.segment(first), since));
         if let Some(into) = into {
             let settled = self.settled_of(part, &rows.rows);
             if settled >= LEAST {
-                let first = segments.next().and_then(|first| rows.rows.segments.get(first));
-                first.into_iter().for_each(|first| self.add_segment(ids.segment(first)));
                 let until = part.segments.start + settled;
                 let all = self.rows.segments.len();
                 self.seal_segments(line, all, into);
@@ -293,16 +293,17 @@ impl Cpu {
         taken: &TakenRows<'_>,
         into: Option<&mut RowBuilders>,
     ) {
+        let mut runs = part.runs.clone();
+        let all = &taken.rows.rows.runs;
+        let first = runs.next().and_then(|first| all.get(first)).map(|first| taken.ids.run(first));
+        first.into_iter().for_each(|first| self.add_first_run(first));
         match into {
-            Some(into) if part.runs.len() >= LEAST => {
+            Some(into) if runs.len() >= LEAST => {
                 into.runs.push(line, &self.runs);
                 self.runs.clear();
-                push_from(&mut into.runs, line, (Arc::clone(taken.rows) as _, part.runs.clone()));
+                push_from(&mut into.runs, line, (Arc::clone(taken.rows) as _, runs));
             }
-            _ => {
-                let runs = taken.rows.rows.runs.get(part.runs.clone()).unwrap_or(&[]);
-                self.runs.extend(runs.iter().map(|run| taken.ids.run(run)));
-            }
+            _ => self.runs.extend(all.get(runs).unwrap_or(&[]).iter().map(|run| taken.ids.run(run))),
         }
     }
 }

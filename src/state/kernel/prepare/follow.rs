@@ -51,12 +51,14 @@ impl Preparation<'_> {
             _ => {}
         }
         self.leave_with(event, chain);
+        self.hold_caller(c, event);
     }
 
     /// A switch is left. What it makes of the CPU and of the thread that comes is held where that one is known to be
     /// the thread that has its id: on a CPU an id names the thread that runs there, even one that ended.
     fn leave_switch(&mut self, c: CpuId, event: &Event, chain: Option<RawStackId>) {
         let Kind::Switch { prev, next, next_name, .. } = event.kind else { return };
+        self.has_switches.insert(self.machine.cpus[c].host);
         let cpu = &self.machine.cpus[c];
         let keys = [prev, next].map(|tid| HostTid::on_cpu(cpu.host, cpu.number, tid));
         if self.cpus[c.index()].is_held {
@@ -69,7 +71,8 @@ impl Preparation<'_> {
             self.runs_on(Some(c), key);
         });
         self.leave_with(event, chain);
-        if running == Some(prev) && next != prev && next_name != TextId::NONE {
+        let may_hold = next != prev && next_name != TextId::NONE;
+        if may_hold && (running == Some(prev) || self.has_its_id(c, keys[1])) {
             self.hold_cpu(c, event.time, next, next_name);
         } else {
             self.cpus[c.index()].running = Some(next);
@@ -172,6 +175,7 @@ impl Preparation<'_> {
                 self.mirror(c, event, chain, |_| {});
             }
             Kind::Fork { parent, child, name, .. } => {
+                self.ends(host, event.kind);
                 self.release_tid(HostTid::new(host, child));
                 if !self.cpus[c.index()].is_held {
                     // The child has the id of the running thread.
@@ -306,7 +310,10 @@ impl Preparation<'_> {
         let leaves = [state.exited, true].map(|exited| origin.generation.decode(prev_state, exited));
         let held = &self.threads[thread.index()];
         // The call that it is in ends with a thread.
-        let is_known = (leaves[0] == leaves[1] || held.knows_exit) && (leaves[0] != Leaves::Dead || held.known.call);
+        let knows_end = (leaves[0] == leaves[1] || held.knows_exit) && (leaves[0] != Leaves::Dead || held.known.call);
+        // Rows may be sealed from the first switch of a host on: the machine has to know it by then.
+        let has_switches = self.has_switches.contains(&origin.host);
+        let is_known = knows_end && held.known.early_wake && has_switches;
         if state.thread.tid != prev || prev == next || !is_known || next_name == TextId::NONE {
             return self.leave_switch(c, event, chain);
         }
@@ -408,8 +415,11 @@ impl Preparation<'_> {
         let bit = if let Context::SoftIrq(soft_irq) = context { bit(soft_irq) } else { 0 };
         let cpu = &mut self.cpus[c.index()];
         let is_unknown = cpu.unknown_raised & bit != 0 && self.machine.cpus[c].may_own(context);
-        // The names of interrupt lines are looked up.
-        let is_named = name != TextId::NONE || !matches!(context, Context::Irq(_));
+        // The names of interrupt lines are looked up, and that of the thread tells whether it is interrupted.
+        let names_thread = self.batch.context(event.who).is_some_and(|context| context.tid.and(context.name).is_some());
+        let has_name = |thread: ThreadId| names_thread || !self.machine.threads[thread].thread.names.is_empty();
+        let is_named = (name != TextId::NONE || !matches!(context, Context::Irq(_)))
+            && self.machine.cpus[c].thread.is_none_or(has_name);
         if is_unknown || !is_named {
             self.release_cpu(c);
             self.cpus[c.index()].follow_raised(event.kind);

@@ -40,11 +40,20 @@ pub(super) struct HeldCpu {
     pub unknown_raised: u32,
     /// A block request may have completed there, at this time at the latest.
     pub completed: Option<Timestamp>,
+    /// True if the thread that ran there when the chunk began has left it, or is known to have its id.
+    pub is_followed: bool,
 }
 
 impl Default for HeldCpu {
     fn default() -> Self {
-        HeldCpu { is_held: false, running: None, raised: 0, unknown_raised: u32::MAX, completed: None }
+        HeldCpu {
+            is_held: false,
+            running: None,
+            raised: 0,
+            unknown_raised: u32::MAX,
+            completed: None,
+            is_followed: false,
+        }
     }
 }
 
@@ -84,8 +93,8 @@ impl Preparation<'_> {
         let key = HostTid::on_cpu(cpu.host, cpu.number, tid);
         let mut state = ThreadState::new(key, t, Sched::Running(c), None);
         state.cpu = cpu.number;
-        let known = KnownSlots::default();
-        let held = HeldThread { is_held: true, known, may_work: true, knows_exit: false, names: 1 };
+        let known = KnownSlots { early_wake: true, ..KnownSlots::default() };
+        let held = HeldThread { is_held: true, known, may_work: true, knows_exit: false, names: 0 };
         let thread = self.hold(key, state, held, name);
         if tid == 0 {
             self.machine.cpus[c].idle = Some(thread);
@@ -99,31 +108,44 @@ impl Preparation<'_> {
         let mut state = ThreadState::new(key, t, Sched::New, None);
         state.cpu = by.cpu;
         state.call = by.call.map(|call| OpenCall { since: t, ..call });
-        let known = KnownSlots { call: of.known.call, queue: true, sample: true };
-        let held = HeldThread { is_held: true, known, may_work: false, knows_exit: true, names: 1 };
+        let known = KnownSlots { call: of.known.call, queue: true, sample: true, early_wake: true };
+        let held = HeldThread { is_held: true, known, may_work: false, knows_exit: true, names: 0 };
         self.need_name(name);
         self.due(Due::Child { host: key.host(), tid: key.tid() });
         self.hold(key, state, held, name);
     }
 
-    fn hold(&mut self, key: HostTid, mut state: ThreadState, held: HeldThread, name: TextId) -> ThreadId {
+    /// Hold a thread to which the machine has given a name, if any.
+    pub(super) fn hold(
+        &mut self,
+        key: HostTid,
+        mut state: ThreadState,
+        mut held: HeldThread,
+        name: TextId,
+    ) -> ThreadId {
         state.forget_process();
         if let Some(name) = self.ids.known_name(name) {
             state.push_name(state.thread.life.start, name);
             state.runs_softirqs = self.machine.out.tables.names.get(name).starts_with("ksoftirqd/");
         }
+        held.names = state.thread.names.len();
         self.threads.push(held);
         self.machine.threads.open(key, state)
     }
 
     /// The machine has stepped through a switch: what it has made of the CPU and of the thread that got it is held.
     pub(super) fn hold_cpu(&mut self, c: CpuId, t: Timestamp, tid: i32, name: TextId) {
-        let held = &mut self.cpus[c.index()];
-        self.machine.cpus[c].begin_again(t, held.raised);
-        *held = HeldCpu { is_held: true, running: None, completed: Some(t), ..*held };
+        self.begin_again(c, t, t);
         self.need_name(name);
         self.due(Due::Hold { cpu: c });
         self.hold_next(c, t, tid, name);
+    }
+
+    /// CPU `c` is held after the event at `t`. Its thread runs there since `since`.
+    pub(super) fn begin_again(&mut self, c: CpuId, t: Timestamp, since: Timestamp) {
+        let held = &mut self.cpus[c.index()];
+        self.machine.cpus[c].begin_again(since, held.raised);
+        *held = HeldCpu { is_held: true, running: None, completed: Some(t), is_followed: true, ..*held };
     }
 
     /// Hand over what events have made of a thread.
@@ -195,7 +217,7 @@ impl Preparation<'_> {
             let unknown_raised = self.cpus[c.index()].unknown_raised;
             let raised = self.machine.cpus[c].raised() & !unknown_raised;
             let running = Some(tid);
-            self.cpus[c.index()] = HeldCpu { running, raised, unknown_raised, ..HeldCpu::default() };
+            self.cpus[c.index()] = HeldCpu { running, raised, unknown_raised, is_followed: true, ..HeldCpu::default() };
         }
     }
 

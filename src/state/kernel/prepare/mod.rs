@@ -2,11 +2,11 @@
 //!
 //! In: a batch of events in their order. Out: the events that the machine has to step through, and what a machine of
 //! the worker's own has made of the others ([`Prepared`]). The idea: a switch sets the slots of a thread and of a CPU
-//! whatever they were before. From there on the worker *holds* them: its machine, the same code, steps through their
-//! events as long as these ask for nothing that it does not hold. An event that does is left for the machine that knows
-//! everything, after the worker has handed over what the event may ask for; what the event may change is not held any
-//! more. All events that may meet keep their order so, and the machine ends in the same state. ALGORITHMS.md section
-//! 10.2, after \[004\] 4.5.2.
+//! whatever they were before, and the entry or exit of a call shows most of them. From there on the worker *holds*
+//! them: its machine, the same code, steps through their events as long as these ask for nothing that it does not hold.
+//! An event that does is left for the machine that knows everything, after the worker has handed over what the event
+//! may ask for; what the event may change is not held any more. All events that may meet keep their order so, and the
+//! machine ends in the same state. ALGORITHMS.md section 10.2, after \[004\] 4.5.2.
 //!
 //! - A CPU is held with the thread that runs on it; its other threads stay held when they leave it.
 //! - A user-space event may ask for any thread by ids that are not known here; nothing is held then, unless it only
@@ -14,6 +14,7 @@
 //! - Names and stacks get their ids in the order of all events, both those that are left and the others.
 //!
 //! - [`held`]: taking hold, handing over
+//! - [`first`]: the first thread of a CPU
 //! - [`follow`]: the events of a held CPU
 //! - [`wakes`]: its wake-ups
 //! - [`chains`]: call chains of wake-ups
@@ -21,6 +22,7 @@
 //! Cost: that of the machine's steps, and some nanoseconds for each event.
 
 mod chains;
+mod first;
 mod follow;
 mod held;
 mod wakes;
@@ -39,7 +41,8 @@ use crate::reading::batch::{Batch, NetworkPacket};
 use crate::state::threads::HostTid;
 use crate::state::timeline::HostId;
 pub(super) use chains::WakeChains;
-use foldhash::HashMap;
+pub(super) use first::FirstThread;
+use foldhash::{HashMap, HashSet};
 use held::{HeldCpu, HeldThread};
 
 /// What a worker has to know of the machine.
@@ -64,6 +67,10 @@ struct Preparation<'b> {
     /// By its ids.
     threads: Vec<HeldThread>,
     cpus: Vec<HeldCpu>,
+    /// Hosts of which a switch was left.
+    has_switches: HashSet<HostId>,
+    /// Ids whose thread an event of the chunk may have ended, or may have given another id.
+    ended: HashSet<HostTid>,
     /// By text and stack: it has an id.
     has_name: Vec<bool>,
     has_stack: Vec<bool>,
@@ -89,6 +96,8 @@ pub(super) fn prepare(batch: &mut Batch, machine: Machine, options: PrepareOptio
         ids: BatchIds::of_worker(batch),
         threads: Vec::new(),
         cpus: Vec::new(),
+        has_switches: HashSet::default(),
+        ended: HashSet::default(),
         has_name: vec![false; batch.texts()],
         has_stack: vec![false; batch.stacks.len()],
         chains: WakeChains::default(),
@@ -177,6 +186,7 @@ impl Preparation<'_> {
     /// Threads that an event of any trace names by their ids: they are not held any more.
     fn meet_named(&mut self, host: HostId, kind: Kind) {
         let batch = self.batch;
+        self.ends(host, kind);
         let mut meet = |tid: i32| self.release_tid(HostTid::new(host, tid));
         match kind {
             Kind::Wake { tid, .. }
@@ -192,6 +202,16 @@ impl Preparation<'_> {
                 [tid, old_tid].into_iter().for_each(|tid| self.runs_on(None, HostTid::new(host, tid)));
             }
             Kind::Process(id) => batch.process_of(id).into_iter().for_each(|process| meet(process.tid)),
+            _ => {}
+        }
+    }
+
+    /// Ids whose thread an event may end, or may give another id.
+    fn ends(&mut self, host: HostId, kind: Kind) {
+        let mut end = |tid: i32| _ = self.ended.insert(HostTid::new(host, tid));
+        match kind {
+            Kind::Free { tid } | Kind::Fork { child: tid, .. } => end(tid),
+            Kind::Exec { tid, old_tid, .. } if tid != old_tid => [tid, old_tid].into_iter().for_each(end),
             _ => {}
         }
     }

@@ -28,6 +28,7 @@ impl Preparation<'_> {
             let sched = self.machine.threads[woken].sched;
             let known = &mut self.threads[woken.index()].known;
             known.queue |= matches!(sched, Sched::Running(_));
+            known.early_wake |= matches!(sched, Sched::Running(_));
             chain.into_iter().for_each(|stack| self.need_stack(stack));
             self.ids.wake_chain = chain;
         }
@@ -38,7 +39,7 @@ impl Preparation<'_> {
 
     /// True if the cause of the wait that a wake-up ends is known without what came before.
     fn knows_wake(&mut self, c: CpuId, waker: ThreadId, woken: ThreadId, event: &Event) -> bool {
-        let Kind::Wake { source, .. } = event.kind else { return false };
+        let Kind::Wake { source, name, .. } = event.kind else { return false };
         let t = event.time;
         let cpu = &self.machine.cpus[c];
         let sched = self.machine.threads[woken].sched;
@@ -59,11 +60,9 @@ impl Preparation<'_> {
             // The waker may turn out to have been in a call.
             return false;
         }
-        let name = self.machine.threads[woken]
-            .thread
-            .names
-            .last()
-            .map_or("", |last| self.machine.out.tables.names.get(last.name));
-        !(label.waker.is_some() && label.kind == SegmentKind::Blocked && is_handed_work(name))
+        let last_name = self.machine.threads[woken].thread.names.last();
+        let last_name = last_name.map(|last| self.machine.out.tables.names.get(last.name));
+        let may_work = self.batch.text_of(name).or(last_name).is_none_or(is_handed_work);
+        !(label.waker.is_some() && label.kind == SegmentKind::Blocked && may_work)
     }
 }
