@@ -9,6 +9,7 @@
 //! - [`file`]: a timeline in a file, and back
 //! - [`history`]: the intervals of each attribute, and the tree (R-SHT) that answers queries about them
 //! - [`reader`]: the way to the rows of a timeline; [`questions`] counts what is asked of it
+//! - `part_cursor`: a line part by part, and what is known of parts without their leaves
 //! - [`rows`]: rows of CPUs, devices, hosts and tasks
 //! - [`segments`]: a thread's segments, system calls and stack samples
 //! - [`slot`]: the effect of a chunk of events on a slot whose carried-in value is not known
@@ -21,6 +22,7 @@ pub mod draft;
 pub mod file;
 pub mod history;
 pub mod kernel;
+mod part_cursor;
 pub mod questions;
 pub mod reader;
 pub mod rows;

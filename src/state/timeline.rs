@@ -62,7 +62,8 @@ impl Timeline {
     /// segments tile its known life without empty ones, its calls and names are in order, and a CPU has one thread at a
     /// time.
     pub fn check(&self) -> Option<String> {
-        if let Some(broken) = self.rows.check() {
+        let tid = |thread: u32| Some(self.threads.get(thread as usize).map_or(0, |thread| thread.tid));
+        if let Some(broken) = self.rows.check(tid) {
             return Some(broken);
         }
         for (at, thread) in self.threads.iter().enumerate().filter(|(_, thread)| !thread.idle) {

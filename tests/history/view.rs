@@ -20,12 +20,17 @@ use whyslow::state::segments::{Call, Segment, SegmentKind, Thread, ThreadId, Thr
 use whyslow::state::timeline::{ThreadDraft, Timeline, TimelineDraft};
 
 fn recorded(path: &str) -> Timeline {
+    recorded_in_leaves(path, Options::default().seal_every)
+}
+
+/// The same, with rows sealed every so many events on average.
+fn recorded_in_leaves(path: &str, seal_every: usize) -> Timeline {
     let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("fixtures").join(path);
     let Ok(Opened::Traces(sources)) = open(&[Argument { label: None, path }], &Ctx::new(2)) else {
         panic!("no traces")
     };
     let traces: Vec<_> = sources.iter().map(|source| &source.trace).collect();
-    record(&traces, &[], &Options::default(), &Ctx::new(2)).unwrap().0
+    record(&traces, &[], &Options { seal_every, ..Options::default() }, &Ctx::new(2)).unwrap().0
 }
 
 const PATTERNS: [&str; 11] = [
@@ -281,33 +286,85 @@ fn questions_read_the_leaves_of_the_cost_model() {
     assert!(most_leaves >= 3, "{most_leaves}: a line of several leaves is wanted");
 }
 
-#[test]
-fn cold_query_reads_the_leaves_about_its_answer() {
-    let timeline = recorded("traces/lock-contention");
-    let cold = Cold::of(&timeline);
+/// Leaves that questions at an instant read, by number; the last for more.
+type Reads = [u32; 6];
+
+/// Instants about the first rows of leaves, and others anywhere.
+fn instants(cold: &Cold, timeline: &Timeline, random: &mut Random) -> Vec<Timestamp> {
     let reader = timeline.reader(Asker::History);
-    let mut random = Random::new(9);
-    let (mut asked, mut two) = (0, 0);
-    for (id, thread) in timeline.threads_by_id().filter(|(_, thread)| !thread.idle) {
-        if reader.segments(id).len() < 300 {
-            continue;
-        }
-        let leaves = leaves_of(&cold, id);
-        for _ in 0..10 {
-            let t = thread.life.start + random.below(thread.life.len() as usize) as Ns;
-            let pattern = format!("threads/{}/state", thread.tid);
-            let lines = |timeline: Timeline, _: &dyn Fn() -> u64| {
-                let view = HistoryView::new(timeline, None);
-                view.lines(&pattern, &Time::Instants(vec![t]), &Cancel::default()).unwrap()
-            };
-            let (lines, read) = cold.ask(lines);
-            // The leaves of the interval, and those of the row before and of the row behind it.
-            let held = lines[0].held[0].span;
-            let from = leaves.partition_point(|(span, _)| span.end <= held.start).saturating_sub(1);
-            let until = leaves.partition_point(|(span, _)| span.start <= held.end).saturating_sub(1);
-            assert!(read <= leaves[until].1 - leaves[from].1 + 1, "{read} for {held:?}");
-            (asked, two) = (asked + 1, two + u64::from(read <= 2));
+    let mut threads: Vec<ThreadId> =
+        timeline.threads_by_id().filter(|(_, thread)| !thread.idle).map(|(id, _)| id).collect();
+    threads.sort_by_key(|id| std::cmp::Reverse(reader.segments(*id).len()));
+    let mut instants = Vec::new();
+    for thread in threads.into_iter().take(3) {
+        let rows = leaves_of(cold, thread);
+        let borders: Vec<Span> = rows.windows(2).filter(|of| of[0].1 != of[1].1).map(|of| of[1].0).collect();
+        for _ in 0..4 {
+            let Some(border) = borders.get(random.below(borders.len().max(1))) else { continue };
+            instants.extend([border.start.saturating_sub(1), border.start, border.end]);
         }
     }
-    assert!(asked >= 20 && two * 20 >= asked * 19, "{two} of {asked} read two leaves at most");
+    let span = timeline.span();
+    instants.extend((0..12).map(|_| span.start + random.below(span.len() as usize) as Ns));
+    instants
+}
+
+/// Ask a cold file for one attribute at an instant: like the tree, and like the rows about the instant.
+fn ask_cold(timeline: &Timeline, beginning: Option<Span>, random: &mut Random) -> (Reads, Reads) {
+    let cold = Cold::of(timeline);
+    let ctx = Ctx::new(1);
+    let tree = match beginning {
+        Some(span) => History::of_beginning(timeline, span, &ctx).unwrap(),
+        None => History::of_recording(timeline, &ctx).unwrap(),
+    };
+    let view = HistoryView::new(timeline.clone(), beginning);
+    let tids = |tid: i32| timeline.threads_by_id().filter(|(_, thread)| thread.tid == tid).count();
+    let of_one = |path: &String| match path.split('/').collect::<Vec<_>>().as_slice() {
+        ["threads", tid, _] => tids(tid.parse().unwrap()) == 1,
+        _ => true,
+    };
+    let instants = instants(&cold, timeline, random);
+    let (mut reads, mut by_rows) = (Reads::default(), Reads::default());
+    for pattern in ["threads/*/state", "threads/*/cpu", "threads/*/syscall", "cpus/*/thread"] {
+        let paths: Vec<String> =
+            view.attributes().matching(pattern).iter().map(|id| view.attributes().path_of(*id)).collect();
+        let paths: Vec<&String> = paths.iter().filter(|path| of_one(path)).collect();
+        for t in &instants {
+            let path = paths[random.below(paths.len())];
+            let ask = |time: &Time| {
+                let lines =
+                    |timeline: Timeline, _: &dyn Fn() -> u64| said(&HistoryView::new(timeline, beginning), path, time);
+                cold.ask(lines)
+            };
+            let at = Time::Instants(vec![*t]);
+            let (found, read) = ask(&at);
+            assert_eq!(found, said(&tree, path, &at), "{path} {t:?}");
+            assert!(read <= 2, "{read} leaves for {path} at {t:?}: {found:?}");
+            reads[read as usize] += 1;
+            let (_, read) = ask(&Time::Range(Span::new(*t, *t + 1)));
+            by_rows[read.min(5) as usize] += 1;
+        }
+    }
+    (reads, by_rows)
+}
+
+#[test]
+fn cold_query_reads_two_leaves_at_most() {
+    let mut random = Random::new(9);
+    let (mut all, mut all_by_rows) = (Reads::default(), Reads::default());
+    for path in ["traces/lock-contention", "traces/cpu-contention/kernel", "traces/lost-events", "recorders/v7.dat"] {
+        for seal_every in [1, 300, Options::default().seal_every] {
+            let timeline = recorded_in_leaves(path, seal_every);
+            let span = timeline.span();
+            for beginning in [None, Some(Span::new(span.start, span.start + span.len() / 2))] {
+                let (reads, by_rows) = ask_cold(&timeline, beginning, &mut random);
+                println!("{path}, sealed every {seal_every}, {beginning:?}: {reads:?}, by rows {by_rows:?}");
+                all.iter_mut().zip(reads).for_each(|(all, reads)| *all += reads);
+                all_by_rows.iter_mut().zip(by_rows).for_each(|(all, reads)| *all += reads);
+            }
+        }
+    }
+    println!("{all:?}, by rows {all_by_rows:?}");
+    // The same by the rows about the instant takes more: there are intervals over several leaves.
+    assert!(all[2] > 100 && all_by_rows[3..].iter().sum::<u32>() > 100, "{all:?} {all_by_rows:?}");
 }

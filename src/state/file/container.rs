@@ -27,7 +27,7 @@ const MAGIC: [u8; 8] = *b"whyslowh";
 /// A file of another major version has another layout.
 pub(super) const MAJOR: u16 = 1;
 /// A file of a higher minor version has sections that this program does not know.
-const MINOR: u16 = 0;
+const MINOR: u16 = 1;
 /// Bytes before the first section.
 const HEADER: usize = 40;
 /// Bytes of a section in the table.
@@ -262,6 +262,11 @@ impl HistoryFile {
             true => Ok(bytes),
             false => Err(self.damaged(name, "a checksum is wrong")),
         }
+    }
+
+    /// True where there is a section of this name: files of a lower minor version lack some.
+    pub fn has(&self, name: SectionName) -> bool {
+        self.sections.iter().any(|section| section.name == name)
     }
 
     /// The value in a section.

@@ -5,7 +5,9 @@ use crate::base::pack::{Pack, Unpack};
 use crate::base::packed::{Packed, packed};
 use crate::base::time::{Span, Timestamp};
 use crate::state::rows::{CounterOwner, Mark};
-use crate::state::store::parts::LinePart;
+use crate::state::store::leaf::StoredRow;
+use crate::state::store::parts::{LinePart, LineStore};
+use crate::state::store::values::PartValue;
 
 /// A leaf in its section.
 #[derive(Clone, Copy, Debug)]
@@ -61,7 +63,38 @@ pub(super) struct Index {
     pub marks: MarkIndex,
 }
 
+/// What is known of the values of all parts, one number for each shown value, in a section of its own.
+#[derive(Debug)]
+pub(super) struct Values {
+    pub segments: Vec<u8>,
+    pub calls: Vec<u8>,
+    pub runs: Vec<u8>,
+}
+
+impl Values {
+    /// Those of the parts of a family.
+    pub fn of<R: StoredRow>(store: &LineStore<R>) -> Vec<u8> {
+        let numbers = |part: &LinePart| part.values.map(PartValue::number).into_iter().take(R::SHOWN);
+        store.parts().iter().flat_map(numbers).collect()
+    }
+
+    /// Put them to the parts of a family; false where they are none, or of other parts.
+    pub fn put<R: StoredRow>(numbers: &[u8], index: &mut FamilyIndex) -> bool {
+        let Parts { parts, .. } = &mut index.parts;
+        if R::SHOWN == 0 || numbers.len() != parts.len() * R::SHOWN {
+            return false;
+        }
+        parts.iter_mut().zip(numbers.chunks(R::SHOWN)).all(|(part, numbers)| {
+            part.values
+                .iter_mut()
+                .zip(numbers)
+                .all(|(value, number)| PartValue::of_number(*number).map(|known| *value = known).is_some())
+        })
+    }
+}
+
 packed! {
+    Values { segments, calls, runs }
     BlockEntry { offset, length, span }
     FamilyIndex { blocks, parts }
     CounterIndex { name, owners, values }
@@ -101,7 +134,7 @@ impl Packed for Parts {
                 leaf = leaf.checked_add(u32::unpack(unpack)?)?;
                 let (first, rows) = (u16::unpack(unpack)?, u16::unpack(unpack)?);
                 start = start.wrapping_add(unpack.signed()? as u64);
-                all.parts.push(LinePart { start, before, leaf, first, rows });
+                all.parts.push(LinePart { start, before, leaf, first, rows, values: Default::default() });
                 before = before.checked_add(rows.into())?;
             }
             all.lines.push(u32::try_from(all.parts.len()).ok()?);

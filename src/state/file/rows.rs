@@ -9,7 +9,7 @@
 
 use super::checked::CheckedRow;
 use super::container::{HistoryFile, HistoryFileWriter, SectionName};
-use super::index::{BlockEntry, CounterIndex, FamilyIndex, Index, MarkIndex, Parts};
+use super::index::{BlockEntry, CounterIndex, FamilyIndex, Index, MarkIndex, Parts, Values};
 use super::kept::{BlocksOf, KeptLeaves, KeptMarks};
 use super::tables::Bounds;
 use super::{HistoryFileError, LeafChecks, StatesOf};
@@ -19,7 +19,7 @@ use crate::base::notice::{Notice, Notices};
 use crate::base::packed::bytes_of;
 use crate::base::time::{Span, Timestamp};
 use crate::state::questions::Family;
-use crate::state::segments::Thread;
+use crate::state::segments::{Call, Segment, Thread};
 use crate::state::store::builder::LineStoreBuilder;
 use crate::state::store::families::{CounterStore, RowStores};
 use crate::state::store::leaf::StoredRow;
@@ -29,7 +29,7 @@ use crate::state::store::marks::MarkStore;
 use crate::state::store::parts::{LinePart, LineStore};
 use crate::state::store::pool::LeafPool;
 use crate::state::tables::Tables;
-use crate::state::timeline::{HostCpu, Timeline};
+use crate::state::timeline::{CpuRun, HostCpu, Timeline};
 use std::sync::Arc;
 
 /// The sections of a timeline.
@@ -40,6 +40,8 @@ struct SectionNames {
     cpus: SectionName,
     /// Where the blocks are, and the parts of lines.
     index: SectionName,
+    /// What is known of the values of parts; since minor version 1.
+    values: SectionName,
     /// The blocks.
     leaves: SectionName,
 }
@@ -52,6 +54,7 @@ impl SectionNames {
             threads: name("threads", "k.thread"),
             cpus: name("cpus", "k.cpus"),
             index: name("index", "k.index"),
+            values: name("values", "k.values"),
             leaves: name("leaves", "k.leaves"),
         }
     }
@@ -80,6 +83,9 @@ pub fn write(timeline: &Timeline, states: StatesOf, writer: &mut HistoryFileWrit
         marks: blocks.marks(&rows.marks),
     };
     writer.add(sections.index, bytes_of(&index));
+    let values =
+        Values { segments: Values::of(&rows.segments), calls: Values::of(&rows.calls), runs: Values::of(&rows.runs) };
+    writer.add(sections.values, bytes_of(&values));
     writer.add_leaves(sections.leaves, blocks.leaves);
 }
 
@@ -150,7 +156,16 @@ pub fn read(
     let mut tables: Tables = file.value(sections.tables)?;
     let threads: Vec<Thread> = file.value(sections.threads)?;
     let cpus: Vec<HostCpu> = file.value(sections.cpus)?;
-    let index: Index = file.value(sections.index)?;
+    let mut index: Index = file.value(sections.index)?;
+    if file.has(sections.values) {
+        let Values { segments, calls, runs } = file.value(sections.values)?;
+        let fits = Values::put::<Segment>(&segments, &mut index.segments)
+            && Values::put::<Call>(&calls, &mut index.calls)
+            && Values::put::<CpuRun>(&runs, &mut index.runs);
+        if !fits {
+            return Err(file.contradiction(sections.values));
+        }
+    }
     let bounds = Bounds {
         names: tables.names.len(),
         stacks: tables.stacks.len(),
@@ -269,7 +284,7 @@ impl BlockReader<'_> {
                 builder.push(line, R::missing(Span::new(part.start, end.max(part.start)), self.lost).as_slice());
             }
         }
-        builder.finish(lines)
+        builder.finish_with(lines, |thread| Some(self.threads.get(thread as usize).map_or(0, |thread| thread.tid)))
     }
 
     fn marks(&mut self, index: MarkIndex) -> Result<MarkStore, HistoryFileError> {

@@ -2,7 +2,7 @@
 
 use super::container::{HistoryFile, HistoryFileWriter, SectionName};
 use super::{HistoryFileError, LeafChecks, StatesOf, read, write};
-use crate::base::ctx::Ctx;
+use crate::base::ctx::{Cancel, Ctx};
 use crate::base::memory::MemoryError;
 use crate::base::names::NameId;
 use crate::base::notice::{Notice, Notices};
@@ -14,7 +14,9 @@ use crate::event::prev_state::Generation;
 use crate::event::stack::{RawStackId, StackOrigin};
 use crate::model::facts::Quality;
 use crate::state::draft::{ThreadDraft, TimelineDraft};
-use crate::state::history::History;
+use crate::state::history::lines::Time;
+use crate::state::history::view::HistoryView;
+use crate::state::history::{History, StateHistory};
 use crate::state::rows::{
     Counter, CounterOwner, CounterValue, CpuRun, CpuTimeline, DiskRequest, Host, HostCoverage, ImageEvent, Mark,
     MarkField, PageFault, Service, WakeStack,
@@ -27,7 +29,7 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
 const HOST: HostId = HostId::at(0);
-const SECTIONS: [&str; 5] = ["tables", "threads", "cpus", "index", "leaves"];
+const SECTIONS: [&str; 6] = ["tables", "threads", "cpus", "index", "values", "leaves"];
 
 /// Threads whose segments tile their lives.
 fn timeline() -> Timeline {
@@ -198,7 +200,8 @@ fn lost_segments_are_unknown_time() {
     let writer = written(&before);
     let mut bytes = writer.bytes();
     // The first block is that of all segments.
-    let leaves = bytes.windows(4).position(|some| some == [1, 0, 6, 0]).unwrap();
+    let header = 40;
+    let leaves = header + bytes[header..].windows(4).position(|some| some == [1, 0, 6, 0]).unwrap();
     bytes[leaves + 100] ^= 1;
     let (after, damaged) = Reader::new().opened(&bytes).unwrap();
     assert_eq!(damaged, 1);
@@ -210,6 +213,28 @@ fn lost_segments_are_unknown_time() {
         assert_eq!(thread.rows.calls.len(), 25);
     }
     assert!(after.is_lossy(Span::of_ns(500, 501)));
+}
+
+#[test]
+fn a_file_without_values_of_parts_is_read() {
+    let before = timeline();
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("file");
+    std::fs::write(&path, written(&before).bytes()).unwrap();
+    let file = HistoryFile::open(&path).unwrap();
+    let mut writer = HistoryFileWriter::default();
+    for name in SECTIONS.into_iter().filter(|name| *name != "values") {
+        writer.add(SectionName::new(name), file.section(SectionName::new(name)).unwrap());
+    }
+    let (after, damaged) = Reader::new().opened(&writer.bytes()).unwrap();
+    assert_eq!((after.check(), damaged), (None, 0));
+    assert!(rows(&after) == rows(&before));
+    let view = |timeline: &Timeline| {
+        let time = Time::Instants((0..1_000).step_by(3).map(Timestamp::new).collect());
+        let lines = HistoryView::new(timeline.clone(), None).lines("threads/*/state", &time, &Cancel::default());
+        lines.unwrap().into_iter().map(|line| line.held).collect::<Vec<_>>()
+    };
+    assert_eq!(view(&after), view(&before));
 }
 
 #[test]
@@ -253,6 +278,11 @@ fn forged_sections_give_a_timeline_or_an_error() {
                 drop(TimelineDraft::of(&after));
                 drop(reader.asked());
                 assert!((0..9).all(|id| after.stacks().get(RawStackId::at(id)).len() < 1_000));
+                let view = HistoryView::new(after, None);
+                let time = Time::Instants((0..1_000).step_by(90).map(Timestamp::new).collect());
+                for path in ["threads/*/*", "threads/1/state", "threads/2/syscall", "cpus/1/thread"] {
+                    drop(view.lines(path, &time, &Cancel::default()));
+                }
             }
             Err(_) => refused += 1,
         }

@@ -18,16 +18,19 @@
 //! - [`search`]: single, full and 2D queries
 //! - [`builder`]: joins the names of all chunks, then runs the bulk build
 //! - [`recorded`]: the history of a kernel recording, written into the tree
-//! - [`view`]: the same without a tree, from the rows of the store
+//! - [`view`]: the same without a tree, from the rows of the store; `instant`: at an instant, of two leaves at most;
+//!   `around`: about a span
 //! - [`lines`]: what the `query` command prints
 //! - [`check`]: the invariants
 
+mod around;
 pub mod builder;
 pub mod bulk;
 pub mod check;
 pub mod columns;
 mod cuts;
 pub mod growing;
+mod instant;
 pub mod interval;
 pub mod lines;
 pub mod recorded;

@@ -2,17 +2,19 @@
 //!
 //! In: a timeline. Out: the same answers as those of the history that [`History::of_recording`] writes of it. An
 //! attribute is a name for a line: the state of a tid is the segments of its thread. The intervals of an attribute
-//! about a span are made of the rows there: from the last row before it whose value differs from that of its neighbour,
-//! to the first known one behind it. So equal neighbours join as they do in the whole line. Lines of several threads
-//! with one tid are made as a whole: their rows may contradict each other.
+//! about a span are made of the rows there (`around`), so equal neighbours join as they do in the whole line; those at
+//! an instant of what is known of parts, and of two leaves at most (`instant`). Lines of several threads with one tid
+//! are made as a whole: their rows may contradict each other.
 //!
-//! Cost: the table of names; for each line of a question one descent, the rows that are about the span, and the equal
-//! neighbours of the first and the last. ALGORITHMS.md 8.13.
+//! Cost: the table of names; for each line of a question one descent, and the rows of its intervals. ALGORITHMS.md
+//! 8.13.
 
+use super::around::{Around, meeting, windowed};
 use super::bulk::BuildError;
+use super::instant::{AtInstant, AttributeParts};
 use super::interval::StateValue;
 use super::lines::{Held, HistoryLine, Time, points_of};
-use super::recorded::{IntervalSource, Joined, STATES, cut, join, sources, state, threads_until};
+use super::recorded::{IntervalSource, STATES, join, sources, state, threads_until};
 use super::{History, StateHistory};
 use crate::base::ctx::{Cancel, Cancelled, Ctx};
 use crate::base::names::NameId;
@@ -20,8 +22,7 @@ use crate::base::spans::{Direction, SpanOrder, SpanStore, StoredSpan};
 use crate::base::time::{Span, Timestamp};
 use crate::state::attributes::{AttributeId, Attributes};
 use crate::state::questions::Asker;
-use crate::state::reader::{Row, RowCursor, RowReader};
-use crate::state::store::leaf::StoredRow;
+use crate::state::reader::RowReader;
 use crate::state::summary::{Times, most};
 use crate::state::timeline::{Call, CpuRun, HostId, Segment, Thread, ThreadId, Timeline};
 use std::ops::Range;
@@ -59,15 +60,6 @@ pub struct HistoryView {
     window: Span,
     /// Intervals end here at the latest.
     until: Timestamp,
-}
-
-/// Intervals of an attribute about a span, and what is beside them.
-#[derive(Debug, Default)]
-struct Around {
-    /// Ascending: those that meet the span, and the last one before it if its start is unknown.
-    intervals: Vec<(Span, StateValue)>,
-    /// Where the first known value behind them begins, if the end of the span is unknown.
-    next: Option<Timestamp>,
 }
 
 impl HistoryView {
@@ -213,12 +205,40 @@ impl HistoryView {
         Around { intervals, next: None }
     }
 
+    /// The value of an attribute of one line at an instant; `None` where too little is known of its parts.
+    fn at(&self, reader: &RowReader<'_>, attribute: AttributeId, t: Timestamp) -> Option<AtInstant> {
+        match self.lines.get(attribute.index())? {
+            NamedLine::Cpu(host, cpu) => {
+                let run = |run: &CpuRun| Some(StateValue::Int(self.tid(run.thread)));
+                AttributeParts::new(reader.run_parts(*host, *cpu), 0, run).until(t, self.until)
+            }
+            NamedLine::Threads(line, threads) => {
+                let [one] = self.threads.get(threads.start as usize..threads.end as usize)? else { return None };
+                let segments = || reader.segment_parts(*one);
+                match line {
+                    ThreadLine::State => AttributeParts::new(segments(), 0, of_state).until(t, self.until),
+                    ThreadLine::Cpu => AttributeParts::new(segments(), 1, of_cpu).until(t, self.until),
+                    ThreadLine::Syscall => {
+                        AttributeParts::new(reader.call_parts(*one), 0, of_call).until(t, self.until)
+                    }
+                    _ => None,
+                }
+            }
+            NamedLine::None => None,
+        }
+    }
+
+    /// The same of the intervals about it.
+    fn joined_at(&self, reader: &RowReader<'_>, attribute: AttributeId, t: Timestamp) -> AtInstant {
+        let around = self.around(reader, attribute, Span::new(t, t.saturating_add(1)));
+        let own = around.intervals.iter().find(|(span, _)| span.contains(t));
+        let (before, next) = around.known_about(t);
+        own.map_or(AtInstant::Unknown { before, next }, |(span, value)| AtInstant::Holds(*span, *value))
+    }
+
     /// The span around `t` in which nothing is known; it ends with the window where nothing is known before or after.
-    fn gap(&self, around: &Around, t: Timestamp) -> Span {
+    fn gap(&self, (before, after): (Option<Timestamp>, Option<Timestamp>), t: Timestamp) -> Span {
         let window = Span::new(self.window.start.min(t), self.window.end.max(t.saturating_add(1)));
-        let behind = around.intervals.partition_point(|(span, _)| span.end <= t);
-        let before = behind.checked_sub(1).and_then(|at| around.intervals.get(at)).map(|(span, _)| span.end);
-        let after = around.intervals.get(behind).map(|(span, _)| span.start).or(around.next);
         match (before, after) {
             (None, None) => window,
             (None, Some(after)) => Span::new(window.start.min(after), after),
@@ -236,11 +256,10 @@ impl HistoryView {
                     if held.last().is_some_and(|last| *t < last.span.end) {
                         continue;
                     }
-                    let around = self.around(reader, attribute, Span::new(*t, t.saturating_add(1)));
-                    let own = around.intervals.iter().find(|(span, _)| span.contains(*t));
-                    held.push(match own {
-                        Some((span, value)) => Held { span: *span, value: Some(*value) },
-                        None => Held { span: self.gap(&around, *t), value: None },
+                    let at = self.at(reader, attribute, *t);
+                    held.push(match at.unwrap_or_else(|| self.joined_at(reader, attribute, *t)) {
+                        AtInstant::Holds(span, value) => Held { span, value: Some(value) },
+                        AtInstant::Unknown { before, next } => Held { span: self.gap((before, next), *t), value: None },
                     });
                 }
             }
@@ -250,13 +269,13 @@ impl HistoryView {
                 let mut known_to = span.start;
                 for (own, value) in meeting(&around.intervals, *span) {
                     if known_to < own.start {
-                        held.push(Held { span: self.gap(&around, known_to), value: None });
+                        held.push(Held { span: self.gap(around.known_about(known_to), known_to), value: None });
                     }
                     held.push(Held { span: *own, value: Some(*value) });
                     known_to = own.end;
                 }
                 if known_to < span.end {
-                    held.push(Held { span: self.gap(&around, known_to), value: None });
+                    held.push(Held { span: self.gap(around.known_about(known_to), known_to), value: None });
                 }
             }
         }
@@ -394,52 +413,4 @@ pub(super) fn names(thread: &Thread) -> impl Iterator<Item = (Span, Option<State
     let ends = thread.names.iter().skip(1).map(|name| name.from).chain([thread.life.end]);
     let named = thread.names.iter().zip(ends);
     named.map(|(name, end)| (Span::new(name.from, end), Some(StateValue::Text(name.name))))
-}
-
-/// The intervals that meet a span.
-fn meeting(intervals: &[(Span, StateValue)], span: Span) -> &[(Span, StateValue)] {
-    let from = intervals.partition_point(|(own, _)| own.end <= span.start);
-    let rest = intervals.get(from..).unwrap_or(&[]);
-    rest.get(..rest.partition_point(|(own, _)| own.start < span.end)).unwrap_or(&[])
-}
-
-/// The intervals about `want` of the rows of a line, which are sorted by start.
-fn windowed<R: StoredRow + Row>(
-    mut cursor: RowCursor<'_, R>,
-    until: Timestamp,
-    want: Span,
-    value: impl Fn(&R) -> Option<StateValue>,
-) -> Around {
-    let span = |row: &R| cut(row.span(), until);
-    let mut row = cursor.last_begun(want.start);
-    // The last known row: its interval is the one before `want`, if it does not reach into it.
-    while row.is_some_and(|row| span(&row).is_empty() || value(&row).is_none()) {
-        row = cursor.previous_row();
-    }
-    // The first of its equal neighbours.
-    let known = row.as_ref().and_then(&value);
-    while row.is_some_and(|row| span(&row).is_empty() || value(&row) == known) {
-        row = cursor.previous_row();
-    }
-    let mut next = if row.is_some() { cursor.next_row() } else { cursor.first() };
-    let (mut around, mut joined) = (Around::default(), Joined::default());
-    while let Some(row) = next {
-        let (span, value) = (span(&row), value(&row));
-        if !span.is_empty() {
-            around.intervals.extend(joined.add(span, value));
-            // What is known to the end of `want`, or what is known next, is known.
-            let is_behind = span.start >= want.end && joined.start() == Some(span.start);
-            let is_known = || around.intervals.last().is_some_and(|(last, _)| last.end >= want.end);
-            if is_behind && value.is_some() {
-                around.next = Some(span.start);
-                return around;
-            }
-            if is_behind && is_known() {
-                return around;
-            }
-        }
-        next = cursor.next_row();
-    }
-    around.intervals.extend(joined.last());
-    around
 }

@@ -13,6 +13,7 @@ use super::leaf_bytes::Leaf;
 use super::leaves::Leaves;
 use super::parts::{LinePart, LineStore};
 use super::pool::LeafPool;
+use super::values::{LineSoFar, PartEnds, of_rows};
 use std::fmt::Debug;
 use std::marker::PhantomData;
 use std::ops::{Add, Range};
@@ -44,6 +45,7 @@ struct Stretch {
 struct PartOfLine {
     line: u32,
     part: LinePart,
+    ends: PartEnds,
 }
 
 /// The rows of a family that are in no leaf yet.
@@ -191,7 +193,8 @@ impl SealedSlab {
             Some(last) if last.line == line && last.part.leaf == leaf => last.part.rows += count as u16,
             _ => {
                 let (start, first, rows) = (first.span().start, before as u16, count as u16);
-                self.parts.push(PartOfLine { line, part: LinePart { start, before: 0, leaf, first, rows } });
+                let part = LinePart { start, before: 0, leaf, first, rows, values: Default::default() };
+                self.parts.push(PartOfLine { line, part, ends: PartEnds::default() });
             }
         }
     }
@@ -199,7 +202,12 @@ impl SealedSlab {
     /// Add a leaf of some rows; their parts are the last ones.
     fn add_leaf<R: StoredRow>(&mut self, rows: &mut Vec<R>) {
         let leaf = self.leaves.len() as u32;
-        let parts = self.parts.get(self.parts.partition_point(|of| of.part.leaf < leaf)..).unwrap_or(&[]);
+        let from = self.parts.partition_point(|of| of.part.leaf < leaf);
+        let parts = self.parts.get_mut(from..).unwrap_or(&mut []);
+        for PartOfLine { part, ends, .. } in &mut *parts {
+            let own = rows.get(part.positions()).unwrap_or(&[]);
+            (part.values, *ends) = of_rows(part.start, own);
+        }
         self.leaves.push(Leaf::encode(rows, parts.iter().map(|of| usize::from(of.part.first))));
         rows.clear();
     }
@@ -331,21 +339,29 @@ impl<R: StoredRow> LineStoreBuilder<R> {
     }
 
     /// The store of `lines` lines.
-    pub fn finish(mut self, lines: usize) -> LineStore<R> {
+    pub fn finish(self, lines: usize) -> LineStore<R> {
+        self.finish_with(lines, |_| None)
+    }
+
+    /// The same, for rows that name threads of which `tid` has the tid.
+    pub fn finish_with(mut self, lines: usize, tid: impl Fn(u32) -> Option<i32>) -> LineStore<R> {
         self.seal_slab();
         let mut parts = self.parts;
         parts.sort_by_key(|of| of.line);
         let starts = (0..=lines).map(|line| parts.partition_point(|of| (of.line as usize) < line) as u32).collect();
-        let (mut line, mut before) = (0, 0);
+        let (mut line, mut before, mut so_far) = (0, 0, LineSoFar::default());
         for of in &mut parts {
             if of.line != line {
-                (line, before) = (of.line, 0);
+                (line, before, so_far) = (of.line, 0, LineSoFar::default());
             }
+            so_far.add::<R>(&mut of.part, &of.ends, &tid);
             of.part.before = before;
             before += u32::from(of.part.rows);
         }
         self.leaves.shrink_to_fit();
-        let parts = parts.into_iter().map(|of| of.part).collect();
+        // Made in place, in the memory of larger items.
+        let mut parts: Vec<LinePart> = parts.into_iter().map(|of| of.part).collect();
+        parts.shrink_to_fit();
         LineStore { leaves: self.leaves, parts, lines: starts, family: PhantomData }
     }
 }

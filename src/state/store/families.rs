@@ -177,6 +177,7 @@ impl RowStores {
     /// The stores of the rows so far and those of a draft.
     pub fn of(mut builders: RowBuilders, draft: TimelineDraft) -> RowStores {
         let (threads, cpus) = (draft.threads.len(), draft.cpus.len());
+        let tids: Vec<i32> = draft.threads.iter().map(|of| of.thread.tid).collect();
         for (thread, of) in draft.threads.into_iter().enumerate() {
             builders.push_thread(thread, of.rows);
         }
@@ -191,7 +192,7 @@ impl RowStores {
             segments: builders.segments.finish(threads),
             calls: builders.calls.finish(threads),
             samples: builders.samples.finish(threads),
-            runs: builders.runs.finish(cpus),
+            runs: builders.runs.finish_with(cpus, |thread| Some(tids.get(thread as usize).copied().unwrap_or(0))),
             requests: sorted(draft.disk, |_| 0, 1),
             services: sorted(draft.services, |service| by_thread(service.thread), threads),
             page_faults: draft.page_faults.map(|all| sorted(all, |fault| by_thread(fault.thread), threads)),
@@ -289,19 +290,19 @@ impl CounterStore {
 }
 
 impl RowStores {
-    /// What does not hold of the stores (`--check`).
-    pub fn check(&self) -> Option<String> {
+    /// What does not hold of the stores (`--check`); `tid` has the tid of a thread.
+    pub fn check(&self, tid: impl Fn(u32) -> Option<i32>) -> Option<String> {
         let mut checks = vec![
-            (Family::Segments, self.segments.check()),
-            (Family::Calls, self.calls.check()),
-            (Family::Samples, self.samples.check()),
-            (Family::Runs, self.runs.check()),
-            (Family::Requests, self.requests.check()),
-            (Family::Services, self.services.check()),
+            (Family::Segments, self.segments.check(&tid)),
+            (Family::Calls, self.calls.check(&tid)),
+            (Family::Samples, self.samples.check(&tid)),
+            (Family::Runs, self.runs.check(&tid)),
+            (Family::Requests, self.requests.check(&tid)),
+            (Family::Services, self.services.check(&tid)),
             (Family::Marks, self.marks.check()),
         ];
-        checks.extend(self.page_faults.iter().map(|faults| (Family::Faults, faults.check())));
-        checks.extend(self.counters.iter().map(|counter| (Family::Counters, counter.values.check())));
+        checks.extend(self.page_faults.iter().map(|faults| (Family::Faults, faults.check(&tid))));
+        checks.extend(self.counters.iter().map(|counter| (Family::Counters, counter.values.check(&tid))));
         checks.into_iter().find_map(|(family, of)| Some(format!("the store of {}: {}", family.name(), of.err()?)))
     }
 

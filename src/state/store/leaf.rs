@@ -6,6 +6,7 @@
 
 use super::columns::BLOCK;
 use super::leaf_bytes::{Leaf, LeafWriter};
+use super::values::MOST_SHOWN;
 use crate::base::time::{Span, Timestamp};
 use crate::state::reader::Row;
 use smallvec::SmallVec;
@@ -41,6 +42,19 @@ pub trait StoredRow: Row {
     /// One of its numbers.
     #[doc(hidden)]
     fn field(&self, number: usize) -> u64;
+    /// How many values of it the state history shows.
+    #[doc(hidden)]
+    const SHOWN: usize = 0;
+    /// These values; `None` for one that is unknown.
+    #[doc(hidden)]
+    fn shown(&self) -> [Option<u32>; MOST_SHOWN] {
+        [None; MOST_SHOWN]
+    }
+    /// Whether two of these values are shown alike; `tid` has the tid of a thread. `None` where that is not known.
+    #[doc(hidden)]
+    fn shows_same(a: u32, b: u32, _tid: impl Fn(u32) -> Option<i32>) -> Option<bool> {
+        Some(a == b)
+    }
     /// A row by its span and its numbers.
     #[doc(hidden)]
     fn of(span: Span, field: impl Fn(usize) -> u64) -> Self;

@@ -17,6 +17,8 @@
 //! - [`pool`]: leaves in memory as far as a budget goes, the others in a file
 //! - [`rows`]: how the rows of each family become columns
 //! - [`parts`]: a line as parts of leaves
+//! - [`values`]: what is known of the values of a part without its leaf
+//! - [`rewrite`]: rows that change after they were sealed
 //! - [`whole`]: a store made of its leaves and lists, and checked
 //! - [`builder`]: rows become leaves
 //! - [`marks`]: delimiting events, which have fields of their own
@@ -34,8 +36,10 @@ pub(super) mod leaves;
 pub(super) mod marks;
 pub(super) mod parts;
 pub(super) mod pool;
+mod rewrite;
 mod rows;
 mod shape;
+pub(super) mod values;
 pub(super) mod whole;
 
 #[cfg(test)]

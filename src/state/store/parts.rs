@@ -8,9 +8,11 @@ use super::leaf::{RowBlock, StoredRow};
 use super::leaf_bytes::Leaf;
 use super::leaves::{LeafPin, Leaves, NO_LEAVES};
 use super::pool::LeafPool;
+use super::values::PartValues;
 use crate::base::heap::{HeapSize, block};
 use crate::base::time::Timestamp;
 use std::marker::PhantomData;
+use std::ops::Range;
 use std::sync::Arc;
 
 /// Rows that are looked at in turn before a search.
@@ -27,6 +29,18 @@ pub(in crate::state) struct LinePart {
     /// Position of the first row in the leaf.
     pub first: u16,
     pub rows: u16,
+    /// What is known of the values of the rows.
+    pub values: PartValues,
+}
+
+const _: () = assert!(size_of::<LinePart>() == 24);
+
+impl LinePart {
+    /// The positions of its rows in the leaf.
+    pub(super) fn positions(&self) -> Range<usize> {
+        let first = usize::from(self.first);
+        first..first + usize::from(self.rows)
+    }
 }
 
 /// The sealed rows of a family.
@@ -97,40 +111,6 @@ impl<R: StoredRow> LineStore<R> {
     pub fn row_count(&self) -> usize {
         self.parts.iter().map(|part| usize::from(part.rows)).sum()
     }
-
-    /// Change some rows but not their spans. `rows` has their lines and their positions in the line; `change` gets the
-    /// position among `rows`. Several changes of one row come in the order of `rows`. Cost: the leaves that change, and
-    /// the list of parts.
-    pub fn rewrite(&mut self, rows: &[RowPlace], mut change: impl FnMut(usize, &mut R)) {
-        let mut wanted: Vec<(u32, usize, usize)> = Vec::with_capacity(rows.len());
-        for (number, RowPlace { line, row }) in rows.iter().enumerate() {
-            let view = self.line(*line);
-            let part = view.parts.partition_point(|part| part.before as usize <= *row);
-            let Some(part) = part.checked_sub(1).and_then(|at| view.parts.get(at)) else { continue };
-            let inside = *row - part.before as usize;
-            if inside < usize::from(part.rows) {
-                wanted.push((part.leaf, usize::from(part.first) + inside, number));
-            }
-        }
-        wanted.sort_unstable();
-        let mut by_leaf: Vec<LinePart> = if wanted.is_empty() { Vec::new() } else { self.parts.clone() };
-        by_leaf.sort_unstable_by_key(|part| (part.leaf, part.first));
-        for changes in wanted.chunk_by(|a, b| a.0 == b.0) {
-            let Some(leaf) = changes.first().map(|(leaf, ..)| *leaf) else { continue };
-            let from = by_leaf.partition_point(|part| part.leaf < leaf);
-            let parts = by_leaf.get(from..).unwrap_or(&[]);
-            let parts = parts.get(..parts.partition_point(|part| part.leaf == leaf)).unwrap_or(&[]);
-            let views = parts.chunks(1).map(|part| LineView { leaves: &self.leaves, parts: part, family: PhantomData });
-            let mut all: Vec<R> = views.flat_map(LineView::all).collect();
-            for (_, row, number) in changes {
-                if let Some(row) = all.get_mut(*row) {
-                    change(*number, row);
-                }
-            }
-            let changed = Leaf::encode(&all, parts.iter().map(|part| usize::from(part.first)));
-            self.leaves.replace(leaf as usize, changed, R::FAMILY);
-        }
-    }
 }
 
 /// A row by its line and its position in the line.
@@ -143,9 +123,9 @@ pub(in crate::state) struct RowPlace {
 /// The rows of one line.
 #[derive(Debug)]
 pub(in crate::state) struct LineView<'s, R> {
-    leaves: &'s Leaves,
-    parts: &'s [LinePart],
-    family: PhantomData<R>,
+    pub(super) leaves: &'s Leaves,
+    pub(super) parts: &'s [LinePart],
+    pub(super) family: PhantomData<R>,
 }
 
 impl<R> Clone for LineView<'_, R> {
@@ -180,6 +160,27 @@ impl<'s, R: StoredRow> LineView<'s, R> {
     /// True for a line without rows.
     pub fn is_empty(self) -> bool {
         self.parts.is_empty()
+    }
+
+    /// Its parts.
+    pub fn parts(self) -> &'s [LinePart] {
+        self.parts
+    }
+
+    /// The place of a row of a part.
+    pub fn place(self, part: usize, row: usize) -> Option<Place> {
+        let has = row < usize::from(self.parts.get(part)?.rows);
+        has.then_some(Place { part: part as u32, row: row as u32 })
+    }
+
+    /// Number of rows of a part that begin at `t` or before.
+    pub fn begun_in_part(self, part: usize, t: Timestamp, pin: &mut LeafPin) -> usize {
+        let place = self.search(part + 1, pin, |part, leaf, row| Self::start_in(part, leaf, row) <= t);
+        if place.part as usize == part {
+            place.row as usize
+        } else {
+            self.parts.get(part).map_or(0, |of| of.rows.into())
+        }
     }
 
     /// Behind the last row.

@@ -3,6 +3,7 @@
 //! Numbers that are mostly absent are zero then, and those of one leaf are of like size: see [`super::columns`].
 
 use super::leaf::{Extent, StoredRow};
+use super::values::MOST_SHOWN;
 use crate::base::names::NameId;
 use crate::base::time::{Span, Timestamp};
 use crate::event::stack::{RawStackId, StackOrigin};
@@ -58,6 +59,13 @@ pub(super) fn present(number: u64) -> Option<u32> {
 impl StoredRow for Segment {
     const EXTENT: Extent = Extent::Follows;
     const FIELDS: usize = 4;
+    const SHOWN: usize = 2;
+
+    /// State and CPU.
+    #[inline(always)]
+    fn shown(&self) -> [Option<u32>; MOST_SHOWN] {
+        [Some(self.kind as u32).filter(|_| self.kind != SegmentKind::Unknown), Some(self.cpu)]
+    }
 
     #[inline(always)]
     fn field(&self, number: usize) -> u64 {
@@ -90,6 +98,13 @@ impl StoredRow for Call {
     const EXTENT: Extent = Extent::Length;
 
     const FIELDS: usize = 3;
+    const SHOWN: usize = 1;
+
+    /// Its name.
+    #[inline(always)]
+    fn shown(&self) -> [Option<u32>; MOST_SHOWN] {
+        [Some(self.name.raw()), None]
+    }
 
     #[inline(always)]
     fn field(&self, number: usize) -> u64 {
@@ -157,6 +172,17 @@ impl StoredRow for CpuRun {
     const EXTENT: Extent = Extent::Follows;
 
     const FIELDS: usize = 1;
+    const SHOWN: usize = 1;
+
+    /// The thread, of which the tid is shown.
+    #[inline(always)]
+    fn shown(&self) -> [Option<u32>; MOST_SHOWN] {
+        [Some(self.thread.raw()), None]
+    }
+
+    fn shows_same(a: u32, b: u32, tid: impl Fn(u32) -> Option<i32>) -> Option<bool> {
+        if a == b { Some(true) } else { tid(a).zip(tid(b)).map(|(a, b)| a == b) }
+    }
 
     #[inline(always)]
     fn field(&self, _: usize) -> u64 {

@@ -6,6 +6,8 @@ use super::leaf_bytes::{Leaf, LeafError};
 use super::leaves::{LeafPin, Leaves};
 use super::marks::{MarkLeaf, MarkStore};
 use super::parts::{LineStore, Place, RowPlace};
+use super::values::PartValue;
+use super::whole::StoreError;
 use crate::base::names::NameId;
 use crate::base::time::{Span, Timestamp};
 use crate::event::stack::{RawStackId, StackOrigin};
@@ -177,6 +179,7 @@ proptest! {
         for (number, rows) in rows.iter().enumerate() {
             prop_assert_eq!(&store.line(number).all().collect::<Vec<_>>(), rows);
         }
+        prop_assert_eq!(store.check(|_| None), Ok(()));
     }
 }
 
@@ -311,7 +314,7 @@ proptest! {
     ) {
         let rows = of(&lines, segment);
         let store = store(&rows, slab);
-        prop_assert_eq!(store.check(), Ok(()));
+        prop_assert_eq!(store.check(|_| None), Ok(()));
         let leaves: Vec<Leaf> = store.leaves().iter().map(|leaf| Leaf::clone(&leaf)).collect();
         let (mut parts, mut starts) = (store.parts().to_vec(), store.lines().to_vec());
         let again = LineStore::<Segment>::from_parts(leaves.clone(), parts.clone(), starts.clone()).unwrap();
@@ -330,6 +333,23 @@ proptest! {
         }
         prop_assert!(LineStore::<Segment>::from_parts(leaves, parts, starts).is_err());
     }
+}
+
+#[test]
+fn check_compares_what_is_known_of_values_with_the_rows() {
+    let numbers = |n: i64| Numbers { span: Span::of_ns(n, n + 1), small: n as u32 / 9, large: 1 };
+    let store = store(&of(&[(0..40).map(numbers).collect()], segment), 5);
+    assert_eq!(store.check(|_| None), Ok(()));
+    let leaves: Vec<Leaf> = store.leaves().iter().map(|leaf| Leaf::clone(&leaf)).collect();
+    for (at, part) in store.parts().iter().enumerate() {
+        for (number, flipped) in part.values.iter().enumerate().flat_map(|(n, _)| [2, 4, 8, 16].map(|fact| (n, fact))) {
+            let mut parts = store.parts().to_vec();
+            parts[at].values[number] = PartValue::of_number(part.values[number].number() ^ flipped).unwrap();
+            let other = LineStore::<Segment>::from_parts(leaves.clone(), parts, store.lines().to_vec()).unwrap();
+            assert_eq!(other.check(|_| None), Err(StoreError::Values(at)));
+        }
+    }
+    assert_eq!(PartValue::of_number(32), None);
 }
 
 #[test]
@@ -376,7 +396,7 @@ fn rows_that_cross_blocks_and_leaves_are_all_there() {
         for (number, rows) in lines.iter().enumerate() {
             assert_eq!(&store.line(number).all().collect::<Vec<_>>(), rows, "{slab}");
         }
-        assert_eq!(store.check(), Ok(()));
+        assert_eq!(store.check(|_| None), Ok(()));
     }
 }
 

@@ -8,6 +8,7 @@ use super::leaf::StoredRow;
 use super::leaf_bytes::{Leaf, LeafError};
 use super::leaves::{LeafHandle, Leaves};
 use super::parts::{LinePart, LineStore};
+use super::values::PartValues;
 use std::marker::PhantomData;
 
 /// What is wrong with the lists of a store.
@@ -30,6 +31,9 @@ pub(in crate::state) enum StoreError {
     /// The parts of a leaf are not its rows.
     #[error("the parts of leaf {0} are not its rows")]
     Rows(usize),
+    /// What is known of the values of a part is not so.
+    #[error("what is known of the values of part {0} is not what its rows show")]
+    Values(usize),
 }
 
 impl<R: StoredRow> LineStore<R> {
@@ -52,12 +56,19 @@ impl<R: StoredRow> LineStore<R> {
     }
 
     /// What does not hold of the store (`--check`): it is made again of the bytes of its leaves and of its lists.
-    pub fn check(&self) -> Result<(), StoreError> {
+    /// `tid` has the tid of a thread.
+    pub fn check(&self, tid: impl Fn(u32) -> Option<i32>) -> Result<(), StoreError> {
         let read = |(leaf, of): (usize, LeafHandle<'_>)| {
             Leaf::from_bytes(of.bytes().clone(), R::FAMILY).map_err(|error| StoreError::Leaf { leaf, error })
         };
         let leaves = self.leaves().iter().enumerate().map(read).collect::<Result<_, _>>()?;
-        LineStore::<R>::from_parts(leaves, self.parts().to_vec(), self.lines().to_vec()).map(|_| ())
+        let again = LineStore::<R>::from_parts(leaves, self.parts().to_vec(), self.lines().to_vec())?;
+        // Parts of which nothing is known are right.
+        let fits = |(part, made): (&LinePart, PartValues)| {
+            part.values.iter().zip(made).all(|(value, made)| !value.is_sure() || *value == made)
+        };
+        let wrong = self.parts().iter().zip(again.values(tid)).position(|both| !fits(both));
+        wrong.map_or(Ok(()), |part| Err(StoreError::Values(part)))
     }
 }
 
