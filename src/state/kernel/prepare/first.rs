@@ -53,14 +53,21 @@ impl Preparation<'_> {
         self.machine.cpus[c].set_next(thread, UNKNOWN_START);
     }
 
-    /// True if the thread on CPU `c` with the id `key` is the one that this id names: it did not end, and its id went to
-    /// no other. The machine makes sure of that for the thread that ran there when the chunk began.
+    /// True if the thread on CPU `c` with the id `key` is the one that this id names: it did not end, and its id went
+    /// to no other since that was known. The machine makes sure of it for the thread that ran there when the chunk
+    /// began.
     pub(super) fn has_its_id(&mut self, c: CpuId, key: HostTid) -> bool {
         if key.is_idle() {
             return true;
         }
-        if self.ended.contains(&key) {
+        let ended = self.ended.get(&key).copied();
+        let held = &self.cpus[c.index()];
+        let had_id = held.had_id.filter(|_| held.running == Some(key.tid()));
+        if ended.is_some_and(|ended| had_id.is_none_or(|known| ended >= known)) {
             return false;
+        }
+        if had_id.is_some() {
+            return true;
         }
         if !std::mem::replace(&mut self.cpus[c.index()].is_followed, true) {
             let cpu = self.out.cpus[c.index()];

@@ -18,7 +18,7 @@ use crate::state::kernel::prepared::{Due, is_sender, sender_of};
 use crate::state::kernel::step::rests;
 use crate::state::kernel::thread_state::{OpenCall, Sched};
 use crate::state::threads::HostTid;
-use crate::state::timeline::{Segment, ThreadId, VirtualIds};
+use crate::state::timeline::{Segment, SegmentKind, ThreadId, VirtualIds};
 
 impl Preparation<'_> {
     /// An event of a CPU that is not held is left.
@@ -31,7 +31,7 @@ impl Preparation<'_> {
             let key = HostTid::on_cpu(host, number, tid);
             self.release_tid(key);
             if is_running {
-                self.cpus[c.index()].running = Some(tid);
+                self.cpus[c.index()].runs_another(tid, self.number);
                 self.runs_on(Some(c), key);
             }
         }
@@ -72,10 +72,12 @@ impl Preparation<'_> {
         });
         self.leave_with(event, chain);
         let may_hold = next != prev && next_name != TextId::NONE;
-        if may_hold && (running == Some(prev) || self.has_its_id(c, keys[1])) {
+        // An id of another thread than the one that runs there names the thread that has it.
+        let is_another = running.is_some_and(|running| running != next);
+        if may_hold && (is_another || self.has_its_id(c, keys[1])) {
             self.hold_cpu(c, event.time, next, next_name);
         } else {
-            self.cpus[c.index()].running = Some(next);
+            self.cpus[c.index()].runs_another(next, self.number);
         }
     }
 
@@ -237,7 +239,10 @@ impl Preparation<'_> {
             return;
         }
         if late {
-            // The thread that runs has no part in it.
+            // The thread that runs has no part in it. One that ran there before may have lost its id.
+            if self.ended.contains_key(&key) {
+                self.hand_over_cpu(c);
+            }
             self.release_tid(key);
             return self.leave_with(event, chain);
         }
@@ -382,8 +387,10 @@ impl Preparation<'_> {
             // Waits for packets of unknown senders may still become one.
             let segments = &state.rows.segments;
             let is_open = |segment: &Segment| segment.waker.is_some_and(|waker| is_sender(waker.thread));
-            let has_rows =
-                || segments.first().is_some_and(|first| first.span.end <= since) && !segments.iter().any(is_open);
+            let is_wait = |first: &Segment| !matches!(first.kind, SegmentKind::Running | SegmentKind::Interrupted);
+            let reaches = |first: &Segment| first.span.end <= since || first.span.start <= since && !is_wait(first);
+            let has_all = segments.first().map_or(state.start_of_segment() <= since, reaches);
+            let has_rows = || has_all && !segments.iter().rev().take_while(|last| last.span.end >= since).any(is_open);
             if is_same && (!timed_out(self.machine.out.tables.names.get(entered), ret) || has_rows()) {
                 return self.step(event);
             }

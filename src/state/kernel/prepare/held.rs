@@ -34,6 +34,8 @@ pub(super) struct HeldCpu {
     pub is_held: bool,
     /// While it is not held: the id of the thread that runs there, where that is known.
     pub running: Option<i32>,
+    /// The number of an event at which that thread was the one that has its id, where one is known.
+    pub had_id: Option<u32>,
     /// While it is not held: the soft interrupts that are raised, one bit each.
     pub raised: u32,
     /// Those of which that is not known.
@@ -49,6 +51,7 @@ impl Default for HeldCpu {
         HeldCpu {
             is_held: false,
             running: None,
+            had_id: None,
             raised: 0,
             unknown_raised: u32::MAX,
             completed: None,
@@ -58,6 +61,15 @@ impl Default for HeldCpu {
 }
 
 impl HeldCpu {
+    /// While it is not held: a thread with this id runs there after event `number`. If another one did before, it is
+    /// the one that has its id.
+    pub fn runs_another(&mut self, tid: i32, number: u32) {
+        if self.running != Some(tid) {
+            self.had_id = self.running.map(|_| number);
+        }
+        self.running = Some(tid);
+    }
+
     /// While it is not held: an event may change what is raised.
     pub fn follow_raised(&mut self, kind: Kind) {
         match kind {
@@ -216,8 +228,14 @@ impl Preparation<'_> {
             self.forget(thread);
             let unknown_raised = self.cpus[c.index()].unknown_raised;
             let raised = self.machine.cpus[c].raised() & !unknown_raised;
-            let running = Some(tid);
-            self.cpus[c.index()] = HeldCpu { running, raised, unknown_raised, is_followed: true, ..HeldCpu::default() };
+            self.cpus[c.index()] = HeldCpu {
+                running: Some(tid),
+                had_id: Some(self.number),
+                raised,
+                unknown_raised,
+                is_followed: true,
+                ..HeldCpu::default()
+            };
         }
     }
 

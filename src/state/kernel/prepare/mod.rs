@@ -69,8 +69,10 @@ struct Preparation<'b> {
     cpus: Vec<HeldCpu>,
     /// Hosts of which a switch was left.
     has_switches: HashSet<HostId>,
-    /// Ids whose thread an event of the chunk may have ended, or may have given another id.
-    ended: HashSet<HostTid>,
+    /// Number of the event.
+    number: u32,
+    /// Ids whose thread an event of the chunk may have ended, or may have given another id, by number of the last.
+    ended: HashMap<HostTid, u32>,
     /// By text and stack: it has an id.
     has_name: Vec<bool>,
     has_stack: Vec<bool>,
@@ -97,7 +99,8 @@ pub(super) fn prepare(batch: &mut Batch, machine: Machine, options: PrepareOptio
         threads: Vec::new(),
         cpus: Vec::new(),
         has_switches: HashSet::default(),
-        ended: HashSet::default(),
+        number: 0,
+        ended: HashMap::default(),
         has_name: vec![false; batch.texts()],
         has_stack: vec![false; batch.stacks.len()],
         chains: WakeChains::default(),
@@ -108,6 +111,7 @@ pub(super) fn prepare(batch: &mut Batch, machine: Machine, options: PrepareOptio
     };
     for at in 0..preparation.events.len() {
         let event = preparation.events[at];
+        preparation.number = at as u32;
         preparation.next(&event);
     }
     preparation.hand_over_all();
@@ -199,7 +203,9 @@ impl Preparation<'_> {
             Kind::Exec { tid, old_tid, .. } => {
                 [tid, old_tid].into_iter().for_each(meet);
                 // A thread that runs may have another id now.
-                [tid, old_tid].into_iter().for_each(|tid| self.runs_on(None, HostTid::new(host, tid)));
+                if tid != old_tid {
+                    [tid, old_tid].into_iter().for_each(|tid| self.runs_on(None, HostTid::new(host, tid)));
+                }
             }
             Kind::Process(id) => batch.process_of(id).into_iter().for_each(|process| meet(process.tid)),
             _ => {}
@@ -208,7 +214,7 @@ impl Preparation<'_> {
 
     /// Ids whose thread an event may end, or may give another id.
     fn ends(&mut self, host: HostId, kind: Kind) {
-        let mut end = |tid: i32| _ = self.ended.insert(HostTid::new(host, tid));
+        let mut end = |tid: i32| _ = self.ended.insert(HostTid::new(host, tid), self.number);
         match kind {
             Kind::Free { tid } | Kind::Fork { child: tid, .. } => end(tid),
             Kind::Exec { tid, old_tid, .. } if tid != old_tid => [tid, old_tid].into_iter().for_each(end),

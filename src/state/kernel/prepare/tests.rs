@@ -158,7 +158,11 @@ impl World {
             195..200 => Kind::Raise { soft_irq: SoftIrq::of(u32::from(a % 5)) },
             200..215 => {
                 let source = [WakeSource::Waking, WakeSource::Wakeup, WakeSource::Queued][usize::from(b % 3)];
-                let name = if b % 7 == 0 { "renamed".to_owned() } else { self.name(other) };
+                let name = match b % 7 {
+                    0 => "renamed".to_owned(),
+                    1 => "kworker/0:2".to_owned(),
+                    _ => self.name(other),
+                };
                 let name = if b % 19 == 18 { TextId::NONE } else { batch.text(name.as_bytes()) };
                 Kind::Wake { tid: other, cpu: u16::from(b % 3), source, name }
             }
@@ -308,13 +312,14 @@ proptest! {
     }
 }
 
-/// What happens in a test of chosen events: on a CPU, a switch or the entry or exit of a call.
+/// What happens in a test of chosen events: on a CPU, a switch, the entry or exit of a call, or a late sample.
 #[derive(Clone, Copy, Debug)]
 enum Chosen {
     Switch(i32, i32, u16),
     Fork(i32),
     Entry,
     Exit,
+    Late(i32),
 }
 
 /// Events of chosen kinds, each on its CPU, one nanosecond apart.
@@ -333,9 +338,13 @@ fn chosen(events: &[(u16, Chosen)]) -> Vec<Batch> {
             }
             Chosen::Entry => Kind::CallEntry { name: call },
             Chosen::Exit => Kind::CallExit { name: call, ret: 5 },
+            Chosen::Late(_) => Kind::Stack { origin: StackOrigin::Tick, user: None, kernel: None, witness: false },
         };
-        let time = Timestamp::new(at as i64);
-        batch.events.push(Event { time, who: ThreadContextId::ABSENT, trace: 0, cpu: *cpu, kind });
+        let who = match *event {
+            Chosen::Late(tid) => batch.context_id(ThreadContext { tid: Some(tid), ..ThreadContext::default() }),
+            _ => ThreadContextId::ABSENT,
+        };
+        batch.events.push(Event { time: Timestamp::new(at as i64), who, trace: 0, cpu: *cpu, kind });
     }
     vec![batch]
 }
@@ -383,6 +392,15 @@ fn calls_stay_with_their_thread_where_an_id_names_two() {
         let [stepped, prepared] = both(chosen(events), false, 1);
         assert_eq!(stepped, prepared, "{events:?}");
     }
+}
+
+/// The thread that ran on the CPU had the id until another thread got it.
+#[test]
+fn late_samples_are_of_the_thread_that_has_their_id() {
+    use Chosen::{Fork, Late, Switch};
+    let events = [(1, Switch(0, 1, 0)), (1, Switch(1, 0, 1)), (0, Switch(0, 3, 0)), (0, Fork(1)), (1, Late(1))];
+    let [stepped, prepared] = both(chosen(&events), false, 1);
+    assert_eq!(stepped, prepared);
 }
 
 /// More rows than a slab has, none of them settled before the end.
