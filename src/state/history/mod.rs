@@ -38,6 +38,9 @@ pub mod search;
 pub mod tree;
 pub mod view;
 
+#[cfg(test)]
+mod instant_tests;
+
 use crate::base::ctx::{Cancel, Cancelled, Ctx};
 use crate::base::names::{NameId, Names};
 use crate::base::time::Span;
