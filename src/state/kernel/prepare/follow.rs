@@ -422,7 +422,7 @@ impl Preparation<'_> {
         let bit = if let Context::SoftIrq(soft_irq) = context { bit(soft_irq) } else { 0 };
         let cpu = &mut self.cpus[c.index()];
         let is_unknown = cpu.unknown_raised & bit != 0 && self.machine.cpus[c].may_own(context);
-        // The names of interrupt lines are looked up, and that of the thread tells whether it is interrupted.
+        // The names of interrupt lines are looked up, and that of the thread shows whether it is interrupted.
         let names_thread = self.batch.context(event.who).is_some_and(|context| context.tid.and(context.name).is_some());
         let has_name = |thread: ThreadId| names_thread || !self.machine.threads[thread].thread.names.is_empty();
         let is_named = (name != TextId::NONE || !matches!(context, Context::Irq(_)))

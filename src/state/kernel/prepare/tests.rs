@@ -71,7 +71,7 @@ impl WorldOptions {
         let what = match step.what {
             0..40 => step.what + 40,
             // Now and then an event that is always left.
-            210.. if step.a % 8 > 0 => 40 + step.what % 80,
+            210.. if !step.a.is_multiple_of(8) => 40 + step.what % 80,
             _ => step.what,
         };
         Step { what, ..step }
