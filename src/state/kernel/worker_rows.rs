@@ -23,7 +23,7 @@ use crate::state::timeline::{Call, CpuRun, Segment, StackSample, ThreadId, Threa
 use std::ops::Range;
 use std::sync::{Arc, Mutex, PoisonError};
 
-/// Fewer settled rows than this are copied at once.
+/// Fewer settled rows than this become rows of the machine's thread all the same: a note costs more.
 const LEAST: usize = 8;
 
 /// The rows of all parts.
@@ -202,7 +202,7 @@ pub(super) struct TakenRows<'a> {
     pub stacks: &'a [Option<RawStackId>],
 }
 
-/// Rows of a line go to the slab from their source: those that the machine has of it first.
+/// Note rows of a source in the open slab, as the next ones of a line.
 fn push_from<R: StoredRow>(
     into: &mut LineStoreBuilder<R>,
     line: usize,
