@@ -7,14 +7,14 @@
 //! ```
 //! [`record()`] is the entry point. A worker steps a machine of its own through the events that its chunk decides by
 //! itself (`prepare`), and the machine takes what they have made of threads and CPUs at their places (`prepared`,
-//! `slots`; their rows: `worker_rows`). `step` takes one of the other events and changes the slots of the [`Machine`]: the thread and the
-//! interrupt contexts of a CPU (`cpu`), the scheduler's state of a thread and its open call (`thread_state`, `sched`,
-//! `calls`), beginning, end and names of threads (`thread_events`), images (`images`), the thread instance of an id
-//! (`identity`, `user`), lost events (`losses`), sent packets (`packets`), open block requests (`requests`), entered
-//! functions (`functions`), the clients of kernel threads (`services`), hardware counters (`counters`). `common` has
-//! the events that kernel and user-space traces share; `copies` drops user-space events that two sessions recorded.
-//! `label` uses all of these slots to find the cause of a wait at its wake-up. `seal` moves settled rows to the store,
-//! `close` seals the timeline.
+//! `slots`; their rows: `worker_rows`). `step` takes one of the other events and changes the slots of the [`Machine`]:
+//! the thread and the interrupt contexts of a CPU (`cpu`), the scheduler's state of a thread and its open call
+//! (`thread_state`, `sched`, `calls`), beginning, end and names of threads (`thread_events`), images (`images`), the
+//! thread instance of an id (`identity`, `user`), lost events (`losses`), sent packets (`packets`), open block requests
+//! (`requests`), entered functions (`functions`), the clients of kernel threads (`services`), hardware counters
+//! (`counters`). `common` has the events that kernel and user-space traces share; `copies` drops user-space events that
+//! two sessions recorded. `label` uses all of these slots to find the cause of a wait at its wake-up. `seal` moves
+//! settled rows to the store, `close` seals the timeline.
 
 mod calls;
 mod close;

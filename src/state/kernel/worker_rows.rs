@@ -1,9 +1,9 @@
 //! Rows that a worker has made of a chunk, on their way to leaves.
 //!
-//! In: rows of parts of threads and CPUs, with the worker's ids. Out: the same with the ids of the machine. A few, those
-//! that later events may read or change, become rows of the machine's threads at once. All others stay where they are:
-//! the slab that they belong to notes their place, and the worker that makes leaves of it copies them with their new
-//! ids. So the stage that joins chunks in order does not touch them. Cost: constant for each part, a search in its
+//! In: rows of parts of threads and CPUs, with the worker's ids. Out: the same with the ids of the machine. A few,
+//! those that later events may read or change, become rows of the machine's threads at once. All others stay where they
+//! are: the slab that they belong to notes their place, and the worker that makes leaves of it copies them with their
+//! new ids. So the stage that joins chunks in order does not touch them. Cost: constant for each part, a search in its
 //! segments, and a copy of the rows that are not settled.
 //!
 //! Rows that go to a slab before its moment are those that would go there at that moment: what is settled stays so.
@@ -260,8 +260,8 @@ impl ThreadState {
         self.rows.samples.extend(samples.iter().map(|sample| with_stacks(sample, stacks)));
     }
 
-    /// Number of segments of a part that no later event reads or changes. An ended thread that runs on may still relabel
-    /// those of its last call.
+    /// Number of segments of a part that no later event reads or changes. An ended thread that runs on may still
+    /// relabel those of its last call.
     fn settled_of(&self, part: &ThreadPart, rows: &PreparedRows) -> usize {
         let segments = rows.segments.get(part.segments.clone()).unwrap_or(&[]);
         if segments.len() <= LEAST || part.may_join {
