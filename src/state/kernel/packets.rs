@@ -46,7 +46,7 @@ impl Route {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct ListId(u32);
 
-/// What tells packets of one route apart.
+/// What distinguishes packets of one route.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 struct Bytes {
     seq: u32,
