@@ -11,11 +11,12 @@
 //! does the same). Memory bandwidth is not simulated. Once the machine steps through all events, once workers step
 //! through those that their chunks decide. For two workers the simulation of the recording is beside real runs, which
 //! are taken in turns with those of one worker, from the first chunk's begin to the last one's end: medians, and the
-//! ratio of the two. Only this part: `cargo bench --bench engine -- share`.
+//! ratio of the two; once from the times that chunks take where one worker runs, and once from those where two run,
+//! which share the memory. Only this part: `cargo bench --bench engine -- share`.
 #![allow(clippy::unwrap_used)]
 
 use std::cmp::Reverse;
-use std::collections::{BTreeSet, BinaryHeap};
+use std::collections::{BTreeMap, BTreeSet, BinaryHeap};
 use std::hint::black_box;
 use std::path::{Path, PathBuf};
 use std::sync::Mutex;
@@ -82,10 +83,10 @@ fn measured(run: Run<'_>) -> [(f64, f64); 2] {
 }
 
 /// The steps of chunks and their moments, in order.
-static STEPS: Mutex<Vec<(ChunkStep, Instant)>> = Mutex::new(Vec::new());
+static STEPS: Mutex<Vec<(ChunkStep, usize, Instant)>> = Mutex::new(Vec::new());
 
-fn note(step: ChunkStep, _chunk: usize) {
-    STEPS.lock().unwrap().push((step, Instant::now()));
+fn note(step: ChunkStep, chunk: usize) {
+    STEPS.lock().unwrap().push((step, chunk, Instant::now()));
 }
 
 /// The seconds that a chunk takes.
@@ -102,11 +103,21 @@ fn pass(traces: &[&Trace], rows_by: RowsBy, hooks: Hooks, ctx: &Ctx) {
     black_box(record(traces, &[], &Options { engine, rows_by, ..Options::default() }, ctx).unwrap());
 }
 
-/// The steps of all chunks of one pass, in order of time.
-fn steps(traces: &[&Trace], rows_by: RowsBy, ctx: &Ctx) -> Vec<(ChunkStep, Instant)> {
+/// A pass of some workers: the times of each chunk, and the seconds from the first one's begin to the last one's end.
+fn timed_pass(traces: &[&Trace], rows_by: RowsBy, ctx: &Ctx) -> (Vec<ChunkTimes>, f64) {
     STEPS.lock().unwrap().clear();
     pass(traces, rows_by, Hooks { step: note, ..Hooks::default() }, ctx);
-    std::mem::take(&mut *STEPS.lock().unwrap())
+    let steps = std::mem::take(&mut *STEPS.lock().unwrap());
+    let moments: BTreeMap<(usize, ChunkStep), Instant> =
+        steps.iter().map(|(s, chunk, at)| ((*chunk, *s), *at)).collect();
+    let between = |chunk, from, to| (moments[&(chunk, to)] - moments[&(chunk, from)]).as_secs_f64();
+    let times = |chunk| ChunkTimes {
+        read: between(chunk, ChunkStep::Begin, ChunkStep::Read),
+        join: between(chunk, ChunkStep::Joins, ChunkStep::Joined),
+        finish: between(chunk, ChunkStep::Joined, ChunkStep::Finished),
+    };
+    let chunks = (0..moments.len() / 5).map(times).collect();
+    (chunks, (steps[steps.len() - 1].2 - steps[0].2).as_secs_f64())
 }
 
 fn median(mut all: Vec<f64>) -> f64 {
@@ -114,26 +125,26 @@ fn median(mut all: Vec<f64>) -> f64 {
     all[all.len() / 2]
 }
 
-/// The times of each chunk on one worker, and the seconds from the first chunk's begin to the last one's end on two:
-/// medians of passes in turns.
-fn chunk_times(traces: &[&Trace], rows_by: RowsBy) -> (Vec<ChunkTimes>, f64) {
+/// The same of passes of one worker and of two, taken in turns: medians.
+fn timed_passes(traces: &[&Trace], rows_by: RowsBy) -> [(Vec<ChunkTimes>, f64); 2] {
     let works = [Ctx::new(1), Ctx::new(2)];
-    let (mut passes, mut spans) = (Vec::new(), Vec::new());
+    let mut all = [const { Vec::new() }; 2];
     for _ in 0..RUNS {
-        passes.push(steps(traces, rows_by, &works[0]));
-        let both = steps(traces, rows_by, &works[1]);
-        spans.push((both[both.len() - 1].1 - both[0].1).as_secs_f64());
+        for (ctx, all) in works.iter().zip(&mut all) {
+            all.push(timed_pass(traces, rows_by, ctx));
+        }
     }
-    let seconds = |step: usize| {
-        let of = |steps: &Vec<(ChunkStep, Instant)>| (steps[step].1 - steps[step - 1].1).as_secs_f64();
-        median(passes.iter().map(of).collect())
-    };
-    let chunks = (0..passes[0].len() / 4).map(|chunk| ChunkTimes {
-        read: seconds(4 * chunk + 1),
-        join: seconds(4 * chunk + 2),
-        finish: seconds(4 * chunk + 3),
-    });
-    (chunks.collect(), median(spans))
+    all.map(|passes| {
+        let of = |chunk: usize, time: fn(&ChunkTimes) -> f64| {
+            median(passes.iter().map(|(of, _)| time(&of[chunk])).collect())
+        };
+        let chunk = |chunk| ChunkTimes {
+            read: of(chunk, |of| of.read),
+            join: of(chunk, |of| of.join),
+            finish: of(chunk, |of| of.finish),
+        };
+        ((0..passes[0].0.len()).map(chunk).collect(), median(passes.iter().map(|(_, seconds)| *seconds).collect()))
+    })
 }
 
 /// The seconds that some workers take for chunks, in a simulation of `base::parallel::in_order`.
@@ -160,7 +171,7 @@ fn simulated(chunks: &[ChunkTimes], workers: usize) -> f64 {
         let Some(Reverse((t, chunk, step))) = ends.pop() else { return now as f64 / 1e9 };
         now = t;
         match step {
-            ChunkStep::Begin => {}
+            ChunkStep::Begin | ChunkStep::Joins => {}
             ChunkStep::Read => {
                 ready.insert(chunk);
                 idle += 1;
@@ -180,8 +191,17 @@ fn serial_share() {
         "\nkernel pass in chunks of 1 MiB: workers, stage that joins, simulated efficiency of about {CHUNKS} chunks"
     );
     println!(
-        "{:<20} {:<8} {:>6} {:>10} {:>10} {:>7} {:>7} {:>7} {:>7} {:>30}",
-        "", "rows by", "chunks", "workers", "stage", "share", "4", "16", "64", "2 simulated, measured, ratio"
+        "{:<20} {:<8} {:>6} {:>10} {:>10} {:>7} {:>7} {:>7} {:>7} {:>45}",
+        "",
+        "rows by",
+        "chunks",
+        "workers",
+        "stage",
+        "share",
+        "4",
+        "16",
+        "64",
+        "2 measured, simulated by times of 1, of 2"
     );
     for path in recordings() {
         let argument = Argument { label: None, path: path.clone() };
@@ -196,16 +216,16 @@ fn serial_share() {
 
 /// One line of it.
 fn print_share(name: &str, traces: &[&Trace], rows_by: RowsBy) {
-    let (chunks, two) = chunk_times(traces, rows_by);
+    let [(chunks, _), (chunks_of_two, two)] = timed_passes(traces, rows_by);
     let sum = |of: fn(&ChunkTimes) -> f64| chunks.iter().map(of).sum::<f64>();
     let (join, workers) = (sum(|of| of.join), sum(|of| of.read + of.finish));
     let times = CHUNKS.div_ceil(chunks.len());
     let many: Vec<ChunkTimes> = (0..times).flat_map(|_| chunks.iter().copied()).collect();
     let all = (workers + join) * times as f64;
     let efficiency = |workers: usize| all / simulated(&many, workers) / workers as f64;
-    let simulated_two = simulated(&chunks, 2);
+    let [by_one, by_two] = [&chunks, &chunks_of_two].map(|chunks| simulated(chunks, 2));
     println!(
-        "{name:<20} {:<8} {:>6} {:>7.1} ms {:>7.2} ms {:>7.3} {:>7.2} {:>7.2} {:>7.2} {:>9.1} ms {:>7.1} ms {:>7.2}",
+        "{name:<20} {:<8} {:>6} {:>7.1} ms {:>7.2} ms {:>7.3} {:>7.2} {:>7.2} {:>7.2} {:>9.1} ms {:>7.1} ms {:>5.2} {:>7.1} ms {:>5.2}",
         format!("{rows_by:?}"),
         chunks.len(),
         workers * 1e3,
@@ -214,9 +234,11 @@ fn print_share(name: &str, traces: &[&Trace], rows_by: RowsBy) {
         efficiency(4),
         efficiency(16),
         efficiency(64),
-        simulated_two * 1e3,
         two * 1e3,
-        two / simulated_two,
+        by_one * 1e3,
+        two / by_one,
+        by_two * 1e3,
+        two / by_two,
     );
 }
 

@@ -59,6 +59,8 @@ pub enum ChunkStep {
     Begin,
     /// It is read; its partial result can be joined after this.
     Read,
+    /// A worker begins to join it.
+    Joins,
     /// It is joined; the next one can be joined after this.
     Joined,
     /// What was left to do is done.
@@ -131,6 +133,7 @@ pub fn run<A: Analysis>(
         if ctx.cancel.is_cancelled() {
             return None;
         }
+        (options.hooks.step)(ChunkStep::Joins, i);
         let rest = if analysis.fits(&whole, &partial) && !(options.hooks.run_again)(i) {
             analysis.merge(&mut whole, partial)
         } else {
