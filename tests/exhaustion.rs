@@ -257,7 +257,7 @@ fn a_disk_that_is_full_ends_the_work_with_one_line() {
     let mut command = Command::new("sh");
     let out = run(command.args(["-c", script, "sh", ask::PROGRAM]).args(words).arg(fixture("lock-contention")));
     assert!(!answered_or_told(&out, "a full disk") && out.stdout.is_empty(), "{}", said(&out));
-    assert!(said(&out).contains("cannot hold it") && said(&out).contains("TMPDIR"), "{}", said(&out));
+    assert!(said(&out).contains("cannot hold them") && said(&out).contains("TMPDIR"), "{}", said(&out));
 }
 
 #[test]

@@ -3,8 +3,7 @@
 //! In: blocks. Out: the same blocks. The first ones are in memory, as far as their part of the memory budget goes, all
 //! others in the temporary file, each with a checksum: a block that cannot be read back as it was written is an error.
 
-use super::ctx::Ctx;
-use super::spill::{SpillArea, SpillError, SpillPlace};
+use super::spill::{SpillArea, SpillError, SpillFile, SpillPlace};
 use std::sync::Arc;
 
 /// A block in memory or in the file.
@@ -27,11 +26,9 @@ pub struct BlockList {
 }
 
 impl BlockList {
-    /// No blocks yet; all that come stay in memory where a job has no budget or no file.
-    pub fn new(ctx: &Ctx) -> BlockList {
-        let budget = ctx.budget.as_ref();
-        let room = budget.map_or(u64::MAX, |budget| budget.for_paths());
-        let area = budget.and_then(|budget| budget.file.clone()).map(|file| Arc::new(SpillArea::new(file)));
+    /// No blocks yet. Of those that come, `room` bytes stay in memory, and all where there is no file.
+    pub fn new(room: u64, file: Option<Arc<SpillFile>>) -> BlockList {
+        let area = file.map(|file| Arc::new(SpillArea::new(file)));
         BlockList { blocks: Vec::new(), held: 0, room, area }
     }
 
@@ -71,8 +68,6 @@ impl BlockList {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::base::budget::Budget;
-    use crate::base::spill::SpillFile;
     use std::os::unix::fs::FileExt;
     use std::path::Path;
 
@@ -81,24 +76,24 @@ mod tests {
         let folder = tempfile::tempdir().unwrap();
         let kept = tempfile::tempfile_in(folder.path()).unwrap();
         let file = Arc::new(SpillFile::of(Box::new(kept.try_clone().unwrap()), folder.path()));
-        let budget = Budget { bytes: 16 << 10, leaves: None, file: Some(file) };
         let blocks: Vec<Vec<u8>> = (0..20u8).map(|n| vec![n; usize::from(n) * 10]).collect();
-        let list = |budget: Option<Budget>| {
-            let mut list = BlockList::new(&Ctx { budget, ..Ctx::new(1) });
+        let list = |room: u64, file: Option<&Arc<SpillFile>>| {
+            let mut list = BlockList::new(room, file.cloned());
             blocks.iter().for_each(|block| list.push(block.clone()).unwrap());
             list
         };
         let all = |list: BlockList| list.take().collect::<Result<Vec<_>, _>>();
-        let spilled = list(Some(budget.clone()));
+        let spilled = list(1 << 10, Some(&file));
         assert!((900..=1024).contains(&spilled.held), "{}", spilled.held);
         assert!(kept.metadata().unwrap().len() > 500);
         assert_eq!(all(spilled).unwrap(), blocks);
         assert_eq!(kept.metadata().unwrap().len(), 0, "the file is emptied");
-        for held in [None, Some(Budget { file: None, ..budget.clone() })] {
-            assert_eq!(all(list(held)).unwrap(), blocks);
+        for held in [list(u64::MAX, Some(&file)), list(1 << 10, None)] {
+            assert_eq!(kept.metadata().unwrap().len(), 0);
+            assert_eq!(all(held).unwrap(), blocks);
         }
         // Changed behind our back: an error, and no block.
-        let damaged = list(Some(budget));
+        let damaged = list(1 << 10, Some(&file));
         kept.write_all_at(&[7], 300).unwrap();
         let error = all(damaged).unwrap_err().to_string();
         assert!(error.contains("checksum") && error.contains("TMPDIR"), "{error}");
@@ -108,8 +103,8 @@ mod tests {
     fn a_full_disk_is_an_error() {
         let full = std::fs::File::options().write(true).open("/dev/full");
         let Ok(full) = full else { return };
-        let file = Some(Arc::new(SpillFile::of(Box::new(full), Path::new("/some/folder"))));
-        let mut list = BlockList::new(&Ctx { budget: Some(Budget { bytes: 0, leaves: None, file }), ..Ctx::new(1) });
+        let file = Arc::new(SpillFile::of(Box::new(full), Path::new("/some/folder")));
+        let mut list = BlockList::new(0, Some(file));
         assert!(matches!(list.push(vec![1]), Err(SpillError::Write { .. })));
     }
 }

@@ -44,8 +44,8 @@ impl Medium for File {
 pub enum SpillError {
     /// It cannot be written.
     #[error(
-        "what is known of the recording does not fit into memory, and {} cannot hold it ({why}); make room there, name \
-         another folder by TMPDIR, or raise --memory",
+        "the states of the recording and its executions do not fit into memory, and {} cannot hold them ({why}); make \
+         room there, name another folder by TMPDIR, or raise --memory",
         folder.display()
     )]
     Write {

@@ -14,6 +14,7 @@ use crate::analysis::hops::Hops;
 use crate::analysis::outline::Outline;
 use crate::analysis::path::{self, PathSegment};
 use crate::base::block_list::BlockList;
+use crate::base::budget::Budget;
 use crate::base::ctx::{Cancel, Cancelled, Ctx};
 use crate::base::memory::MemoryError;
 use crate::base::packed::{self, packed};
@@ -90,7 +91,10 @@ pub(super) fn explain(
         outline: Outline::default(),
         hops: Hops::default(),
         contributions: 0,
-        chunks: BlockList::new(ctx),
+        chunks: BlockList::new(
+            ctx.budget.as_ref().map_or(u64::MAX, Budget::for_paths),
+            ctx.budget.as_ref().and_then(|budget| budget.file.clone()),
+        ),
     };
     let order = |number: usize| match timelines.contains(&ExecutionId::at(number)) {
         true => TimeOrder::Kept,

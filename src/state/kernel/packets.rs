@@ -102,6 +102,8 @@ pub(super) struct Packets {
     lists: Vec<WaitingSends>,
     /// Lists of no route.
     unused: Vec<ListId>,
+    /// Number of routes that were in use when the others were dropped last.
+    used: usize,
     /// Time and list of each send, in order of time, to drop the oldest first.
     order: VecDeque<(Timestamp, ListId)>,
     /// In order of time.
@@ -166,9 +168,10 @@ impl Packets {
         })
     }
 
-    /// Routes on which nothing waits have no list any more, if there are many.
+    /// Routes on which nothing waits have no list any more, if there are many: twice as many as were in use the last
+    /// time, so that the look at all of them costs each new one no more than a constant.
     pub fn drop_unused(&mut self) {
-        if self.routes.len() <= KEPT_LISTS {
+        if self.routes.len() <= KEPT_LISTS.max(2 * self.used) {
             return;
         }
         let Packets { routes, lists, unused, .. } = self;
@@ -179,6 +182,7 @@ impl Packets {
             }
             is_used
         });
+        self.used = self.routes.len();
     }
 
     /// A thread sends. Returns the waits that the packet ended already, because clocks are slightly off.
@@ -328,17 +332,17 @@ mod tests {
         }
         packets.drop_unused();
         assert!(packets.order.len() <= MOST && packets.routes.len() <= MOST);
-        packets.send(HOST, &tcp(1, 1, 0), sender(OLDEST + 2 * MOST as Ns));
+        // Each of these is older than the next one can match.
+        let at = |i: usize| (i as Ns + 2) * (OLDEST + 1);
+        for i in 0..2 * MOST {
+            packets.send(HOST, &NetworkPacket { buffer: (4 * MOST + i) as u64, tcp: None }, sender(at(i)));
+        }
         packets.drop_unused();
-        assert_eq!(packets.routes.len(), 1);
+        assert_eq!((packets.routes.len(), packets.order.len()), (1, 1));
         // Lists of other routes are used again.
-        assert_eq!(packets.receive(HOST, &tcp(1, 1, 0)), Some(sender(OLDEST + 2 * MOST as Ns)));
         let lists = packets.lists.len();
-        packets.send(HOST, &NetworkPacket { buffer: 7, tcp: None }, sender(OLDEST + 3 * MOST as Ns));
+        packets.send(HOST, &tcp(1, 1, 0), sender(at(2 * MOST)));
+        assert_eq!(packets.receive(HOST, &tcp(1, 1, 0)), Some(sender(at(2 * MOST))));
         assert_eq!(packets.lists.len(), lists);
-        assert_eq!(
-            packets.receive(HOST, &NetworkPacket { buffer: 7, tcp: None }).map(|sender| sender.at.ns()),
-            Some(OLDEST + 3 * MOST as Ns)
-        );
     }
 }

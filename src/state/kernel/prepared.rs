@@ -92,7 +92,7 @@ pub(super) enum Due {
         host: HostId,
         packet: PacketId,
         sender: Waker,
-        /// Its number among the worker's.
+        /// The worker's number of the packet's route.
         route: u32,
     },
     Receive {

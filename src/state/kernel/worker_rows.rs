@@ -16,9 +16,8 @@ use crate::base::heap::{HeapSize, block};
 use crate::base::names::NameId;
 use crate::base::time::Timestamp;
 use crate::event::stack::RawStackId;
-use crate::state::store::builder::{LineStoreBuilder, RowSource};
+use crate::state::store::builder::RowSource;
 use crate::state::store::families::RowBuilders;
-use crate::state::store::leaf::StoredRow;
 use crate::state::timeline::{Call, CpuRun, Segment, StackSample, ThreadId, ThreadName, Waker};
 use std::ops::Range;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -202,15 +201,6 @@ pub(super) struct TakenRows<'a> {
     pub stacks: &'a [Option<RawStackId>],
 }
 
-/// Note rows of a source in the open slab, as the next ones of a line.
-fn push_from<R: StoredRow>(
-    into: &mut LineStoreBuilder<R>,
-    line: usize,
-    (source, rows): (Arc<dyn RowSource<R>>, Range<usize>),
-) {
-    into.push_from(line, &source, rows.start as u32..rows.end as u32);
-}
-
 impl ThreadState {
     /// Take the rows of a part, once its slots are set: `since` is the start of the segment that was open before. Where
     /// rows may go to the store, `into` gets those that are settled.
@@ -232,14 +222,14 @@ impl ThreadState {
                 let all = self.rows.segments.len();
                 self.seal_segments(line, all, into);
                 self.sealed.stored += until - segments.start;
-                push_from(&mut into.segments, line, (Arc::clone(rows) as _, segments.start..until));
+                into.segments.push_from(line, Arc::clone(rows) as _, segments.start..until);
                 segments.start = until;
             }
             if calls.len() > LEAST {
                 let all = self.rows.calls.len();
                 self.seal_calls(line, all, into);
                 self.thread.runs_program();
-                push_from(&mut into.calls, line, (Arc::clone(rows) as _, calls.start..calls.end - 1));
+                into.calls.push_from(line, Arc::clone(rows) as _, calls.start..calls.end - 1);
                 calls.start = calls.end - 1;
             }
             if samples.len() > LEAST {
@@ -247,7 +237,7 @@ impl ThreadState {
                 self.rows.samples.extend(first.map(|first| with_stacks(first, stacks)));
                 let all = self.rows.samples.len();
                 self.seal_samples(line, all, into);
-                push_from(&mut into.samples, line, (Arc::clone(rows) as _, samples.start..samples.end - 1));
+                into.samples.push_from(line, Arc::clone(rows) as _, samples.start..samples.end - 1);
                 samples.start = samples.end - 1;
             }
         }
@@ -285,7 +275,7 @@ impl ThreadState {
 }
 
 impl Cpu {
-    /// Take the runs of a part, once its slots are set; `into` gets them where rows may go to the store.
+    /// Take the runs of a part, before its slots are set; `into` gets them where rows may go to the store.
     pub(super) fn take_runs(
         &mut self,
         line: usize,
@@ -301,7 +291,7 @@ impl Cpu {
             Some(into) if runs.len() >= LEAST => {
                 into.runs.push(line, &self.runs);
                 self.runs.clear();
-                push_from(&mut into.runs, line, (Arc::clone(taken.rows) as _, runs));
+                into.runs.push_from(line, Arc::clone(taken.rows) as _, runs);
             }
             _ => self.runs.extend(all.get(runs).unwrap_or(&[]).iter().map(|run| taken.ids.run(run))),
         }

@@ -110,13 +110,13 @@ impl<R: StoredRow> OpenSlab<R> {
         }
     }
 
-    fn push_from(&mut self, line: usize, source: &Arc<dyn RowSource<R>>, rows: Range<u32>) {
-        if !self.sources.last().is_some_and(|last| Arc::ptr_eq(last, source)) {
-            self.sources.push(Arc::clone(source));
+    fn push_from(&mut self, line: usize, source: Arc<dyn RowSource<R>>, rows: Range<usize>) {
+        if !self.sources.last().is_some_and(|last| Arc::ptr_eq(last, &source)) {
+            self.sources.push(source);
         }
         self.in_sources += rows.len();
         let source = Some(self.sources.len() as u32 - 1);
-        self.stretches.push(Stretch { line: line as u32, rows, source });
+        self.stretches.push(Stretch { line: line as u32, rows: rows.start as u32..rows.end as u32, source });
     }
 
     /// Add the first rows of a stretch, `most` of them at most. Returns their number.
@@ -267,7 +267,7 @@ impl<R: StoredRow> LineStoreBuilder<R> {
     }
 
     /// Add rows of a line, which come after those that it has; they are read when the slab is sealed.
-    pub fn push_from(&mut self, line: usize, source: &Arc<dyn RowSource<R>>, rows: Range<u32>) {
+    pub fn push_from(&mut self, line: usize, source: Arc<dyn RowSource<R>>, rows: Range<usize>) {
         self.in_sources += rows.len();
         self.open.push_from(line, source, rows);
     }
