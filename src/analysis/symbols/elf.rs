@@ -369,15 +369,22 @@ mod tests {
         assert_eq!(demangle("main"), "main");
     }
 
+    /// A function that the compiler keeps as one: it may inline the test itself into what calls it.
+    #[inline(never)]
+    fn sought_by_symbols_at(number: u64) -> u64 {
+        std::hint::black_box(number.rotate_left(7) ^ 0x5eed)
+    }
+
     #[test]
     fn symbols_at_finds_a_function_of_this_program() {
+        assert_ne!(sought_by_symbols_at(1), 1);
         let path = std::env::current_exe().unwrap();
         let data = std::fs::read(&path).unwrap();
         let elf = object::File::parse(&*data).unwrap();
-        let symbol = elf.symbols().find(|s| s.name().is_ok_and(|n| n.contains("symbols_at_finds_a_function"))).unwrap();
+        let symbol = elf.symbols().find(|s| s.name().is_ok_and(|n| n.contains("sought_by_symbols_at"))).unwrap();
         let found = symbols_at(&path, None, AddressBase::Own, &[symbol.address(), u64::MAX]).unwrap();
         let SymbolsAt::Functions(names) = &found[0] else { panic!("{found:?}") };
-        assert!(names[0].contains("elf::tests::symbols_at_finds_a_function"), "{names:?}");
+        assert!(names[0].contains("elf::tests::sought_by_symbols_at"), "{names:?}");
         assert_eq!(found[1], SymbolsAt::Unknown);
         assert!(!identity(&path).unwrap().build_id.unwrap_or_default().is_empty());
     }
