@@ -127,19 +127,26 @@ impl<T: ThreadInstance> ThreadTable<T> {
 
     /// A new instance, which its id names from now on.
     pub fn open(&mut self, key: HostTid, instance: T) -> ThreadId {
-        let thread = ThreadId::at(self.all.len());
-        self.all.push(Box::new(instance));
-        self.changed.push(true);
-        self.latest.insert(key, Some(thread));
-        thread
+        self.open_boxed(key, Box::new(instance)).0
     }
 
-    /// A new instance that a fork made. `end` ends the one that still had its id.
-    pub fn fork(&mut self, key: HostTid, child: T, end: impl FnOnce(&mut T)) -> ThreadId {
-        if let Some(old) = self.alive(key) {
+    /// The same in memory of its own; the instance that the id named before, too.
+    fn open_boxed(&mut self, key: HostTid, instance: Box<T>) -> (ThreadId, Option<ThreadId>) {
+        let thread = ThreadId::at(self.all.len());
+        self.all.push(instance);
+        self.changed.push(true);
+        let before = self.latest.insert(key, Some(thread));
+        (thread, before.flatten())
+    }
+
+    /// A new instance that a fork made, and the one that its id named before. `end` ends that one if it still had the
+    /// id.
+    pub fn fork(&mut self, key: HostTid, child: Box<T>, end: impl FnOnce(&mut T)) -> (ThreadId, Option<ThreadId>) {
+        let (thread, before) = self.open_boxed(key, child);
+        if let Some(old) = before.filter(|old| self[*old].is_alive()) {
             end(&mut self[old]);
         }
-        self.open(key, child)
+        (thread, before)
     }
 
     /// `thread`, which has the id `own`, runs another program and takes over the id `first` of the first thread of its
@@ -304,7 +311,7 @@ mod tests {
         assert_eq!(visited(&mut table, None), [2], "reading changes nothing; one wants to be visited again");
         table[ids[3]].alive = false;
         assert_eq!(visited(&mut table, None), [3]);
-        table.fork(key(0), Named { tid: 4, alive: true }, |old| old.alive = false);
+        table.fork(key(0), Box::new(Named { tid: 4, alive: true }), |old| old.alive = false);
         assert_eq!(visited(&mut table, None), [0, 4], "a fork ends the one that had the id");
         assert_eq!(visited(&mut table, None), [0; 0]);
         table.iter_mut().for_each(|thread| thread.alive = true);
@@ -321,7 +328,8 @@ mod tests {
         assert_eq!((table.holder(key(7)), table.latest(key(7))), (Holder::Ended, Some(first)));
         assert_eq!(table.holder_on(key(7), Some(first)), Holder::Alive(first));
         let second = table.open(key(7), Named { tid: 7, alive: true });
-        let third = table.fork(key(7), Named { tid: 7, alive: true }, |old| old.alive = false);
+        let (third, before) = table.fork(key(7), Box::new(Named { tid: 7, alive: true }), |old| old.alive = false);
+        assert_eq!(before, Some(second));
         assert!(!table[second].is_alive());
         assert_eq!(table.holder(key(7)), Holder::Alive(third));
     }

@@ -244,8 +244,8 @@ impl UsageMachine {
         let key = |tid| HostTid::new(host, tid);
         match kind {
             Kind::Fork { child, child_pid, name, .. } => {
-                let new = UsageThread::new(key(child), false);
-                let child = self.threads.fork(key(child), new, |old| old.ended = true);
+                let new = Box::new(UsageThread::new(key(child), false));
+                let (child, _) = self.threads.fork(key(child), new, |old| old.ended = true);
                 self.threads[child].observe(Some(child_pid), None);
                 self.name(child, name, texts);
             }

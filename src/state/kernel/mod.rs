@@ -29,6 +29,7 @@ mod images;
 mod label;
 mod losses;
 mod machine;
+mod packet_pairs;
 mod packets;
 mod prepare;
 mod prepared;

@@ -14,9 +14,9 @@ use foldhash::HashMap;
 use std::collections::VecDeque;
 
 /// A send older than this is not matched any more.
-const OLDEST: Ns = 60_000_000_000;
+pub(super) const OLDEST: Ns = 60_000_000_000;
 /// Sends waiting over all connections.
-const MOST: usize = 1 << 16;
+pub(super) const MOST: usize = 1 << 16;
 
 /// Routes that keep their list although nothing waits there: most are used again.
 const KEPT_LISTS: usize = 1 << 12;
@@ -45,6 +45,11 @@ impl Route {
 /// The position of a list, valid until [`Packets::drop_unused`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct ListId(u32);
+
+impl ListId {
+    /// No list.
+    const NONE: ListId = ListId(u32::MAX);
+}
 
 /// What distinguishes packets of one route.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -198,16 +203,45 @@ impl Packets {
         if !ended.is_empty() {
             return ended;
         }
-        while self.order.front().is_some_and(|(t, _)| at.since(*t) > OLDEST) || self.order.len() >= MOST {
-            self.forget_oldest();
-        }
-        let bytes = Bytes::of(packet);
-        let Some(waiting) = self.lists.get_mut(list.0 as usize) else { return ended };
-        if waiting.push(Sent { bytes, sender }) {
-            waiting.ordered += 1;
+        self.drop_oldest(at);
+        if self.add(list, packet, sender) {
             self.order.push_back((at, list));
         }
         ended
+    }
+
+    /// Add a send to a list, unless it is a retransmission.
+    pub fn add(&mut self, list: ListId, packet: &NetworkPacket, sender: Waker) -> bool {
+        let Some(waiting) = self.lists.get_mut(list.0 as usize) else { return false };
+        let is_new = waiting.push(Sent { bytes: Bytes::of(packet), sender });
+        waiting.ordered += usize::from(is_new);
+        is_new
+    }
+
+    /// A send at `at` need not wait: it was received already, or, where `counts` is false, it is a retransmission. It
+    /// counts among the sends of which the oldest are dropped like any other.
+    pub fn pass(&mut self, at: Timestamp, counts: bool) {
+        self.drop_oldest(at);
+        if counts {
+            self.order.push_back((at, ListId::NONE));
+        }
+    }
+
+    /// The senders of all sends that wait.
+    pub fn all_waiting(&self) -> impl Iterator<Item = Waker> {
+        self.lists.iter().flat_map(|list| list.sends.iter().map(|sent| sent.sender))
+    }
+
+    /// True if a send waits in a list.
+    pub fn has_waiting(&self, list: ListId) -> bool {
+        self.lists.get(list.0 as usize).is_some_and(|list| !list.sends.is_empty())
+    }
+
+    /// Before a send at `at`, those that are too old or too many are dropped.
+    fn drop_oldest(&mut self, at: Timestamp) {
+        while self.order.front().is_some_and(|(t, _)| at.since(*t) > OLDEST) || self.order.len() >= MOST {
+            self.forget_oldest();
+        }
     }
 
     fn forget_oldest(&mut self) {

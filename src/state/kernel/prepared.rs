@@ -7,10 +7,10 @@
 
 use super::cpu::{CpuId, CpuSlots};
 use super::machine::{BatchIds, Machine};
-use super::packets::{ListId, Route};
+use super::packet_pairs::{ChunkSend, PacketPairs, PacketSender, RoutedPacket, SendFate, TakenPackets};
 use super::prepare::FirstThread;
 use super::slots::{KnownSlots, ThreadSlots};
-use super::thread_state::{Interruption, Sched};
+use super::thread_state::{Inherited, Interruption, NewThread, OpenCall, Sched, ThreadState};
 use super::worker_rows::{Ids, PreparedRows, TakenRows, WorkerRows};
 use crate::base::heap::{HeapSize, block};
 use crate::base::names::NameId;
@@ -71,11 +71,8 @@ pub(super) enum Due {
         tid: i32,
         name: TextId,
     },
-    /// The worker's next thread has just been forked.
-    Child {
-        host: HostId,
-        tid: i32,
-    },
+    /// The worker's next thread is its next child.
+    Fork,
     /// A context describes a thread.
     Describe {
         thread: ThreadId,
@@ -91,7 +88,6 @@ pub(super) enum Due {
     Send {
         host: HostId,
         packet: PacketId,
-        sender: Waker,
         /// The worker's number of the packet's route.
         route: u32,
     },
@@ -133,6 +129,21 @@ pub(super) struct ThreadPart {
     pub may_join: bool,
 }
 
+/// A thread that a held one has created.
+#[derive(Clone, Debug)]
+pub(super) struct Child {
+    pub t: Timestamp,
+    pub parent: ThreadId,
+    /// The system call that the parent is in; `None` where the machine has it.
+    pub call: Option<Option<OpenCall>>,
+    pub cpu: u32,
+    /// The process of the parent, where the chunk has named it.
+    pub pid: Option<i32>,
+    pub new: NewThread,
+    /// Its state at first: made by the worker, so that its memory is there.
+    pub state: Box<ThreadState>,
+}
+
 /// What events have made of a CPU since its last part.
 #[derive(Clone, Debug)]
 pub(super) struct CpuPart {
@@ -154,8 +165,10 @@ pub(super) struct Prepared {
     pub cpus: Vec<LocalCpu>,
     /// Of CPUs, one at most for each.
     pub first_threads: Vec<FirstThread>,
+    pub children: Vec<Child>,
     pub thread_parts: Vec<ThreadPart>,
     pub cpu_parts: Vec<CpuPart>,
+    pub packets: PacketPairs,
     /// The rows of all parts.
     pub rows: PreparedRows,
     /// By host.
@@ -182,32 +195,25 @@ impl Prepared {
         self.due.clear();
         self.cpus.clear();
         self.first_threads.clear();
+        self.children.clear();
         self.thread_parts.clear();
         self.cpu_parts.clear();
-        Prepared { quality: Vec::new(), unrecorded: BTreeSet::new(), start: None, end: None, unsealed: 0, ..self }
+        let packets = self.packets.emptied();
+        let (quality, unrecorded) = (Vec::new(), BTreeSet::new());
+        Prepared { packets, quality, unrecorded, start: None, end: None, unsealed: 0, ..self }
     }
 }
 
 impl HeapSize for Prepared {
     fn heap_bytes(&self) -> usize {
         let parts = block(&self.due) + block(&self.cpus) + block(&self.thread_parts) + block(&self.cpu_parts);
-        parts + self.rows.heap_bytes() + block(&self.quality) + block(&self.first_threads)
-    }
-}
-
-/// The lists of packets by the worker's routes, as far as these have one.
-#[derive(Debug, Default)]
-struct ListIds(Vec<Option<ListId>>);
-
-impl ListIds {
-    fn get(&mut self, route: u32, find: impl FnOnce() -> Option<ListId>) -> Option<ListId> {
-        let at = route as usize;
-        if self.0.len() <= at {
-            self.0.resize(at + 1, None);
-        }
-        let list = self.0.get_mut(at)?;
-        *list = list.or_else(find);
-        *list
+        let children = block(&self.children) + self.children.len() * size_of::<ThreadState>();
+        parts
+            + self.rows.heap_bytes()
+            + block(&self.quality)
+            + block(&self.first_threads)
+            + children
+            + self.packets.heap_bytes()
     }
 }
 
@@ -217,7 +223,8 @@ struct Join<'b> {
     prepared: &'b Prepared,
     rows: Arc<WorkerRows>,
     ids: Ids,
-    lists: ListIds,
+    packets: TakenPackets<'b>,
+    children: std::vec::IntoIter<Child>,
     thread_parts: std::slice::Iter<'b, ThreadPart>,
     cpu_parts: std::slice::Iter<'b, CpuPart>,
     /// The thread of the next event.
@@ -236,6 +243,7 @@ impl Machine {
     pub(super) fn absorb_prepared(&mut self, batch: &Batch, prepared: &mut Prepared) -> Arc<WorkerRows> {
         self.packets.drop_unused();
         let rows = WorkerRows::new(std::mem::take(&mut prepared.rows));
+        let children = std::mem::take(&mut prepared.children).into_iter();
         let prepared = &*prepared;
         let own = (0..prepared.own_names).map(NameId::at).collect();
         let mut join = Join {
@@ -243,7 +251,8 @@ impl Machine {
             prepared,
             rows,
             ids: Ids { names: own, threads: Vec::new(), cpus: vec![None; prepared.cpus.len()], senders: Vec::new() },
-            lists: ListIds::default(),
+            packets: TakenPackets::new(&prepared.packets),
+            children,
             thread_parts: prepared.thread_parts.iter(),
             cpu_parts: prepared.cpu_parts.iter(),
             on: None,
@@ -312,9 +321,14 @@ impl Machine {
                 self.get_cpu(c, t, thread);
                 ids.threads.push(thread);
             }
-            Due::Child { host, tid } => {
-                let child = self.threads.latest(HostTid::new(host, tid));
-                ids.threads.push(child.unwrap_or(ThreadId::at(0)));
+            Due::Fork => {
+                let Some(Child { t, parent, call, cpu, pid, new, state }) = join.children.next() else { return };
+                let parent = ids.thread(parent);
+                let before = self.threads[parent].inherited();
+                let call = call.map_or(before.call, |call| call.map(|call| ids.open_call(call)));
+                let inherited = Inherited { call, cpu, pid: pid.unwrap_or(before.pid) };
+                let child = self.fork(t, (parent, inherited), state, new, batch);
+                ids.threads.push(child);
             }
             Due::Describe { thread, who, t } => {
                 if let Some(context) = batch.batch.context(who) {
@@ -328,19 +342,30 @@ impl Machine {
                 self.take_cpu(part, &join.taken());
             }),
             Due::On(thread) => join.on = Some(ids.thread(thread)),
-            Due::Send { host, packet, sender, route } => {
-                if let (Some(packet), Some(sender)) = (batch.batch.packet_of(packet), ids.waker(sender)) {
-                    let list = join.lists.get(route, || Some(self.packets.list_for_sends(Route::of(host, packet))));
-                    let ended = list.map(|list| self.packets.send_on(list, host, packet, sender));
-                    self.came_early(ended.unwrap_or_default(), sender);
+            Due::Send { host, packet, route } => {
+                let send = join.packets.next_send();
+                if let (Some(packet), Some(ChunkSend { sender, fate })) = (batch.batch.packet_of(packet), send)
+                    && let Some(sender) = ids.waker(sender)
+                {
+                    let of = RoutedPacket { host, packet, route };
+                    match join.packets.list_for(of, fate, &mut self.packets) {
+                        Some(list) => {
+                            let ended = self.packets.send_on(list, host, packet, sender);
+                            self.came_early(ended, sender);
+                        }
+                        None => self.packets.pass(sender.at, fate == SendFate::Received),
+                    }
                 }
             }
             Due::Receive { host, packet, route } => {
-                let sender = batch.batch.packet_of(packet).and_then(|packet| {
-                    let list = join.lists.get(route, || self.packets.list(&Route::of(host, packet)))?;
-                    self.packets.receive_on(list, host, packet)
-                });
-                ids.senders.push(sender);
+                let sender = batch
+                    .batch
+                    .packet_of(packet)
+                    .and_then(|packet| join.packets.sender(RoutedPacket { host, packet, route }, &mut self.packets));
+                ids.senders.push(sender.and_then(|sender| match sender {
+                    PacketSender::Known(sender) => Some(sender),
+                    PacketSender::OfChunk(sender) => ids.waker(sender),
+                }));
             }
             Due::Rest { thread, t } => self.services.rest(ids.thread(thread), t),
             Due::Woke(WakeStack { woken, time, stack }) => {

@@ -2,14 +2,16 @@
 //! expects, and those that it tolerates and how.
 
 use super::cpu::CpuId;
-use super::machine::Machine;
-use super::thread_state::{EarlyWake, Label, OpenCall, Sched, ThreadState, UnknownReason, WakeOutsideCall};
+use super::machine::{BatchIds, Machine};
+use super::thread_state::{
+    EarlyWake, Inherited, Label, NewThread, OpenCall, Sched, ThreadState, UnknownReason, WakeOutsideCall,
+};
 use crate::base::notice::Notice;
 use crate::base::time::{Ns, Timestamp};
 use crate::event::kind::WakeSource;
 use crate::event::prev_state::Leaves;
 use crate::state::threads::{HostTid, ThreadInstance};
-use crate::state::timeline::{HostId, SegmentKind, ThreadId, VirtualIds};
+use crate::state::timeline::{HostId, ImageChange, SegmentKind, ThreadId, VirtualIds};
 
 /// A thread can be woken between its decision to wait and its switch-out. A wake-up that is older than this ended
 /// another wait.
@@ -200,23 +202,24 @@ impl Machine {
         }
     }
 
-    /// `parent` creates a thread. Tolerated: the id is in use (the exit of that thread was lost; it ends here).
+    /// `parent` creates a thread. Tolerated: the id is in use (the exit of that thread was lost; it ends here). `state`
+    /// is that of a thread that nothing has happened to.
     pub(super) fn fork(
         &mut self,
         t: Timestamp,
-        parent: ThreadId,
-        child: i32,
-        child_pid: i32,
-        child_vtid: i32,
+        (parent, inherited): (ThreadId, Inherited),
+        mut state: Box<ThreadState>,
+        new: NewThread,
+        ids: &mut BatchIds<'_>,
     ) -> ThreadId {
-        let (host, call, cpu, pid, inside) = {
-            let state = &self.threads[parent];
-            (state.thread.host, state.call, state.cpu, state.thread.pid, state.thread.virtual_ids)
-        };
-        let key = HostTid::new(host, child);
-        let new = ThreadState::new(key, t, Sched::New, self.threads.latest(key));
+        let host = state.thread.host;
+        state.cpu = inherited.cpu;
+        state.call = inherited.call.map(|call| OpenCall { since: t, ..call });
+        state.observe_pid(Some(new.pid));
+        state.set_ppid(inherited.pid);
+        state.thread.parent = Some(parent);
         let mut lost = false;
-        let thread = self.threads.fork(key, new, |old| {
+        let (thread, previous) = self.threads.fork(HostTid::new(host, new.tid), state, |old| {
             // If its exit was recorded, only its last switch is missing.
             lost = !old.exited;
             old.die(t, &self.reasons);
@@ -224,16 +227,16 @@ impl Machine {
         if lost {
             self.inconsistent(t);
         }
-        let state = &mut self.threads[thread];
-        state.cpu = cpu;
-        state.call = call.map(|call| OpenCall { since: t, ..call });
-        state.observe_pid(Some(child_pid));
-        state.set_ppid(pid);
-        state.thread.parent = Some(parent);
-        if child_vtid != 0 && child_vtid != child {
+        self.threads[thread].previous = previous;
+        if new.vtid != 0 && new.vtid != new.tid {
             // The id of its process there is unknown where its parent's virtual ids are.
-            let vpid = if child == child_pid { child_vtid } else { inside.map_or(0, |ids| ids.pid) };
-            self.namespace(thread, VirtualIds { tid: child_vtid, pid: vpid }, 1);
+            let inside = self.threads[parent].thread.virtual_ids;
+            let vpid = if new.tid == new.pid { new.vtid } else { inside.map_or(0, |ids| ids.pid) };
+            self.namespace(thread, VirtualIds { tid: new.vtid, pid: vpid }, 1);
+        }
+        self.name(thread, t, new.name, ids);
+        if new.pid == new.tid {
+            self.image(t, host, new.pid, ImageChange::Fork { parent_pid: inherited.pid });
         }
         thread
     }

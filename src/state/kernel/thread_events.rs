@@ -5,9 +5,11 @@
 //! event.
 
 use super::machine::{BatchIds, Machine};
+use super::thread_state::{NewThread, Sched, ThreadState};
 use crate::base::names::Names;
 use crate::base::time::Timestamp;
 use crate::event::kind::Kind;
+use crate::state::threads::HostTid;
 use crate::state::timeline::{HostId, ImageChange, VirtualIds};
 
 impl Machine {
@@ -16,12 +18,10 @@ impl Machine {
         match kind {
             Kind::Fork { parent, child, child_pid, child_vtid, name } => {
                 let parent = self.thread(host, parent, t);
-                let child = self.fork(t, parent, child, child_pid, child_vtid);
-                self.name(child, t, name, ids);
-                if child_pid == self.threads[child].thread.tid {
-                    let parent_pid = self.threads[parent].thread.pid;
-                    self.image(t, host, child_pid, ImageChange::Fork { parent_pid });
-                }
+                let inherited = self.threads[parent].inherited();
+                let state = ThreadState::new(HostTid::new(host, child), t, Sched::New, None);
+                let new = NewThread { tid: child, pid: child_pid, vtid: child_vtid, name };
+                self.fork(t, (parent, inherited), Box::new(state), new, ids);
             }
             Kind::Exec { tid, old_tid, path } => {
                 let thread = self.exec(t, host, tid, old_tid);

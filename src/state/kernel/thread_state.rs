@@ -8,6 +8,7 @@ use super::functions::Functions;
 use super::seal::SealedSegments;
 use crate::base::names::{NameId, Names};
 use crate::base::time::{Span, Timestamp};
+use crate::event::kind::TextId;
 use crate::state::threads::{HostTid, Observed, ThreadInstance};
 use crate::state::timeline::{
     Call, Segment, SegmentKind, StackSample, Thread, ThreadId, ThreadName, ThreadRows, Waker,
@@ -77,6 +78,25 @@ pub(super) struct EarlyWake {
 pub(super) struct OpenCall {
     pub since: Timestamp,
     pub name: NameId,
+}
+
+/// A new thread, as the event of its creation names it.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct NewThread {
+    pub tid: i32,
+    pub pid: i32,
+    /// Its id in the innermost namespace; 0 where unknown.
+    pub vtid: i32,
+    pub name: TextId,
+}
+
+/// What a new thread gets from its parent.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Inherited {
+    pub call: Option<OpenCall>,
+    pub cpu: u32,
+    /// The process of the parent.
+    pub pid: i32,
 }
 
 /// The number of a segment among all of its thread, sealed or not.
@@ -266,6 +286,11 @@ impl ThreadState {
         }
     }
 
+    /// What a new thread gets from it.
+    pub fn inherited(&self) -> Inherited {
+        Inherited { call: self.call, cpu: self.cpu, pid: self.thread.pid }
+    }
+
     /// Start of the open segment.
     pub fn start_of_segment(&self) -> Timestamp {
         self.since
@@ -378,9 +403,9 @@ impl ThreadState {
         self.thread.is_kernel_so_far(&self.rows, names)
     }
 
-    /// True if the recording names its process.
-    pub fn is_pid_known(&self) -> bool {
-        self.pid.get().is_some()
+    /// Its process, where the recording names it.
+    pub fn known_pid(&self) -> Option<i32> {
+        self.pid.get()
     }
 }
 

@@ -108,7 +108,7 @@ impl Machine {
         let several = learnt.is_none() && inside().next().is_some();
         let outside = self.threads.latest(HostTid::new(host, vtid)).filter(|thread| {
             let state = &self.threads[*thread];
-            let pid = if state.is_pid_known() { state.thread.pid } else { 0 };
+            let pid = state.known_pid().unwrap_or(0);
             let own = state.thread.virtual_ids.is_none_or(|ids| ids.tid == vtid);
             state.is_alive() && own && same(pid) && !self.is_kernel_thread(*thread)
         });

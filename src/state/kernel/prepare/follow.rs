@@ -16,7 +16,7 @@ use crate::state::kernel::cpu::{CpuId, bit};
 use crate::state::kernel::machine::Machine;
 use crate::state::kernel::prepared::{Due, is_sender, sender_of};
 use crate::state::kernel::step::rests;
-use crate::state::kernel::thread_state::{OpenCall, Sched};
+use crate::state::kernel::thread_state::{NewThread, OpenCall, Sched};
 use crate::state::threads::HostTid;
 use crate::state::timeline::{Segment, SegmentKind, ThreadId, VirtualIds};
 
@@ -41,6 +41,7 @@ impl Preparation<'_> {
             Kind::Switch { .. } => return self.leave_switch(c, event, chain),
             Kind::Lost { resumes, .. } => {
                 self.release_all();
+                self.packets.forget();
                 self.cpus[c.index()].running = None;
                 self.machine.losses.begin(host, number, event.time, resumes);
             }
@@ -121,17 +122,17 @@ impl Preparation<'_> {
                 if let Some(of) = self.batch.packet_of(packet)
                     && let Some(sender) = self.machine.sender(c, event.time, of)
                 {
-                    let route = self.route(origin.host, of);
-                    self.due(Due::Send { host: origin.host, packet, sender, route });
+                    let is_known = !is_sender(sender.thread);
+                    let route = self.packets.send(origin.host, of, sender, is_known);
+                    self.due(Due::Send { host: origin.host, packet, route });
                 }
             }
             Kind::Receive(packet) => {
                 self.confirm(c, event);
                 self.machine.cpus[c].see(event.time);
                 if let Some(of) = self.batch.packet_of(packet) {
-                    self.machine.cpus[c].deliver(*of, Some(sender_of(self.receives)));
-                    self.receives += 1;
-                    let route = self.route(origin.host, of);
+                    self.machine.cpus[c].deliver(*of, Some(sender_of(self.packets.receives())));
+                    let route = self.packets.receive(origin.host, of);
                     self.due(Due::Receive { host: origin.host, packet, route });
                 }
             }
@@ -176,23 +177,27 @@ impl Preparation<'_> {
                 self.threads[thread.index()].may_work = true;
                 self.mirror(c, event, chain, |_| {});
             }
-            Kind::Fork { parent, child, name, .. } => {
+            Kind::Fork { parent, child, child_pid, child_vtid, name } => {
                 self.ends(host, event.kind);
                 self.release_tid(HostTid::new(host, child));
                 if !self.cpus[c.index()].is_held {
                     // The child has the id of the running thread.
                     return self.leave_with(event, chain);
                 }
-                self.machine.running(c, event, &mut self.ids);
-                let parent = self.machine.threads.alive(HostTid::new(host, parent));
-                parent.into_iter().for_each(|parent| self.hand_over_thread(parent));
-                self.leave_on(c, thread, event);
                 // The id of idle tasks names no other thread.
-                if let Some(parent) = parent
-                    && name != TextId::NONE
-                    && child != 0
-                {
-                    self.hold_child(HostTid::new(host, child), event.time, parent, name);
+                let holds = name != TextId::NONE && child != 0;
+                let parent = self.machine.threads.alive(HostTid::new(host, parent));
+                match parent.filter(|_| holds) {
+                    Some(parent) => {
+                        self.confirm(c, event);
+                        let new = NewThread { tid: child, pid: child_pid, vtid: child_vtid, name };
+                        self.hold_child(host, event.time, parent, new);
+                    }
+                    None => {
+                        self.machine.running(c, event, &mut self.ids);
+                        parent.into_iter().for_each(|parent| self.hand_over_thread(parent));
+                        self.leave_on(c, thread, event);
+                    }
                 }
             }
             Kind::Function { .. } if !self.options.has_pairs => {

@@ -7,12 +7,12 @@ use super::Preparation;
 use crate::base::time::Timestamp;
 use crate::event::kind::{Context, Kind, TextId};
 use crate::state::kernel::cpu::{CpuId, bit};
-use crate::state::kernel::prepared::{CpuPart, Due, ThreadPart};
+use crate::state::kernel::prepared::{Child, CpuPart, Due, ThreadPart};
 use crate::state::kernel::slots::KnownSlots;
-use crate::state::kernel::thread_state::{OpenCall, Sched, ThreadState};
+use crate::state::kernel::thread_state::{NewThread, OpenCall, Sched, ThreadState};
 use crate::state::kernel::worker_rows::may_join;
 use crate::state::threads::HostTid;
-use crate::state::timeline::ThreadId;
+use crate::state::timeline::{HostId, ThreadId};
 
 /// A thread of the worker's machine.
 #[derive(Clone, Copy, Debug)]
@@ -114,17 +114,20 @@ impl Preparation<'_> {
         self.machine.cpus[c].set_next(thread, t);
     }
 
-    /// The machine has stepped through a fork: the child is held.
-    pub(super) fn hold_child(&mut self, key: HostTid, t: Timestamp, parent: ThreadId, name: TextId) {
-        let (by, of) = (&self.machine.threads[parent], &self.threads[parent.index()]);
+    /// A held thread creates one, which is held, too.
+    pub(super) fn hold_child(&mut self, host: HostId, t: Timestamp, parent: ThreadId, new: NewThread) {
+        let key = HostTid::new(host, new.tid);
+        let (by, of) = (&self.machine.threads[parent], self.threads[parent.index()].known);
+        let (call, cpu, pid) = (of.call.then_some(by.call), by.cpu, by.known_pid());
         let mut state = ThreadState::new(key, t, Sched::New, None);
-        state.cpu = by.cpu;
-        state.call = by.call.map(|call| OpenCall { since: t, ..call });
-        let known = KnownSlots { call: of.known.call, queue: true, sample: true, early_wake: true };
+        self.out.children.push(Child { t, parent, call, cpu, pid, new, state: Box::new(state.clone()) });
+        self.need_name(new.name);
+        self.due(Due::Fork);
+        state.cpu = cpu;
+        state.call = call.flatten().map(|call| OpenCall { since: t, ..call });
+        let known = KnownSlots { call: of.call, queue: true, sample: true, early_wake: true };
         let held = HeldThread { is_held: true, known, may_work: false, knows_exit: true, names: 0 };
-        self.need_name(name);
-        self.due(Due::Child { host: key.host(), tid: key.tid() });
-        self.hold(key, state, held, name);
+        self.hold(key, state, held, new.name);
     }
 
     /// Hold a thread to which the machine has given a name, if any.

@@ -17,6 +17,7 @@
 //! - [`first`]: the first thread of a CPU
 //! - [`follow`]: the events of a held CPU
 //! - [`wakes`]: its wake-ups
+//! - [`packets`]: its packets
 //! - [`chains`]: call chains of wake-ups
 //!
 //! Cost: that of the machine's steps, and some nanoseconds for each event.
@@ -25,6 +26,7 @@ mod chains;
 mod first;
 mod follow;
 mod held;
+mod packets;
 mod wakes;
 
 #[cfg(test)]
@@ -32,18 +34,18 @@ mod tests;
 
 use super::cpu::CpuId;
 use super::machine::{BatchIds, Machine};
-use super::packets::Route;
 use super::prepared::{Due, DueAt, LocalCpu, Prepared};
 use super::seal::SealMoments;
 use crate::event::kind::{Event, Kind, TextId, ThreadContextId};
 use crate::event::stack::RawStackId;
-use crate::reading::batch::{Batch, NetworkPacket};
+use crate::reading::batch::Batch;
 use crate::state::threads::HostTid;
 use crate::state::timeline::HostId;
 pub(super) use chains::WakeChains;
 pub(super) use first::FirstThread;
 use foldhash::{HashMap, HashSet};
 use held::{HeldCpu, HeldThread};
+use packets::ChunkPackets;
 
 /// What a worker has to know of the machine.
 #[derive(Clone, Copy, Debug)]
@@ -77,19 +79,17 @@ struct Preparation<'b> {
     has_name: Vec<bool>,
     has_stack: Vec<bool>,
     chains: WakeChains,
-    /// Packets that were received.
-    receives: usize,
-    /// The routes of packets, in the order in which they were met.
-    routes: HashMap<Route, u32>,
+    packets: ChunkPackets,
     out: Prepared,
 }
 
 /// Prepare the events of a batch: those that the worker's `machine`, a new one, steps through leave it. `spare` gives
 /// its memory.
-pub(super) fn prepare(batch: &mut Batch, machine: Machine, options: PrepareOptions, spare: Prepared) -> Prepared {
+pub(super) fn prepare(batch: &mut Batch, machine: Machine, options: PrepareOptions, mut spare: Prepared) -> Prepared {
     let events = std::mem::take(&mut batch.events);
     let own_names = machine.out.tables.names.len();
     let start = events.first().map(|event| event.time);
+    let span = start.zip(events.last().map(|event| event.time)).unwrap_or_default();
     let mut preparation = Preparation {
         batch,
         options,
@@ -104,18 +104,21 @@ pub(super) fn prepare(batch: &mut Batch, machine: Machine, options: PrepareOptio
         has_name: vec![false; batch.texts()],
         has_stack: vec![false; batch.stacks.len()],
         chains: WakeChains::default(),
-        receives: 0,
-        routes: HashMap::default(),
+        packets: ChunkPackets::new(std::mem::take(&mut spare.packets)),
         out: Prepared { own_names, start, ..spare },
         events,
     };
+    if preparation.machine.out.tables.hosts.len() > 1 {
+        preparation.packets.forget();
+    }
     for at in 0..preparation.events.len() {
         let event = preparation.events[at];
         preparation.number = at as u32;
         preparation.next(&event);
     }
     preparation.hand_over_all();
-    let Preparation { mut events, left, mut out, machine, .. } = preparation;
+    let Preparation { mut events, left, mut out, machine, packets, .. } = preparation;
+    out.packets = packets.finish(span.0, span.1);
     events.truncate(left);
     batch.events = events;
     out.quality = machine.out.tables.quality;
@@ -161,6 +164,12 @@ impl Preparation<'_> {
 
     /// Leave an event to the machine.
     fn leave(&mut self, event: &Event) {
+        if let Kind::Send(packet) | Kind::Receive(packet) = event.kind
+            && let Some(origin) = self.machine.origins.get(usize::from(event.trace))
+            && let Some(packet) = self.batch.packet_of(packet)
+        {
+            self.packets.leave(origin.host, packet);
+        }
         self.events[self.left] = *event;
         self.left += 1;
     }
@@ -243,12 +252,6 @@ impl Preparation<'_> {
             }
         }
         self.leave(event);
-    }
-
-    /// The number of a packet's route.
-    fn route(&mut self, host: HostId, packet: &NetworkPacket) -> u32 {
-        let next = self.routes.len() as u32;
-        *self.routes.entry(Route::of(host, packet)).or_insert(next)
     }
 
     fn need_name(&mut self, name: TextId) {

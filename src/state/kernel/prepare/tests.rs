@@ -9,7 +9,9 @@ use crate::event::kind::{
 };
 use crate::event::prev_state::Generation;
 use crate::event::stack::{RawStackId, StackOrigin};
-use crate::reading::batch::{Batch, BlockRequest, DumpStatus, DumpedThread, MarkBody, NetworkPacket, ThreadContext};
+use crate::reading::batch::{
+    Batch, BlockRequest, DumpStatus, DumpedThread, Flow, MarkBody, NetworkPacket, TcpSegment, ThreadContext,
+};
 use crate::reading::sources::HostName;
 use crate::state::kernel::Handlers;
 use crate::state::kernel::machine::Machine;
@@ -196,8 +198,8 @@ impl World {
                 let name = text("dumped");
                 Kind::Process(batch.process(DumpedThread { tid: other, pid: 2, ppid: 1, status, cpu: None, name }))
             }
-            227..231 => Kind::Send(batch.packet(NetworkPacket { buffer: u64::from(a % 3), tcp: None })),
-            231..235 => Kind::Receive(batch.packet(NetworkPacket { buffer: u64::from(a % 3), tcp: None })),
+            227..231 => Kind::Send(batch.packet(packet(a, b))),
+            231..235 => Kind::Receive(batch.packet(packet(a, b))),
             235..240 => {
                 let tid = (b % 3 == 0).then_some(other);
                 let request = BlockRequest { device: 8, sector: u64::from(a % 3), bytes: 512, write: false, tid };
@@ -229,6 +231,14 @@ impl World {
         let (time, cpu) = (Timestamp::new(self.time), step.cpu as u16);
         batch.events.push(Event { time, who, trace: u16::from(is_user), cpu, kind });
     }
+}
+
+/// Some packet of a few.
+fn packet(a: u8, b: u8) -> NetworkPacket {
+    let flow = Flow { source: 1, dest: 2, source_port: u16::from(a % 2), dest_port: 8 };
+    let (seq, len) = (u32::from(b % 4) * 10, [10, 20][usize::from(a % 5 == 4)]);
+    let tcp = (b % 3 > 0).then_some(TcpSegment { flow, seq, ack: 0, flags: 0, len });
+    NetworkPacket { buffer: u64::from(a % 3), tcp }
 }
 
 fn batches(steps: &[Step], ids: u8, cuts: usize, options: WorldOptions) -> Vec<Batch> {
