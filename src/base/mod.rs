@@ -10,6 +10,7 @@ pub mod cursor;
 pub mod demangle;
 pub mod figure;
 pub mod file;
+pub mod hashed_ids;
 pub mod heap;
 pub mod mapped;
 pub mod memory;

@@ -6,14 +6,11 @@
 //! C or C++ runtime. Neither is part of the name: `flush` of a proven file and `flush` of an unproven one are one
 //! function, shown as `flush?`.
 
+use super::hashed_ids::HashedIds;
 use super::heap::{HeapSize, block};
 use super::text::with_copy;
-use foldhash::fast::RandomState;
-use hashbrown::HashTable;
-use hashbrown::hash_table::Entry;
 use std::borrow::Cow;
 use std::collections::BTreeSet;
-use std::hash::BuildHasher;
 
 /// Shown behind the name of a function from a file that is not proven to be the traced one.
 const UNPROVEN: &str = "?";
@@ -81,7 +78,7 @@ pub fn fold_digits(name: &str) -> String {
 
 impl HeapSize for Names {
     fn heap_bytes(&self) -> usize {
-        block(&self.texts) + self.texts.iter().map(|text| text.len()).sum::<usize>() + self.ids.allocation_size()
+        block(&self.texts) + self.texts.iter().map(|text| text.len()).sum::<usize>() + self.ids.bytes()
     }
 }
 
@@ -89,9 +86,7 @@ impl HeapSize for Names {
 #[derive(Clone, Debug, Default)]
 pub struct Names {
     texts: Vec<Box<str>>,
-    /// By the hash of their text.
-    ids: HashTable<NameId>,
-    hasher: RandomState,
+    ids: HashedIds<NameId>,
     unproven: BTreeSet<NameId>,
     runtime: BTreeSet<NameId>,
 }
@@ -102,17 +97,12 @@ impl Names {
 
     /// The id of `text`, made on first sight.
     pub fn intern(&mut self, text: &str) -> NameId {
-        let (hasher, texts) = (&self.hasher, &self.texts);
-        let of = |id: &NameId| texts.get(id.index()).map_or("", |text| text);
-        match self.ids.entry(hasher.hash_one(text), |id| of(id) == text, |id| hasher.hash_one(of(id))) {
-            Entry::Occupied(known) => *known.get(),
-            Entry::Vacant(place) => {
-                let id = NameId::at(self.texts.len());
-                place.insert(id);
-                self.texts.push(text.into());
-                id
-            }
+        let (texts, next) = (&self.texts, NameId::at(self.texts.len()));
+        let id = self.ids.find_or_add(text, |id| texts.get(id.index()).is_some_and(|of| **of == *text), || next);
+        if id == next {
+            self.texts.push(text.into());
         }
+        id
     }
 
     /// The same for bytes from a trace: what is not UTF-8 is replaced.
@@ -122,7 +112,7 @@ impl Names {
 
     /// The id of `text` if it is known.
     pub fn find(&self, text: &str) -> Option<NameId> {
-        self.ids.find(self.hasher.hash_one(text), |id| self.get(*id) == text).copied()
+        self.ids.find(text, |id| self.get(id) == text)
     }
 
     /// The text of an id; empty for an id of another table.

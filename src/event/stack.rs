@@ -3,12 +3,9 @@
 //! The table is used twice: by each batch for its own stacks, and by the recording for all of them. A sample is one
 //! integer; interning costs a hash of the addresses, which are kept once: the table of ids finds them.
 
+use crate::base::hashed_ids::HashedIds;
 use crate::base::heap::{HeapSize, block};
 use crate::base::names::NameId;
-use foldhash::fast::RandomState;
-use hashbrown::HashTable;
-use hashbrown::hash_table::Entry;
-use std::hash::BuildHasher;
 
 crate::base::names::handle! {
     /// A raw stack: addresses, innermost first, interned by content.
@@ -53,26 +50,19 @@ pub struct RawStacks {
     /// By stack: where its addresses end.
     ends: Vec<u32>,
     addresses: Vec<u64>,
-    /// By the hash of their addresses.
-    ids: HashTable<RawStackId>,
-    hasher: RandomState,
+    ids: HashedIds<RawStackId>,
 }
 
 impl RawStacks {
     /// The id of a sequence of addresses, innermost first.
     pub fn intern(&mut self, stack: &[u64]) -> RawStackId {
-        let (hasher, ends, addresses) = (&self.hasher, &self.ends, &self.addresses);
-        let of = |id: &RawStackId| addresses_of(ends, addresses, *id);
-        match self.ids.entry(hasher.hash_one(stack), |id| of(id) == stack, |id| hasher.hash_one(of(id))) {
-            Entry::Occupied(known) => *known.get(),
-            Entry::Vacant(place) => {
-                let id = RawStackId::at(self.ends.len());
-                place.insert(id);
-                self.addresses.extend_from_slice(stack);
-                self.ends.push(self.addresses.len() as u32);
-                id
-            }
+        let (ends, addresses, next) = (&self.ends, &self.addresses, RawStackId::at(self.ends.len()));
+        let id = self.ids.find_or_add(stack, |id| addresses_of(ends, addresses, id) == stack, || next);
+        if id == next {
+            self.addresses.extend_from_slice(stack);
+            self.ends.push(self.addresses.len() as u32);
         }
+        id
     }
 
     /// The addresses, innermost first.
@@ -98,7 +88,7 @@ impl RawStacks {
 
 impl HeapSize for RawStacks {
     fn heap_bytes(&self) -> usize {
-        block(&self.ends) + block(&self.addresses) + self.ids.allocation_size()
+        block(&self.ends) + block(&self.addresses) + self.ids.bytes()
     }
 }
 

@@ -79,6 +79,8 @@ pub struct Machine {
     recorded: Vec<BTreeSet<u32>>,
     /// CPUs that events name and whose switches were not recorded.
     pub(super) unrecorded: BTreeSet<(HostId, u32)>,
+    /// Memory for those of a batch.
+    pub(super) described: Vec<Option<Described>>,
     pub(super) start: Option<Timestamp>,
     pub(super) end: Timestamp,
     pub(super) notices: Notices,
@@ -86,7 +88,7 @@ pub struct Machine {
 
 /// A thread that a context has described.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-struct Described {
+pub(super) struct Described {
     thread: ThreadId,
     version: DescriptionVersion,
 }
@@ -107,7 +109,14 @@ pub(super) struct BatchIds<'b> {
 impl<'b> BatchIds<'b> {
     /// No text and no stack has an id yet.
     pub fn new(batch: &'b Batch) -> BatchIds<'b> {
-        let (stacks, described) = (vec![None; batch.stacks.len()], vec![None; batch.contexts()]);
+        BatchIds::in_memory_of(Vec::new(), batch)
+    }
+
+    /// The same, with the memory of another batch's descriptions.
+    pub fn in_memory_of(mut described: Vec<Option<Described>>, batch: &'b Batch) -> BatchIds<'b> {
+        described.clear();
+        described.resize(batch.contexts(), None);
+        let stacks = vec![None; batch.stacks.len()];
         BatchIds { batch, names: BatchNames::new(batch), stacks, described, chains: None, wake_chain: None }
     }
 
@@ -156,9 +165,9 @@ impl<'b> BatchIds<'b> {
         &self.stacks
     }
 
-    /// The same, once all events were stepped through.
-    pub fn into_stacks(self) -> Vec<Option<RawStackId>> {
-        self.stacks
+    /// The same, once all events were stepped through, and the memory of descriptions.
+    pub fn into_parts(self) -> (Vec<Option<RawStackId>>, Vec<Option<Described>>) {
+        (self.stacks, self.described)
     }
 
     pub fn stack(&mut self, out: &mut RawStacks, id: Option<RawStackId>) -> Option<RawStackId> {
@@ -217,6 +226,7 @@ impl Machine {
             losses: Losses::default(),
             unrecorded: BTreeSet::new(),
             reasons,
+            described: Vec::new(),
             start: None,
             end: Timestamp::MIN,
             notices: Notices::default(),
@@ -248,7 +258,8 @@ impl Machine {
     pub fn absorb(&mut self, batch: &Batch) {
         self.packets.drop_unused();
         // Ids of a batch are not valid in the next one; an event and its stack are always in one chunk.
-        let mut ids = BatchIds { chains: Some(WakeChains::default()), ..BatchIds::new(batch) };
+        let ids = BatchIds::in_memory_of(std::mem::take(&mut self.described), batch);
+        let mut ids = BatchIds { chains: Some(WakeChains::default()), ..ids };
         for event in &batch.events {
             if self.seal_moments.holds(event) {
                 self.seal_rows();
@@ -259,6 +270,7 @@ impl Machine {
             self.step(event, &mut ids);
             self.unsealed_events += 1;
         }
+        self.described = ids.described;
     }
 
     /// Time of the first event so far.

@@ -161,6 +161,9 @@ pub(super) struct Prepared {
     pub due: Vec<DueAt>,
     /// Number of names that the worker's machine had at first, as this one had.
     pub own_names: usize,
+    /// Number of names and of threads that it has in the end.
+    pub names: usize,
+    pub threads: usize,
     /// By the worker's ids.
     pub cpus: Vec<LocalCpu>,
     /// Of CPUs, one at most for each.
@@ -245,12 +248,14 @@ impl Machine {
         let rows = WorkerRows::new(std::mem::take(&mut prepared.rows));
         let children = std::mem::take(&mut prepared.children).into_iter();
         let prepared = &*prepared;
-        let own = (0..prepared.own_names).map(NameId::at).collect();
+        let mut names = Vec::with_capacity(prepared.names);
+        names.extend((0..prepared.own_names).map(NameId::at));
+        let (threads, cpus) = (Vec::with_capacity(prepared.threads), vec![None; prepared.cpus.len()]);
         let mut join = Join {
-            batch: BatchIds::new(batch),
+            batch: BatchIds::in_memory_of(std::mem::take(&mut self.described), batch),
             prepared,
             rows,
-            ids: Ids { names: own, threads: Vec::new(), cpus: vec![None; prepared.cpus.len()], senders: Vec::new() },
+            ids: Ids { names, threads, cpus, senders: Vec::with_capacity(prepared.packets.receives.len()) },
             packets: TakenPackets::new(&prepared.packets),
             children,
             thread_parts: prepared.thread_parts.iter(),
@@ -273,7 +278,9 @@ impl Machine {
         }
         self.unrecorded.extend(&prepared.unrecorded);
         let Join { batch, rows, ids, .. } = join;
-        rows.set_ids(ids, batch.into_stacks());
+        let (stacks, described) = batch.into_parts();
+        rows.set_ids(ids, stacks);
+        self.described = described;
         rows
     }
 

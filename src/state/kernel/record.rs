@@ -98,6 +98,14 @@ struct PassSlabs {
     rows: Vec<Arc<WorkerRows>>,
 }
 
+/// What is left of a chunk that the machine has joined.
+struct Joined {
+    slabs: Vec<NumberedSlabs<OpenSlabs>>,
+    batch: Batch,
+    /// What a worker has prepared of it, without its rows, and these.
+    prepared: Option<(Prepared, Arc<WorkerRows>)>,
+}
+
 impl PassSlabs {
     /// Memory for what a worker prepares.
     fn spare(&mut self) -> Prepared {
@@ -134,7 +142,7 @@ impl KernelPass<'_> {
 impl Analysis for KernelPass<'_> {
     type Partial = (Batch, Option<Prepared>, Notices);
     type Whole = (Machine, Notices);
-    type Rest = Vec<NumberedSlabs<OpenSlabs>>;
+    type Rest = Joined;
 
     fn chunk(&self, traces: &[&Trace], chunk: &Chunk, _start: ChunkStart, cancel: &Cancel) -> Self::Partial {
         let mut notices = Notices::default();
@@ -157,18 +165,18 @@ impl Analysis for KernelPass<'_> {
 
     fn merge(&self, (machine, notices): &mut Self::Whole, (batch, prepared, theirs): Self::Partial) -> Self::Rest {
         self.hand_over_slabs(machine);
-        match prepared {
+        let prepared = match prepared {
             Some(mut prepared) => {
                 let rows = machine.absorb_prepared(&batch, &mut prepared);
-                let mut slabs = self.slabs();
-                slabs.rows.push(rows);
-                slabs.prepared.push(prepared.emptied());
+                Some((prepared, rows))
             }
-            None => machine.absorb(&batch),
-        }
-        self.sources.recycle(batch);
+            None => {
+                machine.absorb(&batch);
+                None
+            }
+        };
         notices.merge(&theirs);
-        machine.slabs.take()
+        Joined { slabs: machine.slabs.take(), batch, prepared }
     }
 
     fn packet_times(&self) -> Option<&PacketTimes> {
@@ -181,7 +189,14 @@ impl Analysis for KernelPass<'_> {
         self.merge(whole, (batch, None, notices))
     }
 
-    fn finish(&self, filled: Self::Rest) {
+    fn finish(&self, Joined { slabs: filled, batch, prepared }: Joined) {
+        self.sources.recycle(batch);
+        if let Some((prepared, rows)) = prepared {
+            let prepared = prepared.emptied();
+            let mut slabs = self.slabs();
+            slabs.rows.push(rows);
+            slabs.prepared.push(prepared);
+        }
         for NumberedSlabs { number, mut slabs } in filled {
             let sealed = NumberedSlabs { number, slabs: slabs.seal() };
             let mut all = self.slabs();

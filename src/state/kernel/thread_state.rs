@@ -226,6 +226,15 @@ impl ThreadState {
         }
     }
 
+    /// A new thread, with memory for as many rows as one has that ends soon.
+    pub fn with_room(key: HostTid, start: Timestamp) -> ThreadState {
+        let mut state = ThreadState::new(key, start, Sched::New, None);
+        state.thread.names.reserve(2);
+        state.rows.segments.reserve(8);
+        state.rows.calls.reserve(4);
+        state
+    }
+
     /// End the open segment at `t`.
     pub fn cut(&mut self, t: Timestamp, label: Label) {
         if t <= self.since || self.thread.idle {

@@ -242,6 +242,7 @@ impl ThreadState {
             }
         }
         let of = &rows.rows;
+        self.rows.segments.reserve(segments.len());
         for segment in of.segments.get(segments).unwrap_or(&[]) {
             self.add_segment(ids.segment(segment));
         }

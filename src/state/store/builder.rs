@@ -159,6 +159,7 @@ impl<R: StoredRow> OpenSlab<R> {
         }
         self.blocks.iter_mut().for_each(Vec::clear);
         self.sources.clear();
+        sealed.parts.shrink_to_fit();
         sealed
     }
 
@@ -230,6 +231,14 @@ impl Add for OpenBytes {
     }
 }
 
+/// The parts of a sealed slab.
+#[derive(Clone, Debug)]
+struct SlabParts {
+    /// Number of leaves before its own.
+    leaves: u32,
+    parts: Vec<PartOfLine>,
+}
+
 /// The rows of a family, as they are sealed.
 #[derive(Clone, Debug)]
 pub(in crate::state) struct LineStoreBuilder<R> {
@@ -243,13 +252,13 @@ pub(in crate::state) struct LineStoreBuilder<R> {
     leaves: Leaves,
     /// Bytes of the leaves.
     sealed_bytes: usize,
-    parts: Vec<PartOfLine>,
+    slabs: Vec<SlabParts>,
 }
 
 impl<R> Default for LineStoreBuilder<R> {
     fn default() -> Self {
-        let (open, leaves, parts) = (OpenSlab::default(), Leaves::default(), Vec::new());
-        LineStoreBuilder { open, spare: Vec::new(), blocks: 0, in_sources: 0, leaves, sealed_bytes: 0, parts }
+        let (open, leaves, slabs) = (OpenSlab::default(), Leaves::default(), Vec::new());
+        LineStoreBuilder { open, spare: Vec::new(), blocks: 0, in_sources: 0, leaves, sealed_bytes: 0, slabs }
     }
 }
 
@@ -314,10 +323,11 @@ impl<R: StoredRow> LineStoreBuilder<R> {
     }
 
     /// Add the next slab that was taken.
-    pub fn add_slab(&mut self, mut slab: SealedSlab) {
+    pub fn add_slab(&mut self, slab: SealedSlab) {
         let leaves = self.leaves.len() as u32;
-        slab.parts.iter_mut().for_each(|of| of.part.leaf += leaves);
-        self.parts.append(&mut slab.parts);
+        if !slab.parts.is_empty() {
+            self.slabs.push(SlabParts { leaves, parts: slab.parts });
+        }
         for leaf in slab.leaves {
             self.sealed_bytes += leaf.heap_bytes();
             self.leaves.push(leaf, R::FAMILY);
@@ -334,7 +344,8 @@ impl<R: StoredRow> LineStoreBuilder<R> {
     /// Give the lines other numbers: `lines` has those of the present ones.
     pub fn renumber(&mut self, lines: &[u32]) {
         let new = |line: u32| lines.get(line as usize).copied().unwrap_or(line);
-        self.parts.iter_mut().for_each(|of| of.line = new(of.line));
+        let parts = self.slabs.iter_mut().flat_map(|slab| &mut slab.parts);
+        parts.for_each(|of| of.line = new(of.line));
         self.open.stretches.iter_mut().for_each(|stretch| stretch.line = new(stretch.line));
     }
 
@@ -346,7 +357,11 @@ impl<R: StoredRow> LineStoreBuilder<R> {
     /// The same, for rows that name threads of which `tid` has the tid.
     pub fn finish_with(mut self, lines: usize, tid: impl Fn(u32) -> Option<i32>) -> LineStore<R> {
         self.seal_slab();
-        let mut parts = self.parts;
+        let mut parts: Vec<PartOfLine> = Vec::with_capacity(self.slabs.iter().map(|slab| slab.parts.len()).sum());
+        for SlabParts { leaves, parts: mut of_slab } in self.slabs {
+            of_slab.iter_mut().for_each(|of| of.part.leaf += leaves);
+            parts.append(&mut of_slab);
+        }
         parts.sort_by_key(|of| of.line);
         let starts = (0..=lines).map(|line| parts.partition_point(|of| (of.line as usize) < line) as u32).collect();
         let (mut line, mut before, mut so_far) = (0, 0, LineSoFar::default());

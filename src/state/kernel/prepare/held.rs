@@ -120,7 +120,8 @@ impl Preparation<'_> {
         let (by, of) = (&self.machine.threads[parent], self.threads[parent.index()].known);
         let (call, cpu, pid) = (of.call.then_some(by.call), by.cpu, by.known_pid());
         let mut state = ThreadState::new(key, t, Sched::New, None);
-        self.out.children.push(Child { t, parent, call, cpu, pid, new, state: Box::new(state.clone()) });
+        let with_room = Box::new(ThreadState::with_room(key, t));
+        self.out.children.push(Child { t, parent, call, cpu, pid, new, state: with_room });
         self.need_name(new.name);
         self.due(Due::Fork);
         state.cpu = cpu;
