@@ -4,8 +4,10 @@
 //! [`RowReader`](super::reader::RowReader)s, by which all analyses ask for them.
 
 use super::segments::{Thread, ThreadRows};
-use super::store::families::{CounterStore, RowBuilders, RowStores};
+use super::store::counters::CounterStore;
+use super::store::families::RowStores;
 use super::store::parts::LineStore;
+use super::store::row_builders::RowBuilders;
 use super::tables::Tables;
 use super::timeline::{Counter, CpuTimeline, DiskRequest, HostCpu, Mark, PageFault, Service, Timeline};
 

@@ -195,7 +195,7 @@ impl MarkRow {
 }
 
 /// The owner of a hardware counter.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum CounterOwner {
     /// A thread: the counter counts while it runs.
     Thread(ThreadId),

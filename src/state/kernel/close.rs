@@ -9,7 +9,7 @@ use crate::base::time::{Span, Timestamp};
 use crate::state::store::parts::RowPlace;
 use crate::state::threads::ThreadInstance;
 use crate::state::timeline::{
-    CpuTimeline, HostId, Segment, SegmentKind, ThreadDraft, ThreadName, ThreadRows, Timeline,
+    CpuTimeline, DiskRequest, HostId, Segment, SegmentKind, ThreadDraft, ThreadName, ThreadRows, Timeline,
 };
 use foldhash::HashMap;
 use std::collections::BTreeSet;
@@ -66,7 +66,12 @@ impl Machine {
         let cpus = cpus.into_iter().map(|(_, cpu)| cpu);
         out.cpus = cpus.map(|cpu| CpuTimeline { host: cpu.host, cpu: cpu.number, runs: cpu.runs }).collect();
         out.services = self.services.close(end);
-        out.disk = self.requests.close(end, |host, since| self.losses.first(host, None, since, end));
+        let until = |request: &DiskRequest| {
+            let lost = self.losses.first(request.host, None, request.span.start, end);
+            lost.unwrap_or(end).min(end)
+        };
+        let (disk, late_requests) = self.requests.close(until);
+        out.disk = disk;
         if let Some(faults) = &mut out.page_faults {
             faults.sort_unstable();
         }
@@ -74,6 +79,7 @@ impl Machine {
         out.tables.span = Span::new(self.start.unwrap_or_default(), end);
         let mut timeline = out.seal_with(self.sealed);
         timeline.change_late(&self.late_changes, &self.reasons);
+        late_requests.apply(&mut timeline.rows.requests, until);
         (timeline, self.notices)
     }
 

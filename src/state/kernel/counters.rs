@@ -1,7 +1,7 @@
 //! Hardware counters that the tracer adds to its events, with their values at each event that names its thread.
 //!
-//! `perf_thread_*` counts per thread, `perf_cpu_*` per CPU. In: values in order of time. Out:
-//! [`Counter`]s sorted by owner and time.
+//! `perf_thread_*` counts per thread, `perf_cpu_*` per CPU. In: values in order of time. Out: a list of them for each
+//! counter, which moves to the store at each seal moment. Cost: a comparison with each counter.
 
 use super::cpu::CpuId;
 use super::machine::Machine;
@@ -34,12 +34,8 @@ impl Machine {
         counters[at].values.push(CounterValue { owner, time: t, value });
     }
 
-    /// Sort all values.
+    /// Sort the counters by name.
     pub(super) fn close_counters(&mut self) {
-        for counter in &mut self.out.counters {
-            // The sort is stable: of several values at one time the last event's comes last.
-            counter.values.sort_by_key(|value| (value.owner, value.time));
-        }
         let names = &self.out.tables.names;
         self.out.counters.sort_by(|a, b| names.get(a.name).cmp(names.get(b.name)));
     }

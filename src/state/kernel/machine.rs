@@ -31,7 +31,7 @@ use crate::event::stack::RawStackId;
 use crate::model::facts::Quality;
 use crate::reading::batch::{Batch, BatchNames};
 use crate::reading::sources::HostName;
-use crate::state::store::families::RowBuilders;
+use crate::state::store::row_builders::RowBuilders;
 use crate::state::threads::ThreadTable;
 use crate::state::timeline::{Host, HostId, RawStacks, SegmentKind, ThreadId, TimelineDraft};
 use foldhash::HashMap;

@@ -45,6 +45,9 @@ mod thread_state;
 mod user;
 mod worker_rows;
 
+#[cfg(test)]
+mod seal_tests;
+
 pub use handlers::{Handlers, HandlersError};
 pub use machine::Machine;
 pub use record::{Options, RowsBy, record};

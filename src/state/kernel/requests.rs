@@ -1,13 +1,33 @@
 //! Block requests from insertion to completion, matched by device and first sector.
 //!
-//! A flush of the device's cache has no sector. The kernel keeps -1 for it, which `block_rq_issue` shows as 0
-//! (`blk_rq_trace_sector`) and `block_rq_complete` as it is; a device has one flush under way at a time.
+//! In: the steps of requests in order of time. Out: rows in the order in which requests began. A flush of the device's
+//! cache has no sector. The kernel keeps -1 for it, which `block_rq_issue` shows as 0 (`blk_rq_trace_sector`) and
+//! `block_rq_complete` as it is; a device has one flush under way at a time.
+//!
+//! At each seal moment the rows before the oldest open request move to the store, where they are in order. If a request
+//! stays open while [`MOST_ROWS`] others begin, rows move with it, as it is; what becomes of it is kept (24 bytes) and
+//! written into its leaf at the end. The table of open requests is bounded, for recordings without completions: when
+//! there are [`MOST_OPEN`], none of them is followed any further, and they end as those that are open at the end do; 4
+//! bytes are kept of each. Cost: a hash look-up for each step.
 
+use super::seal::move_first;
+use crate::base::heap::{HeapSize, block};
 use crate::base::time::{Span, Timestamp};
 use crate::event::kind::RequestStep;
 use crate::reading::batch::BlockRequest;
+use crate::state::store::builder::LineStoreBuilder;
+use crate::state::store::parts::{LineStore, RowPlace};
 use crate::state::timeline::{DiskRequest, HostId, ThreadId};
 use foldhash::HashMap;
+
+/// Rows that stay behind an open request: more than most devices complete while they hold one back.
+const MOST_ROWS: usize = 1 << 14;
+/// Open requests: as many as a hash table of 131,072 places has, and more than devices have in flight.
+const MOST_OPEN: usize = 7 << 14;
+/// Open requests for which the table keeps its memory at least.
+const KEPT_OPEN: usize = 256;
+/// Rows that are changed in their leaves at a time.
+const AT_ONCE: usize = 1 << 16;
 
 /// The sector of a flush that completes.
 const OF_A_FLUSH: u64 = u64::MAX;
@@ -20,21 +40,84 @@ pub(super) struct Submitter {
     pub client: Option<ThreadId>,
 }
 
+/// Host, device and first sector of a request.
+type RequestKey = (HostId, u32, u64);
+
 /// A request on its way.
 #[derive(Clone, Copy, Debug)]
 struct OpenRequest {
     /// Its position among all requests.
-    at: usize,
+    at: u32,
     /// True once it was handed to the device.
     is_issued: bool,
+    start: Timestamp,
+    submitter: Option<ThreadId>,
+}
+
+/// What becomes of a request; the issue comes first.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+enum RequestChange {
+    Issued(Timestamp),
+    Ended(Timestamp),
+}
+
+impl RequestChange {
+    fn apply(self, request: &mut DiskRequest) {
+        match self {
+            RequestChange::Issued(t) => request.issued = t,
+            RequestChange::Ended(t) => request.span.end = t,
+        }
+    }
+}
+
+/// A change of a request that is in the store.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+struct StoredChange {
+    /// Its position among all requests.
+    at: u32,
+    change: RequestChange,
+}
+
+/// What becomes of the requests that moved to the store before that was known.
+#[derive(Debug)]
+pub(super) struct LateRequests {
+    /// Those that were never completed, by their positions.
+    unended: Vec<u32>,
+    changes: Vec<StoredChange>,
+}
+
+/// The most of each kind that is kept.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct RequestBounds {
+    pub rows: usize,
+    pub open: usize,
+}
+
+impl Default for RequestBounds {
+    fn default() -> Self {
+        RequestBounds { rows: MOST_ROWS, open: MOST_OPEN }
+    }
 }
 
 /// All block requests so far.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Requests {
-    all: Vec<DiskRequest>,
-    /// By host, device and first sector.
-    open: HashMap<(HostId, u32, u64), OpenRequest>,
+    pub bounds: RequestBounds,
+    /// Number of those in the store.
+    stored: u32,
+    /// The others, by start. Those that are open have no end.
+    rows: Vec<DiskRequest>,
+    open: HashMap<RequestKey, OpenRequest>,
+    /// Those that are not followed any further, by their positions.
+    unended: Vec<u32>,
+    late: Vec<StoredChange>,
+}
+
+impl HeapSize for Requests {
+    fn heap_bytes(&self) -> usize {
+        let open = self.open.capacity() * size_of::<(RequestKey, OpenRequest)>();
+        block(&self.rows) + open + block(&self.unended) + block(&self.late)
+    }
 }
 
 impl Requests {
@@ -53,28 +136,32 @@ impl Requests {
         let sector = if request.sector == OF_A_FLUSH { 0 } else { request.sector };
         let key = (host, request.device, sector);
         if step == RequestStep::Complete {
-            let OpenRequest { at, .. } = self.open.remove(&key)?;
-            self.all[at].span.end = t;
-            return self.all[at].submitter;
+            let OpenRequest { at, submitter, .. } = self.open.remove(&key)?;
+            self.change(at, RequestChange::Ended(t));
+            return submitter;
         }
-        if let Some(OpenRequest { at, .. }) = self.open.get(&key)
-            && let Some(lost) = lost(self.all[*at].span.start)
+        if let Some(OpenRequest { at, start, .. }) = self.open.get(&key).copied()
+            && let Some(lost) = lost(start)
         {
-            self.all[*at].span.end = lost;
+            self.change(at, RequestChange::Ended(lost));
             self.open.remove(&key);
         }
         let issued = step == RequestStep::Issue;
         match self.open.get_mut(&key) {
-            Some(OpenRequest { at, is_issued }) => {
+            Some(OpenRequest { at, is_issued, .. }) => {
                 // Issued again after a requeue, or one of several flushes: the first one counts.
-                if issued && !*is_issued {
-                    self.all[*at].issued = t;
-                    *is_issued = true;
+                if issued && !std::mem::replace(is_issued, true) {
+                    let at = *at;
+                    self.change(at, RequestChange::Issued(t));
                 }
             }
             None => {
-                self.open.insert(key, OpenRequest { at: self.all.len(), is_issued: issued });
-                self.all.push(DiskRequest {
+                if self.open.len() >= self.bounds.open {
+                    self.unended.extend(self.open.drain().map(|(_, open)| open.at));
+                }
+                let at = self.stored + self.rows.len() as u32;
+                self.open.insert(key, OpenRequest { at, is_issued: issued, start: t, submitter: by.thread });
+                self.rows.push(DiskRequest {
                     host,
                     device: request.device,
                     sector: request.sector,
@@ -90,13 +177,63 @@ impl Requests {
         None
     }
 
-    /// All requests by start; those still open end with the recording, or where events were lost.
-    pub fn close(mut self, end: Timestamp, lost: impl Fn(HostId, Timestamp) -> Option<Timestamp>) -> Vec<DiskRequest> {
-        for OpenRequest { at, .. } in self.open.values() {
-            let request = &mut self.all[*at];
-            request.span.end = lost(request.host, request.span.start).unwrap_or(end).min(end);
+    fn change(&mut self, at: u32, change: RequestChange) {
+        match at.checked_sub(self.stored).map(|row| self.rows.get_mut(row as usize)) {
+            Some(row) => row.into_iter().for_each(|row| change.apply(row)),
+            None => self.late.push(StoredChange { at, change }),
         }
-        self.all
+    }
+
+    /// Move the rows before the oldest open request to the store; where that leaves too many, those of older requests
+    /// move as they are.
+    pub fn seal(&mut self, into: &mut LineStoreBuilder<DiskRequest>) {
+        let all = self.rows.len();
+        let first_open = |from: usize| {
+            let open = self.rows.iter().skip(from).position(|row| row.span.end == Timestamp::MAX);
+            open.map_or(all, |behind| from + behind)
+        };
+        let mut settled = first_open(0);
+        if all - settled > self.bounds.rows {
+            settled = first_open(all - self.bounds.rows);
+        }
+        move_first(&mut self.rows, settled, 0, into);
+        self.stored += settled as u32;
+        let used = self.open.len().max(KEPT_OPEN);
+        if self.open.capacity() > 4 * used {
+            self.open.shrink_to(2 * used);
+        }
+    }
+
+    /// The rows that are not in the store, by start, and what becomes of those that are. `until` returns the end of a
+    /// request that was not completed.
+    pub fn close(mut self, until: impl Fn(&DiskRequest) -> Timestamp) -> (Vec<DiskRequest>, LateRequests) {
+        self.unended.extend(self.open.values().map(|open| open.at));
+        self.unended.sort_unstable();
+        self.late.sort_unstable();
+        let here = self.unended.split_off(self.unended.partition_point(|at| *at < self.stored));
+        for at in here {
+            if let Some(row) = self.rows.get_mut((at - self.stored) as usize) {
+                row.span.end = until(row);
+            }
+        }
+        (self.rows, LateRequests { unended: self.unended, changes: self.late })
+    }
+}
+
+impl LateRequests {
+    /// Make the changes in the leaves; `until` returns the end of a request that was not completed.
+    pub fn apply(&self, requests: &mut LineStore<DiskRequest>, until: impl Fn(&DiskRequest) -> Timestamp) {
+        let place = |at: u32| RowPlace { line: 0, row: at as usize };
+        for some in self.unended.chunks(AT_ONCE) {
+            let places: Vec<RowPlace> = some.iter().map(|at| place(*at)).collect();
+            requests.rewrite(&places, |_, request| request.span.end = until(request));
+        }
+        for some in self.changes.chunks(AT_ONCE) {
+            let places: Vec<RowPlace> = some.iter().map(|change| place(change.at)).collect();
+            requests.rewrite(&places, |at, request| {
+                some.get(at).into_iter().for_each(|of| of.change.apply(request));
+            });
+        }
     }
 }
 
@@ -116,7 +253,7 @@ mod tests {
         assert_eq!(step(30, RequestStep::Complete, u64::MAX), Some(ThreadId::at(3)));
         step(50, RequestStep::Issue, 0);
         assert_eq!(step(80, RequestStep::Complete, u64::MAX), Some(ThreadId::at(3)));
-        let all = requests.close(Timestamp::new(90), |_, _| None);
+        let (all, _) = requests.close(|_| Timestamp::new(90));
         assert_eq!(all.iter().map(|r| (r.span.start.ns(), r.span.end.ns())).collect::<Vec<_>>(), [(10, 30), (50, 80)]);
     }
 
@@ -138,7 +275,7 @@ mod tests {
         step(50, RequestStep::Issue, by(4), None);
         // Its completion was lost.
         step(70, RequestStep::Issue, by(5), Some(55));
-        let all = requests.close(Timestamp::new(90), |_, start| (start.ns() > 80).then_some(Timestamp::new(85)));
+        let (all, _) = requests.close(|_| Timestamp::new(90));
         let seen: Vec<_> =
             all.iter().map(|r| (r.span.start.ns(), r.issued.ns(), r.span.end.ns(), r.submitter)).collect();
         let wanted = [(10, 20, 40, 3), (50, 50, 55, 4), (70, 70, 90, 5)];

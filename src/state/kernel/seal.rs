@@ -3,10 +3,11 @@
 //! Every so many events ([`SEAL_EVERY`] by default; more seldom where there are many threads) all settled rows move.
 //! Threads that no event has changed since the last time are not looked at. A thread keeps its last row of each kind,
 //! and the segments that the end of its open or next system call may relabel ([`NEAR`] at most). Until a host had a
-//! switch its rows stay: without any they are made anew when the pass ends. Few changes come later than that (a packet
-//! whose send follows, a call whose entry was lost): they are kept and made in the sealed leaves. When rows are sealed
-//! depends on the events and on their number alone ([`SealMoments`]): a worker that does not know the events before its
-//! chunk knows these moments as well.
+//! switch its rows stay: without any they are made anew when the pass ends. Page faults, values of counters and work of
+//! kernel threads are settled when they come, disk requests as far as none before them is open (`requests`). Few
+//! changes come later than that (a packet whose send follows, a call whose entry was lost): they are kept and made in
+//! the sealed leaves. When rows are sealed depends on the events and on their number alone ([`SealMoments`]): a worker
+//! that does not know the events before its chunk knows these moments as well.
 //!
 //! The machine only moves the rows, as *slabs* by number; the pass makes them leaves, on another thread. Where these
 //! slabs and the rows of threads would pass their part of the memory budget, the machine makes them leaves itself,
@@ -15,14 +16,14 @@
 use super::calls::NEAR;
 use super::machine::Machine;
 use super::thread_state::{OpenCall, Reasons, Sched, SegmentNumber, ThreadState};
-use crate::base::heap::HeapSize;
+use crate::base::heap::{HeapSize, block};
 use crate::base::time::Timestamp;
 use crate::event::kind::Event;
 use crate::state::store::builder::{LineStoreBuilder, OpenBytes};
-use crate::state::store::families::{OpenSlabs, RowBuilders, SealedSlabs};
 use crate::state::store::leaf::StoredRow;
 use crate::state::store::parts::RowPlace;
 use crate::state::store::pool::LeafPool;
+use crate::state::store::row_builders::{OpenSlabs, RowBuilders, SealedSlabs};
 use crate::state::timeline::{Segment, SegmentKind, ThreadId, ThreadRows, Timeline, Waker};
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -89,8 +90,8 @@ pub(super) struct FilledSlabs {
     added: usize,
     /// The bytes of the rows that threads had when they were last sealed.
     in_threads: usize,
-    /// The most bytes of the rows that threads had.
-    most_in_threads: usize,
+    /// The most bytes of rows that were in no slab: those of threads, requests, services, page faults and counters.
+    most_outside: usize,
     /// The bytes of the largest slabs so far.
     largest: usize,
     /// Bytes for rows that are in no leaf; `None`: any.
@@ -222,10 +223,23 @@ impl ThreadState {
 }
 
 /// Move the first rows of a line.
-fn move_first<R: StoredRow>(rows: &mut Vec<R>, count: usize, line: usize, into: &mut LineStoreBuilder<R>) {
+pub(super) fn move_first<R: StoredRow>(rows: &mut Vec<R>, count: usize, line: usize, into: &mut LineStoreBuilder<R>) {
     into.push(line, rows.get(..count).unwrap_or(&[]));
     rows.drain(..count.min(rows.len()));
     shrink(rows, count);
+}
+
+/// Move rows of several lines, those of each line in order.
+pub(super) fn move_lines<R: StoredRow>(rows: &mut Vec<R>, line: impl Fn(&R) -> usize, into: &mut LineStoreBuilder<R>) {
+    rows.sort_by_key(&line);
+    into.push_lines(rows, line);
+    clear(rows);
+}
+
+fn clear<R>(rows: &mut Vec<R>) {
+    let gone = rows.len();
+    rows.clear();
+    shrink(rows, gone);
 }
 
 /// Release memory of which rows took less than half, and let the next ones take what they need: `gone` have just left.
@@ -245,7 +259,7 @@ impl Machine {
 
     /// The most bytes that rows have held before they were leaves: the store keeps the memory of slabs.
     pub(super) fn most_open_bytes(&self) -> usize {
-        self.slabs.most_in_threads + self.sealed.open_bytes().all
+        self.slabs.most_outside + self.sealed.open_bytes().all
     }
 
     /// Rows that are in no leaf have so many bytes at most, unless those of threads and of one slab have more; `None`:
@@ -279,7 +293,8 @@ impl Machine {
             !state.is_sealed()
         });
         self.slabs.in_threads = after;
-        self.slabs.most_in_threads = self.slabs.most_in_threads.max(before);
+        self.slabs.most_outside = self.slabs.most_outside.max(before + self.bytes_of_others());
+        self.seal_others();
         for (line, cpu) in self.cpus.iter_mut().enumerate().filter(|(_, cpu)| is_scheduled(cpu.host.index())) {
             self.sealed.runs.push(line, &cpu.runs);
             cpu.runs.clear();
@@ -290,11 +305,31 @@ impl Machine {
         self.slabs.count += 1;
     }
 
+    /// Move the rows of the families that no switch changes.
+    fn seal_others(&mut self) {
+        self.requests.seal(&mut self.sealed.requests);
+        self.services.seal(&mut self.sealed.services);
+        if let Some(faults) = &mut self.out.page_faults {
+            move_lines(faults, |fault| fault.thread.index(), &mut self.sealed.page_faults);
+        }
+        for counter in &mut self.out.counters {
+            self.sealed.counter(counter.name).push(&mut counter.values);
+            clear(&mut counter.values);
+        }
+    }
+
+    /// Bytes of their rows that are in no slab.
+    fn bytes_of_others(&self) -> usize {
+        let counters: usize = self.out.counters.iter().map(|counter| block(&counter.values)).sum();
+        let faults = self.out.page_faults.as_ref().map_or(0, block);
+        self.requests.heap_bytes() + self.services.heap_bytes() + faults + counters
+    }
+
     /// True if the next slabs have room beside those that wait to be leaves.
     pub(super) fn has_room_for_slabs(&self) -> bool {
         let Some(room) = self.slabs.room else { return true };
         let (OpenBytes { all, spare }, next) = (self.sealed.open_bytes(), self.slabs.largest);
-        (self.slabs.most_in_threads + all + next.saturating_sub(spare)) as u64 <= room
+        (self.slabs.most_outside + all + next.saturating_sub(spare)) as u64 <= room
     }
 
     /// Take back the rows that went to the slab of a moment that did not come.

@@ -5,12 +5,16 @@
 //! since. And a *wake-up* of a resting kernel thread hands it work, if it is one of those that are woken for that: it
 //! works for its waker until it rests again. A thread rests where it sleeps as idle ones do (interruptible, or as no
 //! load); while it waits for a disk or a lock it is still working. A worker that wakes another worker hands it no work:
-//! the pool needs one more runnable worker. The table of queued items is bounded; it is emptied when it is full.
+//! the pool needs one more runnable worker. The table of queued items is bounded; it is emptied when it is full. What
+//! was done moves to the store at each seal moment.
 
 use super::machine::Machine;
+use super::seal::move_lines;
 use super::thread_state::ThreadState;
+use crate::base::heap::{HeapSize, block};
 use crate::base::time::{Span, Timestamp};
 use crate::event::kernel_thread::{is_handed_work, is_worker};
+use crate::state::store::builder::LineStoreBuilder;
 use crate::state::timeline::{HostId, Service, ThreadId};
 use foldhash::HashMap;
 
@@ -62,7 +66,15 @@ pub(super) struct Services {
     open: HashMap<ThreadId, OpenService>,
     /// Number of losses of each host.
     losses: HashMap<HostId, u32>,
+    /// By end; those of a thread do not overlap.
     done: Vec<Service>,
+}
+
+impl HeapSize for Services {
+    /// Bytes of what was done: the tables of what is open are small.
+    fn heap_bytes(&self) -> usize {
+        block(&self.done)
+    }
 }
 
 impl Services {
@@ -124,7 +136,12 @@ impl Services {
         self.open.get(&thread)?.client
     }
 
-    /// All work until `end`, by thread and time.
+    /// Move the work that was done so far to the store.
+    pub fn seal(&mut self, into: &mut LineStoreBuilder<Service>) {
+        move_lines(&mut self.done, |service| service.thread.index(), into);
+    }
+
+    /// The work until `end` that is not in the store, by thread and time.
     pub fn close(mut self, end: Timestamp) -> Vec<Service> {
         let open: Vec<ThreadId> = self.open.keys().copied().collect();
         open.into_iter().for_each(|thread| self.end(thread, end));

@@ -17,7 +17,7 @@ use crate::base::names::NameId;
 use crate::base::time::Timestamp;
 use crate::event::stack::RawStackId;
 use crate::state::store::builder::RowSource;
-use crate::state::store::families::RowBuilders;
+use crate::state::store::row_builders::RowBuilders;
 use crate::state::timeline::{Call, CpuRun, Segment, StackSample, ThreadId, ThreadName, Waker};
 use std::ops::Range;
 use std::sync::{Arc, Mutex, PoisonError};

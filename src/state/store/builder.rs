@@ -275,6 +275,13 @@ impl<R: StoredRow> LineStoreBuilder<R> {
         open.push(line, rows, block);
     }
 
+    /// The same for rows of several lines, sorted by line.
+    pub fn push_lines(&mut self, rows: &[R], line: impl Fn(&R) -> usize) {
+        for same in rows.chunk_by(|a, b| line(a) == line(b)) {
+            same.first().into_iter().for_each(|first| self.push(line(first), same));
+        }
+    }
+
     /// Add rows of a line, which come after those that it has; they are read when the slab is sealed.
     pub fn push_from(&mut self, line: usize, source: Arc<dyn RowSource<R>>, rows: Range<usize>) {
         self.in_sources += rows.len();

@@ -1,35 +1,19 @@
 //! The rows of a timeline, family by family.
 
-use super::builder::{LineStoreBuilder, OpenBytes, OpenSlab, SealedSlab};
-use super::leaf::StoredRow;
+use super::counters::CounterStore;
 use super::leaves::Leaves;
 use super::marks::MarkStore;
 use super::parts::LineStore;
 use super::pool::LeafPool;
+use super::row_builders::RowBuilders;
 use crate::base::budget;
 use crate::base::ctx::Ctx;
 use crate::base::heap::{HeapSize, MemoryPart, PartSizes};
 use crate::base::memory;
-use crate::base::names::NameId;
 use crate::state::draft::TimelineDraft;
 use crate::state::questions::Family;
-use crate::state::segments::ThreadRows;
-use crate::state::timeline::{
-    Call, Counter, CounterOwner, CounterValue, CpuRun, DiskRequest, PageFault, Segment, Service, StackSample, ThreadId,
-};
+use crate::state::timeline::{Call, Counter, CpuRun, DiskRequest, PageFault, Segment, Service, StackSample};
 use std::sync::Arc;
-
-/// A slab is sealed when it has so many rows: what is not sealed takes little memory, and a line has few parts.
-const SLAB: usize = 1 << 14;
-
-/// The values of a hardware counter.
-#[derive(Clone, Debug)]
-pub(in crate::state) struct CounterStore {
-    pub name: NameId,
-    /// Sorted; their positions are their lines.
-    pub owners: Vec<CounterOwner>,
-    pub values: LineStore<CounterValue>,
-}
 
 /// The sealed rows of a timeline.
 #[derive(Clone, Debug, Default)]
@@ -55,124 +39,6 @@ pub(in crate::state) struct RowStores {
     pub pool: Option<Arc<LeafPool>>,
 }
 
-/// The families whose rows are sealed while the kernel pass runs.
-#[derive(Clone, Debug, Default)]
-pub(in crate::state) struct RowBuilders {
-    pub segments: LineStoreBuilder<Segment>,
-    pub calls: LineStoreBuilder<Call>,
-    pub samples: LineStoreBuilder<StackSample>,
-    pub runs: LineStoreBuilder<CpuRun>,
-    pub marks: MarkStore,
-    /// For leaves that do not fit into memory; `None` where all stay there.
-    pub pool: Option<Arc<LeafPool>>,
-}
-
-/// The rows of these families that are in no leaf yet.
-#[derive(Clone, Debug, Default)]
-pub(in crate::state) struct OpenSlabs {
-    segments: OpenSlab<Segment>,
-    calls: OpenSlab<Call>,
-    samples: OpenSlab<StackSample>,
-    runs: OpenSlab<CpuRun>,
-}
-
-/// A slab of each of these families.
-#[derive(Clone, Debug, Default)]
-pub(in crate::state) struct SealedSlabs {
-    segments: SealedSlab,
-    calls: SealedSlab,
-    samples: SealedSlab,
-    runs: SealedSlab,
-}
-
-impl OpenSlabs {
-    /// Bytes of the memory for their rows.
-    pub fn bytes(&self) -> usize {
-        let OpenSlabs { segments, calls, samples, runs } = self;
-        segments.bytes() + calls.bytes() + samples.bytes() + runs.bytes()
-    }
-
-    /// Their rows as leaves; the slabs are empty then.
-    pub fn seal(&mut self) -> SealedSlabs {
-        SealedSlabs {
-            segments: self.segments.seal(),
-            calls: self.calls.seal(),
-            samples: self.samples.seal(),
-            runs: self.runs.seal(),
-        }
-    }
-}
-
-impl RowBuilders {
-    /// Take the rows added since the last slabs.
-    pub fn take_slabs(&mut self) -> OpenSlabs {
-        OpenSlabs {
-            segments: self.segments.take_slab(),
-            calls: self.calls.take_slab(),
-            samples: self.samples.take_slab(),
-            runs: self.runs.take_slab(),
-        }
-    }
-
-    /// Use the memory of slabs that were sealed again.
-    pub fn give_back(&mut self, empty: OpenSlabs) {
-        self.segments.give_back(empty.segments);
-        self.calls.give_back(empty.calls);
-        self.samples.give_back(empty.samples);
-        self.runs.give_back(empty.runs);
-    }
-
-    /// Bytes of the memory for rows that are in no leaf yet, those of slabs that were taken, too.
-    pub fn open_bytes(&self) -> OpenBytes {
-        let RowBuilders { segments, calls, samples, runs, .. } = self;
-        segments.open_bytes() + calls.open_bytes() + samples.open_bytes() + runs.open_bytes()
-    }
-
-    /// Add the next slabs that were taken.
-    pub fn add_slabs(&mut self, slabs: SealedSlabs) {
-        self.segments.add_slab(slabs.segments);
-        self.calls.add_slab(slabs.calls);
-        self.samples.add_slab(slabs.samples);
-        self.runs.add_slab(slabs.runs);
-        self.move_to_pool();
-    }
-
-    /// Add the last rows of a thread.
-    pub fn push_thread(&mut self, thread: usize, rows: ThreadRows) {
-        self.segments.push(thread, &rows.segments);
-        self.calls.push(thread, &rows.calls);
-        self.samples.push(thread, &rows.samples);
-        if self.segments.open_rows() + self.calls.open_rows() + self.samples.open_rows() >= SLAB {
-            self.seal_slabs();
-        }
-    }
-
-    /// Move all rows so far into leaves.
-    pub fn seal_slabs(&mut self) {
-        let mut slabs = self.take_slabs();
-        self.add_slabs(slabs.seal());
-        self.give_back(slabs);
-    }
-
-    /// Leaves that memory has no room for go to the pool.
-    fn move_to_pool(&mut self) {
-        if let Some(pool) = self.pool.as_ref().filter(|pool| self.sealed_bytes() as u64 > pool.budget()) {
-            self.segments.move_to(pool);
-            self.calls.move_to(pool);
-            self.samples.move_to(pool);
-            self.runs.move_to(pool);
-            self.marks.move_to(pool);
-        }
-    }
-
-    /// Bytes of all leaves so far.
-    fn sealed_bytes(&self) -> usize {
-        let marks = self.marks.leaves().own_bytes();
-        let threads = self.segments.sealed_bytes() + self.calls.sealed_bytes() + self.samples.sealed_bytes();
-        threads + self.runs.sealed_bytes() + marks
-    }
-}
-
 impl RowStores {
     /// The stores of the rows so far and those of a draft.
     pub fn of(mut builders: RowBuilders, draft: TimelineDraft) -> RowStores {
@@ -184,19 +50,28 @@ impl RowStores {
         for (cpu, of) in draft.cpus.into_iter().enumerate() {
             builders.runs.push(cpu, &of.runs);
         }
+        builders.requests.push(0, &draft.disk);
+        builders.services.push_lines(&draft.services, |service| service.thread.index());
+        let has_faults = draft.page_faults.is_some();
+        builders.page_faults.push_lines(&draft.page_faults.unwrap_or_default(), |fault| fault.thread.index());
         builders.marks.extend(draft.marks);
         builders.seal_slabs();
-        let by_thread = |thread: ThreadId| thread.index();
+        let counter = |Counter { name, mut values }: Counter| {
+            let mut builder = builders.take_counter(name);
+            builder.push(&mut values);
+            builder.finish()
+        };
+        let counters = draft.counters.into_iter().map(counter).collect();
         let pool = builders.pool;
         let stores = RowStores {
             segments: builders.segments.finish(threads),
             calls: builders.calls.finish(threads),
             samples: builders.samples.finish(threads),
             runs: builders.runs.finish_with(cpus, |thread| Some(tids.get(thread as usize).copied().unwrap_or(0))),
-            requests: sorted(draft.disk, |_| 0, 1),
-            services: sorted(draft.services, |service| by_thread(service.thread), threads),
-            page_faults: draft.page_faults.map(|all| sorted(all, |fault| by_thread(fault.thread), threads)),
-            counters: draft.counters.into_iter().map(CounterStore::of).collect(),
+            requests: builders.requests.finish(1),
+            services: builders.services.finish(threads),
+            page_faults: has_faults.then(|| builders.page_faults.finish(threads)),
+            counters,
             marks: builders.marks,
             pool: None,
         };
@@ -260,32 +135,6 @@ impl RowStores {
         self.page_faults.iter_mut().for_each(|faults| faults.move_to(pool));
         self.counters.iter_mut().for_each(|counter| counter.values.move_to(pool));
         self.marks.move_to(pool);
-    }
-}
-
-/// The store of rows that are sorted by line and start.
-fn sorted<R: StoredRow>(rows: Vec<R>, line: impl Fn(&R) -> usize, lines: usize) -> LineStore<R> {
-    let mut builder = LineStoreBuilder::default();
-    for same in rows.chunk_by(|a, b| line(a) == line(b)) {
-        same.first().into_iter().for_each(|first| builder.push(line(first), same));
-    }
-    builder.finish(lines)
-}
-
-impl CounterStore {
-    fn of(counter: Counter) -> CounterStore {
-        let Counter { name, values } = counter;
-        let mut owners: Vec<CounterOwner> = values.iter().map(|value| value.owner).collect();
-        owners.dedup();
-        let line = |value: &CounterValue| owners.binary_search(&value.owner).unwrap_or(owners.len());
-        let values = sorted(values, line, owners.len());
-        CounterStore { name, owners, values }
-    }
-
-    /// The counter with all its values.
-    pub fn to_counter(&self) -> Counter {
-        let values = (0..self.owners.len()).flat_map(|line| self.values.line(line).all()).collect();
-        Counter { name: self.name, values }
     }
 }
 

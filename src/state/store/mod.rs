@@ -21,7 +21,9 @@
 //! - [`rewrite`]: rows that change after they were sealed
 //! - [`whole`]: a store made of its leaves and lists, and checked
 //! - [`builder`]: rows become leaves
+//! - [`counters`]: the values of hardware counters by owner, some at a time
 //! - [`marks`]: delimiting events, which have fields of their own
+//! - [`row_builders`]: the rows of all families while they are sealed, slab by slab
 //! - [`families`]: the stores of a timeline
 //! - [`shape`]: how large they are
 //!
@@ -29,6 +31,7 @@
 
 pub(super) mod builder;
 mod columns;
+pub(super) mod counters;
 pub(super) mod families;
 pub(super) mod leaf;
 pub(super) mod leaf_bytes;
@@ -37,6 +40,7 @@ pub(super) mod marks;
 pub(super) mod parts;
 pub(super) mod pool;
 mod rewrite;
+pub(super) mod row_builders;
 mod rows;
 mod shape;
 pub(super) mod values;

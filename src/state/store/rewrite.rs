@@ -1,8 +1,9 @@
 //! Rows that change after they were sealed.
 //!
-//! In: places of rows, and what becomes of each; spans stay. Out: their leaves are encoded anew, and what is known of
-//! the values of their parts, and of the parts behind these. Cost: the leaves that change, the list of parts, and the
-//! leaves of neighbours where the first or last row of a part shows another value than before.
+//! In: places of rows, and what becomes of each. Starts stay, since they order a line and find its parts; so do ends in
+//! families that show values, whose parts know which rows touch. Out: their leaves are encoded anew, and what is known
+//! of the values of their parts, and of the parts behind these. Cost: the leaves that change, the list of parts, and
+//! the leaves of neighbours where the first or last row of a part shows another value than before.
 
 use super::leaf::StoredRow;
 use super::leaf_bytes::Leaf;
@@ -15,8 +16,9 @@ use std::ops::Range;
 type Change = (u32, usize, usize);
 
 impl<R: StoredRow> LineStore<R> {
-    /// Change some rows but not their spans. `rows` has their lines and their positions in the line; `change` gets the
-    /// position among `rows`. Several changes of one row come in the order of `rows`.
+    /// Change some rows but not their starts, nor their ends where [`StoredRow::SHOWN`] is not 0. `rows` has their
+    /// lines and their positions in the line; `change` gets the position among `rows`. Several changes of one row come
+    /// in the order of `rows`.
     pub fn rewrite(&mut self, rows: &[RowPlace], mut change: impl FnMut(usize, &mut R)) {
         let mut wanted: Vec<Change> = Vec::with_capacity(rows.len());
         for (number, RowPlace { line, row }) in rows.iter().enumerate() {
