@@ -7,7 +7,8 @@
 //! ```
 //! [`record()`] is the entry point. A worker steps a machine of its own through the events that its chunk decides by
 //! itself (`prepare`), and the machine takes what they have made of threads and CPUs at their places (`prepared`,
-//! `slots`; their rows: `worker_rows`). `step` takes one of the other events and changes the slots of the [`Machine`]:
+//! `slots`, `join`; their rows: `worker_rows`; packets and block requests that need nothing before the chunk:
+//! `packet_pairs`, `chunk_requests`). `step` takes one of the other events and changes the slots of the [`Machine`]:
 //! the thread and the interrupt contexts of a CPU (`cpu`), the scheduler's state of a thread and its open call
 //! (`thread_state`, `sched`, `calls`), beginning, end and names of threads (`thread_events`), images (`images`), the
 //! thread instance of an id (`identity`, `user`), lost events (`losses`), sent packets (`packets`), open block requests
@@ -17,6 +18,7 @@
 //! settled rows to the store, `close` seals the timeline.
 
 mod calls;
+mod chunk_requests;
 mod close;
 mod common;
 mod copies;
@@ -26,6 +28,7 @@ mod functions;
 mod handlers;
 mod identity;
 mod images;
+mod join;
 mod label;
 mod losses;
 mod machine;

@@ -41,7 +41,13 @@ pub(super) struct Submitter {
 }
 
 /// Host, device and first sector of a request.
-type RequestKey = (HostId, u32, u64);
+pub(super) type RequestKey = (HostId, u32, u64);
+
+/// The key of a request.
+pub(super) fn key(host: HostId, request: &BlockRequest) -> RequestKey {
+    let sector = if request.sector == OF_A_FLUSH { 0 } else { request.sector };
+    (host, request.device, sector)
+}
 
 /// A request on its way.
 #[derive(Clone, Copy, Debug)]
@@ -133,8 +139,7 @@ impl Requests {
         by: Submitter,
         lost: impl Fn(Timestamp) -> Option<Timestamp>,
     ) -> Option<ThreadId> {
-        let sector = if request.sector == OF_A_FLUSH { 0 } else { request.sector };
-        let key = (host, request.device, sector);
+        let key = key(host, request);
         if step == RequestStep::Complete {
             let OpenRequest { at, submitter, .. } = self.open.remove(&key)?;
             self.change(at, RequestChange::Ended(t));
@@ -159,22 +164,47 @@ impl Requests {
                 if self.open.len() >= self.bounds.open {
                     self.unended.extend(self.open.drain().map(|(_, open)| open.at));
                 }
-                let at = self.stored + self.rows.len() as u32;
+                let at = self.begin(t, host, request, by);
                 self.open.insert(key, OpenRequest { at, is_issued: issued, start: t, submitter: by.thread });
-                self.rows.push(DiskRequest {
-                    host,
-                    device: request.device,
-                    sector: request.sector,
-                    bytes: request.bytes,
-                    write: request.write,
-                    submitter: by.thread,
-                    queued_by: by.client,
-                    span: Span::new(t, Timestamp::MAX),
-                    issued: t,
-                });
             }
         }
         None
+    }
+
+    /// Add the row of a request that begins. Returns its position.
+    pub fn begin(&mut self, t: Timestamp, host: HostId, request: &BlockRequest, by: Submitter) -> u32 {
+        self.rows.push(DiskRequest {
+            host,
+            device: request.device,
+            sector: request.sector,
+            bytes: request.bytes,
+            write: request.write,
+            submitter: by.thread,
+            queued_by: by.client,
+            span: Span::new(t, Timestamp::MAX),
+            issued: t,
+        });
+        self.stored + self.rows.len() as u32 - 1
+    }
+
+    /// The request at a position is handed to the device.
+    pub fn issue_row(&mut self, at: u32, t: Timestamp) {
+        self.change(at, RequestChange::Issued(t));
+    }
+
+    /// The request at a position completes.
+    pub fn end_row(&mut self, at: u32, t: Timestamp) {
+        self.change(at, RequestChange::Ended(t));
+    }
+
+    /// True if a request is on its way at the same place.
+    pub fn is_open(&self, host: HostId, request: &BlockRequest) -> bool {
+        self.open.contains_key(&key(host, request))
+    }
+
+    /// True if so many events will not fill the table.
+    pub fn has_room(&self, events: usize) -> bool {
+        self.open.len() + events < self.bounds.open
     }
 
     fn change(&mut self, at: u32, change: RequestChange) {

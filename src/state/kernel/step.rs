@@ -202,7 +202,14 @@ impl Machine {
     }
 
     /// A block request moves on.
-    fn block(&mut self, c: CpuId, t: Timestamp, step: RequestStep, request: &BlockRequest, running: Option<ThreadId>) {
+    pub(super) fn block(
+        &mut self,
+        c: CpuId,
+        t: Timestamp,
+        step: RequestStep,
+        request: &BlockRequest,
+        running: Option<ThreadId>,
+    ) {
         let host = self.cpus[c].host;
         // The running thread has its id, whichever thread has got it since.
         let is_running = |tid: i32| running.is_some_and(|running| self.threads[running].thread.tid == tid);
@@ -211,10 +218,13 @@ impl Machine {
         let client = thread.and_then(|thread| self.services.client(thread)).map(|client| client.thread);
         let lost = |since| self.losses.first(host, None, since, t);
         let completed = self.requests.step(t, host, step, request, Submitter { thread, client }, lost);
-        if let Some(submitter) = completed {
-            self.cpus[c].completed = Some(Completion { at: t, submitter });
-            self.threads[submitter].request_done = t;
-        }
+        completed.into_iter().for_each(|submitter| self.complete(c, Completion { at: t, submitter }));
+    }
+
+    /// A request completes on CPU `c`.
+    pub(super) fn complete(&mut self, c: CpuId, completion: Completion) {
+        self.cpus[c].completed = Some(completion);
+        self.threads[completion.submitter].request_done = completion.at;
     }
 
     /// A work item moves on; one that is queued in an interrupt has no client.

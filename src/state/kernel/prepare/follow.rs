@@ -7,7 +7,7 @@
 
 use super::{Preparation, is_thread_event};
 use crate::event::host::TraceOrigin;
-use crate::event::kind::{Context, Event, Kind, RequestStep, TextId};
+use crate::event::kind::{Context, Event, Kind, TextId};
 use crate::event::prev_state::Leaves;
 use crate::event::stack::RawStackId;
 use crate::reading::batch::ThreadContext;
@@ -42,6 +42,7 @@ impl Preparation<'_> {
             Kind::Lost { resumes, .. } => {
                 self.release_all();
                 self.packets.forget();
+                self.requests.forget();
                 self.cpus[c.index()].running = None;
                 self.machine.losses.begin(host, number, event.time, resumes);
             }
@@ -160,19 +161,7 @@ impl Preparation<'_> {
         match event.kind {
             Kind::Mark(_) if !self.options.has_pairs => self.leave_on(c, thread, event),
             Kind::Counter { .. } | Kind::PageFault => self.leave_on(c, thread, event),
-            Kind::Block { step, request } => {
-                let named = self.batch.request_of(request).and_then(|request| request.tid);
-                let running = self.machine.threads[thread].thread.tid;
-                if step == RequestStep::Complete || named.is_none_or(|tid| tid == running) {
-                    self.leave_on(c, thread, event);
-                    self.machine.cpus[c].see(event.time);
-                } else {
-                    self.mirror(c, event, chain, |machine| machine.cpus[c].see(event.time));
-                }
-                if step == RequestStep::Complete {
-                    self.cpus[c.index()].completed = Some(event.time);
-                }
-            }
+            Kind::Block { step, request } => self.block(c, thread, event, (step, request), chain),
             Kind::Work { .. } => {
                 self.threads[thread.index()].may_work = true;
                 self.mirror(c, event, chain, |_| {});
@@ -256,7 +245,7 @@ impl Preparation<'_> {
     }
 
     /// Leave an event that needs of the CPU its thread alone.
-    fn leave_on(&mut self, c: CpuId, thread: ThreadId, event: &Event) {
+    pub(super) fn leave_on(&mut self, c: CpuId, thread: ThreadId, event: &Event) {
         self.confirm(c, event);
         self.out.unsealed -= 1;
         self.due(Due::On(thread));
@@ -287,7 +276,7 @@ impl Preparation<'_> {
     }
 
     /// An event of the running thread that the worker's machine does not step through.
-    fn confirm(&mut self, c: CpuId, event: &Event) {
+    pub(super) fn confirm(&mut self, c: CpuId, event: &Event) {
         self.machine.running(c, event, &mut self.ids);
         self.stepped(event);
     }

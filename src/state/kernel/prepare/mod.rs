@@ -18,6 +18,7 @@
 //! - [`follow`]: the events of a held CPU
 //! - [`wakes`]: its wake-ups
 //! - [`packets`]: its packets
+//! - [`requests`]: its block requests
 //! - [`chains`]: call chains of wake-ups
 //!
 //! Cost: that of the machine's steps, and some nanoseconds for each event.
@@ -27,6 +28,7 @@ mod first;
 mod follow;
 mod held;
 mod packets;
+mod requests;
 mod wakes;
 
 #[cfg(test)]
@@ -46,6 +48,7 @@ pub(super) use first::FirstThread;
 use foldhash::{HashMap, HashSet};
 use held::{HeldCpu, HeldThread};
 use packets::ChunkPackets;
+use requests::OpenRequests;
 
 /// What a worker has to know of the machine.
 #[derive(Clone, Copy, Debug)]
@@ -80,6 +83,7 @@ struct Preparation<'b> {
     has_stack: Vec<bool>,
     chains: WakeChains,
     packets: ChunkPackets,
+    requests: OpenRequests,
     out: Prepared,
 }
 
@@ -105,6 +109,7 @@ pub(super) fn prepare(batch: &mut Batch, machine: Machine, options: PrepareOptio
         has_stack: vec![false; batch.stacks.len()],
         chains: WakeChains::default(),
         packets: ChunkPackets::new(std::mem::take(&mut spare.packets)),
+        requests: OpenRequests::default(),
         out: Prepared { own_names, start, ..spare },
         events,
     };
@@ -165,11 +170,12 @@ impl Preparation<'_> {
 
     /// Leave an event to the machine.
     fn leave(&mut self, event: &Event) {
-        if let Kind::Send(packet) | Kind::Receive(packet) = event.kind
-            && let Some(origin) = self.machine.origins.get(usize::from(event.trace))
-            && let Some(packet) = self.batch.packet_of(packet)
-        {
-            self.packets.leave(origin.host, packet);
+        if let Some(origin) = self.machine.origins.get(usize::from(event.trace)) {
+            match event.kind {
+                Kind::Send(packet) | Kind::Receive(packet) => self.packets.leave(self.batch, origin.host, packet),
+                Kind::Block { request, .. } => self.requests.leave(self.batch, origin.host, request),
+                _ => {}
+            }
         }
         self.events[self.left] = *event;
         self.left += 1;

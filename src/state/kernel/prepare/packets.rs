@@ -5,7 +5,8 @@
 //! of matching them.
 
 use crate::base::time::Timestamp;
-use crate::reading::batch::NetworkPacket;
+use crate::event::kind::PacketId;
+use crate::reading::batch::{Batch, NetworkPacket};
 use crate::state::kernel::packet_pairs::{ChunkSend, PacketPairs, SendFate};
 use crate::state::kernel::packets::{ListId, MOST, OLDEST, Packets, Route};
 use crate::state::timeline::{HostId, ThreadId, Waker};
@@ -73,9 +74,11 @@ impl ChunkPackets {
     }
 
     /// An event with a packet is left.
-    pub fn leave(&mut self, host: HostId, packet: &NetworkPacket) {
-        let route = self.route(host, packet);
-        self.pairs.is_left[route as usize] = true;
+    pub fn leave(&mut self, batch: &Batch, host: HostId, packet: PacketId) {
+        if let Some(packet) = batch.packet_of(packet) {
+            let route = self.route(host, packet);
+            self.pairs.is_left[route as usize] = true;
+        }
     }
 
     /// The worker cannot match packets: events were lost, or a send may follow its receive.
