@@ -1,7 +1,7 @@
 //! Hardware counters that the tracer adds to its events, with their values at each event that names its thread.
 //!
 //! `perf_thread_*` counts per thread, `perf_cpu_*` per CPU. In: values in order of time. Out: a list of them for each
-//! counter, which moves to the store at each seal moment. Cost: a comparison with each counter.
+//! counter, which moves to the store while the pass runs. Cost: a comparison with each counter.
 
 use super::cpu::CpuId;
 use super::machine::Machine;

@@ -214,10 +214,17 @@ impl Requests {
         }
     }
 
-    /// Move the rows before the oldest open request to the store; where that leaves too many, those of older requests
-    /// move as they are.
-    pub fn seal(&mut self, into: &mut LineStoreBuilder<DiskRequest>) {
+    /// Move the rows before the oldest open request to the store, if there are `least` or more; where that leaves too
+    /// many, the oldest move as they are.
+    pub fn seal(&mut self, least: usize, into: &mut LineStoreBuilder<DiskRequest>) {
+        let used = self.open.len().max(KEPT_OPEN);
+        if self.open.capacity() > 4 * used {
+            self.open.shrink_to(2 * used);
+        }
         let all = self.rows.len();
+        if all < least {
+            return;
+        }
         let first_open = |from: usize| {
             let open = self.rows.iter().skip(from).position(|row| row.span.end == Timestamp::MAX);
             open.map_or(all, |behind| from + behind)
@@ -226,11 +233,9 @@ impl Requests {
         if all - settled > self.bounds.rows {
             settled = first_open(all - self.bounds.rows);
         }
-        move_first(&mut self.rows, settled, 0, into);
-        self.stored += settled as u32;
-        let used = self.open.len().max(KEPT_OPEN);
-        if self.open.capacity() > 4 * used {
-            self.open.shrink_to(2 * used);
+        if settled >= least {
+            move_first(&mut self.rows, settled, 0, into);
+            self.stored += settled as u32;
         }
     }
 

@@ -4,10 +4,11 @@
 //! Threads that no event has changed since the last time are not looked at. A thread keeps its last row of each kind,
 //! and the segments that the end of its open or next system call may relabel ([`NEAR`] at most). Until a host had a
 //! switch its rows stay: without any they are made anew when the pass ends. Page faults, values of counters and work of
-//! kernel threads are settled when they come, disk requests as far as none before them is open (`requests`). Few
-//! changes come later than that (a packet whose send follows, a call whose entry was lost): they are kept and made in
-//! the sealed leaves. When rows are sealed depends on the events and on their number alone ([`SealMoments`]): a worker
-//! that does not know the events before its chunk knows these moments as well.
+//! kernel threads are settled when they come, disk requests as far as none before them is open (`requests`); they move
+//! where they are worth a leaf ([`LEAST_PART`]). Few changes come later than that (a packet whose send follows, a call
+//! whose entry was lost): they are kept and made in the sealed leaves. When rows are sealed depends on the events and
+//! on their number alone ([`SealMoments`]): a worker that does not know the events before its chunk knows these moments
+//! as well.
 //!
 //! The machine only moves the rows, as *slabs* by number; the pass makes them leaves, on another thread. Where these
 //! slabs and the rows of threads would pass their part of the memory budget, the machine makes them leaves itself,
@@ -34,6 +35,9 @@ pub(super) const SEAL_EVERY: usize = 1 << 14;
 const PER_THREAD: usize = 4;
 /// Rows for which a thread keeps memory at least.
 const KEPT: usize = 4;
+/// A family of which few events make rows waits until it has a row for each so many of the least events between two
+/// slabs (1,024, half a leaf): else each slab would have a leaf for a few rows of it.
+const LEAST_PART: usize = 8;
 
 /// The events before which rows may be sealed, by a hash of time, trace and CPU: which ones these are does not depend
 /// on the cuts between chunks. Time alone would not do: copies of a recording have as many events at each time as
@@ -305,16 +309,21 @@ impl Machine {
         self.slabs.count += 1;
     }
 
-    /// Move the rows of the families that no switch changes.
+    /// Move the rows of the families that no switch changes, if they are worth a leaf.
     fn seal_others(&mut self) {
-        self.requests.seal(&mut self.sealed.requests);
-        self.services.seal(&mut self.sealed.services);
-        if let Some(faults) = &mut self.out.page_faults {
+        let least = self.seal_moments.least / LEAST_PART;
+        self.requests.seal(least, &mut self.sealed.requests);
+        self.services.seal(least, &mut self.sealed.services);
+        if let Some(faults) = self.out.page_faults.as_mut().filter(|faults| faults.len() >= least) {
             move_lines(faults, |fault| fault.thread.index(), &mut self.sealed.page_faults);
         }
-        for counter in &mut self.out.counters {
-            self.sealed.counter(counter.name).push(&mut counter.values);
-            clear(&mut counter.values);
+        // All at a time: where there are many counters, a few values of each wait.
+        let counters = &mut self.out.counters;
+        if counters.iter().map(|counter| counter.values.len()).sum::<usize>() >= least {
+            for counter in counters {
+                self.sealed.counter(counter.name).push(&mut counter.values);
+                clear(&mut counter.values);
+            }
         }
     }
 

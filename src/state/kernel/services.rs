@@ -6,7 +6,7 @@
 //! works for its waker until it rests again. A thread rests where it sleeps as idle ones do (interruptible, or as no
 //! load); while it waits for a disk or a lock it is still working. A worker that wakes another worker hands it no work:
 //! the pool needs one more runnable worker. The table of queued items is bounded; it is emptied when it is full. What
-//! was done moves to the store at each seal moment.
+//! was done moves to the store while the pass runs.
 
 use super::machine::Machine;
 use super::seal::move_lines;
@@ -136,9 +136,11 @@ impl Services {
         self.open.get(&thread)?.client
     }
 
-    /// Move the work that was done so far to the store.
-    pub fn seal(&mut self, into: &mut LineStoreBuilder<Service>) {
-        move_lines(&mut self.done, |service| service.thread.index(), into);
+    /// Move the work that was done so far to the store, if that is `least` rows or more.
+    pub fn seal(&mut self, least: usize, into: &mut LineStoreBuilder<Service>) {
+        if self.done.len() >= least {
+            move_lines(&mut self.done, |service| service.thread.index(), into);
+        }
     }
 
     /// The work until `end` that is not in the store, by thread and time.

@@ -142,10 +142,11 @@ impl<R: StoredRow> OpenSlab<R> {
         self.stretches.sort_by_key(|stretch| stretch.line);
         let mut sealed = SealedSlab::default();
         let mut rows: Vec<R> = Vec::with_capacity(MOST_ROWS.min(self.len()));
-        for mut stretch in std::mem::take(&mut self.stretches) {
+        let mut stretches = std::mem::take(&mut self.stretches);
+        for stretch in &mut stretches {
             while !stretch.rows.is_empty() {
                 let before = rows.len();
-                let count = self.copy(&stretch, MOST_ROWS - before, &mut rows);
+                let count = self.copy(stretch, MOST_ROWS - before, &mut rows);
                 let Some(first) = rows.get(before) else { break };
                 sealed.add_part(stretch.line, first, before, count);
                 stretch.rows.start += count as u32;
@@ -157,6 +158,8 @@ impl<R: StoredRow> OpenSlab<R> {
         if !rows.is_empty() {
             sealed.add_leaf(&mut rows);
         }
+        stretches.clear();
+        self.stretches = stretches;
         self.blocks.iter_mut().for_each(Vec::clear);
         self.sources.clear();
         sealed.parts.shrink_to_fit();
@@ -317,6 +320,9 @@ impl<R: StoredRow> LineStoreBuilder<R> {
     pub fn give_back(&mut self, empty: OpenSlab<R>) {
         self.in_sources -= empty.in_sources;
         self.spare.extend(empty.blocks);
+        if self.open.stretches.capacity() == 0 {
+            self.open.stretches = empty.stretches;
+        }
     }
 
     /// Bytes of all leaves.
