@@ -48,8 +48,10 @@ pub fn return_free_memory() {
     let _ = unsafe { libc::malloc_trim(0) };
 }
 
-/// Address space that a thread takes to begin: its stack, and what the C library and the runtime keep for it.
-const THREAD: usize = (2 << 20) + (256 << 10);
+/// Address space that a thread takes to begin: its stack, what the C library and the runtime keep for it (the stack of
+/// its signal handlers), and a step by which the heap grows meanwhile. With 256 KiB beside the stack, 12 KiB were
+/// missing.
+const THREAD: usize = (2 << 20) + (384 << 10);
 
 /// `Err` where there is no memory for so many threads to begin: the C library aborts the process when a thread that has
 /// begun finds none for what it keeps of it, before any code could report it.

@@ -6,11 +6,12 @@
 
 use super::chunk_requests::TakenRequests;
 use super::cpu::CpuId;
+use super::fork::Inherited;
 use super::machine::{BatchIds, Machine};
-use super::packet_pairs::{ChunkSend, PacketSender, RoutedPacket, SendFate, TakenPackets};
+use super::packet_pairs::{PacketSender, RoutedPacket, SendFate, TakenPackets};
 use super::prepared::{Child, CpuPart, Due, DueAt, LocalCpu, Prepared, ThreadPart};
 use super::slots::ThreadSlots;
-use super::thread_state::{Inherited, Interruption, Sched};
+use super::thread_state::{Interruption, Sched};
 use super::worker_rows::{Ids, TakenRows, WorkerRows};
 use crate::base::names::NameId;
 use crate::base::notice::Notice;
@@ -18,7 +19,7 @@ use crate::base::time::Timestamp;
 use crate::event::kind::Event;
 use crate::reading::batch::Batch;
 use crate::state::threads::HostTid;
-use crate::state::timeline::{HostId, ThreadId, ThreadName, WakeStack};
+use crate::state::timeline::{HostId, ThreadId, ThreadName, WakeStack, Waker};
 use std::sync::Arc;
 
 /// The machine while it takes what a worker has prepared.
@@ -134,15 +135,10 @@ impl Machine {
                 self.get_cpu(c, t, thread);
                 ids.threads.push(thread);
             }
-            Due::Fork => {
-                let Some(Child { t, parent, call, cpu, pid, new, state }) = join.children.next() else { return };
-                let parent = ids.thread(parent);
-                let before = self.threads[parent].inherited();
-                let call = call.map_or(before.call, |call| call.map(|call| ids.open_call(call)));
-                let inherited = Inherited { call, cpu, pid: pid.unwrap_or(before.pid) };
-                let child = self.fork(t, (parent, inherited), state, new, batch);
+            Due::Fork => join.children.next().into_iter().for_each(|child| {
+                let child = self.take_child(child, ids, batch);
                 ids.threads.push(child);
-            }
+            }),
             Due::Describe { thread, who, t } => {
                 if let Some(context) = batch.batch.context(who) {
                     self.describe(ids.thread(thread), t, context, batch);
@@ -157,24 +153,16 @@ impl Machine {
             Due::On(thread) => join.on = Some(ids.thread(thread)),
             Due::Send { host, packet, route } => {
                 let send = join.packets.next_send();
-                if let (Some(packet), Some(ChunkSend { sender, fate })) = (batch.batch.packet_of(packet), send)
-                    && let Some(sender) = ids.waker(sender)
+                let packet = batch.batch.packet_of(packet).map(|packet| RoutedPacket { host, packet, route });
+                if let (Some(of), Some(send)) = (packet, send)
+                    && let Some(sender) = ids.waker(send.sender)
                 {
-                    let of = RoutedPacket { host, packet, route };
-                    match join.packets.list_for(of, fate, &mut self.packets) {
-                        Some(list) => {
-                            let ended = self.packets.send_on(list, host, packet, sender);
-                            self.came_early(ended, sender);
-                        }
-                        None => self.packets.pass(sender.at, fate == SendFate::Received),
-                    }
+                    self.take_send(of, sender, send.fate, &mut join.packets);
                 }
             }
             Due::Receive { host, packet, route } => {
-                let sender = batch
-                    .batch
-                    .packet_of(packet)
-                    .and_then(|packet| join.packets.sender(RoutedPacket { host, packet, route }, &mut self.packets));
+                let packet = batch.batch.packet_of(packet).map(|packet| RoutedPacket { host, packet, route });
+                let sender = packet.and_then(|of| join.packets.sender(of, &mut self.packets));
                 ids.senders.push(sender.and_then(|sender| match sender {
                     PacketSender::Known(sender) => Some(sender),
                     PacketSender::OfChunk(sender) => ids.waker(sender),
@@ -194,6 +182,27 @@ impl Machine {
                 }
             }
             Due::QueuedElsewhere(t) => self.notices.add(Notice::QueuedElsewhere, 1, || format!("at {t} ns")),
+        }
+    }
+
+    /// A thread that a held one has created.
+    fn take_child(&mut self, child: Child, ids: &Ids, batch: &mut BatchIds<'_>) -> ThreadId {
+        let Child { t, parent, call, cpu, pid, new, state } = child;
+        let parent = ids.thread(parent);
+        let before = self.threads[parent].inherited();
+        let call = call.map_or(before.call, |call| call.map(|call| ids.open_call(call)));
+        let inherited = Inherited { call, cpu, pid: pid.unwrap_or(before.pid) };
+        self.fork(t, (parent, inherited), state, new, batch)
+    }
+
+    /// A packet is sent.
+    fn take_send(&mut self, of: RoutedPacket<'_>, sender: Waker, fate: SendFate, packets: &mut TakenPackets<'_>) {
+        match packets.list_for(of, fate, &mut self.packets) {
+            Some(list) => {
+                let ended = self.packets.send_on(list, of.host, of.packet, sender);
+                self.came_early(ended, sender);
+            }
+            None => self.packets.pass(sender.at, fate == SendFate::Received),
         }
     }
 

@@ -10,12 +10,12 @@
 //! `slots`, `join`; their rows: `worker_rows`; packets and block requests that need nothing before the chunk:
 //! `packet_pairs`, `chunk_requests`). `step` takes one of the other events and changes the slots of the [`Machine`]:
 //! the thread and the interrupt contexts of a CPU (`cpu`), the scheduler's state of a thread and its open call
-//! (`thread_state`, `sched`, `calls`), beginning, end and names of threads (`thread_events`), images (`images`), the
-//! thread instance of an id (`identity`, `user`), lost events (`losses`), sent packets (`packets`), open block requests
-//! (`requests`), entered functions (`functions`), the clients of kernel threads (`services`), hardware counters
-//! (`counters`). `common` has the events that kernel and user-space traces share; `copies` drops user-space events that
-//! two sessions recorded. `label` uses all of these slots to find the cause of a wait at its wake-up. `seal` moves
-//! settled rows to the store, `close` seals the timeline.
+//! (`thread_state`, `sched`, `calls`), beginning, end and names of threads (`thread_events`, `fork`), images
+//! (`images`), the thread instance of an id (`identity`, `user`), lost events (`losses`), sent packets (`packets`),
+//! open block requests (`requests`), entered functions (`functions`), the clients of kernel threads (`services`),
+//! hardware counters (`counters`). `common` has the events that kernel and user-space traces share; `copies` drops
+//! user-space events that two sessions recorded. `label` uses all of these slots to find the cause of a wait at its
+//! wake-up. `seal` moves settled rows to the store, `close` seals the timeline.
 
 mod calls;
 mod chunk_requests;
@@ -24,6 +24,7 @@ mod common;
 mod copies;
 mod counters;
 mod cpu;
+mod fork;
 mod functions;
 mod handlers;
 mod identity;

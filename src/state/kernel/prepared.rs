@@ -6,10 +6,11 @@
 
 use super::chunk_requests::{ChunkRequest, RequestEvent};
 use super::cpu::{CpuId, CpuSlots};
+use super::fork::NewThread;
 use super::packet_pairs::PacketPairs;
 use super::prepare::FirstThread;
 use super::slots::{KnownSlots, ThreadSlots};
-use super::thread_state::{NewThread, OpenCall, ThreadState};
+use super::thread_state::{OpenCall, ThreadState};
 use super::worker_rows::PreparedRows;
 use crate::base::heap::{HeapSize, block};
 use crate::base::names::NameId;

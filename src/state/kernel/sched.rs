@@ -2,16 +2,14 @@
 //! expects, and those that it tolerates and how.
 
 use super::cpu::CpuId;
-use super::machine::{BatchIds, Machine};
-use super::thread_state::{
-    EarlyWake, Inherited, Label, NewThread, OpenCall, Sched, ThreadState, UnknownReason, WakeOutsideCall,
-};
+use super::machine::Machine;
+use super::thread_state::{EarlyWake, Label, Sched, UnknownReason, WakeOutsideCall};
 use crate::base::notice::Notice;
 use crate::base::time::{Ns, Timestamp};
 use crate::event::kind::WakeSource;
 use crate::event::prev_state::Leaves;
 use crate::state::threads::{HostTid, ThreadInstance};
-use crate::state::timeline::{HostId, ImageChange, SegmentKind, ThreadId, VirtualIds};
+use crate::state::timeline::{HostId, SegmentKind, ThreadId};
 
 /// A thread can be woken between its decision to wait and its switch-out. A wake-up that is older than this ended
 /// another wait.
@@ -200,45 +198,6 @@ impl Machine {
         if state.sched == Sched::Ready && !recorded {
             state.change(t, Sched::Unknown(UnknownReason::Elsewhere), &self.reasons);
         }
-    }
-
-    /// `parent` creates a thread. Tolerated: the id is in use (the exit of that thread was lost; it ends here). `state`
-    /// is that of a thread that nothing has happened to.
-    pub(super) fn fork(
-        &mut self,
-        t: Timestamp,
-        (parent, inherited): (ThreadId, Inherited),
-        mut state: Box<ThreadState>,
-        new: NewThread,
-        ids: &mut BatchIds<'_>,
-    ) -> ThreadId {
-        let host = state.thread.host;
-        state.cpu = inherited.cpu;
-        state.call = inherited.call.map(|call| OpenCall { since: t, ..call });
-        state.observe_pid(Some(new.pid));
-        state.set_ppid(inherited.pid);
-        state.thread.parent = Some(parent);
-        let mut lost = false;
-        let (thread, previous) = self.threads.fork(HostTid::new(host, new.tid), state, |old| {
-            // If its exit was recorded, only its last switch is missing.
-            lost = !old.exited;
-            old.die(t, &self.reasons);
-        });
-        if lost {
-            self.inconsistent(t);
-        }
-        self.threads[thread].previous = previous;
-        if new.vtid != 0 && new.vtid != new.tid {
-            // The id of its process there is unknown where its parent's virtual ids are.
-            let inside = self.threads[parent].thread.virtual_ids;
-            let vpid = if new.tid == new.pid { new.vtid } else { inside.map_or(0, |ids| ids.pid) };
-            self.namespace(thread, VirtualIds { tid: new.vtid, pid: vpid }, 1);
-        }
-        self.name(thread, t, new.name, ids);
-        if new.pid == new.tid {
-            self.image(t, host, new.pid, ImageChange::Fork { parent_pid: inherited.pid });
-        }
-        thread
     }
 
     /// A thread runs another program, with the id `tid` from now on.

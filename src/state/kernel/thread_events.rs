@@ -4,8 +4,9 @@
 //! In: events with ids of the initial namespace. Out: instances of threads and changes of images. Cost: O(1) for each
 //! event.
 
+use super::fork::NewThread;
 use super::machine::{BatchIds, Machine};
-use super::thread_state::{NewThread, Sched, ThreadState};
+use super::thread_state::{Sched, ThreadState};
 use crate::base::names::Names;
 use crate::base::time::Timestamp;
 use crate::event::kind::Kind;

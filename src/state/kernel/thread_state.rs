@@ -8,7 +8,6 @@ use super::functions::Functions;
 use super::seal::SealedSegments;
 use crate::base::names::{NameId, Names};
 use crate::base::time::{Span, Timestamp};
-use crate::event::kind::TextId;
 use crate::state::threads::{HostTid, Observed, ThreadInstance};
 use crate::state::timeline::{
     Call, Segment, SegmentKind, StackSample, Thread, ThreadId, ThreadName, ThreadRows, Waker,
@@ -78,25 +77,6 @@ pub(super) struct EarlyWake {
 pub(super) struct OpenCall {
     pub since: Timestamp,
     pub name: NameId,
-}
-
-/// A new thread, as the event of its creation names it.
-#[derive(Clone, Copy, Debug)]
-pub(super) struct NewThread {
-    pub tid: i32,
-    pub pid: i32,
-    /// Its id in the innermost namespace; 0 where unknown.
-    pub vtid: i32,
-    pub name: TextId,
-}
-
-/// What a new thread gets from its parent.
-#[derive(Clone, Copy, Debug)]
-pub(super) struct Inherited {
-    pub call: Option<OpenCall>,
-    pub cpu: u32,
-    /// The process of the parent.
-    pub pid: i32,
 }
 
 /// The number of a segment among all of its thread, sealed or not.
@@ -226,15 +206,6 @@ impl ThreadState {
         }
     }
 
-    /// A new thread, with memory for as many rows as one has that ends soon.
-    pub fn with_room(key: HostTid, start: Timestamp) -> ThreadState {
-        let mut state = ThreadState::new(key, start, Sched::New, None);
-        state.thread.names.reserve(2);
-        state.rows.segments.reserve(8);
-        state.rows.calls.reserve(4);
-        state
-    }
-
     /// End the open segment at `t`.
     pub fn cut(&mut self, t: Timestamp, label: Label) {
         if t <= self.since || self.thread.idle {
@@ -293,11 +264,6 @@ impl ThreadState {
             self.cut(self.request_done, Label::of(SegmentKind::Disk));
             self.sched = Sched::Ready;
         }
-    }
-
-    /// What a new thread gets from it.
-    pub fn inherited(&self) -> Inherited {
-        Inherited { call: self.call, cpu: self.cpu, pid: self.thread.pid }
     }
 
     /// Start of the open segment.

@@ -13,10 +13,11 @@ use crate::event::stack::RawStackId;
 use crate::reading::batch::ThreadContext;
 use crate::state::kernel::calls::timed_out;
 use crate::state::kernel::cpu::{CpuId, bit};
+use crate::state::kernel::fork::NewThread;
 use crate::state::kernel::machine::Machine;
 use crate::state::kernel::prepared::{Due, is_sender, sender_of};
 use crate::state::kernel::step::rests;
-use crate::state::kernel::thread_state::{NewThread, OpenCall, Sched};
+use crate::state::kernel::thread_state::{OpenCall, Sched};
 use crate::state::threads::HostTid;
 use crate::state::timeline::{Segment, SegmentKind, ThreadId, VirtualIds};
 
