@@ -121,13 +121,7 @@ impl Machine {
                     self.seal_slabs();
                 }
             }
-            Due::Hold { cpu } => {
-                let Some(LocalCpu { host, number }) = join.prepared.cpus.get(cpu.index()).copied() else { return };
-                let global = self.cpus.id(host, number, self.end);
-                ids.cpus[cpu.index()] = global;
-                let thread = global.and_then(|c| self.cpus[c].thread);
-                ids.threads.push(thread.unwrap_or(ThreadId::at(0)));
-            }
+            Due::Hold { cpu } => self.take_hold(cpu, join.prepared, ids),
             Due::GetCpu { cpu, t, tid, name } => {
                 let Some(Some(c)) = ids.cpus.get(cpu.index()).copied() else { return };
                 let thread = self.next_on(c, tid, t);
@@ -183,6 +177,15 @@ impl Machine {
             }
             Due::QueuedElsewhere(t) => self.notices.add(Notice::QueuedElsewhere, 1, || format!("at {t} ns")),
         }
+    }
+
+    /// The worker's next thread is the one that runs on a CPU.
+    fn take_hold(&mut self, cpu: CpuId, prepared: &Prepared, ids: &mut Ids) {
+        let Some(LocalCpu { host, number }) = prepared.cpus.get(cpu.index()).copied() else { return };
+        let global = self.cpus.id(host, number, self.end);
+        ids.cpus[cpu.index()] = global;
+        let thread = global.and_then(|c| self.cpus[c].thread);
+        ids.threads.push(thread.unwrap_or(ThreadId::at(0)));
     }
 
     /// A thread that a held one has created.
