@@ -237,7 +237,7 @@ impl World {
 fn packet(a: u8, b: u8) -> NetworkPacket {
     let flow = Flow { source: 1, dest: 2, source_port: u16::from(a % 2), dest_port: 8 };
     let (seq, len) = (u32::from(b % 4) * 10, [10, 20][usize::from(a % 5 == 4)]);
-    let tcp = (b % 3 > 0).then_some(TcpSegment { flow, seq, ack: 0, flags: 0, len });
+    let tcp = (!b.is_multiple_of(3)).then_some(TcpSegment { flow, seq, ack: 0, flags: 0, len });
     NetworkPacket { buffer: u64::from(a % 3), tcp }
 }
 
