@@ -43,7 +43,6 @@ impl Preparation<'_> {
             Kind::Lost { resumes, .. } => {
                 self.release_all();
                 self.packets.forget();
-                self.requests.forget();
                 self.cpus[c.index()].running = None;
                 self.machine.losses.begin(host, number, event.time, resumes);
             }

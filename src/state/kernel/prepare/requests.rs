@@ -34,11 +34,6 @@ impl OpenRequests {
             self.0.remove(&key(host, request));
         }
     }
-
-    /// None is followed any more.
-    pub fn forget(&mut self) {
-        self.0.clear();
-    }
 }
 
 impl Preparation<'_> {

@@ -404,6 +404,16 @@ fn calls_stay_with_their_thread_where_an_id_names_two() {
     }
 }
 
+/// The worker knows the call that the parent is in, and the machine does not yet.
+#[test]
+fn children_begin_in_the_call_of_their_parent() {
+    use Chosen::{Entry, Exit, Fork, Switch};
+    let events = [Switch(0, 3, 0), Entry, Exit, Entry, Fork(2), Exit, Switch(3, 2, 1), Exit, Switch(2, 0, 1)];
+    let [stepped, prepared] = both(chosen(&events.map(|event| (0, event))), false, 1);
+    assert_eq!(stepped, prepared);
+    assert_eq!(stepped.matches("ret: Some(").count(), 3, "{stepped}");
+}
+
 /// The thread that ran on the CPU had the id until another thread got it.
 #[test]
 fn late_samples_are_of_the_thread_that_has_their_id() {
