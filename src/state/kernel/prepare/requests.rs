@@ -90,3 +90,42 @@ impl Preparation<'_> {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::event::kind::{Kind, LossSource, TextId, ThreadContextId};
+    use crate::reading::batch::BlockRequest;
+    use crate::state::kernel::prepare::tests::both;
+
+    /// A request that begins again after a loss is another one: the completion of the first was lost.
+    #[test]
+    fn requests_that_begin_again_after_a_loss_are_two() {
+        let mut batch = Batch::default();
+        let request = BlockRequest { device: 8, sector: 64, bytes: 512, write: false, tid: None };
+        let request = batch.request(request);
+        let [name, call] = ["thread", "read"].map(|text| batch.text(text.as_bytes()));
+        let block = |step| Kind::Block { step, request };
+        let switch = |prev, next| Kind::Switch { prev, next, prev_state: 0, prev_name: name, next_name: name };
+        let lost =
+            |t| Kind::Lost { source: LossSource::Reported, until: Timestamp::new(t), resumes: Timestamp::new(t) };
+        let kinds = [
+            (0, switch(0, 1)),
+            (0, Kind::CallEntry { name: call }),
+            (0, block(RequestStep::Issue)),
+            (1, lost(4)),
+            (0, switch(1, 2)),
+            (0, Kind::CallEntry { name: call }),
+            (0, block(RequestStep::Issue)),
+            (0, block(RequestStep::Complete)),
+            (0, Kind::CallExit { name: TextId::NONE, ret: 0 }),
+        ];
+        for (number, (cpu, kind)) in (0..).zip(kinds) {
+            let time = Timestamp::new(number);
+            batch.events.push(Event { time, who: ThreadContextId::ABSENT, trace: 0, cpu, kind });
+        }
+        let [stepped, prepared] = both(vec![batch], false, 1);
+        assert_eq!(stepped, prepared);
+        assert_eq!(stepped.matches("DiskRequest {").count(), 2, "{stepped}");
+    }
+}

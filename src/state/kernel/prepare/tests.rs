@@ -279,7 +279,7 @@ fn text(machine: Machine) -> String {
 }
 
 /// The timelines of batches, stepped event by event and with rows that a worker made.
-fn both(batches: Vec<Batch>, pairs: bool, seal_every: usize) -> [String; 2] {
+pub(super) fn both(batches: Vec<Batch>, pairs: bool, seal_every: usize) -> [String; 2] {
     let [mut stepped, mut prepared] = [0; 2].map(|_| machine(pairs, seal_every));
     // Without room for open rows it makes leaves itself: they are the same.
     stepped.bound_open_rows(Some(0));
@@ -404,14 +404,18 @@ fn calls_stay_with_their_thread_where_an_id_names_two() {
     }
 }
 
-/// The worker knows the call that the parent is in, and the machine does not yet.
+/// The worker knows the call that the parent is in, or that it is in none, and the machine does not yet.
 #[test]
 fn children_begin_in_the_call_of_their_parent() {
     use Chosen::{Entry, Exit, Fork, Switch};
-    let events = [Switch(0, 3, 0), Entry, Exit, Entry, Fork(2), Exit, Switch(3, 2, 1), Exit, Switch(2, 0, 1)];
-    let [stepped, prepared] = both(chosen(&events.map(|event| (0, event))), false, 1);
-    assert_eq!(stepped, prepared);
-    assert_eq!(stepped.matches("ret: Some(").count(), 3, "{stepped}");
+    let begin = [Switch(0, 3, 0), Entry, Exit];
+    for (then, calls) in [(vec![Entry, Fork(2), Exit], 3), (vec![Fork(2)], 1)] {
+        let end = [Switch(3, 2, 1), Exit, Switch(2, 0, 1)];
+        let events = begin.into_iter().chain(then).chain(end);
+        let [stepped, prepared] = both(chosen(&events.map(|event| (0, event)).collect::<Vec<_>>()), false, 1);
+        assert_eq!(stepped, prepared);
+        assert_eq!(stepped.matches("ret: Some(").count(), calls, "{stepped}");
+    }
 }
 
 /// The thread that ran on the CPU had the id until another thread got it.
