@@ -49,8 +49,7 @@ pub fn return_free_memory() {
 }
 
 /// Address space that a thread takes to begin: its stack, what the C library and the runtime keep for it (the stack of
-/// its signal handlers), and a step by which the heap grows meanwhile. With 256 KiB beside the stack, 12 KiB were
-/// missing.
+/// its signal handlers), and a step by which the heap grows meanwhile. 256 KiB beside the stack were 12 KiB too few.
 const THREAD: usize = (2 << 20) + (384 << 10);
 
 /// `Err` where there is no memory for so many threads to begin: the C library aborts the process when a thread that has

@@ -1,8 +1,8 @@
 //! The ids of a table's entries, found by content.
 //!
 //! In: a content, and the table that has those of known ids. Out: its id. The index keeps half of each content's hash
-//! beside the id: it grows without reading the contents, and compares few. Cost: a hash of the content, a comparison
-//! with an equal one, eight bytes for each entry.
+//! beside the id: it grows without reading the contents, and compares only those whose halves are equal. Cost: a hash of
+//! the content, a comparison with an equal one, eight bytes for each entry.
 
 use foldhash::fast::RandomState;
 use hashbrown::HashTable;
@@ -22,7 +22,7 @@ impl<I> Default for HashedIds<I> {
     }
 }
 
-/// A hash of which the index uses the first and the last bits, from half of one.
+/// Half a hash as 64 bits: `hashbrown` finds the place by the low ones and compares the high ones first.
 fn spread(half: u32) -> u64 {
     u64::from(half).wrapping_mul(0x9e37_79b9_7f4a_7c15)
 }
@@ -32,18 +32,13 @@ impl<I: Copy> HashedIds<I> {
         self.hasher.hash_one(content) as u32
     }
 
-    /// The id of a content; `is` compares it with that of an id, and `add` adds it to the table if it is new.
-    pub fn find_or_add(
-        &mut self,
-        content: &(impl Hash + ?Sized),
-        is: impl Fn(I) -> bool,
-        add: impl FnOnce() -> I,
-    ) -> I {
+    /// The id of a content, which is `next` if it is new; `is` compares it with that of an id.
+    pub fn find_or_add(&mut self, content: &(impl Hash + ?Sized), is: impl Fn(I) -> bool, next: I) -> I {
         let half = self.half(content);
         let equal = |(of, id): &(u32, I)| *of == half && is(*id);
         match self.ids.entry(spread(half), equal, |(half, _)| spread(*half)) {
             Entry::Occupied(known) => known.get().1,
-            Entry::Vacant(place) => place.insert((half, add())).get().1,
+            Entry::Vacant(place) => place.insert((half, next)).get().1,
         }
     }
 
@@ -69,7 +64,7 @@ mod tests {
         let text = |i: usize| (i % 5000).to_string();
         for i in 0..10_000 {
             let (text, len) = (text(i), texts.len());
-            let id = ids.find_or_add(text.as_str(), |id: usize| texts.get(id) == Some(&text), || len);
+            let id = ids.find_or_add(text.as_str(), |id: usize| texts.get(id) == Some(&text), len);
             if id == len {
                 texts.push(text);
             }

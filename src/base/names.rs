@@ -98,7 +98,7 @@ impl Names {
     /// The id of `text`, made on first sight.
     pub fn intern(&mut self, text: &str) -> NameId {
         let (texts, next) = (&self.texts, NameId::at(self.texts.len()));
-        let id = self.ids.find_or_add(text, |id| texts.get(id.index()).is_some_and(|of| **of == *text), || next);
+        let id = self.ids.find_or_add(text, |id| texts.get(id.index()).is_some_and(|of| **of == *text), next);
         if id == next {
             self.texts.push(text.into());
         }

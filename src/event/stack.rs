@@ -57,7 +57,7 @@ impl RawStacks {
     /// The id of a sequence of addresses, innermost first.
     pub fn intern(&mut self, stack: &[u64]) -> RawStackId {
         let (ends, addresses, next) = (&self.ends, &self.addresses, RawStackId::at(self.ends.len()));
-        let id = self.ids.find_or_add(stack, |id| addresses_of(ends, addresses, id) == stack, || next);
+        let id = self.ids.find_or_add(stack, |id| addresses_of(ends, addresses, id) == stack, next);
         if id == next {
             self.addresses.extend_from_slice(stack);
             self.ends.push(self.addresses.len() as u32);

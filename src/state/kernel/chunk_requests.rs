@@ -6,7 +6,6 @@
 
 use super::cpu::{Completion, CpuId};
 use super::machine::Machine;
-use super::requests::Submitter;
 use crate::base::time::Timestamp;
 use crate::event::kind::{RequestId, RequestStep};
 use crate::reading::batch::BlockRequest;
@@ -84,8 +83,7 @@ impl Machine {
                 let host = self.cpus[c].host;
                 let completes = requests.all.get(number as usize).is_some_and(|request| request.completes);
                 if completes && !self.requests.is_open(host, request) {
-                    let client = self.services.client(by).map(|client| client.thread);
-                    let at = self.requests.begin(t, host, request, Submitter { thread: Some(by), client });
+                    let at = self.requests.begin(t, host, request, self.submitter(Some(by)));
                     *taken = Some(Taken::AtRow { at, is_issued: is_issue, submitter: by });
                 } else {
                     *taken = Some(Taken::InTable);

@@ -1,7 +1,8 @@
 //! The creation of threads (ALGORITHMS.md 3.5).
 //!
 //! In: the event by which a thread creates another one, and what the new one gets from it. Out: an instance of the new
-//! id. Cost: a hash look-up; its memory is made before, by a worker where one steps through the event.
+//! id. Cost: a hash look-up. The caller allocates the instance, since a worker can do that outside of the stage that
+//! joins chunks.
 
 use super::machine::{BatchIds, Machine};
 use super::thread_state::{OpenCall, Sched, ThreadState};
@@ -51,7 +52,8 @@ impl Machine {
     pub(super) fn fork(
         &mut self,
         t: Timestamp,
-        (parent, inherited): (ThreadId, Inherited),
+        parent: ThreadId,
+        inherited: Inherited,
         mut state: Box<ThreadState>,
         new: NewThread,
         ids: &mut BatchIds<'_>,

@@ -55,7 +55,7 @@ impl Machine {
         names.extend((0..prepared.own_names).map(NameId::at));
         let (threads, cpus) = (Vec::with_capacity(prepared.threads), vec![None; prepared.cpus.len()]);
         let mut join = Join {
-            batch: BatchIds::in_memory_of(std::mem::take(&mut self.described), batch),
+            batch: BatchIds::in_memory_of(std::mem::take(&mut self.spare_described), batch),
             prepared,
             rows,
             ids: Ids { names, threads, cpus, senders: Vec::with_capacity(prepared.packets.receives.len()) },
@@ -87,7 +87,7 @@ impl Machine {
         let Join { batch, rows, ids, .. } = join;
         let (stacks, described) = batch.into_parts();
         rows.set_ids(ids, stacks);
-        self.described = described;
+        self.spare_described = described;
         rows
     }
 
@@ -190,12 +190,12 @@ impl Machine {
 
     /// A thread that a held one has created.
     fn take_child(&mut self, child: Child, ids: &Ids, batch: &mut BatchIds<'_>) -> ThreadId {
-        let Child { t, parent, call, cpu, pid, new, state } = child;
+        let Child { t, parent, pid, new, state } = child;
         let parent = ids.thread(parent);
-        let before = self.threads[parent].inherited();
-        let call = call.map_or(before.call, |call| call.map(|call| ids.open_call(call)));
-        let inherited = Inherited { call, cpu, pid: pid.unwrap_or(before.pid) };
-        self.fork(t, (parent, inherited), state, new, batch)
+        // Its first part sets the CPU, and the call where the worker knows it.
+        let inherited = self.threads[parent].inherited();
+        let inherited = Inherited { pid: pid.unwrap_or(inherited.pid), ..inherited };
+        self.fork(t, parent, inherited, state, new, batch)
     }
 
     /// A packet is sent.

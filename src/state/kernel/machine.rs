@@ -79,8 +79,8 @@ pub struct Machine {
     recorded: Vec<BTreeSet<u32>>,
     /// CPUs that events name and whose switches were not recorded.
     pub(super) unrecorded: BTreeSet<(HostId, u32)>,
-    /// Memory for those of a batch.
-    pub(super) described: Vec<Option<Described>>,
+    /// The memory in which a batch notes which threads its contexts have described.
+    pub(super) spare_described: Vec<Option<Described>>,
     pub(super) start: Option<Timestamp>,
     pub(super) end: Timestamp,
     pub(super) notices: Notices,
@@ -226,7 +226,7 @@ impl Machine {
             losses: Losses::default(),
             unrecorded: BTreeSet::new(),
             reasons,
-            described: Vec::new(),
+            spare_described: Vec::new(),
             start: None,
             end: Timestamp::MIN,
             notices: Notices::default(),
@@ -258,7 +258,7 @@ impl Machine {
     pub fn absorb(&mut self, batch: &Batch) {
         self.packets.drop_unused();
         // Ids of a batch are not valid in the next one; an event and its stack are always in one chunk.
-        let ids = BatchIds::in_memory_of(std::mem::take(&mut self.described), batch);
+        let ids = BatchIds::in_memory_of(std::mem::take(&mut self.spare_described), batch);
         let mut ids = BatchIds { chains: Some(WakeChains::default()), ..ids };
         for event in &batch.events {
             if self.seal_moments.holds(event) {
@@ -270,7 +270,7 @@ impl Machine {
             self.step(event, &mut ids);
             self.unsealed_events += 1;
         }
-        self.described = ids.described;
+        self.spare_described = ids.described;
     }
 
     /// Time of the first event so far.

@@ -10,7 +10,7 @@ use super::fork::NewThread;
 use super::packet_pairs::PacketPairs;
 use super::prepare::FirstThread;
 use super::slots::{KnownSlots, ThreadSlots};
-use super::thread_state::{OpenCall, ThreadState};
+use super::thread_state::ThreadState;
 use super::worker_rows::PreparedRows;
 use crate::base::heap::{HeapSize, block};
 use crate::base::names::NameId;
@@ -132,9 +132,6 @@ pub(super) struct ThreadPart {
 pub(super) struct Child {
     pub t: Timestamp,
     pub parent: ThreadId,
-    /// The system call that the parent is in; `None` where the machine has it.
-    pub call: Option<Option<OpenCall>>,
-    pub cpu: u32,
     /// The process of the parent, where the chunk has named it.
     pub pid: Option<i32>,
     pub new: NewThread,

@@ -215,10 +215,16 @@ impl Machine {
         let is_running = |tid: i32| running.is_some_and(|running| self.threads[running].thread.tid == tid);
         let named = request.tid.filter(|tid| step != RequestStep::Complete && !is_running(*tid));
         let thread = named.map_or(running, |tid| Some(self.thread_on(c, tid, t)));
-        let client = thread.and_then(|thread| self.services.client(thread)).map(|client| client.thread);
+        let by = self.submitter(thread);
         let lost = |since| self.losses.first(host, None, since, t);
-        let completed = self.requests.step(t, host, step, request, Submitter { thread, client }, lost);
+        let completed = self.requests.step(t, host, step, request, by, lost);
         completed.into_iter().for_each(|submitter| self.complete(c, Completion { at: t, submitter }));
+    }
+
+    /// A thread as the submitter of a request.
+    pub(super) fn submitter(&self, thread: Option<ThreadId>) -> Submitter {
+        let client = thread.and_then(|thread| self.services.client(thread)).map(|client| client.thread);
+        Submitter { thread, client }
     }
 
     /// A request completes on CPU `c`.

@@ -22,7 +22,7 @@ impl Machine {
                 let inherited = self.threads[parent].inherited();
                 let state = ThreadState::new(HostTid::new(host, child), t, Sched::New, None);
                 let new = NewThread { tid: child, pid: child_pid, vtid: child_vtid, name };
-                self.fork(t, (parent, inherited), Box::new(state), new, ids);
+                self.fork(t, parent, inherited, Box::new(state), new, ids);
             }
             Kind::Exec { tid, old_tid, path } => {
                 let thread = self.exec(t, host, tid, old_tid);

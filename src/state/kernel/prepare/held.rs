@@ -119,14 +119,14 @@ impl Preparation<'_> {
     pub(super) fn hold_child(&mut self, host: HostId, t: Timestamp, parent: ThreadId, new: NewThread) {
         let key = HostTid::new(host, new.tid);
         let (by, of) = (&self.machine.threads[parent], self.threads[parent.index()].known);
-        let (call, cpu, pid) = (of.call.then_some(by.call), by.cpu, by.known_pid());
+        let (call, cpu, pid) = (by.call.filter(|_| of.call), by.cpu, by.known_pid());
         let mut state = ThreadState::new(key, t, Sched::New, None);
         let with_room = Box::new(ThreadState::with_room(key, t));
-        self.out.children.push(Child { t, parent, call, cpu, pid, new, state: with_room });
+        self.out.children.push(Child { t, parent, pid, new, state: with_room });
         self.need_name(new.name);
         self.due(Due::Fork);
         state.cpu = cpu;
-        state.call = call.flatten().map(|call| OpenCall { since: t, ..call });
+        state.call = call.map(|call| OpenCall { since: t, ..call });
         let known = KnownSlots { call: of.call, queue: true, sample: true, early_wake: true };
         let held = HeldThread { is_held: true, known, may_work: false, knows_exit: true, names: 0 };
         self.hold(key, state, held, new.name);
