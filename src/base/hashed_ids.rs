@@ -1,8 +1,8 @@
 //! The ids of a table's entries, found by content.
 //!
 //! In: a content, and the table that has those of known ids. Out: its id. The index keeps half of each content's hash
-//! beside the id: it grows without reading the contents, and compares only those whose halves are equal. Cost: a hash of
-//! the content, a comparison with an equal one, eight bytes for each entry.
+//! beside the id: it grows without reading the contents, and compares only those whose halves are equal. Cost: a hash
+//! of the content, a comparison with an equal one, eight bytes for each entry.
 
 use foldhash::fast::RandomState;
 use hashbrown::HashTable;
