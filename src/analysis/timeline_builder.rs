@@ -61,7 +61,13 @@ impl TimelineBuilder {
     pub fn sample(&mut self, n: usize, time: Ns, origin: StackOrigin, stack: &str) -> &mut Self {
         let addresses: Vec<u64> = stack.bytes().rev().map(u64::from).collect();
         let user = Some(self.0.tables.stacks.intern(&addresses));
-        self.0.threads[n - 1].rows.samples.push(StackSample { time: Timestamp::new(time), origin, user, kernel: None });
+        self.0.threads[n - 1].rows.samples.push(StackSample {
+            time: Timestamp::new(time),
+            origin,
+            user,
+            kernel: None,
+            weight: None,
+        });
         self
     }
 

@@ -22,6 +22,13 @@ crate::base::names::handle! {
     ImageId,
     /// A `MarkBody` of a batch.
     MarkId,
+    /// A `WeightBody` of a batch. [`WeightId::NONE`] for a stack that is no sample.
+    WeightId,
+}
+
+impl WeightId {
+    /// No weight.
+    pub const NONE: WeightId = WeightId::from_raw(u32::MAX);
 }
 
 impl TextId {
@@ -328,6 +335,8 @@ pub enum Kind {
         /// Its thread runs there now. Of an event that is followed elsewhere, and of a switch, the moment may be
         /// another.
         witness: bool,
+        /// How much of which event it stands for, where it is a sample.
+        weight: WeightId,
     },
     /// A packet is handed to a network device.
     Send(PacketId),

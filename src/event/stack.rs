@@ -44,6 +44,15 @@ pub enum StackOrigin {
     Other,
 }
 
+/// What a sample of a profiler stands for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct SampleWeight {
+    /// The event that was sampled: `cpu-clock`, `cycles`.
+    pub event: NameId,
+    /// How much of it: nanoseconds of a clock, else a number of such events.
+    pub amount: u64,
+}
+
 /// Raw stacks, each distinct sequence once.
 #[derive(Clone, Debug, Default)]
 pub struct RawStacks {

@@ -7,7 +7,7 @@
 use crate::base::names::{NameId, Names};
 use crate::base::time::Timestamp;
 use crate::event::image::ImageChange;
-use crate::event::kind::{Event, ImageId, MarkId, PacketId, ProcessId, RequestId, TextId, ThreadContextId};
+use crate::event::kind::{Event, ImageId, MarkId, PacketId, ProcessId, RequestId, TextId, ThreadContextId, WeightId};
 use crate::event::stack::RawStacks;
 use foldhash::HashMap;
 use std::collections::BinaryHeap;
@@ -154,6 +154,15 @@ pub struct MarkBody {
     pub kind: Option<TextId>,
 }
 
+/// How much of which event a sample stands for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct WeightBody {
+    /// Name of the event.
+    pub event: TextId,
+    /// How much of it.
+    pub amount: u64,
+}
+
 /// A numeric payload field of a delimiting event.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct MarkNumber {
@@ -178,6 +187,8 @@ pub struct Batch {
     processes: Vec<DumpedThread>,
     images: Vec<ImageChange<TextId>>,
     marks: Vec<MarkBody>,
+    /// Of samples; one that repeats the last is not stored again.
+    weights: Vec<WeightBody>,
     /// The fields of all marks, one after the other.
     mark_fields: Vec<MarkNumber>,
     /// By mark: the number of fields up to its last one.
@@ -264,6 +275,19 @@ impl Batch {
     /// An image change.
     pub fn image_of(&self, id: ImageId) -> Option<&ImageChange<TextId>> {
         self.images.get(id.index())
+    }
+
+    /// Store the weight of a sample.
+    pub fn weight(&mut self, weight: WeightBody) -> WeightId {
+        match self.weights.last() {
+            Some(last) if *last == weight => WeightId::at(self.weights.len() - 1),
+            _ => WeightId::at(push(&mut self.weights, weight)),
+        }
+    }
+
+    /// The weight of a sample; `None` for [`WeightId::NONE`].
+    pub fn weight_of(&self, id: WeightId) -> Option<&WeightBody> {
+        self.weights.get(id.index())
     }
 
     /// Store a field of the mark that is stored next.

@@ -50,7 +50,7 @@ pub(super) enum Shape {
     FunctionEntry,
     FunctionExit,
     Sample(StackOrigin),
-    /// A sample of the running thread by a clock, for its call stack.
+    /// A profiler's sample of the running thread: so much of an event, with a call stack.
     Tick,
     Latency,
     Work(WorkStep),
@@ -127,7 +127,7 @@ pub(super) fn kernel(name: &str) -> Option<Meaning> {
         "perf:comm_exec" => bare(Shape::Exec, &["tid", "old_tid", "comm"]),
         "perf:exit" => bare(Shape::Exit, &["tid"]),
         "perf:mmap" | "perf:mmap2" | "perf:mmap2_build_id" => bare(Shape::Map, MAP),
-        "perf:tick" => with(Shape::Tick, &[]),
+        "perf:tick" => with(Shape::Tick, &["period"]),
         "sched_process_exec" => with(Shape::Exec, &["tid|pid", "old_tid|old_pid", "filename"]),
         "sched_process_exit" => with(Shape::Exit, &["tid|pid"]),
         "sched_process_free" => bare(Shape::Free, &["tid|pid"]),

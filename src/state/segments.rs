@@ -7,7 +7,7 @@ use crate::base::names::{NameId, Names};
 use crate::base::time::{Span, Timestamp};
 use crate::event::host::HostId;
 use crate::event::kernel_thread::{self, KTHREADD};
-use crate::event::stack::{RawStackId, StackOrigin};
+use crate::event::stack::{RawStackId, SampleWeight, StackOrigin};
 
 crate::base::names::handle! {
     /// A thread instance: `(host, tid, generation)`; an idle task is `(host, 0, cpu)`.
@@ -238,4 +238,6 @@ pub struct StackSample {
     pub user: Option<RawStackId>,
     /// Kernel addresses.
     pub kernel: Option<RawStackId>,
+    /// What it stands for, where a profiler took it.
+    pub weight: Option<SampleWeight>,
 }

@@ -107,7 +107,7 @@ fn duplicate_switch_with_a_stack_changes_no_state() {
     s.switch(0, 0, 0, READY, 1).switch(10, 0, 1, SLEEP, 2);
     let who = on(&mut s, 1);
     let (user, origin) = (Some(stack), whyslow::event::stack::StackOrigin::SwitchOut);
-    s.by(14, 0, who, Kind::Stack { origin, user, kernel: None, witness: false });
+    s.by(14, 0, who, Kind::Stack { origin, user, kernel: None, witness: false, weight: WeightId::NONE });
     s.wake(20, 0, 1).switch(30, 0, 2, SLEEP, 1).switch(40, 0, 1, SLEEP, 0);
     let recording = s.recording();
     assert_eq!((recording.quality()[0].gaps, recording.quality()[0].contradictions), (0, 0));

@@ -4,6 +4,7 @@
 
 use super::sample::SampleLayout;
 use crate::base::cursor::{ByteOrder, bits};
+use crate::input::tracepoint::format::{Field, FieldType};
 use foldhash::HashMap;
 
 /// Bits of `sample_type`.
@@ -30,7 +31,13 @@ pub(super) const TRAILER: [u64; 6] = [TID, TIME, ID, STREAM_ID, CPU, IDENTIFIER]
 /// `perf_event_attr.type` of a tracepoint.
 pub const TRACEPOINT: u32 = 2;
 
+/// `perf_event_attr.type` of the kernel's own counters: clocks, page faults.
+const SOFTWARE: u32 = 1;
+const NS_PER_SECOND: u64 = 1_000_000_000;
+
 /// Flags by bit.
+/// `sample_period` is a frequency.
+const FREQ: u32 = 10;
 pub(super) const SAMPLE_ID_ALL: u32 = 18;
 const USE_CLOCKID: u32 = 25;
 /// Flag of attrs that begin with the command that perf runs; perf sets it without `-a`, `-p` and the like alone.
@@ -57,6 +64,8 @@ pub struct Attr {
     pub kind: u32,
     /// The event of that kind; for tracepoints the number of their format.
     pub config: u64,
+    /// Events between two samples, or samples in a second.
+    period_or_frequency: u64,
     pub(super) sample_type: u64,
     pub(super) read_format: u64,
     flags: u64,
@@ -82,6 +91,7 @@ impl Attr {
         let mut attr = Attr {
             kind: word(0, 4) as u32,
             config: word(8, 8),
+            period_or_frequency: word(16, 8),
             sample_type: word(24, 8),
             read_format: word(32, 8),
             flags: word(40, 8),
@@ -121,6 +131,21 @@ impl Attr {
             1 => matches!(self.config, 0 | 1),
             _ => false,
         }
+    }
+
+    /// The field of a sample that says how much of the event it stands for: as recorded, else the period that was asked
+    /// for, which of a clock follows from a frequency, too.
+    pub fn period(&self) -> Field {
+        if self.sample_type & PERIOD != 0 {
+            let before = FIXED.iter().take_while(|part| **part != PERIOD).filter(|part| self.sample_type & **part != 0);
+            return Field::new("period", before.count() * 8, 8, FieldType::Number { signed: false });
+        }
+        let period = match (self.flag(FREQ), self.is_clock()) {
+            (false, _) => self.period_or_frequency.max(1),
+            (true, true) if self.kind == SOFTWARE => NS_PER_SECOND / self.period_or_frequency.max(1),
+            (true, _) => 1,
+        };
+        Field::new("period", 0, 0, FieldType::Given(period))
     }
 
     /// True for a tracepoint of the kernel.

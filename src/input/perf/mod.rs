@@ -362,6 +362,7 @@ fn schemas(attrs: &[Attr], header: &Header) -> Vec<ClassSchema> {
         schema.stacks = attr.has_chains();
         if attr.is_clock() {
             (schema.threads, schema.known_as) = (tracepoint::RecordedIds::Initial, Some("perf:tick".into()));
+            schema.fields = vec![attr.period()];
         }
         schemas.push(schema);
     }

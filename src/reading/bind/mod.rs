@@ -107,7 +107,7 @@ struct Bound {
     followed_elsewhere: Option<Coverage>,
     /// The call stack of its records, where they have one.
     stack: Option<BoundStack>,
-    /// Name of the system call or vector.
+    /// Name of the system call, the vector, or the event that was sampled.
     text: Option<String>,
     /// Hardware counters among the contexts.
     counters: Vec<(String, Slot)>,
@@ -303,6 +303,9 @@ impl Binding {
                     Focus::Everything => {
                         let marks = delimiters.get(class.known()).map_or(&[][..], Vec::as_slice);
                         let mut found = bind(&mut paths, meaning, in_followed, class.known(), !marks.is_empty())?;
+                        if meaning.shape == Shape::Tick {
+                            found.text = Some(class.name.clone());
+                        }
                         if in_followed {
                             found.marks = BoundMark::all(&mut paths, tasks, marks, &mut bound.numbers);
                         }
@@ -332,7 +335,9 @@ impl Binding {
 
 /// Bind one class but for its delimiters; `None` for a twin that has nothing to add.
 fn bind(paths: &mut Paths<'_>, meaning: Meaning, followed: bool, name: &str, delimits: bool) -> Option<Bound> {
-    let stack = paths.stack().map(|addresses| BoundStack { origin: origin_of(meaning.shape), addresses });
+    // A sample counts without a stack, too.
+    let addresses = paths.stack().or_else(|| (meaning.shape == Shape::Tick).then_some(StackSlots::NONE));
+    let stack = addresses.map(|addresses| BoundStack { origin: origin_of(meaning.shape), addresses });
     if !followed && stack.is_none() {
         return None;
     }

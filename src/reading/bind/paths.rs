@@ -24,6 +24,11 @@ pub(super) enum StackSlots {
     Chain(Slot),
 }
 
+impl StackSlots {
+    /// Of records without a call stack.
+    pub const NONE: StackSlots = StackSlots::Apart { user: NOWHERE, kernel: NOWHERE };
+}
+
 /// Collects the paths of one class, each once.
 pub(super) struct Paths<'t> {
     pub trace: &'t Trace,

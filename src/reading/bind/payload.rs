@@ -8,7 +8,7 @@ use super::paths::{NOWHERE, Slot};
 use super::read::{Values, stack};
 use super::recent::Recent;
 use crate::event::image::{CODE, ImageChange};
-use crate::event::kind::{Context, Kind, PacketId, RequestId, SoftIrq, TextId, WakeSource};
+use crate::event::kind::{Context, Kind, PacketId, RequestId, SoftIrq, TextId, WakeSource, WeightId};
 use crate::input::record::Value;
 use crate::reading::batch::{Batch, BlockRequest, DumpStatus, DumpedThread, Flow, NetworkPacket, TcpSegment};
 use crate::reading::classes::Shape;
@@ -137,6 +137,7 @@ impl Payload<'_, '_> {
                 user: stack(self.values.at(self.slot(0)), self.batch),
                 kernel: None,
                 witness: true,
+                weight: WeightId::NONE,
             },
             Shape::Work(step) => Kind::Work { step, address: self.word(0)? },
             Shape::Latency => Kind::Latency { ns: self.values.number(self.slot(0)) },

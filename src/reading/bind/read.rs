@@ -7,11 +7,11 @@
 use super::paths::{Slot, StackSlots};
 use super::payload::Payload;
 use super::recent::Recent;
-use super::{Binding, BoundStack};
-use crate::event::kind::{Event, Kind, TextId, ThreadContextId};
+use super::{Binding, Bound, BoundStack};
+use crate::event::kind::{Event, Kind, TextId, ThreadContextId, WeightId};
 use crate::event::stack::RawStackId;
-use crate::input::record::{Record, Value};
-use crate::reading::batch::Batch;
+use crate::input::record::{ClassId, Record, Value};
+use crate::reading::batch::{Batch, WeightBody};
 use crate::reading::classes::Shape;
 use crate::reading::dialect::{SplitChain, split_chain};
 
@@ -65,7 +65,8 @@ impl<'b> Binder<'b> {
         let who = bound.context.map_or(ThreadContextId::ABSENT, |slots| self.who(values, slots, batch));
         let cpu = values.at(bound.cpu).as_u64().unwrap_or_else(|| record.cpu.into());
         let cpu = u16::try_from(cpu).unwrap_or(u16::MAX);
-        let event = |kind| Event { time: record.time, who, trace: self.trace, cpu, kind };
+        let trace = self.trace;
+        let event = |kind| Event { time: record.time, who, trace, cpu, kind };
         let is_elsewhere = bound.followed_elsewhere.as_ref().is_some_and(|covered| covered.holds(cpu, record.time));
         let followed = !bound.twin && !is_elsewhere;
         if let Some(BoundStack { origin, addresses }) = bound.stack {
@@ -75,9 +76,13 @@ impl<'b> Binder<'b> {
                     EventStacks { user: stack(values.at(user), batch), kernel: stack(values.at(kernel), batch) }
                 }
             };
-            if user.is_some() || kernel.is_some() {
+            let weight = match bound.shape {
+                Shape::Tick => self.weight(record.class, bound, values, batch),
+                _ => WeightId::NONE,
+            };
+            if user.is_some() || kernel.is_some() || weight != WeightId::NONE {
                 let witness = followed && bound.shape != Shape::Switch;
-                events.push(event(Kind::Stack { origin, user, kernel, witness }));
+                events.push(event(Kind::Stack { origin, user, kernel, witness, weight }));
             }
         }
         if !followed {
@@ -93,18 +98,30 @@ impl<'b> Binder<'b> {
                 events.push(event(Kind::Mark(id)));
             }
         }
-        let text = &mut self.texts[record.class.index()];
+        let text = self.text(record.class, bound, batch);
+        let machine = self.binding.machine.as_deref();
+        let mut payload = Payload { bound, values, text, machine, batch, recent: &mut self.recent };
+        if let Some(kind) = payload.kind() {
+            events.push(Event { time: record.time, who, trace, cpu, kind });
+        }
+    }
+
+    /// The name that a class gives its events.
+    fn text(&mut self, class: ClassId, bound: &Bound, batch: &mut Batch) -> TextId {
+        let text = &mut self.texts[class.index()];
         if let (&mut TextId::NONE, Some(name)) = (&mut *text, &bound.text)
             && !name.is_empty()
         {
             *text = batch.text(name.as_bytes());
         }
-        let text = *text;
-        let machine = self.binding.machine.as_deref();
-        let mut payload = Payload { bound, values, text, machine, batch, recent: &mut self.recent };
-        if let Some(kind) = payload.kind() {
-            events.push(Event { time: record.time, who, trace: self.trace, cpu, kind });
-        }
+        *text
+    }
+
+    /// What a sample stands for; one event where the record does not say how many.
+    fn weight(&mut self, class: ClassId, bound: &Bound, values: Values<'_, '_>, batch: &mut Batch) -> WeightId {
+        let period = bound.fields.first().and_then(|slot| values.at(*slot).as_u64());
+        let event = self.text(class, bound, batch);
+        batch.weight(WeightBody { event, amount: period.unwrap_or(1) })
     }
 
     fn who(&mut self, values: Values<'_, '_>, slots: [Slot; 6], batch: &mut Batch) -> ThreadContextId {

@@ -63,8 +63,13 @@ fn timeline() -> Timeline {
         };
         let segments = rounds().enumerate().map(segment).collect();
         let call = |span: Span| Call { span, name: NameId::at(2), ret: Some(span.start.ns() - 50) };
-        let sample =
-            |span: Span| StackSample { time: span.start, origin: StackOrigin::Tick, user: Some(stack), kernel: None };
+        let sample = |span: Span| StackSample {
+            time: span.start,
+            origin: StackOrigin::Tick,
+            user: Some(stack),
+            kernel: None,
+            weight: None,
+        };
         let (calls, samples) = (rounds().map(call).collect(), rounds().map(sample).collect());
         draft
             .threads

@@ -8,8 +8,9 @@ use super::thread_state::Sched;
 use crate::base::names::Names;
 use crate::base::notice::Notice;
 use crate::event::host::TraceOrigin;
-use crate::event::kind::{Event, Kind, MarkId, TextId};
-use crate::reading::batch::MarkKey;
+use crate::event::kind::{Event, Kind, MarkId, TextId, WeightId};
+use crate::event::stack::SampleWeight;
+use crate::reading::batch::{MarkKey, WeightBody};
 use crate::state::timeline::{MarkField, MarkRow, PageFault, StackSample, ThreadId};
 use smallvec::SmallVec;
 
@@ -38,16 +39,17 @@ impl Machine {
                     self.leave_call(thread, t, name, ret);
                 }
             }
-            Kind::Stack { origin, user, kernel, .. } => {
+            Kind::Stack { origin, user, kernel, weight, .. } => {
                 if let Some(thread) = thread.filter(|thread| !self.threads[*thread].thread.idle) {
                     let user = ids.stack(&mut self.out.tables.stacks, user);
                     let kernel = ids.stack(&mut self.out.tables.stacks, kernel);
+                    let weight = self.weight(weight, ids);
                     let state = &mut self.threads[thread];
                     let before = state.last_sample;
                     // Delivered late by another stream: it was taken when the thread left the CPU.
                     let running = matches!(state.sched, Sched::Running(_));
                     let time = if running { t } else { state.start_of_segment().clamp(before.min(t), t) };
-                    state.push_sample(StackSample { time, origin, user, kernel });
+                    state.push_sample(StackSample { time, origin, user, kernel, weight });
                 }
             }
             Kind::Function { enters, address } => {
@@ -74,6 +76,12 @@ impl Machine {
             Kind::Mark(id) => self.mark(event, id, origin, thread, ids),
             _ => {}
         }
+    }
+
+    /// What a sample stands for.
+    fn weight(&mut self, id: WeightId, ids: &mut BatchIds<'_>) -> Option<SampleWeight> {
+        let WeightBody { event, amount } = *ids.batch.weight_of(id)?;
+        Some(SampleWeight { event: ids.name(&mut self.out, event)?, amount })
     }
 
     /// A delimiter of a task.

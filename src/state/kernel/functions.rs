@@ -136,7 +136,7 @@ impl Machine {
     fn sample_functions(&mut self, thread: ThreadId, time: Timestamp) {
         let state = &mut self.threads[thread];
         let user = state.functions.open.last().map(|function| function.stack);
-        state.push_sample(StackSample { time, origin: StackOrigin::Function, user, kernel: None });
+        state.push_sample(StackSample { time, origin: StackOrigin::Function, user, kernel: None, weight: None });
     }
 
     /// A system call ends that took `duration`; it counts only where calls are not recorded themselves.

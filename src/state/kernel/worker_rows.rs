@@ -15,7 +15,7 @@ use super::thread_state::{Label, OpenCall, ThreadState};
 use crate::base::heap::{HeapSize, block};
 use crate::base::names::NameId;
 use crate::base::time::Timestamp;
-use crate::event::stack::RawStackId;
+use crate::event::stack::{RawStackId, SampleWeight};
 use crate::state::store::builder::RowSource;
 use crate::state::store::row_builders::RowBuilders;
 use crate::state::timeline::{Call, CpuRun, Segment, StackSample, ThreadId, ThreadName, Waker};
@@ -106,15 +106,16 @@ impl Ids {
         Call { name: self.name(call.name), ..*call }
     }
 
+    /// `stacks` has the machine's stacks by the batch's.
+    fn sample(&self, sample: &StackSample, stacks: &[Option<RawStackId>]) -> StackSample {
+        let known = |id: Option<RawStackId>| *stacks.get(id?.index())?;
+        let weight = sample.weight.map(|weight| SampleWeight { event: self.name(weight.event), ..weight });
+        StackSample { user: known(sample.user), kernel: known(sample.kernel), weight, ..*sample }
+    }
+
     fn run(&self, run: &CpuRun) -> CpuRun {
         CpuRun { thread: self.thread(run.thread), ..*run }
     }
-}
-
-/// A sample with the machine's stacks, which `stacks` has by the batch's.
-fn with_stacks(sample: &StackSample, stacks: &[Option<RawStackId>]) -> StackSample {
-    let known = |id: Option<RawStackId>| *stacks.get(id?.index())?;
-    StackSample { user: known(sample.user), kernel: known(sample.kernel), ..*sample }
 }
 
 /// The ids of rows in slabs: no row has one that is added later.
@@ -168,8 +169,8 @@ impl RowSource<Call> for WorkerRows {
 
 impl RowSource<StackSample> for WorkerRows {
     fn copy(&self, rows: Range<u32>, into: &mut Vec<StackSample>) {
-        let RowIds { stacks, .. } = &*self.ids();
-        into.extend(some(&self.rows.samples, rows).iter().map(|sample| with_stacks(sample, stacks)));
+        let RowIds { ids, stacks } = &*self.ids();
+        into.extend(some(&self.rows.samples, rows).iter().map(|sample| ids.sample(sample, stacks)));
     }
 }
 
@@ -234,7 +235,7 @@ impl ThreadState {
             }
             if samples.len() > LEAST {
                 let first = samples.next().and_then(|first| rows.rows.samples.get(first));
-                self.rows.samples.extend(first.map(|first| with_stacks(first, stacks)));
+                self.rows.samples.extend(first.map(|first| ids.sample(first, stacks)));
                 let all = self.rows.samples.len();
                 self.seal_samples(line, all, into);
                 into.samples.push_from(line, Arc::clone(rows) as _, samples.start..samples.end - 1);
@@ -248,7 +249,7 @@ impl ThreadState {
         }
         self.rows.calls.extend(of.calls.get(calls).unwrap_or(&[]).iter().map(|call| ids.call(call)));
         let samples = of.samples.get(samples).unwrap_or(&[]);
-        self.rows.samples.extend(samples.iter().map(|sample| with_stacks(sample, stacks)));
+        self.rows.samples.extend(samples.iter().map(|sample| ids.sample(sample, stacks)));
     }
 
     /// Number of segments of a part that no later event reads or changes. An ended thread that runs on may still

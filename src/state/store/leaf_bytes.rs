@@ -81,9 +81,9 @@ pub(super) struct LeafWriter {
 /// Number of columns of a family.
 fn columns_of(family: Family) -> usize {
     match family {
-        Family::Segments => 6,
+        Family::Segments | Family::Samples => 6,
         Family::Calls | Family::Services => 5,
-        Family::Samples | Family::Counters => 4,
+        Family::Counters => 4,
         Family::Runs | Family::Faults | Family::Stacks => 3,
         Family::Requests => 8,
         Family::Marks => 10,

@@ -6,7 +6,7 @@ use super::leaf::{Extent, StoredRow};
 use super::values::MOST_SHOWN;
 use crate::base::names::NameId;
 use crate::base::time::{Span, Timestamp};
-use crate::event::stack::{RawStackId, StackOrigin};
+use crate::event::stack::{RawStackId, SampleWeight, StackOrigin};
 use crate::state::timeline::{
     Call, CounterOwner, CounterValue, CpuRun, DiskRequest, HostId, PageFault, Segment, SegmentKind, Service,
     StackChange, StackSample, ThreadId, Waker,
@@ -130,13 +130,15 @@ impl StoredRow for Call {
 impl StoredRow for StackSample {
     const EXTENT: Extent = Extent::Instant;
 
-    const FIELDS: usize = 2;
+    const FIELDS: usize = 4;
 
     #[inline(always)]
     fn field(&self, number: usize) -> u64 {
         match number {
             0 => self.origin as u64 | optional(self.user.map(|stack| stack.raw())) << ORIGIN_BITS,
-            _ => optional(self.kernel.map(|stack| stack.raw())),
+            1 => optional(self.kernel.map(|stack| stack.raw())),
+            2 => optional(self.weight.map(|weight| weight.event.raw())),
+            _ => self.weight.map_or(0, |weight| weight.amount),
         }
     }
 
@@ -148,6 +150,7 @@ impl StoredRow for StackSample {
             origin: ORIGINS.get(origin as usize & ((1 << ORIGIN_BITS) - 1)).copied().unwrap_or(StackOrigin::Other),
             user: present(origin >> ORIGIN_BITS).map(RawStackId::from_raw),
             kernel: present(field(1)).map(RawStackId::from_raw),
+            weight: present(field(2)).map(|event| SampleWeight { event: NameId::from_raw(event), amount: field(3) }),
         }
     }
 }

@@ -13,8 +13,8 @@ use crate::base::time::{Span, Timestamp};
 use crate::event::stack::{RawStackId, StackOrigin};
 use crate::state::questions::Family;
 use crate::state::timeline::{
-    Call, CounterOwner, CounterValue, DiskRequest, HostId, Mark, MarkField, PageFault, Segment, SegmentKind, Service,
-    StackSample, ThreadId, Waker,
+    Call, CounterOwner, CounterValue, DiskRequest, HostId, Mark, MarkField, PageFault, SampleWeight, Segment,
+    SegmentKind, Service, StackSample, ThreadId, Waker,
 };
 use proptest::prelude::*;
 use std::fmt::Debug;
@@ -142,6 +142,7 @@ proptest! {
             origin: origin(n),
             user: stack(n.large),
             kernel: stack(n.small.into()),
+            weight: stack(n.large).map(|_| SampleWeight { event: NameId::from_raw(n.small), amount: n.large }),
         }), slab)?;
         check_rows(&of(&lines, disk_request), slab)?;
         check_rows(&of(&lines, |n| Service {

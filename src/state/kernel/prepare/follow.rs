@@ -7,7 +7,7 @@
 
 use super::{Preparation, is_thread_event};
 use crate::event::host::TraceOrigin;
-use crate::event::kind::{Context, Event, Kind, TextId};
+use crate::event::kind::{Context, Event, Kind, TextId, WeightId};
 use crate::event::prev_state::Leaves;
 use crate::event::stack::RawStackId;
 use crate::reading::batch::ThreadContext;
@@ -98,7 +98,7 @@ impl Preparation<'_> {
             Kind::Switch { .. } => self.switch(c, thread, origin, event, chain),
             Kind::CallEntry { name } => self.call_entry(c, thread, event, name),
             Kind::CallExit { name, ret } => self.call_exit(c, thread, event, name, ret),
-            Kind::Stack { user, kernel, .. } => self.sample(thread, event, [user, kernel]),
+            Kind::Stack { user, kernel, weight, .. } => self.sample(thread, event, [user, kernel], weight),
             Kind::Raise { soft_irq } => {
                 if !self.machine.cpus[c].is_interrupted() {
                     self.cpus[c.index()].unknown_raised &= !bit(soft_irq);
@@ -227,8 +227,8 @@ impl Preparation<'_> {
             && let Some(context) = self.batch.context(event.who)
         {
             self.describe(thread, event, *context);
-            if let Kind::Stack { user, kernel, .. } = event.kind {
-                self.sample(thread, event, [user, kernel]);
+            if let Kind::Stack { user, kernel, weight, .. } = event.kind {
+                self.sample(thread, event, [user, kernel], weight);
             }
             return;
         }
@@ -397,9 +397,10 @@ impl Preparation<'_> {
     }
 
     /// A stack sample of a held thread; idle tasks have none.
-    fn sample(&mut self, thread: ThreadId, event: &Event, stacks: [Option<RawStackId>; 2]) {
+    fn sample(&mut self, thread: ThreadId, event: &Event, stacks: [Option<RawStackId>; 2], weight: WeightId) {
         if !self.machine.threads[thread].thread.idle {
             stacks.into_iter().flatten().for_each(|stack| self.need_stack(stack));
+            self.batch.weight_of(weight).into_iter().for_each(|weight| self.need_name(weight.event));
             self.threads[thread.index()].known.sample = true;
         }
         self.step(event);

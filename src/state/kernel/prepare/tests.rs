@@ -5,12 +5,13 @@ use crate::base::names::NameId;
 use crate::base::time::Timestamp;
 use crate::event::host::{HostId, TraceOrigin};
 use crate::event::kind::{
-    Context, Event, Kind, LossSource, RequestStep, SoftIrq, TextId, ThreadContextId, Vector, WakeSource, WorkStep,
+    Context, Event, Kind, LossSource, RequestStep, SoftIrq, TextId, ThreadContextId, Vector, WakeSource, WeightId,
+    WorkStep,
 };
 use crate::event::prev_state::Generation;
 use crate::event::stack::{RawStackId, StackOrigin};
 use crate::reading::batch::{
-    Batch, BlockRequest, DumpStatus, DumpedThread, Flow, MarkBody, NetworkPacket, TcpSegment, ThreadContext,
+    Batch, BlockRequest, DumpStatus, DumpedThread, Flow, MarkBody, NetworkPacket, TcpSegment, ThreadContext, WeightBody,
 };
 use crate::reading::sources::HostName;
 use crate::state::kernel::Handlers;
@@ -142,7 +143,14 @@ impl World {
                     |number: u8| (!number.is_multiple_of(4)).then(|| batch.stacks.intern(&[u64::from(number % 16)]));
                 let (user, kernel) = (stack(a), stack(b));
                 let origin = [StackOrigin::CallEntry, StackOrigin::Tick][usize::from(a % 2)];
-                Kind::Stack { origin, user, kernel, witness: b % 4 > 0 }
+                let weight = match b % 5 {
+                    0 => WeightId::NONE,
+                    n => {
+                        let event = batch.text(["cpu-clock", "cycles"][usize::from(n % 2)].as_bytes());
+                        batch.weight(WeightBody { event, amount: u64::from(a) })
+                    }
+                };
+                Kind::Stack { origin, user, kernel, witness: b % 4 > 0, weight }
             }
             150..170 => {
                 let soft = SoftIrq::of(u32::from(a % 5));
@@ -348,7 +356,13 @@ fn chosen(events: &[(u16, Chosen)]) -> Vec<Batch> {
             }
             Chosen::Entry => Kind::CallEntry { name: call },
             Chosen::Exit => Kind::CallExit { name: call, ret: 5 },
-            Chosen::Late(_) => Kind::Stack { origin: StackOrigin::Tick, user: None, kernel: None, witness: false },
+            Chosen::Late(_) => Kind::Stack {
+                origin: StackOrigin::Tick,
+                user: None,
+                kernel: None,
+                witness: false,
+                weight: WeightId::NONE,
+            },
         };
         let who = match *event {
             Chosen::Late(tid) => batch.context_id(ThreadContext { tid: Some(tid), ..ThreadContext::default() }),
