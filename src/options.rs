@@ -7,6 +7,7 @@ use crate::base::op::Op;
 use crate::base::quantity;
 use crate::compare;
 use crate::compare::filter::{Filter, Filters};
+use crate::event::profile::ProfileTask;
 use crate::input::Argument;
 use crate::model::execution::ExecutionId;
 use crate::model::metric::Metric;
@@ -89,12 +90,27 @@ pub struct GroupOptions {
     /// New names of functions, to compare versions: a TOML file of lines `"old" = "new"`
     #[arg(long, value_name = "FILE")]
     pub functions: Option<PathBuf>,
+    /// Of a profile: the event whose samples count (default: a clock, else the event with most samples)
+    #[arg(long, value_name = "EVENT", conflicts_with = "task")]
+    pub event: Option<String>,
+    /// Compare profiles by what a run takes, or as if both had done the same work
+    #[arg(long, value_name = "UNIT", default_value = "run", hide_default_value = true)]
+    pub per: ProfileUnit,
     /// Sources of function names.
     #[command(flatten)]
     pub symbols: SymbolOptions,
 }
 
 impl GroupOptions {
+    /// The task that is asked about: as it is typed, or the samples of an event.
+    pub fn asked(&self) -> Option<String> {
+        let of_event = || {
+            let event = self.event.clone()?;
+            Some(ProfileTask { event: Some(event), ..ProfileTask::default() }.to_string())
+        };
+        self.task.clone().or_else(of_event)
+    }
+
     /// The traces of `input`, and the baseline if it is another trace.
     pub fn traces(&self, input: &InputOptions) -> Vec<Argument> {
         input.traces.iter().cloned().chain(self.baseline(input).and_then(|(_, trace)| trace)).collect()
@@ -110,7 +126,8 @@ impl GroupOptions {
         }
         let within = self.kind.iter().map(|kind| Filter::named(Metric::Type, Op::Equal, kind)).collect();
         let by_trace = slow.is_empty() && fast.is_empty() && has_two_labels(input);
-        compare::ComparisonRequest { slow, fast, within, by_trace }
+        let per = self.per.into();
+        compare::ComparisonRequest { slow, fast, within, by_trace, per }
     }
 
     /// The words of a command line with these traces and options, without the filters.
@@ -130,7 +147,7 @@ impl GroupOptions {
         ] {
             words.extend(paths.iter().flat_map(|path| [option.to_owned(), path.display().to_string()]));
         }
-        Invocation { words, task: self.task.clone() }
+        Invocation { words, task: self.asked() }
     }
 
     /// The label of the baseline, and its trace if that is not among those of `input`.
@@ -165,6 +182,25 @@ pub struct SymbolOptions {
     /// Kernel symbols (kallsyms, System.map, module symbols) for kernel stacks; repeatable
     #[arg(long = "kallsyms", value_name = "FILE")]
     pub kernel: Vec<PathBuf>,
+}
+
+/// By what profiles are compared.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum)]
+pub enum ProfileUnit {
+    /// By the run.
+    #[default]
+    Run,
+    /// By the sample: scaled to the same total.
+    Sample,
+}
+
+impl From<ProfileUnit> for compare::ProfileUnit {
+    fn from(unit: ProfileUnit) -> Self {
+        match unit {
+            ProfileUnit::Run => compare::ProfileUnit::Run,
+            ProfileUnit::Sample => compare::ProfileUnit::Sample,
+        }
+    }
 }
 
 /// Use of colours.

@@ -81,7 +81,7 @@ impl Question for InterfaceOptions {
     fn run(&self, session: Session, console: &mut Console<'_>) -> anyhow::Result<Outcome> {
         let options = ui_options(&self.appearance)?;
         let renamed = session::renamed(self.groups.functions.as_deref())?;
-        session.check_task(self.groups.task.as_deref())?;
+        session.check_task(self.groups.asked().as_deref())?;
         if !has_terminal() {
             anyhow::bail!("the interface needs a terminal: use `whyslow explain` or `whyslow diff` instead");
         }
@@ -94,7 +94,7 @@ impl Question for InterfaceOptions {
         let notices = Arc::new(Mutex::new(session.notices()));
         let backend = Box::new(Analyst {
             session,
-            task: self.groups.task.clone(),
+            task: self.groups.asked(),
             places: places(&self.traces(), &self.groups.symbols),
             renamed,
             mined: None,

@@ -331,8 +331,12 @@ fn compared(
 ) -> anyhow::Result<(Model, Comparison)> {
     let renamed = session::renamed(groups.functions.as_deref())?;
     let model = console.with_progress(|ctx| {
-        let model =
-            session.model(groups.task.as_deref(), &places(&groups.traces(input), &groups.symbols), timelines, ctx)?;
+        let model = session.model(
+            groups.asked().as_deref(),
+            &places(&groups.traces(input), &groups.symbols),
+            timelines,
+            ctx,
+        )?;
         session::rename(model, &renamed, ctx)
     })?;
     console.stage("analyse");

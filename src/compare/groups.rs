@@ -83,7 +83,13 @@ fn rest(name: &str, filters: &[Filter]) -> Vec<Filter> {
     types.cloned().chain([other]).collect()
 }
 
-fn group(model: &Model, name: &'static str, filters: Vec<Filter>, others: &[Filter]) -> Result<Group, CompareError> {
+/// The group that some filters select; an error where it is empty.
+pub(super) fn group(
+    model: &Model,
+    name: &'static str,
+    filters: Vec<Filter>,
+    others: &[Filter],
+) -> Result<Group, CompareError> {
     let members = members::members(model, &filters, others)?;
     if members.is_empty() {
         return Err(CompareError::EmptyGroup { group: name, reason: members::why_empty(model, &filters, others) });

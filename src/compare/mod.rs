@@ -27,6 +27,7 @@ pub mod members;
 pub mod moments;
 mod naming;
 mod partition;
+mod profile;
 pub mod ranks;
 #[cfg(test)]
 pub(crate) mod scenario;
@@ -93,10 +94,25 @@ pub struct ComparisonRequest {
     pub within: Vec<Filter>,
     /// Propose the trace whose executions take longer against the other one.
     pub by_trace: bool,
+    /// How two profiles are set against each other.
+    pub per: ProfileUnit,
+}
+
+/// By what the amounts of two profiles are compared.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum ProfileUnit {
+    /// By the run: what each of them used in all.
+    #[default]
+    Run,
+    /// By the sample: as if both had done the same work, that is, had as much in all.
+    Sample,
 }
 
 /// Compare two groups of the model's executions. Cost: linear in the groups' sparse vectors, plus the tests.
 pub fn compare(model: &Model, request: &ComparisonRequest, ctx: &Ctx) -> Result<Comparison, CompareError> {
+    if let Some(of) = &model.profile {
+        return profile::compare(model, of, request, ctx);
+    }
     let groups::SelectedGroups { slow, fast, origin } = groups::groups(model, request)?;
     let both = tree::GroupPair::new(model, &slow.members, &fast.members, &ctx.cancel);
     let extra_ns = extra_ns(model, &slow, &fast);

@@ -255,12 +255,29 @@ pub(super) fn build_of(groups: &GroupPair<'_>, times: &mut impl TimesByContext) 
         );
     }
     let raw = raw_p_values(groups, &pairs, few, times)?;
-    let mut built = BuiltTree { tree: DiffTree::default(), own, raw: Vec::new() };
-    for OrderedContext { context, parent, depth } in pre_order(times.model(), &pairs) {
+    let sizes = GroupSizes { slow: groups.slow.len(), fast: groups.fast.len() };
+    let self_delta = |context: ContextId| own[context.index()] as f64 / (n_slow * n_fast) as f64;
+    let mut tree = of_sums(times.model(), &pairs, sizes, self_delta);
+    for node in &mut tree.nodes {
+        node.deviations = pairs[node.context.index()].deviations(groups.floor_ns);
+    }
+    let raw = tree.nodes.iter().map(|node| raw[node.context.index()]).collect();
+    Ok(BuiltTree { tree, own, raw })
+}
+
+/// The tree of sums by context, which hold the times below each context too. `sizes`: members of the groups;
+/// `self_delta`: the difference of the own time of a context. Without deviations and p-values.
+pub(super) fn of_sums(
+    model: &Model,
+    pairs: &[GroupSums],
+    sizes: GroupSizes,
+    self_delta: impl Fn(ContextId) -> f64,
+) -> DiffTree {
+    let mut nodes = Vec::new();
+    for OrderedContext { context, parent, depth } in pre_order(model, pairs) {
         let pair = &pairs[context.index()];
-        let share = |having: u64, n: u64| having as f64 / n.max(1) as f64;
-        built.raw.push(raw[context.index()]);
-        built.tree.nodes.push(DiffNode {
+        let share = |having: u64, n: usize| having as f64 / n.max(1) as f64;
+        nodes.push(DiffNode {
             context,
             parent,
             size: 1,
@@ -268,20 +285,19 @@ pub(super) fn build_of(groups: &GroupPair<'_>, times: &mut impl TimesByContext) 
             slow_mean_ns: pair.slow.mean(),
             fast_mean_ns: pair.fast.mean(),
             delta_ns: pair.delta(),
-            self_delta_ns: built.own[context.index()] as f64 / (n_slow * n_fast) as f64,
-            deviations: pair.deviations(groups.floor_ns),
+            self_delta_ns: self_delta(context),
+            deviations: None,
             p_value: None,
-            slow_affected: share(pair.slow_having, pair.slow.n),
-            fast_affected: share(pair.fast_having, pair.fast.n),
+            slow_affected: share(pair.slow_having, sizes.slow),
+            fast_affected: share(pair.fast_having, sizes.fast),
         });
     }
-    let nodes = &mut built.tree.nodes;
     for at in (0..nodes.len()).rev() {
         if let Some(parent) = nodes[at].parent {
             nodes[parent as usize].size += nodes[at].size;
         }
     }
-    Ok(built)
+    DiffTree { nodes }
 }
 
 impl BuiltTree {

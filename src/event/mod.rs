@@ -13,6 +13,7 @@ pub mod matching;
 pub mod mpi;
 pub mod operation;
 pub mod prev_state;
+pub mod profile;
 pub mod stack;
 pub mod task;
 pub mod transfer;

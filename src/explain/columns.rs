@@ -99,6 +99,7 @@ impl MetricColumns {
                 Metric::Paused => counts.paused.unwrap_or(ABSENT),
                 Metric::Interleaved => counts.interleaved.unwrap_or(ABSENT),
                 Metric::Trace => i64::from(trace.raw()),
+                Metric::Process | Metric::Thread | Metric::Image => ABSENT,
                 Metric::Type | Metric::Role | Metric::Group | Metric::End | Metric::Field(_) | Metric::Perf(_) => {
                     ABSENT
                 }

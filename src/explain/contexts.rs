@@ -12,7 +12,7 @@
 //! Cost: linear in the nodes of the outline and the frames of its stacks. ALGORITHMS.md sections 5.1 to 5.3.
 
 use crate::analysis::outline::{Outline, OutlineStep};
-use crate::analysis::stacks::{Stack, StackId, StackTimelines};
+use crate::analysis::stacks::{Stack, StackId, StackTable};
 use crate::analysis::symbols::cache::SymbolCache;
 use crate::analysis::symbols::files::SymbolPaths;
 use crate::analysis::symbols::images::Spaces;
@@ -44,8 +44,8 @@ const STARTS: [&str; 9] = [
 pub struct Dictionary<'a> {
     /// The recording.
     pub timeline: &'a Timeline,
-    /// Its stacks.
-    pub timelines: &'a StackTimelines,
+    /// The stacks of the outline.
+    pub stacks: &'a StackTable,
     /// Its processes' images.
     pub spaces: &'a Spaces,
     /// Folders with symbol files.
@@ -95,7 +95,7 @@ fn resolve(
     let mut wanted: Vec<ProcessStack> = Vec::new();
     for (_, step) in outline.nodes() {
         if let OutlineStep::Stack(id) = step {
-            let stack = dictionary.timelines.get(id);
+            let stack = dictionary.stacks.get(id);
             wanted.extend(stack.user);
             wanted.extend(stack.around.into_iter().flat_map(|around| [around.before, around.after]));
         }
@@ -129,7 +129,7 @@ impl ContextNames<'_> {
                 if let Some(known) = self.stacks.get(&id) {
                     return known.clone();
                 }
-                let frames = self.stack(self.dictionary.timelines.get(id));
+                let frames = self.stack(self.dictionary.stacks.get(id));
                 self.stacks.insert(id, frames.clone());
                 frames
             }

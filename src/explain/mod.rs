@@ -31,6 +31,7 @@ mod naming;
 pub mod overview;
 mod own_times;
 mod paths;
+pub mod profile;
 mod propagation;
 mod roles;
 mod root_causes;
@@ -173,7 +174,8 @@ fn made(
 
     ctx.progress.enter("symbols", 0);
     let places = &request.places;
-    let dictionary = Dictionary { timeline, timelines, spaces, places, symbols, kernel: kernel.as_ref() };
+    let stacks = timelines.table();
+    let dictionary = Dictionary { timeline, stacks, spaces, places, symbols, kernel: kernel.as_ref() };
     let (tree, contexts) = contexts::name(&outline, &dictionary, &mut model.names, &mut model.notices, ctx)?;
     model.contexts = tree;
     // Labels come before other names of executions.

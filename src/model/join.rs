@@ -8,6 +8,7 @@
 use super::context::{ContextId, Frame, FrameKind};
 use super::execution::{ContextTime, ExecutionId, Executions};
 use super::metric::{ABSENT, Column, Metric, Unit};
+use super::profile;
 use super::{Model, ThreadInfo, ThreadInfoId, TraceId, TraceLevel};
 use crate::base::ctx::{Cancelled, Ctx};
 use crate::base::names::NameId;
@@ -37,6 +38,7 @@ pub fn join(mut models: Vec<Model>, renamed: &Renamed, ctx: &Ctx) -> Result<Mode
     let by_role = runs_of_different_size(&models);
     let mut whole = Model { origin: models.iter().map(|m| m.origin).min().unwrap_or_default(), ..Model::default() };
     whole.choice = models.first().and_then(|m| m.choice.clone());
+    whole.profile = profile::join(&models);
     let mut tasks: Vec<&String> = Vec::new();
     for model in &models {
         whole.quality.extend(model.quality.iter().cloned());

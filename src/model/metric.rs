@@ -77,6 +77,12 @@ pub enum Metric {
     Interleaved,
     /// Which trace.
     Trace,
+    /// The name of its process.
+    Process,
+    /// The name of its thread.
+    Thread,
+    /// Of a sample: the executable, the library or the kernel whose code it hit.
+    Image,
     /// The value of the task's type field.
     Type,
     /// The role of its rank in an MPI run, which runs on other numbers of ranks share.
@@ -100,6 +106,9 @@ impl Metric {
             Metric::Paused,
             Metric::Interleaved,
             Metric::Trace,
+            Metric::Process,
+            Metric::Thread,
+            Metric::Image,
             Metric::Type,
             Metric::Role,
             Metric::End,
@@ -138,6 +147,9 @@ impl Metric {
             Metric::Paused => "paused".into(),
             Metric::Interleaved => "interleaved".into(),
             Metric::Trace => "trace".into(),
+            Metric::Process => "process".into(),
+            Metric::Thread => "thread".into(),
+            Metric::Image => "image".into(),
             Metric::Type => "type".into(),
             Metric::Role => "role".into(),
             Metric::Group => "group".into(),
@@ -153,7 +165,8 @@ impl Metric {
             Metric::Paused | Metric::Interleaved => Unit::Ns,
             Metric::BytesRead | Metric::BytesWritten => Unit::Bytes,
             Metric::Syscalls | Metric::PageFaults | Metric::Threads | Metric::Field(_) | Metric::Perf(_) => Unit::Count,
-            Metric::Trace | Metric::Type | Metric::Role | Metric::Group => Unit::Name,
+            Metric::Trace | Metric::Process | Metric::Thread | Metric::Image => Unit::Name,
+            Metric::Type | Metric::Role | Metric::Group => Unit::Name,
         }
     }
 }

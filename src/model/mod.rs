@@ -22,6 +22,7 @@ pub mod join;
 pub mod metric;
 pub mod overview;
 mod platforms;
+pub mod profile;
 pub mod propagation;
 pub mod questions;
 pub mod recorded;
@@ -125,6 +126,8 @@ pub struct Model {
     pub contexts: context::Contexts,
     /// The executions.
     pub executions: execution::Executions,
+    /// Set where the executions are the samples of a profiler.
+    pub profile: Option<profile::Profile>,
     /// Of the executions that were asked for.
     pub timelines: BTreeMap<execution::ExecutionId, execution_timeline::ExecutionTimeline>,
     /// How far the events of each host with a kernel trace agree, in the order of the recording's hosts.

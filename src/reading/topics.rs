@@ -65,6 +65,19 @@ pub fn recorded(trace: &Trace) -> Recorded {
     recorded
 }
 
+/// The name by which samples are known, whatever was sampled.
+const SAMPLE: &str = "perf:tick";
+
+/// True for a trace that may hold samples of a profiler.
+pub fn has_samples(trace: &Trace) -> bool {
+    trace.classes().iter().any(|class| class.known() == SAMPLE)
+}
+
+/// True for a trace with samples in which no event shows which threads run. `recorded`: what it recorded.
+pub fn is_profile(trace: &Trace, recorded: &Recorded) -> bool {
+    has_samples(trace) && !recorded.events.contains(ESSENTIAL)
+}
+
 /// The recorder of a trace.
 fn recorder(trace: &Trace) -> TraceRecorder {
     match trace {

@@ -108,15 +108,23 @@ impl Traces {
         notices
     }
 
+    /// By trace: what it recorded.
+    pub(super) fn recorded(&self) -> &[Recorded] {
+        self.recorded.get_or_init(|| self.sources.iter().map(|source| topics::recorded(&source.trace)).collect())
+    }
+
     /// The traces as a model describes them.
     pub(super) fn about(&self) -> Vec<TraceInfo> {
         if let Some(reopened) = &self.reopened {
             return reopened.traces();
         }
-        let read = || self.sources.iter().map(|source| topics::recorded(&source.trace)).collect();
-        let recorded: &Vec<Recorded> = self.recorded.get_or_init(read);
-        self.sources.iter().zip(recorded).map(|(source, recorded)| about(source, recorded)).collect()
+        self.sources.iter().zip(self.recorded()).map(|(source, recorded)| about(source, recorded)).collect()
     }
+}
+
+/// A trace as a model describes it.
+pub(super) fn about_one(source: &Source) -> TraceInfo {
+    about(source, &topics::recorded(&source.trace))
 }
 
 /// Label and bounds, from the packets.

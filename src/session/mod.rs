@@ -14,6 +14,7 @@ mod history_file;
 mod keep;
 mod mining;
 mod pass;
+mod profile;
 mod reopened;
 mod run;
 mod survey;
@@ -176,6 +177,7 @@ impl Session {
     /// An error where `--task` names a task that the input cannot have. Cost: metadata.
     pub fn check_task(&self, task: Option<&str>) -> anyhow::Result<()> {
         match (self, task) {
+            (Session::Traces(traces), Some(task)) if traces.profile_task(Some(task))?.is_some() => Ok(()),
             (Session::Traces(traces), Some(task)) => traces.candidates(&[task]).map(drop),
             (Session::Databases(databases), task) => databases.task(task).map(drop),
             (Session::Traces(_), None) | (Session::Run(_), _) => Ok(()),

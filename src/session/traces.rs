@@ -182,6 +182,9 @@ impl Traces {
         timelines: &[ExecutionId],
         ctx: &Ctx,
     ) -> anyhow::Result<Model> {
+        if let Some(task) = self.profile_task(typed)? {
+            return self.profile(&task, places, ctx);
+        }
         self.fit_clocks(ctx)?;
         if !self.others.is_empty() {
             return self.joined_model(typed, places, timelines, ctx);
@@ -246,10 +249,14 @@ impl Traces {
         if let Some(reopened) = &self.reopened {
             return reopened.symbols();
         }
-        let recorded = self.sources.iter().filter_map(|s| s.trace.kernel_symbols()).map(Into::into);
+        self.with_recorded_of(&self.sources, places)
+    }
+
+    /// The same places, with the kernel symbols that some of the recordings hold.
+    pub(super) fn with_recorded_of(&self, sources: &[Source], places: &SymbolPaths) -> SymbolPaths {
+        let recorded = sources.iter().filter_map(|s| s.trace.kernel_symbols()).map(Into::into);
         SymbolPaths {
-            code: self
-                .sources
+            code: sources
                 .iter()
                 .map(|s| s.trace.kernel_code())
                 .filter(|code| !code.is_empty())

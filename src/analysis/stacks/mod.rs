@@ -35,9 +35,10 @@ use crate::base::time::{Ns, Timestamp};
 use crate::state::derived::{StackLines, StackLinesBuilder};
 use crate::state::questions::Asker;
 use crate::state::reader::RowReader;
-use crate::state::timeline::{RawStackId, StackOrigin, ThreadId, Timeline};
+use crate::state::timeline::{RawStackId, StackOrigin, StackSample, ThreadId, Timeline};
 use foldhash::HashMap;
 use placement::{Placement, PlacementInputs};
+use window::Sampled;
 
 crate::base::names::handle! {
     /// A stack of [`StackTimelines`].
@@ -95,13 +96,14 @@ struct GroupStacks {
 
 /// Distinct stacks by number.
 #[derive(Debug, Default)]
-struct StackTable {
+pub struct StackTable {
     stacks: Vec<Stack>,
     ids: HashMap<Stack, StackId>,
 }
 
 impl StackTable {
-    fn intern(&mut self, stack: Stack) -> StackId {
+    /// The id of a stack.
+    pub fn intern(&mut self, stack: Stack) -> StackId {
         *self.ids.entry(stack).or_insert_with(|| {
             self.stacks.push(stack);
             StackId::at(self.stacks.len() - 1)
@@ -109,7 +111,7 @@ impl StackTable {
     }
 
     /// A stack; an unknown one for an id of another table.
-    fn get(&self, id: StackId) -> Stack {
+    pub fn get(&self, id: StackId) -> Stack {
         self.stacks.get(id.index()).copied().unwrap_or_default()
     }
 }
@@ -148,6 +150,11 @@ impl StackTimelines {
         self.stacks.get(id)
     }
 
+    /// The table of its stacks.
+    pub fn table(&self) -> &StackTable {
+        &self.stacks
+    }
+
     /// All stacks.
     pub fn distinct(&self) -> &[Stack] {
         &self.stacks.stacks
@@ -157,6 +164,14 @@ impl StackTimelines {
     pub fn at(&self, reader: &RowReader<'_>, thread: ThreadId, t: Timestamp) -> StackId {
         self.cursor(reader, thread).at(t)
     }
+}
+
+/// The stack of a sample at its own moment, in the images that its process had then.
+pub fn stack_of_sample(timeline: &Timeline, spaces: &Spaces, thread: ThreadId, sample: &StackSample) -> Stack {
+    let Some(thread) = timeline.thread(thread) else { return Stack::default() };
+    let sampled = Sampled { timeline, spaces, thread, kernel: true };
+    let Sample { user, kernel, .. } = sampled.sample(*sample);
+    Stack { user, kernel, ..Stack::default() }
 }
 
 impl HeapSize for StackTimelines {

@@ -41,7 +41,8 @@ impl Sampled<'_> {
         sample.user.map(|stack| ProcessStack { host, pid, space, stack, addresses })
     }
 
-    fn sample(&self, row: StackSample) -> Sample {
+    /// A sample with its process's images.
+    pub fn sample(&self, row: StackSample) -> Sample {
         let addresses = self.addresses(&row);
         let user = if addresses > 0 { self.of_process(&row) } else { None };
         let kernel = row.kernel.filter(|k| self.kernel && !self.timeline.stacks().get(*k).is_empty());

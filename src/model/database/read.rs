@@ -169,6 +169,7 @@ impl Database {
         let notices = self.section(Kind::Notices, number, read_notices)?;
         let mut model = Model {
             choice: None,
+            profile: None,
             names,
             traces,
             tasks: Arc::new(self.tasks.clone()),

@@ -50,6 +50,7 @@ impl Writer {
             notices,
             origin,
             choice: _,
+            profile: _,
         } = model;
         let number = self.tasks.len() as u32;
         self.tasks.push(tasks.get(*task).cloned().unwrap_or_default());

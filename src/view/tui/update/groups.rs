@@ -259,9 +259,9 @@ pub(super) fn swapped(request: ComparisonRequest) -> ComparisonRequest {
         }
         _ => filter,
     };
-    let ComparisonRequest { slow, fast, within, .. } = request;
+    let ComparisonRequest { slow, fast, within, per, .. } = request;
     let all = |filters: Vec<Filter>| filters.into_iter().map(other).collect();
-    ComparisonRequest { slow: all(fast), fast: all(slow), within, by_trace: false }
+    ComparisonRequest { slow: all(fast), fast: all(slow), within, by_trace: false, per }
 }
 
 pub(super) fn clear(app: &mut App) -> Vec<UiEffect> {

@@ -1,0 +1,368 @@
+//! From the samples of a profiler to a model whose executions are these samples.
+//!
+//! In: a sealed timeline with the samples of its threads, and what is asked: an event, a program. Out: a model in which
+//! each sample is an execution that lasts as long as the sample stands for, in the calling context of its stack; `None`
+//! where nothing was sampled. Whose samples: those of the command that the recorder ran and of all its descendants, of
+//! a program by name, or of all; the tracer's own only in the last case. What was left out is summed by program.
+//!
+//! A sample says nothing of the time before and after what it stands for, so nothing is made up between two samples.
+//! Cost: linear in the samples; each distinct stack is named once. ALGORITHMS.md section 5.6.
+
+use super::contexts::{self, Dictionary};
+use super::threads::ModelThreads;
+use crate::analysis::derived::{commands, tracers};
+use crate::analysis::leaders::Leaders;
+use crate::analysis::outline::{Outline, OutlineId, OutlineStep};
+use crate::analysis::stacks::{Stack, StackTable, stack_of_sample};
+use crate::analysis::symbols::ProcessStack;
+use crate::analysis::symbols::cache::SymbolCache;
+use crate::analysis::symbols::files::SymbolPaths;
+use crate::analysis::symbols::images::Spaces;
+use crate::analysis::symbols::kernel::kernel_symbols;
+use crate::analysis::thread_names::ThreadNames;
+use crate::base::ctx::{Cancelled, Ctx};
+use crate::base::heap::{HeapSize, MemoryPart};
+use crate::base::names::{NameId, Names};
+use crate::base::notice::Notices;
+use crate::base::time::Timestamp;
+use crate::event::profile::{EVERY_PROGRAM, ProfileTask};
+use crate::model::column_values::ColumnValues;
+use crate::model::context::{ContextId, Frame, FrameKind};
+use crate::model::execution::ContextTime;
+use crate::model::metric::{Column, Metric};
+use crate::model::profile::{Profile, ProgramAmount, is_clock};
+use crate::model::{Model, TraceId, TraceInfo};
+use crate::state::questions::Asker;
+use crate::state::timeline::{StackSample, ThreadId, Timeline};
+use std::collections::{BTreeMap, BTreeSet};
+
+/// The command counts as what was recorded from this share of all samples on; below it only set the time, like `sleep`.
+const COMMAND_SHARE: u64 = 100;
+/// The frame of kernel code without symbols, and the image of all kernel code.
+const KERNEL: &str = "kernel";
+/// The image of code that no recorded mapping holds.
+const UNKNOWN: &str = "unknown";
+
+/// The request.
+#[derive(Clone, Debug)]
+pub struct ProfileRequest {
+    /// Which samples.
+    pub task: ProfileTask,
+    /// The trace.
+    pub trace: TraceInfo,
+    /// Folders of symbol files.
+    pub places: SymbolPaths,
+}
+
+/// How often an event was sampled, and how much of it the samples stand for.
+#[derive(Clone, Copy, Debug, Default)]
+struct EventSum {
+    samples: u64,
+    amount: u64,
+}
+
+/// A sample that is part of the profile.
+struct Taken {
+    start: Timestamp,
+    end: Timestamp,
+    thread: ThreadId,
+    amount: u64,
+    node: OutlineId,
+    /// The kernel part has no symbols.
+    in_kernel: bool,
+    image: SampledImage,
+}
+
+/// Whose code a sample hit.
+#[derive(Clone, Copy)]
+enum SampledImage {
+    Kernel,
+    /// A mapped file, by its path.
+    File(NameId),
+    Unknown,
+}
+
+/// True where samples of events were recorded.
+pub fn has_samples(timeline: &Timeline) -> bool {
+    !events(timeline).is_empty()
+}
+
+/// All sampled events.
+fn events(timeline: &Timeline) -> BTreeMap<NameId, EventSum> {
+    let reader = timeline.reader(Asker::Explain);
+    let mut all: BTreeMap<NameId, EventSum> = BTreeMap::new();
+    for (id, _) in timeline.threads_by_id().filter(|(_, thread)| !thread.idle) {
+        for weight in reader.samples(id).all().filter_map(|sample| sample.weight) {
+            let sum = all.entry(weight.event).or_default();
+            sum.samples += 1;
+            sum.amount = sum.amount.saturating_add(weight.amount);
+        }
+    }
+    all
+}
+
+/// The event that was asked for: by its name with or without modifiers; else the clock, or the event, with most samples.
+fn chosen(names: &Names, events: &BTreeMap<NameId, EventSum>, asked: Option<&str>) -> Option<NameId> {
+    let bare = |name: &NameId| names.get(*name).split(':').next().unwrap_or_default() == asked.unwrap_or_default();
+    if let Some(asked) = asked {
+        let exact = events.keys().find(|name| names.get(**name) == asked);
+        return exact.or_else(|| events.keys().find(|name| bare(name))).copied();
+    }
+    let rank =
+        |(name, sum): &(&NameId, &EventSum)| (is_clock(names.get(**name)), sum.samples, std::cmp::Reverse(**name));
+    events.iter().max_by_key(rank).map(|(name, _)| *name)
+}
+
+/// The names of the events that a recording sampled.
+pub fn event_names(timeline: &Timeline) -> Vec<String> {
+    events(timeline).keys().map(|name| timeline.names().get(*name).to_owned()).collect()
+}
+
+/// The threads whose samples are asked for, and in words who they are.
+struct Selection {
+    threads: BTreeSet<ThreadId>,
+    /// The recorded command, of which the threads are; `None` for all of the machine, or a program by name.
+    is_command: bool,
+}
+
+/// See the module.
+pub fn build(
+    timeline: &Timeline,
+    request: &ProfileRequest,
+    notices: &Notices,
+    ctx: &Ctx,
+) -> Result<Option<Model>, Cancelled> {
+    let all_events = events(timeline);
+    let Some(event) = chosen(timeline.names(), &all_events, request.task.event.as_deref()) else { return Ok(None) };
+    ctx.progress.enter("stacks", 0);
+    let mut model = Model {
+        tasks: vec![request.task.to_string()].into(),
+        traces: vec![request.trace.clone()],
+        notices: notices.clone(),
+        origin: timeline.span().start,
+        ..Model::default()
+    };
+    let kernel = kernel_symbols(&request.places, &mut model.notices);
+    let spaces = Spaces::new(timeline.images());
+    let names = ThreadNames::new(timeline, &mut model.names, &mut model.notices);
+    let leaders = Leaders::new(timeline);
+    let mut samples =
+        Samples { timeline, spaces: &spaces, names: &names, leaders: &leaders, event, has_kernel: kernel.is_some() };
+    let (selection, left_out) = samples.select(request.task.program.as_deref());
+    let mut table = StackTable::default();
+    let (outline, taken) = samples.take(&selection, &mut table, ctx)?;
+    ctx.progress.enter("symbols", 0);
+    let symbols = request.places.known.clone().unwrap_or_default();
+    let symbols: &SymbolCache = &symbols;
+    let places = &request.places;
+    let dictionary = Dictionary { timeline, stacks: &table, spaces: &spaces, places, symbols, kernel: kernel.as_ref() };
+    let (contexts, ids) = contexts::name(&outline, &dictionary, &mut model.names, &mut model.notices, ctx)?;
+    model.contexts = contexts;
+    let event_name = |id: &NameId| timeline.names().get(*id).to_owned();
+    let other_events = all_events.keys().filter(|other| **other != event).map(event_name).collect();
+    fill(&mut model, timeline, &leaders, &ids, taken, ctx)?;
+    let whose = whose(&model, &selection, request.task.program.as_deref());
+    model.profile = Some(Profile { event: event_name(&event), other_events, whose, left_out });
+    ctx.progress.parts.hold(MemoryPart::Results, model.executions.heap_bytes());
+    Ok(Some(model))
+}
+
+/// What the samples are taken from.
+struct Samples<'a> {
+    timeline: &'a Timeline,
+    spaces: &'a Spaces,
+    names: &'a ThreadNames,
+    leaders: &'a Leaders,
+    event: NameId,
+    /// Kernel symbols are known.
+    has_kernel: bool,
+}
+
+impl Samples<'_> {
+    /// The samples of the event on a thread.
+    fn of(&self, thread: ThreadId, mut put: impl FnMut(&StackSample, u64)) {
+        let reader = self.timeline.reader(Asker::Explain);
+        for sample in reader.samples(thread).all() {
+            if let Some(weight) = sample.weight.filter(|weight| weight.event == self.event) {
+                put(&sample, weight.amount);
+            }
+        }
+    }
+
+    /// Whose code a sample with this stack hit.
+    fn image(&self, stack: &Stack) -> SampledImage {
+        let in_file = |user: ProcessStack| {
+            let address = self.timeline.stacks().get(user.stack).first()?;
+            Some(self.spaces.image(user.space?, user.host, *address)?.path)
+        };
+        match (stack.kernel, stack.user) {
+            (Some(_), _) => SampledImage::Kernel,
+            (None, Some(user)) => in_file(user).map_or(SampledImage::Unknown, SampledImage::File),
+            (None, None) => SampledImage::Unknown,
+        }
+    }
+
+    /// The shown name of the program that a thread runs at `t`.
+    fn program(&self, thread: ThreadId, t: Timestamp) -> Option<NameId> {
+        let thread = self.timeline.thread(thread)?;
+        self.names.at(self.leaders.of(self.timeline, thread, t), t)
+    }
+
+    /// The threads whose samples are asked for, and the programs of the others.
+    fn select(&mut self, program: Option<&str>) -> (Selection, Vec<ProgramAmount>) {
+        let mut by_thread: BTreeMap<ThreadId, u64> = BTreeMap::new();
+        for (id, thread) in self.timeline.threads_by_id() {
+            let mut amount = 0_u64;
+            if !thread.idle {
+                self.of(id, |_, more| amount = amount.saturating_add(more));
+            }
+            if amount > 0 {
+                by_thread.insert(id, amount);
+            }
+        }
+        let command = commands(self.timeline);
+        let sum = |threads: &mut dyn Iterator<Item = u64>| threads.fold(0, u64::saturating_add);
+        let all = sum(&mut by_thread.values().copied());
+        let own = sum(&mut by_thread.iter().filter(|(id, _)| command.contains(id)).map(|(_, amount)| *amount));
+        let recorded = own > 0 && own >= all / COMMAND_SHARE;
+        let recorders = tracers(self.timeline);
+        let name = |id: ThreadId| {
+            let thread = self.timeline.thread(id)?;
+            let last = self.leaders.of(self.timeline, thread, thread.life.end);
+            Some(self.timeline.names().get(last.name_at(thread.life.end)?))
+        };
+        let is_wanted = |id: &ThreadId| match program {
+            Some(EVERY_PROGRAM) => true,
+            Some(program) => name(*id) == Some(program),
+            None if recorded => command.contains(id),
+            None => !recorders.contains(id),
+        };
+        let (wanted, others): (Vec<_>, Vec<_>) = by_thread.into_iter().partition(|(id, _)| is_wanted(id));
+        let mut left_out: BTreeMap<String, u64> = BTreeMap::new();
+        for (id, amount) in others {
+            let sum = left_out.entry(name(id).unwrap_or("unknown").to_owned()).or_default();
+            *sum = sum.saturating_add(amount);
+        }
+        let mut left_out: Vec<ProgramAmount> =
+            left_out.into_iter().map(|(program, amount)| ProgramAmount { program, amount }).collect();
+        left_out.sort_by(|a, b| b.amount.cmp(&a.amount).then_with(|| a.program.cmp(&b.program)));
+        let threads = wanted.into_iter().map(|(id, _)| id).collect();
+        (Selection { threads, is_command: recorded && program.is_none() }, left_out)
+    }
+
+    /// The samples in order of time, each at a node of an outline of their stacks.
+    fn take(
+        &self,
+        selection: &Selection,
+        table: &mut StackTable,
+        ctx: &Ctx,
+    ) -> Result<(Outline, Vec<Taken>), Cancelled> {
+        let mut outline = Outline::default();
+        let mut taken: Vec<Taken> = Vec::new();
+        let is_time = is_clock(self.timeline.names().get(self.event));
+        for thread in &selection.threads {
+            ctx.cancel.check()?;
+            self.of(*thread, |sample, amount| {
+                let stack = stack_of_sample(self.timeline, self.spaces, *thread, sample);
+                let in_kernel = stack.kernel.is_some() && !self.has_kernel;
+                let program = self.program(*thread, sample.time);
+                let mut node = outline.child(None, OutlineStep::Process(program));
+                // Kernel code without symbols is a frame of its own, made when contexts have names.
+                if stack.user.is_some() || !in_kernel {
+                    let kernel = stack.kernel.filter(|_| self.has_kernel);
+                    node = outline.child(Some(node), OutlineStep::Stack(table.intern(Stack { kernel, ..stack })));
+                }
+                let ns = i64::try_from(amount).unwrap_or(i64::MAX);
+                let (start, end) = match is_time {
+                    true => (sample.time.saturating_sub(ns), sample.time),
+                    false => (sample.time, sample.time.saturating_add(ns)),
+                };
+                // What passes the ends of time is cut.
+                let amount = end.since(start).unsigned_abs();
+                let image = self.image(&stack);
+                taken.push(Taken { start, end, thread: *thread, amount, node, in_kernel, image });
+            });
+        }
+        taken.sort_by_key(|sample| (sample.start, sample.end, sample.thread));
+        Ok((outline, taken))
+    }
+}
+
+/// Put the samples into the model.
+fn fill(
+    model: &mut Model,
+    timeline: &Timeline,
+    leaders: &Leaders,
+    contexts: &[ContextId],
+    taken: Vec<Taken>,
+    ctx: &Ctx,
+) -> Result<(), Cancelled> {
+    let mut threads = ModelThreads::new(timeline, leaders);
+    let label = model.traces.first().map_or_else(String::new, |trace| trace.label.clone());
+    let label = i64::from(model.names.intern(&label).raw());
+    let kernel = Frame { kind: FrameKind::File, name: model.names.intern(KERNEL) };
+    let metrics = [Metric::Start, Metric::Process, Metric::Thread, Metric::Image, Metric::Trace];
+    let mut columns = metrics.map(|metric| Column { metric, values: ColumnValues::default() });
+    for (i, Taken { start, end, thread, amount, node, in_kernel, image }) in taken.into_iter().enumerate() {
+        if i % 4096 == 0 {
+            ctx.cancel.check()?;
+        }
+        let mut context = contexts.get(node.index()).copied().unwrap_or(ContextId::at(0));
+        if in_kernel {
+            context = model.contexts.child(Some(context), kernel);
+        }
+        let who = threads.id(thread, end, &mut model.who, &mut model.names);
+        let (process, name) =
+            model.who.get(who.index()).map_or((NameId::at(0), NameId::at(0)), |who| (who.process, who.thread));
+        let of_image = match image {
+            SampledImage::Kernel => kernel.name,
+            SampledImage::File(path) => {
+                let path = timeline.names().get(path);
+                model.names.intern(path.rsplit('/').next().unwrap_or(path))
+            }
+            SampledImage::Unknown => model.names.intern(UNKNOWN),
+        };
+        let [process, name, of_image] = [process, name, of_image].map(|name| i64::from(name.raw()));
+        let values = [start.since(model.origin), process, name, of_image, label];
+        columns.iter_mut().zip(values).for_each(|(column, value)| column.values.push(value));
+        let executions = &mut model.executions;
+        executions.start.push(start);
+        executions.end.push(end);
+        executions.who.push(who);
+        executions.trace.push(TraceId::at(0));
+        executions.cpu.push(u16::MAX);
+        executions.unsure.push(false);
+        executions.own.push_sorted(&[ContextTime { context, ns: amount }]);
+    }
+    model.executions.own.shrink();
+    model.executions.columns = columns.into_iter().collect();
+    Ok(())
+}
+
+/// Whose samples they are, in words.
+fn whose(model: &Model, selection: &Selection, program: Option<&str>) -> String {
+    let amounts = by_program(model);
+    let total = amounts.iter().map(|(_, amount)| *amount).fold(0, u64::saturating_add);
+    let first = amounts.first().map_or("no program", |(name, _)| name.as_str());
+    match program {
+        Some(EVERY_PROGRAM) => "all programs".to_owned(),
+        Some(program) => program.to_owned(),
+        // One that has nearly all speaks for all.
+        None if amounts.first().is_some_and(|(_, amount)| *amount >= total / 10 * 9) => first.to_owned(),
+        None if selection.is_command => format!("{first} and other programs of the recorded command"),
+        None => "all programs".to_owned(),
+    }
+}
+
+/// Programs with the amounts of their samples, the largest first.
+fn by_program(model: &Model) -> Vec<(String, u64)> {
+    let mut amounts: BTreeMap<&str, u64> = BTreeMap::new();
+    for (i, who) in model.executions.who.iter().enumerate() {
+        let Some(who) = model.who.get(who.index()) else { continue };
+        let amount = amounts.entry(model.names.get(who.process)).or_default();
+        *amount = amount.saturating_add(model.executions.duration(i).unsigned_abs());
+    }
+    let mut amounts: Vec<(String, u64)> = amounts.into_iter().map(|(name, amount)| (name.to_owned(), amount)).collect();
+    amounts.sort_by(|a, b| b.1.cmp(&a.1).then_with(|| a.0.cmp(&b.0)));
+    amounts
+}

@@ -1,0 +1,104 @@
+//! What a model says of itself where its executions are the samples of a profiler.
+//!
+//! A sample stands for so much of an event: nanoseconds of a clock, else cycles, misses, faults. Its execution lasts as
+//! long as that, on the thread that it hit; sums over samples are CPU time, or counts of the event. Of the time between
+//! two samples a profile says nothing.
+
+use super::Model;
+use crate::base::figure;
+
+/// The profile that a model holds.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Profile {
+    /// The event that was sampled: `cpu-clock`, `cycles`.
+    pub event: String,
+    /// The other events that were sampled, which `--event` chooses.
+    pub other_events: Vec<String>,
+    /// Whose samples they are: `indexer`, `load.sh and the programs that it started`.
+    pub whose: String,
+    /// Programs whose samples were left out, with how much of the event each has; the largest first.
+    pub left_out: Vec<ProgramAmount>,
+}
+
+/// A program, and how much of an event its samples stand for.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ProgramAmount {
+    /// Its name.
+    pub program: String,
+    /// The sum over its samples.
+    pub amount: u64,
+}
+
+/// True for an event that counts nanoseconds on a CPU. Modifiers follow a colon: `cpu-clock:u`.
+pub fn is_clock(event: &str) -> bool {
+    matches!(event.split(':').next(), Some("cpu-clock" | "task-clock"))
+}
+
+impl Profile {
+    /// True where amounts are nanoseconds.
+    pub fn is_time(&self) -> bool {
+        is_clock(&self.event)
+    }
+
+    /// An amount for people: `452 ms`, `3.2 G cycles`.
+    pub fn amount(&self, amount: f64) -> String {
+        if self.is_time() {
+            return figure::time(amount);
+        }
+        let sign = if amount < 0.0 { "-" } else { "" };
+        let count = figure::count(amount.abs().round() as u64);
+        format!("{sign}{count} {}", self.event.split(':').next().unwrap_or("samples"))
+    }
+
+    /// Where the amounts were spent, as sentences say it: `on the CPU` for clocks; nothing for other events.
+    pub fn spent(&self) -> &'static str {
+        if self.is_time() { " on the CPU" } else { "" }
+    }
+}
+
+/// The profile of several models together; `None` where one of them is none.
+pub(super) fn join(models: &[Model]) -> Option<Profile> {
+    let mut profiles = models.iter().map(|model| model.profile.as_ref());
+    let mut whole = profiles.next()??.clone();
+    for profile in profiles {
+        let Profile { other_events, left_out, .. } = profile?;
+        for event in other_events {
+            if !whole.other_events.contains(event) {
+                whole.other_events.push(event.clone());
+            }
+        }
+        for one in left_out {
+            match whole.left_out.iter_mut().find(|known| known.program == one.program) {
+                Some(known) => known.amount = known.amount.saturating_add(one.amount),
+                None => whole.left_out.push(one.clone()),
+            }
+        }
+    }
+    whole.left_out.sort_by(|a, b| b.amount.cmp(&a.amount).then_with(|| a.program.cmp(&b.program)));
+    Some(whole)
+}
+
+impl Model {
+    /// An amount of what executions are measured in: a time, but for profiles of other events than clocks.
+    pub fn amount(&self, amount: f64) -> String {
+        self.profile.as_ref().map_or_else(|| figure::time(amount), |profile| profile.amount(amount))
+    }
+
+    /// The noun for its executions: `execution`, or `sample` in a profile.
+    pub fn noun(&self) -> &'static str {
+        if self.profile.is_some() { "sample" } else { "execution" }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn amount_is_a_time_for_clocks_alone() {
+        let profile = |event: &str| Profile { event: event.to_owned(), ..Profile::default() };
+        assert_eq!(profile("cpu-clock:u").amount(451_000_000.0), "451 ms");
+        assert_eq!(profile("cache-misses").amount(-1200.0), "-1.20 k cache-misses");
+        assert!(is_clock("task-clock") && !is_clock("cycles:P") && !is_clock("cpu-clocks"));
+    }
+}
