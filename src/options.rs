@@ -18,7 +18,8 @@ use clap::{Args, ValueEnum};
 use serde::Deserialize;
 use std::collections::BTreeSet;
 use std::ffi::OsString;
-use std::path::PathBuf;
+use std::os::unix::ffi::OsStrExt;
+use std::path::{Path, PathBuf};
 use std::str::FromStr;
 
 /// The default label of a baseline.
@@ -113,7 +114,8 @@ impl GroupOptions {
 
     /// The traces of `input`, and the baseline if it is another trace.
     pub fn traces(&self, input: &InputOptions) -> Vec<Argument> {
-        input.traces.iter().cloned().chain(self.baseline(input).and_then(|(_, trace)| trace)).collect()
+        let baseline = self.baseline(input).and_then(|(_, trace)| trace);
+        input.traces.iter().cloned().chain(baseline).flat_map(matching).collect()
     }
 
     /// The filters of both groups.
@@ -160,6 +162,36 @@ impl GroupOptions {
         let Argument { label, path } = Argument::parse(old).located();
         let label = label.unwrap_or_else(|| BASELINE.to_owned());
         Some((label.clone(), Some(Argument { label: Some(label), path })))
+    }
+}
+
+/// The files that a pattern names, `old-*.data`, each with its label; the argument itself where it is no pattern, or
+/// where no file matches.
+fn matching(argument: Argument) -> Vec<Argument> {
+    let is_pattern = |name: &&str| name.contains(['*', '?']) && !argument.path.exists();
+    let Some(pattern) = argument.path.file_name().and_then(|name| name.to_str()).filter(is_pattern) else {
+        return vec![argument];
+    };
+    let folder = argument.path.parent().filter(|folder| !folder.as_os_str().is_empty());
+    let entries = std::fs::read_dir(folder.unwrap_or(Path::new("."))).into_iter().flatten().flatten();
+    let is_meant = |name: &OsString| matches(pattern.as_bytes(), name.as_bytes());
+    let mut names: Vec<OsString> = entries.map(|entry| entry.file_name()).filter(is_meant).collect();
+    names.sort();
+    if names.is_empty() {
+        return vec![argument];
+    }
+    let file = |name| Argument { label: argument.label.clone(), path: argument.path.with_file_name(name) };
+    names.into_iter().map(file).collect()
+}
+
+/// True where a name has the form of a pattern: `*` stands for any number of letters, `?` for one.
+fn matches(pattern: &[u8], name: &[u8]) -> bool {
+    match (pattern.split_first(), name.split_first()) {
+        (None, None) => true,
+        (Some((b'*', rest)), _) => (0..=name.len()).any(|skipped| matches(rest, &name[skipped..])),
+        (Some((b'?', rest)), Some((_, others))) => matches(rest, others),
+        (Some((letter, rest)), Some((other, others))) => letter == other && matches(rest, others),
+        _ => false,
     }
 }
 

@@ -31,6 +31,11 @@ fn scaled(value: f64, steps: &[(f64, &str)]) -> String {
     }
 }
 
+/// A large number of things: `3.20 G`, `702`.
+pub fn amount(n: f64) -> String {
+    scaled(n, &[(1e9, "G"), (1e6, "M"), (1e3, "K"), (1.0, "")]).trim_end().to_owned()
+}
+
 /// A time: `61.3 ms`; `0` has no unit.
 pub fn time(ns: f64) -> String {
     if ns.abs() < 0.5 {

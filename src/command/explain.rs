@@ -68,6 +68,10 @@ impl Question for ExplainOptions {
 
     fn run(&self, mut session: Session, console: &mut Console<'_>) -> anyhow::Result<Outcome> {
         let (model, comparison) = compared(&self.input, &self.groups, &[], &mut session, console)?;
+        if let Some(condition) = self.fail_if.filter(|one| model.profile.is_some() && one.is_percentile()) {
+            let remedy = "write extra>2ms or mean>+5%, which compare what runs take in all";
+            return Err(UsageError(format!("--fail-if {condition}: samples have no percentiles; {remedy}")).into());
+        }
         console.answer(
             self.json,
             || json::explain(&model, &comparison),

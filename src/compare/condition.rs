@@ -8,14 +8,17 @@
 use super::Comparison;
 use crate::base::figure;
 use crate::base::quantity;
-use crate::base::statistics::{Random, nearest_rank};
+use crate::base::statistics::{Random, Sums, nearest_rank, welch};
 use crate::model::Model;
 use crate::model::execution::ExecutionId;
+use std::collections::BTreeMap;
 use std::fmt;
 use std::str::FromStr;
 
 const ROUNDS: usize = 400;
 const MAY_REACH: usize = ROUNDS / 100;
+/// The chance that a difference between the runs of two profiles may have.
+const RUNS_DIFFER: f64 = 0.01;
 
 #[derive(Clone, Copy, Debug, PartialEq)]
 enum Quantity {
@@ -92,6 +95,9 @@ impl fmt::Display for FailIf {
 impl FailIf {
     /// A sentence if the condition holds for the comparison, else `None`.
     pub fn holds(&self, model: &Model, c: &Comparison) -> Option<String> {
+        if model.profile.is_some() {
+            return self.holds_of_profiles(model, c);
+        }
         let durations = |members: &[ExecutionId]| -> Vec<i64> {
             members.iter().map(|e| model.executions.duration(e.index())).collect()
         };
@@ -108,6 +114,31 @@ impl FailIf {
         let (slow, fast) = (figure::time(of_slow), figure::time(of_fast));
         let share = if of_fast > 0.0 { format!(" (+{})", figure::share(more / of_fast)) } else { String::new() };
         Some(format!("{self} holds: {slow} against {fast}, {} more{share}", figure::time(more)))
+    }
+
+    /// True for a percentile, which the samples of a profile do not have.
+    pub fn is_percentile(&self) -> bool {
+        matches!(self.quantity, Quantity::Percentile(_))
+    }
+
+    /// The same for two profiles, by what their runs took in all. Significant where the runs of both sides differ by more
+    /// than among themselves, or where the verdict is sure of a function that takes more.
+    fn holds_of_profiles(&self, model: &Model, c: &Comparison) -> Option<String> {
+        let (of_slow, of_fast) = (c.slow.mean_ns as f64, c.fast.mean_ns as f64);
+        let more = of_slow - of_fast;
+        let exceeds = match self.limit {
+            Limit::Percent(percent) => more > of_fast * percent / 100.0,
+            Limit::Ns(ns) => more > ns as f64,
+        };
+        let [slow, fast] = [&c.slow, &c.fast].map(|group| run_totals(model, &group.members));
+        let repeated = slow.n >= 2 && fast.n >= 2;
+        let differ = match repeated {
+            true => welch(&fast, &slow).is_some_and(|test| test.p <= RUNS_DIFFER),
+            false => c.verdict.confident,
+        };
+        let share = if of_fast > 0.0 { format!(" (+{})", figure::share(more / of_fast)) } else { String::new() };
+        let [slow, fast, more] = [of_slow, of_fast, more].map(|amount| model.amount(amount));
+        (exceeds && differ).then(|| format!("{self} holds: {slow} against {fast}, {more} more{share}"))
     }
 
     fn measure(&self, durations: &[i64]) -> Option<f64> {
@@ -138,6 +169,18 @@ impl FailIf {
         });
         reached.count() <= MAY_REACH
     }
+}
+
+/// The totals of the runs that some samples come from.
+fn run_totals(model: &Model, members: &[ExecutionId]) -> Sums {
+    let mut totals = BTreeMap::new();
+    for member in members {
+        let total: &mut u64 = totals.entry(model.executions.trace.get(member.index())).or_default();
+        *total = total.saturating_add(model.executions.duration(member.index()).unsigned_abs());
+    }
+    let mut sums = Sums::zeros(totals.len() as u64);
+    totals.into_values().for_each(|total| sums.put(total));
+    sums
 }
 
 #[cfg(test)]

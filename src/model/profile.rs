@@ -40,14 +40,12 @@ impl Profile {
         is_clock(&self.event)
     }
 
-    /// An amount for people: `452 ms`, `3.2 G cycles`.
+    /// An amount for people: `452 ms`, `3.20 G cycles`.
     pub fn amount(&self, amount: f64) -> String {
         if self.is_time() {
             return figure::time(amount);
         }
-        let sign = if amount < 0.0 { "-" } else { "" };
-        let count = figure::count(amount.abs().round() as u64);
-        format!("{sign}{count} {}", self.event.split(':').next().unwrap_or("samples"))
+        format!("{} {}", figure::amount(amount), self.event.split(':').next().unwrap_or("samples"))
     }
 
     /// Where the amounts were spent, as sentences say it: `on the CPU` for clocks; nothing for other events.
@@ -98,7 +96,7 @@ mod tests {
     fn amount_is_a_time_for_clocks_alone() {
         let profile = |event: &str| Profile { event: event.to_owned(), ..Profile::default() };
         assert_eq!(profile("cpu-clock:u").amount(451_000_000.0), "451 ms");
-        assert_eq!(profile("cache-misses").amount(-1200.0), "-1.20 k cache-misses");
+        assert_eq!(profile("cache-misses").amount(-1200.0), "-1.20 K cache-misses");
         assert!(is_clock("task-clock") && !is_clock("cycles:P") && !is_clock("cpu-clocks"));
     }
 }

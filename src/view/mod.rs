@@ -13,6 +13,7 @@ mod markup;
 mod missing;
 pub mod overview;
 pub mod profile;
+mod profile_text;
 pub mod query;
 pub mod report;
 pub mod stats;

@@ -5,7 +5,7 @@
 
 use super::diff_parts::DiffParts;
 use super::json::largest;
-use super::{execution_text, function_text, words};
+use super::{execution_text, function_text, profile_text, words};
 use crate::base::demangle::abbreviated;
 use crate::base::{clean, figure};
 use crate::compare::functions::by_function;
@@ -107,14 +107,16 @@ pub(super) fn cut(text: &str, columns: usize) -> String {
 pub fn explain(model: &Model, c: &Comparison, page: Page) -> String {
     let mut out = String::new();
     head(model, c, page, &mut out);
-    causes(c, page, &mut out);
+    causes(model, c, page, &mut out);
     if !c.kinds.is_empty() {
         out.push_str("\nKinds of slow executions\n");
         for kind in &c.kinds {
             page.wrap(&mut out, 2, &kind.sentence);
         }
     }
-    if !c.dimensions.is_empty() {
+    if model.profile.is_some() {
+        profile_text::places(c, page, &mut out);
+    } else if !c.dimensions.is_empty() {
         out.push_str("\nAlso different\n");
         for d in &c.dimensions {
             let slow = share_of_group(d.slow_share, c.slow.members.len());
@@ -163,7 +165,7 @@ pub fn diff(model: &Model, c: &Comparison, parts: &DiffParts<'_>, page: Page) ->
         None => tree(model, c, page, &mut out),
     }
     functions(model, c, page, &mut out);
-    causes(c, page, &mut out);
+    causes(model, c, page, &mut out);
     notes(c, page, &mut out);
     out
 }
@@ -202,6 +204,9 @@ fn ranks_side_by_side(found: &RankComparison, page: Page, out: &mut String) {
 fn head(model: &Model, c: &Comparison, page: Page, out: &mut String) {
     page.wrap(out, 0, &c.verdict.sentence);
     out.push('\n');
+    if let Some(profile) = &model.profile {
+        return profile_text::head(model, profile, c, page, out);
+    }
     let task = model.tasks.get(model.task).map_or("", |t| t);
     let how = match c.verdict.groups {
         GroupsOrigin::Given => "",
@@ -228,7 +233,7 @@ fn head(model: &Model, c: &Comparison, page: Page, out: &mut String) {
     }
 }
 
-fn causes(c: &Comparison, page: Page, out: &mut String) {
+fn causes(model: &Model, c: &Comparison, page: Page, out: &mut String) {
     let arrow = match page.glyphs {
         Glyphs::Unicode => " › ",
         Glyphs::Ascii => " > ",
@@ -236,17 +241,18 @@ fn causes(c: &Comparison, page: Page, out: &mut String) {
     };
     out.push('\n');
     let extra = figure::time(c.extra_ns as f64);
-    let title = match c.verdict.groups {
-        GroupsOrigin::All => format!("Where the {extra} of an execution went"),
-        _ => format!("Causes of the {extra} by which slow executions are slower"),
+    let title = match (&model.profile, c.verdict.groups) {
+        (Some(profile), _) => profile_text::title(profile, c),
+        (None, GroupsOrigin::All) => format!("Where the {extra} of an execution went"),
+        (None, _) => format!("Causes of the {extra} by which slow executions are slower"),
     };
     page.wrap(out, 0, &title);
     let most = c.causes.iter().map(|c| c.share.abs()).fold(0.0, f64::max);
     for cause in &c.causes {
         if page.glyphs == Glyphs::Words {
-            page.wrap(out, 0, &heading(c, cause));
+            page.wrap(out, 0, &heading(model, c, cause));
         } else {
-            out.push_str(cut(&row(c, cause, most, page), page.width()).trim_end());
+            out.push_str(cut(&row(model, c, cause, most, page), page.width()).trim_end());
             out.push('\n');
         }
         page.wrap(out, 4, &cause.sentence);
@@ -263,19 +269,19 @@ fn causes(c: &Comparison, page: Page, out: &mut String) {
 }
 
 /// The figures of a cause as a row with a bar; a bar of full length is `most`.
-fn row(c: &Comparison, cause: &Cause, most: f64, page: Page) -> String {
+fn row(model: &Model, c: &Comparison, cause: &Cause, most: f64, page: Page) -> String {
     let rank = cause.rank.map_or_else(|| " -".into(), |r| format!("{r:2}"));
     let bar = page.bar(if most > 0.0 { cause.share.abs() / most } else { 0.0 }, 12);
-    let time = figure::time(cause.extra_ns as f64);
+    let time = model.amount(cause.extra_ns as f64);
     let pad = " ".repeat(12_usize.saturating_sub(bar.width()));
     let kind = cause.kind.map_or("", words::kind);
     format!("{rank} {time:>9} {:>6}  {bar}{pad}  {kind}", c.share(cause.share))
 }
 
 /// The same in words.
-fn heading(c: &Comparison, cause: &Cause) -> String {
+fn heading(model: &Model, c: &Comparison, cause: &Cause) -> String {
     let name = cause.rank.map_or_else(|| "The rest".to_owned(), |rank| format!("Cause {rank}"));
-    let mut parts = vec![format!("{name}: {}", figure::time(cause.extra_ns as f64))];
+    let mut parts = vec![format!("{name}: {}", model.amount(cause.extra_ns as f64))];
     parts.extend(Some(c.share(cause.share)).filter(|share| !share.is_empty()));
     parts.extend(cause.kind.map(|kind| words::kind(kind).to_owned()));
     parts.join(", ") + "."
@@ -350,13 +356,13 @@ fn tree(model: &Model, c: &Comparison, page: Page, out: &mut String) {
         let sure = if node.p_value.is_some_and(|p| p < 0.05) { '*' } else { ' ' };
         // The indent is limited, so that names in deep trees stay visible.
         let indent = (node.depth as usize).min(page.width() / 4);
-        let delta = figure::time(node.delta_ns);
+        let delta = model.amount(node.delta_ns);
         let sign = if node.delta_ns > 0.0 { "+" } else { "" };
         let name = clean::text(&words::frame(model, node.context)).into_owned();
         let line = format!(
             "{:>10} {:>11} {deviations:>10}{sure}  {}{name}",
             format!("{sign}{delta}"),
-            figure::time(node.slow_mean_ns),
+            model.amount(node.slow_mean_ns),
             " ".repeat(indent),
         );
         out.push_str(&cut(&line, page.width()));

@@ -13,6 +13,8 @@
 mod bootstrap;
 mod parts;
 mod sentence;
+#[cfg(test)]
+mod tests;
 
 use super::chance::GroupSizes;
 use super::groups::{self, SelectedGroups};

@@ -371,7 +371,7 @@ mod tests {
     #[test]
     fn open_names_the_remedy_for_another_major_version() {
         let mut later = written();
-        later[8] = 2;
+        later[8] = MAJOR as u8 + 1;
         let error = opened(&later).unwrap_err().to_string();
         assert!(error.contains("newer whyslow"), "{error}");
         later[8] = 0;

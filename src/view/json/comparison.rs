@@ -3,6 +3,7 @@
 use super::cleaned;
 use crate::compare::{Basis, Cause, Comparison, Culprit, Dimension, Group, GroupsOrigin, SlowKind};
 use crate::model::Model;
+use crate::model::profile::Profile;
 use serde::Serialize;
 
 /// The first keys of a document.
@@ -13,7 +14,41 @@ pub(super) struct Head {
     slow: GroupJson,
     fast: GroupJson,
     extra_ns: i64,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    profile: Option<ProfileJson>,
     verdict: VerdictJson,
+}
+
+/// What is counted where the executions are samples of a profiler.
+#[derive(Serialize)]
+struct ProfileJson {
+    event: String,
+    /// `ns`, or the event: the unit of all numbers whose names end in `_ns`.
+    unit: String,
+    whose: String,
+    other_events: Vec<String>,
+    left_out: Vec<ProgramJson>,
+}
+
+#[derive(Serialize)]
+struct ProgramJson {
+    program: String,
+    amount: u64,
+}
+
+fn profile(profile: &Profile) -> ProfileJson {
+    let event = cleaned(&profile.event);
+    ProfileJson {
+        unit: if profile.is_time() { "ns".to_owned() } else { event.clone() },
+        event,
+        whose: cleaned(&profile.whose),
+        other_events: profile.other_events.iter().map(|event| cleaned(event)).collect(),
+        left_out: profile
+            .left_out
+            .iter()
+            .map(|one| ProgramJson { program: cleaned(&one.program), amount: one.amount })
+            .collect(),
+    }
 }
 
 impl Head {
@@ -24,6 +59,7 @@ impl Head {
             slow: group(&c.slow),
             fast: group(&c.fast),
             extra_ns: c.extra_ns,
+            profile: model.profile.as_ref().map(profile),
             verdict: verdict(c),
         }
     }
