@@ -144,6 +144,10 @@ notices! {
     OwnThreadsOnly     Loss  Recorded
         "{n} {recording was|recordings were} made without -a: what other threads did, and who woke {its|their} own, is \
          not in {it|them}; record with -a";
+    TracepointsSampled Loss  Recorded
+        "{n} {tracepoint was|tracepoints were} sampled (-F and -c hold for tracepoints, too), so that most of {its|their} \
+         events are missing and no waits follow from {it|them}; record {it|them} with a period of 1 \
+         (-e sched:sched_switch/period=1/), or without -F";
     TracerBusy         Note  Recorded
         "{n} system calls, most of those recorded, are the tracer's own; leave it out (perf: --exclude-perf behind the \
          events; LTTng: --filter '$ctx.procname != \"lttng-consumerd\"')";

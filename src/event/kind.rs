@@ -50,10 +50,15 @@ pub struct Event {
     pub who: ThreadContextId,
     /// Position of its trace in the list that the pass was given.
     pub trace: u16,
-    /// The CPU of its packet.
+    /// The CPU of its packet; [`Event::NO_CPU`] where it is unknown.
     pub cpu: u16,
     /// The event itself.
     pub kind: Kind,
+}
+
+impl Event {
+    /// The CPU of events whose recording names none, as that of `perf record PROGRAM`.
+    pub const NO_CPU: u16 = u16::MAX;
 }
 
 /// The tracepoint of a wake-up.
@@ -276,6 +281,18 @@ pub enum Kind {
     },
     /// The id of an ended thread is given back, late.
     Free {
+        /// Which.
+        tid: i32,
+    },
+    /// A thread leaves its CPU; which one gets it is not recorded.
+    Leaves {
+        /// Which.
+        tid: i32,
+        /// Its state, as in a switch.
+        prev_state: u16,
+    },
+    /// A thread has a CPU again; which one left it is not recorded.
+    Returns {
         /// Which.
         tid: i32,
     },

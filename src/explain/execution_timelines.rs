@@ -19,7 +19,7 @@ use crate::model::execution_timeline::{
 };
 use crate::model::wait_kind::WaitKind;
 use crate::state::questions::Asker;
-use crate::state::timeline::{SegmentKind, ThreadId, Timeline};
+use crate::state::timeline::{SegmentKind, ThreadId, Timeline, known_cpu};
 use foldhash::HashMap;
 
 /// The tables that name threads.
@@ -148,7 +148,7 @@ impl Drawing<'_> {
             while path.next_if(|segment| segment.span.end.since(self.origin) <= at).is_some() {}
             let Some(segment) = path.peek() else { break };
             let state = state(segment.kind);
-            let cpu = has_cpu(segment.kind).then_some(segment.cpu);
+            let cpu = known_cpu(segment.cpu).filter(|_| has_cpu(segment.kind));
             let thread = self.lanes.get(&segment.thread).copied().unwrap_or(0);
             let ns = *ns as i64;
             match self.drawn.segments.last_mut() {

@@ -133,7 +133,7 @@ pub struct Record<'r, 'a> {
     pub class: ClassId,
     /// Its time on the common time line (`exact_ns`; one offset for equal clock uuids).
     pub time: Timestamp,
-    /// The CPU of its packet; 0 where the packet names none.
+    /// The CPU of its packet; 0 where a CTF packet names none, `u32::MAX` where no record of a stream does.
     pub cpu: u32,
     /// One value for each path of the projection, in its order.
     pub values: &'r [Value<'a>],

@@ -7,6 +7,7 @@ use crate::base::names::{NameId, Names};
 use crate::base::time::{Span, Timestamp};
 use crate::event::host::HostId;
 use crate::event::kernel_thread::{self, KTHREADD};
+use crate::event::kind::Event;
 use crate::event::stack::{RawStackId, SampleWeight, StackOrigin};
 
 crate::base::names::handle! {
@@ -61,8 +62,20 @@ pub struct Segment {
     pub waker: Option<Waker>,
     /// Name of the device, interrupt or soft interrupt; reason of an unknown wait.
     pub qualifier: Option<NameId>,
-    /// The CPU on which it ran, or in whose run queue it waited.
+    /// The CPU on which it ran, or in whose run queue it waited; [`Event::NO_CPU`] where the recording names none.
     pub cpu: u32,
+}
+
+impl Segment {
+    /// Its CPU, where the recording names it.
+    pub fn known_cpu(&self) -> Option<u32> {
+        known_cpu(self.cpu)
+    }
+}
+
+/// The CPU of a segment, where the recording names it.
+pub fn known_cpu(cpu: u32) -> Option<u32> {
+    (cpu != u32::from(Event::NO_CPU)).then_some(cpu)
 }
 
 /// A name of a thread.

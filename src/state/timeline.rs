@@ -13,6 +13,7 @@ pub use super::rows::{
 };
 pub use super::segments::{
     Call, Segment, SegmentKind, StackChange, StackSample, Thread, ThreadId, ThreadName, ThreadRows, VirtualIds, Waker,
+    known_cpu,
 };
 use super::store::families::RowStores;
 use super::store::leaves::LeafPin;

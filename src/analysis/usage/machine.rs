@@ -317,9 +317,9 @@ impl UsageMachine {
         }
     }
 
-    /// All CPUs with events.
+    /// All known CPUs with events.
     pub fn all_cpus(&self) -> impl Iterator<Item = HostCpu> {
-        self.cpus.keys().copied()
+        self.cpus.keys().copied().filter(|at| at.cpu != Event::NO_CPU)
     }
 
     /// From the first event of any CPU to the last of all.

@@ -4,7 +4,6 @@
 
 use super::sample::SampleLayout;
 use crate::base::cursor::{ByteOrder, bits};
-use crate::input::tracepoint::format::{Field, FieldType};
 use foldhash::HashMap;
 
 /// Bits of `sample_type`.
@@ -31,14 +30,45 @@ pub(super) const TRAILER: [u64; 6] = [TID, TIME, ID, STREAM_ID, CPU, IDENTIFIER]
 /// `perf_event_attr.type` of a tracepoint.
 pub const TRACEPOINT: u32 = 2;
 
-/// `perf_event_attr.type` of the kernel's own counters: clocks, page faults.
+/// Kinds of general events, and the numbers of some.
+const HARDWARE: u32 = 0;
 const SOFTWARE: u32 = 1;
-const NS_PER_SECOND: u64 = 1_000_000_000;
+const CPU_CLOCK: u64 = 0;
+const TASK_CLOCK: u64 = 1;
+const DUMMY: u64 = 9;
+const BPF_OUTPUT: u64 = 10;
+/// `enum perf_hw_id` and `enum perf_sw_ids`, with perf's names.
+const HARDWARE_NAMES: [&str; 10] = [
+    "cycles",
+    "instructions",
+    "cache-references",
+    "cache-misses",
+    "branches",
+    "branch-misses",
+    "bus-cycles",
+    "stalled-cycles-frontend",
+    "stalled-cycles-backend",
+    "ref-cycles",
+];
+const SOFTWARE_NAMES: [&str; 12] = [
+    "cpu-clock",
+    "task-clock",
+    "page-faults",
+    "context-switches",
+    "cpu-migrations",
+    "minor-faults",
+    "major-faults",
+    "alignment-faults",
+    "emulation-faults",
+    "dummy",
+    "bpf-output",
+    "cgroup-switches",
+];
 
 /// Flags by bit.
-/// `sample_period` is a frequency.
-const FREQ: u32 = 10;
 pub(super) const SAMPLE_ID_ALL: u32 = 18;
+/// The period is a frequency.
+const FREQUENCY: u32 = 10;
 const USE_CLOCKID: u32 = 25;
 /// Flag of attrs that begin with the command that perf runs; perf sets it without `-a`, `-p` and the like alone.
 pub const ENABLE_ON_EXEC: u32 = 12;
@@ -64,8 +94,8 @@ pub struct Attr {
     pub kind: u32,
     /// The event of that kind; for tracepoints the number of their format.
     pub config: u64,
-    /// Events between two samples, or samples in a second.
-    period_or_frequency: u64,
+    /// Events from one sample to the next, or samples in a second.
+    period: u64,
     pub(super) sample_type: u64,
     pub(super) read_format: u64,
     flags: u64,
@@ -91,7 +121,7 @@ impl Attr {
         let mut attr = Attr {
             kind: word(0, 4) as u32,
             config: word(8, 8),
-            period_or_frequency: word(16, 8),
+            period: word(16, 8),
             sample_type: word(24, 8),
             read_format: word(32, 8),
             flags: word(40, 8),
@@ -122,30 +152,49 @@ impl Attr {
         }
     }
 
-    /// True for events that interrupt the running thread at regular intervals of time or cycles, so that their samples
-    /// show where threads spend their time.
-    pub fn is_clock(&self) -> bool {
-        // Hardware: cycles, ref-cycles, bus-cycles; software: cpu-clock, task-clock. Other kinds depend on the machine.
-        match self.kind {
-            0 => matches!(self.config & 0xffff_ffff, 0 | 6 | 9),
-            1 => matches!(self.config, 0 | 1),
-            _ => false,
+    /// True for events whose samples show what threads do: all that are counted but for tracepoints, and for those that
+    /// only carry records of other kinds (`dummy`, `bpf-output`).
+    pub fn is_sampled(&self) -> bool {
+        self.period > 0
+            && !self.is_tracepoint()
+            && !(self.kind == SOFTWARE && matches!(self.config, DUMMY | BPF_OUTPUT))
+    }
+
+    /// True for a tracepoint of which only some events were recorded: `-F` and `-c` hold for tracepoints, too.
+    pub fn is_thinned_out(&self) -> bool {
+        self.is_tracepoint() && (self.flag(FREQUENCY) || self.period > 1)
+    }
+
+    /// The number of events, or for clocks of nanoseconds, that a sample stands for, where samples do not say it: the
+    /// fixed period; for a frequency the time between two samples of a clock, else unknown, and the sample itself is
+    /// counted.
+    pub fn usual_period(&self) -> u64 {
+        let counts_ns = self.kind == SOFTWARE && matches!(self.config, CPU_CLOCK | TASK_CLOCK);
+        match (self.flag(FREQUENCY), counts_ns) {
+            (false, _) => self.period,
+            (true, true) => 1_000_000_000 / self.period.max(1),
+            (true, false) => 1,
         }
     }
 
-    /// The field of a sample that says how much of the event it stands for: as recorded, else the period that was asked
-    /// for, which of a clock follows from a frequency, too.
-    pub fn period(&self) -> Field {
-        if self.sample_type & PERIOD != 0 {
-            let before = FIXED.iter().take_while(|part| **part != PERIOD).filter(|part| self.sample_type & **part != 0);
-            return Field::new("period", before.count() * 8, 8, FieldType::Number { signed: false });
-        }
-        let period = match (self.flag(FREQ), self.is_clock()) {
-            (false, _) => self.period_or_frequency.max(1),
-            (true, true) if self.kind == SOFTWARE => NS_PER_SECOND / self.period_or_frequency.max(1),
-            (true, _) => 1,
+    /// Its name: that by which perf knows it, else the kernel's name of a general event.
+    pub fn shown_name(&self) -> String {
+        let general: &[&str] = match self.kind {
+            HARDWARE => &HARDWARE_NAMES,
+            SOFTWARE => &SOFTWARE_NAMES,
+            _ => &[],
         };
-        Field::new("period", 0, 0, FieldType::Given(period))
+        // The upper half names one of several kinds of cores.
+        let general = usize::try_from(self.config & u64::from(u32::MAX)).ok().and_then(|at| general.get(at));
+        self.name
+            .clone()
+            .or_else(|| general.map(|name| (*name).to_owned()))
+            .unwrap_or_else(|| format!("perf:type {} config {}", self.kind, self.config))
+    }
+
+    /// Samples hold the address at which they were taken.
+    pub fn has_addresses(&self) -> bool {
+        self.sample_type & IP != 0
     }
 
     /// True for a tracepoint of the kernel.
@@ -228,6 +277,11 @@ impl Attrs {
         }
     }
 
+    /// True where samples name their CPU.
+    pub fn name_cpus(&self) -> bool {
+        self.layouts.iter().any(SampleLayout::names_cpu)
+    }
+
     /// The layout that describes the end of a record that is no sample.
     pub fn of_record(&self, body: &[u8]) -> Option<&SampleLayout> {
         let by_id = || {
@@ -236,5 +290,59 @@ impl Attrs {
         };
         // Records that perf synthesised may have the id 0.
         by_id().or_else(|| self.layouts.first())
+    }
+}
+
+#[cfg(test)]
+#[allow(clippy::unwrap_used)]
+mod tests {
+    use super::*;
+
+    fn attr(kind: u32, config: u64, period: u64, frequency: bool) -> Attr {
+        let mut bytes = vec![0u8; 128];
+        bytes[..4].copy_from_slice(&kind.to_le_bytes());
+        bytes[8..16].copy_from_slice(&config.to_le_bytes());
+        bytes[16..24].copy_from_slice(&period.to_le_bytes());
+        bytes[40..48].copy_from_slice(&(u64::from(frequency) << FREQUENCY).to_le_bytes());
+        Attr::parse(&bytes, ByteOrder::Little).unwrap()
+    }
+
+    #[test]
+    fn usual_period_is_that_of_the_attr_or_of_its_frequency() {
+        let period = |kind, config, period, frequency| attr(kind, config, period, frequency).usual_period();
+        assert_eq!(period(SOFTWARE, CPU_CLOCK, 4000, true), 250_000);
+        assert_eq!(period(SOFTWARE, CPU_CLOCK, 1_000_000, false), 1_000_000);
+        assert_eq!(period(HARDWARE, 0, 4000, true), 1);
+        assert_eq!(period(HARDWARE, 3, 10_000, false), 10_000);
+    }
+
+    #[test]
+    fn is_sampled_leaves_out_tracepoints_and_events_without_samples() {
+        let sampled = |kind, config, period| attr(kind, config, period, false).is_sampled();
+        assert!(sampled(SOFTWARE, CPU_CLOCK, 1) && sampled(HARDWARE, 0, 1) && sampled(8, 5, 1) && sampled(4, 0x1c2, 1));
+        assert!(!sampled(SOFTWARE, DUMMY, 1) && !sampled(SOFTWARE, BPF_OUTPUT, 1));
+        assert!(
+            !sampled(TRACEPOINT, 314, 1) && !sampled(HARDWARE, 0, 0),
+            "a tracepoint, and a counter without samples"
+        );
+    }
+
+    #[test]
+    fn is_thinned_out_says_that_a_tracepoint_was_sampled() {
+        let thinned = |kind, period, frequency| attr(kind, 314, period, frequency).is_thinned_out();
+        assert!(thinned(TRACEPOINT, 1000, true) && thinned(TRACEPOINT, 2, false));
+        assert!(!thinned(TRACEPOINT, 1, false) && !thinned(HARDWARE, 1000, true));
+    }
+
+    #[test]
+    fn shown_name_is_perfs_or_the_kernels() {
+        let name = |kind, config| attr(kind, config, 1, false).shown_name();
+        assert_eq!(
+            [name(HARDWARE, 3), name(HARDWARE, 5 << 32), name(SOFTWARE, 2)],
+            ["cache-misses", "cycles", "page-faults"]
+        );
+        assert_eq!([name(HARDWARE, 77), name(8, 3)], ["perf:type 0 config 77", "perf:type 8 config 3"]);
+        let named = Attr { name: Some("cpu_core/cycles/".to_owned()), ..attr(8, 0, 1, false) };
+        assert_eq!(named.shown_name(), "cpu_core/cycles/");
     }
 }

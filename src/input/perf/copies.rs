@@ -6,6 +6,7 @@
 
 use super::chains::{PacketKey, StackStore};
 use super::sample::{Copied, ThreadIds};
+use super::streams::PacketRuns;
 use super::walk::SideClass;
 use super::{PerfStorage, PerfTrace};
 use crate::base::cursor::{ByteOrder, bits};
@@ -218,7 +219,7 @@ fn changed(side: SideClass, raw: &Raw<'_>, byte_order: ByteOrder) -> Option<MapE
 impl PerfStorage {
     fn packets(&self) -> impl Iterator<Item = PacketKey> + '_ {
         let packets =
-            |(stream, runs): (usize, &Vec<_>)| (0..runs.len()).map(move |packet| PacketKey { stream, packet });
+            |(stream, runs): (usize, &PacketRuns)| (0..runs.packets()).map(move |packet| PacketKey { stream, packet });
         self.runs.iter().enumerate().flat_map(packets)
     }
 

@@ -2,10 +2,11 @@
 //!
 //! In: the records of a part. Out: an [`Index`]; those of successive parts are appended to one another (`parts.rs`).
 //! perf empties the ring of one CPU after the other, so the data are a sequence of runs of one CPU each; times ascend
-//! within the runs of a CPU. A run is a packet; a long one is divided where a record ends. Records that perf
-//! synthesised at the start (names, processes and mappings that existed before) have time 0: their runs come first, at
-//! the beginning of the recording. Names and processes of threads are kept. Cost: reading the header, the time and the
-//! CPU of each record.
+//! within the runs of a CPU. A long run is divided where a record ends. Where records do not name their CPU (`perf
+//! record PROGRAM`), a run ends where time goes back, so that times ascend in each; such runs overlap, and `streams.rs`
+//! merges them. Records that perf synthesised at the start (names, processes and mappings that existed before) have
+//! time 0: their runs come first, at the beginning of the recording. Names and processes of threads are kept. Cost:
+//! reading the header, the time and the CPU of each record.
 
 use super::header::{RecordHeader, bytes_behind, record};
 use super::parts::DataBytes;
@@ -15,26 +16,28 @@ use super::unpack;
 use super::walk::{COMM, FORK, LOST, RecordOrigin, SAMPLE, SideClass, USER, WalkRules};
 use crate::base::cursor::bits;
 use crate::base::notice::{Notice, Notices};
+use crate::input::tracepoint::ClockLoss;
 use crate::input::tracepoint::threads::Threads;
-use crate::input::tracepoint::{ClockLoss, CpuPacket, CpuStream};
 use foldhash::HashMap;
 use std::collections::BTreeMap;
 use std::ops::Range;
 
 /// Bytes after which a run is divided.
-const LONG: usize = 256 << 10;
+pub(super) const LONG: usize = 256 << 10;
+/// The same where records do not name their CPU: the merge divides runs once more, and reads them to find the place.
+const LONG_UNKNOWN: usize = 16 << 10;
 
-/// A run of records.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+/// A run of records; runs are ordered by their first times, those of equal times by their places.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct RecordRun {
+    /// First time.
+    pub begin: u64,
     /// Position of its file.
     pub file: u32,
     /// Its offset in the file.
     pub at: usize,
     /// Bytes.
     pub bytes: usize,
-    /// First time.
-    pub begin: u64,
     /// Last time.
     pub end: u64,
 }
@@ -42,9 +45,10 @@ pub struct RecordRun {
 /// See the module.
 #[derive(Debug, Default)]
 pub struct Index {
-    cpus: BTreeMap<u32, Cpu>,
+    /// By CPU; `None`: records that do not name theirs.
+    pub(super) cpus: BTreeMap<Option<u32>, Cpu>,
     /// Records that perf synthesised at the start.
-    before: Vec<RecordRun>,
+    pub(super) before: Vec<RecordRun>,
     threads_seen: Vec<ThreadRecord>,
     /// Some records are compressed.
     pub packed: bool,
@@ -54,21 +58,22 @@ pub struct Index {
     pub notices: Notices,
 }
 
+/// The runs of a CPU, in the order of the file.
 #[derive(Debug, Default)]
-struct Cpu {
-    runs: Vec<RecordRun>,
+pub(super) struct Cpu {
+    pub runs: Vec<RecordRun>,
     /// Positions of the runs whose records have no time, and come before any that has one.
     untimed: Vec<usize>,
-    losses: Vec<ClockLoss>,
+    pub losses: Vec<ClockLoss>,
     /// The number of losses before any record with a time.
     early: usize,
-    /// The last time.
+    /// The last time; where records do not name their CPU that of the last record.
     last: Option<u64>,
 }
 
 impl Cpu {
     /// Add what a later part has found.
-    fn append(&mut self, mut later: Cpu) {
+    fn append(&mut self, number: Option<u32>, mut later: Cpu) {
         let last = self.last.unwrap_or(0);
         for at in later.untimed {
             if let Some(run) = later.runs.get_mut(at) {
@@ -86,7 +91,7 @@ impl Cpu {
         }
         self.runs.append(&mut later.runs);
         self.losses.append(&mut later.losses);
-        self.last = self.last.max(later.last);
+        self.last = if number.is_some() { self.last.max(later.last) } else { later.last.or(self.last) };
     }
 
     fn lose(&mut self, time: u64, events: Option<u64>) {
@@ -110,31 +115,44 @@ enum ThreadChange {
     Parent { tid: i32, pid: i32, parent: i32 },
 }
 
+/// What a run belongs to.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum RunOwner {
+    /// perf synthesised its records at the start.
+    Before,
+    /// A CPU, where its records name theirs.
+    Cpu(Option<u32>),
+}
+
+impl RunOwner {
+    /// Bytes after which its runs are divided.
+    fn long(self) -> usize {
+        if self == RunOwner::Cpu(None) { LONG_UNKNOWN } else { LONG }
+    }
+}
+
 /// Place of a record in time and among the CPUs.
 #[derive(Clone, Copy, Debug)]
 struct RecordPlace {
-    /// `None`: perf synthesised the record at the start.
-    cpu: Option<u32>,
+    owner: RunOwner,
     time: Option<u64>,
-}
-
-/// The runs of a CPU, and the stream that they form.
-#[derive(Debug)]
-pub struct CpuRuns {
-    /// Runs in order of time.
-    pub runs: Vec<RecordRun>,
-    /// The stream, with a packet for each run.
-    pub stream: CpuStream,
 }
 
 /// The run that is being extended.
 #[derive(Clone, Copy, Debug)]
 struct Open {
-    /// `None`: perf synthesised its records.
-    cpu: Option<u32>,
+    owner: RunOwner,
     run: RecordRun,
-    /// The last time of the CPU.
+    /// See [`Cpu::last`].
     last: Option<u64>,
+}
+
+impl Open {
+    /// True if a record at byte `at` continues the run.
+    fn continues(&self, RecordPlace { owner, time }: RecordPlace, at: usize) -> bool {
+        let goes_back = owner == RunOwner::Cpu(None) && time.is_some_and(|time| Some(time) < self.last);
+        self.owner == owner && at - self.run.at < owner.long() && !goes_back
+    }
 }
 
 /// Where a walk stopped.
@@ -169,29 +187,19 @@ impl Index {
                 stop = Some(WalkStop::Damage);
                 break;
             };
-            if let Some(RecordPlace { cpu, time }) = self.look(rules, kind, misc, body, at) {
-                let is_one = |o: &Open| o.cpu == cpu && at - o.run.at < LONG;
-                if !open.as_ref().is_some_and(is_one) {
+            if let Some(place) = self.look(rules, kind, misc, body, at) {
+                if !open.as_ref().is_some_and(|open| open.continues(place, at)) {
                     self.close(open.take());
-                    let last = cpu.and_then(|cpu| self.cpus.get(&cpu)?.last);
+                    let last = match place.owner {
+                        RunOwner::Before => None,
+                        RunOwner::Cpu(cpu) => self.cpus.get(&cpu).and_then(|cpu| cpu.last),
+                    };
                     let run = RecordRun { file, at, bytes: 0, begin: u64::MAX, end: 0 };
-                    open = Some(Open { cpu, run, last });
+                    open = Some(Open { owner: place.owner, run, last });
                 }
-                if let Some(Open { run, last, .. }) = &mut open {
-                    if let Some(time) = time.or(*last) {
-                        (run.begin, run.end) = (run.begin.min(time), run.end.max(time));
-                    }
-                    run.bytes = at + size - run.at;
-                    if kind == LOST
-                        && let Some(cpu) = cpu
-                    {
-                        let n = bits(body, 64, 64, rules.byte_order);
-                        let cpu = self.cpus.entry(cpu).or_default();
-                        cpu.last = *last;
-                        cpu.lose(time.or(*last).unwrap_or(0), n);
-                        self.side.lose(n.unwrap_or(0));
-                    }
-                    *last = (*last).max(time);
+                if let Some(open) = &mut open {
+                    let lost = (kind == LOST).then(|| bits(body, 64, 64, rules.byte_order));
+                    self.extend(open, place.time, at + size, lost);
                 }
             }
             at += size;
@@ -200,17 +208,39 @@ impl Index {
         stop.unwrap_or(WalkStop::At(at))
     }
 
+    /// A record that ends at byte `end` continues a run. `lost`: it counts events that were lost before it.
+    fn extend(
+        &mut self,
+        Open { owner, run, last }: &mut Open,
+        time: Option<u64>,
+        end: usize,
+        lost: Option<Option<u64>>,
+    ) {
+        if let Some(time) = time.or(*last) {
+            (run.begin, run.end) = (run.begin.min(time), run.end.max(time));
+        }
+        run.bytes = end - run.at;
+        let RunOwner::Cpu(number) = *owner else { return };
+        if let Some(events) = lost {
+            let cpu = self.cpus.entry(number).or_default();
+            cpu.last = *last;
+            cpu.lose(time.or(*last).unwrap_or(0), events);
+            self.side.lose(events.unwrap_or(0));
+        }
+        *last = if number.is_some() { (*last).max(time) } else { time.or(*last) };
+    }
+
     fn close(&mut self, open: Option<Open>) {
-        let Some(Open { cpu, mut run, last }) = open else { return };
+        let Some(Open { owner, mut run, last }) = open else { return };
         let untimed = run.begin > run.end;
         if untimed {
             (run.begin, run.end) = (0, 0);
         }
-        let Some(cpu) = cpu else {
+        let RunOwner::Cpu(number) = owner else {
             self.before.push(run);
             return;
         };
-        let cpu = self.cpus.entry(cpu).or_default();
+        let cpu = self.cpus.entry(number).or_default();
         if untimed {
             cpu.untimed.push(cpu.runs.len());
         }
@@ -222,7 +252,7 @@ impl Index {
     pub fn append(&mut self, later: Index) {
         let Index { cpus, mut before, mut threads_seen, packed, side, notices } = later;
         for (number, cpu) in cpus {
-            self.cpus.entry(number).or_default().append(cpu);
+            self.cpus.entry(number).or_default().append(number, cpu);
         }
         self.before.append(&mut before);
         self.threads_seen.append(&mut threads_seen);
@@ -241,7 +271,7 @@ impl Index {
                 return None;
             };
             let layout = rules.attrs.layouts.get(attr)?;
-            return Some(RecordPlace { cpu: Some(layout.cpu(body).unwrap_or(0)), time: layout.time(body) });
+            return Some(RecordPlace { owner: RunOwner::Cpu(layout.cpu(body)), time: layout.time(body) });
         }
         if kind >= USER {
             self.packed |= unpack::is_packed(kind);
@@ -258,8 +288,12 @@ impl Index {
         }
         self.note_thread(rules, kind, body, time.unwrap_or(0), at);
         Some(match origin {
-            RecordOrigin::Synthesised => RecordPlace { cpu: None, time: Some(0) },
-            RecordOrigin::Recorded => RecordPlace { cpu: Some(cpu.unwrap_or(0)), time },
+            RecordOrigin::Synthesised => RecordPlace { owner: RunOwner::Before, time: Some(0) },
+            RecordOrigin::Recorded => {
+                // Old kernels identify samples alone.
+                let cpu = cpu.or_else(|| (time.is_none() && rules.attrs.name_cpus()).then_some(0));
+                RecordPlace { owner: RunOwner::Cpu(cpu), time }
+            }
         })
     }
 
@@ -305,26 +339,5 @@ impl Index {
         threads.named(0, 0, b"swapper");
         threads.seal();
         threads
-    }
-
-    /// One stream for each CPU.
-    pub fn streams(self) -> Vec<CpuRuns> {
-        let begin = self.cpus.values().flat_map(|cpu| &cpu.runs).map(|run| run.begin).min().unwrap_or(0);
-        let mut before = self.before;
-        before.iter_mut().for_each(|run| (run.begin, run.end) = (begin, begin));
-        let mut cpus = self.cpus;
-        if cpus.is_empty() {
-            cpus.insert(0, Cpu::default());
-        }
-        let stream = |(number, mut cpu): (u32, Cpu)| {
-            // A stable sort: runs of equal times stay in the order of the file.
-            cpu.runs.sort_by_key(|run| run.begin);
-            let runs: Vec<RecordRun> = before.drain(..).chain(cpu.runs).collect();
-            let packets =
-                runs.iter().map(|run| CpuPacket { begin: run.begin, end: run.end, bytes: run.bytes as u64 }).collect();
-            let stream = CpuStream { name: format!("cpu {number}"), cpu: Some(number), packets, losses: cpu.losses };
-            CpuRuns { runs, stream }
-        };
-        cpus.into_iter().map(stream).collect()
     }
 }

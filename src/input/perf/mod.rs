@@ -2,7 +2,7 @@
 //!
 //! ```text
 //! header (attrs, features, formats) -> classes
-//! records -> index: one stream per CPU, runs as packets -> walk -> records of tracepoint::TracepointReader
+//! records -> index: runs -> streams: one per CPU, runs as packets -> walk -> records of tracepoint::TracepointReader
 //! ```
 //! A file, the output of a pipe, or a directory with one data file per thread of perf; compressed records are unpacked
 //! before all else (`unpack.rs`). Samples of tracepoints have the fields of the kernel's format; samples of clocks and
@@ -15,32 +15,37 @@ pub mod chains;
 pub mod copies;
 pub mod header;
 mod index;
+mod merged;
 mod parts;
 mod sample;
+mod schemas;
 pub mod side;
+mod streams;
 mod unpack;
 mod walk;
 
 use super::tracepoint::threads::Threads;
-use super::tracepoint::{self, ClassSchema, PacketPlace, RecorderClock, TraceParts, Walk, WalkStep};
-use super::{OpenError, Unreadable, stream};
+use super::tracepoint::{self, PacketPlace, RecorderClock, TraceParts, Walk, WalkStep};
+use super::{OpenError, Unreadable};
 use crate::base::ctx::{Cancelled, Ctx};
 use crate::base::cursor::ByteOrder;
 use crate::base::mapped::{Mapped, open_regular};
 use crate::base::notice::{Notice, Notices};
-use attr::{Attr, Attrs, COMM, COMM_EXEC, DEFER_CALLCHAIN, ENABLE_ON_EXEC, TASK, WRITE_BACKWARD};
+use attr::{Attr, Attrs, DEFER_CALLCHAIN, ENABLE_ON_EXEC, WRITE_BACKWARD};
 use chains::{Deferred, PacketKey, SampleStack, StackStore};
 use foldhash::HashMap;
 use header::Header;
 pub use header::PerfDataError;
 use index::{Index, RecordRun};
+use merged::records_in_order;
 use parts::DataBytes;
 use sample::ThreadIds;
 use std::io::ErrorKind;
 use std::ops::Range;
 use std::path::{Path, PathBuf};
 use std::sync::OnceLock;
-use walk::{RunWalk, SideClass, WalkRules};
+use streams::{PacketRuns, RecordFiles};
+use walk::{PacketRecords, RunWalk, WalkRules};
 
 /// An opened perf.data.
 pub type PerfTrace = tracepoint::TracepointTrace<PerfStorage>;
@@ -49,7 +54,7 @@ pub type PerfTrace = tracepoint::TracepointTrace<PerfStorage>;
 #[derive(Debug)]
 pub struct PerfStorage {
     files: Vec<DataFile>,
-    runs: Vec<Vec<RecordRun>>,
+    runs: Vec<PacketRuns>,
     rules: WalkRules,
     threads: Threads,
     symbols: Option<Mapped>,
@@ -108,9 +113,9 @@ impl DataPart {
 }
 
 impl PerfStorage {
-    fn run(&self, stream: usize, packet: usize) -> Option<(&RecordRun, &DataFile)> {
-        let run = self.runs.get(stream)?.get(packet)?;
-        Some((run, self.files.get(run.file as usize)?))
+    /// The runs of a packet.
+    fn runs(&self, stream: usize, packet: usize) -> &[RecordRun] {
+        self.runs.get(stream).map_or(&[], |runs| runs.of(packet))
     }
 }
 
@@ -137,7 +142,7 @@ impl PerfStorage {
         let mut chains = StackStore::default();
         let byte_order = self.rules.byte_order;
         for (stream, runs) in self.runs.iter().enumerate() {
-            for packet in 0..runs.len() {
+            for packet in 0..runs.packets() {
                 let Some(mut walk) = tracepoint::Storage::walk(self, stream, packet) else { continue };
                 let mut stacks = Vec::new();
                 while let WalkStep::Record(raw) = walk.next() {
@@ -161,11 +166,17 @@ impl tracepoint::Storage for PerfStorage {
     type Walk<'a> = RunWalk<'a>;
 
     fn walk(&self, stream: usize, packet: usize) -> Option<RunWalk<'_>> {
-        let (run, file) = self.run(stream, packet)?;
+        let runs = self.runs(stream, packet);
+        let file = |number: u32| self.files.get(number as usize).map_or(&[][..], |file| file.mapped.bytes());
+        let files = RecordFiles { rules: &self.rules, file: &file };
+        let records = match runs {
+            [run] => PacketRecords::Run(files.bytes(run)),
+            _ => PacketRecords::Merged(records_in_order(files, runs)),
+        };
         let key = PacketKey { stream, packet };
         let unwound = self.unwound.get().map_or_else(Default::default, |chains| chains.of(key));
         let chains = [self.deferred.of(key), unwound];
-        Some(RunWalk::new(&self.rules, file.mapped.bytes().get(run.at..)?.get(..run.bytes)?, run.begin, chains))
+        Some(RunWalk::new(&self.rules, records, runs.first()?.begin, chains))
     }
 
     fn threads(&self) -> &Threads {
@@ -173,8 +184,11 @@ impl tracepoint::Storage for PerfStorage {
     }
 
     fn place(&self, stream: usize, packet: usize) -> PacketPlace<'_> {
-        self.run(stream, packet)
-            .map_or(PacketPlace { file: "", at: 0 }, |(run, file)| PacketPlace { file: &file.name, at: run.at as u64 })
+        let runs = self.runs(stream, packet);
+        let file = runs.first().and_then(|run| self.files.get(run.file as usize)).map_or("", |file| &file.name);
+        // Of several runs, records have their offset in the file.
+        let at = if let [run] = runs { run.at as u64 } else { 0 };
+        PacketPlace { file, at }
     }
 
     fn notices(&self) -> Notices {
@@ -269,9 +283,13 @@ pub fn open(path: &Path, ctx: &Ctx) -> Result<PerfTrace, OpenError> {
     notices.merge(&index.notices);
     index.side.notices(&mut notices);
     let code = index.side.symbols();
-    let (runs, cpu_streams) = index.streams().into_iter().map(|cpu| (cpu.runs, cpu.stream)).unzip();
+    let file = |number: u32| files.get(number as usize).map_or(&[][..], |part| part.file.mapped.bytes());
+    let streams = streams::streams(index, RecordFiles { rules: &rules, file: &file });
+    let (runs, cpu_streams) = streams.into_iter().map(|cpu| (cpu.runs, cpu.stream)).unzip();
     let clock = clock(&attrs, &header);
-    let schemas = schemas(&attrs, &header);
+    let schemas = schemas::schemas(&attrs, &header);
+    let thinned_out: Vec<String> = attrs.iter().filter(|attr| attr.is_thinned_out()).map(Attr::shown_name).collect();
+    notices.add(Notice::TracepointsSampled, thinned_out.len() as u64, || thinned_out.join(", "));
     let symbols = kernel_symbols(path, &mut notices);
     let files = files.into_iter().map(|part| part.file).collect();
     let copied = attrs.iter().any(Attr::has_copies);
@@ -329,56 +347,4 @@ fn clock(attrs: &[Attr], header: &Header) -> RecorderClock {
     let name = attrs.first().map_or("perf", Attr::clock).to_owned();
     let base = header.wall.map_or(0, |at| i128::from(at.wall) - i128::from(at.clock));
     RecorderClock { name, base, ..RecorderClock::default() }
-}
-
-/// One class for each attr, then those of the other records.
-fn schemas(attrs: &[Attr], header: &Header) -> Vec<ClassSchema> {
-    let forks_recorded = attrs.iter().any(|a| a.flag(TASK));
-    // The record precedes the mappings of the new program, the tracepoint follows them. So only the record divides the
-    // mappings of the old program from those of the new one.
-    let execs_recorded = attrs.iter().any(|a| a.flag(COMM) && a.flag(COMM_EXEC));
-    let mut schemas: Vec<ClassSchema> = Vec::with_capacity(attrs.len() + SideClass::ALL.len());
-    for attr in attrs {
-        let format =
-            (attr.kind == attr::TRACEPOINT).then(|| header.formats.iter().find(|f| f.id == attr.config)).flatten();
-        let mut schema = match format {
-            Some(format) => ClassSchema {
-                name: format!("{}:{}", format.system, format.name),
-                common: format.common.iter().filter(|f| tracepoint::is_of_interest(&f.name)).cloned().collect(),
-                fields: format.fields.clone(),
-                threads: tracepoint::RecordedIds::Initial,
-                known_as: tracepoint::known_as(format),
-                ..ClassSchema::default()
-            },
-            None => ClassSchema { name: attr.name.clone().unwrap_or_else(|| unnamed(attr)), ..ClassSchema::default() },
-        };
-        if format.is_some_and(|f| f.name == "sched_process_fork") && forks_recorded {
-            // PERF_RECORD_FORK has the same information, and the process.
-            schema.known_as = Some(stream::Class::UNKNOWN);
-        }
-        if format.is_some_and(|f| f.name == "sched_process_exec") && execs_recorded {
-            schema.known_as = Some(stream::Class::UNKNOWN);
-        }
-        schema.stacks = attr.has_chains();
-        if attr.is_clock() {
-            (schema.threads, schema.known_as) = (tracepoint::RecordedIds::Initial, Some("perf:tick".into()));
-            schema.fields = vec![attr.period()];
-        }
-        schemas.push(schema);
-    }
-    // The tracepoint has more information, and a stack.
-    let switches_recorded = schemas.iter().any(|schema| schema.known_as.as_deref() == Some("sched_switch"));
-    for side in SideClass::ALL {
-        let mut schema = side.schema();
-        let is_switch = matches!(side, SideClass::SwitchOut | SideClass::SwitchPreempted);
-        if is_switch && (switches_recorded || !attrs.iter().all(Attr::identifies_threads)) {
-            schema.known_as = Some(stream::Class::UNKNOWN);
-        }
-        schemas.push(schema);
-    }
-    schemas
-}
-
-fn unnamed(attr: &Attr) -> String {
-    format!("perf:type {} config {}", attr.kind, attr.config)
 }

@@ -112,6 +112,7 @@ mod tests {
     use crate::base::notice::Notice;
     use crate::input::perf::attr::{Attr, Attrs};
     use crate::input::perf::index::RecordRun;
+    use crate::input::perf::streams::{RecordFiles, streams};
 
     fn rules() -> WalkRules {
         let mut attr = vec![0u8; 128];
@@ -167,12 +168,13 @@ mod tests {
         damaged: u64,
     }
 
-    fn summary(mut index: Index) -> Summary {
+    fn summary(mut index: Index, rules: &WalkRules, bytes: &[u8]) -> Summary {
         let damaged = index.notices.count(Notice::DamagedStream);
         let name = index.threads().name(9 + 97 * 10, u64::MAX).map(<[u8]>::to_vec);
         let (mut runs, mut losses) = (Vec::<RecordRun>::new(), Vec::new());
-        for cpu in index.streams() {
-            for run in cpu.runs {
+        for cpu in streams(index, RecordFiles { rules, file: &|_| bytes }) {
+            let of_packets = (0..cpu.runs.packets()).flat_map(|packet| cpu.runs.of(packet));
+            for run in of_packets.copied() {
                 match runs.last_mut() {
                     Some(last) if last.at + last.bytes == run.at => {
                         (last.bytes, last.end) = (last.bytes + run.bytes, last.end.max(run.end));
@@ -199,12 +201,12 @@ mod tests {
             let data = DataBytes { file: 0, bytes, shown: "x" };
             let mut one = Index::default();
             one.walk(&rules, data, 0..bytes.len());
-            let one = summary(one);
+            let one = summary(one, &rules, bytes);
             assert!(one.runs.len() > 4 && one.losses.len() > 10 && one.name.is_some());
             assert_eq!(one.damaged, faults);
             for (part, workers) in [(64 << 10, 1), (64 << 10, 2), (64 << 10, 3), (100_001, 2), (PART, 2)] {
                 let all = index_in(part, &rules, data, 0, &Ctx::new(workers)).unwrap();
-                assert_eq!(summary(all), one, "{part} {workers}");
+                assert_eq!(summary(all, &rules, bytes), one, "{part} {workers}");
             }
         }
     }

@@ -5,14 +5,15 @@
 //! (`sample_id`), found from their end.
 
 use super::attr::{
-    Attr, BRANCH_STACK, CALLCHAIN, COUNTERS, CPU, FIXED, HW_INDEX, RAW, READ, REGS_USER, SAMPLE_ID_ALL, STACK_USER,
-    TID, TIME, TRAILER,
+    Attr, BRANCH_STACK, CALLCHAIN, COUNTERS, CPU, FIXED, HW_INDEX, IP, PERIOD, RAW, READ, REGS_USER, SAMPLE_ID_ALL,
+    STACK_USER, TID, TIME, TRAILER,
 };
 use crate::base::cursor::{ByteOrder, Bytes, bits};
 
 /// Offsets of the parts of a sample, in bytes from the end of its header.
 #[derive(Clone, Copy, Debug)]
 pub struct SampleLayout {
+    address: Option<usize>,
     tid: Option<usize>,
     time: Option<usize>,
     cpu: Option<usize>,
@@ -86,19 +87,28 @@ pub struct Variable<'a> {
     pub raw: &'a [u8],
 }
 
+/// The offset of one of the first parts of a sample, where it has it.
+fn place(kind: u64, part: u64) -> Option<usize> {
+    let before = FIXED.iter().take_while(|p| **p != part).filter(|p| kind & **p != 0).count();
+    (kind & part != 0).then_some(before * 8)
+}
+
+/// The offset of the period in the samples of an attr, where they have it.
+pub fn period_at(attr: &Attr) -> Option<usize> {
+    place(attr.sample_type, PERIOD)
+}
+
 impl SampleLayout {
     /// The layout of an attr's samples.
     pub fn of(attr: &Attr) -> SampleLayout {
         let kind = attr.sample_type;
-        let place = |part: u64| {
-            let before = FIXED.iter().take_while(|p| **p != part).filter(|p| kind & **p != 0).count();
-            (kind & part != 0).then_some(before * 8)
-        };
+        let place = |part: u64| place(kind, part);
         let from_end = |part: u64| {
             let behind = TRAILER.iter().skip_while(|p| **p != part).filter(|p| kind & **p != 0).count();
             (kind & part != 0).then_some(behind * 8)
         };
         SampleLayout {
+            address: place(IP),
             tid: place(TID),
             time: place(TIME),
             cpu: place(CPU),
@@ -126,10 +136,20 @@ impl SampleLayout {
         self.word(sample, self.time, 8)
     }
 
+    /// True where samples name their CPU.
+    pub fn names_cpu(&self) -> bool {
+        self.cpu.is_some()
+    }
+
     /// CPU of a sample.
     #[inline(always)]
     pub fn cpu(&self, sample: &[u8]) -> Option<u32> {
         self.word(sample, self.cpu, 4).map(|cpu| cpu as u32)
+    }
+
+    /// The bytes of the address at which a sample was taken.
+    pub fn address<'a>(&self, sample: &'a [u8]) -> Option<&'a [u8]> {
+        sample.get(self.address?..)?.get(..8)
     }
 
     /// Process and thread of a sample, in perf's own namespace.
@@ -221,7 +241,7 @@ impl SampleLayout {
 
 #[cfg(test)]
 mod tests {
-    use super::super::attr::{IDENTIFIER, IP, PERIOD};
+    use super::super::attr::IDENTIFIER;
     use super::*;
 
     fn attr(sample_type: u64, read_format: u64) -> Attr {

@@ -1,11 +1,12 @@
 //! Walks from record to record through a run of a perf.data.
 //!
-//! A packet is a run of records of one CPU's ring. Samples have the class of their attr; other records have classes of
+//! A packet is a run of records of one CPU's ring, or several that overlap in time (`merged.rs`). Samples have the class of their attr; other records have classes of
 //! their own ([`SideClass`]) if they report threads or mappings, and are skipped otherwise.
 
 use super::attr::Attrs;
 use super::chains::PacketStacks;
 use super::header::{RecordHeader, bytes_behind, record};
+use super::merged::TimedRecord;
 use super::sample::{ThreadIds, Variable};
 use crate::base::cursor::{ByteOrder, bits};
 use crate::input::record::{ClassId, IntegerArray};
@@ -20,6 +21,7 @@ pub const EXIT: u32 = 4;
 pub const FORK: u32 = 7;
 pub const SAMPLE: u32 = 9;
 pub const MMAP2: u32 = 10;
+const SWITCH: u32 = 14;
 const SWITCH_CPU_WIDE: u32 = 15;
 /// From here on records are perf's own.
 pub const USER: u32 = 64;
@@ -59,6 +61,12 @@ pub enum SideClass {
     SwitchOut,
     /// A thread that could continue leaves its CPU.
     SwitchPreempted,
+    /// A recorded thread leaves its CPU to wait (`--switch-events` without `-a`): the next thread is unknown.
+    TaskOut,
+    /// The same of a thread that could continue.
+    TaskPreempted,
+    /// It has a CPU again.
+    TaskIn,
 }
 
 /// How a record came into the file.
@@ -79,7 +87,7 @@ impl RecordOrigin {
 
 impl SideClass {
     /// All, in the order of their classes.
-    pub const ALL: [SideClass; 12] = [
+    pub const ALL: [SideClass; 15] = [
         SideClass::Comm,
         SideClass::CommExec,
         SideClass::CommBefore,
@@ -92,7 +100,17 @@ impl SideClass {
         SideClass::Lost,
         SideClass::SwitchOut,
         SideClass::SwitchPreempted,
+        SideClass::TaskOut,
+        SideClass::TaskPreempted,
+        SideClass::TaskIn,
     ];
+
+    /// True for records that consist of the identification of their thread alone, or end with it: it is among their
+    /// fields.
+    pub fn is_switch(self) -> bool {
+        use SideClass::{SwitchOut, SwitchPreempted, TaskIn, TaskOut, TaskPreempted};
+        matches!(self, SwitchOut | SwitchPreempted | TaskOut | TaskPreempted | TaskIn)
+    }
 
     /// The class of a record type; `None` for types that no analysis uses.
     pub fn of(kind: u32, misc: u16, origin: RecordOrigin) -> Option<SideClass> {
@@ -111,6 +129,9 @@ impl SideClass {
             SWITCH_CPU_WIDE if misc & OUT == 0 => return None,
             SWITCH_CPU_WIDE if misc & PREEMPTED != 0 => SideClass::SwitchPreempted,
             SWITCH_CPU_WIDE => SideClass::SwitchOut,
+            SWITCH if misc & OUT == 0 => SideClass::TaskIn,
+            SWITCH if misc & PREEMPTED != 0 => SideClass::TaskPreempted,
+            SWITCH => SideClass::TaskOut,
             _ => return None,
         })
     }
@@ -129,6 +150,10 @@ impl SideClass {
         let switch = |state| {
             let state = Field::new("prev_state", 0, 0, FieldType::Given(state));
             vec![signed("prev_tid", 12), state, signed("next_tid", 4)]
+        };
+        let leaves = |state| {
+            let state = Field::new("prev_state", 0, 0, FieldType::Given(state));
+            vec![signed("pid", 0), signed("tid", 4), state]
         };
         let (name, fields) = match self {
             SideClass::Comm => ("perf:comm", vec![signed("pid", 0), signed("tid", 4), text("comm", 8)]),
@@ -154,6 +179,9 @@ impl SideClass {
             SideClass::Lost => ("perf:lost", vec![word("id", 0, 8), word("lost", 8, 8)]),
             SideClass::SwitchOut => ("perf:switch_out", switch(1)),
             SideClass::SwitchPreempted => ("perf:switch_preempted", switch(0)),
+            SideClass::TaskOut => ("perf:task_out", leaves(1)),
+            SideClass::TaskPreempted => ("perf:task_preempted", leaves(0)),
+            SideClass::TaskIn => ("perf:task_in", vec![signed("pid", 0), signed("tid", 4)]),
         };
         ClassSchema { name: name.to_owned(), fields, ..ClassSchema::default() }
     }
@@ -177,28 +205,54 @@ impl WalkRules {
     }
 }
 
+/// The records of a packet.
+#[derive(Debug)]
+pub enum PacketRecords<'a> {
+    /// One run.
+    Run(&'a [u8]),
+    /// Several runs, merged.
+    Merged(Vec<TimedRecord<'a>>),
+}
+
+impl<'a> PacketRecords<'a> {
+    /// The bytes from the record at a position on, with its time where that is known from the merge.
+    #[inline(always)]
+    fn rest(&self, at: usize) -> Option<(&'a [u8], Option<u64>)> {
+        match self {
+            PacketRecords::Run(run) => run.get(at..).filter(|rest| !rest.is_empty()).map(|rest| (rest, None)),
+            PacketRecords::Merged(records) => records.get(at).map(|timed| (timed.record, Some(timed.key.time))),
+        }
+    }
+}
+
 /// See the module.
 #[derive(Debug)]
 pub struct RunWalk<'a> {
     rules: &'a WalkRules,
-    run: &'a [u8],
+    records: PacketRecords<'a>,
+    /// Position of the next record: its offset in a run, its number among merged records.
     at: usize,
     clock: u64,
     /// The time of synthesised records.
     begin: u64,
-    /// Offset of the last record.
+    /// Position of the last record.
     begun: usize,
     /// Stacks of user space that are not part of their samples.
     chains: [PacketStacks<'a>; 2],
 }
 
 impl<'a> RunWalk<'a> {
-    /// Through the bytes of a run whose first time is `begin`.
-    pub fn new(rules: &'a WalkRules, run: &'a [u8], begin: u64, chains: [PacketStacks<'a>; 2]) -> RunWalk<'a> {
-        RunWalk { rules, run, at: 0, clock: begin, begin, begun: 0, chains }
+    /// Through the records of a packet whose first time is `begin`.
+    pub fn new(
+        rules: &'a WalkRules,
+        records: PacketRecords<'a>,
+        begin: u64,
+        chains: [PacketStacks<'a>; 2],
+    ) -> RunWalk<'a> {
+        RunWalk { rules, records, at: 0, clock: begin, begin, begun: 0, chains }
     }
 
-    /// Offset of the last record.
+    /// Position of the last record: no other record of the packet has it, and later ones have greater ones.
     pub fn begun(&self) -> usize {
         self.begun
     }
@@ -238,7 +292,7 @@ impl<'a> RunWalk<'a> {
         let Some(side) = SideClass::of(kind, misc, origin) else { return Ok(None) };
         let without_time = if origin == RecordOrigin::Synthesised { self.begin } else { self.clock };
         self.clock = time.filter(|t| *t > 0).unwrap_or(without_time);
-        let trailer = layout.filter(|_| !matches!(side, SideClass::SwitchOut | SideClass::SwitchPreempted));
+        let trailer = layout.filter(|_| !side.is_switch());
         let own = body.len().saturating_sub(trailer.map_or(0, |l| l.trailer_bytes()));
         let body = body.get(..own).unwrap_or(body);
         Ok(Some(Raw { class: rules.side(side), clock: self.clock, body, around: &[], chain: &[] }))
@@ -248,7 +302,8 @@ impl<'a> RunWalk<'a> {
 impl<'a> Walk<'a> for RunWalk<'a> {
     #[inline(always)]
     fn next(&mut self) -> WalkStep<'a> {
-        while let Some(rest) = self.run.get(self.at..).filter(|rest| !rest.is_empty()) {
+        while let Some((rest, time)) = self.records.rest(self.at) {
+            self.clock = time.unwrap_or(self.clock);
             let Some(RecordHeader { kind, misc, size }) = record(rest, self.rules.byte_order) else {
                 return WalkStep::Damage("a record is cut off");
             };
@@ -262,7 +317,8 @@ impl<'a> Walk<'a> for RunWalk<'a> {
                 Err(what) => return WalkStep::Damage(what),
                 Ok(found) => {
                     self.begun = self.at;
-                    self.at = self.at.saturating_add(size).saturating_add(more);
+                    let step = if time.is_some() { 1 } else { size.saturating_add(more) };
+                    self.at = self.at.saturating_add(step);
                     if let Some(raw) = found {
                         return WalkStep::Record(raw);
                     }
@@ -274,6 +330,13 @@ impl<'a> Walk<'a> for RunWalk<'a> {
 
     fn position(&self) -> WalkPosition {
         WalkPosition { at: self.at as u64, clock: self.clock }
+    }
+
+    fn offset(&self) -> u64 {
+        match &self.records {
+            PacketRecords::Run(_) => self.at as u64,
+            PacketRecords::Merged(records) => records.get(self.at).map_or(0, |timed| timed.key.at as u64),
+        }
     }
 
     fn go(&mut self, WalkPosition { at, clock }: WalkPosition) {
@@ -299,12 +362,39 @@ impl<'a> Walk<'a> for RunWalk<'a> {
     fn stack(&self, raw: &Raw<'a>, side: StackSide) -> Option<IntegerArray<'a>> {
         let byte_order = self.rules.byte_order;
         let own = part(raw.chain, side, byte_order);
-        match side {
+        let found = match side {
             StackSide::Kernel => own,
             StackSide::User => own.or_else(|| self.chains.iter().find_map(|chains| chains.get(self.begun, byte_order))),
-        }
+        };
+        found.or_else(|| self.sampled_address(raw, side))
     }
 }
+
+impl<'a> RunWalk<'a> {
+    /// The address at which a sample was taken, if it was on this side: without a call chain it is all that is known of
+    /// the stack. Addresses in a hypervisor or a guest are none of this system. The address of a tracepoint says
+    /// nothing but which tracepoint it is.
+    fn sampled_address(&self, raw: &Raw<'a>, side: StackSide) -> Option<IntegerArray<'a>> {
+        let (attr, byte_order) = (raw.class.index(), self.rules.byte_order);
+        if self.rules.tracepoints.get(attr) != Some(&false) {
+            return None;
+        }
+        let (bytes, _) = self.records.rest(self.begun)?;
+        let RecordHeader { misc, .. } = record(bytes, byte_order)?;
+        let taken_in = match misc & MODE {
+            IN_KERNEL => StackSide::Kernel,
+            IN_USER_SPACE => StackSide::User,
+            _ => return None,
+        };
+        let bytes = self.rules.attrs.layouts.get(attr)?.address(raw.around).filter(|_| taken_in == side)?;
+        Some(IntegerArray { bytes, width: 8, byte_order })
+    }
+}
+
+/// The bits of a sample's `misc` that say where it was taken; 3: in a hypervisor, 4 and 5: in a guest.
+const MODE: u16 = 7;
+const IN_KERNEL: u16 = 1;
+const IN_USER_SPACE: u16 = 2;
 
 /// Markers among the addresses of a call chain: those behind it are the kernel's, or user space's.
 const KERNEL: u64 = -128i64 as u64;

@@ -71,7 +71,7 @@ pub enum StackSide {
 /// A position in a packet.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct WalkPosition {
-    /// Bytes from the beginning of the packet.
+    /// The number of bytes, or of records, before it.
     pub at: u64,
     /// The recorder's clock there.
     pub clock: u64,
@@ -92,6 +92,10 @@ pub trait Walk<'a>: Debug {
     fn next(&mut self) -> WalkStep<'a>;
     /// The position before the next record.
     fn position(&self) -> WalkPosition;
+    /// The next record's bytes from the [place](Storage::place) of the packet.
+    fn offset(&self) -> u64 {
+        self.position().at
+    }
     /// Go to a position that [`Walk::position`] returned.
     fn go(&mut self, position: WalkPosition);
     /// The thread that ran: its id in the initial namespace, where the record has it.

@@ -35,7 +35,7 @@ impl<'a, S: Storage> TracepointReader<'a, S> {
         stream: StreamId,
         packets: Range<usize>,
     ) -> Self {
-        let cpu = trace.packet_cpu(stream, packets.start).unwrap_or(0);
+        let cpu = trace.packet_cpu(stream, packets.start).unwrap_or(u32::MAX);
         let values = vec![Value::Absent; plan.most()];
         let (began, notices) = (Position::BEGIN, Notices::default());
         TracepointReader { trace, plan, stream, packets, walk: None, values, number: 0, cpu, began, notices }
@@ -63,7 +63,7 @@ impl<'a, S: Storage> TracepointReader<'a, S> {
 
     #[cold]
     fn damaged(&mut self, what: &str) {
-        let at = self.walk.as_ref().map_or(0, |walk| walk.position().at);
+        let at = self.walk.as_ref().map_or(0, Walk::offset);
         let PacketPlace { file, at: start } = self.trace.storage.place(self.stream.index(), self.number);
         self.notices.add(Notice::DamagedPacket, 1, || format!("{file}: at byte {}: {what}", start + at));
     }

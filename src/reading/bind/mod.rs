@@ -158,6 +158,8 @@ pub struct Binding {
     pub switches: Vec<u32>,
     /// Switches are decoded.
     pub follows_switches: bool,
+    /// The tracer lists all threads when it begins.
+    pub dumps_threads: bool,
     /// The architecture, by which system calls are numbered.
     machine: Option<String>,
     /// How many numbers delimiters have, those of each counted.
@@ -225,7 +227,9 @@ impl Binding {
             dialect::is_like_a_switch(fields).then_some(class.name.as_str())
         };
         let known = !self.switches.is_empty();
-        trace.classes().iter().enumerate().filter(|_| !known).filter_map(like).collect()
+        let is_left_out = |class: &Class| class.known().is_empty();
+        let classes = trace.classes().iter().enumerate().filter(|(_, class)| !known && !is_left_out(class));
+        classes.filter_map(like).collect()
     }
 
     /// The events that are followed in a stream class of the trace.
@@ -286,6 +290,7 @@ impl Binding {
             page_faults: false,
             switches: Vec::new(),
             follows_switches: false,
+            dumps_threads: kernel && declared.contains(STATE_DUMP),
             machine: dialect::machine(trace).map(str::to_owned),
             numbers: 0,
         };
@@ -332,6 +337,9 @@ impl Binding {
         bound
     }
 }
+
+/// The event by which LTTng lists the threads that exist when a session begins.
+const STATE_DUMP: &str = "lttng_statedump_process_state";
 
 /// Bind one class but for its delimiters; `None` for a twin that has nothing to add.
 fn bind(paths: &mut Paths<'_>, meaning: Meaning, followed: bool, name: &str, delimits: bool) -> Option<Bound> {

@@ -100,6 +100,8 @@ impl Payload<'_, '_> {
             }
             Shape::Exit => Kind::Exit { tid: self.id(0) },
             Shape::Free => Kind::Free { tid: self.id(0) },
+            Shape::Leaves => Kind::Leaves { tid: self.id(0), prev_state: self.values.number(self.slot(1)) as u16 },
+            Shape::Returns => Kind::Returns { tid: self.id(0) },
             Shape::Migrate => Kind::Migrate { tid: self.id(0), cpu: self.values.cpu(self.slot(1)) },
             Shape::CallEntry => Kind::CallEntry { name: self.text },
             Shape::CallExit => Kind::CallExit { name: self.text, ret: self.values.number(self.slot(0)) },

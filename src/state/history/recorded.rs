@@ -284,7 +284,7 @@ impl TidAttributes<'_> {
         write_attribute(
             run,
             (self.cpu, until),
-            segments().map(|segment| (segment.span, Some(StateValue::Int(segment.cpu.into())))),
+            segments().map(|segment| (segment.span, segment.known_cpu().map(|cpu| StateValue::Int(cpu.into())))),
         );
         write_attribute(run, (self.syscall, until), calls.map(|call| (call.span, text(call.name))));
         write_attribute(run, (self.name, until), names);

@@ -401,7 +401,7 @@ fn of_state(segment: &Segment) -> Option<StateValue> {
 }
 
 fn of_cpu(segment: &Segment) -> Option<StateValue> {
-    Some(StateValue::Int(segment.cpu.into()))
+    segment.known_cpu().map(|cpu| StateValue::Int(cpu.into()))
 }
 
 fn of_call(call: &Call) -> Option<StateValue> {

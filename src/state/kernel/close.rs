@@ -24,6 +24,9 @@ impl Machine {
         let unnamed = self.out.tables.names.intern("unknown");
         let mut worker_names: HashMap<NameId, bool> = HashMap::default();
         self.assess_switches();
+        for state in self.threads.iter_mut() {
+            state.end_by_exit().into_iter().for_each(|end| state.die(end, &self.reasons));
+        }
         self.close_unscheduled(end);
         for cpu in self.cpus.iter_mut() {
             cpu.set_thread(None, end);
@@ -56,9 +59,10 @@ impl Machine {
         let mut out = self.out;
         out.threads =
             self.threads.into_parts().0.map(|state| ThreadDraft { thread: state.thread, rows: state.rows }).collect();
-        let mut cpus: Vec<_> = self.cpus.into_vec().into_iter().enumerate().collect();
+        let all = self.cpus.into_vec();
+        let mut lines = vec![0; all.len()];
+        let mut cpus: Vec<_> = all.into_iter().enumerate().filter(|(_, cpu)| cpu.is_known()).collect();
         cpus.sort_by_key(|(_, cpu)| (cpu.host, cpu.number));
-        let mut lines = vec![0; cpus.len()];
         for (line, (old, _)) in (0..).zip(&cpus) {
             lines[*old] = line;
         }
@@ -103,7 +107,11 @@ impl Machine {
         }
         let (mut gaps, mut first, mut left_out) = (0, Timestamp::MAX, 0);
         let mut tracked = vec![(0, 0); self.out.tables.hosts.len()];
-        for state in self.threads.iter() {
+        let quality = &self.out.tables.quality;
+        let scheduled: Vec<bool> = quality.iter().map(|quality| quality.switches > 0).collect();
+        // Where none was recorded, none is missing.
+        let is_scheduled = |state: &&ThreadState| scheduled.get(state.thread.host.index()) == Some(&true);
+        for state in self.threads.iter().filter(is_scheduled) {
             let Gaps { count, first: since } = state.gaps;
             let all_signs = count + state.contradictions;
             if let Some((left_out, all)) = tracked.get_mut(state.thread.host.index()) {

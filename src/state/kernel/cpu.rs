@@ -13,9 +13,10 @@
 use super::slots::{UNKNOWN_START, known_span};
 use crate::base::names::NameId;
 use crate::base::time::{Span, Timestamp};
-use crate::event::kind::{Context, SoftIrq};
+use crate::event::kind::{Context, Event, SoftIrq};
 use crate::reading::batch::NetworkPacket;
 use crate::state::timeline::{CpuRun, HostId, ThreadId, Waker};
+use foldhash::HashMap;
 use std::ops::{Index, IndexMut};
 
 /// Interrupts nest three or four deep; more is damage.
@@ -66,11 +67,22 @@ pub(super) struct Cpus {
     all: Vec<Cpu>,
     /// By host and number.
     ids: Vec<Vec<Option<CpuId>>>,
+    /// By host and thread id: the CPUs of threads whose events do not name theirs.
+    unknown: HashMap<(HostId, i32), CpuId>,
 }
 
 impl Cpus {
     pub fn new(hosts: usize) -> Cpus {
-        Cpus { all: Vec::new(), ids: vec![Vec::new(); hosts] }
+        Cpus { all: Vec::new(), ids: vec![Vec::new(); hosts], unknown: HashMap::default() }
+    }
+
+    /// The CPU of a thread whose events do not name theirs: one of its own, since two such threads may run at the same
+    /// time.
+    pub fn of_thread(&mut self, host: HostId, tid: i32, t: Timestamp) -> CpuId {
+        *self.unknown.entry((host, tid)).or_insert_with(|| {
+            self.all.push(Cpu::new(host, u32::from(Event::NO_CPU), t));
+            CpuId(self.all.len() as u32 - 1)
+        })
     }
 
     /// A CPU by its number, made on first sight; `None` for a host that does not exist.
@@ -216,11 +228,17 @@ impl Cpu {
         }
     }
 
+    /// False for a CPU whose number no event names: one thread's own.
+    pub fn is_known(&self) -> bool {
+        self.number != u32::from(Event::NO_CPU)
+    }
+
     /// From `t` on another thread runs, or an unknown one.
     pub fn set_thread(&mut self, thread: Option<ThreadId>, t: Timestamp) {
         let t = t.max(self.since);
         if let Some(thread) = self.thread
             && t > self.since
+            && self.is_known()
         {
             self.runs.push(CpuRun { span: Span::new(self.since, t), thread });
         }

@@ -68,7 +68,7 @@ impl Machine {
         let (thread, previous) = self.threads.fork(HostTid::new(host, new.tid), state, |old| {
             // If its exit was recorded, only its last switch is missing.
             lost = !old.exited;
-            old.die(t, &self.reasons);
+            old.die(old.end_by_exit().unwrap_or(t), &self.reasons);
         });
         if lost {
             self.inconsistent(t);

@@ -9,7 +9,7 @@ use super::cpu::CpuId;
 use super::machine::Machine;
 use super::thread_state::{Label, Sched, UnknownReason};
 use crate::base::time::{Ns, Span, Timestamp};
-use crate::event::kind::LossSource;
+use crate::event::kind::{Event, LossSource};
 use crate::state::timeline::{HostId, SegmentKind, ThreadId};
 
 /// Lost events of one CPU.
@@ -59,29 +59,39 @@ impl Losses {
         let HostLosses { all, longest } = self.hosts.get(host.index())?;
         let begun = &all[..all.partition_point(|loss| loss.span.start < t)];
         let near = begun.iter().rev().take_while(|loss| loss.span.start.saturating_add(*longest) > since);
-        let meets = near.filter(|loss| loss.span.end > since && cpu.is_none_or(|cpu| cpu == loss.cpu));
+        let is_on = |loss: &CpuLoss| cpu.is_none_or(|cpu| cpu == loss.cpu || loss.cpu == u32::from(Event::NO_CPU));
+        let meets = near.filter(|loss| loss.span.end > since && is_on(loss));
         meets.map(|loss| loss.span.start.max(since)).min()
     }
 }
 
 impl Machine {
     /// Events of CPU `c` were lost from `t` until `resumes`: the thread that runs there, its call and the context are
-    /// not known any more.
+    /// not known any more. Where the CPU is unknown it may be any of the host.
     pub(super) fn lose(&mut self, c: CpuId, t: Timestamp, source: LossSource, resumes: Timestamp) {
         if source == LossSource::Damaged {
             self.out.tables.lossy.push(Span::new(t, resumes.max(t)));
             self.losses.damaged_until = self.losses.damaged_until.max(Some(resumes));
         }
-        let cpu = &mut self.cpus[c];
-        cpu.leave_all();
-        cpu.first = None;
-        let host = cpu.host;
-        self.losses.begin(host, cpu.number, t, resumes);
+        let (host, number) = (self.cpus[c].host, self.cpus[c].number);
+        self.losses.begin(host, number, t, resumes);
         self.packets.lose(host, t);
-        self.services.lose(t, host, cpu.thread);
         if let Some(quality) = self.out.tables.quality.get_mut(host.index()) {
             quality.losses += 1;
         }
+        if self.cpus[c].is_known() {
+            return self.forget(c, t);
+        }
+        let of_host = self.cpus.ids().filter(|c| self.cpus[*c].host == host).collect::<Vec<_>>();
+        of_host.into_iter().for_each(|c| self.forget(c, t));
+    }
+
+    /// The thread that runs on CPU `c`, its call and the context are not known any more.
+    fn forget(&mut self, c: CpuId, t: Timestamp) {
+        let cpu = &mut self.cpus[c];
+        cpu.leave_all();
+        cpu.first = None;
+        self.services.lose(t, cpu.host, cpu.thread);
         if let Some(thread) = cpu.thread {
             let state = &mut self.threads[thread];
             if state.sched == Sched::Running(c) {

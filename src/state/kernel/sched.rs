@@ -42,6 +42,7 @@ impl Machine {
         let first = self.cpus[c].first.take();
         let state = &mut self.threads[thread];
         let unseen = state.sched == Sched::Unseen;
+        first.into_iter().for_each(|first| state.begin_earlier(first));
         let from = first.filter(|_| unseen).map_or(t, |first| first.max(state.start_of_segment()));
         state.change(from, Sched::Running(c), &self.reasons);
         state.cpu = number;
@@ -54,8 +55,13 @@ impl Machine {
         if let Sched::Running(other) = self.threads[thread].sched
             && other != c
         {
-            self.count_gap(thread, t);
             let confirmed_at = self.cpus[other].confirmed_at.min(t);
+            if !self.cpus[other].is_known() {
+                // It runs on: the event names its CPU, and those before did not.
+                self.cpus[other].set_thread(None, confirmed_at);
+                return;
+            }
+            self.count_gap(thread, t);
             self.threads[thread].left_unseen(confirmed_at, t, &self.reasons);
             if self.cpus[other].thread == Some(thread) {
                 self.cpus[other].set_thread(None, confirmed_at);
@@ -86,6 +92,10 @@ impl Machine {
     /// woken.
     pub(super) fn switch(&mut self, c: CpuId, t: Timestamp, prev: ThreadId, leaves: Leaves, next: ThreadId) {
         self.leave_cpu(c, t, prev, leaves);
+        let c = match self.cpus[c].is_known() {
+            true => c,
+            false => self.cpus.of_thread(self.cpus[c].host, self.threads[next].thread.tid, t),
+        };
         self.get_cpu(c, t, next);
         self.cpus[c].set_next(next, t);
     }
@@ -123,6 +133,37 @@ impl Machine {
             Leaves::Blocked | Leaves::Stopped => state.change(t, Sched::Blocked, &self.reasons),
             Leaves::Dead => state.die(t, &self.reasons),
         }
+    }
+
+    /// A thread leaves CPU `c`, and which one gets it is not recorded.
+    ///
+    /// Tolerated: it does not run. Then a switch has shown a little earlier that it leaves, and with which state.
+    pub(super) fn leaves(&mut self, c: CpuId, t: Timestamp, tid: i32, leaves: Leaves) {
+        let thread = self.thread_on(c, tid, t);
+        if tid <= 0 || matches!(self.threads[thread].sched, Sched::Ready | Sched::Blocked | Sched::Dead) {
+            return;
+        }
+        self.leave_cpu(c, t, thread, leaves);
+        self.cpus[c].set_thread(None, t);
+    }
+
+    /// A thread has CPU `c` again, and which one left it is not recorded.
+    pub(super) fn returns(&mut self, c: CpuId, t: Timestamp, tid: i32) {
+        if tid <= 0 {
+            return;
+        }
+        let thread = self.thread_on(c, tid, t);
+        let confirmed_at = self.cpus[c].confirmed_at;
+        if let Some(other) = self.cpus[c].thread.filter(|other| *other != thread) {
+            let other = &mut self.threads[other];
+            if other.sched == Sched::Running(c) {
+                other.left_unseen(confirmed_at, t, &self.reasons);
+            }
+        }
+        if self.threads[thread].sched != Sched::Running(c) {
+            self.get_cpu(c, t, thread);
+        }
+        self.cpus[c].set_next(thread, t);
     }
 
     /// `next` gets CPU `c`, as far as the thread is concerned.

@@ -36,6 +36,7 @@ pub(super) struct ThreadSlots {
     placed_by_waker: bool,
     followed: bool,
     exited: bool,
+    exited_at: Timestamp,
     last_sample: Timestamp,
     pid: Observed<i32>,
     ppid: i32,
@@ -76,6 +77,7 @@ impl ThreadState {
             placed_by_waker: self.placed_by_waker,
             followed: self.followed,
             exited: self.exited,
+            exited_at: self.exited_at,
             last_sample: self.last_sample,
             pid: self.pid,
             ppid: self.thread.ppid,
@@ -113,7 +115,7 @@ impl ThreadState {
         }
         self.followed |= slots.followed;
         if slots.exited {
-            self.exited = true;
+            self.exit(self.exited_at.max(slots.exited_at));
         }
         if slots.sched == Sched::Dead {
             self.thread.life.end = slots.end;

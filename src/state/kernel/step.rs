@@ -15,6 +15,7 @@ use crate::event::host::TraceOrigin;
 use crate::event::kind::{Context, Event, Kind, RequestStep, TextId, ThreadContextId, WorkStep};
 use crate::event::prev_state::Leaves;
 use crate::reading::batch::BlockRequest;
+use crate::state::threads::HostTid;
 use crate::state::timeline::{HostId, ThreadId, WakeStack};
 
 /// `TASK_UNINTERRUPTIBLE` in `prev_state`, on all kernels.
@@ -26,6 +27,9 @@ const NO_LOAD: u16 = 0x400;
 pub(super) fn rests(leaves: Leaves, prev_state: u16) -> bool {
     leaves != Leaves::Ready && prev_state & (UNINTERRUPTIBLE | NO_LOAD) != UNINTERRUPTIBLE
 }
+
+/// The id of no thread.
+const NO_THREAD: i32 = -1;
 
 impl ThreadState {
     /// It left its CPU, and the switch names its state.
@@ -52,13 +56,29 @@ impl Machine {
             }
             return;
         }
-        let Some(c) = self.cpus.id(origin.host, event.cpu, t) else { return };
+        let Some(c) = self.cpu_of(origin.host, event, ids) else { return };
         let thread = match event.kind {
             // The contexts of these events name a thread, but not the one that runs now.
             Kind::Switch { .. } | Kind::Stack { witness: false, .. } => self.named(c, event, ids),
             _ => self.running(c, event, ids),
         };
         self.on_cpu(c, event, origin, thread, ids);
+    }
+
+    /// The CPU of an event. Where it is unknown, that on which its thread runs, else the thread's own: whatever happens
+    /// there shows nothing about other threads.
+    fn cpu_of(&mut self, host: HostId, event: &Event, ids: &BatchIds<'_>) -> Option<CpuId> {
+        if event.cpu != Event::NO_CPU {
+            return self.cpus.id(host, event.cpu, event.time);
+        }
+        let tid = match event.kind {
+            Kind::Leaves { tid, .. } | Kind::Returns { tid } => Some(tid),
+            _ => ids.batch.context(event.who).and_then(|context| context.tid),
+        };
+        let tid = tid.unwrap_or(NO_THREAD);
+        let thread = self.threads.latest(HostTid::new(host, tid)).map(|thread| self.threads[thread].sched);
+        let Some(Sched::Running(c)) = thread else { return Some(self.cpus.of_thread(host, tid, event.time)) };
+        Some(c)
     }
 
     /// The next event, of a kernel trace and on `thread`, as a worker knows.
@@ -83,6 +103,8 @@ impl Machine {
         ids.follow_chains(host, event);
         match event.kind {
             Kind::Switch { .. } => self.switched(c, event, origin, ids),
+            Kind::Leaves { tid, prev_state } => self.leaves(c, t, tid, origin.generation.decode(prev_state, false)),
+            Kind::Returns { tid } => self.returns(c, t, tid),
             Kind::Wake { .. } => self.woke(c, event, host, ids),
             Kind::Migrate { tid, cpu } => self.migrate(t, host, tid, u32::from(cpu)),
             Kind::Enter { context, name } => self.enter(c, t, context, name, ids),

@@ -34,7 +34,7 @@ impl Machine {
             }
             Kind::Exit { tid } => {
                 let thread = self.thread(host, tid, t);
-                self.threads[thread].exited = true;
+                self.threads[thread].exit(t);
             }
             Kind::Free { tid } => self.free(t, host, tid),
             Kind::Process(id) => {

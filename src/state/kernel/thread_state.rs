@@ -144,6 +144,8 @@ pub(super) struct ThreadState {
     pub placed_by_waker: bool,
     /// True if its exit was recorded.
     pub exited: bool,
+    /// When.
+    pub exited_at: Timestamp,
     /// True if its id was freed.
     pub freed: bool,
     /// The instance of the same id before it.
@@ -193,6 +195,7 @@ impl ThreadState {
             contradictions: 0,
             placed_by_waker: false,
             exited: false,
+            exited_at: Timestamp::MIN,
             freed: false,
             previous,
             pid,
@@ -271,6 +274,15 @@ impl ThreadState {
         self.since
     }
 
+    /// It ran at `begin`, before its first event, if it is not known to have begun later.
+    pub fn begin_earlier(&mut self, begin: Timestamp) {
+        let is_first = self.previous.is_none() && self.thread.parent.is_none() && self.sched == Sched::Unseen;
+        if is_first && self.since == self.thread.life.start && begin < self.since && !self.thread.idle {
+            self.thread.life.start = begin;
+            self.since = begin;
+        }
+    }
+
     /// The recording begins at `begin`; events of it may have an earlier time.
     pub fn begin_with(&mut self, begin: Timestamp) {
         let thread = &mut self.thread;
@@ -314,6 +326,18 @@ impl ThreadState {
         self.end_call(t, None);
         self.exited = true;
         self.thread.life.end = t;
+    }
+
+    /// The exit of the thread is recorded; it runs until it leaves its CPU.
+    pub fn exit(&mut self, t: Timestamp) {
+        (self.exited, self.exited_at) = (true, t);
+    }
+
+    /// Where it ends if the switch by which it left its CPU for the last time is missing: at its exit, unless events
+    /// show it later. `None` where its exit was not recorded, or where it waits in it.
+    pub fn end_by_exit(&self) -> Option<Timestamp> {
+        let waits = matches!(self.sched, Sched::Blocked | Sched::Ready) && self.since > self.exited_at;
+        (self.exited && self.is_alive() && !waits).then(|| self.exited_at.max(self.since).max(self.last_sample))
     }
 
     /// A stack sample of it was taken.

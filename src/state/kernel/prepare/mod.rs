@@ -150,12 +150,30 @@ impl Preparation<'_> {
             return self.user(host, event);
         }
         let chain = self.chains.next(host, event);
+        let is_unplaced =
+            event.cpu == Event::NO_CPU || matches!(event.kind, Kind::Leaves { .. } | Kind::Returns { .. });
+        if is_unplaced {
+            return self.leave_unplaced(host, event, chain);
+        }
         let Some(c) = self.cpu(host, event) else { return self.leave(event) };
         if self.cpus[c.index()].is_held {
             self.on_held(c, origin, event, chain);
         } else {
             self.on_other(c, origin, event, chain);
         }
+    }
+
+    /// An event of an unknown CPU may be of any thread, and a loss may be on any CPU. Who runs on a CPU after a thread
+    /// has left or got it alone is known to the machine.
+    fn leave_unplaced(&mut self, host: HostId, event: &Event, chain: Option<RawStackId>) {
+        self.release_all();
+        self.meet_named(host, event.kind);
+        self.cpus.iter_mut().for_each(|cpu| cpu.running = None);
+        if let Kind::Lost { resumes, .. } = event.kind {
+            self.packets.forget();
+            self.machine.losses.begin(host, u32::from(Event::NO_CPU), event.time, resumes);
+        }
+        self.leave_with(event, chain);
     }
 
     /// The CPU of an event.

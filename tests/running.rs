@@ -1,0 +1,96 @@
+//! When threads ran, waited and ended, in recordings by perf of one program: from its records of switches and exits,
+//! without the scheduler's tracepoints. Truths are sums over the records as `perf report -D` prints them
+//! (`fixtures/recorders/README.md`).
+
+#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
+
+use std::path::{Path, PathBuf};
+use whyslow::base::ctx::Ctx;
+use whyslow::base::notice::Notice;
+use whyslow::base::time::Ns;
+use whyslow::input::{self, Argument, Opened, Source};
+use whyslow::state::kernel::{Options, record};
+use whyslow::state::timeline::{SegmentKind, ThreadDraft, Timeline, TimelineDraft};
+
+fn fixture(name: &str) -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("fixtures/recorders").join(name)
+}
+
+fn open(name: &str) -> Vec<Source> {
+    let argument = Argument { label: None, path: fixture(name) };
+    let Ok(Opened::Traces(sources)) = input::open(&[argument], &Ctx::new(1)) else { panic!("{name}") };
+    sources
+}
+
+fn recorded(name: &str) -> Timeline {
+    let sources = open(name);
+    let traces: Vec<_> = sources.iter().map(|source| &source.trace).collect();
+    let (timeline, _) = record(&traces, &[], &Options::default(), &Ctx::new(1)).unwrap();
+    assert_eq!(timeline.check(), None);
+    timeline
+}
+
+/// The threads with a name at their end.
+fn named(timeline: &Timeline, name: &str) -> Vec<ThreadDraft> {
+    let is_named =
+        |of: &ThreadDraft| of.thread.names.last().is_some_and(|last| timeline.names().get(last.name) == name);
+    TimelineDraft::of(timeline).threads.into_iter().filter(is_named).collect()
+}
+
+/// The time that a thread spent in a state.
+fn spent(thread: &ThreadDraft, kind: SegmentKind) -> Ns {
+    thread.rows.segments.iter().filter(|segment| segment.kind == kind).map(|segment| segment.span.len()).sum()
+}
+
+#[test]
+fn switch_records_say_when_a_thread_was_off_its_cpu_and_why() {
+    let timeline = recorded("leaves.data");
+    let [program] = named(&timeline, "leaves").try_into().unwrap();
+    // Ten sleeps; twenty times it could have gone on.
+    let [asleep, ready, unknown] =
+        [SegmentKind::Blocked, SegmentKind::Preempted, SegmentKind::Unknown].map(|kind| spent(&program, kind));
+    assert!((120_900_000..120_950_000).contains(&asleep), "{asleep}");
+    assert!((75_400_000..75_500_000).contains(&ready), "{ready}");
+    let running = spent(&program, SegmentKind::Running);
+    assert!(running >= 80_000_000 && unknown < 2_000_000, "{running} {unknown}");
+    assert_eq!(asleep + ready + running + unknown, program.thread.life.len());
+}
+
+#[test]
+fn sampled_addresses_are_stacks_where_there_are_no_chains() {
+    let timeline = recorded("leaves.data");
+    let [program] = named(&timeline, "leaves").try_into().unwrap();
+    let samples = &program.rows.samples;
+    let [user, kernel] = [samples.iter().filter(|s| s.user.is_some()), samples.iter().filter(|s| s.user.is_none())];
+    assert_eq!((user.count(), kernel.count()), (49, 32));
+    for sample in samples {
+        assert!(sample.user.is_none() != sample.kernel.is_none(), "one address, on one side");
+        let stack = timeline.stacks().get(sample.user.or(sample.kernel).unwrap());
+        assert_eq!(stack.len(), 1);
+    }
+}
+
+#[test]
+fn exits_end_lives_and_first_events_begin_them() {
+    let timeline = recorded("rings.data");
+    let mut lives: Vec<Ns> = named(&timeline, "ring-worker").iter().map(|of| of.thread.life.len()).collect();
+    lives.sort_unstable();
+    // From FORK to EXIT.
+    let truth = [30_296_481, 41_652_790, 50_027_187, 53_654_861, 70_810_055, 81_991_567];
+    assert_eq!(lives.len(), truth.len(), "{lives:?}");
+    for (life, truth) in lives.iter().zip(truth) {
+        assert!((truth..truth + 1_500_000).contains(life), "{lives:?}");
+    }
+    let [program] = named(&timeline, "rings").try_into().unwrap();
+    assert_eq!(program.thread.life.start, timeline.span().start);
+    assert!(program.thread.life.len() < 250_000_000);
+}
+
+#[test]
+fn sampled_tracepoints_show_no_waits() {
+    let sources = open("thinned.data");
+    assert_eq!(sources[0].trace.notices().count(Notice::TracepointsSampled), 1);
+    let timeline = recorded("thinned.data");
+    let [program] = named(&timeline, "leaves").try_into().unwrap();
+    assert_eq!(spent(&program, SegmentKind::Blocked) + spent(&program, SegmentKind::Preempted), 0);
+}
