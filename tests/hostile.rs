@@ -103,6 +103,24 @@ fn damaged_recordings_are_answered() {
     }
 }
 
+#[test]
+fn damaged_texts_are_answered() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("recording");
+    let texts = Path::new(env!("CARGO_MANIFEST_DIR")).join("fixtures/texts");
+    let mut dice = Random::new(0x7e87_0f1e);
+    for round in 0..40 {
+        let name = ["waits.txt.gz", "profile.txt", "folded.txt", "firefox.json"][round % 4];
+        let mut data = std::fs::read(texts.join(name)).unwrap();
+        for _ in 0..1 + dice.below(4) {
+            damage(&mut data, &mut dice);
+        }
+        std::fs::write(&path, data).unwrap();
+        let words = COMMANDS[dice.below(COMMANDS.len())];
+        answered(&ask(words, &path), &format!("round {round}, {name}, {words:?}"));
+    }
+}
+
 /// Every stream is cut at some places, the stream's index is left as it was, so that it contradicts the stream.
 #[test]
 fn prefixes_are_answered() {

@@ -54,6 +54,10 @@ pub const TARGETS: [(&str, Ask); 15] = [
     ("perf_data", ask_perf_data),
     ("trace_dat", ask_trace_dat),
     ("translated", ask_translated),
+    ("script", ask_script),
+    ("folded", ask_folded),
+    ("firefox", ask_firefox),
+    ("packed", ask_packed),
     ("archive", ask_archive),
     ("database", ask_database),
     ("history_file", ask_history_file),
@@ -161,6 +165,26 @@ pub fn ask_trace_dat(bytes: &[u8]) {
 /// As a file of another platform: DTrace, ETW or Perfetto, as its first bytes say.
 pub fn ask_translated(bytes: &[u8]) {
     ask_file("trace", bytes);
+}
+
+/// As the text of `perf script`, behind a line that makes it one.
+pub fn ask_script(bytes: &[u8]) {
+    ask_file("script", &[b"app 1/1 [000] 1.000000: 1 cycles:\n\n", bytes].concat());
+}
+
+/// As folded stacks, behind a line that makes them so.
+pub fn ask_folded(bytes: &[u8]) {
+    ask_file("folded", &[b"app;main 1\n", bytes].concat());
+}
+
+/// As a profile of the Firefox profiler, behind a member that makes it one.
+pub fn ask_firefox(bytes: &[u8]) {
+    ask_file("firefox", &[b"{\"meta\":{\"preprocessedProfileVersion\":46},", bytes].concat());
+}
+
+/// As a file that gzip or zstd packed.
+pub fn ask_packed(bytes: &[u8]) {
+    ask_file("packed", bytes);
 }
 
 /// Open a trace of one stream and read it in every way.

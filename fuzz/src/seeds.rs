@@ -114,6 +114,24 @@ pub fn seeds(target: &str) -> Vec<Vec<u8>> {
         "translated" => ["dtrace.txt", "xperf.csv", "tracerpt.csv", "perfetto.pftrace"]
             .map(|name| read(&format!("fixtures/other-platforms/{name}")))
             .to_vec(),
+        "script" => vec![
+            read("fixtures/texts/profile.txt"),
+            b"app 5/6 [001] 1.000000: sched:sched_switch: prev_comm=app prev_pid=6 prev_prio=120 prev_state=S ==> \
+              next_comm=b next_pid=7 next_prio=120\n\tffffffff8225 __schedule+0x1 ([kernel.kallsyms])\n\n\
+              b 7 [001] 1.000100: sched:sched_waking: comm=app pid=6 prio=120 target_cpu=001\n\n\
+              b 7 [001] 1.000200: raw_syscalls:sys_exit: NR 16 = -11\n\n\
+              b 7 [001] 1.000300: block:block_rq_issue: 254,0 WS 4096 () 1234 + 8 [b]\n\n\
+              b 7 [001] 1.000400: PERF_RECORD_FORK(5:8):(5:6)\n"
+                .to_vec(),
+        ],
+        "folded" => vec![read("fixtures/texts/folded.txt")],
+        // Without the members that the target writes itself.
+        "firefox" => {
+            let text = read("fixtures/texts/firefox.json");
+            let libs = text.windows(7).position(|part| part == b"\"libs\":").unwrap_or(0);
+            vec![text[libs..].to_vec()]
+        }
+        "packed" => vec![read("fixtures/texts/waits.txt.gz"), b"\x28\xb5\x2f\xfd\0".to_vec()],
         "archive" => {
             let part = |(number, file): (usize, &&str)| {
                 [&[number as u8][..], &fs::read(archive().join(file)).expect("a sound file")].concat()

@@ -64,6 +64,9 @@ notices! {
     IndexMissing       Note  Found    "{n} {stream has|streams have} no packet index; packets were found by scanning";
     IndexStale         Note  Found
         "{n} packet {index did not match its stream and was|indexes did not match their streams and were} rebuilt";
+    ClockJumpsBack     Note  Found
+        "the clock of {n} {stream jumps|streams jump} back, as a counter that wraps does: what is behind it has earlier \
+         times";
     TimeBackwards      Note  Found
         "{n} {event has an earlier time|events have an earlier time} than the event before {it|them} in the same \
          stream";

@@ -25,6 +25,18 @@ pub fn name_of(address: u64) -> Option<NameId> {
     u32::try_from(address ^ NAMED).ok().map(NameId::from_raw)
 }
 
+/// The frame of a function that was recorded by its name: `FUNCTION`, a tab, and the file that holds it. The name of
+/// a file in brackets alone stands for code of that file of which no function is known.
+pub const FRAME_FILE: char = '\t';
+
+/// A word of a stack with another name in place of a recorded one, by number. A caller's word is one more than that of
+/// its name, as a return address is behind its call. Words that name nothing stay.
+pub fn renamed(depth: usize, word: u64, number: impl FnOnce(u32) -> Option<u32>) -> u64 {
+    let behind = u64::from(depth > 0);
+    let other = name_of(word.wrapping_sub(behind)).and_then(|name| number(name.raw()));
+    other.map_or(word, |other| (NAMED | u64::from(other)) + behind)
+}
+
 /// The occasion on which the tracer took a stack.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum StackOrigin {
@@ -111,6 +123,16 @@ fn addresses_of<'a>(ends: &[u32], addresses: &'a [u64], id: RawStackId) -> &'a [
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn renamed_keeps_addresses_and_the_distance_of_callers() {
+        let other = |number: u32| (number < 5).then_some(number + 10);
+        assert_eq!(renamed(0, NAMED | 4, other), NAMED | 14);
+        assert_eq!(renamed(1, (NAMED | 4) + 1, other), (NAMED | 14) + 1);
+        for address in [0, 0x40_1000, NAMED | 7, u64::MAX, 0xffff_ffff_8100_0000] {
+            assert_eq!(renamed(0, address, other), address);
+        }
+    }
 
     #[test]
     fn intern_keeps_each_sequence_once() {

@@ -4,6 +4,7 @@
 //! around it ([`search`]).
 
 use super::error::Unreadable;
+use super::foreign::{self, ForeignFormat};
 use super::search;
 use crate::base::mapped;
 use std::io::Read;
@@ -11,6 +12,12 @@ use std::path::{Path, PathBuf};
 
 /// The number of recordings that a message names.
 const SHOWN: usize = 3;
+
+/// Bytes at the begin of a file that tell its format.
+const BEGIN: u64 = 4096;
+
+/// The largest `info` of a recording of uftrace.
+const UFTRACE_INFO: u64 = 1 << 20;
 
 /// A format of packed files.
 struct PackedFormat {
@@ -28,48 +35,6 @@ const PACKED: [PackedFormat; 6] = [
     PackedFormat { at: 0, magic: b"\x28\xb5\x2f\xfd", unpack: "zstd -d" },
     PackedFormat { at: 257, magic: b"ustar", unpack: "tar xf" },
     PackedFormat { at: 0, magic: b"PK\x03\x04", unpack: "unzip" },
-];
-
-/// A format of other tools.
-struct ForeignFormat {
-    /// The first bytes of its files.
-    begin: &'static [u8],
-    /// Its name, with an article.
-    name: &'static str,
-    /// The way to an answer from here.
-    remedy: &'static str,
-}
-
-/// The remedy where a tool does not record what threads wait for.
-const RECORD_AGAIN: &str = "it does not say what threads waited for; record the run again with `whyslow record`";
-
-const FOREIGN: [ForeignFormat; 14] = [
-    ForeignFormat {
-        begin: b"\x7fELF",
-        name: "a program or a core dump",
-        remedy: "record a run of a program with `whyslow record -- PROGRAM`",
-    },
-    ForeignFormat {
-        begin: b"# tracer: ",
-        name: "the kernel's trace as text",
-        remedy: "record it with `trace-cmd record`, and name its trace.dat",
-    },
-    ForeignFormat {
-        begin: b"#Paraver ",
-        name: "a Paraver trace",
-        remedy: "record the run with Score-P or EZTrace, and name its traces.otf2",
-    },
-    ForeignFormat { begin: b"FLR\0", name: "a recording of Java Flight Recorder", remedy: RECORD_AGAIN },
-    ForeignFormat { begin: b"go 1.", name: "an execution trace of Go", remedy: RECORD_AGAIN },
-    ForeignFormat { begin: b"SQLite format 3\0", name: "an SQLite database", remedy: RECORD_AGAIN },
-    ForeignFormat { begin: b"\xd4\xc3\xb2\xa1", name: "a packet capture", remedy: RECORD_AGAIN },
-    ForeignFormat { begin: b"\xa1\xb2\xc3\xd4", name: "a packet capture", remedy: RECORD_AGAIN },
-    ForeignFormat { begin: b"\x4d\x3c\xb2\xa1", name: "a packet capture", remedy: RECORD_AGAIN },
-    ForeignFormat { begin: b"\x0a\x0d\x0d\x0a", name: "a capture of packets or of sysdig", remedy: RECORD_AGAIN },
-    ForeignFormat { begin: b"gmon", name: "a profile of gprof", remedy: RECORD_AGAIN },
-    ForeignFormat { begin: b"# callgrind format", name: "a profile of callgrind", remedy: RECORD_AGAIN },
-    ForeignFormat { begin: b"events: ", name: "a profile of callgrind", remedy: RECORD_AGAIN },
-    ForeignFormat { begin: b"execve(", name: "the output of strace", remedy: RECORD_AGAIN },
 ];
 
 /// The reason why a path is no recording, and its remedy.
@@ -108,8 +73,8 @@ pub enum NotARecording {
     },
     /// Any other file.
     #[error(
-        "not a recording; name a CTF trace directory, an OTF2 archive, a perf.data, a trace.dat, or a file of DTrace, \
-         ETW, Perfetto or Chrome JSON"
+        "not a recording; name a CTF trace directory, an OTF2 archive, a perf.data, a trace.dat, text of \
+         `perf script`, folded stacks, a Firefox profile, or a file of DTrace, ETW, Perfetto or Chrome JSON"
     )]
     OtherFile,
     /// A folder without recordings.
@@ -139,7 +104,7 @@ fn listed(recordings: &[PathBuf]) -> String {
 /// The reason why a file is not a recording.
 pub(super) fn for_file(path: &Path) -> Unreadable {
     let mut begin = Vec::new();
-    let read = mapped::open_regular(path).and_then(|file| file.take(512).read_to_end(&mut begin));
+    let read = mapped::open_regular(path).and_then(|file| file.take(BEGIN).read_to_end(&mut begin));
     match read {
         Ok(_) => Unreadable::NotARecording(by_content(path, &begin)),
         Err(error) => Unreadable::Io(error),
@@ -165,7 +130,7 @@ fn by_content(path: &Path, begin: &[u8]) -> NotARecording {
     if let Some(whole) = search::recording_around(path) {
         return NotARecording::Part { whole };
     }
-    match FOREIGN.iter().find(|format| begin.starts_with(format.begin)) {
+    match foreign::format(begin) {
         Some(ForeignFormat { name, remedy, .. }) => NotARecording::Foreign { name, remedy },
         None => NotARecording::OtherFile,
     }
@@ -174,6 +139,10 @@ fn by_content(path: &Path, begin: &[u8]) -> NotARecording {
 /// The reason why a folder without a CTF trace is not a recording.
 pub(super) fn for_folder(path: &Path) -> NotARecording {
     let below = search::other_recordings_below(path);
+    let info = path.join("info");
+    if mapped::read_small(&info, UFTRACE_INFO).is_ok_and(|info| info.starts_with(b"Ftrace!\0")) {
+        return NotARecording::Foreign { name: "a recording of uftrace", remedy: foreign::UFTRACE };
+    }
     match search::recording_around(path) {
         _ if !below.is_empty() => NotARecording::OtherRecordings { below },
         Some(whole) => NotARecording::Part { whole },

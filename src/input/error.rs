@@ -49,6 +49,12 @@ pub enum Unreadable {
     /// A device, a socket or a pipe.
     #[error("neither a file nor a folder; name a recording")]
     Special,
+    /// Standard input.
+    #[error("{0}")]
+    Input(String),
+    /// A packed file.
+    #[error("{0}")]
+    Packed(String),
     /// It was named beside an OTF2 archive and is not one.
     #[error("not an OTF2 archive; other named inputs are, and OTF2 archives are compared with OTF2 archives only")]
     NotAnArchive,

@@ -9,9 +9,11 @@ mod beside;
 pub mod count;
 pub mod ctf;
 mod error;
+mod foreign;
 pub mod ftrace;
 pub mod otf2;
 pub mod perf;
+mod plain;
 pub mod record;
 mod search;
 pub mod stream;
@@ -26,6 +28,7 @@ use beside::PendingSpans;
 use error::LeftOut;
 pub use error::{OpenError, Unreadable};
 use foldhash::HashMap;
+use plain::PlainFile;
 use std::ffi::OsStr;
 use std::io::ErrorKind;
 use std::os::unix::ffi::OsStrExt;
@@ -125,16 +128,45 @@ pub fn outline(arguments: &[Argument], ctx: &Ctx) -> Result<Opened, OpenError> {
 }
 
 fn open_to_depth(arguments: &[Argument], depth: ctf::OpenDepth, ctx: &Ctx) -> Result<Opened, OpenError> {
-    if arguments.iter().any(Argument::is_archive) {
+    let files: Vec<PlainFile> = arguments.iter().map(PlainFile::of).collect::<Result<_, _>>()?;
+    let plain = |(argument, file): (&Argument, &PlainFile)| NamedArgument {
+        label: argument.label.clone().unwrap_or_else(|| argument.path.display().to_string()),
+        argument: Argument { label: argument.label.clone(), path: file.path.clone() },
+        shown: argument.path.display().to_string(),
+    };
+    let named: Vec<NamedArgument> = arguments.iter().zip(&files).map(plain).collect();
+    let opened = open_plain(&named, depth, ctx);
+    // Errors name what the user named.
+    opened.map_err(|error| match error {
+        OpenError::At { path, reason } => {
+            let own = files.iter().position(|file| file.path == path).and_then(|at| arguments.get(at));
+            OpenError::At { path: own.map_or(path, |argument| argument.path.clone()), reason }
+        }
+        other => other,
+    })
+}
+
+/// An argument whose file is plain, and its label: the one that the user gave, or the path as the user wrote it.
+struct NamedArgument {
+    argument: Argument,
+    label: String,
+    /// The path as the user wrote it.
+    shown: String,
+}
+
+fn open_plain(arguments: &[NamedArgument], depth: ctf::OpenDepth, ctx: &Ctx) -> Result<Opened, OpenError> {
+    let names: Vec<&NamedArgument> = arguments.iter().collect();
+    let arguments: Vec<&Argument> = arguments.iter().map(|named| &named.argument).collect();
+    if arguments.iter().any(|argument| argument.is_archive()) {
         if let Some(other) = arguments.iter().find(|a| !a.is_archive()) {
             return Err(Unreadable::NotAnArchive.at(&other.path));
         }
-        return Ok(Opened::Otf2(arguments.iter().map(LabelledArchive::open).collect::<Result<_, _>>()?));
+        return Ok(Opened::Otf2(arguments.iter().map(|a| LabelledArchive::open(a)).collect::<Result<_, _>>()?));
     }
     let kinds: Vec<Kind> = arguments.iter().map(|a| Kind::of(&a.path)).collect();
     let mut left_out = Vec::new();
     let mut found: Vec<Vec<PathBuf>> = Vec::with_capacity(arguments.len());
-    for (argument, kind) in arguments.iter().zip(&kinds) {
+    for (argument, kind) in arguments.iter().copied().zip(&kinds) {
         found.push(match kind {
             Kind::Ctf => traces_under(argument, &mut left_out)?,
             Kind::Perf | Kind::Ftrace | Kind::Translated(_) => Vec::new(),
@@ -142,7 +174,7 @@ fn open_to_depth(arguments: &[Argument], depth: ctf::OpenDepth, ctx: &Ctx) -> Re
     }
     let mut read = ctf::Directory::read_all(found.concat(), ctx)?.into_iter();
     let (mut openings, mut named) = (Vec::new(), Vec::new());
-    for (argument, paths) in arguments.iter().zip(&found) {
+    for (argument, paths) in arguments.iter().copied().zip(&found) {
         for trace in traces_of(argument, read.by_ref().take(paths.len()), &mut left_out)? {
             openings.push(trace.opening);
             named.push((argument, trace.name));
@@ -157,13 +189,12 @@ fn open_to_depth(arguments: &[Argument], depth: ctf::OpenDepth, ctx: &Ctx) -> Re
     }
     let mut opened = named.into_iter().zip(traces).peekable();
     let (mut sources, mut spans) = (Vec::new(), Vec::new());
-    for (argument, kind) in arguments.iter().zip(&kinds) {
-        let label = argument.label.clone().unwrap_or_else(|| argument.path.display().to_string());
+    for ((argument, NamedArgument { label, shown, .. }), kind) in arguments.iter().copied().zip(names).zip(&kinds) {
         let source = |name, trace| Source { label: label.clone(), labelled: argument.label.is_some(), name, trace };
         match kind {
             Kind::Perf => sources.push(source(String::new(), Trace::Perf(perf::open(&argument.path, ctx)?))),
             Kind::Ftrace => sources.push(source(String::new(), Trace::Ftrace(ftrace::open(&argument.path, ctx)?))),
-            Kind::Translated(format) => match translated::open(&argument.path, *format)? {
+            Kind::Translated(format) => match translated::open(&argument.path, shown, *format, ctx)? {
                 TranslatedInput::Trace(trace) => sources.push(source(String::new(), Trace::Translated(*trace))),
                 TranslatedInput::Spans(file) => {
                     let (position, labelled) = (sources.len(), argument.label.is_some());
@@ -224,7 +255,7 @@ impl Kind {
 
 /// True for recordings that may have to be unpacked into a temporary file.
 pub fn unpacks(path: &Path) -> bool {
-    matches!(Kind::of(path), Kind::Perf | Kind::Ftrace)
+    plain::is_needed(path) || matches!(Kind::of(path), Kind::Perf | Kind::Ftrace)
 }
 
 /// The trace directories below an argument, in order; folders that cannot be opened are added to `left_out`.

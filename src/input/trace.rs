@@ -16,6 +16,7 @@ use foldhash::{HashMap, HashSet};
 use ftrace::MappedFile;
 use std::ops::Range;
 use std::path::Path;
+use std::sync::Arc;
 
 /// An opened trace.
 #[derive(Debug)]
@@ -202,7 +203,8 @@ impl Trace {
     /// Kernel symbols as in `/proc/kallsyms`, where the recording holds them.
     pub fn kernel_symbols(&self) -> Option<&[u8]> {
         match self {
-            Trace::Ctf(_) | Trace::Translated(_) => None,
+            Trace::Ctf(_) => None,
+            Trace::Translated(t) => t.kernel_symbols(),
             Trace::Perf(t) => t.kernel_symbols(),
             Trace::Ftrace(t) => t.kernel_symbols(),
         }
@@ -213,6 +215,15 @@ impl Trace {
         match self {
             Trace::Perf(t) => t.kernel_code(),
             Trace::Ctf(_) | Trace::Ftrace(_) | Trace::Translated(_) => "",
+        }
+    }
+
+    /// Functions on call stacks in user space that are recorded by name: the words of stacks have their numbers
+    /// ([`named`](crate::event::stack::named)).
+    pub fn frames(&self) -> Arc<[Box<str>]> {
+        match self {
+            Trace::Translated(t) => t.storage().frames(),
+            Trace::Ctf(_) | Trace::Perf(_) | Trace::Ftrace(_) => Arc::default(),
         }
     }
 

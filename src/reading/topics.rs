@@ -17,7 +17,7 @@ use crate::model::recorded::{Recorded, StackKind, TraceRecorder, USER_SPACE, is_
 use crate::model::topic::{ESSENTIAL, SYSTEM_CALLS, TOPICS, lttng_name};
 
 /// Formats in a trace.dat from which it declares those of all systems, whether or not they were enabled.
-const ALL_SYSTEMS: usize = 1200;
+const ALL_SYSTEMS: usize = 100;
 
 /// Further events that are kept.
 const OTHERS: usize = 40;
@@ -87,7 +87,8 @@ fn recorder(trace: &Trace) -> TraceRecorder {
             TranslatedFormat::Dtrace => TraceRecorder::Dtrace,
             TranslatedFormat::Xperf | TranslatedFormat::Tracerpt => TraceRecorder::Etw,
             TranslatedFormat::Perfetto => TraceRecorder::Perfetto,
-            TranslatedFormat::Chrome => TraceRecorder::Other,
+            TranslatedFormat::Script => TraceRecorder::Perf,
+            TranslatedFormat::Chrome | TranslatedFormat::Firefox | TranslatedFormat::Folded => TraceRecorder::Other,
         },
         Trace::Ctf(_) if trace.environment("tracer_name").is_some_and(|name| name.starts_with("lttng")) => {
             TraceRecorder::Lttng

@@ -30,7 +30,7 @@ use crate::base::names::{NameId, Names};
 use crate::base::notice::{Notice, Notices};
 use crate::base::parallel::in_order;
 use crate::event::image::CODE;
-use crate::event::stack::name_of;
+use crate::event::stack::{FRAME_FILE, name_of};
 use crate::state::timeline::{HostId, RawStackId, Timeline};
 use cache::{CompiledFunctions, KnownSymbols, Lookup, SymbolCache};
 use elf::{AddressBase, DebugLink, SymbolsAt};
@@ -206,8 +206,7 @@ impl<'a> StackResolver<'a> {
                         all.extend(found.get(file).and_then(|f| f.get(&address)).into_iter().flatten().copied());
                     }
                     AddressTarget::Named(name) => {
-                        let name = names.intern(self.timeline.names().get(name));
-                        all.push(UserFrame { name, folded: false, inlined: false, address });
+                        all.push(named_frame(self.timeline.names().get(name), address, names));
                     }
                     AddressTarget::Elsewhere => {
                         let map = maps.entry(stack.pid).or_insert_with(|| self.compiled(stack.pid, notices));
@@ -387,6 +386,17 @@ impl<'a> StackResolver<'a> {
             self.files.len() - 1
         })
     }
+}
+
+/// The frame of a function that was recorded by its name.
+fn named_frame(text: &str, address: u64, names: &mut Names) -> UserFrame {
+    let (function, file) = text.split_once(FRAME_FILE).unwrap_or((text, ""));
+    let folded = function.strip_prefix('[').and_then(|file| file.strip_suffix(']'));
+    let name = names.intern(folded.unwrap_or(function));
+    if folded.is_none() && files::is_runtime(file) {
+        names.mark_runtime(name);
+    }
+    UserFrame { name, folded: folded.is_some(), inlined: false, address }
 }
 
 /// True for parts of the kernel that are mapped into every process and have no file.

@@ -57,6 +57,14 @@ impl<'a> Sink<'a> for Values<'a> {
     }
 }
 
+/// The clock of a stream, carried from packet to packet.
+pub(super) struct CarriedClocks {
+    /// Before the first event of each packet.
+    pub clocks: Vec<u64>,
+    /// Some event has an earlier clock than the one before it.
+    pub jumps_back: bool,
+}
+
 /// Decodes a run of packets of one stream.
 #[derive(Debug)]
 pub struct CtfReader<'a> {
@@ -257,19 +265,22 @@ impl<'a> CtfReader<'a> {
         self.decoder.at = at;
     }
 
-    /// The clock before the first event of each packet, carried from one packet to the next.
-    pub(super) fn clocks_at_begin(&mut self) -> Vec<u64> {
-        let mut clocks = Vec::new();
+    /// The clock before the first event of each packet, carried from one packet to the next, and whether it jumps back
+    /// from one event to another.
+    pub(super) fn clocks_at_begin(&mut self) -> CarriedClocks {
+        let (mut clocks, mut jumps_back, mut last) = (Vec::new(), false, 0);
         let mut ended = None;
         loop {
             let followed = ended.take().unwrap_or(self.decoder.clock);
             if !self.enter() {
-                return clocks;
+                return CarriedClocks { clocks, jumps_back };
             }
             ended = self.trace.packet(self.stream, self.packet.number).and_then(|(_, place)| place.end);
             self.decoder.clock = followed;
             clocks.push(followed);
             while let Some(head) = self.head() {
+                jumps_back |= self.decoder.clock < last;
+                last = self.decoder.clock;
                 self.skip(&head);
             }
         }

@@ -1,9 +1,11 @@
 //! Joins stream files to streams: their order, the times of their packets, their losses.
 
 use super::packet::PacketRange;
+use super::reader::CarriedClocks;
 use super::roles::size_of_role;
 use super::schema::Role;
 use super::trace::{CtfTrace, StreamPacket};
+use crate::base::notice::Notice;
 use crate::base::time::{ClockCorrection, Timestamp};
 use crate::input::record::{Projection, StreamId};
 use crate::input::stream::{Loss, Packet, Stream};
@@ -123,7 +125,11 @@ impl CtfTrace {
             if !has_clock || !unknown {
                 continue;
             }
-            let clocks = self.clocks_at_begin(stream);
+            let CarriedClocks { clocks, jumps_back } = self.clocks_at_begin(stream);
+            if jumps_back {
+                let name = self.streams.get(stream).map_or_else(String::new, |stream| stream.name.clone());
+                self.notices.add(Notice::ClockJumpsBack, 1, || name);
+            }
             for (packet, clock) in self.packets.get_mut(stream).into_iter().flatten().zip(clocks) {
                 if packet.range.begin.is_none() {
                     packet.range.clock = clock;
@@ -132,7 +138,7 @@ impl CtfTrace {
         }
     }
 
-    fn clocks_at_begin(&self, stream: usize) -> Vec<u64> {
+    fn clocks_at_begin(&self, stream: usize) -> CarriedClocks {
         let wanted = vec![Some(Vec::new()); self.tables.classes.len()];
         let plan = self.compile(&Projection { wanted });
         let packets = self.packets.get(stream).map_or(0, Vec::len);
@@ -168,4 +174,29 @@ fn losses(recorded: &[StreamPacket], packets: &[Packet], width: u8) -> (Vec<Loss
         previous = Some((range, packet));
     }
     (losses, lost_packets)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::base::ctx::Ctx;
+    use crate::input::{self, Argument, Opened};
+
+    const METADATA: &str = "/* CTF 1.8 */
+        trace { major = 1; minor = 8; byte_order = le; }; clock { name = c; };
+        stream { event.header := struct { integer { size = 64; map = clock.c.value; } timestamp; }; };
+        event { name = e; };";
+
+    #[test]
+    fn clock_that_jumps_back_is_told() {
+        let folder = tempfile::tempdir().unwrap();
+        std::fs::write(folder.path().join("metadata"), METADATA).unwrap();
+        for (times, expected) in [([5u64, 9, 12], 0), ([5, 9, 3], 1)] {
+            let bytes: Vec<u8> = times.iter().flat_map(|time| time.to_le_bytes()).collect();
+            std::fs::write(folder.path().join("stream"), bytes).unwrap();
+            let argument = Argument { label: None, path: folder.path().to_owned() };
+            let Ok(Opened::Traces(sources)) = input::open(&[argument], &Ctx::new(1)) else { panic!("no trace") };
+            assert_eq!(sources[0].trace.notices().count(Notice::ClockJumpsBack), expected, "{times:?}");
+        }
+    }
 }

@@ -41,6 +41,16 @@ impl Threads {
         }
     }
 
+    /// Add the records of another part of the recording, which follow these.
+    pub fn join(&mut self, part: Threads) {
+        for (tid, names) in part.names {
+            names.iter().for_each(|dated| self.named(tid, dated.from, &dated.value));
+        }
+        for (tid, processes) in part.processes {
+            processes.iter().for_each(|dated| self.belongs(tid, dated.from, dated.value));
+        }
+    }
+
     /// A thread is created in this process; call after [`Self::seal`].
     pub fn created(&mut self, tid: i32, clock: u64, pid: i32) {
         let all = self.processes.entry(tid).or_default();

@@ -3,6 +3,8 @@
 //!
 //! ```text
 //! dtrace.rs, xperf.rs, tracerpt.rs (text), perfetto.rs (protocol buffers; tracks.rs), chrome.rs (JSON)
+//! script.rs (text of perf script, by all workers; joined.rs), folded.rs (folded stacks), profile.rs (Firefox)
+//!     -> frames.rs: functions by their names
 //!     -> spans.rs, thread_runs.rs: spans of programs, on the CPU where their thread ran
 //!     -> translation.rs: records of each CPU
 //!     -> TranslatedStorage: packets -> walk -> records of tracepoint::TracepointReader
@@ -14,9 +16,20 @@
 mod chrome;
 mod chrome_event;
 mod dtrace;
+mod firefox;
+mod firefox_tables;
+mod folded;
+mod frames;
+mod joined;
 mod lines;
 mod perfetto;
 mod perfetto_messages;
+mod script;
+mod script_event;
+mod script_frames;
+mod script_line;
+mod script_records;
+mod sealed;
 mod span_file;
 mod spans;
 mod thread_ids;
@@ -33,15 +46,19 @@ use super::tracepoint::{
     PacketPlace, Raw, RecorderClock, StackSide, Storage, TraceParts, TracepointTrace, Walk, WalkPosition, WalkStep,
 };
 use super::{OpenError, Unreadable};
+use crate::base::ctx::Ctx;
 use crate::base::cursor::{ByteOrder, Bytes};
 use crate::base::mapped::{self, Mapped};
 use crate::base::notice::Notices;
+use sealed::SealedTranslation;
 pub use span_file::{KernelOfSpans, SpanFile};
 use spans::Spans;
 use std::io::{BufReader, Read};
+use std::ops::Range;
 use std::path::Path;
+use std::sync::Arc;
 pub use thread_runs::{CpuSwitch, ThreadRuns};
-use translation::{SealedTranslation, Translation};
+use translation::Translation;
 
 /// An opened recording.
 pub type TranslatedTrace = TracepointTrace<TranslatedStorage>;
@@ -68,6 +85,12 @@ pub enum TranslatedFormat {
     Perfetto,
     /// Spans of programs in Chrome's JSON.
     Chrome,
+    /// The text of `perf script`.
+    Script,
+    /// A profile of the Firefox profiler.
+    Firefox,
+    /// Folded stacks.
+    Folded,
 }
 
 impl TranslatedFormat {
@@ -81,6 +104,9 @@ impl TranslatedFormat {
             () if begins(tracerpt::BEGIN) => Some(TranslatedFormat::Tracerpt),
             () if perfetto::is_one(begin) => Some(TranslatedFormat::Perfetto),
             () if chrome::is_one(begin) => Some(TranslatedFormat::Chrome),
+            () if script::is_one(begin) => Some(TranslatedFormat::Script),
+            () if firefox::is_one(begin) => Some(TranslatedFormat::Firefox),
+            () if folded::is_one(begin) => Some(TranslatedFormat::Folded),
             () => None,
         }
     }
@@ -100,6 +126,9 @@ impl TranslatedFormat {
             TranslatedFormat::Tracerpt => "ETW text (tracerpt)",
             TranslatedFormat::Perfetto => "Perfetto",
             TranslatedFormat::Chrome => "Chrome JSON",
+            TranslatedFormat::Script => "perf script text",
+            TranslatedFormat::Firefox => "Firefox profile",
+            TranslatedFormat::Folded => "folded stacks",
         }
     }
 }
@@ -121,6 +150,21 @@ pub enum TranslationError {
         /// The way to record them.
         remedy: &'static str,
     },
+    /// Neither samples nor context switches are in it.
+    #[error("no sample and no context switch in it: {remedy}")]
+    NoSamples {
+        /// The way to record them.
+        remedy: &'static str,
+    },
+    /// A text that has to be in memory as a whole.
+    #[error("it has more than {mebibytes} MiB; record a shorter time")]
+    TooLarge {
+        /// The most that is read.
+        mebibytes: u64,
+    },
+    /// A profile that contradicts its format.
+    #[error("not a profile of the Firefox profiler in its processed format: {0} (docs/OTHER-PLATFORMS.md)")]
+    Json(String),
     /// A file of spans has none.
     #[error("no span of a program in it (phases B and E, X, or b and e)")]
     NoSpans,
@@ -161,18 +205,21 @@ struct About {
 }
 
 /// Open a file of one of the formats.
-pub fn open(path: &Path, format: TranslatedFormat) -> Result<TranslatedInput, OpenError> {
+pub fn open(path: &Path, shown: &str, format: TranslatedFormat, ctx: &Ctx) -> Result<TranslatedInput, OpenError> {
     let io = |e: std::io::Error| Unreadable::from(e).at(path);
     let file = mapped::open_regular(path).map_err(io)?;
     let size = file.metadata().map_err(io)?.len();
     let mut file = BufReader::with_capacity(1 << 18, file);
-    let mut translation = Translation::new(format, path.display().to_string());
+    let mut translation = Translation::new(format, shown.to_owned());
     let read = match format {
         TranslatedFormat::Dtrace => dtrace::read(&mut file, &mut translation),
         TranslatedFormat::Xperf => xperf::read(&mut file, &mut translation),
         TranslatedFormat::Tracerpt => tracerpt::read(&mut file, &mut translation),
         TranslatedFormat::Perfetto => perfetto::read(&mut file, &mut translation),
         TranslatedFormat::Chrome => chrome::read(&mut file, size, &mut translation),
+        TranslatedFormat::Firefox => firefox::read(&mut file, size, &mut translation),
+        TranslatedFormat::Folded => folded::read(&mut file, &mut translation),
+        TranslatedFormat::Script => Ok(script::read(Mapped::open(path).map_err(io)?.bytes(), &mut translation, ctx)?),
     };
     let mut about = read.map_err(io)?.map_err(|e| Unreadable::from(e).at(path))?;
     match about.spans.take() {
@@ -211,9 +258,18 @@ pub struct TranslatedStorage {
     name: String,
     cpus: Vec<CpuRecords>,
     threads: Threads,
+    /// Functions of programs on call stacks, by the numbers that records have of them.
+    frames: Arc<[Box<str>]>,
+    /// Functions of the kernel on call stacks, as in `/proc/kallsyms`, at the addresses that records have of them.
+    kernel_symbols: Vec<u8>,
 }
 
 impl TranslatedStorage {
+    /// See [`Trace::frames`](super::Trace::frames).
+    pub fn frames(&self) -> Arc<[Box<str>]> {
+        Arc::clone(&self.frames)
+    }
+
     /// The format of the file.
     pub fn format(&self) -> TranslatedFormat {
         self.format
@@ -221,7 +277,8 @@ impl TranslatedStorage {
 
     /// Bytes of all records.
     pub fn bytes(&self) -> usize {
-        self.cpus.iter().map(|cpu| cpu.bytes.len()).sum()
+        let frames: usize = self.frames.iter().map(|frame| frame.len()).sum();
+        self.cpus.iter().map(|cpu| cpu.bytes.len()).sum::<usize>() + frames + self.kernel_symbols.len()
     }
 }
 
@@ -253,7 +310,7 @@ impl Storage for TranslatedStorage {
     }
 
     fn kernel_symbols(&self) -> Option<&[u8]> {
-        None
+        (!self.kernel_symbols.is_empty()).then_some(&self.kernel_symbols)
     }
 
     fn files(&self) -> Vec<&Mapped> {
@@ -261,8 +318,11 @@ impl Storage for TranslatedStorage {
     }
 }
 
-/// Bytes before the fields of a record: size, class, time, thread, process.
-const HEAD: usize = 24;
+/// Bytes before the fields of a record: size, class, time, thread, process, frames of its stack in the kernel and in
+/// user space, whose words are at its end.
+const HEAD: usize = 28;
+/// Bytes of the word of a frame.
+const WORD: usize = 8;
 
 /// The head of a record.
 struct RecordHead {
@@ -277,6 +337,21 @@ impl RecordHead {
         let size = bytes.u32(ByteOrder::Little)? as usize;
         let class = ClassId::at(bytes.u32(ByteOrder::Little)? as usize);
         Some(RecordHead { size, class, time: bytes.u64(ByteOrder::Little)? })
+    }
+}
+
+/// The places in a record of the words of its stacks.
+struct StackPlaces {
+    kernel: Range<usize>,
+    user: Range<usize>,
+}
+
+impl StackPlaces {
+    fn of(record: &[u8]) -> Option<StackPlaces> {
+        let count = |at: usize| Some(usize::from(u16::from_le_bytes(record.get(at..)?.get(..2)?.try_into().ok()?)));
+        let user = record.len().checked_sub(count(26)? * WORD)?;
+        let kernel = user.checked_sub(count(24)? * WORD)?;
+        Some(StackPlaces { kernel: kernel..user, user: user..record.len() })
     }
 }
 
@@ -328,8 +403,10 @@ impl<'a> Walk<'a> for RecordWalk<'a> {
         id(raw, 20)
     }
 
-    fn stack(&self, _raw: &Raw<'a>, _side: StackSide) -> Option<IntegerArray<'a>> {
-        None
+    fn stack(&self, raw: &Raw<'a>, side: StackSide) -> Option<IntegerArray<'a>> {
+        let StackPlaces { kernel, user } = StackPlaces::of(raw.around)?;
+        let bytes = raw.around.get(if side == StackSide::Kernel { kernel } else { user })?;
+        Some(IntegerArray { bytes, width: WORD as u8, byte_order: ByteOrder::Little })
     }
 }
 

@@ -4,8 +4,9 @@
 //! span when it ends. Out: events that begin and end tasks, on the CPU where the thread ran at that time. Spans of a
 //! thread are nested there; those of a track of their own may end on another thread. Ends are paired in order of time,
 //! so the end of a span needs no name. The most frequent names are tasks of their own (`span:NAME`); all others, which
-//! may be different for each span, are types of the task `span`. Cost: sorting; all spans stay in memory until the file
-//! is read.
+//! may be different for each span, are types of the task `span`. Names that count (`ProfilerStep#2`, `ProfilerStep#3`)
+//! are one task, `span:ProfilerStep#*`, with the whole names as types. Cost: sorting; all spans stay in memory until
+//! the file is read.
 
 use super::lines;
 use super::thread_runs::{ThreadMoment, ThreadRuns};
@@ -14,6 +15,7 @@ use crate::base::names::{NameId, Names};
 use crate::base::time::Timestamp;
 use foldhash::{HashMap, HashSet};
 use std::cmp::Reverse;
+use std::collections::BTreeSet;
 
 /// Names that are tasks of their own.
 const OWN_TASKS: usize = 256;
@@ -116,7 +118,8 @@ impl Spans {
         // Those of one begin: the outer ones first.
         let end = |span: &PairedSpan| span.end.map_or(u64::MAX, |end| end.time);
         spans.sort_by_key(|span| (span.begin.time, Reverse(end(span))));
-        let writer = SpanWriter { tasks: self.tasks(&spans), names: &self.names, runs, base };
+        let numbered = self.numbered(&spans);
+        let writer = SpanWriter { tasks: self.tasks(&spans, &numbered), numbered, names: &self.names, runs, base };
         // Open spans of each thread, the inner ones last.
         let mut open: HashMap<SpanThread, Vec<(usize, PairedSpan)>> = HashMap::default();
         for (number, span) in spans.into_iter().enumerate() {
@@ -166,20 +169,53 @@ impl Spans {
         spans
     }
 
+    /// The names that differ in the number at their end alone, and count: on each track most of them occur once. They
+    /// are replaced by the name of their task (`Step 3`, `Step 4`: `Step *`).
+    fn numbered(&mut self, spans: &[PairedSpan]) -> HashMap<NameId, NameId> {
+        let mut tracks: HashMap<NameId, HashSet<SpanTrack>> = HashMap::default();
+        let mut counted: HashMap<&str, NumberedNames> = HashMap::default();
+        for span in spans {
+            let Some(stem) = stem(self.names.get(span.name)) else { continue };
+            let names = counted.entry(stem).or_default();
+            names.spans += 1;
+            names.once += usize::from(tracks.entry(span.name).or_default().insert(span.track));
+            names.all.insert(span.name);
+        }
+        let tasks = counted.into_iter().filter(|(_, names)| names.all.len() > 1 && names.once * 2 > names.spans);
+        let mut tasks: Vec<(String, BTreeSet<NameId>)> =
+            tasks.map(|(stem, names)| (format!("{stem}*"), names.all)).collect();
+        tasks.sort_unstable();
+        let mut replaced = HashMap::default();
+        for (task, names) in tasks {
+            let task = self.names.intern(&task);
+            replaced.extend(names.into_iter().map(|name| (name, task)));
+        }
+        replaced
+    }
+
     /// The name of the task of each name that has one.
-    fn tasks(&self, spans: &[PairedSpan]) -> Vec<Option<String>> {
+    fn tasks(&self, spans: &[PairedSpan], numbered: &HashMap<NameId, NameId>) -> Vec<Option<String>> {
         let mut counts = vec![0u64; self.names.len()];
         for span in spans {
-            if let Some(count) = counts.get_mut(span.name.index()) {
+            let name = numbered.get(&span.name).unwrap_or(&span.name);
+            if let Some(count) = counts.get_mut(name.index()) {
                 *count += 1;
             }
         }
         let mut order: Vec<(Reverse<u64>, NameId)> =
             counts.iter().enumerate().map(|(name, count)| (Reverse(*count), NameId::at(name))).collect();
         order.sort_unstable();
+        let numbered_tasks: HashSet<NameId> = numbered.values().copied().collect();
         let (mut tasks, mut taken) = (vec![None; counts.len()], HashSet::default());
         for (_, name) in order.into_iter().take(OWN_TASKS) {
-            let plain = lines::plain(self.names.get(name).as_bytes());
+            let text = self.names.get(name);
+            let plain = match text.strip_suffix('*').filter(|_| numbered_tasks.contains(&name)) {
+                Some(stem) => {
+                    let words: Vec<String> = stem.split('#').map(|word| lines::plain(word.as_bytes())).collect();
+                    words.join("#") + "*"
+                }
+                None => lines::plain(text.as_bytes()),
+            };
             // Of two names with the same plain words, the second has none.
             if let Some(task) = tasks.get_mut(name.index()).filter(|_| !plain.is_empty() && taken.insert(plain.clone()))
             {
@@ -190,10 +226,27 @@ impl Spans {
     }
 }
 
+/// Names that differ in the number at their end alone.
+#[derive(Default)]
+struct NumberedNames {
+    all: BTreeSet<NameId>,
+    spans: usize,
+    /// Spans that were the first of their name on their track.
+    once: usize,
+}
+
+/// What is before the number at the end of a name.
+fn stem(name: &str) -> Option<&str> {
+    let stem = name.trim_end_matches(|c: char| c.is_ascii_digit());
+    (stem.len() < name.len() && stem.chars().any(char::is_alphabetic)).then_some(stem)
+}
+
 /// Writes the events of spans.
 struct SpanWriter<'a> {
     names: &'a Names,
     tasks: Vec<Option<String>>,
+    /// The task of names that differ in their number.
+    numbered: HashMap<NameId, NameId>,
     runs: Option<&'a ThreadRuns>,
     base: i128,
 }
@@ -225,11 +278,13 @@ impl SpanWriter<'_> {
     }
 
     fn event(&self, at: EventPlace<'_>, number: usize, span: &PairedSpan, side: &str, translation: &mut Translation) {
-        let task = self.tasks.get(span.name.index()).and_then(Option::as_deref);
+        let of_number = self.numbered.get(&span.name);
+        let task = self.tasks.get(of_number.unwrap_or(&span.name).index()).and_then(Option::as_deref);
         let prefix = task.map_or("span:".to_owned(), |task| format!("span:{task}:"));
         let name = self.names.get(span.name).as_bytes();
         let mut fields = Vec::new();
-        if task.is_none() {
+        // The number of an execution is its type.
+        if task.is_none() || of_number.is_some() {
             fields.push(("name", FieldValue::Text(name)));
         }
         let own = match span.track {

@@ -9,6 +9,11 @@ use foldhash::HashMap;
 /// Given ids begin here.
 const FIRST: i32 = 1 << 28;
 
+/// The id of a thread of which the name alone is known: it follows from the name.
+pub(super) fn id_of_name(name: &[u8]) -> i32 {
+    FIRST + (crc32fast::hash(name) % FIRST as u32) as i32
+}
+
 /// A thread as the platform names it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 struct OwnName {

@@ -1,35 +1,42 @@
 //! Builds the records of a recording that is translated.
 //!
-//! In: events in the order of the file, each with CPU, time and thread. Out: the records of each CPU in order of time,
-//! cut into packets; classes with the names and fields that the kernel's tracepoints have; names and processes of
-//! threads. Cost: linear; a CPU whose events are not in order is sorted once, and events of one time keep their order.
-//! The numbers of CPUs and of classes have limits.
+//! In: events in the order of the file, each with CPU, time and thread. Out: the records of each CPU (`sealed.rs` puts
+//! them in order of time); classes with the names and fields that the kernel's tracepoints have; names and processes of
+//! threads. Cost: linear. The numbers of CPUs and of classes have limits.
 
-use super::{CpuRecords, HEAD, RecordHead, TranslatedFormat, TranslatedStorage};
+use super::TranslatedFormat;
+use super::frames::Frames;
 use crate::base::notice::{Notice, Notices};
 use crate::input::record::ClassId;
 use crate::input::tracepoint::format::{Field, FieldType};
 use crate::input::tracepoint::threads::Threads;
-use crate::input::tracepoint::{ClassSchema, ClockLoss, CpuPacket, CpuStream, PROBED, RecordedIds};
+use crate::input::tracepoint::{ClassSchema, ClockLoss, PROBED, RecordedIds};
 use foldhash::HashMap;
 use std::collections::BTreeMap;
 
 /// The highest number of a CPU.
 const MOST_CPUS: u32 = 4096;
+/// The number of the CPU of events that name none.
+pub(super) const UNKNOWN_CPU: u32 = MOST_CPUS;
 /// Classes; names of system calls and tasks come from the file.
 const MOST_CLASSES: usize = 4096;
 /// Bytes of a text that are kept.
 const MOST_TEXT: usize = 255;
-/// Bytes of a packet.
-const PACKET: usize = 1 << 16;
 
 /// The interrupt flag of the kernel's tracepoints (`TRACE_FLAG_SOFTIRQ`).
 pub(super) const IN_INTERRUPT: i64 = 0x10;
 
+/// The steps of a request of a disk.
+pub(super) const DISK_STEPS: [&str; 3] = ["block:block_rq_insert", "block:block_rq_issue", COMPLETE];
 /// The last step of a request of a disk.
 pub(super) const COMPLETE: &str = "block:block_rq_complete";
 /// Bytes of a sector.
 pub(super) const SECTOR: u64 = 512;
+
+/// A sample of the running thread, by the name that analyses know it by.
+const TICK: &str = "perf:tick";
+/// The event of samples that do not say what they count.
+pub(super) const SAMPLES: &str = "samples";
 
 /// A thread that an event names.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -100,35 +107,36 @@ impl LeavingState {
     }
 }
 
+/// The words of an event's call stacks, innermost first, at most 65,535 on each side.
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct StackWords<'a> {
+    pub kernel: &'a [u64],
+    pub user: &'a [u64],
+}
+
 /// Records and losses of a CPU.
 #[derive(Debug, Default)]
-struct CpuTranslation {
-    bytes: Vec<u8>,
-    last: u64,
-    is_unordered: bool,
-    losses: Vec<ClockLoss>,
+pub(super) struct CpuTranslation {
+    pub bytes: Vec<u8>,
+    pub last: u64,
+    pub is_unordered: bool,
+    pub losses: Vec<ClockLoss>,
 }
 
 /// What is known so far.
 #[derive(Debug)]
 pub(super) struct Translation {
-    format: TranslatedFormat,
-    name: String,
-    schemas: Vec<ClassSchema>,
+    pub format: TranslatedFormat,
+    pub name: String,
+    pub schemas: Vec<ClassSchema>,
     by_name: HashMap<String, ClassId>,
-    cpus: BTreeMap<u32, CpuTranslation>,
-    threads: Threads,
-    switches: u64,
+    pub cpus: BTreeMap<u32, CpuTranslation>,
+    pub threads: Threads,
+    pub switches: u64,
+    /// Functions on call stacks.
+    pub frames: Frames,
     /// The ids that events have of their threads.
     pub thread_ids: RecordedIds,
-    pub notices: Notices,
-}
-
-/// A translation that is complete.
-pub(super) struct SealedTranslation {
-    pub storage: TranslatedStorage,
-    pub schemas: Vec<ClassSchema>,
-    pub cpu_streams: Vec<CpuStream>,
     pub notices: Notices,
 }
 
@@ -142,9 +150,23 @@ impl Translation {
             cpus: BTreeMap::new(),
             threads: Threads::default(),
             switches: 0,
+            frames: Frames::default(),
             thread_ids: RecordedIds::Initial,
             notices: Notices::default(),
         }
+    }
+
+    /// True once a sample was added.
+    pub fn has_samples(&self) -> bool {
+        self.schemas.iter().any(|schema| schema.known_as.as_deref() == Some(TICK))
+    }
+
+    /// A sample of an event by its name, with its weight in the unit of the event.
+    pub fn sample(&mut self, at: EventPlace<'_>, name: &str, period: u64, stacks: StackWords<'_>) {
+        let (known_as, name_of) = (Some(TICK.into()), || name.to_owned());
+        let schema = || ClassSchema { name: name_of(), known_as, stacks: true, ..ClassSchema::default() };
+        let fields = [("period", FieldValue::Number(period as i64))];
+        self.event_of_class(at, &format!("sample {name}"), schema, &fields, stacks);
     }
 
     /// True once a context switch was added.
@@ -257,13 +279,41 @@ impl Translation {
     }
 
     /// An event by its name, always with the same fields.
-    pub fn event(&mut self, at: EventPlace<'_>, name: &str, fields: &[(&'static str, FieldValue<'_>)]) {
-        if at.cpu >= MOST_CPUS {
+    pub fn event(&mut self, at: EventPlace<'_>, name: &str, fields: &[(&str, FieldValue<'_>)]) {
+        let schema = || ClassSchema { name: name.to_owned(), ..ClassSchema::default() };
+        self.event_of_class(at, name, schema, fields, StackWords::default());
+    }
+
+    /// An event with call stacks, or of a name that comes with different fields: `key` distinguishes its classes.
+    pub fn event_of_class(
+        &mut self,
+        at: EventPlace<'_>,
+        key: &str,
+        schema: impl FnOnce() -> ClassSchema,
+        fields: &[(&str, FieldValue<'_>)],
+        stacks: StackWords<'_>,
+    ) {
+        if at.cpu > UNKNOWN_CPU {
             return self.unreadable(|| format!("CPU {}", at.cpu));
         }
-        let Some(class) = self.class(name, fields) else {
-            return self.unused(|| "names of events beyond the first thousands".to_owned());
+        let class = match self.by_name.get(key) {
+            Some(class) => Some(*class),
+            None => self.class(key.to_owned(), schema, fields),
         };
+        match class {
+            Some(class) => self.record(at, class, fields, stacks),
+            None => self.unused(|| "names of events beyond the first thousands".to_owned()),
+        }
+    }
+
+    /// A record at the end of its CPU's.
+    fn record(
+        &mut self,
+        at: EventPlace<'_>,
+        class: ClassId,
+        fields: &[(&str, FieldValue<'_>)],
+        stacks: StackWords<'_>,
+    ) {
         self.know(at.time, at.thread);
         let records = self.cpus.entry(at.cpu).or_default();
         records.is_unordered |= at.time < records.last;
@@ -274,6 +324,8 @@ impl Translation {
         records.bytes.extend(at.time.to_le_bytes());
         records.bytes.extend(at.thread.tid.to_le_bytes());
         records.bytes.extend(at.thread.pid.to_le_bytes());
+        let StackWords { kernel, user } = stacks;
+        records.bytes.extend([kernel.len() as u16, user.len() as u16].into_iter().flat_map(u16::to_le_bytes));
         let mut text_at = fields.iter().map(|(_, value)| value.size()).sum::<usize>();
         for (_, value) in fields {
             match value {
@@ -290,19 +342,42 @@ impl Translation {
                 records.bytes.extend(text.get(..MOST_TEXT).unwrap_or(text));
             }
         }
+        for word in kernel.iter().chain(user) {
+            records.bytes.extend(word.to_le_bytes());
+        }
         let size = (records.bytes.len() - begin) as u32;
         if let Some(place) = records.bytes.get_mut(begin..begin + 4) {
             place.copy_from_slice(&size.to_le_bytes());
         }
     }
 
-    fn class(&mut self, name: &str, fields: &[(&'static str, FieldValue<'_>)]) -> Option<ClassId> {
-        if let Some(class) = self.by_name.get(name) {
+    /// The classes by their numbers, each with its key.
+    pub fn keyed_schemas(&self) -> Vec<(String, ClassSchema)> {
+        let mut keys: Vec<(ClassId, &String)> = self.by_name.iter().map(|(key, class)| (*class, key)).collect();
+        keys.sort_unstable();
+        keys.into_iter().zip(&self.schemas).map(|((_, key), schema)| (key.clone(), schema.clone())).collect()
+    }
+
+    /// The class of a key, made of the schema on first sight; `None` where there are too many.
+    pub fn known_class(&mut self, key: String, schema: ClassSchema) -> Option<ClassId> {
+        if let Some(class) = self.by_name.get(&key) {
             return Some(*class);
         }
-        if self.schemas.len() >= MOST_CLASSES {
-            return None;
-        }
+        let class = ClassId::at(self.schemas.len());
+        (self.schemas.len() < MOST_CLASSES).then(|| {
+            self.by_name.insert(key, class);
+            self.schemas.push(schema);
+            class
+        })
+    }
+
+    /// A new class with these fields; `None` where there are too many.
+    fn class(
+        &mut self,
+        key: String,
+        schema: impl FnOnce() -> ClassSchema,
+        fields: &[(&str, FieldValue<'_>)],
+    ) -> Option<ClassId> {
         let mut at = 0;
         let fields = fields
             .iter()
@@ -312,44 +387,8 @@ impl Translation {
                 field
             })
             .collect();
-        let class = ClassId::at(self.schemas.len());
-        self.by_name.insert(name.to_owned(), class);
-        let threads = self.thread_ids;
-        self.schemas.push(ClassSchema { name: name.to_owned(), fields, threads, ..ClassSchema::default() });
-        Some(class)
-    }
-
-    /// Sort, cut into packets.
-    pub fn seal(mut self) -> SealedTranslation {
-        if self.thread_ids == RecordedIds::Initial {
-            self.threads.named(0, 0, b"swapper");
-        }
-        self.threads.seal();
-        let (mut cpus, mut cpu_streams) = (Vec::new(), Vec::new());
-        for (cpu, records) in self.cpus {
-            let bytes = if records.is_unordered { sorted(&records.bytes) } else { records.bytes };
-            let mut stream = CpuStream { name: format!("cpu {cpu}"), cpu: Some(cpu), ..CpuStream::default() };
-            stream.losses = records.losses;
-            stream.losses.sort_by_key(|loss| (loss.to, loss.from));
-            let mut packets: Vec<usize> = Vec::new();
-            let mut at = 0;
-            while let Some(RecordHead { size, time, .. }) = bytes.get(at..).and_then(RecordHead::read) {
-                match (stream.packets.last_mut(), packets.last()) {
-                    (Some(packet), Some(begin)) if at - begin < PACKET => {
-                        (packet.end, packet.bytes) = (time, (at + size - begin) as u64);
-                    }
-                    _ => {
-                        packets.push(at);
-                        stream.packets.push(CpuPacket { begin: time, end: time, bytes: size as u64 });
-                    }
-                }
-                at += size.max(HEAD);
-            }
-            cpus.push(CpuRecords { bytes, packets });
-            cpu_streams.push(stream);
-        }
-        let storage = TranslatedStorage { format: self.format, name: self.name, cpus, threads: self.threads };
-        SealedTranslation { storage, schemas: self.schemas, cpu_streams, notices: self.notices }
+        let schema = ClassSchema { fields, threads: self.thread_ids, ..schema() };
+        self.known_class(key, schema)
     }
 }
 
@@ -367,19 +406,4 @@ impl FieldValue<'_> {
             FieldValue::Text(_) => FieldType::Elsewhere { relative: false, width: None },
         }
     }
-}
-
-/// Records in order of time; those of one time keep their order.
-fn sorted(bytes: &[u8]) -> Vec<u8> {
-    let (mut places, mut at) = (Vec::new(), 0);
-    while let Some(RecordHead { size, time, .. }) = bytes.get(at..).and_then(RecordHead::read) {
-        places.push((time, at, size));
-        at += size.max(HEAD);
-    }
-    places.sort_by_key(|(time, at, _)| (*time, *at));
-    let mut out = Vec::with_capacity(bytes.len());
-    for (_, at, size) in places {
-        out.extend_from_slice(bytes.get(at..at + size).unwrap_or(&[]));
-    }
-    out
 }

@@ -36,6 +36,7 @@ use foldhash::{HashMap, HashSet};
 use follow::DeclaredEvents;
 use mark::BoundMark;
 use paths::{NOWHERE, Paths, Slot, StackSlots};
+use std::sync::Arc;
 
 /// The events of kernel traces to decode; of other events with a meaning only the time is read.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -162,6 +163,8 @@ pub struct Binding {
     pub dumps_threads: bool,
     /// The architecture, by which system calls are numbered.
     machine: Option<String>,
+    /// Functions on call stacks that are recorded by name.
+    frames: Arc<[Box<str>]>,
     /// How many numbers delimiters have, those of each counted.
     numbers: usize,
 }
@@ -292,6 +295,7 @@ impl Binding {
             follows_switches: false,
             dumps_threads: kernel && declared.contains(STATE_DUMP),
             machine: dialect::machine(trace).map(str::to_owned),
+            frames: trace.frames(),
             numbers: 0,
         };
         for (i, class) in trace.classes().iter().enumerate() {

@@ -9,11 +9,12 @@ use super::payload::Payload;
 use super::recent::Recent;
 use super::{Binding, Bound, BoundStack};
 use crate::event::kind::{Event, Kind, TextId, ThreadContextId, WeightId};
-use crate::event::stack::RawStackId;
+use crate::event::stack::{RawStackId, renamed};
 use crate::input::record::{ClassId, Record, Value};
 use crate::reading::batch::{Batch, WeightBody};
 use crate::reading::classes::Shape;
 use crate::reading::dialect::{SplitChain, split_chain};
+use smallvec::SmallVec;
 
 /// Turns the records of one stream into events of a batch.
 #[derive(Debug)]
@@ -26,6 +27,8 @@ pub struct Binder<'b> {
     texts: Vec<TextId>,
     /// Names of the numbers of delimiters in the batch.
     numbers: Vec<TextId>,
+    /// Names of functions on call stacks in the batch.
+    frames: Vec<TextId>,
 }
 
 /// The values of a record by slot.
@@ -54,7 +57,8 @@ impl<'b> Binder<'b> {
     /// A binder for one stream of the trace at position `trace`.
     pub fn new(binding: &'b Binding, trace: u16) -> Binder<'b> {
         let [texts, numbers] = [binding.classes.len(), binding.numbers].map(|names| vec![TextId::NONE; names]);
-        Binder { binding, trace, recent: Recent::default(), texts, numbers }
+        let frames = vec![TextId::NONE; binding.frames.len()];
+        Binder { binding, trace, recent: Recent::default(), texts, numbers, frames }
     }
 
     /// Append the events of a record.
@@ -72,9 +76,10 @@ impl<'b> Binder<'b> {
         if let Some(BoundStack { origin, addresses }) = bound.stack {
             let EventStacks { user, kernel } = match addresses {
                 StackSlots::Chain(both) => chain(values.at(both), batch),
-                StackSlots::Apart { user, kernel } => {
-                    EventStacks { user: stack(values.at(user), batch), kernel: stack(values.at(kernel), batch) }
-                }
+                StackSlots::Apart { user, kernel } => EventStacks {
+                    user: self.user_stack(values.at(user), batch),
+                    kernel: stack(values.at(kernel), batch),
+                },
             };
             let weight = match bound.shape {
                 Shape::Tick => self.weight(record.class, bound, values, batch),
@@ -124,6 +129,24 @@ impl<'b> Binder<'b> {
         batch.weight(WeightBody { event, amount: period.unwrap_or(1) })
     }
 
+    /// The stack in user space: functions that are recorded by name have their texts of the batch on it.
+    fn user_stack(&mut self, value: Value<'_>, batch: &mut Batch) -> Option<RawStackId> {
+        if self.frames.is_empty() {
+            return stack(value, batch);
+        }
+        let mut words: SmallVec<[u64; 128]> = value.as_words()?.iter().collect();
+        for (depth, word) in words.iter_mut().enumerate() {
+            *word = renamed(depth, *word, |frame| {
+                let text = self.frames.get_mut(frame as usize)?;
+                if *text == TextId::NONE {
+                    *text = batch.text(self.binding.frames.get(frame as usize)?.as_bytes());
+                }
+                Some(text.raw())
+            });
+        }
+        (!words.is_empty()).then(|| batch.stacks.intern(&words))
+    }
+
     fn who(&mut self, values: Values<'_, '_>, slots: [Slot; 6], batch: &mut Batch) -> ThreadContextId {
         let ids = std::array::from_fn(|i| values.at(slots[i]).as_i64());
         self.recent.context(ids, values.at(slots[5]).as_text().unwrap_or(b""), batch)
@@ -133,7 +156,7 @@ impl<'b> Binder<'b> {
 /// Addresses of a call stack without the mark of truncation at their end.
 pub(super) fn stack(value: Value<'_>, batch: &mut Batch) -> Option<RawStackId> {
     // Filled in its place: it is too large to be moved for each stack.
-    let mut addresses = smallvec::SmallVec::<[u64; 128]>::new();
+    let mut addresses = SmallVec::<[u64; 128]>::new();
     addresses.extend(value.as_words()?.iter());
     if addresses.last() == Some(&u64::MAX) {
         addresses.pop();

@@ -41,8 +41,8 @@ impl Machine {
             }
             Kind::Stack { origin, user, kernel, weight, .. } => {
                 if let Some(thread) = thread.filter(|thread| !self.threads[*thread].thread.idle) {
-                    let user = ids.stack(&mut self.out.tables.stacks, user);
-                    let kernel = ids.stack(&mut self.out.tables.stacks, kernel);
+                    let user = ids.stack(&mut self.out.tables, user);
+                    let kernel = ids.stack(&mut self.out.tables, kernel);
                     let weight = self.weight(weight, ids);
                     let state = &mut self.threads[thread];
                     let before = state.last_sample;

@@ -111,7 +111,7 @@ impl Machine {
                     ids.names.push(name);
                 }
             }
-            Due::Stack(stack) => _ = batch.stack(&mut self.out.tables.stacks, Some(stack)),
+            Due::Stack(stack) => _ = batch.stack(&mut self.out.tables, Some(stack)),
             Due::WakeChain(stack) => batch.wake_chain = Some(stack),
             Due::Seal { events } => {
                 self.unsealed_events += events as usize;

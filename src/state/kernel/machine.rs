@@ -27,13 +27,14 @@ use crate::base::notice::{Notice, Notices};
 use crate::base::time::Timestamp;
 use crate::event::host::TraceOrigin;
 use crate::event::kind::{Event, TextId, ThreadContextId};
-use crate::event::stack::RawStackId;
+use crate::event::stack::{RawStackId, renamed};
 use crate::model::facts::Quality;
 use crate::reading::batch::{Batch, BatchNames};
 use crate::reading::sources::HostName;
 use crate::state::store::row_builders::RowBuilders;
+use crate::state::tables::Tables;
 use crate::state::threads::ThreadTable;
-use crate::state::timeline::{Host, HostId, RawStacks, SegmentKind, ThreadId, TimelineDraft};
+use crate::state::timeline::{Host, HostId, SegmentKind, ThreadId, TimelineDraft};
 use foldhash::HashMap;
 use smallvec::SmallVec;
 use std::collections::BTreeSet;
@@ -172,10 +173,19 @@ impl<'b> BatchIds<'b> {
         (self.stacks, self.described)
     }
 
-    pub fn stack(&mut self, out: &mut RawStacks, id: Option<RawStackId>) -> Option<RawStackId> {
+    pub fn stack(&mut self, out: &mut Tables, id: Option<RawStackId>) -> Option<RawStackId> {
         let id = id?;
-        let slot = self.stacks.get_mut(id.index())?;
-        Some(*slot.get_or_insert_with(|| out.intern(self.batch.stacks.get(id))))
+        if let Some(known) = *self.stacks.get(id.index())? {
+            return Some(known);
+        }
+        let recorded = self.batch.stacks.get(id);
+        // Texts of the batch become names of the recording.
+        let mut name = |text: u32| self.names.name(&mut out.names, TextId::from_raw(text)).map(NameId::raw);
+        let named: SmallVec<[u64; 128]> =
+            recorded.iter().enumerate().map(|(depth, word)| renamed(depth, *word, &mut name)).collect();
+        let known = out.stacks.intern(&named);
+        *self.stacks.get_mut(id.index())? = Some(known);
+        Some(known)
     }
 }
 

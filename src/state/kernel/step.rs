@@ -185,7 +185,7 @@ impl Machine {
         self.name(woken, t, name, ids);
         self.wake(c, t, woken, u32::from(cpu), source);
         let chain = ids.wake_chain.take();
-        if let Some(stack) = ids.stack(&mut self.out.tables.stacks, chain) {
+        if let Some(stack) = ids.stack(&mut self.out.tables, chain) {
             self.out.tables.wake_stacks.push(WakeStack { woken, time: t, stack });
         }
     }
