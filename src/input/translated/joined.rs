@@ -2,7 +2,7 @@
 //!
 //! In: what was translated of each part, with numbers of classes, functions and nameless threads of its own. Out: one
 //! translation, whose numbers follow from the order of the file alone, so they are the same for any number of
-//! workers. Cost: each record is passed over once; its words are changed where it stands.
+//! workers. Cost: each record is passed over once; its words are changed in place.
 
 use super::sealed::sized_records;
 use super::translation::Translation;

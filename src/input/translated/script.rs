@@ -211,15 +211,15 @@ impl<'t> ScriptPart<'t> {
     }
 
     fn sample(&mut self, line: &ScriptLine<'t>) {
-        // Without a call chain the sampled address stands behind the event.
+        // Without a call chain the sampled address is behind the event.
         if self.kernel.is_empty() && self.user.is_empty() && !line.rest.is_empty() {
             self.open = Some(*line);
             self.frame(line.rest);
             self.open = None;
         }
-        let name = line.event.split(|byte| *byte == b':').next().unwrap_or(b"");
+        // With its modifiers (`cycles:u`), as the perf.data has it.
         let (name, period) = match line.period {
-            Some(period) if !name.is_empty() => (copied(name), period),
+            Some(period) if !line.event.is_empty() => (copied(line.event), period),
             _ => (SAMPLES.to_owned(), 1),
         };
         let stacks = StackWords { kernel: &self.kernel, user: &self.user };

@@ -120,7 +120,7 @@ fn last_word(text: &[u8]) -> (&[u8], &[u8]) {
     (before.trim_ascii_end(), word)
 }
 
-/// `TID` or `PID/TID`; -1 stands for a thread that perf does not know.
+/// `TID` or `PID/TID`; -1 is a thread that perf does not know.
 fn ids(text: &[u8]) -> Option<(i32, i32)> {
     let id = |text: &[u8]| match text {
         b"-1" => Some(-1),
