@@ -101,6 +101,10 @@ fn recorder(trace: &Trace) -> TraceRecorder {
 
 /// Add the event of a class.
 fn add_event(recorded: &mut Recorded, trace: &Trace, id: ClassId, class: &Class) {
+    // Nothing follows from its events: another's say the same, or only a sample of them was recorded.
+    if class.known() == Class::UNKNOWN {
+        return;
+    }
     let known = dialect::event(class.known());
     let mut events = TOPICS.iter().flat_map(|topic| topic.events);
     let event = match &*known {

@@ -17,6 +17,7 @@ use crate::base::ctx::Ctx;
 use crate::base::notice::Notices;
 use crate::compare;
 use crate::event::derived::Derived;
+use crate::event::profile::ProfileTask;
 use crate::event::task::Pairing;
 use crate::model::execution::ExecutionId;
 use crate::model::{Model, TaskChoice};
@@ -107,6 +108,11 @@ impl Traces {
         let pairs = self.candidates(&[])?;
         let called = tasks::function("", &self.tasks().classes);
         let mut pass = self.pass(pairs.iter().cloned().chain(called).collect(), places, ctx)?;
+        let marks = MarksByTask::new(&pass.timeline);
+        let is_own = |task: usize| task < pairs.len() && marks.most_executions(task) >= ENOUGH;
+        if self.are_profiles() && !pass.begun().any(is_own) {
+            return self.profile(&ProfileTask::default(), places, ctx);
+        }
         let placed = self.place_stacks(&pass, places, ctx)?;
         let make = |pass: &KernelPass, task: usize, rule: PairingRule| {
             Ok((self.explain((pass, &placed), task, rule, places, timelines, ctx)?, ()))

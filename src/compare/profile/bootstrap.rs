@@ -31,7 +31,9 @@ const LEAST_OF_ONE_RUN: f64 = 0.05;
 /// The same where runs were repeated.
 const LEAST_OF_SEVERAL: f64 = 0.005;
 /// Chance that a difference between repeated runs may have at most.
-const RUNS_DIFFER: f64 = 0.003;
+const RUNS_DIFFER: f64 = 0.005;
+/// Shares of a run as whole numbers.
+const SHARES: f64 = 1e9;
 
 /// What a part gained from the fast to the slow side, by the run.
 #[derive(Clone, Copy, Debug, Default)]
@@ -169,14 +171,19 @@ fn deviation(values: &[f64]) -> f64 {
     (values.iter().map(|value| (value - mean) * (value - mean)).sum::<f64>() / (n - 1.0)).sqrt()
 }
 
-/// True if repeated runs differ in a tested part by more than they differ among themselves (Welch).
+/// True if repeated runs differ in a tested part by more than they differ among themselves (Welch): in its amount, or in
+/// its share, which does not change with the speed of the machine.
 fn runs_differ(runs: &[Vec<RunBlocks>; 2], at: usize) -> bool {
-    let sums = |side: usize| {
-        let mut sums = Sums::zeros(runs[side].len() as u64);
-        runs[side].iter().for_each(|run| sums.put(run.sums[at].round() as u64));
-        sums
+    let differ = |value: &dyn Fn(&RunBlocks) -> f64| {
+        let sums = |side: usize| {
+            let mut sums = Sums::zeros(runs[side].len() as u64);
+            runs[side].iter().for_each(|run| sums.put(value(run).round() as u64));
+            sums
+        };
+        welch(&sums(1), &sums(0)).is_some_and(|test| test.p < RUNS_DIFFER)
     };
-    welch(&sums(1), &sums(0)).is_some_and(|test| test.p < RUNS_DIFFER)
+    let total = |run: &RunBlocks| run.sums.last().copied().unwrap_or(0.0).max(1.0);
+    differ(&|run| run.sums[at]) || differ(&|run| run.sums[at] / total(run) * SHARES)
 }
 
 #[cfg(test)]
