@@ -5,7 +5,7 @@
 //! `-o`; the temporary folder if a recording has to be unpacked; in the interface also the current folder and that of
 //! its state.
 
-use crate::analysis::symbols::perf_map;
+use crate::analysis::symbols::{kernel, machine, perf_map};
 use crate::base::sandbox::Rules;
 use crate::input::{self, Argument};
 use crate::options::{GroupOptions, InputOptions, SymbolOptions};
@@ -54,6 +54,10 @@ pub fn rules(input: &InputOptions, traces: &[Argument], files: &Files<'_>) -> Ru
     // The memory and the CPUs of the process.
     rules.known.extend(["/proc/self", "/sys/fs/cgroup"].map(PathBuf::from));
     if let Some(symbols) = files.symbols {
+        // The names of this machine and its boot: a recording of it may use its files and kernel symbols.
+        rules.known.extend(machine::FILES.map(|file| Path::new("/").join(file)));
+        rules.known.extend(perf_map::about_code(Path::new(perf_map::TEMPORARY)));
+        rules.known.extend(symbols.kernel.is_empty().then(|| PathBuf::from(kernel::RUNNING)));
         rules.read.extend(symbols.folders.iter().chain(&symbols.kernel).cloned());
         match symbols.folders.is_empty() {
             true => rules.known.extend(programs()),
@@ -121,7 +125,8 @@ mod tests {
         let named = |path: &str| rules.read.contains(&PathBuf::from(path));
         assert!(named("/traces/a") && named("/traces/b") && named("/bins") && !named("/traces"));
         assert_eq!(rules.write, [PathBuf::from("/out")]);
-        assert_eq!(rules.known.len(), 3, "{:?}", rules.known);
+        let about_code = perf_map::about_code(Path::new(perf_map::TEMPORARY)).len();
+        assert_eq!(rules.known.len(), 3 + machine::FILES.len() + 1 + about_code, "{:?}", rules.known);
         assert!(rules.terminals.is_empty());
         assert!(rules_of("whyslow dump /t").write.is_empty());
         assert_eq!(rules_of("whyslow anomalies /runs/a/traces.otf2").read[0], Path::new("/runs/a"));

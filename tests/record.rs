@@ -45,6 +45,7 @@ fn server() -> Capabilities {
         events: Some(events()),
         ftrace: true,
         kernel_symbols: true,
+        unnamed_code: Vec::new(),
         lttng_modules: true,
         cpus: 8,
         memory: 32 << 30,

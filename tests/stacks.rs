@@ -22,6 +22,7 @@ use whyslow::analysis::symbols::{AddressKind, ProcessStack, StackResolver, UserF
 use whyslow::base::ctx::Ctx;
 use whyslow::base::names::Names;
 use whyslow::base::notice::Notices;
+use whyslow::base::time::Timestamp;
 use whyslow::input::{self, Argument};
 use whyslow::state::kernel;
 use whyslow::state::questions::Asker;
@@ -89,7 +90,14 @@ fn samples(recording: &Timeline, spaces: &Spaces) -> Vec<(&'static str, ProcessS
             all.extend(sample.user.map(|stack| {
                 (
                     made,
-                    ProcessStack { host: thread.host, pid: thread.pid, space, stack, addresses: AddressKind::Sampled },
+                    ProcessStack {
+                        host: thread.host,
+                        pid: thread.pid,
+                        space,
+                        code: Timestamp::default(),
+                        stack,
+                        addresses: AddressKind::Sampled,
+                    },
                 )
             }));
         }

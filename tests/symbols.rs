@@ -17,6 +17,8 @@ use whyslow::base::ctx::Ctx;
 use whyslow::base::names::Names;
 use whyslow::base::notice::{Notice, Notices};
 use whyslow::base::time::{Ns, Timestamp};
+use whyslow::event::host::TraceOrigin;
+use whyslow::event::prev_state::Generation;
 use whyslow::state::timeline::{HostId, ImageChange, ImageEvent, TimelineDraft};
 
 const HOST: HostId = HostId::at(0);
@@ -81,6 +83,7 @@ impl Process {
             host: HOST,
             pid,
             space: spaces.at(HOST, pid, Timestamp::new(MAPPED)),
+            code: Timestamp::default(),
             stack,
             addresses: AddressKind::Sampled,
         };
@@ -239,6 +242,53 @@ fn code_of_a_runtime_is_named_by_its_own_process_map() {
     assert_eq!(process.names(9, &[0x40010], &beside).0, ["unknown"]);
 }
 
+/// perf records memory for compiled code as a mapping that has no file.
+#[test]
+fn code_in_memory_is_named_by_map_and_dump() {
+    let folder = tempfile::tempdir().unwrap();
+    let beside = SymbolPaths { beside: vec![folder.path().to_owned()], ..SymbolPaths::default() };
+    for memory in ["//anon", "[anon:JIT]", "/memfd:doublemapper (deleted)", "/dev/zero"] {
+        let mut process = Process::default();
+        let base = process.map(7, memory, None, None);
+        let map = format!("{:x} 40 render\n", base + 0x100);
+        std::fs::write(folder.path().join("perf-7.map"), map).unwrap();
+        let (names, notices) = process.names(7, &[base + 0x110, base + 0x800], &beside);
+        assert_eq!((names.join(" "), notices.is_empty()), ("unknown render".to_owned(), true), "{memory}");
+    }
+    // A file that was deleted is still asked, where its build id proves it.
+    write(&folder.path().join("server"), &Elf { build_id: Some(ID.to_vec()), ..library() });
+    let mut process = Process::default();
+    let base = process.map(9, "/srv/server (deleted)", Some(ID), None);
+    assert_eq!(process.names(9, &stack(base), &places(folder.path())).0, ["flush", "append"]);
+}
+
+/// A file at the recorded path that the user did not name gives names only if it is proved.
+#[test]
+fn recorded_path_gives_no_name_without_proof() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("server");
+    write(&path, &library());
+    let names = |places: &SymbolPaths, size, id| {
+        let mut process = Process::default();
+        process.recording.tables.traces = vec![TraceOrigin { host: HOST, kernel: true, generation: Generation::New }];
+        let base = process.map_of(size, MAPPED, 7, path.to_str().unwrap(), id, None);
+        let (names, notices) = process.names(7, &stack(base), places);
+        (names.join(" "), notices.count(Notice::SymbolFileForeign))
+    };
+    let local = SymbolPaths { local: [(0, 0)].into(), ..SymbolPaths::default() };
+    let none = "server+0x112f server+0x1240".to_owned();
+    assert_eq!(names(&SymbolPaths::default(), TEXT + SIZE, None), (none.clone(), 1), "of another host");
+    assert_eq!(names(&local, TEXT + SIZE, None), ("flush append".to_owned(), 0));
+    // Without a size nothing is proved, and another size is another file.
+    assert_eq!(names(&local, 0, None), (none.clone(), 1));
+    assert_eq!(names(&local, TEXT + SIZE + 8, None), (none, 0));
+    // The times of a recording by a clock without a date are made wall-clock times.
+    let early = SymbolPaths { local: [(0, -MAPPED)].into(), ..SymbolPaths::default() };
+    assert_eq!(names(&early, TEXT + SIZE, None).1, 1);
+    write(&path, &Elf { build_id: Some(ID.to_vec()), ..library() });
+    assert_eq!(names(&SymbolPaths::default(), TEXT + SIZE, Some(ID)), ("flush append".to_owned(), 0));
+}
+
 #[test]
 fn frames_of_the_tracer_and_its_profiler_are_dropped() {
     let folder = tempfile::tempdir().unwrap();
@@ -300,7 +350,14 @@ fn time(count: u64) -> Duration {
     let space = spaces.at(HOST, 7, Timestamp::ZERO);
     let placed: Vec<ProcessStack> = stacks
         .iter()
-        .map(|s| ProcessStack { host: HOST, pid: 7, space, stack: *s, addresses: AddressKind::Sampled })
+        .map(|s| ProcessStack {
+            host: HOST,
+            pid: 7,
+            space,
+            code: Timestamp::default(),
+            stack: *s,
+            addresses: AddressKind::Sampled,
+        })
         .collect();
     let (places, mut names, mut notices) = (SymbolPaths::default(), Names::default(), Notices::default());
     let begun = Instant::now();

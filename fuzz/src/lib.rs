@@ -23,10 +23,12 @@ use std::io::{self, Write};
 use std::os::unix::ffi::OsStringExt;
 use std::path::PathBuf;
 use std::{env, fs, process};
-use whyslow::analysis::symbols::elf;
+use whyslow::analysis::symbols::compiled::CodeBuilder;
 use whyslow::analysis::symbols::files::SymbolPaths;
+use whyslow::analysis::symbols::{elf, jitdump, perf_map};
 use whyslow::base::clean;
 use whyslow::base::ctx::Ctx;
+use whyslow::base::time::Timestamp;
 use whyslow::compare::condition::FailIf;
 use whyslow::compare::filter::Filter;
 use whyslow::dump::{Form, Sizes};
@@ -46,7 +48,7 @@ use whyslow::{cli, dump};
 pub type Ask = fn(&[u8]);
 
 /// All targets by name; each has a file in `fuzz_targets/`.
-pub const TARGETS: [(&str, Ask); 15] = [
+pub const TARGETS: [(&str, Ask); 16] = [
     ("metadata_text", ask_metadata_text),
     ("metadata_json", ask_metadata_json),
     ("packet", ask_packet),
@@ -62,6 +64,7 @@ pub const TARGETS: [(&str, Ask); 15] = [
     ("database", ask_database),
     ("history_file", ask_history_file),
     ("executable", ask_executable),
+    ("jitdump", ask_jitdump),
     ("declared", ask_declared),
     ("command_line", ask_command_line),
     ("keys", ask_keys),
@@ -326,6 +329,20 @@ pub fn ask_executable(bytes: &[u8]) {
     let addresses: Vec<u64> = (0..64).map(|i| i * 0x133).chain([u64::MAX, 1 << 47]).collect();
     for count in [elf::AddressBase::Own, elf::AddressBase::Loaded, elf::AddressBase::Offset] {
         let _ = elf::symbols_at(&path, Some(&path), count, &addresses);
+    }
+}
+
+/// Read a dump of compiled code, and its bytes as a map: each address has at most one function at a time.
+pub fn ask_jitdump(bytes: &[u8]) {
+    for monotonic in [None, Some(0), Some(i64::MAX)] {
+        let mut code = CodeBuilder::default();
+        let _ = jitdump::read(bytes, monotonic, &mut code);
+        let _ = perf_map::read(bytes, &mut code);
+        let code = code.finish();
+        assert!(code.is_sorted() && code.changes().is_sorted());
+        for address in (0..64).map(|i| i * 0x133).chain([u64::MAX, 1 << 47]) {
+            let _ = code.at(address, Timestamp::default());
+        }
     }
 }
 

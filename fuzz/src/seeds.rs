@@ -141,6 +141,7 @@ pub fn seeds(target: &str) -> Vec<Vec<u8>> {
         "database" => vec![built(&[])],
         "history_file" => vec![built(&["--history"])],
         "executable" => vec![read("fixtures/traces/disk-contention/bin/auditlogd")],
+        "jitdump" => recorded(&["compiled/jit-26935.dump", "compiled/perf-26906.map"]),
         "declared" => texts(&[
             "[[task]]\nname = \"a\"\nbegin = \"b\"\nend = { event = \"c\", when = { x = 1 } }\nkey = [\"k\"]\n",
             include_str!("../../themes/dark.toml"),

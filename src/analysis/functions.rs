@@ -83,7 +83,8 @@ impl FunctionNames {
         notices: &mut Notices,
         ctx: &Ctx,
     ) -> Result<FunctionNames, Cancelled> {
-        let spaces = Spaces::new(timeline.images());
+        let cache = symbol_paths.known.clone().unwrap_or_default();
+        let spaces = Spaces::with_code(timeline.images(), symbol_paths, &cache);
         let begins = timeline.reader(Asker::Functions).marks().filter(|m| m.task == task && m.begins);
         let mut first: BTreeMap<CalledFunction, Timestamp> = BTreeMap::new();
         for mark in begins {
@@ -97,12 +98,12 @@ impl FunctionNames {
                 let CalledFunction { host, pid, address } = function;
                 let stack = timeline.intern_stack(&[address as u64]);
                 let addresses = AddressKind::FunctionEntry;
-                (function, ProcessStack { host, pid, space: spaces.at(host, pid, time), stack, addresses })
+                let (space, code) = (spaces.at(host, pid, time), spaces.code_since(pid, time));
+                (function, ProcessStack { host, pid, space, code, stack, addresses })
             })
             .collect();
         let stacks: Vec<ProcessStack> = placed.iter().map(|(_, p)| *p).collect();
         let mut names = Names::default();
-        let cache = symbol_paths.known.clone().unwrap_or_default();
         let resolver = StackResolver::new(timeline, &spaces, symbol_paths, &cache);
         let frames = resolver.resolve(&stacks, &mut names, notices, ctx)?;
         let name = |((function, _), frames): (&(CalledFunction, ProcessStack), &Vec<_>)| {

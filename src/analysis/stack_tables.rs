@@ -10,6 +10,7 @@ use super::symbols::cache::SymbolCache;
 use super::symbols::files::SymbolPaths;
 use super::symbols::images::Spaces;
 use super::symbols::kernel::{KernelSymbols, kernel_symbols};
+use super::symbols::unnamed;
 use crate::base::ctx::{Cancelled, Ctx};
 use crate::base::notice::Notices;
 use crate::base::time::Timestamp;
@@ -38,9 +39,14 @@ impl StackTables {
         ctx.progress.enter("stacks", 0);
         let mut notices = Notices::default();
         let kernel = kernel_symbols(places, &mut notices);
-        let spaces = Spaces::new(timeline.images());
-        let timelines = StackTimelines::new(timeline, &spaces, kernel.is_some(), ctx)?;
         let (symbols, sites) = (places.known.clone().unwrap_or_default(), OnceLock::new());
+        let spaces = Spaces::with_code(timeline.images(), places, &symbols);
+        let timelines = StackTimelines::new(timeline, &spaces, kernel.is_some(), ctx)?;
+        if kernel.is_none() {
+            unnamed::kernel(timeline, &mut notices);
+        }
+        let stacks = timelines.distinct().iter().filter_map(|stack| stack.user.as_ref());
+        unnamed::compiled(timeline, &spaces, stacks, (places, &symbols), &mut notices);
         Ok(StackTables { spaces, timelines, symbols, kernel, notices, sites })
     }
 

@@ -19,6 +19,7 @@ use std::path::{Path, PathBuf};
 use std::ptr::null_mut;
 use std::sync::atomic::{AtomicBool, AtomicPtr, AtomicUsize, Ordering};
 use std::sync::{Mutex, OnceLock};
+use std::time::SystemTime;
 
 /// Open a file for reading if it is a regular one, without ever waiting for it.
 ///
@@ -90,6 +91,14 @@ impl Mapped {
         }
     }
 
+    /// When the file was written last, as it was opened; unknown for a copy in memory.
+    pub fn written(&self) -> Option<SystemTime> {
+        match &self.0 {
+            Source::Map(map) => map.written,
+            Source::Copy(_) => None,
+        }
+    }
+
     /// True when the file was cut off after it was opened: its missing bytes read as zeros.
     pub fn lost(&self) -> bool {
         match &self.0 {
@@ -106,6 +115,7 @@ struct Guarded {
     guard: &'static Guard,
     path: PathBuf,
     inode: u64,
+    written: Option<SystemTime>,
 }
 
 impl Guarded {
@@ -116,7 +126,8 @@ impl Guarded {
         // SAFETY: the mapping is private and read-only; see the head of this file for what remains.
         let bytes = unsafe { memmap2::MmapOptions::new().map_copy_read_only(file) }.ok()?;
         let guard = Guard::over(&bytes)?;
-        Some(Guarded { bytes, guard, path: path.to_owned(), inode: about.ino() })
+        let written = about.modified().ok();
+        Some(Guarded { bytes, guard, path: path.to_owned(), inode: about.ino(), written })
     }
 
     /// The handler saw it, or the rest of the last page went away, which raises no signal.

@@ -116,6 +116,17 @@ notices! {
     SymbolFileUnproved Note  Found
         "{n} {executable was|executables were} recorded without a build id, and size and time do not prove that the \
          {file|files} found {is|are} the same; names from {it|them} are shown with a `?`";
+    SymbolFileForeign  Note  Found
+        "{n} {executable is|executables are} on this machine, but nothing proves that {it is the one that was|they are \
+         the ones that were} recorded (no build id, and another host or boot); {its|their} functions have no names (pass \
+         --symbols DIR with the files of that host)";
+    KernelSymbolsMissing Loss Found
+        "functions of the kernel have no names in {n} distinct call {stack|stacks}, and what threads waited for in the \
+         kernel is unknown: pass --kallsyms FILE, a copy of /proc/kallsyms that root made on that machine before its \
+         next boot";
+    CompiledCodeUnnamed Loss Found
+        "functions that {n} {process|processes} compiled while running have no names: {its runtime|their runtimes} must \
+         write them while recording, to perf-PID.map or jit-PID.dump, to be put beside the recording";
     UntiledPaths       Fault Found
         "{n} critical {path does|paths do} not add up to {its execution|their executions}: this is a bug in whyslow";
     FewExecutions      Note  Found    "figures rest on only {n} {execution|executions}";
@@ -164,6 +175,11 @@ notices! {
 }
 
 impl Notice {
+    /// True for what the user can add to the recording to get a better answer: it is said before the answer.
+    pub fn asks_for_a_file(self) -> bool {
+        matches!(self, Notice::KernelSymbolsMissing | Notice::CompiledCodeUnnamed)
+    }
+
     /// The sentence for a count: in the table `{n}` is the count, `{one|many}` the words for one and for more.
     pub fn sentence(self, count: u64) -> String {
         let mut text = String::new();
@@ -253,6 +269,12 @@ impl Notices {
         let is_missing = |k: &Notice| k.severity() > Severity::Note && k.origin() == Origin::Found;
         let entries = self.entries.iter().filter(|(k, _)| is_missing(k)).map(|(k, e)| (*k, e.clone()));
         Notices { entries: entries.collect() }
+    }
+
+    /// Those that ask the user for a file.
+    pub fn asking(&self) -> Notices {
+        let entries = self.entries.iter().filter(|(kind, _)| kind.asks_for_a_file());
+        Notices { entries: entries.map(|(kind, entry)| (*kind, entry.clone())).collect() }
     }
 
     /// One sentence per kind, worst first, for `warnings` and the screens.

@@ -40,6 +40,7 @@ use crate::session::{self, LeafChecks, OpenOptions, Session, UsageError};
 use crate::view::stderr::say;
 use clap::Subcommand;
 use console::Console;
+use std::collections::BTreeMap;
 use std::sync::atomic::Ordering;
 
 /// A command with its options.
@@ -305,6 +306,8 @@ fn places(traces: &[Argument], symbols: &SymbolOptions) -> SymbolPaths {
         recorded: Vec::new(),
         code: Vec::new(),
         beside: traces.iter().map(|a| perf_map::folder(&a.path).to_owned()).collect(),
+        monotonic: None,
+        local: BTreeMap::new(),
         known: None,
     }
 }

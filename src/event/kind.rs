@@ -422,6 +422,8 @@ pub enum Kind {
         pid: i32,
         /// How.
         image: ImageId,
+        /// The build id of the file that is mapped, as a change of its own.
+        build_id: Option<ImageId>,
     },
     /// A delimiter of a task.
     Mark(MarkId),

@@ -19,6 +19,7 @@ use crate::analysis::symbols::cache::SymbolCache;
 use crate::analysis::symbols::files::SymbolPaths;
 use crate::analysis::symbols::images::Spaces;
 use crate::analysis::symbols::kernel::kernel_symbols;
+use crate::analysis::symbols::unnamed;
 use crate::analysis::thread_names::ThreadNames;
 use crate::base::ctx::{Cancelled, Ctx};
 use crate::base::heap::{HeapSize, MemoryPart};
@@ -143,7 +144,9 @@ pub fn build(
         ..Model::default()
     };
     let kernel = kernel_symbols(&request.places, &mut model.notices);
-    let spaces = Spaces::new(timeline.images());
+    let symbols = request.places.known.clone().unwrap_or_default();
+    let symbols: &SymbolCache = &symbols;
+    let spaces = Spaces::with_code(timeline.images(), &request.places, symbols);
     let names = ThreadNames::new(timeline, &mut model.names, &mut model.notices);
     let leaders = Leaders::new(timeline);
     let mut samples =
@@ -152,9 +155,12 @@ pub fn build(
     let mut table = StackTable::default();
     let (outline, taken) = samples.take(&selection, &mut table, ctx)?;
     ctx.progress.enter("symbols", 0);
-    let symbols = request.places.known.clone().unwrap_or_default();
-    let symbols: &SymbolCache = &symbols;
     let places = &request.places;
+    if kernel.is_none() {
+        unnamed::kernel(timeline, &mut model.notices);
+    }
+    let stacks = table.distinct().iter().filter_map(|stack| stack.user.as_ref());
+    unnamed::compiled(timeline, &spaces, stacks, (places, symbols), &mut model.notices);
     let dictionary = Dictionary { timeline, stacks: &table, spaces: &spaces, places, symbols, kernel: kernel.as_ref() };
     let (contexts, ids) = contexts::name(&outline, &dictionary, &mut model.names, &mut model.notices, ctx)?;
     model.contexts = contexts;

@@ -10,7 +10,7 @@ use super::{OpenError, ctf, ftrace, perf, tracepoint, translated};
 use crate::base::heap::{HeapSize, block};
 use crate::base::mapped::Mapped;
 use crate::base::notice::Notices;
-use crate::base::time::{ClockCorrection, Timestamp};
+use crate::base::time::{ClockCorrection, Ns, Timestamp};
 use ctf::{FieldNode, Sink};
 use foldhash::{HashMap, HashSet};
 use ftrace::MappedFile;
@@ -162,6 +162,16 @@ impl Trace {
     /// Name of the clock, where there is exactly one.
     pub fn clock_name(&self) -> Option<&str> {
         each!(Trace, self, t => t.clock_name())
+    }
+
+    /// What the common time line adds to the monotonic clock of the recorded machine, where the trace has that clock.
+    pub fn monotonic(&self) -> Option<Ns> {
+        match self {
+            Trace::Ctf(t) => t.monotonic(),
+            Trace::Perf(t) => t.monotonic(),
+            Trace::Ftrace(t) => t.monotonic(),
+            Trace::Translated(_) => None,
+        }
     }
 
     /// Uuid of the trace, where it has one: equal in all chunks of a session.

@@ -27,6 +27,7 @@ pub mod propagation;
 pub mod questions;
 pub mod recorded;
 pub mod root_cause;
+pub mod runtimes;
 pub mod selection;
 pub mod settings;
 pub mod stored;

@@ -7,6 +7,7 @@
 
 use super::Recorder;
 use super::shell::ShellCommand;
+use crate::model::runtimes;
 use std::collections::BTreeSet;
 use std::ffi::OsStr;
 use std::path::{Path, PathBuf};
@@ -15,6 +16,9 @@ use std::process::{Command, Stdio};
 /// Bits of `CapEff` in `/proc/self/status`: `CAP_SYS_ADMIN`, `CAP_PERFMON` (`include/uapi/linux/capability.h`).
 const SYS_ADMIN: u64 = 1 << 21;
 const PERFMON: u64 = 1 << 38;
+
+/// Bytes that are read of the list of the files that a process has mapped.
+const MOST_MAPS: u64 = 1 << 20;
 
 /// Mount points of the kernel's tracing files, the newer one first.
 const TRACEFS: [&str; 2] = ["sys/kernel/tracing", "sys/kernel/debug/tracing"];
@@ -47,6 +51,8 @@ pub struct Capabilities {
     pub ftrace: bool,
     /// Addresses of kernel functions can be read.
     pub kernel_symbols: bool,
+    /// Processes whose runtimes compile code and write no names of it, with the remedies.
+    pub unnamed_code: Vec<String>,
     /// LTTng's kernel tracer is loaded, or `modprobe` can find it.
     pub lttng_modules: bool,
     /// Number of CPUs.
@@ -81,6 +87,7 @@ impl Capabilities {
             events: events.map(|all| all.lines().map(|line| line.trim().to_owned()).collect()),
             ftrace: accepts_own_value(&root.join("proc/sys/kernel/ftrace_enabled")),
             kernel_symbols: has_addresses(&root.join("proc/kallsyms")),
+            unnamed_code: unnamed_code(root),
             lttng_modules: root.join("proc/lttng").exists() || has_tracer(&root.join("lib/modules").join(&release)),
             cpus: std::thread::available_parallelism().map_or(1, |n| u32::try_from(n.get()).unwrap_or(u32::MAX)),
             memory: text("proc/meminfo").and_then(|all| field(&all, "MemTotal:")?.parse::<u64>().ok()).unwrap_or(0)
@@ -155,6 +162,28 @@ fn has_addresses(file: &Path) -> bool {
     is_read && line.split_whitespace().next().is_some_and(|address| address.bytes().any(|digit| digit != b'0'))
 }
 
+/// The processes of known runtimes that have written no map of their code, each with the remedy.
+fn unnamed_code(root: &Path) -> Vec<String> {
+    let entries = std::fs::read_dir(root.join("proc")).into_iter().flatten().flatten();
+    let mut pids: Vec<u32> = entries.filter_map(|entry| entry.file_name().to_str()?.parse().ok()).collect();
+    pids.sort_unstable();
+    let unnamed = |pid: u32| {
+        let process = root.join("proc").join(pid.to_string());
+        let maps = std::fs::File::open(process.join("maps")).ok()?;
+        let mut text = Vec::new();
+        std::io::Read::read_to_end(&mut std::io::Read::take(maps, MOST_MAPS), &mut text).ok()?;
+        let text = String::from_utf8_lossy(&text);
+        let files = || text.lines().filter_map(|line| line.split_whitespace().nth(5));
+        let (runtime, option) = runtimes::remedy(files());
+        let written = ["perf-", "jit-"]
+            .iter()
+            .zip([".map", ".dump"])
+            .any(|(before, after)| process.join(format!("root/tmp/{before}{pid}{after}")).exists());
+        (!runtime.is_empty() && !written).then(|| format!("process {pid} ({runtime}) writes none: {option}"))
+    };
+    pids.into_iter().filter_map(unnamed).collect()
+}
+
 /// True if a file of `/proc/sys` accepts the value that it has. In a container the file seems writable to root and is
 /// not, so only a write shows it.
 fn accepts_own_value(file: &Path) -> bool {
@@ -201,9 +230,14 @@ mod tests {
         write("proc/meminfo", "MemTotal:        2048 kB\n");
         write("proc/kallsyms", "0000000000000000 T _stext\n");
         write("sys/kernel/debug/tracing/available_events", "sched:sched_switch\nblock:block_rq_issue\n");
+        write("proc/7/maps", "1000-2000 r-xp 00000000 08:01 77   /usr/bin/node\n");
+        write("proc/8/maps", "1000-2000 r-xp 00000000 08:01 77   /usr/bin/node\n");
+        write("proc/8/root/tmp/perf-8.map", "1000 10 render\n");
+        write("proc/9/maps", "1000-2000 r-xp 00000000 08:01 78   /usr/bin/sh\n");
         write("lib/modules/6.1.0/modules.dep", "updates/dkms/lttng-tracer.ko.xz: x\n");
         let host = Capabilities::detect(root.path(), OsStr::new(""));
         assert!(host.root && host.perfmon && host.lttng_modules && host.tracing_group);
+        assert_eq!(host.unnamed_code, ["process 7 (Node.js) writes none: start it with --perf-basic-prof"]);
         assert!(!host.kernel_symbols && !host.ftrace);
         assert_eq!((host.release.as_str(), host.paranoid, host.memory), ("6.1.0", Some(2), 2 << 20));
         assert!(host.has("sched:sched_switch") && !host.has("irq:irq_handler_entry"));

@@ -52,6 +52,11 @@ pub fn report(host: &Capabilities) -> CheckReport {
     let has_names = host.kernel_symbols || chosen == Recorder::TraceCmd;
     let hidden = "addresses in /proc/kallsyms are hidden; run as root, or sysctl kernel.kptr_restrict=0";
     row("names of kernel functions", has_names, hidden);
+    if let Some(first) = host.unnamed_code.first() {
+        let more = host.unnamed_code.len() - 1;
+        let more = if more > 0 { format!(" (and {more} more)") } else { String::new() };
+        row("functions compiled as they run", false, &format!("{first}{more}"));
+    }
     let has_user_space = chosen == Recorder::Lttng;
     let probes = format!(
         "for functions that begin and end executions use {}",

@@ -7,7 +7,7 @@
 use super::growth::{self, PerfData, RecordingSize};
 use super::plan::{RecordingPlan, ScriptMode, path_text};
 use super::trigger::{EndedCall, OpenCalls};
-use super::{EndTrigger, RecordError, Recorder, RecordingRequest};
+use super::{EndTrigger, RecordError, Recorder, RecordingRequest, code_maps};
 use crate::base::figure;
 use signal_hook::consts::{SIGHUP, SIGINT, SIGQUIT, SIGTERM, SIGUSR1};
 use signal_hook::iterator::Signals;
@@ -18,7 +18,7 @@ use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, ExitStatus, Stdio};
 use std::sync::mpsc::{self, Receiver, RecvTimeoutError};
-use std::time::{Duration, Instant};
+use std::time::{Duration, Instant, SystemTime};
 
 /// A write to a full pipe fails instead of waiting.
 const NONBLOCK: i32 = rustix::fs::OFlags::NONBLOCK.bits() as i32;
@@ -74,7 +74,7 @@ pub fn run(
     let mut script = Script::start(plan)?;
     script.await_ready(&mut signals)?;
     report(RecordingProgress::Recording);
-    let began = Instant::now();
+    let (began, since) = (Instant::now(), SystemTime::now());
     let mut command = RecordedCommand::start(request)?;
     let mut meter = Meter::new(plan, request);
     let RecordingStop { reason, quits } = loop {
@@ -112,6 +112,7 @@ pub fn run(
     if !status.success() {
         return Err(script.failure(status));
     }
+    code_maps::copy(Path::new("/"), since, &plan.folder);
     let command = command.and_then(|command| command.status_at_end(quits));
     Ok(RecordingEnd { took, size: meter.measure(), command, quits })
 }

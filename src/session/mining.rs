@@ -36,7 +36,8 @@ impl Traces {
         pass.notices = notices;
         let tables = &stacks.tables;
         let sources = StackSources { spaces: &tables.spaces, stacks: &tables.timelines, symbols: &tables.symbols };
-        operation_stacks::attach(&pass.timeline, sources, &mut operations, places, &mut pass.notices, ctx)?;
+        let recorded = &self.with_recorded(places);
+        operation_stacks::attach(&pass.timeline, sources, &mut operations, recorded, &mut pass.notices, ctx)?;
         // What mining needs for a while is free again before executions are explained.
         let mined = PatternAnalysis::new(operations, ctx)?;
         let served = self.served(&mut pass, &stacks, candidates, typed, places, ctx)?;

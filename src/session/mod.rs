@@ -18,6 +18,7 @@ mod profile;
 mod reopened;
 mod run;
 mod survey;
+mod symbols;
 mod traces;
 
 pub use crate::state::file::LeafChecks;

@@ -4,6 +4,7 @@
 //! whose programs delimit executions themselves is asked about these first.
 
 use super::UsageError;
+use super::symbols::with_recorded_of;
 use super::traces::Traces;
 use crate::analysis::symbols;
 use crate::analysis::symbols::files::SymbolPaths;
@@ -68,8 +69,8 @@ impl Traces {
         places: &SymbolPaths,
         ctx: &Ctx,
     ) -> anyhow::Result<Model> {
-        let places = &self.with_recorded_of(std::slice::from_ref(source), places);
-        symbols::unwind::unwind(&source.trace, places, ctx)?;
+        let places = &with_recorded_of(&[&source.trace], places);
+        symbols::unwind::unwind(&source.trace, 0, places, ctx)?;
         let options = Options {
             engine: self.engine,
             labels: vec![source.labelled.then(|| source.label.clone())],

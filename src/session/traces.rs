@@ -244,29 +244,6 @@ impl Traces {
         self.pass(tasks, places, ctx)
     }
 
-    /// The same places, with the kernel symbols that the recordings hold themselves; those of a history file alone.
-    pub(super) fn with_recorded(&self, places: &SymbolPaths) -> SymbolPaths {
-        if let Some(reopened) = &self.reopened {
-            return reopened.symbols();
-        }
-        self.with_recorded_of(&self.sources, places)
-    }
-
-    /// The same places, with the kernel symbols that some of the recordings hold.
-    pub(super) fn with_recorded_of(&self, sources: &[Source], places: &SymbolPaths) -> SymbolPaths {
-        let recorded = sources.iter().filter_map(|s| s.trace.kernel_symbols()).map(Into::into);
-        SymbolPaths {
-            code: sources
-                .iter()
-                .map(|s| s.trace.kernel_code())
-                .filter(|code| !code.is_empty())
-                .map(Into::into)
-                .collect(),
-            recorded: if places.kernel.is_empty() { recorded.collect() } else { Vec::new() },
-            ..places.clone()
-        }
-    }
-
     /// The kernel pass for some tasks.
     pub(super) fn pass(
         &self,
@@ -286,8 +263,8 @@ impl Traces {
         places: &SymbolPaths,
         ctx: &Ctx,
     ) -> anyhow::Result<(Timeline, Notices)> {
-        for source in &self.sources {
-            symbols::unwind::unwind(&source.trace, places, ctx)?;
+        for (at, source) in (0..).zip(&self.sources) {
+            symbols::unwind::unwind(&source.trace, at, places, ctx)?;
         }
         let (mut timeline, notices) = self.record(tasks, ctx)?;
         for (at, source) in (0..).zip(&self.sources) {

@@ -202,6 +202,10 @@ fn ranks_side_by_side(found: &RankComparison, page: Page, out: &mut String) {
 }
 
 fn head(model: &Model, c: &Comparison, page: Page, out: &mut String) {
+    for missing in model.notices.asking().sentences() {
+        page.wrap(out, 0, &format!("note: {missing}"));
+        out.push('\n');
+    }
     page.wrap(out, 0, &c.verdict.sentence);
     out.push('\n');
     if let Some(profile) = &model.profile {

@@ -110,6 +110,11 @@ impl StackTable {
         })
     }
 
+    /// All stacks.
+    pub fn distinct(&self) -> &[Stack] {
+        &self.stacks
+    }
+
     /// A stack; an unknown one for an id of another table.
     pub fn get(&self, id: StackId) -> Stack {
         self.stacks.get(id.index()).copied().unwrap_or_default()

@@ -37,8 +37,8 @@ impl Sampled<'_> {
             StackOrigin::Function => AddressKind::FunctionEntry,
             _ => AddressKind::Sampled,
         };
-        let space = self.spaces.at(host, pid, sample.time);
-        sample.user.map(|stack| ProcessStack { host, pid, space, stack, addresses })
+        let (space, code) = (self.spaces.at(host, pid, sample.time), self.spaces.code_since(pid, sample.time));
+        sample.user.map(|stack| ProcessStack { host, pid, space, code, stack, addresses })
     }
 
     /// A sample with its process's images.

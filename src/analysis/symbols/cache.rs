@@ -8,14 +8,16 @@
 //! was read from there knows all that can be known.
 
 use super::FileKey;
+use super::compiled::CompiledCode;
 use super::elf::{AddressBase, SymbolsAt};
-use super::files::SymbolFile;
+use super::files::{SymbolFile, SymbolPaths};
 use super::kernel::KernelSymbols;
-use super::perf_map::PerfMap;
 use super::proof::MappedExtent;
 use super::sections::UnpackedSections;
 use crate::base::names::NameId;
+use crate::base::time::Timestamp;
 use foldhash::HashMap;
+use std::collections::BTreeSet;
 use std::ops::Range;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
@@ -26,11 +28,12 @@ pub(super) struct KnownFile {
     pub build_id: Option<Box<[u8]>>,
     pub extent: Option<MappedExtent>,
     pub count: AddressBase,
+    pub local: bool,
 }
 
 fn key(file: FileKey<'_>) -> KnownFile {
-    let FileKey { path, build_id, extent, count } = file;
-    KnownFile { path, build_id: build_id.map(Into::into), extent, count }
+    let FileKey { path, build_id, extent, count, local } = file;
+    KnownFile { path, build_id: build_id.map(Into::into), extent, count, local }
 }
 
 /// Bytes of unpacked sections that a cache keeps.
@@ -49,10 +52,10 @@ pub(super) struct KnownSymbols {
     pub unpacked: UnpackedSections,
 }
 
-/// Functions that a process compiled, or why they could not be read.
+/// The code that a process compiled, and why some of it could not be read.
 #[derive(Clone, Debug, Default)]
-pub(super) struct CompiledFunctions {
-    pub map: Arc<PerfMap>,
+pub(super) struct KnownCode {
+    pub code: Arc<CompiledCode>,
     pub unread: Vec<String>,
 }
 
@@ -80,7 +83,7 @@ pub struct SymbolCache {
     /// By executable.
     pub(super) fixed: Mutex<HashMap<NameId, Option<Range<u64>>>>,
     /// By process.
-    pub(super) compiled: Mutex<HashMap<i32, CompiledFunctions>>,
+    pub(super) compiled: Mutex<HashMap<i32, KnownCode>>,
     /// Of a history file.
     pub(super) kernel: Option<KnownKernel>,
     pub(super) lookup: Lookup,
@@ -112,15 +115,30 @@ impl SymbolCache {
         }
     }
 
-    /// The functions that a process compiled; looked up by `find` once.
-    pub(super) fn compiled(&self, pid: i32, find: impl FnOnce() -> CompiledFunctions) -> CompiledFunctions {
+    /// The code that a process compiled; looked up once.
+    pub(super) fn compiled(&self, pid: i32, symbol_paths: &SymbolPaths) -> KnownCode {
         let mut all = locked(&self.compiled);
         match self.lookup {
-            Lookup::Files => all.entry(pid).or_insert_with(find).clone(),
+            Lookup::Files => all
+                .entry(pid)
+                .or_insert_with(|| {
+                    let (code, unread) = CompiledCode::find(pid, symbol_paths);
+                    KnownCode { code: Arc::new(code), unread }
+                })
+                .clone(),
             Lookup::Kept => all.get(&pid).cloned().unwrap_or_default(),
         }
     }
+
+    /// By process the times at which other code took the place of some.
+    pub(super) fn code_changes(&self, pids: &BTreeSet<i32>, symbol_paths: &SymbolPaths) -> CodeChanges {
+        let changes = |pid: &i32| (*pid, self.compiled(*pid, symbol_paths).code.changes().to_vec());
+        pids.iter().map(changes).filter(|(_, times)| !times.is_empty()).collect()
+    }
 }
+
+/// By process the times at which other code took the place of some, sorted.
+pub(super) type CodeChanges = HashMap<i32, Vec<Timestamp>>;
 
 /// The cache stays whole after a panic: entries are added one by one.
 pub(super) fn locked<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {

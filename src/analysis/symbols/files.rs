@@ -4,13 +4,18 @@
 //! look in. Out: the file, its separate debug file, or why there is none. Under each folder the longest suffix of the
 //! recorded path is tried first, down to the bare file name; then the folder's build-id index
 //! (`.build-id/ab/cdef.debug`). Where several files fit, the build id decides; a file with another build id is never
-//! used. Where none was recorded, [`proof`](super::proof) judges a file. Only regular files are opened,
-//! and nothing is ever fetched.
+//! used. Where none was recorded, [`proof`](super::proof) judges a file. A file at the recorded path, which the user
+//! did not name, gives names only if it is proved: by build id, or by size and time for a recording of this machine
+//! since it started ([`machine`](super::machine)). Only regular files are opened, and nothing is ever fetched.
 
 use super::cache::SymbolCache;
+use super::compiled::without_mark;
 use super::elf::{self, DebugLink};
+use super::perf_map::is_injected;
 use super::proof::{Mapping, Proof, by_size_and_time};
 use crate::base::mapped::open_regular;
+use crate::base::time::Ns;
+use std::collections::BTreeMap;
 use std::io::{self, Read};
 use std::path::{Component, Path, PathBuf};
 use std::sync::Arc;
@@ -34,14 +39,19 @@ pub struct SymbolPaths {
     pub recorded: Vec<Arc<[u8]>>,
     /// Symbols of kernel code that was made while recording; used beside the others.
     pub code: Vec<Arc<str>>,
-    /// Folders that may hold `perf-PID.map` files (the traces' own); `folders` are searched as well.
+    /// Folders that may hold what runtimes wrote about their code (the traces' own); `folders` are searched as well.
     pub beside: Vec<PathBuf>,
+    /// What the common time line adds to the monotonic clock of the recorded machine, where it is known.
+    pub monotonic: Option<Ns>,
+    /// By number the traces of this machine since it started, with what is added to their times to give wall-clock
+    /// time. Files at the recorded paths can be those that they recorded.
+    pub local: BTreeMap<u32, Ns>,
     /// What is found is kept here; of a history file what was found when it was written, which is all.
     pub known: Option<Arc<SymbolCache>>,
 }
 
 /// A traced file, as recorded.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy, Debug, Default)]
 pub struct RecordedFile<'a> {
     /// Path inside the traced machine.
     pub path: &'a str,
@@ -51,6 +61,8 @@ pub struct RecordedFile<'a> {
     pub debug_link: Option<DebugLink<&'a str>>,
     /// Its other recorded properties.
     pub mapping: Mapping,
+    /// It was recorded on this machine since it started.
+    pub local: bool,
 }
 
 /// The result of the search.
@@ -68,42 +80,63 @@ pub enum SymbolFile {
     /// In the user's folders there is a file of that name with another build id, or with another size where none was
     /// recorded.
     Mismatch(PathBuf),
+    /// At the recorded path there is a file of which nothing proves that it is the one that was traced.
+    Unproved(PathBuf),
     /// No file was found.
     Missing,
 }
 
 /// Find a traced file.
 pub fn find(recorded_file: RecordedFile<'_>, symbol_paths: &SymbolPaths) -> SymbolFile {
-    let mut other = None;
+    let is_named = !symbol_paths.folders.is_empty();
+    let (mut other, mut unproved) = (None, None);
     for candidate in candidates(recorded_file, symbol_paths) {
         let Some(built) = elf::identity(&candidate) else { continue };
-        let proof = proof(recorded_file, &candidate, &built);
-        if proof != Proof::Other {
-            let debug =
-                if built.has_names { None } else { debug_file(&candidate, recorded_file, &built, symbol_paths) };
-            return SymbolFile::File { main: candidate, debug, proved: proof == Proof::Same };
+        let proof = proof(recorded_file, &candidate, &built, is_named);
+        match proof {
+            Proof::Unknown if !is_named && !is_beside(&candidate, symbol_paths) => {
+                unproved = unproved.or(Some(candidate));
+            }
+            Proof::Same | Proof::Unknown => {
+                let debug =
+                    if built.has_names { None } else { debug_file(&candidate, recorded_file, &built, symbol_paths) };
+                return SymbolFile::File { main: candidate, debug, proved: proof == Proof::Same };
+            }
+            Proof::Other => other = other.or(Some(candidate)),
         }
-        other.get_or_insert(candidate);
     }
     // At the recorded path another version is normal, because the trace may come from another machine.
-    other.filter(|_| !symbol_paths.folders.is_empty()).map_or(SymbolFile::Missing, SymbolFile::Mismatch)
+    match unproved {
+        Some(file) => SymbolFile::Unproved(file),
+        None => other.filter(|_| is_named).map_or(SymbolFile::Missing, SymbolFile::Mismatch),
+    }
 }
 
-fn proof(recorded_file: RecordedFile<'_>, candidate: &Path, built: &elf::FileIdentity) -> Proof {
+/// True for a file in the folder of the trace.
+fn is_beside(file: &Path, symbol_paths: &SymbolPaths) -> bool {
+    symbol_paths.beside.iter().any(|folder| file.parent() == Some(folder))
+}
+
+/// `is_named`: the user named the folder of the file.
+fn proof(recorded_file: RecordedFile<'_>, candidate: &Path, built: &elf::FileIdentity, is_named: bool) -> Proof {
     match (recorded_file.build_id, recorded_file.debug_link) {
         (Some(id), _) if built.build_id.as_deref() == Some(id) => Proof::Same,
         (Some(_), _) => Proof::Other,
         (None, Some(link)) if built.debug_link() == Some(link) => Proof::Same,
-        (None, _) => by_size_and_time(candidate, built, recorded_file.mapping),
+        (None, _) if is_named || recorded_file.local => by_size_and_time(candidate, built, recorded_file.mapping),
+        (None, _) => Proof::Unknown,
     }
 }
 
 fn candidates(recorded_file: RecordedFile<'_>, symbol_paths: &SymbolPaths) -> Vec<PathBuf> {
-    let path = Path::new(recorded_file.path);
+    let path = Path::new(without_mark(recorded_file.path));
+    let injected = path.file_name().filter(|name| name.to_str().is_some_and(is_injected));
+    let beside = injected.into_iter().flat_map(|name| symbol_paths.beside.iter().map(move |folder| folder.join(name)));
+    let beside = beside.filter(|file| file.is_file());
     if symbol_paths.folders.is_empty() {
         let recorded = path.is_absolute().then(|| path.to_path_buf());
         let indexed = recorded_file.build_id.and_then(|id| indexed(Path::new(SYSTEM_DEBUG), id));
-        return recorded.into_iter().chain(indexed).collect();
+        return beside.chain(recorded).chain(indexed).collect();
     }
     let names: Vec<_> =
         path.components().filter_map(|c| if let Component::Normal(name) = c { Some(name) } else { None }).collect();
@@ -113,6 +146,7 @@ fn candidates(recorded_file: RecordedFile<'_>, symbol_paths: &SymbolPaths) -> Ve
         all.extend(recorded_file.build_id.and_then(|id| indexed(folder, id)));
     }
     all.retain(|p| p.is_file());
+    all.extend(beside);
     all
 }
 
@@ -222,12 +256,8 @@ mod tests {
         std::fs::write(deep.join("server"), b"no ELF file").unwrap();
         std::fs::copy(&this, folder.path().join("server")).unwrap();
         let symbol_paths = SymbolPaths { folders: vec![folder.path().into()], ..SymbolPaths::default() };
-        let recorded_file = RecordedFile {
-            path: "/srv/opt/app/server",
-            build_id: built.as_deref(),
-            debug_link: None,
-            mapping: Mapping::default(),
-        };
+        let recorded_file =
+            RecordedFile { path: "/srv/opt/app/server", build_id: built.as_deref(), ..RecordedFile::default() };
         let traced = SymbolFile::File { main: folder.path().join("server"), debug: None, proved: true };
         assert_eq!(find(recorded_file, &symbol_paths), traced);
         let unproved = SymbolFile::File { main: folder.path().join("server"), debug: None, proved: false };

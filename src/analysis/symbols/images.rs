@@ -10,13 +10,16 @@
 //! the earlier ones, and then in the process that forked this one. Cost: a binary search per
 //! look-up. ALGORITHMS.md section 5.2.
 
+use super::cache::{CodeChanges, SymbolCache};
 use super::elf::DebugLink;
+use super::files::SymbolPaths;
 use crate::base::names::NameId;
 use crate::base::time::Timestamp;
 use crate::event::image::CODE;
 use crate::input::ftrace::MappedFile;
 use crate::state::timeline::{HostId, ImageChange, ImageEvent, Timeline};
 use foldhash::HashMap;
+use std::collections::BTreeSet;
 
 crate::base::names::handle! {
     /// The images of one process over one stretch of time.
@@ -128,6 +131,7 @@ pub struct Spaces {
     of_process: HashMap<(HostId, i32), Vec<(Timestamp, SpaceId)>>,
     /// By file the time of the first report that it is mapped.
     reported: HashMap<NameId, Timestamp>,
+    code_changes: CodeChanges,
 }
 
 impl Spaces {
@@ -139,6 +143,22 @@ impl Spaces {
             spaces.step(event, &mut programs);
         }
         spaces
+    }
+
+    /// Build from events sorted by time, with the times at which processes replaced code that they had compiled.
+    pub fn with_code(events: &[ImageEvent], symbol_paths: &SymbolPaths, cache: &SymbolCache) -> Self {
+        let mut spaces = Spaces::new(events);
+        let pids: BTreeSet<i32> = spaces.of_process.keys().map(|(_, pid)| *pid).collect();
+        spaces.code_changes = cache.code_changes(&pids, symbol_paths);
+        spaces
+    }
+
+    /// The time since which the compiled code of a process is what it is at `t`.
+    pub fn code_since(&self, pid: i32, t: Timestamp) -> Timestamp {
+        let Some(times) = self.code_changes.get(&pid) else { return Timestamp::default() };
+        let after = times.partition_point(|time| *time <= t);
+        // Before the first change code is what it was first.
+        after.checked_sub(1).and_then(|before| times.get(before)).copied().unwrap_or(Timestamp::MIN)
     }
 
     /// The space of a process at `t`; its first one for times before it.
@@ -164,6 +184,12 @@ impl Spaces {
     /// A space; `None` for an id of another table.
     pub fn get(&self, id: SpaceId) -> Option<&Space> {
         self.spaces.get(id.index())
+    }
+
+    /// The paths of the executable and the images of a space.
+    pub fn paths(&self, id: SpaceId) -> impl Iterator<Item = NameId> {
+        let space = self.get(id).into_iter();
+        space.flat_map(|space| space.executable.into_iter().chain(space.images.iter().map(|image| image.path)))
     }
 
     /// The image that holds an address.

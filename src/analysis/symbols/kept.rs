@@ -5,11 +5,11 @@
 //! and of compiled functions those are kept that are the last at or before one of the addresses: for these addresses
 //! the search gives what it gives in the whole list. Cost: linear in distinct addresses.
 
-use super::cache::{CompiledFunctions, KnownFile, KnownKernel, KnownSymbols, Lookup, SymbolCache, locked};
+use super::cache::{KnownCode, KnownFile, KnownKernel, KnownSymbols, Lookup, SymbolCache, locked};
+use super::compiled::CompiledCode;
 use super::elf::{AddressBase, SymbolsAt};
 use super::files::SymbolFile;
 use super::kernel::KernelSymbols;
-use super::perf_map::PerfMap;
 use super::proof::MappedExtent;
 use super::sections::UnpackedSections;
 use crate::base::names::NameId;
@@ -43,11 +43,11 @@ struct KeptSpan {
     span: Option<Range<u64>>,
 }
 
-/// Functions that a process compiled.
+/// The code that a process compiled.
 #[derive(Debug)]
 struct KeptCompiled {
     pid: i32,
-    functions: PerfMap,
+    code: CompiledCode,
     unread: Vec<String>,
 }
 
@@ -62,11 +62,11 @@ struct KeptSymbols {
 }
 
 packed! {
-    KnownFile { path, build_id, extent, count }
+    KnownFile { path, build_id, extent, count, local }
     KeptFile { file, found, unread, symbols }
     KeptSymbol { address, at }
     KeptSpan { path, span }
-    KeptCompiled { pid, functions, unread }
+    KeptCompiled { pid, code, unread }
     KeptSymbols { files, fixed, compiled, kernel, kernel_unread }
 }
 
@@ -83,16 +83,18 @@ impl Packed for SymbolFile {
             SymbolFile::File { main, debug: _, proved } => (u64::from(*proved), Some(main)),
             SymbolFile::Mismatch(other) => (2, Some(other)),
             SymbolFile::Missing => (3, None),
+            SymbolFile::Unproved(other) => (4, Some(other)),
         };
         pack.number(number);
         pack.text(&path.map(|path| path.display().to_string()).unwrap_or_default());
     }
 
     fn unpack(unpack: &mut Unpack<'_>) -> Option<Self> {
-        let (number, path) = (unpack.index(4)?, PathBuf::from(unpack.text()?));
+        let (number, path) = (unpack.index(5)?, PathBuf::from(unpack.text()?));
         Some(match number {
             2 => SymbolFile::Mismatch(path),
             3 => SymbolFile::Missing,
+            4 => SymbolFile::Unproved(path),
             bit => SymbolFile::File { main: path, debug: None, proved: bit == 1 },
         })
     }
@@ -122,7 +124,7 @@ pub fn write(
     fixed.sort_unstable_by_key(|of| of.path);
     let mut compiled: Vec<KeptCompiled> = locked(&cache.compiled)
         .iter()
-        .map(|(pid, of)| KeptCompiled { pid: *pid, functions: of.map.only_at(&addresses), unread: of.unread.clone() })
+        .map(|(pid, of)| KeptCompiled { pid: *pid, code: of.code.only_at(&addresses), unread: of.unread.clone() })
         .collect();
     compiled.sort_unstable_by_key(|of| of.pid);
     let unread = about_kernel.iter().find(|(notice, _)| *notice == Notice::SymbolFileMissing);
@@ -149,18 +151,17 @@ fn sorted_addresses(stacks: &RawStacks) -> Vec<u64> {
 pub fn read(bytes: &[u8]) -> Option<SymbolCache> {
     let KeptSymbols { files, fixed, compiled, kernel, kernel_unread } = value_of(bytes)?;
     let in_order = kernel.as_ref().is_none_or(KernelSymbols::is_sorted);
-    (in_order && compiled.iter().all(|of| of.functions.is_sorted())).then_some(())?;
+    (in_order && compiled.iter().all(|of| of.code.is_sorted())).then_some(())?;
     let known = |KeptFile { file, found, unread, symbols }: KeptFile| {
         let symbols = symbols.into_iter().map(|KeptSymbol { address, at }| (address, at)).collect();
         (file, Arc::new(KnownSymbols { found, unread, symbols, unpacked: UnpackedSections::default() }))
     };
-    let functions = |KeptCompiled { pid, functions, unread }: KeptCompiled| {
-        (pid, CompiledFunctions { map: Arc::new(functions), unread })
-    };
+    let known_code =
+        |KeptCompiled { pid, code, unread }: KeptCompiled| (pid, KnownCode { code: Arc::new(code), unread });
     Some(SymbolCache {
         files: Mutex::new(files.into_iter().map(known).collect()),
         fixed: Mutex::new(fixed.into_iter().map(|KeptSpan { path, span }| (path, span)).collect()),
-        compiled: Mutex::new(compiled.into_iter().map(functions).collect()),
+        compiled: Mutex::new(compiled.into_iter().map(known_code).collect()),
         kernel: Some(KnownKernel { symbols: kernel, unread: kernel_unread }),
         lookup: Lookup::Kept,
     })
@@ -178,6 +179,7 @@ mod tests {
             build_id: Some(vec![1, 2].into()),
             extent: Some(MappedExtent::Part { offset: 1, bytes: 9 }),
             count: AddressBase::Offset,
+            local: true,
         };
         let symbols = [
             (7, SymbolsAt::Functions(vec!["outer".into(), "inlined".into()])),

@@ -6,8 +6,8 @@
 //! stopped: they are in a section of their own, between `__sched_text_start` and `__sched_text_end`, as for
 //! `/proc/PID/wchan`.
 
+use super::compiled::last_before;
 use super::files::SymbolPaths;
-use super::perf_map::last_before;
 use crate::base::mapped::open_regular;
 use crate::base::notice::{Notice, Notices};
 use crate::base::packed::packed;
@@ -201,6 +201,16 @@ fn is_entry(name: &str) -> bool {
         || name.starts_with("el0_svc")
         || name.starts_with("el0t_64_sync")
         || name.starts_with("ret_from_fork")
+}
+
+/// The symbols of the running kernel, where this user may read them: without the permission all addresses are zero.
+pub const RUNNING: &str = "/proc/kallsyms";
+
+/// True where the symbols of the running kernel can be read.
+pub fn is_running_readable() -> bool {
+    let Ok(file) = open_regular(Path::new(RUNNING)) else { return false };
+    let first = BufReader::new(file).split(b'\n').next().and_then(Result::ok);
+    first.is_some_and(|line| line.iter().take_while(|b| b.is_ascii_hexdigit()).any(|digit| *digit != b'0'))
 }
 
 /// Read the kernel's symbols; a file that cannot be read, or has none, gives a notice.

@@ -3,9 +3,9 @@
 //! In: raw user stacks, each with its process and that process's images at the time. Out: for each the functions,
 //! outermost first. The steps: find the image of each address ([`images`]) or the executable of the process; find the
 //! file of each image on this machine, proved by build id ([`files`]) or by size and time ([`proof`]); open each file
-//! once and name all of its addresses ([`elf`]), files in parallel; look up code that a runtime compiled in its own map
-//! ([`perf_map`]) and kernel addresses in the kernel's list ([`kernel`]). So each (image, address) is resolved once,
-//! regardless of the number of stacks.
+//! once and name all of its addresses ([`elf`]), files in parallel; look up code that a runtime compiled in what it
+//! wrote about it ([`compiled`]) and kernel addresses in the kernel's list ([`kernel`]). So each (image, address) is
+//! resolved once, regardless of the number of stacks.
 //!
 //! Functions without a name have one common name per shared library (`[libc.so.6]`: its inner functions seldom matter,
 //! and one cause must not be scattered over many contexts), and one name each in the program itself
@@ -14,14 +14,19 @@
 //! ALGORITHMS.md section 5.2.
 
 pub mod cache;
+pub mod compiled;
 pub mod elf;
 pub mod files;
+mod frames;
 pub mod images;
+pub mod jitdump;
 pub mod kept;
 pub mod kernel;
+pub mod machine;
 pub mod perf_map;
 pub mod proof;
 mod sections;
+pub mod unnamed;
 pub mod unwind;
 pub mod unwind_tables;
 
@@ -29,15 +34,17 @@ use crate::base::ctx::{Cancelled, Ctx};
 use crate::base::names::{NameId, Names};
 use crate::base::notice::{Notice, Notices};
 use crate::base::parallel::in_order;
+use crate::base::time::{Ns, Timestamp};
 use crate::event::image::CODE;
 use crate::event::stack::{FRAME_FILE, name_of};
 use crate::state::timeline::{HostId, RawStackId, Timeline};
-use cache::{CompiledFunctions, KnownSymbols, Lookup, SymbolCache};
+use cache::{KnownCode, KnownSymbols, Lookup, SymbolCache};
+use compiled::{CompiledCode, is_memory, is_without_file};
 use elf::{AddressBase, DebugLink, SymbolsAt};
 use files::{RecordedFile, SymbolFile, SymbolPaths};
 use foldhash::HashMap;
+use frames::{ResolvedAddress, is_virtual};
 use images::{SpaceId, Spaces};
-use perf_map::PerfMap;
 use proof::{MappedExtent, Mapping};
 use sections::UnpackedSections;
 use std::collections::BTreeSet;
@@ -66,6 +73,8 @@ pub struct ProcessStack {
     pub pid: i32,
     /// Its images at that time; `None` where they are unknown.
     pub space: Option<SpaceId>,
+    /// The time since which its compiled code is what it was then.
+    pub code: Timestamp,
     /// Addresses.
     pub stack: RawStackId,
     /// Their kind.
@@ -93,6 +102,8 @@ struct FileKey<'a> {
     /// Its size where it has no build id.
     extent: Option<MappedExtent>,
     count: AddressBase,
+    /// It was recorded on this machine.
+    local: bool,
 }
 
 /// The target of an address.
@@ -102,6 +113,8 @@ enum AddressTarget {
     File(usize, u64),
     /// A name that was recorded instead of an address.
     Named(NameId),
+    /// An address in memory, or in a file that was deleted: compiled code, else an address in the file.
+    Memory(Option<(usize, u64)>),
     /// Code that no file contains.
     Elsewhere,
 }
@@ -138,7 +151,7 @@ impl TracedFile<'_> {
                 let symbols = elf::symbols_with(main, debug.as_deref(), self.key.count, &addresses, unpacked);
                 symbols.map_err(|e| known.unread = Some(format!("{}: {e}", main.display()))).ok()
             }
-            SymbolFile::File { .. } | SymbolFile::Mismatch(_) | SymbolFile::Missing => None,
+            SymbolFile::File { .. } | SymbolFile::Mismatch(_) | SymbolFile::Unproved(_) | SymbolFile::Missing => None,
         };
         let symbols = symbols.unwrap_or_else(|| vec![SymbolsAt::Unknown; addresses.len()]);
         known.symbols.extend(addresses.into_iter().zip(symbols));
@@ -191,7 +204,7 @@ impl<'a> StackResolver<'a> {
             }
         }
         let found = self.look_up(names, notices, ctx)?;
-        let mut maps: HashMap<i32, Arc<PerfMap>> = HashMap::default();
+        let mut codes: HashMap<i32, Arc<CompiledCode>> = HashMap::default();
         let unknown = names.intern("unknown");
         let resolve = |stack: &ProcessStack| {
             let mut all: Vec<UserFrame> = Vec::new();
@@ -200,22 +213,33 @@ impl<'a> StackResolver<'a> {
             addresses.drain(..tracers);
             addresses.reverse();
             for address in addresses {
-                let target = self.targets.get(&(stack.host, stack.pid, stack.space, address));
-                match target.copied().unwrap_or(AddressTarget::Elsewhere) {
-                    AddressTarget::File(file, address) => {
-                        all.extend(found.get(file).and_then(|f| f.get(&address)).into_iter().flatten().copied());
-                    }
+                let target = self.targets.get(&(stack.host, stack.pid, stack.space, address)).copied();
+                let in_file = match target.unwrap_or(AddressTarget::Elsewhere) {
+                    AddressTarget::File(file, address) => Some((file, address)),
                     AddressTarget::Named(name) => {
                         all.push(named_frame(self.timeline.names().get(name), address, names));
+                        continue;
                     }
-                    AddressTarget::Elsewhere => {
-                        let map = maps.entry(stack.pid).or_insert_with(|| self.compiled(stack.pid, notices));
-                        let (name, folded) = match (map.at(address), stack.addresses) {
-                            (Some(compiled), _) => (names.intern(compiled), false),
-                            (None, AddressKind::FunctionEntry) => (names.intern(&format!("{address:#x}")), false),
-                            (None, AddressKind::Sampled) => (unknown, true),
-                        };
-                        all.push(UserFrame { name, folded, inlined: false, address });
+                    AddressTarget::Memory(_) | AddressTarget::Elsewhere => {
+                        let code = codes.entry(stack.pid).or_insert_with(|| self.compiled(stack.pid, notices));
+                        if let Some(compiled) = code.at(address, stack.code) {
+                            let name = names.intern(compiled);
+                            all.push(UserFrame { name, folded: false, inlined: false, address });
+                            continue;
+                        }
+                        if let Some(AddressTarget::Memory(in_file)) = target { in_file } else { None }
+                    }
+                };
+                match (in_file, stack.addresses) {
+                    (Some((file, address)), _) => {
+                        all.extend(found.get(file).and_then(|f| f.get(&address)).into_iter().flatten().copied());
+                    }
+                    (None, AddressKind::FunctionEntry) => {
+                        let name = names.intern(&format!("{address:#x}"));
+                        all.push(UserFrame { name, folded: false, inlined: false, address });
+                    }
+                    (None, AddressKind::Sampled) => {
+                        all.push(UserFrame { name: unknown, folded: true, inlined: false, address });
                     }
                 }
             }
@@ -260,6 +284,9 @@ impl<'a> StackResolver<'a> {
                     }
                     SymbolFile::Missing if is_virtual(path) => {}
                     SymbolFile::Missing => notices.add(Notice::SymbolFileMissing, 1, || path.to_owned()),
+                    SymbolFile::Unproved(other) => {
+                        notices.add(Notice::SymbolFileForeign, 1, || other.display().to_string())
+                    }
                     SymbolFile::Mismatch(other) => {
                         notices.add(Notice::SymbolFileMismatch, 1, || other.display().to_string())
                     }
@@ -303,14 +330,11 @@ impl<'a> StackResolver<'a> {
         TRACERS.iter().any(|tracer| name.starts_with(tracer))
     }
 
-    /// The functions that a process compiled; a notice where they cannot be read.
-    fn compiled(&self, pid: i32, notices: &mut Notices) -> Arc<PerfMap> {
-        let CompiledFunctions { map, unread } = self.cache.compiled(pid, || {
-            let (map, unread) = PerfMap::find(pid, self.symbol_paths);
-            CompiledFunctions { map: Arc::new(map), unread }
-        });
+    /// The code that a process compiled; a notice where its names cannot be read.
+    fn compiled(&self, pid: i32, notices: &mut Notices) -> Arc<CompiledCode> {
+        let KnownCode { code, unread } = self.cache.compiled(pid, self.symbol_paths);
         unread.iter().for_each(|why| notices.add(Notice::SymbolFileMissing, 1, || why.clone()));
-        map
+        code
     }
 
     /// Add an address to those of its file.
@@ -321,7 +345,7 @@ impl<'a> StackResolver<'a> {
             Some(known) => *known,
             None => self.target(stack, address),
         };
-        if let AddressTarget::File(file, address) = target {
+        if let AddressTarget::File(file, address) | AddressTarget::Memory(Some((file, address))) = target {
             let file = &mut self.files[file];
             file.addresses.insert(address);
             if stack.addresses == AddressKind::FunctionEntry {
@@ -357,18 +381,28 @@ impl<'a> StackResolver<'a> {
                 path: names.get(image.path),
                 build_id: image.build_id.as_deref(),
                 debug_link: image.debug_link.map(|link| DebugLink { name: names.get(link.name), crc: link.crc }),
-                mapping: Mapping { extent: Some(extent), reported: self.spaces.first_reported(image.path) },
+                mapping: Mapping { extent: Some(extent), reported: self.reported(stack.host, image.path) },
+                local: self.to_wall_clock(stack.host).is_some(),
             };
-            return AddressTarget::File(self.file(image.path, recorded, count), address);
+            // The name of memory without a build id is that of no file.
+            let path = recorded.path;
+            return match is_without_file(path) {
+                true if image.build_id.is_none() && is_memory(path) => AddressTarget::Memory(None),
+                true => AddressTarget::Memory(Some((self.file(image.path, recorded, count), address))),
+                false => AddressTarget::File(self.file(image.path, recorded, count), address),
+            };
         }
         // An executable at fixed addresses needs no recorded mapping, only its name.
         let Some(path) = self.spaces.get(id).and_then(|s| s.executable) else { return AddressTarget::Elsewhere };
-        let recorded =
-            RecordedFile { path: names.get(path), build_id: None, debug_link: None, mapping: Mapping::default() };
+        let recorded = RecordedFile {
+            path: names.get(path),
+            local: self.to_wall_clock(stack.host).is_some(),
+            ..RecordedFile::default()
+        };
         let symbol_paths = self.symbol_paths;
         let span = self.cache.fixed(path, || match files::find(recorded, symbol_paths) {
             SymbolFile::File { main, .. } => elf::fixed_span(&main),
-            SymbolFile::Mismatch(_) | SymbolFile::Missing => None,
+            SymbolFile::Mismatch(_) | SymbolFile::Unproved(_) | SymbolFile::Missing => None,
         });
         match span {
             Some(span) if span.contains(&address) => {
@@ -378,9 +412,20 @@ impl<'a> StackResolver<'a> {
         }
     }
 
+    /// What is added to the times of a host to give wall-clock time, where it is this machine since it started.
+    fn to_wall_clock(&self, host: HostId) -> Option<Ns> {
+        self.symbol_paths.local.get(&self.timeline.trace_of(host)?).copied()
+    }
+
+    /// The wall-clock time, where it is known, of the first report that a file is mapped.
+    fn reported(&self, host: HostId, path: NameId) -> Timestamp {
+        let reported = self.spaces.first_reported(path);
+        self.to_wall_clock(host).map_or(reported, |offset| reported.saturating_add(offset))
+    }
+
     fn file(&mut self, path: NameId, recorded: RecordedFile<'a>, count: AddressBase) -> usize {
         let extent = recorded.mapping.extent.filter(|_| recorded.build_id.is_none());
-        let key = FileKey { path, build_id: recorded.build_id, extent, count };
+        let key = FileKey { path, build_id: recorded.build_id, extent, count, local: recorded.local };
         *self.file_ids.entry(key).or_insert_with(|| {
             self.files.push(TracedFile { key, recorded, addresses: BTreeSet::new(), entries: BTreeSet::new() });
             self.files.len() - 1
@@ -397,42 +442,4 @@ fn named_frame(text: &str, address: u64, names: &mut Names) -> UserFrame {
         names.mark_runtime(name);
     }
     UserFrame { name, folded: folded.is_some(), inlined: false, address }
-}
-
-/// True for parts of the kernel that are mapped into every process and have no file.
-fn is_virtual(path: &str) -> bool {
-    path.starts_with('[')
-}
-
-/// The symbols of an address in a file.
-struct ResolvedAddress<'a> {
-    symbols: &'a SymbolsAt,
-    /// The file is the one that was traced.
-    proven: bool,
-    /// A function was entered there.
-    entered: bool,
-}
-
-impl ResolvedAddress<'_> {
-    /// The frames at the address.
-    fn frames(&self, path: &str, address: u64, names: &mut Names) -> Vec<UserFrame> {
-        let file = path.rsplit('/').next().unwrap_or(path);
-        let is_library = is_virtual(path) || file.contains(".so") || file.starts_with("ld-");
-        let is_folded = is_library && !self.entered;
-        let mut one = |text: &str, folded| UserFrame { name: names.intern(text), folded, inlined: false, address };
-        let all: Vec<UserFrame> = match self.symbols {
-            SymbolsAt::Functions(functions) => {
-                let frame = |(i, f): (usize, &String)| UserFrame { inlined: i > 0, ..one(f, false) };
-                functions.iter().enumerate().map(frame).collect()
-            }
-            SymbolsAt::JumpTable => Vec::new(),
-            SymbolsAt::Unnamed(_) | SymbolsAt::Unknown if is_folded => vec![one(file.trim_matches(['[', ']']), true)],
-            SymbolsAt::Unnamed(start) => vec![one(&format!("{file}+{start:#x}"), false)],
-            SymbolsAt::Unknown => vec![one(&format!("{file}+{address:#x}"), false)],
-        };
-        // The address itself was recorded; only its name from the file may be wrong.
-        let from_file = !matches!(self.symbols, SymbolsAt::Unknown);
-        all.iter().filter(|f| from_file && !self.proven && !f.folded).for_each(|f| names.mark_unproven(f.name));
-        all
-    }
 }

@@ -10,12 +10,10 @@
 //! [marked](crate::base::names::Names::mark_unproven).
 
 use super::elf::{FileIdentity, LoadSegment};
+use super::machine::SINCE_EPOCH;
 use crate::base::time::Timestamp;
 use std::path::Path;
 use std::time::{Duration, UNIX_EPOCH};
-
-/// Clocks that count from the boot of the machine show less than this, those that count from the Epoch more: 30 years.
-const SINCE_EPOCH: Timestamp = Timestamp::new(30 * 365 * 86_400 * 1_000_000_000);
 
 /// The unit in which files are mapped.
 const PAGE: u64 = 4096;

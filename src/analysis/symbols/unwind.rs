@@ -10,7 +10,6 @@
 use super::elf::{LoadSegment, own_address};
 use super::files::{self, RecordedFile, SymbolFile, SymbolPaths};
 use super::images::{Image, Spaces};
-use super::proof::Mapping;
 use super::unwind_tables::{Section, UnwindTables};
 use crate::base::ctx::{Cancelled, Ctx};
 use crate::base::cursor::ByteOrder;
@@ -32,13 +31,14 @@ const DEEPEST: usize = 127;
 /// A recording by perf has one host.
 const HOST: HostId = HostId::at(0);
 
-/// Unwind all stack copies of a recording, once; without copies nothing happens.
-pub fn unwind(trace: &Trace, symbol_paths: &SymbolPaths, ctx: &Ctx) -> Result<(), Cancelled> {
+/// Unwind all stack copies of a recording, once; without copies nothing happens. `number` is that of the trace.
+pub fn unwind(trace: &Trace, number: u32, symbol_paths: &SymbolPaths, ctx: &Ctx) -> Result<(), Cancelled> {
     let Trace::Perf(trace) = trace else { return Ok(()) };
     let Some(architecture) = trace.copied_on().filter(|_| !trace.is_unwound()) else { return Ok(()) };
+    let files = (symbol_paths, symbol_paths.local.contains_key(&number));
     match architecture {
-        Architecture::X86 => unwind_on::<X86>(trace, architecture, symbol_paths, ctx),
-        Architecture::Arm => unwind_on::<Arm>(trace, architecture, symbol_paths, ctx),
+        Architecture::X86 => unwind_on::<X86>(trace, architecture, files, ctx),
+        Architecture::Arm => unwind_on::<Arm>(trace, architecture, files, ctx),
     }
 }
 
@@ -102,6 +102,8 @@ struct Unwinding<'a, P: Processor> {
     spaces: Spaces,
     names: Names,
     symbol_paths: &'a SymbolPaths,
+    /// The recording is of this machine.
+    local: bool,
     files: HashMap<FileKey, OnceLock<Option<Table<P::Unwinder>>>>,
     /// For code that no file contains: frame pointers.
     without: P::Unwinder,
@@ -110,7 +112,7 @@ struct Unwinding<'a, P: Processor> {
 fn unwind_on<P: Processor>(
     trace: &perf::PerfTrace,
     architecture: Architecture,
-    symbol_paths: &SymbolPaths,
+    (symbol_paths, local): (&SymbolPaths, bool),
     ctx: &Ctx,
 ) -> Result<(), Cancelled> {
     let changes = trace.mapped();
@@ -122,7 +124,8 @@ fn unwind_on<P: Processor>(
             files.entry((path, build_id)).or_default();
         }
     }
-    let unwinding: Unwinding<'_, P> = Unwinding { spaces, names, symbol_paths, files, without: P::Unwinder::default() };
+    let without = P::Unwinder::default();
+    let unwinding: Unwinding<'_, P> = Unwinding { spaces, names, symbol_paths, local, files, without };
     let packets = trace.packets_of_copies();
     ctx.progress.enter("unwinding stacks", packets.len() as u64);
     let mut chains = StackStore::default();
@@ -224,8 +227,12 @@ impl<P: Processor> Unwinding<'_, P> {
 
     fn open(&self, path: &str, build_id: Option<&[u8]>) -> Option<Table<P::Unwinder>> {
         // The parts of files that perf records disprove no file; the marks of its names show whether it is proven.
-        let wanted = RecordedFile { path, build_id, debug_link: None, mapping: Mapping::default() };
-        let SymbolFile::File { main, .. } = files::find(wanted, self.symbol_paths) else { return None };
+        let wanted = RecordedFile { path, build_id, local: self.local, ..RecordedFile::default() };
+        let main = match files::find(wanted, self.symbol_paths) {
+            SymbolFile::File { main, .. } => main,
+            SymbolFile::Unproved(main) if self.local => main,
+            SymbolFile::Unproved(_) | SymbolFile::Mismatch(_) | SymbolFile::Missing => return None,
+        };
         let read = UnwindTables::read(&main).ok()?;
         let mut unwinder = P::Unwinder::default();
         let section = |section: Option<Section>| {

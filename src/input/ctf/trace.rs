@@ -7,7 +7,7 @@ use super::packet::{PacketHeaderReader, PacketRange};
 use super::schema::{Clock, Count, Field, Kind, Schema, StreamClass};
 use crate::base::mapped::Mapped;
 use crate::base::notice::{Notice, Notices};
-use crate::base::time::Timestamp;
+use crate::base::time::{Ns, Timestamp};
 use crate::input::error::LeftOut;
 use crate::input::record::{ClassId, Scope, StreamId};
 use crate::input::stream::{CanonicalTime, Class, SimpleField, Stream};
@@ -143,6 +143,13 @@ impl CtfTrace {
             [clock] => Some(&clock.name),
             _ => None,
         }
+    }
+
+    /// What the common time line adds to the monotonic clock, if that is the only one: LTTng's default.
+    pub fn monotonic(&self) -> Option<Ns> {
+        let [clock] = self.schema.clocks.as_slice() else { return None };
+        let is_monotonic = clock.name == "monotonic" && clock.frequency == 1_000_000_000;
+        is_monotonic.then(|| CycleScale::of(clock).ns(0).ns())
     }
 
     /// Uuid of the trace: equal in all chunks of a session.

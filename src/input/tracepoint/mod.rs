@@ -19,7 +19,7 @@ use super::stream::{CanonicalTime, Class, SimpleField, Stream};
 use crate::base::cursor::ByteOrder;
 use crate::base::mapped::Mapped;
 use crate::base::notice::Notices;
-use crate::base::time::{ClockCorrection, Timestamp};
+use crate::base::time::{ClockCorrection, Ns, Timestamp};
 pub use class::{ClassSchema, ContextField, RecordedIds};
 pub use clock::{ClockLoss, CpuPacket, CpuStream, RecorderClock};
 use format::{Field, FieldType, Format};
@@ -254,6 +254,11 @@ impl<S: Storage> TracepointTrace<S> {
     /// Name of the clock.
     pub fn clock_name(&self) -> Option<&str> {
         Some(&self.clock.name)
+    }
+
+    /// What the common time line adds to the monotonic clock, if that is the recorder's.
+    pub fn monotonic(&self) -> Option<Ns> {
+        matches!(&*self.clock.name, "mono").then(|| self.clock.ns(0).ns())
     }
 
     /// Uuid of the trace: it has none.

@@ -208,7 +208,14 @@ impl Payload<'_, '_> {
                 let size = if self.word(1).is_none() && is_file { CODE } else { size };
                 let path = self.name(2);
                 let load = ImageChange::Load { base, size, path, position_independent: true, offset: self.word(3) };
-                Kind::Mapped { pid, image: self.batch.image(load) }
+                let image = self.batch.image(load);
+                let id: Option<Box<[u8]>> = self.values.at(self.slot(5)).as_words().map(|id| {
+                    let length = self.word(6).and_then(|length| usize::try_from(length).ok()).unwrap_or(usize::MAX);
+                    id.iter().take(length).map(|b| b as u8).collect()
+                });
+                let id = id.filter(|id| !id.is_empty());
+                let build_id = id.map(|id| self.batch.image(ImageChange::BuildId { base, id }));
+                Kind::Mapped { pid, image, build_id }
             }
             Shape::BuildId => {
                 let bytes = self.values.at(self.slot(1)).as_words()?.iter().map(|b| b as u8).collect();

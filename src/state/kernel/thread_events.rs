@@ -48,8 +48,9 @@ impl Machine {
                     self.namespace(thread, VirtualIds { tid: vtid, pid: vpid }, level);
                 }
             }
-            Kind::Mapped { pid, image } => {
-                if let Some(change) = ids.batch.image_of(image) {
+            Kind::Mapped { pid, image, build_id } => {
+                let changes = std::iter::once(image).chain(build_id);
+                for change in changes.filter_map(|image| ids.batch.image_of(image)) {
                     let change = change.rename(|name| ids.name(&mut self.out, *name).unwrap_or(Names::MISSING));
                     self.image(t, host, pid, change);
                 }
