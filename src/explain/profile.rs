@@ -34,7 +34,7 @@ use crate::model::metric::{Column, Metric};
 use crate::model::profile::{Profile, ProgramAmount, is_clock};
 use crate::model::{Model, TraceId, TraceInfo};
 use crate::state::questions::Asker;
-use crate::state::timeline::{StackSample, ThreadId, Timeline};
+use crate::state::timeline::{HostId, ImageChange, StackSample, ThreadId, Timeline};
 use std::collections::{BTreeMap, BTreeSet};
 
 /// The command counts as what was recorded from this share of all samples on; below it only set the time, like `sleep`.
@@ -68,6 +68,7 @@ struct Taken {
     end: Timestamp,
     thread: ThreadId,
     amount: u64,
+    program: NameId,
     node: OutlineId,
     /// The kernel part has no symbols.
     in_kernel: bool,
@@ -149,9 +150,9 @@ pub fn build(
     let spaces = Spaces::with_code(timeline.images(), &request.places, symbols);
     let names = ThreadNames::new(timeline, &mut model.names, &mut model.notices);
     let leaders = Leaders::new(timeline);
-    let mut samples =
-        Samples { timeline, spaces: &spaces, names: &names, leaders: &leaders, event, has_kernel: kernel.is_some() };
-    let (selection, left_out) = samples.select(request.task.program.as_deref());
+    let programs = Programs::new(timeline, &names, &leaders, &mut model.names);
+    let samples = Samples { timeline, spaces: &spaces, programs: &programs, event, has_kernel: kernel.is_some() };
+    let (selection, left_out) = samples.select(request.task.program.as_deref(), &model.names);
     let mut table = StackTable::default();
     let (outline, taken) = samples.take(&selection, &mut table, ctx)?;
     ctx.progress.enter("symbols", 0);
@@ -177,8 +178,7 @@ pub fn build(
 struct Samples<'a> {
     timeline: &'a Timeline,
     spaces: &'a Spaces,
-    names: &'a ThreadNames,
-    leaders: &'a Leaders,
+    programs: &'a Programs<'a>,
     event: NameId,
     /// Kernel symbols are known.
     has_kernel: bool,
@@ -208,14 +208,8 @@ impl Samples<'_> {
         }
     }
 
-    /// The shown name of the program that a thread runs at `t`.
-    fn program(&self, thread: ThreadId, t: Timestamp) -> Option<NameId> {
-        let thread = self.timeline.thread(thread)?;
-        self.names.at(self.leaders.of(self.timeline, thread, t), t)
-    }
-
     /// The threads whose samples are asked for, and the programs of the others.
-    fn select(&mut self, program: Option<&str>) -> (Selection, Vec<ProgramAmount>) {
+    fn select(&self, program: Option<&str>, names: &Names) -> (Selection, Vec<ProgramAmount>) {
         let mut by_thread: BTreeMap<ThreadId, u64> = BTreeMap::new();
         for (id, thread) in self.timeline.threads_by_id() {
             let mut amount = 0_u64;
@@ -233,20 +227,19 @@ impl Samples<'_> {
         let recorded = own > 0 && own >= all / COMMAND_SHARE;
         let recorders = tracers(self.timeline);
         let name = |id: ThreadId| {
-            let thread = self.timeline.thread(id)?;
-            let last = self.leaders.of(self.timeline, thread, thread.life.end);
-            Some(self.timeline.names().get(last.name_at(thread.life.end)?))
+            let end = self.timeline.thread(id).map_or(Timestamp::ZERO, |thread| thread.life.end);
+            names.get(self.programs.at(id, end))
         };
         let is_wanted = |id: &ThreadId| match program {
             Some(EVERY_PROGRAM) => true,
-            Some(program) => name(*id) == Some(program),
+            Some(program) => name(*id) == program,
             None if recorded => command.contains(id),
             None => !recorders.contains(id),
         };
         let (wanted, others): (Vec<_>, Vec<_>) = by_thread.into_iter().partition(|(id, _)| is_wanted(id));
         let mut left_out: BTreeMap<String, u64> = BTreeMap::new();
         for (id, amount) in others {
-            let sum = left_out.entry(name(id).unwrap_or("unknown").to_owned()).or_default();
+            let sum = left_out.entry(name(id).to_owned()).or_default();
             *sum = sum.saturating_add(amount);
         }
         let mut left_out: Vec<ProgramAmount> =
@@ -271,8 +264,8 @@ impl Samples<'_> {
             self.of(*thread, |sample, amount| {
                 let stack = stack_of_sample(self.timeline, self.spaces, *thread, sample);
                 let in_kernel = stack.kernel.is_some() && !self.has_kernel;
-                let program = self.program(*thread, sample.time);
-                let mut node = outline.child(None, OutlineStep::Process(program));
+                let program = self.programs.at(*thread, sample.time);
+                let mut node = outline.child(None, OutlineStep::Process(Some(program)));
                 // Kernel code without symbols is a frame of its own, made when contexts have names.
                 if stack.user.is_some() || !in_kernel {
                     let kernel = stack.kernel.filter(|_| self.has_kernel);
@@ -286,11 +279,45 @@ impl Samples<'_> {
                 // What passes the ends of time is cut.
                 let amount = end.since(start).unsigned_abs();
                 let image = self.image(&stack);
-                taken.push(Taken { start, end, thread: *thread, amount, node, in_kernel, image });
+                taken.push(Taken { start, end, thread: *thread, amount, program, node, in_kernel, image });
             });
         }
         taken.sort_by_key(|sample| (sample.start, sample.end, sample.thread));
         Ok((outline, taken))
+    }
+}
+
+/// The programs that threads run: by the name with which a program began, because its first thread may be called
+/// otherwise later; else by the name of the first thread.
+struct Programs<'a> {
+    timeline: &'a Timeline,
+    names: &'a ThreadNames,
+    leaders: &'a Leaders,
+    /// By process: when programs began, and their names in the model.
+    begun: BTreeMap<(HostId, i32), Vec<(Timestamp, NameId)>>,
+    unknown: NameId,
+}
+
+impl<'a> Programs<'a> {
+    fn new(timeline: &'a Timeline, names: &'a ThreadNames, leaders: &'a Leaders, shown: &mut Names) -> Programs<'a> {
+        let mut begun: BTreeMap<(HostId, i32), Vec<(Timestamp, NameId)>> = BTreeMap::new();
+        for event in timeline.images() {
+            if let ImageChange::Exec { path } = &event.change {
+                let path = timeline.names().get(*path);
+                let name = shown.intern(path.rsplit('/').next().unwrap_or(path));
+                begun.entry((event.host, event.pid)).or_default().push((event.time, name));
+            }
+        }
+        Programs { timeline, names, leaders, begun, unknown: shown.intern(UNKNOWN) }
+    }
+
+    /// The name in the model of the program that a thread runs at `t`.
+    fn at(&self, thread: ThreadId, t: Timestamp) -> NameId {
+        let Some(thread) = self.timeline.thread(thread) else { return self.unknown };
+        let begun = self.begun.get(&(thread.host, thread.pid)).map_or(&[][..], |begun| begun);
+        let last = begun.partition_point(|(from, _)| *from <= t).checked_sub(1);
+        let leader = || self.names.at(self.leaders.of(self.timeline, thread, t), t);
+        last.and_then(|last| Some(begun.get(last)?.1)).or_else(leader).unwrap_or(self.unknown)
     }
 }
 
@@ -309,7 +336,7 @@ fn fill(
     let kernel = Frame { kind: FrameKind::File, name: model.names.intern(KERNEL) };
     let metrics = [Metric::Start, Metric::Process, Metric::Thread, Metric::Image, Metric::Trace];
     let mut columns = metrics.map(|metric| Column { metric, values: ColumnValues::default() });
-    for (i, Taken { start, end, thread, amount, node, in_kernel, image }) in taken.into_iter().enumerate() {
+    for (i, Taken { start, end, thread, amount, program, node, in_kernel, image }) in taken.into_iter().enumerate() {
         if i % 4096 == 0 {
             ctx.cancel.check()?;
         }
@@ -318,8 +345,10 @@ fn fill(
             context = model.contexts.child(Some(context), kernel);
         }
         let who = threads.id(thread, end, &mut model.who, &mut model.names);
-        let (process, name) =
-            model.who.get(who.index()).map_or((NameId::at(0), NameId::at(0)), |who| (who.process, who.thread));
+        let name = model.who.get_mut(who.index()).map_or(program, |who| {
+            who.process = program;
+            who.thread
+        });
         let of_image = match image {
             SampledImage::Kernel => kernel.name,
             SampledImage::File(path) => {
@@ -328,7 +357,7 @@ fn fill(
             }
             SampledImage::Unknown => model.names.intern(UNKNOWN),
         };
-        let [process, name, of_image] = [process, name, of_image].map(|name| i64::from(name.raw()));
+        let [process, name, of_image] = [program, name, of_image].map(|name| i64::from(name.raw()));
         let values = [start.since(model.origin), process, name, of_image, label];
         columns.iter_mut().zip(values).for_each(|(column, value)| column.values.push(value));
         let executions = &mut model.executions;

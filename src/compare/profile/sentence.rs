@@ -19,6 +19,8 @@ const LEAST_NAMED: f64 = 0.05;
 /// A part of this share of its side, which changed by less than this share of the difference, takes the same.
 const STEADY_FROM: f64 = 0.1;
 const SAME_WITHIN: f64 = 0.05;
+/// The event of profiles that only count their samples.
+const SAMPLES: &str = "samples";
 /// Programs that are named beside the profiled one.
 const OTHERS: usize = 3;
 
@@ -130,7 +132,8 @@ fn alone(found: &Found<'_>, order: &[usize]) -> String {
     });
     let samples = figure::plural(found.slow.members.len() as u64, "sample");
     let (event, whose) = (&found.profile.event, &found.profile.whose);
-    let head = format!("{whose}, {}{} ({samples} of {event})", found.profile.amount(whole), found.profile.spent());
+    let taken = if event == SAMPLES { String::new() } else { format!(" ({samples} of {event})") };
+    let head = format!("{whose}, {}{}{taken}", found.profile.amount(whole), found.profile.spent());
     format!("{head}: {parts}{caller}.{}", beside(found))
 }
 
