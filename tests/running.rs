@@ -61,8 +61,8 @@ fn sampled_addresses_are_stacks_where_there_are_no_chains() {
     let timeline = recorded("leaves.data");
     let [program] = named(&timeline, "leaves").try_into().unwrap();
     let samples = &program.rows.samples;
-    let [user, kernel] = [samples.iter().filter(|s| s.user.is_some()), samples.iter().filter(|s| s.user.is_none())];
-    assert_eq!((user.count(), kernel.count()), (49, 32));
+    let in_user_space = samples.iter().filter(|sample| sample.user.is_some()).count();
+    assert_eq!((in_user_space, samples.len()), (49, 81));
     for sample in samples {
         assert!(sample.user.is_none() != sample.kernel.is_none(), "one address, on one side");
         let stack = timeline.stacks().get(sample.user.or(sample.kernel).unwrap());
@@ -84,6 +84,21 @@ fn exits_end_lives_and_first_events_begin_them() {
     let [program] = named(&timeline, "rings").try_into().unwrap();
     assert_eq!(program.thread.life.start, timeline.span().start);
     assert!(program.thread.life.len() < 250_000_000);
+}
+
+/// 54 samples of 900 a second: nothing is known of the time between them.
+#[test]
+fn thread_runs_for_the_time_of_its_samples() {
+    let timeline = recorded("rings.data");
+    let draft = TimelineDraft::of(&timeline);
+    let samples: usize = draft.threads.iter().map(|of| of.rows.samples.len()).sum();
+    let running: Ns = draft.threads.iter().map(|of| spent(of, SegmentKind::Running)).sum();
+    assert_eq!(samples, 54);
+    assert!(running <= 54 * 1_111_111 && running >= 48 * 1_111_111, "{running}");
+    for thread in named(&timeline, "ring-worker") {
+        let all = thread.thread.life.len();
+        assert_eq!(spent(&thread, SegmentKind::Running) + spent(&thread, SegmentKind::Unknown), all);
+    }
 }
 
 #[test]

@@ -29,9 +29,10 @@ pub struct ProgramAmount {
     pub amount: u64,
 }
 
-/// True for an event that counts nanoseconds on a CPU. Modifiers follow a colon: `cpu-clock:u`.
+/// True for an event that counts nanoseconds on a CPU. Modifiers follow a colon, terms a slash: `cpu-clock:u`,
+/// `cpu-clock/freq=250/`.
 pub fn is_clock(event: &str) -> bool {
-    matches!(event.split(':').next(), Some("cpu-clock" | "task-clock"))
+    matches!(event.split([':', '/']).next(), Some("cpu-clock" | "task-clock"))
 }
 
 impl Profile {
@@ -97,6 +98,7 @@ mod tests {
         let profile = |event: &str| Profile { event: event.to_owned(), ..Profile::default() };
         assert_eq!(profile("cpu-clock:u").amount(451_000_000.0), "451 ms");
         assert_eq!(profile("cache-misses").amount(-1200.0), "-1.20 K cache-misses");
-        assert!(is_clock("task-clock") && !is_clock("cycles:P") && !is_clock("cpu-clocks"));
+        assert!(is_clock("task-clock") && is_clock("cpu-clock/freq=250/u"));
+        assert!(!is_clock("cycles:P") && !is_clock("cpu-clocks"));
     }
 }

@@ -3,13 +3,14 @@
 use super::machine::Machine;
 use super::seal::{LateChange, SegmentChange};
 use super::thread_state::{Gaps, Sched, ThreadState, UnknownReason};
-use crate::base::names::NameId;
+use crate::base::names::{NameId, Names};
 use crate::base::notice::{Notice, Notices};
-use crate::base::time::{Span, Timestamp};
+use crate::base::time::{Ns, Span, Timestamp};
+use crate::model::profile::is_clock;
 use crate::state::store::parts::RowPlace;
 use crate::state::threads::ThreadInstance;
 use crate::state::timeline::{
-    CpuTimeline, DiskRequest, HostId, Segment, SegmentKind, ThreadDraft, ThreadName, ThreadRows, Timeline,
+    CpuTimeline, DiskRequest, HostId, Segment, SegmentKind, StackSample, ThreadDraft, ThreadName, ThreadRows, Timeline,
 };
 use foldhash::HashMap;
 use std::collections::BTreeSet;
@@ -140,12 +141,19 @@ impl Machine {
         }
     }
 
-    /// Close the threads of hosts without any recorded switch. Running and waiting are unknown there, except where all
-    /// events on a CPU are of one thread outside system calls: it did not wait, and no other thread was seen to run.
+    /// Close the threads of hosts without any recorded switch. Where a profiler took samples, a thread ran for the time
+    /// that its samples of a clock stand for, and what it did between them is unknown. Elsewhere running and waiting are
+    /// unknown, except where all events on a CPU are of one thread outside system calls: it did not wait, and no other
+    /// thread was seen to run.
     fn close_unscheduled(&mut self, end: Timestamp) {
         let hosts = self.out.tables.quality.iter().map(|quality| quality.switches > 0);
         let scheduled: Vec<bool> = hosts.collect();
         let reason = self.reasons.unscheduled;
+        let mut profiled = vec![false; scheduled.len()];
+        for state in self.threads.iter().filter(|state| state.rows.samples.iter().any(|s| s.weight.is_some())) {
+            profiled.iter_mut().skip(state.thread.host.index()).take(1).for_each(|profiled| *profiled = true);
+        }
+        let names = &self.out.tables.names;
         for state in self.threads.iter_mut() {
             let host = state.thread.host.index();
             if state.thread.idle || scheduled.get(host) == Some(&true) {
@@ -161,13 +169,45 @@ impl Machine {
                 state.end_call(end, None);
                 state.thread.life.end = end;
             }
-            state.rows.segments = segments_by_events(&state.rows, reason);
+            state.rows.segments = match profiled.get(host) {
+                Some(true) => segments_by_samples(&state.rows, names, reason),
+                _ => segments_by_events(&state.rows, reason),
+            };
         }
         for cpu in self.cpus.iter_mut().filter(|cpu| scheduled.get(cpu.host.index()) != Some(&true)) {
             cpu.thread = None;
             cpu.runs.clear();
         }
     }
+}
+
+/// The segments of a thread whose running is known from the samples of a clock alone: each says that it ran for the time
+/// that the sample stands for, until the sample was taken. A clock that ticks while the thread runs says nothing about
+/// the time before.
+fn segments_by_samples(rows: &ThreadRows, names: &Names, reason: NameId) -> Vec<Segment> {
+    let ends = rows.segments.first().zip(rows.segments.last());
+    let Some(life) = ends.map(|(first, last)| Span::new(first.span.start, last.span.end)) else { return Vec::new() };
+    let mut segments: Vec<Segment> = Vec::new();
+    let mut put = |end: Timestamp, kind: SegmentKind, qualifier: Option<NameId>| {
+        let start = segments.last().map_or(life.start, |last| last.span.end);
+        let at = rows.segments.partition_point(|of| of.span.start < end);
+        let cpu = at.checked_sub(1).and_then(|at| rows.segments.get(at)).map_or(0, |of| of.cpu);
+        let segment = Segment { span: Span::new(start, end.min(life.end).max(start)), kind, waker: None, qualifier, cpu };
+        match segments.last_mut() {
+            _ if segment.span.is_empty() => {}
+            Some(last) if Segment { span: segment.span, ..*last } == segment => last.span.end = segment.span.end,
+            _ => segments.push(segment),
+        }
+    };
+    for StackSample { time, weight, .. } in &rows.samples {
+        if let Some(weight) = weight.filter(|weight| is_clock(names.get(weight.event))) {
+            let ns = Ns::try_from(weight.amount).unwrap_or(Ns::MAX);
+            put(time.saturating_sub(ns), SegmentKind::Unknown, Some(reason));
+            put(*time, SegmentKind::Running, None);
+        }
+    }
+    put(life.end, SegmentKind::Unknown, Some(reason));
+    segments
 }
 
 /// The segments of a thread whose running is known from its events alone: running outside calls where it was the only
