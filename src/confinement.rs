@@ -42,6 +42,9 @@ const NO_PROGRAMS: [&str; 9] = ["boot", "dev", "etc", "home", "proc", "root", "r
 pub fn rules(input: &InputOptions, traces: &[Argument], files: &Files<'_>) -> Rules {
     let mut rules = Rules::default();
     rules.read.extend(traces.iter().map(|a| root(&a.path)));
+    // The folders whose files a pattern chooses.
+    let is_pattern = |a: &&Argument| a.path.to_string_lossy().contains(['*', '?']);
+    rules.read.extend(input.traces.iter().filter(is_pattern).map(|a| folder(&a.path)));
     // Kernel symbols beside a perf.data, and the functions that programs compiled while they ran.
     rules.read.extend(traces.iter().map(|a| a.path.with_file_name("kallsyms")));
     rules.read.extend(traces.iter().flat_map(|a| perf_map::beside(&a.path)));

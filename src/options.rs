@@ -96,7 +96,7 @@ pub struct GroupOptions {
     pub event: Option<String>,
     /// Compare profiles by what a run takes, or as if both had done the same work
     #[arg(long, value_name = "UNIT", default_value = "run", hide_default_value = true)]
-    pub per: ProfileUnit,
+    pub per: PerUnit,
     /// Sources of function names.
     #[command(flatten)]
     pub symbols: SymbolOptions,
@@ -184,7 +184,7 @@ fn matching(argument: Argument) -> Vec<Argument> {
     names.into_iter().map(file).collect()
 }
 
-/// True where a name has the form of a pattern: `*` stands for any number of letters, `?` for one.
+/// True where a name has the form of a pattern: `*` matches any number of letters, `?` one.
 fn matches(pattern: &[u8], name: &[u8]) -> bool {
     match (pattern.split_first(), name.split_first()) {
         (None, None) => true,
@@ -218,7 +218,7 @@ pub struct SymbolOptions {
 
 /// By what profiles are compared.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum)]
-pub enum ProfileUnit {
+pub enum PerUnit {
     /// By the run.
     #[default]
     Run,
@@ -226,11 +226,11 @@ pub enum ProfileUnit {
     Sample,
 }
 
-impl From<ProfileUnit> for compare::ProfileUnit {
-    fn from(unit: ProfileUnit) -> Self {
+impl From<PerUnit> for compare::ProfileUnit {
+    fn from(unit: PerUnit) -> Self {
         match unit {
-            ProfileUnit::Run => compare::ProfileUnit::Run,
-            ProfileUnit::Sample => compare::ProfileUnit::Sample,
+            PerUnit::Run => compare::ProfileUnit::Run,
+            PerUnit::Sample => compare::ProfileUnit::Sample,
         }
     }
 }

@@ -1,5 +1,5 @@
-//! Code that programs compiled while they ran, in recordings by perf of Node.js and Java (`fixtures/recorders/compiled`):
-//! its functions are named by the maps and the dump beside the recordings.
+//! Code that programs compiled while they ran, in recordings by perf of Node.js and Java
+//! (`fixtures/recorders/compiled`): its functions are named by the maps and the dump beside the recordings.
 
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 

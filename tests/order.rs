@@ -1,6 +1,6 @@
-//! The order of the records in a perf.data without CPU numbers changes no answer: perf writes the ring of one CPU behind
-//! that of another, and whyslow merges them by time. The same records in order of time, and divided among several
-//! rings, give the same bytes, on any number of workers.
+//! The order of the records in a perf.data without CPU numbers changes no answer: perf writes the ring of one CPU
+//! behind that of another, and whyslow merges them by time. The same records in order of time, and divided among
+//! several rings, give the same bytes, on any number of workers.
 
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 

@@ -38,7 +38,7 @@ fn one_profile_names_the_heaviest_functions_and_not_main() {
         assert_eq!(answer["verdict"]["basis"], "profile");
         let share = answer["causes"][0]["share"].as_f64().unwrap();
         assert!((0.55..0.75).contains(&share), "{file}: {share}");
-        // A sample of 1 ms stands for 1 ms.
+        // A sample of 1 ms counts for 1 ms.
         assert_eq!(answer["extra_ns"].as_u64().unwrap(), answer["slow"]["count"].as_u64().unwrap() * 1_000_000);
         assert_eq!((&answer["profile"]["event"], &answer["profile"]["unit"]), (&"cpu-clock".into(), &"ns".into()));
     }

@@ -64,8 +64,10 @@ fn document(words: &[&str], recording: &Path) -> Option<Value> {
 
 /// The documents that all commands print about a recording.
 fn documents(recording: &Path) -> Vec<Value> {
-    let commands: [&[&str]; 11] = [
+    let commands: [&[&str]; 12] = [
         &["explain"],
+        // The other program's samples are left out.
+        &["explain", "--task", "profile=server"],
         &["diff", "--max-nodes", "200"],
         &["diff", "--executions", "0,1"],
         &["anomalies"],

@@ -14,6 +14,7 @@ pub mod hashed_ids;
 pub mod heap;
 pub mod mapped;
 pub mod memory;
+pub mod named_frames;
 pub mod names;
 pub mod notice;
 pub mod op;

@@ -4,6 +4,7 @@
 //! that holds the event. Ids mean nothing outside their batch; a machine that merges batches renumbers what it keeps,
 //! in the order of the events, so that results do not depend on how a trace was cut.
 
+pub use super::soft_irq::{SOFT_IRQS, SoftIrq};
 use super::stack::{RawStackId, StackOrigin};
 use crate::base::time::{Ns, Timestamp};
 
@@ -115,71 +116,6 @@ pub enum Context {
     /// A received packet on its way from the driver to its socket (NAPI), in any context.
     PacketReceive,
 }
-
-/// Soft interrupts, in the order of their vectors.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum SoftIrq {
-    /// Tasklets of high priority.
-    Hi,
-    /// Timers.
-    Timer,
-    /// Packets that were sent.
-    NetTx,
-    /// Packets that arrived.
-    NetRx,
-    /// Completed block requests.
-    Block,
-    /// The same, by polling.
-    IrqPoll,
-    /// Tasklets.
-    Tasklet,
-    /// Balancing of run queues.
-    Sched,
-    /// High-resolution timers.
-    HrTimer,
-    /// Read-copy-update callbacks.
-    Rcu,
-    /// A vector that the kernel does not have today.
-    Other(u32),
-}
-
-impl SoftIrq {
-    /// All that have names.
-    const ALL: [SoftIrq; 10] = [
-        SoftIrq::Hi,
-        SoftIrq::Timer,
-        SoftIrq::NetTx,
-        SoftIrq::NetRx,
-        SoftIrq::Block,
-        SoftIrq::IrqPoll,
-        SoftIrq::Tasklet,
-        SoftIrq::Sched,
-        SoftIrq::HrTimer,
-        SoftIrq::Rcu,
-    ];
-
-    /// The one of a vector.
-    pub fn of(vector: u32) -> SoftIrq {
-        SoftIrq::ALL.get(vector as usize).copied().unwrap_or(SoftIrq::Other(vector))
-    }
-
-    /// Its vector.
-    pub fn vector(self) -> u32 {
-        match self {
-            SoftIrq::Other(vector) => vector,
-            known => SoftIrq::ALL.iter().position(|irq| *irq == known).unwrap_or(0) as u32,
-        }
-    }
-
-    /// Its name in the kernel, where it has one.
-    pub fn name(self) -> Option<&'static str> {
-        SOFT_IRQS.get(self.vector() as usize).copied()
-    }
-}
-
-/// Names of soft interrupt vectors, by number.
-pub const SOFT_IRQS: [&str; 10] =
-    ["HI", "TIMER", "NET_TX", "NET_RX", "BLOCK", "IRQ_POLL", "TASKLET", "SCHED", "HRTIMER", "RCU"];
 
 /// Interrupt vectors of the processor.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -352,7 +288,7 @@ pub enum Kind {
         /// Its thread runs there now. Of an event that is followed elsewhere, and of a switch, the moment may be
         /// another.
         witness: bool,
-        /// How much of which event it stands for, where it is a sample.
+        /// How much of which event it counts for, where it is a sample.
         weight: WeightId,
     },
     /// A packet is handed to a network device.

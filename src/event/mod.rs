@@ -14,6 +14,7 @@ pub mod mpi;
 pub mod operation;
 pub mod prev_state;
 pub mod profile;
+mod soft_irq;
 pub mod stack;
 pub mod task;
 pub mod transfer;

@@ -1,7 +1,7 @@
 //! The task `profile`: the samples of a profiler, of one program or of all, and of one of the events that were sampled.
 //!
-//! `profile[=PROGRAM][,event=EVENT]`; without a program the command that was recorded, with `*` every program. PRODUCT.md,
-//! "Profiles".
+//! `profile[=PROGRAM][,event=EVENT]`; without a program the command that was recorded, with `*` every program.
+//! PRODUCT.md, "Profiles".
 
 /// What the name of such a task begins with.
 const PROFILE: &str = "profile";

@@ -5,36 +5,12 @@
 
 use crate::base::hashed_ids::HashedIds;
 use crate::base::heap::{HeapSize, block};
+pub use crate::base::named_frames::{FRAME_FILE, name_of, named, renamed};
 use crate::base::names::NameId;
 
 crate::base::names::handle! {
     /// A raw stack: addresses, innermost first, interned by content.
     RawStackId,
-}
-
-/// Marks addresses that are none: no machine has code with this bit alone in front.
-const NAMED: u64 = 1 << 63;
-
-/// The address that represents a thing with a name and no address on a stack.
-pub fn named(name: NameId) -> u64 {
-    NAMED | u64::from(name.raw())
-}
-
-/// The name that an address represents.
-pub fn name_of(address: u64) -> Option<NameId> {
-    u32::try_from(address ^ NAMED).ok().map(NameId::from_raw)
-}
-
-/// The frame of a function that was recorded by its name: `FUNCTION`, a tab, and the file that holds it. The name of
-/// a file in brackets alone is code of that file of which no function is known.
-pub const FRAME_FILE: char = '\t';
-
-/// A word of a stack with another name in place of a recorded one, by number. A caller's word is one more than that of
-/// its name, as a return address is behind its call. Words that name nothing stay.
-pub fn renamed(depth: usize, word: u64, number: impl FnOnce(u32) -> Option<u32>) -> u64 {
-    let behind = u64::from(depth > 0);
-    let other = name_of(word.wrapping_sub(behind)).and_then(|name| number(name.raw()));
-    other.map_or(word, |other| (NAMED | u64::from(other)) + behind)
 }
 
 /// The occasion on which the tracer took a stack.

@@ -1,11 +1,11 @@
 //! From the samples of a profiler to a model whose executions are these samples.
 //!
 //! In: a sealed timeline with the samples of its threads, and what is asked: an event, a program. Out: a model in which
-//! each sample is an execution that lasts as long as the sample stands for, in the calling context of its stack; `None`
+//! each sample is an execution that lasts as long as the sample counts for, in the calling context of its stack; `None`
 //! where nothing was sampled. Whose samples: those of the command that the recorder ran and of all its descendants, of
 //! a program by name, or of all; the tracer's own only in the last case. What was left out is summed by program.
 //!
-//! A sample says nothing of the time before and after what it stands for, so nothing is made up between two samples.
+//! A sample says nothing of the time before and after what it counts for, so nothing is made up between two samples.
 //! Cost: linear in the samples; each distinct stack is named once. ALGORITHMS.md section 5.6.
 
 use super::contexts::{self, Dictionary};
@@ -103,7 +103,8 @@ fn events(timeline: &Timeline) -> BTreeMap<NameId, EventSum> {
     all
 }
 
-/// The event that was asked for: by its name with or without modifiers; else the clock, or the event, with most samples.
+/// The event that was asked for: by its name with or without modifiers; else the clock, or the event, with most
+/// samples.
 fn chosen(names: &Names, events: &BTreeMap<NameId, EventSum>, asked: Option<&str>) -> Option<NameId> {
     let bare = |name: &NameId| names.get(*name).split(':').next().unwrap_or_default() == asked.unwrap_or_default();
     if let Some(asked) = asked {

@@ -13,7 +13,7 @@ use std::path::{Path, PathBuf};
 /// The number of recordings that a message names.
 const SHOWN: usize = 3;
 
-/// Bytes at the begin of a file that tell its format.
+/// Bytes at the begin of a file that show its format.
 const BEGIN: u64 = 4096;
 
 /// The largest `info` of a recording of uftrace.
@@ -159,7 +159,7 @@ mod tests {
         let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("fixtures");
         let for_folder = |path: &Path| for_folder(path).to_string();
         let recorders = for_folder(&root.join("recorders"));
-        assert!(recorders.contains("name one recording below it") && recorders.contains("dir.data, "), "{recorders}");
+        assert!(recorders.contains("name one recording below it") && recorders.contains("java.data, "), "{recorders}");
         assert!(for_folder(&root.join("archives")).contains("traces.otf2"));
         assert!(for_folder(&root.join("ctf")).contains("no recording in this folder"));
     }

@@ -229,7 +229,7 @@ impl Trace {
     }
 
     /// Functions on call stacks in user space that are recorded by name: the words of stacks have their numbers
-    /// ([`named`](crate::event::stack::named)).
+    /// ([`named`](crate::base::named_frames::named)).
     pub fn frames(&self) -> Arc<[Box<str>]> {
         match self {
             Trace::Translated(t) => t.storage().frames(),

@@ -4,8 +4,8 @@
 //! and `jit-PID.dump` in the folder of the recording, with the process ids that the recorder saw. A living process is
 //! asked in its own root folder, by its id there: containers have their own of both. One that ended left its files in
 //! `/tmp`. Files of others are not to be had by this: each must be a regular file with one name, owned by the user of
-//! its process (of one that ended: by this user), and no link on its path is followed. Bytes are bounded; what cannot be
-//! copied is left out, because the recording is good without it.
+//! its process (of one that ended: by this user), and no link on its path is followed. Bytes are bounded; what cannot
+//! be copied is left out, because the recording is good without it.
 
 use rustix::fs::{Mode, OFlags, ResolveFlags};
 use std::collections::BTreeSet;

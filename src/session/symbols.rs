@@ -7,7 +7,7 @@
 use super::traces::Traces;
 use crate::analysis::symbols::files::SymbolPaths;
 use crate::analysis::symbols::kernel;
-use crate::analysis::symbols::machine::{Machine, RecordedMachine};
+use crate::analysis::symbols::machine::{RecordedMachine, ThisMachine};
 use crate::analysis::symbols::perf_map::TEMPORARY;
 use crate::base::time::Ns;
 use crate::input::Trace;
@@ -51,7 +51,7 @@ pub(super) fn with_recorded_of(traces: &[&Trace], places: &SymbolPaths) -> Symbo
 /// Those of some traces that are of this machine since it started, by number, with what is added to their times to
 /// give wall-clock time.
 fn local(traces: &[&Trace]) -> BTreeMap<u32, Ns> {
-    let machine = Machine::read(Path::new("/"));
+    let machine = ThisMachine::read(Path::new("/"));
     let of = |(at, trace): (u32, &&Trace)| Some((at, machine.recorded(&recorded_machine(trace))?));
     (0..).zip(traces).filter_map(of).collect()
 }

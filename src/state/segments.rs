@@ -251,6 +251,6 @@ pub struct StackSample {
     pub user: Option<RawStackId>,
     /// Kernel addresses.
     pub kernel: Option<RawStackId>,
-    /// What it stands for, where a profiler took it.
+    /// What it counts for, where a profiler took it.
     pub weight: Option<SampleWeight>,
 }

@@ -31,7 +31,7 @@ const MOST: u64 = 1 << 20;
 
 /// The names of a machine and of its present boot.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Machine {
+pub struct ThisMachine {
     host: String,
     release: String,
     boot: String,
@@ -54,14 +54,14 @@ pub struct RecordedMachine<'a> {
     pub written: Option<SystemTime>,
 }
 
-impl Machine {
+impl ThisMachine {
     /// The machine whose files are below `root`; what cannot be read is equal to nothing.
-    pub fn read(root: &Path) -> Machine {
+    pub fn read(root: &Path) -> ThisMachine {
         let text = |name: &str| read_small(&root.join(name), MOST).unwrap_or_default();
         let [host, release, boot, stat] = FILES.map(|name| String::from_utf8_lossy(&text(name)).trim().to_owned());
         let started = stat.lines().find_map(|line| line.strip_prefix("btime ")?.trim().parse::<Ns>().ok());
         let started = started.map(|seconds| Timestamp::new(seconds.saturating_mul(SECOND)));
-        Machine { host, release, boot, started }
+        ThisMachine { host, release, boot, started }
     }
 
     /// What is added to the times of a recording to give wall-clock time, where it is of this machine since it started.
@@ -103,7 +103,7 @@ mod tests {
     const BOOT: &str = "6f1d2c7e-5c1a-4f0e-9a51-0a6c1c3e9b11";
     const STARTED: u64 = 1_700_000_000;
 
-    fn machine() -> Machine {
+    fn machine() -> ThisMachine {
         let root = tempfile::tempdir().unwrap();
         let stat = format!("cpu 1 2 3\nbtime {STARTED}\nprocesses 7\n");
         for (name, text) in FILES.into_iter().zip(["gate-1\n", "6.1.0-28\n", &format!("{BOOT}\n"), &stat]) {
@@ -111,7 +111,7 @@ mod tests {
             std::fs::create_dir_all(file.parent().unwrap()).unwrap();
             std::fs::write(file, text).unwrap();
         }
-        Machine::read(root.path())
+        ThisMachine::read(root.path())
     }
 
     fn at(seconds: u64) -> Option<Timestamp> {
@@ -140,7 +140,10 @@ mod tests {
         // A user-space trace has no release, but the boot.
         assert_eq!(machine.recorded(&RecordedMachine { release: None, boot: Some(BOOT), ..same }), Some(0));
         // Nothing is known about this machine.
-        assert_eq!(Machine::default().recorded(&RecordedMachine { host: Some(""), release: Some(""), ..same }), None);
+        assert_eq!(
+            ThisMachine::default().recorded(&RecordedMachine { host: Some(""), release: Some(""), ..same }),
+            None
+        );
     }
 
     #[test]

@@ -15,7 +15,7 @@ use std::path::{Path, PathBuf};
 /// The most bytes of one file that are read: the map of a long-lived process can be huge.
 const MOST: u64 = 1 << 30;
 
-/// Where programs write the maps of their compiled code, unless they are told otherwise.
+/// Where programs write the maps of their compiled code, unless an option of theirs names another place.
 pub const TEMPORARY: &str = "/tmp";
 
 /// The folder that may hold the maps of a trace: its own, or that of its file.

@@ -102,7 +102,7 @@ pub(super) fn gains(model: &Model, sides: &[Side; 2], parts: &Parts, ctx: &Ctx) 
 /// The gain of a part beyond the growth of everything else.
 fn beyond([slow, fast]: [f64; 2], [slow_whole, fast_whole]: [f64; 2]) -> f64 {
     let (slow_rest, fast_rest) = (slow_whole - slow, fast_whole - fast);
-    // Nothing else tells by how much everything grew.
+    // Nothing else shows by how much everything grew.
     if fast_rest <= 0.0 || slow_rest <= 0.0 {
         return slow - fast;
     }
@@ -171,8 +171,8 @@ fn deviation(values: &[f64]) -> f64 {
     (values.iter().map(|value| (value - mean) * (value - mean)).sum::<f64>() / (n - 1.0)).sqrt()
 }
 
-/// True if repeated runs differ in a tested part by more than they differ among themselves (Welch): in its amount, or in
-/// its share, which does not change with the speed of the machine.
+/// True if repeated runs differ in a tested part by more than they differ among themselves (Welch): in its amount, or
+/// in its share, which does not change with the speed of the machine.
 fn runs_differ(runs: &[Vec<RunBlocks>; 2], at: usize) -> bool {
     let differ = |value: &dyn Fn(&RunBlocks) -> f64| {
         let sums = |side: usize| {

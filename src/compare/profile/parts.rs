@@ -1,9 +1,9 @@
 //! The parts of a profile: functions with the time that they spent themselves.
 //!
-//! In: the own amounts of both sides by context. Out: parts, to exactly one of which each context belongs. The part of a
-//! context is the innermost function of the program on its path: what the C library, a runtime or the kernel does for it
-//! is its own. Where no such function is known, the innermost function, the kernel's function, the file. The functions
-//! of two programs are two parts. Cost: contexts times their depth.
+//! In: the own amounts of both sides by context. Out: parts, to exactly one of which each context belongs. The part of
+//! a context is the innermost function of the program on its path: what the C library, a runtime or the kernel does
+//! for it is its own. Where no such function is known, the innermost function, the kernel's function, the file. The
+//! functions of two programs are two parts. Cost: contexts times their depth.
 
 use super::ContextSums;
 use crate::base::names::NameId;
@@ -12,7 +12,7 @@ use crate::model::Model;
 use crate::model::context::{ContextId, FrameKind};
 use std::collections::{BTreeMap, BTreeSet};
 
-/// A function, or what stands for one.
+/// A function, or what is in place of one.
 #[derive(Debug)]
 pub(super) struct Part {
     /// As it is drawn: `rank_pages`, `[libc.so.6]`.
@@ -113,8 +113,8 @@ impl Parts {
         }
     }
 
-    /// The function from which some parts are called, as far as their heaviest contexts show it: the innermost that is on
-    /// the paths of all and is none of them.
+    /// The function from which some parts are called, as far as their heaviest contexts show it: the innermost that is
+    /// on the paths of all and is none of them.
     pub fn common_caller(&self, model: &Model, parts: &[usize]) -> Option<String> {
         let paths: Vec<Vec<ContextId>> =
             parts.iter().map(|part| model.contexts.path(self.all[*part].heaviest)).collect();

@@ -1,8 +1,8 @@
 //! What a profile says in words.
 //!
 //! In: the parts of one or two profiles with their gains. Out: the verdict in one sentence, a sentence for each cause,
-//! and caveats. Of one profile the heaviest functions are named, not the frame that all share; of two, the function that
-//! gained, what it has in both, and whether anything else did.
+//! and caveats. Of one profile the heaviest functions are named, not the frame that all share; of two, the function
+//! that gained, what it has in both, and whether anything else did.
 
 use super::bootstrap::Gain;
 use super::{Found, Side};
@@ -77,7 +77,7 @@ fn doubt(found: &Found<'_>, first: usize, share: f64) -> Option<String> {
     if !gain.is_sure {
         let one_run = found.sides.iter().any(|side| side.runs < 2);
         return Some(match one_run {
-            true => "two runs of the same program can differ as much (more runs on each side would tell: \
+            true => "two runs of the same program can differ as much (more runs on each side would show: \
                      --baseline 'old-*.data')"
                 .to_owned(),
             false => "the runs of one side differ as much among themselves".to_owned(),

@@ -165,7 +165,7 @@ impl Attr {
         self.is_tracepoint() && (self.flag(FREQUENCY) || self.period > 1)
     }
 
-    /// The number of events, or for clocks of nanoseconds, that a sample stands for, where samples do not say it: the
+    /// The number of events, or for clocks of nanoseconds, that a sample counts for, where samples do not say it: the
     /// fixed period; for a frequency the time between two samples of a clock, else unknown, and the sample itself is
     /// counted.
     pub fn usual_period(&self) -> u64 {

@@ -29,7 +29,7 @@ impl RecordKey {
 
 /// A record and its place.
 #[derive(Clone, Copy, Debug)]
-pub struct TimedRecord<'a> {
+pub struct RecordInTime<'a> {
     /// Its place.
     pub key: RecordKey,
     /// Its type.
@@ -39,7 +39,7 @@ pub struct TimedRecord<'a> {
 }
 
 /// The records of a run that belong to its stream, in order, with their times.
-pub fn times<'a>(rules: &'a WalkRules, bytes: &'a [u8], run: RecordRun) -> impl Iterator<Item = TimedRecord<'a>> {
+pub fn times<'a>(rules: &'a WalkRules, bytes: &'a [u8], run: RecordRun) -> impl Iterator<Item = RecordInTime<'a>> {
     let byte_order = rules.byte_order;
     let (mut at, mut clock) = (0, run.begin);
     std::iter::from_fn(move || {
@@ -52,16 +52,16 @@ pub fn times<'a>(rules: &'a WalkRules, bytes: &'a [u8], run: RecordRun) -> impl 
             if let Some(time) = time_in_stream(rules, kind, misc, body) {
                 clock = time.unwrap_or(clock);
                 let key = RecordKey { time: clock, ..key };
-                return Some(TimedRecord { key, kind, record: rest.get(..size)? });
+                return Some(RecordInTime { key, kind, record: rest.get(..size)? });
             }
         }
     })
 }
 
 /// The records of some runs in order.
-pub fn records_in_order<'a>(files: RecordFiles<'_, 'a>, runs: &[RecordRun]) -> Vec<TimedRecord<'a>> {
+pub fn records_in_order<'a>(files: RecordFiles<'_, 'a>, runs: &[RecordRun]) -> Vec<RecordInTime<'a>> {
     let of_run = |run: &RecordRun| times(files.rules, files.bytes(run), *run);
-    let mut records: Vec<TimedRecord<'a>> = runs.iter().flat_map(of_run).collect();
+    let mut records: Vec<RecordInTime<'a>> = runs.iter().flat_map(of_run).collect();
     records.sort_by_key(|timed| timed.key);
     records
 }

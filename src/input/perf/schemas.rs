@@ -1,6 +1,6 @@
 //! The record classes of a perf.data: one for each event that was recorded, then those of perf's other records.
 //!
-//! Samples of an event that is no tracepoint show what threads do; `period` is the amount that a sample stands for.
+//! Samples of an event that is no tracepoint show what threads do; `period` is the amount that a sample counts for.
 
 use super::attr::{Attr, COMM, COMM_EXEC, TASK, TRACEPOINT};
 use super::header::Header;

@@ -165,8 +165,8 @@ fn divide(run: &mut RecordRun, end: RecordKey, files: RecordFiles<'_, '_>) -> Op
     None
 }
 
-/// The losses of a stream without a CPU. A record of a loss says that its own ring had no room before it; which ring that
-/// was is unknown, so a loss lasts from the record before it in the stream.
+/// The losses of a stream without a CPU. A record of a loss says that its own ring had no room before it; which ring
+/// that was is unknown, so a loss lasts from the record before it in the stream.
 fn losses(runs: &PacketRuns, first: usize, files: RecordFiles<'_, '_>) -> Vec<ClockLoss> {
     let mut losses = Vec::new();
     let mut before = 0;

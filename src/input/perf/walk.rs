@@ -1,12 +1,13 @@
 //! Walks from record to record through a run of a perf.data.
 //!
-//! A packet is a run of records of one CPU's ring, or several that overlap in time (`merged.rs`). Samples have the class of their attr; other records have classes of
-//! their own ([`SideClass`]) if they report threads or mappings, and are skipped otherwise.
+//! A packet is a run of records of one CPU's ring, or several that overlap in time (`merged.rs`). Samples have the
+//! class of their attr; other records have classes of their own ([`SideClass`]) if they report threads or mappings,
+//! and are skipped otherwise.
 
 use super::attr::Attrs;
 use super::chains::PacketStacks;
 use super::header::{RecordHeader, bytes_behind, record};
-use super::merged::TimedRecord;
+use super::merged::RecordInTime;
 use super::sample::{ThreadIds, Variable};
 use crate::base::cursor::{ByteOrder, bits};
 use crate::input::record::{ClassId, IntegerArray};
@@ -211,7 +212,7 @@ pub enum PacketRecords<'a> {
     /// One run.
     Run(&'a [u8]),
     /// Several runs, merged.
-    Merged(Vec<TimedRecord<'a>>),
+    Merged(Vec<RecordInTime<'a>>),
 }
 
 impl<'a> PacketRecords<'a> {

@@ -5,10 +5,10 @@
 //!    "samples": {"stack": [3, null, ...], "time": [0.5, ...], "weight": null, "weightType": "samples"},
 //!    "stackTable": {"prefix": [null, 0, ...], "frame": [...]}, "frameTable": ..., "funcTable": ..., ...}]}
 //! ```
-//! Samples are taken of threads that wait, too. Where the file has the CPU time of each thread between its samples in a
-//! unit of time, that is a sample's weight (event `task-clock`) and a sample without any is left out; elsewhere samples
-//! count in their own unit: `samples`, `bytes`, or nanoseconds of tracing (`tracing-ms`). A function without a name
-//! keeps its file and its address there. Cost: linear; the file is held in memory while it is read, so its size is
+//! Samples are taken of threads that wait, too. Where the file holds the CPU time of each thread between its samples
+//! in a unit of time, that is a sample's weight (event `task-clock`) and a sample without any is left out; elsewhere
+//! samples count in their own unit: `samples`, `bytes`, or nanoseconds of tracing (`tracing-ms`). A function without a
+//! name keeps its file and its address there. Cost: linear; the file is held in memory while it is read, so its size is
 //! bounded.
 
 use super::firefox_tables::{Id, Profile, ProfiledThread, SampleTable, Tables, at};

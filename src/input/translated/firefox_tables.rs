@@ -2,7 +2,7 @@
 //!
 //! The tables are columns. Up to version 55 each thread has its own tables of stacks, frames, functions, resources and
 //! texts; later ones are shared by all threads. Members that are not here are skipped. Sources: the format's change log
-//! and types in the profiler's repository (`docs-developer/CHANGELOG-formats.md`, `src/types/profile.ts`).
+//! and types in the profiler's repository (its changelog of formats, and the types of a profile).
 
 use serde::Deserialize;
 

@@ -6,8 +6,8 @@
 //! `/proc/kallsyms` that gives the name back: analyses know system calls, interrupts and the scheduler by this list.
 //! Two functions of ten thousand have the same address in one of 100,000 recordings. Cost: a hash of each new name.
 
+use crate::base::named_frames::{FRAME_FILE, named};
 use crate::base::names::{NameId, Names};
-use crate::event::stack::{FRAME_FILE, named};
 use std::collections::BTreeMap;
 use std::fmt::Write;
 
@@ -143,7 +143,7 @@ fn hash(text: &str) -> u64 {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::event::stack::name_of;
+    use crate::base::named_frames::name_of;
 
     #[test]
     fn frames_of_two_parts_join_by_name() {

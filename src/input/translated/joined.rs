@@ -7,8 +7,8 @@
 use super::sealed::sized_records;
 use super::translation::Translation;
 use super::{RecordHead, StackPlaces, WORD};
+use crate::base::named_frames::renamed;
 use crate::base::names::NameId;
-use crate::event::stack::renamed;
 use crate::input::record::ClassId;
 use std::ops::Range;
 

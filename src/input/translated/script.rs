@@ -235,6 +235,7 @@ impl<'t> ScriptPart<'t> {
             return self.translation.disk(place(line), request);
         }
         let fields = script_event::fields(&event, line.rest);
+        let fields: Vec<_> = fields.iter().map(|(name, value)| (&**name, *value)).collect();
         self.event(&event, line, &fields);
     }
 
@@ -258,7 +259,7 @@ impl<'t> ScriptPart<'t> {
         self.event("sched:sched_switch", line, &fields);
     }
 
-    fn event(&mut self, name: &str, line: &ScriptLine<'t>, fields: &[script_event::Printed<'t>]) {
+    fn event(&mut self, name: &str, line: &ScriptLine<'t>, fields: &[(&str, FieldValue<'_>)]) {
         self.key.clear();
         self.key.push_str(name);
         for (field, value) in fields {

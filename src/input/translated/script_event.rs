@@ -14,7 +14,8 @@
 use super::lines;
 use super::script_line::word;
 use super::translation::{DiskStep, FieldValue};
-use std::str;
+use crate::base::text::copied;
+use std::borrow::Cow;
 
 /// The most fields of an event.
 const MOST_FIELDS: usize = 32;
@@ -26,7 +27,7 @@ const PREEMPTED: i64 = 0x100;
 const MINOR_BITS: u32 = 20;
 
 /// A field as printed.
-pub(super) type Printed<'t> = (&'t str, FieldValue<'t>);
+pub(super) type Printed<'t> = (Cow<'static, str>, FieldValue<'t>);
 
 /// A context switch as printed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -102,13 +103,16 @@ pub(super) fn fields<'t>(event: &str, text: &'t [u8]) -> Vec<Printed<'t>> {
         let Some(call) = lines::signed(call) else { return Vec::new() };
         let ret = rest.strip_prefix(b"=").and_then(lines::signed).unwrap_or(0);
         return if side == "exit" {
-            vec![("id", number(call)), ("ret", number(ret))]
+            vec![("id".into(), number(call)), ("ret".into(), number(ret))]
         } else {
-            vec![("id", number(call))]
+            vec![("id".into(), number(call))]
         };
     }
     if event.starts_with("syscalls:sys_exit") {
-        return vec![("ret", number(text.split(|byte| *byte == b',').next().and_then(lines::signed).unwrap_or(0)))];
+        return vec![(
+            "ret".into(),
+            number(text.split(|byte| *byte == b',').next().and_then(lines::signed).unwrap_or(0)),
+        )];
     }
     if event.starts_with("syscalls:") {
         return Vec::new();
@@ -117,14 +121,14 @@ pub(super) fn fields<'t>(event: &str, text: &'t [u8]) -> Vec<Printed<'t>> {
         // `NAME:TID [PRIORITY] success=1 [CPU]`, before Linux 4.0.
         let end = memchr::memmem::find(text, b" success=").unwrap_or(text.len());
         let thread = text.get(..end).and_then(old_thread);
-        return thread
-            .map_or(Vec::new(), |(name, tid, _)| vec![("comm", FieldValue::Text(name)), ("pid", number(tid.into()))]);
+        let of = |(name, tid, _)| vec![("comm".into(), FieldValue::Text(name)), ("pid".into(), number(i64::from(tid)))];
+        return thread.map_or(Vec::new(), of);
     }
     let mut fields = assigned(text);
     for (name, _) in &mut fields {
-        match (event, *name) {
-            ("sched:sched_process_fork", "pid") => *name = "parent_pid",
-            ("sched:sched_process_fork", "comm") => *name = "parent_comm",
+        match (event, &**name) {
+            ("sched:sched_process_fork", "pid") => *name = "parent_pid".into(),
+            ("sched:sched_process_fork", "comm") => *name = "parent_comm".into(),
             _ => {}
         }
     }
@@ -161,11 +165,11 @@ fn assigned(text: &[u8]) -> Vec<Printed<'_>> {
     let mut fields = Vec::with_capacity(names.len());
     for (at, (begin, equals)) in names.iter().enumerate() {
         let end = names.get(at + 1).map_or(text.len(), |(next, _)| *next);
-        let name = text.get(*begin..*equals).and_then(|name| str::from_utf8(name).ok()).unwrap_or("");
+        let name = copied(text.get(*begin..*equals).unwrap_or(&[]));
         let value = text.get(equals + 1..end).unwrap_or(&[]).trim_ascii();
         let is_name = name.ends_with("comm") || name.ends_with("name");
         let number = if is_name { None } else { lines::signed(word(value).0) };
-        fields.push((name, number.map_or(FieldValue::Text(value), FieldValue::Number)));
+        fields.push((name.into(), number.map_or(FieldValue::Text(value), FieldValue::Number)));
     }
     fields
 }

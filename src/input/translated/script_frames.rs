@@ -6,7 +6,7 @@
 
 use super::frames::{Frame, Frames};
 use super::script_line::word;
-use crate::base::text::copied;
+use crate::base::text::{copied, with_copy};
 use foldhash::HashMap;
 
 /// Addresses from here on are not in a program's file, but where it was loaded.
@@ -32,7 +32,7 @@ impl<'t> ScriptFrames<'t> {
         // Without a function the address is part of the frame.
         let key = if symbol.starts_with(b"[unknown]") || !symbol.ends_with(b")") { line } else { symbol };
         *self.known.entry(key).or_insert_with(|| {
-            let address = u64::from_str_radix(std::str::from_utf8(address).ok()?, 16).ok()?;
+            let address = with_copy(address, |digits| u64::from_str_radix(digits, 16).ok())?;
             frame(address, &copied(symbol), frames)
         })
     }

@@ -311,10 +311,7 @@ impl Binding {
                 match focus {
                     Focus::Everything => {
                         let marks = delimiters.get(class.known()).map_or(&[][..], Vec::as_slice);
-                        let mut found = bind(&mut paths, meaning, in_followed, class.known(), !marks.is_empty())?;
-                        if meaning.shape == Shape::Tick {
-                            found.text = Some(class.name.clone());
-                        }
+                        let mut found = bind(&mut paths, meaning, in_followed, class, !marks.is_empty())?;
                         if in_followed {
                             found.marks = BoundMark::all(&mut paths, tasks, marks, &mut bound.numbers);
                         }
@@ -346,7 +343,7 @@ impl Binding {
 const STATE_DUMP: &str = "lttng_statedump_process_state";
 
 /// Bind one class but for its delimiters; `None` for a twin that has nothing to add.
-fn bind(paths: &mut Paths<'_>, meaning: Meaning, followed: bool, name: &str, delimits: bool) -> Option<Bound> {
+fn bind(paths: &mut Paths<'_>, meaning: Meaning, followed: bool, class: &Class, delimits: bool) -> Option<Bound> {
     // A sample counts without a stack, too.
     let addresses = paths.stack().or_else(|| (meaning.shape == Shape::Tick).then_some(StackSlots::NONE));
     let stack = addresses.map(|addresses| BoundStack { origin: origin_of(meaning.shape), addresses });
@@ -373,8 +370,9 @@ fn bind(paths: &mut Paths<'_>, meaning: Meaning, followed: bool, name: &str, del
     bound.shape = meaning.shape;
     bound.fields = meaning.fields.iter().map(|field| paths.payload(field)).collect();
     bound.text = match meaning.shape {
-        Shape::CallEntry | Shape::CallExit => classes::call(name).map(|event| event.call.to_owned()),
-        Shape::VectorEnter(_) => Some(classes::vector_name(name)),
+        Shape::CallEntry | Shape::CallExit => classes::call(class.known()).map(|event| event.call.to_owned()),
+        Shape::VectorEnter(_) => Some(classes::vector_name(class.known())),
+        Shape::Tick => Some(class.name.clone()),
         Shape::TimerEnter => Some("hrtimer".to_owned()),
         _ => None,
     };

@@ -122,7 +122,7 @@ impl<'b> Binder<'b> {
         *text
     }
 
-    /// What a sample stands for; one event where the record does not say how many.
+    /// What a sample counts for; one event where the record does not say how many.
     fn weight(&mut self, class: ClassId, bound: &Bound, values: Values<'_, '_>, batch: &mut Batch) -> WeightId {
         let period = bound.fields.first().and_then(|slot| values.at(*slot).as_u64());
         let event = self.text(class, bound, batch);

@@ -142,9 +142,9 @@ impl Machine {
     }
 
     /// Close the threads of hosts without any recorded switch. Where a profiler took samples, a thread ran for the time
-    /// that its samples of a clock stand for, and what it did between them is unknown. Elsewhere running and waiting are
-    /// unknown, except where all events on a CPU are of one thread outside system calls: it did not wait, and no other
-    /// thread was seen to run.
+    /// that its samples of a clock stand for, and what it did between them is unknown. Elsewhere running and waiting
+    /// are unknown, except where all events on a CPU are of one thread outside system calls: it did not wait, and no
+    /// other thread was seen to run.
     fn close_unscheduled(&mut self, end: Timestamp) {
         let hosts = self.out.tables.quality.iter().map(|quality| quality.switches > 0);
         let scheduled: Vec<bool> = hosts.collect();
@@ -181,9 +181,9 @@ impl Machine {
     }
 }
 
-/// The segments of a thread whose running is known from the samples of a clock alone: each says that it ran for the time
-/// that the sample stands for, until the sample was taken. A clock that ticks while the thread runs says nothing about
-/// the time before.
+/// The segments of a thread whose running is known from the samples of a clock alone: each says that it ran for the
+/// time that the sample counts for, until the sample was taken. A clock that ticks while the thread runs says nothing
+/// about the time before.
 fn segments_by_samples(rows: &ThreadRows, names: &Names, reason: NameId) -> Vec<Segment> {
     let ends = rows.segments.first().zip(rows.segments.last());
     let Some(life) = ends.map(|(first, last)| Span::new(first.span.start, last.span.end)) else { return Vec::new() };
@@ -192,7 +192,8 @@ fn segments_by_samples(rows: &ThreadRows, names: &Names, reason: NameId) -> Vec<
         let start = segments.last().map_or(life.start, |last| last.span.end);
         let at = rows.segments.partition_point(|of| of.span.start < end);
         let cpu = at.checked_sub(1).and_then(|at| rows.segments.get(at)).map_or(0, |of| of.cpu);
-        let segment = Segment { span: Span::new(start, end.min(life.end).max(start)), kind, waker: None, qualifier, cpu };
+        let segment =
+            Segment { span: Span::new(start, end.min(life.end).max(start)), kind, waker: None, qualifier, cpu };
         match segments.last_mut() {
             _ if segment.span.is_empty() => {}
             Some(last) if Segment { span: segment.span, ..*last } == segment => last.span.end = segment.span.end,

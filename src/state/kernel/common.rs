@@ -78,7 +78,7 @@ impl Machine {
         }
     }
 
-    /// What a sample stands for.
+    /// What a sample counts for.
     fn weight(&mut self, id: WeightId, ids: &mut BatchIds<'_>) -> Option<SampleWeight> {
         let WeightBody { event, amount } = *ids.batch.weight_of(id)?;
         Some(SampleWeight { event: ids.name(&mut self.out, event)?, amount })

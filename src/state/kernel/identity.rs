@@ -34,9 +34,9 @@ impl Machine {
         thread
     }
 
-    /// The instance that has an id, else a new one, which begins with the event at `t`: what it did before, and whether it
-    /// existed, is not known. Idle tasks exist from the beginning, as do threads without a recorded fork where the
-    /// tracer lists all threads when it begins.
+    /// The instance that has an id, else a new one, which begins with the event at `t`: what it did before, and
+    /// whether it existed, is not known. Idle tasks exist from the beginning, as do threads without a recorded fork
+    /// where the tracer lists all threads when it begins.
     pub(super) fn instance(&mut self, key: HostTid, holder: Holder, t: Timestamp) -> ThreadId {
         let start = match holder {
             Holder::Alive(thread) => return thread,

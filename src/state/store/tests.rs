@@ -440,8 +440,7 @@ fn open_bytes_are_those_of_the_most_rows_at_a_time() {
         builder.add_slab(first.seal());
         builder.give_back(first);
         let OpenBytes { all, spare } = builder.open_bytes();
-        let open: usize = waiting.iter().map(OpenSlab::bytes).sum();
-        assert_eq!((all, all - spare), (bytes(9216 + 1024), open));
+        assert_eq!((all, all - spare), (bytes(9216 + 1024), waiting.iter().map(OpenSlab::bytes).sum::<usize>()));
     }
     for mut slab in waiting {
         builder.add_slab(slab.seal());

@@ -139,18 +139,13 @@ impl World {
                 }
             },
             120..150 => {
+                let origin = [StackOrigin::CallEntry, StackOrigin::Tick][usize::from(a % 2)];
+                let event = batch.text(["cpu-clock", "cycles"][usize::from(b % 2)].as_bytes());
+                let weight = batch.weight(WeightBody { event, amount: a.into() });
+                let weight = if b.is_multiple_of(5) { WeightId::NONE } else { weight };
                 let mut stack =
                     |number: u8| (!number.is_multiple_of(4)).then(|| batch.stacks.intern(&[u64::from(number % 16)]));
-                let (user, kernel) = (stack(a), stack(b));
-                let origin = [StackOrigin::CallEntry, StackOrigin::Tick][usize::from(a % 2)];
-                let weight = match b % 5 {
-                    0 => WeightId::NONE,
-                    n => {
-                        let event = batch.text(["cpu-clock", "cycles"][usize::from(n % 2)].as_bytes());
-                        batch.weight(WeightBody { event, amount: u64::from(a) })
-                    }
-                };
-                Kind::Stack { origin, user, kernel, witness: b % 4 > 0, weight }
+                Kind::Stack { origin, user: stack(a), kernel: stack(b), witness: b % 4 > 0, weight }
             }
             150..170 => {
                 let soft = SoftIrq::of(u32::from(a % 5));
