@@ -1,5 +1,6 @@
 //! Code that programs compiled while they ran, in recordings by perf of Node.js and Java
-//! (`fixtures/recorders/compiled`): its functions are named by the maps and the dump beside the recordings.
+//! (`fixtures/recorders/compiled`): its functions are named by the maps and the dump beside the recordings. What names
+//! are missing is said before the answer.
 
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 
@@ -103,4 +104,22 @@ fn damaged_dump_is_answered() {
             assert!(out.status.code().is_some_and(|code| code < 2), "{at} {end}: {out:?}");
         }
     }
+}
+
+/// Kernel functions without names are what an answer lacks most: the first line says so, and what to pass.
+#[test]
+fn missing_kernel_symbols_are_said_before_the_answer() {
+    let folder = tempfile::tempdir().unwrap();
+    let data = folder.path().join("perf.data");
+    std::fs::copy(Path::new(env!("CARGO_MANIFEST_DIR")).join("fixtures/recorders/planted/lock.data"), &data).unwrap();
+    let asked = |words: &[&str]| {
+        let out = ask::program().args(words).arg(&data).output().unwrap();
+        String::from_utf8(out.stdout).unwrap()
+    };
+    let (explained, listed) = (asked(&["explain"]), asked(&["info", "--full"]));
+    assert!(explained.starts_with("note: functions of the kernel have no names"), "{explained}");
+    assert!(explained.contains("--kallsyms") && listed.contains("--kallsyms"), "{explained}{listed}");
+    std::fs::write(folder.path().join("kallsyms"), b"ffffffff81000000 T _text\n").unwrap();
+    let (explained, listed) = (asked(&["explain"]), asked(&["info", "--full"]));
+    assert!(!explained.contains("--kallsyms") && !listed.contains("--kallsyms"), "{explained}{listed}");
 }

@@ -440,21 +440,3 @@ fn kernel_symbols_beside_a_recording_are_its_own() {
     std::fs::write(folder.path().join("kallsyms"), text).unwrap();
     assert_eq!(symbols().unwrap(), text);
 }
-
-/// Kernel functions without names are what an answer lacks most: the first line says so, and what to pass.
-#[test]
-fn missing_kernel_symbols_are_said_before_the_answer() {
-    let folder = tempfile::tempdir().unwrap();
-    let data = folder.path().join("perf.data");
-    std::fs::copy(fixture("planted/lock.data"), &data).unwrap();
-    let asked = |words: &[&str]| {
-        let out = ask::program().args(words).arg(&data).output().unwrap();
-        String::from_utf8(out.stdout).unwrap()
-    };
-    let (explained, listed) = (asked(&["explain"]), asked(&["info", "--full"]));
-    assert!(explained.starts_with("note: functions of the kernel have no names"), "{explained}");
-    assert!(explained.contains("--kallsyms") && listed.contains("--kallsyms"), "{explained}{listed}");
-    std::fs::write(folder.path().join("kallsyms"), b"ffffffff81000000 T _text\n").unwrap();
-    let (explained, listed) = (asked(&["explain"]), asked(&["info", "--full"]));
-    assert!(!explained.contains("--kallsyms") && !listed.contains("--kallsyms"), "{explained}{listed}");
-}

@@ -1,7 +1,7 @@
 //! Frames of call stacks that were recorded by their names: words in place of addresses.
 //!
 //! A reader that finds names where others find addresses gives each name a number, and puts a word that no address can
-//! be in its place; whoever names the stack later finds the name by that word.
+//! be in its place; the step that names the stack later finds the name by that word.
 
 use super::names::NameId;
 
@@ -28,4 +28,19 @@ pub fn renamed(depth: usize, word: u64, number: impl FnOnce(u32) -> Option<u32>)
     let behind = u64::from(depth > 0);
     let other = name_of(word.wrapping_sub(behind)).and_then(|name| number(name.raw()));
     other.map_or(word, |other| (NAMED | u64::from(other)) + behind)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn renamed_keeps_addresses_and_the_distance_of_callers() {
+        let other = |number: u32| (number < 5).then_some(number + 10);
+        assert_eq!(renamed(0, NAMED | 4, other), NAMED | 14);
+        assert_eq!(renamed(1, (NAMED | 4) + 1, other), (NAMED | 14) + 1);
+        for address in [0, 0x40_1000, NAMED | 7, u64::MAX, 0xffff_ffff_8100_0000] {
+            assert_eq!(renamed(0, address, other), address);
+        }
+    }
 }

@@ -65,8 +65,8 @@ notices! {
     IndexStale         Note  Found
         "{n} packet {index did not match its stream and was|indexes did not match their streams and were} rebuilt";
     ClockJumpsBack     Note  Found
-        "the clock of {n} {stream jumps|streams jump} back, as a counter that wraps does: what is behind it has earlier \
-         times";
+        "the clock of {n} {stream jumps|streams jump} back, as a counter that wraps does: what is behind it has \
+         earlier times";
     TimeBackwards      Note  Found
         "{n} {event has an earlier time|events have an earlier time} than the event before {it|them} in the same \
          stream";
@@ -118,15 +118,15 @@ notices! {
          {file|files} found {is|are} the same; names from {it|them} are shown with a `?`";
     SymbolFileForeign  Note  Found
         "{n} {executable is|executables are} on this machine, but nothing proves that {it is the one that was|they are \
-         the ones that were} recorded (no build id, and another host or boot); {its|their} functions have no names (pass \
-         --symbols DIR with the files of that host)";
+         the ones that were} recorded (no build id, and another host or boot); {its|their} functions have no names \
+         (pass --symbols DIR with the files of that host)";
     KernelSymbolsMissing Loss Found
         "functions of the kernel have no names in {n} distinct call {stack|stacks}, and what threads waited for in the \
          kernel is unknown: pass --kallsyms FILE, a copy of /proc/kallsyms that root made on that machine before its \
          next boot";
     CompiledCodeUnnamed Loss Found
-        "functions that {n} {process|processes} compiled while running have no names: {its runtime|their runtimes} must \
-         write them while recording, to perf-PID.map or jit-PID.dump, to be put beside the recording";
+        "functions that {n} {process|processes} compiled while running have no names: {its runtime|their runtimes} \
+         must write them while recording, to perf-PID.map or jit-PID.dump, to be put beside the recording";
     UntiledPaths       Fault Found
         "{n} critical {path does|paths do} not add up to {its execution|their executions}: this is a bug in whyslow";
     FewExecutions      Note  Found    "figures rest on only {n} {execution|executions}";
@@ -159,8 +159,8 @@ notices! {
         "{n} {recording was|recordings were} made without -a: what other threads did, and who woke {its|their} own, is \
          not in {it|them}; record with -a";
     TracepointsSampled Loss  Recorded
-        "{n} {tracepoint was|tracepoints were} sampled (-F and -c hold for tracepoints, too), so that most of {its|their} \
-         events are missing and no waits follow from {it|them}; record {it|them} with a period of 1 \
+        "{n} {tracepoint was|tracepoints were} sampled (-F and -c hold for tracepoints, too), so that most of \
+         {its|their} events are missing and no waits follow from {it|them}; record {it|them} with a period of 1 \
          (-e sched:sched_switch/period=1/), or without -F";
     TracerBusy         Note  Recorded
         "{n} system calls, most of those recorded, are the tracer's own; leave it out (perf: --exclude-perf behind the \

@@ -132,10 +132,8 @@ impl FailIf {
         };
         let [slow, fast] = [&c.slow, &c.fast].map(|group| run_totals(model, &group.members));
         let repeated = slow.n >= 2 && fast.n >= 2;
-        let differ = match repeated {
-            true => welch(&fast, &slow).is_some_and(|test| test.p <= RUNS_DIFFER),
-            false => c.verdict.confident,
-        };
+        let is_more = || welch(&fast, &slow).is_some_and(|test| test.p <= RUNS_DIFFER);
+        let differ = c.verdict.confident || repeated && is_more();
         let share = if of_fast > 0.0 { format!(" (+{})", figure::share(more / of_fast)) } else { String::new() };
         let [slow, fast, more] = [of_slow, of_fast, more].map(|amount| model.amount(amount));
         (exceeds && differ).then(|| format!("{self} holds: {slow} against {fast}, {more} more{share}"))

@@ -101,16 +101,6 @@ mod tests {
     use super::*;
 
     #[test]
-    fn renamed_keeps_addresses_and_the_distance_of_callers() {
-        let other = |number: u32| (number < 5).then_some(number + 10);
-        assert_eq!(renamed(0, NAMED | 4, other), NAMED | 14);
-        assert_eq!(renamed(1, (NAMED | 4) + 1, other), (NAMED | 14) + 1);
-        for address in [0, 0x40_1000, NAMED | 7, u64::MAX, 0xffff_ffff_8100_0000] {
-            assert_eq!(renamed(0, address, other), address);
-        }
-    }
-
-    #[test]
     fn intern_keeps_each_sequence_once() {
         let mut stacks = RawStacks::default();
         let of = |n: u64| (0..n % 7).map(|i| n + i).collect::<Vec<u64>>();

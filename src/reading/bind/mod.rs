@@ -304,9 +304,7 @@ impl Binding {
                 let in_followed = followed.contains(&ClassId::at(i));
                 if in_followed {
                     bound.page_faults |= meaning.shape == Shape::PageFault;
-                    if meaning.shape == Shape::Switch {
-                        bound.switches.push(class.stream_class);
-                    }
+                    bound.switches.extend((meaning.shape == Shape::Switch).then_some(class.stream_class));
                 }
                 match focus {
                     Focus::Everything => {
