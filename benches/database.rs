@@ -5,6 +5,7 @@
 use std::hint::black_box;
 use std::time::Instant;
 use whyslow::base::ctx::Ctx;
+use whyslow::base::file::Output;
 use whyslow::model::database::{Database, Writer};
 use whyslow::model::facts::Facts;
 
@@ -34,7 +35,8 @@ fn main() {
         let model = random_model::model(n, 1);
         let mut writer = Writer::new(Facts::default(), Default::default());
         let write = median(1, || writer.add(&model));
-        let Ok(length) = writer.save(&path) else { return };
+        let saved = Output::open(&path).map(|output| writer.save(output));
+        let Ok(Ok(length)) = saved else { return };
         let Ok(bytes) = std::fs::read(&path) else { return };
         let sum = median(9, || {
             black_box(crc32fast::hash(&bytes));

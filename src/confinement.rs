@@ -1,13 +1,13 @@
 //! The paths that a command needs, so that the process can give up the rest before it reads a byte of the input.
 //!
 //! In: the options of the command. Out: [`Rules`]. Read: below the named paths; below `--symbols`, else below folders
-//! where programs are installed or built, because the recorded paths may lead to any of them. Written: the folder of
-//! `-o`; the temporary folder if a recording has to be unpacked; in the interface also the current folder and that of
-//! its state.
+//! where programs are installed or built, because the recorded paths may lead to any of them. Written: files that are
+//! open already, of which that of `-o` gets its name in its folder; in the interface also the current folder and that
+//! of its state.
 
 use crate::analysis::symbols::{kernel, machine, perf_map};
 use crate::base::sandbox::Rules;
-use crate::input::{self, Argument};
+use crate::input::Argument;
 use crate::options::{GroupOptions, InputOptions, SymbolOptions};
 use etcetera::BaseStrategy;
 use std::ffi::OsStr;
@@ -68,13 +68,10 @@ pub fn rules(input: &InputOptions, traces: &[Argument], files: &Files<'_>) -> Ru
             false => rules.known.push(PathBuf::from("/usr/lib/debug")),
         }
     }
-    if traces.iter().any(|a| input::unpacks(&a.path)) {
-        rules.write.push(std::env::temp_dir());
-    }
-    rules.write.extend(files.output.map(folder));
+    rules.name.extend(files.output.map(folder));
     if files.interface {
         rules.read.extend(files.theme.map(PathBuf::from));
-        rules.write.extend([PathBuf::from("."), std::env::temp_dir()]);
+        rules.write.push(PathBuf::from("."));
         rules.write.extend(strategy.and_then(|s| s.state_dir()).map(|state| state.join("whyslow")));
         rules.terminals.extend(["/dev/tty", "/proc/self/fd/0", "/proc/self/fd/1"].map(PathBuf::from));
     }
@@ -127,7 +124,7 @@ mod tests {
         let rules = rules_of("whyslow build -o /out/a.whyslow --symbols /bins old=/traces/a /traces/b");
         let named = |path: &str| rules.read.contains(&PathBuf::from(path));
         assert!(named("/traces/a") && named("/traces/b") && named("/bins") && !named("/traces"));
-        assert_eq!(rules.write, [PathBuf::from("/out")]);
+        assert_eq!((rules.write.len(), rules.name), (0, vec![PathBuf::from("/out")]));
         let about_code = perf_map::about_code(Path::new(perf_map::TEMPORARY)).len();
         assert_eq!(rules.known.len(), 3 + machine::FILES.len() + 1 + about_code, "{:?}", rules.known);
         assert!(rules.terminals.is_empty());
@@ -143,9 +140,9 @@ mod tests {
     }
 
     #[test]
-    fn rules_let_the_interface_write_in_current_and_temporary_folder() {
+    fn rules_let_the_interface_write_in_the_current_folder() {
         let rules = rules_of("whyslow /t");
-        assert!(rules.write.contains(&PathBuf::from(".")) && rules.write.contains(&std::env::temp_dir()));
+        assert!(rules.write.contains(&PathBuf::from(".")) && !rules.write.contains(&std::env::temp_dir()));
         assert!(!rules.terminals.is_empty());
     }
 }

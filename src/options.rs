@@ -248,6 +248,18 @@ pub enum ColorChoice {
     Never,
 }
 
+impl AppearanceOptions {
+    /// The words of a command line that say the same.
+    pub fn words(&self) -> Vec<OsString> {
+        let mut words = vec![format!("--color={}", self.color.name()).into()];
+        words.extend(self.theme.iter().flat_map(|theme| ["--theme".into(), theme.clone()]));
+        words.extend([("ascii", self.ascii), ("mouse", self.mouse)].map(|(name, is)| format!("--{name}={is}").into()));
+        let keys = self.keys.iter().map(|KeySetting { action, keys }| format!("--key={action}={keys}").into());
+        words.extend(keys);
+        words
+    }
+}
+
 impl ColorChoice {
     /// The value of `--color`.
     fn name(self) -> &'static str {

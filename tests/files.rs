@@ -228,6 +228,61 @@ fn dangling_link_is_not_written_through() {
     assert!(said(&out).contains("link") && !folder.path().join("nowhere").exists(), "{}", said(&out));
 }
 
+/// Each kind of output, by the words that ask for it and the name of its file.
+const OUTPUTS: [(&[&str], &str); 8] = [
+    (&["report"], "a.html"),
+    (&["report"], "a.md"),
+    (&["report"], "a.svg"),
+    (&["report"], "a.folded"),
+    (&["report"], "a.speedscope.json"),
+    (&["report"], "a.pb.gz"),
+    (&["build"], "a.why"),
+    (&["build", "--history"], "a.history"),
+];
+
+/// Another user's link in a folder that everybody may write to, which leads to a file of this user.
+#[test]
+fn outputs_are_not_written_through_links_of_others() {
+    let folder = tempfile::tempdir().unwrap();
+    for (words, name) in OUTPUTS {
+        let (link, victim) = (folder.path().join(name), folder.path().join("victim"));
+        std::fs::write(&victim, "precious").unwrap();
+        symlink(&victim, &link).unwrap();
+        if std::os::unix::fs::lchown(&link, Some(65534), None).is_err() {
+            // Only root can give a link away.
+            return;
+        }
+        let out = run(whyslow(words).arg("-o").arg(&link).arg(fixture("lock-contention")));
+        assert_eq!((out.status.code(), said(&out).lines().count()), (Some(1), 1), "{}", said(&out));
+        assert!(said(&out).contains("belongs to another user"), "{name}: {}", said(&out));
+        assert_eq!(std::fs::read(&victim).unwrap(), b"precious", "{name}");
+        assert!(link.is_symlink());
+    }
+}
+
+#[test]
+fn outputs_keep_the_rights_of_the_file_that_they_replace() {
+    let folder = tempfile::tempdir().unwrap();
+    for (words, name) in OUTPUTS {
+        let path = folder.path().join(name);
+        let write = || {
+            let out = run(whyslow(words).arg("-o").arg(&path).arg(fixture("lock-contention")));
+            assert!(out.status.success(), "{name}: {}", said(&out));
+            std::fs::metadata(&path).unwrap()
+        };
+        let first = write();
+        permit(&path, 0o600);
+        let second = write();
+        assert_eq!((second.mode() & 0o777, second.nlink()), (0o600, 1), "{name}");
+        assert!(second.ino() != first.ino() && second.uid() == first.uid(), "{name}");
+        // A second name would keep the old report.
+        std::fs::hard_link(&path, folder.path().join("other")).unwrap();
+        let out = run(whyslow(words).arg("-o").arg(&path).arg(fixture("lock-contention")));
+        assert!(out.status.code() == Some(1) && said(&out).contains("hard links"), "{name}: {}", said(&out));
+        std::fs::remove_file(folder.path().join("other")).unwrap();
+    }
+}
+
 #[test]
 fn file_size_limit_is_an_error_line() {
     let folder = tempfile::tempdir().unwrap();

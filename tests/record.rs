@@ -7,53 +7,20 @@
 
 #[path = "support/ask.rs"]
 mod ask;
+#[path = "support/fake_perf.rs"]
+mod fake_perf;
 
+use fake_perf::{RECORDS, events, fake_perf, machine, run, server, tool};
 use std::collections::BTreeSet;
 use std::ffi::OsString;
-use std::os::unix::fs::PermissionsExt;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
-use whyslow::record::capabilities::{Capabilities, Tool};
-use whyslow::record::plan::{PlanUse, ScriptMode, plan};
+use whyslow::record::capabilities::Capabilities;
+use whyslow::record::plan::{PlanUse, plan};
+use whyslow::record::script::ScriptMode;
 use whyslow::record::shell::ShellCommand;
 use whyslow::record::{self, CallGraph, EndTrigger, Recorder, RecordingProgress, RecordingRequest};
-
-/// Events of a usual kernel.
-fn events() -> BTreeSet<String> {
-    let names = "sched:sched_switch sched:sched_waking sched:sched_wakeup_new sched:sched_migrate_task \
-                 sched:sched_process_fork sched:sched_process_exec sched:sched_process_exit task:task_newtask \
-                 task:task_rename raw_syscalls:sys_enter raw_syscalls:sys_exit irq:irq_handler_entry \
-                 irq:irq_handler_exit irq:softirq_raise irq:softirq_entry irq:softirq_exit timer:hrtimer_expire_entry \
-                 timer:hrtimer_expire_exit block:block_rq_insert block:block_rq_issue block:block_rq_complete \
-                 net:net_dev_queue net:netif_receive_skb";
-    names.split_whitespace().map(str::to_owned).collect()
-}
-
-fn tool(name: &str, version: &[u32]) -> Option<Tool> {
-    Some(Tool { path: PathBuf::from(name), version: version.to_vec() })
-}
-
-/// A server with all recorders, and root.
-fn server() -> Capabilities {
-    Capabilities {
-        root: true,
-        perfmon: true,
-        tracing_group: false,
-        release: "6.1.0".to_owned(),
-        paranoid: Some(2),
-        events: Some(events()),
-        ftrace: true,
-        kernel_symbols: true,
-        unnamed_code: Vec::new(),
-        lttng_modules: true,
-        cpus: 8,
-        memory: 32 << 30,
-        lttng: tool("lttng", &[2, 13, 9]),
-        perf: tool("perf", &[6, 1, 192]),
-        trace_cmd: tool("trace-cmd", &[3, 1, 6]),
-    }
-}
 
 /// The commands to run by hand, with reasons and notes.
 fn planned(host: &Capabilities, request: &RecordingRequest) -> String {
@@ -146,36 +113,6 @@ fn options_are_obeyed_or_refused_with_a_reason() {
     );
 }
 
-/// A folder with a `perf` that notes its options, records "data" while its command runs, and needs a moment to end.
-fn fake_perf(folder: &Path, records: &str) -> Capabilities {
-    let file = folder.join("perf");
-    let notes = folder.join("notes");
-    let script = format!(
-        "#!/bin/sh\necho \"$@\" >> {notes}\ncase $1 in record) ;; trace) while [ \"$1\" != -- ]; do shift; done; shift\n\
-         printf '0.000 a/5 whyslow_7:handle(x: 1)\\n9.000 a/5 whyslow_7:handle__return(x: 1)\\n' >&2; exec \"$@\";;\n\
-         *) exit 0;; esac\n{records}\n",
-        notes = notes.display()
-    );
-    std::fs::write(&file, script).unwrap();
-    std::fs::set_permissions(&file, PermissionsExt::from_mode(0o755)).unwrap();
-    Capabilities { lttng: None, kernel_symbols: false, perf: tool(file.to_str().unwrap(), &[6, 1]), ..server() }
-}
-
-/// Runs its command, then writes the file behind `-o`.
-const RECORDS: &str = "while [ \"$1\" != -- ]; do [ \"$1\" = -o ] && out=$2; shift; done; shift\n\
-                       \"$@\"; sleep 0.2; echo data > \"$out\"";
-
-fn run(
-    host: &Capabilities,
-    request: &RecordingRequest,
-    folder: &Path,
-) -> (Result<record::RecordingEnd, String>, Vec<RecordingProgress>) {
-    let mut reported = Vec::new();
-    let plan = plan(host, request, folder, 7, PlanUse::Run).unwrap();
-    let ended = record::run(&plan, request, &mut |progress| reported.push(progress));
-    (ended.map_err(|e| e.to_string()), reported)
-}
-
 fn endings(reported: &[RecordingProgress]) -> Vec<&str> {
     reported
         .iter()
@@ -257,7 +194,7 @@ fn perf_is_asked_for_what_its_buffers_hold() {
     };
     let old = Capabilities { perf: tool("perf", &[5, 4]), ..host.clone() };
     let past = RecordingRequest { overwrite: Some(Duration::from_secs(5)), ..RecordingRequest::default() };
-    assert!(lines(&host, &request, PlanUse::Run).contains("--control=fifo:out/control"));
+    assert!(lines(&host, &request, PlanUse::Run).contains("--control=fifo:control "));
     for script in
         [lines(&old, &request, PlanUse::Run), lines(&host, &past, PlanUse::Run), lines(&host, &request, PlanUse::Print)]
     {
@@ -281,19 +218,10 @@ fn failed_recorder_is_reported_in_one_line() {
     assert!(said.contains("out of space"), "{said}");
 }
 
-/// Runs the program itself on a machine that allows perf, with the fake one first in its `PATH`, until it records.
+/// Runs the program itself there, with the fake perf, until it records.
 fn whyslow(folder: &Path, out: &Path) -> std::process::Child {
-    let proc = folder.join("proc/sys/kernel");
-    std::fs::create_dir_all(&proc).unwrap();
-    std::fs::write(proc.join("perf_event_paranoid"), "-1").unwrap();
-    let tracefs = folder.join("sys/kernel/tracing");
-    std::fs::create_dir_all(&tracefs).unwrap();
-    std::fs::write(tracefs.join("available_events"), "sched:sched_switch\n").unwrap();
-    let usual = std::env::var_os("PATH").unwrap();
-    let path = std::iter::once(folder.to_owned()).chain(std::env::split_paths(&usual));
-    let mut whyslow = ask::program();
-    whyslow.args(["record", "--with", "perf", "--root"]).arg(folder).arg("-o").arg(out);
-    whyslow.env("PATH", std::env::join_paths(path).unwrap());
+    let mut whyslow = machine(folder);
+    whyslow.args(["--with", "perf", "-o"]).arg(out);
     let child = whyslow.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null()).spawn().unwrap();
     let began = Instant::now();
     while !std::fs::read_to_string(out.join("record.log")).is_ok_and(|text| text.contains("begun")) {

@@ -16,6 +16,8 @@ use std::collections::BTreeSet;
 use std::os::unix::fs::symlink;
 use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
+use std::process::Command;
+use std::sync::OnceLock;
 use tracer::{Call, Verdict};
 
 fn archive() -> PathBuf {
@@ -221,4 +223,114 @@ fn interface_writes_into_the_current_folder_alone() {
     shell.until("file", |d| std::fs::metadata(d.folder.path().join("b.json")).is_ok_and(|m| m.len() > 100));
     shell.send("q");
     shell.until("shell", |d| !d.is_alternate());
+}
+
+/// The library that tries from inside what the process should not be able to do, built once.
+fn probe() -> &'static Path {
+    static BUILT: OnceLock<PathBuf> = OnceLock::new();
+    BUILT.get_or_init(|| {
+        let source = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/support/probe.rs");
+        let library = Path::new(env!("CARGO_TARGET_TMPDIR")).join(format!("probe-{}.so", std::process::id()));
+        let mut rustc = Command::new("rustc");
+        rustc.args(["--edition", "2024", "--crate-type", "cdylib", "-C", "panic=abort", "-o"]);
+        let out = rustc.arg(&library).arg(source).output().unwrap();
+        assert!(out.status.success(), "{}", said(&out));
+        library
+    })
+}
+
+/// What hostile code can do where the sandbox is in force, as a user and as root.
+#[test]
+fn code_of_a_hostile_file_has_no_rights() {
+    if !is_confined() {
+        return;
+    }
+    let folder = tempfile::tempdir().unwrap();
+    let (outputs, victim) = (folder.path().join("outputs"), folder.path().join("outputs/victim"));
+    std::fs::create_dir(&outputs).unwrap();
+    let report = outputs.join("a.md");
+    // Otherwise programs could be anywhere, in the temporary folder as well.
+    let programs = concat!(env!("CARGO_MANIFEST_DIR"), "/fixtures/traces");
+    let commands: [(&[&str], PathBuf, &str); 3] = [
+        (&["dump"], recorder("zstd.data"), "zstd.data"),
+        (&["stats", "count"], recorder("v7.dat"), "v7.dat"),
+        (&["report", "--symbols", programs, "-o", report.to_str().unwrap()], fixture("snap"), "metadata"),
+    ];
+    for (words, input, at) in commands {
+        std::fs::write(&victim, "precious").unwrap();
+        let mut command = whyslow(words);
+        command.arg(&input).env("LD_PRELOAD", probe()).env("PROBE_AT", at).env("PROBE_VICTIM", &victim);
+        let out = run(command.env("TMPDIR", folder.path()));
+        let lines = said(&out);
+        assert_eq!(out.status.code(), Some(7), "{words:?}: the probe did not run: {lines}");
+        let names = ["change rights", "socket", "process", "program", "key ring", "the passwords", "CapEff"];
+        assert!(names.iter().all(|name| lines.contains(name)) && lines.lines().count() > 45, "{words:?}: {lines}");
+        let allowed: Vec<&str> = lines.lines().filter(|line| line.ends_with("ALLOWED")).collect();
+        assert!(allowed.is_empty(), "{words:?}: {allowed:#?}");
+        // To read recordings of others, and to put an output into another's folder.
+        let kept = if words[0] == "report" { 1 << 2 | 1 << 1 } else { 1 << 2 };
+        for line in lines.lines().filter(|line| line.starts_with("Cap")) {
+            let sets = u64::from_str_radix(line.split_whitespace().last().unwrap(), 16).unwrap();
+            assert_eq!(sets & !kept, 0, "{words:?}: {line}");
+        }
+        assert_eq!(std::fs::read(&victim).unwrap(), b"precious");
+        // A folder in which an output gets its name lets empty files be made, and nothing be put into them.
+        let made = std::fs::read(outputs.join("made"));
+        assert!(made.as_ref().map_or(words[0] != "report", Vec::is_empty), "{words:?}: {made:?}");
+        assert_eq!(std::fs::remove_file(outputs.join("made")).is_ok(), words[0] == "report");
+        assert_eq!(ask::files(folder.path()), [victim.as_path()], "{words:?}");
+    }
+}
+
+/// A database or history that takes another's place while it is opened: the answer is of one of them, whole.
+#[test]
+fn a_file_that_is_replaced_while_it_is_opened_is_read() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = |name: &str| folder.path().join(name);
+    for kind in [&["build", "-o"][..], &["build", "--history", "-o"]] {
+        for name in ["old", "a"] {
+            std::fs::remove_file(path(name)).ok();
+        }
+        for (name, trace) in [("old", "split-files"), ("new", "snap")] {
+            assert!(run(whyslow(kind).arg(path(name)).arg(fixture(trace))).status.success());
+        }
+        let ask = |name: &str| run(whyslow(["info", "--json"]).arg(path(name)));
+        std::fs::copy(path("old"), path("a")).unwrap();
+        let old = ask("a");
+        let mut replaced = 0;
+        let mut judge = |call: &Call| {
+            if call.number == RESTRICT {
+                replaced += 1;
+                std::fs::rename(path("new"), path("a")).unwrap();
+            }
+            Verdict::Go
+        };
+        let out = tracer::run(whyslow(["info", "--json"]).arg(path("a")), &mut judge);
+        assert!(out.status.success(), "{}", said(&out));
+        assert_eq!(replaced, usize::from(is_confined()));
+        let text = |out: &std::process::Output| String::from_utf8_lossy(&out.stdout).into_owned();
+        assert_eq!(text(&out), text(&old), "neither the old nor the new");
+        assert_ne!(text(&ask("a")), text(&old));
+    }
+}
+
+/// The call by which Landlock begins (`landlock_restrict_self`).
+const RESTRICT: i64 = 446;
+
+/// Whenever the process is killed, no unpacked recording stays.
+#[test]
+fn unpacked_recordings_have_no_name_at_any_call() {
+    for name in ["zstd.data", "overwrite.data", "v7.dat"] {
+        let temporary = tempfile::tempdir().unwrap();
+        let (mut calls, mut named) = (0, BTreeSet::new());
+        let mut judge = |_: &Call| {
+            calls += 1;
+            named.extend(std::fs::read_dir(temporary.path()).unwrap().map(|entry| entry.unwrap().file_name()));
+            Verdict::Go
+        };
+        let mut command = whyslow(["stats", "count"]);
+        let out = tracer::run(command.arg(recorder(name)).env("TMPDIR", temporary.path()), &mut judge);
+        assert!(out.status.success() && calls > 50, "{name}: {}", said(&out));
+        assert!(named.is_empty(), "{name}: {named:?}");
+    }
 }

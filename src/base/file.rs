@@ -8,21 +8,26 @@
 //! Cost: the bytes, two flushes, and the entries of the folder.
 
 use super::allocator::room_for_threads;
-use rustix::fs::{AtFlags, CWD, FlockOperation};
-#[cfg(target_os = "linux")]
-use rustix::fs::{Mode, OFlags};
-use std::fs::File;
+use super::output_path::{OutputPlace, existing};
+use rustix::fs::{AtFlags, CWD, FileType, FlockOperation, Mode, OFlags, RawMode, Stat};
+use std::ffi::{OsStr, OsString};
+use std::fs::{File, Permissions};
 use std::io::{self, ErrorKind, Write};
+use std::os::unix::ffi::OsStrExt;
+use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU32, Ordering};
-use std::sync::{Mutex, PoisonError};
+use std::sync::{Arc, Mutex, PoisonError};
 
 /// How hidden names begin.
 const HIDDEN: &str = ".whyslow-";
 
-/// Hidden names that exist now, for the code that ends the process. A writer holds the lock until the name exists; the
-/// code that ends the process keeps it, so that none is made after they were removed.
-static UNFINISHED: Mutex<Vec<PathBuf>> = Mutex::new(Vec::new());
+/// The rights of a file that takes no other's place, of which the user's mask takes some.
+const NEW: RawMode = 0o666;
+
+/// Hidden names that exist now, with their folders, for the code that ends the process. A writer holds the lock until
+/// the name exists; the code that ends the process keeps it, so that none is made after they were removed.
+static UNFINISHED: Mutex<Vec<(Arc<File>, OsString)>> = Mutex::new(Vec::new());
 
 /// The treatment of an existing file of that name.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -33,30 +38,133 @@ pub enum Existing {
     Replace,
 }
 
-/// Write `bytes` to a file. A link to a file means that file; a dangling link is refused, since it cannot be intended.
+/// Write `bytes` to a file; see [`Output`].
 pub fn write(path: &Path, bytes: &[u8], existing: Existing) -> io::Result<()> {
-    write_with(path, existing, |file| file.write_all(bytes))
+    Output::open(path)?.write(existing, |file| file.write_all(bytes))
 }
 
-/// The same for a file that `fill` writes piece by piece.
-pub fn write_with(path: &Path, existing: Existing, fill: impl FnOnce(&mut File) -> io::Result<()>) -> io::Result<()> {
-    let target = target(path)?;
-    let folder = target.parent().filter(|p| !p.as_os_str().is_empty()).unwrap_or(Path::new("."));
-    remove_leftovers(folder);
-    match nameless(folder) {
-        Some(mut file) => {
-            filled(&mut file, fill)?;
-            name(&file, &target, folder, existing)?;
+/// A file to be written, which has its name once it is whole.
+///
+/// All that needs rights is done when it is opened: then the process can give them up. What has the name at the end is
+/// only replaced if it is a regular file without other names, of this user, or of any user where this one is root; the
+/// new file has its owner and rights.
+#[derive(Debug)]
+pub struct Output {
+    path: PathBuf,
+    folder: Arc<File>,
+    name: OsString,
+    replaced: Option<File>,
+    file: File,
+    hidden: Option<Hidden>,
+}
+
+impl Output {
+    /// Open the file that `path` means, for now without that name.
+    pub fn open(path: &Path) -> io::Result<Output> {
+        let OutputPlace { folder, name } = OutputPlace::of(path)?;
+        let before = replaceable(&folder, &name)?;
+        let mode = before.as_ref().map_or(NEW, |about| about.st_mode & 0o777);
+        let replaced = before.as_ref().map(|_| open_beside(&folder, &name)).transpose()?;
+        remove_leftovers(&folder);
+        let folder = Arc::new(folder);
+        let (file, hidden) = match nameless(&folder, mode) {
+            Some(file) => (file, None),
+            None => {
+                let (file, hidden) = hidden_file(&folder, mode)?;
+                (file, Some(hidden))
+            }
+        };
+        if let Some(before) = before {
+            keep_rights(&file, &before);
         }
-        None => {
-            let (mut file, hidden) = hidden_file(folder)?;
-            let placed = filled(&mut file, fill).and_then(|()| place(&hidden, &target, existing));
-            hidden.forget();
-            placed?;
+        // Not every file system has locks; without one either no process takes the file for a leftover, or all do.
+        let _ = rustix::fs::flock(&file, FlockOperation::LockExclusive);
+        Ok(Output { path: path.to_owned(), folder, name, replaced, file, hidden })
+    }
+
+    /// The path as the user wrote it, for messages.
+    pub fn path(&self) -> &Path {
+        &self.path
+    }
+
+    /// The file that had the name when this one was opened, to be read; `None` if there was none.
+    pub fn replaced(&self) -> Option<&File> {
+        self.replaced.as_ref()
+    }
+
+    /// True if it takes the place of another file, or of its own hidden name.
+    pub fn replaces(&self) -> bool {
+        self.replaced.is_some() || self.hidden.is_some()
+    }
+
+    /// Fill it, and give it its name.
+    pub fn write(mut self, existing: Existing, fill: impl FnOnce(&mut File) -> io::Result<()>) -> io::Result<()> {
+        fill(&mut self.file)?;
+        self.file.sync_all()?;
+        match self.hidden.take() {
+            None => self.name(existing)?,
+            Some(hidden) => self.place(&hidden, existing)?,
+        }
+        // Some file systems flush no folders.
+        self.folder.sync_all().or_else(|e| if e.kind() == ErrorKind::InvalidInput { Ok(()) } else { Err(e) })
+    }
+
+    /// Give a file without a name its name.
+    fn name(&self, existing: Existing) -> io::Result<()> {
+        use std::os::fd::AsRawFd;
+        let here = format!("/proc/self/fd/{}", self.file.as_raw_fd());
+        let link = |to: &OsStr| rustix::fs::linkat(CWD, &here, &*self.folder, to, AtFlags::SYMLINK_FOLLOW);
+        match link(&self.name) {
+            Err(rustix::io::Errno::EXIST) if existing == Existing::Replace => {
+                let ((), hidden) = Hidden::made(&self.folder, |name| Ok(link(name)?))?;
+                self.place(&hidden, existing)
+            }
+            other => Ok(other?),
         }
     }
-    // Some file systems flush no folders.
-    File::open(folder)?.sync_all().or_else(|e| if e.kind() == ErrorKind::InvalidInput { Ok(()) } else { Err(e) })
+
+    /// Put a file with a hidden name where it belongs.
+    fn place(&self, hidden: &Hidden, existing: Existing) -> io::Result<()> {
+        let folder = &*self.folder;
+        let rename = || Ok(rustix::fs::renameat(folder, &hidden.name, folder, &self.name)?);
+        // Another one may have come since this one was opened.
+        let before = replaceable(folder, &self.name)?;
+        match existing {
+            Existing::Replace => rename(),
+            Existing::Keep => {
+                match rustix::fs::linkat(folder, &hidden.name, folder, &self.name, AtFlags::empty()) {
+                    // A file system without links: no other process may come between the two steps.
+                    Err(e) if e != rustix::io::Errno::EXIST && before.is_none() => rename(),
+                    other => Ok(other?),
+                }
+            }
+        }
+    }
+}
+
+/// What has a name in a folder and may be replaced; `None` if nothing has it.
+fn replaceable(folder: &File, name: &OsStr) -> io::Result<Option<Stat>> {
+    let wrong = |reason: &str| Err(io::Error::new(ErrorKind::InvalidInput, reason));
+    let Some(about) = existing(folder, name)? else { return Ok(None) };
+    if FileType::from_raw_mode(about.st_mode) != FileType::RegularFile {
+        return wrong("not a regular file");
+    }
+    if about.st_nlink > 1 {
+        return wrong("the file there has other names (hard links), which would keep the old one: name another file");
+    }
+    let user = rustix::process::geteuid();
+    if about.st_uid != user.as_raw() && !user.is_root() {
+        return wrong("the file there belongs to another user: name another file");
+    }
+    Ok(Some(about))
+}
+
+/// Give a new file the owner and the rights of another. Where the owner cannot be the same, its group has no rights;
+/// where rights cannot be given, it has fewer.
+fn keep_rights(file: &File, before: &Stat) {
+    let owned = std::os::unix::fs::fchown(file, Some(before.st_uid), Some(before.st_gid));
+    let kept = if owned.is_ok() { 0o777 } else { 0o707 };
+    let _ = file.set_permissions(Permissions::from_mode(before.st_mode & kept));
 }
 
 /// Remove what a signal would leave behind, and allow no more: called on the way out. Waits for a writer that is just
@@ -72,125 +180,104 @@ pub fn remove_unfinished() {
     }
 }
 
-fn remove_all(all: &mut Vec<PathBuf>) {
-    all.drain(..).for_each(|path| drop(std::fs::remove_file(path)));
+fn remove_all(all: &mut Vec<(Arc<File>, OsString)>) {
+    all.drain(..).for_each(|(folder, name)| remove(&folder, &name));
 }
 
-/// From now on a signal that ends the process removes it, too: for those who write and have no other use for signals.
-pub fn remove_on_signals() -> io::Result<()> {
-    use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
-    let mut signals = signal_hook::iterator::Signals::new([SIGTERM, SIGINT, SIGHUP])?;
-    room_for_threads(1)?;
-    std::thread::Builder::new().name("signals".into()).spawn(move || {
-        if let Some(signal) = signals.forever().next() {
-            remove_unfinished();
-            let _ = signal_hook::low_level::emulate_default_handler(signal);
-        }
-    })?;
-    Ok(())
+fn remove(folder: &File, name: &OsStr) {
+    let _ = rustix::fs::unlinkat(folder, name, AtFlags::empty());
 }
 
-/// The file that a path means.
-fn target(path: &Path) -> io::Result<PathBuf> {
-    match std::fs::symlink_metadata(path) {
-        Ok(about) if about.is_symlink() => std::fs::canonicalize(path).map_err(|e| match e.kind() {
-            ErrorKind::NotFound => {
-                io::Error::new(e.kind(), "it is a link to a file that is not there: remove the link")
+/// Signals that end the process, taken over before there is anything to remove.
+#[derive(Debug)]
+pub struct EndSignals(signal_hook::iterator::Signals);
+
+impl EndSignals {
+    /// Take them over. One that arrives from now on waits for [`remove_and_end`](Self::remove_and_end).
+    pub fn take() -> io::Result<EndSignals> {
+        use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
+        Ok(EndSignals(signal_hook::iterator::Signals::new([SIGTERM, SIGINT, SIGHUP])?))
+    }
+
+    /// Each of them removes what is unfinished, then ends the process: for those who write and have no other use for
+    /// signals. It starts a thread, which has the rights that this one has now.
+    pub fn remove_and_end(mut self) -> io::Result<()> {
+        room_for_threads(1)?;
+        std::thread::Builder::new().name("signals".into()).spawn(move || {
+            if let Some(signal) = self.0.forever().next() {
+                remove_unfinished();
+                let _ = signal_hook::low_level::emulate_default_handler(signal);
             }
-            _ => e,
-        }),
-        Ok(about) if !about.is_file() => Err(io::Error::new(ErrorKind::InvalidInput, "not a regular file")),
-        _ => Ok(path.to_owned()),
+        })?;
+        Ok(())
     }
 }
 
-/// A new file without a name, readable as the user's mask allows; only Linux has such.
+/// A file in a folder, to be read.
+fn open_beside(folder: &File, name: &OsStr) -> io::Result<File> {
+    let flags = OFlags::RDONLY | OFlags::NOFOLLOW | OFlags::NONBLOCK | OFlags::NOCTTY | OFlags::CLOEXEC;
+    Ok(rustix::fs::openat(folder, name, flags, Mode::empty())?.into())
+}
+
+/// A new file without a name, with the rights that the user's mask leaves of `mode`; only Linux has such.
 #[cfg(not(target_os = "linux"))]
-fn nameless(_folder: &Path) -> Option<File> {
+fn nameless(_folder: &File, _mode: RawMode) -> Option<File> {
     None
 }
 
-/// A new file without a name, readable as the user's mask allows.
+/// A new file without a name, with the rights that the user's mask leaves of `mode`.
 #[cfg(target_os = "linux")]
-fn nameless(folder: &Path) -> Option<File> {
+fn nameless(folder: &File, mode: RawMode) -> Option<File> {
     let flags = OFlags::TMPFILE | OFlags::WRONLY | OFlags::CLOEXEC;
-    rustix::fs::openat(CWD, folder, flags, Mode::from_raw_mode(0o666)).ok().map(File::from)
+    rustix::fs::openat(folder, ".", flags, Mode::from_raw_mode(mode)).ok().map(File::from)
 }
 
-fn filled(file: &mut File, fill: impl FnOnce(&mut File) -> io::Result<()>) -> io::Result<()> {
-    // Not every file system has locks; without one either no process takes the file for a leftover, or all do.
-    let _ = rustix::fs::flock(&*file, FlockOperation::LockExclusive);
-    fill(file)?;
-    file.sync_all()
+/// A hidden name, which is removed when this goes unless it has become another.
+#[derive(Debug)]
+struct Hidden {
+    folder: Arc<File>,
+    name: OsString,
 }
-
-/// Give a file without a name its name.
-fn name(file: &File, target: &Path, folder: &Path, existing: Existing) -> io::Result<()> {
-    use std::os::fd::AsRawFd;
-    let here = format!("/proc/self/fd/{}", file.as_raw_fd());
-    let link = |to: &Path| rustix::fs::linkat(CWD, &here, CWD, to, AtFlags::SYMLINK_FOLLOW);
-    match link(target) {
-        Err(rustix::io::Errno::EXIST) if existing == Existing::Replace => {
-            let ((), hidden) = Hidden::made(folder, |path| Ok(link(path)?))?;
-            let placed = std::fs::rename(&hidden.0, target);
-            hidden.forget();
-            placed
-        }
-        other => Ok(other?),
-    }
-}
-
-/// A hidden name, and that it is to be removed.
-struct Hidden(PathBuf);
 
 impl Hidden {
     /// A new name, at which `make` makes something.
-    fn made<T>(folder: &Path, make: impl FnOnce(&Path) -> io::Result<T>) -> io::Result<(T, Hidden)> {
+    fn made<T>(folder: &Arc<File>, make: impl FnOnce(&OsStr) -> io::Result<T>) -> io::Result<(T, Hidden)> {
         static NUMBER: AtomicU32 = AtomicU32::new(0);
         let number = NUMBER.fetch_add(1, Ordering::Relaxed);
-        let path = folder.join(format!("{HIDDEN}{}-{number}", std::process::id()));
+        let name = OsString::from(format!("{HIDDEN}{}-{number}", std::process::id()));
         let mut all = UNFINISHED.lock().unwrap_or_else(PoisonError::into_inner);
-        let made = make(&path)?;
-        all.push(path.clone());
-        Ok((made, Hidden(path)))
+        let made = make(&name)?;
+        all.push((Arc::clone(folder), name.clone()));
+        Ok((made, Hidden { folder: Arc::clone(folder), name }))
     }
+}
 
-    /// It is gone, or has become another.
-    fn forget(self) {
-        let _ = std::fs::remove_file(&self.0);
+impl Drop for Hidden {
+    fn drop(&mut self) {
+        remove(&self.folder, &self.name);
         if let Ok(mut all) = UNFINISHED.lock() {
-            all.retain(|path| *path != self.0);
+            all.retain(|(_, name)| *name != self.name);
         }
     }
 }
 
-fn hidden_file(folder: &Path) -> io::Result<(File, Hidden)> {
-    Hidden::made(folder, |path| File::options().write(true).create_new(true).open(path))
-}
-
-/// Put a file with a hidden name where it belongs.
-fn place(hidden: &Hidden, target: &Path, existing: Existing) -> io::Result<()> {
-    match existing {
-        Existing::Replace => std::fs::rename(&hidden.0, target),
-        Existing::Keep => match std::fs::hard_link(&hidden.0, target) {
-            // A file system without links: no other process may come between the two steps.
-            Err(e) if e.kind() != ErrorKind::AlreadyExists && !target.exists() => std::fs::rename(&hidden.0, target),
-            other => other,
-        },
-    }
+fn hidden_file(folder: &Arc<File>, mode: RawMode) -> io::Result<(File, Hidden)> {
+    let flags = OFlags::WRONLY | OFlags::CREATE | OFlags::EXCL | OFlags::NOFOLLOW | OFlags::CLOEXEC;
+    Hidden::made(folder, |name| Ok(rustix::fs::openat(&**folder, name, flags, Mode::from_raw_mode(mode))?.into()))
 }
 
 /// Remove hidden files without a writer.
-fn remove_leftovers(folder: &Path) {
-    for entry in std::fs::read_dir(folder).into_iter().flatten().flatten() {
-        let is_ours = entry.file_name().as_encoded_bytes().starts_with(HIDDEN.as_bytes());
-        if !is_ours || !entry.file_type().is_ok_and(|kind| kind.is_file()) {
+fn remove_leftovers(folder: &File) {
+    let Ok(entries) = rustix::fs::Dir::read_from(folder) else { return };
+    for entry in entries.flatten() {
+        let name = OsStr::from_bytes(entry.file_name().to_bytes());
+        if !name.as_bytes().starts_with(HIDDEN.as_bytes()) {
             continue;
         }
-        let path = entry.path();
         let unlocked = |file: &File| rustix::fs::flock(file, FlockOperation::NonBlockingLockExclusive).is_ok();
-        if File::open(&path).is_ok_and(|file| unlocked(&file)) {
-            let _ = std::fs::remove_file(path);
+        let is_left = |file: &File| file.metadata().is_ok_and(|about| about.is_file()) && unlocked(file);
+        if open_beside(folder, name).is_ok_and(|file| is_left(&file)) {
+            remove(folder, name);
         }
     }
 }
@@ -226,11 +313,10 @@ mod tests {
         for (text, existing, done) in
             [("one", Existing::Keep, true), ("two", Existing::Keep, false), ("three", Existing::Replace, true)]
         {
-            let (mut file, hidden) = hidden_file(folder.path()).unwrap();
-            filled(&mut file, |file| file.write_all(text.as_bytes())).unwrap();
-            let placed = place(&hidden, &path, existing);
-            hidden.forget();
-            assert_eq!(placed.is_ok(), done);
+            let mut output = Output::open(&path).unwrap();
+            let (file, hidden) = hidden_file(&output.folder, NEW).unwrap();
+            (output.file, output.hidden) = (file, Some(hidden));
+            assert_eq!(output.write(existing, |file| file.write_all(text.as_bytes())).is_ok(), done);
         }
         assert_eq!((std::fs::read(&path).unwrap(), names(folder.path())), (b"three".to_vec(), vec!["a".to_owned()]));
     }
@@ -240,11 +326,14 @@ mod tests {
         let folder = tempfile::tempdir().unwrap();
         std::fs::write(folder.path().join(".whyslow-1-0"), "left").unwrap();
         std::fs::write(folder.path().join(".other"), "not ours").unwrap();
-        let (mut file, hidden) = hidden_file(folder.path()).unwrap();
-        filled(&mut file, |file| file.write_all(b"in progress")).unwrap();
+        let mut output = Output::open(&folder.path().join("later")).unwrap();
+        let (file, hidden) = hidden_file(&output.folder, NEW).unwrap();
+        rustix::fs::flock(&file, FlockOperation::LockExclusive).unwrap();
+        let name = hidden.name.to_str().unwrap().to_owned();
+        (output.file, output.hidden) = (file, Some(hidden));
         write(&folder.path().join("a"), b"", Existing::Keep).unwrap();
         let mut expected = vec![".other".to_owned(), "a".to_owned()];
-        expected.push(hidden.0.file_name().unwrap().to_str().unwrap().to_owned());
+        expected.push(name);
         expected.sort();
         assert_eq!(names(folder.path()), expected);
         remove_all(&mut UNFINISHED.lock().unwrap());
@@ -263,5 +352,58 @@ mod tests {
         assert!(std::fs::read(&real).unwrap() == b"new" && link.is_symlink());
         assert!(write(&dangling, b"new", Existing::Replace).unwrap_err().to_string().contains("link"));
         assert_eq!(names(folder.path()), ["dangling", "link", "real"]);
+    }
+
+    #[test]
+    fn a_replaced_file_keeps_its_rights_and_its_owner() {
+        use std::os::unix::fs::{MetadataExt, chown};
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("a");
+        for mode in [0o600, 0o640, 0o666] {
+            std::fs::write(&path, "old").unwrap();
+            std::fs::set_permissions(&path, Permissions::from_mode(mode)).unwrap();
+            let given = chown(&path, Some(65534), Some(65534)).is_ok();
+            write(&path, b"new", Existing::Replace).unwrap();
+            let about = std::fs::metadata(&path).unwrap();
+            assert_eq!((about.mode() & 0o777, about.uid() == 65534), (mode, given));
+            std::fs::remove_file(&path).unwrap();
+        }
+    }
+
+    #[test]
+    fn special_files_and_files_with_other_names_are_refused() {
+        let folder = tempfile::tempdir().unwrap();
+        let (path, other) = (folder.path().join("a"), folder.path().join("b"));
+        std::fs::write(&path, "old").unwrap();
+        std::fs::hard_link(&path, &other).unwrap();
+        let refused = |path: &Path| write(path, b"new", Existing::Replace).unwrap_err().to_string();
+        assert!(refused(&path).contains("hard links"));
+        assert_eq!(std::fs::read(&other).unwrap(), b"old");
+        std::fs::remove_file(&path).unwrap();
+        rustix::fs::mkfifoat(CWD, &path, Mode::RWXU).unwrap();
+        for special in [&path, folder.path(), Path::new("/dev/null")] {
+            assert!(refused(special).contains("not a regular file"), "{}", special.display());
+        }
+    }
+
+    /// The name becomes a link, or the folder another one, between opening and writing.
+    #[test]
+    fn an_open_output_stays_in_its_folder() {
+        let root = tempfile::tempdir().unwrap();
+        let (folder, moved, victim) = (root.path().join("f"), root.path().join("moved"), root.path().join("victim"));
+        std::fs::create_dir(&folder).unwrap();
+        std::fs::write(&victim, "precious").unwrap();
+        let open = || Output::open(&folder.join("a")).unwrap();
+        let link = open();
+        symlink(&victim, folder.join("a")).unwrap();
+        let error = link.write(Existing::Replace, |file| file.write_all(b"new")).unwrap_err();
+        assert!(error.to_string().contains("not a regular file"), "{error}");
+        std::fs::remove_file(folder.join("a")).unwrap();
+        let output = open();
+        std::fs::rename(&folder, &moved).unwrap();
+        std::fs::create_dir(&folder).unwrap();
+        output.write(Existing::Replace, |file| file.write_all(b"new")).unwrap();
+        assert_eq!((names(&folder).len(), std::fs::read(moved.join("a")).unwrap()), (0, b"new".to_vec()));
+        assert_eq!(std::fs::read(&victim).unwrap(), b"precious");
     }
 }

@@ -11,10 +11,12 @@
 //! is gone is used again. A fault elsewhere goes to the handler that was there before ours.
 
 use crate::base::allocator::try_reserve;
+use crate::base::sandbox;
+use memmap2::MmapOptions;
 use std::fs::{File, Metadata, OpenOptions};
 use std::io::{self, Read};
 use std::ops::Range;
-use std::os::unix::fs::{MetadataExt, OpenOptionsExt};
+use std::os::unix::fs::{FileExt, MetadataExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 use std::ptr::null_mut;
 use std::sync::atomic::{AtomicBool, AtomicPtr, AtomicUsize, Ordering};
@@ -25,9 +27,14 @@ use std::time::SystemTime;
 ///
 /// The kind of a file is only known once it is open: a pipe would wait for its writer, a terminal may become the
 /// controlling one, and another file may have the name since the last question about it. So the file is opened without
-/// waiting, then the descriptor is asked.
+/// waiting, then the descriptor is asked. A file that the sandbox allows, and whose name has gone over to another file
+/// since, is opened as it was.
 pub fn open_regular(path: &Path) -> io::Result<File> {
-    let file = OpenOptions::new().read(true).custom_flags(libc::O_NONBLOCK | libc::O_NOCTTY).open(path)?;
+    let open = |path: &Path| OpenOptions::new().read(true).custom_flags(libc::O_NONBLOCK | libc::O_NOCTTY).open(path);
+    let file = open(path).or_else(|error| match sandbox::allowed(path) {
+        Some(before) if error.kind() == io::ErrorKind::PermissionDenied => open(&before),
+        _ => Err(error),
+    })?;
     if !file.metadata()?.is_file() {
         return Err(io::Error::new(io::ErrorKind::InvalidInput, "not a regular file"));
     }
@@ -67,6 +74,20 @@ impl Mapped {
         let mut bytes = Vec::new();
         try_reserve(&mut bytes, usize::try_from(about.len()).unwrap_or(usize::MAX))?;
         file.read_to_end(&mut bytes)?;
+        Ok(Mapped(Source::Copy(bytes)))
+    }
+
+    /// Some bytes of a file that this process has made for itself.
+    pub fn of_own(file: &File, start: u64, length: usize) -> io::Result<Mapped> {
+        if length > 0
+            && let Some(map) = Guarded::of_own(file, start, length)
+        {
+            return Ok(Mapped(Source::Map(map)));
+        }
+        let mut bytes = Vec::new();
+        try_reserve(&mut bytes, length)?;
+        bytes.resize(length, 0);
+        file.read_exact_at(&mut bytes, start)?;
         Ok(Mapped(Source::Copy(bytes)))
     }
 
@@ -113,27 +134,40 @@ impl Mapped {
 struct Guarded {
     bytes: memmap2::Mmap,
     guard: &'static Guard,
-    path: PathBuf,
-    inode: u64,
+    /// The file where it has a name: its path and inode.
+    named: Option<(PathBuf, u64)>,
     written: Option<SystemTime>,
 }
 
 impl Guarded {
     /// `None` where the file cannot be mapped, or not safely.
     fn new(file: &File, path: &Path, about: &Metadata) -> Option<Guarded> {
+        let named = Some((path.to_owned(), about.ino()));
+        Guarded::map(file, &MmapOptions::new(), named)
+    }
+
+    /// The same for bytes of a file without a name.
+    fn of_own(file: &File, start: u64, length: usize) -> Option<Guarded> {
+        Guarded::map(file, MmapOptions::new().offset(start).len(length), None)
+    }
+
+    fn map(file: &File, part: &MmapOptions, named: Option<(PathBuf, u64)>) -> Option<Guarded> {
         install()?;
         #[allow(unsafe_code)]
         // SAFETY: the mapping is private and read-only; see the head of this file for what remains.
-        let bytes = unsafe { memmap2::MmapOptions::new().map_copy_read_only(file) }.ok()?;
+        let bytes = unsafe { part.map_copy_read_only(file) }.ok()?;
         let guard = Guard::over(&bytes)?;
-        let written = about.modified().ok();
-        Some(Guarded { bytes, guard, path: path.to_owned(), inode: about.ino(), written })
+        let written = file.metadata().and_then(|about| about.modified()).ok();
+        Some(Guarded { bytes, guard, named, written })
     }
 
     /// The handler saw it, or the rest of the last page went away, which raises no signal.
     fn lost(&self) -> bool {
-        let shorter = |now: Metadata| now.ino() == self.inode && now.len() < self.bytes.len() as u64;
-        self.guard.lost.load(Ordering::Acquire) || std::fs::metadata(&self.path).is_ok_and(shorter)
+        let is_shorter = |(path, inode): &(PathBuf, u64)| {
+            let shorter = |now: Metadata| now.ino() == *inode && now.len() < self.bytes.len() as u64;
+            std::fs::metadata(path).is_ok_and(shorter)
+        };
+        self.guard.lost.load(Ordering::Acquire) || self.named.as_ref().is_some_and(is_shorter)
     }
 }
 

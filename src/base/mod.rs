@@ -4,6 +4,8 @@
 pub mod allocator;
 pub mod block_list;
 pub mod budget;
+#[cfg(target_os = "linux")]
+mod capabilities;
 pub mod clean;
 pub mod ctx;
 pub mod cursor;
@@ -18,6 +20,7 @@ pub mod named_frames;
 pub mod names;
 pub mod notice;
 pub mod op;
+mod output_path;
 pub mod pack;
 pub mod packed;
 pub mod parallel;
@@ -28,5 +31,8 @@ pub mod spans;
 pub mod spelling;
 pub mod spill;
 pub mod statistics;
+#[cfg(target_os = "linux")]
+mod system_calls;
+pub mod temporary;
 pub mod text;
 pub mod time;

@@ -1,9 +1,10 @@
-//! Giving up what the process does not need, where the kernel offers that (Landlock, Linux 5.13 and newer).
+//! Giving up what the process does not need: capabilities, files (Landlock, Linux 5.13 and newer), and system calls
+//! (`system_calls.rs`).
 //!
 //! In: which folders and files may be read, and in which may be written. From then on the kernel refuses all else to
 //! this thread and those that it starts, also to code that a hostile file might have brought in: other files, running a
-//! program, TCP, abstract sockets, signals to other processes; and nothing that is executed could gain privileges. What
-//! was opened before stays open. It cannot be taken back. Cost: one rule, two system calls, for each folder.
+//! program, sockets, signals to other processes; and nothing that is executed could gain privileges. What was opened
+//! before stays open. It cannot be taken back. Cost: one rule, two system calls, for each folder.
 
 use std::io;
 use std::path::{Path, PathBuf};
@@ -19,12 +20,20 @@ pub struct Rules {
     pub known: Vec<PathBuf>,
     /// Folders in which files are made, replaced and removed.
     pub write: Vec<PathBuf>,
+    /// Folders in which a file that is open already gets its name.
+    pub name: Vec<PathBuf>,
+    /// Folders in which such a file takes another's place.
+    pub replace: Vec<PathBuf>,
     /// Terminals.
     pub terminals: Vec<PathBuf>,
 }
 
 /// The folders in which the sandbox in force allows writing.
 static WRITABLE: OnceLock<Vec<PathBuf>> = OnceLock::new();
+
+/// The files that the sandbox in force allows by a rule of their own, as they were when it began.
+#[cfg(target_os = "linux")]
+static FILES: OnceLock<Vec<(PathBuf, landlock::PathFd)>> = OnceLock::new();
 
 /// The reason why the process cannot be confined.
 #[derive(Debug, thiserror::Error)]
@@ -33,6 +42,10 @@ pub enum SandboxError {
     #[cfg(target_os = "linux")]
     #[error("the kernel refuses it: {0}")]
     Refused(landlock::RulesetError),
+    /// System calls cannot be refused.
+    #[cfg(target_os = "linux")]
+    #[error("the kernel filters no system calls: {0}")]
+    Calls(seccompiler::Error),
     /// Landlock is in the kernel and not enabled.
     #[error("Landlock is disabled on this system")]
     Disabled,
@@ -44,9 +57,20 @@ pub enum SandboxError {
     OtherSystem,
 }
 
-/// Confine this thread, and those that it starts, to `rules`. After an error nothing is confined.
+/// Confine this thread, and those that it starts, to `rules`. After an error capabilities and system calls are gone,
+/// and files are not confined.
 #[cfg(target_os = "linux")]
 pub fn confine(rules: &Rules) -> Result<(), SandboxError> {
+    let writes = [&rules.write, &rules.name, &rules.replace].iter().any(|folders| !folders.is_empty());
+    super::capabilities::drop_but(writes);
+    let confined = confine_files(rules);
+    let calls = super::system_calls::refuse();
+    confined?;
+    calls.map_err(SandboxError::Calls)
+}
+
+#[cfg(target_os = "linux")]
+fn confine_files(rules: &Rules) -> Result<(), SandboxError> {
     use landlock::{
         ABI, Access, AccessFs, AccessNet, BitFlags, LandlockStatus, PathBeneath, PathFd, Ruleset, RulesetAttr,
         RulesetCreatedAttr, RulesetStatus, Scope,
@@ -56,16 +80,19 @@ pub fn confine(rules: &Rules) -> Result<(), SandboxError> {
     const NEWEST: ABI = ABI::V6;
     let listed = AccessFs::ReadFile | AccessFs::ReadDir;
     let made = listed | AccessFs::WriteFile | AccessFs::MakeReg | AccessFs::RemoveFile | AccessFs::Truncate;
-    let grants: [(&[PathBuf], BitFlags<AccessFs>); 4] = [
+    let grants: [(&[PathBuf], BitFlags<AccessFs>); 6] = [
         (&rules.read, listed),
         (&rules.known, AccessFs::ReadFile.into()),
         (&rules.write, made),
+        (&rules.name, AccessFs::MakeReg.into()),
+        (&rules.replace, AccessFs::MakeReg | AccessFs::RemoveFile),
         (&rules.terminals, AccessFs::ReadFile | AccessFs::WriteFile | AccessFs::IoctlDev),
     ];
     let handled = Ruleset::default()
         .handle_access(AccessFs::from_all(NEWEST))
         .and_then(|r| r.handle_access(AccessNet::from_all(NEWEST)))
         .and_then(|r| r.scope(Scope::from_all(NEWEST)));
+    let mut files = Vec::new();
     let mut ruleset = handled.and_then(Ruleset::create).map_err(SandboxError::Refused)?;
     for (paths, access) in grants {
         for path in paths {
@@ -75,7 +102,10 @@ pub fn confine(rules: &Rules) -> Result<(), SandboxError> {
                 continue;
             }
             let access = if about.is_dir() { access } else { access & AccessFs::from_file(NEWEST) };
-            ruleset = ruleset.add_rule(PathBeneath::new(opened, access)).map_err(SandboxError::Refused)?;
+            ruleset = ruleset.add_rule(PathBeneath::new(&opened, access)).map_err(SandboxError::Refused)?;
+            if about.is_file() {
+                files.push((path.clone(), opened));
+            }
         }
     }
     let status = ruleset.restrict_self().map_err(SandboxError::Refused)?;
@@ -84,6 +114,7 @@ pub fn confine(rules: &Rules) -> Result<(), SandboxError> {
         (RulesetStatus::NotEnforced, _) => Err(SandboxError::OldKernel),
         _ => {
             let real = |path: &PathBuf| std::fs::canonicalize(path).ok();
+            drop(FILES.set(files));
             drop(WRITABLE.set(rules.write.iter().filter_map(real).collect()));
             Ok(())
         }
@@ -94,6 +125,21 @@ pub fn confine(rules: &Rules) -> Result<(), SandboxError> {
 #[cfg(not(target_os = "linux"))]
 pub fn confine(_rules: &Rules) -> Result<(), SandboxError> {
     Err(SandboxError::OtherSystem)
+}
+
+/// A path at which the file is that the sandbox in force allows at `path`, although that name may mean another file by
+/// now: one that was put in its place is not allowed.
+#[cfg(target_os = "linux")]
+pub fn allowed(path: &Path) -> Option<PathBuf> {
+    use std::os::fd::{AsFd, AsRawFd};
+    let (_, file) = FILES.get()?.iter().find(|(named, _)| named == path)?;
+    Some(PathBuf::from(format!("/proc/self/fd/{}", file.as_fd().as_raw_fd())))
+}
+
+/// The same where there is no sandbox.
+#[cfg(not(target_os = "linux"))]
+pub fn allowed(_path: &Path) -> Option<PathBuf> {
+    None
 }
 
 /// The error of writing to `path`; where the sandbox refused it, the error says so, and how to go without.

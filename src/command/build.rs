@@ -3,7 +3,6 @@
 use super::console::Console;
 use super::{Outcome, Question, places};
 use crate::analysis::symbols::files::SymbolPaths;
-use crate::base::file;
 use crate::confinement::Files;
 use crate::options::{InputOptions, SymbolOptions};
 use crate::session::{NewHistoryFile, Session, UsageError};
@@ -43,11 +42,15 @@ impl Question for BuildOptions {
         false
     }
 
-    fn run(&self, session: Session, console: &mut Console<'_>) -> anyhow::Result<Outcome> {
+    fn check(&self) -> Result<(), UsageError> {
         if self.output.with_file_name("metadata").exists() {
             let why = "the folder is a trace, and every file in it counts as a stream: choose another folder";
-            return Err(UsageError(format!("--output {}: {why}", self.output.display())).into());
+            return Err(UsageError(format!("--output {}: {why}", self.output.display())));
         }
+        Ok(())
+    }
+
+    fn run(&self, session: Session, console: &mut Console<'_>) -> anyhow::Result<Outcome> {
         let tasks: Vec<&str> = self.task.iter().map(String::as_str).collect();
         let places = places(&self.input.traces, &self.symbols);
         if self.history {
@@ -59,9 +62,7 @@ impl Question for BuildOptions {
             Session::Databases(databases) => databases.refuse("build"),
         })?;
         console.stage("analyse");
-        // If the thread cannot start, the next build removes the leftovers of a signal.
-        let _ = file::remove_on_signals();
-        writer.save(&self.output)?;
+        writer.save(console.output()?)?;
         Ok(writer.notices().clone().into())
     }
 }
@@ -83,8 +84,7 @@ impl BuildOptions {
             Session::Databases(databases) => databases.refuse("build --history"),
         })?;
         console.stage("analyse");
-        let _ = file::remove_on_signals();
-        writer.save(&self.output)?;
+        writer.save(console.output()?)?;
         Ok(notices.into())
     }
 }

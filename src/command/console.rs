@@ -1,15 +1,16 @@
 //! Output of a command: the answer as text or JSON on stdout; progress, times and memory on stderr.
 
 use crate::base::ctx::Ctx;
+use crate::base::file::Output;
 use crate::base::heap::HeldPart;
 use crate::view::stderr::say;
 use crate::view::text::{Glyphs, Page};
 use anyhow::Context;
 use serde::Serialize;
 use std::io::{IsTerminal, Write};
-use std::sync::Arc;
 use std::sync::atomic::Ordering::Relaxed;
 use std::sync::mpsc::{self, RecvTimeoutError};
+use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
 /// The beginning of the error of a failed write to stdout.
@@ -22,14 +23,21 @@ const PATIENCE: Duration = Duration::from_millis(400);
 pub(super) struct Console<'a> {
     /// The workers of the command.
     pub ctx: &'a Ctx,
+    output: &'a Mutex<Option<Output>>,
     timings: bool,
     since: Instant,
 }
 
 impl<'a> Console<'a> {
-    /// A console; with `timings` it prints the time of each stage.
-    pub fn new(ctx: &'a Ctx, timings: bool) -> Self {
-        Console { ctx, timings, since: Instant::now() }
+    /// A console with the opened file of `--output`; with `timings` it prints the time of each stage.
+    pub fn new(ctx: &'a Ctx, output: &'a Mutex<Option<Output>>, timings: bool) -> Self {
+        Console { ctx, output, timings, since: Instant::now() }
+    }
+
+    /// The file of `--output`, which is written once.
+    pub fn output(&self) -> anyhow::Result<Output> {
+        let mut output = self.output.lock().unwrap_or_else(PoisonError::into_inner);
+        output.take().context("the output is not open")
     }
 
     /// Print an answer as a JSON document or as text.

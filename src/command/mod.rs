@@ -27,20 +27,25 @@ use crate::analysis::symbols::perf_map;
 use crate::base::budget::Budget;
 use crate::base::clean;
 use crate::base::ctx::{Cancel, Ctx};
+use crate::base::file::{EndSignals, Output};
 use crate::base::memory::{self, Limit, MemoryError};
 use crate::base::notice::Notices;
 use crate::base::sandbox::{self, Rules};
+use crate::base::temporary;
 use crate::compare::{Comparison, ComparisonRequest};
 use crate::confinement::{self, Files};
-use crate::input::Argument;
+use crate::input::{self, Argument};
 use crate::model::Model;
 use crate::model::execution::ExecutionId;
 use crate::options::{GroupOptions, InputOptions, SymbolOptions};
 use crate::session::{self, LeafChecks, OpenOptions, Session, UsageError};
 use crate::view::stderr::say;
+use anyhow::Context;
 use clap::Subcommand;
 use console::Console;
 use std::collections::BTreeMap;
+use std::path::Path;
+use std::sync::Mutex;
 use std::sync::atomic::Ordering;
 
 /// A command with its options.
@@ -206,18 +211,26 @@ fn ask(question: &dyn Question) -> anyhow::Result<u8> {
     }
     // Its file for states that memory has no room for must be open before the sandbox begins.
     let budget = Budget { leaves: input.leaf_memory, ..Budget::new(limit) };
+    let signals = question.files().output.and_then(|_| EndSignals::take().ok());
+    let output = question.files().output.map(opened).transpose()?;
+    temporary::prepare(question.traces().iter().map(|trace| input::temporary_files(&trace.path)).sum());
     // The sandbox begins before a byte of the input is read, and before there is another thread.
-    confine(question);
+    confine(question, output.as_ref())?;
+    if let Some(signals) = signals {
+        // If the thread cannot start, the next output there removes the leftovers of a signal.
+        let _ = signals.remove_and_end();
+    }
+    let output = Mutex::new(output);
     let ctx = Ctx::new(workers(input.threads));
     // One worker is the only thread: another one, which watches the limit, is only for a limit that was set.
     let memory = limit.or_else(|| budget.limit().filter(|_| ctx.threads > 1));
     let ctx = Ctx { memory, budget: Some(budget), ..ctx };
     let checks = if question.is_interface() { LeafChecks::AtOpening } else { LeafChecks::WhenRead };
-    let Outcome { notices, status } = match answer(question, checks, &ctx) {
+    let Outcome { notices, status } = match answer(question, checks, &output, &ctx) {
         // The answer is made anew without what is damaged: nothing was written yet.
         Err(_) if matches!(ctx.cancel.failure(), Some(MemoryError::Damaged(_))) => {
             let ctx = Ctx { cancel: Cancel::default(), ..ctx.clone() };
-            answer(question, LeafChecks::AtOpening, &ctx)?
+            answer(question, LeafChecks::AtOpening, &output, &ctx)?
         }
         answered => answered?,
     };
@@ -233,9 +246,19 @@ fn ask(question: &dyn Question) -> anyhow::Result<u8> {
     Ok(status)
 }
 
+/// The file of `--output`, opened for writing.
+fn opened(path: &Path) -> anyhow::Result<Output> {
+    Output::open(path).with_context(|| format!("{} cannot be written", path.display()))
+}
+
 /// Open the input and answer the question, within the limits.
-fn answer(question: &dyn Question, checks: LeafChecks, ctx: &Ctx) -> anyhow::Result<Outcome> {
-    let mut console = Console::new(ctx, question.input().timings);
+fn answer(
+    question: &dyn Question,
+    checks: LeafChecks,
+    output: &Mutex<Option<Output>>,
+    ctx: &Ctx,
+) -> anyhow::Result<Outcome> {
+    let mut console = Console::new(ctx, output, question.input().timings);
     let outcome = if question.is_interface() {
         // Its jobs watch the limit one by one.
         let session = memory::within(ctx.memory, &ctx.cancel, || open(question, checks, &mut console))??;
@@ -274,18 +297,30 @@ fn open(question: &dyn Question, leaves: LeafChecks, console: &mut Console<'_>) 
     session
 }
 
-/// Give up the rights that the command does not need; a note says so if that is not possible.
-fn confine(question: &dyn Question) {
+/// Give up the rights that the command does not need. If that is not possible, a note says so to a user, and root has
+/// to ask for it.
+fn confine(question: &dyn Question, output: Option<&Output>) -> anyhow::Result<()> {
     let input = question.input();
     if input.no_sandbox {
-        return;
+        return Ok(());
     }
-    let confined = sandbox::confine(&confinement::rules(input, &question.traces(), &question.files()));
-    if let Err(why) = confined
-        && (question.is_interface() || input.timings)
-    {
-        say(&format!("note: without a sandbox: {why}"));
+    let mut rules = confinement::rules(input, &question.traces(), &question.files());
+    rules.read.extend(temporary::paths());
+    if output.is_some_and(Output::replaces) {
+        rules.replace = std::mem::take(&mut rules.name);
     }
+    let confined = sandbox::confine(&rules);
+    if let Err(why) = confined {
+        if rustix::process::geteuid().is_root() {
+            anyhow::bail!(
+                "root reads files of others in a sandbox only: {why}; run whyslow as another user, or with --no-sandbox"
+            );
+        }
+        if question.is_interface() || input.timings {
+            say(&format!("note: without a sandbox: {why}"));
+        }
+    }
+    Ok(())
 }
 
 /// The number of workers requested, at most four for each core.

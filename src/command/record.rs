@@ -7,15 +7,17 @@ use crate::base::{clean, figure};
 use crate::input::Argument;
 use crate::options::{AppearanceOptions, GroupOptions, InputOptions, SymbolOptions};
 use crate::record::capabilities::Capabilities;
-use crate::record::plan::{PlanUse, RecordingPlan, ScriptMode, plan};
+use crate::record::plan::{PlanUse, RecordingPlan, plan};
+use crate::record::script::ScriptMode;
 use crate::record::shell::ShellCommand;
-use crate::record::{self, Recorder, RecordingEnd, RecordingProgress, RecordingRequest};
+use crate::record::{self, RecordError, Recorder, RecordingEnd, RecordingProgress, RecordingRequest};
 use crate::session::UsageError;
 use crate::view::stderr::say;
 use anyhow::Context;
 use clap::Args;
+use std::ffi::OsString;
 use std::io::{IsTerminal, Write};
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 #[derive(Args, Debug)]
@@ -28,6 +30,9 @@ pub struct RecordOptions {
     /// List the usable recorders, obstacles with remedies, and the questions a recording answers; record nothing
     #[arg(long)]
     check: bool,
+    /// Remove the probes that killed recordings have left in the kernel, and list them; record nothing
+    #[arg(long, conflicts_with_all = ["check", "dry_run"])]
+    clean: bool,
     /// Don't open the recording when it has ended
     #[arg(long)]
     no_open: bool,
@@ -55,13 +60,23 @@ pub(super) fn run(options: &RecordOptions) -> anyhow::Result<AfterRecording> {
         print(&text)?;
         return Ok(AfterRecording::Done(u8::from(!is_usable)));
     }
+    if options.clean {
+        return remove_leftovers(&options.root).map(|()| AfterRecording::Done(0));
+    }
     let request = &options.request;
     let folder = request.output.clone().unwrap_or_else(free_folder);
     let purpose = if options.dry_run { PlanUse::Print } else { PlanUse::Run };
-    let plan = plan(&host, request, &folder, std::process::id(), purpose).map_err(|e| UsageError(e.to_string()))?;
+    let plan = plan(&host, request, &folder, std::process::id(), purpose).map_err(|error| match error {
+        // The command line is right, and the machine cannot.
+        RecordError::NoRecorder(_) => anyhow::Error::from(error),
+        _ => UsageError(error.to_string()).into(),
+    })?;
     if options.dry_run {
         print(&script_by_hand(&plan, request))?;
         return Ok(AfterRecording::Done(0));
+    }
+    for name in record::remove_left_probes(&options.root) {
+        say(&format!("note: removed the probe {}, which a killed recording had left", clean::line(&name)));
     }
     let ended = run_and_report(&plan, request)?;
     let terminals = std::io::stdout().is_terminal() && std::io::stdin().is_terminal();
@@ -76,6 +91,10 @@ pub(super) fn run(options: &RecordOptions) -> anyhow::Result<AfterRecording> {
         }
         return Ok(AfterRecording::Done(0));
     }
+    if let Some(user) = &ended.user {
+        let failed = user.run_instead(words_to_open(&plan, &options.appearance));
+        anyhow::bail!("{} cannot be opened as {}: {failed}", plan.folder.display(), user.name);
+    }
     let input =
         InputOptions { traces: vec![Argument::parse(plan.folder.as_os_str()).located()], ..InputOptions::default() };
     let symbols = SymbolOptions { folders: Vec::new(), kernel: plan.kernel_symbols.iter().cloned().collect() };
@@ -88,6 +107,27 @@ pub(super) fn run(options: &RecordOptions) -> anyhow::Result<AfterRecording> {
         fresh: false,
         tour: false,
     })))
+}
+
+/// The words after `whyslow` that open a recording in the interface.
+fn words_to_open(plan: &RecordingPlan, appearance: &AppearanceOptions) -> Vec<OsString> {
+    let mut words = vec![plan.folder.clone().into_os_string()];
+    if let Some(file) = &plan.kernel_symbols {
+        words.extend(["--kallsyms".into(), file.clone().into_os_string()]);
+    }
+    words.extend(appearance.words());
+    words
+}
+
+/// Remove the probes of ended recordings, and list them.
+fn remove_leftovers(root: &Path) -> anyhow::Result<()> {
+    let mut text = String::new();
+    for probe in record::left_probes(root) {
+        let name = clean::line(&probe.name);
+        probe.remove().with_context(|| format!("the probe {name} of the ended process {} stays", probe.pid))?;
+        text.push_str(&format!("removed the probe {name} of the ended process {}\n", probe.pid));
+    }
+    print(if text.is_empty() { "no recording has left a probe\n" } else { &text })
 }
 
 /// The first folder of the default name that does not exist.
@@ -159,6 +199,9 @@ fn run_and_report(plan: &RecordingPlan, request: &RecordingRequest) -> anyhow::R
     let events = ended.size.events.filter(|n| *n > 0).map_or(String::new(), |n| format!(", {n} events"));
     let (time, size) = (figure::time(ended.took.as_secs_f64() * 1e9), figure::bytes(ended.size.bytes as f64));
     say(&format!("recorded {time}{events}, {size}{lost}"));
+    for reason in &ended.unfinished {
+        say(&format!("note: {}; all of its output is in record.log", clean::line(reason)));
+    }
     if let Some(status) = ended.command.filter(|status| !status.success()) {
         say(&format!("note: the command ended with {status}"));
     }

@@ -2,7 +2,7 @@
 
 use super::console::{self, Console};
 use super::{Outcome, Question, compared, places};
-use crate::base::file::{self, Existing};
+use crate::base::file::Existing;
 use crate::confinement::Files;
 use crate::input::Argument;
 use crate::model::Model;
@@ -12,6 +12,7 @@ use crate::view::profile;
 use crate::view::report::{Report, drawn};
 use anyhow::Context;
 use clap::Args;
+use std::io::Write;
 use std::path::{Path, PathBuf};
 
 #[derive(Args, Debug)]
@@ -118,9 +119,9 @@ impl Question for ReportOptions {
                 };
                 report.timelines = timelines.as_ref();
                 let bytes = format.write(&report);
-                // If the thread cannot start, the next report removes the leftovers of a signal.
-                let _ = file::remove_on_signals();
-                file::write(path, &bytes, Existing::Replace)
+                console
+                    .output()?
+                    .write(Existing::Replace, |file| file.write_all(&bytes))
                     .with_context(|| format!("{} cannot be written", path.display()))?;
             }
         }

@@ -253,9 +253,14 @@ impl Kind {
     }
 }
 
-/// True for recordings that may have to be unpacked into a temporary file.
-pub fn unpacks(path: &Path) -> bool {
-    plain::is_needed(path) || matches!(Kind::of(path), Kind::Perf | Kind::Ftrace)
+/// The temporary files into which a recording may have to be unpacked.
+pub fn temporary_files(path: &Path) -> usize {
+    match Kind::of(path) {
+        // Standard input may be a packed file, and that a recording with packed parts.
+        _ if plain::is_needed(path) => 3,
+        Kind::Perf | Kind::Ftrace => 1,
+        _ => 0,
+    }
 }
 
 /// The trace directories below an argument, in order; folders that cannot be opened are added to `left_out`.

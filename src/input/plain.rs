@@ -10,6 +10,7 @@ use super::advice::NotARecording;
 use super::error::{OpenError, Unreadable};
 use super::{Argument, Kind};
 use crate::base::mapped;
+use crate::base::temporary;
 use flate2::read::MultiGzDecoder;
 use ruzstd::decoding::StreamingDecoder;
 use std::fs::{File, OpenOptions};
@@ -86,7 +87,7 @@ fn standard_input() -> Result<PathBuf, String> {
                 "standard input is the terminal; pipe a recording into it: `perf script | whyslow -`".to_owned()
             );
         }
-        let mut file = tempfile::tempfile().map_err(|e| e.to_string())?;
+        let mut file = temporary::take().map_err(|e| e.to_string())?;
         copied(&mut io::stdin().lock(), &mut file, MOST_INPUT).map_err(|e| e.to_string())?;
         take_keys_from_terminal();
         Ok(file)
@@ -107,7 +108,7 @@ fn take_keys_from_terminal() {
 fn unpacked(path: &Path) -> Result<PlainFile, Unreadable> {
     let packed = mapped::open_regular(path)?;
     let most = packed.metadata()?.len().saturating_mul(RATIO).saturating_add(BESIDES);
-    let mut plain = tempfile::tempfile()?;
+    let mut plain = temporary::take()?;
     let mut from = io::BufReader::with_capacity(1 << 18, packed);
     let is_gzip = io::BufRead::fill_buf(&mut from)?.starts_with(GZIP);
     let wrong = |e: io::Error| Unreadable::Packed(format!("it cannot be unpacked: {e}"));

@@ -261,6 +261,9 @@ pub fn function(name: &str, classes: &[Arc<EventSignature>]) -> Option<TaskDefin
 #[error("{0}")]
 pub struct TaskError(String);
 
+/// The words that begin the forms below; other words before an equals sign belong to a name.
+const FORMS: [&str; 7] = ["begin", "end", "key", "type", "wait", "process", "thread"];
+
 /// The task that `--task` names: one of `found`, a function, delimiters given by hand
 /// (`begin=EVENT,end=EVENT[,key=FIELD][,type=FIELD]`) or a wait (`wait=CALL[,thread=NAME]`).
 pub fn parse(
@@ -268,8 +271,11 @@ pub fn parse(
     found: &[TaskDefinition],
     classes: &[Arc<EventSignature>],
 ) -> Result<TaskDefinition, TaskError> {
-    if !typed.contains('=') {
-        let named = found.iter().find(|t| t.name == typed).cloned().or_else(|| function(typed, classes));
+    // A program may give its tasks and threads any names, also with an equals sign.
+    let named = found.iter().find(|t| t.name == typed).cloned();
+    let is_form = FORMS.iter().any(|form| typed.strip_prefix(form).is_some_and(|rest| rest.starts_with('=')));
+    if named.is_some() || !is_form {
+        let named = named.or_else(|| function(typed, classes));
         // The recording may know a call or a command of this name.
         return Ok(named.unwrap_or_else(|| TaskDefinition::derived(typed.to_owned(), Derived::Named(typed.to_owned()))));
     }
@@ -423,6 +429,10 @@ mod tests {
         ] {
             let said = parse(typed, &[], &classes).unwrap_err().to_string();
             assert!(said.contains(part), "{said}");
+        }
+        for name in ["=HYPERLINK(\"a\"", "a=b", "begin"] {
+            let task = parse(name, &[], &classes).unwrap();
+            assert_eq!(task.pairing, Pairing::Derived(Derived::Named(name.to_owned())));
         }
         let task = parse("nothing", &[], &classes).unwrap();
         assert_eq!(task.pairing, Pairing::Derived(Derived::Named("nothing".to_owned())));

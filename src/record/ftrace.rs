@@ -7,8 +7,11 @@ use super::Recorder;
 use super::plan::{RecorderCommands, RecorderInput, filter, path_text};
 use crate::model::topic::{ESSENTIAL, SYSTEM_CALLS, TOPICS};
 
+/// The file of the recording.
+const TRACE: &str = "trace.dat";
+
 pub(super) fn commands(input: &RecorderInput<'_>) -> RecorderCommands {
-    let trace = input.folder.join("trace.dat");
+    let trace = input.folder.join(TRACE);
     let overwrite = input.request.overwrite.is_some();
     let system_call_filter = filter(input.request);
     let command = if overwrite { "start" } else { "record" };
@@ -38,5 +41,5 @@ pub(super) fn commands(input: &RecorderInput<'_>) -> RecorderCommands {
         }
         false => (Vec::new(), Some(line), Vec::new()),
     };
-    RecorderCommands { prepare, record, finish, trace, notes }
+    RecorderCommands { prepare, record, finish, trace: TRACE, notes }
 }

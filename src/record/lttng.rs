@@ -19,7 +19,8 @@ pub(super) fn commands(input: &RecorderInput<'_>) -> RecorderCommands {
     let lttng_bare = |words: &[&str]| input.host.command(Recorder::Lttng).with(words.iter().copied());
     let lttng = |words: &[&str]| lttng_bare(words).with([session.as_str()]);
     let overwrite = input.request.overwrite.is_some();
-    let output = format!("--output={}", path_text(input.folder));
+    // LTTng's daemon writes it, which has another current folder.
+    let output = format!("--output={}", path_text(input.output));
     let mut create = lttng_bare(&["create", &input.name, &output]);
     if overwrite {
         create = create.with(["--snapshot"]);
@@ -66,8 +67,7 @@ pub(super) fn commands(input: &RecorderInput<'_>) -> RecorderCommands {
         finish.push(lttng(&["snapshot", "record"]));
     }
     finish.push(lttng_bare(&["destroy", &input.name]));
-    let trace = input.folder.to_owned();
-    RecorderCommands { prepare, record: None, finish, trace, notes: Vec::new() }
+    RecorderCommands { prepare, record: None, finish, trace: "", notes: Vec::new() }
 }
 
 /// The condition for system calls in LTTng's filter language; `None` if those of all threads are recorded.

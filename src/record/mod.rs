@@ -2,7 +2,7 @@
 //!
 //! ```text
 //! capabilities.rs (recorders, permissions) + RecordingRequest
-//!     -> plan.rs (recorder, command lines, reasons) -> watch.rs (start, progress, end)
+//!     -> plan.rs (recorder, command lines, reasons) -> script.rs -> watch.rs (start, progress, end), in folder.rs
 //! ```
 //! `model/topic.rs` lists the events that answer each question; `perf.rs`, `ftrace.rs` and `lttng.rs` write the command
 //! lines of one recorder each; `code_maps.rs` adds what runtimes wrote about their code. A plan is one shell script:
@@ -13,17 +13,24 @@
 pub mod capabilities;
 mod check;
 mod code_maps;
+mod folder;
 mod ftrace;
 mod growth;
+mod leftovers;
+mod log;
 mod lttng;
 mod perf;
 pub mod plan;
+pub mod script;
 pub mod shell;
 mod trigger;
+mod user;
 mod watch;
 
 pub use check::{CheckReport, report};
+pub use leftovers::{LeftProbe, left_probes, remove_left_probes};
 pub use trigger::EndTrigger;
+pub use user::RecordingUser;
 pub use watch::{RecordingEnd, RecordingProgress, run};
 
 use crate::base::quantity;
@@ -110,6 +117,9 @@ pub struct RecordingRequest {
     /// Buffer for each CPU: 4M, 64MiB (default: 16MiB, or by --overwrite)
     #[arg(long, value_name = "SIZE", value_parser = quantity::size)]
     pub buffer: Option<u64>,
+    /// As root: run COMMAND and open the recording as this user, its owner (default: who called sudo)
+    #[arg(long, value_name = "NAME")]
+    pub user: Option<String>,
     /// The command to record around
     #[arg(last = true, value_name = "COMMAND")]
     pub command: Vec<OsString>,

@@ -13,10 +13,12 @@ use crate::model::topic::{ESSENTIAL, SYSTEM_CALLS, TOPICS};
 /// Samples of each CPU in a second: the rate of the timer tick in most kernels.
 const SAMPLES_PER_SECOND: u32 = 250;
 
+/// The file of the recording.
+const TRACE: &str = "perf.data";
+
 pub(super) fn commands(input: &RecorderInput<'_>) -> RecorderCommands {
     let mut record = input.host.command(Recorder::Perf).with(["record", "-a", "-k", "mono"]);
-    record =
-        record.with(["-m".to_owned(), size(input.buffer), "-o".to_owned(), path_text(&input.folder.join("perf.data"))]);
+    record = record.with(["-m".to_owned(), size(input.buffer), "-o".to_owned(), path_text(&input.folder.join(TRACE))]);
     if input.request.overwrite.is_some() {
         record = record.with(["--overwrite"]);
     }
@@ -58,8 +60,7 @@ pub(super) fn commands(input: &RecorderInput<'_>) -> RecorderCommands {
     if !input.request.pids.is_empty() {
         notes.push("threads that these processes begin later are recorded without their system calls".to_owned());
     }
-    let trace = input.folder.join("perf.data");
-    RecorderCommands { prepare: Vec::new(), record: Some(record), finish: Vec::new(), trace, notes }
+    RecorderCommands { prepare: Vec::new(), record: Some(record), finish: Vec::new(), trace: TRACE, notes }
 }
 
 /// The first perf that answers `ping` at its control. It does nothing else then, but like after every message it writes

@@ -4,10 +4,10 @@
 //! fulfil is an error with a remedy; a question that the recording will not answer is a note.
 
 use super::capabilities::Capabilities;
-use super::shell::{ShellCommand, quoted};
+use super::leftovers::GROUP;
+use super::shell::ShellCommand;
 use super::{CallGraph, EndTrigger, RecordError, Recorder, RecordingRequest, ftrace, lttng, perf};
 use crate::model::topic::{ESSENTIAL, TOPICS};
-use std::fmt::Write;
 use std::path::{Path, PathBuf};
 
 /// Bytes that a busy CPU of a server records in a second. A flight recorder's buffer holds as many for each second.
@@ -15,6 +15,9 @@ const BYTES_PER_SECOND: u64 = 4 << 20;
 
 /// Bytes of buffer per CPU if neither the request nor a flight recorder needs another size.
 const DEFAULT_BUFFER: u64 = 16 << 20;
+
+/// The name of the file for the addresses of kernel functions, in the folder.
+pub(super) const KERNEL_SYMBOLS: &str = "kallsyms";
 
 /// A plan: the commands of a recording and the reasons for them.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -37,7 +40,7 @@ pub struct RecordingPlan {
     pub trace: PathBuf,
     /// The file for the addresses of kernel functions; `None` if they are not saved.
     pub kernel_symbols: Option<PathBuf>,
-    /// A named pipe by which perf is asked to write what its buffers hold; `None` where it is not asked.
+    /// A named pipe in the folder by which perf is asked to write what its buffers hold; `None` where it is not asked.
     pub control: Option<PathBuf>,
     /// Prints the calls of probed functions while a command runs that is appended to it; `None` if they are not needed.
     pub printer: Option<ShellCommand>,
@@ -48,7 +51,8 @@ pub(super) struct RecorderCommands {
     pub prepare: Vec<ShellCommand>,
     pub record: Option<ShellCommand>,
     pub finish: Vec<ShellCommand>,
-    pub trace: PathBuf,
+    /// The name of the trace in the folder; empty if it is the folder.
+    pub trace: &'static str,
     pub notes: Vec<String>,
 }
 
@@ -63,7 +67,10 @@ pub(super) struct Probe {
 pub(super) struct RecorderInput<'a> {
     pub host: &'a Capabilities,
     pub request: &'a RecordingRequest,
+    /// The folder as the commands see it: empty where they run in it.
     pub folder: &'a Path,
+    /// The folder as the user named it, or its absolute path where the commands run in it.
+    pub output: &'a Path,
     pub probes: &'a [Probe],
     /// The name of the session and of its probes; no other current recording has it.
     pub name: String,
@@ -90,8 +97,10 @@ pub fn obstacle(host: &Capabilities, recorder: Recorder) -> Option<String> {
         Recorder::Perf if !host.root && !host.perfmon && host.paranoid.is_none_or(|level| level > -1) => {
             let level = host.paranoid.map_or_else(|| "unknown".to_owned(), |level| level.to_string());
             Some(format!(
-                "this user may not record kernel events (perf_event_paranoid is {level}, not -1): {as_root}, or \
-                 sysctl kernel.perf_event_paranoid=-1 and mount -o remount,mode=755 /sys/kernel/tracing"
+                "this user may not record kernel events (perf_event_paranoid is {level}, not -1): with sudo, COMMAND \
+                 and the recording stay yours; without, whyslow needs CAP_PERFMON and your group the kernel's list of \
+                 events (setpriv --ambient-caps +perfmon, mount -o remount,gid=GROUP,mode=750 /sys/kernel/tracing); \
+                 sysctl kernel.perf_event_paranoid=-1 would give both to all users"
             ))
         }
         Recorder::Perf if host.events.is_none() => {
@@ -182,13 +191,29 @@ pub fn plan(
     purpose: PlanUse,
 ) -> Result<RecordingPlan, RecordError> {
     let Choice { recorder, why, obstacle } = choose(host, request, purpose)?;
-    let probes = probes(request)?;
+    // A folder that begins with a dash would be an option.
+    let folder = if path_text(folder).starts_with('-') { &Path::new(".").join(folder) } else { folder };
+    let absolute = std::path::absolute(folder).unwrap_or_else(|_| folder.to_owned());
+    let (inside, output) = match purpose {
+        PlanUse::Run => (Path::new(""), absolute.as_path()),
+        PlanUse::Print => (folder, folder),
+    };
+    let probes = probes(request, purpose)?;
     let buffer = buffer(host, request);
-    let name = format!("whyslow_{identity}");
+    let all = buffer.saturating_mul(u64::from(host.cpus));
+    if request.buffer.is_some() && host.memory > 0 && all > host.memory / 2 {
+        let (all, memory, most) = (all >> 20, host.memory >> 20, (host.memory / 2 / u64::from(host.cpus.max(1))) >> 20);
+        let reason = format!(
+            "for each of {} CPUs these are {all} MiB of the {memory} MiB of memory; give at most {most}MiB",
+            host.cpus
+        );
+        return Err(RecordError::option("--buffer", reason));
+    }
+    let name = format!("{GROUP}{identity}");
     // A script to run by hand does not ask, and a flight recorder writes at the end.
     let is_asked = recorder == Recorder::Perf && purpose == PlanUse::Run && request.overwrite.is_none();
-    let control = (is_asked && perf::accepts_pings(host)).then(|| folder.join("control"));
-    let input = RecorderInput { host, request, folder, probes: &probes, name, buffer, control };
+    let control = (is_asked && perf::accepts_pings(host)).then(|| inside.join("control"));
+    let input = RecorderInput { host, request, folder: inside, output, probes: &probes, name, buffer, control };
     let RecorderCommands { mut prepare, record, mut finish, trace, mut notes } = match recorder {
         Recorder::Lttng => lttng::commands(&input),
         Recorder::Perf => perf::commands(&input),
@@ -205,10 +230,8 @@ pub fn plan(
         finish.push(ShellCommand::new(["rm", "-f"]).with([path_text(control)]));
     }
     notes.extend(obstacle.map(|reason| format!("it cannot record on this machine: {reason}")));
-    let kernel_symbols = (host.kernel_symbols && recorder != Recorder::TraceCmd).then(|| folder.join("kallsyms"));
-    if let Some(file) = &kernel_symbols {
-        finish.push(ShellCommand::new(["cp", "/proc/kallsyms"]).with([path_text(file)]));
-    } else if recorder != Recorder::TraceCmd {
+    let kernel_symbols = (host.kernel_symbols && recorder != Recorder::TraceCmd).then(|| folder.join(KERNEL_SYMBOLS));
+    if kernel_symbols.is_none() && recorder != Recorder::TraceCmd {
         notes.push(
             "kernel functions will have no names: addresses in /proc/kallsyms are hidden from this user".to_owned(),
         );
@@ -232,7 +255,9 @@ pub fn plan(
     }
     let printer =
         latency.then(|| host.command(Recorder::Perf).with(["trace", "-a", "-e"]).with([format!("{}:*", input.name)]));
-    let (folder, control) = (folder.to_owned(), input.control);
+    let trace = if trace.is_empty() { folder.to_owned() } else { folder.join(trace) };
+    let control = input.control;
+    let folder = folder.to_owned();
     Ok(RecordingPlan { recorder, why, notes, prepare, record, finish, folder, trace, kernel_symbols, control, printer })
 }
 
@@ -249,8 +274,13 @@ fn buffer(host: &Capabilities, request: &RecordingRequest) -> u64 {
 }
 
 /// The functions that the request names, with their files.
-fn probes(request: &RecordingRequest) -> Result<Vec<Probe>, RecordError> {
-    request.uprobes.iter().map(|text| probe(text, request)).collect()
+fn probes(request: &RecordingRequest, purpose: PlanUse) -> Result<Vec<Probe>, RecordError> {
+    let located = |probe: Probe| match purpose {
+        // The commands run in the folder of the recording.
+        PlanUse::Run => Probe { file: std::path::absolute(&probe.file).unwrap_or(probe.file), ..probe },
+        PlanUse::Print => probe,
+    };
+    request.uprobes.iter().map(|text| probe(text, request).map(located)).collect()
 }
 
 /// The function that one `--uprobe` names: `FILE:FUNCTION`, or `FUNCTION` of the program that is recorded.
@@ -267,6 +297,11 @@ fn probe(text: &str, request: &RecordingRequest) -> Result<Probe, RecordError> {
     };
     if !file.is_file() {
         return Err(wrong(format!("no such file: {}", file.display())));
+    }
+    if path_text(&file).contains(|c: char| c.is_whitespace() || "'\"\\".contains(c)) {
+        return Err(wrong(
+            "perf places no probes in a file with blanks or quotes in its path: give it another name".to_owned(),
+        ));
     }
     if function.is_empty() || !function.chars().all(|c| c.is_alphanumeric() || "_.$@".contains(c)) {
         return Err(wrong("give the function's name as `nm` shows it".to_owned()));
@@ -306,62 +341,4 @@ fn threads_of(pid: u32) -> Vec<u32> {
 /// A path as a word of a command line.
 pub(super) fn path_text(path: &Path) -> String {
     path.to_string_lossy().into_owned()
-}
-
-/// The part of a script that runs during the recording.
-pub enum ScriptMode {
-    /// A command; the recording ends with it.
-    Command(ShellCommand),
-    /// `ready` is printed, then the script waits until its standard input ends.
-    Input,
-    /// The recording ends with Ctrl-C, or with Enter where the recorder runs in the background.
-    ByHand,
-}
-
-impl RecordingPlan {
-    /// The whole plan as a script for a POSIX shell.
-    pub fn script(&self, during: &ScriptMode) -> String {
-        let mut script = String::new();
-        let by_hand = !matches!(during, ScriptMode::Input);
-        let _ = writeln!(script, "mkdir -p {}", quoted(&path_text(&self.folder)));
-        if !by_hand {
-            let _ = writeln!(script, "finish() {{");
-            self.finish.iter().for_each(|line| {
-                let _ = writeln!(script, "  echo {} >&2; {line}", quoted(&format!("+ {line}")));
-            });
-            let _ = writeln!(script, "  :\n}}");
-        }
-        for line in &self.prepare {
-            if by_hand {
-                let _ = writeln!(script, "{line:#}");
-            } else {
-                let _ = writeln!(script, "echo {} >&2; {line} || {{ finish; exit 1; }}", quoted(&format!("+ {line}")));
-            }
-        }
-        let waiting = || {
-            let printer = self.printer.as_ref().map(|line| format!("exec {line} -- sh -c 'exec cat >/dev/null' 2>&1"));
-            format!("echo ready; {}", printer.as_deref().unwrap_or("exec cat >/dev/null"))
-        };
-        let body = match (during, &self.record) {
-            (ScriptMode::Command(line), Some(record)) => format!("{record:#} -- {line}"),
-            (ScriptMode::Command(line), None) => line.to_string(),
-            (ScriptMode::Input, Some(record)) => {
-                let echo = quoted(&format!("+ {record}")).into_owned();
-                format!("echo {echo} >&2; {record} -- sh -c {}; status=$?", quoted(&waiting()))
-            }
-            (ScriptMode::Input, None) => format!("sh -c {}; status=$?", quoted(&waiting())),
-            (ScriptMode::ByHand, Some(record)) => format!("{record:#}   # until Ctrl-C"),
-            (ScriptMode::ByHand, None) => "read -r enter   # until Enter".to_owned(),
-        };
-        let _ = writeln!(script, "{body}");
-        match by_hand {
-            true => self.finish.iter().for_each(|line| {
-                let _ = writeln!(script, "{line}");
-            }),
-            false => {
-                let _ = writeln!(script, "finish\nexit $status");
-            }
-        }
-        script
-    }
 }

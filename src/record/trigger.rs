@@ -1,5 +1,6 @@
 //! Conditions of `--until` that end a recording: a slow call, a signal, a file that appears.
 
+use super::leftovers::GROUP;
 use crate::base::quantity::{self, QuantityError};
 use std::collections::HashMap;
 use std::path::PathBuf;
@@ -67,11 +68,12 @@ impl OpenCalls {
     pub fn line(&mut self, line: &str) -> Option<EndedCall> {
         let (time, rest) = line.trim_start().split_once(char::is_whitespace)?;
         let time: f64 = time.parse().ok()?;
-        let call = &rest[..rest.find('(')?];
-        // A thread's name may contain blanks and slashes, so the line is read from its end: event, then thread id.
-        let (thread, event) = call.trim_end().rsplit_once(char::is_whitespace)?;
+        // A thread's name may contain blanks, slashes and brackets, so the line is read from its end: the arguments,
+        // which are numbers, then the event, then the thread id.
+        let (thread, event) = rest.rsplit_once(&format!(" {GROUP}"))?;
+        let event = &event[..event.find('(')?];
         let tid: u32 = thread.trim_end().rsplit_once('/')?.1.parse().ok()?;
-        let name = event.split_once(':')?.1;
+        let name = event.trim_end().split_once(':')?.1;
         let Some(function) = name.strip_suffix("__return") else {
             if self.open.len() >= Self::LIMIT {
                 self.open.clear();
@@ -113,9 +115,11 @@ mod tests {
             "perf: warning",
             "     7.000 t/9 whyslow_7:handle_request__return(__probe_func: 94903427563833, __probe_ret_ip: 9)",
             "     9.500 a b/c/5 whyslow_7:handle_request__return(__probe_func: 9)",
+            "    10.000 (sd-pam)/6 whyslow_7:handle_request(__probe_ip: 9)",
+            "    11.500 (sd-pam)/6 whyslow_7:handle_request__return(__probe_func: 9)",
         ];
         let took: Vec<_> = lines.iter().filter_map(|line| calls.line(line)).collect();
         let handle_request = |us| EndedCall { function: "handle_request".to_owned(), took: Duration::from_micros(us) };
-        assert_eq!(took, [handle_request(6278), handle_request(8500)]);
+        assert_eq!(took, [handle_request(6278), handle_request(8500), handle_request(1500)]);
     }
 }

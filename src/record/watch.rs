@@ -4,13 +4,17 @@
 //! alone. It prints `ready` once the recorder records, and ends when its standard input ends: this program closes it,
 //! or the kernel does when this process is gone. The recorder's output goes into `record.log` beside the recording.
 
+use super::folder::RecordingFolder;
 use super::growth::{self, PerfData, RecordingSize};
-use super::plan::{RecordingPlan, ScriptMode, path_text};
+use super::log::{LastStep, ScriptLog};
+use super::plan::{RecordingPlan, path_text};
+use super::script::ScriptMode;
 use super::trigger::{EndedCall, OpenCalls};
-use super::{EndTrigger, RecordError, Recorder, RecordingRequest, code_maps};
+use super::{EndTrigger, RecordError, Recorder, RecordingRequest, RecordingUser, code_maps};
 use crate::base::figure;
 use signal_hook::consts::{SIGHUP, SIGINT, SIGQUIT, SIGTERM, SIGUSR1};
 use signal_hook::iterator::Signals;
+use std::ffi::OsStr;
 use std::fs::File;
 use std::io::{BufRead, BufReader, Write};
 use std::os::unix::fs::OpenOptionsExt;
@@ -22,6 +26,9 @@ use std::time::{Duration, Instant, SystemTime};
 
 /// A write to a full pipe fails instead of waiting.
 const NONBLOCK: i32 = rustix::fs::OFlags::NONBLOCK.bits() as i32;
+
+/// The file in the folder with the recorder's output.
+const LOG: &str = "record.log";
 
 /// Time between two checks of the end conditions.
 const POLL_INTERVAL: Duration = Duration::from_millis(50);
@@ -59,6 +66,10 @@ pub struct RecordingEnd {
     pub size: RecordingSize,
     /// Exit status of the recorded command; `None` without a command, or if it runs on.
     pub command: Option<ExitStatus>,
+    /// The owner of the recording, if that is another user.
+    pub user: Option<RecordingUser>,
+    /// What failed behind the recording itself, a sentence each: a full disk took the names of kernel functions.
+    pub unfinished: Vec<String>,
     /// True if a signal (of a closed terminal, too) asked this program to end: the recording is not opened.
     pub quits: bool,
 }
@@ -71,12 +82,14 @@ pub fn run(
 ) -> Result<RecordingEnd, RecordError> {
     let signals = Signals::new([SIGINT, SIGTERM, SIGHUP, SIGQUIT, SIGUSR1]);
     let mut signals = signals.map_err(|e| RecordError::Signals(e.to_string()))?;
-    let mut script = Script::start(plan)?;
+    let user = RecordingUser::of(request)?;
+    let folder = RecordingFolder::create(&plan.folder)?;
+    let mut script = Script::start(plan, &folder)?;
     script.await_ready(&mut signals)?;
     report(RecordingProgress::Recording);
     let (began, since) = (Instant::now(), SystemTime::now());
-    let mut command = RecordedCommand::start(request)?;
-    let mut meter = Meter::new(plan, request);
+    let mut command = RecordedCommand::start(request, user.as_ref())?;
+    let mut meter = Meter::new(plan, request, &folder);
     let RecordingStop { reason, quits } = loop {
         if let Some(reason) = script.slow_call(request, POLL_INTERVAL) {
             break RecordingStop::because(reason);
@@ -112,9 +125,15 @@ pub fn run(
     if !status.success() {
         return Err(script.failure(status));
     }
-    code_maps::copy(Path::new("/"), since, &plan.folder);
+    code_maps::copy(Path::new("/"), since, &folder.join(""));
     let command = command.and_then(|command| command.status_at_end(quits));
-    Ok(RecordingEnd { took, size: meter.measure(), command, quits })
+    let (size, unfinished) = (meter.measure(), script.log().unfinished());
+    if let Some(user) = &user {
+        let given = folder.give_to(user.uid, user.gid);
+        given
+            .map_err(|e| RecordError::failed(path_text(folder.path()), format!("{} cannot own it: {e}", user.name)))?;
+    }
+    Ok(RecordingEnd { took, size, command, user, unfinished, quits })
 }
 
 /// The decision to end a recording.
@@ -147,10 +166,16 @@ struct RecordedCommand {
 }
 
 impl RecordedCommand {
-    fn start(request: &RecordingRequest) -> Result<Option<RecordedCommand>, RecordError> {
+    fn start(request: &RecordingRequest, user: Option<&RecordingUser>) -> Result<Option<RecordedCommand>, RecordError> {
         let Some((program, arguments)) = request.command.split_first() else { return Ok(None) };
         let name = program.to_string_lossy().into_owned();
-        match Command::new(program).args(arguments).spawn() {
+        let mut command = Command::new(program);
+        command.args(arguments);
+        let started = match user {
+            Some(user) => user.spawn(&mut command),
+            None => command.spawn(),
+        };
+        match started {
             Ok(child) => Ok(Some(RecordedCommand { name, child })),
             Err(e) => Err(RecordError::failed(name, format!("cannot start: {e}"))),
         }
@@ -171,19 +196,20 @@ impl RecordedCommand {
 /// The running script.
 struct Script<'a> {
     plan: &'a RecordingPlan,
+    folder: &'a RecordingFolder,
     child: Child,
     lines: Receiver<String>,
     calls: OpenCalls,
 }
 
-impl Script<'_> {
-    fn start(plan: &RecordingPlan) -> Result<Script<'_>, RecordError> {
-        make_folder(&plan.folder)?;
-        let log = File::create(plan.folder.join("record.log"))
-            .map_err(|e| RecordError::failed(path_text(&plan.folder), e.to_string()))?;
+impl<'a> Script<'a> {
+    fn start(plan: &'a RecordingPlan, folder: &'a RecordingFolder) -> Result<Script<'a>, RecordError> {
+        let log = folder.create_file(OsStr::new(LOG));
+        let log = log.map_err(|e| RecordError::failed(path_text(&folder.path().join(LOG)), e.to_string()))?;
         let mut child = Command::new("sh")
             .arg("-c")
             .arg(plan.script(&ScriptMode::Input))
+            .current_dir(folder.join(""))
             .stdin(Stdio::piped())
             .stdout(Stdio::piped())
             .stderr(log)
@@ -200,7 +226,7 @@ impl Script<'_> {
                 }
             });
         }
-        Ok(Script { plan, child, lines, calls: OpenCalls::default() })
+        Ok(Script { plan, folder, child, lines, calls: OpenCalls::default() })
     }
 
     fn await_ready(&mut self, signals: &mut Signals) -> Result<(), RecordError> {
@@ -266,43 +292,26 @@ impl Script<'_> {
         }
     }
 
+    fn log(&self) -> ScriptLog {
+        let bytes = std::fs::read(self.folder.join(LOG)).unwrap_or_default();
+        ScriptLog(String::from_utf8_lossy(&bytes).into_owned())
+    }
+
     /// The command that failed, and the last line of its output.
     fn failure(&self, status: ExitStatus) -> RecordError {
-        let log = self.plan.folder.join("record.log");
-        let text = std::fs::read(&log).map(|bytes| String::from_utf8_lossy(&bytes).into_owned()).unwrap_or_default();
-        let finishing: Vec<String> = self.plan.finish.iter().map(|line| format!("+ {line}")).collect();
-        let (mut step, mut last) = (None, None);
-        for line in text.lines().map(str::trim).filter(|line| !line.is_empty()) {
-            if finishing.iter().any(|command| command == line) {
-                break;
-            }
-            match line.strip_prefix("+ ") {
-                Some(line) => (step, last) = (Some(line), None),
-                None => last = Some(line),
-            }
-        }
-        let program = step.and_then(|line| line.split_whitespace().next()).unwrap_or(self.plan.recorder.name());
-        let last = last.map_or_else(|| status.to_string(), str::to_owned);
-        RecordError::failed(program, format!("{last} (all of its output is in {})", log.display()))
-    }
-}
-
-/// Make the folder of a recording. It must be new or empty, so that nothing is overwritten.
-fn make_folder(folder: &Path) -> Result<(), RecordError> {
-    let wrong = |reason: String| RecordError::option(format!("--output {}", folder.display()), reason);
-    match std::fs::read_dir(folder).map(|mut entries| entries.next().is_some()) {
-        Ok(true) => Err(wrong("the folder is not empty; name a new one".to_owned())),
-        Ok(false) => Ok(()),
-        Err(e) if e.kind() == std::io::ErrorKind::NotFound => {
-            std::fs::create_dir_all(folder).map_err(|e| wrong(e.to_string()))
-        }
-        Err(e) => Err(wrong(format!("{e}; name a folder"))),
+        let log = self.log();
+        let LastStep { program, said } = log.last_step(self.plan);
+        let program = program.unwrap_or(self.plan.recorder.name());
+        let said = said.map_or_else(|| status.to_string(), str::to_owned);
+        let place = self.folder.path().join(LOG);
+        RecordError::failed(program, format!("{said} (all of its output is in {})", place.display()))
     }
 }
 
 /// Measures the size of the recording every [`MEASURE_INTERVAL`].
 struct Meter<'a> {
     plan: &'a RecordingPlan,
+    folder: &'a RecordingFolder,
     perf: Option<PerfData>,
     control: Option<File>,
     measured: Instant,
@@ -311,12 +320,14 @@ struct Meter<'a> {
 }
 
 impl Meter<'_> {
-    fn new<'a>(plan: &'a RecordingPlan, request: &RecordingRequest) -> Meter<'a> {
-        let perf = (plan.recorder == Recorder::Perf).then(|| PerfData::new(plan.trace.clone()));
+    fn new<'a>(plan: &'a RecordingPlan, request: &RecordingRequest, folder: &'a RecordingFolder) -> Meter<'a> {
+        let trace = plan.trace.file_name().unwrap_or_default();
+        let perf = (plan.recorder == Recorder::Perf).then(|| PerfData::new(folder.join(trace)));
         // Opened for both directions, a named pipe opens without its reader.
-        let open = |path: &PathBuf| File::options().read(true).write(true).custom_flags(NONBLOCK).open(path).ok();
+        let open =
+            |name: &PathBuf| File::options().read(true).write(true).custom_flags(NONBLOCK).open(folder.join(name)).ok();
         let control = plan.control.as_ref().and_then(open);
-        Meter { plan, perf, control, measured: Instant::now(), writes_at_end: request.overwrite.is_some() }
+        Meter { plan, folder, perf, control, measured: Instant::now(), writes_at_end: request.overwrite.is_some() }
     }
 
     /// The size, if the last measurement is [`MEASURE_INTERVAL`] ago.
@@ -337,9 +348,11 @@ impl Meter<'_> {
             (Some(perf), _) => perf.measure(),
             (None, Recorder::TraceCmd) => {
                 let lost = growth::lost_by_ftrace(Path::new("/sys/kernel/tracing"));
-                RecordingSize { bytes: growth::bytes_below(&self.plan.folder), events: None, lost }
+                RecordingSize { bytes: growth::bytes_below(&self.folder.join("")), events: None, lost }
             }
-            (None, _) => RecordingSize { bytes: growth::bytes_below(&self.plan.folder), ..RecordingSize::default() },
+            (None, _) => {
+                RecordingSize { bytes: growth::bytes_below(&self.folder.join("")), ..RecordingSize::default() }
+            }
         }
     }
 }

@@ -147,7 +147,7 @@ fn open_is_linear_in_the_executions() {
         let path: PathBuf = folder.path().join(format!("{n}.why"));
         let mut writer = Writer::new(Facts::default(), Notices::default());
         writer.add(&random_model::model(n, 1));
-        let length = writer.save(&path).unwrap();
+        let length = writer.save(Output::open(&path).unwrap()).unwrap();
         assert!(length < 60 * n as u64, "{length} bytes for {n} executions");
         path
     };

@@ -9,6 +9,7 @@ use random::Random;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 use whyslow::base::ctx::Ctx;
+use whyslow::base::file::Output;
 use whyslow::base::notice::{Notice, Notices};
 use whyslow::base::time::Timestamp;
 use whyslow::compare::{self, compare};
@@ -138,7 +139,7 @@ fn fail_if_and_strict_hold_for_databases() {
     let mut writer = Writer::new(facts(), notices);
     writer.add(&model);
     let path = folder.path().join("damaged.why");
-    writer.save(&path).unwrap();
+    writer.save(Output::open(&path).unwrap()).unwrap();
     for command in ["explain", "info"] {
         // The answer is printed before the status says that it rests on a damaged recording.
         let strict = output(&[command, "--strict", path.to_str().unwrap()]);

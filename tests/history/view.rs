@@ -5,6 +5,7 @@ use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use whyslow::base::ctx::{Cancel, Ctx};
+use whyslow::base::file::Output;
 use whyslow::base::notice::Notices;
 use whyslow::base::time::{Ns, Span, Timestamp};
 use whyslow::event::host::HostId;
@@ -199,7 +200,7 @@ impl Cold {
         std::fs::remove_file(&path).unwrap();
         let mut writer = HistoryFileWriter::default();
         file::write(timeline, StatesOf::AllEvents, &mut writer);
-        writer.save(&path).unwrap();
+        writer.save(Output::open(&path).unwrap()).unwrap();
         Cold(path)
     }
 

@@ -30,12 +30,14 @@ use crate::base::ctx::Ctx;
 use crate::base::cursor::{ByteOrder, bits};
 use crate::base::mapped::Mapped;
 use crate::base::notice::{Notice, Notices};
+use crate::base::temporary;
 use crate::input::tracepoint::format::{Field, FieldType, Format};
 use index::{CpuIndex, CpuPages, PageIndex, PageIndexer};
 use marker::{MarkerClasses, MarkerSearch};
 use pages::{PageRules, PageWalk, StackClasses};
 use processes::ProcessRecords;
 use sections::{Buffer, CpuData, SavedName, Sections, SymbolText};
+use std::io::Write;
 use std::path::Path;
 use std::sync::OnceLock;
 use unpack::{Compression, UnpackedChunks};
@@ -224,7 +226,15 @@ pub fn open(path: &Path, ctx: &Ctx) -> Result<FtraceTrace, OpenError> {
 
 /// Unpacks the pages of all CPUs into one file, and sets the places in `sections` to those in the new file.
 fn unpacked(file: &Mapped, sections: &mut Sections, notices: &mut Notices) -> std::io::Result<Mapped> {
-    let mut out = tempfile::NamedTempFile::new()?;
+    temporary::mapped(|out| unpack_into(out, file, sections, notices))
+}
+
+fn unpack_into(
+    mut out: &mut dyn Write,
+    file: &Mapped,
+    sections: &mut Sections,
+    notices: &mut Notices,
+) -> std::io::Result<()> {
     // A chunk belongs to one CPU, so all of them have as many packed bytes as the file at most.
     let (mut at, mut left) = (0, file.bytes().len());
     let (compression, byte_order) = (sections.compression, sections.head.byte_order);
@@ -238,8 +248,7 @@ fn unpacked(file: &Mapped, sections: &mut Sections, notices: &mut Notices) -> st
         (cpu.at, cpu.bytes) = (at, bytes);
         at += bytes;
     }
-    // The mapping keeps the bytes when the name is gone.
-    Mapped::open(out.path())
+    Ok(())
 }
 
 /// Fields of an event that name a thread.

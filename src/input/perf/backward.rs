@@ -8,15 +8,17 @@ use super::header::{RecordHeader, bytes_behind, record};
 use super::sample::TimeAndCpu;
 use super::walk::{SAMPLE, USER, WalkRules};
 use crate::base::mapped::Mapped;
-use std::io::{self, BufWriter, Write};
+use crate::base::temporary;
+use std::io::{self, Write};
 use std::ops::Range;
 
 /// The data with the records of each CPU in order of time. Bytes from a record that passes the end on are copied
 /// unchanged.
 pub fn reversed(rules: &WalkRules, bytes: &[u8], data: Range<usize>) -> io::Result<Mapped> {
-    let mut file = tempfile::NamedTempFile::new()?;
-    let mut out = BufWriter::new(file.as_file_mut());
-    let data = bytes.get(data).unwrap_or(&[]);
+    temporary::mapped(|out| write_all_reversed(rules, bytes.get(data).unwrap_or(&[]), out))
+}
+
+fn write_all_reversed(rules: &WalkRules, data: &[u8], out: &mut dyn Write) -> io::Result<()> {
     // The beginnings of the records of the current CPU.
     let (mut run, mut of, mut at): (Vec<usize>, Option<u32>, usize) = (Vec::new(), None, 0);
     loop {
@@ -27,7 +29,7 @@ pub fn reversed(rules: &WalkRules, bytes: &[u8], data: Range<usize>) -> io::Resu
         });
         let (cpu, size) = whole.unwrap_or((None, rest.len()));
         if cpu.is_none() || cpu != of {
-            write_reversed(&mut run, data, at, &mut out)?;
+            write_reversed(&mut run, data, at, out)?;
             of = cpu;
         }
         if cpu.is_some() {
@@ -36,19 +38,14 @@ pub fn reversed(rules: &WalkRules, bytes: &[u8], data: Range<usize>) -> io::Resu
             out.write_all(rest.get(..size).unwrap_or(rest))?;
         }
         if rest.len() <= size {
-            write_reversed(&mut run, data, data.len(), &mut out)?;
-            break;
+            return write_reversed(&mut run, data, data.len(), out);
         }
         at += size;
     }
-    out.flush()?;
-    drop(out);
-    // The mapping keeps the bytes when the name is gone.
-    Mapped::open(file.path())
 }
 
 /// Write the records that begin at `run`, the last of which ends at `end`, in reversed order.
-fn write_reversed(run: &mut Vec<usize>, data: &[u8], end: usize, out: &mut impl Write) -> io::Result<()> {
+fn write_reversed(run: &mut Vec<usize>, data: &[u8], end: usize, out: &mut dyn Write) -> io::Result<()> {
     let mut end = end;
     for begin in run.drain(..).rev() {
         out.write_all(data.get(begin..end).unwrap_or(&[]))?;

@@ -7,8 +7,9 @@
 use super::header::{RecordHeader, bytes_behind, record};
 use crate::base::cursor::{ByteOrder, bits};
 use crate::base::mapped::Mapped;
+use crate::base::temporary;
 use ruzstd::decoding::StreamingDecoder;
-use std::io::{self, Read, Write};
+use std::io::{self, Read};
 use std::ops::Range;
 
 const COMPRESSED: u32 = 81;
@@ -54,19 +55,19 @@ pub fn unpack(byte_order: ByteOrder, bytes: &[u8], data: Range<usize>) -> io::Re
     let packed = Chained { pieces, now: &[], ended: false };
     let wrong = |e: &dyn std::fmt::Display| io::Error::new(io::ErrorKind::InvalidData, e.to_string());
     let mut plain = StreamingDecoder::new(packed).map_err(|e| wrong(&e))?;
-    let mut file = tempfile::NamedTempFile::new()?;
-    let (mut buffer, mut left) = (vec![0u8; 1 << 18], (bytes.len() as u64).saturating_mul(MOST));
-    loop {
-        let n = plain.read(&mut buffer)?;
-        if n == 0 {
-            break;
+    let unpacked = temporary::mapped(|file| {
+        let (mut buffer, mut left) = (vec![0u8; 1 << 18], (bytes.len() as u64).saturating_mul(MOST));
+        loop {
+            let n = plain.read(&mut buffer)?;
+            if n == 0 {
+                return Ok(());
+            }
+            let rest = left.checked_sub(n as u64);
+            left = rest.ok_or_else(|| wrong(&"it unpacks to more than a thousand times its size"))?;
+            file.write_all(buffer.get(..n).unwrap_or(&[]))?;
         }
-        left = left.checked_sub(n as u64).ok_or_else(|| wrong(&"it unpacks to more than a thousand times its size"))?;
-        file.write_all(buffer.get(..n).unwrap_or(&[]))?;
-    }
-    file.flush()?;
-    // The mapping keeps the bytes when the name is gone.
-    Mapped::open(file.path()).map(Some)
+    });
+    unpacked.map(Some)
 }
 
 /// The pieces as one stream, with its end.

@@ -27,6 +27,7 @@ pub use read::Database;
 pub use write::Writer;
 
 use crate::base::mapped::open_regular;
+use std::fs::File;
 use std::path::{Path, PathBuf};
 
 /// How each database begins.
@@ -135,13 +136,13 @@ fn remedy(found: u32) -> &'static str {
 
 /// True for a regular file that begins as a database does.
 pub fn is_database(path: &Path) -> bool {
-    begins_as_database(path).unwrap_or(false)
+    open_regular(path).and_then(|file| begins_as_database(&file)).unwrap_or(false)
 }
 
 /// Time that is unknown, with the reason.
-fn begins_as_database(path: &Path) -> std::io::Result<bool> {
+fn begins_as_database(mut file: &File) -> std::io::Result<bool> {
     use std::io::Read;
     let mut begin = Vec::with_capacity(MAGIC.len());
-    open_regular(path)?.take(MAGIC.len() as u64).read_to_end(&mut begin)?;
+    (&mut file).take(MAGIC.len() as u64).read_to_end(&mut begin)?;
     Ok(begin == MAGIC)
 }

@@ -2,7 +2,7 @@
 //! all.
 
 use super::{DatabaseError, ENTRY, HEADER, Kind, MAGIC, SHARED, VERSION, columns};
-use crate::base::file::{self, Existing};
+use crate::base::file::{Existing, Output};
 use crate::base::names::{NameId, Names};
 use crate::base::notice::Notices;
 use crate::base::pack::Pack;
@@ -12,7 +12,7 @@ use crate::model::execution::{ContextTime, Executions, Sparse};
 use crate::model::facts::{Facts, HostQuality, Lost, Quality, TraceFacts};
 use crate::model::recorded::{Recorded, StackKind, TraceRecorder};
 use crate::model::{Model, ThreadInfo, TraceInfo, TraceLevel};
-use std::path::Path;
+use std::io::Write;
 
 struct Section {
     kind: Kind,
@@ -121,17 +121,17 @@ impl Writer {
         file
     }
 
-    /// Write it to `path`, where only a database may be replaced. Returns its length.
-    pub fn save(&self, path: &Path) -> Result<u64, DatabaseError> {
-        let io = |error| DatabaseError::Io { path: path.to_owned(), error };
-        match super::begins_as_database(path) {
-            Ok(true) => {}
-            Ok(false) => return Err(DatabaseError::Foreign { path: path.to_owned() }),
-            Err(e) if e.kind() == std::io::ErrorKind::NotFound => {}
-            Err(e) => return Err(io(e)),
+    /// Write it to an output, where only a database may be replaced. Returns its length.
+    pub fn save(&self, output: Output) -> Result<u64, DatabaseError> {
+        let path = output.path().to_owned();
+        let io = |error| DatabaseError::Io { path: path.clone(), error };
+        if let Some(before) = output.replaced()
+            && !super::begins_as_database(before).map_err(io)?
+        {
+            return Err(DatabaseError::Foreign { path });
         }
         let bytes = self.bytes();
-        file::write(path, &bytes, Existing::Replace).map_err(io)?;
+        output.write(Existing::Replace, |file| file.write_all(&bytes)).map_err(io)?;
         Ok(bytes.len() as u64)
     }
 }

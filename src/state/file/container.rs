@@ -13,7 +13,7 @@
 
 use super::HistoryFileError;
 use crate::base::cursor::{ByteOrder, Bytes};
-use crate::base::file::{self, Existing};
+use crate::base::file::{Existing, Output};
 use crate::base::mapped::open_regular;
 use crate::base::packed::{Packed, value_of};
 use crate::state::store::leaves::Leaves;
@@ -92,15 +92,16 @@ impl HistoryFileWriter {
         self.sections.push((name, Content::Leaves(leaves)));
     }
 
-    /// Write it to `path`, where only a history file may be replaced: it appears whole or not at all. Leaves are
+    /// Write it to an output, where only a history file may be replaced: it appears whole or not at all. Leaves are
     /// written one by one. Returns its length.
-    pub fn save(&self, path: &Path) -> Result<u64, HistoryFileError> {
-        let io = |error| HistoryFileError::Io { path: path.to_owned(), error };
-        let existing = match begins_as_history_file(path) {
-            Ok(true) => Existing::Replace,
-            Ok(false) => return Err(HistoryFileError::Foreign { path: path.to_owned() }),
-            Err(error) if error.kind() == ErrorKind::NotFound => Existing::Keep,
-            Err(error) => return Err(io(error)),
+    pub fn save(&self, output: Output) -> Result<u64, HistoryFileError> {
+        let path = output.path().to_owned();
+        let io = |error| HistoryFileError::Io { path: path.clone(), error };
+        let existing = match output.replaced().map(begins_as_history_file) {
+            Some(Ok(true)) => Existing::Replace,
+            Some(Ok(false)) => return Err(HistoryFileError::Foreign { path }),
+            Some(Err(error)) => return Err(io(error)),
+            None => Existing::Keep,
         };
         let mut length = 0;
         let fill = |file: &mut File| {
@@ -110,9 +111,9 @@ impl HistoryFileWriter {
             (header, length) = self.write_sections(file)?;
             file.write_all_at(&header, 0)
         };
-        file::write_with(path, existing, fill).map_err(|error| match error.kind() {
+        output.write(existing, fill).map_err(|error| match error.kind() {
             // It was made meanwhile.
-            ErrorKind::AlreadyExists => HistoryFileError::Foreign { path: path.to_owned() },
+            ErrorKind::AlreadyExists => HistoryFileError::Foreign { path: path.clone() },
             _ => io(error),
         })?;
         Ok(length)
@@ -182,12 +183,12 @@ fn checksum(header: &[u8], table: &[u8]) -> u32 {
 
 /// True for a regular file that begins as a history file does.
 pub fn is_history_file(path: &Path) -> bool {
-    begins_as_history_file(path).unwrap_or(false)
+    open_regular(path).and_then(|file| begins_as_history_file(&file)).unwrap_or(false)
 }
 
-fn begins_as_history_file(path: &Path) -> io::Result<bool> {
+fn begins_as_history_file(mut file: &File) -> io::Result<bool> {
     let mut begin = Vec::with_capacity(MAGIC.len());
-    open_regular(path)?.take(MAGIC.len() as u64).read_to_end(&mut begin)?;
+    (&mut file).take(MAGIC.len() as u64).read_to_end(&mut begin)?;
     Ok(begin == MAGIC)
 }
 
@@ -385,11 +386,11 @@ mod tests {
         let mut writer = HistoryFileWriter::default();
         writer.add(ONE, vec![1]);
         for _ in 0..2 {
-            assert_eq!(writer.save(&mine).unwrap(), std::fs::metadata(&mine).unwrap().len());
+            assert_eq!(writer.save(Output::open(&mine).unwrap()).unwrap(), std::fs::metadata(&mine).unwrap().len());
             writer.add(TWO, vec![2]);
         }
         std::fs::write(&other, "whyslow").unwrap();
-        assert!(matches!(writer.save(&other), Err(HistoryFileError::Foreign { .. })));
+        assert!(matches!(writer.save(Output::open(&other).unwrap()), Err(HistoryFileError::Foreign { .. })));
         assert!(is_history_file(&mine) && !is_history_file(&other));
     }
 }

@@ -3,6 +3,7 @@
 //! The format has no negative weights: the third profile holds only the contexts that take longer in slow executions.
 
 use super::{Profile, Stack};
+use crate::base::clean;
 use crate::compare::Comparison;
 use crate::model::Model;
 use serde::Serialize;
@@ -62,7 +63,7 @@ pub fn speedscope(model: &Model, comparison: &Comparison) -> Vec<u8> {
     let document = Document {
         schema: "https://www.speedscope.app/file-format-schema.json",
         exporter: concat!("whyslow ", env!("CARGO_PKG_VERSION")),
-        name: model.tasks.get(model.task).map_or("", |task| task),
+        name: &clean::text(model.tasks.get(model.task).map_or("", |task| task)),
         shared: Shared { frames: profile.frames.iter().map(|name| SharedFrame { name }).collect() },
         profiles: vec![
             SampledProfile::new("slow: mean of an execution", &profile, |stack| stack.slow_ns),

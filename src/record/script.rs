@@ -1,0 +1,91 @@
+//! A plan as one script for a POSIX shell: to be printed and run by hand, or run by `watch.rs` in the folder.
+//!
+//! The script that is run says each command (`+ `) and each that fails while it finishes (`! `) in the log. It leaves
+//! the folder to its caller, who reaches it by a descriptor; all its paths are relative to that folder.
+
+use super::plan::{KERNEL_SYMBOLS, RecordingPlan, path_text};
+use super::shell::{ShellCommand, quoted};
+use std::fmt::Write;
+
+/// The kernel's table of its functions.
+const SYMBOL_TABLE: &str = "/proc/kallsyms";
+
+/// The part of a script that runs during the recording.
+pub enum ScriptMode {
+    /// A command; the recording ends with it.
+    Command(ShellCommand),
+    /// `ready` is printed, then the script waits until its standard input ends.
+    Input,
+    /// The recording ends with Ctrl-C, or with Enter where the recorder runs in the background.
+    ByHand,
+}
+
+impl RecordingPlan {
+    /// The whole plan as a script for a POSIX shell.
+    pub fn script(&self, during: &ScriptMode) -> String {
+        match during {
+            ScriptMode::Input => self.script_to_run(),
+            ScriptMode::Command(line) => self.script_by_hand(Some(line)),
+            ScriptMode::ByHand => self.script_by_hand(None),
+        }
+    }
+
+    /// The lines of the log after which a command finishes the recording.
+    pub(super) fn finishing(&self) -> Vec<String> {
+        let symbols = self.kernel_symbols.as_ref().map(|_| copy(KERNEL_SYMBOLS.to_owned()));
+        self.finish.iter().chain(symbols.as_ref()).map(|line| format!("+ {line}")).collect()
+    }
+
+    fn script_by_hand(&self, command: Option<&ShellCommand>) -> String {
+        let mut script = String::new();
+        let _ = writeln!(script, "mkdir -m 700 {}", quoted(&path_text(&self.folder)));
+        for line in &self.prepare {
+            let _ = writeln!(script, "{line:#}");
+        }
+        let _ = match (command, &self.record) {
+            (Some(line), Some(record)) => writeln!(script, "{record:#} -- {line}"),
+            (Some(line), None) => writeln!(script, "{line}"),
+            (None, Some(record)) => writeln!(script, "{record:#}   # until Ctrl-C"),
+            (None, None) => writeln!(script, "read -r enter   # until Enter"),
+        };
+        let symbols = self.kernel_symbols.as_ref().map(|file| copy(path_text(file)));
+        for line in self.finish.iter().chain(symbols.as_ref()) {
+            let _ = writeln!(script, "{line}");
+        }
+        script
+    }
+
+    fn script_to_run(&self) -> String {
+        let says = |mark: &str, line: &dyn std::fmt::Display| quoted(&format!("{mark} {line}")).into_owned();
+        let mut script = "umask 077\nfinish() {\n".to_owned();
+        for line in &self.finish {
+            let _ = writeln!(script, "  echo {} >&2; {line} || echo {} >&2", says("+", line), says("!", line));
+        }
+        if self.kernel_symbols.is_some() {
+            // Half a table would give wrong names: it has its name when it is whole.
+            let (line, part) = (copy(KERNEL_SYMBOLS.to_owned()), format!(".{KERNEL_SYMBOLS}"));
+            let whole = format!("{} && mv {part} {KERNEL_SYMBOLS}", copy(part.clone()));
+            let failed = format!("{{ rm -f {part}; echo {} >&2; }}", says("!", &line));
+            let _ = writeln!(script, "  echo {} >&2; {whole} || {failed}", says("+", &line));
+        }
+        let _ = writeln!(script, "  :\n}}");
+        for line in &self.prepare {
+            let _ = writeln!(script, "echo {} >&2; {line} || {{ finish; exit 1; }}", says("+", line));
+        }
+        let printer = self.printer.as_ref().map(|line| format!("exec {line} -- sh -c 'exec cat >/dev/null' 2>&1"));
+        let waiting = format!("echo ready; {}", printer.as_deref().unwrap_or("exec cat >/dev/null"));
+        let _ = match &self.record {
+            Some(record) => {
+                writeln!(script, "echo {} >&2; {record} -- sh -c {}; status=$?", says("+", record), quoted(&waiting))
+            }
+            None => writeln!(script, "sh -c {}; status=$?", quoted(&waiting)),
+        };
+        let _ = writeln!(script, "finish\nexit $status");
+        script
+    }
+}
+
+/// The command that saves the addresses of kernel functions.
+fn copy(file: String) -> ShellCommand {
+    ShellCommand::new(["cp", SYMBOL_TABLE]).with([file])
+}

@@ -1,0 +1,108 @@
+//! The folder of a recording: private, reached by its descriptor, whole when a disk is full, and no probes left behind.
+
+#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
+
+#[path = "support/ask.rs"]
+mod ask;
+#[path = "support/fake_perf.rs"]
+mod fake_perf;
+
+use fake_perf::{RECORDS, fake_perf, machine, run};
+use std::ffi::OsString;
+use std::os::unix::fs::PermissionsExt;
+use std::path::Path;
+use whyslow::record::RecordingRequest;
+use whyslow::record::capabilities::Capabilities;
+
+#[test]
+fn recording_is_private_and_stays_in_its_folder() {
+    let folder = tempfile::tempdir().unwrap();
+    let host = Capabilities { kernel_symbols: true, ..fake_perf(folder.path(), RECORDS) };
+    let (out, moved, victim) = (folder.path().join("out"), folder.path().join("moved"), folder.path().join("victim"));
+    std::fs::write(&victim, "precious").unwrap();
+    // Another folder takes the name of the recording's, with links in place of its files.
+    let swap =
+        "mv $0/out $0/moved; mkdir $0/out; for f in kallsyms .kallsyms perf.data; do ln -s $0/victim $0/out/$f; done";
+    let command = ["sh", "-c", swap].map(OsString::from).into_iter().chain([folder.path().as_os_str().to_owned()]);
+    let request = RecordingRequest { command: command.collect(), ..RecordingRequest::default() };
+    run(&host, &request, &out).0.unwrap();
+    assert_eq!(std::fs::read_to_string(&victim).unwrap(), "precious");
+    assert_eq!(std::fs::read_to_string(moved.join("perf.data")).unwrap(), "data\n");
+    let mode = |path: &Path| std::fs::metadata(path).unwrap().permissions().mode() & 0o777;
+    assert_eq!(mode(&moved), 0o700);
+    for name in ["perf.data", "record.log", "kallsyms"] {
+        assert_eq!(mode(&moved.join(name)) & 0o077, 0, "{name} is open to others");
+    }
+    // A folder that others may enter could have such links in it already.
+    let open = folder.path().join("open");
+    std::fs::create_dir(&open).unwrap();
+    std::fs::set_permissions(&open, PermissionsExt::from_mode(0o755)).unwrap();
+    let said = run(&host, &request, &open).0.unwrap_err();
+    assert!(said.contains("open to others"), "{said}");
+}
+
+#[test]
+fn full_disk_at_the_end_is_reported_and_leaves_no_half_table() {
+    let folder = tempfile::tempdir().unwrap();
+    fake_perf(folder.path(), RECORDS);
+    let mut whyslow = machine(folder.path());
+    std::fs::write(folder.path().join("proc/kallsyms"), "ffffffff81000000 T _stext\n").unwrap();
+    let copies = "#!/bin/sh\nhead -c 100 \"$1\" > \"$2\"; echo \"cp: error writing '$2': No space left\" >&2; exit 1\n";
+    std::fs::write(folder.path().join("cp"), copies).unwrap();
+    std::fs::set_permissions(folder.path().join("cp"), PermissionsExt::from_mode(0o755)).unwrap();
+    let out = folder.path().join("out");
+    let ended = ask::run(whyslow.args(["--with", "perf", "-d", "50ms", "--no-open", "-o"]).arg(&out));
+    let said = ask::said(&ended);
+    assert!(ended.status.success() && said.contains("No space left") && said.contains("note: `cp"), "{said}");
+    let mut names: Vec<_> = std::fs::read_dir(&out).unwrap().map(|entry| entry.unwrap().file_name()).collect();
+    names.sort();
+    assert_eq!(names, ["perf.data", "record.log"]);
+}
+
+#[test]
+fn probes_of_killed_recordings_are_removed() {
+    let folder = tempfile::tempdir().unwrap();
+    fake_perf(folder.path(), RECORDS);
+    let probes = folder.path().join("sys/kernel/tracing/uprobe_events");
+    let mut clean = machine(folder.path());
+    std::fs::write(&probes, "p:whyslow_4000000/handle /bin/a:0x10\n").unwrap();
+    let said = ask::run(clean.arg("--clean"));
+    let listed = String::from_utf8_lossy(&said.stdout).into_owned();
+    assert!(said.status.success() && listed.contains("whyslow_4000000/handle"), "{listed}");
+    assert!(std::fs::read_to_string(&probes).unwrap().ends_with("-:whyslow_4000000/handle\n"));
+    let out = folder.path().join("out");
+    let ended = ask::run(machine(folder.path()).args(["--with", "perf", "-d", "50ms", "--no-open", "-o"]).arg(&out));
+    assert!(ask::said(&ended).contains("removed the probe whyslow_4000000/handle"), "{}", ask::said(&ended));
+}
+
+/// Root records, and the command is the user's own, who called sudo.
+#[test]
+fn command_and_recording_belong_to_the_user_who_called_sudo() {
+    use std::os::unix::fs::MetadataExt;
+    const DAEMON: u32 = 1;
+    let folder = tempfile::tempdir().unwrap();
+    if std::fs::metadata(folder.path()).unwrap().uid() != 0 {
+        // Only root can be another user.
+        return;
+    }
+    fake_perf(folder.path(), RECORDS);
+    for (user, option, owner) in [("daemon", None, DAEMON), ("root", Some("--user=daemon"), DAEMON), ("root", None, 0)]
+    {
+        let out = folder.path().join(format!("{user}-{}", option.is_some()));
+        let mut whyslow = machine(folder.path());
+        whyslow.args(["--with", "perf", "--no-open"]).args(option).arg("-o").arg(&out).env("SUDO_USER", user);
+        let ended = ask::run(whyslow.args(["--", "sh", "-c", "echo $(id -u) $(id -G) $HOME"]));
+        assert!(ended.status.success(), "{}", ask::said(&ended));
+        let said = String::from_utf8_lossy(&ended.stdout).into_owned();
+        let first: Vec<&str> = said.lines().next().unwrap().split(' ').collect();
+        assert_eq!(first[0], owner.to_string(), "{user}: {said}");
+        assert_eq!(first.last() == Some(&"/root"), owner == 0 && std::env::var("HOME").unwrap() == "/root", "{said}");
+        for path in [&out, &out.join("perf.data"), &out.join("record.log")] {
+            let about = std::fs::metadata(path).unwrap();
+            assert_eq!((about.uid(), about.mode() & 0o077), (owner, 0), "{}", path.display());
+        }
+    }
+    let mut whyslow = machine(folder.path());
+    let ended = ask::run(whyslow.args(["--with", "perf", "--user", "no-such-user", "-d", "1s", "--no-open"]));
+    assert!(ask::said(&ended).contains("no such user"), "{}", ask::said(&ended));
+}
