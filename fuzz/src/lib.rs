@@ -48,7 +48,7 @@ use whyslow::{cli, dump};
 pub type Ask = fn(&[u8]);
 
 /// All targets by name; each has a file in `fuzz_targets/`.
-pub const TARGETS: [(&str, Ask); 16] = [
+pub const TARGETS: [(&str, Ask); 20] = [
     ("metadata_text", ask_metadata_text),
     ("metadata_json", ask_metadata_json),
     ("packet", ask_packet),
