@@ -15,7 +15,7 @@ use crate::base::notice::{Notice, Notices};
 use crate::base::time::{Ns, Span, Timestamp};
 use crate::event::derived::Derived;
 use crate::state::questions::Asker;
-use crate::state::timeline::{ImageChange, Mark, MarkField, Thread, ThreadId, Timeline};
+use crate::state::timeline::{ImageChange, Mark, MarkField, SegmentKind, Thread, ThreadId, Timeline};
 use std::collections::{BTreeMap, BTreeSet};
 
 /// Names of programs that record: their activity is not part of the machine's work.
@@ -204,9 +204,19 @@ pub fn threads(timeline: &Timeline) -> Lives {
     lives
 }
 
+/// A life without the time before the first event of a thread whose creation was not recorded: nothing shows that it
+/// existed then.
+fn known_part(timeline: &Timeline, id: ThreadId, life: Span) -> Span {
+    let begins_unseen = timeline.thread(id).is_some_and(|thread| thread.parent.is_none());
+    let first = timeline.reader(Asker::Tasks).segments(id).all().next().filter(|_| begins_unseen);
+    let unknown = first.filter(|first| first.kind == SegmentKind::Unknown && first.span.contains(life.start));
+    unknown.filter(|unknown| unknown.span.end < life.end).map_or(life, |unknown| Span::new(unknown.span.end, life.end))
+}
+
 /// Add a life under its last name, as `shown` writes it.
 fn add(lives: &mut Lives, timeline: &Timeline, mut life: ThreadLife, shown: impl Fn(&str) -> String) {
     life.span = life.span.clip(timeline.span());
+    life.span = known_part(timeline, life.thread, life.span);
     let name = timeline.thread(life.thread).and_then(|thread| thread.name_at(life.span.last_moment()));
     let Some(name) = name.filter(|_| !life.span.is_empty()) else { return };
     lives.entry(shown(timeline.names().get(name))).or_default().push(life);
@@ -236,7 +246,7 @@ mod tests {
     use super::*;
     use crate::analysis::executions::{PairingRule, pair};
     use crate::analysis::timeline_builder::{HOST, TimelineBuilder};
-    use crate::state::timeline::{ImageEvent, SegmentKind, ThreadDraft, ThreadName};
+    use crate::state::timeline::{ImageEvent, ThreadDraft, ThreadName};
 
     fn found(builder: &mut TimelineBuilder, derived: Derived) -> Option<Vec<(Ns, Ns, u32)>> {
         builder.0.marks.clear();

@@ -42,7 +42,7 @@ impl StackTables {
         let (symbols, sites) = (places.known.clone().unwrap_or_default(), OnceLock::new());
         let spaces = Spaces::with_code(timeline.images(), places, &symbols);
         let timelines = StackTimelines::new(timeline, &spaces, kernel.is_some(), ctx)?;
-        if kernel.is_none() {
+        if kernel.is_none() && places.wants_kernel {
             unnamed::kernel(timeline, &mut notices);
         }
         let stacks = timelines.distinct().iter().filter_map(|stack| stack.user.as_ref());

@@ -343,6 +343,7 @@ fn places(traces: &[Argument], symbols: &SymbolOptions) -> SymbolPaths {
         beside: traces.iter().map(|a| perf_map::folder(&a.path).to_owned()).collect(),
         monotonic: None,
         local: BTreeMap::new(),
+        wants_kernel: false,
         known: None,
     }
 }

@@ -158,7 +158,7 @@ pub fn build(
     let (outline, taken) = samples.take(&selection, &mut table, ctx)?;
     ctx.progress.enter("symbols", 0);
     let places = &request.places;
-    if kernel.is_none() {
+    if kernel.is_none() && places.wants_kernel {
         unnamed::kernel(timeline, &mut model.notices);
     }
     let stacks = table.distinct().iter().filter_map(|stack| stack.user.as_ref());

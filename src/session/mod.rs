@@ -189,6 +189,13 @@ impl Session {
     /// that delayed them.
     pub fn mine(&mut self, task: Option<&str>, places: &SymbolPaths, ctx: &Ctx) -> anyhow::Result<Arc<Mining>> {
         match self {
+            Session::Traces(traces) if task.is_some() && traces.profile_task(task)?.is_some() => {
+                anyhow::bail!(
+                    "{}: a profile holds samples alone, and no sequences; record switches, wake-ups and system calls: \
+                     whyslow record",
+                    traces.title()
+                )
+            }
             Session::Traces(traces) => traces.mine(task, places, ctx).map(Arc::new),
             Session::Run(run) => {
                 run.alone("anomalies")?;

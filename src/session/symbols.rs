@@ -45,7 +45,8 @@ pub(super) fn with_recorded_of(traces: &[&Trace], places: &SymbolPaths) -> Symbo
     }
     let code = traces.iter().map(|trace| trace.kernel_code()).filter(|code| !code.is_empty());
     let code = code.map(Into::into).collect();
-    SymbolPaths { kernel, recorded, code, beside, local, monotonic: monotonic(traces), ..places.clone() }
+    let (monotonic, wants_kernel) = (monotonic(traces), traces.iter().any(|trace| matches!(trace, Trace::Perf(_))));
+    SymbolPaths { kernel, recorded, code, beside, local, monotonic, wants_kernel, ..places.clone() }
 }
 
 /// Those of some traces that are of this machine since it started, by number, with what is added to their times to

@@ -16,7 +16,7 @@ use whyslow::analysis::path::{PathSegment, label, walk};
 use whyslow::base::time::{Ns, Span, Timestamp};
 use whyslow::event::host::TraceOrigin;
 use whyslow::event::kind::{
-    Context, Event, Kind, LossSource, RequestStep, TextId, ThreadContextId, WakeSource, WorkStep,
+    Context, Event, Kind, LossSource, RequestStep, TextId, ThreadContextId, WakeSource, WeightId, WorkStep,
 };
 use whyslow::event::prev_state::Generation;
 use whyslow::reading::batch::{Batch, BlockRequest, DumpStatus, DumpedThread, MarkBody, ThreadContext};

@@ -46,6 +46,9 @@ pub struct SymbolPaths {
     /// By number the traces of this machine since it started, with what is added to their times to give wall-clock
     /// time. Files at the recorded paths can be those that they recorded.
     pub local: BTreeMap<u32, Ns>,
+    /// Recordings whose answers lack most where kernel functions have no names: perf's, whose stacks go on into the
+    /// kernel, and which hold no symbols of it.
+    pub wants_kernel: bool,
     /// What is found is kept here; of a history file what was found when it was written, which is all.
     pub known: Option<Arc<SymbolCache>>,
 }

@@ -91,7 +91,7 @@ fn function(
     match record.kind {
         CODE_LOAD => {
             let (_linked, start, size, number) = (word()?, word()?, word()?, word()?);
-            let name = String::from(copied(body.text()?));
+            let name = copied(body.text()?);
             names.insert(number, name.clone());
             Some((start, size, name))
         }

@@ -82,7 +82,7 @@ impl ThisMachine {
         }
         let end = started.saturating_add(last.ns());
         let late = wall(recording.written?)?.since(end);
-        (-WRITING <= late && late <= WRITING).then_some(started.ns())
+        (-WRITING..=WRITING).contains(&late).then_some(started.ns())
     }
 }
 

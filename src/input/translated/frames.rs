@@ -130,7 +130,7 @@ impl Frame {
 
 fn is_scheduling(function: &str) -> bool {
     let begins = |with: &&str| function.starts_with(*with);
-    SCHEDULING.iter().any(|begin| begins(&begin)) && !NOT_SCHEDULING.iter().any(|begin| begins(&begin))
+    SCHEDULING.iter().any(&begins) && !NOT_SCHEDULING.iter().any(begins)
 }
 
 /// FNV-1a: the same in all runs and versions.

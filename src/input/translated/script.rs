@@ -47,7 +47,7 @@ pub(super) fn is_one(begin: &[u8]) -> bool {
     let plain = |line: &&[u8]| !line.is_empty() && !line.starts_with(b"#");
     let mut lines = begin.split(|byte| *byte == b'\n').take(FIRST_LINES).filter(plain);
     let first = lines.find(|line| !line.starts_with(b"\t"));
-    let Some(line) = first.and_then(|line| ScriptLine::read(line)) else { return false };
+    let Some(line) = first.and_then(ScriptLine::read) else { return false };
     // A line of a log may have a time too: perf prints the thread or the event.
     line.tid >= 0 || line.pid >= 0 || !line.event.is_empty() && line.name.len() <= 16
 }
@@ -162,10 +162,9 @@ impl<'t> ScriptPart<'t> {
             return self.close();
         }
         // A chain whose tabs became spaces is known by its event before it.
-        if line.starts_with(b"\t") || (line.starts_with(b" ") && self.open.is_some()) {
-            if self.frame(plain) || line.starts_with(b"\t") {
-                return;
-            }
+        let is_indented = line.starts_with(b"\t") || (line.starts_with(b" ") && self.open.is_some());
+        if is_indented && (self.frame(plain) || line.starts_with(b"\t")) {
+            return;
         }
         match ScriptLine::read(line) {
             Some(event) => {

@@ -159,8 +159,6 @@ pub struct Binding {
     pub switches: Vec<u32>,
     /// Switches are decoded.
     pub follows_switches: bool,
-    /// The tracer lists all threads when it begins.
-    pub dumps_threads: bool,
     /// The architecture, by which system calls are numbered.
     machine: Option<String>,
     /// Functions on call stacks that are recorded by name.
@@ -293,7 +291,6 @@ impl Binding {
             page_faults: false,
             switches: Vec::new(),
             follows_switches: false,
-            dumps_threads: kernel && declared.contains(STATE_DUMP),
             machine: dialect::machine(trace).map(str::to_owned),
             frames: trace.frames(),
             numbers: 0,
@@ -336,9 +333,6 @@ impl Binding {
         bound
     }
 }
-
-/// The event by which LTTng lists the threads that exist when a session begins.
-const STATE_DUMP: &str = "lttng_statedump_process_state";
 
 /// Bind one class but for its delimiters; `None` for a twin that has nothing to add.
 fn bind(paths: &mut Paths<'_>, meaning: Meaning, followed: bool, class: &Class, delimits: bool) -> Option<Bound> {

@@ -34,15 +34,14 @@ impl Machine {
         thread
     }
 
-    /// The instance that has an id, else a new one, which begins with the event at `t`: what it did before, and
-    /// whether it existed, is not known. Idle tasks exist from the beginning, as do threads without a recorded fork
-    /// where the tracer lists all threads when it begins.
+    /// The instance that has an id, else a new one, which begins with the recording where no event has named the id,
+    /// else at `t`.
     pub(super) fn instance(&mut self, key: HostTid, holder: Holder, t: Timestamp) -> ThreadId {
         let start = match holder {
             Holder::Alive(thread) => return thread,
-            // `close` moves its begin to that of the recording where this is before its first event.
-            Holder::Unseen if key.is_idle() || self.is_dumped(key.host()) => self.start.unwrap_or(Timestamp::MIN),
-            Holder::Ended | Holder::Unseen => t,
+            Holder::Ended => t,
+            // Seen before the first event: `close` moves its begin to that of the recording.
+            Holder::Unseen => self.start.unwrap_or(Timestamp::MIN),
         };
         let state = ThreadState::new(key, start, Sched::Unseen, self.threads.latest(key));
         self.threads.open(key, state)

@@ -76,8 +76,6 @@ pub struct Machine {
     pub(super) lines: HashMap<(HostId, i32), NameId>,
     pub(super) reasons: Reasons,
     pub(super) losses: Losses,
-    /// By host: true if its tracer lists all threads when it begins.
-    dumped: Vec<bool>,
     /// By host: the CPUs whose switches were recorded; empty where the recording does not show it.
     recorded: Vec<BTreeSet<u32>>,
     /// CPUs that events name and whose switches were not recorded.
@@ -218,7 +216,6 @@ impl Machine {
             handlers,
             handler_kinds: Vec::new(),
             cpus: Cpus::new(hosts.len()),
-            dumped: vec![false; hosts.len()],
             recorded: vec![BTreeSet::new(); hosts.len()],
             out,
             sealed: RowBuilders::default(),
@@ -244,16 +241,6 @@ impl Machine {
             end: Timestamp::MIN,
             notices: Notices::default(),
         }
-    }
-
-    /// The tracer of a host lists all threads when it begins.
-    pub fn expect_dump(&mut self, host: HostId) {
-        self.dumped.iter_mut().skip(host.index()).take(1).for_each(|dumped| *dumped = true);
-    }
-
-    /// See [`Self::expect_dump`].
-    pub(super) fn is_dumped(&self, host: HostId) -> bool {
-        self.dumped.get(host.index()) == Some(&true)
     }
 
     /// The switches of a CPU are recorded. Where no CPU is named all of them are assumed to be.

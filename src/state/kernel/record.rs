@@ -281,9 +281,6 @@ pub fn record(
 fn new_machine(traces: &[&Trace], sources: &BoundTraces, options: &Options) -> Machine {
     let mut machine = Machine::new(sources.hosts.clone(), sources.origins.clone(), options.handlers.clone());
     for ((trace, origin), source) in traces.iter().zip(&sources.origins).zip(&sources.all) {
-        if source.binding.dumps_threads {
-            machine.expect_dump(origin.host);
-        }
         for stream in trace.streams().iter().filter(|s| source.binding.switches.contains(&s.stream_class)) {
             if let Some(cpu) = stream.cpu {
                 machine.expect_cpu(origin.host, cpu);

@@ -42,7 +42,6 @@ impl Machine {
         let first = self.cpus[c].first.take();
         let state = &mut self.threads[thread];
         let unseen = state.sched == Sched::Unseen;
-        first.into_iter().for_each(|first| state.begin_earlier(first));
         let from = first.filter(|_| unseen).map_or(t, |first| first.max(state.start_of_segment()));
         state.change(from, Sched::Running(c), &self.reasons);
         state.cpu = number;

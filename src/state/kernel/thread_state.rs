@@ -274,15 +274,6 @@ impl ThreadState {
         self.since
     }
 
-    /// It ran at `begin`, before its first event, if it is not known to have begun later.
-    pub fn begin_earlier(&mut self, begin: Timestamp) {
-        let is_first = self.previous.is_none() && self.thread.parent.is_none() && self.sched == Sched::Unseen;
-        if is_first && self.since == self.thread.life.start && begin < self.since && !self.thread.idle {
-            self.thread.life.start = begin;
-            self.since = begin;
-        }
-    }
-
     /// The recording begins at `begin`; events of it may have an earlier time.
     pub fn begin_with(&mut self, begin: Timestamp) {
         let thread = &mut self.thread;

@@ -8,6 +8,7 @@ use crate::compare::filter::{Filter, Operand, Test};
 use crate::compare::{Basis, Comparison, Group, GroupsOrigin};
 use crate::model::TraceLevel;
 use crate::model::metric::Metric;
+use crate::model::profile::Profile;
 use crate::view::anomalies::verdict;
 use crate::view::tui::actions::Action;
 use crate::view::tui::app::App;
@@ -42,13 +43,16 @@ pub fn lines(app: &App, columns: usize) -> Vec<HeaderLine> {
         return lines;
     }
     if let Some(c) = app.comparison.as_ref().filter(|_| app.size.1 < SMALL) {
-        lines.push(HeaderLine { left: both_groups(c), right: Vec::new(), is_sentence: false });
+        lines.push(HeaderLine { left: both_groups(app, c), right: Vec::new(), is_sentence: false });
     } else if let Some(c) = &app.comparison {
-        let slow = group("slow", StyleScope::Slow, &c.slow);
-        let fast = group("fast", StyleScope::Fast, &c.fast);
+        let slow = group(app, "slow", StyleScope::Slow, &c.slow);
+        let fast = group(app, "fast", StyleScope::Fast, &c.fast);
         let origin = vec![(StyleScope::Dim, origin(c.verdict.groups).to_owned())];
-        let extra =
-            vec![(StyleScope::Slow3, figure::extra(c.extra_ns as f64)), (StyleScope::Dim, " per execution".to_owned())];
+        let (extra, of) = match profile(app) {
+            Some(profile) => (profile.amount(c.extra_ns as f64), " more by the run"),
+            None => (figure::extra(c.extra_ns as f64), " per execution"),
+        };
+        let extra = vec![(StyleScope::Slow3, extra), (StyleScope::Dim, of.to_owned())];
         let gap = || vec![(StyleScope::Dim, "   ".to_owned())];
         let whole = length(&slow) + length(&fast) + length(&extra) + length(&origin) + 8;
         if columns >= ONE_LINE && whole <= columns {
@@ -163,10 +167,13 @@ fn fitting(app: &App, text: &str, columns: usize) -> String {
 }
 
 /// Both groups in one short line.
-fn both_groups(c: &Comparison) -> StyledLine {
+fn both_groups(app: &App, c: &Comparison) -> StyledLine {
     let one = |name: &str, scope, group: &Group| {
         let count = figure::count(group.members.len() as u64);
-        let text = format!(" {count} × {}", figure::time(group.mean_ns as f64));
+        let text = match profile(app) {
+            Some(profile) => format!(" {}", profile.amount(group.mean_ns as f64)),
+            None => format!(" {count} × {}", figure::time(group.mean_ns as f64)),
+        };
         [(scope, name.to_owned()), (StyleScope::Strong, text)]
     };
     let gap = (StyleScope::Dim, "  ".to_owned());
@@ -244,19 +251,33 @@ fn corner(app: &App, columns: usize) -> StyledLine {
     }
 }
 
-fn group(name: &str, scope: StyleScope, group: &Group) -> StyledLine {
+/// The profile of which the executions are samples; a group then has an amount by the run in place of a mean.
+fn profile(app: &App) -> Option<&Profile> {
+    app.model.as_ref()?.profile.as_ref()
+}
+
+fn group(app: &App, name: &str, scope: StyleScope, group: &Group) -> StyledLine {
     let filters = filter_texts(&group.filters);
     let none = group.members.is_empty();
     let filters = match filters.join(", ") {
-        empty if empty.is_empty() && none => "no executions to compare with".to_owned(),
-        empty if empty.is_empty() => "all executions".to_owned(),
+        empty if empty.is_empty() => match (none, profile(app).is_some()) {
+            (true, true) => "no samples to compare with".to_owned(),
+            (true, false) => "no executions to compare with".to_owned(),
+            (false, true) => "all samples".to_owned(),
+            (false, false) => "all executions".to_owned(),
+        },
         some => some,
     };
-    let mean = if none { "-".to_owned() } else { figure::time(group.mean_ns as f64) };
+    let mean = match profile(app) {
+        _ if none => "-".to_owned(),
+        Some(profile) => profile.amount(group.mean_ns as f64),
+        None => figure::time(group.mean_ns as f64),
+    };
+    let of = if profile(app).is_some() { " samples, " } else { " × " };
     vec![
         (scope, name.to_owned()),
         (StyleScope::Strong, format!(" {:>6}", figure::count(group.members.len() as u64))),
-        (StyleScope::Dim, " × ".into()),
+        (StyleScope::Dim, of.into()),
         (StyleScope::Strong, mean),
         (StyleScope::Dim, format!("  {filters}")),
     ]
