@@ -94,7 +94,7 @@ fn thread_runs_for_the_time_of_its_samples() {
     let samples: usize = draft.threads.iter().map(|of| of.rows.samples.len()).sum();
     let running: Ns = draft.threads.iter().map(|of| spent(of, SegmentKind::Running)).sum();
     assert_eq!(samples, 54);
-    assert!(running <= 54 * 1_111_111 && running >= 48 * 1_111_111, "{running}");
+    assert!((48 * 1_111_111..=54 * 1_111_111).contains(&running), "{running}");
     for thread in named(&timeline, "ring-worker") {
         let all = thread.thread.life.len();
         assert_eq!(spent(&thread, SegmentKind::Running) + spent(&thread, SegmentKind::Unknown), all);
