@@ -211,7 +211,7 @@ fn what_a_history_file_does_not_hold_is_refused_in_one_line() {
     bytes[8] = 9;
     std::fs::write(&file, &bytes).unwrap();
     refuses(&["explain", &file], 1, &["history file of version 9", "newer whyslow"]);
-    bytes[8] = 1;
+    bytes[8] = 2;
     bytes.pop();
     std::fs::write(&file, &bytes).unwrap();
     refuses(&["explain", &file], 1, &["its end is missing", "build it again"]);

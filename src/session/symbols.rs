@@ -16,11 +16,15 @@ use crate::reading::dialect::RELEASES;
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
+/// How the formats of perf's recordings begin.
+const PERF: &str = "perf.data";
+
 impl Traces {
     /// The same places, with what the recordings say themselves; those of a history file alone.
     pub(super) fn with_recorded(&self, places: &SymbolPaths) -> SymbolPaths {
         if let Some(reopened) = &self.reopened {
-            return reopened.symbols();
+            let wants_kernel = reopened.facts().traces.iter().any(|trace| trace.format.starts_with(PERF));
+            return SymbolPaths { wants_kernel, ..reopened.symbols() };
         }
         with_recorded_of(&self.traces(), places)
     }
