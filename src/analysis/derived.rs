@@ -208,7 +208,9 @@ pub fn threads(timeline: &Timeline) -> Lives {
 /// existed then.
 fn known_part(timeline: &Timeline, id: ThreadId, life: Span) -> Span {
     let begins_unseen = timeline.thread(id).is_some_and(|thread| thread.parent.is_none());
-    let first = timeline.reader(Asker::Tasks).segments(id).all().next().filter(|_| begins_unseen);
+    let begin = Span::new(life.start, life.start.saturating_add(1));
+    let reader = timeline.reader(Asker::Tasks);
+    let first = if begins_unseen { reader.segments(id).within(begin).next() } else { None };
     let unknown = first.filter(|first| first.kind == SegmentKind::Unknown && first.span.contains(life.start));
     unknown.filter(|unknown| unknown.span.end < life.end).map_or(life, |unknown| Span::new(unknown.span.end, life.end))
 }
