@@ -44,10 +44,7 @@ impl Machine {
         let Some(&origin) = self.origins.get(usize::from(event.trace)) else { return };
         let t = event.time;
         self.end = self.end.max(t);
-        if matches!(event.kind, Kind::Fork { .. } | Kind::Exec { .. } | Kind::Exit { .. }) {
-            self.start.get_or_insert(t);
-        }
-        // A recorder may have made up the other events that describe threads when it began, without a time and a CPU.
+        // A recorder may have made up the events that describe threads when it began, without a time and a CPU.
         if event.who == ThreadContextId::ABSENT && self.thread_event(t, origin.host, event.kind, ids) {
             return;
         }
