@@ -104,9 +104,9 @@ mod tests {
 
     #[test]
     fn a_user_is_read_from_its_entry() {
-        let user = RecordingUser::parse("me:x:1000:1001:Me, there:/home/me:/bin/sh\n", "1001 27 x").unwrap();
+        let user = RecordingUser::parse("me:x:1000:1001:Me, there:/users/me:/bin/sh\n", "1001 27 x").unwrap();
         assert_eq!((user.name.as_str(), user.uid, user.gid), ("me", 1000, 1001));
-        assert_eq!((user.groups, user.home), (vec![1001, 27], PathBuf::from("/home/me")));
+        assert_eq!((user.groups, user.home), (vec![1001, 27], PathBuf::from("/users/me")));
         assert_eq!(RecordingUser::parse("me:x:1000", ""), None);
     }
 }
