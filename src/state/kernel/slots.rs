@@ -110,9 +110,8 @@ impl ThreadState {
             self.uninterruptible = slots.uninterruptible;
             self.placed_by_waker = slots.placed_by_waker;
         }
-        if known.sample {
-            self.last_sample = slots.last_sample;
-        }
+        // One that the worker left to the machine may be later than its own last one.
+        self.last_sample = self.last_sample.max(slots.last_sample);
         self.followed |= slots.followed;
         if slots.exited {
             self.exit(self.exited_at.max(slots.exited_at));

@@ -325,7 +325,8 @@ proptest! {
     }
 }
 
-/// What happens in a test of chosen events: on a CPU, a switch, the entry or exit of a call, or a late sample.
+/// What happens in a test of chosen events: on a CPU, a switch, a new thread, the exit of a thread, the entry or exit of
+/// a call, a late sample, or the end of a function.
 #[derive(Clone, Copy, Debug)]
 enum Chosen {
     Switch(i32, i32, u16),
@@ -333,6 +334,8 @@ enum Chosen {
     Entry,
     Exit,
     Late(i32),
+    ThreadExit(i32),
+    FunctionExit,
 }
 
 /// Events of chosen kinds, each on its CPU, one nanosecond apart.
@@ -351,6 +354,8 @@ fn chosen(events: &[(u16, Chosen)]) -> Vec<Batch> {
             }
             Chosen::Entry => Kind::CallEntry { name: call },
             Chosen::Exit => Kind::CallExit { name: call, ret: 5 },
+            Chosen::ThreadExit(tid) => Kind::Exit { tid },
+            Chosen::FunctionExit => Kind::Function { enters: false, address: 0 },
             Chosen::Late(_) => Kind::Stack {
                 origin: StackOrigin::Tick,
                 user: None,
@@ -361,6 +366,7 @@ fn chosen(events: &[(u16, Chosen)]) -> Vec<Batch> {
         };
         let who = match *event {
             Chosen::Late(tid) => batch.context_id(ThreadContext { tid: Some(tid), ..ThreadContext::default() }),
+            Chosen::FunctionExit => batch.context_id(ThreadContext { tid: Some(1), ..ThreadContext::default() }),
             _ => ThreadContextId::ABSENT,
         };
         batch.events.push(Event { time: Timestamp::new(at as i64), who, trace: 0, cpu: *cpu, kind });
@@ -435,6 +441,17 @@ fn late_samples_are_of_the_thread_that_has_their_id() {
     use Chosen::{Fork, Late, Switch};
     let events = [(1, Switch(0, 1, 0)), (1, Switch(1, 0, 1)), (0, Switch(0, 3, 0)), (0, Fork(1)), (1, Late(1))];
     let [stepped, prepared] = both(chosen(&events), false, 1);
+    assert_eq!(stepped, prepared);
+}
+
+/// A thread whose exit is recorded ends with its last sample, which a worker took before an event that it left to the
+/// machine.
+#[test]
+fn samples_before_the_end_of_an_unknown_function_are_the_last_ones() {
+    use Chosen::{Entry, FunctionExit, Late, Switch, ThreadExit};
+    let idle = std::iter::repeat_n((0, Switch(0, 0, 0)), 12);
+    let ends = [(2, Switch(0, 1, 0)), (2, ThreadExit(1)), (2, Entry), (2, Late(1)), (2, FunctionExit)];
+    let [stepped, prepared] = both(chosen(&idle.chain(ends).collect::<Vec<_>>()), false, 20);
     assert_eq!(stepped, prepared);
 }
 
