@@ -68,7 +68,6 @@ pub fn rules(input: &InputOptions, traces: &[Argument], files: &Files<'_>) -> Ru
             false => rules.known.push(PathBuf::from("/usr/lib/debug")),
         }
     }
-    rules.name.extend(files.output.map(folder));
     if files.interface {
         rules.read.extend(files.theme.map(PathBuf::from));
         rules.write.push(PathBuf::from("."));
@@ -120,11 +119,11 @@ mod tests {
     }
 
     #[test]
-    fn rules_allow_the_named_paths_and_the_folder_of_the_output() {
+    fn rules_allow_the_named_paths_and_no_folder_to_write_in() {
         let rules = rules_of("whyslow build -o /out/a.whyslow --symbols /bins old=/traces/a /traces/b");
         let named = |path: &str| rules.read.contains(&PathBuf::from(path));
         assert!(named("/traces/a") && named("/traces/b") && named("/bins") && !named("/traces"));
-        assert_eq!((rules.write.len(), rules.name), (0, vec![PathBuf::from("/out")]));
+        assert!(rules.write.is_empty());
         let about_code = perf_map::about_code(Path::new(perf_map::TEMPORARY)).len();
         assert_eq!(rules.known.len(), 3 + machine::FILES.len() + 1 + about_code, "{:?}", rules.known);
         assert!(rules.terminals.is_empty());

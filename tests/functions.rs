@@ -17,6 +17,8 @@ use std::rc::Rc;
 use whyslow::base::time::Ns;
 
 const PROGRAM: &str = "fixtures/traces/lock-contention/bin/ledgerd";
+/// The folder of the program. A recorded path of which nothing says that it is of this machine gives no names.
+const SYMBOLS: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/fixtures/traces/lock-contention/bin");
 /// Its address in the made-up process.
 const BASE: u64 = 0x5555_5555_0000;
 /// The first event, by the trace's clock.
@@ -106,7 +108,8 @@ fn calls_are_executions_by_name_and_by_address() {
         let folder = trace(folder, provider, exits_name, Image::Program);
         let folder = folder.to_str().unwrap();
         let ask = |task: &str| {
-            let words = ["diff", "--json", "--task", task, "--slow", "duration>=1ms", "--fast", "duration<1ms", folder];
+            let groups = ["--slow", "duration>=1ms", "--fast", "duration<1ms"];
+            let words = [&["diff", "--json", "--symbols", SYMBOLS, "--task", task][..], &groups, &[folder]].concat();
             let answer = json(&words);
             (answer["slow"]["count"].as_u64().unwrap(), answer["fast"]["count"].as_u64().unwrap())
         };
@@ -114,11 +117,11 @@ fn calls_are_executions_by_name_and_by_address() {
         assert_eq!(ask("expensive_flush"), (10, 10));
         assert_eq!(ask(&format!("{:#x}", address("expensive_flush").0)), (10, 10));
         assert_eq!(ask("journal_tick"), (11, 9));
-        let out = output(&["explain", "--task", "expensive_flus", folder]);
+        let out = output(&["explain", "--symbols", SYMBOLS, "--task", "expensive_flus", folder]);
         let said = String::from_utf8(out.stderr).unwrap();
         assert_eq!(out.status.code(), Some(2), "{said}");
         assert!(said.contains("did you mean `expensive_flush`?") && said.lines().count() == 1, "{said}");
-        let info = json(&["info", "--full", "--json", folder]);
+        let info = json(&["info", "--full", "--json", "--symbols", SYMBOLS, folder]);
         let task = |at: usize| (info["tasks"][at]["name"].clone(), info["tasks"][at]["executions"].clone());
         assert_eq!(task(0), ("expensive_flush".into(), 20.into()));
         assert_eq!((task(1), info["tasks"].as_array().unwrap().len()), (("journal_tick".into(), 20.into()), 2));
@@ -128,7 +131,7 @@ fn calls_are_executions_by_name_and_by_address() {
         let both = unscheduled(&waits(&info["tasks"][0])) + unscheduled(&waits(&info["tasks"][1]));
         assert!(both > 20_000_000, "{both}");
         assert_eq!(waits(&info), serde_json::json!({"off_cpu_ns": null, "unscheduled_ns": both, "reasons": []}));
-        let text = String::from_utf8(output(&["info", "--full", folder]).stdout).unwrap();
+        let text = String::from_utf8(output(&["info", "--full", "--symbols", SYMBOLS, folder]).stdout).unwrap();
         assert!(text.contains("no scheduler events") && !text.contains("without a cause"), "{text}");
     }
 }
@@ -181,7 +184,8 @@ fn database_keeps_the_calls_of_a_function() {
     let file = file.to_str().unwrap();
     let out = output(&["build", "--task", "expensive_flush", folder, "-o", inside.to_str().unwrap()]);
     assert_eq!((out.status.code(), inside.exists()), (Some(2), false), "a trace's folder holds its streams only");
-    assert!(output(&["build", "--task", "expensive_flush", folder, "-o", file]).status.success());
-    let words = ["explain", "--json", "--task", "expensive_flush"];
-    assert_eq!(json(&[&words[..], &[folder]].concat()), json(&[&words[..], &[file]].concat()));
+    let words = ["--symbols", SYMBOLS, "--task", "expensive_flush"];
+    assert!(output(&[&["build"], &words[..], &[folder, "-o", file]].concat()).status.success());
+    let explained = |words: &[&str]| json(&[&["explain", "--json"], words].concat());
+    assert_eq!(explained(&[&words[..], &[folder]].concat()), explained(&["--task", "expensive_flush", file]));
 }

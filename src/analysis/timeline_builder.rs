@@ -3,8 +3,8 @@
 
 use crate::base::time::{Ns, Span, Timestamp};
 use crate::state::timeline::{
-    Call, CpuRun, CpuTimeline, HostId, Mark, Segment, SegmentKind, StackOrigin, StackSample, Thread, ThreadDraft,
-    ThreadId, ThreadName, ThreadRows, Timeline, TimelineDraft, Waker,
+    Call, CpuRun, CpuTimeline, HostId, Mark, OptionalWeight, Segment, SegmentKind, StackOrigin, StackSample, Thread,
+    ThreadDraft, ThreadId, ThreadName, ThreadRows, Timeline, TimelineDraft, Waker,
 };
 
 pub(crate) const HOST: HostId = HostId::at(0);
@@ -66,7 +66,7 @@ impl TimelineBuilder {
             origin,
             user,
             kernel: None,
-            weight: None,
+            weight: OptionalWeight::NONE,
         });
         self
     }

@@ -87,6 +87,11 @@ impl Output {
         &self.path
     }
 
+    /// The folder in which it gets its name.
+    pub fn folder(&self) -> &File {
+        &self.folder
+    }
+
     /// The file that had the name when this one was opened, to be read; `None` if there was none.
     pub fn replaced(&self) -> Option<&File> {
         self.replaced.as_ref()

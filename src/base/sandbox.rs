@@ -6,6 +6,7 @@
 //! program, sockets, signals to other processes; and nothing that is executed could gain privileges. What was opened
 //! before stays open. It cannot be taken back. Cost: one rule, two system calls, for each folder.
 
+use super::file::Output;
 use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::OnceLock;
@@ -20,10 +21,6 @@ pub struct Rules {
     pub known: Vec<PathBuf>,
     /// Folders in which files are made, replaced and removed.
     pub write: Vec<PathBuf>,
-    /// Folders in which a file that is open already gets its name.
-    pub name: Vec<PathBuf>,
-    /// Folders in which such a file takes another's place.
-    pub replace: Vec<PathBuf>,
     /// Terminals.
     pub terminals: Vec<PathBuf>,
 }
@@ -57,20 +54,19 @@ pub enum SandboxError {
     OtherSystem,
 }
 
-/// Confine this thread, and those that it starts, to `rules`. After an error capabilities and system calls are gone,
-/// and files are not confined.
+/// Confine this thread, and those that it starts, to `rules`, and to giving `output` its name. After an error
+/// capabilities and system calls are gone, and files are not confined.
 #[cfg(target_os = "linux")]
-pub fn confine(rules: &Rules) -> Result<(), SandboxError> {
-    let writes = [&rules.write, &rules.name, &rules.replace].iter().any(|folders| !folders.is_empty());
-    super::capabilities::drop_but(writes);
-    let confined = confine_files(rules);
+pub fn confine(rules: &Rules, output: Option<&Output>) -> Result<(), SandboxError> {
+    super::capabilities::drop_but(output.is_some() || !rules.write.is_empty());
+    let confined = confine_files(rules, output);
     let calls = super::system_calls::refuse();
     confined?;
     calls.map_err(SandboxError::Calls)
 }
 
 #[cfg(target_os = "linux")]
-fn confine_files(rules: &Rules) -> Result<(), SandboxError> {
+fn confine_files(rules: &Rules, output: Option<&Output>) -> Result<(), SandboxError> {
     use landlock::{
         ABI, Access, AccessFs, AccessNet, BitFlags, LandlockStatus, PathBeneath, PathFd, Ruleset, RulesetAttr,
         RulesetCreatedAttr, RulesetStatus, Scope,
@@ -80,12 +76,10 @@ fn confine_files(rules: &Rules) -> Result<(), SandboxError> {
     const NEWEST: ABI = ABI::V6;
     let listed = AccessFs::ReadFile | AccessFs::ReadDir;
     let made = listed | AccessFs::WriteFile | AccessFs::MakeReg | AccessFs::RemoveFile | AccessFs::Truncate;
-    let grants: [(&[PathBuf], BitFlags<AccessFs>); 6] = [
+    let grants: [(&[PathBuf], BitFlags<AccessFs>); 4] = [
         (&rules.read, listed),
         (&rules.known, AccessFs::ReadFile.into()),
         (&rules.write, made),
-        (&rules.name, AccessFs::MakeReg.into()),
-        (&rules.replace, AccessFs::MakeReg | AccessFs::RemoveFile),
         (&rules.terminals, AccessFs::ReadFile | AccessFs::WriteFile | AccessFs::IoctlDev),
     ];
     let handled = Ruleset::default()
@@ -108,6 +102,13 @@ fn confine_files(rules: &Rules) -> Result<(), SandboxError> {
             }
         }
     }
+    if let Some(output) = output {
+        // By its open folder: a path could mean another one by now, or could not be opened again.
+        let made = BitFlags::from(AccessFs::MakeReg);
+        let access = if output.replaces() { made | AccessFs::RemoveFile } else { made };
+        let rule = PathBeneath::new(output.folder(), access);
+        ruleset = ruleset.add_rule(rule).map_err(SandboxError::Refused)?;
+    }
     let status = ruleset.restrict_self().map_err(SandboxError::Refused)?;
     match (status.ruleset, status.landlock) {
         (RulesetStatus::NotEnforced, LandlockStatus::NotEnabled) => Err(SandboxError::Disabled),
@@ -123,7 +124,7 @@ fn confine_files(rules: &Rules) -> Result<(), SandboxError> {
 
 /// The same where there is no Landlock.
 #[cfg(not(target_os = "linux"))]
-pub fn confine(_rules: &Rules) -> Result<(), SandboxError> {
+pub fn confine(_rules: &Rules, _output: Option<&Output>) -> Result<(), SandboxError> {
     Err(SandboxError::OtherSystem)
 }
 

@@ -306,10 +306,7 @@ fn confine(question: &dyn Question, output: Option<&Output>) -> anyhow::Result<(
     }
     let mut rules = confinement::rules(input, &question.traces(), &question.files());
     rules.read.extend(temporary::paths());
-    if output.is_some_and(Output::replaces) {
-        rules.replace = std::mem::take(&mut rules.name);
-    }
-    let confined = sandbox::confine(&rules);
+    let confined = sandbox::confine(&rules, output);
     if let Err(why) = confined {
         if rustix::process::geteuid().is_root() {
             anyhow::bail!(

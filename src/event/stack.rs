@@ -41,6 +41,42 @@ pub struct SampleWeight {
     pub amount: u64,
 }
 
+/// What a sample counts for, or nothing, in 12 bytes instead of 24: a recording may hold many millions of samples.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub struct OptionalWeight {
+    event: NameId,
+    /// The low half of the amount and the high one.
+    amount: [u32; 2],
+}
+
+impl OptionalWeight {
+    /// Of a stack that no profiler took.
+    pub const NONE: OptionalWeight = OptionalWeight { event: NameId::from_raw(u32::MAX), amount: [0; 2] };
+
+    /// The weight, if there is one.
+    #[inline]
+    pub fn get(self) -> Option<SampleWeight> {
+        let [low, high] = self.amount.map(u64::from);
+        (self.event != Self::NONE.event).then_some(SampleWeight { event: self.event, amount: high << 32 | low })
+    }
+}
+
+impl From<Option<SampleWeight>> for OptionalWeight {
+    #[inline]
+    fn from(weight: Option<SampleWeight>) -> Self {
+        weight.map_or(OptionalWeight::NONE, |SampleWeight { event, amount }| OptionalWeight {
+            event,
+            amount: [amount as u32, (amount >> 32) as u32],
+        })
+    }
+}
+
+impl std::fmt::Debug for OptionalWeight {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        self.get().fmt(f)
+    }
+}
+
 /// Raw stacks, each distinct sequence once.
 #[derive(Clone, Debug, Default)]
 pub struct RawStacks {

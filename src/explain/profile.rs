@@ -94,7 +94,7 @@ fn events(timeline: &Timeline) -> BTreeMap<NameId, EventSum> {
     let reader = timeline.reader(Asker::Explain);
     let mut all: BTreeMap<NameId, EventSum> = BTreeMap::new();
     for (id, _) in timeline.threads_by_id().filter(|(_, thread)| !thread.idle) {
-        for weight in reader.samples(id).all().filter_map(|sample| sample.weight) {
+        for weight in reader.samples(id).all().filter_map(|sample| sample.weight.get()) {
             let sum = all.entry(weight.event).or_default();
             sum.samples += 1;
             sum.amount = sum.amount.saturating_add(weight.amount);
@@ -190,7 +190,7 @@ impl Samples<'_> {
     fn of(&self, thread: ThreadId, mut put: impl FnMut(&StackSample, u64)) {
         let reader = self.timeline.reader(Asker::Explain);
         for sample in reader.samples(thread).all() {
-            if let Some(weight) = sample.weight.filter(|weight| weight.event == self.event) {
+            if let Some(weight) = sample.weight.get().filter(|weight| weight.event == self.event) {
                 put(&sample, weight.amount);
             }
         }

@@ -8,7 +8,7 @@ use crate::base::time::{Span, Timestamp};
 use crate::event::host::HostId;
 use crate::event::kernel_thread::{self, KTHREADD};
 use crate::event::kind::Event;
-use crate::event::stack::{RawStackId, SampleWeight, StackOrigin};
+use crate::event::stack::{OptionalWeight, RawStackId, StackOrigin};
 
 crate::base::names::handle! {
     /// A thread instance: `(host, tid, generation)`; an idle task is `(host, 0, cpu)`.
@@ -252,5 +252,7 @@ pub struct StackSample {
     /// Kernel addresses.
     pub kernel: Option<RawStackId>,
     /// What it counts for, where a profiler took it.
-    pub weight: Option<SampleWeight>,
+    pub weight: OptionalWeight,
 }
+
+const _: () = assert!(size_of::<StackSample>() <= 40, "the open rows of samples have a bound of memory");

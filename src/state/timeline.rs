@@ -28,7 +28,7 @@ use crate::base::time::{Span, Timestamp};
 pub use crate::event::host::HostId;
 pub use crate::event::host::TraceOrigin;
 pub use crate::event::image::ImageChange;
-pub use crate::event::stack::{RawStackId, RawStacks, SampleWeight, StackOrigin};
+pub use crate::event::stack::{OptionalWeight, RawStackId, RawStacks, SampleWeight, StackOrigin};
 use crate::model::facts::Quality;
 use crate::model::stored::StoredRows;
 

@@ -74,6 +74,8 @@ const USE_CLOCKID: u32 = 25;
 pub const ENABLE_ON_EXEC: u32 = 12;
 /// FORK and EXIT are recorded.
 pub const TASK: u32 = 13;
+/// Flag of attrs with records of switches.
+pub const CONTEXT_SWITCH: u32 = 26;
 /// Flag of attrs with records of thread names.
 pub const COMM: u32 = 9;
 /// Flag of attrs whose ring is filled from its end.
@@ -158,6 +160,11 @@ impl Attr {
         self.period > 0
             && !self.is_tracepoint()
             && !(self.kind == SOFTWARE && matches!(self.config, DUMMY | BPF_OUTPUT))
+    }
+
+    /// True where samples name their CPU.
+    pub fn has_cpu(&self) -> bool {
+        self.sample_type & CPU != 0
     }
 
     /// True for a tracepoint of which only some events were recorded: `-F` and `-c` hold for tracepoints, too.

@@ -246,7 +246,13 @@ pub fn open(path: &Path, ctx: &Ctx) -> Result<PerfTrace, OpenError> {
     }
     let attrs = std::mem::take(&mut header.attrs);
     let tracepoints = attrs.iter().map(Attr::is_tracepoint).collect();
-    let rules = WalkRules { attrs: Attrs::new(&attrs, byte_order), tracepoints, byte_order };
+    let schemas = schemas::schemas(&attrs, &header);
+    let rules = WalkRules {
+        attrs: Attrs::new(&attrs, byte_order),
+        tracepoints,
+        shows_idle: attrs.iter().all(Attr::has_cpu) && !schemas::has_switches(&attrs, &schemas),
+        byte_order,
+    };
     let backward = attrs.iter().any(|attr| attr.flag(WRITE_BACKWARD));
     if backward {
         let unpacked: Vec<DataPart> = files.iter().filter_map(|part| part.unpacked(byte_order, &mut notices)).collect();
@@ -287,7 +293,6 @@ pub fn open(path: &Path, ctx: &Ctx) -> Result<PerfTrace, OpenError> {
     let streams = streams::streams(index, RecordFiles { rules: &rules, file: &file });
     let (runs, cpu_streams) = streams.into_iter().map(|cpu| (cpu.runs, cpu.stream)).unzip();
     let clock = clock(&attrs, &header);
-    let schemas = schemas::schemas(&attrs, &header);
     let thinned_out: Vec<String> = attrs.iter().filter(|attr| attr.is_thinned_out()).map(Attr::shown_name).collect();
     notices.add(Notice::TracepointsSampled, thinned_out.len() as u64, || thinned_out.join(", "));
     let symbols = kernel_symbols(path, &mut notices);

@@ -127,7 +127,7 @@ mod tests {
             attr
         };
         let attrs = Attrs::new(&[attr(70), attr(71)], ByteOrder::Little);
-        WalkRules { attrs, tracepoints: vec![true; 2], byte_order: ByteOrder::Little }
+        WalkRules { attrs, tracepoints: vec![true; 2], shows_idle: false, byte_order: ByteOrder::Little }
     }
 
     fn words(words: &[u64]) -> Vec<u8> {

@@ -2,7 +2,7 @@
 //!
 //! Samples of an event that is no tracepoint show what threads do; `period` is the amount that a sample counts for.
 
-use super::attr::{Attr, COMM, COMM_EXEC, TASK, TRACEPOINT};
+use super::attr::{Attr, COMM, COMM_EXEC, CONTEXT_SWITCH, TASK, TRACEPOINT};
 use super::header::Header;
 use super::sample::period_at;
 use super::walk::SideClass;
@@ -29,7 +29,7 @@ pub fn schemas(attrs: &[Attr], header: &Header) -> Vec<ClassSchema> {
         schemas.push(schema);
     }
     // The tracepoint has more information, and a stack.
-    let switches_recorded = schemas.iter().any(|schema| schema.known_as.as_deref() == Some("sched_switch"));
+    let switches_recorded = schemas.iter().any(is_switch);
     for side in SideClass::ALL {
         let mut schema = side.schema();
         let is_cpu_wide = matches!(side, SideClass::SwitchOut | SideClass::SwitchPreempted);
@@ -40,6 +40,15 @@ pub fn schemas(attrs: &[Attr], header: &Header) -> Vec<ClassSchema> {
         schemas.push(schema);
     }
     schemas
+}
+
+/// True where records say which thread leaves a CPU, and which one gets it.
+pub fn has_switches(attrs: &[Attr], schemas: &[ClassSchema]) -> bool {
+    schemas.iter().any(is_switch) || attrs.iter().any(|attr| attr.flag(CONTEXT_SWITCH))
+}
+
+fn is_switch(schema: &ClassSchema) -> bool {
+    schema.known_as.as_deref() == Some("sched_switch")
 }
 
 /// The class of an event.

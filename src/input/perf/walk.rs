@@ -195,6 +195,8 @@ pub struct WalkRules {
     pub attrs: Attrs,
     /// By attr: true for tracepoints.
     pub tracepoints: Vec<bool>,
+    /// Nothing but the samples of each CPU says which thread runs there: one of no thread shows that its CPU was idle.
+    pub shows_idle: bool,
     /// The order of the bytes of numbers.
     pub byte_order: ByteOrder,
 }
@@ -351,8 +353,10 @@ impl<'a> Walk<'a> for RunWalk<'a> {
             return bits(raw.body, 32, 32, self.rules.byte_order).map(|tid| tid as u32 as i32);
         }
         let ThreadIds { pid, tid } = self.rules.attrs.layouts.get(attr)?.ids(raw.around)?;
-        // 0 is the idle task, or any thread of another namespace; a negative id is that of a thread that has exited.
-        (tid > 0 && pid > 0).then_some(tid)
+        // 0 is the idle task, or any thread of another namespace: where switches are recorded, they know which. A
+        // negative id is that of a thread that has exited.
+        let is_nobody = self.rules.shows_idle && (pid, tid) == (0, 0);
+        (is_nobody || tid > 0 && pid > 0).then_some(tid)
     }
 
     fn process(&self, raw: &Raw<'a>) -> Option<i32> {

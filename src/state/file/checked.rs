@@ -41,7 +41,7 @@ impl CheckedRow for Call {
 
 impl CheckedRow for StackSample {
     fn is_known(&self, bounds: &Bounds) -> bool {
-        let named = self.weight.is_none_or(|weight| bounds.name(weight.event));
+        let named = self.weight.get().is_none_or(|weight| bounds.name(weight.event));
         named && self.user.into_iter().chain(self.kernel).all(|stack| bounds.stack(stack))
     }
 }

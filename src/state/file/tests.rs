@@ -11,7 +11,7 @@ use crate::base::time::{Span, Timestamp};
 use crate::event::host::{HostId, TraceOrigin};
 use crate::event::image::ImageChange;
 use crate::event::prev_state::Generation;
-use crate::event::stack::{RawStackId, StackOrigin};
+use crate::event::stack::{OptionalWeight, RawStackId, StackOrigin};
 use crate::model::facts::Quality;
 use crate::state::draft::{ThreadDraft, TimelineDraft};
 use crate::state::history::lines::Time;
@@ -68,7 +68,7 @@ fn timeline() -> Timeline {
             origin: StackOrigin::Tick,
             user: Some(stack),
             kernel: None,
-            weight: None,
+            weight: OptionalWeight::NONE,
         };
         let (calls, samples) = (rounds().map(call).collect(), rounds().map(sample).collect());
         draft

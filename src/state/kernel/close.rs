@@ -150,7 +150,7 @@ impl Machine {
         let scheduled: Vec<bool> = hosts.collect();
         let reason = self.reasons.unscheduled;
         let mut profiled = vec![false; scheduled.len()];
-        for state in self.threads.iter().filter(|state| state.rows.samples.iter().any(|s| s.weight.is_some())) {
+        for state in self.threads.iter().filter(|state| state.rows.samples.iter().any(|s| s.weight.get().is_some())) {
             profiled.iter_mut().skip(state.thread.host.index()).take(1).for_each(|profiled| *profiled = true);
         }
         let names = &self.out.tables.names;
@@ -201,7 +201,7 @@ fn segments_by_samples(rows: &ThreadRows, names: &Names, reason: NameId) -> Vec<
         }
     };
     for StackSample { time, weight, .. } in &rows.samples {
-        if let Some(weight) = weight.filter(|weight| is_clock(names.get(weight.event))) {
+        if let Some(weight) = weight.get().filter(|weight| is_clock(names.get(weight.event))) {
             let ns = Ns::try_from(weight.amount).unwrap_or(Ns::MAX);
             put(time.saturating_sub(ns), SegmentKind::Unknown, Some(reason));
             put(*time, SegmentKind::Running, None);

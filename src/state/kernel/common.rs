@@ -43,7 +43,7 @@ impl Machine {
                 if let Some(thread) = thread.filter(|thread| !self.threads[*thread].thread.idle) {
                     let user = ids.stack(&mut self.out.tables, user);
                     let kernel = ids.stack(&mut self.out.tables, kernel);
-                    let weight = self.weight(weight, ids);
+                    let weight = self.weight(weight, ids).into();
                     let state = &mut self.threads[thread];
                     let before = state.last_sample;
                     // Delivered late by another stream: it was taken when the thread left the CPU.

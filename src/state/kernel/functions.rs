@@ -14,7 +14,7 @@ use super::machine::Machine;
 use crate::base::names::NameId;
 use crate::base::notice::Notice;
 use crate::base::time::{Ns, Span, Timestamp};
-use crate::event::stack::{RawStackId, StackOrigin, named};
+use crate::event::stack::{OptionalWeight, RawStackId, StackOrigin, named};
 use crate::state::timeline::{Call, HostId, MarkRow, StackSample, ThreadId};
 use foldhash::HashMap;
 
@@ -136,7 +136,8 @@ impl Machine {
     fn sample_functions(&mut self, thread: ThreadId, time: Timestamp) {
         let state = &mut self.threads[thread];
         let user = state.functions.open.last().map(|function| function.stack);
-        state.push_sample(StackSample { time, origin: StackOrigin::Function, user, kernel: None, weight: None });
+        let weight = OptionalWeight::NONE;
+        state.push_sample(StackSample { time, origin: StackOrigin::Function, user, kernel: None, weight });
     }
 
     /// A system call ends that took `duration`; it counts only where calls are not recorded themselves.

@@ -44,7 +44,11 @@ impl Machine {
         let Some(&origin) = self.origins.get(usize::from(event.trace)) else { return };
         let t = event.time;
         self.end = self.end.max(t);
-        // A recorder may have made up the events that describe threads when it began, without a time and a CPU.
+        if matches!(event.kind, Kind::Exec { .. }) {
+            // The recorded command executes its program before it does anything else.
+            self.start.get_or_insert(t);
+        }
+        // A recorder may have made up the other events that describe threads when it began, without a time and a CPU.
         if event.who == ThreadContextId::ABSENT && self.thread_event(t, origin.host, event.kind, ids) {
             return;
         }

@@ -281,8 +281,8 @@ impl ThreadState {
             return;
         }
         thread.life = Span::new(begin, thread.life.end.max(begin));
-        // The name that it had when the recording began.
-        let earlier = thread.names.partition_point(|name| name.from <= begin);
+        // The name that it had until the recording began, also where the first event gave it another one.
+        let earlier = thread.names.partition_point(|name| name.from < begin);
         thread.names.drain(..earlier.saturating_sub(1));
         if let Some(first) = thread.names.first_mut() {
             first.from = begin;

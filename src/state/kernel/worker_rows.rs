@@ -109,7 +109,8 @@ impl Ids {
     /// `stacks` has the machine's stacks by the batch's.
     fn sample(&self, sample: &StackSample, stacks: &[Option<RawStackId>]) -> StackSample {
         let known = |id: Option<RawStackId>| *stacks.get(id?.index())?;
-        let weight = sample.weight.map(|weight| SampleWeight { event: self.name(weight.event), ..weight });
+        let named = |weight: SampleWeight| SampleWeight { event: self.name(weight.event), ..weight };
+        let weight = sample.weight.get().map(named).into();
         StackSample { user: known(sample.user), kernel: known(sample.kernel), weight, ..*sample }
     }
 

@@ -137,8 +137,8 @@ impl StoredRow for StackSample {
         match number {
             0 => self.origin as u64 | optional(self.user.map(|stack| stack.raw())) << ORIGIN_BITS,
             1 => optional(self.kernel.map(|stack| stack.raw())),
-            2 => optional(self.weight.map(|weight| weight.event.raw())),
-            _ => self.weight.map_or(0, |weight| weight.amount),
+            2 => optional(self.weight.get().map(|weight| weight.event.raw())),
+            _ => self.weight.get().map_or(0, |weight| weight.amount),
         }
     }
 
@@ -150,7 +150,9 @@ impl StoredRow for StackSample {
             origin: ORIGINS.get(origin as usize & ((1 << ORIGIN_BITS) - 1)).copied().unwrap_or(StackOrigin::Other),
             user: present(origin >> ORIGIN_BITS).map(RawStackId::from_raw),
             kernel: present(field(1)).map(RawStackId::from_raw),
-            weight: present(field(2)).map(|event| SampleWeight { event: NameId::from_raw(event), amount: field(3) }),
+            weight: present(field(2))
+                .map(|event| SampleWeight { event: NameId::from_raw(event), amount: field(3) })
+                .into(),
         }
     }
 }

@@ -142,7 +142,9 @@ proptest! {
             origin: origin(n),
             user: stack(n.large),
             kernel: stack(n.small.into()),
-            weight: stack(n.large).map(|_| SampleWeight { event: NameId::from_raw(n.small), amount: n.large }),
+            weight: stack(n.large)
+                .map(|_| SampleWeight { event: NameId::from_raw(n.small), amount: n.large })
+                .into(),
         }), slab)?;
         check_rows(&of(&lines, disk_request), slab)?;
         check_rows(&of(&lines, |n| Service {

@@ -1,0 +1,76 @@
+//! Fifty generated profiles: the recorded command is what the answer is about, its heaviest function comes first, each
+//! thread has the CPU time that it had, and the order of the records changes nothing.
+
+#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
+
+#[path = "support/ask.rs"]
+mod ask;
+#[path = "support/elf.rs"]
+mod elf;
+#[path = "support/profiler/mod.rs"]
+mod profiler;
+#[path = "support/random.rs"]
+mod random;
+
+use profiler::{Generated, generate};
+use serde_json::Value;
+use std::path::Path;
+
+/// The answer about a file in a folder.
+fn explained(folder: &Path, file: &[u8], workers: usize) -> Value {
+    std::fs::write(folder.join("perf.data"), file).unwrap();
+    let workers = workers.to_string();
+    let words = ["explain", "--json", "--check", "--symbols", "symbols", "--threads", &workers, "perf.data"];
+    let out = ask::run(ask::whyslow(words).current_dir(folder));
+    assert!(out.status.success(), "{}", ask::said(&out));
+    serde_json::from_slice(&out.stdout).unwrap()
+}
+
+/// The CPU time of the threads of a group, in ns by name.
+fn holds_cpu_times(profile: &Generated, answer: &Value, what: &str) {
+    let total = answer["extra_ns"].as_f64().unwrap();
+    let period = profile.recorded.period as f64;
+    let mut seen = 0;
+    for part in answer["dimensions"].as_array().unwrap().iter().filter(|part| part["name"] == "thread") {
+        let name = part["value"].as_str().unwrap();
+        let truth = *profile.truth.threads.get(name).unwrap_or_else(|| panic!("{what}: {name} is no thread of it"));
+        let got = part["slow_share"].as_f64().unwrap() * total;
+        // A clock of its own is at most one period behind; a clock of the CPU hits or misses each run by one.
+        let error = match profile.recorded.all {
+            false => 1.2 * period,
+            true => 3.0 * period / 2.0 * (profile.truth.runs[name] as f64).sqrt().max(1.0),
+        };
+        let truth = truth as f64;
+        assert!((got - truth).abs() <= error.max(truth / 50.0), "{what}: {name} ran {truth}, not {got}");
+        seen += 1;
+    }
+    assert!(seen > 0, "{what}: no thread has a figure");
+    let all: u64 = profile.truth.threads.values().sum();
+    let runs: u64 = profile.truth.runs.values().sum();
+    let error = if profile.recorded.all { 1.5 * period * (runs as f64).sqrt() } else { 1.2 * period * seen as f64 };
+    assert!((total - all as f64).abs() <= error.max(all as f64 / 50.0), "{what}: all ran {all}, not {total}");
+}
+
+#[test]
+fn generated_profiles_are_explained_as_they_happened() {
+    let folder = tempfile::tempdir().unwrap();
+    let symbols = folder.path().join("symbols");
+    std::fs::create_dir(&symbols).unwrap();
+    let mut disordered = 0;
+    for seed in 1..=50 {
+        let profile = generate(seed);
+        let what = format!("profile {seed}, {:?}", profile.recorded);
+        for (name, elf) in &profile.programs {
+            std::fs::write(symbols.join(name), elf).unwrap();
+        }
+        let answer = explained(folder.path(), &profile.file, [1, 2, 7][seed as usize % 3]);
+        let sentence = answer["verdict"]["sentence"].as_str().unwrap();
+        assert!(sentence.starts_with(&profile.command), "{what}: {sentence}");
+        let (heaviest, _) = profile.truth.functions.iter().max_by_key(|(_, time)| **time).unwrap();
+        assert_eq!(answer["causes"][0]["by"]["function"].as_str(), Some(heaviest.as_str()), "{what}: {sentence}");
+        holds_cpu_times(&profile, &answer, &what);
+        disordered += usize::from(profile.file != profile.sorted);
+        assert!(explained(folder.path(), &profile.sorted, 2) == answer, "{what}: the order of records counts");
+    }
+    assert!(disordered > 30, "{disordered}");
+}
