@@ -10,6 +10,7 @@ use super::values::PartValue;
 use super::whole::StoreError;
 use crate::base::names::NameId;
 use crate::base::time::{Span, Timestamp};
+use crate::event::descriptor::Descriptor;
 use crate::event::stack::{RawStackId, StackOrigin};
 use crate::state::questions::Family;
 use crate::state::timeline::{
@@ -135,6 +136,7 @@ proptest! {
             span: n.span,
             name: NameId::from_raw(n.small),
             ret: (n.small % 7 > 0).then_some(n.large as i64),
+            descriptor: Descriptor::new(n.large as i64),
         }), slab)?;
         let origin = |n: &Numbers| if n.small.is_multiple_of(2) { StackOrigin::Tick } else { StackOrigin::Other };
         check_rows(&of(&lines, |n| StackSample {
@@ -211,8 +213,12 @@ fn leaves() -> Vec<(Family, Vec<u8>)> {
     let lines: Vec<Vec<Numbers>> = vec![(0..150).map(numbers).collect(), (150..200).map(numbers).collect()];
     let first = |leaves: &Leaves| leaves.handle(0).unwrap().bytes().to_vec();
     let faults = of(&lines, |n| PageFault { thread: ThreadId::from_raw(n.small), time: n.span.start });
-    let call =
-        |n: &Numbers| Call { span: n.span, name: NameId::from_raw(n.small), ret: Some((n.large % 3) as i64 - 1) };
+    let call = |n: &Numbers| Call {
+        span: n.span,
+        name: NameId::from_raw(n.small),
+        ret: Some((n.large % 3) as i64 - 1),
+        descriptor: Descriptor::new(n.small.into()),
+    };
     let marks = (0..1_024).map(|n| Mark {
         time: Timestamp::new(i64::from(n)),
         task: 0,
@@ -373,7 +379,12 @@ fn check_compares_what_is_known_of_values_with_the_rows() {
 #[test]
 fn moments_at_the_ends_of_time_are_kept() {
     let span = Span::new(Timestamp::MIN, Timestamp::MAX);
-    let call = Call { span, name: NameId::from_raw(u32::MAX), ret: Some(i64::MIN) };
+    let call = Call {
+        span,
+        name: NameId::from_raw(u32::MAX),
+        ret: Some(i64::MIN),
+        descriptor: Descriptor::new(i32::MAX.into()),
+    };
     let first = Call { span: Span::new(Timestamp::MIN, Timestamp::MIN), ..call };
     let store = store(&[vec![first, call]], 5);
     assert_eq!(store.line(0).all().collect::<Vec<_>>(), [first, call]);

@@ -3,6 +3,7 @@
 use super::{PrepareOptions, prepare};
 use crate::base::names::NameId;
 use crate::base::time::Timestamp;
+use crate::event::descriptor::Descriptor;
 use crate::event::host::{HostId, TraceOrigin};
 use crate::event::kind::{
     Context, Event, Kind, LossSource, RequestStep, SoftIrq, TextId, ThreadContextId, Vector, WakeSource, WeightId,
@@ -135,7 +136,7 @@ impl World {
                     let call = usize::from(a) % CALLS.len();
                     self.calls[0][tid as usize & 7] = Some(call);
                     let name = if b % 19 == 17 { TextId::NONE } else { batch.text(CALLS[call].as_bytes()) };
-                    Kind::CallEntry { name }
+                    Kind::CallEntry { name, descriptor: Descriptor::new(i64::from(b % 5) - 1) }
                 }
             },
             120..150 => {
@@ -352,7 +353,7 @@ fn chosen(events: &[(u16, Chosen)]) -> Vec<Batch> {
             Chosen::Fork(child) => {
                 Kind::Fork { parent: 3, child, child_pid: child, child_vtid: 0, name: names[child as usize] }
             }
-            Chosen::Entry => Kind::CallEntry { name: call },
+            Chosen::Entry => Kind::CallEntry { name: call, descriptor: Descriptor::new(7) },
             Chosen::Exit => Kind::CallExit { name: call, ret: 5 },
             Chosen::ThreadExit(tid) => Kind::Exit { tid },
             Chosen::FunctionExit => Kind::Function { enters: false, address: 0 },
