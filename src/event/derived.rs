@@ -1,5 +1,5 @@
-//! Tasks that no event delimits: the work of threads between waits, requests over sockets, system calls, whole processes
-//! and threads.
+//! Tasks that no event delimits: the work of threads between waits, requests over sockets, system calls, whole
+//! processes and threads.
 //!
 //! Definitions and how users write them; `analysis/` delimits the executions once the recording is known. PRODUCT.md,
 //! "Tasks found by themselves" and the section before it; ALGORITHMS.md 6.1.

@@ -1,11 +1,11 @@
 //! The choice of a task where the user named none: the first that answers.
 //!
 //! In this order: pairs of user-space events and connections, which say what the program is for; then requests over
-//! sockets, iterations of loops, system calls and functions with uneven durations (`analysis/candidates.rs`). A task answers if it has at
-//! least [`ENOUGH`] executions and a confident verdict. If none does, the first with so many is taken, else the first
-//! with any: it shows where its time went. Of the scheduler alone the busiest threads are left. Tasks that the
-//! program's own events delimit come first: once one of them has enough executions, no other task is tried. Cost: a
-//! model and a comparison for each task that is tried.
+//! sockets, iterations of loops, system calls and functions with uneven durations (`analysis/candidates.rs`). A task
+//! answers if it has at least [`ENOUGH`] executions and a confident verdict. If none does, the first with so many is
+//! taken, else the first with any: it shows where its time went. Of the scheduler alone the busiest threads are left.
+//! Tasks that the program's own events delimit come first: once one of them has enough executions, no other task is
+//! tried. Cost: a model and a comparison for each task that is tried.
 
 use super::pass::KernelPass;
 use super::traces::Traces;
@@ -219,9 +219,18 @@ impl Traces {
         };
         let mut enough = Vec::new();
         let mut few = Vec::new();
-        let why =
-            |candidate: Candidate| trial(pass, pairs, candidate.task.clone(), requests(&candidate.task).to_owned());
-        enough.extend(exchanges.into_iter().filter(|c| c.executions >= ENOUGH).take(SERVERS).filter_map(why));
+        let exchanges: Vec<Candidate> =
+            exchanges.into_iter().filter(|c| c.executions >= ENOUGH).take(SERVERS).collect();
+        // The loops of a server hold its waits for the next request; calls are parts of what requests and calls are.
+        let above = |rank: Option<Priority>| move |c: &Candidate| rank.is_none_or(|rank| c.priority > rank);
+        let served = exchanges.iter().filter(|c| !asks(&c.task)).map(|c| c.priority).max();
+        let loops = loops.into_iter().filter(above(served)).collect();
+        let calls = calls.into_iter().filter(above(exchanges.iter().map(|c| c.priority).max())).collect();
+        let why = |candidate: Candidate| {
+            let why = requests(&candidate.task).to_owned();
+            trial(pass, pairs, candidate.task, why)
+        };
+        enough.extend(exchanges.into_iter().filter_map(why));
         for (all, what) in [(loops, "the loop"), (calls, "the system call"), (functions, "the function")] {
             let (often, seldom): (Vec<Candidate>, Vec<Candidate>) =
                 all.into_iter().partition(|c| c.executions >= ENOUGH);
@@ -315,13 +324,16 @@ impl Traces {
     }
 }
 
+/// True for the calls of clients over sockets.
+fn asks(task: &Derived) -> bool {
+    matches!(task, Derived::Exchanges(Conversations { side: ConversationSide::Calls, .. }))
+}
+
 /// Why exchanges over sockets are tried.
 fn requests(task: &Derived) -> &'static str {
-    match task {
-        Derived::Exchanges(Conversations { side: ConversationSide::Calls, .. }) => {
-            "what these clients asked over sockets"
-        }
-        _ => "the requests that these servers answered over sockets",
+    match asks(task) {
+        true => "what these clients asked over sockets",
+        false => "the requests that these servers answered over sockets",
     }
 }
 

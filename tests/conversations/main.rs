@@ -16,15 +16,19 @@ mod servers;
 
 use host::{Exchange, Host, Recorder};
 use servers::Kind;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use whyslow::model::metric::Metric;
 use whyslow::{Argument, Ctx, Model, OpenOptions, Session, SymbolPaths};
 
-fn model(folder: &PathBuf, task: &str, workers: usize, chunk: Option<u64>) -> anyhow::Result<Model> {
+fn model(folder: &Path, task: &str, workers: usize, chunk: Option<u64>) -> anyhow::Result<Model> {
+    asked(folder, Some(task), workers, chunk)
+}
+
+fn asked(folder: &Path, task: Option<&str>, workers: usize, chunk: Option<u64>) -> anyhow::Result<Model> {
     let ctx = Ctx::new(workers);
     let options = OpenOptions { chunk, ..OpenOptions::default() };
     let mut session = Session::open(&[Argument::parse(folder.to_str().unwrap())], &options, &ctx)?;
-    session.model(Some(task), &SymbolPaths::default(), &[], &ctx)
+    session.model(task, &SymbolPaths::default(), &[], &ctx)
 }
 
 /// An execution.
@@ -102,5 +106,36 @@ fn generated_requests_do_not_depend_on_workers_and_chunks() {
         for (workers, chunk) in [(2, Some(0)), (3, Some(300)), (7, Some(2_000))] {
             assert_eq!(found(&model(&folder, kind.task(), workers, chunk).unwrap()), one, "{kind:?} {workers}");
         }
+    }
+}
+
+#[test]
+fn requests_are_asked_about_where_no_task_is_named() {
+    for kind in [Kind::EventLoop, Kind::Pool] {
+        let mut host = Host::new(3, Recorder::Named);
+        let wanted = kind.generate(&mut host).len();
+        let folder = folder(&format!("unnamed-{kind:?}"));
+        host.write(&folder);
+        let model = asked(&folder, None, 2, None).unwrap();
+        let chosen = (model.tasks[model.task].as_str(), model.executions.len());
+        assert_eq!(chosen, ("serve:server,from=arrival", wanted), "{kind:?}");
+        assert!(model.choice.is_some_and(|choice| choice.why.contains("over sockets")), "{kind:?}");
+    }
+}
+
+#[test]
+fn task_without_requests_says_why() {
+    let mut host = Host::new(3, Recorder::Named);
+    Kind::Client.generate(&mut host);
+    let folder = folder("nothing");
+    host.write(&folder);
+    for (task, part) in [
+        ("serve:other", "no process has this name or pid"),
+        ("serve:client", "no request over a socket that this process received was answered"),
+        ("call:peer", "no system call of this process was recorded with the descriptor"),
+        ("serve:", "write serve:PROCESS"),
+    ] {
+        let said = model(&folder, task, 1, None).unwrap_err().to_string();
+        assert!(said.contains(part) && said.starts_with("--task ") && said.lines().count() == 1, "{said}");
     }
 }

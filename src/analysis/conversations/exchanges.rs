@@ -17,7 +17,7 @@ const STREAMED: u32 = 3;
 
 /// A thread at a time.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub struct Moment {
+pub(super) struct Moment {
     /// The time.
     pub time: Timestamp,
     /// The thread.
@@ -37,7 +37,7 @@ pub(super) struct Piece {
 
 /// One request with its reply, or one call with its answer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub struct Exchange {
+pub(super) struct Exchange {
     /// The exit of the receive that returned the request, or the entry of the send.
     pub begin: Moment,
     /// When the request had arrived at the latest, or the entry of the send.
@@ -92,6 +92,8 @@ pub(super) struct Irregularities {
 pub(super) struct Exchanges {
     side: ConversationSide,
     descriptor: Descriptor,
+    /// Each receive returns a whole message: a request that gets no reply ends with the next.
+    pub has_datagrams: bool,
     open: Option<OpenExchange>,
     pub all: Vec<Exchange>,
     pub irregularities: Irregularities,
@@ -104,7 +106,16 @@ impl Exchanges {
     /// None so far.
     pub fn new(side: ConversationSide, descriptor: Descriptor) -> Exchanges {
         let irregularities = Irregularities::default();
-        Exchanges { side, descriptor, open: None, all: Vec::new(), irregularities, more_asked: 0, more_answered: 0 }
+        Exchanges {
+            side,
+            descriptor,
+            has_datagrams: false,
+            open: None,
+            all: Vec::new(),
+            irregularities,
+            more_asked: 0,
+            more_answered: 0,
+        }
     }
 
     /// When the exchange began that has no answer yet.
@@ -129,7 +140,8 @@ impl Exchanges {
     }
 
     fn ask(&mut self, piece: Piece) {
-        if self.open.is_some_and(|open| open.answer.is_some()) {
+        let is_message = self.has_datagrams && self.side == ConversationSide::Serves;
+        if self.open.is_some_and(|open| open.answer.is_some() || is_message) {
             self.finish();
         }
         if let Some(open) = &mut self.open {

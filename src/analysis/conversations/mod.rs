@@ -27,7 +27,6 @@ mod sockets;
 mod tests;
 
 pub use candidates::candidates;
-pub use exchanges::{Exchange, Moment};
 
 use super::iterations::{ExecutionEnd, boundary};
 use crate::base::ctx::{Cancelled, Ctx};
@@ -39,7 +38,7 @@ use crate::state::questions::Asker;
 use crate::state::reader::{RowCursor, RowReader};
 use crate::state::timeline::{Mark, MarkField, Segment, ThreadId, Timeline};
 use arrivals::Arrivals;
-use exchanges::{Exchanges, Irregularities, Piece};
+use exchanges::{Exchange, Exchanges, Irregularities, Moment, Piece};
 use foldhash::HashMap;
 use process_calls::{CallMeaning, CallMeanings, process_calls};
 use processes::Processes;

@@ -253,13 +253,15 @@ impl<'i> OpenFiles<'i> {
     }
 
     fn open(&mut self, descriptor: Descriptor, origin: Origin, t: Timestamp) -> usize {
-        let file = OpenFile {
+        let mut file = OpenFile {
             origin,
             names: 1,
             evidence: Evidence::default(),
             serves: Exchanges::new(ConversationSide::Serves, descriptor),
             calls: Exchanges::new(ConversationSide::Calls, descriptor),
         };
+        // Data without a connection.
+        file.serves.has_datagrams = origin == Origin::Socket;
         let at = match self.free.pop() {
             Some(at) => {
                 self.files[at] = file;

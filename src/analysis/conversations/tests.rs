@@ -319,6 +319,24 @@ fn overlapping_streamed_and_unanswered_requests_are_reported() {
 }
 
 #[test]
+fn datagram_without_a_reply_is_no_part_of_the_next_request() {
+    let mut builder = server(1);
+    waits(&mut builder, 1, &[(20, 40), (60, 80)]);
+    calls(
+        &mut builder,
+        1,
+        &[
+            ("socket", 2, 3, -1, 5),
+            ("bind", 4, 5, 5, 0),
+            ("recvfrom", 19, 43, 5, 10),
+            ("recvfrom", 59, 83, 5, 11),
+            ("sendto", 90, 91, 5, 12),
+        ],
+    );
+    assert_eq!(served(&builder), [(80, 91, 5, 11, 12)]);
+}
+
+#[test]
 fn find_says_why_there_is_nothing() {
     let mut builder = server(1);
     waits(&mut builder, 1, &[]);
