@@ -187,8 +187,8 @@ impl Host {
                 ("syscall_entry_unknown".to_owned(), fields)
             }
             Recorder::Named => {
-                let own = (!field.is_empty()).then(|| (field, Value::I32(first as i32)));
-                let command = (call == "fcntl").then(|| ("cmd", Value::U32(second as u32)));
+                let own = (!field.is_empty()).then_some((field, Value::I32(first as i32)));
+                let command = (call == "fcntl").then_some(("cmd", Value::U32(second as u32)));
                 (format!("syscall_entry_{call}"), own.into_iter().chain(command).collect())
             }
         };
