@@ -72,7 +72,7 @@ pub struct GroupOptions {
     #[arg(
         long,
         value_name = "TASK",
-        help = "A task that `info` lists, or begin=EVENT,end=EVENT[,key=FIELD][,type=FIELD]"
+        help = "A task that `info` lists, serve:PROCESS, call:PROCESS, or begin=EVENT,end=EVENT[,key=FIELD]"
     )]
     pub task: Option<String>,
     /// The slow group: `duration>20ms`, `type=append, start in 1s..2s`; repeatable (default: proposed, or the rest of

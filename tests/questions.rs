@@ -123,6 +123,7 @@ fn questions(folder: &Path) -> [Asked; 2] {
     let (stacks, paths) = (LazyStackTables::default(), SymbolPaths::default());
     let (_, sites) = candidates::loops(&surveyed, &activity, &stacks, &paths, &ctx).unwrap();
     candidates::calls(&surveyed, &activity, &sites);
+    candidates::exchanges(&surveyed, &activity, &ctx).unwrap();
     explain::overview::disk_requests(&surveyed);
     let mut others = asked(&surveyed);
     // What `query` asks of the rows about all of its attributes, over the whole recording and at a moment.

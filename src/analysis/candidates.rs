@@ -1,4 +1,4 @@
-//! The tasks to analyse where the user named none: loops, system calls and functions.
+//! The tasks to analyse where the user named none: requests over sockets, loops, system calls and functions.
 //!
 //! In: a timeline. Out: tasks, the most promising first. Threads of one name loop around the call in which they wait
 //! most often; waits for a disk do not count, because a thread waits for a disk while it works. System calls and
@@ -7,6 +7,7 @@
 //! tracer's own threads are left out, and so are calls in which a loop waits for its next iteration. Cost: linear in
 //! segments and calls. ALGORITHMS.md 6.1.
 
+use super::conversations;
 use super::derived::{ThreadLife, commands, threads, tracers};
 use super::executions::Execution;
 use super::functions::{FunctionNames, called};
@@ -17,7 +18,7 @@ use crate::base::ctx::{Cancelled, Ctx};
 use crate::base::names::{NameId, fold_digits};
 use crate::base::statistics::nearest_rank;
 use crate::base::time::{Ns, Timestamp};
-use crate::event::derived::{Derived, WaitIterations};
+use crate::event::derived::{ConversationSide, Conversations, Derived, WaitIterations};
 use crate::state::questions::Asker;
 use crate::state::reader::RowReader;
 use crate::state::timeline::{SegmentKind, ThreadId, Timeline};
@@ -169,6 +170,19 @@ fn ranked(activity: &ThreadActivity, tasks: BTreeMap<Derived, Durations>) -> Vec
     }
     all.sort_by(|a, b| b.priority.cmp(&a.priority).then(b.tail_ns.cmp(&a.tail_ns)).then_with(|| a.task.cmp(&b.task)));
     all
+}
+
+/// Requests of servers, then calls of clients, over sockets.
+pub fn exchanges(timeline: &Timeline, activity: &ThreadActivity, ctx: &Ctx) -> Result<Vec<Candidate>, Cancelled> {
+    let by_name = |(task, durations): (Conversations, Vec<Ns>)| {
+        let name = fold_digits(&task.process);
+        (Derived::Exchanges(task), BTreeMap::from([(name, durations)]))
+    };
+    let tasks = conversations::candidates(timeline, ctx)?.into_iter().map(by_name).collect();
+    let mut all = ranked(activity, tasks);
+    let asks = |task: &Derived| matches!(task, Derived::Exchanges(of) if of.side == ConversationSide::Calls);
+    all.sort_by_key(|candidate| (Reverse(candidate.priority), asks(&candidate.task)));
+    Ok(all)
 }
 
 /// A call in which threads of one name wait.

@@ -6,6 +6,7 @@
 //! from its creation to its end. Where no life of the name was recorded completely, the recorded parts count. Cost:
 //! linear in threads and calls. ALGORITHMS.md 6.1.
 
+use super::conversations::{self, NoConversation};
 use super::iterations::{self, ExecutionEnd, boundary};
 use super::stack_tables::LazyStackTables;
 use super::symbols::files::SymbolPaths;
@@ -85,18 +86,34 @@ pub fn commands(timeline: &Timeline) -> BTreeSet<ThreadId> {
     all.filter(|(_, t)| processes.contains(&(t.host, t.pid))).map(|(at, _)| ThreadId::at(at)).collect()
 }
 
-/// Mark the executions of a task; loops may need call stacks. False where nothing in the timeline has its name.
+/// Whether a timeline has what a task is about.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Known {
+    /// It has.
+    Yes,
+    /// Nothing has its name.
+    No,
+    /// No conversation is of it.
+    Not(NoConversation),
+}
+
+/// Mark the executions of a task; loops may need call stacks.
 pub fn mark(
     timeline: &mut Timeline,
     task: u32,
     derived: &Derived,
     stacks: &LazyStackTables,
     symbol_paths: &SymbolPaths,
+    notices: &mut Notices,
     ctx: &Ctx,
-) -> Result<bool, Cancelled> {
+) -> Result<Known, Cancelled> {
     let known = match derived {
         Derived::Iterations(waits) => {
-            return iterations::mark(timeline, task, waits, stacks, symbol_paths, ctx).map(|()| true);
+            return iterations::mark(timeline, task, waits, stacks, symbol_paths, ctx).map(|()| Known::Yes);
+        }
+        Derived::Exchanges(conversations) => {
+            let marked = conversations::mark(timeline, task, conversations, notices, ctx)?;
+            return Ok(marked.map_or_else(Known::Not, |()| Known::Yes));
         }
         Derived::Call(name) => {
             let left_out = tracers(timeline);
@@ -108,7 +125,7 @@ pub fn mark(
             calls(timeline, task, name, &BTreeSet::new()) || mark_lives(timeline, task, processes(timeline), name)
         }
     };
-    Ok(known)
+    Ok(if known { Known::Yes } else { Known::No })
 }
 
 /// Mark the system calls of a name, of all threads except `left_out`.
@@ -254,11 +271,12 @@ mod tests {
         builder.0.marks.clear();
         let mut timeline = builder.sealed();
         let (stacks, paths) = (LazyStackTables::default(), SymbolPaths::default());
-        let known = mark(&mut timeline, 0, &derived, &stacks, &paths, &Ctx::new(1)).unwrap();
         let mut notices = Notices::default();
+        let known = mark(&mut timeline, 0, &derived, &stacks, &paths, &mut notices, &Ctx::new(1)).unwrap();
         let all = pair(&timeline, 0, &PairingRule::default(), &mut notices);
         assert!(notices.is_empty());
-        known.then(|| all.iter().map(|e| (e.span.start.ns(), e.span.end.ns(), e.thread.raw() + 1)).collect())
+        (known == Known::Yes)
+            .then(|| all.iter().map(|e| (e.span.start.ns(), e.span.end.ns(), e.thread.raw() + 1)).collect())
     }
 
     fn named(name: &str) -> Derived {

@@ -299,7 +299,12 @@ mod tests {
             let mut builder = TimelineBuilder::new(1);
             let mut call = |name: &str, start: Ns, end: Ns, ret: Option<i64>| {
                 let name = builder.0.tables.names.intern(name);
-                builder.0.threads[0].rows.calls.push(Call { span: Span::of_ns(start, end), name, ret });
+                builder.0.threads[0].rows.calls.push(Call {
+                    span: Span::of_ns(start, end),
+                    name,
+                    ret,
+                    descriptor: None,
+                });
             };
             call("accept", 2, 10, Some(5));
             call(name, 40, 50, ret);

@@ -9,6 +9,7 @@
 pub mod candidates;
 pub mod carriers;
 pub mod clocks;
+pub mod conversations;
 pub mod counters;
 pub mod counts;
 pub mod derived;

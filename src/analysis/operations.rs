@@ -192,7 +192,7 @@ mod tests {
         for i in 0..50 {
             let begin = now;
             now += if i == 30 { 50 * MS } else { 5 * MS };
-            let call = |name, start, end| Call { span: Span::of_ns(start, end), name, ret: Some(0) };
+            let call = |name, start, end| Call { span: Span::of_ns(start, end), name, ret: Some(0), descriptor: None };
             let (woken, end) = (now + MS / 2, now + MS);
             works.rows.calls.push(call(write, now, now + MS));
             works.rows.calls.push(call(read, now + MS, now + 2 * MS));

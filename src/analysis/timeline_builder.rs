@@ -47,7 +47,12 @@ impl TimelineBuilder {
     /// A system call `call`, without a sample.
     pub fn silent_call(&mut self, n: usize, start: Ns, end: Ns) -> &mut Self {
         let name = self.0.tables.names.intern("call");
-        self.0.threads[n - 1].rows.calls.push(Call { span: Span::of_ns(start, end), name, ret: Some(1) });
+        self.0.threads[n - 1].rows.calls.push(Call {
+            span: Span::of_ns(start, end),
+            name,
+            ret: Some(1),
+            descriptor: None,
+        });
         self
     }
 

@@ -101,6 +101,16 @@ notices! {
          recorded";
     Unfinished         Note  Found
         "{n} {execution was|executions were} still running when the trace or {its|their} thread ended";
+    Unanswered         Note  Found
+        "{n} {request over a socket was|requests over sockets were} not answered before the connection or recording \
+         ended and {is|are} no {execution|executions}";
+    Overlapping        Note  Found
+        "{n} {request|requests} over sockets came in part or wholly before another one on {its|their} connection was \
+         answered (pipelined or multiplexed); which answer belongs to which is unknown, and what overlaps is one \
+         execution";
+    Streamed           Note  Found
+        "{n} {answer was|answers were} sent in parts over most of {its|their} time (streaming); {its|their} last part \
+         ends the execution";
     Uncovered          Loss  Found
         "{n} {execution was|executions were} left out: {it ran|they ran} partly or wholly outside the time recorded on \
          all CPUs";

@@ -5,6 +5,7 @@
 //! alone.
 
 use super::dialect;
+use crate::event::descriptor::descriptor_fields;
 use crate::event::kind::{RequestStep, Vector, WorkStep};
 use crate::event::stack::StackOrigin;
 
@@ -162,7 +163,7 @@ pub(super) fn kernel(name: &str) -> Option<Meaning> {
         "workqueue_queue_work" => with(Shape::Work(WorkStep::Queue), &["work"]),
         "workqueue_execute_start" => with(Shape::Work(WorkStep::Begin), &["work"]),
         "workqueue_execute_end" => with(Shape::Work(WorkStep::End), &["work"]),
-        "syscall_entry_unknown" => with(Shape::NumberedEntry, &["id"]),
+        "syscall_entry_unknown" => with(Shape::NumberedEntry, &["id", "args"]),
         "syscall_exit_unknown" => with(Shape::NumberedExit, &["id", "ret"]),
         "syscall_latency" => with(Shape::Latency, &["duration"]),
         "page_fault_user"
@@ -172,7 +173,7 @@ pub(super) fn kernel(name: &str) -> Option<Meaning> {
         | "x86_exceptions_page_fault_user"
         | "x86_exceptions_page_fault_kernel" => with(Shape::PageFault, &[]),
         _ => vector(name).or_else(|| match call(name)? {
-            SystemCallEvent { side: CallSide::Entry, .. } => with(Shape::CallEntry, &[]),
+            SystemCallEvent { side: CallSide::Entry, call } => with(Shape::CallEntry, descriptor_fields(call)),
             SystemCallEvent { side: CallSide::Exit, .. } => with(Shape::CallExit, &["ret"]),
         }),
     }

@@ -261,8 +261,8 @@ pub fn function(name: &str, classes: &[Arc<EventSignature>]) -> Option<TaskDefin
 #[error("{0}")]
 pub struct TaskError(String);
 
-/// The words that begin the forms below; other words before an equals sign belong to a name.
-const FORMS: [&str; 7] = ["begin", "end", "key", "type", "wait", "process", "thread"];
+/// What begins the forms below; other words before an equals sign belong to a name.
+const FORMS: [&str; 9] = ["begin=", "end=", "key=", "type=", "wait=", "process=", "thread=", "serve:", "call:"];
 
 /// The task that `--task` names: one of `found`, a function, delimiters given by hand
 /// (`begin=EVENT,end=EVENT[,key=FIELD][,type=FIELD]`) or a wait (`wait=CALL[,thread=NAME]`).
@@ -273,7 +273,7 @@ pub fn parse(
 ) -> Result<TaskDefinition, TaskError> {
     // A program may give its tasks and threads any names, also with an equals sign.
     let named = found.iter().find(|t| t.name == typed).cloned();
-    let is_form = FORMS.iter().any(|form| typed.strip_prefix(form).is_some_and(|rest| rest.starts_with('=')));
+    let is_form = FORMS.iter().any(|form| typed.starts_with(form));
     if named.is_some() || !is_form {
         let named = named.or_else(|| function(typed, classes));
         // The recording may know a call or a command of this name.

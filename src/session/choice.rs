@@ -1,11 +1,11 @@
 //! The choice of a task where the user named none: the first that answers.
 //!
-//! In this order: pairs of user-space events and connections, which say what the program is for; then iterations of
-//! loops, system calls and functions with uneven durations (`analysis/candidates.rs`). A task answers if it has at
-//! least [`ENOUGH`] executions and a confident verdict. If none does, the first with so many is taken, else the first
-//! with any: it shows where its time went. Of the scheduler alone the busiest threads are left. Tasks that the
-//! program's own events delimit come first: once one of them has enough executions, no other task is tried. Cost: a
-//! model and a comparison for each task that is tried.
+//! In this order: pairs of user-space events and connections, which say what the program is for; then requests over
+//! sockets, iterations of loops, system calls and functions with uneven durations (`analysis/candidates.rs`). A task
+//! answers if it has at least [`ENOUGH`] executions and a confident verdict. If none does, the first with so many is
+//! taken, else the first with any: it shows where its time went. Of the scheduler alone the busiest threads are left.
+//! Tasks that the program's own events delimit come first: once one of them has enough executions, no other task is
+//! tried. Cost: a model and a comparison for each task that is tried.
 
 use super::pass::KernelPass;
 use super::traces::Traces;
@@ -16,7 +16,7 @@ use crate::analysis::{derived, functions};
 use crate::base::ctx::Ctx;
 use crate::base::notice::Notices;
 use crate::compare;
-use crate::event::derived::Derived;
+use crate::event::derived::{ConversationSide, Conversations, Derived};
 use crate::event::profile::ProfileTask;
 use crate::event::task::Pairing;
 use crate::model::execution::ExecutionId;
@@ -27,6 +27,9 @@ use std::sync::Arc;
 
 /// Tasks of one kind that are tried, at most.
 const TRIED: usize = 6;
+
+/// Servers and clients that are tried, at most.
+const SERVERS: usize = 3;
 
 /// The model of a task, and what else the caller makes of its executions.
 type Made<T> = (Model, T);
@@ -170,7 +173,7 @@ impl Traces {
         for (at, trial) in trials.iter().enumerate().skip(first) {
             // A task with few executions shows where its time goes, if nothing else is left.
             attempt(pass, (at, trial), false, &mut best, make, with)?;
-            if best.is_settled() || (best.enough.is_some() && at + 1 >= first + 3 * TRIED) {
+            if best.is_settled() || (best.enough.is_some() && at + 1 >= first + SERVERS + 3 * TRIED) {
                 break;
             }
         }
@@ -205,6 +208,7 @@ impl Traces {
         let SymbolsAndCtx { places, ctx } = with;
         let activity = ThreadActivity::new(&pass.timeline);
         let (loops, waited) = candidates::loops(&pass.timeline, &activity, &pass.stacks, places, ctx)?;
+        let exchanges = candidates::exchanges(&pass.timeline, &activity, ctx)?;
         let calls = candidates::calls(&pass.timeline, &activity, &waited);
         let functions = match pass.functions.get(pairs) {
             Some(names) => {
@@ -215,6 +219,18 @@ impl Traces {
         };
         let mut enough = Vec::new();
         let mut few = Vec::new();
+        let exchanges: Vec<Candidate> =
+            exchanges.into_iter().filter(|c| c.executions >= ENOUGH).take(SERVERS).collect();
+        // The loops of a server hold its waits for the next request; calls are parts of what requests and calls are.
+        let above = |rank: Option<Priority>| move |c: &Candidate| rank.is_none_or(|rank| c.priority > rank);
+        let served = exchanges.iter().filter(|c| !asks(&c.task)).map(|c| c.priority).max();
+        let loops = loops.into_iter().filter(above(served)).collect();
+        let calls = calls.into_iter().filter(above(exchanges.iter().map(|c| c.priority).max())).collect();
+        let why = |candidate: Candidate| {
+            let why = requests(&candidate.task).to_owned();
+            trial(pass, pairs, candidate.task, why)
+        };
+        enough.extend(exchanges.into_iter().filter_map(why));
         for (all, what) in [(loops, "the loop"), (calls, "the system call"), (functions, "the function")] {
             let (often, seldom): (Vec<Candidate>, Vec<Candidate>) =
                 all.into_iter().partition(|c| c.executions >= ENOUGH);
@@ -305,6 +321,19 @@ impl Traces {
              sched_waking \
              and system calls, or name delimiters with --task begin=EVENT,end=EVENT"
         ))
+    }
+}
+
+/// True for the calls of clients over sockets.
+fn asks(task: &Derived) -> bool {
+    matches!(task, Derived::Exchanges(Conversations { side: ConversationSide::Calls, .. }))
+}
+
+/// Why exchanges over sockets are tried.
+fn requests(task: &Derived) -> &'static str {
+    match asks(task) {
+        true => "what these clients asked over sockets",
+        false => "the requests that these servers answered over sockets",
     }
 }
 

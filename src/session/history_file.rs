@@ -8,7 +8,7 @@ use crate::base::op::Op;
 use crate::base::pack::{Pack, Unpack};
 use crate::base::packed::{Packed, packed, packed_variants};
 use crate::base::time::Span;
-use crate::event::derived::{Derived, WaitIterations};
+use crate::event::derived::{ConversationSide, Conversations, Derived, WaitIterations};
 use crate::event::task::{Condition, Delimiter, Literal, Pairing, TaskDefinition};
 use crate::model::clock::{FittedClocks, HostClock};
 use crate::model::facts::{Facts, Lost, TraceFacts};
@@ -113,6 +113,7 @@ packed! {
     Delimiter { event, key, conditions }
     Condition { field, op, value }
     WaitIterations { call, thread }
+    Conversations { side, process, from_arrival }
     CpuTotals { cpus, threads }
     CpuUse { cpu, active_ns, total_ns }
     ThreadUse { tid, pid, name, cpu_ns }
@@ -128,7 +129,8 @@ packed_variants! {
     Op { Less, AtMost, More, AtLeast, Equal, NotEqual }
     Literal { Number(number), Text(text) }
     Pairing { Thread, Key, ProcessKey, Function, Derived(derived) }
-    Derived { Iterations(waits), Call(name), Process(name), Thread(name), Named(name) }
+    Derived { Iterations(waits), Call(name), Process(name), Thread(name), Named(name), Exchanges(conversations) }
+    ConversationSide { Serves, Calls }
 }
 
 /// The name, the count and the first place of each.
@@ -179,6 +181,11 @@ mod tests {
             Pairing::Derived(Derived::Process(text("dd"))),
             Pairing::Derived(Derived::Thread(text("job"))),
             Pairing::Derived(Derived::Named(text("flush"))),
+            Pairing::Derived(Derived::Exchanges(Conversations {
+                side: ConversationSide::Calls,
+                process: text("psql"),
+                from_arrival: true,
+            })),
         ];
         let task = |pairing: Pairing| TaskDefinition {
             name: text("a task"),

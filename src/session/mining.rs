@@ -61,7 +61,8 @@ impl Traces {
         }
         let with_contributions = |pass: &KernelPass, chosen: usize, rule: PairingRule| {
             let request = self.request(pass, chosen, rule, places, &[]);
-            Ok(explain::with_contributions(&pass.timeline, stacks, &request, &pass.notices, ctx)?)
+            let notices = pass.notices_with(&pass.notices, chosen);
+            Ok(explain::with_contributions(&pass.timeline, stacks, &request, &notices, ctx)?)
         };
         let made = if typed.is_none() && self.tasks().declared == 0 {
             self.choose_in(pass, candidates, places, &with_contributions, ctx)?

@@ -21,6 +21,8 @@ pub(super) struct KernelPass {
     pub functions: Vec<FunctionNames>,
     pub timeline: Timeline,
     pub notices: Notices,
+    /// By task: what is worth knowing of how it was delimited.
+    pub of_tasks: Vec<Notices>,
     /// Its call stacks.
     pub stacks: LazyStackTables,
 }
@@ -61,6 +63,13 @@ impl KernelPass {
         Ok(rule)
     }
 
+    /// All notices, with those of a task.
+    pub fn notices_with(&self, all: &Notices, task: usize) -> Notices {
+        let mut notices = all.clone();
+        self.of_tasks.get(task).into_iter().for_each(|of| notices.merge(of));
+        notices
+    }
+
     /// Positions of the tasks with a begin event on a known thread.
     pub fn begun(&self) -> impl Iterator<Item = usize> {
         let reader = self.timeline.reader(Asker::Explain);
@@ -72,7 +81,9 @@ impl KernelPass {
     /// Add a task that no event delimits; returns its position.
     pub fn add(&mut self, derived: &Derived, places: &SymbolPaths, ctx: &Ctx) -> Result<usize, Cancelled> {
         let at = self.tasks.len();
-        derived::mark(&mut self.timeline, at as u32, derived, &self.stacks, places, ctx)?;
+        let mut notices = Notices::default();
+        derived::mark(&mut self.timeline, at as u32, derived, &self.stacks, places, &mut notices, ctx)?;
+        self.of_tasks.push(notices);
         self.tasks.push(TaskDefinition::derived(derived.to_string(), derived.clone()));
         self.functions.push(FunctionNames::default());
         Ok(at)

@@ -6,6 +6,7 @@ use super::catalog::TaskCatalog;
 use super::pass::KernelPass;
 use super::reopened::Reopened;
 use super::{OpenOptions, UsageError};
+use crate::analysis::derived::Known;
 use crate::analysis::executions::PairingRule;
 use crate::analysis::functions::FunctionNames;
 use crate::analysis::stack_tables::LazyStackTables;
@@ -292,6 +293,7 @@ impl Traces {
             wakers::relabel(&mut timeline, &symbols, &mut notices);
         }
         let mut functions = vec![FunctionNames::default(); tasks.len()];
+        let mut of_tasks = vec![Notices::default(); tasks.len()];
         let stacks = LazyStackTables::default();
         for (at, task) in tasks.iter().enumerate() {
             match &task.pairing {
@@ -299,15 +301,20 @@ impl Traces {
                     functions[at] = FunctionNames::new(&mut timeline, at as u32, places, &mut notices, ctx)?;
                 }
                 Pairing::Derived(derived) => {
-                    let known = derived::mark(&mut timeline, at as u32, derived, &stacks, places, ctx)?;
-                    if let (false, Derived::Named(name)) = (known, derived) {
-                        return Err(UsageError(tasks::unknown(name, self.found()).to_string()).into());
+                    let notices = &mut of_tasks[at];
+                    let known = derived::mark(&mut timeline, at as u32, derived, &stacks, places, notices, ctx)?;
+                    match (known, derived) {
+                        (Known::No, Derived::Named(name)) => {
+                            return Err(UsageError(tasks::unknown(name, self.found()).to_string()).into());
+                        }
+                        (Known::Not(why), _) => return Err(UsageError(format!("--task {}: {why}", task.name)).into()),
+                        _ => {}
                     }
                 }
                 _ => {}
             }
         }
-        Ok(KernelPass { tasks, functions, timeline, notices, stacks })
+        Ok(KernelPass { tasks, functions, timeline, notices, of_tasks, stacks })
     }
 
     /// Place the call stacks of a kernel pass, once for all its models, with all notices so far.
@@ -344,7 +351,8 @@ impl Traces {
         ctx: &Ctx,
     ) -> anyhow::Result<Model> {
         let request = self.request(pass, chosen, rule, places, timelines);
-        Ok(explain::with_stacks(&pass.timeline, &placed.stacks, &request, &placed.notices, ctx)?)
+        let notices = pass.notices_with(&placed.notices, chosen);
+        Ok(explain::with_stacks(&pass.timeline, &placed.stacks, &request, &notices, ctx)?)
     }
 
     /// The request for the executions of a task.

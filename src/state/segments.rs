@@ -5,6 +5,7 @@
 use crate::base::heap::{HeapSize, block};
 use crate::base::names::{NameId, Names};
 use crate::base::time::{Span, Timestamp};
+use crate::event::descriptor::Descriptor;
 use crate::event::host::HostId;
 use crate::event::kernel_thread::{self, KTHREADD};
 use crate::event::kind::Event;
@@ -229,6 +230,8 @@ pub struct Call {
     pub name: NameId,
     /// Its result; `None` when the exit was not recorded.
     pub ret: Option<i64>,
+    /// The open file that it names, of the calls of `event/descriptor.rs`; `None` also when the entry was not recorded.
+    pub descriptor: Option<Descriptor>,
 }
 
 /// From a moment on, a thread has another stack: a number of the table of the analysis that derived it.

@@ -138,7 +138,7 @@ fn contradictory(random: &mut Random) -> Timeline {
         for _ in 0..random.below(30) {
             start += random.below(30) as Ns;
             let span = Span::of_ns(start, start + random.below(60) as Ns);
-            rows.calls.push(Call { span, name: names[1 + random.below(3)], ret: None });
+            rows.calls.push(Call { span, name: names[1 + random.below(3)], ret: None, descriptor: None });
         }
         let mut thread = Thread::new(host, tid, Span::of_ns(from, at));
         thread.pid = [0, 7][random.below(2)];

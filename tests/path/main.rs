@@ -104,7 +104,7 @@ impl KernelEvents {
     fn named(&mut self, t: Ns, cpu: u16, tid: i32, name: &str) -> &mut Self {
         let name = self.text(name);
         let who = self.batch.context_id(ThreadContext { tid: Some(tid), name: Some(name), ..ThreadContext::default() });
-        self.by(t, cpu, who, Kind::CallEntry { name })
+        self.by(t, cpu, who, Kind::CallEntry { name, descriptor: None })
     }
 
     fn recording(&mut self) -> Timeline {
@@ -168,5 +168,5 @@ fn on(s: &mut KernelEvents, tid: i32) -> ThreadContextId {
 
 fn called(s: &mut KernelEvents, t: Ns, tid: i32, call: &str, ret: Option<i64>) {
     let (who, name) = (on(s, tid), s.text(call));
-    s.by(t, 0, who, ret.map_or(Kind::CallEntry { name }, |ret| Kind::CallExit { name, ret }));
+    s.by(t, 0, who, ret.map_or(Kind::CallEntry { name, descriptor: None }, |ret| Kind::CallExit { name, ret }));
 }

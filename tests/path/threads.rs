@@ -106,7 +106,7 @@ fn container_ids_are_mapped_by_the_state_dump() {
     s.switch(1, 0, 0, READY, 7).switch(2, 0, 7, SLEEP, 5007).switch(20, 0, 5007, SLEEP, 0);
     let who = s.batch.context_id(ThreadContext { tid: Some(7), pid: Some(3), ..ThreadContext::default() });
     let name = s.text("kthread");
-    s.by(1, 1, who, Kind::CallEntry { name });
+    s.by(1, 1, who, Kind::CallEntry { name, descriptor: None });
     user_mark(&mut s, 5, 7, 7);
     assert_eq!(attached(&mut s), [Some(5007)]);
 }

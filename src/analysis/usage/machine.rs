@@ -200,7 +200,7 @@ impl UsageMachine {
         match event.kind {
             Kind::Switch { .. } => self.switch(event, at, trace, texts),
             Kind::Lost { until, .. } if trace.follows_switches => self.lose(at, t, until),
-            Kind::CallEntry { name } => {
+            Kind::CallEntry { name, .. } => {
                 let call = texts.call(name).unwrap_or(CallKind::Other);
                 self.call(at, named, t, CallStep::Entry(call));
             }

@@ -7,6 +7,7 @@ use super::Bound;
 use super::paths::{NOWHERE, Slot};
 use super::read::{Values, stack};
 use super::recent::Recent;
+use crate::event::descriptor::{Descriptor, descriptor_fields, descriptor_use, named_descriptor};
 use crate::event::image::{CODE, ImageChange};
 use crate::event::kind::{Context, Kind, PacketId, RequestId, SoftIrq, TextId, WakeSource, WeightId};
 use crate::input::record::Value;
@@ -66,6 +67,27 @@ impl Payload<'_, '_> {
         }
     }
 
+    /// The open file that a call names.
+    fn descriptor(&self) -> Option<Descriptor> {
+        let first = self.values.at(self.slot(0)).as_i64()?;
+        // Only a call of several purposes has a second field here.
+        match self.bound.fields.get(1) {
+            Some(command) => named_descriptor(first, Some(self.values.at(*command).as_i64()?)),
+            None => named_descriptor(first, None),
+        }
+    }
+
+    /// The same of a call by its number, where its arguments were recorded.
+    fn numbered_descriptor(&self) -> Option<Descriptor> {
+        let arguments = self.values.at(self.slot(1)).as_words()?;
+        let call = syscalls::name(self.machine, self.values.number(self.slot(0)))?;
+        descriptor_use(call)?;
+        let mut arguments = arguments.iter().map(|word| word as i64);
+        let first = arguments.next()?;
+        let command = arguments.next().filter(|_| descriptor_fields(call).len() > 1);
+        named_descriptor(first, command)
+    }
+
     fn wake(&mut self, source: WakeSource) -> Kind {
         let source = source.flagged(self.word(3).unwrap_or(0));
         let tid = self.id(0);
@@ -103,9 +125,9 @@ impl Payload<'_, '_> {
             Shape::Leaves => Kind::Leaves { tid: self.id(0), prev_state: self.values.number(self.slot(1)) as u16 },
             Shape::Returns => Kind::Returns { tid: self.id(0) },
             Shape::Migrate => Kind::Migrate { tid: self.id(0), cpu: self.values.cpu(self.slot(1)) },
-            Shape::CallEntry => Kind::CallEntry { name: self.text },
+            Shape::CallEntry => Kind::CallEntry { name: self.text, descriptor: self.descriptor() },
             Shape::CallExit => Kind::CallExit { name: self.text, ret: self.values.number(self.slot(0)) },
-            Shape::NumberedEntry => Kind::CallEntry { name: self.call() },
+            Shape::NumberedEntry => Kind::CallEntry { name: self.call(), descriptor: self.numbered_descriptor() },
             Shape::NumberedExit => Kind::CallExit { name: self.call(), ret: self.values.number(self.slot(1)) },
             Shape::Send => Kind::Send(self.packet()),
             Shape::Receive => Kind::Receive(self.packet()),

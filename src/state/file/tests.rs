@@ -62,7 +62,7 @@ fn timeline() -> Timeline {
             cpu: 1,
         };
         let segments = rounds().enumerate().map(segment).collect();
-        let call = |span: Span| Call { span, name: NameId::at(2), ret: Some(span.start.ns() - 50) };
+        let call = |span: Span| Call { span, name: NameId::at(2), ret: Some(span.start.ns() - 50), descriptor: None };
         let sample = |span: Span| StackSample {
             time: span.start,
             origin: StackOrigin::Tick,

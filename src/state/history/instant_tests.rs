@@ -143,7 +143,8 @@ fn ask_all(seed: u64, overlap: usize, [counts, one_tid]: [&mut Counts; 2]) {
         cpu: *cpu as u32,
     };
     let segments: Vec<Segment> = all().map(segment).collect();
-    let calls: Vec<Call> = all().map(|(span, (_, name))| Call { span, name: NameId::at(*name), ret: None }).collect();
+    let calls: Vec<Call> =
+        all().map(|(span, (_, name))| Call { span, name: NameId::at(*name), ret: None, descriptor: None }).collect();
     let runs: Vec<CpuRun> = all().map(|(span, (thread, _))| CpuRun { span, thread: ThreadId::at(*thread) }).collect();
     let of_state = |row: &Segment| state(row.kind);
     let relabel = |row: &mut Segment| row.kind = SegmentKind::Network;

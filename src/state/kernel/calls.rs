@@ -12,6 +12,7 @@ use super::seal::SegmentChange;
 use super::thread_state::{OpenCall, ThreadState, WakeOutsideCall};
 use crate::base::names::NameId;
 use crate::base::time::Timestamp;
+use crate::event::descriptor::Descriptor;
 use crate::state::timeline::{Segment, SegmentKind, ThreadId, Waker};
 
 /// Number of segments in which the last wait of a call is looked for.
@@ -68,10 +69,10 @@ pub(super) fn timed_out(call: &str, ret: i64) -> bool {
 }
 
 impl Machine {
-    pub(super) fn enter_call(&mut self, thread: ThreadId, t: Timestamp, name: NameId) {
+    pub(super) fn enter_call(&mut self, thread: ThreadId, t: Timestamp, name: NameId, descriptor: Option<Descriptor>) {
         self.end_unseen(thread, t);
         let state = &mut self.threads[thread];
-        state.call = Some(OpenCall { since: t, name });
+        state.call = Some(OpenCall { since: t, name, descriptor });
         state.has_called = true;
     }
 
@@ -88,7 +89,7 @@ impl Machine {
     pub(super) fn leave_call(&mut self, thread: ThreadId, t: Timestamp, name: Option<NameId>, ret: i64) {
         let state = &self.threads[thread];
         match (state.call, name) {
-            (Some(OpenCall { since, name: entered }), Some(left)) if entered != left && state.has_called => {
+            (Some(OpenCall { since, name: entered, .. }), Some(left)) if entered != left && state.has_called => {
                 // The exit of one call and the entry of another are missing. A sleep that is over was in the second.
                 let lost = self.losses.first(state.thread.host, None, since, t);
                 let slept =
@@ -125,7 +126,7 @@ impl Machine {
     /// since its last call was woken in this one.
     fn begin_unseen(&mut self, thread: ThreadId, start: Option<Timestamp>, name: NameId) {
         let state = &mut self.threads[thread];
-        state.call = start.map(|since| OpenCall { since, name });
+        state.call = start.map(|since| OpenCall { since, name, descriptor: None });
         let before = state.rows.calls.last().map_or(Timestamp::MIN, |call| call.span.end);
         let Some(wake) = state.woke_outside.take().filter(|wake| wake.at >= before) else { return };
         let WakeOutsideCall { woken, segment, at } = wake;
@@ -136,7 +137,7 @@ impl Machine {
     /// nothing but sleep did sleep even where the switches are missing.
     fn relabel_timed_out_wait(&mut self, thread: ThreadId, ret: i64) {
         let state = &mut self.threads[thread];
-        let Some(OpenCall { since, name }) = state.call else { return };
+        let Some(OpenCall { since, name, .. }) = state.call else { return };
         let name = self.out.tables.names.get(name);
         if !timed_out(name, ret) {
             return;

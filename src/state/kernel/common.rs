@@ -28,9 +28,9 @@ impl Machine {
     ) {
         let t = event.time;
         match event.kind {
-            Kind::CallEntry { name } => {
+            Kind::CallEntry { name, descriptor } => {
                 if let (Some(thread), Some(name)) = (thread, ids.name(&mut self.out, name)) {
-                    self.enter_call(thread, t, name);
+                    self.enter_call(thread, t, name, descriptor);
                 }
             }
             Kind::CallExit { name, ret } => {

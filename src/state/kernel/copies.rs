@@ -96,7 +96,7 @@ fn content(batch: &Batch, kind: Kind) -> Option<u64> {
                 batch.stacks.get(stack).hash(&mut hash);
             }
         }
-        Kind::CallEntry { name } => batch.text_of(name).hash(&mut hash),
+        Kind::CallEntry { name, .. } => batch.text_of(name).hash(&mut hash),
         Kind::CallExit { name, ret } => (batch.text_of(name), ret).hash(&mut hash),
         _ => return None,
     }

@@ -147,7 +147,7 @@ impl Machine {
         let before = state.rows.calls.last().map_or(state.thread.life.start, |call| call.span.end);
         let span = Span::new(t.saturating_sub(duration).max(before), t);
         if !state.has_called && !span.is_empty() {
-            state.rows.calls.push(Call { span, name, ret: None });
+            state.rows.calls.push(Call { span, name, ret: None, descriptor: None });
         }
     }
 }

@@ -8,6 +8,7 @@ use super::functions::Functions;
 use super::seal::SealedSegments;
 use crate::base::names::{NameId, Names};
 use crate::base::time::{Span, Timestamp};
+use crate::event::descriptor::Descriptor;
 use crate::state::threads::{HostTid, Observed, ThreadInstance};
 use crate::state::timeline::{
     Call, Segment, SegmentKind, StackSample, Thread, ThreadId, ThreadName, ThreadRows, Waker,
@@ -77,6 +78,7 @@ pub(super) struct EarlyWake {
 pub(super) struct OpenCall {
     pub since: Timestamp,
     pub name: NameId,
+    pub descriptor: Option<Descriptor>,
 }
 
 /// The number of a segment among all of its thread, sealed or not.
@@ -306,8 +308,8 @@ impl ThreadState {
 
     /// The open system call ends.
     pub fn end_call(&mut self, t: Timestamp, ret: Option<i64>) {
-        if let Some(OpenCall { since, name }) = self.call.take() {
-            self.rows.calls.push(Call { span: Span::new(since, t), name, ret });
+        if let Some(OpenCall { since, name, descriptor }) = self.call.take() {
+            self.rows.calls.push(Call { span: Span::new(since, t), name, ret, descriptor });
         }
     }
 

@@ -81,8 +81,8 @@ pub(super) struct LeafWriter {
 /// Number of columns of a family.
 fn columns_of(family: Family) -> usize {
     match family {
-        Family::Segments | Family::Samples => 6,
-        Family::Calls | Family::Services => 5,
+        Family::Segments | Family::Calls | Family::Samples => 6,
+        Family::Services => 5,
         Family::Counters => 4,
         Family::Runs | Family::Faults | Family::Stacks => 3,
         Family::Requests => 8,

@@ -74,7 +74,7 @@ fn calls() -> (Vec<Vec<Call>>, LineStore<Call>) {
         let mut call = |_| {
             let start = end + random.below(3) as i64;
             end = start + 1 + random.below(50) as i64;
-            Call { span: Span::of_ns(start, end), name: NameId::at(random.below(40)), ret: Some(end) }
+            Call { span: Span::of_ns(start, end), name: NameId::at(random.below(40)), ret: Some(end), descriptor: None }
         };
         (0..8_000).map(&mut call).collect::<Vec<Call>>()
     };

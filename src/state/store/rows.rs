@@ -6,6 +6,7 @@ use super::leaf::{Extent, StoredRow};
 use super::values::MOST_SHOWN;
 use crate::base::names::NameId;
 use crate::base::time::{Span, Timestamp};
+use crate::event::descriptor::Descriptor;
 use crate::event::stack::{RawStackId, SampleWeight, StackOrigin};
 use crate::state::timeline::{
     Call, CounterOwner, CounterValue, CpuRun, DiskRequest, HostId, PageFault, Segment, SegmentKind, Service,
@@ -97,7 +98,7 @@ impl StoredRow for Segment {
 impl StoredRow for Call {
     const EXTENT: Extent = Extent::Length;
 
-    const FIELDS: usize = 3;
+    const FIELDS: usize = 4;
     const SHOWN: usize = 1;
 
     /// Its name.
@@ -112,7 +113,8 @@ impl StoredRow for Call {
         match number {
             0 => u64::from(self.name.raw()) << 1 | u64::from(self.ret.is_some()),
             1 => ret.min(SMALL_RESULT),
-            _ => ret.saturating_sub(SMALL_RESULT),
+            2 => ret.saturating_sub(SMALL_RESULT),
+            _ => optional(self.descriptor.map(Descriptor::number)),
         }
     }
 
@@ -123,7 +125,8 @@ impl StoredRow for Call {
             SMALL_RESULT => unzigzag(SMALL_RESULT.wrapping_add(field(2))),
             ret => unzigzag(ret),
         });
-        Call { span, name: NameId::from_raw((name >> 1) as u32), ret }
+        let descriptor = present(field(3)).and_then(|number| Descriptor::new(i64::from(number)));
+        Call { span, name: NameId::from_raw((name >> 1) as u32), ret, descriptor }
     }
 }
 

@@ -10,6 +10,7 @@ use super::values::PartValue;
 use super::whole::StoreError;
 use crate::base::names::NameId;
 use crate::base::time::{Span, Timestamp};
+use crate::event::descriptor::Descriptor;
 use crate::event::stack::{RawStackId, StackOrigin};
 use crate::state::questions::Family;
 use crate::state::timeline::{
@@ -127,15 +128,15 @@ fn thread(raw: u64) -> Option<ThreadId> {
     (!raw.is_multiple_of(4)).then_some(ThreadId::from_raw(raw as u32))
 }
 
+fn call(n: &Numbers, ret: Option<i64>) -> Call {
+    Call { span: n.span, name: NameId::from_raw(n.small), ret, descriptor: Descriptor::new(n.large as i64) }
+}
+
 proptest! {
     #[test]
     fn rows_of_each_family_are_found_as_in_vectors(lines in lines(), slab in 1..50usize) {
         check_rows(&of(&lines, segment), slab)?;
-        check_rows(&of(&lines, |n| Call {
-            span: n.span,
-            name: NameId::from_raw(n.small),
-            ret: (n.small % 7 > 0).then_some(n.large as i64),
-        }), slab)?;
+        check_rows(&of(&lines, |n| call(n, (n.small % 7 > 0).then_some(n.large as i64))), slab)?;
         let origin = |n: &Numbers| if n.small.is_multiple_of(2) { StackOrigin::Tick } else { StackOrigin::Other };
         check_rows(&of(&lines, |n| StackSample {
             time: n.span.end,
@@ -213,8 +214,7 @@ fn leaves() -> Vec<(Family, Vec<u8>)> {
     let lines: Vec<Vec<Numbers>> = vec![(0..150).map(numbers).collect(), (150..200).map(numbers).collect()];
     let first = |leaves: &Leaves| leaves.handle(0).unwrap().bytes().to_vec();
     let faults = of(&lines, |n| PageFault { thread: ThreadId::from_raw(n.small), time: n.span.start });
-    let call =
-        |n: &Numbers| Call { span: n.span, name: NameId::from_raw(n.small), ret: Some((n.large % 3) as i64 - 1) };
+    let call = |n: &Numbers| call(n, Some((n.large % 3) as i64 - 1));
     let marks = (0..1_024).map(|n| Mark {
         time: Timestamp::new(i64::from(n)),
         task: 0,
@@ -375,7 +375,7 @@ fn check_compares_what_is_known_of_values_with_the_rows() {
 #[test]
 fn moments_at_the_ends_of_time_are_kept() {
     let span = Span::new(Timestamp::MIN, Timestamp::MAX);
-    let call = Call { span, name: NameId::from_raw(u32::MAX), ret: Some(i64::MIN) };
+    let call = Call { span, name: NameId::from_raw(u32::MAX), ret: Some(i64::MIN), descriptor: None };
     let first = Call { span: Span::new(Timestamp::MIN, Timestamp::MIN), ..call };
     let store = store(&[vec![first, call]], 5);
     assert_eq!(store.line(0).all().collect::<Vec<_>>(), [first, call]);

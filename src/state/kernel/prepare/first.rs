@@ -27,10 +27,10 @@ impl Preparation<'_> {
     /// The machine has stepped through the entry or exit of a call: the thread that runs on CPU `c` is held from here
     /// on, as is the CPU. Since when it runs is not known, nor, where no context says it, its name.
     pub(super) fn hold_caller(&mut self, c: CpuId, event: &Event) {
-        let (is_known, call) = match event.kind {
-            Kind::CallEntry { name } => (name != TextId::NONE, name),
-            Kind::CallExit { .. } => (true, TextId::NONE),
-            _ => (false, TextId::NONE),
+        let (is_known, call, descriptor) = match event.kind {
+            Kind::CallEntry { name, descriptor } => (name != TextId::NONE, name, descriptor),
+            Kind::CallExit { .. } => (true, TextId::NONE, None),
+            _ => (false, TextId::NONE, None),
         };
         let Some(tid) = self.cpus[c.index()].running.filter(|_| is_known) else { return };
         let (host, number, t) = (self.machine.cpus[c].host, self.machine.cpus[c].number, event.time);
@@ -45,7 +45,7 @@ impl Preparation<'_> {
         self.due(Due::Hold { cpu: c });
         let mut state = ThreadState::new(key, t, Sched::Running(c), None);
         (state.since, state.cpu) = (UNKNOWN_START, number);
-        state.call = self.ids.known_name(call).map(|name| OpenCall { since: t, name });
+        state.call = self.ids.known_name(call).map(|name| OpenCall { since: t, name, descriptor });
         state.has_called = true;
         let known = KnownSlots { call: true, ..KnownSlots::default() };
         let held = HeldThread { is_held: true, known, may_work: true, knows_exit: false, names: 0 };

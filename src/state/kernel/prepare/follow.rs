@@ -6,6 +6,7 @@
 //! ALGORITHMS.md section 10.2 says what each kind of event needs.
 
 use super::{Preparation, is_thread_event};
+use crate::event::descriptor::Descriptor;
 use crate::event::host::TraceOrigin;
 use crate::event::kind::{Context, Event, Kind, TextId, WeightId};
 use crate::event::prev_state::Leaves;
@@ -96,7 +97,7 @@ impl Preparation<'_> {
         }
         match event.kind {
             Kind::Switch { .. } => self.switch(c, thread, origin, event, chain),
-            Kind::CallEntry { name } => self.call_entry(c, thread, event, name),
+            Kind::CallEntry { name, descriptor } => self.call_entry(c, thread, event, name, descriptor),
             Kind::CallExit { name, ret } => self.call_exit(c, thread, event, name, ret),
             Kind::Stack { user, kernel, weight, .. } => self.sample(thread, event, [user, kernel], weight),
             Kind::Raise { soft_irq } => {
@@ -354,7 +355,7 @@ impl Preparation<'_> {
         }
     }
 
-    fn call_entry(&mut self, c: CpuId, thread: ThreadId, event: &Event, name: TextId) {
+    fn call_entry(&mut self, c: CpuId, thread: ThreadId, event: &Event, name: TextId, descriptor: Option<Descriptor>) {
         self.resumes(c);
         if name == TextId::NONE || self.threads[thread.index()].known.call {
             self.need_name(name);
@@ -366,7 +367,7 @@ impl Preparation<'_> {
         self.machine.resume_thread(c);
         let state = &mut self.machine.threads[thread];
         state.rows.segments.clear();
-        state.call = name.map(|name| OpenCall { since: event.time, name });
+        state.call = name.map(|name| OpenCall { since: event.time, name, descriptor });
         state.has_called = true;
         self.threads[thread.index()].known.call = true;
     }
@@ -374,7 +375,8 @@ impl Preparation<'_> {
     fn call_exit(&mut self, c: CpuId, thread: ThreadId, event: &Event, name: TextId, ret: i64) {
         self.resumes(c);
         let state = &self.machine.threads[thread];
-        if let Some(OpenCall { since, name: entered }) = state.call.filter(|_| self.threads[thread.index()].known.call)
+        if let Some(OpenCall { since, name: entered, .. }) =
+            state.call.filter(|_| self.threads[thread.index()].known.call)
         {
             let is_same = name == TextId::NONE || self.ids.known_name(name) == Some(entered);
             // A call that a timer ended changes the cause of a wait, which may have been handed over.

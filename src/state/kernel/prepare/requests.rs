@@ -111,11 +111,11 @@ mod tests {
             |t| Kind::Lost { source: LossSource::Reported, until: Timestamp::new(t), resumes: Timestamp::new(t) };
         let kinds = [
             (0, switch(0, 1)),
-            (0, Kind::CallEntry { name: call }),
+            (0, Kind::CallEntry { name: call, descriptor: None }),
             (0, block(RequestStep::Issue)),
             (1, lost(4)),
             (0, switch(1, 2)),
-            (0, Kind::CallEntry { name: call }),
+            (0, Kind::CallEntry { name: call, descriptor: None }),
             (0, block(RequestStep::Issue)),
             (0, block(RequestStep::Complete)),
             (0, Kind::CallExit { name: TextId::NONE, ret: 0 }),

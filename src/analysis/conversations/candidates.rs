@@ -1,0 +1,96 @@
+//! The requests and calls of all processes, as tasks for a user who named none.
+//!
+//! In: a timeline. Out: for each name of processes and side the durations of its exchanges. Where nothing shows which
+//! side asks, the one whose exchanges are much shorter than the time between them is proposed: most processes rest.
+//! Cost: linear in the calls that name descriptors.
+
+use super::{Certainty, Exchange, Finder, OfProcess, certainty, family};
+use crate::analysis::derived::tracers;
+use crate::base::ctx::{Cancelled, Ctx};
+use crate::base::names::NameId;
+use crate::base::statistics::nearest_rank;
+use crate::base::time::{Ns, Timestamp};
+use crate::event::derived::{ConversationSide, Conversations};
+use crate::state::questions::Asker;
+use crate::state::timeline::Timeline;
+use std::collections::BTreeMap;
+
+/// The median of a side's exchanges is shorter than that of the times between them by this factor where it is proposed.
+const SHORTER: Ns = 3;
+
+/// Durations of both sides of conversations: as a server, as a client.
+type BothSides = [Vec<Ns>; 2];
+
+/// Durations of the exchanges of each task, without those of tracers.
+pub fn candidates(timeline: &Timeline, ctx: &Ctx) -> Result<BTreeMap<Conversations, Vec<Ns>>, Cancelled> {
+    let left_out = tracers(timeline);
+    let reader = timeline.reader(Asker::Tasks);
+    let mut finder = Finder::new(timeline, &reader);
+    let mut all: Vec<Option<OfProcess>> = Vec::with_capacity(finder.processes.0.len());
+    for at in 0..finder.processes.0.len() {
+        ctx.cancel.check()?;
+        all.push(Some(finder.find(at)));
+    }
+    let name_of = |at: usize| finder.processes.name(timeline, at, Timestamp::MAX);
+    let mut known: BTreeMap<NameId, BothSides> = BTreeMap::new();
+    let mut unknown: BTreeMap<NameId, BothSides> = BTreeMap::new();
+    for at in 0..all.len() {
+        let first = finder.processes.0[at].threads.first().copied();
+        let Some(name) = name_of(at).filter(|_| first.is_some_and(|id| !left_out.contains(&id))) else { continue };
+        let (accepts, connects) = family(&finder.processes, &all, |other| name_of(other) == Some(name), at);
+        let Some(of) = all.get_mut(at).and_then(Option::as_mut) else { continue };
+        for conversation in std::mem::take(&mut of.conversations) {
+            let exchanges = [conversation.serves.all, conversation.calls.all];
+            for ((side, exchanges), number) in ConversationSide::ALL.into_iter().zip(exchanges).zip(0..) {
+                let into = match certainty(conversation.side, side, accepts, connects) {
+                    Some(Certainty::Known) => &mut known,
+                    Some(Certainty::Unknown) => &mut unknown,
+                    Some(Certainty::Against) | None => continue,
+                };
+                if let Some(durations) = into.entry(name).or_default().get_mut(number) {
+                    durations.extend(exchanges.iter().map(|it: &Exchange| it.end.time.since(it.arrival)));
+                }
+            }
+        }
+    }
+    for (name, durations) in unknown {
+        let sides = known.entry(name).or_default();
+        let likely = likely(&durations);
+        for ((side, durations), is_likely) in sides.iter_mut().zip(durations).zip(likely) {
+            if is_likely && side.is_empty() {
+                *side = durations;
+            }
+        }
+    }
+    let tasks = known.into_iter().flat_map(|(name, sides)| {
+        let process = timeline.names().get(name).to_owned();
+        ConversationSide::ALL.into_iter().zip(sides).map(move |(side, durations)| {
+            // A server that gets no CPU is slow, too.
+            let from_arrival = side == ConversationSide::Serves;
+            (Conversations { side, process: process.clone(), from_arrival }, durations)
+        })
+    });
+    Ok(tasks.filter(|(_, durations)| !durations.is_empty()).collect())
+}
+
+/// Which of two sides is likely: what is an exchange on one is the time between two on the other.
+fn likely(sides: &BothSides) -> [bool; 2] {
+    let [serves, calls] = sides.each_ref().map(|durations| {
+        let mut durations = durations.clone();
+        durations.sort_unstable();
+        nearest_rank(&durations, 50.0).unwrap_or(0)
+    });
+    [serves.saturating_mul(SHORTER) <= calls, calls.saturating_mul(SHORTER) <= serves]
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn likely_is_the_side_that_mostly_rests() {
+        assert_eq!(likely(&[vec![1, 2, 90], vec![6, 7, 1]]), [true, false]);
+        assert_eq!(likely(&[vec![50, 60], vec![2, 20]]), [false, true]);
+        assert_eq!(likely(&[vec![5], vec![6]]), [false, false]);
+    }
+}

@@ -1,0 +1,324 @@
+//! Requests and calls as executions, from conversations over sockets (`serve:NAME`, `call:NAME`).
+//!
+//! In: the system calls of a timeline, with the descriptors that they name. Out: for a process as a server each request
+//! with its reply, as a client each call with its answer, as marks in the timeline. In a conversation data alternates.
+//! A request lasts from the receipt of its first data, or from its arrival, to the last send before more data comes, on
+//! whichever threads; a call from its first send to the last of its answer. The wait for the next request is in none.
+//!
+//! - [`processes`]: process instances, their parents
+//! - [`process_calls`]: the calls of a process in the order of their effects
+//! - [`arrivals`]: when data had arrived
+//! - [`sockets`]: what a descriptor is
+//! - [`exchanges`]: requests with their replies
+//! - `candidates`: the tasks of all processes, where none is named
+//!
+//! Who asks and who answers follows from `accept` and `connect`. In a conversation that is older than the recording it
+//! does not show: it counts as the process has the others, and as those that created it have; else as it is asked for,
+//! if no process of the name is known to be on that side. Cost: linear in the calls that name descriptors.
+//! ALGORITHMS.md 6.1.
+
+mod arrivals;
+mod candidates;
+mod exchanges;
+mod process_calls;
+mod processes;
+mod sockets;
+#[cfg(test)]
+mod tests;
+
+pub use candidates::candidates;
+
+use super::iterations::{ExecutionEnd, boundary};
+use crate::base::ctx::{Cancelled, Ctx};
+use crate::base::names::NameId;
+use crate::base::notice::{Notice, Notices};
+use crate::event::derived::{ConversationSide, Conversations};
+use crate::event::descriptor::{Descriptor, DescriptorUse};
+use crate::state::questions::Asker;
+use crate::state::reader::{RowCursor, RowReader};
+use crate::state::timeline::{Mark, MarkField, Segment, ThreadId, Timeline};
+use arrivals::Arrivals;
+use exchanges::{Exchange, Exchanges, Irregularities, Moment, Piece};
+use foldhash::HashMap;
+use process_calls::{CallMeaning, CallMeanings, process_calls};
+use processes::Processes;
+use sockets::{Conversation, DescriptorLog, KnownSide, OpenFiles, Origin};
+use std::collections::BTreeMap;
+
+/// Processes above one that are looked at. Parents of processes that are older than the recording may be in a circle.
+const ANCESTORS: usize = 64;
+
+/// The conversations of a process.
+struct OfProcess {
+    conversations: Vec<Conversation>,
+    accepts: bool,
+    connects: bool,
+}
+
+/// The conversations of processes, found in order of birth.
+struct Finder<'t, 'r> {
+    reader: &'r RowReader<'t>,
+    processes: Processes,
+    meanings: CallMeanings,
+    /// By process: what its children inherit.
+    logs: Vec<Option<DescriptorLog>>,
+}
+
+impl<'t, 'r> Finder<'t, 'r> {
+    fn new(timeline: &'t Timeline, reader: &'r RowReader<'t>) -> Finder<'t, 'r> {
+        let processes = Processes::new(timeline);
+        let logs = processes.0.iter().map(|_| None).collect();
+        Finder { reader, processes, meanings: CallMeanings::new(timeline.names()), logs }
+    }
+
+    /// What a descriptor was when a process was created: in the parent, or what that one inherited.
+    fn inherited(&self, process: usize, descriptor: Descriptor) -> Option<Option<Origin>> {
+        let mut child = self.processes.0.get(process)?;
+        for _ in 0..ANCESTORS {
+            if !child.is_forked {
+                break;
+            }
+            let parent = child.parent?;
+            if let Some(known) = self.logs.get(parent)?.as_ref().and_then(|log| log.at(descriptor, child.birth)) {
+                return Some(known);
+            }
+            child = self.processes.0.get(parent)?;
+        }
+        None
+    }
+
+    /// The conversations of one process, after those that created it.
+    fn find(&mut self, process: usize) -> OfProcess {
+        let of = &self.processes.0[process];
+        let inherited = |descriptor: Descriptor| self.inherited(process, descriptor);
+        let mut files = OpenFiles::new(of.threads.len(), &inherited, of.has_forked);
+        let mut arrivals = Arrivals::new(self.reader, &of.threads);
+        for one in process_calls(self.reader, &self.meanings, &of.threads) {
+            let Some(thread) = of.threads.get(one.thread).copied() else { continue };
+            let call = &one.call;
+            match (one.meaning, call.descriptor) {
+                (CallMeaning::Polls, _) => arrivals.polled(one.thread, call),
+                (CallMeaning::Sleeps, _) => files.rested(one.thread, call.span.end),
+                (CallMeaning::Makes(origin), _) => files.made(call, origin),
+                (CallMeaning::Uses(by @ (DescriptorUse::Read | DescriptorUse::Receive)), Some(descriptor)) => {
+                    let arrival = arrivals.received(one.thread, call, descriptor);
+                    if let Some(bytes) = moved(call.ret) {
+                        let piece = Piece { begin: arrival.at, end: call.span.end, thread, bytes };
+                        files.received(descriptor, piece, arrival, by);
+                    }
+                }
+                (CallMeaning::Uses(by @ (DescriptorUse::Write | DescriptorUse::Send)), Some(descriptor)) => {
+                    if let Some(bytes) = moved(call.ret) {
+                        let piece = Piece { begin: call.span.start, end: call.span.end, thread, bytes };
+                        files.sent(descriptor, one.thread, piece, by);
+                    }
+                }
+                (CallMeaning::Uses(by), Some(descriptor)) => {
+                    if by == DescriptorUse::Accept {
+                        arrivals.received(one.thread, call, descriptor);
+                    }
+                    files.used(call, descriptor, by);
+                }
+                (CallMeaning::Uses(_), None) => {}
+            }
+        }
+        let (accepts, connects) = (files.accepts, files.connects);
+        let (conversations, log) = files.finish();
+        if let Some(slot) = self.logs.get_mut(process) {
+            *slot = log;
+        }
+        OfProcess { conversations, accepts, connects }
+    }
+}
+
+/// The bytes that a call moved, if any.
+fn moved(ret: Option<i64>) -> Option<u64> {
+    ret.and_then(|ret| u64::try_from(ret).ok()).filter(|bytes| *bytes > 0)
+}
+
+/// How sure it is that a process is on a side of a conversation.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+enum Certainty {
+    /// Its other conversations show another side.
+    Against,
+    /// Nothing shows it.
+    Unknown,
+    Known,
+}
+
+/// How sure it is that a process is on `side`; `accepts` and `connects`: what it and those that created it do.
+fn certainty(known: KnownSide, side: ConversationSide, accepts: bool, connects: bool) -> Option<Certainty> {
+    let own = match known {
+        KnownSide::Server => return (side == ConversationSide::Serves).then_some(Certainty::Known),
+        KnownSide::Client => return (side == ConversationSide::Calls).then_some(Certainty::Known),
+        KnownSide::Either if accepts => ConversationSide::Serves,
+        KnownSide::Either if connects => ConversationSide::Calls,
+        KnownSide::Either => return Some(Certainty::Unknown),
+    };
+    Some(if own == side { Certainty::Known } else { Certainty::Against })
+}
+
+/// The exchanges of a task of which it is equally sure that they are.
+#[derive(Default)]
+struct Found {
+    exchanges: Vec<Exchange>,
+    irregularities: Irregularities,
+}
+
+impl Found {
+    fn add(&mut self, exchanges: Exchanges) {
+        self.exchanges.extend(exchanges.all);
+        let (all, more) = (&mut self.irregularities, exchanges.irregularities);
+        all.unanswered += more.unanswered;
+        all.overlapping += more.overlapping;
+        all.streamed += more.streamed;
+    }
+}
+
+/// Why a task has no executions, and what to do.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum NoConversation {
+    /// No process has the name.
+    #[error("no process has this name or pid; `whyslow stats cpu` lists those that ran")]
+    Process,
+    /// No system call of the process was recorded with a descriptor.
+    #[error(
+        "no system call of this process was recorded with the descriptor that it names; record its system calls \
+         (LTTng: --syscall; perf: raw_syscalls:* or syscalls:*)"
+    )]
+    Descriptors,
+    /// None of its descriptors is a socket over which it answers.
+    #[error("no request over a socket that this process received was answered in the recording")]
+    Reply,
+    /// None of its descriptors is a socket over which it was answered.
+    #[error("nothing that this process sent over a socket was answered in the recording")]
+    Answer,
+}
+
+/// Mark the exchanges of a task. The inner error says why there are none.
+pub fn mark(
+    timeline: &mut Timeline,
+    task: u32,
+    definition: &Conversations,
+    notices: &mut Notices,
+    ctx: &Ctx,
+) -> Result<Result<(), NoConversation>, Cancelled> {
+    let found = match find(timeline, definition, ctx)? {
+        Ok(found) => found,
+        Err(why) => return Ok(Err(why)),
+    };
+    let Irregularities { unanswered, overlapping, streamed } = found.irregularities;
+    notices.add(Notice::Unanswered, unanswered, String::new);
+    notices.add(Notice::Overlapping, overlapping, String::new);
+    notices.add(Notice::Streamed, streamed, String::new);
+    let names = ["fd", "bytes_in", "bytes_out", "unread_ns"].map(|name| timeline.intern(name));
+    timeline.add_marks(|timeline, add| {
+        let reader = timeline.reader(Asker::Tasks);
+        let mut segments: HashMap<ThreadId, RowCursor<'_, Segment>> = HashMap::default();
+        for (key, exchange) in (0..).zip(&found.exchanges) {
+            let mut at = |end: ExecutionEnd, Moment { time, thread }: Moment| {
+                let segments = segments.entry(thread).or_insert_with(|| reader.segments(thread));
+                Mark { key: Some(key), ..boundary(timeline, segments, thread, task, end, time) }
+            };
+            let time = if definition.from_arrival { exchange.arrival } else { exchange.begin.time };
+            let begin = at(ExecutionEnd::Begin, Moment { time, ..exchange.begin });
+            add(Mark { fields: fields(names, exchange, definition.side), ..begin });
+            add(at(ExecutionEnd::End, exchange.end));
+        }
+    });
+    Ok(Ok(()))
+}
+
+/// What is known of an exchange, as fields of its begin.
+fn fields(names: [NameId; 4], exchange: &Exchange, side: ConversationSide) -> Vec<MarkField> {
+    let whole = |bytes: u64| i64::try_from(bytes).unwrap_or(i64::MAX);
+    let unread = exchange.begin.time.since(exchange.arrival);
+    let mut values = vec![i64::from(exchange.descriptor.number()), whole(exchange.bytes_in), whole(exchange.bytes_out)];
+    values.extend((side == ConversationSide::Serves).then_some(unread));
+    names.into_iter().zip(values).map(|(name, value)| MarkField { name, value }).collect()
+}
+
+/// The exchanges of a task in order, those that are surest.
+fn find(
+    timeline: &Timeline,
+    definition: &Conversations,
+    ctx: &Ctx,
+) -> Result<Result<Found, NoConversation>, Cancelled> {
+    let reader = timeline.reader(Asker::Tasks);
+    let mut finder = Finder::new(timeline, &reader);
+    let named = named(timeline, &finder.processes, definition);
+    if !named.contains(&true) {
+        return Ok(Err(NoConversation::Process));
+    }
+    let mut wanted = named.clone();
+    for (at, process) in finder.processes.0.iter().enumerate().rev() {
+        // Those whose descriptors they inherit, which come before them.
+        if let Some(parent) = process.parent.filter(|_| wanted[at] && process.is_forked) {
+            wanted[parent] = true;
+        }
+    }
+    let mut all: Vec<Option<OfProcess>> = Vec::with_capacity(wanted.len());
+    for (at, is_wanted) in wanted.iter().enumerate() {
+        ctx.cancel.check()?;
+        all.push(is_wanted.then(|| finder.find(at)));
+    }
+    let mut found: BTreeMap<Certainty, Found> = BTreeMap::new();
+    for at in (0..all.len()).filter(|at| named[*at]) {
+        let is_named = |at: usize| named.get(at).copied().unwrap_or(false);
+        let (accepts, connects) = family(&finder.processes, &all, is_named, at);
+        let Some(of) = all.get_mut(at).and_then(Option::as_mut) else { continue };
+        for conversation in std::mem::take(&mut of.conversations) {
+            let Some(sure) = certainty(conversation.side, definition.side, accepts, connects) else { continue };
+            let Conversation { serves, calls, .. } = conversation;
+            found.entry(sure).or_default().add(match definition.side {
+                ConversationSide::Serves => serves,
+                ConversationSide::Calls => calls,
+            });
+        }
+    }
+    let surest = found.into_values().rfind(|found| !found.exchanges.is_empty());
+    let Some(mut found) = surest else {
+        let calls = |id: &ThreadId| reader.calls(*id).all().any(|call| call.descriptor.is_some());
+        let mut threads = finder.processes.0.iter().zip(&named).filter(|(_, named)| **named);
+        let has_descriptors = threads.any(|(process, _)| process.threads.iter().any(calls));
+        return Ok(Err(match definition.side {
+            _ if !has_descriptors => NoConversation::Descriptors,
+            ConversationSide::Serves => NoConversation::Reply,
+            ConversationSide::Calls => NoConversation::Answer,
+        }));
+    };
+    found.exchanges.sort_unstable();
+    Ok(Ok(found))
+}
+
+/// By process: it has the name, or, where none has it, the pid.
+fn named(timeline: &Timeline, processes: &Processes, definition: &Conversations) -> Vec<bool> {
+    let ever = |process: &processes::Process| {
+        let first = process.threads.first().and_then(|id| timeline.thread(*id));
+        first.is_some_and(|first| first.names.iter().any(|n| timeline.names().get(n.name) == definition.process))
+    };
+    let by_name: Vec<bool> = processes.0.iter().map(ever).collect();
+    let Some(pid) = definition.process.parse::<i32>().ok().filter(|_| !by_name.contains(&true)) else {
+        return by_name;
+    };
+    (0..processes.0.len()).map(|at| processes.pid(timeline, at) == Some(pid)).collect()
+}
+
+/// True where a process, or one of those of the same name above it, accepts connections; true where it connects.
+fn family(
+    processes: &Processes,
+    all: &[Option<OfProcess>],
+    is_named: impl Fn(usize) -> bool,
+    process: usize,
+) -> (bool, bool) {
+    let (mut accepts, mut connects) = (false, false);
+    let mut at = Some(process);
+    for _ in 0..ANCESTORS {
+        let of_name = at.filter(|at| is_named(*at));
+        let Some((position, of)) = of_name.and_then(|at| Some((at, all.get(at)?.as_ref()?))) else { break };
+        accepts |= of.accepts;
+        connects |= position == process && of.connects;
+        at = processes.0.get(position).and_then(|process| process.parent);
+    }
+    (accepts, connects)
+}

@@ -1,0 +1,75 @@
+//! Processes of a timeline, each with its threads, its parent, and the moment from which it has what its parent had.
+//!
+//! In: the threads of a timeline. Out: process instances, parents before the children that they created in the
+//! recording. A pid may be given again: a thread belongs to the last first thread with its pid that began before it.
+//! Cost: sorting the threads.
+
+use crate::base::names::NameId;
+use crate::base::time::Timestamp;
+use crate::state::timeline::{HostId, Thread, ThreadId, Timeline};
+use foldhash::HashMap;
+
+/// A process instance.
+#[derive(Clone, Debug)]
+pub(super) struct Process {
+    /// Its threads; the first one is the first of the process, where that was recorded.
+    pub threads: Vec<ThreadId>,
+    /// When its first thread began.
+    pub birth: Timestamp,
+    /// Position of its parent, where that is known.
+    pub parent: Option<usize>,
+    /// The parent created it in the recording: it has the descriptors that the parent had then.
+    pub is_forked: bool,
+    /// It created others in the recording.
+    pub has_forked: bool,
+}
+
+/// All processes of a timeline, in order of their birth.
+#[derive(Debug)]
+pub(super) struct Processes(pub Vec<Process>);
+
+impl Processes {
+    /// Those of a timeline, without idle tasks.
+    pub fn new(timeline: &Timeline) -> Processes {
+        let mut order: Vec<(ThreadId, &Thread)> = timeline.threads_by_id().filter(|(_, t)| !t.idle).collect();
+        // The first thread before the others that began with it.
+        order.sort_by_key(|(id, t)| (t.life.start, t.tid != t.pid, *id));
+        let mut all: Vec<Process> = Vec::new();
+        let mut of_thread: HashMap<ThreadId, usize> = HashMap::default();
+        let mut latest: HashMap<(HostId, i32), usize> = HashMap::default();
+        for (id, thread) in &order {
+            let key = (thread.host, thread.pid);
+            let known = latest.get(&key).copied().filter(|_| thread.tid != thread.pid);
+            let at = known.unwrap_or_else(|| {
+                let birth = thread.life.start;
+                all.push(Process { threads: Vec::new(), birth, parent: None, is_forked: false, has_forked: false });
+                latest.insert(key, all.len() - 1);
+                all.len() - 1
+            });
+            all[at].threads.push(*id);
+            of_thread.insert(*id, at);
+        }
+        for at in 0..all.len() {
+            let Some(first) = all[at].threads.first().and_then(|id| timeline.thread(*id)) else { continue };
+            let creator = first.parent.and_then(|id| of_thread.get(&id)).copied();
+            // A creator that began later is a mistake of the recording, and would make a circle.
+            let creator = creator.filter(|creator| *creator < at);
+            let parent = creator.or_else(|| latest.get(&(first.host, first.ppid)).copied().filter(|_| first.ppid > 0));
+            (all[at].parent, all[at].is_forked) = (parent.filter(|parent| *parent != at), creator.is_some());
+            creator.into_iter().for_each(|creator| all[creator].has_forked = true);
+        }
+        Processes(all)
+    }
+
+    /// The name of a process at a time: that of its first thread.
+    pub fn name(&self, timeline: &Timeline, at: usize, t: Timestamp) -> Option<NameId> {
+        let first = self.0.get(at)?.threads.first()?;
+        timeline.thread(*first)?.name_at(t)
+    }
+
+    /// The pid of a process.
+    pub fn pid(&self, timeline: &Timeline, at: usize) -> Option<i32> {
+        let first = self.0.get(at)?.threads.first()?;
+        timeline.thread(*first).map(|thread| thread.pid)
+    }
+}

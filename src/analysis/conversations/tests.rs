@@ -1,0 +1,354 @@
+//! Conversations call by call.
+
+use super::{NoConversation, find, mark};
+use crate::analysis::executions::{PairingRule, pair};
+use crate::analysis::timeline_builder::TimelineBuilder;
+use crate::base::ctx::Ctx;
+use crate::base::notice::{Notice, Notices};
+use crate::base::time::{Ns, Span, Timestamp};
+use crate::event::derived::{ConversationSide, Conversations};
+use crate::event::descriptor::Descriptor;
+use crate::state::timeline::{Call, SegmentKind, ThreadId, ThreadName};
+
+/// Arrival, end, descriptor, bytes in and out.
+type Row = (Ns, Ns, u32, u64, u64);
+
+/// Calls of thread `n`: (name, entry, exit, descriptor, result).
+type Calls<'a> = &'a [(&'a str, Ns, Ns, i64, i64)];
+
+fn calls(builder: &mut TimelineBuilder, n: usize, calls: Calls<'_>) {
+    for (name, start, end, descriptor, ret) in calls {
+        let name = builder.0.tables.names.intern(name);
+        let descriptor = Descriptor::new(*descriptor);
+        let call = Call { span: Span::of_ns(*start, *end), name, ret: Some(*ret), descriptor };
+        builder.0.threads[n - 1].rows.calls.push(call);
+    }
+}
+
+/// Thread `n` waits for another thread in these spans, is runnable for 2 ns after each, and runs otherwise.
+fn waits(builder: &mut TimelineBuilder, n: usize, waits: &[(Ns, Ns)]) {
+    let mut at = 0;
+    for (from, to) in waits {
+        builder.segment(n, at, *from, SegmentKind::Running, 0).segment(n, *from, *to, SegmentKind::Blocked, 0);
+        builder.segment(n, *to, *to + 2, SegmentKind::Preempted, 0);
+        at = *to + 2;
+    }
+    builder.segment(n, at, 1000, SegmentKind::Running, 0);
+}
+
+/// A process `server` of so many threads, which all run.
+fn server(threads: usize) -> TimelineBuilder {
+    let mut builder = TimelineBuilder::new(threads);
+    let name = builder.0.tables.names.intern("server");
+    for (at, draft) in builder.0.threads.iter_mut().enumerate() {
+        draft.thread.names = vec![ThreadName { from: Timestamp::ZERO, name }];
+        // The first thread is that of the process.
+        draft.thread.tid = 100 + at as i32;
+    }
+    builder
+}
+
+fn task(side: ConversationSide, process: &str) -> Conversations {
+    Conversations { side, process: process.to_owned(), from_arrival: false }
+}
+
+fn rows(builder: &TimelineBuilder, side: ConversationSide) -> Vec<Row> {
+    let found = find(&builder.sealed(), &task(side, "server"), &Ctx::new(1)).unwrap();
+    let Ok(found) = found else { return Vec::new() };
+    let row =
+        |it: &super::Exchange| (it.arrival.ns(), it.end.time.ns(), it.descriptor.number(), it.bytes_in, it.bytes_out);
+    found.exchanges.iter().map(row).collect()
+}
+
+fn served(builder: &TimelineBuilder) -> Vec<Row> {
+    rows(builder, ConversationSide::Serves)
+}
+
+#[test]
+fn request_lasts_from_its_receipt_or_arrival_to_the_last_send_of_its_reply() {
+    let mut builder = server(1);
+    waits(&mut builder, 1, &[(20, 40), (100, 130), (200, 250)]);
+    calls(
+        &mut builder,
+        1,
+        &[
+            ("accept4", 2, 3, 4, 5),
+            ("epoll_wait", 19, 43, 3, 1),
+            ("read", 44, 45, 5, 10),
+            ("read", 46, 47, 5, -11),
+            ("write", 60, 65, 5, 7),
+            ("write", 66, 70, 5, 3),
+            // The wait for the next request is inside of the receive here.
+            ("recvfrom", 99, 133, 5, 20),
+            ("sendto", 140, 150, 5, 30),
+            ("epoll_wait", 199, 253, 3, 1),
+            // The end of the stream is no data.
+            ("read", 254, 255, 5, 0),
+            ("close", 256, 257, 5, 0),
+        ],
+    );
+    assert_eq!(served(&builder), [(40, 70, 5, 10, 10), (130, 150, 5, 20, 30)]);
+    assert_eq!(rows(&builder, ConversationSide::Calls), []);
+    for (from_arrival, begins) in [(false, [45, 133]), (true, [40, 130])] {
+        let (mut timeline, mut notices) = (builder.sealed(), Notices::default());
+        let task = Conversations { from_arrival, ..task(ConversationSide::Serves, "server") };
+        mark(&mut timeline, 0, &task, &mut notices, &Ctx::new(1)).unwrap().unwrap();
+        let all = pair(&timeline, 0, &PairingRule::default(), &mut notices);
+        assert_eq!(all.iter().map(|e| e.span.start.ns()).collect::<Vec<_>>(), begins);
+        // How long the data was there unread.
+        let unread = timeline.names().find("unread_ns").unwrap();
+        let fields = timeline.mark_fields(all[0].begin).find(|field| field.name == unread);
+        assert_eq!(fields.map(|field| field.value), Some(5));
+    }
+}
+
+#[test]
+fn call_lasts_from_its_send_to_the_last_receive_of_the_answer() {
+    let mut builder = server(1);
+    waits(&mut builder, 1, &[(20, 40), (60, 80)]);
+    calls(
+        &mut builder,
+        1,
+        &[
+            ("socket", 1, 2, -1, 6),
+            ("connect", 3, 4, 6, -115),
+            ("sendto", 10, 12, 6, 100),
+            ("recvfrom", 19, 43, 6, 5),
+            ("recvfrom", 59, 83, 6, 6),
+            ("sendto", 90, 91, 6, 100),
+            ("close", 95, 96, 6, 0),
+        ],
+    );
+    assert_eq!(rows(&builder, ConversationSide::Calls), [(10, 83, 6, 11, 100)]);
+    assert_eq!(served(&builder), []);
+}
+
+#[test]
+fn descriptor_that_is_closed_and_used_again_is_another_conversation() {
+    let mut builder = server(1);
+    waits(&mut builder, 1, &[]);
+    calls(
+        &mut builder,
+        1,
+        &[
+            ("accept4", 2, 3, 4, 5),
+            ("read", 10, 11, 5, 1),
+            ("close", 12, 13, 5, 0),
+            // A file of the same number.
+            ("openat", 14, 15, -1, 5),
+            ("read", 16, 17, 5, 9),
+            ("write", 18, 19, 5, 9),
+            ("close", 20, 21, 5, 0),
+            ("accept4", 22, 23, 4, 5),
+            ("write", 24, 25, 5, 1),
+            ("read", 30, 31, 5, 2),
+            ("write", 32, 33, 5, 3),
+        ],
+    );
+    assert_eq!(served(&builder), [(30, 33, 5, 2, 3)]);
+}
+
+#[test]
+fn copy_of_a_descriptor_is_the_same_conversation() {
+    let mut builder = server(1);
+    waits(&mut builder, 1, &[]);
+    calls(
+        &mut builder,
+        1,
+        &[
+            ("accept", 2, 3, 4, 5),
+            ("dup", 4, 5, 5, 8),
+            ("close", 6, 7, 5, 0),
+            ("read", 10, 11, 8, 1),
+            ("dup2", 12, 13, 8, 1),
+            ("close", 14, 15, 8, 0),
+            ("write", 20, 22, 1, 4),
+        ],
+    );
+    assert_eq!(served(&builder), [(10, 22, 5, 1, 4)]);
+}
+
+#[test]
+fn reply_may_be_sent_by_another_thread_and_begin_before_the_receive_returned() {
+    let mut builder = server(2);
+    waits(&mut builder, 1, &[(20, 40)]);
+    waits(&mut builder, 2, &[]);
+    calls(&mut builder, 1, &[("accept4", 2, 3, 4, 5), ("read", 19, 43, 5, 10), ("read", 69, 75, 5, 11)]);
+    // The next request arrives before this thread is back from its send.
+    calls(&mut builder, 2, &[("write", 60, 80, 5, 7), ("write", 90, 91, 5, 8)]);
+    assert_eq!(served(&builder), [(40, 80, 5, 10, 7), (69, 91, 5, 11, 8)]);
+}
+
+#[test]
+fn connection_that_another_thread_handed_over_arrived_when_that_was_woken() {
+    let mut builder = server(2);
+    waits(&mut builder, 1, &[(20, 40)]);
+    builder.segment(2, 0, 10, SegmentKind::Running, 0).segment(2, 10, 50, SegmentKind::Blocked, 1);
+    builder.segment(2, 50, 55, SegmentKind::Preempted, 0).segment(2, 55, 1000, SegmentKind::Running, 0);
+    calls(&mut builder, 1, &[("accept4", 2, 3, 4, 5), ("epoll_wait", 19, 43, 3, 1), ("futex", 49, 51, -1, 1)]);
+    calls(&mut builder, 2, &[("futex", 9, 56, -1, 0), ("read", 60, 61, 5, 10), ("write", 70, 71, 5, 1)]);
+    assert_eq!(served(&builder), [(40, 71, 5, 10, 1)]);
+}
+
+#[test]
+fn data_that_waited_behind_other_data_had_arrived_when_both_were_found() {
+    let mut builder = server(1);
+    waits(&mut builder, 1, &[(20, 40)]);
+    calls(
+        &mut builder,
+        1,
+        &[
+            ("accept4", 2, 3, 4, 5),
+            ("accept4", 4, 5, 4, 6),
+            ("accept4", 6, 7, 4, 7),
+            ("epoll_wait", 19, 43, 3, 2),
+            ("read", 44, 45, 5, 10),
+            ("write", 60, 65, 5, 7),
+            ("read", 66, 67, 6, 10),
+            ("write", 70, 75, 6, 7),
+            // Two were ready.
+            ("read", 80, 81, 7, 10),
+            ("write", 82, 83, 7, 10),
+        ],
+    );
+    assert_eq!(served(&builder), [(40, 65, 5, 10, 7), (43, 75, 6, 10, 7), (80, 83, 7, 10, 10)]);
+}
+
+#[test]
+fn what_is_older_than_the_recording_is_a_socket_by_its_use() {
+    let awaited = |more: Calls<'_>| {
+        let mut builder = server(1);
+        waits(&mut builder, 1, &[(20, 40)]);
+        calls(&mut builder, 1, &[("epoll_wait", 19, 43, 3, 1), ("read", 44, 45, 5, 10), ("write", 60, 65, 5, 7)]);
+        calls(&mut builder, 1, more);
+        served(&builder).len()
+    };
+    assert_eq!((awaited(&[]), awaited(&[("lseek", 70, 71, 5, 0)])), (1, 0));
+    // Data that no thread waited for may be that of a file, unless only sockets allow the call.
+    let unawaited = |more: Calls<'_>| {
+        let mut builder = server(1);
+        waits(&mut builder, 1, &[]);
+        calls(&mut builder, 1, &[("read", 44, 45, 5, 10), ("write", 60, 65, 5, 7)]);
+        calls(&mut builder, 1, more);
+        served(&builder).len()
+    };
+    assert_eq!((unawaited(&[]), unawaited(&[("shutdown", 70, 71, 5, 0)])), (0, 1));
+    // Threads wake each other by a counter of eight bytes.
+    let mut builder = server(1);
+    waits(&mut builder, 1, &[(20, 40)]);
+    calls(&mut builder, 1, &[("epoll_wait", 19, 43, 3, 1), ("read", 44, 45, 5, 8), ("write", 60, 65, 5, 8)]);
+    assert_eq!(served(&builder), []);
+}
+
+#[test]
+fn older_conversation_counts_as_the_process_has_the_others() {
+    let older = [("recvfrom", 10, 11, 9, 1), ("sendto", 20, 21, 9, 1), ("recvfrom", 30, 31, 9, 1)];
+    let with = |more: Calls<'_>| {
+        let mut builder = server(1);
+        waits(&mut builder, 1, &[]);
+        calls(&mut builder, 1, &older);
+        calls(&mut builder, 1, more);
+        (served(&builder).len(), rows(&builder, ConversationSide::Calls).len())
+    };
+    assert_eq!(with(&[]), (1, 1));
+    let accepted = [("accept4", 50, 51, 4, 5), ("read", 60, 61, 5, 1), ("write", 62, 63, 5, 1)];
+    // What contradicts the others is left out where there are others.
+    let connected = [("connect", 70, 71, 6, 0), ("write", 72, 73, 6, 1), ("read", 74, 75, 6, 1)];
+    assert_eq!(with(&accepted), (2, 1));
+    assert_eq!(with(&[accepted, connected].concat()), (2, 1));
+    // A process that sleeps before it sends asks by itself.
+    let mut builder = server(1);
+    waits(&mut builder, 1, &[]);
+    let slept = [("recvfrom", 10, 11, 9, 1), ("clock_nanosleep", 12, 19, -1, 0)];
+    calls(&mut builder, 1, &slept);
+    calls(&mut builder, 1, &[("sendto", 20, 21, 9, 1), ("recvfrom", 30, 31, 9, 1)]);
+    assert_eq!((served(&builder).len(), rows(&builder, ConversationSide::Calls).len()), (0, 1));
+}
+
+#[test]
+fn child_has_the_descriptors_of_its_parent() {
+    let mut builder = server(2);
+    for n in [1, 2] {
+        waits(&mut builder, n, &[]);
+    }
+    let child = &mut builder.0.threads[1].thread;
+    (child.tid, child.pid, child.parent, child.life.start) = (200, 200, Some(ThreadId::at(0)), Timestamp::new(15));
+    builder.0.threads[1].rows.segments[0].span.start = Timestamp::new(15);
+    calls(&mut builder, 1, &[("accept4", 2, 3, 4, 5), ("openat", 4, 5, -1, 6), ("close", 20, 21, 5, 0)]);
+    let own = [("read", 30, 31, 5, 1), ("write", 40, 41, 5, 1), ("read", 50, 51, 6, 1), ("write", 52, 53, 6, 1)];
+    calls(&mut builder, 2, &own);
+    assert_eq!(served(&builder), [(30, 41, 5, 1, 1)]);
+    // The parent has closed its own; the number is another connection there.
+    calls(&mut builder, 1, &[("accept4", 32, 33, 4, 5), ("read", 42, 43, 5, 2), ("write", 44, 45, 5, 2)]);
+    assert_eq!(served(&builder), [(30, 41, 5, 1, 1), (42, 45, 5, 2, 2)]);
+}
+
+#[test]
+fn overlapping_streamed_and_unanswered_requests_are_reported() {
+    let noticed = |more: Calls<'_>| {
+        let mut builder = server(1);
+        waits(&mut builder, 1, &[]);
+        calls(&mut builder, 1, &[("accept4", 2, 3, 4, 5)]);
+        calls(&mut builder, 1, more);
+        let (mut timeline, mut notices) = (builder.sealed(), Notices::default());
+        let marked =
+            mark(&mut timeline, 0, &task(ConversationSide::Serves, "server"), &mut notices, &Ctx::new(1)).unwrap();
+        let kinds: Vec<(Notice, u64)> = notices.iter().map(|(notice, entry)| (notice, entry.count)).collect();
+        let all = pair(&timeline, 0, &PairingRule::default(), &mut notices);
+        assert_eq!(marked.is_ok(), !all.is_empty());
+        (all.len(), kinds)
+    };
+    let pipelined = [("read", 10, 11, 5, 1), ("read", 12, 13, 5, 1), ("write", 20, 21, 5, 1), ("write", 22, 23, 5, 1)];
+    assert_eq!(noticed(&pipelined), (1, vec![(Notice::Overlapping, 1)]));
+    let multiplexed = [
+        ("read", 10, 11, 5, 1),
+        ("read", 12, 13, 5, 1),
+        ("write", 20, 21, 5, 1),
+        ("read", 22, 23, 5, 1),
+        ("write", 24, 25, 5, 1),
+        ("write", 26, 27, 5, 1),
+    ];
+    assert_eq!(noticed(&multiplexed), (2, vec![(Notice::Overlapping, 1)]));
+    let upload = [("read", 10, 11, 5, 1), ("read", 12, 13, 5, 1), ("write", 20, 21, 5, 1)];
+    assert_eq!(noticed(&upload), (1, vec![]));
+    let streamed = [("read", 10, 11, 5, 1), ("write", 12, 13, 5, 1), ("write", 50, 51, 5, 1), ("write", 80, 81, 5, 1)];
+    assert_eq!(noticed(&streamed), (1, vec![(Notice::Streamed, 1)]));
+    assert_eq!(noticed(&[("read", 10, 11, 5, 1), ("close", 20, 21, 5, 0)]), (0, vec![]));
+    let half = [("read", 10, 11, 5, 1), ("read", 12, 13, 5, 0), ("write", 20, 21, 5, 1), ("read", 30, 31, 5, 4)];
+    assert_eq!(noticed(&half), (1, vec![(Notice::Unanswered, 1)]));
+}
+
+#[test]
+fn datagram_without_a_reply_is_no_part_of_the_next_request() {
+    let mut builder = server(1);
+    waits(&mut builder, 1, &[(20, 40), (60, 80)]);
+    calls(
+        &mut builder,
+        1,
+        &[
+            ("socket", 2, 3, -1, 5),
+            ("bind", 4, 5, 5, 0),
+            ("recvfrom", 19, 43, 5, 10),
+            ("recvfrom", 59, 83, 5, 11),
+            ("sendto", 90, 91, 5, 12),
+        ],
+    );
+    assert_eq!(served(&builder), [(80, 91, 5, 11, 12)]);
+}
+
+#[test]
+fn find_says_why_there_is_nothing() {
+    let mut builder = server(1);
+    waits(&mut builder, 1, &[]);
+    let why = |builder: &TimelineBuilder, side, process| {
+        find(&builder.sealed(), &task(side, process), &Ctx::new(1)).unwrap().err()
+    };
+    assert_eq!(why(&builder, ConversationSide::Serves, "other"), Some(NoConversation::Process));
+    assert_eq!(why(&builder, ConversationSide::Serves, "server"), Some(NoConversation::Descriptors));
+    calls(&mut builder, 1, &[("read", 1, 2, 5, 1)]);
+    assert_eq!(why(&builder, ConversationSide::Serves, "server"), Some(NoConversation::Reply));
+    assert_eq!(why(&builder, ConversationSide::Calls, "server"), Some(NoConversation::Answer));
+    calls(&mut builder, 1, &[("sendto", 4, 5, 5, 1)]);
+    // The pid is that of the process.
+    assert_eq!(why(&builder, ConversationSide::Serves, "100"), None);
+}
