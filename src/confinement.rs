@@ -1,9 +1,9 @@
 //! The paths that a command needs, so that the process can give up the rest before it reads a byte of the input.
 //!
-//! In: the options of the command. Out: [`Rules`]. Read: below the named paths; below `--symbols`, else below folders
-//! where programs are installed or built, because the recorded paths may lead to any of them. Written: files that are
-//! open already, of which that of `-o` gets its name in its folder; in the interface also the current folder and that
-//! of its state.
+//! In: the options of the command. Out: [`Rules`]. Read: below the named paths; below the folders of symbols; unless
+//! these are all (`--symbols-only`), below folders where programs are installed or built, because the recorded paths
+//! may lead to any of them. Written: files that are open already, of which that of `-o` gets its name in its folder;
+//! in the interface also the current folder and that of its state.
 
 use crate::analysis::symbols::{kernel, machine, perf_map};
 use crate::base::sandbox::Rules;
@@ -61,10 +61,10 @@ pub fn rules(input: &InputOptions, traces: &[Argument], files: &Files<'_>) -> Ru
         rules.known.extend(machine::FILES.map(|file| Path::new("/").join(file)));
         rules.known.extend(perf_map::about_code(Path::new(perf_map::TEMPORARY)));
         rules.known.extend(symbols.kernel.is_empty().then(|| PathBuf::from(kernel::RUNNING)));
-        rules.read.extend(symbols.folders.iter().chain(&symbols.kernel).cloned());
-        match symbols.folders.is_empty() {
+        rules.read.extend(symbols.all_folders().chain(&symbols.kernel).cloned());
+        match symbols.only.is_empty() {
             true => rules.known.extend(programs()),
-            // Separate debug files of system libraries that a named folder holds.
+            // Separate debug files of system libraries that the named folders hold.
             false => rules.known.push(PathBuf::from("/usr/lib/debug")),
         }
     }
@@ -120,7 +120,7 @@ mod tests {
 
     #[test]
     fn rules_allow_the_named_paths_and_no_folder_to_write_in() {
-        let rules = rules_of("whyslow build -o /out/a.whyslow --symbols /bins old=/traces/a /traces/b");
+        let rules = rules_of("whyslow build -o /out/a.whyslow --symbols-only /bins old=/traces/a /traces/b");
         let named = |path: &str| rules.read.contains(&PathBuf::from(path));
         assert!(named("/traces/a") && named("/traces/b") && named("/bins") && !named("/traces"));
         assert!(rules.write.is_empty());
@@ -135,6 +135,7 @@ mod tests {
     fn rules_allow_folders_of_programs_without_symbols_option() {
         let known = rules_of("whyslow explain /t").known;
         assert!(known.contains(&PathBuf::from("/usr")), "{known:?}");
+        assert!(rules_of("whyslow explain --symbols /bins /t").known.contains(&PathBuf::from("/usr")));
         assert!(known.iter().all(|p| *p != Path::new("/etc") && *p != Path::new("/home") && *p != Path::new("/")));
     }
 

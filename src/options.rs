@@ -145,6 +145,7 @@ impl GroupOptions {
             ("--handlers", one(&input.handlers)),
             ("--functions", one(&self.functions)),
             ("--symbols", self.symbols.folders.clone()),
+            ("--symbols-only", self.symbols.only.clone()),
             ("--kallsyms", self.symbols.kernel.clone()),
         ] {
             words.extend(paths.iter().flat_map(|path| [option.to_owned(), path.display().to_string()]));
@@ -208,12 +209,22 @@ fn has_two_labels(input: &InputOptions) -> bool {
 /// Sources of function names.
 #[derive(Args, Clone, Debug, Default)]
 pub struct SymbolOptions {
-    /// Folder of the traced ELF files; repeatable, `/` adds the recorded paths (default: those alone)
+    /// Folder of traced ELF files, looked in before the recorded paths; repeatable
     #[arg(long = "symbols", value_name = "DIR")]
     pub folders: Vec<PathBuf>,
+    /// The same, without the recorded paths: no file but those in DIR gives names
+    #[arg(long = "symbols-only", value_name = "DIR")]
+    pub only: Vec<PathBuf>,
     /// Kernel symbols (kallsyms, System.map, module symbols) for kernel stacks; repeatable
     #[arg(long = "kallsyms", value_name = "FILE")]
     pub kernel: Vec<PathBuf>,
+}
+
+impl SymbolOptions {
+    /// All named folders, in the order in which they are looked in.
+    pub fn all_folders(&self) -> impl Iterator<Item = &PathBuf> {
+        self.only.iter().chain(&self.folders)
+    }
 }
 
 /// By what profiles are compared.
@@ -298,8 +309,8 @@ pub struct AppearanceOptions {
 pub struct ExecutionPair {
     /// The first.
     pub a: ExecutionId,
-    /// The second.
-    pub b: ExecutionId,
+    /// The second; `None` for a fast execution of typical length.
+    pub b: Option<ExecutionId>,
 }
 
 impl FromStr for ExecutionPair {
@@ -307,8 +318,11 @@ impl FromStr for ExecutionPair {
 
     fn from_str(text: &str) -> Result<Self, &'static str> {
         let number = |n: &str| n.trim().parse().ok().map(ExecutionId::from_raw);
-        let both = text.split_once(',').and_then(|(a, b)| Some(ExecutionPair { a: number(a)?, b: number(b)? }));
-        both.ok_or("write two execution numbers, `A,B`; `samples` in `diff --json` lists them")
+        let pair = match text.split_once(',') {
+            Some((a, b)) => number(a).zip(number(b)).map(|(a, b)| ExecutionPair { a, b: Some(b) }),
+            None => number(text).map(|a| ExecutionPair { a, b: None }),
+        };
+        pair.ok_or("write one or two execution numbers, `A` or `A,B`; `samples` in `diff --json` lists them")
     }
 }
 

@@ -303,7 +303,8 @@ fn diff_aligns_two_executions_moment_by_moment() {
     assert_eq!(drawn, threads("a") + threads("b"), "a line per thread: {text}");
     assert!(text.contains("waits for journal") && text.contains("(lock)"), "{text}");
     assert!(text.starts_with(&format!("a: execution {slow}")) && text.contains("a - b"), "{text}");
-    refuses(&["diff", "--executions", "1", LOCK], 2, &["--executions 1", "samples"]);
+    refuses(&["diff", "--executions", "1,x", LOCK], 2, &["--executions", "samples"]);
+    refuses(&["diff", "--executions", "99999", LOCK], 2, &["--executions 99999", "executions 0 to"]);
     refuses(&["diff", "--executions", "1,99999", LOCK], 2, &["--executions 99999", "executions 0 to"]);
 }
 

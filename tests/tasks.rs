@@ -82,7 +82,7 @@ fn few_executions_show_where_their_time_went() {
     let all = json(&["explain", "--json", LOCK, "--task", "process=sleep"]);
     assert_eq!(all["verdict"]["basis"], "profile");
     assert_eq!((&all["verdict"]["confident"], &all["verdict"]["groups"]), (&Value::from(false), &Value::from("all")));
-    assert_eq!(all["fast"], serde_json::json!({"count": 0, "mean_ns": null, "filters": []}));
+    assert_eq!(all["fast"], serde_json::json!({"count": 0, "of": 2, "mean_ns": null, "filters": []}));
     assert_eq!(all["extra_ns"], all["slow"]["mean_ns"]);
     let causes: i64 = all["causes"].as_array().unwrap().iter().map(|c| c["extra_ns"].as_i64().unwrap()).sum();
     assert_eq!(causes, all["extra_ns"].as_i64().unwrap());
@@ -161,4 +161,34 @@ fn scheduler_events_alone_get_an_answer() {
     let verdict = &answer["verdict"];
     assert_eq!((&verdict["basis"], &verdict["confident"]), (&"profile".into(), &false.into()), "{verdict:#}");
     assert!(verdict["sentence"].as_str().unwrap().contains("the threads that ran most"), "{verdict:#}");
+}
+
+#[test]
+fn executions_are_listed_by_time_or_duration() {
+    let lines = |more: &[&str]| {
+        let out = output(&[&["executions", "--json", "--task", "app:request", LOCK], more].concat());
+        assert!(out.status.success(), "{more:?}: {}", String::from_utf8_lossy(&out.stderr));
+        let text = String::from_utf8(out.stdout).unwrap();
+        text.lines().map(|line| serde_json::from_str(line).unwrap()).collect::<Vec<Value>>()
+    };
+    let all = lines(&[]);
+    assert!(all.is_sorted_by_key(|e| e["start_ns"].as_i64()) && all.len() > 500);
+    let slowest = lines(&["--slowest", "5"]);
+    assert!(slowest.is_sorted_by_key(|e| std::cmp::Reverse(e["duration_ns"].as_i64())) && slowest.len() == 5);
+    let longest = all.iter().map(|e| e["duration_ns"].as_i64()).max().unwrap();
+    assert_eq!(slowest[0]["duration_ns"].as_i64(), longest);
+    assert_eq!((&slowest[0]["most"]["kind"], &slowest[0]["process"]), (&"blocked.thread".into(), &"ledgerd".into()));
+    let number = slowest[0]["execution"].to_string();
+    let tid = slowest[0]["tid"].to_string();
+    let of_thread = lines(&["--filter", &format!("tid={tid}")]);
+    assert!(of_thread.len() < all.len() && of_thread.iter().all(|e| e["tid"].to_string() == tid));
+    let ran = lines(&["--at", "6.5s"]);
+    assert!(!ran.is_empty() && ran.len() <= 8, "{ran:?}");
+    let text = String::from_utf8(output(&["executions", LOCK, "--slowest", "1"]).stdout).unwrap();
+    assert!(text.starts_with("app:request: 1 execution of ") && text.contains(&number), "{text}");
+    for (words, says) in [(["--at", "noon"], "--at noon"), (["--filter", "duration>1h"], "no execution passes")] {
+        let out = output(&[&["executions", LOCK][..], &words].concat());
+        let said = String::from_utf8(out.stderr).unwrap();
+        assert!(out.status.code() == Some(2) && said.contains(says) && said.lines().count() == 1, "{said}");
+    }
 }

@@ -19,6 +19,7 @@ use crate::base::names::{NameId, fold_digits};
 use crate::base::statistics::nearest_rank;
 use crate::base::time::{Ns, Timestamp};
 use crate::event::derived::{ConversationSide, Conversations, Derived, WaitIterations};
+use crate::event::errno;
 use crate::state::questions::Asker;
 use crate::state::reader::RowReader;
 use crate::state::timeline::{SegmentKind, ThreadId, Timeline};
@@ -275,6 +276,26 @@ fn most_waited(found: &BTreeMap<LoopSite, LoopIterations>) -> LoopSites {
     best.into_values().map(|(site, _)| site.clone()).collect()
 }
 
+/// Durations of calls of one name.
+#[derive(Default)]
+struct CallDurations {
+    succeeded: Vec<Ns>,
+    failed: Vec<Ns>,
+}
+
+impl CallDurations {
+    /// Those that may be compared with each other: calls that failed at once are no fast ones.
+    fn comparable(mut self) -> Vec<Ns> {
+        if self.succeeded.is_empty() {
+            return self.failed;
+        }
+        self.succeeded.sort_unstable();
+        let usual = nearest_rank(&self.succeeded, 50.0).unwrap_or(0);
+        self.succeeded.extend(self.failed.into_iter().filter(|ns| *ns > usual));
+        self.succeeded
+    }
+}
+
 /// System calls except those in which a loop waits for its next iteration.
 pub fn calls(timeline: &Timeline, activity: &ThreadActivity, loops: &LoopSites) -> Vec<Candidate> {
     let waited: BTreeSet<(&str, &str)> = loops.iter().map(|site| (site.thread.as_str(), site.call.as_str())).collect();
@@ -283,11 +304,15 @@ pub fn calls(timeline: &Timeline, activity: &ThreadActivity, loops: &LoopSites) 
     let reader = timeline.reader(Asker::Tasks);
     for id in (0..timeline.threads().len()).map(ThreadId::at) {
         let Some(name) = activity.name(id) else { continue };
-        let mut own: HashMap<NameId, Vec<Ns>> = HashMap::default();
-        for call in reader.calls(id).all().filter(|call| call.ret.is_some()) {
-            own.entry(call.name).or_default().push(call.span.len());
+        let mut own: HashMap<NameId, CallDurations> = HashMap::default();
+        for call in reader.calls(id).all() {
+            let Some(ret) = call.ret else { continue };
+            let of_name = own.entry(call.name).or_default();
+            let durations = if errno::failed(ret) { &mut of_name.failed } else { &mut of_name.succeeded };
+            durations.push(call.span.len());
         }
         for (call, spans) in own {
+            let spans = spans.comparable();
             let text = timeline.names().get(call);
             let of = if waited.contains(&(name, text)) { &mut idle } else { &mut tasks };
             let durations = of.entry(Derived::Call(text.to_owned())).or_default();
@@ -405,5 +430,14 @@ mod tests {
             builder.0.threads[1].rows.calls[i as usize].name = sync;
         }
         assert_eq!(found(&builder).1, ["read", "fsync"]);
+    }
+
+    #[test]
+    fn failed_calls_are_no_fast_ones() {
+        let durations = |failed: &[Ns], succeeded: &[Ns]| {
+            CallDurations { succeeded: succeeded.to_vec(), failed: failed.to_vec() }.comparable()
+        };
+        assert_eq!(durations(&[1, 2, 90], &[30, 10, 20]), [10, 20, 30, 90]);
+        assert_eq!(durations(&[1, 2], &[]), [1, 2]);
     }
 }

@@ -11,7 +11,7 @@ struct Examples {
     text: &'static str,
 }
 
-const EXAMPLES: [Examples; 9] = [
+const EXAMPLES: [Examples; 10] = [
     Examples {
         command: "explain",
         text: "Examples:
@@ -25,8 +25,15 @@ const EXAMPLES: [Examples; 9] = [
         text: "Examples:
   whyslow diff TRACE --json                 all figures of the interface
   whyslow diff TRACE --executions 598,17    two executions as time-lines, moment by moment
-  whyslow diff TRACE --function fsync       what one function costs, its callers and callees
+  whyslow diff TRACE --function '[futex]'   what one function or call costs, its callers and callees
   whyslow diff TRACE --callees-first        the tree inverted: where the time was spent",
+    },
+    Examples {
+        command: "executions",
+        text: "Examples:
+  whyslow executions TRACE --slowest 10              the ten slowest, with the time of day
+  whyslow executions TRACE --at 6.5s                 those that ran at a moment; also 09:45:56
+  whyslow executions TRACE --filter 'type=append, duration>20ms' --json",
     },
     Examples {
         command: "anomalies",

@@ -143,7 +143,7 @@ pub(super) fn print(text: &str) -> anyhow::Result<()> {
 }
 
 /// A page as wide as the terminal, else 100 columns; ASCII if the terminal shows nothing else.
-fn page() -> Page {
+pub(super) fn page() -> Page {
     let out = std::io::stdout();
     // Some terminals do not know their size and say 0.
     let size = || crossterm::terminal::size().ok().map(|(columns, _)| usize::from(columns)).filter(|n| *n > 0);

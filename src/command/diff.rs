@@ -6,9 +6,11 @@ use crate::base::spelling::suggest;
 use crate::compare::Comparison;
 use crate::compare::functions::{Sandwich, by_function, sandwich};
 use crate::compare::inverted::invert;
+use crate::compare::members::typical;
 use crate::confinement::Files;
 use crate::input::Argument;
 use crate::model::Model;
+use crate::model::execution::ExecutionId;
 use crate::options::{ExecutionPair, GroupOptions, InputOptions};
 use crate::session::{self, Session, UsageError};
 use crate::view::diff_parts::DiffParts;
@@ -30,8 +32,8 @@ pub struct DiffOptions {
     /// Print at most N nodes of the tree in JSON; `truncated` is true if some are left out
     #[arg(long, value_name = "N")]
     max_nodes: Option<usize>,
-    /// Two executions by number, aligned moment by moment
-    #[arg(long, value_name = "A,B")]
+    /// Two executions by number, aligned moment by moment; one alone beside a typical fast one
+    #[arg(long, value_name = "A[,B]")]
     executions: Option<ExecutionPair>,
     /// Also the tree with callees first: each frame by its own time, its callers below it
     #[arg(long)]
@@ -55,10 +57,10 @@ impl Question for DiffOptions {
     }
 
     fn run(&self, mut session: Session, console: &mut Console<'_>) -> anyhow::Result<Outcome> {
-        let timelines = self.executions.map(|ExecutionPair { a, b }| [a, b]);
-        let timelines = timelines.as_ref().map_or(&[][..], |both| both);
+        let pair = self.executions.map(|pair| self.paired(pair, &mut session, console)).transpose()?;
+        let timelines = pair.as_ref().map_or(&[][..], |both| both);
         let (model, comparison) = compared(&self.input, &self.groups, timelines, &mut session, console)?;
-        let aligned = self.executions.map(|ExecutionPair { a, b }| session::align(&model, a, b)).transpose()?;
+        let aligned = pair.map(|[a, b]| session::align(&model, a, b)).transpose()?;
         let inverted = match self.callees_first {
             true => Some(invert(&model, &comparison, console.ctx)?),
             false => None,
@@ -71,6 +73,26 @@ impl Question for DiffOptions {
             |page| text::diff(&model, &comparison, &parts, page),
         )?;
         Ok(model.notices.into())
+    }
+}
+
+impl DiffOptions {
+    /// Both executions; beside one that was named alone the fast one of typical length, which the groups decide.
+    fn paired(
+        &self,
+        ExecutionPair { a, b }: ExecutionPair,
+        session: &mut Session,
+        console: &mut Console<'_>,
+    ) -> anyhow::Result<[ExecutionId; 2]> {
+        if let Some(b) = b {
+            return Ok([a, b]);
+        }
+        let (model, comparison) = compared(&self.input, &self.groups, &[], session, console)?;
+        // The error for a number that no execution has.
+        session::align(&model, a, a)?;
+        let typical = typical(&model, &comparison.fast.members, a);
+        let why = "no fast execution of its type to compare it with; name a second one";
+        typical.map(|b| [a, b]).ok_or_else(|| UsageError(format!("--executions {}: {why}", a.raw())).into())
     }
 }
 

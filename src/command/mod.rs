@@ -9,6 +9,7 @@ mod build;
 mod console;
 mod diff;
 mod dump;
+mod executions;
 mod explain;
 mod info;
 pub mod interface;
@@ -57,6 +58,8 @@ pub enum Command {
     Diff(diff::DiffOptions),
     /// The answer as one file: a page with pictures, a summary for a ticket, a flame graph, a profile
     Report(report::ReportOptions),
+    /// The executions of a task one by one: when, how long, who ran them, and what each waited for most
+    Executions(executions::ExecutionsOptions),
     /// Frequent patterns of each rank or thread, their abnormal occurrences, propagation paths
     Anomalies(anomalies::AnomaliesOptions),
     /// Events per type; CPU time per CPU and thread; bytes read and written per process
@@ -143,6 +146,7 @@ impl Command {
             Command::Explain(options) => options,
             Command::Diff(options) => options,
             Command::Report(options) => options,
+            Command::Executions(options) => options,
             Command::Anomalies(options) => options,
             Command::Stats(options) => options,
             Command::Query(options) => options,
@@ -203,7 +207,7 @@ pub fn run(command: &Command) -> anyhow::Result<u8> {
 fn ask(question: &dyn Question) -> anyhow::Result<u8> {
     let input = question.input();
     let limit = Limit::new(input.memory);
-    for folder in question.files().symbols.iter().flat_map(|symbols| &symbols.folders) {
+    for folder in question.files().symbols.iter().flat_map(|symbols| symbols.all_folders()) {
         if !folder.is_dir() {
             let why = "no such folder; name the one that holds the traced programs";
             return Err(UsageError(format!("--symbols {}: {why}", folder.display())).into());
@@ -333,7 +337,8 @@ fn workers(asked: usize) -> usize {
 /// The sources of function names: the options, and files beside the traces.
 fn places(traces: &[Argument], symbols: &SymbolOptions) -> SymbolPaths {
     SymbolPaths {
-        folders: symbols.folders.clone(),
+        folders: symbols.all_folders().cloned().collect(),
+        only: !symbols.only.is_empty(),
         kernel: symbols.kernel.clone(),
         recorded: Vec::new(),
         code: Vec::new(),

@@ -2,12 +2,13 @@
 
 use super::console::{STDOUT, print};
 use super::interface::InterfaceOptions;
+use crate::analysis::symbols::elf;
 use crate::base::time::Ns;
-use crate::base::{clean, figure};
+use crate::base::{clean, figure, spelling};
 use crate::input::Argument;
 use crate::options::{AppearanceOptions, GroupOptions, InputOptions, SymbolOptions};
 use crate::record::capabilities::Capabilities;
-use crate::record::plan::{PlanUse, RecordingPlan, plan};
+use crate::record::plan::{PlanUse, RecordingPlan, plan, probed};
 use crate::record::script::ScriptMode;
 use crate::record::shell::ShellCommand;
 use crate::record::{self, RecordError, Recorder, RecordingEnd, RecordingProgress, RecordingRequest};
@@ -97,7 +98,7 @@ pub(super) fn run(options: &RecordOptions) -> anyhow::Result<AfterRecording> {
     }
     let input =
         InputOptions { traces: vec![Argument::parse(plan.folder.as_os_str()).located()], ..InputOptions::default() };
-    let symbols = SymbolOptions { folders: Vec::new(), kernel: plan.kernel_symbols.iter().cloned().collect() };
+    let symbols = SymbolOptions { kernel: plan.kernel_symbols.iter().cloned().collect(), ..SymbolOptions::default() };
     let groups = GroupOptions { symbols, ..GroupOptions::default() };
     Ok(AfterRecording::Open(Box::new(InterfaceOptions {
         input,
@@ -151,6 +152,24 @@ fn script_by_hand(plan: &RecordingPlan, request: &RecordingRequest) -> String {
     std::iter::once(why).chain(notes).chain([plan.script(&during)]).collect()
 }
 
+/// The error of a recording, with the functions whose names are nearest to those that `--uprobe` names and that their
+/// files don't have.
+fn with_near_functions(error: RecordError, request: &RecordingRequest) -> anyhow::Error {
+    let near = probed(request).into_iter().find_map(|(file, function, typed)| {
+        let names = elf::function_names(&file).ok()?;
+        if names.is_empty() {
+            return Some(format!("--uprobe {typed}: {} has no names of functions (it is stripped)", file.display()));
+        }
+        let is_there = names.contains(&function);
+        let near = spelling::did_you_mean(&function, names.iter().map(String::as_str)).filter(|_| !is_there)?;
+        Some(format!("--uprobe {typed}: {near}"))
+    });
+    match near {
+        Some(near) => anyhow::anyhow!("{error}; {}", clean::line(&near)),
+        None => error.into(),
+    }
+}
+
 /// Run a plan, and report its progress on stderr.
 fn run_and_report(plan: &RecordingPlan, request: &RecordingRequest) -> anyhow::Result<RecordingEnd> {
     say(&format!("recording with {}, because {}", plan.recorder.name(), clean::line(&plan.why)));
@@ -190,7 +209,7 @@ fn run_and_report(plan: &RecordingPlan, request: &RecordingRequest) -> anyhow::R
             say("still writing the recording: please wait, an unfinished one cannot be opened")
         }
     };
-    let ended = record::run(plan, request, &mut report)?;
+    let ended = record::run(plan, request, &mut report).map_err(|error| with_near_functions(error, request))?;
     let lost = match ended.size.lost {
         Some(0) => ", nothing lost".to_owned(),
         Some(lost) => format!(", {lost} events lost: record with a larger --buffer, or less by --comm or --pid"),

@@ -8,8 +8,8 @@ use super::chance::MemberValue;
 use super::naming::{PartName, name};
 use super::partition::{DifferencePart, PartitionInput, drawn_path, is_below, main_threads, origins, partition};
 use super::tree::{BuiltTree, GroupPair, GroupSums};
-use super::words::{TotalDifference, figures, phrase, sentence_case};
-use super::{Cause, Culprit};
+use super::words::{TotalDifference, common_phrase, figures, part_phrase, phrase, sentence_case};
+use super::{Cause, CausePart, Culprit, across};
 use crate::base::ctx::Cancelled;
 use crate::base::figure;
 use crate::base::names::NameId;
@@ -61,7 +61,7 @@ pub(super) fn rank(groups: &GroupPair<'_>, built: &mut BuiltTree, whole_ns: i64)
     let (origins, threads) = (origins(model), main_threads(model));
     let input = PartitionInput { model, origins: &origins, threads: &threads, own: &built.own };
     let sum: i128 = built.own.iter().sum();
-    let parts = by_size(partition(&input), sum);
+    let parts = by_size(across::joined(groups, &input, partition(&input), sum), sum);
     let matters = |p: &&DifferencePart| p.difference != 0 && p.difference.abs() * SMALLEST >= sum.abs();
     let shown: Vec<DifferencePart> = parts.iter().filter(matters).take(SHOWN).cloned().collect();
     let small = parts.len() - shown.len();
@@ -78,7 +78,8 @@ pub(super) fn rank(groups: &GroupPair<'_>, built: &mut BuiltTree, whole_ns: i64)
         p_values.push(groups.p_value(&sums, || MemberValue::of_list(list)));
         let affected = affected(groups, &input, part, list)?;
         let named = name(groups, &input, part);
-        ranked.phrases.push(phrase(part.kind, &named) + &through(&named));
+        let common = part.common.as_ref().map(|common| common_phrase(common, &named));
+        ranked.phrases.push(common.unwrap_or_else(|| phrase(part.kind, &named) + &through(&named)));
         if at == 0 {
             ranked.place = CausePlace { site: named.site.clone(), reason: reason(&input, part) };
         }
@@ -97,6 +98,7 @@ pub(super) fn rank(groups: &GroupPair<'_>, built: &mut BuiltTree, whole_ns: i64)
             places: places(&input, part),
             contexts: part.contexts.clone(),
             by: named.by,
+            parts: kinds_of(groups, &input, part),
             sentence: String::new(),
         });
     }
@@ -112,6 +114,23 @@ pub(super) fn rank(groups: &GroupPair<'_>, built: &mut BuiltTree, whole_ns: i64)
         ranked.causes.push(remainder(rest, whole_ns, small));
     }
     Ok(ranked)
+}
+
+/// What a part over several kinds has of each; none for a part of one kind.
+fn kinds_of(groups: &GroupPair<'_>, input: &PartitionInput<'_>, part: &DifferencePart) -> Vec<CausePart> {
+    let Some(common) = &part.common else { return Vec::new() };
+    let pairs = groups.slow.len() as u128 * groups.fast.len().max(1) as u128;
+    let of_kind = |(kind, difference): (WaitKind, i128)| {
+        let is_kind = |context: &ContextId| input.model.contexts.spent(*context) == kind;
+        let contexts = part.contexts.iter().copied().filter(is_kind).collect();
+        let named = across::of_kind(input, common, kind, contexts);
+        let phrase = part_phrase(kind, &name(groups, input, &named), common);
+        CausePart { kind, extra_ns: divide_rounded(difference, pairs), phrase }
+    };
+    let mut kinds: Vec<CausePart> = across::by_kind(input, &part.contexts).into_iter().map(of_kind).collect();
+    kinds.retain(|of_kind| i128::from(of_kind.extra_ns.abs()) * SMALLEST * pairs as i128 >= part.difference.abs());
+    kinds.sort_by_key(|of_kind| (std::cmp::Reverse(of_kind.extra_ns), of_kind.kind));
+    kinds
 }
 
 /// The places of the own thread with at least a hundredth of a part, the largest first.
@@ -172,6 +191,7 @@ fn remainder(extra_ns: i64, whole_ns: i64, small: usize) -> Cause {
         contexts: Vec::new(),
         places: Vec::new(),
         by: Culprit::default(),
+        parts: Vec::new(),
         sentence: format!("{subject}: {}.", figure::time(extra_ns as f64)),
     }
 }

@@ -7,9 +7,15 @@ use crate::model::Model;
 /// Executions in a group below which its figures are called rough.
 const FEW: usize = 8;
 
-/// The caveats of a comparison.
-pub(super) fn caveats(model: &Model, slow: &Group, fast: &Group, origin: GroupsOrigin) -> Vec<String> {
-    let mut caveats = Vec::new();
+/// The caveats of a comparison, after what neither group has.
+pub(super) fn caveats(
+    model: &Model,
+    slow: &Group,
+    fast: &Group,
+    origin: GroupsOrigin,
+    left_out: Vec<String>,
+) -> Vec<String> {
+    let mut caveats = left_out;
     if origin == GroupsOrigin::Percentile {
         caveats.push(
             "no natural gap was found in the durations: the slowest twentieth is compared with the faster half".into(),

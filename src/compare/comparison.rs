@@ -33,6 +33,21 @@ pub struct Group {
     pub members: Vec<ExecutionId>,
     /// Mean duration, rounded to the nearest nanosecond; 0 where it is empty.
     pub mean_ns: i64,
+    /// How long its executions take; `None` where it is empty, or of samples.
+    pub spread: Option<Spread>,
+}
+
+/// Percentiles of the durations of a group, by nearest rank.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Spread {
+    /// Half take no longer.
+    pub p50_ns: i64,
+    /// 95 of 100 take no longer.
+    pub p95_ns: i64,
+    /// 99 of 100 take no longer.
+    pub p99_ns: i64,
+    /// The longest.
+    pub max_ns: i64,
 }
 
 /// A node of the differential tree; nodes are in pre-order, parents before children.
@@ -118,8 +133,21 @@ pub struct Cause {
     pub places: Vec<ContextId>,
     /// The culprit.
     pub by: Culprit,
+    /// Of a cause over several kinds its parts, the largest first; else none.
+    pub parts: Vec<CausePart>,
     /// The cause in one sentence.
     pub sentence: String,
+}
+
+/// What a cause over several kinds has of one kind.
+#[derive(Clone, Debug, PartialEq)]
+pub struct CausePart {
+    /// The kind.
+    pub kind: WaitKind,
+    /// Extra nanoseconds per execution.
+    pub extra_ns: i64,
+    /// How the time was spent: `waiting for a CPU while thread xz ran`.
+    pub phrase: String,
 }
 
 /// The basis of a verdict.

@@ -7,6 +7,7 @@
 //! others with its value (a standardisation; leaving oneself out makes values that occur once explain nothing). Cost
 //! O(N log N) per dimension.
 
+use super::failures::has_failed;
 use super::members::values;
 use super::tree::GroupPair;
 use super::{Dimension, Group};
@@ -14,7 +15,7 @@ use crate::base::names::{NameId, fold_digits};
 use crate::base::statistics::mann_whitney;
 use crate::model::Model;
 use crate::model::execution::ExecutionId;
-use crate::model::metric::{ABSENT, Metric, Unit};
+use crate::model::metric::{ABSENT, Metric, SUCCEEDED, Unit};
 use foldhash::HashMap;
 use std::collections::BTreeMap;
 
@@ -24,6 +25,9 @@ const APART: f64 = 0.5;
 const EXCEEDS: f64 = 0.9;
 /// Classes of equal size into which a numeric field is cut to find what it explains.
 const CUTS: usize = 10;
+
+/// The field with the value that a system call returned.
+const RETURNED: &str = "ret";
 
 /// Names of fields whose numbers have no meaningful order.
 const IDENTIFIERS: [&str; 22] = [
@@ -63,9 +67,9 @@ pub(super) fn dimensions(groups: &GroupPair<'_>, slow: &Group, fast: &Group) -> 
         }
     }
     if filtered(&Metric::Trace) {
-        // Every property that goes with the trace separates groups that are traces.
+        // Every property that goes with the trace separates groups that are traces. They began at other times.
         all.iter_mut().for_each(|s| s.explains = None);
-        all.retain(|s| s.dimension.name != "trace");
+        all.retain(|s| s.dimension.name != "trace" && s.dimension.name != Metric::Start.name());
     }
     all.sort_by(|a, b| {
         let key = |s: &SeparatingDimension| s.explains.unwrap_or(-1.0);
@@ -104,7 +108,7 @@ fn names(model: &Model, mut pass: impl FnMut(NameDimension)) {
     };
     let who = |i: usize| e.who.get(i).and_then(|w| model.who.get(w.index()));
     let text = |id: NameId| model.names.get(id).to_string();
-    for (name, metric) in [("type", Metric::Type), ("role", Metric::Role)] {
+    for (name, metric) in [("type", Metric::Type), ("role", Metric::Role), ("errno", Metric::Errno)] {
         if let Some(values) = values(model, &metric) {
             let value = |i: usize| values.get(i).copied().filter(|v| *v != ABSENT);
             add(name, &value, &|i| value(i).map(|v| text(NameId::from_raw(v as u32))));
@@ -141,6 +145,8 @@ fn separating_name(
         (text, of(groups.slow), of(groups.fast))
     });
     // The value that the slow executions have; the values that they lack follow from it.
+    // That successes take longer than failures is no finding: a failed call does nothing.
+    let shares = shares.filter(|(text, ..)| name != "errno" || text.as_str() != SUCCEEDED);
     let (text, slow, fast) = shares.max_by(|a, b| (a.1 - a.2).total_cmp(&(b.1 - b.2)))?;
     let effect = slow - fast;
     if effect < APART {
@@ -152,7 +158,12 @@ fn separating_name(
 }
 
 fn separating_number(groups: &GroupPair<'_>, metric: &Metric) -> Option<SeparatingDimension> {
-    let values = values(groups.model, metric)?;
+    let mut values = values(groups.model, metric)?;
+    if *metric == Metric::Field(RETURNED.into()) {
+        // The errors of failed calls are no sizes.
+        let failed = |(i, _): &(usize, &mut i64)| has_failed(groups.model, *i);
+        values.iter_mut().enumerate().filter(failed).for_each(|(_, value)| *value = ABSENT);
+    }
     if is_identifier(metric, &values) {
         return None;
     }

@@ -4,6 +4,7 @@
 //! as integers, so a printed filter selects exactly the executions it was printed for. [`members`](super::members)
 //! evaluates filters over a model. Errors are one line: the thing, the place, the remedy.
 
+use super::times_of_day::TimeOfDay;
 use crate::base::op::Op;
 use crate::base::quantity;
 use crate::base::spelling;
@@ -23,6 +24,8 @@ pub enum Operand {
     Percentile(f64),
     /// A name (`type=append`).
     Name(String),
+    /// A time of day, on the date of the recording (`start=09:45:56`).
+    TimeOfDay(TimeOfDay),
 }
 
 /// One condition.
@@ -128,6 +131,10 @@ fn operand(metric: &Metric, text: &str) -> Result<Operand, FilterFault> {
         let plain = percent.bytes().all(|b| b.is_ascii_digit() || b == b'.');
         let percent = percent.parse::<f64>().ok().filter(|p| plain && (0.0..=100.0).contains(p));
         return percent.map(Operand::Percentile).ok_or_else(|| bad("percentiles go from p0 to p100"));
+    }
+    if matches!(metric, Metric::Start | Metric::End) && text.contains(':') {
+        let time = TimeOfDay::parse(text).map(Operand::TimeOfDay);
+        return time.ok_or_else(|| bad("times of day are written `09:45`, `09:45:56` or `09:45:56.439`, in UTC"));
     }
     if unit == Unit::Ns && text != "0" && text.parse::<f64>().is_ok() {
         return Err(FilterFault::NoUnit { value: text.into() });
@@ -236,6 +243,7 @@ impl fmt::Display for Filter {
             Operand::Number(n) => self.metric.unit().exact(*n),
             Operand::Percentile(p) => format!("p{p}"),
             Operand::Name(name) => name.clone(),
+            Operand::TimeOfDay(time) => time.to_string(),
         };
         match &self.test {
             Test::Compare(op, value) => write!(f, "{}{}{}", self.metric.name(), op.sign(), show(value)),
@@ -261,7 +269,7 @@ impl Filter {
         let value = |operand: &Operand| match operand {
             Operand::Number(n) => Some(*n),
             Operand::Percentile(p) => nearest_rank(sorted, *p),
-            Operand::Name(_) => None,
+            Operand::Name(_) | Operand::TimeOfDay(_) => None,
         };
         let after = |v: i64| v.saturating_add(1);
         match &self.test {

@@ -4,13 +4,14 @@
 //! or an error of one line. Cost: O(N) for each filter, O(N log N) with a percentile.
 
 use super::filter::{Filter, Operand, Test};
+use super::times_of_day;
 use crate::base::names::NameId;
 use crate::base::op::Op;
 use crate::base::spelling;
-use crate::model::Model;
 use crate::model::execution::ExecutionId;
 use crate::model::histogram::ValueRange;
 use crate::model::metric::{ABSENT, Metric, Unit};
+use crate::model::{Model, categories};
 
 /// The values of a metric by execution; durations, starts and ends need no column.
 pub fn values(model: &Model, metric: &Metric) -> Option<Vec<i64>> {
@@ -22,7 +23,7 @@ pub fn values(model: &Model, metric: &Metric) -> Option<Vec<i64>> {
         Metric::Duration => Some((0..e.len()).map(|i| e.duration(i)).collect()),
         Metric::Start => Some(e.start.iter().map(|s| s.since(model.origin)).collect()),
         Metric::End => Some(e.end.iter().map(|s| s.since(model.origin)).collect()),
-        _ => None,
+        _ => categories::values(model, metric),
     }
 }
 
@@ -61,6 +62,15 @@ pub enum SelectError {
         /// `slow` or `fast`.
         group: &'static str,
     },
+    /// A time of day, of a recording that has none.
+    #[error(
+        "filter `{filter}`: the clock of this recording counts from the start of the machine, so it has no times of \
+         day: write the time since the first event (`start>1.5s`)"
+    )]
+    NoTimeOfDay {
+        /// The filter.
+        filter: String,
+    },
     /// The executions do not have the metric.
     #[error("filter `{filter}`: these executions have no {metric}: {remedy}")]
     NoMetric {
@@ -76,7 +86,7 @@ pub enum SelectError {
 /// The executions that pass all filters, ascending; `others` are the filters of the other group, for `group!=`.
 pub fn members(model: &Model, filters: &[Filter], others: &[Filter]) -> Result<Vec<ExecutionId>, SelectError> {
     let mut passes = vec![true; model.executions.len()];
-    for filter in filters {
+    for filter in &times_of_day::resolved(model, filters)? {
         if filter.metric == Metric::Group {
             if others.iter().any(|other| other.metric == Metric::Group) {
                 return Err(SelectError::BothExclude { filter: filter.to_string() });

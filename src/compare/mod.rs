@@ -5,10 +5,11 @@
 //! properties that separate the groups. ALGORITHMS.md section 7.
 //!
 //! ```text
-//! groups -> tree -> partition -> causes (naming, words) -> verdict (doubt, chance, tail, windows, interrupts)
+//! groups -> tree -> partition, across -> causes (naming, words) -> verdict (doubt, chance, tail, windows, interrupts)
 //!        `-> dimension ---------------------------------------^         causes -> kinds
 //! ```
 
+mod across;
 mod causes;
 mod caveats;
 pub mod chance;
@@ -16,6 +17,7 @@ mod comparison;
 pub mod condition;
 mod dimension;
 mod doubt;
+mod failures;
 pub mod filter;
 pub mod functions;
 mod groups;
@@ -28,18 +30,21 @@ pub mod moments;
 mod naming;
 mod partition;
 mod profile;
+mod proposal;
 pub mod ranks;
 #[cfg(test)]
 pub(crate) mod scenario;
 pub mod separation;
 mod tail;
+pub mod times_of_day;
 mod tree;
 mod verdict;
 mod windows;
 mod words;
 
 pub use comparison::{
-    Basis, Cause, Comparison, Culprit, DiffNode, DiffTree, Dimension, Group, GroupsOrigin, SlowKind, Verdict,
+    Basis, Cause, CausePart, Comparison, Culprit, DiffNode, DiffTree, Dimension, Group, GroupsOrigin, SlowKind, Spread,
+    Verdict,
 };
 pub use tree::frame_text;
 pub use words::share_of_group;
@@ -113,7 +118,7 @@ pub fn compare(model: &Model, request: &ComparisonRequest, ctx: &Ctx) -> Result<
     if let Some(of) = &model.profile {
         return profile::compare(model, of, request, ctx);
     }
-    let groups::SelectedGroups { slow, fast, origin } = groups::groups(model, request)?;
+    let groups::SelectedGroups { slow, fast, origin, left_out } = groups::groups(model, request)?;
     let both = tree::GroupPair::new(model, &slow.members, &fast.members, &ctx.cancel);
     let extra_ns = extra_ns(model, &slow, &fast);
     let mut built = tree::build(&both)?;
@@ -137,7 +142,7 @@ pub fn compare(model: &Model, request: &ComparisonRequest, ctx: &Ctx) -> Result<
     };
     let verdict = verdict::verdict(&evidence);
     let kinds = if origin == GroupsOrigin::All { Vec::new() } else { kinds::kinds(&both, &ranked) };
-    let warnings = caveats::caveats(model, &slow, &fast, origin);
+    let warnings = caveats::caveats(model, &slow, &fast, origin, left_out);
     ctx.cancel.check()?;
     Ok(Comparison {
         extra_ns,

@@ -8,6 +8,7 @@
 //! times their depth.
 
 use super::Culprit;
+use super::across::Common;
 use super::leaves::{Functions, Leaf, Leaves};
 use super::partition::{DifferencePart, PartitionInput, is_kernel_thread};
 use super::tree::GroupPair;
@@ -23,6 +24,7 @@ use std::collections::{BTreeMap, BTreeSet};
 const AGREES: u128 = 90;
 
 /// The names of a part.
+#[derive(Clone)]
 pub(super) struct PartName {
     /// The context that represents the part in the tree.
     pub context: ContextId,
@@ -43,10 +45,20 @@ pub(super) struct PartName {
 /// Name a part.
 pub(super) fn name(groups: &GroupPair<'_>, input: &PartitionInput<'_>, part: &DifferencePart) -> PartName {
     let leaves = Leaves::new(input, part);
-    match part.kind {
-        WaitKind::Cpu => name_cpu(groups, &leaves, part),
+    match (&part.common, part.kind) {
+        (Some(Common::Function(frame)), _) => name_function(groups, &leaves, *frame),
+        (_, WaitKind::Cpu) => name_cpu(groups, &leaves, part),
         _ => name_wait(groups, &leaves, part),
     }
+}
+
+/// All that happened in a function.
+fn name_function(groups: &GroupPair<'_>, leaves: &Leaves<'_>, frame: ContextId) -> PartName {
+    let model = leaves.input.model;
+    let site = model.names.function(leaves.frame_name(frame)).into_owned();
+    let by = own_thread(groups, leaves.process(leaves.heaviest), &site);
+    let (blame, parties) = (Blame::NoThread, Parties::of(model));
+    PartName { context: frame, by, site, blame, through: None, parties, activity: None }
 }
 
 /// Own CPU time: the function and the call that the partition found.

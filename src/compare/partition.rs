@@ -11,6 +11,7 @@
 //! In: per context, the exact difference of the own times. Out: parts whose sums are exactly that. Cost O(contexts x
 //! depth). ALGORITHMS.md 7.6.
 
+use super::across::Common;
 use super::tree::frame_text;
 use crate::base::names::fold_digits;
 use crate::event::kernel_thread;
@@ -132,6 +133,8 @@ pub(super) struct DifferencePart {
     pub several: bool,
     /// For parts that were split along the stack, the own context that names it.
     pub node: Option<ContextId>,
+    /// What it has in common where it is of several kinds.
+    pub common: Option<Common>,
 }
 
 /// The data that the partition reads.
@@ -144,7 +147,8 @@ pub(super) struct PartitionInput<'a> {
 }
 
 impl PartitionInput<'_> {
-    fn sum(&self, contexts: &[ContextId]) -> i128 {
+    /// The difference of some contexts.
+    pub fn sum(&self, contexts: &[ContextId]) -> i128 {
         contexts.iter().map(|c| self.own[c.index()]).sum()
     }
 
@@ -157,9 +161,10 @@ impl PartitionInput<'_> {
         Some(BlamedThread { process, thread: Some(thread) })
     }
 
-    fn part(&self, kind: WaitKind, contexts: Vec<ContextId>) -> DifferencePart {
+    /// All of some contexts.
+    pub fn part(&self, kind: WaitKind, contexts: Vec<ContextId>) -> DifferencePart {
         let difference = self.sum(&contexts);
-        DifferencePart { kind, contexts, difference, blamed: None, several: false, node: None }
+        DifferencePart { kind, contexts, difference, blamed: None, several: false, node: None, common: None }
     }
 }
 
@@ -210,7 +215,8 @@ fn join_scattered(parts: &mut Vec<DifferencePart>) {
         let mut contexts: Vec<ContextId> = scattered.iter().flat_map(|p| p.contexts.iter().copied()).collect();
         contexts.sort_unstable();
         let difference = scattered.iter().map(|p| p.difference).sum();
-        parts.push(DifferencePart { kind: first.kind, contexts, difference, blamed: None, several: true, node: None });
+        let (kind, blamed, node, common) = (first.kind, None, None, None);
+        parts.push(DifferencePart { kind, contexts, difference, blamed, several: true, node, common });
     }
 }
 

@@ -1,9 +1,10 @@
 //! The words of causes: a time, a kind of waiting, the thread to blame. They are in one place, so that text, JSON and
 //! the interface say the same.
 
+use super::across::Common;
 use super::naming::PartName;
 use super::tree::GroupPair;
-use super::{Cause, Culprit};
+use super::{Cause, CausePart, Culprit};
 use crate::base::demangle::abbreviated;
 use crate::base::figure;
 use crate::event::kernel_thread;
@@ -49,6 +50,29 @@ pub(super) fn phrase(kind: WaitKind, named: &PartName) -> String {
         (WaitKind::User, _) => format!("waiting for user input{within}"),
         (WaitKind::UnknownWait, _) => format!("waiting{within} for something that the recording does not show"),
         (WaitKind::UnknownState, _) => format!("running or waiting{within} (the recording does not show which)"),
+    }
+}
+
+/// What a cause over several kinds has in common, as a phrase.
+pub(super) fn common_phrase(common: &Common, named: &PartName) -> String {
+    match common {
+        Common::Function(_) => format!("in {}", abbreviated(&named.site)),
+        Common::Thread(_) => {
+            let ran = named.by.function.as_deref().map(|f| format!(", which ran {}", abbreviated(f)));
+            format!("because of {}{}", thread(&named.by), ran.unwrap_or_default())
+        }
+    }
+}
+
+/// What such a cause has of one kind; the function is named already.
+pub(super) fn part_phrase(kind: WaitKind, named: &PartName, common: &Common) -> String {
+    match (kind, common) {
+        (WaitKind::Cpu, _) => "running".into(),
+        (WaitKind::Preempted, Common::Thread(_)) => "waiting for a CPU while it ran".into(),
+        (WaitKind::Thread, Common::Thread(_)) => "waiting for it".into(),
+        (WaitKind::Network, Common::Thread(_)) => "waiting for it over the network".into(),
+        (_, Common::Thread(_)) => phrase(kind, named),
+        (_, Common::Function(_)) => phrase(kind, &PartName { site: String::new(), ..named.clone() }),
     }
 }
 
@@ -193,13 +217,15 @@ pub(super) fn figures(cause: &Cause, whole: &TotalDifference) -> String {
     let share = whole.share(cause.share);
     let touched = (cause.slow_affected * whole.slow as f64).round();
     let (extra, ns) = (figure::time(cause.extra_ns as f64), figure::time(whole.ns as f64));
+    let part = |part: &CausePart| format!(", {} {}", figure::time(part.extra_ns as f64), part.phrase);
+    let parts: String = cause.parts.iter().map(part).collect();
     match (whole.is_profile(), whole.slow) {
         (false, n) if cause.share > LARGEST_SHARE => {
             format!("{extra} more on average, from {touched} of {n} slow executions, where the groups differ by {ns}")
         }
         (true, 1) => format!("{extra} of {ns}"),
         (true, n) => format!("{extra} of {ns} on average{share}, in {touched} of {n} executions"),
-        (false, n) => format!("{extra} of {ns} extra{share}, in {touched} of {n} slow executions"),
+        (false, n) => format!("{extra} of {ns} extra{share}{parts}, in {touched} of {n} slow executions"),
     }
 }
 

@@ -6,6 +6,7 @@
 pub mod call_path;
 pub mod derived;
 pub mod descriptor;
+pub mod errno;
 pub mod host;
 pub mod image;
 pub mod kernel_thread;

@@ -18,10 +18,13 @@ use crate::analysis::thread_names::ThreadNames;
 use crate::base::names::NameId;
 use crate::base::notice::Notice;
 use crate::base::time::Timestamp;
+use crate::event::errno;
 use crate::model::context::ContextId;
 use crate::model::execution::{ContextTime, ExecutionId};
+use crate::model::metric::SUCCEEDED;
 use crate::model::wait_kind::WaitKind;
-use crate::model::{Model, TraceId};
+use crate::model::{Model, TraceId, categories};
+use crate::state::questions::Asker;
 use crate::state::timeline::Timeline;
 
 /// A model as it grows.
@@ -64,11 +67,19 @@ impl Assembly<'_> {
         let trace = TraceId::from_raw(end.trace);
         let label = self.request.traces.get(trace.index()).map_or("", |t| t.label.as_str());
         let label = model.names.intern(label);
+        let error = self.error(execution);
+        let model = &mut self.model;
         let counts = PathCounts { interleaved, ..counts };
         // Where both delimiters have a field the begin's counts.
         let fields = [end, begin].into_iter().flat_map(|mark| self.timeline.mark_fields(mark.number));
         let fields = fields.map(|field| (field.name, field.value)).collect();
-        self.columns.push(execution, fields, counts, &counters, NewExecution { spent: &spent, kind, trace: label });
+        self.columns.push(
+            execution,
+            fields,
+            counts,
+            &counters,
+            NewExecution { spent: &spent, kind, error, trace: label },
+        );
         let lossy = self.timeline.is_lossy(execution.span);
         let first = || format!("execution at {} ns", execution.span.start.since(self.timeline.span().start));
         model.notices.add(Notice::UnresolvedWaits, unresolved, first);
@@ -82,6 +93,15 @@ impl Assembly<'_> {
         executions.cpu.push(begin.cpu);
         executions.unsure.push(lossy || unresolved > 0);
         executions.own.push(own);
+    }
+
+    /// Where a system call ended an execution: the error for which it failed, or the name for none.
+    fn error(&mut self, execution: &Execution) -> Option<NameId> {
+        let reader = self.timeline.reader(Asker::Executions);
+        let mut calls = reader.calls(execution.thread);
+        let call = calls.last_begun(execution.last_moment()).filter(|call| call.span.end == execution.span.end)?;
+        let error = errno::name(call.ret?);
+        Some(self.model.names.intern(error.as_deref().unwrap_or(SUCCEEDED)))
     }
 
     /// The model, once all executions are in it.
@@ -102,6 +122,7 @@ impl Assembly<'_> {
             let id = self.threads.id(thread, named_until.unwrap_or(end), &mut model.who, &mut model.names);
             *model.contexts.who.entry((self.contexts[node.index()], id)).or_insert(0) += ns;
         }
+        categories::add(&mut self.model);
         (self.model, self.contributions)
     }
 }

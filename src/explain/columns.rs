@@ -22,6 +22,7 @@ pub struct MetricColumns {
     executions: usize,
     fixed: Vec<Column>,
     kinds: ColumnValues,
+    errors: ColumnValues,
     fields: BTreeMap<NameId, ColumnValues>,
     counters: Vec<Column>,
 }
@@ -33,6 +34,9 @@ pub struct NewExecution<'a> {
     pub spent: &'a [u64],
     /// Its type, a name of the model.
     pub kind: Option<NameId>,
+    /// Where a system call ended it: the error for which it failed, or [`SUCCEEDED`](crate::model::metric::SUCCEEDED);
+    /// a name of the model.
+    pub error: Option<NameId>,
     /// Label of its trace, a name of the model.
     pub trace: NameId,
 }
@@ -68,6 +72,7 @@ impl MetricColumns {
             executions: 0,
             fixed,
             kinds: ColumnValues::default(),
+            errors: ColumnValues::default(),
             fields: BTreeMap::new(),
             counters,
         }
@@ -82,7 +87,7 @@ impl MetricColumns {
         counters: &[Option<i64>],
         new: NewExecution<'_>,
     ) {
-        let NewExecution { spent, kind, trace } = new;
+        let NewExecution { spent, kind, error, trace } = new;
         let time = |kind: WaitKind| spent.get(kind as usize).map_or(0, |ns| *ns as i64);
         let other = WaitKind::ALL.into_iter().filter(|kind| !kind.has_metric()).map(time).sum();
         for column in &mut self.fixed {
@@ -99,16 +104,16 @@ impl MetricColumns {
                 Metric::Paused => counts.paused.unwrap_or(ABSENT),
                 Metric::Interleaved => counts.interleaved.unwrap_or(ABSENT),
                 Metric::Trace => i64::from(trace.raw()),
-                Metric::Process | Metric::Thread | Metric::Image => ABSENT,
-                Metric::Type | Metric::Role | Metric::Group | Metric::End | Metric::Field(_) | Metric::Perf(_) => {
-                    ABSENT
-                }
+                Metric::Process | Metric::Thread | Metric::Tid | Metric::Host | Metric::CpuId | Metric::Image => ABSENT,
+                Metric::Type | Metric::Errno | Metric::Role | Metric::Group | Metric::End => ABSENT,
+                Metric::Field(_) | Metric::Perf(_) => ABSENT,
             });
         }
         for (column, grown) in self.counters.iter_mut().zip(counters) {
             column.values.push(grown.unwrap_or(ABSENT));
         }
         self.kinds.push(kind.map_or(ABSENT, |k| i64::from(k.raw())));
+        self.errors.push(error.map_or(ABSENT, |error| i64::from(error.raw())));
         for (name, value) in fields {
             let column = self.fields.entry(name).or_default();
             column.pad(self.executions);
@@ -120,6 +125,7 @@ impl MetricColumns {
     /// The columns that hold at least one value.
     pub fn finish(mut self, names: &Names) -> Vec<Column> {
         self.fixed.push(Column { metric: Metric::Type, values: self.kinds });
+        self.fixed.push(Column { metric: Metric::Errno, values: self.errors });
         let mut fields: Vec<Column> = self
             .fields
             .into_iter()

@@ -47,6 +47,9 @@ impl Unit {
 /// The name for people of [`WaitKind::Preempted`], whose name in JSON is older; filters take both.
 pub const RUNNABLE: &str = "runnable";
 
+/// The value of [`Metric::Errno`] of a call that did not fail.
+pub const SUCCEEDED: &str = "none";
+
 /// A metric by name (PRODUCT.md, `FILTER`).
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Metric {
@@ -81,10 +84,18 @@ pub enum Metric {
     Process,
     /// The name of its thread.
     Thread,
+    /// The id of its thread.
+    Tid,
+    /// The name of its host.
+    Host,
+    /// The number of the CPU on which it began.
+    CpuId,
     /// Of a sample: the executable, the library or the kernel whose code it hit.
     Image,
     /// The value of the task's type field.
     Type,
+    /// The error for which the system call failed that ended it, [`SUCCEEDED`] where it did not fail.
+    Errno,
     /// The role of its rank in an MPI run, which runs on other numbers of ranks share.
     Role,
     /// Which of the two groups: `group!=slow` in the filters of the fast group. It has no column.
@@ -108,8 +119,12 @@ impl Metric {
             Metric::Trace,
             Metric::Process,
             Metric::Thread,
+            Metric::Tid,
+            Metric::Host,
+            Metric::CpuId,
             Metric::Image,
             Metric::Type,
+            Metric::Errno,
             Metric::Role,
             Metric::End,
         ]);
@@ -124,8 +139,11 @@ impl Metric {
         if let Some(counter) = name.strip_prefix("perf.") {
             return (!counter.is_empty()).then(|| Metric::Perf(counter.into()));
         }
-        if name == RUNNABLE {
-            return Some(Metric::Time(WaitKind::Preempted));
+        match name {
+            RUNNABLE => return Some(Metric::Time(WaitKind::Preempted)),
+            "label" => return Some(Metric::Trace),
+            "rank" => return Some(Metric::Field(name.into())),
+            _ => {}
         }
         let spent = WaitKind::ALL.into_iter().map(Metric::Time);
         Metric::known().into_iter().chain(spent).chain([Metric::Group]).find(|m| m.name() == name)
@@ -149,8 +167,12 @@ impl Metric {
             Metric::Trace => "trace".into(),
             Metric::Process => "process".into(),
             Metric::Thread => "thread".into(),
+            Metric::Tid => "tid".into(),
+            Metric::Host => "host".into(),
+            Metric::CpuId => "cpu_id".into(),
             Metric::Image => "image".into(),
             Metric::Type => "type".into(),
+            Metric::Errno => "errno".into(),
             Metric::Role => "role".into(),
             Metric::Group => "group".into(),
             Metric::Field(name) => format!("field.{name}"),
@@ -166,7 +188,8 @@ impl Metric {
             Metric::BytesRead | Metric::BytesWritten => Unit::Bytes,
             Metric::Syscalls | Metric::PageFaults | Metric::Threads | Metric::Field(_) | Metric::Perf(_) => Unit::Count,
             Metric::Trace | Metric::Process | Metric::Thread | Metric::Image => Unit::Name,
-            Metric::Type | Metric::Role | Metric::Group => Unit::Name,
+            Metric::Tid | Metric::Host | Metric::CpuId => Unit::Name,
+            Metric::Type | Metric::Errno | Metric::Role | Metric::Group => Unit::Name,
         }
     }
 }

@@ -6,6 +6,7 @@
 pub mod anomalies;
 pub mod archive_gaps;
 pub mod carrier;
+pub mod categories;
 pub mod clock;
 pub mod column_values;
 pub mod concurrent;

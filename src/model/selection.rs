@@ -18,13 +18,13 @@ use crate::base::ctx::{Cancelled, Ctx};
 use crate::base::parallel::in_order;
 
 /// Metrics that can be linked: one bit each in a mask, and one bit for [`Selection::exclude`].
-pub const MOST_METRICS: usize = 31;
+pub const MOST_METRICS: usize = 63;
 /// Above one in this many, a recount is cheaper than visiting each.
 const RECOUNT: usize = 4;
 /// Bin of executions without a value, and the size of a row of counts.
 const NO_BIN: usize = 255;
 const ROW: usize = NO_BIN + 1;
-const EXCLUDED: u32 = 1 << MOST_METRICS;
+const EXCLUDED: u64 = 1 << MOST_METRICS;
 
 /// One metric of all executions.
 #[derive(Clone, Debug)]
@@ -125,7 +125,7 @@ impl Linked {
 pub struct Selection {
     ranges: Vec<Option<ValueRange>>,
     /// By execution: bit `m` is set when metric `m` rejects it.
-    masks: Vec<u32>,
+    masks: Vec<u64>,
     /// By metric, then by bin.
     counts: Vec<u32>,
     passing: usize,
@@ -201,7 +201,7 @@ impl Selection {
         } else {
             [(old_lo.min(lo), old_lo.max(lo)), (old_hi.min(hi), old_hi.max(hi))]
         };
-        let bit = 1_u32 << axis;
+        let bit = 1_u64 << axis;
         if changed.iter().map(|(from, to)| to - from).sum::<usize>() > linked.len / RECOUNT {
             let range_or_all = range.unwrap_or(ValueRange { from: ABSENT, to: i64::MAX });
             // A range may end at the largest value only by leaving it out; no range leaves nothing out.
@@ -229,7 +229,7 @@ impl Selection {
     }
 
     /// One execution passes one metric that rejected it, or the other way round.
-    fn flip(&mut self, linked: &Linked, execution: usize, bit: u32) {
+    fn flip(&mut self, linked: &Linked, execution: usize, bit: u64) {
         let mask = &mut self.masks[execution];
         *mask ^= bit;
         let others = *mask & !bit;

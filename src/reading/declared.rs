@@ -4,6 +4,7 @@
 //! whose events and fields exist, or one line that names the line of the file and the remedy. PRODUCT.md describes the
 //! format ("Tasks declared in a file"); ALGORITHMS.md section 6.1.
 
+use super::delimiter_names;
 use super::tasks::EventSignature;
 use crate::base::op::Op;
 use crate::event::derived::{Derived, WaitIterations};
@@ -162,14 +163,7 @@ impl DeclaredErrorKind {
 fn read(text: &str, classes: &[Arc<EventSignature>]) -> Result<Vec<TaskDefinition>, Located> {
     let file: File =
         toml::from_str(text).map_err(|e| DeclaredErrorKind::Form(one_line(&e)).at(e.span().map_or(0, |s| s.start)))?;
-    let mut by_name: Classes<'_> = HashMap::default();
-    for class in classes {
-        by_name.entry(&class.name).or_default().push(class);
-        if class.shown != class.name {
-            by_name.entry(&class.shown).or_default().push(class);
-        }
-    }
-    let classes = &by_name;
+    let classes = &Classes::new(classes);
     let mut tasks: Vec<TaskDefinition> = Vec::new();
     let mut names = HashSet::default();
     for declaration in file.task {
@@ -242,7 +236,8 @@ fn delimiters(side: Spanned<Value>, key: &[String], classes: &Classes<'_>) -> Re
         Value::Array(list) => list,
         one => vec![one],
     };
-    list.into_iter().map(|one| delimiter(one, key, classes).map_err(|kind| kind.at(at))).collect()
+    let each = list.into_iter().map(|one| delimiter(one, key, classes).map_err(|kind| kind.at(at)));
+    Ok(each.collect::<Result<Vec<_>, _>>()?.into_iter().flatten().collect())
 }
 
 /// The message of the parser in one line.
@@ -250,41 +245,71 @@ fn one_line(error: &toml::de::Error) -> String {
     error.message().replace('\n', " ")
 }
 
-/// Record classes by the name of their event.
-type Classes<'a> = HashMap<&'a str, Vec<&'a EventSignature>>;
-
-fn has_field(classes: &Classes<'_>, event: &str, field: &str) -> bool {
-    let mut of_event = classes.get(event).into_iter().flatten();
-    of_event.any(|c| c.fields.iter().any(|f| f.name == field) || c.contexts.iter().any(|name| name == field))
+/// Record classes, and each by the names of its event.
+struct Classes<'a> {
+    all: &'a [Arc<EventSignature>],
+    by_name: HashMap<&'a str, Vec<&'a EventSignature>>,
 }
 
-/// One delimiter of a task.
-fn delimiter(side: Value, key: &[String], classes: &Classes<'_>) -> Result<Delimiter, DeclaredErrorKind> {
+impl<'a> Classes<'a> {
+    fn new(all: &'a [Arc<EventSignature>]) -> Classes<'a> {
+        let mut by_name: HashMap<&str, Vec<&EventSignature>> = HashMap::default();
+        for class in all {
+            by_name.entry(&class.name).or_default().push(class);
+            if class.shown != class.name {
+                by_name.entry(&class.shown).or_default().push(class);
+            }
+        }
+        Classes { all, by_name }
+    }
+
+    /// The names of the events that are meant.
+    fn meant(&self, event: &str) -> Vec<String> {
+        match self.by_name.get(event).and_then(|of_name| of_name.first()) {
+            Some(class) => vec![class.name.clone()],
+            None => delimiter_names::meant(event, self.all),
+        }
+    }
+
+    /// Those whose records may be an event.
+    fn of(&self, event: &str) -> Vec<&'a EventSignature> {
+        match self.by_name.get(event) {
+            Some(classes) => classes.clone(),
+            None => delimiter_names::classes(event, self.all),
+        }
+    }
+}
+
+fn has_field(classes: &Classes<'_>, event: &str, field: &str) -> bool {
+    let has = |c: &&EventSignature| c.fields.iter().any(|f| f.name == field) || c.contexts.iter().any(|c| c == field);
+    classes.of(event).iter().any(has)
+}
+
+/// The delimiters of a task that one event makes.
+fn delimiter(side: Value, key: &[String], classes: &Classes<'_>) -> Result<Vec<Delimiter>, DeclaredErrorKind> {
     let Side { event, conditions, key: own } = match side {
         Value::String(event) => Side { event, conditions: None, key: None },
         table => table.try_into().map_err(|e: toml::de::Error| DeclaredErrorKind::DelimiterForm(one_line(&e)))?,
     };
-    let Some(class) = classes.get(event.as_str()).and_then(|all| all.first()) else {
+    let meant = classes.meant(&event);
+    if meant.is_empty() {
         return Err(DeclaredErrorKind::Event(event));
-    };
-    let event = class.name.clone();
+    }
     let key = own.map_or_else(|| key.to_vec(), Texts::list);
     let conditions = conditions.map(Texts::list).unwrap_or_default();
     let conditions: Vec<Condition> = conditions.iter().map(|c| condition(c)).collect::<Result<_, _>>()?;
-    for field in key.iter().chain(conditions.iter().map(|c| &c.field)) {
-        if !has_field(classes, &event, field) {
-            let fields: Vec<&str> = classes
-                .get(event.as_str())
-                .into_iter()
-                .flatten()
-                .flat_map(|c| c.fields.iter().map(|f| &f.name).chain(&c.contexts))
-                .map(String::as_str)
-                .collect();
-            let (field, present) = (field.clone(), fields.join(", "));
-            return Err(DeclaredErrorKind::Field { event, field, present });
+    for event in &meant {
+        for field in key.iter().chain(conditions.iter().map(|c| &c.field)) {
+            if !has_field(classes, event, field) {
+                let all = classes.of(event);
+                let fields = all.iter().flat_map(|c| c.fields.iter().map(|f| &f.name).chain(&c.contexts));
+                let present = fields.map(String::as_str).collect::<Vec<_>>().join(", ");
+                return Err(DeclaredErrorKind::Field { event: event.clone(), field: field.clone(), present });
+            }
         }
     }
-    Ok(Delimiter { event, key, conditions })
+    let delimiter = |event| Delimiter { event, key: key.clone(), conditions: conditions.clone() };
+    Ok(meant.into_iter().map(delimiter).collect())
 }
 
 /// `FIELD OP VALUE`: a whole number or a text in quotes.

@@ -10,7 +10,7 @@
 //! cuts the time line (`cuts`: where, `buffers`: how finely, `packet_times`), [`engine`] drives the workers. [`bind`]
 //! binds each record class once, by the names and fields of `classes` in the words of a tracer ([`dialect`]); after
 //! that, reading a record is a jump and some copies. [`tasks`] and [`declared`] find in the same classes what delimits
-//! executions.
+//! executions, also by the names that other recorders have ([`delimiter_names`]).
 
 pub mod batch;
 pub mod bind;
@@ -21,8 +21,10 @@ mod copies;
 mod coverage;
 mod cuts;
 pub mod declared;
+pub mod delimiter_names;
 pub mod dialect;
 pub mod engine;
+mod given;
 pub mod packet_times;
 mod recorded;
 pub mod sources;

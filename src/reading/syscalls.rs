@@ -194,9 +194,27 @@ pub(super) fn name(machine: Option<&str>, number: i64) -> Option<&'static str> {
     known.copied().filter(|name| !name.is_empty())
 }
 
+/// The number of a system call on `machine`, as [`name`] has it.
+pub(super) fn number(machine: Option<&str>, call: &str) -> Option<i64> {
+    let numbers = 0..(COMMON_FROM + COMMON.len()) as i64;
+    numbers.into_iter().find(|number| name(machine, *number).is_some_and(|name| name == call))
+}
+
+/// True for a name that a system call has on any architecture.
+pub(super) fn is_known(call: &str) -> bool {
+    MACHINES.iter().any(|(machine, _)| number(Some(machine), call).is_some())
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn number_is_that_of_the_name() {
+        assert_eq!((number(None, "read"), number(Some("aarch64"), "read")), (Some(0), Some(63)));
+        assert_eq!((number(Some("x86_64"), "clone3"), number(Some("aarch64"), "open")), (Some(435), None));
+        assert!(is_known("open") && !is_known("") && !is_known("opne"));
+    }
 
     #[test]
     fn name_knows_numbers_where_the_machine_is_known() {

@@ -8,6 +8,7 @@
 //! timers) come last: they run inside the thread that they interrupt, so users rarely ask about them.
 
 use super::classes::{self, CallSide, SystemCallEvent};
+use super::{delimiter_names, given};
 use crate::base::op::Op;
 use crate::base::spelling;
 use crate::event::derived::{self, Derived};
@@ -78,7 +79,7 @@ impl EventSignature {
         self.is_probe() || [MARKERS, SPANS].iter().any(|group| self.name.starts_with(group))
     }
 
-    fn has_integer(&self, name: &str) -> bool {
+    pub(super) fn has_integer(&self, name: &str) -> bool {
         self.fields.iter().any(|field| field.is_integer && field.name == name)
     }
 
@@ -88,7 +89,7 @@ impl EventSignature {
 }
 
 /// A delimiter that pairs on the thread. The exit of a failed system call begins nothing.
-fn bare(event: &str) -> Delimiter {
+pub(super) fn bare(event: &str) -> Delimiter {
     let exit = classes::call(event).is_some_and(|e| e.side == CallSide::Exit);
     let succeeds = Condition { field: "ret".to_owned(), op: Op::AtLeast, value: Literal::Number(0) };
     Delimiter { event: event.to_owned(), key: Vec::new(), conditions: exit.then_some(succeeds).into_iter().collect() }
@@ -228,6 +229,11 @@ pub fn is_between_calls(task: &TaskDefinition) -> bool {
     task.begins.iter().any(|begin| is(begin, CallSide::Exit)) || task.ends.iter().any(|end| is(end, CallSide::Entry))
 }
 
+/// True for the name of an event of a system call.
+pub fn is_call(event: &str) -> bool {
+    classes::call(event).is_some()
+}
+
 /// True for a system call that events of the kernel delimit. Metadata declare many that never occur.
 pub fn is_system_call(task: &TaskDefinition) -> bool {
     let entry = SystemCallEvent { side: CallSide::Entry, call: &task.name };
@@ -264,7 +270,7 @@ pub struct TaskError(String);
 /// What begins the forms below; other words before an equals sign belong to a name.
 const FORMS: [&str; 9] = ["begin=", "end=", "key=", "type=", "wait=", "process=", "thread=", "serve:", "call:"];
 
-/// The task that `--task` names: one of `found`, a function, delimiters given by hand
+/// The task that `--task` names: one of `found`, a function, a system call (`syscall:NAME`), delimiters given by hand
 /// (`begin=EVENT,end=EVENT[,key=FIELD][,type=FIELD]`) or a wait (`wait=CALL[,thread=NAME]`).
 pub fn parse(
     typed: &str,
@@ -273,6 +279,11 @@ pub fn parse(
 ) -> Result<TaskDefinition, TaskError> {
     // A program may give its tasks and threads any names, also with an equals sign.
     let named = found.iter().find(|t| t.name == typed).cloned();
+    if let (None, Some(call)) = (&named, delimiter_names::system_call(typed)) {
+        let call_of_events = found.iter().find(|t| t.name == call && is_system_call(t)).cloned();
+        let named = Derived::Named(call.to_owned());
+        return Ok(call_of_events.unwrap_or_else(|| TaskDefinition::derived(call.to_owned(), named)));
+    }
     let is_form = FORMS.iter().any(|form| typed.starts_with(form));
     if named.is_some() || !is_form {
         let named = named.or_else(|| function(typed, classes));
@@ -285,45 +296,7 @@ pub fn parse(
             .map(|task| TaskDefinition::derived(typed.to_owned(), task))
             .map_err(|form| wrong(form.to_owned()));
     }
-    let (mut begin, mut end, mut key, mut kind) = (None, None, None, None);
-    for part in typed.split(',') {
-        match part.split_once('=') {
-            Some(("begin", v)) => begin = Some(v),
-            Some(("end", v)) => end = Some(v),
-            Some(("key", v)) => key = Some(v.to_owned()),
-            Some(("type", v)) => kind = Some(v.to_owned()),
-            _ => {
-                return Err(wrong(format!(
-                    "`{part}` is not understood; write begin=EVENT,end=EVENT[,key=FIELD][,type=FIELD] \
-                     or wait=CALL[,thread=NAME]"
-                )));
-            }
-        }
-    }
-    let side = |what: &str, event: Option<&str>| {
-        let event = event.ok_or_else(|| wrong(format!("{what}=EVENT is missing")))?;
-        let class = classes.iter().find(|c| c.name == event || c.shown == event);
-        let class = class.ok_or_else(|| {
-            let near = spelling::did_you_mean(event, classes.iter().map(|c| c.shown.as_str()));
-            let help = near.unwrap_or_else(|| "`whyslow stats count` lists its events".to_owned());
-            wrong(format!("the trace has no event `{event}`; {help}"))
-        })?;
-        if let Some(field) = &key
-            && !class.has_integer(field)
-        {
-            return Err(wrong(format!("event `{event}` has no integer field `{field}` to pair by")));
-        }
-        Ok(Delimiter { key: key.iter().cloned().collect(), ..bare(&class.name) })
-    };
-    let (begin, end) = (side("begin", begin)?, side("end", end)?);
-    Ok(TaskDefinition {
-        name: typed.to_owned(),
-        begins: vec![begin],
-        ends: vec![Delimiter { conditions: Vec::new(), ..end }],
-        pairing: if key.is_some() { Pairing::Key } else { Pairing::Thread },
-        kind,
-        nest: false,
-    })
+    given::parse(typed, classes).map_err(wrong)
 }
 
 /// The error for a name that no task has, with similar names.
@@ -403,6 +376,18 @@ mod tests {
         let task = parse("begin=syscalls:sys_exit_read,end=syscalls:sys_enter_write", &[], &classes).unwrap();
         assert_eq!((task.begins[0].event.as_str(), task.begins[0].conditions.len()), ("syscall_exit_read", 1));
         assert_eq!(task.ends[0].event, "syscall_entry_write");
+    }
+
+    #[test]
+    fn parse_takes_system_calls_with_what_help_writes_before_them() {
+        let classes = [class("syscall_entry_fsync", true, &[]), class("syscall_exit_fsync", true, &[])];
+        let found = discover(&classes);
+        assert_eq!(parse("syscall:fsync", &found, &classes), parse("fsync", &found, &classes));
+        let task = parse("syscall:fsync", &[], &[]).unwrap();
+        assert_eq!(
+            (task.name.as_str(), &task.pairing),
+            ("fsync", &Pairing::Derived(Derived::Named("fsync".to_owned())))
+        );
     }
 
     #[test]

@@ -11,9 +11,12 @@ pub(super) struct ScriptLog(pub String);
 pub(super) struct LastStep<'a> {
     /// Its program.
     pub program: Option<&'a str>,
-    /// The last line that it wrote.
+    /// The last line that it wrote with a reason.
     pub said: Option<&'a str>,
 }
+
+/// The last line of a perf that could not place a probe; the reason is in the line before it.
+const NO_REASON: &str = "Error: Failed to add events.";
 
 impl ScriptLog {
     fn lines(&self) -> impl Iterator<Item = &str> {
@@ -27,6 +30,7 @@ impl ScriptLog {
         for line in self.lines().take_while(|line| !finishing.iter().any(|command| command == line)) {
             match line.strip_prefix("+ ") {
                 Some(command) => last = LastStep { program: command.split_whitespace().next(), said: None },
+                None if line == NO_REASON && last.said.is_some() => {}
                 None => last.said = Some(line),
             }
         }
@@ -46,5 +50,35 @@ impl ScriptLog {
             }
         }
         failed
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::record::Recorder;
+
+    #[test]
+    fn last_step_is_the_reason_of_perf() {
+        let plan = RecordingPlan {
+            recorder: Recorder::Perf,
+            why: String::new(),
+            notes: Vec::new(),
+            prepare: Vec::new(),
+            record: None,
+            finish: Vec::new(),
+            folder: "out".into(),
+            trace: "out/perf.data".into(),
+            kernel_symbols: None,
+            control: None,
+            printer: None,
+        };
+        let log = |text: &str| ScriptLog(text.to_owned());
+        let probe =
+            "+ perf probe -x /bin/server 'handel'\nProbe point 'handel' not found.\n  Error: Failed to add events.\n";
+        let log_of_probe = log(probe);
+        let LastStep { program, said } = log_of_probe.last_step(&plan);
+        assert_eq!((program, said), (Some("perf"), Some("Probe point 'handel' not found.")));
+        assert_eq!(log("+ perf record\n  Error: Failed to add events.\n").last_step(&plan).said, Some(NO_REASON));
     }
 }

@@ -198,6 +198,7 @@ pub fn plan(
         PlanUse::Run => (Path::new(""), absolute.as_path()),
         PlanUse::Print => (folder, folder),
     };
+    is_running(request, purpose)?;
     let probes = probes(request, purpose)?;
     let buffer = buffer(host, request);
     let all = buffer.saturating_mul(u64::from(host.cpus));
@@ -271,6 +272,22 @@ fn buffer(host: &Capabilities, request: &RecordingRequest) -> u64 {
     let bytes = if request.buffer.is_some() { wanted } else { wanted.min(most) };
     let power = bytes.clamp(1 << 16, 1 << 32).next_power_of_two();
     if power > bytes && request.buffer.is_none() { power / 2 } else { power }
+}
+
+/// An error for a process that is not there to be recorded. A script may be for another machine.
+fn is_running(request: &RecordingRequest, purpose: PlanUse) -> Result<(), RecordError> {
+    let has_ended = |pid: &&u32| purpose == PlanUse::Run && !Path::new(&format!("/proc/{pid}")).exists();
+    let why = "no process has this id; `pidof NAME` prints those of a program";
+    let ended = request.pids.iter().find(has_ended);
+    ended.map_or(Ok(()), |pid| Err(RecordError::option(format!("--pid {pid}"), why)))
+}
+
+/// The functions that the request names, each with its file and as it was typed.
+pub fn probed(request: &RecordingRequest) -> Vec<(PathBuf, String, &str)> {
+    let of = |text: &String| probe(text, request).ok().map(|Probe { file, function }| (file, function));
+    let all =
+        request.uprobes.iter().filter_map(|text| of(text).map(|(file, function)| (file, function, text.as_str())));
+    all.collect()
 }
 
 /// The functions that the request names, with their files.

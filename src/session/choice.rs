@@ -15,7 +15,7 @@ use crate::analysis::symbols::files::SymbolPaths;
 use crate::analysis::{derived, functions};
 use crate::base::ctx::Ctx;
 use crate::base::notice::Notices;
-use crate::compare;
+use crate::compare::{self, Comparison, GroupsOrigin};
 use crate::event::derived::{ConversationSide, Conversations, Derived};
 use crate::event::profile::ProfileTask;
 use crate::event::task::Pairing;
@@ -30,6 +30,9 @@ const TRIED: usize = 6;
 
 /// Servers and clients that are tried, at most.
 const SERVERS: usize = 3;
+
+/// Slow executions beyond a gap from which a task answers.
+const SLOW_ENOUGH: usize = 5;
 
 /// The model of a task, and what else the caller makes of its executions.
 type Made<T> = (Model, T);
@@ -365,7 +368,9 @@ fn attempt<T>(
     let n = made.0.executions.len();
     let answers = || {
         let verdict = compare::compare(&made.0, &compare::ComparisonRequest::default(), with.ctx);
-        verdict.is_ok_and(|c| c.verdict.confident)
+        // A few executions far beyond all others (a start, a pause) are no reason to ask about a task.
+        let is_few = |c: &Comparison| c.verdict.groups == GroupsOrigin::Gap && c.slow.members.len() < SLOW_ENOUGH;
+        verdict.is_ok_and(|c| c.verdict.confident && !is_few(&c))
     };
     if n == 0 {
         return Ok(());

@@ -11,6 +11,7 @@ use crate::model::Model;
 use crate::model::database::{self, Database};
 use crate::model::facts::{Facts, TaskDurations};
 use crate::model::join::{self, Renamed};
+use crate::reading::delimiter_names::system_call;
 use foldhash::HashSet;
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -67,7 +68,10 @@ impl Databases {
         let tasks = self.tasks();
         let in_all = |t: &&String| self.opened.iter().all(|one| one.database.tasks.contains(t));
         let chosen = match typed {
-            Some(typed) => tasks.iter().find(|t| *t == typed),
+            Some(typed) => {
+                let call = || system_call(typed).and_then(|call| tasks.iter().find(|t| *t == call));
+                tasks.iter().find(|t| *t == typed).or_else(call)
+            }
             None => tasks.iter().find(in_all).or(tasks.first()),
         };
         chosen.cloned().ok_or_else(|| {

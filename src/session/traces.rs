@@ -126,7 +126,8 @@ impl Traces {
 
     /// It is delimited by events of the kernel.
     pub(super) fn is_kernels(&self, task: &TaskDefinition) -> bool {
-        let by_kernel = |event: &str| self.tasks().kernel.contains(event);
+        // A call that is recorded by its number has no event of its own name.
+        let by_kernel = |event: &str| self.tasks().kernel.contains(event) || tasks::is_call(event);
         task.begins.iter().any(|d| by_kernel(&d.event))
     }
 

@@ -5,6 +5,7 @@ pub mod anomalies;
 pub mod archive;
 pub mod diff_parts;
 pub mod execution_text;
+pub mod executions;
 pub mod function_text;
 pub mod info;
 pub mod json;

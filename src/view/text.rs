@@ -223,17 +223,13 @@ fn head(model: &Model, c: &Comparison, page: Page, out: &mut String) {
     let executions = figure::plural(model.executions.len() as u64, "execution");
     page.wrap(out, 0, &format!("{task}: {executions}{how}"));
     if c.verdict.groups == GroupsOrigin::All {
-        page.wrap(
-            out,
-            2,
-            &format!("all: {} on average, without a group to compare with", figure::time(c.slow.mean_ns as f64)),
-        );
+        page.wrap(out, 2, &format!("all: {}, without a group to compare with", words::durations(&c.slow)));
         return;
     }
     for (name, g) in [("slow", &c.slow), ("fast", &c.fast)] {
         let filters: Vec<String> = g.filters.iter().map(words::filter).collect();
-        let (count, mean) = (figure::plural(g.members.len() as u64, "execution"), figure::time(g.mean_ns as f64));
-        page.wrap(out, 2, &format!("{name}: {count}, {mean} on average ({})", filters.join(", ")));
+        let (count, of) = (figure::count(g.members.len() as u64), figure::count(model.executions.len() as u64));
+        page.wrap(out, 2, &format!("{name}: {count} of {of}, {} ({})", words::durations(g), filters.join(", ")));
     }
 }
 

@@ -169,6 +169,18 @@ fn code<'d>(elf: &object::File<'d, &'d Cache>) -> Option<u64> {
     mapped.or_else(text).map(|address| address & !(PAGE - 1))
 }
 
+/// The functions that the symbol tables of a file define, by the names that they have there.
+pub fn function_names(path: &Path) -> io::Result<Vec<String>> {
+    let cache = Cache::new(CheckedFile::open(path)?);
+    let elf = object::File::parse(&cache).map_err(io::Error::other)?;
+    let symbols = elf.symbols().chain(elf.dynamic_symbols());
+    let functions = symbols.filter(|symbol| symbol.kind() == SymbolKind::Text && symbol.is_definition());
+    let mut names: Vec<String> = functions.filter_map(|symbol| symbol.name().ok().map(str::to_owned)).collect();
+    names.sort_unstable();
+    names.dedup();
+    Ok(names)
+}
+
 /// The symbols at each of `addresses`; the error is that of opening or reading a file.
 pub fn symbols_at(
     main: &Path,

@@ -3,10 +3,11 @@
 //! In: the path recorded inside the traced machine, the build id and debug link where recorded, and the folders to
 //! look in. Out: the file, its separate debug file, or why there is none. Under each folder the longest suffix of the
 //! recorded path is tried first, down to the bare file name; then the folder's build-id index
-//! (`.build-id/ab/cdef.debug`). Where several files fit, the build id decides; a file with another build id is never
-//! used. Where none was recorded, [`proof`](super::proof) judges a file. A file at the recorded path, which the user
-//! did not name, gives names only if it is proved: by build id, or by size and time for a recording of this machine
-//! since it started ([`machine`](super::machine)). Only regular files are opened, and nothing is ever fetched.
+//! (`.build-id/ab/cdef.debug`). Behind the folders comes the recorded path itself, unless the user wants the folders
+//! alone. Where several files fit, the build id decides; a file with another build id is never used. Where none was
+//! recorded, [`proof`](super::proof) judges a file. A file at the recorded path, which the user did not name, gives
+//! names only if it is proved: by build id, or by size and time for a recording of this machine since it started
+//! ([`machine`](super::machine)). Only regular files are opened, and nothing is ever fetched.
 
 use super::cache::SymbolCache;
 use super::compiled::without_mark;
@@ -31,8 +32,10 @@ const RUNTIMES: [&str; 9] =
 /// The folders to search for symbols.
 #[derive(Clone, Debug, Default)]
 pub struct SymbolPaths {
-    /// Folders that hold the traced files; where empty the recorded paths themselves are used.
+    /// Folders that hold traced files, which come before the recorded paths.
     pub folders: Vec<PathBuf>,
+    /// The recorded paths are not looked at.
+    pub only: bool,
     /// Kernel symbol lists; where empty kernel frames are left out.
     pub kernel: Vec<PathBuf>,
     /// Kernel symbols inside recordings; used where `kernel` names none.
@@ -89,29 +92,34 @@ pub enum SymbolFile {
     Missing,
 }
 
+/// A file that may be the traced one.
+struct Candidate {
+    path: PathBuf,
+    /// The user named its folder, or that of the trace, which holds it.
+    is_named: bool,
+}
+
 /// Find a traced file.
 pub fn find(recorded_file: RecordedFile<'_>, symbol_paths: &SymbolPaths) -> SymbolFile {
-    let is_named = !symbol_paths.folders.is_empty();
     let (mut other, mut unproved) = (None, None);
-    for candidate in candidates(recorded_file, symbol_paths) {
-        let Some(built) = elf::identity(&candidate) else { continue };
-        let proof = proof(recorded_file, &candidate, &built, is_named);
-        match proof {
-            Proof::Unknown if !is_named && !is_beside(&candidate, symbol_paths) => {
-                unproved = unproved.or(Some(candidate));
+    for Candidate { path, is_named } in candidates(recorded_file, symbol_paths) {
+        let Some(built) = elf::identity(&path) else { continue };
+        match proof(recorded_file, &path, &built, is_named) {
+            Proof::Unknown if !is_named && !is_beside(&path, symbol_paths) => {
+                unproved = unproved.or(Some(path));
             }
-            Proof::Same | Proof::Unknown => {
-                let debug =
-                    if built.has_names { None } else { debug_file(&candidate, recorded_file, &built, symbol_paths) };
-                return SymbolFile::File { main: candidate, debug, proved: proof == Proof::Same };
+            proof @ (Proof::Same | Proof::Unknown) => {
+                let debug = if built.has_names { None } else { debug_file(&path, recorded_file, &built, symbol_paths) };
+                return SymbolFile::File { main: path, debug, proved: proof == Proof::Same };
             }
-            Proof::Other => other = other.or(Some(candidate)),
+            // At the recorded path another version is normal, because the trace may come from another machine.
+            Proof::Other => other = other.or(is_named.then_some(path)),
         }
     }
-    // At the recorded path another version is normal, because the trace may come from another machine.
-    match unproved {
-        Some(file) => SymbolFile::Unproved(file),
-        None => other.filter(|_| is_named).map_or(SymbolFile::Missing, SymbolFile::Mismatch),
+    match (other, unproved) {
+        (Some(file), _) => SymbolFile::Mismatch(file),
+        (None, Some(file)) => SymbolFile::Unproved(file),
+        (None, None) => SymbolFile::Missing,
     }
 }
 
@@ -131,26 +139,25 @@ fn proof(recorded_file: RecordedFile<'_>, candidate: &Path, built: &elf::FileIde
     }
 }
 
-fn candidates(recorded_file: RecordedFile<'_>, symbol_paths: &SymbolPaths) -> Vec<PathBuf> {
+/// The files that may be the traced one, in the order in which they are looked at.
+fn candidates(recorded_file: RecordedFile<'_>, symbol_paths: &SymbolPaths) -> Vec<Candidate> {
     let path = Path::new(without_mark(recorded_file.path));
+    let names: Vec<_> =
+        path.components().filter_map(|c| if let Component::Normal(name) = c { Some(name) } else { None }).collect();
+    let mut named = Vec::new();
+    for folder in &symbol_paths.folders {
+        named.extend((0..names.len()).map(|skipped| folder.join(names[skipped..].iter().collect::<PathBuf>())));
+        named.extend(recorded_file.build_id.and_then(|id| indexed(folder, id)));
+    }
+    named.retain(|p| p.is_file());
     let injected = path.file_name().filter(|name| name.to_str().is_some_and(is_injected));
     let beside = injected.into_iter().flat_map(|name| symbol_paths.beside.iter().map(move |folder| folder.join(name)));
     let beside = beside.filter(|file| file.is_file());
-    if symbol_paths.folders.is_empty() {
-        let recorded = path.is_absolute().then(|| path.to_path_buf());
-        let indexed = recorded_file.build_id.and_then(|id| indexed(Path::new(SYSTEM_DEBUG), id));
-        return beside.chain(recorded).chain(indexed).collect();
-    }
-    let names: Vec<_> =
-        path.components().filter_map(|c| if let Component::Normal(name) = c { Some(name) } else { None }).collect();
-    let mut all = Vec::new();
-    for folder in &symbol_paths.folders {
-        all.extend((0..names.len()).map(|skipped| folder.join(names[skipped..].iter().collect::<PathBuf>())));
-        all.extend(recorded_file.build_id.and_then(|id| indexed(folder, id)));
-    }
-    all.retain(|p| p.is_file());
-    all.extend(beside);
-    all
+    let recorded = path.is_absolute().then(|| path.to_path_buf());
+    let debug = || recorded_file.build_id.and_then(|id| indexed(Path::new(SYSTEM_DEBUG), id));
+    let others = if symbol_paths.only { Vec::new() } else { recorded.into_iter().chain(debug()).collect() };
+    let candidate = |is_named| move |path| Candidate { path, is_named };
+    named.into_iter().map(candidate(true)).chain(beside.chain(others).map(candidate(false))).collect()
 }
 
 /// `.build-id/ab/cdef.debug` below a folder.
@@ -269,5 +276,28 @@ mod tests {
         assert_eq!(find(other, &symbol_paths), SymbolFile::Mismatch(folder.path().join("server")));
         let missing = RecordedFile { path: "/srv/opt/app/../client", ..recorded_file };
         assert_eq!(find(missing, &symbol_paths), SymbolFile::Missing);
+    }
+
+    #[test]
+    fn find_looks_in_the_folders_before_the_recorded_path() {
+        let this = std::env::current_exe().unwrap();
+        let built = elf::identity(&this).unwrap().build_id;
+        let [folder, away] = [(); 2].map(|()| tempfile::tempdir().unwrap());
+        let place = away.path().join("server");
+        std::fs::copy(&this, &place).unwrap();
+        let recorded =
+            RecordedFile { path: place.to_str().unwrap(), build_id: built.as_deref(), ..RecordedFile::default() };
+        let mut symbol_paths = SymbolPaths { folders: vec![folder.path().into()], ..SymbolPaths::default() };
+        let at = |main: PathBuf| SymbolFile::File { main, debug: None, proved: true };
+        assert_eq!(find(recorded, &symbol_paths), at(place.clone()), "the folder adds files");
+        let unproved = find(RecordedFile { build_id: None, ..recorded }, &symbol_paths);
+        assert_eq!(unproved, SymbolFile::Unproved(place.clone()), "only as far as they are proved");
+        symbol_paths.only = true;
+        assert_eq!(find(recorded, &symbol_paths), SymbolFile::Missing);
+        std::fs::copy(&this, folder.path().join("server")).unwrap();
+        for only in [true, false] {
+            symbol_paths.only = only;
+            assert_eq!(find(recorded, &symbol_paths), at(folder.path().join("server")));
+        }
     }
 }

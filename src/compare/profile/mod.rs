@@ -82,7 +82,9 @@ pub(super) fn compare(
     request: &ComparisonRequest,
     ctx: &Ctx,
 ) -> Result<Comparison, CompareError> {
-    let SelectedGroups { mut slow, mut fast, origin } = select(model, request)?;
+    let SelectedGroups { mut slow, mut fast, origin, .. } = select(model, request)?;
+    // Samples have amounts and no durations.
+    (slow.spread, fast.spread) = (None, None);
     let (slow_side, mut fast_side) = (Side::new(model, &slow), Side::new(model, &fast));
     if request.per == ProfileUnit::Sample && fast_side.total > 0 {
         fast_side.scale = slow_side.whole() / fast_side.whole();
@@ -130,11 +132,9 @@ fn select(model: &Model, request: &ComparisonRequest) -> Result<SelectedGroups, 
         let total = |group: &Group| Side::new(model, group).total;
         let a_is_slow = total(&of_a) * u128::from(b_runs) > total(&of_b) * u128::from(a_runs);
         let (slow, fast) = if a_is_slow { (of_a, of_b) } else { (of_b, of_a) };
-        return Ok(SelectedGroups { slow, fast, origin: GroupsOrigin::Trace });
+        return Ok(SelectedGroups { slow, fast, origin: GroupsOrigin::Trace, left_out: Vec::new() });
     }
-    let fast = Group { filters: Vec::new(), members: Vec::new(), mean_ns: 0 };
-    let slow = groups::group(model, "slow", request.within.clone(), &[])?;
-    Ok(SelectedGroups { slow, fast, origin: GroupsOrigin::All })
+    Ok(SelectedGroups::alone(groups::group(model, "slow", request.within.clone(), &[])?))
 }
 
 /// By context: the own amounts of a side, and how many samples have it.
@@ -264,6 +264,7 @@ impl Found<'_> {
                 function: Some(part.name.clone()),
                 ..Culprit::default()
             },
+            parts: Vec::new(),
             sentence: sentence::of_cause(self, at),
         }
     }
@@ -285,6 +286,7 @@ fn rest(left: i64, share: f64, profile: &Profile) -> Cause {
         contexts: Vec::new(),
         places: Vec::new(),
         by: Culprit::default(),
+        parts: Vec::new(),
         sentence: format!("Functions with less than a hundredth: {}.", profile.amount(left as f64)),
     }
 }

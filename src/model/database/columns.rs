@@ -5,10 +5,10 @@
 //! (numbers that grow). Which form is tried out: cost a few passes over each column.
 
 use crate::base::pack::{Pack, Unpack, fold, unfold};
-use crate::model::Model;
 use crate::model::execution::ContextTime;
 use crate::model::metric::{ABSENT, Column, Metric, Unit};
 use crate::model::wait_kind::WaitKind;
+use crate::model::{Model, categories};
 
 /// How a column is written.
 const FOLLOWS: u64 = 0;
@@ -32,7 +32,7 @@ fn follows(model: &Model, by_kind: &[ByKind], metric: &Metric) -> Option<Vec<i64
             let label = |t: &crate::model::TraceId| model.names.find(&model.traces.get(t.index())?.label);
             e.trace.iter().map(|t| label(t).map(|id| i64::from(id.raw()))).collect()
         }
-        _ => None,
+        _ => categories::values(model, metric),
     }
 }
 

@@ -33,7 +33,7 @@ use std::path::{Path, PathBuf};
 /// How each database begins.
 const MAGIC: [u8; 8] = *b"whyslow\x1a";
 /// The one layout that is written and read.
-const VERSION: u32 = 7;
+const VERSION: u32 = 8;
 /// Bytes before the table.
 const HEADER: usize = 32;
 /// Bytes of a section in the table.

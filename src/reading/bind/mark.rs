@@ -4,13 +4,15 @@
 //! that meets the delimiter's conditions, with its key, its type and all numbers of its payload. Names of fields are
 //! looked up once for each stream of a batch. Cost: O(1) for each number.
 
-use super::DelimiterPlace;
+use super::delimiters::DelimiterPlace;
 use super::paths::{NOWHERE, Paths, Slot};
 use super::read::Values;
+use crate::base::op::Op;
 use crate::event::kind::{MarkId, TextId};
-use crate::event::task::{Condition, TaskDefinition};
+use crate::event::task::{Condition, Literal, TaskDefinition};
 use crate::input::record::Value;
 use crate::reading::batch::{Batch, MarkBody, MarkKey};
+use crate::reading::delimiter_names::NUMBER;
 
 /// A delimiter bound to a class.
 #[derive(Clone, Debug)]
@@ -50,7 +52,12 @@ impl BoundMark {
             let delimiter = if place.begins { &task.begins } else { &task.ends }.get(place.at)?;
             let key = delimiter.key.iter().map(|field| paths.any(field)).collect();
             let kind = task.kind.as_ref().map_or(NOWHERE, |field| paths.any(field));
-            let conditions = delimiter.conditions.iter().map(|c| (paths.any(&c.field), c.clone())).collect();
+            let of_call = place.call.map(|call| {
+                let value = Literal::Number(call.into());
+                Condition { field: NUMBER.to_owned(), op: Op::Equal, value }
+            });
+            let conditions = delimiter.conditions.iter().cloned().chain(of_call);
+            let conditions = conditions.map(|c| (paths.any(&c.field), c)).collect();
             let number = |name: &&str| {
                 *numbers += 1;
                 BoundNumber { name: (*name).to_owned(), slot: paths.payload(name), number: *numbers - 1 }

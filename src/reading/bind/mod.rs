@@ -13,6 +13,7 @@
 //! - The context of an interrupt's own events is not decoded: it names the interrupted thread, which the switches show
 //!   already, and such events are half of a recording.
 
+mod delimiters;
 mod follow;
 mod mark;
 mod paths;
@@ -32,7 +33,8 @@ use crate::event::transfer::transfer;
 use crate::input::Trace;
 use crate::input::record::{ClassId, Projection};
 use crate::input::stream::Class;
-use foldhash::{HashMap, HashSet};
+use delimiters::Delimiters;
+use foldhash::HashSet;
 use follow::DeclaredEvents;
 use mark::BoundMark;
 use paths::{NOWHERE, Paths, Slot, StackSlots};
@@ -121,17 +123,6 @@ struct BoundStack {
     /// The occasion on which it was recorded.
     origin: StackOrigin,
     addresses: StackSlots,
-}
-
-/// A delimiter of a task, by its position.
-#[derive(Clone, Copy, Debug)]
-struct DelimiterPlace {
-    /// Position of the task.
-    task: u32,
-    /// True among the begins of the task, false among its ends.
-    begins: bool,
-    /// Position there.
-    at: usize,
 }
 
 /// An event that a binding follows.
@@ -261,15 +252,7 @@ impl Binding {
         let (waking, migrations) = (kernel && events.records_wakings(), declared.contains("sched_migrate_task"));
         // perf's own records say which process a new thread belongs to, and come first.
         let named_by_perf = declared.contains("perf:fork");
-        let mut delimiters: HashMap<&str, Vec<DelimiterPlace>> = HashMap::default();
-        for (number, task) in tasks.iter().enumerate() {
-            for (begins, side) in [(true, &task.begins), (false, &task.ends)] {
-                for (at, delimiter) in side.iter().enumerate() {
-                    let place = DelimiterPlace { task: number as u32, begins, at };
-                    delimiters.entry(&delimiter.event).or_default().push(place);
-                }
-            }
-        }
+        let delimiters = Delimiters::new(trace, tasks);
         let meaning = |name: &str| -> Option<Meaning> {
             let known = if kernel { classes::kernel(name) } else { classes::user(name) };
             let marked = Meaning { shape: Shape::Other, fields: &[], context: true };
@@ -280,7 +263,7 @@ impl Binding {
                 Shape::Wakeup if waking => Some(Meaning { shape: Shape::Queued, context: false, ..m }),
                 _ => Some(m),
             };
-            known.and_then(queued).or_else(|| delimiters.contains_key(name).then_some(marked))
+            known.and_then(queued).or_else(|| (!delimiters.of(name).is_empty()).then_some(marked))
         };
         let followed = events.followed(|name| meaning(name).is_some());
         let habits = if focus == Focus::Transfers { Habits::of(trace, &followed) } else { Habits::default() };
@@ -305,7 +288,7 @@ impl Binding {
                 }
                 match focus {
                     Focus::Everything => {
-                        let marks = delimiters.get(class.known()).map_or(&[][..], Vec::as_slice);
+                        let marks = delimiters.of(class.known());
                         let mut found = bind(&mut paths, meaning, in_followed, class, !marks.is_empty())?;
                         if in_followed {
                             found.marks = BoundMark::all(&mut paths, tasks, marks, &mut bound.numbers);

@@ -1,7 +1,7 @@
 //! Groups, verdict and causes of a comparison: the parts that the documents share, before and after their own.
 
 use super::cleaned;
-use crate::compare::{Basis, Cause, Comparison, Culprit, Dimension, Group, GroupsOrigin, SlowKind};
+use crate::compare::{Basis, Cause, Comparison, Culprit, Dimension, Group, GroupsOrigin, SlowKind, Spread};
 use crate::model::Model;
 use crate::model::profile::Profile;
 use serde::Serialize;
@@ -56,8 +56,8 @@ impl Head {
         Head {
             schema,
             task: model.tasks.get(model.task).map_or_else(String::new, |t| cleaned(t)),
-            slow: group(&c.slow),
-            fast: group(&c.fast),
+            slow: group(model, &c.slow),
+            fast: group(model, &c.fast),
             extra_ns: c.extra_ns,
             profile: model.profile.as_ref().map(profile),
             verdict: verdict(c),
@@ -88,15 +88,29 @@ impl Tail {
 #[derive(Serialize)]
 struct GroupJson {
     count: usize,
+    /// Of how many executions they are.
+    of: usize,
     /// Absent where it is empty.
     mean_ns: Option<i64>,
+    #[serde(flatten)]
+    spread: Option<SpreadJson>,
     filters: Vec<String>,
 }
 
-fn group(g: &Group) -> GroupJson {
+#[derive(Serialize)]
+struct SpreadJson {
+    p50_ns: i64,
+    p95_ns: i64,
+    p99_ns: i64,
+    max_ns: i64,
+}
+
+fn group(model: &Model, g: &Group) -> GroupJson {
     let filters = g.filters.iter().map(|f| cleaned(&f.to_string())).collect();
     let mean_ns = (!g.members.is_empty()).then_some(g.mean_ns);
-    GroupJson { count: g.members.len(), mean_ns, filters }
+    let spread = |Spread { p50_ns, p95_ns, p99_ns, max_ns }| SpreadJson { p50_ns, p95_ns, p99_ns, max_ns };
+    let of = model.executions.len();
+    GroupJson { count: g.members.len(), of, mean_ns, spread: g.spread.map(spread), filters }
 }
 
 #[derive(Serialize)]
@@ -163,7 +177,17 @@ struct CauseJson {
     fast_affected: f64,
     path: Vec<String>,
     by: ByJson,
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    parts: Vec<CausePartJson>,
     sentence: String,
+}
+
+/// What a cause over several kinds has of one kind.
+#[derive(Serialize)]
+struct CausePartJson {
+    kind: &'static str,
+    extra_ns: i64,
+    phrase: String,
 }
 
 fn cause(c: &Cause) -> CauseJson {
@@ -178,6 +202,15 @@ fn cause(c: &Cause) -> CauseJson {
         fast_affected: c.fast_affected,
         path: c.path.iter().map(|p| cleaned(p)).collect(),
         by: by(&c.by),
+        parts: c
+            .parts
+            .iter()
+            .map(|part| CausePartJson {
+                kind: part.kind.name(),
+                extra_ns: part.extra_ns,
+                phrase: cleaned(&part.phrase),
+            })
+            .collect(),
         sentence: cleaned(&c.sentence),
     }
 }

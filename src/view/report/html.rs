@@ -59,14 +59,19 @@ fn write(report: &Report<'_>, out: &mut String) -> fmt::Result {
 }
 
 fn groups(report: &Report<'_>, out: &mut String) -> fmt::Result {
-    writeln!(out, "<table>\n<tr><th>group<th class=\"n\">executions<th class=\"n\">mean<th>filters</tr>")?;
+    let spread = ["mean", "p50", "p95", "p99", "max"].map(|name| format!("<th class=\"n\">{name}")).concat();
+    writeln!(out, "<table>\n<tr><th>group<th class=\"n\">executions{spread}<th>filters</tr>")?;
     for (name, group) in report.groups() {
         let filters: Vec<String> = group.filters.iter().map(words::filter).collect();
+        let spread = group.spread.map_or_else(Default::default, |spread| words::spread_parts(spread).map(|(_, ns)| ns));
+        let times = std::iter::once(figure::time(group.mean_ns as f64)).chain(spread);
+        let times: Vec<String> = times.map(|time| format!("<td class=\"n\">{time}")).collect();
         writeln!(
             out,
-            "<tr><td class=\"{name}\">{name}<td class=\"n\">{}<td class=\"n\">{}<td><code>{}</code></tr>",
+            "<tr><td class=\"{name}\">{name}<td class=\"n\">{} of {}{}<td><code>{}</code></tr>",
             group.members.len(),
-            figure::time(group.mean_ns as f64),
+            report.model.executions.len(),
+            times.concat(),
             Escaped(&filters.join(", "))
         )?;
     }

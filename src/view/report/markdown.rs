@@ -30,9 +30,10 @@ fn write(report: &Report<'_>, out: &mut String) -> fmt::Result {
     }
     let executions = figure::plural(model.executions.len() as u64, "execution");
     writeln!(out, "Task {}, {executions}.\n", code(report.task()))?;
-    writeln!(out, "| group | executions | mean | filters |\n|---|---:|---:|---|")?;
+    writeln!(out, "| group | executions | mean | p50 | p95 | p99 | max | filters |")?;
+    writeln!(out, "|---|---:|---:|---:|---:|---:|---:|---|")?;
     for (name, members) in report.groups() {
-        group(out, name, members)?;
+        group(out, name, members, model.executions.len())?;
     }
     writeln!(out, "\n### {}\n", report.causes_title())?;
     writeln!(out, "| | extra | share | in slow executions | cause |\n|---:|---:|---:|---:|---|")?;
@@ -72,10 +73,12 @@ fn write(report: &Report<'_>, out: &mut String) -> fmt::Result {
     writeln!(out, "\n### Reproduce\n\n    {}", crate::base::clean::line(report.command))
 }
 
-fn group(out: &mut String, name: &str, group: &Group) -> fmt::Result {
+fn group(out: &mut String, name: &str, group: &Group, of: usize) -> fmt::Result {
     let filters: Vec<String> = group.filters.iter().map(words::filter).collect();
     let filters = if filters.is_empty() { String::new() } else { code(&filters.join(", ")).replace('|', "\\|") };
-    writeln!(out, "| {name} | {} | {} | {filters} |", group.members.len(), figure::time(group.mean_ns as f64))
+    let spread = group.spread.map_or_else(Default::default, |spread| words::spread_parts(spread).map(|(_, ns)| ns));
+    let (count, mean) = (group.members.len(), figure::time(group.mean_ns as f64));
+    writeln!(out, "| {name} | {count} of {of} | {mean} | {} | {filters} |", spread.join(" | "))
 }
 
 /// The part of the slow executions that have a cause; nothing for the sum of the small ones.

@@ -61,6 +61,7 @@ mod tests {
             contexts: Vec::new(),
             places: Vec::new(),
             by: Culprit { process: Some("ledgerd".into()), ..Culprit::default() },
+            parts: Vec::new(),
             sentence: String::new(),
         }
     }

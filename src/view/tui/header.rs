@@ -273,14 +273,20 @@ fn group(app: &App, name: &str, scope: StyleScope, group: &Group) -> StyledLine 
         Some(profile) => profile.amount(group.mean_ns as f64),
         None => figure::time(group.mean_ns as f64),
     };
-    let of = if profile(app).is_some() { " samples, " } else { " × " };
-    vec![
+    let all = app.model.as_ref().map_or(0, |model| model.executions.len() as u64);
+    let of = if profile(app).is_some() { " samples, ".to_owned() } else { format!(" of {} × ", figure::count(all)) };
+    let percentiles = group.spread.map(words::spread_parts).filter(|_| usize::from(app.size.0) >= ONE_LINE);
+    let mut line = vec![
         (scope, name.to_owned()),
         (StyleScope::Strong, format!(" {:>6}", figure::count(group.members.len() as u64))),
-        (StyleScope::Dim, of.into()),
+        (StyleScope::Dim, of),
         (StyleScope::Strong, mean),
-        (StyleScope::Dim, format!("  {filters}")),
-    ]
+    ];
+    for (name, time) in percentiles.into_iter().flatten() {
+        line.extend([(StyleScope::Dim, format!("  {name} ")), (StyleScope::Strong, time)]);
+    }
+    line.push((StyleScope::Dim, format!("  {filters}")));
+    line
 }
 
 /// The filters of a group, each as text; the two that select the executions of a moment in one.
@@ -319,6 +325,7 @@ fn filter_text(filter: &Filter) -> String {
         Operand::Number(n) => filter.metric.unit().rounded(*n),
         Operand::Percentile(p) => format!("p{p}"),
         Operand::Name(name) => name.clone(),
+        Operand::TimeOfDay(time) => time.to_string(),
     };
     match &filter.test {
         Test::In(from, to) if width(&exact) > 24 => {

@@ -1,0 +1,126 @@
+//! A list of executions: when each began, how long it took, who ran it, and what it waited for most.
+//!
+//! In: a model and the numbers of some executions, in the order in which they are listed. Out: a table for people, or
+//! one JSON object a line. Cost: linear in the executions' sparse lists.
+
+use super::text::Page;
+use super::words;
+use crate::base::names::NameId;
+use crate::base::time::{Ns, Timestamp};
+use crate::base::{clean, figure};
+use crate::model::Model;
+use crate::model::context::{ContextId, FrameKind};
+use crate::model::execution::{ContextTime, ExecutionId};
+use crate::model::metric::{ABSENT, Metric};
+use crate::model::wait_kind::WaitKind;
+use serde::Serialize;
+use std::collections::BTreeMap;
+use std::fmt::Write;
+
+/// One execution of a list.
+#[derive(Serialize)]
+struct ListedExecution {
+    execution: u32,
+    /// On the common time line.
+    start_ns: Timestamp,
+    /// In UTC; null for clocks that count from the start of a machine.
+    time_of_day: Option<String>,
+    duration_ns: Ns,
+    #[serde(rename = "type")]
+    kind: Option<String>,
+    trace: String,
+    process: String,
+    thread: String,
+    pid: Option<i32>,
+    tid: Option<i32>,
+    cpu: Option<u16>,
+    most: Option<LongestKind>,
+}
+
+/// The kind of time of which an execution had most.
+#[derive(Serialize)]
+struct LongestKind {
+    kind: &'static str,
+    ns: u64,
+    /// The thread waited for, or that ran.
+    thread: Option<String>,
+}
+
+fn listed(model: &Model, execution: ExecutionId) -> ListedExecution {
+    let (i, all) = (execution.index(), &model.executions);
+    let who = all.who.get(i).and_then(|who| model.who.get(who.index()));
+    let text = |name: NameId| clean::text(model.names.get(name)).into_owned();
+    let start = all.start.get(i).copied().unwrap_or_default();
+    let kind = all.column(&Metric::Type).and_then(|column| column.values.get(i)).filter(|value| *value != ABSENT);
+    let trace = all.trace.get(i).and_then(|trace| model.traces.get(trace.index()));
+    ListedExecution {
+        execution: execution.raw(),
+        start_ns: start,
+        time_of_day: figure::time_of_day(start.since(Timestamp::ZERO)),
+        duration_ns: all.duration(i),
+        kind: kind.map(|value| clean::text(model.name_of(value)).into_owned()),
+        trace: trace.map_or_else(String::new, |trace| clean::text(&trace.label).into_owned()),
+        process: who.map_or_else(String::new, |who| text(who.process)),
+        thread: who.map_or_else(String::new, |who| text(who.thread)),
+        pid: who.map(|who| who.pid),
+        tid: who.map(|who| who.tid),
+        cpu: all.cpu.get(i).copied().filter(|cpu| *cpu != u16::MAX),
+        most: longest_kind(model, i),
+    }
+}
+
+/// What an execution waited for most; what else it did where it never waited.
+fn longest_kind(model: &Model, execution: usize) -> Option<LongestKind> {
+    let mut kinds: BTreeMap<WaitKind, (u64, BTreeMap<NameId, u64>)> = BTreeMap::new();
+    for ContextTime { context, ns } in model.executions.own.row(execution) {
+        let (sum, threads) = kinds.entry(model.contexts.spent(context)).or_default();
+        *sum += ns;
+        if let Some(thread) = first_thread(model, context) {
+            *threads.entry(thread).or_insert(0) += ns;
+        }
+    }
+    let waits = |kind: &WaitKind| *kind != WaitKind::Cpu;
+    let (kind, (ns, threads)) = kinds.into_iter().max_by_key(|(kind, (ns, _))| (*ns > 0, waits(kind), *ns))?;
+    let thread = threads.into_iter().max_by_key(|(name, ns)| (*ns, std::cmp::Reverse(*name)));
+    let thread = thread.map(|(name, _)| clean::text(model.names.get(name)).into_owned());
+    Some(LongestKind { kind: words::kind(kind), ns, thread })
+}
+
+/// The first other thread on the path of a context.
+fn first_thread(model: &Model, context: ContextId) -> Option<NameId> {
+    let frames = model.contexts.path(context).into_iter().map(|context| model.contexts.frame(context));
+    frames.filter(|frame| matches!(frame.kind, FrameKind::Thread(_))).map(|frame| frame.name).next()
+}
+
+/// One JSON object a line.
+pub fn json_lines(model: &Model, executions: &[ExecutionId]) -> serde_json::Result<String> {
+    let mut out = String::new();
+    for execution in executions {
+        out.push_str(&serde_json::to_string(&listed(model, *execution))?);
+        out.push('\n');
+    }
+    Ok(out)
+}
+
+/// A table.
+pub fn text(model: &Model, executions: &[ExecutionId], page: Page) -> String {
+    let mut out = String::new();
+    let (n, of) = (executions.len() as u64, figure::count(model.executions.len() as u64));
+    let task = model.tasks.get(model.task).map_or("", |task| task);
+    page.wrap(&mut out, 0, &format!("{task}: {} of {of}", figure::counted(n, "execution")));
+    for execution in executions {
+        let ListedExecution { execution, start_ns, time_of_day, duration_ns, kind, process, thread, tid, most, .. } =
+            listed(model, *execution);
+        let start = time_of_day.unwrap_or_else(|| figure::stamp(start_ns.since(model.origin)));
+        let kind = kind.map_or_else(String::new, |kind| format!("  {kind}"));
+        let who = if process == thread { process } else { format!("{thread} of {process}") };
+        let tid = tid.map_or_else(String::new, |tid| format!(" {tid}"));
+        let most = most.map_or_else(String::new, |LongestKind { kind, ns, thread }| {
+            let thread = thread.map_or_else(String::new, |thread| format!(" ({thread})"));
+            format!("  {} {kind}{thread}", figure::time(ns as f64))
+        });
+        let duration = figure::time(duration_ns as f64);
+        let _ = writeln!(out, "{execution:>8}  {start}  {duration:>8}{kind}  {who}{tid}{most}");
+    }
+    out
+}
