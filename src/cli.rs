@@ -367,7 +367,7 @@ mod tests {
         for (line, message) in [
             ("whyslow --memory 3x t".to_owned(), "--memory 3x: write a whole number of bytes, or K, M, G: 512M, 4GiB"),
             ("whyslow --slow durtaion>=4ms t".to_owned(), "--slow: filter `durtaion>=4ms`: there is no metric"),
-            ("whyslow diff --executions x t".to_owned(), "--executions x: write one or two execution numbers"),
+            ("whyslow diff --executions x t".to_owned(), "--executions: write one or two execution numbers"),
             ("whyslow query --attribute a --at 1x t".to_owned(), "--at 1x: write nanoseconds"),
             ("whyslow anomalies -q 2 t".to_owned(), "-q 2: write a fraction"),
             (format!("whyslow --slow {long} t"), "--slow: filter `xxx"),
