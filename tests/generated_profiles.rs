@@ -1,5 +1,5 @@
 //! Fifty generated profiles: the recorded command is what the answer is about, its heaviest function comes first, each
-//! thread has the CPU time that it had, and the order of the records changes nothing.
+//! thread has run for as long as it did, and the order of the records changes nothing.
 
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 

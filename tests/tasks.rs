@@ -182,7 +182,7 @@ fn executions_are_listed_by_time_or_duration() {
     let number = slowest[0]["execution"].to_string();
     let tid = slowest[0]["tid"].to_string();
     let of_thread = lines(&["--filter", &format!("tid={tid}")]);
-    assert!(of_thread.len() < all.len() && of_thread.iter().all(|e| e["tid"].to_string() == tid));
+    assert!(of_thread.len() < all.len() && of_thread.iter().all(|e| e["tid"].as_i64() == tid.parse().ok()));
     let ran = lines(&["--at", "6.5s"]);
     assert!(!ran.is_empty() && ran.len() <= 8, "{ran:?}");
     let text = String::from_utf8(output(&["executions", LOCK, "--slowest", "1"]).stdout).unwrap();

@@ -115,8 +115,8 @@ mod tests {
 
     /// Executions of a second each, from a moment of 2023-11-14 on.
     fn model(hour: Ns, minute: Ns, seconds: Ns) -> Model {
-        let mut model = Model::default();
-        model.origin = Timestamp::new(1_699_920_000 * SECOND + (hour * 60 + minute) * 60 * SECOND);
+        let origin = Timestamp::new(1_699_920_000 * SECOND + (hour * 60 + minute) * 60 * SECOND);
+        let mut model = Model { origin, ..Model::default() };
         for second in 0..seconds {
             model.executions.start.push(model.origin + second * SECOND);
             model.executions.end.push(model.origin + (second + 1) * SECOND);

@@ -143,9 +143,7 @@ proptest! {
             origin: origin(n),
             user: stack(n.large),
             kernel: stack(n.small.into()),
-            weight: stack(n.large)
-                .map(|_| SampleWeight { event: NameId::from_raw(n.small), amount: n.large })
-                .into(),
+            weight: stack(n.large).map(|_| SampleWeight { event: NameId::from_raw(n.small), amount: n.large }).into(),
         }), slab)?;
         check_rows(&of(&lines, disk_request), slab)?;
         check_rows(&of(&lines, |n| Service {

@@ -2,9 +2,9 @@
 //!
 //! In: a seed. Out: a perf.data, the ELF files of the programs, and the truth: how long each thread ran, and in which
 //! functions. The scheduler gives each CPU the thread that waits the longest, for a millisecond at a time; threads run
-//! in functions, sleep, create threads, processes and programs. A profiler takes samples by a clock, one for each thread
-//! or one for each CPU, and perhaps by a counter besides; its rings are written one behind the other, as perf empties
-//! them, so that records of two rounds are out of order.
+//! in functions, sleep, create threads, processes and programs. A profiler takes samples by a clock, one for each
+//! thread or one for each CPU, and perhaps by a counter besides; its rings are written one behind the other, as perf
+//! empties them, so that records of two rounds are out of order.
 #![allow(dead_code, clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 
 mod perf_file;
@@ -18,7 +18,7 @@ use std::collections::BTreeMap;
 const STEP: u64 = 50_000;
 /// How long a thread has a CPU while others wait, in steps.
 const SLICE: u64 = 20;
-/// Where the text of a program lies in memory.
+/// Where the text of a program is in memory.
 const BASE: u64 = 0x5555_5555_4000;
 /// Bytes of a function.
 const FUNCTION_BYTES: u64 = 0x100;
