@@ -208,10 +208,10 @@ fn what_a_history_file_does_not_hold_is_refused_in_one_line() {
     assert!(output(&["explain", "--json", database]).stdout == output(&["explain", "--json", &file]).stdout);
     refuses(&["build", "--history", "-o", database, LOCK], 1, &["is no history file", "choose another name"]);
     let mut bytes = std::fs::read(&file).unwrap();
-    bytes[8] = 9;
+    let version = std::mem::replace(&mut bytes[8], 9);
     std::fs::write(&file, &bytes).unwrap();
     refuses(&["explain", &file], 1, &["history file of version 9", "newer whyslow"]);
-    bytes[8] = 2;
+    bytes[8] = version;
     bytes.pop();
     std::fs::write(&file, &bytes).unwrap();
     refuses(&["explain", &file], 1, &["its end is missing", "build it again"]);

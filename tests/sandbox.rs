@@ -254,7 +254,7 @@ fn code_of_a_hostile_file_has_no_rights() {
     let commands: [(&[&str], PathBuf, &str); 3] = [
         (&["dump"], recorder("zstd.data"), "zstd.data"),
         (&["stats", "count"], recorder("v7.dat"), "v7.dat"),
-        (&["report", "--symbols", programs, "-o", report.to_str().unwrap()], fixture("snap"), "metadata"),
+        (&["report", "--symbols-only", programs, "-o", report.to_str().unwrap()], fixture("snap"), "metadata"),
     ];
     for (words, input, at) in commands {
         std::fs::write(&victim, "precious").unwrap();

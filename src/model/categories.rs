@@ -31,6 +31,8 @@ pub fn add(model: &mut Model) {
             model.executions.columns.push(Column { metric, values: values.into() });
         }
     }
+    // As in a model of several recordings.
+    model.executions.columns.sort_by(|a, b| a.metric.cmp(&b.metric));
 }
 
 /// The CPUs on which executions began, where they are known.

@@ -99,7 +99,8 @@ fn causes_and_groups_equal_explain() {
     for group in ["slow", "fast"] {
         let count = figure::count(twin[group]["count"].as_u64().unwrap());
         let mean = figure::time(twin[group]["mean_ns"].as_f64().unwrap());
-        assert!(page.contains(&format!("{count} × {mean}")) && printed.contains(&mean), "{count} {mean}\n{page}");
+        let shown = format!("{count} of {} × {mean}", figure::count(twin[group]["of"].as_u64().unwrap()));
+        assert!(page.contains(&shown) && printed.contains(&mean), "{shown}\n{page}");
     }
     for cause in twin["causes"].as_array().unwrap().iter().take(session.app.frame.tree.causes) {
         let extra = figure::extra(cause["extra_ns"].as_f64().unwrap());

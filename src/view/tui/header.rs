@@ -30,6 +30,9 @@ pub const SMALL: u16 = 16;
 /// From this width on both groups share one line, if their texts fit.
 const ONE_LINE: usize = 120;
 
+/// From this width on, the lines of the groups have percentiles beside where the groups come from.
+const ROOM_FOR_PERCENTILES: usize = 160;
+
 /// From this width on, the warnings in the corner are named and not only counted.
 const ROOM_FOR_WORDS: usize = 72;
 
@@ -275,7 +278,7 @@ fn group(app: &App, name: &str, scope: StyleScope, group: &Group) -> StyledLine 
     };
     let all = app.model.as_ref().map_or(0, |model| model.executions.len() as u64);
     let of = if profile(app).is_some() { " samples, ".to_owned() } else { format!(" of {} × ", figure::count(all)) };
-    let percentiles = group.spread.map(words::spread_parts).filter(|_| usize::from(app.size.0) >= ONE_LINE);
+    let percentiles = group.spread.map(words::spread_parts).filter(|_| usize::from(app.size.0) >= ROOM_FOR_PERCENTILES);
     let mut line = vec![
         (scope, name.to_owned()),
         (StyleScope::Strong, format!(" {:>6}", figure::count(group.members.len() as u64))),
