@@ -272,7 +272,7 @@ mod tests {
         assert_eq!(of(256, 96 << 10), Ok(156 << 20));
         assert_eq!(of(101, 96 << 10), Ok(1 << 20));
         let error = of(100, 96 << 10).unwrap_err();
-        for part in ["98304 executions", "30MiB", "71MiB", "raise the limit to 110MiB"] {
+        for part in ["98304 executions", "30MiB", "71MiB", "raise the limit to 111MiB"] {
             assert!(error.to_string().contains(part), "{error}");
         }
         let Err(MemoryError::Results { needed, .. }) = of(100, 96 << 10) else { panic!("{error}") };
