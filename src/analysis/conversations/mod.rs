@@ -5,11 +5,11 @@
 //! A request lasts from the receipt of its first data, or from its arrival, to the last send before more data comes, on
 //! whichever threads; a call from its first send to the last of its answer. The wait for the next request is in none.
 //!
-//! - [`processes`]: process instances, their parents
-//! - [`process_calls`]: the calls of a process in the order of their effects
-//! - [`arrivals`]: when data had arrived
-//! - [`sockets`]: what a descriptor is
-//! - [`exchanges`]: requests with their replies
+//! - `processes`: process instances, their parents
+//! - `process_calls`: the calls of a process in the order of their effects
+//! - `arrivals`: when data had arrived
+//! - `sockets`: what a descriptor is
+//! - `exchanges`: requests with their replies
 //! - `candidates`: the tasks of all processes, where none is named
 //!
 //! Who asks and who answers follows from `accept` and `connect`. In a conversation that is older than the recording it
