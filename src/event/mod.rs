@@ -20,3 +20,4 @@ mod soft_irq;
 pub mod stack;
 pub mod task;
 pub mod transfer;
+pub mod waiting_calls;

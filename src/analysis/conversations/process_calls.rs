@@ -7,27 +7,11 @@
 use crate::base::names::{NameId, Names};
 use crate::base::time::Timestamp;
 use crate::event::descriptor::{DescriptorOrigin, DescriptorUse, descriptor_origin, descriptor_use};
+use crate::event::waiting_calls::{is_poll, is_sleep};
 use crate::state::reader::RowReader;
 use crate::state::timeline::{Call, ThreadId};
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
-
-/// Calls that wait until some of many descriptors are ready; their result is how many are.
-const POLLS: [&str; 10] = [
-    "poll",
-    "ppoll",
-    "ppoll_time64",
-    "select",
-    "_newselect",
-    "pselect6",
-    "pselect6_time64",
-    "epoll_wait",
-    "epoll_pwait",
-    "epoll_pwait2",
-];
-
-/// Calls in which a thread rests for a time of its own choice.
-const SLEEPS: [&str; 3] = ["nanosleep", "clock_nanosleep", "clock_nanosleep_time64"];
 
 /// What a system call means for conversations.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -60,8 +44,8 @@ impl CallMeanings {
 fn meaning(call: &str) -> Option<CallMeaning> {
     let makes = || descriptor_origin(call).map(CallMeaning::Makes);
     let waits = || match call {
-        _ if POLLS.contains(&call) => Some(CallMeaning::Polls),
-        _ if SLEEPS.contains(&call) => Some(CallMeaning::Sleeps),
+        _ if is_poll(call) => Some(CallMeaning::Polls),
+        _ if is_sleep(call) => Some(CallMeaning::Sleeps),
         _ => None,
     };
     descriptor_use(call).map(CallMeaning::Uses).or_else(makes).or_else(waits)

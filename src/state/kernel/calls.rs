@@ -13,60 +13,14 @@ use super::thread_state::{OpenCall, ThreadState, WakeOutsideCall};
 use crate::base::names::NameId;
 use crate::base::time::Timestamp;
 use crate::event::descriptor::Descriptor;
+use crate::event::waiting_calls::{is_sleep, timed_out};
 use crate::state::timeline::{Segment, SegmentKind, ThreadId, Waker};
 
 /// Number of segments in which the last wait of a call is looked for.
 pub(super) const NEAR: usize = 64;
 
-/// Sleeps: a timer ended them when they return 0.
-const SLEEPS: [&str; 4] = ["nanosleep", "clock_nanosleep", "clock_nanosleep_time64", "nanosleep_time64"];
-/// Calls that return 0 (no descriptor is ready) when a timer ended them.
-const POLLS: [&str; 12] = [
-    "poll",
-    "ppoll",
-    "ppoll_time64",
-    "select",
-    "_newselect",
-    "pselect6",
-    "pselect6_time64",
-    "epoll_wait",
-    "epoll_pwait",
-    "epoll_pwait2",
-    "io_getevents",
-    "io_pgetevents",
-];
-/// Calls that return `ETIMEDOUT` or `ETIME` when a timer ended them.
-const TIMED: [&str; 11] = [
-    "futex",
-    "futex_time64",
-    "futex_wait",
-    "futex_waitv",
-    "io_uring_enter",
-    "mq_timedsend",
-    "mq_timedsend_time64",
-    "mq_timedreceive",
-    "mq_timedreceive_time64",
-    "recvmmsg",
-    "recvmmsg_time64",
-];
-/// Calls that return `EAGAIN` when a timer ended them.
-const RETRIED: [&str; 5] =
-    ["rt_sigtimedwait", "rt_sigtimedwait_time64", "sigtimedwait", "semtimedop", "semtimedop_time64"];
 /// Calls that return 0 in the thread that they create.
 const CREATING: [&str; 4] = ["clone", "clone3", "fork", "vfork"];
-const EAGAIN: i64 = -11;
-const ETIME: i64 = -62;
-const ETIMEDOUT: i64 = -110;
-
-/// True where a timer ended a call with this result.
-pub(super) fn timed_out(call: &str, ret: i64) -> bool {
-    match ret {
-        0 => SLEEPS.contains(&call) || POLLS.contains(&call),
-        ETIMEDOUT | ETIME => TIMED.contains(&call),
-        EAGAIN => RETRIED.contains(&call),
-        _ => false,
-    }
-}
 
 impl Machine {
     pub(super) fn enter_call(&mut self, thread: ThreadId, t: Timestamp, name: NameId, descriptor: Option<Descriptor>) {
@@ -146,8 +100,7 @@ impl Machine {
         let slept = |segment: &&mut Segment| {
             is_wait(segment.kind) || segment.kind == SegmentKind::Unknown && segment.span.start >= since
         };
-        let wait =
-            if SLEEPS.contains(&name) { inside.find(slept) } else { inside.find(|segment| is_wait(segment.kind)) };
+        let wait = if is_sleep(name) { inside.find(slept) } else { inside.find(|segment| is_wait(segment.kind)) };
         if let Some(wait) = wait {
             (wait.kind, wait.waker, wait.qualifier) = (SegmentKind::Timer, None, None);
         }

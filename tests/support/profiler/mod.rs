@@ -11,7 +11,7 @@ mod perf_file;
 
 use super::elf::{Elf, TEXT};
 use super::random::Random;
-use perf_file::{Ring, Writer};
+use perf_file::Writer;
 use std::collections::BTreeMap;
 
 /// The step of time in which threads run, in ns.
@@ -376,12 +376,5 @@ impl World {
         // Three cycles in a nanosecond.
         let amount = if event == 1 { 3 * period } else { period };
         self.writer.sample(cpu, time, ids, event, amount, &stack, usize::from(in_kernel));
-    }
-}
-
-impl Ring {
-    /// Records of this ring up to a time.
-    fn until(&self, time: u64, from: usize) -> usize {
-        from + self.records[from..].partition_point(|record| record.0 <= time)
     }
 }

@@ -37,6 +37,13 @@ pub struct Ring {
     pub records: Vec<(u64, Vec<u8>)>,
 }
 
+impl Ring {
+    /// Where the records end that have a time up to this one; those before `from` do.
+    fn until(&self, time: u64, from: usize) -> usize {
+        from + self.records[from..].partition_point(|record| record.0 <= time)
+    }
+}
+
 /// A file in the making.
 #[derive(Debug)]
 pub struct Writer {

@@ -1,0 +1,61 @@
+//! System calls that wait by their nature, and how each says that a timer ended it.
+//!
+//! In: the name of a system call (without prefix), and what it returned. Cost: a few comparisons of names.
+
+/// Calls in which a thread rests for a time of its own choice: a timer ended them when they return 0.
+const SLEEPS: [&str; 3] = ["nanosleep", "clock_nanosleep", "clock_nanosleep_time64"];
+/// Calls that wait until some of many descriptors are ready and return how many are: none when a timer ended them.
+const POLLS: [&str; 10] = [
+    "poll",
+    "ppoll",
+    "ppoll_time64",
+    "select",
+    "_newselect",
+    "pselect6",
+    "pselect6_time64",
+    "epoll_wait",
+    "epoll_pwait",
+    "epoll_pwait2",
+];
+/// Calls that wait for completed operations and return their number: none when a timer ended them.
+const COMPLETIONS: [&str; 2] = ["io_getevents", "io_pgetevents"];
+/// Calls that return `ETIMEDOUT` or `ETIME` when a timer ended them.
+const TIMED: [&str; 11] = [
+    "futex",
+    "futex_time64",
+    "futex_wait",
+    "futex_waitv",
+    "io_uring_enter",
+    "mq_timedsend",
+    "mq_timedsend_time64",
+    "mq_timedreceive",
+    "mq_timedreceive_time64",
+    "recvmmsg",
+    "recvmmsg_time64",
+];
+/// Calls that return `EAGAIN` when a timer ended them.
+const RETRIED: [&str; 5] =
+    ["rt_sigtimedwait", "rt_sigtimedwait_time64", "sigtimedwait", "semtimedop", "semtimedop_time64"];
+const EAGAIN: i64 = -11;
+const ETIME: i64 = -62;
+const ETIMEDOUT: i64 = -110;
+
+/// True for a call in which a thread rests for a time of its own choice.
+pub fn is_sleep(call: &str) -> bool {
+    SLEEPS.contains(&call)
+}
+
+/// True for a call that waits until some of many descriptors are ready.
+pub fn is_poll(call: &str) -> bool {
+    POLLS.contains(&call)
+}
+
+/// True where a timer ended a call with this result.
+pub fn timed_out(call: &str, ret: i64) -> bool {
+    match ret {
+        0 => is_sleep(call) || is_poll(call) || COMPLETIONS.contains(&call),
+        ETIMEDOUT | ETIME => TIMED.contains(&call),
+        EAGAIN => RETRIED.contains(&call),
+        _ => false,
+    }
+}
