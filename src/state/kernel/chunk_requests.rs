@@ -73,7 +73,8 @@ impl Machine {
             Some(Taken::InTable) => self.block(c, t, step, request, Some(by)),
             Some(Taken::AtRow { at, is_issued, submitter }) => {
                 if step == RequestStep::Complete {
-                    self.requests.end_row(*at, t);
+                    let device = (self.cpus[c].host, request.device);
+                    self.requests.end_row(*at, device, t);
                     self.complete(c, Completion { at: t, submitter: *submitter });
                 } else if is_issue && !std::mem::replace(is_issued, true) {
                     self.requests.issue_row(*at, t);

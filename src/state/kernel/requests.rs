@@ -4,6 +4,9 @@
 //! cache has no sector. The kernel keeps -1 for it, which `block_rq_issue` shows as 0 (`blk_rq_trace_sector`) and
 //! `block_rq_complete` as it is; a device has one flush under way at a time.
 //!
+//! A request whose completion is missing ends when the first one of its device that began after it completes: nothing
+//! shows that it was on its way any longer, and it would count as such to the end of the recording.
+//!
 //! At each seal moment the rows before the oldest open request move to the store, where they are in order. If a request
 //! stays open while [`MOST_ROWS`] others begin, rows move with it, as it is; what becomes of it is kept (24 bytes) and
 //! written into its leaf at the end. The table of open requests is bounded, for recordings without completions: when
@@ -19,6 +22,7 @@ use crate::state::store::builder::LineStoreBuilder;
 use crate::state::store::parts::{LineStore, RowPlace};
 use crate::state::timeline::{DiskRequest, HostId, ThreadId};
 use foldhash::HashMap;
+use std::collections::VecDeque;
 
 /// Rows that stay behind an open request: more than most devices complete while they hold one back.
 const MOST_ROWS: usize = 1 << 14;
@@ -58,6 +62,15 @@ struct OpenRequest {
     is_issued: bool,
     start: Timestamp,
     submitter: Option<ThreadId>,
+    /// When a request of its device completed that had begun after it.
+    overtaken: Option<Timestamp>,
+}
+
+/// An open request that none has overtaken yet.
+#[derive(Clone, Copy, Debug)]
+struct Leader {
+    at: u32,
+    sector: u64,
 }
 
 /// What becomes of a request; the issue comes first.
@@ -114,6 +127,8 @@ pub(super) struct Requests {
     /// The others, by start. Those that are open have no end.
     rows: Vec<DiskRequest>,
     open: HashMap<RequestKey, OpenRequest>,
+    /// By device: those that none has overtaken yet, in the order in which they began. Some may have completed.
+    leaders: HashMap<(HostId, u32), VecDeque<Leader>>,
     /// Those that are not followed any further, by their positions.
     unended: Vec<u32>,
     late: Vec<StoredChange>,
@@ -122,7 +137,9 @@ pub(super) struct Requests {
 impl HeapSize for Requests {
     fn heap_bytes(&self) -> usize {
         let open = self.open.capacity() * size_of::<(RequestKey, OpenRequest)>();
-        block(&self.rows) + open + block(&self.unended) + block(&self.late)
+        let leaders = self.leaders.capacity() * size_of::<((HostId, u32), VecDeque<Leader>)>();
+        let led: usize = self.leaders.values().map(|of| of.capacity() * size_of::<Leader>()).sum();
+        block(&self.rows) + open + leaders + led + block(&self.unended) + block(&self.late)
     }
 }
 
@@ -142,7 +159,7 @@ impl Requests {
         let key = key(host, request);
         if step == RequestStep::Complete {
             let OpenRequest { at, submitter, .. } = self.open.remove(&key)?;
-            self.change(at, RequestChange::Ended(t));
+            self.end_row(at, (host, request.device), t);
             return submitter;
         }
         if let Some(OpenRequest { at, start, .. }) = self.open.get(&key).copied()
@@ -162,10 +179,12 @@ impl Requests {
             }
             None => {
                 if self.open.len() >= self.bounds.open {
-                    self.unended.extend(self.open.drain().map(|(_, open)| open.at));
+                    self.follow_no_further();
                 }
                 let at = self.begin(t, host, request, by);
-                self.open.insert(key, OpenRequest { at, is_issued: issued, start: t, submitter: by.thread });
+                let submitter = by.thread;
+                self.open.insert(key, OpenRequest { at, is_issued: issued, start: t, submitter, overtaken: None });
+                self.leaders.entry((host, request.device)).or_default().push_back(Leader { at, sector: key.2 });
             }
         }
         None
@@ -192,9 +211,31 @@ impl Requests {
         self.change(at, RequestChange::Issued(t));
     }
 
-    /// The request at a position completes.
-    pub fn end_row(&mut self, at: u32, t: Timestamp) {
+    /// The request at a position completes on its device.
+    pub fn end_row(&mut self, at: u32, device: (HostId, u32), t: Timestamp) {
         self.change(at, RequestChange::Ended(t));
+        let Some(leaders) = self.leaders.get_mut(&device) else { return };
+        while let Some(leader) = leaders.front().copied().filter(|leader| leader.at <= at) {
+            leaders.pop_front();
+            let open = self.open.get_mut(&(device.0, device.1, leader.sector));
+            if let Some(open) = open.filter(|open| open.at == leader.at) {
+                open.overtaken = Some(t);
+            }
+        }
+        if leaders.is_empty() {
+            self.leaders.remove(&device);
+        }
+    }
+
+    /// What is known of the ends of all open requests.
+    fn follow_no_further(&mut self) {
+        self.leaders.clear();
+        for (_, OpenRequest { at, overtaken, .. }) in std::mem::take(&mut self.open) {
+            match overtaken {
+                Some(t) => self.change(at, RequestChange::Ended(t)),
+                None => self.unended.push(at),
+            }
+        }
     }
 
     /// True if a request is on its way at the same place.
@@ -242,7 +283,7 @@ impl Requests {
     /// The rows that are not in the store, by start, and what becomes of those that are. `until` returns the end of a
     /// request that was not completed.
     pub fn close(mut self, until: impl Fn(&DiskRequest) -> Timestamp) -> (Vec<DiskRequest>, LateRequests) {
-        self.unended.extend(self.open.values().map(|open| open.at));
+        self.follow_no_further();
         self.unended.sort_unstable();
         self.late.sort_unstable();
         let here = self.unended.split_off(self.unended.partition_point(|at| *at < self.stored));
@@ -315,5 +356,25 @@ mod tests {
             all.iter().map(|r| (r.span.start.ns(), r.issued.ns(), r.span.end.ns(), r.submitter)).collect();
         let wanted = [(10, 20, 40, 3), (50, 50, 55, 4), (70, 70, 90, 5)];
         assert_eq!(seen, wanted.map(|(a, b, c, by)| (a, b, c, Some(ThreadId::from_raw(by)))));
+    }
+
+    #[test]
+    fn requests_that_others_overtake_end_there_unless_they_complete() {
+        let mut requests = Requests::default();
+        let mut step = |t, step, device, sector| {
+            let request = BlockRequest { device, sector, bytes: 512, write: false, tid: None };
+            let (t, by) = (Timestamp::new(t), Submitter::default());
+            requests.step(t, HostId::at(0), step, &request, by, |_| None);
+        };
+        let (issue, complete) = (RequestStep::Issue, RequestStep::Complete);
+        for (t, sector) in [(10, 1), (11, 2), (12, 3), (13, 4)] {
+            step(t, issue, 8, sector);
+        }
+        step(14, issue, 9, 1);
+        // The third overtakes the first two, of which the second completes later; the fourth stays open.
+        step(20, complete, 8, 3);
+        step(30, complete, 8, 2);
+        let (all, _) = requests.close(|_| Timestamp::new(90));
+        assert_eq!(all.iter().map(|r| r.span.end.ns()).collect::<Vec<_>>(), [20, 30, 20, 90, 90]);
     }
 }
