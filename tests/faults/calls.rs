@@ -4,7 +4,7 @@ use super::*;
 
 #[test]
 fn explain_answers_when_any_system_call_fails() {
-    Question::new(&["explain", "--json"], &fixture("snap")).survives(ALL);
+    Question::new(&["explain", "--json"], &fixture("snap")).survives(SOME);
 }
 
 #[test]
@@ -14,19 +14,19 @@ fn diff_answers_when_any_system_call_fails() {
 
 #[test]
 fn stats_and_dump_answer_when_any_system_call_fails() {
-    Question::new(&["stats", "count", "--json"], &fixture("snap")).survives(ALL);
+    Question::new(&["stats", "count", "--json"], &fixture("snap")).survives(SOME);
     Question::new(&["dump"], &fixture("snap")).survives(SOME);
 }
 
 #[test]
 fn info_answers_when_any_system_call_fails() {
-    Question::new(&["info", "--json"], &fixture("split-files")).survives(ALL);
+    Question::new(&["info", "--json"], &fixture("split-files")).survives(SOME);
     Question::new(&["info", "--full", "--json"], &fixture("snap")).survives(SOME);
 }
 
 #[test]
 fn anomalies_answers_when_any_system_call_fails() {
-    Question::new(&["anomalies", "--json"], &fixture("snap")).survives(ALL);
+    Question::new(&["anomalies", "--json"], &fixture("snap")).survives(SOME);
 }
 
 #[test]
@@ -62,8 +62,21 @@ fn database_is_answered_when_any_system_call_fails() {
     let database = folder.path().join("a.whyslow");
     assert!(ask::run(whyslow(["build", "-o"]).arg(&database).arg(fixture("snap"))).status.success());
     for words in [&["explain", "--json"][..], &["info", "--json"]] {
-        Question::new(words, &database).survives(ALL);
+        Question::new(words, &database).survives(SOME);
     }
+}
+
+#[test]
+#[ignore = "takes ten minutes: each call of every kind, one after the other"]
+fn all_questions_are_answered_when_any_system_call_fails() {
+    let (snap, folder) = (fixture("snap"), tempfile::tempdir().unwrap());
+    for words in [&["explain", "--json"][..], &["stats", "count", "--json"], &["anomalies", "--json"]] {
+        Question::new(words, &snap).survives(ALL);
+    }
+    Question::new(&["info", "--json"], &fixture("split-files")).survives(ALL);
+    let database = folder.path().join("a.whyslow");
+    assert!(ask::run(whyslow(["build", "-o"]).arg(&database).arg(&snap)).status.success());
+    Question::new(&["explain", "--json"], &database).survives(ALL);
 }
 
 /// A file may be replaced between the look at its name and its opening: a pipe takes the place of a stream, its

@@ -1,8 +1,8 @@
 //! Any system call and any allocation may fail, and the program may be killed at any moment: it does not crash, does
 //! not hang, leaves no half file, and says nothing with confidence that it would not have said.
 //!
-//! Each command runs as often as it makes calls of a kind, and the n-th of them fails in the n-th run; then it is
-//! counted as sound if its answer is the one it gives undisturbed, if the answer's `warnings` name something more, or
+//! Each command runs once for each call of a kind, or for some of them, evenly spread, which fails in that run; then it
+//! is counted as sound if its answer is the one it gives undisturbed, if the answer's `warnings` name something more, or
 //! if it ends with exit status 1 and one line. System calls fail through `ptrace`, allocations through a library that
 //! is loaded before libc.
 #![cfg(all(target_os = "linux", target_arch = "x86_64", target_env = "gnu"))]
@@ -195,7 +195,7 @@ fn archive() -> PathBuf {
 /// More than any kind of calls has over the small fixtures.
 const ALL: usize = 1 << 20;
 
-/// Of the calls of a kind where a fixture is large.
+/// Of the calls of a kind, where not all are tried: a run for each of several hundred takes minutes.
 const SOME: usize = 20;
 
 /// The library that makes allocations fail, built once.
