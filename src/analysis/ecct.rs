@@ -9,8 +9,8 @@
 //! thread step is added below the waiting stack, so that the tree reads: this thread, in this function, waited for that
 //! thread, in that function. Three refinements:
 //!
-//! - Below a *runnable* wait are the threads that ran on the CPU instead, with their functions; below a *disk wait* the
-//!   threads that had requests in flight.
+//! - Below a *runnable* wait are the threads that ran on the CPU instead, with their functions, and the time in which it
+//!   was idle; below a *disk wait* the threads that had requests in flight.
 //! - Below the stack of a *kernel thread* that works for another thread is that client, in the function that submitted
 //!   the work. If the client itself waits for the kernel thread, the kernel thread is shown alone.
 //! - *Queues are skipped.* A thread that waits for a lock is often woken by another one that had waited in the same
@@ -19,6 +19,7 @@
 //!
 //! Cost: linear in segments plus stack changes and CPU runs inside them. ALGORITHMS.md sections 5.3 and 5.4.
 
+mod resources;
 mod times;
 
 use super::carriers;
@@ -33,10 +34,10 @@ use super::thread_names::ThreadNames;
 use crate::base::names::NameId;
 use crate::base::time::{Span, Timestamp};
 use crate::model::carrier::Carrier;
-use crate::model::wait_kind::WaitKind;
+use crate::model::wait_kind::{IDLE_CPU, WaitKind};
 use crate::state::questions::{Access, Family};
 use crate::state::reader::RowReader;
-use crate::state::timeline::{CpuRun, SegmentKind, Service, Thread, ThreadId, Timeline};
+use crate::state::timeline::{SegmentKind, Service, Thread, ThreadId, Timeline};
 use smallvec::SmallVec;
 use times::NodeTimes;
 pub use times::{NodeTime, TimeOrder, add_equal_nodes};
@@ -85,12 +86,15 @@ pub struct TreeBuilder<'a> {
     sources: &'a EcctInputs<'a>,
     reader: &'a RowReader<'a>,
     stacks: StackCursors<'a>,
+    /// The name of the time in which a CPU stood idle although a thread was to run on it.
+    idle: Option<NameId>,
 }
 
 impl<'a> TreeBuilder<'a> {
     /// A builder that reads with `reader`.
     pub fn new(sources: &'a EcctInputs<'a>, reader: &'a RowReader<'a>) -> TreeBuilder<'a> {
-        TreeBuilder { sources, reader, stacks: sources.timelines.cursors(reader) }
+        let idle = sources.timeline.names().find(IDLE_CPU);
+        TreeBuilder { sources, reader, stacks: sources.timelines.cursors(reader), idle }
     }
 
     /// Accumulate one path into the outline.
@@ -125,6 +129,8 @@ struct Walk<'w, 'a> {
     spent_by: Vec<HopId>,
     /// The thread step of the client for which a kernel thread works in the time that is added.
     client: Option<(OutlineId, ThreadId)>,
+    /// As the builder has it.
+    idle: Option<NameId>,
     /// The moment whose process name the execution has: its last one, because threads are given names after they began.
     named_at: Timestamp,
 }
@@ -136,7 +142,7 @@ impl<'w, 'a> Walk<'w, 'a> {
         outline: &'w mut Outline,
         hops: Option<&'w mut Hops>,
     ) -> Self {
-        let TreeBuilder { sources, reader, stacks } = builder;
+        let TreeBuilder { sources, reader, stacks, idle } = builder;
         Walk {
             sources,
             reader,
@@ -148,6 +154,7 @@ impl<'w, 'a> Walk<'w, 'a> {
             hop: HopId::at(0),
             spent_by: Vec::new(),
             client: None,
+            idle: *idle,
             named_at: Timestamp::ZERO,
         }
     }
@@ -364,59 +371,6 @@ impl<'w, 'a> Walk<'w, 'a> {
         self.hop = self.hop_to(Some(self.hop), service.client, |_| Carrier::Workqueue);
         self.client = Some((root, service.client));
         self.stack(root, service.client, service.since)
-    }
-
-    /// A wait in a run queue, by the threads that ran on that CPU.
-    fn add_preempted(&mut self, node: OutlineId, segment: &PathSegment) {
-        let wait = self.outline.child(Some(node), OutlineStep::Wait(WaitKind::Preempted, None));
-        let timeline = self.sources.timeline;
-        let host = timeline.thread(segment.thread).map(|t| t.host);
-        let runs = host.map(|host| self.reader.runs(host, segment.cpu).within(segment.span));
-        let runs: SmallVec<[CpuRun; 8]> = runs.into_iter().flatten().collect();
-        let mut at = segment.span.start;
-        for run in runs {
-            let part = run.span.clip(Span::new(at, segment.span.end));
-            let Some(other) = timeline.thread(run.thread).filter(|t| !t.idle && run.thread != segment.thread) else {
-                continue;
-            };
-            self.add(wait, Span::new(at, part.start).len() as u64);
-            let waiting = self.hop;
-            let mut from = part.start;
-            let ends = other.renames_in(part).iter().map(|rename| rename.from).chain([part.end]);
-            for to in ends {
-                let step = OutlineStep::Thread(WaitKind::Preempted, self.name_at(other, from));
-                let root = self.outline.child(Some(wait), step);
-                self.hop = self.hop_to(Some(waiting), run.thread, |_| Carrier::Cpu);
-                self.add_served(root, run.thread, Span::new(from, to));
-                self.hop = waiting;
-                self.outline.count(root, run.thread, Span::new(from, to).len() as u64);
-                from = to;
-            }
-            at = part.end;
-        }
-        self.add(wait, Span::new(at, segment.span.end).len() as u64);
-    }
-
-    /// A wait for a disk, by the threads that used it.
-    fn add_disk(&mut self, node: OutlineId, segment: &PathSegment) {
-        let wait = self.outline.child(Some(node), OutlineStep::Wait(WaitKind::Disk, None));
-        let timeline = self.sources.timeline;
-        let host = timeline.thread(segment.thread).map(|t| t.host);
-        let shares = host.map(|host| self.sources.disk.shares(host, segment.thread, segment.span));
-        let mut left = segment.span.len() as u64;
-        for share in shares.unwrap_or_default() {
-            let Some((id, other)) = share.thread.and_then(|id| Some((id, timeline.thread(id)?))) else { continue };
-            let step = OutlineStep::Thread(WaitKind::Disk, self.name_at(other, share.since));
-            let root = self.outline.child(Some(wait), step);
-            let node = self.stack(root, id, share.since);
-            let waiting = self.hop;
-            self.hop = self.hop_to(Some(waiting), id, |_| Carrier::Disk);
-            self.add(node, share.ns);
-            self.hop = waiting;
-            self.outline.count(root, id, share.ns);
-            left = left.saturating_sub(share.ns);
-        }
-        self.add(wait, left);
     }
 
     /// Count the segment's time at the thread steps of all threads above it.

@@ -101,6 +101,8 @@ pub struct Culprit {
     pub thread: Option<String>,
     /// Function.
     pub function: Option<String>,
+    /// Which of several threads of this name it is, where one that waits for it has the same name: `pid 1107`.
+    pub which: Option<String>,
 }
 
 /// A ranked, worded part of the slow group's extra time.

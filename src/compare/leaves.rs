@@ -114,19 +114,49 @@ impl<'a> Leaves<'a> {
         path[from..].to_vec()
     }
 
-    /// What the thread to blame did for at least half of the time: a wait of its own or running.
-    pub(super) fn culprit_activity(&self) -> Option<WaitKind> {
+    /// What a thread did for at least half of the time: a wait of its own or running. `frames` has those below it.
+    pub(super) fn activity(&self, frames: impl Fn(ContextId) -> Vec<ContextId>) -> Option<WaitKind> {
         let mut kinds: BTreeMap<WaitKind, i128> = BTreeMap::new();
         for Leaf { context, weight } in &self.list {
-            let wait =
-                self.culprit_frames(*context).into_iter().find_map(|c| match self.input.model.contexts.frame(c).kind {
-                    FrameKind::Wait(kind) | FrameKind::Thread(kind) => Some(kind),
-                    _ => None,
-                });
+            let wait = frames(*context).into_iter().find_map(|c| match self.input.model.contexts.frame(c).kind {
+                FrameKind::Wait(kind) | FrameKind::Thread(kind) => Some(kind),
+                _ => None,
+            });
             *kinds.entry(wait.unwrap_or(WaitKind::Cpu)).or_insert(0) += weight;
         }
         let (activity, share) = kinds.into_iter().max_by_key(|(_, share)| *share)?;
         is_share(share, 50, self.total()).then_some(activity)
+    }
+
+    /// Of the threads that had the CPU for which the thread to blame waited, the one with most time, by its frames; and
+    /// whether it has [`COVERS`] of the time in which there was one.
+    pub(super) fn taker(&self) -> Option<(BTreeSet<ContextId>, bool)> {
+        let mut takers: BTreeMap<NameId, (i128, BTreeSet<ContextId>)> = BTreeMap::new();
+        for Leaf { context, weight } in &self.list {
+            let is_taker = |c: &ContextId| {
+                matches!(self.input.model.contexts.frame(*c).kind, FrameKind::Thread(WaitKind::Preempted))
+            };
+            let Some(frame) = self.culprit_frames(*context).into_iter().find(is_taker) else { continue };
+            let (sum, frames) = takers.entry(self.frame_name(frame)).or_default();
+            *sum += weight;
+            frames.insert(frame);
+        }
+        let total: i128 = takers.values().map(|(weight, _)| weight).sum();
+        let (weight, frames) = takers.into_values().max_by_key(|(weight, _)| *weight)?;
+        Some((frames, is_share(weight, COVERS[0], total)))
+    }
+
+    /// True where the kernel held a thread back for [`COVERS`] of the time.
+    pub(super) fn are_throttled(&self) -> bool {
+        let is_throttled = |leaf: &&Leaf| self.input.origins[leaf.context.index()].throttled;
+        is_share(self.list.iter().filter(is_throttled).map(|leaf| leaf.weight).sum(), COVERS[0], self.total())
+    }
+
+    /// True where [`COVERS`] of the time is in frames of a name.
+    pub(super) fn are_mostly(&self, name: &str) -> bool {
+        let names = &self.input.model.names;
+        let is_named = |leaf: &&Leaf| names.get(self.frame_name(leaf.context)) == name;
+        is_share(self.list.iter().filter(is_named).map(|leaf| leaf.weight).sum(), COVERS[0], self.total())
     }
 
     fn total(&self) -> i128 {

@@ -9,19 +9,34 @@
 
 use super::Culprit;
 use super::across::Common;
-use super::leaves::{Functions, Leaf, Leaves};
+use super::leaves::{CommonFunction, Functions, Leaf, Leaves};
 use super::partition::{DifferencePart, PartitionInput, is_kernel_thread};
 use super::tree::GroupPair;
 use super::words::{Blame, Parties};
 use crate::base::names::{NameId, fold_digits};
 use crate::event::kernel_thread::role;
+use crate::event::waiting_calls::is_sleep;
 use crate::model::context::{ContextId, FrameKind};
-use crate::model::wait_kind::WaitKind;
+use crate::model::execution::ExecutionId;
+use crate::model::wait_kind::{IDLE_CPU, WaitKind};
 use crate::model::{Model, ThreadInfo, ThreadInfoId};
 use std::collections::{BTreeMap, BTreeSet};
 
 /// Percent of the time that a property of threads must cover to be a property of the culprit.
 const AGREES: u128 = 90;
+
+/// What is known of a wait in which no thread is to blame.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum WaitManner {
+    /// Nothing but its kind.
+    Plain,
+    /// A timer ended a call that waited for something else, which did not come in time.
+    TimedOut,
+    /// A thread was ready to run, and its CPU was idle.
+    HeldBack,
+    /// The kernel held a thread back whose control group had used up its CPU quota.
+    Throttled,
+}
 
 /// The names of a part.
 #[derive(Clone)]
@@ -40,6 +55,21 @@ pub(super) struct PartName {
     pub parties: Parties,
     /// What the culprit did for most of the time; `None` where nothing prevails.
     pub activity: Option<WaitKind>,
+    /// What is known of a wait in which no thread is to blame.
+    pub manner: WaitManner,
+    /// Who was waited for, where that thread was itself kept from running.
+    pub kept: Option<KeptFromRunning>,
+}
+
+/// A thread that others waited for, while it waited for a CPU.
+#[derive(Clone)]
+pub(super) struct KeptFromRunning {
+    /// The thread.
+    pub holder: Culprit,
+    /// Who ran meanwhile, for the most part; `None` where the kernel held it back.
+    pub taker: Option<Culprit>,
+    /// Hardly any other thread did.
+    pub is_alone: bool,
 }
 
 /// Name a part.
@@ -58,7 +88,17 @@ fn name_function(groups: &GroupPair<'_>, leaves: &Leaves<'_>, frame: ContextId) 
     let site = model.names.function(leaves.frame_name(frame)).into_owned();
     let by = own_thread(groups, leaves.process(leaves.heaviest), &site);
     let (blame, parties) = (Blame::NoThread, Parties::of(model));
-    PartName { context: frame, by, site, blame, through: None, parties, activity: None }
+    PartName {
+        context: frame,
+        by,
+        site,
+        blame,
+        through: None,
+        parties,
+        activity: None,
+        manner: WaitManner::Plain,
+        kept: None,
+    }
 }
 
 /// Own CPU time: the function and the call that the partition found.
@@ -84,7 +124,17 @@ fn name_cpu(groups: &GroupPair<'_>, leaves: &Leaves<'_>, part: &DifferencePart) 
         (Some(function), Some(call)) => format!("{call} for {function}"),
         (function, call) => function.or(call.map(str::to_owned)).unwrap_or_default(),
     };
-    PartName { context, by, site, blame: Blame::NoThread, through: None, parties, activity: None }
+    PartName {
+        context,
+        by,
+        site,
+        blame: Blame::NoThread,
+        through: None,
+        parties,
+        activity: None,
+        manner: WaitManner::Plain,
+        kept: None,
+    }
 }
 
 /// A wait: its site, and the thread to blame where there is one.
@@ -98,15 +148,30 @@ fn name_wait(groups: &GroupPair<'_>, leaves: &Leaves<'_>, part: &DifferencePart)
     let ordered = function.map_or_else(|| leaves.with(leaves.list.clone()), |found| leaves.ordered_by(found.name));
     let site = ordered.site(function);
     if let Some((blame, thread)) = ordered.culprit(part) {
-        return name_blamed(&ordered.blamed_on(&thread), site, blame);
+        let mut named = name_blamed(&ordered.blamed_on(&thread), site, blame);
+        let of_chain = named.kept.iter_mut().flat_map(|kept| [Some(&mut kept.holder), kept.taker.as_mut()]).flatten();
+        for by in of_chain.chain([&mut named.by]) {
+            if !has_namesake(groups, by) {
+                by.which = None;
+            }
+        }
+        return named;
     }
     let heaviest = leaves.heaviest;
     let culprit = leaves.input.origins[heaviest.index()].culprit;
     let path = leaves.input.model.contexts.path(heaviest);
+    let call = path.iter().rev().find(|c| leaves.is_kind(**c, FrameKind::Call));
+    let waits_for_more = call.is_some_and(|c| !is_sleep(groups.model.names.get(leaves.frame_name(*c))));
+    let manner = match part.kind {
+        WaitKind::Timer if waits_for_more => WaitManner::TimedOut,
+        WaitKind::Preempted if leaves.are_throttled() => WaitManner::Throttled,
+        WaitKind::Preempted if leaves.are_mostly(IDLE_CPU) => WaitManner::HeldBack,
+        _ => WaitManner::Plain,
+    };
     let context = path.into_iter().take_while(|c| Some(*c) != culprit).last().unwrap_or(heaviest);
     let by = own_thread(groups, leaves.process(heaviest), &site);
-    let parties = Parties::of(groups.model);
-    PartName { context, by, site, blame: Blame::NoThread, through: None, parties, activity: None }
+    let (blame, parties) = (Blame::NoThread, Parties::of(groups.model));
+    PartName { context, by, site, blame, through: None, parties, activity: None, manner, kept: None }
 }
 
 /// A wait that another thread held up; `leaves` are those for which it is to blame.
@@ -128,7 +193,36 @@ fn name_blamed(leaves: &Leaves<'_>, site: String, blame: Blame) -> PartName {
     let above = path.iter().rev().skip_while(|c| **c != thread).skip(1).find(is_thread);
     let through = above.filter(|c| is_kernel_thread(model, **c));
     let through = through.and_then(|c| role(model.names.get(leaves.frame_name(*c))));
-    PartName { context, by, site, blame, through, parties: Parties::of(model), activity: leaves.culprit_activity() }
+    let holders: BTreeSet<ContextId> = leaves.list.iter().filter_map(culprit_of).collect();
+    let waits = leaves.activity(|leaf| leaves.culprit_frames(leaf)) == Some(WaitKind::Preempted);
+    let throttled = || (BTreeSet::new(), true);
+    let taker = if leaves.are_throttled() { Some(throttled()) } else { leaves.taker() };
+    let kept = taker.filter(|_| waits).map(|(frames, is_alone)| {
+        let inside = |function: &CommonFunction| {
+            frames.iter().any(|frame| model.contexts.path(function.context).contains(frame))
+        };
+        let function = function.filter(inside).map(|found| found.name);
+        let taker = (!frames.is_empty()).then(|| other_thread(model, &frames, function));
+        let holder = other_thread(model, &holders, None);
+        KeptFromRunning { holder, taker, is_alone }
+    });
+    // What is said is about the thread that is named.
+    let below = |leaf: ContextId| {
+        let path = model.contexts.path(leaf);
+        let at = path.iter().rposition(|c| frames.contains(c));
+        path[at.map_or(path.len(), |at| at + 1)..].to_vec()
+    };
+    let (parties, activity) = (Parties::of(model), leaves.activity(below));
+    PartName { context, by, site, blame, through, parties, activity, manner: WaitManner::Plain, kept }
+}
+
+/// True where the culprit has the names of a thread that ran one of the slow executions.
+fn has_namesake(groups: &GroupPair<'_>, by: &Culprit) -> bool {
+    let model = groups.model;
+    let is = |name: &Option<String>, id: NameId| name.as_deref() == Some(model.names.get(id));
+    let waits = |e: &ExecutionId| model.who.get(model.executions.who[e.index()].index());
+    let mut who = groups.slow.iter().filter_map(waits);
+    Parties::of(model) == Parties::Threads && who.any(|who| is(&by.process, who.process) && is(&by.thread, who.thread))
 }
 
 /// The execution's own thread as the culprit: the properties that all slow executions have in common.
@@ -138,7 +232,7 @@ fn own_thread(groups: &GroupPair<'_>, process: NameId, function: &str) -> Culpri
     for e in groups.slow {
         *time.entry(model.executions.who[e.index()]).or_insert(0) += 1;
     }
-    let mut by = describe(model, &time);
+    let mut by = Culprit { which: None, ..describe(model, &time) };
     by.process = Some(model.names.get(process).to_string());
     by.function = (!function.is_empty()).then(|| function.to_string());
     by
@@ -178,6 +272,15 @@ fn describe(model: &Model, weights: &BTreeMap<ThreadInfoId, u64>) -> Culprit {
         let total: u128 = sums.values().sum();
         sums.into_iter().find(|(_, sum)| total > 0 && sum * 100 >= total * AGREES).map(|(value, _)| value)
     }
+    // One that has most of the weight is worth a number, although others have some, too.
+    let total: u128 = weights.values().map(|weight| u128::from(*weight)).sum();
+    let most = weights.iter().max_by_key(|(_, weight)| **weight).filter(|(_, weight)| u128::from(**weight) * 2 > total);
+    let which = most.and_then(|(who, weight)| {
+        let who = model.who.get(who.index())?;
+        let mostly = if u128::from(*weight) * 100 >= total * AGREES { "" } else { "mostly " };
+        let (what, number) = if who.pid == who.tid { ("pid", who.pid) } else { ("tid", who.tid) };
+        Some(format!("{mostly}{what} {number}"))
+    });
     let text = |id: NameId| model.names.get(id).to_string();
     let thread = agreed(model, weights, |w| w.thread).map(text);
     let collapsed = || agreed(model, weights, |w| fold_digits(model.names.get(w.thread)));
@@ -188,6 +291,7 @@ fn describe(model: &Model, weights: &BTreeMap<ThreadInfoId, u64>) -> Culprit {
         tid: agreed(model, weights, |w| (w.host, w.tid)).map(|(_, tid)| tid),
         thread: thread.or_else(collapsed),
         function: None,
+        which,
     }
 }
 
@@ -238,6 +342,20 @@ mod tests {
             "{}",
             asleep.sentence
         );
+        // Each thread of a chain has its own verb: the holder waited for a CPU, another one ran.
+        let lock = "p;main;append;[futex];thread low@p;hold;{preempted};thread medium@q";
+        let kept = first_cause(&format!("{lock};spin"), &runtime);
+        let whole = "Waiting in append for thread low of p, which waited for a CPU while thread medium of q ran spin: ";
+        assert!(kept.sentence.starts_with(whole), "{}", kept.sentence);
+        assert_eq!(kept.by.thread.as_deref(), Some("medium"));
+        // Nobody who ran meanwhile is to blame for a quota.
+        let quota = "p;main;append;(task_work_run);(__schedule);{preempted};thread medium@q;spin";
+        let throttled = first_cause(quota, &runtime);
+        assert!(
+            throttled.sentence.contains("CPU quota of its control group") && !throttled.sentence.contains("medium")
+        );
+        let held = first_cause("p;main;append;[read];{preempted};{CPU idle}", &runtime);
+        assert!(held.sentence.starts_with("Held back, ready to run, while its CPU was idle"), "{}", held.sentence);
         // A wrapper adds nothing to the name of its system call.
         assert!(
             first_cause("p;main;write;[write]", &runtime).sentence.starts_with("Running write for main on the CPU")

@@ -47,6 +47,8 @@ pub(super) struct TimeOrigin {
     pub culprit: Option<ContextId>,
     /// The first frame of the own thread that is an unknown stack.
     pub unknown: Option<ContextId>,
+    /// The kernel held the waiting thread back: whoever ran meanwhile is not to blame.
+    pub throttled: bool,
     state: PathState,
 }
 
@@ -71,9 +73,19 @@ pub(super) fn origins(model: &Model) -> Vec<TimeOrigin> {
     for at in 0..model.contexts.len() {
         let context = ContextId::at(at);
         let above = model.contexts.parent(context).map(|p| all[p.index()]);
-        let mut origin =
-            above.unwrap_or(TimeOrigin { site: context, culprit: None, unknown: None, state: PathState::Own });
+        let mut origin = above.unwrap_or(TimeOrigin {
+            site: context,
+            culprit: None,
+            unknown: None,
+            throttled: false,
+            state: PathState::Own,
+        });
         match (origin.state, model.contexts.frame(context).kind) {
+            (PathState::Own | PathState::Following, FrameKind::Wait(WaitKind::Preempted))
+                if is_throttled(model, context) =>
+            {
+                (origin.throttled, origin.state) = (true, PathState::Settled);
+            }
             (PathState::Own, FrameKind::Wait(_)) => origin.state = PathState::Waiting,
             (
                 PathState::Own | PathState::Waiting | PathState::Following | PathState::KernelThread,
@@ -98,6 +110,18 @@ pub(super) fn origins(model: &Model) -> Vec<TimeOrigin> {
         all.push(origin);
     }
     all
+}
+
+/// Functions of the kernel in which a thread waits, ready to run, on its way back to its program, while its control group
+/// has used up its CPU quota (since Linux 6.18).
+const THROTTLES: [&str; 2] = ["throttle_cfs_rq_work", "task_work_run"];
+
+/// True for a wait for a CPU that begins where the kernel throttles.
+fn is_throttled(model: &Model, wait: ContextId) -> bool {
+    let path = model.contexts.path(wait);
+    let of_kernel = |c: &&ContextId| model.contexts.frame(**c).kind == FrameKind::KernelFunction;
+    let mut kernel = path.iter().rev().skip(1).take_while(of_kernel);
+    kernel.any(|c| THROTTLES.contains(&model.names.get(model.contexts.frame(*c).name)))
 }
 
 /// True for the frame of a kernel thread, which is no culprit by itself.

@@ -2,7 +2,7 @@
 //! the interface say the same.
 
 use super::across::Common;
-use super::naming::PartName;
+use super::naming::{KeptFromRunning, PartName, WaitManner};
 use super::tree::GroupPair;
 use super::{Cause, CausePart, Culprit};
 use crate::base::demangle::abbreviated;
@@ -17,10 +17,13 @@ pub(super) fn phrase(kind: WaitKind, named: &PartName) -> String {
     let (site, blames, others) = (abbreviated(site), *blames, parties.noun());
     let within = if site.is_empty() { String::new() } else { format!(" in {site}") };
     let function = by.function.as_deref().map(abbreviated);
-    let ran = doing(*activity, function.as_deref());
+    let ran = match &named.kept {
+        Some(kept) => kept_from_running(kept),
+        None => doing(*activity, function.as_deref()),
+    };
     let inside = function.map_or_else(String::new, |f| format!(" (in {f})"));
     let who = match parties {
-        Parties::Threads => thread(by),
+        Parties::Threads => thread(named.kept.as_ref().map_or(by, |kept| &kept.holder)),
         Parties::Ranks => rank(by),
     };
     match (kind, blames) {
@@ -28,6 +31,12 @@ pub(super) fn phrase(kind: WaitKind, named: &PartName) -> String {
         (WaitKind::Cpu, _) => format!("running {site} on the CPU"),
         (WaitKind::Preempted, Blame::One | Blame::Program) => format!("waiting for a CPU while {who}{inside} ran"),
         (WaitKind::Preempted, Blame::Several) => format!("waiting for a CPU while others ran, mostly {who}{inside}"),
+        (WaitKind::Preempted, Blame::NoThread) if named.manner == WaitManner::Throttled => THROTTLED.into(),
+        (WaitKind::Preempted, Blame::NoThread) if named.manner == WaitManner::HeldBack => {
+            "held back, ready to run, while its CPU was idle (a CPU quota of its control group, a frozen group or a \
+             hypervisor does that)"
+                .into()
+        }
         (WaitKind::Preempted, Blame::NoThread) => "waiting for a CPU".into(),
         (WaitKind::Interrupted, _) => "paused while interrupt handlers ran".into(),
         (WaitKind::Disk, Blame::NoThread) => format!("waiting for the disk{within}"),
@@ -41,6 +50,7 @@ pub(super) fn phrase(kind: WaitKind, named: &PartName) -> String {
             format!("waiting{within} over the network for others, mostly {who}{ran}")
         }
         (WaitKind::Network, Blame::NoThread) => format!("waiting for the network{within}"),
+        (WaitKind::Timer, _) if named.manner == WaitManner::TimedOut => format!("waiting{within} until it timed out"),
         (WaitKind::Timer, _) => format!("sleeping{within}"),
         (WaitKind::Thread, Blame::One | Blame::Program) => format!("waiting{within} for {who}{ran}"),
         (WaitKind::Thread, Blame::Several) => format!("waiting{within} for other {others}s, mostly {who}{ran}"),
@@ -76,6 +86,20 @@ pub(super) fn part_phrase(kind: WaitKind, named: &PartName, common: &Common) -> 
     }
 }
 
+/// What the kernel does to threads beyond their quota.
+const THROTTLED: &str = "held back where the kernel enforces the CPU quota of its control group";
+
+/// What kept a thread from running: `, which waited for a CPU while thread render of player ran encode`.
+fn kept_from_running(kept: &KeptFromRunning) -> String {
+    let Some(by) = &kept.taker else { return format!(", which was {THROTTLED}") };
+    let taker = thread(by);
+    let function = by.function.as_deref().map_or_else(String::new, |f| format!(" {}", abbreviated(f)));
+    match kept.is_alone {
+        true => format!(", which waited for a CPU while {taker} ran{function}"),
+        false => format!(", which waited for a CPU while others ran, mostly {taker}"),
+    }
+}
+
 /// What the culprit did meanwhile, as far as it is known: `, which ran expensive_flush`.
 fn doing(activity: Option<WaitKind>, function: Option<&str>) -> String {
     let within = function.map_or_else(String::new, |f| format!(" in {f}"));
@@ -102,9 +126,10 @@ fn thread(by: &Culprit) -> String {
     // Sentences call the kernel's own threads by their purpose.
     let of_kernel = by.process.as_deref().is_none_or(kernel_thread::is_name);
     let role = by.thread.as_deref().filter(|_| of_kernel).and_then(kernel_thread::role);
+    let which = by.which.as_ref().map_or_else(String::new, |which| format!(" ({which})"));
     match (&by.thread, &by.process) {
         (Some(t), _) if role.is_some() => format!("{} ({t})", role.unwrap_or_default()),
-        (Some(t), Some(p)) if !p.is_empty() => format!("thread {t} of {p}"),
+        (Some(t), Some(p)) if !p.is_empty() => format!("thread {t} of {p}{which}"),
         (Some(t), _) => format!("thread {t}"),
         (None, Some(p)) => p.clone(),
         (None, None) => "an unknown thread".into(),
@@ -298,6 +323,8 @@ mod tests {
             through: None,
             parties,
             activity: Some(WaitKind::Cpu),
+            manner: WaitManner::Plain,
+            kept: None,
         }
     }
 
@@ -321,6 +348,8 @@ mod tests {
         let unknown = PartName { by: Culprit::default(), blame: Blame::NoThread, ..journal };
         let asleep = PartName { site: "retry_backoff".into(), ..unknown };
         assert_eq!(phrase(WaitKind::Timer, &asleep), "sleeping in retry_backoff");
+        let unanswered = PartName { site: "__poll".into(), manner: WaitManner::TimedOut, ..asleep };
+        assert_eq!(phrase(WaitKind::Timer, &unanswered), "waiting in __poll until it timed out");
     }
 
     #[test]

@@ -1,5 +1,8 @@
 //! How the threads of an execution spend time: the kinds of causes, of waits in contexts, and of metrics.
 
+/// The name of the time in which the CPU of a runnable thread stood idle.
+pub const IDLE_CPU: &str = "CPU idle";
+
 /// How an execution's thread spends time: `kind` of causes and of tree nodes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum WaitKind {

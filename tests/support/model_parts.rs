@@ -31,6 +31,8 @@ pub fn context(model: &mut Model, host: &str, path: &str, ns: u64) -> ContextId 
             (FrameKind::Process, part)
         } else if part.starts_with('[') {
             (FrameKind::Call, inner())
+        } else if part.starts_with('(') {
+            (FrameKind::KernelFunction, inner())
         } else if part.starts_with('{') {
             (FrameKind::Wait(wait_kind(inner())), inner())
         } else if part == "?" {
@@ -58,7 +60,7 @@ fn wait_kind(name: &str) -> WaitKind {
     match name {
         "disk" | "block device" => WaitKind::Disk,
         "timer" => WaitKind::Timer,
-        "preempted" => WaitKind::Preempted,
+        "preempted" | "CPU idle" => WaitKind::Preempted,
         "network" => WaitKind::Network,
         _ => WaitKind::UnknownWait,
     }

@@ -1,5 +1,6 @@
 //! Trees of hand-written paths.
 
+use super::resources::LONGEST_WAKE_UP;
 use super::*;
 use crate::analysis::path;
 use crate::analysis::symbols::images::Spaces;
@@ -132,6 +133,26 @@ fn accumulate_puts_running_threads_below_a_runnable_wait() {
     builder.call(1, 8, 20, "M").call(9, 0, 20, "MS");
     builder.runs(&[(8, 9, 1), (9, 13, 9), (13, 14, 2)]).0.threads[1].thread.idle = true;
     expect(tree(&builder, 1, 10, 14), &[("M;[preempted];thread 9;M;S", 3), ("M;[preempted]", 1)]);
+}
+
+#[test]
+fn accumulate_tells_time_in_which_the_cpu_was_idle() {
+    let long = LONGEST_WAKE_UP;
+    let tree_of = |idle: Ns| {
+        let mut builder = TimelineBuilder::new(9);
+        builder.0.tables.names.intern(IDLE_CPU);
+        builder.0.tables.span = Span::of_ns(0, 4 * long);
+        builder.segment(1, 0, 10, SegmentKind::Running, 0).segment(1, 10, 30 + idle, SegmentKind::Preempted, 0);
+        builder.call(1, 0, 4 * long, "M");
+        builder.runs(&[(0, 10, 1), (10, 20, 9), (20, 20 + idle, 2), (20 + idle, 30 + idle, 9)]);
+        builder.0.threads[1].thread.idle = true;
+        tree(&builder, 1, 10, 30 + idle)
+    };
+    let held = tree_of(long);
+    assert_eq!(held.get("M;[preempted];[preempted]"), Some(&(long as u64)), "{held:?}");
+    assert_eq!(held.values().sum::<u64>(), 20 + long as u64);
+    // Waking up took that long.
+    assert_eq!(tree_of(long - 1).get("M;[preempted]"), Some(&(long as u64 - 1)));
 }
 
 #[test]

@@ -29,6 +29,7 @@ use crate::event::host::TraceOrigin;
 use crate::event::kind::{Event, TextId, ThreadContextId};
 use crate::event::stack::{RawStackId, renamed};
 use crate::model::facts::Quality;
+use crate::model::wait_kind::IDLE_CPU;
 use crate::reading::batch::{Batch, BatchNames};
 use crate::reading::sources::HostName;
 use crate::state::store::row_builders::RowBuilders;
@@ -208,6 +209,7 @@ impl Machine {
             interrupt: reason("an interrupt that was not recorded"),
             remote: reason("woken from another CPU"),
         };
+        out.tables.names.intern(IDLE_CPU);
         out.tables.quality = vec![Quality::default(); out.tables.hosts.len()];
         let hosts = (0..out.tables.hosts.len()).map(HostId::at);
         Machine {
