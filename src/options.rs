@@ -8,12 +8,13 @@ use crate::base::quantity;
 use crate::compare;
 use crate::compare::filter::{Filter, Filters};
 use crate::event::profile::ProfileTask;
+use crate::event::task::Asked;
 use crate::input::Argument;
 use crate::model::execution::ExecutionId;
 use crate::model::metric::Metric;
 use crate::view::report::Invocation;
 use crate::view::tui::key_map::KeySetting;
-use clap::builder::{OsStringValueParser, TypedValueParser};
+use clap::builder::{NonEmptyStringValueParser, OsStringValueParser, TypedValueParser};
 use clap::{Args, ValueEnum};
 use serde::Deserialize;
 use std::collections::BTreeSet;
@@ -65,16 +66,35 @@ pub struct InputOptions {
     pub leaf_memory: Option<u64>,
 }
 
-/// The executions that are compared.
+/// The task, and whose executions of it.
 #[derive(Args, Clone, Debug, Default)]
-pub struct GroupOptions {
-    /// The task whose executions are compared.
+pub struct TaskOptions {
+    /// A task.
     #[arg(
         long,
         value_name = "TASK",
         help = "A task that `info` lists, serve:PROCESS, call:PROCESS, or begin=EVENT,end=EVENT[,key=FIELD]"
     )]
     pub task: Option<String>,
+    /// Executions of these processes only, by name or pid; without --task those that answer
+    #[arg(long, value_name = "PROCESS", value_parser = NonEmptyStringValueParser::new())]
+    pub process: Option<String>,
+}
+
+impl TaskOptions {
+    /// What is asked about, as one text.
+    pub fn asked(&self) -> Option<String> {
+        let asked = Asked { task: self.task.as_deref(), process: self.process.as_deref() };
+        (asked != Asked::default()).then(|| asked.to_string())
+    }
+}
+
+/// The executions that are compared.
+#[derive(Args, Clone, Debug, Default)]
+pub struct GroupOptions {
+    /// The task whose executions are compared.
+    #[command(flatten)]
+    pub asked: TaskOptions,
     /// The slow group: `duration>20ms`, `type=append, start in 1s..2s`; repeatable (default: proposed, or the rest of
     /// --fast)
     #[arg(long, value_name = "FILTER")]
@@ -105,11 +125,11 @@ pub struct GroupOptions {
 impl GroupOptions {
     /// The task that is asked about: as it is typed, or the samples of an event.
     pub fn asked(&self) -> Option<String> {
-        let of_event = || {
-            let event = self.event.clone()?;
-            Some(ProfileTask { event: Some(event), ..ProfileTask::default() }.to_string())
+        let of_event = |event: &String| {
+            let (program, event) = (self.asked.process.clone(), Some(event.clone()));
+            ProfileTask { program, event }.to_string()
         };
-        self.task.clone().or_else(of_event)
+        self.event.as_ref().map(of_event).or_else(|| self.asked.asked())
     }
 
     /// The traces of `input`, and the baseline if it is another trace.

@@ -205,7 +205,10 @@ fn what_a_history_file_does_not_hold_is_refused_in_one_line() {
     let database = recordings.folder.path().join("executions.why");
     let database = database.to_str().unwrap();
     assert!(output(&["build", "-o", database, &file]).status.success());
-    assert!(output(&["explain", "--json", database]).stdout == output(&["explain", "--json", &file]).stdout);
+    // A database does not keep what its tasks were chosen by.
+    let kept = String::from_utf8(output(&["explain", "--json", database]).stdout).unwrap();
+    let of_file = String::from_utf8(output(&["explain", "--json", &file]).stdout).unwrap();
+    assert_eq!(kept.replacen("\"given\"", "\"marked\"", 1), of_file);
     refuses(&["build", "--history", "-o", database, LOCK], 1, &["is no history file", "choose another name"]);
     let mut bytes = std::fs::read(&file).unwrap();
     let version = std::mem::replace(&mut bytes[8], 9);

@@ -4,7 +4,7 @@
 
 use std::collections::BTreeMap;
 use std::path::Path;
-use whyslow::analysis::candidates::{self, ThreadActivity};
+use whyslow::analysis::candidates::{self, CandidateSources, Programs};
 use whyslow::analysis::executions::{self, PairingRule};
 use whyslow::analysis::path::walk;
 use whyslow::analysis::stack_tables::LazyStackTables;
@@ -73,6 +73,7 @@ fn tasks() -> Vec<TaskDefinition> {
         pairing: Pairing::Thread,
         kind: None,
         nest: false,
+        process: None,
     };
     let call = |name: &str| task(name, format!("syscall_entry_{name}"), format!("syscall_exit_{name}"));
     let calls = ["futex", "read", "write", "pread64", "fsync", "nanosleep", "clock_nanosleep", "poll"].map(call);
@@ -118,12 +119,12 @@ fn questions(folder: &Path) -> [Asked; 2] {
     }
     survey::survey(&surveyed, &[], &mut notices);
     operations::of_recording(&surveyed, |_| None);
-    let activity = ThreadActivity::new(&surveyed);
-    activity.busiest(&surveyed);
-    let (stacks, paths) = (LazyStackTables::default(), SymbolPaths::default());
-    let (_, sites) = candidates::loops(&surveyed, &activity, &stacks, &paths, &ctx).unwrap();
-    candidates::calls(&surveyed, &activity, &sites);
-    candidates::exchanges(&surveyed, &activity, &ctx).unwrap();
+    let programs = Programs::new(&surveyed, None);
+    programs.busiest(&surveyed);
+    let (stacks, symbol_paths) = (LazyStackTables::default(), SymbolPaths::default());
+    let sources =
+        CandidateSources { timeline: &surveyed, stacks: &stacks, symbol_paths: &symbol_paths, functions: None };
+    candidates::candidates(sources, &programs, &ctx).unwrap();
     explain::overview::disk_requests(&surveyed);
     let mut others = asked(&surveyed);
     // What `query` asks of the rows about all of its attributes, over the whole recording and at a moment.

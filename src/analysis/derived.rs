@@ -16,7 +16,9 @@ use crate::base::notice::{Notice, Notices};
 use crate::base::time::{Ns, Span, Timestamp};
 use crate::event::derived::Derived;
 use crate::state::questions::Asker;
-use crate::state::timeline::{ImageChange, Mark, MarkField, SegmentKind, Thread, ThreadId, Timeline};
+use crate::state::timeline::{
+    HostId, ImageChange, Mark, MarkField, SegmentKind, Thread, ThreadId, ThreadName, Timeline,
+};
 use std::collections::{BTreeMap, BTreeSet};
 
 /// Names of programs that record: their activity is not part of the machine's work.
@@ -60,15 +62,25 @@ pub fn note_tracer(timeline: &Timeline, notices: &mut Notices) {
     }
 }
 
-/// The threads of the command that a tracer ran, and of all its descendants. The command is a process that had the
-/// tracer's name before its own; none where the tracer ran no command.
+/// The threads of the command that the tracer ran, and of all its descendants. The command is a process that had the
+/// tracer's name before its own; none where the tracer ran no command. Another tracer that began during the recording
+/// made another one: its command counts only where no other is known.
 pub fn commands(timeline: &Timeline) -> BTreeSet<ThreadId> {
-    let was_tracer = |thread: &Thread| {
-        let name = |name| timeline.names().get(name);
-        thread.names.iter().any(|own| is_tracer(name(own.name)) || name(own.name) == ABOUT_TO_EXEC)
+    let is_of_tracer = |own: &ThreadName| {
+        let name = timeline.names().get(own.name);
+        is_tracer(name) || name == ABOUT_TO_EXEC
     };
+    let was_tracer = |thread: &Thread| thread.names.iter().any(is_of_tracer);
     let begun = |thread: &&Thread| thread.tid == thread.pid && was_tracer(thread) && !ends_as_tracer(timeline, thread);
-    let mut processes: BTreeSet<_> = timeline.threads().iter().filter(begun).map(|t| (t.host, t.pid)).collect();
+    // The tracer of this recording was there before it.
+    let is_older = |thread: &Thread| thread.parent.is_none() && thread.names.first().is_some_and(is_of_tracer);
+    let is_own = |thread: &&Thread| {
+        is_older(thread) || thread.parent.and_then(|parent| timeline.thread(parent)).is_some_and(is_older)
+    };
+    let begun: Vec<&Thread> = timeline.threads().iter().filter(begun).collect();
+    let own: Vec<&Thread> = begun.iter().copied().filter(|thread| is_own(thread)).collect();
+    let begun = if own.is_empty() { begun } else { own };
+    let mut processes: BTreeSet<_> = begun.into_iter().map(|t| (t.host, t.pid)).collect();
     // A child may precede its parent in the list of threads.
     while !processes.is_empty() {
         let is_child = |thread: &&Thread| {
@@ -119,10 +131,11 @@ pub fn mark(
             let left_out = tracers(timeline);
             calls(timeline, task, name, &left_out)
         }
-        Derived::Process(name) => mark_lives(timeline, task, processes(timeline), name),
-        Derived::Thread(name) => mark_lives(timeline, task, threads(timeline), &fold_digits(name)),
+        Derived::Process(name) => mark_lives(timeline, task, processes(timeline), name, notices),
+        Derived::Thread(name) => mark_lives(timeline, task, threads(timeline), &fold_digits(name), notices),
         Derived::Named(name) => {
-            calls(timeline, task, name, &BTreeSet::new()) || mark_lives(timeline, task, processes(timeline), name)
+            calls(timeline, task, name, &BTreeSet::new())
+                || mark_lives(timeline, task, processes(timeline), name, notices)
         }
     };
     Ok(if known { Known::Yes } else { Known::No })
@@ -161,7 +174,7 @@ pub struct ThreadLife {
     pub whole: bool,
 }
 
-/// Lives by name: the whole ones; for names that have none, the recorded parts of the others.
+/// Lives by name: of each trace the whole ones; where it has none of a name, the recorded parts of the others.
 pub type Lives = BTreeMap<String, Vec<ThreadLife>>;
 
 /// From exec to exit of each process, by the name that it ends with.
@@ -182,12 +195,12 @@ pub fn processes(timeline: &Timeline) -> Lives {
             let next = starts.get(i + 1).copied();
             let span = Span::new(*start, next.unwrap_or(thread.life.end));
             let has_begun = forked.is_none() || i > 0;
-            let has_ended = next.is_some() || thread.life.end < timeline.span().end;
+            let has_ended = next.is_some() || thread.life.end < recorded(timeline, thread.host).end;
             let life = ThreadLife { thread: ThreadId::at(at), span, whole: has_begun && has_ended };
             add(&mut lives, timeline, life, str::to_owned);
         }
     }
-    lives.values_mut().for_each(prefer_whole);
+    lives.values_mut().for_each(|lives| prefer_whole(timeline, lives));
     lives
 }
 
@@ -214,11 +227,17 @@ pub fn whole_lives(timeline: &Timeline) -> BTreeMap<String, Vec<Ns>> {
 pub fn threads(timeline: &Timeline) -> Lives {
     let mut lives = Lives::new();
     for (at, thread) in timeline.threads().iter().enumerate().filter(|(_, t)| !t.idle) {
-        let whole = thread.parent.is_some() && thread.life.end < timeline.span().end;
+        let whole = thread.parent.is_some() && thread.life.end < recorded(timeline, thread.host).end;
         add(&mut lives, timeline, ThreadLife { thread: ThreadId::at(at), span: thread.life, whole }, fold_digits);
     }
-    lives.values_mut().for_each(prefer_whole);
+    lives.values_mut().for_each(|lives| prefer_whole(timeline, lives));
     lives
+}
+
+/// The time for which a host was recorded.
+fn recorded(timeline: &Timeline, host: HostId) -> Span {
+    let covered = timeline.covered().iter().find(|covered| covered.host == host);
+    covered.map_or(timeline.span(), |covered| covered.span.clip(timeline.span()))
 }
 
 /// A life without the time before the first event of a thread whose creation was not recorded: nothing shows that it
@@ -234,21 +253,25 @@ fn known_part(timeline: &Timeline, id: ThreadId, life: Span) -> Span {
 
 /// Add a life under its last name, as `shown` writes it.
 fn add(lives: &mut Lives, timeline: &Timeline, mut life: ThreadLife, shown: impl Fn(&str) -> String) {
-    life.span = life.span.clip(timeline.span());
+    let Some(thread) = timeline.thread(life.thread) else { return };
+    life.span = life.span.clip(recorded(timeline, thread.host));
     life.span = known_part(timeline, life.thread, life.span);
-    let name = timeline.thread(life.thread).and_then(|thread| thread.name_at(life.span.last_moment()));
+    let name = thread.name_at(life.span.last_moment());
     let Some(name) = name.filter(|_| !life.span.is_empty()) else { return };
     lives.entry(shown(timeline.names().get(name))).or_default().push(life);
 }
 
-fn prefer_whole(lives: &mut Vec<ThreadLife>) {
-    if lives.iter().any(|life| life.whole) {
-        lives.retain(|life| life.whole);
-    }
+/// Of each trace the whole lives; where it has none of the name, the recorded parts.
+fn prefer_whole(timeline: &Timeline, lives: &mut Vec<ThreadLife>) {
+    let trace = |life: &ThreadLife| timeline.thread(life.thread).and_then(|thread| timeline.trace_of(thread.host));
+    let with_whole: BTreeSet<Option<u32>> = lives.iter().filter(|life| life.whole).map(trace).collect();
+    lives.retain(|life| life.whole || !with_whole.contains(&trace(life)));
 }
 
-fn mark_lives(timeline: &mut Timeline, task: u32, mut lives: Lives, name: &str) -> bool {
+fn mark_lives(timeline: &mut Timeline, task: u32, mut lives: Lives, name: &str, notices: &mut Notices) -> bool {
     let Some(lives) = lives.remove(name) else { return false };
+    let in_part = lives.iter().filter(|life| !life.whole).count();
+    notices.add(Notice::LivesInPart, in_part as u64, String::new);
     timeline.add_marks(|timeline, add| {
         let reader = timeline.reader(Asker::Tasks);
         for ThreadLife { thread, span, .. } in lives {
@@ -265,7 +288,7 @@ mod tests {
     use super::*;
     use crate::analysis::executions::{PairingRule, pair};
     use crate::analysis::timeline_builder::{HOST, TimelineBuilder};
-    use crate::state::timeline::{ImageEvent, ThreadDraft, ThreadName};
+    use crate::state::timeline::{ImageEvent, ThreadDraft};
 
     fn found(builder: &mut TimelineBuilder, derived: Derived) -> Option<Vec<(Ns, Ns, u32)>> {
         builder.0.marks.clear();
@@ -274,7 +297,7 @@ mod tests {
         let mut notices = Notices::default();
         let known = mark(&mut timeline, 0, &derived, &stacks, &paths, &mut notices, &Ctx::new(1)).unwrap();
         let all = pair(&timeline, 0, &PairingRule::default(), &mut notices);
-        assert!(notices.is_empty());
+        assert!(notices.iter().all(|(notice, _)| notice == Notice::LivesInPart));
         (known == Known::Yes)
             .then(|| all.iter().map(|e| (e.span.start.ns(), e.span.end.ns(), e.thread.raw() + 1)).collect())
     }
@@ -294,6 +317,33 @@ mod tests {
         assert_eq!(found(&mut builder, Derived::Call("call".to_owned())), Some(vec![(5, 9, 1)]));
         assert_eq!(found(&mut builder, named("call")), Some(vec![(5, 9, 1), (6, 8, 2)]));
         assert_eq!(found(&mut builder, named("other")), None);
+    }
+
+    #[test]
+    fn commands_are_those_of_the_tracer_that_was_there_before() {
+        // A perf of the recording with its command; a shell that becomes another perf, and the command of that one.
+        let mut builder = TimelineBuilder::new(4);
+        let threads: [(&[&str], Option<usize>); 4] = [
+            (&["perf"], None),
+            (&["perf-exec", "load"], Some(0)),
+            (&["bash", "perf"], None),
+            (&["perf", "app"], Some(2)),
+        ];
+        for (at, (names, parent)) in threads.into_iter().enumerate() {
+            let named = |(since, name): (Ns, &&str)| ThreadName {
+                from: Timestamp::new(since),
+                name: builder.0.tables.names.intern(name),
+            };
+            let names = (0..).zip(names).map(named).collect();
+            let thread = &mut builder.0.threads[at].thread;
+            (thread.names, thread.parent, thread.pid) = (names, parent.map(ThreadId::at), thread.tid);
+        }
+        let of = |builder: &TimelineBuilder| commands(&builder.sealed()).into_iter().collect::<Vec<_>>();
+        assert_eq!(of(&builder), [ThreadId::at(1)]);
+        // Where the tracer of the recording ran no command, that of the other one is all there is.
+        builder.0.threads[1].thread.names.truncate(1);
+        builder.0.threads[1].thread.names[0].name = builder.0.tables.names.intern("perf");
+        assert_eq!(of(&builder), [ThreadId::at(3)]);
     }
 
     #[test]

@@ -16,6 +16,7 @@ use crate::state::reader::RowReader;
 use crate::state::timeline::{HostCoverage, HostId, MarkRow, ThreadId, Timeline};
 use foldhash::HashMap;
 use std::collections::BTreeSet;
+use std::sync::Arc;
 
 /// One execution, by its two marks.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -49,6 +50,8 @@ pub struct PairingRule {
     pub each: bool,
     /// The marks are entries and exits of functions: only calls of these count.
     pub called: Option<BTreeSet<CalledFunction>>,
+    /// Only executions that end on these threads count; `None`: those of all.
+    pub threads: Option<Arc<BTreeSet<ThreadId>>>,
 }
 
 impl PairingRule {
@@ -61,7 +64,12 @@ impl PairingRule {
             nest: task.nest,
             each: each && task.pairing == task::Pairing::Thread && !task.nest && tasks::is_between_calls(task),
             called: None,
+            threads: None,
         }
+    }
+
+    fn is_meant(&self, execution: &Execution) -> bool {
+        self.threads.as_ref().is_none_or(|threads| threads.contains(&execution.thread))
     }
 }
 
@@ -140,7 +148,7 @@ pub fn pair(timeline: &Timeline, task: u32, rule: &PairingRule, notices: &mut No
                 .is_some_and(|f| wanted.contains(&f))
         };
         let mut calls = functions::pair(timeline, task, notices);
-        calls.retain(is_wanted);
+        calls.retain(|call| is_wanted(call) && rule.is_meant(call));
         return calls;
     }
     let reader = timeline.reader(Asker::Executions);
@@ -193,6 +201,7 @@ pub fn pair_marks(
     let first = open.values().flatten().min_by_key(|m| (m.time, m.thread, m.key));
     let unfinished = open.values().map(|begun| begun.len() as u64).sum();
     notices.add(Notice::Unfinished, unfinished, || first.map_or_else(String::new, |m| place(timeline, m)));
+    executions.retain(|execution| rule.is_meant(execution));
     executions.sort_by_key(|e| (e.span.start, e.span.end, e.thread));
     executions
 }
@@ -327,7 +336,8 @@ mod tests {
         let side = |event: &str| vec![Delimiter { event: event.to_owned(), key: Vec::new(), conditions: Vec::new() }];
         let each = |begin: &str, end: &str| {
             let (begins, ends, pairing) = (side(begin), side(end), task::Pairing::Thread);
-            let task = TaskDefinition { name: String::new(), begins, ends, pairing, kind: None, nest: false };
+            let (name, kind, process) = (String::new(), None, None);
+            let task = TaskDefinition { name, begins, ends, pairing, kind, nest: false, process };
             PairingRule::of(&task).each
         };
         assert!(each("syscall_exit_accept", "syscall_entry_shutdown"));

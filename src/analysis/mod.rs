@@ -29,6 +29,7 @@ pub mod outline;
 pub mod path;
 pub mod patterns;
 pub mod pauses;
+pub mod processes;
 mod remote_wakers;
 pub mod stack_tables;
 pub mod stacks;

@@ -5,7 +5,7 @@ use super::{Outcome, Question, places};
 use crate::compare;
 use crate::confinement::Files;
 use crate::model::settings::{Settings, ThresholdRule};
-use crate::options::{InputOptions, SymbolOptions, quotient, threshold};
+use crate::options::{InputOptions, SymbolOptions, TaskOptions, quotient, threshold};
 use crate::session::{self, Session};
 use crate::view::agreement::agreement;
 use crate::view::anomalies;
@@ -25,9 +25,9 @@ pub struct AnomaliesOptions {
     /// Derive limits from the median and the median deviation, instead of from -q and -s
     #[arg(long)]
     robust: bool,
-    /// The task whose delayed executions come first (default: as `explain` chooses)
-    #[arg(long)]
-    task: Option<String>,
+    /// The task whose delayed executions come first (default: as `explain` chooses).
+    #[command(flatten)]
+    asked: TaskOptions,
     #[command(flatten)]
     symbols: SymbolOptions,
     /// Print all root causes, victims, waits and patterns, not the first of each
@@ -51,7 +51,7 @@ impl Question for AnomaliesOptions {
         let limit = if self.robust { ThresholdRule::Robust } else { ThresholdRule::Quotient };
         let settings = Settings { q: self.q, s: self.s, limit };
         let places = places(&self.input.traces, &self.symbols);
-        let mining = console.with_progress(|work| session.mine(self.task.as_deref(), &places, work))?;
+        let mining = console.with_progress(|work| session.mine(self.asked.asked().as_deref(), &places, work))?;
         console.stage("mine");
         console.time("detection", mining.mined.detection);
         let found = console.with_progress(|work| Ok(mining.anomalies(&settings, work)?))?;

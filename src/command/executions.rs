@@ -8,7 +8,7 @@ use crate::compare::members;
 use crate::confinement::Files;
 use crate::model::execution::ExecutionId;
 use crate::model::metric::Metric;
-use crate::options::{InputOptions, SymbolOptions};
+use crate::options::{InputOptions, SymbolOptions, TaskOptions};
 use crate::session::{Session, UsageError};
 use crate::view::executions;
 use clap::Args;
@@ -18,9 +18,9 @@ use std::cmp::Reverse;
 pub struct ExecutionsOptions {
     #[command(flatten)]
     input: InputOptions,
-    /// The task (default: as `explain` chooses)
-    #[arg(long)]
-    task: Option<String>,
+    /// The task (default: as `explain` chooses).
+    #[command(flatten)]
+    asked: TaskOptions,
     /// Executions of this type only
     #[arg(long = "type", value_name = "NAME")]
     kind: Option<String>,
@@ -72,7 +72,7 @@ impl Question for ExecutionsOptions {
 
     fn run(&self, mut session: Session, console: &mut Console<'_>) -> anyhow::Result<Outcome> {
         let places = places(&self.input.traces, &self.symbols);
-        let model = console.with_progress(|ctx| session.model(self.task.as_deref(), &places, &[], ctx))?;
+        let model = console.with_progress(|ctx| session.model(self.asked.asked().as_deref(), &places, &[], ctx))?;
         console.stage("analyse");
         let filters = self.filters()?;
         let mut found: Vec<ExecutionId> =

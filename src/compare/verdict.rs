@@ -15,8 +15,9 @@ use super::tree::{GroupPair, GroupSide, GroupSums};
 use super::words::{TotalDifference, figures, missing_fact, sentence_case, share_of_group};
 use super::{Basis, Cause, Group, GroupsOrigin, Verdict, windows};
 use crate::base::figure;
+use crate::model::Model;
+use crate::model::choice::TaskChoice;
 use crate::model::wait_kind::WaitKind;
-use crate::model::{Model, TaskChoice};
 
 /// Largest part of the extra time that a dimension may explain: more is an artefact of how values are distributed.
 const MOST_EXPLAINED: f64 = 1.25;
@@ -42,7 +43,12 @@ pub(super) struct Evidence<'a> {
 pub(super) fn verdict(e: &Evidence<'_>) -> Verdict {
     let mut verdict = weigh(e);
     if let Some(choice) = &e.groups.model.choice {
-        verdict.sentence += &chosen(e.groups.model, choice);
+        if let Some((program, kind)) = choice.whose.as_ref().filter(|(program, _)| !program.is_empty()) {
+            verdict.sentence = format!("{program}, its {}: {}", kind.words(), verdict.sentence);
+        }
+        if !choice.why.is_empty() {
+            verdict.sentence += &chosen(e.groups.model, choice);
+        }
     }
     verdict
 }

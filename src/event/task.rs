@@ -81,12 +81,81 @@ pub struct TaskDefinition {
     pub kind: Option<String>,
     /// A second begin opens an inner execution; else it restarts the outer.
     pub nest: bool,
+    /// Only executions that end in processes of this name, or pid, count; `None`: those of all processes.
+    pub process: Option<String>,
 }
 
 impl TaskDefinition {
     /// A task that no event delimits.
     pub fn derived(name: String, derived: Derived) -> TaskDefinition {
         let (begins, ends) = (Vec::new(), Vec::new());
-        TaskDefinition { name, begins, ends, pairing: Pairing::Derived(derived), kind: None, nest: false }
+        let pairing = Pairing::Derived(derived);
+        TaskDefinition { name, begins, ends, pairing, kind: None, nest: false, process: None }
+    }
+
+    /// The executions of it that end in the processes of a name, or pid.
+    #[must_use]
+    pub fn of_process(self, process: &str) -> TaskDefinition {
+        let name = Asked { task: Some(&self.name), process: Some(process) }.to_string();
+        TaskDefinition { name, process: Some(process.to_owned()), ..self }
+    }
+
+    /// Its name without that of the processes whose executions are meant.
+    pub fn own_name(&self) -> &str {
+        match &self.process {
+            Some(_) => Asked::of(&self.name).task.unwrap_or_default(),
+            None => &self.name,
+        }
+    }
+}
+
+/// What separates the name of a task from that of the processes whose executions are meant.
+const OF_PROCESS: &str = ",process=";
+
+/// What a user asks about, as `--task` has it: `TASK[,process=PROCESS]`. Without a name before the comma it is the task
+/// of these processes that answers (`--process`).
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Asked<'a> {
+    /// The task; `None`: the one that answers.
+    pub task: Option<&'a str>,
+    /// Name or pid of the processes whose executions are meant; `None`: those of all.
+    pub process: Option<&'a str>,
+}
+
+impl<'a> Asked<'a> {
+    /// What a text asks about.
+    pub fn of(typed: &'a str) -> Asked<'a> {
+        let (task, process) = match typed.rsplit_once(OF_PROCESS) {
+            Some((task, process)) if !process.is_empty() => (task, Some(process)),
+            _ => (typed, None),
+        };
+        Asked { task: Some(task).filter(|task| !task.is_empty()), process }
+    }
+}
+
+impl std::fmt::Display for Asked<'_> {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str(self.task.unwrap_or_default())?;
+        self.process.map_or(Ok(()), |process| write!(f, "{OF_PROCESS}{process}"))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn asked_is_what_display_writes() {
+        for (typed, task, process) in [
+            ("read", Some("read"), None),
+            ("read,process=nginx", Some("read"), Some("nginx")),
+            ("process=dd", Some("process=dd"), None),
+            (",process=1107", None, Some("1107")),
+            ("wait=read,thread=a,b,process=c", Some("wait=read,thread=a,b"), Some("c")),
+            ("read,process=", Some("read,process="), None),
+        ] {
+            let asked = Asked::of(typed);
+            assert_eq!((asked, asked.to_string().as_str()), (Asked { task, process }, typed));
+        }
     }
 }

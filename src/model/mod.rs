@@ -7,6 +7,7 @@ pub mod anomalies;
 pub mod archive_gaps;
 pub mod carrier;
 pub mod categories;
+pub mod choice;
 pub mod clock;
 pub mod column_values;
 pub mod concurrent;
@@ -45,6 +46,7 @@ pub mod waiting;
 use crate::base::names::{NameId, Names};
 use crate::base::notice::Notices;
 use crate::base::time::{Span, Timestamp};
+use choice::TaskChoice;
 use recorded::Recorded;
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -96,19 +98,6 @@ pub struct TraceInfo {
     pub recorded: Option<Recorded>,
 }
 
-/// The reason for choosing a task where the user named none.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct TaskChoice {
-    /// The task and the reason for choosing it, as the end of a sentence.
-    pub why: String,
-    /// Other tasks worth a look, at most two.
-    pub others: Vec<String>,
-    /// The answer is where its time went, not what slow executions do differently: it has too few.
-    pub profile: bool,
-    /// Two labelled traces hold it: their executions are compared.
-    pub by_trace: bool,
-}
-
 /// The data of one task that is independent of the trace.
 #[derive(Clone, Debug, Default)]
 pub struct Model {
@@ -120,7 +109,7 @@ pub struct Model {
     pub tasks: Arc<Vec<String>>,
     /// The task whose executions these are.
     pub task: usize,
-    /// The reason for this task, if the user named none and the events' names did not show it.
+    /// The reason for this task, if the user named none.
     pub choice: Option<TaskChoice>,
     /// Threads by [`ThreadInfoId`].
     pub who: Vec<ThreadInfo>,

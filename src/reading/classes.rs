@@ -234,6 +234,14 @@ pub(super) fn call(name: &str) -> Option<SystemCallEvent<'_>> {
     name.len().checked_sub(call.len()).and_then(|at| name.get(at..)).map(|call| SystemCallEvent { side, call })
 }
 
+/// The name of the event of a system call.
+pub(super) fn event_of(side: CallSide, call: &str) -> String {
+    match side {
+        CallSide::Entry => format!("syscall_entry_{call}"),
+        CallSide::Exit => format!("syscall_exit_{call}"),
+    }
+}
+
 /// The meaning of a class of a user-space trace.
 pub(super) fn user(name: &str) -> Option<Meaning> {
     let with = |shape, fields| Some(Meaning { shape, fields, context: true });

@@ -226,6 +226,7 @@ fn delimited(declaration: Declaration, classes: &Classes<'_>) -> Result<TaskDefi
         pairing: if width > 0 { Pairing::Key } else { Pairing::Thread },
         kind: declaration.kind.map(Spanned::into_inner),
         nest: declaration.nest,
+        process: None,
     })
 }
 

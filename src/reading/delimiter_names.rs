@@ -49,7 +49,7 @@ pub(super) fn classes<'c>(name: &str, classes: &'c [Arc<EventSignature>]) -> Vec
 }
 
 /// The class in which the event of a system call is recorded by its number.
-fn numbered<'c>(event: &str, classes: &'c [Arc<EventSignature>]) -> Option<&'c EventSignature> {
+pub(super) fn numbered<'c>(event: &str, classes: &'c [Arc<EventSignature>]) -> Option<&'c EventSignature> {
     let wanted = super::classes::call(event).filter(|event| syscalls::is_known(event.call))?;
     let is_numbered = |class: &&Arc<EventSignature>| class.kernel && numbered_side(&class.name) == Some(wanted.side);
     classes.iter().find(|class| is_numbered(class) && class.has_integer(NUMBER)).map(Arc::as_ref)
@@ -57,6 +57,10 @@ fn numbered<'c>(event: &str, classes: &'c [Arc<EventSignature>]) -> Option<&'c E
 
 /// The field that has the number of a system call.
 pub(super) const NUMBER: &str = "id";
+/// The field that has the arguments of a call by its number.
+pub(super) const ARGUMENTS: &str = "args";
+/// What the first of them is in the events of calls by name whose descriptor pairs executions.
+pub(super) const FIRST_ARGUMENT: &str = "fd";
 
 /// The side of the events of a class that has the system calls of all names.
 pub(super) fn numbered_side(class: &str) -> Option<CallSide> {

@@ -52,5 +52,6 @@ pub(super) fn parse(typed: &str, classes: &[Arc<EventSignature>]) -> Result<Task
         pairing: if key.is_some() { Pairing::Key } else { Pairing::Thread },
         kind,
         nest: false,
+        process: None,
     })
 }

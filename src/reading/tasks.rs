@@ -171,6 +171,7 @@ fn pair(title: &str, begin: &EventSignature, end: &EventSignature) -> TaskDefini
         pairing: if key.is_some() { Pairing::Key } else { Pairing::Thread },
         kind,
         nest: true,
+        process: None,
     }
 }
 
@@ -180,10 +181,18 @@ fn connections(classes: &[Arc<EventSignature>]) -> Option<TaskDefinition> {
         let is = |c: &&EventSignature| {
             c.kernel && classes::call(&c.name).is_some_and(|e| e.side == side && calls.contains(&e.call))
         };
-        let mut events: Vec<&str> = classes.iter().map(Arc::as_ref).filter(is).map(|c| c.name.as_str()).collect();
+        let mut events: Vec<String> = classes.iter().map(Arc::as_ref).filter(is).map(|c| c.name.clone()).collect();
+        let is_named = |c: &Arc<EventSignature>| {
+            c.kernel && classes::call(&c.name).is_some_and(|e| e.side == side && !e.call.is_empty())
+        };
+        // Where all calls are recorded by their numbers, any of them may occur.
+        if !classes.iter().any(is_named) {
+            let numbered = calls.iter().map(|call| classes::event_of(side, call));
+            events.extend(numbered.filter(|event| delimiter_names::numbered(event, classes).is_some()));
+        }
         events.sort_unstable();
         events.dedup();
-        events.into_iter().map(|event| keyed(event, key)).collect()
+        events.iter().map(|event| keyed(event, key)).collect()
     };
     let begins = delimiters(CallSide::Exit, ["accept", "accept4"], "ret");
     let ends = delimiters(CallSide::Entry, ["shutdown", "close"], "fd");
@@ -194,6 +203,7 @@ fn connections(classes: &[Arc<EventSignature>]) -> Option<TaskDefinition> {
         pairing: Pairing::ProcessKey,
         kind: None,
         nest: false,
+        process: None,
     })
 }
 
@@ -218,6 +228,7 @@ fn system_calls(classes: &[Arc<EventSignature>]) -> Vec<TaskDefinition> {
         pairing: Pairing::Thread,
         kind: None,
         nest: false,
+        process: None,
     })
     .collect()
 }
@@ -259,7 +270,8 @@ pub fn function(name: &str, classes: &[Arc<EventSignature>]) -> Option<TaskDefin
     let (begins, ends) = (named(":func_entry"), named(":func_exit"));
     let usable = !ends.is_empty() && begins.iter().any(|d| !d.key.is_empty());
     let name = name.to_owned();
-    usable.then_some(TaskDefinition { name, begins, ends, pairing: Pairing::Function, kind: None, nest: true })
+    let pairing = Pairing::Function;
+    usable.then_some(TaskDefinition { name, begins, ends, pairing, kind: None, nest: true, process: None })
 }
 
 /// Why `--task` cannot be used: one line with what to do.

@@ -109,7 +109,7 @@ packed! {
     HostClock { host, correction, error, beside_kernel, packets, traces }
     EventSignature { name, shown, kernel, fields, contexts }
     PayloadField { name, is_integer }
-    TaskDefinition { name, begins, ends, pairing, kind, nest }
+    TaskDefinition { name, begins, ends, pairing, kind, nest, process }
     Delimiter { event, key, conditions }
     Condition { field, op, value }
     WaitIterations { call, thread }
@@ -194,6 +194,7 @@ mod tests {
             pairing,
             kind: Some(text("type")),
             nest: true,
+            process: Some(text("dd")),
         };
         let tasks: Vec<TaskDefinition> = pairings.into_iter().map(task).collect();
         assert_eq!(value_of::<Vec<TaskDefinition>>(&bytes_of(&tasks)), Some(tasks));

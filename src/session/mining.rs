@@ -3,6 +3,7 @@
 
 use super::pass::KernelPass;
 use super::traces::Traces;
+use super::trials::OwnTasks;
 use crate::analysis::executions::PairingRule;
 use crate::analysis::operation_stacks::{self, StackSources};
 use crate::analysis::operations;
@@ -64,8 +65,10 @@ impl Traces {
             let notices = pass.notices_with(&pass.notices, chosen);
             Ok(explain::with_contributions(&pass.timeline, stacks, &request, &notices, ctx)?)
         };
-        let made = if typed.is_none() && self.tasks().declared == 0 {
-            self.choose_in(pass, candidates, places, &with_contributions, ctx)?
+        let asked = self.asked(typed);
+        let made = if asked.task.is_none() && self.tasks().declared == 0 {
+            let own = OwnTasks { pairs: candidates, process: asked.process };
+            self.choose_in(pass, own, places, &with_contributions, ctx)?
         } else {
             let chosen = pass.begun().find(|at| *at < candidates);
             chosen.map(|chosen| with_contributions(pass, chosen, pass.rule(chosen)?)).transpose()?

@@ -20,6 +20,7 @@ mod run;
 mod survey;
 mod symbols;
 mod traces;
+mod trials;
 
 pub use crate::state::file::LeafChecks;
 pub use database::Databases;
@@ -34,6 +35,7 @@ use crate::base::ctx::Ctx;
 use crate::base::notice::Notices;
 use crate::compare::moments::{self, Alignment};
 use crate::compare::{self, CompareError, Comparison};
+use crate::event::task::Asked;
 use crate::explain::mining::Mining;
 use crate::input::{self, Argument, OpenError, Opened};
 use crate::model::Model;
@@ -145,6 +147,9 @@ impl Session {
         timelines: &[ExecutionId],
         ctx: &Ctx,
     ) -> anyhow::Result<Model> {
+        if let Some(process) = task.and_then(|task| Asked::of(task).process) {
+            self.has_processes(task, process)?;
+        }
         match self {
             Session::Traces(traces) => traces.model(task, places, timelines, ctx),
             Session::Run(run) if !timelines.is_empty() => {
@@ -158,6 +163,20 @@ impl Session {
             Session::Databases(databases) if !timelines.is_empty() => databases.refuse("diff --executions"),
             Session::Databases(databases) => databases.model(task, ctx),
         }
+    }
+
+    /// Error, in one line, where executions cannot be told by their processes.
+    fn has_processes(&self, task: Option<&str>, process: &str) -> anyhow::Result<()> {
+        let is_kept = |databases: &Databases| databases.tasks().iter().any(|kept| Some(kept.as_str()) == task);
+        let why = match self {
+            Session::Traces(_) => return Ok(()),
+            Session::Databases(databases) if is_kept(databases) => return Ok(()),
+            Session::Run(_) => "an MPI run has ranks: compare with --slow rank=N",
+            Session::Databases(_) => {
+                "a database holds the executions of all processes: compare with --slow process=NAME, or name the trace"
+            }
+        };
+        Err(UsageError(format!("--process {process}: {}: {why}", self.title())).into())
     }
 
     /// The state history of a kernel recording.
@@ -180,6 +199,9 @@ impl Session {
         match (self, task) {
             (Session::Traces(traces), Some(task)) if traces.profile_task(Some(task))?.is_some() => Ok(()),
             (Session::Traces(traces), Some(task)) => traces.candidates(&[task]).map(drop),
+            (_, Some(task)) if Asked::of(task).process.is_some() => {
+                Asked::of(task).process.map_or(Ok(()), |process| self.has_processes(Some(task), process))
+            }
             (Session::Databases(databases), task) => databases.task(task).map(drop),
             (Session::Traces(_), None) | (Session::Run(_), _) => Ok(()),
         }

@@ -1,18 +1,20 @@
 //! The kernel pass for some tasks: their definitions, and their begin and end events.
 
 use super::UsageError;
+use crate::analysis::conversations::NoConversation;
 use crate::analysis::derived;
 use crate::analysis::executions::PairingRule;
 use crate::analysis::functions::{self, FunctionNames};
+use crate::analysis::processes;
 use crate::analysis::stack_tables::LazyStackTables;
 use crate::analysis::symbols::files::SymbolPaths;
 use crate::base::ctx::{Cancelled, Ctx};
 use crate::base::notice::Notices;
-use crate::event::derived::Derived;
 use crate::event::task::{Pairing, TaskDefinition};
 use crate::state::questions::Asker;
-use crate::state::timeline::{MarkRow, Timeline};
+use crate::state::timeline::{MarkRow, ThreadId, Timeline};
 use std::collections::BTreeSet;
+use std::sync::Arc;
 
 /// Result of the kernel pass for some tasks.
 pub(super) struct KernelPass {
@@ -49,9 +51,9 @@ impl KernelPass {
         let (task, functions) = (&self.tasks[at], &self.functions[at]);
         let mut rule = PairingRule::of(task);
         if task.pairing == Pairing::Function {
-            let meant = functions.matching(&task.name);
+            let meant = functions.matching(task.own_name());
             if meant.is_empty() {
-                let hint = match functions.alike(&task.name).join("` or `") {
+                let hint = match functions.alike(task.own_name()).join("` or `") {
                     none if none.is_empty() => "`whyslow info --full` lists both".into(),
                     alike => format!("did you mean `{alike}`?"),
                 };
@@ -60,7 +62,19 @@ impl KernelPass {
             }
             rule.called = Some(meant);
         }
+        if let Some(process) = &task.process {
+            rule.threads = Some(Arc::new(self.threads_of(process)?));
+        }
         Ok(rule)
+    }
+
+    /// The threads of the processes of a name, or pid.
+    pub fn threads_of(&self, process: &str) -> Result<BTreeSet<ThreadId>, UsageError> {
+        let threads = processes::threads_of(&self.timeline, process);
+        match threads.is_empty() {
+            true => Err(UsageError(format!("--process {process}: {}", NoConversation::Process))),
+            false => Ok(threads),
+        }
     }
 
     /// All notices, with those of a task.
@@ -79,12 +93,14 @@ impl KernelPass {
     }
 
     /// Add a task that no event delimits; returns its position.
-    pub fn add(&mut self, derived: &Derived, places: &SymbolPaths, ctx: &Ctx) -> Result<usize, Cancelled> {
+    pub fn add(&mut self, task: TaskDefinition, places: &SymbolPaths, ctx: &Ctx) -> Result<usize, Cancelled> {
         let at = self.tasks.len();
         let mut notices = Notices::default();
-        derived::mark(&mut self.timeline, at as u32, derived, &self.stacks, places, &mut notices, ctx)?;
+        if let Pairing::Derived(derived) = &task.pairing {
+            derived::mark(&mut self.timeline, at as u32, derived, &self.stacks, places, &mut notices, ctx)?;
+        }
         self.of_tasks.push(notices);
-        self.tasks.push(TaskDefinition::derived(derived.to_string(), derived.clone()));
+        self.tasks.push(task);
         self.functions.push(FunctionNames::default());
         Ok(at)
     }

@@ -33,13 +33,18 @@ impl Traces {
     /// The samples that a question is about: those of the task `profile`, or of recordings in which nothing else can be
     /// asked about. An error for a task that begins so and has another form.
     pub(super) fn profile_task(&self, typed: Option<&str>) -> anyhow::Result<Option<ProfileTask>> {
-        match typed.map(crate::event::profile::parse) {
+        let asked = self.asked(typed);
+        let program = asked.process.map(str::to_owned);
+        match asked.task.map(crate::event::profile::parse) {
             Some(Some(task)) if self.sources.is_empty() || self.sources.iter().any(|s| has_samples(&s.trace)) => {
                 let typed = typed.unwrap_or_default();
-                task.map(Some).map_err(|form| UsageError(format!("--task {typed}: {form}")).into())
+                let of_process = |task: ProfileTask| ProfileTask { program: program.or(task.program), ..task };
+                task.map(of_process).map(Some).map_err(|form| UsageError(format!("--task {typed}: {form}")).into())
             }
             Some(_) => Ok(None),
-            None if self.tasks().declared == 0 && self.asks_for_profile()? => Ok(Some(ProfileTask::default())),
+            None if self.tasks().declared == 0 && self.asks_for_profile()? => {
+                Ok(Some(ProfileTask { program, ..ProfileTask::default() }))
+            }
             None => Ok(None),
         }
     }

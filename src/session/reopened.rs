@@ -268,8 +268,9 @@ impl KeptRecording {
     }
 }
 
-/// The events of one delimit the other. The task of a function has the events of all functions.
+/// The events of one delimit the other. The task of a function has the events of all functions, and that of a process
+/// those of all processes.
 fn has_same_events(a: &TaskDefinition, b: &TaskDefinition) -> bool {
-    let TaskDefinition { name: _, begins, ends, pairing, kind, nest } = a;
+    let TaskDefinition { name: _, begins, ends, pairing, kind, nest, process: _ } = a;
     (begins, ends, pairing, kind, nest) == (&b.begins, &b.ends, &b.pairing, &b.kind, &b.nest)
 }

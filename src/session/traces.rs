@@ -15,7 +15,7 @@ use crate::analysis::{clocks, derived, symbols, wakers};
 use crate::base::ctx::Ctx;
 use crate::base::notice::Notices;
 use crate::event::derived::Derived;
-use crate::event::task::{Pairing, TaskDefinition};
+use crate::event::task::{Asked, Pairing, TaskDefinition};
 use crate::explain;
 use crate::explain::Stacks;
 use crate::input::{self, Source};
@@ -105,19 +105,41 @@ impl Traces {
         &self.tasks().tasks
     }
 
-    /// The tasks that `--task` names; without it those that a file declares, else those whose executions are worth a
+    /// The tasks that `--task` names; without a name those that a file declares, else those whose executions are worth a
     /// look by themselves: all but system calls and interrupts, which every recording has.
     pub fn candidates(&self, typed: &[&str]) -> anyhow::Result<Vec<TaskDefinition>> {
         if !typed.is_empty() {
-            let task = |t: &&str| {
-                tasks::parse(t, self.found(), &self.tasks().classes).map_err(|e| UsageError(e.to_string()).into())
-            };
-            return typed.iter().map(task).collect();
+            let mut named = Vec::new();
+            for typed in typed {
+                let asked = self.asked(Some(typed));
+                let own = match asked.task {
+                    Some(task) => {
+                        let parsed = tasks::parse(task, self.found(), &self.tasks().classes);
+                        vec![parsed.map_err(|e| UsageError(e.to_string()))?]
+                    }
+                    None => self.candidates(&[])?,
+                };
+                let of_process = |task: TaskDefinition| match asked.process {
+                    Some(process) => task.of_process(process),
+                    None => task,
+                };
+                named.extend(own.into_iter().map(of_process));
+            }
+            return Ok(named);
         }
         if self.tasks().declared > 0 {
             return Ok(self.found()[..self.tasks().declared].to_vec());
         }
         Ok(self.found().iter().filter(|t| self.is_users(t)).cloned().collect())
+    }
+
+    /// What a text asks about; a name that a task has means that task.
+    pub(super) fn asked<'t>(&self, typed: Option<&'t str>) -> Asked<'t> {
+        match typed {
+            Some(typed) if self.tasks().names().first.contains_key(typed) => Asked { task: Some(typed), process: None },
+            Some(typed) => Asked::of(typed),
+            None => Asked::default(),
+        }
     }
 
     fn is_users(&self, task: &TaskDefinition) -> bool {
@@ -191,8 +213,9 @@ impl Traces {
         if !self.others.is_empty() {
             return self.joined_model(typed, places, timelines, ctx);
         }
-        if typed.is_none() && self.tasks().declared == 0 {
-            return self.choose(places, timelines, ctx);
+        let asked = self.asked(typed);
+        if asked.task.is_none() && self.tasks().declared == 0 {
+            return self.choose(asked.process, places, timelines, ctx);
         }
         let pass = self.ask(typed.as_slice(), places, ctx)?;
         let mut rules = pass.rules()?;

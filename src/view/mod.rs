@@ -3,6 +3,7 @@
 pub mod agreement;
 pub mod anomalies;
 pub mod archive;
+mod choice_text;
 pub mod diff_parts;
 pub mod execution_text;
 pub mod executions;

@@ -5,7 +5,7 @@
 
 use super::diff_parts::DiffParts;
 use super::json::largest;
-use super::{execution_text, function_text, profile_text, words};
+use super::{choice_text, execution_text, function_text, profile_text, words};
 use crate::base::demangle::abbreviated;
 use crate::base::{clean, figure};
 use crate::compare::functions::by_function;
@@ -58,7 +58,7 @@ impl Page {
     }
 
     /// A bar of `share` of `columns`.
-    fn bar(&self, share: f64, columns: usize) -> String {
+    pub(super) fn bar(&self, share: f64, columns: usize) -> String {
         let share = if share.is_finite() { share.clamp(0.0, 1.0) } else { 0.0 };
         if self.is_ascii() {
             return "#".repeat((share * columns as f64).round() as usize);
@@ -107,6 +107,9 @@ pub(super) fn cut(text: &str, columns: usize) -> String {
 pub fn explain(model: &Model, c: &Comparison, page: Page) -> String {
     let mut out = String::new();
     head(model, c, page, &mut out);
+    if let Some(choice) = model.choice.as_ref().filter(|choice| choice.is_open()) {
+        choice_text::table(choice, page, &mut out);
+    }
     causes(model, c, page, &mut out);
     if !c.kinds.is_empty() {
         out.push_str("\nKinds of slow executions\n");
@@ -331,7 +334,7 @@ fn histogram(model: &Model, c: &Comparison, column: &Column, page: Page, out: &m
     out.push('\n');
 }
 
-fn sparkline(counts: &[u32], ascii: bool) -> String {
+pub(super) fn sparkline(counts: &[u32], ascii: bool) -> String {
     let levels: &[char] = if ascii {
         &[' ', '.', ':', '-', '=', '#']
     } else {

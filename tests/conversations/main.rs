@@ -95,6 +95,22 @@ fn generated_requests_are_found_as_they_were_made() {
     }
 }
 
+/// A connection goes from the listening thread, which accepts it, to a worker, which closes it.
+#[test]
+fn connections_are_the_same_where_calls_have_numbers() {
+    let connections = |recorder: Recorder| {
+        let mut host = Host::new(5, recorder);
+        Kind::Blocking.generate(&mut host);
+        let folder = folder(&format!("connections-{recorder:?}"));
+        host.write(&folder);
+        let model = model(&folder, "connection", 2, None).unwrap();
+        (0..model.executions.len()).map(|at| (model.executions.start[at], model.executions.end[at])).collect::<Vec<_>>()
+    };
+    let named = connections(Recorder::Named);
+    assert!(named.len() > 3, "{named:?}");
+    assert_eq!(connections(Recorder::Numbered), named);
+}
+
 #[test]
 fn generated_requests_do_not_depend_on_workers_and_chunks() {
     for kind in [Kind::Pool, Kind::Forked, Kind::EventLoop] {

@@ -1,6 +1,7 @@
 //! What people come for, each with at most six keys or one typed line.
 
 use super::interface::Session;
+use whyslow::model::choice::{ChosenBy, ExecutionKind, ProgramTask, TaskChoice};
 use whyslow::view::tui::job::Exported;
 use whyslow::view::tui::setup::FirstQuestion;
 use whyslow::view::tui::theme::ColourDepth;
@@ -73,4 +74,47 @@ fn a_database_is_saved_for_a_colleague() {
     let played = play(usual(), "D Enter y");
     assert!(played.keys <= 6 && played.page().contains("whyslow-app-request.why written"), "{}", played.page());
     assert!(matches!(played.session.exported(), Some(Exported::Database)));
+}
+
+/// A guess among two programs of similar weight.
+fn guessed() -> TaskChoice {
+    let program = |program: &str, task: &str, tail_ns| ProgramTask {
+        program: program.to_owned(),
+        kind: ExecutionKind::Requests,
+        task: task.to_owned(),
+        executions: 475,
+        p50_ns: 100_000,
+        p99_ns: 46_300_000,
+        tail_ns,
+        over_time: [0, 9, 0, 3, 0, 0, 0, 0, 0, 0, 0, 1],
+        is_recorded: false,
+    };
+    let programs =
+        vec![program("redis-server", "app:request", 1_900_000_000), program("proxy", "syscall:futex", 1_500_000_000)];
+    TaskChoice { by: ChosenBy::Guessed, programs, ..TaskChoice::default() }
+}
+
+#[test]
+fn a_guess_among_programs_is_a_question_first() {
+    let mut session = usual();
+    session.choose(guessed());
+    let page = session.lines().join("\n");
+    assert!(page.contains("which program was meant") && page.contains("redis-server"), "{page}");
+    assert!(page.contains("475 requests") && page.contains("current task"), "{page}");
+    // The first answers already.
+    session.keys("Enter");
+    assert!(session.app.overlays.is_empty() && session.app.task() == Some("app:request"));
+    session.keys("T Down Enter");
+    assert_eq!(session.app.task(), Some("syscall:futex"));
+    // It is asked once.
+    assert!(session.app.overlays.is_empty());
+    session.keys("T");
+    assert!(session.lines().join("\n").contains("proxy"));
+}
+
+#[test]
+fn a_choice_that_is_no_guess_asks_nothing() {
+    let mut session = usual();
+    session.choose(TaskChoice { by: ChosenBy::Recorded, ..guessed() });
+    assert!(session.app.overlays.is_empty());
 }

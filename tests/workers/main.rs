@@ -68,6 +68,7 @@ fn tasks() -> Vec<TaskDefinition> {
         pairing: if key.is_some() { Pairing::Key } else { Pairing::Thread },
         kind: kind.map(str::to_owned),
         nest: false,
+        process: None,
     };
     vec![
         task("app:request_begin", "app:request_end", Some("id"), Some("type")),

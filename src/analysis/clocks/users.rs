@@ -115,6 +115,7 @@ fn sample(trace: &Trace) -> Vec<SampledEvent> {
         pairing: Pairing::Thread,
         kind: None,
         nest: false,
+        process: None,
     };
     let binding = Binding::new(trace, &[any]);
     let plan = trace.compile(&binding.projection);

@@ -1,6 +1,6 @@
 //! The requests and calls of all processes, as tasks for a user who named none.
 //!
-//! In: a timeline. Out: for each name of processes and side the durations of its exchanges. Where nothing shows which
+//! In: a timeline. Out: for each name of processes and side the spans of its exchanges. Where nothing shows which
 //! side asks, the one whose exchanges are much shorter than the time between them is proposed: most processes rest.
 //! Cost: linear in the calls that name descriptors.
 
@@ -9,7 +9,7 @@ use crate::analysis::derived::tracers;
 use crate::base::ctx::{Cancelled, Ctx};
 use crate::base::names::NameId;
 use crate::base::statistics::nearest_rank;
-use crate::base::time::{Ns, Timestamp};
+use crate::base::time::{Ns, Span, Timestamp};
 use crate::event::derived::{ConversationSide, Conversations};
 use crate::state::questions::Asker;
 use crate::state::timeline::Timeline;
@@ -18,11 +18,11 @@ use std::collections::BTreeMap;
 /// The median of a side's exchanges is shorter than that of the times between them by this factor where it is proposed.
 const SHORTER: Ns = 3;
 
-/// Durations of both sides of conversations: as a server, as a client.
-type BothSides = [Vec<Ns>; 2];
+/// Exchanges of both sides of conversations: as a server, as a client.
+type BothSides = [Vec<Span>; 2];
 
-/// Durations of the exchanges of each task, without those of tracers.
-pub fn candidates(timeline: &Timeline, ctx: &Ctx) -> Result<BTreeMap<Conversations, Vec<Ns>>, Cancelled> {
+/// The exchanges of each task, without those of tracers.
+pub fn candidates(timeline: &Timeline, ctx: &Ctx) -> Result<BTreeMap<Conversations, Vec<Span>>, Cancelled> {
     let left_out = tracers(timeline);
     let reader = timeline.reader(Asker::Tasks);
     let mut finder = Finder::new(timeline, &reader);
@@ -47,36 +47,36 @@ pub fn candidates(timeline: &Timeline, ctx: &Ctx) -> Result<BTreeMap<Conversatio
                     Some(Certainty::Unknown) => &mut unknown,
                     Some(Certainty::Against) | None => continue,
                 };
-                if let Some(durations) = into.entry(name).or_default().get_mut(number) {
-                    durations.extend(exchanges.iter().map(|it: &Exchange| it.end.time.since(it.arrival)));
+                if let Some(spans) = into.entry(name).or_default().get_mut(number) {
+                    spans.extend(exchanges.iter().map(|it: &Exchange| Span::new(it.arrival, it.end.time)));
                 }
             }
         }
     }
-    for (name, durations) in unknown {
+    for (name, spans) in unknown {
         let sides = known.entry(name).or_default();
-        let likely = likely(&durations);
-        for ((side, durations), is_likely) in sides.iter_mut().zip(durations).zip(likely) {
+        let likely = likely(&spans);
+        for ((side, spans), is_likely) in sides.iter_mut().zip(spans).zip(likely) {
             if is_likely && side.is_empty() {
-                *side = durations;
+                *side = spans;
             }
         }
     }
     let tasks = known.into_iter().flat_map(|(name, sides)| {
         let process = timeline.names().get(name).to_owned();
-        ConversationSide::ALL.into_iter().zip(sides).map(move |(side, durations)| {
+        ConversationSide::ALL.into_iter().zip(sides).map(move |(side, spans)| {
             // A server that gets no CPU is slow, too.
             let from_arrival = side == ConversationSide::Serves;
-            (Conversations { side, process: process.clone(), from_arrival }, durations)
+            (Conversations { side, process: process.clone(), from_arrival }, spans)
         })
     });
-    Ok(tasks.filter(|(_, durations)| !durations.is_empty()).collect())
+    Ok(tasks.filter(|(_, spans)| !spans.is_empty()).collect())
 }
 
 /// Which of two sides is likely: what is an exchange on one is the time between two on the other.
 fn likely(sides: &BothSides) -> [bool; 2] {
-    let [serves, calls] = sides.each_ref().map(|durations| {
-        let mut durations = durations.clone();
+    let [serves, calls] = sides.each_ref().map(|spans| {
+        let mut durations: Vec<Ns> = spans.iter().map(|span| span.len()).collect();
         durations.sort_unstable();
         nearest_rank(&durations, 50.0).unwrap_or(0)
     });
@@ -89,8 +89,9 @@ mod tests {
 
     #[test]
     fn likely_is_the_side_that_mostly_rests() {
-        assert_eq!(likely(&[vec![1, 2, 90], vec![6, 7, 1]]), [true, false]);
-        assert_eq!(likely(&[vec![50, 60], vec![2, 20]]), [false, true]);
-        assert_eq!(likely(&[vec![5], vec![6]]), [false, false]);
+        let spans = |all: &[Ns]| all.iter().map(|ns| Span::of_ns(1, 1 + ns)).collect::<Vec<_>>();
+        assert_eq!(likely(&[spans(&[1, 2, 90]), spans(&[6, 7, 1])]), [true, false]);
+        assert_eq!(likely(&[spans(&[50, 60]), spans(&[2, 20])]), [false, true]);
+        assert_eq!(likely(&[spans(&[5]), spans(&[6])]), [false, false]);
     }
 }

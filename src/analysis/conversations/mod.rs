@@ -5,7 +5,6 @@
 //! A request lasts from the receipt of its first data, or from its arrival, to the last send before more data comes, on
 //! whichever threads; a call from its first send to the last of its answer. The wait for the next request is in none.
 //!
-//! - `processes`: process instances, their parents
 //! - `process_calls`: the calls of a process in the order of their effects
 //! - `arrivals`: when data had arrived
 //! - `sockets`: what a descriptor is
@@ -21,7 +20,6 @@ mod arrivals;
 mod candidates;
 mod exchanges;
 mod process_calls;
-mod processes;
 mod sockets;
 #[cfg(test)]
 mod tests;
@@ -29,6 +27,7 @@ mod tests;
 pub use candidates::candidates;
 
 use super::iterations::{ExecutionEnd, boundary};
+use super::processes::Processes;
 use crate::base::ctx::{Cancelled, Ctx};
 use crate::base::names::NameId;
 use crate::base::notice::{Notice, Notices};
@@ -41,7 +40,6 @@ use arrivals::Arrivals;
 use exchanges::{Exchange, Exchanges, Irregularities, Moment, Piece};
 use foldhash::HashMap;
 use process_calls::{CallMeaning, CallMeanings, process_calls};
-use processes::Processes;
 use sockets::{Conversation, DescriptorLog, KnownSide, OpenFiles, Origin};
 use std::collections::BTreeMap;
 
@@ -246,7 +244,7 @@ fn find(
 ) -> Result<Result<Found, NoConversation>, Cancelled> {
     let reader = timeline.reader(Asker::Tasks);
     let mut finder = Finder::new(timeline, &reader);
-    let named = named(timeline, &finder.processes, definition);
+    let named = finder.processes.named(timeline, &definition.process);
     if !named.contains(&true) {
         return Ok(Err(NoConversation::Process));
     }
@@ -289,19 +287,6 @@ fn find(
     };
     found.exchanges.sort_unstable();
     Ok(Ok(found))
-}
-
-/// By process: it has the name, or, where none has it, the pid.
-fn named(timeline: &Timeline, processes: &Processes, definition: &Conversations) -> Vec<bool> {
-    let ever = |process: &processes::Process| {
-        let first = process.threads.first().and_then(|id| timeline.thread(*id));
-        first.is_some_and(|first| first.names.iter().any(|n| timeline.names().get(n.name) == definition.process))
-    };
-    let by_name: Vec<bool> = processes.0.iter().map(ever).collect();
-    let Some(pid) = definition.process.parse::<i32>().ok().filter(|_| !by_name.contains(&true)) else {
-        return by_name;
-    };
-    (0..processes.0.len()).map(|at| processes.pid(timeline, at) == Some(pid)).collect()
 }
 
 /// True where a process, or one of those of the same name above it, accepts connections; true where it connects.

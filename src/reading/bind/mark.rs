@@ -12,17 +12,45 @@ use crate::event::kind::{MarkId, TextId};
 use crate::event::task::{Condition, Literal, TaskDefinition};
 use crate::input::record::Value;
 use crate::reading::batch::{Batch, MarkBody, MarkKey};
-use crate::reading::delimiter_names::NUMBER;
+use crate::reading::delimiter_names::{ARGUMENTS, FIRST_ARGUMENT, NUMBER};
 
 /// A delimiter bound to a class.
 #[derive(Clone, Debug)]
 pub(super) struct BoundMark {
     task: u32,
     begins: bool,
-    key: Vec<Slot>,
+    key: Vec<BoundKey>,
     kind: Slot,
     conditions: Vec<(Slot, Condition)>,
     fields: Vec<BoundNumber>,
+}
+
+/// A part of a key, bound to a class.
+#[derive(Clone, Copy, Debug)]
+enum BoundKey {
+    /// A field.
+    Field(Slot),
+    /// The first argument of a call that is recorded by its number.
+    Argument(Slot),
+}
+
+impl BoundKey {
+    fn new(paths: &mut Paths<'_>, field: &str, place: &DelimiterPlace) -> BoundKey {
+        match paths.any(field) {
+            NOWHERE if place.call.is_some() && field == FIRST_ARGUMENT => BoundKey::Argument(paths.any(ARGUMENTS)),
+            slot => BoundKey::Field(slot),
+        }
+    }
+
+    fn value<'v>(self, values: Values<'v, '_>) -> Value<'v> {
+        match self {
+            BoundKey::Field(slot) => values.at(slot),
+            BoundKey::Argument(slot) => {
+                let first = values.at(slot).as_words().and_then(|words| words.iter().next());
+                first.map_or(Value::Absent, |word| Value::Signed(i64::from(word as i32)))
+            }
+        }
+    }
 }
 
 /// A number of the payload, bound to a class.
@@ -50,7 +78,7 @@ impl BoundMark {
         let bound = places.iter().filter_map(|place| {
             let task = tasks.get(place.task as usize)?;
             let delimiter = if place.begins { &task.begins } else { &task.ends }.get(place.at)?;
-            let key = delimiter.key.iter().map(|field| paths.any(field)).collect();
+            let key = delimiter.key.iter().map(|field| BoundKey::new(paths, field, place)).collect();
             let kind = task.kind.as_ref().map_or(NOWHERE, |field| paths.any(field));
             let of_call = place.call.map(|call| {
                 let value = Literal::Number(call.into());
@@ -76,7 +104,7 @@ impl BoundMark {
         }
         let key = match self.key.as_slice() {
             [] => None,
-            [slot] => Some(match values.at(*slot) {
+            [one] => Some(match one.value(values) {
                 Value::Text(text) => MarkKey::Text(batch.text(text)),
                 value => MarkKey::Number(value.as_i64()?),
             }),
@@ -101,11 +129,11 @@ impl BoundMark {
 }
 
 /// Several values as one key: each with its length before it, so that different lists of values give different keys.
-fn together(slots: &[Slot], values: Values<'_, '_>, batch: &mut Batch) -> Option<MarkKey> {
+fn together(keys: &[BoundKey], values: Values<'_, '_>, batch: &mut Batch) -> Option<MarkKey> {
     let mut all: Vec<u8> = Vec::new();
-    for slot in slots {
+    for key in keys {
         let number;
-        let value: &[u8] = match values.at(*slot) {
+        let value: &[u8] = match key.value(values) {
             Value::Text(text) => text,
             value => {
                 number = value.as_i64()?.to_string().into_bytes();

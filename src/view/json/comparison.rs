@@ -3,6 +3,7 @@
 use super::cleaned;
 use crate::compare::{Basis, Cause, Comparison, Culprit, Dimension, Group, GroupsOrigin, SlowKind, Spread};
 use crate::model::Model;
+use crate::model::choice::{CELLS, ChosenBy, ProgramTask};
 use crate::model::profile::Profile;
 use serde::Serialize;
 
@@ -11,6 +12,13 @@ use serde::Serialize;
 pub(super) struct Head {
     schema: &'static str,
     task: String,
+    task_chosen_by: &'static str,
+    /// The program whose executions they are, where the user did not name the task.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    program: Option<String>,
+    /// What else could be asked about, the chosen program first; empty unless the task was guessed.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    programs: Vec<ProgramTaskJson>,
     slow: GroupJson,
     fast: GroupJson,
     extra_ns: i64,
@@ -28,6 +36,39 @@ struct ProfileJson {
     whose: String,
     other_events: Vec<String>,
     left_out: Vec<ProgramJson>,
+}
+
+/// A task of a program that could be asked about.
+#[derive(Serialize)]
+struct ProgramTaskJson {
+    program: String,
+    task: String,
+    kind: &'static str,
+    executions: usize,
+    p50_ns: i64,
+    p99_ns: i64,
+    /// What the slowest twentieth takes beyond the median.
+    tail_ns: i64,
+    /// That time in twelve equal parts of the recording.
+    over_time_ns: [i64; CELLS],
+    is_recorded: bool,
+}
+
+fn programs(model: &Model) -> Vec<ProgramTaskJson> {
+    let guessed = model.choice.iter().filter(|choice| choice.by == ChosenBy::Guessed);
+    let programs = guessed.flat_map(|choice| &choice.programs);
+    let json = |one: &ProgramTask| ProgramTaskJson {
+        program: cleaned(&one.program),
+        task: cleaned(&one.task),
+        kind: one.kind.words(),
+        executions: one.executions,
+        p50_ns: one.p50_ns,
+        p99_ns: one.p99_ns,
+        tail_ns: one.tail_ns,
+        over_time_ns: one.over_time,
+        is_recorded: one.is_recorded,
+    };
+    programs.map(json).collect()
 }
 
 #[derive(Serialize)]
@@ -56,6 +97,13 @@ impl Head {
         Head {
             schema,
             task: model.tasks.get(model.task).map_or_else(String::new, |t| cleaned(t)),
+            task_chosen_by: model.choice.as_ref().map_or(ChosenBy::Given, |choice| choice.by).name(),
+            program: model
+                .choice
+                .as_ref()
+                .and_then(|choice| choice.whose.as_ref())
+                .map(|(program, _)| cleaned(program)),
+            programs: programs(model),
             slow: group(model, &c.slow),
             fast: group(model, &c.fast),
             extra_ns: c.extra_ns,

@@ -167,7 +167,19 @@ mod tests {
         let first = v["causes"][0].as_object().unwrap();
         assert_eq!(
             keys,
-            ["schema", "task", "slow", "fast", "extra_ns", "verdict", "causes", "kinds", "dimensions", "warnings"]
+            [
+                "schema",
+                "task",
+                "task_chosen_by",
+                "slow",
+                "fast",
+                "extra_ns",
+                "verdict",
+                "causes",
+                "kinds",
+                "dimensions",
+                "warnings"
+            ]
         );
         assert_eq!((&v["schema"], &v["task"]), (&"whyslow.explain/1".into(), &"app:request".into()));
         assert_eq!(

@@ -25,6 +25,7 @@ use crate::base::time::{Span, Timestamp};
 use crate::compare::inverted::InvertedTree;
 use crate::compare::{Cause, Comparison, ComparisonRequest, DiffNode};
 use crate::model::Model;
+use crate::model::choice::ProgramTask;
 use crate::model::context::ContextId;
 use crate::view::agreement::Agreement;
 use crate::view::report::Invocation;
@@ -177,6 +178,8 @@ pub struct App {
     pub typed_filters: Vec<String>,
     /// The tasks that have executions, once they are counted.
     pub surveyed: Option<Arc<[TaskSummary]>>,
+    /// Of each program the task that could be asked about first, where none was named.
+    pub programs: Vec<ProgramTask>,
     /// The running job.
     pub busy: Option<Busy>,
     /// Why there is no (new) answer.
@@ -253,6 +256,7 @@ impl App {
             typed: None,
             typed_filters: Vec::new(),
             surveyed: None,
+            programs: Vec::new(),
             busy: None,
             failure: None,
             status: None,

@@ -29,6 +29,7 @@ use whyslow::compare::{Comparison, ComparisonRequest, compare};
 use whyslow::event::operation::Operations;
 use whyslow::explain::mining::Mining;
 use whyslow::model::Model;
+use whyslow::model::choice::TaskChoice;
 use whyslow::model::concurrent::{ConcurrentQuestion, ConcurrentThread, ConcurrentUse};
 use whyslow::model::execution::ExecutionId;
 use whyslow::model::overview::{OverviewCell, RecordingOverview, RequestRecord};
@@ -185,6 +186,14 @@ impl Session {
     /// A session of this size that has just begun to analyse.
     pub fn new(columns: u16, lines: u16, depth: ColourDepth) -> Session {
         Session::beginning(columns, lines, depth, FirstQuestion::Executions)
+    }
+
+    /// The model comes, with the reason for its task.
+    #[allow(dead_code)]
+    pub fn choose(&mut self, choice: TaskChoice) {
+        let mut model = server(700);
+        model.choice = Some(choice);
+        self.send(UiMessage::Done(Done::Analysed(Ok(Arc::new(model)))));
     }
 
     /// The same, beginning with patterns.

@@ -4,6 +4,7 @@ use crate::base::figure;
 use crate::base::file::Existing;
 use crate::compare::Comparison;
 use crate::model::Model;
+use crate::model::choice::{ProgramTask, TaskChoice};
 use crate::view::tui::app::{App, Cursor};
 use crate::view::tui::background::Background;
 use crate::view::tui::details::{self, SampleSearch};
@@ -13,6 +14,7 @@ use crate::view::tui::message::UiEffect;
 use crate::view::tui::overlay::{MenuCommand, MenuItem, Overlay, OverlayPage, PromptPurpose, fitting};
 use crate::view::tui::pane::Pane;
 use crate::view::tui::theme::Theme;
+use crate::view::tui::widget::strip;
 use std::path::PathBuf;
 use std::sync::Arc;
 
@@ -98,6 +100,39 @@ pub(super) fn palette(app: &App) -> Overlay {
 
 /// Title of the list of tasks.
 const TASKS: &str = "Task";
+/// Title of the list of programs where the task was guessed.
+const WHICH: &str = "The recording does not say which program was meant. Enter: explain it, Esc: the first";
+
+/// The programs that could be asked about are known: ask which is meant if the answer is a guess among several.
+pub(super) fn take_programs(app: &mut App, choice: TaskChoice) {
+    let is_open = choice.is_open();
+    app.programs = choice.programs;
+    if is_open && app.overlays.is_empty() {
+        let choices = program_choices(app, "");
+        app.overlays.push(Overlay::list(WHICH, choices));
+    }
+}
+
+/// The programs to choose from, by the task that is asked about first.
+fn program_choices(app: &App, prefix: &str) -> Vec<MenuItem> {
+    let current = app.task();
+    let item = |one: &ProgramTask| {
+        let time = |ns: i64| figure::time(ns as f64);
+        let what = format!("{:>8} {:<15}", figure::count(one.executions as u64), one.kind.words());
+        let figures =
+            format!("p50 {:>8}  p99 {:>8}  extra {:>8}", time(one.p50_ns), time(one.p99_ns), time(one.tail_ns));
+        let most = one.over_time.iter().copied().max().unwrap_or(0).max(1) as f64;
+        let over_time = strip::line(&one.over_time.map(|ns| ns as f64), most);
+        let recorded = if one.is_recorded { "  recorded command" } else { "" };
+        let here = if Some(one.task.as_str()) == current { "  current task" } else { "" };
+        MenuItem {
+            name: format!("{prefix}{}", one.program),
+            help: format!("{what}  {figures}  {over_time}{recorded}{here}"),
+            command: MenuCommand::Task(one.task.clone()),
+        }
+    };
+    app.programs.iter().map(item).collect()
+}
 
 /// The tasks to choose from: once they are counted, those that have executions.
 fn task_choices(app: &App, prefix: &str) -> Vec<MenuItem> {
@@ -108,17 +143,24 @@ fn task_choices(app: &App, prefix: &str) -> Vec<MenuItem> {
         help: if Some(name) == current { format!("{help}  current task") } else { help },
         command: MenuCommand::Task(name.to_owned()),
     };
-    match &app.surveyed {
+    let mut choices = program_choices(app, prefix);
+    let is_new = |name: &&str| app.programs.iter().all(|one| one.task != **name);
+    choices.extend(match &app.surveyed {
         Some(tasks) if !tasks.is_empty() => {
             let figures = |t: &TaskSummary| {
                 let (p50, p99) = (figure::time(t.p50_ns as f64), figure::time(t.p99_ns as f64));
                 let unit = if t.executions == 1 { "execution" } else { "executions" };
                 format!("{:>8} {unit:<10}  p50 {p50:>8}  p99 {p99:>8}", figure::count(t.executions))
             };
-            tasks.iter().map(|t| item(&t.name, figures(t))).collect()
+            let new = tasks.iter().filter(|t| is_new(&t.name.as_str()));
+            new.map(|t| item(&t.name, figures(t))).collect::<Vec<_>>()
         }
-        _ => model.tasks.iter().map(|name| item(name, String::new())).collect(),
-    }
+        _ => {
+            let new = model.tasks.iter().filter(|name| is_new(&name.as_str()));
+            new.map(|name| item(name, String::new())).collect()
+        }
+    });
+    choices
 }
 
 /// Show the list of tasks; the first time their executions are counted.

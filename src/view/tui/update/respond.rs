@@ -36,6 +36,7 @@ pub(super) fn respond(app: &mut App, response: OverlayResponse) -> Vec<UiEffect>
                 MenuCommand::Function(_) => {}
                 MenuCommand::Bookmark(at) => return bookmarks::go(app, at),
                 MenuCommand::Act(action) => return act(app, action),
+                MenuCommand::Task(task) if app.task() == Some(task.as_str()) => {}
                 MenuCommand::Task(task) => return app.begin(Job::Analyse { task: Some(task) }),
                 MenuCommand::Theme(at) => take_theme(app, at),
             }

@@ -2,7 +2,7 @@
 
 use super::groups::{compare, prompt};
 use super::inverted;
-use super::overlays::{on_outcome, on_survey};
+use super::overlays::{self, on_outcome, on_survey};
 use super::overview;
 use super::patterns::{go_to_moment, show};
 use super::restore;
@@ -48,7 +48,11 @@ fn take(app: &mut App, done: Done) -> Vec<UiEffect> {
                 app.patterns = PatternState { settings: app.patterns.settings, ..PatternState::default() };
             }
             app.groups.analysed(task.map_or("", String::as_str));
+            let choice = model.choice.clone().filter(|choice| !choice.programs.is_empty());
             app.model = Some(model);
+            if let Some(choice) = choice {
+                overlays::take_programs(app, choice);
+            }
             app.comparison = None;
             app.counts = None;
             app.histograms = HistogramPane { selection: app.groups.selection(), ..HistogramPane::default() };

@@ -8,10 +8,11 @@ use crate::base::names::NameId;
 use crate::base::time::Timestamp;
 use crate::state::timeline::{HostId, Thread, ThreadId, Timeline};
 use foldhash::HashMap;
+use std::collections::BTreeSet;
 
 /// A process instance.
 #[derive(Clone, Debug)]
-pub(super) struct Process {
+pub struct Process {
     /// Its threads; the first one is the first of the process, where that was recorded.
     pub threads: Vec<ThreadId>,
     /// When its first thread began.
@@ -26,7 +27,7 @@ pub(super) struct Process {
 
 /// All processes of a timeline, in order of their birth.
 #[derive(Debug)]
-pub(super) struct Processes(pub Vec<Process>);
+pub struct Processes(pub Vec<Process>);
 
 impl Processes {
     /// Those of a timeline, without idle tasks.
@@ -67,9 +68,47 @@ impl Processes {
         timeline.thread(*first)?.name_at(t)
     }
 
-    /// The pid of a process.
-    pub fn pid(&self, timeline: &Timeline, at: usize) -> Option<i32> {
-        let first = self.0.get(at)?.threads.first()?;
-        timeline.thread(*first).map(|thread| thread.pid)
+    /// By process: it once had the name, or, where none had it, has the pid.
+    pub fn named(&self, timeline: &Timeline, name_or_pid: &str) -> Vec<bool> {
+        let first = |process: &Process| process.threads.first().and_then(|id| timeline.thread(*id));
+        let ever = |first: &Thread| first.names.iter().any(|n| timeline.names().get(n.name) == name_or_pid);
+        let by_name: Vec<bool> = self.0.iter().map(|process| first(process).is_some_and(ever)).collect();
+        let Some(pid) = name_or_pid.parse::<i32>().ok().filter(|_| !by_name.contains(&true)) else {
+            return by_name;
+        };
+        self.0.iter().map(|process| first(process).is_some_and(|first| first.pid == pid)).collect()
+    }
+}
+
+/// The threads of the processes that once had a name, or, where none had it, have the pid; none where no process is
+/// meant.
+pub fn threads_of(timeline: &Timeline, name_or_pid: &str) -> BTreeSet<ThreadId> {
+    let processes = Processes::new(timeline);
+    let named = processes.named(timeline, name_or_pid);
+    let meant = processes.0.into_iter().zip(named).filter(|(_, is_meant)| *is_meant);
+    meant.flat_map(|(process, _)| process.threads).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::analysis::timeline_builder::TimelineBuilder;
+    use crate::state::timeline::ThreadName;
+
+    #[test]
+    fn threads_of_takes_a_pid_where_no_process_has_the_name() {
+        let mut builder = TimelineBuilder::new(4);
+        let names = ["sh", "7", "worker", "sh"].map(|name| builder.0.tables.names.intern(name));
+        for ((draft, name), (tid, pid)) in
+            builder.0.threads.iter_mut().zip(names).zip([(7, 7), (8, 8), (9, 7), (12, 12)])
+        {
+            (draft.thread.tid, draft.thread.pid) = (tid, pid);
+            draft.thread.names = vec![ThreadName { from: Timestamp::ZERO, name }];
+        }
+        let timeline = builder.sealed();
+        let found = |typed: &str| -> Vec<u32> { threads_of(&timeline, typed).iter().map(|id| id.raw()).collect() };
+        assert_eq!(found("sh"), [0, 2, 3]);
+        assert_eq!((found("7"), found("12")), (vec![1], vec![3]));
+        assert!(found("worker").is_empty() && found("99").is_empty());
     }
 }

@@ -1,0 +1,137 @@
+//! Loops of threads: the call in which threads of one name wait most often, and the work between two such waits.
+//!
+//! In: a timeline with its programs. Out: the loops of each program whose iterations differ, and the sites of all. Waits
+//! for a disk do not count, because a thread waits for a disk while it works. Where no system calls were recorded, the
+//! stacks at switches contain them. Cost: linear in segments and calls.
+
+use super::ENOUGH;
+use super::programs::Programs;
+use super::tails::{Candidate, Tail, TaskSpans, ranked};
+use crate::analysis::iterations::waits;
+use crate::analysis::stack_tables::LazyStackTables;
+use crate::analysis::symbols::files::SymbolPaths;
+use crate::base::ctx::{Cancelled, Ctx};
+use crate::base::time::{Ns, Span, Timestamp};
+use crate::event::derived::{Derived, WaitIterations};
+use crate::model::choice::ExecutionKind;
+use crate::state::questions::Asker;
+use crate::state::timeline::{ThreadId, Timeline};
+use foldhash::HashMap;
+use std::collections::{BTreeMap, BTreeSet};
+
+/// A call in which threads of one name wait, in one program.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub struct LoopSite {
+    /// The position of the program.
+    program: usize,
+    /// The name of the threads with digits folded.
+    thread: String,
+    /// The call in which they wait for their next iteration.
+    call: String,
+}
+
+/// The iterations around the waits at one site.
+#[derive(Default)]
+struct LoopIterations {
+    /// From one wait to the next.
+    spans: Vec<Span>,
+    waits: usize,
+    /// How long they waited in all.
+    waited: Ns,
+    /// The end of the last wait of the thread that is being read.
+    last_end: Option<Timestamp>,
+}
+
+/// The sites of all loops.
+pub type LoopSites = BTreeSet<LoopSite>;
+
+/// True where the threads of a name wait for their next iteration in a call.
+pub(super) fn is_site(sites: &LoopSites, program: usize, thread: &str, call: &str) -> bool {
+    sites.contains(&LoopSite { program, thread: thread.to_owned(), call: call.to_owned() })
+}
+
+/// Loops of threads by program, and the sites of all loops, including those that make no candidate.
+pub fn loops(
+    timeline: &Timeline,
+    programs: &Programs,
+    stacks: &LazyStackTables,
+    symbol_paths: &SymbolPaths,
+    ctx: &Ctx,
+) -> Result<(BTreeMap<usize, Vec<Candidate>>, LoopSites), Cancelled> {
+    let found = found(timeline, programs, stacks, symbol_paths, ctx)?;
+    let sites = most_waited(&found);
+    let mut tasks = TaskSpans::new();
+    for (site, iterations) in found.into_iter().filter(|(site, _)| sites.contains(site)) {
+        let mut durations: Vec<Ns> = iterations.spans.iter().map(|span| span.len()).collect();
+        let tail = Tail::of(&mut durations);
+        // Iterations that all take equally long raise no question.
+        if durations.len() >= ENOUGH && tail.excess >= tail.median.saturating_mul(tail.count as Ns) {
+            let task = WaitIterations { call: site.call, thread: Some(site.thread) };
+            tasks.insert((site.program, Derived::Iterations(task)), iterations.spans);
+        }
+    }
+    Ok((ranked(programs, timeline.span(), ExecutionKind::Iterations, tasks), sites))
+}
+
+/// The iterations at all sites.
+fn found(
+    timeline: &Timeline,
+    programs: &Programs,
+    stacks: &LazyStackTables,
+    symbol_paths: &SymbolPaths,
+    ctx: &Ctx,
+) -> Result<BTreeMap<LoopSite, LoopIterations>, Cancelled> {
+    let reader = timeline.reader(Asker::Tasks);
+    // Where no system calls were recorded, the stacks at switches contain them.
+    let (called, sampled) = (timeline.has_calls(), timeline.has_samples());
+    let tables = if !called && sampled { Some(stacks.get(timeline, symbol_paths, ctx)?) } else { None };
+    let tables = tables.as_deref();
+    let sites = tables.map(|tables| tables.sites(timeline, symbol_paths, ctx)).transpose()?.zip(tables);
+    let mut found: BTreeMap<LoopSite, LoopIterations> = BTreeMap::new();
+    for id in (0..timeline.threads().len()).map(ThreadId::at) {
+        let named = programs.thread_name(id).filter(|name| !name.is_empty());
+        let Some((program, thread)) = programs.program(id).zip(named) else { continue };
+        // Those of one thread at a time: together they may be more than all leaves.
+        let waits = waits(timeline, &reader, id);
+        ctx.cancel.check()?;
+        if waits.len() < 2 {
+            continue;
+        }
+        let mut own: HashMap<&str, LoopIterations> = HashMap::default();
+        for wait in waits.iter().filter(|wait| !wait.for_disk) {
+            let call = match &sites {
+                Some((sites, tables)) => tables.functions(sites, &reader, id, wait.span.start).next_back(),
+                None => wait.call.map(|call| timeline.names().get(call.name)),
+            };
+            let Some(call) = call else { continue };
+            let iterations = own.entry(call).or_default();
+            iterations.waits += 1;
+            iterations.waited = iterations.waited.saturating_add(wait.span.len());
+            let before = iterations.last_end.replace(wait.span.end);
+            iterations.spans.extend(before.map(|end| Span::new(end, wait.span.start)));
+        }
+        for (call, iterations) in own {
+            let site = LoopSite { program, thread: thread.to_owned(), call: call.to_owned() };
+            let all = found.entry(site).or_default();
+            all.spans.extend(iterations.spans);
+            all.waits += iterations.waits;
+            all.waited = all.waited.saturating_add(iterations.waited);
+        }
+    }
+    Ok(found)
+}
+
+/// By name of threads the site at which they rest longest in all, of those with enough waits where there are some; of
+/// equals the first.
+fn most_waited(found: &BTreeMap<LoopSite, LoopIterations>) -> LoopSites {
+    let weight = |iterations: &LoopIterations| (iterations.waits > ENOUGH, iterations.waited);
+    let mut best: BTreeMap<(usize, &str), (&LoopSite, (bool, Ns))> = BTreeMap::new();
+    for (site, iterations) in found {
+        let weight = weight(iterations);
+        let most = best.entry((site.program, &site.thread)).or_insert((site, weight));
+        if weight > most.1 {
+            *most = (site, weight);
+        }
+    }
+    best.into_values().map(|(site, _)| site.clone()).collect()
+}
