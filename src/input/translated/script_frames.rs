@@ -15,7 +15,7 @@ const LOADED: u64 = 1 << 32;
 /// Names in brackets that stand for code in user space.
 const USER: [&str; 8] = ["[unknown]", "[vdso]", "[vsyscall]", "[stack]", "[heap]", "[anon", "[uprobes]", "[vectors]"];
 /// Lines that are at hand.
-const PLACES: usize = 1 << 12;
+const PLACES: usize = 1 << 10;
 /// The name of a function that perf does not know.
 const UNKNOWN: &[u8] = b"[unknown]";
 /// Endings of the files of kernel modules.

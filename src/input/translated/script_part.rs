@@ -26,8 +26,7 @@ const MOST_FRAMES: usize = 4096;
 /// Letters of what may follow the name of a counter behind a colon.
 const MODIFIERS: &[u8] = b"ukhGHpPSDIWeb";
 /// Classes of an event that are compared with its fields one after the other.
-const MOST_LAYOUTS: usize = 8;
-
+const MOST_CLASSES: usize = 8;
 /// Bytes of a call chain that is looked up as a whole.
 const MOST_CHAIN: usize = 1 << 14;
 
@@ -37,22 +36,33 @@ struct KnownChain {
     user: Range<usize>,
 }
 
-/// An event that occurred, by its name.
+/// An event that occurred.
 struct KnownEvent<'t> {
     kind: EventKind,
-    /// The classes of its records, with the names of their fields, and which are numbers.
-    layouts: Vec<(Vec<(&'t [u8], bool)>, ClassId)>,
+    classes: Vec<KnownClass<'t>>,
 }
 
-impl KnownEvent<'_> {
-    /// The class of its records with these fields, if it is known.
-    fn class(&self, fields: &[Printed<'_>]) -> Option<ClassId> {
-        let is_same = |((name, is_number), (of, value)): (&(&[u8], bool), &Printed<'_>)| {
-            *is_number == matches!(value, FieldValue::Number(_)) && name == of
-        };
-        let has = |layout: &[(&[u8], bool)]| layout.len() == fields.len() && layout.iter().zip(fields).all(is_same);
-        self.layouts.iter().find(|(layout, _)| has(layout)).map(|(_, class)| *class)
+/// The class of records with these fields.
+struct KnownClass<'t> {
+    /// Their names, and whether they are numbers.
+    fields: Vec<(&'t [u8], bool)>,
+    class: ClassId,
+}
+
+impl<'t> KnownClass<'t> {
+    fn new(fields: &[Printed<'t>], class: ClassId) -> Self {
+        KnownClass { fields: fields.iter().map(|(name, value)| (*name, is_number(value))).collect(), class }
     }
+
+    fn has(&self, fields: &[Printed<'_>]) -> bool {
+        let is_same =
+            |((name, number), (of, value)): (&(&[u8], bool), &Printed<'_>)| *number == is_number(value) && name == of;
+        self.fields.len() == fields.len() && self.fields.iter().zip(fields).all(is_same)
+    }
+}
+
+fn is_number(value: &FieldValue<'_>) -> bool {
+    matches!(value, FieldValue::Number(_))
 }
 
 /// What the events of a name are.
@@ -254,7 +264,7 @@ impl<'t> ScriptPart<'t> {
     fn event_number(&mut self, event: &'t [u8]) -> usize {
         let events = &mut self.events;
         *self.event_numbers.entry(event).or_insert_with(|| {
-            events.push(KnownEvent { kind: EventKind::of(event), layouts: Vec::new() });
+            events.push(KnownEvent { kind: EventKind::of(event), classes: Vec::new() });
             events.len() - 1
         })
     }
@@ -310,12 +320,11 @@ impl<'t> ScriptPart<'t> {
         class: impl FnOnce(&mut Translation, &[Printed<'t>]) -> Option<ClassId>,
     ) {
         let Some(event) = self.events.get_mut(number) else { return };
-        let class = event.class(&self.fields).or_else(|| {
+        let known = event.classes.iter().find(|known| known.has(&self.fields)).map(|known| known.class);
+        let class = known.or_else(|| {
             let class = class(&mut self.translation, &self.fields)?;
-            if event.layouts.len() < MOST_LAYOUTS {
-                let is_number = |value: &FieldValue<'_>| matches!(value, FieldValue::Number(_));
-                let layout = self.fields.iter().map(|(name, value)| (*name, is_number(value))).collect();
-                event.layouts.push((layout, class));
+            if event.classes.len() < MOST_CLASSES {
+                event.classes.push(KnownClass::new(&self.fields, class));
             }
             Some(class)
         });
@@ -330,7 +339,7 @@ fn class(translation: &mut Translation, event: &[u8], fields: &[Printed<'_>]) ->
     let fields: Vec<(String, FieldValue<'_>)> = fields.iter().map(|(name, value)| (copied(name), *value)).collect();
     let mut key = name.clone();
     for (field, value) in &fields {
-        let letter = if matches!(value, FieldValue::Number(_)) { 'n' } else { 't' };
+        let letter = if is_number(value) { 'n' } else { 't' };
         // Writing to a text cannot fail.
         let _ = write!(key, " {letter}{field}");
     }
