@@ -114,6 +114,9 @@ fn answered_by_all(words: &[&str], path: &Path, what: &str) {
     assert!(one == two, "{what}: the number of workers changes the answer");
 }
 
+/// Packs bytes.
+type Pack = fn(&[u8]) -> Vec<u8>;
+
 fn gzip(plain: &[u8]) -> Vec<u8> {
     let mut packed = flate2::write::GzEncoder::new(Vec::new(), flate2::Compression::fast());
     packed.write_all(plain).unwrap();
@@ -134,7 +137,7 @@ fn damaged_texts_are_answered() {
     flate2::read::GzDecoder::new(&*std::fs::read(texts.join("waits.txt.gz")).unwrap()).read_to_end(&mut waits).unwrap();
     let of = |name: &str| (name.to_owned(), std::fs::read(texts.join(name)).unwrap());
     let all = [("waits".to_owned(), waits), of("profile.txt"), of("folded.txt"), of("firefox.json")];
-    let packings: [fn(&[u8]) -> Vec<u8>; 3] = [<[u8]>::to_vec, gzip, zstd];
+    let packings: [Pack; 3] = [<[u8]>::to_vec, gzip, zstd];
     let mut dice = Random::new(0x7e87_0f1e);
     for round in 0..48 {
         let (name, data) = &all[round % all.len()];
