@@ -7,7 +7,11 @@
 //! Recordings by perf and trace-cmd of the corpus, repeated until 200 MB are reached: reading on one and two workers,
 //! `stats count` and `explain` beside `perf script` and `trace-cmd report`, where these are on the PATH.
 //!
-//! `cargo bench --bench decode` takes some minutes; `-- stages`, `-- processes` or `-- recorders` measures one part.
+//! Texts of `perf script`, with call chains and without, repeated until 100 MB are reached: opening and counting on one
+//! and two workers beside the sum of all bytes.
+//!
+//! `cargo bench --bench decode` takes some minutes; `-- stages`, `-- processes`, `-- recorders` or `-- texts` measures
+//! one part.
 #![allow(clippy::unwrap_used)]
 
 #[path = "../tests/support/repeated.rs"]
@@ -16,6 +20,7 @@ mod repeated;
 use foldhash::fast::FixedState;
 use std::hash::{BuildHasher, Hasher};
 use std::hint::black_box;
+use std::io::Read;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
@@ -53,6 +58,40 @@ fn main() {
     }
     if wants("recorders") {
         recorders();
+    }
+    if wants("texts") {
+        texts();
+    }
+}
+
+/// Opening long texts of `perf script`, wall time beside the sum of all bytes in the same round.
+fn texts() {
+    let packed = Path::new(env!("CARGO_MANIFEST_DIR")).join("fixtures/texts/waits.txt.gz");
+    let mut chains = Vec::new();
+    flate2::read::GzDecoder::new(std::fs::File::open(packed).unwrap()).read_to_end(&mut chains).unwrap();
+    let is_event = |line: &&[u8]| !line.starts_with(b"\t") && *line != b"\n";
+    let events: Vec<u8> = chains.split_inclusive(|byte| *byte == b'\n').filter(is_event).flatten().copied().collect();
+    println!(
+        "\n{:<24} {:>9} {:>9} {:>12} {:>24}",
+        "text of perf script", "ms", "MB/s", "x byte-sum", "two workers faster by"
+    );
+    for (name, text) in [("with call chains", chains), ("without", events)] {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("text");
+        std::fs::write(&path, repeated::perf_script(&text, ENOUGH as usize)).unwrap();
+        let (mut ours, mut ratios, mut faster) = (vec![], vec![], vec![]);
+        for _ in 0..ROUNDS {
+            let started = Instant::now();
+            black_box(byte_sum(&path));
+            let sum = started.elapsed().as_secs_f64();
+            let [one, two] = [1, 2].map(|workers| reading(&path.display().to_string(), workers));
+            ours.push(one);
+            ratios.push(one / sum);
+            faster.push(one / two);
+        }
+        let seconds = median(ours);
+        let speed = path.metadata().unwrap().len() as f64 / seconds / 1e6;
+        println!("{name:<24} {:>9.1} {speed:>9.0} {:>12.2} {:>24.2}", seconds * 1e3, median(ratios), median(faster));
     }
 }
 

@@ -10,6 +10,7 @@ mod random;
 
 use ask::{copy, fixture};
 use random::Random;
+use std::io::{Read, Write};
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output, Stdio};
 use std::time::{Duration, Instant};
@@ -103,21 +104,80 @@ fn damaged_recordings_are_answered() {
     }
 }
 
+/// An answer, and the same one on one worker and on two.
+fn answered_by_all(words: &[&str], path: &Path, what: &str) {
+    let [one, two] = ["1", "2"].map(|workers| {
+        let out = ask(&[words, &["--threads", workers]].concat(), path);
+        answered(&out, what);
+        (out.status.code(), out.stdout)
+    });
+    assert!(one == two, "{what}: the number of workers changes the answer");
+}
+
+/// Packs bytes.
+type Pack = fn(&[u8]) -> Vec<u8>;
+
+fn gzip(plain: &[u8]) -> Vec<u8> {
+    let mut packed = flate2::write::GzEncoder::new(Vec::new(), flate2::Compression::fast());
+    packed.write_all(plain).unwrap();
+    packed.finish().unwrap()
+}
+
+fn zstd(plain: &[u8]) -> Vec<u8> {
+    ruzstd::encoding::compress_to_vec(plain, ruzstd::encoding::CompressionLevel::Fastest)
+}
+
+/// Texts and profiles, damaged before they were packed, after that, or not packed.
 #[test]
 fn damaged_texts_are_answered() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("recording");
     let texts = Path::new(env!("CARGO_MANIFEST_DIR")).join("fixtures/texts");
+    let mut waits = Vec::new();
+    flate2::read::GzDecoder::new(&*std::fs::read(texts.join("waits.txt.gz")).unwrap()).read_to_end(&mut waits).unwrap();
+    let of = |name: &str| (name.to_owned(), std::fs::read(texts.join(name)).unwrap());
+    let all = [("waits".to_owned(), waits), of("profile.txt"), of("folded.txt"), of("firefox.json")];
+    let packings: [Pack; 3] = [<[u8]>::to_vec, gzip, zstd];
     let mut dice = Random::new(0x7e87_0f1e);
-    for round in 0..40 {
-        let name = ["waits.txt.gz", "profile.txt", "folded.txt", "firefox.json"][round % 4];
-        let mut data = std::fs::read(texts.join(name)).unwrap();
+    for round in 0..48 {
+        let (name, data) = &all[round % all.len()];
+        let mut data = data.clone();
+        let pack = packings[round / all.len() % packings.len()];
+        let is_packed_first = dice.below(4) == 0;
+        if is_packed_first {
+            data = pack(&data);
+        }
         for _ in 0..1 + dice.below(4) {
             damage(&mut data, &mut dice);
         }
+        if !is_packed_first {
+            data = pack(&data);
+        }
         std::fs::write(&path, data).unwrap();
         let words = COMMANDS[dice.below(COMMANDS.len())];
-        answered(&ask(words, &path), &format!("round {round}, {name}, {words:?}"));
+        answered_by_all(words, &path, &format!("round {round}, {name}, {words:?}"));
+    }
+}
+
+/// What runtimes write about the code that they compile.
+#[test]
+fn damaged_maps_and_dumps_are_answered() {
+    let folder = tempfile::tempdir().unwrap();
+    let compiled = Path::new(env!("CARGO_MANIFEST_DIR")).join("fixtures/recorders/compiled");
+    let recording = folder.path().join("perf.data");
+    let mut dice = Random::new(0x0171_ca5e);
+    for (data, beside) in [("node.data", "perf-26906.map"), ("jitdump.data", "jit-26935.dump")] {
+        std::fs::copy(compiled.join(data), &recording).unwrap();
+        let whole = std::fs::read(compiled.join(beside)).unwrap();
+        for round in 0..12 {
+            let mut bytes = whole.clone();
+            for _ in 0..1 + dice.below(6) {
+                damage(&mut bytes, &mut dice);
+            }
+            std::fs::write(folder.path().join(beside), bytes).unwrap();
+            let words = [&["explain", "--json"], &["info", "--full", "--json"][..]][round % 2];
+            answered_by_all(words, &recording, &format!("round {round}, {beside}, {words:?}"));
+        }
     }
 }
 

@@ -173,8 +173,8 @@ notices! {
          not in {it|them}; record with -a";
     TracepointsSampled Loss  Recorded
         "{n} {tracepoint was|tracepoints were} sampled (-F and -c hold for tracepoints, too), so that most of \
-         {its|their} events are missing and no waits follow from {it|them}; record {it|them} with a period of 1 \
-         (-e sched:sched_switch/period=1/), or without -F";
+         {its|their} events are missing and no waits follow from {it|them}; give the frequency to the sampled event \
+         alone (-e cpu-clock/freq=999/ in place of -F)";
     TracerBusy         Note  Recorded
         "{n} system calls, most of those recorded, are the tracer's own; leave it out (perf: --exclude-perf behind the \
          events; LTTng: --filter '$ctx.procname != \"lttng-consumerd\"')";

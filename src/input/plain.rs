@@ -181,6 +181,9 @@ mod tests {
         let refused = |bytes: &[u8]| PlainFile::of(&argument(folder.path(), bytes)).unwrap_err().to_string();
         let bomb = refused(&packed(&vec![b'a'; 64 << 20]));
         assert!(bomb.contains("cannot be unpacked: it has more than 31 MiB"), "{bomb}");
+        let zeros = ruzstd::encoding::compress_to_vec(&*vec![0; 32 << 20], ruzstd::encoding::CompressionLevel::Fastest);
+        let bomb = refused(&zeros);
+        assert!(bomb.contains("cannot be unpacked: it has more than 16 MiB"), "{bomb}");
         let whole = packed(b"some text that is cut off");
         assert!(refused(&whole[..whole.len() - 9]).contains("cannot be unpacked"));
         assert!(refused(b"\x28\xb5\x2f\xfd\xff\xff\xff\xff").contains("cannot be unpacked"));

@@ -1,4 +1,5 @@
-//! Long recordings of perf and trace-cmd, made by repeating a short one: its records again and again, each time later.
+//! Long recordings of perf and trace-cmd, and texts of `perf script`, made by repeating a short one: its records again
+//! and again, each time later.
 //!
 //! Little-endian files alone: a perf.data whose samples have IDENTIFIER, IP and TID before their time, and an
 //! uncompressed trace.dat of version 6.
@@ -134,4 +135,43 @@ pub fn trace_dat(file: &[u8], least: usize) -> Vec<u8> {
         }
     }
     out
+}
+
+/// The places of the whole seconds of a text's times: digits before six decimals and a colon.
+fn seconds(text: &[u8]) -> Vec<std::ops::Range<usize>> {
+    let mut places = Vec::new();
+    for point in (0..text.len()).filter(|at| text[*at] == b'.') {
+        let is_time = text
+            .get(point + 1..point + 8)
+            .is_some_and(|behind| behind[..6].iter().all(u8::is_ascii_digit) && behind[6] == b':');
+        let digits = text[..point].iter().rev().take_while(|byte| byte.is_ascii_digit()).count();
+        if is_time && digits > 0 {
+            places.push(point - digits..point);
+        }
+    }
+    places
+}
+
+/// A text of `perf script` of at least so many bytes.
+pub fn perf_script(text: &[u8], least: usize) -> Vec<u8> {
+    let places = seconds(text);
+    let number =
+        |place: &std::ops::Range<usize>| -> u64 { std::str::from_utf8(&text[place.clone()]).unwrap().parse().unwrap() };
+    let numbers: Vec<u64> = places.iter().map(number).collect();
+    let later = numbers.iter().max().unwrap() - numbers.iter().min().unwrap() + 1;
+    let mut all = Vec::new();
+    for repetition in 0.. {
+        if all.len() >= least {
+            break;
+        }
+        let mut at = 0;
+        for (place, number) in places.iter().zip(&numbers) {
+            all.extend(&text[at..place.start]);
+            all.extend((number + repetition * later).to_string().bytes());
+            at = place.end;
+        }
+        all.extend(&text[at..]);
+        all.push(b'\n');
+    }
+    all
 }

@@ -4,13 +4,11 @@
 //! translation, whose numbers follow from the order of the file alone, so they are the same for any number of
 //! workers. Cost: each record is passed over once; its words are changed in place.
 
-use super::sealed::sized_records;
+use super::storage::{HEAD, RecordHead, StackPlaces, WORD};
 use super::translation::Translation;
-use super::{RecordHead, StackPlaces, WORD};
 use crate::base::named_frames::renamed;
 use crate::base::names::NameId;
 use crate::input::record::ClassId;
-use std::ops::Range;
 
 /// The new numbers of a part's classes and functions.
 struct Renumbered {
@@ -34,6 +32,25 @@ impl Renumbered {
         }
         true
     }
+
+    /// Change all records of a block. Those of a class that is one too many are removed; gives their number.
+    fn change_block(&self, block: &mut Vec<u8>) -> u64 {
+        let (mut at, mut kept, mut lost) = (0, 0, 0);
+        while let Some(RecordHead { size, .. }) = block.get(at..).and_then(RecordHead::read) {
+            let end = at + size.max(HEAD);
+            match block.get_mut(at..end).is_some_and(|record| self.change(record)) {
+                true if lost == 0 => kept = end,
+                true => {
+                    block.copy_within(at..end, kept);
+                    kept += end - at;
+                }
+                false => lost += 1,
+            }
+            at = end;
+        }
+        block.truncate(kept);
+        lost
+    }
 }
 
 impl Translation {
@@ -47,18 +64,13 @@ impl Translation {
         let mut lost = 0;
         for (cpu, mut other) in part.cpus {
             let records = self.cpus.entry(cpu).or_default();
-            records.is_unordered |= other.is_unordered;
-            let places: Vec<Range<usize>> = sized_records(&other.bytes).collect();
-            if let Some(first) = places.first().and_then(|at| RecordHead::read(other.bytes.get(at.clone())?)) {
-                records.is_unordered |= first.time < records.last;
-            }
+            let first = other.blocks.first().and_then(|block| RecordHead::read(block)).map(|head| head.time);
+            records.is_unordered |= other.is_unordered || first.is_some_and(|first| first < records.last);
             records.last = records.last.max(other.last);
-            for place in places {
-                let Some(record) = other.bytes.get_mut(place) else { continue };
-                match renumbered.change(record) {
-                    true => records.bytes.extend_from_slice(record),
-                    false => lost += 1,
-                }
+            for mut block in other.blocks {
+                lost += renumbered.change_block(&mut block);
+                block.shrink_to_fit();
+                records.blocks.push(block);
             }
             records.losses.append(&mut other.losses);
         }

@@ -38,15 +38,43 @@ impl<'a, R: BufRead> TextLines<'a, R> {
     }
 }
 
+/// Digits of a number that are fewer than those of the largest one.
+const SHORT: usize = 19;
+
+/// A number of decimal digits alone.
+#[inline]
+pub(super) fn digits(text: &[u8]) -> Option<u64> {
+    if text.is_empty() {
+        return None;
+    }
+    if text.len() <= SHORT {
+        let (mut number, mut is_number) = (0u64, true);
+        for byte in text {
+            is_number &= byte.is_ascii_digit();
+            number = number.wrapping_mul(10).wrapping_add(u64::from(byte.wrapping_sub(b'0')));
+        }
+        return is_number.then_some(number);
+    }
+    let step = |number: u64, byte: &u8| {
+        byte.is_ascii_digit().then(|| number.checked_mul(10)?.checked_add(u64::from(byte - b'0')))?
+    };
+    text.iter().try_fold(0, step)
+}
+
 /// A number in decimal digits, or in hexadecimal ones after `0x`.
 pub(super) fn number(text: &[u8]) -> Option<u64> {
-    with_copy(text.trim_ascii(), |text| match text.strip_prefix("0x").or_else(|| text.strip_prefix("0X")) {
+    let text = text.trim_ascii();
+    if let Some(number) = digits(text) {
+        return Some(number);
+    }
+    with_copy(text, |text| match text.strip_prefix("0x").or_else(|| text.strip_prefix("0X")) {
         Some(hex) => u64::from_str_radix(hex, 16).ok(),
         None => text.parse().ok(),
     })
 }
 
 /// A signed number.
+#[inline]
 pub(super) fn signed(text: &[u8]) -> Option<i64> {
     let text = text.trim_ascii();
     match text.strip_prefix(b"-") {
@@ -99,6 +127,9 @@ mod tests {
         assert_eq!((number(b" 12 "), number(b"0x1F"), number(b"x"), number(b"-1")), (Some(12), Some(31), None, None));
         assert_eq!((signed(b"-12"), signed(b"7"), signed(b"-")), (Some(-12), Some(7), None));
         assert_eq!(id(b"4294967295"), None);
+        let largest = u64::MAX.to_string();
+        assert_eq!((number(largest.as_bytes()), digits(b"007"), digits(b"+7")), (Some(u64::MAX), Some(7), None));
+        assert_eq!((digits(b"18446744073709551616"), digits(b""), digits(b"9999999999999999:")), (None, None, None));
     }
 
     #[test]

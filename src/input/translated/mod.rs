@@ -7,7 +7,7 @@
 //!     -> frames.rs: functions by their names
 //!     -> spans.rs, thread_runs.rs: spans of programs, on the CPU where their thread ran
 //!     -> translation.rs: records of each CPU
-//!     -> TranslatedStorage: packets -> walk -> records of tracepoint::TracepointReader
+//!     -> storage.rs: packets -> walk -> records of tracepoint::TracepointReader
 //! ```
 //! The file is read once, in order, a line or a message at a time; lines and messages have a greatest length. The
 //! records stay in memory: about as many bytes as the text. docs/OTHER-PLATFORMS.md has the grammars. What a file does
@@ -21,6 +21,7 @@ mod firefox_tables;
 mod folded;
 mod frames;
 mod joined;
+mod latest_threads;
 mod lines;
 mod perfetto;
 mod perfetto_messages;
@@ -28,10 +29,12 @@ mod script;
 mod script_event;
 mod script_frames;
 mod script_line;
+mod script_part;
 mod script_records;
 mod sealed;
 mod span_file;
 mod spans;
+mod storage;
 mod thread_ids;
 mod thread_runs;
 mod tracerpt;
@@ -40,23 +43,16 @@ mod tracks;
 mod translation;
 mod xperf;
 
-use super::record::{ClassId, IntegerArray};
-use super::tracepoint::threads::Threads;
-use super::tracepoint::{
-    PacketPlace, Raw, RecorderClock, StackSide, Storage, TraceParts, TracepointTrace, Walk, WalkPosition, WalkStep,
-};
+use super::tracepoint::{RecorderClock, TraceParts, TracepointTrace};
 use super::{OpenError, Unreadable};
 use crate::base::ctx::Ctx;
-use crate::base::cursor::{ByteOrder, Bytes};
 use crate::base::mapped::{self, Mapped};
-use crate::base::notice::Notices;
 use sealed::SealedTranslation;
 pub use span_file::{KernelOfSpans, SpanFile};
 use spans::Spans;
 use std::io::{BufReader, Read};
-use std::ops::Range;
 use std::path::Path;
-use std::sync::Arc;
+pub use storage::{RecordWalk, TranslatedStorage};
 pub use thread_runs::{CpuSwitch, ThreadRuns};
 use translation::Translation;
 
@@ -240,173 +236,6 @@ impl About {
             clock: self.clock,
             notices: sealed.notices,
         })
-    }
-}
-
-/// The records of one CPU.
-#[derive(Debug, Default)]
-struct CpuRecords {
-    bytes: Vec<u8>,
-    /// Where packets begin.
-    packets: Vec<usize>,
-}
-
-/// The records of a recording.
-#[derive(Debug)]
-pub struct TranslatedStorage {
-    format: TranslatedFormat,
-    name: String,
-    cpus: Vec<CpuRecords>,
-    threads: Threads,
-    /// Functions of programs on call stacks, by the numbers that records have of them.
-    frames: Arc<[Box<str>]>,
-    /// Functions of the kernel on call stacks, as in `/proc/kallsyms`, at the addresses that records have of them.
-    kernel_symbols: Vec<u8>,
-}
-
-impl TranslatedStorage {
-    /// See [`Trace::frames`](super::Trace::frames).
-    pub fn frames(&self) -> Arc<[Box<str>]> {
-        Arc::clone(&self.frames)
-    }
-
-    /// The format of the file.
-    pub fn format(&self) -> TranslatedFormat {
-        self.format
-    }
-
-    /// Bytes of all records.
-    pub fn bytes(&self) -> usize {
-        let frames: usize = self.frames.iter().map(|frame| frame.len()).sum();
-        self.cpus.iter().map(|cpu| cpu.bytes.len()).sum::<usize>() + frames + self.kernel_symbols.len()
-    }
-}
-
-impl Storage for TranslatedStorage {
-    type Walk<'a> = RecordWalk<'a>;
-
-    fn walk(&self, stream: usize, packet: usize) -> Option<RecordWalk<'_>> {
-        let cpu = self.cpus.get(stream)?;
-        let begin = *cpu.packets.get(packet)?;
-        let end = cpu.packets.get(packet + 1).copied().unwrap_or(cpu.bytes.len());
-        Some(RecordWalk { packet: cpu.bytes.get(begin..end)?, at: 0, clock: 0 })
-    }
-
-    fn threads(&self) -> &Threads {
-        &self.threads
-    }
-
-    fn place(&self, stream: usize, packet: usize) -> PacketPlace<'_> {
-        let at = self.cpus.get(stream).and_then(|cpu| cpu.packets.get(packet)).copied().unwrap_or(0);
-        PacketPlace { file: &self.name, at: at as u64 }
-    }
-
-    fn notices(&self) -> Notices {
-        Notices::default()
-    }
-
-    fn byte_order(&self) -> ByteOrder {
-        ByteOrder::Little
-    }
-
-    fn kernel_symbols(&self) -> Option<&[u8]> {
-        (!self.kernel_symbols.is_empty()).then_some(&self.kernel_symbols)
-    }
-
-    fn files(&self) -> Vec<&Mapped> {
-        Vec::new()
-    }
-}
-
-/// Bytes before the fields of a record: size, class, time, thread, process, frames of its stack in the kernel and in
-/// user space, whose words are at its end.
-const HEAD: usize = 28;
-/// Bytes of the word of a frame.
-const WORD: usize = 8;
-
-/// The head of a record.
-struct RecordHead {
-    size: usize,
-    class: ClassId,
-    time: u64,
-}
-
-impl RecordHead {
-    fn read(record: &[u8]) -> Option<RecordHead> {
-        let mut bytes = Bytes::new(record);
-        let size = bytes.u32(ByteOrder::Little)? as usize;
-        let class = ClassId::at(bytes.u32(ByteOrder::Little)? as usize);
-        Some(RecordHead { size, class, time: bytes.u64(ByteOrder::Little)? })
-    }
-}
-
-/// The places in a record of the words of its stacks.
-struct StackPlaces {
-    kernel: Range<usize>,
-    user: Range<usize>,
-}
-
-impl StackPlaces {
-    fn of(record: &[u8]) -> Option<StackPlaces> {
-        let count = |at: usize| Some(usize::from(u16::from_le_bytes(record.get(at..)?.get(..2)?.try_into().ok()?)));
-        let user = record.len().checked_sub(count(26)? * WORD)?;
-        let kernel = user.checked_sub(count(24)? * WORD)?;
-        Some(StackPlaces { kernel: kernel..user, user: user..record.len() })
-    }
-}
-
-/// Walks from record to record.
-#[derive(Debug)]
-pub struct RecordWalk<'a> {
-    packet: &'a [u8],
-    at: usize,
-    clock: u64,
-}
-
-/// An id in the head of a record; none where it is below 0.
-fn id(raw: &Raw<'_>, at: usize) -> Option<i32> {
-    let bytes: [u8; 4] = raw.around.get(at..)?.get(..4)?.try_into().ok()?;
-    Some(i32::from_le_bytes(bytes)).filter(|id| *id >= 0)
-}
-
-impl<'a> Walk<'a> for RecordWalk<'a> {
-    fn next(&mut self) -> WalkStep<'a> {
-        let rest = self.packet.get(self.at..).unwrap_or(&[]);
-        if rest.is_empty() {
-            return WalkStep::End;
-        }
-        let found = RecordHead::read(rest).and_then(|head| Some((rest.get(..head.size)?, head)));
-        // Impossible: `Translation` wrote them.
-        let Some((around, RecordHead { size, class, time })) = found else {
-            return WalkStep::Damage("a record passes the end");
-        };
-        let Some(body) = around.get(HEAD..) else { return WalkStep::Damage("a record is too short") };
-        self.at += size;
-        self.clock = time;
-        WalkStep::Record(Raw { class, clock: time, body, around, chain: &[] })
-    }
-
-    fn position(&self) -> WalkPosition {
-        WalkPosition { at: self.at as u64, clock: self.clock }
-    }
-
-    fn go(&mut self, position: WalkPosition) {
-        self.at = position.at as usize;
-        self.clock = position.clock;
-    }
-
-    fn thread(&self, raw: &Raw<'a>) -> Option<i32> {
-        id(raw, 16)
-    }
-
-    fn process(&self, raw: &Raw<'a>) -> Option<i32> {
-        id(raw, 20)
-    }
-
-    fn stack(&self, raw: &Raw<'a>, side: StackSide) -> Option<IntegerArray<'a>> {
-        let StackPlaces { kernel, user } = StackPlaces::of(raw.around)?;
-        let bytes = raw.around.get(if side == StackSide::Kernel { kernel } else { user })?;
-        Some(IntegerArray { bytes, width: WORD as u8, byte_order: ByteOrder::Little })
     }
 }
 

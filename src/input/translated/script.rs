@@ -9,34 +9,26 @@
 //! server 815 [003]  2058.409338:     sched:sched_switch: prev_comm=server prev_pid=815 ...
 //! ```
 //! The file is mapped and cut into parts, each from the first line of an event to that of another; workers translate
-//! the parts, which are joined in their order. Records are sorted by time on each CPU, so files that were put one
-//! behind the other are merged. Samples of any counter are ticks of a class with the counter's name, weighted by their
-//! `period`; a sample without a period counts for one of `samples`. Cost: linear, about two nanoseconds a byte on one
-//! worker; the records take about a sixth of the text.
+//! the parts (`script_part.rs`), which are joined in their order. Records are sorted by time on each CPU, so files that
+//! were put one behind the other are merged. Samples of any counter are ticks of a class with the counter's name,
+//! weighted by their `period`; a sample without a period counts for one of `samples`. Cost: linear
+//! (`benches/decode.rs`); the records take a fifth of a text with call chains, a third of one without.
 
-use super::frames::Frame;
-use super::script_event::{self, PrintedSwitch};
-use super::script_frames::ScriptFrames;
 use super::script_line::ScriptLine;
-use super::script_records::{self, is_task_record};
-use super::thread_ids::id_of_name;
-use super::translation::{EventPlace, FieldValue, NamedThread, SAMPLES, StackWords, Translation, UNKNOWN_CPU};
-use super::{About, TranslatedFormat, TranslationError};
+use super::script_part::ScriptPart;
+use super::translation::Translation;
+use super::{About, TranslationError};
 use crate::base::ctx::{Cancelled, Ctx};
 use crate::base::parallel::in_order;
 use crate::base::text::copied;
-use crate::input::tracepoint::{ClassSchema, RecorderClock};
-use std::fmt::Write;
+use crate::input::tracepoint::RecorderClock;
 use std::ops::Range;
+use std::sync::{Mutex, PoisonError};
 
 /// Bytes of a part.
-const PART: usize = 1 << 20;
-/// Frames of a call chain that are kept.
-const MOST_FRAMES: usize = 4096;
+const PART: usize = 1 << 22;
 /// Lines at the begin of a file among which the first events are.
 const FIRST_LINES: usize = 400;
-/// Letters of what may follow the name of a counter behind a colon.
-const MODIFIERS: &[u8] = b"ukhGHpPSDIWeb";
 /// Members of perf's header, and those of the environment.
 const HEADER: [(&str, &str); 3] =
     [("hostname", "hostname"), ("os release", "kernel_release"), ("arch", "architecture")];
@@ -69,11 +61,14 @@ fn read_in_parts(
     ctx: &Ctx,
 ) -> Result<Result<About, TranslationError>, Cancelled> {
     let parts: Vec<Range<usize>> = parts(text, part);
+    let idle: Mutex<Vec<ScriptPart<'_>>> = Mutex::default();
+    let lock = || idle.lock().unwrap_or_else(PoisonError::into_inner);
     let make = |part: usize| {
         let bytes = parts.get(part).and_then(|part| text.get(part.clone())).unwrap_or(&[]);
-        let mut script = ScriptPart::default();
-        script.read(bytes);
-        script.translation
+        let mut reader = lock().pop().unwrap_or_default();
+        let translation = reader.read(bytes);
+        lock().push(reader);
+        translation
     };
     in_order(ctx, parts.len(), make, |_, part| translation.join(part))?;
     if !translation.has_switches() && !translation.has_samples() {
@@ -120,192 +115,11 @@ fn environment(text: &[u8]) -> Vec<(&'static str, String)> {
     lines.filter_map(pair).collect()
 }
 
-/// A part of the file.
-struct ScriptPart<'t> {
-    translation: Translation,
-    frames: ScriptFrames<'t>,
-    /// The event whose call chain is read.
-    open: Option<ScriptLine<'t>>,
-    kernel: Vec<u64>,
-    user: Vec<u64>,
-    /// The key of a class.
-    key: String,
-}
-
-impl Default for ScriptPart<'_> {
-    fn default() -> Self {
-        ScriptPart {
-            translation: Translation::new(TranslatedFormat::Script, String::new()),
-            frames: ScriptFrames::default(),
-            open: None,
-            kernel: Vec::new(),
-            user: Vec::new(),
-            key: String::new(),
-        }
-    }
-}
-
-impl<'t> ScriptPart<'t> {
-    fn read(&mut self, text: &'t [u8]) {
-        let mut begin = 0;
-        for end in memchr::memchr_iter(b'\n', text).chain([text.len()]) {
-            let line = text.get(begin..end).unwrap_or(&[]);
-            begin = end + 1;
-            self.line(line.strip_suffix(b"\r").unwrap_or(line));
-        }
-        self.close();
-    }
-
-    fn line(&mut self, line: &'t [u8]) {
-        let plain = line.trim_ascii();
-        if plain.is_empty() {
-            return self.close();
-        }
-        // A chain whose tabs became spaces is known by its event before it.
-        let is_indented = line.starts_with(b"\t") || (line.starts_with(b" ") && self.open.is_some());
-        if is_indented && (self.frame(plain) || line.starts_with(b"\t")) {
-            return;
-        }
-        match ScriptLine::read(line) {
-            Some(event) => {
-                self.close();
-                self.open = Some(event);
-            }
-            None if plain.starts_with(b"#") => {}
-            None => self.translation.unreadable(|| format!("`{}`", copied(plain.get(..60).unwrap_or(plain)))),
-        }
-    }
-
-    /// Add a frame to the open event; false for a line that is none. Lines of sources are passed over.
-    fn frame(&mut self, line: &'t [u8]) -> bool {
-        let Some(frame) = self.frames.frame(line, &mut self.translation.frames) else { return false };
-        let stack = match frame {
-            Frame::User(_) => &mut self.user,
-            Frame::Kernel(_) => &mut self.kernel,
-        };
-        let word = frame.word(stack.len());
-        if self.open.is_some() && stack.len() < MOST_FRAMES {
-            stack.push(word);
-        }
-        true
-    }
-
-    /// The open event is complete.
-    fn close(&mut self) {
-        let Some(line) = self.open.take() else {
-            self.kernel.clear();
-            self.user.clear();
-            return;
-        };
-        match Event::of(&line) {
-            Event::Sample => self.sample(&line),
-            Event::Tracepoint => self.tracepoint(&line),
-            Event::Record if is_task_record(&line) => script_records::read(&line, &mut self.translation),
-            Event::Record => {
-                self.translation.unused(|| "records of mappings and others that no analysis uses".to_owned())
-            }
-        }
-        self.kernel.clear();
-        self.user.clear();
-    }
-
-    fn sample(&mut self, line: &ScriptLine<'t>) {
-        // Without a call chain the sampled address is behind the event.
-        if self.kernel.is_empty() && self.user.is_empty() && !line.rest.is_empty() {
-            self.open = Some(*line);
-            self.frame(line.rest);
-            self.open = None;
-        }
-        // With its modifiers (`cycles:u`), as the perf.data has it.
-        let (name, period) = match line.period {
-            Some(period) if !line.event.is_empty() => (copied(line.event), period),
-            _ => (SAMPLES.to_owned(), 1),
-        };
-        let stacks = StackWords { kernel: &self.kernel, user: &self.user };
-        self.translation.sample(place(line), &name, period, stacks);
-    }
-
-    fn tracepoint(&mut self, line: &ScriptLine<'t>) {
-        let event = copied(line.event);
-        if event == "sched:sched_switch" {
-            return self.switch(line);
-        }
-        if let Some(request) = script_event::request(&event, line.rest) {
-            return self.translation.disk(place(line), request);
-        }
-        let fields = script_event::fields(&event, line.rest);
-        let fields: Vec<_> = fields.iter().map(|(name, value)| (&**name, *value)).collect();
-        self.event(&event, line, &fields);
-    }
-
-    fn switch(&mut self, line: &ScriptLine<'t>) {
-        let Some(switch) = PrintedSwitch::read(line.rest) else {
-            return self.translation.unreadable(|| format!("a switch at {} ns", line.time));
-        };
-        if line.cpu == UNKNOWN_CPU {
-            return self.translation.unused(|| "switches without a CPU (`perf script -F +cpu`)".to_owned());
-        }
-        let next = NamedThread { tid: switch.next, pid: -1, name: switch.next_name };
-        self.translation.know(line.time, next);
-        self.translation.switches += 1;
-        let fields = [
-            ("prev_comm", FieldValue::Text(switch.prev_name)),
-            ("prev_pid", FieldValue::Number(switch.prev.into())),
-            ("prev_state", FieldValue::Number(switch.state)),
-            ("next_comm", FieldValue::Text(switch.next_name)),
-            ("next_pid", FieldValue::Number(switch.next.into())),
-        ];
-        self.event("sched:sched_switch", line, &fields);
-    }
-
-    fn event(&mut self, name: &str, line: &ScriptLine<'t>, fields: &[(&str, FieldValue<'_>)]) {
-        self.key.clear();
-        self.key.push_str(name);
-        for (field, value) in fields {
-            let letter = if matches!(value, FieldValue::Number(_)) { 'n' } else { 't' };
-            // Writing to a text cannot fail.
-            let _ = write!(self.key, " {letter}{field}");
-        }
-        let schema = || ClassSchema { name: name.to_owned(), stacks: true, ..ClassSchema::default() };
-        let stacks = StackWords { kernel: &self.kernel, user: &self.user };
-        self.translation.event_of_class(place(line), &self.key, schema, fields, stacks);
-    }
-}
-
-/// The thread and the CPU of a line.
-pub(super) fn place<'t>(line: &ScriptLine<'t>) -> EventPlace<'t> {
-    // The kernel has one idle thread for each CPU; the text has their number in the name.
-    let name = if line.tid == 0 { b"swapper" } else { line.name };
-    let tid = if line.tid < 0 && !name.is_empty() { id_of_name(name) } else { line.tid };
-    let thread = NamedThread { tid, pid: line.pid, name };
-    EventPlace { time: line.time, cpu: line.cpu, thread }
-}
-
-/// What a line describes.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Event {
-    Sample,
-    Tracepoint,
-    /// Of a thread or a mapping.
-    Record,
-}
-
-impl Event {
-    fn of(line: &ScriptLine<'_>) -> Event {
-        if line.event.starts_with(b"PERF_RECORD_") || line.rest.starts_with(b"PERF_RECORD_") {
-            return Event::Record;
-        }
-        match memchr::memchr(b':', line.event).and_then(|colon| line.event.get(colon + 1..)) {
-            Some(name) if name.iter().any(|byte| !MODIFIERS.contains(byte)) => Event::Tracepoint,
-            _ => Event::Sample,
-        }
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
     use crate::base::notice::Notice;
+    use crate::input::translated::TranslatedFormat;
 
     const TEXT: &str = "# ========
 # hostname : web1
@@ -335,7 +149,7 @@ late 9 [001]     1.000100:    7 cycles:u:      1153 other+0x1 (/bin/app)
         let unread = translation.notices.count(Notice::LinesUnread);
         let storage = translation.seal().storage;
         let frames = storage.frames.iter().map(|frame| frame.to_string()).collect();
-        (storage.cpus.into_iter().map(|cpu| cpu.bytes).collect(), frames, storage.kernel_symbols, unread)
+        (storage.cpus.into_iter().map(|cpu| cpu.blocks.concat()).collect(), frames, storage.kernel_symbols, unread)
     }
 
     #[test]
@@ -349,6 +163,25 @@ late 9 [001]     1.000100:    7 cycles:u:      1153 other+0x1 (/bin/app)
             assert!(parts(text.as_bytes(), part).len() > 3);
             assert!(read_text(&text, part, workers) == whole, "{part} {workers}");
         }
+    }
+
+    #[test]
+    fn chains_known_as_a_whole_have_the_frames_of_their_lines() {
+        // Between such ends of lines no chain is known as a whole.
+        let text = TEXT.repeat(20);
+        assert!(read_text(&text, PART, 1) == read_text(&text.replace('\n', "\r\n"), PART, 1));
+        // A chain ends with a line that has no tab, whatever follows it, and at the end of the text.
+        let event = "a 5 [000] 1.000000: 1 cycles: \n\t1 f+0x1 (/bin/app)\n";
+        let four = read_text(&(event.to_owned() + "\n" + event + event + event), PART, 1).0.concat();
+        assert_eq!(four.len(), 4 * read_text(event, PART, 1).0.concat().len());
+        assert_eq!(four, read_text(&format!("{event}\n").repeat(4), PART, 1).0.concat());
+    }
+
+    #[test]
+    fn names_of_threads_may_look_like_addresses() {
+        let text = "  dd   5 [000]     1.000000:     250000 cycles: \n".repeat(3);
+        let sizes = [&text, &text.replace("dd", "ls")].map(|text| read_text(text, PART, 1).0.concat().len());
+        assert_eq!(sizes[0], sizes[1]);
     }
 
     #[test]

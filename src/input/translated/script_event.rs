@@ -13,9 +13,7 @@
 
 use super::lines;
 use super::script_line::word;
-use super::translation::{DiskStep, FieldValue};
-use crate::base::text::copied;
-use std::borrow::Cow;
+use super::translation::{DISK_STEPS, DiskStep, FieldValue};
 
 /// The most fields of an event.
 const MOST_FIELDS: usize = 32;
@@ -26,8 +24,8 @@ const PREEMPTED: i64 = 0x100;
 /// The number of a device has its minor number in these bits.
 const MINOR_BITS: u32 = 20;
 
-/// A field as printed.
-pub(super) type Printed<'t> = (Cow<'static, str>, FieldValue<'t>);
+/// A field as printed: its name, and its value.
+pub(super) type Printed<'t> = (&'t [u8], FieldValue<'t>);
 
 /// A context switch as printed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -42,12 +40,15 @@ pub(super) struct PrintedSwitch<'t> {
 impl<'t> PrintedSwitch<'t> {
     /// `None` for another form.
     pub fn read(text: &'t [u8]) -> Option<PrintedSwitch<'t>> {
-        let arrow = memchr::memmem::find(text, b" ==> ")?;
-        let (left, right) = (text.get(..arrow)?, text.get(arrow + 5..)?);
+        let is_arrow = |end: &usize| text.get(..*end).is_some_and(|to| to.ends_with(b" ==")) && is_space(text, end + 1);
+        let end = memchr::memchr_iter(b'>', text).find(is_arrow)?;
+        let (left, right) = (text.get(..end - 3)?, text.get(end + 2..)?);
         if let Some(name) = left.strip_prefix(b"prev_comm=") {
-            let [prev_name, prev, _, state] = named_values(name, [b" prev_pid=", b" prev_prio=", b" prev_state="])?;
-            let name = right.strip_prefix(b"next_comm=")?;
-            let [next_name, next, ..] = named_values(name, [b" next_pid=", b" next_prio=", b""])?;
+            let (before, state) = split_named(name, b" prev_state=")?;
+            let (before, _) = split_named(before, b" prev_prio=")?;
+            let (prev_name, prev) = split_named(before, b" prev_pid=")?;
+            let (before, _) = split_named(right.strip_prefix(b"next_comm=")?, b" next_prio=")?;
+            let (next_name, next) = split_named(before, b" next_pid=")?;
             let state = state_number(state)?;
             return Some(PrintedSwitch { prev_name, prev: lines::id(prev)?, state, next_name, next: lines::id(next)? });
         }
@@ -57,16 +58,15 @@ impl<'t> PrintedSwitch<'t> {
     }
 }
 
-/// The values before, between and behind some names; the first ends at the last place of its name.
-fn named_values<'t>(text: &'t [u8], names: [&[u8]; 3]) -> Option<[&'t [u8]; 4]> {
-    let mut values: [&[u8]; 4] = [text, b"", b"", b""];
-    for (at, name) in names.iter().enumerate().filter(|(_, name)| !name.is_empty()) {
-        let value = *values.get(at)?;
-        let end = memchr::memmem::rfind(value, name)?;
-        *values.get_mut(at)? = value.get(..end)?;
-        *values.get_mut(at + 1)? = value.get(end + name.len()..)?;
-    }
-    Some(values)
+fn is_space(text: &[u8], at: usize) -> bool {
+    text.get(at) == Some(&b' ')
+}
+
+/// What is before and behind the last place of ` NAME=`: names of threads may hold anything.
+fn split_named<'t>(text: &'t [u8], name: &[u8]) -> Option<(&'t [u8], &'t [u8])> {
+    let begin = |equals: usize| text.get(..equals + 1).filter(|to| to.ends_with(name)).map(|to| to.len() - name.len());
+    let begin = memchr::memrchr_iter(b'=', text).find_map(begin)?;
+    Some((text.get(..begin)?, text.get(begin + name.len()..)?))
 }
 
 /// `NAME:TID [PRIORITY] STATE`: the name, the thread, and what follows.
@@ -95,49 +95,86 @@ fn state_number(text: &[u8]) -> Option<i64> {
     (!text.trim_ascii().is_empty()).then_some(state)
 }
 
-/// The fields of an event of another kind than a switch.
-pub(super) fn fields<'t>(event: &str, text: &'t [u8]) -> Vec<Printed<'t>> {
-    let number = |number: i64| FieldValue::Number(number);
-    if let Some(side) = event.strip_prefix("raw_syscalls:sys_") {
-        let (call, rest) = word(text.strip_prefix(b"NR ").unwrap_or(text));
-        let Some(call) = lines::signed(call) else { return Vec::new() };
-        let ret = rest.strip_prefix(b"=").and_then(lines::signed).unwrap_or(0);
-        return if side == "exit" {
-            vec![("id".into(), number(call)), ("ret".into(), number(ret))]
-        } else {
-            vec![("id".into(), number(call))]
-        };
-    }
-    if event.starts_with("syscalls:sys_exit") {
-        return vec![(
-            "ret".into(),
-            number(text.split(|byte| *byte == b',').next().and_then(lines::signed).unwrap_or(0)),
-        )];
-    }
-    if event.starts_with("syscalls:") {
-        return Vec::new();
-    }
-    if event.starts_with("sched:sched_wak") && !text.starts_with(b"comm=") {
-        // `NAME:TID [PRIORITY] success=1 [CPU]`, before Linux 4.0.
-        let end = memchr::memmem::find(text, b" success=").unwrap_or(text.len());
-        let thread = text.get(..end).and_then(old_thread);
-        let of = |(name, tid, _)| vec![("comm".into(), FieldValue::Text(name)), ("pid".into(), number(i64::from(tid)))];
-        return thread.map_or(Vec::new(), of);
-    }
-    let mut fields = assigned(text);
-    for (name, _) in &mut fields {
-        match (event, &**name) {
-            ("sched:sched_process_fork", "pid") => *name = "parent_pid".into(),
-            ("sched:sched_process_fork", "comm") => *name = "parent_comm".into(),
-            _ => {}
+/// How an event of another kind than a switch prints its fields.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum PrintedForm {
+    /// `NR 16 (d, 2400, 0)`.
+    RawEntry,
+    /// `NR 16 = 0`.
+    RawExit,
+    /// Arguments of a system call, which have the names of its parameters: none is read.
+    Entry,
+    /// `0x10`.
+    Exit,
+    /// A thread is woken: `NAME:TID [PRIORITY] success=1 [CPU]` before Linux 4.0.
+    Waking,
+    /// A thread is created: its parent's fields have names as if they were its own.
+    Fork,
+    /// `NAME=VALUE NAME=VALUE`.
+    Assigned,
+}
+
+impl PrintedForm {
+    /// The form of an event by its name.
+    pub fn of(event: &[u8]) -> PrintedForm {
+        let begins = |with: &str| event.starts_with(with.as_bytes());
+        match () {
+            () if event == b"raw_syscalls:sys_exit" => PrintedForm::RawExit,
+            () if begins("raw_syscalls:sys_") => PrintedForm::RawEntry,
+            () if begins("syscalls:sys_exit") => PrintedForm::Exit,
+            () if begins("syscalls:") => PrintedForm::Entry,
+            () if begins("sched:sched_wak") => PrintedForm::Waking,
+            () if event == b"sched:sched_process_fork" => PrintedForm::Fork,
+            () => PrintedForm::Assigned,
         }
     }
-    fields
+
+    /// Add the fields that a text has in this form.
+    pub fn read<'t>(self, text: &'t [u8], fields: &mut Vec<Printed<'t>>) {
+        let number = |number: i64| FieldValue::Number(number);
+        match self {
+            PrintedForm::RawEntry | PrintedForm::RawExit => {
+                let (call, rest) = word(text.strip_prefix(b"NR ").unwrap_or(text));
+                let Some(call) = lines::signed(call) else { return };
+                fields.push((b"id", number(call)));
+                if self == PrintedForm::RawExit {
+                    fields.push((b"ret", number(rest.strip_prefix(b"=").and_then(lines::signed).unwrap_or(0))));
+                }
+            }
+            PrintedForm::Entry => {}
+            PrintedForm::Exit => {
+                let returned = text.split(|byte| *byte == b',').next().and_then(lines::signed);
+                fields.push((b"ret", number(returned.unwrap_or(0))));
+            }
+            PrintedForm::Waking if !text.starts_with(b"comm=") => {
+                let end = memchr::memmem::find(text, b" success=").unwrap_or(text.len());
+                if let Some((name, tid, _)) = text.get(..end).and_then(old_thread) {
+                    fields.extend([(&b"comm"[..], FieldValue::Text(name)), (&b"pid"[..], number(i64::from(tid)))]);
+                }
+            }
+            PrintedForm::Waking | PrintedForm::Assigned => assigned(text, fields),
+            PrintedForm::Fork => {
+                assigned(text, fields);
+                for (name, _) in fields {
+                    match *name {
+                        b"pid" => *name = b"parent_pid",
+                        b"comm" => *name = b"parent_comm",
+                        _ => {}
+                    }
+                }
+            }
+        }
+    }
+}
+
+/// True for an event of a disk's requests.
+pub(super) fn is_request(event: &[u8]) -> bool {
+    DISK_STEPS.iter().any(|step| step.as_bytes() == event)
 }
 
 /// The request that an event of a disk prints: `DEVICE KIND [BYTES] (COMMAND) SECTOR + SECTORS [NAME]`.
-pub(super) fn request<'t>(event: &str, text: &'t [u8]) -> Option<DiskStep<'t>> {
-    let step = super::translation::DISK_STEPS.iter().find(|step| **step == event)?;
+pub(super) fn request<'t>(event: &[u8], text: &'t [u8]) -> Option<DiskStep<'t>> {
+    let step = DISK_STEPS.iter().find(|step| step.as_bytes() == event)?;
     let (device, rest) = word(text);
     let comma = memchr::memchr(b',', device)?;
     let (major, minor) = (lines::number(device.get(..comma)?)?, lines::number(device.get(comma + 1..)?)?);
@@ -150,28 +187,35 @@ pub(super) fn request<'t>(event: &str, text: &'t [u8]) -> Option<DiskStep<'t>> {
 }
 
 /// `NAME=VALUE NAME=VALUE`.
-fn assigned(text: &[u8]) -> Vec<Printed<'_>> {
-    let is_word = |byte: &u8| byte.is_ascii_alphanumeric() || *byte == b'_';
-    let mut names: Vec<(usize, usize)> = Vec::new();
+fn assigned<'t>(text: &'t [u8], fields: &mut Vec<Printed<'t>>) {
+    let mut open: Option<(&[u8], usize)> = None;
     for equals in memchr::memchr_iter(b'=', text) {
-        let before = text.get(..equals).unwrap_or(&[]);
-        let length = before.iter().rev().take_while(|byte| is_word(byte)).count();
-        let begin = equals - length;
-        let begins_word = begin == 0 || text.get(begin - 1) == Some(&b' ');
-        if length > 0 && begins_word && names.len() < MOST_FIELDS {
-            names.push((begin, equals));
+        let begin = text.get(..equals).unwrap_or(&[]).iter().rposition(|byte| !is_word(*byte)).map_or(0, |at| at + 1);
+        let begins_word = begin == 0 || is_space(text, begin - 1);
+        if begin == equals || !begins_word {
+            continue;
+        }
+        if let Some((name, value)) = open {
+            fields.push(field(name, text.get(value..begin).unwrap_or(&[])));
+        }
+        open = text.get(begin..equals).map(|name| (name, equals + 1));
+        if fields.len() + 1 == MOST_FIELDS {
+            break;
         }
     }
-    let mut fields = Vec::with_capacity(names.len());
-    for (at, (begin, equals)) in names.iter().enumerate() {
-        let end = names.get(at + 1).map_or(text.len(), |(next, _)| *next);
-        let name = copied(text.get(*begin..*equals).unwrap_or(&[]));
-        let value = text.get(equals + 1..end).unwrap_or(&[]).trim_ascii();
-        let is_name = name.ends_with("comm") || name.ends_with("name");
-        let number = if is_name { None } else { lines::signed(word(value).0) };
-        fields.push((name.into(), number.map_or(FieldValue::Text(value), FieldValue::Number)));
-    }
-    fields
+    fields.extend(open.map(|(name, value)| field(name, text.get(value..).unwrap_or(&[]))));
+}
+
+fn is_word(byte: u8) -> bool {
+    byte.is_ascii_alphanumeric() || byte == b'_'
+}
+
+/// A field: a number, except where it is a name.
+fn field<'t>(name: &'t [u8], value: &'t [u8]) -> Printed<'t> {
+    let value = value.trim_ascii();
+    let is_name = name.ends_with(b"comm") || name.ends_with(b"name");
+    let number = if is_name { None } else { lines::signed(word(value).0) };
+    (name, number.map_or(FieldValue::Text(value), FieldValue::Number))
 }
 
 #[cfg(test)]
@@ -198,12 +242,14 @@ mod tests {
     #[test]
     fn fields_are_those_that_the_kernel_records() {
         let printed = |event: &str, text: &'static str| {
+            let mut fields = Vec::new();
+            PrintedForm::of(event.as_bytes()).read(text.as_bytes(), &mut fields);
             let value = |value: FieldValue<'_>| match value {
                 FieldValue::Number(number) => number.to_string(),
                 FieldValue::Text(text) => format!("{:?}", String::from_utf8_lossy(text)),
             };
-            let named = |(name, of): &Printed<'_>| format!("{name}={}", value(*of));
-            fields(event, text.as_bytes()).iter().map(named).collect::<Vec<_>>().join(" ")
+            let named = |(name, of): &Printed<'_>| format!("{}={}", String::from_utf8_lossy(name), value(*of));
+            fields.iter().map(named).collect::<Vec<_>>().join(" ")
         };
         let text = "comm=my server pid=18 prio=0 target_cpu=003";
         assert_eq!(printed("sched:sched_waking", text), "comm=\"my server\" pid=18 prio=0 target_cpu=3");
@@ -222,7 +268,9 @@ mod tests {
 
     #[test]
     fn requests_of_disks_are_read() {
-        let read = |event, text: &'static str| request(event, text.as_bytes()).map(|r| (r.device, r.sector, r.sectors));
+        let read = |event: &str, text: &'static str| {
+            request(event.as_bytes(), text.as_bytes()).map(|r| (r.device, r.sector, r.sectors))
+        };
         let device = 254 << 20 | 1;
         assert_eq!(read("block:block_rq_issue", "254,1 WS 4096 () 1234 + 8 [a]"), Some((device, 1234, 8)));
         assert_eq!(read("block:block_rq_complete", "254,1 W (2a 00) 1234 + 8 [0]"), Some((device, 1234, 8)));

@@ -8,7 +8,7 @@
 //! behind it the period, the event and what the event prints. All but the time may be missing. A single id is that of
 //! the thread.
 
-use super::lines;
+use super::lines::digits;
 use super::translation::UNKNOWN_CPU;
 
 /// The first line of an event.
@@ -38,13 +38,13 @@ impl<'t> ScriptLine<'t> {
             let (before, behind) = line.split_at_checked(colon)?;
             // The time ends the line where nothing else was asked for.
             let behind = behind.get(1..).filter(|rest| rest.first().is_none_or(|byte| *byte == b' '))?;
-            let begin = memchr::memrchr(b' ', before).map_or(0, |space| space + 1);
-            Some((before.get(..begin)?, nanoseconds(before.get(begin..)?)?, behind))
+            let (before, time) = split_time(before)?;
+            Some((before, time, behind))
         })?;
         let (name, Place { tid, pid, cpu }) = place(before.trim_ascii());
         let behind = behind.trim_ascii();
-        let (period, behind) = match word(behind) {
-            (first, rest) if first.iter().all(u8::is_ascii_digit) && !first.is_empty() => (lines::number(first), rest),
+        let (period, behind) = match behind.first().filter(|byte| byte.is_ascii_digit()).map(|_| word(behind)) {
+            Some((first, rest)) if first.iter().all(u8::is_ascii_digit) => (digits(first), rest),
             _ => (None, behind),
         };
         let (event, rest) = match word(behind) {
@@ -56,30 +56,25 @@ impl<'t> ScriptLine<'t> {
 }
 
 /// The first word, and what follows it.
+#[inline]
 pub(super) fn word(text: &[u8]) -> (&[u8], &[u8]) {
     let end = memchr::memchr(b' ', text).unwrap_or(text.len());
     let (first, rest) = text.split_at(end);
     (first, rest.trim_ascii_start())
 }
 
-/// Seconds with six or nine decimals.
-fn nanoseconds(text: &[u8]) -> Option<u64> {
-    let point = memchr::memchr(b'.', text)?;
-    let (seconds, decimals) = (text.get(..point)?, text.get(point + 1..)?);
-    let unit = match decimals.len() {
-        6 => 1_000,
-        9 => 1,
-        _ => return None,
-    };
-    digits(seconds)?.checked_mul(1_000_000_000)?.checked_add(digits(decimals)? * unit)
+/// What is before the last word, and that word as seconds with six or nine decimals, in ns.
+fn split_time(text: &[u8]) -> Option<(&[u8], u64)> {
+    let point = |decimals: usize| text.len().checked_sub(decimals + 1).filter(|at| text.get(*at) == Some(&b'.'));
+    let (point, unit) = point(6).map(|at| (at, 1_000)).or_else(|| point(9).map(|at| (at, 1)))?;
+    let (before, seconds) = split_last(text.get(..point)?);
+    let decimals = digits(text.get(point + 1..)?)? * unit;
+    Some((before, digits(seconds)?.checked_mul(1_000_000_000)?.checked_add(decimals)?))
 }
 
-/// A number of digits alone.
-fn digits(text: &[u8]) -> Option<u64> {
-    let step = |number: u64, byte: &u8| {
-        byte.is_ascii_digit().then(|| number.checked_mul(10)?.checked_add(u64::from(byte - b'0')))?
-    };
-    if text.is_empty() { None } else { text.iter().try_fold(0, step) }
+/// What is before the last word, with the space behind it, and that word. Words are short.
+fn split_last(text: &[u8]) -> (&[u8], &[u8]) {
+    text.split_at(text.iter().rposition(|byte| *byte == b' ').map_or(0, |space| space + 1))
 }
 
 /// Where an event happened.
@@ -115,8 +110,7 @@ fn place(text: &[u8]) -> (&[u8], Place) {
 
 /// What is before the last word, and that word.
 fn last_word(text: &[u8]) -> (&[u8], &[u8]) {
-    let begin = memchr::memrchr(b' ', text).map_or(0, |space| space + 1);
-    let (before, word) = text.split_at(begin);
+    let (before, word) = split_last(text);
     (before.trim_ascii_end(), word)
 }
 
@@ -126,7 +120,7 @@ fn ids(text: &[u8]) -> Option<(i32, i32)> {
         b"-1" => Some(-1),
         _ => i32::try_from(digits(text)?).ok(),
     };
-    match memchr::memchr(b'/', text) {
+    match text.iter().position(|byte| *byte == b'/') {
         Some(at) => Some((id(text.get(..at)?)?, id(text.get(at + 1..)?)?)),
         None => Some((-1, id(text)?)),
     }

@@ -8,8 +8,8 @@
 //! A record without a time describes a thread that was there before the recording.
 
 use super::lines;
-use super::script::place;
 use super::script_line::ScriptLine;
+use super::script_part::place;
 use super::translation::{FieldValue, NamedThread, Translation};
 
 const COMM: &[u8] = b"PERF_RECORD_COMM";

@@ -3,11 +3,10 @@
 //! In: the records of each CPU as they were added. Out: what a recording is made of. Cost: linear; a CPU whose events
 //! are not in order is sorted once, and events of one time keep their order.
 
+use super::storage::{CpuRecords, HEAD, RecordHead, TranslatedStorage};
 use super::translation::{Translation, UNKNOWN_CPU};
-use super::{CpuRecords, HEAD, RecordHead, TranslatedStorage};
 use crate::base::notice::Notices;
 use crate::input::tracepoint::{ClassSchema, CpuPacket, CpuStream, RecordedIds};
-use std::ops::Range;
 
 /// Bytes of a packet.
 const PACKET: usize = 1 << 16;
@@ -29,28 +28,21 @@ impl Translation {
         self.threads.seal();
         let (mut cpus, mut cpu_streams) = (Vec::new(), Vec::new());
         for (cpu, records) in self.cpus {
-            let bytes = if records.is_unordered { sorted(&records.bytes) } else { records.bytes };
+            let blocks = if records.is_unordered { vec![sorted(&records.blocks)] } else { records.blocks };
             let mut stream = CpuStream { name: format!("cpu {cpu}"), cpu: Some(cpu), ..CpuStream::default() };
             if cpu == UNKNOWN_CPU {
                 (stream.name, stream.cpu) = ("all CPUs".to_owned(), None);
             }
             stream.losses = records.losses;
             stream.losses.sort_by_key(|loss| (loss.to, loss.from));
-            let mut packets: Vec<usize> = Vec::new();
-            let mut at = 0;
-            while let Some(RecordHead { size, time, .. }) = bytes.get(at..).and_then(RecordHead::read) {
-                match (stream.packets.last_mut(), packets.last()) {
-                    (Some(packet), Some(begin)) if at - begin < PACKET => {
-                        (packet.end, packet.bytes) = (time, (at + size - begin) as u64);
-                    }
-                    _ => {
-                        packets.push(at);
-                        stream.packets.push(CpuPacket { begin: time, end: time, bytes: size as u64 });
-                    }
+            let mut packets = Vec::new();
+            for (number, block) in blocks.iter().enumerate() {
+                for (begin, packet) in cut(block) {
+                    packets.push((number, begin));
+                    stream.packets.push(packet);
                 }
-                at += size.max(HEAD);
             }
-            cpus.push(CpuRecords { bytes, packets });
+            cpus.push(CpuRecords { blocks, packets });
             cpu_streams.push(stream);
         }
         let storage = TranslatedStorage {
@@ -65,28 +57,36 @@ impl Translation {
     }
 }
 
-/// The places of records that follow one another.
-pub(super) fn sized_records(bytes: &[u8]) -> impl Iterator<Item = Range<usize>> {
-    let mut at = 0;
-    std::iter::from_fn(move || {
-        let RecordHead { size, .. } = bytes.get(at..).and_then(RecordHead::read)?;
-        let begin = at;
+/// The packets of a block, with their begins.
+fn cut(block: &[u8]) -> Vec<(usize, CpuPacket)> {
+    let (mut packets, mut at): (Vec<(usize, CpuPacket)>, usize) = (Vec::new(), 0);
+    while let Some(RecordHead { size, time, .. }) = block.get(at..).and_then(RecordHead::read) {
+        match packets.last_mut() {
+            Some((begin, packet)) if at - *begin < PACKET => {
+                (packet.end, packet.bytes) = (time, (at + size - *begin) as u64);
+            }
+            _ => packets.push((at, CpuPacket { begin: time, end: time, bytes: size as u64 })),
+        }
         at += size.max(HEAD);
-        Some(begin..begin + size)
-    })
+    }
+    packets
 }
 
 /// Records in order of time; those of one time keep their order.
-fn sorted(bytes: &[u8]) -> Vec<u8> {
-    let (mut places, mut at) = (Vec::new(), 0);
-    while let Some(RecordHead { size, time, .. }) = bytes.get(at..).and_then(RecordHead::read) {
-        places.push((time, at, size));
-        at += size.max(HEAD);
+fn sorted(blocks: &[Vec<u8>]) -> Vec<u8> {
+    let mut places = Vec::new();
+    for (number, block) in blocks.iter().enumerate() {
+        let mut at = 0;
+        while let Some(RecordHead { size, time, .. }) = block.get(at..).and_then(RecordHead::read) {
+            places.push((time, number, at, size));
+            at += size.max(HEAD);
+        }
     }
-    places.sort_by_key(|(time, at, _)| (*time, *at));
-    let mut out = Vec::with_capacity(bytes.len());
-    for (_, at, size) in places {
-        out.extend_from_slice(bytes.get(at..at + size).unwrap_or(&[]));
+    places.sort_by_key(|(time, number, at, _)| (*time, *number, *at));
+    let mut out = Vec::with_capacity(blocks.iter().map(Vec::len).sum());
+    for (_, number, at, size) in places {
+        let record = blocks.get(number).and_then(|block| block.get(at..at + size));
+        out.extend_from_slice(record.unwrap_or(&[]));
     }
     out
 }

@@ -6,6 +6,8 @@
 
 use super::TranslatedFormat;
 use super::frames::Frames;
+use super::latest_threads::LatestThreads;
+use super::storage::{HEAD, WORD};
 use crate::base::notice::{Notice, Notices};
 use crate::input::record::ClassId;
 use crate::input::tracepoint::format::{Field, FieldType};
@@ -117,7 +119,8 @@ pub(super) struct StackWords<'a> {
 /// Records and losses of a CPU.
 #[derive(Debug, Default)]
 pub(super) struct CpuTranslation {
-    pub bytes: Vec<u8>,
+    /// Records, in blocks that hold whole ones.
+    pub blocks: Vec<Vec<u8>>,
     pub last: u64,
     pub is_unordered: bool,
     pub losses: Vec<ClockLoss>,
@@ -132,6 +135,7 @@ pub(super) struct Translation {
     by_name: HashMap<String, ClassId>,
     pub cpus: BTreeMap<u32, CpuTranslation>,
     pub threads: Threads,
+    latest: LatestThreads,
     pub switches: u64,
     /// Functions on call stacks.
     pub frames: Frames,
@@ -149,6 +153,7 @@ impl Translation {
             by_name: HashMap::default(),
             cpus: BTreeMap::new(),
             threads: Threads::default(),
+            latest: LatestThreads::default(),
             switches: 0,
             frames: Frames::default(),
             thread_ids: RecordedIds::Initial,
@@ -163,10 +168,17 @@ impl Translation {
 
     /// A sample of an event by its name, with its weight in the unit of the event.
     pub fn sample(&mut self, at: EventPlace<'_>, name: &str, period: u64, stacks: StackWords<'_>) {
+        if self.is_placed(at) {
+            let class = self.sample_class(name);
+            self.record(at, class, [FieldValue::Number(period as i64)].into_iter(), stacks);
+        }
+    }
+
+    /// The class of the samples of an event by its name: their field is their weight.
+    pub fn sample_class(&mut self, name: &str) -> Option<ClassId> {
         let (known_as, name_of) = (Some(TICK.into()), || name.to_owned());
         let schema = || ClassSchema { name: name_of(), known_as, stacks: true, ..ClassSchema::default() };
-        let fields = [("period", FieldValue::Number(period as i64))];
-        self.event_of_class(at, &format!("sample {name}"), schema, &fields, stacks);
+        self.class(&format!("sample {name}"), schema, &[("period", FieldValue::Number(0))])
     }
 
     /// True once a context switch was added.
@@ -187,6 +199,9 @@ impl Translation {
 
     /// A thread has this name and process from a time on.
     pub fn know(&mut self, time: u64, thread: NamedThread<'_>) {
+        if !self.latest.is_new(thread) {
+            return;
+        }
         if !thread.name.is_empty() {
             self.threads.named(thread.tid, time, thread.name.get(..MOST_TEXT).unwrap_or(thread.name));
         }
@@ -280,75 +295,68 @@ impl Translation {
 
     /// An event by its name, always with the same fields.
     pub fn event(&mut self, at: EventPlace<'_>, name: &str, fields: &[(&str, FieldValue<'_>)]) {
-        let schema = || ClassSchema { name: name.to_owned(), ..ClassSchema::default() };
-        self.event_of_class(at, name, schema, fields, StackWords::default());
+        if self.is_placed(at) {
+            let class = self.class(name, || ClassSchema { name: name.to_owned(), ..ClassSchema::default() }, fields);
+            self.record(at, class, fields.iter().map(|(_, value)| *value), StackWords::default());
+        }
     }
 
-    /// An event with call stacks, or of a name that comes with different fields: `key` distinguishes its classes.
-    pub fn event_of_class(
-        &mut self,
-        at: EventPlace<'_>,
-        key: &str,
-        schema: impl FnOnce() -> ClassSchema,
-        fields: &[(&str, FieldValue<'_>)],
-        stacks: StackWords<'_>,
-    ) {
+    /// False for an event of a CPU that no machine has, which is counted.
+    pub fn is_placed(&mut self, at: EventPlace<'_>) -> bool {
         if at.cpu > UNKNOWN_CPU {
-            return self.unreadable(|| format!("CPU {}", at.cpu));
+            self.unreadable(|| format!("CPU {}", at.cpu));
         }
-        let class = match self.by_name.get(key) {
-            Some(class) => Some(*class),
-            None => self.class(key.to_owned(), schema, fields),
-        };
-        match class {
-            Some(class) => self.record(at, class, fields, stacks),
-            None => self.unused(|| "names of events beyond the first thousands".to_owned()),
-        }
+        at.cpu <= UNKNOWN_CPU
     }
 
-    /// A record at the end of its CPU's.
-    fn record(
+    /// An event of a class, where there was room for one, with the values of its fields: a record at the end of its
+    /// CPU's.
+    pub fn record<'a>(
         &mut self,
         at: EventPlace<'_>,
-        class: ClassId,
-        fields: &[(&str, FieldValue<'_>)],
+        class: Option<ClassId>,
+        values: impl Iterator<Item = FieldValue<'a>> + Clone,
         stacks: StackWords<'_>,
     ) {
+        let Some(class) = class else {
+            return self.unused(|| "names of events beyond the first thousands".to_owned());
+        };
         self.know(at.time, at.thread);
         let records = self.cpus.entry(at.cpu).or_default();
         records.is_unordered |= at.time < records.last;
         records.last = records.last.max(at.time);
-        let begin = records.bytes.len();
-        records.bytes.extend([0; 4]);
-        records.bytes.extend((class.index() as u32).to_le_bytes());
-        records.bytes.extend(at.time.to_le_bytes());
-        records.bytes.extend(at.thread.tid.to_le_bytes());
-        records.bytes.extend(at.thread.pid.to_le_bytes());
+        let kept = |value: FieldValue<'a>| match value {
+            FieldValue::Number(_) => &b""[..],
+            FieldValue::Text(text) => text.get(..MOST_TEXT).unwrap_or(text),
+        };
         let StackWords { kernel, user } = stacks;
-        records.bytes.extend([kernel.len() as u16, user.len() as u16].into_iter().flat_map(u16::to_le_bytes));
-        let mut text_at = fields.iter().map(|(_, value)| value.size()).sum::<usize>();
-        for (_, value) in fields {
+        let mut text_at: usize = values.clone().map(|value| value.size()).sum();
+        let texts: usize = values.clone().map(|value| kept(value).len()).sum();
+        let size = HEAD + text_at + texts + (kernel.len() + user.len()) * WORD;
+        if records.blocks.is_empty() {
+            records.blocks.push(Vec::new());
+        }
+        let Some(out) = records.blocks.last_mut() else { return };
+        out.reserve(size);
+        out.extend_from_slice(&(size as u32).to_le_bytes());
+        out.extend_from_slice(&(class.index() as u32).to_le_bytes());
+        out.extend_from_slice(&at.time.to_le_bytes());
+        out.extend_from_slice(&at.thread.tid.to_le_bytes());
+        out.extend_from_slice(&at.thread.pid.to_le_bytes());
+        out.extend_from_slice(&(kernel.len() as u16).to_le_bytes());
+        out.extend_from_slice(&(user.len() as u16).to_le_bytes());
+        for value in values.clone() {
             match value {
-                FieldValue::Number(number) => records.bytes.extend(number.to_le_bytes()),
-                FieldValue::Text(text) => {
-                    let length = text.len().min(MOST_TEXT);
-                    records.bytes.extend(((length << 16 | text_at) as u32).to_le_bytes());
+                FieldValue::Number(number) => out.extend_from_slice(&number.to_le_bytes()),
+                FieldValue::Text(_) => {
+                    let length = kept(value).len();
+                    out.extend_from_slice(&((length << 16 | text_at) as u32).to_le_bytes());
                     text_at += length;
                 }
             }
         }
-        for (_, value) in fields {
-            if let FieldValue::Text(text) = value {
-                records.bytes.extend(text.get(..MOST_TEXT).unwrap_or(text));
-            }
-        }
-        for word in kernel.iter().chain(user) {
-            records.bytes.extend(word.to_le_bytes());
-        }
-        let size = (records.bytes.len() - begin) as u32;
-        if let Some(place) = records.bytes.get_mut(begin..begin + 4) {
-            place.copy_from_slice(&size.to_le_bytes());
-        }
+        values.for_each(|value| out.extend_from_slice(kept(value)));
+        kernel.iter().chain(user).for_each(|word| out.extend_from_slice(&word.to_le_bytes()));
     }
 
     /// The classes by their numbers, each with its key.
@@ -371,13 +379,16 @@ impl Translation {
         })
     }
 
-    /// A new class with these fields; `None` where there are too many.
-    fn class(
+    /// The class of a key, with these fields on first sight; `None` where there are too many.
+    pub fn class(
         &mut self,
-        key: String,
+        key: &str,
         schema: impl FnOnce() -> ClassSchema,
         fields: &[(&str, FieldValue<'_>)],
     ) -> Option<ClassId> {
+        if let Some(class) = self.by_name.get(key) {
+            return Some(*class);
+        }
         let mut at = 0;
         let fields = fields
             .iter()
@@ -388,7 +399,7 @@ impl Translation {
             })
             .collect();
         let schema = ClassSchema { fields, threads: self.thread_ids, ..schema() };
-        self.known_class(key, schema)
+        self.known_class(key.to_owned(), schema)
     }
 }
 
