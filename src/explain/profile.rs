@@ -27,6 +27,7 @@ use crate::base::names::{NameId, Names};
 use crate::base::notice::Notices;
 use crate::base::time::Timestamp;
 use crate::event::profile::{EVERY_PROGRAM, ProfileTask};
+use crate::model::choice::{ChosenBy, TaskChoice};
 use crate::model::column_values::ColumnValues;
 use crate::model::context::{ContextId, Frame, FrameKind};
 use crate::model::execution::ContextTime;
@@ -154,6 +155,10 @@ pub fn build(
     let programs = Programs::new(timeline, &names, &leaders, &mut model.names);
     let samples = Samples { timeline, spaces: &spaces, programs: &programs, event, has_kernel: kernel.is_some() };
     let (selection, left_out) = samples.select(request.task.program.as_deref(), &model.names);
+    model.choice = request.task.program.is_none().then(|| TaskChoice {
+        by: if selection.is_command { ChosenBy::Recorded } else { ChosenBy::Guessed },
+        ..TaskChoice::default()
+    });
     let mut table = StackTable::default();
     let (outline, taken) = samples.take(&selection, &mut table, ctx)?;
     ctx.progress.enter("symbols", 0);

@@ -13,6 +13,7 @@ use crate::input::LabelledArchive;
 use crate::input::otf2::Archive;
 use crate::model::Model;
 use crate::model::archive_gaps;
+use crate::model::choice::{ChosenBy, TaskChoice};
 use crate::model::database::Writer;
 use crate::model::facts::{Facts, TraceFacts};
 use crate::model::join::{self, Renamed};
@@ -156,11 +157,13 @@ impl MpiRuns {
                 "{title}: no rank repeats anything, so there are no iterations; `whyslow info` says what is in it"
             );
         }
+        let choice = task.is_none().then(|| TaskChoice { by: ChosenBy::Marked, ..TaskChoice::default() });
         let task = task.unwrap_or(iterations::ITERATION);
         let Some(at) = tasks.iter().position(|t| t == task) else {
             return Err(UsageError(format!("--task {task}: {title} has {}", tasks.join(", "))).into());
         };
         let mut model = iterations::iterations(mined, at, &title, &self.archive.anchor.machine, notices, ctx)?;
+        model.choice = choice;
         model.traces.iter_mut().for_each(|trace| trace.recorded = Some(self.own_recorded()));
         Ok(model)
     }

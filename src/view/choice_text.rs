@@ -12,8 +12,6 @@ use unicode_width::UnicodeWidthStr;
 const BAR: usize = 7;
 /// The longest name of a program.
 const NAME: usize = 20;
-/// The least columns that a task gets beside what can be left out.
-const TASK: usize = 20;
 
 /// The table, below a question.
 pub(super) fn table(choice: &TaskChoice, page: Page, out: &mut String) {
@@ -21,7 +19,8 @@ pub(super) fn table(choice: &TaskChoice, page: Page, out: &mut String) {
     page.wrap(
         out,
         0,
-        "This is a guess: nothing in the recording says which program was meant. Name another with --task.",
+        "This is a guess among several: the recording does not say which program was meant. --process PROGRAM asks \
+         about another.",
     );
     let most = choice.programs.iter().map(|one| one.tail_ns).max().unwrap_or(0);
     if page.glyphs == Glyphs::Words {
@@ -32,12 +31,12 @@ pub(super) fn table(choice: &TaskChoice, page: Page, out: &mut String) {
     }
     let names = choice.programs.iter().map(|one| name(one).width());
     let columns = names.max().unwrap_or(0).max("program".len());
-    let wanted = 2 + columns + 2 + 16 + 8 + 10 + 10 + 11 + TASK;
+    let wanted = 2 + columns + 2 + 15 + 7 + 10 + 10 + 10 + 1;
     let has_bar = page.width() >= wanted + 14 + BAR + 1;
     let has_time = page.width() >= wanted + 14;
     let title = |on: bool, text: &str| if on { text.to_owned() } else { String::new() };
     let line = format!(
-        "  {:columns$}  {:15}{:>7}{:>10}{:>10}{:>10} {}{}  --task",
+        "  {:columns$}  {:15}{:>7}{:>10}{:>10}{:>10} {}{}",
         "program",
         "executions",
         "n",
@@ -56,14 +55,13 @@ pub(super) fn table(choice: &TaskChoice, page: Page, out: &mut String) {
         let bar = title(has_bar, &format!("{:BAR$}", page.bar(share, BAR)));
         let over_time = title(has_time, &format!("  {}", sparkline(&over_time, page.is_ascii())));
         let line = format!(
-            "  {:columns$}  {:15}{:>7}{:>10}{:>10}{:>10} {bar}{over_time}  {}",
+            "  {:columns$}  {:15}{:>7}{:>10}{:>10}{:>10} {bar}{over_time}",
             name(one),
             one.kind.words(),
             figure::count(one.executions as u64),
             time(one.p50_ns),
             time(one.p99_ns),
             time(one.tail_ns),
-            clean::line(&one.task),
         );
         out.push_str(cut(&line, page.width()).trim_end());
         out.push('\n');
@@ -78,15 +76,13 @@ fn name(one: &ProgramTask) -> String {
 /// A program in a sentence.
 fn words(one: &ProgramTask) -> String {
     format!(
-        "{}: {} {}, half of them within {}, 99 of a hundred within {}, {} beyond the median in the slowest twentieth \
-         (--task {})",
+        "{}: {} {}, half of them within {}, 99 of a hundred within {}, {} beyond the median in the slowest twentieth",
         one.program,
         figure::count(one.executions as u64),
         one.kind.words(),
         figure::time(one.p50_ns as f64),
         figure::time(one.p99_ns as f64),
-        figure::time(one.tail_ns as f64),
-        one.task
+        figure::time(one.tail_ns as f64)
     )
 }
 

@@ -99,7 +99,7 @@ fn a_guess_among_programs_is_a_question_first() {
     let mut session = usual();
     session.choose(guessed());
     let page = session.lines().join("\n");
-    assert!(page.contains("which program was meant") && page.contains("redis-server"), "{page}");
+    assert!(page.contains("Which program was meant") && page.contains("redis-server"), "{page}");
     assert!(page.contains("475 requests") && page.contains("current task"), "{page}");
     // The first answers already.
     session.keys("Enter");

@@ -101,7 +101,7 @@ pub(super) fn palette(app: &App) -> Overlay {
 /// Title of the list of tasks.
 const TASKS: &str = "Task";
 /// Title of the list of programs where the task was guessed.
-const WHICH: &str = "The recording does not say which program was meant. Enter: explain it, Esc: the first";
+const WHICH: &str = "Which program was meant? The recording does not say; the first is explained";
 
 /// The programs that could be asked about are known: ask which is meant if the answer is a guess among several.
 pub(super) fn take_programs(app: &mut App, choice: TaskChoice) {
@@ -118,16 +118,16 @@ fn program_choices(app: &App, prefix: &str) -> Vec<MenuItem> {
     let current = app.task();
     let item = |one: &ProgramTask| {
         let time = |ns: i64| figure::time(ns as f64);
-        let what = format!("{:>8} {:<15}", figure::count(one.executions as u64), one.kind.words());
+        let what = format!("{:>7} {:<15}", figure::count(one.executions as u64), one.kind.words());
         let figures =
-            format!("p50 {:>8}  p99 {:>8}  extra {:>8}", time(one.p50_ns), time(one.p99_ns), time(one.tail_ns));
+            format!("extra {:>7}  p50 {:>7}  p99 {:>7}", time(one.tail_ns), time(one.p50_ns), time(one.p99_ns));
         let most = one.over_time.iter().copied().max().unwrap_or(0).max(1) as f64;
         let over_time = strip::line(&one.over_time.map(|ns| ns as f64), most);
         let recorded = if one.is_recorded { "  recorded command" } else { "" };
         let here = if Some(one.task.as_str()) == current { "  current task" } else { "" };
         MenuItem {
             name: format!("{prefix}{}", one.program),
-            help: format!("{what}  {figures}  {over_time}{recorded}{here}"),
+            help: format!("{what} {figures}  {over_time}{recorded}{here}"),
             command: MenuCommand::Task(one.task.clone()),
         }
     };
