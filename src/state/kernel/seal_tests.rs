@@ -187,6 +187,6 @@ fn requests_that_are_never_completed_are_bounded() {
     // The last one overtakes those that are still followed.
     let (unended, overtaken) = ends.split_at(ends.partition_point(|end| *end == 2 * ALL));
     assert!(!unended.is_empty() && !overtaken.is_empty() && overtaken.iter().all(|end| *end == ALL));
-    // Rows have 22 MB, and a table of all that are open as much again.
-    assert!(most < 12 << 20, "{most}");
+    // Rows have 22 MB, and a table of all that are open as much again; their order takes 2 MB at most.
+    assert!(most < 14 << 20, "{most}");
 }
