@@ -9,8 +9,8 @@
 //! thread step is added below the waiting stack, so that the tree reads: this thread, in this function, waited for that
 //! thread, in that function. Three refinements:
 //!
-//! - Below a *runnable* wait are the threads that ran on the CPU instead, with their functions, and the time in which it
-//!   was idle; below a *disk wait* the threads that had requests in flight.
+//! - Below a *runnable* wait are the threads that ran on the CPU instead, with their functions, and the time in which
+//!   it was idle; below a *disk wait* the threads that had requests in flight.
 //! - Below the stack of a *kernel thread* that works for another thread is that client, in the function that submitted
 //!   the work. If the client itself waits for the kernel thread, the kernel thread is shown alone.
 //! - *Queues are skipped.* A thread that waits for a lock is often woken by another one that had waited in the same
@@ -86,7 +86,7 @@ pub struct TreeBuilder<'a> {
     sources: &'a EcctInputs<'a>,
     reader: &'a RowReader<'a>,
     stacks: StackCursors<'a>,
-    /// The name of the time in which a CPU stood idle although a thread was to run on it.
+    /// The name of the time in which a CPU was idle although a thread was to run on it.
     idle: Option<NameId>,
 }
 

@@ -102,8 +102,8 @@ notices! {
     Unfinished         Note  Found
         "{n} {execution was|executions were} still running when the trace or {its|their} thread ended";
     LivesInPart        Note  Found
-        "{n} {life was|lives were} recorded in part: {it|they} had begun before the recording, or had not ended when the \
-         recording ended; {its time is|their times are} the least that {it|they} took";
+        "{n} {life was|lives were} recorded in part: {it|they} had begun before the recording, or had not ended when \
+         it ended; {its time is|their times are} the least that {it|they} took";
     Unanswered         Note  Found
         "{n} {request over a socket was|requests over sockets were} not answered before the connection or recording \
          ended and {is|are} no {execution|executions}";

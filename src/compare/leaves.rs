@@ -128,8 +128,8 @@ impl<'a> Leaves<'a> {
         is_share(share, 50, self.total()).then_some(activity)
     }
 
-    /// Of the threads that had the CPU for which the thread to blame waited, the one with most time, by its frames; and
-    /// whether it has [`COVERS`] of the time in which there was one.
+    /// Of the threads that ran on the CPU for which the thread to blame waited, the one with most time, by its frames;
+    /// and whether it has [`COVERS`] of the time in which there was one.
     pub(super) fn taker(&self) -> Option<(BTreeSet<ContextId>, bool)> {
         let mut takers: BTreeMap<NameId, (i128, BTreeSet<ContextId>)> = BTreeMap::new();
         for Leaf { context, weight } in &self.list {

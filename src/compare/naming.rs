@@ -348,7 +348,7 @@ mod tests {
         let whole = "Waiting in append for thread low of p, which waited for a CPU while thread medium of q ran spin: ";
         assert!(kept.sentence.starts_with(whole), "{}", kept.sentence);
         assert_eq!(kept.by.thread.as_deref(), Some("medium"));
-        // Nobody who ran meanwhile is to blame for a quota.
+        // No thread that ran meanwhile is to blame for a quota.
         let quota = "p;main;append;(task_work_run);(__schedule);{preempted};thread medium@q;spin";
         let throttled = first_cause(quota, &runtime);
         assert!(

@@ -47,7 +47,7 @@ pub(super) struct TimeOrigin {
     pub culprit: Option<ContextId>,
     /// The first frame of the own thread that is an unknown stack.
     pub unknown: Option<ContextId>,
-    /// The kernel held the waiting thread back: whoever ran meanwhile is not to blame.
+    /// The kernel held the waiting thread back: the threads that ran meanwhile are not to blame.
     pub throttled: bool,
     state: PathState,
 }
@@ -112,8 +112,8 @@ pub(super) fn origins(model: &Model) -> Vec<TimeOrigin> {
     all
 }
 
-/// Functions of the kernel in which a thread waits, ready to run, on its way back to its program, while its control group
-/// has used up its CPU quota (since Linux 6.18).
+/// Functions of the kernel in which a thread waits, ready to run, on its way back to its program, while its control
+/// group has used up its CPU quota (since Linux 6.18).
 const THROTTLES: [&str; 2] = ["throttle_cfs_rq_work", "task_work_run"];
 
 /// True for a wait for a CPU that begins where the kernel throttles.

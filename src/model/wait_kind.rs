@@ -1,6 +1,6 @@
 //! How the threads of an execution spend time: the kinds of causes, of waits in contexts, and of metrics.
 
-/// The name of the time in which the CPU of a runnable thread stood idle.
+/// The name of the time in which the CPU of a runnable thread was idle.
 pub const IDLE_CPU: &str = "CPU idle";
 
 /// How an execution's thread spends time: `kind` of causes and of tree nodes.

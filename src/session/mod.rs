@@ -165,7 +165,7 @@ impl Session {
         }
     }
 
-    /// Error, in one line, where executions cannot be told by their processes.
+    /// Error, in one line, where executions cannot be distinguished by their processes.
     fn has_processes(&self, task: Option<&str>, process: &str) -> anyhow::Result<()> {
         let is_kept = |databases: &Databases| databases.tasks().iter().any(|kept| Some(kept.as_str()) == task);
         let why = match self {

@@ -105,8 +105,8 @@ impl Traces {
         &self.tasks().tasks
     }
 
-    /// The tasks that `--task` names; without a name those that a file declares, else those whose executions are worth a
-    /// look by themselves: all but system calls and interrupts, which every recording has.
+    /// The tasks that `--task` names; without a name those that a file declares, else those whose executions are worth
+    /// a look by themselves: all but system calls and interrupts, which every recording has.
     pub fn candidates(&self, typed: &[&str]) -> anyhow::Result<Vec<TaskDefinition>> {
         if !typed.is_empty() {
             let mut named = Vec::new();

@@ -65,8 +65,8 @@ pub(super) struct Trial {
     pub choice: TaskChoice,
 }
 
-/// By program, the most promising first, what may be tried where the program's own events delimit nothing; then what ran
-/// more seldom, the processes, and the threads.
+/// By program, the most promising first, what may be tried where the program's own events delimit nothing; then what
+/// ran more seldom, the processes, and the threads.
 pub(super) type Trials = Vec<Vec<Trial>>;
 
 /// The tasks that the program's own events delimit.
@@ -160,7 +160,7 @@ pub(super) fn trials(pass: &KernelPass, own: OwnTasks<'_>, with: SymbolsAndCtx<'
             whose: Some((candidate.about.program.clone(), candidate.about.kind)),
             why: why(candidate, program),
             others: others(&found, at, candidate),
-            // The chosen program stands first, also where those before it had nothing to ask about.
+            // The chosen program is first, also where those before it had nothing to ask about.
             programs: shown.get(at..).unwrap_or_default().to_vec(),
             ..TaskChoice::default()
         };

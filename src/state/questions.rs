@@ -49,7 +49,7 @@ kinds! {
         Survey = "survey",
         /// `analysis/operations.rs`, `analysis/operation_stacks.rs`.
         Operations = "operations",
-        /// `analysis/iterations.rs`, `analysis/candidates.rs`, `analysis/derived.rs`.
+        /// `analysis/iterations.rs`, `analysis/candidates/`, `analysis/derived.rs`.
         Tasks = "tasks",
         /// `analysis/functions.rs`.
         Functions = "functions",

@@ -2,9 +2,9 @@
 //! not hang, leaves no half file, and says nothing with confidence that it would not have said.
 //!
 //! Each command runs once for each call of a kind, or for some of them, evenly spread, which fails in that run; then it
-//! is counted as sound if its answer is the one it gives undisturbed, if the answer's `warnings` name something more, or
-//! if it ends with exit status 1 and one line. System calls fail through `ptrace`, allocations through a library that
-//! is loaded before libc.
+//! is counted as sound if its answer is the one it gives undisturbed, if the answer's `warnings` name something more,
+//! or if it ends with exit status 1 and one line. System calls fail through `ptrace`, allocations through a library
+//! that is loaded before libc.
 #![cfg(all(target_os = "linux", target_arch = "x86_64", target_env = "gnu"))]
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 

@@ -96,7 +96,7 @@ fn guessed() -> TaskChoice {
 
 #[test]
 fn a_guess_among_programs_is_a_question_first() {
-    let mut session = usual();
+    let mut session = Session::new(140, 24, ColourDepth::True);
     session.choose(guessed());
     let page = session.lines().join("\n");
     assert!(page.contains("Which program was meant") && page.contains("redis-server"), "{page}");

@@ -1,8 +1,8 @@
 //! The programs of a recording: which threads are theirs, and what says that the recording was made for one of them.
 //!
-//! In: a timeline. Out: for each thread its program, which is all processes of one name, and the name that `thread=NAME`
-//! has for it; for each program its CPU time and rank. The kernel's own threads, idle tasks and tracers belong to none;
-//! where user code was recorded, neither do threads without any. Cost: linear in threads and segments.
+//! In: a timeline. Out: for each thread its program, which is all processes of one name, and the name that
+//! `thread=NAME` has for it; for each program its CPU time and rank. The kernel's own threads, idle tasks and tracers
+//! belong to none; where user code was recorded, neither do threads without any. Cost: linear in threads and segments.
 
 use crate::analysis::derived::{ThreadLife, commands, threads, tracers};
 use crate::analysis::processes::Processes;

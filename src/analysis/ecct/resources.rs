@@ -1,9 +1,9 @@
 //! Waits for what threads share: a CPU, a disk.
 //!
 //! In: a segment of a path in which its thread waited for a CPU or a disk. Out: its time below the wait, by the threads
-//! that had the CPU or requests in flight meanwhile. Time in which the CPU was idle, for longer than a wake-up takes, is
-//! apart: no thread kept this one from running, so it was held back. Cost: linear in the runs of the CPU, or the
-//! requests, in the segment. ALGORITHMS.md sections 5.3 and 5.4.
+//! that ran on the CPU or had requests in flight meanwhile. Time in which the CPU was idle, for longer than a wake-up
+//! takes, is apart: no thread kept this one from running, so it was held back. Cost: linear in the runs of the CPU, or
+//! the requests, in the segment. ALGORITHMS.md sections 5.3 and 5.4.
 
 use super::{OutlineId, OutlineStep, Walk};
 use crate::analysis::path::PathSegment;
