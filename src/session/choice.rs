@@ -126,8 +126,8 @@ impl Traces {
         for of_program in trials {
             let start = all.len();
             all.extend(of_program);
-            for at in start..all.len() {
-                attempt(pass, (at, &all[at]), false, &mut best, make, with)?;
+            for (at, trial) in all.iter().enumerate().skip(start) {
+                attempt(pass, (at, trial), false, &mut best, make, with)?;
                 if best.answer.is_some() {
                     break;
                 }

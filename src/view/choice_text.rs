@@ -32,7 +32,7 @@ pub(super) fn table(choice: &TaskChoice, page: Page, out: &mut String) {
     let names = choice.programs.iter().map(|one| name(one).width());
     let columns = names.max().unwrap_or(0).max("program".len());
     let wanted = 2 + columns + 2 + 15 + 7 + 10 + 10 + 10 + 1;
-    let has_bar = page.width() >= wanted + 14 + BAR + 1;
+    let has_bar = page.width() > wanted + 14 + BAR;
     let has_time = page.width() >= wanted + 14;
     let title = |on: bool, text: &str| if on { text.to_owned() } else { String::new() };
     let line = format!(

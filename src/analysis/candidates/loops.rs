@@ -125,13 +125,12 @@ fn found(
 /// equals the first.
 fn most_waited(found: &BTreeMap<LoopSite, LoopIterations>) -> LoopSites {
     let weight = |iterations: &LoopIterations| (iterations.waits > ENOUGH, iterations.waited);
-    let mut best: BTreeMap<(usize, &str), (&LoopSite, (bool, Ns))> = BTreeMap::new();
+    let mut best: BTreeMap<(usize, &str), &LoopSite> = BTreeMap::new();
     for (site, iterations) in found {
-        let weight = weight(iterations);
-        let most = best.entry((site.program, &site.thread)).or_insert((site, weight));
-        if weight > most.1 {
-            *most = (site, weight);
+        let most = best.entry((site.program, &site.thread)).or_insert(site);
+        if found.get(*most).is_some_and(|most| weight(iterations) > weight(most)) {
+            *most = site;
         }
     }
-    best.into_values().map(|(site, _)| site.clone()).collect()
+    best.into_values().cloned().collect()
 }
