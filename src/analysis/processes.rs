@@ -4,6 +4,7 @@
 //! recording. A pid may be given again: a thread belongs to the last first thread with its pid that began before it.
 //! Cost: sorting the threads.
 
+use super::derived::tracers;
 use crate::base::names::NameId;
 use crate::base::time::Timestamp;
 use crate::state::timeline::{HostId, Thread, ThreadId, Timeline};
@@ -60,6 +61,18 @@ impl Processes {
             creator.into_iter().for_each(|creator| all[creator].has_forked = true);
         }
         Processes(all)
+    }
+
+    /// The same without threads that a tracer has in other processes: what they do is not the program's.
+    pub fn without_tracers(timeline: &Timeline) -> Processes {
+        let tracers = tracers(timeline);
+        let mut processes = Processes::new(timeline);
+        for process in &mut processes.0 {
+            if process.threads.first().is_some_and(|first| !tracers.contains(first)) {
+                process.threads.retain(|thread| !tracers.contains(thread));
+            }
+        }
+        processes
     }
 
     /// The name of a process at a time: that of its first thread.

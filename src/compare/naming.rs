@@ -195,17 +195,7 @@ fn name_blamed(leaves: &Leaves<'_>, site: String, blame: Blame) -> PartName {
     let through = through.and_then(|c| role(model.names.get(leaves.frame_name(*c))));
     let holders: BTreeSet<ContextId> = leaves.list.iter().filter_map(culprit_of).collect();
     let waits = leaves.activity(|leaf| leaves.culprit_frames(leaf)) == Some(WaitKind::Preempted);
-    let throttled = || (BTreeSet::new(), true);
-    let taker = if leaves.are_throttled() { Some(throttled()) } else { leaves.taker() };
-    let kept = taker.filter(|_| waits).map(|(frames, is_alone)| {
-        let inside = |function: &CommonFunction| {
-            frames.iter().any(|frame| model.contexts.path(function.context).contains(frame))
-        };
-        let function = function.filter(inside).map(|found| found.name);
-        let taker = (!frames.is_empty()).then(|| other_thread(model, &frames, function));
-        let holder = other_thread(model, &holders, None);
-        KeptFromRunning { holder, taker, is_alone }
-    });
+    let kept = waits.then(|| kept_from_running(leaves, &holders, function)).flatten();
     // What is said is about the thread that is named.
     let below = |leaf: ContextId| {
         let path = model.contexts.path(leaf);
@@ -214,6 +204,24 @@ fn name_blamed(leaves: &Leaves<'_>, site: String, blame: Blame) -> PartName {
     };
     let (parties, activity) = (Parties::of(model), leaves.activity(below));
     PartName { context, by, site, blame, through, parties, activity, manner: WaitManner::Plain, kept }
+}
+
+/// What kept the threads of some frames from running, while others waited for them; `function` is the one by which the
+/// part is named.
+fn kept_from_running(
+    leaves: &Leaves<'_>,
+    holders: &BTreeSet<ContextId>,
+    function: Option<CommonFunction>,
+) -> Option<KeptFromRunning> {
+    let model = leaves.input.model;
+    let holder = other_thread(model, holders, None);
+    if leaves.are_throttled() {
+        return Some(KeptFromRunning { holder, taker: None, is_alone: true });
+    }
+    let (frames, is_alone) = leaves.taker()?;
+    let is_its = |function: &CommonFunction| model.contexts.path(function.context).iter().any(|c| frames.contains(c));
+    let taker = other_thread(model, &frames, function.filter(is_its).map(|found| found.name));
+    Some(KeptFromRunning { holder, taker: Some(taker), is_alone })
 }
 
 /// True where the culprit has the names of a thread that ran one of the slow executions.
@@ -351,9 +359,10 @@ mod tests {
         // No thread that ran meanwhile is to blame for a quota.
         let quota = "p;main;append;(task_work_run);(__schedule);{preempted};thread medium@q;spin";
         let throttled = first_cause(quota, &runtime);
-        assert!(
-            throttled.sentence.contains("CPU quota of its control group") && !throttled.sentence.contains("medium")
-        );
+        assert!(throttled.sentence.contains("CPU quotas of control groups") && !throttled.sentence.contains("medium"));
+        // Other work on that way loses the CPU as any does.
+        let work = "p;main;append;(task_work_run);(task_numa_work);(__schedule);{preempted};thread medium@q;spin";
+        assert!(first_cause(work, &runtime).sentence.contains("thread medium of q"));
         let held = first_cause("p;main;append;[read];{preempted};{CPU idle}", &runtime);
         assert!(held.sentence.starts_with("Held back, ready to run, while its CPU was idle"), "{}", held.sentence);
         // A wrapper adds nothing to the name of its system call.

@@ -116,12 +116,18 @@ pub(super) fn origins(model: &Model) -> Vec<TimeOrigin> {
 /// group has used up its CPU quota (since Linux 6.18).
 const THROTTLES: [&str; 2] = ["throttle_cfs_rq_work", "task_work_run"];
 
-/// True for a wait for a CPU that begins where the kernel throttles.
+/// The scheduler's own functions, by which a thread leaves the CPU.
+const SCHEDULER: [&str; 5] =
+    ["__schedule", "schedule", "__cond_resched", "preempt_schedule_common", "preempt_schedule"];
+
+/// True for a wait for a CPU that begins where the kernel throttles: not in other work that runs on this way, which may
+/// lose the CPU as well.
 fn is_throttled(model: &Model, wait: ContextId) -> bool {
     let path = model.contexts.path(wait);
     let of_kernel = |c: &&ContextId| model.contexts.frame(**c).kind == FrameKind::KernelFunction;
-    let mut kernel = path.iter().rev().skip(1).take_while(of_kernel);
-    kernel.any(|c| THROTTLES.contains(&model.names.get(model.contexts.frame(*c).name)))
+    let kernel = path.iter().rev().skip(1).take_while(of_kernel);
+    let mut names = kernel.map(|c| model.names.get(model.contexts.frame(*c).name));
+    names.find(|name| !SCHEDULER.contains(name)).is_some_and(|name| THROTTLES.contains(&name))
 }
 
 /// True for the frame of a kernel thread, which is no culprit by itself.

@@ -87,7 +87,8 @@ pub(super) fn part_phrase(kind: WaitKind, named: &PartName, common: &Common) -> 
 }
 
 /// What the kernel does to threads beyond their quota.
-const THROTTLED: &str = "held back where the kernel enforces the CPU quota of its control group";
+const THROTTLED: &str =
+    "held back in the kernel's task_work_run, where Linux 6.18 and later enforce CPU quotas of control groups";
 
 /// What kept a thread from running: `, which waited for a CPU while thread render of player ran encode`.
 fn kept_from_running(kept: &KeptFromRunning) -> String {

@@ -89,7 +89,7 @@ pub struct ProgramTask {
     pub tail_ns: Ns,
     /// That time by when it began, in equal parts of the recording.
     pub over_time: [Ns; CELLS],
-    /// The recording was made for this program.
+    /// The tracer ran this program, or recorded the system calls of no other.
     pub is_recorded: bool,
 }
 

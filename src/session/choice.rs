@@ -121,8 +121,7 @@ impl Traces {
             return Ok(Some((model, more)));
         }
         let trials = trials(pass, own, with)?;
-        let (mut all, first) = (marked, best.some.take());
-        best.some = first;
+        let mut all = marked;
         for of_program in trials {
             let start = all.len();
             all.extend(of_program);
@@ -283,15 +282,13 @@ fn chosen<T>(Attempt { at, made: (mut model, more) }: Attempt<T>, trials: &[Tria
         // A function goes by the name of its own, not by that of all.
         task.clone_from(name);
     }
-    let is_own = choice.by == ChosenBy::Marked;
     let mut choice = TaskChoice { profile: model.executions.len() < ENOUGH, ..choice.clone() };
-    if is_own && choice.profile {
+    if choice.by == ChosenBy::Marked && choice.profile {
         // Nothing else has enough executions.
         choice.why = "what its own events delimit".to_owned();
         choice.others =
             trials.iter().filter(|t| t.choice.by != ChosenBy::Marked).map(|t| t.name.clone()).take(2).collect();
     }
-    choice.profile &= !is_own || !choice.why.is_empty();
     model.choice = Some(choice);
     (model, more)
 }

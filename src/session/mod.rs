@@ -147,9 +147,7 @@ impl Session {
         timelines: &[ExecutionId],
         ctx: &Ctx,
     ) -> anyhow::Result<Model> {
-        if let Some(process) = task.and_then(|task| Asked::of(task).process) {
-            self.has_processes(task, process)?;
-        }
+        self.check_process(task)?;
         match self {
             Session::Traces(traces) => traces.model(task, places, timelines, ctx),
             Session::Run(run) if !timelines.is_empty() => {
@@ -165,8 +163,9 @@ impl Session {
         }
     }
 
-    /// Error, in one line, where executions cannot be distinguished by their processes.
-    fn has_processes(&self, task: Option<&str>, process: &str) -> anyhow::Result<()> {
+    /// Error, in one line, where a task is of a process and executions cannot be distinguished by their processes.
+    fn check_process(&self, task: Option<&str>) -> anyhow::Result<()> {
+        let Some(process) = task.and_then(|task| Asked::of(task).process) else { return Ok(()) };
         let is_kept = |databases: &Databases| databases.tasks().iter().any(|kept| Some(kept.as_str()) == task);
         let why = match self {
             Session::Traces(_) => return Ok(()),
@@ -199,11 +198,11 @@ impl Session {
         match (self, task) {
             (Session::Traces(traces), Some(task)) if traces.profile_task(Some(task))?.is_some() => Ok(()),
             (Session::Traces(traces), Some(task)) => traces.candidates(&[task]).map(drop),
-            (_, Some(task)) if Asked::of(task).process.is_some() => {
-                Asked::of(task).process.map_or(Ok(()), |process| self.has_processes(Some(task), process))
+            (Session::Databases(databases), task) => {
+                self.check_process(task).and_then(|()| databases.task(task).map(drop))
             }
-            (Session::Databases(databases), task) => databases.task(task).map(drop),
-            (Session::Traces(_), None) | (Session::Run(_), _) => Ok(()),
+            (Session::Traces(_), None) => Ok(()),
+            (Session::Run(_), task) => self.check_process(task),
         }
     }
 

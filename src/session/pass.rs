@@ -13,7 +13,8 @@ use crate::base::notice::Notices;
 use crate::event::task::{Pairing, TaskDefinition};
 use crate::state::questions::Asker;
 use crate::state::timeline::{MarkRow, ThreadId, Timeline};
-use std::collections::BTreeSet;
+use std::cell::RefCell;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 /// Result of the kernel pass for some tasks.
@@ -27,6 +28,8 @@ pub(super) struct KernelPass {
     pub of_tasks: Vec<Notices>,
     /// Its call stacks.
     pub stacks: LazyStackTables,
+    /// By name or pid: the threads of the processes that were asked about so far.
+    pub threads: RefCell<BTreeMap<String, Arc<BTreeSet<ThreadId>>>>,
 }
 
 impl KernelPass {
@@ -63,17 +66,19 @@ impl KernelPass {
             rule.called = Some(meant);
         }
         if let Some(process) = &task.process {
-            rule.threads = Some(Arc::new(self.threads_of(process)?));
+            rule.threads = Some(self.threads_of(process)?);
         }
         Ok(rule)
     }
 
-    /// The threads of the processes of a name, or pid.
-    pub fn threads_of(&self, process: &str) -> Result<BTreeSet<ThreadId>, UsageError> {
-        let threads = processes::threads_of(&self.timeline, process);
+    /// The threads of the processes of a name, or pid; looked for once, since many tasks may be of one process.
+    pub fn threads_of(&self, process: &str) -> Result<Arc<BTreeSet<ThreadId>>, UsageError> {
+        let mut known = self.threads.borrow_mut();
+        let threads =
+            known.entry(process.to_owned()).or_insert_with(|| Arc::new(processes::threads_of(&self.timeline, process)));
         match threads.is_empty() {
             true => Err(UsageError(format!("--process {process}: {}", NoConversation::Process))),
-            false => Ok(threads),
+            false => Ok(Arc::clone(threads)),
         }
     }
 

@@ -31,6 +31,7 @@ use crate::reading::tasks;
 use crate::state::kernel::{Handlers, Options, record};
 use crate::state::timeline::Timeline;
 use etcetera::BaseStrategy;
+use std::cell::RefCell;
 use std::path::Path;
 use std::sync::{Arc, OnceLock};
 
@@ -338,7 +339,8 @@ impl Traces {
                 _ => {}
             }
         }
-        Ok(KernelPass { tasks, functions, timeline, notices, of_tasks, stacks })
+        let threads = RefCell::default();
+        Ok(KernelPass { tasks, functions, timeline, notices, of_tasks, stacks, threads })
     }
 
     /// Place the call stacks of a kernel pass, once for all its models, with all notices so far.

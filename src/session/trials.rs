@@ -6,18 +6,20 @@
 //! connections.
 
 use super::pass::KernelPass;
-use crate::analysis::candidates::{self, Candidate, CandidateSources, ENOUGH, ProgramCandidates, Programs};
+use crate::analysis::candidates::{
+    self, Candidate, CandidateSources, ENOUGH, ProgramCandidates, Programs, program_task,
+};
 use crate::analysis::executions::{self, PairingRule};
 use crate::analysis::symbols::files::SymbolPaths;
 use crate::analysis::{derived, functions};
 use crate::base::ctx::Ctx;
 use crate::base::notice::Notices;
+use crate::base::time::Span;
 use crate::event::derived::Derived;
 use crate::event::task::{Asked, Pairing, TaskDefinition};
 use crate::model::choice::{ChosenBy, ExecutionKind, TaskChoice};
 use crate::state::timeline::ThreadId;
 use std::collections::{BTreeMap, BTreeSet};
-use std::sync::Arc;
 
 /// Programs that are named beside the chosen one, at most.
 const PROGRAMS: usize = 8;
@@ -91,7 +93,7 @@ fn is_connection(task: &TaskDefinition) -> bool {
 struct Connections {
     task: usize,
     rule: PairingRule,
-    by_program: BTreeMap<String, usize>,
+    by_program: BTreeMap<String, Vec<Span>>,
 }
 
 impl Connections {
@@ -101,10 +103,10 @@ impl Connections {
             return Ok(None);
         };
         let rule = pass.rule(task)?;
-        let mut by_program = BTreeMap::new();
+        let mut by_program: BTreeMap<String, Vec<Span>> = BTreeMap::new();
         for one in executions::pair(&pass.timeline, task as u32, &rule, &mut Notices::default()) {
             if let Some(name) = programs.name_of(one.thread) {
-                *by_program.entry(name.to_owned()).or_default() += 1;
+                by_program.entry(name.to_owned()).or_default().push(one.span);
             }
         }
         Ok(Some(Connections { task, rule, by_program }))
@@ -113,19 +115,22 @@ impl Connections {
     /// The connections of a program as something to try; `None` where they carry several requests each, on average.
     fn trial(&self, pass: &KernelPass, program: &ProgramCandidates, choice: &TaskChoice) -> Option<Trial> {
         let first = &program.often.first()?.about;
-        let count = self.by_program.get(&first.program).copied().unwrap_or(0);
+        let spans = self.by_program.get(&first.program).filter(|spans| spans.len() >= ENOUGH)?;
         let requests = if first.kind == ExecutionKind::Requests { first.executions } else { 0 };
-        let carries_one = requests.saturating_mul(2) <= count.saturating_mul(3);
-        (count >= ENOUGH && carries_one).then(|| {
+        (requests.saturating_mul(2) <= spans.len().saturating_mul(3)).then(|| {
             let mut rule = self.rule.clone();
             let mut name = pass.tasks[self.task].name.clone();
             if self.by_program.len() > 1 && rule.threads.is_none() {
-                rule.threads = pass.threads_of(&first.program).ok().map(Arc::new);
+                rule.threads = pass.threads_of(&first.program).ok();
                 name = Asked { task: Some(&name), process: Some(&first.program) }.to_string();
             }
-            let whose = Some((first.program.clone(), ExecutionKind::Connections));
-            let why = "the connections that it accepted".to_owned();
-            let choice = TaskChoice { whose, why, ..choice.clone() };
+            let kind = ExecutionKind::Connections;
+            let mut choice = choice.clone();
+            if let Some(shown) = choice.programs.first_mut() {
+                let spans = (pass.timeline.span(), spans.as_slice());
+                *shown = program_task(&first.program, first.is_recorded, kind, name.clone(), spans);
+            }
+            (choice.whose, choice.why) = (Some((first.program.clone(), kind)), why_of_kind(kind).to_owned());
             Trial { task: TrialTask::Marked(self.task, rule), name, choice }
         })
     }
@@ -142,7 +147,7 @@ impl Connections {
 pub(super) fn trials(pass: &KernelPass, own: OwnTasks<'_>, with: SymbolsAndCtx<'_>) -> anyhow::Result<Trials> {
     let timeline = &pass.timeline;
     let within = own.process.map(|process| pass.threads_of(process)).transpose()?;
-    let programs = Programs::new(timeline, within.as_ref());
+    let programs = Programs::new(timeline, within.as_deref());
     let called = pass
         .functions
         .get(own.pairs)
@@ -178,7 +183,7 @@ pub(super) fn trials(pass: &KernelPass, own: OwnTasks<'_>, with: SymbolsAndCtx<'
     };
     by_program.push(seldom.filter_map(few).collect());
     if by_program.iter().all(Vec::is_empty) {
-        by_program.push(lives(pass, own, &programs, within.as_ref()).into_iter().collect());
+        by_program.push(lives(pass, own, &programs, within.as_deref()).into_iter().collect());
     }
     Ok(by_program)
 }
@@ -224,14 +229,22 @@ fn chosen_by(own: OwnTasks<'_>, program: &ProgramCandidates) -> ChosenBy {
     if own.process.is_none() && program.is_recorded() { ChosenBy::Recorded } else { unsure(own) }
 }
 
+/// Why executions are asked about whose kind is reason enough; empty for those of other kinds.
+fn why_of_kind(kind: ExecutionKind) -> &'static str {
+    match kind {
+        ExecutionKind::Connections => "the connections that it accepted",
+        ExecutionKind::Requests => "the requests that these servers answered over sockets",
+        ExecutionKind::Questions => "what these clients asked over sockets",
+        ExecutionKind::Iterations => "a loop whose iterations differ widely in duration",
+        ExecutionKind::SystemCalls | ExecutionKind::FunctionCalls | ExecutionKind::Lives => "",
+    }
+}
+
 /// Why a task is tried.
 fn why(candidate: &Candidate, program: &ProgramCandidates) -> String {
-    match candidate.about.kind {
-        ExecutionKind::Connections => return "the connections that it accepted".to_owned(),
-        ExecutionKind::Requests => return "the requests that these servers answered over sockets".to_owned(),
-        ExecutionKind::Questions => return "what these clients asked over sockets".to_owned(),
-        ExecutionKind::Iterations => return "a loop whose iterations differ widely in duration".to_owned(),
-        ExecutionKind::SystemCalls | ExecutionKind::FunctionCalls | ExecutionKind::Lives => {}
+    let by_kind = why_of_kind(candidate.about.kind);
+    if !by_kind.is_empty() {
+        return by_kind.to_owned();
     }
     let whose = match program.rank {
         _ if program.is_recorded() => ", of the program that was recorded",
@@ -275,7 +288,7 @@ fn trial(pass: &KernelPass, own: OwnTasks<'_>, candidate: &Candidate, choice: Ta
         let meant = pass.functions.get(own.pairs)?.matching(function);
         let all = pass.tasks.get(own.pairs).filter(|t| t.pairing == Pairing::Function)?;
         let threads = definition.process.as_deref().and_then(|process| pass.threads_of(process).ok());
-        let rule = PairingRule { called: Some(meant), threads: threads.map(Arc::new), ..PairingRule::of(all) };
+        let rule = PairingRule { called: Some(meant), threads, ..PairingRule::of(all) };
         TrialTask::Marked(own.pairs, rule)
     } else {
         TrialTask::Unmarked(definition)

@@ -34,7 +34,7 @@ pub(super) fn table(choice: &TaskChoice, page: Page, out: &mut String) {
     let wanted = 2 + columns + 2 + 15 + 7 + 10 + 10 + 10 + 1;
     let has_bar = page.width() > wanted + 14 + BAR;
     let has_time = page.width() >= wanted + 14;
-    let title = |on: bool, text: &str| if on { text.to_owned() } else { String::new() };
+    let shown = |has_room: bool, text: &str| if has_room { text.to_owned() } else { String::new() };
     let line = format!(
         "  {:columns$}  {:15}{:>7}{:>10}{:>10}{:>10} {}{}",
         "program",
@@ -43,8 +43,8 @@ pub(super) fn table(choice: &TaskChoice, page: Page, out: &mut String) {
         "p50",
         "p99",
         "extra*",
-        title(has_bar, "       "),
-        title(has_time, "  over time   "),
+        shown(has_bar, "       "),
+        shown(has_time, "  over time   "),
     );
     out.push_str(cut(&line, page.width()).trim_end());
     out.push('\n');
@@ -52,8 +52,8 @@ pub(super) fn table(choice: &TaskChoice, page: Page, out: &mut String) {
         let time = |ns: i64| figure::time(ns as f64);
         let over_time = levels(one);
         let share = one.tail_ns as f64 / most.max(1) as f64;
-        let bar = title(has_bar, &format!("{:BAR$}", page.bar(share, BAR)));
-        let over_time = title(has_time, &format!("  {}", sparkline(&over_time, page.is_ascii())));
+        let bar = shown(has_bar, &format!("{:BAR$}", page.bar(share, BAR)));
+        let over_time = shown(has_time, &format!("  {}", sparkline(&over_time, page.is_ascii())));
         let line = format!(
             "  {:columns$}  {:15}{:>7}{:>10}{:>10}{:>10} {bar}{over_time}",
             name(one),

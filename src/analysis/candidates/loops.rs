@@ -1,4 +1,4 @@
-//! Loops of threads: the call in which threads of one name wait most often, and the work between two such waits.
+//! Loops of threads: the call in which threads of one name rest longest in all, and the work between two such waits.
 //!
 //! In: a timeline with its programs. Out: the loops of each program whose iterations differ, and the sites of all.
 //! Waits for a disk do not count, because a thread waits for a disk while it works. Where no system calls were

@@ -15,10 +15,9 @@ mod loops;
 mod programs;
 mod tails;
 
-pub use calls::{calls, functions};
 pub use loops::{LoopSites, loops};
 pub use programs::{Programs, Rank};
-pub use tails::Candidate;
+pub use tails::{Candidate, program_task};
 
 use super::conversations;
 use super::executions::Execution;
@@ -101,9 +100,9 @@ pub fn candidates(
     let CandidateSources { timeline, stacks, symbol_paths, functions } = sources;
     let mut exchanges = exchanges(timeline, programs, ctx)?;
     let (mut loops, sites) = loops(timeline, programs, stacks, symbol_paths, ctx)?;
-    let mut calls = calls(timeline, programs, &sites);
+    let mut calls = calls::calls(timeline, programs, &sites);
     let mut functions =
-        functions.map_or_else(BTreeMap::new, |(called, names)| self::functions(timeline, programs, called, names));
+        functions.map_or_else(BTreeMap::new, |(called, names)| calls::functions(timeline, programs, called, names));
     let mut all = Vec::new();
     for (at, program) in programs.all.iter().enumerate() {
         let mut own = ProgramCandidates { rank: program.rank, often: Vec::new(), seldom: Vec::new() };

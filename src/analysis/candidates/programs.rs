@@ -6,7 +6,7 @@
 
 use crate::analysis::derived::{ThreadLife, commands, threads, tracers};
 use crate::analysis::processes::Processes;
-use crate::base::names::fold_digits;
+use crate::base::names::{NameId, fold_digits};
 use crate::base::time::{Ns, Timestamp};
 use crate::state::questions::Asker;
 use crate::state::reader::RowReader;
@@ -82,7 +82,7 @@ impl Programs {
             let counts = is_program && !left_out.contains(&id) && within.is_none_or(|within| within.contains(&id));
             let name = || thread.name_at(thread.life.end).map_or("", |name| timeline.names().get(name));
             let member = counts.then(name).map(|name| {
-                let program = of_processes.get(&id).map_or(name, String::as_str);
+                let program = of_processes.get(&id).map_or(name, |name| timeline.names().get(*name));
                 let at = *positions.entry(program.to_owned()).or_insert(programs.all.len());
                 if at == programs.all.len() {
                     programs.all.push(Program { name: program.to_owned(), rank: Rank::Other, ns: 0 });
@@ -161,14 +161,12 @@ impl Programs {
 }
 
 /// By thread the last name of its process, where it is known.
-fn names(timeline: &Timeline) -> HashMap<ThreadId, String> {
+fn names(timeline: &Timeline) -> HashMap<ThreadId, NameId> {
     let processes = Processes::new(timeline);
     let mut names = HashMap::default();
     for (at, process) in processes.0.iter().enumerate() {
         let Some(name) = processes.name(timeline, at, Timestamp::MAX) else { continue };
-        for thread in &process.threads {
-            names.insert(*thread, timeline.names().get(name).to_owned());
-        }
+        names.extend(process.threads.iter().map(|thread| (*thread, name)));
     }
     names
 }

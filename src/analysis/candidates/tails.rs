@@ -3,7 +3,7 @@
 //! In: spans of executions by program and task. Out: a [`Candidate`] of each, the one with most extra time first. Cost:
 //! sorting the durations.
 
-use super::programs::Programs;
+use super::programs::{Programs, Rank};
 use crate::base::statistics::nearest_rank;
 use crate::base::time::{Ns, Span};
 use crate::event::derived::Derived;
@@ -78,24 +78,8 @@ pub(super) fn ranked(
     for ((at, task), spans) in tasks {
         let Some(program) = programs.all.get(at) else { continue };
         let is_shared = owners.get(&task).is_some_and(|owners| *owners > 1) && !program.name.is_empty();
-        let mut durations: Vec<Ns> = spans.iter().map(|span| span.len()).collect();
-        let tail = Tail::of(&mut durations);
-        let mut over_time = [0; CELLS];
-        for span in spans.iter().filter(|span| span.len() >= tail.least) {
-            let cell = &mut over_time[cell(whole, span)];
-            *cell = Ns::saturating_add(*cell, span.len() - tail.median);
-        }
-        let about = ProgramTask {
-            program: program.name.clone(),
-            kind,
-            task: task.to_string(),
-            executions: durations.len(),
-            p50_ns: tail.median,
-            p99_ns: nearest_rank(&durations, 99.0).unwrap_or(0),
-            tail_ns: tail.excess,
-            over_time,
-            is_recorded: program.rank >= super::Rank::Command,
-        };
+        let is_recorded = program.rank >= Rank::Command;
+        let about = program_task(&program.name, is_recorded, kind, task.to_string(), (whole, &spans));
         let mut candidate = Candidate { task, is_shared, about };
         candidate.about.task = candidate.definition(None).name;
         all.entry(at).or_default().push(candidate);
@@ -104,6 +88,34 @@ pub(super) fn ranked(
         candidates.sort_by(|a, b| b.about.tail_ns.cmp(&a.about.tail_ns).then_with(|| a.task.cmp(&b.task)));
     }
     all
+}
+
+/// A task of a program with the spans of its executions, in a recording over `whole`.
+pub fn program_task(
+    program: &str,
+    is_recorded: bool,
+    kind: ExecutionKind,
+    task: String,
+    (whole, spans): (Span, &[Span]),
+) -> ProgramTask {
+    let mut durations: Vec<Ns> = spans.iter().map(|span| span.len()).collect();
+    let tail = Tail::of(&mut durations);
+    let mut over_time = [0; CELLS];
+    for span in spans.iter().filter(|span| span.len() >= tail.least) {
+        let cell = &mut over_time[cell(whole, span)];
+        *cell = Ns::saturating_add(*cell, span.len() - tail.median);
+    }
+    ProgramTask {
+        program: program.to_owned(),
+        kind,
+        task,
+        executions: durations.len(),
+        p50_ns: tail.median,
+        p99_ns: nearest_rank(&durations, 99.0).unwrap_or(0),
+        tail_ns: tail.excess,
+        over_time,
+        is_recorded,
+    }
 }
 
 /// The cell of a recording in which an execution began.

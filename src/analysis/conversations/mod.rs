@@ -64,7 +64,7 @@ struct Finder<'t, 'r> {
 
 impl<'t, 'r> Finder<'t, 'r> {
     fn new(timeline: &'t Timeline, reader: &'r RowReader<'t>) -> Finder<'t, 'r> {
-        let processes = Processes::new(timeline);
+        let processes = Processes::without_tracers(timeline);
         let logs = processes.0.iter().map(|_| None).collect();
         Finder { reader, processes, meanings: CallMeanings::new(timeline.names()), logs }
     }

@@ -123,7 +123,7 @@ fn program_choices(app: &App, prefix: &str) -> Vec<MenuItem> {
             format!("extra {:>7}  p50 {:>7}  p99 {:>7}", time(one.tail_ns), time(one.p50_ns), time(one.p99_ns));
         let most = one.over_time.iter().copied().max().unwrap_or(0).max(1) as f64;
         let over_time = strip::line(&one.over_time.map(|ns| ns as f64), most);
-        let recorded = if one.is_recorded { "  recorded command" } else { "" };
+        let recorded = if one.is_recorded { "  recorded" } else { "" };
         let here = if Some(one.task.as_str()) == current { "  current task" } else { "" };
         MenuItem {
             name: format!("{prefix}{}", one.program),
