@@ -124,4 +124,18 @@ mod tests {
         assert_eq!((found("7"), found("12")), (vec![1], vec![3]));
         assert!(found("worker").is_empty() && found("99").is_empty());
     }
+
+    #[test]
+    fn without_tracers_keeps_the_threads_of_a_tracers_own_process() {
+        let mut builder = TimelineBuilder::new(4);
+        let threads = [("indexer", 1), ("indexer-ust", 1), ("lttng-sessiond", 3), ("lttng-consumerd", 3)];
+        for (draft, (name, pid)) in builder.0.threads.iter_mut().zip(threads) {
+            draft.thread.pid = pid;
+            draft.thread.names = vec![ThreadName { from: Timestamp::ZERO, name: builder.0.tables.names.intern(name) }];
+        }
+        let processes = Processes::without_tracers(&builder.sealed());
+        let threads: Vec<Vec<u32>> =
+            processes.0.iter().map(|process| process.threads.iter().map(|id| id.raw()).collect()).collect();
+        assert_eq!(threads, [vec![0], vec![2, 3]]);
+    }
 }
