@@ -1,5 +1,8 @@
-//! Fifty generated profiles: the recorded command is what the answer is about, its heaviest function comes first, each
-//! thread has run for as long as it did, and the order of the records changes nothing.
+//! Generated profiles, from the files as perf writes them to the answer.
+//!
+//! Fifty single ones: the recorded command is what the answer is about, its heaviest function comes first, each thread
+//! has run for as long as it did, and the order of the records changes nothing. Pairs of runs of one program: a function
+//! that became slower comes first, and where none did, no answer is confident.
 
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 
@@ -12,7 +15,7 @@ mod profiler;
 #[path = "support/random.rs"]
 mod random;
 
-use profiler::{Generated, generate};
+use profiler::{Generated, Run, Slowdown, generate, generate_run};
 use serde_json::Value;
 use std::path::Path;
 
@@ -73,4 +76,61 @@ fn generated_profiles_are_explained_as_they_happened() {
         assert!(explained(folder.path(), &profile.sorted, 2) == answer, "{what}: the order of records counts");
     }
     assert!(disordered > 30, "{disordered}");
+}
+
+/// The answer about two runs in a folder, with the programs' symbols.
+fn compared(folder: &Path, [old, new]: [&Generated; 2]) -> Value {
+    let symbols = folder.join("symbols");
+    std::fs::create_dir_all(&symbols).unwrap();
+    for (name, elf) in &old.programs {
+        std::fs::write(symbols.join(name), elf).unwrap();
+    }
+    std::fs::write(folder.join("old.data"), &old.file).unwrap();
+    std::fs::write(folder.join("new.data"), &new.file).unwrap();
+    let words = ["explain", "--json", "--symbols", "symbols", "old=old.data", "new=new.data"];
+    let out = ask::run(ask::whyslow(words).current_dir(folder));
+    assert!(out.status.success(), "{}", ask::said(&out));
+    serde_json::from_slice(&out.stdout).unwrap()
+}
+
+#[test]
+fn function_that_became_slower_comes_first() {
+    let folder = tempfile::tempdir().unwrap();
+    let mut wrong = Vec::new();
+    for pair in 0..20 {
+        let seed = 1_000 + pair;
+        let factor = 1.05 + 0.45 * pair as f64 / 19.0;
+        let old = generate_run(seed, Some(Run { number: 1, repeats: 4, slowdown: None }));
+        // A few samples more say nothing: a small slowdown is in a function that has many.
+        let time = |name: &String| std::cmp::Reverse(old.truth.functions.get(name).copied());
+        let mut functions: Vec<usize> = (0..old.functions.len()).collect();
+        functions.sort_by_key(|at| time(&old.functions[*at]));
+        let function = functions[if factor < 1.2 { 0 } else { pair as usize % functions.len() }];
+        let slowdown = Some(Slowdown { function, factor });
+        let new = generate_run(seed, Some(Run { number: 2, repeats: 4, slowdown }));
+        let answer = compared(folder.path(), [&old, &new]);
+        let name = &old.functions[function];
+        let first = answer["causes"][0]["by"]["function"].as_str();
+        if first != Some(name) {
+            let [before, after] = [&old, &new].map(|run| run.truth.functions[name] / 1_000_000);
+            let sentence = &answer["verdict"]["sentence"];
+            wrong.push(format!("{pair}: {first:?} and not {name}, {before} to {after} ms: {sentence}"));
+        }
+    }
+    assert!(wrong.len() <= 1, "{wrong:#?}");
+}
+
+#[test]
+fn runs_of_the_same_work_are_seldom_distinguished() {
+    let folder = tempfile::tempdir().unwrap();
+    let mut sure = Vec::new();
+    for pair in 0..100 {
+        let [old, new] =
+            [1, 2].map(|number| generate_run(2_000 + pair, Some(Run { number, repeats: 1, slowdown: None })));
+        let answer = compared(folder.path(), [&old, &new]);
+        if answer["verdict"]["confident"] == true {
+            sure.push(format!("{pair}: {}", answer["verdict"]["sentence"]));
+        }
+    }
+    assert!(sure.len() <= 5, "{sure:#?}");
 }

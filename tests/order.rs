@@ -1,6 +1,7 @@
 //! The order of the records in a perf.data without CPU numbers changes no answer: perf writes the ring of one CPU
 //! behind that of another, and whyslow merges them by time. The same records in order of time, and divided among
-//! several rings, give the same bytes, on any number of workers.
+//! several rings, give the same bytes, on any number of workers. So do the records of any other recording by perf that
+//! are sorted by time.
 
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 
@@ -102,4 +103,40 @@ fn answers_do_not_depend_on_the_order_of_records() {
         assert!(answers.windows(2).all(|pair| pair[0] == pair[1]), "{words:?}: {answers:#?}");
         assert!(!answers[0].1.is_empty(), "{words:?}");
     }
+}
+
+/// All files of a folder and those in it.
+fn files(folder: &Path, all: &mut Vec<PathBuf>) {
+    for entry in std::fs::read_dir(folder).unwrap() {
+        let path = entry.unwrap().path();
+        if path.is_dir() { files(&path, all) } else { all.push(path) }
+    }
+}
+
+#[test]
+fn sorting_any_recording_by_time_changes_no_answer() {
+    let mut all = Vec::new();
+    files(&Path::new(env!("CARGO_MANIFEST_DIR")).join("fixtures"), &mut all);
+    all.sort();
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("perf.data");
+    let (mut recordings, mut moved) = (0, 0);
+    for fixture in &all {
+        let file = std::fs::read(fixture).unwrap();
+        let Some(parts) = PerfData::movable(&file) else { continue };
+        recordings += 1;
+        let sorted = parts.by_time();
+        moved += usize::from(sorted != file);
+        for words in [&["explain", "--json"][..], &["info", "--full"], &["dump"]] {
+            let mut answers = Vec::new();
+            for (bytes, workers) in [(&file, "1"), (&sorted, "2")] {
+                std::fs::write(&path, bytes).unwrap();
+                let mut command = ask::whyslow(words.iter().copied().chain(["--threads", workers, "perf.data"]));
+                let answer = ask::run(command.current_dir(folder.path()));
+                answers.push((answer.status.code(), String::from_utf8_lossy(&answer.stdout).into_owned()));
+            }
+            assert!(answers[0] == answers[1], "{}: {words:?}: {answers:#?}", fixture.display());
+        }
+    }
+    assert!(recordings >= 15 && moved >= 10, "{moved} of {recordings}");
 }

@@ -7,7 +7,8 @@
 
 use super::caveats::by_duration;
 use super::chance::{Rounds, flips};
-use super::verdict::Evidence;
+use super::dimension::SeparatingDimension;
+use super::verdict::{Evidence, FEWEST_ALIKE};
 use super::{Cause, interrupts, tail, windows};
 use crate::base::figure;
 use crate::model::context::ContextId;
@@ -15,6 +16,7 @@ use crate::model::execution::ExecutionId;
 use crate::model::facts::Quality;
 use crate::model::metric::{ABSENT, Metric};
 use crate::model::wait_kind::WaitKind;
+use std::collections::BTreeSet;
 
 /// Largest corrected p-value of a difference that counts.
 pub(super) const SIGNIFICANT: f64 = 0.05;
@@ -53,6 +55,9 @@ pub(super) fn doubt(e: &Evidence<'_>, cause: &Cause) -> Option<String> {
     }
     if let Some(paused) = paused(e, cause) {
         return Some(paused);
+    }
+    if let Some(incomparable) = incomparable(e) {
+        return Some(incomparable);
     }
     if by_duration(e.slow, e.fast) {
         // A tail of unknown time says nothing about its parts.
@@ -140,6 +145,32 @@ fn paused(e: &Evidence<'_>, cause: &Cause) -> Option<String> {
     })
 }
 
+/// The slow executions were chosen by duration, are few, and all that are of their kind: no fast one does the same work,
+/// so that what they do beyond the fast ones is their work and may be no fault. A name that most executions have for
+/// themselves is no kind.
+fn incomparable(e: &Evidence<'_>) -> Option<String> {
+    const KINDS: [&str; 4] = ["type", "role", "process", "thread"];
+    const SHARED: usize = 4;
+    let n = e.slow.members.len();
+    if n >= FEWEST_ALIKE || !by_duration(e.slow, e.fast) {
+        return None;
+    }
+    let own = |d: &&SeparatingDimension| {
+        let class = e.slow.members.first().and_then(|x| d.classes.get(x.index()));
+        let kinds: BTreeSet<i64> = d.classes.iter().copied().collect();
+        KINDS.contains(&d.dimension.name.as_str())
+            && d.dimension.slow_share == 1.0
+            && d.classes.iter().filter(|of| Some(*of) == class).count() == n
+            && kinds.len() * SHARED <= d.classes.len()
+    };
+    let d = &e.dimensions.iter().find(own)?.dimension;
+    let (who, are) = (figure::plural(n as u64, "execution"), if n == 1 { "is" } else { "are" });
+    Some(format!(
+        "only {who} {are} of {} {}, none of them fast: nothing does the same work in less time",
+        d.name, d.value
+    ))
+}
+
 /// The unknown time of the slow executions could have put another cause first: time in which the thread ran or waited
 /// for something, which of the two is unknown, and of the rest the part in which the recording contradicts itself.
 fn unreliable(e: &Evidence<'_>, cause: &Cause) -> Option<String> {
@@ -199,7 +230,7 @@ fn unknown(e: &Evidence<'_>) -> f64 {
 mod tests {
     use crate::base::ctx::Ctx;
     use crate::compare::scenario::ModelBuilder;
-    use crate::compare::{Comparison, ComparisonRequest, compare};
+    use crate::compare::{Basis, Comparison, ComparisonRequest, compare};
     use crate::model::Model;
     use crate::model::facts::{HostQuality, Quality};
     use crate::model::metric::{Column, Metric};
@@ -256,6 +287,37 @@ mod tests {
         let c = ask(&model);
         assert!(!c.verdict.confident && c.verdict.sentence.contains("were stopped at once"), "{:?}", c.verdict);
         assert!(c.dimensions.iter().all(|d| d.name != "paused"));
+    }
+
+    #[test]
+    fn doubt_arises_where_nothing_does_the_same_work() {
+        // Jobs, and so many listeners that live for as long as the process.
+        let said = |listeners: usize, name: fn(usize) -> String| {
+            let mut s = ModelBuilder::new(11);
+            for i in 0..400 {
+                let work = s.around(2.0);
+                s.run("t", "p", &name(i), 1, &[("p;main", work)]);
+            }
+            for _ in 0..listeners {
+                s.run("t", "p", "listener", 1, &[("p;main;[nanosleep];{timer}", 5_000_000_000)]);
+            }
+            ask(&s.seal()).verdict
+        };
+        let verdict = said(2, |_| "job".into());
+        assert!(!verdict.confident, "{verdict:?}");
+        assert!(
+            verdict.sentence.contains("only 2 executions are of thread listener, none of them fast"),
+            "{verdict:?}"
+        );
+        let verdict = said(6, |_| "job".into());
+        assert!(verdict.confident && verdict.basis == Basis::Dimension, "{verdict:?}");
+        // Another listener is no slower than a job.
+        let verdict = said(2, |i| if i == 7 { "listener".into() } else { "job".into() });
+        assert!(verdict.confident && verdict.basis == Basis::Cause, "{verdict:?}");
+        // Each thread has a name of its own: that is no kind of work.
+        let letters = |i: usize| ('a'..='t').nth(i / 20).into_iter().chain(('a'..='t').nth(i % 20)).collect();
+        let verdict = said(1, letters);
+        assert!(verdict.confident && verdict.basis == Basis::Cause, "{verdict:?}");
     }
 
     #[test]

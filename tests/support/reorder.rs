@@ -1,7 +1,7 @@
 //! Writes the records of a perf.data in another order: by time, or as several rings would have held them.
 //!
-//! Little-endian files with one attr, whose samples and other records have a time; not compressed. perf's own records
-//! and those that it synthesised (time 0) come first, in their order.
+//! Little-endian files of one kind of samples, all of whose records have a time; not compressed. perf's own records and
+//! those that it synthesised (time 0) come first, in their order.
 #![allow(dead_code, clippy::unwrap_used)]
 
 use super::random::Random;
@@ -32,6 +32,35 @@ pub struct PerfData {
 }
 
 impl PerfData {
+    /// Take a file apart if all its records can be moved: no pipe, no packed records, none with data behind it, and the
+    /// samples and identifiers of all events alike.
+    pub fn movable(file: &[u8]) -> Option<PerfData> {
+        const FILE_HEADER: u64 = 104;
+        const TIME: u64 = 4;
+        const SAMPLE_ID_ALL: u64 = 1 << 18;
+        const FOLLOWED_OR_PACKED: [u32; 4] = [66, 71, 81, 83];
+        if file.get(..8)? != b"PERFILE2" || word(file, 8) != FILE_HEADER {
+            return None;
+        }
+        let (attr, from, bytes) = (word(file, 16) as usize, word(file, 24) as usize, word(file, 32) as usize);
+        let formats: Vec<(u64, bool)> = (from..from + bytes)
+            .step_by(attr)
+            .map(|at| (word(file, at + 24), word(file, at + 40) & SAMPLE_ID_ALL != 0))
+            .collect();
+        let first = *formats.first()?;
+        let (mut at, end) = (word(file, 40) as usize, (word(file, 40) + word(file, 48)) as usize);
+        let mut kinds = Vec::new();
+        while at < end {
+            kinds.push(word(file, at) as u32);
+            at += usize::from(file[at + 6]) + 256 * usize::from(file[at + 7]);
+        }
+        let movable = first.0 & TIME != 0
+            && first.1
+            && formats.iter().all(|format| *format == first)
+            && !kinds.iter().any(|kind| FOLLOWED_OR_PACKED.contains(kind));
+        movable.then(|| PerfData::of(file))
+    }
+
     /// Take a file apart.
     pub fn of(file: &[u8]) -> PerfData {
         let (data, size) = (word(file, 40) as usize, word(file, 48) as usize);

@@ -223,15 +223,17 @@ impl Found<'_> {
         order
     }
 
-    /// The ranked causes, and the rest in one entry, so that all add up to the difference exactly.
+    /// The ranked causes, and the rest in one entry, so that all add up to the difference exactly. The first one, which
+    /// the sentence names, is shown however small it is.
     fn causes(&self, order: &[usize], extra_ns: i64) -> Vec<Cause> {
         let whole = self.sides[0].whole().max(self.sides[1].whole());
-        let is_shown = |at: &&usize| self.gains[**at].gain.abs() >= SMALLEST * whole;
+        let least = |number: usize| if number == 0 { f64::MIN_POSITIVE } else { SMALLEST * whole };
+        let is_shown = |(number, at): &(usize, &usize)| self.gains[**at].gain.abs() >= least(*number);
         let base = self.base();
         let share = |ns: i64| if base == 0.0 { 0.0 } else { ns as f64 / base };
         let mut left = extra_ns;
         let mut causes: Vec<Cause> = Vec::new();
-        for at in order.iter().filter(is_shown).take(SHOWN) {
+        for (_, at) in order.iter().enumerate().filter(is_shown).take(SHOWN) {
             let extra = rounded(self.gains[*at].gain);
             left -= extra;
             causes.push(self.cause(*at, causes.len() as u32 + 1, extra, share(extra)));
@@ -287,7 +289,7 @@ fn rest(left: i64, share: f64, profile: &Profile) -> Cause {
         places: Vec::new(),
         by: Culprit::default(),
         parts: Vec::new(),
-        sentence: format!("Functions with less than a hundredth: {}.", profile.amount(left as f64)),
+        sentence: format!("Other functions together: {}.", profile.amount(left as f64)),
     }
 }
 

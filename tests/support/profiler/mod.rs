@@ -70,6 +70,8 @@ pub struct Generated {
     pub programs: Vec<(String, Vec<u8>)>,
     /// The name of the recorded program.
     pub command: String,
+    /// Its functions.
+    pub functions: Vec<String>,
 }
 
 /// A program: its name and functions.
@@ -108,6 +110,63 @@ enum Do {
     Thread(String, Vec<Do>),
     /// Create a process that executes a program.
     Process(usize, Vec<Do>),
+}
+
+/// A function of the first program that takes longer than it did, as a part of what it took.
+#[derive(Clone, Copy, Debug)]
+pub struct Slowdown {
+    /// Its position among the functions.
+    pub function: usize,
+    /// 1.05 is 5 % longer.
+    pub factor: f64,
+}
+
+/// Make a script's runs in a function longer. Fractions of steps add up.
+fn slow_down(script: &mut [Do], slowdown: Slowdown, fraction: &mut f64) {
+    for action in script {
+        match action {
+            Do::Run(function, steps) if *function == slowdown.function + 1 => {
+                let longer = *steps as f64 * slowdown.factor + *fraction;
+                *steps = longer as u64;
+                *fraction = longer.fract();
+            }
+            Do::Thread(_, script) => slow_down(script, slowdown, fraction),
+            _ => {}
+        }
+    }
+}
+
+/// A run of a seed's programs among others.
+#[derive(Clone, Copy, Debug)]
+pub struct Run {
+    /// Its number: how long it sleeps, how it is scheduled and where the samples fall.
+    pub number: u64,
+    /// How often each thread does its work.
+    pub repeats: usize,
+    pub slowdown: Option<Slowdown>,
+}
+
+/// Do all of a script several times; threads and processes are created once.
+fn repeat(script: &mut Vec<Do>, repeats: usize) {
+    let again: Vec<Do> = script.iter().filter(|action| matches!(action, Do::Run(..) | Do::Sleep(_))).cloned().collect();
+    for action in script.iter_mut() {
+        if let Do::Thread(_, script) | Do::Process(_, script) = action {
+            repeat(script, repeats);
+        }
+    }
+    // What is last in a script is done first.
+    script.splice(0..0, (1..repeats).flat_map(|_| again.iter().cloned()));
+}
+
+/// Make each sleep of a script up to a fifth longer or shorter, as from one run to the next.
+fn vary_sleeps(script: &mut [Do], dice: &mut Random) {
+    for action in script {
+        match action {
+            Do::Sleep(steps) => *steps = (*steps * (80 + dice.below(41) as u64) / 100).max(1),
+            Do::Thread(_, script) | Do::Process(_, script) => vary_sleeps(script, dice),
+            Do::Run(..) => {}
+        }
+    }
 }
 
 struct Thread {
@@ -154,6 +213,12 @@ struct World {
 
 /// A profile of a seed.
 pub fn generate(seed: u64) -> Generated {
+    generate_run(seed, None)
+}
+
+/// A profile of one of the runs of a seed's programs: all do the same work, but for the slowdown. `None` is the run of
+/// [`generate`].
+pub fn generate_run(seed: u64, run: Option<Run>) -> Generated {
     let mut dice = Random::new(seed);
     let recorded = Recorded {
         all: dice.once_in(3),
@@ -179,11 +244,22 @@ pub fn generate(seed: u64) -> Generated {
     let mut world =
         World { recorded, programs, threads: Vec::new(), writer, truth: Truth::default(), next_id: COMMAND, dice };
     world.begin();
+    if let Some(run) = run {
+        world.dice = Random::new(seed.wrapping_mul(1_000).wrapping_add(run.number));
+        for thread in world.threads.iter_mut().filter(|thread| thread.pid == COMMAND) {
+            repeat(&mut thread.left, run.repeats);
+            vary_sleeps(&mut thread.left, &mut world.dice);
+            if let Some(slowdown) = run.slowdown {
+                slow_down(&mut thread.left, slowdown, &mut 0.0);
+            }
+        }
+    }
     world.run(cpus);
     let World { recorded, programs, truth, mut writer, mut dice, .. } = world;
     let [file, sorted] = writer.files(&programs[0].path(), &mut dice);
+    let functions = programs[0].functions.clone();
     let programs = programs.iter().map(|program| (program.name.clone(), program.elf())).collect();
-    Generated { recorded, truth, file, sorted, programs, command }
+    Generated { recorded, truth, file, sorted, programs, command, functions }
 }
 
 impl World {
