@@ -26,8 +26,11 @@ const TESTED: usize = 16;
 const MOST_BLOCKS: usize = 2048;
 /// Standard deviations that a gain needs. Of sixteen parts, one by chance reaches that in one of a hundred pairs.
 const DEVIATIONS: f64 = 3.5;
-/// The part of the fast side's total that a gain needs where each side is one run: how much runs differ is unknown.
+/// The part of the fast side's total that a gain needs where a side is one run: how much runs differ is unknown.
 const LEAST_OF_ONE_RUN: f64 = 0.05;
+/// How often the part's own time it needs besides: what runs on the other hardware thread of a core can take half of its
+/// throughput from one function and nothing from the next, and no profile shows it.
+const TIMES_OF_ONE_RUN: f64 = 2.0;
 /// The same where runs were repeated.
 const LEAST_OF_SEVERAL: f64 = 0.005;
 /// Chance that a difference between repeated runs may have at most.
@@ -92,8 +95,10 @@ pub(super) fn gains(model: &Model, sides: &[Side; 2], parts: &Parts, ctx: &Ctx) 
         let scatter = deviation(&gained).max(deviation(&further));
         let repeated = sides.iter().all(|side| side.runs >= 2);
         let least = if repeated { LEAST_OF_SEVERAL } else { LEAST_OF_ONE_RUN };
-        let is_large = gain.beyond.min(gain.gain) >= least * wholes[1];
-        let is_more = gain.beyond.min(gain.gain) > DEVIATIONS * scatter;
+        let more = gain.beyond.min(gain.gain);
+        let least_slow = if repeated { 0.0 } else { TIMES_OF_ONE_RUN * (gain.slow - more) };
+        let is_large = more >= least * wholes[1] && gain.slow >= least_slow;
+        let is_more = more > DEVIATIONS * scatter;
         gain.is_sure = is_large && is_more && (!repeated || runs_differ(&runs, at));
     }
     Ok(gains)

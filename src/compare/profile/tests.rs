@@ -153,6 +153,23 @@ fn compare_is_sure_of_a_large_slowdown() {
 }
 
 #[test]
+fn compare_needs_repeated_runs_for_what_a_busy_core_can_do() {
+    let mut random = Random::new(12);
+    let mut pair = |runs: usize| {
+        let runs: Vec<Run> = (0..runs)
+            .flat_map(|_| [("old", [1.0, 2.0]), ("new", [1.7, 2.0])])
+            .map(|(label, ticks)| run(label, 300, &ticks, &mut random))
+            .collect();
+        ask(&model(&runs), ProfileUnit::Run)
+    };
+    let c = pair(1);
+    assert!(!c.verdict.confident, "{:?}", c.verdict);
+    assert!(c.verdict.sentence.contains("more runs on each side would show"), "{:?}", c.verdict);
+    assert_eq!(c.causes[0].by.function.as_deref(), Some("function_0"));
+    assert!(pair(3).verdict.confident);
+}
+
+#[test]
 fn compare_says_when_everything_takes_longer() {
     let mut random = Random::new(10);
     let both = model(&[run("old", 300, &[1.0, 2.0, 1.5], &mut random), run("new", 600, &[1.0, 2.0, 1.5], &mut random)]);
