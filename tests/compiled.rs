@@ -1,4 +1,4 @@
-//! Code that programs compiled while they ran, in recordings by perf of Node.js and Java
+//! Code that programs compiled while they ran, in recordings by perf of Node.js, Java and Python
 //! (`fixtures/recorders/compiled`): its functions are named by the maps and the dump beside the recordings. What names
 //! are missing is said before the answer.
 
@@ -86,6 +86,25 @@ fn missing_map_is_said_with_the_option_of_the_runtime() {
         let said = notices.sentences().concat();
         assert!(said.contains("1 process") && said.contains(remedy), "{recording}: {said}");
     }
+}
+
+/// Python's functions are callers of those of its interpreter: the answer names them, not the interpreter.
+#[test]
+fn functions_of_python_are_named_in_place_of_the_interpreters() {
+    let explained = |folder: &Path| {
+        let words = ["explain", "--json", "python.data"];
+        let out = ask::run(ask::whyslow(words).current_dir(folder));
+        serde_json::from_slice::<serde_json::Value>(&out.stdout).unwrap()
+    };
+    let answer = explained(&fixture(""));
+    for (cause, function) in ["py::price_basket", "py::read_rules"].iter().enumerate() {
+        let named = answer["causes"][cause]["by"]["function"].as_str().unwrap();
+        assert_eq!(named, format!("{function}:/opt/prices/prices.py"));
+    }
+    let folder = tempfile::tempdir().unwrap();
+    std::fs::copy(fixture("python.data"), folder.path().join("python.data")).unwrap();
+    let warnings = explained(folder.path())["warnings"].to_string();
+    assert!(warnings.contains("start it with -X perf"), "{warnings}");
 }
 
 /// A dump that is damaged anywhere gives an answer, and no name that it does not hold.

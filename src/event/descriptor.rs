@@ -30,6 +30,51 @@ impl std::fmt::Debug for Descriptor {
     }
 }
 
+/// The open file that a call names, and whether the call names the address of a peer besides, as only those of
+/// datagrams do.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub struct NamedDescriptor(NonZero<u32>);
+
+impl NamedDescriptor {
+    const ADDRESSED: u32 = 1 << 31;
+
+    /// Of a call's arguments: `address` is where that of the peer is in memory, 0 or `None` where it names none.
+    pub fn new(descriptor: Descriptor, address: Option<i64>) -> NamedDescriptor {
+        let flag = if address.is_some_and(|address| address != 0) { Self::ADDRESSED } else { 0 };
+        // The largest number has no room for the flag; the kernel gives none of 2^30 and more.
+        let packed = (descriptor.number() | flag).checked_add(1).and_then(NonZero::new);
+        NamedDescriptor(packed.unwrap_or(descriptor.0))
+    }
+
+    /// The open file.
+    pub fn descriptor(self) -> Option<Descriptor> {
+        Descriptor::new(i64::from((self.0.get() - 1) & !Self::ADDRESSED))
+    }
+
+    /// True if the call names the address of a peer.
+    pub fn is_addressed(self) -> bool {
+        (self.0.get() - 1) & Self::ADDRESSED != 0
+    }
+
+    /// As one small number: twice the descriptor, and one more where the call is addressed.
+    pub fn packed(self) -> u64 {
+        let raw = self.0.get() - 1;
+        u64::from(raw & !Self::ADDRESSED) << 1 | u64::from(raw & Self::ADDRESSED != 0)
+    }
+
+    /// What [`Self::packed`] has made.
+    pub fn of_packed(packed: u64) -> Option<NamedDescriptor> {
+        let descriptor = Descriptor::new(i64::try_from(packed >> 1).ok()?)?;
+        Some(NamedDescriptor::new(descriptor, Some((packed & 1) as i64)))
+    }
+}
+
+impl std::fmt::Debug for NamedDescriptor {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "NamedDescriptor({:?}, {})", self.descriptor(), self.is_addressed())
+    }
+}
+
 /// What a call does with the descriptor that it names.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum DescriptorUse {
@@ -103,22 +148,27 @@ pub fn descriptor_origin(call: &str) -> Option<DescriptorOrigin> {
     })
 }
 
-/// Names of the fields of a call's entry from which [`named_descriptor`] follows; names of one field over time are
-/// separated by `|`.
+/// Names of the fields of a call's entry from which [`named_descriptor`] follows: the descriptor's, the command's where
+/// the call has several purposes, the address's; names of one field over time are separated by `|`.
 pub fn descriptor_fields(call: &str) -> &'static [&'static str] {
     match (descriptor_use(call), call) {
         (None, _) => &[],
         (_, "fcntl" | "fcntl64") => &["fd", "cmd"],
         (Some(DescriptorUse::Duplicate), _) => &["oldfd|fildes|filedes"],
         (_, "sendfile" | "sendfile64") => &["out_fd"],
+        (_, "recvfrom" | "sendto") => &["fd|sockfd", "", "addr"],
         _ => &["fd|sockfd"],
     }
 }
 
-/// The descriptor that a call names, by its first argument and, for those that have one, its command.
-pub fn named_descriptor(first: i64, command: Option<i64>) -> Option<Descriptor> {
+/// The place of the address among the arguments of `recvfrom` and `sendto`.
+pub const ADDRESS_ARGUMENT: usize = 4;
+
+/// The descriptor that a call names, by its first argument and, for those that have them, its command and the address of
+/// a peer.
+pub fn named_descriptor(first: i64, command: Option<i64>, address: Option<i64>) -> Option<NamedDescriptor> {
     let duplicates = command.is_none_or(|command| matches!(command, F_DUPFD | F_DUPFD_CLOEXEC));
-    Descriptor::new(first).filter(|_| duplicates)
+    Descriptor::new(first).filter(|_| duplicates).map(|descriptor| NamedDescriptor::new(descriptor, address))
 }
 
 #[cfg(test)]
@@ -140,8 +190,23 @@ mod tests {
     #[test]
     fn named_descriptor_of_fcntl_depends_on_its_command() {
         assert_eq!(descriptor_fields("fcntl").len(), 2);
-        assert_eq!(named_descriptor(5, Some(3)), None);
-        assert_eq!(named_descriptor(5, Some(F_DUPFD_CLOEXEC)), Descriptor::new(5));
-        assert_eq!(named_descriptor(5, None), Descriptor::new(5));
+        let named = |command| named_descriptor(5, command, None).and_then(NamedDescriptor::descriptor);
+        assert_eq!(named(Some(3)), None);
+        assert_eq!(named(Some(F_DUPFD_CLOEXEC)), Descriptor::new(5));
+        assert_eq!(named(None), Descriptor::new(5));
+    }
+
+    #[test]
+    fn named_descriptor_keeps_both_its_parts() {
+        for number in [0, 5, 1 << 29, i64::from(i32::MAX)] {
+            for address in [None, Some(0), Some(0x7ffd_1234_5678)] {
+                let named = named_descriptor(number, None, address).unwrap();
+                assert_eq!(named.descriptor(), Descriptor::new(number));
+                let has_room = number < i64::from(i32::MAX);
+                assert_eq!(named.is_addressed(), has_room && address.is_some_and(|at| at != 0));
+                assert_eq!(NamedDescriptor::of_packed(named.packed()), Some(named));
+            }
+        }
+        assert_eq!(size_of::<Option<NamedDescriptor>>(), 4);
     }
 }

@@ -4,7 +4,7 @@
 //! that holds the event. Ids mean nothing outside their batch; a machine that merges batches renumbers what it keeps,
 //! in the order of the events, so that results do not depend on how a trace was cut.
 
-use super::descriptor::Descriptor;
+use super::descriptor::NamedDescriptor;
 pub use super::soft_irq::{SOFT_IRQS, SoftIrq};
 use super::stack::{RawStackId, StackOrigin};
 use crate::base::time::{Ns, Timestamp};
@@ -271,7 +271,7 @@ pub enum Kind {
         /// `futex`, `read` ...; none for a call of the recorder's probe.
         name: TextId,
         /// The open file that it names, of the calls of `event/descriptor.rs`.
-        descriptor: Option<Descriptor>,
+        descriptor: Option<NamedDescriptor>,
     },
     /// It returns.
     CallExit {

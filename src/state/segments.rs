@@ -5,7 +5,7 @@
 use crate::base::heap::{HeapSize, block};
 use crate::base::names::{NameId, Names};
 use crate::base::time::{Span, Timestamp};
-use crate::event::descriptor::Descriptor;
+use crate::event::descriptor::NamedDescriptor;
 use crate::event::host::HostId;
 use crate::event::kernel_thread::{self, KTHREADD};
 use crate::event::kind::Event;
@@ -231,7 +231,7 @@ pub struct Call {
     /// Its result; `None` when the exit was not recorded.
     pub ret: Option<i64>,
     /// The open file that it names, of the calls of `event/descriptor.rs`; `None` also when the entry was not recorded.
-    pub descriptor: Option<Descriptor>,
+    pub descriptor: Option<NamedDescriptor>,
 }
 
 /// From a moment on, a thread has another stack: a number of the table of the analysis that derived it.

@@ -33,6 +33,8 @@ pub(super) struct Piece {
     pub end: Timestamp,
     pub thread: ThreadId,
     pub bytes: u64,
+    /// The call named the address of a peer: this is a whole message.
+    pub is_datagram: bool,
 }
 
 /// One request with its reply, or one call with its answer.
@@ -125,6 +127,7 @@ impl Exchanges {
 
     /// The process received data.
     pub fn receive(&mut self, piece: Piece) {
+        self.has_datagrams |= piece.is_datagram;
         match self.side {
             ConversationSide::Serves => self.ask(piece),
             ConversationSide::Calls => self.answer(piece),
@@ -133,6 +136,7 @@ impl Exchanges {
 
     /// The process sent data.
     pub fn send(&mut self, piece: Piece) {
+        self.has_datagrams |= piece.is_datagram;
         match self.side {
             ConversationSide::Serves => self.answer(piece),
             ConversationSide::Calls => self.ask(piece),

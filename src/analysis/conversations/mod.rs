@@ -32,7 +32,7 @@ use crate::base::ctx::{Cancelled, Ctx};
 use crate::base::names::NameId;
 use crate::base::notice::{Notice, Notices};
 use crate::event::derived::{ConversationSide, Conversations};
-use crate::event::descriptor::{Descriptor, DescriptorUse};
+use crate::event::descriptor::{Descriptor, DescriptorUse, NamedDescriptor};
 use crate::state::questions::Asker;
 use crate::state::reader::{RowCursor, RowReader};
 use crate::state::timeline::{Mark, MarkField, Segment, ThreadId, Timeline};
@@ -94,20 +94,21 @@ impl<'t, 'r> Finder<'t, 'r> {
         for one in process_calls(self.reader, &self.meanings, &of.threads) {
             let Some(thread) = of.threads.get(one.thread).copied() else { continue };
             let call = &one.call;
-            match (one.meaning, call.descriptor) {
+            let is_datagram = call.descriptor.is_some_and(NamedDescriptor::is_addressed);
+            match (one.meaning, call.descriptor.and_then(NamedDescriptor::descriptor)) {
                 (CallMeaning::Polls, _) => arrivals.polled(one.thread, call),
                 (CallMeaning::Sleeps, _) => files.rested(one.thread, call.span.end),
                 (CallMeaning::Makes(origin), _) => files.made(call, origin),
                 (CallMeaning::Uses(by @ (DescriptorUse::Read | DescriptorUse::Receive)), Some(descriptor)) => {
                     let arrival = arrivals.received(one.thread, call, descriptor);
                     if let Some(bytes) = moved(call.ret) {
-                        let piece = Piece { begin: arrival.at, end: call.span.end, thread, bytes };
+                        let piece = Piece { begin: arrival.at, end: call.span.end, thread, bytes, is_datagram };
                         files.received(descriptor, piece, arrival, by);
                     }
                 }
                 (CallMeaning::Uses(by @ (DescriptorUse::Write | DescriptorUse::Send)), Some(descriptor)) => {
                     if let Some(bytes) = moved(call.ret) {
-                        let piece = Piece { begin: call.span.start, end: call.span.end, thread, bytes };
+                        let piece = Piece { begin: call.span.start, end: call.span.end, thread, bytes, is_datagram };
                         files.sent(descriptor, one.thread, piece, by);
                     }
                 }

@@ -7,7 +7,7 @@ use crate::base::ctx::Ctx;
 use crate::base::notice::{Notice, Notices};
 use crate::base::time::{Ns, Span, Timestamp};
 use crate::event::derived::{ConversationSide, Conversations};
-use crate::event::descriptor::Descriptor;
+use crate::event::descriptor::named_descriptor;
 use crate::state::timeline::{Call, SegmentKind, ThreadId, ThreadName};
 
 /// Arrival, end, descriptor, bytes in and out.
@@ -17,9 +17,14 @@ type Row = (Ns, Ns, u32, u64, u64);
 type Calls<'a> = &'a [(&'a str, Ns, Ns, i64, i64)];
 
 fn calls(builder: &mut TimelineBuilder, n: usize, calls: Calls<'_>) {
+    calls_with(builder, n, None, calls);
+}
+
+/// Calls of thread `n` that name the address of a peer, which is at `address`.
+fn calls_with(builder: &mut TimelineBuilder, n: usize, address: Option<i64>, calls: Calls<'_>) {
     for (name, start, end, descriptor, ret) in calls {
         let name = builder.0.tables.names.intern(name);
-        let descriptor = Descriptor::new(*descriptor);
+        let descriptor = named_descriptor(*descriptor, None, address);
         let call = Call { span: Span::of_ns(*start, *end), name, ret: Some(*ret), descriptor };
         builder.0.threads[n - 1].rows.calls.push(call);
     }
@@ -334,6 +339,17 @@ fn datagram_without_a_reply_is_no_part_of_the_next_request() {
         ],
     );
     assert_eq!(served(&builder), [(80, 91, 5, 11, 12)]);
+}
+
+#[test]
+fn socket_older_than_the_recording_has_datagrams_where_a_call_names_an_address() {
+    let requests = [("recvfrom", 19, 43, 5, 10), ("recvfrom", 59, 83, 5, 11), ("sendto", 90, 91, 5, 12)];
+    for (address, wanted) in [(Some(0x7ffd_0000_1000), (80, 91, 5, 11, 12)), (None, (40, 91, 5, 21, 12))] {
+        let mut builder = server(1);
+        waits(&mut builder, 1, &[(20, 40), (60, 80)]);
+        calls_with(&mut builder, 1, address, &requests);
+        assert_eq!(served(&builder), [wanted]);
+    }
 }
 
 #[test]

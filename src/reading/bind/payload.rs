@@ -7,7 +7,9 @@ use super::Bound;
 use super::paths::{NOWHERE, Slot};
 use super::read::{Values, stack};
 use super::recent::Recent;
-use crate::event::descriptor::{Descriptor, descriptor_fields, descriptor_use, named_descriptor};
+use crate::event::descriptor::{
+    ADDRESS_ARGUMENT, NamedDescriptor, descriptor_fields, descriptor_use, named_descriptor,
+};
 use crate::event::image::{CODE, ImageChange};
 use crate::event::kind::{Context, Kind, PacketId, RequestId, SoftIrq, TextId, WakeSource, WeightId};
 use crate::input::record::Value;
@@ -68,24 +70,25 @@ impl Payload<'_, '_> {
     }
 
     /// The open file that a call names.
-    fn descriptor(&self) -> Option<Descriptor> {
-        let first = self.values.at(self.slot(0)).as_i64()?;
-        // Only a call of several purposes has a second field here.
-        match self.bound.fields.get(1) {
-            Some(command) => named_descriptor(first, Some(self.values.at(*command).as_i64()?)),
-            None => named_descriptor(first, None),
-        }
+    fn descriptor(&self) -> Option<NamedDescriptor> {
+        let value = |field: usize| self.values.at(self.slot(field)).as_i64();
+        // A call of several purposes has a second field, one that may name an address a third.
+        let command = if self.bound.fields.len() == 2 { Some(value(1)?) } else { None };
+        named_descriptor(value(0)?, command, value(2))
     }
 
     /// The same of a call by its number, where its arguments were recorded.
-    fn numbered_descriptor(&self) -> Option<Descriptor> {
+    fn numbered_descriptor(&self) -> Option<NamedDescriptor> {
         let arguments = self.values.at(self.slot(1)).as_words()?;
         let call = syscalls::name(self.machine, self.values.number(self.slot(0)))?;
         descriptor_use(call)?;
-        let mut arguments = arguments.iter().map(|word| word as i64);
-        let first = arguments.next()?;
-        let command = arguments.next().filter(|_| descriptor_fields(call).len() > 1);
-        named_descriptor(first, command)
+        let argument = |at: usize| arguments.iter().nth(at).map(|word| word as i64);
+        let (command, address) = match descriptor_fields(call).len() {
+            2 => (argument(1), None),
+            3 => (None, argument(ADDRESS_ARGUMENT)),
+            _ => (None, None),
+        };
+        named_descriptor(argument(0)?, command, address)
     }
 
     fn wake(&mut self, source: WakeSource) -> Kind {

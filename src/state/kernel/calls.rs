@@ -12,7 +12,7 @@ use super::seal::SegmentChange;
 use super::thread_state::{OpenCall, ThreadState, WakeOutsideCall};
 use crate::base::names::NameId;
 use crate::base::time::Timestamp;
-use crate::event::descriptor::Descriptor;
+use crate::event::descriptor::NamedDescriptor;
 use crate::event::waiting_calls::{is_sleep, timed_out};
 use crate::state::timeline::{Segment, SegmentKind, ThreadId, Waker};
 
@@ -23,7 +23,13 @@ pub(super) const NEAR: usize = 64;
 const CREATING: [&str; 4] = ["clone", "clone3", "fork", "vfork"];
 
 impl Machine {
-    pub(super) fn enter_call(&mut self, thread: ThreadId, t: Timestamp, name: NameId, descriptor: Option<Descriptor>) {
+    pub(super) fn enter_call(
+        &mut self,
+        thread: ThreadId,
+        t: Timestamp,
+        name: NameId,
+        descriptor: Option<NamedDescriptor>,
+    ) {
         self.end_unseen(thread, t);
         let state = &mut self.threads[thread];
         state.call = Some(OpenCall { since: t, name, descriptor });

@@ -8,7 +8,7 @@ use super::functions::Functions;
 use super::seal::SealedSegments;
 use crate::base::names::{NameId, Names};
 use crate::base::time::{Span, Timestamp};
-use crate::event::descriptor::Descriptor;
+use crate::event::descriptor::NamedDescriptor;
 use crate::state::threads::{HostTid, Observed, ThreadInstance};
 use crate::state::timeline::{
     Call, Segment, SegmentKind, StackSample, Thread, ThreadId, ThreadName, ThreadRows, Waker,
@@ -78,7 +78,7 @@ pub(super) struct EarlyWake {
 pub(super) struct OpenCall {
     pub since: Timestamp,
     pub name: NameId,
-    pub descriptor: Option<Descriptor>,
+    pub descriptor: Option<NamedDescriptor>,
 }
 
 /// The number of a segment among all of its thread, sealed or not.

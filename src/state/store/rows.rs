@@ -6,7 +6,7 @@ use super::leaf::{Extent, StoredRow};
 use super::values::MOST_SHOWN;
 use crate::base::names::NameId;
 use crate::base::time::{Span, Timestamp};
-use crate::event::descriptor::Descriptor;
+use crate::event::descriptor::NamedDescriptor;
 use crate::event::stack::{RawStackId, SampleWeight, StackOrigin};
 use crate::state::timeline::{
     Call, CounterOwner, CounterValue, CpuRun, DiskRequest, HostId, PageFault, Segment, SegmentKind, Service,
@@ -114,7 +114,7 @@ impl StoredRow for Call {
             0 => u64::from(self.name.raw()) << 1 | u64::from(self.ret.is_some()),
             1 => ret.min(SMALL_RESULT),
             2 => ret.saturating_sub(SMALL_RESULT),
-            _ => optional(self.descriptor.map(Descriptor::number)),
+            _ => self.descriptor.map_or(0, |named| named.packed() + 1),
         }
     }
 
@@ -125,7 +125,7 @@ impl StoredRow for Call {
             SMALL_RESULT => unzigzag(SMALL_RESULT.wrapping_add(field(2))),
             ret => unzigzag(ret),
         });
-        let descriptor = present(field(3)).and_then(|number| Descriptor::new(i64::from(number)));
+        let descriptor = field(3).checked_sub(1).and_then(NamedDescriptor::of_packed);
         Call { span, name: NameId::from_raw((name >> 1) as u32), ret, descriptor }
     }
 }

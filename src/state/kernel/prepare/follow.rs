@@ -6,7 +6,7 @@
 //! ALGORITHMS.md section 10.2 says what each kind of event needs.
 
 use super::{Preparation, is_thread_event};
-use crate::event::descriptor::Descriptor;
+use crate::event::descriptor::NamedDescriptor;
 use crate::event::host::TraceOrigin;
 use crate::event::kind::{Context, Event, Kind, TextId, WeightId};
 use crate::event::prev_state::Leaves;
@@ -355,7 +355,14 @@ impl Preparation<'_> {
         }
     }
 
-    fn call_entry(&mut self, c: CpuId, thread: ThreadId, event: &Event, name: TextId, descriptor: Option<Descriptor>) {
+    fn call_entry(
+        &mut self,
+        c: CpuId,
+        thread: ThreadId,
+        event: &Event,
+        name: TextId,
+        descriptor: Option<NamedDescriptor>,
+    ) {
         self.resumes(c);
         if name == TextId::NONE || self.threads[thread.index()].known.call {
             self.need_name(name);

@@ -5,7 +5,7 @@ mod chosen;
 use super::{PrepareOptions, prepare};
 use crate::base::names::NameId;
 use crate::base::time::Timestamp;
-use crate::event::descriptor::Descriptor;
+use crate::event::descriptor::named_descriptor;
 use crate::event::host::{HostId, TraceOrigin};
 use crate::event::kind::{
     Context, Event, Kind, LossSource, RequestStep, SoftIrq, TextId, ThreadContextId, Vector, WakeSource, WeightId,
@@ -138,7 +138,10 @@ impl World {
                     let call = usize::from(a) % CALLS.len();
                     self.calls[0][tid as usize & 7] = Some(call);
                     let name = if b % 19 == 17 { TextId::NONE } else { batch.text(CALLS[call].as_bytes()) };
-                    Kind::CallEntry { name, descriptor: Descriptor::new(i64::from(b % 5) - 1) }
+                    Kind::CallEntry {
+                        name,
+                        descriptor: named_descriptor(i64::from(b % 5) - 1, None, Some(i64::from(b % 2))),
+                    }
                 }
             },
             120..150 => {

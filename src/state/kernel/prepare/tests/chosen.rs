@@ -29,7 +29,7 @@ fn chosen(events: &[(u16, Chosen)]) -> Vec<Batch> {
             Chosen::Fork(child) => {
                 Kind::Fork { parent: 3, child, child_pid: child, child_vtid: 0, name: names[child as usize] }
             }
-            Chosen::Entry => Kind::CallEntry { name: call, descriptor: Descriptor::new(7) },
+            Chosen::Entry => Kind::CallEntry { name: call, descriptor: named_descriptor(7, None, None) },
             Chosen::Exit => Kind::CallExit { name: call, ret: 5 },
             Chosen::ThreadExit(tid) => Kind::Exit { tid },
             Chosen::FunctionExit => Kind::Function { enters: false, address: 0 },
