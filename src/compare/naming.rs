@@ -25,11 +25,13 @@ use std::collections::{BTreeMap, BTreeSet};
 /// Percent of the time that a property of threads must cover to be a property of the culprit.
 const AGREES: u128 = 90;
 
-/// What is known of a wait in which no thread is to blame.
+/// What is known of time for which no thread is to blame.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum WaitManner {
     /// Nothing but its kind.
     Plain,
+    /// It ran on a CPU, and its stacks share no function; for the most part it was in one.
+    Mostly,
     /// A timer ended a call that waited for something else, which did not come in time.
     TimedOut,
     /// A thread was ready to run, and its CPU was idle.
@@ -55,7 +57,7 @@ pub(super) struct PartName {
     pub parties: Parties,
     /// What the culprit did for most of the time; `None` where nothing prevails.
     pub activity: Option<WaitKind>,
-    /// What is known of a wait in which no thread is to blame.
+    /// What is known of time for which no thread is to blame.
     pub manner: WaitManner,
     /// Who was waited for, where that thread was itself kept from running.
     pub kept: Option<KeptFromRunning>,
@@ -118,23 +120,19 @@ fn name_cpu(groups: &GroupPair<'_>, leaves: &Leaves<'_>, part: &DifferencePart) 
     // The runtime's wrapper of a system call says no more than the call.
     let is_runtime = |c: &ContextId| call.is_none() && model.names.is_runtime(leaves.frame_name(*c));
     let function = own.or_else(|| innermost(FrameKind::Function).find(is_runtime));
-    let function = function.map(|c| model.names.function(leaves.frame_name(c)).into_owned());
+    let text = |name: NameId| model.names.function(name).into_owned();
+    let mut function = function.map(|c| text(leaves.frame_name(c)));
+    let mut manner = WaitManner::Plain;
+    if function.is_none() && call.is_none() {
+        function = leaves.common_function(|leaf| leaves.own_frames(leaf)).map(|found| text(found.name));
+        manner = if function.is_some() { WaitManner::Mostly } else { manner };
+    }
     let by = own_thread(groups, leaves.process(leaves.heaviest), function.as_deref().unwrap_or(""));
     let site = match (function, call) {
         (Some(function), Some(call)) => format!("{call} for {function}"),
         (function, call) => function.or(call.map(str::to_owned)).unwrap_or_default(),
     };
-    PartName {
-        context,
-        by,
-        site,
-        blame: Blame::NoThread,
-        through: None,
-        parties,
-        activity: None,
-        manner: WaitManner::Plain,
-        kept: None,
-    }
+    PartName { context, by, site, blame: Blame::NoThread, through: None, parties, activity: None, manner, kept: None }
 }
 
 /// A wait: its site, and the thread to blame where there is one.
@@ -324,6 +322,22 @@ mod tests {
             model.names.mark_runtime(name);
         }
         compare(&model, &ComparisonRequest::default(), &Ctx::new(1)).unwrap().causes.swap_remove(0)
+    }
+
+    #[test]
+    fn name_of_cpu_time_without_a_shared_function_is_the_dominant_one() {
+        let mut s = ModelBuilder::new(7);
+        for i in 0..400 {
+            let work = s.around(2.0);
+            let ns = |ms: u64| if i % 20 == 3 { ms * 1_000_000 } else { 0 };
+            // Chains that end early, as in a function that uses the frame pointer for something else.
+            let parts =
+                [("p;main", work), ("p;digest", ns(26)), ("p;main;run;digest", ns(7)), ("p;main;run;copy", ns(7))];
+            s.run("x", "p", "p", 1, &parts);
+        }
+        let cause = compare(&s.seal(), &ComparisonRequest::default(), &Ctx::new(1)).unwrap().causes.swap_remove(0);
+        assert!(cause.sentence.starts_with("Running on the CPU, mostly in digest: "), "{}", cause.sentence);
+        assert_eq!(cause.by.function.as_deref(), Some("digest"));
     }
 
     #[test]

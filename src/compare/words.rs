@@ -28,6 +28,7 @@ pub(super) fn phrase(kind: WaitKind, named: &PartName) -> String {
     };
     match (kind, blames) {
         (WaitKind::Cpu, _) if site.is_empty() => "running on the CPU".into(),
+        (WaitKind::Cpu, _) if named.manner == WaitManner::Mostly => format!("running on the CPU, mostly in {site}"),
         (WaitKind::Cpu, _) => format!("running {site} on the CPU"),
         (WaitKind::Preempted, Blame::One | Blame::Program) => format!("waiting for a CPU while {who}{inside} ran"),
         (WaitKind::Preempted, Blame::Several) => format!("waiting for a CPU while others ran, mostly {who}{inside}"),
