@@ -23,9 +23,6 @@ use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 use std::str::FromStr;
 
-/// The default label of a baseline.
-const BASELINE: &str = "baseline";
-
 /// The traces, and the options for reading them.
 #[derive(Args, Clone, Debug, Default)]
 pub struct InputOptions {
@@ -181,7 +178,7 @@ impl GroupOptions {
             return Some((label.to_owned(), None));
         }
         let Argument { label, path } = Argument::parse(old).located();
-        let label = label.unwrap_or_else(|| BASELINE.to_owned());
+        let label = label.unwrap_or_else(|| compare::BASELINE.to_owned());
         Some((label.clone(), Some(Argument { label: Some(label), path })))
     }
 }

@@ -49,6 +49,9 @@ pub use comparison::{
 pub use tree::frame_text;
 pub use words::share_of_group;
 
+/// The label of the traces of `--baseline` that have none of their own.
+pub const BASELINE: &str = "baseline";
+
 use crate::base::ctx::{Cancelled, Ctx};
 use crate::base::statistics::divide_rounded;
 use crate::model::Model;

@@ -6,6 +6,7 @@
 
 use super::Recorder;
 use super::plan::{RecorderCommands, RecorderInput, path_text};
+use super::processes::with_descendants;
 use crate::model::topic::{TOPICS, is_lttng_event, lttng_name};
 
 /// Events that carry call stacks.
@@ -72,7 +73,7 @@ pub(super) fn commands(input: &RecorderInput<'_>) -> RecorderCommands {
 
 /// The condition for system calls in LTTng's filter language; `None` if those of all threads are recorded.
 fn filter(input: &RecorderInput<'_>) -> Option<String> {
-    let pids = input.request.pids.iter().map(|pid| format!("$ctx.pid == {pid}"));
+    let pids = with_descendants(&input.request.pids).into_iter().map(|pid| format!("$ctx.pid == {pid}"));
     let names = input.request.comms.iter().map(|name| format!("$ctx.procname == \"{name}\""));
     let all: Vec<String> = pids.chain(names).collect();
     (!all.is_empty()).then(|| all.join(" || "))

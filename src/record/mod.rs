@@ -21,6 +21,7 @@ mod log;
 mod lttng;
 mod perf;
 pub mod plan;
+mod processes;
 pub mod script;
 pub mod shell;
 mod trigger;
@@ -96,7 +97,8 @@ pub struct RecordingRequest {
     /// The recorder to use (default: the first of these that is installed and allowed)
     #[arg(long, value_name = "RECORDER")]
     pub with: Option<Recorder>,
-    /// Record the system calls of this process only; repeatable. Switches and wake-ups are recorded for all threads
+    /// Record the system calls of this process and its descendants only; repeatable. Switches and wake-ups are recorded
+    /// for all threads
     #[arg(long = "pid", value_name = "PID")]
     pub pids: Vec<u32>,
     /// Record the system calls of threads of this name only; repeatable

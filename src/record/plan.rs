@@ -5,6 +5,7 @@
 
 use super::capabilities::Capabilities;
 use super::leftovers::GROUP;
+use super::processes::thread_conditions;
 use super::shell::ShellCommand;
 use super::{CallGraph, EndTrigger, RecordError, Recorder, RecordingRequest, ftrace, lttng, perf};
 use crate::model::topic::{ESSENTIAL, TOPICS};
@@ -341,18 +342,9 @@ fn program(request: &RecordingRequest) -> Option<PathBuf> {
 
 /// The condition on the running thread in the kernel's filter language; `None` if all threads are recorded.
 pub(super) fn filter(request: &RecordingRequest) -> Option<String> {
-    let threads = request.pids.iter().flat_map(|pid| threads_of(*pid)).map(|tid| format!("common_pid == {tid}"));
     let names = request.comms.iter().map(|name| format!("comm == \"{name}\""));
-    let all: Vec<String> = threads.chain(names).collect();
+    let all: Vec<String> = thread_conditions(&request.pids).into_iter().chain(names).collect();
     (!all.is_empty()).then(|| all.join(" || "))
-}
-
-/// The threads that a process has now; the process itself if it has ended.
-fn threads_of(pid: u32) -> Vec<u32> {
-    let folder = std::fs::read_dir(format!("/proc/{pid}/task")).into_iter().flatten().flatten();
-    let mut threads: Vec<u32> = folder.filter_map(|entry| entry.file_name().to_str()?.parse().ok()).collect();
-    threads.sort_unstable();
-    if threads.is_empty() { vec![pid] } else { threads }
 }
 
 /// A path as a word of a command line.

@@ -8,8 +8,9 @@ use super::bootstrap::Gain;
 use super::{Found, Side};
 use crate::base::demangle::abbreviated;
 use crate::base::figure;
+use crate::base::op::Op;
 use crate::compare::filter::{Operand, Test};
-use crate::compare::{Basis, Group, ProfileUnit, Verdict};
+use crate::compare::{BASELINE, Basis, Group, ProfileUnit, Verdict};
 use crate::model::metric::Metric;
 use std::borrow::Cow;
 
@@ -228,12 +229,17 @@ fn is_large(found: &Found<'_>, own: [u128; 2]) -> bool {
     own.iter().zip(totals).any(|(own, total)| *own > 0 && own.saturating_mul(20) >= total)
 }
 
-/// What a group is called: the label of its trace, where it is that.
+/// What a group is called: the label of its trace, where it is that; old and new beside a baseline.
 fn label(group: &Group) -> String {
     let named = group.filters.iter().find_map(|filter| match (&filter.metric, &filter.test) {
-        (Metric::Trace, Test::Compare(op, Operand::Name(label))) if *op == crate::base::op::Op::Equal => Some(label),
+        (Metric::Trace, Test::Compare(op, Operand::Name(label))) => match (op, label.as_str()) {
+            (Op::Equal, BASELINE) => Some("old".to_owned()),
+            (Op::NotEqual, BASELINE) => Some("new".to_owned()),
+            (Op::Equal, label) => Some(label.to_owned()),
+            _ => None,
+        },
         _ => None,
     });
     let filters = || group.filters.iter().map(ToString::to_string).collect::<Vec<_>>().join(", ");
-    named.cloned().unwrap_or_else(|| format!("the group {}", filters()))
+    named.unwrap_or_else(|| format!("the group {}", filters()))
 }

@@ -1,0 +1,101 @@
+//! The processes and threads that `--pid` means, as they are when the recording begins.
+//!
+//! In: ids of processes. Out: those with all that they have begun, since a server's master that creates workers does
+//! none of their work; and the condition in the kernel's filter language that holds for their threads. A filter has at
+//! most a page of text, so threads whose ids follow each other are one range. Cost: one read for each process of the
+//! machine.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::path::Path;
+
+/// The processes, and those that descend from them, in ascending order.
+pub(super) fn with_descendants(pids: &[u32]) -> BTreeSet<u32> {
+    if pids.is_empty() {
+        return BTreeSet::new();
+    }
+    descendants(pids, &children(Path::new("/proc")))
+}
+
+/// The processes of the machine that each has begun.
+fn children(proc: &Path) -> BTreeMap<u32, Vec<u32>> {
+    let mut children: BTreeMap<u32, Vec<u32>> = BTreeMap::new();
+    for entry in std::fs::read_dir(proc).into_iter().flatten().flatten() {
+        let Some(pid) = entry.file_name().to_str().and_then(|name| name.parse::<u32>().ok()) else { continue };
+        let stat = std::fs::read_to_string(entry.path().join("stat")).unwrap_or_default();
+        // The name of the program is in parentheses and may hold any.
+        let parent = stat.rsplit_once(')').and_then(|(_, rest)| rest.split_whitespace().nth(1)?.parse().ok());
+        if let Some(parent) = parent {
+            children.entry(parent).or_default().push(pid);
+        }
+    }
+    children
+}
+
+fn descendants(pids: &[u32], children: &BTreeMap<u32, Vec<u32>>) -> BTreeSet<u32> {
+    let mut all = BTreeSet::new();
+    let mut next: Vec<u32> = pids.to_vec();
+    while let Some(pid) = next.pop() {
+        if all.insert(pid) {
+            next.extend(children.get(&pid).into_iter().flatten());
+        }
+    }
+    all
+}
+
+/// The threads that a process has now; the process itself if it has ended.
+fn threads_of(pid: u32) -> Vec<u32> {
+    let folder = std::fs::read_dir(format!("/proc/{pid}/task")).into_iter().flatten().flatten();
+    let threads: Vec<u32> = folder.filter_map(|entry| entry.file_name().to_str()?.parse().ok()).collect();
+    if threads.is_empty() { vec![pid] } else { threads }
+}
+
+/// The conditions, any of which holds for each thread of the processes and for no other.
+pub(super) fn thread_conditions(pids: &[u32]) -> Vec<String> {
+    conditions(&with_descendants(pids).into_iter().flat_map(threads_of).collect())
+}
+
+fn conditions(threads: &BTreeSet<u32>) -> Vec<String> {
+    let mut ranges: Vec<(u32, u32)> = Vec::new();
+    for tid in threads {
+        match ranges.last_mut() {
+            Some((_, last)) if last.checked_add(1) == Some(*tid) => *last = *tid,
+            _ => ranges.push((*tid, *tid)),
+        }
+    }
+    let condition = |(first, last): (u32, u32)| match first == last {
+        true => format!("common_pid == {first}"),
+        false => format!("(common_pid >= {first} && common_pid <= {last})"),
+    };
+    ranges.into_iter().map(condition).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn descendants_are_those_of_all_generations() {
+        let children = BTreeMap::from([(1, vec![5, 9]), (5, vec![6]), (6, vec![7]), (9, vec![10]), (7, vec![5])]);
+        assert_eq!(descendants(&[5], &children), BTreeSet::from([5, 6, 7]));
+        assert_eq!(descendants(&[9, 6], &children), BTreeSet::from([5, 6, 7, 9, 10]));
+        assert_eq!(descendants(&[3], &children), BTreeSet::from([3]));
+    }
+
+    #[test]
+    fn conditions_hold_for_the_threads_alone() {
+        let text = conditions(&BTreeSet::from([4, 7, 8, 9, 11])).join(" || ");
+        assert_eq!(text, "common_pid == 4 || (common_pid >= 7 && common_pid <= 9) || common_pid == 11");
+        assert!(conditions(&BTreeSet::new()).is_empty());
+    }
+
+    #[test]
+    fn children_are_read_whatever_programs_are_called() {
+        let proc = tempfile::tempdir().unwrap();
+        for (pid, stat) in [("40", "40 (a) b) S 12 1"), ("41", "41 (nginx) S 40 40"), ("self", "no process")] {
+            std::fs::create_dir(proc.path().join(pid)).unwrap();
+            std::fs::write(proc.path().join(pid).join("stat"), stat).unwrap();
+        }
+        assert_eq!(children(proc.path()), BTreeMap::from([(12, vec![40]), (40, vec![41])]));
+        assert!(with_descendants(&[std::process::id()]).contains(&std::process::id()));
+    }
+}
