@@ -316,7 +316,7 @@ pub struct AppearanceOptions {
     #[arg(long, value_name = "BOOL", num_args = 0..=1, require_equals = true, default_missing_value = "true",
           default_value = "false", hide_possible_values = true)]
     pub mouse: bool,
-    /// Other keys for an action of the interface: `export=E`, `slow group=S Alt-s`; repeatable
+    /// Other keys for an action of the interface: `export=Z`, `slow group=S Alt-s`; repeatable
     #[arg(long = "key", value_name = "ACTION=KEYS")]
     pub keys: Vec<KeySetting>,
 }

@@ -46,12 +46,8 @@ impl ExecutionsOptions {
         let mut filters: Vec<Filter> = self.filter.iter().flat_map(|filters| filters.0.clone()).collect();
         filters.extend(self.kind.iter().map(|kind| Filter::named(Metric::Type, Op::Equal, kind)));
         if let Some(at) = &self.at {
-            // A time of day is as long as its last figure.
-            let ends = if at.contains(':') { ">=" } else { ">" };
-            for text in [format!("start<={at}"), format!("end{ends}{at}")] {
-                let filter = text.parse::<Filter>();
-                filters.push(filter.map_err(|error| UsageError(format!("--at {at}: {}", error.fault())))?);
-            }
+            let at_time = Filter::at_time(at).map_err(|error| UsageError(format!("--at {at}: {}", error.fault())))?;
+            filters.extend(at_time);
         }
         Ok(filters)
     }

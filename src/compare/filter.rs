@@ -263,6 +263,13 @@ impl Filter {
         Filter { metric, test: Test::Compare(op, Operand::Name(name.to_owned())) }
     }
 
+    /// The filters that executions pass which ran at a time: since the first event (`12.5s`), or of the day
+    /// (`09:45:56`), where it is as long as its last figure.
+    pub fn at_time(text: &str) -> Result<Vec<Self>, FilterError> {
+        let ends = if text.contains(':') { ">=" } else { ">" };
+        [format!("start<={text}"), format!("end{ends}{text}")].iter().map(|filter| filter.parse()).collect()
+    }
+
     /// The range of values that pass, over the metric's ascending present values; `None` for `!=` and for names, which
     /// are no ranges.
     pub fn range(&self, sorted: &[i64]) -> Option<ValueRange> {

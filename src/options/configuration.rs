@@ -190,7 +190,7 @@ mod tests {
             ("ascii", "true"),
             ("mouse", "false"),
             ("symbols", "/"),
-            ("key", "export=E"),
+            ("key", "export=Z"),
         ];
         assert_eq!(texts, wanted.map(|(name, value)| (name, value.to_owned())));
         assert!(parse("").unwrap().defaults.is_empty());

@@ -109,18 +109,39 @@ pub fn text(model: &Model, executions: &[ExecutionId], page: Page) -> String {
     let task = model.tasks.get(model.task).map_or("", |task| task);
     page.wrap(&mut out, 0, &format!("{task}: {} of {of}", figure::counted(n, "execution")));
     for execution in executions {
-        let ListedExecution { execution, start_ns, time_of_day, duration_ns, kind, process, thread, tid, most, .. } =
-            listed(model, *execution);
-        let start = time_of_day.unwrap_or_else(|| figure::stamp(start_ns.since(model.origin)));
-        let kind = kind.map_or_else(String::new, |kind| format!("  {kind}"));
-        let who = if process == thread { process } else { format!("{thread} of {process}") };
-        let tid = tid.map_or_else(String::new, |tid| format!(" {tid}"));
-        let most = most.map_or_else(String::new, |LongestKind { kind, ns, thread }| {
-            let thread = thread.map_or_else(String::new, |thread| format!(" ({thread})"));
-            format!("  {} {kind}{thread}", figure::time(ns as f64))
-        });
-        let duration = figure::time(duration_ns as f64);
-        let _ = writeln!(out, "{execution:>8}  {start}  {duration:>8}{kind}  {who}{tid}{most}");
+        let ExecutionLine { number, start, duration, what } = line(model, *execution);
+        let _ = writeln!(out, "{number:>8}  {start}  {duration:>8}  {what}");
     }
     out
+}
+
+/// An execution in one line.
+pub struct ExecutionLine {
+    /// Its number.
+    pub number: u32,
+    /// When it began: with the time of day where that is known, else since the first event.
+    pub start: String,
+    /// How long it took.
+    pub duration: String,
+    /// Its type, thread, and what it waited for most.
+    pub what: String,
+}
+
+/// An execution in one line.
+pub fn line(model: &Model, execution: ExecutionId) -> ExecutionLine {
+    let ListedExecution { execution, start_ns, time_of_day, duration_ns, kind, process, thread, tid, most, .. } =
+        listed(model, execution);
+    let kind = kind.map_or_else(String::new, |kind| format!("{kind}  "));
+    let who = if process == thread { process } else { format!("{thread} of {process}") };
+    let tid = tid.map_or_else(String::new, |tid| format!(" {tid}"));
+    let most = most.map_or_else(String::new, |LongestKind { kind, ns, thread }| {
+        let thread = thread.map_or_else(String::new, |thread| format!(" ({thread})"));
+        format!("  {} {kind}{thread}", figure::time(ns as f64))
+    });
+    ExecutionLine {
+        number: execution,
+        start: time_of_day.unwrap_or_else(|| figure::stamp(start_ns.since(model.origin))),
+        duration: figure::time(duration_ns as f64),
+        what: format!("{kind}{who}{tid}{most}"),
+    }
 }

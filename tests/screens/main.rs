@@ -7,6 +7,7 @@
 
 mod bytes;
 mod defects;
+mod executions;
 mod filters;
 #[path = "../support/interface/mod.rs"]
 mod interface;

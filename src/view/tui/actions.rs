@@ -97,6 +97,10 @@ pub enum Action {
     ShowTimeline,
     /// The difference by function.
     ShowFunctions,
+    /// The list of executions.
+    ShowExecutions,
+    /// The executions at a time.
+    GoToTime,
     /// The recording at a glance.
     ShowOverview,
     /// Time-line: half as much time.

@@ -24,7 +24,7 @@ pub struct KeySetting {
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum KeyError {
     /// No equals sign.
-    #[error("write ACTION=KEYS, as in export=E")]
+    #[error("write ACTION=KEYS, as in export=Z")]
     Form,
     /// There is no such action.
     #[error("no action `{0}`{1}; `?` and `:` in the interface list them")]
@@ -184,8 +184,8 @@ mod tests {
 
     #[test]
     fn setting_replaces_the_keys_of_an_action_in_every_pane() {
-        let map = map(&["export=E Alt-e", "slow group=S", "swap="]).unwrap();
-        assert_eq!(action(&map, "E", ActionScope::Tree), Some(Action::Export));
+        let map = map(&["export=Z Alt-e", "slow group=S", "swap="]).unwrap();
+        assert_eq!(action(&map, "Z", ActionScope::Tree), Some(Action::Export));
         assert_eq!(action(&map, "Alt-e", ActionScope::Path), Some(Action::Export));
         assert_eq!(action(&map, "e", ActionScope::Tree), None);
         assert_eq!(action(&map, "x", ActionScope::Tree), None);
@@ -206,7 +206,7 @@ mod tests {
     fn refused_setting_names_key_and_actions() {
         for (setting, message) in [
             ("export", "write ACTION=KEYS"),
-            ("exprot=E", "no action `exprot`, did you mean `export`?"),
+            ("exprot=Z", "no action `exprot`, did you mean `export`?"),
             ("export=Hyper-e", "no key `Hyper-e`"),
             ("export=x", "`x` of `export` is already the key of `swap`"),
             ("export=s", "`s` of `export` is already the key of `slow group`"),

@@ -64,6 +64,8 @@ pub enum PromptPurpose {
     Database,
     /// The note on the item under the cursor.
     Note,
+    /// A time whose executions are listed.
+    Time,
 }
 
 /// An entry of a list to choose from.
@@ -77,6 +79,13 @@ pub struct MenuItem {
     pub command: MenuCommand,
 }
 
+impl MenuItem {
+    /// True for an entry of the list of executions.
+    fn is_execution(&self) -> bool {
+        matches!(self.command, MenuCommand::Execution(_))
+    }
+}
+
 /// The effect of a choice.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum MenuCommand {
@@ -88,6 +97,8 @@ pub enum MenuCommand {
     Theme(usize),
     /// Show this function with its callers and callees.
     Function(String),
+    /// Show the time-line of the execution of this number.
+    Execution(u32),
     /// Go to the bookmark at this position.
     Bookmark(usize),
 }
@@ -112,6 +123,8 @@ pub enum Overlay {
         choices: Vec<MenuItem>,
         /// Position among those that fit.
         at: usize,
+        /// The entry that another one will be compared with.
+        marked: Option<MenuCommand>,
     },
     /// A line of text.
     Prompt {
@@ -202,7 +215,7 @@ impl Overlay {
 
     /// A list with nothing typed yet.
     pub fn list(title: &'static str, choices: Vec<MenuItem>) -> Overlay {
-        Overlay::List { title, input: TextInput::default(), choices, at: 0 }
+        Overlay::List { title, input: TextInput::default(), choices, at: 0, marked: None }
     }
 
     /// Its keys, for the footer.
@@ -236,6 +249,13 @@ impl Overlay {
                 ("/", "search"),
                 ("?", "help"),
             ],
+            Overlay::List { choices, .. } if matches!(choices.first(), Some(first) if first.is_execution()) => &[
+                ("Enter", "time-line"),
+                ("Tab", "mark to compare"),
+                ("Up Down", "move"),
+                ("Esc", "close"),
+                ("letters", "narrow"),
+            ],
             Overlay::List { .. } => {
                 &[("Enter", "choose"), ("Up Down", "move"), ("Esc", "close"), ("letters", "narrow")]
             }
@@ -248,13 +268,17 @@ impl Overlay {
     pub fn key(&mut self, key: KeyPress, keys: &KeyMap) -> OverlayResponse {
         match self {
             Overlay::Page { page, .. } => page_key(page, key, keys),
-            Overlay::List { input, choices, at, .. } => {
+            Overlay::List { input, choices, at, marked, .. } => {
                 let fitting = fitting(choices, input.text()).count();
+                let chosen = || self::fitting(choices, input.text()).nth(*at).map(|choice| choice.command.clone());
                 match key.plain() {
                     Some(KeyCode::Esc) => return OverlayResponse::Close,
                     Some(KeyCode::Enter) => {
-                        let chosen = self::fitting(choices, input.text()).nth(*at);
-                        return chosen.map_or(OverlayResponse::Taken, |c| OverlayResponse::Run(c.command.clone()));
+                        return chosen().map_or(OverlayResponse::Taken, OverlayResponse::Run);
+                    }
+                    Some(KeyCode::Tab) if matches!(chosen(), Some(MenuCommand::Execution(_))) => {
+                        let new = chosen();
+                        *marked = if *marked == new { None } else { new };
                     }
                     Some(KeyCode::Up) => *at = at.saturating_sub(1),
                     Some(KeyCode::Down | KeyCode::Tab) => *at = (*at + 1).min(fitting.saturating_sub(1)),

@@ -31,6 +31,8 @@ pub struct TimelineExecution {
     pub id: ExecutionId,
     /// `slow`, `fast`, or empty.
     pub group: GroupLabel,
+    /// It is beside the other one because its length is typical.
+    pub is_typical: bool,
 }
 
 /// The dialog.

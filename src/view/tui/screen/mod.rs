@@ -68,8 +68,8 @@ fn draw_overlay(canvas: &mut Canvas<'_>, app: &App, overlay: &Overlay) {
             let lines = frame.page.as_deref().unwrap_or_default();
             page::draw(&mut canvas.part(frame.overlay), pages::title(page), lines, *offset);
         }
-        Overlay::List { title, input, choices, at } => {
-            list::draw(&mut canvas.part(frame.overlay), title, input, choices, *at);
+        Overlay::List { title, input, choices, at, marked } => {
+            list::draw(&mut canvas.part(frame.overlay), title, input, choices, (*at, marked.as_ref()));
         }
         Overlay::Prompt { purpose, input } => {
             let label = match purpose {
@@ -79,6 +79,7 @@ fn draw_overlay(canvas: &mut Canvas<'_>, app: &App, overlay: &Overlay) {
                 PromptPurpose::Picture => "save SVG to ",
                 PromptPurpose::Database => "save database to ",
                 PromptPurpose::Note => "note (empty: no bookmark) ",
+                PromptPurpose::Time => "go to time (12.5s, 09:45:56) ",
             };
             let mut line = canvas.part(last_line(app));
             line.clear();

@@ -88,7 +88,7 @@ fn head(
     let x = canvas.text(1, y, &format!("{name} {}", execution.id.raw()), group);
     let x = canvas.text(x + 2, y, &figure::time(timeline.ns as f64), StyleScope::Strong);
     let since = timeline.start.since(app.origin());
-    let typical = if at > 0 { ", of typical length" } else { "" };
+    let typical = if execution.is_typical { ", of typical length" } else { "" };
     let threads = figure::plural(timeline.threads.len() as u64, "thread");
     let text = format!("begins at {}, {threads}{typical}", figure::stamp(since));
     let x = canvas.text(x + 2, y, &text, StyleScope::Dim);

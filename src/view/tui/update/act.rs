@@ -1,6 +1,7 @@
 //! The actions of the table, each by the function of its subject.
 
 use super::bookmarks;
+use super::executions;
 use super::functions;
 use super::groups::{self, effective, move_selection, narrow, regroup, select, widen};
 use super::inverted;
@@ -88,6 +89,8 @@ pub(super) fn act(app: &mut App, action: Action) -> Vec<UiEffect> {
         A::ChooseTask => return choose_task(app),
         A::Theme => next_theme(app),
         A::ShowFunctions => functions::open(app),
+        A::ShowExecutions => executions::open(app),
+        A::GoToTime => app.overlays.push(Overlay::prompt(PromptPurpose::Time, TextInput::default())),
         A::ShowOverview => return overview::open(app),
         A::ShowTimeline => return timeline::open_example(app),
         A::ZoomIn | A::ZoomOut | A::PanLeft | A::PanRight | A::OtherExecution => app.say(ONLY_THERE),

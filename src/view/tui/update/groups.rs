@@ -200,6 +200,11 @@ fn filter_of(app: &App, selection: &BinSelection) -> Option<Filter> {
     selection.filter(app.histogram_row()?, app.bin_grid()?.step)
 }
 
+/// The filter of the selection under the cursor, where there is one.
+pub(super) fn selected(app: &App) -> Option<Filter> {
+    selection(app).and_then(|selection| filter_of(app, selection))
+}
+
 /// Filters as one would type them.
 fn text_of(filters: &[Filter]) -> String {
     filters.iter().map(words::filter).collect::<Vec<_>>().join(", ")
@@ -234,9 +239,7 @@ pub(super) fn apply(app: &mut App, side: GroupSide, text: String, filters: Vec<F
         given => format!("{} group: {given}", side.name()),
     };
     // A selection that has become a filter takes it along when it moves.
-    let is_selection = selection(app)
-        .and_then(|selection| filter_of(app, selection))
-        .is_some_and(|filter| side.of(&mut request).contains(&filter));
+    let is_selection = selected(app).is_some_and(|filter| side.of(&mut request).contains(&filter));
     let selection = app.histograms.selection.clone();
     let effects = regroup(app, request, &status);
     if effects.is_empty() {

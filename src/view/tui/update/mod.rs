@@ -8,6 +8,7 @@
 mod act;
 mod bookmarks;
 mod dialogs;
+mod executions;
 mod functions;
 mod groups;
 mod inverted;

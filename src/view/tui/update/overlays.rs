@@ -178,7 +178,7 @@ pub(super) fn choose_task(app: &mut App) -> Vec<UiEffect> {
 pub(super) fn on_survey(app: &mut App, tasks: Arc<[TaskSummary]>) {
     app.surveyed = Some(tasks);
     let new = task_choices(app, "");
-    if let Some(Overlay::List { title: TASKS, choices, at, input }) = app.overlays.last_mut() {
+    if let Some(Overlay::List { title: TASKS, choices, at, input, .. }) = app.overlays.last_mut() {
         let here = fitting(choices, input.text()).nth(*at).map(|c| c.name.clone());
         *at = fitting(&new, input.text()).position(|c| Some(&c.name) == here.as_ref()).unwrap_or(0);
         *choices = new;

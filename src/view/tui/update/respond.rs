@@ -2,6 +2,7 @@
 
 use super::act::act;
 use super::bookmarks;
+use super::executions;
 use super::functions;
 use super::groups;
 use super::moving::scroll_page;
@@ -30,10 +31,11 @@ pub(super) fn respond(app: &mut App, response: OverlayResponse) -> Vec<UiEffect>
         OverlayResponse::Close => drop(app.overlays.pop()),
         OverlayResponse::Scroll(scroll) => scroll_page(app, scroll),
         OverlayResponse::Run(MenuCommand::Function(name)) => functions::show(app, &name),
+        OverlayResponse::Run(MenuCommand::Execution(number)) => return executions::show(app, number),
         OverlayResponse::Run(command) => {
             app.overlays.pop();
             match command {
-                MenuCommand::Function(_) => {}
+                MenuCommand::Function(_) | MenuCommand::Execution(_) => {}
                 MenuCommand::Bookmark(at) => return bookmarks::go(app, at),
                 MenuCommand::Act(action) => return act(app, action),
                 MenuCommand::Task(task) if app.task() == Some(task.as_str()) => {}
@@ -59,6 +61,7 @@ pub(super) fn respond(app: &mut App, response: OverlayResponse) -> Vec<UiEffect>
                 }
                 PromptPurpose::Filter => patterns::filter(app, &text),
                 PromptPurpose::Note => return bookmarks::keep(app, &text),
+                PromptPurpose::Time => executions::at_time(app, text.trim()),
                 PromptPurpose::Export | PromptPurpose::Picture | PromptPurpose::Database => {
                     return write_file(app, purpose, PathBuf::from(text), Existing::Keep);
                 }
@@ -85,7 +88,11 @@ fn typed(app: &mut App, purpose: PromptPurpose) {
         PromptPurpose::Search if timeline::search(app, &text) => {}
         PromptPurpose::Search => search(app, &text),
         PromptPurpose::Filter => patterns::filter(app, &text),
-        PromptPurpose::Export | PromptPurpose::Picture | PromptPurpose::Database | PromptPurpose::Note => {}
+        PromptPurpose::Export
+        | PromptPurpose::Picture
+        | PromptPurpose::Database
+        | PromptPurpose::Note
+        | PromptPurpose::Time => {}
     }
 }
 

@@ -1,5 +1,6 @@
 //! The time-line of an execution: opening it, and its keys.
 
+use crate::compare::Comparison;
 use crate::compare::members::typical;
 use crate::model::Model;
 use crate::model::concurrent::{ConcurrentQuestion, ConcurrentUse};
@@ -61,17 +62,38 @@ fn example(app: &App) -> Option<SampleExecution> {
 /// Open the time-line of an execution beside a typical fast one.
 pub(super) fn open(app: &mut App, id: ExecutionId, group: GroupLabel) -> Vec<UiEffect> {
     let Some((model, comparison)) = app.compared_executions() else { return Vec::new() };
+    let group = if group.is_empty() { group_of(&comparison, id) } else { group };
+    let other = typical(&model, &comparison.fast.members, id).map(|id| TimelineExecution {
+        id,
+        group: "fast",
+        is_typical: true,
+    });
+    read(app, [TimelineExecution { id, group, is_typical: false }].into_iter().chain(other).collect())
+}
+
+/// Open the time-lines of two executions.
+pub(super) fn open_both(app: &mut App, first: ExecutionId, second: ExecutionId) -> Vec<UiEffect> {
+    let Some((_, comparison)) = app.compared_executions() else { return Vec::new() };
+    let executions =
+        [first, second].map(|id| TimelineExecution { id, group: group_of(&comparison, id), is_typical: false });
+    read(app, executions.to_vec())
+}
+
+/// The group that has an execution; empty where none has.
+fn group_of(comparison: &Comparison, id: ExecutionId) -> GroupLabel {
+    match id {
+        _ if comparison.slow.members.binary_search(&id).is_ok() => "slow",
+        _ if comparison.fast.members.binary_search(&id).is_ok() => "fast",
+        _ => "",
+    }
+}
+
+/// Read the time-lines of executions.
+fn read(app: &mut App, executions: Vec<TimelineExecution>) -> Vec<UiEffect> {
     if app.busy.is_some() {
         app.say("the analysis still runs; try again when it is done");
         return Vec::new();
     }
-    let group = match group {
-        "" if comparison.slow.members.binary_search(&id).is_ok() => "slow",
-        "" if comparison.fast.members.binary_search(&id).is_ok() => "fast",
-        known => known,
-    };
-    let other = typical(&model, &comparison.fast.members, id).map(|id| TimelineExecution { id, group: "fast" });
-    let executions: Vec<TimelineExecution> = [TimelineExecution { id, group }].into_iter().chain(other).collect();
     let ids = executions.iter().map(|execution| execution.id).collect();
     let view = TimelineView { executions, content: TimelineContent::Loading };
     app.overlays.push(Overlay::Timeline(Box::new(view)));

@@ -2,11 +2,18 @@
 
 use crate::view::tui::canvas::{Canvas, width};
 use crate::view::tui::input::TextInput;
-use crate::view::tui::overlay::{MenuItem, fitting};
+use crate::view::tui::overlay::{MenuCommand, MenuItem, fitting};
+use crate::view::tui::pages::details::MARK;
 use crate::view::tui::theme::StyleScope;
 
-/// The list: the typed text above it, the entries that fit below.
-pub fn draw(canvas: &mut Canvas<'_>, title: &str, typed: &TextInput, choices: &[MenuItem], at: usize) {
+/// The list: the typed text above it, the entries that fit below; the cursor is on one, and another may be marked.
+pub fn draw(
+    canvas: &mut Canvas<'_>,
+    title: &str,
+    typed: &TextInput,
+    choices: &[MenuItem],
+    (at, marked): (usize, Option<&MenuCommand>),
+) {
     canvas.clear();
     canvas.fill(0, 0, canvas.width(), '─', StyleScope::Rule);
     canvas.text(2, 0, &format!(" {title} "), StyleScope::Title);
@@ -23,6 +30,9 @@ pub fn draw(canvas: &mut Canvas<'_>, title: &str, typed: &TextInput, choices: &[
         let end =
             canvas.text_in(2, y + 2, widest, &choice.name, if here { StyleScope::Strong } else { StyleScope::Text });
         canvas.text(end.max(widest + 2) + 2, y + 2, &choice.help, StyleScope::Dim);
+        if marked == Some(&choice.command) {
+            canvas.text(0, y + 2, MARK, StyleScope::Selection);
+        }
         if here {
             canvas.mark_line(y + 2);
         }
@@ -56,7 +66,6 @@ pub fn line(canvas: &mut Canvas<'_>, y: usize, label: &str, input: &TextInput) {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::view::tui::overlay::MenuCommand;
     use crate::view::tui::theme::{ColourDepth, Theme, built_in};
     use ratatui::buffer::Buffer;
     use ratatui::layout::Rect;
@@ -73,7 +82,7 @@ mod tests {
         let theme = Theme::compile(&built_in()[0], ColourDepth::True).unwrap();
         for columns in [64_u16, 80, 200] {
             let mut buffer = Buffer::empty(Rect::new(0, 0, columns, 6));
-            draw(&mut Canvas::new(&mut buffer, &theme), "Task", &TextInput::default(), &choices, 0);
+            draw(&mut Canvas::new(&mut buffer, &theme), "Task", &TextInput::default(), &choices, (0, None));
             let text: String = buffer.content.iter().map(|cell| cell.symbol()).collect();
             assert_eq!(text.matches("p99  60.6 ms").count(), 2, "{columns}: {text}");
         }

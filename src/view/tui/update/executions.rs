@@ -1,0 +1,71 @@
+//! The list of executions: the slowest first, narrowed by typing; one of them as a time-line, or two side by side.
+
+use super::{groups, timeline};
+use crate::base::figure;
+use crate::compare::filter::Filter;
+use crate::compare::members::{members, why_empty};
+use crate::model::execution::ExecutionId;
+use crate::view::executions::{ExecutionLine, line};
+use crate::view::tui::app::App;
+use crate::view::tui::message::UiEffect;
+use crate::view::tui::overlay::{MenuCommand, MenuItem, Overlay};
+use std::cmp::Reverse;
+
+/// Executions of a list, at most: each has a line of text, and typing reads all of them.
+const MOST: usize = 5_000;
+
+/// Columns of a time of day: `09:45:55.951`.
+const CLOCK: usize = 12;
+
+/// Show the list: those of a histogram's selection, where there is one, else all.
+pub(super) fn open(app: &mut App) {
+    let selected: Vec<Filter> = groups::selected(app).into_iter().collect();
+    list(app, &selected);
+}
+
+/// Show the list of those that ran at a time, as it was typed.
+pub(super) fn at_time(app: &mut App, text: &str) {
+    match Filter::at_time(text) {
+        Ok(_) if text.is_empty() => {}
+        Ok(filters) => list(app, &filters),
+        Err(error) => app.report_failure(format!("{text}: {}", error.fault())),
+    }
+}
+
+fn list(app: &mut App, filters: &[Filter]) {
+    let Some((model, _)) = app.compared_executions() else { return app.say("nothing to show yet") };
+    let mut ids = match members(&model, filters, &[]) {
+        Ok(ids) if ids.is_empty() => return app.report_failure(why_empty(&model, filters, &[])),
+        Ok(ids) => ids,
+        Err(error) => return app.report_failure(error.to_string()),
+    };
+    ids.sort_by_key(|id| (Reverse(model.executions.duration(id.index())), *id));
+    let left_out = ids.len().saturating_sub(MOST);
+    if left_out > 0 {
+        app.say(format!("the {MOST} slowest; {} faster ones are not listed", figure::count(left_out as u64)));
+    }
+    let digits = ids.iter().max().map_or(1, |last| last.raw().to_string().len());
+    let item = |id: &ExecutionId| {
+        let ExecutionLine { number, start, duration, what } = line(&model, *id);
+        // Without the date, which is that of the recording; thousandths find the line of a log.
+        let clock = start.split_once(' ').map(|(_, clock)| clock).filter(|clock| clock.contains(':'));
+        let clock = clock.map_or(start.as_str(), |clock| clock.get(..CLOCK).unwrap_or(clock));
+        let name = format!("{number:>digits$}  {duration:>8}  {clock}");
+        MenuItem { name, help: what, command: MenuCommand::Execution(number) }
+    };
+    let choices = ids.iter().take(MOST).map(item).collect();
+    app.overlays.push(Overlay::list("Executions, the slowest first", choices));
+}
+
+/// Show an execution as a time-line: beside the one that is marked, else beside a typical fast one. The list stays below.
+pub(super) fn show(app: &mut App, number: u32) -> Vec<UiEffect> {
+    let marked = app.overlays.iter().rev().find_map(|overlay| match overlay {
+        Overlay::List { marked: Some(MenuCommand::Execution(marked)), .. } => Some(*marked),
+        _ => None,
+    });
+    let id = ExecutionId::from_raw(number);
+    match marked.filter(|marked| *marked != number) {
+        Some(other) => timeline::open_both(app, id, ExecutionId::from_raw(other)),
+        None => timeline::open(app, id, ""),
+    }
+}
