@@ -190,11 +190,23 @@ fn separating_number(groups: &GroupPair<'_>, metric: &Metric) -> Option<Separati
         fast_share: shares(groups.fast),
         effect: superiority,
     };
-    let is_field = matches!(metric, Metric::Field(_));
+    let is_field = matches!(metric, Metric::Field(_)) && !is_of_answer(groups.model, metric);
     let classes = cuts(&values);
     // Calls, faults, bytes and threads may be a consequence of waiting; a field came with the request.
     let explains = is_field.then(|| explained(groups, &classes, |i| groups.model.executions.duration(i) as f64));
     Some(SeparatingDimension { dimension, explains, is_field, classes })
+}
+
+/// True for what is known of a conversation only when it has been answered, or how long its request was not read: that
+/// did not come with the request.
+fn is_of_answer(model: &Model, metric: &Metric) -> bool {
+    let Metric::Field(name) = metric else { return false };
+    let task = model.tasks.get(model.task).map_or("", |task| task.as_str());
+    match name.as_str() {
+        "bytes_out" | "unread_ns" => task.starts_with("serve:"),
+        "bytes_in" => task.starts_with("call:"),
+        _ => false,
+    }
 }
 
 /// Cut values into classes of about equal size; equal values are in one class.
@@ -254,12 +266,12 @@ fn is_address(value: i64) -> bool {
 mod tests {
     use crate::base::ctx::Ctx;
     use crate::compare::scenario::ModelBuilder;
-    use crate::compare::{ComparisonRequest, compare};
+    use crate::compare::{Basis, Comparison, ComparisonRequest, compare};
     use crate::model::metric::{Column, Metric};
 
-    /// Names of the dimensions of 400 executions with a field of this name; one in ten is slow, and the field's values
-    /// depend on the execution's number and whether it is slow.
-    fn dimensions(field: &str, value: impl Fn(i64, bool) -> i64) -> Vec<String> {
+    /// The comparison of 400 executions with a field of this name; one in ten is slow, and the field's values depend on
+    /// the execution's number and whether it is slow.
+    fn compared(task: &str, field: &str, value: impl Fn(i64, bool) -> i64) -> Comparison {
         let mut builder = ModelBuilder::new(3);
         let is_slow = |i: i64| i % 10 == 3;
         for i in 0..400 {
@@ -267,10 +279,28 @@ mod tests {
             builder.run("x", "p", "p", 1, &[("p;main;work", ns)]);
         }
         let mut model = builder.seal();
+        model.tasks = vec![task.to_owned()].into();
         let values = (0..400).map(|i| value(i, is_slow(i))).collect();
         model.executions.columns.push(Column { metric: Metric::Field(field.into()), values });
-        let comparison = compare(&model, &ComparisonRequest::default(), &Ctx::new(1)).unwrap();
-        comparison.dimensions.into_iter().map(|dimension| dimension.name).collect()
+        compare(&model, &ComparisonRequest::default(), &Ctx::new(1)).unwrap()
+    }
+
+    fn dimensions(field: &str, value: impl Fn(i64, bool) -> i64) -> Vec<String> {
+        compared("app:request", field, value).dimensions.into_iter().map(|dimension| dimension.name).collect()
+    }
+
+    #[test]
+    fn size_of_an_answer_is_listed_and_explains_nothing() {
+        let basis = |task, field| {
+            let comparison = compared(task, field, |i, slow| i % 20 + if slow { 1000 } else { 0 });
+            assert_eq!(comparison.dimensions[0].name, format!("field.{field}"));
+            comparison.verdict.basis
+        };
+        assert_eq!(basis("serve:redis-server", "bytes_in"), Basis::Dimension);
+        assert_eq!(basis("serve:redis-server", "bytes_out"), Basis::Cause);
+        assert_eq!(basis("serve:redis-server,from=arrival", "unread_ns"), Basis::Cause);
+        assert_eq!(basis("call:redis-cli", "bytes_out"), Basis::Dimension);
+        assert_eq!(basis("call:redis-cli", "bytes_in"), Basis::Cause);
     }
 
     #[test]
