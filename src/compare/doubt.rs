@@ -264,21 +264,21 @@ mod tests {
     /// Twins: a wait that ends out of turn, or beside idle CPUs, or in its turn.
     #[test]
     fn doubt_arises_from_waits_that_end_out_of_turn() {
-        let ask = |wait: &str| {
+        let of = |wait: &str| {
             let mut s = ModelBuilder::new(7);
             for i in 0..400 {
                 let (work, wait_ns) = (s.around(2.0), if i % 20 == 3 { 60_000_000 } else { 0 });
                 let path = format!("p;main;append;{{preempted}};{wait}thread batch@q;spin");
                 s.run("x", "p", "p", 1, &[("p;main", work), (path.as_str(), wait_ns)]);
             }
-            let verdict = super::tests::ask(&s.seal()).verdict;
+            let verdict = ask(&s.seal()).verdict;
             (verdict.confident, verdict.sentence)
         };
-        assert!(ask("").0 && ask("{2 of 4 CPUs idle};").0 && ask("{2 of 4 CPUs idle};{out of turn};").0);
-        let (confident, quota) = ask("{as under a quota};");
+        assert!(of("").0 && of("{2 of 4 CPUs idle};").0 && of("{2 of 4 CPUs idle};{out of turn};").0);
+        let (confident, quota) = of("{as under a quota};");
         assert!(!confident && quota.contains("has used up its CPU quota"), "{quota}");
-        assert!(!ask("{2 of 4 CPUs idle};{as under a quota};").0);
-        let (confident, other) = ask("{out of turn};");
+        assert!(!of("{2 of 4 CPUs idle};{as under a quota};").0);
+        let (confident, other) = of("{out of turn};");
         assert!(!confident && other.contains("neither the priorities") && !other.contains("quota"), "{other}");
     }
 

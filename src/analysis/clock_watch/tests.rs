@@ -40,27 +40,27 @@ impl Busy {
     }
 }
 
-/// The multiples of a period in these ranges of them.
-fn every(period: Ns, ranges: &[std::ops::Range<Ns>]) -> Vec<Ns> {
-    ranges.iter().cloned().flatten().map(|n| n * period).collect()
+/// These multiples of a period.
+fn every(period: Ns, numbers: impl Iterator<Item = Ns>) -> Vec<Ns> {
+    numbers.map(|n| n * period).collect()
 }
 
 #[test]
 fn a_cpu_pauses_where_its_clock_stops_and_nothing_else_happens() {
-    let still = Busy::new().run("local_timer", 500_000, &every(MS, &[1..50, 90..140]));
+    let still = Busy::new().run("local_timer", 500_000, &every(MS, (1..50).chain(90..140)));
     let found = still.found();
     assert_eq!(found, [Span::of_ns(50 * MS, 90 * MS)]);
     // Too short for a clock of ten milliseconds.
-    let slow = Busy::new().run("arch_timer", 500_000, &every(10 * MS, &[1..50, 53..100]));
+    let slow = Busy::new().run("arch_timer", 500_000, &every(10 * MS, (1..50).chain(53..100)));
     assert_eq!(slow.found(), []);
     // The CPU was taken away before the clock came for the first time.
-    let first = Busy::new().run("timer", 500_000, &every(MS, &[40..140])).found();
+    let first = Busy::new().run("timer", 500_000, &every(MS, 40..140)).found();
     assert_eq!(first, [Span::of_ns(1_500_000, 40 * MS)]);
 }
 
 #[test]
 fn a_clock_that_others_shorten_has_its_period_still() {
-    let mut ticks = every(MS, &[1..50, 90..140]);
+    let mut ticks = every(MS, (1..50).chain(90..140));
     ticks.extend((0..30).map(|n| n * MS + 300_000));
     ticks.sort_unstable();
     assert_eq!(Busy::new().run("hrtimer", 100_000, &ticks).found().len(), 1);
@@ -69,20 +69,20 @@ fn a_clock_that_others_shorten_has_its_period_still() {
 /// Twins: the clock does not come, for another reason, or it is none.
 #[test]
 fn nothing_is_said_where_the_clock_stops_for_another_reason() {
-    let ticks = every(MS, &[1..50, 90..140]);
+    let ticks = every(MS, (1..50).chain(90..140));
     // The thread goes on: the CPU does without a clock, here and wherever it stops.
-    let mut busy = Busy::new().run("local_timer", 500_000, &every(MS, &[1..50, 90..140, 200..250]));
+    let mut busy = Busy::new().run("local_timer", 500_000, &every(MS, (1..50).chain(90..140).chain(200..250)));
     (50..90).for_each(|n| busy.watch.event(Timestamp::new(n * MS + 7)));
     assert_eq!(busy.found(), []);
     // Two threads share the CPU: the first leaves it, and nothing is known of the second.
-    let mut left = Busy::new().run("local_timer", 500_000, &every(MS, &[1..50]));
+    let mut left = Busy::new().run("local_timer", 500_000, &every(MS, 1..50));
     left.watch.begin_thread();
-    assert_eq!(left.run("local_timer", 89 * MS, &every(MS, &[90..140])).found(), []);
+    assert_eq!(left.run("local_timer", 89 * MS, &every(MS, 90..140)).found(), []);
     // A handler took the time.
-    let mut long = Busy::new().run("local_timer", 500_000, &every(MS, &[1..50]));
+    let mut long = Busy::new().run("local_timer", 500_000, &every(MS, 1..50));
     let other = long.names.intern("NET_RX");
     long.put(Span::of_ns(49 * MS + 3_000 + MS / 2, 90 * MS), SegmentKind::Interrupted, Some(other));
-    assert_eq!(long.run("local_timer", 90 * MS, &every(MS, &[91..140])).found(), []);
+    assert_eq!(long.run("local_timer", 90 * MS, &every(MS, 91..140)).found(), []);
     // Not a timer, and a timer that comes when it likes.
     assert_eq!(Busy::new().run("nvme0q1", 500_000, &ticks).found(), []);
     let irregular: Vec<Ns> = (1..200_i64)
@@ -95,5 +95,5 @@ fn nothing_is_said_where_the_clock_stops_for_another_reason() {
     let irregular: Vec<Ns> = irregular.into_iter().chain([last + 60 * MS]).collect();
     assert_eq!(Busy::new().run("hrtimer", 1_000, &irregular).found(), []);
     // Too few to know the period.
-    assert_eq!(Busy::new().run("timer", 500_000, &every(MS, &[1..10, 90..95])).found(), []);
+    assert_eq!(Busy::new().run("timer", 500_000, &every(MS, (1..10).chain(90..95))).found(), []);
 }
