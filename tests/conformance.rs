@@ -43,6 +43,7 @@ fn word(kind: SegmentKind) -> &'static str {
         SegmentKind::UserInput => "user-input",
         SegmentKind::Ipi => "ipi",
         SegmentKind::Device => "device",
+        SegmentKind::Stopped => "stopped",
         SegmentKind::Unknown => "unknown",
     }
 }

@@ -19,6 +19,7 @@ pub fn of(timeline: &Timeline, waiter: ThreadId, start: Timestamp, entered: Ente
         Entered::Network => return Carrier::Packet,
         Entered::Fork => return Carrier::Fork,
         Entered::Disk => return Carrier::Disk,
+        Entered::Stopped | Entered::Traced => return Carrier::Signal,
         Entered::Blocked => {}
     }
     let reader = timeline.reader(Asker::Ecct);

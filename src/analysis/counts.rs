@@ -5,10 +5,10 @@
 //! section 6.2.
 
 use super::path::PathSegment;
-use super::pauses::pauses;
+use super::pauses::{Pauses, pauses};
 use crate::base::names::NameId;
 use crate::base::packed::packed;
-use crate::base::time::{Ns, Span};
+use crate::base::time::Ns;
 use crate::event::transfer::{Transfer, transfer};
 use crate::state::reader::{RowCursor, RowReader};
 use crate::state::timeline::{Call, PageFault, ThreadId, Timeline};
@@ -49,7 +49,7 @@ pub struct PathCounter {
     moves: Vec<Option<Transfer>>,
     calls_recorded: bool,
     /// By host.
-    pauses: Vec<Vec<Span>>,
+    pauses: Vec<Pauses>,
 }
 
 impl PathCounter {
@@ -58,6 +58,11 @@ impl PathCounter {
         let moves = (0..timeline.names().len()).map(|name| transfer(timeline.names().get(NameId::at(name)))).collect();
         let calls_recorded = timeline.has_calls();
         PathCounter { moves, calls_recorded, pauses: pauses(timeline) }
+    }
+
+    /// The pauses of each host.
+    pub fn pauses(&self) -> &[Pauses] {
+        &self.pauses
     }
 
     /// Count what the threads on a path did while they were on it.
@@ -93,14 +98,14 @@ impl PathCounter {
             paused: self
                 .pauses
                 .iter()
-                .any(|p| !p.is_empty())
+                .any(|p| !p.machine.is_empty())
                 .then(|| path.iter().map(|s| self.paused(timeline, s)).sum()),
         }
     }
 
     fn paused(&self, timeline: &Timeline, segment: &PathSegment) -> Ns {
         let host = timeline.thread(segment.thread).map(|t| t.host.index());
-        let pauses = host.and_then(|host| self.pauses.get(host)).map_or(&[][..], Vec::as_slice);
+        let pauses = host.and_then(|host| self.pauses.get(host)).map_or(&[][..], |of_host| &of_host.machine);
         let first = pauses.partition_point(|p| p.end <= segment.span.start);
         let meets = pauses[first..].iter().take_while(|p| p.start < segment.span.end);
         meets.map(|p| p.clip(segment.span).len()).sum()

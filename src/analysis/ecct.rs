@@ -28,13 +28,14 @@ use super::hops::{HopId, Hops};
 use super::leaders::Leaders;
 use super::outline::{Outline, OutlineId, OutlineStep};
 use super::path::{Entered, PathSegment};
+use super::pauses::Pauses;
 use super::stacks::StackTimelines;
 use super::stacks::cursor::StackCursors;
 use super::thread_names::ThreadNames;
 use crate::base::names::NameId;
 use crate::base::time::{Span, Timestamp};
 use crate::model::carrier::Carrier;
-use crate::model::wait_kind::{IDLE_CPU, WaitKind};
+use crate::model::wait_kind::{BY_SIGNAL, BY_TRACER, IDLE_CPU, LIKE_A_QUOTA, OUT_OF_TURN, WaitKind};
 use crate::state::questions::{Access, Family};
 use crate::state::reader::RowReader;
 use crate::state::timeline::{SegmentKind, Service, Thread, ThreadId, Timeline};
@@ -55,6 +56,8 @@ pub struct EcctInputs<'a> {
     pub disk: &'a DiskUse,
     /// First threads of processes.
     pub leaders: &'a Leaders,
+    /// By host, when it or its CPUs were paused.
+    pub pauses: &'a [Pauses],
 }
 
 /// A thread that the path went through.
@@ -86,15 +89,42 @@ pub struct TreeBuilder<'a> {
     sources: &'a EcctInputs<'a>,
     reader: &'a RowReader<'a>,
     stacks: StackCursors<'a>,
-    /// The name of the time in which a CPU was idle although a thread was to run on it.
+    names: WaitNames,
+}
+
+/// The names of waits that need one, among those of the timeline.
+#[derive(Clone, Copy)]
+struct WaitNames {
+    /// The time in which a CPU was idle although a thread was to run on it.
     idle: Option<NameId>,
+    /// A thread came back in the place of another that ran for longer than time slices last: it had lost the CPU
+    /// before, ready to run; or it had been woken.
+    like_quota: Option<NameId>,
+    out_of_turn: Option<NameId>,
+    /// A signal stopped a thread.
+    signal: Option<NameId>,
+    /// A tracer did.
+    tracer: Option<NameId>,
+}
+
+impl WaitNames {
+    fn of(timeline: &Timeline) -> WaitNames {
+        let find = |name| timeline.names().find(name);
+        WaitNames {
+            idle: find(IDLE_CPU),
+            like_quota: find(LIKE_A_QUOTA),
+            out_of_turn: find(OUT_OF_TURN),
+            signal: find(BY_SIGNAL),
+            tracer: find(BY_TRACER),
+        }
+    }
 }
 
 impl<'a> TreeBuilder<'a> {
     /// A builder that reads with `reader`.
     pub fn new(sources: &'a EcctInputs<'a>, reader: &'a RowReader<'a>) -> TreeBuilder<'a> {
-        let idle = sources.timeline.names().find(IDLE_CPU);
-        TreeBuilder { sources, reader, stacks: sources.timelines.cursors(reader), idle }
+        let names = WaitNames::of(sources.timeline);
+        TreeBuilder { sources, reader, stacks: sources.timelines.cursors(reader), names }
     }
 
     /// Accumulate one path into the outline.
@@ -129,8 +159,8 @@ struct Walk<'w, 'a> {
     spent_by: Vec<HopId>,
     /// The thread step of the client for which a kernel thread works in the time that is added.
     client: Option<(OutlineId, ThreadId)>,
-    /// As the builder has it.
-    idle: Option<NameId>,
+    /// As the builder has them.
+    names: WaitNames,
     /// The moment whose process name the execution has: its last one, because threads are given names after they began.
     named_at: Timestamp,
 }
@@ -142,7 +172,7 @@ impl<'w, 'a> Walk<'w, 'a> {
         outline: &'w mut Outline,
         hops: Option<&'w mut Hops>,
     ) -> Self {
-        let TreeBuilder { sources, reader, stacks, idle } = builder;
+        let TreeBuilder { sources, reader, stacks, names } = builder;
         Walk {
             sources,
             reader,
@@ -154,7 +184,7 @@ impl<'w, 'a> Walk<'w, 'a> {
             hop: HopId::at(0),
             spent_by: Vec::new(),
             client: None,
-            idle: *idle,
+            names: *names,
             named_at: Timestamp::ZERO,
         }
     }
@@ -177,13 +207,31 @@ impl<'w, 'a> Walk<'w, 'a> {
         let thread = timeline.thread(segment.thread).filter(|_| segment.depth > 0);
         let mut at = segment.span.start;
         for rename in thread.map_or(&[][..], |thread| thread.renames_in(segment.span)) {
-            self.step(&PathSegment { span: Span::new(at, rename.from), ..*segment });
+            self.step_by_pause(&PathSegment { span: Span::new(at, rename.from), ..*segment });
             at = rename.from;
         }
-        self.step(&PathSegment { span: Span::new(at, segment.span.end), ..*segment });
+        self.step_by_pause(&PathSegment { span: Span::new(at, segment.span.end), ..*segment });
     }
 
-    fn step(&mut self, segment: &PathSegment) {
+    /// Step through the parts of a segment in which its CPU went on, and those in which it was paused.
+    fn step_by_pause(&mut self, segment: &PathSegment) {
+        let needs_cpu =
+            matches!(segment.kind, SegmentKind::Running | SegmentKind::Interrupted | SegmentKind::Preempted);
+        let host = self.sources.timeline.thread(segment.thread).map(|thread| thread.host.index());
+        let pauses = host.and_then(|host| self.sources.pauses.get(host));
+        let Some(pauses) = pauses.filter(|pauses| needs_cpu && !pauses.cpus.is_empty()) else {
+            return self.step(segment, false);
+        };
+        let mut at = segment.span.start;
+        for still in pauses.of_cpu(segment.cpu, segment.span) {
+            self.step(&PathSegment { span: Span::new(at, still.start), ..*segment }, false);
+            self.step(&PathSegment { span: still, ..*segment }, true);
+            at = still.end;
+        }
+        self.step(&PathSegment { span: Span::new(at, segment.span.end), ..*segment }, false);
+    }
+
+    fn step(&mut self, segment: &PathSegment, is_paused: bool) {
         self.enter(segment);
         let Some(top) = self.passed.last() else { return };
         let hop = top.hop;
@@ -199,6 +247,7 @@ impl<'w, 'a> Walk<'w, 'a> {
             node = self.client_node(node, service);
         }
         match segment.kind {
+            _ if is_paused => self.add_wait(node, WaitKind::Stolen, segment),
             SegmentKind::Running if serves => self.add_served(root, segment.thread, span),
             SegmentKind::Running => self.add_stacks(root, segment.thread, span, None),
             SegmentKind::Preempted => self.add_preempted(node, segment),
@@ -211,6 +260,7 @@ impl<'w, 'a> Walk<'w, 'a> {
             SegmentKind::UserInput => self.add_wait(node, WaitKind::User, segment),
             SegmentKind::Ipi => self.add_wait(node, WaitKind::Ipi, segment),
             SegmentKind::Device => self.add_wait(node, WaitKind::Device, segment),
+            SegmentKind::Stopped => self.add_wait(node, WaitKind::Stopped, segment),
         }
         (self.hop, self.client) = (hop, None);
         self.count_passed(span.len() as u64);
@@ -243,13 +293,18 @@ impl<'w, 'a> Walk<'w, 'a> {
                 let above = self.head_of_queue(above, start);
                 let (delayed, entered) = (self.passed[above].hop, segment.entered);
                 let hop = self.hop_to(Some(delayed), segment.thread, |all| carriers::of(all, waiter, start, entered));
-                let kind = match segment.entered {
-                    Entered::Network => WaitKind::Network,
-                    Entered::Disk => WaitKind::Disk,
-                    Entered::Start | Entered::Blocked | Entered::Fork => WaitKind::Thread,
+                let (kind, reason) = match segment.entered {
+                    Entered::Network => (WaitKind::Network, None),
+                    Entered::Disk => (WaitKind::Disk, None),
+                    Entered::Start | Entered::Blocked | Entered::Fork => (WaitKind::Thread, None),
+                    Entered::Stopped => (WaitKind::Stopped, self.names.signal),
+                    Entered::Traced => (WaitKind::Stopped, self.names.tracer),
                 };
                 let step = OutlineStep::Thread(kind, thread.and_then(|t| self.name_at(t, start)));
-                let parent = self.passed[above].node;
+                let parent = match kind {
+                    WaitKind::Stopped => self.wait(self.passed[above].node, kind, reason),
+                    _ => self.passed[above].node,
+                };
                 (self.outline.child(Some(parent), step), Some(above), hop, Some(ThreadEntry { parent, kind }))
             }
         };
@@ -314,24 +369,26 @@ impl<'w, 'a> Walk<'w, 'a> {
 
     /// A wait without another thread: at most the name of a device, an interrupt or a reason is known.
     fn add_wait(&mut self, node: OutlineId, kind: WaitKind, segment: &PathSegment) {
-        let mut wait = self.outline.child(Some(node), OutlineStep::Wait(kind, None));
-        if matches!(kind, WaitKind::Interrupted | WaitKind::Device | WaitKind::UnknownWait)
-            && segment.qualifier.is_some()
-        {
-            wait = self.outline.child(Some(wait), OutlineStep::Wait(kind, segment.qualifier));
-        }
+        let has_name =
+            matches!(kind, WaitKind::Interrupted | WaitKind::Device | WaitKind::UnknownWait | WaitKind::Stopped);
+        let wait = self.wait(node, kind, segment.qualifier.filter(|_| has_name));
         self.add(wait, segment.span.len() as u64);
+    }
+
+    /// The node of a wait below `node`, and below that its name where it has one.
+    fn wait(&mut self, node: OutlineId, kind: WaitKind, name: Option<NameId>) -> OutlineId {
+        let wait = self.outline.child(Some(node), OutlineStep::Wait(kind, None));
+        match name {
+            None => wait,
+            Some(_) => self.outline.child(Some(wait), OutlineStep::Wait(kind, name)),
+        }
     }
 
     /// Time in which it is unknown whether the thread ran or waited; its calls and samples give the context.
     fn add_unknown(&mut self, root: OutlineId, segment: &PathSegment) {
         for (part, stack) in self.stacks.of(segment.thread).over(segment.span) {
             let node = self.outline.child(Some(root), OutlineStep::Stack(stack));
-            let mut unknown = self.outline.child(Some(node), OutlineStep::Wait(WaitKind::UnknownState, None));
-            if segment.qualifier.is_some() {
-                unknown =
-                    self.outline.child(Some(unknown), OutlineStep::Wait(WaitKind::UnknownState, segment.qualifier));
-            }
+            let unknown = self.wait(node, WaitKind::UnknownState, segment.qualifier);
             self.add(unknown, part.len() as u64);
         }
     }
@@ -387,3 +444,5 @@ impl<'w, 'a> Walk<'w, 'a> {
 
 #[cfg(test)]
 mod tests;
+#[cfg(test)]
+mod waits_for_a_cpu;

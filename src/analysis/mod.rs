@@ -8,6 +8,7 @@
 
 pub mod candidates;
 pub mod carriers;
+mod clock_watch;
 pub mod clocks;
 pub mod conversations;
 pub mod counters;
@@ -30,6 +31,7 @@ pub mod path;
 pub mod patterns;
 pub mod pauses;
 pub mod processes;
+mod quota_watch;
 mod remote_wakers;
 pub mod stack_tables;
 pub mod stacks;

@@ -6,6 +6,7 @@
 
 use super::stacks::StackId;
 use crate::base::names::NameId;
+use crate::base::time::Ns;
 use crate::model::wait_kind::WaitKind;
 use crate::state::timeline::ThreadId;
 use foldhash::HashMap;
@@ -23,6 +24,10 @@ pub enum OutlineStep {
     Stack(StackId),
     /// A wait, with its device, interrupt or reason where recorded (a name of the timeline).
     Wait(WaitKind, Option<NameId>),
+    /// So many of all CPUs were idle during a wait for one.
+    IdleCpus(u16, u16),
+    /// A wait for a CPU that a quota of this period causes, in ns.
+    Quota(Ns),
     /// Another thread, by shown name.
     Thread(WaitKind, Option<NameId>),
 }

@@ -10,6 +10,7 @@
 
 use crate::base::names::NameId;
 use crate::base::time::{Span, Timestamp};
+use crate::model::wait_kind::BY_TRACER;
 use crate::state::questions::Asker;
 use crate::state::reader::{RowCursor, RowReader};
 use crate::state::timeline::{Segment, SegmentKind, ThreadId, Timeline, Waker};
@@ -27,6 +28,10 @@ pub enum Entered {
     Network,
     /// It did not exist yet: this thread created it.
     Fork,
+    /// A signal had stopped it: this thread let it go on.
+    Stopped,
+    /// The same of a tracer.
+    Traced,
 }
 
 /// One thread in one state on the path. A segment of length zero marks that the path enters the thread, so that stacks
@@ -67,6 +72,11 @@ fn follow(timeline: &Timeline, segment: &Segment) -> Option<Follow> {
         SegmentKind::Blocked => {
             let entered = if timeline.is_disk_wait(segment) { Entered::Disk } else { Entered::Blocked };
             // A wake-up from another CPU arrives later than it was sent.
+            Some(Follow { thread, until: at.min(segment.span.end), entered })
+        }
+        SegmentKind::Stopped => {
+            let traced = segment.qualifier.is_some_and(|by| timeline.names().get(by) == BY_TRACER);
+            let entered = if traced { Entered::Traced } else { Entered::Stopped };
             Some(Follow { thread, until: at.min(segment.span.end), entered })
         }
         SegmentKind::Network => Some(Follow { thread, until: at.min(segment.span.end), entered: Entered::Network }),

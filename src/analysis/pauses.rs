@@ -1,4 +1,5 @@
-//! Pauses of the whole machine: times in which several threads were on CPUs and none of them made a recorded event.
+//! Pauses of the whole machine: times in which several threads were on CPUs and none of them made a recorded event; by
+//! the way also of single CPUs ([`super::clock_watch`]) and of threads with a CPU quota ([`super::quota_watch`]).
 //!
 //! If a hypervisor deschedules a virtual machine, a machine is suspended, or firmware keeps all CPUs busy, all threads
 //! stop at once and continue later. Everything that ran then took longer, without a cause of its own. In: a timeline.
@@ -8,6 +9,8 @@
 //! explanation. Threads that compute for long without an event have low rates, so they cause no false pauses. Cost:
 //! linear in segments, calls and samples. ALGORITHMS.md 7.7.
 
+use super::clock_watch::{ClockWatch, CpuPauses};
+use super::quota_watch::{QuotaWatch, Quotas};
 use crate::base::time::{Ns, Span, Timestamp};
 use crate::state::questions::Asker;
 use crate::state::reader::RowReader;
@@ -22,12 +25,32 @@ const LEAST: usize = 10;
 /// Expected events, at least: the probability that none happens by chance is 5 in 100,000.
 const EXPECTED: f64 = 10.0;
 
-/// The pauses of each host, in order of time.
-pub fn pauses(timeline: &Timeline) -> Vec<Vec<Span>> {
+/// The times in which a host, one of its CPUs, or some of its threads were kept from running.
+#[derive(Debug, Default)]
+pub struct Pauses {
+    /// Of all CPUs at once, in order of time.
+    pub machine: Vec<Span>,
+    /// Of a CPU whose timer interrupts did not come.
+    pub cpus: CpuPauses,
+    /// Of threads that a CPU quota holds back.
+    pub quotas: Quotas,
+}
+
+impl Pauses {
+    /// The pauses of a CPU inside of a span, in order.
+    pub fn of_cpu(&self, cpu: u32, span: Span) -> impl Iterator<Item = Span> + '_ {
+        let all = self.cpus.get(&cpu).map_or(&[][..], Vec::as_slice);
+        let first = all.partition_point(|still| still.end <= span.start);
+        all[first..].iter().take_while(move |still| still.start < span.end).map(move |still| still.clip(span))
+    }
+}
+
+/// The pauses of each host.
+pub fn pauses(timeline: &Timeline) -> Vec<Pauses> {
     let hosts = 0..timeline.hosts().len();
     hosts
         .map(HostId::at)
-        .map(|host| if timeline.is_scheduled(host) { of_host(timeline, host) } else { Vec::new() })
+        .map(|host| if timeline.is_scheduled(host) { of_host(timeline, host) } else { Pauses::default() })
         .collect()
 }
 
@@ -65,26 +88,36 @@ struct CpuTime {
     rate: f64,
 }
 
-fn of_host(timeline: &Timeline, host: HostId) -> Vec<Span> {
+fn of_host(timeline: &Timeline, host: HostId) -> Pauses {
     let slots = Slots::new(timeline.span());
     // By slot: an event happened.
     let mut happened = vec![false; slots.count];
     let mut busy: Vec<CpuTime> = Vec::new();
     let mut running: Vec<Span> = Vec::new();
+    let (mut watch, mut quotas) = (ClockWatch::default(), QuotaWatch::default());
     let reader = timeline.reader(Asker::Pauses);
-    for (thread, _) in timeline.threads_by_id().filter(|(_, t)| t.host == host && !t.idle) {
+    for (thread, known) in timeline.threads_by_id().filter(|(_, t)| t.host == host && !t.idle) {
         running.clear();
+        watch.begin_thread();
+        quotas.begin_thread();
         for segment in reader.segments(thread).all() {
             happened[slots.at(segment.span.start)] = true;
+            watch.segment(&segment, timeline.names());
+            quotas.segment(thread, known, &segment);
             if segment.kind == SegmentKind::Running {
                 running.push(segment.span);
             }
         }
         reader.calls(thread).all().for_each(|call| {
-            happened[slots.at(call.span.start)] = true;
-            happened[slots.at(call.span.end)] = true;
+            for t in [call.span.start, call.span.end] {
+                happened[slots.at(t)] = true;
+                watch.event(t);
+            }
         });
-        reader.samples(thread).all().for_each(|sample| happened[slots.at(sample.time)] = true);
+        reader.samples(thread).all().for_each(|sample| {
+            happened[slots.at(sample.time)] = true;
+            watch.event(sample.time);
+        });
         let rate = rate(&reader, thread, &running) * slots.length as f64;
         for span in &running {
             let (from, to) = (slots.at(span.start) + 1, slots.at(span.end));
@@ -93,6 +126,11 @@ fn of_host(timeline: &Timeline, host: HostId) -> Vec<Span> {
             }
         }
     }
+    Pauses { machine: of_machine(&slots, &happened, busy), cpus: watch.finish(), quotas: quotas.finish(host, &reader) }
+}
+
+/// The runs of slots without an event in which many were due.
+fn of_machine(slots: &Slots, happened: &[bool], mut busy: Vec<CpuTime>) -> Vec<Span> {
     busy.sort_by_key(|time| time.from);
     let mut pauses = Vec::new();
     let mut open: Vec<CpuTime> = Vec::new();
@@ -156,7 +194,7 @@ mod tests {
     fn pauses_finds_a_time_without_events_of_any_thread() {
         let found = |builder: &TimelineBuilder| {
             let all = pauses(&builder.sealed());
-            all.into_iter().flatten().collect::<Vec<_>>()
+            all.into_iter().flat_map(|of_host| of_host.machine).collect::<Vec<_>>()
         };
         let paused = found(&builder(true));
         assert!(paused.len() == 1 && (7_500_000..=8_000_000).contains(&paused[0].len()), "{paused:?}");

@@ -5,6 +5,7 @@
 //! (ALGORITHMS.md 7.6). Cost: linear in the groups' sparse lists and in the parts' contexts times their depth.
 
 use super::chance::MemberValue;
+use super::leaves::{Leaves, OtherReason};
 use super::naming::{PartName, name};
 use super::partition::{DifferencePart, PartitionInput, drawn_path, is_below, main_threads, origins, partition};
 use super::tree::{BuiltTree, GroupPair, GroupSums};
@@ -35,8 +36,12 @@ pub(super) struct RankedCauses {
     pub phrases: Vec<String>,
     /// The contexts of the first cause, ascending.
     pub first: Vec<ContextId>,
+    /// Those of them in which the thread to blame did what it mostly did.
+    pub prevailing: Vec<ContextId>,
     /// The place of the first cause.
     pub place: CausePlace,
+    /// What else explains the first cause.
+    pub other_reason: Option<OtherReason>,
 }
 
 /// The place of a cause's time, and the reason if the recording does not say more about it.
@@ -68,8 +73,16 @@ pub(super) fn rank(groups: &GroupPair<'_>, built: &mut BuiltTree, whole_ns: i64)
     let values = values(groups, &shown)?;
 
     let first = shown.first().map_or_else(Vec::new, |p| p.contexts.clone());
-    let place = CausePlace::default();
-    let mut ranked = RankedCauses { causes: Vec::new(), values, phrases: Vec::new(), first, place };
+    let leaves = shown.first().map(|part| Leaves::new(&input, part));
+    let mut ranked = RankedCauses {
+        causes: Vec::new(),
+        values,
+        phrases: Vec::new(),
+        prevailing: leaves.as_ref().map_or_else(Vec::new, |leaves| leaves.prevailing(first.clone())),
+        first,
+        place: CausePlace::default(),
+        other_reason: leaves.as_ref().and_then(Leaves::other_reason),
+    };
     let mut p_values = Vec::new();
     for (at, part) in shown.iter().enumerate() {
         groups.cancel.check()?;

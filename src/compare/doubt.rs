@@ -8,7 +8,9 @@
 use super::caveats::by_duration;
 use super::chance::{Rounds, flips};
 use super::dimension::SeparatingDimension;
+use super::tail::CauseTimes;
 use super::verdict::{Evidence, FEWEST_ALIKE};
+use super::words::not_excluded;
 use super::{Cause, interrupts, tail, windows};
 use crate::base::figure;
 use crate::model::context::ContextId;
@@ -61,7 +63,8 @@ pub(super) fn doubt(e: &Evidence<'_>, cause: &Cause) -> Option<String> {
     }
     if by_duration(e.slow, e.fast) {
         // A tail of unknown time says nothing about its parts.
-        if !is_place(cause) && tail::is_usual(e.groups, &e.in_first) {
+        let prevailing = CauseTimes::new(e.groups.model, &e.ranked.prevailing);
+        if !is_place(cause) && tail::is_usual(e.groups, &prevailing) {
             return because(
                 "the slow executions do the same as all others, only more of it, as any tail of such executions does",
             );
@@ -76,7 +79,8 @@ pub(super) fn doubt(e: &Evidence<'_>, cause: &Cause) -> Option<String> {
     }
     // Interrupts stretch any running thread: not one function alone, in which the fast executions seldom are.
     let unrecorded = || if cause.parts.is_empty() { interrupts::unrecorded(e, cause) } else { None };
-    clock_error(e, cause).or_else(unrecorded).or_else(|| unreliable(e, cause))
+    let not_excluded = || e.ranked.other_reason.map(|reason| not_excluded(reason).to_owned());
+    clock_error(e, cause).or_else(unrecorded).or_else(|| unreliable(e, cause)).or_else(not_excluded)
 }
 
 /// The executions' bounds are user-space events on a clock with an error: time before or after an execution may have
@@ -113,7 +117,9 @@ fn in_time(e: &Evidence<'_>) -> Vec<u32> {
 /// noise.
 fn noise(e: &Evidence<'_>, cause: &Cause) -> f64 {
     match cause.kind {
-        Some(kind @ (WaitKind::Preempted | WaitKind::Interrupted)) => fast_mean(e, &Metric::Time(kind)),
+        Some(kind @ (WaitKind::Preempted | WaitKind::Interrupted | WaitKind::Stolen)) => {
+            fast_mean(e, &Metric::Time(kind))
+        }
         _ => 0.0,
     }
 }
@@ -135,6 +141,9 @@ fn group_mean(e: &Evidence<'_>, metric: &Metric, members: &[ExecutionId]) -> f64
 
 /// All threads of the machine were stopped during most of the time that the first cause adds.
 fn paused(e: &Evidence<'_>, cause: &Cause) -> Option<String> {
+    if cause.kind == Some(WaitKind::Stolen) {
+        return None;
+    }
     let paused = group_mean(e, &Metric::Paused, &e.slow.members) - fast_mean(e, &Metric::Paused);
     (paused * 2.0 > cause.extra_ns as f64).then(|| {
         let (paused, whole) = (figure::time(paused), figure::time(e.extra_ns as f64));
@@ -250,6 +259,27 @@ mod tests {
 
     fn ask(model: &Model) -> Comparison {
         compare(model, &ComparisonRequest::default(), &Ctx::new(1)).unwrap()
+    }
+
+    /// Twins: a wait that ends out of turn, or beside idle CPUs, or in its turn.
+    #[test]
+    fn doubt_arises_from_waits_that_end_out_of_turn() {
+        let of = |wait: &str| {
+            let mut s = ModelBuilder::new(7);
+            for i in 0..400 {
+                let (work, wait_ns) = (s.around(2.0), if i % 20 == 3 { 60_000_000 } else { 0 });
+                let path = format!("p;main;append;{{preempted}};{wait}thread batch@q;spin");
+                s.run("x", "p", "p", 1, &[("p;main", work), (path.as_str(), wait_ns)]);
+            }
+            let verdict = ask(&s.seal()).verdict;
+            (verdict.confident, verdict.sentence)
+        };
+        assert!(of("").0 && of("{2 of 4 CPUs idle};").0 && of("{2 of 4 CPUs idle};{out of turn};").0);
+        let (confident, quota) = of("{as under a quota};");
+        assert!(!confident && quota.contains("has used up its CPU quota"), "{quota}");
+        assert!(!of("{2 of 4 CPUs idle};{as under a quota};").0);
+        let (confident, other) = of("{out of turn};");
+        assert!(!confident && other.contains("neither the priorities") && !other.contains("quota"), "{other}");
     }
 
     fn with_contradictions(mut model: Model, contradictions: u64) -> Model {

@@ -9,7 +9,7 @@ use super::partition::{BlamedThread, DifferencePart, PartitionInput};
 use super::words::Blame;
 use crate::base::names::NameId;
 use crate::model::context::{ContextId, FrameKind};
-use crate::model::wait_kind::WaitKind;
+use crate::model::wait_kind::{CPUS_IDLE, LIKE_A_QUOTA, OUT_OF_TURN, QUOTA, WaitKind};
 use std::collections::{BTreeMap, BTreeSet};
 
 /// Leaves that may give a part its name: the heaviest ones.
@@ -43,6 +43,15 @@ pub(super) enum Functions {
     Named,
     /// Also functions of the runtime, functions without symbols, and the kernel's.
     All,
+}
+
+/// What may have kept a thread from a CPU besides those that had it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum OtherReason {
+    /// The CPU quota of its control group.
+    Quota,
+    /// Its priority, or that quota.
+    Priority,
 }
 
 /// A function, and the context in which it is on the first leaf that has it.
@@ -118,14 +127,29 @@ impl<'a> Leaves<'a> {
     pub(super) fn activity(&self, frames: impl Fn(ContextId) -> Vec<ContextId>) -> Option<WaitKind> {
         let mut kinds: BTreeMap<WaitKind, i128> = BTreeMap::new();
         for Leaf { context, weight } in &self.list {
-            let wait = frames(*context).into_iter().find_map(|c| match self.input.model.contexts.frame(c).kind {
-                FrameKind::Wait(kind) | FrameKind::Thread(kind) => Some(kind),
-                _ => None,
-            });
-            *kinds.entry(wait.unwrap_or(WaitKind::Cpu)).or_insert(0) += weight;
+            *kinds.entry(self.outermost_wait(&frames(*context))).or_insert(0) += weight;
         }
         let (activity, share) = kinds.into_iter().max_by_key(|(_, share)| *share)?;
         is_share(share, 50, self.total()).then_some(activity)
+    }
+
+    /// The outermost wait among frames; running where there is none.
+    fn outermost_wait(&self, frames: &[ContextId]) -> WaitKind {
+        let wait = frames.iter().find_map(|c| match self.input.model.contexts.frame(*c).kind {
+            FrameKind::Wait(kind) | FrameKind::Thread(kind) => Some(kind),
+            _ => None,
+        });
+        wait.unwrap_or(WaitKind::Cpu)
+    }
+
+    /// Of some contexts those in which the thread to blame waited as it did for most of the time; all where it ran.
+    pub(super) fn prevailing(&self, mut contexts: Vec<ContextId>) -> Vec<ContextId> {
+        let frames = |context: ContextId| self.culprit_frames(context);
+        let activity = self.activity(frames);
+        if let Some(wait) = activity.filter(|kind| !matches!(kind, WaitKind::Cpu | WaitKind::UnknownState)) {
+            contexts.retain(|context| self.outermost_wait(&frames(*context)) == wait);
+        }
+        contexts
     }
 
     /// Of the threads that ran on the CPU for which the thread to blame waited, the one with most time, by its frames;
@@ -146,6 +170,19 @@ impl<'a> Leaves<'a> {
         Some((frames, is_share(weight, COVERS[0], total)))
     }
 
+    /// Of the time in which the thread to blame waited for a CPU: true where the kernel held it back for [`COVERS`] of
+    /// it, false where for half of it.
+    pub(super) fn is_holder_throttled(&self) -> Option<bool> {
+        let (mut runnable, mut throttled) = (0, 0);
+        for Leaf { context, weight } in &self.list {
+            if self.outermost_wait(&self.culprit_frames(*context)) == WaitKind::Preempted {
+                runnable += weight;
+                throttled += if self.input.origins[context.index()].throttled { *weight } else { 0 };
+            }
+        }
+        (throttled > 0 && is_share(throttled, 50, runnable)).then(|| is_share(throttled, COVERS[0], runnable))
+    }
+
     /// True where the kernel held a thread back for [`COVERS`] of the time.
     pub(super) fn are_throttled(&self) -> bool {
         let is_throttled = |leaf: &&Leaf| self.input.origins[leaf.context.index()].throttled;
@@ -157,6 +194,68 @@ impl<'a> Leaves<'a> {
         let names = &self.input.model.names;
         let is_named = |leaf: &&Leaf| names.get(self.frame_name(leaf.context)) == name;
         is_share(self.list.iter().filter(is_named).map(|leaf| leaf.weight).sum(), COVERS[0], self.total())
+    }
+
+    /// True where [`COVERS`] of the time is below frames of a name.
+    pub(super) fn pass_mostly(&self, name: &str) -> bool {
+        let passes = |leaf: &&Leaf| self.passes(leaf.context, name);
+        is_share(self.list.iter().filter(passes).map(|leaf| leaf.weight).sum(), COVERS[0], self.total())
+    }
+
+    /// True if a frame of the name is on the path to a context.
+    fn passes(&self, context: ContextId, name: &str) -> bool {
+        let model = self.input.model;
+        model.contexts.path(context).into_iter().any(|c| model.names.get(self.frame_name(c)) == name)
+    }
+
+    /// The period of the quota that caused [`COVERS`] of the time.
+    pub(super) fn quota_period(&self) -> Option<String> {
+        let mut periods: BTreeMap<&str, i128> = BTreeMap::new();
+        for Leaf { context, weight } in &self.list {
+            if let Some(period) = self.input.model.names.get(self.frame_name(*context)).strip_prefix(QUOTA) {
+                *periods.entry(period).or_insert(0) += weight;
+            }
+        }
+        let is_most = is_share(periods.values().sum(), COVERS[0], self.total());
+        let (period, _) = periods.into_iter().max_by_key(|(_, weight)| *weight).filter(|_| is_most)?;
+        Some(period.to_owned())
+    }
+
+    /// How many CPUs were idle, `2 of 4`, while for half of the time a thread waited for another one: the number that
+    /// has most of it.
+    pub(super) fn idle_cpus(&self) -> Option<String> {
+        let mut numbers: BTreeMap<&str, i128> = BTreeMap::new();
+        for Leaf { context, weight } in &self.list {
+            if let Some(number) = self.idle_beside(*context) {
+                *numbers.entry(number).or_insert(0) += weight;
+            }
+        }
+        let is_half = is_share(numbers.values().sum(), 50, self.total());
+        let (number, _) = numbers.into_iter().max_by_key(|(_, weight)| *weight).filter(|_| is_half)?;
+        Some(number.to_owned())
+    }
+
+    fn idle_beside(&self, context: ContextId) -> Option<&'a str> {
+        let model = self.input.model;
+        let waits = |c: &ContextId| self.is_kind(*c, FrameKind::Wait(WaitKind::Preempted));
+        let path = model.contexts.path(context).into_iter().filter(waits);
+        path.filter_map(|c| model.names.get(self.frame_name(c)).strip_suffix(CPUS_IDLE)).next()
+    }
+
+    /// What else explains for half of the time that others ran than the thread that waited for the CPU.
+    pub(super) fn other_reason(&self) -> Option<OtherReason> {
+        let (mut quota, mut priority) = (0, 0);
+        for Leaf { context, weight } in
+            self.list.iter().filter(|leaf| !self.input.origins[leaf.context.index()].throttled)
+        {
+            if self.passes(*context, LIKE_A_QUOTA) {
+                quota += weight;
+            } else if self.passes(*context, OUT_OF_TURN) && self.idle_beside(*context).is_none() {
+                priority += weight;
+            }
+        }
+        let reason = if quota >= priority { OtherReason::Quota } else { OtherReason::Priority };
+        is_share(quota + priority, 50, self.total()).then_some(reason)
     }
 
     fn total(&self) -> i128 {

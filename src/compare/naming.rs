@@ -18,14 +18,14 @@ use crate::event::kernel_thread::role;
 use crate::event::waiting_calls::is_sleep;
 use crate::model::context::{ContextId, FrameKind};
 use crate::model::execution::ExecutionId;
-use crate::model::wait_kind::{IDLE_CPU, WaitKind};
+use crate::model::wait_kind::{BY_SIGNAL, BY_TRACER, IDLE_CPU, WaitKind};
 use crate::model::{Model, ThreadInfo, ThreadInfoId};
 use std::collections::{BTreeMap, BTreeSet};
 
 /// Percent of the time that a property of threads must cover to be a property of the culprit.
 const AGREES: u128 = 90;
 
-/// What is known of time for which no thread is to blame.
+/// What is known of time besides its kind.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum WaitManner {
     /// Nothing but its kind.
@@ -38,6 +38,10 @@ pub(super) enum WaitManner {
     HeldBack,
     /// The kernel held a thread back whose control group had used up its CPU quota.
     Throttled,
+    /// A signal stopped it.
+    Signalled,
+    /// A tracer stopped it.
+    Traced,
 }
 
 /// The names of a part.
@@ -57,10 +61,33 @@ pub(super) struct PartName {
     pub parties: Parties,
     /// What the culprit did for most of the time; `None` where nothing prevails.
     pub activity: Option<WaitKind>,
-    /// What is known of time for which no thread is to blame.
+    /// What is known of the time besides its kind.
     pub manner: WaitManner,
     /// Who was waited for, where that thread was itself kept from running.
     pub kept: Option<KeptFromRunning>,
+    /// How many CPUs were idle while a thread waited for another one: `2 of 4`.
+    pub idle_cpus: Option<String>,
+    /// The period of the quota that held it, or the thread that it waited for, back.
+    pub quota: Option<String>,
+}
+
+impl PartName {
+    /// Of a part of which nothing but the place is known.
+    fn new(context: ContextId, by: Culprit, site: String, parties: Parties) -> PartName {
+        PartName {
+            context,
+            by,
+            site,
+            blame: Blame::NoThread,
+            through: None,
+            parties,
+            activity: None,
+            manner: WaitManner::Plain,
+            kept: None,
+            idle_cpus: None,
+            quota: None,
+        }
+    }
 }
 
 /// A thread that others waited for, while it waited for a CPU.
@@ -70,7 +97,7 @@ pub(super) struct KeptFromRunning {
     pub holder: Culprit,
     /// Who ran meanwhile, for the most part; `None` where the kernel held it back.
     pub taker: Option<Culprit>,
-    /// Hardly any other thread did.
+    /// Hardly any other thread did, or hardly anything else.
     pub is_alone: bool,
 }
 
@@ -89,18 +116,7 @@ fn name_function(groups: &GroupPair<'_>, leaves: &Leaves<'_>, frame: ContextId) 
     let model = leaves.input.model;
     let site = model.names.function(leaves.frame_name(frame)).into_owned();
     let by = own_thread(groups, leaves.process(leaves.heaviest), &site);
-    let (blame, parties) = (Blame::NoThread, Parties::of(model));
-    PartName {
-        context: frame,
-        by,
-        site,
-        blame,
-        through: None,
-        parties,
-        activity: None,
-        manner: WaitManner::Plain,
-        kept: None,
-    }
+    PartName::new(frame, by, site, Parties::of(model))
 }
 
 /// Own CPU time: the function and the call that the partition found.
@@ -132,7 +148,7 @@ fn name_cpu(groups: &GroupPair<'_>, leaves: &Leaves<'_>, part: &DifferencePart) 
         (Some(function), Some(call)) => format!("{call} for {function}"),
         (function, call) => function.or(call.map(str::to_owned)).unwrap_or_default(),
     };
-    PartName { context, by, site, blame: Blame::NoThread, through: None, parties, activity: None, manner, kept: None }
+    PartName { manner, ..PartName::new(context, by, site, parties) }
 }
 
 /// A wait: its site, and the thread to blame where there is one.
@@ -147,6 +163,7 @@ fn name_wait(groups: &GroupPair<'_>, leaves: &Leaves<'_>, part: &DifferencePart)
     let site = ordered.site(function);
     if let Some((blame, thread)) = ordered.culprit(part) {
         let mut named = name_blamed(&ordered.blamed_on(&thread), site, blame);
+        named.manner = stop_manner(leaves, part);
         let of_chain = named.kept.iter_mut().flat_map(|kept| [Some(&mut kept.holder), kept.taker.as_mut()]).flatten();
         for by in of_chain.chain([&mut named.by]) {
             if !has_namesake(groups, by) {
@@ -164,12 +181,21 @@ fn name_wait(groups: &GroupPair<'_>, leaves: &Leaves<'_>, part: &DifferencePart)
         WaitKind::Timer if waits_for_more => WaitManner::TimedOut,
         WaitKind::Preempted if leaves.are_throttled() => WaitManner::Throttled,
         WaitKind::Preempted if leaves.are_mostly(IDLE_CPU) => WaitManner::HeldBack,
-        _ => WaitManner::Plain,
+        _ => stop_manner(leaves, part),
     };
     let context = path.into_iter().take_while(|c| Some(*c) != culprit).last().unwrap_or(heaviest);
     let by = own_thread(groups, leaves.process(heaviest), &site);
-    let (blame, parties) = (Blame::NoThread, Parties::of(groups.model));
-    PartName { context, by, site, blame, through: None, parties, activity: None, manner, kept: None }
+    let quota = if part.kind == WaitKind::Preempted { leaves.quota_period() } else { None };
+    PartName { manner, quota, ..PartName::new(context, by, site, Parties::of(groups.model)) }
+}
+
+/// What stopped the threads of a part, where it is time of stopped ones.
+fn stop_manner(leaves: &Leaves<'_>, part: &DifferencePart) -> WaitManner {
+    match part.kind {
+        WaitKind::Stopped if leaves.pass_mostly(BY_TRACER) => WaitManner::Traced,
+        WaitKind::Stopped if leaves.pass_mostly(BY_SIGNAL) => WaitManner::Signalled,
+        _ => WaitManner::Plain,
+    }
 }
 
 /// A wait that another thread held up; `leaves` are those for which it is to blame.
@@ -201,7 +227,8 @@ fn name_blamed(leaves: &Leaves<'_>, site: String, blame: Blame) -> PartName {
         path[at.map_or(path.len(), |at| at + 1)..].to_vec()
     };
     let (parties, activity) = (Parties::of(model), leaves.activity(below));
-    PartName { context, by, site, blame, through, parties, activity, manner: WaitManner::Plain, kept }
+    let (idle_cpus, quota) = (leaves.idle_cpus(), leaves.quota_period());
+    PartName { blame, through, activity, kept, idle_cpus, quota, ..PartName::new(context, by, site, parties) }
 }
 
 /// What kept the threads of some frames from running, while others waited for them; `function` is the one by which the
@@ -213,8 +240,8 @@ fn kept_from_running(
 ) -> Option<KeptFromRunning> {
     let model = leaves.input.model;
     let holder = other_thread(model, holders, None);
-    if leaves.are_throttled() {
-        return Some(KeptFromRunning { holder, taker: None, is_alone: true });
+    if let Some(is_alone) = leaves.is_holder_throttled() {
+        return Some(KeptFromRunning { holder, taker: None, is_alone });
     }
     let (frames, is_alone) = leaves.taker()?;
     let is_its = |function: &CommonFunction| model.contexts.path(function.context).iter().any(|c| frames.contains(c));
@@ -379,6 +406,24 @@ mod tests {
         assert!(first_cause(work, &runtime).sentence.contains("thread medium of q"));
         let held = first_cause("p;main;append;[read];{preempted};{CPU idle}", &runtime);
         assert!(held.sentence.starts_with("Held back, ready to run, while its CPU was idle"), "{}", held.sentence);
+        let quota = first_cause("p;main;append;{preempted};{quota of 100 ms}", &runtime);
+        let whole =
+            "Held back as by a CPU quota of its control group: such waits of its threads end together, in phase";
+        assert!(quota.sentence.starts_with(whole) && quota.sentence.contains("period of 100 ms"), "{}", quota.sentence);
+        let holder = "p;main;append;[futex];thread low@p;hold;{preempted};{quota of 100 ms}";
+        let holder = first_cause(holder, &runtime).sentence;
+        let whole = "Waiting in append for thread low of p, which was held back as by a CPU quota of its control group";
+        assert!(holder.starts_with(whole), "{holder}");
+        let idle = "p;main;append;{preempted};{2 of 4 CPUs idle};thread batch@q;spin";
+        let whole = "Waiting for a CPU while thread batch of q (in spin) ran, and 2 of 4 CPUs were idle: ";
+        assert!(first_cause(idle, &runtime).sentence.starts_with(whole));
+        let stopped = first_cause("p;main;append;{stopped};{by a tracer};thread gdb@gdb;peek", &runtime);
+        let whole = "Stopped by a debugger or another tracer until thread gdb of gdb let it go on: ";
+        assert!(stopped.sentence.starts_with(whole), "{}", stopped.sentence);
+        let stopped = first_cause("p;main;append;[futex];thread low@p;hold;{stopped};{by a signal}", &runtime);
+        assert!(stopped.sentence.contains("for thread low of p, which was stopped in hold: "), "{}", stopped.sentence);
+        let paused = first_cause("p;main;append;{stolen}", &runtime);
+        assert!(paused.sentence.starts_with("Paused with its CPU: nothing happened there"), "{}", paused.sentence);
         // A wrapper adds nothing to the name of its system call.
         assert!(
             first_cause("p;main;write;[write]", &runtime).sentence.starts_with("Running write for main on the CPU")

@@ -16,7 +16,7 @@ use super::tree::frame_text;
 use crate::base::names::fold_digits;
 use crate::event::kernel_thread;
 use crate::model::context::{ContextId, FrameKind};
-use crate::model::wait_kind::WaitKind;
+use crate::model::wait_kind::{QUOTA, WaitKind};
 use crate::model::{Model, ThreadInfoId};
 use std::collections::BTreeMap;
 
@@ -81,6 +81,9 @@ pub(super) fn origins(model: &Model) -> Vec<TimeOrigin> {
             state: PathState::Own,
         });
         match (origin.state, model.contexts.frame(context).kind) {
+            (_, FrameKind::Wait(WaitKind::Preempted)) if is_quota(model, context) => {
+                (origin.throttled, origin.state) = (true, PathState::Settled);
+            }
             (PathState::Own | PathState::Following, FrameKind::Wait(WaitKind::Preempted))
                 if is_throttled(model, context) =>
             {
@@ -128,6 +131,11 @@ fn is_throttled(model: &Model, wait: ContextId) -> bool {
     let kernel = path.iter().rev().skip(1).take_while(of_kernel);
     let mut names = kernel.map(|c| model.names.get(model.contexts.frame(*c).name));
     names.find(|name| !SCHEDULER.contains(name)).is_some_and(|name| THROTTLES.contains(&name))
+}
+
+/// True for a wait for a CPU that a quota causes.
+fn is_quota(model: &Model, wait: ContextId) -> bool {
+    model.names.get(model.contexts.frame(wait).name).starts_with(QUOTA)
 }
 
 /// True for the frame of a kernel thread, which is no culprit by itself.
@@ -204,8 +212,7 @@ pub(super) fn partition(input: &PartitionInput<'_>) -> Vec<DifferencePart> {
     for at in (0..input.own.len()).filter(|at| input.own[*at] != 0) {
         let context = ContextId::at(at);
         let kind = input.model.contexts.spent(context);
-        let by_thread = matches!(kind, WaitKind::Thread | WaitKind::Network | WaitKind::Preempted);
-        let blamed = if by_thread { input.blamed(context) } else { None };
+        let blamed = if kind.blames_thread() { input.blamed(context) } else { None };
         // Over the network an execution waits for a program; which of its threads takes long is the next question.
         let blamed = blamed.map(|b| match kind {
             WaitKind::Network if !b.process.is_empty() => BlamedThread { thread: None, ..b },
@@ -217,8 +224,11 @@ pub(super) fn partition(input: &PartitionInput<'_>) -> Vec<DifferencePart> {
     for (kind, threads) in kinds {
         let mut of_kind = Vec::new();
         for (blamed, contexts) in threads {
-            let whole =
-                blamed.is_some() || matches!(kind, WaitKind::Disk | WaitKind::Interrupted | WaitKind::Preempted);
+            let whole = blamed.is_some()
+                || matches!(
+                    kind,
+                    WaitKind::Disk | WaitKind::Interrupted | WaitKind::Preempted | WaitKind::Stopped | WaitKind::Stolen
+                );
             if whole {
                 of_kind.push(DifferencePart { blamed, ..input.part(kind, contexts) });
             } else {

@@ -214,6 +214,28 @@ mod tests {
         assert!(trouble.confident && trouble.sentence.contains("disk"), "{trouble:?}");
     }
 
+    /// A lock's holder runs for as long as usual, but now and then another thread takes its CPU: what usual waits for
+    /// it are made of says nothing about that.
+    #[test]
+    fn is_usual_rejects_what_the_holder_usually_does_not() {
+        let ask = |taker: &str| {
+            let mut s = ModelBuilder::new(3);
+            for i in 0..400_u64 {
+                // Half of the calls do not wait: the quartiles are far apart.
+                let held = if i % 2 == 0 { 4_000 } else { 200_000 + (i * 7919) % 90_000 };
+                let taken = if i % 40 == 3 { 40_000_000 } else { 0 };
+                let lock = "p;main;append;[futex];thread low@p;hold";
+                let path = format!("{lock}{taker}");
+                s.run("x", "p", "p", 1, &[(lock, held), (path.as_str(), taken)]);
+            }
+            compare(&s.seal(), &ComparisonRequest::default(), &Ctx::new(1)).unwrap().verdict
+        };
+        let kept = ask(";{preempted};thread medium@q;spin");
+        assert!(kept.confident && kept.sentence.contains("medium"), "{kept:?}");
+        let same = ask("");
+        assert!(!same.confident && same.sentence.contains("any tail"), "{same:?}");
+    }
+
     #[test]
     fn is_usual_rejects_time_that_usual_executions_do_not_have() {
         for model in [scenario::rare_sleep(3), scenario::many_threads(3), scenario::disk_contention(3)] {

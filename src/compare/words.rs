@@ -2,6 +2,7 @@
 //! the interface say the same.
 
 use super::across::Common;
+use super::leaves::OtherReason;
 use super::naming::{KeptFromRunning, PartName, WaitManner};
 use super::tree::GroupPair;
 use super::{Cause, CausePart, Culprit};
@@ -18,7 +19,7 @@ pub(super) fn phrase(kind: WaitKind, named: &PartName) -> String {
     let within = if site.is_empty() { String::new() } else { format!(" in {site}") };
     let function = by.function.as_deref().map(abbreviated);
     let ran = match &named.kept {
-        Some(kept) => kept_from_running(kept),
+        Some(kept) => kept_from_running(kept, named.quota.as_deref()),
         None => doing(*activity, function.as_deref()),
     };
     let inside = function.map_or_else(String::new, |f| format!(" (in {f})"));
@@ -30,9 +31,15 @@ pub(super) fn phrase(kind: WaitKind, named: &PartName) -> String {
         (WaitKind::Cpu, _) if site.is_empty() => "running on the CPU".into(),
         (WaitKind::Cpu, _) if named.manner == WaitManner::Mostly => format!("running on the CPU, mostly in {site}"),
         (WaitKind::Cpu, _) => format!("running {site} on the CPU"),
-        (WaitKind::Preempted, Blame::One | Blame::Program) => format!("waiting for a CPU while {who}{inside} ran"),
-        (WaitKind::Preempted, Blame::Several) => format!("waiting for a CPU while others ran, mostly {who}{inside}"),
-        (WaitKind::Preempted, Blame::NoThread) if named.manner == WaitManner::Throttled => THROTTLED.into(),
+        (WaitKind::Preempted, Blame::One | Blame::Program) => {
+            format!("waiting for a CPU while {who}{inside} ran{}", and_idle(named))
+        }
+        (WaitKind::Preempted, Blame::Several) => {
+            format!("waiting for a CPU while others ran, mostly {who}{inside}{}", and_idle(named))
+        }
+        (WaitKind::Preempted, Blame::NoThread) if named.manner == WaitManner::Throttled => {
+            throttled(named.quota.as_deref())
+        }
         (WaitKind::Preempted, Blame::NoThread) if named.manner == WaitManner::HeldBack => {
             "held back, ready to run, while its CPU was idle (a CPU quota of its control group, a frozen group or a \
              hypervisor does that)"
@@ -61,8 +68,54 @@ pub(super) fn phrase(kind: WaitKind, named: &PartName) -> String {
         (WaitKind::User, _) => format!("waiting for user input{within}"),
         (WaitKind::UnknownWait, _) => format!("waiting{within} for something that the recording does not show"),
         (WaitKind::UnknownState, _) => format!("running or waiting{within} (the recording does not show which)"),
+        (WaitKind::Stopped, blame) => stopped(named.manner) + &let_go_on(blame, &who),
+        (WaitKind::Stolen, _) => CPU_PAUSED.into(),
     }
 }
+
+/// `, and 2 of 4 CPUs were idle`.
+fn and_idle(named: &PartName) -> String {
+    let Some(number) = &named.idle_cpus else { return String::new() };
+    let were = if number.starts_with("1 ") { "was" } else { "were" };
+    format!(", and {number} CPUs {were} idle")
+}
+
+/// A doubt about the threads that ran while another waited for the CPU: what else explains the wait.
+pub(super) fn not_excluded(reason: OtherReason) -> &'static str {
+    match reason {
+        OtherReason::Quota => {
+            "the threads that ran meanwhile did so for longer than time slices last and lost the CPU when the wait \
+             ended, as where the waiting thread's control group has used up its CPU quota (record the kernel's call \
+             stacks at sched_switch; cpu.stat of the group counts it)"
+        }
+        OtherReason::Priority => {
+            "the threads that ran meanwhile did so for longer than time slices last and lost the CPU when the wait \
+             ended, and neither the priorities nor the limits of the waiting thread's group were recorded"
+        }
+    }
+}
+
+/// What is known of the reason of a stop.
+fn stopped(manner: WaitManner) -> String {
+    match manner {
+        WaitManner::Traced => "stopped by a debugger or another tracer".into(),
+        WaitManner::Signalled => "stopped by a signal".into(),
+        _ => "stopped".into(),
+    }
+}
+
+/// The thread that ended a stop.
+fn let_go_on(blame: Blame, who: &str) -> String {
+    match blame {
+        Blame::One | Blame::Program => format!(" until {who} let it go on"),
+        Blame::Several => format!(" until others let it go on, mostly {who}"),
+        Blame::NoThread => String::new(),
+    }
+}
+
+/// What is known of time in which a CPU did nothing at all.
+const CPU_PAUSED: &str = "paused with its CPU: nothing happened there, not even the timer interrupts that were due \
+                          (the machine was paused, a hypervisor took the CPU away, or its interrupts were off)";
 
 /// What a cause over several kinds has in common, as a phrase.
 pub(super) fn common_phrase(common: &Common, named: &PartName) -> String {
@@ -82,18 +135,32 @@ pub(super) fn part_phrase(kind: WaitKind, named: &PartName, common: &Common) -> 
         (WaitKind::Preempted, Common::Thread(_)) => "waiting for a CPU while it ran".into(),
         (WaitKind::Thread, Common::Thread(_)) => "waiting for it".into(),
         (WaitKind::Network, Common::Thread(_)) => "waiting for it over the network".into(),
+        (WaitKind::Stopped, Common::Thread(_)) => stopped(named.manner) + &let_go_on(Blame::One, "it"),
         (_, Common::Thread(_)) => phrase(kind, named),
         (_, Common::Function(_)) => phrase(kind, &PartName { site: String::new(), ..named.clone() }),
     }
 }
 
-/// What the kernel does to threads beyond their quota.
-const THROTTLED: &str =
-    "held back in the kernel's task_work_run, where Linux 6.18 and later enforce CPU quotas of control groups";
+/// What the kernel does to threads beyond their quota: the place where it does so, or the period in which it ends.
+fn throttled(period: Option<&str>) -> String {
+    match period {
+        None => {
+            "held back in the kernel's task_work_run, where Linux 6.18 and later enforce CPU quotas of control groups"
+                .into()
+        }
+        Some(period) => format!(
+            "held back as by a CPU quota of its control group: such waits of its threads end together, in phase with a \
+             period of {period}, whatever runs on their CPUs"
+        ),
+    }
+}
 
 /// What kept a thread from running: `, which waited for a CPU while thread render of player ran encode`.
-fn kept_from_running(kept: &KeptFromRunning) -> String {
-    let Some(by) = &kept.taker else { return format!(", which was {THROTTLED}") };
+fn kept_from_running(kept: &KeptFromRunning, period: Option<&str>) -> String {
+    let Some(by) = &kept.taker else {
+        let mostly = if kept.is_alone { "" } else { "mostly " };
+        return format!(", which was {mostly}{}", throttled(period));
+    };
     let taker = thread(by);
     let function = by.function.as_deref().map_or_else(String::new, |f| format!(" {}", abbreviated(f)));
     match kept.is_alone {
@@ -118,6 +185,8 @@ fn doing(activity: Option<WaitKind>, function: Option<&str>) -> String {
         (Some(WaitKind::Device), _) => format!("waited for a device{within}"),
         (Some(WaitKind::Ipi), _) => format!("waited for another CPU{within}"),
         (Some(WaitKind::User), _) => format!("waited for user input{within}"),
+        (Some(WaitKind::Stopped), _) => format!("was stopped{within}"),
+        (Some(WaitKind::Stolen), _) => format!("was paused with its CPU{within}"),
         (Some(WaitKind::UnknownWait), _) => format!("waited{within} for something that the recording does not show"),
     };
     format!(", which {did}")
@@ -327,6 +396,8 @@ mod tests {
             activity: Some(WaitKind::Cpu),
             manner: WaitManner::Plain,
             kept: None,
+            idle_cpus: None,
+            quota: None,
         }
     }
 

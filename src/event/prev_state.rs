@@ -7,10 +7,21 @@ pub enum Leaves {
     Ready,
     /// It waits.
     Blocked,
-    /// It is stopped, traced or parked: no wait of its own.
-    Stopped,
+    /// It is stopped: it goes on when another thread lets it.
+    Stopped(StoppedBy),
+    /// It is parked: a kernel thread that has nothing to do.
+    Parked,
     /// It ends.
     Dead,
+}
+
+/// What stopped a thread.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum StoppedBy {
+    /// A signal (`TASK_STOPPED`): job control, or another process.
+    Signal,
+    /// A debugger or another tracer (`TASK_TRACED`).
+    Tracer,
 }
 
 /// The meaning of the bits, by kernel.
@@ -45,14 +56,14 @@ impl Generation {
             return Leaves::Dead;
         }
         if state & 0x0c != 0 {
-            return Leaves::Stopped;
+            return Leaves::Stopped(if state & 0x08 != 0 { StoppedBy::Tracer } else { StoppedBy::Signal });
         }
         match (self, state) {
             _ if exited && state & 0x40 != 0 => Leaves::Dead,
             (Generation::Old, s) if s & 0x40 != 0 => Leaves::Dead,
-            (Generation::Old, s) if s & 0x200 != 0 => Leaves::Stopped,
+            (Generation::Old, s) if s & 0x200 != 0 => Leaves::Parked,
             (Generation::Old, _) => Leaves::Ready,
-            (_, s) if s & 0x40 != 0 => Leaves::Stopped,
+            (_, s) if s & 0x40 != 0 => Leaves::Parked,
             (_, s) if s & 0x80 != 0 => Leaves::Blocked,
             _ => Leaves::Ready,
         }
@@ -76,17 +87,19 @@ mod tests {
             (1, Leaves::Blocked, Leaves::Blocked),
             (2, Leaves::Blocked, Leaves::Blocked),
             (0x82, Leaves::Blocked, Leaves::Blocked),
-            (4, Leaves::Stopped, Leaves::Stopped),
+            (4, Leaves::Stopped(StoppedBy::Signal), Leaves::Stopped(StoppedBy::Signal)),
+            (8, Leaves::Stopped(StoppedBy::Tracer), Leaves::Stopped(StoppedBy::Tracer)),
+            (0xc, Leaves::Stopped(StoppedBy::Tracer), Leaves::Stopped(StoppedBy::Tracer)),
             (0x10, Leaves::Dead, Leaves::Dead),
-            (0x40, Leaves::Stopped, Leaves::Dead),
+            (0x40, Leaves::Parked, Leaves::Dead),
             (0x80, Leaves::Blocked, Leaves::Ready),
             (0x100, Leaves::Ready, Leaves::Ready),
-            (0x200, Leaves::Ready, Leaves::Stopped),
+            (0x200, Leaves::Ready, Leaves::Parked),
             (0x1000, Leaves::Ready, Leaves::Ready),
         ] {
             assert_eq!((new.decode(state, false), old.decode(state, false)), (on_new, on_old), "{state:#x}");
         }
         assert_eq!(Generation::Unknown.decode(0x40, true), Leaves::Dead);
-        assert_eq!(Generation::Unknown.decode(0x40, false), Leaves::Stopped);
+        assert_eq!(Generation::Unknown.decode(0x40, false), Leaves::Parked);
     }
 }

@@ -57,8 +57,8 @@ impl Assembly<'_> {
         let model = &mut self.model;
         let id = ExecutionId::at(model.executions.len());
         if self.request.timelines.contains(&id) {
-            let (timeline, names) = (self.timeline, &model.names);
-            let inputs = TimelineInputs { timeline, leaders: self.leaders, shown: self.names, names };
+            let (timeline, names, contexts) = (self.timeline, &model.names, &model.contexts);
+            let inputs = TimelineInputs { timeline, leaders: self.leaders, shown: self.names, names, contexts };
             model.timelines.insert(id, execution_timelines::of(inputs, execution, &own));
         }
         let [begin, end] = [execution.begin, execution.end].map(|mark| self.timeline.mark(mark).unwrap_or_default());

@@ -19,10 +19,11 @@ use crate::analysis::symbols::images::Spaces;
 use crate::analysis::symbols::kernel::KernelSymbols;
 use crate::analysis::symbols::{ProcessStack, StackResolver, UserFrame};
 use crate::base::ctx::{Cancelled, Ctx};
+use crate::base::figure;
 use crate::base::names::{NameId, Names};
 use crate::base::notice::Notices;
 use crate::model::context::{ContextId, Contexts, Frame, FrameKind};
-use crate::model::wait_kind::WaitKind;
+use crate::model::wait_kind::{CPUS_IDLE, QUOTA, WaitKind};
 use crate::state::timeline::Timeline;
 use foldhash::HashMap;
 
@@ -125,6 +126,14 @@ impl ContextNames<'_> {
                 let text = what.map_or(wait_name(spent), |what| self.dictionary.timeline.names().get(what));
                 vec![Frame { kind: FrameKind::Wait(spent), name: self.names.intern(text) }]
             }
+            OutlineStep::IdleCpus(idle, all) => {
+                let name = self.names.intern(&format!("{idle} of {all}{CPUS_IDLE}"));
+                vec![Frame { kind: FrameKind::Wait(WaitKind::Preempted), name }]
+            }
+            OutlineStep::Quota(period) => {
+                let name = self.names.intern(&format!("{QUOTA}{}", figure::time(period as f64)));
+                vec![Frame { kind: FrameKind::Wait(WaitKind::Preempted), name }]
+            }
             OutlineStep::Stack(id) => {
                 if let Some(known) = self.stacks.get(&id) {
                     return known.clone();
@@ -206,6 +215,8 @@ fn wait_name(spent: WaitKind) -> &'static str {
         WaitKind::User => "user input",
         WaitKind::UnknownWait => "unknown",
         WaitKind::UnknownState => "ran or waited",
+        WaitKind::Stopped => "stopped",
+        WaitKind::Stolen => "stolen",
     }
 }
 

@@ -303,6 +303,8 @@ fn waiting_for(spent: WaitKind) -> &'static str {
         WaitKind::Device => "waiting for a device",
         WaitKind::Ipi => "waiting for another CPU",
         WaitKind::User => "waiting for input",
+        WaitKind::Stopped => "stopped",
+        WaitKind::Stolen => "paused with its CPU",
         _ => "waiting for something that was not recorded",
     }
 }

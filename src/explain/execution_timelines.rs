@@ -13,6 +13,7 @@ use crate::analysis::thread_names::ThreadNames;
 use crate::base::names::{NameId, Names};
 use crate::base::time::{Ns, Span, Timestamp};
 use crate::model::carrier::Carrier;
+use crate::model::context::{Contexts, FrameKind};
 use crate::model::execution::ContextTime;
 use crate::model::execution_timeline::{
     ExecutionTimeline, MOST_EVENTS, TimelineEvent, TimelineEventKind, TimelineSegment, TimelineThread, TimelineWait,
@@ -30,6 +31,8 @@ pub(super) struct TimelineInputs<'a> {
     pub(super) shown: &'a ThreadNames,
     /// Names of the model.
     pub(super) names: &'a Names,
+    /// Its contexts.
+    pub(super) contexts: &'a Contexts,
 }
 
 /// The time-line of an execution whose contexts have these times, in order of time.
@@ -103,7 +106,7 @@ impl Drawing<'_> {
     }
 
     fn describe(&self, id: ThreadId, t: Timestamp) -> TimelineThread {
-        let TimelineInputs { timeline, leaders, shown, names } = self.inputs;
+        let TimelineInputs { timeline, leaders, shown, names, .. } = self.inputs;
         let recorded = |id: Option<NameId>| id.map_or("unknown", |id| timeline.names().get(id)).to_owned();
         let Some(thread) = timeline.thread(id) else {
             let unknown = || "unknown".to_owned();
@@ -147,7 +150,10 @@ impl Drawing<'_> {
         for ContextTime { context, ns } in own.iter().filter(|time| time.ns > 0) {
             while path.next_if(|segment| segment.span.end.since(self.origin) <= at).is_some() {}
             let Some(segment) = path.peek() else { break };
-            let state = state(segment.kind);
+            let state = match self.inputs.contexts.frame(*context).kind {
+                FrameKind::Wait(WaitKind::Stolen) => WaitKind::Stolen,
+                _ => state(segment.kind),
+            };
             let cpu = known_cpu(segment.cpu).filter(|_| has_cpu(segment.kind));
             let thread = self.lanes.get(&segment.thread).copied().unwrap_or(0);
             let ns = *ns as i64;
@@ -231,6 +237,7 @@ fn state(kind: SegmentKind) -> WaitKind {
         SegmentKind::UserInput => WaitKind::User,
         SegmentKind::Ipi => WaitKind::Ipi,
         SegmentKind::Device => WaitKind::Device,
+        SegmentKind::Stopped => WaitKind::Stopped,
         SegmentKind::Unknown => WaitKind::UnknownState,
     }
 }

@@ -165,7 +165,8 @@ fn made(
         ctx,
     )?;
     let interleaved = interleaved(timeline, &found);
-    let sources = EcctInputs { timeline, timelines, names: &names, disk, leaders };
+    let pauses = counter.pauses();
+    let sources = EcctInputs { timeline, timelines, names: &names, disk, leaders, pauses };
     let explained = paths::explain(&found, &request.timelines, &sources, counter, holders, ctx)?;
     let ExplainedExecutions { outline, hops, contributions, chunks } = explained;
     if holders == Holders::Wanted {

@@ -3,6 +3,21 @@
 /// The name of the time in which the CPU of a runnable thread was idle.
 pub const IDLE_CPU: &str = "CPU idle";
 
+/// The end of the names of waits for a CPU during which other CPUs were idle: `2 of 4 CPUs idle`.
+pub const CPUS_IDLE: &str = " CPUs idle";
+/// The begin of the names of waits for a CPU that a quota of a control group causes: `quota of 100 ms`.
+pub const QUOTA: &str = "quota of ";
+/// The name of waits for a CPU that end when another thread loses it, which ran for longer than time slices last;
+/// the waiting thread had lost the CPU before, ready to run.
+pub const LIKE_A_QUOTA: &str = "as under a quota";
+/// The same of a thread that had been woken.
+pub const OUT_OF_TURN: &str = "out of turn";
+
+/// The names of what stops a thread.
+pub const BY_SIGNAL: &str = "by a signal";
+/// The same of a debugger or another tracer.
+pub const BY_TRACER: &str = "by a tracer";
+
 /// How an execution's thread spends time: `kind` of causes and of tree nodes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum WaitKind {
@@ -30,11 +45,15 @@ pub enum WaitKind {
     UnknownWait,
     /// Ran or waited: the recording does not say which.
     UnknownState,
+    /// Stopped by a signal or a tracer.
+    Stopped,
+    /// Its CPU was paused: a hypervisor took it away, the machine was paused, or interrupts were off.
+    Stolen,
 }
 
 impl WaitKind {
     /// All kinds.
-    pub const ALL: [WaitKind; 12] = [
+    pub const ALL: [WaitKind; 14] = [
         WaitKind::Cpu,
         WaitKind::Preempted,
         WaitKind::Interrupted,
@@ -47,11 +66,18 @@ impl WaitKind {
         WaitKind::User,
         WaitKind::UnknownWait,
         WaitKind::UnknownState,
+        WaitKind::Stopped,
+        WaitKind::Stolen,
     ];
 
     /// True if it has a metric of its own; the time of the others is the metric `blocked.other`.
     pub fn has_metric(self) -> bool {
         !matches!(self, WaitKind::Device | WaitKind::Ipi | WaitKind::User | WaitKind::UnknownWait)
+    }
+
+    /// True if another thread ends or causes the time: which one is part of the cause.
+    pub fn blames_thread(self) -> bool {
+        matches!(self, WaitKind::Thread | WaitKind::Network | WaitKind::Preempted | WaitKind::Stopped)
     }
 
     /// The name in JSON and filters.
@@ -69,6 +95,8 @@ impl WaitKind {
             WaitKind::User => "blocked.user",
             WaitKind::UnknownWait => "blocked.unknown",
             WaitKind::UnknownState => "unknown",
+            WaitKind::Stopped => "stopped",
+            WaitKind::Stolen => "stolen",
         }
     }
 }

@@ -41,6 +41,8 @@ pub enum SegmentKind {
     Device,
     /// Nothing is known.
     Unknown,
+    /// Stopped by a signal or a tracer (`qualifier`), until a thread (`waker`) let it go on.
+    Stopped,
 }
 
 /// The thread that ended a wait.

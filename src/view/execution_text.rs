@@ -47,7 +47,8 @@ pub fn executions(model: &Model, aligned: &Alignment, page: Page) -> String {
 }
 
 const LEGEND: &str = "R running, r runnable, i interrupted, D disk, N network, T timer, V device, I ipi, U user input, \
-                      b blocked without a known waker, ? unknown, . waits for another thread shown here";
+                      S stopped, X CPU paused, b blocked without a known waker, ? unknown, . waits for another \
+                      thread shown here";
 
 /// A line of letters for each thread, over so many nanoseconds.
 fn lanes(timeline: &ExecutionTimeline, longest: Ns, page: Page, out: &mut String) {

@@ -41,6 +41,8 @@ pub fn letter(state: WaitKind) -> char {
         WaitKind::User => 'U',
         WaitKind::UnknownWait => 'b',
         WaitKind::UnknownState => '?',
+        WaitKind::Stopped => 'S',
+        WaitKind::Stolen => 'X',
     }
 }
 
@@ -59,6 +61,8 @@ pub fn state_name(state: WaitKind) -> &'static str {
         WaitKind::User => "user input",
         WaitKind::UnknownWait => "blocked, waker unknown",
         WaitKind::UnknownState => "unknown",
+        WaitKind::Stopped => "stopped",
+        WaitKind::Stolen => "CPU paused",
     }
 }
 

@@ -2,19 +2,32 @@
 //!
 //! In: a segment of a path in which its thread waited for a CPU or a disk. Out: its time below the wait, by the threads
 //! that ran on the CPU or had requests in flight meanwhile. Time in which the CPU was idle, for longer than a wake-up
-//! takes, is apart: no thread kept this one from running, so it was held back. Cost: linear in the runs of the CPU, or
-//! the requests, in the segment. ALGORITHMS.md sections 5.3 and 5.4.
+//! takes, is apart: no thread kept this one from running, so it was held back. Between a long wait for a CPU and the
+//! threads that ran there are its circumstances: other CPUs that were idle, and an end out of turn. Cost:
+//! linear in the runs of the CPU, or the requests, in the segment. ALGORITHMS.md sections 5.3 and 5.4.
 
 use super::{OutlineId, OutlineStep, Walk};
 use crate::analysis::path::PathSegment;
+use crate::analysis::quota_watch::{ROUND, wait_of_loser};
+use crate::base::names::NameId;
 use crate::base::time::{Ns, Span};
 use crate::model::carrier::Carrier;
 use crate::model::wait_kind::WaitKind;
-use crate::state::timeline::CpuRun;
+use crate::state::timeline::{CpuRun, HostId, SegmentKind, ThreadId};
 use smallvec::SmallVec;
 
 /// The longest time that a wake-up of an idle CPU takes, also from its deepest rest and in a virtual machine, in ns.
 pub(super) const LONGEST_WAKE_UP: Ns = 2_000_000;
+
+/// A wait for a CPU of this length is worth a look at its circumstances: a time slice is no longer.
+const LONG: Ns = 5_000_000;
+/// Moments of a wait at which the other CPUs are looked at.
+const MOMENTS: Ns = 3;
+/// The longest turn of each thread of a run queue where these are many; where they are few each has its turn in
+/// [`ROUND`].
+const TURN: Ns = 4_000_000;
+/// Moves to other run queues within one wait that are looked through.
+const MOST_MOVES: usize = 16;
 
 impl Walk<'_, '_> {
     /// A wait in a run queue, by the threads that ran on that CPU.
@@ -22,8 +35,14 @@ impl Walk<'_, '_> {
         let wait = self.outline.child(Some(node), OutlineStep::Wait(WaitKind::Preempted, None));
         let timeline = self.sources.timeline;
         let host = timeline.thread(segment.thread).map(|t| t.host);
+        if let Some(period) = host.and_then(|host| self.quota(host, segment)) {
+            let node = self.outline.child(Some(wait), OutlineStep::Quota(period));
+            self.add(node, segment.span.len() as u64);
+            return;
+        }
         let runs = host.map(|host| self.reader.runs(host, segment.cpu).within(segment.span));
         let runs: SmallVec<[CpuRun; 8]> = runs.into_iter().flatten().collect();
+        let circumstances = self.circumstances(segment, &runs);
         let mut at = segment.span.start;
         for run in runs {
             let part = run.span.clip(Span::new(at, segment.span.end));
@@ -32,16 +51,17 @@ impl Walk<'_, '_> {
             self.add(wait, Span::new(at, part.start).len() as u64);
             at = part.end;
             if other.idle {
-                let idle = self.outline.child(Some(wait), OutlineStep::Wait(WaitKind::Preempted, self.idle));
+                let idle = self.outline.child(Some(wait), OutlineStep::Wait(WaitKind::Preempted, self.names.idle));
                 self.add(idle, part.len() as u64);
                 continue;
             }
+            let above = circumstances.iter().fold(wait, |node, step| self.outline.child(Some(node), *step));
             let waiting = self.hop;
             let mut from = part.start;
             let ends = other.renames_in(part).iter().map(|rename| rename.from).chain([part.end]);
             for to in ends {
                 let step = OutlineStep::Thread(WaitKind::Preempted, self.name_at(other, from));
-                let root = self.outline.child(Some(wait), step);
+                let root = self.outline.child(Some(above), step);
                 self.hop = self.hop_to(Some(waiting), run.thread, |_| Carrier::Cpu);
                 self.add_served(root, run.thread, Span::new(from, to));
                 self.hop = waiting;
@@ -50,6 +70,68 @@ impl Walk<'_, '_> {
             }
         }
         self.add(wait, Span::new(at, segment.span.end).len() as u64);
+    }
+
+    /// What else is known of a long wait in a run queue: the other CPUs were idle, or it ended out of turn.
+    fn circumstances(&self, segment: &PathSegment, runs: &[CpuRun]) -> SmallVec<[OutlineStep; 2]> {
+        let timeline = self.sources.timeline;
+        let is_busy = |run: &&CpuRun| timeline.thread(run.thread).is_some_and(|thread| !thread.idle);
+        let host = timeline.thread(segment.thread).map(|thread| thread.host);
+        let Some(host) = host.filter(|_| segment.span.len() >= LONG) else { return SmallVec::new() };
+        let idle = self.idle_elsewhere(host, segment).map(|(idle, all)| OutlineStep::IdleCpus(idle, all));
+        let mut threads: SmallVec<[ThreadId; 8]> = runs.iter().filter(is_busy).map(|run| run.thread).collect();
+        threads.sort_unstable();
+        threads.dedup();
+        let name = self.out_of_turn(host, segment, threads.len());
+        idle.into_iter().chain(name.map(|name| OutlineStep::Wait(WaitKind::Preempted, Some(name)))).collect()
+    }
+
+    /// How many of all CPUs of a host, but for that of a wait, were idle at each of [`MOMENTS`] of it on average;
+    /// `None` where none was. Numbers from 10 on are rounded down to tens, so that few names of waits differ by them.
+    fn idle_elsewhere(&self, host: HostId, segment: &PathSegment) -> Option<(u16, u16)> {
+        let timeline = self.sources.timeline;
+        let (mut idle, mut all) = (0, 0_u16);
+        for (_, cpu) in timeline.cpus().filter(|(of, _)| *of == host) {
+            all = all.saturating_add(1);
+            if cpu == segment.cpu {
+                continue;
+            }
+            let mut runs = self.reader.runs(host, cpu);
+            idle += (1..=MOMENTS)
+                .filter_map(|n| runs.at(segment.span.start.saturating_add(segment.span.len() / (MOMENTS + 1) * n)))
+                .filter(|run| timeline.thread(run.thread).is_some_and(|thread| thread.idle))
+                .count();
+        }
+        let idle = u16::try_from(idle / MOMENTS as usize).ok()?;
+        let idle = if idle < 10 { idle } else { idle / 10 * 10 };
+        (idle > 0).then_some((idle, all))
+    }
+
+    /// The period of the quota for which a thread waits.
+    fn quota(&self, host: HostId, segment: &PathSegment) -> Option<Ns> {
+        let phase = self.sources.pauses.get(host.index())?.quotas.of(segment.thread)?;
+        let wait = self.reader.segments(segment.thread).at(segment.span.start)?;
+        let is_held = wait.kind == SegmentKind::Preempted && wait.span.len() >= ROUND && phase.holds(wait.span.end);
+        is_held.then(|| wait_of_loser(self.reader, host, wait.cpu, wait.span.end)).flatten().map(|_| phase.period)
+    }
+
+    /// The name of a wait that lasted longer than the turns of so many threads take, and that ended when the last of
+    /// them lost the CPU although it was to run on: at equal priority it would have lost the CPU before. A thread whose
+    /// control group has a CPU quota comes back so, and one of lower priority.
+    fn out_of_turn(&self, host: HostId, segment: &PathSegment, threads: usize) -> Option<NameId> {
+        let mut segments = self.reader.segments(segment.thread);
+        let wait = segments.at(segment.span.start).filter(|wait| wait.kind == SegmentKind::Preempted)?;
+        let end = wait.span.end;
+        if wait.span.len() < ROUND.max(TURN.saturating_mul(threads as Ns)) {
+            return None;
+        }
+        wait_of_loser(self.reader, host, wait.cpu, end)?;
+        let before = std::iter::successors(segments.previous_row(), |_| segments.previous_row());
+        let before = before.take(MOST_MOVES).find(|before| before.kind != SegmentKind::Preempted);
+        match before.map(|before| before.kind) {
+            Some(SegmentKind::Running | SegmentKind::Interrupted) => self.names.like_quota,
+            _ => self.names.out_of_turn,
+        }
     }
 
     /// A wait for a disk, by the threads that used it.

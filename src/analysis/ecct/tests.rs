@@ -1,8 +1,8 @@
 //! Trees of hand-written paths.
 
-use super::resources::LONGEST_WAKE_UP;
 use super::*;
 use crate::analysis::path;
+use crate::analysis::pauses::pauses;
 use crate::analysis::symbols::images::Spaces;
 use crate::analysis::timeline_builder::{TimelineBuilder, thread};
 use crate::base::ctx::Ctx;
@@ -14,7 +14,7 @@ use crate::state::timeline::{StackOrigin, ThreadName};
 use std::collections::BTreeMap;
 
 /// Nanoseconds by path, steps as words.
-fn tree(builder: &TimelineBuilder, n: usize, start: Ns, end: Ns) -> BTreeMap<String, u64> {
+pub(super) fn tree(builder: &TimelineBuilder, n: usize, start: Ns, end: Ns) -> BTreeMap<String, u64> {
     let timeline = builder.sealed();
     let spaces = Spaces::default();
     let timelines = StackTimelines::new(&timeline, &spaces, false, &Ctx::new(1)).unwrap();
@@ -22,8 +22,15 @@ fn tree(builder: &TimelineBuilder, n: usize, start: Ns, end: Ns) -> BTreeMap<Str
     let names = ThreadNames::new(&timeline, &mut shown, &mut Notices::default());
     let disk = DiskUse::new(&timeline);
     let leaders = Leaders::new(&timeline);
-    let sources =
-        EcctInputs { timeline: &timeline, timelines: &timelines, names: &names, disk: &disk, leaders: &leaders };
+    let pauses = pauses(&timeline);
+    let sources = EcctInputs {
+        timeline: &timeline,
+        timelines: &timelines,
+        names: &names,
+        disk: &disk,
+        leaders: &leaders,
+        pauses: &pauses,
+    };
     let path = path::walk(&timeline, thread(n), Span::of_ns(start, end));
     let mut outline = Outline::default();
     let reader = timeline.reader(Asker::Ecct);
@@ -38,6 +45,8 @@ fn tree(builder: &TimelineBuilder, n: usize, start: Ns, end: Ns) -> BTreeMap<Str
                 letters.chars().map(|c| format!(";{c}")).collect()
             }
             OutlineStep::Wait(kind, _) => format!(";[{}]", kind.name()),
+            OutlineStep::IdleCpus(idle, all) => format!(";[{idle} of {all} idle]"),
+            OutlineStep::Quota(period) => format!(";[quota of {period}]"),
             OutlineStep::Thread(_, name) => format!(";thread {}", shown.get(name.unwrap())),
         };
         paths.push(above + &word);
@@ -50,7 +59,7 @@ fn tree(builder: &TimelineBuilder, n: usize, start: Ns, end: Ns) -> BTreeMap<Str
     tree
 }
 
-fn expect(tree: BTreeMap<String, u64>, expected: &[(&str, u64)]) {
+pub(super) fn expect(tree: BTreeMap<String, u64>, expected: &[(&str, u64)]) {
     let expected = expected.iter().map(|(path, ns)| ((*path).to_owned(), *ns)).collect();
     assert_eq!(tree, expected);
 }
@@ -133,26 +142,6 @@ fn accumulate_puts_running_threads_below_a_runnable_wait() {
     builder.call(1, 8, 20, "M").call(9, 0, 20, "MS");
     builder.runs(&[(8, 9, 1), (9, 13, 9), (13, 14, 2)]).0.threads[1].thread.idle = true;
     expect(tree(&builder, 1, 10, 14), &[("M;[preempted];thread 9;M;S", 3), ("M;[preempted]", 1)]);
-}
-
-#[test]
-fn accumulate_tells_time_in_which_the_cpu_was_idle() {
-    let long = LONGEST_WAKE_UP;
-    let tree_of = |idle: Ns| {
-        let mut builder = TimelineBuilder::new(9);
-        builder.0.tables.names.intern(IDLE_CPU);
-        builder.0.tables.span = Span::of_ns(0, 4 * long);
-        builder.segment(1, 0, 10, SegmentKind::Running, 0).segment(1, 10, 30 + idle, SegmentKind::Preempted, 0);
-        builder.call(1, 0, 4 * long, "M");
-        builder.runs(&[(0, 10, 1), (10, 20, 9), (20, 20 + idle, 2), (20 + idle, 30 + idle, 9)]);
-        builder.0.threads[1].thread.idle = true;
-        tree(&builder, 1, 10, 30 + idle)
-    };
-    let held = tree_of(long);
-    assert_eq!(held.get("M;[preempted];[preempted]"), Some(&(long as u64)), "{held:?}");
-    assert_eq!(held.values().sum::<u64>(), 20 + long as u64);
-    // Waking up took that long.
-    assert_eq!(tree_of(long - 1).get("M;[preempted]"), Some(&(long as u64 - 1)));
 }
 
 #[test]

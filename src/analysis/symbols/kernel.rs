@@ -128,7 +128,10 @@ impl KernelSymbols {
         let own = known.iter().rposition(|s| is_interrupt_entry(&s.name)).map_or(0, |i| i + 1);
         let tracer = |s: &Symbol| s.module.as_deref().is_some_and(|m| m.starts_with("lttng")) || is_tracer(&s.name);
         let names_code = |s: &&&Symbol| !is_entry(&s.name) && !tracer(s);
-        let own = known[own..].iter().filter(names_code).skip_while(|s| self.scheduler.contains(&s.address));
+        // Work that a thread does on its way back from the interrupt is its own.
+        let works = known[..own].iter().rposition(|s| &*s.name == TASK_WORK).map_or(0, |i| i + 1);
+        let own = known[..works].iter().chain(&known[own..]);
+        let own = own.filter(names_code).skip_while(|s| self.scheduler.contains(&s.address));
         let mut own: Vec<&str> = own.map(|s| &*s.name).collect();
         own.reverse();
         own
@@ -174,6 +177,9 @@ fn is_tracer(name: &str) -> bool {
     .iter()
     .any(|begin| name.starts_with(begin))
 }
+
+/// Runs the works that are left for a thread on its way back to its program, such as holding it back.
+const TASK_WORK: &str = "task_work_run";
 
 /// True for the entry function of an interrupt: the frames inside it are not the thread's own.
 pub fn is_interrupt_entry(name: &str) -> bool {
@@ -270,6 +276,23 @@ mod tests {
         assert_eq!(list.functions(&stack), ["vfs_write"]);
         assert_eq!(list.functions(&stack[..3]), [""; 0]);
         assert_eq!(list.functions(&[0xffff_ffff_c000_0001, 0xffff_ffff_8100_0210]), ["vfs_write"]);
+    }
+
+    #[test]
+    fn functions_keeps_the_works_that_a_thread_does_on_its_way_back_from_an_interrupt() {
+        let list = symbols(
+            "ffffffff81000100 T asm_sysvec_apic_timer_interrupt\n\
+             ffffffff81000200 T irqentry_exit_to_user_mode\n\
+             ffffffff81000300 T task_work_run\n\
+             ffffffff81000400 T __cond_resched\n\
+             ffffffff81000500 T hrtimer_interrupt\n",
+        );
+        let of = |tails: &[u64]| list.functions(&tails.iter().map(|t| 0xffff_ffff_8100_0010 + t).collect::<Vec<_>>());
+        let works = of(&[0x400, 0x300, 0x200, 0x100]).concat();
+        assert_eq!(works, "task_work_run__cond_resched");
+        // It loses the CPU there for another reason, or the handler itself runs.
+        assert_eq!(of(&[0x400, 0x200, 0x100]), [""; 0]);
+        assert_eq!(of(&[0x500, 0x100]), [""; 0]);
     }
 
     #[test]

@@ -34,8 +34,19 @@ use std::fmt::Write;
 use std::ops::Range;
 
 /// Names of the states of a thread.
-pub const STATES: &[&str] =
-    &["running", "interrupted", "preempted", "blocked", "timer", "disk", "network", "user input", "ipi", "device"];
+pub const STATES: &[&str] = &[
+    "running",
+    "interrupted",
+    "preempted",
+    "blocked",
+    "timer",
+    "disk",
+    "network",
+    "user input",
+    "ipi",
+    "device",
+    "stopped",
+];
 
 /// The state of a segment; `None` where it is unknown.
 pub(super) fn state(kind: SegmentKind) -> Option<StateValue> {
@@ -50,6 +61,7 @@ pub(super) fn state(kind: SegmentKind) -> Option<StateValue> {
         SegmentKind::UserInput => 7,
         SegmentKind::Ipi => 8,
         SegmentKind::Device => 9,
+        SegmentKind::Stopped => 10,
         SegmentKind::Unknown => return None,
     };
     Some(StateValue::Code(code))

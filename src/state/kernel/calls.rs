@@ -113,9 +113,16 @@ impl Machine {
     }
 }
 
-/// True for a thread that is neither on a CPU nor runnable.
+/// True for a thread that waits: it is neither on a CPU nor runnable, and not stopped.
 fn is_wait(kind: SegmentKind) -> bool {
-    !matches!(kind, SegmentKind::Running | SegmentKind::Interrupted | SegmentKind::Preempted | SegmentKind::Unknown)
+    !matches!(
+        kind,
+        SegmentKind::Running
+            | SegmentKind::Interrupted
+            | SegmentKind::Preempted
+            | SegmentKind::Stopped
+            | SegmentKind::Unknown
+    )
 }
 
 /// The start of the first wait of a thread, or of the first segment that may be one, since `before`: threads wait in

@@ -1,4 +1,5 @@
-//! The cause of a wait, from the context in which its wake-up happens (ALGORITHMS.md 4.4).
+//! The cause of a wait, from the context in which its wake-up happens, and the names of the reasons that no event gives
+//! (ALGORITHMS.md 4.4).
 
 use super::cpu::{Completion, CpuId};
 use super::machine::Machine;
@@ -9,11 +10,51 @@ use crate::base::names::NameId;
 use crate::base::notice::Notice;
 use crate::base::time::{Ns, Timestamp};
 use crate::event::kind::{Context, SoftIrq, Vector, WakeSource, WakeTracepoint};
+use crate::event::prev_state::StoppedBy;
 use crate::reading::batch::NetworkPacket;
 use crate::state::timeline::{SegmentKind, ThreadId, Waker};
 
 /// The interrupt in which a block request completes wakes the waiting thread within this time.
 pub(super) const COMPLETION_WAKES_WITHIN: Ns = 100_000;
+
+/// Reasons of waits, and why a state or a cause is not known, as qualifiers of segments.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Reasons {
+    /// A wait whose wake-up was not recorded.
+    pub unresolved: NameId,
+    /// A wait that had not ended when the recording did.
+    pub ended: NameId,
+    /// Before the thread's first event.
+    pub unseen: NameId,
+    /// After lost events.
+    pub lost: NameId,
+    /// After a switch that is missing.
+    pub gap: NameId,
+    /// The same where only some processes were tracked.
+    pub untracked: NameId,
+    /// On a CPU that was not recorded.
+    pub elsewhere: NameId,
+    /// No switch of its host was recorded.
+    pub unscheduled: NameId,
+    /// Woken by an interrupt that was not recorded: the CPU was idle, or its thread outside any system call.
+    pub interrupt: NameId,
+    /// Woken from another CPU by an unknown thread.
+    pub remote: NameId,
+    /// Stopped by a signal.
+    pub signal: NameId,
+    /// Stopped by a tracer.
+    pub tracer: NameId,
+}
+
+impl Reasons {
+    /// The reason why a thread is stopped.
+    pub fn stopped(&self, by: StoppedBy) -> NameId {
+        match by {
+            StoppedBy::Signal => self.signal,
+            StoppedBy::Tracer => self.tracer,
+        }
+    }
+}
 
 impl Machine {
     /// The label of a wait that ends by a wake-up at `t` on CPU `c`.

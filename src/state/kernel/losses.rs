@@ -111,7 +111,7 @@ impl Machine {
         let where_lost = match state.sched {
             // A runnable thread is taken from its own CPU's queue; a wait can be ended from any CPU.
             Sched::Ready | Sched::New => Some(state.cpu),
-            Sched::Blocked => None,
+            Sched::Blocked | Sched::Stopped(_) => None,
             _ => return,
         };
         if let Some(from) = self.losses.first(state.thread.host, where_lost, state.start_of_segment(), t) {

@@ -14,13 +14,14 @@ use super::copies::Copies;
 use super::cpu::Cpus;
 use super::functions::Pairs;
 use super::handlers::Handlers;
+use super::label::Reasons;
 use super::losses::Losses;
 use super::packets::Packets;
 use super::prepare::WakeChains;
 use super::requests::Requests;
 use super::seal::{FilledSlabs, LateChange, SEAL_EVERY, SealMoments};
 use super::services::Services;
-use super::thread_state::{DescriptionVersion, Reasons, ThreadState};
+use super::thread_state::{DescriptionVersion, ThreadState};
 use super::user::Guess;
 use crate::base::names::NameId;
 use crate::base::notice::{Notice, Notices};
@@ -29,7 +30,7 @@ use crate::event::host::TraceOrigin;
 use crate::event::kind::{Event, TextId, ThreadContextId};
 use crate::event::stack::{RawStackId, renamed};
 use crate::model::facts::Quality;
-use crate::model::wait_kind::IDLE_CPU;
+use crate::model::wait_kind::{BY_SIGNAL, BY_TRACER, IDLE_CPU, LIKE_A_QUOTA, OUT_OF_TURN};
 use crate::reading::batch::{Batch, BatchNames};
 use crate::reading::sources::HostName;
 use crate::state::store::row_builders::RowBuilders;
@@ -208,8 +209,12 @@ impl Machine {
             unscheduled: reason("no scheduler events"),
             interrupt: reason("an interrupt that was not recorded"),
             remote: reason("woken from another CPU"),
+            signal: reason(BY_SIGNAL),
+            tracer: reason(BY_TRACER),
         };
-        out.tables.names.intern(IDLE_CPU);
+        for name in [IDLE_CPU, LIKE_A_QUOTA, OUT_OF_TURN] {
+            out.tables.names.intern(name);
+        }
         out.tables.quality = vec![Quality::default(); out.tables.hosts.len()];
         let hosts = (0..out.tables.hosts.len()).map(HostId::at);
         Machine {

@@ -79,7 +79,7 @@ impl Machine {
     fn apply_early_wake(&mut self, thread: ThreadId) {
         let state = &mut self.threads[thread];
         let early = |wake: EarlyWake| state.start_of_segment().since(wake.at) <= EARLY_WAKE_WITHIN;
-        if state.sched == Sched::Blocked && state.early_wake.is_some_and(early) {
+        if matches!(state.sched, Sched::Blocked | Sched::Stopped(_)) && state.early_wake.is_some_and(early) {
             state.sched = Sched::Ready;
         }
     }
@@ -129,7 +129,8 @@ impl Machine {
         state.followed = true;
         match leaves {
             Leaves::Ready => state.change(t, Sched::Ready, &self.reasons),
-            Leaves::Blocked | Leaves::Stopped => state.change(t, Sched::Blocked, &self.reasons),
+            Leaves::Blocked | Leaves::Parked => state.change(t, Sched::Blocked, &self.reasons),
+            Leaves::Stopped(by) => state.change(t, Sched::Stopped(by), &self.reasons),
             Leaves::Dead => state.die(t, &self.reasons),
         }
     }
@@ -139,7 +140,9 @@ impl Machine {
     /// Tolerated: it does not run. Then a switch has shown a little earlier that it leaves, and with which state.
     pub(super) fn leaves(&mut self, c: CpuId, t: Timestamp, tid: i32, leaves: Leaves) {
         let thread = self.thread_on(c, tid, t);
-        if tid <= 0 || matches!(self.threads[thread].sched, Sched::Ready | Sched::Blocked | Sched::Dead) {
+        let has_left =
+            matches!(self.threads[thread].sched, Sched::Ready | Sched::Blocked | Sched::Stopped(_) | Sched::Dead);
+        if tid <= 0 || has_left {
             return;
         }
         self.leave_cpu(c, t, thread, leaves);
@@ -199,18 +202,20 @@ impl Machine {
             Sched::Dead => return,
             Sched::Ready if !matches!(source, WakeSource::Wakeup | WakeSource::Queued) => return,
             Sched::Ready => {}
-            Sched::Unseen | Sched::Unknown(_) | Sched::New | Sched::Blocked => {
+            Sched::Unseen | Sched::Unknown(_) | Sched::New | Sched::Blocked | Sched::Stopped(_) => {
                 let label = match sched {
                     Sched::Unknown(UnknownReason::Lost | UnknownReason::Elsewhere) => {
                         self.threads[thread].own_label(&self.reasons)
                     }
                     _ => self.label(c, t, thread, source),
                 };
-                if let (Some(waker), SegmentKind::Blocked) = (label.waker, label.kind) {
+                let state = &self.threads[thread];
+                let of_wait = state.label_of_wait(label, &self.reasons);
+                if let (Some(waker), SegmentKind::Blocked) = (of_wait.waker, of_wait.kind) {
                     self.hand_work(thread, t, waker.thread);
                 }
                 let state = &mut self.threads[thread];
-                state.cut(t, label);
+                state.cut(t, of_wait);
                 state.sched = Sched::Ready;
                 if label.qualifier == Some(self.reasons.interrupt)
                     && let (Some(waker), Some(segment)) = (self.cpus[c].thread, state.last_segment())

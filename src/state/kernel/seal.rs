@@ -15,8 +15,9 @@
 //! before it goes on: that takes the time of its own thread, and changes no leaf.
 
 use super::calls::NEAR;
+use super::label::Reasons;
 use super::machine::Machine;
-use super::thread_state::{OpenCall, Reasons, Sched, SegmentNumber, ThreadState};
+use super::thread_state::{OpenCall, Sched, SegmentNumber, ThreadState};
 use crate::base::heap::{HeapSize, block};
 use crate::base::time::Timestamp;
 use crate::event::kind::Event;
@@ -132,11 +133,12 @@ impl SegmentChange {
     pub fn apply(self, segment: &mut Segment, reasons: &Reasons) {
         match self {
             SegmentChange::Sent(sender) => segment.waker = Some(sender),
-            SegmentChange::WokenInCall(waker) => {
-                if segment.span.end == waker.at && segment.kind == SegmentKind::Blocked {
-                    (segment.waker, segment.qualifier) = (Some(waker), None);
-                }
-            }
+            SegmentChange::WokenInCall(waker) => match segment.kind {
+                _ if segment.span.end != waker.at => {}
+                SegmentKind::Blocked => (segment.waker, segment.qualifier) = (Some(waker), None),
+                SegmentKind::Stopped => segment.waker = Some(waker),
+                _ => {}
+            },
             SegmentChange::Untracked { follows } => {
                 if segment.kind == SegmentKind::Preempted && !follows {
                     segment.kind = SegmentKind::Unknown;

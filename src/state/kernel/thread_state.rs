@@ -5,10 +5,12 @@
 
 use super::cpu::CpuId;
 use super::functions::Functions;
+use super::label::Reasons;
 use super::seal::SealedSegments;
 use crate::base::names::{NameId, Names};
 use crate::base::time::{Span, Timestamp};
 use crate::event::descriptor::NamedDescriptor;
+use crate::event::prev_state::StoppedBy;
 use crate::state::threads::{HostTid, Observed, ThreadInstance};
 use crate::state::timeline::{
     Call, Segment, SegmentKind, StackSample, Thread, ThreadId, ThreadName, ThreadRows, Waker,
@@ -29,6 +31,8 @@ pub(super) enum Sched {
     Ready,
     /// Waiting for an event.
     Blocked,
+    /// Stopped until another thread lets it go on.
+    Stopped(StoppedBy),
     /// Ended.
     Dead,
 }
@@ -233,6 +237,7 @@ impl ThreadState {
             }
             (Sched::Ready | Sched::New, _) => Label::of(SegmentKind::Preempted),
             (Sched::Blocked, _) => qualified(SegmentKind::Blocked, reasons.unresolved),
+            (Sched::Stopped(by), _) => qualified(SegmentKind::Stopped, reasons.stopped(by)),
             (Sched::Unseen | Sched::Dead, _) => qualified(SegmentKind::Unknown, reasons.unseen),
             (Sched::Unknown(UnknownReason::Lost), _) => qualified(SegmentKind::Unknown, reasons.lost),
             (Sched::Unknown(UnknownReason::Gap), _) => qualified(SegmentKind::Unknown, reasons.gap),
@@ -247,6 +252,18 @@ impl ThreadState {
         self.sched = sched;
         if !matches!(sched, Sched::Running(_)) {
             self.interrupted = None;
+        }
+    }
+
+    /// The label of its wait, which ended for the reason that `found` names.
+    pub fn label_of_wait(&self, found: Label, reasons: &Reasons) -> Label {
+        match self.sched {
+            // Whatever it waited for before: the thread that lets it go on ends this.
+            Sched::Stopped(_) => {
+                let waker = found.waker.filter(|_| found.kind == SegmentKind::Blocked);
+                Label { waker, ..self.own_label(reasons) }
+            }
+            _ => found,
         }
     }
 
@@ -329,7 +346,8 @@ impl ThreadState {
     /// Where it ends if the switch by which it left its CPU for the last time is missing: at its exit, unless events
     /// show it later. `None` where its exit was not recorded, or where it waits in it.
     pub fn end_by_exit(&self) -> Option<Timestamp> {
-        let waits = matches!(self.sched, Sched::Blocked | Sched::Ready) && self.since > self.exited_at;
+        let waits =
+            matches!(self.sched, Sched::Blocked | Sched::Stopped(_) | Sched::Ready) && self.since > self.exited_at;
         (self.exited && self.is_alive() && !waits).then(|| self.exited_at.max(self.since).max(self.last_sample))
     }
 
@@ -414,29 +432,4 @@ impl ThreadInstance for ThreadState {
     fn is_alive(&self) -> bool {
         self.sched != Sched::Dead
     }
-}
-
-/// Reasons why a state or a cause is not known, as qualifiers of segments.
-#[derive(Clone, Copy, Debug)]
-pub(super) struct Reasons {
-    /// A wait whose wake-up was not recorded.
-    pub unresolved: NameId,
-    /// A wait that had not ended when the recording did.
-    pub ended: NameId,
-    /// Before the thread's first event.
-    pub unseen: NameId,
-    /// After lost events.
-    pub lost: NameId,
-    /// After a switch that is missing.
-    pub gap: NameId,
-    /// The same where only some processes were tracked.
-    pub untracked: NameId,
-    /// On a CPU that was not recorded.
-    pub elsewhere: NameId,
-    /// No switch of its host was recorded.
-    pub unscheduled: NameId,
-    /// Woken by an interrupt that was not recorded: the CPU was idle, or its thread outside any system call.
-    pub interrupt: NameId,
-    /// Woken from another CPU by an unknown thread.
-    pub remote: NameId,
 }

@@ -155,7 +155,9 @@ impl Machine {
     /// A user-space event shows its thread on a CPU of which the kernel's trace has no stream.
     fn seen_elsewhere(&mut self, thread: ThreadId, host: HostId, event: &Event) {
         let sched = self.threads[thread].sched;
-        if matches!(sched, Sched::Ready | Sched::Blocked) && !self.is_recorded(host, event.cpu.into()) {
+        if matches!(sched, Sched::Ready | Sched::Blocked | Sched::Stopped(_))
+            && !self.is_recorded(host, event.cpu.into())
+        {
             self.threads[thread].change(event.time, Sched::Unknown(UnknownReason::Elsewhere), &self.reasons);
         }
     }

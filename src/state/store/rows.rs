@@ -14,7 +14,7 @@ use crate::state::timeline::{
 };
 
 /// Kinds of segments by number.
-const KINDS: [SegmentKind; 11] = [
+const KINDS: [SegmentKind; 12] = [
     SegmentKind::Running,
     SegmentKind::Interrupted,
     SegmentKind::Preempted,
@@ -26,6 +26,7 @@ const KINDS: [SegmentKind; 11] = [
     SegmentKind::Ipi,
     SegmentKind::Device,
     SegmentKind::Unknown,
+    SegmentKind::Stopped,
 ];
 /// Bits of the number of a kind; the CPU is above.
 const KIND_BITS: u32 = 4;

@@ -186,6 +186,8 @@ fn colour(state: WaitKind) -> &'static str {
         WaitKind::User => "#bdc3c7",
         WaitKind::UnknownWait => "#d98880",
         WaitKind::UnknownState => "#cccccc",
+        WaitKind::Stopped => "#5d4037",
+        WaitKind::Stolen => "#212f3c",
     }
 }
 

@@ -48,14 +48,17 @@ pub fn scope(state: WaitKind) -> StyleScope {
     match state {
         WaitKind::Cpu => StyleScope::StateRunning,
         WaitKind::Preempted => StyleScope::StateRunnable,
-        WaitKind::Interrupted => StyleScope::StateInterrupted,
+        WaitKind::Interrupted | WaitKind::Stolen => StyleScope::StateInterrupted,
         WaitKind::Disk => StyleScope::StateDisk,
         WaitKind::Network => StyleScope::StateNetwork,
         WaitKind::Timer => StyleScope::StateTimer,
         WaitKind::UnknownState => StyleScope::StateUnknown,
-        WaitKind::Thread | WaitKind::Device | WaitKind::Ipi | WaitKind::User | WaitKind::UnknownWait => {
-            StyleScope::StateOther
-        }
+        WaitKind::Thread
+        | WaitKind::Device
+        | WaitKind::Ipi
+        | WaitKind::User
+        | WaitKind::UnknownWait
+        | WaitKind::Stopped => StyleScope::StateOther,
     }
 }
 

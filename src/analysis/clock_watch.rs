@@ -1,0 +1,235 @@
+//! Pauses of single CPUs, by the timer interrupts that were due on them and did not come.
+//!
+//! In: the segments of threads in order of time, and the moments of their events. Out: for each CPU the spans in which
+//! nothing at all happened on it although a thread ran. A hypervisor that gives a CPU to another machine, a machine
+//! that is paused, firmware, and code that keeps interrupts off look so; whatever ran there took longer for no reason
+//! of its own, and a thread that waited for the CPU did not wait for the one that seemed to run.
+//!
+//! A busy CPU has a timer interrupt each period (1 to 10 ms). Its *clock* is a handler whose name says that it is a
+//! timer's and which comes so regularly that [`REGULAR`] of the distances between two of its interrupts during one run
+//! are within a tenth of a period; the period is their third quartile, because other timers shorten some of them. A CPU
+//! was paused where a thread ran on it for [`MISSING`] periods without its clock, and nothing else happened there for
+//! all but two periods: from the moment at which the clock was due. Where a long time without the clock has other
+//! events, the CPU does without one (`nohz_full`), and nothing is said of it. Memory: [`SAMPLED`] distances for each
+//! clock, and the long ones. ALGORITHMS.md 7.7.
+
+use crate::base::names::{NameId, Names};
+use crate::base::time::{Ns, Span, Timestamp};
+use crate::event::kind::SOFT_IRQS;
+use crate::state::timeline::{Segment, SegmentKind, known_cpu};
+use std::collections::{BTreeMap, BTreeSet};
+
+/// Distances of a clock from which its period follows, and how many there must be.
+const SAMPLED: usize = 512;
+const LEAST_SAMPLED: usize = 20;
+/// Percent of the distances that must be within a tenth of the period.
+const REGULAR: usize = 30;
+/// Periods without an interrupt of the clock.
+const MISSING: Ns = 5;
+/// A shorter time is no pause, whatever the period.
+const LEAST: Ns = 4_000_000;
+/// Events in a time without the clock that are kept; more show that the CPU worked.
+const MOST_EVENTS: usize = 64;
+
+/// The pauses of each CPU of a host, by its number, in order of time.
+pub type CpuPauses = BTreeMap<u32, Vec<Span>>;
+
+/// The clock of a CPU.
+type ClockId = (u32, NameId);
+
+/// The timer interrupts of a host, as the segments of its threads show them.
+#[derive(Debug, Default)]
+pub(super) struct ClockWatch {
+    clocks: BTreeMap<ClockId, Clock>,
+    /// Times without the clock that are long enough, as far as its period is known.
+    gaps: Vec<Gap>,
+    /// Those of the thread that is read: from here on.
+    of_thread: usize,
+    run: Option<Run>,
+}
+
+#[derive(Debug, Default)]
+struct Clock {
+    distances: Vec<Ns>,
+    /// The period once there are enough distances; `Some(None)`: they are not regular.
+    period: Option<Option<Ns>>,
+}
+
+/// A thread on a CPU, without a break.
+#[derive(Debug)]
+struct Run {
+    cpu: u32,
+    start: Timestamp,
+    end: Timestamp,
+    /// The last interrupts of clocks.
+    last: Vec<(NameId, Timestamp)>,
+    /// Interruptions since the last one of a clock.
+    interruptions: Vec<Span>,
+}
+
+/// A time without a clock's interrupt, which one ends.
+#[derive(Debug)]
+struct Gap {
+    clock: ClockId,
+    span: Span,
+    /// Interruptions in it by other handlers.
+    interruptions: Vec<Span>,
+    /// Moments of events in it.
+    events: Vec<Timestamp>,
+}
+
+impl ClockWatch {
+    /// Another thread follows.
+    pub fn begin_thread(&mut self) {
+        self.run = None;
+        self.of_thread = self.gaps.len();
+    }
+
+    /// The next segment of the thread.
+    pub fn segment(&mut self, segment: &Segment, names: &Names) {
+        let has_cpu = matches!(segment.kind, SegmentKind::Running | SegmentKind::Interrupted);
+        let Some(cpu) = known_cpu(segment.cpu).filter(|_| has_cpu) else {
+            self.run = None;
+            return;
+        };
+        let Span { start, end } = segment.span;
+        let run = match self.run.take() {
+            Some(run) if run.cpu == cpu && run.end == start => run,
+            _ => Run { cpu, start, end, last: Vec::new(), interruptions: Vec::new() },
+        };
+        let run = self.run.insert(Run { end, ..run });
+        if segment.kind != SegmentKind::Interrupted {
+            return;
+        }
+        match segment.qualifier.filter(|name| is_clock(names.get(*name))) {
+            Some(name) => self.tick(name, start),
+            None => run.interruptions.extend((run.interruptions.len() <= MOST_EVENTS).then_some(segment.span)),
+        }
+    }
+
+    /// A clock's interrupt in the open run.
+    fn tick(&mut self, name: NameId, t: Timestamp) {
+        let Some(run) = &mut self.run else { return };
+        let id = (run.cpu, name);
+        let clock = self.clocks.entry(id).or_default();
+        let last = run.last.iter_mut().find(|(of, _)| *of == name);
+        if let Some((_, last)) = &last {
+            clock.add(t.since(*last));
+        }
+        let since = last.as_ref().map_or(run.start, |(_, last)| *last);
+        let interruptions = std::mem::take(&mut run.interruptions);
+        match last {
+            Some((_, last)) => *last = t,
+            None => run.last.push((name, t)),
+        }
+        if t.since(since) >= clock.least_gap() {
+            self.gaps.push(Gap { clock: id, span: Span::new(since, t), interruptions, events: Vec::new() });
+        }
+    }
+
+    /// Something happened in the thread whose segments were read last.
+    pub fn event(&mut self, t: Timestamp) {
+        let gaps = self.gaps.get_mut(self.of_thread..).unwrap_or_default();
+        let at = gaps.partition_point(|gap| gap.span.end <= t);
+        for gap in gaps.iter_mut().skip(at).take_while(|gap| gap.span.start <= t) {
+            gap.events.extend((gap.events.len() <= MOST_EVENTS).then_some(t));
+        }
+    }
+
+    /// The pauses of the CPUs.
+    pub fn finish(mut self) -> CpuPauses {
+        let mut found = CpuPauses::new();
+        let mut without: BTreeSet<u32> = BTreeSet::new();
+        for gap in std::mem::take(&mut self.gaps) {
+            let Some(period) = self.clocks.get_mut(&gap.clock).and_then(Clock::settled) else { continue };
+            if gap.span.len() < LEAST.max(MISSING * period) {
+                continue;
+            }
+            let (cpu, _) = gap.clock;
+            match gap.quiet(period) {
+                Quiet::All(span) => found.entry(cpu).or_default().push(span),
+                Quiet::Handler => {}
+                Quiet::Part => {
+                    without.insert(cpu);
+                }
+            }
+        }
+        found.retain(|cpu, _| !without.contains(cpu));
+        for spans in found.values_mut() {
+            spans.sort_by_key(|span| (span.start, span.end));
+            // Two clocks of one CPU see the same.
+            spans.dedup_by(|next, kept| next.start < kept.end);
+        }
+        found
+    }
+}
+
+impl Clock {
+    fn add(&mut self, distance: Ns) {
+        if self.period.is_none() {
+            self.distances.push(distance);
+            if self.distances.len() >= SAMPLED {
+                self.settled();
+            }
+        }
+    }
+
+    /// From here on a time without it is kept.
+    fn least_gap(&self) -> Ns {
+        match self.period {
+            None => LEAST,
+            Some(period) => LEAST.max(period.map_or(Ns::MAX, |period| MISSING.saturating_mul(period))),
+        }
+    }
+
+    /// Its period, `None` where it is not regular.
+    fn settled(&mut self) -> Option<Ns> {
+        *self.period.get_or_insert_with(|| {
+            let mut all = std::mem::take(&mut self.distances);
+            all.sort_unstable();
+            let period = *all.get(all.len() * 3 / 4)?;
+            let near = all.iter().filter(|distance| (**distance - period).abs() * 10 <= period).count();
+            (all.len() >= LEAST_SAMPLED && near * 100 >= all.len() * REGULAR).then_some(period)
+        })
+    }
+}
+
+/// What happened in a time without the clock.
+#[derive(Debug, PartialEq, Eq)]
+enum Quiet {
+    /// Nothing, but for less than two periods at its ends: from where the clock was due.
+    All(Span),
+    /// A handler lasted for most of it, during which the clock's interrupts are no segments.
+    Handler,
+    /// Something, and the clock did not come: the CPU does without it.
+    Part,
+}
+
+impl Gap {
+    fn quiet(mut self, period: Ns) -> Quiet {
+        if self.events.len() > MOST_EVENTS || self.interruptions.len() > MOST_EVENTS {
+            return Quiet::Part;
+        }
+        let Span { start, end } = self.span;
+        self.events.extend(self.interruptions.iter().flat_map(|span| [span.start, span.end]));
+        self.events.extend([start, end]);
+        self.events.sort_unstable();
+        let spans = self.events.iter().zip(self.events.iter().skip(1)).map(|(from, to)| Span::new(*from, *to));
+        let longest = spans.max_by_key(|span| span.len()).unwrap_or_default();
+        let is_handled = self.interruptions.iter().any(|span| span.start <= longest.start && span.end >= longest.end);
+        match longest.len() >= self.span.len() - 2 * period {
+            _ if is_handled => Quiet::Handler,
+            true => Quiet::All(Span::new(longest.start.max(start.saturating_add(period)), longest.end)),
+            false => Quiet::Part,
+        }
+    }
+}
+
+/// True for the handler of a timer that interrupts by itself.
+fn is_clock(handler: &str) -> bool {
+    let is_timer = |word: &[u8]| word.eq_ignore_ascii_case(b"timer");
+    handler.as_bytes().windows(5).any(is_timer) && !SOFT_IRQS.contains(&handler)
+}
+
+#[cfg(test)]
+mod tests;

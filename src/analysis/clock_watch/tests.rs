@@ -1,0 +1,99 @@
+//! Threads on a CPU with a timer each millisecond, which now and then does not come.
+
+use super::*;
+
+const MS: Ns = 1_000_000;
+
+/// A thread on CPU 0 that a timer interrupts each millisecond, but for the time between `from` and `to`.
+struct Busy {
+    names: Names,
+    watch: ClockWatch,
+}
+
+impl Busy {
+    fn new() -> Busy {
+        let mut watch = ClockWatch::default();
+        watch.begin_thread();
+        Busy { names: Names::default(), watch }
+    }
+
+    fn put(&mut self, span: Span, kind: SegmentKind, qualifier: Option<NameId>) {
+        let segment = Segment { span, kind, waker: None, qualifier, cpu: 0 };
+        self.watch.segment(&segment, &self.names);
+    }
+
+    /// It runs from `start` on; interrupts of `handler` begin at `ticks`.
+    fn run(mut self, handler: &str, start: Ns, ticks: &[Ns]) -> Busy {
+        let handler = self.names.intern(handler);
+        let mut at = start;
+        for tick in ticks {
+            self.put(Span::of_ns(at, *tick), SegmentKind::Running, None);
+            self.put(Span::of_ns(*tick, tick + 3_000), SegmentKind::Interrupted, Some(handler));
+            at = tick + 3_000;
+        }
+        self.put(Span::of_ns(at, at + MS / 2), SegmentKind::Running, None);
+        self
+    }
+
+    fn found(self) -> Vec<Span> {
+        self.watch.finish().into_values().flatten().collect()
+    }
+}
+
+/// These multiples of a period.
+fn every(period: Ns, numbers: impl Iterator<Item = Ns>) -> Vec<Ns> {
+    numbers.map(|n| n * period).collect()
+}
+
+#[test]
+fn a_cpu_pauses_where_its_clock_stops_and_nothing_else_happens() {
+    let still = Busy::new().run("local_timer", 500_000, &every(MS, (1..50).chain(90..140)));
+    let found = still.found();
+    assert_eq!(found, [Span::of_ns(50 * MS, 90 * MS)]);
+    // Too short for a clock of ten milliseconds.
+    let slow = Busy::new().run("arch_timer", 500_000, &every(10 * MS, (1..50).chain(53..100)));
+    assert_eq!(slow.found(), []);
+    // The CPU was taken away before the clock came for the first time.
+    let first = Busy::new().run("timer", 500_000, &every(MS, 40..140)).found();
+    assert_eq!(first, [Span::of_ns(1_500_000, 40 * MS)]);
+}
+
+#[test]
+fn a_clock_that_others_shorten_has_its_period_still() {
+    let mut ticks = every(MS, (1..50).chain(90..140));
+    ticks.extend((0..30).map(|n| n * MS + 300_000));
+    ticks.sort_unstable();
+    assert_eq!(Busy::new().run("hrtimer", 100_000, &ticks).found().len(), 1);
+}
+
+/// Twins: the clock does not come, for another reason, or it is none.
+#[test]
+fn nothing_is_said_where_the_clock_stops_for_another_reason() {
+    let ticks = every(MS, (1..50).chain(90..140));
+    // The thread goes on: the CPU does without a clock, here and wherever it stops.
+    let mut busy = Busy::new().run("local_timer", 500_000, &every(MS, (1..50).chain(90..140).chain(200..250)));
+    (50..90).for_each(|n| busy.watch.event(Timestamp::new(n * MS + 7)));
+    assert_eq!(busy.found(), []);
+    // Two threads share the CPU: the first leaves it, and nothing is known of the second.
+    let mut left = Busy::new().run("local_timer", 500_000, &every(MS, 1..50));
+    left.watch.begin_thread();
+    assert_eq!(left.run("local_timer", 89 * MS, &every(MS, 90..140)).found(), []);
+    // A handler took the time.
+    let mut long = Busy::new().run("local_timer", 500_000, &every(MS, 1..50));
+    let other = long.names.intern("NET_RX");
+    long.put(Span::of_ns(49 * MS + 3_000 + MS / 2, 90 * MS), SegmentKind::Interrupted, Some(other));
+    assert_eq!(long.run("local_timer", 90 * MS, &every(MS, 91..140)).found(), []);
+    // Not a timer, and a timer that comes when it likes.
+    assert_eq!(Busy::new().run("nvme0q1", 500_000, &ticks).found(), []);
+    let irregular: Vec<Ns> = (1..200_i64)
+        .scan(0, |t, n| {
+            *t += (n * n * 37) % 997 * 2_000 + 9_000;
+            Some(*t)
+        })
+        .collect();
+    let last = irregular.last().copied().unwrap_or_default();
+    let irregular: Vec<Ns> = irregular.into_iter().chain([last + 60 * MS]).collect();
+    assert_eq!(Busy::new().run("hrtimer", 1_000, &irregular).found(), []);
+    // Too few to know the period.
+    assert_eq!(Busy::new().run("timer", 500_000, &every(MS, (1..10).chain(90..95))).found(), []);
+}

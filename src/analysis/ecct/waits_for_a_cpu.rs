@@ -1,0 +1,111 @@
+//! Trees of waits for a CPU, of stopped threads and of paused CPUs.
+
+use super::resources::LONGEST_WAKE_UP;
+use super::tests::{expect, tree};
+use super::*;
+use crate::analysis::timeline_builder::{TimelineBuilder, thread};
+use crate::base::time::Ns;
+use crate::state::timeline::{CpuRun, CpuTimeline};
+use std::collections::BTreeMap;
+
+const MS: Ns = 1_000_000;
+
+#[test]
+fn accumulate_tells_time_in_which_the_cpu_was_idle() {
+    let long = LONGEST_WAKE_UP;
+    let tree_of = |idle: Ns| {
+        let mut builder = TimelineBuilder::new(9);
+        builder.0.tables.names.intern(IDLE_CPU);
+        builder.0.tables.span = Span::of_ns(0, 4 * long);
+        builder.segment(1, 0, 10, SegmentKind::Running, 0).segment(1, 10, 30 + idle, SegmentKind::Preempted, 0);
+        builder.call(1, 0, 4 * long, "M");
+        builder.runs(&[(0, 10, 1), (10, 20, 9), (20, 20 + idle, 2), (20 + idle, 30 + idle, 9)]);
+        builder.0.threads[1].thread.idle = true;
+        tree(&builder, 1, 10, 30 + idle)
+    };
+    let held = tree_of(long);
+    assert_eq!(held.get("M;[preempted];[preempted]"), Some(&(long as u64)), "{held:?}");
+    assert_eq!(held.values().sum::<u64>(), 20 + long as u64);
+    // Waking up took that long.
+    assert_eq!(tree_of(long - 1).get("M;[preempted]"), Some(&(long as u64 - 1)));
+}
+
+/// Thread 1 waits for CPU 0 from 10 ms on, while thread 2 runs; thread 3 is idle, on CPU 1 until `idle` ms.
+fn busy_neighbour(wait: Ns, idle: Ns, before: SegmentKind, after: SegmentKind) -> BTreeMap<String, u64> {
+    let mut builder = TimelineBuilder::new(4);
+    for name in [LIKE_A_QUOTA, OUT_OF_TURN] {
+        builder.0.tables.names.intern(name);
+    }
+    let (end, all) = (10 * MS + wait * MS, 500 * MS);
+    builder.0.tables.span = Span::of_ns(0, all);
+    builder.0.threads.iter_mut().for_each(|state| state.thread.life = Span::of_ns(0, all));
+    builder.segment(1, 0, 10 * MS, before, 0).segment(1, 10 * MS, end, SegmentKind::Preempted, 0);
+    builder.segment(1, end, end + MS, SegmentKind::Running, 0);
+    builder.segment(2, 0, end, SegmentKind::Running, 0).segment(2, end, end + MS, after, 0);
+    builder.call(1, 0, all, "M").runs(&[(10 * MS, end, 2), (end, end + MS, 1)]);
+    let other = |(start, end, n): (Ns, Ns, usize)| CpuRun { span: Span::of_ns(start, end), thread: thread(n) };
+    let runs = [(0, idle * MS, 3), (idle * MS, all, 4)].map(other).to_vec();
+    builder.0.cpus.push(CpuTimeline { host: builder.0.cpus[0].host, cpu: 1, runs });
+    builder.0.threads[2].thread.idle = true;
+    tree(&builder, 1, 10 * MS, end)
+}
+
+#[test]
+fn accumulate_says_that_other_cpus_were_idle() {
+    let of = |wait, idle| busy_neighbour(wait, idle, SegmentKind::Timer, SegmentKind::Timer).into_keys().next();
+    assert_eq!(of(20, 500).as_deref(), Some("M;[preempted];[1 of 2 idle];thread 2"));
+    assert_eq!(of(20, 22).as_deref(), Some("M;[preempted];thread 2"), "idle in the first half alone");
+    assert_eq!(of(3, 500).as_deref(), Some("M;[preempted];thread 2"), "a time slice");
+}
+
+/// Twins: whether the neighbour was to run on, whether the wait is longer than its turn, and how it began.
+#[test]
+fn accumulate_tells_waits_that_end_out_of_turn() {
+    let of = |wait, before, after| busy_neighbour(wait, 0, before, after).into_keys().next().unwrap_or_default();
+    let (ran, woken) = (SegmentKind::Running, SegmentKind::Timer);
+    assert_eq!(of(60, ran, SegmentKind::Preempted), "M;[preempted];[preempted];thread 2");
+    assert_eq!(of(60, woken, SegmentKind::Preempted), "M;[preempted];[preempted];thread 2");
+    assert_eq!(of(60, ran, SegmentKind::Timer), "M;[preempted];thread 2", "it ended by itself");
+    assert_eq!(of(20, ran, SegmentKind::Preempted), "M;[preempted];thread 2", "its turn");
+}
+
+/// A holder is stopped, and a debugger lets it go on.
+#[test]
+fn accumulate_puts_the_thread_that_lets_go_on_below_the_stop() {
+    let of = |waker: usize| {
+        let mut builder = TimelineBuilder::new(3);
+        let by = [BY_SIGNAL, BY_TRACER].map(|name| builder.0.tables.names.intern(name));
+        builder.segment(1, 0, 10, SegmentKind::Running, 0).segment(1, 10, 50, SegmentKind::Stopped, waker);
+        builder.segment(1, 50, 60, SegmentKind::Running, 0).segment(2, 0, 100, SegmentKind::Running, 0);
+        builder.call(1, 0, 60, "M");
+        builder.0.threads[0].rows.segments[1].qualifier = Some(by[1]);
+        tree(&builder, 1, 0, 60)
+    };
+    expect(of(2), &[("M", 20), ("M;[stopped];[stopped];thread 2", 40)]);
+    expect(of(0), &[("M", 20), ("M;[stopped];[stopped]", 40)]);
+}
+
+/// A thread computes, and another one waits for its CPU, which is paused for 60 ms: its clock comes each millisecond.
+#[test]
+fn accumulate_blames_no_thread_for_a_paused_cpu() {
+    let of = |handler: &str| {
+        let mut builder = TimelineBuilder::new(3);
+        let handler = builder.0.tables.names.intern(handler);
+        builder.0.tables.hosts.push(crate::state::timeline::Host { name: handler, kernel_release: None });
+        builder.0.tables.quality = vec![crate::model::facts::Quality { switches: 9, ..Default::default() }];
+        builder.0.tables.span = Span::of_ns(0, 200 * MS);
+        builder.0.threads.iter_mut().for_each(|state| state.thread.life = Span::of_ns(0, 200 * MS));
+        let mut at = 0;
+        for ms in (1..40).chain(100..160) {
+            builder.segment(1, at, ms * MS, SegmentKind::Running, 0);
+            at = ms * MS + 1_000;
+            builder.segment(1, ms * MS, at, SegmentKind::Interrupted, 0);
+            builder.0.threads[0].rows.segments.last_mut().unwrap().qualifier = Some(handler);
+        }
+        builder.segment(2, 30 * MS, 130 * MS, SegmentKind::Preempted, 0).runs(&[(0, 160 * MS, 1)]);
+        tree(&builder, 2, 30 * MS, 130 * MS)
+    };
+    expect(of("local_timer"), &[("[preempted];thread 1", 40 * MS as u64), ("[stolen]", 60 * MS as u64)]);
+    // Interrupts of a network card may stay away.
+    expect(of("eth0-rx-0"), &[("[preempted];thread 1", 100 * MS as u64)]);
+}
