@@ -19,6 +19,7 @@
 //!
 //! Cost: linear in segments plus stack changes and CPU runs inside them. ALGORITHMS.md sections 5.3 and 5.4.
 
+mod polling;
 mod resources;
 mod times;
 
@@ -255,7 +256,7 @@ impl<'w, 'a> Walk<'w, 'a> {
             SegmentKind::Interrupted => self.add_wait(node, WaitKind::Interrupted, segment),
             SegmentKind::Blocked => self.add_wait(node, WaitKind::UnknownWait, segment),
             SegmentKind::Unknown => self.add_unknown(root, segment),
-            SegmentKind::Timer => self.add_wait(node, WaitKind::Timer, segment),
+            SegmentKind::Timer => self.add_timer(node, segment),
             SegmentKind::Network => self.add_wait(node, WaitKind::Network, segment),
             SegmentKind::UserInput => self.add_wait(node, WaitKind::User, segment),
             SegmentKind::Ipi => self.add_wait(node, WaitKind::Ipi, segment),

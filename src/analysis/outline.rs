@@ -28,6 +28,8 @@ pub enum OutlineStep {
     IdleCpus(u16, u16),
     /// A wait for a CPU that a quota of this period causes, in ns.
     Quota(Ns),
+    /// A sleep between calls of this name (of the timeline) that fail.
+    Polls(NameId),
     /// Another thread, by shown name.
     Thread(WaitKind, Option<NameId>),
 }

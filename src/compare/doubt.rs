@@ -320,6 +320,21 @@ mod tests {
     }
 
     #[test]
+    fn doubt_arises_from_what_makes_polled_calls_fail() {
+        let verdict = |sleep: &str| {
+            let mut s = ModelBuilder::new(13);
+            for i in 0..400 {
+                let (work, slept) = (s.around(2.0), if i % 20 == 3 { 40_000_000 } else { 0 });
+                s.run("x", "p", "p", 1, &[("p;main", work), (sleep, slept)]);
+            }
+            ask(&s.seal()).verdict
+        };
+        assert!(verdict("p;main;retry;[nanosleep];{timer}").confident);
+        let polled = verdict("p;main;retry;[nanosleep];{timer};{polling fcntl}");
+        assert!(!polled.confident && polled.sentence.contains("what makes them fail was not recorded"), "{polled:?}");
+    }
+
+    #[test]
     fn doubt_arises_where_nothing_does_the_same_work() {
         // Jobs, and so many listeners that live for as long as the process.
         let said = |listeners: usize, name: fn(usize) -> String| {

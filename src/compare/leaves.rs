@@ -9,7 +9,7 @@ use super::partition::{BlamedThread, DifferencePart, PartitionInput};
 use super::words::Blame;
 use crate::base::names::NameId;
 use crate::model::context::{ContextId, FrameKind};
-use crate::model::wait_kind::{CPUS_IDLE, LIKE_A_QUOTA, OUT_OF_TURN, QUOTA, WaitKind};
+use crate::model::wait_kind::{CPUS_IDLE, LIKE_A_QUOTA, OUT_OF_TURN, POLLING, WaitKind};
 use std::collections::{BTreeMap, BTreeSet};
 
 /// Leaves that may give a part its name: the heaviest ones.
@@ -52,6 +52,8 @@ pub(super) enum OtherReason {
     Quota,
     /// Its priority, or that quota.
     Priority,
+    /// A thread slept between calls that failed, and what made them fail is unknown.
+    Polling,
 }
 
 /// A function, and the context in which it is on the first leaf that has it.
@@ -208,17 +210,18 @@ impl<'a> Leaves<'a> {
         model.contexts.path(context).into_iter().any(|c| model.names.get(self.frame_name(c)) == name)
     }
 
-    /// The period of the quota that caused [`COVERS`] of the time.
-    pub(super) fn quota_period(&self) -> Option<String> {
-        let mut periods: BTreeMap<&str, i128> = BTreeMap::new();
+    /// What follows `prefix` in the names of the frames that have [`COVERS`] of the time: the period of a quota, the call
+    /// that was polled.
+    pub(super) fn named_after(&self, prefix: &str) -> Option<String> {
+        let mut names: BTreeMap<&str, i128> = BTreeMap::new();
         for Leaf { context, weight } in &self.list {
-            if let Some(period) = self.input.model.names.get(self.frame_name(*context)).strip_prefix(QUOTA) {
-                *periods.entry(period).or_insert(0) += weight;
+            if let Some(name) = self.input.model.names.get(self.frame_name(*context)).strip_prefix(prefix) {
+                *names.entry(name).or_insert(0) += weight;
             }
         }
-        let is_most = is_share(periods.values().sum(), COVERS[0], self.total());
-        let (period, _) = periods.into_iter().max_by_key(|(_, weight)| *weight).filter(|_| is_most)?;
-        Some(period.to_owned())
+        let is_most = is_share(names.values().sum(), COVERS[0], self.total());
+        let (name, _) = names.into_iter().max_by_key(|(_, weight)| *weight).filter(|_| is_most)?;
+        Some(name.to_owned())
     }
 
     /// How many CPUs were idle, `2 of 4`, while for half of the time a thread waited for another one: the number that
@@ -242,8 +245,11 @@ impl<'a> Leaves<'a> {
         path.filter_map(|c| model.names.get(self.frame_name(c)).strip_suffix(CPUS_IDLE)).next()
     }
 
-    /// What else explains for half of the time that others ran than the thread that waited for the CPU.
+    /// What else explains for half of the time that others ran than the thread that waited for the CPU, or that it slept.
     pub(super) fn other_reason(&self) -> Option<OtherReason> {
+        if self.named_after(POLLING).is_some() {
+            return Some(OtherReason::Polling);
+        }
         let (mut quota, mut priority) = (0, 0);
         for Leaf { context, weight } in
             self.list.iter().filter(|leaf| !self.input.origins[leaf.context.index()].throttled)

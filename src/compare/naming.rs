@@ -18,7 +18,7 @@ use crate::event::kernel_thread::role;
 use crate::event::waiting_calls::is_sleep;
 use crate::model::context::{ContextId, FrameKind};
 use crate::model::execution::ExecutionId;
-use crate::model::wait_kind::{BY_SIGNAL, BY_TRACER, IDLE_CPU, WaitKind};
+use crate::model::wait_kind::{BY_SIGNAL, BY_TRACER, IDLE_CPU, POLLING, QUOTA, WaitKind};
 use crate::model::{Model, ThreadInfo, ThreadInfoId};
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -67,6 +67,8 @@ pub(super) struct PartName {
     pub kept: Option<KeptFromRunning>,
     /// How many CPUs were idle while a thread waited for another one: `2 of 4`.
     pub idle_cpus: Option<String>,
+    /// The call that failed before each sleep and was made again after it.
+    pub polled: Option<String>,
     /// The period of the quota that held it, or the thread that it waited for, back.
     pub quota: Option<String>,
 }
@@ -86,6 +88,7 @@ impl PartName {
             kept: None,
             idle_cpus: None,
             quota: None,
+            polled: None,
         }
     }
 }
@@ -185,8 +188,9 @@ fn name_wait(groups: &GroupPair<'_>, leaves: &Leaves<'_>, part: &DifferencePart)
     };
     let context = path.into_iter().take_while(|c| Some(*c) != culprit).last().unwrap_or(heaviest);
     let by = own_thread(groups, leaves.process(heaviest), &site);
-    let quota = if part.kind == WaitKind::Preempted { leaves.quota_period() } else { None };
-    PartName { manner, quota, ..PartName::new(context, by, site, Parties::of(groups.model)) }
+    let quota = if part.kind == WaitKind::Preempted { leaves.named_after(QUOTA) } else { None };
+    let polled = leaves.named_after(POLLING);
+    PartName { manner, quota, polled, ..PartName::new(context, by, site, Parties::of(groups.model)) }
 }
 
 /// What stopped the threads of a part, where it is time of stopped ones.
@@ -227,7 +231,7 @@ fn name_blamed(leaves: &Leaves<'_>, site: String, blame: Blame) -> PartName {
         path[at.map_or(path.len(), |at| at + 1)..].to_vec()
     };
     let (parties, activity) = (Parties::of(model), leaves.activity(below));
-    let (idle_cpus, quota) = (leaves.idle_cpus(), leaves.quota_period());
+    let (idle_cpus, quota) = (leaves.idle_cpus(), leaves.named_after(QUOTA));
     PartName { blame, through, activity, kept, idle_cpus, quota, ..PartName::new(context, by, site, parties) }
 }
 
@@ -424,6 +428,8 @@ mod tests {
         assert!(stopped.sentence.contains("for thread low of p, which was stopped in hold: "), "{}", stopped.sentence);
         let paused = first_cause("p;main;append;{stolen}", &runtime);
         assert!(paused.sentence.starts_with("Paused with its CPU: nothing happened there"), "{}", paused.sentence);
+        let polled = first_cause("p;main;step;[clock_nanosleep];{timer};{polling fcntl}", &runtime);
+        assert!(polled.sentence.starts_with("Sleeping in step between calls of fcntl that failed: "), "{polled:?}");
         // A wrapper adds nothing to the name of its system call.
         assert!(
             first_cause("p;main;write;[write]", &runtime).sentence.starts_with("Running write for main on the CPU")

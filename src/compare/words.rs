@@ -59,7 +59,10 @@ pub(super) fn phrase(kind: WaitKind, named: &PartName) -> String {
         }
         (WaitKind::Network, Blame::NoThread) => format!("waiting for the network{within}"),
         (WaitKind::Timer, _) if named.manner == WaitManner::TimedOut => format!("waiting{within} until it timed out"),
-        (WaitKind::Timer, _) => format!("sleeping{within}"),
+        (WaitKind::Timer, _) => match &named.polled {
+            Some(call) => format!("sleeping{within} between calls of {call} that failed"),
+            None => format!("sleeping{within}"),
+        },
         (WaitKind::Thread, Blame::One | Blame::Program) => format!("waiting{within} for {who}{ran}"),
         (WaitKind::Thread, Blame::Several) => format!("waiting{within} for other {others}s, mostly {who}{ran}"),
         (WaitKind::Thread, Blame::NoThread) => format!("waiting{within} for an unknown {others}"),
@@ -88,6 +91,7 @@ pub(super) fn not_excluded(reason: OtherReason) -> &'static str {
              ended, as where the waiting thread's control group has used up its CPU quota (record the kernel's call \
              stacks at sched_switch; cpu.stat of the group counts it)"
         }
+        OtherReason::Polling => "a thread sleeps between calls that fail, and what makes them fail was not recorded",
         OtherReason::Priority => {
             "the threads that ran meanwhile did so for longer than time slices last and lost the CPU when the wait \
              ended, and neither the priorities nor the limits of the waiting thread's group were recorded"
@@ -398,6 +402,7 @@ mod tests {
             kept: None,
             idle_cpus: None,
             quota: None,
+            polled: None,
         }
     }
 

@@ -23,7 +23,7 @@ use crate::base::figure;
 use crate::base::names::{NameId, Names};
 use crate::base::notice::Notices;
 use crate::model::context::{ContextId, Contexts, Frame, FrameKind};
-use crate::model::wait_kind::{CPUS_IDLE, QUOTA, WaitKind};
+use crate::model::wait_kind::{CPUS_IDLE, POLLING, QUOTA, WaitKind};
 use crate::state::timeline::Timeline;
 use foldhash::HashMap;
 
@@ -133,6 +133,10 @@ impl ContextNames<'_> {
             OutlineStep::Quota(period) => {
                 let name = self.names.intern(&format!("{QUOTA}{}", figure::time(period as f64)));
                 vec![Frame { kind: FrameKind::Wait(WaitKind::Preempted), name }]
+            }
+            OutlineStep::Polls(call) => {
+                let name = self.names.intern(&format!("{POLLING}{}", self.dictionary.timeline.names().get(call)));
+                vec![Frame { kind: FrameKind::Wait(WaitKind::Timer), name }]
             }
             OutlineStep::Stack(id) => {
                 if let Some(known) = self.stacks.get(&id) {

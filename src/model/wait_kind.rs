@@ -7,6 +7,8 @@ pub const IDLE_CPU: &str = "CPU idle";
 pub const CPUS_IDLE: &str = " CPUs idle";
 /// The begin of the names of waits for a CPU that a quota of a control group causes: `quota of 100 ms`.
 pub const QUOTA: &str = "quota of ";
+/// The begin of the names of sleeps between calls that fail: `polling fcntl`.
+pub const POLLING: &str = "polling ";
 /// The name of waits for a CPU that end when another thread loses it, which ran for longer than time slices last;
 /// the waiting thread had lost the CPU before, ready to run.
 pub const LIKE_A_QUOTA: &str = "as under a quota";

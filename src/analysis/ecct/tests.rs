@@ -10,7 +10,7 @@ use crate::base::names::Names;
 use crate::base::notice::Notices;
 use crate::base::time::Ns;
 use crate::state::questions::Asker;
-use crate::state::timeline::{StackOrigin, ThreadName};
+use crate::state::timeline::{Call, StackOrigin, ThreadName};
 use std::collections::BTreeMap;
 
 /// Nanoseconds by path, steps as words.
@@ -47,6 +47,7 @@ pub(super) fn tree(builder: &TimelineBuilder, n: usize, start: Ns, end: Ns) -> B
             OutlineStep::Wait(kind, _) => format!(";[{}]", kind.name()),
             OutlineStep::IdleCpus(idle, all) => format!(";[{idle} of {all} idle]"),
             OutlineStep::Quota(period) => format!(";[quota of {period}]"),
+            OutlineStep::Polls(call) => format!(";[polls {}]", builder.0.tables.names.get(call)),
             OutlineStep::Thread(_, name) => format!(";thread {}", shown.get(name.unwrap())),
         };
         paths.push(above + &word);
@@ -133,6 +134,26 @@ fn accumulate_divides_a_disk_wait_among_the_waiting_threads() {
     let tree = tree(&builder, 1, 1, 11);
     assert_eq!(tree.get("A;B;thread 2;X;[blocked.disk];thread 3;F"), Some(&1));
     assert_eq!(tree.get("A;B;thread 2;X;[blocked.disk]"), None);
+}
+
+#[test]
+fn accumulate_tells_sleeps_between_calls_that_fail() {
+    const EAGAIN: i64 = -11;
+    let polls = |before: (&str, i64), after: &str| {
+        let mut builder = TimelineBuilder::new(1);
+        builder.segment(1, 0, 20, SegmentKind::Running, 0).segment(1, 20, 50, SegmentKind::Timer, 0);
+        builder.segment(1, 50, 90, SegmentKind::Running, 0);
+        for (name, start, end, ret) in [(before.0, 5, 10, before.1), ("clock_nanosleep", 15, 55, 0), (after, 60, 65, 0)]
+        {
+            let name = builder.0.tables.names.intern(name);
+            let call = Call { span: Span::of_ns(start, end), name, ret: Some(ret), descriptor: None };
+            builder.0.threads[0].rows.calls.push(call);
+        }
+        tree(&builder, 1, 0, 90).keys().any(|path| path.contains("[polls fcntl]"))
+    };
+    assert!(polls(("fcntl", EAGAIN), "fcntl"));
+    // It succeeded, a signal interrupted it, or something else was done afterwards.
+    assert!(!polls(("fcntl", 0), "fcntl") && !polls(("fcntl", -4), "fcntl") && !polls(("fcntl", EAGAIN), "read"));
 }
 
 #[test]
