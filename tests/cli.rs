@@ -303,6 +303,10 @@ fn diff_aligns_two_executions_moment_by_moment() {
     assert_eq!(drawn, threads("a") + threads("b"), "a line per thread: {text}");
     assert!(text.contains("waits for journal") && text.contains("(lock)"), "{text}");
     assert!(text.starts_with(&format!("a: execution {slow}")) && text.contains("a - b"), "{text}");
+    // Alone it is beside a typical fast one.
+    let alone = output(&["diff", "--task", "app:request", "--executions", &slow.to_string(), LOCK]);
+    let alone = String::from_utf8(alone.stdout).unwrap();
+    assert!(alone.starts_with(&format!("a: execution {slow}")) && alone.contains("b: execution"), "{alone}");
     refuses(&["diff", "--executions", "1,x", LOCK], 2, &["--executions", "samples"]);
     refuses(&["diff", "--executions", "99999", LOCK], 2, &["--executions 99999", "executions 0 to"]);
     refuses(&["diff", "--executions", "1,99999", LOCK], 2, &["--executions 99999", "executions 0 to"]);

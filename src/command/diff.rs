@@ -7,6 +7,7 @@ use crate::compare::Comparison;
 use crate::compare::functions::{Sandwich, by_function, sandwich};
 use crate::compare::inverted::invert;
 use crate::compare::members::typical;
+use crate::compare::moments::unknown;
 use crate::confinement::Files;
 use crate::input::Argument;
 use crate::model::Model;
@@ -88,8 +89,9 @@ impl DiffOptions {
             return Ok([a, b]);
         }
         let (model, comparison) = compared(&self.input, &self.groups, &[], session, console)?;
-        // The error for a number that no execution has.
-        session::align(&model, a, a)?;
+        if a.index() >= model.executions.len() {
+            return Err(UsageError(unknown(&model, a).to_string()).into());
+        }
         let typical = typical(&model, &comparison.fast.members, a);
         let why = "no fast execution of its type to compare it with; name a second one";
         typical.map(|b| [a, b]).ok_or_else(|| UsageError(format!("--executions {}: {why}", a.raw())).into())

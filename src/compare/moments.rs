@@ -91,10 +91,7 @@ impl Alignment {
 /// Align two executions whose time-lines the model holds.
 pub fn align(model: &Model, a: ExecutionId, b: ExecutionId) -> Result<Alignment, CompareError> {
     let of = |e: ExecutionId| {
-        model.timelines.get(&e).map(|timeline| timeline.segments.as_slice()).ok_or_else(|| {
-            let n = model.executions.len();
-            CompareError::UnknownExecution { execution: e.raw(), last: n.saturating_sub(1) }
-        })
+        model.timelines.get(&e).map(|timeline| timeline.segments.as_slice()).ok_or_else(|| unknown(model, e))
     };
     let (first, second) = (of(a)?, of(b)?);
     let deepest = first.iter().chain(second).map(|s| model.contexts.depth(s.context)).max().unwrap_or(0);
@@ -115,6 +112,11 @@ pub fn align(model: &Model, a: ExecutionId, b: ExecutionId) -> Result<Alignment,
     }
     let (first, second) = cut(fit);
     Ok(Alignment { a, b, depth: (fit < deepest).then_some(fit), moments: common(&first, &second) })
+}
+
+/// The error for a number that no execution has.
+pub fn unknown(model: &Model, execution: ExecutionId) -> CompareError {
+    CompareError::UnknownExecution { execution: execution.raw(), last: model.executions.len().saturating_sub(1) }
 }
 
 /// Moments with contexts of at most `depth` frames above them, equal neighbours joined.

@@ -1,8 +1,9 @@
 //! Sleeps between calls that fail.
 //!
-//! In: a segment of a path in which a timer ended the wait of its thread. Out: its time, below the name of the call that
+//! In: a segment of a path in which a timer ended the wait of its thread. Out: its time, below the name of a call that
 //! failed right before the sleep and is made again right after it: the thread polls for what makes that call succeed (a
-//! lock on a file, a server that comes up), and the sleep is only the pace. Cost: the calls around the sleep.
+//! lock on a file, a server that comes up), and the sleep is only the pace. Calls of the same name may be between (SQLite
+//! gives one lock back after it did not get another). Cost: the calls around the sleep.
 
 use super::{OutlineId, OutlineStep, Walk};
 use crate::analysis::path::PathSegment;
@@ -13,6 +14,8 @@ use crate::state::timeline::Call;
 
 /// Results of calls that failed; the kernel's own numbers for calls that a signal interrupted are below.
 const ERRORS: std::ops::Range<i64> = -511..0;
+/// Calls of one name that are looked at before a sleep.
+const MOST: usize = 8;
 /// A signal interrupted the call.
 const EINTR: i64 = -4;
 
@@ -30,10 +33,13 @@ impl Walk<'_, '_> {
         let names = self.sources.timeline.names();
         let mut calls = self.reader.calls(segment.thread);
         calls.at(segment.span.start).filter(|sleep| is_sleep(names.get(sleep.name)))?;
-        let before = calls.previous_row().filter(failed)?;
+        let last = calls.previous_row()?.name;
+        calls.at(segment.span.start)?;
+        let before = std::iter::from_fn(|| calls.previous_row()).take_while(|call| call.name == last);
+        let has_failed = before.take(MOST).any(|call| failed(&call));
         calls.at(segment.span.start)?;
         let after = calls.next_row()?;
-        (before.name == after.name && !is_sleep(names.get(before.name))).then_some(before.name)
+        (has_failed && after.name == last && !is_sleep(names.get(last))).then_some(last)
     }
 }
 

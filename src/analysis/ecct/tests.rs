@@ -139,11 +139,12 @@ fn accumulate_divides_a_disk_wait_among_the_waiting_threads() {
 #[test]
 fn accumulate_tells_sleeps_between_calls_that_fail() {
     const EAGAIN: i64 = -11;
-    let polls = |before: (&str, i64), after: &str| {
+    let polls = |first: (&str, i64), before: (&str, i64), after: &str| {
         let mut builder = TimelineBuilder::new(1);
         builder.segment(1, 0, 20, SegmentKind::Running, 0).segment(1, 20, 50, SegmentKind::Timer, 0);
         builder.segment(1, 50, 90, SegmentKind::Running, 0);
-        for (name, start, end, ret) in [(before.0, 5, 10, before.1), ("clock_nanosleep", 15, 55, 0), (after, 60, 65, 0)]
+        for (name, start, end, ret) in
+            [(first.0, 2, 4, first.1), (before.0, 5, 10, before.1), ("clock_nanosleep", 15, 55, 0), (after, 60, 65, 0)]
         {
             let name = builder.0.tables.names.intern(name);
             let call = Call { span: Span::of_ns(start, end), name, ret: Some(ret), descriptor: None };
@@ -151,9 +152,13 @@ fn accumulate_tells_sleeps_between_calls_that_fail() {
         }
         tree(&builder, 1, 0, 90).keys().any(|path| path.contains("[polls fcntl]"))
     };
-    assert!(polls(("fcntl", EAGAIN), "fcntl"));
-    // It succeeded, a signal interrupted it, or something else was done afterwards.
-    assert!(!polls(("fcntl", 0), "fcntl") && !polls(("fcntl", -4), "fcntl") && !polls(("fcntl", EAGAIN), "read"));
+    let other = ("write", 1);
+    assert!(polls(other, ("fcntl", EAGAIN), "fcntl"));
+    // Another lock was given back.
+    assert!(polls(("fcntl", EAGAIN), ("fcntl", 0), "fcntl"));
+    // It succeeded, a signal interrupted it, or something else was done afterwards or before.
+    assert!(!polls(other, ("fcntl", 0), "fcntl") && !polls(other, ("fcntl", -4), "fcntl"));
+    assert!(!polls(other, ("fcntl", EAGAIN), "read") && !polls(("fcntl", EAGAIN), other, "fcntl"));
 }
 
 #[test]
