@@ -36,7 +36,7 @@ use super::thread_names::ThreadNames;
 use crate::base::names::NameId;
 use crate::base::time::{Span, Timestamp};
 use crate::model::carrier::Carrier;
-use crate::model::wait_kind::{BY_SIGNAL, BY_TRACER, IDLE_CPU, LIKE_A_QUOTA, OUT_OF_TURN, WaitKind};
+use crate::model::wait_kind::{BY_SIGNAL, BY_TRACER, IDLE_CPU, IN_PHASE, LIKE_A_QUOTA, OUT_OF_TURN, WaitKind};
 use crate::state::questions::{Access, Family};
 use crate::state::reader::RowReader;
 use crate::state::timeline::{SegmentKind, Service, Thread, ThreadId, Timeline};
@@ -101,6 +101,8 @@ struct WaitNames {
     /// A thread came back in the place of another that ran for longer than time slices last: it had lost the CPU
     /// before, ready to run; or it had been woken.
     like_quota: Option<NameId>,
+    /// It came back in phase with others of its group.
+    in_phase: Option<NameId>,
     out_of_turn: Option<NameId>,
     /// A signal stopped a thread.
     signal: Option<NameId>,
@@ -115,6 +117,7 @@ impl WaitNames {
             idle: find(IDLE_CPU),
             like_quota: find(LIKE_A_QUOTA),
             out_of_turn: find(OUT_OF_TURN),
+            in_phase: find(IN_PHASE),
             signal: find(BY_SIGNAL),
             tracer: find(BY_TRACER),
         }

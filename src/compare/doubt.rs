@@ -278,6 +278,8 @@ mod tests {
         let (confident, quota) = of("{as under a quota};");
         assert!(!confident && quota.contains("has used up its CPU quota"), "{quota}");
         assert!(!of("{2 of 4 CPUs idle};{as under a quota};").0);
+        let (confident, phase) = of("{in phase};");
+        assert!(!confident && phase.contains("in phase with a period"), "{phase}");
         let (confident, other) = of("{out of turn};");
         assert!(!confident && other.contains("neither the priorities") && !other.contains("quota"), "{other}");
     }

@@ -9,7 +9,7 @@ use super::partition::{BlamedThread, DifferencePart, PartitionInput};
 use super::words::Blame;
 use crate::base::names::NameId;
 use crate::model::context::{ContextId, FrameKind};
-use crate::model::wait_kind::{CPUS_IDLE, LIKE_A_QUOTA, OUT_OF_TURN, POLLING, WaitKind};
+use crate::model::wait_kind::{CPUS_IDLE, IN_PHASE, LIKE_A_QUOTA, OUT_OF_TURN, POLLING, WaitKind};
 use std::collections::{BTreeMap, BTreeSet};
 
 /// Leaves that may give a part its name: the heaviest ones.
@@ -50,6 +50,8 @@ pub(super) enum Functions {
 pub(super) enum OtherReason {
     /// The CPU quota of its control group.
     Quota,
+    /// The same: its waits end in phase with a period.
+    Phase,
     /// Its priority, or that quota.
     Priority,
     /// A thread slept between calls that failed, and what made them fail is unknown.
@@ -250,18 +252,25 @@ impl<'a> Leaves<'a> {
         if self.named_after(POLLING).is_some() {
             return Some(OtherReason::Polling);
         }
-        let (mut quota, mut priority) = (0, 0);
+        let (mut quota, mut phase, mut priority) = (0, 0, 0);
         for Leaf { context, weight } in
             self.list.iter().filter(|leaf| !self.input.origins[leaf.context.index()].throttled)
         {
-            if self.passes(*context, LIKE_A_QUOTA) {
+            if self.passes(*context, IN_PHASE) {
+                phase += weight;
+            } else if self.passes(*context, LIKE_A_QUOTA) {
                 quota += weight;
             } else if self.passes(*context, OUT_OF_TURN) && self.idle_beside(*context).is_none() {
                 priority += weight;
             }
         }
-        let reason = if quota >= priority { OtherReason::Quota } else { OtherReason::Priority };
-        is_share(quota + priority, 50, self.total()).then_some(reason)
+        let reason = match phase.max(quota).max(priority) {
+            most if most == phase => OtherReason::Phase,
+            most if most == quota => OtherReason::Quota,
+            _ => OtherReason::Priority,
+        };
+        let all = phase + quota + priority;
+        (all > 0 && is_share(all, 50, self.total())).then_some(reason)
     }
 
     fn total(&self) -> i128 {

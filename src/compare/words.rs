@@ -92,6 +92,10 @@ pub(super) fn not_excluded(reason: OtherReason) -> &'static str {
              stacks at sched_switch; cpu.stat of the group counts it)"
         }
         OtherReason::Polling => "a thread sleeps between calls that fail, and what makes them fail was not recorded",
+        OtherReason::Phase => {
+            "such waits of these threads end in phase with a period, as those of threads whose control group has used \
+             up its CPU quota (record the kernel's call stacks at sched_switch; cpu.stat of the group counts it)"
+        }
         OtherReason::Priority => {
             "the threads that ran meanwhile did so for longer than time slices last and lost the CPU when the wait \
              ended, and neither the priorities nor the limits of the waiting thread's group were recorded"
