@@ -10,7 +10,6 @@ use super::chance::{Rounds, flips};
 use super::dimension::SeparatingDimension;
 use super::tail::CauseTimes;
 use super::verdict::{Evidence, FEWEST_ALIKE};
-use super::words::not_excluded;
 use super::{Cause, interrupts, tail, windows};
 use crate::base::figure;
 use crate::model::context::ContextId;
@@ -79,7 +78,7 @@ pub(super) fn doubt(e: &Evidence<'_>, cause: &Cause) -> Option<String> {
     }
     // Interrupts stretch any running thread: not one function alone, in which the fast executions seldom are.
     let unrecorded = || if cause.parts.is_empty() { interrupts::unrecorded(e, cause) } else { None };
-    let not_excluded = || e.ranked.other_reason.map(|reason| not_excluded(reason).to_owned());
+    let not_excluded = || e.ranked.other_reason.map(|reason| reason.words().to_owned());
     clock_error(e, cause).or_else(unrecorded).or_else(|| unreliable(e, cause)).or_else(not_excluded)
 }
 
