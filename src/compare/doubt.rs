@@ -153,9 +153,9 @@ fn paused(e: &Evidence<'_>, cause: &Cause) -> Option<String> {
     })
 }
 
-/// The slow executions were chosen by duration, are few, and all that are of their kind: no fast one does the same work,
-/// so that what they do beyond the fast ones is their work and may be no fault. A name that most executions have for
-/// themselves is no kind.
+/// The slow executions were chosen by duration, are few, and all that are of their kind: no fast one does the same
+/// work, so that what they do beyond the fast ones is their work and may be no fault. A name that most executions have
+/// for themselves is no kind.
 fn incomparable(e: &Evidence<'_>) -> Option<String> {
     const KINDS: [&str; 4] = ["type", "role", "process", "thread"];
     const SHARED: usize = 4;

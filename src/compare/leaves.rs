@@ -199,8 +199,8 @@ impl<'a> Leaves<'a> {
         model.contexts.path(context).into_iter().any(|c| model.names.get(self.frame_name(c)) == name)
     }
 
-    /// What follows `prefix` in the names of the frames that have [`COVERS`] of the time: the period of a quota, the call
-    /// that was polled.
+    /// What follows `prefix` in the names of the frames that have [`COVERS`] of the time: the period of a quota, the
+    /// call that was polled.
     pub(super) fn named_after(&self, prefix: &str) -> Option<String> {
         let mut names: BTreeMap<&str, i128> = BTreeMap::new();
         for Leaf { context, weight } in &self.list {

@@ -123,7 +123,8 @@ impl Walk<'_, '_> {
         let mut segments = self.reader.segments(segment.thread);
         let wait = segments.at(segment.span.start).filter(|wait| wait.kind == SegmentKind::Preempted)?;
         let end = wait.span.end;
-        if self.sources.pauses.get(host.index())?.quotas.suspects(segment.thread, wait.span) {
+        let pauses = self.sources.pauses.get(host.index());
+        if pauses.is_some_and(|pauses| pauses.quotas.suspects(segment.thread, wait.span)) {
             return self.names.in_phase;
         }
         if wait.span.len() < ROUND.max(TURN.saturating_mul(threads as Ns)) {
