@@ -17,6 +17,7 @@ use crate::base::names::{NameId, Names};
 use crate::base::time::{Ns, Span, Timestamp};
 use crate::event::kind::SOFT_IRQS;
 use crate::state::timeline::{Segment, SegmentKind, known_cpu};
+use smallvec::SmallVec;
 use std::collections::{BTreeMap, BTreeSet};
 
 /// Distances of a clock from which its period follows, and how many there must be.
@@ -46,6 +47,8 @@ pub(super) struct ClockWatch {
     /// Those of the thread that is read: from here on.
     of_thread: usize,
     run: Option<Run>,
+    /// By name of a handler, where it is known.
+    is_clock: Vec<Option<bool>>,
 }
 
 #[derive(Debug, Default)]
@@ -62,7 +65,7 @@ struct Run {
     start: Timestamp,
     end: Timestamp,
     /// The last interrupts of clocks.
-    last: Vec<(NameId, Timestamp)>,
+    last: SmallVec<[(NameId, Timestamp); 1]>,
     /// Interruptions since the last one of a clock.
     interruptions: Vec<Span>,
 }
@@ -93,18 +96,27 @@ impl ClockWatch {
             return;
         };
         let Span { start, end } = segment.span;
-        let run = match self.run.take() {
-            Some(run) if run.cpu == cpu && run.end == start => run,
-            _ => Run { cpu, start, end, last: Vec::new(), interruptions: Vec::new() },
-        };
-        let run = self.run.insert(Run { end, ..run });
+        match &mut self.run {
+            Some(run) if run.cpu == cpu && run.end == start => run.end = end,
+            run => *run = Some(Run { cpu, start, end, last: SmallVec::new(), interruptions: Vec::new() }),
+        }
         if segment.kind != SegmentKind::Interrupted {
             return;
         }
-        match segment.qualifier.filter(|name| is_clock(names.get(*name))) {
-            Some(name) => self.tick(name, start),
-            None => run.interruptions.extend((run.interruptions.len() <= MOST_EVENTS).then_some(segment.span)),
+        let clock = segment.qualifier.filter(|name| self.is_clock(*name, names));
+        match (clock, &mut self.run) {
+            (Some(name), _) => self.tick(name, start),
+            (None, Some(run)) if run.interruptions.len() <= MOST_EVENTS => run.interruptions.push(segment.span),
+            _ => {}
         }
+    }
+
+    /// True for the name of a timer's handler; each is looked at once.
+    fn is_clock(&mut self, name: NameId, names: &Names) -> bool {
+        if self.is_clock.len() <= name.index() {
+            self.is_clock.resize(names.len().max(name.index() + 1), None);
+        }
+        self.is_clock.get_mut(name.index()).is_some_and(|known| *known.get_or_insert_with(|| is_clock(names.get(name))))
     }
 
     /// A clock's interrupt in the open run.

@@ -22,6 +22,7 @@
 mod polling;
 mod resources;
 mod times;
+mod wait_names;
 
 use super::carriers;
 use super::disk::DiskUse;
@@ -36,13 +37,14 @@ use super::thread_names::ThreadNames;
 use crate::base::names::NameId;
 use crate::base::time::{Span, Timestamp};
 use crate::model::carrier::Carrier;
-use crate::model::wait_kind::{BY_SIGNAL, BY_TRACER, IDLE_CPU, LIKE_A_QUOTA, OUT_OF_TURN, WaitKind};
+use crate::model::wait_kind::WaitKind;
 use crate::state::questions::{Access, Family};
 use crate::state::reader::RowReader;
 use crate::state::timeline::{SegmentKind, Service, Thread, ThreadId, Timeline};
 use smallvec::SmallVec;
 use times::NodeTimes;
 pub use times::{NodeTime, TimeOrder, add_equal_nodes};
+use wait_names::WaitNames;
 
 /// The inputs of trees.
 #[derive(Debug)]
@@ -91,34 +93,6 @@ pub struct TreeBuilder<'a> {
     reader: &'a RowReader<'a>,
     stacks: StackCursors<'a>,
     names: WaitNames,
-}
-
-/// The names of waits that need one, among those of the timeline.
-#[derive(Clone, Copy)]
-struct WaitNames {
-    /// The time in which a CPU was idle although a thread was to run on it.
-    idle: Option<NameId>,
-    /// A thread came back in the place of another that ran for longer than time slices last: it had lost the CPU
-    /// before, ready to run; or it had been woken.
-    like_quota: Option<NameId>,
-    out_of_turn: Option<NameId>,
-    /// A signal stopped a thread.
-    signal: Option<NameId>,
-    /// A tracer did.
-    tracer: Option<NameId>,
-}
-
-impl WaitNames {
-    fn of(timeline: &Timeline) -> WaitNames {
-        let find = |name| timeline.names().find(name);
-        WaitNames {
-            idle: find(IDLE_CPU),
-            like_quota: find(LIKE_A_QUOTA),
-            out_of_turn: find(OUT_OF_TURN),
-            signal: find(BY_SIGNAL),
-            tracer: find(BY_TRACER),
-        }
-    }
 }
 
 impl<'a> TreeBuilder<'a> {

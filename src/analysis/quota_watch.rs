@@ -12,6 +12,10 @@
 //!   periods that are tried): m moments lie in a window of the part f of a period with a probability of at most m
 //!   f^(m-1).
 //!
+//! Where neither is so, a quota is still suspected of waits of [`LEAST_SUSPECTED`] or more if so many of their ends are
+//! in a twentieth of a period (or [`TICK`]) that chance is no explanation either, and at half of these the thread that
+//! ran lost the CPU: on a busy CPU a thread gets its turn a little after its quota lets it go on.
+//!
 //! A neighbour that comes with a period ends of itself, one with a quota of its own stays away when it has lost the
 //! CPU: neither makes such moments. Memory: [`MOST`] waits for each group. ALGORITHMS.md 7.7.
 
@@ -24,6 +28,12 @@ use std::collections::BTreeMap;
 /// The longest time in which each thread of a run queue has its turn, on kernels of default settings, where these are
 /// few.
 pub(super) const ROUND: Ns = 24_000_000;
+/// Shorter waits are those of one or two time slices.
+const LEAST_SUSPECTED: Ns = 8_000_000;
+/// A longer time than that between two ticks of the scheduler, in most configurations.
+const TICK: Ns = 4_000_000;
+/// Largest probability of a suspected quota by chance.
+const SUSPECTED: f64 = 1e-4;
 /// Waits of a group that are looked at.
 const MOST: usize = 1024;
 /// Ends of one moment are at most so far from the first of them.
@@ -64,12 +74,20 @@ impl QuotaPhase {
 
 /// The quotas of a host's threads.
 #[derive(Debug, Default)]
-pub struct Quotas(BTreeMap<ThreadId, QuotaPhase>);
+pub struct Quotas {
+    known: BTreeMap<ThreadId, QuotaPhase>,
+    suspected: BTreeMap<ThreadId, QuotaPhase>,
+}
 
 impl Quotas {
     /// That of a thread.
     pub fn of(&self, thread: ThreadId) -> Option<&QuotaPhase> {
-        self.0.get(&thread)
+        self.known.get(&thread)
+    }
+
+    /// True for a wait of a thread that may be due to one.
+    pub fn suspects(&self, thread: ThreadId, wait: Span) -> bool {
+        wait.len() >= LEAST_SUSPECTED && self.suspected.get(&thread).is_some_and(|phase| phase.holds(wait.end))
     }
 }
 
@@ -99,7 +117,7 @@ impl QuotaWatch {
     pub fn segment(&mut self, id: ThreadId, thread: &Thread, segment: &Segment) {
         let lost_cpu = matches!(self.before, Some(SegmentKind::Running | SegmentKind::Interrupted));
         self.before = Some(segment.kind);
-        if segment.kind != SegmentKind::Preempted || !lost_cpu || segment.span.len() < ROUND {
+        if segment.kind != SegmentKind::Preempted || !lost_cpu || segment.span.len() < LEAST_SUSPECTED {
             return;
         }
         let wait = HeldWait { thread: id, span: segment.span, cpu: segment.cpu };
@@ -114,10 +132,14 @@ impl QuotaWatch {
     pub fn finish(self, host: HostId, reader: &RowReader<'_>) -> Quotas {
         let mut quotas = Quotas::default();
         for mut waits in self.groups.into_values() {
-            waits.retain(|wait| wait.ends_out_of_turn(host, reader));
             waits.sort_by_key(|wait| (wait.span.end, wait.thread));
+            let loses = |wait: &HeldWait| wait_of_loser(reader, host, wait.cpu, wait.span.end).is_some();
+            if let Some(phase) = suspected(&waits, loses) {
+                quotas.suspected.extend(waits.iter().map(|wait| (wait.thread, phase)));
+            }
+            waits.retain(|wait| wait.span.len() >= ROUND && wait.ends_out_of_turn(host, reader));
             if let Some(phase) = phase(&waits) {
-                quotas.0.extend(waits.iter().map(|wait| (wait.thread, phase)));
+                quotas.known.extend(waits.iter().map(|wait| (wait.thread, phase)));
             }
         }
         quotas
@@ -159,6 +181,51 @@ fn phase(waits: &[HeldWait]) -> Option<QuotaPhase> {
     }
     let mut phases = PERIODS.iter().map(|period| window(&moments, period * 1_000_000));
     phases.find(|phase| is_no_chance(phase, moments.len()))
+}
+
+/// The phase of the ends of waits, which are in order, if many of them may be those of a quota; `loses` is true for a
+/// wait at whose end another thread lost the CPU.
+fn suspected(waits: &[HeldWait], loses: impl Fn(&HeldWait) -> bool) -> Option<QuotaPhase> {
+    let mut moments: Vec<Timestamp> = waits.iter().map(|wait| wait.span.end).collect();
+    moments.dedup_by(|next, kept| next.since(*kept) <= TICK);
+    let in_phase = |period: &Ns| {
+        let period = period * 1_000_000;
+        let width = TICK.max(period / 20);
+        let phase = densest(&moments, period, width);
+        let inside: Vec<&HeldWait> = waits.iter().filter(|wait| phase.holds(wait.span.end)).collect();
+        let held = moments.iter().filter(|end| phase.holds(**end)).count();
+        let is_suspect = is_unlikely(held, moments.len(), width as f64 / period as f64)
+            && inside.iter().filter(|wait| loses(wait)).count() * 2 >= inside.len();
+        is_suspect.then_some(phase)
+    };
+    PERIODS.iter().find_map(in_phase)
+}
+
+/// The window of a period, of this width, that begins with one of the moments and holds most of them.
+fn densest(moments: &[Timestamp], period: Ns, width: Ns) -> QuotaPhase {
+    let mut at: Vec<Ns> = moments.iter().map(|t| t.ns().rem_euclid(period)).collect();
+    at.sort_unstable();
+    let held = |start: Ns| {
+        let until = |end: Ns| at.partition_point(|t| *t <= end);
+        let before = at.partition_point(|t| *t < start);
+        until(start + width) - before + until(start + width - period)
+    };
+    let start = at.iter().copied().max_by_key(|start| (held(*start), std::cmp::Reverse(*start)));
+    QuotaPhase { period, start: start.unwrap_or(0), width }
+}
+
+/// True if that `held` of `all` moments are in a window of a part of a period, one of them at its begin, has no
+/// likelihood by chance: by Chernoff's bound, over the windows and periods that are tried.
+fn is_unlikely(held: usize, all: usize, part: f64) -> bool {
+    let (n, k) = (all.saturating_sub(1) as f64, held.saturating_sub(1) as f64);
+    let share = if n > 0.0 { k / n } else { 0.0 };
+    if part > WINDOW || share <= part {
+        return false;
+    }
+    // The divergence of the two, 0 ln 0 being 0.
+    let term = |a: f64, b: f64| if a > 0.0 { a * (a / b).ln() } else { 0.0 };
+    let divergence = term(share, part) + term(1.0 - share, 1.0 - part);
+    all as f64 * PERIODS.len() as f64 * (-n * divergence).exp() <= SUSPECTED
 }
 
 /// The narrowest window of a period that holds all moments.

@@ -5,8 +5,9 @@
 //! (ALGORITHMS.md 7.6). Cost: linear in the groups' sparse lists and in the parts' contexts times their depth.
 
 use super::chance::MemberValue;
-use super::leaves::{Leaves, OtherReason};
+use super::leaves::Leaves;
 use super::naming::{PartName, name};
+use super::other_reason::OtherReason;
 use super::partition::{DifferencePart, PartitionInput, drawn_path, is_below, main_threads, origins, partition};
 use super::tree::{BuiltTree, GroupPair, GroupSums};
 use super::words::{TotalDifference, common_phrase, figures, part_phrase, phrase, sentence_case};
@@ -81,7 +82,7 @@ pub(super) fn rank(groups: &GroupPair<'_>, built: &mut BuiltTree, whole_ns: i64)
         prevailing: leaves.as_ref().map_or_else(Vec::new, |leaves| leaves.prevailing(first.clone())),
         first,
         place: CausePlace::default(),
-        other_reason: leaves.as_ref().and_then(Leaves::other_reason),
+        other_reason: leaves.as_ref().and_then(OtherReason::of),
     };
     let mut p_values = Vec::new();
     for (at, part) in shown.iter().enumerate() {

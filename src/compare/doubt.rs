@@ -10,7 +10,6 @@ use super::chance::{Rounds, flips};
 use super::dimension::SeparatingDimension;
 use super::tail::CauseTimes;
 use super::verdict::{Evidence, FEWEST_ALIKE};
-use super::words::not_excluded;
 use super::{Cause, interrupts, tail, windows};
 use crate::base::figure;
 use crate::model::context::ContextId;
@@ -79,7 +78,7 @@ pub(super) fn doubt(e: &Evidence<'_>, cause: &Cause) -> Option<String> {
     }
     // Interrupts stretch any running thread: not one function alone, in which the fast executions seldom are.
     let unrecorded = || if cause.parts.is_empty() { interrupts::unrecorded(e, cause) } else { None };
-    let not_excluded = || e.ranked.other_reason.map(|reason| not_excluded(reason).to_owned());
+    let not_excluded = || e.ranked.other_reason.map(|reason| reason.words().to_owned());
     clock_error(e, cause).or_else(unrecorded).or_else(|| unreliable(e, cause)).or_else(not_excluded)
 }
 
@@ -154,9 +153,9 @@ fn paused(e: &Evidence<'_>, cause: &Cause) -> Option<String> {
     })
 }
 
-/// The slow executions were chosen by duration, are few, and all that are of their kind: no fast one does the same work,
-/// so that what they do beyond the fast ones is their work and may be no fault. A name that most executions have for
-/// themselves is no kind.
+/// The slow executions were chosen by duration, are few, and all that are of their kind: no fast one does the same
+/// work, so that what they do beyond the fast ones is their work and may be no fault. A name that most executions have
+/// for themselves is no kind.
 fn incomparable(e: &Evidence<'_>) -> Option<String> {
     const KINDS: [&str; 4] = ["type", "role", "process", "thread"];
     const SHARED: usize = 4;
@@ -278,6 +277,8 @@ mod tests {
         let (confident, quota) = of("{as under a quota};");
         assert!(!confident && quota.contains("has used up its CPU quota"), "{quota}");
         assert!(!of("{2 of 4 CPUs idle};{as under a quota};").0);
+        let (confident, phase) = of("{in phase};");
+        assert!(!confident && phase.contains("in phase with a period"), "{phase}");
         let (confident, other) = of("{out of turn};");
         assert!(!confident && other.contains("neither the priorities") && !other.contains("quota"), "{other}");
     }

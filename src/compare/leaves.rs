@@ -9,7 +9,7 @@ use super::partition::{BlamedThread, DifferencePart, PartitionInput};
 use super::words::Blame;
 use crate::base::names::NameId;
 use crate::model::context::{ContextId, FrameKind};
-use crate::model::wait_kind::{CPUS_IDLE, LIKE_A_QUOTA, OUT_OF_TURN, POLLING, WaitKind};
+use crate::model::wait_kind::{CPUS_IDLE, WaitKind};
 use std::collections::{BTreeMap, BTreeSet};
 
 /// Leaves that may give a part its name: the heaviest ones.
@@ -43,17 +43,6 @@ pub(super) enum Functions {
     Named,
     /// Also functions of the runtime, functions without symbols, and the kernel's.
     All,
-}
-
-/// What may have kept a thread from a CPU besides those that had it.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum OtherReason {
-    /// The CPU quota of its control group.
-    Quota,
-    /// Its priority, or that quota.
-    Priority,
-    /// A thread slept between calls that failed, and what made them fail is unknown.
-    Polling,
 }
 
 /// A function, and the context in which it is on the first leaf that has it.
@@ -205,13 +194,13 @@ impl<'a> Leaves<'a> {
     }
 
     /// True if a frame of the name is on the path to a context.
-    fn passes(&self, context: ContextId, name: &str) -> bool {
+    pub(super) fn passes(&self, context: ContextId, name: &str) -> bool {
         let model = self.input.model;
         model.contexts.path(context).into_iter().any(|c| model.names.get(self.frame_name(c)) == name)
     }
 
-    /// What follows `prefix` in the names of the frames that have [`COVERS`] of the time: the period of a quota, the call
-    /// that was polled.
+    /// What follows `prefix` in the names of the frames that have [`COVERS`] of the time: the period of a quota, the
+    /// call that was polled.
     pub(super) fn named_after(&self, prefix: &str) -> Option<String> {
         let mut names: BTreeMap<&str, i128> = BTreeMap::new();
         for Leaf { context, weight } in &self.list {
@@ -238,33 +227,16 @@ impl<'a> Leaves<'a> {
         Some(number.to_owned())
     }
 
-    fn idle_beside(&self, context: ContextId) -> Option<&'a str> {
+    /// How many CPUs were idle in a wait on the path to a context, `2 of 4`.
+    pub(super) fn idle_beside(&self, context: ContextId) -> Option<&'a str> {
         let model = self.input.model;
         let waits = |c: &ContextId| self.is_kind(*c, FrameKind::Wait(WaitKind::Preempted));
         let path = model.contexts.path(context).into_iter().filter(waits);
         path.filter_map(|c| model.names.get(self.frame_name(c)).strip_suffix(CPUS_IDLE)).next()
     }
 
-    /// What else explains for half of the time that others ran than the thread that waited for the CPU, or that it slept.
-    pub(super) fn other_reason(&self) -> Option<OtherReason> {
-        if self.named_after(POLLING).is_some() {
-            return Some(OtherReason::Polling);
-        }
-        let (mut quota, mut priority) = (0, 0);
-        for Leaf { context, weight } in
-            self.list.iter().filter(|leaf| !self.input.origins[leaf.context.index()].throttled)
-        {
-            if self.passes(*context, LIKE_A_QUOTA) {
-                quota += weight;
-            } else if self.passes(*context, OUT_OF_TURN) && self.idle_beside(*context).is_none() {
-                priority += weight;
-            }
-        }
-        let reason = if quota >= priority { OtherReason::Quota } else { OtherReason::Priority };
-        is_share(quota + priority, 50, self.total()).then_some(reason)
-    }
-
-    fn total(&self) -> i128 {
+    /// The time of all leaves.
+    pub(super) fn total(&self) -> i128 {
         self.list.iter().map(|leaf| leaf.weight).sum()
     }
 

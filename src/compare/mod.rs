@@ -28,6 +28,7 @@ mod leaves;
 pub mod members;
 pub mod moments;
 mod naming;
+mod other_reason;
 mod partition;
 mod profile;
 mod proposal;

@@ -165,7 +165,7 @@ fn name_wait(groups: &GroupPair<'_>, leaves: &Leaves<'_>, part: &DifferencePart)
     let ordered = function.map_or_else(|| leaves.with(leaves.list.clone()), |found| leaves.ordered_by(found.name));
     let site = ordered.site(function);
     if let Some((blame, thread)) = ordered.culprit(part) {
-        let mut named = name_blamed(&ordered.blamed_on(&thread), site, blame);
+        let mut named = name_blamed(&ordered.blamed_on(&thread), site, blame, part.kind);
         named.manner = stop_manner(leaves, part);
         let of_chain = named.kept.iter_mut().flat_map(|kept| [Some(&mut kept.holder), kept.taker.as_mut()]).flatten();
         for by in of_chain.chain([&mut named.by]) {
@@ -203,10 +203,12 @@ fn stop_manner(leaves: &Leaves<'_>, part: &DifferencePart) -> WaitManner {
 }
 
 /// A wait that another thread held up; `leaves` are those for which it is to blame.
-fn name_blamed(leaves: &Leaves<'_>, site: String, blame: Blame) -> PartName {
+fn name_blamed(leaves: &Leaves<'_>, site: String, blame: Blame, kind: WaitKind) -> PartName {
     let (model, origins) = (leaves.input.model, leaves.input.origins);
     let culprit_of = |leaf: &Leaf| origins[leaf.context.index()].culprit;
-    let function = leaves.common_function(|leaf| leaves.culprit_frames(leaf));
+    // What the thread that ends a stop did or waited for before is not the reason.
+    let follows = kind != WaitKind::Stopped;
+    let function = follows.then(|| leaves.common_function(|leaf| leaves.culprit_frames(leaf))).flatten();
     let culprit = leaves.list.first().and_then(culprit_of).unwrap_or(leaves.heaviest);
     let context = function.map_or(culprit, |found| found.context);
     let is_thread = |c: &&ContextId| matches!(model.contexts.frame(**c).kind, FrameKind::Thread(_));
@@ -222,7 +224,7 @@ fn name_blamed(leaves: &Leaves<'_>, site: String, blame: Blame) -> PartName {
     let through = above.filter(|c| is_kernel_thread(model, **c));
     let through = through.and_then(|c| role(model.names.get(leaves.frame_name(*c))));
     let holders: BTreeSet<ContextId> = leaves.list.iter().filter_map(culprit_of).collect();
-    let waits = leaves.activity(|leaf| leaves.culprit_frames(leaf)) == Some(WaitKind::Preempted);
+    let waits = follows && leaves.activity(|leaf| leaves.culprit_frames(leaf)) == Some(WaitKind::Preempted);
     let kept = waits.then(|| kept_from_running(leaves, &holders, function)).flatten();
     // What is said is about the thread that is named.
     let below = |leaf: ContextId| {
@@ -424,6 +426,11 @@ mod tests {
         let stopped = first_cause("p;main;append;{stopped};{by a tracer};thread gdb@gdb;peek", &runtime);
         let whole = "Stopped by a debugger or another tracer until thread gdb of gdb let it go on: ";
         assert!(stopped.sentence.starts_with(whole), "{}", stopped.sentence);
+        // Whatever it did before.
+        let shell = "p;main;append;{stopped};{by a signal};thread bash@bash;main;[wait4];thread sleep@sleep;nap";
+        let stopped = first_cause(shell, &runtime);
+        assert!(stopped.sentence.contains("until thread bash of bash let it go on: "), "{}", stopped.sentence);
+        assert_eq!((stopped.by.thread.as_deref(), stopped.by.function), (Some("bash"), None));
         let stopped = first_cause("p;main;append;[futex];thread low@p;hold;{stopped};{by a signal}", &runtime);
         assert!(stopped.sentence.contains("for thread low of p, which was stopped in hold: "), "{}", stopped.sentence);
         let paused = first_cause("p;main;append;{stolen}", &runtime);

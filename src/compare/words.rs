@@ -2,7 +2,6 @@
 //! the interface say the same.
 
 use super::across::Common;
-use super::leaves::OtherReason;
 use super::naming::{KeptFromRunning, PartName, WaitManner};
 use super::tree::GroupPair;
 use super::{Cause, CausePart, Culprit};
@@ -81,22 +80,6 @@ fn and_idle(named: &PartName) -> String {
     let Some(number) = &named.idle_cpus else { return String::new() };
     let were = if number.starts_with("1 ") { "was" } else { "were" };
     format!(", and {number} CPUs {were} idle")
-}
-
-/// A doubt about the threads that ran while another waited for the CPU: what else explains the wait.
-pub(super) fn not_excluded(reason: OtherReason) -> &'static str {
-    match reason {
-        OtherReason::Quota => {
-            "the threads that ran meanwhile did so for longer than time slices last and lost the CPU when the wait \
-             ended, as where the waiting thread's control group has used up its CPU quota (record the kernel's call \
-             stacks at sched_switch; cpu.stat of the group counts it)"
-        }
-        OtherReason::Polling => "a thread sleeps between calls that fail, and what makes them fail was not recorded",
-        OtherReason::Priority => {
-            "the threads that ran meanwhile did so for longer than time slices last and lost the CPU when the wait \
-             ended, and neither the priorities nor the limits of the waiting thread's group were recorded"
-        }
-    }
 }
 
 /// What is known of the reason of a stop.

@@ -14,6 +14,8 @@ pub const POLLING: &str = "polling ";
 pub const LIKE_A_QUOTA: &str = "as under a quota";
 /// The same of a thread that had been woken.
 pub const OUT_OF_TURN: &str = "out of turn";
+/// The name of waits for a CPU whose ends are in phase with a period.
+pub const IN_PHASE: &str = "in phase";
 
 /// The names of what stops a thread.
 pub const BY_SIGNAL: &str = "by a signal";

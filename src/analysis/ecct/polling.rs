@@ -1,9 +1,9 @@
 //! Sleeps between calls that fail.
 //!
 //! In: a segment of a path in which a timer ended the wait of its thread. Out: its time, below the name of a call that
-//! failed right before the sleep and is made again right after it: the thread polls for what makes that call succeed (a
-//! lock on a file, a server that comes up), and the sleep is only the pace. Calls of the same name may be between (SQLite
-//! gives one lock back after it did not get another). Cost: the calls around the sleep.
+//! failed right before the sleep and is made again right after it: the thread polls for what makes that call succeed
+//! (a lock on a file, a server that comes up), and the sleep is only the pace. Calls of the same name may be between
+//! (SQLite gives one lock back after it did not get another). Cost: the calls around the sleep.
 
 use super::{OutlineId, OutlineStep, Walk};
 use crate::analysis::path::PathSegment;

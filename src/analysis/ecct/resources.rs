@@ -117,11 +117,16 @@ impl Walk<'_, '_> {
 
     /// The name of a wait that lasted longer than the turns of so many threads take, and that ended when the last of
     /// them lost the CPU although it was to run on: at equal priority it would have lost the CPU before. A thread whose
-    /// control group has a CPU quota comes back so, and one of lower priority.
+    /// control group has a CPU quota comes back so, and one of lower priority. Also that of a wait of which a quota is
+    /// suspected.
     fn out_of_turn(&self, host: HostId, segment: &PathSegment, threads: usize) -> Option<NameId> {
         let mut segments = self.reader.segments(segment.thread);
         let wait = segments.at(segment.span.start).filter(|wait| wait.kind == SegmentKind::Preempted)?;
         let end = wait.span.end;
+        let pauses = self.sources.pauses.get(host.index());
+        if pauses.is_some_and(|pauses| pauses.quotas.suspects(segment.thread, wait.span)) {
+            return self.names.in_phase;
+        }
         if wait.span.len() < ROUND.max(TURN.saturating_mul(threads as Ns)) {
             return None;
         }

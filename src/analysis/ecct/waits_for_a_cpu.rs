@@ -5,6 +5,7 @@ use super::tests::{expect, tree};
 use super::*;
 use crate::analysis::timeline_builder::{TimelineBuilder, thread};
 use crate::base::time::Ns;
+use crate::model::wait_kind::{BY_SIGNAL, BY_TRACER, IDLE_CPU, LIKE_A_QUOTA, OUT_OF_TURN};
 use crate::state::timeline::{CpuRun, CpuTimeline};
 use std::collections::BTreeMap;
 

@@ -66,3 +66,27 @@ fn phase_holds_the_ends_in_its_window() {
     let holds = |ms: Ns| phase.holds(Timestamp::new(ms * MS));
     assert_eq!([199, 201, 102, 198, 150].map(holds), [true, true, true, false, false]);
 }
+
+/// The period of a suspected quota of waits that end at these times, in ms, another thread losing the CPU or not.
+fn suspect(ends: impl IntoIterator<Item = f64>, loses: bool) -> Option<Ns> {
+    let wait = |end: f64| {
+        let end = (end * MS as f64) as Ns;
+        HeldWait { thread: ThreadId::at(1), span: Span::of_ns(end - 10 * MS, end), cpu: 0 }
+    };
+    let mut waits: Vec<HeldWait> = ends.into_iter().map(wait).collect();
+    waits.sort_by_key(|wait| wait.span.end);
+    suspected(&waits, |_| loses).map(|phase| phase.period / MS)
+}
+
+#[test]
+fn a_quota_is_suspected_where_most_waits_end_in_phase() {
+    // Of 25 waits 18 end when the quota lets the thread go on, or a little later.
+    let quota = || (0..18).map(|n| f64::from(n * n % 31) * 100.0 + 42.8 + f64::from(n % 3));
+    let turns = || (0..7).map(|n| f64::from(n * n) * 61.7 + 5.0);
+    assert_eq!(suspect(quota().chain(turns()), true), Some(100));
+    // The thread that ran ended by itself.
+    assert_eq!(suspect(quota().chain(turns()), false), None);
+    // Turns alone, and a few in phase by chance.
+    assert_eq!(suspect((0..60).map(|n| f64::from(n * n) * 3.37), true), None);
+    assert_eq!(suspect(quota().take(3).chain(turns()), true), None);
+}

@@ -30,7 +30,7 @@ use crate::event::host::TraceOrigin;
 use crate::event::kind::{Event, TextId, ThreadContextId};
 use crate::event::stack::{RawStackId, renamed};
 use crate::model::facts::Quality;
-use crate::model::wait_kind::{BY_SIGNAL, BY_TRACER, IDLE_CPU, LIKE_A_QUOTA, OUT_OF_TURN};
+use crate::model::wait_kind::{BY_SIGNAL, BY_TRACER, IDLE_CPU, IN_PHASE, LIKE_A_QUOTA, OUT_OF_TURN};
 use crate::reading::batch::{Batch, BatchNames};
 use crate::reading::sources::HostName;
 use crate::state::store::row_builders::RowBuilders;
@@ -212,7 +212,7 @@ impl Machine {
             signal: reason(BY_SIGNAL),
             tracer: reason(BY_TRACER),
         };
-        for name in [IDLE_CPU, LIKE_A_QUOTA, OUT_OF_TURN] {
+        for name in [IDLE_CPU, IN_PHASE, LIKE_A_QUOTA, OUT_OF_TURN] {
             out.tables.names.intern(name);
         }
         out.tables.quality = vec![Quality::default(); out.tables.hosts.len()];

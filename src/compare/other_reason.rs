@@ -1,0 +1,77 @@
+//! What looks the same as the first cause, and what a recording must hold to exclude it.
+//!
+//! In: the contexts of the first cause. Out: another reason that explains half of its time as well and that nothing in
+//! the recording excludes, in words for the verdict; such a cause is not confident. Cost: linear in the contexts times
+//! their depth. ALGORITHMS.md 5.4 and 7.7.
+//!
+//! | the cause | looks the same | excluded by |
+//! |---|---|---|
+//! | others ran beyond their time slices | a CPU quota | the kernel's call stacks; others that end by themselves |
+//! | the same, in phase with a period | a CPU quota | the same |
+//! | the same, of a woken thread | a lower priority | idle CPUs beside it; others that end by themselves |
+//! | sleep between calls that failed | why they failed | what the calls were about |
+
+use super::leaves::{Leaf, Leaves};
+use crate::model::wait_kind::{IN_PHASE, LIKE_A_QUOTA, OUT_OF_TURN, POLLING};
+
+/// What may have caused the time besides the threads that are to blame.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum OtherReason {
+    /// The CPU quota of its control group.
+    Quota,
+    /// The same: its waits end in phase with a period.
+    Phase,
+    /// Its priority, or that quota.
+    Priority,
+    /// A thread slept between calls that failed, and what made them fail is unknown.
+    Polling,
+}
+
+impl OtherReason {
+    /// What else explains half of the time.
+    pub(super) fn of(leaves: &Leaves<'_>) -> Option<OtherReason> {
+        if leaves.named_after(POLLING).is_some() {
+            return Some(OtherReason::Polling);
+        }
+        let is_sure = |leaf: &&Leaf| leaves.input.origins[leaf.context.index()].throttled;
+        let reason = |leaf: &Leaf| match leaf.context {
+            context if leaves.passes(context, IN_PHASE) => Some(OtherReason::Phase),
+            context if leaves.passes(context, LIKE_A_QUOTA) => Some(OtherReason::Quota),
+            context if leaves.passes(context, OUT_OF_TURN) && leaves.idle_beside(context).is_none() => {
+                Some(OtherReason::Priority)
+            }
+            _ => None,
+        };
+        let list = leaves.list.iter().filter(|leaf| !is_sure(leaf));
+        let found: Vec<(OtherReason, i128)> = list.filter_map(|leaf| Some((reason(leaf)?, leaf.weight))).collect();
+        let of = |wanted: OtherReason| found.iter().filter(|(of, _)| *of == wanted).map(|(_, weight)| weight).sum();
+        let reasons =
+            [OtherReason::Priority, OtherReason::Quota, OtherReason::Phase].map(|of_kind| (of(of_kind), of_kind));
+        let all: i128 = reasons.iter().map(|(weight, _)| weight).sum();
+        let (most, reason) = reasons.into_iter().max_by_key(|(weight, _)| *weight)?;
+        (most > 0 && all * 2 >= leaves.total()).then_some(reason)
+    }
+
+    /// In words that follow "No clear cause: ".
+    pub(super) fn words(self) -> &'static str {
+        match self {
+            OtherReason::Quota => {
+                "the threads that ran meanwhile did so for longer than time slices last and lost the CPU when the wait \
+                 ended, as where the waiting thread's control group has used up its CPU quota (record the kernel's \
+                 call stacks at sched_switch; cpu.stat of the group counts it)"
+            }
+            OtherReason::Phase => {
+                "such waits of these threads end in phase with a period, as those of threads whose control group has \
+                 used up its CPU quota (record the kernel's call stacks at sched_switch; cpu.stat of the group counts \
+                 it)"
+            }
+            OtherReason::Priority => {
+                "the threads that ran meanwhile did so for longer than time slices last and lost the CPU when the wait \
+                 ended, and neither the priorities nor the limits of the waiting thread's group were recorded"
+            }
+            OtherReason::Polling => {
+                "a thread sleeps between calls that fail, and what makes them fail was not recorded"
+            }
+        }
+    }
+}
