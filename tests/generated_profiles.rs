@@ -1,8 +1,8 @@
 //! Generated profiles, from the files as perf writes them to the answer.
 //!
 //! Fifty single ones: the recorded command is what the answer is about, its heaviest function comes first, each thread
-//! has run for as long as it did, and the order of the records changes nothing. Pairs of runs of one program: a function
-//! that became slower comes first, and where none did, no answer is confident.
+//! has run for as long as it did, and the order of the records changes nothing. Pairs of runs of one program: a
+//! function that became slower comes first, and where none did, no answer is confident.
 
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 

@@ -21,8 +21,8 @@ use crate::model::wait_kind::WaitKind;
 
 /// Largest part of the extra time that a dimension may explain: more is an artefact of how values are distributed.
 const MOST_EXPLAINED: f64 = 1.25;
-/// Fewest slow executions whose common property is an answer: fewer of them share some property by chance, and that they
-/// are the threads or processes of one name does not say why these take long.
+/// Fewest slow executions whose common property is an answer: fewer of them share some property by chance, and that
+/// they are the threads or processes of one name does not say why these take long.
 pub(super) const FEWEST_ALIKE: usize = 5;
 /// Parts that the sentence of a profile names.
 const PROFILED: u32 = 3;
@@ -195,8 +195,8 @@ fn is_reached_in_time(e: &Evidence<'_>, d: &SeparatingDimension, observed: f64) 
     is_shifted_as_far(&classes, &timed, observed)
 }
 
-/// True if enough slow executions have the dimension's class, and it is significantly more frequent in one group: tested
-/// as a value of 0 or 1.
+/// True if enough slow executions have the dimension's class, and it is significantly more frequent in one group:
+/// tested as a value of 0 or 1.
 fn separates(e: &Evidence<'_>, d: &SeparatingDimension) -> bool {
     let slow_classes: Vec<i64> = e.slow.members.iter().map(|x| d.classes[x.index()]).collect();
     let mut counts = std::collections::BTreeMap::new();

@@ -164,8 +164,8 @@ pub fn descriptor_fields(call: &str) -> &'static [&'static str] {
 /// The place of the address among the arguments of `recvfrom` and `sendto`.
 pub const ADDRESS_ARGUMENT: usize = 4;
 
-/// The descriptor that a call names, by its first argument and, for those that have them, its command and the address of
-/// a peer.
+/// The descriptor that a call names, by its first argument and, for those that have them, its command and the address
+/// of a peer.
 pub fn named_descriptor(first: i64, command: Option<i64>, address: Option<i64>) -> Option<NamedDescriptor> {
     let duplicates = command.is_none_or(|command| matches!(command, F_DUPFD | F_DUPFD_CLOEXEC));
     Descriptor::new(first).filter(|_| duplicates).map(|descriptor| NamedDescriptor::new(descriptor, address))

@@ -28,8 +28,8 @@ const MOST_BLOCKS: usize = 2048;
 const DEVIATIONS: f64 = 3.5;
 /// The part of the fast side's total that a gain needs where a side is one run: how much runs differ is unknown.
 const LEAST_OF_ONE_RUN: f64 = 0.05;
-/// How often the part's own time it needs besides: what runs on the other hardware thread of a core can take half of its
-/// throughput from one function and nothing from the next, and no profile shows it.
+/// How often the part's own time it needs besides: what runs on the other hardware thread of a core can take half of
+/// its throughput from one function and nothing from the next, and no profile shows it.
 const TIMES_OF_ONE_RUN: f64 = 2.0;
 /// The same where runs were repeated.
 const LEAST_OF_SEVERAL: f64 = 0.005;

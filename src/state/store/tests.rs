@@ -10,7 +10,7 @@ use super::values::PartValue;
 use super::whole::StoreError;
 use crate::base::names::NameId;
 use crate::base::time::{Span, Timestamp};
-use crate::event::descriptor::named_descriptor;
+use crate::event::descriptor::NamedDescriptor;
 use crate::event::stack::{RawStackId, StackOrigin};
 use crate::state::questions::Family;
 use crate::state::timeline::{
@@ -129,12 +129,7 @@ fn thread(raw: u64) -> Option<ThreadId> {
 }
 
 fn call(n: &Numbers, ret: Option<i64>) -> Call {
-    Call {
-        span: n.span,
-        name: NameId::from_raw(n.small),
-        ret,
-        descriptor: named_descriptor(n.large as i64, None, Some(n.large as i64 & 1)),
-    }
+    Call { span: n.span, name: NameId::from_raw(n.small), ret, descriptor: NamedDescriptor::of_packed(n.large) }
 }
 
 proptest! {

@@ -57,7 +57,8 @@ fn list(app: &mut App, filters: &[Filter]) {
     app.overlays.push(Overlay::list("Executions, the slowest first", choices));
 }
 
-/// Show an execution as a time-line: beside the one that is marked, else beside a typical fast one. The list stays below.
+/// Show an execution as a time-line: beside the one that is marked, else beside a typical fast one. The list stays
+/// below.
 pub(super) fn show(app: &mut App, number: u32) -> Vec<UiEffect> {
     let marked = app.overlays.iter().rev().find_map(|overlay| match overlay {
         Overlay::List { marked: Some(MenuCommand::Execution(marked)), .. } => Some(*marked),
