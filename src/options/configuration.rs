@@ -168,7 +168,7 @@ mod tests {
             ("theme = \"none-such\"", "/c/config.toml:1: theme: /c/none-such is no file; name a theme file or one of"),
             ("symbols = [\"/none/such\"]", "/c/config.toml:1: symbols: /none/such: no such folder"),
             ("theme =", "/c/config.toml:1: "),
-            ("[keys]\nexprot = \"E\"", "/c/config.toml:2: keys: no action `exprot`, did you mean `export`?"),
+            ("[keys]\nexprot = \"Z\"", "/c/config.toml:2: keys: no action `exprot`, did you mean `export`?"),
             ("[keys]\n\nexport = \"Hyper-e\"", "/c/config.toml:3: keys: no key `Hyper-e`"),
             ("[keys]\nexport = \"x\"", "/c/config.toml:2: keys: `x` of `export` is already the key of `swap`"),
         ] {
@@ -180,7 +180,7 @@ mod tests {
     #[test]
     fn parse_takes_every_setting() {
         let text = "theme = \"light\"\ncolor = \"always\"\nascii = true\nmouse = false\nsymbols = [\"/\"]\n\
-                    [keys]\nexport = \"E\"\n";
+                    [keys]\nexport = \"Z\"\n";
         let defaults = parse(text).unwrap().defaults;
         let texts: Vec<(&str, String)> =
             defaults.iter().map(|(name, values)| (*name, values[0].to_string_lossy().into_owned())).collect();
