@@ -1,5 +1,5 @@
 //! Pauses of the whole machine: times in which several threads were on CPUs and none of them made a recorded event; by
-//! the way also of single CPUs ([`super::clock_watch`]) and of threads with a CPU quota ([`super::quota_watch`]).
+//! the way also of single CPUs (`clock_watch.rs`) and of threads with a CPU quota (`quota_watch.rs`).
 //!
 //! If a hypervisor deschedules a virtual machine, a machine is suspended, or firmware keeps all CPUs busy, all threads
 //! stop at once and continue later. Everything that ran then took longer, without a cause of its own. In: a timeline.
