@@ -198,10 +198,10 @@ impl<'w, 'a> Walk<'w, 'a> {
             return self.step(segment, false);
         };
         let mut at = segment.span.start;
-        for still in pauses.of_cpu(segment.cpu, segment.span) {
-            self.step(&PathSegment { span: Span::new(at, still.start), ..*segment }, false);
-            self.step(&PathSegment { span: still, ..*segment }, true);
-            at = still.end;
+        for pause in pauses.of_cpu(segment.cpu, segment.span) {
+            self.step(&PathSegment { span: Span::new(at, pause.start), ..*segment }, false);
+            self.step(&PathSegment { span: pause, ..*segment }, true);
+            at = pause.end;
         }
         self.step(&PathSegment { span: Span::new(at, segment.span.end), ..*segment }, false);
     }
@@ -419,5 +419,3 @@ impl<'w, 'a> Walk<'w, 'a> {
 
 #[cfg(test)]
 mod tests;
-#[cfg(test)]
-mod waits_for_a_cpu;

@@ -30,7 +30,7 @@ pub enum Entered {
     Fork,
     /// A signal had stopped it: this thread let it go on.
     Stopped,
-    /// The same of a tracer.
+    /// A tracer had stopped it: this thread let it go on.
     Traced,
 }
 

@@ -1,5 +1,6 @@
-//! Pauses of the whole machine: times in which several threads were on CPUs and none of them made a recorded event; by
-//! the way also of single CPUs (`clock_watch.rs`) and of threads with a CPU quota (`quota_watch.rs`).
+//! Times in which a whole machine was paused: several threads were on CPUs and none of them made a recorded event. The
+//! same pass over the segments feeds the search for pauses of single CPUs (`clock_watch.rs`) and for threads that a CPU
+//! quota holds back (`quota_watch.rs`).
 //!
 //! If a hypervisor deschedules a virtual machine, a machine is suspended, or firmware keeps all CPUs busy, all threads
 //! stop at once and continue later. Everything that ran then took longer, without a cause of its own. In: a timeline.
@@ -40,8 +41,8 @@ impl Pauses {
     /// The pauses of a CPU inside of a span, in order.
     pub fn of_cpu(&self, cpu: u32, span: Span) -> impl Iterator<Item = Span> + '_ {
         let all = self.cpus.get(&cpu).map_or(&[][..], Vec::as_slice);
-        let first = all.partition_point(|still| still.end <= span.start);
-        all[first..].iter().take_while(move |still| still.start < span.end).map(move |still| still.clip(span))
+        let first = all.partition_point(|pause| pause.end <= span.start);
+        all[first..].iter().take_while(move |pause| pause.start < span.end).map(move |pause| pause.clip(span))
     }
 }
 

@@ -133,8 +133,8 @@ impl QuotaWatch {
         let mut quotas = Quotas::default();
         for mut waits in self.groups.into_values() {
             waits.sort_by_key(|wait| (wait.span.end, wait.thread));
-            let loses = |wait: &HeldWait| wait_of_loser(reader, host, wait.cpu, wait.span.end).is_some();
-            if let Some(phase) = suspected(&waits, loses) {
+            let preempts = |wait: &HeldWait| preempted_at(reader, host, wait.cpu, wait.span.end).is_some();
+            if let Some(phase) = suspected(&waits, preempts) {
                 quotas.suspected.extend(waits.iter().map(|wait| (wait.thread, phase)));
             }
             waits.retain(|wait| wait.span.len() >= ROUND && wait.ends_out_of_turn(host, reader));
@@ -150,14 +150,14 @@ impl HeldWait {
     /// True if the thread that ran at its end lost the CPU ready to run, and got it back as soon as the waiting one
     /// left it: it has no quota, and no budget, of its own.
     fn ends_out_of_turn(&self, host: HostId, reader: &RowReader<'_>) -> bool {
-        let Some(then) = wait_of_loser(reader, host, self.cpu, self.span.end) else { return false };
+        let Some(then) = preempted_at(reader, host, self.cpu, self.span.end) else { return false };
         let run = reader.runs(host, self.cpu).at(self.span.end);
         run.is_some_and(|run| then.span.end.since(run.span.end).abs() <= JOINT)
     }
 }
 
-/// Where a thread lost a CPU at `t`, ready to run: its wait for a CPU from then on.
-pub(super) fn wait_of_loser(reader: &RowReader<'_>, host: HostId, cpu: u32, t: Timestamp) -> Option<Segment> {
+/// The wait for a CPU of the thread that was preempted on a CPU at `t`; `None` where none was.
+pub(super) fn preempted_at(reader: &RowReader<'_>, host: HostId, cpu: u32, t: Timestamp) -> Option<Segment> {
     let last = reader.runs(host, cpu).at(t.saturating_sub(1)).filter(|run| run.span.end == t)?;
     let then = reader.segments(last.thread).at(t)?;
     (then.kind == SegmentKind::Preempted && then.span.start == t).then_some(then)
@@ -183,9 +183,9 @@ fn phase(waits: &[HeldWait]) -> Option<QuotaPhase> {
     phases.find(|phase| is_no_chance(phase, moments.len()))
 }
 
-/// The phase of the ends of waits, which are in order, if many of them may be those of a quota; `loses` is true for a
+/// The phase of the ends of waits, which are in order, if many of them may be those of a quota; `preempts` is true for a
 /// wait at whose end another thread lost the CPU.
-fn suspected(waits: &[HeldWait], loses: impl Fn(&HeldWait) -> bool) -> Option<QuotaPhase> {
+fn suspected(waits: &[HeldWait], preempts: impl Fn(&HeldWait) -> bool) -> Option<QuotaPhase> {
     let mut moments: Vec<Timestamp> = waits.iter().map(|wait| wait.span.end).collect();
     moments.dedup_by(|next, kept| next.since(*kept) <= TICK);
     let in_phase = |period: &Ns| {
@@ -195,7 +195,7 @@ fn suspected(waits: &[HeldWait], loses: impl Fn(&HeldWait) -> bool) -> Option<Qu
         let inside: Vec<&HeldWait> = waits.iter().filter(|wait| phase.holds(wait.span.end)).collect();
         let held = moments.iter().filter(|end| phase.holds(**end)).count();
         let is_suspect = is_unlikely(held, moments.len(), width as f64 / period as f64)
-            && inside.iter().filter(|wait| loses(wait)).count() * 2 >= inside.len();
+            && inside.iter().filter(|wait| preempts(wait)).count() * 2 >= inside.len();
         is_suspect.then_some(phase)
     };
     PERIODS.iter().find_map(in_phase)

@@ -7,7 +7,7 @@ use crate::compare::Comparison;
 use crate::compare::functions::{Sandwich, by_function, sandwich};
 use crate::compare::inverted::invert;
 use crate::compare::members::typical;
-use crate::compare::moments::unknown;
+use crate::compare::moments::unknown_execution;
 use crate::confinement::Files;
 use crate::input::Argument;
 use crate::model::Model;
@@ -90,7 +90,7 @@ impl DiffOptions {
         }
         let (model, comparison) = compared(&self.input, &self.groups, &[], session, console)?;
         if a.index() >= model.executions.len() {
-            return Err(UsageError(unknown(&model, a).to_string()).into());
+            return Err(UsageError(unknown_execution(&model, a).to_string()).into());
         }
         let typical = typical(&model, &comparison.fast.members, a);
         let why = "no fast execution of its type to compare it with; name a second one";

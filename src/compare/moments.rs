@@ -91,7 +91,7 @@ impl Alignment {
 /// Align two executions whose time-lines the model holds.
 pub fn align(model: &Model, a: ExecutionId, b: ExecutionId) -> Result<Alignment, CompareError> {
     let of = |e: ExecutionId| {
-        model.timelines.get(&e).map(|timeline| timeline.segments.as_slice()).ok_or_else(|| unknown(model, e))
+        model.timelines.get(&e).map(|timeline| timeline.segments.as_slice()).ok_or_else(|| unknown_execution(model, e))
     };
     let (first, second) = (of(a)?, of(b)?);
     let deepest = first.iter().chain(second).map(|s| model.contexts.depth(s.context)).max().unwrap_or(0);
@@ -115,7 +115,7 @@ pub fn align(model: &Model, a: ExecutionId, b: ExecutionId) -> Result<Alignment,
 }
 
 /// The error for a number that no execution has.
-pub fn unknown(model: &Model, execution: ExecutionId) -> CompareError {
+pub fn unknown_execution(model: &Model, execution: ExecutionId) -> CompareError {
     CompareError::UnknownExecution { execution: execution.raw(), last: model.executions.len().saturating_sub(1) }
 }
 

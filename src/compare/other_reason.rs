@@ -7,8 +7,8 @@
 //! | the cause | looks the same | excluded by |
 //! |---|---|---|
 //! | others ran beyond their time slices | a CPU quota | the kernel's call stacks; others that end by themselves |
-//! | the same, in phase with a period | a CPU quota | the same |
-//! | the same, of a woken thread | a lower priority | idle CPUs beside it; others that end by themselves |
+//! | others ran, in phase with a period | a CPU quota | the kernel's call stacks; others that end by themselves |
+//! | others ran before a woken thread | a lower priority | idle CPUs beside it; others that end by themselves |
 //! | sleep between calls that failed | why they failed | what the calls were about |
 
 use super::leaves::{Leaf, Leaves};
@@ -17,11 +17,11 @@ use crate::model::wait_kind::{IN_PHASE, LIKE_A_QUOTA, OUT_OF_TURN, POLLING};
 /// What may have caused the time besides the threads that are to blame.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum OtherReason {
-    /// The CPU quota of its control group.
+    /// The CPU quota of the waiting thread's control group: its wait ended out of turn.
     Quota,
-    /// The same: its waits end in phase with a period.
+    /// The CPU quota of the waiting thread's control group: its waits end in phase with a period.
     Phase,
-    /// Its priority, or that quota.
+    /// The priority of the waiting thread, or the CPU quota of its control group.
     Priority,
     /// A thread slept between calls that failed, and what made them fail is unknown.
     Polling,

@@ -47,8 +47,8 @@ impl NamedDescriptor {
     }
 
     /// The open file.
-    pub fn descriptor(self) -> Option<Descriptor> {
-        Descriptor::new(i64::from((self.0.get() - 1) & !Self::ADDRESSED))
+    pub fn descriptor(self) -> Descriptor {
+        Descriptor(NonZero::<u32>::MIN.saturating_add((self.0.get() - 1) & !Self::ADDRESSED))
     }
 
     /// True if the call names the address of a peer.
@@ -190,7 +190,7 @@ mod tests {
     #[test]
     fn named_descriptor_of_fcntl_depends_on_its_command() {
         assert_eq!(descriptor_fields("fcntl").len(), 2);
-        let named = |command| named_descriptor(5, command, None).and_then(NamedDescriptor::descriptor);
+        let named = |command| named_descriptor(5, command, None).map(NamedDescriptor::descriptor);
         assert_eq!(named(Some(3)), None);
         assert_eq!(named(Some(F_DUPFD_CLOEXEC)), Descriptor::new(5));
         assert_eq!(named(None), Descriptor::new(5));
@@ -201,7 +201,7 @@ mod tests {
         for number in [0, 5, 1 << 29, i64::from(i32::MAX)] {
             for address in [None, Some(0), Some(0x7ffd_1234_5678)] {
                 let named = named_descriptor(number, None, address).unwrap();
-                assert_eq!(named.descriptor(), Descriptor::new(number));
+                assert_eq!(Some(named.descriptor()), Descriptor::new(number));
                 let has_room = number < i64::from(i32::MAX);
                 assert_eq!(named.is_addressed(), has_room && address.is_some_and(|at| at != 0));
                 assert_eq!(NamedDescriptor::of_packed(named.packed()), Some(named));

@@ -34,6 +34,11 @@ pub fn failed(ret: i64) -> bool {
     (LEAST..0).contains(&ret)
 }
 
+/// True for the value that a call returned which failed because a signal interrupted it.
+pub fn was_interrupted(ret: i64) -> bool {
+    name(ret).is_some_and(|name| name == "EINTR" || RESTARTS.contains(&name.as_str()))
+}
+
 /// The error for which a system call returned `ret`; `None` where it did not fail. An error without a name is its
 /// number.
 pub fn name(ret: i64) -> Option<String> {
@@ -51,6 +56,12 @@ pub fn name(ret: i64) -> Option<String> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn was_interrupted_depends_on_the_error() {
+        assert!(was_interrupted(-4) && was_interrupted(-512) && was_interrupted(-516));
+        assert!(!was_interrupted(-11) && !was_interrupted(0) && !was_interrupted(4));
+    }
 
     #[test]
     fn name_is_that_of_an_error() {

@@ -12,14 +12,15 @@ pub const POLLING: &str = "polling ";
 /// The name of waits for a CPU that end when another thread loses it, which ran for longer than time slices last;
 /// the waiting thread had lost the CPU before, ready to run.
 pub const LIKE_A_QUOTA: &str = "as under a quota";
-/// The same of a thread that had been woken.
+/// The name of waits for a CPU that end when another thread loses it, which ran for longer than time slices last;
+/// the waiting thread had been woken.
 pub const OUT_OF_TURN: &str = "out of turn";
 /// The name of waits for a CPU whose ends are in phase with a period.
 pub const IN_PHASE: &str = "in phase";
 
-/// The names of what stops a thread.
+/// The name of stops by a signal.
 pub const BY_SIGNAL: &str = "by a signal";
-/// The same of a debugger or another tracer.
+/// The name of stops by a debugger or another tracer.
 pub const BY_TRACER: &str = "by a tracer";
 
 /// How an execution's thread spends time: `kind` of causes and of tree nodes.

@@ -21,9 +21,11 @@ fn children(proc: &Path) -> BTreeMap<u32, Vec<u32>> {
     let mut children: BTreeMap<u32, Vec<u32>> = BTreeMap::new();
     for entry in std::fs::read_dir(proc).into_iter().flatten().flatten() {
         let Some(pid) = entry.file_name().to_str().and_then(|name| name.parse::<u32>().ok()) else { continue };
-        let stat = std::fs::read_to_string(entry.path().join("stat")).unwrap_or_default();
-        // The name of the program is in parentheses and may hold any.
-        let parent = stat.rsplit_once(')').and_then(|(_, rest)| rest.split_whitespace().nth(1)?.parse().ok());
+        let stat = std::fs::read(entry.path().join("stat")).unwrap_or_default();
+        // The name of the program is in parentheses and may hold any byte.
+        let parent = String::from_utf8_lossy(&stat)
+            .rsplit_once(')')
+            .and_then(|(_, rest)| rest.split_whitespace().nth(1)?.parse().ok());
         if let Some(parent) = parent {
             children.entry(parent).or_default().push(pid);
         }
@@ -91,7 +93,9 @@ mod tests {
     #[test]
     fn children_are_read_whatever_programs_are_called() {
         let proc = tempfile::tempdir().unwrap();
-        for (pid, stat) in [("40", "40 (a) b) S 12 1"), ("41", "41 (nginx) S 40 40"), ("self", "no process")] {
+        let files: [(&str, &[u8]); 3] =
+            [("40", b"40 (a) \xff b) S 12 1"), ("41", b"41 (nginx) S 40 40"), ("self", b"no process")];
+        for (pid, stat) in files {
             std::fs::create_dir(proc.path().join(pid)).unwrap();
             std::fs::write(proc.path().join(pid).join("stat"), stat).unwrap();
         }

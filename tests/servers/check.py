@@ -19,9 +19,11 @@ def tool(name):
 
 
 class Server:
-    def __init__(self, kind, needs, comm, command, logs=True, prepare=None):
+    """`prepare` is called with the port before the server starts, `fill` when it listens."""
+
+    def __init__(self, kind, needs, comm, command, logs=True, prepare=None, fill=None):
         self.kind, self.needs, self.comm, self.command = kind, needs, comm, command
-        self.logs, self.prepare = logs, prepare
+        self.logs, self.prepare, self.fill = logs, prepare, fill
 
 
 def servers(folder):
@@ -30,14 +32,14 @@ def servers(folder):
     os.symlink(sys.executable, python)
     subprocess.run(["cc", "-O1", "-pthread", "-o", f"{folder}/load", f"{HERE}/load.c"], check=True)
 
-    def with_class():
+    def with_class(port):
         subprocess.run([tool("javac"), "-d", folder, f"{HERE}/Line.java"], check=True)
 
-    def with_go():
+    def with_go(port):
         environment = dict(os.environ, GOCACHE=f"{folder}/go", GO111MODULE="off", HOME=folder)
         subprocess.run([tool("go"), "build", "-o", f"{folder}/line-go", f"{HERE}/line.go"], check=True, env=environment)
 
-    def with_nginx():
+    def with_nginx(port):
         site = f"{folder}/site"
         os.makedirs(site, exist_ok=True)
         for name, size in [("small", 1_000), ("large", 3_000_000)]:
@@ -48,7 +50,7 @@ def servers(folder):
             out.write(
                 f"daemon off; worker_processes 1; pid {folder}/nginx.pid; error_log {folder}/error.log;\n"
                 f"user root; events {{}} http {{ access_log off; keepalive_requests 100000;\n"
-                f"server {{ listen 127.0.0.1:PORT; root {site}; }} }}\n"
+                f"server {{ listen 127.0.0.1:{port}; root {site}; }} }}\n"
             )
 
     return [
@@ -59,7 +61,8 @@ def servers(folder):
         Server("redis", ["redis-server"], "redis-server",
                ["redis-server", "--port", "{port}", "--save", "", "--dir", folder], logs=False),
         Server("memcached", ["memcached"], "memcached",
-               ["memcached", "-u", "root", "-l", "127.0.0.1", "-p", "{port}", "-I", "4m"], logs=False),
+               ["memcached", "-u", "root", "-l", "127.0.0.1", "-p", "{port}", "-I", "4m"], logs=False,
+               fill=fill_memcached),
         Server("nginx", ["nginx"], "nginx", [tool("nginx"), "-c", f"{folder}/nginx.conf"], logs=False,
                prepare=with_nginx),
     ]
@@ -123,12 +126,7 @@ def compare(bin_path, recording, task, log, failures):
 def hold(server, folder, options):
     port, log, calls = free_port(), f"{folder}/{server.kind}.log", f"{folder}/{server.kind}.calls"
     if server.prepare:
-        server.prepare()
-    if server.kind == "nginx":
-        with open(f"{folder}/nginx.conf") as conf:
-            text = conf.read().replace("PORT", str(port))
-        with open(f"{folder}/nginx.conf", "w") as conf:
-            conf.write(text)
+        server.prepare(port)
     command = [word.format(port=port, log=log) for word in server.command]
     process = subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
     loud = "while :; do head -c 3000000 /dev/urandom | gzip -9 > /dev/null; done"
@@ -137,8 +135,8 @@ def hold(server, folder, options):
     failures = []
     try:
         await_port(port)
-        if server.kind == "memcached":
-            fill_memcached(port)
+        if server.fill:
+            server.fill(port)
         load = [f"{folder}/load", server.kind, str(port), calls]
         record = ["record", "--with", "perf"]
         run(options.bin, [*record, "-o", recordings[0], "--no-open", "--", *load])

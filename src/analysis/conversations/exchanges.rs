@@ -127,7 +127,6 @@ impl Exchanges {
 
     /// The process received data.
     pub fn receive(&mut self, piece: Piece) {
-        self.has_datagrams |= piece.is_datagram;
         match self.side {
             ConversationSide::Serves => self.ask(piece),
             ConversationSide::Calls => self.answer(piece),
@@ -136,7 +135,6 @@ impl Exchanges {
 
     /// The process sent data.
     pub fn send(&mut self, piece: Piece) {
-        self.has_datagrams |= piece.is_datagram;
         match self.side {
             ConversationSide::Serves => self.answer(piece),
             ConversationSide::Calls => self.ask(piece),

@@ -95,7 +95,7 @@ impl<'t, 'r> Finder<'t, 'r> {
             let Some(thread) = of.threads.get(one.thread).copied() else { continue };
             let call = &one.call;
             let is_datagram = call.descriptor.is_some_and(NamedDescriptor::is_addressed);
-            match (one.meaning, call.descriptor.and_then(NamedDescriptor::descriptor)) {
+            match (one.meaning, call.descriptor.map(NamedDescriptor::descriptor)) {
                 (CallMeaning::Polls, _) => arrivals.polled(one.thread, call),
                 (CallMeaning::Sleeps, _) => files.rested(one.thread, call.span.end),
                 (CallMeaning::Makes(origin), _) => files.made(call, origin),

@@ -33,14 +33,6 @@ pub(super) enum Origin {
     Unknown,
 }
 
-impl Origin {
-    /// Data of a connection is part of a stream, also where the call had room for the address of the peer.
-    fn checked(self, piece: Piece) -> Piece {
-        let is_stream = matches!(self, Origin::Accepted | Origin::Connected);
-        Piece { is_datagram: piece.is_datagram && !is_stream, ..piece }
-    }
-}
-
 /// What the uses of an open file show.
 #[derive(Clone, Copy, Debug, Default)]
 struct Evidence {
@@ -65,6 +57,14 @@ struct OpenFile {
     evidence: Evidence,
     serves: Exchanges,
     calls: Exchanges,
+}
+
+impl OpenFile {
+    /// Data of a connection is part of a stream, also where the call had room for the address of the peer.
+    fn note_datagram(&mut self, piece: Piece) {
+        let is_stream = matches!(self.origin, Origin::Accepted | Origin::Connected);
+        self.serves.has_datagrams |= piece.is_datagram && !is_stream;
+    }
 }
 
 /// The side that the process has in a conversation.
@@ -208,7 +208,7 @@ impl<'i> OpenFiles<'i> {
     pub fn received(&mut self, descriptor: Descriptor, piece: Piece, arrival: Arrival, by: DescriptorUse) {
         let at = self.file(descriptor, piece.end);
         let Some(file) = self.files.get_mut(at).filter(|file| file.origin != Origin::File) else { return };
-        let piece = file.origin.checked(piece);
+        file.note_datagram(piece);
         let evidence = &mut file.evidence;
         evidence.awaited |= arrival.was_awaited;
         evidence.note_data(piece, by == DescriptorUse::Receive, true);
@@ -225,7 +225,7 @@ impl<'i> OpenFiles<'i> {
         let at = self.file(descriptor, piece.begin);
         let rested = self.rested.get(thread).copied().unwrap_or(Timestamp::MIN);
         let Some(file) = self.files.get_mut(at).filter(|file| file.origin != Origin::File) else { return };
-        let piece = file.origin.checked(piece);
+        file.note_datagram(piece);
         file.evidence.note_data(piece, by == DescriptorUse::Send, false);
         if let Some(begun) = file.serves.begun() {
             let [all, others] = &mut file.evidence.rested;

@@ -8,16 +8,13 @@
 use super::{OutlineId, OutlineStep, Walk};
 use crate::analysis::path::PathSegment;
 use crate::base::names::NameId;
+use crate::event::errno;
 use crate::event::waiting_calls::is_sleep;
 use crate::model::wait_kind::WaitKind;
 use crate::state::timeline::Call;
 
-/// Results of calls that failed; the kernel's own numbers for calls that a signal interrupted are below.
-const ERRORS: std::ops::Range<i64> = -511..0;
 /// Calls of one name that are looked at before a sleep.
 const MOST: usize = 8;
-/// A signal interrupted the call.
-const EINTR: i64 = -4;
 
 impl Walk<'_, '_> {
     /// A wait that a timer ended.
@@ -33,16 +30,14 @@ impl Walk<'_, '_> {
         let names = self.sources.timeline.names();
         let mut calls = self.reader.calls(segment.thread);
         calls.at(segment.span.start).filter(|sleep| is_sleep(names.get(sleep.name)))?;
-        let last = calls.previous_row()?.name;
+        let after = calls.next_row()?.name;
         calls.at(segment.span.start)?;
-        let before = std::iter::from_fn(|| calls.previous_row()).take_while(|call| call.name == last);
-        let has_failed = before.take(MOST).any(|call| failed(&call));
-        calls.at(segment.span.start)?;
-        let after = calls.next_row()?;
-        (has_failed && after.name == last && !is_sleep(names.get(last))).then_some(last)
+        let mut before = std::iter::from_fn(|| calls.previous_row()).take(MOST).take_while(|call| call.name == after);
+        (!is_sleep(names.get(after)) && before.any(|call| failed(&call))).then_some(after)
     }
 }
 
+/// True for a call that failed, but for one that a signal interrupted.
 fn failed(call: &Call) -> bool {
-    call.ret.is_some_and(|ret| ERRORS.contains(&ret) && ret != EINTR)
+    call.ret.is_some_and(|ret| errno::failed(ret) && !errno::was_interrupted(ret))
 }

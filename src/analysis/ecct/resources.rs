@@ -8,7 +8,7 @@
 
 use super::{OutlineId, OutlineStep, Walk};
 use crate::analysis::path::PathSegment;
-use crate::analysis::quota_watch::{ROUND, wait_of_loser};
+use crate::analysis::quota_watch::{ROUND, preempted_at};
 use crate::base::names::NameId;
 use crate::base::time::{Ns, Span};
 use crate::model::carrier::Carrier;
@@ -112,7 +112,7 @@ impl Walk<'_, '_> {
         let phase = self.sources.pauses.get(host.index())?.quotas.of(segment.thread)?;
         let wait = self.reader.segments(segment.thread).at(segment.span.start)?;
         let is_held = wait.kind == SegmentKind::Preempted && wait.span.len() >= ROUND && phase.holds(wait.span.end);
-        is_held.then(|| wait_of_loser(self.reader, host, wait.cpu, wait.span.end)).flatten().map(|_| phase.period)
+        is_held.then(|| preempted_at(self.reader, host, wait.cpu, wait.span.end)).flatten().map(|_| phase.period)
     }
 
     /// The name of a wait that lasted longer than the turns of so many threads take, and that ended when the last of
@@ -130,7 +130,7 @@ impl Walk<'_, '_> {
         if wait.span.len() < ROUND.max(TURN.saturating_mul(threads as Ns)) {
             return None;
         }
-        wait_of_loser(self.reader, host, wait.cpu, end)?;
+        preempted_at(self.reader, host, wait.cpu, end)?;
         let before = std::iter::successors(segments.previous_row(), |_| segments.previous_row());
         let before = before.take(MOST_MOVES).find(|before| before.kind != SegmentKind::Preempted);
         match before.map(|before| before.kind) {

@@ -1,5 +1,7 @@
 //! Trees of hand-written paths.
 
+mod waits_for_a_cpu;
+
 use super::*;
 use crate::analysis::path;
 use crate::analysis::pauses::pauses;
@@ -14,7 +16,7 @@ use crate::state::timeline::{Call, StackOrigin, ThreadName};
 use std::collections::BTreeMap;
 
 /// Nanoseconds by path, steps as words.
-pub(super) fn tree(builder: &TimelineBuilder, n: usize, start: Ns, end: Ns) -> BTreeMap<String, u64> {
+fn tree(builder: &TimelineBuilder, n: usize, start: Ns, end: Ns) -> BTreeMap<String, u64> {
     let timeline = builder.sealed();
     let spaces = Spaces::default();
     let timelines = StackTimelines::new(&timeline, &spaces, false, &Ctx::new(1)).unwrap();
@@ -60,7 +62,7 @@ pub(super) fn tree(builder: &TimelineBuilder, n: usize, start: Ns, end: Ns) -> B
     tree
 }
 
-pub(super) fn expect(tree: BTreeMap<String, u64>, expected: &[(&str, u64)]) {
+fn expect(tree: BTreeMap<String, u64>, expected: &[(&str, u64)]) {
     let expected = expected.iter().map(|(path, ns)| ((*path).to_owned(), *ns)).collect();
     assert_eq!(tree, expected);
 }

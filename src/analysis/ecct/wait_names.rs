@@ -11,15 +11,16 @@ use crate::state::timeline::Timeline;
 pub(super) struct WaitNames {
     /// The time in which a CPU was idle although a thread was to run on it.
     pub idle: Option<NameId>,
-    /// A thread came back in the place of another that ran for longer than time slices last: it had lost the CPU
-    /// before, ready to run; or it had been woken.
+    /// A thread that had lost the CPU, ready to run, came back in the place of another that ran for longer than time
+    /// slices last.
     pub like_quota: Option<NameId>,
+    /// A thread that had been woken came in the place of another that ran for longer than time slices last.
     pub out_of_turn: Option<NameId>,
-    /// It came back in phase with others of its group.
+    /// A thread came back in phase with others of its group.
     pub in_phase: Option<NameId>,
     /// A signal stopped a thread.
     pub signal: Option<NameId>,
-    /// A tracer did.
+    /// A tracer stopped a thread.
     pub tracer: Option<NameId>,
 }
 

@@ -68,14 +68,14 @@ fn phase_holds_the_ends_in_its_window() {
 }
 
 /// The period of a suspected quota of waits that end at these times, in ms, another thread losing the CPU or not.
-fn suspect(ends: impl IntoIterator<Item = f64>, loses: bool) -> Option<Ns> {
+fn suspect(ends: impl IntoIterator<Item = f64>, preempts: bool) -> Option<Ns> {
     let wait = |end: f64| {
         let end = (end * MS as f64) as Ns;
         HeldWait { thread: ThreadId::at(1), span: Span::of_ns(end - 10 * MS, end), cpu: 0 }
     };
     let mut waits: Vec<HeldWait> = ends.into_iter().map(wait).collect();
     waits.sort_by_key(|wait| wait.span.end);
-    suspected(&waits, |_| loses).map(|phase| phase.period / MS)
+    suspected(&waits, |_| preempts).map(|phase| phase.period / MS)
 }
 
 #[test]

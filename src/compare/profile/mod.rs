@@ -227,8 +227,10 @@ impl Found<'_> {
     /// the sentence names, is shown however small it is.
     fn causes(&self, order: &[usize], extra_ns: i64) -> Vec<Cause> {
         let whole = self.sides[0].whole().max(self.sides[1].whole());
-        let least = |number: usize| if number == 0 { f64::MIN_POSITIVE } else { SMALLEST * whole };
-        let is_shown = |(number, at): &(usize, &usize)| self.gains[**at].gain.abs() >= least(*number);
+        let is_shown = |(number, at): &(usize, &usize)| {
+            let gain = self.gains[**at].gain.abs();
+            gain >= SMALLEST * whole || (*number == 0 && gain > 0.0)
+        };
         let base = self.base();
         let share = |ns: i64| if base == 0.0 { 0.0 } else { ns as f64 / base };
         let mut left = extra_ns;

@@ -25,8 +25,10 @@ pub(super) fn open(app: &mut App) {
 
 /// Show the list of those that ran at a time, as it was typed.
 pub(super) fn at_time(app: &mut App, text: &str) {
+    if text.is_empty() {
+        return;
+    }
     match Filter::at_time(text) {
-        Ok(_) if text.is_empty() => {}
         Ok(filters) => list(app, &filters),
         Err(error) => app.report_failure(format!("{text}: {}", error.fault())),
     }
@@ -39,11 +41,15 @@ fn list(app: &mut App, filters: &[Filter]) {
         Ok(ids) => ids,
         Err(error) => return app.report_failure(error.to_string()),
     };
-    ids.sort_by_key(|id| (Reverse(model.executions.duration(id.index())), *id));
+    let slowest_first = |id: &ExecutionId| (Reverse(model.executions.duration(id.index())), *id);
     let left_out = ids.len().saturating_sub(MOST);
     if left_out > 0 {
+        // Sorting a million of them would hold up the screen.
+        ids.select_nth_unstable_by_key(MOST, slowest_first);
+        ids.truncate(MOST);
         app.say(format!("the {MOST} slowest; {} faster ones are not listed", figure::count(left_out as u64)));
     }
+    ids.sort_unstable_by_key(slowest_first);
     let digits = ids.iter().max().map_or(1, |last| last.raw().to_string().len());
     let item = |id: &ExecutionId| {
         let ExecutionLine { number, start, duration, what } = line(&model, *id);
@@ -53,7 +59,7 @@ fn list(app: &mut App, filters: &[Filter]) {
         let name = format!("{number:>digits$}  {duration:>8}  {clock}");
         MenuItem { name, help: what, command: MenuCommand::Execution(number) }
     };
-    let choices = ids.iter().take(MOST).map(item).collect();
+    let choices = ids.iter().map(item).collect();
     app.overlays.push(Overlay::list("Executions, the slowest first", choices));
 }
 

@@ -1,8 +1,7 @@
 //! Trees of waits for a CPU, of stopped threads and of paused CPUs.
 
-use super::resources::LONGEST_WAKE_UP;
-use super::tests::{expect, tree};
 use super::*;
+use crate::analysis::ecct::resources::LONGEST_WAKE_UP;
 use crate::analysis::timeline_builder::{TimelineBuilder, thread};
 use crate::base::time::Ns;
 use crate::model::wait_kind::{BY_SIGNAL, BY_TRACER, IDLE_CPU, LIKE_A_QUOTA, OUT_OF_TURN};
