@@ -183,8 +183,8 @@ fn phase(waits: &[HeldWait]) -> Option<QuotaPhase> {
     phases.find(|phase| is_no_chance(phase, moments.len()))
 }
 
-/// The phase of the ends of waits, which are in order, if many of them may be those of a quota; `preempts` is true for a
-/// wait at whose end another thread lost the CPU.
+/// The phase of the ends of waits, which are in order, if many of them may be those of a quota; `preempts` is true for
+/// a wait at whose end another thread was preempted.
 fn suspected(waits: &[HeldWait], preempts: impl Fn(&HeldWait) -> bool) -> Option<QuotaPhase> {
     let mut moments: Vec<Timestamp> = waits.iter().map(|wait| wait.span.end).collect();
     moments.dedup_by(|next, kept| next.since(*kept) <= TICK);
