@@ -5,6 +5,7 @@
 
 mod examples;
 mod pages;
+mod sections;
 
 use crate::base::spelling;
 use crate::command::Command;
@@ -75,7 +76,7 @@ pub enum Parsed {
 
 /// The commands, options and their help.
 fn definition() -> clap::Command {
-    examples::applied(CommandLine::command())
+    sections::applied(examples::applied(CommandLine::command()))
 }
 
 /// Read a command line (program name first); the configuration gives the defaults.

@@ -30,31 +30,31 @@ pub struct InputOptions {
     /// LABEL=PATH to name one
     #[arg(required = true, value_name = "TRACE", value_parser = OsStringValueParser::new().map(located))]
     pub traces: Vec<Argument>,
-    /// Worker threads (default: all cores)
-    #[arg(long, value_name = "N", default_value_t = 0, hide_default_value = true)]
-    pub threads: usize,
-    /// Exit with 1 if anything in the input is malformed
-    #[arg(long)]
-    pub strict: bool,
-    /// Print times and peak memory per stage to stderr
-    #[arg(long)]
-    pub timings: bool,
-    /// Check the invariants of the analysed data; a broken one ends the command with status 1
-    #[arg(long)]
-    pub check: bool,
     /// Tasks declared in a TOML file, with conditions and keys
     #[arg(long, value_name = "FILE")]
     pub tasks: Option<PathBuf>,
-    /// Use no more memory than this: 512M, 4GiB
-    #[arg(long, value_name = "LIMIT", value_parser = quantity::size)]
-    pub memory: Option<u64>,
-    /// Table that classifies interrupt handlers by name; takes precedence over the built-in one (default: handlers.toml
+    /// Custom names of interrupt handlers: a table that takes precedence over the built-in one (default: handlers.toml
     /// in the configuration folder)
     #[arg(long, value_name = "FILE")]
     pub handlers: Option<PathBuf>,
-    /// Keep the rights to read and write every file, and to run programs
+    /// Exit with 1 if anything in the input is malformed
+    #[arg(long)]
+    pub strict: bool,
+    /// Memory limit: 512M, 4GiB (default: what the machine or the control group leaves)
+    #[arg(long, value_name = "LIMIT", value_parser = quantity::size)]
+    pub memory: Option<u64>,
+    /// Worker threads (default: all cores)
+    #[arg(long, value_name = "N", default_value_t = 0, hide_default_value = true)]
+    pub threads: usize,
+    /// Disable the sandbox: whyslow otherwise gives up the right to write files and to start programs
     #[arg(long)]
     pub no_sandbox: bool,
+    /// Print times and peak memory per stage to stderr
+    #[arg(long)]
+    pub timings: bool,
+    /// Verify internal consistency; a failure ends the command with status 1
+    #[arg(long)]
+    pub check: bool,
     /// Bytes of trace in one chunk (default: balanced over the workers)
     #[arg(long, value_name = "BYTES", hide = true)]
     pub chunk: Option<u64>,
@@ -105,7 +105,7 @@ pub struct GroupOptions {
     /// Compare with OLD, the fast side: a trace, a database, or the label of one of the traces
     #[arg(long, value_name = "OLD")]
     pub baseline: Option<OsString>,
-    /// New names of functions, to compare versions: a TOML file of lines `"old" = "new"`
+    /// Map of renamed functions, for comparing versions: a TOML file of lines `"old" = "new"`
     #[arg(long, value_name = "FILE")]
     pub functions: Option<PathBuf>,
     /// Of a profile: the event whose samples count (default: a clock, else the event with most samples)

@@ -103,7 +103,7 @@ fn share(found: &Rates) -> f64 {
     right as f64 / all.max(1) as f64
 }
 
-/// Print the rows of the README's table, and check its bounds.
+/// Print the rows of the table of docs/MEASURED.md, and check its bounds.
 fn table(weak: &Rates, strong: &Rates, claim: f64, controls: usize) {
     println!("| planted | recordings | not named first, 1 to 3 times the noise | over 3 times |\n|---|---|---|---|");
     let mut rows: BTreeMap<&str, [(usize, usize); 2]> = BTreeMap::new();
@@ -133,7 +133,7 @@ fn planted_delays_are_named_first() {
     table(&Rates::new(), &planted(2 * PLANTS.len(), 3, 12), without(5), 5);
 }
 
-/// The whole table of the README; nine in ten of each kind.
+/// The whole table of docs/MEASURED.md; nine in ten of each kind.
 #[test]
 #[ignore = "310 recordings: cargo test --release --test delays rates -- --ignored --nocapture"]
 fn planted_delays_print_their_rates() {

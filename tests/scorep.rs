@@ -138,7 +138,7 @@ fn late_thread_of_a_team_is_named_first() {
 #[test]
 fn iterations_are_those_of_the_ranks_masters() {
     let file = archive("hybrid");
-    let groups = ["--slow", "field.rank=2", "--fast", "field.rank!=2"];
+    let groups = ["--slow", "rank=2", "--fast", "rank!=2"];
     let explained = json(&[&["explain", "--json"][..], &groups, &[file.to_str().unwrap()]].concat());
     let count = |group: &str| explained[group]["count"].as_u64().unwrap();
     assert_eq!((count("slow"), count("fast")), (50, 150), "4 ranks, 50 steps");

@@ -11,6 +11,7 @@ use super::symbols::files::SymbolPaths;
 use super::symbols::images::Spaces;
 use super::symbols::{AddressKind, ProcessStack, StackResolver};
 use crate::base::ctx::{Cancelled, Ctx};
+use crate::base::figure;
 use crate::base::names::Names;
 use crate::base::notice::{Notice, Notices};
 use crate::base::time::{Span, Timestamp};
@@ -43,7 +44,10 @@ pub fn pair(timeline: &Timeline, task: u32, notices: &mut Notices) -> Vec<Execut
             Some(_) => begun.iter().rposition(|b| b.key == mark.key),
             None => begun.len().checked_sub(1),
         };
-        let place = || format!("thread {} at {} ns", timeline.thread(thread).map_or(-1, |t| t.tid), mark.time);
+        let place = || {
+            let tid = timeline.thread(thread).map_or(-1, |t| t.tid);
+            format!("thread {tid} {}", figure::moment(mark.time.ns()))
+        };
         let Some(at) = at else {
             notices.add(Notice::EndWithoutBegin, 1, place);
             continue;

@@ -7,6 +7,7 @@
 
 use super::executions::{self, PairingRule};
 use super::path;
+use crate::base::figure;
 use crate::base::notice::{Notice, Notices};
 use crate::base::time::{Ns, Span};
 use crate::event::task::TaskDefinition;
@@ -82,7 +83,7 @@ impl TaskSurvey {
             return;
         }
         let path = path::walk(timeline, thread, span);
-        notices.add(Notice::UntiledPaths, u64::from(!path::tiles(&path, span)), || format!("at {} ns", span.start));
+        notices.add(Notice::UntiledPaths, u64::from(!path::tiles(&path, span)), || figure::moment(span.start.ns()));
         for segment in path {
             let off = !matches!(segment.kind, SegmentKind::Running | SegmentKind::Interrupted | SegmentKind::Preempted);
             if off {

@@ -49,6 +49,15 @@ pub fn seconds(ns: Ns, decimals: usize) -> String {
     format!("{:.decimals$}", ns as f64 / 1e9)
 }
 
+/// A moment of a clock in a sentence: `at 2023-11-14 22:13:20.000001 UTC`; `at 12.345678901 s of its clock` where that
+/// does not count from 1970.
+pub fn moment(clock_ns: Ns) -> String {
+    match time_of_day(clock_ns) {
+        Some(time) => format!("at {time} UTC"),
+        None => format!("at {} s of its clock", seconds(clock_ns, 9)),
+    }
+}
+
 /// Milliseconds with decimals and without a unit, for columns of one unit: `1250.000`.
 pub fn milliseconds(ns: Ns, decimals: usize) -> String {
     format!("{:.decimals$}", ns as f64 / 1e6)
@@ -113,12 +122,12 @@ pub fn share(part: f64) -> String {
     }
 }
 
-/// Standard deviations with their sign: `+14.2`; beyond a thousand `+>999`, and `few` where there are too few values.
+/// Standard deviations with their sign: `+14.2`; beyond a thousand `>999`, and `n/a` where there are too few values.
 pub fn deviations(d: Option<f64>) -> String {
     match d {
-        None => "few".into(),
-        Some(d) if d >= 999.5 => "+>999".into(),
-        Some(d) if d <= -999.5 => "->999".into(),
+        None => "n/a".into(),
+        Some(d) if d >= 999.5 => ">999".into(),
+        Some(d) if d <= -999.5 => "<-999".into(),
         Some(d) if d.abs() < 0.05 => "0.0".into(),
         Some(d) if d.abs() >= 99.95 => format!("{d:+.0}"),
         Some(d) => format!("{d:+.1}"),

@@ -47,7 +47,8 @@ const EXAMPLES: [Examples; 10] = [
         text: "Examples:
   whyslow query TRACE --overview                                      the recording at a glance
   whyslow query TRACE --attribute 'threads/*/state' --at 12.5s        all threads at one time
-  whyslow query TRACE --attribute 'threads/*/syscall' --longest 10    the slowest system calls",
+  whyslow query TRACE --attribute 'threads/*/syscall' --longest 10    the slowest system calls
+  whyslow query TRACE --attribute 'threads/*/syscall' --value fsync --longest 10",
     },
     Examples {
         command: "stats",
@@ -59,7 +60,7 @@ const EXAMPLES: [Examples; 10] = [
     Examples {
         command: "info",
         text: "Examples:
-  whyslow info TRACE           from metadata and index alone, at once
+  whyslow info TRACE           from metadata and index alone, immediately
   whyslow info TRACE --full    also what the recording can answer, and how to record the rest",
     },
     Examples {

@@ -33,10 +33,20 @@ pub(super) fn manual(mut definition: Command, command: Option<&str>) -> Option<S
 
 fn page_of(page: Command, program: &Command, is_program: bool, out: &mut Vec<u8>) -> io::Result<()> {
     let examples = page.get_after_help().map(ToString::to_string);
+    let usage = page.clone().render_usage().to_string();
+    // The page describes what the short help leaves out.
+    let page = page.mut_args(|arg| arg.hide_short_help(false));
+    let page =
+        if is_program { page.about("find out why some executions in a trace are slow and others fast") } else { page };
     let man = Man::new(page).manual("whyslow").source(program.render_version().trim());
     man.render_title(out)?;
     man.render_name_section(out)?;
-    man.render_synopsis_section(out)?;
+    let mut synopsis = Roff::new();
+    synopsis.control("SH", ["SYNOPSIS"]).control("nf", []);
+    for line in usage.trim_start_matches("Usage:").lines().map(str::trim).filter(|line| !line.is_empty()) {
+        synopsis.text([roman(line)]);
+    }
+    synopsis.control("fi", []).to_writer(out)?;
     man.render_description_section(out)?;
     man.render_options_section(out)?;
     if is_program {
@@ -123,6 +133,11 @@ mod tests {
             for option in options(command) {
                 assert!(plain.contains(&option), "{option} of {name:?}");
             }
+            assert!(plain.contains("SYNOPSIS\n.nf\nwhyslow"), "{plain}");
+            let bare = plain
+                .match_indices(".TP\n")
+                .find(|(at, _)| plain[*at..].lines().nth(2).is_none_or(|line| line.starts_with('.')));
+            assert_eq!(bare.map(|(at, _)| &plain[at..]), None, "an option without text");
             assert!(plain.contains("EXIT STATUS") && plain.starts_with(".ie"), "{plain}");
             let title = name.map_or("whyslow".to_owned(), |name| format!("whyslow-{name}"));
             assert!(plain.contains(&format!(".TH {title} 1")), "{plain}");

@@ -14,8 +14,6 @@ use clap::Args;
 
 #[derive(Args, Debug)]
 pub struct AnomaliesOptions {
-    #[command(flatten)]
-    input: InputOptions,
     /// Fraction of a pattern's occurrences, the fastest ones, that are its reference
     #[arg(short, value_name = "QUOTIENT", default_value_t = 0.75, value_parser = quotient)]
     q: f64,
@@ -36,6 +34,8 @@ pub struct AnomaliesOptions {
     /// Print one JSON document (schema whyslow.anomalies/1)
     #[arg(long)]
     json: bool,
+    #[command(flatten)]
+    input: InputOptions,
 }
 
 impl Question for AnomaliesOptions {

@@ -12,8 +12,6 @@ use std::path::PathBuf;
 #[derive(Args, Debug)]
 pub struct BuildOptions {
     #[command(flatten)]
-    input: InputOptions,
-    #[command(flatten)]
     symbols: SymbolOptions,
     /// The file to write; an existing file of the same kind is replaced
     #[arg(short, long, value_name = "FILE")]
@@ -27,6 +25,8 @@ pub struct BuildOptions {
     /// without the trace and without symbols
     #[arg(long)]
     history: bool,
+    #[command(flatten)]
+    input: InputOptions,
 }
 
 impl Question for BuildOptions {

@@ -24,8 +24,6 @@ const NAMED: usize = 20;
 #[derive(Args, Debug)]
 pub struct DiffOptions {
     #[command(flatten)]
-    input: InputOptions,
-    #[command(flatten)]
     groups: GroupOptions,
     /// Print one JSON document (schema whyslow.diff/1)
     #[arg(long)]
@@ -42,6 +40,8 @@ pub struct DiffOptions {
     /// One function, call, wait or thread over all contexts, with its callers and callees
     #[arg(long, value_name = "NAME", conflicts_with = "executions")]
     function: Option<String>,
+    #[command(flatten)]
+    input: InputOptions,
 }
 
 impl Question for DiffOptions {

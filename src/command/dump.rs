@@ -11,11 +11,11 @@ use clap::Args;
 
 #[derive(Args, Debug)]
 pub struct DumpOptions {
-    #[command(flatten)]
-    input: InputOptions,
     /// Write the exact format in which CTF readers are compared (docs/CANONICAL.md)
     #[arg(long)]
     canonical: bool,
+    #[command(flatten)]
+    input: InputOptions,
 }
 
 impl Question for DumpOptions {

@@ -16,8 +16,6 @@ use std::cmp::Reverse;
 
 #[derive(Args, Debug)]
 pub struct ExecutionsOptions {
-    #[command(flatten)]
-    input: InputOptions,
     /// The task (default: as `explain` chooses).
     #[command(flatten)]
     asked: TaskOptions,
@@ -38,6 +36,8 @@ pub struct ExecutionsOptions {
     /// Print one JSON object a line
     #[arg(long)]
     json: bool,
+    #[command(flatten)]
+    input: InputOptions,
 }
 
 impl ExecutionsOptions {

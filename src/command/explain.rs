@@ -20,8 +20,6 @@ const CONDITION_HELD: u8 = 3;
 #[derive(Args, Debug)]
 pub struct ExplainOptions {
     #[command(flatten)]
-    input: InputOptions,
-    #[command(flatten)]
     groups: GroupOptions,
     /// Print one JSON document (schema whyslow.explain/1)
     #[arg(long)]
@@ -32,6 +30,8 @@ pub struct ExplainOptions {
     /// Exit with status 3 if this holds and is significant: `extra>2ms`, `p95>+5%`
     #[arg(long, value_name = "CONDITION")]
     fail_if: Option<FailIf>,
+    #[command(flatten)]
+    input: InputOptions,
 }
 
 impl ExplainOptions {

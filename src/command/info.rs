@@ -17,8 +17,6 @@ use clap::Args;
 
 #[derive(Args, Debug)]
 pub struct InfoOptions {
-    #[command(flatten)]
-    input: InputOptions,
     /// Run the analysis: executions and percentiles per task, unknown waits by reason
     #[arg(long)]
     full: bool,
@@ -27,6 +25,8 @@ pub struct InfoOptions {
     /// Print one JSON document (schema whyslow.info/1)
     #[arg(long)]
     json: bool,
+    #[command(flatten)]
+    input: InputOptions,
 }
 
 impl Question for InfoOptions {

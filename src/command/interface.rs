@@ -21,11 +21,12 @@ use crate::model::join::Renamed;
 use crate::model::overview::RecordingOverview;
 use crate::model::settings::Settings;
 use crate::options::{AppearanceOptions, ColorChoice, GroupOptions, InputOptions};
-use crate::session::{self, Invariants, RecordedHistory, Session, TraceSurvey, UsageError};
+use crate::session::{self, Invariants, LeafChecks, RecordedHistory, Session, TraceSurvey, UsageError};
 use crate::state::history::StateHistory;
 use crate::view::diff_parts::DiffParts;
+use crate::view::report::{Report, ReportFormat, drawn};
 use crate::view::tui::bookmarks::with_bookmarks;
-use crate::view::tui::job::{Exported, SelectedPath, TaskSummary};
+use crate::view::tui::job::{Exported, RebasedInput, SelectedPath, TaskSummary};
 use crate::view::tui::key_map::KeyMap;
 use crate::view::tui::report::AnomalyReport;
 use crate::view::tui::saved::SavedView;
@@ -41,9 +42,6 @@ use std::sync::{Arc, Mutex, PoisonError};
 /// The options of the interface.
 #[derive(Args, Debug, Default)]
 pub struct InterfaceOptions {
-    /// The traces, and the options for reading them.
-    #[command(flatten)]
-    pub input: InputOptions,
     /// The executions that are compared.
     #[command(flatten)]
     pub groups: GroupOptions,
@@ -53,12 +51,15 @@ pub struct InterfaceOptions {
     /// Start anew: do not open the groups and the place of the last time
     #[arg(long)]
     pub fresh: bool,
-    /// Print the answer in words instead, for screen readers: what `explain --plain` prints
+    /// Plain text for screen readers: what `explain --plain` prints
     #[arg(long)]
     pub plain: bool,
     /// Learn the interface in nine steps, on a recording that comes with the program
     #[arg(long, conflicts_with = "traces")]
     pub tour: bool,
+    /// The traces, and the options for reading them.
+    #[command(flatten)]
+    pub input: InputOptions,
 }
 
 impl Question for InterfaceOptions {
@@ -91,9 +92,12 @@ impl Question for InterfaceOptions {
             Session::Traces(_) | Session::Databases(_) => FirstQuestion::Executions,
             Session::Run(_) => FirstQuestion::Patterns,
         };
+        let has_events = !matches!(session, Session::Databases(_));
         let notices = Arc::new(Mutex::new(session.notices()));
         let backend = Box::new(Analyst {
             session,
+            input: self.input.clone(),
+            groups: self.groups.clone(),
             task: self.groups.asked(),
             places: places(&self.traces(), &self.groups.symbols),
             renamed,
@@ -115,6 +119,7 @@ impl Question for InterfaceOptions {
             command_line: self.groups.command_line(&self.input),
             request,
             first,
+            has_events,
             options,
             threads: console.ctx.threads,
             tour: self.tour,
@@ -145,6 +150,9 @@ pub(super) fn needs_plain_text() -> bool {
 /// The session behind the interface.
 struct Analyst {
     session: Session,
+    /// The options with which the session was opened.
+    input: InputOptions,
+    groups: GroupOptions,
     task: Option<String>,
     places: SymbolPaths,
     renamed: Renamed,
@@ -206,6 +214,19 @@ impl Analyst {
     }
 }
 
+impl Analyst {
+    /// The comparison as a report; a page shows time-lines where the recording has them.
+    fn report(&mut self, report: Report<'_>, format: ReportFormat, ctx: &Ctx) -> anyhow::Result<Vec<u8>> {
+        let timelines = match (format, &self.session) {
+            (ReportFormat::Html, Session::Traces(_)) => {
+                Some(self.timelines(&drawn(report.model, report.comparison), ctx)?)
+            }
+            _ => None,
+        };
+        Ok(format.write(&Report { timelines: timelines.as_deref(), ..report }))
+    }
+}
+
 impl Backend for Analyst {
     fn analyse(&mut self, task: Option<&str>, ctx: &Ctx) -> anyhow::Result<Arc<Model>> {
         let ctx = &self.limited(ctx);
@@ -223,6 +244,31 @@ impl Backend for Analyst {
         self.task = model.tasks.get(model.task).cloned();
         self.notices.lock().unwrap_or_else(PoisonError::into_inner).clone_from(&model.notices);
         Ok(Arc::new(model))
+    }
+
+    fn rebase(&mut self, baseline: Option<&str>, task: Option<&str>, ctx: &Ctx) -> anyhow::Result<RebasedInput> {
+        let ctx = &self.limited(ctx);
+        let groups = GroupOptions { baseline: baseline.map(Into::into), ..self.groups.clone() };
+        let traces = groups.traces(&self.input);
+        traces.iter().try_for_each(|trace| within_reach(&trace.path))?;
+        let places = places(&traces, &groups.symbols);
+        let options = super::open_options(&self.input, LeafChecks::AtOpening);
+        let (session, model) = memory::within(self.memory, &ctx.cancel, || {
+            let mut session = Session::open(&traces, &options, ctx)?;
+            let model = session.model(task, &places, &[], ctx)?;
+            anyhow::Ok((session, session::rename(model, &self.renamed, ctx)?))
+        })??;
+        (self.session, self.groups, self.places) = (session, groups, places);
+        (self.mined, self.history) = (None, None);
+        self.task = model.tasks.get(model.task).cloned();
+        self.notices.lock().unwrap_or_else(PoisonError::into_inner).clone_from(&model.notices);
+        Ok(RebasedInput {
+            baseline: baseline.map(str::to_owned),
+            title: self.session.title(),
+            command_line: self.groups.command_line(&self.input),
+            request: super::request(&self.groups, &self.input, &self.session),
+            model: Arc::new(model),
+        })
     }
 
     fn compare(
@@ -295,6 +341,9 @@ impl Backend for Analyst {
                     }
                 }
             }
+            Exported::Report { model, comparison, command, format } => {
+                return self.report(Report { model, comparison, command, timelines: None }, *format, ctx);
+            }
             Exported::Anomalies { found, path, compared } => {
                 let document = anomalies::json(&found.anomalies, &found.notices, compared.clone());
                 match path {
@@ -305,6 +354,19 @@ impl Backend for Analyst {
         };
         Ok((text? + "\n").into_bytes())
     }
+}
+
+/// An error with the remedy where the sandbox refuses to read a recording: what is not read looks like an empty folder.
+fn within_reach(path: &Path) -> anyhow::Result<()> {
+    let tried = if path.is_dir() { std::fs::read_dir(path).map(drop) } else { std::fs::File::open(path).map(drop) };
+    if tried.is_err_and(|error| error.kind() == std::io::ErrorKind::PermissionDenied) {
+        let shown = path.display();
+        anyhow::bail!(
+            "{shown}: outside of the sandbox, which has the current folder and recent recordings: start whyslow with \
+             --baseline {shown}"
+        );
+    }
+    Ok(())
 }
 
 fn ui_options(appearance: &AppearanceOptions) -> anyhow::Result<UiOptions> {

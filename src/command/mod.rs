@@ -60,13 +60,13 @@ pub enum Command {
     Report(report::ReportOptions),
     /// The executions of a task one by one: when, how long, who ran them, and what each waited for most
     Executions(executions::ExecutionsOptions),
-    /// Frequent patterns of each rank or thread, their abnormal occurrences, propagation paths
+    /// Which threads or MPI ranks delayed others, when, and how the delay travelled
     Anomalies(anomalies::AnomaliesOptions),
     /// Events per type; CPU time per CPU and thread; bytes read and written per process
     Stats(stats::StatsOptions),
-    /// Values of the state history: at some times, over a range, at equal distances
+    /// State of threads, CPUs and disks at a time or over a range
     Query(query::QueryOptions),
-    /// Streams, clocks, hosts, lost events, names of tasks: from metadata and index alone, at once
+    /// Streams, clocks, hosts, lost events, names of tasks: from metadata and index alone, immediately
     Info(info::InfoOptions),
     /// An execution database: small, shareable, opened in place of the trace
     Build(build::BuildOptions),
@@ -291,14 +291,19 @@ fn say_where_states_are(ctx: &Ctx) {
 }
 
 fn open(question: &dyn Question, leaves: LeafChecks, console: &mut Console<'_>) -> anyhow::Result<Session> {
-    let InputOptions { chunk, tasks, handlers, .. } = question.input();
-    let options = OpenOptions { chunk: *chunk, tasks: tasks.clone(), handlers: handlers.clone(), leaves };
+    let options = open_options(question.input(), leaves);
     let session = console.with_progress(|ctx| match question.depth() {
         Depth::Outline => Session::outline(&question.traces(), &options, ctx),
         Depth::Events => Session::open(&question.traces(), &options, ctx),
     });
     console.stage("open");
     session
+}
+
+/// How the traces are read.
+fn open_options(input: &InputOptions, leaves: LeafChecks) -> OpenOptions {
+    let InputOptions { chunk, tasks, handlers, .. } = input;
+    OpenOptions { chunk: *chunk, tasks: tasks.clone(), handlers: handlers.clone(), leaves }
 }
 
 /// Give up the rights that the command does not need. If that is not possible, a note says so to a user, and root has
@@ -310,6 +315,10 @@ fn confine(question: &dyn Question, output: Option<&Output>) -> anyhow::Result<(
     }
     let mut rules = confinement::rules(input, &question.traces(), &question.files());
     rules.read.extend(temporary::paths());
+    if question.is_interface() {
+        // One of them may become the baseline.
+        rules.read.extend(state_folder::recent_paths());
+    }
     let confined = sandbox::confine(&rules, output);
     if let Err(why) = confined {
         if rustix::process::geteuid().is_root() {

@@ -4,7 +4,8 @@ use super::console::Console;
 use super::{Outcome, Question, sound};
 use crate::base::quantity::{TimePoint, TimeRange};
 use crate::base::time::Span;
-use crate::explain::history::rows;
+use crate::explain::history::{self, rows};
+use crate::model::history::{HistoryInterval, HistoryRow, HistoryValue};
 use crate::options::InputOptions;
 use crate::session::{Session, Traces, UsageError};
 use crate::state::history::StateHistory;
@@ -12,11 +13,10 @@ use crate::state::history::lines::Time;
 use crate::view::overview::OverviewAnswer;
 use crate::view::query::Answer;
 use clap::Args;
+use std::collections::BTreeMap;
 
 #[derive(Args, Debug)]
 pub struct QueryOptions {
-    #[command(flatten)]
-    input: InputOptions,
     /// A path or a pattern: threads/*/state, threads/123/syscall, cpus/0/thread
     #[arg(long, value_name = "PATH", required_unless_present = "overview")]
     attribute: Option<String>,
@@ -35,9 +35,14 @@ pub struct QueryOptions {
     /// Only the N longest intervals, longest first: with threads/*/syscall the slowest system calls
     #[arg(long, value_name = "N", conflicts_with_all = ["at", "points"])]
     longest: Option<u32>,
+    /// Only intervals of this value: fsync, running
+    #[arg(long, value_name = "VALUE", conflicts_with_all = ["overview", "points"])]
+    value: Option<String>,
     /// Print one JSON document (schema whyslow.query/1, with --overview whyslow.overview/1)
     #[arg(long)]
     json: bool,
+    #[command(flatten)]
+    input: InputOptions,
 }
 
 impl Question for QueryOptions {
@@ -69,16 +74,53 @@ impl Question for QueryOptions {
             let hint = "try threads/*/state or cpus/*/thread";
             anyhow::bail!("--attribute {attribute}: the recording has no such attribute; {hint}");
         }
-        let answer = Answer::new(attribute, &rows(&history, &lines), &notices);
-        console.answer(self.json, || &answer, |_| answer.text(history.window().start))?;
+        let rows = self.of_value(rows(&history, &lines));
+        let answer = Answer::new(attribute, &rows, &notices);
+        let names = if self.json { BTreeMap::new() } else { names(&history, &rows, console)? };
+        console.answer(self.json, || &answer, |_| answer.text(history.window().start, &names))?;
         Ok(notices.into())
     }
+}
+
+/// The names of the threads of some rows at their first intervals, by attribute.
+fn names(
+    history: &dyn StateHistory,
+    rows: &[HistoryRow],
+    console: &Console<'_>,
+) -> anyhow::Result<BTreeMap<String, String>> {
+    let mut names = BTreeMap::new();
+    for row in rows {
+        let thread = row.attribute.rsplit_once('/').filter(|(_, last)| *last != "name").map(|(thread, _)| thread);
+        let Some(thread) = thread.filter(|thread| thread.contains("threads/")) else { continue };
+        let Some(first) = row.intervals.first().filter(|_| !names.contains_key(&row.attribute)) else { continue };
+        let at = Time::Instants(vec![first.span.start]);
+        let found = history::rows(history, &history.lines(&format!("{thread}/name"), &at, &console.ctx.cancel)?);
+        let value = found.into_iter().flat_map(|row| row.intervals).find_map(|interval| interval.value);
+        if let Some(HistoryValue::Text(name)) = value {
+            names.insert(row.attribute.clone(), name);
+        }
+    }
+    Ok(names)
 }
 
 /// Cells of an overview, unless another number is asked for.
 const CELLS: u32 = 60;
 
 impl QueryOptions {
+    /// The intervals of the value that was named; of the longest ones as many as were asked for.
+    fn of_value(&self, mut rows: Vec<HistoryRow>) -> Vec<HistoryRow> {
+        let Some(wanted) = &self.value else { return rows };
+        let is_wanted = |interval: &HistoryInterval| match &interval.value {
+            Some(HistoryValue::Text(text)) => text == wanted,
+            Some(HistoryValue::Number(number)) => number.to_string() == *wanted,
+            None => false,
+        };
+        rows.iter_mut().for_each(|row| row.intervals.retain(is_wanted));
+        rows.retain(|row| !row.intervals.is_empty());
+        rows.truncate(self.longest.map_or(usize::MAX, |most| most as usize));
+        rows
+    }
+
     /// The averages over cells of the range.
     fn overview(&self, traces: &mut Traces, console: &mut Console<'_>) -> anyhow::Result<Outcome> {
         let recorded = console.with_progress(|work| traces.recorded_history(work))?;
@@ -107,6 +149,8 @@ impl QueryOptions {
         }
         let span = self.span(window)?;
         Ok(match (self.points, self.longest) {
+            // Which of them have the value shows when they are read.
+            (_, Some(_)) if self.value.is_some() => Time::Longest(span, usize::MAX),
             (_, Some(n)) => Time::Longest(span, n as usize),
             (Some(n), _) => Time::Points(span, n as usize),
             _ => Time::Range(span),

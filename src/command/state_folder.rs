@@ -194,6 +194,12 @@ pub fn recent(folder: &Path) -> Vec<RecentRecording> {
     all
 }
 
+/// The paths of the recordings that were open and still exist.
+pub fn recent_paths() -> Vec<PathBuf> {
+    let recordings = folder().map_or_else(Vec::new, |folder| recent(&folder));
+    recordings.into_iter().flat_map(|recording| recording.traces).map(|trace| trace.path).collect()
+}
+
 /// The recent recordings as numbered lines.
 pub fn listing(recent: &[RecentRecording]) -> String {
     let line = |(number, recording): (usize, &RecentRecording)| {

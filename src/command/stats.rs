@@ -14,11 +14,11 @@ use clap::{Args, ValueEnum};
 pub struct StatsOptions {
     /// The quantity to count
     what: Counted,
-    #[command(flatten)]
-    input: InputOptions,
     /// Print one JSON document (schema whyslow.stats.*/1)
     #[arg(long)]
     json: bool,
+    #[command(flatten)]
+    input: InputOptions,
 }
 
 /// A quantity to count.

@@ -67,9 +67,11 @@ pub(super) fn dimensions(groups: &GroupPair<'_>, slow: &Group, fast: &Group) -> 
         }
     }
     if filtered(&Metric::Trace) {
-        // Every property that goes with the trace separates groups that are traces. They began at other times.
+        // Every property that goes with the trace separates groups that are traces. They began at other times
+        // and are not of the same length.
         all.iter_mut().for_each(|s| s.explains = None);
-        all.retain(|s| s.dimension.name != "trace" && s.dimension.name != Metric::Start.name());
+        let by_construction = [Metric::Trace, Metric::Start, Metric::Elapsed].map(|metric| metric.name());
+        all.retain(|s| !by_construction.contains(&s.dimension.name));
     }
     all.sort_by(|a, b| {
         let key = |s: &SeparatingDimension| s.explains.unwrap_or(-1.0);

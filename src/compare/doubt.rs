@@ -39,7 +39,7 @@ pub(super) fn doubt(e: &Evidence<'_>, cause: &Cause) -> Option<String> {
         return because("the increases and the decreases in the slow executions are both larger than the difference");
     }
     if cause.p_value.is_none_or(|p| p >= SIGNIFICANT) {
-        return because("the executions are too few or too uneven to distinguish the largest difference from chance");
+        return because("the executions are too few or too uneven to rule out chance");
     }
     if (e.extra_ns as f64) < LEAST_NS.max(LEAST_SHARE * e.fast.mean_ns as f64) {
         return because("the difference is too small to matter");

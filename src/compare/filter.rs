@@ -1,4 +1,4 @@
-//! Filters: `METRIC OP VALUE` and `METRIC in A..B`, with units and percentiles (PRODUCT.md, `FILTER`).
+//! Filters: `METRIC OP VALUE`, `METRIC in A..B` and `METRIC=A,B,C`, with units and percentiles (PRODUCT.md, `FILTER`).
 //!
 //! In: a line of text. Out: a [`Filter`] whose `Display` writes what a user would type; numbers are parsed and printed
 //! as integers, so a printed filter selects exactly the executions it was printed for. [`members`](super::members)
@@ -35,6 +35,8 @@ pub enum Test {
     Compare(Op, Operand),
     /// `METRIC in A..B`, half-open.
     In(Operand, Operand),
+    /// `METRIC=A,B,C`: any of these numbers, ascending.
+    AnyOf(Vec<i64>),
 }
 
 /// A condition on one metric. `Display` writes it as a user would type it.
@@ -193,12 +195,28 @@ fn parse(text: &str) -> Result<Filter, FilterFault> {
     if metric.unit() == Unit::Name && !matches!(op, Op::Equal | Op::NotEqual) {
         return Err(FilterFault::NamesHaveNoOrder { metric: metric.name() });
     }
+    if op == Op::Equal && metric.unit() != Unit::Name && value.contains(',') {
+        return any_of(metric, value);
+    }
     let value = operand(&metric, value)?;
     let is_other = |value: &Operand| matches!(value, Operand::Name(name) if name == "slow" || name == "fast");
     if metric == Metric::Group && (op != Op::NotEqual || !is_other(&value)) {
         return Err(FilterFault::WrongGroup);
     }
     Ok(Filter { metric, test: Test::Compare(op, value) })
+}
+
+/// `METRIC=A,B,C`.
+fn any_of(metric: Metric, text: &str) -> Result<Filter, FilterFault> {
+    let number = |text: &str| match operand(&metric, text)? {
+        Operand::Number(number) => Ok(number),
+        _ => {
+            let remedy = "a list holds plain numbers";
+            Err(FilterFault::BadValue { value: text.trim().into(), metric: metric.name(), remedy })
+        }
+    };
+    let numbers = text.split(',').map(number).collect::<Result<Vec<i64>, FilterFault>>()?;
+    Ok(Filter::any_of(metric, numbers))
 }
 
 /// Conditions in one text, separated by commas or spaces: `type=append, duration>20ms`.
@@ -248,6 +266,10 @@ impl fmt::Display for Filter {
         match &self.test {
             Test::Compare(op, value) => write!(f, "{}{}{}", self.metric.name(), op.sign(), show(value)),
             Test::In(from, to) => write!(f, "{} in {}..{}", self.metric.name(), show(from), show(to)),
+            Test::AnyOf(numbers) => {
+                let numbers: Vec<String> = numbers.iter().map(|n| self.metric.unit().exact(*n)).collect();
+                write!(f, "{}={}", self.metric.name(), numbers.join(","))
+            }
         }
     }
 }
@@ -263,6 +285,16 @@ impl Filter {
         Filter { metric, test: Test::Compare(op, Operand::Name(name.to_owned())) }
     }
 
+    /// `METRIC=A,B,C`, of any number of numbers.
+    pub fn any_of(metric: Metric, mut numbers: Vec<i64>) -> Self {
+        numbers.sort_unstable();
+        numbers.dedup();
+        match numbers[..] {
+            [one] => Filter::compare(metric, Op::Equal, one),
+            _ => Filter { metric, test: Test::AnyOf(numbers) },
+        }
+    }
+
     /// The filters that executions pass which ran at a time: since the first event (`12.5s`), or of the day
     /// (`09:45:56`), where it is as long as its last figure.
     pub fn at_time(text: &str) -> Result<Vec<Self>, FilterError> {
@@ -270,8 +302,8 @@ impl Filter {
         [format!("start<={text}"), format!("end{ends}{text}")].iter().map(|filter| filter.parse()).collect()
     }
 
-    /// The range of values that pass, over the metric's ascending present values; `None` for `!=` and for names, which
-    /// are no ranges.
+    /// The range of values that pass, over the metric's ascending present values; `None` for `!=`, lists and
+    /// names, which are no ranges.
     pub fn range(&self, sorted: &[i64]) -> Option<ValueRange> {
         let value = |operand: &Operand| match operand {
             Operand::Number(n) => Some(*n),
@@ -281,6 +313,7 @@ impl Filter {
         let after = |v: i64| v.saturating_add(1);
         match &self.test {
             Test::In(from, to) => Some(ValueRange { from: value(from)?, to: value(to)? }),
+            Test::AnyOf(_) => None,
             Test::Compare(op, operand) => {
                 let v = value(operand)?;
                 let (first, end) = (after(ABSENT), i64::MAX);
@@ -328,6 +361,8 @@ mod tests {
             "field.rows>-3",
             "type=get user",
             "trace!=new",
+            "execution=3,17,29",
+            "rank=3",
             "duration>=9223372036.854775807s",
         ] {
             assert_eq!(parse(text).to_string(), text);
@@ -357,6 +392,7 @@ mod tests {
             ("start in 0..1.5", "`1.5` has no unit"),
             ("group=slow", "write `group!=slow` in the fast group"),
             ("group!=new", "write `group!=slow` in the fast group"),
+            ("execution=3,p95", "`p95` is not a value of execution: a list holds plain numbers"),
             ("duration>=p101", "percentiles go from p0 to p100"),
             ("duration", "has no operator"),
             ("duration in 3ms", "has no operator"),
@@ -400,6 +436,10 @@ mod tests {
         assert_eq!(
             parse_all("duration in 1ms..2ms type=get user, slow"),
             Ok(vec![parse("duration in 1ms..2ms"), parse("type=get user, slow")])
+        );
+        assert_eq!(
+            parse_all("execution=29, 3,17,3, type=append"),
+            Ok(vec![parse("execution=3,17,29"), parse("type=append")])
         );
         assert!(parse_all("duration>1ms,durtaion<2ms").is_err() && parse_all("").is_err() && parse_all(",").is_err());
     }

@@ -11,9 +11,9 @@ use crate::base::spelling;
 use crate::model::execution::ExecutionId;
 use crate::model::histogram::ValueRange;
 use crate::model::metric::{ABSENT, Metric, Unit};
-use crate::model::{Model, categories};
+use crate::model::{Model, categories, elapsed};
 
-/// The values of a metric by execution; durations, starts and ends need no column.
+/// The values of a metric by execution; durations, starts, ends and numbers need no column.
 pub fn values(model: &Model, metric: &Metric) -> Option<Vec<i64>> {
     let e = &model.executions;
     if let Some(column) = e.column(metric) {
@@ -23,6 +23,8 @@ pub fn values(model: &Model, metric: &Metric) -> Option<Vec<i64>> {
         Metric::Duration => Some((0..e.len()).map(|i| e.duration(i)).collect()),
         Metric::Start => Some(e.start.iter().map(|s| s.since(model.origin)).collect()),
         Metric::End => Some(e.end.iter().map(|s| s.since(model.origin)).collect()),
+        Metric::Elapsed => elapsed::values(model),
+        Metric::Execution => Some((0..e.len()).map(|i| i as i64).collect()),
         _ => categories::values(model, metric),
     }
 }
@@ -100,6 +102,10 @@ pub fn members(model: &Model, filters: &[Filter], others: &[Filter]) -> Result<V
             let remedy = spelling::suggest(&metric, &names);
             SelectError::NoMetric { filter: filter.to_string(), metric, remedy }
         })?;
+        if let Test::AnyOf(numbers) = &filter.test {
+            passes.iter_mut().zip(&values).for_each(|(pass, v)| *pass &= numbers.binary_search(v).is_ok());
+            continue;
+        }
         let range = match &filter.test {
             Test::Compare(_, Operand::Name(name)) => {
                 model.names.find(name).map(|id| ValueRange::single(id.raw().into()))
@@ -187,6 +193,8 @@ mod tests {
         assert_eq!(passing(&m, &["start<=30ns", "end>40ns"]), [2], "those that ran at a moment");
         assert_eq!(passing(&m, &["duration!=20ns"]), [0, 2, 3]);
         assert_eq!(passing(&m, &["type=append", "duration!=p1"]), [2]);
+        assert_eq!(passing(&m, &["execution=3,0,9"]), [0, 3]);
+        assert_eq!(passing(&m, &["duration=30ns,40ns"]), [2, 3]);
         assert_eq!(passing(&m, &["type!=append"]), [1, 3]);
         assert_eq!(passing(&m, &["type=none"]), [0_u32; 0]);
         assert_eq!(passing(&m, &["field.n!=8"]), [1, 3], "an absent value passes nothing");

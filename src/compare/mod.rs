@@ -15,6 +15,7 @@ mod caveats;
 pub mod chance;
 mod comparison;
 pub mod condition;
+mod culprit;
 mod dimension;
 mod doubt;
 mod failures;

@@ -9,21 +9,17 @@
 
 use super::Culprit;
 use super::across::Common;
+use super::culprit::{has_namesake, other_thread, own_thread};
 use super::leaves::{CommonFunction, Functions, Leaf, Leaves};
 use super::partition::{DifferencePart, PartitionInput, is_kernel_thread};
 use super::tree::GroupPair;
 use super::words::{Blame, Parties};
-use crate::base::names::{NameId, fold_digits};
+use crate::base::names::NameId;
 use crate::event::kernel_thread::role;
 use crate::event::waiting_calls::is_sleep;
 use crate::model::context::{ContextId, FrameKind};
-use crate::model::execution::ExecutionId;
 use crate::model::wait_kind::{BY_SIGNAL, BY_TRACER, IDLE_CPU, POLLING, QUOTA, WaitKind};
-use crate::model::{Model, ThreadInfo, ThreadInfoId};
-use std::collections::{BTreeMap, BTreeSet};
-
-/// Percent of the time that a property of threads must cover to be a property of the culprit.
-const AGREES: u128 = 90;
+use std::collections::BTreeSet;
 
 /// What is known of time besides its kind.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -166,7 +162,9 @@ fn name_wait(groups: &GroupPair<'_>, leaves: &Leaves<'_>, part: &DifferencePart)
     let site = ordered.site(function);
     if let Some((blame, thread)) = ordered.culprit(part) {
         let mut named = name_blamed(&ordered.blamed_on(&thread), site, blame, part.kind);
-        named.manner = stop_manner(leaves, part);
+        if part.kind == WaitKind::Stopped {
+            named.manner = stop_manner(leaves, part);
+        }
         let of_chain = named.kept.iter_mut().flat_map(|kept| [Some(&mut kept.holder), kept.taker.as_mut()]).flatten();
         for by in of_chain.chain([&mut named.by]) {
             if !has_namesake(groups, by) {
@@ -178,10 +176,8 @@ fn name_wait(groups: &GroupPair<'_>, leaves: &Leaves<'_>, part: &DifferencePart)
     let heaviest = leaves.heaviest;
     let culprit = leaves.input.origins[heaviest.index()].culprit;
     let path = leaves.input.model.contexts.path(heaviest);
-    let call = path.iter().rev().find(|c| leaves.is_kind(**c, FrameKind::Call));
-    let waits_for_more = call.is_some_and(|c| !is_sleep(groups.model.names.get(leaves.frame_name(*c))));
     let manner = match part.kind {
-        WaitKind::Timer if waits_for_more => WaitManner::TimedOut,
+        WaitKind::Timer if waits_for_more(leaves, &path) => WaitManner::TimedOut,
         WaitKind::Preempted if leaves.are_throttled() => WaitManner::Throttled,
         WaitKind::Preempted if leaves.are_mostly(IDLE_CPU) => WaitManner::HeldBack,
         _ => stop_manner(leaves, part),
@@ -191,6 +187,12 @@ fn name_wait(groups: &GroupPair<'_>, leaves: &Leaves<'_>, part: &DifferencePart)
     let quota = if part.kind == WaitKind::Preempted { leaves.named_after(QUOTA) } else { None };
     let polled = leaves.named_after(POLLING);
     PartName { manner, quota, polled, ..PartName::new(context, by, site, Parties::of(groups.model)) }
+}
+
+/// True where the last call on a path waits for more than a time to pass.
+fn waits_for_more(leaves: &Leaves<'_>, path: &[ContextId]) -> bool {
+    let call = path.iter().rev().find(|c| leaves.is_kind(**c, FrameKind::Call));
+    call.is_some_and(|c| !is_sleep(leaves.input.model.names.get(leaves.frame_name(*c))))
 }
 
 /// What stopped the threads of a part, where it is time of stopped ones.
@@ -233,8 +235,10 @@ fn name_blamed(leaves: &Leaves<'_>, site: String, blame: Blame, kind: WaitKind) 
         path[at.map_or(path.len(), |at| at + 1)..].to_vec()
     };
     let (parties, activity) = (Parties::of(model), leaves.activity(below));
+    let timed_out = activity == Some(WaitKind::Timer) && waits_for_more(leaves, &below(leaves.heaviest));
+    let manner = if timed_out { WaitManner::TimedOut } else { WaitManner::Plain };
     let (idle_cpus, quota) = (leaves.idle_cpus(), leaves.named_after(QUOTA));
-    PartName { blame, through, activity, kept, idle_cpus, quota, ..PartName::new(context, by, site, parties) }
+    PartName { blame, through, activity, kept, idle_cpus, quota, manner, ..PartName::new(context, by, site, parties) }
 }
 
 /// What kept the threads of some frames from running, while others waited for them; `function` is the one by which the
@@ -253,85 +257,6 @@ fn kept_from_running(
     let is_its = |function: &CommonFunction| model.contexts.path(function.context).iter().any(|c| frames.contains(c));
     let taker = other_thread(model, &frames, function.filter(is_its).map(|found| found.name));
     Some(KeptFromRunning { holder, taker: Some(taker), is_alone })
-}
-
-/// True where the culprit has the names of a thread that ran one of the slow executions.
-fn has_namesake(groups: &GroupPair<'_>, by: &Culprit) -> bool {
-    let model = groups.model;
-    let is = |name: &Option<String>, id: NameId| name.as_deref() == Some(model.names.get(id));
-    let waits = |e: &ExecutionId| model.who.get(model.executions.who[e.index()].index());
-    let mut who = groups.slow.iter().filter_map(waits);
-    Parties::of(model) == Parties::Threads && who.any(|who| is(&by.process, who.process) && is(&by.thread, who.thread))
-}
-
-/// The execution's own thread as the culprit: the properties that all slow executions have in common.
-fn own_thread(groups: &GroupPair<'_>, process: NameId, function: &str) -> Culprit {
-    let model = groups.model;
-    let mut time: BTreeMap<ThreadInfoId, u64> = BTreeMap::new();
-    for e in groups.slow {
-        *time.entry(model.executions.who[e.index()]).or_insert(0) += 1;
-    }
-    let mut by = Culprit { which: None, ..describe(model, &time) };
-    by.process = Some(model.names.get(process).to_string());
-    by.function = (!function.is_empty()).then(|| function.to_string());
-    by
-}
-
-/// Another thread as the culprit, by its frames in the tree.
-fn other_thread(model: &Model, frames: &BTreeSet<ContextId>, function: Option<NameId>) -> Culprit {
-    let mut time: BTreeMap<ThreadInfoId, u64> = BTreeMap::new();
-    for frame in frames {
-        for (who, ns) in model.contexts.threads_of(*frame) {
-            *time.entry(who).or_insert(0) += ns;
-        }
-    }
-    let mut by = describe(model, &time);
-    // Of ranks that only have a role in common, the frame is named after the role.
-    let is_role = || Parties::of(model) == Parties::Ranks && by.thread.as_ref().is_some_and(|t| t.contains('*'));
-    if by.thread.is_none() || is_role() {
-        by.thread = frames.first().map(|c| model.names.get(model.contexts.frame(*c).name).to_string());
-    }
-    by.function = function.map(|f| model.names.function(f).into_owned());
-    by
-}
-
-/// The properties on which [`AGREES`] percent of the weight agree; thread names with digits collapsed if need be.
-fn describe(model: &Model, weights: &BTreeMap<ThreadInfoId, u64>) -> Culprit {
-    fn agreed<T: Ord>(
-        model: &Model,
-        weights: &BTreeMap<ThreadInfoId, u64>,
-        of: impl Fn(&ThreadInfo) -> T,
-    ) -> Option<T> {
-        let mut sums: BTreeMap<T, u128> = BTreeMap::new();
-        for (who, weight) in weights {
-            if let Some(who) = model.who.get(who.index()) {
-                *sums.entry(of(who)).or_insert(0) += u128::from(*weight);
-            }
-        }
-        let total: u128 = sums.values().sum();
-        sums.into_iter().find(|(_, sum)| total > 0 && sum * 100 >= total * AGREES).map(|(value, _)| value)
-    }
-    // One that has most of the weight is worth a number, although others have some, too.
-    let total: u128 = weights.values().map(|weight| u128::from(*weight)).sum();
-    let most = weights.iter().max_by_key(|(_, weight)| **weight).filter(|(_, weight)| u128::from(**weight) * 2 > total);
-    let which = most.and_then(|(who, weight)| {
-        let who = model.who.get(who.index())?;
-        let mostly = if u128::from(*weight) * 100 >= total * AGREES { "" } else { "mostly " };
-        let (what, number) = if who.pid == who.tid { ("pid", who.pid) } else { ("tid", who.tid) };
-        Some(format!("{mostly}{what} {number}"))
-    });
-    let text = |id: NameId| model.names.get(id).to_string();
-    let thread = agreed(model, weights, |w| w.thread).map(text);
-    let collapsed = || agreed(model, weights, |w| fold_digits(model.names.get(w.thread)));
-    Culprit {
-        host: agreed(model, weights, |w| w.host).map(text),
-        process: agreed(model, weights, |w| w.process).map(text),
-        pid: agreed(model, weights, |w| (w.host, w.pid)).map(|(_, pid)| pid),
-        tid: agreed(model, weights, |w| (w.host, w.tid)).map(|(_, tid)| tid),
-        thread: thread.or_else(collapsed),
-        function: None,
-        which,
-    }
 }
 
 #[cfg(test)]
@@ -424,12 +349,12 @@ mod tests {
         let whole = "Waiting for a CPU while thread batch of q (in spin) ran, and 2 of 4 CPUs were idle: ";
         assert!(first_cause(idle, &runtime).sentence.starts_with(whole));
         let stopped = first_cause("p;main;append;{stopped};{by a tracer};thread gdb@gdb;peek", &runtime);
-        let whole = "Stopped by a debugger or another tracer until thread gdb of gdb let it go on: ";
+        let whole = "Stopped by a debugger or another tracer until gdb let it go on: ";
         assert!(stopped.sentence.starts_with(whole), "{}", stopped.sentence);
         // Whatever it did before.
         let shell = "p;main;append;{stopped};{by a signal};thread bash@bash;main;[wait4];thread sleep@sleep;nap";
         let stopped = first_cause(shell, &runtime);
-        assert!(stopped.sentence.contains("until thread bash of bash let it go on: "), "{}", stopped.sentence);
+        assert!(stopped.sentence.contains("until bash let it go on: "), "{}", stopped.sentence);
         assert_eq!((stopped.by.thread.as_deref(), stopped.by.function), (Some("bash"), None));
         let stopped = first_cause("p;main;append;[futex];thread low@p;hold;{stopped};{by a signal}", &runtime);
         assert!(stopped.sentence.contains("for thread low of p, which was stopped in hold: "), "{}", stopped.sentence);

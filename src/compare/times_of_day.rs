@@ -79,6 +79,7 @@ fn one(model: &Model, filter: &Filter) -> Result<Filter, SelectError> {
     let has_time = match &filter.test {
         Test::Compare(_, value) => is_time(value),
         Test::In(from, to) => is_time(from) || is_time(to),
+        Test::AnyOf(_) => false,
     };
     if !has_time {
         return Ok(filter.clone());
@@ -104,7 +105,7 @@ fn one(model: &Model, filter: &Filter) -> Result<Filter, SelectError> {
                 Op::Less | Op::AtLeast | Op::NotEqual => Test::Compare(*op, Operand::Number(begin)),
             }
         }
-        Test::Compare(op, other) => Test::Compare(*op, other.clone()),
+        Test::Compare(..) | Test::AnyOf(_) => filter.test.clone(),
     };
     Ok(Filter { metric: filter.metric.clone(), test })
 }

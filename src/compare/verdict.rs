@@ -67,7 +67,7 @@ fn weigh(e: &Evidence<'_>) -> Verdict {
     let (slow_mean, fast_mean) = (figure::time(e.slow.mean_ns as f64), figure::time(e.fast.mean_ns as f64));
     if e.extra_ns <= 0 {
         let text =
-            format!("The slow group is not slower: {slow_mean} against {fast_mean} on average. Swap the groups?");
+            format!("The slow group is not slower: {slow_mean} against {fast_mean} on average; swap the two groups.");
         return say(false, Basis::None, text);
     }
     let doubt = cause.map_or(Some("no single difference is a hundredth of it".to_owned()), |c| doubt(e, c));
@@ -124,10 +124,13 @@ fn less(e: &Evidence<'_>) -> String {
 /// recorded`.
 fn place_sentence(e: &Evidence<'_>, cause: &Cause, whole: &TotalDifference) -> String {
     let place = &e.ranked.place;
-    let site = if place.site.is_empty() { "an unknown place (no call stack)" } else { &place.site };
     let state = if cause.kind == Some(WaitKind::UnknownWait) { "waiting" } else { "running or waiting" };
+    let state = match place.site.as_str() {
+        "" => format!("{} where no call stack was recorded", sentence_case(state)),
+        site => format!("In {site}, {state}"),
+    };
     let missing_fact = missing_fact(cause.kind.unwrap_or(WaitKind::UnknownState), place.reason.as_deref());
-    format!("In {site}, {state}: {}; this recording does not say {missing_fact}.", figures(cause, whole))
+    format!("{state}: {}; this recording does not say {missing_fact}.", figures(cause, whole))
 }
 
 /// The largest parts of the time of all executions.
@@ -152,13 +155,13 @@ fn profile_sentence(e: &Evidence<'_>, whole: &TotalDifference) -> String {
 /// The task that was chosen, why, and others that are worth a look.
 fn chosen(model: &Model, choice: &TaskChoice) -> String {
     let task = model.tasks.get(model.task).map_or("", |t| t);
-    let mut text = format!(" About {task}, {}", choice.why);
+    let mut text = format!(" Analysed: {task}, {}", choice.why);
     if choice.profile {
-        text += "; it ran too seldom to set slow executions apart";
+        text += "; too few executions to compare";
     }
     match choice.others.as_slice() {
         [] => {}
-        others => text += &format!("; {} may be worth a look too (--task)", others.join(" and ")),
+        others => text += &format!("; others: {} (--task, or T in the interface)", others.join(" and ")),
     }
     text + "."
 }

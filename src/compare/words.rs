@@ -17,9 +17,10 @@ pub(super) fn phrase(kind: WaitKind, named: &PartName) -> String {
     let (site, blames, others) = (abbreviated(site), *blames, parties.noun());
     let within = if site.is_empty() { String::new() } else { format!(" in {site}") };
     let function = by.function.as_deref().map(abbreviated);
+    let also = function.as_deref().filter(|f| !site.is_empty() && *f == site).map_or("", |_| " too");
     let ran = match &named.kept {
         Some(kept) => kept_from_running(kept, named.quota.as_deref()),
-        None => doing(*activity, function.as_deref()),
+        None => doing(*activity, function.as_deref(), named.manner),
     };
     let inside = function.map_or_else(String::new, |f| format!(" (in {f})"));
     let who = match parties {
@@ -62,7 +63,7 @@ pub(super) fn phrase(kind: WaitKind, named: &PartName) -> String {
             Some(call) => format!("sleeping{within} between calls of {call} that failed"),
             None => format!("sleeping{within}"),
         },
-        (WaitKind::Thread, Blame::One | Blame::Program) => format!("waiting{within} for {who}{ran}"),
+        (WaitKind::Thread, Blame::One | Blame::Program) => format!("waiting{within} for {who}{ran}{also}"),
         (WaitKind::Thread, Blame::Several) => format!("waiting{within} for other {others}s, mostly {who}{ran}"),
         (WaitKind::Thread, Blame::NoThread) => format!("waiting{within} for an unknown {others}"),
         (WaitKind::Device, _) => format!("waiting for a device{within}"),
@@ -157,7 +158,7 @@ fn kept_from_running(kept: &KeptFromRunning, period: Option<&str>) -> String {
 }
 
 /// What the culprit did meanwhile, as far as it is known: `, which ran expensive_flush`.
-fn doing(activity: Option<WaitKind>, function: Option<&str>) -> String {
+fn doing(activity: Option<WaitKind>, function: Option<&str>, manner: WaitManner) -> String {
     let within = function.map_or_else(String::new, |f| format!(" in {f}"));
     let did = match (activity, function) {
         (Some(WaitKind::Cpu), Some(f)) => format!("ran {f}"),
@@ -167,6 +168,7 @@ fn doing(activity: Option<WaitKind>, function: Option<&str>) -> String {
         (Some(WaitKind::Interrupted), _) => format!("was paused by interrupt handlers{within}"),
         (Some(WaitKind::Disk), _) => format!("waited for the disk{within}"),
         (Some(WaitKind::Network), _) => format!("waited for the network{within}"),
+        (Some(WaitKind::Timer), _) if manner == WaitManner::TimedOut => format!("waited{within} until it timed out"),
         (Some(WaitKind::Timer), _) => format!("slept{within}"),
         (Some(WaitKind::Thread), _) => format!("waited for another thread{within}"),
         (Some(WaitKind::Device), _) => format!("waited for a device{within}"),
@@ -187,6 +189,8 @@ fn thread(by: &Culprit) -> String {
     let which = by.which.as_ref().map_or_else(String::new, |which| format!(" ({which})"));
     match (&by.thread, &by.process) {
         (Some(t), _) if role.is_some() => format!("{} ({t})", role.unwrap_or_default()),
+        // A program's main thread is named after it.
+        (Some(t), Some(p)) if t == p => format!("{p}{which}"),
         (Some(t), Some(p)) if !p.is_empty() => format!("thread {t} of {p}{which}"),
         (Some(t), _) => format!("thread {t}"),
         (None, Some(p)) => p.clone(),
@@ -337,6 +341,7 @@ pub(super) fn missing_fact(kind: WaitKind, reason: Option<&str>) -> String {
             "no recorded message or collective explains it",
             "Score-P: SCOREP_MPI_ENABLE_GROUPS=all; EZTrace records no completions of C programs",
         ),
+        Some("woken from another CPU") => ("the wake-up came from another CPU, and its source was not recorded", ""),
         Some("recording ended") => ("the recording ended before", "record for longer"),
         Some(other) => (other, ""),
         None => ("", ""),

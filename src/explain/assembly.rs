@@ -15,6 +15,7 @@ use crate::analysis::executions::Execution;
 use crate::analysis::leaders::Leaders;
 use crate::analysis::outline::{Outline, OutlineStep};
 use crate::analysis::thread_names::ThreadNames;
+use crate::base::figure;
 use crate::base::names::NameId;
 use crate::base::notice::Notice;
 use crate::base::time::Timestamp;
@@ -81,7 +82,7 @@ impl Assembly<'_> {
             NewExecution { spent: &spent, kind, error, trace: label },
         );
         let lossy = self.timeline.is_lossy(execution.span);
-        let first = || format!("execution at {} ns", execution.span.start.since(self.timeline.span().start));
+        let first = || format!("execution {}", figure::moment(execution.span.start.ns()));
         model.notices.add(Notice::UnresolvedWaits, unresolved, first);
         model.notices.add(Notice::UntiledPaths, u64::from(!tiled), first);
         let thread = self.threads.id(execution.thread, execution.last_moment(), &mut model.who, &mut model.names);

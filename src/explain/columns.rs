@@ -105,8 +105,8 @@ impl MetricColumns {
                 Metric::Interleaved => counts.interleaved.unwrap_or(ABSENT),
                 Metric::Trace => i64::from(trace.raw()),
                 Metric::Process | Metric::Thread | Metric::Tid | Metric::Host | Metric::CpuId | Metric::Image => ABSENT,
-                Metric::Type | Metric::Errno | Metric::Role | Metric::Group | Metric::End => ABSENT,
-                Metric::Field(_) | Metric::Perf(_) => ABSENT,
+                Metric::Type | Metric::Errno | Metric::Rank | Metric::Role | Metric::Group => ABSENT,
+                Metric::Elapsed | Metric::End | Metric::Execution | Metric::Field(_) | Metric::Perf(_) => ABSENT,
             });
         }
         for (column, grown) in self.counters.iter_mut().zip(counters) {

@@ -111,19 +111,16 @@ pub fn iterations(
         ctx.cancel.check()?;
         let own = contexts.fold(span, stream);
         let rank = mined.operations.sequences.get(stream as usize).and_then(|s| s.rank);
-        columns.push(
-            contexts.contexts,
-            &own,
-            span.start - model.origin,
-            span.len(),
-            [rank.map(i64::from), Some(number as i64)],
-        );
+        columns.push(contexts.contexts, &own, span.start - model.origin, span.len(), number as i64);
         let kind = match measured.push(&mined.operations, &triggers, stream, span) {
             Some(parameters) => contexts.names.intern(&parameters),
             None => pattern,
         };
         columns.traces.push(i64::from(trace.raw()));
         columns.patterns.push(i64::from(kind.raw()));
+        // Ranks are names, as ids of threads are: the distance between two says nothing.
+        let name = rank.map(|rank| contexts.names.intern(&rank.to_string()));
+        columns.rank.push(name.map_or(ABSENT, |name| i64::from(name.raw())));
         columns.roles.push(roles.get(stream as usize).copied().unwrap_or(ABSENT));
         let executions = &mut model.executions;
         executions.start.push(span.start);
@@ -379,14 +376,7 @@ struct Columns {
 }
 
 impl Columns {
-    fn push(
-        &mut self,
-        contexts: &Contexts,
-        own: &[ContextTime],
-        since_origin: Ns,
-        length: Ns,
-        fields: [Option<i64>; 2],
-    ) {
+    fn push(&mut self, contexts: &Contexts, own: &[ContextTime], since_origin: Ns, length: Ns, number: i64) {
         let mut spent = [0; 4];
         let mut ranks = BTreeSet::new();
         for ContextTime { context, ns } in own {
@@ -410,8 +400,6 @@ impl Columns {
         self.start.push(since_origin);
         self.spent.iter_mut().zip(spent).for_each(|(column, ns)| column.push(ns));
         self.threads.push(1 + ranks.len() as i64);
-        let [rank, number] = fields.map(|f| f.unwrap_or(ABSENT));
-        self.rank.push(rank);
         self.number.push(number);
     }
 
@@ -428,7 +416,7 @@ impl Columns {
             (Metric::Trace, self.traces),
             (Metric::Type, self.patterns),
             (Metric::Role, self.roles),
-            (Metric::Field("rank".into()), self.rank),
+            (Metric::Rank, self.rank),
             (Metric::Field("turn".into()), self.number),
         ];
         let known = |(metric, values): (Metric, Vec<i64>)| {

@@ -84,7 +84,7 @@ pub enum NotARecording {
     )]
     NoRecordings,
     /// A folder with recordings of other kinds.
-    #[error("no CTF trace in this folder; name one recording below it: {}", listed(below))]
+    #[error("this folder is no recording itself; name one below it: {}", listed(below))]
     OtherRecordings {
         /// The recordings below it, sorted.
         below: Vec<PathBuf>,
@@ -159,7 +159,7 @@ mod tests {
         let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("fixtures");
         let for_folder = |path: &Path| for_folder(path).to_string();
         let recorders = for_folder(&root.join("recorders"));
-        assert!(recorders.contains("name one recording below it") && recorders.contains("java.data, "), "{recorders}");
+        assert!(recorders.contains("name one below it") && recorders.contains("java.data, "), "{recorders}");
         assert!(for_folder(&root.join("archives")).contains("traces.otf2"));
         assert!(for_folder(&root.join("ctf")).contains("no recording in this folder"));
     }

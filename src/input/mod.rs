@@ -62,7 +62,7 @@ impl Argument {
         }
     }
 
-    /// The perf.data or trace.dat in the folder that was named, where that is the only recording in it.
+    /// The perf.data, trace.dat or OTF2 archive in the folder that was named, where that is the only recording in it.
     pub fn located(self) -> Argument {
         let is_other = || self.is_archive() || Kind::of(&self.path) != Kind::Ctf;
         match self.path.is_dir() && !is_other() {

@@ -21,14 +21,14 @@ pub(super) fn other_recordings_below(folder: &Path) -> Vec<PathBuf> {
     search.found
 }
 
-/// The perf.data or trace.dat in a folder that holds no other recording.
+/// The perf.data, trace.dat or OTF2 archive in a folder that holds no other recording.
 pub(super) fn only_recording_in(folder: &Path) -> Option<PathBuf> {
     let mut search = Search { left: MOST_ENTRIES, found: Vec::new(), has_ctf: false, ends_at_ctf: true };
     search.look_into(folder, DEEPEST);
     // Where entries were left out, other recordings may be among them.
     let is_whole = search.left > 0 && !search.has_ctf;
     let only = search.found.pop().filter(|_| is_whole && search.found.is_empty())?;
-    Some(only).filter(|path| Kind::of(path) != Kind::Ctf)
+    Some(only).filter(|path| otf2::find(path).is_some() || Kind::of(path) != Kind::Ctf)
 }
 
 struct Search {
@@ -106,6 +106,12 @@ mod tests {
         // A folder with `data` is a recording itself, whether or not its header could be read before.
         let whole = Path::new(env!("CARGO_MANIFEST_DIR")).join("fixtures/recorders/dir.data");
         assert_eq!(only_recording_in(&whole), Some(whole));
+        // An OTF2 archive is its anchor.
+        let run = tempfile::tempdir().unwrap();
+        std::fs::create_dir(run.path().join("trace")).unwrap();
+        let anchor = run.path().join("trace/run.otf2");
+        std::fs::write(&anchor, "").unwrap();
+        assert_eq!(only_recording_in(run.path()), Some(anchor));
         // With a second recording of any kind it is not clear which is meant.
         std::fs::create_dir(folder.path().join("ust")).unwrap();
         std::fs::write(folder.path().join("ust/metadata"), "/* CTF 1.8 */").unwrap();

@@ -57,6 +57,8 @@ pub enum Metric {
     Duration,
     /// Start, from the first event of the recording.
     Start,
+    /// Start, from the first event of its own recording, where several that don't overlap in time are compared.
+    Elapsed,
     /// End, from the first event of the recording. Filters alone use it: with `start` it selects the executions that
     /// ran at a moment (`start<=1.2s, end>1.2s`).
     End,
@@ -96,8 +98,12 @@ pub enum Metric {
     Type,
     /// The error for which the system call failed that ended it, [`SUCCEEDED`] where it did not fail.
     Errno,
+    /// The MPI rank whose iteration it is.
+    Rank,
     /// The role of its rank in an MPI run, which runs on other numbers of ranks share.
     Role,
+    /// The number of the execution: `execution=115,171` selects executions one by one. It has no column.
+    Execution,
     /// Which of the two groups: `group!=slow` in the filters of the fast group. It has no column.
     Group,
     /// A numeric field of the delimiting events: `field.NAME`.
@@ -125,8 +131,11 @@ impl Metric {
             Metric::Image,
             Metric::Type,
             Metric::Errno,
+            Metric::Rank,
             Metric::Role,
+            Metric::Elapsed,
             Metric::End,
+            Metric::Execution,
         ]);
         all
     }
@@ -142,7 +151,6 @@ impl Metric {
         match name {
             RUNNABLE => return Some(Metric::Time(WaitKind::Preempted)),
             "label" => return Some(Metric::Trace),
-            "rank" => return Some(Metric::Field(name.into())),
             _ => {}
         }
         let spent = WaitKind::ALL.into_iter().map(Metric::Time);
@@ -154,6 +162,7 @@ impl Metric {
         match self {
             Metric::Duration => "duration".into(),
             Metric::Start => "start".into(),
+            Metric::Elapsed => "elapsed".into(),
             Metric::End => "end".into(),
             Metric::Time(s) => s.name().into(),
             Metric::Other => "blocked.other".into(),
@@ -173,7 +182,9 @@ impl Metric {
             Metric::Image => "image".into(),
             Metric::Type => "type".into(),
             Metric::Errno => "errno".into(),
+            Metric::Rank => "rank".into(),
             Metric::Role => "role".into(),
+            Metric::Execution => "execution".into(),
             Metric::Group => "group".into(),
             Metric::Field(name) => format!("field.{name}"),
             Metric::Perf(name) => format!("perf.{name}"),
@@ -183,13 +194,14 @@ impl Metric {
     /// Its unit.
     pub fn unit(&self) -> Unit {
         match self {
-            Metric::Duration | Metric::Start | Metric::End | Metric::Time(_) | Metric::Other => Unit::Ns,
-            Metric::Paused | Metric::Interleaved => Unit::Ns,
+            Metric::Duration | Metric::Start | Metric::Elapsed | Metric::End => Unit::Ns,
+            Metric::Time(_) | Metric::Other | Metric::Paused | Metric::Interleaved => Unit::Ns,
             Metric::BytesRead | Metric::BytesWritten => Unit::Bytes,
-            Metric::Syscalls | Metric::PageFaults | Metric::Threads | Metric::Field(_) | Metric::Perf(_) => Unit::Count,
+            Metric::Syscalls | Metric::PageFaults | Metric::Threads | Metric::Execution => Unit::Count,
+            Metric::Field(_) | Metric::Perf(_) => Unit::Count,
             Metric::Trace | Metric::Process | Metric::Thread | Metric::Image => Unit::Name,
             Metric::Tid | Metric::Host | Metric::CpuId => Unit::Name,
-            Metric::Type | Metric::Errno | Metric::Role | Metric::Group => Unit::Name,
+            Metric::Type | Metric::Errno | Metric::Rank | Metric::Role | Metric::Group => Unit::Name,
         }
     }
 }

@@ -14,6 +14,7 @@ pub mod concurrent;
 pub mod context;
 pub mod counts;
 pub mod database;
+pub mod elapsed;
 pub mod event_kind;
 pub mod execution;
 pub mod execution_timeline;

@@ -313,15 +313,23 @@ pub fn parse(
 
 /// The error for a name that no task has, with similar names.
 pub fn unknown(typed: &str, found: &[TaskDefinition]) -> TaskError {
-    TaskError(format!("--task {typed}: no such task in the trace{}", nearest(typed, found)))
+    TaskError(format!("--task {typed}: no such task{}", nearest(typed, found)))
 }
 
-/// "; did you mean ...?", or the first task that there is.
+/// Tasks that an error names.
+const NAMED: usize = 4;
+
+/// "; did you mean ...?", or the first tasks that there are.
 fn nearest(typed: &str, found: &[TaskDefinition]) -> String {
-    match (spelling::did_you_mean(typed, found.iter().map(|t| t.name.as_str())), found.first()) {
-        (_, None) => "; it has none: give begin=EVENT,end=EVENT".to_owned(),
-        (None, Some(first)) => format!("; the first that it has is `{}`, `whyslow info` lists all", first.name),
-        (Some(near), _) => format!("; {near}"),
+    let names = || found.iter().map(|task| task.name.as_str());
+    if let Some(near) = spelling::did_you_mean(typed, names()) {
+        return format!("; {near}");
+    }
+    let first: Vec<&str> = names().take(NAMED).collect();
+    match found.len() {
+        0 => "; the recording has none of its own: give begin=EVENT,end=EVENT".to_owned(),
+        n if n > NAMED => format!("; the recording has {}, ... (`whyslow info` lists all)", first.join(", ")),
+        _ => format!("; the recording has {}", first.join(", ")),
     }
 }
 
@@ -433,6 +441,6 @@ mod tests {
         }
         let task = parse("nothing", &[], &classes).unwrap();
         assert_eq!(task.pairing, Pairing::Derived(Derived::Named("nothing".to_owned())));
-        assert!(unknown("nothing", &[]).to_string().contains("no such task in the trace; it has none"));
+        assert!(unknown("nothing", &[]).to_string().contains("no such task; the recording has none of its own"));
     }
 }

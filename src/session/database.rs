@@ -87,7 +87,8 @@ impl Databases {
     /// One line for a question that only the events answer.
     pub fn refuse<T>(&self, question: &str) -> anyhow::Result<T> {
         anyhow::bail!(
-            "{}: a database holds executions only: run `whyslow {question}` on the original trace",
+            "{}: this file holds the executions alone: run `whyslow {question}` on the original recording, or build \
+             with --history to keep its states",
             self.title()
         )
     }

@@ -39,6 +39,7 @@ use crate::event::task::Asked;
 use crate::explain::mining::Mining;
 use crate::input::{self, Argument, OpenError, Opened};
 use crate::model::Model;
+use crate::model::elapsed;
 use crate::model::execution::ExecutionId;
 use crate::model::join::{self, Renamed};
 use crate::model::recorded::Recorded;
@@ -148,7 +149,7 @@ impl Session {
         ctx: &Ctx,
     ) -> anyhow::Result<Model> {
         self.check_process(task)?;
-        match self {
+        let mut model = match self {
             Session::Traces(traces) => traces.model(task, places, timelines, ctx),
             Session::Run(run) if !timelines.is_empty() => {
                 anyhow::bail!(
@@ -160,7 +161,9 @@ impl Session {
             Session::Run(run) => run.model(task, ctx),
             Session::Databases(databases) if !timelines.is_empty() => databases.refuse("diff --executions"),
             Session::Databases(databases) => databases.model(task, ctx),
-        }
+        }?;
+        elapsed::replace_start(&mut model);
+        Ok(model)
     }
 
     /// Error, in one line, where a task is of a process and executions cannot be distinguished by their processes.

@@ -235,7 +235,7 @@ fn why_of_kind(kind: ExecutionKind) -> &'static str {
         ExecutionKind::Connections => "the connections that it accepted",
         ExecutionKind::Requests => "the requests that these servers answered over sockets",
         ExecutionKind::Questions => "what these clients asked over sockets",
-        ExecutionKind::Iterations => "a loop whose iterations differ widely in duration",
+        ExecutionKind::Iterations => "the loop whose iterations vary most",
         ExecutionKind::SystemCalls | ExecutionKind::FunctionCalls | ExecutionKind::Lives => "",
     }
 }
@@ -254,9 +254,11 @@ fn why(candidate: &Candidate, program: &ProgramCandidates) -> String {
     let of_kind = |other: &&Candidate| other.about.kind == candidate.about.kind;
     let what = words_of_one(candidate);
     match program.often.iter().find(of_kind) == Some(candidate) {
-        true => format!("the {what} with the most extra time in its slowest executions{whose}"),
+        true => format!("the {what} with the most extra time in its slowest tail{whose}"),
         false => {
-            format!("the {what} that answers first, of those with the most extra time in its slowest executions{whose}")
+            format!(
+                "the first {what} with a clear answer, of those with the most extra time in the slowest tail{whose}"
+            )
         }
     }
 }

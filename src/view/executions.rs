@@ -20,15 +20,22 @@ use std::fmt::Write;
 /// One execution of a list.
 #[derive(Serialize)]
 struct ListedExecution {
+    schema: &'static str,
     execution: u32,
     /// On the common time line.
     start_ns: Timestamp,
+    /// Since the first event of the recording.
+    since_ns: Ns,
     /// In UTC; null for clocks that count from the start of a machine.
     time_of_day: Option<String>,
     duration_ns: Ns,
     #[serde(rename = "type")]
     kind: Option<String>,
+    /// The error for which the system call failed that ended it.
+    errno: Option<String>,
     trace: String,
+    host: String,
+    rank: Option<String>,
     process: String,
     thread: String,
     pid: Option<i32>,
@@ -51,15 +58,23 @@ fn listed(model: &Model, execution: ExecutionId) -> ListedExecution {
     let who = all.who.get(i).and_then(|who| model.who.get(who.index()));
     let text = |name: NameId| clean::text(model.names.get(name)).into_owned();
     let start = all.start.get(i).copied().unwrap_or_default();
-    let kind = all.column(&Metric::Type).and_then(|column| column.values.get(i)).filter(|value| *value != ABSENT);
+    let named = |metric: Metric| {
+        let value = all.column(&metric).and_then(|column| column.values.get(i)).filter(|value| *value != ABSENT);
+        value.map(|value| clean::text(model.name_of(value)).into_owned())
+    };
     let trace = all.trace.get(i).and_then(|trace| model.traces.get(trace.index()));
     ListedExecution {
+        schema: "whyslow.executions/1",
         execution: execution.raw(),
         start_ns: start,
+        since_ns: start.since(model.origin),
         time_of_day: figure::time_of_day(start.since(Timestamp::ZERO)),
         duration_ns: all.duration(i),
-        kind: kind.map(|value| clean::text(model.name_of(value)).into_owned()),
+        kind: named(Metric::Type),
+        errno: named(Metric::Errno),
         trace: trace.map_or_else(String::new, |trace| clean::text(&trace.label).into_owned()),
+        host: who.map_or_else(String::new, |who| text(who.host)),
+        rank: named(Metric::Rank),
         process: who.map_or_else(String::new, |who| text(who.process)),
         thread: who.map_or_else(String::new, |who| text(who.thread)),
         pid: who.map(|who| who.pid),

@@ -5,6 +5,7 @@ use crate::base::time::Timestamp;
 use crate::base::{clean, figure};
 use crate::model::history::{HistoryRow, HistoryValue};
 use serde::Serialize;
+use std::collections::BTreeMap;
 use std::fmt::Write;
 
 /// The document.
@@ -53,13 +54,15 @@ impl Answer {
         Answer { schema: "whyslow.query/1", attribute, intervals, warnings }
     }
 
-    /// For people: seconds since the first event, length, value.
-    pub fn text(&self, origin: Timestamp) -> String {
+    /// For people: seconds since the first event, length, value; with the names of the threads of some attributes.
+    pub fn text(&self, origin: Timestamp, names: &BTreeMap<String, String>) -> String {
         let mut out = String::new();
         let mut last = "";
         for interval in &self.intervals {
             if interval.attribute != last {
-                let _ = writeln!(out, "{}", interval.attribute);
+                let name = names.get(&interval.attribute);
+                let name = name.map_or_else(String::new, |name| format!("  {}", clean::line(name)));
+                let _ = writeln!(out, "{}{name}", interval.attribute);
                 last = &interval.attribute;
             }
             let start = figure::seconds(interval.start_ns.since(origin), 9);

@@ -230,7 +230,7 @@ fn head(model: &Model, c: &Comparison, page: Page, out: &mut String) {
         return;
     }
     for (name, g) in [("slow", &c.slow), ("fast", &c.fast)] {
-        let filters: Vec<String> = g.filters.iter().map(words::filter).collect();
+        let filters: Vec<String> = g.filters.iter().map(words::filter_in_short).collect();
         let (count, of) = (figure::count(g.members.len() as u64), figure::count(model.executions.len() as u64));
         page.wrap(out, 2, &format!("{name}: {count} of {of}, {} ({})", words::durations(g), filters.join(", ")));
     }

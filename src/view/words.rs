@@ -5,7 +5,7 @@
 //! of which being preempted and the wake-up latency are parts. Filters accept both ([`Metric::named`]).
 
 use crate::base::figure;
-use crate::compare::filter::Filter;
+use crate::compare::filter::{Filter, Test};
 use crate::compare::{Group, Spread, frame_text};
 use crate::model::Model;
 use crate::model::context::{ContextId, FrameKind};
@@ -31,6 +31,20 @@ pub fn filter(filter: &Filter) -> String {
     match text.strip_prefix(&filter.metric.name()) {
         Some(condition) => metric(&filter.metric) + condition,
         None => text,
+    }
+}
+
+/// Numbers of a list that are shown.
+const SHOWN: usize = 5;
+
+/// A filter in a heading: of a long list its beginning.
+pub fn filter_in_short(one: &Filter) -> String {
+    match &one.test {
+        Test::AnyOf(numbers) if numbers.len() > SHOWN + 1 => {
+            let shown = filter(&Filter::any_of(one.metric.clone(), numbers[..SHOWN].to_vec()));
+            format!("{shown} and {} more", numbers.len() - SHOWN)
+        }
+        _ => filter(one),
     }
 }
 
@@ -72,5 +86,7 @@ mod tests {
         assert_eq!((typed.to_string().as_str(), filter(&typed).as_str()), ("preempted>2ms", "runnable>2ms"));
         assert_eq!(filter(&"duration>=p95".parse().unwrap()), "duration>=p95");
         assert_eq!(metric(&Metric::Time(WaitKind::Disk)), "blocked.disk");
+        let list: Filter = "execution=1,2,3,4,5,6,7".parse().unwrap();
+        assert_eq!(filter_in_short(&list), "execution=1,2,3,4,5 and 2 more");
     }
 }

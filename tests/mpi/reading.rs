@@ -154,8 +154,9 @@ fn iterations_are_executions_with_all_time_attributed() {
     assert_eq!(model.executions.len(), 12, "four turns of three ranks");
     let starts = &model.executions.start;
     assert!(starts.is_sorted() && starts[0] >= model.origin);
-    let ranks = &model.executions.column(&Metric::Field("rank".into())).unwrap().values;
-    assert!((0..3).all(|rank| ranks.iter().filter(|r| *r == rank).count() == 4), "{ranks:?}");
+    let ranks = &model.executions.column(&Metric::Rank).unwrap().values;
+    let of = |rank: &str| ranks.iter().filter(|value| model.name_of(*value) == rank).count();
+    assert_eq!(["0", "1", "2"].map(of), [4; 3], "{ranks:?}");
     let frames = |kind: fn(&FrameKind) -> bool| -> BTreeSet<&str> {
         let all = model.contexts.nodes().map(|(_, frame)| frame).filter(|f| kind(&f.kind));
         all.map(|f| model.names.get(f.name)).collect()

@@ -114,7 +114,7 @@ fn noise_is_labelled_by_its_kind() {
 
 /// The table that the paper leaves open: missed delays and wrong sources over q and s.
 #[test]
-#[ignore = "prints the README's table; nothing to hold"]
+#[ignore = "prints the table of docs/MEASURED.md; nothing to hold"]
 fn planted_delays_print_their_rates_over_q_and_s() {
     println!(
         "| q | s | missed, 1 to 3 times the noise | missed, over 3 times | wrong sources |\n|---|---|---|---|---|"

@@ -50,10 +50,10 @@ fn enter_shows_an_execution_beside_a_typical_or_the_marked_one() {
     let ids = slowest(&session(80, 24, ""), &[]);
     let alone = shown(&session(80, 24, "E Down Enter"));
     assert_eq!((alone[0], alone[1].1), ((ids[1].raw(), false), true));
-    let both = shown(&session(80, 24, "E Tab Down Down Enter"));
+    let both = shown(&session(80, 24, "E Tab Down Enter"));
     assert_eq!(both, [(ids[2].raw(), false), (ids[0].raw(), false)]);
     // A second Tab takes the mark away; the list stays below the time-line.
-    assert!(shown(&session(80, 24, "E Tab Tab Down Down Enter"))[1].1);
+    assert!(shown(&session(80, 24, "E Tab Up Tab Down Enter"))[1].1);
     assert!(entries(&session(80, 24, "E Enter Esc"))[0].starts_with(&ids[0].raw().to_string()));
 }
 
@@ -71,4 +71,45 @@ fn list_of_a_time_has_the_executions_that_ran_then() {
     assert_eq!(entries.len(), wanted.len());
     session.keys(&format!("Esc : g o Space t o Enter {} Enter", typed("never")));
     assert!(session.lines().join(" ").contains("never: "), "{:#?}", session.lines());
+}
+
+#[test]
+fn marked_executions_become_the_slow_group() {
+    let ids = slowest(&session(80, 24, ""), &[]);
+    let marked = session(80, 24, "E Tab Down Tab Ctrl-s");
+    let comparison = marked.app.comparison.clone().unwrap();
+    let mut wanted = vec![ids[0], ids[2]];
+    wanted.sort();
+    assert_eq!(comparison.slow.members, wanted);
+    assert!(marked.lines().join("\n").contains("2 executions of the list"), "{:?}", marked.lines());
+    // A fast execution that is taken leaves the fast group.
+    let fast = session(80, 24, "").app.comparison.clone().unwrap().fast.members.clone();
+    let taken = session(80, 24, "E Ctrl-s").app.comparison.clone();
+    assert!(taken.is_none_or(|c| c.slow.members.iter().all(|id| !c.fast.members.contains(id))));
+    let last =
+        session(80, 24, "E PgDn PgDn PgDn PgDn PgDn PgDn PgDn PgDn PgDn PgDn PgDn PgDn PgDn PgDn PgDn Tab Ctrl-s");
+    let comparison = last.app.comparison.clone().unwrap();
+    assert!(
+        fast.contains(&comparison.slow.members[0]) && !comparison.fast.members.contains(&comparison.slow.members[0])
+    );
+    assert_eq!(comparison.fast.members.len(), fast.len() - 1);
+    let mut undone = marked;
+    undone.keys("u");
+    assert_ne!(undone.app.comparison.clone().unwrap().slow.members, wanted);
+}
+
+#[test]
+fn a_kind_of_slow_executions_is_compared_alone() {
+    let mut session = session(200, 60, "");
+    let kinds = session.app.comparison.clone().unwrap().kinds.clone();
+    session.keys("K");
+    let page = session.lines().join("\n");
+    match kinds.as_slice() {
+        [] => assert!(page.contains("also differ") || page.contains("the same trouble"), "{page}"),
+        [first, ..] => {
+            assert!(page.contains("kind 1"), "{page}");
+            session.keys("Enter");
+            assert_eq!(session.app.comparison.clone().unwrap().slow.members, first.members);
+        }
+    }
 }

@@ -49,7 +49,7 @@ fn a_selected_range_becomes_a_group_by_start() {
 fn zoom_reads_the_window_and_counts_its_executions() {
     let mut session = session(80, 24, "r");
     let page = |s: &Session| s.lines().join("\n");
-    assert!(page(&session).contains("slow, ") && page(&session).contains("lost"), "{}", page(&session));
+    assert!(page(&session).contains("slow and ") && page(&session).contains("lost"), "{}", page(&session));
     let whole = session.app.overview.whole.as_ref().unwrap().span;
     session.keys("End + +");
     assert!(!page(&session).contains("lost"), "{}", page(&session));

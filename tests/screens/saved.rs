@@ -43,7 +43,7 @@ fn restored_session_shows_groups_nodes_order_and_place() {
 #[test]
 fn restored_groups_are_announced_and_can_be_undone() {
     let (_, mut found) = left_and_found("s Ctrl-u d u r a t i o n > = 5 m s Enter");
-    assert!(found.lines()[23].contains("groups as they were left"), "{}", found.lines()[23]);
+    assert!(found.lines()[23].contains("restored your last groups"), "{}", found.lines()[23]);
     assert!(!found.app.groups.now().slow.is_empty());
     found.keys("u");
     assert!(found.app.groups.now().slow.is_empty());

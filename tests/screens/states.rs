@@ -4,7 +4,7 @@ use super::interface::Session;
 use super::{SNAPSHOT_SIZES, assert_snapshot};
 use std::path::PathBuf;
 use std::sync::Arc;
-use whyslow::view::tui::job::{Done, ExportFormat, JobError, WriteOutcome};
+use whyslow::view::tui::job::{Done, JobError, WriteOutcome};
 use whyslow::view::tui::key::KeyPress;
 use whyslow::view::tui::message::UiMessage;
 use whyslow::view::tui::report::AnomalyReport;
@@ -65,7 +65,7 @@ const OF_A_READY_SESSION: [State; 11] = [
     ("export-failed", |s| {
         let outcome = WriteOutcome::Failed("no space left on device".to_owned());
         let path = PathBuf::from("why.json");
-        take(s, UiMessage::Done(Done::Exported { format: ExportFormat::Json, path, outcome }));
+        take(s, UiMessage::Done(Done::Exported { path, outcome }));
     }),
 ];
 

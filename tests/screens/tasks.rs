@@ -2,7 +2,9 @@
 
 use super::interface::Session;
 use whyslow::model::choice::{ChosenBy, ExecutionKind, ProgramTask, TaskChoice};
+use whyslow::view::report::ReportFormat;
 use whyslow::view::tui::job::Exported;
+use whyslow::view::tui::keeping;
 use whyslow::view::tui::setup::FirstQuestion;
 use whyslow::view::tui::theme::ColourDepth;
 
@@ -52,6 +54,17 @@ fn the_difference_is_exported() {
 }
 
 #[test]
+fn the_ending_of_a_file_chooses_its_format() {
+    let of = |keys: &str| play(usual(), &format!("e Ctrl-u {keys} Enter"));
+    let html = of("w h y . h t m l");
+    let Some(Exported::Report { command, format: ReportFormat::Html, .. }) = html.session.exported() else { panic!() };
+    assert_eq!(command, "whyslow explain");
+    assert!(matches!(of("w h y . w h y").session.exported(), Some(Exported::Database)));
+    let unknown = of("w h y . t x t");
+    assert!(unknown.session.exported().is_none() && unknown.page().contains("use one of .json"), "{}", unknown.page());
+}
+
+#[test]
 fn the_rank_and_the_time_of_a_delay_are_in_the_verdict() {
     let mut session = Session::beginning(80, 24, ColourDepth::True, FirstQuestion::Patterns);
     session.mined();
@@ -67,6 +80,19 @@ fn two_versions_are_compared_by_one_typed_line() {
     let comparison = played.session.app.comparison.clone().unwrap();
     assert_eq!((comparison.slow.members.len(), comparison.fast.members.len()), (350, 350));
     assert!(played.page().contains("trace=new"), "{}", played.page());
+}
+
+#[test]
+fn a_baseline_is_set_and_taken_away() {
+    let mut session = play(usual(), "C o l d Enter").session;
+    let comparison = session.app.comparison.clone().unwrap();
+    assert_eq!((comparison.slow.members.len(), comparison.fast.members.len()), (350, 350));
+    assert!(session.app.title == "ledger, old" && keeping::view(&session.app).slow.is_empty());
+    session.keys("C Ctrl-u n o n e Enter");
+    assert!(session.lines().join("\n").contains("no recording of this name"));
+    assert_eq!(session.app.comparison.clone().unwrap(), comparison, "what is on the screen stays");
+    session.keys("C Ctrl-u Enter");
+    assert_eq!(session.app.comparison.clone().unwrap().slow.members.len(), 24, "proposed again");
 }
 
 #[test]

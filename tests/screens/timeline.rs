@@ -151,5 +151,5 @@ fn timeline_and_overview_have_the_time_of_day() {
     let page = session(80, 24, "v").lines().join("\n");
     assert!(page.contains("begins at 1.846800 s, 2 threads, 22:13:21.846800 UTC"), "{page}");
     let page = session(80, 24, "r").lines().join("\n");
-    assert!(page.contains("22:13:20.000000 UTC; average threads"), "{page}");
+    assert!(page.contains("22:13:20.000000 UTC; < > select"), "{page}");
 }

@@ -165,11 +165,12 @@ fn root_causes_equal_those_of_anomalies() {
     let page = session.lines();
     // The first line of the text has the same totals.
     let printed = anomalies::text(&found.anomalies, &found.notices, None, anomalies::ListBounds::FIRST);
-    let totals = format!("{}, {}", figure::plural(sources.len() as u64, "root cause"), {
-        let times = sources.iter().map(|source| source["occurrences"].as_u64().unwrap()).sum();
-        figure::plural(times, "time")
-    });
-    assert!(page[1].contains(&totals) && printed.lines().next().unwrap().contains(&totals), "{totals}: {}", page[1]);
+    let times: u64 = sources.iter().map(|source| source["occurrences"].as_u64().unwrap()).sum();
+    let causes = figure::plural(sources.len() as u64, "root cause");
+    let totals = format!("{causes}, {}", figure::plural(times, "time"));
+    assert!(printed.lines().next().unwrap().contains(&totals), "{totals}: {printed}");
+    let totals = format!("{causes} of delay ({}", figure::plural(times, "occurrence"));
+    assert!(page[1].contains(&totals), "{totals}: {}", page[1]);
     let top = usize::from(session.app.frame.inside(session.app.pane).y) + session.app.frame.list.head;
     for (row, source) in session.app.patterns.list.visible.iter().zip(&page[top..]).take(6) {
         let twin = &sources[row.at() as usize];
@@ -193,7 +194,7 @@ fn overview_equals_the_query() {
     let cell = &twin["cells"][0];
     let number = |key: &str| cell[key].as_f64().unwrap();
     let shown = format!(
-        "{:.0}% of {} CPUs, {:.1} runnable, {:.1} on disk ({:.1} requests), {:.1} on network, events lost",
+        "{:.0}% of {} CPUs; threads: {:.1} runnable, {:.1} on disk (queue {:.1}), {:.1} on network, events lost",
         number("cpu_use") * 100.0,
         twin["cpus"],
         number("runnable"),

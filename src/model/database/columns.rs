@@ -8,7 +8,7 @@ use crate::base::pack::{Pack, Unpack, fold, unfold};
 use crate::model::execution::ContextTime;
 use crate::model::metric::{ABSENT, Column, Metric, Unit};
 use crate::model::wait_kind::WaitKind;
-use crate::model::{Model, categories};
+use crate::model::{Model, categories, elapsed};
 
 /// How a column is written.
 const FOLLOWS: u64 = 0;
@@ -23,6 +23,7 @@ fn follows(model: &Model, by_kind: &[ByKind], metric: &Metric) -> Option<Vec<i64
     match metric {
         Metric::Duration => Some(all().map(|i| e.duration(i)).collect()),
         Metric::Start => Some(e.start.iter().map(|s| s.since(model.origin)).collect()),
+        Metric::Elapsed => elapsed::values(model),
         Metric::Time(s) => Some(by_kind.iter().map(|times| times[*s as usize]).collect()),
         Metric::Other => {
             let others = WaitKind::ALL.into_iter().filter(|kind| !kind.has_metric());

@@ -5,6 +5,7 @@
 
 use super::machine::{BatchIds, Machine};
 use super::thread_state::Sched;
+use crate::base::figure;
 use crate::base::names::Names;
 use crate::base::notice::Notice;
 use crate::event::host::TraceOrigin;
@@ -116,7 +117,7 @@ impl Machine {
             return;
         }
         if thread.is_none() {
-            self.notices.add(Notice::UnattachedUser, 1, || format!("at {} ns", event.time));
+            self.notices.add(Notice::UnattachedUser, 1, || figure::moment(event.time.ns()));
         }
         self.sealed.marks.push(mark, &fields);
     }

@@ -12,6 +12,7 @@
 //! a hash of the event's content, and a search among the last [`KEPT`] events of its thread.
 
 use super::machine::{BatchIds, Machine};
+use crate::base::figure;
 use crate::base::notice::Notice;
 use crate::base::time::{Ns, Timestamp};
 use crate::event::host::TraceOrigin;
@@ -124,7 +125,7 @@ impl Machine {
         let exact = self.kernel_traced.get(origin.host.index()) == Some(&true);
         let copy = self.copies.take(thread, event, content, exact);
         if copy {
-            self.notices.add(Notice::Copies, 1, || format!("at {} ns", event.time));
+            self.notices.add(Notice::Copies, 1, || figure::moment(event.time.ns()));
         }
         copy
     }

@@ -6,6 +6,7 @@ use super::machine::Machine;
 use super::packets::EndedWait;
 use super::seal::SegmentChange;
 use super::thread_state::{Label, OpenCall};
+use crate::base::figure;
 use crate::base::names::NameId;
 use crate::base::notice::Notice;
 use crate::base::time::{Ns, Timestamp};
@@ -131,7 +132,7 @@ impl Machine {
         if ended.is_empty() {
             return;
         }
-        self.notices.add(Notice::ClampedPackets, ended.len() as u64, || format!("at {} ns", sender.at));
+        self.notices.add(Notice::ClampedPackets, ended.len() as u64, || figure::moment(sender.at.ns()));
         for EndedWait { thread, segment } in ended {
             self.change_segment(thread, segment, SegmentChange::Sent(sender));
         }

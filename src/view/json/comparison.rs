@@ -1,11 +1,14 @@
 //! Groups, verdict and causes of a comparison: the parts that the documents share, before and after their own.
 
 use super::cleaned;
+use crate::base::figure;
+use crate::base::time::Timestamp;
 use crate::compare::{Basis, Cause, Comparison, Culprit, Dimension, Group, GroupsOrigin, SlowKind, Spread};
 use crate::model::Model;
 use crate::model::choice::{CELLS, ChosenBy, ProgramTask};
 use crate::model::profile::Profile;
 use serde::Serialize;
+use std::collections::BTreeSet;
 
 /// The first keys of a document.
 #[derive(Serialize)]
@@ -19,6 +22,7 @@ pub(super) struct Head {
     /// What else could be asked about, the chosen program first; empty unless the task was guessed.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     programs: Vec<ProgramTaskJson>,
+    recording: RecordingJson,
     slow: GroupJson,
     fast: GroupJson,
     extra_ns: i64,
@@ -104,12 +108,38 @@ impl Head {
                 .and_then(|choice| choice.whose.as_ref())
                 .map(|(program, _)| cleaned(program)),
             programs: programs(model),
+            recording: recording(model),
             slow: group(model, &c.slow),
             fast: group(model, &c.fast),
             extra_ns: c.extra_ns,
             profile: model.profile.as_ref().map(profile),
             verdict: verdict(c),
         }
+    }
+}
+
+/// When and where the traces were recorded.
+#[derive(Serialize)]
+struct RecordingJson {
+    /// First and last event, on the common time line.
+    start_ns: Timestamp,
+    end_ns: Timestamp,
+    /// In UTC; null for clocks that count from the start of a machine.
+    time_of_day: Option<String>,
+    hosts: Vec<String>,
+    executions: usize,
+}
+
+fn recording(model: &Model) -> RecordingJson {
+    let spans = || model.traces.iter().map(|trace| trace.span);
+    let start = spans().map(|span| span.start).min().unwrap_or(model.origin);
+    let hosts: BTreeSet<String> = model.who.iter().map(|who| cleaned(model.names.get(who.host))).collect();
+    RecordingJson {
+        start_ns: start,
+        end_ns: spans().map(|span| span.end).max().unwrap_or(start),
+        time_of_day: figure::time_of_day(start.since(Timestamp::ZERO)),
+        hosts: hosts.into_iter().filter(|host| !host.is_empty()).collect(),
+        executions: model.executions.len(),
     }
 }
 

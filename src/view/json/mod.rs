@@ -171,6 +171,7 @@ mod tests {
                 "schema",
                 "task",
                 "task_chosen_by",
+                "recording",
                 "slow",
                 "fast",
                 "extra_ns",

@@ -2,6 +2,7 @@
 
 use super::cleaned;
 use super::timeline::{self, DivergenceJson, TimelineJson};
+use crate::base::figure;
 use crate::base::names::NameId;
 use crate::base::time::{Ns, Timestamp};
 use crate::compare::frame_text;
@@ -19,6 +20,9 @@ pub(super) struct SampleJson {
     execution: u32,
     trace: String,
     start_ns: Timestamp,
+    /// Since the first event of the recording: a number that every reader of JSON keeps whole.
+    since_ns: Ns,
+    time_of_day: Option<String>,
     duration_ns: Ns,
     process: String,
     thread: String,
@@ -43,11 +47,14 @@ pub(super) fn sample(model: &Model, group: &'static str, e: ExecutionId) -> Samp
     let who = model.executions.who.get(i).and_then(|w| model.who.get(w.index()));
     let text = |id: Option<NameId>| id.map_or_else(String::new, |id| cleaned(model.names.get(id)));
     let trace = model.executions.trace.get(i).and_then(|t| model.traces.get(t.index()));
+    let start = model.executions.start[i];
     SampleJson {
         group,
         execution: e.raw(),
         trace: trace.map_or_else(String::new, |t| cleaned(&t.label)),
-        start_ns: model.executions.start[i],
+        start_ns: start,
+        since_ns: start.since(model.origin),
+        time_of_day: figure::time_of_day(start.since(Timestamp::ZERO)),
         duration_ns: model.executions.duration(i),
         process: text(who.map(|w| w.process)),
         thread: text(who.map(|w| w.thread)),

@@ -66,6 +66,8 @@ pub(super) struct NodeJson {
     #[serde(skip_serializing_if = "Option::is_none")]
     kind: Option<&'static str>,
     depth: u32,
+    /// Position of the node above it in this list; null of a root.
+    parent: Option<u32>,
     slow_mean_ns: f64,
     fast_mean_ns: f64,
     delta_ns: f64,
@@ -92,11 +94,15 @@ fn nodes(
     kind: impl Fn(ContextId) -> Option<&'static str>,
 ) -> Vec<NodeJson> {
     let keep = largest(tree, most.unwrap_or(usize::MAX));
+    // Where a node comes in the list: nodes above a kept one are kept.
+    let positions: Vec<u32> =
+        keep.iter().scan(0, |next, keep| Some(std::mem::replace(next, *next + u32::from(*keep)))).collect();
     let kept = tree.nodes.iter().zip(keep).filter(|(_, keep)| *keep);
     kept.map(|(n, _)| NodeJson {
         name: cleaned(&frame_text(model, n.context)),
         kind: kind(n.context),
         depth: n.depth,
+        parent: n.parent.and_then(|parent| positions.get(parent as usize).copied()),
         slow_mean_ns: n.slow_mean_ns,
         fast_mean_ns: n.fast_mean_ns,
         delta_ns: n.delta_ns,

@@ -7,6 +7,9 @@ use super::markdown::{affected, path_of};
 use super::timelines::{self, DrawnExecution};
 use super::{Report, histograms};
 use crate::base::figure;
+use crate::base::time::Timestamp;
+use crate::model::Model;
+use crate::model::metric::Metric;
 use crate::model::questions::questions;
 use crate::view::markup::Escaped;
 use crate::view::words;
@@ -24,19 +27,22 @@ pub(super) fn page(report: &Report<'_>) -> String {
 fn write(report: &Report<'_>, out: &mut String) -> fmt::Result {
     let (model, c) = (report.model, report.comparison);
     let verdict = Escaped(&c.verdict.sentence);
+    let version = env!("CARGO_PKG_VERSION");
     writeln!(
         out,
         "<!DOCTYPE html>\n<html lang=\"en\">\n<head>\n<meta charset=\"utf-8\">\n\
          <meta http-equiv=\"Content-Security-Policy\" content=\"default-src 'none'; style-src 'unsafe-inline'; \
          script-src 'unsafe-inline'\">\n\
          <meta name=\"viewport\" content=\"width=device-width\">\n\
+         <meta name=\"color-scheme\" content=\"light dark\">\n\
+         <meta name=\"generator\" content=\"whyslow {version}\">\n\
          <title>{verdict}</title>\n<style>\n{STYLE}</style>\n</head>\n<body>\n<h1>{verdict}</h1>"
     )?;
     if !c.verdict.confident {
         writeln!(out, "<p class=\"unsure\">Not confident: see the caveats.</p>")?;
     }
     let executions = figure::plural(model.executions.len() as u64, "execution");
-    writeln!(out, "<p>Task <code>{}</code>, {executions}.</p>", Escaped(report.task()))?;
+    writeln!(out, "<p>Task <code>{}</code>, {executions}.{}</p>", Escaped(report.task()), Escaped(&recorded(model)))?;
     groups(report, out)?;
     causes(report, out)?;
     differences(report, out)?;
@@ -54,15 +60,39 @@ fn write(report: &Report<'_>, out: &mut String) -> fmt::Result {
     )?;
     quality(report, out)?;
     writeln!(out, "<h2>Reproduce</h2>\n<pre>{}</pre>", Escaped(report.command))?;
-    writeln!(out, "<p class=\"dim\">whyslow {}</p>", env!("CARGO_PKG_VERSION"))?;
+    writeln!(out, "<p class=\"dim\">whyslow {version}</p>")?;
     writeln!(out, "<script>\n{}</script>\n</body>\n</html>", flame::SCRIPT)
+}
+
+/// When the recording began, how long it is, and on which hosts it was made:
+/// ` Recorded 2026-11-20 09:45:55 UTC, 12.1 s, on db1.`
+fn recorded(model: &Model) -> String {
+    // Several recordings have no time in common.
+    if model.executions.column(&Metric::Elapsed).is_some() {
+        return String::new();
+    }
+    let spans = || model.traces.iter().map(|trace| trace.span);
+    let (Some(start), Some(end)) = (spans().map(|s| s.start).min(), spans().map(|s| s.end).max()) else {
+        return String::new();
+    };
+    let clock = figure::time_of_day(start.since(Timestamp::ZERO));
+    let clock = clock.as_deref().map_or_else(String::new, |clock| {
+        let seconds = clock.split('.').next().unwrap_or(clock);
+        format!(" {seconds} UTC,")
+    });
+    let mut hosts: Vec<&str> = model.who.iter().map(|who| model.names.get(who.host)).collect();
+    hosts.retain(|host| !host.is_empty());
+    hosts.sort_unstable();
+    hosts.dedup();
+    let on = if hosts.is_empty() { String::new() } else { format!(", on {}", hosts.join(", ")) };
+    format!(" Recorded{clock} {}{on}.", figure::duration(end.since(start)))
 }
 
 fn groups(report: &Report<'_>, out: &mut String) -> fmt::Result {
     let spread = ["mean", "p50", "p95", "p99", "max"].map(|name| format!("<th class=\"n\">{name}")).concat();
     writeln!(out, "<table>\n<tr><th>group<th class=\"n\">executions{spread}<th>filters</tr>")?;
     for (name, group) in report.groups() {
-        let filters: Vec<String> = group.filters.iter().map(words::filter).collect();
+        let filters: Vec<String> = group.filters.iter().map(words::filter_in_short).collect();
         let spread = group.spread.map_or_else(Default::default, |spread| words::spread_parts(spread).map(|(_, ns)| ns));
         let times = std::iter::once(figure::time(group.mean_ns as f64)).chain(spread);
         let times: Vec<String> = times.map(|time| format!("<td class=\"n\">{time}")).collect();

@@ -74,7 +74,7 @@ fn write(report: &Report<'_>, out: &mut String) -> fmt::Result {
 }
 
 fn group(out: &mut String, name: &str, group: &Group, of: usize) -> fmt::Result {
-    let filters: Vec<String> = group.filters.iter().map(words::filter).collect();
+    let filters: Vec<String> = group.filters.iter().map(words::filter_in_short).collect();
     let filters = if filters.is_empty() { String::new() } else { code(&filters.join(", ")).replace('|', "\\|") };
     let spread = group.spread.map_or_else(Default::default, |spread| words::spread_parts(spread).map(|(_, ns)| ns));
     let (count, mean) = (group.members.len(), figure::time(group.mean_ns as f64));

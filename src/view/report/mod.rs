@@ -6,10 +6,13 @@
 
 mod examples;
 mod flame;
+mod format;
 mod histograms;
 mod html;
 mod markdown;
 mod timelines;
+
+pub use format::{ENDINGS, ReportFormat};
 
 use crate::base::figure;
 use crate::compare::filter::Filter;

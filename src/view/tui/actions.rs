@@ -47,6 +47,8 @@ pub enum Action {
     MakeFast,
     /// Clear the selection and the filters on this metric; elsewhere the search and the list's filter.
     Clear,
+    /// Compare with another recording, or with a label, as the fast side.
+    Baseline,
     /// Swap the groups.
     Swap,
     /// Propose groups again.
@@ -99,6 +101,8 @@ pub enum Action {
     ShowFunctions,
     /// The list of executions.
     ShowExecutions,
+    /// Kinds of slow executions, and what else differs.
+    ShowKinds,
     /// The executions at a time.
     GoToTime,
     /// The recording at a glance.

@@ -170,6 +170,8 @@ pub struct App {
     pub comparison: Option<Arc<Comparison>>,
     /// The histograms, once counted.
     pub counts: Option<Arc<HistogramCounts>>,
+    /// The baseline that was set here, as typed.
+    pub baseline: Option<String>,
     /// The groups asked for.
     pub groups: GroupHistory,
     /// Filters that were typed and are being compared: refused ones go back into the prompt.
@@ -186,6 +188,8 @@ pub struct App {
     pub failure: Option<String>,
     /// A line for the user.
     pub status: Option<Status>,
+    /// The events are at hand, from which time-lines are drawn.
+    pub has_events: bool,
     /// The question whose verdict is line 1 in every pane.
     pub first: FirstQuestion,
     /// The pane in front.
@@ -252,6 +256,7 @@ impl App {
             model: None,
             comparison: None,
             counts: None,
+            baseline: None,
             groups: GroupHistory::new(request),
             typed: None,
             typed_filters: Vec::new(),
@@ -260,6 +265,7 @@ impl App {
             busy: None,
             failure: None,
             status: None,
+            has_events: true,
             first: FirstQuestion::Executions,
             pane: Pane::Tree,
             zoom: false,

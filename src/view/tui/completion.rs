@@ -57,7 +57,7 @@ impl Vocabulary {
             };
             metrics.push(MetricWords { name: words::metric(&row.metric), unit, names: row.names.to_vec(), range });
         }
-        let all = [Metric::Duration, Metric::Start, Metric::End].into_iter();
+        let all = [Metric::Duration, Metric::Start, Metric::End, Metric::Execution].into_iter();
         let all = all.chain(model.executions.columns.iter().map(|c| c.metric.clone()));
         for metric in all {
             let name = words::metric(&metric);

@@ -58,9 +58,18 @@ pub fn summary(app: &App) -> String {
 
 /// The command line that prints the answer in front.
 pub fn command(app: &App) -> String {
+    if is_about_anomalies(app) { invocation(app).anomalies() } else { comparing_command(app) }
+}
+
+/// The command line that prints the comparison.
+pub fn comparing_command(app: &App) -> String {
+    invocation(app).explain(app.groups.now())
+}
+
+/// The command line with the task in force.
+fn invocation(app: &App) -> Invocation {
     let task = app.groups.chosen_task().map(str::to_owned);
-    let line = Invocation { task: task.or_else(|| app.command_line.task.clone()), ..app.command_line.clone() };
-    if is_about_anomalies(app) { line.anomalies() } else { line.explain(app.groups.now()) }
+    Invocation { task: task.or_else(|| app.command_line.task.clone()), ..app.command_line.clone() }
 }
 
 /// The patterns are in front, or there is no comparison.

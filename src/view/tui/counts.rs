@@ -2,7 +2,7 @@
 //!
 //! In: a model and the filters of both groups. Out: [`HistogramCounts`], an immutable snapshot. The counting itself is
 //! [`model::selection`](crate::model::selection): ranges move there incrementally; conditions that are no ranges (`!=`,
-//! names that do not occur) exclude executions. Everything runs on the job thread, which keeps the
+//! lists, names that do not occur) exclude executions. Everything runs on the job thread, which keeps the
 //! [`HistogramCounter`].
 
 use crate::base::ctx::{Cancelled, Ctx};
@@ -81,8 +81,9 @@ impl HistogramCounter {
     pub fn new(model: &Arc<Model>, ctx: &Ctx) -> Result<HistogramCounter, Cancelled> {
         let mut metrics = vec![Metric::Duration];
         let others = model.executions.columns.iter().map(|c| c.metric.clone());
-        metrics.extend(others.filter(|m| ![Metric::Duration, Metric::Start].contains(m)));
-        metrics.push(Metric::Start);
+        metrics.extend(others.filter(|m| ![Metric::Duration, Metric::Start, Metric::Elapsed].contains(m)));
+        let has_own_zeros = model.executions.column(&Metric::Elapsed).is_some();
+        metrics.push(if has_own_zeros { Metric::Elapsed } else { Metric::Start });
         let column = |metric: Metric| {
             let values = ColumnValues::from(members::values(model, &metric)?);
             // A metric without values has no histogram.
@@ -200,7 +201,7 @@ fn take(
 }
 
 fn is_no_range(filter: &Filter) -> bool {
-    matches!(filter.test, Test::Compare(Op::NotEqual, _))
+    matches!(filter.test, Test::Compare(Op::NotEqual, _) | Test::AnyOf(_))
 }
 
 /// The range that all these filters on one metric leave; `None` when none of them is a range.

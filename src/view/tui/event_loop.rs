@@ -43,12 +43,24 @@ pub fn run(setup: Setup) -> anyhow::Result<()> {
     if !std::io::stdout().is_terminal() {
         anyhow::bail!("standard output is not a terminal; use `whyslow explain TRACE` instead");
     }
-    let Setup { title, command_line, request, first, options, threads, tour, saved, saved_notice, keep, backend } =
-        setup;
+    let Setup {
+        title,
+        command_line,
+        request,
+        first,
+        has_events,
+        options,
+        threads,
+        tour,
+        saved,
+        saved_notice,
+        keep,
+        backend,
+    } = setup;
     let mouse = options.mouse;
     // Only the built-in themes depend on the background.
     let asks = options.theme.is_none() && options.depth >= ColourDepth::Indexed;
-    let mut app = App { command_line, ..App::new(title, request, options, (80, 24))? };
+    let mut app = App { command_line, has_events, ..App::new(title, request, options, (80, 24))? };
     app.restoring = saved.map(Box::new);
     app.tour = tour.then(TourProgress::default);
     if let Some(notice) = saved_notice {

@@ -129,9 +129,14 @@ impl GroupHistory {
         true
     }
 
+    /// True where there is a request before.
+    pub fn can_undo(&self) -> bool {
+        self.at > 0
+    }
+
     /// Go back to the request before; false at the first.
     pub fn undo(&mut self) -> bool {
-        let can = self.at > 0;
+        let can = self.can_undo();
         self.at -= usize::from(can);
         can
     }

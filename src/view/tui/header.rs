@@ -14,11 +14,12 @@ use crate::view::tui::actions::Action;
 use crate::view::tui::app::App;
 use crate::view::tui::canvas::{clip_front, width, wrap};
 use crate::view::tui::frame::{HeaderLine, most_header_lines};
-use crate::view::tui::overview::{self, OverviewColumn};
+use crate::view::tui::header_strips;
+use crate::view::tui::overview;
 use crate::view::tui::setup::FirstQuestion;
 use crate::view::tui::theme::StyleScope;
 use crate::view::tui::widget::page::StyledLine;
-use crate::view::tui::widget::{progress, strip};
+use crate::view::tui::widget::progress;
 use crate::view::words;
 
 /// From this number of lines on the header names the next steps.
@@ -78,15 +79,25 @@ pub fn lines(app: &App, columns: usize) -> Vec<HeaderLine> {
     } else if app.size.1 >= NEXT_STEPS_FROM {
         lines.push(next_steps(app));
     }
-    lines.extend(strip_lines(app, columns).into_iter().take(overview::strip_lines(app.size)));
+    lines.extend(header_strips::lines(app, columns).into_iter().take(overview::strip_lines(app.size)));
     lines
 }
 
+/// What `K` shows.
+const KINDS: &str = "kinds of slow executions";
+
 /// What to do after the verdict, by its basis.
 fn next_steps(app: &App) -> HeaderLine {
-    let keys: &[(&str, &str)] = match app.comparison.as_ref().filter(|_| app.failure.is_none()) {
+    let comparison = app.comparison.as_ref().filter(|_| app.failure.is_none());
+    let keys: &[(&str, &str)] = match comparison {
+        Some(c) if !c.kinds.is_empty() && c.verdict.confident && app.has_events => {
+            &[("v", "an example as a time-line"), ("K", KINDS)]
+        }
+        Some(c) if !c.kinds.is_empty() => &[("w", "what limits this answer"), ("K", KINDS)],
+        Some(c) if c.extra_ns < 0 => &[("x", "swap the groups"), ("s", "choose the groups")],
         Some(c) if !c.verdict.confident => &[("w", "what limits this answer"), ("1", "compare the metrics")],
         Some(c) if c.verdict.basis == Basis::Dimension => &[("1", "compare the metrics"), ("s", "choose the groups")],
+        Some(_) if !app.has_events => &[("F", "the difference by function"), ("Enter", "its place in the tree")],
         Some(_) if is_run(app) => &[("i", "sample iterations"), ("Enter", "its place in the tree")],
         Some(_) => &[("v", "an example as a time-line"), ("Enter", "its place in the tree")],
         None => &[("T", "choose another task"), ("?", "all keys")],
@@ -101,36 +112,6 @@ fn next_steps(app: &App) -> HeaderLine {
 /// An MPI run has no time-lines of single iterations.
 fn is_run(app: &App) -> bool {
     app.model.as_ref().is_some_and(|model| model.traces.iter().all(|trace| trace.level == TraceLevel::MpiRun))
-}
-
-/// The whole recording in two lines: CPU use, and where executions begin; `!` where events were lost.
-fn strip_lines(app: &App, columns: usize) -> Vec<HeaderLine> {
-    const LABEL: usize = 15;
-    if overview::strip_lines(app.size) == 0 {
-        return Vec::new();
-    }
-    let Some(whole) = app.overview.whole.as_deref().filter(|whole| !whole.span.is_empty()) else { return Vec::new() };
-    let count = columns.saturating_sub(LABEL + 1);
-    let executions = app.model.as_deref().zip(app.comparison.as_deref());
-    let drawn = overview::columns(whole, whole.span, count, executions);
-    let cpu: Vec<f64> = drawn.iter().map(|c| c.mean.cpu_use).collect();
-    let mark = |c: &OverviewColumn| match (c.lossy, c.slow, c.fast) {
-        (true, ..) => (StyleScope::Warning, '!'),
-        (_, 1.., _) => (StyleScope::SlowBar, '●'),
-        (_, 0, 1..) => (StyleScope::FastBar, '·'),
-        _ => (StyleScope::Dim, ' '),
-    };
-    let marks: Vec<(StyleScope, char)> = drawn.iter().map(mark).collect();
-    let runs = marks.chunk_by(|a, b| a.0 == b.0).filter_map(|run| {
-        let (scope, _) = run.first()?;
-        Some((*scope, run.iter().map(|(_, symbol)| *symbol).collect::<String>()))
-    });
-    let label = |text: &str| (StyleScope::Dim, format!("{text:<LABEL$}"));
-    let line = |left: StyledLine| HeaderLine { left, right: Vec::new(), is_sentence: false };
-    vec![
-        line(vec![label("CPU use (r)"), (StyleScope::StateRunning, strip::line(&cpu, 1.0))]),
-        line(std::iter::once(label("● slow  · fast")).chain(runs).collect()),
-    ]
 }
 
 /// The verdicts, in the same order in every pane: that of the first question is line 1, the other one says what it is
@@ -194,20 +175,13 @@ fn sentence(scope: StyleScope, text: &str, columns: usize, lines: &mut Vec<Heade
 fn of_patterns(app: &App, columns: usize, lines: &mut Vec<HeaderLine>) {
     let rule = vec![(StyleScope::Dim, app.patterns.rule())];
     if let Some(found) = &app.patterns.found {
-        let s = &found.anomalies.summary;
-        let counted = |n: u64, one: &str, gap: &str| {
-            let word = if n == 1 { one.to_owned() } else { format!("{one}s") };
-            [(StyleScope::Strong, figure::count(n)), (StyleScope::Dim, format!(" {word}{gap}"))]
-        };
-        let anomalies = if s.anomalies == 1 { "anomaly" } else { "anomalies" };
-        let left = [
-            counted(s.patterns, "pattern", ", "),
-            [(StyleScope::Strong, figure::count(s.selected)), (StyleScope::Dim, " selected, ".to_owned())],
-            [(StyleScope::Strong, figure::count(s.anomalies)), (StyleScope::Dim, format!(" {anomalies}, "))],
-            counted(found.anomalies.sources.len() as u64, "root cause", ", "),
-            counted(found.anomalies.times(), "time", ""),
+        let causes = found.anomalies.sources.len() as u64;
+        let words = if causes == 1 { " root cause of delay" } else { " root causes of delay" };
+        let times = figure::counted(found.anomalies.times(), "occurrence");
+        let left = vec![
+            (StyleScope::Strong, figure::count(causes)),
+            (StyleScope::Dim, format!("{words} ({times}; p: the patterns)")),
         ];
-        let left = left.into_iter().flatten().collect();
         lines.push(HeaderLine { left, right: rule, is_sentence: false });
     }
     verdicts(app, columns, lines);
@@ -334,7 +308,7 @@ fn filter_text(filter: &Filter) -> String {
         Test::In(from, to) if width(&exact) > 24 => {
             format!("{} {} to {}", words::metric(&filter.metric), short(from), short(to))
         }
-        _ => exact,
+        _ => words::filter_in_short(filter),
     }
 }
 

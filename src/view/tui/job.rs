@@ -15,6 +15,7 @@ use crate::model::execution::ExecutionId;
 use crate::model::overview::RecordingOverview;
 use crate::model::settings::Settings;
 use crate::view::agreement::Agreement;
+use crate::view::report::{Invocation, ReportFormat};
 use std::path::PathBuf;
 use std::sync::Arc;
 
@@ -23,6 +24,13 @@ use std::sync::Arc;
 pub enum Job {
     /// Analyse the trace for a task (`None`: the one that the command line or the trace chooses).
     Analyse {
+        /// Name of the task.
+        task: Option<String>,
+    },
+    /// Open the input anew, together with a recording or one of its labels as the fast side, and analyse the task.
+    Rebase {
+        /// The recording or label as typed; `None`: without one.
+        baseline: Option<String>,
         /// Name of the task.
         task: Option<String>,
     },
@@ -64,7 +72,7 @@ pub enum Job {
         /// The span.
         span: Option<Span>,
     },
-    /// Write a result to a file, as JSON or as a database.
+    /// Write a result to a file.
     Export {
         /// The result.
         what: Exported,
@@ -98,27 +106,19 @@ pub enum Exported {
         /// The comparison's result beside them.
         compared: Option<Agreement>,
     },
+    /// The comparison as a report for people or for another tool.
+    Report {
+        /// The executions.
+        model: Arc<Model>,
+        /// Their groups.
+        comparison: Arc<Comparison>,
+        /// The command that gives the same answer.
+        command: String,
+        /// The format.
+        format: ReportFormat,
+    },
     /// A database of the current task, which opens without the trace.
     Database,
-}
-
-/// The formats of files.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum ExportFormat {
-    /// A JSON document.
-    Json,
-    /// An execution database.
-    Database,
-}
-
-impl Exported {
-    /// The format of its file.
-    pub fn format(&self) -> ExportFormat {
-        match self {
-            Exported::Comparison { .. } | Exported::Anomalies { .. } => ExportFormat::Json,
-            Exported::Database => ExportFormat::Database,
-        }
-    }
 }
 
 /// A path among all.
@@ -151,6 +151,7 @@ impl Job {
             Job::Mine { .. } => JobLane::Patterns,
             Job::Overview { .. } => JobLane::Overview,
             Job::Analyse { .. }
+            | Job::Rebase { .. }
             | Job::Compare { .. }
             | Job::Invert { .. }
             | Job::Survey
@@ -163,7 +164,7 @@ impl Job {
     /// Its name while it runs.
     pub fn name(&self) -> &'static str {
         match self {
-            Job::Analyse { .. } => "analysing",
+            Job::Analyse { .. } | Job::Rebase { .. } => "analysing",
             Job::Compare { .. } => "comparing",
             Job::Invert { .. } => "inverting",
             Job::Mine { .. } => "mining",
@@ -210,6 +211,14 @@ impl TaskSummary {
     }
 }
 
+impl TaskSummary {
+    /// About what the slowest twentieth of the executions takes beyond the median.
+    pub fn tail_ns(&self) -> i64 {
+        let slowest = i64::try_from(self.executions / 20).unwrap_or(i64::MAX).max(1);
+        self.p99_ns.saturating_sub(self.p50_ns).saturating_mul(slowest)
+    }
+}
+
 /// The reason why a job has no result.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum JobError {
@@ -230,11 +239,28 @@ pub struct ComparedGroups {
     pub inverted: Option<Arc<InvertedTree>>,
 }
 
+/// The input as it is open after its baseline was changed.
+#[derive(Clone, Debug)]
+pub struct RebasedInput {
+    /// The baseline as typed, if there is one.
+    pub baseline: Option<String>,
+    /// The traces, as the header names them.
+    pub title: String,
+    /// The command line without the groups.
+    pub command_line: Invocation,
+    /// The groups: those of the baseline and of everything else, or empty.
+    pub request: ComparisonRequest,
+    /// The executions of the task.
+    pub model: Arc<Model>,
+}
+
 /// A result, or a part of it.
 #[derive(Clone, Debug)]
 pub enum Done {
     /// The analysis is done.
     Analysed(Result<Arc<Model>, JobError>),
+    /// The input is open with another baseline, and analysed.
+    Rebased(Result<Box<RebasedInput>, JobError>),
     /// The histograms are counted.
     Counted(Arc<HistogramCounts>),
     /// The comparison is done.
@@ -253,8 +279,6 @@ pub enum Done {
     Concurrent(ConcurrentQuestion, Result<ConcurrentUse, JobError>),
     /// The file is written, or not.
     Exported {
-        /// Its content.
-        format: ExportFormat,
         /// The file.
         path: PathBuf,
         /// The outcome.

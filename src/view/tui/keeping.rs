@@ -20,8 +20,8 @@ pub fn view(app: &App) -> SavedView {
         return SavedView { bookmarks, pane: app.pane.number(), ..restoring };
     };
     let request = app.groups.now();
-    // Groups by label or type came with the command line, and come back with it.
-    let own = !request.by_trace && request.within.is_empty();
+    // Groups by label or type came with the command line, and come back with it; those of a baseline go with it.
+    let own = !request.by_trace && request.within.is_empty() && app.baseline.is_none();
     let filters = |filters: &[_]| filters.iter().map(words::filter).collect::<Vec<_>>().join(", ");
     let text = |given: &[_]| if own { filters(given) } else { String::new() };
     // The tree with callers first is kept; the other one is made from it.

@@ -31,6 +31,9 @@ const NAMED: &[(&str, KeyCode)] = &[
     ("Esc", KeyCode::Esc),
 ];
 
+/// Ctrl-c leaves a prompt as it leaves the program: one layer at a time.
+pub const QUIT: KeyPress = KeyPress::control('c');
+
 impl KeyPress {
     /// The key of a press or repeat; releases are none.
     pub fn pressed(event: KeyEvent) -> Option<KeyPress> {

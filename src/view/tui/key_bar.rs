@@ -37,7 +37,11 @@ pub fn words(app: &App, columns: usize) -> Vec<KeyWord> {
     let useful = |e: &&KeyBinding| match e.action {
         Action::ShowRanks => ranks::are_known(app),
         Action::Details | Action::Export => app.has_results(),
-        Action::ShowTimeline => app.comparison.is_some(),
+        Action::ChooseTask => app.model.is_some(),
+        Action::ShowExecutions => app.comparison.is_some(),
+        Action::Undo => app.has_results() && app.groups.can_undo(),
+        Action::ShowTimeline => app.comparison.is_some() && app.has_events,
+        Action::ShowOverview => app.has_events,
         _ => true,
     };
     let word = |e: &KeyBinding| {

@@ -7,8 +7,9 @@ use super::details::Details;
 use super::filter_prompt::{FilterPrompt, PromptResponse};
 use super::groups::GroupSide;
 use super::input::TextInput;
-use super::key::KeyPress;
+use super::key::{KeyPress, QUIT};
 use super::key_map::KeyMap;
+use super::menu::{Menu, MenuCommand, MenuItem, MenuResponse};
 use super::overview::OverviewView;
 use super::report::AnomalyReport;
 use super::timeline::{TimelineContent, TimelineView};
@@ -56,51 +57,16 @@ pub enum PromptPurpose {
     Search,
     /// Words that anomalies must have.
     Filter,
-    /// The file for the JSON.
+    /// The file for the answer.
     Export,
     /// The file for the picture.
     Picture,
-    /// The file for the database.
-    Database,
     /// The note on the item under the cursor.
     Note,
     /// A time whose executions are listed.
     Time,
-}
-
-/// An entry of a list to choose from.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct MenuItem {
-    /// The name, searched and shown first.
-    pub name: String,
-    /// The rest of the line.
-    pub help: String,
-    /// The effect of choosing it.
-    pub command: MenuCommand,
-}
-
-impl MenuItem {
-    /// True for an entry of the list of executions.
-    fn is_execution(&self) -> bool {
-        matches!(self.command, MenuCommand::Execution(_))
-    }
-}
-
-/// The effect of a choice.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub enum MenuCommand {
-    /// An action of the table.
-    Act(Action),
-    /// Analyse for this task.
-    Task(String),
-    /// Take this theme.
-    Theme(usize),
-    /// Show this function with its callers and callees.
-    Function(String),
-    /// Show the time-line of the execution of this number.
-    Execution(u32),
-    /// Go to the bookmark at this position.
-    Bookmark(usize),
+    /// The recording or label that is the fast side.
+    Baseline,
 }
 
 /// One thing on the stack.
@@ -114,18 +80,7 @@ pub enum Overlay {
         offset: usize,
     },
     /// A list narrowed by typing.
-    List {
-        /// Its title.
-        title: &'static str,
-        /// The text typed.
-        input: TextInput,
-        /// All entries.
-        choices: Vec<MenuItem>,
-        /// Position among those that fit.
-        at: usize,
-        /// The entry that another one will be compared with.
-        marked: Option<MenuCommand>,
-    },
+    List(Menu),
     /// A line of text.
     Prompt {
         /// The purpose.
@@ -159,6 +114,8 @@ pub enum OverlayResponse {
     Scroll(Scroll),
     /// Take it away and run this.
     Run(MenuCommand),
+    /// Take it away and make these executions the slow group.
+    MakeSlow(Vec<u32>),
     /// Take it away and use the text.
     Text(PromptPurpose, String),
     /// Take it away and give a group the filters that were typed.
@@ -215,7 +172,7 @@ impl Overlay {
 
     /// A list with nothing typed yet.
     pub fn list(title: &'static str, choices: Vec<MenuItem>) -> Overlay {
-        Overlay::List { title, input: TextInput::default(), choices, at: 0, marked: None }
+        Overlay::List(Menu::new(title, choices))
     }
 
     /// Its keys, for the footer.
@@ -249,16 +206,7 @@ impl Overlay {
                 ("/", "search"),
                 ("?", "help"),
             ],
-            Overlay::List { choices, .. } if matches!(choices.first(), Some(first) if first.is_execution()) => &[
-                ("Enter", "time-line"),
-                ("Tab", "mark to compare"),
-                ("Up Down", "move"),
-                ("Esc", "close"),
-                ("letters", "narrow"),
-            ],
-            Overlay::List { .. } => {
-                &[("Enter", "choose"), ("Up Down", "move"), ("Esc", "close"), ("letters", "narrow")]
-            }
+            Overlay::List(menu) => menu.keys(),
             // Their own line covers the footer.
             Overlay::Prompt { .. } | Overlay::Filters(_) | Overlay::Replace { .. } => &[],
         }
@@ -268,31 +216,12 @@ impl Overlay {
     pub fn key(&mut self, key: KeyPress, keys: &KeyMap) -> OverlayResponse {
         match self {
             Overlay::Page { page, .. } => page_key(page, key, keys),
-            Overlay::List { input, choices, at, marked, .. } => {
-                let fitting = fitting(choices, input.text()).count();
-                let chosen = || self::fitting(choices, input.text()).nth(*at).map(|choice| choice.command.clone());
-                match key.plain() {
-                    Some(KeyCode::Esc) => return OverlayResponse::Close,
-                    Some(KeyCode::Enter) => {
-                        return chosen().map_or(OverlayResponse::Taken, OverlayResponse::Run);
-                    }
-                    Some(KeyCode::Tab) if matches!(chosen(), Some(MenuCommand::Execution(_))) => {
-                        let new = chosen();
-                        *marked = if *marked == new { None } else { new };
-                    }
-                    Some(KeyCode::Up) => *at = at.saturating_sub(1),
-                    Some(KeyCode::Down | KeyCode::Tab) => *at = (*at + 1).min(fitting.saturating_sub(1)),
-                    Some(KeyCode::PageUp) => *at = at.saturating_sub(10),
-                    Some(KeyCode::PageDown) => *at = (*at + 10).min(fitting.saturating_sub(1)),
-                    _ if key == QUIT => return OverlayResponse::Close,
-                    _ => {
-                        if input.key(key) {
-                            *at = 0;
-                        }
-                    }
-                }
-                OverlayResponse::Taken
-            }
+            Overlay::List(menu) => match menu.key(key) {
+                MenuResponse::Taken => OverlayResponse::Taken,
+                MenuResponse::Close => OverlayResponse::Close,
+                MenuResponse::Run(command) => OverlayResponse::Run(command),
+                MenuResponse::MakeSlow(executions) => OverlayResponse::MakeSlow(executions),
+            },
             Overlay::Prompt { purpose, input } => match key.plain() {
                 Some(KeyCode::Esc) => OverlayResponse::Close,
                 Some(KeyCode::Enter) => OverlayResponse::Text(*purpose, input.text().to_owned()),
@@ -327,9 +256,8 @@ impl Overlay {
                 prompt.paste(text);
                 OverlayResponse::Taken
             }
-            Overlay::List { input, at, .. } => {
-                input.insert(text);
-                *at = 0;
+            Overlay::List(menu) => {
+                menu.paste(text);
                 OverlayResponse::Taken
             }
             Overlay::Page { .. } | Overlay::Replace { .. } | Overlay::Timeline(_) | Overlay::Overview(_) => {
@@ -338,9 +266,6 @@ impl Overlay {
         }
     }
 }
-
-/// Ctrl-c leaves a prompt as it leaves the program: one layer at a time.
-const QUIT: KeyPress = KeyPress::control('c');
 
 fn overview_key(key: KeyPress, keys: &KeyMap) -> OverlayResponse {
     match keys.bound(key, ActionScope::Overview) {
@@ -405,16 +330,4 @@ fn example_key(key: KeyPress, keys: &KeyMap) -> Option<OverlayResponse> {
         Some(Action::ShowTimeline) => Some(OverlayResponse::OpenExample),
         _ => (key.plain() == Some(KeyCode::Enter)).then_some(OverlayResponse::OpenExample),
     }
-}
-
-/// The choices that fit the typed text: all its words occur in the name or in the help.
-pub fn fitting<'a>(choices: &'a [MenuItem], typed: &str) -> impl Iterator<Item = &'a MenuItem> {
-    let words: Vec<String> = typed.split_whitespace().map(str::to_lowercase).collect();
-    let starts = |c: &MenuItem| !words.is_empty() && c.name.to_lowercase().starts_with(&words[0]);
-    let fits = |c: &MenuItem| {
-        let text = format!("{} {}", c.name, c.help).to_lowercase();
-        words.iter().all(|w| text.contains(w))
-    };
-    let (first, rest): (Vec<&MenuItem>, Vec<&MenuItem>) = choices.iter().filter(|c| fits(c)).partition(|c| starts(c));
-    first.into_iter().chain(rest)
 }

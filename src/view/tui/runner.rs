@@ -35,6 +35,11 @@ impl Runner {
                 self.counter = None;
                 send(Done::Analysed(caught(|| self.backend.analyse(task.as_deref(), ctx))));
             }
+            Job::Rebase { baseline, task } => {
+                self.counter = None;
+                let rebased = caught(|| self.backend.rebase(baseline.as_deref(), task.as_deref(), ctx));
+                send(Done::Rebased(rebased.map(Box::new)));
+            }
             Job::Compare { model, request, direction } => self.compare(&model, request, direction, ctx, send),
             Job::Invert { model, comparison } => {
                 let inverted = caught(|| Ok(Arc::new(invert(&model, &comparison, ctx)?)));
@@ -62,7 +67,7 @@ impl Runner {
                     Ok(text) => self.backend.write(&path, &text, existing),
                     Err(error) => WriteOutcome::Failed(error.to_string()),
                 };
-                send(Done::Exported { format: what.format(), path, outcome });
+                send(Done::Exported { path, outcome });
             }
         }
     }

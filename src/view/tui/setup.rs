@@ -1,6 +1,6 @@
 //! Input of the interface: a title, its appearance, and the [`Backend`] that does the ctx.
 
-use super::job::{Exported, TaskSummary, WriteOutcome};
+use super::job::{Exported, RebasedInput, TaskSummary, WriteOutcome};
 use super::key_map::KeyMap;
 use super::report::AnomalyReport;
 use super::saved::SavedView;
@@ -37,6 +37,12 @@ pub trait Backend: Send {
     /// Analyse the traces for a task by name; `None` on the first call: the command line's, or the trace's first.
     fn analyse(&mut self, task: Option<&str>, ctx: &Ctx) -> anyhow::Result<Arc<Model>>;
 
+    /// Open the input anew, together with a recording or one of its labels as the fast side (`None`: without), and
+    /// analyse the task. After an error the input is open as before. By default there is no other input.
+    fn rebase(&mut self, _: Option<&str>, _: Option<&str>, _: &Ctx) -> anyhow::Result<RebasedInput> {
+        anyhow::bail!("no other recording can be opened here")
+    }
+
     /// Compare two groups; where the request is empty, proposed ones.
     fn compare(&mut self, model: &Model, request: &ComparisonRequest, ctx: &Ctx) -> anyhow::Result<Comparison>;
 
@@ -64,8 +70,8 @@ pub trait Backend: Send {
         anyhow::bail!("there is no overview of this recording")
     }
 
-    /// The JSON document of `whyslow diff --json` or `whyslow anomalies --json`, with the selected path; or the
-    /// database of the current task.
+    /// The JSON document of `whyslow diff --json` or `whyslow anomalies --json`, with the selected path; what
+    /// `whyslow report` writes; or the database of the current task.
     fn export(&mut self, what: &Exported, ctx: &Ctx) -> anyhow::Result<Vec<u8>>;
 
     /// Write a file that the user named.
@@ -111,6 +117,8 @@ pub struct Setup {
     pub request: ComparisonRequest,
     /// The first question.
     pub first: FirstQuestion,
+    /// The events are at hand, from which time-lines are drawn; a database has none.
+    pub has_events: bool,
     /// Appearance and behaviour.
     pub options: UiOptions,
     /// Worker threads; 0: all cores.

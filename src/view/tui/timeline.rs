@@ -42,6 +42,8 @@ pub struct TimelineView {
     pub executions: Vec<TimelineExecution>,
     /// Its content.
     pub content: TimelineContent,
+    /// Who else used the same things was asked while it was read.
+    pub asks_who_else: bool,
 }
 
 /// The content of the dialog.
@@ -338,6 +340,11 @@ impl LoadedTimelines {
             self.find(&text);
         }
         self.go_to(nearest, columns);
+    }
+
+    /// True where the thread under the cursor waits for what others have: a CPU or a disk.
+    pub fn waits_for_others(&self) -> bool {
+        self.here().is_some_and(|(_, segment)| matches!(segment.state, WaitKind::Preempted | WaitKind::Disk))
     }
 
     /// The question who else used the things of the segment under the cursor.

@@ -24,7 +24,9 @@ use whyslow::analysis::patterns::PatternAnalysis;
 use whyslow::base::ctx::Ctx;
 use whyslow::base::file::Existing;
 use whyslow::base::notice::Notices;
+use whyslow::base::op::Op;
 use whyslow::base::time::Span;
+use whyslow::compare::filter::Filter;
 use whyslow::compare::{Comparison, ComparisonRequest, compare};
 use whyslow::event::operation::Operations;
 use whyslow::explain::mining::Mining;
@@ -32,11 +34,13 @@ use whyslow::model::Model;
 use whyslow::model::choice::TaskChoice;
 use whyslow::model::concurrent::{ConcurrentQuestion, ConcurrentThread, ConcurrentUse};
 use whyslow::model::execution::ExecutionId;
+use whyslow::model::metric::Metric;
 use whyslow::model::overview::{OverviewCell, RecordingOverview, RequestRecord};
 use whyslow::model::settings::Settings;
 use whyslow::model::thread::ThreadIdentity;
+use whyslow::view::report::Invocation;
 use whyslow::view::tui::app::App;
-use whyslow::view::tui::job::{Busy, Done, Job, JobLane, TaskSummary, WriteOutcome};
+use whyslow::view::tui::job::{Busy, Done, Job, JobLane, RebasedInput, TaskSummary, WriteOutcome};
 use whyslow::view::tui::key::KeyPress;
 use whyslow::view::tui::message::{UiEffect, UiMessage};
 use whyslow::view::tui::report::AnomalyReport;
@@ -76,6 +80,20 @@ impl Backend for MadeUp {
             model.task = model.tasks.iter().position(|t| t == task).unwrap_or(0);
         }
         Ok(Arc::new(model))
+    }
+
+    fn rebase(&mut self, baseline: Option<&str>, task: Option<&str>, ctx: &Ctx) -> anyhow::Result<RebasedInput> {
+        anyhow::ensure!(baseline.is_none_or(|old| old == "old"), "no recording of this name");
+        self.labelled = baseline.is_some();
+        let on_trace = |op| baseline.map(|old| Filter::named(Metric::Trace, op, old)).into_iter().collect();
+        let (slow, fast) = (on_trace(Op::NotEqual), on_trace(Op::Equal));
+        Ok(RebasedInput {
+            baseline: baseline.map(str::to_owned),
+            title: baseline.map_or("ledger".to_owned(), |old| format!("ledger, {old}")),
+            command_line: Invocation::default(),
+            request: ComparisonRequest { slow, fast, ..ComparisonRequest::default() },
+            model: self.analyse(task, ctx)?,
+        })
     }
 
     fn compare(&mut self, model: &Model, request: &ComparisonRequest, ctx: &Ctx) -> anyhow::Result<Comparison> {
@@ -361,7 +379,7 @@ impl Session {
             Job::Timelines { executions } => (format!("{executions:?}"), None),
             Job::Overview { span } => (format!("{span:?}"), None),
             Job::Concurrent { question } => (format!("{question:?}"), None),
-            Job::Export { .. } | Job::Invert { .. } => return self.run(job),
+            Job::Export { .. } | Job::Invert { .. } | Job::Rebase { .. } => return self.run(job),
         };
         let Some(known) = self.known.clone() else { return self.run(job) };
         if let Some((_, done)) = known.borrow().get(&key) {

@@ -60,7 +60,7 @@ pub fn place(app: &App, details: &Details, columns: usize) -> Vec<StyledLine> {
             stack(app, path, *direction, columns, &mut lines);
             if !threads.is_empty() {
                 lines.push(StyledLine::new());
-                lines.push(plain(StyleScope::Strong, "Threads involved"));
+                lines.push(plain(StyleScope::Strong, "Threads involved, in all executions"));
                 for behind in threads {
                     lines.push(vec![
                         (StyleScope::Text, format!("{:>9}  ", figure::time(behind.ns as f64))),

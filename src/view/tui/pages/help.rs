@@ -13,10 +13,12 @@ const READING: &[&str] = &[
      is the mean time there: shaded what both groups have, full the extra of the slow group, light what the fast \
      group has more. Extra is the slow mean minus the fast mean. Dev is that difference in standard deviations of \
      the fast group: below 1 it is noise, from 3 on the colour is full, where the row has a fifth of the whole \
-     difference. 'few' means too few executions. Rows below 1% share the last row; Enter shows them. A dot marks \
+     difference. 'n/a' means too few executions. Rows below 1% share the last row; Enter shows them. A dot marks \
      the rows that the cause under the cursor sums up. '% of slow' is the share of slow executions that have the \
      node.",
     "Dev uses the standard deviation of the fast group: swapping the groups changes its scale.",
+    "A name with a question mark is not proven: the file that gave it may not be the one that ran. `--symbols` names \
+     the folder of the right one.",
     "Runnable means ready to run but not on a CPU: preempted, or woken and waiting for a CPU.",
     "A histogram has two kinds of bars: full ones are the members of the group; shaded ones pass its filters on \
      all other metrics, but not that on this one, whose range a double line shows. s and f ask for a group's \

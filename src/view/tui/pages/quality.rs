@@ -2,6 +2,8 @@
 
 use crate::base::figure;
 use crate::base::notice::{Notices, Severity};
+use crate::model::Model;
+use crate::model::choice::ChosenBy;
 use crate::model::questions::{Answered, questions};
 use crate::view::missing::{self, MissingCommand, MissingJson, MissingText};
 use crate::view::tui::app::App;
@@ -34,6 +36,10 @@ pub fn lines(app: &App, columns: usize) -> Vec<StyledLine> {
     if let Some(failure) = &app.failure {
         section("No answer", &mut lines);
         lines.extend(paragraph(StyleScope::Error, failure, columns, 0));
+    }
+    if let Some(text) = app.model.as_ref().and_then(|model| question_asked(app, model)) {
+        section("The question", &mut lines);
+        lines.extend(paragraph(StyleScope::Text, &text, columns, 0));
     }
     if let Some(c) = &app.comparison {
         let sure = if c.verdict.confident { "The verdict is confident" } else { "The verdict is not confident" };
@@ -87,6 +93,20 @@ pub fn lines(app: &App, columns: usize) -> Vec<StyledLine> {
     lines
 }
 
+/// Which task is asked about, and what chose it.
+fn question_asked(app: &App, model: &Model) -> Option<String> {
+    let task = app.task()?;
+    let Some(choice) = &model.choice else { return Some(format!("Task {task}, as it was named.")) };
+    let by = match choice.by {
+        ChosenBy::Given => "as it was named",
+        ChosenBy::Marked => "which the program marks itself",
+        ChosenBy::Recorded => "because the recording was made for this program",
+        ChosenBy::Shared => "which both recordings have",
+        ChosenBy::Guessed => "a guess: nothing in the recording says what was meant",
+    };
+    Some(format!("Task {task}, {by}. T chooses another one."))
+}
+
 /// The questions that the recording cannot answer, and the commands that record the answers.
 fn add_missing(missing: &[MissingJson], columns: usize, lines: &mut Vec<StyledLine>) {
     let MissingText { sentences, commands } = missing::text(missing);
@@ -94,6 +114,13 @@ fn add_missing(missing: &[MissingJson], columns: usize, lines: &mut Vec<StyledLi
         lines.extend(paragraph(StyleScope::Unsure, &format!("- {sentence}"), columns, 2));
     }
     for MissingCommand { purpose, line } in commands {
+        // The recorder's own commands are long: `info` prints them on lines of their own, which can be copied.
+        let line = match line.split(' ').next() {
+            Some(recorder @ ("lttng" | "perf" | "trace-cmd")) => {
+                format!("whyslow record --with {recorder} --duration 10s (or the commands that `whyslow info` prints)")
+            }
+            _ => line,
+        };
         lines.extend(paragraph(StyleScope::Text, &format!("- {purpose} {line}"), columns, 2));
     }
 }

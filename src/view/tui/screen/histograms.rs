@@ -28,7 +28,7 @@ pub fn draw(canvas: &mut Canvas<'_>, app: &App) {
     if let Some(line) = cells.constant {
         let value = |(metric, v): &(Metric, i64)| format!("{} {}", words::metric(metric), metric.unit().rounded(*v));
         let all: Vec<String> = counts.constant.iter().map(value).collect();
-        canvas.text(1, line, &format!("the same in all executions: {}", all.join(", ")), StyleScope::Dim);
+        canvas.text(1, line, &format!("identical in all executions: {}", all.join(", ")), StyleScope::Dim);
     }
     let height = cells.constant.map_or(canvas.area.height, |line| line as u16);
     let canvas = &mut canvas.part(Rect { height, ..canvas.area });
@@ -106,11 +106,11 @@ fn title(
         let bins = selected.unwrap_or(bin..(bin + grid.step).min(row.bins.len()));
         let sum = |counts: &[u32]| counts.get(bins.clone()).unwrap_or(&[]).iter().map(|n| u64::from(*n)).sum();
         at = canvas.text(at + 2, 0, &range_text(row, &bins), mark) + 2;
-        at = canvas.text(at, 0, &format!("all {}: ", figure::count(sum(&row.all))), StyleScope::Dim);
-        at = canvas.text(at, 0, "fast ", StyleScope::Fast);
+        at = canvas.text(at, 0, &format!("{} in all: ", figure::count(sum(&row.all))), StyleScope::Dim);
         at = canvas.text(at, 0, &figure::count(sum(&row.fast.members)), StyleScope::Strong);
-        at = canvas.text(at, 0, ", slow ", StyleScope::Slow);
+        at = canvas.text(at, 0, " fast, ", StyleScope::Fast);
         at = canvas.text(at, 0, &figure::count(sum(&row.slow.members)), StyleScope::Strong);
+        at = canvas.text(at, 0, " slow", StyleScope::Slow);
     }
     if row.separation >= 0.005 && row.metric != Metric::Duration {
         let text = format!("separates {}", figure::percent(row.separation, 0));

@@ -61,6 +61,9 @@ pub fn draw(app: &App) -> Buffer {
     buffer
 }
 
+/// Columns from which the prompt for a file names formats.
+const ROOM_FOR_ENDINGS: u16 = 72;
+
 fn draw_overlay(canvas: &mut Canvas<'_>, app: &App, overlay: &Overlay) {
     let frame = &app.frame;
     match overlay {
@@ -68,17 +71,16 @@ fn draw_overlay(canvas: &mut Canvas<'_>, app: &App, overlay: &Overlay) {
             let lines = frame.page.as_deref().unwrap_or_default();
             page::draw(&mut canvas.part(frame.overlay), pages::title(page), lines, *offset);
         }
-        Overlay::List { title, input, choices, at, marked } => {
-            list::draw(&mut canvas.part(frame.overlay), title, input, choices, (*at, marked.as_ref()));
-        }
+        Overlay::List(menu) => list::draw(&mut canvas.part(frame.overlay), menu),
         Overlay::Prompt { purpose, input } => {
             let label = match purpose {
                 PromptPurpose::Search => "search ",
                 PromptPurpose::Filter => "filter by words ",
-                PromptPurpose::Export => "export JSON to ",
+                PromptPurpose::Export if app.size.0 >= ROOM_FOR_ENDINGS => "export (.html .md .json .why ...) to ",
+                PromptPurpose::Export => "export to ",
                 PromptPurpose::Picture => "save SVG to ",
-                PromptPurpose::Database => "save database to ",
                 PromptPurpose::Note => "note (empty: no bookmark) ",
+                PromptPurpose::Baseline => "compare with (recording or label; empty: none) ",
                 PromptPurpose::Time => "go to time (12.5s, 09:45:56) ",
             };
             let mut line = canvas.part(last_line(app));

@@ -31,7 +31,7 @@ const MEASURES: [Measure; 5] = [
 pub fn draw(canvas: &mut Canvas<'_>, app: &App, view: &OverviewView) {
     canvas.clear();
     canvas.fill(0, 0, canvas.width(), '─', StyleScope::Rule);
-    canvas.text(2, 0, " The recording at a glance ", StyleScope::Title);
+    canvas.text(2, 0, " The recording at a glance: CPU use, average threads and requests ", StyleScope::Title);
     let Some(whole) = &app.overview.whole else {
         let y = canvas.height() / 3;
         match (&app.overview.failure, &app.overview.busy) {
@@ -53,7 +53,7 @@ pub fn draw(canvas: &mut Canvas<'_>, app: &App, view: &OverviewView) {
     // Title, losses, two lines of executions, axis and its labels, four lines of text.
     let is_drawn = |measure: &&Measure| measure.name != REQUESTS || cells.requests == RequestRecord::Recorded;
     let measures: Vec<&Measure> = MEASURES.iter().filter(is_drawn).collect();
-    let lines = (canvas.height().saturating_sub(10) / measures.len().max(1)).clamp(1, 6);
+    let lines = (canvas.height().saturating_sub(10) / measures.len().max(1)).clamp(1, 10);
     let mut y = 1;
     for measure in measures {
         y = draw_measure(canvas, y, lines, measure, &drawn);
@@ -105,9 +105,33 @@ fn axis(canvas: &mut Canvas<'_>, app: &App, y: usize, window: Span, count: usize
     let stamp = |t: Timestamp| figure::stamp(t.since(app.origin()));
     let x = canvas.text(LABELS + 1, y + 1, &stamp(window.start), StyleScope::Dim);
     let end = stamp(window.end);
-    if x + end.len() + 2 < LABELS + 1 + count {
-        canvas.right(LABELS + 1 + count, y + 1, &end, StyleScope::Dim);
+    let last = LABELS + 1 + count;
+    if x + end.len() + 2 < last {
+        canvas.right(last, y + 1, &end, StyleScope::Dim);
     }
+    let origin = window.start.since(app.origin());
+    for (column, text) in ticks(origin, window.len(), count) {
+        let at = LABELS + 1 + column;
+        canvas.text_in(at, y, 1, "┴", StyleScope::Rule);
+        if at > x + 1 && at + text.len() + 2 < last.saturating_sub(end.len()) {
+            canvas.text(at, y + 1, &text, StyleScope::Dim);
+        }
+    }
+}
+
+/// Columns between two ticks, at least.
+const BETWEEN_TICKS: usize = 16;
+
+/// Round times within a window, with their columns: the finest step of 1, 2 or 5 that leaves room for its texts.
+fn ticks(start: i64, length: i64, count: usize) -> Vec<(usize, String)> {
+    let (length, columns) = (length.max(1), count.max(1) as i128);
+    let least = i128::from(length) * BETWEEN_TICKS as i128 / columns;
+    let steps = (0..18).flat_map(|power| [1, 2, 5].map(|digit| digit * 10_i64.pow(power)));
+    let Some(step) = steps.into_iter().find(|step| i128::from(*step) >= least) else { return Vec::new() };
+    let first = start.div_euclid(step).saturating_add(1).saturating_mul(step);
+    let times = (0..).map_while(|n| first.checked_add(step.checked_mul(n)?)).take_while(|at| at - start < length);
+    let place = |at: i64| (i128::from(at - start) * columns / i128::from(length)) as usize;
+    times.take(count).map(|at| (place(at), figure::duration(at))).collect()
 }
 
 /// The cursor and the selection on the axis.
@@ -133,12 +157,12 @@ fn details(
     let mean = column.mean;
     let lost = if column.lossy { ", events lost" } else { "" };
     let executions = match app.comparison.is_some() {
-        true => format!("; {} slow, {} fast begin", column.slow, column.fast),
+        true => format!("; {} slow and {} fast start here", column.slow, column.fast),
         false => String::new(),
     };
-    let requests = mean.disk_requests.map_or_else(String::new, |requests| format!(" ({requests:.1} requests)"));
+    let requests = mean.disk_requests.map_or_else(String::new, |requests| format!(" (queue {requests:.1})"));
     let first = format!(
-        "{}: {} of {}, {:.1} runnable, {:.1} on disk{requests}, {:.1} on network{lost}{executions}",
+        "{}: {} of {}; threads: {:.1} runnable, {:.1} on disk{requests}, {:.1} on network{lost}{executions}",
         stamp(column.span.start),
         figure::percent(mean.cpu_use, 0),
         figure::plural(cpus.into(), "CPU"),
@@ -156,7 +180,7 @@ fn details(
             let clock = figure::time_of_day(column.span.start.since(Timestamp::ZERO));
             let time = clock.as_deref().and_then(|clock| clock.split(' ').next_back());
             let time = time.map_or_else(String::new, |time| format!("{time} UTC; "));
-            format!("{time}average threads; < > select; s or f: those that begin here")
+            format!("{time}< > select; s, f: use the executions that start here")
         }
     };
     [(first, StyleScope::Text), (second, StyleScope::Dim)]

@@ -58,7 +58,7 @@ fn head(canvas: &mut Canvas<'_>, found: &AnomalyReport, path: &PropagationPath, 
         (_, 0) if path.execution.is_some() => format!("  delayed its own execution by {excess}"),
         (_, n) if path.execution.is_some() => {
             let others = if path.affected_ns > path.excess_ns {
-                format!(", all executions by {affected}")
+                format!(" and all executions by {affected} in total")
             } else {
                 String::new()
             };

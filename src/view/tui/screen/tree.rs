@@ -23,7 +23,9 @@ use std::borrow::Cow;
 /// Draw it.
 pub fn draw(canvas: &mut Canvas<'_>, app: &App) {
     let Some((model, comparison)) = app.shown_tree() else {
-        canvas.text(2, 1, "comparing …", StyleScope::Progress);
+        if app.failure.is_none() {
+            canvas.text(2, 1, "comparing …", StyleScope::Progress);
+        }
         return;
     };
     let lines = app.frame.tree;

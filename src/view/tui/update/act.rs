@@ -2,11 +2,13 @@
 
 use super::bookmarks;
 use super::executions;
+use super::files;
 use super::functions;
 use super::groups::{self, effective, move_selection, narrow, regroup, select, widen};
 use super::inverted;
+use super::kinds;
 use super::moving::{move_bin, page, vertical};
-use super::overlays::{ask_file, choose_task, next_theme, open_details, palette};
+use super::overlays::{choose_task, next_theme, open_details, palette};
 use super::overview;
 use super::patterns::{self, next_path, show, tune};
 use super::timeline;
@@ -56,17 +58,11 @@ pub(super) fn act(app: &mut App, action: Action) -> Vec<UiEffect> {
         A::MoveRight => return move_selection(app, 1),
         A::Widen => return select(app, widen),
         A::Narrow => return select(app, narrow),
-        A::MakeSlow => groups::ask(app, GroupSide::Slow),
-        A::MakeFast => groups::ask(app, GroupSide::Fast),
         A::Clear if app.pane == Pane::Histograms => return groups::clear(app),
         A::Clear => clear_marks(app),
-        A::Swap => {
-            let swapped = groups::swapped(effective(app));
-            return regroup(app, swapped, "groups swapped");
+        A::MakeSlow | A::MakeFast | A::Baseline | A::Swap | A::Propose | A::Undo | A::Redo => {
+            return regroup_by(app, action);
         }
-        A::Propose => return regroup(app, app.groups.proposal(), "groups proposed again"),
-        A::Undo => return groups::undo(app),
-        A::Redo => return groups::redo(app),
         A::Open if of_patterns => patterns::open(app),
         A::Open => open(app),
         A::Back => back(app),
@@ -90,14 +86,15 @@ pub(super) fn act(app: &mut App, action: Action) -> Vec<UiEffect> {
         A::Theme => next_theme(app),
         A::ShowFunctions => functions::open(app),
         A::ShowExecutions => executions::open(app),
+        A::ShowKinds => kinds::open(app),
         A::GoToTime => app.overlays.push(Overlay::prompt(PromptPurpose::Time, TextInput::default())),
         A::ShowOverview => return overview::open(app),
         A::ShowTimeline => return timeline::open_example(app),
         A::ZoomIn | A::ZoomOut | A::PanLeft | A::PanRight | A::OtherExecution => app.say(ONLY_THERE),
         A::Align | A::ShowEvents | A::Concurrent => app.say(ONLY_THERE),
-        A::Export => ask_file(app, PromptPurpose::Export),
-        A::SaveDatabase => ask_file(app, PromptPurpose::Database),
-        A::SaveScreen => ask_file(app, PromptPurpose::Picture),
+        A::Export => files::ask_export(app),
+        A::SaveDatabase => files::ask_database(app),
+        A::SaveScreen => files::ask_picture(app),
         A::Copy => return copy(app, copied::text(app)),
         A::Bookmark => bookmarks::ask(app),
         A::ShowBookmarks => bookmarks::list(app),
@@ -108,6 +105,24 @@ pub(super) fn act(app: &mut App, action: Action) -> Vec<UiEffect> {
         A::Redraw => return vec![UiEffect::Redraw],
         A::Suspend => return vec![UiEffect::Suspend],
         A::Quit => return vec![UiEffect::Quit],
+    }
+    Vec::new()
+}
+
+/// Change the groups.
+fn regroup_by(app: &mut App, action: Action) -> Vec<UiEffect> {
+    match action {
+        Action::MakeSlow => groups::ask(app, GroupSide::Slow),
+        Action::MakeFast => groups::ask(app, GroupSide::Fast),
+        Action::Baseline => groups::ask_baseline(app),
+        Action::Swap => {
+            let swapped = groups::swapped(effective(app));
+            return regroup(app, swapped, "groups swapped");
+        }
+        Action::Propose => return regroup(app, app.groups.proposal(), "groups proposed again"),
+        Action::Undo => return groups::undo(app),
+        Action::Redo => return groups::redo(app),
+        _ => {}
     }
     Vec::new()
 }

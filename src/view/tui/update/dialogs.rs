@@ -24,7 +24,7 @@ enum Kind {
 fn kind(app: &App) -> Option<Kind> {
     Some(match app.overlays.last()? {
         Overlay::Page { .. } => Kind::Page,
-        Overlay::List { .. } => Kind::List,
+        Overlay::List(_) => Kind::List,
         Overlay::Timeline(_) => Kind::Timeline,
         Overlay::Overview(_) => Kind::Overview,
         Overlay::Prompt { .. } | Overlay::Filters(_) | Overlay::Replace { .. } => Kind::Line,
@@ -59,13 +59,13 @@ pub(super) fn click(app: &mut App, x: u16, y: u16) -> Vec<UiEffect> {
 /// The entry of a line of the list gets the cursor; the one that has it is chosen.
 fn choose(app: &mut App, line: usize) -> Vec<UiEffect> {
     let shown = usize::from(app.frame.overlay.height).saturating_sub(2);
-    let Some(Overlay::List { input, choices, at, .. }) = app.overlays.last_mut() else { return Vec::new() };
-    let fitting = crate::view::tui::overlay::fitting(choices, input.text()).count();
-    let offset = (*at + 1).saturating_sub(shown);
+    let Some(Overlay::List(menu)) = app.overlays.last_mut() else { return Vec::new() };
+    let fitting = menu.fitting().count();
+    let offset = (menu.at + 1).saturating_sub(shown);
     let Some(entry) = line.checked_sub(2).map(|line| offset + line).filter(|entry| *entry < fitting) else {
         return Vec::new();
     };
-    let is_again = std::mem::replace(at, entry) == entry;
+    let is_again = std::mem::replace(&mut menu.at, entry) == entry;
     if is_again { press(app, KeyCode::Enter) } else { Vec::new() }
 }
 

@@ -2,13 +2,17 @@
 
 use super::{groups, timeline};
 use crate::base::figure;
+use crate::base::op::Op;
 use crate::compare::filter::Filter;
 use crate::compare::members::{members, why_empty};
 use crate::model::execution::ExecutionId;
+use crate::model::metric::Metric;
 use crate::view::executions::{ExecutionLine, line};
 use crate::view::tui::app::App;
+use crate::view::tui::groups::GroupSide;
+use crate::view::tui::menu::{MenuCommand, MenuItem};
 use crate::view::tui::message::UiEffect;
-use crate::view::tui::overlay::{MenuCommand, MenuItem, Overlay};
+use crate::view::tui::overlay::Overlay;
 use std::cmp::Reverse;
 
 /// Executions of a list, at most: each has a line of text, and typing reads all of them.
@@ -67,12 +71,26 @@ fn list(app: &mut App, filters: &[Filter]) {
 /// below.
 pub(super) fn show(app: &mut App, number: u32) -> Vec<UiEffect> {
     let marked = app.overlays.iter().rev().find_map(|overlay| match overlay {
-        Overlay::List { marked: Some(MenuCommand::Execution(marked)), .. } => Some(*marked),
+        Overlay::List(menu) => menu.marked.iter().copied().find(|marked| *marked != number),
         _ => None,
     });
     let id = ExecutionId::from_raw(number);
-    match marked.filter(|marked| *marked != number) {
+    match marked {
         Some(other) => timeline::open_both(app, id, ExecutionId::from_raw(other)),
         None => timeline::open(app, id, ""),
     }
+}
+
+/// Make executions of the list the slow group. The fast group keeps its filters; an execution that passes them as well
+/// is slow alone.
+pub(super) fn make_slow(app: &mut App, numbers: &[u32]) -> Vec<UiEffect> {
+    let count = figure::counted(numbers.len() as u64, "execution");
+    let mut fast = groups::effective(app).fast;
+    let is_taken = |id: &ExecutionId| numbers.contains(&id.raw());
+    if app.comparison.as_ref().is_some_and(|c| c.fast.members.iter().any(is_taken)) {
+        let others = Filter::named(Metric::Group, Op::NotEqual, GroupSide::Slow.name());
+        fast.retain(|filter| *filter != others);
+        fast.push(others);
+    }
+    groups::make_slow(app, numbers, fast, &format!("slow group: {count} of the list; u goes back"))
 }

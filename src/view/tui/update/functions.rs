@@ -4,7 +4,8 @@
 use crate::base::figure;
 use crate::compare::functions::{FunctionDiff, by_function, sandwich};
 use crate::view::tui::app::App;
-use crate::view::tui::overlay::{MenuCommand, MenuItem, Overlay, OverlayPage};
+use crate::view::tui::menu::{MenuCommand, MenuItem};
+use crate::view::tui::overlay::{Overlay, OverlayPage};
 use crate::view::words;
 
 /// Show the list, the largest difference first; typing narrows it.

@@ -7,9 +7,10 @@ use crate::view::tui::app::{App, TypedFilters};
 use crate::view::tui::completion::Vocabulary;
 use crate::view::tui::filter_prompt::FilterPrompt;
 use crate::view::tui::groups::{BinSelection, GroupHistory, GroupSide};
+use crate::view::tui::input::TextInput;
 use crate::view::tui::job::Job;
 use crate::view::tui::message::UiEffect;
-use crate::view::tui::overlay::Overlay;
+use crate::view::tui::overlay::{Overlay, PromptPurpose};
 use crate::view::tui::pane::Pane;
 use crate::view::words;
 use std::sync::Arc;
@@ -47,6 +48,32 @@ fn push(app: &mut App, request: ComparisonRequest) {
     app.histograms.dragging = false;
     app.groups.keep(app.histograms.selection.clone());
     app.groups.push(request);
+}
+
+/// Ask for the recording or label that is to be the fast side.
+pub(super) fn ask_baseline(app: &mut App) {
+    if can_regroup(app) {
+        let input = TextInput::new(app.baseline.clone().unwrap_or_default());
+        app.overlays.push(Overlay::prompt(PromptPurpose::Baseline, input));
+    }
+}
+
+/// Compare with a recording or label as the fast side; with none where the text is empty.
+pub(super) fn rebase(app: &mut App, text: &str) -> Vec<UiEffect> {
+    let baseline = (!text.is_empty()).then(|| text.to_owned());
+    if baseline == app.baseline {
+        return Vec::new();
+    }
+    let task = app.task().map(str::to_owned);
+    app.begin(Job::Rebase { baseline, task })
+}
+
+/// Make executions, by number, the slow group; the fast group has these filters, or where there are none is the rest.
+pub(super) fn make_slow(app: &mut App, numbers: &[u32], fast: Vec<Filter>, status: &str) -> Vec<UiEffect> {
+    let numbers = numbers.iter().map(|number| i64::from(*number)).collect();
+    let slow = vec![Filter::any_of(Metric::Execution, numbers)];
+    let request = ComparisonRequest { slow, fast, by_trace: false, ..app.groups.now().clone() };
+    regroup(app, request, status)
 }
 
 pub(super) fn compare(app: &mut App) -> Vec<UiEffect> {

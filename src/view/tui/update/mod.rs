@@ -9,9 +9,11 @@ mod act;
 mod bookmarks;
 mod dialogs;
 mod executions;
+mod files;
 mod functions;
 mod groups;
 mod inverted;
+mod kinds;
 mod mouse;
 mod moving;
 mod overlays;
@@ -90,7 +92,7 @@ fn take(app: &mut App, message: UiMessage) -> Vec<UiEffect> {
                 *now = Busy { what: now.what, ..progress };
             }
         }
-        UiMessage::Saved(path, outcome) => overlays::on_outcome(app, PromptPurpose::Picture, path, outcome),
+        UiMessage::Saved(path, outcome) => files::on_outcome(app, PromptPurpose::Picture, path, outcome),
     }
     Vec::new()
 }

@@ -1,21 +1,20 @@
 //! Dialogs: details, the palette, tasks, themes, and prompts for files.
 
 use crate::base::figure;
-use crate::base::file::Existing;
 use crate::compare::Comparison;
 use crate::model::Model;
 use crate::model::choice::{ProgramTask, TaskChoice};
 use crate::view::tui::app::{App, Cursor};
 use crate::view::tui::background::Background;
 use crate::view::tui::details::{self, SampleSearch};
-use crate::view::tui::input::TextInput;
-use crate::view::tui::job::{Exported, Job, SelectedPath, TaskSummary, WriteOutcome};
+use crate::view::tui::job::{Job, TaskSummary};
+use crate::view::tui::menu::{MenuCommand, MenuItem};
 use crate::view::tui::message::UiEffect;
-use crate::view::tui::overlay::{MenuCommand, MenuItem, Overlay, OverlayPage, PromptPurpose, fitting};
+use crate::view::tui::overlay::{Overlay, OverlayPage};
 use crate::view::tui::pane::Pane;
 use crate::view::tui::theme::Theme;
 use crate::view::tui::widget::strip;
-use std::path::PathBuf;
+use std::cmp::Reverse;
 use std::sync::Arc;
 
 pub(super) fn open_details(app: &mut App) {
@@ -134,7 +133,10 @@ fn program_choices(app: &App, prefix: &str) -> Vec<MenuItem> {
     app.programs.iter().map(item).collect()
 }
 
-/// The tasks to choose from: once they are counted, those that have executions.
+/// Executions that are too few to be compared: their tasks come last.
+const FEW: u64 = 12;
+
+/// The tasks to choose from: once they are counted, those that have executions, by the extra time of the slowest.
 fn task_choices(app: &App, prefix: &str) -> Vec<MenuItem> {
     let Some(model) = &app.model else { return Vec::new() };
     let current = app.task();
@@ -152,8 +154,9 @@ fn task_choices(app: &App, prefix: &str) -> Vec<MenuItem> {
                 let unit = if t.executions == 1 { "execution" } else { "executions" };
                 format!("{:>8} {unit:<10}  p50 {p50:>8}  p99 {p99:>8}", figure::count(t.executions))
             };
-            let new = tasks.iter().filter(|t| is_new(&t.name.as_str()));
-            new.map(|t| item(&t.name, figures(t))).collect::<Vec<_>>()
+            let mut new: Vec<&TaskSummary> = tasks.iter().filter(|t| is_new(&t.name.as_str())).collect();
+            new.sort_by_key(|t| (t.executions < FEW, Reverse(t.tail_ns()), t.name.as_str()));
+            new.into_iter().map(|t| item(&t.name, figures(t))).collect::<Vec<_>>()
         }
         _ => {
             let new = model.tasks.iter().filter(|name| is_new(&name.as_str()));
@@ -178,10 +181,10 @@ pub(super) fn choose_task(app: &mut App) -> Vec<UiEffect> {
 pub(super) fn on_survey(app: &mut App, tasks: Arc<[TaskSummary]>) {
     app.surveyed = Some(tasks);
     let new = task_choices(app, "");
-    if let Some(Overlay::List { title: TASKS, choices, at, input, .. }) = app.overlays.last_mut() {
-        let here = fitting(choices, input.text()).nth(*at).map(|c| c.name.clone());
-        *at = fitting(&new, input.text()).position(|c| Some(&c.name) == here.as_ref()).unwrap_or(0);
-        *choices = new;
+    if let Some(Overlay::List(menu)) =
+        app.overlays.last_mut().filter(|top| matches!(top, Overlay::List(menu) if menu.title == TASKS))
+    {
+        menu.replace(new);
     }
 }
 
@@ -214,65 +217,5 @@ pub(super) fn take_theme(app: &mut App, at: usize) {
             app.theme = theme;
         }
         Err(error) => app.report_failure(error.to_string()),
-    }
-}
-
-pub(super) fn ask_file(app: &mut App, purpose: PromptPurpose) {
-    let is_missing = match purpose {
-        PromptPurpose::Export => exported(app).is_none() || app.busy.is_some(),
-        PromptPurpose::Database => app.model.is_none() || app.busy.is_some(),
-        _ => false,
-    };
-    if is_missing {
-        return app.say("nothing to save yet");
-    }
-    let of_patterns = app.pane.is_of_patterns() && purpose != PromptPurpose::Database;
-    let name = if of_patterns { "anomalies" } else { app.task().unwrap_or("screen") };
-    let task: String = name.chars().map(|c| if c.is_alphanumeric() { c } else { '-' }).collect();
-    let ending = match purpose {
-        PromptPurpose::Export => "json",
-        PromptPurpose::Database => "why",
-        _ => "svg",
-    };
-    let input = TextInput::new(format!("whyslow-{task}.{ending}"));
-    app.overlays.push(Overlay::prompt(purpose, input));
-}
-
-pub(super) fn write_file(app: &mut App, purpose: PromptPurpose, path: PathBuf, existing: Existing) -> Vec<UiEffect> {
-    if path.as_os_str().is_empty() {
-        app.say("no file name given; nothing written");
-        return Vec::new();
-    }
-    match (purpose, exported(app)) {
-        (PromptPurpose::Picture, _) => vec![UiEffect::SavePicture { path, existing }],
-        (PromptPurpose::Export, Some(what)) => app.begin(Job::Export { what, path, existing }),
-        (PromptPurpose::Database, _) => app.begin(Job::Export { what: Exported::Database, path, existing }),
-        _ => Vec::new(),
-    }
-}
-
-/// The results of the pane in front, with the selected path.
-fn exported(app: &App) -> Option<Exported> {
-    let selected = app.patterns.selected();
-    if app.pane.is_of_patterns() {
-        let found = app.patterns.found.clone()?;
-        return Some(Exported::Anomalies { found, path: selected.map(|(_, at)| at), compared: app.compared.clone() });
-    }
-    let (model, comparison) = app.compared_executions()?;
-    Some(Exported::Comparison {
-        model,
-        comparison,
-        path: selected.map(|(found, at)| SelectedPath { found: Arc::clone(found), at }),
-        bookmarks: app.bookmarks.clone(),
-    })
-}
-
-pub(super) fn on_outcome(app: &mut App, purpose: PromptPurpose, path: PathBuf, outcome: WriteOutcome) {
-    match outcome {
-        WriteOutcome::Written(bytes) => {
-            app.say(format!("{} written, {}", path.display(), figure::bytes(bytes as f64)));
-        }
-        WriteOutcome::Exists => app.overlays.push(Overlay::Replace { purpose, path }),
-        WriteOutcome::Failed(what) => app.report_failure(format!("writing failed: {what}")),
     }
 }

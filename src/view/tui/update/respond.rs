@@ -3,10 +3,12 @@
 use super::act::act;
 use super::bookmarks;
 use super::executions;
+use super::files;
 use super::functions;
 use super::groups;
+use super::kinds;
 use super::moving::scroll_page;
-use super::overlays::{take_theme, write_file};
+use super::overlays::take_theme;
 use super::overview;
 use super::patterns;
 use super::timeline;
@@ -16,8 +18,9 @@ use crate::model::execution::ExecutionId;
 use crate::view::tui::app::App;
 use crate::view::tui::details::{Details, SampleExecution, samples_of_moment};
 use crate::view::tui::job::Job;
+use crate::view::tui::menu::MenuCommand;
 use crate::view::tui::message::UiEffect;
-use crate::view::tui::overlay::{MenuCommand, Overlay, OverlayPage, OverlayResponse, PromptPurpose};
+use crate::view::tui::overlay::{Overlay, OverlayPage, OverlayResponse, PromptPurpose};
 use crate::view::tui::pages;
 use crate::view::tui::pages::details::MARK;
 use crate::view::tui::search::MatchStep;
@@ -37,6 +40,8 @@ pub(super) fn respond(app: &mut App, response: OverlayResponse) -> Vec<UiEffect>
             match command {
                 MenuCommand::Function(_) | MenuCommand::Execution(_) => {}
                 MenuCommand::Bookmark(at) => return bookmarks::go(app, at),
+                MenuCommand::Kind(at) => return kinds::take(app, at),
+                MenuCommand::Metric(name) => return kinds::go_to_metric(app, &name),
                 MenuCommand::Act(action) => return act(app, action),
                 MenuCommand::Task(task) if app.task() == Some(task.as_str()) => {}
                 MenuCommand::Task(task) => return app.begin(Job::Analyse { task: Some(task) }),
@@ -47,6 +52,10 @@ pub(super) fn respond(app: &mut App, response: OverlayResponse) -> Vec<UiEffect>
         OverlayResponse::Group { side, text, filters } => {
             app.overlays.pop();
             return groups::apply(app, side, text, filters);
+        }
+        OverlayResponse::MakeSlow(numbers) => {
+            app.overlays.pop();
+            return executions::make_slow(app, &numbers);
         }
         OverlayResponse::Text(purpose, text) => {
             app.overlays.pop();
@@ -61,15 +70,16 @@ pub(super) fn respond(app: &mut App, response: OverlayResponse) -> Vec<UiEffect>
                 }
                 PromptPurpose::Filter => patterns::filter(app, &text),
                 PromptPurpose::Note => return bookmarks::keep(app, &text),
+                PromptPurpose::Baseline => return groups::rebase(app, text.trim()),
                 PromptPurpose::Time => executions::at_time(app, text.trim()),
-                PromptPurpose::Export | PromptPurpose::Picture | PromptPurpose::Database => {
-                    return write_file(app, purpose, PathBuf::from(text), Existing::Keep);
+                PromptPurpose::Export | PromptPurpose::Picture => {
+                    return files::write(app, purpose, PathBuf::from(text), Existing::Keep);
                 }
             }
         }
         OverlayResponse::Replace(purpose, path) => {
             app.overlays.pop();
-            return write_file(app, purpose, path, Existing::Replace);
+            return files::write(app, purpose, path, Existing::Replace);
         }
         OverlayResponse::Act(action) => return act(app, action),
         OverlayResponse::Timeline(action) => return timeline::act(app, action),
@@ -90,9 +100,9 @@ fn typed(app: &mut App, purpose: PromptPurpose) {
         PromptPurpose::Filter => patterns::filter(app, &text),
         PromptPurpose::Export
         | PromptPurpose::Picture
-        | PromptPurpose::Database
         | PromptPurpose::Note
-        | PromptPurpose::Time => {}
+        | PromptPurpose::Time
+        | PromptPurpose::Baseline => {}
     }
 }
 

@@ -58,9 +58,9 @@ pub(super) fn place(app: &mut App) -> Vec<UiEffect> {
     }
     app.restored_metric = view.metric.clone();
     if view.has_groups() {
-        app.say("groups as they were left; g: propose groups, whyslow --fresh: start anew");
+        app.say("restored your last groups; g proposes groups, whyslow --fresh starts anew");
     } else if view.node.is_some() {
-        app.say("opened where it was left; whyslow --fresh: start anew");
+        app.say("restored your last place; whyslow --fresh starts anew");
     }
     match view.pane() {
         Some(pane) if pane != Pane::Tree => show(app, pane),

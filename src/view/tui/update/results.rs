@@ -1,8 +1,9 @@
 //! Results of jobs replace the previous ones; the item under the cursor is found again by name.
 
+use super::files;
 use super::groups::{compare, prompt};
 use super::inverted;
-use super::overlays::{self, on_outcome, on_survey};
+use super::overlays::{self, on_survey};
 use super::overview;
 use super::patterns::{go_to_moment, show};
 use super::restore;
@@ -15,9 +16,11 @@ use crate::view::agreement::agreement;
 use crate::view::tui::app::{App, Cursor, HistogramPane, MarkedNodes, TypedFilters};
 use crate::view::tui::counts::HistogramCounts;
 use crate::view::tui::details;
-use crate::view::tui::job::{ComparedGroups, Done, ExportFormat};
+use crate::view::tui::groups::GroupHistory;
+use crate::view::tui::job::{ComparedGroups, Done, RebasedInput};
 use crate::view::tui::message::UiEffect;
 use crate::view::tui::overlay::PromptPurpose;
+use crate::view::tui::overview::OverviewState;
 use crate::view::tui::pane::Pane;
 use crate::view::tui::patterns::PatternState;
 use crate::view::tui::tree::find_context;
@@ -34,32 +37,14 @@ pub(super) fn on_done(app: &mut App, done: Done) -> Vec<UiEffect> {
 
 fn take(app: &mut App, done: Done) -> Vec<UiEffect> {
     match done {
-        Done::Analysed(Ok(model)) => {
-            inverted::leave(app);
-            if let Some(old) = &app.model {
-                app.remembered = app.tree.rows.remember(old);
-                app.trail.clear();
-                app.tree.touched = false;
-            }
-            // Patterns are about the executions of one task, too.
-            let task = model.tasks.get(model.task);
-            let examined = |p: &PatternState| p.found.as_ref().and_then(|f| f.anomalies.examined.executions.clone());
-            if examined(&app.patterns).is_some_and(|e| Some(&e.task) != task) {
-                app.patterns = PatternState { settings: app.patterns.settings, ..PatternState::default() };
-            }
-            app.groups.analysed(task.map_or("", String::as_str));
-            let choice = model.choice.clone().filter(|choice| !choice.programs.is_empty());
-            app.model = Some(model);
-            if let Some(choice) = choice {
-                overlays::take_programs(app, choice);
-            }
-            app.comparison = None;
-            app.counts = None;
-            app.histograms = HistogramPane { selection: app.groups.selection(), ..HistogramPane::default() };
-            app.tree.rows.visible.clear();
-            compare(app)
-        }
+        Done::Analysed(Ok(model)) => analysed(app, model),
         Done::Analysed(Err(error)) => fail(app, error.to_string()),
+        Done::Rebased(Ok(input)) => rebased(app, *input),
+        Done::Rebased(Err(error)) => {
+            app.busy = None;
+            app.report_failure(error.to_string());
+            Vec::new()
+        }
         Done::Counted(counts) => {
             replace_counts(app, counts);
             restore::metric(app);
@@ -99,11 +84,55 @@ fn take(app: &mut App, done: Done) -> Vec<UiEffect> {
             }
             Vec::new()
         }
+        Done::Timelines(executions, result) => {
+            app.busy = None;
+            timeline::on_timelines(app, &executions, result)
+        }
         of_dialog => {
             take_for_dialog(app, of_dialog);
             Vec::new()
         }
     }
+}
+
+/// The executions are there: the old ones and what was chosen among them go, what was unfolded is remembered.
+fn analysed(app: &mut App, model: Arc<Model>) -> Vec<UiEffect> {
+    inverted::leave(app);
+    if let Some(old) = &app.model {
+        app.remembered = app.tree.rows.remember(old);
+        app.trail.clear();
+        app.tree.touched = false;
+    }
+    // Patterns are about the executions of one task, too.
+    let task = model.tasks.get(model.task);
+    let examined = |p: &PatternState| p.found.as_ref().and_then(|f| f.anomalies.examined.executions.clone());
+    if examined(&app.patterns).is_some_and(|e| Some(&e.task) != task) {
+        app.patterns = PatternState { settings: app.patterns.settings, ..PatternState::default() };
+    }
+    app.groups.analysed(task.map_or("", String::as_str));
+    let choice = model.choice.clone().filter(|choice| !choice.programs.is_empty());
+    app.model = Some(model);
+    if let Some(choice) = choice {
+        overlays::take_programs(app, choice);
+    }
+    app.comparison = None;
+    app.counts = None;
+    app.histograms = HistogramPane { selection: app.groups.selection(), ..HistogramPane::default() };
+    app.tree.rows.visible.clear();
+    compare(app)
+}
+
+/// The input is open with another baseline: title, command line and groups are new, and so is the way back.
+fn rebased(app: &mut App, input: RebasedInput) -> Vec<UiEffect> {
+    let RebasedInput { baseline, title, command_line, request, model } = input;
+    app.say(match &baseline {
+        Some(old) => format!("the fast side is {old}; C with an empty line takes it away"),
+        None => "compared without a baseline".to_owned(),
+    });
+    (app.baseline, app.title, app.command_line) = (baseline, title, command_line);
+    app.groups = GroupHistory::new(request);
+    app.overview = OverviewState::default();
+    analysed(app, model)
 }
 
 /// Results that a dialog or a message shows.
@@ -117,10 +146,6 @@ fn take_for_dialog(app: &mut App, done: Done) {
             }
         }
         Done::Inverted(result) => inverted::on_inverted(app, result),
-        Done::Timelines(executions, result) => {
-            app.busy = None;
-            timeline::on_timelines(app, &executions, result);
-        }
         Done::Overview(asked, result) => {
             overview::on_overview(app, asked, result);
         }
@@ -128,15 +153,16 @@ fn take_for_dialog(app: &mut App, done: Done) {
             app.busy = None;
             timeline::on_concurrent(app, &question, result);
         }
-        Done::Exported { format, path, outcome } => {
-            let purpose = match format {
-                ExportFormat::Json => PromptPurpose::Export,
-                ExportFormat::Database => PromptPurpose::Database,
-            };
+        Done::Exported { path, outcome } => {
             app.busy = None;
-            on_outcome(app, purpose, path, outcome);
+            files::on_outcome(app, PromptPurpose::Export, path, outcome);
         }
-        Done::Analysed(_) | Done::Counted(_) | Done::Compared(_) | Done::Mined(..) => {}
+        Done::Analysed(_)
+        | Done::Rebased(_)
+        | Done::Timelines(..)
+        | Done::Counted(_)
+        | Done::Compared(_)
+        | Done::Mined(..) => {}
     }
 }
 

@@ -95,7 +95,7 @@ fn read(app: &mut App, executions: Vec<TimelineExecution>) -> Vec<UiEffect> {
         return Vec::new();
     }
     let ids = executions.iter().map(|execution| execution.id).collect();
-    let view = TimelineView { executions, content: TimelineContent::Loading };
+    let view = TimelineView { executions, content: TimelineContent::Loading, asks_who_else: false };
     app.overlays.push(Overlay::Timeline(Box::new(view)));
     app.begin(Job::Timelines { executions: ids })
 }
@@ -116,7 +116,11 @@ fn loaded(app: &mut App) -> Option<&mut LoadedTimelines> {
 }
 
 /// The time-lines are read, or not.
-pub(super) fn on_timelines(app: &mut App, asked: &[ExecutionId], result: Result<Arc<Model>, JobError>) {
+pub(super) fn on_timelines(
+    app: &mut App,
+    asked: &[ExecutionId],
+    result: Result<Arc<Model>, JobError>,
+) -> Vec<UiEffect> {
     let start = |model: &Model, id: ExecutionId| model.executions.start.get(id.index()).copied();
     let same = |new: &Model| {
         let old = app.model.as_ref();
@@ -135,6 +139,31 @@ pub(super) fn on_timelines(app: &mut App, asked: &[ExecutionId], result: Result<
     if let Some(view) = view(app).filter(|view| view.executions.iter().map(|e| e.id).eq(asked.iter().copied())) {
         view.content = content;
     }
+    match view(app).is_some_and(|view| view.asks_who_else) {
+        true => ask_who_else(app),
+        false => show_who_else(app),
+    }
+}
+
+/// Where the segment under the cursor waits for a CPU or a disk, who had it is the question: answer it by itself, if
+/// the state history was built already.
+fn show_who_else(app: &mut App) -> Vec<UiEffect> {
+    let is_known = app.overview.whole.is_some();
+    match is_known && loaded(app).is_some_and(|loaded| loaded.waits_for_others()) {
+        true => ask_who_else(app),
+        false => Vec::new(),
+    }
+}
+
+/// Ask who else used the things of the segment under the cursor.
+fn ask_who_else(app: &mut App) -> Vec<UiEffect> {
+    if app.busy.is_some() {
+        return Vec::new();
+    }
+    let Some(loaded) = loaded(app) else { return Vec::new() };
+    let Some(question) = loaded.question() else { return Vec::new() };
+    loaded.concurrent = Some(ConcurrentAnswer { question: question.clone(), answer: None });
+    app.begin(Job::Concurrent { question })
 }
 
 /// The others are found, or not.
@@ -192,7 +221,12 @@ pub(super) fn act(app: &mut App, action: Action) -> Vec<UiEffect> {
         app.overlays.push(Overlay::prompt(PromptPurpose::Search, TextInput::default()));
         return Vec::new();
     }
-    let is_idle = app.busy.is_none();
+    if action == Action::Concurrent
+        && let Some(TimelineView { content: TimelineContent::Loading, asks_who_else, .. }) = view(app)
+    {
+        *asks_who_else = true;
+        return Vec::new();
+    }
     let Some(loaded) = loaded(app) else { return Vec::new() };
     let before = (loaded.front, loaded.cursor);
     match action {
@@ -216,16 +250,15 @@ pub(super) fn act(app: &mut App, action: Action) -> Vec<UiEffect> {
         Action::ShowEvents => loaded.events = !loaded.events,
         Action::NextMatch => drop(step_match(app, MatchStep::Next)),
         Action::PreviousMatch => drop(step_match(app, MatchStep::Previous)),
-        Action::Concurrent if is_idle => {
-            let Some(question) = loaded.question() else { return Vec::new() };
-            loaded.concurrent = Some(ConcurrentAnswer { question: question.clone(), answer: None });
-            return app.begin(Job::Concurrent { question });
-        }
+        Action::Concurrent => return ask_who_else(app),
         _ => {}
     }
     // The answer was about another segment.
-    if let Some(loaded) = self::loaded(app).filter(|loaded| (loaded.front, loaded.cursor) != before) {
-        loaded.concurrent = None;
+    match self::loaded(app).filter(|loaded| (loaded.front, loaded.cursor) != before) {
+        Some(loaded) => {
+            loaded.concurrent = None;
+            show_who_else(app)
+        }
+        None => Vec::new(),
     }
-    Vec::new()
 }

@@ -31,7 +31,7 @@ fn is_done(app: &App, step: usize) -> bool {
         3 => app.pane == Pane::Histograms,
         4 => !app.groups.now().slow.is_empty(),
         5 => app.groups.now().slow.is_empty(),
-        6 => matches!(app.overlays.last(), Some(Overlay::List { title, .. }) if title.contains("by function")),
+        6 => matches!(app.overlays.last(), Some(Overlay::List(menu)) if menu.title.contains("by function")),
         7 => is_page(app, |page| matches!(page, OverlayPage::Quality)),
         _ => is_page(app, |page| matches!(page, OverlayPage::Help)),
     }

@@ -2,35 +2,29 @@
 
 use crate::view::tui::canvas::{Canvas, width};
 use crate::view::tui::input::TextInput;
-use crate::view::tui::overlay::{MenuCommand, MenuItem, fitting};
+use crate::view::tui::menu::{Menu, MenuCommand, MenuItem};
 use crate::view::tui::pages::details::MARK;
 use crate::view::tui::theme::StyleScope;
 
-/// The list: the typed text above it, the entries that fit below; the cursor is on one, and another may be marked.
-pub fn draw(
-    canvas: &mut Canvas<'_>,
-    title: &str,
-    typed: &TextInput,
-    choices: &[MenuItem],
-    (at, marked): (usize, Option<&MenuCommand>),
-) {
+/// The list: the typed text above it, the entries that fit below; the cursor is on one, others may be marked.
+pub fn draw(canvas: &mut Canvas<'_>, menu: &Menu) {
     canvas.clear();
     canvas.fill(0, 0, canvas.width(), '─', StyleScope::Rule);
-    canvas.text(2, 0, &format!(" {title} "), StyleScope::Title);
-    line(canvas, 1, "", typed);
+    canvas.text(2, 0, &format!(" {} ", menu.title), StyleScope::Title);
+    line(canvas, 1, "", &menu.input);
     let shown = canvas.height().saturating_sub(2);
-    let found: Vec<&MenuItem> = fitting(choices, typed.text()).collect();
+    let found: Vec<&MenuItem> = menu.fitting().collect();
     if found.is_empty() {
         canvas.text(2, 2, "no match", StyleScope::Dim);
     }
-    let offset = (at + 1).saturating_sub(shown);
-    let widest = name_columns(choices, canvas.width());
+    let offset = (menu.at + 1).saturating_sub(shown);
+    let widest = name_columns(&menu.items, canvas.width());
     for (y, choice) in found.iter().skip(offset).take(shown).enumerate() {
-        let here = offset + y == at;
+        let here = offset + y == menu.at;
         let end =
             canvas.text_in(2, y + 2, widest, &choice.name, if here { StyleScope::Strong } else { StyleScope::Text });
         canvas.text(end.max(widest + 2) + 2, y + 2, &choice.help, StyleScope::Dim);
-        if marked == Some(&choice.command) {
+        if matches!(choice.command, MenuCommand::Execution(number) if menu.marked.contains(&number)) {
             canvas.text(0, y + 2, MARK, StyleScope::Selection);
         }
         if here {
@@ -82,7 +76,7 @@ mod tests {
         let theme = Theme::compile(&built_in()[0], ColourDepth::True).unwrap();
         for columns in [64_u16, 80, 200] {
             let mut buffer = Buffer::empty(Rect::new(0, 0, columns, 6));
-            draw(&mut Canvas::new(&mut buffer, &theme), "Task", &TextInput::default(), &choices, (0, None));
+            draw(&mut Canvas::new(&mut buffer, &theme), &Menu::new("Task", choices.to_vec()));
             let text: String = buffer.content.iter().map(|cell| cell.symbol()).collect();
             assert_eq!(text.matches("p99  60.6 ms").count(), 2, "{columns}: {text}");
         }

@@ -1,0 +1,61 @@
+//! Kinds of slow executions, and the other properties in which the groups differ: a list.
+//!
+//! A kind becomes the slow group, so that it is compared alone; a property leads to its histogram.
+
+use super::groups::{effective, make_slow};
+use super::patterns::show;
+use crate::base::figure;
+use crate::compare::{Comparison, Dimension, SlowKind, share_of_group};
+use crate::view::tui::app::App;
+use crate::view::tui::menu::{MenuCommand, MenuItem};
+use crate::view::tui::message::UiEffect;
+use crate::view::tui::overlay::Overlay;
+use crate::view::tui::pane::Pane;
+use crate::view::words;
+
+/// Show the list.
+pub(super) fn open(app: &mut App) {
+    let Some(comparison) = app.comparison.clone() else { return app.say("nothing to show yet") };
+    let kinds = comparison.kinds.iter().enumerate().map(kind);
+    let items: Vec<MenuItem> = kinds.chain(comparison.dimensions.iter().map(|d| property(&comparison, d))).collect();
+    if items.is_empty() {
+        return app.say("all slow executions have the same trouble, and no other property sets them apart");
+    }
+    app.overlays
+        .push(Overlay::list("Kinds of slow executions (Enter: compare one alone), and what else differs", items));
+}
+
+fn kind((at, kind): (usize, &SlowKind)) -> MenuItem {
+    MenuItem { name: format!("kind {}", at + 1), help: kind.sentence.clone(), command: MenuCommand::Kind(at) }
+}
+
+fn property(comparison: &Comparison, dimension: &Dimension) -> MenuItem {
+    let slow = share_of_group(dimension.slow_share, comparison.slow.members.len());
+    let fast = share_of_group(dimension.fast_share, comparison.fast.members.len());
+    MenuItem {
+        name: dimension.name.clone(),
+        help: format!("{}: {slow} of the slow, {fast} of the fast executions", dimension.value),
+        command: MenuCommand::Metric(dimension.name.clone()),
+    }
+}
+
+/// Make a kind the slow group; the fast group stays what it is.
+pub(super) fn take(app: &mut App, at: usize) -> Vec<UiEffect> {
+    let Some(comparison) = app.comparison.clone() else { return Vec::new() };
+    let Some(kind) = comparison.kinds.get(at) else { return Vec::new() };
+    let numbers: Vec<u32> = kind.members.iter().map(|id| id.raw()).collect();
+    let status = format!("slow group: the {} of kind {}; u goes back", figure::count(numbers.len() as u64), at + 1);
+    let fast = effective(app).fast;
+    make_slow(app, &numbers, fast, &status)
+}
+
+/// Go to the histogram of a property.
+pub(super) fn go_to_metric(app: &mut App, name: &str) -> Vec<UiEffect> {
+    let rows = app.counts.as_ref().map_or(&[][..], |counts| &counts.rows);
+    let Some(row) = rows.iter().position(|row| words::metric(&row.metric) == name) else {
+        app.say(format!("{name} has no histogram"));
+        return Vec::new();
+    };
+    app.histograms.row = row;
+    show(app, Pane::Histograms)
+}
