@@ -11,6 +11,7 @@ use fake_perf::{RECORDS, fake_perf, machine, run};
 use std::ffi::OsString;
 use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
+use whyslow::model::environment::EnvironmentLine;
 use whyslow::record::RecordingRequest;
 use whyslow::record::capabilities::Capabilities;
 
@@ -30,7 +31,7 @@ fn recording_is_private_and_stays_in_its_folder() {
     assert_eq!(std::fs::read_to_string(moved.join("perf.data")).unwrap(), "data\n");
     let mode = |path: &Path| std::fs::metadata(path).unwrap().permissions().mode() & 0o777;
     assert_eq!(mode(&moved), 0o700);
-    for name in ["perf.data", "record.log", "kallsyms"] {
+    for name in ["perf.data", "record.log", "kallsyms", "environment.jsonl"] {
         assert_eq!(mode(&moved.join(name)) & 0o077, 0, "{name} is open to others");
     }
     // A folder that others may enter could have such links in it already.
@@ -39,6 +40,49 @@ fn recording_is_private_and_stays_in_its_folder() {
     std::fs::set_permissions(&open, PermissionsExt::from_mode(0o755)).unwrap();
     let said = run(&host, &request, &open).0.unwrap_err();
     assert!(said.contains("open to others"), "{said}");
+}
+
+/// The lines of an environment, of which the first one is whole and each is later than the one before.
+fn lines(text: &str) -> Vec<EnvironmentLine> {
+    let lines: Vec<EnvironmentLine> = text.lines().map(|line| serde_json::from_str(line).unwrap()).collect();
+    assert!(lines[0].whole && lines[1..].iter().all(|line| !line.whole), "{text}");
+    assert!(lines.windows(2).all(|pair| pair[0].clocks.monotonic_ns < pair[1].clocks.monotonic_ns), "{text}");
+    lines
+}
+
+#[test]
+fn recording_has_the_environment_of_its_processes() {
+    let folder = tempfile::tempdir().unwrap();
+    let host = fake_perf(folder.path(), RECORDS);
+    let out = folder.path().join("out");
+    // The second program appears in a later sample.
+    let command = ["sh", "-c", "sleep 0.2; sh -c 'sleep 0.6; :'; :"].map(OsString::from).to_vec();
+    let request = RecordingRequest { command, ..RecordingRequest::default() };
+    let end = run(&host, &request, &out).0.unwrap();
+    assert!(end.unfinished.is_empty(), "{:?}", end.unfinished);
+    let lines = lines(&std::fs::read_to_string(out.join("environment.jsonl")).unwrap());
+    assert!((4..=8).contains(&lines.len()), "{lines:#?}");
+    assert!(lines[0].processes.len() <= 2 && !lines[0].machine.is_empty(), "{:#?}", lines[0]);
+    let own = std::process::id().to_string();
+    assert!(lines.iter().all(|line| !line.processes.contains_key(&own)), "this process is not recorded");
+    assert!(lines[1..].iter().any(|line| !line.processes.is_empty()), "{lines:#?}");
+}
+
+#[test]
+fn snapshot_writes_the_environment_until_its_time_is_over() {
+    let folder = tempfile::tempdir().unwrap();
+    let file = folder.path().join("environment.jsonl");
+    let own = std::process::id().to_string();
+    let words = ["snapshot", "--pid", &own, "--interval", "200ms", "--duration", "700ms"];
+    let to_file = ask::run(ask::whyslow(words).arg("-o").arg(&file));
+    assert!(to_file.status.success() && to_file.stdout.is_empty(), "{}", ask::said(&to_file));
+    for text in [std::fs::read_to_string(&file).unwrap(), String::from_utf8(ask::output(&words).stdout).unwrap()] {
+        let lines = lines(&text);
+        assert!((3..=6).contains(&lines.len()) && lines[0].processes.contains_key(&own), "{text}");
+    }
+    assert_eq!(std::fs::metadata(&file).unwrap().permissions().mode() & 0o777, 0o600);
+    ask::refuses(&["snapshot", "-d", "1s", "-o", file.to_str().unwrap()], 1, &["cannot be written", "exists"]);
+    ask::refuses(&["snapshot", "--interval", "1ms"], 2, &["--interval 1ms", "100ms"]);
 }
 
 #[test]
@@ -56,7 +100,7 @@ fn full_disk_at_the_end_is_reported_and_leaves_no_half_table() {
     assert!(ended.status.success() && said.contains("No space left") && said.contains("note: `cp"), "{said}");
     let mut names: Vec<_> = std::fs::read_dir(&out).unwrap().map(|entry| entry.unwrap().file_name()).collect();
     names.sort();
-    assert_eq!(names, ["perf.data", "record.log"]);
+    assert_eq!(names, ["environment.jsonl", "perf.data", "record.log"]);
 }
 
 #[test]
@@ -97,8 +141,8 @@ fn command_and_recording_belong_to_the_user_who_called_sudo() {
         let first: Vec<&str> = said.lines().next().unwrap().split(' ').collect();
         assert_eq!(first[0], owner.to_string(), "{user}: {said}");
         assert_eq!(first.last() == Some(&"/root"), owner == 0 && std::env::var("HOME").unwrap() == "/root", "{said}");
-        for path in [&out, &out.join("perf.data"), &out.join("record.log")] {
-            let about = std::fs::metadata(path).unwrap();
+        for path in ["", "perf.data", "record.log", "environment.jsonl"].map(|name| out.join(name)) {
+            let about = std::fs::metadata(&path).unwrap();
             assert_eq!((about.uid(), about.mode() & 0o077), (owner, 0), "{}", path.display());
         }
     }

@@ -11,7 +11,7 @@ struct Examples {
     text: &'static str,
 }
 
-const EXAMPLES: [Examples; 10] = [
+const EXAMPLES: [Examples; 11] = [
     Examples {
         command: "explain",
         text: "Examples:
@@ -80,6 +80,12 @@ const EXAMPLES: [Examples; 10] = [
         text: "Examples:
   whyslow record --check        what this machine can record, and what is missing
   whyslow record -- ./server    record a program, then open the recording",
+    },
+    Examples {
+        command: "snapshot",
+        text: "Examples:
+  whyslow snapshot -o environment.jsonl --duration 10s    beside a recording that is made meanwhile
+  whyslow snapshot --duration 1s                          what control groups and /proc count now",
     },
 ];
 

@@ -1,6 +1,6 @@
 //! The commands, one file each: its options, the question that it asks the session, and its answer.
 //!
-//! In: a [`Command`] as read from the command line. Out: the exit status. Every command but `record` goes the same way
+//! In: a [`Command`] as read from the command line. Out: the exit status. Commands with an input go the same way
 //! ([`run`]): limits, sandbox, open the input, ask and answer, notices. A new command is a file with a type that
 //! implements `Question`, and its line in [`Command`].
 
@@ -17,6 +17,7 @@ mod query;
 pub mod recent;
 mod record;
 mod report;
+mod snapshot;
 pub mod state_folder;
 mod stats;
 mod tour;
@@ -72,6 +73,8 @@ pub enum Command {
     Build(build::BuildOptions),
     /// Record with what this machine has (LTTng, perf or trace-cmd), then open the recording
     Record(Box<record::RecordOptions>),
+    /// What control groups and /proc count, once a second, to go beside a recording that is made by hand
+    Snapshot(snapshot::SnapshotOptions),
     /// Every event in time order
     Dump(dump::DumpOptions),
     /// The terminal interface: no command at all
@@ -140,7 +143,7 @@ trait Question: Sync {
 }
 
 impl Command {
-    /// The question; `None` for `record`, which has no input.
+    /// The question; `None` for `record` and `snapshot`, which have no input.
     fn question(&self) -> Option<&dyn Question> {
         Some(match self {
             Command::Explain(options) => options,
@@ -154,7 +157,7 @@ impl Command {
             Command::Build(options) => options,
             Command::Dump(options) => options,
             Command::Interface(options) => options,
-            Command::Record(_) => return None,
+            Command::Record(_) | Command::Snapshot(_) => return None,
         })
     }
 
@@ -163,7 +166,7 @@ impl Command {
         self.question().map_or(Ok(()), Question::check)
     }
 
-    /// The files that it may use; `None` for `record`, which needs every right.
+    /// The files that it may use; `None` for `record` and `snapshot`, which need those of the whole machine.
     pub fn rules(&self) -> Option<Rules> {
         self.question().map(|question| confinement::rules(question.input(), &question.traces(), &question.files()))
     }
@@ -180,6 +183,9 @@ pub fn run(command: &Command) -> anyhow::Result<u8> {
             }
             record::AfterRecording::Done(status) => Ok(status),
         };
+    }
+    if let Command::Snapshot(options) = command {
+        return snapshot::run(options);
     }
     if let Command::Interface(options) = command
         && (options.plain || interface::needs_plain_text())

@@ -15,6 +15,7 @@ pub mod context;
 pub mod counts;
 pub mod database;
 pub mod elapsed;
+pub mod environment;
 pub mod event_kind;
 pub mod execution;
 pub mod execution_timeline;

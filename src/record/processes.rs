@@ -13,15 +13,25 @@ pub(super) fn with_descendants(pids: &[u32]) -> BTreeSet<u32> {
     if pids.is_empty() {
         return BTreeSet::new();
     }
-    descendants(pids, &children(Path::new("/proc")))
+    below(Path::new("/proc"), pids)
+}
+
+/// The same by the `/proc` of a machine.
+pub(super) fn below(proc: &Path, pids: &[u32]) -> BTreeSet<u32> {
+    descendants(pids, &children(proc))
+}
+
+/// The entries of a folder whose names are numbers: its processes, or threads.
+pub(super) fn numbers(folder: &Path) -> impl Iterator<Item = u32> {
+    let entries = std::fs::read_dir(folder).into_iter().flatten().flatten();
+    entries.filter_map(|entry| entry.file_name().to_str()?.parse().ok())
 }
 
 /// The processes of the machine that each has begun.
 fn children(proc: &Path) -> BTreeMap<u32, Vec<u32>> {
     let mut children: BTreeMap<u32, Vec<u32>> = BTreeMap::new();
-    for entry in std::fs::read_dir(proc).into_iter().flatten().flatten() {
-        let Some(pid) = entry.file_name().to_str().and_then(|name| name.parse::<u32>().ok()) else { continue };
-        let stat = std::fs::read(entry.path().join("stat")).unwrap_or_default();
+    for pid in numbers(proc) {
+        let stat = std::fs::read(proc.join(pid.to_string()).join("stat")).unwrap_or_default();
         // The name of the program is in parentheses and may hold any byte.
         let parent = String::from_utf8_lossy(&stat)
             .rsplit_once(')')
@@ -46,8 +56,7 @@ fn descendants(pids: &[u32], children: &BTreeMap<u32, Vec<u32>>) -> BTreeSet<u32
 
 /// The threads that a process has now; the process itself if it has ended.
 fn threads_of(pid: u32) -> Vec<u32> {
-    let folder = std::fs::read_dir(format!("/proc/{pid}/task")).into_iter().flatten().flatten();
-    let threads: Vec<u32> = folder.filter_map(|entry| entry.file_name().to_str()?.parse().ok()).collect();
+    let threads: Vec<u32> = numbers(Path::new(&format!("/proc/{pid}/task"))).collect();
     if threads.is_empty() { vec![pid] } else { threads }
 }
 

@@ -4,6 +4,7 @@
 //! alone. It prints `ready` once the recorder records, and ends when its standard input ends: this program closes it,
 //! or the kernel does when this process is gone. The recorder's output goes into `record.log` beside the recording.
 
+use super::environment::{EnvironmentFile, SampledProcesses};
 use super::folder::RecordingFolder;
 use super::growth::{self, PerfData, RecordingSize};
 use super::log::{LastStep, ScriptLog};
@@ -12,6 +13,7 @@ use super::script::ScriptMode;
 use super::trigger::{EndedCall, OpenCalls};
 use super::{EndTrigger, RecordError, Recorder, RecordingRequest, RecordingUser, code_maps};
 use crate::base::figure;
+use crate::model::environment::ENVIRONMENT_FILE;
 use signal_hook::consts::{SIGHUP, SIGINT, SIGQUIT, SIGTERM, SIGUSR1};
 use signal_hook::iterator::Signals;
 use std::ffi::OsStr;
@@ -90,6 +92,7 @@ pub fn run(
     let (began, since) = (Instant::now(), SystemTime::now());
     let mut command = RecordedCommand::start(request, user.as_ref())?;
     let mut meter = Meter::new(plan, request, &folder);
+    let mut environment = RecordedEnvironment::start(request, command.as_ref(), &folder);
     let RecordingStop { reason, quits } = loop {
         if let Some(reason) = script.slow_call(request, POLL_INTERVAL) {
             break RecordingStop::because(reason);
@@ -115,11 +118,13 @@ pub fn run(
         if let Some(path) = appeared {
             break RecordingStop::because(format!("{} exists", path.display()));
         }
+        environment.sample(EnvironmentFile::sample_each_second);
         if let Some(size) = meter.measure_if_due() {
             report(RecordingProgress::Grown { time: began.elapsed(), size });
         }
     };
     let took = began.elapsed();
+    environment.sample(EnvironmentFile::sample);
     report(RecordingProgress::Ending(reason));
     let status = script.finish(&mut signals, report);
     if !status.success() {
@@ -127,7 +132,8 @@ pub fn run(
     }
     code_maps::copy(Path::new("/"), since, &folder.join(""));
     let command = command.and_then(|command| command.status_at_end(quits));
-    let (size, unfinished) = (meter.measure(), script.log().unfinished());
+    let size = meter.measure();
+    let unfinished = script.log().unfinished().into_iter().chain(environment.failed).collect();
     if let Some(user) = &user {
         let given = folder.give_to(user.uid, user.gid);
         given
@@ -190,6 +196,44 @@ impl RecordedCommand {
         let pid = rustix::process::Pid::from_raw(i32::try_from(self.child.id()).unwrap_or(0)).filter(|_| quits)?;
         let _ = rustix::process::kill_process(pid, rustix::process::Signal::TERM);
         self.child.wait().ok()
+    }
+}
+
+/// The environment of the recording, sampled into its folder.
+struct RecordedEnvironment {
+    file: Option<EnvironmentFile<File>>,
+    /// Why it ended before the recording.
+    failed: Option<String>,
+}
+
+impl RecordedEnvironment {
+    /// Of the command and the processes of `--pid`; without both, of all processes.
+    fn start(
+        request: &RecordingRequest,
+        command: Option<&RecordedCommand>,
+        folder: &RecordingFolder,
+    ) -> RecordedEnvironment {
+        let pids = request.pids.iter().copied().chain(command.map(|command| command.child.id())).collect();
+        let mut environment = RecordedEnvironment { file: None, failed: None };
+        match folder.create_file(OsStr::new(ENVIRONMENT_FILE)) {
+            Ok(file) => {
+                environment.file = Some(EnvironmentFile::new(file, Path::new("/"), SampledProcesses { pids }));
+            }
+            Err(e) => environment.failed = Some(format!("{ENVIRONMENT_FILE} cannot be written: {e}")),
+        }
+        environment
+    }
+
+    /// Take a sample. The recording is good without: a failure ends the samples alone.
+    fn sample(&mut self, how: fn(&mut EnvironmentFile<File>) -> std::io::Result<()>) {
+        let Some(file) = &mut self.file else { return };
+        if let Err(e) = how(file) {
+            self.failed = Some(format!("{ENVIRONMENT_FILE} ends early: {e}"));
+            self.file = None;
+        } else if file.is_full() {
+            self.failed = Some(format!("{ENVIRONMENT_FILE} ends early: it has as many bytes as it may have"));
+            self.file = None;
+        }
     }
 }
 

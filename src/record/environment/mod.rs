@@ -1,0 +1,213 @@
+//! Samples of the environment of a recording: what the control groups and `/proc` count.
+//!
+//! In: the processes that are recorded (given ones with their descendants, or all of the machine). Out: lines of
+//! `environment.jsonl` (`model/environment.rs`), each with what has changed since the one before: once a second, more
+//! often in the first second, so that a short recording has some. What cannot be read is left out: no file of these is
+//! on every kernel, and the recording is good without them. Bounded: [`MOST_PROCESSES`], [`MOST_THREADS`] and
+//! [`groups::MOST_GROUPS`] in a line, [`MOST_BYTES`] in all. Cost: some reads below `/proc` for each process.
+//!
+//! - `groups`: control groups of either version
+//! - `machine`: CPUs, memory, pressure
+//! - `processes`: the processes, their threads, groups, CPUs and limits
+
+mod groups;
+mod machine;
+mod processes;
+
+use crate::model::environment::{EnvironmentClocks, EnvironmentLine, SampledValue, SampledValues};
+use groups::Hierarchies;
+use rustix::time::{ClockId, clock_gettime};
+use std::collections::BTreeSet;
+use std::fs::File;
+use std::io::{self, Read, Write};
+use std::path::{Path, PathBuf};
+use std::time::{Duration, Instant};
+
+/// Processes of a line; where there are more, those with most CPU time.
+const MOST_PROCESSES: usize = 256;
+/// Threads whose settings are compared with those of their processes.
+const MOST_THREADS: usize = 1024;
+/// Bytes of all lines: after that nothing is written. At 1 KiB a second these are 18 hours.
+const MOST_BYTES: u64 = 64 << 20;
+/// Bytes of a file that are read.
+const MOST_READ: u64 = 1 << 16;
+/// Lines between two whole ones: a reader that has lost one goes on from there.
+const WHOLE_EVERY: u32 = 60;
+/// The first samples, after the beginning.
+const FIRST: [Duration; 4] =
+    [Duration::ZERO, Duration::from_millis(100), Duration::from_millis(300), Duration::from_millis(600)];
+/// Time between two samples after that.
+const INTERVAL: Duration = Duration::from_secs(1);
+
+/// The processes to sample.
+#[derive(Clone, Debug, Default)]
+pub struct SampledProcesses {
+    /// These, with their descendants; none means all of the machine.
+    pub pids: Vec<u32>,
+}
+
+/// Samples the environment.
+#[derive(Debug)]
+pub struct EnvironmentSampler {
+    root: PathBuf,
+    processes: SampledProcesses,
+    before: EnvironmentLine,
+    /// The groups of all processes so far: a group counts on when the last one has ended.
+    groups: GroupPaths,
+    /// Lines so far.
+    lines: u32,
+}
+
+impl EnvironmentSampler {
+    /// Of the machine whose `/` is `root`.
+    pub fn new(root: &Path, processes: SampledProcesses) -> EnvironmentSampler {
+        let (root, before) = (root.to_owned(), EnvironmentLine::default());
+        EnvironmentSampler { root, processes, before, groups: GroupPaths::new(), lines: 0 }
+    }
+
+    /// One more process whose descendants are sampled, too.
+    pub fn add(&mut self, pid: u32) {
+        self.processes.pids.push(pid);
+    }
+
+    /// What has changed since the line before.
+    pub fn next_line(&mut self) -> EnvironmentLine {
+        let now = self.sample();
+        let line = match self.lines % WHOLE_EVERY {
+            0 => EnvironmentLine {
+                whole: true,
+                host: text(&self.root.join("proc/sys/kernel/hostname")).map(|name| name.trim().to_owned()),
+                boot: text(&self.root.join("proc/sys/kernel/random/boot_id")).map(|id| id.trim().to_owned()),
+                ..now.clone()
+            },
+            _ => now.since(&self.before),
+        };
+        self.before = now;
+        self.lines = self.lines.wrapping_add(1);
+        line
+    }
+
+    fn sample(&mut self) -> EnvironmentLine {
+        let proc = self.root.join("proc");
+        let hierarchies = Hierarchies::read(&self.root);
+        let found = processes::sample(&proc, &self.processes.pids, &hierarchies);
+        let more = found.groups.into_iter().take(groups::MOST_GROUPS.saturating_sub(self.groups.len()));
+        self.groups.extend(more);
+        let groups = hierarchies.sample(&self.groups);
+        // The counters of the groups are what the times belong to.
+        let clocks = clocks();
+        let (machine, cpus) = (machine::machine(&proc), machine::cpus(&self.root));
+        let processes::ProcessSample { processes, threads, .. } = found;
+        EnvironmentLine { clocks, machine, cpus, groups, processes, threads, ..EnvironmentLine::default() }
+    }
+}
+
+/// A file of lines that grows while a recording is made.
+#[derive(Debug)]
+pub struct EnvironmentFile<W> {
+    sampler: EnvironmentSampler,
+    file: W,
+    began: Instant,
+    /// The samples at [`FIRST`] that are done.
+    first: usize,
+    last: Duration,
+    written: u64,
+}
+
+impl EnvironmentFile<File> {
+    /// Into a file.
+    pub fn new(file: File, root: &Path, processes: SampledProcesses) -> EnvironmentFile<File> {
+        EnvironmentFile::with(file, EnvironmentSampler::new(root, processes))
+    }
+}
+
+impl<W: Write> EnvironmentFile<W> {
+    /// Into any writer.
+    pub fn with(file: W, sampler: EnvironmentSampler) -> EnvironmentFile<W> {
+        EnvironmentFile { sampler, file, began: Instant::now(), first: 0, last: Duration::ZERO, written: 0 }
+    }
+
+    /// Sample another process and its descendants, too.
+    pub fn add(&mut self, pid: u32) {
+        self.sampler.add(pid);
+    }
+
+    /// Write a line if one is due; `interval` is the time between two, after the first ones.
+    pub fn sample_if_due(&mut self, interval: Duration) -> io::Result<()> {
+        let since = self.began.elapsed();
+        let due = FIRST.get(self.first).copied().filter(|first| *first < interval);
+        let due = due.unwrap_or_else(|| self.last.saturating_add(interval));
+        if since < due {
+            return Ok(());
+        }
+        self.first += 1;
+        self.sample()
+    }
+
+    /// The same, once a second.
+    pub fn sample_each_second(&mut self) -> io::Result<()> {
+        self.sample_if_due(INTERVAL)
+    }
+
+    /// Write a line.
+    pub fn sample(&mut self) -> io::Result<()> {
+        self.last = self.began.elapsed();
+        let line = serde_json::to_string(&self.sampler.next_line())?;
+        if self.is_full() {
+            return Ok(());
+        }
+        self.written += line.len() as u64 + 1;
+        // One write for each line: a reader never meets half of one while this program lives.
+        self.file.write_all(format!("{line}\n").as_bytes())?;
+        self.file.flush()
+    }
+
+    /// True once the file has as many bytes as it may have.
+    pub fn is_full(&self) -> bool {
+        self.written >= MOST_BYTES
+    }
+}
+
+/// The three clocks now.
+fn clocks() -> EnvironmentClocks {
+    let ns = |id| {
+        let time = clock_gettime(id);
+        time.tv_sec.saturating_mul(1_000_000_000).saturating_add(time.tv_nsec)
+    };
+    EnvironmentClocks {
+        monotonic_ns: ns(ClockId::Monotonic),
+        boottime_ns: ns(ClockId::Boottime),
+        realtime_ns: ns(ClockId::Realtime),
+    }
+}
+
+/// The text of a file of the kernel; bytes that are no text are replaced.
+fn text(path: &Path) -> Option<String> {
+    let mut bytes = Vec::new();
+    File::open(path).ok()?.take(MOST_READ).read_to_end(&mut bytes).ok()?;
+    Some(String::from_utf8_lossy(&bytes).into_owned())
+}
+
+/// The lines `NAME NUMBER` of a file whose names are among `wanted`.
+fn named_counts<'t>(text: &'t str, wanted: &'t [&str]) -> impl Iterator<Item = (&'t str, u64)> {
+    let pairs = text.lines().filter_map(|line| line.split_once([' ', '\t']));
+    let of = pairs.filter(|(name, _)| wanted.contains(name));
+    of.filter_map(|(name, number)| Some((name, number.trim().parse().ok()?)))
+}
+
+/// `some` and `full` of a pressure file: time in us for which some or all threads waited.
+fn pressure(text: &str, of: &str, into: &mut SampledValues) {
+    for line in text.lines() {
+        let Some((which, rest)) = line.split_once(' ') else { continue };
+        let total = rest.split(' ').find_map(|word| word.strip_prefix("total=")?.parse().ok());
+        if let Some(total) = total.filter(|_| matches!(which, "some" | "full")) {
+            into.insert(format!("pressure.{of}.{which}_us"), SampledValue::Count(total));
+        }
+    }
+}
+
+/// The distinct paths of control groups.
+type GroupPaths = BTreeSet<String>;
+
+#[cfg(test)]
+mod tests;

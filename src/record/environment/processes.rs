@@ -1,0 +1,110 @@
+//! The processes of a recording: their names, control groups, allowed CPUs, priorities and limits; and those of their
+//! threads that differ from them.
+
+use super::groups::Hierarchies;
+use super::{GroupPaths, MOST_PROCESSES, MOST_THREADS, text};
+use crate::model::environment::{CPU_GROUP, CPUS_ALLOWED, PRIORITY, SampledTable, SampledValue, SampledValues};
+use crate::record::processes;
+use std::path::Path;
+
+/// Limits that threads meet, as `/proc/PID/limits` names them, and our names.
+const LIMITS: [(&str, &str); 5] = [
+    ("Max open files", "max_open_files"),
+    ("Max processes", "max_processes"),
+    ("Max locked memory", "max_locked_memory"),
+    ("Max address space", "max_address_space"),
+    ("Max cpu time", "max_cpu_time"),
+];
+/// Names of the scheduling policies by number.
+const POLICIES: [&str; 7] = ["other", "fifo", "rr", "batch", "iso", "idle", "deadline"];
+
+/// A sample of processes.
+#[derive(Debug, Default)]
+pub(super) struct ProcessSample {
+    pub processes: SampledTable,
+    pub threads: SampledTable,
+    /// The groups that any of them is in.
+    pub groups: GroupPaths,
+}
+
+/// Sample some processes with their descendants; none means all of the machine.
+pub(super) fn sample(proc: &Path, pids: &[u32], hierarchies: &Hierarchies) -> ProcessSample {
+    let mut sample = ProcessSample::default();
+    let mut left = MOST_THREADS;
+    for pid in chosen(proc, pids) {
+        let folder = proc.join(pid.to_string());
+        let Some(mut values) = settings(&folder, hierarchies, &mut sample.groups) else { continue };
+        let mut threads: Vec<u32> = processes::numbers(&folder.join("task")).filter(|tid| *tid != pid).collect();
+        threads.sort_unstable();
+        for tid in threads.into_iter().take(left) {
+            left = left.saturating_sub(1);
+            let folder = folder.join("task").join(tid.to_string());
+            let Some(mut own) = settings(&folder, hierarchies, &mut sample.groups) else { continue };
+            own.retain(|name, value| values.get(name) != Some(value));
+            if !own.is_empty() {
+                sample.threads.insert(tid.to_string(), own);
+            }
+        }
+        let stat = text(&folder.join("stat")).unwrap_or_default();
+        if let Some((before, _)) = stat.rsplit_once(')')
+            && let Some((_, comm)) = before.split_once('(')
+        {
+            values.insert("comm".to_owned(), SampledValue::Text(comm.to_owned()));
+        }
+        limits(&text(&folder.join("limits")).unwrap_or_default(), &mut values);
+        sample.processes.insert(pid.to_string(), values);
+    }
+    sample
+}
+
+/// The processes to sample, at most [`MOST_PROCESSES`]: of all those of programs, not threads of the kernel, the ones
+/// with most CPU time.
+fn chosen(proc: &Path, pids: &[u32]) -> Vec<u32> {
+    if !pids.is_empty() {
+        return processes::below(proc, pids).into_iter().take(MOST_PROCESSES).collect();
+    }
+    let time = |pid: u32| {
+        let stat = text(&proc.join(pid.to_string()).join("stat"))?;
+        let fields: Vec<&str> = stat.rsplit_once(')')?.1.split_whitespace().collect();
+        // After the name: state, parent, ..., flags (the seventh); user and system time are the twelfth and thirteenth.
+        let number = |at: usize| fields.get(at)?.parse::<u64>().ok();
+        const KERNEL_THREAD: u64 = 0x0020_0000;
+        (number(6)? & KERNEL_THREAD == 0).then_some((number(11)?.saturating_add(number(12)?), pid))
+    };
+    let mut all: Vec<(u64, u32)> = processes::numbers(proc).filter_map(time).collect();
+    all.sort_unstable_by_key(|(time, pid)| (std::cmp::Reverse(*time), *pid));
+    let mut all: Vec<u32> = all.into_iter().take(MOST_PROCESSES).map(|(_, pid)| pid).collect();
+    all.sort_unstable();
+    all
+}
+
+/// The settings of a process or thread; `None` where it has ended.
+fn settings(folder: &Path, hierarchies: &Hierarchies, groups: &mut GroupPaths) -> Option<SampledValues> {
+    let mut values = SampledValues::new();
+    let status = text(&folder.join("status"))?;
+    let allowed = status.lines().find_map(|line| line.strip_prefix("Cpus_allowed_list:"))?;
+    values.insert(CPUS_ALLOWED.to_owned(), SampledValue::Text(allowed.trim().to_owned()));
+    let stat = text(&folder.join("stat"))?;
+    let fields: Vec<&str> = stat.rsplit_once(')')?.1.split_whitespace().collect();
+    if let (Some(nice), Some(policy)) = (fields.get(16), fields.get(38)) {
+        let name = policy.parse::<usize>().ok().and_then(|policy| POLICIES.get(policy)).copied().unwrap_or("unknown");
+        values.insert(PRIORITY.to_owned(), SampledValue::Text(format!("{nice} {name}")));
+    }
+    for (controller, group) in hierarchies.of_thread(&text(&folder.join("cgroup"))?) {
+        let name = if controller == "cpu" { CPU_GROUP } else { "memory_group" };
+        values.insert(name.to_owned(), SampledValue::Text(group.clone()));
+        groups.insert(group);
+    }
+    Some(values)
+}
+
+/// Limits that are any.
+fn limits(text: &str, into: &mut SampledValues) {
+    for line in text.lines() {
+        let Some((named, name)) = LIMITS.iter().find(|(named, _)| line.starts_with(named)) else { continue };
+        let soft = line.get(named.len()..).and_then(|rest| rest.split_whitespace().next());
+        if let Some(limit) = soft.and_then(|soft| soft.parse().ok()) {
+            into.insert((*name).to_owned(), SampledValue::Count(limit));
+        }
+    }
+}
