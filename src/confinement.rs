@@ -8,6 +8,7 @@
 use crate::analysis::symbols::{kernel, machine, perf_map};
 use crate::base::sandbox::Rules;
 use crate::input::Argument;
+use crate::model::environment::ENVIRONMENT_FILE;
 use crate::options::{GroupOptions, InputOptions, SymbolOptions};
 use etcetera::BaseStrategy;
 use std::ffi::OsStr;
@@ -47,6 +48,7 @@ pub fn rules(input: &InputOptions, traces: &[Argument], files: &Files<'_>) -> Ru
     rules.read.extend(input.traces.iter().filter(is_pattern).map(|a| folder(&a.path)));
     // Kernel symbols beside a perf.data, and the functions that programs compiled while they ran.
     rules.read.extend(traces.iter().map(|a| a.path.with_file_name("kallsyms")));
+    rules.read.extend(traces.iter().map(|a| a.path.with_file_name(ENVIRONMENT_FILE)));
     rules.read.extend(traces.iter().flat_map(|a| perf_map::beside(&a.path)));
     rules.read.extend(input.tasks.iter().chain(&input.handlers).cloned());
     rules.read.extend(files.functions.map(Path::to_owned));

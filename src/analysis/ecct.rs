@@ -33,6 +33,7 @@ use super::path::{Entered, PathSegment};
 use super::pauses::Pauses;
 use super::stacks::StackTimelines;
 use super::stacks::cursor::StackCursors;
+use super::symbols::kernel::KernelSymbols;
 use super::thread_names::ThreadNames;
 use crate::base::names::NameId;
 use crate::base::time::{Span, Timestamp};
@@ -40,7 +41,8 @@ use crate::model::carrier::Carrier;
 use crate::model::wait_kind::WaitKind;
 use crate::state::questions::{Access, Family};
 use crate::state::reader::RowReader;
-use crate::state::timeline::{SegmentKind, Service, Thread, ThreadId, Timeline};
+use crate::state::timeline::{RawStackId, SegmentKind, Service, Thread, ThreadId, Timeline};
+use foldhash::HashMap;
 use smallvec::SmallVec;
 use times::NodeTimes;
 pub use times::{NodeTime, TimeOrder, add_equal_nodes};
@@ -61,6 +63,8 @@ pub struct EcctInputs<'a> {
     pub leaders: &'a Leaders,
     /// By host, when it or its CPUs were paused.
     pub pauses: &'a [Pauses],
+    /// Names of the kernel's functions, where given.
+    pub kernel: Option<&'a KernelSymbols>,
 }
 
 /// A thread that the path went through.
@@ -93,13 +97,23 @@ pub struct TreeBuilder<'a> {
     reader: &'a RowReader<'a>,
     stacks: StackCursors<'a>,
     names: WaitNames,
+    enforced: EnforcedStacks,
 }
+
+/// Kernel stacks, and whether the innermost function is where the kernel enforces CPU quotas.
+type EnforcedStacks = HashMap<RawStackId, bool>;
 
 impl<'a> TreeBuilder<'a> {
     /// A builder that reads with `reader`.
     pub fn new(sources: &'a EcctInputs<'a>, reader: &'a RowReader<'a>) -> TreeBuilder<'a> {
         let names = WaitNames::of(sources.timeline);
-        TreeBuilder { sources, reader, stacks: sources.timelines.cursors(reader), names }
+        TreeBuilder {
+            sources,
+            reader,
+            stacks: sources.timelines.cursors(reader),
+            names,
+            enforced: EnforcedStacks::default(),
+        }
     }
 
     /// Accumulate one path into the outline.
@@ -136,6 +150,7 @@ struct Walk<'w, 'a> {
     client: Option<(OutlineId, ThreadId)>,
     /// As the builder has them.
     names: WaitNames,
+    enforced: &'w mut EnforcedStacks,
     /// The moment whose process name the execution has: its last one, because threads are given names after they began.
     named_at: Timestamp,
 }
@@ -147,7 +162,7 @@ impl<'w, 'a> Walk<'w, 'a> {
         outline: &'w mut Outline,
         hops: Option<&'w mut Hops>,
     ) -> Self {
-        let TreeBuilder { sources, reader, stacks, names } = builder;
+        let TreeBuilder { sources, reader, stacks, names, enforced } = builder;
         Walk {
             sources,
             reader,
@@ -160,6 +175,7 @@ impl<'w, 'a> Walk<'w, 'a> {
             spent_by: Vec::new(),
             client: None,
             names: *names,
+            enforced,
             named_at: Timestamp::ZERO,
         }
     }
@@ -222,7 +238,7 @@ impl<'w, 'a> Walk<'w, 'a> {
             node = self.client_node(node, service);
         }
         match segment.kind {
-            _ if is_paused => self.add_wait(node, WaitKind::Stolen, segment),
+            _ if is_paused => self.add_stolen(node, segment),
             SegmentKind::Running if serves => self.add_served(root, segment.thread, span),
             SegmentKind::Running => self.add_stacks(root, segment.thread, span, None),
             SegmentKind::Preempted => self.add_preempted(node, segment),

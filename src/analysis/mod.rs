@@ -35,9 +35,11 @@ mod quota_watch;
 mod remote_wakers;
 pub mod stack_tables;
 pub mod stacks;
+pub mod surroundings;
 pub mod survey;
 pub mod symbols;
 pub mod thread_names;
+pub mod throttling;
 #[cfg(test)]
 mod timeline_builder;
 pub mod usage;

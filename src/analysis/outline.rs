@@ -8,7 +8,7 @@ use super::stacks::StackId;
 use crate::base::names::NameId;
 use crate::base::time::Ns;
 use crate::model::wait_kind::WaitKind;
-use crate::state::timeline::ThreadId;
+use crate::state::timeline::{HostId, ThreadId};
 use foldhash::HashMap;
 
 crate::base::names::handle! {
@@ -28,6 +28,8 @@ pub enum OutlineStep {
     IdleCpus(u16, u16),
     /// A wait for a CPU that a quota of this period causes, in ns.
     Quota(Ns),
+    /// A wait for a CPU that the quota of a control group causes, by the group's number on its host.
+    Throttled(HostId, u32),
     /// A sleep between calls of this name (of the timeline) that fail.
     Polls(NameId),
     /// Another thread, by shown name.

@@ -1,6 +1,6 @@
 //! Times in which a whole machine was paused: several threads were on CPUs and none of them made a recorded event. The
 //! same pass over the segments feeds the search for pauses of single CPUs (`clock_watch.rs`) and for threads that a CPU
-//! quota holds back (`quota_watch.rs`).
+//! quota holds back (`quota_watch.rs`, and `throttling.rs` where the kernel's counters were recorded).
 //!
 //! If a hypervisor deschedules a virtual machine, a machine is suspended, or firmware keeps all CPUs busy, all threads
 //! stop at once and continue later. Everything that ran then took longer, without a cause of its own. In: a timeline.
@@ -12,6 +12,7 @@
 
 use super::clock_watch::{ClockWatch, CpuPauses};
 use super::quota_watch::{QuotaWatch, Quotas};
+use super::throttling::{ThrottleWatch, Throttling};
 use crate::base::time::{Ns, Span, Timestamp};
 use crate::state::questions::Asker;
 use crate::state::reader::RowReader;
@@ -35,6 +36,8 @@ pub struct Pauses {
     pub cpus: CpuPauses,
     /// Of threads that a CPU quota holds back.
     pub quotas: Quotas,
+    /// The same by what the kernel counted, where that was recorded.
+    pub throttling: Throttling,
 }
 
 impl Pauses {
@@ -96,6 +99,7 @@ fn of_host(timeline: &Timeline, host: HostId) -> Pauses {
     let mut busy: Vec<CpuTime> = Vec::new();
     let mut running: Vec<Span> = Vec::new();
     let (mut watch, mut quotas) = (ClockWatch::default(), QuotaWatch::default());
+    let mut throttling = ThrottleWatch::new(timeline.environment(host));
     let reader = timeline.reader(Asker::Pauses);
     for (thread, known) in timeline.threads_by_id().filter(|(_, t)| t.host == host && !t.idle) {
         running.clear();
@@ -105,6 +109,7 @@ fn of_host(timeline: &Timeline, host: HostId) -> Pauses {
             happened[slots.at(segment.span.start)] = true;
             watch.segment(&segment, timeline.names());
             quotas.segment(thread, known, &segment);
+            throttling.segment(thread, &segment);
             if segment.kind == SegmentKind::Running {
                 running.push(segment.span);
             }
@@ -127,7 +132,12 @@ fn of_host(timeline: &Timeline, host: HostId) -> Pauses {
             }
         }
     }
-    Pauses { machine: of_machine(&slots, &happened, busy), cpus: watch.finish(), quotas: quotas.finish(host, &reader) }
+    Pauses {
+        machine: of_machine(&slots, &happened, busy),
+        cpus: watch.finish(),
+        quotas: quotas.finish(host, &reader),
+        throttling: throttling.finish(|id| timeline.thread(id)),
+    }
 }
 
 /// The runs of slots without an event in which many were due.

@@ -31,7 +31,7 @@ pub(super) const ROUND: Ns = 24_000_000;
 /// Shorter waits are those of one or two time slices.
 const LEAST_SUSPECTED: Ns = 8_000_000;
 /// A longer time than that between two ticks of the scheduler, in most configurations.
-const TICK: Ns = 4_000_000;
+pub(super) const TICK: Ns = 4_000_000;
 /// Largest probability of a suspected quota by chance.
 const SUSPECTED: f64 = 1e-4;
 /// Waits of a group that are looked at.
@@ -69,6 +69,11 @@ impl QuotaPhase {
     /// True for the end of a wait that is as the others are.
     pub fn holds(&self, end: Timestamp) -> bool {
         (end.ns() - self.start).rem_euclid(self.period) <= self.width.max(JOINT)
+    }
+
+    /// True for a wait in which a period ends: another one is not due to the quota.
+    pub(super) fn ends_within(&self, wait: Span) -> bool {
+        (self.start - wait.start.ns()).rem_euclid(self.period) <= wait.len()
     }
 }
 
@@ -202,7 +207,7 @@ fn suspected(waits: &[HeldWait], preempts: impl Fn(&HeldWait) -> bool) -> Option
 }
 
 /// The window of a period, of this width, that begins with one of the moments and holds most of them.
-fn densest(moments: &[Timestamp], period: Ns, width: Ns) -> QuotaPhase {
+pub(super) fn densest(moments: &[Timestamp], period: Ns, width: Ns) -> QuotaPhase {
     let mut at: Vec<Ns> = moments.iter().map(|t| t.ns().rem_euclid(period)).collect();
     at.sort_unstable();
     let held = |start: Ns| {
@@ -215,17 +220,23 @@ fn densest(moments: &[Timestamp], period: Ns, width: Ns) -> QuotaPhase {
 }
 
 /// True if that `held` of `all` moments are in a window of a part of a period, one of them at its begin, has no
-/// likelihood by chance: by Chernoff's bound, over the windows and periods that are tried.
+/// likelihood by chance, over the periods that are tried.
 fn is_unlikely(held: usize, all: usize, part: f64) -> bool {
+    part <= WINDOW && chance(held, all, part) * PERIODS.len() as f64 <= SUSPECTED
+}
+
+/// A bound of the probability that so many of all moments are in some window of a part of one period, one of them at
+/// its begin: by Chernoff, over the windows.
+pub(super) fn chance(held: usize, all: usize, part: f64) -> f64 {
     let (n, k) = (all.saturating_sub(1) as f64, held.saturating_sub(1) as f64);
     let share = if n > 0.0 { k / n } else { 0.0 };
-    if part > WINDOW || share <= part {
-        return false;
+    if share <= part {
+        return 1.0;
     }
     // The divergence of the two, 0 ln 0 being 0.
     let term = |a: f64, b: f64| if a > 0.0 { a * (a / b).ln() } else { 0.0 };
     let divergence = term(share, part) + term(1.0 - share, 1.0 - part);
-    all as f64 * PERIODS.len() as f64 * (-n * divergence).exp() <= SUSPECTED
+    all as f64 * (-n * divergence).exp()
 }
 
 /// The narrowest window of a period that holds all moments.

@@ -182,6 +182,11 @@ notices! {
         "processes of {n} pid namespaces (containers) were recorded; one id can mean different processes in them";
     LinesUnread        Fault Found
         "{n} {line or message|lines or messages} of the recording could not be read and {was|were} skipped";
+    EnvironmentUnread  Fault Found
+        "{n} {line|lines} of the environment beside the recording could not be read and {was|were} left out";
+    EnvironmentApart   Loss  Found
+        "{n} {environment|environments} beside the recording {is|are} not used: another host, another time, or a \
+         recorder's clock that cannot be compared with it (perf: -k mono; trace-cmd: -C mono)";
     WakersByElimination Note Found
         "{n} {wait was|waits were} ended from another CPU, whose thread was not recorded: {it is|they are} ascribed to \
          the only thread of the process that ran on another CPU meanwhile";

@@ -116,7 +116,7 @@ fn in_time(e: &Evidence<'_>) -> Vec<u32> {
 /// noise.
 fn noise(e: &Evidence<'_>, cause: &Cause) -> f64 {
     match cause.kind {
-        Some(kind @ (WaitKind::Preempted | WaitKind::Interrupted | WaitKind::Stolen)) => {
+        Some(kind @ (WaitKind::Preempted | WaitKind::Interrupted | WaitKind::Stolen | WaitKind::Throttled)) => {
             fast_mean(e, &Metric::Time(kind))
         }
         _ => 0.0,

@@ -124,6 +124,13 @@ impl<'a> Leaves<'a> {
         is_share(share, 50, self.total()).then_some(activity)
     }
 
+    /// True where a thread was ready to run for at least half of the time, whatever kept it from running.
+    pub(super) fn are_runnable(&self, frames: impl Fn(ContextId) -> Vec<ContextId>) -> bool {
+        let kind = |leaf: &&Leaf| self.outermost_wait(&frames(leaf.context));
+        let runnable = |leaf: &&Leaf| matches!(kind(leaf), WaitKind::Preempted | WaitKind::Throttled);
+        is_share(self.list.iter().filter(runnable).map(|leaf| leaf.weight).sum(), 50, self.total())
+    }
+
     /// The outermost wait among frames; running where there is none.
     fn outermost_wait(&self, frames: &[ContextId]) -> WaitKind {
         let wait = frames.iter().find_map(|c| match self.input.model.contexts.frame(*c).kind {
@@ -166,7 +173,8 @@ impl<'a> Leaves<'a> {
     pub(super) fn is_holder_throttled(&self) -> Option<bool> {
         let (mut runnable, mut throttled) = (0, 0);
         for Leaf { context, weight } in &self.list {
-            if self.outermost_wait(&self.culprit_frames(*context)) == WaitKind::Preempted {
+            let wait = self.outermost_wait(&self.culprit_frames(*context));
+            if matches!(wait, WaitKind::Preempted | WaitKind::Throttled) {
                 runnable += weight;
                 throttled += if self.input.origins[context.index()].throttled { *weight } else { 0 };
             }

@@ -24,6 +24,7 @@ pub mod functions;
 mod groups;
 mod interrupts;
 pub mod inverted;
+mod kept;
 mod kinds;
 mod leaves;
 pub mod members;

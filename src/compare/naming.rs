@@ -10,6 +10,7 @@
 use super::Culprit;
 use super::across::Common;
 use super::culprit::{has_namesake, other_thread, own_thread};
+use super::kept::WaitManner;
 use super::leaves::{CommonFunction, Functions, Leaf, Leaves};
 use super::partition::{DifferencePart, PartitionInput, is_kernel_thread};
 use super::tree::GroupPair;
@@ -18,27 +19,10 @@ use crate::base::names::NameId;
 use crate::event::kernel_thread::role;
 use crate::event::waiting_calls::is_sleep;
 use crate::model::context::{ContextId, FrameKind};
-use crate::model::wait_kind::{BY_SIGNAL, BY_TRACER, IDLE_CPU, POLLING, QUOTA, WaitKind};
+use crate::model::wait_kind::{
+    BY_SIGNAL, BY_TRACER, HYPERVISOR, IDLE_CPU, IDLE_NO_QUOTA, NO_STEAL, POLLING, QUOTA, WaitKind,
+};
 use std::collections::BTreeSet;
-
-/// What is known of time besides its kind.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum WaitManner {
-    /// Nothing but its kind.
-    Plain,
-    /// It ran on a CPU, and its stacks share no function; for the most part it was in one.
-    Mostly,
-    /// A timer ended a call that waited for something else, which did not come in time.
-    TimedOut,
-    /// A thread was ready to run, and its CPU was idle.
-    HeldBack,
-    /// The kernel held a thread back whose control group had used up its CPU quota.
-    Throttled,
-    /// A signal stopped it.
-    Signalled,
-    /// A tracer stopped it.
-    Traced,
-}
 
 /// The names of a part.
 #[derive(Clone)]
@@ -179,12 +163,15 @@ fn name_wait(groups: &GroupPair<'_>, leaves: &Leaves<'_>, part: &DifferencePart)
     let manner = match part.kind {
         WaitKind::Timer if waits_for_more(leaves, &path) => WaitManner::TimedOut,
         WaitKind::Preempted if leaves.are_throttled() => WaitManner::Throttled,
+        WaitKind::Stolen if leaves.are_mostly(HYPERVISOR) => WaitManner::Stolen,
+        WaitKind::Stolen if leaves.are_mostly(NO_STEAL) => WaitManner::NotStolen,
         WaitKind::Preempted if leaves.are_mostly(IDLE_CPU) => WaitManner::HeldBack,
+        WaitKind::Preempted if leaves.are_mostly(IDLE_NO_QUOTA) => WaitManner::HeldBackWithoutQuota,
         _ => stop_manner(leaves, part),
     };
     let context = path.into_iter().take_while(|c| Some(*c) != culprit).last().unwrap_or(heaviest);
     let by = own_thread(groups, leaves.process(heaviest), &site);
-    let quota = if part.kind == WaitKind::Preempted { leaves.named_after(QUOTA) } else { None };
+    let quota = if part.kind == WaitKind::Throttled { leaves.named_after(QUOTA) } else { None };
     let polled = leaves.named_after(POLLING);
     PartName { manner, quota, polled, ..PartName::new(context, by, site, Parties::of(groups.model)) }
 }
@@ -226,7 +213,7 @@ fn name_blamed(leaves: &Leaves<'_>, site: String, blame: Blame, kind: WaitKind) 
     let through = above.filter(|c| is_kernel_thread(model, **c));
     let through = through.and_then(|c| role(model.names.get(leaves.frame_name(*c))));
     let holders: BTreeSet<ContextId> = leaves.list.iter().filter_map(culprit_of).collect();
-    let waits = follows && leaves.activity(|leaf| leaves.culprit_frames(leaf)) == Some(WaitKind::Preempted);
+    let waits = follows && leaves.are_runnable(|leaf| leaves.culprit_frames(leaf));
     let kept = waits.then(|| kept_from_running(leaves, &holders, function)).flatten();
     // What is said is about the thread that is named.
     let below = |leaf: ContextId| {
@@ -337,11 +324,13 @@ mod tests {
         assert!(first_cause(work, &runtime).sentence.contains("thread medium of q"));
         let held = first_cause("p;main;append;[read];{preempted};{CPU idle}", &runtime);
         assert!(held.sentence.starts_with("Held back, ready to run, while its CPU was idle"), "{}", held.sentence);
-        let quota = first_cause("p;main;append;{preempted};{quota of 100 ms}", &runtime);
+        let held = first_cause("p;main;append;[read];{preempted};{CPU idle, no quota}", &runtime);
+        assert!(held.sentence.contains("no CPU quota did"), "{}", held.sentence);
+        let quota = first_cause("p;main;append;{throttled};{quota of 100 ms}", &runtime);
         let whole =
             "Held back as by a CPU quota of its control group: such waits of its threads end together, in phase";
         assert!(quota.sentence.starts_with(whole) && quota.sentence.contains("period of 100 ms"), "{}", quota.sentence);
-        let holder = "p;main;append;[futex];thread low@p;hold;{preempted};{quota of 100 ms}";
+        let holder = "p;main;append;[futex];thread low@p;hold;{throttled};{quota of 100 ms}";
         let holder = first_cause(holder, &runtime).sentence;
         let whole = "Waiting in append for thread low of p, which was held back as by a CPU quota of its control group";
         assert!(holder.starts_with(whole), "{holder}");

@@ -6,13 +6,16 @@
 //!
 //! | the cause | looks the same | excluded by |
 //! |---|---|---|
-//! | others ran beyond their time slices | a CPU quota | the kernel's call stacks; others that end by themselves |
-//! | others ran, in phase with a period | a CPU quota | the kernel's call stacks; others that end by themselves |
-//! | others ran before a woken thread | a lower priority | idle CPUs beside it; others that end by themselves |
+//! | others ran beyond their time slices | a CPU quota | the kernel's call stacks; counters of the control groups; |
+//! | | | others that end by themselves |
+//! | others ran, in phase with a period | a CPU quota | the same |
+//! | others ran before a woken thread | a lower priority | priority and weights in the environment; idle CPUs beside |
+//! | | | it; others that end by themselves |
+//! | others ran before one of other priority | that priority | others that end by themselves |
 //! | sleep between calls that failed | why they failed | what the calls were about |
 
 use super::leaves::{Leaf, Leaves};
-use crate::model::wait_kind::{IN_PHASE, LIKE_A_QUOTA, OUT_OF_TURN, POLLING};
+use crate::model::wait_kind::{IN_PHASE, LIKE_A_QUOTA, OTHER_PRIORITY, OUT_OF_TURN, POLLING};
 
 /// What may have caused the time besides the threads that are to blame.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -23,6 +26,8 @@ pub(super) enum OtherReason {
     Phase,
     /// The priority of the waiting thread, or the CPU quota of its control group.
     Priority,
+    /// The priority of the waiting thread, which is known not to be the usual one.
+    KnownPriority,
     /// A thread slept between calls that failed, and what made them fail is unknown.
     Polling,
 }
@@ -37,6 +42,7 @@ impl OtherReason {
         let reason = |leaf: &Leaf| match leaf.context {
             context if leaves.passes(context, IN_PHASE) => Some(OtherReason::Phase),
             context if leaves.passes(context, LIKE_A_QUOTA) => Some(OtherReason::Quota),
+            context if leaves.passes(context, OTHER_PRIORITY) => Some(OtherReason::KnownPriority),
             context if leaves.passes(context, OUT_OF_TURN) && leaves.idle_beside(context).is_none() => {
                 Some(OtherReason::Priority)
             }
@@ -45,8 +51,8 @@ impl OtherReason {
         let list = leaves.list.iter().filter(|leaf| !is_sure(leaf));
         let found: Vec<(OtherReason, i128)> = list.filter_map(|leaf| Some((reason(leaf)?, leaf.weight))).collect();
         let of = |wanted: OtherReason| found.iter().filter(|(of, _)| *of == wanted).map(|(_, weight)| weight).sum();
-        let reasons =
-            [OtherReason::Priority, OtherReason::Quota, OtherReason::Phase].map(|of_kind| (of(of_kind), of_kind));
+        let all = [OtherReason::Priority, OtherReason::KnownPriority, OtherReason::Quota, OtherReason::Phase];
+        let reasons = all.map(|of_kind| (of(of_kind), of_kind));
         let all: i128 = reasons.iter().map(|(weight, _)| weight).sum();
         let (most, reason) = reasons.into_iter().max_by_key(|(weight, _)| *weight)?;
         (most > 0 && all * 2 >= leaves.total()).then_some(reason)
@@ -58,16 +64,20 @@ impl OtherReason {
             OtherReason::Quota => {
                 "the threads that ran meanwhile did so for longer than time slices last and lost the CPU when the wait \
                  ended, as where the waiting thread's control group has used up its CPU quota (record the kernel's \
-                 call stacks at sched_switch; cpu.stat of the group counts it)"
+                 call stacks at sched_switch, or run whyslow snapshot meanwhile: cpu.stat of the group counts it)"
             }
             OtherReason::Phase => {
                 "such waits of these threads end in phase with a period, as those of threads whose control group has \
-                 used up its CPU quota (record the kernel's call stacks at sched_switch; cpu.stat of the group counts \
-                 it)"
+                 used up its CPU quota (record the kernel's call stacks at sched_switch, or run whyslow snapshot \
+                 meanwhile: cpu.stat of the group counts it)"
             }
             OtherReason::Priority => {
                 "the threads that ran meanwhile did so for longer than time slices last and lost the CPU when the wait \
                  ended, and neither the priorities nor the limits of the waiting thread's group were recorded"
+            }
+            OtherReason::KnownPriority => {
+                "the threads that ran meanwhile did so for longer than time slices last and lost the CPU when the wait \
+                 ended, and the waiting thread, or a control group around it, has another priority than usual"
             }
             OtherReason::Polling => {
                 "a thread sleeps between calls that fail, and what makes them fail was not recorded"

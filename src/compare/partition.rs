@@ -13,10 +13,11 @@
 
 use super::across::Common;
 use super::tree::frame_text;
+use crate::analysis::throttling::is_enforced_in;
 use crate::base::names::fold_digits;
 use crate::event::kernel_thread;
 use crate::model::context::{ContextId, FrameKind};
-use crate::model::wait_kind::{QUOTA, WaitKind};
+use crate::model::wait_kind::WaitKind;
 use crate::model::{Model, ThreadInfoId};
 use std::collections::BTreeMap;
 
@@ -81,7 +82,7 @@ pub(super) fn origins(model: &Model) -> Vec<TimeOrigin> {
             state: PathState::Own,
         });
         match (origin.state, model.contexts.frame(context).kind) {
-            (_, FrameKind::Wait(WaitKind::Preempted)) if is_quota(model, context) => {
+            (_, FrameKind::Wait(WaitKind::Throttled)) => {
                 (origin.throttled, origin.state) = (true, PathState::Settled);
             }
             (PathState::Own | PathState::Following, FrameKind::Wait(WaitKind::Preempted))
@@ -115,27 +116,12 @@ pub(super) fn origins(model: &Model) -> Vec<TimeOrigin> {
     all
 }
 
-/// Functions of the kernel in which a thread waits, ready to run, on its way back to its program, while its control
-/// group has used up its CPU quota (since Linux 6.18).
-const THROTTLES: [&str; 2] = ["throttle_cfs_rq_work", "task_work_run"];
-
-/// The scheduler's own functions, by which a thread leaves the CPU.
-const SCHEDULER: [&str; 5] =
-    ["__schedule", "schedule", "__cond_resched", "preempt_schedule_common", "preempt_schedule"];
-
-/// True for a wait for a CPU that begins where the kernel throttles: not in other work that runs on this way, which may
-/// lose the CPU as well.
+/// True for a wait for a CPU that begins where the kernel enforces CPU quotas.
 fn is_throttled(model: &Model, wait: ContextId) -> bool {
     let path = model.contexts.path(wait);
     let of_kernel = |c: &&ContextId| model.contexts.frame(**c).kind == FrameKind::KernelFunction;
     let kernel = path.iter().rev().skip(1).take_while(of_kernel);
-    let mut names = kernel.map(|c| model.names.get(model.contexts.frame(*c).name));
-    names.find(|name| !SCHEDULER.contains(name)).is_some_and(|name| THROTTLES.contains(&name))
-}
-
-/// True for a wait for a CPU that a quota causes.
-fn is_quota(model: &Model, wait: ContextId) -> bool {
-    model.names.get(model.contexts.frame(wait).name).starts_with(QUOTA)
+    is_enforced_in(kernel.map(|c| model.names.get(model.contexts.frame(*c).name)))
 }
 
 /// True for the frame of a kernel thread, which is no culprit by itself.
@@ -227,7 +213,12 @@ pub(super) fn partition(input: &PartitionInput<'_>) -> Vec<DifferencePart> {
             let whole = blamed.is_some()
                 || matches!(
                     kind,
-                    WaitKind::Disk | WaitKind::Interrupted | WaitKind::Preempted | WaitKind::Stopped | WaitKind::Stolen
+                    WaitKind::Disk
+                        | WaitKind::Interrupted
+                        | WaitKind::Preempted
+                        | WaitKind::Stopped
+                        | WaitKind::Stolen
+                        | WaitKind::Throttled
                 );
             if whole {
                 of_kind.push(DifferencePart { blamed, ..input.part(kind, contexts) });

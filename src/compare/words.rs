@@ -2,7 +2,8 @@
 //! the interface say the same.
 
 use super::across::Common;
-use super::naming::{KeptFromRunning, PartName, WaitManner};
+use super::kept::{WaitManner, cpu_paused, kept_from_running, let_go_on, stopped, throttled};
+use super::naming::PartName;
 use super::tree::GroupPair;
 use super::{Cause, CausePart, Culprit};
 use crate::base::demangle::abbreviated;
@@ -45,6 +46,11 @@ pub(super) fn phrase(kind: WaitKind, named: &PartName) -> String {
              hypervisor does that)"
                 .into()
         }
+        (WaitKind::Preempted, Blame::NoThread) if named.manner == WaitManner::HeldBackWithoutQuota => {
+            "held back, ready to run, while its CPU was idle (a frozen group or a hypervisor does that; by the \
+             counters of its control groups no CPU quota did)"
+                .into()
+        }
         (WaitKind::Preempted, Blame::NoThread) => "waiting for a CPU".into(),
         (WaitKind::Interrupted, _) => "paused while interrupt handlers ran".into(),
         (WaitKind::Disk, Blame::NoThread) => format!("waiting for the disk{within}"),
@@ -72,7 +78,8 @@ pub(super) fn phrase(kind: WaitKind, named: &PartName) -> String {
         (WaitKind::UnknownWait, _) => format!("waiting{within} for something that the recording does not show"),
         (WaitKind::UnknownState, _) => format!("running or waiting{within} (the recording does not show which)"),
         (WaitKind::Stopped, blame) => stopped(named.manner) + &let_go_on(blame, &who),
-        (WaitKind::Stolen, _) => CPU_PAUSED.into(),
+        (WaitKind::Stolen, _) => cpu_paused(named.manner).into(),
+        (WaitKind::Throttled, _) => throttled(named.quota.as_deref()),
     }
 }
 
@@ -82,28 +89,6 @@ fn and_idle(named: &PartName) -> String {
     let were = if number.starts_with("1 ") { "was" } else { "were" };
     format!(", and {number} CPUs {were} idle")
 }
-
-/// What is known of the reason of a stop.
-fn stopped(manner: WaitManner) -> String {
-    match manner {
-        WaitManner::Traced => "stopped by a debugger or another tracer".into(),
-        WaitManner::Signalled => "stopped by a signal".into(),
-        _ => "stopped".into(),
-    }
-}
-
-/// The thread that ended a stop.
-fn let_go_on(blame: Blame, who: &str) -> String {
-    match blame {
-        Blame::One | Blame::Program => format!(" until {who} let it go on"),
-        Blame::Several => format!(" until others let it go on, mostly {who}"),
-        Blame::NoThread => String::new(),
-    }
-}
-
-/// What is known of time in which a CPU did nothing at all.
-const CPU_PAUSED: &str = "paused with its CPU: nothing happened there, not even the timer interrupts that were due \
-                          (the machine was paused, a hypervisor took the CPU away, or its interrupts were off)";
 
 /// What a cause over several kinds has in common, as a phrase.
 pub(super) fn common_phrase(common: &Common, named: &PartName) -> String {
@@ -129,34 +114,6 @@ pub(super) fn part_phrase(kind: WaitKind, named: &PartName, common: &Common) -> 
     }
 }
 
-/// What the kernel does to threads beyond their quota: the place where it does so, or the period in which it ends.
-fn throttled(period: Option<&str>) -> String {
-    match period {
-        None => {
-            "held back in the kernel's task_work_run, where Linux 6.18 and later enforce CPU quotas of control groups"
-                .into()
-        }
-        Some(period) => format!(
-            "held back as by a CPU quota of its control group: such waits of its threads end together, in phase with a \
-             period of {period}, whatever runs on their CPUs"
-        ),
-    }
-}
-
-/// What kept a thread from running: `, which waited for a CPU while thread render of player ran encode`.
-fn kept_from_running(kept: &KeptFromRunning, period: Option<&str>) -> String {
-    let Some(by) = &kept.taker else {
-        let mostly = if kept.is_alone { "" } else { "mostly " };
-        return format!(", which was {mostly}{}", throttled(period));
-    };
-    let taker = thread(by);
-    let function = by.function.as_deref().map_or_else(String::new, |f| format!(" {}", abbreviated(f)));
-    match kept.is_alone {
-        true => format!(", which waited for a CPU while {taker} ran{function}"),
-        false => format!(", which waited for a CPU while others ran, mostly {taker}"),
-    }
-}
-
 /// What the culprit did meanwhile, as far as it is known: `, which ran expensive_flush`.
 fn doing(activity: Option<WaitKind>, function: Option<&str>, manner: WaitManner) -> String {
     let within = function.map_or_else(String::new, |f| format!(" in {f}"));
@@ -176,13 +133,14 @@ fn doing(activity: Option<WaitKind>, function: Option<&str>, manner: WaitManner)
         (Some(WaitKind::User), _) => format!("waited for user input{within}"),
         (Some(WaitKind::Stopped), _) => format!("was stopped{within}"),
         (Some(WaitKind::Stolen), _) => format!("was paused with its CPU{within}"),
+        (Some(WaitKind::Throttled), _) => format!("was held back by a CPU quota{within}"),
         (Some(WaitKind::UnknownWait), _) => format!("waited{within} for something that the recording does not show"),
     };
     format!(", which {did}")
 }
 
 /// A thread in words, with its program.
-fn thread(by: &Culprit) -> String {
+pub(super) fn thread(by: &Culprit) -> String {
     // Sentences call the kernel's own threads by their purpose.
     let of_kernel = by.process.as_deref().is_none_or(kernel_thread::is_name);
     let role = by.thread.as_deref().filter(|_| of_kernel).and_then(kernel_thread::role);

@@ -12,16 +12,19 @@
 //! Cost: linear in the nodes of the outline and the frames of its stacks. ALGORITHMS.md sections 5.1 to 5.3.
 
 use crate::analysis::outline::{Outline, OutlineStep};
+use crate::analysis::pauses::Pauses;
 use crate::analysis::stacks::{Stack, StackId, StackTable};
 use crate::analysis::symbols::cache::SymbolCache;
 use crate::analysis::symbols::files::SymbolPaths;
 use crate::analysis::symbols::images::Spaces;
 use crate::analysis::symbols::kernel::KernelSymbols;
 use crate::analysis::symbols::{ProcessStack, StackResolver, UserFrame};
+use crate::analysis::throttling::QuotaTotal;
 use crate::base::ctx::{Cancelled, Ctx};
 use crate::base::figure;
 use crate::base::names::{NameId, Names};
 use crate::base::notice::Notices;
+use crate::base::time::Ns;
 use crate::model::context::{ContextId, Contexts, Frame, FrameKind};
 use crate::model::wait_kind::{CPUS_IDLE, POLLING, QUOTA, WaitKind};
 use crate::state::timeline::Timeline;
@@ -55,6 +58,8 @@ pub struct Dictionary<'a> {
     pub symbols: &'a SymbolCache,
     /// Kernel symbols, where given.
     pub kernel: Option<&'a KernelSymbols>,
+    /// By host, what kept its threads from running.
+    pub pauses: &'a [Pauses],
 }
 
 /// Name the steps of an outline. Returns the contexts, and for each node of the outline its context. Shown names of
@@ -132,7 +137,13 @@ impl ContextNames<'_> {
             }
             OutlineStep::Quota(period) => {
                 let name = self.names.intern(&format!("{QUOTA}{}", figure::time(period as f64)));
-                vec![Frame { kind: FrameKind::Wait(WaitKind::Preempted), name }]
+                vec![Frame { kind: FrameKind::Wait(WaitKind::Throttled), name }]
+            }
+            OutlineStep::Throttled(host, group) => {
+                let throttling = self.dictionary.pauses.get(host.index()).map(|pauses| &pauses.throttling);
+                let name =
+                    self.names.intern(&throttling.and_then(|all| all.total(group)).map_or_else(String::new, quota));
+                vec![Frame { kind: FrameKind::Wait(WaitKind::Throttled), name }]
             }
             OutlineStep::Polls(call) => {
                 let name = self.names.intern(&format!("{POLLING}{}", self.dictionary.timeline.names().get(call)));
@@ -204,6 +215,14 @@ fn common(before: &[UserFrame], after: &[UserFrame]) -> Vec<UserFrame> {
     callers
 }
 
+/// What is known of the quota that caused a wait: `quota of 20 ms per 100 ms, throttled 42 times for 3.1 s`.
+fn quota(total: &QuotaTotal) -> String {
+    let time = |ns: Ns| figure::time(ns as f64);
+    let times = figure::plural(total.times, "time");
+    let (quota, period) = (time(total.quota.quota), time(total.quota.period));
+    format!("{QUOTA}{quota} per {period}, throttled {times} for {}", time(total.time))
+}
+
 /// The name of a wait of which only the kind is known.
 fn wait_name(spent: WaitKind) -> &'static str {
     match spent {
@@ -221,6 +240,7 @@ fn wait_name(spent: WaitKind) -> &'static str {
         WaitKind::UnknownState => "ran or waited",
         WaitKind::Stopped => "stopped",
         WaitKind::Stolen => "stolen",
+        WaitKind::Throttled => "throttled",
     }
 }
 

@@ -253,6 +253,7 @@ impl Delayed<'_> {
         let (kind, word) = match chain.link {
             ChainLink::Process(_) | ChainLink::Thread(..) => (EventKind::Running, "running"),
             ChainLink::Wait(WaitKind::Preempted, _) => (EventKind::Runnable, "waiting for a CPU"),
+            ChainLink::Wait(WaitKind::Throttled, _) => (EventKind::Runnable, "held back by a CPU quota"),
             ChainLink::Wait(WaitKind::Interrupted, _) => (EventKind::Running, "running"),
             ChainLink::Wait(spent, _) => (EventKind::Wait, waiting_for(spent)),
         };

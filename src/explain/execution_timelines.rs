@@ -151,7 +151,7 @@ impl Drawing<'_> {
             while path.next_if(|segment| segment.span.end.since(self.origin) <= at).is_some() {}
             let Some(segment) = path.peek() else { break };
             let state = match self.inputs.contexts.frame(*context).kind {
-                FrameKind::Wait(WaitKind::Stolen) => WaitKind::Stolen,
+                FrameKind::Wait(kind @ (WaitKind::Stolen | WaitKind::Throttled)) => kind,
                 _ => state(segment.kind),
             };
             let cpu = known_cpu(segment.cpu).filter(|_| has_cpu(segment.kind));

@@ -166,7 +166,7 @@ fn made(
     )?;
     let interleaved = interleaved(timeline, &found);
     let pauses = counter.pauses();
-    let sources = EcctInputs { timeline, timelines, names: &names, disk, leaders, pauses };
+    let sources = EcctInputs { timeline, timelines, names: &names, disk, leaders, pauses, kernel: kernel.as_ref() };
     let explained = paths::explain(&found, &request.timelines, &sources, counter, holders, ctx)?;
     let ExplainedExecutions { outline, hops, contributions, chunks } = explained;
     if holders == Holders::Wanted {
@@ -176,7 +176,7 @@ fn made(
     ctx.progress.enter("symbols", 0);
     let places = &request.places;
     let stacks = timelines.table();
-    let dictionary = Dictionary { timeline, stacks, spaces, places, symbols, kernel: kernel.as_ref() };
+    let dictionary = Dictionary { timeline, stacks, spaces, places, symbols, kernel: kernel.as_ref(), pauses };
     let (tree, contexts) = contexts::name(&outline, &dictionary, &mut model.names, &mut model.notices, ctx)?;
     model.contexts = tree;
     // Labels come before other names of executions.

@@ -168,7 +168,8 @@ pub fn build(
     }
     let stacks = table.distinct().iter().filter_map(|stack| stack.user.as_ref());
     unnamed::compiled(timeline, &spaces, stacks, (places, symbols), &mut model.notices);
-    let dictionary = Dictionary { timeline, stacks: &table, spaces: &spaces, places, symbols, kernel: kernel.as_ref() };
+    let dictionary =
+        Dictionary { timeline, stacks: &table, spaces: &spaces, places, symbols, kernel: kernel.as_ref(), pauses: &[] };
     let (contexts, ids) = contexts::name(&outline, &dictionary, &mut model.names, &mut model.notices, ctx)?;
     model.contexts = contexts;
     let event_name = |id: &NameId| timeline.names().get(*id).to_owned();

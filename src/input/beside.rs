@@ -36,7 +36,7 @@ pub(super) fn open(sources: &mut Vec<Source>, pending: Vec<PendingSpans>, ctx: &
         let kernels = kernels(sources.iter().filter(same), &file.threads(), ctx)?;
         let trace = if kernels.is_empty() { file.alone() } else { file.beside(&kernels)? };
         let trace = Trace::Translated(trace);
-        opened.push((position, Source { label, labelled, name: String::new(), trace }));
+        opened.push((position, Source { label, labelled, name: String::new(), trace, environment: None }));
     }
     for (before, (position, source)) in opened.into_iter().enumerate() {
         sources.insert((before + position).min(sources.len()), source);

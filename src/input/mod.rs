@@ -8,6 +8,7 @@ mod advice;
 mod beside;
 pub mod count;
 pub mod ctf;
+mod environment;
 mod error;
 mod foreign;
 pub mod ftrace;
@@ -24,6 +25,7 @@ pub mod translated;
 use crate::base::ctx::Ctx;
 use crate::base::heap::MemoryPart;
 use crate::base::notice::Notice;
+use crate::model::environment::Environment;
 use beside::PendingSpans;
 use error::LeftOut;
 pub use error::{OpenError, Unreadable};
@@ -33,6 +35,7 @@ use std::ffi::OsStr;
 use std::io::ErrorKind;
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 pub use trace::Trace;
 use translated::{TranslatedFormat, TranslatedInput};
 
@@ -88,6 +91,8 @@ pub struct Source {
     pub name: String,
     /// The trace.
     pub trace: Trace,
+    /// What was counted while it was recorded, where that is beside it.
+    pub environment: Option<Arc<Environment>>,
 }
 
 /// The inputs of a command line, opened.
@@ -190,7 +195,14 @@ fn open_plain(arguments: &[NamedArgument], depth: ctf::OpenDepth, ctx: &Ctx) -> 
     let mut opened = named.into_iter().zip(traces).peekable();
     let (mut sources, mut spans) = (Vec::new(), Vec::new());
     for ((argument, NamedArgument { label, shown, .. }), kind) in arguments.iter().copied().zip(names).zip(&kinds) {
-        let source = |name, trace| Source { label: label.clone(), labelled: argument.label.is_some(), name, trace };
+        let environment = environment::of(Path::new(shown));
+        let source = |name, trace| Source {
+            label: label.clone(),
+            labelled: argument.label.is_some(),
+            name,
+            trace,
+            environment: environment.clone(),
+        };
         match kind {
             Kind::Perf => sources.push(source(String::new(), Trace::Perf(perf::open(&argument.path, ctx)?))),
             Kind::Ftrace => sources.push(source(String::new(), Trace::Ftrace(ftrace::open(&argument.path, ctx)?))),

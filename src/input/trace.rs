@@ -174,6 +174,15 @@ impl Trace {
         }
     }
 
+    /// The same of the clock that goes on while the machine is suspended.
+    pub fn boottime(&self) -> Option<Ns> {
+        match self {
+            Trace::Ctf(_) | Trace::Translated(_) => None,
+            Trace::Perf(t) => t.boottime(),
+            Trace::Ftrace(t) => t.boottime(),
+        }
+    }
+
     /// Uuid of the trace, where it has one: equal in all chunks of a session.
     pub fn uuid(&self) -> Option<&str> {
         each!(Trace, self, t => t.uuid())

@@ -3,9 +3,12 @@
 /// The name of the time in which the CPU of a runnable thread was idle.
 pub const IDLE_CPU: &str = "CPU idle";
 
+/// The same where the counters of the thread's control groups show that no quota held it back.
+pub const IDLE_NO_QUOTA: &str = "CPU idle, no quota";
 /// The end of the names of waits for a CPU during which other CPUs were idle: `2 of 4 CPUs idle`.
 pub const CPUS_IDLE: &str = " CPUs idle";
-/// The begin of the names of waits for a CPU that a quota of a control group causes: `quota of 100 ms`.
+/// The begin of the names of waits for a CPU that a quota of a control group causes: `quota of 100 ms`, of which the
+/// period is known alone, or `quota of 20 ms per 100 ms, throttled 42 times for 3.1 s`, as the kernel counted.
 pub const QUOTA: &str = "quota of ";
 /// The begin of the names of sleeps between calls that fail: `polling fcntl`.
 pub const POLLING: &str = "polling ";
@@ -15,8 +18,16 @@ pub const LIKE_A_QUOTA: &str = "as under a quota";
 /// The name of waits for a CPU that end when another thread loses it, which ran for longer than time slices last;
 /// the waiting thread had been woken.
 pub const OUT_OF_TURN: &str = "out of turn";
+/// The same where the counters of its control groups show that no quota held it back, and it is known not to have the
+/// usual priority.
+pub const OTHER_PRIORITY: &str = "of another priority";
 /// The name of waits for a CPU whose ends are in phase with a period.
 pub const IN_PHASE: &str = "in phase";
+
+/// The name of pauses of a CPU in which the hypervisor gave it to others, by `/proc/stat`.
+pub const HYPERVISOR: &str = "by the hypervisor";
+/// The name of pauses of a CPU in which the hypervisor gave it to no other, by `/proc/stat`.
+pub const NO_STEAL: &str = "without steal";
 
 /// The name of stops by a signal.
 pub const BY_SIGNAL: &str = "by a signal";
@@ -54,11 +65,13 @@ pub enum WaitKind {
     Stopped,
     /// Its CPU was paused: a hypervisor took it away, the machine was paused, or interrupts were off.
     Stolen,
+    /// Ready to run, and held back: its control group had used up its CPU quota.
+    Throttled,
 }
 
 impl WaitKind {
     /// All kinds.
-    pub const ALL: [WaitKind; 14] = [
+    pub const ALL: [WaitKind; 15] = [
         WaitKind::Cpu,
         WaitKind::Preempted,
         WaitKind::Interrupted,
@@ -73,6 +86,7 @@ impl WaitKind {
         WaitKind::UnknownState,
         WaitKind::Stopped,
         WaitKind::Stolen,
+        WaitKind::Throttled,
     ];
 
     /// True if it has a metric of its own; the time of the others is the metric `blocked.other`.
@@ -102,6 +116,7 @@ impl WaitKind {
             WaitKind::UnknownState => "unknown",
             WaitKind::Stopped => "stopped",
             WaitKind::Stolen => "stolen",
+            WaitKind::Throttled => "throttled",
         }
     }
 }

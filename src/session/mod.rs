@@ -9,6 +9,7 @@ mod about;
 mod catalog;
 mod choice;
 mod database;
+mod environments;
 mod history;
 mod history_file;
 mod keep;

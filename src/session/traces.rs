@@ -3,6 +3,7 @@
 //! Metadata and packet indexes are read when the traces are opened, events are not: each question below reads them.
 
 use super::catalog::TaskCatalog;
+use super::environments;
 use super::pass::KernelPass;
 use super::reopened::Reopened;
 use super::{OpenOptions, UsageError};
@@ -184,6 +185,7 @@ impl Traces {
                 timeline.widen_clock_error(host, error.unsigned_abs());
             }
         }
+        environments::place(&self.sources, &mut timeline, &mut notices);
         derived::note_tracer(&timeline, &mut notices);
         notices.merge(&self.notices());
         self.clocks.iter().for_each(|fitted| notices.merge(&fitted.notices));

@@ -57,13 +57,13 @@ impl TimelineDraft {
         let threads = self.threads.iter_mut().map(thread).collect();
         let cpus = self.cpus.iter().map(|cpu| HostCpu { host: cpu.host, cpu: cpu.cpu }).collect();
         let tables = std::mem::take(&mut self.tables);
-        Timeline { tables, threads, cpus, rows: RowStores::of(earlier, self), questions: Default::default() }
+        Timeline { tables, threads, cpus, rows: RowStores::of(earlier, self), ..Timeline::default() }
     }
 
     /// The rows and tables of a timeline, copied: for tests that look at all of them.
     #[doc(hidden)]
     pub fn of(timeline: &Timeline) -> TimelineDraft {
-        let Timeline { tables, threads, cpus, rows, questions: _ } = timeline;
+        let Timeline { tables, threads, cpus, rows, questions: _, environments: _ } = timeline;
         let marks = rows.marks.all().map(|mark| mark.with_fields(rows.marks.fields(mark.number).collect()));
         let thread = |(line, thread): (usize, &Thread)| {
             let segments = rows.segments.line(line).all().collect();

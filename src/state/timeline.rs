@@ -29,8 +29,11 @@ pub use crate::event::host::HostId;
 pub use crate::event::host::TraceOrigin;
 pub use crate::event::image::ImageChange;
 pub use crate::event::stack::{OptionalWeight, RawStackId, RawStacks, SampleWeight, StackOrigin};
+use crate::model::environment::PlacedEnvironment;
 use crate::model::facts::Quality;
 use crate::model::stored::StoredRows;
+use std::collections::BTreeMap;
+use std::sync::Arc;
 
 /// The sealed states of all threads and CPUs of a recording: tables that are resident, and rows that are asked for
 /// through a [`RowReader`].
@@ -44,6 +47,8 @@ pub struct Timeline {
     pub(super) cpus: Vec<HostCpu>,
     pub(super) rows: RowStores,
     pub(super) questions: QuestionCounts,
+    /// Where it was recorded; not in history files.
+    pub(super) environments: BTreeMap<HostId, Arc<PlacedEnvironment>>,
 }
 
 impl HeapSize for Thread {
@@ -247,7 +252,7 @@ impl Timeline {
 
 impl Timeline {
     /// Leaves have the memory that what else is held and the results leave them.
-    pub(super) fn leave_room_for_results(&mut self, pool: Option<&std::sync::Arc<LeafPool>>, ctx: &Ctx) {
+    pub(super) fn leave_room_for_results(&mut self, pool: Option<&Arc<LeafPool>>, ctx: &Ctx) {
         pool.into_iter().for_each(|pool| self.rows.leave_room_for_results(pool, ctx));
     }
 
@@ -313,6 +318,16 @@ impl Timeline {
         if let Some(quality) = self.tables.quality.get_mut(host.index()) {
             quality.clock_error = quality.clock_error.max(error);
         }
+    }
+
+    /// What control groups and `/proc` of a host counted meanwhile, where that was recorded.
+    pub fn environment(&self, host: HostId) -> Option<&Arc<PlacedEnvironment>> {
+        self.environments.get(&host)
+    }
+
+    /// Give a host its environment.
+    pub fn set_environment(&mut self, host: HostId, environment: PlacedEnvironment) {
+        self.environments.insert(host, Arc::new(environment));
     }
 
     /// Kernel call chains of wake-ups, in order of time.

@@ -43,6 +43,7 @@ pub fn letter(state: WaitKind) -> char {
         WaitKind::UnknownState => '?',
         WaitKind::Stopped => 'S',
         WaitKind::Stolen => 'X',
+        WaitKind::Throttled => 'Q',
     }
 }
 
@@ -63,6 +64,7 @@ pub fn state_name(state: WaitKind) -> &'static str {
         WaitKind::UnknownState => "unknown",
         WaitKind::Stopped => "stopped",
         WaitKind::Stolen => "CPU paused",
+        WaitKind::Throttled => "held back by a quota",
     }
 }
 

@@ -60,8 +60,9 @@ fn wait_kind(name: &str) -> WaitKind {
     match name {
         "disk" | "block device" => WaitKind::Disk,
         "timer" => WaitKind::Timer,
-        "preempted" | "CPU idle" | "2 of 4 CPUs idle" | "as under a quota" | "in phase" | "out of turn"
-        | "quota of 100 ms" => WaitKind::Preempted,
+        "preempted" | "CPU idle" | "CPU idle, no quota" | "2 of 4 CPUs idle" | "as under a quota" | "in phase"
+        | "out of turn" => WaitKind::Preempted,
+        "throttled" | "quota of 100 ms" => WaitKind::Throttled,
         "stopped" | "by a signal" | "by a tracer" => WaitKind::Stopped,
         "stolen" => WaitKind::Stolen,
         "network" => WaitKind::Network,

@@ -9,6 +9,8 @@
 use super::{OutlineId, OutlineStep, Walk};
 use crate::analysis::path::PathSegment;
 use crate::analysis::quota_watch::{ROUND, preempted_at};
+use crate::analysis::surroundings::is_among;
+use crate::analysis::throttling::is_enforced_in;
 use crate::base::names::NameId;
 use crate::base::time::{Ns, Span};
 use crate::model::carrier::Carrier;
@@ -26,20 +28,23 @@ const MOMENTS: Ns = 3;
 /// The longest turn of each thread of a run queue where these are many; where they are few each has its turn in
 /// [`ROUND`].
 const TURN: Ns = 4_000_000;
+/// What the kernel may not have counted of stolen time.
+const STEAL_TICK: Ns = 10_000_000;
 /// Moves to other run queues within one wait that are looked through.
 const MOST_MOVES: usize = 16;
 
 impl Walk<'_, '_> {
     /// A wait in a run queue, by the threads that ran on that CPU.
     pub(super) fn add_preempted(&mut self, node: OutlineId, segment: &PathSegment) {
-        let wait = self.outline.child(Some(node), OutlineStep::Wait(WaitKind::Preempted, None));
         let timeline = self.sources.timeline;
         let host = timeline.thread(segment.thread).map(|t| t.host);
-        if let Some(period) = host.and_then(|host| self.quota(host, segment)) {
-            let node = self.outline.child(Some(wait), OutlineStep::Quota(period));
+        if let Some(quota) = host.and_then(|host| self.quota(host, segment)) {
+            let wait = self.outline.child(Some(node), OutlineStep::Wait(WaitKind::Throttled, None));
+            let node = quota.map_or(wait, |quota| self.outline.child(Some(wait), quota));
             self.add(node, segment.span.len() as u64);
             return;
         }
+        let wait = self.outline.child(Some(node), OutlineStep::Wait(WaitKind::Preempted, None));
         let runs = host.map(|host| self.reader.runs(host, segment.cpu).within(segment.span));
         let runs: SmallVec<[CpuRun; 8]> = runs.into_iter().flatten().collect();
         let circumstances = self.circumstances(segment, &runs);
@@ -51,7 +56,11 @@ impl Walk<'_, '_> {
             self.add(wait, Span::new(at, part.start).len() as u64);
             at = part.end;
             if other.idle {
-                let idle = self.outline.child(Some(wait), OutlineStep::Wait(WaitKind::Preempted, self.names.idle));
+                let name = match host.is_some_and(|host| self.is_unthrottled(host, segment.thread, part)) {
+                    true => self.names.idle_no_quota,
+                    false => self.names.idle,
+                };
+                let idle = self.outline.child(Some(wait), OutlineStep::Wait(WaitKind::Preempted, name));
                 self.add(idle, part.len() as u64);
                 continue;
             }
@@ -87,11 +96,16 @@ impl Walk<'_, '_> {
     }
 
     /// How many of all CPUs of a host, but for that of a wait, were idle at each of [`MOMENTS`] of it on average;
-    /// `None` where none was. Numbers from 10 on are rounded down to tens, so that few names of waits differ by them.
+    /// `None` where none was. Where it was recorded on which CPUs the thread may run, these are all. Numbers from 10 on
+    /// are rounded down to tens, so that few names of waits differ by them.
     fn idle_elsewhere(&self, host: HostId, segment: &PathSegment) -> Option<(u16, u16)> {
         let timeline = self.sources.timeline;
         let (mut idle, mut all) = (0, 0_u16);
-        for (_, cpu) in timeline.cpus().filter(|(of, _)| *of == host) {
+        let known = self.sources.pauses.get(host.index()).and_then(|pauses| pauses.throttling.surroundings());
+        let allowed = known.zip(timeline.thread(segment.thread));
+        let allowed = allowed.and_then(|(known, thread)| known.allowed(thread, segment.span.start));
+        let is_allowed = |cpu: u32| allowed.is_none_or(|cpus| is_among(cpus, cpu));
+        for (_, cpu) in timeline.cpus().filter(|(of, cpu)| *of == host && is_allowed(*cpu)) {
             all = all.saturating_add(1);
             if cpu == segment.cpu {
                 continue;
@@ -107,23 +121,85 @@ impl Walk<'_, '_> {
         (idle > 0).then_some((idle, all))
     }
 
-    /// The period of the quota for which a thread waits.
-    fn quota(&self, host: HostId, segment: &PathSegment) -> Option<Ns> {
-        let phase = self.sources.pauses.get(host.index())?.quotas.of(segment.thread)?;
+    /// Something where a quota holds a thread back, and what is known of it. By the kernel's call stack at the switch,
+    /// else by what the kernel counted, else by how the waits of the thread's group end.
+    fn quota(&mut self, host: HostId, segment: &PathSegment) -> Option<Option<OutlineStep>> {
+        let pauses = self.sources.pauses.get(host.index())?;
+        let throttling = &pauses.throttling;
+        if let Some(group) = throttling.group_of(segment.thread, segment.span) {
+            return Some(Some(OutlineStep::Throttled(host, group)));
+        }
+        if self.is_enforced(segment) {
+            let thread = self.sources.timeline.thread(segment.thread)?;
+            let group = throttling.throttled_group(thread, segment.span.end);
+            return Some(group.map(|group| OutlineStep::Throttled(host, group)));
+        }
+        let phase = pauses.quotas.of(segment.thread)?;
         let wait = self.reader.segments(segment.thread).at(segment.span.start)?;
+        if self.is_unthrottled(host, segment.thread, wait.span) {
+            return None;
+        }
         let is_held = wait.kind == SegmentKind::Preempted && wait.span.len() >= ROUND && phase.holds(wait.span.end);
-        is_held.then(|| preempted_at(self.reader, host, wait.cpu, wait.span.end)).flatten().map(|_| phase.period)
+        let preempted = is_held.then(|| preempted_at(self.reader, host, wait.cpu, wait.span.end)).flatten();
+        preempted.map(|_| Some(OutlineStep::Quota(phase.period)))
+    }
+
+    /// True for a wait that begins where the kernel enforces CPU quotas.
+    fn is_enforced(&mut self, segment: &PathSegment) -> bool {
+        let Some(kernel) = self.sources.kernel else { return false };
+        let stack = self.stacks.of(segment.thread).at(segment.span.start);
+        let Some(stack) = self.sources.timelines.get(stack).kernel else { return false };
+        *self.enforced.entry(stack).or_insert_with(|| {
+            let functions = kernel.functions(self.sources.timeline.stacks().get(stack));
+            is_enforced_in(functions.into_iter().rev())
+        })
+    }
+
+    /// True if the counters of the control groups show that no quota held a thread back in a wait.
+    fn is_unthrottled(&self, host: HostId, id: ThreadId, wait: Span) -> bool {
+        let Some(pauses) = self.sources.pauses.get(host.index()) else { return false };
+        self.sources.timeline.thread(id).is_some_and(|thread| pauses.throttling.is_excluded(id, thread, wait))
+    }
+
+    /// True if a thread has the usual priority: one that runs in its place for longer has a higher one, and is the
+    /// reason.
+    fn has_usual_priority(&self, host: HostId, id: ThreadId, wait: Span) -> Option<bool> {
+        let known = self.sources.pauses.get(host.index())?.throttling.surroundings()?;
+        known.has_usual_priority(self.sources.timeline.thread(id)?, wait.end)
+    }
+
+    /// Time in which the CPU was paused; the environment may show whether the hypervisor gave it to others.
+    pub(super) fn add_stolen(&mut self, node: OutlineId, segment: &PathSegment) {
+        let host = self.sources.timeline.thread(segment.thread).map(|thread| thread.host);
+        let pauses = host.and_then(|host| self.sources.pauses.get(host.index()));
+        let known = pauses.and_then(|pauses| pauses.throttling.surroundings());
+        let name = known.and_then(|known| known.steal(segment.cpu, segment.span)).and_then(|steal| {
+            // The kernel counts steal in ticks.
+            match steal.saturating_add(STEAL_TICK).saturating_mul(2) >= segment.span.len() {
+                true if steal > 0 => self.names.hypervisor,
+                true => None,
+                false => self.names.no_steal,
+            }
+        });
+        let wait = self.wait(node, WaitKind::Stolen, name);
+        self.add(wait, segment.span.len() as u64);
     }
 
     /// The name of a wait that lasted longer than the turns of so many threads take, and that ended when the last of
     /// them lost the CPU although it was to run on: at equal priority it would have lost the CPU before. A thread whose
     /// control group has a CPU quota comes back so, and one of lower priority. Also that of a wait of which a quota is
-    /// suspected.
+    /// suspected. No such name where the counters of the control groups exclude a quota, and the waiting thread has the
+    /// usual priority.
     fn out_of_turn(&self, host: HostId, segment: &PathSegment, threads: usize) -> Option<NameId> {
         let mut segments = self.reader.segments(segment.thread);
         let wait = segments.at(segment.span.start).filter(|wait| wait.kind == SegmentKind::Preempted)?;
         let end = wait.span.end;
-        let pauses = self.sources.pauses.get(host.index());
+        let is_unthrottled = self.is_unthrottled(host, segment.thread, wait.span);
+        let is_usual = self.has_usual_priority(host, segment.thread, wait.span).filter(|_| is_unthrottled);
+        if is_usual == Some(true) {
+            return None;
+        }
+        let pauses = self.sources.pauses.get(host.index()).filter(|_| !is_unthrottled);
         if pauses.is_some_and(|pauses| pauses.quotas.suspects(segment.thread, wait.span)) {
             return self.names.in_phase;
         }
@@ -134,7 +210,8 @@ impl Walk<'_, '_> {
         let before = std::iter::successors(segments.previous_row(), |_| segments.previous_row());
         let before = before.take(MOST_MOVES).find(|before| before.kind != SegmentKind::Preempted);
         match before.map(|before| before.kind) {
-            Some(SegmentKind::Running | SegmentKind::Interrupted) => self.names.like_quota,
+            Some(SegmentKind::Running | SegmentKind::Interrupted) if !is_unthrottled => self.names.like_quota,
+            _ if is_usual == Some(false) => self.names.other_priority,
             _ => self.names.out_of_turn,
         }
     }

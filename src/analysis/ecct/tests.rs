@@ -1,23 +1,37 @@
 //! Trees of hand-written paths.
 
+mod environments;
 mod waits_for_a_cpu;
 
 use super::*;
 use crate::analysis::path;
 use crate::analysis::pauses::pauses;
 use crate::analysis::symbols::images::Spaces;
-use crate::analysis::timeline_builder::{TimelineBuilder, thread};
+use crate::analysis::timeline_builder::{HOST, TimelineBuilder, thread};
 use crate::base::ctx::Ctx;
 use crate::base::names::Names;
 use crate::base::notice::Notices;
 use crate::base::time::Ns;
+use crate::model::environment::PlacedEnvironment;
 use crate::state::questions::Asker;
 use crate::state::timeline::{Call, StackOrigin, ThreadName};
 use std::collections::BTreeMap;
 
 /// Nanoseconds by path, steps as words.
 fn tree(builder: &TimelineBuilder, n: usize, start: Ns, end: Ns) -> BTreeMap<String, u64> {
-    let timeline = builder.sealed();
+    tree_in(builder, None, n, start, end)
+}
+
+/// The same of a recording with an environment.
+fn tree_in(
+    builder: &TimelineBuilder,
+    environment: Option<PlacedEnvironment>,
+    n: usize,
+    start: Ns,
+    end: Ns,
+) -> BTreeMap<String, u64> {
+    let mut timeline = builder.sealed();
+    environment.into_iter().for_each(|environment| timeline.set_environment(HOST, environment));
     let spaces = Spaces::default();
     let timelines = StackTimelines::new(&timeline, &spaces, false, &Ctx::new(1)).unwrap();
     let mut shown = Names::default();
@@ -32,6 +46,7 @@ fn tree(builder: &TimelineBuilder, n: usize, start: Ns, end: Ns) -> BTreeMap<Str
         disk: &disk,
         leaders: &leaders,
         pauses: &pauses,
+        kernel: None,
     };
     let path = path::walk(&timeline, thread(n), Span::of_ns(start, end));
     let mut outline = Outline::default();
@@ -49,6 +64,7 @@ fn tree(builder: &TimelineBuilder, n: usize, start: Ns, end: Ns) -> BTreeMap<Str
             OutlineStep::Wait(kind, _) => format!(";[{}]", kind.name()),
             OutlineStep::IdleCpus(idle, all) => format!(";[{idle} of {all} idle]"),
             OutlineStep::Quota(period) => format!(";[quota of {period}]"),
+            OutlineStep::Throttled(_, group) => format!(";[quota of group {group}]"),
             OutlineStep::Polls(call) => format!(";[polls {}]", builder.0.tables.names.get(call)),
             OutlineStep::Thread(_, name) => format!(";thread {}", shown.get(name.unwrap())),
         };

@@ -261,6 +261,11 @@ impl<S: Storage> TracepointTrace<S> {
         matches!(&*self.clock.name, "mono").then(|| self.clock.ns(0).ns())
     }
 
+    /// The same of the clock that goes on while the machine is suspended.
+    pub fn boottime(&self) -> Option<Ns> {
+        matches!(&*self.clock.name, "boot").then(|| self.clock.ns(0).ns())
+    }
+
     /// Uuid of the trace: it has none.
     pub fn uuid(&self) -> Option<&str> {
         None

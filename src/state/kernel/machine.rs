@@ -30,7 +30,10 @@ use crate::event::host::TraceOrigin;
 use crate::event::kind::{Event, TextId, ThreadContextId};
 use crate::event::stack::{RawStackId, renamed};
 use crate::model::facts::Quality;
-use crate::model::wait_kind::{BY_SIGNAL, BY_TRACER, IDLE_CPU, IN_PHASE, LIKE_A_QUOTA, OUT_OF_TURN};
+use crate::model::wait_kind::{
+    BY_SIGNAL, BY_TRACER, HYPERVISOR, IDLE_CPU, IDLE_NO_QUOTA, IN_PHASE, LIKE_A_QUOTA, NO_STEAL, OTHER_PRIORITY,
+    OUT_OF_TURN,
+};
 use crate::reading::batch::{Batch, BatchNames};
 use crate::reading::sources::HostName;
 use crate::state::store::row_builders::RowBuilders;
@@ -212,7 +215,8 @@ impl Machine {
             signal: reason(BY_SIGNAL),
             tracer: reason(BY_TRACER),
         };
-        for name in [IDLE_CPU, IN_PHASE, LIKE_A_QUOTA, OUT_OF_TURN] {
+        let of_waits = [IDLE_CPU, IN_PHASE, LIKE_A_QUOTA, OUT_OF_TURN, OTHER_PRIORITY, IDLE_NO_QUOTA];
+        for name in of_waits.into_iter().chain([HYPERVISOR, NO_STEAL]) {
             out.tables.names.intern(name);
         }
         out.tables.quality = vec![Quality::default(); out.tables.hosts.len()];

@@ -188,6 +188,7 @@ fn colour(state: WaitKind) -> &'static str {
         WaitKind::UnknownState => "#cccccc",
         WaitKind::Stopped => "#5d4037",
         WaitKind::Stolen => "#212f3c",
+        WaitKind::Throttled => "#b9770e",
     }
 }
 

@@ -4,11 +4,11 @@ use super::*;
 use crate::analysis::ecct::resources::LONGEST_WAKE_UP;
 use crate::analysis::timeline_builder::{TimelineBuilder, thread};
 use crate::base::time::Ns;
-use crate::model::wait_kind::{BY_SIGNAL, BY_TRACER, IDLE_CPU, LIKE_A_QUOTA, OUT_OF_TURN};
+use crate::model::wait_kind::{BY_SIGNAL, BY_TRACER, IDLE_CPU, LIKE_A_QUOTA, OTHER_PRIORITY, OUT_OF_TURN};
 use crate::state::timeline::{CpuRun, CpuTimeline};
 use std::collections::BTreeMap;
 
-const MS: Ns = 1_000_000;
+pub(super) const MS: Ns = 1_000_000;
 
 #[test]
 fn accumulate_tells_time_in_which_the_cpu_was_idle() {
@@ -32,8 +32,12 @@ fn accumulate_tells_time_in_which_the_cpu_was_idle() {
 
 /// Thread 1 waits for CPU 0 from 10 ms on, while thread 2 runs; thread 3 is idle, on CPU 1 until `idle` ms.
 fn busy_neighbour(wait: Ns, idle: Ns, before: SegmentKind, after: SegmentKind) -> BTreeMap<String, u64> {
+    tree(&neighbours(wait, idle, before, after), 1, 10 * MS, 10 * MS + wait * MS)
+}
+
+pub(super) fn neighbours(wait: Ns, idle: Ns, before: SegmentKind, after: SegmentKind) -> TimelineBuilder {
     let mut builder = TimelineBuilder::new(4);
-    for name in [LIKE_A_QUOTA, OUT_OF_TURN] {
+    for name in [LIKE_A_QUOTA, OUT_OF_TURN, OTHER_PRIORITY] {
         builder.0.tables.names.intern(name);
     }
     let (end, all) = (10 * MS + wait * MS, 500 * MS);
@@ -47,7 +51,7 @@ fn busy_neighbour(wait: Ns, idle: Ns, before: SegmentKind, after: SegmentKind) -
     let runs = [(0, idle * MS, 3), (idle * MS, all, 4)].map(other).to_vec();
     builder.0.cpus.push(CpuTimeline { host: builder.0.cpus[0].host, cpu: 1, runs });
     builder.0.threads[2].thread.idle = true;
-    tree(&builder, 1, 10 * MS, end)
+    builder
 }
 
 #[test]
@@ -88,24 +92,26 @@ fn accumulate_puts_the_thread_that_lets_go_on_below_the_stop() {
 /// A thread computes, and another one waits for its CPU, which is paused for 60 ms: its clock comes each millisecond.
 #[test]
 fn accumulate_blames_no_thread_for_a_paused_cpu() {
-    let of = |handler: &str| {
-        let mut builder = TimelineBuilder::new(3);
-        let handler = builder.0.tables.names.intern(handler);
-        builder.0.tables.hosts.push(crate::state::timeline::Host { name: handler, kernel_release: None });
-        builder.0.tables.quality = vec![crate::model::facts::Quality { switches: 9, ..Default::default() }];
-        builder.0.tables.span = Span::of_ns(0, 200 * MS);
-        builder.0.threads.iter_mut().for_each(|state| state.thread.life = Span::of_ns(0, 200 * MS));
-        let mut at = 0;
-        for ms in (1..40).chain(100..160) {
-            builder.segment(1, at, ms * MS, SegmentKind::Running, 0);
-            at = ms * MS + 1_000;
-            builder.segment(1, ms * MS, at, SegmentKind::Interrupted, 0);
-            builder.0.threads[0].rows.segments.last_mut().unwrap().qualifier = Some(handler);
-        }
-        builder.segment(2, 30 * MS, 130 * MS, SegmentKind::Preempted, 0).runs(&[(0, 160 * MS, 1)]);
-        tree(&builder, 2, 30 * MS, 130 * MS)
-    };
+    let of = |handler: &str| tree(&paused_cpu(handler), 2, 30 * MS, 130 * MS);
     expect(of("local_timer"), &[("[preempted];thread 1", 40 * MS as u64), ("[stolen]", 60 * MS as u64)]);
     // Interrupts of a network card may stay away.
     expect(of("eth0-rx-0"), &[("[preempted];thread 1", 100 * MS as u64)]);
+}
+
+pub(super) fn paused_cpu(handler: &str) -> TimelineBuilder {
+    let mut builder = TimelineBuilder::new(3);
+    let handler = builder.0.tables.names.intern(handler);
+    builder.0.tables.hosts.push(crate::state::timeline::Host { name: handler, kernel_release: None });
+    builder.0.tables.quality = vec![crate::model::facts::Quality { switches: 9, ..Default::default() }];
+    builder.0.tables.span = Span::of_ns(0, 200 * MS);
+    builder.0.threads.iter_mut().for_each(|state| state.thread.life = Span::of_ns(0, 200 * MS));
+    let mut at = 0;
+    for ms in (1..40).chain(100..160) {
+        builder.segment(1, at, ms * MS, SegmentKind::Running, 0);
+        at = ms * MS + 1_000;
+        builder.segment(1, ms * MS, at, SegmentKind::Interrupted, 0);
+        builder.0.threads[0].rows.segments.last_mut().unwrap().qualifier = Some(handler);
+    }
+    builder.segment(2, 30 * MS, 130 * MS, SegmentKind::Preempted, 0).runs(&[(0, 160 * MS, 1)]);
+    builder
 }

@@ -47,7 +47,7 @@ pub struct Lanes<'a> {
 pub fn scope(state: WaitKind) -> StyleScope {
     match state {
         WaitKind::Cpu => StyleScope::StateRunning,
-        WaitKind::Preempted => StyleScope::StateRunnable,
+        WaitKind::Preempted | WaitKind::Throttled => StyleScope::StateRunnable,
         WaitKind::Interrupted | WaitKind::Stolen => StyleScope::StateInterrupted,
         WaitKind::Disk => StyleScope::StateDisk,
         WaitKind::Network => StyleScope::StateNetwork,

@@ -1,0 +1,126 @@
+//! The words of what keeps a thread from running: a quota, a paused CPU, a signal or a tracer, another thread.
+//!
+//! In: what is known of a wait ([`WaitManner`]), the name of its quota, the threads of a chain. Out: parts of the
+//! sentences that `words.rs` makes. ALGORITHMS.md 5.4 and 7.6.
+
+use super::naming::KeptFromRunning;
+use super::words::{Blame, thread};
+use crate::base::demangle::abbreviated;
+
+/// What is known of time besides its kind.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum WaitManner {
+    /// Nothing but its kind.
+    Plain,
+    /// It ran on a CPU, and its stacks share no function; for the most part it was in one.
+    Mostly,
+    /// A timer ended a call that waited for something else, which did not come in time.
+    TimedOut,
+    /// A thread was ready to run, and its CPU was idle.
+    HeldBack,
+    /// The same, and the counters of its control groups exclude a quota.
+    HeldBackWithoutQuota,
+    /// The kernel held a thread back whose control group had used up its CPU quota.
+    Throttled,
+    /// The hypervisor gave its CPU to others.
+    Stolen,
+    /// Its CPU was paused, and not by that.
+    NotStolen,
+    /// A signal stopped it.
+    Signalled,
+    /// A tracer stopped it.
+    Traced,
+}
+
+/// What is known of the reason of a stop.
+pub(super) fn stopped(manner: WaitManner) -> String {
+    match manner {
+        WaitManner::Traced => "stopped by a debugger or another tracer".into(),
+        WaitManner::Signalled => "stopped by a signal".into(),
+        _ => "stopped".into(),
+    }
+}
+
+/// The thread that ended a stop.
+pub(super) fn let_go_on(blame: Blame, who: &str) -> String {
+    match blame {
+        Blame::One | Blame::Program => format!(" until {who} let it go on"),
+        Blame::Several => format!(" until others let it go on, mostly {who}"),
+        Blame::NoThread => String::new(),
+    }
+}
+
+/// What is known of time in which a CPU did nothing at all.
+pub(super) fn cpu_paused(manner: WaitManner) -> &'static str {
+    match manner {
+        WaitManner::Stolen => {
+            "paused with its CPU, which the hypervisor gave to others: nothing happened there, and the steal time of \
+             /proc/stat grew by as much"
+        }
+        WaitManner::NotStolen => {
+            "paused with its CPU: nothing happened there, not even the timer interrupts that were due (the machine was \
+             paused, or the CPU's interrupts were off; by /proc/stat the hypervisor did not give it to others)"
+        }
+        _ => {
+            "paused with its CPU: nothing happened there, not even the timer interrupts that were due (the machine was \
+             paused, a hypervisor took the CPU away, or its interrupts were off)"
+        }
+    }
+}
+
+/// What the kernel does to threads beyond their quota: the place where it does so, or the period in which it ends.
+pub(super) fn throttled(period: Option<&str>) -> String {
+    match period {
+        None => {
+            "held back in the kernel's task_work_run, where Linux 6.18 and later enforce CPU quotas of control groups"
+                .into()
+        }
+        Some(counted) if counted.contains(" per ") => {
+            let (quota, count) = counted.split_once(", throttled ").unwrap_or((counted, ""));
+            format!(
+                "held back by the CPU quota of its control group, {quota}: the kernel throttled it {count} in this \
+                 recording"
+            )
+        }
+        Some(period) => format!(
+            "held back as by a CPU quota of its control group: such waits of its threads end together, in phase with a \
+             period of {period}, whatever runs on their CPUs"
+        ),
+    }
+}
+
+/// What kept a thread from running: `, which waited for a CPU while thread render of player ran encode`.
+pub(super) fn kept_from_running(kept: &KeptFromRunning, period: Option<&str>) -> String {
+    let Some(by) = &kept.taker else {
+        let mostly = if kept.is_alone { "" } else { "mostly " };
+        return format!(", which was {mostly}{}", throttled(period));
+    };
+    let taker = thread(by);
+    let function = by.function.as_deref().map_or_else(String::new, |f| format!(" {}", abbreviated(f)));
+    match kept.is_alone {
+        true => format!(", which waited for a CPU while {taker} ran{function}"),
+        false => format!(", which waited for a CPU while others ran, mostly {taker}"),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn throttled_says_what_is_known_of_the_quota() {
+        let counted = throttled(Some("20.0 ms per 100 ms, throttled 42 times for 3.10 s"));
+        let whole = "held back by the CPU quota of its control group, 20.0 ms per 100 ms: the kernel throttled it 42 \
+                     times for 3.10 s in this recording";
+        assert_eq!(counted, whole);
+        assert!(throttled(Some("100 ms")).contains("in phase with a period of 100 ms"));
+        assert!(throttled(None).contains("task_work_run"));
+    }
+
+    #[test]
+    fn cpu_paused_names_the_hypervisor_where_that_is_known() {
+        assert!(cpu_paused(WaitManner::Plain).contains("a hypervisor took the CPU away, or"));
+        assert!(cpu_paused(WaitManner::Stolen).contains("which the hypervisor gave to others"));
+        assert!(cpu_paused(WaitManner::NotStolen).contains("the hypervisor did not give it to others"));
+    }
+}
