@@ -5,6 +5,7 @@
 //! (ALGORITHMS.md 7.6). Cost: linear in the groups' sparse lists and in the parts' contexts times their depth.
 
 use super::chance::MemberValue;
+use super::kernel_paths::in_kernel;
 use super::leaves::Leaves;
 use super::naming::{PartName, name};
 use super::other_reason::OtherReason;
@@ -93,7 +94,8 @@ pub(super) fn rank(groups: &GroupPair<'_>, built: &mut BuiltTree, whole_ns: i64)
         let affected = affected(groups, &input, part, list)?;
         let named = name(groups, &input, part);
         let common = part.common.as_ref().map(|common| common_phrase(common, &named));
-        ranked.phrases.push(common.unwrap_or_else(|| phrase(part.kind, &named) + &through(&named)));
+        let in_kernel = in_kernel(part.kind, &Leaves::new(&input, part));
+        ranked.phrases.push(common.unwrap_or_else(|| phrase(part.kind, &named) + &through(&named) + &in_kernel));
         if at == 0 {
             ranked.place = CausePlace { site: named.site.clone(), reason: reason(&input, part) };
         }

@@ -25,6 +25,7 @@ mod groups;
 mod interrupts;
 pub mod inverted;
 mod kept;
+mod kernel_paths;
 mod kinds;
 mod leaves;
 pub mod members;
