@@ -26,7 +26,10 @@ pub(super) fn open(app: &mut App) {
 }
 
 fn kind((at, kind): (usize, &SlowKind)) -> MenuItem {
-    MenuItem { name: format!("kind {}", at + 1), help: kind.sentence.clone(), command: MenuCommand::Kind(at) }
+    let name = format!("kind {}: {} × {}", at + 1, kind.members.len(), figure::time(kind.mean_ns as f64));
+    // Number and mean, with which the sentence begins, are in the name.
+    let cause = kind.sentence.split_once(": ").map_or(kind.sentence.as_str(), |(_, cause)| cause);
+    MenuItem { name, help: cause.to_owned(), command: MenuCommand::Kind(at) }
 }
 
 fn property(comparison: &Comparison, dimension: &Dimension) -> MenuItem {
