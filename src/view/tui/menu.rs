@@ -51,6 +51,38 @@ impl MenuCommand {
     }
 }
 
+/// The order of a list of executions.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum MenuOrder {
+    /// As the entries come.
+    #[default]
+    Given,
+    /// In order of time, in which executions are numbered.
+    Time,
+    /// By type, thread and what they waited for.
+    Text,
+}
+
+impl MenuOrder {
+    /// In words, of executions that come with the slowest first.
+    pub fn words(self) -> &'static str {
+        match self {
+            MenuOrder::Given => "the slowest first",
+            MenuOrder::Time => "in order of time",
+            MenuOrder::Text => "by type and thread",
+        }
+    }
+
+    /// The one after it.
+    fn next(self) -> MenuOrder {
+        match self {
+            MenuOrder::Given => MenuOrder::Time,
+            MenuOrder::Time => MenuOrder::Text,
+            MenuOrder::Text => MenuOrder::Given,
+        }
+    }
+}
+
 /// A list, and what was typed and marked in it.
 #[derive(Clone, Debug)]
 pub struct Menu {
@@ -64,6 +96,8 @@ pub struct Menu {
     pub at: usize,
     /// Numbers of the executions that are marked.
     pub marked: BTreeSet<u32>,
+    /// The order of executions.
+    pub order: MenuOrder,
 }
 
 /// What a key does on a list.
@@ -79,22 +113,31 @@ pub enum MenuResponse {
     MakeSlow(Vec<u32>),
 }
 
+/// Changes the order of executions.
+const ORDER: KeyPress = KeyPress::control('o');
+
 /// Makes the marked executions the slow group, or all that are listed if none is marked.
 const TAKE: KeyPress = KeyPress::control('s');
 
 impl Menu {
     /// A list with nothing typed yet.
     pub fn new(title: &'static str, items: Vec<MenuItem>) -> Menu {
-        Menu { title, input: TextInput::default(), items, at: 0, marked: BTreeSet::new() }
+        Menu { title, input: TextInput::default(), items, at: 0, marked: BTreeSet::new(), order: MenuOrder::Given }
+    }
+
+    /// True for a list of executions.
+    pub fn is_of_executions(&self) -> bool {
+        self.items.first().is_some_and(|item| item.command.execution().is_some())
     }
 
     /// Its keys, for the footer.
     pub fn keys(&self) -> &'static [(&'static str, &'static str)] {
-        if self.items.first().is_some_and(|item| item.command.execution().is_some()) {
+        if self.is_of_executions() {
             return &[
                 ("Enter", "time-line"),
                 ("Tab", "mark"),
                 ("Ctrl-s", "slow group"),
+                ("Ctrl-o", "order"),
                 ("Up Down", "move"),
                 ("Esc", "close"),
                 ("letters", "narrow"),
@@ -104,9 +147,15 @@ impl Menu {
     }
 
     /// The entries that fit the typed text: all its words occur in the name or in the help. Those whose names begin
-    /// with its first word come first.
+    /// with its first word come first, unless they are ordered otherwise.
     pub fn fitting(&self) -> impl Iterator<Item = &MenuItem> {
-        fitting(&self.items, self.input.text())
+        let mut found: Vec<&MenuItem> = fitting(&self.items, self.input.text()).collect();
+        match self.order {
+            MenuOrder::Given => {}
+            MenuOrder::Time => found.sort_by_key(|item| item.command.execution()),
+            MenuOrder::Text => found.sort_by_key(|item| item.help.as_str()),
+        }
+        found.into_iter()
     }
 
     /// Replace the entries; the cursor stays on the one of the same name.
@@ -151,6 +200,10 @@ impl Menu {
             Some(KeyCode::PageUp) => self.at = self.at.saturating_sub(PAGE),
             Some(KeyCode::PageDown) => self.at = (self.at + PAGE).min(last),
             _ if key == QUIT => return MenuResponse::Close,
+            _ if key == ORDER && self.is_of_executions() => {
+                self.order = self.order.next();
+                self.at = 0;
+            }
             _ if key == TAKE => {
                 let taken = self.taken();
                 if !taken.is_empty() {
@@ -205,6 +258,20 @@ mod tests {
         assert!(menu.marked.is_empty(), "a second time takes the mark away");
         menu.paste(" nothing like that");
         assert_eq!(menu.key(TAKE), MenuResponse::Taken);
+    }
+
+    #[test]
+    fn order_goes_through_time_and_text_and_back() {
+        let mut menu = executions();
+        let numbers = |menu: &Menu| menu.fitting().filter_map(|item| item.command.execution()).collect::<Vec<_>>();
+        let press = |menu: &mut Menu| {
+            menu.key(ORDER);
+            numbers(menu)
+        };
+        assert_eq!(
+            [press(&mut menu), press(&mut menu), press(&mut menu)],
+            [vec![3, 7, 9], vec![9, 7, 3], vec![7, 3, 9]]
+        );
     }
 
     #[test]

@@ -64,7 +64,7 @@ fn list(app: &mut App, filters: &[Filter]) {
         MenuItem { name, help: what, command: MenuCommand::Execution(number) }
     };
     let choices = ids.iter().map(item).collect();
-    app.overlays.push(Overlay::list("Executions, the slowest first", choices));
+    app.overlays.push(Overlay::list("Executions", choices));
 }
 
 /// Show an execution as a time-line: beside the one that is marked, else beside a typical fast one. The list stays

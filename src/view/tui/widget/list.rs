@@ -10,7 +10,8 @@ use crate::view::tui::theme::StyleScope;
 pub fn draw(canvas: &mut Canvas<'_>, menu: &Menu) {
     canvas.clear();
     canvas.fill(0, 0, canvas.width(), '─', StyleScope::Rule);
-    canvas.text(2, 0, &format!(" {} ", menu.title), StyleScope::Title);
+    let order = if menu.is_of_executions() { format!(", {}", menu.order.words()) } else { String::new() };
+    canvas.text(2, 0, &format!(" {}{order} ", menu.title), StyleScope::Title);
     line(canvas, 1, "", &menu.input);
     let shown = canvas.height().saturating_sub(2);
     let found: Vec<&MenuItem> = menu.fitting().collect();
