@@ -1,6 +1,7 @@
 //! Text of a trace inside markup: HTML, SVG and Markdown.
 
 use crate::base::clean;
+use std::borrow::Cow;
 use std::fmt::{self, Display, Formatter, Write};
 
 /// A text as content or attribute of HTML and SVG. Unsafe characters are replaced: XML 1.0 has no place for control
@@ -54,6 +55,15 @@ pub(super) fn code(text: &str) -> String {
     }
     let fence = "`".repeat(longest + 1);
     if longest > 0 { format!("{fence} {text} {fence}") } else { format!("{fence}{text}{fence}") }
+}
+
+/// A text of at most so many letters; `…` stands for the rest.
+pub(super) fn shortened(text: &str, most: usize) -> Cow<'_, str> {
+    if text.char_indices().nth(most).is_none() {
+        return text.into();
+    }
+    let kept: String = text.chars().take(most.saturating_sub(1)).collect();
+    format!("{kept}…").into()
 }
 
 #[cfg(test)]

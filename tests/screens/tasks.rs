@@ -61,7 +61,11 @@ fn the_ending_of_a_file_chooses_its_format() {
     assert_eq!(command, "whyslow explain");
     assert!(matches!(of("w h y . w h y").session.exported(), Some(Exported::Database)));
     let unknown = of("w h y . t x t");
-    assert!(unknown.session.exported().is_none() && unknown.page().contains("use one of .json"), "{}", unknown.page());
+    assert!(
+        unknown.session.exported().is_none() && unknown.page().contains("use one of .md .why"),
+        "{}",
+        unknown.page()
+    );
 }
 
 #[test]

@@ -8,9 +8,14 @@ for (const graph of document.querySelectorAll("svg.flame")) {
     x: Number(element.getAttribute("x")),
     width: Number(element.getAttribute("width")),
     text: element.querySelector("text"),
-    name: element.querySelector("text").textContent,
+    name: element.querySelector("title").textContent.split("\n")[0],
     rect: element.querySelector("rect"),
   }));
+  // The part of a name for which a frame has room: letters are 6.7 wide.
+  const fitted = (name, width) => {
+    const room = Math.max(Math.floor((width - 6) / 6.7), 0);
+    return name.length <= room ? name : `${name.slice(0, Math.max(room - 1, 0))}…`;
+  };
   const zoom = (to) => {
     const scale = whole / to.width;
     for (const frame of frames) {
@@ -20,6 +25,7 @@ for (const graph of document.querySelectorAll("svg.flame")) {
       frame.element.setAttribute("display", isVisible ? "inline" : "none");
       frame.element.setAttribute("x", left);
       frame.element.setAttribute("width", Math.max(right - left, 0));
+      frame.text.textContent = fitted(frame.name, right - left);
       frame.text.setAttribute("visibility", right - left > 20 ? "visible" : "hidden");
     }
   };

@@ -9,8 +9,9 @@
 use super::Report;
 use crate::base::figure;
 use crate::compare::{Comparison, DiffNode, share_of_group};
-use crate::view::markup::Escaped;
+use crate::view::markup::{Escaped, shortened};
 use crate::view::words;
+use std::borrow::Cow;
 use std::fmt::{self, Write};
 
 /// Width of the picture in pixels.
@@ -160,7 +161,12 @@ fn write_frame(report: &Report<'_>, frame: &Frame<'_>, largest: f64, out: &mut S
     )?;
     // The script shows the text of a frame that becomes wide enough.
     let hidden = if frame.width < 3.0 * CHARACTER { " visibility=\"hidden\"" } else { "" };
-    writeln!(out, "<text x=\"3\" y=\"13\"{hidden}>{}</text></svg>", Escaped(&name))
+    writeln!(out, "<text x=\"3\" y=\"13\"{hidden}>{}</text></svg>", Escaped(&fitted(&name, frame.width)))
+}
+
+/// The name as far as the frame has room for whole letters. The script fits it again when it changes the width.
+fn fitted(name: &str, width: f64) -> Cow<'_, str> {
+    shortened(name, ((width - 6.0).max(0.0) / CHARACTER) as usize)
 }
 
 /// White without a difference, then the redder or bluer the larger it is.
@@ -179,6 +185,13 @@ mod tests {
     use super::*;
     use crate::base::ctx::Ctx;
     use crate::compare::{ComparisonRequest, compare, scenario};
+
+    #[test]
+    fn fitted_cuts_no_letter() {
+        assert_eq!(fitted("expensive_flush", 500.0), "expensive_flush");
+        assert_eq!(fitted("expensive_flush", 6.0 + 5.0 * CHARACTER), "expe…");
+        assert_eq!(fitted("expensive_flush", 1.0), "…");
+    }
 
     #[test]
     fn layout_puts_children_side_by_side_inside_their_parent() {

@@ -7,11 +7,13 @@ use crate::model::Model;
 use crate::model::execution::ExecutionId;
 use crate::model::histogram::{Bins, ValueRange};
 use crate::model::metric::{Column, Unit};
-use crate::view::markup::Escaped;
+use crate::view::markup::{Escaped, shortened};
 use crate::view::words;
 use std::fmt::{self, Write};
 
 const WIDTH: f64 = 380.0;
+/// Letters of a label below the bars.
+const LABEL: usize = 24;
 /// Height of one group's bars.
 const BARS: f64 = 40.0;
 
@@ -62,12 +64,10 @@ fn write(report: &Report<'_>, column: &Column, out: &mut String) -> fmt::Result 
         }
     }
     let y = 2.0 * BARS + 13.0;
-    writeln!(out, "<text x=\"0\" y=\"{y}\">{}</text>", Escaped(&model.value_text(unit, least)))?;
-    writeln!(
-        out,
-        "<text x=\"{WIDTH}\" y=\"{y}\" text-anchor=\"end\">{}</text>",
-        Escaped(&model.value_text(unit, most))
-    )?;
+    // Two long names would run into each other.
+    let label = |value| shortened(&model.value_text(unit, value), LABEL).into_owned();
+    writeln!(out, "<text x=\"0\" y=\"{y}\">{}</text>", Escaped(&label(least)))?;
+    writeln!(out, "<text x=\"{WIDTH}\" y=\"{y}\" text-anchor=\"end\">{}</text>", Escaped(&label(most)))?;
     writeln!(out, "</svg></figure>")
 }
 

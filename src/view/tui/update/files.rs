@@ -85,7 +85,10 @@ fn exported(app: &App, path: &Path) -> Result<Exported, String> {
     if name.ends_with(JSON) {
         return of_front(app).ok_or_else(|| "nothing to save yet".to_owned());
     }
-    let endings: Vec<&str> = [JSON, DATABASE].into_iter().chain(ENDINGS.iter().map(|(ending, _)| *ending)).collect();
+    let mut endings: Vec<&str> =
+        [JSON, DATABASE].into_iter().chain(ENDINGS.iter().map(|(ending, _)| *ending)).collect();
+    // The line is cut at the screen's edge.
+    endings.sort_by_key(|ending| ending.len());
     Err(format!("nothing written: {name} has an unknown ending; use one of {}", endings.join(" ")))
 }
 
