@@ -96,11 +96,11 @@ fn twins() -> [Twin; 8] {
             true,
             "CPU quota of its control group, 20.0 ms per 100 ms",
         ),
-        twin("never throttled", shop((0, 0)), "preempted", true, "while thread t20"),
-        twin("another group", Some(environment((2, 120), "/other", 0)), "preempted", true, "while thread t20"),
+        twin("never throttled", shop((0, 0)), "preempted", true, "while t20"),
+        twin("another group", Some(environment((2, 120), "/other", 0)), "preempted", true, "while t20"),
         twin("a lower priority", Some(environment((0, 0), "/shop", 10)), "preempted", false, "has another priority"),
         twin("an unknown group", Some(environment((0, 0), "/unknown", 0)), "preempted", false, "quota"),
-        twin("counted for a tenth", shop((2, 12)), "preempted", true, "while thread t20"),
+        twin("counted for a tenth", shop((2, 12)), "preempted", true, "while t20"),
         twin("no lines", Some("no json\n".into()), "preempted", false, "quota"),
     ]
 }

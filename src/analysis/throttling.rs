@@ -13,7 +13,7 @@
 //! doubtful, but for those of twice the counted time and more. No wait is throttled in an interval without counted
 //! periods, and none of the waits that are left in a matched one.
 //!
-//! Cost: linear in segments; for each interval the waits of a group are sorted. Memory: [`MOST`] waits of a host, the
+//! Cost: linear in segments; for each interval the waits of a group are sorted. Memory: `MOST` waits of a host, the
 //! longest. ALGORITHMS.md 7.7.
 
 use super::quota_watch::{QuotaPhase, TICK, chance, densest};

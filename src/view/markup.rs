@@ -57,7 +57,7 @@ pub(super) fn code(text: &str) -> String {
     if longest > 0 { format!("{fence} {text} {fence}") } else { format!("{fence}{text}{fence}") }
 }
 
-/// A text of at most so many letters; `…` stands for the rest.
+/// A text of at most so many letters; `…` in place of the rest.
 pub(super) fn shortened(text: &str, most: usize) -> Cow<'_, str> {
     if text.char_indices().nth(most).is_none() {
         return text.into();

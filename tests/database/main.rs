@@ -102,7 +102,7 @@ fn questions_about_events_are_refused_and_info_lists_the_contents() {
     let folder = folder();
     let file = built(folder.path(), LOCK, &["--task", "client:call"]);
     for command in [&["stats", "count"][..], &["anomalies"], &["dump"], &["query", "--attribute", "x"]] {
-        refuses(&[command, &[&file]].concat(), 1, &["holds executions only", "on the original trace"]);
+        refuses(&[command, &[&file]].concat(), 1, &["holds the executions alone", "on the original recording"]);
     }
     refuses(&["build", &file, "-o", "x"], 1, &["run `whyslow build` on the original trace"]);
     refuses(&["explain", "--task", "app:request", &file], 2, &["holds `client:call` only", "whyslow build --task"]);

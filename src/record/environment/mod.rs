@@ -3,8 +3,8 @@
 //! In: the processes that are recorded (given ones with their descendants, or all of the machine). Out: lines of
 //! `environment.jsonl` (`model/environment.rs`), each with what has changed since the one before: once a second, more
 //! often in the first second, so that a short recording has some. What cannot be read is left out: no file of these is
-//! on every kernel, and the recording is good without them. Bounded: [`MOST_PROCESSES`], [`MOST_THREADS`] and
-//! [`groups::MOST_GROUPS`] in a line, [`MOST_BYTES`] in all. Cost: some reads below `/proc` for each process.
+//! on every kernel, and the recording is good without them. Bounded: `MOST_PROCESSES`, `MOST_THREADS` and
+//! `groups::MOST_GROUPS` in a line, `MOST_BYTES` in all. Cost: some reads below `/proc` for each process.
 //!
 //! - `groups`: control groups of either version
 //! - `machine`: CPUs, memory, pressure

@@ -43,10 +43,10 @@ pub fn draw(canvas: &mut Canvas<'_>, app: &App) {
     }
 }
 
-/// Multiple of the reference: `21.3 ×`; `>9999 ×` beyond four digits; `usually 0` where the usual time is zero.
+/// Multiple of the reference: `21.3 ×`; `>9999 ×` beyond four digits; `usual 0` where the usual time is zero.
 fn factor(times: Option<f64>) -> String {
     match times {
-        None => "usually 0".to_owned(),
+        None => "usual 0".to_owned(),
         Some(f) if f >= 9_999.5 => ">9999 ×".to_owned(),
         Some(f) if f >= 99.95 => format!("{f:.0} ×"),
         Some(f) => format!("{f:.1} ×"),
