@@ -104,7 +104,7 @@ fn questions_about_events_are_refused_and_info_lists_the_contents() {
     for command in [&["stats", "count"][..], &["anomalies"], &["dump"], &["query", "--attribute", "x"]] {
         refuses(&[command, &[&file]].concat(), 1, &["holds the executions alone", "on the original recording"]);
     }
-    refuses(&["build", &file, "-o", "x"], 1, &["run `whyslow build` on the original trace"]);
+    refuses(&["build", &file, "-o", "x"], 1, &["run `whyslow build` on the original recording"]);
     refuses(&["explain", "--task", "app:request", &file], 2, &["holds `client:call` only", "whyslow build --task"]);
     refuses(&["explain", &file, LOCK], 1, &["not a database", "build a database"]);
     let info: serde_json::Value = serde_json::from_slice(&answer(&["info", "--json", &file])).unwrap();
