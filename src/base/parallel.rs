@@ -53,7 +53,9 @@ fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
 
 impl<T, R, M: Fn(usize) -> T, F: FnMut(usize, T) -> R, G: Fn(usize, R)> OrderedPipeline<'_, T, M, F, G> {
     /// Consume the next result if it is ready; otherwise claim and produce the next unclaimed item. The worker that
-    /// completes the sequence consumes it, so no thread blocks on a result.
+    /// completes the sequence consumes it, so no thread blocks on a result. A worker leaves when nothing is left to
+    /// claim and no result waits for the one that is being consumed: the last results are finished beside each other,
+    /// too.
     fn run(&self) {
         let _guard = StopOnPanic(self);
         let mut s = lock(&self.state);
@@ -73,9 +75,9 @@ impl<T, R, M: Fn(usize) -> T, F: FnMut(usize, T) -> R, G: Fn(usize, R)> OrderedP
                 (self.finish)(i, rest);
                 s = lock(&self.state);
                 continue;
-            } else if s.unclaimed >= self.n {
+            } else if s.unclaimed >= self.n && s.ready.is_empty() {
                 break;
-            } else if s.unclaimed < s.unconsumed + 2 * self.ctx.threads {
+            } else if s.unclaimed < self.n.min(s.unconsumed + 2 * self.ctx.threads) {
                 let i = s.unclaimed;
                 s.unclaimed += 1;
                 drop(s);
