@@ -4,7 +4,8 @@
 //! `environment.jsonl` (`model/environment.rs`), each with what has changed since the one before: once a second, more
 //! often in the first second, so that a short recording has some. What cannot be read is left out: no file of these is
 //! on every kernel, and the recording is good without them. Bounded: `MOST_PROCESSES`, `MOST_THREADS` and
-//! `groups::MOST_GROUPS` in a line, `MOST_BYTES` in all. Cost: some reads below `/proc` for each process.
+//! `groups::MOST_GROUPS` in a line, `MOST_BYTES` in all. Cost: some reads below `/proc` for each group, and each ten
+//! seconds for each process and thread.
 //!
 //! - `groups`: control groups of either version
 //! - `machine`: CPUs, memory, pressure
@@ -16,6 +17,7 @@ mod processes;
 
 use crate::model::environment::{EnvironmentClocks, EnvironmentLine, SampledValue, SampledValues};
 use groups::Hierarchies;
+use processes::SampleDepth;
 use rustix::time::{ClockId, clock_gettime};
 use std::collections::BTreeSet;
 use std::fs::File;
@@ -33,6 +35,10 @@ const MOST_BYTES: u64 = 64 << 20;
 const MOST_READ: u64 = 1 << 16;
 /// Lines between two whole ones: a reader that has lost one goes on from there.
 const WHOLE_EVERY: u32 = 60;
+/// Samples at the beginning that read the settings of all processes: a command may put itself into a group first.
+const SETTLING: u32 = 8;
+/// Later, one in so many does.
+const SETTINGS_EVERY: u32 = 10;
 /// The first samples, after the beginning.
 const FIRST: [Duration; 4] =
     [Duration::ZERO, Duration::from_millis(100), Duration::from_millis(300), Duration::from_millis(600)];
@@ -90,7 +96,11 @@ impl EnvironmentSampler {
     fn sample(&mut self) -> EnvironmentLine {
         let proc = self.root.join("proc");
         let hierarchies = Hierarchies::read(&self.root);
-        let found = processes::sample(&proc, &self.processes.pids, &hierarchies);
+        let depth = match self.lines < SETTLING || self.lines.is_multiple_of(SETTINGS_EVERY) {
+            true => SampleDepth::All,
+            false => SampleDepth::New,
+        };
+        let found = processes::sample(&proc, &self.processes.pids, &hierarchies, (&self.before, depth));
         let more = found.groups.into_iter().take(groups::MOST_GROUPS.saturating_sub(self.groups.len()));
         self.groups.extend(more);
         let groups = hierarchies.sample(&self.groups);

@@ -1,9 +1,14 @@
 //! The processes of a recording: their names, control groups, allowed CPUs, priorities and limits; and those of their
 //! threads that differ from them.
+//!
+//! Reading them costs some files for each process and thread, so [`SampleDepth::New`] reads those of new processes
+//! alone and takes the others from the line before.
 
 use super::groups::Hierarchies;
 use super::{GroupPaths, MOST_PROCESSES, MOST_THREADS, text};
-use crate::model::environment::{CPU_GROUP, CPUS_ALLOWED, PRIORITY, SampledTable, SampledValue, SampledValues};
+use crate::model::environment::{
+    CPU_GROUP, CPUS_ALLOWED, EnvironmentLine, PRIORITY, SampledTable, SampledValue, SampledValues,
+};
 use crate::record::processes;
 use std::path::Path;
 
@@ -18,6 +23,15 @@ const LIMITS: [(&str, &str); 5] = [
 /// Names of the scheduling policies by number.
 const POLICIES: [&str; 7] = ["other", "fifo", "rr", "batch", "iso", "idle", "deadline"];
 
+/// How much a sample reads.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum SampleDepth {
+    /// The settings of all processes and their threads.
+    All,
+    /// Those of processes that the line before does not have.
+    New,
+}
+
 /// A sample of processes.
 #[derive(Debug, Default)]
 pub(super) struct ProcessSample {
@@ -28,11 +42,23 @@ pub(super) struct ProcessSample {
 }
 
 /// Sample some processes with their descendants; none means all of the machine.
-pub(super) fn sample(proc: &Path, pids: &[u32], hierarchies: &Hierarchies) -> ProcessSample {
+pub(super) fn sample(
+    proc: &Path,
+    pids: &[u32],
+    hierarchies: &Hierarchies,
+    (before, depth): (&EnvironmentLine, SampleDepth),
+) -> ProcessSample {
     let mut sample = ProcessSample::default();
+    if depth == SampleDepth::New {
+        sample.threads.clone_from(&before.threads);
+    }
     let mut left = MOST_THREADS;
     for pid in chosen(proc, pids) {
-        let folder = proc.join(pid.to_string());
+        let (name, folder) = (pid.to_string(), proc.join(pid.to_string()));
+        if let Some(known) = before.processes.get(&name).filter(|_| depth == SampleDepth::New) {
+            sample.processes.insert(name, known.clone());
+            continue;
+        }
         let Some(mut values) = settings(&folder, hierarchies, &mut sample.groups) else { continue };
         let mut threads: Vec<u32> = processes::numbers(&folder.join("task")).filter(|tid| *tid != pid).collect();
         threads.sort_unstable();
@@ -40,7 +66,9 @@ pub(super) fn sample(proc: &Path, pids: &[u32], hierarchies: &Hierarchies) -> Pr
             left = left.saturating_sub(1);
             let folder = folder.join("task").join(tid.to_string());
             let Some(mut own) = settings(&folder, hierarchies, &mut sample.groups) else { continue };
-            own.retain(|name, value| values.get(name) != Some(value));
+            // What differed once is said on, also where it is that of the process again.
+            let was_said = |name: &str| before.threads.get(&tid.to_string()).is_some_and(|own| own.contains_key(name));
+            own.retain(|name, value| values.get(name) != Some(value) || was_said(name));
             if !own.is_empty() {
                 sample.threads.insert(tid.to_string(), own);
             }
@@ -52,7 +80,7 @@ pub(super) fn sample(proc: &Path, pids: &[u32], hierarchies: &Hierarchies) -> Pr
             values.insert("comm".to_owned(), SampledValue::Text(comm.to_owned()));
         }
         limits(&text(&folder.join("limits")).unwrap_or_default(), &mut values);
-        sample.processes.insert(pid.to_string(), values);
+        sample.processes.insert(name, values);
     }
     sample
 }

@@ -57,6 +57,27 @@ fn lines_hold_processes_threads_and_groups_and_then_what_has_changed() {
 }
 
 #[test]
+fn settings_are_read_again_now_and_then_and_a_difference_that_ends_is_said() {
+    let root = machine();
+    let mut sampler = EnvironmentSampler::new(root.path(), SampledProcesses::default());
+    let allow = |task: &str, cpus: &str| {
+        let path = root.path().join("proc/7").join(task).join("status");
+        std::fs::write(path, format!("Name:\ta\nCpus_allowed_list:\t{cpus}\n")).unwrap();
+    };
+    let text = |text: &str| SampledValue::Text(text.to_owned());
+    assert_eq!(sampler.next_line().threads["8"][CPUS_ALLOWED], text("2"));
+    allow("task/8", "0-3");
+    assert_eq!(sampler.next_line().threads["8"][CPUS_ALLOWED], text("0-3"), "as its process again");
+    for _ in 2..SETTLING {
+        assert!(sampler.next_line().threads.is_empty());
+    }
+    allow("", "1");
+    let said: Vec<usize> =
+        (0..2 * SETTINGS_EVERY as usize).filter(|_| !sampler.next_line().processes.is_empty()).collect();
+    assert_eq!(said, [(SETTINGS_EVERY - SETTLING) as usize], "with the next line that reads all settings");
+}
+
+#[test]
 fn this_machine_has_this_process() {
     let mut sampler = EnvironmentSampler::new(Path::new("/"), SampledProcesses { pids: vec![std::process::id()] });
     let line = sampler.next_line();
