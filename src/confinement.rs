@@ -3,7 +3,8 @@
 //! In: the options of the command. Out: [`Rules`]. Read: below the named paths; below the folders of symbols; unless
 //! these are all (`--symbols-only`), below folders where programs are installed or built, because the recorded paths
 //! may lead to any of them. Written: files that are open already, of which that of `-o` gets its name in its folder;
-//! in the interface also the current folder and that of its state.
+//! in the interface also the current folder and that of its state; `command` adds the recordings that the interface had
+//! open before, to be read, because one of them may become the baseline.
 
 use crate::analysis::symbols::{kernel, machine, perf_map};
 use crate::base::sandbox::Rules;

@@ -26,7 +26,7 @@ use crate::state::history::StateHistory;
 use crate::view::diff_parts::DiffParts;
 use crate::view::report::{Report, ReportFormat, drawn};
 use crate::view::tui::bookmarks::with_bookmarks;
-use crate::view::tui::job::{Exported, RebasedInput, SelectedPath, TaskSummary};
+use crate::view::tui::job::{BaselineInput, Exported, SelectedPath, TaskSummary};
 use crate::view::tui::key_map::KeyMap;
 use crate::view::tui::report::AnomalyReport;
 use crate::view::tui::saved::SavedView;
@@ -117,6 +117,7 @@ impl Question for InterfaceOptions {
         tui::run(Setup {
             title,
             command_line: self.groups.command_line(&self.input),
+            baseline: self.groups.baseline.as_ref().map(|old| old.to_string_lossy().into_owned()),
             request,
             first,
             has_events,
@@ -246,7 +247,7 @@ impl Backend for Analyst {
         Ok(Arc::new(model))
     }
 
-    fn rebase(&mut self, baseline: Option<&str>, task: Option<&str>, ctx: &Ctx) -> anyhow::Result<RebasedInput> {
+    fn set_baseline(&mut self, baseline: Option<&str>, task: Option<&str>, ctx: &Ctx) -> anyhow::Result<BaselineInput> {
         let ctx = &self.limited(ctx);
         let groups = GroupOptions { baseline: baseline.map(Into::into), ..self.groups.clone() };
         let traces = groups.traces(&self.input);
@@ -262,7 +263,7 @@ impl Backend for Analyst {
         (self.mined, self.history) = (None, None);
         self.task = model.tasks.get(model.task).cloned();
         self.notices.lock().unwrap_or_else(PoisonError::into_inner).clone_from(&model.notices);
-        Ok(RebasedInput {
+        Ok(BaselineInput {
             baseline: baseline.map(str::to_owned),
             title: self.session.title(),
             command_line: self.groups.command_line(&self.input),

@@ -50,7 +50,7 @@ use crate::base::notice::Notices;
 use crate::base::time::{Span, Timestamp};
 use choice::TaskChoice;
 use recorded::Recorded;
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 crate::base::names::handle! {
@@ -132,6 +132,19 @@ pub struct Model {
 }
 
 impl Model {
+    /// From the first to the last event of all traces.
+    pub fn span(&self) -> Span {
+        let spans = || self.traces.iter().map(|trace| trace.span);
+        let start = spans().map(|span| span.start).min().unwrap_or(self.origin);
+        Span::new(start, spans().map(|span| span.end).max().unwrap_or(start))
+    }
+
+    /// The names of the hosts of its threads.
+    pub fn hosts(&self) -> BTreeSet<&str> {
+        let names = self.who.iter().map(|who| self.names.get(who.host));
+        names.filter(|host| !host.is_empty()).collect()
+    }
+
     /// The name of a value of unit [`Unit::Name`](metric::Unit::Name); empty for a value that is no name.
     pub fn name_of(&self, value: i64) -> &str {
         u32::try_from(value).map_or("", |id| self.names.get(NameId::from_raw(id)))

@@ -8,7 +8,6 @@ use crate::model::Model;
 use crate::model::choice::{CELLS, ChosenBy, ProgramTask};
 use crate::model::profile::Profile;
 use serde::Serialize;
-use std::collections::BTreeSet;
 
 /// The first keys of a document.
 #[derive(Serialize)]
@@ -131,14 +130,12 @@ struct RecordingJson {
 }
 
 fn recording(model: &Model) -> RecordingJson {
-    let spans = || model.traces.iter().map(|trace| trace.span);
-    let start = spans().map(|span| span.start).min().unwrap_or(model.origin);
-    let hosts: BTreeSet<String> = model.who.iter().map(|who| cleaned(model.names.get(who.host))).collect();
+    let span = model.span();
     RecordingJson {
-        start_ns: start,
-        end_ns: spans().map(|span| span.end).max().unwrap_or(start),
-        time_of_day: figure::time_of_day(start.since(Timestamp::ZERO)),
-        hosts: hosts.into_iter().filter(|host| !host.is_empty()).collect(),
+        start_ns: span.start,
+        end_ns: span.end,
+        time_of_day: figure::time_of_day(span.start.since(Timestamp::ZERO)),
+        hosts: model.hosts().into_iter().map(cleaned).collect(),
         executions: model.executions.len(),
     }
 }

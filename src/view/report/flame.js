@@ -11,9 +11,9 @@ for (const graph of document.querySelectorAll("svg.flame")) {
     name: element.querySelector("title").textContent.split("\n")[0],
     rect: element.querySelector("rect"),
   }));
-  // The part of a name for which a frame has room: letters are 6.7 wide.
+  // The part of a name for which a frame has room: letters are 6.6 wide.
   const fitted = (name, width) => {
-    const room = Math.max(Math.floor((width - 6) / 6.7), 0);
+    const room = Math.max(Math.floor((width - 6) / 6.6), 0);
     return name.length <= room ? name : `${name.slice(0, Math.max(room - 1, 0))}…`;
   };
   const zoom = (to) => {

@@ -71,21 +71,15 @@ fn recorded(model: &Model) -> String {
     if model.executions.column(&Metric::Elapsed).is_some() {
         return String::new();
     }
-    let spans = || model.traces.iter().map(|trace| trace.span);
-    let (Some(start), Some(end)) = (spans().map(|s| s.start).min(), spans().map(|s| s.end).max()) else {
-        return String::new();
-    };
-    let clock = figure::time_of_day(start.since(Timestamp::ZERO));
+    let span = model.span();
+    let clock = figure::time_of_day(span.start.since(Timestamp::ZERO));
     let clock = clock.as_deref().map_or_else(String::new, |clock| {
         let seconds = clock.split('.').next().unwrap_or(clock);
         format!(" {seconds} UTC,")
     });
-    let mut hosts: Vec<&str> = model.who.iter().map(|who| model.names.get(who.host)).collect();
-    hosts.retain(|host| !host.is_empty());
-    hosts.sort_unstable();
-    hosts.dedup();
+    let hosts: Vec<&str> = model.hosts().into_iter().collect();
     let on = if hosts.is_empty() { String::new() } else { format!(", on {}", hosts.join(", ")) };
-    format!(" Recorded{clock} {}{on}.", figure::duration(end.since(start)))
+    format!(" Recorded{clock} {}{on}.", figure::duration(span.len()))
 }
 
 fn groups(report: &Report<'_>, out: &mut String) -> fmt::Result {

@@ -170,7 +170,7 @@ pub struct App {
     pub comparison: Option<Arc<Comparison>>,
     /// The histograms, once counted.
     pub counts: Option<Arc<HistogramCounts>>,
-    /// The baseline that was set here, as typed.
+    /// The baseline, as typed.
     pub baseline: Option<String>,
     /// The groups asked for.
     pub groups: GroupHistory,

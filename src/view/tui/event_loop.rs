@@ -46,6 +46,7 @@ pub fn run(setup: Setup) -> anyhow::Result<()> {
     let Setup {
         title,
         command_line,
+        baseline,
         request,
         first,
         has_events,
@@ -60,7 +61,7 @@ pub fn run(setup: Setup) -> anyhow::Result<()> {
     let mouse = options.mouse;
     // Only the built-in themes depend on the background.
     let asks = options.theme.is_none() && options.depth >= ColourDepth::Indexed;
-    let mut app = App { command_line, has_events, ..App::new(title, request, options, (80, 24))? };
+    let mut app = App { command_line, baseline, has_events, ..App::new(title, request, options, (80, 24))? };
     app.restoring = saved.map(Box::new);
     app.tour = tour.then(TourProgress::default);
     if let Some(notice) = saved_notice {

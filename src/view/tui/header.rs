@@ -83,25 +83,23 @@ pub fn lines(app: &App, columns: usize) -> Vec<HeaderLine> {
     lines
 }
 
-/// What `K` shows.
-const KINDS: &str = "kinds of slow executions";
+/// Leads from a cause to the tree.
+const PLACE: (&str, &str) = ("Enter", "its place in the tree");
 
 /// What to do after the verdict, by its basis.
 fn next_steps(app: &App) -> HeaderLine {
     let comparison = app.comparison.as_ref().filter(|_| app.failure.is_none());
-    let keys: &[(&str, &str)] = match comparison {
-        Some(c) if !c.kinds.is_empty() && c.verdict.confident && app.has_events => {
-            &[("v", "an example as a time-line"), ("K", KINDS)]
-        }
-        Some(c) if !c.kinds.is_empty() => &[("w", "what limits this answer"), ("K", KINDS)],
-        Some(c) if c.extra_ns < 0 => &[("x", "swap the groups"), ("s", "choose the groups")],
-        Some(c) if !c.verdict.confident => &[("w", "what limits this answer"), ("1", "compare the metrics")],
-        Some(c) if c.verdict.basis == Basis::Dimension => &[("1", "compare the metrics"), ("s", "choose the groups")],
-        Some(_) if !app.has_events => &[("F", "the difference by function"), ("Enter", "its place in the tree")],
-        Some(_) if is_run(app) => &[("i", "sample iterations"), ("Enter", "its place in the tree")],
-        Some(_) => &[("v", "an example as a time-line"), ("Enter", "its place in the tree")],
-        None => &[("T", "choose another task"), ("?", "all keys")],
+    let [first, second] = match comparison {
+        Some(c) if c.extra_ns < 0 => [("x", "swap the groups"), ("s", "choose the groups")],
+        Some(c) if !c.verdict.confident => [("w", "what limits this answer"), ("1", "compare the metrics")],
+        Some(c) if c.verdict.basis == Basis::Dimension => [("1", "compare the metrics"), ("s", "choose the groups")],
+        Some(_) if !app.has_events => [("F", "the difference by function"), PLACE],
+        Some(_) if is_run(app) => [("i", "sample iterations"), PLACE],
+        Some(_) => [("v", "an example as a time-line"), PLACE],
+        None => [("T", "choose another task"), ("?", "all keys")],
     };
+    let has_kinds = comparison.is_some_and(|c| !c.kinds.is_empty());
+    let keys = [first, if has_kinds { ("K", "kinds of slow executions") } else { second }];
     let step =
         |(key, word): &(&str, &str)| [(StyleScope::Key, format!("  {key}")), (StyleScope::Dim, format!(" {word}"))];
     let next = std::iter::once((StyleScope::Dim, "  next:".to_owned()));

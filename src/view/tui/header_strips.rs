@@ -10,7 +10,8 @@ use super::overview::{self, OverviewColumn};
 use super::theme::StyleScope;
 use super::widget::page::StyledLine;
 use super::widget::strip;
-use crate::compare::{Comparison, members};
+use crate::compare::Comparison;
+use crate::model::column_values::ColumnValues;
 use crate::model::execution::ExecutionId;
 use crate::model::metric::Metric;
 
@@ -23,13 +24,12 @@ pub fn lines(app: &App, columns: usize) -> Vec<HeaderLine> {
         return Vec::new();
     }
     let executions = app.model.as_deref().zip(app.comparison.as_deref());
-    if let Some((elapsed, comparison)) =
-        executions.and_then(|(model, c)| Some((members::values(model, &Metric::Elapsed)?, c)))
-    {
-        return from_own_zero(&elapsed, comparison, columns.saturating_sub(LABEL + 1));
+    let count = columns.saturating_sub(LABEL + 1);
+    let elapsed = executions.and_then(|(model, c)| Some((&model.executions.column(&Metric::Elapsed)?.values, c)));
+    if let Some((elapsed, comparison)) = elapsed {
+        return from_own_zero(elapsed, comparison, count);
     }
     let Some(whole) = app.overview.whole.as_deref().filter(|whole| !whole.span.is_empty()) else { return Vec::new() };
-    let count = columns.saturating_sub(LABEL + 1);
     let drawn = overview::columns(whole, whole.span, count, executions);
     let cpu: Vec<f64> = drawn.iter().map(|c| c.mean.cpu_use).collect();
     let mark = |c: &OverviewColumn| match (c.lossy, c.slow, c.fast) {
@@ -58,12 +58,12 @@ fn line(left: StyledLine) -> HeaderLine {
 }
 
 /// How many executions of each group begin in each part of the longer recording.
-fn from_own_zero(elapsed: &[i64], comparison: &Comparison, columns: usize) -> Vec<HeaderLine> {
-    let longest = elapsed.iter().copied().max().unwrap_or(0).max(1);
+fn from_own_zero(elapsed: &ColumnValues, comparison: &Comparison, columns: usize) -> Vec<HeaderLine> {
+    let longest = elapsed.iter().max().unwrap_or(0).max(1);
     let of = |members: &[ExecutionId]| {
         let mut counts = vec![0.0; columns];
         for begin in members.iter().filter_map(|id| elapsed.get(id.index())) {
-            let at = i128::from(*begin).max(0) * columns as i128 / (i128::from(longest) + 1);
+            let at = i128::from(begin).max(0) * columns as i128 / (i128::from(longest) + 1);
             if let Some(count) = counts.get_mut(at as usize) {
                 *count += 1.0;
             }

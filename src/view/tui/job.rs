@@ -28,7 +28,7 @@ pub enum Job {
         task: Option<String>,
     },
     /// Open the input anew, together with a recording or one of its labels as the fast side, and analyse the task.
-    Rebase {
+    SetBaseline {
         /// The recording or label as typed; `None`: without one.
         baseline: Option<String>,
         /// Name of the task.
@@ -151,7 +151,7 @@ impl Job {
             Job::Mine { .. } => JobLane::Patterns,
             Job::Overview { .. } => JobLane::Overview,
             Job::Analyse { .. }
-            | Job::Rebase { .. }
+            | Job::SetBaseline { .. }
             | Job::Compare { .. }
             | Job::Invert { .. }
             | Job::Survey
@@ -164,7 +164,7 @@ impl Job {
     /// Its name while it runs.
     pub fn name(&self) -> &'static str {
         match self {
-            Job::Analyse { .. } | Job::Rebase { .. } => "analysing",
+            Job::Analyse { .. } | Job::SetBaseline { .. } => "analysing",
             Job::Compare { .. } => "comparing",
             Job::Invert { .. } => "inverting",
             Job::Mine { .. } => "mining",
@@ -209,9 +209,7 @@ impl TaskSummary {
         let (p50_ns, p99_ns) = (nearest_rank(sorted, 50.0)?, nearest_rank(sorted, 99.0)?);
         Some(TaskSummary { name: name.to_owned(), executions: sorted.len() as u64, p50_ns, p99_ns })
     }
-}
 
-impl TaskSummary {
     /// About what the slowest twentieth of the executions takes beyond the median.
     pub fn tail_ns(&self) -> i64 {
         let slowest = i64::try_from(self.executions / 20).unwrap_or(i64::MAX).max(1);
@@ -241,7 +239,7 @@ pub struct ComparedGroups {
 
 /// The input as it is open after its baseline was changed.
 #[derive(Clone, Debug)]
-pub struct RebasedInput {
+pub struct BaselineInput {
     /// The baseline as typed, if there is one.
     pub baseline: Option<String>,
     /// The traces, as the header names them.
@@ -260,7 +258,7 @@ pub enum Done {
     /// The analysis is done.
     Analysed(Result<Arc<Model>, JobError>),
     /// The input is open with another baseline, and analysed.
-    Rebased(Result<Box<RebasedInput>, JobError>),
+    BaselineSet(Result<Box<BaselineInput>, JobError>),
     /// The histograms are counted.
     Counted(Arc<HistogramCounts>),
     /// The comparison is done.

@@ -183,8 +183,9 @@ impl Menu {
     /// Take a key.
     pub fn key(&mut self, key: KeyPress) -> MenuResponse {
         const PAGE: usize = 10;
-        let last = self.fitting().count().saturating_sub(1);
-        let here = self.fitting().nth(self.at).map(|item| item.command.clone());
+        let found: Vec<&MenuItem> = self.fitting().collect();
+        let last = found.len().saturating_sub(1);
+        let here = found.get(self.at).map(|item| item.command.clone());
         match key.plain() {
             Some(KeyCode::Esc) => return MenuResponse::Close,
             Some(KeyCode::Enter) => return here.map_or(MenuResponse::Taken, MenuResponse::Run),

@@ -35,10 +35,10 @@ impl Runner {
                 self.counter = None;
                 send(Done::Analysed(caught(|| self.backend.analyse(task.as_deref(), ctx))));
             }
-            Job::Rebase { baseline, task } => {
+            Job::SetBaseline { baseline, task } => {
                 self.counter = None;
-                let rebased = caught(|| self.backend.rebase(baseline.as_deref(), task.as_deref(), ctx));
-                send(Done::Rebased(rebased.map(Box::new)));
+                let input = caught(|| self.backend.set_baseline(baseline.as_deref(), task.as_deref(), ctx));
+                send(Done::BaselineSet(input.map(Box::new)));
             }
             Job::Compare { model, request, direction } => self.compare(&model, request, direction, ctx, send),
             Job::Invert { model, comparison } => {

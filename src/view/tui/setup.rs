@@ -1,6 +1,6 @@
 //! Input of the interface: a title, its appearance, and the [`Backend`] that does the ctx.
 
-use super::job::{Exported, RebasedInput, TaskSummary, WriteOutcome};
+use super::job::{BaselineInput, Exported, TaskSummary, WriteOutcome};
 use super::key_map::KeyMap;
 use super::report::AnomalyReport;
 use super::saved::SavedView;
@@ -39,7 +39,7 @@ pub trait Backend: Send {
 
     /// Open the input anew, together with a recording or one of its labels as the fast side (`None`: without), and
     /// analyse the task. After an error the input is open as before. By default there is no other input.
-    fn rebase(&mut self, _: Option<&str>, _: Option<&str>, _: &Ctx) -> anyhow::Result<RebasedInput> {
+    fn set_baseline(&mut self, _: Option<&str>, _: Option<&str>, _: &Ctx) -> anyhow::Result<BaselineInput> {
         anyhow::bail!("no other recording can be opened here")
     }
 
@@ -113,6 +113,8 @@ pub struct Setup {
     pub title: String,
     /// The command line without the groups.
     pub command_line: Invocation,
+    /// The baseline given on the command line, as typed.
+    pub baseline: Option<String>,
     /// The groups given on the command line; empty: proposed.
     pub request: ComparisonRequest,
     /// The first question.

@@ -40,7 +40,7 @@ use whyslow::model::settings::Settings;
 use whyslow::model::thread::ThreadIdentity;
 use whyslow::view::report::Invocation;
 use whyslow::view::tui::app::App;
-use whyslow::view::tui::job::{Busy, Done, Job, JobLane, RebasedInput, TaskSummary, WriteOutcome};
+use whyslow::view::tui::job::{BaselineInput, Busy, Done, Job, JobLane, TaskSummary, WriteOutcome};
 use whyslow::view::tui::key::KeyPress;
 use whyslow::view::tui::message::{UiEffect, UiMessage};
 use whyslow::view::tui::report::AnomalyReport;
@@ -82,12 +82,12 @@ impl Backend for MadeUp {
         Ok(Arc::new(model))
     }
 
-    fn rebase(&mut self, baseline: Option<&str>, task: Option<&str>, ctx: &Ctx) -> anyhow::Result<RebasedInput> {
+    fn set_baseline(&mut self, baseline: Option<&str>, task: Option<&str>, ctx: &Ctx) -> anyhow::Result<BaselineInput> {
         anyhow::ensure!(baseline.is_none_or(|old| old == "old"), "no recording of this name");
         self.labelled = baseline.is_some();
         let on_trace = |op| baseline.map(|old| Filter::named(Metric::Trace, op, old)).into_iter().collect();
         let (slow, fast) = (on_trace(Op::NotEqual), on_trace(Op::Equal));
-        Ok(RebasedInput {
+        Ok(BaselineInput {
             baseline: baseline.map(str::to_owned),
             title: baseline.map_or("ledger".to_owned(), |old| format!("ledger, {old}")),
             command_line: Invocation::default(),
@@ -379,7 +379,7 @@ impl Session {
             Job::Timelines { executions } => (format!("{executions:?}"), None),
             Job::Overview { span } => (format!("{span:?}"), None),
             Job::Concurrent { question } => (format!("{question:?}"), None),
-            Job::Export { .. } | Job::Invert { .. } | Job::Rebase { .. } => return self.run(job),
+            Job::Export { .. } | Job::Invert { .. } | Job::SetBaseline { .. } => return self.run(job),
         };
         let Some(known) = self.known.clone() else { return self.run(job) };
         if let Some((_, done)) = known.borrow().get(&key) {

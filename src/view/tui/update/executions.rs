@@ -3,6 +3,7 @@
 use super::{groups, timeline};
 use crate::base::figure;
 use crate::base::op::Op;
+use crate::compare::Comparison;
 use crate::compare::filter::Filter;
 use crate::compare::members::{members, why_empty};
 use crate::model::execution::ExecutionId;
@@ -86,8 +87,10 @@ pub(super) fn show(app: &mut App, number: u32) -> Vec<UiEffect> {
 pub(super) fn make_slow(app: &mut App, numbers: &[u32]) -> Vec<UiEffect> {
     let count = figure::counted(numbers.len() as u64, "execution");
     let mut fast = groups::effective(app).fast;
-    let is_taken = |id: &ExecutionId| numbers.contains(&id.raw());
-    if app.comparison.as_ref().is_some_and(|c| c.fast.members.iter().any(is_taken)) {
+    let is_fast = |c: &Comparison| {
+        numbers.iter().any(|number| c.fast.members.binary_search(&ExecutionId::from_raw(*number)).is_ok())
+    };
+    if app.comparison.as_deref().is_some_and(is_fast) {
         let others = Filter::named(Metric::Group, Op::NotEqual, GroupSide::Slow.name());
         fast.retain(|filter| *filter != others);
         fast.push(others);

@@ -59,13 +59,13 @@ pub(super) fn ask_baseline(app: &mut App) {
 }
 
 /// Compare with a recording or label as the fast side; with none where the text is empty.
-pub(super) fn rebase(app: &mut App, text: &str) -> Vec<UiEffect> {
+pub(super) fn set_baseline(app: &mut App, text: &str) -> Vec<UiEffect> {
     let baseline = (!text.is_empty()).then(|| text.to_owned());
     if baseline == app.baseline {
         return Vec::new();
     }
     let task = app.task().map(str::to_owned);
-    app.begin(Job::Rebase { baseline, task })
+    app.begin(Job::SetBaseline { baseline, task })
 }
 
 /// Make executions, by number, the slow group; the fast group has these filters, or where there are none is the rest.

@@ -70,7 +70,7 @@ pub(super) fn respond(app: &mut App, response: OverlayResponse) -> Vec<UiEffect>
                 }
                 PromptPurpose::Filter => patterns::filter(app, &text),
                 PromptPurpose::Note => return bookmarks::keep(app, &text),
-                PromptPurpose::Baseline => return groups::rebase(app, text.trim()),
+                PromptPurpose::Baseline => return groups::set_baseline(app, text.trim()),
                 PromptPurpose::Time => executions::at_time(app, text.trim()),
                 PromptPurpose::Export | PromptPurpose::Picture => {
                     return files::write(app, purpose, PathBuf::from(text), Existing::Keep);

@@ -17,7 +17,7 @@ use crate::view::tui::app::{App, Cursor, HistogramPane, MarkedNodes, TypedFilter
 use crate::view::tui::counts::HistogramCounts;
 use crate::view::tui::details;
 use crate::view::tui::groups::GroupHistory;
-use crate::view::tui::job::{ComparedGroups, Done, RebasedInput};
+use crate::view::tui::job::{BaselineInput, ComparedGroups, Done};
 use crate::view::tui::message::UiEffect;
 use crate::view::tui::overlay::PromptPurpose;
 use crate::view::tui::overview::OverviewState;
@@ -39,8 +39,8 @@ fn take(app: &mut App, done: Done) -> Vec<UiEffect> {
     match done {
         Done::Analysed(Ok(model)) => analysed(app, model),
         Done::Analysed(Err(error)) => fail(app, error.to_string()),
-        Done::Rebased(Ok(input)) => rebased(app, *input),
-        Done::Rebased(Err(error)) => {
+        Done::BaselineSet(Ok(input)) => on_baseline(app, *input),
+        Done::BaselineSet(Err(error)) => {
             app.busy = None;
             app.report_failure(error.to_string());
             Vec::new()
@@ -123,15 +123,18 @@ fn analysed(app: &mut App, model: Arc<Model>) -> Vec<UiEffect> {
 }
 
 /// The input is open with another baseline: title, command line and groups are new, and so is the way back.
-fn rebased(app: &mut App, input: RebasedInput) -> Vec<UiEffect> {
-    let RebasedInput { baseline, title, command_line, request, model } = input;
+fn on_baseline(app: &mut App, input: BaselineInput) -> Vec<UiEffect> {
+    let BaselineInput { baseline, title, command_line, request, model } = input;
     app.say(match &baseline {
         Some(old) => format!("the fast side is {old}; C with an empty line takes it away"),
         None => "compared without a baseline".to_owned(),
     });
     (app.baseline, app.title, app.command_line) = (baseline, title, command_line);
     app.groups = GroupHistory::new(request);
+    // What was found in the other input.
     app.overview = OverviewState::default();
+    app.patterns = PatternState { settings: app.patterns.settings, ..PatternState::default() };
+    (app.surveyed, app.programs) = (None, Vec::new());
     analysed(app, model)
 }
 
@@ -158,7 +161,7 @@ fn take_for_dialog(app: &mut App, done: Done) {
             files::on_outcome(app, PromptPurpose::Export, path, outcome);
         }
         Done::Analysed(_)
-        | Done::Rebased(_)
+        | Done::BaselineSet(_)
         | Done::Timelines(..)
         | Done::Counted(_)
         | Done::Compared(_)
