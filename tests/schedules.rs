@@ -15,6 +15,7 @@ use whyslow::base::time::{Ns, Span, Timestamp};
 use whyslow::event::host::TraceOrigin;
 use whyslow::event::kind::{Context, Event, Kind, LossSource, SoftIrq, TextId, ThreadContextId, WakeSource};
 use whyslow::event::prev_state::Generation;
+use whyslow::event::remark::Priority;
 use whyslow::reading::batch::Batch;
 use whyslow::reading::sources::HostName;
 use whyslow::state::kernel::{Handlers, Machine};
@@ -60,7 +61,14 @@ fn nonsense() -> impl Strategy<Value = Vec<Event>> {
         let context = [Context::Timer, Context::Irq(a), Context::SoftIrq(SoftIrq::of(b as u32))][usize::from(c % 3)];
         let source = [WakeSource::Waking, WakeSource::Wakeup, WakeSource::New][usize::from(c % 3)];
         let kind = match which {
-            0..4 => Kind::Switch { prev: a, next: b, prev_state: c & 0x1ff, prev_name: name, next_name: name },
+            0..4 => Kind::Switch {
+                prev: a,
+                next: b,
+                prev_state: c & 0x1ff,
+                prev_name: name,
+                next_name: name,
+                priorities: [Priority::UNKNOWN; 2],
+            },
             4 | 5 => Kind::Wake { tid: a, cpu: c, source, name },
             6 => Kind::Fork { parent: a, child: b, child_pid: a, child_vtid: i32::from(c % 3), name },
             7 => Kind::Exec { tid: a, old_tid: b, path: name },

@@ -19,10 +19,12 @@
 //!
 //! Cost: linear in segments plus stack changes and CPU runs inside them. ALGORITHMS.md sections 5.3 and 5.4.
 
+mod held;
 mod polling;
 mod resources;
 mod times;
 mod wait_names;
+mod work;
 
 use super::carriers;
 use super::disk::DiskUse;
@@ -31,18 +33,21 @@ use super::leaders::Leaders;
 use super::outline::{Outline, OutlineId, OutlineStep};
 use super::path::{Entered, PathSegment};
 use super::pauses::Pauses;
+use super::remarks::Remarks;
 use super::stacks::StackTimelines;
 use super::stacks::cursor::StackCursors;
 use super::symbols::kernel::KernelSymbols;
 use super::thread_names::ThreadNames;
 use crate::base::names::NameId;
 use crate::base::time::{Span, Timestamp};
+use crate::event::remark::KernelWork;
 use crate::model::carrier::Carrier;
 use crate::model::wait_kind::WaitKind;
 use crate::state::questions::{Access, Family};
 use crate::state::reader::RowReader;
 use crate::state::timeline::{RawStackId, SegmentKind, Service, Thread, ThreadId, Timeline};
 use foldhash::HashMap;
+use held::HeldFor;
 use smallvec::SmallVec;
 use times::NodeTimes;
 pub use times::{NodeTime, TimeOrder, add_equal_nodes};
@@ -63,6 +68,8 @@ pub struct EcctInputs<'a> {
     pub leaders: &'a Leaders,
     /// By host, when it or its CPUs were paused.
     pub pauses: &'a [Pauses],
+    /// What events say of its threads besides.
+    pub remarks: &'a Remarks,
     /// Names of the kernel's functions, where given.
     pub kernel: Option<&'a KernelSymbols>,
 }
@@ -97,11 +104,11 @@ pub struct TreeBuilder<'a> {
     reader: &'a RowReader<'a>,
     stacks: StackCursors<'a>,
     names: WaitNames,
-    enforced: EnforcedStacks,
+    holds: HoldingStacks,
 }
 
-/// Kernel stacks, and whether the innermost function is where the kernel enforces CPU quotas.
-type EnforcedStacks = HashMap<RawStackId, bool>;
+/// Kernel stacks, and what the innermost function holds a thread back for.
+type HoldingStacks = HashMap<RawStackId, Option<HeldFor>>;
 
 impl<'a> TreeBuilder<'a> {
     /// A builder that reads with `reader`.
@@ -112,7 +119,7 @@ impl<'a> TreeBuilder<'a> {
             reader,
             stacks: sources.timelines.cursors(reader),
             names,
-            enforced: EnforcedStacks::default(),
+            holds: HoldingStacks::default(),
         }
     }
 
@@ -150,7 +157,9 @@ struct Walk<'w, 'a> {
     client: Option<(OutlineId, ThreadId)>,
     /// As the builder has them.
     names: WaitNames,
-    enforced: &'w mut EnforcedStacks,
+    holds: &'w mut HoldingStacks,
+    /// What the kernel does for the thread in the time that is added.
+    work: Option<KernelWork>,
     /// The moment whose process name the execution has: its last one, because threads are given names after they began.
     named_at: Timestamp,
 }
@@ -162,7 +171,7 @@ impl<'w, 'a> Walk<'w, 'a> {
         outline: &'w mut Outline,
         hops: Option<&'w mut Hops>,
     ) -> Self {
-        let TreeBuilder { sources, reader, stacks, names, enforced } = builder;
+        let TreeBuilder { sources, reader, stacks, names, holds } = builder;
         Walk {
             sources,
             reader,
@@ -175,7 +184,8 @@ impl<'w, 'a> Walk<'w, 'a> {
             spent_by: Vec::new(),
             client: None,
             names: *names,
-            enforced,
+            holds,
+            work: None,
             named_at: Timestamp::ZERO,
         }
     }
@@ -198,10 +208,10 @@ impl<'w, 'a> Walk<'w, 'a> {
         let thread = timeline.thread(segment.thread).filter(|_| segment.depth > 0);
         let mut at = segment.span.start;
         for rename in thread.map_or(&[][..], |thread| thread.renames_in(segment.span)) {
-            self.step_by_pause(&PathSegment { span: Span::new(at, rename.from), ..*segment });
+            self.step_by_work(&PathSegment { span: Span::new(at, rename.from), ..*segment });
             at = rename.from;
         }
-        self.step_by_pause(&PathSegment { span: Span::new(at, segment.span.end), ..*segment });
+        self.step_by_work(&PathSegment { span: Span::new(at, segment.span.end), ..*segment });
     }
 
     /// Step through the parts of a segment in which its CPU went on, and those in which it was paused.
@@ -256,6 +266,7 @@ impl<'w, 'a> Walk<'w, 'a> {
         (self.hop, self.client) = (hop, None);
         self.count_passed(span.len() as u64);
         let stopped = self.stack(root, segment.thread, span.end);
+        let stopped = self.in_work(stopped);
         if let Some(top) = self.passed.last_mut() {
             top.node = stopped;
         }
@@ -284,18 +295,8 @@ impl<'w, 'a> Walk<'w, 'a> {
                 let above = self.head_of_queue(above, start);
                 let (delayed, entered) = (self.passed[above].hop, segment.entered);
                 let hop = self.hop_to(Some(delayed), segment.thread, |all| carriers::of(all, waiter, start, entered));
-                let (kind, reason) = match segment.entered {
-                    Entered::Network => (WaitKind::Network, None),
-                    Entered::Disk => (WaitKind::Disk, None),
-                    Entered::Start | Entered::Blocked | Entered::Fork => (WaitKind::Thread, None),
-                    Entered::Stopped => (WaitKind::Stopped, self.names.signal),
-                    Entered::Traced => (WaitKind::Stopped, self.names.tracer),
-                };
+                let (kind, parent) = self.entered(above, segment);
                 let step = OutlineStep::Thread(kind, thread.and_then(|t| self.name_at(t, start)));
-                let parent = match kind {
-                    WaitKind::Stopped => self.wait(self.passed[above].node, kind, reason),
-                    _ => self.passed[above].node,
-                };
                 (self.outline.child(Some(parent), step), Some(above), hop, Some(ThreadEntry { parent, kind }))
             }
         };
@@ -362,7 +363,20 @@ impl<'w, 'a> Walk<'w, 'a> {
     fn add_wait(&mut self, node: OutlineId, kind: WaitKind, segment: &PathSegment) {
         let has_name =
             matches!(kind, WaitKind::Interrupted | WaitKind::Device | WaitKind::UnknownWait | WaitKind::Stopped);
-        let wait = self.wait(node, kind, segment.qualifier.filter(|_| has_name));
+        let name = segment.qualifier.filter(|_| has_name);
+        let held = if kind == WaitKind::UnknownWait { self.held_for(segment.thread, segment.span.start) } else { None };
+        let wait = match kind {
+            WaitKind::UnknownWait if held == Some(HeldFor::Freezer) => self.frozen(node),
+            WaitKind::Network => {
+                let wait = self.wait(node, kind, None);
+                let timer = self.timer_of(segment.thread, segment.span.start);
+                timer.map_or(wait, |name| self.outline.child(Some(wait), OutlineStep::Named(kind, name)))
+            }
+            WaitKind::Stopped if name.is_some() && name == self.names.signal => {
+                self.signalled(node, segment.thread, segment.span.start)
+            }
+            _ => self.wait(node, kind, name),
+        };
         self.add(wait, segment.span.len() as u64);
     }
 
@@ -389,6 +403,7 @@ impl<'w, 'a> Walk<'w, 'a> {
         let (hop, client) = (self.hop, self.client);
         for (part, stack) in self.stacks.of(thread).over(span) {
             let node = self.outline.child(Some(root), OutlineStep::Stack(stack));
+            let node = self.in_work(node);
             let node = self.client_node(node, service);
             self.add(node, part.len() as u64);
             (self.hop, self.client) = (hop, client);

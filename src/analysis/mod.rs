@@ -32,6 +32,7 @@ pub mod patterns;
 pub mod pauses;
 pub mod processes;
 mod quota_watch;
+pub mod remarks;
 mod remote_wakers;
 pub mod stack_tables;
 pub mod stacks;

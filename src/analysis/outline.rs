@@ -7,6 +7,7 @@
 use super::stacks::StackId;
 use crate::base::names::NameId;
 use crate::base::time::Ns;
+use crate::event::remark::KernelWork;
 use crate::model::wait_kind::WaitKind;
 use crate::state::timeline::{HostId, ThreadId};
 use foldhash::HashMap;
@@ -24,6 +25,12 @@ pub enum OutlineStep {
     Stack(StackId),
     /// A wait, with its device, interrupt or reason where recorded (a name of the timeline).
     Wait(WaitKind, Option<NameId>),
+    /// The same, a name that no recording gives.
+    Named(WaitKind, &'static str),
+    /// Work of the kernel on behalf of the thread.
+    Work(KernelWork),
+    /// A stop by a signal that another thread sent, by shown name.
+    SentBy(Option<NameId>),
     /// So many of all CPUs were idle during a wait for one.
     IdleCpus(u16, u16),
     /// A wait for a CPU that a quota of this period causes, in ns.
@@ -61,7 +68,9 @@ impl Outline {
             let above = parent.map(|p| self.nodes[p.index()]);
             let (kind, waits) = match (above, step) {
                 (Some(above), _) if above.waits => (above.kind, true),
-                (_, OutlineStep::Wait(kind, _) | OutlineStep::Thread(kind, _)) => (kind, true),
+                (_, OutlineStep::Wait(kind, _) | OutlineStep::Named(kind, _) | OutlineStep::Thread(kind, _)) => {
+                    (kind, true)
+                }
                 _ => (WaitKind::Cpu, false),
             };
             self.nodes.push(Node { parent, step, kind, waits });

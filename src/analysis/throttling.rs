@@ -46,6 +46,14 @@ pub fn is_enforced_in<'n>(mut functions: impl Iterator<Item = &'n str>) -> bool 
     functions.find(|name| !SCHEDULER.contains(name)).is_some_and(|name| ENFORCING.contains(&name))
 }
 
+/// Functions of the kernel in which a thread waits while its control group is frozen, of version 1 and of version 2.
+const FREEZING: [&str; 2] = ["__refrigerator", "do_freezer_trap"];
+
+/// True for the functions of a thread, innermost first, that leaves the CPU because its control group is frozen.
+pub fn is_frozen_in<'n>(mut functions: impl Iterator<Item = &'n str>) -> bool {
+    functions.find(|name| !SCHEDULER.contains(name)).is_some_and(|name| FREEZING.contains(&name))
+}
+
 /// What a group's quota did in a recording.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct QuotaTotal {

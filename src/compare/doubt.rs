@@ -10,7 +10,7 @@ use super::chance::{Rounds, flips};
 use super::dimension::SeparatingDimension;
 use super::tail::CauseTimes;
 use super::verdict::{Evidence, FEWEST_ALIKE};
-use super::{Cause, interrupts, tail, windows};
+use super::{Cause, tail, truth, windows};
 use crate::base::figure;
 use crate::model::context::ContextId;
 use crate::model::execution::ExecutionId;
@@ -76,10 +76,7 @@ pub(super) fn doubt(e: &Evidence<'_>, cause: &Cause) -> Option<String> {
     if windows::differ_elsewhere(e.groups, (e.slow, e.fast), |i| e.in_first.time(i), cause.extra_ns as f64) {
         return because("other stretches of this recording differ as much");
     }
-    // Interrupts stretch any running thread: not one function alone, in which the fast executions seldom are.
-    let unrecorded = || if cause.parts.is_empty() { interrupts::unrecorded(e, cause) } else { None };
-    let not_excluded = || e.ranked.other_reason.map(|reason| reason.words().to_owned());
-    clock_error(e, cause).or_else(unrecorded).or_else(|| unreliable(e, cause)).or_else(not_excluded)
+    clock_error(e, cause).or_else(|| unreliable(e, cause)).or_else(|| truth::doubt(e, cause))
 }
 
 /// The executions' bounds are user-space events on a clock with an error: time before or after an execution may have

@@ -26,17 +26,25 @@ pub(super) enum WaitManner {
     Stolen,
     /// Its CPU was paused, and not by that.
     NotStolen,
+    /// A timer of TCP ended its wait for the network.
+    TcpTimer,
+    /// The same, and a segment was sent again.
+    Retransmitted,
     /// A signal stopped it.
     Signalled,
     /// A tracer stopped it.
     Traced,
+    /// The freezer of its control group stopped it.
+    Frozen,
 }
 
 /// What is known of the reason of a stop.
-pub(super) fn stopped(manner: WaitManner) -> String {
-    match manner {
-        WaitManner::Traced => "stopped by a debugger or another tracer".into(),
-        WaitManner::Signalled => "stopped by a signal".into(),
+pub(super) fn stopped(manner: WaitManner, sender: Option<&str>) -> String {
+    match (manner, sender) {
+        (WaitManner::Traced, _) => "stopped by a debugger or another tracer".into(),
+        (WaitManner::Frozen, _) => "frozen by the freezer of its control group".into(),
+        (WaitManner::Signalled, Some(sender)) => format!("stopped by a signal that thread {sender} sent"),
+        (WaitManner::Signalled, None) => "stopped by a signal".into(),
         _ => "stopped".into(),
     }
 }
@@ -47,6 +55,18 @@ pub(super) fn let_go_on(blame: Blame, who: &str) -> String {
         Blame::One | Blame::Program => format!(" until {who} let it go on"),
         Blame::Several => format!(" until others let it go on, mostly {who}"),
         Blame::NoThread => String::new(),
+    }
+}
+
+/// What ended a wait for the network besides the partner.
+pub(super) fn tcp_timer(manner: WaitManner) -> &'static str {
+    match manner {
+        WaitManner::Retransmitted => " until TCP sent a lost segment again",
+        WaitManner::TcpTimer => {
+            " until a timer of TCP sent a packet (a delayed acknowledgement, a segment that was lost, or a look at a \
+             closed window)"
+        }
+        _ => "",
     }
 }
 

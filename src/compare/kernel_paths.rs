@@ -27,17 +27,27 @@ const FAULT: &str = "in page faults";
 /// The paths, those of narrower meaning first: reclaim for a control group is reclaim, and a fault may need either.
 const PATHS: [KernelPath; 7] = [
     KernelPath {
-        functions: &["try_to_free_mem_cgroup_pages", "__mem_cgroup_handle_over_high", "mem_cgroup_handle_over_high"],
+        functions: &[
+            "try_to_free_mem_cgroup_pages",
+            "__mem_cgroup_handle_over_high",
+            "mem_cgroup_handle_over_high",
+            "mm_vmscan_memcg_reclaim",
+        ],
         words: "in reclaim of memory for its control group, whose memory is at a limit",
         is_fault: false,
     },
     KernelPath {
-        functions: &["__alloc_pages_direct_compact", "try_to_compact_pages"],
+        functions: &["__alloc_pages_direct_compact", "try_to_compact_pages", "mm_compaction"],
         words: "in direct compaction of memory",
         is_fault: false,
     },
     KernelPath {
-        functions: &["try_to_free_pages", "__alloc_pages_direct_reclaim", "do_try_to_free_pages"],
+        functions: &[
+            "try_to_free_pages",
+            "__alloc_pages_direct_reclaim",
+            "do_try_to_free_pages",
+            "mm_vmscan_direct_reclaim",
+        ],
         words: "in direct reclaim of memory, of which too little was free",
         is_fault: false,
     },
@@ -184,6 +194,9 @@ mod tests {
                 ", held back until the kernel has",
             ),
             (&[("p;main;log;[write];(ext4_write);(schedule);{timer}", 40)], "in log until it timed out: "),
+            // By events, without stacks of the kernel.
+            (&[("p;main;fill;(mm_vmscan_memcg_reclaim);{block device}", 40)], "its control group, whose memory is at"),
+            (&[("p;main;fill;(mm_compaction)", 40)], "CPU, in direct compaction of memory"),
         ] {
             let sentence = sentence(parts);
             assert!(sentence.contains(says), "{parts:?}: {sentence}");

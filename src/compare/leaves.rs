@@ -221,6 +221,21 @@ impl<'a> Leaves<'a> {
         Some(name.to_owned())
     }
 
+    /// The same of the frames on the paths, such as the sender of a signal.
+    pub(super) fn passing_after(&self, prefix: &str) -> Option<String> {
+        let model = self.input.model;
+        let mut names: BTreeMap<&str, i128> = BTreeMap::new();
+        for Leaf { context, weight } in &self.list {
+            let path = model.contexts.path(*context).into_iter();
+            let mut after = path.filter_map(|c| model.names.get(self.frame_name(c)).strip_prefix(prefix));
+            if let Some(name) = after.next() {
+                *names.entry(name).or_insert(0) += weight;
+            }
+        }
+        let (name, weight) = names.into_iter().max_by_key(|(_, weight)| *weight)?;
+        is_share(weight, COVERS[0], self.total()).then(|| name.to_owned())
+    }
+
     /// How many CPUs were idle, `2 of 4`, while for half of the time a thread waited for another one: the number that
     /// has most of it.
     pub(super) fn idle_cpus(&self) -> Option<String> {

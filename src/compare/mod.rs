@@ -42,6 +42,7 @@ pub mod separation;
 mod tail;
 pub mod times_of_day;
 mod tree;
+pub mod truth;
 mod verdict;
 mod windows;
 mod words;

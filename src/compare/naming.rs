@@ -20,7 +20,8 @@ use crate::event::kernel_thread::role;
 use crate::event::waiting_calls::is_sleep;
 use crate::model::context::{ContextId, FrameKind};
 use crate::model::wait_kind::{
-    BY_SIGNAL, BY_TRACER, HYPERVISOR, IDLE_CPU, IDLE_NO_QUOTA, NO_STEAL, POLLING, QUOTA, WaitKind,
+    BEHIND_PRIORITY, BEHIND_REAL_TIME, BY_FREEZER, BY_SIGNAL, BY_TRACER, HYPERVISOR, IDLE_CPU, IDLE_NO_QUOTA, NO_STEAL,
+    POLLING, QUOTA, RETRANSMITTED, SENT_BY, TCP_TIMER, WaitKind,
 };
 use std::collections::BTreeSet;
 
@@ -47,6 +48,10 @@ pub(super) struct PartName {
     pub kept: Option<KeptFromRunning>,
     /// How many CPUs were idle while a thread waited for another one: `2 of 4`.
     pub idle_cpus: Option<String>,
+    /// How the threads that ran meanwhile precede the one that waited.
+    pub precedence: Option<&'static str>,
+    /// The thread that sent the signal which stopped another.
+    pub sender: Option<String>,
     /// The call that failed before each sleep and was made again after it.
     pub polled: Option<String>,
     /// The period of the quota that held it, or the thread that it waited for, back.
@@ -68,6 +73,8 @@ impl PartName {
             kept: None,
             idle_cpus: None,
             quota: None,
+            precedence: None,
+            sender: None,
             polled: None,
         }
     }
@@ -148,6 +155,7 @@ fn name_wait(groups: &GroupPair<'_>, leaves: &Leaves<'_>, part: &DifferencePart)
         let mut named = name_blamed(&ordered.blamed_on(&thread), site, blame, part.kind);
         if part.kind == WaitKind::Stopped {
             named.manner = stop_manner(leaves, part);
+            named.sender = leaves.passing_after(SENT_BY);
         }
         let of_chain = named.kept.iter_mut().flat_map(|kept| [Some(&mut kept.holder), kept.taker.as_mut()]).flatten();
         for by in of_chain.chain([&mut named.by]) {
@@ -162,6 +170,7 @@ fn name_wait(groups: &GroupPair<'_>, leaves: &Leaves<'_>, part: &DifferencePart)
     let path = leaves.input.model.contexts.path(heaviest);
     let manner = match part.kind {
         WaitKind::Timer if waits_for_more(leaves, &path) => WaitManner::TimedOut,
+        WaitKind::Network => tcp_manner(leaves).unwrap_or(WaitManner::Plain),
         WaitKind::Preempted if leaves.are_throttled() => WaitManner::Throttled,
         WaitKind::Stolen if leaves.are_mostly(HYPERVISOR) => WaitManner::Stolen,
         WaitKind::Stolen if leaves.are_mostly(NO_STEAL) => WaitManner::NotStolen,
@@ -172,8 +181,14 @@ fn name_wait(groups: &GroupPair<'_>, leaves: &Leaves<'_>, part: &DifferencePart)
     let context = path.into_iter().take_while(|c| Some(*c) != culprit).last().unwrap_or(heaviest);
     let by = own_thread(groups, leaves.process(heaviest), &site);
     let quota = if part.kind == WaitKind::Throttled { leaves.named_after(QUOTA) } else { None };
-    let polled = leaves.named_after(POLLING);
-    PartName { manner, quota, polled, ..PartName::new(context, by, site, Parties::of(groups.model)) }
+    let (polled, sender) = (leaves.named_after(POLLING), leaves.passing_after(SENT_BY));
+    PartName { manner, quota, polled, sender, ..PartName::new(context, by, site, Parties::of(groups.model)) }
+}
+
+/// The timer of TCP that ended waits for the network.
+fn tcp_manner(leaves: &Leaves<'_>) -> Option<WaitManner> {
+    let all = [(RETRANSMITTED, WaitManner::Retransmitted), (TCP_TIMER, WaitManner::TcpTimer)];
+    all.into_iter().find(|(name, _)| leaves.pass_mostly(name)).map(|(_, manner)| manner)
 }
 
 /// True where the last call on a path waits for more than a time to pass.
@@ -186,6 +201,7 @@ fn waits_for_more(leaves: &Leaves<'_>, path: &[ContextId]) -> bool {
 fn stop_manner(leaves: &Leaves<'_>, part: &DifferencePart) -> WaitManner {
     match part.kind {
         WaitKind::Stopped if leaves.pass_mostly(BY_TRACER) => WaitManner::Traced,
+        WaitKind::Stopped if leaves.pass_mostly(BY_FREEZER) => WaitManner::Frozen,
         WaitKind::Stopped if leaves.pass_mostly(BY_SIGNAL) => WaitManner::Signalled,
         _ => WaitManner::Plain,
     }
@@ -223,9 +239,21 @@ fn name_blamed(leaves: &Leaves<'_>, site: String, blame: Blame, kind: WaitKind) 
     };
     let (parties, activity) = (Parties::of(model), leaves.activity(below));
     let timed_out = activity == Some(WaitKind::Timer) && waits_for_more(leaves, &below(leaves.heaviest));
-    let manner = if timed_out { WaitManner::TimedOut } else { WaitManner::Plain };
+    let manner = match timed_out {
+        true => WaitManner::TimedOut,
+        false if kind == WaitKind::Network => tcp_manner(leaves).unwrap_or(WaitManner::Plain),
+        false => WaitManner::Plain,
+    };
     let (idle_cpus, quota) = (leaves.idle_cpus(), leaves.named_after(QUOTA));
-    PartName { blame, through, activity, kept, idle_cpus, quota, manner, ..PartName::new(context, by, site, parties) }
+    let precedence = if kind == WaitKind::Preempted { precedence(leaves) } else { None };
+    let named = PartName::new(context, by, site, parties);
+    PartName { blame, through, activity, kept, idle_cpus, quota, precedence, manner, ..named }
+}
+
+/// How the threads that ran precede the one that waited for a CPU for most of the time, as far as it is known.
+fn precedence(leaves: &Leaves<'_>) -> Option<&'static str> {
+    let all = [(BEHIND_REAL_TIME, " as a real-time thread"), (BEHIND_PRIORITY, " at a higher priority")];
+    all.into_iter().find(|(name, _)| leaves.pass_mostly(name)).map(|(_, words)| words)
 }
 
 /// What kept the threads of some frames from running, while others waited for them; `function` is the one by which the
@@ -345,6 +373,18 @@ mod tests {
         let stopped = first_cause(shell, &runtime);
         assert!(stopped.sentence.contains("until bash let it go on: "), "{}", stopped.sentence);
         assert_eq!((stopped.by.thread.as_deref(), stopped.by.function), (Some("bash"), None));
+        let sent = first_cause("p;main;append;{stopped};{by a signal};{sent by kill};thread bash@bash", &runtime);
+        let whole = "Stopped by a signal that thread kill sent until bash let it go on: ";
+        assert!(sent.sentence.starts_with(whole), "{}", sent.sentence);
+        let frozen = first_cause("p;main;append;{stopped};{by the freezer};thread runc@runc;thaw", &runtime);
+        let whole = "Frozen by the freezer of its control group until runc let it go on: ";
+        assert!(frozen.sentence.starts_with(whole), "{}", frozen.sentence);
+        let entitled = "p;main;append;{preempted};{for a real-time thread};thread rt@q;spin";
+        let whole = "Waiting for a CPU while thread rt of q (in spin) ran as a real-time thread: ";
+        assert!(first_cause(entitled, &runtime).sentence.starts_with(whole));
+        let timer = first_cause("p;main;ask;[recvfrom];{network};{until a timer of TCP}", &runtime);
+        let whole = "Waiting for the network in ask until a timer of TCP sent a packet (a delayed acknowledgement, ";
+        assert!(timer.sentence.starts_with(whole), "{}", timer.sentence);
         let stopped = first_cause("p;main;append;[futex];thread low@p;hold;{stopped};{by a signal}", &runtime);
         assert!(stopped.sentence.contains("for thread low of p, which was stopped in hold: "), "{}", stopped.sentence);
         let paused = first_cause("p;main;append;{stolen}", &runtime);

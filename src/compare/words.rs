@@ -2,7 +2,7 @@
 //! the interface say the same.
 
 use super::across::Common;
-use super::kept::{WaitManner, cpu_paused, kept_from_running, let_go_on, stopped, throttled};
+use super::kept::{WaitManner, cpu_paused, kept_from_running, let_go_on, stopped, tcp_timer, throttled};
 use super::naming::PartName;
 use super::tree::GroupPair;
 use super::{Cause, CausePart, Culprit};
@@ -23,6 +23,8 @@ pub(super) fn phrase(kind: WaitKind, named: &PartName) -> String {
         Some(kept) => kept_from_running(kept, named.quota.as_deref()),
         None => doing(*activity, function.as_deref(), named.manner),
     };
+    let tcp = tcp_timer(named.manner);
+    let precedence = named.precedence.unwrap_or_default();
     let inside = function.map_or_else(String::new, |f| format!(" (in {f})"));
     let who = match parties {
         Parties::Threads => thread(named.kept.as_ref().map_or(by, |kept| &kept.holder)),
@@ -33,10 +35,10 @@ pub(super) fn phrase(kind: WaitKind, named: &PartName) -> String {
         (WaitKind::Cpu, _) if named.manner == WaitManner::Mostly => format!("running on the CPU, mostly in {site}"),
         (WaitKind::Cpu, _) => format!("running {site} on the CPU"),
         (WaitKind::Preempted, Blame::One | Blame::Program) => {
-            format!("waiting for a CPU while {who}{inside} ran{}", and_idle(named))
+            format!("waiting for a CPU while {who}{inside} ran{precedence}{}", and_idle(named))
         }
         (WaitKind::Preempted, Blame::Several) => {
-            format!("waiting for a CPU while others ran, mostly {who}{inside}{}", and_idle(named))
+            format!("waiting for a CPU while others ran{precedence}, mostly {who}{inside}{}", and_idle(named))
         }
         (WaitKind::Preempted, Blame::NoThread) if named.manner == WaitManner::Throttled => {
             throttled(named.quota.as_deref())
@@ -55,15 +57,15 @@ pub(super) fn phrase(kind: WaitKind, named: &PartName) -> String {
         (WaitKind::Interrupted, _) => "paused while interrupt handlers ran".into(),
         (WaitKind::Disk, Blame::NoThread) => format!("waiting for the disk{within}"),
         (WaitKind::Disk, _) => format!("waiting for the disk{within} while {who}{inside} kept it busy"),
-        (WaitKind::Network, Blame::One) => format!("waiting{within} over the network for {who}{ran}"),
+        (WaitKind::Network, Blame::One) => format!("waiting{within} over the network for {who}{ran}{tcp}"),
         (WaitKind::Network, Blame::Program) => {
             let (program, thread) = (by.process.as_deref().unwrap_or("a program"), by.thread.as_deref().unwrap_or(""));
-            format!("waiting{within} over the network for {program}, mostly its thread {thread}{ran}")
+            format!("waiting{within} over the network for {program}, mostly its thread {thread}{ran}{tcp}")
         }
         (WaitKind::Network, Blame::Several) => {
-            format!("waiting{within} over the network for others, mostly {who}{ran}")
+            format!("waiting{within} over the network for others, mostly {who}{ran}{tcp}")
         }
-        (WaitKind::Network, Blame::NoThread) => format!("waiting for the network{within}"),
+        (WaitKind::Network, Blame::NoThread) => format!("waiting for the network{within}{tcp}"),
         (WaitKind::Timer, _) if named.manner == WaitManner::TimedOut => format!("waiting{within} until it timed out"),
         (WaitKind::Timer, _) => match &named.polled {
             Some(call) => format!("sleeping{within} between calls of {call} that failed"),
@@ -77,7 +79,7 @@ pub(super) fn phrase(kind: WaitKind, named: &PartName) -> String {
         (WaitKind::User, _) => format!("waiting for user input{within}"),
         (WaitKind::UnknownWait, _) => format!("waiting{within} for something that the recording does not show"),
         (WaitKind::UnknownState, _) => format!("running or waiting{within} (the recording does not show which)"),
-        (WaitKind::Stopped, blame) => stopped(named.manner) + &let_go_on(blame, &who),
+        (WaitKind::Stopped, blame) => stopped(named.manner, named.sender.as_deref()) + &let_go_on(blame, &who),
         (WaitKind::Stolen, _) => cpu_paused(named.manner).into(),
         (WaitKind::Throttled, _) => throttled(named.quota.as_deref()),
     }
@@ -108,7 +110,9 @@ pub(super) fn part_phrase(kind: WaitKind, named: &PartName, common: &Common) -> 
         (WaitKind::Preempted, Common::Thread(_)) => "waiting for a CPU while it ran".into(),
         (WaitKind::Thread, Common::Thread(_)) => "waiting for it".into(),
         (WaitKind::Network, Common::Thread(_)) => "waiting for it over the network".into(),
-        (WaitKind::Stopped, Common::Thread(_)) => stopped(named.manner) + &let_go_on(Blame::One, "it"),
+        (WaitKind::Stopped, Common::Thread(_)) => {
+            stopped(named.manner, named.sender.as_deref()) + &let_go_on(Blame::One, "it")
+        }
         (_, Common::Thread(_)) => phrase(kind, named),
         (_, Common::Function(_)) => phrase(kind, &PartName { site: String::new(), ..named.clone() }),
     }
@@ -348,6 +352,8 @@ mod tests {
             kept: None,
             idle_cpus: None,
             quota: None,
+            precedence: None,
+            sender: None,
             polled: None,
         }
     }

@@ -5,6 +5,7 @@
 //! in the order of the events, so that results do not depend on how a trace was cut.
 
 use super::descriptor::NamedDescriptor;
+use super::remark::{KernelWork, Priority};
 pub use super::soft_irq::{SOFT_IRQS, SoftIrq};
 use super::stack::{RawStackId, StackOrigin};
 use crate::base::time::{Ns, Timestamp};
@@ -177,6 +178,8 @@ pub enum Kind {
         prev_name: TextId,
         /// Name of `next`.
         next_name: TextId,
+        /// Priorities of `prev` and `next`.
+        priorities: [Priority; 2],
     },
     /// A thread becomes runnable.
     Wake {
@@ -353,6 +356,20 @@ pub enum Kind {
     },
     /// The running thread touched a page that was not there.
     PageFault,
+    /// The kernel begins or ends to work for the running thread.
+    KernelWork {
+        /// It begins.
+        begins: bool,
+        /// At what.
+        work: KernelWork,
+    },
+    /// TCP sends a segment again.
+    Retransmits,
+    /// The running thread stops another by a signal.
+    StopSignal {
+        /// Which thread, or process.
+        tid: i32,
+    },
     /// A process's images change.
     Image(ImageId),
     /// The images of a process change that the kernel names.

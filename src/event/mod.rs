@@ -16,6 +16,7 @@ pub mod mpi;
 pub mod operation;
 pub mod prev_state;
 pub mod profile;
+pub mod remark;
 mod soft_irq;
 pub mod stack;
 pub mod task;

@@ -26,7 +26,7 @@ use crate::base::names::{NameId, Names};
 use crate::base::notice::Notices;
 use crate::base::time::Ns;
 use crate::model::context::{ContextId, Contexts, Frame, FrameKind};
-use crate::model::wait_kind::{CPUS_IDLE, POLLING, QUOTA, WaitKind};
+use crate::model::wait_kind::{CPUS_IDLE, POLLING, QUOTA, SENT_BY, WaitKind};
 use crate::state::timeline::Timeline;
 use foldhash::HashMap;
 
@@ -130,6 +130,17 @@ impl ContextNames<'_> {
             OutlineStep::Wait(spent, what) => {
                 let text = what.map_or(wait_name(spent), |what| self.dictionary.timeline.names().get(what));
                 vec![Frame { kind: FrameKind::Wait(spent), name: self.names.intern(text) }]
+            }
+            OutlineStep::Named(spent, text) => {
+                vec![Frame { kind: FrameKind::Wait(spent), name: self.names.intern(text) }]
+            }
+            OutlineStep::Work(work) => {
+                vec![Frame { kind: FrameKind::KernelFunction, name: self.names.intern(work.name()) }]
+            }
+            OutlineStep::SentBy(name) => {
+                let name = shown(name);
+                let text = format!("{SENT_BY}{}", self.names.get(name));
+                vec![Frame { kind: FrameKind::Wait(WaitKind::Stopped), name: self.names.intern(&text) }]
             }
             OutlineStep::IdleCpus(idle, all) => {
                 let name = self.names.intern(&format!("{idle} of {all}{CPUS_IDLE}"));

@@ -38,7 +38,7 @@ fn trace_facts(source: &Source) -> TraceFacts {
         host: trace.host().map(str::to_owned),
         clock: clock.or_else(|| trace.clock_name().map(str::to_owned)),
         event_types: trace.classes().len() as u64,
-        recorded: Some(topics::recorded(trace)),
+        recorded: Some(topics::recorded_by(source)),
     }
 }
 

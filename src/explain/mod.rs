@@ -47,6 +47,7 @@ use crate::analysis::ecct::EcctInputs;
 use crate::analysis::executions::{self, MarksByTask, PairingRule};
 use crate::analysis::interleaved::interleaved;
 use crate::analysis::leaders::Leaders;
+use crate::analysis::remarks::Remarks;
 use crate::analysis::stack_tables::{LazyStackTables, StackTables};
 use crate::analysis::symbols::files::SymbolPaths;
 use crate::analysis::thread_names::ThreadNames;
@@ -112,6 +113,7 @@ pub struct Stacks {
     disk: DiskUse,
     leaders: Leaders,
     counter: PathCounter,
+    remarks: Remarks,
     marks: MarksByTask,
 }
 
@@ -120,7 +122,8 @@ impl Stacks {
     pub fn new(timeline: &Timeline, tables: Arc<StackTables>, notices: &mut Notices) -> Stacks {
         notices.merge(&tables.notices);
         let (disk, leaders, counter) = (DiskUse::new(timeline), Leaders::new(timeline), PathCounter::new(timeline));
-        Stacks { tables, disk, leaders, counter, marks: MarksByTask::new(timeline) }
+        let remarks = Remarks::new(timeline);
+        Stacks { tables, disk, leaders, counter, remarks, marks: MarksByTask::new(timeline) }
     }
 }
 
@@ -152,7 +155,7 @@ fn made(
         origin: timeline.span().start,
         ..Model::default()
     };
-    let Stacks { tables, disk, leaders, counter, marks } = stacks;
+    let Stacks { tables, disk, leaders, counter, remarks, marks } = stacks;
     let StackTables { spaces, timelines, symbols, kernel, .. } = &**tables;
     let names = ThreadNames::new(timeline, &mut model.names, &mut model.notices);
     let found = marks.pair(timeline, request.marks, &request.rule, &mut model.notices);
@@ -166,7 +169,9 @@ fn made(
     )?;
     let interleaved = interleaved(timeline, &found);
     let pauses = counter.pauses();
-    let sources = EcctInputs { timeline, timelines, names: &names, disk, leaders, pauses, kernel: kernel.as_ref() };
+    let shown = &names;
+    let sources =
+        EcctInputs { timeline, timelines, names: shown, disk, leaders, pauses, remarks, kernel: kernel.as_ref() };
     let explained = paths::explain(&found, &request.timelines, &sources, counter, holders, ctx)?;
     let ExplainedExecutions { outline, hops, contributions, chunks } = explained;
     if holders == Holders::Wanted {

@@ -8,8 +8,8 @@
 use super::archive_gaps;
 use super::platforms::{self, NO_EVENT, NO_STACKS, Platform};
 use super::topic::{
-    ESSENTIAL, FRAMELESS, KERNEL, OptionTopic, STACKS_OF_SAMPLES, STACKS_OF_SWITCHES, SYSTEM_CALLS, TOPICS, Topic,
-    is_lttng_event, lttng_name,
+    COUNTERS, ESSENTIAL, FRAMELESS, KERNEL, OptionTopic, STACKS_OF_SAMPLES, STACKS_OF_SWITCHES, SYSTEM_CALLS, TOPICS,
+    Topic, is_lttng_event, lttng_name,
 };
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -80,6 +80,9 @@ pub struct Recorded {
 
 /// In place of all tracepoints of programs (LTTng).
 pub const USER_SPACE: &str = "userspace:*";
+
+/// In place of what control groups and `/proc` counted meanwhile.
+pub const ENVIRONMENT: &str = "environment:*";
 
 /// Written where the woken thread will run; it does not always show the waker.
 const WAKEUP: &str = "sched:sched_wakeup";
@@ -211,7 +214,18 @@ impl Recorded {
             command: command.replace("call-graph=fp", "call-graph=dwarf"),
             way: RecordingWay::Machine,
         });
-        TOPICS.iter().filter_map(topic).chain(of_stacks.into_iter().flatten()).chain(frameless).collect()
+        let environment = (!self.events.contains(ENVIRONMENT)).then(|| MissingTopic {
+            host: host.to_owned(),
+            question: COUNTERS.question,
+            extent: MissingExtent::Whole,
+            lacks: vec![COUNTERS.option.to_owned()],
+            without: COUNTERS.without,
+            // The recorders themselves have no such option.
+            command: "whyslow record --duration 10s".to_owned(),
+            way: RecordingWay::Machine,
+        });
+        let of_stacks = of_stacks.into_iter().flatten();
+        TOPICS.iter().filter_map(topic).chain(of_stacks).chain(frameless).chain(environment).collect()
     }
 
     /// The same of a recorder of another platform. Where its files have no event for a question, no line is given.
@@ -279,7 +293,10 @@ impl Recorded {
     /// Events that no topic has.
     fn others(&self) -> impl Iterator<Item = &str> {
         let is_of_topic = |event: &str| TOPICS.iter().any(|topic| topic.events.contains(&event));
-        self.events.iter().map(String::as_str).filter(move |e| !is_of_topic(e) && *e != USER_SPACE && is_plain_name(e))
+        self.events
+            .iter()
+            .map(String::as_str)
+            .filter(move |e| !is_of_topic(e) && ![USER_SPACE, ENVIRONMENT].contains(e) && is_plain_name(e))
     }
 
     /// For 10 s of the whole machine; as `record/perf.rs`.
@@ -358,7 +375,7 @@ mod tests {
     }
 
     fn everything() -> Vec<&'static str> {
-        TOPICS.iter().flat_map(|topic| topic.events).copied().collect()
+        TOPICS.iter().flat_map(|topic| topic.events).copied().chain([ENVIRONMENT]).collect()
     }
 
     #[test]
@@ -408,7 +425,8 @@ mod tests {
         let line = &found[0].command;
         assert!(line.contains("-e sched:sched_switch -R stacktrace") && line.contains("-e task_numa"), "{line}");
         // Stacks of programs need another recorder.
-        assert!(found.last().unwrap().command.starts_with("perf record "), "{found:?}");
+        let stacks = found.iter().find(|topic| topic.question == STACKS_OF_SAMPLES.question);
+        assert!(stacks.unwrap().command.starts_with("perf record "), "{found:?}");
         let lttng = recorded(TraceRecorder::Lttng, &[ESSENTIAL, USER_SPACE], &[]);
         let line = &of(&lttng)[0].command;
         assert!(line.contains("--type=callstack-user") && line.contains("--userspace --all"), "{line}");

@@ -11,6 +11,8 @@ pub struct Topic {
     pub question: &'static str,
     /// Events, as `system:name`.
     pub events: &'static [&'static str],
+    /// What recording them costs.
+    pub cost: &'static str,
     /// The consequence where they are missing.
     pub without: &'static str,
 }
@@ -22,16 +24,23 @@ pub const ESSENTIAL: &str = "sched:sched_switch";
 pub const SYSTEM_CALLS: [&str; 2] = ["raw_syscalls:sys_enter", "raw_syscalls:sys_exit"];
 
 /// All questions, the most important first.
-pub const TOPICS: [Topic; 9] = [
-    Topic { question: "who ran", events: &[ESSENTIAL], without: "no wait can be explained" },
+pub const TOPICS: [Topic; 12] = [
+    Topic {
+        question: "who ran",
+        events: &[ESSENTIAL],
+        cost: "an event and a call stack for each switch",
+        without: "no wait can be explained",
+    },
     Topic {
         question: "who woke whom",
         events: &["sched:sched_waking", "sched:sched_wakeup_new"],
+        cost: "an event for each wake-up",
         without: "for a wait only its place is known, not which thread ended it",
     },
     Topic {
         question: "CPU that a thread waited for",
         events: &["sched:sched_migrate_task"],
+        cost: "an event for each move to another CPU",
         without: "for some threads that were runnable it is unknown which CPU they waited for",
     },
     Topic {
@@ -43,11 +52,13 @@ pub const TOPICS: [Topic; 9] = [
             "task:task_newtask",
             "task:task_rename",
         ],
+        cost: "a few events for each thread that begins",
         without: "threads that begin while recording have no process, and whole processes cannot be tasks",
     },
     Topic {
         question: "system calls",
         events: &SYSTEM_CALLS,
+        cost: "two events for each call, often most of a recording",
         without: "system calls can be neither tasks nor places of waits",
     },
     Topic {
@@ -61,11 +72,13 @@ pub const TOPICS: [Topic; 9] = [
             "timer:hrtimer_expire_entry",
             "timer:hrtimer_expire_exit",
         ],
+        cost: "two events or three for each interrupt",
         without: "time in interrupts counts for the interrupted thread, and devices have no names",
     },
     Topic {
         question: "disk requests",
         events: &["block:block_rq_insert", "block:block_rq_issue", "block:block_rq_complete"],
+        cost: "three events for each request",
         without: "it is unknown behind which thread's requests a slow request queued",
     },
     Topic {
@@ -75,12 +88,40 @@ pub const TOPICS: [Topic; 9] = [
             "workqueue:workqueue_execute_start",
             "workqueue:workqueue_execute_end",
         ],
+        cost: "three events for each piece of work",
         without: "it is unknown for which thread a kernel worker ran",
     },
     Topic {
         question: "packets",
         events: &["net:net_dev_queue", "net:netif_receive_skb"],
+        cost: "an event for each packet",
         without: "for a wait for the network the sender is unknown",
+    },
+    Topic {
+        question: "memory that was reclaimed",
+        events: &[
+            "vmscan:mm_vmscan_direct_reclaim_begin",
+            "vmscan:mm_vmscan_direct_reclaim_end",
+            "vmscan:mm_vmscan_memcg_reclaim_begin",
+            "vmscan:mm_vmscan_memcg_reclaim_end",
+            "compaction:mm_compaction_begin",
+            "compaction:mm_compaction_end",
+            "writeback:balance_dirty_pages",
+        ],
+        cost: "two events for each reclaim, none while memory is free",
+        without: "reclaim of memory is seen in the kernel's call stacks alone",
+    },
+    Topic {
+        question: "signals",
+        events: &["signal:signal_generate"],
+        cost: "an event for each signal",
+        without: "it is unknown who stopped a thread by a signal",
+    },
+    Topic {
+        question: "retransmissions",
+        events: &["tcp:tcp_retransmit_skb"],
+        cost: "an event for each lost packet",
+        without: "a lost packet looks like a partner that answers late",
     },
 ];
 
@@ -112,6 +153,13 @@ pub const FRAMELESS: OptionTopic = OptionTopic {
     without: "the caller of a function that makes no frame, as many of the C library, is left out of its stack",
 };
 
+/// Without counters beside the trace.
+pub const COUNTERS: OptionTopic = OptionTopic {
+    question: "CPU quotas and stolen time",
+    option: "counters beside the trace (whyslow record, or whyslow snapshot while another recorder runs)",
+    without: "a CPU quota, or a hypervisor, can look like other threads that ran",
+};
+
 /// A question that an option of a recorder answers.
 #[derive(Clone, Copy, Debug)]
 pub struct OptionTopic {
@@ -123,21 +171,22 @@ pub struct OptionTopic {
     pub without: &'static str,
 }
 
-/// LTTng's name of a kernel event: `irq`, `timer` and `net` stay as prefixes, other systems are left out.
+/// LTTng's name of a kernel event: `irq`, `timer`, `net` and `writeback` stay as prefixes, other systems are left out.
 pub fn lttng_name(event: &str) -> String {
     match event.split_once(':') {
         Some(("irq", name)) if !name.starts_with("irq_") => format!("irq_{name}"),
         Some(("timer", name)) => format!("timer_{name}"),
+        Some(("writeback", name)) => format!("writeback_{name}"),
         Some(("net", name)) if !name.starts_with("net_") => format!("net_{}", name.replacen("netif", "if", 1)),
         Some((_, name)) => name.to_owned(),
         None => event.to_owned(),
     }
 }
 
-/// True for events that LTTng records in another way: system calls by an option of their own, and names and processes
-/// of threads by contexts.
+/// False for events that LTTng records in another way, system calls by an option of their own, and names and processes of
+/// threads by contexts; and for those that it does not have.
 pub fn is_lttng_event(event: &str) -> bool {
-    !event.starts_with("raw_syscalls:") && !event.starts_with("task:")
+    !["raw_syscalls:", "task:", "compaction:", "tcp:"].iter().any(|system| event.starts_with(system))
 }
 
 #[cfg(test)]

@@ -21,6 +21,11 @@ pub const OUT_OF_TURN: &str = "out of turn";
 /// The same where the counters of its control groups show that no quota held it back, and it is known not to have the
 /// usual priority.
 pub const OTHER_PRIORITY: &str = "of another priority";
+/// The name of time in which a thread of real time, or with a deadline, ran in the place of one that is neither.
+pub const BEHIND_REAL_TIME: &str = "for a real-time thread";
+/// The name of time in which a thread of a smaller nice value, or of a higher real-time priority, ran in the place of
+/// another.
+pub const BEHIND_PRIORITY: &str = "for a thread of higher priority";
 /// The name of waits for a CPU whose ends are in phase with a period.
 pub const IN_PHASE: &str = "in phase";
 
@@ -29,8 +34,17 @@ pub const HYPERVISOR: &str = "by the hypervisor";
 /// The name of pauses of a CPU in which the hypervisor gave it to no other, by `/proc/stat`.
 pub const NO_STEAL: &str = "without steal";
 
+/// The name of waits for the network that a packet of one of the kernel's timers ended.
+pub const TCP_TIMER: &str = "until a timer of TCP";
+/// The same where TCP sent a segment again.
+pub const RETRANSMITTED: &str = "until it was sent again";
+
 /// The name of stops by a signal.
 pub const BY_SIGNAL: &str = "by a signal";
+/// The name of stops by the freezer of a control group.
+pub const BY_FREEZER: &str = "by the freezer";
+/// The begin of the names of stops by a signal whose sender is known: `sent by bash`.
+pub const SENT_BY: &str = "sent by ";
 /// The name of stops by a debugger or another tracer.
 pub const BY_TRACER: &str = "by a tracer";
 

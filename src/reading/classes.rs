@@ -7,6 +7,7 @@
 use super::dialect;
 use crate::event::descriptor::descriptor_fields;
 use crate::event::kind::{RequestStep, Vector, WorkStep};
+use crate::event::remark::KernelWork;
 use crate::event::stack::StackOrigin;
 
 /// The meaning of a record class, without its fields.
@@ -50,6 +51,13 @@ pub(super) enum Shape {
     Namespace,
     Line,
     PageFault,
+    KernelWork {
+        begins: bool,
+        work: KernelWork,
+    },
+    /// A signal is sent.
+    Signal,
+    Retransmits,
     FunctionEntry,
     FunctionExit,
     Sample(StackOrigin),
@@ -103,6 +111,10 @@ const REQUEST: &[&str] = &["dev", "sector", "nr_sector", "bytes", "rwbs", "tid"]
 const MAP: &[&str] = &["addr|start", "len", "filename", "pgoff", "pid", "build_id", "build_id_size"];
 const LOAD: &[&str] = &["baddr", "memsz|size", "path|sopath", "is_pic"];
 
+/// LTTng alone has `prev_tid`; its priorities are those of the kernel less 100.
+const SWITCH: &[&str] =
+    &[LEAVING, "next_tid|next_pid", "prev_state", "prev_comm", "next_comm", "prev_prio", "next_prio", "prev_tid"];
+
 /// The thread that leaves the CPU by a switch.
 pub(super) const LEAVING: &str = "prev_tid|prev_pid";
 
@@ -113,7 +125,7 @@ pub(super) fn kernel(name: &str) -> Option<Meaning> {
     let block = |step| with(Shape::Block(step), REQUEST);
     let name = &*dialect::event(name);
     match name {
-        "sched_switch" => with(Shape::Switch, &[LEAVING, "next_tid|next_pid", "prev_state", "prev_comm", "next_comm"]),
+        "sched_switch" => with(Shape::Switch, SWITCH),
         "perf:switch_out" | "perf:switch_preempted" => bare(Shape::Switch, &[LEAVING, "next_tid", "prev_state"]),
         "sched_waking" => with(Shape::Waking, &["tid|pid", "target_cpu", "comm", "common_flags"]),
         "sched_wakeup" | "sched_ttwu" => with(Shape::Wakeup, &["tid|pid", "target_cpu", "comm", "common_flags"]),
@@ -165,6 +177,8 @@ pub(super) fn kernel(name: &str) -> Option<Meaning> {
         "workqueue_execute_end" => with(Shape::Work(WorkStep::End), &["work"]),
         "syscall_entry_unknown" => with(Shape::NumberedEntry, &["id", "args"]),
         "syscall_exit_unknown" => with(Shape::NumberedExit, &["id", "ret"]),
+        "tcp_retransmit_skb" => bare(Shape::Retransmits, &[]),
+        "signal_generate" => with(Shape::Signal, &["sig", "tid|pid"]),
         "syscall_latency" => with(Shape::Latency, &["duration"]),
         "page_fault_user"
         | "page_fault_kernel"
@@ -172,11 +186,28 @@ pub(super) fn kernel(name: &str) -> Option<Meaning> {
         | "exceptions_page_fault_kernel"
         | "x86_exceptions_page_fault_user"
         | "x86_exceptions_page_fault_kernel" => with(Shape::PageFault, &[]),
+        _ if kernel_work(name).is_some() => {
+            kernel_work(name).and_then(|(begins, work)| with(Shape::KernelWork { begins, work }, &[]))
+        }
         _ => vector(name).or_else(|| match call(name)? {
             SystemCallEvent { side: CallSide::Entry, call } => with(Shape::CallEntry, descriptor_fields(call)),
             SystemCallEvent { side: CallSide::Exit, .. } => with(Shape::CallExit, &["ret"]),
         }),
     }
+}
+
+/// The events between which the kernel works on memory for a thread, and the one before it pauses a thread.
+fn kernel_work(name: &str) -> Option<(bool, KernelWork)> {
+    Some(match name {
+        "mm_vmscan_direct_reclaim_begin" => (true, KernelWork::Reclaim),
+        "mm_vmscan_direct_reclaim_end" => (false, KernelWork::Reclaim),
+        "mm_vmscan_memcg_reclaim_begin" => (true, KernelWork::GroupReclaim),
+        "mm_vmscan_memcg_reclaim_end" => (false, KernelWork::GroupReclaim),
+        "mm_compaction_begin" => (true, KernelWork::Compaction),
+        "mm_compaction_end" => (false, KernelWork::Compaction),
+        "writeback_balance_dirty_pages" => (true, KernelWork::WriteBack),
+        _ => return None,
+    })
 }
 
 /// `x86_irq_vectors_NAME_entry` and `_exit`.

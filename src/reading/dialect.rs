@@ -9,7 +9,7 @@ use std::borrow::Cow;
 
 /// Beginnings of event names, and LTTng's beginnings in their place; the first row that matches counts. perf's names
 /// (also in the CTF of `perf data convert --to-ctf`) are `SUBSYSTEM:EVENT`.
-const EVENTS: [(&str, &str); 24] = [
+const EVENTS: [(&str, &str); 29] = [
     ("raw_syscalls:sys_enter", "syscall_entry_unknown"),
     ("raw_syscalls:sys_exit", "syscall_exit_unknown"),
     ("syscalls:sys_enter_", "syscall_entry_"),
@@ -29,6 +29,11 @@ const EVENTS: [(&str, &str); 24] = [
     ("block:", ""),
     ("workqueue:", ""),
     ("power:", "power_"),
+    ("signal:", ""),
+    ("tcp:", ""),
+    ("vmscan:", ""),
+    ("compaction:", ""),
+    ("writeback:", "writeback_"),
     ("lttng:", ""),
     ("perf_comm", "perf:comm"),
     ("perf_fork", "perf:fork"),

@@ -8,12 +8,13 @@ use super::bind::is_kernel;
 use super::dialect;
 use super::recorded::RecordEstimates;
 use super::tasks;
+use crate::input::Source;
 use crate::input::Trace;
 use crate::input::record::{ClassId, Scope};
 use crate::input::stream::Class;
 use crate::input::tracepoint::PROBED;
 use crate::input::translated::TranslatedFormat;
-use crate::model::recorded::{Recorded, StackKind, TraceRecorder, USER_SPACE, is_plain_name};
+use crate::model::recorded::{ENVIRONMENT, Recorded, StackKind, TraceRecorder, USER_SPACE, is_plain_name};
 use crate::model::topic::{ESSENTIAL, SYSTEM_CALLS, TOPICS, lttng_name};
 
 /// Formats in a trace.dat from which it declares those of all systems, whether or not they were enabled.
@@ -21,6 +22,15 @@ const ALL_SYSTEMS: usize = 100;
 
 /// Further events that are kept.
 const OTHERS: usize = 40;
+
+/// What a trace recorded, with what was counted beside it.
+pub fn recorded_by(source: &Source) -> Recorded {
+    let mut recorded = recorded(&source.trace);
+    if source.environment.is_some() {
+        recorded.events.insert(ENVIRONMENT.to_owned());
+    }
+    recorded
+}
 
 /// What a trace recorded.
 pub fn recorded(trace: &Trace) -> Recorded {

@@ -39,29 +39,34 @@ pub fn report(host: &Capabilities) -> CheckReport {
         return CheckReport { text, is_usable: false };
     };
     let _ = writeln!(text, "questions that a recording by {} will answer", chosen.name());
-    let mut row = |question: &str, is_answered: bool, reason: &str| {
-        let answer = if is_answered { "yes".to_owned() } else { format!("no: {reason}") };
+    // What the answer costs, or the reason why there is none.
+    let mut row = |question: &str, answer: Result<&str, &str>| {
+        let answer = match answer {
+            Ok("") => "yes".to_owned(),
+            Ok(cost) => format!("yes, for {cost}"),
+            Err(reason) => format!("no: {reason}"),
+        };
         let _ = writeln!(text, "  {question:<28} {answer}");
     };
     for topic in &TOPICS {
+        let lacks = format!("this kernel has no {}; {}", topic.events[0], topic.without);
         let is_answered = topic.events.iter().any(|event| host.has(event));
-        row(topic.question, is_answered, &format!("this kernel has no {}; {}", topic.events[0], topic.without));
+        row(topic.question, if is_answered { Ok(topic.cost) } else { Err(&lacks) });
     }
-    let has_user_stacks = chosen != Recorder::TraceCmd;
-    row("functions of programs", has_user_stacks, "trace-cmd records no user stacks with switches; install perf");
-    let has_names = host.kernel_symbols || chosen == Recorder::TraceCmd;
+    let or = |is_answered: bool, reason| if is_answered { Ok("") } else { Err(reason) };
+    let no_stacks = "trace-cmd records no user stacks with switches; install perf";
+    row("functions of programs", or(chosen != Recorder::TraceCmd, no_stacks));
     let hidden = "addresses in /proc/kallsyms are hidden; run as root, or sysctl kernel.kptr_restrict=0";
-    row("names of kernel functions", has_names, hidden);
+    row("names of kernel functions", or(host.kernel_symbols || chosen == Recorder::TraceCmd, hidden));
     if let Some(first) = host.unnamed_code.first() {
         let more = host.unnamed_code.len() - 1;
         let more = if more > 0 { format!(" (and {more} more)") } else { String::new() };
-        row("functions compiled as they run", false, &format!("{first}{more}"));
+        row("functions compiled as they run", Err(&format!("{first}{more}")));
     }
-    let has_user_space = chosen == Recorder::Lttng;
     let probes = format!(
-        "for functions that begin and end executions use {}",
+        "only LTTng records them; for functions that begin and end executions use {}",
         shell::ShellCommand::new(["--uprobe", "FUNCTION"])
     );
-    row("user-space tracepoints", has_user_space, &format!("only LTTng records them; {probes}"));
+    row("user-space tracepoints", or(chosen == Recorder::Lttng, &probes));
     CheckReport { text, is_usable: true }
 }

@@ -110,7 +110,7 @@ impl Traces {
 
     /// By trace: what it recorded.
     pub(super) fn recorded(&self) -> &[Recorded] {
-        self.recorded.get_or_init(|| self.sources.iter().map(|source| topics::recorded(&source.trace)).collect())
+        self.recorded.get_or_init(|| self.sources.iter().map(topics::recorded_by).collect())
     }
 
     /// The traces as a model describes them.
@@ -124,7 +124,7 @@ impl Traces {
 
 /// A trace as a model describes it.
 pub(super) fn about_one(source: &Source) -> TraceInfo {
-    about(source, &topics::recorded(&source.trace))
+    about(source, &topics::recorded_by(source))
 }
 
 /// Label and bounds, from the packets.

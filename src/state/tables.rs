@@ -8,6 +8,7 @@ use crate::base::heap::{HeapSize, block};
 use crate::base::names::Names;
 use crate::base::time::Span;
 use crate::event::host::TraceOrigin;
+use crate::event::remark::Remark;
 use crate::event::stack::RawStacks;
 use crate::model::facts::Quality;
 
@@ -35,10 +36,16 @@ pub struct Tables {
     pub span: Span,
     /// Kernel call chains of wake-ups, in order of time.
     pub wake_stacks: Vec<WakeStack>,
+    /// What events say of threads besides, in order of time.
+    pub remarks: Vec<Remark>,
 }
 
 impl HeapSize for Tables {
     fn heap_bytes(&self) -> usize {
-        self.names.heap_bytes() + self.stacks.heap_bytes() + block(&self.images) + block(&self.wake_stacks)
+        self.names.heap_bytes()
+            + self.stacks.heap_bytes()
+            + block(&self.images)
+            + block(&self.wake_stacks)
+            + block(&self.remarks)
     }
 }

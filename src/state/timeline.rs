@@ -28,6 +28,7 @@ use crate::base::time::{Span, Timestamp};
 pub use crate::event::host::HostId;
 pub use crate::event::host::TraceOrigin;
 pub use crate::event::image::ImageChange;
+use crate::event::remark::Remark;
 pub use crate::event::stack::{OptionalWeight, RawStackId, RawStacks, SampleWeight, StackOrigin};
 use crate::model::environment::PlacedEnvironment;
 use crate::model::facts::Quality;
@@ -333,6 +334,11 @@ impl Timeline {
     /// Kernel call chains of wake-ups, in order of time.
     pub fn wake_stacks(&self) -> &[WakeStack] {
         &self.tables.wake_stacks
+    }
+
+    /// What events say of threads beside their states, in order of time.
+    pub fn remarks(&self) -> &[Remark] {
+        &self.tables.remarks
     }
 
     /// Change the segments that end at these moments; nothing changes where there is none. `change` gets the position

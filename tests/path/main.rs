@@ -19,6 +19,7 @@ use whyslow::event::kind::{
     Context, Event, Kind, LossSource, RequestStep, TextId, ThreadContextId, WakeSource, WeightId, WorkStep,
 };
 use whyslow::event::prev_state::Generation;
+use whyslow::event::remark::Priority;
 use whyslow::reading::batch::{Batch, BlockRequest, DumpStatus, DumpedThread, MarkBody, ThreadContext};
 use whyslow::reading::sources::HostName;
 use whyslow::state::kernel::{Handlers, Machine};
@@ -72,7 +73,11 @@ impl KernelEvents {
     /// `prev` leaves the CPU in `state`, `next` gets it; 0 is the idle task.
     fn switch(&mut self, t: Ns, cpu: u16, prev: i32, prev_state: u16, next: i32) -> &mut Self {
         let (prev_name, next_name) = (TextId::NONE, TextId::NONE);
-        self.at(t, cpu, Kind::Switch { prev, next, prev_state, prev_name, next_name })
+        self.at(
+            t,
+            cpu,
+            Kind::Switch { prev, next, prev_state, prev_name, next_name, priorities: [Priority::UNKNOWN; 2] },
+        )
     }
 
     fn wake(&mut self, t: Ns, cpu: u16, tid: i32) -> &mut Self {

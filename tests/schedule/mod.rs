@@ -12,6 +12,7 @@ use random::Random;
 use std::collections::VecDeque;
 use whyslow::base::time::{Ns, Timestamp};
 use whyslow::event::kind::{Context, Event, Kind, SoftIrq, TextId, ThreadContextId, WakeSource};
+use whyslow::event::remark::Priority;
 use whyslow::state::timeline::SegmentKind;
 
 /// CPUs of the simulated machine.
@@ -77,7 +78,10 @@ impl World {
         let (prev_name, next_name) = (TextId::NONE, TextId::NONE);
         let (p, n) = (tid(prev, &self.tasks), tid(next, &self.tasks));
         self.running[cpu] = next;
-        self.emit(cpu, Kind::Switch { prev: p, next: n, prev_state, prev_name, next_name });
+        self.emit(
+            cpu,
+            Kind::Switch { prev: p, next: n, prev_state, prev_name, next_name, priorities: [Priority::UNKNOWN; 2] },
+        );
         match (prev, prev_state) {
             (Some(prev), 0) => self.queues[cpu].push_back(prev),
             (Some(prev), 1) => self.tasks[prev].blocked = true,

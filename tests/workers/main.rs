@@ -98,10 +98,11 @@ fn text(recording: &Timeline, notices: &[String]) -> String {
         span,
         // Held by `tests/recorders.rs`: only perf and ftrace record them.
         wake_stacks: _,
+        remarks,
     } = tables;
     format!(
         "{names:?}{stacks:?}{hosts:?}{traces:?}{threads:?}{cpus:?}{images:?}{disk:?}{services:?}{marks:?}{page_faults:?}{counters:?}{lossy:?}\
-         {covered:?}{quality:?}{span:?}{notices:?}"
+         {covered:?}{quality:?}{span:?}{remarks:?}{notices:?}"
     )
 }
 

@@ -6,16 +6,16 @@
 //! threads that ran there are its circumstances: other CPUs that were idle, and an end out of turn. Cost:
 //! linear in the runs of the CPU, or the requests, in the segment. ALGORITHMS.md sections 5.3 and 5.4.
 
+use super::held::HeldFor;
 use super::{OutlineId, OutlineStep, Walk};
 use crate::analysis::path::PathSegment;
 use crate::analysis::quota_watch::{ROUND, preempted_at};
 use crate::analysis::surroundings::is_among;
-use crate::analysis::throttling::is_enforced_in;
 use crate::base::names::NameId;
 use crate::base::time::{Ns, Span};
 use crate::model::carrier::Carrier;
-use crate::model::wait_kind::WaitKind;
-use crate::state::timeline::{CpuRun, HostId, SegmentKind, ThreadId};
+use crate::model::wait_kind::{BEHIND_PRIORITY, BEHIND_REAL_TIME, WaitKind};
+use crate::state::timeline::{CpuRun, HostId, SegmentKind, Thread, ThreadId};
 use smallvec::SmallVec;
 
 /// The longest time that a wake-up of an idle CPU takes, also from its deepest rest and in a virtual machine, in ns.
@@ -65,6 +65,10 @@ impl Walk<'_, '_> {
                 continue;
             }
             let above = circumstances.iter().fold(wait, |node, step| self.outline.child(Some(node), *step));
+            let above = match self.precedence(segment.thread, other, part) {
+                Some(name) => self.outline.child(Some(above), OutlineStep::Named(WaitKind::Preempted, name)),
+                None => above,
+            };
             let waiting = self.hop;
             let mut from = part.start;
             let ends = other.renames_in(part).iter().map(|rename| rename.from).chain([part.end]);
@@ -79,6 +83,17 @@ impl Walk<'_, '_> {
             }
         }
         self.add(wait, Span::new(at, segment.span.end).len() as u64);
+    }
+
+    /// The name of the priority of a thread that ran while one of lower priority waited, as the switches show them.
+    fn precedence(&self, waiter: ThreadId, ran: &Thread, span: Span) -> Option<&'static str> {
+        let remarks = self.sources.remarks;
+        let waits = remarks.priority(self.sources.timeline.thread(waiter)?, span.end);
+        let runs = remarks.priority(ran, span.start);
+        runs.precedes(waits).then(|| match runs.is_real_time() && !waits.is_real_time() {
+            true => BEHIND_REAL_TIME,
+            false => BEHIND_PRIORITY,
+        })
     }
 
     /// What else is known of a long wait in a run queue: the other CPUs were idle, or it ended out of turn.
@@ -129,7 +144,7 @@ impl Walk<'_, '_> {
         if let Some(group) = throttling.group_of(segment.thread, segment.span) {
             return Some(Some(OutlineStep::Throttled(host, group)));
         }
-        if self.is_enforced(segment) {
+        if self.held_for(segment.thread, segment.span.start) == Some(HeldFor::Quota) {
             let thread = self.sources.timeline.thread(segment.thread)?;
             let group = throttling.throttled_group(thread, segment.span.end);
             return Some(group.map(|group| OutlineStep::Throttled(host, group)));
@@ -144,17 +159,6 @@ impl Walk<'_, '_> {
         preempted.map(|_| Some(OutlineStep::Quota(phase.period)))
     }
 
-    /// True for a wait that begins where the kernel enforces CPU quotas.
-    fn is_enforced(&mut self, segment: &PathSegment) -> bool {
-        let Some(kernel) = self.sources.kernel else { return false };
-        let stack = self.stacks.of(segment.thread).at(segment.span.start);
-        let Some(stack) = self.sources.timelines.get(stack).kernel else { return false };
-        *self.enforced.entry(stack).or_insert_with(|| {
-            let functions = kernel.functions(self.sources.timeline.stacks().get(stack));
-            is_enforced_in(functions.into_iter().rev())
-        })
-    }
-
     /// True if the counters of the control groups show that no quota held a thread back in a wait.
     fn is_unthrottled(&self, host: HostId, id: ThreadId, wait: Span) -> bool {
         let Some(pauses) = self.sources.pauses.get(host.index()) else { return false };
@@ -164,8 +168,13 @@ impl Walk<'_, '_> {
     /// True if a thread has the usual priority: one that runs in its place for longer has a higher one, and is the
     /// reason.
     fn has_usual_priority(&self, host: HostId, id: ThreadId, wait: Span) -> Option<bool> {
+        let thread = self.sources.timeline.thread(id)?;
+        let of_switches = self.sources.remarks.priority(thread, wait.end);
+        if of_switches.is_known() && !of_switches.is_usual() {
+            return Some(false);
+        }
         let known = self.sources.pauses.get(host.index())?.throttling.surroundings()?;
-        known.has_usual_priority(self.sources.timeline.thread(id)?, wait.end)
+        known.has_usual_priority(thread, wait.end)
     }
 
     /// Time in which the CPU was paused; the environment may show whether the hypervisor gave it to others.
@@ -207,6 +216,11 @@ impl Walk<'_, '_> {
             return None;
         }
         preempted_at(self.reader, host, wait.cpu, end)?;
+        let loser = self.reader.runs(host, wait.cpu).at(end.saturating_sub(1)).map(|run| run.thread);
+        let loser = loser.and_then(|loser| self.sources.timeline.thread(loser));
+        if loser.is_some_and(|loser| self.precedence(segment.thread, loser, wait.span).is_some()) {
+            return None;
+        }
         let before = std::iter::successors(segments.previous_row(), |_| segments.previous_row());
         let before = before.take(MOST_MOVES).find(|before| before.kind != SegmentKind::Preempted);
         match before.map(|before| before.kind) {

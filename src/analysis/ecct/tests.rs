@@ -46,6 +46,7 @@ fn tree_in(
         disk: &disk,
         leaders: &leaders,
         pauses: &pauses,
+        remarks: &Remarks::new(&timeline),
         kernel: None,
     };
     let path = path::walk(&timeline, thread(n), Span::of_ns(start, end));
@@ -62,6 +63,9 @@ fn tree_in(
                 letters.chars().map(|c| format!(";{c}")).collect()
             }
             OutlineStep::Wait(kind, _) => format!(";[{}]", kind.name()),
+            OutlineStep::Named(_, name) => format!(";[{name}]"),
+            OutlineStep::Work(work) => format!(";({})", work.name()),
+            OutlineStep::SentBy(name) => format!(";[sent by {}]", shown.get(name.unwrap())),
             OutlineStep::IdleCpus(idle, all) => format!(";[{idle} of {all} idle]"),
             OutlineStep::Quota(period) => format!(";[quota of {period}]"),
             OutlineStep::Throttled(_, group) => format!(";[quota of group {group}]"),

@@ -227,7 +227,7 @@ impl UsageMachine {
     /// One thread leaves a CPU, another runs there.
     fn switch(&mut self, event: &Event, at: HostCpu, trace: KernelTrace, texts: &mut Texts<'_>) {
         let t = event.time;
-        let Kind::Switch { prev, next, prev_state, prev_name, next_name } = event.kind else { return };
+        let Kind::Switch { prev, next, prev_state, prev_name, next_name, .. } = event.kind else { return };
         let prev = self.thread_on(at, prev);
         self.name(prev, prev_name, texts);
         let next = self.thread_on(at, next);

@@ -3,6 +3,7 @@
 use super::*;
 use crate::base::statistics::Random;
 use crate::event::kind::{Context, Kind};
+use crate::event::remark::Priority;
 
 fn at(ns: i64, kind: Kind) -> Event {
     Event { time: Timestamp::new(ns), who: ThreadContextId::ABSENT, trace: 0, cpu: 0, kind }
@@ -10,7 +11,14 @@ fn at(ns: i64, kind: Kind) -> Event {
 
 #[test]
 fn merge_puts_causes_first_and_keeps_the_order_of_streams() {
-    let switch = Kind::Switch { prev: 1, next: 2, prev_state: 0, prev_name: TextId::NONE, next_name: TextId::NONE };
+    let switch = Kind::Switch {
+        prev: 1,
+        next: 2,
+        prev_state: 0,
+        prev_name: TextId::NONE,
+        next_name: TextId::NONE,
+        priorities: [Priority::UNKNOWN; 2],
+    };
     let leave = Kind::Leave { context: Context::Timer };
     let exit = Kind::Exit { tid: 1 };
     let free = Kind::Free { tid: 1 };
@@ -23,7 +31,14 @@ fn merge_puts_causes_first_and_keeps_the_order_of_streams() {
 
 #[test]
 fn merge_takes_the_smallest_head_of_any_number_of_streams() {
-    let switch = Kind::Switch { prev: 1, next: 2, prev_state: 0, prev_name: TextId::NONE, next_name: TextId::NONE };
+    let switch = Kind::Switch {
+        prev: 1,
+        next: 2,
+        prev_state: 0,
+        prev_name: TextId::NONE,
+        next_name: TextId::NONE,
+        priorities: [Priority::UNKNOWN; 2],
+    };
     let fork = Kind::Fork { parent: 1, child: 2, child_pid: 2, child_vtid: 0, name: TextId::NONE };
     let kinds = [fork, switch, Kind::Free { tid: 1 }];
     let mut random = Random::new(11);

@@ -12,10 +12,17 @@ use crate::event::descriptor::{
 };
 use crate::event::image::{CODE, ImageChange};
 use crate::event::kind::{Context, Kind, PacketId, RequestId, SoftIrq, TextId, WakeSource, WeightId};
+use crate::event::remark::Priority;
 use crate::input::record::Value;
 use crate::reading::batch::{Batch, BlockRequest, DumpStatus, DumpedThread, Flow, NetworkPacket, TcpSegment};
 use crate::reading::classes::Shape;
 use crate::reading::syscalls;
+
+/// LTTng's priorities begin here in those of the kernel.
+const LTTNG_PRIORITY: i64 = 100;
+
+/// Numbers of the signals that stop a process: SIGSTOP, SIGTSTP, SIGTTIN, SIGTTOU.
+const STOP_SIGNALS: [i64; 4] = [19, 20, 21, 22];
 
 /// One record while its event is made.
 pub(super) struct Payload<'r, 'a> {
@@ -91,6 +98,13 @@ impl Payload<'_, '_> {
         named_descriptor(argument(0)?, command, address)
     }
 
+    /// The priority of a thread of a switch.
+    fn priority(&self, field: usize) -> Priority {
+        let recorded = self.values.at(self.slot(field)).as_i64();
+        let is_lttng = self.slot(7) != NOWHERE;
+        Priority::of(recorded.map(|prio| if is_lttng { prio.saturating_add(LTTNG_PRIORITY) } else { prio }))
+    }
+
     fn wake(&mut self, source: WakeSource) -> Kind {
         let source = source.flagged(self.word(3).unwrap_or(0));
         let tid = self.id(0);
@@ -106,6 +120,7 @@ impl Payload<'_, '_> {
                 prev_state: self.values.number(self.slot(2)) as u16,
                 prev_name: self.thread_name(self.id(0), 3),
                 next_name: self.thread_name(self.id(1), 4),
+                priorities: [5, 6].map(|field| self.priority(field)),
             },
             Shape::Waking => self.wake(WakeSource::Waking),
             Shape::Wakeup => self.wake(WakeSource::Wakeup),
@@ -157,6 +172,12 @@ impl Payload<'_, '_> {
             }
             Shape::Line => Kind::Line { irq: self.id(0), name: self.name(1) },
             Shape::PageFault => Kind::PageFault,
+            Shape::KernelWork { begins, work } => Kind::KernelWork { begins, work },
+            Shape::Signal if STOP_SIGNALS.contains(&self.values.number(self.slot(0))) => {
+                Kind::StopSignal { tid: self.id(1) }
+            }
+            Shape::Signal => return None,
+            Shape::Retransmits => Kind::Retransmits,
             Shape::FunctionEntry => Kind::Function { enters: true, address: self.word(0)? },
             Shape::FunctionExit => Kind::Function { enters: false, address: self.word(0).unwrap_or(0) },
             Shape::Sample(origin) => Kind::Stack {

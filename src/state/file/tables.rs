@@ -9,6 +9,7 @@ use crate::base::packed::{Packed, packed, packed_variants};
 use crate::event::host::{HostId, TraceOrigin};
 use crate::event::image::ImageChange;
 use crate::event::prev_state::Generation;
+use crate::event::remark::{KernelWork, Priority, Remark, RemarkKind};
 use crate::event::stack::{RawStackId, RawStacks};
 use crate::model::facts::Quality;
 use crate::state::rows::{CounterOwner, Host, HostCoverage, HostCpu, ImageEvent, Mark, MarkField, WakeStack};
@@ -21,6 +22,7 @@ packed! {
     HostCpu { host, cpu }
     HostCoverage { host, span }
     WakeStack { woken, time, stack }
+    Remark { time, host, cpu, tid, kind }
     ThreadName { from, name }
     VirtualIds { tid, pid }
     ImageEvent { time, host, pid, change }
@@ -28,7 +30,7 @@ packed! {
     MarkField { name, value }
     Mark { time, task, begins, thread, trace, cpu, key, kind, fields }
     Thread { host, tid, pid, ppid, virtual_ids, names, life, parent, idle, disk_worker, has_program }
-    Tables { names, hosts, traces, stacks, images, quality, lossy, covered, span, wake_stacks }
+    Tables { names, hosts, traces, stacks, images, quality, lossy, covered, span, wake_stacks, remarks }
 }
 
 packed_variants! {
@@ -43,6 +45,8 @@ packed_variants! {
         Unload { base },
     }
     CounterOwner { Thread(thread), Cpu(host, cpu) }
+    KernelWork { Reclaim, GroupReclaim, Compaction, WriteBack }
+    RemarkKind { Priority(priority), Begins(work), Ends(work), Stops(tid), TimerSends, Retransmits }
 }
 
 /// How many entries the tables have to which ids lead.
@@ -90,8 +94,19 @@ impl Bounds {
 
     /// The tables agree with each other.
     pub fn tables(&self, tables: &Tables) -> bool {
-        let Tables { hosts, traces, images, quality, lossy, covered, wake_stacks, names: _, stacks: _, span: _ } =
-            tables;
+        let Tables {
+            hosts,
+            traces,
+            images,
+            quality,
+            lossy,
+            covered,
+            wake_stacks,
+            remarks,
+            names: _,
+            stacks: _,
+            span: _,
+        } = tables;
         let image = |image: &ImageEvent| {
             let mut known = true;
             image.change.rename(|name| known &= self.name(*name));
@@ -106,11 +121,24 @@ impl Bounds {
             && lossy.is_sorted()
             && covered.iter().all(|covered| self.host(covered.host))
             && wake_stacks.iter().all(waking)
+            && remarks.iter().all(|remark| self.host(remark.host))
+            && remarks.is_sorted_by_key(|remark| remark.time)
     }
 
     /// The CPUs are in order, and of known hosts.
     pub fn cpus(&self, cpus: &[HostCpu]) -> bool {
         cpus.iter().all(|cpu| self.host(cpu.host)) && cpus.is_sorted_by(|a, b| a < b)
+    }
+}
+
+/// Its byte.
+impl Packed for Priority {
+    fn pack(&self, pack: &mut Pack) {
+        pack.number(self.byte().into());
+    }
+
+    fn unpack(unpack: &mut Unpack<'_>) -> Option<Self> {
+        unpack.index(usize::from(u8::MAX) + 1).and_then(|byte| u8::try_from(byte).ok()).map(Priority::from_byte)
     }
 }
 

@@ -48,6 +48,7 @@ impl Machine {
     /// the rows, which slabs may still read.
     pub(super) fn absorb_prepared(&mut self, batch: &Batch, prepared: &mut Prepared) -> Arc<WorkerRows> {
         self.packets.drop_unused();
+        self.take_remarks(std::mem::take(&mut prepared.remarks));
         let rows = WorkerRows::new(std::mem::take(&mut prepared.rows));
         let children = std::mem::take(&mut prepared.children).into_iter();
         let prepared = &*prepared;

@@ -18,6 +18,7 @@ use super::label::Reasons;
 use super::losses::Losses;
 use super::packets::Packets;
 use super::prepare::WakeChains;
+use super::remarks::{self, LastRemarks};
 use super::requests::Requests;
 use super::seal::{FilledSlabs, LateChange, SEAL_EVERY, SealMoments};
 use super::services::Services;
@@ -81,6 +82,7 @@ pub struct Machine {
     pub(super) lines: HashMap<(HostId, i32), NameId>,
     pub(super) reasons: Reasons,
     pub(super) losses: Losses,
+    pub(super) last_remarks: LastRemarks,
     /// By host: the CPUs whose switches were recorded; empty where the recording does not show it.
     recorded: Vec<BTreeSet<u32>>,
     /// CPUs that events name and whose switches were not recorded.
@@ -245,6 +247,7 @@ impl Machine {
             pairs: Pairs::default(),
             lines: HashMap::default(),
             losses: Losses::default(),
+            last_remarks: LastRemarks::default(),
             unrecorded: BTreeSet::new(),
             reasons,
             spare_described: Vec::new(),
@@ -278,6 +281,7 @@ impl Machine {
     /// Step through all events of a batch; batches come in order of time.
     pub fn absorb(&mut self, batch: &Batch) {
         self.packets.drop_unused();
+        self.take_remarks(remarks::of_batch(batch, &batch.events, &self.origins));
         // Ids of a batch are not valid in the next one; an event and its stack are always in one chunk.
         let ids = BatchIds::in_memory_of(std::mem::take(&mut self.spare_described), batch);
         let mut ids = BatchIds { chains: Some(WakeChains::default()), ..ids };

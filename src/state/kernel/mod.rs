@@ -38,6 +38,7 @@ mod packets;
 mod prepare;
 mod prepared;
 mod record;
+mod remarks;
 mod requests;
 mod sched;
 mod seal;

@@ -9,6 +9,7 @@ use super::cpu::{CpuId, CpuSlots};
 use super::fork::NewThread;
 use super::packet_pairs::PacketPairs;
 use super::prepare::FirstThread;
+use super::remarks::BatchRemarks;
 use super::slots::{KnownSlots, ThreadSlots};
 use super::thread_state::ThreadState;
 use super::worker_rows::PreparedRows;
@@ -173,6 +174,7 @@ pub(super) struct Prepared {
     pub rows: PreparedRows,
     /// By host.
     pub quality: Vec<Quality>,
+    pub remarks: BatchRemarks,
     pub unrecorded: BTreeSet<(HostId, u32)>,
     /// Time of the first event.
     pub start: Option<Timestamp>,
@@ -200,8 +202,8 @@ impl Prepared {
         self.thread_parts.clear();
         self.cpu_parts.clear();
         let packets = self.packets.emptied();
-        let (quality, unrecorded) = (Vec::new(), BTreeSet::new());
-        Prepared { packets, quality, unrecorded, start: None, end: None, unsealed: 0, ..self }
+        let (quality, remarks, unrecorded) = (Vec::new(), BatchRemarks::default(), BTreeSet::new());
+        Prepared { packets, quality, remarks, unrecorded, start: None, end: None, unsealed: 0, ..self }
     }
 }
 
@@ -212,6 +214,7 @@ impl HeapSize for Prepared {
         parts
             + self.rows.heap_bytes()
             + block(&self.quality)
+            + self.remarks.heap_bytes()
             + block(&self.first_threads)
             + children
             + self.packets.heap_bytes()

@@ -7,6 +7,7 @@ use crate::base::time::Timestamp;
 use crate::event::host::{HostId, TraceOrigin};
 use crate::event::kind::{Event, Kind, LossSource, RequestStep, ThreadContextId, WakeSource, WorkStep};
 use crate::event::prev_state::Generation;
+use crate::event::remark::Priority;
 use crate::reading::batch::{Batch, BlockRequest};
 use crate::reading::sources::HostName;
 use crate::state::kernel::Handlers;
@@ -55,7 +56,14 @@ fn kind(batch: &mut Batch, step: Step, running: &mut i32, time: i64) -> Kind {
         0..30 => {
             let (prev, next) = (std::mem::replace(running, other), other);
             let [prev_name, next_name] = [prev, next].map(&mut name);
-            Kind::Switch { prev, next, prev_state: u16::from(b % 3), prev_name, next_name }
+            Kind::Switch {
+                prev,
+                next,
+                prev_state: u16::from(b % 3),
+                prev_name,
+                next_name,
+                priorities: [Priority::UNKNOWN; 2],
+            }
         }
         30..45 => Kind::Wake { tid: other, cpu: 0, source: WakeSource::Waking, name: name(other) },
         45..50 => {
@@ -129,7 +137,19 @@ fn follow(machine: &mut Machine, batches: i64, add: impl Fn(&mut Batch, i64)) ->
         let mut batch = Batch::default();
         if number == 0 {
             let [prev_name, next_name] = [0, 3].map(|tid| batch.text(NAMES[tid].as_bytes()));
-            push(&mut batch, 0, 0, Kind::Switch { prev: 0, next: 3, prev_state: 0, prev_name, next_name });
+            push(
+                &mut batch,
+                0,
+                0,
+                Kind::Switch {
+                    prev: 0,
+                    next: 3,
+                    prev_state: 0,
+                    prev_name,
+                    next_name,
+                    priorities: [Priority::UNKNOWN; 2],
+                },
+            );
         }
         (number * EACH..(number + 1) * EACH).for_each(|i| add(&mut batch, i));
         machine.absorb(&batch);

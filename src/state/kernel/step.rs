@@ -163,7 +163,7 @@ impl Machine {
     /// A switch names both threads.
     fn switched(&mut self, c: CpuId, event: &Event, origin: TraceOrigin, ids: &mut BatchIds<'_>) {
         let t = event.time;
-        let Kind::Switch { prev, next, prev_state, prev_name, next_name } = event.kind else { return };
+        let Kind::Switch { prev, next, prev_state, prev_name, next_name, .. } = event.kind else { return };
         let prev = self.thread_on(c, prev, t);
         self.name(prev, t, prev_name, ids);
         let exited = self.threads[prev].exited;

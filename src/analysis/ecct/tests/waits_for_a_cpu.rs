@@ -2,8 +2,9 @@
 
 use super::*;
 use crate::analysis::ecct::resources::LONGEST_WAKE_UP;
-use crate::analysis::timeline_builder::{TimelineBuilder, thread};
-use crate::base::time::Ns;
+use crate::analysis::timeline_builder::{HOST, PID, TimelineBuilder, thread};
+use crate::base::time::{Ns, Timestamp};
+use crate::event::remark::{KernelWork, Priority, Remark, RemarkKind};
 use crate::model::wait_kind::{BY_SIGNAL, BY_TRACER, IDLE_CPU, LIKE_A_QUOTA, OTHER_PRIORITY, OUT_OF_TURN};
 use crate::state::timeline::{CpuRun, CpuTimeline};
 use std::collections::BTreeMap;
@@ -71,6 +72,57 @@ fn accumulate_tells_waits_that_end_out_of_turn() {
     assert_eq!(of(60, woken, SegmentKind::Preempted), "M;[preempted];[preempted];thread 2");
     assert_eq!(of(60, ran, SegmentKind::Timer), "M;[preempted];thread 2", "it ended by itself");
     assert_eq!(of(20, ran, SegmentKind::Preempted), "M;[preempted];thread 2", "its turn");
+}
+
+/// A remark on a thread of CPU 0.
+fn remark(ns: Ns, tid: i32, kind: RemarkKind) -> Remark {
+    Remark { time: Timestamp::new(ns), host: HOST, cpu: 0, tid, kind }
+}
+
+/// Twins: the same wait, out of turn, behind a thread of each priority.
+#[test]
+fn accumulate_says_that_threads_of_higher_priority_ran() {
+    let of = |waits: i64, runs: i64| {
+        let mut builder = neighbours(60, 0, SegmentKind::Running, SegmentKind::Preempted);
+        let priority = |tid, prio| remark(5 * MS, tid, RemarkKind::Priority(Priority::of(Some(prio))));
+        builder.0.tables.remarks = vec![priority(1, waits), priority(2, runs)];
+        tree(&builder, 1, 10 * MS, 70 * MS).into_keys().next().unwrap_or_default()
+    };
+    assert_eq!(of(120, 49), "M;[preempted];[for a real-time thread];thread 2");
+    assert_eq!(of(60, 49), "M;[preempted];[for a thread of higher priority];thread 2");
+    assert_eq!(of(120, 110), "M;[preempted];[for a thread of higher priority];thread 2");
+    assert_eq!(of(120, 120), "M;[preempted];[preempted];thread 2", "out of turn at equal priority");
+    assert_eq!(of(110, 120), "M;[preempted];[preempted];thread 2", "the waiting thread is the one that precedes");
+}
+
+/// The kernel works for a thread, which runs and waits meanwhile.
+#[test]
+fn accumulate_puts_kernel_work_below_the_stack() {
+    let mut builder = TimelineBuilder::new(2);
+    builder.segment(1, 0, 30, SegmentKind::Running, 0).segment(1, 30, 70, SegmentKind::Disk, 0);
+    builder.segment(1, 70, 100, SegmentKind::Running, 0).call(1, 0, 100, "M").runs(&[(0, 30, 1), (70, 100, 1)]);
+    let work = KernelWork::Reclaim;
+    builder.0.tables.remarks = vec![remark(20, 1, RemarkKind::Begins(work)), remark(80, 1, RemarkKind::Ends(work))];
+    let reclaim = "M;(mm_vmscan_direct_reclaim)";
+    let waits = format!("{reclaim};[blocked.disk]");
+    expect(tree(&builder, 1, 0, 100), &[("M", 40), (reclaim, 20), (&waits, 40)]);
+}
+
+/// The thread that sends a signal is not the one that ends the stop.
+#[test]
+fn accumulate_names_the_sender_of_a_stop() {
+    let mut builder = TimelineBuilder::new(3);
+    let signal = builder.0.tables.names.intern(BY_SIGNAL);
+    builder.segment(1, 0, 10, SegmentKind::Running, 0).segment(1, 10, 50, SegmentKind::Stopped, 3);
+    builder.segment(1, 50, 60, SegmentKind::Running, 0).segment(2, 0, 20, SegmentKind::Running, 0);
+    builder.segment(3, 0, 100, SegmentKind::Running, 0).call(1, 0, 60, "M").runs(&[(0, 20, 2)]);
+    builder.0.threads[0].rows.segments[1].qualifier = Some(signal);
+    let stop = "M;[stopped];[stopped]";
+    let without = format!("{stop};thread 3");
+    expect(tree(&builder, 1, 0, 60), &[("M", 20), (&without, 40)]);
+    builder.0.tables.remarks = vec![remark(9, 2, RemarkKind::Stops(PID))];
+    let with = format!("{stop};[sent by 2];thread 3");
+    expect(tree(&builder, 1, 0, 60), &[("M", 20), (&with, 40)]);
 }
 
 /// A holder is stopped, and a debugger lets it go on.

@@ -194,6 +194,8 @@ impl Preparation<'_> {
                 self.threads[thread.index()].known.sample = false;
                 self.mirror(c, event, chain, |_| {});
             }
+            // No state depends on them.
+            Kind::KernelWork { .. } | Kind::StopSignal { .. } | Kind::Retransmits => self.confirm(c, event),
             Kind::Latency { .. } => self.mirror(c, event, chain, |_| {}),
             Kind::Line { .. } => self.leave_on(c, thread, event),
             kind if is_thread_event(kind) => {
@@ -303,7 +305,7 @@ impl Preparation<'_> {
     }
 
     fn switch(&mut self, c: CpuId, thread: ThreadId, origin: TraceOrigin, event: &Event, chain: Option<RawStackId>) {
-        let Kind::Switch { prev, next, prev_state, prev_name, next_name } = event.kind else { return };
+        let Kind::Switch { prev, next, prev_state, prev_name, next_name, .. } = event.kind else { return };
         let t = event.time;
         let cpu = &self.machine.cpus[c];
         let (number, state) = (cpu.number, &self.machine.threads[thread]);

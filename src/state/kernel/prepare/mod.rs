@@ -37,6 +37,7 @@ mod tests;
 use super::cpu::CpuId;
 use super::machine::{BatchIds, Machine};
 use super::prepared::{Due, DueAt, LocalCpu, Prepared};
+use super::remarks;
 use super::seal::SealMoments;
 use crate::event::kind::{Event, Kind, TextId, ThreadContextId};
 use crate::event::stack::RawStackId;
@@ -91,6 +92,7 @@ struct Preparation<'b> {
 /// its memory.
 pub(super) fn prepare(batch: &mut Batch, machine: Machine, options: PrepareOptions, mut spare: Prepared) -> Prepared {
     let events = std::mem::take(&mut batch.events);
+    let remarks = remarks::of_batch(batch, &events, &machine.origins);
     let own_names = machine.out.tables.names.len();
     let start = events.first().map(|event| event.time);
     let span = start.zip(events.last().map(|event| event.time)).unwrap_or_default();
@@ -110,7 +112,7 @@ pub(super) fn prepare(batch: &mut Batch, machine: Machine, options: PrepareOptio
         chains: WakeChains::default(),
         packets: ChunkPackets::new(std::mem::take(&mut spare.packets)),
         requests: OpenRequests::default(),
-        out: Prepared { own_names, start, ..spare },
+        out: Prepared { own_names, start, remarks, ..spare },
         events,
     };
     if preparation.machine.out.tables.hosts.len() > 1 {

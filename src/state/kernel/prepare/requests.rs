@@ -95,6 +95,7 @@ impl Preparation<'_> {
 mod tests {
     use super::*;
     use crate::event::kind::{Kind, LossSource, TextId, ThreadContextId};
+    use crate::event::remark::Priority;
     use crate::reading::batch::BlockRequest;
     use crate::state::kernel::prepare::tests::both;
 
@@ -106,7 +107,14 @@ mod tests {
         let request = batch.request(request);
         let [name, call] = ["thread", "read"].map(|text| batch.text(text.as_bytes()));
         let block = |step| Kind::Block { step, request };
-        let switch = |prev, next| Kind::Switch { prev, next, prev_state: 0, prev_name: name, next_name: name };
+        let switch = |prev, next| Kind::Switch {
+            prev,
+            next,
+            prev_state: 0,
+            prev_name: name,
+            next_name: name,
+            priorities: [Priority::UNKNOWN; 2],
+        };
         let lost =
             |t| Kind::Lost { source: LossSource::Reported, until: Timestamp::new(t), resumes: Timestamp::new(t) };
         let kinds = [

@@ -12,6 +12,7 @@ use crate::event::kind::{
     WorkStep,
 };
 use crate::event::prev_state::Generation;
+use crate::event::remark::{KernelWork, Priority};
 use crate::event::stack::{RawStackId, StackOrigin};
 use crate::reading::batch::{
     Batch, BlockRequest, DumpStatus, DumpedThread, Flow, MarkBody, NetworkPacket, TcpSegment, ThreadContext, WeightBody,
@@ -122,11 +123,12 @@ impl World {
                 self.inside[cpu].clear();
                 let next = self.running[cpu];
                 let prev_state = [0, 1, 2, 0x40, 0x402][usize::from(b % 5)] | if b % 41 == 40 { 0x10 } else { 0 };
+                let priorities = [a, b].map(|of| Priority::of(Some(i64::from(of % 7) * 25)));
                 let [prev_name, next_name] = [(prev, 42), (next, 41)].map(|(tid, without)| match b % 43 == without {
                     true => TextId::NONE,
                     false => batch.text(self.name(tid).as_bytes()),
                 });
-                Kind::Switch { prev, next, prev_state, prev_name, next_name }
+                Kind::Switch { prev, next, prev_state, prev_name, next_name, priorities }
             }
             40..120 => match self.calls[0][tid as usize & 7].take().filter(|_| b % 23 > 0) {
                 Some(call) => {
@@ -219,7 +221,9 @@ impl World {
                 let step = [WorkStep::Queue, WorkStep::Begin, WorkStep::End][usize::from(b % 3)];
                 Kind::Work { step, address: u64::from(a % 3) }
             }
-            243..246 => Kind::PageFault,
+            243 => Kind::KernelWork { begins: b % 2 == 0, work: KernelWork::Reclaim },
+            244 => Kind::StopSignal { tid },
+            245 => Kind::PageFault,
             246..248 => Kind::Counter { name: text("perf_thread_cycles"), value: u64::from(a) },
             248 => Kind::Function { enters: b % 2 == 0, address: u64::from(a % 4) },
             249 => Kind::Latency { ns: i64::from(a % 4) },
@@ -279,11 +283,11 @@ fn text(machine: Machine) -> String {
     let (timeline, notices) = machine.close(Vec::new());
     let TimelineDraft { tables, threads, cpus, disk, services, marks, page_faults, counters } =
         TimelineDraft::of(&timeline);
-    let Tables { names, stacks, images, quality, lossy, span, wake_stacks, .. } = tables;
+    let Tables { names, stacks, images, quality, lossy, span, wake_stacks, remarks, .. } = tables;
     let names: Vec<&str> = (0..names.len()).map(|at| names.get(NameId::at(at))).collect();
     let stacks: Vec<&[u64]> = (0..stacks.len()).map(|at| stacks.get(RawStackId::at(at))).collect();
     let rows = format!("{threads:#?}{cpus:#?}{disk:#?}{services:#?}{marks:#?}{page_faults:#?}{counters:#?}");
-    let tables = format!("{names:#?}{stacks:#?}{images:#?}{quality:#?}{lossy:#?}{span:#?}{wake_stacks:#?}");
+    let tables = format!("{names:#?}{stacks:#?}{images:#?}{quality:#?}{lossy:#?}{span:#?}{wake_stacks:#?}{remarks:#?}");
     rows + &tables + &format!("{:#?}\n{:?}", notices.sentences(), timeline.rows)
 }
 

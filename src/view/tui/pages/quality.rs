@@ -2,14 +2,17 @@
 
 use crate::base::figure;
 use crate::base::notice::{Notices, Severity};
+use crate::compare::truth;
 use crate::model::Model;
 use crate::model::choice::ChosenBy;
 use crate::model::questions::{Answered, questions};
+use crate::model::wait_kind::WaitKind;
 use crate::view::missing::{self, MissingCommand, MissingJson, MissingText};
 use crate::view::tui::app::App;
 use crate::view::tui::header;
 use crate::view::tui::theme::StyleScope;
 use crate::view::tui::widget::page::{StyledLine, paragraph, plain};
+use std::collections::BTreeMap;
 
 /// Share of the time from which a question counts as answered.
 const ANSWERED: f64 = 0.95;
@@ -72,6 +75,9 @@ pub fn lines(app: &App, columns: usize) -> Vec<StyledLine> {
         for line in questions(model).into_iter().filter_map(|answered| question(&answered)) {
             lines.extend(paragraph(line.0, &line.1, columns, 2));
         }
+        for sentence in told_apart(model) {
+            lines.extend(paragraph(StyleScope::Text, &format!("- {sentence}"), columns, 2));
+        }
         add_missing(&missing::of_model(model), columns, &mut lines);
         if model.notices.is_empty() && unsure == 0 {
             lines.push(plain(StyleScope::Dim, "nothing lost, nothing unknown"));
@@ -105,6 +111,19 @@ fn question_asked(app: &App, model: &Model) -> Option<String> {
         ChosenBy::Guessed => "a guess: nothing in the recording says what was meant",
     };
     Some(format!("Task {task}, {by}. T chooses another one."))
+}
+
+/// For the kinds of time that the executions spent, a twentieth or more: what looks the same, and what tells them apart.
+fn told_apart(model: &Model) -> Vec<String> {
+    let mut times: BTreeMap<WaitKind, u64> = BTreeMap::new();
+    for at in 0..model.executions.len() {
+        for time in model.executions.own.row(at) {
+            *times.entry(model.contexts.spent(time.context)).or_insert(0) += time.ns;
+        }
+    }
+    let all: u64 = times.values().sum();
+    let often = times.into_iter().filter(|(_, ns)| ns.saturating_mul(20) >= all).map(|(kind, _)| kind);
+    often.filter_map(|kind| truth::sentence(&truth::of(kind)?, model)).collect()
 }
 
 /// The questions that the recording cannot answer, and the commands that record the answers.

@@ -1,6 +1,7 @@
 //! A worker's rows where a few events in a certain order matter.
 
 use super::*;
+use crate::event::remark::Priority;
 
 /// What happens in a test of chosen events: on a CPU, a switch, a new thread, the exit of a thread, the entry or exit
 /// of a call, a late sample, or the end of a function.
@@ -24,7 +25,7 @@ fn chosen(events: &[(u16, Chosen)]) -> Vec<Batch> {
         let kind = match *event {
             Chosen::Switch(prev, next, prev_state) => {
                 let [prev_name, next_name] = [prev, next].map(|tid| names[tid as usize]);
-                Kind::Switch { prev, next, prev_state, prev_name, next_name }
+                Kind::Switch { prev, next, prev_state, prev_name, next_name, priorities: [Priority::UNKNOWN; 2] }
             }
             Chosen::Fork(child) => {
                 Kind::Fork { parent: 3, child, child_pid: child, child_vtid: 0, name: names[child as usize] }

@@ -1,0 +1,84 @@
+//! What holds a thread back or stops it, by the kernel's call stack where it left the CPU, and who sent the signal.
+//!
+//! In: a thread of a path and the moment at which it left the CPU. Out: the quota or the freezer of its control group,
+//! where the innermost function besides the scheduler's own is theirs; for a stop, its node. Stacks without names of the
+//! kernel's functions say nothing. Cost: each distinct stack is looked at once. ALGORITHMS.md sections 5.3 and 5.4.
+
+use super::{Entered, OutlineId, OutlineStep, PathSegment, PathThread, Walk};
+use crate::analysis::remarks::TimerPacket;
+use crate::analysis::throttling::{is_enforced_in, is_frozen_in};
+use crate::base::time::Timestamp;
+use crate::model::wait_kind::{BY_FREEZER, RETRANSMITTED, TCP_TIMER, WaitKind};
+use crate::state::timeline::{SegmentKind, ThreadId};
+
+/// What holds a thread back in the kernel.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum HeldFor {
+    /// The CPU quota of its control group.
+    Quota,
+    /// The freezer of its control group.
+    Freezer,
+}
+
+impl Walk<'_, '_> {
+    /// What holds a thread back that left the CPU at `t`, or before.
+    pub(super) fn held_for(&mut self, thread: ThreadId, t: Timestamp) -> Option<HeldFor> {
+        let kernel = self.sources.kernel?;
+        let stack = self.sources.timelines.get(self.stacks.of(thread).at(t)).kernel?;
+        *self.holds.entry(stack).or_insert_with(|| {
+            let functions = kernel.functions(self.sources.timeline.stacks().get(stack));
+            let innermost_first = || functions.iter().rev().copied();
+            let quota = is_enforced_in(innermost_first()).then_some(HeldFor::Quota);
+            quota.or_else(|| is_frozen_in(innermost_first()).then_some(HeldFor::Freezer))
+        })
+    }
+
+    /// The kind of wait by which the path goes on from the thread at `above`, and its node.
+    pub(super) fn entered(&mut self, above: usize, segment: &PathSegment) -> (WaitKind, OutlineId) {
+        let PathThread { thread: waiter, node, .. } = self.passed[above];
+        match segment.entered {
+            Entered::Network => (WaitKind::Network, self.ended_by_timer(node, waiter, segment.span.start)),
+            Entered::Disk => (WaitKind::Disk, node),
+            Entered::Start | Entered::Blocked | Entered::Fork => match self.held_for(waiter, segment.span.start) {
+                Some(HeldFor::Freezer) => (WaitKind::Stopped, self.frozen(node)),
+                _ => (WaitKind::Thread, node),
+            },
+            Entered::Stopped => (WaitKind::Stopped, self.signalled(node, waiter, segment.span.start)),
+            Entered::Traced => (WaitKind::Stopped, self.wait(node, WaitKind::Stopped, self.names.tracer)),
+        }
+    }
+
+    /// The node of a wait for the network of a thread at `t`, below its own where a timer of the kernel ended it.
+    fn ended_by_timer(&mut self, node: OutlineId, waiter: ThreadId, t: Timestamp) -> OutlineId {
+        match self.timer_of(waiter, t) {
+            Some(name) => self.outline.child(Some(node), OutlineStep::Named(WaitKind::Network, name)),
+            None => node,
+        }
+    }
+
+    /// The name of the timer that ended a thread's wait for the network.
+    pub(super) fn timer_of(&self, waiter: ThreadId, t: Timestamp) -> Option<&'static str> {
+        let host = self.sources.timeline.thread(waiter)?.host;
+        let wait = self.reader.segments(waiter).at(t).filter(|wait| wait.kind == SegmentKind::Network)?;
+        Some(match self.sources.remarks.ended_by_timer(host, wait.span)? {
+            TimerPacket::Any(_) => TCP_TIMER,
+            TimerPacket::Again(_) => RETRANSMITTED,
+        })
+    }
+
+    /// The node of a stop by the freezer.
+    pub(super) fn frozen(&mut self, node: OutlineId) -> OutlineId {
+        let wait = self.wait(node, WaitKind::Stopped, None);
+        self.outline.child(Some(wait), OutlineStep::Named(WaitKind::Stopped, BY_FREEZER))
+    }
+
+    /// The node of a stop of a thread by a signal, below that its sender where that was recorded.
+    pub(super) fn signalled(&mut self, node: OutlineId, stopped: ThreadId, t: Timestamp) -> OutlineId {
+        let wait = self.wait(node, WaitKind::Stopped, self.names.signal);
+        let timeline = self.sources.timeline;
+        let sender = timeline.thread(stopped).and_then(|thread| self.sources.remarks.stopped_by(thread, t));
+        let Some(sender) = sender.and_then(|sender| timeline.thread(sender)) else { return wait };
+        let step = OutlineStep::SentBy(self.name_at(sender, t));
+        self.outline.child(Some(wait), step)
+    }
+}

@@ -1,0 +1,240 @@
+//! The truth table: for each kind of cause what a recording must hold, what looks the same, and what tells them apart.
+//!
+//! In: the kind of the first cause, and what was recorded. Out: the doubt that the table has about it, which the verdict
+//! asks for last ([`super::doubt`]); and its rows, which data quality shows. A kind without a row is never sure: it does
+//! not compile. ALGORITHMS.md 7.7 has the table in words.
+
+use super::verdict::Evidence;
+use super::{Cause, interrupts};
+use crate::event::kernel_thread::role;
+use crate::model::Model;
+use crate::model::recorded::{ENVIRONMENT, Recorded, StackKind};
+use crate::model::topic::ESSENTIAL;
+use crate::model::wait_kind::WaitKind;
+
+/// What a recording may hold.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Need {
+    /// Switches between threads.
+    Switches,
+    /// Wake-ups of threads.
+    WakeUps,
+    /// Begins and ends of interrupts.
+    Interrupts,
+    /// Requests of block devices.
+    DiskRequests,
+    /// Packets of the network.
+    Packets,
+    /// System calls.
+    Calls,
+    /// The kernel's call stacks at switches.
+    KernelStacks,
+    /// Counters of control groups and of the machine.
+    Environment,
+}
+
+impl Need {
+    /// In words.
+    pub fn words(self) -> &'static str {
+        match self {
+            Need::Switches => "switches",
+            Need::WakeUps => "wake-ups",
+            Need::Interrupts => "interrupts",
+            Need::DiskRequests => "disk requests",
+            Need::Packets => "packets",
+            Need::Calls => "system calls",
+            Need::KernelStacks => "the kernel's call stacks at switches",
+            Need::Environment => "counters of control groups (whyslow snapshot)",
+        }
+    }
+
+    fn is_in(self, recorded: &Recorded) -> bool {
+        let has = |event: &str| recorded.events.contains(event);
+        match self {
+            Need::Switches => has(ESSENTIAL),
+            Need::WakeUps => has("sched:sched_waking") || has("sched:sched_wakeup"),
+            Need::Interrupts => has("irq:irq_handler_entry") || has("irq:softirq_entry"),
+            Need::DiskRequests => has("block:block_rq_issue") && has("block:block_rq_complete"),
+            Need::Packets => has("net:net_dev_queue"),
+            Need::Calls => has("raw_syscalls:sys_enter"),
+            Need::KernelStacks => recorded.stacks.contains(&StackKind::KernelAtSwitches),
+            Need::Environment => has(ENVIRONMENT),
+        }
+    }
+
+    /// True if one of a model's traces has it; `None` where it is unknown what they recorded.
+    pub fn is_recorded(self, model: &Model) -> Option<bool> {
+        let all: Option<Vec<&Recorded>> = model.traces.iter().map(|trace| trace.recorded.as_ref()).collect();
+        all.filter(|all| !all.is_empty()).map(|all| all.into_iter().any(|recorded| self.is_in(recorded)))
+    }
+}
+
+/// A doubt about the first cause, in words that follow "No clear cause: ".
+type Doubt = fn(&Evidence<'_>, &Cause) -> Option<String>;
+
+/// A row of the table.
+pub struct Truth {
+    /// The kind of cause.
+    pub kind: WaitKind,
+    /// What must be recorded before a cause of the kind is named.
+    pub needs: &'static [Need],
+    /// What looks the same.
+    pub alike: &'static str,
+    /// What tells them apart: any of these.
+    pub told_apart_by: &'static [Need],
+    doubts: &'static [Doubt],
+}
+
+const NONE: &str = "nothing else";
+
+/// The row of a kind; none of those of which the cause is unknown, which are places and never answers.
+pub fn of(kind: WaitKind) -> Option<Truth> {
+    use Need::{Calls, DiskRequests, Environment, Interrupts, KernelStacks, Packets, Switches, WakeUps};
+    let row = |needs, alike, told_apart_by, doubts| Some(Truth { kind, needs, alike, told_apart_by, doubts });
+    match kind {
+        WaitKind::Cpu => row(&[Switches], "interrupts that stretch it", &[Interrupts], &[by_interrupts, by_others]),
+        WaitKind::Preempted => row(
+            &[Switches],
+            "a CPU quota of the control group, a lower priority",
+            &[KernelStacks, Environment],
+            &[by_others],
+        ),
+        WaitKind::Interrupted => row(&[Switches, Interrupts], NONE, &[], &[by_others]),
+        WaitKind::Disk => row(
+            &[Switches, WakeUps],
+            "the requests of others, a limit of the control group",
+            &[DiskRequests, KernelStacks],
+            &[by_others],
+        ),
+        WaitKind::Network => row(
+            &[Switches, WakeUps, Interrupts],
+            "a lost packet, a partner that waits itself",
+            &[Packets],
+            &[by_others],
+        ),
+        WaitKind::Timer => row(&[Switches, WakeUps], "an answer that did not come in time", &[Calls], &[by_others]),
+        WaitKind::Thread => row(
+            &[Switches, WakeUps],
+            "an interrupt on the CPU of the thread that seems to end the wait, work for others",
+            &[Interrupts, DiskRequests],
+            &[by_requests, by_others],
+        ),
+        WaitKind::Device | WaitKind::Ipi | WaitKind::User => {
+            row(&[Switches, WakeUps, Interrupts], NONE, &[], &[by_others])
+        }
+        WaitKind::Stopped => row(&[Switches], "the freezer of the control group", &[KernelStacks], &[by_others]),
+        WaitKind::Stolen => row(
+            &[Switches, Interrupts],
+            "a paused machine, a hypervisor, interrupts that were off",
+            &[Environment],
+            &[by_others],
+        ),
+        WaitKind::Throttled => {
+            row(&[Switches], "a neighbour with the same period", &[KernelStacks, Environment], &[by_others])
+        }
+        WaitKind::UnknownWait | WaitKind::UnknownState => None,
+    }
+}
+
+/// The doubt about a cause that its row has.
+pub(super) fn doubt(e: &Evidence<'_>, cause: &Cause) -> Option<String> {
+    let row = cause.kind.and_then(of);
+    // A cause over several kinds is one function or thread, whatever the kinds are.
+    let doubts = row.map_or(&[by_others as Doubt][..], |row| row.doubts);
+    doubts.iter().find_map(|doubt| doubt(e, cause))
+}
+
+/// Interrupts that were not recorded stretch any running thread: not one function alone, in which the fast executions
+/// seldom are.
+fn by_interrupts(e: &Evidence<'_>, cause: &Cause) -> Option<String> {
+    if cause.parts.is_empty() { interrupts::unrecorded(e, cause) } else { None }
+}
+
+/// Something else explains the time as well, and nothing in the recording excludes it.
+fn by_others(e: &Evidence<'_>, _: &Cause) -> Option<String> {
+    e.ranked.other_reason.map(|reason| reason.words().to_owned())
+}
+
+/// Who made the requests of a thread of the kernel that serves all was not recorded.
+fn by_requests(e: &Evidence<'_>, cause: &Cause) -> Option<String> {
+    let serves = cause.by.thread.as_deref().and_then(role)?;
+    let is_unseen = Need::DiskRequests.is_recorded(e.groups.model) == Some(false);
+    is_unseen.then(|| {
+        format!(
+            "{serves} works for all threads, and for which of them is unknown without disk requests (record \
+             block:block_rq_issue and block:block_rq_complete)"
+        )
+    })
+}
+
+/// What the table says about a kind in a recording, in one sentence: `preempted: looks the same as ...`.
+pub fn sentence(truth: &Truth, model: &Model) -> Option<String> {
+    let words = |needs: &[Need]| needs.iter().map(|need| need.words()).collect::<Vec<_>>().join(", ");
+    let lacks: Option<Vec<Need>> = truth
+        .told_apart_by
+        .iter()
+        .map(|need| need.is_recorded(model).map(|is| (!is).then_some(*need)))
+        .collect::<Option<Vec<_>>>()
+        .map(|all| all.into_iter().flatten().collect());
+    let (name, alike) = (truth.kind.name(), truth.alike);
+    let lacks = lacks?;
+    Some(match truth.told_apart_by {
+        [] => format!("{name}: looks the same as {alike}"),
+        all if lacks.is_empty() => format!("{name}: told apart from {alike} by {}, recorded", words(all)),
+        all if lacks.len() < all.len() => {
+            let has: Vec<Need> = all.iter().copied().filter(|need| !lacks.contains(need)).collect();
+            format!("{name}: told apart from {alike} by {}; not recorded: {}", words(&has), words(&lacks))
+        }
+        all => format!("{name}: may be {alike}; not recorded: {}", words(all)),
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::base::ctx::Ctx;
+    use crate::compare::scenario::ModelBuilder;
+    use crate::compare::{ComparisonRequest, Verdict, compare};
+    use crate::model::{TraceInfo, TraceLevel};
+
+    #[test]
+    fn each_kind_that_can_be_an_answer_has_a_row() {
+        for kind in WaitKind::ALL {
+            let is_place = matches!(kind, WaitKind::UnknownWait | WaitKind::UnknownState);
+            assert_eq!(of(kind).is_none(), is_place, "{kind:?}");
+            assert!(of(kind).is_none_or(|row| row.kind == kind && row.needs.contains(&Need::Switches)));
+        }
+    }
+
+    /// The verdict on waits for a thread, in a recording of some events.
+    fn verdict(thread: &str, events: &[&str]) -> (Verdict, Vec<String>) {
+        let mut s = ModelBuilder::new(7);
+        for i in 0..400 {
+            let (work, extra) = (s.around(2.0), if i % 20 == 3 { 40_000_000 } else { 0 });
+            let path = format!("p;main;append;[fsync];thread {thread}@{thread}");
+            s.run("x", "p", "p", 1, &[("p;main", work), (&path, extra)]);
+        }
+        let mut model = s.seal();
+        let events = events.iter().map(|event| (*event).to_owned()).collect();
+        let recorded = Some(Recorded { events, ..Recorded::default() });
+        let (label, level, span) = (String::new(), TraceLevel::Machine, Default::default());
+        model.traces = vec![TraceInfo { label, level, span, recorded }];
+        let verdict = compare(&model, &ComparisonRequest::default(), &Ctx::new(1)).unwrap().verdict;
+        (verdict, [WaitKind::Thread, WaitKind::Preempted].iter().filter_map(|k| sentence(&of(*k)?, &model)).collect())
+    }
+
+    /// Twins: a thread of a program, which works for itself, and the journal; with requests and without.
+    #[test]
+    fn journal_is_no_sure_culprit_where_no_requests_were_recorded() {
+        let switches = [ESSENTIAL, "sched:sched_waking"];
+        let requests = [ESSENTIAL, "sched:sched_waking", "block:block_rq_issue", "block:block_rq_complete"];
+        let (unseen, sentences) = verdict("jbd2/vda1-8", &switches);
+        assert!(!unseen.confident && unseen.sentence.contains("the journal of vda1 works for all"), "{unseen:?}");
+        assert!(sentences[0].ends_with("not recorded: interrupts, disk requests"), "{sentences:?}");
+        assert!(sentences[1].starts_with("preempted: may be a CPU quota"), "{sentences:?}");
+        let (seen, sentences) = verdict("jbd2/vda1-8", &requests);
+        assert!(seen.confident, "{seen:?}");
+        assert!(sentences[0].ends_with("by disk requests; not recorded: interrupts"), "{sentences:?}");
+        assert!(verdict("writer", &switches).0.confident);
+    }
+}
