@@ -359,27 +359,6 @@ impl<'w, 'a> Walk<'w, 'a> {
         }
     }
 
-    /// A wait without another thread: at most the name of a device, an interrupt or a reason is known.
-    fn add_wait(&mut self, node: OutlineId, kind: WaitKind, segment: &PathSegment) {
-        let has_name =
-            matches!(kind, WaitKind::Interrupted | WaitKind::Device | WaitKind::UnknownWait | WaitKind::Stopped);
-        let name = segment.qualifier.filter(|_| has_name);
-        let held = if kind == WaitKind::UnknownWait { self.held_for(segment.thread, segment.span.start) } else { None };
-        let wait = match kind {
-            WaitKind::UnknownWait if held == Some(HeldFor::Freezer) => self.frozen(node),
-            WaitKind::Network => {
-                let wait = self.wait(node, kind, None);
-                let timer = self.timer_of(segment.thread, segment.span.start);
-                timer.map_or(wait, |name| self.outline.child(Some(wait), OutlineStep::Named(kind, name)))
-            }
-            WaitKind::Stopped if name.is_some() && name == self.names.signal => {
-                self.signalled(node, segment.thread, segment.span.start)
-            }
-            _ => self.wait(node, kind, name),
-        };
-        self.add(wait, segment.span.len() as u64);
-    }
-
     /// The node of a wait below `node`, and below that its name where it has one.
     fn wait(&mut self, node: OutlineId, kind: WaitKind, name: Option<NameId>) -> OutlineId {
         let wait = self.outline.child(Some(node), OutlineStep::Wait(kind, None));

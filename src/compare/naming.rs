@@ -373,18 +373,6 @@ mod tests {
         let stopped = first_cause(shell, &runtime);
         assert!(stopped.sentence.contains("until bash let it go on: "), "{}", stopped.sentence);
         assert_eq!((stopped.by.thread.as_deref(), stopped.by.function), (Some("bash"), None));
-        let sent = first_cause("p;main;append;{stopped};{by a signal};{sent by kill};thread bash@bash", &runtime);
-        let whole = "Stopped by a signal that thread kill sent until bash let it go on: ";
-        assert!(sent.sentence.starts_with(whole), "{}", sent.sentence);
-        let frozen = first_cause("p;main;append;{stopped};{by the freezer};thread runc@runc;thaw", &runtime);
-        let whole = "Frozen by the freezer of its control group until runc let it go on: ";
-        assert!(frozen.sentence.starts_with(whole), "{}", frozen.sentence);
-        let entitled = "p;main;append;{preempted};{for a real-time thread};thread rt@q;spin";
-        let whole = "Waiting for a CPU while thread rt of q (in spin) ran as a real-time thread: ";
-        assert!(first_cause(entitled, &runtime).sentence.starts_with(whole));
-        let timer = first_cause("p;main;ask;[recvfrom];{network};{until a timer of TCP}", &runtime);
-        let whole = "Waiting for the network in ask until a timer of TCP sent a packet (a delayed acknowledgement, ";
-        assert!(timer.sentence.starts_with(whole), "{}", timer.sentence);
         let stopped = first_cause("p;main;append;[futex];thread low@p;hold;{stopped};{by a signal}", &runtime);
         assert!(stopped.sentence.contains("for thread low of p, which was stopped in hold: "), "{}", stopped.sentence);
         let paused = first_cause("p;main;append;{stolen}", &runtime);
@@ -397,5 +385,22 @@ mod tests {
         );
         assert!(first_cause("p;p+0x12;write;[write]", &runtime).sentence.starts_with("Running write on the CPU"));
         assert!(first_cause("p;p+0x12;memcpy", &runtime).sentence.starts_with("Running memcpy on the CPU"));
+    }
+
+    #[test]
+    fn name_says_what_events_show_of_the_thread_besides() {
+        let runtime: [&str; 0] = [];
+        let sent = first_cause("p;main;append;{stopped};{by a signal};{sent by kill};thread bash@bash", &runtime);
+        let whole = "Stopped by a signal that thread kill sent until bash let it go on: ";
+        assert!(sent.sentence.starts_with(whole), "{}", sent.sentence);
+        let frozen = first_cause("p;main;append;{stopped};{by the freezer};thread runc@runc;thaw", &runtime);
+        let whole = "Frozen by the freezer of its control group until runc let it go on: ";
+        assert!(frozen.sentence.starts_with(whole), "{}", frozen.sentence);
+        let entitled = "p;main;append;{preempted};{for a real-time thread};thread rt@q;spin";
+        let whole = "Waiting for a CPU while thread rt of q (in spin) ran as a real-time thread: ";
+        assert!(first_cause(entitled, &runtime).sentence.starts_with(whole));
+        let timer = first_cause("p;main;ask;[recvfrom];{network};{until a timer of TCP}", &runtime);
+        let whole = "Waiting for the network in ask until a timer of TCP sent a packet (a delayed acknowledgement, ";
+        assert!(timer.sentence.starts_with(whole), "{}", timer.sentence);
     }
 }

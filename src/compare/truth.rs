@@ -1,8 +1,8 @@
-//! The truth table: for each kind of cause what a recording must hold, what looks the same, and what tells them apart.
+//! The truth table: for each kind of cause what a recording must hold, what looks the same, and what excludes it.
 //!
-//! In: the kind of the first cause, and what was recorded. Out: the doubt that the table has about it, which the verdict
-//! asks for last ([`super::doubt`]); and its rows, which data quality shows. A kind without a row is never sure: it does
-//! not compile. ALGORITHMS.md 7.7 has the table in words.
+//! In: the kind of the first cause, and what was recorded. Out: the doubt that the table has about it, which the
+//! verdict asks for last ([`super::doubt`]); and its rows, which data quality shows. A kind without a row is never
+//! sure: it does not compile. ALGORITHMS.md 7.7 has the table in words.
 
 use super::verdict::Evidence;
 use super::{Cause, interrupts};
@@ -80,8 +80,8 @@ pub struct Truth {
     pub needs: &'static [Need],
     /// What looks the same.
     pub alike: &'static str,
-    /// What tells them apart: any of these.
-    pub told_apart_by: &'static [Need],
+    /// What excludes it: any of these.
+    pub excluded_by: &'static [Need],
     doubts: &'static [Doubt],
 }
 
@@ -90,7 +90,7 @@ const NONE: &str = "nothing else";
 /// The row of a kind; none of those of which the cause is unknown, which are places and never answers.
 pub fn of(kind: WaitKind) -> Option<Truth> {
     use Need::{Calls, DiskRequests, Environment, Interrupts, KernelStacks, Packets, Switches, WakeUps};
-    let row = |needs, alike, told_apart_by, doubts| Some(Truth { kind, needs, alike, told_apart_by, doubts });
+    let row = |needs, alike, excluded_by, doubts| Some(Truth { kind, needs, alike, excluded_by, doubts });
     match kind {
         WaitKind::Cpu => row(&[Switches], "interrupts that stretch it", &[Interrupts], &[by_interrupts, by_others]),
         WaitKind::Preempted => row(
@@ -171,21 +171,21 @@ fn by_requests(e: &Evidence<'_>, cause: &Cause) -> Option<String> {
 pub fn sentence(truth: &Truth, model: &Model) -> Option<String> {
     let words = |needs: &[Need]| needs.iter().map(|need| need.words()).collect::<Vec<_>>().join(", ");
     let lacks: Option<Vec<Need>> = truth
-        .told_apart_by
+        .excluded_by
         .iter()
         .map(|need| need.is_recorded(model).map(|is| (!is).then_some(*need)))
         .collect::<Option<Vec<_>>>()
         .map(|all| all.into_iter().flatten().collect());
     let (name, alike) = (truth.kind.name(), truth.alike);
     let lacks = lacks?;
-    Some(match truth.told_apart_by {
+    Some(match truth.excluded_by {
         [] => format!("{name}: looks the same as {alike}"),
-        all if lacks.is_empty() => format!("{name}: told apart from {alike} by {}, recorded", words(all)),
+        all if lacks.is_empty() => format!("{name}: {alike} would be seen in {}, which was recorded", words(all)),
         all if lacks.len() < all.len() => {
             let has: Vec<Need> = all.iter().copied().filter(|need| !lacks.contains(need)).collect();
-            format!("{name}: told apart from {alike} by {}; not recorded: {}", words(&has), words(&lacks))
+            format!("{name}: {alike} would be seen in {}; not recorded: {}", words(&has), words(&lacks))
         }
-        all => format!("{name}: may be {alike}; not recorded: {}", words(all)),
+        all => format!("{name}: may be {alike} as well; not recorded: {}", words(all)),
     })
 }
 
@@ -234,7 +234,7 @@ mod tests {
         assert!(sentences[1].starts_with("preempted: may be a CPU quota"), "{sentences:?}");
         let (seen, sentences) = verdict("jbd2/vda1-8", &requests);
         assert!(seen.confident, "{seen:?}");
-        assert!(sentences[0].ends_with("by disk requests; not recorded: interrupts"), "{sentences:?}");
+        assert!(sentences[0].ends_with("in disk requests; not recorded: interrupts"), "{sentences:?}");
         assert!(verdict("writer", &switches).0.confident);
     }
 }

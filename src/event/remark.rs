@@ -1,7 +1,7 @@
 //! What events say of a thread beside its states: its priority, work of the kernel on its behalf, signals.
 //!
 //! No state depends on them. They are rare, but for priorities, of which only changes are kept; so they are a table of
-//! their own (`state/remarks.rs`), which [`crate::analysis::remarks`] reads. ALGORITHMS.md 5.4.
+//! their own (`state/kernel/remarks.rs`), which `analysis/remarks.rs` reads. ALGORITHMS.md 5.4.
 
 use super::host::HostId;
 use crate::base::time::Timestamp;
@@ -18,8 +18,8 @@ impl Priority {
     /// The first one that is not of real time.
     const NORMAL: i64 = 100;
 
-    /// From `prev_prio` or `next_prio` of a switch: -1 for a deadline, 0 to 99 for real time, 100 to 139 for nice values
-    /// from -20 to 19.
+    /// From `prev_prio` or `next_prio` of a switch: -1 for a deadline, 0 to 99 for real time, 100 to 139 for nice
+    /// values from -20 to 19.
     pub fn of(kernel: Option<i64>) -> Priority {
         let byte = kernel.filter(|prio| (-1..140).contains(prio)).and_then(|prio| u8::try_from(prio + 1).ok());
         byte.map_or(Priority::UNKNOWN, Priority)

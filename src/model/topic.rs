@@ -183,8 +183,8 @@ pub fn lttng_name(event: &str) -> String {
     }
 }
 
-/// False for events that LTTng records in another way, system calls by an option of their own, and names and processes of
-/// threads by contexts; and for those that it does not have.
+/// False for events that LTTng records in another way, system calls by an option of their own, and names and processes
+/// of threads by contexts; and for those that it does not have.
 pub fn is_lttng_event(event: &str) -> bool {
     !["raw_syscalls:", "task:", "compaction:", "tcp:"].iter().any(|system| event.starts_with(system))
 }

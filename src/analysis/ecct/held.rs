@@ -1,8 +1,9 @@
-//! What holds a thread back or stops it, by the kernel's call stack where it left the CPU, and who sent the signal.
+//! Waits, and what is known of them besides their kind: what holds a thread back or stops it, by the kernel's call stack
+//! where it left the CPU; who sent the signal; the timer that ended a wait for the network.
 //!
 //! In: a thread of a path and the moment at which it left the CPU. Out: the quota or the freezer of its control group,
-//! where the innermost function besides the scheduler's own is theirs; for a stop, its node. Stacks without names of the
-//! kernel's functions say nothing. Cost: each distinct stack is looked at once. ALGORITHMS.md sections 5.3 and 5.4.
+//! where the innermost function besides the scheduler's own is theirs; for a stop, its node. Stacks without names of
+//! the kernel's functions say nothing. Cost: each distinct stack is looked at once. ALGORITHMS.md sections 5.3 and 5.4.
 
 use super::{Entered, OutlineId, OutlineStep, PathSegment, PathThread, Walk};
 use crate::analysis::remarks::TimerPacket;
@@ -46,6 +47,27 @@ impl Walk<'_, '_> {
             Entered::Stopped => (WaitKind::Stopped, self.signalled(node, waiter, segment.span.start)),
             Entered::Traced => (WaitKind::Stopped, self.wait(node, WaitKind::Stopped, self.names.tracer)),
         }
+    }
+
+    /// A wait without another thread: at most the name of a device, an interrupt or a reason is known.
+    pub(super) fn add_wait(&mut self, node: OutlineId, kind: WaitKind, segment: &PathSegment) {
+        let has_name =
+            matches!(kind, WaitKind::Interrupted | WaitKind::Device | WaitKind::UnknownWait | WaitKind::Stopped);
+        let name = segment.qualifier.filter(|_| has_name);
+        let held = if kind == WaitKind::UnknownWait { self.held_for(segment.thread, segment.span.start) } else { None };
+        let wait = match kind {
+            WaitKind::UnknownWait if held == Some(HeldFor::Freezer) => self.frozen(node),
+            WaitKind::Network => {
+                let wait = self.wait(node, kind, None);
+                let timer = self.timer_of(segment.thread, segment.span.start);
+                timer.map_or(wait, |name| self.outline.child(Some(wait), OutlineStep::Named(kind, name)))
+            }
+            WaitKind::Stopped if name.is_some() && name == self.names.signal => {
+                self.signalled(node, segment.thread, segment.span.start)
+            }
+            _ => self.wait(node, kind, name),
+        };
+        self.add(wait, segment.span.len() as u64);
     }
 
     /// The node of a wait for the network of a thread at `t`, below its own where a timer of the kernel ended it.

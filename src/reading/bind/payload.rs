@@ -172,12 +172,6 @@ impl Payload<'_, '_> {
             }
             Shape::Line => Kind::Line { irq: self.id(0), name: self.name(1) },
             Shape::PageFault => Kind::PageFault,
-            Shape::KernelWork { begins, work } => Kind::KernelWork { begins, work },
-            Shape::Signal if STOP_SIGNALS.contains(&self.values.number(self.slot(0))) => {
-                Kind::StopSignal { tid: self.id(1) }
-            }
-            Shape::Signal => return None,
-            Shape::Retransmits => Kind::Retransmits,
             Shape::FunctionEntry => Kind::Function { enters: true, address: self.word(0)? },
             Shape::FunctionExit => Kind::Function { enters: false, address: self.word(0).unwrap_or(0) },
             Shape::Sample(origin) => Kind::Stack {
@@ -190,7 +184,7 @@ impl Payload<'_, '_> {
             Shape::Work(step) => Kind::Work { step, address: self.word(0)? },
             Shape::Latency => Kind::Latency { ns: self.values.number(self.slot(0)) },
             Shape::Tick | Shape::Other => return None,
-            _ => return self.interrupt().or_else(|| self.image()),
+            _ => return self.interrupt().or_else(|| self.image()).or_else(|| self.remark()),
         })
     }
 
@@ -212,6 +206,18 @@ impl Payload<'_, '_> {
             Shape::VectorLeave(vector) => Kind::Leave { context: Context::Vector(vector) },
             Shape::ReceptionEnter => Kind::Enter { context: Context::PacketReceive, name: TextId::NONE },
             Shape::ReceptionLeave => Kind::Leave { context: Context::PacketReceive },
+            _ => return None,
+        })
+    }
+
+    /// What changes no state.
+    fn remark(&self) -> Option<Kind> {
+        Some(match self.bound.shape {
+            Shape::KernelWork { begins, work } => Kind::KernelWork { begins, work },
+            Shape::Signal if STOP_SIGNALS.contains(&self.values.number(self.slot(0))) => {
+                Kind::StopSignal { tid: self.id(1) }
+            }
+            Shape::Retransmits => Kind::Retransmits,
             _ => return None,
         })
     }

@@ -2,10 +2,10 @@
 //!
 //! In: the events of a batch in their order. Out: [`Remark`]s in that order. A worker looks for them in its chunk. Of
 //! priorities it keeps those that differ from the one that its small table has of the thread, so that an entry that
-//! another thread took makes a remark more, never one less. Whether a CPU serves timers when a packet is sent is unknown
-//! until the chunk shows one begin or end there; such a packet is kept with that condition. The machine drops priorities
-//! that say nothing new, and settles the conditions; so the result does not depend on how the events were cut. Cost: two
-//! comparisons for each switch.
+//! another thread took makes a remark more, never one less. Whether a CPU serves timers when a packet is sent is
+//! unknown until the chunk shows one begin or end there; such a packet is kept with that condition. The machine drops
+//! priorities that say nothing new, and settles the conditions; so the result does not depend on how the events were
+//! cut. Cost: two comparisons for each switch.
 
 use super::machine::Machine;
 use crate::base::heap::{HeapSize, block};

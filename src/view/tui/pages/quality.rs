@@ -75,7 +75,7 @@ pub fn lines(app: &App, columns: usize) -> Vec<StyledLine> {
         for line in questions(model).into_iter().filter_map(|answered| question(&answered)) {
             lines.extend(paragraph(line.0, &line.1, columns, 2));
         }
-        for sentence in told_apart(model) {
+        for sentence in alike(model) {
             lines.extend(paragraph(StyleScope::Text, &format!("- {sentence}"), columns, 2));
         }
         add_missing(&missing::of_model(model), columns, &mut lines);
@@ -113,8 +113,9 @@ fn question_asked(app: &App, model: &Model) -> Option<String> {
     Some(format!("Task {task}, {by}. T chooses another one."))
 }
 
-/// For the kinds of time that the executions spent, a twentieth or more: what looks the same, and what tells them apart.
-fn told_apart(model: &Model) -> Vec<String> {
+/// For the kinds of time that the executions spent, a twentieth or more: what looks the same, and what tells them
+/// apart.
+fn alike(model: &Model) -> Vec<String> {
     let mut times: BTreeMap<WaitKind, u64> = BTreeMap::new();
     for at in 0..model.executions.len() {
         for time in model.executions.own.row(at) {
