@@ -1,5 +1,5 @@
-//! Waits, and what is known of them besides their kind: what holds a thread back or stops it, by the kernel's call stack
-//! where it left the CPU; who sent the signal; the timer that ended a wait for the network.
+//! Waits, and what is known of them besides their kind: what holds a thread back or stops it, by the kernel's call
+//! stack where it left the CPU; who sent the signal; the timer that ended a wait for the network.
 //!
 //! In: a thread of a path and the moment at which it left the CPU. Out: the quota or the freezer of its control group,
 //! where the innermost function besides the scheduler's own is theirs; for a stop, its node. Stacks without names of
