@@ -9,7 +9,7 @@
 //! | others ran beyond their time slices | a CPU quota | the kernel's call stacks; counters of the control groups; |
 //! | | | others that end by themselves |
 //! | others ran, in phase with a period | a CPU quota | the same |
-//! | others ran before a woken thread | a lower priority | priority and weights in the environment; idle CPUs beside |
+//! | others ran before a woken thread | a lower priority | priorities and weights; idle CPUs beside |
 //! | | | it; others that end by themselves |
 //! | others ran before one of other priority | that priority | others that end by themselves |
 //! | sleep between calls that failed | why they failed | what the calls were about |
@@ -73,7 +73,8 @@ impl OtherReason {
             }
             OtherReason::Priority => {
                 "the threads that ran meanwhile did so for longer than time slices last and lost the CPU when the wait \
-                 ended, and neither the priorities nor the limits of the waiting thread's group were recorded"
+                 ended, and the priority, the weight and the limits of the waiting thread and its control group are not \
+                 all known (run whyslow snapshot meanwhile)"
             }
             OtherReason::KnownPriority => {
                 "the threads that ran meanwhile did so for longer than time slices last and lost the CPU when the wait \

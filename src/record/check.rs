@@ -43,7 +43,7 @@ pub fn report(host: &Capabilities) -> CheckReport {
     let mut row = |question: &str, answer: Result<&str, &str>| {
         let answer = match answer {
             Ok("") => "yes".to_owned(),
-            Ok(cost) => format!("yes, for {cost}"),
+            Ok(cost) => format!("yes (costs {cost})"),
             Err(reason) => format!("no: {reason}"),
         };
         let _ = writeln!(text, "  {question:<28} {answer}");
