@@ -231,6 +231,9 @@ fn name_blamed(leaves: &Leaves<'_>, site: String, blame: Blame, kind: WaitKind) 
     let holders: BTreeSet<ContextId> = leaves.list.iter().filter_map(culprit_of).collect();
     let waits = follows && leaves.are_runnable(|leaf| leaves.culprit_frames(leaf));
     let kept = waits.then(|| kept_from_running(leaves, &holders, function)).flatten();
+    // Also where no call stack leads to the one that ran.
+    let alone = kept.as_ref().filter(|kept| kept.is_alone).and_then(|kept| kept.taker.clone());
+    let by = alone.unwrap_or(by);
     // What is said is about the thread that is named.
     let below = |leaf: ContextId| {
         let path = model.contexts.path(leaf);
@@ -343,6 +346,10 @@ mod tests {
         let whole = "Waiting in append for thread low of p, which waited for a CPU while thread medium of q ran spin: ";
         assert!(kept.sentence.starts_with(whole), "{}", kept.sentence);
         assert_eq!(kept.by.thread.as_deref(), Some("medium"));
+        // Also where no stack of the one that ran is known.
+        let kept = first_cause(lock, &runtime);
+        assert!(kept.sentence.contains("while thread medium of q ran: "), "{}", kept.sentence);
+        assert_eq!((kept.by.thread.as_deref(), kept.by.function), (Some("medium"), None));
         // No thread that ran meanwhile is to blame for a quota.
         let quota = "p;main;append;(task_work_run);(__schedule);{preempted};thread medium@q;spin";
         let throttled = first_cause(quota, &runtime);
