@@ -5,13 +5,16 @@
 //! that is paused, firmware, and code that keeps interrupts off look so; whatever ran there took longer for no reason
 //! of its own, and a thread that waited for the CPU did not wait for the one that seemed to run.
 //!
-//! A busy CPU has a timer interrupt each period (1 to 10 ms). Its *clock* is a handler whose name says that it is a
-//! timer's and which comes so regularly that [`REGULAR`] of the distances between two of its interrupts during one run
-//! are within a tenth of a period; the period is their third quartile, because other timers shorten some of them. A CPU
-//! was paused where a thread ran on it for [`MISSING`] periods without its clock, and nothing else happened there for
-//! all but two periods: from the moment at which the clock was due. Where a long time without the clock has other
-//! events, the CPU does without one (`nohz_full`), and nothing is said of it. Memory: [`SAMPLED`] distances for each
-//! clock, and the long ones. ALGORITHMS.md 7.7.
+//! A busy CPU has a timer interrupt each period (1 to 10 ms), which is one for all CPUs of a kernel. The *clock* is a
+//! handler whose name says that it is a timer's and which comes so regularly that [`REGULAR`] of the distances between
+//! two of its interrupts during one run are within a tenth of a period; the period is their third quartile, because
+//! other timers shorten some of them. A CPU was paused where a thread ran on it for [`MISSING`] periods without its
+//! clock, and nothing else happened there for all but two periods: from the moment at which the clock was due.
+//!
+//! The clock's interrupt is among the first events when a CPU goes on. So where threads leave a CPU after such times,
+//! half as often as the clock ends one or more often, the CPU does without a clock (`nohz_full`): nothing is said of
+//! it, nor of one on which other events happen in such a time. Memory: [`SAMPLED`] distances for each clock, and the
+//! long ones. ALGORITHMS.md 7.7.
 
 use crate::base::names::{NameId, Names};
 use crate::base::time::{Ns, Span, Timestamp};
@@ -35,13 +38,12 @@ const MOST_EVENTS: usize = 64;
 /// The pauses of each CPU of a host, by its number, in order of time.
 pub type CpuPauses = BTreeMap<u32, Vec<Span>>;
 
-/// The clock of a CPU.
-type ClockId = (u32, NameId);
-
 /// The timer interrupts of a host, as the segments of its threads show them.
 #[derive(Debug, Default)]
 pub(super) struct ClockWatch {
-    clocks: BTreeMap<ClockId, Clock>,
+    clocks: BTreeMap<NameId, Clock>,
+    /// By CPU: long times without an interrupt, at whose ends a thread left it.
+    tails: BTreeMap<u32, Vec<Ns>>,
     /// Times without the clock that are long enough, as far as its period is known.
     gaps: Vec<Gap>,
     /// Those of the thread that is read: from here on.
@@ -68,12 +70,15 @@ struct Run {
     last: SmallVec<[(NameId, Timestamp); 1]>,
     /// Interruptions since the last one of a clock.
     interruptions: Vec<Span>,
+    /// The end of the last interruption.
+    interrupted: Timestamp,
 }
 
 /// A time without a clock's interrupt, which one ends.
 #[derive(Debug)]
 struct Gap {
-    clock: ClockId,
+    clock: NameId,
+    cpu: u32,
     span: Span,
     /// Interruptions in it by other handlers.
     interruptions: Vec<Span>,
@@ -92,22 +97,37 @@ impl ClockWatch {
     pub fn segment(&mut self, segment: &Segment, names: &Names) {
         let has_cpu = matches!(segment.kind, SegmentKind::Running | SegmentKind::Interrupted);
         let Some(cpu) = known_cpu(segment.cpu).filter(|_| has_cpu) else {
-            self.run = None;
-            return;
+            return self.end_run(segment);
         };
         let Span { start, end } = segment.span;
         match &mut self.run {
             Some(run) if run.cpu == cpu && run.end == start => run.end = end,
-            run => *run = Some(Run { cpu, start, end, last: SmallVec::new(), interruptions: Vec::new() }),
+            _ => {
+                let (last, interruptions) = (SmallVec::new(), Vec::new());
+                self.run = Some(Run { cpu, start, end, last, interruptions, interrupted: start });
+            }
         }
         if segment.kind != SegmentKind::Interrupted {
             return;
+        }
+        if let Some(run) = &mut self.run {
+            run.interrupted = end;
         }
         let clock = segment.qualifier.filter(|name| self.is_clock(*name, names));
         match (clock, &mut self.run) {
             (Some(name), _) => self.tick(name, start),
             (None, Some(run)) if run.interruptions.len() <= MOST_EVENTS => run.interruptions.push(segment.span),
             _ => {}
+        }
+    }
+
+    /// The thread left the CPU, and `next` follows.
+    fn end_run(&mut self, next: &Segment) {
+        let Some(run) = self.run.take() else { return };
+        let tail = run.end.since(run.interrupted);
+        if tail >= LEAST && next.kind != SegmentKind::Unknown && next.span.start == run.end {
+            let tails = self.tails.entry(run.cpu).or_default();
+            tails.extend((tails.len() < MOST_EVENTS).then_some(tail));
         }
     }
 
@@ -122,8 +142,8 @@ impl ClockWatch {
     /// A clock's interrupt in the open run.
     fn tick(&mut self, name: NameId, t: Timestamp) {
         let Some(run) = &mut self.run else { return };
-        let id = (run.cpu, name);
-        let clock = self.clocks.entry(id).or_default();
+        let cpu = run.cpu;
+        let clock = self.clocks.entry(name).or_default();
         let last = run.last.iter_mut().find(|(of, _)| *of == name);
         if let Some((_, last)) = &last {
             clock.add(t.since(*last));
@@ -135,7 +155,7 @@ impl ClockWatch {
             None => run.last.push((name, t)),
         }
         if t.since(since) >= clock.least_gap() {
-            self.gaps.push(Gap { clock: id, span: Span::new(since, t), interruptions, events: Vec::new() });
+            self.gaps.push(Gap { clock: name, cpu, span: Span::new(since, t), interruptions, events: Vec::new() });
         }
     }
 
@@ -150,23 +170,30 @@ impl ClockWatch {
 
     /// The pauses of the CPUs.
     pub fn finish(mut self) -> CpuPauses {
-        let mut found = CpuPauses::new();
+        // With the least length of a pause.
+        let mut found: BTreeMap<u32, (Ns, Vec<Span>)> = BTreeMap::new();
         let mut without: BTreeSet<u32> = BTreeSet::new();
         for gap in std::mem::take(&mut self.gaps) {
             let Some(period) = self.clocks.get_mut(&gap.clock).and_then(Clock::settled) else { continue };
-            if gap.span.len() < LEAST.max(MISSING * period) {
+            let least = LEAST.max(MISSING * period);
+            if gap.span.len() < least {
                 continue;
             }
-            let (cpu, _) = gap.clock;
+            let cpu = gap.cpu;
             match gap.quiet(period) {
-                Quiet::All(span) => found.entry(cpu).or_default().push(span),
+                Quiet::All(span) => found.entry(cpu).or_insert((least, Vec::new())).1.push(span),
                 Quiet::Handler => {}
                 Quiet::Part => {
                     without.insert(cpu);
                 }
             }
         }
-        found.retain(|cpu, _| !without.contains(cpu));
+        let tails = |cpu: u32, least: Ns| {
+            let all = self.tails.get(&cpu).map_or(&[][..], Vec::as_slice);
+            all.iter().filter(|tail| **tail >= least).count()
+        };
+        found.retain(|cpu, (least, spans)| !without.contains(cpu) && tails(*cpu, *least) * 2 < spans.len());
+        let mut found: CpuPauses = found.into_iter().map(|(cpu, (_, spans))| (cpu, spans)).collect();
         for spans in found.values_mut() {
             spans.sort_by_key(|span| (span.start, span.end));
             // Two clocks of one CPU see the same.

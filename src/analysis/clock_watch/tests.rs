@@ -4,21 +4,22 @@ use super::*;
 
 const MS: Ns = 1_000_000;
 
-/// A thread on CPU 0 that a timer interrupts each millisecond, but for the time between `from` and `to`.
+/// A thread on a CPU that a timer interrupts each millisecond, but for the time between `from` and `to`.
 struct Busy {
     names: Names,
     watch: ClockWatch,
+    cpu: u32,
 }
 
 impl Busy {
     fn new() -> Busy {
         let mut watch = ClockWatch::default();
         watch.begin_thread();
-        Busy { names: Names::default(), watch }
+        Busy { names: Names::default(), watch, cpu: 0 }
     }
 
     fn put(&mut self, span: Span, kind: SegmentKind, qualifier: Option<NameId>) {
-        let segment = Segment { span, kind, waker: None, qualifier, cpu: 0 };
+        let segment = Segment { span, kind, waker: None, qualifier, cpu: self.cpu };
         self.watch.segment(&segment, &self.names);
     }
 
@@ -50,6 +51,15 @@ fn a_cpu_pauses_where_its_clock_stops_and_nothing_else_happens() {
     let still = Busy::new().run("local_timer", 500_000, &every(MS, (1..50).chain(90..140)));
     let found = still.found();
     assert_eq!(found, [Span::of_ns(50 * MS, 90 * MS)]);
+    // The recording ends, or loses events, while the CPU is paused again.
+    for lost in [false, true] {
+        let mut still = Busy::new().run("local_timer", 500_000, &every(MS, (1..50).chain(90..140)));
+        still.put(Span::of_ns(139 * MS + 503_000, 180 * MS), SegmentKind::Running, None);
+        if lost {
+            still.put(Span::of_ns(180 * MS, 190 * MS), SegmentKind::Unknown, None);
+        }
+        assert_eq!(still.found().len(), 1);
+    }
     // Too short for a clock of ten milliseconds.
     let slow = Busy::new().run("arch_timer", 500_000, &every(10 * MS, (1..50).chain(53..100)));
     assert_eq!(slow.found(), []);
@@ -64,6 +74,22 @@ fn a_clock_that_others_shorten_has_its_period_still() {
     ticks.extend((0..30).map(|n| n * MS + 300_000));
     ticks.sort_unstable();
     assert_eq!(Busy::new().run("hrtimer", 100_000, &ticks).found().len(), 1);
+}
+
+/// One kernel has one period: no thread runs for long on a CPU, but threads do on others.
+#[test]
+fn clocks_of_all_cpus_show_the_period() {
+    let still = |others: u32| {
+        let mut busy = Busy::new();
+        for cpu in (0..=others).rev() {
+            busy.watch.begin_thread();
+            busy.cpu = cpu;
+            busy = busy.run("local_timer", 500_000, &every(MS, (1..9).chain(if cpu == 0 { 90..92 } else { 9..11 })));
+        }
+        busy.found()
+    };
+    assert_eq!(still(1), []);
+    assert_eq!(still(2), [Span::of_ns(9 * MS, 90 * MS)]);
 }
 
 /// Twins: the clock does not come, for another reason, or it is none.
@@ -94,6 +120,11 @@ fn nothing_is_said_where_the_clock_stops_for_another_reason() {
     let last = irregular.last().copied().unwrap_or_default();
     let irregular: Vec<Ns> = irregular.into_iter().chain([last + 60 * MS]).collect();
     assert_eq!(Busy::new().run("hrtimer", 1_000, &irregular).found(), []);
+    // The thread leaves the CPU after a time without it: the CPU has no clock where one thread is to run.
+    let mut tickless = Busy::new().run("local_timer", 500_000, &ticks);
+    tickless.put(Span::of_ns(139 * MS + 503_000, 180 * MS), SegmentKind::Running, None);
+    tickless.put(Span::of_ns(180 * MS, 190 * MS), SegmentKind::Blocked, None);
+    assert_eq!(tickless.found(), []);
     // Too few to know the period.
     assert_eq!(Busy::new().run("timer", 500_000, &every(MS, (1..10).chain(90..95))).found(), []);
 }
