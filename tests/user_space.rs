@@ -8,8 +8,8 @@ mod ask;
 mod simulator;
 
 use serde_json::Value;
-use simulator::plants::sleeper;
 use simulator::recorder::{Manner, record};
+use simulator::service::sleeper;
 use simulator::{Machine, Op, World, explained, turns};
 use std::path::Path;
 

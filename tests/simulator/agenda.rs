@@ -13,6 +13,28 @@ pub(super) enum Action {
     /// The CPU looks at its run queue.
     Reschedule(usize),
     Tick(usize),
+    /// The end of a period of a group's quota.
+    Period(usize),
+    /// The CPU is to be paused for so long.
+    Stall(usize, Ns),
+    /// It goes on, and was paused for so long.
+    GoOn(usize, Ns),
+    /// A line of counters is due, with this number.
+    Sample(u64),
+}
+
+impl Action {
+    /// The CPU that must work for it.
+    pub fn cpu(&self) -> Option<usize> {
+        match self {
+            Action::Spent(cpu, _)
+            | Action::Interrupt(cpu, _)
+            | Action::Handle(cpu)
+            | Action::Reschedule(cpu)
+            | Action::Tick(cpu) => Some(*cpu),
+            Action::Period(_) | Action::Stall(..) | Action::GoOn(..) | Action::Sample(_) => None,
+        }
+    }
 }
 
 /// An entry of the agenda: time, a number that orders entries of one time, and action.

@@ -2,7 +2,7 @@
 
 use super::ctf_writer::{Event, Value};
 use super::program::{Carrier, Op, Program, Reason, Step};
-use super::scheduler::{DEAD, DISK_SLEEP, SLEEP};
+use super::scheduler::{DEAD, DISK_SLEEP, READY, SLEEP, STOPPED};
 use super::system_calls::{call, descriptor, system_call};
 use super::truth::What;
 use super::{Action, Channel, Disk, Machine, Mutex, State, interrupts::Interrupt};
@@ -46,10 +46,7 @@ impl Machine {
         let thread = self.cpus[cpu].current.unwrap();
         loop {
             match self.threads[thread].steps.front() {
-                Some(Step::Spend(_)) => {
-                    self.resume(cpu);
-                    return;
-                }
+                Some(Step::Spend(_)) => return self.go_on_in_program(cpu, thread),
                 Some(_) => {}
                 None => {
                     self.refill(thread);
@@ -73,10 +70,28 @@ impl Machine {
         }
     }
 
-    fn block(&mut self, cpu: usize, thread: usize, reason: Reason) {
+    /// Spend time; before that a thread on the way back to its program may have to leave.
+    fn go_on_in_program(&mut self, cpu: usize, thread: usize) {
+        // One that has just come reaches its program a little later.
+        let is_back = !self.threads[thread].in_call && self.cpus[cpu].switched < self.now;
+        if is_back && self.must_halt(thread) {
+            self.wait_halted(cpu, thread);
+        } else if is_back && self.is_throttled(thread, cpu) {
+            self.switch(cpu, READY);
+        } else {
+            self.resume(cpu);
+        }
+    }
+
+    pub(super) fn block(&mut self, cpu: usize, thread: usize, reason: Reason) {
         self.threads[thread].state = State::Waiting;
         self.schedule.wait(thread, self.now, reason);
-        self.switch(cpu, if matches!(reason, Reason::Disk(..)) { DISK_SLEEP } else { SLEEP });
+        let state = match reason {
+            Reason::Disk(..) => DISK_SLEEP,
+            Reason::Token(Carrier::Stop) => STOPPED,
+            _ => SLEEP,
+        };
+        self.switch(cpu, state);
     }
 
     fn refill(&mut self, thread: usize) {
@@ -140,6 +155,7 @@ impl Machine {
                 };
                 self.threads[thread].message = token;
             }
+            Step::Halt(..) | Step::EndHalt(_) | Step::Fault(_) => self.change(cpu, thread, step),
             Step::Clone(name, program, ended, within) => self.fork(cpu, thread, name, program(), *ended, *within),
             Step::BeginWork => {
                 let address = self.threads[thread].message;
@@ -192,6 +208,8 @@ impl Machine {
                 vec![Step::Take(*channel, Carrier::Condition)]
             }
             Op::FlushWork(ns) => self.flush_work(*ns),
+            Op::Rest(period) => system_call(&Op::Sleep(period - self.now % period)),
+            Op::Fault(fault, ns) => vec![Step::Fault(Some(*fault)), Step::Spend((*ns).max(1)), Step::Fault(None)],
             Op::Mark(name, fields) => {
                 let fields = fields.iter().map(|(name, value)| (*name, Value::I64(*value))).collect();
                 vec![Step::Spend(200), Step::Mark((*name).into(), fields), Step::Spend(400)]

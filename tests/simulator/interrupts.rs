@@ -136,6 +136,9 @@ impl Machine {
     /// The scheduler's tick: only on a CPU that runs a thread.
     pub(super) fn tick(&mut self, cpu: usize) {
         let Some(current) = self.cpus[cpu].current else { return };
+        if self.cpus[cpu].tickless && self.cpus[cpu].queues.iter().all(|queue| queue.is_empty()) {
+            return;
+        }
         if self.threads[current].left <= 0 || self.running_for(cpu) >= self.threads[current].left {
             self.cpus[cpu].need_reschedule = true;
         }

@@ -32,13 +32,20 @@ pub mod elf;
 pub mod random;
 
 mod agenda;
+pub mod bandwidth;
 mod calls;
+mod hindrances;
 mod interrupts;
+pub mod kernel_code;
 mod perf;
 pub mod plants;
 pub mod program;
 pub mod recorder;
+mod samples;
 mod scheduler;
+pub mod service;
+mod shared;
+mod stalls;
 mod state_dump;
 mod system_calls;
 pub mod truth;
@@ -51,10 +58,13 @@ use std::collections::{BinaryHeap, VecDeque};
 use std::rc::Rc;
 use truth::{Schedule, What};
 use whyslow::base::time::Ns;
+use whyslow::model::environment::EnvironmentLine;
 
 pub use program::{Op, turns};
 pub use random::Random;
 
+/// Priorities of threads.
+const PRIORITIES: usize = 3;
 /// A time slice.
 const SLICE: Ns = 4_000_000;
 
@@ -78,7 +88,7 @@ enum State {
 struct ThreadState {
     task: Rc<Task>,
     process: Process,
-    /// 0 is served before 1.
+    /// The smaller is served first.
     priority: usize,
     /// CPUs on which it may run.
     allowed: Vec<usize>,
@@ -90,8 +100,9 @@ struct ThreadState {
     cpu: usize,
     /// Of its time slice.
     left: Ns,
-    /// In a system call.
+    /// In a system call or a page fault.
     in_call: bool,
+    fault: Option<kernel_code::Fault>,
     message: u64,
     /// The channel that gets a token when it ends.
     parent: Option<Channel>,
@@ -102,13 +113,21 @@ struct ThreadState {
 #[derive(Default)]
 struct Cpu {
     current: Option<usize>,
-    queues: [VecDeque<usize>; 2],
+    queues: [VecDeque<usize>; PRIORITIES],
     /// When the running thread began to spend its time; `None` while it does not.
     spending: Option<Ns>,
     epoch: u64,
     interrupt: Option<interrupts::Handling>,
     pending: VecDeque<interrupts::Interrupt>,
     need_reschedule: bool,
+    /// When its thread came.
+    switched: Ns,
+    /// It is paused until then.
+    stalled: Option<Ns>,
+    /// For how long it has.
+    stolen: Ns,
+    /// It has no tick while one thread is to run.
+    tickless: bool,
 }
 
 #[derive(Default)]
@@ -139,6 +158,9 @@ struct ProcessState {
     pid: i32,
     user: bool,
     contained: bool,
+    /// The number of its quota.
+    bandwidth: Option<usize>,
+    halt: Option<stalls::Halt>,
 }
 
 /// A machine.
@@ -151,6 +173,8 @@ pub struct Machine {
     mutexes: Vec<MutexState>,
     disks: Vec<DiskState>,
     channels: Vec<ChannelState>,
+    bandwidths: Vec<bandwidth::Bandwidth>,
+    samples: Vec<EnvironmentLine>,
     agenda: BinaryHeap<Reverse<Agendum>>,
     agenda_number: u64,
     next_tid: i32,
@@ -175,6 +199,8 @@ pub struct World {
     pub initial: Vec<Rc<Task>>,
     /// Processes that emit user-space events (name, pid), and whether they run in a container.
     pub processes: Vec<(Rc<str>, i32, bool)>,
+    /// What was counted meanwhile.
+    pub environment: Vec<EnvironmentLine>,
     /// End of the recording.
     pub end: Ns,
 }
@@ -192,6 +218,8 @@ impl Machine {
             mutexes: Vec::new(),
             disks: Vec::new(),
             channels: Vec::new(),
+            bandwidths: Vec::new(),
+            samples: Vec::new(),
             agenda: BinaryHeap::new(),
             agenda_number: 0,
             next_tid: 1000,
@@ -205,6 +233,7 @@ impl Machine {
             let at = machine.now + 4_000_000 * (cpu as Ns + 1) / (cpus as Ns + 1);
             machine.later(at, Action::Tick(cpu));
         }
+        machine.later(machine.now, Action::Sample(0));
         machine.create_worker();
         machine
     }
@@ -213,7 +242,8 @@ impl Machine {
     pub fn process(&mut self, name: &str) -> Process {
         // Ids as if other processes had been started between them.
         self.next_tid += 1 + self.dice.below(40) as i32;
-        self.processes.push(ProcessState { name: name.into(), pid: self.next_tid, user: true, contained: false });
+        let (name, pid) = (name.into(), self.next_tid);
+        self.processes.push(ProcessState { name, pid, user: true, contained: false, bandwidth: None, halt: None });
         Process(self.processes.len() - 1)
     }
 
@@ -234,7 +264,7 @@ impl Machine {
         self.thread_on(process, name, program, 0, all)
     }
 
-    /// The same with a priority (0 is served before 1) and the CPUs on which it may run.
+    /// The same with a priority (0 is served before 1, and that before 2) and the CPUs on which it may run.
     pub fn thread_on(
         &mut self,
         process: Process,
@@ -293,59 +323,13 @@ impl Machine {
             cpu,
             left: SLICE,
             in_call: false,
+            fault: None,
             message: 0,
             parent,
             kernel: false,
             born: self.now,
         });
         at
-    }
-
-    /// A lock; an unlock hands it to the first thread that waits.
-    pub fn mutex(&mut self) -> Mutex {
-        self.mutexes.push(MutexState::default());
-        self.schedule.mutexes.push(Vec::new());
-        Mutex(self.mutexes.len() - 1)
-    }
-
-    /// A disk that serves one request after the other: so long each, and for each KiB.
-    pub fn disk(&mut self, seek: Ns, per_kib: Ns) -> Disk {
-        let irq_cpu = self.dice.below(self.cpus.len());
-        self.disks.push(DiskState { seek, per_kib, irq_cpu, queue: VecDeque::new(), sector: 2048 });
-        self.schedule.disks.push(Vec::new());
-        Disk(self.disks.len() - 1)
-    }
-
-    /// A place to leave tokens and to wait for them: for pipes, semaphores, signals.
-    pub fn channel(&mut self) -> Channel {
-        self.channels.push(ChannelState::default());
-        Channel(self.channels.len() - 1)
-    }
-
-    /// A TCP connection over loopback: towards the server, and back.
-    pub fn connection(&mut self) -> (Channel, Channel) {
-        let port = 40_000 + self.channels.len() as u16;
-        let (here, there) = (([127, 0, 0, 1], port), ([127, 0, 0, 1], 80));
-        let seq = 1_000_000 * self.channels.len() as u32 + 1;
-        let tcp = |source, dest, seq| ctf_writer::Tcp { source, dest, seq, ack: 7, len: 100 };
-        let (to, from) = (self.channel(), self.channel());
-        self.channels[to.0].tcp = Some(tcp(here, there, seq));
-        self.channels[from.0].tcp = Some(tcp(there, here, seq + 500_000));
-        (to, from)
-    }
-
-    /// Interrupts of a device that no thread waits for: `count` of them from `at` on, one in `every` ns, each of
-    /// `length`.
-    pub fn interrupts(&mut self, cpu: usize, handler: &'static str, at: Ns, count: usize, every: Ns, length: Ns) {
-        for i in 0..count as Ns {
-            self.device(cpu, handler, at + i * every, length / 5, length * 4 / 5);
-        }
-    }
-
-    /// One interrupt of a device: so long its handler, and the soft interrupt that this raises.
-    pub fn device(&mut self, cpu: usize, handler: &'static str, at: Ns, hard: Ns, soft: Ns) {
-        let interrupt = interrupts::Interrupt::Device { handler, hard, soft };
-        self.later(self.now + at, Action::Interrupt(cpu, interrupt));
     }
 
     fn later(&mut self, at: Ns, action: Action) {
@@ -368,7 +352,9 @@ impl Machine {
     ) {
         self.emit(cpu, "", fields);
         let stack = self.cpus[cpu].current.filter(|t| !self.threads[*t].kernel).map(|t| self.stack(t));
+        let kernel = self.kernel_stack(cpu, &name);
         let event = self.kernel_events.last_mut().unwrap();
+        event.fields.push((kernel_code::KERNEL_STACK, kernel));
         (event.name, event.stack) = (name, stack);
     }
 
@@ -385,6 +371,10 @@ impl Machine {
                 break;
             }
             self.now = at;
+            if let Some(until) = action.cpu().and_then(|cpu| self.cpus[cpu].stalled) {
+                self.later(until, action);
+                continue;
+            }
             match action {
                 Action::Spent(cpu, epoch) => {
                     if self.cpus[cpu].epoch == epoch {
@@ -398,8 +388,15 @@ impl Machine {
                     self.tick(cpu);
                     self.later(self.now + 4_000_000, Action::Tick(cpu));
                 }
+                Action::Period(group) => self.period(group),
+                Action::Stall(cpu, length) => self.stall(cpu, length),
+                Action::GoOn(cpu, length) => self.go_on(cpu, length),
+                Action::Sample(number) => self.sample(number),
             }
         }
+        self.now = end;
+        let last = self.line();
+        self.samples.push(last);
         self.schedule.span = (start, end);
         let processes = self.processes.iter().filter(|p| p.user).map(|p| (Rc::clone(&p.name), p.pid, p.contained));
         World {
@@ -409,6 +406,7 @@ impl Machine {
             schedule: self.schedule,
             cpus: self.cpus.len(),
             initial,
+            environment: self.samples,
             end,
         }
     }

@@ -4,7 +4,16 @@
 //! Source: tools/perf/util/data-convert-bt.c of the kernel.
 
 use super::ctf_writer::{Event, Value};
+use super::kernel_code::KERNEL_STACK;
 use std::collections::BTreeSet;
+
+/// Marks before the parts of a call chain.
+const KERNEL_PART: i64 = -128;
+const USER_PART: i64 = -512;
+
+fn part(mark: i64, stack: &[u64]) -> Vec<u64> {
+    if stack.is_empty() { Vec::new() } else { [&[mark as u64][..], stack].concat() }
+}
 
 /// As `perf record` names and `perf data convert --to-ctf` writes it.
 pub(super) fn as_perf(mut event: Event, stacks: bool) -> Event {
@@ -29,10 +38,15 @@ pub(super) fn as_perf(mut event: Event, stacks: bool) -> Event {
         format!("{}:{}", event.name.split('_').next().unwrap(), event.name)
     }
     .into();
+    let is_kernel = |(name, _): &&(&str, Value)| *name == KERNEL_STACK;
+    let kernel = match event.fields.iter().find(is_kernel) {
+        Some((_, Value::Words(stack))) => part(KERNEL_PART, stack),
+        _ => Vec::new(),
+    };
     let block = event.name.starts_with("block:");
-    event
-        .fields
-        .retain(|(name, _)| !(matches!(*name, "network_header" | "vtids" | "child_tid") || block && *name == "tid"));
+    event.fields.retain(|(name, _)| {
+        !(matches!(*name, "network_header" | "vtids" | "child_tid" | KERNEL_STACK) || block && *name == "tid")
+    });
     for (name, _) in &mut event.fields {
         *name = match *name {
             "prev_tid" => "prev_pid",
@@ -50,9 +64,8 @@ pub(super) fn as_perf(mut event: Event, stacks: bool) -> Event {
         ("perf_period", Value::U64(1)),
     ];
     if stacks {
-        // The user's part of a call chain follows its mark.
-        let user = event.stack.iter().flat_map(|s| std::iter::once(-512_i64 as u64).chain(s.iter().copied()));
-        fields.push(("perf_callchain", Value::Words(user.collect())));
+        let user = event.stack.iter().flat_map(|stack| part(USER_PART, stack));
+        fields.push(("perf_callchain", Value::Words(kernel.into_iter().chain(user).collect())));
     }
     let mut seen = BTreeSet::new();
     event.fields.retain(|(name, _)| seen.insert(*name));

@@ -1,8 +1,9 @@
 //! Programs: the operations of a thread, as a list for each turn, and the steps into which the kernel takes them apart.
 
 use super::ctf_writer::Value;
+use super::kernel_code::Fault;
 use super::random::Random;
-use super::{Channel, Disk, Mutex};
+use super::{Channel, Disk, Mutex, Process};
 use std::borrow::Cow;
 use std::rc::Rc;
 use whyslow::base::time::Ns;
@@ -41,6 +42,17 @@ pub enum Op {
     SyncDisk(Disk, u32),
     /// `clock_nanosleep`.
     Sleep(Ns),
+    /// `clock_nanosleep` to the next multiple of this time.
+    Rest(Ns),
+    /// Page faults in which the kernel does this, for so long.
+    Fault(Fault, Ns),
+    /// Freeze the threads of a process through their control group: `write`.
+    Freeze(Process),
+    /// Let them go on: `write`.
+    Thaw(Process),
+    /// The same by signals: `kill`.
+    Stop(Process),
+    Continue(Process),
     /// `sendto` over a connection; the message arrives in the soft interrupt that sending raises.
     Send(Channel, u64),
     /// `recvfrom`.
@@ -125,6 +137,10 @@ pub enum Carrier {
     Signal,
     Child,
     Work,
+    /// The freezer of control groups lets the thread go on.
+    Freezer,
+    /// A signal lets it go on.
+    Stop,
 }
 
 /// Steps of the kernel for a thread, one after the other.
@@ -145,6 +161,10 @@ pub enum Step {
     Take(Channel, Carrier),
     /// The flag: a thread of the same process.
     Clone(&'static str, Rc<dyn Fn() -> Program>, Channel, bool),
+    Halt(Process, Carrier),
+    EndHalt(Process),
+    /// A page fault begins or ends.
+    Fault(Option<Fault>),
     BeginWork,
     EndWork,
     Mark(Cow<'static, str>, Vec<(&'static str, Value)>),

@@ -6,15 +6,18 @@
 use super::World;
 use super::ctf_writer::{Channel, Context, Event, TraceWriter, Value};
 use super::elf::{self, Elf};
+use super::kernel_code::{KERNEL_STACK, kallsyms};
 use super::perf::as_perf;
 use super::program::Step;
 use super::random::Random;
+use super::samples;
 use super::state_dump::state_dump;
 use std::borrow::Cow;
 use std::cell::RefCell;
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use whyslow::base::time::Ns;
+use whyslow::model::environment::ENVIRONMENT_FILE;
 
 /// The address of the program in every process.
 pub const BASE: u64 = 0x5555_5555_0000;
@@ -160,6 +163,10 @@ pub struct Manner {
     pub contexts: Contexts,
     /// Call stacks at system calls and ticks, in a channel of their own.
     pub stacks: bool,
+    /// The kernel's call stacks at switches, too, all in one channel.
+    pub kernel_stacks: bool,
+    /// What was counted meanwhile is beside the recording.
+    pub environment: bool,
     pub twice: Option<Twice>,
     /// A second session recorded the scheduler at the same time, as a trace of its own, this much later.
     pub second_session: Option<Ns>,
@@ -185,6 +192,8 @@ impl Default for Manner {
             missing: Vec::new(),
             contexts: Contexts::Full,
             stacks: true,
+            kernel_stacks: false,
+            environment: false,
             twice: None,
             second_session: None,
             second_user_session: None,
@@ -204,10 +213,12 @@ pub struct Recorded {
     pub traces: Vec<PathBuf>,
     /// The folder with the program, for `--symbols`.
     pub symbols: PathBuf,
+    /// The kernel's functions, for `--kallsyms`.
+    pub kallsyms: PathBuf,
 }
 
 const CLOCK: u128 = 0xf52e_ea38_2b46_45a3_8120_bd68_2c7a_c0ea;
-const HOST: &str = "simulated";
+pub(super) const HOST: &str = "simulated";
 
 /// All events, before a manner of recording leaves some out or changes them.
 #[derive(Clone, Default)]
@@ -243,7 +254,12 @@ pub fn record(world: &World, manner: &Manner, folder: &Path) -> Recorded {
         functions.iter().enumerate().fold(bare, |elf, (at, f)| elf.function(place(at), STEP, f))
     });
     std::fs::write(symbols.join("program"), program.bytes()).unwrap();
-    Recorded { traces, symbols }
+    let kernel = symbols.join("kallsyms");
+    std::fs::write(&kernel, kallsyms()).unwrap();
+    if manner.environment {
+        std::fs::write(folder.join(ENVIRONMENT_FILE), samples::file(&world.environment)).unwrap();
+    }
+    Recorded { traces, symbols, kallsyms: kernel }
 }
 
 /// Write events in this manner into a new folder; one that exists is removed first. Returns the traces.
@@ -321,6 +337,9 @@ fn kernel(events: Events, manner: &Manner) -> TraceWriter {
     let (mut events, mut stacks) = (events.kernel, events.stacks);
     for list in [&mut events, &mut stacks] {
         list.retain(|e| !manner.missing.iter().any(|m| m.is(&e.name)));
+        if !manner.kernel_stacks {
+            list.iter_mut().for_each(|e| e.fields.retain(|(name, _)| *name != KERNEL_STACK));
+        }
     }
     if !manner.namespaces_recorded {
         events.retain(|e| e.name != "lttng_statedump_process_pid_ns");
@@ -329,11 +348,14 @@ fn kernel(events: Events, manner: &Manner) -> TraceWriter {
         }
     }
     let discarded = lose(&mut events, manner, trace.span, cpus);
-    let contexts = match manner.contexts {
+    let mut contexts = match manner.contexts {
         Contexts::Full => vec![Context::Pid, Context::Tid, Context::Procname, Context::Ppid],
         Contexts::Tid => vec![Context::Tid],
         Contexts::None => Vec::new(),
     };
+    if manner.kernel_stacks {
+        contexts.extend([Context::KernelStack, Context::UserStack]);
+    }
     if manner.dialect == Dialect::Perf {
         let events = events.into_iter().map(|e| as_perf(e, manner.stacks)).collect();
         let environment =
@@ -347,7 +369,7 @@ fn kernel(events: Events, manner: &Manner) -> TraceWriter {
         _ => Vec::new(),
     };
     trace.channels.push(Channel { name: "kchan".into(), contexts: contexts.clone(), events, discarded });
-    if manner.stacks {
+    if manner.stacks && !manner.kernel_stacks {
         let mut with = vec![Context::Pid, Context::Tid, Context::Procname, Context::UserStack];
         if manner.contexts != Contexts::Full {
             with = [contexts.clone(), vec![Context::UserStack]].concat();

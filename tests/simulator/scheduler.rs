@@ -12,12 +12,16 @@ pub(super) const READY: i64 = 0;
 pub(super) const SLEEP: i64 = 1;
 pub(super) const DISK_SLEEP: i64 = 2;
 pub(super) const DEAD: i64 = 0x10;
+pub(super) const STOPPED: i64 = 4;
 const PREEMPTED: i64 = 0x100;
+
+/// As `prev_prio` has the priorities: a real-time one, nice 0, nice 19.
+const PRIO: [i32; super::PRIORITIES] = [98, 120, 139];
 
 impl Machine {
     fn about(&self, thread: usize) -> Vec<(&'static str, Value)> {
         let t = &self.threads[thread];
-        let prio = if t.priority == 0 { 98 } else { 120 };
+        let prio = PRIO[t.priority];
         vec![
             ("comm", Value::Comm(Rc::clone(&t.task.comm))),
             ("tid", Value::I32(t.task.tid)),
@@ -51,6 +55,9 @@ impl Machine {
 
     pub(super) fn enqueue(&mut self, thread: usize, cpu: usize, by: usize) {
         self.threads[thread].cpu = cpu;
+        if self.is_throttled(thread, cpu) {
+            return self.hold(thread, cpu);
+        }
         self.threads[thread].state = State::Queued;
         self.schedule.thread(thread, self.now, What::Queue(cpu));
         let priority = self.threads[thread].priority;
@@ -94,6 +101,11 @@ impl Machine {
         let first = self.cpus[cpu].queues.iter().position(|q| !q.is_empty());
         let own = self.threads[current].priority;
         let give_way = first.is_some_and(|p| p < own || p == own && self.threads[current].left <= 0);
+        if self.cpus[cpu].need_reschedule && self.must_halt(current) {
+            self.pause(cpu);
+            return self.wait_halted(cpu, current);
+        }
+        let give_way = give_way || self.is_throttled(current, cpu) && !self.threads[current].in_call;
         if self.cpus[cpu].need_reschedule && give_way {
             let state = if self.threads[current].in_call { PREEMPTED } else { READY };
             self.pause(cpu);
@@ -112,6 +124,7 @@ impl Machine {
         if let Some(super::Step::Spend(left)) = self.threads[current].steps.front_mut() {
             *left -= spent;
         }
+        self.charge(cpu, current, spent);
     }
 
     /// Go on to spend time.
@@ -131,7 +144,9 @@ impl Machine {
         let prev = self.cpus[cpu].current;
         if let Some(prev) = prev {
             let priority = self.threads[prev].priority;
-            if matches!(state, READY | PREEMPTED) {
+            if matches!(state, READY | PREEMPTED) && self.is_throttled(prev, cpu) {
+                self.hold(prev, cpu);
+            } else if matches!(state, READY | PREEMPTED) {
                 self.threads[prev].state = State::Queued;
                 self.schedule.thread(prev, self.now, What::Queue(cpu));
                 if self.threads[prev].left <= 0 {
@@ -149,8 +164,7 @@ impl Machine {
         if next != prev {
             let name =
                 |t: Option<usize>, m: &Machine| t.map_or_else(|| Rc::clone(&m.idle), |t| Rc::clone(&m.threads[t].task));
-            let prio =
-                |t: Option<usize>, m: &Machine| t.map_or(120, |t| if m.threads[t].priority == 0 { 98 } else { 120 });
+            let prio = |t: Option<usize>, m: &Machine| t.map_or(120, |t| PRIO[m.threads[t].priority]);
             let (p, n) = (name(prev, self), name(next, self));
             let fields = vec![
                 ("prev_comm", Value::Comm(Rc::clone(&p.comm))),
@@ -164,6 +178,7 @@ impl Machine {
             self.emit_with_stack(cpu, Cow::Borrowed("sched_switch"), fields);
         }
         self.cpus[cpu].current = next;
+        self.cpus[cpu].switched = self.now;
         self.cpus[cpu].spending = None;
         self.cpus[cpu].epoch += 1;
         self.schedule.cpu(cpu, self.now, next);
@@ -183,8 +198,8 @@ impl Machine {
             return Some(next);
         }
         for other in 0..self.cpus.len() {
-            for priority in 0..2 {
-                let may = |t: &usize| self.threads[*t].allowed.contains(&cpu);
+            for priority in 0..super::PRIORITIES {
+                let may = |t: &usize| self.threads[*t].allowed.contains(&cpu) && !self.is_throttled(*t, cpu);
                 let from = &self.cpus[other].queues[priority];
                 // A queue that its own CPU is about to look at is left alone.
                 if self.cpus[other].current.is_none() {

@@ -22,6 +22,10 @@ fn futex(op: i32) -> Fields {
     vec![("uaddr", Value::U64(0x7f00_0000)), ("op", Value::I32(op)), ("val", Value::U32(2))]
 }
 
+fn signal(number: i32) -> Fields {
+    vec![("pid", Value::I32(1)), ("sig", Value::I32(number))]
+}
+
 /// The steps of an operation that is one system call.
 pub(super) fn system_call(op: &Op) -> Vec<Step> {
     let fd = descriptor;
@@ -55,8 +59,14 @@ pub(super) fn system_call(op: &Op) -> Vec<Step> {
         Op::WaitChild(channel) => {
             call("wait4", vec![("upid", Value::I32(-1))], vec![Step::Take(*channel, Carrier::Child)], 1)
         }
+        Op::Freeze(process) => call("write", fd(30), vec![Step::Halt(*process, Carrier::Freezer)], 1),
+        Op::Thaw(process) => call("write", fd(30), vec![Step::EndHalt(*process)], 1),
+        Op::Stop(process) => call("kill", signal(19), vec![Step::Halt(*process, Carrier::Stop)], 0),
+        Op::Continue(process) => call("kill", signal(18), vec![Step::EndHalt(*process)], 0),
         Op::Call(..)
         | Op::Run(_)
+        | Op::Rest(_)
+        | Op::Fault(..)
         | Op::Fork(..)
         | Op::Spawn(..)
         | Op::FlushWork(_)

@@ -22,6 +22,10 @@ pub enum What {
     Interrupted(&'static str),
     /// It is runnable, in the queue of this CPU.
     Queue(usize),
+    /// It is runnable, and the quota of its group is used up.
+    Throttled,
+    /// Its CPU is paused.
+    Stolen,
     /// It waits: position in [`Life::waits`].
     Wait(usize),
     Dead,
@@ -71,6 +75,10 @@ pub enum End {
     Disk,
     /// Its CPU is idle and about to run it.
     Wakeup,
+    /// The quota of its group is used up.
+    Throttled,
+    /// Its CPU is paused.
+    Stolen,
     /// It waits for a token that no thread has left.
     Idle,
 }
@@ -96,12 +104,15 @@ impl Blame {
             (Some((How::Cpu, _)), _) => "preempted",
             (Some((How::Disk, _)), _) => "blocked.disk",
             (Some((How::Token(Carrier::Network), _)), _) => "blocked.network",
+            (Some((How::Token(Carrier::Stop), _)), _) => "stopped",
             (Some(_), _) => "blocked.thread",
             (None, End::Run) => "cpu",
             (None, End::Interrupted(_)) => "interrupted",
             (None, End::Timer) => "blocked.timer",
             (None, End::Disk) => "blocked.disk",
             (None, End::Wakeup) => "preempted",
+            (None, End::Throttled) => "throttled",
+            (None, End::Stolen) => "stolen",
             (None, End::Idle) => "blocked.unknown",
         }
     }
@@ -121,6 +132,8 @@ pub struct Schedule {
     pub threads: Vec<Life>,
     /// The thread that runs on each CPU.
     pub cpus: Vec<Vec<(Ns, Option<usize>)>>,
+    /// Whether each CPU is paused.
+    pub stalls: Vec<Vec<(Ns, bool)>>,
     /// The owner of each lock.
     pub mutexes: Vec<Vec<(Ns, Option<usize>)>>,
     /// The thread whose request each disk serves.
@@ -139,7 +152,8 @@ fn at<T: Copy>(list: &[(Ns, T)], t: Ns) -> Option<T> {
 impl Schedule {
     pub(super) fn new(cpus: usize) -> Schedule {
         let (threads, mutexes, disks, marks) = Default::default();
-        Schedule { threads, cpus: vec![Vec::new(); cpus], mutexes, disks, marks, span: (0, 0) }
+        let (running, stalls) = (vec![Vec::new(); cpus], vec![Vec::new(); cpus]);
+        Schedule { threads, cpus: running, stalls, mutexes, disks, marks, span: (0, 0) }
     }
 
     pub(super) fn create(&mut self, task: Rc<Task>, born: Ns) {
@@ -187,6 +201,9 @@ impl Schedule {
             let (how, next) = match self.what(on, t) {
                 What::Run => break End::Run,
                 What::Interrupted(by) => break End::Interrupted(by),
+                What::Throttled => break End::Throttled,
+                What::Stolen => break End::Stolen,
+                What::Queue(cpu) if at(&self.stalls[cpu], t) == Some(true) => break End::Stolen,
                 What::Unborn | What::Dead => break End::Idle,
                 What::Queue(cpu) => match at(&self.cpus[cpu], t).flatten() {
                     Some(other) if other != on => {

@@ -179,6 +179,8 @@ pub enum Context {
     Vpid,
     Procname,
     UserStack,
+    /// The event's field `callstack_kernel`, without addresses where it has none.
+    KernelStack,
     /// Another context: the event's field of this name, 0 where it has none.
     U64(&'static str),
     /// The same with 32 bits.
@@ -190,6 +192,7 @@ impl Context {
     fn field(self) -> Option<&'static str> {
         match self {
             Context::U64(name) | Context::I32(name) => Some(name),
+            Context::KernelStack => Some("callstack_kernel"),
             _ => None,
         }
     }
@@ -205,6 +208,10 @@ impl Context {
             Context::Procname => ("procname", Value::Comm(Rc::clone(&on.comm))),
             Context::U64(name) => (name, event.field(name).unwrap_or(Value::U64(0))),
             Context::I32(name) => (name, event.field(name).unwrap_or(Value::I32(0))),
+            Context::KernelStack => {
+                let empty = || Value::Words(Rc::from(&[][..]));
+                ("callstack_kernel", event.field("callstack_kernel").unwrap_or_else(empty))
+            }
             Context::UserStack => {
                 ("callstack_user", Value::Words(event.stack.clone().unwrap_or_else(|| Rc::from(&[][..]))))
             }
