@@ -13,12 +13,13 @@ use crate::state::reader::RowReader;
 use crate::state::timeline::{SegmentKind, ThreadId, Timeline};
 use foldhash::HashMap;
 use std::cmp::Reverse;
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 
 /// Of all CPU time the busiest programs have together this many tenths.
 const BUSIEST: i128 = 9;
 /// The recorded command was the purpose of the recording if it had one part in so many of the CPU time; below it may
-/// have only set the time, like `sleep`.
+/// have only set the time, like `sleep`. Of a command's programs each needs as much of what they had together: others
+/// may have only waited for them.
 const PURPOSE: i128 = 100;
 
 /// What is known of a program; the greatest is asked about first.
@@ -29,7 +30,7 @@ pub enum Rank {
     Other,
     /// It did most.
     Busiest,
-    /// The tracer ran it, but it used hardly any CPU.
+    /// The tracer ran it, but there it used hardly any CPU.
     Command,
     /// The recording was made for it: the tracer ran it, or recorded its system calls alone.
     Recorded,
@@ -100,25 +101,31 @@ impl Programs {
         let of = |threads: BTreeSet<ThreadId>| -> BTreeSet<usize> {
             threads.into_iter().filter_map(|id| Some(self.member(id)?.program)).collect()
         };
-        let commands = of(commands(timeline));
+        // Strangers of the same name don't count: a shell that waits for the command and each `cat` are apart.
+        let mut by_command: BTreeMap<usize, i128> = BTreeMap::new();
+        for thread in commands(timeline) {
+            if let Some(at) = self.program(thread) {
+                *by_command.entry(at).or_default() += i128::from(running(reader, thread));
+            }
+        }
         let called =
             of(timeline.threads_by_id().map(|(id, _)| id).filter(|id| !reader.calls(*id).is_empty()).collect());
         // Damaged times can have any value: 128 bits hold every sum of them.
         let sum = |programs: &mut dyn Iterator<Item = &Program>| programs.map(|p| i128::from(p.ns)).sum::<i128>();
         let total = sum(&mut self.all.iter());
-        let by_commands = sum(&mut commands.iter().filter_map(|at| self.all.get(*at)));
+        let by_commands: i128 = by_command.values().sum();
         let mut order: Vec<usize> = (0..self.all.len()).collect();
         order.sort_by_key(|at| (Reverse(self.all[*at].ns), self.all[*at].name.clone()));
         let mut before = 0_i128;
         for at in order {
             let is_alone = called.len() == 1 && self.all.len() > 1 && called.contains(&at);
             let program = &mut self.all[at];
-            program.rank = match commands.contains(&at) {
-                true if by_commands * PURPOSE >= total => Rank::Recorded,
-                true => Rank::Command,
-                false if is_alone => Rank::Recorded,
-                false if before * 10 < total * BUSIEST => Rank::Busiest,
-                false => Rank::Other,
+            program.rank = match by_command.get(&at) {
+                Some(ns) if by_commands * PURPOSE >= total && ns * PURPOSE >= by_commands => Rank::Recorded,
+                Some(_) => Rank::Command,
+                None if is_alone => Rank::Recorded,
+                None if before * 10 < total * BUSIEST => Rank::Busiest,
+                None => Rank::Other,
             };
             before += i128::from(program.ns);
         }

@@ -3,7 +3,7 @@
 use super::*;
 use crate::analysis::timeline_builder::TimelineBuilder;
 use crate::base::time::{Ns, Span, Timestamp};
-use crate::state::timeline::{Segment, SegmentKind, ThreadName};
+use crate::state::timeline::{Segment, SegmentKind, ThreadId, ThreadName};
 
 /// A thread that waits in `call` and works in between: `n` iterations, every twentieth ten times as long.
 fn looping(name: &str, n: usize, spread: bool) -> TimelineBuilder {
@@ -70,6 +70,31 @@ fn candidates_of_the_recorded_command_come_before_those_of_busier_processes() {
     let perf = builder.0.tables.names.intern("perf");
     builder.0.threads[1].thread.names.push(ThreadName { from: Timestamp::new(2), name: perf });
     assert_eq!(found(&builder).0, ["wait=call,thread=job-*"]);
+}
+
+#[test]
+fn programs_that_only_wait_beside_the_recorded_command_are_not_its_purpose() {
+    // A shell that perf runs begins the server, becomes `cat` and waits; a stranger is called `cat`, too.
+    let mut builder = TimelineBuilder::new(3);
+    let names: [&[&str]; 3] = [&["perf-exec", "sh", "cat"], &["server"], &["cat"]];
+    for (at, (names, ns)) in names.into_iter().zip([5, 600, 300]).enumerate() {
+        let names = (0..)
+            .zip(names)
+            .map(|(since, name)| ThreadName { from: Timestamp::new(since), name: builder.0.tables.names.intern(name) });
+        let names = names.collect();
+        let thread = &mut builder.0.threads[at].thread;
+        (thread.names, thread.pid) = (names, thread.tid);
+        builder.segment(at + 1, 0, ns, SegmentKind::Running, 0);
+    }
+    builder.0.threads[1].thread.parent = Some(ThreadId::at(0));
+    let ranks = |builder: &TimelineBuilder| {
+        let programs = Programs::new(&builder.sealed(), None);
+        ["server", "cat"].map(|name| programs.all.iter().find(|program| program.name == name).map(|of| of.rank))
+    };
+    assert_eq!(ranks(&builder), [Some(Rank::Recorded), Some(Rank::Command)]);
+    // What works for the server belongs to the purpose.
+    builder.segment(1, 600, 620, SegmentKind::Running, 0);
+    assert_eq!(ranks(&builder), [Some(Rank::Recorded); 2]);
 }
 
 #[test]
