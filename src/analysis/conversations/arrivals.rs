@@ -12,12 +12,17 @@
 //!   it found ready: it handed the connection over;
 //! - else the entry of the receive.
 //!
+//! Where no thread waited, or another one than that at the other end woke it, data may have come before: then its send
+//! counts, if the other end is known (`peers`).
+//!
 //! Cost: O(log segments) for each receive, less in order of time.
 
+use super::peers::Peers;
+use super::process_calls::CallMeanings;
 use crate::base::time::{Span, Timestamp};
 use crate::event::descriptor::Descriptor;
 use crate::state::reader::{RowCursor, RowReader};
-use crate::state::timeline::{Call, Segment, SegmentKind, ThreadId};
+use crate::state::timeline::{Call, Segment, SegmentKind, ThreadId, Waker};
 use foldhash::HashMap;
 use smallvec::SmallVec;
 
@@ -56,13 +61,14 @@ struct ThreadArrivals<'r> {
 pub(super) struct Arrivals<'r> {
     threads: Vec<ThreadArrivals<'r>>,
     positions: HashMap<ThreadId, usize>,
+    peers: Peers<'r>,
 }
 
 /// How the last wait inside of a call ended.
 #[derive(Clone, Copy, Debug)]
 enum WakeUp {
-    /// By a wake-up at that time.
-    At(Timestamp),
+    /// By a wake-up at that time, by a thread where that is known.
+    At(Timestamp, Option<Waker>),
     /// The thread did not wait.
     None,
     /// It is unknown whether it did.
@@ -71,12 +77,13 @@ enum WakeUp {
 
 impl<'r> Arrivals<'r> {
     /// For the threads of a process.
-    pub fn new(reader: &'r RowReader<'_>, threads: &[ThreadId]) -> Arrivals<'r> {
+    pub fn new(reader: &'r RowReader<'_>, meanings: &'r CallMeanings, threads: &[ThreadId]) -> Arrivals<'r> {
         let of_thread =
             |id: &ThreadId| ThreadArrivals { segments: reader.segments(*id), poll: None, received: Timestamp::MIN };
         Arrivals {
             threads: threads.iter().map(of_thread).collect(),
             positions: threads.iter().enumerate().map(|(at, id)| (*id, at)).collect(),
+            peers: Peers::new(reader, meanings),
         }
     }
 
@@ -89,18 +96,48 @@ impl<'r> Arrivals<'r> {
         }
     }
 
+    /// The process has sent over a descriptor until then.
+    pub fn sent(&mut self, over: Descriptor, until: Timestamp) {
+        self.peers.moved(over, until);
+    }
+
+    /// The process has closed a descriptor, or all from it on.
+    pub fn closed(&mut self, descriptor: Descriptor, and_all_above: bool) {
+        self.peers.closed(descriptor, and_all_above);
+    }
+
     /// A thread has tried to receive from a descriptor: the moment at which the data had arrived, if there was some.
     pub fn received(&mut self, thread: usize, call: &Call, from: Descriptor) -> Arrival {
+        let (arrival, waker) = self.seen(thread, call, from);
+        let has_data = call.ret.is_some_and(|bytes| bytes > 0);
+        let until = match waker {
+            _ if !arrival.was_awaited => Some(call.span.start),
+            // A frozen thread is not woken by data but when it may go on.
+            Some(waker) if self.peers.is_by_another(from, waker) => Some(arrival.at),
+            _ => None,
+        };
+        let sent = until.filter(|_| has_data).and_then(|until| self.peers.sent(from, until));
+        if let Some(waker) = waker.filter(|_| has_data) {
+            self.peers.woken(from, waker);
+        }
+        self.peers.moved(from, call.span.end);
+        Arrival { at: sent.map_or(arrival.at, |sent| sent.min(arrival.at)), ..arrival }
+    }
+
+    /// The moment at which the data of a receive had arrived at the latest by what the process did, and who woke the
+    /// thread that waited for it alone.
+    fn seen(&mut self, thread: usize, call: &Call, from: Descriptor) -> (Arrival, Option<Waker>) {
         let entry = Arrival { at: call.span.start, was_awaited: false };
-        let Some(state) = self.threads.get_mut(thread) else { return entry };
+        let Some(state) = self.threads.get_mut(thread) else { return (entry, None) };
         let before = std::mem::replace(&mut state.received, call.span.end);
         let inside = wake_up(&mut state.segments, call.span);
+        let waker_of_poll = state.only_waker();
         let polled = state.take(from);
         match (inside, polled) {
-            (WakeUp::At(at), _) => Arrival { at, was_awaited: true },
-            (WakeUp::Unknown, None) => Arrival { at: call.span.end, was_awaited: false },
-            (_, Some(arrival)) => arrival,
-            (WakeUp::None, None) => self.handed_over(thread, before, call.span.start, from).unwrap_or(entry),
+            (WakeUp::At(at, waker), _) => (Arrival { at, was_awaited: true }, waker),
+            (WakeUp::Unknown, None) => (Arrival { at: call.span.end, was_awaited: false }, None),
+            (_, Some(arrival)) => (arrival, waker_of_poll),
+            (WakeUp::None, None) => (self.handed_over(thread, before, call.span.start, from).unwrap_or(entry), None),
         }
     }
 
@@ -119,6 +156,15 @@ impl<'r> Arrivals<'r> {
 }
 
 impl ThreadArrivals<'_> {
+    /// Who ended the last wait for some of many descriptors, if one of them alone was ready.
+    fn only_waker(&mut self) -> Option<Waker> {
+        let poll = self.poll.as_mut().filter(|poll| poll.left == 1 && poll.taken.is_empty())?;
+        match *poll.woken.get_or_insert_with(|| wake_up(&mut self.segments, poll.span)) {
+            WakeUp::At(_, waker) => waker,
+            WakeUp::None | WakeUp::Unknown => None,
+        }
+    }
+
     /// The arrival of data at a descriptor, if that was one of those that the last call found ready.
     fn take(&mut self, from: Descriptor) -> Option<Arrival> {
         let poll = self.poll.as_mut().filter(|poll| poll.left > 0 && !poll.taken.contains(&from))?;
@@ -127,8 +173,8 @@ impl ThreadArrivals<'_> {
         let (span, is_first) = (poll.span, poll.taken.len() == 1);
         let woken = *poll.woken.get_or_insert_with(|| wake_up(&mut self.segments, span));
         Some(match woken {
-            WakeUp::At(at) if is_first => Arrival { at, was_awaited: true },
-            WakeUp::At(_) => Arrival { at: span.end, was_awaited: true },
+            WakeUp::At(at, _) if is_first => Arrival { at, was_awaited: true },
+            WakeUp::At(..) => Arrival { at: span.end, was_awaited: true },
             WakeUp::None => Arrival { at: span.start, was_awaited: false },
             WakeUp::Unknown => Arrival { at: span.end, was_awaited: false },
         })
@@ -146,7 +192,7 @@ fn wake_up(segments: &mut RowCursor<'_, Segment>, call: Span) -> WakeUp {
     while let Some(segment) = last.filter(|segment| segment.span.end > call.start) {
         match segment.kind {
             SegmentKind::Unknown => return WakeUp::Unknown,
-            kind if is_wait(kind) => return WakeUp::At(segment.span.end.min(call.end)),
+            kind if is_wait(kind) => return WakeUp::At(segment.span.end.min(call.end), segment.waker),
             _ => last = segments.previous_row(),
         }
     }

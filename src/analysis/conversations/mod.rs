@@ -7,6 +7,7 @@
 //!
 //! - `process_calls`: the calls of a process in the order of their effects
 //! - `arrivals`: when data had arrived
+//! - `peers`: the other end of a socket, and when it sent
 //! - `sockets`: what a descriptor is
 //! - `exchanges`: requests with their replies
 //! - `candidates`: the tasks of all processes, where none is named
@@ -19,6 +20,7 @@
 mod arrivals;
 mod candidates;
 mod exchanges;
+mod peers;
 mod process_calls;
 mod sockets;
 #[cfg(test)]
@@ -90,7 +92,7 @@ impl<'t, 'r> Finder<'t, 'r> {
         let of = &self.processes.0[process];
         let inherited = |descriptor: Descriptor| self.inherited(process, descriptor);
         let mut files = OpenFiles::new(of.threads.len(), &inherited, of.has_forked);
-        let mut arrivals = Arrivals::new(self.reader, &of.threads);
+        let mut arrivals = Arrivals::new(self.reader, &self.meanings, &of.threads);
         for one in process_calls(self.reader, &self.meanings, &of.threads) {
             let Some(thread) = of.threads.get(one.thread).copied() else { continue };
             let call = &one.call;
@@ -107,6 +109,7 @@ impl<'t, 'r> Finder<'t, 'r> {
                     }
                 }
                 (CallMeaning::Uses(by @ (DescriptorUse::Write | DescriptorUse::Send)), Some(descriptor)) => {
+                    arrivals.sent(descriptor, call.span.end);
                     if let Some(bytes) = moved(call.ret) {
                         let piece = Piece { begin: call.span.start, end: call.span.end, thread, bytes, is_datagram };
                         files.sent(descriptor, one.thread, piece, by);
@@ -115,6 +118,9 @@ impl<'t, 'r> Finder<'t, 'r> {
                 (CallMeaning::Uses(by), Some(descriptor)) => {
                     if by == DescriptorUse::Accept {
                         arrivals.received(one.thread, call, descriptor);
+                    }
+                    if matches!(by, DescriptorUse::Close | DescriptorUse::CloseFrom) {
+                        arrivals.closed(descriptor, by == DescriptorUse::CloseFrom);
                     }
                     files.used(call, descriptor, by);
                 }

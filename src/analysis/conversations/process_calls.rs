@@ -36,7 +36,8 @@ impl CallMeanings {
         CallMeanings((0..names.len()).map(|at| meaning(names.get(NameId::at(at)))).collect())
     }
 
-    fn of(&self, call: &Call) -> Option<CallMeaning> {
+    /// What a call means.
+    pub fn of(&self, call: &Call) -> Option<CallMeaning> {
         self.0.get(call.name.index()).copied().flatten()
     }
 }

@@ -195,6 +195,81 @@ fn connection_that_another_thread_handed_over_arrived_when_that_was_woken() {
     assert_eq!(served(&builder), [(40, 71, 5, 10, 1)]);
 }
 
+/// A server that waits for a first request, which another thread sends from descriptor 7, and is then kept from its
+/// receive until 300; that thread's third request is sent at 210. `more` are calls of a third thread.
+fn stopped_before_its_receive(more: Calls<'_>, woken_by_another: bool) -> TimelineBuilder {
+    let mut builder = server(3);
+    let client = builder.0.tables.names.intern("client");
+    for (at, pid) in [(1, 200), (2, 300)] {
+        let thread = &mut builder.0.threads[at].thread;
+        (thread.tid, thread.pid, thread.names) = (pid, pid, vec![ThreadName { from: Timestamp::ZERO, name: client }]);
+    }
+    builder.segment(1, 0, 20, SegmentKind::Running, 0).segment(1, 20, 40, SegmentKind::Blocked, 2);
+    builder.segment(1, 40, 140, SegmentKind::Running, 0);
+    let by = if woken_by_another { 3 } else { 2 };
+    builder.segment(1, 140, 160, SegmentKind::Blocked, by).segment(1, 160, 1000, SegmentKind::Running, 0);
+    calls(
+        &mut builder,
+        1,
+        &[
+            ("accept4", 2, 3, 4, 5),
+            ("recvfrom", 10, 45, 5, 8),
+            ("sendto", 60, 62, 5, 9),
+            ("recvfrom", 130, 165, 5, 8),
+            ("sendto", 180, 182, 5, 9),
+            // A receive that ended without data, and again after the stop.
+            ("recvfrom", 190, 200, 5, -512),
+            ("recvfrom", 300, 302, 5, 8),
+            ("sendto", 320, 322, 5, 9),
+        ],
+    );
+    calls(&mut builder, 2, &[("sendto", 38, 41, 7, 8), ("sendto", 158, 161, 7, 8), ("sendto", 210, 214, 7, 8)]);
+    calls(&mut builder, 3, more);
+    builder
+}
+
+#[test]
+fn request_to_a_stopped_thread_had_arrived_when_the_other_end_sent_it() {
+    let arrivals = |builder: &TimelineBuilder| served(builder).iter().map(|row| row.0).collect::<Vec<_>>();
+    assert_eq!(arrivals(&stopped_before_its_receive(&[], false)), [40, 160, 214]);
+    // Twin: another thread sends over the same socket, so the data may have been its own.
+    let other: Calls<'_> = &[("sendto", 158, 161, 7, 8)];
+    assert_eq!(arrivals(&stopped_before_its_receive(other, true)), [40, 160, 300]);
+    // Twin: nothing shows who is at the other end.
+    let mut builder = stopped_before_its_receive(&[], false);
+    builder.0.threads[1].rows.calls.truncate(0);
+    assert_eq!(arrivals(&builder), [40, 160, 300]);
+}
+
+#[test]
+fn request_to_a_frozen_thread_had_arrived_before_it_was_let_go_on() {
+    // Ten requests, each 100 ns long; in the last the thread waits until another one writes `THAWED` somewhere.
+    let mut builder = stopped_before_its_receive(&[("write", 1360, 1390, 3, 6)], false);
+    for draft in &mut builder.0.threads {
+        draft.rows.segments.clear();
+        draft.rows.calls.retain(|call| call.descriptor == named_descriptor(3, None, None));
+    }
+    let mut ends = Vec::new();
+    for n in 0..10 {
+        let t = 400 + n * 100;
+        let (sent, woken, by) = if n == 9 { (t + 20, t + 80, 3) } else { (t + 20, t + 22, 2) };
+        builder.segment(1, t, t + 10, SegmentKind::Running, 0);
+        builder.segment(1, t + 10, woken, SegmentKind::Blocked, by).segment(1, woken, t + 100, SegmentKind::Running, 0);
+        calls(&mut builder, 1, &[("recvfrom", t + 5, woken + 3, 5, 8), ("sendto", woken + 10, woken + 12, 5, 9)]);
+        calls(&mut builder, 2, &[("sendto", sent, sent + 3, 7, 8)]);
+        ends.push(if n == 9 { sent + 3 } else { woken });
+    }
+    builder.0.tables.span = Span::of_ns(0, 2000);
+    let arrivals: Vec<_> = rows(&builder, ConversationSide::Serves).iter().map(|row| row.0).collect();
+    assert_eq!(arrivals, ends);
+    // Twin: what wakes it is the network, which may have kept the data until then.
+    if let Some(segment) = builder.0.threads[0].rows.segments.iter_mut().rev().nth(1) {
+        (segment.kind, segment.waker) = (SegmentKind::Network, None);
+    }
+    let arrivals: Vec<_> = rows(&builder, ConversationSide::Serves).iter().map(|row| row.0).collect();
+    assert_eq!(arrivals.last(), Some(&1380));
+}
+
 #[test]
 fn data_that_waited_behind_other_data_had_arrived_when_both_were_found() {
     let mut builder = server(1);
