@@ -27,9 +27,9 @@ const ALONE: u32 = 8;
 struct Socket {
     /// The thread at the other end, and its descriptor.
     peer: Option<(ThreadId, Descriptor)>,
-    /// Wake-ups by sends of that one, and by what others sent or wrote.
-    by_peer: u32,
-    by_others: u32,
+    /// Wake-ups by what that one or another thread sent or wrote, and those of that one beyond those of others.
+    woken: u32,
+    votes: u32,
     /// Until when the process has moved data over it.
     moved: Option<Timestamp>,
 }
@@ -52,10 +52,13 @@ impl<'r> Peers<'r> {
     pub fn woken(&mut self, of: Descriptor, by: Waker) {
         let call = self.calls_of(by.thread).at(by.at);
         if let Some(to) = call.and_then(|call| self.sends_to(&call)) {
-            let (socket, peer) = (self.sockets.entry(of).or_default(), (by.thread, to));
-            let known = *socket.peer.get_or_insert(peer);
-            let count = if known == peer { &mut socket.by_peer } else { &mut socket.by_others };
-            *count = count.saturating_add(1);
+            let (socket, peer) = (self.sockets.entry(of).or_default(), Some((by.thread, to)));
+            // A majority vote: the first may have been another thread's.
+            if socket.votes == 0 {
+                socket.peer = peer;
+            }
+            let votes = if socket.peer == peer { socket.votes.checked_add(1) } else { socket.votes.checked_sub(1) };
+            (socket.votes, socket.woken) = (votes.unwrap_or(socket.votes), socket.woken.saturating_add(1));
         }
     }
 
@@ -82,7 +85,9 @@ impl<'r> Peers<'r> {
     /// When the data had been sent that was there for a receive at `until`.
     pub fn sent(&mut self, to: Descriptor, until: Timestamp) -> Option<Timestamp> {
         let socket = *self.sockets.get(&to)?;
-        let is_alone = socket.by_others.saturating_mul(ALONE) <= socket.by_peer;
+        // Each wake-up by another thread has taken a vote and given none.
+        let by_others = socket.woken.saturating_sub(socket.votes) / 2;
+        let is_alone = by_others.saturating_mul(ALONE) <= socket.woken;
         let ((thread, by), since) = (socket.peer.filter(|_| is_alone)?, socket.moved?);
         let mut call = self.calls_of(thread).first_from(since);
         for _ in 0..LOOKED_AT {

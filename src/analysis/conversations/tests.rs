@@ -244,7 +244,8 @@ fn request_to_a_stopped_thread_had_arrived_when_the_other_end_sent_it() {
 #[test]
 fn request_to_a_frozen_thread_had_arrived_before_it_was_let_go_on() {
     // Ten requests, each 100 ns long; in the last the thread waits until another one writes `THAWED` somewhere.
-    let mut builder = stopped_before_its_receive(&[("write", 1360, 1390, 3, 6)], false);
+    // It was woken so the first time, too.
+    let mut builder = stopped_before_its_receive(&[("write", 410, 430, 3, 6), ("write", 1360, 1390, 3, 6)], false);
     for draft in &mut builder.0.threads {
         draft.rows.segments.clear();
         draft.rows.calls.retain(|call| call.descriptor == named_descriptor(3, None, None));
@@ -252,7 +253,11 @@ fn request_to_a_frozen_thread_had_arrived_before_it_was_let_go_on() {
     let mut ends = Vec::new();
     for n in 0..10 {
         let t = 400 + n * 100;
-        let (sent, woken, by) = if n == 9 { (t + 20, t + 80, 3) } else { (t + 20, t + 22, 2) };
+        let (sent, woken, by) = match n {
+            0 => (t + 8, t + 20, 3),
+            9 => (t + 20, t + 80, 3),
+            _ => (t + 20, t + 22, 2),
+        };
         builder.segment(1, t, t + 10, SegmentKind::Running, 0);
         builder.segment(1, t + 10, woken, SegmentKind::Blocked, by).segment(1, woken, t + 100, SegmentKind::Running, 0);
         calls(&mut builder, 1, &[("recvfrom", t + 5, woken + 3, 5, 8), ("sendto", woken + 10, woken + 12, 5, 9)]);
