@@ -24,6 +24,8 @@ HELD = 0.33
 RIGHT, HALF, UNSURE, WRONG = OUTCOMES = ("right and sure", "right, not sure", "not sure", "wrong and sure")
 # What is asked: nothing, and about the requests that the log has.
 QUESTIONS = {"no question": [], "`--task call:clerk`": ["--task", "call:clerk"]}
+# perf ends its recording when its child is stopped, so that is a shell which waits for the server.
+APART = ["sh", "-c", '"$@"; exit $?', "sh"]
 LOUD = "while :; do head -c 3000000 /dev/urandom | gzip -9 > /dev/null; done"
 BY_HAND = ["sched:sched_switch", "sched:sched_waking", "sched:sched_wakeup_new", "sched:sched_process_fork",
            "sched:sched_process_exec", "sched:sched_process_exit", "task:task_newtask", "task:task_rename",
@@ -55,7 +57,7 @@ def record(options, scene, plant, by_hand):
     command = [scene.shop, "serve", plant.words[0], scene.log, str(REQUESTS), *plant.words[1:], *scene.words]
     if by_hand:
         events = [word for event in BY_HAND for word in ("-e", event)]
-        recorder = ["perf", "record", "-a", "-k", "mono", "-m", "16M", "-o", recording, *events, "--"]
+        recorder = ["perf", "record", "-a", "-k", "mono", "-m", "16M", "-o", recording, *events, "--", *APART]
     else:
         recorder = [options.bin, "record", "--with", "perf", "--no-open", "-o", recording, "--"]
     out = subprocess.run([*recorder, *command], capture_output=True, text=True, env=scene.environment)
