@@ -7,9 +7,10 @@
 //!
 //! A busy CPU has a timer interrupt each period (1 to 10 ms), which is one for all CPUs of a kernel. The *clock* is a
 //! handler whose name says that it is a timer's and which comes so regularly that [`REGULAR`] of the distances between
-//! two of its interrupts during one run are within a tenth of a period; the period is their third quartile, because
-//! other timers shorten some of them. A CPU was paused where a thread ran on it for [`MISSING`] periods without its
-//! clock, and nothing else happened there for all but two periods: from the moment at which the clock was due.
+//! two of its interrupts during one run, and [`LEAST_NEAR`] of them, are within a tenth of a period; the period is the
+//! distance that has most others so near. (Other timers shorten some, pauses lengthen some.) A CPU was paused where a
+//! thread ran on it for [`MISSING`] periods without its clock, and nothing else happened there for all but two periods:
+//! from the moment at which the clock was due.
 //!
 //! The clock's interrupt is among the first events when a CPU goes on. So where threads leave a CPU after such times,
 //! half as often as the clock ends one or more often, the CPU does without a clock (`nohz_full`): nothing is said of
@@ -23,9 +24,10 @@ use crate::state::timeline::{Segment, SegmentKind, known_cpu};
 use smallvec::SmallVec;
 use std::collections::{BTreeMap, BTreeSet};
 
-/// Distances of a clock from which its period follows, and how many there must be.
+/// Distances of a clock from which its period follows.
 const SAMPLED: usize = 512;
-const LEAST_SAMPLED: usize = 20;
+/// So many of them must be within a tenth of the period: of 20 that come at random 8 are in one case of a thousand.
+const LEAST_NEAR: usize = 8;
 /// Percent of the distances that must be within a tenth of the period.
 const REGULAR: usize = 30;
 /// Periods without an interrupt of the clock.
@@ -226,9 +228,10 @@ impl Clock {
         *self.period.get_or_insert_with(|| {
             let mut all = std::mem::take(&mut self.distances);
             all.sort_unstable();
-            let period = *all.get(all.len() * 3 / 4)?;
-            let near = all.iter().filter(|distance| (**distance - period).abs() * 10 <= period).count();
-            (all.len() >= LEAST_SAMPLED && near * 100 >= all.len() * REGULAR).then_some(period)
+            let until = |most: Ns| all.partition_point(|distance| *distance <= most);
+            let near = |period: Ns| until(period + period / 10) - until(period - period / 10 - 1);
+            let period = all.iter().copied().max_by_key(|distance| (near(*distance), *distance))?;
+            (near(period) >= LEAST_NEAR && near(period) * 100 >= all.len() * REGULAR).then_some(period)
         })
     }
 }

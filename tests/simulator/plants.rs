@@ -171,7 +171,8 @@ impl Plant {
                 Plant::Interrupts => none(&[Missing::Interrupts]),
                 Plant::Quota => uncounted,
                 Plant::QuotaOfThreads => uncounted && !manner.kernel_stacks,
-                Plant::Steal => none(&[Missing::Vectors]),
+                // Either kind of event shows the scheduler's clock.
+                Plant::Steal => none(&[Missing::Vectors]) && none(&[Missing::HrTimers]),
                 Plant::Reclaim | Plant::Clearing => !manner.kernel_stacks,
                 Plant::None | Plant::Preemption | Plant::Cpu | Plant::Tickless => false,
                 Plant::PeriodicNeighbour | Plant::Bound | Plant::Crowd => false,
