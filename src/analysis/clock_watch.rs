@@ -170,6 +170,11 @@ impl ClockWatch {
         }
     }
 
+    /// True where a clock comes regularly, so that its absence shows pauses.
+    pub fn has_clock(&mut self) -> bool {
+        self.clocks.values_mut().any(|clock| clock.settled().is_some())
+    }
+
     /// The pauses of the CPUs.
     pub fn finish(mut self) -> CpuPauses {
         // With the least length of a pause.

@@ -11,7 +11,7 @@ use crate::base::packed::packed;
 use crate::base::time::Ns;
 use crate::event::transfer::{Transfer, transfer};
 use crate::state::reader::{RowCursor, RowReader};
-use crate::state::timeline::{Call, PageFault, ThreadId, Timeline};
+use crate::state::timeline::{Call, PageFault, SegmentKind, ThreadId, Timeline};
 use std::collections::BTreeMap;
 
 /// Counts along a path.
@@ -27,7 +27,8 @@ pub struct PathCounts {
     pub written: Option<i64>,
     /// Threads on the path.
     pub threads: i64,
-    /// Nanoseconds in which the whole machine paused; `None` where no machine ever did.
+    /// Nanoseconds in which the whole machine paused, or the CPU may have been given to others; `None` where no machine
+    /// ever did.
     pub paused: Option<i64>,
     /// Mean running time of the executions that alternated with it on its CPU (`interleaved`).
     pub interleaved: Option<i64>,
@@ -98,16 +99,20 @@ impl PathCounter {
             paused: self
                 .pauses
                 .iter()
-                .any(|p| !p.machine.is_empty())
+                .any(Pauses::has_any)
                 .then(|| path.iter().map(|s| self.paused(timeline, s)).sum()),
         }
     }
 
     fn paused(&self, timeline: &Timeline, segment: &PathSegment) -> Ns {
         let host = timeline.thread(segment.thread).map(|t| t.host.index());
-        let pauses = host.and_then(|host| self.pauses.get(host)).map_or(&[][..], |of_host| &of_host.machine);
-        let first = pauses.partition_point(|p| p.end <= segment.span.start);
-        let meets = pauses[first..].iter().take_while(|p| p.start < segment.span.end);
-        meets.map(|p| p.clip(segment.span).len()).sum()
+        let Some(of_host) = host.and_then(|host| self.pauses.get(host)) else { return 0 };
+        let first = of_host.machine.partition_point(|p| p.end <= segment.span.start);
+        let meets = of_host.machine[first..].iter().take_while(|p| p.start < segment.span.end);
+        let paused: Ns = meets.map(|p| p.clip(segment.span).len()).sum();
+        match segment.kind {
+            SegmentKind::Running => paused.max(of_host.stolen_at_most(segment.cpu, segment.span)),
+            _ => paused,
+        }
     }
 }

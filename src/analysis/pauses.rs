@@ -24,6 +24,8 @@ const SLOT: Ns = 100_000;
 const SLOTS: Ns = 1 << 22;
 /// Slots in a row, at least.
 const LEAST: usize = 10;
+/// A shorter run is looked at for no steal time, which the kernel counts in ticks of 10 ms at most.
+const LONG_RUN: Ns = 5_000_000;
 /// Expected events, at least: the probability that none happens by chance is 5 in 100,000.
 const EXPECTED: f64 = 10.0;
 
@@ -34,6 +36,8 @@ pub struct Pauses {
     pub machine: Vec<Span>,
     /// Of a CPU whose timer interrupts did not come.
     pub cpus: CpuPauses,
+    /// True where the absence of a clock's interrupts would show them.
+    pub has_clock: bool,
     /// Of threads that a CPU quota holds back.
     pub quotas: Quotas,
     /// The same by what the kernel counted, where that was recorded.
@@ -46,6 +50,22 @@ impl Pauses {
         let all = self.cpus.get(&cpu).map_or(&[][..], Vec::as_slice);
         let first = all.partition_point(|pause| pause.end <= span.start);
         all[first..].iter().take_while(move |pause| pause.start < span.end).map(move |pause| pause.clip(span))
+    }
+}
+
+impl Pauses {
+    /// How much of a run of a thread the hypervisor may have given to others, by the steal time between the samples
+    /// around it: where no clock shows when, and it may have been half of the run or more.
+    pub fn stolen_at_most(&self, cpu: u32, run: Span) -> Ns {
+        let known = self.throttling.surroundings().filter(|_| !self.has_clock && run.len() >= LONG_RUN);
+        let steal = known.and_then(|known| known.steal(cpu, run)).map_or(0, |steal| steal.min(run.len()));
+        if steal.saturating_mul(2) >= run.len() { steal } else { 0 }
+    }
+
+    /// True where the machine was paused, or may have been.
+    pub fn has_any(&self) -> bool {
+        let counts_steal = || self.throttling.surroundings().is_some_and(|known| known.has_steal());
+        !self.machine.is_empty() || !self.has_clock && counts_steal()
     }
 }
 
@@ -134,6 +154,7 @@ fn of_host(timeline: &Timeline, host: HostId) -> Pauses {
     }
     Pauses {
         machine: of_machine(&slots, &happened, busy),
+        has_clock: watch.has_clock(),
         cpus: watch.finish(),
         quotas: quotas.finish(host, &reader),
         throttling: throttling.finish(|id| timeline.thread(id)),
@@ -178,7 +199,9 @@ fn rate(reader: &RowReader<'_>, thread: ThreadId, running: &[Span]) -> f64 {
 mod tests {
     use super::*;
     use crate::analysis::timeline_builder::TimelineBuilder;
+    use crate::model::environment::{Environment, PlacedEnvironment, ThreadSetting};
     use crate::state::timeline::Host;
+    use std::sync::Arc;
 
     /// Three threads that make a call every 50 us; from 40 to 48 ms all of them pause, or the first alone.
     fn builder(all: bool) -> TimelineBuilder {
@@ -199,6 +222,27 @@ mod tests {
             builder.segment(thread, 0, 100_000_000, SegmentKind::Running, 0);
         }
         builder
+    }
+
+    /// Without a clock, and with the twin that has one: a run in which the CPU may have been with others.
+    #[test]
+    fn steal_time_counts_where_no_clock_shows_pauses() {
+        let steal = [(0, 100), (1, 500), (2, 510)].map(|(line, value)| ThreadSetting { line, value });
+        let values = Environment { steal: [(0, steal.to_vec())].into(), ..Environment::default() };
+        let times = [0, 1_000_000_000, 2_000_000_000].map(Timestamp::new).to_vec();
+        let placed = Arc::new(PlacedEnvironment { values: Arc::new(values), times });
+        let throttling = ThrottleWatch::new(Some(&placed)).finish(|_| None);
+        let mut pauses = Pauses { throttling, ..Pauses::default() };
+        let ms = |start: Ns, end: Ns| Span::of_ns(start * 1_000_000, end * 1_000_000);
+        assert_eq!(pauses.stolen_at_most(0, ms(100, 700)), 400_000_000);
+        assert_eq!(pauses.stolen_at_most(0, ms(100, 200)), 100_000_000, "all of it");
+        assert_eq!(pauses.stolen_at_most(0, ms(1_100, 1_300)), 0, "too little to matter");
+        assert_eq!(pauses.stolen_at_most(0, ms(100, 104)), 0, "a short run");
+        assert_eq!(pauses.stolen_at_most(1, ms(100, 700)), 0, "another CPU");
+        assert!(pauses.has_any());
+        pauses.has_clock = true;
+        assert_eq!(pauses.stolen_at_most(0, ms(100, 700)), 0);
+        assert!(!pauses.has_any());
     }
 
     #[test]

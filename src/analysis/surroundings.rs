@@ -72,6 +72,14 @@ impl<'a> Surroundings<'a> {
         ThreadSetting::at(known, self.sample_after(t)).map(Vec::as_slice)
     }
 
+    /// True where the hypervisor gave any time of a CPU to others.
+    pub fn has_steal(self) -> bool {
+        let grew = |counts: &Vec<ThreadSetting<u64>>| {
+            counts.first().zip(counts.last()).is_some_and(|(first, last)| last.value > first.value)
+        };
+        self.0.values.steal.values().any(grew)
+    }
+
     /// The time that the hypervisor gave to others on a CPU, between the samples around a span.
     pub fn steal(self, cpu: u32, span: Span) -> Option<Ns> {
         let (before, after) = self.around(span)?;

@@ -144,8 +144,8 @@ fn paused(e: &Evidence<'_>, cause: &Cause) -> Option<String> {
     (paused * 2.0 > cause.extra_ns as f64).then(|| {
         let (paused, whole) = (figure::time(paused), figure::time(e.extra_ns as f64));
         format!(
-            "for {paused} of the {whole} extra all threads of the machine were stopped at once: it was \
-             paused, or its CPUs were taken away"
+            "for {paused} of the {whole} extra the machine was paused, or its CPUs were taken away: all threads were \
+             stopped at once, or the steal time of /proc/stat grew by as much"
         )
     })
 }
@@ -313,7 +313,7 @@ mod tests {
         assert!(ask(&model).verdict.confident);
         model.executions.columns.last_mut().unwrap().values = paused(30);
         let c = ask(&model);
-        assert!(!c.verdict.confident && c.verdict.sentence.contains("were stopped at once"), "{:?}", c.verdict);
+        assert!(!c.verdict.confident && c.verdict.sentence.contains("the machine was paused"), "{:?}", c.verdict);
         assert!(c.dimensions.iter().all(|d| d.name != "paused"));
     }
 

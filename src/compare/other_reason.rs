@@ -73,8 +73,8 @@ impl OtherReason {
             }
             OtherReason::Priority => {
                 "the threads that ran meanwhile did so for longer than time slices last and lost the CPU when the wait \
-                 ended, and the priority, the weight and the limits of the waiting thread and its control group are not \
-                 all known (run whyslow snapshot meanwhile)"
+                 ended, and the priority, the weight and the limits of the waiting thread and its control group are \
+                 not all known (run whyslow snapshot meanwhile)"
             }
             OtherReason::KnownPriority => {
                 "the threads that ran meanwhile did so for longer than time slices last and lost the CPU when the wait \

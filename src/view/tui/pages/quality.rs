@@ -113,8 +113,8 @@ fn question_asked(app: &App, model: &Model) -> Option<String> {
     Some(format!("Task {task}, {by}. T chooses another one."))
 }
 
-/// For the kinds of time that the executions spent, a twentieth or more: what looks the same, and what tells them
-/// apart.
+/// For the kinds of time that the executions spent, a twentieth or more: what looks the same, and what
+/// excludes that.
 fn alike(model: &Model) -> Vec<String> {
     let mut times: BTreeMap<WaitKind, u64> = BTreeMap::new();
     for at in 0..model.executions.len() {
