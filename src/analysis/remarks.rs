@@ -18,6 +18,8 @@ const PAUSES_WITHIN: Ns = 1_000_000;
 /// A thread stops at most so much later than the signal is sent that stops it, unless it was waiting.
 const STOPS_WITHIN: Ns = 1_000_000_000;
 
+/// A throttled thread leaves its CPU within this time, at the end of the same call of the scheduler.
+const THROTTLED_WITHIN: Ns = 100_000;
 /// The part of a wait that may come after the packet which ended it.
 const LAST_PART: Ns = 10;
 /// The events of one packet are at most so far apart, and so few.
@@ -50,6 +52,8 @@ pub struct Remarks {
     stops: HashMap<(HostId, i32), Vec<StopSignal>>,
     /// By host, in order: when the kernel's timers sent packets, and which of them were segments of TCP sent again.
     timer_packets: HashMap<HostId, Vec<TimerPacket>>,
+    /// By host and CPU, in order: when a control group was throttled there.
+    throttled: HashMap<(HostId, u32), Vec<Timestamp>>,
 }
 
 /// A packet that a timer of the kernel sends.
@@ -84,6 +88,10 @@ impl Remarks {
                 RemarkKind::Retransmits => Some(TimerPacket::Again(remark.time)),
                 _ => None,
             };
+            if remark.kind == RemarkKind::Throttled {
+                all.throttled.entry((remark.host, remark.cpu)).or_default().push(remark.time);
+                continue;
+            }
             if let Some(packet) = packet {
                 all.timer_packets.entry(remark.host).or_default().push(packet);
                 continue;
@@ -108,7 +116,7 @@ impl Remarks {
                     let stop = StopSignal { time: remark.time, by: thread };
                     all.stops.entry((remark.host, tid)).or_default().push(stop);
                 }
-                RemarkKind::Priority(_) | RemarkKind::TimerSends | RemarkKind::Retransmits => {}
+                RemarkKind::Priority(_) | RemarkKind::TimerSends | RemarkKind::Retransmits | RemarkKind::Throttled => {}
             }
         }
         all.works.values_mut().for_each(|works| works.sort_unstable_by_key(|work| (work.span.start, work.span.end)));
@@ -134,6 +142,18 @@ impl Remarks {
         let first = all.partition_point(|work| work.span.end <= span.start);
         let within = all.get(first..).unwrap_or(&[]).iter().take_while(move |work| work.span.start < span.end);
         within.map(move |work| WorkSpan { span: work.span.clip(span), ..*work })
+    }
+
+    /// True where a probe showed the kernel throttling a control group.
+    pub fn has_throttling(&self) -> bool {
+        !self.throttled.is_empty()
+    }
+
+    /// True for a wait for a CPU that begins where a control group was just throttled on it.
+    pub fn begins_throttled(&self, host: HostId, cpu: u32, wait: Span) -> bool {
+        let Some(all) = self.throttled.get(&(host, cpu)) else { return false };
+        let before = all.partition_point(|time| *time <= wait.start).checked_sub(1);
+        before.and_then(|at| all.get(at)).is_some_and(|time| wait.start.since(*time) <= THROTTLED_WITHIN)
     }
 
     /// The packet of a timer that ended a wait for the network: the last one in it, if no more than a tenth of the wait
@@ -269,6 +289,10 @@ mod tests {
         assert_eq!(sends(&[(950_000, timer)]), Some(TimerPacket::Any(at(950_000))));
         assert_eq!(sends(&[(940_000, again), (950_000, timer)]), Some(TimerPacket::Again(at(940_000))));
         assert_eq!(sends(&[(800_000, timer), (1_000_001, timer)]), None, "too early, and too late");
+        let throttled = of(&[(90, RemarkKind::Throttled)]).1;
+        assert!(throttled.begins_throttled(HOST, 0, Span::of_ns(95, 9_000)));
+        assert!(!throttled.begins_throttled(HOST, 1, Span::of_ns(95, 9_000)), "another CPU");
+        assert!(!throttled.begins_throttled(HOST, 0, Span::of_ns(80, 9_000)), "it waited already");
         remarks.priorities.insert((HOST, 2), vec![(at(20), usual), (at(80), real_time)]);
         assert_eq!([10, 79, 80].map(|ns| remarks.priority(known(2), at(ns))), [usual, usual, real_time]);
         assert_eq!(remarks.priority(known(1), at(50)), Priority::UNKNOWN);

@@ -365,6 +365,8 @@ pub enum Kind {
     },
     /// TCP sends a segment again.
     Retransmits,
+    /// The kernel throttles the control group of the running thread: its CPU quota is used up.
+    Throttles,
     /// The running thread stops another by a signal.
     StopSignal {
         /// Which thread, or process.

@@ -100,6 +100,8 @@ pub enum RemarkKind {
     TimerSends,
     /// TCP sends a segment again.
     Retransmits,
+    /// The control group of the thread has used up its CPU quota.
+    Throttled,
 }
 
 /// A remark on a thread.

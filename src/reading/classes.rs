@@ -58,6 +58,7 @@ pub(super) enum Shape {
     /// A signal is sent.
     Signal,
     Retransmits,
+    Throttles,
     FunctionEntry,
     FunctionExit,
     Sample(StackOrigin),
@@ -186,6 +187,7 @@ pub(super) fn kernel(name: &str) -> Option<Meaning> {
         | "exceptions_page_fault_kernel"
         | "x86_exceptions_page_fault_user"
         | "x86_exceptions_page_fault_kernel" => with(Shape::PageFault, &[]),
+        _ if is_throttling(name) => bare(Shape::Throttles, &[]),
         _ if kernel_work(name).is_some() => {
             kernel_work(name).and_then(|(begins, work)| with(Shape::KernelWork { begins, work }, &[]))
         }
@@ -194,6 +196,13 @@ pub(super) fn kernel(name: &str) -> Option<Meaning> {
             SystemCallEvent { side: CallSide::Exit, .. } => with(Shape::CallExit, &["ret"]),
         }),
     }
+}
+
+/// True for a probe where the kernel throttles a control group (`perf probe throttle_cfs_rq`, or a kprobe of ftrace).
+fn is_throttling(name: &str) -> bool {
+    let probe = name.rsplit(':').next().unwrap_or(name);
+    let probe = probe.strip_prefix("p_").unwrap_or(probe);
+    probe.starts_with("throttle_cfs_rq") && !probe.ends_with("__return")
 }
 
 /// The events between which the kernel works on memory for a thread, and the one before it pauses a thread.

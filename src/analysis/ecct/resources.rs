@@ -144,13 +144,16 @@ impl Walk<'_, '_> {
         if let Some(group) = throttling.group_of(segment.thread, segment.span) {
             return Some(Some(OutlineStep::Throttled(host, group)));
         }
-        if self.held_for(segment.thread, segment.span.start) == Some(HeldFor::Quota) {
+        let whole = || self.reader.segments(segment.thread).at(segment.span.start);
+        let remarks = self.sources.remarks;
+        let is_seen =
+            remarks.has_throttling() && whole().is_some_and(|wait| remarks.begins_throttled(host, wait.cpu, wait.span));
+        if is_seen || self.held_for(segment.thread, segment.span.start) == Some(HeldFor::Quota) {
             let thread = self.sources.timeline.thread(segment.thread)?;
             let group = throttling.throttled_group(thread, segment.span.end);
             return Some(group.map(|group| OutlineStep::Throttled(host, group)));
         }
-        let phase = pauses.quotas.of(segment.thread)?;
-        let wait = self.reader.segments(segment.thread).at(segment.span.start)?;
+        let (phase, wait) = (pauses.quotas.of(segment.thread)?, whole()?);
         if self.is_unthrottled(host, segment.thread, wait.span) {
             return None;
         }

@@ -218,6 +218,7 @@ impl Payload<'_, '_> {
                 Kind::StopSignal { tid: self.id(1) }
             }
             Shape::Retransmits => Kind::Retransmits,
+            Shape::Throttles => Kind::Throttles,
             _ => return None,
         })
     }

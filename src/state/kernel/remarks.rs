@@ -107,6 +107,7 @@ fn remark_of(event: &Event) -> Option<Looked> {
         Kind::KernelWork { begins: false, work } => Looked::Remark(RemarkKind::Ends(work)),
         Kind::StopSignal { tid } => Looked::Remark(RemarkKind::Stops(tid)),
         Kind::Retransmits => Looked::Remark(RemarkKind::Retransmits),
+        Kind::Throttles => Looked::Remark(RemarkKind::Throttled),
         _ => return None,
     })
 }
