@@ -13,9 +13,9 @@
 //! from the moment at which the clock was due.
 //!
 //! The clock's interrupt is among the first events when a CPU goes on. So where threads leave a CPU after such times,
-//! half as often as the clock ends one or more often, the CPU does without a clock (`nohz_full`): nothing is said of
-//! it, nor of one on which other events happen in such a time. Memory: [`SAMPLED`] distances for each clock, and the
-//! long ones. ALGORITHMS.md 7.7.
+//! as often as the clock ends one or more often, the CPU does without a clock (`nohz_full`): nothing is said of it, nor
+//! of one on which other events happen in such a time. Half as often, its pauses are doubtful: it may do without a
+//! clock, or events were lost. Memory: [`SAMPLED`] distances for each clock, and the long ones. ALGORITHMS.md 7.7.
 
 use crate::base::names::{NameId, Names};
 use crate::base::time::{Ns, Span, Timestamp};
@@ -39,6 +39,14 @@ const MOST_EVENTS: usize = 64;
 
 /// The pauses of each CPU of a host, by its number, in order of time.
 pub type CpuPauses = BTreeMap<u32, Vec<Span>>;
+
+/// The pauses that were found.
+#[derive(Debug, Default)]
+pub(super) struct FoundPauses {
+    pub sure: CpuPauses,
+    /// Of CPUs that may do without a clock, or whose events were lost.
+    pub doubtful: CpuPauses,
+}
 
 /// The timer interrupts of a host, as the segments of its threads show them.
 #[derive(Debug, Default)]
@@ -176,7 +184,7 @@ impl ClockWatch {
     }
 
     /// The pauses of the CPUs.
-    pub fn finish(mut self) -> CpuPauses {
+    pub fn finish(mut self) -> FoundPauses {
         // With the least length of a pause.
         let mut found: BTreeMap<u32, (Ns, Vec<Span>)> = BTreeMap::new();
         let mut without: BTreeSet<u32> = BTreeSet::new();
@@ -199,14 +207,18 @@ impl ClockWatch {
             let all = self.tails.get(&cpu).map_or(&[][..], Vec::as_slice);
             all.iter().filter(|tail| **tail >= least).count()
         };
-        found.retain(|cpu, (least, spans)| !without.contains(cpu) && tails(*cpu, *least) * 2 < spans.len());
-        let mut found: CpuPauses = found.into_iter().map(|(cpu, (_, spans))| (cpu, spans)).collect();
-        for spans in found.values_mut() {
+        let mut all = FoundPauses::default();
+        for (cpu, (least, mut spans)) in found.into_iter().filter(|(cpu, _)| !without.contains(cpu)) {
             spans.sort_by_key(|span| (span.start, span.end));
             // Two clocks of one CPU see the same.
             spans.dedup_by(|next, kept| next.start < kept.end);
+            match tails(cpu, least) {
+                tails if tails * 2 < spans.len() => _ = all.sure.insert(cpu, spans),
+                tails if tails < spans.len() => _ = all.doubtful.insert(cpu, spans),
+                _ => {}
+            }
         }
-        found
+        all
     }
 }
 

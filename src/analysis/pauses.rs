@@ -10,7 +10,7 @@
 //! explanation. Threads that compute for long without an event have low rates, so they cause no false pauses. Cost:
 //! linear in segments, calls and samples. ALGORITHMS.md 7.7.
 
-use super::clock_watch::{ClockWatch, CpuPauses};
+use super::clock_watch::{ClockWatch, CpuPauses, FoundPauses};
 use super::quota_watch::{QuotaWatch, Quotas};
 use super::throttling::{ThrottleWatch, Throttling};
 use crate::base::time::{Ns, Span, Timestamp};
@@ -36,6 +36,8 @@ pub struct Pauses {
     pub machine: Vec<Span>,
     /// Of a CPU whose timer interrupts did not come.
     pub cpus: CpuPauses,
+    /// The same of CPUs that may do without a clock.
+    pub doubtful: CpuPauses,
     /// True where the absence of a clock's interrupts would show them.
     pub has_clock: bool,
     /// Of threads that a CPU quota holds back.
@@ -47,25 +49,31 @@ pub struct Pauses {
 impl Pauses {
     /// The pauses of a CPU inside of a span, in order.
     pub fn of_cpu(&self, cpu: u32, span: Span) -> impl Iterator<Item = Span> + '_ {
-        let all = self.cpus.get(&cpu).map_or(&[][..], Vec::as_slice);
-        let first = all.partition_point(|pause| pause.end <= span.start);
-        all[first..].iter().take_while(move |pause| pause.start < span.end).map(move |pause| pause.clip(span))
+        within(&self.cpus, cpu, span)
     }
 }
 
+fn within(all: &CpuPauses, cpu: u32, span: Span) -> impl Iterator<Item = Span> + '_ {
+    let all = all.get(&cpu).map_or(&[][..], Vec::as_slice);
+    let first = all.partition_point(|pause| pause.end <= span.start);
+    all[first..].iter().take_while(move |pause| pause.start < span.end).map(move |pause| pause.clip(span))
+}
+
 impl Pauses {
-    /// How much of a run of a thread the hypervisor may have given to others, by the steal time between the samples
-    /// around it: where no clock shows when, and it may have been half of the run or more.
+    /// How much of a run of a thread the hypervisor may have given to others: its pauses that are doubtful, and the
+    /// steal time between the samples around it where no clock shows when, if that may have been half of the run or
+    /// more.
     pub fn stolen_at_most(&self, cpu: u32, run: Span) -> Ns {
+        let doubtful: Ns = within(&self.doubtful, cpu, run).map(|pause| pause.len()).sum();
         let known = self.throttling.surroundings().filter(|_| !self.has_clock && run.len() >= LONG_RUN);
         let steal = known.and_then(|known| known.steal(cpu, run)).map_or(0, |steal| steal.min(run.len()));
-        if steal.saturating_mul(2) >= run.len() { steal } else { 0 }
+        doubtful.max(if steal.saturating_mul(2) >= run.len() { steal } else { 0 })
     }
 
     /// True where the machine was paused, or may have been.
     pub fn has_any(&self) -> bool {
         let counts_steal = || self.throttling.surroundings().is_some_and(|known| known.has_steal());
-        !self.machine.is_empty() || !self.has_clock && counts_steal()
+        !self.machine.is_empty() || !self.doubtful.is_empty() || !self.has_clock && counts_steal()
     }
 }
 
@@ -152,10 +160,13 @@ fn of_host(timeline: &Timeline, host: HostId) -> Pauses {
             }
         }
     }
+    let has_clock = watch.has_clock();
+    let FoundPauses { sure, doubtful } = watch.finish();
     Pauses {
         machine: of_machine(&slots, &happened, busy),
-        has_clock: watch.has_clock(),
-        cpus: watch.finish(),
+        has_clock,
+        cpus: sure,
+        doubtful,
         quotas: quotas.finish(host, &reader),
         throttling: throttling.finish(|id| timeline.thread(id)),
     }

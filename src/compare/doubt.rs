@@ -145,7 +145,7 @@ fn paused(e: &Evidence<'_>, cause: &Cause) -> Option<String> {
         let (paused, whole) = (figure::time(paused), figure::time(e.extra_ns as f64));
         format!(
             "for {paused} of the {whole} extra the machine was paused, or its CPUs were taken away: all threads were \
-             stopped at once, or the steal time of /proc/stat grew by as much"
+             stopped at once, the timer interrupts of a CPU did not come, or the steal time of /proc/stat grew"
         )
     })
 }

@@ -9,13 +9,14 @@
 //! | others ran beyond their time slices | a CPU quota | the kernel's call stacks; counters of the control groups; |
 //! | | | others that end by themselves |
 //! | others ran, in phase with a period | a CPU quota | the same |
+//! | others of much lower priority ran | a CPU quota | the same |
 //! | others ran before a woken thread | a lower priority | priorities and weights; idle CPUs beside |
 //! | | | it; others that end by themselves |
 //! | others ran before one of other priority | that priority | others that end by themselves |
 //! | sleep between calls that failed | why they failed | what the calls were about |
 
 use super::leaves::{Leaf, Leaves};
-use crate::model::wait_kind::{IN_PHASE, LIKE_A_QUOTA, OTHER_PRIORITY, OUT_OF_TURN, POLLING};
+use crate::model::wait_kind::{BEFORE_LOWER, IN_PHASE, LIKE_A_QUOTA, OTHER_PRIORITY, OUT_OF_TURN, POLLING};
 
 /// What may have caused the time besides the threads that are to blame.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -24,6 +25,8 @@ pub(super) enum OtherReason {
     Quota,
     /// The CPU quota of the waiting thread's control group: its waits end in phase with a period.
     Phase,
+    /// The CPU quota of the waiting thread's control group: the threads that ran have a much lower priority.
+    Lower,
     /// The priority of the waiting thread, or the CPU quota of its control group.
     Priority,
     /// The priority of the waiting thread, which is known not to be the usual one.
@@ -41,6 +44,7 @@ impl OtherReason {
         let is_sure = |leaf: &&Leaf| leaves.input.origins[leaf.context.index()].throttled;
         let reason = |leaf: &Leaf| match leaf.context {
             context if leaves.passes(context, IN_PHASE) => Some(OtherReason::Phase),
+            context if leaves.passes(context, BEFORE_LOWER) => Some(OtherReason::Lower),
             context if leaves.passes(context, LIKE_A_QUOTA) => Some(OtherReason::Quota),
             context if leaves.passes(context, OTHER_PRIORITY) => Some(OtherReason::KnownPriority),
             context if leaves.passes(context, OUT_OF_TURN) && leaves.idle_beside(context).is_none() => {
@@ -51,7 +55,13 @@ impl OtherReason {
         let list = leaves.list.iter().filter(|leaf| !is_sure(leaf));
         let found: Vec<(OtherReason, i128)> = list.filter_map(|leaf| Some((reason(leaf)?, leaf.weight))).collect();
         let of = |wanted: OtherReason| found.iter().filter(|(of, _)| *of == wanted).map(|(_, weight)| weight).sum();
-        let all = [OtherReason::Priority, OtherReason::KnownPriority, OtherReason::Quota, OtherReason::Phase];
+        let all = [
+            OtherReason::Lower,
+            OtherReason::Priority,
+            OtherReason::KnownPriority,
+            OtherReason::Quota,
+            OtherReason::Phase,
+        ];
         let reasons = all.map(|of_kind| (of(of_kind), of_kind));
         let all: i128 = reasons.iter().map(|(weight, _)| weight).sum();
         let (most, reason) = reasons.into_iter().max_by_key(|(weight, _)| *weight)?;
@@ -65,6 +75,11 @@ impl OtherReason {
                 "the threads that ran meanwhile did so for longer than time slices last and lost the CPU when the wait \
                  ended, as where the waiting thread's control group has used up its CPU quota (record the kernel's \
                  call stacks at sched_switch, or run whyslow snapshot meanwhile: cpu.stat of the group counts it)"
+            }
+            OtherReason::Lower => {
+                "the threads that ran meanwhile have a much lower priority than the waiting one, which the kernel \
+                 would have let run, had its control group not used up its CPU quota (record the kernel's call stacks \
+                 at sched_switch, or run whyslow snapshot meanwhile: cpu.stat of the group counts it)"
             }
             OtherReason::Phase => {
                 "such waits of these threads end in phase with a period, as those of threads whose control group has \

@@ -7,10 +7,10 @@
 use super::verdict::Evidence;
 use super::{Cause, interrupts};
 use crate::event::kernel_thread::role;
-use crate::model::Model;
 use crate::model::recorded::{ENVIRONMENT, Recorded, StackKind};
 use crate::model::topic::ESSENTIAL;
 use crate::model::wait_kind::WaitKind;
+use crate::model::{Model, TraceLevel};
 
 /// What a recording may hold.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -64,7 +64,9 @@ impl Need {
 
     /// True if one of a model's traces has it; `None` where it is unknown what they recorded.
     pub fn is_recorded(self, model: &Model) -> Option<bool> {
-        let all: Option<Vec<&Recorded>> = model.traces.iter().map(|trace| trace.recorded.as_ref()).collect();
+        // The kernel has no part in archives of MPI runs.
+        let machines = model.traces.iter().filter(|trace| trace.level == TraceLevel::Machine);
+        let all: Option<Vec<&Recorded>> = machines.map(|trace| trace.recorded.as_ref()).collect();
         all.filter(|all| !all.is_empty()).map(|all| all.into_iter().any(|recorded| self.is_in(recorded)))
     }
 }
@@ -95,27 +97,27 @@ pub fn of(kind: WaitKind) -> Option<Truth> {
         WaitKind::Cpu => row(&[Switches], "interrupts that stretch it", &[Interrupts], &[by_interrupts, by_others]),
         WaitKind::Preempted => row(
             &[Switches],
-            "a CPU quota of the control group, a lower priority",
+            "a CPU quota of the control group or a lower priority",
             &[KernelStacks, Environment],
             &[by_others],
         ),
         WaitKind::Interrupted => row(&[Switches, Interrupts], NONE, &[], &[by_others]),
         WaitKind::Disk => row(
             &[Switches, WakeUps],
-            "the requests of others, a limit of the control group",
+            "the requests of others or a limit of the control group",
             &[DiskRequests, KernelStacks],
             &[by_others],
         ),
         WaitKind::Network => row(
             &[Switches, WakeUps, Interrupts],
-            "a lost packet, a partner that waits itself",
+            "a lost packet or a partner that waits itself",
             &[Packets],
             &[by_others],
         ),
         WaitKind::Timer => row(&[Switches, WakeUps], "an answer that did not come in time", &[Calls], &[by_others]),
         WaitKind::Thread => row(
             &[Switches, WakeUps],
-            "an interrupt on the CPU of the thread that seems to end the wait, work for others",
+            "an interrupt on the CPU of the thread that seems to end the wait, or work for others,",
             &[Interrupts, DiskRequests],
             &[by_requests, by_others],
         ),
@@ -125,7 +127,7 @@ pub fn of(kind: WaitKind) -> Option<Truth> {
         WaitKind::Stopped => row(&[Switches], "the freezer of the control group", &[KernelStacks], &[by_others]),
         WaitKind::Stolen => row(
             &[Switches, Interrupts],
-            "a paused machine, a hypervisor, interrupts that were off",
+            "a paused machine, a hypervisor or interrupts that were off",
             &[Environment],
             &[by_others],
         ),
@@ -141,7 +143,14 @@ pub(super) fn doubt(e: &Evidence<'_>, cause: &Cause) -> Option<String> {
     let row = cause.kind.and_then(of);
     // A cause over several kinds is one function or thread, whatever the kinds are.
     let doubts = row.map_or(&[by_others as Doubt][..], |row| row.doubts);
-    doubts.iter().find_map(|doubt| doubt(e, cause))
+    by_switches(e).or_else(|| doubts.iter().find_map(|doubt| doubt(e, cause)))
+}
+
+/// Each kind needs switches; other kinds than those of unknown time arise without them where calls and wake-ups show
+/// some of what threads did.
+fn by_switches(e: &Evidence<'_>) -> Option<String> {
+    let is_unseen = Need::Switches.is_recorded(e.groups.model) == Some(false) && e.groups.model.profile.is_none();
+    is_unseen.then(|| "which threads ran is unknown without switches (record sched:sched_switch)".to_owned())
 }
 
 /// Interrupts that were not recorded stretch any running thread: not one function alone, in which the fast executions
@@ -167,25 +176,22 @@ fn by_requests(e: &Evidence<'_>, cause: &Cause) -> Option<String> {
     })
 }
 
-/// What the table says about a kind in a recording, in one sentence: `preempted: looks the same as ...`.
+/// What the table says about a kind in a recording, in one sentence: `disk: the requests of others or a limit of the
+/// control group would show in disk requests (recorded)`. None where it is unknown what was recorded.
 pub fn sentence(truth: &Truth, model: &Model) -> Option<String> {
-    let words = |needs: &[Need]| needs.iter().map(|need| need.words()).collect::<Vec<_>>().join(", ");
-    let lacks: Option<Vec<Need>> = truth
-        .excluded_by
-        .iter()
-        .map(|need| need.is_recorded(model).map(|is| (!is).then_some(*need)))
-        .collect::<Option<Vec<_>>>()
-        .map(|all| all.into_iter().flatten().collect());
-    let (name, alike) = (truth.kind.name(), truth.alike);
-    let lacks = lacks?;
-    Some(match truth.excluded_by {
-        [] => format!("{name}: looks the same as {alike}"),
-        all if lacks.is_empty() => format!("{name}: {alike} would be seen in {}, which was recorded", words(all)),
-        all if lacks.len() < all.len() => {
-            let has: Vec<Need> = all.iter().copied().filter(|need| !lacks.contains(need)).collect();
-            format!("{name}: {alike} would be seen in {}; not recorded: {}", words(&has), words(&lacks))
-        }
-        all => format!("{name}: may be {alike} as well; not recorded: {}", words(all)),
+    let Truth { kind, alike, excluded_by, .. } = truth;
+    let name = kind.name();
+    let mut found: Vec<String> = Vec::new();
+    let mut has_any = false;
+    for need in *excluded_by {
+        let is_recorded = need.is_recorded(model)?;
+        has_any |= is_recorded;
+        found.push(format!("{} ({})", need.words(), if is_recorded { "recorded" } else { "not recorded" }));
+    }
+    Some(match found.is_empty() {
+        true => format!("{name}: {alike} looks the same"),
+        false if has_any => format!("{name}: {alike} would show in {}", found.join(" or ")),
+        false => format!("{name}: may be {alike} as well, which would show in {}", found.join(" or ")),
     })
 }
 
@@ -195,7 +201,7 @@ mod tests {
     use crate::base::ctx::Ctx;
     use crate::compare::scenario::ModelBuilder;
     use crate::compare::{ComparisonRequest, Verdict, compare};
-    use crate::model::{TraceInfo, TraceLevel};
+    use crate::model::TraceInfo;
 
     #[test]
     fn each_kind_that_can_be_an_answer_has_a_row() {
@@ -230,11 +236,14 @@ mod tests {
         let requests = [ESSENTIAL, "sched:sched_waking", "block:block_rq_issue", "block:block_rq_complete"];
         let (unseen, sentences) = verdict("jbd2/vda1-8", &switches);
         assert!(!unseen.confident && unseen.sentence.contains("the journal of vda1 works for all"), "{unseen:?}");
-        assert!(sentences[0].ends_with("not recorded: interrupts, disk requests"), "{sentences:?}");
+        assert!(
+            sentences[0].ends_with("in interrupts (not recorded) or disk requests (not recorded)"),
+            "{sentences:?}"
+        );
         assert!(sentences[1].starts_with("preempted: may be a CPU quota"), "{sentences:?}");
         let (seen, sentences) = verdict("jbd2/vda1-8", &requests);
         assert!(seen.confident, "{seen:?}");
-        assert!(sentences[0].ends_with("in disk requests; not recorded: interrupts"), "{sentences:?}");
+        assert!(sentences[0].ends_with("in interrupts (not recorded) or disk requests (recorded)"), "{sentences:?}");
         assert!(verdict("writer", &switches).0.confident);
     }
 }

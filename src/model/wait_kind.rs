@@ -26,6 +26,8 @@ pub const BEHIND_REAL_TIME: &str = "for a real-time thread";
 /// The name of time in which a thread of a smaller nice value, or of a higher real-time priority, ran in the place of
 /// another.
 pub const BEHIND_PRIORITY: &str = "for a thread of higher priority";
+/// The name of time in which threads of much lower priority ran in the place of another: it was not allowed to run.
+pub const BEFORE_LOWER: &str = "before threads of lower priority";
 /// The name of waits for a CPU whose ends are in phase with a period.
 pub const IN_PHASE: &str = "in phase";
 

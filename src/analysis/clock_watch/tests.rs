@@ -37,7 +37,7 @@ impl Busy {
     }
 
     fn found(self) -> Vec<Span> {
-        self.watch.finish().into_values().flatten().collect()
+        self.watch.finish().sure.into_values().flatten().collect()
     }
 }
 

@@ -14,7 +14,7 @@ use crate::analysis::surroundings::is_among;
 use crate::base::names::NameId;
 use crate::base::time::{Ns, Span};
 use crate::model::carrier::Carrier;
-use crate::model::wait_kind::{BEHIND_PRIORITY, BEHIND_REAL_TIME, WaitKind};
+use crate::model::wait_kind::{BEFORE_LOWER, BEHIND_PRIORITY, BEHIND_REAL_TIME, WaitKind};
 use crate::state::timeline::{CpuRun, HostId, SegmentKind, Thread, ThreadId};
 use smallvec::SmallVec;
 
@@ -96,6 +96,18 @@ impl Walk<'_, '_> {
         })
     }
 
+    /// True where only threads of much lower priority ran on a CPU for longer than two ticks, as the switches show: the
+    /// kernel would have let the waiting one run. No quota did that where the counters exclude it.
+    fn is_before_lower(&self, host: HostId, segment: &PathSegment, ran: &[ThreadId]) -> bool {
+        let (timeline, remarks) = (self.sources.timeline, self.sources.remarks);
+        let Some(waiter) = timeline.thread(segment.thread) else { return false };
+        let waits = remarks.priority(waiter, segment.span.end);
+        let is_lower = |id: &ThreadId| {
+            timeline.thread(*id).is_some_and(|ran| waits.precedes_by_far(remarks.priority(ran, segment.span.start)))
+        };
+        !ran.is_empty() && ran.iter().all(is_lower) && !self.is_unthrottled(host, segment.thread, segment.span)
+    }
+
     /// What else is known of a long wait in a run queue: the other CPUs were idle, or it ended out of turn.
     fn circumstances(&self, segment: &PathSegment, runs: &[CpuRun]) -> SmallVec<[OutlineStep; 2]> {
         let timeline = self.sources.timeline;
@@ -106,6 +118,10 @@ impl Walk<'_, '_> {
         let mut threads: SmallVec<[ThreadId; 8]> = runs.iter().filter(is_busy).map(|run| run.thread).collect();
         threads.sort_unstable();
         threads.dedup();
+        if self.is_before_lower(host, segment, &threads) {
+            let held = OutlineStep::Named(WaitKind::Preempted, BEFORE_LOWER);
+            return idle.into_iter().chain([held]).collect();
+        }
         let name = self.out_of_turn(host, segment, threads.len());
         idle.into_iter().chain(name.map(|name| OutlineStep::Wait(WaitKind::Preempted, Some(name)))).collect()
     }

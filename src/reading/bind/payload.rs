@@ -18,8 +18,10 @@ use crate::reading::batch::{Batch, BlockRequest, DumpStatus, DumpedThread, Flow,
 use crate::reading::classes::Shape;
 use crate::reading::syscalls;
 
-/// LTTng's priorities begin here in those of the kernel.
+/// LTTng's priorities are less than the kernel's by this, and below the end; others who write its format may not
+/// subtract it.
 const LTTNG_PRIORITY: i64 = 100;
+const LTTNG_END: i64 = 40;
 
 /// Numbers of the signals that stop a process: SIGSTOP, SIGTSTP, SIGTTIN, SIGTTOU.
 const STOP_SIGNALS: [i64; 4] = [19, 20, 21, 22];
@@ -102,7 +104,8 @@ impl Payload<'_, '_> {
     fn priority(&self, field: usize) -> Priority {
         let recorded = self.values.at(self.slot(field)).as_i64();
         let is_lttng = self.slot(7) != NOWHERE;
-        Priority::of(recorded.map(|prio| if is_lttng { prio.saturating_add(LTTNG_PRIORITY) } else { prio }))
+        let is_less = |prio: i64| is_lttng && prio < LTTNG_END;
+        Priority::of(recorded.map(|prio| if is_less(prio) { prio.saturating_add(LTTNG_PRIORITY) } else { prio }))
     }
 
     fn wake(&mut self, source: WakeSource) -> Kind {
