@@ -277,7 +277,9 @@ mod tests {
         let (confident, phase) = of("{in phase};");
         assert!(!confident && phase.contains("in phase with a period"), "{phase}");
         let (confident, other) = of("{out of turn};");
-        assert!(!confident && other.contains("neither the priorities") && !other.contains("quota"), "{other}");
+        assert!(!confident && other.contains("the priority, the weight") && !other.contains("quota"), "{other}");
+        let (confident, lower) = of("{before threads of lower priority};");
+        assert!(!confident && lower.contains("have a much lower priority"), "{lower}");
     }
 
     fn with_contradictions(mut model: Model, contradictions: u64) -> Model {
