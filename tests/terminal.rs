@@ -143,7 +143,7 @@ fn dumb_terminals_get_lines_and_others_ascii() {
     let trace = concat!(env!("CARGO_MANIFEST_DIR"), "/fixtures/traces/lock-contention");
     let program = ask::PROGRAM;
     shell.send(&format!("clear; TERM=dumb {program} {trace}\r"));
-    shell.wait("Kinds of slow executions");
+    shell.wait("Caveats");
     assert!(!shell.is_alternate());
     for setting in ["LC_ALL=C", "TERM=linux"] {
         shell.send(&format!("clear; {setting} {program} {trace} --symbols {trace}/bin\r"));
