@@ -206,7 +206,7 @@ fn a_key_costs_few_bytes() {
             }
         };
         let mut last = settled(&shell);
-        for key in ["j", "j", "j", "j", "j", "j", "k", "l", "j", "j", "j", "h", "\x1b[6~", "\x1b[5~"] {
+        for key in ["j", "j", "j", "j", "j", "j", "j", "k", "l", "j", "j", "j", "h", "\x1b[6~", "\x1b[5~"] {
             shell.send(key);
             let now = settled(&shell);
             assert!(now - last <= limit, "{columns}x{lines}: {key:?} costs {} bytes", now - last);

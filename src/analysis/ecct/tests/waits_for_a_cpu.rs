@@ -92,7 +92,8 @@ fn accumulate_says_that_threads_of_higher_priority_ran() {
     assert_eq!(of(60, 49), "M;[preempted];[for a thread of higher priority];thread 2");
     assert_eq!(of(120, 110), "M;[preempted];[for a thread of higher priority];thread 2");
     assert_eq!(of(120, 120), "M;[preempted];[preempted];thread 2", "out of turn at equal priority");
-    assert_eq!(of(110, 120), "M;[preempted];[preempted];thread 2", "the waiting thread is the one that precedes");
+    assert_eq!(of(115, 120), "M;[preempted];[preempted];thread 2", "the waiting thread is the one that precedes");
+    assert_eq!(of(110, 120), "M;[preempted];[before threads of lower priority];thread 2");
 }
 
 /// The kernel works for a thread, which runs and waits meanwhile.
