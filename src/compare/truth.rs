@@ -1,7 +1,7 @@
 //! The truth table: for each kind of cause what a recording must hold, what looks the same, and what excludes it.
 //!
 //! In: the kind of the first cause, and what was recorded. Out: the doubt that the table has about it, which the
-//! verdict asks for last ([`super::doubt`]); and its rows, which data quality shows. A kind without a row is never
+//! verdict asks for last (`doubt.rs`); and its rows, which data quality shows. A kind without a row is never
 //! sure: it does not compile. ALGORITHMS.md 7.7 has the table in words.
 
 use super::verdict::Evidence;
