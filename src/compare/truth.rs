@@ -141,9 +141,12 @@ pub fn of(kind: WaitKind) -> Option<Truth> {
 /// The doubt about a cause that its row has.
 pub(super) fn doubt(e: &Evidence<'_>, cause: &Cause) -> Option<String> {
     let row = cause.kind.and_then(of);
+    let is_place = row.is_none() && cause.kind.is_some();
     // A cause over several kinds is one function or thread, whatever the kinds are.
     let doubts = row.map_or(&[by_others as Doubt][..], |row| row.doubts);
-    by_switches(e).or_else(|| doubts.iter().find_map(|doubt| doubt(e, cause)))
+    // A place is known without switches.
+    let unseen = if is_place { None } else { by_switches(e) };
+    unseen.or_else(|| doubts.iter().find_map(|doubt| doubt(e, cause)))
 }
 
 /// Each kind needs switches; other kinds than those of unknown time arise without them where calls and wake-ups show
